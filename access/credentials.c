@@ -50,11 +50,13 @@ bool ip_pidfd_lives(int pidfd)
 struct status {
 	struct ip_ids ids;
 	uint64_t permitted, effective;
-	uid_t owner; /* of the file, which is root's where the process is not dumpable (task_dump_owner()) */
+	/* of the file, which is root's where the process is not dumpable (task_dump_owner()) */
+	uid_t owner;
 	gid_t group;
 };
 
-/* The kernel keeps credentials by thread. What is between "/proc/PID/" and "status": "" or "task/TID/". */
+/* The kernel keeps credentials by thread. What is between "/proc/PID/" and "status": "" or
+ * "task/TID/". */
 static int read_status(pid_t pid, const char *thread, struct status *ret)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -67,9 +69,11 @@ static int read_status(pid_t pid, const char *thread, struct status *ret)
 	if (!file || fstat(fileno(file), &st) < 0)
 		return ip_error_errno("pid %d: cannot read %s", pid, name);
 	while (fgets(line, sizeof(line), file)) {
-		found |= (sscanf(line, "Uid: %u %u %u", &ret->ids.ruid, &ret->ids.euid, &ret->ids.suid) == 3)
+		found |= (sscanf(line, "Uid: %u %u %u", &ret->ids.ruid, &ret->ids.euid,
+				 &ret->ids.suid) == 3)
 			 << 0;
-		found |= (sscanf(line, "Gid: %u %u %u", &ret->ids.rgid, &ret->ids.egid, &ret->ids.sgid) == 3)
+		found |= (sscanf(line, "Gid: %u %u %u", &ret->ids.rgid, &ret->ids.egid,
+				 &ret->ids.sgid) == 3)
 			 << 1;
 		found |= (sscanf(line, "CapPrm: %lx", &ret->permitted) == 1) << 2;
 		found |= (sscanf(line, "CapEff: %lx", &ret->effective) == 1) << 3;
@@ -79,9 +83,11 @@ static int read_status(pid_t pid, const char *thread, struct status *ret)
 	return found == 15 ? 0 : ip_error("pid %d has ended", pid);
 }
 
-/* Threads that are made while we look have the ids of one that we have seen, or change them later: where that must not be, all of them stand
- * when we are asked again (delegation.h). One that ends meanwhile does not count. */
-static int look_at_threads(pid_t pid, const struct status *leader, struct ip_target_credentials *ret)
+/* Threads that are made while we look have the ids of one that we have seen, or change them
+ * later: where that must not be, all of them stand when we are asked again (delegation.h). One
+ * that ends meanwhile does not count. */
+static int look_at_threads(pid_t pid, const struct status *leader,
+			   struct ip_target_credentials *ret)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	const struct dirent *entry;
@@ -124,7 +130,8 @@ static bool same_file(int a, int b)
 {
 	struct stat x, y;
 
-	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
 }
 
 /* Walks up from the target's user namespace until it meets ours. */
@@ -194,7 +201,8 @@ static int read_groups(int socket, struct ip_peer *peer)
 	return 0;
 }
 
-/* Kernels before 6.5 have no SO_PEERPIDFD: then the process is held from now on, and what it is now must be what connected. */
+/* Kernels before 6.5 have no SO_PEERPIDFD: then the process is held from now on, and what it is now
+ * must be what connected. */
 static int hold_peer(int socket, struct ip_peer *peer)
 {
 	socklen_t size = sizeof(peer->pidfd);
@@ -218,7 +226,8 @@ static int check_pidns(pid_t pid)
 	_cleanup_close_ int theirs = open(name, O_RDONLY | O_CLOEXEC);
 	return ours >= 0 && theirs >= 0 && same_file(ours, theirs)
 		       ? 0
-		       : ip_error("pid %d asks from another process namespace, where numbers mean other "
+		       : ip_error("pid %d asks from another process namespace, where numbers mean "
+				  "other "
 				  "processes: ask from outside of it",
 				  pid);
 }
@@ -263,7 +272,8 @@ static int look_at_peer(int socket, struct ip_peer *peer)
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
 		return ip_error_errno("cannot see who asks (SO_PEERCRED)");
 	if (cred.pid <= 0)
-		return ip_error("who asks lives in a process namespace that cannot be seen from here");
+		return ip_error(
+			"who asks lives in a process namespace that cannot be seen from here");
 	peer->pid = cred.pid;
 	if (hold_peer(socket, peer) < 0 || read_groups(socket, peer) < 0 ||
 	    read_status(cred.pid, "", &status) < 0 || find_userns(cred.pid, cred.uid, &where) < 0 ||
@@ -274,12 +284,13 @@ static int look_at_peer(int socket, struct ip_peer *peer)
 	if (!ip_pidfd_lives(peer->pidfd))
 		return ip_error("who asks (pid %d) has ended", cred.pid);
 	if (where.userns != IP_USERNS_SAME)
-		return ip_error("pid %d asks from another user namespace: ask from outside of it", cred.pid);
+		return ip_error("pid %d asks from another user namespace: ask from outside of it",
+				cred.pid);
 	if (ids->ruid != cred.uid || ids->euid != cred.uid || ids->suid != cred.uid ||
 	    ids->rgid != cred.gid || ids->egid != cred.gid || ids->sgid != cred.gid)
-		return ip_error(
-			"pid %d asks with the ids of more than one user or group (setuid?): ask as one",
-			cred.pid);
+		return ip_error("pid %d asks with the ids of more than one user or group "
+				"(setuid?): ask as one",
+				cred.pid);
 	peer->facts.ids = status.ids;
 	peer->facts.permitted = cred.uid ? 0 : status.permitted;
 	peer->facts.effective = cred.uid ? 0 : status.effective;

@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "access/credentials.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 
 #define NOBODY 65534
 
@@ -32,10 +32,12 @@ static struct {
 	struct ip_policy_entry entry; /* of a member */
 } delegation;
 
-static const char *const kinds[] = {
-	[IP_DELEGATION_OWN] = "own", [IP_DELEGATION_MEMBER] = "member", [IP_DELEGATION_ANY] = "any"};
+static const char *const kinds[] = {[IP_DELEGATION_OWN] = "own",
+				    [IP_DELEGATION_MEMBER] = "member",
+				    [IP_DELEGATION_ANY] = "any"};
 
-char *ip_delegation_text(enum ip_delegation_kind kind, uid_t uid, int pidfd, const struct ip_policy_entry *entry)
+char *ip_delegation_text(enum ip_delegation_kind kind, uid_t uid, int pidfd,
+			 const struct ip_policy_entry *entry)
 {
 	char *text = NULL;
 	size_t size;
@@ -82,7 +84,8 @@ static int take_entry(const char *text, struct ip_policy_entry *ret)
 		char *end;
 		unsigned long user = strtoul(text + 1, &end, 10);
 
-		if (end == text + 1 || ip_array_grow(&ret->users, ret->nusers, sizeof(*ret->users)) < 0)
+		if (end == text + 1 ||
+		    ip_array_grow(&ret->users, ret->nusers, sizeof(*ret->users)) < 0)
 			return -1;
 		ret->users[ret->nusers++] = user;
 		text = end;
@@ -121,7 +124,8 @@ static int set_effective(enum strength strength)
 	return syscall(SYS_capset, &header, data);
 }
 
-/* Step 5. Becomes the user; nobody by all ids but the effective ones where it works for a member. CAP_SETUID was for this alone. */
+/* Step 5. Becomes the user; nobody by all ids but the effective ones where it works for a member.
+ * CAP_SETUID was for this alone. */
 static int become_user(enum ip_delegation_kind kind, uid_t uid)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -135,8 +139,8 @@ static int become_user(enum ip_delegation_kind kind, uid_t uid)
 		return 0;
 	if (prctl(PR_SET_KEEPCAPS, 1) < 0 || setresuid(others, uid, others) < 0)
 		return -1;
-	/* both are the kernel's at a change of ids: what is dumpable may be set by the administrator (fs.suid_dumpable), and whose end
-	 * we wait for is forgotten */
+	/* both are the kernel's at a change of ids: what is dumpable may be set by the
+	 * administrator (fs.suid_dumpable), and whose end we wait for is forgotten */
 	if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_KEEPCAPS, 0) < 0 ||
 	    prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
 		return -1;
@@ -176,15 +180,16 @@ int ip_delegation_take(void)
 
 	if (!text)
 		return 0;
-	/* before all else: of a process that is not dumpable the files in /proc (oom_score_adj, timerslack_ns, coredump_filter) are root's, though
-	 * it has the ids of who asked */
+	/* before all else: of a process that is not dumpable the files in /proc (oom_score_adj,
+	 * timerslack_ns, coredump_filter) are root's, though it has the ids of who asked */
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
 		return ip_error_errno("prctl");
 	if (!rest || take_kind(text, rest - text, &kind, &uid) < 0 ||
 	    sscanf(rest, ":%d%n", &delegation.pidfd, &length) != 1 ||
 	    (delegation.pid = held_pid(delegation.pidfd)) <= 0 ||
-	    (kind == IP_DELEGATION_MEMBER ? !rest[length] || take_entry(rest + length, &delegation.entry) < 0
-				      : rest[length] != '\0') ||
+	    (kind == IP_DELEGATION_MEMBER
+		     ? !rest[length] || take_entry(rest + length, &delegation.entry) < 0
+		     : rest[length] != '\0') ||
 	    become_user(kind, uid) < 0 || set_effective(USUAL) < 0)
 		return ip_error("the variable %s is set, and is not as iprobed sets it: unset it",
 				IP_DELEGATION_VARIABLE);
@@ -256,7 +261,8 @@ static int ask_kernel(pid_t pid, pid_t tid)
 
 static int refuse(pid_t pid)
 {
-	return ip_error("pid %d is not, or not any more, a process that you may trace yourself: iprobed goes "
+	return ip_error("pid %d is not, or not any more, a process that you may trace yourself: "
+			"iprobed goes "
 			"no further; nothing was changed",
 			pid);
 }
@@ -277,7 +283,8 @@ static int check_member(pid_t pid, pid_t tid, int held)
 	why = ip_ptrace_access_not_plain(&facts);
 	if (!why && !ip_policy_entry_allows(&delegation.entry, facts.ids.ruid, program))
 		why = "is not what the policy lists";
-	return why ? ip_error("pid %d %s: iprobed goes no further; nothing was changed", tid, why) : 0;
+	return why ? ip_error("pid %d %s: iprobed goes no further; nothing was changed", tid, why)
+		   : 0;
 }
 
 int ip_delegation_check_place(pid_t pid, pid_t tid)
@@ -287,7 +294,8 @@ int ip_delegation_check_place(pid_t pid, pid_t tid)
 	snprintf(name, sizeof(name), "/proc/%d/task/%d", pid, tid);
 	return access(name, F_OK) == 0
 		       ? 0
-		       : ip_error("pid %d: thread %d is not one of its any more: try again", pid, tid);
+		       : ip_error("pid %d: thread %d is not one of its any more: try again", pid,
+				  tid);
 }
 
 int ip_delegation_check_thread(pid_t pid, pid_t tid)
@@ -302,8 +310,8 @@ int ip_delegation_check_thread(pid_t pid, pid_t tid)
 		return check_member(pid, tid, delegation.pidfd);
 	ret = ask_kernel(pid, tid);
 	return ret < 0 ? refuse(pid)
-	       : ret   ? ip_error("pid %d: thread %d is not one of its any more: try again", pid, tid)
-		       : 0;
+	       : ret ? ip_error("pid %d: thread %d is not one of its any more: try again", pid, tid)
+		     : 0;
 }
 
 bool ip_delegation_restores_only(void)
@@ -326,7 +334,9 @@ static int check_threads(pid_t pid)
 	snprintf(name, sizeof(name), "/proc/%d/task", pid);
 	dir = opendir(name);
 	while (dir && (entry = readdir(dir))) {
-		int ret = isdigit((unsigned char)entry->d_name[0]) ? ask_kernel(pid, atoi(entry->d_name)) : 1;
+		int ret = isdigit((unsigned char)entry->d_name[0])
+				  ? ask_kernel(pid, atoi(entry->d_name))
+				  : 1;
 
 		if (ret < 0)
 			return refuse(pid);

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-ssize_t ip_send_with_fds(int socket, const void *head, size_t head_size, const void *text, size_t text_size,
-			 const int *fds, size_t n, int flags)
+ssize_t ip_send_with_fds(int socket, const void *head, size_t head_size, const void *text,
+			 size_t text_size, const int *fds, size_t n, int flags)
 {
 	struct iovec parts[2] = {{(void *)head, head_size}, {(void *)text, text_size}};
 	union {
@@ -41,8 +41,8 @@ ssize_t ip_send_with_fds(int socket, const void *head, size_t head_size, const v
 	return sent;
 }
 
-ssize_t ip_receive_with_fds(int socket, void *buffer, size_t size, int *fds, size_t max, size_t *ret_n,
-			    int *ret_flags, int flags)
+ssize_t ip_receive_with_fds(int socket, void *buffer, size_t size, int *fds, size_t max,
+			    size_t *ret_n, int *ret_flags, int flags)
 {
 	struct iovec part = {buffer, size};
 	union {

@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "config/yaml_tree.h"
 
 static const char *const file_keys[] = {"members", NULL};
@@ -40,7 +40,8 @@ void ip_policy_clear(struct ip_policy *policy)
 }
 
 /* A name, or a number. */
-static int read_user(const struct ip_yaml_document *document, const struct ip_yaml *node, uid_t *ret)
+static int read_user(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		     uid_t *ret)
 {
 	const char *text = ip_yaml_text(document, node, "a user");
 	const struct passwd *known;
@@ -62,7 +63,8 @@ static int read_user(const struct ip_yaml_document *document, const struct ip_ya
 	return *ret ? 0 : ip_yaml_error(document, node, "root's processes are for root alone");
 }
 
-static int read_program(const struct ip_yaml_document *document, const struct ip_yaml *node, char **ret)
+static int read_program(const struct ip_yaml_document *document, const struct ip_yaml *node,
+			char **ret)
 {
 	const char *text = ip_yaml_text(document, node, "a program");
 
@@ -75,7 +77,8 @@ static int read_program(const struct ip_yaml_document *document, const struct ip
 	return *ret ? 0 : ip_error("out of memory");
 }
 
-static int check_list(const struct ip_yaml_document *document, const struct ip_yaml *node, const char *what)
+static int check_list(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		      const char *what)
 {
 	return node->kind == IP_YAML_LIST && node->n
 		       ? 0
@@ -165,7 +168,8 @@ int ip_policy_load(const char *path, struct ip_policy *ret)
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return ip_error("%s is no file", path);
 	if ((st.st_uid && st.st_uid != geteuid()) || (st.st_mode & 022))
-		return ip_error("%s can be written by others than root: chown root, chmod go-w", path);
+		return ip_error("%s can be written by others than root: chown root, chmod go-w",
+				path);
 	if (st.st_size > IP_YAML_SIZE_MAX)
 		return ip_error("%s is larger than %u bytes", path, IP_YAML_SIZE_MAX);
 	text = malloc(st.st_size + 1);
@@ -187,7 +191,8 @@ bool ip_policy_entry_allows(const struct ip_policy_entry *entry, uid_t user, con
 }
 
 const struct ip_policy_entry *ip_policy_find(const struct ip_policy *policy,
-					     const struct ip_target_credentials *target, const char *program)
+					     const struct ip_target_credentials *target,
+					     const char *program)
 {
 	const char *why = ip_ptrace_access_not_plain(target);
 
@@ -198,7 +203,8 @@ const struct ip_policy_entry *ip_policy_find(const struct ip_policy *policy,
 	for (size_t i = 0; i < policy->n; i++)
 		if (ip_policy_entry_allows(&policy->entries[i], target->ids.ruid, program))
 			return &policy->entries[i];
-	ip_error("the policy does not list %s of uid %u for members of the group", program, target->ids.ruid);
+	ip_error("the policy does not list %s of uid %u for members of the group", program,
+		 target->ids.ruid);
 	return NULL;
 }
 

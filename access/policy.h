@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whom members of the group iprobe may trace besides their own processes: /etc/iprobe/policy.yaml (docs/man/iprobed.8.rst).
+ * Whom members of the group iprobe may trace besides their own processes: /etc/iprobe/policy.yaml
+ * (docs/man/iprobed.8.rst).
  */
 #ifndef IP_POLICY_H
 #define IP_POLICY_H
@@ -23,14 +24,16 @@ struct ip_policy {
 	size_t n;
 };
 
-/* Only root may be able to write the file. One that is not there allows nothing. 0, or -1 with FILE:LINE:COLUMN. */
+/* Only root may be able to write the file. One that is not there allows nothing. 0, or -1 with
+ * FILE:LINE:COLUMN. */
 int ip_policy_load(const char *path, struct ip_policy *ret);
 int ip_policy_parse(const char *text, size_t size, const char *path, struct ip_policy *ret);
 void ip_policy_clear(struct ip_policy *policy);
 
 /* The entry that lets members trace the process; NULL with an error. program: of its executable. */
 const struct ip_policy_entry *ip_policy_find(const struct ip_policy *policy,
-					     const struct ip_target_credentials *target, const char *program);
+					     const struct ip_target_credentials *target,
+					     const char *program);
 bool ip_policy_entry_allows(const struct ip_policy_entry *entry, uid_t user, const char *program);
 
 /* The executable of a process, as a path; malloc'ed. NULL with an error. */

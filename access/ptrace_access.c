@@ -12,9 +12,11 @@ static bool has_ptrace(uint64_t set)
 	return set >> CAP_SYS_PTRACE & 1;
 }
 
-/* ptrace_has_cap() and ns_capable() for the target's user namespace: a capability holds in one's own namespace and in those below it, and
- * who has made a namespace, has all of them in it (cap_capable()). */
-static bool can_ptrace_in(const struct ip_caller_credentials *caller, const struct ip_target_credentials *target)
+/* ptrace_has_cap() and ns_capable() for the target's user namespace: a capability holds in one's
+ * own namespace and in those below it, and who has made a namespace, has all of them in it
+ * (cap_capable()). */
+static bool can_ptrace_in(const struct ip_caller_credentials *caller,
+			  const struct ip_target_credentials *target)
 {
 	switch (target->userns) {
 	case IP_USERNS_SAME:
@@ -28,15 +30,18 @@ static bool can_ptrace_in(const struct ip_caller_credentials *caller, const stru
 
 static bool same_user(const struct ip_ids *caller, const struct ip_ids *target)
 {
-	return caller->ruid == target->ruid && caller->ruid == target->euid && caller->ruid == target->suid;
+	return caller->ruid == target->ruid && caller->ruid == target->euid &&
+	       caller->ruid == target->suid;
 }
 
 static bool same_group(const struct ip_ids *caller, const struct ip_ids *target)
 {
-	return caller->rgid == target->rgid && caller->rgid == target->egid && caller->rgid == target->sgid;
+	return caller->rgid == target->rgid && caller->rgid == target->egid &&
+	       caller->rgid == target->sgid;
 }
 
-const char *ip_ptrace_access_refusal(const struct ip_caller_credentials *caller, const struct ip_target_credentials *target)
+const char *ip_ptrace_access_refusal(const struct ip_caller_credentials *caller,
+				     const struct ip_target_credentials *target)
 {
 	bool able = can_ptrace_in(caller, target);
 
@@ -51,7 +56,8 @@ const char *ip_ptrace_access_refusal(const struct ip_caller_credentials *caller,
 			       : "runs with the ids of two groups (setgid)";
 	/* get_dumpable() */
 	if (!able && !target->dumpable)
-		return "has made itself undumpable (prctl), or has changed its ids, or cannot be read "
+		return "has made itself undumpable (prctl), or has changed its ids, or cannot be "
+		       "read "
 		       "(setuid, file capabilities)";
 	/* cap_ptrace_access_check() */
 	if (target->userns == IP_USERNS_SAME && !(target->permitted & ~caller->permitted))
@@ -75,7 +81,8 @@ const char *ip_ptrace_access_not_plain(const struct ip_target_credentials *targe
 	if (!ids->ruid)
 		return "runs as root";
 	if (!target->dumpable)
-		return "has made itself undumpable (prctl), or has changed its ids, or cannot be read "
+		return "has made itself undumpable (prctl), or has changed its ids, or cannot be "
+		       "read "
 		       "(setuid, file capabilities)";
 	if (target->permitted)
 		return "has capabilities";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may trace whom: the kernel's rule for ptrace (ptrace(2), "Ptrace access mode checking", PTRACE_MODE_ATTACH_REALCREDS without
- * Yama and other security modules), as a function of facts that were gathered before. Nothing is looked up here.
+ * Who may trace whom: the kernel's rule for ptrace (ptrace(2), "Ptrace access mode checking",
+ * PTRACE_MODE_ATTACH_REALCREDS without Yama and other security modules), as a function of facts
+ * that were gathered before. Nothing is looked up here.
  */
 #ifndef IP_PTRACE_ACCESS_H
 #define IP_PTRACE_ACCESS_H
@@ -32,14 +33,18 @@ struct ip_target_credentials {
 	uint64_t permitted;
 	bool dumpable;
 	enum ip_user_namespace userns;
-	bool owner; /* of IP_USERNS_BELOW: on the way up from it lies a namespace just below the caller's that the caller's user owns */
+	/* of IP_USERNS_BELOW: on the way up from it lies a namespace just below the caller's that
+	 * the caller's user owns */
+	bool owner;
 	bool mixed; /* not all of its threads have these ids */
 };
 
 /* NULL: the kernel would let the caller trace the target; else why not, for "it ...". */
-const char *ip_ptrace_access_refusal(const struct ip_caller_credentials *caller, const struct ip_target_credentials *target);
+const char *ip_ptrace_access_refusal(const struct ip_caller_credentials *caller,
+				     const struct ip_target_credentials *target);
 
-/* NULL: a process that runs as one plain user, who could be named in a policy; else why not, for "it ...". */
+/* NULL: a process that runs as one plain user, who could be named in a policy; else why not, for
+ * "it ...". */
 const char *ip_ptrace_access_not_plain(const struct ip_target_credentials *target);
 
 #endif

@@ -126,7 +126,8 @@ uint64_t ip_request_memory(const struct ip_request *r)
 	if (!(RECORDS >> r->what & 1))
 		return 0;
 	for (size_t i = 0; i < r->noptions; i++)
-		if (!strncmp(r->options[i], "--memory=", 9) && ip_parse_size(r->options[i] + 9, &memory) < 0)
+		if (!strncmp(r->options[i], "--memory=", 9) &&
+		    ip_parse_size(r->options[i] + 9, &memory) < 0)
 			memory = IP_REQUEST_MEMORY_MAX; /* the command refuses it */
 	return memory;
 }
@@ -174,8 +175,8 @@ static int take_line(struct ip_request *r, const char *line, bool *have)
 		r->leave = true;
 		return 0;
 	}
-	if (n == 9 && !memcmp(line, "directory", 9) && value && ip_request_fds(r->what) == IP_REQUEST_FDS &&
-	    !*r->directory) {
+	if (n == 9 && !memcmp(line, "directory", 9) && value &&
+	    ip_request_fds(r->what) == IP_REQUEST_FDS && !*r->directory) {
 		if (check_directory(value) < 0)
 			return -1;
 		strcpy(r->directory, value);

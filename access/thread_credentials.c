@@ -15,7 +15,8 @@
 
 static bool tells(const char *line)
 {
-	static const char *const names[] = {"Uid:", "Gid:", "Groups:", "CapPrm:", "CapEff:", "CapAmb:"};
+	static const char *const names[] = {
+		"Uid:", "Gid:", "Groups:", "CapPrm:", "CapEff:", "CapAmb:"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strncmp(line, names[i], strlen(names[i])))
@@ -69,7 +70,8 @@ static bool is_there(pid_t pid, pid_t tid)
 	return access(name, F_OK) == 0;
 }
 
-bool ip_credentials_of_threads_are(pid_t pid, const struct ip_credentials *same, unsigned most, unsigned *at)
+bool ip_credentials_of_threads_are(pid_t pid, const struct ip_credentials *same, unsigned most,
+				   unsigned *at)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct ip_credentials theirs;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program that benchmarks/active times: what one call of an empty function costs with its entry and exit
- * recorded (live), with its probes idle (idle), and what two bare readings of the time-stamp counter cost.
+ * The program that benchmarks/active times: what one call of an empty function costs with its entry
+ * and exit recorded (live), with its probes idle (idle), and what two bare readings of the
+ * time-stamp counter cost.
  *
  *   active ROUNDS CALLS PAUSE_US THREADS
  *
- * Each round times CALLS of each kind, one kind after the other, in each thread; at the end there are three numbers for each: nanoseconds per call. Between
- * rounds it pauses, so that the collector drains what a round has left in the rings.
+ * Each round times CALLS of each kind, one kind after the other, in each thread; at the end there
+ * are three numbers for each: nanoseconds per call. Between rounds it pauses, so that the collector
+ * drains what a round has left in the rings.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -62,8 +64,9 @@ UNWATCHED static void *work(void *data)
 
 	CPU_ZERO(&cpu);
 	CPU_SET(w->index, &cpu);
+	/* where it fails, they share what there is */
 	if (nthreads > 1)
-		sched_setaffinity(0, sizeof(cpu), &cpu); /* where it fails, they share what there is */
+		sched_setaffinity(0, sizeof(cpu), &cpu);
 	for (long round = 0; round < rounds; round++) {
 		usleep(pause_us);
 		pthread_barrier_wait(&together);

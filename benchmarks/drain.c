@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program that benchmarks/drain records: it calls an empty function at a rate, or as fast as it can.
+ * The program that benchmarks/drain records: it calls an empty function at a rate, or as fast as it
+ * can.
  *
  *   drain CALLS_PER_SECOND MILLISECONDS CPU
  *
- * CALLS_PER_SECOND 0: as fast as it can. Calls come evenly, in groups of 64: who falls behind, because it had no CPU, makes up for at most 20 ms of
- * that. CPU -1: wherever it runs. Prints the calls made, the nanoseconds that they took, and how many of those it had a CPU.
+ * CALLS_PER_SECOND 0: as fast as it can. Calls come evenly, in groups of 64: who falls behind,
+ * because it had no CPU, makes up for at most 20 ms of that. CPU -1: wherever it runs. Prints the
+ * calls made, the nanoseconds that they took, and how many of those it had a CPU.
  */
 #define _GNU_SOURCE
 #include <sched.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The small program of benchmarks/peers: calls an empty function so often, and prints how many nanoseconds of the process's CPU time
- * (its own and the kernel's) that took; then how many two bare readings of the processor's clock take.
+ * The small program of benchmarks/peers: calls an empty function so often, and prints how many
+ * nanoseconds of the process's CPU time (its own and the kernel's) that took; then how many two
+ * bare readings of the processor's clock take.
  *
  *   empty CALLS
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program with many functions that call each other in an order that no predictor learns: read PAIRS makes about so many calls.
+ * A program with many functions that call each other in an order that no predictor learns: read
+ * PAIRS makes about so many calls.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -21,20 +22,22 @@ static unsigned draw(void)
 
 static void go(unsigned depth);
 
-#define ONE(n)                                                                                               \
-	__attribute__((noinline)) static void function##n(unsigned depth)                                    \
-	{                                                                                                    \
-		go(depth);                                                                                   \
-		__asm__ volatile("");                                                                        \
+#define ONE(n)                                                                                     \
+	__attribute__((noinline)) static void function##n(unsigned depth)                          \
+	{                                                                                          \
+		go(depth);                                                                         \
+		__asm__ volatile("");                                                              \
 	}
 #define EIGHT(n) ONE(n##0) ONE(n##1) ONE(n##2) ONE(n##3) ONE(n##4) ONE(n##5) ONE(n##6) ONE(n##7)
 #define NAME(n)	 function##n,
-#define NAMES(n) NAME(n##0) NAME(n##1) NAME(n##2) NAME(n##3) NAME(n##4) NAME(n##5) NAME(n##6) NAME(n##7)
+#define NAMES(n)                                                                                   \
+	NAME(n##0) NAME(n##1) NAME(n##2) NAME(n##3) NAME(n##4) NAME(n##5) NAME(n##6) NAME(n##7)
 
 /* clang-format off */
 EIGHT(0) EIGHT(1) EIGHT(2) EIGHT(3) EIGHT(4) EIGHT(5) EIGHT(6) EIGHT(7)
 
-static void (*const functions[FUNCTIONS])(unsigned) = {NAMES(0) NAMES(1) NAMES(2) NAMES(3) NAMES(4) NAMES(5) NAMES(6) NAMES(7)};
+static void (*const functions[FUNCTIONS])(unsigned) = {
+	NAMES(0) NAMES(1) NAMES(2) NAMES(3) NAMES(4) NAMES(5) NAMES(6) NAMES(7)};
 /* clang-format on */
 
 /* Two calls, or none: eight levels at most, each function calls four others only. */

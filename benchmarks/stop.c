@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The target of benchmarks/stop: threads that call generated functions (stop_functions.s) and sleep in turns, and one that does nothing
- * but look at the clock: the largest gap that it sees is how long the process stood still for it.
+ * The target of benchmarks/stop: threads that call generated functions (stop_functions.s) and sleep
+ * in turns, and one that does nothing but look at the clock: the largest gap that it sees is how
+ * long the process stood still for it.
  *
- *   target THREADS SHARED [calls]: prints "ready". SHARED: file of two 64-bit words, the largest gap (in ticks of the TSC) and whether to
- *   look. calls: between two looks it calls a function, one after the other, and so executes all sites.
+ *   target THREADS SHARED [calls]: prints "ready". SHARED: file of two 64-bit words, the largest
+ *   gap (in ticks of the TSC) and whether to look. calls: between two looks it calls a function,
+ *   one after the other, and so executes all sites.
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <x86intrin.h>
@@ -50,7 +52,8 @@ UNWATCHED static void look(int calls)
 		if (now - last > shared[0])
 			shared[0] = now - last;
 		last = now;
-		if (calls && i % 4096 == 0) { /* the kernel takes 50 ms from whoever runs at real time for a whole second */
+		/* the kernel takes 50 ms from whoever runs at real time for a whole second */
+		if (calls && i % 4096 == 0) {
 			usleep(100);
 			last = __rdtsc();
 		}
@@ -68,7 +71,8 @@ UNWATCHED int main(int argc, char **argv)
 		return 2;
 	for (int i = 1; i < atoi(argv[1]); i++)
 		pthread_create(&thread, NULL, work, (void *)(size_t)i);
-	/* only a thread that nobody else keeps from running sees what iprobe does, and nothing else */
+	/* only a thread that nobody else keeps from running sees what iprobe does, and nothing
+	 * else */
 	sched_setscheduler(0, SCHED_FIFO, &rt);
 	puts("ready");
 	fflush(stdout);

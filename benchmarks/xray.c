@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linked to what benchmarks/peers builds for XRay (with -Wl,--wrap=main): its flight data recorder neither starts nor writes its file by
- * itself, and is not there yet when constructors run. Its options: the environment's XRAY_FDR_OPTIONS.
+ * Linked to what benchmarks/peers builds for XRay (with -Wl,--wrap=main): its flight data recorder
+ * neither starts nor writes its file by itself, and is not there yet when constructors run. Its
+ * options: the environment's XRAY_FDR_OPTIONS.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sub-commands of iprobe. Each gets its own name as argv[0], parses its options, prints, and returns the exit code:
- * 0 done, 1 could not (one line on stderr), 2 usage.
+ * The sub-commands of iprobe. Each gets its own name as argv[0], parses its options, prints, and
+ * returns the exit code: 0 done, 1 could not (one line on stderr), 2 usage.
  */
 #ifndef IP_CLI_CLI_H
 #define IP_CLI_CLI_H
@@ -34,9 +34,11 @@ int cli_usage(const char *command, const char *format, ...) __attribute__((forma
 /* What getopt_long has just refused, as a usage error. */
 int cli_bad_option(const char *command, int argc, char **argv);
 
-/* The argument of -f. An empty one, most likely a variable that a script has not set, is a usage error: 2; else 0. */
+/* The argument of -f. An empty one, most likely a variable that a script has not set, is a usage
+ * error: 2; else 0. */
 int cli_functions(const char *command, const char *text, const char **ret);
-/* Tells on stderr which items of a selection matched nothing, once it has been held against all probes. */
+/* Tells on stderr which items of a selection matched nothing, once it has been held against all
+ * probes. */
 void cli_warn_unused(const char *what, const char *unused);
 
 /* Options that run and attach share. */
@@ -46,30 +48,36 @@ struct cli_record_options {
 	bool leave; /* attach: iprobed goes on with it by itself */
 };
 
-/* Parses them; argv[*ret_next] is the first operand. -1: go on; else the exit code. attach: options may
- * stand behind the PID too, and those that make sense only for a process that runs are known. */
-int cli_record_parse(int argc, char **argv, const char *help, bool attach, struct cli_record_options *ret,
-		     int *ret_next);
+/* Parses them; argv[*ret_next] is the first operand. -1: go on; else the exit code. attach:
+ * options may stand behind the PID too, and those that make sense only for a process that runs
+ * are known. */
+int cli_record_parse(int argc, char **argv, const char *help, bool attach,
+		     struct cli_record_options *ret, int *ret_next);
 
-/* The options of an attach whose command line has been found good, as a request to iprobed. *ret_dir: -o, or NULL. 0 or -1. */
+/* The options of an attach whose command line has been found good, as a request to iprobed.
+ * *ret_dir: -o, or NULL. 0 or -1. */
 struct ip_request;
 int cli_record_words(int argc, char **argv, struct ip_request *request, const char **ret_dir);
 
 /* The summary: a line on stderr, or with --json one on stdout. */
-void cli_record_summary(const struct cli_record_options *options, const struct ip_session_summary *summary);
-/* Whether a recording that ended for this reason (session/session.h; NULL: none) ended before it was to: for want of room, or
- * since what would have been recorded could not be told apart, or timed. */
+void cli_record_summary(const struct cli_record_options *options,
+			const struct ip_session_summary *summary);
+/* Whether a recording that ended for this reason (session/session.h; NULL: none) ended before it
+ * was to: for want of room, or since what would have been recorded could not be told apart, or
+ * timed. */
 bool cli_end_is_early(const char *end);
 bool cli_end_is_for_room(const char *end);
 
 /* From now on SIGINT, SIGTERM and SIGHUP end the session properly. */
 void cli_catch_signals(void);
 
-/* Path of libiprobe-rt.so: beside the build folder's iprobe, or where this prefix was installed. NULL with an
- * error. */
+/* Path of libiprobe-rt.so: beside the build folder's iprobe, or where this prefix was installed.
+ * NULL with an error. */
 const char *cli_runtime_path(void);
 
-/* " 1.2 ms, 3.4 ms and 5 times more, at most 6.7 ms"; more: stops that are not among the n, the longest of them more_ns. */
-void cli_print_stops(FILE *out, const struct ip_stop_record *stops, size_t n, size_t more, uint64_t more_ns);
+/* " 1.2 ms, 3.4 ms and 5 times more, at most 6.7 ms"; more: stops that are not among the n, the
+ * longest of them more_ns. */
+void cli_print_stops(FILE *out, const struct ip_stop_record *stops, size_t n, size_t more,
+		     uint64_t more_ns);
 
 #endif

@@ -15,42 +15,57 @@
 
 static const char help[] =
 	"usage: iprobe attach [OPTIONS] PID\n\n"
-	"Makes the chosen probes of a running process live, records until the time is over, Ctrl-C, or the\n"
-	"process ends, and puts every byte back. The first attach puts iprobe's runtime into the process,\n"
+	"Makes the chosen probes of a running process live, records until the time is over, "
+	"Ctrl-C, or the\n"
+	"process ends, and puts every byte back. The first attach puts iprobe's runtime into the "
+	"process,\n"
 	"unless it was started with it.\n\n"
-	"While iprobe records the process already, another attach changes that session and ends: -f SEL "
+	"While iprobe records the process already, another attach changes that session and ends: "
+	"-f SEL "
 	"adds,\n"
 	"-f '!GLOB' takes away.\n\n"
-	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; @NAME from\n"
+	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; "
+	"@NAME from\n"
 	"                        probes.d; -f @FILE reads them (default: all probes)\n"
-	"  -o, --output DIR      trace directory (default iprobe.data; one that exists is kept as DIR.old)\n"
+	"  -o, --output DIR      trace directory (default iprobe.data; one that exists is kept as "
+	"DIR.old)\n"
 	"      --duration T      200ms, 10s, 2m (default: until Ctrl-C)\n"
 	"      --memory SIZE     ring memory (default 64M)\n"
-	"      --time WORD       precise (default), or coarse: a third of the cost, true to 10 to 80 us "
+	"      --time WORD       precise (default), or coarse: a third of the cost, true to 10 to "
+	"80 us "
 	"(busy machine: ms)\n"
-	"      --compress        compress the trace while it is recorded (iprobe trim makes a copy that "
+	"      --compress        compress the trace while it is recorded (iprobe trim makes a copy "
+	"that "
 	"other readers open)\n"
-	"      --clock WORD      tsc, monotonic (clock_gettime, which costs more), or auto (default): the "
+	"      --clock WORD      tsc, monotonic (clock_gettime, which costs more), or auto "
+	"(default): the "
 	"one where the other cannot be\n"
 	"                        trusted\n"
-	"      --max-size SIZE   stop recording when the trace is this large (default 1G or a tenth of the "
+	"      --max-size SIZE   stop recording when the trace is this large (default 1G or a "
+	"tenth of the "
 	"free space)\n"
-	"      --rotate N        do not stop there: keep the newest, in N pieces (2 to 64) of which the "
+	"      --rotate N        do not stop there: keep the newest, in N pieces (2 to 64) of "
+	"which the "
 	"oldest goes\n"
-	"      --max-stop T      no stop longer than T: several stops if need be; give up, nothing changed, "
+	"      --max-stop T      no stop longer than T: several stops if need be; give up, nothing "
+	"changed, "
 	"where the\n"
-	"                        threads cannot be gathered in it (default 50ms); failed ones are told, too\n"
-	"      --no-stop         switch pages under the running threads; one blocked thread is held instead "
+	"                        threads cannot be gathered in it (default 50ms); failed ones are "
+	"told, too\n"
+	"      --no-stop         switch pages under the running threads; one blocked thread is "
+	"held instead "
 	"of all\n"
 	"      --resume          go on with the recording in DIR, whose iprobe was killed\n"
-	"      --dry-run         say what would be patched, in how many stops of what length; change "
+	"      --dry-run         say what would be patched, in how many stops of what length; "
+	"change "
 	"nothing\n"
 	"      --args            record the arguments of functions (placement fentry, with debug "
 	"information) and of\n"
 	"                        points\n"
 	"      --retval          record what functions return\n"
 	"      --string-limit N  bytes of a string that are recorded (default 64, at most 1024)\n"
-	"      --depth N         leave out calls with N or more recorded functions below them on the stack "
+	"      --depth N         leave out calls with N or more recorded functions below them on "
+	"the stack "
 	"(at most 512)\n"
 	"      --min-duration T  leave out calls shorter than T; callers of what is kept are kept\n"
 	"      --sample N[:SEL]  one call in N of each function (of SEL's); repeatable\n"
@@ -58,34 +73,45 @@ static const char help[] =
 	"      --stop-on F[:N]   end when function F is called (for the Nth time)\n"
 	"      --tid LIST        these threads only; --thread GLOB,... by name\n"
 	"      --callsite        record where each call comes from\n"
-	"      --overwrite       keep the newest events only, in the rings, until the end or iprobe "
+	"      --overwrite       keep the newest events only, in the rings, until the end or "
+	"iprobe "
 	"snapshot\n"
-	"      --follow-fork     record forked children too, in the same trace, until the last has ended\n"
-	"      --follow-exec     go on in what the process executes, in the same trace; says how long it was "
+	"      --follow-fork     record forked children too, in the same trace, until the last has "
+	"ended\n"
+	"      --follow-exec     go on in what the process executes, in the same trace; says how "
+	"long it was "
 	"not recorded\n"
-	"      --payload P[:SEL] what the probes do, of SEL or of all others: log (default), count (calls "
+	"      --payload P[:SEL] what the probes do, of SEL or of all others: log (default), count "
+	"(calls "
 	"only), hist\n"
 	"                        (latency histograms), user:FILE (a shared object of yours: "
 	"<iprobe/payload.h>); repeatable; where each\n"
 	"                        has a SEL and there is no -f, these are live\n"
-	"      --until COND      end when a function's latency passes a limit: p99>10ms/1s:SEL, its p99 over "
+	"      --until COND      end when a function's latency passes a limit: p99>10ms/1s:SEL, "
+	"its p99 over "
 	"the last second (p50,\n"
-	"                        p90, p95, p99, p999, mean; calls>N/T:SEL); SEL has the payload hist (with "
+	"                        p90, p95, p99, p999, mean; calls>N/T:SEL); SEL has the payload "
+	"hist (with "
 	"--overwrite\n"
 	"                        it is recorded as well); repeatable\n"
 	"      --linger T        with --until: go on for T when it is met\n"
-	"      --drop-hot[=PCT]  take the probes of a function away when they take PCT per cent (default 50) "
+	"      --drop-hot[=PCT]  take the probes of a function away when they take PCT per cent "
+	"(default 50) "
 	"of its own time and 1 %\n"
-	"                        of its thread's: its calls are counted from then on, where that is cheap "
+	"                        of its thread's: its calls are counted from then on, where that "
+	"is cheap "
 	"enough\n"
-	"      --list FILE       the probe list of a stripped module, or a directory of such lists; "
+	"      --list FILE       the probe list of a stripped module, or a directory of such "
+	"lists; "
 	"repeatable\n"
-	"      --leave           where iprobed does it: end at once, and let the session go on by itself\n"
+	"      --leave           where iprobed does it: end at once, and let the session go on by "
+	"itself\n"
 	"      --json            the summary as one line of JSON on stdout\n"
 	"  -q, --quiet           no live line, no summary\n"
 	"  -h, --help\n";
 
-static void print_preview(const struct cli_record_options *options, const struct ip_session_preview *p)
+static void print_preview(const struct cli_record_options *options,
+			  const struct ip_session_preview *p)
 {
 	char stop[16];
 	struct ip_json j;
@@ -96,7 +122,8 @@ static void print_preview(const struct cli_record_options *options, const struct
 				 p->modules[i].functions, p->modules[i].path);
 		if (options->session.no_stop) {
 			ip_print(stdout,
-				 "pid %d: %zu sites on %zu pages to switch in %zu pieces without a stop, %zu "
+				 "pid %d: %zu sites on %zu pages to switch in %zu pieces without a "
+				 "stop, %zu "
 				 "to leave idle%s%s; "
 				 "nothing was changed\n",
 				 p->summary.pid, p->summary.sites, p->summary.pages, p->pieces,
@@ -105,7 +132,8 @@ static void print_preview(const struct cli_record_options *options, const struct
 			return;
 		}
 		ip_print(stdout,
-			 "pid %d: %zu sites of %zu functions on %zu pages, %zu threads; %zu stop%s of about "
+			 "pid %d: %zu sites of %zu functions on %zu pages, %zu threads; %zu stop%s "
+			 "of about "
 			 "%s%s; nothing was "
 			 "changed\n",
 			 p->summary.pid, p->summary.sites, p->summary.functions, p->summary.pages,
@@ -140,7 +168,8 @@ static void print_preview(const struct cli_record_options *options, const struct
 }
 
 /* What a second attach did, or with --dry-run would do. */
-static void print_change(const struct cli_record_options *options, const struct ip_session_summary *s)
+static void print_change(const struct cli_record_options *options,
+			 const struct ip_session_summary *s)
 {
 	const char *would = options->dry_run ? "would be " : "";
 	const struct ip_session_change *c = &s->change;
@@ -151,7 +180,8 @@ static void print_change(const struct cli_record_options *options, const struct 
 	cli_warn_unused(c->dir, c->unused);
 	if (s->foreign)
 		ip_print(stderr,
-			 "iprobe: pid %d: %zu sites hold something that is not iprobe's (a breakpoint, a "
+			 "iprobe: pid %d: %zu sites hold something that is not iprobe's (a "
+			 "breakpoint, a "
 			 "uprobe): left alone\n",
 			 s->pid, s->foreign);
 	if (options->json) {
@@ -190,11 +220,13 @@ static void print_change(const struct cli_record_options *options, const struct 
 	if (!c->sites_added && !c->sites_removed)
 		ip_print(out, "its session is as asked for already");
 	if (c->sites_added)
-		ip_print(out, "%zu function%s (%zu sites) %sadded to its session", c->functions_added,
-			 c->functions_added == 1 ? "" : "s", c->sites_added, would);
+		ip_print(out, "%zu function%s (%zu sites) %sadded to its session",
+			 c->functions_added, c->functions_added == 1 ? "" : "s", c->sites_added,
+			 would);
 	if (c->sites_removed)
-		ip_print(out, "%s%zu function%s (%zu sites) %sremoved%s", c->sites_added ? ", " : "",
-			 c->functions_removed, c->functions_removed == 1 ? "" : "s", c->sites_removed, would,
+		ip_print(out, "%s%zu function%s (%zu sites) %sremoved%s",
+			 c->sites_added ? ", " : "", c->functions_removed,
+			 c->functions_removed == 1 ? "" : "s", c->sites_removed, would,
 			 c->sites_added ? "" : " from its session");
 	if (s->nstops) {
 		ip_print(out, "; stopped for");
@@ -223,7 +255,8 @@ static int find_pid(int argc, char **argv, int next, const char **ret)
 	return -1;
 }
 
-/* Where we may not trace the process, and there is an iprobed. -1: it is ours to do; else the exit code. */
+/* Where we may not trace the process, and there is an iprobed. -1: it is ours to do; else the exit
+ * code. */
 static int ask_daemon(int pid, const struct cli_record_options *options, int argc, char **argv)
 {
 	struct ip_request request = {.what = IP_REQUEST_ATTACH, .pid = pid};
@@ -235,7 +268,8 @@ static int ask_daemon(int pid, const struct cli_record_options *options, int arg
 	if (!wanted && !options->leave)
 		return -1;
 	if (!wanted) {
-		ip_error("--leave: there is no iprobed that is needed for it, or pid %d can be traced "
+		ip_error("--leave: there is no iprobed that is needed for it, or pid %d can be "
+			 "traced "
 			 "without: use nohup, or IPROBE_DAEMON=always",
 			 pid);
 		return cli_fail();

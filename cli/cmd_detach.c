@@ -39,7 +39,8 @@ static const char help[] =
 	"and however it ended.\n"
 	"A session that is still recording ends. --no-stop: switch pages instead of stopping the "
 	"threads. --left-over: do nothing where an iprobe is alive that has the session.\n"
-	"A thread in uninterruptible sleep is waited for, for up to a minute; all others run meanwhile.\n";
+	"A thread in uninterruptible sleep is waited for, for up to a minute; all others run "
+	"meanwhile.\n";
 
 /* Where the file is not to be had the address at which it is mapped must do. */
 static bool may_be_live(const struct ip_area *area, const struct ip_module *module)
@@ -48,9 +49,10 @@ static bool may_be_live(const struct ip_area *area, const struct ip_module *modu
 	       (module->elf && ip_area_has_stubs(area, module->load_bias));
 }
 
-/* What an iprobe that was killed while it put the runtime there has left: only where no other is at it now. A thread that it had borrowed
- * goes back by itself after a tenth of a second (inject.h, 5). Each look at it breaks that wait off, and it begins anew: so we look less often.
- * 0, or -1 with an error. */
+/* What an iprobe that was killed while it put the runtime there has left: only where no other is
+ * at it now. A thread that it had borrowed goes back by itself after a tenth of a second
+ * (inject.h, 5). Each look at it breaks that wait off, and it begins anew: so we look less
+ * often. 0, or -1 with an error. */
 static int tidy(struct ip_target *target)
 {
 	const struct timespec nap = {.tv_nsec = 200000000};
@@ -62,20 +64,22 @@ static int tidy(struct ip_target *target)
 	fd = ip_borrow_lock(target->pid);
 	if (fd < 0)
 		return 0;
-	for (int i = 0; i < LOOKS && ip_target_alive(target) && ip_text_padding_left_behind(target); i++) {
+	for (int i = 0; i < LOOKS && ip_target_alive(target) && ip_text_padding_left_behind(target);
+	     i++) {
 		if (i)
 			nanosleep(&nap, NULL);
 		tidied += ip_text_padding_tidy(target);
 	}
 	if (tidied)
 		ip_print(stderr,
-			 "iprobe: pid %d: took away code that an iprobe which was killed had left unused\n",
+			 "iprobe: pid %d: took away code that an iprobe which was killed had left "
+			 "unused\n",
 			 target->pid);
 	if (ip_target_alive(target) && ip_text_padding_left_behind(target))
-		return ip_error(
-			"pid %d: a thread is still in code at %#lx that an iprobe which was killed has left: "
-			"detach again when it has gone on",
-			target->pid, ip_text_padding_left_behind(target));
+		return ip_error("pid %d: a thread is still in code at %#lx that an iprobe which "
+				"was killed has left: "
+				"detach again when it has gone on",
+				target->pid, ip_text_padding_left_behind(target));
 	return 0;
 }
 
@@ -139,7 +143,8 @@ static int restore(struct ip_target *target, const struct ip_modules *modules, b
 	if (ret < 0) {
 		_cleanup_free_ char *why = strdup(ip_error_message());
 
-		return ip_stop_tell_in_vain(result->stops, result->nstops, why ? why : "out of memory");
+		return ip_stop_tell_in_vain(result->stops, result->nstops,
+					    why ? why : "out of memory");
 	}
 	return ret;
 }
@@ -156,7 +161,8 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 	ip_priority_guard_start();
 	if (ip_target_open(pid, true, &target) < 0)
 		return -1;
-	/* without the runtime nothing can be live, and without its memory we still can put text back */
+	/* without the runtime nothing can be live, and without its memory we still can put text
+	 * back */
 	if (target->has_runtime && ip_area_open(target, &area) == 0) {
 		if (left_over && is_held(area)) {
 			ret = 0;
@@ -164,7 +170,8 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 		}
 		if (lock_patch(area, target) < 0)
 			goto out;
-		/* a forked child shares the area with its parent: only the target's own session ends */
+		/* a forked child shares the area with its parent: only the target's own session
+		 * ends */
 		if (area->header->session_pid == (uint32_t)pid)
 			area->header->ended = area->header->session;
 	}
@@ -179,34 +186,40 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 	if (ret == 0 && area && area->header->session_pid == (uint32_t)pid &&
 	    ip_area_lock_session(area, pid) == 0 && ip_pmu_clean(target, area) < 0)
 		ip_print(stderr, "iprobe: %s\n", ip_error_message());
-	/* children that a killed iprobe has followed record still; one that lives puts them back by itself */
-	if (ret == 0 && area && area->header->session_pid == (uint32_t)pid && area->header->follow &&
-	    ip_area_lock_session(area, pid) == 0)
+	/* children that a killed iprobe has followed record still; one that lives puts them back by
+	 * itself */
+	if (ret == 0 && area && area->header->session_pid == (uint32_t)pid &&
+	    area->header->follow && ip_area_lock_session(area, pid) == 0)
 		ret = ip_follow_fork_restore_dead(area, target, IP_DEFAULT_MAX_STOP);
 	for (size_t i = 0; ret == 0 && i < modules.n; i++) {
 		struct ip_module_state state;
 
 		if (!modules.items[i].list && area && may_be_live(area, &modules.items[i]))
-			ret = ip_error("pid %d: %s may hold live sites, but: %s", pid, modules.items[i].path,
-				       modules.items[i].problem
-					       ? modules.items[i].problem
-					       : "its probe list is not found: name it with --list");
+			ret = ip_error(
+				"pid %d: %s may hold live sites, but: %s", pid,
+				modules.items[i].path,
+				modules.items[i].problem
+					? modules.items[i].problem
+					: "its probe list is not found: name it with --list");
 		if (!modules.items[i].list)
 			continue;
 		if (ip_module_inspect(target, &modules.items[i], &state) < 0)
 			ret = -1;
 		else if (state.foreign && state.foreign == state.probed && !state.patched)
 			ip_print(stderr,
-				 "iprobe: pid %d: %s: a uprobe or a debugger's breakpoint in %zu idle sites, "
+				 "iprobe: pid %d: %s: a uprobe or a debugger's breakpoint in %zu "
+				 "idle sites, "
 				 "the first at %#lx: "
 				 "left alone\n",
 				 pid, modules.items[i].path, state.foreign, state.first_foreign);
 		else if (state.foreign)
-			ret = ip_error(
-				"pid %d: %s: %zu places hold bytes that are neither the file's nor iprobe's, "
-				"the "
-				"first at %#lx: left alone (a debugger's breakpoint, another patcher?)",
-				pid, modules.items[i].path, state.foreign, state.first_foreign);
+			ret = ip_error("pid %d: %s: %zu places hold bytes that are neither the "
+				       "file's nor iprobe's, "
+				       "the "
+				       "first at %#lx: left alone (a debugger's breakpoint, "
+				       "another patcher?)",
+				       pid, modules.items[i].path, state.foreign,
+				       state.first_foreign);
 	}
 	if (ret == 0)
 		ret = tidy(target);
@@ -275,9 +288,10 @@ int cmd_detach(int argc, char **argv)
 		ip_json_double(&j, "more_stops_max_us", result.more_ns / 1e3);
 		ip_json_end_object(&j);
 	} else if (result.sites) {
-		ip_print(stdout, "pid %d: %zu sites put back on %zu pages; %s for", pid, result.sites,
-			 result.pages, no_stop ? "one thread held" : "stopped");
-		cli_print_stops(stdout, result.stops, result.nstops, result.more_stops, result.more_ns);
+		ip_print(stdout, "pid %d: %zu sites put back on %zu pages; %s for", pid,
+			 result.sites, result.pages, no_stop ? "one thread held" : "stopped");
+		cli_print_stops(stdout, result.stops, result.nstops, result.more_stops,
+				result.more_ns);
 		ip_print(stdout, "\n");
 	} else {
 		ip_print(stdout, "pid %d: nothing was live\n", pid);

@@ -33,7 +33,8 @@
 
 static const char help[] =
 	"usage: iprobe doctor [--json] [PID]\n\n"
-	"Checks what this kernel and user allow, and with PID whether that process can be attached to.\n"
+	"Checks what this kernel and user allow, and with PID whether that process can be attached "
+	"to.\n"
 	"Nothing is changed. Exit code 0: all that is needed is there; 1: something is missing.\n";
 
 enum verdict { GOOD, NOTE, BAD };
@@ -43,10 +44,11 @@ struct examination {
 	unsigned bad;
 };
 
-static void tell(struct examination *e, enum verdict verdict, const char *check, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
+static void tell(struct examination *e, enum verdict verdict, const char *check, const char *format,
+		 ...) __attribute__((format(printf, 4, 5)));
 
-static void tell(struct examination *e, enum verdict verdict, const char *check, const char *format, ...)
+static void tell(struct examination *e, enum verdict verdict, const char *check, const char *format,
+		 ...)
 {
 	static const char *const words[] = {"ok", "note", "bad"};
 	char text[1024];
@@ -98,7 +100,8 @@ static int try_ptrace(void)
 	return error;
 }
 
-/* Whether memory that was written can be made executable, as the runtime's is: SELinux (execmem) and prctl(PR_SET_MDWE) forbid it. */
+/* Whether memory that was written can be made executable, as the runtime's is: SELinux (execmem)
+ * and prctl(PR_SET_MDWE) forbid it. */
 static bool try_executable(void)
 {
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -125,17 +128,20 @@ static void examine_machine(struct examination *e)
 	if (geteuid() == 0)
 		tell(e, GOOD, "user", "root: any process of this machine");
 	else
-		tell(e, NOTE, "user", "uid %d: your own processes; other people's need root", (int)geteuid());
+		tell(e, NOTE, "user", "uid %d: your own processes; other people's need root",
+		     (int)geteuid());
 	error = try_ptrace();
 	if (error)
-		tell(e, BAD, "ptrace", "refused (%s): a seccomp filter or security module forbids it here",
+		tell(e, BAD, "ptrace",
+		     "refused (%s): a seccomp filter or security module forbids it here",
 		     strerror(error));
 	else
 		tell(e, GOOD, "ptrace", "a process can be stopped and released");
-	if (*first_line("/proc/sys/kernel/yama/ptrace_scope", line, sizeof(line)) && strcmp(line, "0") &&
-	    geteuid() != 0)
+	if (*first_line("/proc/sys/kernel/yama/ptrace_scope", line, sizeof(line)) &&
+	    strcmp(line, "0") && geteuid() != 0)
 		tell(e, BAD, "yama",
-		     "ptrace_scope is %s: attach works only on own children (iprobe run), through iprobed, "
+		     "ptrace_scope is %s: attach works only on own children (iprobe run), through "
+		     "iprobed, "
 		     "or as root; 0 "
 		     "lifts it",
 		     line);
@@ -146,20 +152,23 @@ static void examine_machine(struct examination *e)
 		     "threads that are stopped or borrowed have real-time priority meanwhile");
 	else
 		tell(e, NOTE, "priority",
-		     "none can be lent (CAP_SYS_NICE): on a busy machine stops and holds wait for CPUs, tens "
+		     "none can be lent (CAP_SYS_NICE): on a busy machine stops and holds wait for "
+		     "CPUs, tens "
 		     "of "
 		     "milliseconds");
 	if (ip_target_may_write_text())
 		tell(e, GOOD, "text writes", "/proc/PID/mem writes to read-only pages");
 	else
 		tell(e, BAD, "text writes",
-		     "/proc/PID/mem refuses read-only pages (proc_mem.force_override on the kernel command "
+		     "/proc/PID/mem refuses read-only pages (proc_mem.force_override on the kernel "
+		     "command "
 		     "line)");
 	if (try_executable())
 		tell(e, GOOD, "executable memory", "can be made");
 	else
 		tell(e, NOTE, "executable memory",
-		     "refused here (%s): the runtime needs it in targets, which may be under the same policy "
+		     "refused here (%s): the runtime needs it in targets, which may be under the "
+		     "same policy "
 		     "(SELinux: execmem)",
 		     strerror(errno));
 	fd = memfd_create("iprobe-doctor", MFD_CLOEXEC);
@@ -171,10 +180,11 @@ static void examine_machine(struct examination *e)
 		close(fd);
 	if (ip_clock_trustworthy(&why))
 		tell(e, GOOD, "clock", "invariant TSC; the kernel's clocksource is %s",
-		     first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", line,
-				sizeof(line)));
+		     first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+				line, sizeof(line)));
 	else
-		tell(e, NOTE, "clock", "%s: times are taken by clock_gettime, which costs more", why);
+		tell(e, NOTE, "clock", "%s: times are taken by clock_gettime, which costs more",
+		     why);
 	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_max < 4096)
 		tell(e, NOTE, "open files", "limit %lu: one file a thread is written (ulimit -n)",
 		     (unsigned long)r.rlim_max);
@@ -202,7 +212,8 @@ static void examine_modules(struct examination *e, const struct ip_target *targe
 	if (probes)
 		tell(e, GOOD, "probes", "%zu in %zu of %zu modules", probes, prepared, modules->n);
 	else
-		tell(e, BAD, "probes", "none: no module of pid %d was built with iprobe-cc", target->pid);
+		tell(e, BAD, "probes", "none: no module of pid %d was built with iprobe-cc",
+		     target->pid);
 }
 
 static void examine_target(struct examination *e, pid_t pid)
@@ -221,8 +232,10 @@ static void examine_target(struct examination *e, pid_t pid)
 	if (seccomp > 0)
 		tell(e, NOTE, "seccomp", "mode %ld: %s", seccomp,
 		     target->has_runtime && !target->injected
-			     ? "the runtime makes no system call but gettid and getpid, once a thread"
-			     : "suspended for the thread that is borrowed, while it is; the runtime makes no "
+			     ? "the runtime makes no system call but gettid and getpid, once a "
+			       "thread"
+			     : "suspended for the thread that is borrowed, while it is; the "
+			       "runtime makes no "
 			       "system call");
 	if (ip_modules_load(target, &modules) < 0) {
 		tell(e, BAD, "modules", "%s", ip_error_message());
@@ -231,15 +244,17 @@ static void examine_target(struct examination *e, pid_t pid)
 		ip_modules_clear(&modules);
 	}
 	if (ip_borrow_check(pid) < 0)
-		tell(e, ip_is_asleep(target) || !target->has_runtime ? BAD : NOTE, "shadow stack", "%s",
-		     ip_error_message());
+		tell(e, ip_is_asleep(target) || !target->has_runtime ? BAD : NOTE, "shadow stack",
+		     "%s", ip_error_message());
 	if (ip_is_asleep(target)) {
-		tell(e, GOOD, "runtime there", "%s and asleep: iprobe attach borrows a thread to wake it",
+		tell(e, GOOD, "runtime there",
+		     "%s and asleep: iprobe attach borrows a thread to wake it",
 		     target->injected ? "put there" : "linked in");
 	} else if (!target->has_runtime && ip_inject_check(target) < 0) {
 		tell(e, BAD, "runtime there", "%s", ip_error_message());
 	} else if (!target->has_runtime) {
-		tell(e, GOOD, "runtime there", "not yet: iprobe attach borrows a thread to put it there");
+		tell(e, GOOD, "runtime there",
+		     "not yet: iprobe attach borrows a thread to put it there");
 	} else if (ip_area_open(target, &area) < 0) {
 		tell(e, BAD, "runtime there", "%s", ip_error_message());
 	} else {

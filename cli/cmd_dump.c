@@ -2,9 +2,9 @@
 /*
  * iprobe dump: every event of a trace, all threads in the order of time.
  *
- * A frame that ended without an exit event (longjmp, exception) gets an exit line, marked "unwound", where an
- * event showed that it is gone; so entries and exits are balanced but for calls that were open at the
- * beginning or end of the recording.
+ * A frame that ended without an exit event (longjmp, exception) gets an exit line, marked
+ * "unwound", where an event showed that it is gone; so entries and exits are balanced but for calls
+ * that were open at the beginning or end of the recording.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -30,14 +30,14 @@
 
 struct dump {
 	const struct cli_dump_options *options;
-	struct ip_interest *interest;		  /* NULL: everything */
-	uint64_t calls;			  /* opened so far */
+	struct ip_interest *interest;	     /* NULL: everything */
+	uint64_t calls;			     /* opened so far */
 	const struct ip_interest_span *span; /* that the last line was in */
 	struct ip_trace_reader *trace;
 	struct ip_names *names;
 	struct ip_symbolizer *places;
 	bool *selected;
-	char **fragments;	 /* what a function's lines have in common, made when first needed */
+	char **fragments; /* what a function's lines have in common, made when first needed */
 	const uint64_t *payload; /* of the event in hand; NULL: it came without values */
 	uint32_t pid, tid;
 	bool several; /* processes: lines of text name them */
@@ -84,7 +84,8 @@ static char *text_fragment(struct dump *d, uint32_t function)
 static const char *fragment(struct dump *d, uint32_t function)
 {
 	if (!d->fragments[function])
-		d->fragments[function] = d->json ? json_fragment(d, function) : text_fragment(d, function);
+		d->fragments[function] =
+			d->json ? json_fragment(d, function) : text_fragment(d, function);
 	if (!d->fragments[function])
 		d->stop = true;
 	return d->fragments[function];
@@ -116,8 +117,8 @@ static bool is_wanted(struct dump *d, uint64_t call, size_t depth, uint64_t ts, 
 }
 
 /* The common part of a line. false: nothing is to be printed. */
-static bool begin_line(struct dump *d, uint32_t function, uint64_t call, const char *event, size_t depth,
-		       uint64_t ts)
+static bool begin_line(struct dump *d, uint32_t function, uint64_t call, const char *event,
+		       size_t depth, uint64_t ts)
 {
 	uint64_t ns = ip_recording_since_start(d->trace->session, ts);
 	const char *text;
@@ -129,8 +130,9 @@ static bool begin_line(struct dump *d, uint32_t function, uint64_t call, const c
 		return false;
 	if (d->json)
 		ip_print(stdout,
-			 "{\"ts\":%" PRIu64 ",\"pid\":%u,\"tid\":%u,\"event\":\"%s\",\"depth\":%zu,%s", ns,
-			 d->pid, d->tid, event, depth, text);
+			 "{\"ts\":%" PRIu64
+			 ",\"pid\":%u,\"tid\":%u,\"event\":\"%s\",\"depth\":%zu,%s",
+			 ns, d->pid, d->tid, event, depth, text);
 	else
 		ip_print(stdout, "%5" PRIu64 ".%09" PRIu64 " %*.0u%8u  %*s%s%s", ns / 1000000000,
 			 ns % 1000000000, d->several ? 8 : 0, d->several ? d->pid : 0, d->tid,
@@ -149,7 +151,8 @@ static void end_line(struct dump *d, const char *text, const char *json)
 /* The values of a call or point: (fd=3, path="/etc/motd"). */
 static void print_args(const struct dump *d)
 {
-	const struct ip_signature *signature = ip_recording_signature(d->trace->session, d->payload);
+	const struct ip_signature *signature =
+		ip_recording_signature(d->trace->session, d->payload);
 	struct ip_json j;
 
 	if (!signature)
@@ -173,7 +176,8 @@ static void print_caller(struct dump *d, uint32_t function)
 {
 	uint64_t address = ip_recording_call_site(d->payload);
 	uint32_t module = d->trace->session->functions[function].module;
-	const struct ip_place *place = address ? ip_symbolizer_get(d->places, module, address) : NULL;
+	const struct ip_place *place =
+		address ? ip_symbolizer_get(d->places, module, address) : NULL;
 	_cleanup_free_ char *text = NULL;
 	char hex[24];
 	struct ip_json j;
@@ -207,7 +211,8 @@ static void print_caller(struct dump *d, uint32_t function)
 /* The value that a function returns: = 0 */
 static void print_retval(const struct dump *d)
 {
-	const struct ip_signature *signature = ip_recording_signature(d->trace->session, d->payload);
+	const struct ip_signature *signature =
+		ip_recording_signature(d->trace->session, d->payload);
 	struct ip_json j;
 
 	if (!signature)
@@ -253,7 +258,8 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	struct dump *d = context;
 
-	frame->tag = d->calls < UINT32_MAX ? d->calls++ : UINT32_MAX; /* as in the first reading (focus.c) */
+	/* as in the first reading (focus.c) */
+	frame->tag = d->calls < UINT32_MAX ? d->calls++ : UINT32_MAX;
 	if (begin_line(context, frame->function, frame->tag, "entry", depth, frame->start)) {
 		print_args(context);
 		if (d->json && d->interest && ip_interest_is_slow(d->interest, frame->tag))
@@ -261,7 +267,7 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 		if (!d->json)
 			ip_print(stdout, "%s",
 				 frame->flags & IP_FRAME_ENTRY_ONLY ? "  (it has no exit probes)"
-				 : frame->flags & IP_FRAME_AGAIN	    ? "  (again, by a tail call)"
+				 : frame->flags & IP_FRAME_AGAIN    ? "  (again, by a tail call)"
 								    : " {");
 		else if (frame->flags & IP_FRAME_ENTRY_ONLY)
 			ip_print(stdout, ",\"entry_only\":true");
@@ -350,10 +356,10 @@ static int find_interest(struct dump *d)
 	const struct cli_dump_options *o = d->options;
 	_cleanup_free_ bool *around = o->around ? cli_reader_select(d->trace, o->around) : NULL;
 	struct ip_interest_options options = {.tid = o->filter.tid,
-					   .min_duration_ns = o->min_duration_ns,
-					   .around = around,
-					   .slower_than_ns = o->slower_than_ns,
-					   .margin_ns = o->margin_ns};
+					      .min_duration_ns = o->min_duration_ns,
+					      .around = around,
+					      .slower_than_ns = o->slower_than_ns,
+					      .margin_ns = o->margin_ns};
 	char slower[16], calls[32], places[32];
 
 	if (o->around && !around)
@@ -363,13 +369,16 @@ static int find_interest(struct dump *d)
 	if (ip_interest_find(d->trace, &options, &d->interest) < 0)
 		return -1;
 	if (o->around && !d->interest->nslow)
-		return ip_error("%s: no call of %s lasts longer than %s (iprobe report tells the longest)",
-				d->trace->dir, o->around, ip_format_ns(o->slower_than_ns, slower));
+		return ip_error(
+			"%s: no call of %s lasts longer than %s (iprobe report tells the longest)",
+			d->trace->dir, o->around, ip_format_ns(o->slower_than_ns, slower));
 	/* how much there will be to read, before it begins */
 	if (o->around)
 		ip_print(stderr, "iprobe: %s call%s slower than %s, in %s place%s\n",
-			 ip_format_count(d->interest->nslow, calls), d->interest->nslow == 1 ? "" : "s",
-			 ip_format_ns(o->slower_than_ns, slower), ip_format_count(d->interest->nspans, places),
+			 ip_format_count(d->interest->nslow, calls),
+			 d->interest->nslow == 1 ? "" : "s",
+			 ip_format_ns(o->slower_than_ns, slower),
+			 ip_format_count(d->interest->nspans, places),
 			 d->interest->nspans == 1 ? "" : "s");
 	return 0;
 }

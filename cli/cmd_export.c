@@ -23,31 +23,42 @@
 static const char help[] =
 	"usage: iprobe export --format FORMAT [OPTIONS] [DIR]\n\n"
 	"Writes a trace (iprobe.data) as a page to look at, or for other people's viewers.\n\n"
-	"      --format FORMAT  html       one page for any browser, without a network: timeline, flame "
+	"      --format FORMAT  html       one page for any browser, without a network: timeline, "
+	"flame "
 	"graph,\n"
 	"                                  figures, histograms, heat maps\n"
-	"                       chrome     every event: Perfetto's UI, chrome://tracing, Firefox Profiler, "
+	"                       chrome     every event: Perfetto's UI, chrome://tracing, Firefox "
+	"Profiler, "
 	"speedscope\n"
-	"                       perfetto   the same in Perfetto's own format: smaller, arguments as JSON\n"
-	"                       folded     own time of each way of calls: flamegraph.pl, speedscope\n"
-	"                       callgrind  functions and who calls whom: KCachegrind, callgrind_annotate\n"
-	"                       pprof      ways of calls, their number and own time, compressed: go tool "
+	"                       perfetto   the same in Perfetto's own format: smaller, arguments "
+	"as JSON\n"
+	"                       folded     own time of each way of calls: flamegraph.pl, "
+	"speedscope\n"
+	"                       callgrind  functions and who calls whom: KCachegrind, "
+	"callgrind_annotate\n"
+	"                       pprof      ways of calls, their number and own time, compressed: "
+	"go tool "
 	"pprof\n"
 	"  -o, --output FILE    write to FILE, not to stdout\n"
-	"  -f, --functions SEL  these functions only; folded, callgrind, pprof, html's flame graph: ways of "
+	"  -f, --functions SEL  these functions only; folded, callgrind, pprof, html's flame "
+	"graph: ways of "
 	"calls that begin at them\n"
 	"      --tid TID        this thread only\n"
-	"      --diff OTHER     html: the flame graph shows what has changed since the trace OTHER\n";
+	"      --diff OTHER     html: the flame graph shows what has changed since the trace "
+	"OTHER\n";
 
 #define LARGE 1000000000ull /* bytes: viewers have trouble with less */
 
-typedef int (*exporter)(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);
+typedef int (*exporter)(struct ip_trace_reader *trace, const struct ip_export_options *options,
+			FILE *out);
 
 static const struct format {
 	const char *name;
 	exporter run;
 	unsigned event,
-		names; /* what each event takes: bytes, and so often a function's name; 0: the file does not grow with events */
+		/* what each event takes: bytes, and so often a function's name; 0: the file does
+		 * not grow with events */
+		names;
 } formats[] = {
 	{"html", ip_export_html},
 	{"chrome", ip_export_chrome, 72, 1},
@@ -71,7 +82,8 @@ struct options {
 	const struct format *format;
 };
 
-/* Before it is too late. Which functions how many events are of is not known yet: all of one thread are counted, or all. */
+/* Before it is too late. Which functions how many events are of is not known yet: all of one thread
+ * are counted, or all. */
 static void warn_of_size(const struct ip_trace_reader *trace, const struct options *o)
 {
 	const struct format *format = o->format;
@@ -89,7 +101,8 @@ static void warn_of_size(const struct ip_trace_reader *trace, const struct optio
 	size = events * (format->event + format->names * names);
 	if (size > LARGE)
 		ip_print(stderr,
-			 "iprobe: %s: %s has every event: the file will have up to about %s, more than most "
+			 "iprobe: %s: %s has every event: the file will have up to about %s, more "
+			 "than most "
 			 "viewers open; iprobe trim takes "
 			 "out a part, and --format html shows everything in a few MB\n",
 			 trace->dir, format->name, ip_format_size(size, buffer));
@@ -103,8 +116,8 @@ struct output {
 	struct stat st;		      /* what stands by its name */
 };
 
-/* A new file beside the one that is wanted, which is there whole or not at all. What is no plain file (/dev/stdout, a FIFO) is
- * written as it is. */
+/* A new file beside the one that is wanted, which is there whole or not at all. What is no plain
+ * file (/dev/stdout, a FIFO) is written as it is. */
 static int open_output(const char *path, struct output *o)
 {
 	bool made;
@@ -155,8 +168,8 @@ static int close_output(struct output *o, const char *path, int ret)
 	return ret;
 }
 
-static int write_file(struct ip_trace_reader *trace, exporter run, const struct ip_export_options *options,
-		      const char *path)
+static int write_file(struct ip_trace_reader *trace, exporter run,
+		      const struct ip_export_options *options, const char *path)
 {
 	struct output out;
 
@@ -165,11 +178,14 @@ static int write_file(struct ip_trace_reader *trace, exporter run, const struct 
 			return -1;
 		return cli_reader_check_stdout();
 	}
-	return open_output(path, &out) < 0 ? -1 : close_output(&out, path, run(trace, options, out.file));
+	return open_output(path, &out) < 0
+		       ? -1
+		       : close_output(&out, path, run(trace, options, out.file));
 }
 
 /* The trace that the page compares with. 0, or -1 with an error. */
-static int open_other(const char *dir, const struct cli_filter *filter, struct ip_export_options *options)
+static int open_other(const char *dir, const struct cli_filter *filter,
+		      struct ip_export_options *options)
 {
 	if (ip_trace_reader_open(dir, &options->other) < 0)
 		return -1;
@@ -247,12 +263,15 @@ int cmd_export(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (!o.format)
-		return cli_usage(argv[0],
-				 "--format is needed: html, chrome, perfetto, folded, callgrind or pprof");
+		return cli_usage(
+			argv[0],
+			"--format is needed: html, chrome, perfetto, folded, callgrind or pprof");
 	if (o.other && o.format->run != ip_export_html)
 		return cli_usage(argv[0], "--diff goes with --format html only");
 	if (o.other && o.filter.tid)
-		return cli_usage(argv[0], "--diff does not go with --tid: the other trace has other threads");
+		return cli_usage(
+			argv[0],
+			"--diff does not go with --tid: the other trace has other threads");
 	/* a reader that was left ends us without a word */
 	if (!o.path)
 		signal(SIGPIPE, SIG_DFL);

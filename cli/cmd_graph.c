@@ -17,13 +17,16 @@
 
 static const char help[] =
 	"usage: iprobe graph [OPTIONS] [DIR]\n\n"
-	"Shows the calls of a trace (iprobe.data) as a tree, the most expensive first: time with callees, "
+	"Shows the calls of a trace (iprobe.data) as a tree, the most expensive first: time with "
+	"callees, "
 	"alone,\n"
 	"number of calls.\n\n"
-	"  -f, --functions SEL  trees that begin at these functions (with --bottom-up: these functions "
+	"  -f, --functions SEL  trees that begin at these functions (with --bottom-up: these "
+	"functions "
 	"only)\n"
 	"      --bottom-up      below each function its callers, in the order of its own time\n"
-	"      --of SEL         for each of these functions its callers and what it calls, as gprof shows "
+	"      --of SEL         for each of these functions its callers and what it calls, as "
+	"gprof shows "
 	"them\n"
 	"      --fold           a function that calls itself, directly or not, as one row\n"
 	"      --depth N        so many levels\n"
@@ -96,19 +99,19 @@ static int parse(int argc, char **argv, struct options *ret)
 
 	*ret = (struct options){.filter = CLI_FILTER_ALL, .min_percent = 0.5};
 	code = cli_filter_parse(argc, argv, &command, &ret->filter, ret);
-	if (code < 0 && (ret->json + ret->dot + !!ret->of > 1 || ((ret->dot || ret->of) && ret->bottom_up)))
-		return cli_usage(
-			argv[0],
-			"--json, --dot, --of and --bottom-up do not go together, but for --json --bottom-up");
+	if (code < 0 &&
+	    (ret->json + ret->dot + !!ret->of > 1 || ((ret->dot || ret->of) && ret->bottom_up)))
+		return cli_usage(argv[0], "--json, --dot, --of and --bottom-up do not go together, "
+					  "but for --json --bottom-up");
 	return code;
 }
 
 static int collect(struct cli_graph *g, const struct options *o, const bool *selected)
 {
-	const struct ip_calltree_options options = {.roots = o->filter.functions && !o->bottom_up ? selected
-												  : NULL,
-						    .fold = o->fold,
-						    .tid = o->filter.tid};
+	const struct ip_calltree_options options = {
+		.roots = o->filter.functions && !o->bottom_up ? selected : NULL,
+		.fold = o->fold,
+		.tid = o->filter.tid};
 	struct ip_calltree *inverted;
 
 	if (ip_calltree_collect(g->trace, &options, &g->tree) < 0)
@@ -129,8 +132,9 @@ static int collect(struct cli_graph *g, const struct options *o, const bool *sel
 
 static int show(const char *dir, const struct options *o)
 {
-	struct cli_graph g = {
-		.max_depth = o->filter.depth, .min_percent = o->min_percent, .bottom_up = o->bottom_up};
+	struct cli_graph g = {.max_depth = o->filter.depth,
+			      .min_percent = o->min_percent,
+			      .bottom_up = o->bottom_up};
 	_cleanup_free_ bool *selected = NULL, *of = NULL;
 	int ret = ip_trace_reader_open(dir, &g.trace);
 

@@ -19,10 +19,12 @@
 
 static const char help[] =
 	"usage: iprobe hist [OPTIONS] [DIR|PID]\n\n"
-	"Shows how many calls of a function lasted how long (iprobe.data), in powers of two, and where the "
+	"Shows how many calls of a function lasted how long (iprobe.data), in powers of two, and "
+	"where the "
 	"peaks are. Of a process that is being recorded with the hist payload: up to now.\n\n"
 	"  -f, --functions SEL  these functions only\n"
-	"  -n, --limit N        the first N functions in the order of total time (default 10; with -f all)\n"
+	"  -n, --limit N        the first N functions in the order of total time (default 10; with "
+	"-f all)\n"
 	"      --over-time      a heat map: time from left to right, duration upwards\n"
 	"      --tid TID        this thread only\n"
 	"      --interval T     of a process: again each T, until the session ends\n"
@@ -35,13 +37,15 @@ static void warn_of_measured(const struct cli_hist *h)
 {
 	if (h->latencies->tid && cli_hist_any_measured(h))
 		ip_print(stderr,
-			 "iprobe: %s: --payload hist does not tell threads apart: with --tid only functions "
+			 "iprobe: %s: --payload hist does not tell threads apart: with --tid only "
+			 "functions "
 			 "that were logged are "
 			 "shown\n",
 			 h->dir);
 	if (h->latencies->nslices && cli_hist_any_measured(h))
 		ip_print(stderr,
-			 "iprobe: %s: --payload hist keeps no times: --over-time shows these functions as "
+			 "iprobe: %s: --payload hist keeps no times: --over-time shows these "
+			 "functions as "
 			 "without it\n",
 			 h->dir);
 }
@@ -62,8 +66,8 @@ static int show(const char *dir, const struct cli_hist_options *o)
 		ret = selected && names ? ip_counts_load(dir, trace->session, &counts) : -1;
 	}
 	if (ret == 0)
-		ret = ip_latencies_collect(trace, selected, o->over_time ? SLICES : 0, o->filter.tid,
-					   &latencies);
+		ret = ip_latencies_collect(trace, selected, o->over_time ? SLICES : 0,
+					   o->filter.tid, &latencies);
 	if (ret == 0) {
 		h.session = trace->session;
 		h.lost = trace->lost;
@@ -122,14 +126,15 @@ static int take(const char *command, int option, void *context)
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, struct cli_hist_options *o)
 {
-	static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
-						     CLI_FILTER_LIMIT,
-						     CLI_FILTER_TID,
-						     {"over-time", no_argument, NULL, OPT_OVER_TIME},
-						     {"interval", required_argument, NULL, OPT_INTERVAL},
-						     {"json", no_argument, NULL, OPT_JSON},
-						     CLI_FILTER_HELP,
-						     {0}};
+	static const struct option long_options[] = {
+		CLI_FILTER_FUNCTIONS,
+		CLI_FILTER_LIMIT,
+		CLI_FILTER_TID,
+		{"over-time", no_argument, NULL, OPT_OVER_TIME},
+		{"interval", required_argument, NULL, OPT_INTERVAL},
+		{"json", no_argument, NULL, OPT_JSON},
+		CLI_FILTER_HELP,
+		{0}};
 	static const struct cli_filter_command command = {"f:n:h", help, long_options, take};
 	int code;
 
@@ -151,8 +156,9 @@ int cmd_hist(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (is_process(operand, &pid) && (o.over_time || o.filter.tid))
-		return cli_usage(argv[0], "histograms of a process know no time and no thread: --over-time "
-					  "and --tid are for traces");
+		return cli_usage(argv[0],
+				 "histograms of a process know no time and no thread: --over-time "
+				 "and --tid are for traces");
 	if (!pid && o.interval_ns)
 		return cli_usage(argv[0], "--interval goes with a PID");
 	/* a pager that was left ends us without a word */

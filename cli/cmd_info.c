@@ -27,9 +27,10 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-static const char help[] = "usage: iprobe info [--json] [DIR]\n\n"
-			   "Tells where a trace (iprobe.data) comes from: host, command, modules, clock, "
-			   "stops of the process, events, losses.\n";
+static const char help[] =
+	"usage: iprobe info [--json] [DIR]\n\n"
+	"Tells where a trace (iprobe.data) comes from: host, command, modules, clock, "
+	"stops of the process, events, losses.\n";
 
 static uint64_t duration_ns(const struct ip_trace_reader *t)
 {
@@ -175,7 +176,8 @@ static void print_execs(const struct ip_recording *s)
 
 static int by_process(const void *a, const void *b)
 {
-	const struct ip_run *x = *(const struct ip_run *const *)a, *y = *(const struct ip_run *const *)b;
+	const struct ip_run *x = *(const struct ip_run *const *)a,
+			    *y = *(const struct ip_run *const *)b;
 
 	if (x->pid != y->pid)
 		return x->pid < y->pid ? -1 : 1;
@@ -385,7 +387,8 @@ static void print_modules(const struct ip_recording *s)
 		ip_print(stdout, ", loaded at %#" PRIx64 ", placement ", m->load_bias);
 		ip_print(stdout, "%s", m->placement);
 		if (m->same_as == i)
-			ip_print(stdout, ", %s functions", ip_format_count(functions_of(s, i), count));
+			ip_print(stdout, ", %s functions",
+				 ip_format_count(functions_of(s, i), count));
 		ip_print(stdout, "\n");
 	}
 }
@@ -393,7 +396,8 @@ static void print_modules(const struct ip_recording *s)
 /* The first ones of each kind, and what the others come to. */
 static void print_stops(const struct ip_recording *s)
 {
-	uint64_t more = s->more_stops, more_ns = s->more_stops_ns, longest = s->more_stops_longest_ns;
+	uint64_t more = s->more_stops, more_ns = s->more_stops_ns,
+		 longest = s->more_stops_longest_ns;
 	char at[16], length[16];
 
 	for (size_t i = 0; i < s->nstops; i++) {
@@ -415,8 +419,9 @@ static void print_stops(const struct ip_recording *s)
 			 " page%s\n",
 			 stop->failed ? " failed" : "",
 			 ip_format_ns(ip_recording_since_start(s, stop->tsc), at),
-			 ip_format_ns(stop->duration_ns, length), stop->threads, plural(stop->threads),
-			 stop->sites, plural(stop->sites), stop->pages, plural(stop->pages));
+			 ip_format_ns(stop->duration_ns, length), stop->threads,
+			 plural(stop->threads), stop->sites, plural(stop->sites), stop->pages,
+			 plural(stop->pages));
 	}
 	if (more)
 		ip_print(stdout,
@@ -439,9 +444,10 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	print_field("duration", ip_format_ns(duration_ns(t), buffer));
 	print_field("end", cli_info_early(s, early, sizeof(early)) ? early
 			   : s->ended				   ? s->end
-								   : "none: still going on, or cut off");
+				      : "none: still going on, or cut off");
 	if (s->monotonic)
-		ip_print(stdout, "%-10s CLOCK_MONOTONIC_RAW%s\n", "clock", s->coarse ? ", coarse" : "");
+		ip_print(stdout, "%-10s CLOCK_MONOTONIC_RAW%s\n", "clock",
+			 s->coarse ? ", coarse" : "");
 	else
 		ip_print(stdout, "%-10s TSC, %.6f MHz%s\n", "clock", s->tsc_hz / 1e6,
 			 s->coarse ? ", coarse" : "");
@@ -450,18 +456,22 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	if (!s->ends)
 		ip_print(stdout, "; when they ended is not in the trace");
 	else if (t->ended)
-		ip_print(stdout, "; %s ended, when is known to within %s", ip_format_count(t->ended, lost),
+		ip_print(stdout, "; %s ended, when is known to within %s",
+			 ip_format_count(t->ended, lost),
 			 ip_format_ns(ip_recording_ns(s, t->ended_within), buffer));
 	ip_print(stdout, "\n");
 	if (s->compressed)
 		ip_print(stdout, "%-10s zstd%s%s%s\n", "compressed", s->plain ? ", but for " : "",
-			 s->plain ? ip_format_count(s->plain, count) : "", s->plain ? " packets" : "");
+			 s->plain ? ip_format_count(s->plain, count) : "",
+			 s->plain ? " packets" : "");
 	ip_print(stdout, "%-10s %s, %s lost", "events", ip_format_count(events, count),
 		 ip_format_count(t->lost, lost));
 	if (s->overwrites)
-		ip_print(stdout, ", %s before them overwritten", ip_format_count(s->overwritten, count));
+		ip_print(stdout, ", %s before them overwritten",
+			 ip_format_count(s->overwritten, count));
 	if (s->rotates)
-		ip_print(stdout, ", %s before them rotated away", ip_format_count(s->rotated, count));
+		ip_print(stdout, ", %s before them rotated away",
+			 ip_format_count(s->rotated, count));
 	if (s->invalid)
 		ip_print(stdout, ", %s invalid", ip_format_count(s->invalid, count));
 	if (s->filtered)
@@ -471,7 +481,8 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	ip_print(stdout, "\n");
 	if (s->rotated_packets)
 		ip_print(stdout,
-			 "%-10s %s packets, %s; everything is there that happened later than %s after the "
+			 "%-10s %s packets, %s; everything is there that happened later than %s "
+			 "after the "
 			 "start\n",
 			 "rotated", ip_format_count(s->rotated_packets, count),
 			 ip_format_size(s->rotated_bytes, lost),

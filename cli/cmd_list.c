@@ -22,12 +22,13 @@
 #include "hotpatcher/process/modules.h"
 #include "hotpatcher/process/probe_list_search.h"
 
-static const char help[] =
-	"usage: iprobe list [-f SEL] [--list FILE] [--json] ELF|PID\n\n"
-	"The probes of a file, or of every module of a running process.\n\n"
-	"  -f, --functions SEL   only those selected\n"
-	"      --list FILE       the probe list of a stripped module, or a directory of such lists\n"
-	"      --json            one document: path, build-id, placement and probes of each module\n";
+static const char help[] = "usage: iprobe list [-f SEL] [--list FILE] [--json] ELF|PID\n\n"
+			   "The probes of a file, or of every module of a running process.\n\n"
+			   "  -f, --functions SEL   only those selected\n"
+			   "      --list FILE       the probe list of a stripped module, or a "
+			   "directory of such lists\n"
+			   "      --json            one document: path, build-id, placement and "
+			   "probes of each module\n";
 
 struct listing {
 	const struct ip_selection *selection;
@@ -37,12 +38,14 @@ struct listing {
 	size_t nnames;
 };
 
-static void show_probe(struct listing *l, const struct ip_probe_list *list, const struct ip_pl_probe *probe)
+static void show_probe(struct listing *l, const struct ip_probe_list *list,
+		       const struct ip_pl_probe *probe)
 {
 	const struct ip_pl_function *f = &list->functions[probe->function];
 	/* with the argument list for people, without it for scripts, as in report and dump */
 	_cleanup_free_ char *name = ip_demangle(ip_probe_list_string(list, f->name), !l->json);
-	const char *linker_name = ip_probe_list_string(list, f->name), *clone = ip_clone_kind(linker_name);
+	const char *linker_name = ip_probe_list_string(list, f->name),
+		   *clone = ip_clone_kind(linker_name);
 	const char *file = f->file ? ip_probe_list_string(list, f->file) : NULL;
 
 	l->shown++;
@@ -92,8 +95,9 @@ static int show_module(struct listing *l, const char *path, const struct ip_prob
 		return ip_error("out of memory");
 	for (uint32_t i = 0; i < h->nfunctions; i++) {
 		const char *name = ip_probe_list_string(list, list->functions[i].name);
-		const char *file =
-			list->functions[i].file ? ip_probe_list_string(list, list->functions[i].file) : NULL;
+		const char *file = list->functions[i].file
+					   ? ip_probe_list_string(list, list->functions[i].file)
+					   : NULL;
 
 		l->names[l->nnames++] = name;
 		selected[i] = ip_selection_match(l->selection, name, file, path);
@@ -129,8 +133,8 @@ static int check_shown(const struct listing *l, const char *what)
 		return 0;
 	nearest = ip_selection_nearest(l->selection, l->names, l->nnames);
 	if (nearest && *nearest)
-		return ip_error("%s: the selection matches none of its %lu probes; nearest: %s", what,
-				l->probes, nearest);
+		return ip_error("%s: the selection matches none of its %lu probes; nearest: %s",
+				what, l->probes, nearest);
 	return ip_error("%s: the selection matches none of its %lu probes", what, l->probes);
 }
 
@@ -151,18 +155,20 @@ static int list_file(struct listing *l, const char *path)
 	if (ret >= 0 && ip_probe_list_search_check_used(path) < 0)
 		ret = -1;
 	if (ret == 0 && ip_elf_note_place(elf, IP_NOTE_ROOM, &room, &size) > 0)
-		ret = ip_error("%s: no probe list for it is found: name it with --list, or put it beside as "
+		ret = ip_error("%s: no probe list for it is found: name it with --list, or put it "
+			       "beside as "
 			       "%s.probes",
 			       path, path);
 	if (ret == 0)
-		ret = ip_error(
-			"%s has no probes: it was not built with iprobe-cc (or not run through coldpatch)",
-			path);
+		ret = ip_error("%s has no probes: it was not built with iprobe-cc (or not run "
+			       "through coldpatch)",
+			       path);
 	if (ret > 0 && (list->header->build_id_size != elf->build_id_size ||
 			memcmp(list->header->build_id, elf->build_id, elf->build_id_size)))
-		ret = ip_error("%s: its probe list belongs to another build (build-id differs): run "
-			       "coldpatch on it again",
-			       path);
+		ret = ip_error(
+			"%s: its probe list belongs to another build (build-id differs): run "
+			"coldpatch on it again",
+			path);
 	if (ret > 0)
 		ret = show_module(l, path, list) < 0 || check_shown(l, path) < 0 ? -1 : 0;
 	ip_probe_list_destroy(list);

@@ -4,8 +4,8 @@
  */
 
 #include "cli/cli.h"
-#include "cli/trace_args.h"
 #include "cli/report.h"
+#include "cli/trace_args.h"
 #include "common/error.h"
 
 static int show(const char *dir, const struct cli_report_options *options)
@@ -38,5 +38,7 @@ int cmd_report(int argc, char **argv)
 		code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;
-	return (options.other ? cli_report_diff(dir, &options) : show(dir, &options)) < 0 ? cli_fail() : 0;
+	return (options.other ? cli_report_diff(dir, &options) : show(dir, &options)) < 0
+		       ? cli_fail()
+		       : 0;
 }

@@ -19,7 +19,8 @@
 
 static const char help[] =
 	"usage: iprobe snapshot [-o DIR] [--json] PID\n\n"
-	"Writes what the rings of a flight recorder (attach with its overwrite option) hold now, as a trace. "
+	"Writes what the rings of a flight recorder (attach with its overwrite option) hold now, "
+	"as a trace. "
 	"The session goes "
 	"on, and the process\n"
 	"is not stopped.\n\n"
@@ -28,7 +29,8 @@ static const char help[] =
 	"      --json        what was written, as JSON\n"
 	"  -h, --help\n";
 
-/* Who works for iprobed stands in the directory that the caller has opened, and has nothing but a name: people want the path. */
+/* Who works for iprobed stands in the directory that the caller has opened, and has nothing but a
+ * name: people want the path. */
 static char *shown(const char *dir)
 {
 	_cleanup_free_ char *here = ip_delegation_is_lent() ? getcwd(NULL, 0) : NULL;
@@ -102,15 +104,17 @@ int cmd_snapshot(int argc, char **argv)
 		print_json(pid, path, &done);
 		return 0;
 	}
-	ip_print(stdout, "pid %d: %s events, %s before them overwritten, %s lost; trace in %s\n", pid,
-		 ip_format_count(done.events, events), ip_format_count(done.overwritten, overwritten),
+	ip_print(stdout, "pid %d: %s events, %s before them overwritten, %s lost; trace in %s\n",
+		 pid, ip_format_count(done.events, events),
+		 ip_format_count(done.overwritten, overwritten),
 		 done.lost ? ip_format_count(done.lost, lost) : "none", path);
 	if (done.invalid)
-		ip_print(stdout, "pid %d: it scribbled over its rings: %lu words were no records\n", pid,
-			 done.invalid);
+		ip_print(stdout, "pid %d: it scribbled over its rings: %lu words were no records\n",
+			 pid, done.invalid);
 	if (done.torn)
 		ip_print(stdout,
-			 "pid %d: %lu pieces of 32 KiB were overwritten while they were read, and left out\n",
+			 "pid %d: %lu pieces of 32 KiB were overwritten while they were read, and "
+			 "left out\n",
 			 pid, done.torn);
 	return 0;
 }

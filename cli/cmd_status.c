@@ -21,11 +21,12 @@
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/process/probe_list_search.h"
 
-static const char help[] = "usage: iprobe status [--list FILE] [--json] [PID]\n\n"
-			   "Compares every byte of every executable segment of the process with the files on "
-			   "disk and tells which\n"
-			   "sites are live, and how fast what is recorded comes in. Without PID: all "
-			   "processes that have iprobe's runtime.\n";
+static const char help[] =
+	"usage: iprobe status [--list FILE] [--json] [PID]\n\n"
+	"Compares every byte of every executable segment of the process with the files on "
+	"disk and tells which\n"
+	"sites are live, and how fast what is recorded comes in. Without PID: all "
+	"processes that have iprobe's runtime.\n";
 
 #define RATES_NS 250000000ull
 
@@ -46,7 +47,8 @@ static void show_module(struct ip_json *j, const struct ip_module *module,
 		 state->text_matches_file ? "as on disk" : "changed",
 		 module->list ? module->list->header->nprobes : 0, state->patched, module->path);
 	if (state->foreign)
-		ip_print(stdout, "  (%zu foreign, first at %#lx)", state->foreign, state->first_foreign);
+		ip_print(stdout, "  (%zu foreign, first at %#lx)", state->foreign,
+			 state->first_foreign);
 	ip_print(stdout, "\n");
 }
 
@@ -111,7 +113,8 @@ static int show(struct ip_json *j, pid_t pid)
 		show_rates(j, &rates);
 	if (ret == 0 && (left_behind = ip_text_padding_left_behind(target)))
 		ip_print(stderr,
-			 "iprobe: pid %d: code of an iprobe that was killed lies unused at %#lx: iprobe "
+			 "iprobe: pid %d: code of an iprobe that was killed lies unused at %#lx: "
+			 "iprobe "
 			 "detach %d takes it away\n",
 			 pid, left_behind, pid);
 	if (ret == 0 && j)
@@ -148,8 +151,9 @@ static int show_all(bool json)
 		if (!pid || !ip_proc_has_runtime(pid))
 			continue;
 		found++;
+		/* one that just ended, or is not ours, does not hide the others */
 		if (show(json ? &j : NULL, pid) < 0)
-			cli_fail(); /* one that just ended, or is not ours, does not hide the others */
+			cli_fail();
 	}
 	if (json) {
 		ip_json_end_array(&j);

@@ -28,28 +28,35 @@
 
 static const char help[] =
 	"usage: iprobe top [OPTIONS] PID\n\n"
-	"Shows live which functions of a process are called how often, what time they take by themselves and "
+	"Shows live which functions of a process are called how often, what time they take by "
+	"themselves and "
 	"with what they call, and how\n"
-	"long calls last. Makes the chosen probes live with the hist payload until q, Ctrl-C, or the process "
+	"long calls last. Makes the chosen probes live with the hist payload until q, Ctrl-C, or "
+	"the process "
 	"ends, and puts every byte back;\n"
-	"where the process is recorded with that payload already, shows what that session measures. No trace "
+	"where the process is recorded with that payload already, shows what that session "
+	"measures. No trace "
 	"is kept.\n\n"
-	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; -f @FILE "
+	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; -f "
+	"@FILE "
 	"reads them\n"
 	"                        (default: all probes)\n"
 	"  -d, --delay T         between two pictures (default 1s)\n"
 	"  -n, --iterations N    end after N of them\n"
 	"      --duration T      end after T\n"
 	"  -s, --sort COLUMN     rate, calls, self (default), total, avg, p50, p99, max, function\n"
-	"      --limit ROWS      at most so many functions (default: as many as fit; 20 with --batch; all "
+	"      --limit ROWS      at most so many functions (default: as many as fit; 20 with "
+	"--batch; all "
 	"with --json)\n"
-	"  -b, --batch           plain text, each picture below the other; so it is where stdout is no "
+	"  -b, --batch           plain text, each picture below the other; so it is where stdout "
+	"is no "
 	"terminal\n"
 	"      --json            each picture as one JSON object on a line\n"
 	"      --memory SIZE     for rings and histograms (default 64M)\n"
 	"      --max-stop T      no stop of the process longer than T (default 50ms)\n"
 	"  -h, --help\n\n"
-	"Keys: q quit, s S sort by the next column, the one before, r reverse, / show only some, t since the "
+	"Keys: q quit, s S sort by the next column, the one before, r reverse, / show only some, t "
+	"since the "
 	"beginning, p pause, + - faster,\n"
 	"slower, d drop the function's probes, c add its callees, a add functions, ? help\n";
 
@@ -188,11 +195,12 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 		return o->duration_ns ? -1 : cli_usage(command, "--duration needs a time above 0");
 	case 's':
 		o->sort = cli_top_column_of(optarg);
-		return o->sort < CLI_TOP_COLUMNS ? -1
-						 : cli_usage(command,
-							     "--sort is rate, calls, self, total, avg, p50, "
-							     "p99, max or function, not '%s'",
-							     optarg);
+		return o->sort < CLI_TOP_COLUMNS
+			       ? -1
+			       : cli_usage(command,
+					   "--sort is rate, calls, self, total, avg, p50, "
+					   "p99, max or function, not '%s'",
+					   optarg);
 	case OPT_LIMIT:
 		if (parse_count(command, optarg, "functions", &n))
 			return 2;
@@ -205,8 +213,9 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 		o->json = true;
 		return -1;
 	case OPT_MEMORY:
-		return ip_parse_size(optarg, &o->memory) < 0 ? cli_usage(command, "%s", ip_error_message())
-							     : -1;
+		return ip_parse_size(optarg, &o->memory) < 0
+			       ? cli_usage(command, "%s", ip_error_message())
+			       : -1;
 	case OPT_MAX_STOP:
 		return cli_parse_time(command, optarg, &o->max_stop_ns) < 0 ? 2 : -1;
 	case 'h':
@@ -246,8 +255,9 @@ static int parse(int argc, char **argv, struct cli_top_options *o)
 	return -1;
 }
 
-/* A session, and what its first interval is counted from: its own beginning lies before its probes went live. One that was there may
- * have been about to end. 1; 0: there is nothing to show; -1 with an error. */
+/* A session, and what its first interval is counted from: its own beginning lies before its
+ * probes went live. One that was there may have been about to end. 1; 0: there is nothing to
+ * show; -1 with an error. */
 static int begin(const struct cli_top_options *o, struct cli_top_session **ret,
 		 struct cli_top_snapshot *ret_first)
 {
@@ -271,7 +281,8 @@ int cmd_top(int argc, char **argv)
 	int done, ended, code = parse(argc, argv, &o);
 
 	if (code < 0)
-		code = cli_via_daemon_try(IP_REQUEST_TOP, o.pid, argc, argv, LETTERS, long_options, NULL);
+		code = cli_via_daemon_try(IP_REQUEST_TOP, o.pid, argc, argv, LETTERS, long_options,
+					  NULL);
 	if (code >= 0)
 		return code;
 	cli_catch_signals();

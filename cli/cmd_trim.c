@@ -12,9 +12,9 @@
 #include "cli/cli.h"
 #include "cli/filter_options.h"
 #include "cli/trace_args.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/json.h"
 #include "common/print.h"
 #include "common/trace_dir.h"
@@ -25,7 +25,8 @@
 static const char trim_help[] =
 	"usage: iprobe trim [OPTIONS] [DIR]\n\n"
 	"Writes a part of a trace (iprobe.data) as a trace of its own. Options combine.\n\n"
-	"      --from T, --to T     events of this time only, since the start of the recording: 1.5s, 200ms\n"
+	"      --from T, --to T     events of this time only, since the start of the recording: "
+	"1.5s, 200ms\n"
 	"      --tid TID            this thread only\n"
 	"      --pid PID            this process only\n"
 	"  -f, --functions SEL      these functions only\n"
@@ -38,7 +39,8 @@ static const char trim_help[] =
 
 static const char split_help[] =
 	"usage: iprobe split (--every T | --size SIZE | --by thread|process) [OPTIONS] [DIR]\n\n"
-	"Writes a trace (iprobe.data) in parts, each a trace of its own: PREFIX.1, PREFIX.2 and so on, or, "
+	"Writes a trace (iprobe.data) in parts, each a trace of its own: PREFIX.1, PREFIX.2 and so "
+	"on, or, "
 	"by thread\n"
 	"and process, PREFIX.ID.\n\n"
 	"      --every T            a part for each so long\n"
@@ -64,7 +66,8 @@ struct parts {
 	size_t done; /* of them, the first ones: they have been written */
 };
 
-/* A split that failed leaves nothing. What it leaves there is what it has made, whatever stands by its name now. */
+/* A split that failed leaves nothing. What it leaves there is what it has made, whatever stands by
+ * its name now. */
 static void discard(const struct ip_trim_part *part)
 {
 	struct ip_dir_place place;
@@ -208,7 +211,8 @@ static int trim(struct parts *p, const char *dir)
 		t.from = cuts[n - 1];
 	else if (n)
 		t.to = cuts[0];
-	if (add_part(p, t.from, t.to, o->output ? strdup(o->output) : name_behind(dir, "trim", 0)) < 0)
+	if (add_part(p, t.from, t.to, o->output ? strdup(o->output) : name_behind(dir, "trim", 0)) <
+	    0)
 		return -1;
 	return write_parts(p, &t);
 }
@@ -233,8 +237,8 @@ static int split_every(struct parts *p, const char *prefix)
 	_cleanup_free_ uint64_t *cuts = NULL;
 
 	if (n > PARTS_MAX)
-		return ip_error("%s: that would be %" PRIu64 " parts: choose a longer time", p->trace->dir,
-				n);
+		return ip_error("%s: that would be %" PRIu64 " parts: choose a longer time",
+				p->trace->dir, n);
 	cuts = calloc(n + 1, sizeof(*cuts));
 	if (!cuts)
 		return ip_error("out of memory");
@@ -253,11 +257,13 @@ static int split_by_size(struct parts *p, const char *prefix)
 	if (ip_trim_cuts(p->trace, &t, p->options->size, false, &cuts, &n) < 0)
 		return -1;
 	if (n > PARTS_MAX)
-		return ip_error("%s: that would be %zu parts: choose larger ones", p->trace->dir, n + 1);
+		return ip_error("%s: that would be %zu parts: choose larger ones", p->trace->dir,
+				n + 1);
 	return split_by_time(p, prefix, cuts, n);
 }
 
-/* In the order in which they appear. A thread's number may be used again, by another process: one part then. */
+/* In the order in which they appear. A thread's number may be used again, by another process: one
+ * part then. */
 static int split_by_id(struct parts *p, const char *prefix, bool thread)
 {
 	const struct ip_trace_reader *trace = p->trace;
@@ -273,8 +279,8 @@ static int split_by_id(struct parts *p, const char *prefix, bool thread)
 		if (k < i)
 			continue;
 		if (p->n == PARTS_MAX)
-			return ip_error("%s: has more than %u: iprobe trim takes out single ones", trace->dir,
-					PARTS_MAX);
+			return ip_error("%s: has more than %u: iprobe trim takes out single ones",
+					trace->dir, PARTS_MAX);
 		t.tid = thread ? id : 0;
 		t.pid = thread ? 0 : id;
 		if (add_part(p, t.from, t.to, name_behind(prefix, "%" PRIu64, id)) < 0 ||
@@ -296,7 +302,8 @@ static int split(struct parts *p, const char *dir)
 	return split_by_id(p, prefix, !strcmp(o->by, "thread"));
 }
 
-static int work(const char *dir, const struct options *o, int (*write)(struct parts *p, const char *dir))
+static int work(const char *dir, const struct options *o,
+		int (*write)(struct parts *p, const char *dir))
 {
 	struct parts p = {.options = o};
 	int ret = ip_trace_reader_open(dir, &p.trace);
@@ -305,7 +312,8 @@ static int work(const char *dir, const struct options *o, int (*write)(struct pa
 	if (ret < 0)
 		return cli_fail();
 	ret = write(&p, dir);
-	failed = ret < 0; /* parts that are whole stay, whatever becomes of what is said about them */
+	/* parts that are whole stay, whatever becomes of what is said about them */
+	failed = ret < 0;
 	if (ret == 0) {
 		if (o->json)
 			print_json(&p);
@@ -418,6 +426,7 @@ int cmd_split(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (!!o.every_ns + !!o.size + !!o.by != 1)
-		return cli_usage(argv[0], "one of --every T, --size SIZE, --by thread|process is needed");
+		return cli_usage(argv[0],
+				 "one of --every T, --size SIZE, --by thread|process is needed");
 	return work(dir, &o, split);
 }

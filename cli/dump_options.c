@@ -13,29 +13,28 @@
 
 static const char help[] =
 	"usage: iprobe dump [OPTIONS] [DIR]\n\n"
-	"Prints each event of a trace (iprobe.data): time since its start, thread, function, indented by "
+	"Prints each event of a trace (iprobe.data): time since its start, thread, function, "
+	"indented by "
 	"depth; at an\n"
 	"exit, how long the call took. With arguments and results, if those were recorded.\n\n"
 	"  -f, --functions SEL  these functions only\n"
 	"      --tid TID        this thread only\n"
-	"      --from T, --to T events of this time only, since the start of the recording: 1.5s, 200ms\n"
+	"      --from T, --to T events of this time only, since the start of the recording: 1.5s, "
+	"200ms\n"
 	"      --depth N        calls below so many levels only\n"
 	"      --min-duration T calls that last so long at least\n"
-	"      --around SEL     what happened, in all threads, around the slow calls of these functions: "
+	"      --around SEL     what happened, in all threads, around the slow calls of these "
+	"functions: "
 	"those that\n"
-	"                       last longer than --slower-than T; and T before and behind them (--margin, "
+	"                       last longer than --slower-than T; and T before and behind them "
+	"(--margin, "
 	"default 1ms)\n"
 	"      --slower-than T\n"
 	"      --margin T\n"
-	"      --json           one JSON object a line; ts: nanoseconds since the start of the recording\n";
+	"      --json           one JSON object a line; ts: nanoseconds since the start of the "
+	"recording\n";
 
-enum {
-	OPT_MIN_DURATION = 256,
-	OPT_JSON,
-	OPT_AROUND,
-	OPT_SLOWER_THAN,
-	OPT_MARGIN
-};
+enum { OPT_MIN_DURATION = 256, OPT_JSON, OPT_AROUND, OPT_SLOWER_THAN, OPT_MARGIN };
 
 static int take(const char *command, int option, void *context)
 {

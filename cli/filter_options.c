@@ -64,8 +64,8 @@ int cli_filter_parse(int argc, char **argv, const struct cli_filter_command *com
 	int option, code = -1;
 
 	opterr = 0;
-	while (code < 0 &&
-	       (option = getopt_long(argc, argv, command->short_options, command->long_options, NULL)) >= 0) {
+	while (code < 0 && (option = getopt_long(argc, argv, command->short_options,
+						 command->long_options, NULL)) >= 0) {
 		int taken = option == '?' ? 0 : take_own(argv[0], option, filter);
 
 		if (taken < 0)

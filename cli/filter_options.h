@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options by which the commands that read traces choose a part: -f, --tid, --from, --to, --depth; and -n.
+ * Options by which the commands that read traces choose a part: -f, --tid, --from, --to, --depth;
+ * and -n.
  */
 #ifndef IP_CLI_FILTER_OPTIONS_H
 #define IP_CLI_FILTER_OPTIONS_H
@@ -17,46 +18,46 @@ struct cli_filter {
 	int tid;      /* 0: all */
 };
 
-#define CLI_FILTER_ALL                                                                                       \
-	{                                                                                                    \
-		.to_ns = UINT64_MAX, .depth = SIZE_MAX, .limit = SIZE_MAX                                    \
+#define CLI_FILTER_ALL                                                                             \
+	{                                                                                          \
+		.to_ns = UINT64_MAX, .depth = SIZE_MAX, .limit = SIZE_MAX                          \
 	}
 
 enum { CLI_OPT_TID = 1024, CLI_OPT_FROM, CLI_OPT_TO, CLI_OPT_DEPTH };
 
 /* For getopt_long(): each command names those that it knows. */
-#define CLI_FILTER_FUNCTIONS                                                                                 \
-	{                                                                                                    \
-		"functions", required_argument, NULL, 'f'                                                    \
+#define CLI_FILTER_FUNCTIONS                                                                       \
+	{                                                                                          \
+		"functions", required_argument, NULL, 'f'                                          \
 	}
-#define CLI_FILTER_LIMIT                                                                                     \
-	{                                                                                                    \
-		"limit", required_argument, NULL, 'n'                                                        \
+#define CLI_FILTER_LIMIT                                                                           \
+	{                                                                                          \
+		"limit", required_argument, NULL, 'n'                                              \
 	}
-#define CLI_FILTER_TID                                                                                       \
-	{                                                                                                    \
-		"tid", required_argument, NULL, CLI_OPT_TID                                                  \
+#define CLI_FILTER_TID                                                                             \
+	{                                                                                          \
+		"tid", required_argument, NULL, CLI_OPT_TID                                        \
 	}
-#define CLI_FILTER_FROM                                                                                      \
-	{                                                                                                    \
-		"from", required_argument, NULL, CLI_OPT_FROM                                                \
+#define CLI_FILTER_FROM                                                                            \
+	{                                                                                          \
+		"from", required_argument, NULL, CLI_OPT_FROM                                      \
 	}
-#define CLI_FILTER_TO                                                                                        \
-	{                                                                                                    \
-		"to", required_argument, NULL, CLI_OPT_TO                                                    \
+#define CLI_FILTER_TO                                                                              \
+	{                                                                                          \
+		"to", required_argument, NULL, CLI_OPT_TO                                          \
 	}
-#define CLI_FILTER_DEPTH                                                                                     \
-	{                                                                                                    \
-		"depth", required_argument, NULL, CLI_OPT_DEPTH                                              \
-	}
-
-#define CLI_FILTER_HELP                                                                                      \
-	{                                                                                                    \
-		"help", no_argument, NULL, 'h'                                                               \
+#define CLI_FILTER_DEPTH                                                                           \
+	{                                                                                          \
+		"depth", required_argument, NULL, CLI_OPT_DEPTH                                    \
 	}
 
-/* What a command knows: long_options name those above that it takes, and its own. take: deals with one of these, by getopt's optarg; -1: go on,
- * else the exit code. */
+#define CLI_FILTER_HELP                                                                            \
+	{                                                                                          \
+		"help", no_argument, NULL, 'h'                                                     \
+	}
+
+/* What a command knows: long_options name those above that it takes, and its own. take: deals
+ * with one of these, by getopt's optarg; -1: go on, else the exit code. */
 struct cli_filter_command {
 	const char *short_options, *help;
 	const struct option *long_options;

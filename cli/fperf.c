@@ -37,18 +37,23 @@ static const char help[] =
 	"       fperf [OPTIONS] [--] CMD [ARGS...]\n"
 	"       fperf list-events [--native] [--json]\n"
 	"       fperf self-test\n\n"
-	"Counts events (CPU time, page faults, context switches...) per call of each function of a program "
+	"Counts events (CPU time, page faults, context switches...) per call of each function of a "
+	"program "
 	"that was\n"
-	"built with iprobe-cc, by samples, such that it costs no more than a budget. Inclusive (unless "
+	"built with iprobe-cc, by samples, such that it costs no more than a budget. Inclusive "
+	"(unless "
 	"--exclusive):\n"
-	"with what the function calls. Functions that are too hot for the budget have no probes for most of "
+	"with what the function calls. Functions that are too hot for the budget have no probes "
+	"for most of "
 	"the time.\n\n"
 	"  -p, --pid PID         a running process; until --duration, Ctrl-C or its end\n"
 	"  -e, --events LIST     comma-separated, at most 8; fperf list-events names them\n"
 	"                        (default " IP_FPERF_NAMES_DEFAULT ")\n"
-	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB (default: "
+	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB "
+	"(default: "
 	"all)\n"
-	"      --budget B        share of the run time that it may cost, as 2% (default), or none; N/s: "
+	"      --budget B        share of the run time that it may cost, as 2% (default), or none; "
+	"N/s: "
 	"besides, at most N\n"
 	"                        samples a second\n"
 	"      --exclusive       without what selected functions count that are called in it\n"
@@ -58,16 +63,21 @@ static const char help[] =
 	"      --max-stop T      no stop longer than T (default 50ms)\n"
 	"      --stop            change probes by stops only, also where pages could be switched\n"
 	"      --list FILE       the probe list of a stripped module; repeatable\n"
-	"      --alternate T     to measure what it costs: count for T, have no probes for T, and so on; a "
+	"      --alternate T     to measure what it costs: count for T, have no probes for T, and "
+	"so on; a "
 	"line on stderr for each:\n"
-	"                        on or off, nanoseconds, CPU time, bytes that the process has read and "
+	"                        on or off, nanoseconds, CPU time, bytes that the process has read "
+	"and "
 	"written\n"
-	"      --profile NAME    events, functions, budget... of a profile in probes.d, where no option says "
+	"      --profile NAME    events, functions, budget... of a profile in probes.d, where no "
+	"option says "
 	"otherwise\n"
-	"      --multiplex       more hardware events than the PMU counts at a time: by turns, scaled and "
+	"      --multiplex       more hardware events than the PMU counts at a time: by turns, "
+	"scaled and "
 	"marked "
 	"~\n"
-	"  -n, --limit N         rows of the table at most, 0: all (default: all that are known to within "
+	"  -n, --limit N         rows of the table at most, 0: all (default: all that are known to "
+	"within "
 	"+-50 %,\n"
 	"                        and 10 of the others, below a line)\n"
 	"      --csv, --json     in the place of the table\n"
@@ -171,9 +181,10 @@ static int parse_budget(const char *text, struct ip_fperf_options *o)
 	}
 	end += strspn(end, " ");
 	if (end == text || strcmp(end, "%") || !(n >= IP_PROFILE_BUDGET_LEAST && n <= 100))
-		return ip_error("--budget %s: a share from 0.01%% to 100%%, as 2%%; none; or samples a "
-				"second, as 500/s",
-				text);
+		return ip_error(
+			"--budget %s: a share from 0.01%% to 100%%, as 2%%; none; or samples a "
+			"second, as 500/s",
+			text);
 	o->budget = n / 100;
 	return 0;
 }
@@ -219,8 +230,8 @@ static void tell_window(void *context, int pid, bool counted, uint64_t wall_ns, 
 	struct io now = io_of(pid);
 
 	if (wall_ns)
-		ip_print(stderr, "window\t%s\t%lu\t%lu\t%lu\t%lu\n", counted ? "on" : "off", wall_ns, cpu_ns,
-			 now.read - before.read, now.written - before.written);
+		ip_print(stderr, "window\t%s\t%lu\t%lu\t%lu\t%lu\n", counted ? "on" : "off",
+			 wall_ns, cpu_ns, now.read - before.read, now.written - before.written);
 	before = now;
 }
 
@@ -248,9 +259,9 @@ static int parse_one(int option, struct options *o)
 	case OPT_DURATION:
 		if (ip_parse_duration(optarg, &o->session.duration_ns) < 0)
 			return -1;
-		return o->session.duration_ns
-			       ? 0
-			       : ip_error("--duration 0 counts nothing; leave it out to count until Ctrl-C");
+		return o->session.duration_ns ? 0
+					      : ip_error("--duration 0 counts nothing; leave it "
+							 "out to count until Ctrl-C");
 	case OPT_ALTERNATE:
 		o->fperf.window = tell_window;
 		return parse_interval(optarg, &o->fperf.alternate_ns);
@@ -261,7 +272,8 @@ static int parse_one(int option, struct options *o)
 			return -1;
 		return o->session.max_stop_ns >= STOP_LEAST
 			       ? 0
-			       : ip_error("--max-stop: probes are changed again and again, each time by many "
+			       : ip_error("--max-stop: probes are changed again and again, each "
+					  "time by many "
 					  "stops "
 					  "that would be shorter than 200us: give that at least");
 	}
@@ -280,7 +292,8 @@ static int apply_profile(struct options *o)
 	if (!o->session.duration_ns)
 		o->session.duration_ns = p->duration_ns;
 	if (!o->fperf.interval_ns && p->interval_ns)
-		o->fperf.interval_ns = p->interval_ns < INTERVAL_MIN_NS ? INTERVAL_MIN_NS : p->interval_ns;
+		o->fperf.interval_ns =
+			p->interval_ns < INTERVAL_MIN_NS ? INTERVAL_MIN_NS : p->interval_ns;
 	if (!o->budget_given && p->budget_percent > 0)
 		o->fperf.budget = p->budget_percent / 100;
 	if (!o->budget_given && p->budget_samples)
@@ -385,7 +398,8 @@ static char *make_directory(struct ip_dir_place *ret)
 	return NULL;
 }
 
-/* Where results go is opened before anything is counted, but keeps what it has until there are some. */
+/* Where results go is opened before anything is counted, but keeps what it has until there are
+ * some. */
 struct output {
 	FILE *file; /* NULL: stdout */
 	bool made;
@@ -414,7 +428,8 @@ static void close_output(const struct options *o, struct output *output, bool wr
 		fclose(output->file);
 }
 
-static int print(const struct options *o, struct output *output, struct ip_fperf *f, const char *end)
+static int print(const struct options *o, struct output *output, struct ip_fperf *f,
+		 const char *end)
 {
 	FILE *out = output->file ? output->file : stdout;
 
@@ -436,53 +451,63 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 	struct ip_fperf_summary sum;
 
 	ip_fperf_summary(f, &sum);
-	ip_print(
-		stderr,
-		"fperf: %lu samples in %.2f s (%.2f s of CPU time); %zu of %zu functions called, %zu of them "
-		"have samples; it cost %.1f ms, %.2f %% "
-		"(stops and page switches %.2f %%); probes changed %lu times, %lu of them without a stop; "
-		"longest stop %.2f ms, longest gap of functions that stayed %.3f ms\n",
-		sum.samples, sum.length_s, sum.run_s, sum.called, sum.functions, sum.sampled,
-		1e3 * sum.overhead * sum.run_s, 100 * sum.overhead, 100 * sum.stops_share, sum.changes,
-		sum.changes_without_stop, ip_session_longest_stop(s) / 1e6, sum.longest_gap_ns / 1e6);
+	ip_print(stderr,
+		 "fperf: %lu samples in %.2f s (%.2f s of CPU time); %zu of %zu functions called, "
+		 "%zu of them "
+		 "have samples; it cost %.1f ms, %.2f %% "
+		 "(stops and page switches %.2f %%); probes changed %lu times, %lu of them without "
+		 "a stop; "
+		 "longest stop %.2f ms, longest gap of functions that stayed %.3f ms\n",
+		 sum.samples, sum.length_s, sum.run_s, sum.called, sum.functions, sum.sampled,
+		 1e3 * sum.overhead * sum.run_s, 100 * sum.overhead, 100 * sum.stops_share,
+		 sum.changes, sum.changes_without_stop, ip_session_longest_stop(s) / 1e6,
+		 sum.longest_gap_ns / 1e6);
 	if (s->end && !strcmp(s->end, IP_END_EXECED))
 		ip_print(stderr,
-			 "fperf: pid %d has executed another program: that one is not counted (fperf -p anew "
+			 "fperf: pid %d has executed another program: that one is not counted "
+			 "(fperf -p anew "
 			 "counts "
 			 "it, and fperf -- CMD counts whatever CMD executes)\n",
 			 s->pid);
 	if (sum.changes_failed)
-		ip_print(
-			stderr,
-			"fperf: %lu change%s of probes failed, so functions kept or lacked probes for longer "
-			"than "
-			"meant; the last one: %s\n",
-			sum.changes_failed, sum.changes_failed == 1 ? "" : "s", sum.change_failure);
+		ip_print(stderr,
+			 "fperf: %lu change%s of probes failed, so functions kept or lacked probes "
+			 "for longer "
+			 "than "
+			 "meant; the last one: %s\n",
+			 sum.changes_failed, sum.changes_failed == 1 ? "" : "s",
+			 sum.change_failure);
 	if (sum.confined)
-		ip_print(stderr, "fperf: the process has put itself under seccomp: no samples were taken "
-				 "from then on, "
-				 "calls were counted\n");
+		ip_print(stderr,
+			 "fperf: the process has put itself under seccomp: no samples were taken "
+			 "from then on, "
+			 "calls were counted\n");
 	if (sum.left_out)
 		ip_print(stderr,
-			 "fperf: %lu samples were not taken: too many others were open in their thread, or a "
+			 "fperf: %lu samples were not taken: too many others were open in their "
+			 "thread, or a "
 			 "hook below them\n",
 			 sum.left_out);
 	if (sum.missing)
 		ip_print(stderr,
-			 "fperf: %lu values are missing in samples: the kernel had other counters in the "
+			 "fperf: %lu values are missing in samples: the kernel had other counters "
+			 "in the "
 			 "PMU%s, or a "
 			 "descriptor had been closed\n",
 			 sum.missing, o->multiplex ? "" : " (--multiplex takes turns and scales)");
 	if (sum.scaled)
-		ip_print(stderr, "fperf: %lu values are scaled (~), since counters took turns\n", sum.scaled);
+		ip_print(stderr, "fperf: %lu values are scaled (~), since counters took turns\n",
+			 sum.scaled);
 	if (sum.gone)
 		ip_print(stderr,
-			 "fperf: the process closed descriptors of counters, or put others in their place, "
+			 "fperf: the process closed descriptors of counters, or put others in "
+			 "their place, "
 			 "%lu times: they were "
 			 "opened anew\n",
 			 sum.gone);
 	if (sum.refused)
-		ip_print(stderr, "fperf: %u threads have no samples, for want of a counter (%s): %s\n",
+		ip_print(stderr,
+			 "fperf: %u threads have no samples, for want of a counter (%s): %s\n",
 			 sum.refused, sum.refused_event ? sum.refused_event : "?",
 			 ip_pmu_error(sum.refused_error));
 }
@@ -496,10 +521,12 @@ static int check_refused(struct ip_fperf *f)
 	if (!sum.refused || sum.counting || sum.samples)
 		return 0;
 	return ip_error("%s cannot be counted in that process: %s",
-			sum.refused_event ? sum.refused_event : "-e", ip_pmu_error(sum.refused_error));
+			sum.refused_event ? sum.refused_event : "-e",
+			ip_pmu_error(sum.refused_error));
 }
 
-/* Where we may not trace the process. A profile is found here, by us; what options say comes behind it. -1: it is ours to do; else the exit code. */
+/* Where we may not trace the process. A profile is found here, by us; what options say comes behind
+ * it. -1: it is ours to do; else the exit code. */
 static int ask_daemon(const struct options *o, int argc, char **argv)
 {
 	const struct ip_profile *p = o->profile;
@@ -526,7 +553,8 @@ static int ask_daemon(const struct options *o, int argc, char **argv)
 			snprintf(budget, sizeof(budget), "%.9g%%", p->budget_percent);
 		words[n++] = (struct cli_via_daemon_word){"budget", budget};
 	}
-	return cli_via_daemon_try(IP_REQUEST_FPERF, o->pid, argc, argv, LETTERS, long_options, words);
+	return cli_via_daemon_try(IP_REQUEST_FPERF, o->pid, argc, argv, LETTERS, long_options,
+				  words);
 }
 
 static int run(const struct options *o, struct output *output, char **command)

@@ -19,9 +19,15 @@ static const struct metric metrics[] = {
 	{"IPC", {"PAPI_TOT_INS", "perf::INSTRUCTIONS"}, {"PAPI_TOT_CYC", "perf::CYCLES"}, 1},
 	{"L1-MPKI", {"PAPI_L1_DCM"}, {"PAPI_TOT_INS", "perf::INSTRUCTIONS"}, 1000},
 	{"L2-MPKI", {"PAPI_L2_DCM", "PAPI_L2_TCM"}, {"PAPI_TOT_INS", "perf::INSTRUCTIONS"}, 1000},
-	{"LLC-MPKI", {"PAPI_L3_TCM", "perf::CACHE-MISSES"}, {"PAPI_TOT_INS", "perf::INSTRUCTIONS"}, 1000},
+	{"LLC-MPKI",
+	 {"PAPI_L3_TCM", "perf::CACHE-MISSES"},
+	 {"PAPI_TOT_INS", "perf::INSTRUCTIONS"},
+	 1000},
 	{"TLB-MPKI", {"PAPI_TLB_DM"}, {"PAPI_TOT_INS", "perf::INSTRUCTIONS"}, 1000},
-	{"BR-MPKI", {"PAPI_BR_MSP", "perf::BRANCH-MISSES"}, {"PAPI_TOT_INS", "perf::INSTRUCTIONS"}, 1000},
+	{"BR-MPKI",
+	 {"PAPI_BR_MSP", "perf::BRANCH-MISSES"},
+	 {"PAPI_TOT_INS", "perf::INSTRUCTIONS"},
+	 1000},
 	/* of the time of a call, how much the thread had a CPU */
 	{"CPU", {"perf::TASK-CLOCK"}, {"tsc::CYCLES"}, 1, 1},
 };

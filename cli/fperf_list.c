@@ -45,8 +45,8 @@ static void tell_counters(struct ip_json *j, const struct ip_fperf_event *e)
 	ip_json_end_array(j);
 }
 
-static void tell(struct listing *l, const struct ip_fperf_event *e, const char *how, const char *formula,
-		 const char *why_not)
+static void tell(struct listing *l, const struct ip_fperf_event *e, const char *how,
+		 const char *formula, const char *why_not)
 {
 	l->all++;
 	l->counted += !why_not;
@@ -79,7 +79,8 @@ static void tell_papi(void *context, const struct papi_event *p, const char *why
 
 	if (!why_not)
 		why_not = e ? ip_fperf_why_not(e) : ip_error_message();
-	tell(context, e ? e : &bare, "PAPI and perf_event_open", *p->formula ? p->formula : NULL, why_not);
+	tell(context, e ? e : &bare, "PAPI and perf_event_open", *p->formula ? p->formula : NULL,
+	     why_not);
 }
 
 /* Ours; those of PAPI too, where PAPI does not tell them itself. */
@@ -107,7 +108,8 @@ int fperf_list_events(int argc, char **argv)
 		else if (!strcmp(argv[i], "--native"))
 			natives = true;
 		else
-			return cli_usage("fperf", "list-events takes --native and --json, and nothing else");
+			return cli_usage("fperf",
+					 "list-events takes --native and --json, and nothing else");
 	}
 	if (l.json) {
 		ip_json_init(&json, stdout);
@@ -126,7 +128,8 @@ int fperf_list_events(int argc, char **argv)
 	}
 	if (papi)
 		ip_print(stdout,
-			 "\n%u of %u count here. PAPI %s tells presets; --native shows the native events of "
+			 "\n%u of %u count here. PAPI %s tells presets; --native shows the native "
+			 "events of "
 			 "this "
 			 "machine.\n",
 			 l.counted, l.all, papi->version);

@@ -42,7 +42,8 @@ const struct papi_names *fperf_papi(void)
 		if (!library) { /* of PAPI itself, mostly */
 			snprintf(why_not, sizeof(why_not), "%.300s", dlerror());
 		} else if (!names || names->abi != PAPI_NAMES_ABI) {
-			snprintf(why_not, sizeof(why_not), FILE_NAME " is of another version of fperf");
+			snprintf(why_not, sizeof(why_not),
+				 FILE_NAME " is of another version of fperf");
 			names = NULL;
 		}
 	}
@@ -66,18 +67,21 @@ static struct ip_fperf_event *create(const char *name, const char *what)
 		free(own_what);
 		return NULL;
 	}
-	*e = (struct ip_fperf_event){.name = own_name, .unit = "", .what = own_what, .source = IP_FPERF_PMU};
+	*e = (struct ip_fperf_event){
+		.name = own_name, .unit = "", .what = own_what, .source = IP_FPERF_PMU};
 	return e;
 }
 
-static void set_counter(struct ip_fperf_event *e, const struct ip_pmu_counter *counter, int32_t weight)
+static void set_counter(struct ip_fperf_event *e, const struct ip_pmu_counter *counter,
+			int32_t weight)
 {
-	e->counters[e->ncounters++] = (struct ip_fperf_counter){.counter = *counter, .weight = weight};
+	e->counters[e->ncounters++] =
+		(struct ip_fperf_counter){.counter = *counter, .weight = weight};
 }
 
 /* What is no sum follows from its parts, which are events of their own. */
-static const struct ip_fperf_event *set_formula(struct ip_fperf_event *e, const struct papi_event *p,
-						const struct ip_formula *formula)
+static const struct ip_fperf_event *
+set_formula(struct ip_fperf_event *e, const struct papi_event *p, const struct ip_formula *formula)
 {
 	struct ip_formula *copy = malloc(sizeof(*copy));
 

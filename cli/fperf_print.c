@@ -59,8 +59,8 @@ static int column_of(const struct ip_fperf_event *e)
 }
 
 /* Mean and interval; "-": no sample has a value. */
-static void print_value(FILE *out, const struct ip_fperf_event *e, double mean, double ci, uint64_t samples,
-			bool scaled)
+static void print_value(FILE *out, const struct ip_fperf_event *e, double mean, double ci,
+			uint64_t samples, bool scaled)
 {
 	char value[24], width[24], cell[64];
 
@@ -130,7 +130,8 @@ static char *name_of(const struct ip_fperf_row *row, size_t width)
 }
 
 /* How wide names are, of what a terminal of so many columns has room for; 0 columns: it is none. */
-static size_t width_of_names(struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n, size_t columns)
+static size_t width_of_names(struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
+			     size_t columns)
 {
 	size_t others = print_header(NULL, f), most = columns ? NAME_MIN : NAME_MOST,
 	       width = strlen("function");
@@ -153,18 +154,19 @@ static void print_row(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 	char buffer[CLI_TAIL_MARK_MAX];
 	const char *mark = cli_tail_mark(row->until_tail, row->samples, buffer);
 
-	ip_print(out, "%s%*s %8lu", name ? name : "?", (int)(width - cli_width_of(name ? name : "?")), "",
-		 row->samples);
+	ip_print(out, "%s%*s %8lu", name ? name : "?",
+		 (int)(width - cli_width_of(name ? name : "?")), "", row->samples);
 	print_calls(out, row);
 	for (unsigned e = 0; e < o->nevents; e++)
-		print_value(out, o->events[e], row->mean[e], row->ci[e], valued(row, e), row->scaled[e]);
+		print_value(out, o->events[e], row->mean[e], row->ci[e], valued(row, e),
+			    row->scaled[e]);
 	fperf_derived_cells(out, f, row);
 	ip_print(out, "%s%s%s\n", *mark ? "  (" : "", mark, *mark ? ")" : "");
 }
 
 /* Rows that are known, or those that are not, in their order. How many. */
-static size_t print_rows(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n, bool known,
-			 size_t most, size_t width)
+static size_t print_rows(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
+			 bool known, size_t most, size_t width)
 {
 	size_t shown = 0;
 
@@ -177,8 +179,8 @@ static size_t print_rows(FILE *out, struct ip_fperf *f, const struct ip_fperf_ro
 }
 
 /* What is known first; below a line what is a guess yet. most: rows in all; guesses: of these. */
-static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n, size_t most,
-			size_t guesses, size_t columns)
+static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
+			size_t most, size_t guesses, size_t columns)
 {
 	size_t width = width_of_names(f, rows, n, columns), known = 0, shown;
 
@@ -190,7 +192,8 @@ static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row
 	shown = print_rows(out, f, rows, n, true, most, width);
 	if (known < n)
 		ip_print(out,
-			 "--- %zu function%s with too few samples to tell (wider than +-%.0f %%): fewer "
+			 "--- %zu function%s with too few samples to tell (wider than +-%.0f %%): "
+			 "fewer "
 			 "functions (-f), more (--budget), or longer (--duration) ---\n",
 			 n - known, n - known == 1 ? "" : "s", 100 * IP_FPERF_MOST_WIDTH);
 	if (guesses > most - shown)
@@ -218,7 +221,8 @@ static void print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 {
 	const struct ip_fperf_options *o = ip_fperf_get_options(f);
 	struct cli_csv csv = {.out = out};
-	static const char *const columns[] = {"function", "module", "samples", "calls", "calls_ci95", "live", "until_tail_call"};
+	static const char *const columns[] = {"function",   "module", "samples",	"calls",
+					      "calls_ci95", "live",   "until_tail_call"};
 
 	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
 		cli_csv_string(&csv, columns[i]);
@@ -335,7 +339,8 @@ static struct winsize size_of(FILE *out)
 	return size;
 }
 
-void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit, const char *end)
+void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit,
+		 const char *end)
 {
 	size_t n;
 	_cleanup_free_ struct ip_fperf_row *rows = ip_fperf_rows(f, &n);
@@ -367,7 +372,8 @@ static size_t rows_of(size_t lines)
 	return !lines ? LIVE_ROWS : lines > LINES_MORE ? lines - LINES_MORE : 0;
 }
 
-/* A line that is broken at the terminal's edge, or more lines than it has, and the way back to where it began would be wrong. */
+/* A line that is broken at the terminal's edge, or more lines than it has, and the way back to
+ * where it began would be wrong. */
 void fperf_show_live(void *context, struct ip_fperf *f)
 {
 	const struct winsize size = size_of(stderr);
@@ -381,8 +387,8 @@ void fperf_show_live(void *context, struct ip_fperf *f)
 	if (!table)
 		return;
 	ip_fperf_summary(f, &sum);
-	ip_print(table, "%.0f s, %lu samples of %zu functions, cost %.2f %%\n", sum.length_s, sum.samples,
-		 sum.sampled, 100 * sum.overhead);
+	ip_print(table, "%.0f s, %lu samples of %zu functions, cost %.2f %%\n", sum.length_s,
+		 sum.samples, sum.sampled, 100 * sum.overhead);
 	print_table(table, f, rows, n, room < LIVE_ROWS ? room : LIVE_ROWS, GUESSES_SHOWN, columns);
 	if (fclose(table) != 0)
 		return;

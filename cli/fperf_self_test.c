@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fperf self-test: whether counters count on this machine, by work of which is known what it takes. Those of the kernel are read by the
- * hooks' own code (runtime/fperf_pmu.c), and by PAPI where it is there.
+ * fperf self-test: whether counters count on this machine, by work of which is known what it takes.
+ * Those of the kernel are read by the hooks' own code (runtime/fperf_pmu.c), and by PAPI where it
+ * is there.
  */
 #include <fcntl.h>
 #include <stdarg.h>
@@ -20,17 +21,18 @@
 #include "fperf/pmu.h"
 #include "runtime/fperf_pmu.h"
 
-#define PAGES	    1000u
-#define SLEEPS	    20u
-#define CPU_NS	    20000000ull
+#define PAGES	   1000u
+#define SLEEPS	   20u
+#define CPU_NS	   20000000ull
 #define TIMEOUT_NS 20000000000ull
-#define SPIN_NS	    200000000ull
-#define ROUNDS	    1000000ull
-#define READINGS    2000u
+#define SPIN_NS	   200000000ull
+#define ROUNDS	   1000000ull
+#define READINGS   2000u
 
 static unsigned passed, failed, skipped;
 
-static __attribute__((format(printf, 3, 4))) void say(const char *what, int ok, const char *format, ...)
+static __attribute__((format(printf, 3, 4))) void say(const char *what, int ok, const char *format,
+						      ...)
 {
 	va_list args;
 
@@ -54,8 +56,8 @@ static uint64_t clock_of(clockid_t clock)
 static void test_faults(void)
 {
 	long page = sysconf(_SC_PAGESIZE);
-	volatile char *memory =
-		mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile char *memory = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct rusage before, behind;
 	long faults;
 
@@ -71,8 +73,8 @@ static void test_faults(void)
 	munmap((void *)memory, PAGES * page);
 	faults = behind.ru_minflt + behind.ru_majflt - before.ru_minflt - before.ru_majflt;
 	/* one more: a page of this stack, or of the C library */
-	say("perf::PAGE-FAULTS", faults >= PAGES && faults <= PAGES + 2, "%ld of %u pages touched", faults,
-	    PAGES);
+	say("perf::PAGE-FAULTS", faults >= PAGES && faults <= PAGES + 2, "%ld of %u pages touched",
+	    faults, PAGES);
 }
 
 static void test_clocks(void)
@@ -89,8 +91,8 @@ static void test_clocks(void)
 		;
 	cpu = clock_of(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	wall = clock_of(CLOCK_MONOTONIC) - wall;
-	say("perf::TASK-CLOCK", cpu >= CPU_NS && cpu <= wall + wall / 20, "%.1f ms of %.1f ms that passed",
-	    cpu / 1e6, wall / 1e6);
+	say("perf::TASK-CLOCK", cpu >= CPU_NS && cpu <= wall + wall / 20,
+	    "%.1f ms of %.1f ms that passed", cpu / 1e6, wall / 1e6);
 	ip_clock_read(&to);
 	hz = ip_clock_hz(&from, &to, SPIN_NS);
 	say("tsc::CYCLES", ip_clock_trustworthy(&why) && hz > 100000000, "%.1f MHz", hz / 1e6);
@@ -105,8 +107,8 @@ static void test_switches(void)
 	for (unsigned i = 0; i < SLEEPS; i++)
 		nanosleep(&nap, NULL);
 	getrusage(RUSAGE_THREAD, &behind);
-	say("perf::CONTEXT-SWITCHES", behind.ru_nvcsw - before.ru_nvcsw == SLEEPS, "%ld of %u sleeps",
-	    behind.ru_nvcsw - before.ru_nvcsw, SLEEPS);
+	say("perf::CONTEXT-SWITCHES", behind.ru_nvcsw - before.ru_nvcsw == SLEEPS,
+	    "%ld of %u sleeps", behind.ru_nvcsw - before.ru_nvcsw, SLEEPS);
 }
 
 /* Two instructions a round. */
@@ -126,7 +128,8 @@ static void touch(void *memory)
 /* PAGES pages that nobody has touched; NULL: there are none. */
 static void *fresh_pages(void)
 {
-	void *memory = mmap(NULL, PAGES * 4096ul, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *memory = mmap(NULL, PAGES * 4096ul, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
 		return NULL;
@@ -177,7 +180,8 @@ static int count(struct counters *c, void (*work)(void *), void *context, uint64
 
 static const char *way_of(const struct counters *c)
 {
-	return c->thread->state == IP_PMU_PAGES ? "rdpmc, no descriptor" : "read(2), descriptor verified";
+	return c->thread->state == IP_PMU_PAGES ? "rdpmc, no descriptor"
+						: "read(2), descriptor verified";
 }
 
 static void say_cost(struct counters *c)
@@ -188,7 +192,8 @@ static void say_cost(struct counters *c)
 	for (unsigned i = 0; i < READINGS; i++)
 		rt_pmu_read(&c->set, c->thread, &reading);
 	ip_print(stdout, "%-28s %-4s %.0f ns a reading of %u, by %s\n", "...", "",
-		 (clock_of(CLOCK_MONOTONIC) - began) / (double)READINGS, c->set.ncounters, way_of(c));
+		 (clock_of(CLOCK_MONOTONIC) - began) / (double)READINGS, c->set.ncounters,
+		 way_of(c));
 }
 
 static void absent(const char *what, const char *why)
@@ -218,8 +223,8 @@ static void test_kernel_counters(const char *what, const char *second)
 		return;
 	}
 	got = count(&c, touch, memory, values);
-	say(what, got && values[0] >= PAGES && values[0] <= PAGES + 2, "%lu of %u pages touched", values[0],
-	    PAGES);
+	say(what, got && values[0] >= PAGES && values[0] <= PAGES + 2, "%lu of %u pages touched",
+	    values[0], PAGES);
 	say_cost(&c);
 	munmap(memory, PAGES * 4096ul);
 	/* somebody closes the descriptor, and another file gets its number */
@@ -248,13 +253,15 @@ static void test_instructions(void)
 		return;
 	}
 	if (!open_counters(&c, names, 2)) {
-		say("instructions (PMU)", 0, "%s", c.thread ? ip_pmu_error(c.thread->error) : "no memory");
+		say("instructions (PMU)", 0, "%s",
+		    c.thread ? ip_pmu_error(c.thread->error) : "no memory");
 		close_counters(&c);
 		return;
 	}
 	got = count(&c, known_loop, NULL, values);
 	/* and some for the calls around */
-	say("instructions (PMU)", got && values[0] >= 2 * ROUNDS && values[0] < 2 * ROUNDS + 2 * ROUNDS / 100,
+	say("instructions (PMU)",
+	    got && values[0] >= 2 * ROUNDS && values[0] < 2 * ROUNDS + 2 * ROUNDS / 100,
 	    "%lu of %llu, %.2f a cycle%s", values[0], 2 * ROUNDS,
 	    values[1] ? (double)values[0] / values[1] : 0,
 	    got ? "" : "; the kernel had other counters in the PMU meanwhile");
@@ -265,7 +272,8 @@ static void test_instructions(void)
 /* PAPI counts the same work. */
 static void test_papi(void)
 {
-	static const char *const faults[] = {"perf::PAGE-FAULTS"}, *const instructions[] = {"PAPI_TOT_INS"};
+	static const char *const faults[] = {"perf::PAGE-FAULTS"}, *const instructions[] = {
+									   "PAPI_TOT_INS"};
 	const struct papi_names *papi = fperf_papi();
 	long long value = 0;
 	char why[256];
@@ -285,7 +293,8 @@ static void test_papi(void)
 		absent("PAPI: PAPI_TOT_INS", why);
 	else
 		say("PAPI: PAPI_TOT_INS",
-		    value >= (long long)(2 * ROUNDS) && value < (long long)(2 * ROUNDS + 2 * ROUNDS / 100),
+		    value >= (long long)(2 * ROUNDS) &&
+			    value < (long long)(2 * ROUNDS + 2 * ROUNDS / 100),
 		    "%lld of %llu, by PAPI_read", value, 2 * ROUNDS);
 }
 

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "cli/fperf.h"
+#include "common/abi/anchor.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/abi/anchor.h"
 #include "fperf/pmu.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "runtime/fperf_pmu.h"
@@ -62,7 +62,8 @@ int fperf_try(const struct ip_fperf_options *o)
 		counts = has_values(&set, t);
 	rt_pmu_close(t);
 	return counts ? 0
-		      : ip_error("these events do not count at the same time: somebody else has counters in "
+		      : ip_error("these events do not count at the same time: somebody else has "
+				 "counters in "
 				 "the PMU (the NMI "
 				 "watchdog, perf): ask for fewer, or give --multiplex");
 }

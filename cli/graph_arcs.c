@@ -25,7 +25,8 @@ static void print_name(const struct cli_graph *g, uint32_t function)
 {
 	ip_print(stdout, "%s%s\n",
 		 function == IP_NO_NODE ? "(not recorded)" : ip_names_shown(g->names, function),
-		 function != IP_NO_NODE && g->tree->until_tail[function] ? "  (until its tail call)" : "");
+		 function != IP_NO_NODE && g->tree->until_tail[function] ? "  (until its tail call)"
+									 : "");
 }
 
 static void print_figures(const struct cli_graph *g, uint64_t total, uint64_t self, uint64_t calls)
@@ -61,8 +62,8 @@ static int by_total(const void *a, const void *b)
 	return (x->function > y->function) - (x->function < y->function);
 }
 
-static void print_block(const struct cli_graph *g, const struct sum *sum, const struct ip_call_arc *arcs,
-			size_t n)
+static void print_block(const struct cli_graph *g, const struct sum *sum,
+			const struct ip_call_arc *arcs, size_t n)
 {
 	const struct ip_call_arc **callers = calloc(n ? n : 1, sizeof(*callers));
 	size_t ncallers = 0;
@@ -107,14 +108,15 @@ int cli_graph_callers(const struct cli_graph *g, const bool *wanted)
 	if (!sums)
 		return ip_error("out of memory");
 	qsort(sums, nfunctions, sizeof(*sums), by_total);
-	ip_print(stdout,
-		 "Above each function its callers, below it what it calls; their rows are its share of "
-		 "them.\n\n");
+	ip_print(stdout, "Above each function its callers, below it what it calls; their rows are "
+			 "its share of "
+			 "them.\n\n");
 	ip_print(stdout, "%8s %8s %13s  %s\n", "total", "self", "calls", "function");
 	for (size_t i = 0; i < nfunctions; i++)
 		if (sums[i].calls && wanted[sums[i].function]) {
 			if (blocks++)
-				ip_print(stdout, "--------------------------------------------------\n");
+				ip_print(stdout,
+					 "--------------------------------------------------\n");
 			print_block(g, &sums[i], arcs, n);
 		}
 	return 0;
@@ -168,7 +170,8 @@ int cli_graph_dot(const struct cli_graph *g)
 			     ip_format_count(sums[f].calls, count)) < 0)
 			return ip_error("out of memory");
 		ip_print(stdout, "\tf%u [label=", f);
-		for (char *line = label, *next; line; line = next) { /* \n in a label is two characters */
+		/* \n in a label is two characters */
+		for (char *line = label, *next; line; line = next) {
 			next = strchr(line, '\n');
 			if (next)
 				*next++ = '\0';
@@ -180,10 +183,11 @@ int cli_graph_dot(const struct cli_graph *g)
 	for (ssize_t i = 0; i < n; i++) {
 		const struct ip_call_arc *a = &arcs[i];
 
-		if (a->caller != IP_NO_NODE && 100 * sums[a->caller].total / all >= g->min_percent &&
+		if (a->caller != IP_NO_NODE &&
+		    100 * sums[a->caller].total / all >= g->min_percent &&
 		    100 * sums[a->callee].total / all >= g->min_percent)
-			ip_print(stdout, "\tf%u -> f%u [label=\"%s\\n%s\"];\n", a->caller, a->callee,
-				 ip_format_count(a->calls, count),
+			ip_print(stdout, "\tf%u -> f%u [label=\"%s\\n%s\"];\n", a->caller,
+				 a->callee, ip_format_count(a->calls, count),
 				 ip_format_ns(ip_recording_ns(s, a->total), buffers[0]));
 	}
 	ip_print(stdout, "}"

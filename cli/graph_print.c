@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tree of iprobe graph, for people and as JSON. Trees may be as deep as the target's recursions: all walks are loops.
+ * The tree of iprobe graph, for people and as JSON. Trees may be as deep as the target's
+ * recursions: all walks are loops.
  */
 #include "cli/graph_print.h"
 
@@ -55,18 +56,22 @@ static void print_row(const struct cli_graph *g, const struct ip_call_node *node
 	char total[16], self[16], calls[32];
 
 	if (g->bottom_up)
-		ip_print(stdout, "%8s %6.1f %13s  ", ip_format_ns(ip_recording_ns(s, node->self), self),
-			 percent(g, node->self), ip_format_count(node->calls, calls));
+		ip_print(stdout, "%8s %6.1f %13s  ",
+			 ip_format_ns(ip_recording_ns(s, node->self), self), percent(g, node->self),
+			 ip_format_count(node->calls, calls));
 	else
-		ip_print(stdout, "%8s %6.1f %8s %13s  ", ip_format_ns(ip_recording_ns(s, node->total), total),
-			 percent(g, node->total), ip_format_ns(ip_recording_ns(s, node->self), self),
+		ip_print(stdout, "%8s %6.1f %8s %13s  ",
+			 ip_format_ns(ip_recording_ns(s, node->total), total),
+			 percent(g, node->total),
+			 ip_format_ns(ip_recording_ns(s, node->self), self),
 			 ip_format_count(node->calls, calls));
 	for (size_t d = 1; d < depth && d <= INDENT_MAX; d++)
 		ip_print(stdout, "%s", more[d] ? art->through : "   ");
 	if (depth > INDENT_MAX)
 		ip_print(stdout, "(%zu) ", depth);
 	if (depth)
-		ip_print(stdout, "%s", more[depth <= INDENT_MAX ? depth : 0] ? art->branch : art->last);
+		ip_print(stdout, "%s",
+			 more[depth <= INDENT_MAX ? depth : 0] ? art->branch : art->last);
 	if (name)
 		ip_clean(name);
 	ip_print(stdout, "%s%s\n", name ? name : "?",
@@ -113,7 +118,8 @@ void cli_graph_tree(const struct cli_graph *g)
 		ip_print(stdout, "%8s %6s %13s  %s\n", "self", "%", "calls",
 			 "function, below it its callers");
 	else
-		ip_print(stdout, "%8s %6s %8s %13s  %s\n", "total", "%", "self", "calls", "function");
+		ip_print(stdout, "%8s %6s %8s %13s  %s\n", "total", "%", "self", "calls",
+			 "function");
 	while (at != IP_NO_NODE) {
 		uint32_t next = IP_NO_NODE;
 
@@ -137,8 +143,9 @@ void cli_graph_tree(const struct cli_graph *g)
 		at = next;
 	}
 	if (shown < g->tree->n - 1)
-		ip_print(stdout, "\n%zu ways of calls are not shown: below %g %%%s\n", g->tree->n - 1 - shown,
-			 g->min_percent, g->max_depth != SIZE_MAX ? ", or too deep" : "");
+		ip_print(stdout, "\n%zu ways of calls are not shown: below %g %%%s\n",
+			 g->tree->n - 1 - shown, g->min_percent,
+			 g->max_depth != SIZE_MAX ? ", or too deep" : "");
 }
 
 void cli_graph_json(const struct cli_graph *g)

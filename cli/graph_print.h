@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How iprobe graph shows calling-context trees: as an indented tree, as callers and callees, as JSON, for Graphviz.
+ * How iprobe graph shows calling-context trees: as an indented tree, as callers and callees, as
+ * JSON, for Graphviz.
  */
 #ifndef IP_CLI_GRAPH_PRINT_H
 #define IP_CLI_GRAPH_PRINT_H
@@ -23,7 +24,8 @@ struct cli_graph {
 void cli_graph_tree(const struct cli_graph *g);
 void cli_graph_json(const struct cli_graph *g);
 
-/* For each wanted function its callers, itself, its callees, as gprof shows them. 0, or -1 with an error. */
+/* For each wanted function its callers, itself, its callees, as gprof shows them. 0, or -1 with an
+ * error. */
 int cli_graph_callers(const struct cli_graph *g, const bool *wanted);
 /* The functions and who calls whom. 0, or -1 with an error. */
 int cli_graph_dot(const struct cli_graph *g);

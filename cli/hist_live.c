@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Histograms of a session that goes on. Its iprobe is asked to write them into its trace, where we read them; the process itself is
- * neither stopped nor looked at.
+ * Histograms of a session that goes on. Its iprobe is asked to write them into its trace, where we
+ * read them; the process itself is neither stopped nor looked at.
  */
 #include <signal.h>
 #include <stdio.h>

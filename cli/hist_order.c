@@ -33,16 +33,15 @@ bool cli_hist_any_measured(const struct cli_hist *h)
 static int none(const struct cli_hist *h)
 {
 	if (!h->latencies)
-		return ip_error(
-			"pid %d: no call of a function with a histogram has ended yet (--payload hist)",
-			h->pid);
-	return ip_error(
-		"%s: none of the functions has a call that ended%s", h->dir,
-		!h->latencies->tid ? ""
-		: cli_hist_any_measured(h)
-			? " in that thread and was logged (--payload hist does not tell threads apart: leave "
-			  "--tid out)"
-			: " in that thread");
+		return ip_error("pid %d: no call of a function with a histogram has ended yet "
+				"(--payload hist)",
+				h->pid);
+	return ip_error("%s: none of the functions has a call that ended%s", h->dir,
+			!h->latencies->tid	   ? ""
+			: cli_hist_any_measured(h) ? " in that thread and was logged (--payload "
+						     "hist does not tell threads apart: leave "
+						     "--tid out)"
+						   : " in that thread");
 }
 
 int cli_hist_order(struct cli_hist *h, const bool *selected, size_t limit)

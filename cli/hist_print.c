@@ -16,7 +16,8 @@
 
 #define BAR 50u
 
-/* Of one function, whether its calls were logged or its histogram was made in the process (--payload hist). */
+/* Of one function, whether its calls were logged or its histogram was made in the process
+ * (--payload hist). */
 struct histogram {
 	uint64_t until_tail;		 /* calls whose time ends at a tail call */
 	uint64_t count, min, max, total; /* ns */
@@ -40,14 +41,17 @@ uint64_t cli_hist_calls(const struct cli_hist *h, uint32_t function)
 	uint64_t logged = logged_of(h, function)->count;
 
 	/* histograms that were made in the process know no thread */
-	return logged ? logged : h->latencies && h->latencies->tid ? 0 : h->counts->functions[function].ended;
+	return logged				   ? logged
+	       : h->latencies && h->latencies->tid ? 0
+						   : h->counts->functions[function].ended;
 }
 
 uint64_t cli_hist_total(const struct cli_hist *h, uint32_t function)
 {
 	const struct ip_latency *f = logged_of(h, function);
 
-	return f->count ? f->total : ip_recording_ns(h->session, h->counts->functions[function].sum);
+	return f->count ? f->total
+			: ip_recording_ns(h->session, h->counts->functions[function].sum);
 }
 
 static void make_histogram(const struct cli_hist *h, uint32_t function, struct histogram *ret)
@@ -105,12 +109,13 @@ static void print_head(const struct cli_hist *h, uint32_t function, const struct
 		 f->count == 1 ? "" : "s", ip_format_ns(f->min, min), ip_format_ns(f->max, max),
 		 ip_format_ns((double)f->total / f->count, mean));
 	if (f->has_self)
-		ip_print(stdout, ", of which %s its own", ip_format_ns((double)f->self / f->count, self));
+		ip_print(stdout, ", of which %s its own",
+			 ip_format_ns((double)f->self / f->count, self));
 	if (f->logged)
 		cli_tail_mark(f->until_tail, f->count, mark);
 	else
-		cli_tail_mark_counted(&h->counts->functions[function], h->session->functions[function].tails,
-				      mark);
+		cli_tail_mark_counted(&h->counts->functions[function],
+				      h->session->functions[function].tails, mark);
 	if (mark[0])
 		ip_print(stdout, " (%s)", mark);
 	ip_print(stdout, "\n");
@@ -127,7 +132,8 @@ static void print_bars(const struct histogram *f)
 	ip_print(stdout, "%9s   %8s %13s\n", "from", "below", "calls");
 	for (unsigned b = first; b <= last; b++) {
 		char from[16], to[16], count[32];
-		unsigned length = f->calls[b] ? (unsigned)((double)f->calls[b] / most * BAR + 0.999) : 0;
+		unsigned length =
+			f->calls[b] ? (unsigned)((double)f->calls[b] / most * BAR + 0.999) : 0;
 
 		ip_print(stdout, "%9s - %8s %13s ", ip_format_ns(f->from[b], from),
 			 f->to[b] == UINT64_MAX ? "" : ip_format_ns(f->to[b], to),
@@ -138,7 +144,8 @@ static void print_bars(const struct histogram *f)
 	}
 }
 
-/* Rows are buckets, the longest on top; a darker cell has more calls, each shade four times the one before. */
+/* Rows are buckets, the longest on top; a darker cell has more calls, each shade four times the one
+ * before. */
 static void print_heat(const struct cli_hist *h, const struct ip_latency *f)
 {
 	static const char shades[] = " .:-=+*#%@";
@@ -160,7 +167,9 @@ static void print_heat(const struct cli_hist *h, const struct ip_latency *f)
 	}
 	ip_print(stdout, "%9s  0%*s\n", "", (int)h->latencies->nslices - 1,
 		 ip_format_ns((double)h->latencies->slice_ns * h->latencies->nslices, length));
-	ip_print(stdout, "%9s  calls in a cell: . 1 to 3, : to 15, - to 63, = to 255, + to 1023, ...\n", "");
+	ip_print(stdout,
+		 "%9s  calls in a cell: . 1 to 3, : to 15, - to 63, = to 255, + to 1023, ...\n",
+		 "");
 }
 
 void cli_hist_text(const struct cli_hist *h)
@@ -222,7 +231,8 @@ void cli_hist_json(const struct cli_hist *h)
 		make_histogram(h, h->order[i], &f);
 		ip_json_object(&j, NULL);
 		ip_json_string(&j, "function", ip_names_get(h->names, h->order[i]));
-		ip_json_string(&j, "module", ip_recording_module_name(s, &s->functions[h->order[i]]));
+		ip_json_string(&j, "module",
+			       ip_recording_module_name(s, &s->functions[h->order[i]]));
 		ip_json_string(&j, "payload", f.logged ? "log" : "hist");
 		cli_json_dropped(&j, s, h->order[i]);
 		ip_json_uint(&j, "calls", f.count);

@@ -91,8 +91,8 @@ bool cli_info_early(const struct ip_recording *s, char *text, size_t size)
 	char bytes[16];
 
 	if (early && s->limit && !strcmp(s->end, IP_END_SIZE_LIMIT))
-		snprintf(text, size, "ended early: %s (%s, %s)", s->end, ip_format_size(s->limit, bytes),
-			 s->limit_by);
+		snprintf(text, size, "ended early: %s (%s, %s)", s->end,
+			 ip_format_size(s->limit, bytes), s->limit_by);
 	else if (early)
 		snprintf(text, size, "ended early: %s", s->end);
 	return early;

@@ -26,9 +26,11 @@ static const char help[] =
 	"usage: iprobed [OPTIONS]\n"
 	"       iprobed --check [--probes-d DIR] [--policy FILE]\n"
 	"       iprobed --fire RULE[:PID] | --rules [--json] [--state DIR]\n\n"
-	"Lets users trace what they may trace by the kernel's classic rules, where they lack the privilege "
+	"Lets users trace what they may trace by the kernel's classic rules, where they lack the "
+	"privilege "
 	"to do so by\n"
-	"themselves: their own processes under Yama. iprobe attach asks it by itself. Members of a group may "
+	"themselves: their own processes under Yama. iprobe attach asks it by itself. Members of a "
+	"group may "
 	"trace what a\n"
 	"policy lists. Carries out the rules of probes.d.\n\n"
 	"      --socket PATH        where it listens (default " IP_SOCKET
@@ -38,18 +40,23 @@ static const char help[] =
 	"      --group NAME|GID     of members (default iprobe)\n"
 	"      --sessions N         at most (default 64); --sessions-per-user N (default 8)\n"
 	"      --memory-per-user SIZE\n"
-	"                           of a user's sessions together (default a quarter of what there is)\n"
+	"                           of a user's sessions together (default a quarter of what there "
+	"is)\n"
 	"      --memory-of-rules SIZE\n"
-	"                           of all sessions of rules together (default a quarter of what there is)\n"
+	"                           of all sessions of rules together (default a quarter of what "
+	"there is)\n"
 	"      --check              read probes.d and the policy, say what is in them, and end\n"
 	"      --probes-d DIR       another directory than " IP_PROBES_D "\n"
 	"      --traces DIR         what rules record (default " IP_TRACES ")\n"
-	"      --rule NAME          carry out this rule, enabled or not, and only those that are named so; "
+	"      --rule NAME          carry out this rule, enabled or not, and only those that are "
+	"named so; "
 	"repeatable\n"
 	"      --no-rules           carry out none\n"
-	"      --fire RULE[:PID]    ask the iprobed that runs to let a rule fire, for PID or all processes "
+	"      --fire RULE[:PID]    ask the iprobed that runs to let a rule fire, for PID or all "
+	"processes "
 	"that it is for\n"
-	"      --rules              list the rules that the iprobed which runs carries out; --json\n"
+	"      --rules              list the rules that the iprobed which runs carries out; "
+	"--json\n"
 	"  -h, --help\n"
 	"  -V, --version\n";
 
@@ -141,7 +148,8 @@ static char *find_beside(const char *name)
 		return NULL;
 	path[n] = '\0';
 	slash = strrchr(path, '/');
-	return slash && asprintf(&found, "%.*s/%s", (int)(slash - path), path, name) >= 0 ? found : NULL;
+	return slash && asprintf(&found, "%.*s/%s", (int)(slash - path), path, name) >= 0 ? found
+											  : NULL;
 }
 
 static int check(const char *dir, const char *policy_path)
@@ -163,8 +171,9 @@ static int check(const char *dir, const char *policy_path)
 	for (size_t i = 0; i < probes.nrules; i++)
 		ip_print(stdout, "  rule %s%s: %s\n", probes.rules[i].name,
 			 probes.rules[i].enabled ? "" : " (not enabled)",
-			 probes.rules[i].description ? probes.rules[i].description
-						     : ip_rules_action_name(probes.rules[i].action));
+			 probes.rules[i].description
+				 ? probes.rules[i].description
+				 : ip_rules_action_name(probes.rules[i].action));
 	ip_probes_d_clear(&probes);
 	if (ip_policy_load(policy_path, &policy) < 0)
 		return fail();
@@ -179,8 +188,9 @@ static int ask(const char *state, const char *fire, bool json)
 	_cleanup_free_ char *request = NULL, *reply = NULL, *plain = NULL;
 	const char *colon = fire ? strchr(fire, ':') : NULL;
 
-	if (fire ? asprintf(&request, "fire %.*s%s%s", colon ? (int)(colon - fire) : (int)strlen(fire), fire,
-			    colon ? " " : "", colon ? colon + 1 : "") < 0
+	if (fire ? asprintf(&request, "fire %.*s%s%s",
+			    colon ? (int)(colon - fire) : (int)strlen(fire), fire, colon ? " " : "",
+			    colon ? colon + 1 : "") < 0
 		 : asprintf(&request, "list%s", json ? " json" : "") < 0) {
 		request = NULL;
 		ip_error("out of memory");
@@ -188,7 +198,8 @@ static int ask(const char *state, const char *fire, bool json)
 	}
 	if (ip_rules_ask(state, request, &reply) < 0)
 		return fail();
-	/* processes have chosen some of it; in JSON it is escaped already, but for letters beyond ASCII, which stay as they are */
+	/* processes have chosen some of it; in JSON it is escaped already, but for letters beyond
+	 * ASCII, which stay as they are */
 	plain = ip_rules_plain(reply, !json);
 	if (!plain) {
 		ip_error("out of memory");
@@ -231,10 +242,12 @@ int main(int argc, char **argv)
 		case OPT_PER_USER:
 			if (parse_number(optarg, 10000, &number) < 0)
 				return usage("a number of sessions is from 1 to 10000");
-			*(option == OPT_SESSIONS ? &options.sessions : &options.sessions_per_user) = number;
+			*(option == OPT_SESSIONS ? &options.sessions : &options.sessions_per_user) =
+				number;
 			break;
 		case OPT_MEMORY:
-			if (ip_parse_size(optarg, &options.memory_per_user) < 0 || !options.memory_per_user)
+			if (ip_parse_size(optarg, &options.memory_per_user) < 0 ||
+			    !options.memory_per_user)
 				return usage("--memory-per-user: a size, 512M say");
 			break;
 		case OPT_MEMORY_OF_RULES:

@@ -22,18 +22,22 @@ static const struct {
 	{"list", cmd_list, "the probes of a file or of a running process"},
 	{"run", cmd_run, "run a command and record it from its first instruction"},
 	{"attach", cmd_attach, "record a running process; everything is put back afterwards"},
-	{"snapshot", cmd_snapshot, "write what the rings hold of a session with --overwrite; it goes on"},
+	{"snapshot", cmd_snapshot,
+	 "write what the rings hold of a session with --overwrite; it goes on"},
 	{"detach", cmd_detach, "put back what any iprobe left live in a process"},
 	{"status", cmd_status, "what is patched where, checked against the files on disk"},
 	{"report", cmd_report, "a trace as a table: calls and times per function"},
 	{"graph", cmd_graph, "a trace as a tree of calls; callers and callees of a function"},
 	{"dump", cmd_dump, "a trace event by event"},
 	{"top", cmd_top, "the busiest functions of a running process, live"},
-	{"hist", cmd_hist, "latency histograms of functions, with their peaks; heat maps over time"},
+	{"hist", cmd_hist,
+	 "latency histograms of functions, with their peaks; heat maps over time"},
 	{"trim", cmd_trim, "a part of a trace, as a trace of its own"},
 	{"split", cmd_split, "a trace in parts: by time, size, thread or process"},
-	{"export", cmd_export, "a trace as a page for a browser, or for Perfetto, flame graphs, KCachegrind"},
-	{"info", cmd_info, "where a trace comes from: host, command, modules, clock, losses, stops"},
+	{"export", cmd_export,
+	 "a trace as a page for a browser, or for Perfetto, flame graphs, KCachegrind"},
+	{"info", cmd_info,
+	 "where a trace comes from: host, command, modules, clock, losses, stops"},
 	{"doctor", cmd_doctor, "what this machine, user and process allow, what not, and why"},
 };
 
@@ -41,11 +45,14 @@ static const struct {
 
 static void print_help(FILE *out)
 {
-	ip_print(out, "usage: iprobe COMMAND [OPTIONS] ...\n\n"
-		      "Traces functions of programs that were built with iprobe-cc, while they run.\n\n");
+	ip_print(
+		out,
+		"usage: iprobe COMMAND [OPTIONS] ...\n\n"
+		"Traces functions of programs that were built with iprobe-cc, while they run.\n\n");
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		ip_print(out, "  %-8s %s\n", commands[i].name, commands[i].what);
-	ip_print(out, "\niprobe COMMAND --help tells a command's options; iprobe --version the version.\n");
+	ip_print(out, "\niprobe COMMAND --help tells a command's options; iprobe --version the "
+		      "version.\n");
 }
 
 int cli_fail(void)
@@ -102,7 +109,8 @@ int main(int argc, char **argv)
 			int code = commands[i].run(argc - 1, argv + 1);
 
 			if (fflush(stdout) != 0 && !code) {
-				ip_print(stderr, "iprobe: cannot write to stdout: %s\n", strerror(errno));
+				ip_print(stderr, "iprobe: cannot write to stdout: %s\n",
+					 strerror(errno));
 				code = 1;
 			}
 			return code;

@@ -2,8 +2,9 @@
 /*
  * libiprobe-papi.so: what PAPI and libpfm4 know.
  *
- * PAPI knows of which native events of this processor a preset is made; libpfm4 knows the numbers of a native event for
- * perf_event_open(2), also where PAPI has no use for the processor (it wants a PMU).
+ * PAPI knows of which native events of this processor a preset is made; libpfm4 knows the numbers
+ * of a native event for perf_event_open(2), also where PAPI has no use for the processor (it wants
+ * a PMU).
  */
 #include "cli/papi_names.h"
 
@@ -32,9 +33,10 @@ static bool is_ready(char *why, size_t size)
 /* These happen in the kernel, whoever is the reason. */
 static bool is_of_the_kernel(const struct perf_event_attr *attr)
 {
-	return attr->type == PERF_TYPE_SOFTWARE && (attr->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
-						    attr->config == PERF_COUNT_SW_CPU_MIGRATIONS ||
-						    attr->config == 11 /* PERF_COUNT_SW_CGROUP_SWITCHES */);
+	return attr->type == PERF_TYPE_SOFTWARE &&
+	       (attr->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
+		attr->config == PERF_COUNT_SW_CPU_MIGRATIONS ||
+		attr->config == 11 /* PERF_COUNT_SW_CGROUP_SWITCHES */);
 }
 
 /* A native event. pfm's error. */
@@ -142,7 +144,8 @@ static int translate(const PAPI_event_info_t *info, struct papi_event *ret, char
 	if (info->count > IP_PMU_COUNTERS)
 		return say(why, size, "PAPI makes it of more counters than a sample can read");
 	if (write_formula(info, ret->formula, sizeof(ret->formula)) < 0) {
-		snprintf(why, size, "PAPI makes it in a way that is not known here (%.60s)", info->derived);
+		snprintf(why, size, "PAPI makes it in a way that is not known here (%.60s)",
+			 info->derived);
 		return -1;
 	}
 	ret->hz = PAPI_get_hardware_info() ? PAPI_get_hardware_info()->cpu_max_mhz * 1e6 : 0;
@@ -174,12 +177,14 @@ static int find(const char *name, struct papi_event *ret, char *why, size_t size
 	snprintf(upper, sizeof(upper), "%s", name);
 	for (char *c = upper; *c; c++)
 		*c = *c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c;
-	if (PAPI_event_name_to_code(upper, &code) != PAPI_OK || PAPI_get_event_info(code, &info) != PAPI_OK)
+	if (PAPI_event_name_to_code(upper, &code) != PAPI_OK ||
+	    PAPI_get_event_info(code, &info) != PAPI_OK)
 		return 0;
 	return translate(&info, ret, why, size);
 }
 
-static void each_preset(void (*visit)(void *context, const struct papi_event *event, const char *why_not),
+static void each_preset(void (*visit)(void *context, const struct papi_event *event,
+				      const char *why_not),
 			void *context)
 {
 	int code = (int)PAPI_PRESET_MASK;
@@ -192,11 +197,13 @@ static void each_preset(void (*visit)(void *context, const struct papi_event *ev
 		char why[256] = "";
 
 		if (PAPI_get_event_info(code, &info) == PAPI_OK)
-			visit(context, &event, translate(&info, &event, why, sizeof(why)) > 0 ? NULL : why);
+			visit(context, &event,
+			      translate(&info, &event, why, sizeof(why)) > 0 ? NULL : why);
 	} while (PAPI_enum_event(&code, PAPI_ENUM_EVENTS) == PAPI_OK);
 }
 
-static void each_native(void (*visit)(void *context, const struct papi_event *event, const char *why_not),
+static void each_native(void (*visit)(void *context, const struct papi_event *event,
+				      const char *why_not),
 			void *context)
 {
 	for (int i = PFM_PMU_NONE; i < PFM_PMU_MAX; i++) {
@@ -214,7 +221,8 @@ static void each_native(void (*visit)(void *context, const struct papi_event *ev
 			snprintf(name, sizeof(name), "%s::%s", pmu.name, info.name);
 			if (find_native(name, &event, why, sizeof(why)) <= 0) {
 				snprintf(event.name, sizeof(event.name), "%s", name);
-				snprintf(event.what, sizeof(event.what), "%s", info.desc ? info.desc : "");
+				snprintf(event.what, sizeof(event.what), "%s",
+					 info.desc ? info.desc : "");
 			}
 			visit(context, &event,
 			      event.ncounters ? NULL
@@ -241,12 +249,13 @@ static void each(bool natives,
 static int fail(const char *what, int error, char *why, size_t size)
 {
 	snprintf(why, size, "%s: %s", what,
-		 error == PAPI_ENOCMP || error == PAPI_ENOEVNT ? hindrance() : PAPI_strerror(error));
+		 error == PAPI_ENOCMP || error == PAPI_ENOEVNT ? hindrance()
+							       : PAPI_strerror(error));
 	return -1;
 }
 
-static int count(const char *const *names, unsigned n, void (*work)(void *), void *context, long long *values,
-		 char *why, size_t size)
+static int count(const char *const *names, unsigned n, void (*work)(void *), void *context,
+		 long long *values, char *why, size_t size)
 {
 	int set = PAPI_NULL, error;
 

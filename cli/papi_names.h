@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What libiprobe-papi.so offers: PAPI and libpfm4 behind one table of functions, so that fperf does without them where they are not
- * installed, and loads them only when somebody asks for what they know. It is never loaded into a process that is counted
- * (common/abi/fperf_pmu.h tells why).
+ * What libiprobe-papi.so offers: PAPI and libpfm4 behind one table of functions, so that fperf does
+ * without them where they are not installed, and loads them only when somebody asks for what they
+ * know. It is never loaded into a process that is counted (common/abi/fperf_pmu.h tells why).
  */
 #ifndef IP_CLI_PAPI_NAMES_H
 #define IP_CLI_PAPI_NAMES_H
@@ -31,7 +31,8 @@ struct papi_names {
 	int (*find)(const char *name, struct papi_event *ret, char *why, size_t size);
 	/* All presets, or all native events of the PMUs that are here. */
 	void (*each)(bool natives,
-		     void (*visit)(void *context, const struct papi_event *event, const char *why_not),
+		     void (*visit)(void *context, const struct papi_event *event,
+				   const char *why_not),
 		     void *context);
 	/* Counts what work does by PAPI itself: PAPI_start, PAPI_read, PAPI_stop. 0; -1: why. */
 	int (*count)(const char *const *names, unsigned n, void (*work)(void *), void *context,

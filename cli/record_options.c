@@ -13,8 +13,8 @@
 #include "collector/hot_functions.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/trace_segments.h"
 #include "common/print.h"
+#include "common/trace_segments.h"
 #include "common/units.h"
 #include "common/values.h"
 #include "hotpatcher/process/probe_list_search.h"
@@ -109,10 +109,9 @@ static int parse_value(int option, const char *text, struct ip_session_options *
 	case OPT_DURATION:
 		if (ip_parse_duration(text, &session->duration_ns) < 0)
 			return -1;
-		return session->duration_ns
-			       ? 0
-			       : ip_error(
-					 "--duration 0 records nothing; leave it out to record until Ctrl-C");
+		return session->duration_ns ? 0
+					    : ip_error("--duration 0 records nothing; leave it out "
+						       "to record until Ctrl-C");
 	case OPT_MEMORY:
 		return ip_parse_size(text, &session->memory);
 	case OPT_MAX_SIZE:
@@ -126,8 +125,9 @@ static int parse_value(int option, const char *text, struct ip_session_options *
 
 static int parse_clock(const char *text, enum ip_clock_source *ret)
 {
-	static const char *const names[] = {
-		[IP_CLOCK_AUTO] = "auto", [IP_CLOCK_TSC] = "tsc", [IP_CLOCK_MONOTONIC] = "monotonic"};
+	static const char *const names[] = {[IP_CLOCK_AUTO] = "auto",
+					    [IP_CLOCK_TSC] = "tsc",
+					    [IP_CLOCK_MONOTONIC] = "monotonic"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(text, names[i])) {
@@ -206,14 +206,16 @@ static int parse_drop_hot(const char *text, struct ip_session_options *session)
 	char *end;
 	unsigned long percent = text ? strtoul(text, &end, 10) : IP_HOT_PERCENT;
 
-	if (text && (*text < '0' || *text > '9' || (*end && strcmp(end, "%")) || !percent || percent > 99))
+	if (text &&
+	    (*text < '0' || *text > '9' || (*end && strcmp(end, "%")) || !percent || percent > 99))
 		return ip_error("--drop-hot=%s: from 1 to 99 per cent", text);
 	session->drop_hot = percent;
 	session->own = "--drop-hot";
 	return 0;
 }
 
-/* Functions of conditions are measured; by a flight recorder they are recorded all the same, and it has no other payloads. */
+/* Functions of conditions are measured; by a flight recorder they are recorded all the same, and it
+ * has no other payloads. */
 static int measure_conditions(struct ip_session_options *session)
 {
 	for (size_t i = 0; i < session->until.n; i++) {
@@ -235,25 +237,30 @@ static int measure_conditions(struct ip_session_options *session)
 static const char *contradiction(const struct ip_session_options *o)
 {
 	if (o->filters.min_duration_ns && o->values.args)
-		return "--min-duration holds entries back, and --args records values with them: leave one "
+		return "--min-duration holds entries back, and --args records values with them: "
+		       "leave one "
 		       "out";
-	if (o->drop_hot && (o->coarse || o->overwrite || o->no_stop || o->follow_fork || o->follow_exec ||
-			    o->resume || ip_filters_any(&o->filters)))
-		return "--drop-hot does not go with --time coarse, --overwrite, --no-stop, --follow-fork, "
+	if (o->drop_hot && (o->coarse || o->overwrite || o->no_stop || o->follow_fork ||
+			    o->follow_exec || o->resume || ip_filters_any(&o->filters)))
+		return "--drop-hot does not go with --time coarse, --overwrite, --no-stop, "
+		       "--follow-fork, "
 		       "--follow-exec, --resume, nor "
 		       "with filters";
 	if (o->clock == IP_CLOCK_MONOTONIC && (o->payloads.n || o->drop_hot))
-		return "--payload and --drop-hot measure durations by the TSC: --clock monotonic does not go "
+		return "--payload and --drop-hot measure durations by the TSC: --clock monotonic "
+		       "does not go "
 		       "with them";
 	if (o->rotate && o->overwrite)
-		return "--overwrite keeps the newest in memory and writes it once, --rotate keeps it on "
+		return "--overwrite keeps the newest in memory and writes it once, --rotate keeps "
+		       "it on "
 		       "disk: one of them";
 	if (o->rotate && o->max_size && o->max_size / o->rotate < IP_TRACE_PIECE_LEAST)
 		return "--rotate: a piece must hold 256K: give more --max-size, or fewer pieces";
 	return NULL;
 }
 
-/* Functions that start or stop the recording are selected, too, and those of conditions that a flight recorder waits for. */
+/* Functions that start or stop the recording are selected, too, and those of conditions that a
+ * flight recorder waits for. */
 static int add_trigger(struct ip_session_options *session, const char *name)
 {
 	static char *all;
@@ -279,8 +286,8 @@ static int add_trigger(struct ip_session_options *session, const char *name)
 	return 0;
 }
 
-int cli_record_parse(int argc, char **argv, const char *help, bool attach, struct cli_record_options *ret,
-		     int *ret_next)
+int cli_record_parse(int argc, char **argv, const char *help, bool attach,
+		     struct cli_record_options *ret, int *ret_next)
 {
 	const char *command = argv[0];
 	int option;
@@ -294,7 +301,8 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 	};
 	opterr = 0;
 	optind = 0;
-	while ((option = getopt_long(argc, argv, attach ? ":f:o:qh" : "+:f:o:qh", long_options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, attach ? ":f:o:qh" : "+:f:o:qh", long_options,
+				     NULL)) >= 0) {
 		switch (option) {
 		case 'f':
 			if (cli_functions(command, optarg, &ret->session.functions))
@@ -333,7 +341,8 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			break;
 		case OPT_TIME:
 			if (strcmp(optarg, "precise") && strcmp(optarg, "coarse"))
-				return cli_usage(command, "--time is precise or coarse, not '%s'", optarg);
+				return cli_usage(command, "--time is precise or coarse, not '%s'",
+						 optarg);
 			ret->session.coarse = !strcmp(optarg, "coarse");
 			ret->session.own = "--time";
 			break;
@@ -384,10 +393,13 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			ret->session.own = "--compress";
 			break;
 		case OPT_NO_STOP:
-			if (!attach) /* run: before its first instruction there is nobody whom a stop could hurt */
-				ip_print(stderr, "iprobe: --no-stop: a program that is just starting is "
-						 "stopped all the "
-						 "same\n");
+			/* run: before its first instruction there is nobody whom a stop could
+			 * hurt */
+			if (!attach)
+				ip_print(stderr,
+					 "iprobe: --no-stop: a program that is just starting is "
+					 "stopped all the "
+					 "same\n");
 			ret->session.no_stop = attach;
 			ret->session.own = "--no-stop";
 			break;
@@ -429,17 +441,16 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 	if (measure_conditions(&ret->session) < 0)
 		return cli_usage(command, "%s", ip_error_message());
 	if (ret->session.linger_ns && !ret->session.until.n)
-		return cli_usage(
-			command,
-			"--linger tells how long to go on when a condition is met: it needs --until");
-	if (ret->session.follow_exec &&
-	    (ret->session.coarse || ret->session.payloads.n || ip_filters_any(&ret->session.filters)))
-		return cli_usage(command,
-				 "--follow-exec does not go with --time coarse, --payload, nor with filters");
-	if (ip_payload_rules_matter(&ret->session.payloads) && ip_filters_any(&ret->session.filters))
-		return cli_usage(
-			command,
-			"--payload count, hist and user do not go with filters, nor with --callsite");
+		return cli_usage(command, "--linger tells how long to go on when a condition is "
+					  "met: it needs --until");
+	if (ret->session.follow_exec && (ret->session.coarse || ret->session.payloads.n ||
+					 ip_filters_any(&ret->session.filters)))
+		return cli_usage(command, "--follow-exec does not go with --time coarse, "
+					  "--payload, nor with filters");
+	if (ip_payload_rules_matter(&ret->session.payloads) &&
+	    ip_filters_any(&ret->session.filters))
+		return cli_usage(command, "--payload count, hist and user do not go with filters, "
+					  "nor with --callsite");
 	if (ret->session.overwrite &&
 	    (ret->session.coarse || ret->session.payloads.n > ret->session.until.n ||
 	     ret->session.follow_exec || ip_filters_any(&ret->session.filters)))
@@ -448,12 +459,13 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 	if (ret->quiet)
 		ret->session.live_line = false;
 	if (ret->session.resume &&
-	    (ret->session.functions || ret->session.payloads.n || ret->dry_run || ret->session.overwrite ||
-	     ret->session.compress || ret->session.rotate || ret->session.clock || ret->session.coarse ||
-	     ip_filters_any(&ret->session.filters)))
-		return cli_usage(command,
-				 "--resume goes on as it was begun: without -f, --payload, --overwrite, "
-				 "--compress, --rotate, --time, --clock, filters and --dry-run");
+	    (ret->session.functions || ret->session.payloads.n || ret->dry_run ||
+	     ret->session.overwrite || ret->session.compress || ret->session.rotate ||
+	     ret->session.clock || ret->session.coarse || ip_filters_any(&ret->session.filters)))
+		return cli_usage(
+			command,
+			"--resume goes on as it was begun: without -f, --payload, --overwrite, "
+			"--compress, --rotate, --time, --clock, filters and --dry-run");
 	if (contradiction(&ret->session))
 		return cli_usage(command, "%s", contradiction(&ret->session));
 	if (add_trigger(&ret->session, ret->session.filters.start.name) < 0 ||

@@ -13,7 +13,8 @@
 
 #define STOPS_SHOWN 16
 
-void cli_print_stops(FILE *out, const struct ip_stop_record *stops, size_t n, size_t more, uint64_t more_ns)
+void cli_print_stops(FILE *out, const struct ip_stop_record *stops, size_t n, size_t more,
+		     uint64_t more_ns)
 {
 	size_t shown = n + more > STOPS_SHOWN ? STOPS_SHOWN : n;
 	char length[16];
@@ -128,24 +129,27 @@ static void print_value_gaps(const struct ip_value_gaps *gaps)
 {
 	if (gaps->no_debug_info)
 		ip_print(stderr,
-			 "iprobe: %zu functions recorded without values: no debug information tells of them "
+			 "iprobe: %zu functions recorded without values: no debug information "
+			 "tells of them "
 			 "(build with -g, or "
 			 "install it)\n",
 			 gaps->no_debug_info);
 	if (gaps->other_placement)
 		ip_print(stderr,
-			 "iprobe: %zu functions or scopes recorded without values: only placement fentry has "
+			 "iprobe: %zu functions or scopes recorded without values: only placement "
+			 "fentry has "
 			 "them\n",
 			 gaps->other_placement);
 	if (gaps->too_many)
 		ip_print(stderr,
-			 "iprobe: %zu functions and results recorded without values: there are too many "
+			 "iprobe: %zu functions and results recorded without values: there are too "
+			 "many "
 			 "(select fewer)\n",
 			 gaps->too_many);
 	if (gaps->no_reading)
-		ip_print(stderr,
-			 "iprobe: strings were not read: the process is under seccomp, or may be soon "
-			 "(libseccomp), and might be ended for that\n");
+		ip_print(stderr, "iprobe: strings were not read: the process is under seccomp, or "
+				 "may be soon "
+				 "(libseccomp), and might be ended for that\n");
 }
 
 static const char *plural(uint64_t n)
@@ -153,38 +157,45 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-void cli_record_summary(const struct cli_record_options *options, const struct ip_session_summary *s)
+void cli_record_summary(const struct cli_record_options *options,
+			const struct ip_session_summary *s)
 {
-	char counted[32], events[32], lost[32], filtered[32], overwritten[64] = "", count[32], sites[32],
-							      functions[32], length[16], size[16];
+	char counted[32], events[32], lost[32], filtered[32],
+		overwritten[64] = "", count[32], sites[32], functions[32], length[16], size[16];
 
 	if (!s->recorded)
 		return;
 	if (s->left_out)
 		ip_print(stderr,
-			 "iprobe: %zu sites cross a page in a way that cannot be patched safely: left out\n",
+			 "iprobe: %zu sites cross a page in a way that cannot be patched safely: "
+			 "left out\n",
 			 s->left_out);
 	if (s->renewed)
 		ip_print(stderr,
-			 "iprobe: %zu system call%s of the process waited for longer: the time limit began "
+			 "iprobe: %zu system call%s of the process waited for longer: the time "
+			 "limit began "
 			 "anew after a stop (last: %s)\n",
 			 s->renewed, plural(s->renewed), s->renewed_last);
 	if (s->disturbed)
 		ip_print(stderr,
-			 "iprobe: calls of %zu function%s are missing for a while, since somebody else "
+			 "iprobe: calls of %zu function%s are missing for a while, since somebody "
+			 "else "
 			 "changed live sites: iprobe "
 			 "report says when\n",
 			 s->disturbed, s->disturbed == 1 ? "" : "s");
 	if (s->unswitched)
-		ip_print(stderr, "iprobe: %zu sites stay idle, since --no-stop cannot switch them (%s)\n",
+		ip_print(stderr,
+			 "iprobe: %zu sites stay idle, since --no-stop cannot switch them (%s)\n",
 			 s->unswitched, s->unswitched_why);
 	print_value_gaps(&s->value_gaps);
 	if (s->invalid)
-		ip_print(stderr, "iprobe: pid %d scribbled over its rings: %lu words were no records\n",
+		ip_print(stderr,
+			 "iprobe: pid %d scribbled over its rings: %lu words were no records\n",
 			 s->pid, s->invalid);
 	if (s->end && !strcmp(s->end, IP_END_SIZE_LIMIT))
 		ip_print(stderr,
-			 "iprobe: ended early: recording stopped at the size limit of %s (%s; %s); %s events "
+			 "iprobe: ended early: recording stopped at the size limit of %s (%s; %s); "
+			 "%s events "
 			 "recorded until "
 			 "then were dropped\n",
 			 ip_format_size(s->limit, size), s->limit_by,
@@ -193,14 +204,16 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 			 ip_format_count(s->lost, lost));
 	else if (s->end && !strcmp(s->end, IP_END_NO_SPACE))
 		ip_print(stderr,
-			 "iprobe: ended early: recording stopped: there is no space left for %s; %s events "
+			 "iprobe: ended early: recording stopped: there is no space left for %s; "
+			 "%s events "
 			 "recorded until "
 			 "then were "
 			 "dropped\n",
 			 options->session.dir, ip_format_count(s->lost, lost));
 	else if (s->lost)
 		ip_print(stderr,
-			 "iprobe: %s events lost (the rings were full: select fewer functions, or give more "
+			 "iprobe: %s events lost (the rings were full: select fewer functions, or "
+			 "give more "
 			 "--memory)\n",
 			 ip_format_count(s->lost, lost));
 	if (s->plain)
@@ -216,13 +229,15 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 		ip_print(stderr, "iprobe: --until is met: %s\n", s->until_said);
 	if (s->children_restored)
 		ip_print(stderr,
-			 "iprobe: %zu forked process%s got the NOPs back (--follow-fork records them)\n",
+			 "iprobe: %zu forked process%s got the NOPs back (--follow-fork records "
+			 "them)\n",
 			 s->children_restored, s->children_restored == 1 ? "" : "es");
 	if (ip_filters_any(&options->session.filters))
-		ip_print(stderr, "iprobe: %s event%s filtered\n", ip_format_count(s->filtered, filtered),
-			 plural(s->filtered));
+		ip_print(stderr, "iprobe: %s event%s filtered\n",
+			 ip_format_count(s->filtered, filtered), plural(s->filtered));
 	if (options->session.payloads.object && !s->change.done)
-		ip_print(stderr, "iprobe: what the payload has counted is in %s/" IP_TRACE_PAYLOAD "\n",
+		ip_print(stderr,
+			 "iprobe: what the payload has counted is in %s/" IP_TRACE_PAYLOAD "\n",
 			 options->session.dir);
 	if (s->dropped)
 		ip_print(stderr, "iprobe: %zu function%s dropped (--drop-hot): %s\n", s->dropped,
@@ -237,9 +252,11 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 		snprintf(overwritten, sizeof(overwritten), ", %s before them rotated away",
 			 ip_format_count(s->rotated.events, count));
 	ip_print(stderr,
-		 "iprobe: %s%s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s, %s lost; %s",
-		 cli_end_is_early(s->end) ? "ended early: " : "", ip_format_count(s->events, events),
-		 plural(s->events), ip_format_count(s->functions, functions), plural(s->functions),
+		 "iprobe: %s%s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s, %s "
+		 "lost; %s",
+		 cli_end_is_early(s->end) ? "ended early: " : "",
+		 ip_format_count(s->events, events), plural(s->events),
+		 ip_format_count(s->functions, functions), plural(s->functions),
 		 ip_format_count(s->sites, sites), plural(s->sites), s->threads, plural(s->threads),
 		 ip_format_ns(s->length_ns, length), overwritten,
 		 s->lost ? ip_format_count(s->lost, lost) : "none",

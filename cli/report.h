@@ -6,8 +6,8 @@
 #define IP_CLI_REPORT_H
 
 #include "analysis/profile/counts.h"
-#include "analysis/read/names.h"
 #include "analysis/profile/stats.h"
+#include "analysis/read/names.h"
 #include "cli/filter_options.h"
 #include "cli/tail_mark.h"
 
@@ -88,20 +88,24 @@ const char *cli_report_group_name(enum ip_group_by by); /* "caller" */
 /* -1: go on; else the exit code. report_options.c */
 int cli_report_parse(int argc, char **argv, struct cli_report_options *ret);
 
-/* Reads the trace and makes a row for each group with calls that is wanted, sorted. To be cleared even if it fails. 0, or -1 with an
- * error. report_rows.c */
-int cli_report_load(const char *dir, const struct cli_report_options *options, struct cli_report *ret);
-/* The same, to be compared (analysis/profile/compare.h) with one that has been loaded; base NULL: this is the first. */
+/* Reads the trace and makes a row for each group with calls that is wanted, sorted. To be
+ * cleared even if it fails. 0, or -1 with an error. report_rows.c */
+int cli_report_load(const char *dir, const struct cli_report_options *options,
+		    struct cli_report *ret);
+/* The same, to be compared (analysis/profile/compare.h) with one that has been loaded; base NULL:
+ * this is the first. */
 int cli_report_load_compared(const char *dir, const struct cli_report_options *options,
 			     const struct cli_report *base, struct cli_report *ret);
 void cli_report_clear(struct cli_report *report);
 bool cli_report_has_times(const struct cli_report_row *row);
-/* Whether the row has a figure there; percentiles of what was measured in the process are upper bounds. */
+/* Whether the row has a figure there; percentiles of what was measured in the process are upper
+ * bounds. */
 bool cli_report_is_known(const struct cli_report_row *row, enum cli_report_column column);
 double cli_report_value(const struct cli_report_row *row, enum cli_report_column column);
 
 /* The function that a line about missing calls means. */
-uint32_t cli_report_missing_function(const struct cli_report *r, const struct ip_recording_missing *m);
+uint32_t cli_report_missing_function(const struct cli_report *r,
+				     const struct ip_recording_missing *m);
 
 /* What a row is, for programs. */
 struct cli_field {
@@ -114,7 +118,8 @@ struct cli_field {
 
 #define CLI_FIELDS_MAX 12u
 
-/* The same fields for all rows of a report; how many. row NULL: their keys alone. report_fields.c */
+/* The same fields for all rows of a report; how many. row NULL: their keys alone.
+ * report_fields.c */
 size_t cli_report_fields(const struct cli_report *r, const struct cli_report_row *row,
 			 struct cli_field ret[CLI_FIELDS_MAX]);
 /* "call site", "frame"; NULL: none. */
@@ -130,8 +135,8 @@ const char *cli_report_tail_mark(const struct cli_report_row *row, char mark[CLI
 /* The same as "until_tail_call" and "until_tail_call_share"; null where nobody has counted. */
 void cli_report_tail_json(struct ip_json *j, const struct cli_report_row *row);
 
-/* dropped_after_ns and counted_since of a function whose probes were taken away: its times and events are those until then, its calls too
- * unless they were counted. */
+/* dropped_after_ns and counted_since of a function whose probes were taken away: its times and
+ * events are those until then, its calls too unless they were counted. */
 struct ip_json;
 void cli_json_dropped(struct ip_json *j, const struct ip_recording *session, uint32_t function);
 void cli_report_csv(const struct cli_report *r);

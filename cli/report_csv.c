@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe report --csv: the rows with all columns, the first line tells what they are. What is not known is empty.
+ * iprobe report --csv: the rows with all columns, the first line tells what they are. What is not
+ * known is empty.
  */
 #include "cli/csv.h"
 #include "cli/report.h"
@@ -15,7 +16,8 @@ static const struct {
 
 #define NCOLUMNS (sizeof(columns) / sizeof(*columns))
 
-static void print_fields(struct cli_csv *csv, const struct cli_report *r, const struct cli_report_row *row)
+static void print_fields(struct cli_csv *csv, const struct cli_report *r,
+			 const struct cli_report_row *row)
 {
 	struct cli_field fields[CLI_FIELDS_MAX];
 	size_t n = cli_report_fields(r, row, fields);
@@ -32,8 +34,8 @@ static void print_fields(struct cli_csv *csv, const struct cli_report *r, const 
 /* Of a histogram that was made in the process percentiles are bounds: JSON tells them. */
 static bool is_known(const struct cli_report_row *row, enum cli_report_column column)
 {
-	bool bound = !row->logged && (column == CLI_BY_P50 || column == CLI_BY_P90 || column == CLI_BY_P99 ||
-				      column == CLI_BY_P999);
+	bool bound = !row->logged && (column == CLI_BY_P50 || column == CLI_BY_P90 ||
+				      column == CLI_BY_P99 || column == CLI_BY_P999);
 
 	return !bound && cli_report_is_known(row, column);
 }
@@ -65,7 +67,9 @@ void cli_report_csv(const struct cli_report *r)
 		drop = row->function ? ip_names_drop(s, row->function - s->functions) : NULL;
 		cli_csv_uint(&csv, drop, drop ? ip_recording_since_start(s, drop->tsc) : 0);
 		if (row->counted && !row->logged)
-			cli_csv_uint(&csv, row->counted->has_tailed && row->function && row->function->tails,
+			cli_csv_uint(&csv,
+				     row->counted->has_tailed && row->function &&
+					     row->function->tails,
 				     row->counted->tailed);
 		else
 			cli_csv_uint(&csv, row->logged, row->logged ? row->stats->until_tail : 0);

@@ -101,8 +101,8 @@ static void add_candidates(const struct cli_report *r, bool after, struct candid
 
 static void add_pair(struct cli_diff *d, struct candidate *before, struct candidate *after)
 {
-	d->pairs[d->n++] =
-		(struct cli_pair){.before = before ? before->row : NULL, .after = after ? after->row : NULL};
+	d->pairs[d->n++] = (struct cli_pair){.before = before ? before->row : NULL,
+					     .after = after ? after->row : NULL};
 	if (before)
 		before->taken = true;
 	if (after)
@@ -120,14 +120,15 @@ static size_t compact(struct candidate *rows, size_t n)
 	return left;
 }
 
-/* Within the rows of one name: the k-th of a key with the other trace's k-th. If in the end one is left over on each side, its module has
- * another name now. */
+/* Within the rows of one name: the k-th of a key with the other trace's k-th. If in the end one
+ * is left over on each side, its module has another name now. */
 static void pair_name(struct cli_diff *d, struct candidate *rows, size_t n)
 {
 	for (enum level level = 0; level < NLEVELS; level++) {
 		qsort_r(rows, n, sizeof(*rows), by_level, &level);
 		for (size_t i = 0, end, after; i < n; i = end) {
-			for (end = after = i; end < n && !compare_keys(&rows[i], &rows[end], level); end++)
+			for (end = after = i; end < n && !compare_keys(&rows[i], &rows[end], level);
+			     end++)
 				after += !rows[end].after;
 			for (size_t k = 0; i + k < after && after + k < end; k++)
 				add_pair(d, &rows[i + k], &rows[after + k]);
@@ -144,7 +145,8 @@ static void pair_name(struct cli_diff *d, struct candidate *rows, size_t n)
 
 static int make_pairs(struct cli_diff *d)
 {
-	_cleanup_free_ struct candidate *rows = calloc(d->before.nrows + d->after.nrows + 1, sizeof(*rows));
+	_cleanup_free_ struct candidate *rows =
+		calloc(d->before.nrows + d->after.nrows + 1, sizeof(*rows));
 	size_t n = 0;
 
 	d->pairs = calloc(d->before.nrows + d->after.nrows + 1, sizeof(*d->pairs));
@@ -171,12 +173,14 @@ static bool is_measured(const struct cli_report_row *row)
 	return !row->logged && row->counted && row->counted->measured;
 }
 
-static struct ip_durations durations_of(const struct cli_report *r, const struct cli_report_row *row)
+static struct ip_durations durations_of(const struct cli_report *r,
+					const struct cli_report_row *row)
 {
 	if (is_logged(row))
 		return (struct ip_durations){.histogram = &row->stats->histogram,
 					     .batches = row->stats->batches};
-	return (struct ip_durations){.buckets = row->counted->buckets, .nbuckets = r->counts->nbuckets};
+	return (struct ip_durations){.buckets = row->counted->buckets,
+				     .nbuckets = r->counts->nbuckets};
 }
 
 static int compare(const struct cli_diff *d, struct cli_pair *p)
@@ -202,7 +206,8 @@ static int compare(const struct cli_diff *d, struct cli_pair *p)
 /* Both tests of all functions are one family. */
 static int adjust(struct cli_diff *d)
 {
-	_cleanup_free_ double *p = calloc(2 * d->n + 1, sizeof(*p)), *q = calloc(2 * d->n + 1, sizeof(*q));
+	_cleanup_free_ double *p = calloc(2 * d->n + 1, sizeof(*p)),
+			      *q = calloc(2 * d->n + 1, sizeof(*q));
 
 	if (!p || !q)
 		return ip_error("out of memory");
@@ -271,7 +276,8 @@ static enum cli_verdict judge(const struct cli_pair *p)
 	return !p->testable ? CLI_UNTESTED : isnan(p->q) ? CLI_FEW : CLI_SAME;
 }
 
-/* By its own time each nanosecond is of one function: the one that changed, not of those that call it. */
+/* By its own time each nanosecond is of one function: the one that changed, not of those that call
+ * it. */
 static double weight(const struct cli_pair *p)
 {
 	return isnan(p->self) ? isnan(p->total) ? 0 : fabs(p->total) : fabs(p->self);
@@ -289,7 +295,8 @@ static int by_weight(const void *a, const void *b)
 		return x->key < y->key ? 1 : -1;
 	order = strcmp(cli_pair_row(x)->name, cli_pair_row(y)->name);
 	return order ? order
-		     : strcmp(cli_pair_row(x)->function->linker_name, cli_pair_row(y)->function->linker_name);
+		     : strcmp(cli_pair_row(x)->function->linker_name,
+			      cli_pair_row(y)->function->linker_name);
 }
 
 static int by_key(const void *a, const void *b)
@@ -337,8 +344,8 @@ static void sort(struct cli_diff *d)
 static int make(const char *dir, struct cli_diff *d)
 {
 	if (cli_report_load_compared(d->options->other, d->options, NULL, &d->before) < 0 ||
-	    cli_report_load_compared(dir, d->options, &d->before, &d->after) < 0 || make_pairs(d) < 0 ||
-	    adjust(d) < 0)
+	    cli_report_load_compared(dir, d->options, &d->before, &d->after) < 0 ||
+	    make_pairs(d) < 0 || adjust(d) < 0)
 		return -1;
 	for (size_t i = 0; i < d->n; i++) {
 		struct cli_pair *p = &d->pairs[i];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What iprobe report --diff compares: pairs of rows, one of each trace, and what is said about them.
+ * What iprobe report --diff compares: pairs of rows, one of each trace, and what is said about
+ * them.
  */
 #ifndef IP_CLI_REPORT_DIFF_H
 #define IP_CLI_REPORT_DIFF_H
@@ -23,7 +24,8 @@ enum cli_verdict {
 
 /* The share of false ones among the differences that are called certain. */
 #define CLI_DIFF_Q 0.05
-/* Less than that, of p50 or of the mean, matters to nobody, however certain; a step of the histograms is 1.6 %. */
+/* Less than that, of p50 or of the mean, matters to nobody, however certain; a step of the
+ * histograms is 1.6 %. */
 #define CLI_DIFF_MIN 0.01
 /* Calls differ where they do so by that share of the larger number. */
 #define CLI_DIFF_CALLS 0.1
@@ -51,7 +53,8 @@ static inline const struct cli_report_row *cli_pair_row(const struct cli_pair *p
 {
 	return pair->after ? pair->after : pair->before;
 }
-static inline const struct cli_report *cli_pair_report(const struct cli_diff *d, const struct cli_pair *pair)
+static inline const struct cli_report *cli_pair_report(const struct cli_diff *d,
+						       const struct cli_pair *pair)
 {
 	return pair->after ? &d->after : &d->before;
 }

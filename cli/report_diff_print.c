@@ -60,11 +60,13 @@ static void print_difference(double ns)
 	char buffer[16], text[20] = "-";
 
 	if (!isnan(ns))
-		snprintf(text, sizeof(text), "%c%s", ns < 0 ? '-' : '+', ip_format_ns(fabs(ns), buffer));
+		snprintf(text, sizeof(text), "%c%s", ns < 0 ? '-' : '+',
+			 ip_format_ns(fabs(ns), buffer));
 	ip_print(stdout, " %9s", text);
 }
 
-static void print_percentile(const struct cli_pair *p, enum cli_report_column column, double difference)
+static void print_percentile(const struct cli_pair *p, enum cli_report_column column,
+			     double difference)
 {
 	const struct cli_report_row *row = cli_pair_row(p);
 	char buffer[16];
@@ -95,14 +97,16 @@ static void print_header(const char *what, const struct cli_report *r)
 }
 
 /* Of one of the two recordings: when the function's probes were taken away. */
-static const struct ip_recording_drop *drop_of(const struct cli_report *r, const struct cli_report_row *row)
+static const struct ip_recording_drop *drop_of(const struct cli_report *r,
+					       const struct cli_report_row *row)
 {
 	const struct ip_recording *s = r->trace->session;
 
 	return row && row->function ? ip_names_drop(s, row->function - s->functions) : NULL;
 }
 
-static void print_dropped(const struct cli_report *r, const struct cli_report_row *row, const char *which)
+static void print_dropped(const struct cli_report *r, const struct cli_report_row *row,
+			  const char *which)
 {
 	const struct ip_recording_drop *drop = drop_of(r, row);
 	char at[16];
@@ -169,8 +173,8 @@ int cli_diff_table(const struct cli_diff *d)
 	}
 	print_header("before", &d->before);
 	print_header("after ", &d->after);
-	ip_print(stdout, "\n%-10s %6s %6s %9s %9s %15s %15s  %s\n", "verdict", "q", "calls", "total", "self",
-		 "p50, change", "p99, change", "function");
+	ip_print(stdout, "\n%-10s %6s %6s %9s %9s %15s %15s  %s\n", "verdict", "q", "calls",
+		 "total", "self", "p50, change", "p99, change", "function");
 	for (size_t i = 0; i < d->n && shown < d->options->filter.limit; i++) {
 		if (!all && d->pairs[i].verdict >= CLI_SAME)
 			continue;
@@ -183,18 +187,23 @@ int cli_diff_table(const struct cli_diff *d)
 	if (!shown)
 		ip_print(stdout, "(none)"
 				 "\n");
-	ip_print(stdout, "\n%s functions show no difference that is certain (q <= %g) and at least %g %%.\n",
-		 ip_format_count(d->n - certain - few - untested, count), CLI_DIFF_Q, 100 * CLI_DIFF_MIN);
+	ip_print(
+		stdout,
+		"\n%s functions show no difference that is certain (q <= %g) and at least %g %%.\n",
+		ip_format_count(d->n - certain - few - untested, count), CLI_DIFF_Q,
+		100 * CLI_DIFF_MIN);
 	if (few)
 		ip_print(stdout, "%s more: too few calls to tell.\n", ip_format_count(few, count));
 	if (untested)
 		ip_print(stdout,
-			 "%s more: not tested, since durations of both are not known, or not in the same "
+			 "%s more: not tested, since durations of both are not known, or not in "
+			 "the same "
 			 "way.\n",
 			 ip_format_count(untested, count));
-	ip_print(stdout, "The test tells these two recordings apart; runs differ by themselves: record "
-			 "several to know."
-			 "\n");
+	ip_print(stdout,
+		 "The test tells these two recordings apart; runs differ by themselves: record "
+		 "several to know."
+		 "\n");
 	return 0;
 }
 
@@ -321,7 +330,8 @@ void cli_diff_csv(const struct cli_diff *d)
 
 		cli_csv_string(&csv, cli_pair_row(p)->name);
 		cli_csv_string(&csv, f->linker_name);
-		cli_csv_string(&csv, ip_recording_module_name(cli_pair_report(d, p)->trace->session, f));
+		cli_csv_string(&csv,
+			       ip_recording_module_name(cli_pair_report(d, p)->trace->session, f));
 		cli_csv_string(&csv, cli_verdict_name(p->verdict));
 		cli_csv_double(&csv, true, p->comparison.location);
 		cli_csv_double(&csv, true, p->q);

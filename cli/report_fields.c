@@ -14,7 +14,8 @@ struct fields {
 
 static void add_string(struct fields *f, const char *key, const char *value)
 {
-	f->items[f->n++] = (struct cli_field){.key = key, .type = CLI_FIELD_STRING, .string = value};
+	f->items[f->n++] =
+		(struct cli_field){.key = key, .type = CLI_FIELD_STRING, .string = value};
 }
 
 static void add_number(struct fields *f, const char *key, bool known, uint64_t value)
@@ -34,21 +35,26 @@ const char *cli_report_payload(const struct cli_report_row *row)
 
 const char *cli_report_caller_from(const struct ip_group *group)
 {
-	return group->from == IP_CALLER_SITE ? "call site" : group->from == IP_CALLER_FRAME ? "frame" : NULL;
+	return group->from == IP_CALLER_SITE	? "call site"
+	       : group->from == IP_CALLER_FRAME ? "frame"
+						: NULL;
 }
 
-static void add_function(struct fields *f, const struct cli_report *r, const struct cli_report_row *row)
+static void add_function(struct fields *f, const struct cli_report *r,
+			 const struct cli_report_row *row)
 {
 	const struct ip_recording_function *function = row ? row->function : NULL;
 
 	add_string(f, "function", row ? row->name : NULL);
 	add_string(f, "linker_name", function ? function->linker_name : NULL);
-	add_string(f, "module", function ? ip_recording_module_name(r->trace->session, function) : NULL);
+	add_string(f, "module",
+		   function ? ip_recording_module_name(r->trace->session, function) : NULL);
 	add_string(f, "file", function ? function->file : NULL);
 	add_number(f, "line", function, function ? function->line : 0);
 }
 
-static void add_caller(struct fields *f, const struct cli_report *r, const struct cli_report_row *row)
+static void add_caller(struct fields *f, const struct cli_report *r,
+		       const struct cli_report_row *row)
 {
 	const struct ip_group *g = row ? row->group : NULL;
 	const struct ip_place *site = g ? g->site : NULL;
@@ -56,7 +62,10 @@ static void add_caller(struct fields *f, const struct cli_report *r, const struc
 	const struct ip_recording *s = r->trace->session;
 
 	/* one whose function is not known is an address in a module */
-	add_string(f, "caller", site ? site->name ? site->name : row->caller : by_frame ? row->caller : NULL);
+	add_string(f, "caller",
+		   site	      ? site->name ? site->name : row->caller
+		   : by_frame ? row->caller
+			      : NULL);
 	add_string(f, "caller_module",
 		   site	      ? site->module
 		   : by_frame ? ip_recording_module_name(s, &s->functions[g->caller])

@@ -18,8 +18,9 @@ static void print_missing_json(struct ip_json *j, const struct cli_report *r)
 	ip_json_array(j, "missing");
 	for (size_t i = 0; i < s->nmissing; i++) {
 		ip_json_object(j, NULL);
-		ip_json_string(j, "function",
-			       ip_names_get(r->names, cli_report_missing_function(r, &s->missing[i])));
+		ip_json_string(
+			j, "function",
+			ip_names_get(r->names, cli_report_missing_function(r, &s->missing[i])));
 		ip_json_uint(j, "from_ns", ip_recording_since_start(s, s->missing[i].from));
 		ip_json_uint(j, "to_ns", ip_recording_since_start(s, s->missing[i].to));
 		ip_json_end_object(j);
@@ -69,8 +70,8 @@ void cli_report_tail_json(struct ip_json *j, const struct cli_report_row *row)
 		cli_tail_json_counted(j, row->counted, row->function && row->function->tails);
 }
 
-static void json_bounds(struct ip_json *j, const struct cli_report *r, const struct cli_report_row *row,
-			const char *key, double share)
+static void json_bounds(struct ip_json *j, const struct cli_report *r,
+			const struct cli_report_row *row, const char *key, double share)
 {
 	uint64_t from, below;
 
@@ -82,7 +83,8 @@ static void json_bounds(struct ip_json *j, const struct cli_report *r, const str
 }
 
 /* The keys are the same; what is not known is null. */
-static void json_counted(struct ip_json *j, const struct cli_report *r, const struct cli_report_row *row)
+static void json_counted(struct ip_json *j, const struct cli_report *r,
+			 const struct cli_report_row *row)
 {
 	static const char *const unknown[] = {"p50_ns",	 "p90_ns",    "p99_ns",
 					      "p999_ns", "stddev_ns", "threads"};
@@ -107,7 +109,8 @@ static void json_counted(struct ip_json *j, const struct cli_report *r, const st
 		ip_json_uint(j, "unmeasured", row->counted->calls - row->counted->ended);
 }
 
-static void json_fields(struct ip_json *j, const struct cli_report *r, const struct cli_report_row *row)
+static void json_fields(struct ip_json *j, const struct cli_report *r,
+			const struct cli_report_row *row)
 {
 	struct cli_field fields[CLI_FIELDS_MAX];
 	size_t n = cli_report_fields(r, row, fields);

@@ -17,30 +17,35 @@
 static const char help[] =
 	"usage: iprobe report [OPTIONS] [DIR]\n\n"
 	"Shows the functions of a trace (iprobe.data): calls, times, percentiles.\n\n"
-	"      --by WHAT        function (default), caller, callsite, thread, module or file: what calls are "
+	"      --by WHAT        function (default), caller, callsite, thread, module or file: what "
+	"calls are "
 	"put\n"
 	"                       together by\n"
 	"      --by-caller      the same as --by caller: each function, by who called it\n"
-	"  -s, --sort COLUMN    calls, total (default), self, min, avg, p50, p90, p99, p99.9, max, stddev,\n"
+	"  -s, --sort COLUMN    calls, total (default), self, min, avg, p50, p90, p99, p99.9, max, "
+	"stddev,\n"
 	"                       threads or function\n"
-	"  -w, --where COND     rows with p99>10ms, calls>=100, ... only; several, separated by commas: all "
+	"  -w, --where COND     rows with p99>10ms, calls>=100, ... only; several, separated by "
+	"commas: all "
 	"hold\n"
 	"      --columns LIST   what text shows: columns, separated by commas, or all\n"
 	"  -n, --limit N        the first N rows only\n"
 	"  -f, --functions SEL  these functions only\n"
-	"      --diff OTHER     how the trace differs from trace OTHER, function by function; a test tells "
+	"      --diff OTHER     how the trace differs from trace OTHER, function by function; a "
+	"test tells "
 	"which\n"
 	"                       differences of their latency are more than chance\n"
 	"      --json           one JSON document, with all columns\n"
 	"      --csv            the rows with all columns, separated by commas\n";
 
-static const char *const columns[CLI_REPORT_COLUMNS] = {"calls",  "total",   "self",	"min",	 "avg",
-							"p50",	  "p90",     "p99",	"p99.9", "max",
-							"stddev", "threads", "function"};
+static const char *const columns[CLI_REPORT_COLUMNS] = {
+	"calls", "total", "self", "min",    "avg",     "p50",	  "p90",
+	"p99",	 "p99.9", "max",  "stddev", "threads", "function"};
 
-static const char *const groups[] = {[IP_GROUP_BY_FUNCTION] = "function",  [IP_GROUP_BY_CALLER] = "caller",
-				     [IP_GROUP_BY_CALL_SITE] = "callsite", [IP_GROUP_BY_THREAD] = "thread",
-				     [IP_GROUP_BY_MODULE] = "module",	   [IP_GROUP_BY_FILE] = "file"};
+static const char *const groups[] = {
+	[IP_GROUP_BY_FUNCTION] = "function",  [IP_GROUP_BY_CALLER] = "caller",
+	[IP_GROUP_BY_CALL_SITE] = "callsite", [IP_GROUP_BY_THREAD] = "thread",
+	[IP_GROUP_BY_MODULE] = "module",      [IP_GROUP_BY_FILE] = "file"};
 
 enum { OPT_BY = 256, OPT_BY_CALLER, OPT_COLUMNS, OPT_DIFF, OPT_JSON, OPT_CSV };
 
@@ -114,9 +119,10 @@ static int parse_conditions(const char *command, char *text, struct cli_report_o
 		if (o->nconditions == CLI_CONDITIONS_MAX)
 			return cli_usage(command, "more than %u conditions", CLI_CONDITIONS_MAX);
 		if (!parse_condition(item, &o->conditions[o->nconditions++]))
-			return cli_usage(command,
-					 "'%s' is no condition: COLUMN, one of < <= > >=, a number or time",
-					 item);
+			return cli_usage(
+				command,
+				"'%s' is no condition: COLUMN, one of < <= > >=, a number or time",
+				item);
 	}
 	return 0;
 }
@@ -167,9 +173,10 @@ static int take(const char *command, int option, void *context)
 	switch (option) {
 	case OPT_BY:
 		if (!find_group(optarg, &o->by))
-			return cli_usage(command,
-					 "--by function, caller, callsite, thread, module or file, not '%s'",
-					 optarg);
+			return cli_usage(
+				command,
+				"--by function, caller, callsite, thread, module or file, not '%s'",
+				optarg);
 		break;
 	case OPT_BY_CALLER:
 		o->by = IP_GROUP_BY_CALLER;
@@ -192,24 +199,26 @@ static int take(const char *command, int option, void *context)
 
 int cli_report_parse(int argc, char **argv, struct cli_report_options *o)
 {
-	static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
-						     CLI_FILTER_LIMIT,
-						     {"by", required_argument, NULL, OPT_BY},
-						     {"by-caller", no_argument, NULL, OPT_BY_CALLER},
-						     {"sort", required_argument, NULL, 's'},
-						     {"where", required_argument, NULL, 'w'},
-						     {"columns", required_argument, NULL, OPT_COLUMNS},
-						     {"diff", required_argument, NULL, OPT_DIFF},
-						     {"json", no_argument, NULL, OPT_JSON},
-						     {"csv", no_argument, NULL, OPT_CSV},
-						     CLI_FILTER_HELP,
-						     {0}};
+	static const struct option long_options[] = {
+		CLI_FILTER_FUNCTIONS,
+		CLI_FILTER_LIMIT,
+		{"by", required_argument, NULL, OPT_BY},
+		{"by-caller", no_argument, NULL, OPT_BY_CALLER},
+		{"sort", required_argument, NULL, 's'},
+		{"where", required_argument, NULL, 'w'},
+		{"columns", required_argument, NULL, OPT_COLUMNS},
+		{"diff", required_argument, NULL, OPT_DIFF},
+		{"json", no_argument, NULL, OPT_JSON},
+		{"csv", no_argument, NULL, OPT_CSV},
+		CLI_FILTER_HELP,
+		{0}};
 	static const struct cli_filter_command command = {"s:w:n:f:h", help, long_options, take};
 	int code;
 
 	*o = (struct cli_report_options){.filter = CLI_FILTER_ALL,
-					 .columns = {CLI_BY_CALLS, CLI_BY_TOTAL, CLI_BY_SELF, CLI_BY_MIN,
-						     CLI_BY_AVG, CLI_BY_P50, CLI_BY_P99, CLI_BY_MAX},
+					 .columns = {CLI_BY_CALLS, CLI_BY_TOTAL, CLI_BY_SELF,
+						     CLI_BY_MIN, CLI_BY_AVG, CLI_BY_P50, CLI_BY_P99,
+						     CLI_BY_MAX},
 					 .ncolumns = 8};
 	code = cli_filter_parse(argc, argv, &command, &o->filter, o);
 	return code < 0 ? check(argv[0], o) : code;

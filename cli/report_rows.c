@@ -46,11 +46,13 @@ static int by_name(const void *a, const void *b)
 	return order ? order : (x->stats > y->stats) - (x->stats < y->stats);
 }
 
-/* Largest first, then the one with more calls (of functions that were only counted no time is known); the same rows in the same order each time. */
+/* Largest first, then the one with more calls (of functions that were only counted no time is
+ * known); the same rows in the same order each time. */
 static int by_key(const void *a, const void *b)
 {
 	const struct cli_report_row *x = a, *y = b;
-	uint64_t x_calls = cli_report_value(x, CLI_BY_CALLS), y_calls = cli_report_value(y, CLI_BY_CALLS);
+	uint64_t x_calls = cli_report_value(x, CLI_BY_CALLS),
+		 y_calls = cli_report_value(y, CLI_BY_CALLS);
 
 	if (x->key != y->key)
 		return x->key < y->key ? 1 : -1;
@@ -67,7 +69,8 @@ static void summarize_counted(const struct cli_report *r, const struct ip_count 
 	const struct {
 		double share;
 		uint64_t *ret;
-	} percentiles[] = {{0.5, &ret->p50}, {0.9, &ret->p90}, {0.99, &ret->p99}, {0.999, &ret->p999}};
+	} percentiles[] = {
+		{0.5, &ret->p50}, {0.9, &ret->p90}, {0.99, &ret->p99}, {0.999, &ret->p999}};
 	uint64_t from;
 
 	*ret = (struct ip_stats_summary){0};
@@ -79,7 +82,8 @@ static void summarize_counted(const struct cli_report *r, const struct ip_count 
 	ret->min = ip_recording_ns(s, c->min);
 	ret->max = ip_recording_ns(s, c->max);
 	for (size_t i = 0; i < sizeof(percentiles) / sizeof(*percentiles); i++)
-		ip_counts_percentile(r->counts, s, c, percentiles[i].share, &from, percentiles[i].ret);
+		ip_counts_percentile(r->counts, s, c, percentiles[i].share, &from,
+				     percentiles[i].ret);
 }
 
 bool cli_report_has_times(const struct cli_report_row *row)
@@ -143,7 +147,8 @@ static int make_functions(struct cli_report *r, const bool *selected)
 	for (size_t i = 0; i < s->nfunctions; i++) {
 		struct cli_report_row *row = &r->rows[r->nrows];
 
-		*row = (struct cli_report_row){.stats = &r->stats->items[i], .function = &s->functions[i]};
+		*row = (struct cli_report_row){.stats = &r->stats->items[i],
+					       .function = &s->functions[i]};
 		row->count = row->stats->calls ? row->stats->calls : row->stats->points;
 		row->logged = row->count;
 		row->counted = r->counts->functions[i].calls ? &r->counts->functions[i] : NULL;
@@ -168,7 +173,8 @@ static int by_tid(const void *a, const void *b)
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-/* "1234 worker", with the process in front where there are several. The name is the last that the trace tells. */
+/* "1234 worker", with the process in front where there are several. The name is the last that the
+ * trace tells. */
 static void name_thread(const struct cli_report *r, struct cli_report_row *row,
 			const struct ip_recording_thread **threads)
 {
@@ -180,7 +186,8 @@ static void name_thread(const struct cli_report *r, struct cli_report_row *row,
 	row->thread = found ? (*found)->name : NULL;
 	if (r->trace->processes > 1)
 		snprintf(pid, sizeof(pid), "%u/", row->group->pid);
-	if (asprintf(&row->text, "%s%u%s%s", pid, key.tid, found ? " " : "", found ? row->thread : "") < 0)
+	if (asprintf(&row->text, "%s%u%s%s", pid, key.tid, found ? " " : "",
+		     found ? row->thread : "") < 0)
 		row->text = NULL;
 	row->name = row->text;
 }
@@ -244,7 +251,8 @@ static int make_groups(struct cli_report *r, const bool *selected)
 {
 	static const struct ip_call_stats none;
 	const struct ip_recording *s = r->trace->session;
-	_cleanup_free_ const struct ip_recording_thread **threads = calloc(s->nthreads + 1, sizeof(*threads));
+	_cleanup_free_ const struct ip_recording_thread **threads =
+		calloc(s->nthreads + 1, sizeof(*threads));
 	_cleanup_free_ uint64_t *counted = NULL;
 
 	if (!threads)
@@ -261,7 +269,8 @@ static int make_groups(struct cli_report *r, const bool *selected)
 	for (size_t i = 0; i < r->stats->groups->n; i++) {
 		struct cli_report_row *row = &r->rows[r->nrows];
 
-		*row = (struct cli_report_row){.stats = i < r->stats->nitems ? &r->stats->items[i] : &none,
+		*row = (struct cli_report_row){.stats = i < r->stats->nitems ? &r->stats->items[i]
+									     : &none,
 					       .group = &r->stats->groups->groups[i]};
 		if (row->group->function != IP_NO_FUNCTION)
 			row->function = &s->functions[row->group->function];
@@ -282,13 +291,15 @@ static int make_groups(struct cli_report *r, const bool *selected)
 	return 0;
 }
 
-/* Rows are sorted by name: if those of one name are of several functions, all of them are marked. */
+/* Rows are sorted by name: if those of one name are of several functions, all of them are
+ * marked. */
 static void mark_ambiguous(struct cli_report *r)
 {
 	for (size_t i = 0, end; i < r->nrows; i = end) {
 		bool differ = false;
 
-		for (end = i + 1; end < r->nrows && !strcmp(r->rows[end].name, r->rows[i].name); end++)
+		for (end = i + 1; end < r->nrows && !strcmp(r->rows[end].name, r->rows[i].name);
+		     end++)
 			differ |= r->rows[end].function != r->rows[i].function;
 		for (size_t k = i; k < end; k++)
 			r->rows[k].ambiguous = differ;
@@ -327,7 +338,8 @@ static int load(const char *dir, const struct cli_report_options *options, bool 
 	if (base) {
 		double ratio = (double)base->clock->tsc_hz / r->clock->tsc_hz;
 
-		/* steps of the same duration must have the same ticks; between two calibrations rounding would tear ties apart */
+		/* steps of the same duration must have the same ticks; between two calibrations
+		 * rounding would tear ties apart */
 		if (fabs(ratio - 1) > SAME_CLOCK) {
 			wanted.scale = ratio;
 			r->clock = base->clock;
@@ -339,7 +351,8 @@ static int load(const char *dir, const struct cli_report_options *options, bool 
 	if (!selected || !r->names || ip_counts_load(dir, r->trace->session, &r->counts) < 0 ||
 	    ip_stats_collect(r->trace, &wanted, &r->stats) < 0)
 		return -1;
-	ret = options->by == IP_GROUP_BY_FUNCTION ? make_functions(r, selected) : make_groups(r, selected);
+	ret = options->by == IP_GROUP_BY_FUNCTION ? make_functions(r, selected)
+						  : make_groups(r, selected);
 	if (ret == 0 && r->nrows && !compared)
 		sort(r);
 	return ret;
@@ -367,7 +380,8 @@ void cli_report_clear(struct cli_report *r)
 	ip_trace_reader_close(r->trace);
 }
 
-uint32_t cli_report_missing_function(const struct cli_report *r, const struct ip_recording_missing *m)
+uint32_t cli_report_missing_function(const struct cli_report *r,
+				     const struct ip_recording_missing *m)
 {
 	return ip_recording_number(r->trace->session, m->number).function;
 }

@@ -46,9 +46,10 @@ static void print_missing(const struct cli_report *r)
 	char from[16], to[16];
 
 	if (s->nmissing)
-		ip_print(stdout, "\nCalls are missing, since somebody else (a uprobe, a debugger) had "
-				 "changed the sites "
-				 "of\n");
+		ip_print(stdout,
+			 "\nCalls are missing, since somebody else (a uprobe, a debugger) had "
+			 "changed the sites "
+			 "of\n");
 	for (size_t i = 0; i < s->nmissing && i < MISSING_SHOWN; i++) {
 		ip_print(stdout, "  ");
 		ip_print(stdout, "%s",
@@ -68,7 +69,8 @@ static void print_drops(const struct cli_report *r)
 	char at[16];
 
 	if (s->ndrops)
-		ip_print(stdout, "\nProbes took too much of the time of these functions, and were taken away "
+		ip_print(stdout, "\nProbes took too much of the time of these functions, and were "
+				 "taken away "
 				 "(--drop-hot). Times and events are those "
 				 "until then:\n");
 	for (size_t i = 0; i < s->ndrops; i++) {
@@ -106,7 +108,8 @@ static void print_header(const struct cli_report *r)
 		ip_print(stdout, ", %s before them overwritten",
 			 ip_format_count(t->session->overwritten, lost));
 	if (t->session->rotates)
-		ip_print(stdout, ", %s before them rotated away", ip_format_count(t->session->rotated, lost));
+		ip_print(stdout, ", %s before them rotated away",
+			 ip_format_count(t->session->rotated, lost));
 	if (t->session->filtered)
 		ip_print(stdout, ", %s filtered", ip_format_count(t->session->filtered, lost));
 	ip_print(stdout, ", %s thread%s, %s\n\n", ip_format_count(t->threads, threads),
@@ -121,18 +124,20 @@ static void print_unfinished(const struct cli_report *r)
 	bool one = r->stats->unfinished == 1;
 	char count[32], within[16];
 
-	ip_print(
-		stdout,
-		"\n%s call%s had not finished when %s thread or the recording ended; until then %s in calls, "
-		"total and self",
-		ip_format_count(r->stats->unfinished, count), one ? "" : "s", one ? "its" : "their",
-		one ? "it counts" : "they count");
+	ip_print(stdout,
+		 "\n%s call%s had not finished when %s thread or the recording ended; until then "
+		 "%s in calls, "
+		 "total and self",
+		 ip_format_count(r->stats->unfinished, count), one ? "" : "s",
+		 one ? "its" : "their", one ? "it counts" : "they count");
 	if (!t->session->ends)
-		ip_print(stdout, ":\nuntil the thread's last event, since this trace does not tell when "
-				 "threads ended");
+		ip_print(stdout,
+			 ":\nuntil the thread's last event, since this trace does not tell when "
+			 "threads ended");
 	else if (t->ended)
 		ip_print(stdout,
-			 ".\nA thread ends here when it was seen last, which was up to %s before it was seen "
+			 ".\nA thread ends here when it was seen last, which was up to %s before "
+			 "it was seen "
 			 "to be gone",
 			 ip_format_ns(ip_recording_ns(t->session, t->ended_within), within));
 	ip_print(stdout, "."
@@ -148,27 +153,30 @@ static void print_footer(const struct cli_report *r, size_t limit)
 			 r->options->by == IP_GROUP_BY_FUNCTION ? "functions" : "rows");
 	if (r->uncounted)
 		ip_print(stdout,
-			 "\n%s calls were counted without a thread and a caller; they are not among these.\n",
+			 "\n%s calls were counted without a thread and a caller; they are not "
+			 "among these.\n",
 			 ip_format_count(r->uncounted, count));
 	if (r->stats->unfinished)
 		print_unfinished(r);
 	if (r->stats->suspect)
-		ip_print(
-			stdout,
-			"\n%s calls may be several taken for one, since events were lost meanwhile; they are "
-			"not in min to max,\n"
-			"and the time in which events were lost is in none's total and self.\n",
-			ip_format_count(r->stats->suspect, count));
+		ip_print(stdout,
+			 "\n%s calls may be several taken for one, since events were lost "
+			 "meanwhile; they are "
+			 "not in min to max,\n"
+			 "and the time in which events were lost is in none's total and self.\n",
+			 ip_format_count(r->stats->suspect, count));
 	if (r->stats->orphans)
-		ip_print(stdout, "\n%s exit%s of calls that began before the recording %s not counted.\n",
-			 ip_format_count(r->stats->orphans, count), r->stats->orphans == 1 ? "" : "s",
-			 r->stats->orphans == 1 ? "is" : "are");
+		ip_print(stdout,
+			 "\n%s exit%s of calls that began before the recording %s not counted.\n",
+			 ip_format_count(r->stats->orphans, count),
+			 r->stats->orphans == 1 ? "" : "s", r->stats->orphans == 1 ? "is" : "are");
 }
 
 /* Of several functions with one name, what tells them apart; the caller behind it. */
 static char *name_of(const struct cli_report *r, const struct cli_report_row *row, size_t width)
 {
-	_cleanup_free_ char *full = row->ambiguous ? ip_demangle(row->function->linker_name, true) : NULL;
+	_cleanup_free_ char *full =
+		row->ambiguous ? ip_demangle(row->function->linker_name, true) : NULL;
 	const char *name = full ? full : row->name;
 	const char *module = full ? ip_recording_module_name(r->trace->session, row->function) : "";
 	bool called = row->group && row->group->from != IP_CALLER_NONE;
@@ -196,7 +204,8 @@ static char *name_of(const struct cli_report *r, const struct cli_report_row *ro
 const char *cli_report_tail_mark(const struct cli_report_row *row, char mark[CLI_TAIL_MARK_MAX])
 {
 	if (!row->logged && row->counted && row->counted->measured)
-		return cli_tail_mark_counted(row->counted, row->function && row->function->tails, mark);
+		return cli_tail_mark_counted(row->counted, row->function && row->function->tails,
+					     mark);
 	return row->logged ? cli_tail_mark(row->stats->until_tail, row->stats->calls, mark) : "";
 }
 
@@ -243,7 +252,8 @@ static void print_callers(const struct cli_report *r)
 			 ip_format_count(by_site, count));
 	if (by_frame)
 		ip_print(stdout,
-			 "\n<- ... (around): the recorded call around it, of %s calls; functions without "
+			 "\n<- ... (around): the recorded call around it, of %s calls; functions "
+			 "without "
 			 "probes in between are not seen\n"
 			 "(iprobe run --callsite records return addresses).\n",
 			 ip_format_count(by_frame, count));
@@ -253,7 +263,8 @@ int cli_report_table(const struct cli_report *r)
 {
 	static const char *const titles[] = {[IP_GROUP_BY_FUNCTION] = "function",
 					     [IP_GROUP_BY_CALLER] = "function <- caller",
-					     [IP_GROUP_BY_CALL_SITE] = "function <- place of the call",
+					     [IP_GROUP_BY_CALL_SITE] =
+						     "function <- place of the call",
 					     [IP_GROUP_BY_THREAD] = "thread",
 					     [IP_GROUP_BY_MODULE] = "module",
 					     [IP_GROUP_BY_FILE] = "file"};
@@ -273,7 +284,8 @@ int cli_report_table(const struct cli_report *r)
 		char buffer[CLI_TAIL_MARK_MAX];
 		const char *mark = cli_report_tail_mark(row, buffer);
 		size_t more = *mark ? strlen(mark) + 4 : 0;
-		_cleanup_free_ char *name = name_of(r, row, cli_name_width(others + 1 + more, NAME_MIN));
+		_cleanup_free_ char *name =
+			name_of(r, row, cli_name_width(others + 1 + more, NAME_MIN));
 
 		if (!name)
 			return ip_error("out of memory");

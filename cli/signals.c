@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What commands that record need of their own process: signals that end them properly, and where the runtime lies.
+ * What commands that record need of their own process: signals that end them properly, and where
+ * the runtime lies.
  */
 #include <limits.h>
 #include <signal.h>
@@ -38,7 +39,8 @@ void cli_catch_signals(void)
 const char *cli_runtime_path(void)
 {
 	static char path[PATH_MAX + 64];
-	static const char *const places[] = {"../runtime/libiprobe-rt.so", IP_RT_FROM_BIN "/libiprobe-rt.so"};
+	static const char *const places[] = {"../runtime/libiprobe-rt.so",
+					     IP_RT_FROM_BIN "/libiprobe-rt.so"};
 	char exe[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 
@@ -53,7 +55,8 @@ const char *cli_runtime_path(void)
 				return path;
 		}
 	}
-	ip_error("libiprobe-rt.so is neither in %s nor in a build folder beside iprobe: install iprobe whole",
+	ip_error("libiprobe-rt.so is neither in %s nor in a build folder beside iprobe: install "
+		 "iprobe whole",
 		 IP_RT_FROM_BIN);
 	return NULL;
 }

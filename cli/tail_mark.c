@@ -18,11 +18,14 @@ const char *cli_tail_mark(uint64_t tails, uint64_t calls, char ret[CLI_TAIL_MARK
 	if (!tails)
 		ret[0] = '\0';
 	else if (percent < 1)
-		snprintf(ret, CLI_TAIL_MARK_MAX, "until its tail call, in less than 1 %% of the calls");
+		snprintf(ret, CLI_TAIL_MARK_MAX,
+			 "until its tail call, in less than 1 %% of the calls");
 	else if (percent > 99 && tails < calls)
-		snprintf(ret, CLI_TAIL_MARK_MAX, "until its tail call, in more than 99 %% of the calls");
+		snprintf(ret, CLI_TAIL_MARK_MAX,
+			 "until its tail call, in more than 99 %% of the calls");
 	else
-		snprintf(ret, CLI_TAIL_MARK_MAX, "until its tail call, in %.0f %% of the calls", percent);
+		snprintf(ret, CLI_TAIL_MARK_MAX, "until its tail call, in %.0f %% of the calls",
+			 percent);
 	return ret;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of iprobe top for people and as JSON. Where a terminal is too narrow, the columns that matter least go.
+ * Rows of iprobe top for people and as JSON. Where a terminal is too narrow, the columns that
+ * matter least go.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@
 #define TAIL_MARK	" [until its tail call]"
 #define TAIL_MARK_SHORT " [tail]"
 
-/* What stands in front of the name: title, columns with the blank in front, and how little it may be missed. */
+/* What stands in front of the name: title, columns with the blank in front, and how little it may
+ * be missed. */
 static const struct {
 	const char *title;
 	unsigned width, weight;
@@ -76,7 +78,8 @@ static char *compact(double n, char *buffer)
 	return buffer;
 }
 
-static const char *cell(const struct cli_top_rows *rows, const struct cli_top_row *r, size_t i, char *buffer)
+static const char *cell(const struct cli_top_rows *rows, const struct cli_top_row *r, size_t i,
+			char *buffer)
 {
 	char number[16];
 	uint64_t ns = columns[i].column == CLI_TOP_SELF	   ? r->self_ns
@@ -93,10 +96,12 @@ static const char *cell(const struct cli_top_rows *rows, const struct cli_top_ro
 	if (!r->timed || (columns[i].column == CLI_TOP_SELF && !r->has_self))
 		return "-";
 	if (columns[i].share)
-		snprintf(buffer, 24, "%.1f", rows->interval_ns ? 100.0 * ns / rows->interval_ns : 0.0);
+		snprintf(buffer, 24, "%.1f",
+			 rows->interval_ns ? 100.0 * ns / rows->interval_ns : 0.0);
 	else
 		snprintf(buffer, 24, "%s%s",
-			 columns[i].column == CLI_TOP_P50 || columns[i].column == CLI_TOP_P99 ? "<" : "",
+			 columns[i].column == CLI_TOP_P50 || columns[i].column == CLI_TOP_P99 ? "<"
+											      : "",
 			 ip_format_ns(ns, number));
 	return buffer;
 }
@@ -113,7 +118,8 @@ void cli_top_print_head(FILE *out, size_t width, enum cli_top_column mark)
 		if (columns[i].weight >= weight)
 			ip_print(out, "%*s", columns[i].width, title);
 	}
-	ip_print(out, "  %.*s", (int)(width - used_by(weight) > 18 ? 18 : width - used_by(weight) - 2),
+	ip_print(out, "  %.*s",
+		 (int)(width - used_by(weight) > 18 ? 18 : width - used_by(weight) - 2),
 		 mark == CLI_TOP_FUNCTION ? "*FUNCTION" : "FUNCTION");
 }
 
@@ -163,7 +169,8 @@ static void json_bounds(struct ip_json *j, const char *key, uint64_t from, uint6
 	ip_json_end_array(j);
 }
 
-static void json_row(struct ip_json *j, const struct cli_top_snapshot *s, const struct cli_top_row *r)
+static void json_row(struct ip_json *j, const struct cli_top_snapshot *s,
+		     const struct cli_top_row *r)
 {
 	const struct ip_recording_function *f = &s->recording->functions[r->function];
 
@@ -192,7 +199,8 @@ static void json_row(struct ip_json *j, const struct cli_top_snapshot *s, const 
 }
 
 void cli_top_print_json(const struct cli_top_options *o, const struct cli_top_session *session,
-			const struct cli_top_snapshot *s, const struct cli_top_rows *rows, uint64_t iteration)
+			const struct cli_top_snapshot *s, const struct cli_top_rows *rows,
+			uint64_t iteration)
 {
 	struct ip_json j;
 

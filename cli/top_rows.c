@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/trace_args.h"
 #include "cli/top.h"
+#include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/selection.h"
@@ -64,9 +64,10 @@ static struct ip_count difference(const struct ip_count *now, const struct ip_co
 	return d;
 }
 
-/* Of the shortest and the longest call it is only known when it was that of all: still bounds of those in the interval. */
-static void fill(struct cli_top_row *row, const struct cli_top_snapshot *s, const struct ip_count *d,
-		 double seconds)
+/* Of the shortest and the longest call it is only known when it was that of all: still bounds of
+ * those in the interval. */
+static void fill(struct cli_top_row *row, const struct cli_top_snapshot *s,
+		 const struct ip_count *d, double seconds)
 {
 	const struct ip_recording *r = s->recording;
 
@@ -142,7 +143,8 @@ static void count_payloads(const struct ip_recording *s, struct cli_top_rows *re
 
 		if (!n->function || seen[n->function]++)
 			continue;
-		ret->functions += n->payload == IP_RECORDING_HIST || n->payload == IP_RECORDING_COUNT;
+		ret->functions +=
+			n->payload == IP_RECORDING_HIST || n->payload == IP_RECORDING_COUNT;
 		ret->logged += n->payload == IP_RECORDING_LOG || n->payload == IP_RECORDING_USER;
 	}
 }
@@ -160,7 +162,8 @@ int cli_top_rows_make(const struct cli_top_snapshot *s, const bool *wanted, bool
 	ret->interval_ns = ip_recording_ns(s->recording, since(s->now->tsc, begin));
 	seconds = ret->interval_ns / 1e9;
 	for (size_t i = 0; i < s->now->nfunctions; i++) {
-		struct ip_count d = difference(&s->now->functions[i], before ? &before->functions[i] : NULL);
+		struct ip_count d =
+			difference(&s->now->functions[i], before ? &before->functions[i] : NULL);
 		struct cli_top_row *row = &ret->items[ret->n];
 
 		if (!d.calls || (wanted && !wanted[i]))

@@ -93,7 +93,8 @@ int cli_screen_open(void)
 		sigaction(crashes[i], &action, NULL);
 	action.sa_handler = on_resize;
 	sigaction(SIGWINCH, &action, NULL);
-	/* stopped by SIGSTOP and woken up: the shell has set the terminal up for itself meanwhile */
+	/* stopped by SIGSTOP and woken up: the shell has set the terminal up for itself
+	 * meanwhile */
 	sigaction(SIGCONT, &action, NULL);
 	action.sa_handler = on_stop;
 	sigaction(SIGTSTP, &action, NULL);
@@ -168,7 +169,8 @@ static int sequence(void)
 int cli_screen_key(uint64_t until_ns, int fd)
 {
 	for (;;) {
-		struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+		struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
+				      {.fd = fd, .events = POLLIN}};
 		uint64_t now = now_ns(), nap = now < until_ns ? until_ns - now : 0;
 		unsigned char byte;
 		ssize_t n;
@@ -230,7 +232,8 @@ int cli_screen_show(const char *text, size_t size)
 	if (!out)
 		return ip_error("out of memory");
 	cli_screen_size(&lines, &columns);
-	/* each line at its place, so that the last one scrolls nothing; erased first: at the last column that would take a character away */
+	/* each line at its place, so that the last one scrolls nothing; erased first: at the last
+	 * column that would take a character away */
 	for (const char *end = text + size; text < end && line < lines; line++) {
 		const char *newline = memchr(text, '\n', end - text);
 		const char *stop = newline ? newline : end;

@@ -3,11 +3,14 @@
  * Where iprobe top has its figures from.
  *
  *   1. A session that the process has is asked for its counts. If it answers, that is the one.
- *   2. Else a child is forked, which makes a directory: it ends with us (a signal from the kernel, which ends it properly), is in a process group of
- *      its own (Ctrl-C and Ctrl-Z on the terminal are for us), and tells by a pipe when it is live, and what goes wrong.
- *   3. Each snapshot: it is asked to write its counts; they are read from its directory. The list of functions is read again when its file has
- *      changed; functions may have other numbers then, so that the counts before are read anew, from their text.
- *   4. The end: it is asked to end, and puts everything back. Whoever of the two is there last removes the directory.
+ *   2. Else a child is forked, which makes a directory: it ends with us (a signal from the kernel,
+ *      which ends it properly), is in a process group of its own (Ctrl-C and Ctrl-Z on the terminal
+ *      are for us), and tells by a pipe when it is live, and what goes wrong.
+ *   3. Each snapshot: it is asked to write its counts; they are read from its directory. The list
+ *      of functions is read again when its file has changed; functions may have other numbers then,
+ *      so that the counts before are read anew, from their text.
+ *   4. The end: it is asked to end, and puts everything back. Whoever of the two is there last
+ *      removes the directory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,12 +45,14 @@
 struct cli_top_session {
 	int pid;
 	char *dir; /* of the trace */
-	char *own; /* above it, ours, in memory shared with the child, which makes it; NULL: the session is somebody else's */
-	pid_t child; /* 0: none, or it has ended */
+	/* above it, ours, in memory shared with the child, which makes it; NULL: the session is
+	 * somebody else's */
+	char *own;
+	pid_t child;  /* 0: none, or it has ended */
 	pid_t keeper; /* 0: none */
-	int kept;    /* its pipe; -1: none */
-	int status;  /* as from waitpid */
-	int words;   /* what it says, the first byte that it is live; -1: nothing more */
+	int kept;     /* its pipe; -1: none */
+	int status;   /* as from waitpid */
+	int words;    /* what it says, the first byte that it is live; -1: nothing more */
 	bool live, terminal, read_last;
 	char *said; /* all of it */
 	size_t nsaid, shown;
@@ -122,8 +127,8 @@ static int make_directory(struct cli_top_session *s)
 	return name_trace(s);
 }
 
-static _Noreturn void be_session(const struct cli_top_options *o, struct cli_top_session *s, pid_t parent,
-				 int live)
+static _Noreturn void be_session(const struct cli_top_options *o, struct cli_top_session *s,
+				 pid_t parent, int live)
 {
 	struct ip_session_options options = {.functions = o->functions,
 					     .own = "iprobe top's own recording",
@@ -152,8 +157,9 @@ static _Noreturn void be_session(const struct cli_top_options *o, struct cli_top
 }
 
 /*
- * A process that removes the recording's directory when nobody needs it any more, however the others
- * have ended: both have the other end of its pipe. It has no other file, lest it hold up who waits for ours.
+ * A process that removes the recording's directory when nobody needs it any more, however the
+ * others have ended: both have the other end of its pipe. It has no other file, lest it hold up who
+ * waits for ours.
  */
 static _Noreturn void keep(const struct cli_top_session *s, int end)
 {
@@ -300,7 +306,8 @@ static bool wait_for_end(struct cli_top_session *s)
 
 /* ---- joining, beginning, ending ---- */
 
-int cli_top_session_begin(const struct cli_top_options *o, bool terminal, struct cli_top_session **ret)
+int cli_top_session_begin(const struct cli_top_options *o, bool terminal,
+			  struct cli_top_session **ret)
 {
 	struct cli_top_session *s = calloc(1, sizeof(*s));
 	int done;
@@ -343,7 +350,8 @@ int cli_top_session_end(struct cli_top_session *s)
 	if (s->own) {
 		code = WIFEXITED(s->status) ? WEXITSTATUS(s->status) : 1;
 		if (WIFSIGNALED(s->status)) {
-			ip_error("pid %d: the process of the session was killed (signal %d): iprobe detach "
+			ip_error("pid %d: the process of the session was killed (signal %d): "
+				 "iprobe detach "
 				 "%d puts every byte back",
 				 s->pid, WTERMSIG(s->status), s->pid);
 			cli_fail();
@@ -409,7 +417,8 @@ static int read_recording(struct cli_top_session *s)
 	if (stat(path, &st) < 0)
 		return ip_error_errno("cannot read %s", path);
 	if (s->recording && st.st_ino == s->seen.st_ino && st.st_size == s->seen.st_size &&
-	    st.st_mtim.tv_sec == s->seen.st_mtim.tv_sec && st.st_mtim.tv_nsec == s->seen.st_mtim.tv_nsec)
+	    st.st_mtim.tv_sec == s->seen.st_mtim.tv_sec &&
+	    st.st_mtim.tv_nsec == s->seen.st_mtim.tv_nsec)
 		return 0;
 	if (ip_recording_load(s->dir, &recording) < 0)
 		return -1;
@@ -473,7 +482,8 @@ int cli_top_session_read(struct cli_top_session *s, struct cli_top_snapshot *ret
 			return -1;
 		return s->child ? 0
 				: cli_top_session_read(
-					  s, ret); /* a signal: who asks wants no picture any more */
+					  /* a signal: who asks wants no picture any more */
+					  s, ret);
 	}
 	renewed = read_recording(s);
 	if (renewed < 0 || read_counts(s, renewed) < 0)

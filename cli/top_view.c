@@ -115,7 +115,8 @@ static void make_rows(struct view *v)
 		*v->filter = '\0';
 		n = 1;
 	}
-	if (cli_top_rows_make(&v->snapshot, selected, v->since_start, v->sort, v->reverse, &rows) < 0) {
+	if (cli_top_rows_make(&v->snapshot, selected, v->since_start, v->sort, v->reverse, &rows) <
+	    0) {
 		snprintf(v->message, sizeof(v->message), "%s", ip_error_message());
 		return;
 	}
@@ -125,7 +126,8 @@ static void make_rows(struct view *v)
 		choose(v, 0);
 }
 
-/* The row of the chosen function; NO_ROW where it is not shown: what was dropped must not pass its mark on to another one. */
+/* The row of the chosen function; NO_ROW where it is not shown: what was dropped must not pass its
+ * mark on to another one. */
 static size_t chosen_row(const struct view *v)
 {
 	for (size_t i = 0; v->chosen && i < v->rows.n; i++)
@@ -138,7 +140,8 @@ static size_t chosen_row(const struct view *v)
 static char *program_of(const struct ip_recording *s)
 {
 	const char *command = s->command ? s->command : "", *end = strchrnul(command, ' ');
-	const char *slash = memrchr(command, '/', end - command), *name = slash ? slash + 1 : command;
+	const char *slash = memrchr(command, '/', end - command),
+		   *name = slash ? slash + 1 : command;
 
 	return name < end ? strndup(name, end - name) : NULL;
 }
@@ -167,8 +170,8 @@ static void print_title(FILE *out, const struct view *v)
 
 static void print_rows(FILE *out, struct view *v, size_t lines, size_t columns)
 {
-	size_t most = lines > HEAD_LINES + 1 ? lines - HEAD_LINES - 1 : 1, room = most, row = chosen_row(v),
-	       shown;
+	size_t most = lines > HEAD_LINES + 1 ? lines - HEAD_LINES - 1 : 1, room = most,
+	       row = chosen_row(v), shown;
 
 	if (v->options->limit && v->options->limit < room)
 		room = v->options->limit;
@@ -220,7 +223,8 @@ static int show(struct view *v)
 			ip_print(out, "  %s\n", help[i]);
 	} else {
 		print_rows(out, v, lines, columns);
-		ip_print(out, "q quit  s sort  / filter  p pause  t time  d drop  c callees  a add  ? help");
+		ip_print(out, "q quit  s sort  / filter  p pause  t time  d drop  c callees  a add "
+			      " ? help");
 	}
 	if (fclose(out) != 0)
 		return ip_error("out of memory");
@@ -243,13 +247,16 @@ static void change(struct view *v, const char *selection, const char *what)
 	for (size_t i = 0; i < s.nstops; i++)
 		longest = s.stops[i].ns > longest ? s.stops[i].ns : longest;
 	if (!s.nstops)
-		snprintf(v->message, sizeof(v->message), "%s: nothing to do, it is so already", what);
+		snprintf(v->message, sizeof(v->message), "%s: nothing to do, it is so already",
+			 what);
 	else
-		snprintf(v->message, sizeof(v->message), "%s: %zu function%s (%zu sites) %s; stopped for %s",
-			 what, s.change.functions_added + s.change.functions_removed,
+		snprintf(v->message, sizeof(v->message),
+			 "%s: %zu function%s (%zu sites) %s; stopped for %s", what,
+			 s.change.functions_added + s.change.functions_removed,
 			 s.change.functions_added + s.change.functions_removed == 1 ? "" : "s",
 			 s.change.sites_added + s.change.sites_removed,
-			 s.change.sites_removed ? "are NOPs again" : "added", ip_format_ns(longest, stop));
+			 s.change.sites_removed ? "are NOPs again" : "added",
+			 ip_format_ns(longest, stop));
 	free(s.change.dir);
 	free(s.change.unused);
 }
@@ -257,7 +264,8 @@ static void change(struct view *v, const char *selection, const char *what)
 static bool is_chosen(struct view *v, size_t row)
 {
 	if (row == NO_ROW)
-		snprintf(v->message, sizeof(v->message), "no function is chosen: Up and Down choose one");
+		snprintf(v->message, sizeof(v->message),
+			 "no function is chosen: Up and Down choose one");
 	return row != NO_ROW;
 }
 
@@ -287,7 +295,8 @@ static void add_callees(struct view *v)
 		snprintf(v->message, sizeof(v->message), "%s", ip_error_message());
 	else if (!selection)
 		snprintf(v->message, sizeof(v->message),
-			 "%s: calls no function with probes directly (calls through pointers cannot be seen)",
+			 "%s: calls no function with probes directly (calls through pointers "
+			 "cannot be seen)",
 			 v->rows.items[row].name);
 	else if (asprintf(&what, "callees of %s", v->rows.items[row].name) < 0)
 		what = NULL;

@@ -20,7 +20,8 @@
 int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)
 {
 	if (argc - optind > 1)
-		return cli_usage(command, "one trace directory at most, not '%s' as well", argv[optind + 1]);
+		return cli_usage(command, "one trace directory at most, not '%s' as well",
+				 argv[optind + 1]);
 	*ret = optind < argc ? argv[optind] : CLI_DEFAULT_DIR;
 	return -1;
 }
@@ -36,13 +37,16 @@ static void *nothing_selected(const struct ip_recording *s, const struct ip_sele
 	if (names)
 		nearest = ip_selection_nearest(selection, names, s->nfunctions - 1);
 	if (nearest && *nearest)
-		ip_error("%s: no function of the trace is selected; the nearest are: %s", dir, nearest);
+		ip_error("%s: no function of the trace is selected; the nearest are: %s", dir,
+			 nearest);
 	else
-		ip_error("%s: no function of the trace is selected (iprobe report shows them all)", dir);
+		ip_error("%s: no function of the trace is selected (iprobe report shows them all)",
+			 dir);
 	return NULL;
 }
 
-bool *cli_match_functions(const struct ip_recording *s, struct ip_selection *selection, size_t *ret_n)
+bool *cli_match_functions(const struct ip_recording *s, struct ip_selection *selection,
+			  size_t *ret_n)
 {
 	bool *selected = calloc(s->nfunctions, sizeof(*selected));
 
@@ -96,12 +100,14 @@ static void warn_of_time(const struct ip_trace_reader *trace)
 		return;
 	if (s->latest && s->tsc_hz)
 		ip_print(stderr,
-			 "iprobe: %s: time is coarse: an event happened up to %s after its stamp (%s at the "
+			 "iprobe: %s: time is coarse: an event happened up to %s after its stamp "
+			 "(%s at the "
 			 "most); the order is exact\n",
 			 trace->dir, ip_format_ns(s->late * 1e9 / s->tsc_hz, late),
 			 ip_format_ns(s->latest * 1e9 / s->tsc_hz, latest));
 	else
-		ip_print(stderr, "iprobe: %s: time is coarse: %s/%s tells how much; the order is exact\n",
+		ip_print(stderr,
+			 "iprobe: %s: time is coarse: %s/%s tells how much; the order is exact\n",
 			 trace->dir, trace->dir, IP_TRACE_STAMPS);
 }
 
@@ -118,22 +124,27 @@ void cli_reader_warn(const struct ip_trace_reader *trace)
 	}
 	if (!trace->session->ended)
 		ip_print(stderr,
-			 "iprobe: %s: the recording was cut off: it is still going on, or iprobe was killed; "
+			 "iprobe: %s: the recording was cut off: it is still going on, or iprobe "
+			 "was killed; "
 			 "what had been written is shown\n",
 			 trace->dir);
 	if (trace->lost)
 		ip_print(stderr,
-			 "iprobe: %s: %s EVENTS WERE LOST: figures are too low, and some calls are missing "
+			 "iprobe: %s: %s EVENTS WERE LOST: figures are too low, and some calls are "
+			 "missing "
 			 "from them\n",
 			 trace->dir, ip_format_count(trace->lost, count));
 	if (trace->session->invalid)
 		ip_print(stderr,
-			 "iprobe: %s: %s WORDS WERE NO RECORDS: the process scribbled over its rings; figures are "
+			 "iprobe: %s: %s WORDS WERE NO RECORDS: the process scribbled over its "
+			 "rings; figures are "
 			 "too low, and some calls are missing from them\n",
 			 trace->dir, ip_format_count(trace->session->invalid, count));
 	if (trace->missing)
-		ip_print(stderr, "iprobe: %s: %s packets are missing: their events are not in the figures\n",
-			 trace->dir, ip_format_count(trace->missing, count));
+		ip_print(
+			stderr,
+			"iprobe: %s: %s packets are missing: their events are not in the figures\n",
+			trace->dir, ip_format_count(trace->missing, count));
 }
 
 void cli_reader_warn_counted(const struct ip_trace_reader *trace)
@@ -144,7 +155,8 @@ void cli_reader_warn_counted(const struct ip_trace_reader *trace)
 		n += trace->session->numbers[i].payload != IP_RECORDING_LOG;
 	if (n)
 		ip_print(stderr,
-			 "iprobe: %s: what was counted or measured instead of logged (--payload) has no "
+			 "iprobe: %s: what was counted or measured instead of logged (--payload) "
+			 "has no "
 			 "events: iprobe report and "
 			 "iprobe hist show it\n",
 			 trace->dir);

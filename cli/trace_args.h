@@ -15,12 +15,14 @@
 /* The operand DIR, or iprobe.data. -1: it is in *ret; else the exit code of wrong usage. */
 int cli_reader_dir(const char *command, int argc, char **argv, const char **ret);
 
-/* Which functions a selection (NULL: all) means: an array as trace->session->functions, the caller's. NULL
- * with an error: bad selection, or nothing matches (the error names the nearest). */
+/* Which functions a selection (NULL: all) means: an array as trace->session->functions, the
+ * caller's. NULL with an error: bad selection, or nothing matches (the error names the nearest). */
 bool *cli_reader_select(const struct ip_trace_reader *trace, const char *selection);
 
-/* Which functions are matched, by their place in the session, and how many; the caller frees it. NULL: an error. */
-bool *cli_match_functions(const struct ip_recording *s, struct ip_selection *selection, size_t *ret_n);
+/* Which functions are matched, by their place in the session, and how many; the caller frees it.
+ * NULL: an error. */
+bool *cli_match_functions(const struct ip_recording *s, struct ip_selection *selection,
+			  size_t *ret_n);
 
 /* After the events have been read: tells on stderr what is damaged, cut off or lost. */
 void cli_reader_warn(const struct ip_trace_reader *trace);

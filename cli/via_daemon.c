@@ -158,8 +158,8 @@ static int open_parent(const char *dir, struct ip_request *request)
 	if (fd < 0)
 		return ip_error_errno("cannot open the directory of %s", dir);
 	dir = slash ? slash + 1 : copy;
-	if (!*dir || !strcmp(dir, ".") || !strcmp(dir, "..") || strlen(dir) >= sizeof(request->directory) ||
-	    strchr(dir, '\n')) {
+	if (!*dir || !strcmp(dir, ".") || !strcmp(dir, "..") ||
+	    strlen(dir) >= sizeof(request->directory) || strchr(dir, '\n')) {
 		close(fd);
 		return ip_error("%s: name a directory that can be made", dir);
 	}
@@ -175,7 +175,8 @@ static int send_request(int socket, struct ip_request *request, const char *dir)
 
 	if (ip_request_fds(request->what) == 3) {
 		/* without -o none is named: an attach that changes a session takes none */
-		parent = dir ? open_parent(dir, request) : open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		parent = dir ? open_parent(dir, request)
+			     : open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (parent < 0)
 			return dir ? -1 : ip_error_errno("cannot open the current directory");
 		fds[n++] = parent;
@@ -187,11 +188,11 @@ static int send_request(int socket, struct ip_request *request, const char *dir)
 		return -1;
 	fflush(stdout);
 	/* one that has hung up already may have said why */
-	if (ip_send_with_fds(socket, text, strlen(text), NULL, 0, fds, n, 0) < 0 && errno != EPIPE &&
-	    errno != ECONNRESET)
-		return errno == EMSGSIZE
-			       ? ip_error("the request is too long for iprobed: a shorter selection, please")
-			       : ip_error_errno("cannot ask iprobed");
+	if (ip_send_with_fds(socket, text, strlen(text), NULL, 0, fds, n, 0) < 0 &&
+	    errno != EPIPE && errno != ECONNRESET)
+		return errno == EMSGSIZE ? ip_error("the request is too long for iprobed: a "
+						    "shorter selection, please")
+					 : ip_error_errno("cannot ask iprobed");
 	return 0;
 }
 
@@ -212,7 +213,8 @@ static int receive(int socket, char *text, size_t size)
 		if (poll(&p, 1, 200) <= 0)
 			continue;
 		n = recv(socket, text, size - 1, MSG_DONTWAIT);
-		/* ECONNRESET is said once, and before what had been said when the other end was closed */
+		/* ECONNRESET is said once, and before what had been said when the other end was
+		 * closed */
 		if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
 			continue;
 		if (n <= 0)
@@ -237,7 +239,8 @@ static int converse(int socket, const struct ip_request *request, bool overwrite
 			return cli_fail();
 		}
 		if (sscanf(text, "killed %d", &number) == 1) {
-			ip_error("the session's worker was killed by signal %d: iprobed puts back what is "
+			ip_error("the session's worker was killed by signal %d: iprobed puts back "
+				 "what is "
 				 "live",
 				 number);
 			return cli_fail();
@@ -248,7 +251,8 @@ static int converse(int socket, const struct ip_request *request, bool overwrite
 			ip_error_errno("cannot empty the file of results");
 		if (request->leave) {
 			ip_print(stderr,
-				 "iprobe: pid %d: session %d of iprobed goes on by itself; iprobe detach %d "
+				 "iprobe: pid %d: session %d of iprobed goes on by itself; iprobe "
+				 "detach %d "
 				 "ends it\n",
 				 request->pid, number, request->pid);
 			return 0;
@@ -260,8 +264,8 @@ static int converse(int socket, const struct ip_request *request, bool overwrite
 
 static int ask(int socket, struct ip_request *request, const char *dir, bool overwrites)
 {
-	int code =
-		send_request(socket, request, dir) < 0 ? cli_fail() : converse(socket, request, overwrites);
+	int code = send_request(socket, request, dir) < 0 ? cli_fail()
+							  : converse(socket, request, overwrites);
 
 	close(socket);
 	ip_request_clear(request);
@@ -273,7 +277,8 @@ int cli_via_daemon(int socket, struct ip_request *request, const char *dir)
 	return ask(socket, request, dir, false);
 }
 
-/* What is written to standard output goes to a file of ours. It keeps what it has until iprobed has said yes. *ret_made: it is new. */
+/* What is written to standard output goes to a file of ours. It keeps what it has until iprobed has
+ * said yes. *ret_made: it is new. */
 static int redirect(const char *path, bool *ret_made)
 {
 	_cleanup_close_ int fd = ip_file_open_output(path, ret_made);
@@ -307,8 +312,9 @@ static int add_first(struct ip_request *request, const struct cli_via_daemon_wor
 	return ret;
 }
 
-int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **argv, const char *letters,
-		       const struct option *options, const struct cli_via_daemon_word *first)
+int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **argv,
+		       const char *letters, const struct option *options,
+		       const struct cli_via_daemon_word *first)
 {
 	struct ip_request request = {.what = what, .pid = pid};
 	const char *dir;

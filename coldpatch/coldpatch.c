@@ -9,13 +9,13 @@
  */
 #include "coldpatch/coldpatch.h"
 
+#include "coldpatch/elf/debug.h"
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/attribute.h"
-#include "coldpatch/elf/debug.h"
 #include "coldpatch/sites/find.h"
+#include "coldpatch/write/atomic_file.h"
 #include "coldpatch/write/emit_relocs.h"
 #include "coldpatch/write/list_path.h"
-#include "coldpatch/write/atomic_file.h"
 #include "coldpatch/write/rewrite.h"
 #include "common/arch/arch.h"
 #include "common/cleanup.h"
@@ -68,7 +68,8 @@ static int check_patched(struct cold_module *m, const struct ip_probe_list *list
 	if (list->header->machine != m->elf->ehdr.e_machine ||
 	    list->header->build_id_size != m->elf->build_id_size ||
 	    memcmp(list->header->build_id, m->elf->build_id, m->elf->build_id_size))
-		return ip_error("%s: its probe list belongs to another build; link it again", m->path);
+		return ip_error("%s: its probe list belongs to another build; link it again",
+				m->path);
 	for (uint32_t i = 0; i < list->header->nprobes; i++) {
 		const struct ip_pl_probe *probe = &list->probes[i];
 		const uint8_t *bytes = cold_module_bytes(m, probe->offset, probe->length);
@@ -76,9 +77,9 @@ static int check_patched(struct cold_module *m, const struct ip_probe_list *list
 
 		if (!bytes || arch->idle(probe->form, probe->length, idle) ||
 		    memcmp(bytes, idle, probe->length))
-			return ip_error(
-				"%s: its probe list names a site at 0x%lx, which is not a NOP; link it again",
-				m->path, (unsigned long)probe->offset);
+			return ip_error("%s: its probe list names a site at 0x%lx, which is not a "
+					"NOP; link it again",
+					m->path, (unsigned long)probe->offset);
 	}
 	/* relocations and tables have left nothing over */
 	if (!(list->header->found_by & IP_FOUND_BY_DECODING))
@@ -87,10 +88,10 @@ static int check_patched(struct cold_module *m, const struct ip_probe_list *list
 		return -1;
 	result = code->sweep(m, &hooks, false, &sites);
 	if (!result && sites.n)
-		result = ip_error(
-			"%s: has a probe list, but still calls an instrumentation function at 0x%lx; "
-			"link it again",
-			m->path, (unsigned long)sites.sites[0].address);
+		result = ip_error("%s: has a probe list, but still calls an instrumentation "
+				  "function at 0x%lx; "
+				  "link it again",
+				  m->path, (unsigned long)sites.sites[0].address);
 	cold_sites_destroy(&sites);
 	cold_hooks_destroy(&hooks);
 	return result;
@@ -98,27 +99,26 @@ static int check_patched(struct cold_module *m, const struct ip_probe_list *list
 
 /* Every finder looks at the module by itself, and adds what it knows. */
 static int (*const finders[])(struct cold_module *, struct cold_found *) = {
-	cold_calls_find,
-	cold_site_table_find,
-	cold_xray_find,
-	cold_other_nops_find,
-	cold_points_find,
+	cold_calls_find,      cold_site_table_find, cold_xray_find,
+	cold_other_nops_find, cold_points_find,
 };
 
 /* What all probe lists need. */
 static int check_build_id(const struct cold_module *m)
 {
 	if (!m->elf->build_id_size)
-		return ip_error("%s: has no build-id, by which its probe list is found; link with -Wl,--build-id",
+		return ip_error("%s: has no build-id, by which its probe list is found; link with "
+				"-Wl,--build-id",
 				m->path);
 	if (m->elf->build_id_size > IP_BUILD_ID_MAX)
-		return ip_error("%s: its build-id has %zu bytes; link with -Wl,--build-id=sha1", m->path,
-				m->elf->build_id_size);
+		return ip_error("%s: its build-id has %zu bytes; link with -Wl,--build-id=sha1",
+				m->path, m->elf->build_id_size);
 	return 0;
 }
 
 /* What the module brings along for the hotpatcher: room for stubs, a runtime. */
-static int add_places(struct cold_module *m, const struct cold_found *found, struct ip_probe_list_builder *builder)
+static int add_places(struct cold_module *m, const struct cold_found *found,
+		      struct ip_probe_list_builder *builder)
 {
 	uint64_t room = 0, room_size = 0, anchor = 0, anchor_size = 0;
 
@@ -130,8 +130,9 @@ static int add_places(struct cold_module *m, const struct cold_found *found, str
 }
 
 /* Sites and list of a module that has none yet. *ret_list is NULL where the module has no sites. */
-static int analyse(struct cold_module *m, const struct ip_coldpatch_options *o, struct cold_found *found, void **ret_list,
-		   size_t *ret_size, struct cold_attribution *attribution)
+static int analyse(struct cold_module *m, const struct ip_coldpatch_options *o,
+		   struct cold_found *found, void **ret_list, size_t *ret_size,
+		   struct cold_attribution *attribution)
 {
 	struct ip_probe_list_builder *builder = NULL;
 	int result = -1;
@@ -169,9 +170,11 @@ static int unchanged(const struct cold_module *m, const struct stat *before)
 	return 0;
 }
 
-/* Step 4. sites is NULL where the module itself is fine as it is, has_list where it has its list already. */
+/* Step 4. sites is NULL where the module itself is fine as it is, has_list where it has its list
+ * already. */
 static int write_out(const struct cold_module *m, const struct ip_coldpatch_options *o,
-		     const struct cold_sites *sites, const void *list, size_t size, bool has_list, const struct stat *before)
+		     const struct cold_sites *sites, const void *list, size_t size, bool has_list,
+		     const struct stat *before)
 {
 	const struct cold_rewrite_how how = {
 		.keep_relocs = o->keep_relocs && !o->strip,
@@ -188,17 +191,19 @@ static int write_out(const struct cold_module *m, const struct ip_coldpatch_opti
 	sigset_t all, old;
 	int result = -1;
 
-	/* Ctrl-C in a build must not leave a half-named file, and a limit on file sizes is an error like
-	 * others */
+	/* Ctrl-C in a build must not leave a half-named file, and a limit on file sizes is an
+	 * error like others */
 	sigfillset(&all);
-	sigdelset(&all, SIGXFSZ); /* the kernel keeps a blocked signal for later even where it is ignored */
+	/* the kernel keeps a blocked signal for later even where it is ignored */
+	sigdelset(&all, SIGXFSZ);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
 	sigaction(SIGXFSZ, &ignore, &too_big);
 	if (o->list) {
 		like.st_mode = before->st_mode & 0666;
 		place = cold_list_path(o->list, m->elf->build_id, m->elf->build_id_size);
 		if (!place || cold_list_path_open(o->list, place, &where) ||
-		    cold_atomic_file_open_at(place, &where, &listing) || cold_atomic_file_write(&listing, list, size, 0) ||
+		    cold_atomic_file_open_at(place, &where, &listing) ||
+		    cold_atomic_file_write(&listing, list, size, 0) ||
 		    cold_atomic_file_resemble(&listing, m->elf->fd, &like, false))
 			goto out;
 	}
@@ -209,7 +214,8 @@ static int write_out(const struct cold_module *m, const struct ip_coldpatch_opti
 		if (sites ? cold_rewrite(m, sites, added, size, &how, &module)
 			  : cold_rewrite_copy_all(m, &module))
 			goto out;
-		if (cold_atomic_file_resemble(&module, m->elf->fd, before, !o->output) || unchanged(m, before))
+		if (cold_atomic_file_resemble(&module, m->elf->fd, before, !o->output) ||
+		    unchanged(m, before))
 			goto out;
 	}
 	if (listing.fd >= 0 && cold_atomic_file_commit(&listing))
@@ -226,7 +232,8 @@ out:
 }
 
 /* Whether an earlier run has moved the module's list to the place that is asked for now. */
-static bool has_list_elsewhere(struct cold_module *m, const struct ip_coldpatch_options *o, struct ip_probe_list **ret)
+static bool has_list_elsewhere(struct cold_module *m, const struct ip_coldpatch_options *o,
+			       struct ip_probe_list **ret)
 {
 	_cleanup_free_ char *place = NULL;
 
@@ -243,14 +250,16 @@ static bool has_list_elsewhere(struct cold_module *m, const struct ip_coldpatch_
 }
 
 /* The module as it is, to the place that is asked for; its list stays where it is. */
-static int copy_out(const struct cold_module *m, const struct ip_coldpatch_options *o, const struct stat *before)
+static int copy_out(const struct cold_module *m, const struct ip_coldpatch_options *o,
+		    const struct stat *before)
 {
 	const struct ip_coldpatch_options only = {.output = o->output};
 
 	return write_out(m, &only, NULL, NULL, 0, true, before);
 }
 
-static int patch(struct cold_module *m, const struct ip_coldpatch_options *o, struct ip_coldpatch_result *ret)
+static int patch(struct cold_module *m, const struct ip_coldpatch_options *o,
+		 struct ip_coldpatch_result *ret)
 {
 	static const struct cold_sites none;
 	struct ip_probe_list *list = NULL;
@@ -274,7 +283,8 @@ static int patch(struct cold_module *m, const struct ip_coldpatch_options *o, st
 		if (check_patched(m, list) ||
 		    ip_elf_section(m->elf, IP_PROBE_SECTION, &shdr, &section, &size, &index) < 0)
 			goto out;
-		if (!o->dry_run && write_out(m, o, o->strip ? &none : NULL, section, size, true, &before))
+		if (!o->dry_run &&
+		    write_out(m, o, o->strip ? &none : NULL, section, size, true, &before))
 			goto out;
 		ret->status = IP_COLDPATCH_ALREADY;
 		count(list, ret);
@@ -342,8 +352,9 @@ int ip_coldpatch_drop_relocs(const char *path, bool strip)
 	if (cold_module_open(path, cold_arch_module_code, &m))
 		return -1;
 	if (strip || cold_emit_relocs_exist(&m)) {
-		result = fstat(m.elf->fd, &before) ? ip_error_errno("%s", path)
-						   : write_out(&m, &options, &none, NULL, 0, false, &before);
+		result = fstat(m.elf->fd, &before)
+				 ? ip_error_errno("%s", path)
+				 : write_out(&m, &options, &none, NULL, 0, false, &before);
 	}
 	cold_module_destroy(&m);
 	return result;

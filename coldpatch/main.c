@@ -22,9 +22,12 @@ static const char help[] =
 	"Files that have been patched before are left as they are.\n"
 	"\n"
 	"  -o, --output OUT  write the result to OUT, leave ELF alone (one ELF only)\n"
-	"      --list FILE   write the probe list to FILE as well; a directory: into it, by build-id\n"
-	"      --strip       take symbols and debug information off; with --list the probe list too\n"
-	"      --exclude SEL give no probes to what SEL matches (globs, file:GLOB; or a file of them)\n"
+	"      --list FILE   write the probe list to FILE as well; a directory: into it, by "
+	"build-id\n"
+	"      --strip       take symbols and debug information off; with --list the probe list "
+	"too\n"
+	"      --exclude SEL give no probes to what SEL matches (globs, file:GLOB; or a file of "
+	"them)\n"
 	"      --keep-relocs leave the relocations that the linker kept for -q in the file\n"
 	"      --dry-run     say what would be done, change nothing\n"
 	"      --json        one JSON document on standard output\n"
@@ -79,10 +82,11 @@ static void print_text(const char *path, const struct ip_coldpatch_result *r)
 	};
 
 	ip_print(stdout,
-		 "%s: %s: %zu sites (%zu entry, %zu exit, %zu tail-exit, %zu point; %zu inlined) of %zu "
+		 "%s: %s: %zu sites (%zu entry, %zu exit, %zu tail-exit, %zu point; %zu inlined) "
+		 "of %zu "
 		 "functions",
-		 path, verbs[r->status], r->sites, r->entry, r->exit, r->tail_exit, r->point, r->inlined,
-		 r->functions);
+		 path, verbs[r->status], r->sites, r->entry, r->exit, r->tail_exit, r->point,
+		 r->inlined, r->functions);
 	for (size_t i = 0, n = 0; i < FOUND_BY_N; i++)
 		if (r->found_by & 1u << i)
 			ip_print(stdout, "%s%s", n++ ? ", " : ", found by ", found_by_names[i]);
@@ -94,7 +98,15 @@ static void print_text(const char *path, const struct ip_coldpatch_result *r)
 
 int main(int argc, char **argv)
 {
-	enum { OPT_LIST = 256, OPT_DRY_RUN, OPT_JSON, OPT_STRIP, OPT_KEEP_RELOCS, OPT_EXCLUDE, OPT_VERSION };
+	enum {
+		OPT_LIST = 256,
+		OPT_DRY_RUN,
+		OPT_JSON,
+		OPT_STRIP,
+		OPT_KEEP_RELOCS,
+		OPT_EXCLUDE,
+		OPT_VERSION
+	};
 	static const struct option long_options[] = {
 		{"output", required_argument, NULL, 'o'},
 		{"list", required_argument, NULL, OPT_LIST},
@@ -165,7 +177,8 @@ int main(int argc, char **argv)
 		return usage("--list needs the name of a file or directory");
 	if ((options.output || (options.list && !cold_list_path_is_directory(options.list))) &&
 	    optind + 1 < argc)
-		return usage("-o and --list FILE go with one ELF file only (--list DIRECTORY with many)");
+		return usage("-o and --list FILE go with one ELF file only (--list DIRECTORY with "
+			     "many)");
 
 	if (json) {
 		ip_json_init(&j, stdout);
@@ -183,7 +196,8 @@ int main(int argc, char **argv)
 			if (result.why_none)
 				ip_error("no probes: %s: %s", argv[i], result.why_none);
 			else
-				ip_error("no probes: %s was not compiled with -finstrument-functions (use "
+				ip_error("no probes: %s was not compiled with "
+					 "-finstrument-functions (use "
 					 "iprobe-cc)",
 					 argv[i]);
 			ip_print(stderr, "coldpatch: %s\n", ip_error_message());

@@ -6,22 +6,29 @@
  *   2. Store v in the line. The store is done, and every processor sees it, before step 3 begins.
  *   3. Read the TSC again: w.
  *
- * An event with stamp v took it from the line: not before the store of v, so not before v; and before it saw the next stamp v', so not
- * after w'. So its true time lies in [v, w'], however long we were kept from running in between. Who takes stamps late, because the
- * processor read ahead, is off by what it reads ahead, some 100 ns, with rdtsc as well.
+ * An event with stamp v took it from the line: not before the store of v, so not before v; and
+ * before it saw the next stamp v', so not after w'. So its true time lies in [v, w'], however long
+ * we were kept from running in between. Who takes stamps late, because the processor read ahead, is
+ * off by what it reads ahead, some 100 ns, with rdtsc as well.
  *
- * What is written down are runs of refreshes whose widths w' - v are all usual (below 2^USUAL ticks), or between the same two powers of two:
- * where they begin and end, and the widest. So nothing is assumed, and what is written grows with disturbances, and a little with time.
+ * What is written down are runs of refreshes whose widths w' - v are all usual (below 2^USUAL
+ * ticks), or between the same two powers of two: where they begin and end, and the widest. So
+ * nothing is assumed, and what is written grows with disturbances, and a little with time.
  *
- * Where only the newest events are kept (--rotate) older runs are put together to one (ip_coarse_clock_condense), by another thread:
+ * Where only the newest events are kept (--rotate) older runs are put together to one
+ * (ip_coarse_clock_condense), by another thread:
  *
- *   C1. It writes a new file: that one run, and a copy of the others. Meanwhile ours goes on in the old one.
- *   C2. It locks the file, copies what has come in between, renames the new one over the old one, and puts it in its place for us.
+ *   C1. It writes a new file: that one run, and a copy of the others. Meanwhile ours goes on in the
+ *       old one.
+ *   C2. It locks the file, copies what has come in between, renames the new one over the old one,
+ *       and puts it in its place for us.
  *
- * We do not wait for that: where the file is locked our run goes on, as wide as is needed. Killed before the renaming, the old file is whole.
+ * We do not wait for that: where the file is locked our run goes on, as wide as is needed. Killed
+ * before the renaming, the old file is whole.
  *
- * We sleep in between (coarse_interval.h): for a short time while threads of the target record, for a longer one where that would take a CPU from
- * somebody, and for longer and longer ones while nobody takes stamps. The real-time priority, one above that of draining, is ours where we may
+ * We sleep in between (coarse_interval.h): for a short time while threads of the target record, for
+ * a longer one where that would take a CPU from somebody, and for longer and longer ones while
+ * nobody takes stamps. The real-time priority, one above that of draining, is ours where we may
  * have it; where not, the widths tell.
  */
 #include "collector/coarse_clock.h"
@@ -51,8 +58,9 @@
 #define NEW	   IP_TRACE_STAMPS ".new"
 #define LOAD_TICKS (1ull << 27) /* 52 ms at 2.6 GHz */
 #define USUAL	   17		/* 50 us at 2.6 GHz */
-#define WRITE                                                                                                \
-	4096 /* refreshes after which a run is written down, lest an iprobe that is killed take it along */
+#define WRITE                                                                                      \
+	4096 /* refreshes after which a run is written down, lest an iprobe that is killed take it \
+		along */
 
 struct run {
 	uint64_t from, to, width;
@@ -169,8 +177,8 @@ static bool look(struct ip_coarse_clock *p)
 	return taken;
 }
 
-/* Threads that are running or waiting for a CPU, on the whole machine, us included; 0: not known, or it is not time to look again: reading it
- * takes longer than a refresh. */
+/* Threads that are running or waiting for a CPU, on the whole machine, us included; 0: not
+ * known, or it is not time to look again: reading it takes longer than a refresh. */
 static unsigned runnable(struct ip_coarse_clock *p)
 {
 	char text[64] = "";
@@ -225,13 +233,14 @@ static FILE *as_file(int fd, const char *mode)
 /* NULL with errno. */
 static FILE *open_stamps(const struct ip_coarse_clock *p, int flags)
 {
-	int fd = openat(p->dirfd, IP_TRACE_STAMPS, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-			0600);
+	int fd = openat(p->dirfd, IP_TRACE_STAMPS,
+			flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
 
 	return fd < 0 ? NULL : as_file(fd, flags == O_RDONLY ? "r" : flags & O_APPEND ? "a" : "w");
 }
 
-/* Of an iprobe that was killed: its last stamps are as late as we are, from the last run that it has written down on. */
+/* Of an iprobe that was killed: its last stamps are as late as we are, from the last run that it
+ * has written down on. */
 static void go_on(struct ip_coarse_clock *p)
 {
 	uint64_t last = p->area->clock->now;
@@ -287,7 +296,8 @@ int ip_coarse_clock_start(struct ip_area *area, int dirfd, struct ip_coarse_cloc
 	p->loadavg = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	ip_coarse_interval_begin(&p->interval, sysconf(_SC_NPROCESSORS_ONLN));
 	p->out = p->dirfd < 0 ? NULL
-			      : open_stamps(p, O_WRONLY | O_CREAT | (area->clock->now ? O_APPEND : O_TRUNC));
+			      : open_stamps(p, O_WRONLY | O_CREAT |
+						       (area->clock->now ? O_APPEND : O_TRUNC));
 	if (!p->out) {
 		ip_error_errno("cannot write " IP_TRACE_STAMPS " of the trace");
 		destroy(p);
@@ -305,7 +315,8 @@ int ip_coarse_clock_start(struct ip_area *area, int dirfd, struct ip_coarse_cloc
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error) {
 		destroy(p);
-		return ip_error("cannot start the thread that keeps coarse time (%s)", strerror(error));
+		return ip_error("cannot start the thread that keeps coarse time (%s)",
+				strerror(error));
 	}
 	*ret = p;
 	return 0;
@@ -349,7 +360,8 @@ void ip_coarse_clock_condense(struct ip_coarse_clock *p, uint64_t before)
 	/* C2 */
 	pthread_mutex_lock(&p->writing);
 	copy_runs(in, out);
-	if (fflush(out) == 0 && !ferror(out) && renameat(p->dirfd, NEW, p->dirfd, IP_TRACE_STAMPS) == 0) {
+	if (fflush(out) == 0 && !ferror(out) &&
+	    renameat(p->dirfd, NEW, p->dirfd, IP_TRACE_STAMPS) == 0) {
 		FILE *old = p->out;
 
 		p->out = out;

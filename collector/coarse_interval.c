@@ -5,7 +5,8 @@
 
 void ip_coarse_interval_begin(struct ip_coarse_interval *interval, long cpus)
 {
-	*interval = (struct ip_coarse_interval){.cpus = cpus > 0 ? cpus : 1, .nap_ns = IP_COARSE_CLOCK_SHORT_NS};
+	*interval = (struct ip_coarse_interval){.cpus = cpus > 0 ? cpus : 1,
+						.nap_ns = IP_COARSE_CLOCK_SHORT_NS};
 }
 
 uint64_t ip_coarse_interval_nap(struct ip_coarse_interval *interval)
@@ -17,29 +18,34 @@ uint64_t ip_coarse_interval_nap(struct ip_coarse_interval *interval)
 
 bool ip_coarse_interval_is_time(const struct ip_coarse_interval *interval)
 {
-	return interval->quiet || (interval->slept_ns >= IP_COARSE_CLOCK_LOOK_NS && interval->refreshes >= IP_COARSE_CLOCK_LOOK);
+	return interval->quiet || (interval->slept_ns >= IP_COARSE_CLOCK_LOOK_NS &&
+				   interval->refreshes >= IP_COARSE_CLOCK_LOOK);
 }
 
 /* What keeps our share. */
 static uint64_t modest(const struct ip_coarse_interval *interval)
 {
 	bool spare = interval->load < interval->cpus * SIXTEENTHS;
-	uint64_t ns = interval->cost_ns * (spare ? IP_COARSE_CLOCK_SPARE_SHARE - 1 : IP_COARSE_CLOCK_SHARE);
+	uint64_t ns = interval->cost_ns *
+		      (spare ? IP_COARSE_CLOCK_SPARE_SHARE - 1 : IP_COARSE_CLOCK_SHARE);
 
 	if (ns < IP_COARSE_CLOCK_SHORT_NS)
 		return IP_COARSE_CLOCK_SHORT_NS;
 	return ns < IP_COARSE_CLOCK_MODEST_NS ? ns : IP_COARSE_CLOCK_MODEST_NS;
 }
 
-void ip_coarse_interval_note(struct ip_coarse_interval *interval, bool taken, unsigned runnable, uint64_t cpu_ns)
+void ip_coarse_interval_note(struct ip_coarse_interval *interval, bool taken, unsigned runnable,
+			     uint64_t cpu_ns)
 {
 	uint64_t cost = interval->refreshes ? (cpu_ns - interval->cpu_ns) / interval->refreshes : 0;
 
 	interval->cost_ns = interval->cost_ns ? (7 * interval->cost_ns + cost) / 8 : cost;
 	interval->cpu_ns = cpu_ns;
-	/* it may double from one look to the next, as programs come and go: what counts is how it is mostly */
+	/* it may double from one look to the next, as programs come and go: what counts is how it
+	 * is mostly */
 	if (runnable)
-		interval->load = interval->known ? (interval->load + SIXTEENTHS * (runnable - 1) + 1) / 2
+		interval->load = interval->known
+					 ? (interval->load + SIXTEENTHS * (runnable - 1) + 1) / 2
 					 : SIXTEENTHS * (runnable - 1);
 	interval->known |= runnable != 0;
 	interval->slept_ns = 0;
@@ -48,5 +54,7 @@ void ip_coarse_interval_note(struct ip_coarse_interval *interval, bool taken, un
 	if (taken)
 		interval->nap_ns = modest(interval);
 	else if (interval->nap_ns < IP_COARSE_CLOCK_LONG_NS)
-		interval->nap_ns = interval->nap_ns < IP_COARSE_CLOCK_LONG_NS / 2 ? 2 * interval->nap_ns : IP_COARSE_CLOCK_LONG_NS;
+		interval->nap_ns = interval->nap_ns < IP_COARSE_CLOCK_LONG_NS / 2
+					   ? 2 * interval->nap_ns
+					   : IP_COARSE_CLOCK_LONG_NS;
 }

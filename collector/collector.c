@@ -15,10 +15,11 @@
 #include "hotpatcher/ptrace/stop.h"
 
 #define REAP_INTERVAL_NS 50000000ull
-#define REAP_OFTEN_NS	 20000000ull /* while a look costs little: how well ends of threads are known */
-#define REAP_OFTEN_SLOTS 32u
-#define FLUSH_TURNS	 1000
-#define COMPRESSOR_NAP_NS	 1000000ull /* while packets are being compressed */
+/* while a look costs little: how well ends of threads are known */
+#define REAP_OFTEN_NS	  20000000ull
+#define REAP_OFTEN_SLOTS  32u
+#define FLUSH_TURNS	  1000
+#define COMPRESSOR_NAP_NS 1000000ull /* while packets are being compressed */
 
 int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_target *target,
 			uint64_t max_size, struct ip_collector **ret)
@@ -70,7 +71,8 @@ int ip_collector_overwrite(struct ip_collector *c)
 	return ip_flight_recorder_begin(c);
 }
 
-int ip_collector_snapshot(struct ip_collector *c, struct ip_trace *trace, struct ip_flight_recorder_counts *ret)
+int ip_collector_snapshot(struct ip_collector *c, struct ip_trace *trace,
+			  struct ip_flight_recorder_counts *ret)
 {
 	return ip_flight_recorder_snapshot(c, trace, ret);
 }
@@ -104,8 +106,8 @@ int ip_collector_poll(struct ip_collector *c)
 	return taken;
 }
 
-uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_poll_interval *interval, int taken, bool records,
-			  uint64_t now_ns, uint64_t max_ns)
+uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_poll_interval *interval,
+			  int taken, bool records, uint64_t now_ns, uint64_t max_ns)
 {
 	int32_t nfree = __atomic_load_n(&c->area->header->nfree, __ATOMIC_RELAXED);
 	unsigned total = c->area->nsubbufs, nready = nfree < 0		       ? 0
@@ -135,7 +137,8 @@ static int flush(struct ip_collector *c, const uint8_t *gone)
 	for (uint32_t i = 0; i < slots_used(c); i++) {
 		if (!is_claimed(c, i))
 			continue;
-		/* without gone the last look may have seen a thread of the program that came behind */
+		/* without gone the last look may have seen a thread of the program that came
+		 * behind */
 		if (ip_drain_slot(c, i,
 				  !gone	    ? c->slots[i].seen_before
 				  : gone[i] ? c->slots[i].seen
@@ -228,14 +231,15 @@ void ip_collector_set_hot(struct ip_collector *c, struct ip_hot *hot)
 	c->hot = hot;
 }
 
-void ip_collector_set_followed(struct ip_collector *c, bool (*gone)(void *data, pid_t pid, pid_t tid),
-			     void *data)
+void ip_collector_set_followed(struct ip_collector *c,
+			       bool (*gone)(void *data, pid_t pid, pid_t tid), void *data)
 {
 	c->followed_gone = gone;
 	c->followed = data;
 }
 
-void ip_collector_each_process(const struct ip_collector *c, void (*visit)(void *data, pid_t pid), void *data)
+void ip_collector_each_process(const struct ip_collector *c, void (*visit)(void *data, pid_t pid),
+			       void *data)
 {
 	for (uint32_t i = 0; i < slots_used(c); i++)
 		if (is_claimed(c, i))
@@ -295,7 +299,8 @@ void ip_collector_priority(bool recording)
 {
 	const struct sched_param param = {.sched_priority = recording};
 
-	/* what iprobed lends is for stops alone: for as long as a session lasts nobody gets ahead of others by it */
+	/* what iprobed lends is for stops alone: for as long as a session lasts nobody gets ahead
+	 * of others by it */
 	if (ip_delegation_is_lent())
 		return;
 	sched_setscheduler(0, (recording ? SCHED_RR : SCHED_OTHER) | SCHED_RESET_ON_FORK, &param);

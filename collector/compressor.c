@@ -2,11 +2,13 @@
 /*
  * The queue between the collector and the thread that compresses.
  *
- * Jobs lie in a ring: those from written on are on their way, those from begun on nobody has begun with. Only the collector moves written and
- * submitted on. begun, states and spare are changed with the mutex held, and nobody does anything else meanwhile.
+ * Jobs lie in a ring: those from written on are on their way, those from begun on nobody has begun
+ * with. Only the collector moves written and submitted on. begun, states and spare are changed with
+ * the mutex held, and nobody does anything else meanwhile.
  *
- * The thread has one job at a time, the oldest that is on its way when it takes it. So there is at most one that it has begun with and that the collector takes from it: that
- * one's place in the ring gets the spare one, and it becomes the spare one when the thread is through with it.
+ * The thread has one job at a time, the oldest that is on its way when it takes it. So there is at
+ * most one that it has begun with and that the collector takes from it: that one's place in the
+ * ring gets the spare one, and it becomes the spare one when the thread is through with it.
  */
 #include "collector/compressor.h"
 
@@ -18,8 +20,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "common/error.h"
 #include "common/abi/ring.h"
+#include "common/error.h"
 #include "common/packet_codec.h"
 
 struct job {
@@ -145,7 +147,8 @@ struct ip_compressor *ip_compressor_create(unsigned limit, int nice)
 	sem_init(&p->waiting, 0, 0);
 	p->jobs = calloc(p->room, sizeof(*p->jobs));
 	p->spare = new_job();
-	good = p->jobs && p->spare && (p->codec = ip_packet_codec_create()) && (p->own = ip_packet_codec_create());
+	good = p->jobs && p->spare && (p->codec = ip_packet_codec_create()) &&
+	       (p->own = ip_packet_codec_create());
 	for (unsigned i = 0; good && i < p->room; i++)
 		good = (p->jobs[i] = new_job());
 	if (!good) {
@@ -187,8 +190,8 @@ bool ip_compressor_is_empty(const struct ip_compressor *p)
 	return p->submitted == p->written;
 }
 
-void ip_compressor_submit(struct ip_compressor *p, const struct ip_packet_header *header, const uint64_t *words,
-		     size_t n, const struct ip_compressor_note *note)
+void ip_compressor_submit(struct ip_compressor *p, const struct ip_packet_header *header,
+			  const uint64_t *words, size_t n, const struct ip_compressor_note *note)
 {
 	struct job *job = *place_of(p, p->submitted);
 
@@ -204,7 +207,8 @@ void ip_compressor_submit(struct ip_compressor *p, const struct ip_packet_header
 		sem_post(&p->waiting);
 }
 
-/* Takes the oldest away from the thread, which goes on with it for nothing. The spare one, in its place. */
+/* Takes the oldest away from the thread, which goes on with it for nothing. The spare one, in its
+ * place. */
 static struct job *take_over(struct ip_compressor *p, struct job *theirs)
 {
 	struct job *job = p->spare;
@@ -254,8 +258,9 @@ static struct job *make_ready(struct ip_compressor *p, enum ip_compressor_how ho
 	return job;
 }
 
-bool ip_compressor_take(struct ip_compressor *p, enum ip_compressor_how how, const struct ip_compressor_note **ret,
-		   const void **ret_bytes, size_t *ret_size)
+bool ip_compressor_take(struct ip_compressor *p, enum ip_compressor_how how,
+			const struct ip_compressor_note **ret, const void **ret_bytes,
+			size_t *ret_size)
 {
 	struct job *job = ip_compressor_is_empty(p) ? NULL : make_ready(p, how);
 

@@ -2,10 +2,13 @@
 /*
  * Draining the rings. The life of a sub-buffer is told in common/abi/ring.h; in its words:
  *
- *   1. Take a sub-buffer of slot s when it is FULL; or when it is OWNED, s has moved on to another one (or to none),
- *      and s.guard was seen 0 after that, and it still is what it was: then no hook can have words in it to fill.
- *   2. Only in order: its ordinal is the one that s has to deliver next. One that was never in use goes back at once.
- *   3. Copy, check, write (packet_output.c, journal.h); TAKEN; zero it; FREE (release: the zeroes are seen before the state).
+ *   1. Take a sub-buffer of slot s when it is FULL; or when it is OWNED, s has moved on to another
+ *      one (or to none), and s.guard was seen 0 after that, and it still is what it was: then no
+ *      hook can have words in it to fill.
+ *   2. Only in order: its ordinal is the one that s has to deliver next. One that was never in use
+ *      goes back at once.
+ *   3. Copy, check, write (packet_output.c, journal.h); TAKEN; zero it; FREE (release: the zeroes
+ *      are seen before the state).
  *   4. When a thread has ended, or at the end, take the one in use too, up to its position.
  *
  * A slot goes back to FREE when its thread has ended and all of it has been taken.
@@ -19,12 +22,12 @@
 #include "common/error.h"
 #include "hotpatcher/ptrace/stop.h"
 
-#define SUSPENSION_NS                                                                                        \
+#define SUSPENSION_NS                                                                              \
 	1000000000ull /* longer than a hook that a signal handler interrupts takes to come back */
 #define STALE_GUARD_NS 200000000ull
 
-/* Step 3 without the freeing: n words of the sub-buffer, word 0 included. 1: the sub-buffer is to be freed when the packet is written
- * (compressor.h). */
+/* Step 3 without the freeing: n words of the sub-buffer, word 0 included. 1: the sub-buffer is
+ * to be freed when the packet is written (compressor.h). */
 static int take(struct ip_collector *c, uint32_t slot, uint32_t subbuf, size_t n, uint64_t lost)
 {
 	struct ip_progress next = c->slots[slot].p;
@@ -36,9 +39,11 @@ static int take(struct ip_collector *c, uint32_t slot, uint32_t subbuf, size_t n
 	next.invalid += found.invalid;
 	next.next_ordinal++;
 	if (c->hot && found.words)
-		ip_hot_packet(c->hot, c->records, found.words, found.events, found.begin, found.end);
+		ip_hot_packet(c->hot, c->records, found.words, found.events, found.begin,
+			      found.end);
 	if (found.words)
-		return ip_drain_put(c, slot, subbuf, &next, &found, next.lost_before + lost + next.holes);
+		return ip_drain_put(c, slot, subbuf, &next, &found,
+				    next.lost_before + lost + next.holes);
 	return ip_drain_note(c, slot, &next);
 }
 
@@ -57,8 +62,9 @@ void ip_drain_give_back(struct ip_collector *c, uint32_t subbuf)
 	memset(c->area->data + (uint64_t)subbuf * IP_SUBBUF_SIZE, 0, IP_SUBBUF_SIZE);
 	__atomic_store_n(&b->state, IP_SUBBUF_FREE, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&c->area->header->nfree, 1, __ATOMIC_RELAXED);
-	/* The lowest free one comes first: the target touches few pages that it has not touched before (each costs it a
-	 * fault) and finds them in the cache. Only a hint: a thread that takes one now may set it back. */
+	/* The lowest free one comes first: the target touches few pages that it has not touched
+	 * before (each costs it a fault) and finds them in the cache. Only a hint: a thread that
+	 * takes one now may set it back. */
 	if (subbuf < c->area->header->hint)
 		c->area->header->hint = subbuf;
 }
@@ -101,7 +107,8 @@ bool ip_drain_still_is(const struct ip_collector *c, const struct ip_ready *r)
 
 bool ip_drain_never_used(const struct ip_collector *c, const struct ip_ready *r)
 {
-	const uint64_t *words = (const uint64_t *)(c->area->data + (uint64_t)r->subbuf * IP_SUBBUF_SIZE);
+	const uint64_t *words =
+		(const uint64_t *)(c->area->data + (uint64_t)r->subbuf * IP_SUBBUF_SIZE);
 
 	if (c->area->subbufs[r->subbuf].state != IP_SUBBUF_OWNED ||
 	    c->area->slots[r->slot].cur >> IP_POSITION_BITS == r->subbuf)
@@ -126,14 +133,14 @@ bool ip_drain_has_been_left(const struct ip_collector *c, const struct ip_ready 
 	for (int i = 0; !quiet && i < 64; i++) {
 		guard = __atomic_load_n(&slot->guard, __ATOMIC_ACQUIRE);
 		if (!guard)
-			/* Looked at again: a hook that named it and could not use it, since a handler was faster, has taken its name
-			 * off before the guard was 0. */
+			/* Looked at again: a hook that named it and could not use it, since a
+			 * handler was faster, has taken its name off before the guard was 0. */
 			return ip_drain_still_is(c, r);
 	}
 	if (quiet)
 		return true;
-	/* A handler that left by longjmp may leave the guard set for long. Take it then, but do not reuse it
-	 * soon. */
+	/* A handler that left by longjmp may leave the guard set for long. Take it then, but do
+	 * not reuse it soon. */
 	if (s->guard != guard) {
 		s->guard = guard;
 		s->guard_since = ip_now_ns();
@@ -189,7 +196,8 @@ int ip_drain_full(struct ip_collector *c, bool quiet)
 		}
 		if (r->ordinal != s->p.next_ordinal) /* step 2 */
 			continue;
-		kept = take(c, r->slot, r->subbuf, IP_SUBBUF_WORDS, c->area->subbufs[r->subbuf].lost);
+		kept = take(c, r->slot, r->subbuf, IP_SUBBUF_WORDS,
+			    c->area->subbufs[r->subbuf].lost);
 		if (kept < 0)
 			return -1;
 		if (!kept)
@@ -201,12 +209,14 @@ int ip_drain_full(struct ip_collector *c, bool quiet)
 
 uint64_t ip_drain_now(const struct ip_collector *c)
 {
-	return c->area->modes & IP_MODE_COARSE ? __atomic_load_n(&c->area->clock->now, __ATOMIC_ACQUIRE)
-					       : ip_clock_now();
+	return c->area->modes & IP_MODE_COARSE
+		       ? __atomic_load_n(&c->area->clock->now, __ATOMIC_ACQUIRE)
+		       : ip_clock_now();
 }
 
 /* A packet without records. */
-static int put_empty(struct ip_collector *c, uint32_t index, uint64_t begin, uint64_t end, uint64_t discarded)
+static int put_empty(struct ip_collector *c, uint32_t index, uint64_t begin, uint64_t end,
+		     uint64_t discarded)
 {
 	const struct ip_checked_records none = {.begin = begin, .end = end};
 	struct ip_progress next = c->slots[index].p;
@@ -214,8 +224,8 @@ static int put_empty(struct ip_collector *c, uint32_t index, uint64_t begin, uin
 	return ip_drain_put(c, index, IP_NO_SLOT, &next, &none, discarded) < 0 ? -1 : 0;
 }
 
-/* The thread lived at that time, and is gone. Where nothing of it was written its end is of no interest; and an end that does not fit must not
- * look as if events did not. */
+/* The thread lived at that time, and is gone. Where nothing of it was written its end is of no
+ * interest; and an end that does not fit must not look as if events did not. */
 static int put_end(struct ip_collector *c, uint32_t index, uint64_t alive)
 {
 	const struct ip_progress *p = &c->slots[index].p;
@@ -225,8 +235,8 @@ static int put_end(struct ip_collector *c, uint32_t index, uint64_t alive)
 		return 0;
 	if (c->window)
 		return ip_flight_recorder_tell_end(c, index, alive, now > alive ? now : alive);
-	if (c->full ||
-	    ip_trace_bytes(c->trace) + c->on_its_way + sizeof(struct ip_packet_header) > c->max_size)
+	if (c->full || ip_trace_bytes(c->trace) + c->on_its_way + sizeof(struct ip_packet_header) >
+			       c->max_size)
 		return 0;
 	return put_empty(c, index, alive, now > alive ? now : alive, p->last_discarded);
 }
@@ -267,7 +277,8 @@ int ip_drain_slot(struct ip_collector *c, uint32_t index, uint64_t alive)
 	return lives ? 0 : put_end(c, index, alive);
 }
 
-/* The sub-buffer that the thread's filters have worked in (runtime/filter.c). What the slot says of it may be anything. */
+/* The sub-buffer that the thread's filters have worked in (runtime/filter.c). What the slot says of
+ * it may be anything. */
 static void give_memory_back(struct ip_collector *c, uint32_t taken)
 {
 	struct ip_subbuf *b;
@@ -321,13 +332,15 @@ void ip_drain_end_suspensions(struct ip_collector *c, uint64_t now)
 			ip_drain_give_back(c, i);
 }
 
-/* Threads take and the collector frees meanwhile: it is a hint that may be too large, not too small for long. */
+/* Threads take and the collector frees meanwhile: it is a hint that may be too large, not too small
+ * for long. */
 static void correct_nfree(struct ip_collector *c)
 {
 	int32_t nfree = 0, said = __atomic_load_n(&c->area->header->nfree, __ATOMIC_RELAXED);
 
 	for (uint32_t i = 0; i < c->area->nsubbufs; i++)
-		nfree += __atomic_load_n(&c->area->subbufs[i].state, __ATOMIC_RELAXED) == IP_SUBBUF_FREE;
+		nfree += __atomic_load_n(&c->area->subbufs[i].state, __ATOMIC_RELAXED) ==
+			 IP_SUBBUF_FREE;
 	if (nfree > said)
 		__atomic_fetch_add(&c->area->header->nfree, nfree - said, __ATOMIC_RELAXED);
 }
@@ -358,12 +371,12 @@ void ip_drain_resume(struct ip_collector *c)
 			ip_drain_give_back(c, i);
 			continue;
 		}
-		if ((state != IP_SUBBUF_FULL && state != IP_SUBBUF_OWNED) || slot >= slots_used(c) ||
-		    !is_claimed(c, slot) || !c->slots[slot].in_use ||
+		if ((state != IP_SUBBUF_FULL && state != IP_SUBBUF_OWNED) ||
+		    slot >= slots_used(c) || !is_claimed(c, slot) || !c->slots[slot].in_use ||
 		    c->area->slots[slot].claimed != c->slots[slot].p.claimed)
 			continue;
-		if (b->ordinal <
-		    c->slots[slot].p.next_ordinal) /* killed between step 3's writing and its TAKEN */
+		/* killed between step 3's writing and its TAKEN */
+		if (b->ordinal < c->slots[slot].p.next_ordinal)
 			ip_drain_give_back(c, i);
 	}
 	correct_nfree(c);

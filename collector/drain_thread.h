@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draining rings in a thread of its own, while the session's thread is busy with a plan or a stop: a plan for many functions may take
- * longer than the rings last.
+ * Draining rings in a thread of its own, while the session's thread is busy with a plan or a stop:
+ * a plan for many functions may take longer than the rings last.
  *
- * In between the session's own thread leaves the collector, and the trace's streams, alone. Everything else of the trace is its own,
- * and so is ptrace, which knows threads and not processes.
+ * In between the session's own thread leaves the collector, and the trace's streams, alone.
+ * Everything else of the trace is its own, and so is ptrace, which knows threads and not processes.
  */
 #ifndef IP_DRAIN_THREAD_H
 #define IP_DRAIN_THREAD_H
@@ -13,7 +13,8 @@
 
 struct ip_drain_thread;
 
-/* collector is borrowed. NULL where no thread can be had: then nothing is drained, and ip_drain_thread_stop(NULL) is fine. */
+/* collector is borrowed. NULL where no thread can be had: then nothing is drained, and
+ * ip_drain_thread_stop(NULL) is fine. */
 struct ip_drain_thread *ip_drain_thread_start(struct ip_collector *collector);
 
 /* Ends it. -1 with an error where the trace could not be written. */

@@ -12,14 +12,17 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
-#define COPIES_MOST   2	 /* of a snapshot: times what the rings hold */
-#define RESERVE_SHARE 16 /* of the sub-buffers, one in so many is held back for threads that come */
+#define COPIES_MOST 2 /* of a snapshot: times what the rings hold */
+#define RESERVE_SHARE                                                                              \
+	16 /* of the sub-buffers, one in so many is held back for threads that come                \
+	    */
 
 /* A packet, or (n 0) only what was lost since the one before. */
 struct packet {
 	struct packet *next;
 	uint64_t begin, end;
-	uint64_t discarded; /* of the slot, before it; without what was dropped from our own memory */
+	/* of the slot, before it; without what was dropped from our own memory */
+	uint64_t discarded;
 	uint64_t events;
 	uint64_t surplus, ordinal; /* of the sub-buffer: while it is copied */
 	bool final;		   /* it was FULL, surplus can change no more */
@@ -130,7 +133,8 @@ static void drop_first(struct ip_flight_recorder *w)
 	free(p);
 }
 
-/* The slot's sub-buffers into c->ready, sorted; with IP_AREA_SLOTS those of all. Read once: the target may change what we have checked. */
+/* The slot's sub-buffers into c->ready, sorted; with IP_AREA_SLOTS those of all. Read once: the
+ * target may change what we have checked. */
 static size_t list_subbufs(struct ip_collector *c, uint32_t slot)
 {
 	uint32_t used = slots_used(c);
@@ -185,7 +189,8 @@ int ip_flight_recorder_end_slot(struct ip_collector *c, uint32_t index, uint64_t
 {
 	const struct ip_slot *slot = &c->area->slots[index];
 	struct ip_claim *s = &c->slots[index];
-	uint64_t base = s->p.lost_before + c->window->before[index] + IP_TAIL_EVENTS(slot->tail), last = 0;
+	uint64_t base = s->p.lost_before + c->window->before[index] + IP_TAIL_EVENTS(slot->tail),
+		 last = 0;
 	size_t n = list_subbufs(c, index);
 
 	for (size_t i = 0; i < n; i++) {
@@ -195,7 +200,8 @@ int ip_flight_recorder_end_slot(struct ip_collector *c, uint32_t index, uint64_t
 		struct packet *p;
 
 		/* or killed while it was recycling it: its events are counted as overwritten */
-		if (ip_drain_never_used(c, r) || (int16_t)IP_TAIL_DISTANCE(slot->tail, r->ordinal) < 0) {
+		if (ip_drain_never_used(c, r) ||
+		    (int16_t)IP_TAIL_DISTANCE(slot->tail, r->ordinal) < 0) {
 			ip_drain_give_back(c, r->subbuf);
 			continue;
 		}
@@ -218,10 +224,12 @@ int ip_flight_recorder_end_slot(struct ip_collector *c, uint32_t index, uint64_t
 	s->p.last_discarded = base + slot->lost + s->p.holes;
 	if (at < s->p.last)
 		at = s->p.last;
-	return tell_losses(c, index, at ? at : ip_drain_now(c), s->p.last_discarded, &c->window->kept);
+	return tell_losses(c, index, at ? at : ip_drain_now(c), s->p.last_discarded,
+			   &c->window->kept);
 }
 
-int ip_flight_recorder_tell_end(struct ip_collector *c, uint32_t index, uint64_t alive, uint64_t gone)
+int ip_flight_recorder_tell_end(struct ip_collector *c, uint32_t index, uint64_t alive,
+				uint64_t gone)
 {
 	const struct ip_checked_records end = {.begin = alive, .end = gone};
 	struct packet *p = packets_add(&c->window->kept, c, index, &end);
@@ -249,9 +257,11 @@ static int write_packet(struct ip_collector *c, struct ip_trace *trace, const st
 					  .timestamp_end = p->end,
 					  .pid = p->pid,
 					  .tid = p->tid,
-					  .events_discarded = p->discarded + c->window->dropped[p->slot]};
+					  .events_discarded =
+						  p->discarded + c->window->dropped[p->slot]};
 
-	if (ip_trace_write_packet(trace, p->slot, &header, p->words, p->n, &c->slots[p->slot].p) < 0)
+	if (ip_trace_write_packet(trace, p->slot, &header, p->words, p->n, &c->slots[p->slot].p) <
+	    0)
 		return -1;
 	*events += p->events;
 	return 0;
@@ -287,7 +297,8 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 			holes = invalid = 0;
 			continue;
 		}
-		/* a target that names them after another thread each time might have us copy them without end */
+		/* a target that names them after another thread each time might have us copy them
+		 * without end */
 		if (list->bytes + own.bytes > COPIES_MOST * c->window->most) {
 			ret->torn++;
 			packets_clear(&own);
@@ -324,7 +335,8 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 			free(packets_shift(&own));
 		ret->torn++;
 	}
-	for (struct packet *p = own.first; p && (int16_t)IP_TAIL_DISTANCE(tail, p->ordinal) < 0; p = p->next)
+	for (struct packet *p = own.first; p && (int16_t)IP_TAIL_DISTANCE(tail, p->ordinal) < 0;
+	     p = p->next)
 		before -= IP_SUBBUF_ROOM - p->surplus;
 	ret->overwritten += before;
 	before += c->slots[index].p.lost_before + c->window->before[index];
@@ -340,7 +352,8 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 	return 0;
 }
 
-int ip_flight_recorder_snapshot(struct ip_collector *c, struct ip_trace *trace, struct ip_flight_recorder_counts *ret)
+int ip_flight_recorder_snapshot(struct ip_collector *c, struct ip_trace *trace,
+				struct ip_flight_recorder_counts *ret)
 {
 	struct packets list;
 	uint32_t used = slots_used(c);
@@ -349,7 +362,8 @@ int ip_flight_recorder_snapshot(struct ip_collector *c, struct ip_trace *trace, 
 	packets_init(&list);
 	*ret = (struct ip_flight_recorder_counts){
 		.overwritten = c->window->overwritten, .lost = c->lost_done, .invalid = c->invalid};
-	/* 1. Anew for each thread: while others are copied a busy one turns all of its ring over. */
+	/* 1. Anew for each thread: while others are copied a busy one turns all of its ring
+	 * over. */
 	for (uint32_t i = 0; i < used && done == 0; i++) {
 		size_t n;
 
@@ -418,7 +432,8 @@ uint64_t ip_flight_recorder_kept(const struct ip_collector *c)
 		uint64_t position = c->area->slots[i].cur & IP_POSITION_MASK;
 
 		if (is_claimed(c, i))
-			sum += IP_TAIL_DISTANCE(c->area->slots[i].tail, position / IP_SUBBUF_WORDS) *
+			sum += IP_TAIL_DISTANCE(c->area->slots[i].tail,
+						position / IP_SUBBUF_WORDS) *
 				       IP_SUBBUF_ROOM +
 			       position % IP_SUBBUF_WORDS;
 	}

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sharing the memory out among the threads of a session that overwrites. Early ones take what is free; then threads come that
- * need some. Filling with water tells the level: who wants less than it keeps what he has, all others get the same.
+ * Sharing the memory out among the threads of a session that overwrites. Early ones take what is
+ * free; then threads come that need some. Filling with water tells the level: who wants less than
+ * it keeps what he has, all others get the same.
  *
- *   1. What each wants: one whose oldest sub-buffer has gone since the last look, all there is; another what it has.
+ *   1. What each wants: one whose oldest sub-buffer has gone since the last look, all there is;
+ *      another what it has.
  *   2. The level, so that all is given out but for what is held back for threads that come.
- *   3. Threads take no more than that from now on (share). Where one that wants more has less, the oldest of those that have more go back
- *      into the pool, as the protocol of common/abi/ring.h has it: who moves the tail on has the sub-buffer.
+ *   3. Threads take no more than that from now on (share). Where one that wants more has less, the
+ *      oldest of those that have more go back into the pool, as the protocol of common/abi/ring.h
+ *      has it: who moves the tail on has the sub-buffer.
  *
- * A sub-buffer that a hook in a handler has left is named FULL here, once it may be: else a thread that seems to be in a hook for
- * ever, since a handler has left it by longjmp, could not overwrite.
+ * A sub-buffer that a hook in a handler has left is named FULL here, once it may be: else a thread
+ * that seems to be in a hook for ever, since a handler has left it by longjmp, could not overwrite.
  */
 #include <stdlib.h>
 
@@ -52,7 +55,8 @@ static uint32_t level_of(const struct demand *demands, size_t n, uint32_t budget
 	return low;
 }
 
-/* Takes the oldest sub-buffer of the slot, if it is the one; false: the thread was faster, or it may not be had. */
+/* Takes the oldest sub-buffer of the slot, if it is the one; false: the thread was faster, or it
+ * may not be had. */
 static bool take_oldest(struct ip_collector *c, const struct ip_ready *r)
 {
 	struct ip_subbuf *b = &c->area->subbufs[r->subbuf];
@@ -64,8 +68,8 @@ static bool take_oldest(struct ip_collector *c, const struct ip_ready *r)
 		return false;
 	if (!__atomic_compare_exchange_n(
 		    &slot->tail, &tail,
-		    IP_TAIL(r->ordinal + 1, IP_TAIL_EVENTS(tail) + IP_SUBBUF_ROOM - b->surplus), false,
-		    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		    IP_TAIL(r->ordinal + 1, IP_TAIL_EVENTS(tail) + IP_SUBBUF_ROOM - b->surplus),
+		    false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
 	ip_drain_give_back(c, r->subbuf);
 	return true;
@@ -78,12 +82,14 @@ static void hand_over(struct ip_collector *c, const struct ip_ready *r)
 
 	if (!ip_drain_has_been_left(c, r, false))
 		return;
-	/* looked at again behind all its words: its thread may have recycled it meanwhile, and zeroes it then without its name */
+	/* looked at again behind all its words: its thread may have recycled it meanwhile, and
+	 * zeroes it then without its name */
 	if (ip_drain_never_used(c, r) && ip_drain_still_is(c, r))
 		ip_drain_give_back(c, r->subbuf);
 	else
-		__atomic_compare_exchange_n(&c->area->subbufs[r->subbuf].state, &owned, IP_SUBBUF_FULL, false,
-					    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+		__atomic_compare_exchange_n(&c->area->subbufs[r->subbuf].state, &owned,
+					    IP_SUBBUF_FULL, false, __ATOMIC_ACQ_REL,
+					    __ATOMIC_RELAXED);
 }
 
 static int by_amount(const void *a, const void *b)
@@ -94,7 +100,8 @@ static int by_amount(const void *a, const void *b)
 }
 
 /* 3. What the slots have beyond the level goes back, most first. */
-static void even_out(struct ip_collector *c, struct demand *demands, size_t n, uint32_t level, uint32_t used)
+static void even_out(struct ip_collector *c, struct demand *demands, size_t n, uint32_t level,
+		     uint32_t used)
 {
 	uint32_t budget = c->area->nsubbufs / AT_ONCE + 1;
 	_cleanup_free_ uint32_t *excess = calloc(used + 1, sizeof(*excess));
@@ -152,7 +159,8 @@ void ip_flight_recorder_share(struct ip_collector *c)
 			continue;
 		tail = __atomic_load_n(&c->area->slots[i].tail, __ATOMIC_ACQUIRE);
 		/* an idle thread's may be moved on by us alone */
-		demands[n++] = (struct demand){i, has_now(&c->area->slots[i]), tail != c->slots[i].tail};
+		demands[n++] =
+			(struct demand){i, has_now(&c->area->slots[i]), tail != c->slots[i].tail};
 	}
 	if (!n)
 		return;
@@ -160,10 +168,12 @@ void ip_flight_recorder_share(struct ip_collector *c)
 	__atomic_store_n(&h->share, level, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < n; i++)
 		hungry |= demands[i].more && demands[i].has + 1 < level;
-	if (hungry || (reserve && __atomic_load_n(&h->nfree, __ATOMIC_RELAXED) < (int32_t)reserve / 2) ||
+	if (hungry ||
+	    (reserve && __atomic_load_n(&h->nfree, __ATOMIC_RELAXED) < (int32_t)reserve / 2) ||
 	    __atomic_load_n(&h->nfree, __ATOMIC_RELAXED) <= 0)
 		even_out(c, demands, n, level, used);
 	for (uint32_t i = 0; i < used; i++)
-		c->slots[i].tail =
-			is_claimed(c, i) ? __atomic_load_n(&c->area->slots[i].tail, __ATOMIC_ACQUIRE) : 0;
+		c->slots[i].tail = is_claimed(c, i) ? __atomic_load_n(&c->area->slots[i].tail,
+								      __ATOMIC_ACQUIRE)
+						    : 0;
 }

@@ -104,8 +104,8 @@ static void note_call(struct ip_hot *h, const struct ended_call *call)
 	s->ticks += call->own;
 }
 
-void ip_hot_packet(struct ip_hot *h, const uint64_t *records, size_t words, uint64_t events, uint64_t begin,
-		   uint64_t end)
+void ip_hot_packet(struct ip_hot *h, const uint64_t *records, size_t words, uint64_t events,
+		   uint64_t begin, uint64_t end)
 {
 	struct ended_call longest = {0};
 	uint64_t time = begin;

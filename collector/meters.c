@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/condition.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/print.h"
 #include "common/selection.h"
 #include "common/units.h"
@@ -22,7 +22,8 @@
 #include "hotpatcher/plan/user_payload.h"
 #include "trace_writer/writer_private.h"
 
-/* For what comes later: libraries, other images, what a second attach adds. Where it is not enough there will be more (meter_blocks.h). */
+/* For what comes later: libraries, other images, what a second attach adds. Where it is not enough
+ * there will be more (meter_blocks.h). */
 #define MORE_ROOM    2048u
 #define MORE_NUMBERS 65536u
 
@@ -41,15 +42,17 @@ struct meter {
 };
 
 struct ip_counters {
-	pthread_mutex_t lock; /* while a change is made, the pump takes over what ended threads leave */
+	/* while a change is made, the pump takes over what ended threads leave */
+	pthread_mutex_t lock;
 	struct ip_area *area;
 	struct meter *meters;
 	size_t nmeters;
 	const struct ip_user *user;	  /* NULL: none */
 	const struct ip_meter_kind *kind; /* NULL: counts and histograms */
-	uint64_t reentered;		  /* calls of it that were left out, by threads that have ended */
-	uint32_t *meter_of;		  /* by number: index + 1 */
-	char **seen; /* by block, parts included: what it held when it was read last; NULL: zeroes */
+	uint64_t reentered; /* calls of it that were left out, by threads that have ended */
+	uint32_t *meter_of; /* by number: index + 1 */
+	/* by block, parts included: what it held when it was read last; NULL: zeroes */
+	char **seen;
 	uint32_t nblocks;
 };
 
@@ -59,11 +62,12 @@ static void unlock(pthread_mutex_t **lock)
 }
 
 /* To the end of the scope. */
-#define HOLD(c)                                                                                              \
-	__attribute__((unused)) _cleanup_(unlock) pthread_mutex_t *held_ =                                   \
+#define HOLD(c)                                                                                    \
+	__attribute__((unused)) _cleanup_(unlock) pthread_mutex_t *held_ =                         \
 		(pthread_mutex_lock(&(c)->lock), &(c)->lock)
 
-/* What a function with the user's payload takes: struct ip_user_function with its name, and the cell. *ret_cell: where that begins. */
+/* What a function with the user's payload takes: struct ip_user_function with its name, and the
+ * cell. *ret_cell: where that begins. */
 static uint32_t user_room(const struct ip_user *user, const char *name, uint32_t *ret_cell)
 {
 	*ret_cell = (sizeof(struct ip_user_function) + strlen(name) + 1 + 7) / 8 * 8;
@@ -91,7 +95,8 @@ void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules
 	uint32_t cell;
 
 	ret->modes |= IP_MODE_PAYLOADS;
-	ret->room = plan->ncounts * sizeof(uint64_t) + plan->nhists * sizeof(struct ip_hist) + MORE_ROOM;
+	ret->room = plan->ncounts * sizeof(uint64_t) + plan->nhists * sizeof(struct ip_hist) +
+		    MORE_ROOM;
 	for (size_t i = 0; i < plan->nfunctions; i++)
 		if (plan->functions[i].tail_exits && ip_plan_measures(&plan->functions[i]))
 			ret->room += sizeof(struct ip_hist_tails) - sizeof(struct ip_hist);
@@ -101,9 +106,10 @@ void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules
 	ret->room += user ? user->scratch_size : 0;
 	ret->frames = ip_payload_rules_measure(rules);
 	for (size_t i = 0; i < modules->n; i++)
-		numbers += modules->items[i].list ? (uint64_t)IP_NUMBERS_PER_FUNCTION *
-							    modules->items[i].list->header->nfunctions
-						  : 0;
+		numbers += modules->items[i].list
+				   ? (uint64_t)IP_NUMBERS_PER_FUNCTION *
+					     modules->items[i].list->header->nfunctions
+				   : 0;
 	for (uint32_t i = 0; i < known && i < IP_AREA_MODULES; i++)
 		numbers += (uint64_t)IP_NUMBERS_PER_FUNCTION * area->modules[i].nfunctions;
 	ret->numbers = numbers < IP_AREA_DUTIES ? numbers : IP_AREA_DUTIES;
@@ -126,7 +132,8 @@ int ip_counters_create(struct ip_area *area, const struct ip_user *user, struct 
 		return ip_error("out of memory");
 	}
 	/* the first of all: there is room */
-	area->user_scratch = user && user->scratch_size ? ip_blocks_place(area, user->scratch_size) : 0;
+	area->user_scratch =
+		user && user->scratch_size ? ip_blocks_place(area, user->scratch_size) : 0;
 	*ret = c;
 	return 0;
 }
@@ -145,7 +152,8 @@ void ip_counters_destroy(struct ip_counters *c)
 	free(c);
 }
 
-/* Numbers of a library that has come are beyond those for which there is memory: no hook may read a hole. */
+/* Numbers of a library that has come are beyond those for which there is memory: no hook may read a
+ * hole. */
 static int reach(struct ip_counters *c, uint32_t number)
 {
 	uint64_t size = (number + 1ull) * sizeof(*c->area->duties);
@@ -162,11 +170,13 @@ static int no_room(const struct ip_counters *c)
 {
 	char have[16];
 
-	return ip_error("no memory is left to count calls or measure them of more than %zu functions in each "
-			"thread (%s a thread, "
-			"--memory gives more): begin another session",
-			c->nmeters,
-			ip_format_size(c->area->blocks.size * (c->nblocks / c->area->blocks.n), have));
+	return ip_error(
+		"no memory is left to count calls or measure them of more than %zu functions in "
+		"each "
+		"thread (%s a thread, "
+		"--memory gives more): begin another session",
+		c->nmeters,
+		ip_format_size(c->area->blocks.size * (c->nblocks / c->area->blocks.n), have));
 }
 
 /* Whether it has a histogram. */
@@ -214,7 +224,8 @@ int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty, bool 
 	return 0;
 }
 
-static int set_user(struct ip_counters *c, const struct ip_plan_function *f, const struct ip_rule *rule)
+static int set_user(struct ip_counters *c, const struct ip_plan_function *f,
+		    const struct ip_rule *rule)
 {
 	HOLD(c);
 	const char *name = name_of(f), *base = strrchr(f->module->path, '/');
@@ -249,7 +260,8 @@ static int set_user(struct ip_counters *c, const struct ip_plan_function *f, con
 		c->meter_of[f->number] = ++c->nmeters;
 		part = ip_blocks_part(c->area, 0, m->offset, &inside);
 		info = (struct ip_user_function *)((char *)ip_area_meters(c->area, part) + inside);
-		*info = (struct ip_user_function){.cell = cell, .frame = rule->frame, .flags = rule->flags};
+		*info = (struct ip_user_function){
+			.cell = cell, .frame = rule->frame, .flags = rule->flags};
 		memcpy(info->name, name, strlen(name) + 1);
 	}
 	m = &c->meters[c->meter_of[f->number] - 1];
@@ -295,8 +307,9 @@ static void warn_of_tails(const struct ip_plan *plan)
 	ip_print(stderr, "iprobe: %s", name ? name : "?");
 	if (n > 1)
 		ip_print(stderr, " and %zu more", n - 1);
-	ip_print(stderr, " may end by a tail call to where no probes are: what is measured ends there "
-			 "(IPROBE_SIBLING_CALLS=no builds without)\n");
+	ip_print(stderr,
+		 " may end by a tail call to where no probes are: what is measured ends there "
+		 "(IPROBE_SIBLING_CALLS=no builds without)\n");
 }
 
 int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct ip_trace *trace)
@@ -406,11 +419,13 @@ void ip_counters_collect(struct ip_counters *c)
 		return;
 	HOLD(c);
 	for (uint32_t i = 0; i < c->area->blocks.n; i++)
-		if (__atomic_load_n(&ip_area_meters(c->area, i)->state, __ATOMIC_ACQUIRE) == IP_METERS_OWNED)
+		if (__atomic_load_n(&ip_area_meters(c->area, i)->state, __ATOMIC_ACQUIRE) ==
+		    IP_METERS_OWNED)
 			collect_block(c, i);
 }
 
-/* Calls that are open when their thread's block is read for the last time: their durations will never be known. */
+/* Calls that are open when their thread's block is read for the last time: their durations will
+ * never be known. */
 static void collect_open(struct ip_counters *c, const struct ip_meters *meters)
 {
 	uint64_t open = load64(&meters->top) / sizeof(*meters->frames);
@@ -436,20 +451,25 @@ static void collect_user(struct ip_counters *c, uint32_t block)
 		if (m->duty != IP_DUTY_USER || !m->offset)
 			continue;
 		part = ip_blocks_part(c->area, block, m->offset, &inside);
-		ip_user_merge(c->user, (const char *)ip_area_meters(c->area, part) + inside + m->cell,
+		ip_user_merge(c->user,
+			      (const char *)ip_area_meters(c->area, part) + inside + m->cell,
 			      m->sums);
 	}
 }
 
-/* A line of DIR/iprobe/payload.txt: what ended threads have left, and what the others have. sums: room. */
+/* A line of DIR/iprobe/payload.txt: what ended threads have left, and what the others have. sums:
+ * room. */
 static void write_user(FILE *out, struct ip_counters *c, const struct meter *m, uint64_t *sums)
 {
 	memcpy(sums, m->sums, c->user->nfields * sizeof(*sums));
 	for (uint32_t b = 1; b < c->area->blocks.n; b++) {
 		uint32_t inside, part = ip_blocks_part(c->area, b, m->offset, &inside);
 
-		if (__atomic_load_n(&ip_area_meters(c->area, b)->state, __ATOMIC_ACQUIRE) == IP_METERS_OWNED)
-			ip_user_merge(c->user, (const char *)ip_area_meters(c->area, part) + inside + m->cell,
+		if (__atomic_load_n(&ip_area_meters(c->area, b)->state, __ATOMIC_ACQUIRE) ==
+		    IP_METERS_OWNED)
+			ip_user_merge(c->user,
+				      (const char *)ip_area_meters(c->area, part) + inside +
+					      m->cell,
 				      sums);
 	}
 	ip_trace_put_value(out, m->name);
@@ -472,8 +492,8 @@ static int save_user(struct ip_counters *c, struct ip_trace *trace)
 		return ip_error("out of memory");
 	for (uint32_t b = 1; b < c->area->blocks.n; b++)
 		reentered += load64(&ip_area_meters(c->area, b)->reentered);
-	fprintf(out, "# payload %s, %lu calls left out since it was running\nfunction\tmodule", c->user->path,
-		reentered);
+	fprintf(out, "# payload %s, %lu calls left out since it was running\nfunction\tmodule",
+		c->user->path, reentered);
 	for (uint32_t i = 0; i < c->user->nfields; i++)
 		fprintf(out, "\t%s", c->user->fields[i].name);
 	putc('\n', out);
@@ -520,8 +540,8 @@ void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot)
 
 static void write_hist(FILE *out, const struct meter *m)
 {
-	fprintf(out, "hist\t%u\t%lu\t%lu\t%lu\t%lu\t%lu\t", m->number, m->calls, m->unmeasured, m->sum,
-		m->calls && m->min != UINT64_MAX ? m->min : 0, m->max);
+	fprintf(out, "hist\t%u\t%lu\t%lu\t%lu\t%lu\t%lu\t", m->number, m->calls, m->unmeasured,
+		m->sum, m->calls && m->min != UINT64_MAX ? m->min : 0, m->max);
 	for (unsigned i = 0; i < IP_HIST_BUCKETS; i++)
 		fprintf(out, "%s%lu", i ? "," : "", m->buckets[i]);
 	fprintf(out, "\nself\t%u\t%lu\n", m->number, m->self);
@@ -560,7 +580,8 @@ int ip_counters_save(struct ip_counters *c, struct ip_trace *trace)
 	return ip_trace_save(trace, IP_TRACE_COUNTS, text, size);
 }
 
-void ip_counters_durations(struct ip_counters *c, uint32_t number, struct ip_condition_durations *ret)
+void ip_counters_durations(struct ip_counters *c, uint32_t number,
+			   struct ip_condition_durations *ret)
 {
 	HOLD(c);
 	const struct meter *m;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing what was drained: at once, or by way of the press (compressor.h). How far a slot has come is known at once in both cases; in the journal it stands
- * when it is written.
+ * Writing what was drained: at once, or by way of the press (compressor.h). How far a slot has come
+ * is known at once in both cases; in the journal it stands when it is written.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define COMPRESSOR_SHARE 4u /* of the sub-buffers, one in so many may be on its way */
 #define COMPRESSOR_LEAST 2u
-#define COMPRESSOR_MOST  512u
+#define COMPRESSOR_MOST	 512u
 
 bool ip_drain_is_out_of_space(int error)
 {
@@ -37,12 +37,14 @@ static int drop(struct ip_collector *c, const struct ip_compressor_note *note)
 	now.events -= note->events;
 	now.beyond += note->events;
 	ip_drain_advance(c, note->slot, &now);
-	if (ip_trace_note_progress(c->trace, note->slot, &now) < 0 && !ip_drain_is_out_of_space(errno))
+	if (ip_trace_note_progress(c->trace, note->slot, &now) < 0 &&
+	    !ip_drain_is_out_of_space(errno))
 		return -1;
 	return 0;
 }
 
-/* Writes the oldest packet that is on its way. 1; 0: there is none, or (IP_COMPRESSOR_READY) it is not ready; -1 with an error. */
+/* Writes the oldest packet that is on its way. 1; 0: there is none, or (IP_COMPRESSOR_READY) it is
+ * not ready; -1 with an error. */
 static int write_oldest(struct ip_collector *c, enum ip_compressor_how how)
 {
 	const struct ip_compressor_note *note;
@@ -52,7 +54,8 @@ static int write_oldest(struct ip_collector *c, enum ip_compressor_how how)
 	if (!c->compressor || !ip_compressor_take(c->compressor, how, &note, &bytes, &size))
 		return 0;
 	c->on_its_way -= note->plain;
-	if (!c->no_space && ip_trace_append_encoded(c->trace, note->slot, bytes, size, &note->next) < 0) {
+	if (!c->no_space &&
+	    ip_trace_append_encoded(c->trace, note->slot, bytes, size, &note->next) < 0) {
 		if (!ip_drain_is_out_of_space(errno))
 			return -1;
 		c->full = c->no_space = true;
@@ -104,18 +107,20 @@ int ip_drain_note(struct ip_collector *c, uint32_t slot, struct ip_progress *nex
 	return 0;
 }
 
-static int compressor(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct ip_packet_header *header,
-		 size_t n, const struct ip_progress *next)
+static int compressor(struct ip_collector *c, uint32_t slot, uint32_t subbuf,
+		      struct ip_packet_header *header, size_t n, const struct ip_progress *next)
 {
 	const struct ip_compressor_note note = {.slot = slot,
-					   .subbuf = subbuf,
-					   .events = next->events - c->slots[slot].p.events,
-					   .plain = sizeof(*header) + n * sizeof(*c->records),
-					   .next = *next};
+						.subbuf = subbuf,
+						.events = next->events - c->slots[slot].p.events,
+						.plain = sizeof(*header) + n * sizeof(*c->records),
+						.next = *next};
 	unsigned limit = c->area->nsubbufs / COMPRESSOR_SHARE;
 
 	if (!c->compressor) {
-		limit = limit < COMPRESSOR_LEAST ? COMPRESSOR_LEAST : limit > COMPRESSOR_MOST ? COMPRESSOR_MOST : limit;
+		limit = limit < COMPRESSOR_LEAST  ? COMPRESSOR_LEAST
+			: limit > COMPRESSOR_MOST ? COMPRESSOR_MOST
+						  : limit;
 		c->compressor = ip_compressor_create(limit, c->nice);
 		if (!c->compressor)
 			return -1;
@@ -133,8 +138,10 @@ int ip_drain_put(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct 
 {
 	const struct ip_progress *p = &c->slots[slot].p;
 	size_t size = sizeof(struct ip_packet_header) + found->words * sizeof(*c->records);
-	struct ip_packet_header header = {
-		.timestamp_begin = found->begin, .timestamp_end = found->end, .pid = p->pid, .tid = p->tid};
+	struct ip_packet_header header = {.timestamp_begin = found->begin,
+					  .timestamp_end = found->end,
+					  .pid = p->pid,
+					  .tid = p->tid};
 
 	while (c->compressor && ip_compressor_is_full(c->compressor))
 		if (write_oldest(c, IP_COMPRESSOR_MUST) < 0)
@@ -156,7 +163,8 @@ int ip_drain_put(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct 
 			next->last = found->end;
 		if (ip_trace_compresses(c->trace))
 			return compressor(c, slot, subbuf, &header, found->words, next);
-		if (ip_trace_write_packet(c->trace, slot, &header, c->records, found->words, next) == 0) {
+		if (ip_trace_write_packet(c->trace, slot, &header, c->records, found->words,
+					  next) == 0) {
 			ip_drain_advance(c, slot, next);
 			return 0;
 		}
@@ -167,7 +175,8 @@ int ip_drain_put(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct 
 		next->last_discarded = p->last_discarded;
 	}
 	next->last = p->last;
-	/* Once full, always: a later, smaller packet would make it look as if nothing were missing. */
+	/* Once full, always: a later, smaller packet would make it look as if nothing were
+	 * missing. */
 	if (settle_for(c, slot, next) < 0)
 		return -1;
 	next->beyond += found->events;

@@ -8,19 +8,21 @@
 
 #include "common/abi/ring.h"
 
-#define BYTES_PER_US 800u /* that a thread which does nothing but record may write: 10 ns an event */
-#define IDLE_TURNS   16u  /* in which nothing was taken */
-#define BATCH	     16u  /* sub-buffers to be filled in a nap */
+/* that a thread which does nothing but record may write: 10 ns an event */
+#define BYTES_PER_US 800u
+#define IDLE_TURNS   16u /* in which nothing was taken */
+#define BATCH	     16u /* sub-buffers to be filled in a nap */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-uint64_t ip_poll_interval_nap(struct ip_poll_interval *p, uint64_t now_ns, unsigned taken, unsigned free, unsigned total,
-		     unsigned writers, uint64_t max_ns)
+uint64_t ip_poll_interval_nap(struct ip_poll_interval *p, uint64_t now_ns, unsigned taken,
+			      unsigned free, unsigned total, unsigned writers, uint64_t max_ns)
 {
-	uint64_t elapsed = now_ns - p->turned_ns, nap, least_nap, bytes = (uint64_t)free * IP_SUBBUF_SIZE / 2;
+	uint64_t elapsed = now_ns - p->turned_ns, nap, least_nap,
+		 bytes = (uint64_t)free * IP_SUBBUF_SIZE / 2;
 
 	if (!p->cpus) {
 		long n = sysconf(_SC_NPROCESSORS_ONLN);

@@ -28,9 +28,9 @@ static uint32_t look(const struct ip_area *area, struct look *ret)
 		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != IP_SLOT_CLAIMED)
 			continue;
 		/* the first word of a sub-buffer is no record */
-		ret[i] = (struct look){slot->claimed,
-				       position - (position + IP_SUBBUF_WORDS - 1) / IP_SUBBUF_WORDS,
-				       slot->lost};
+		ret[i] = (struct look){
+			slot->claimed,
+			position - (position + IP_SUBBUF_WORDS - 1) / IP_SUBBUF_WORDS, slot->lost};
 	}
 	return used;
 }

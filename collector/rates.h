@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How fast the session of a process records, seen from outside: from the rings, without asking its iprobe.
+ * How fast the session of a process records, seen from outside: from the rings, without asking its
+ * iprobe.
  */
 #ifndef IP_RATES_H
 #define IP_RATES_H
@@ -10,7 +11,8 @@
 
 #include "hotpatcher/process/target.h"
 
-/* A second of what its threads write into rings, as far as the interval tells. Calls that are counted instead of logged write nothing. */
+/* A second of what its threads write into rings, as far as the interval tells. Calls that are
+ * counted instead of logged write nothing. */
 struct ip_rates {
 	pid_t iprobe;	      /* of the session, as it sees itself */
 	uint64_t interval_ns; /* that was looked at */

@@ -47,7 +47,8 @@ static bool same_pid_namespace(pid_t pid)
 	       readlink(name, theirs, sizeof(theirs) - 1) > 0 && !strcmp(ours, theirs);
 }
 
-/* All living threads, sorted; the number, or -1 where that cannot be told. A leader that has ended stays in the list as long as others live. */
+/* All living threads, sorted; the number, or -1 where that cannot be told. A leader that has ended
+ * stays in the list as long as others live. */
 static ssize_t list_threads(pid_t pid, bool same, pid_t **ret)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -60,11 +61,12 @@ static ssize_t list_threads(pid_t pid, bool same, pid_t **ret)
 	snprintf(name, sizeof(name), "/proc/%d/task", pid);
 	dir = opendir(name);
 	while (dir && (entry = readdir(dir))) {
-		if (!isdigit((unsigned char)entry->d_name[0]) || (leaderless && atoi(entry->d_name) == pid))
+		if (!isdigit((unsigned char)entry->d_name[0]) ||
+		    (leaderless && atoi(entry->d_name) == pid))
 			continue;
 		if (n == capacity) {
-			void *grown =
-				realloc(*ret, (capacity = capacity ? 2 * capacity : 64) * sizeof(pid_t));
+			void *grown = realloc(*ret, (capacity = capacity ? 2 * capacity : 64) *
+							    sizeof(pid_t));
 
 			if (!grown)
 				return -1;
@@ -112,15 +114,16 @@ int ip_reap(struct ip_collector *c)
 	if (!gone || !claims)
 		return 0;
 	same = c->same_namespace = c->same_namespace || same_pid_namespace(c->target->pid);
-	/* The claims are read before the threads are listed: a claim whose thread is not in the list is of
-	 * one that ended. */
+	/* The claims are read before the threads are listed: a claim whose thread is not in the
+	 * list is of one that ended. */
 	for (uint32_t i = 0; i < used; i++) {
 		claims[i] = is_claimed(c, i) ? c->area->slots[i].claimed : 0;
 		if (c->slots[i].looked != claims[i])
 			c->slots[i].seen = c->slots[i].seen_before = 0;
 		c->slots[i].looked = claims[i];
 	}
-	ended = c->followed_gone && !ip_target_alive(c->target); /* others of its family may go on */
+	/* others of its family may go on */
+	ended = c->followed_gone && !ip_target_alive(c->target);
 	at = ip_drain_now(c);
 	n = ended ? 0 : list_threads(c->target->pid, same, &threads);
 	if (n < 0)
@@ -135,7 +138,8 @@ int ip_reap(struct ip_collector *c)
 			known = same; /* else it is no answer to be told that it is not gone */
 		} else if (ended)
 			gone[i] = claims[i] != 0;
-		/* A listing can miss a living thread while others come and go: two in a row must agree. */
+		/* A listing can miss a living thread while others come and go: two in a row must
+		 * agree. */
 		else if (!claims[i] || is_listed(threads, n, tid))
 			s->missing = 0;
 		else if (s->missing++)

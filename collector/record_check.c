@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sifting. What a record is: common/trace_format.h; what the runtime leaves in a sub-buffer besides: common/abi/ring.h.
+ * Sifting. What a record is: common/trace_format.h; what the runtime leaves in a sub-buffer
+ * besides: common/abi/ring.h.
  */
 #include "collector/record_check.h"
 
@@ -27,7 +28,8 @@ static bool valid_id(uint64_t id)
 	return id >= IP_PROBE_ENTRY && id <= IP_PROBE_POINT;
 }
 
-void ip_record_check(const uint64_t *words, size_t n, uint64_t since, uint64_t *records, struct ip_checked_records *ret)
+void ip_record_check(const uint64_t *words, size_t n, uint64_t since, uint64_t *records,
+		     struct ip_checked_records *ret)
 {
 	uint64_t time = since;
 
@@ -37,8 +39,8 @@ void ip_record_check(const uint64_t *words, size_t n, uint64_t since, uint64_t *
 		size_t length = 1;
 
 		if (!word) {
-			/* a hook that never came back: one word, or the three of an extended record, which values may
-			 * follow */
+			/* a hook that never came back: one word, or the three of an extended
+			 * record, which values may follow */
 			length = i + 2 < n && !words[i + 1] && !words[i + 2] ? IP_EXT_WORDS : 1;
 			if (length == IP_EXT_WORDS && payload_length(words, i, n))
 				length = payload_length(words, i, n);
@@ -65,7 +67,8 @@ void ip_record_check(const uint64_t *words, size_t n, uint64_t since, uint64_t *
 				i += length;
 				continue;
 			}
-			if (i + length > n || !valid_id(real) || !((words[i + 1] >> 32) & IP_NUMBER_MAX)) {
+			if (i + length > n || !valid_id(real) ||
+			    !((words[i + 1] >> 32) & IP_NUMBER_MAX)) {
 				ret->invalid++;
 				i++;
 				continue;

@@ -44,11 +44,11 @@ static inline void ip_cleanup_closedir(DIR **dir)
 #define _cleanup_fclose_   _cleanup_(ip_cleanup_fclose)
 #define _cleanup_closedir_ _cleanup_(ip_cleanup_closedir)
 
-#define ip_steal_ptr(p)                                                                             \
-	__extension__({                                                                             \
-		__typeof__(p) stolen_ = (p);                                                        \
-		(p) = NULL;                                                                         \
-		stolen_;                                                                            \
+#define ip_steal_ptr(p)                                                                            \
+	__extension__({                                                                            \
+		__typeof__(p) stolen_ = (p);                                                       \
+		(p) = NULL;                                                                        \
+		stolen_;                                                                           \
 	})
 
 static inline int ip_steal_fd(int *fd)

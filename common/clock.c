@@ -68,7 +68,8 @@ void ip_clock_read(struct ip_clock_reading *ret)
 	}
 }
 
-uint64_t ip_clock_hz(const struct ip_clock_reading *from, struct ip_clock_reading *to, uint64_t min_ns)
+uint64_t ip_clock_hz(const struct ip_clock_reading *from, struct ip_clock_reading *to,
+		     uint64_t min_ns)
 {
 	ip_clock_read(to);
 	if (selected == IP_CLOCK_MONOTONIC)
@@ -80,7 +81,9 @@ uint64_t ip_clock_hz(const struct ip_clock_reading *from, struct ip_clock_readin
 		nanosleep(&nap, NULL);
 		ip_clock_read(to);
 	}
-	return (uint64_t)((double)(to->tsc - from->tsc) * 1e9 / (double)(to->raw_ns - from->raw_ns) + 0.5);
+	return (uint64_t)((double)(to->tsc - from->tsc) * 1e9 /
+				  (double)(to->raw_ns - from->raw_ns) +
+			  0.5);
 }
 
 static bool file_contains(const char *path, const char *word)
@@ -98,9 +101,12 @@ bool ip_clock_trustworthy(const char **ret_why)
 {
 	const char *why = NULL;
 
-	if (!file_contains("/proc/cpuinfo", "constant_tsc") || !file_contains("/proc/cpuinfo", "nonstop_tsc"))
+	if (!file_contains("/proc/cpuinfo", "constant_tsc") ||
+	    !file_contains("/proc/cpuinfo", "nonstop_tsc"))
 		why = "the CPU does not promise a TSC of constant rate (constant_tsc, nonstop_tsc)";
-	else if (!file_contains("/sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc"))
+	else if (!file_contains(
+			 "/sys/devices/system/clocksource/clocksource0/available_clocksource",
+			 "tsc"))
 		why = "the kernel has given up the TSC as a clock (unstable)";
 	if (ret_why)
 		*ret_why = why;

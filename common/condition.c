@@ -45,7 +45,7 @@ static int parse_limit(const char *text, struct ip_condition *ret)
 	if (ret->measure != IP_CONDITION_RATE)
 		return ip_parse_duration(text, &ret->limit) < 0 ? -1
 		       : ret->limit				? 0
-								: ip_error("a limit of 0 is no limit");
+				    : ip_error("a limit of 0 is no limit");
 	errno = 0;
 	ret->limit = strtoull(text, &end, 10);
 	return *text >= '0' && *text <= '9' && !*end && !errno
@@ -60,8 +60,9 @@ static int parse(const char *text, struct ip_condition *ret)
 	char *slash;
 
 	if (!more || !colon || more > colon || !colon[1])
-		return ip_error("it is written as p99>10ms/1s:FUNCTION (p50, p90, p95, p99, p999, mean, "
-				"calls)");
+		return ip_error(
+			"it is written as p99>10ms/1s:FUNCTION (p50, p90, p95, p99, p999, mean, "
+			"calls)");
 	name = strndup(text, more - text);
 	limit = strndup(more + 1, colon - more - 1);
 	ret->text = strdup(text);
@@ -137,7 +138,8 @@ double ip_condition_percentile(const struct ip_condition_durations *d, double sh
 	rank = ceil(share * (double)total);
 	rank = rank ? rank : 1;
 	for (unsigned i = 0; i < IP_HIST_BUCKETS; i++) {
-		double from = i ? ldexp(1, IP_HIST_SHIFT + i - 1) : 0, to = ldexp(1, IP_HIST_SHIFT + i);
+		double from = i ? ldexp(1, IP_HIST_SHIFT + i - 1) : 0,
+		       to = ldexp(1, IP_HIST_SHIFT + i);
 
 		if (seen + d->buckets[i] >= rank)
 			return from + (to - from) * (double)(rank - seen) / (double)d->buckets[i];
@@ -162,8 +164,8 @@ bool ip_condition_holds(const struct ip_condition *c, const struct ip_condition_
 	return *ret > (double)c->limit;
 }
 
-char *ip_condition_say(const struct ip_condition *c, const char *function, double value, uint64_t calls,
-		       char *buffer)
+char *ip_condition_say(const struct ip_condition *c, const char *function, double value,
+		       uint64_t calls, char *buffer)
 {
 	const char *name = "calls";
 	char figure[16], over[16], count[32];

@@ -2,9 +2,10 @@
 /*
  * Writes the TSDL text that describes the packets and records of trace_format.h.
  *
- * CTF numbers the bits of a little-endian field from the lowest, so that the fields of a record, declared
- * from bit 0 upwards with an alignment of one bit, are exactly the C layout. The size of a record is a
- * multiple of 8 bytes and the packet header is 80 bytes long: no field ever needs padding.
+ * CTF numbers the bits of a little-endian field from the lowest, so that the fields of a record,
+ * declared from bit 0 upwards with an alignment of one bit, are exactly the C layout. The size of a
+ * record is a multiple of 8 bytes and the packet header is 80 bytes long: no field ever needs
+ * padding.
  */
 #include "common/ctf_metadata.h"
 
@@ -14,7 +15,8 @@
 #include "common/probe_list.h"
 #include "common/trace_format.h"
 
-/* The event names. The ids of a tail exit are its own, its name is not: to a reader it is an exit. */
+/* The event names. The ids of a tail exit are its own, its name is not: to a reader it is an
+ * exit. */
 static const struct {
 	enum ip_probe_kind id;
 	const char *name;
@@ -25,8 +27,8 @@ static const struct {
 	{IP_PROBE_POINT, "point"},
 };
 
-/* A string literal. '\' and '"' are escaped; control characters become '?': babeltrace2 and Trace Compass
- * disagree on the other escapes. */
+/* A string literal. '\' and '"' are escaped; control characters become '?': babeltrace2 and
+ * Trace Compass disagree on the other escapes. */
 static void write_string(FILE *out, const char *text)
 {
 	fputc('"', out);
@@ -60,15 +62,16 @@ static void write_types(FILE *out, bool clock)
 		{"address_t", 64, 8, 16, false},
 		{"uint29_clock_t", IP_TIME_BITS, 1, 10, true},
 		{"uint64_clock_t", 64, 8, 10, true},
-		/* A structure is aligned as its widest field is: this one stands behind 32 bits that begin at
-		   bit 3. */
+		/* A structure is aligned as its widest field is: this one stands behind 32 bits
+		 * that begin at bit 3. */
 		{"uint64_packed_clock_t", 64, 1, 10, true},
 	};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (types[i].clock == clock)
 			fprintf(out,
-				"typealias integer { size = %u; align = %u; signed = false; base = %u;%s } "
+				"typealias integer { size = %u; align = %u; signed = false; base = "
+				"%u;%s } "
 				":= %s;\n",
 				types[i].size, types[i].align, types[i].base,
 				clock ? " map = clock.tsc.value;" : "", types[i].name);
@@ -85,7 +88,8 @@ static void write_uuid(FILE *out, const uint8_t uuid[16])
 
 static void write_clock(FILE *out, const struct ip_ctf_metadata *m)
 {
-	/* Wall time at TSC 0, in cycles; it lies before 1970 where the machine's clock was never set. */
+	/* Wall time at TSC 0, in cycles; it lies before 1970 where the machine's clock was never
+	 * set. */
 	__int128 offset = (__int128)m->start_realtime_ns * m->tsc_hz / 1000000000 - m->tsc_start;
 	__int128 seconds = offset / (__int128)m->tsc_hz;
 
@@ -107,7 +111,8 @@ static void write_clock(FILE *out, const struct ip_ctf_metadata *m)
 
 static void write_env(FILE *out, const struct ip_ctf_metadata *m)
 {
-	fputs("env {\n	tracer_name = \"iprobe\";\n	tracer_version = \"" IP_VERSION "\";\n", out);
+	fputs("env {\n	tracer_name = \"iprobe\";\n	tracer_version = \"" IP_VERSION "\";\n",
+	      out);
 	if (m->host) {
 		fputs("	hostname = ", out);
 		write_string(out, m->host);
@@ -140,15 +145,19 @@ static int write_probes(FILE *out, const struct ip_ctf_metadata *m)
 static void write_events(FILE *out)
 {
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
-		fprintf(out, "event { name = \"%s\"; id = %d; stream_id = 0; fields := struct { }; };\n",
+		fprintf(out,
+			"event { name = \"%s\"; id = %d; stream_id = 0; fields := struct { }; };\n",
 			events[i].name, events[i].id);
 		fprintf(out,
-			"event { name = \"%s\"; id = %d; stream_id = 0; fields := struct { address_t sp; }; "
+			"event { name = \"%s\"; id = %d; stream_id = 0; fields := struct { "
+			"address_t sp; }; "
 			"};\n",
 			events[i].name, events[i].id + IP_ID_EXT_BASE);
 		fprintf(out,
-			"event { name = \"%s\"; id = %d; stream_id = 0; fields := struct { address_t sp; uint3_t zero; "
-			"uint13_t n; uint16_t missing; uint32_t signature; address_t values[n]; }; };\n",
+			"event { name = \"%s\"; id = %d; stream_id = 0; fields := struct { "
+			"address_t sp; uint3_t zero; "
+			"uint13_t n; uint16_t missing; uint32_t signature; address_t values[n]; }; "
+			"};\n",
 			events[i].name, events[i].id + IP_ID_PAYLOAD_BASE);
 	}
 }
@@ -164,7 +173,8 @@ int ip_ctf_metadata_write(FILE *out, const struct ip_ctf_metadata *m)
 	write_uuid(out, m->uuid);
 	fputs(";\n"
 	      "	byte_order = le;\n"
-	      "	packet.header := struct { uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; };\n"
+	      "	packet.header := struct { uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; "
+	      "};\n"
 	      "};\n\n",
 	      out);
 	write_env(out, m);
@@ -185,14 +195,15 @@ int ip_ctf_metadata_write(FILE *out, const struct ip_ctf_metadata *m)
 		"	enum : uint3_t { compact = 0 ... %d, extended = %d } id;\n"
 		"	variant <id> {\n"
 		"		struct { uint29_clock_t timestamp; } compact;\n"
-		"		struct { uint29_t id; uint64_packed_clock_t timestamp; } extended;\n"
+		"		struct { uint29_t id; uint64_packed_clock_t timestamp; } "
+		"extended;\n"
 		"	} v;\n"
 		"} align(8);\n\n",
 		IP_ID_EXTENDED - 1, IP_ID_EXTENDED);
 	if (write_probes(out, m) < 0)
 		return -1;
-	/* The probe stands in the context that all events share: readers compare each label of an enumeration
-	 * with all the others, once for every place that uses it. */
+	/* The probe stands in the context that all events share: readers compare each label of
+	 * an enumeration with all the others, once for every place that uses it. */
 	fputs("stream {\n"
 	      "	id = 0;\n"
 	      "	event.header := struct event_header;\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DIR/metadata of a trace: the layout of trace_format.h told in TSDL (CTF 1.8), so that babeltrace2 and
- * Trace Compass open the directory as it is and print functions by name.
+ * DIR/metadata of a trace: the layout of trace_format.h told in TSDL (CTF 1.8), so that babeltrace2
+ * and Trace Compass open the directory as it is and print functions by name.
  */
 #ifndef IP_CTF_METADATA_H
 #define IP_CTF_METADATA_H
@@ -27,8 +27,9 @@ struct ip_ctf_metadata {
 	size_t nlabels;
 };
 
-/* Writes the text to out (not flushed, not closed). 0, or -1 with an error: a number out of range, tsc_hz of
- * 0, or out has failed. Bytes that a TSDL string cannot hold are replaced by '?'. */
+/* Writes the text to out (not flushed, not closed). 0, or -1 with an error: a number out of
+ * range, tsc_hz of 0, or out has failed. Bytes that a TSDL string cannot hold are replaced by
+ * '?'. */
 int ip_ctf_metadata_write(FILE *out, const struct ip_ctf_metadata *m);
 
 #endif

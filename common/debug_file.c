@@ -15,8 +15,8 @@
 #define DEBUG_DIR "/usr/lib/debug"
 
 /* No main file is looked for: it is given by descriptor. */
-static int find_no_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, char **ret_name,
-		       Elf **ret_elf)
+static int find_no_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+		       char **ret_name, Elf **ret_elf)
 {
 	return -1;
 }
@@ -59,31 +59,36 @@ static char *by_id(const unsigned char *id, int size)
 		return NULL;
 	for (int i = 0; i < size; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
-	return asprintf(&path, DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2) < 0 ? NULL : path;
+	return asprintf(&path, DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2) < 0 ? NULL
+										       : path;
 }
 
 /* The n-th place for a debug link of the file. */
 static char *beside(const char *file, const char *link, int n)
 {
-	static const char *const before[] = {"", "", DEBUG_DIR}, *const behind[] = {"", ".debug/", ""};
+	static const char *const before[] = {"", "", DEBUG_DIR}, *const behind[] = {"", ".debug/",
+										    ""};
 	const char *slash = strrchr(file, '/');
 	char *path;
 
 	if (!slash || *file != '/')
 		return NULL;
-	return asprintf(&path, "%s%.*s%s%s", before[n], (int)(slash + 1 - file), file, behind[n], link) < 0
+	return asprintf(&path, "%s%.*s%s%s", before[n], (int)(slash + 1 - file), file, behind[n],
+			link) < 0
 		       ? NULL
 		       : path;
 }
 
-/* What debug information shares: the link is a path, absolute or from where that information lies. */
+/* What debug information shares: the link is a path, absolute or from where that information
+ * lies. */
 static int find_shared(int root, const char *file, const char *link, char **ret_name)
 {
-	return try_file(root, *link == '/' ? strdup(link) : beside(file, link, 0), NULL, 0, ret_name);
+	return try_file(root, *link == '/' ? strdup(link) : beside(file, link, 0), NULL, 0,
+			ret_name);
 }
 
-static int find(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, const char *file,
-		const char *link, GElf_Word crc, char **ret_name)
+static int find(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+		const char *file, const char *link, GElf_Word crc, char **ret_name)
 {
 	struct ip_debug_file_search *search = data ? *data : NULL;
 	int root = search ? search->root : -1, size, fd;

@@ -2,12 +2,12 @@
 /*
  * Names as the programmer wrote them.
  *
- * Names come out of files that we do not trust, and a mangled name of a few hundred bytes can stand for
- * terabytes: substitutions double it at each step. libiberty's callback interface keeps the
- * tree on the stack and hands the text over in pieces, so we stop it by longjmp at DEMANGLED_MAX and show the
- * mangled name instead. Its D demangler has no such interface; there the number of back
- * references, which is what doubles, is limited. Its limit on recursion stays on: C++ names of more
- * than 1024 bytes are shown as they are.
+ * Names come out of files that we do not trust, and a mangled name of a few hundred bytes can stand
+ * for terabytes: substitutions double it at each step. libiberty's callback interface keeps the
+ * tree on the stack and hands the text over in pieces, so we stop it by longjmp at DEMANGLED_MAX
+ * and show the mangled name instead. Its D demangler has no such interface; there the number of
+ * back references, which is what doubles, is limited. Its limit on recursion stays on: C++ names of
+ * more than 1024 bytes are shown as they are.
  */
 #include "common/selection.h"
 
@@ -48,7 +48,8 @@ static size_t without_suffix(const char *name, size_t n, const char **ret_kind)
 	if (start < 2 || name[start - 1] != '.')
 		return n;
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
-		if (strlen(suffixes[i]) == end - start && !memcmp(suffixes[i], name + start, end - start)) {
+		if (strlen(suffixes[i]) == end - start &&
+		    !memcmp(suffixes[i], name + start, end - start)) {
 			*ret_kind = suffixes[i];
 			return start - 1;
 		}
@@ -120,8 +121,8 @@ static char *demangle_by_callback(int (*demangle)(const char *, int, demangle_ca
 	return result;
 }
 
-/* D's demangler knows no names without arguments: takes off the last parenthesis, unless it holds template
- * arguments, "f!(int)". */
+/* D's demangler knows no names without arguments: takes off the last parenthesis, unless it
+ * holds template arguments, "f!(int)". */
 static void cut_d_arguments(char *name)
 {
 	char *p = strrchr(name, ')');

@@ -39,7 +39,8 @@ int ip_dir_locate(const char *path, struct ip_dir_place *ret)
 	slash = strrchr(copy, '/');
 	name = slash ? slash + 1 : copy;
 	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
-		return ip_error("'%s' is no name that could be given to something new: name another with -o",
+		return ip_error("'%s' is no name that could be given to something new: name "
+				"another with -o",
 				path);
 	if (strlen(name) > NAME_MAX)
 		return ip_error("%s: the name is too long", path);
@@ -138,7 +139,8 @@ static int make_beside(const struct ip_dir_place *place, char name[NAME_MAX + 1]
 			errno = ENAMETOOLONG;
 			return -1;
 		}
-		fd = flags < 0 ? ip_dir_make(place->parent, name) : ip_file_make(place->parent, name, flags);
+		fd = flags < 0 ? ip_dir_make(place->parent, name)
+			       : ip_file_make(place->parent, name, flags);
 		if (fd < 0 && errno != EEXIST)
 			return -1;
 	}
@@ -197,7 +199,8 @@ static int empty(int fd, dev_t device, int depth)
 
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
-		/* what is a directory says EISDIR (EPERM elsewhere), and nothing else is ever entered */
+		/* what is a directory says EISDIR (EPERM elsewhere), and nothing else is ever
+		 * entered */
 		if (unlinkat(fd, entry->d_name, 0) == 0 || errno == ENOENT)
 			continue;
 		inner = ip_dir_open(fd, entry->d_name);
@@ -207,7 +210,8 @@ static int empty(int fd, dev_t device, int depth)
 			errno = EXDEV;
 			return -1;
 		}
-		if (empty(inner, device, depth + 1) < 0 || unlinkat(fd, entry->d_name, AT_REMOVEDIR) < 0)
+		if (empty(inner, device, depth + 1) < 0 ||
+		    unlinkat(fd, entry->d_name, AT_REMOVEDIR) < 0)
 			return -1;
 	}
 	return 0;
@@ -235,7 +239,8 @@ int ip_dir_rename(int parent, const char *from, const char *to)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
-	/* a file system without the flag: rename() replaces an empty directory at most, where from is one */
+	/* a file system without the flag: rename() replaces an empty directory at most, where from
+	 * is one */
 	if (fstatat(parent, to, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		errno = EEXIST;
 		return -1;
@@ -245,7 +250,8 @@ int ip_dir_rename(int parent, const char *from, const char *to)
 
 int ip_file_make(int dir, const char *name, int flags)
 {
-	return openat(dir, name, flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
+	return openat(dir, name, flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC,
+		      0600);
 }
 
 static bool is_trusted(uid_t uid)
@@ -258,8 +264,8 @@ static int refuse_owner(const char *path, const struct stat *st)
 	return ip_error("%s is user %u's: name another file with -o", path, st->st_uid);
 }
 
-/* The file itself, found already. linked: a symbolic link that we trust has led to it, as /dev/stdout to a pipe that may be
- * whosever. */
+/* The file itself, found already. linked: a symbolic link that we trust has led to it, as
+ * /dev/stdout to a pipe that may be whosever. */
 static int open_found(int found, const char *path, bool linked)
 {
 	char self[64];

@@ -2,8 +2,9 @@
 /*
  * Whether others could turn a path elsewhere. See dir.h.
  *
- * The way is gone by single names from the root directory on, links read and followed by us. Each name is looked up in a
- * directory that was checked before: so whatever was found at a step is found there again, by whoever looks it up later.
+ * The way is gone by single names from the root directory on, links read and followed by us. Each
+ * name is looked up in a directory that was checked before: so whatever was found at a step is
+ * found there again, by whoever looks it up later.
  */
 #include "common/dir.h"
 
@@ -37,11 +38,13 @@ static int check_directory(int fd, const char *path)
 	if (fstat(fd, &st) < 0)
 		return ip_error_errno("%s: cannot look at a directory above it", path);
 	if (!is_trusted(st.st_uid))
-		return ip_error("%s: it, or a directory above it, is user %u's, who could put another in its "
+		return ip_error("%s: it, or a directory above it, is user %u's, who could put "
+				"another in its "
 				"place: chown it",
 				path, st.st_uid);
 	if ((st.st_mode & 022) && !(st.st_mode & S_ISVTX))
-		return ip_error("%s: others can write to a directory above it, and could put another in its "
+		return ip_error("%s: others can write to a directory above it, and could put "
+				"another in its "
 				"place: chmod go-w, or chmod +t",
 				path);
 	return 0;
@@ -49,7 +52,8 @@ static int check_directory(int fd, const char *path)
 
 static int walk(int *fd, const char *way, struct step *step, bool last);
 
-/* A link in a directory that has been checked: its text does not change, and is a way like others. */
+/* A link in a directory that has been checked: its text does not change, and is a way like
+ * others. */
 static int walk_link(int *fd, int link, struct step *step, bool last)
 {
 	char text[PATH_MAX];
@@ -78,7 +82,8 @@ static int walk_name(int *fd, const char *name, struct step *step, bool last)
 	if (next < 0 || fstat(next, &st) < 0)
 		return ip_error_errno("cannot open %s", step->path);
 	if (!is_trusted(st.st_uid))
-		return ip_error("%s: it, or a directory above it, is user %u's, who could put another in its "
+		return ip_error("%s: it, or a directory above it, is user %u's, who could put "
+				"another in its "
 				"place: chown it",
 				step->path, st.st_uid);
 	if (S_ISLNK(st.st_mode))
@@ -122,13 +127,16 @@ static int check_way(const char *path, mode_t make, bool directory)
 
 	if (fd < 0 || (*path != '/' && !getcwd(here, sizeof(here))))
 		return ip_error_errno("cannot open %s", path);
-	if (walk(&fd, here, &(struct step){.path = path}, false) < 0 || walk(&fd, path, &step, true) < 0)
+	if (walk(&fd, here, &(struct step){.path = path}, false) < 0 ||
+	    walk(&fd, path, &step, true) < 0)
 		return -1;
 	if (fstat(fd, &st) < 0)
 		return ip_error_errno("cannot open %s", path);
 	if (directory ? !S_ISDIR(st.st_mode) : !S_ISREG(st.st_mode))
 		return ip_error("%s is no %s", path, directory ? "directory" : "plain file");
-	return st.st_mode & 022 ? ip_error("%s can be written by others: chown it, chmod go-w", path) : 0;
+	return st.st_mode & 022
+		       ? ip_error("%s can be written by others: chown it, chmod go-w", path)
+		       : 0;
 }
 
 int ip_dir_check_way(const char *path, mode_t make)

@@ -2,9 +2,10 @@
 /*
  * Reading ELF files.
  *
- * The first bytes are judged by hand, so that a file of another kind is refused by what it is and libelf is
- * never asked about it. Segments and sections are checked against the size of the file once, when
- * it is opened. libelf reads the file (no mmap: a file that shrinks under us would be SIGBUS).
+ * The first bytes are judged by hand, so that a file of another kind is refused by what it is and
+ * libelf is never asked about it. Segments and sections are checked against the size of the file
+ * once, when it is opened. libelf reads the file (no mmap: a file that shrinks under us would be
+ * SIGBUS).
  */
 #include "common/elf_file.h"
 
@@ -49,8 +50,10 @@ static int refuse_machine(const char *path, unsigned machine)
 	const char *name = machine_name(machine);
 
 	if (!name)
-		return ip_error("%s: ELF for machine %u, this iprobe knows x86-64 and i386", path, machine);
-	return ip_error("%s: ELF for %s (machine %u), this iprobe knows x86-64 and i386", path, name, machine);
+		return ip_error("%s: ELF for machine %u, this iprobe knows x86-64 and i386", path,
+				machine);
+	return ip_error("%s: ELF for %s (machine %u), this iprobe knows x86-64 and i386", path,
+			name, machine);
 }
 
 /* Identity, by the first 20 bytes: they are the same in every ELF. */
@@ -75,15 +78,18 @@ static int check_ident(int fd, const char *path, uint64_t size)
 	type = big ? half[0] << 8 | half[1] : half[1] << 8 | half[0];
 	machine = big ? half[2] << 8 | half[3] : half[3] << 8 | half[2];
 	if (start[EI_CLASS] == ELFCLASS32 && machine == EM_X86_64)
-		return ip_error("%s: ELF for x32 (32-bit pointers in 64-bit code), this iprobe knows x86-64 and i386",
+		return ip_error("%s: ELF for x32 (32-bit pointers in 64-bit code), this iprobe "
+				"knows x86-64 and i386",
 				path);
 	arch = ip_arch_for_machine(machine);
 	if (!arch)
 		return refuse_machine(path, machine);
 	if (start[EI_CLASS] != (arch->bits == 64 ? ELFCLASS64 : ELFCLASS32))
-		return ip_error("%s: corrupt ELF file: %s of class %u", path, arch->name, start[EI_CLASS]);
+		return ip_error("%s: corrupt ELF file: %s of class %u", path, arch->name,
+				start[EI_CLASS]);
 	if (start[EI_DATA] != ELFDATA2LSB)
-		return ip_error("%s: corrupt ELF file: %s in byte order %u", path, arch->name, start[EI_DATA]);
+		return ip_error("%s: corrupt ELF file: %s in byte order %u", path, arch->name,
+				start[EI_DATA]);
 	if (start[EI_VERSION] != EV_CURRENT)
 		return ip_error("%s: ELF of unknown version %u", path, start[EI_VERSION]);
 	switch (type) {
@@ -112,23 +118,28 @@ static int check_tables(struct ip_elf_file *file, uint64_t size)
 	size_t shdr_size = ip_elf_shdr_size(ehdr->e_ident[EI_CLASS]);
 
 	if (ehdr->e_phnum == 0)
-		return ip_error("%s: ELF file without program headers; a program or a library is needed",
-				file->path);
+		return ip_error(
+			"%s: ELF file without program headers; a program or a library is needed",
+			file->path);
 	if (ehdr->e_phnum == PN_XNUM)
-		return ip_error("%s: ELF file with more than %u program headers", file->path, PN_XNUM - 1);
+		return ip_error("%s: ELF file with more than %u program headers", file->path,
+				PN_XNUM - 1);
 	if (ehdr->e_phentsize != phdr_size)
 		return ip_error("%s: corrupt ELF file: program headers of %u bytes", file->path,
 				ehdr->e_phentsize);
 	if (!lies_within(ehdr->e_phoff, ehdr->e_phnum * phdr_size, size))
-		return ip_error("%s: truncated ELF file: the program headers lie behind its end", file->path);
+		return ip_error("%s: truncated ELF file: the program headers lie behind its end",
+				file->path);
 	if (ehdr->e_shoff == 0)
 		return 0;
 	if (ehdr->e_shentsize != shdr_size)
 		return ip_error("%s: corrupt ELF file: section headers of %u bytes", file->path,
 				ehdr->e_shentsize);
-	/* e_shnum is 0 where there are too many for it: then section 0 says how many, and must be there. */
+	/* e_shnum is 0 where there are too many for it: then section 0 says how many, and must be
+	 * there. */
 	if (!lies_within(ehdr->e_shoff, (ehdr->e_shnum ? ehdr->e_shnum : 1) * shdr_size, size))
-		return ip_error("%s: truncated ELF file: the section headers lie behind its end", file->path);
+		return ip_error("%s: truncated ELF file: the section headers lie behind its end",
+				file->path);
 	return 0;
 }
 
@@ -143,12 +154,13 @@ static int read_segments(struct ip_elf_file *file, uint64_t size)
 		GElf_Phdr phdr;
 
 		if (!gelf_getphdr(file->elf, (int)i, &phdr))
-			return ip_error("%s: corrupt ELF file: program header %zu: %s", file->path, i,
-					elf_errmsg(-1));
+			return ip_error("%s: corrupt ELF file: program header %zu: %s", file->path,
+					i, elf_errmsg(-1));
 		if (phdr.p_type != PT_LOAD)
 			continue;
 		if (!lies_within(phdr.p_offset, phdr.p_filesz, size))
-			return ip_error("%s: truncated ELF file: segment %zu lies behind its end (byte %llu)",
+			return ip_error("%s: truncated ELF file: segment %zu lies behind its end "
+					"(byte %llu)",
 					file->path, i, ULL(size));
 		if (phdr.p_filesz > phdr.p_memsz || phdr.p_vaddr + phdr.p_memsz < phdr.p_vaddr)
 			return ip_error("%s: corrupt ELF file: segment %zu has an impossible size",
@@ -162,8 +174,9 @@ static int read_segments(struct ip_elf_file *file, uint64_t size)
 		};
 	}
 	if (file->nloads == 0)
-		return ip_error("%s: ELF file without a segment to load; a program or a library is needed",
-				file->path);
+		return ip_error(
+			"%s: ELF file without a segment to load; a program or a library is needed",
+			file->path);
 	return 0;
 }
 
@@ -179,7 +192,8 @@ static int check_sections(struct ip_elf_file *file, uint64_t size)
 	/* libelf itself counts none where they do not fit. */
 	if (n < file->ehdr.e_shnum || n > size / shdr_size ||
 	    !lies_within(file->ehdr.e_shoff, n * shdr_size, size))
-		return ip_error("%s: truncated ELF file: the section headers lie behind its end", file->path);
+		return ip_error("%s: truncated ELF file: the section headers lie behind its end",
+				file->path);
 	for (size_t i = 1; i < n; i++) {
 		Elf_Scn *scn = elf_getscn(file->elf, i);
 		GElf_Shdr shdr;
@@ -189,7 +203,8 @@ static int check_sections(struct ip_elf_file *file, uint64_t size)
 					elf_errmsg(-1));
 		if (shdr.sh_type != SHT_NOBITS && shdr.sh_type != SHT_NULL &&
 		    !lies_within(shdr.sh_offset, shdr.sh_size, size))
-			return ip_error("%s: truncated ELF file: section %zu lies behind its end (byte %llu)",
+			return ip_error("%s: truncated ELF file: section %zu lies behind its end "
+					"(byte %llu)",
 					file->path, i, ULL(size));
 	}
 	return 0;
@@ -205,15 +220,15 @@ size_t ip_elf_build_id_in_notes(const void *notes, size_t size, uint8_t *ret)
 		uint64_t name, desc, end;
 
 		memcpy(&note, p + at, sizeof(note));
-		/* 32-bit sizes rounded up to 4 and added to a size_t offset: no overflow in 64 bits. GNU
-		 * property notes are aligned to 8, but their sizes make that the same. */
+		/* 32-bit sizes rounded up to 4 and added to a size_t offset: no overflow in 64
+		 * bits. GNU property notes are aligned to 8, but their sizes make that the same. */
 		name = at + sizeof(note);
 		desc = name + (((uint64_t)note.n_namesz + 3) & ~3ull);
 		end = desc + note.n_descsz;
 		if (end > size)
 			return 0;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !memcmp(p + name, "GNU", 4) &&
-		    note.n_descsz > 0 && note.n_descsz <= 32) {
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+		    !memcmp(p + name, "GNU", 4) && note.n_descsz > 0 && note.n_descsz <= 32) {
 			memcpy(ret, p + desc, note.n_descsz);
 			return note.n_descsz;
 		}
@@ -269,7 +284,8 @@ static int open_elf(struct ip_elf_file *file)
 	uint8_t header[sizeof(Elf64_Ehdr)];
 	uint64_t size;
 
-	if (ip_check_regular(file->fd, file->path, &size) < 0 || check_ident(file->fd, file->path, size) < 0)
+	if (ip_check_regular(file->fd, file->path, &size) < 0 ||
+	    check_ident(file->fd, file->path, size) < 0)
 		return -1;
 	if (ip_read_at(file->fd, file->path, 0, header, EI_NIDENT) < 0)
 		return -1;
@@ -340,8 +356,8 @@ void ip_elf_close(struct ip_elf_file *file)
 	free(file);
 }
 
-static int section_data(struct ip_elf_file *file, Elf_Scn *scn, const GElf_Shdr *shdr, const char *name,
-			const void **ret_data, size_t *ret_size)
+static int section_data(struct ip_elf_file *file, Elf_Scn *scn, const GElf_Shdr *shdr,
+			const char *name, const void **ret_data, size_t *ret_size)
 {
 	Elf_Data *data;
 
@@ -360,8 +376,8 @@ static int section_data(struct ip_elf_file *file, Elf_Scn *scn, const GElf_Shdr 
 	return 1;
 }
 
-int ip_elf_section(struct ip_elf_file *file, const char *name, GElf_Shdr *ret_shdr, const void **ret_data,
-		   size_t *ret_size, size_t *ret_index)
+int ip_elf_section(struct ip_elf_file *file, const char *name, GElf_Shdr *ret_shdr,
+		   const void **ret_data, size_t *ret_size, size_t *ret_index)
 {
 	size_t names;
 	Elf_Scn *scn = NULL;
@@ -420,8 +436,8 @@ int ip_elf_symbol(struct ip_elf_file *file, const char *name, uint64_t *ret)
 }
 
 /* The place that a note of ours in a blob names; address is that of the blob. */
-static bool find_place(const uint8_t *notes, uint64_t size, uint64_t address, uint32_t type, uint64_t *ret_address,
-		       uint64_t *ret_size)
+static bool find_place(const uint8_t *notes, uint64_t size, uint64_t address, uint32_t type,
+		       uint64_t *ret_address, uint64_t *ret_size)
 {
 	for (uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= size;) {
 		struct ip_note_place place;
@@ -434,7 +450,8 @@ static bool find_place(const uint8_t *notes, uint64_t size, uint64_t address, ui
 		if (end > size)
 			return false;
 		if (note.n_type == type && note.n_namesz == sizeof(IP_NOTE_OWNER) &&
-		    note.n_descsz == sizeof(place) && !memcmp(notes + name, IP_NOTE_OWNER, sizeof(IP_NOTE_OWNER))) {
+		    note.n_descsz == sizeof(place) &&
+		    !memcmp(notes + name, IP_NOTE_OWNER, sizeof(IP_NOTE_OWNER))) {
 			memcpy(&place, notes + desc, sizeof(place));
 			*ret_address = address + desc + place.distance;
 			*ret_size = place.size;
@@ -450,21 +467,23 @@ static bool lies_in_data(const struct ip_elf_file *file, uint64_t address, uint6
 	for (size_t i = 0; i < file->nloads; i++) {
 		const struct ip_elf_segment *s = &file->loads[i];
 
-		if (!(s->flags & PF_X) && address >= s->vaddr && lies_within(address - s->vaddr, size, s->memsz))
+		if (!(s->flags & PF_X) && address >= s->vaddr &&
+		    lies_within(address - s->vaddr, size, s->memsz))
 			return true;
 	}
 	return false;
 }
 
-int ip_elf_note_place(struct ip_elf_file *file, uint32_t type, uint64_t *ret_address, uint64_t *ret_size)
+int ip_elf_note_place(struct ip_elf_file *file, uint32_t type, uint64_t *ret_address,
+		      uint64_t *ret_size)
 {
 	*ret_address = *ret_size = 0;
 	for (size_t i = 0; i < file->ehdr.e_phnum; i++) {
 		_cleanup_free_ uint8_t *notes = NULL;
 		GElf_Phdr phdr;
 
-		if (!gelf_getphdr(file->elf, (int)i, &phdr) || phdr.p_type != PT_NOTE || !phdr.p_filesz ||
-		    phdr.p_filesz > NOTES_MAX)
+		if (!gelf_getphdr(file->elf, (int)i, &phdr) || phdr.p_type != PT_NOTE ||
+		    !phdr.p_filesz || phdr.p_filesz > NOTES_MAX)
 			continue;
 		notes = malloc(phdr.p_filesz);
 		if (!notes)

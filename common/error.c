@@ -3,8 +3,8 @@
  * The line of the last error, one per thread.
  *
  * A line is composed in a local buffer first, since an argument may be the line
- * recorded before. Whatever is no printable UTF-8 is escaped (common/print.h), so that a name out of
- * a file cannot steer the terminal of the person who reads the message.
+ * recorded before. Whatever is no printable UTF-8 is escaped (common/print.h), so that a name out
+ * of a file cannot steer the terminal of the person who reads the message.
  */
 #include "common/error.h"
 

@@ -24,7 +24,8 @@ int ip_error_errno(const char *format, ...) __attribute__((format(printf, 1, 2))
 int ip_error_prefix(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The line recorded last by this thread; "" where none was. Never NULL. Control
- * characters and the like have been escaped (common/print.h): names come from files we do not trust. */
+ * characters and the like have been escaped (common/print.h): names come from files we do not
+ * trust. */
 const char *ip_error_message(void);
 
 #endif

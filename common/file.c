@@ -54,8 +54,9 @@ int ip_find_in_root(int root, const char *path)
 	if (root < 0)
 		return open(path, O_PATH | O_CLOEXEC);
 	/* EAGAIN: something was renamed while ".." was looked up */
-	for (int i = 0;
-	     i < 16 && (fd = syscall(SYS_openat2, root, path, &how, sizeof(how))) < 0 && errno == EAGAIN; i++)
+	for (int i = 0; i < 16 && (fd = syscall(SYS_openat2, root, path, &how, sizeof(how))) < 0 &&
+			errno == EAGAIN;
+	     i++)
 		;
 	return (int)fd;
 }
@@ -64,7 +65,8 @@ static int open_regular(int dir, const char *name, const char *path, int flags, 
 {
 	_cleanup_close_ int found = openat(dir, name, O_PATH | O_CLOEXEC | flags);
 
-	return found < 0 ? ip_error_errno("%s: cannot open", path) : ip_reopen_regular(found, path, ret_size);
+	return found < 0 ? ip_error_errno("%s: cannot open", path)
+			 : ip_reopen_regular(found, path, ret_size);
 }
 
 int ip_open_regular(const char *path, uint64_t *ret_size)
@@ -122,8 +124,9 @@ static int read_text(int fd, const char *path, size_t max, char **ret, size_t *r
 			break;
 		size += (size_t)n;
 		if (size > max)
-			return ip_error("%s: longer than %zu bytes, which is more than is read here", path,
-					max);
+			return ip_error(
+				"%s: longer than %zu bytes, which is more than is read here", path,
+				max);
 	}
 	text[size] = '\0';
 	*ret = ip_steal_ptr(text);
@@ -135,7 +138,8 @@ int ip_read_text(const char *path, size_t max, char **ret, size_t *ret_size)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
-	return fd < 0 ? ip_error_errno("%s: cannot open", path) : read_text(fd, path, max, ret, ret_size);
+	return fd < 0 ? ip_error_errno("%s: cannot open", path)
+		      : read_text(fd, path, max, ret, ret_size);
 }
 
 int ip_read_regular_text(const char *path, size_t max, char **ret, size_t *ret_size)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe's notes: what a module says of itself, in a PT_NOTE with owner IP_NOTE_OWNER. They are loaded, and so survive strip
- * and can be read from a live process. Written by runtime/arch/ARCH/room.S and anchor_note.S.
+ * iprobe's notes: what a module says of itself, in a PT_NOTE with owner IP_NOTE_OWNER. They are
+ * loaded, and so survive strip and can be read from a live process. Written by
+ * runtime/arch/ARCH/room.S and anchor_note.S.
  */
 #ifndef IP_NOTE_H
 #define IP_NOTE_H

@@ -99,8 +99,8 @@ static void from_columns(const uint8_t *columns, size_t n, uint64_t *words)
 	for (size_t i = 0; i < n; i++) {
 		uint32_t low = columns[i] | columns[n + i] << 8 | columns[2 * n + i] << 16 |
 			       (uint32_t)columns[3 * n + i] << 24;
-		uint32_t high = columns[4 * n + i] | columns[5 * n + i] << 8 | columns[6 * n + i] << 16 |
-				(uint32_t)columns[7 * n + i] << 24;
+		uint32_t high = columns[4 * n + i] | columns[5 * n + i] << 8 |
+				columns[6 * n + i] << 16 | (uint32_t)columns[7 * n + i] << 24;
 
 		time = (time + low) & IP_TIME_MASK;
 		sp += high >> IP_NUMBER_BITS;
@@ -109,28 +109,29 @@ static void from_columns(const uint8_t *columns, size_t n, uint64_t *words)
 	}
 }
 
-static void put_head(const struct ip_packet_header *header, enum ip_encoded_packet_form form, size_t bytes,
-		     void *out)
+static void put_head(const struct ip_packet_header *header, enum ip_encoded_packet_form form,
+		     size_t bytes, void *out)
 {
-	const struct ip_encoded_packet_head head = {.magic = IP_ENCODED_PACKET_MAGIC,
-					      .skip = IP_ENCODED_PACKET_SKIP +
-						      (form == IP_ENCODED_PACKET_PLAIN ? bytes : 0),
-					      .header = *header,
-					      .form = form,
-					      .bytes = bytes};
+	const struct ip_encoded_packet_head head = {
+		.magic = IP_ENCODED_PACKET_MAGIC,
+		.skip = IP_ENCODED_PACKET_SKIP + (form == IP_ENCODED_PACKET_PLAIN ? bytes : 0),
+		.header = *header,
+		.form = form,
+		.bytes = bytes};
 
 	memcpy(out, &head, sizeof(head));
 }
 
-size_t ip_packet_encode_plain(const struct ip_packet_header *header, const uint64_t *words, size_t n, void *out)
+size_t ip_packet_encode_plain(const struct ip_packet_header *header, const uint64_t *words,
+			      size_t n, void *out)
 {
 	put_head(header, IP_ENCODED_PACKET_PLAIN, n * sizeof(*words), out);
 	memcpy((uint8_t *)out + sizeof(struct ip_encoded_packet_head), words, n * sizeof(*words));
 	return sizeof(struct ip_encoded_packet_head) + n * sizeof(*words);
 }
 
-size_t ip_packet_encode(struct ip_packet_codec *s, const struct ip_packet_header *header, const uint64_t *words,
-		  size_t n, void *out)
+size_t ip_packet_encode(struct ip_packet_codec *s, const struct ip_packet_header *header,
+			const uint64_t *words, size_t n, void *out)
 {
 	uint8_t *frame = (uint8_t *)out + sizeof(struct ip_encoded_packet_head);
 	size_t size;
@@ -138,15 +139,16 @@ size_t ip_packet_encode(struct ip_packet_codec *s, const struct ip_packet_header
 	if (!n || !make_room(s, n))
 		return ip_packet_encode_plain(header, words, n, out);
 	to_columns(words, n, s->columns);
-	size = ZSTD_compress2(s->out, frame, ZSTD_compressBound(n * COLUMNS), s->columns, n * COLUMNS);
+	size = ZSTD_compress2(s->out, frame, ZSTD_compressBound(n * COLUMNS), s->columns,
+			      n * COLUMNS);
 	if (ZSTD_isError(size) || size >= n * COLUMNS)
 		return ip_packet_encode_plain(header, words, n, out);
 	put_head(header, IP_ENCODED_PACKET_COLUMNS, size, out);
 	return sizeof(struct ip_encoded_packet_head) + size;
 }
 
-int ip_unsqueeze(struct ip_packet_codec *s, const struct ip_encoded_packet_head *head, const void *bytes,
-		 uint64_t *words, size_t n)
+int ip_unsqueeze(struct ip_packet_codec *s, const struct ip_encoded_packet_head *head,
+		 const void *bytes, uint64_t *words, size_t n)
 {
 	if (head->form == IP_ENCODED_PACKET_PLAIN) {
 		if (head->bytes != n * sizeof(*words))

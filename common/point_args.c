@@ -80,8 +80,8 @@ static bool take_register(struct rest *r, unsigned *ret_number, unsigned *ret_si
 
 static bool is_symbol_char(char c)
 {
-	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' ||
-	       c == '$' || (unsigned char)c >= 0x80;
+	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+	       c == '.' || c == '$' || (unsigned char)c >= 0x80;
 }
 
 /* symbol [(+|-) number]... */
@@ -98,7 +98,8 @@ static bool take_symbol(struct rest *r, struct ip_point_arg *ret)
 	while (r->p < r->end && (*r->p == '+' || *r->p == '-')) {
 		if (*r->p == '+')
 			r->p++;
-		if (!take_number(r, &offset) || __builtin_add_overflow(ret->value, offset, &ret->value))
+		if (!take_number(r, &offset) ||
+		    __builtin_add_overflow(ret->value, offset, &ret->value))
 			return false;
 	}
 	ret->operand = IP_OPERAND_SYMBOL;
@@ -120,15 +121,16 @@ static bool take_registers(struct rest *r, struct ip_point_arg *ret)
 			return false;
 		if (!pc)
 			ret->base = (uint8_t)number;
+		/* a distance from a program counter that nobody knows any more */
 		else if (ret->operand != IP_OPERAND_SYMBOL)
-			return false; /* a distance from a program counter that nobody knows any more */
+			return false;
 	}
 	if (take(r, ',')) {
 		if (pc || !take_register(r, &number, &size, &pc) || pc || size != 8)
 			return false;
 		ret->index = (uint8_t)number;
-		if (take(r, ',') &&
-		    (!take_number(r, &scale) || (scale != 1 && scale != 2 && scale != 4 && scale != 8)))
+		if (take(r, ',') && (!take_number(r, &scale) ||
+				     (scale != 1 && scale != 2 && scale != 4 && scale != 8)))
 			return false;
 		ret->scale = (uint8_t)scale;
 	} else if (!pc && ret->base == IP_NO_REGISTER) {
@@ -144,7 +146,8 @@ static bool take_memory(struct rest *r, struct ip_point_arg *ret)
 		if (!take_number(r, &ret->value))
 			return false;
 		ret->in_module = true;
-	} else if (r->p < r->end && *r->p != '(' && !take_number(r, &ret->value) && !take_symbol(r, ret)) {
+	} else if (r->p < r->end && *r->p != '(' && !take_number(r, &ret->value) &&
+		   !take_symbol(r, ret)) {
 		return false;
 	}
 	if (r->p == r->end)
@@ -190,7 +193,8 @@ int ip_point_arg_parse(const char *text, size_t length, struct ip_point_arg *ret
 		return 0;
 	if (!take_size(&r, ret) || !take_operand(&r, ret) || r.p != r.end) {
 		*ret = (struct ip_point_arg){.base = IP_NO_REGISTER, .index = IP_NO_REGISTER};
-		return ip_error("'%.*s' is no argument of a point", (int)(length < 80 ? length : 80), text);
+		return ip_error("'%.*s' is no argument of a point",
+				(int)(length < 80 ? length : 80), text);
 	}
 	return 0;
 }
@@ -241,12 +245,12 @@ int ip_point_arg_format(const struct ip_point_arg *a, char *buffer, size_t size)
 		return snprintf(buffer, size, "?");
 	}
 	if (index)
-		snprintf(registers, sizeof(registers), "(%s%s,%%%s,%u)", base ? "%" : "", base ? base : "",
-			 index, a->scale);
+		snprintf(registers, sizeof(registers), "(%s%s,%%%s,%u)", base ? "%" : "",
+			 base ? base : "", index, a->scale);
 	else if (base)
 		snprintf(registers, sizeof(registers), "(%%%s)", base);
 	else if (a->operand == IP_OPERAND_SYMBOL)
 		snprintf(registers, sizeof(registers), "(%%rip)");
-	return snprintf(buffer, size, "%s%u%s@%.*s%s%s", sign, a->size, string, (int)a->symbol_length,
-			a->symbol ? a->symbol : "", place, registers);
+	return snprintf(buffer, size, "%s%u%s@%.*s%s%s", sign, a->size, string,
+			(int)a->symbol_length, a->symbol ? a->symbol : "", place, registers);
 }

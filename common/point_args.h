@@ -4,17 +4,20 @@
  *
  *   args    = "" | arg *(" " arg)               at most IP_POINT_ARGS_MAX
  *   arg     = "?" | size "@" operand            ?: there is one, but nobody can tell where
- *   size    = "8s" | ["-"] ("1" | "2" | "4" | "8")   bytes; -: signed; 8s: address of a string that a NUL ends
+ *   size    = "8s" | ["-"] ("1" | "2" | "4" | "8") bytes; -: signed; 8s: address of a string that a
+ *           NUL ends
  *   operand = "%" register                      named in the argument's size (%edi, %dil)
  *           | "$" number
  *           | [place] "(" [%base] ["," %index ["," scale]] ")" | place
  *   place   = number                            displacement
- *           | "*" number                        link-time address in the probe's module: add its load bias
- *           | symbol [("+" | "-") number]       as compilers print it, mostly with "(%rip)"; ColdPatch turns it into the form
- *                                               with "*", so in a probe list there is none
+ *           | "*" number                        link-time address in the probe's module: add its
+ *                                               load bias
+ *           | symbol [("+" | "-") number]       as compilers print it, mostly with "(%rip)";
+ *                                               ColdPatch turns it into the form with "*", so in a
+ *                                               probe list there is none
  *
- * That is what SystemTap's notes use (4@%edi -8@-16(%rbp)), and the three forms with s, * and ? besides. Numbers are decimal
- * or hexadecimal with 0x.
+ * That is what SystemTap's notes use (4@%edi -8@-16(%rbp)), and the three forms with s, * and ?
+ * besides. Numbers are decimal or hexadecimal with 0x.
  *
  * The text comes from a file: the parser takes any bytes.
  */
@@ -32,15 +35,17 @@ enum ip_operand {
 	IP_OPERAND_UNKNOWN = 0, /* "?" */
 	IP_OPERAND_REGISTER,	/* the low bytes of base */
 	IP_OPERAND_IMMEDIATE,	/* value */
-	IP_OPERAND_MEMORY,	/* at value + base + index * scale, and the load bias where in_module */
-	IP_OPERAND_SYMBOL,	/* the same with the address of the symbol, in_module */
+	IP_OPERAND_MEMORY, /* at value + base + index * scale, and the load bias where in_module */
+	IP_OPERAND_SYMBOL, /* the same with the address of the symbol, in_module */
 };
 
 struct ip_point_arg {
-	uint8_t operand;     /* enum ip_operand */
-	uint8_t size;	     /* bytes: 1, 2, 4, 8; 0 where the operand is unknown */
-	uint8_t base, index; /* as the machine numbers its general registers (x86-64: rax 0, rcx 1 .. r15 15); IP_NO_REGISTER */
-	uint8_t scale;	     /* 1, 2, 4, 8; 0 without index */
+	uint8_t operand; /* enum ip_operand */
+	uint8_t size;	 /* bytes: 1, 2, 4, 8; 0 where the operand is unknown */
+	/* as the machine numbers its general registers (x86-64: rax 0, rcx 1 .. r15 15);
+	 * IP_NO_REGISTER */
+	uint8_t base, index;
+	uint8_t scale; /* 1, 2, 4, 8; 0 without index */
 	bool is_signed;
 	bool is_string; /* size is 8 */
 	bool in_module;

@@ -2,8 +2,8 @@
 /*
  * Printing for people. See print.h.
  *
- * A format is taken apart: a conversion of a number is given to fprintf() alone, with its own specification, one of
- * text is cleaned first.
+ * A format is taken apart: a conversion of a number is given to fprintf() alone, with its own
+ * specification, one of text is cleaned first.
  */
 #include "common/print.h"
 
@@ -16,8 +16,8 @@
 
 #define ESCAPE_MAX 9 /* \u{10FFFF} is not among them: "\u{2069}" and a zero */
 
-/* What stands for the character at text, of n bytes (0: it is none); "" where it may stand for itself. Bytes that are
- * no UTF-8 are told one by one. */
+/* What stands for the character at text, of n bytes (0: it is none); "" where it may stand for
+ * itself. Bytes that are no UTF-8 are told one by one. */
 static size_t escape_of(const char *text, size_t n, char ret[ESCAPE_MAX])
 {
 	unsigned char c = *text;
@@ -149,7 +149,8 @@ static void read_conversion(const char *p, struct conversion *ret)
 }
 
 /* Text with its width: the specification without the precision, which has been used. */
-static void print_string(FILE *out, const struct conversion *c, int width, int precision, const char *text)
+static void print_string(FILE *out, const struct conversion *c, int width, int precision,
+			 const char *text)
 {
 	const char *safe = text ? text : "(null)";
 	size_t n = precision >= 0 ? strnlen(safe, precision) : strlen(safe);
@@ -172,10 +173,10 @@ static void print_string(FILE *out, const struct conversion *c, int width, int p
 		free(cut);
 }
 
-#define PRINT(value)                                                                                         \
-	(c->stars[0] && c->stars[1] ? fprintf(out, c->spec, width, precision, value)                         \
-	 : c->stars[0]		    ? fprintf(out, c->spec, width, value)                                    \
-	 : c->stars[1]		    ? fprintf(out, c->spec, precision, value)                                \
+#define PRINT(value)                                                                               \
+	(c->stars[0] && c->stars[1] ? fprintf(out, c->spec, width, precision, value)               \
+	 : c->stars[0]		    ? fprintf(out, c->spec, width, value)                          \
+	 : c->stars[1]		    ? fprintf(out, c->spec, precision, value)                      \
 				    : fprintf(out, c->spec, value))
 
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"

@@ -61,7 +61,8 @@ static bool all_zero(const uint8_t *bytes, size_t n)
 /* at: offset within the block of what is wrong */
 #define BAD(at, ...) bad_list((unsigned long long)(at), __VA_ARGS__)
 
-static int __attribute__((format(printf, 2, 3))) bad_list(unsigned long long at, const char *format, ...)
+static int __attribute__((format(printf, 2, 3)))
+bad_list(unsigned long long at, const char *format, ...)
 {
 	char what[256];
 	va_list args;
@@ -78,10 +79,11 @@ static int check_header(const struct ip_pl_header *h)
 	if (memcmp(h->magic, IP_PL_MAGIC, sizeof(h->magic)) != 0)
 		return ip_error("not a probe list: it does not begin with '%s'", IP_PL_MAGIC);
 	if (h->version != IP_PL_VERSION)
-		return ip_error("probe list of version %u; this iprobe reads version %u", h->version,
-				IP_PL_VERSION);
+		return ip_error("probe list of version %u; this iprobe reads version %u",
+				h->version, IP_PL_VERSION);
 	if (h->header_size != sizeof(*h))
-		return BAD(AT(header_size), "header of %u bytes instead of %zu", h->header_size, sizeof(*h));
+		return BAD(AT(header_size), "header of %u bytes instead of %zu", h->header_size,
+			   sizeof(*h));
 	if (!ip_arch_for_machine(h->machine))
 		return BAD(AT(machine), "unknown machine %u", h->machine);
 	if (h->placement < IP_PLACEMENT_INSTRUMENT || h->placement > IP_PLACEMENT_INLINE)
@@ -93,7 +95,8 @@ static int check_header(const struct ip_pl_header *h)
 	if (h->stub_area_offset + h->stub_area_size < h->stub_area_offset ||
 	    !h->stub_area_offset != !h->stub_area_size)
 		return BAD(AT(stub_area_size), "room for stubs of %llu bytes at 0x%llx",
-			   (unsigned long long)h->stub_area_size, (unsigned long long)h->stub_area_offset);
+			   (unsigned long long)h->stub_area_size,
+			   (unsigned long long)h->stub_area_offset);
 	return 0;
 #undef AT
 }
@@ -103,14 +106,16 @@ static int check_layout(const struct ip_pl_header *h, size_t size)
 {
 #define AT(field) offsetof(struct ip_pl_header, field)
 	/* 32-bit counts of records: no sum here can overflow 64 bits. */
-	uint64_t functions_end = sizeof(*h) + (uint64_t)h->nfunctions * sizeof(struct ip_pl_function);
+	uint64_t functions_end =
+		sizeof(*h) + (uint64_t)h->nfunctions * sizeof(struct ip_pl_function);
 	uint64_t probes_end = functions_end + (uint64_t)h->nprobes * sizeof(struct ip_pl_probe);
 
 	if (h->functions_offset != sizeof(*h))
 		return BAD(AT(functions_offset), "functions at %llu instead of %zu",
 			   (unsigned long long)h->functions_offset, sizeof(*h));
 	if (functions_end > size)
-		return BAD(AT(nfunctions), "%u functions do not fit into %zu bytes", h->nfunctions, size);
+		return BAD(AT(nfunctions), "%u functions do not fit into %zu bytes", h->nfunctions,
+			   size);
 	if (h->probes_offset != functions_end)
 		return BAD(AT(probes_offset), "probes at %llu instead of %llu",
 			   (unsigned long long)h->probes_offset, (unsigned long long)functions_end);
@@ -121,7 +126,8 @@ static int check_layout(const struct ip_pl_header *h, size_t size)
 			   (unsigned long long)h->strings_offset, (unsigned long long)probes_end);
 	if (h->strings_size != size - probes_end)
 		return BAD(AT(strings_size), "%llu bytes of strings where %llu are left",
-			   (unsigned long long)h->strings_size, (unsigned long long)(size - probes_end));
+			   (unsigned long long)h->strings_size,
+			   (unsigned long long)(size - probes_end));
 	if (h->strings_size < 1)
 		return BAD(AT(strings_size), "no strings");
 	return 0;
@@ -137,13 +143,14 @@ static int check_functions(const struct ip_probe_list *list)
 		uint64_t at = h->functions_offset + (uint64_t)i * sizeof(*f);
 
 		if (f->name == 0 || f->name >= h->strings_size || !list->strings[f->name])
-			return BAD(at + offsetof(struct ip_pl_function, name), "function %u without a name",
-				   i);
+			return BAD(at + offsetof(struct ip_pl_function, name),
+				   "function %u without a name", i);
 		if (f->file >= h->strings_size)
 			return BAD(at + offsetof(struct ip_pl_function, file),
 				   "file name of function %u outside of the strings", i);
 		if (f->reserved)
-			return BAD(at + offsetof(struct ip_pl_function, reserved), "reserved field in use");
+			return BAD(at + offsetof(struct ip_pl_function, reserved),
+				   "reserved field in use");
 	}
 	return 0;
 }
@@ -161,26 +168,33 @@ static int check_probes(const struct ip_probe_list *list)
 
 		if (p->function >= h->nfunctions)
 			return BAD(at + offsetof(struct ip_pl_probe, function),
-				   "probe %u of function %u, there are %u", i, p->function, h->nfunctions);
+				   "probe %u of function %u, there are %u", i, p->function,
+				   h->nfunctions);
 		if (p->flags & ~(IP_PROBE_INLINED | IP_PROBE_ENTRY_ONLY | IP_PROBE_FLAGS_DEAD))
-			return BAD(at + offsetof(struct ip_pl_probe, flags), "unknown flags 0x%x", p->flags);
+			return BAD(at + offsetof(struct ip_pl_probe, flags), "unknown flags 0x%x",
+				   p->flags);
 		if (!all_zero(p->reserved, sizeof(p->reserved)))
-			return BAD(at + offsetof(struct ip_pl_probe, reserved), "reserved field in use");
+			return BAD(at + offsetof(struct ip_pl_probe, reserved),
+				   "reserved field in use");
 		if (p->kind < IP_PROBE_ENTRY || p->kind > IP_PROBE_POINT)
-			return BAD(at + offsetof(struct ip_pl_probe, kind), "probe of unknown kind %u",
-				   p->kind);
+			return BAD(at + offsetof(struct ip_pl_probe, kind),
+				   "probe of unknown kind %u", p->kind);
 		if (p->regs > IP_REGS_ALL)
-			return BAD(at + offsetof(struct ip_pl_probe, regs), "unknown set of registers %u",
-				   p->regs);
+			return BAD(at + offsetof(struct ip_pl_probe, regs),
+				   "unknown set of registers %u", p->regs);
 		if (p->args >= h->strings_size)
 			return BAD(at + offsetof(struct ip_pl_probe, args),
 				   "arguments of probe %u outside of the strings", i);
 		if (arch->idle(p->form, p->length, idle) < 0)
-			return BAD(at + offsetof(struct ip_pl_probe, form), "%s", ip_error_message());
+			return BAD(at + offsetof(struct ip_pl_probe, form), "%s",
+				   ip_error_message());
 		if (p->offset + p->length < p->offset)
-			return BAD(at, "site at 0x%llx wraps around", (unsigned long long)p->offset);
+			return BAD(at, "site at 0x%llx wraps around",
+				   (unsigned long long)p->offset);
 		if (i && p->offset < end)
-			return BAD(at, "site at 0x%llx is not behind the one before it, which ends at 0x%llx",
+			return BAD(at,
+				   "site at 0x%llx is not behind the one before it, which ends at "
+				   "0x%llx",
 				   (unsigned long long)p->offset, (unsigned long long)end);
 		end = p->offset + p->length;
 	}
@@ -274,9 +288,11 @@ static int check_build_id(const struct ip_probe_list *list, const struct ip_elf_
 
 	if (elf->build_id_size == 0)
 		return 0;
-	if (h->build_id_size == elf->build_id_size && !memcmp(h->build_id, elf->build_id, elf->build_id_size))
+	if (h->build_id_size == elf->build_id_size &&
+	    !memcmp(h->build_id, elf->build_id, elf->build_id_size))
 		return 0;
-	return ip_error("its probe list belongs to another build (build-id differs); build it again");
+	return ip_error(
+		"its probe list belongs to another build (build-id differs); build it again");
 }
 
 int ip_probe_list_from_elf(int fd, const char *path, struct ip_probe_list **ret)
@@ -292,7 +308,8 @@ int ip_probe_list_from_elf(int fd, const char *path, struct ip_probe_list **ret)
 	if (ip_elf_open_fd(fd, path, &elf) < 0)
 		return -1;
 	r = ip_elf_section(elf, IP_PROBE_SECTION, &shdr, &data, &size, NULL);
-	if (r > 0 && (ip_probe_list_parse(data, size, &list) < 0 || check_build_id(list, elf) < 0)) {
+	if (r > 0 &&
+	    (ip_probe_list_parse(data, size, &list) < 0 || check_build_id(list, elf) < 0)) {
 		ip_probe_list_destroy(list);
 		r = ip_error_prefix("%s", path);
 	} else if (r > 0) {
@@ -307,8 +324,9 @@ char *ip_probe_list_file_name(const uint8_t *build_id, size_t size)
 	char id[2 * IP_BUILD_ID_MAX + 1], *name;
 
 	ip_build_id_format(build_id, size < IP_BUILD_ID_MAX ? size : IP_BUILD_ID_MAX, id);
-	return asprintf(&name, ".build-id/%.2s/%s.probes", id, strlen(id) > 2 ? id + 2 : "") < 0 ? NULL
-												 : name;
+	return asprintf(&name, ".build-id/%.2s/%s.probes", id, strlen(id) > 2 ? id + 2 : "") < 0
+		       ? NULL
+		       : name;
 }
 
 void ip_probe_list_destroy(struct ip_probe_list *list)

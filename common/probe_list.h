@@ -24,10 +24,12 @@
 #include <stdint.h>
 
 #define IP_PROBE_SECTION ".iprobe.probes"
-#define IP_STUB_SECTION	 ".iprobe.stubs" /* NOBITS, page-aligned, behind the data: room for stubs */
-#define IP_PL_MAGIC	 "iprobePL"
-#define IP_PL_VERSION	 2
-#define IP_BUILD_ID_MAX	 32
+#define IP_STUB_SECTION                                                                            \
+	".iprobe.stubs" /* NOBITS, page-aligned, behind the data: room for stubs                   \
+			 */
+#define IP_PL_MAGIC	"iprobePL"
+#define IP_PL_VERSION	2
+#define IP_BUILD_ID_MAX 32
 
 enum ip_placement {
 	IP_PLACEMENT_INSTRUMENT = 1,
@@ -45,23 +47,25 @@ enum ip_probe_kind {
 
 /* What a site looks like, idle and live (common/arch/ARCH/site.c). */
 enum ip_site_form {
-	IP_FORM_CALL = 0, /* a NOP; live a call of the stub. What lies below the stack pointer is dead */
-	IP_FORM_RETURN =
-		1, /* a return and a NOP (an exit hook that was tail-called: kind TAIL_EXIT, registers CALL); live a
-			     jump to the stub */
-	IP_FORM_JUMP =
-		2, /* a NOP; live a jump to a stub of the site's own, which keeps off the red zone and jumps back */
+	/* a NOP; live a call of the stub. What lies below the stack pointer is dead */
+	IP_FORM_CALL = 0,
+	/* a return and a NOP (an exit hook that was tail-called: kind TAIL_EXIT, registers CALL);
+	 * live a jump to the stub */
+	IP_FORM_RETURN = 1,
+	/* a NOP; live a jump to a stub of the site's own, which keeps off the red zone and jumps
+	 * back */
+	IP_FORM_JUMP = 2,
 };
 
 /* Which registers hold live values at a site, besides those that a call preserves. */
 enum ip_site_regs {
 	IP_REGS_CALL = 0, /* none: the compiler expects a call here (placement instrument) */
-	IP_REGS_ENTRY =
-		1, /* a function's first instruction: all that can carry an argument; rax and r10 too. Free: r11 and
-			     the flags */
-	IP_REGS_RETURN =
-		2, /* in front of a return: rax, rdx, xmm0, xmm1, x87, and what a convention of the function's own keeps.
-			     Free: r11 and the flags */
+	/* a function's first instruction: all that can carry an argument; rax and r10 too. Free:
+	 * r11 and the flags */
+	IP_REGS_ENTRY = 1,
+	/* in front of a return: rax, rdx, xmm0, xmm1, x87, and what a convention of the function's
+	 * own keeps. Free: r11 and the flags */
+	IP_REGS_RETURN = 2,
 	IP_REGS_ALL = 3, /* everything, the flags too: tail jumps, placement inline, points */
 };
 
@@ -69,15 +73,16 @@ enum ip_site_regs {
 #define IP_FOUND_BY_TABLE	0x1u /* the table that the assembler stage or a macro wrote */
 #define IP_FOUND_BY_RELOCATIONS 0x2u /* relocations that the linker kept */
 #define IP_FOUND_BY_DECODING	0x4u /* calls found by decoding the code */
-#define IP_FOUND_BY_FOREIGN	0x8u /* other people's NOPs: patchable entries, __mcount_loc, XRay sleds */
+/* other people's NOPs: patchable entries, __mcount_loc, XRay sleds */
+#define IP_FOUND_BY_FOREIGN 0x8u
 
 /* The probe belongs to an instance of its function that was inlined into another:
  * its stack frame is the other's. Readers of traces need this to close frames. */
 #define IP_PROBE_INLINED 0x01
 /* An entry whose function has no exit probes: its calls are counted, their end is not known. */
 #define IP_PROBE_ENTRY_ONLY 0x02
-/* Whatever regs says, the flags are not live: what the code does next sets them, or it leaves the function. Such a site can be
- * written wherever it crosses a page. */
+/* Whatever regs says, the flags are not live: what the code does next sets them, or it leaves
+ * the function. Such a site can be written wherever it crosses a page. */
 #define IP_PROBE_FLAGS_DEAD 0x04
 
 struct ip_pl_header {
@@ -95,9 +100,11 @@ struct ip_pl_header {
 	uint32_t build_id_size; /* 1..IP_BUILD_ID_MAX */
 	uint8_t build_id[IP_BUILD_ID_MAX];
 	uint32_t found_by; /* IP_FOUND_BY_... */
-	/* Room for stubs that the module brings along (section IP_STUB_SECTION); link-time address, 0: none */
+	/* Room for stubs that the module brings along (section IP_STUB_SECTION); link-time address,
+	 * 0: none */
 	uint64_t stub_area_offset, stub_area_size;
-	uint64_t rt_anchor_offset; /* of a runtime that is linked in: its struct ip_rt_anchor; 0: none */
+	/* of a runtime that is linked in: its struct ip_rt_anchor; 0: none */
+	uint64_t rt_anchor_offset;
 };
 
 struct ip_pl_function {
@@ -118,11 +125,13 @@ struct ip_pl_probe {
 	uint8_t form;	   /* enum ip_site_form */
 	uint8_t regs;	   /* enum ip_site_regs */
 	uint8_t reserved[3];
-	uint32_t
-		args; /* of a point: where its arguments are (common/point_args.h), offset into strings; 0: none */
-	uint32_t
-		frame; /* entry: bytes from the stack pointer at the site up to the caller's before its call; 0: unknown.
-			   Readers of traces need it to tell a new call from one inside a frame that is gone */
+	/* of a point: where its arguments are (common/point_args.h), offset into strings; 0:
+	 * none */
+	uint32_t args;
+	/* entry: bytes from the stack pointer at the site up to the caller's before its call; 0:
+	 * unknown. Readers of traces need it to tell a new call from one inside a frame that is
+	 * gone */
+	uint32_t frame;
 };
 
 struct ip_probe_list {
@@ -145,7 +154,8 @@ int ip_probe_list_load_fd(int fd, const char *path, struct ip_probe_list **ret);
  * unchanged). 1: found; 0: the ELF has none (*ret is NULL); -1: error. path is for messages. */
 int ip_probe_list_from_elf(int fd, const char *path, struct ip_probe_list **ret);
 
-/* Where the list of a build lies in a directory of lists: ".build-id/ab/cdef.probes". malloc'ed; NULL: out of memory. */
+/* Where the list of a build lies in a directory of lists: ".build-id/ab/cdef.probes". malloc'ed;
+ * NULL: out of memory. */
 char *ip_probe_list_file_name(const uint8_t *build_id, size_t size);
 
 void ip_probe_list_destroy(struct ip_probe_list *list);
@@ -166,11 +176,12 @@ static inline unsigned ip_probe_transit_regs(const struct ip_pl_probe *probe)
 
 /* Builder. Strings are copied and shared; probes may be added in any order. */
 struct ip_probe_list_builder;
-int ip_probe_list_builder_create(uint32_t machine, enum ip_placement placement, const uint8_t *build_id,
-				 size_t build_id_size, struct ip_probe_list_builder **ret);
+int ip_probe_list_builder_create(uint32_t machine, enum ip_placement placement,
+				 const uint8_t *build_id, size_t build_id_size,
+				 struct ip_probe_list_builder **ret);
 /* Index of the function, made where (name, address) is new; -1 with an error. file may be NULL. */
-int64_t ip_probe_list_builder_function(struct ip_probe_list_builder *b, const char *name, uint64_t address,
-				       const char *file, uint32_t line);
+int64_t ip_probe_list_builder_function(struct ip_probe_list_builder *b, const char *name,
+				       uint64_t address, const char *file, uint32_t line);
 /* probe->args is not looked at: args is the text itself, NULL: none. */
 int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, const struct ip_pl_probe *probe,
 				const char *args);
@@ -179,7 +190,8 @@ void ip_probe_list_builder_header(struct ip_probe_list_builder *b, uint32_t foun
 				  uint64_t stub_area_offset, uint64_t stub_area_size,
 				  uint64_t rt_anchor_offset);
 /* The block (malloc'ed, caller frees); two probes that overlap are an error. */
-int ip_probe_list_builder_finish(struct ip_probe_list_builder *b, void **ret_data, size_t *ret_size);
+int ip_probe_list_builder_finish(struct ip_probe_list_builder *b, void **ret_data,
+				 size_t *ret_size);
 void ip_probe_list_builder_destroy(struct ip_probe_list_builder *b);
 
 #endif

@@ -78,7 +78,8 @@ static int grow(void *array, size_t used, size_t *room, size_t size)
 	return 0;
 }
 
-static uint64_t hash_of(const struct ip_probe_list_builder *b, const struct table *table, uint32_t value)
+static uint64_t hash_of(const struct ip_probe_list_builder *b, const struct table *table,
+			uint32_t value)
 {
 	if (table == &b->string_table)
 		return hash_string(b->strings + value);
@@ -87,7 +88,8 @@ static uint64_t hash_of(const struct ip_probe_list_builder *b, const struct tabl
 
 static int table_grow(const struct ip_probe_list_builder *b, struct table *table)
 {
-	struct table bigger = {.nslots = table->nslots ? table->nslots * 2 : 256, .used = table->used};
+	struct table bigger = {.nslots = table->nslots ? table->nslots * 2 : 256,
+			       .used = table->used};
 
 	if (table->used * 2 < table->nslots)
 		return 0;
@@ -137,17 +139,19 @@ static int64_t intern(struct ip_probe_list_builder *b, const char *s)
 	return offset;
 }
 
-int ip_probe_list_builder_create(uint32_t machine, enum ip_placement placement, const uint8_t *build_id,
-				 size_t build_id_size, struct ip_probe_list_builder **ret)
+int ip_probe_list_builder_create(uint32_t machine, enum ip_placement placement,
+				 const uint8_t *build_id, size_t build_id_size,
+				 struct ip_probe_list_builder **ret)
 {
 	struct ip_probe_list_builder *b;
 
 	if (!ip_arch_for_machine(machine))
-		return ip_error("no probe list for machine %u: this iprobe does not know it", machine);
+		return ip_error("no probe list for machine %u: this iprobe does not know it",
+				machine);
 	if (build_id_size < 1 || build_id_size > IP_BUILD_ID_MAX)
-		return ip_error(
-			"build-id of %zu bytes; a probe list needs one of 1 to %d (link with --build-id)",
-			build_id_size, IP_BUILD_ID_MAX);
+		return ip_error("build-id of %zu bytes; a probe list needs one of 1 to %d (link "
+				"with --build-id)",
+				build_id_size, IP_BUILD_ID_MAX);
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		return ip_error("out of memory");
@@ -164,8 +168,8 @@ int ip_probe_list_builder_create(uint32_t machine, enum ip_placement placement, 
 	return 0;
 }
 
-int64_t ip_probe_list_builder_function(struct ip_probe_list_builder *b, const char *name, uint64_t address,
-				       const char *file, uint32_t line)
+int64_t ip_probe_list_builder_function(struct ip_probe_list_builder *b, const char *name,
+				       uint64_t address, const char *file, uint32_t line)
 {
 	struct table *table = &b->function_table;
 	int64_t name_offset, file_offset;
@@ -199,8 +203,9 @@ int64_t ip_probe_list_builder_function(struct ip_probe_list_builder *b, const ch
 	return (int64_t)b->nfunctions - 1;
 }
 
-void ip_probe_list_builder_header(struct ip_probe_list_builder *b, uint32_t found_by, uint64_t stub_area_offset,
-				  uint64_t stub_area_size, uint64_t rt_anchor_offset)
+void ip_probe_list_builder_header(struct ip_probe_list_builder *b, uint32_t found_by,
+				  uint64_t stub_area_offset, uint64_t stub_area_size,
+				  uint64_t rt_anchor_offset)
 {
 	b->found_by = found_by;
 	b->stub_area_offset = stub_area_offset;
@@ -208,7 +213,8 @@ void ip_probe_list_builder_header(struct ip_probe_list_builder *b, uint32_t foun
 	b->rt_anchor_offset = rt_anchor_offset;
 }
 
-int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, const struct ip_pl_probe *probe, const char *args)
+int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, const struct ip_pl_probe *probe,
+				const char *args)
 {
 	int64_t text = args ? intern(b, args) : 0;
 	uint8_t idle[IP_SITE_MAX];
@@ -236,7 +242,8 @@ static int by_offset(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static const char *probe_function(const struct ip_probe_list_builder *b, const struct ip_pl_probe *p)
+static const char *probe_function(const struct ip_probe_list_builder *b,
+				  const struct ip_pl_probe *p)
 {
 	return b->strings + b->functions[p->function].name;
 }

@@ -6,11 +6,11 @@
 
 #include "common/now.h"
 
-#define REST_SHARE  4		   /* times as long as the try took */
-#define RETRY_NS    10000000ull	   /* at least */
-#define REST_MAX_NS 200000000ull   /* at most, as long as it fails in silence */
+#define REST_SHARE     4	      /* times as long as the try took */
+#define RETRY_NS       10000000ull    /* at least */
+#define REST_MAX_NS    200000000ull   /* at most, as long as it fails in silence */
 #define RETRY_LIMIT_NS 10000000000ull /* so long it does */
-#define SLOW_NS	    1000000000ull  /* between tries from then on */
+#define SLOW_NS	       1000000000ull  /* between tries from then on */
 
 uint64_t ip_retry_failed(struct ip_retry *p, uint64_t began_ns, bool *ret_tell)
 {

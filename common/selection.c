@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The selection language: items, and what matches them. How a text is cut into items is selection_parse.c's.
+ * The selection language: items, and what matches them. How a text is cut into items is
+ * selection_parse.c's.
  */
 #include "common/selection.h"
 
@@ -26,8 +27,8 @@ static bool glob_matches(const char *glob, const char *text)
 	return text && fnmatch(glob, text, 0) == 0;
 }
 
-/* A demangled name, with its ABI tags and without: what returns a std::string is f[abi:cxx11] to the linker,
- * but nobody wrote that. */
+/* A demangled name, with its ABI tags and without: what returns a std::string is f[abi:cxx11] to
+ * the linker, but nobody wrote that. */
 static bool glob_matches_demangled(const char *glob, const char *name)
 {
 	_cleanup_free_ char *bare = NULL;
@@ -79,8 +80,8 @@ static bool matches_path(const char *glob, const char *path)
 	return glob_matches(glob, path) || (slash && glob_matches(glob, slash + 1));
 }
 
-bool ip_selection_match(const struct ip_selection *selection, const char *linker_name, const char *file,
-			const char *module)
+bool ip_selection_match(const struct ip_selection *selection, const char *linker_name,
+			const char *file, const char *module)
 {
 	struct names names = {.linker = linker_name};
 	bool selected;
@@ -161,8 +162,8 @@ char *ip_selection_text(const struct ip_selection *selection)
 	for (size_t i = 0; out && selection && i < selection->nitems; i++) {
 		const struct ip_selection_item *item = &selection->items[i];
 
-		fprintf(out, "%s%s%s%s", i ? "," : "", item->negative ? "!" : "", prefixes[item->kind],
-			item->glob);
+		fprintf(out, "%s%s%s%s", i ? "," : "", item->negative ? "!" : "",
+			prefixes[item->kind], item->glob);
 	}
 	if (!out || fclose(out) != 0) {
 		free(text);

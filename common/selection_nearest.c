@@ -2,8 +2,8 @@
 /*
  * "Did you mean": the names that are nearest to a selection that matched nothing.
  *
- * The distance is Levenshtein's, case folded, to the whole demangled name or to its last component, whichever
- * is less. A name that contains what was asked for is near, too.
+ * The distance is Levenshtein's, case folded, to the whole demangled name or to its last component,
+ * whichever is less. A name that contains what was asked for is near, too.
  */
 #include "common/selection.h"
 
@@ -91,7 +91,8 @@ static unsigned judge(const char *wanted, const char *name, unsigned limit)
 	size_t nw = strlen(wanted), nn = strlen(name);
 	const char *last = last_component(name);
 	unsigned d = distance(wanted, nw, name, nn, limit);
-	unsigned d_last = last != name ? distance(wanted, nw, last, strlen(last), limit) : limit + 1;
+	unsigned d_last =
+		last != name ? distance(wanted, nw, last, strlen(last), limit) : limit + 1;
 
 	if (d_last < d)
 		d = d_last;
@@ -113,7 +114,8 @@ static void consider(struct candidate *best, char *name, unsigned d)
 		return;
 	}
 	for (i = 0; i < NEAREST && best[i].name; i++)
-		if (d < best[i].distance || (d == best[i].distance && strlen(name) < strlen(best[i].name)))
+		if (d < best[i].distance ||
+		    (d == best[i].distance && strlen(name) < strlen(best[i].name)))
 			break;
 	if (i == NEAREST) {
 		free(name);
@@ -124,7 +126,8 @@ static void consider(struct candidate *best, char *name, unsigned d)
 	best[i] = (struct candidate){d, name};
 }
 
-char *ip_selection_nearest(const struct ip_selection *selection, const char *const *linker_names, size_t n)
+char *ip_selection_nearest(const struct ip_selection *selection, const char *const *linker_names,
+			   size_t n)
 {
 	const struct ip_selection_item *item = NULL;
 	struct candidate best[NEAREST] = {0};
@@ -148,7 +151,8 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
 		limit = strlen(wanted) > 2 ? 2 : 1;
 
 	for (size_t i = 0; i < n; i++) {
-		_cleanup_free_ char *base = strndup(linker_names[i], ip_base_name_length(linker_names[i]));
+		_cleanup_free_ char *base =
+			strndup(linker_names[i], ip_base_name_length(linker_names[i]));
 		char *name = base ? ip_demangle(base, item->has_paren) : NULL;
 		_cleanup_free_ char *bare = name ? ip_without_abi_tags(name) : NULL;
 		unsigned d = name ? judge(wanted, bare ? bare : name, limit) : limit + 1;

@@ -2,9 +2,9 @@
 /*
  * Cutting the text of a selection into its items.
  *
- * A comma separates, but not inside (), <> and [], so that a C++ name with arguments is one item. The
- * brackets of operator<, operator-> and the like open nothing. A backslash takes the meaning from the
- * character behind it, for us as for fnmatch().
+ * A comma separates, but not inside (), <> and [], so that a C++ name with arguments is one item.
+ * The brackets of operator<, operator-> and the like open nothing. A backslash takes the meaning
+ * from the character behind it, for us as for fnmatch().
  */
 #include "common/selection.h"
 
@@ -21,13 +21,15 @@
 #define SELECTION_FILE_MAX (16u << 20)
 #define NAMES_DEPTH_MAX	   8u /* of names in the text of names */
 #define NAME_LENGTH_MAX	   64u
-#define NAMED_ITEMS_MAX	   100000u /* that names may stand for: they may name each other many times over */
+/* that names may stand for: they may name each other many times over */
+#define NAMED_ITEMS_MAX 100000u
 
 /* Who knows named selections, in this process. */
 static ip_selection_finder *finder;
 static void *finder_context;
 
-ip_selection_finder *ip_selection_set_finder(ip_selection_finder *find, void *context, void **ret_context)
+ip_selection_finder *ip_selection_set_finder(ip_selection_finder *find, void *context,
+					     void **ret_context)
 {
 	ip_selection_finder *before = finder;
 
@@ -46,8 +48,8 @@ static bool is_word(char c)
 /* Length of "operator" and the symbol behind it, where one begins at p; else 0. */
 static size_t operator_length(const char *text, const char *p)
 {
-	static const char *const symbols[] = {
-		"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "()", "[]", "<", ">", ","};
+	static const char *const symbols[] = {"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=",
+					      ">=",  "->",  "()",  "[]",  "<",	">",  ","};
 
 	if (strncmp(p, "operator", 8) != 0 || (p > text && is_word(p[-1])))
 		return 0;
@@ -65,8 +67,8 @@ bool ip_selection_is_name(const char *text, size_t n)
 	return n && n <= NAME_LENGTH_MAX && text[0] != '_';
 }
 
-/* The end of the item that begins at p: its comma or the text's end. *ret_open: a bracket that was open at a
- * comma. */
+/* The end of the item that begins at p: its comma or the text's end. *ret_open: a bracket that
+ * was open at a comma. */
 static const char *item_end(const char *p, char *ret_open)
 {
 	const char *text = p;
@@ -129,10 +131,13 @@ static int append(struct ip_selection *selection, struct ip_selection_item item)
 	return 0;
 }
 
-static int add_items(struct ip_selection *selection, const char *text, bool from_file, unsigned depth);
+static int add_items(struct ip_selection *selection, const char *text, bool from_file,
+		     unsigned depth);
 
-/* The items of a named selection, as if they stood there. 1; 0: there is none of that name; -1 with an error. */
-static int add_named(struct ip_selection *selection, const char *name, bool negative, unsigned depth)
+/* The items of a named selection, as if they stood there. 1; 0: there is none of that name; -1 with
+ * an error. */
+static int add_named(struct ip_selection *selection, const char *name, bool negative,
+		     unsigned depth)
 {
 	struct ip_selection named = {0};
 	_cleanup_free_ char *text = NULL;
@@ -141,19 +146,22 @@ static int add_named(struct ip_selection *selection, const char *name, bool nega
 	if (ret <= 0)
 		return ret;
 	if (depth >= NAMES_DEPTH_MAX)
-		return ip_error("selection: '@%s' leads back to itself, or through more than %u others", name,
-				NAMES_DEPTH_MAX);
+		return ip_error(
+			"selection: '@%s' leads back to itself, or through more than %u others",
+			name, NAMES_DEPTH_MAX);
 	ret = add_items(&named, text, false, depth + 1);
 	for (size_t i = 0; i < named.nitems; i++) {
 		struct ip_selection_item *item = &named.items[i];
 
 		if (ret == 0 && negative && item->negative)
-			ret = ip_error("selection: '!@%s': that selection takes something away itself, so "
-				       "that it cannot be taken away",
-				       name);
+			ret = ip_error(
+				"selection: '!@%s': that selection takes something away itself, so "
+				"that it cannot be taken away",
+				name);
 		item->negative |= negative;
 		if (ret == 0 && selection->nitems >= NAMED_ITEMS_MAX)
-			ret = ip_error("selection: '@%s' makes it more than %u items", name, NAMED_ITEMS_MAX);
+			ret = ip_error("selection: '@%s' makes it more than %u items", name,
+				       NAMED_ITEMS_MAX);
 		if (ret == 0)
 			ret = append(selection, *item);
 		if (ret < 0)
@@ -164,17 +172,20 @@ static int add_named(struct ip_selection *selection, const char *name, bool nega
 }
 
 /* An item that begins with '@'. */
-static int add_reference(struct ip_selection *selection, const char *text, const char *name, bool negative,
-			 unsigned depth)
+static int add_reference(struct ip_selection *selection, const char *text, const char *name,
+			 bool negative, unsigned depth)
 {
-	int ret = ip_selection_is_name(name, strlen(name)) ? add_named(selection, name, negative, depth) : 0;
+	int ret = ip_selection_is_name(name, strlen(name))
+			  ? add_named(selection, name, negative, depth)
+			  : 0;
 
 	if (ret)
 		return ret < 0 ? -1 : 0;
 	if (finder && ip_selection_is_name(name, strlen(name)))
-		return ip_error("selection: '%s': no selection of that name in probes.d, and @FILE must be "
-				"the whole selection",
-				text);
+		return ip_error(
+			"selection: '%s': no selection of that name in probes.d, and @FILE must be "
+			"the whole selection",
+			text);
 	return ip_error("selection: '%s': @FILE must be the whole selection", text);
 }
 
@@ -204,14 +215,16 @@ static int add_item(struct ip_selection *selection, const char *start, size_t n,
 	else if (prefix == 3 && !memcmp(glob, "lib", 3))
 		item.kind = IP_SELECT_LIB;
 	else if (prefix)
-		return ip_error("selection: unknown prefix in '%s'; there are file: and lib:", text);
+		return ip_error("selection: unknown prefix in '%s'; there are file: and lib:",
+				text);
 	if (prefix)
 		glob += prefix + 1;
 	if (*glob == '@')
 		return add_reference(selection, text, prefix ? "" : glob + 1, item.negative, depth);
 	if (!*glob)
-		return ip_error("selection: empty item%s%s%s; write a name or a glob between commas",
-				*text ? " '" : "", text, *text ? "'" : "");
+		return ip_error(
+			"selection: empty item%s%s%s; write a name or a glob between commas",
+			*text ? " '" : "", text, *text ? "'" : "");
 
 	item.has_paren = strchr(glob, '(') != NULL;
 	item.glob = strdup(glob);
@@ -222,7 +235,8 @@ static int add_item(struct ip_selection *selection, const char *start, size_t n,
 }
 
 /* Adds the items of one line or argument. A file's line may be empty and may end in a comma. */
-static int add_items(struct ip_selection *selection, const char *text, bool from_file, unsigned depth)
+static int add_items(struct ip_selection *selection, const char *text, bool from_file,
+		     unsigned depth)
 {
 	const char *p = text;
 
@@ -231,10 +245,10 @@ static int add_items(struct ip_selection *selection, const char *text, bool from
 		const char *end = item_end(p, &open);
 
 		if (open)
-			return ip_error(
-				"selection: '%s' has a comma behind a '%c' that is not closed; close it, "
-				"or write '\\%c'",
-				p, open, open);
+			return ip_error("selection: '%s' has a comma behind a '%c' that is not "
+					"closed; close it, "
+					"or write '\\%c'",
+					p, open, open);
 		if (from_file && !*end && p[strspn(p, " \t\r\v\f")] == '\0')
 			return 0;
 		if (add_item(selection, p, (size_t)(end - p), depth) < 0)
@@ -245,8 +259,8 @@ static int add_items(struct ip_selection *selection, const char *text, bool from
 	}
 }
 
-/* '#' starts a comment at the start of a line and behind white space; inside a word it is a part of the
- * name: Rust has {closure#0}. */
+/* '#' starts a comment at the start of a line and behind white space; inside a word it is a part
+ * of the name: Rust has {closure#0}. */
 static void cut_comment(char *line)
 {
 	for (char *p = line; *p; p++) {
@@ -294,13 +308,15 @@ static int add_name_or_file(struct ip_selection *selection, const char *name)
 	if (ret < 0)
 		return -1;
 	if (!ret && finder && access(name, F_OK) < 0)
-		return ip_error("selection: '@%s': no selection of that name in probes.d, and no file of "
-				"that name here",
-				name);
+		return ip_error(
+			"selection: '@%s': no selection of that name in probes.d, and no file of "
+			"that name here",
+			name);
 	if (!ret)
 		return add_file(selection, name);
 	if (access(name, F_OK) == 0)
-		return ip_error("selection: '@%s' is a named selection and a file here, too: write @./%s for "
+		return ip_error("selection: '@%s' is a named selection and a file here, too: write "
+				"@./%s for "
 				"the file, or give the file "
 				"another name",
 				name, name);

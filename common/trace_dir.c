@@ -12,8 +12,8 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/trace_segments.h"
 #include "common/trace_format.h"
+#include "common/trace_segments.h"
 
 typedef bool is_known(const char *name);
 
@@ -81,7 +81,8 @@ bool ip_trace_dir_is_one(int fd)
 
 	if (!dir)
 		return false;
-	if (inner >= 0 && fstatat(inner, strrchr(IP_TRACE_SESSION, '/') + 1, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	if (inner >= 0 &&
+	    fstatat(inner, strrchr(IP_TRACE_SESSION, '/') + 1, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    S_ISREG(st.st_mode))
 		return true;
 	return !next(dir);
@@ -101,12 +102,14 @@ static int check_names(int fd, const char *path, is_known *known, bool inner)
 		if (inner && !strcmp(name, IP_TRACE_SUBDIR))
 			continue;
 		if (!known(name))
-			return ip_error("%s has %s in it, which is no file of a trace: move it away", path,
-					name);
+			return ip_error(
+				"%s has %s in it, which is no file of a trace: move it away", path,
+				name);
 		if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return ip_error_errno("cannot look at %s/%s", path, name);
 		if (!S_ISREG(st.st_mode))
-			return ip_error("%s has %s in it, which is no plain file: move it away", path, name);
+			return ip_error("%s has %s in it, which is no plain file: move it away",
+					path, name);
 	}
 	return 0;
 }
@@ -166,5 +169,6 @@ int ip_trace_dir_remove(int parent, const char *name, int fd, const char *path)
 		return -1;
 	if (!ip_dir_is_at(parent, name, fd))
 		return ip_error("%s: another has been put in its place meanwhile", path);
-	return unlinkat(parent, name, AT_REMOVEDIR) < 0 ? ip_error_errno("cannot remove %s", path) : 0;
+	return unlinkat(parent, name, AT_REMOVEDIR) < 0 ? ip_error_errno("cannot remove %s", path)
+							: 0;
 }

@@ -19,8 +19,8 @@
 void ip_trace_segment_format(const struct ip_trace_segment *p, char line[IP_TRACE_SEGMENT_LINE])
 {
 	int n = snprintf(line, IP_TRACE_SEGMENT_LINE,
-			 "piece\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64
-			 "\t%" PRIu64,
+			 "piece\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64
+			 "\t%" PRIu64 "\t%" PRIu64,
 			 p->number, p->first, p->tsc, p->packets, p->bytes, p->events, p->lost);
 
 	memset(line + n, ' ', IP_TRACE_SEGMENT_LINE - 1 - n);
@@ -62,20 +62,23 @@ static bool parse_line(const char *at, struct ip_trace_segment *ret)
 /* Whether one may have come before the other. */
 static bool is_before(const struct ip_trace_segment *a, const struct ip_trace_segment *b)
 {
-	return a->first <= b->first && a->tsc <= b->tsc && a->packets <= b->packets && a->bytes <= b->bytes &&
-	       a->events <= b->events && a->lost <= b->lost;
+	return a->first <= b->first && a->tsc <= b->tsc && a->packets <= b->packets &&
+	       a->bytes <= b->bytes && a->events <= b->events && a->lost <= b->lost;
 }
 
-int ip_trace_segments_parse(const char *name, const char *text, size_t size, struct ip_trace_segments *ret)
+int ip_trace_segments_parse(const char *name, const char *text, size_t size,
+			    struct ip_trace_segments *ret)
 {
 	bool there[IP_TRACE_SEGMENTS_ROOM] = {0}, any = false;
 	const struct ip_trace_segment *newest;
 
 	memset(ret, 0, sizeof(*ret));
-	for (uint32_t i = 0; i < IP_TRACE_SEGMENTS_ROOM && (i + 1ull) * IP_TRACE_SEGMENT_LINE <= size; i++) {
+	for (uint32_t i = 0;
+	     i < IP_TRACE_SEGMENTS_ROOM && (i + 1ull) * IP_TRACE_SEGMENT_LINE <= size; i++) {
 		struct ip_trace_segment p;
 
-		if (!parse_line(text + (size_t)i * IP_TRACE_SEGMENT_LINE, &p) || p.number % IP_TRACE_SEGMENTS_ROOM != i)
+		if (!parse_line(text + (size_t)i * IP_TRACE_SEGMENT_LINE, &p) ||
+		    p.number % IP_TRACE_SEGMENTS_ROOM != i)
 			continue;
 		ret->items[i] = p;
 		ret->newest = any && ret->newest > p.number ? ret->newest : p.number;
@@ -84,9 +87,10 @@ int ip_trace_segments_parse(const char *name, const char *text, size_t size, str
 	if (!any)
 		return ip_error("%s: no table of pieces", name);
 	newest = ip_trace_segments_newest(ret);
-	if (newest->first > newest->number || newest->number - newest->first >= IP_TRACE_SEGMENTS_MAX)
-		return ip_error("%s: piece %" PRIu32 " says what cannot be: the table is damaged", name,
-				newest->number);
+	if (newest->first > newest->number ||
+	    newest->number - newest->first >= IP_TRACE_SEGMENTS_MAX)
+		return ip_error("%s: piece %" PRIu32 " says what cannot be: the table is damaged",
+				name, newest->number);
 	for (uint32_t n = newest->first; n <= newest->number; n++) {
 		const struct ip_trace_segment *p = ip_trace_segment_at(ret, n);
 

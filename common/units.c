@@ -54,8 +54,8 @@ static const struct unit size_units[] = {
 #define FRACTION_MAX 1000000000000ull /* digits behind the twelfth are not looked at */
 
 /* DIGITS[.DIGITS][UNIT]; what and example are for the message. */
-static int parse_quantity(const char *text, const struct unit *units, bool fold_case, const char *what,
-			  const char *example, uint64_t *ret)
+static int parse_quantity(const char *text, const struct unit *units, bool fold_case,
+			  const char *what, const char *example, uint64_t *ret)
 {
 	const char *p = text;
 	uint64_t whole = 0, fraction = 0, scale = 1, result;
@@ -81,9 +81,11 @@ static int parse_quantity(const char *text, const struct unit *units, bool fold_
 	while (unit->name && (fold_case ? strcasecmp(unit->name, p) : strcmp(unit->name, p)))
 		unit++;
 	if (!unit->name)
-		return ip_error("'%s': unknown unit '%s' of a %s; write it as in %s", text, p, what, example);
+		return ip_error("'%s': unknown unit '%s' of a %s; write it as in %s", text, p, what,
+				example);
 	if (__builtin_mul_overflow(whole, unit->factor, &result) ||
-	    __builtin_add_overflow(result, (uint64_t)((unsigned __int128)fraction * unit->factor / scale),
+	    __builtin_add_overflow(result,
+				   (uint64_t)((unsigned __int128)fraction * unit->factor / scale),
 				   &result))
 		return ip_error("'%s' is too large for a %s", text, what);
 	*ret = result;

@@ -9,8 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of the well-formed character at s (1..4; NUL-terminated string, not at its end); 0 where there is
- * none: a stray or missing continuation byte, an overlong form, a surrogate, beyond U+10FFFF. */
+/* Bytes of the well-formed character at s (1..4; NUL-terminated string, not at its end); 0 where
+ * there is none: a stray or missing continuation byte, an overlong form, a surrogate, beyond
+ * U+10FFFF. */
 static inline size_t ip_utf8_length(const char *s)
 {
 	const unsigned char *u = (const unsigned char *)s;
@@ -64,9 +65,10 @@ static inline uint32_t ip_utf8_code(const char *s)
 	return code;
 }
 
-/* Whether the well-formed character at s could steer what is shown around it: a control character, a separator of
- * lines or paragraphs, a mark of direction (which makes text read as something else: U+061C, U+200E, U+200F, U+202A to
- * U+202E, U+2066 to U+2069), and the byte order mark, which nobody sees. */
+/* Whether the well-formed character at s could steer what is shown around it: a control
+ * character, a separator of lines or paragraphs, a mark of direction (which makes text read as
+ * something else: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), and the byte
+ * order mark, which nobody sees. */
 static inline bool ip_utf8_steers(const char *s)
 {
 	uint32_t code;
@@ -76,8 +78,9 @@ static inline bool ip_utf8_steers(const char *s)
 	if ((unsigned char)s[0] < 0xd8)
 		return false;
 	code = ip_utf8_code(s);
-	return code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
-	       (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
+	return code == 0x61c || code == 0x200e || code == 0x200f ||
+	       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
+	       code == 0xfeff;
 }
 
 #endif

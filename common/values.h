@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of arguments and results: how a payload record holds them (trace_format.h), and how a signature tells what
- * they are. The hotpatcher writes signatures, the runtime the words, readers put both together.
+ * Values of arguments and results: how a payload record holds them (trace_format.h), and how a
+ * signature tells what they are. The hotpatcher writes signatures, the runtime the words, readers
+ * put both together.
  *
- * A signature is a line of text, one item a value, separated by spaces: TYPE:NAME, or TYPE where there is no name.
+ * A signature is a line of text, one item a value, separated by spaces: TYPE:NAME, or TYPE where
+ * there is no name.
  *
  *   TYPE             words in the record
  *   i1 i2 i4 i8      1   signed integer of that many bytes, extended to 64 bits
  *   u1 u2 u4 u8      1   unsigned integer
  *   c                1   a C char
  *   b                1   a truth value: 0 or not
- *   e1 e2 e4 e8      1   enumeration, extended; NAME is followed by {NAME=VALUE,...}, as many as fit
+ *   e1 e2 e4 e8      1 enumeration, extended; NAME is followed by {NAME=VALUE,...}, as many as fit
  *   p                1   pointer, reference
  *   f4 f8            1   bits of a float, of a double
  *   x                2   x87 extended precision: mantissa, then sign and exponent in bits 0..15
- *   s                1   string: IP_STRING_... and its length in bytes; its bytes follow, in as many words as they fill
+ *   s                1 string: IP_STRING_... and its length in bytes; its bytes follow, in as many
+ *                    words as they fill
  *   -                0   a value that is not recorded (a structure)
  */
 #ifndef IP_VALUES_H

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/selection.h"
 #include "common/units.h"
 #include "config/probes_d_values.h"
@@ -32,11 +32,13 @@ static int set_place(struct ip_probes_place *place, const struct ip_yaml_documen
 }
 
 /* An event of FPerf. Which there are is known where they are counted. */
-static int check_event(const struct ip_yaml_document *document, const struct ip_yaml *node, const char *text)
+static int check_event(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		       const char *text)
 {
 	for (const char *p = text; *p; p++)
 		if (*p <= ' ' || *p == 0x7f)
-			return ip_yaml_error(document, node, "'%.64s' is no name of an event", text);
+			return ip_yaml_error(document, node, "'%.64s' is no name of an event",
+					     text);
 	return 0;
 }
 
@@ -45,17 +47,18 @@ static bool is_name(const char *name)
 	return ip_selection_is_name(name, strlen(name));
 }
 
-static int check_name(const struct ip_yaml_document *document, const struct ip_yaml *key, const char *what,
-		      const struct ip_probes_place *other)
+static int check_name(const struct ip_yaml_document *document, const struct ip_yaml *key,
+		      const char *what, const struct ip_probes_place *other)
 {
 	if (!is_name(key->text))
-		return ip_yaml_error(document, key,
-				     "'%.64s' is no name for a %s: letters, digits, '_', '-' and '.', at "
-				     "most 64, a letter or digit first",
-				     key->text, what);
+		return ip_yaml_error(
+			document, key,
+			"'%.64s' is no name for a %s: letters, digits, '_', '-' and '.', at "
+			"most 64, a letter or digit first",
+			key->text, what);
 	if (other)
-		return ip_yaml_error(document, key, "there is a %s '%s' already, at %s:%u", what, key->text,
-				     other->file, other->line);
+		return ip_yaml_error(document, key, "there is a %s '%s' already, at %s:%u", what,
+				     key->text, other->file, other->line);
 	return 0;
 }
 
@@ -77,8 +80,10 @@ static int read_selection(const struct ip_yaml_document *document, const struct 
 		return -1;
 	functions = ip_yaml_get(map, "functions");
 	if (!functions)
-		return ip_yaml_error(document, key, "the selection '%s' has no functions", key->text);
-	return ip_probes_join(document, functions, "functions", ip_probes_check_selection, &ret->functions);
+		return ip_yaml_error(document, key, "the selection '%s' has no functions",
+				     key->text);
+	return ip_probes_join(document, functions, "functions", ip_probes_check_selection,
+			      &ret->functions);
 }
 
 /* "2%", or "500/s". */
@@ -102,10 +107,10 @@ static int read_budget(const struct ip_yaml_document *document, const struct ip_
 		ret->budget_samples = value;
 		return 0;
 	}
-	return ip_yaml_error(
-		document, node,
-		"budget is a share of run time such as 2%%, or samples a second such as 500/s, not '%.64s'",
-		text);
+	return ip_yaml_error(document, node,
+			     "budget is a share of run time such as 2%%, or samples a second such "
+			     "as 500/s, not '%.64s'",
+			     text);
 }
 
 static int read_profile(const struct ip_yaml_document *document, const struct ip_yaml *key,
@@ -125,7 +130,8 @@ static int read_profile(const struct ip_yaml_document *document, const struct ip
 	    ip_probes_join(document, node, "events", check_event, &ret->events) < 0)
 		return -1;
 	if ((node = ip_yaml_get(map, "functions")) &&
-	    ip_probes_join(document, node, "functions", ip_probes_check_selection, &ret->functions) < 0)
+	    ip_probes_join(document, node, "functions", ip_probes_check_selection,
+			   &ret->functions) < 0)
 		return -1;
 	if ((node = ip_yaml_get(map, "budget")) && read_budget(document, node, ret) < 0)
 		return -1;
@@ -155,10 +161,12 @@ static int add_selections(struct ip_probes_d *probes, const struct ip_yaml_docum
 			  const struct ip_yaml *map)
 {
 	for (size_t i = 0; i + 1 < map->n; i += 2) {
-		const struct ip_named_selection *other = ip_probes_d_selection(probes, map->items[i]->text);
+		const struct ip_named_selection *other =
+			ip_probes_d_selection(probes, map->items[i]->text);
 		struct ip_named_selection s = {0};
 
-		if (check_name(document, map->items[i], "selection", other ? &other->place : NULL) < 0)
+		if (check_name(document, map->items[i], "selection", other ? &other->place : NULL) <
+		    0)
 			return -1;
 		if (read_selection(document, map->items[i], map->items[i + 1], &s) < 0 ||
 		    ip_array_grow(&probes->selections, probes->nselections, sizeof(s)) < 0) {
@@ -177,7 +185,8 @@ static int add_profiles(struct ip_probes_d *probes, const struct ip_yaml_documen
 		const struct ip_profile *other = ip_probes_d_profile(probes, map->items[i]->text);
 		struct ip_profile p = {0};
 
-		if (check_name(document, map->items[i], "profile", other ? &other->place : NULL) < 0)
+		if (check_name(document, map->items[i], "profile", other ? &other->place : NULL) <
+		    0)
 			return -1;
 		if (read_profile(document, map->items[i], map->items[i + 1], &p) < 0 ||
 		    ip_array_grow(&probes->profiles, probes->nprofiles, sizeof(p)) < 0) {
@@ -233,7 +242,8 @@ static int add_document(struct ip_probes_d *probes, const struct ip_yaml_documen
 		return -1;
 	part = ip_yaml_get(root, "rules");
 	if (part && part->kind != IP_YAML_MAP)
-		return ip_yaml_error(document, part, "rules are written by name: 'NAME:' and keys below it");
+		return ip_yaml_error(document, part,
+				     "rules are written by name: 'NAME:' and keys below it");
 	return part ? add_rules(probes, document, part) : 0;
 }
 
@@ -265,7 +275,8 @@ void ip_probes_d_clear(struct ip_probes_d *probes)
 	*probes = (struct ip_probes_d){0};
 }
 
-const struct ip_named_selection *ip_probes_d_selection(const struct ip_probes_d *probes, const char *name)
+const struct ip_named_selection *ip_probes_d_selection(const struct ip_probes_d *probes,
+						       const char *name)
 {
 	for (size_t i = 0; i < probes->nselections; i++)
 		if (!strcmp(probes->selections[i].name, name))

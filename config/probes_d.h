@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of probes.d: named selections, FPerf profiles and rules (docs/man/iprobe-probes.d.5.rst tells the format).
+ * The files of probes.d: named selections, FPerf profiles and rules (docs/man/iprobe-probes.d.5.rst
+ * tells the format).
  *
- * The selection language (common/) must not know of YAML: ip_probes_d_serve() gives it a function that finds a
- * name's text, and so -f '@NAME' works in every command that calls it once.
+ * The selection language (common/) must not know of YAML: ip_probes_d_serve() gives it a function
+ * that finds a name's text, and so -f '@NAME' works in every command that calls it once.
  */
 #ifndef IP_PROBES_D_H
 #define IP_PROBES_D_H
@@ -52,14 +53,17 @@ struct ip_probes_d {
 	size_t nfiles;
 };
 
-/* $IPROBE_PROBES_D, or where this iprobe was configured to look (/etc/iprobe/probes.d). Static text or the environment's. */
+/* $IPROBE_PROBES_D, or where this iprobe was configured to look (/etc/iprobe/probes.d). Static text
+ * or the environment's. */
 const char *ip_probes_d_dir(void);
 
-/* Reads every *.yaml and *.yml of dir, in the order of their names. NULL: ip_probes_d_dir(), and then the default one need not be
- * there. 0, or -1 with FILE:LINE:COLUMN of the first thing that is wrong in any file. */
+/* Reads every *.yaml and *.yml of dir, in the order of their names. NULL: ip_probes_d_dir(), and
+ * then the default one need not be there. 0, or -1 with FILE:LINE:COLUMN of the first thing that
+ * is wrong in any file. */
 int ip_probes_d_load(const char *dir, struct ip_probes_d *ret);
 
-/* Adds what one file holds; what is in ret already stays, also after an error. No reference is followed. */
+/* Adds what one file holds; what is in ret already stays, also after an error. No reference is
+ * followed. */
 int ip_probes_d_add(struct ip_probes_d *probes, const char *text, size_t size, const char *file);
 
 /* Every @NAME in it leads to a selection. 0 or -1 with the place. */
@@ -67,15 +71,17 @@ int ip_probes_d_check(const struct ip_probes_d *probes);
 
 void ip_probes_d_clear(struct ip_probes_d *probes);
 
-const struct ip_named_selection *ip_probes_d_selection(const struct ip_probes_d *probes, const char *name);
+const struct ip_named_selection *ip_probes_d_selection(const struct ip_probes_d *probes,
+						       const char *name);
 const struct ip_profile *ip_probes_d_profile(const struct ip_probes_d *probes, const char *name);
 const struct ip_rules_rule *ip_probes_d_rule(const struct ip_probes_d *probes, const char *name);
 
-/* From now on ip_selection_parse() finds '@NAME' in ip_probes_d_dir(), which is read when the first is asked for. For main(). */
+/* From now on ip_selection_parse() finds '@NAME' in ip_probes_d_dir(), which is read when the first
+ * is asked for. For main(). */
 void ip_probes_d_serve(void);
 
-/* The profile of that name, for fperf --profile: what it points to lives until the process ends. NULL with an error that names those
- * that there are. */
+/* The profile of that name, for fperf --profile: what it points to lives until the process ends.
+ * NULL with an error that names those that there are. */
 const struct ip_profile *ip_profile_find(const char *name);
 
 #endif

@@ -72,7 +72,8 @@ static int check_rule(const struct ip_probes_d *probes, const struct ip_rules_ru
 	const struct ip_probes_place place = {r->file, r->line, r->column};
 
 	if (r->profile && !ip_probes_d_profile(probes, r->profile))
-		return ip_error("%s:%u:%u: no profile '%s'", r->file, r->line, r->column, r->profile);
+		return ip_error("%s:%u:%u: no profile '%s'", r->file, r->line, r->column,
+				r->profile);
 	return check_text(r->functions, &place) < 0 ? -1 : check_text(r->latency, &place);
 }
 
@@ -161,8 +162,9 @@ const struct ip_profile *ip_profile_find(const char *name)
 	if (profile)
 		return profile;
 	for (size_t i = 0; i < probes->nprofiles; i++)
-		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "",
-			 probes->profiles[i].name);
-	ip_error("no profile '%s' in %s; there %s%s", name, probes->dir, *names ? "are: " : "is none", names);
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+			 i ? ", " : "", probes->profiles[i].name);
+	ip_error("no profile '%s' in %s; there %s%s", name, probes->dir,
+		 *names ? "are: " : "is none", names);
 	return NULL;
 }

@@ -13,7 +13,8 @@
 #include "common/selection.h"
 #include "common/units.h"
 
-int ip_probes_error_at(const struct ip_yaml_document *document, const struct ip_yaml *node, const char *what)
+int ip_probes_error_at(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		       const char *what)
 {
 	_cleanup_free_ char *why = strdup(ip_error_message());
 
@@ -21,8 +22,8 @@ int ip_probes_error_at(const struct ip_yaml_document *document, const struct ip_
 			     why ? why : "out of memory");
 }
 
-int ip_probes_text(const struct ip_yaml_document *document, const struct ip_yaml *map, const char *key,
-		   char **ret)
+int ip_probes_text(const struct ip_yaml_document *document, const struct ip_yaml *map,
+		   const char *key, char **ret)
 {
 	const struct ip_yaml *node = ip_yaml_get(map, key);
 	const char *text;
@@ -36,8 +37,10 @@ int ip_probes_text(const struct ip_yaml_document *document, const struct ip_yaml
 	return *ret ? 0 : ip_error("out of memory");
 }
 
-int ip_probes_join(const struct ip_yaml_document *document, const struct ip_yaml *node, const char *what,
-		   int (*check)(const struct ip_yaml_document *, const struct ip_yaml *, const char *),
+int ip_probes_join(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		   const char *what,
+		   int (*check)(const struct ip_yaml_document *, const struct ip_yaml *,
+				const char *),
 		   char **ret)
 {
 	const struct ip_yaml *only[] = {node};
@@ -72,7 +75,8 @@ int ip_probes_join(const struct ip_yaml_document *document, const struct ip_yaml
 	return 0;
 }
 
-/* While the files are read nobody knows yet which names there will be: each is taken for one that selects something. */
+/* While the files are read nobody knows yet which names there will be: each is taken for one that
+ * selects something. */
 static int find_any(void *context, const char *name, char **ret)
 {
 	(void)context, (void)name;
@@ -100,8 +104,8 @@ int ip_probes_check_selection(const struct ip_yaml_document *document, const str
 	return ip_probes_error_at(document, node, NULL);
 }
 
-int ip_probes_duration(const struct ip_yaml_document *document, const struct ip_yaml *map, const char *key,
-		       uint64_t *ret)
+int ip_probes_duration(const struct ip_yaml_document *document, const struct ip_yaml *map,
+		       const char *key, uint64_t *ret)
 {
 	const struct ip_yaml *node = ip_yaml_get(map, key);
 	const char *text;
@@ -113,5 +117,7 @@ int ip_probes_duration(const struct ip_yaml_document *document, const struct ip_
 		return -1;
 	if (ip_parse_duration(text, ret) < 0)
 		return ip_probes_error_at(document, node, key);
-	return *ret ? 0 : ip_yaml_error(document, node, "%s is nothing: leave it out, or write 10s", key);
+	return *ret ? 0
+		    : ip_yaml_error(document, node, "%s is nothing: leave it out, or write 10s",
+				    key);
 }

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/condition.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/units.h"
 #include "config/probes_d.h"
 #include "config/probes_d_values.h"
@@ -23,8 +23,9 @@
 #define MOST_BYTES  1e15
 #define MOST_CPU    1e6 /* per cent of one */
 
-static const char *const rule_keys[] = {"description", "enabled",  "match", "when",	 "do", "for",
-					"at_most",     "overhead", "disk",  "processes", NULL};
+static const char *const rule_keys[] = {"description", "enabled",   "match",   "when",
+					"do",	       "for",	    "at_most", "overhead",
+					"disk",	       "processes", NULL};
 static const char *const match_keys[] = {"exe", "cmdline", "user", "cgroup", "unit", NULL};
 static const char *const when_keys[] = {"start",   "every",  "cpu",	"memory", "pressure",
 					"latency", "signal", "request", NULL};
@@ -73,8 +74,8 @@ static int add_text(struct ip_rules_texts *texts, const char *text)
 }
 
 /* One text, or a list of them. */
-static int read_texts(const struct ip_yaml_document *document, const struct ip_yaml *map, const char *key,
-		      struct ip_rules_texts *ret)
+static int read_texts(const struct ip_yaml_document *document, const struct ip_yaml *map,
+		      const char *key, struct ip_rules_texts *ret)
 {
 	const struct ip_yaml *node = ip_yaml_get(map, key);
 	size_t n = node && node->kind == IP_YAML_LIST ? node->n : 1;
@@ -82,8 +83,8 @@ static int read_texts(const struct ip_yaml_document *document, const struct ip_y
 	if (node && !n)
 		return ip_yaml_error(document, node, "%s is empty", key);
 	for (size_t i = 0; node && i < n; i++) {
-		const char *text =
-			ip_yaml_text(document, node->kind == IP_YAML_LIST ? node->items[i] : node, key);
+		const char *text = ip_yaml_text(
+			document, node->kind == IP_YAML_LIST ? node->items[i] : node, key);
 
 		if (!text || add_text(ret, text) < 0)
 			return -1;
@@ -106,23 +107,26 @@ static int read_match(const struct ip_yaml_document *document, const struct ip_y
 				      "match names no process: exe, cmdline, user, cgroup or unit");
 }
 
-static int read_bool(const struct ip_yaml_document *document, const struct ip_yaml *map, const char *key,
-		     bool *ret)
+static int read_bool(const struct ip_yaml_document *document, const struct ip_yaml *map,
+		     const char *key, bool *ret)
 {
 	const struct ip_yaml *node = ip_yaml_get(map, key);
 
 	return node ? ip_yaml_bool(document, node, key, ret) : 0;
 }
 
-static int read_level(const struct ip_yaml_document *document, const struct ip_yaml *map, const char *key,
-		      enum ip_rules_unit unit, double most, struct ip_rules_level *ret)
+static int read_level(const struct ip_yaml_document *document, const struct ip_yaml *map,
+		      const char *key, enum ip_rules_unit unit, double most,
+		      struct ip_rules_level *ret)
 {
 	const struct ip_yaml *node = ip_yaml_get(map, key);
 	const char *text = node ? ip_yaml_text(document, node, key) : NULL;
 
 	if (!text)
 		return node ? -1 : 0;
-	return ip_rules_level_parse(text, unit, most, ret) == 0 ? 0 : ip_probes_error_at(document, node, key);
+	return ip_rules_level_parse(text, unit, most, ret) == 0
+		       ? 0
+		       : ip_probes_error_at(document, node, key);
 }
 
 /* { functions: F, p99: '> 10ms', over: 1s } as --until takes it. */
@@ -139,14 +143,17 @@ static int read_latency(const struct ip_yaml_document *document, const struct ip
 		return -1;
 	functions = ip_yaml_get(map, "functions");
 	if (!functions)
-		return ip_yaml_error(document, map, "latency of which functions? functions is missing");
-	if (ip_probes_join(document, functions, "functions", ip_probes_check_selection, &ret->latency) < 0)
+		return ip_yaml_error(document, map,
+				     "latency of which functions? functions is missing");
+	if (ip_probes_join(document, functions, "functions", ip_probes_check_selection,
+			   &ret->latency) < 0)
 		return -1;
 	for (size_t i = 0; measures[i]; i++)
 		if (ip_yaml_get(map, measures[i])) {
 			if (node)
 				return ip_yaml_error(document, ip_yaml_get(map, measures[i]),
-						     "%s and %s: one of them", measure, measures[i]);
+						     "%s and %s: one of them", measure,
+						     measures[i]);
 			node = ip_yaml_get(map, measure = measures[i]);
 		}
 	if (!node)
@@ -190,13 +197,14 @@ static int read_pressure(const struct ip_yaml_document *document, const struct i
 	if (ip_yaml_check_map(document, map, "pressure", pressure_names) < 0)
 		return -1;
 	for (unsigned i = 0; i < IP_RULES_PRESSURES; i++)
-		if (read_level(document, map, pressure_names[i], IP_RULES_PERCENT, 100, &ret->pressure[i]) <
-		    0)
+		if (read_level(document, map, pressure_names[i], IP_RULES_PERCENT, 100,
+			       &ret->pressure[i]) < 0)
 			return -1;
 	return map->n ? 0 : ip_yaml_error(document, map, "pressure of what? cpu, memory or io");
 }
 
-static int read_signal(const struct ip_yaml_document *document, const struct ip_yaml *node, int *ret)
+static int read_signal(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		       int *ret)
 {
 	const char *text = ip_yaml_text(document, node, "signal");
 
@@ -205,9 +213,10 @@ static int read_signal(const struct ip_yaml_document *document, const struct ip_
 			*ret = signals[i].number;
 			return 0;
 		}
-	return text ? ip_yaml_error(document, node,
-				    "signal is USR1 or USR2 (HUP has the files read again), not '%.32s'",
-				    text)
+	return text ? ip_yaml_error(
+			      document, node,
+			      "signal is USR1 or USR2 (HUP has the files read again), not '%.32s'",
+			      text)
 		    : -1;
 }
 
@@ -241,12 +250,13 @@ static int read_when(const struct ip_yaml_document *document, const struct ip_ya
 			     (ip_yaml_get(map, "request") && !ret->request))
 		       ? 0
 		       : ip_yaml_error(document, map,
-				       "when is never: start, every, cpu, memory, pressure, latency, signal "
+				       "when is never: start, every, cpu, memory, pressure, "
+				       "latency, signal "
 				       "or request");
 }
 
-static int read_size(const struct ip_yaml_document *document, const struct ip_yaml *map, const char *key,
-		     uint64_t least, uint64_t *ret)
+static int read_size(const struct ip_yaml_document *document, const struct ip_yaml *map,
+		     const char *key, uint64_t least, uint64_t *ret)
 {
 	const struct ip_yaml *node = ip_yaml_get(map, key);
 	const char *text = node ? ip_yaml_text(document, node, key) : NULL;
@@ -256,9 +266,9 @@ static int read_size(const struct ip_yaml_document *document, const struct ip_ya
 		return node ? -1 : 0;
 	if (ip_parse_size(text, ret) < 0)
 		return ip_probes_error_at(document, node, key);
-	return *ret >= least
-		       ? 0
-		       : ip_yaml_error(document, node, "%s: %s at least", key, ip_format_size(least, size));
+	return *ret >= least ? 0
+			     : ip_yaml_error(document, node, "%s: %s at least", key,
+					     ip_format_size(least, size));
 }
 
 /* What is behind trace, hist, fperf or snapshot: a map, or the one thing that matters most. */
@@ -279,7 +289,8 @@ static int read_action(const struct ip_yaml_document *document, const struct ip_
 		return ret->profile ? 0 : profile ? ip_error("out of memory") : -1;
 	}
 	if (node->kind != IP_YAML_MAP)
-		return ip_probes_join(document, node, what, ip_probes_check_selection, &ret->functions);
+		return ip_probes_join(document, node, what, ip_probes_check_selection,
+				      &ret->functions);
 	if (ip_yaml_check_map(document, node, what, keys[ret->action]) < 0 ||
 	    ip_probes_text(document, node, "profile", &ret->profile) < 0 ||
 	    read_bool(document, node, "args", &ret->args) < 0 ||
@@ -287,8 +298,8 @@ static int read_action(const struct ip_yaml_document *document, const struct ip_
 	    read_size(document, node, "memory", 1u << 20, &ret->ring) < 0)
 		return -1;
 	functions = ip_yaml_get(node, "functions");
-	return functions ? ip_probes_join(document, functions, "functions", ip_probes_check_selection,
-					  &ret->functions)
+	return functions ? ip_probes_join(document, functions, "functions",
+					  ip_probes_check_selection, &ret->functions)
 			 : 0;
 }
 
@@ -304,12 +315,15 @@ static int read_do(const struct ip_yaml_document *document, const struct ip_yaml
 	for (unsigned i = 0; name && do_keys[i]; i++)
 		if (!strcmp(do_keys[i], name)) {
 			ret->action = i;
-			return node->kind == IP_YAML_MAP ? read_action(document, node->items[1], ret) : 0;
+			return node->kind == IP_YAML_MAP
+				       ? read_action(document, node->items[1], ret)
+				       : 0;
 		}
 	return ip_yaml_error(document, node, "do is one of trace, hist, fperf and snapshot");
 }
 
-static int read_overhead(const struct ip_yaml_document *document, const struct ip_yaml *node, double *ret)
+static int read_overhead(const struct ip_yaml_document *document, const struct ip_yaml *node,
+			 double *ret)
 {
 	const char *text = ip_yaml_text(document, node, "overhead");
 	char *end;
@@ -317,10 +331,12 @@ static int read_overhead(const struct ip_yaml_document *document, const struct i
 	if (!text)
 		return -1;
 	*ret = strtod(text, &end);
-	return *text >= '0' && *text <= '9' && !strcmp(end, "%") && isfinite(*ret) && *ret > 0 && *ret <= 100
+	return *text >= '0' && *text <= '9' && !strcmp(end, "%") && isfinite(*ret) && *ret > 0 &&
+			       *ret <= 100
 		       ? 0
 		       : ip_yaml_error(document, node,
-				       "overhead is a share of run time such as 1%%, not '%.64s'", text);
+				       "overhead is a share of run time such as 1%%, not '%.64s'",
+				       text);
 }
 
 static int read_limits(const struct ip_yaml_document *document, const struct ip_yaml *map,
@@ -362,10 +378,10 @@ static int check(const struct ip_yaml_document *document, const struct ip_yaml *
 		 const struct ip_rules_rule *r)
 {
 	if (r->action == IP_RULES_SNAPSHOT && r->overhead_percent > 0)
-		return ip_yaml_error(
-			document, ip_yaml_get(map, "overhead"),
-			"a flight recorder records all the time: choose functions that are not called "
-			"too often instead");
+		return ip_yaml_error(document, ip_yaml_get(map, "overhead"),
+				     "a flight recorder records all the time: choose functions "
+				     "that are not called "
+				     "too often instead");
 	if (r->action == IP_RULES_FPERF && r->overhead_percent > 0 &&
 	    r->overhead_percent < IP_PROFILE_BUDGET_LEAST)
 		return ip_yaml_error(document, ip_yaml_get(map, "overhead"),
@@ -374,8 +390,9 @@ static int check(const struct ip_yaml_document *document, const struct ip_yaml *
 		return ip_yaml_error(document, ip_yaml_get(map, "do"),
 				     "fperf by which profile? 'fperf: NAME'");
 	if (r->ring > r->disk / 2)
-		return ip_yaml_error(document, ip_yaml_get(map, "do"),
-				     "memory is more than half of disk: what it holds could not be kept");
+		return ip_yaml_error(
+			document, ip_yaml_get(map, "do"),
+			"memory is more than half of disk: what it holds could not be kept");
 	return 0;
 }
 
@@ -401,11 +418,12 @@ int ip_rules_read(const struct ip_yaml_document *document, const struct ip_yaml 
 		return -1;
 	for (unsigned i = 0; i < sizeof(needed) / sizeof(*needed); i++)
 		if (!ip_yaml_get(map, needed[i]))
-			return ip_yaml_error(document, key, "the rule '%s' has no %s", key->text, needed[i]);
+			return ip_yaml_error(document, key, "the rule '%s' has no %s", key->text,
+					     needed[i]);
 	if (read_match(document, ip_yaml_get(map, "match"), ret) < 0 ||
 	    read_when(document, ip_yaml_get(map, "when"), ret) < 0 ||
-	    read_do(document, ip_yaml_get(map, "do"), ret) < 0 || read_limits(document, map, ret) < 0 ||
-	    check(document, map, ret) < 0)
+	    read_do(document, ip_yaml_get(map, "do"), ret) < 0 ||
+	    read_limits(document, map, ret) < 0 || check(document, map, ret) < 0)
 		return -1;
 	lasts = ret->until || ret->cpu.set || ret->memory.set || ret->start;
 	for (unsigned i = 0; i < IP_RULES_PRESSURES; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules of probes.d: of which processes, when, what is recorded (docs/man/iprobe-probes.d.5.rst tells the format).
+ * Rules of probes.d: of which processes, when, what is recorded (docs/man/iprobe-probes.d.5.rst
+ * tells the format).
  *
  * A rule is what its file says and nothing more; who carries it out is rules.h.
  */
@@ -64,10 +65,10 @@ struct ip_rules_rule {
 	char *functions; /* as -f takes it; NULL: all */
 	char *profile;	 /* of fperf; NULL: none */
 	bool args, retval;
-	uint64_t ring;		 /* memory of a flight recorder, and of a trace; 0: as ever */
-	uint64_t for_ns;	 /* of a snapshot: how long to wait for what comes after the moment */
-	unsigned at_most;	 /* times */
-	uint64_t per_ns;	 /* in such a while; at_most is 0: as often as it likes */
+	uint64_t ring;	  /* memory of a flight recorder, and of a trace; 0: as ever */
+	uint64_t for_ns;  /* of a snapshot: how long to wait for what comes after the moment */
+	unsigned at_most; /* times */
+	uint64_t per_ns;  /* in such a while; at_most is 0: as often as it likes */
 	double overhead_percent; /* 0: as much as it takes */
 	uint64_t disk;
 	unsigned processes; /* at the same time */
@@ -76,7 +77,8 @@ struct ip_rules_rule {
 	unsigned line, column;
 };
 
-/* Reads one; key is its name, which has been checked. 0, or -1 with FILE:LINE:COLUMN; ret is to be cleared in either case. */
+/* Reads one; key is its name, which has been checked. 0, or -1 with FILE:LINE:COLUMN; ret is to be
+ * cleared in either case. */
 int ip_rules_read(const struct ip_yaml_document *document, const struct ip_yaml *key,
 		  const struct ip_yaml *map, struct ip_rules_rule *ret);
 void ip_rules_rule_clear(struct ip_rules_rule *rule);
@@ -86,7 +88,8 @@ const char *ip_rules_action_name(enum ip_rules_action action);
 /* "memory_full"... */
 const char *ip_rules_pressure_name(enum ip_rules_pressure pressure);
 
-/* Whether somebody watches the process all the time, by a session of its own: a flight recorder, or the histogram of a function. */
+/* Whether somebody watches the process all the time, by a session of its own: a flight recorder, or
+ * the histogram of a function. */
 bool ip_rules_watches(const struct ip_rules_rule *rule);
 
 #endif

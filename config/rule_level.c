@@ -26,7 +26,8 @@ static int parse_percent(const char *text, double *ret)
 		       : ip_error("'%.32s' is no share, such as 90%%", text);
 }
 
-int ip_rules_level_parse(const char *text, enum ip_rules_unit unit, double most, struct ip_rules_level *ret)
+int ip_rules_level_parse(const char *text, enum ip_rules_unit unit, double most,
+			 struct ip_rules_level *ret)
 {
 	const char *p = text + strspn(text, BLANKS), *rest;
 	_cleanup_free_ char *value = NULL;
@@ -35,7 +36,8 @@ int ip_rules_level_parse(const char *text, enum ip_rules_unit unit, double most,
 	*ret = (struct ip_rules_level){.set = true};
 	if (*p != '>')
 		return ip_error("a level is written as '> %s' or '> %s for 5s'",
-				unit == IP_RULES_BYTES ? "2G" : "90%", unit == IP_RULES_BYTES ? "2G" : "90%");
+				unit == IP_RULES_BYTES ? "2G" : "90%",
+				unit == IP_RULES_BYTES ? "2G" : "90%");
 	p += 1 + strspn(p + 1, BLANKS);
 	value = strndup(p, strcspn(p, BLANKS));
 	if (!value)
@@ -63,9 +65,10 @@ int ip_rules_rate_parse(const char *text, unsigned *ret_times, uint64_t *ret_per
 
 	errno = 0;
 	n = strtoul(text, &end, 10);
-	if (*text < '0' || *text > '9' || errno || !n || n > IP_RULES_AT_MOST || strspn(end, BLANKS) == 0 ||
-	    strncmp(end + strspn(end, BLANKS), "per", 3))
-		return ip_error("how often is written as '3 per 1h', from 1 to %u", IP_RULES_AT_MOST);
+	if (*text < '0' || *text > '9' || errno || !n || n > IP_RULES_AT_MOST ||
+	    strspn(end, BLANKS) == 0 || strncmp(end + strspn(end, BLANKS), "per", 3))
+		return ip_error("how often is written as '3 per 1h', from 1 to %u",
+				IP_RULES_AT_MOST);
 	end += strspn(end, BLANKS) + 3;
 	if (!strspn(end, BLANKS) || ip_parse_duration(end + strspn(end, BLANKS), ret_per_ns) < 0 ||
 	    !*ret_per_ns)

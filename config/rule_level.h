@@ -20,7 +20,8 @@ struct ip_rules_level {
 };
 
 /* "> 90%", "> 2G for 10s". most: the highest limit that makes sense. 0, or -1 with an error. */
-int ip_rules_level_parse(const char *text, enum ip_rules_unit unit, double most, struct ip_rules_level *ret);
+int ip_rules_level_parse(const char *text, enum ip_rules_unit unit, double most,
+			 struct ip_rules_level *ret);
 
 #define IP_RULES_AT_MOST 1000u /* times that a rate can speak of */
 

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 
 struct reader {
 	yaml_parser_t parser;
@@ -57,8 +57,8 @@ static int fail_as_parser(const struct reader *r)
 			}
 		}
 	}
-	snprintf(what, sizeof(what), "%s%s%s", p->problem ? p->problem : "not YAML", p->context ? ", " : "",
-		 p->context ? p->context : "");
+	snprintf(what, sizeof(what), "%s%s%s", p->problem ? p->problem : "not YAML",
+		 p->context ? ", " : "", p->context ? p->context : "");
 	return fail_at(r, &mark, what);
 }
 
@@ -75,7 +75,8 @@ static bool has_key(const struct ip_yaml *map, const char *key)
 	return false;
 }
 
-static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth, struct ip_yaml **ret);
+static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth,
+		     struct ip_yaml **ret);
 
 /* The items of a list, or keys and values in turn. */
 static int read_items(struct reader *r, struct ip_yaml *node, yaml_event_type_t end, unsigned depth)
@@ -94,8 +95,8 @@ static int read_items(struct reader *r, struct ip_yaml *node, yaml_event_type_t 
 		else if (!done)
 			ret = read_node(r, &event, depth + 1, &item);
 		if (ret == 0 && item && key && has_key(node, item->text))
-			ret = ip_error("%s:%u:%u: the key '%.64s' is there twice", r->name, item->line,
-				       item->column, item->text);
+			ret = ip_error("%s:%u:%u: the key '%.64s' is there twice", r->name,
+				       item->line, item->column, item->text);
 		yaml_event_delete(&event);
 		if (ret == 0 && item)
 			ret = ip_array_grow(&node->items, node->n, sizeof(*node->items));
@@ -109,10 +110,11 @@ static int read_items(struct reader *r, struct ip_yaml *node, yaml_event_type_t 
 	}
 }
 
-static int read_collection(struct reader *r, const yaml_event_t *event, bool marked, struct ip_yaml *node,
-			   yaml_event_type_t end, unsigned depth)
+static int read_collection(struct reader *r, const yaml_event_t *event, bool marked,
+			   struct ip_yaml *node, yaml_event_type_t end, unsigned depth)
 {
-	return marked ? fail_at(r, &event->start_mark, "anchors (&) and tags (!) are not understood here")
+	return marked ? fail_at(r, &event->start_mark,
+				"anchors (&) and tags (!) are not understood here")
 		      : read_items(r, node, end, depth);
 }
 
@@ -121,8 +123,9 @@ static int read_scalar(struct reader *r, const yaml_event_t *event, struct ip_ya
 	const char *value = (const char *)event->data.scalar.value;
 
 	if (event->data.scalar.anchor || event->data.scalar.tag)
-		return fail_at(r, &event->start_mark,
-			       "anchors (&) and tags (!) are not understood here: put it into quotes");
+		return fail_at(
+			r, &event->start_mark,
+			"anchors (&) and tags (!) are not understood here: put it into quotes");
 	if (strlen(value) != event->data.scalar.length)
 		return fail_at(r, &event->start_mark, "a text with a zero byte");
 	node->text = strdup(value);
@@ -130,7 +133,8 @@ static int read_scalar(struct reader *r, const yaml_event_t *event, struct ip_ya
 }
 
 /* The node that begins with the event. */
-static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth, struct ip_yaml **ret)
+static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth,
+		     struct ip_yaml **ret)
 {
 	struct ip_yaml *node;
 	int done;
@@ -152,14 +156,15 @@ static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth
 	case YAML_SEQUENCE_START_EVENT:
 		node->kind = IP_YAML_LIST;
 		done = read_collection(r, event,
-				       event->data.sequence_start.anchor || event->data.sequence_start.tag,
+				       event->data.sequence_start.anchor ||
+					       event->data.sequence_start.tag,
 				       node, YAML_SEQUENCE_END_EVENT, depth);
 		break;
 	case YAML_MAPPING_START_EVENT:
 		node->kind = IP_YAML_MAP;
-		done = read_collection(r, event,
-				       event->data.mapping_start.anchor || event->data.mapping_start.tag,
-				       node, YAML_MAPPING_END_EVENT, depth);
+		done = read_collection(
+			r, event, event->data.mapping_start.anchor || event->data.mapping_start.tag,
+			node, YAML_MAPPING_END_EVENT, depth);
 		break;
 	default:
 		done = fail_at(r, &event->start_mark,
@@ -185,8 +190,10 @@ static int read_stream(struct reader *r, struct ip_yaml **ret)
 			return -1;
 		end = event.type == YAML_STREAM_END_EVENT;
 		if (event.type == YAML_DOCUMENT_START_EVENT && documents++)
-			done = fail_at(r, &event.start_mark, "a second document: one a file is read");
-		else if (event.type == YAML_SCALAR_EVENT || event.type == YAML_SEQUENCE_START_EVENT ||
+			done = fail_at(r, &event.start_mark,
+				       "a second document: one a file is read");
+		else if (event.type == YAML_SCALAR_EVENT ||
+			 event.type == YAML_SEQUENCE_START_EVENT ||
 			 event.type == YAML_MAPPING_START_EVENT || event.type == YAML_ALIAS_EVENT)
 			done = read_node(r, &event, 1, ret);
 		yaml_event_delete(&event);
@@ -227,8 +234,8 @@ void ip_yaml_clear(struct ip_yaml_document *document)
 	*document = (struct ip_yaml_document){0};
 }
 
-int ip_yaml_error(const struct ip_yaml_document *document, const struct ip_yaml *node, const char *format,
-		  ...)
+int ip_yaml_error(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		  const char *format, ...)
 {
 	char what[1024];
 	va_list args;
@@ -247,11 +254,12 @@ const struct ip_yaml *ip_yaml_get(const struct ip_yaml *map, const char *key)
 	return NULL;
 }
 
-int ip_yaml_check_map(const struct ip_yaml_document *document, const struct ip_yaml *node, const char *what,
-		      const char *const *known)
+int ip_yaml_check_map(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		      const char *what, const char *const *known)
 {
 	if (node->kind != IP_YAML_MAP)
-		return ip_yaml_error(document, node, "%s is written as lines of 'key: value'", what);
+		return ip_yaml_error(document, node, "%s is written as lines of 'key: value'",
+				     what);
 	for (size_t i = 0; i + 1 < node->n; i += 2) {
 		const char *key = node->items[i]->text;
 		char list[512] = "";
@@ -262,10 +270,10 @@ int ip_yaml_check_map(const struct ip_yaml_document *document, const struct ip_y
 		if (known[k])
 			continue;
 		for (k = 0; known[k]; k++)
-			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", k ? ", " : "",
-				 known[k]);
-		return ip_yaml_error(document, node->items[i], "unknown key '%.64s'; %s has %s", key, what,
-				     list);
+			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
+				 k ? ", " : "", known[k]);
+		return ip_yaml_error(document, node->items[i], "unknown key '%.64s'; %s has %s",
+				     key, what, list);
 	}
 	return 0;
 }
@@ -276,12 +284,13 @@ const char *ip_yaml_text(const struct ip_yaml_document *document, const struct i
 	if (node->kind == IP_YAML_SCALAR && node->text[strspn(node->text, " \t\n")])
 		return node->text;
 	ip_yaml_error(document, node, "%s is %s", what,
-		      node->kind == IP_YAML_SCALAR ? "empty" : "a single value, not a list or a map");
+		      node->kind == IP_YAML_SCALAR ? "empty"
+						   : "a single value, not a list or a map");
 	return NULL;
 }
 
-int ip_yaml_bool(const struct ip_yaml_document *document, const struct ip_yaml *node, const char *what,
-		 bool *ret)
+int ip_yaml_bool(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		 const char *what, bool *ret)
 {
 	static const char *const words[2][3] = {{"false", "no", "off"}, {"true", "yes", "on"}};
 	const char *text = ip_yaml_text(document, node, what);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A payload of one's own (<iprobe/payload.h>): how often each function was called, how deep it called itself at most, and how often the call came
- * from another place than the one before, in the same thread.
+ * A payload of one's own (<iprobe/payload.h>): how often each function was called, how deep it
+ * called itself at most, and how often the call came from another place than the one before, in the
+ * same thread.
  *
  *   cc -O2 -Iinclude -shared -fPIC -Wl,-z,nodelete -o callers.so examples/callers.c
  *   iprobe run --payload user:./callers.so -- PROGRAM

@@ -8,7 +8,8 @@
  * Each thread takes an order, parses it, looks its items up, prices and packs it. Now and then
  * (one lookup in a thousand) the lookup goes the long way round: the average hides it, the p99 of
  * look_up() in a report does not. Without SECONDS it works until it is ended; then it prints
- * how many orders it has shipped. The compiler inlines most of its functions: only in placement inline do those have probes.
+ * how many orders it has shipped. The compiler inlines most of its functions: only in placement
+ * inline do those have probes.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -46,10 +47,10 @@ static unsigned next_random(struct desk *desk)
 
 static void take(struct desk *desk, char *text, size_t size)
 {
-	snprintf(text, size, "%u: %ux%u %ux%u %ux%u %ux%u", next_random(desk), 1 + next_random(desk) % 9,
-		 next_random(desk) % ITEMS, 1 + next_random(desk) % 9, next_random(desk) % ITEMS,
+	snprintf(text, size, "%u: %ux%u %ux%u %ux%u %ux%u", next_random(desk),
 		 1 + next_random(desk) % 9, next_random(desk) % ITEMS, 1 + next_random(desk) % 9,
-		 next_random(desk) % ITEMS);
+		 next_random(desk) % ITEMS, 1 + next_random(desk) % 9, next_random(desk) % ITEMS,
+		 1 + next_random(desk) % 9, next_random(desk) % ITEMS);
 }
 
 static int parse(const char *text, struct order *order)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cache in front of a slow store, with points that tell what it does. No special compiler is needed for points:
+ * A cache in front of a slow store, with points that tell what it does. No special compiler is
+ * needed for points:
  *
  *   cc -O2 -g $(pkg-config --cflags iprobe) -Wl,--build-id points.c -o points
  *   coldpatch points
@@ -10,7 +11,8 @@
  *
  * Without an argument it runs until it is interrupted, for `iprobe attach` and for
  *
- *   bpftrace -p PID -e 'usdt:./points:iprobe:evicted { @used[str(arg0)] = lhist(arg1, 0, 100, 5); }'
+ *   bpftrace -p PID -e 'usdt:./points:iprobe:evicted { @used[str(arg0)] = lhist(arg1, 0, 100, 5);
+ *   }'
  */
 #include <iprobe/probe.h>
 
@@ -126,6 +128,7 @@ int main(int argc, char **argv)
 		if (!rounds && requests % 100 == 0)
 			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}
-	printf("%lu requests, %lu hits, %lu misses, %lu evictions, sum %08x\n", requests, hits, misses, evictions, sum);
+	printf("%lu requests, %lu hits, %lu misses, %lu evictions, sum %08x\n", requests, hits,
+	       misses, evictions, sum);
 	return 0;
 }

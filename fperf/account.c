@@ -10,10 +10,12 @@
 
 #define ADVANCE_S 0.05
 #define MOST_OWN  0.05
-#define MARGIN                                                                                               \
-	0.8 /* of the budget is income: for what is spent between two looks, and what is not measured (caches) */
-/* What hooks measure of themselves is not all that a sample takes: the kernel's code and data, which it asks for counters, have taken the place of the program's
- * in the near caches. Of gnugo 2,500 samples a second took two to three times what they said, of bzip2 hardly more. */
+#define MARGIN                                                                                     \
+	0.8 /* of the budget is income: for what is spent between two looks, and what is not       \
+	       measured (caches) */
+/* What hooks measure of themselves is not all that a sample takes: the kernel's code and data,
+ * which it asks for counters, have taken the place of the program's in the near caches. Of gnugo
+ * 2,500 samples a second took two to three times what they said, of bzip2 hardly more. */
 #define SAMPLED	   1.5
 #define SAVE_S	   1.0
 #define YOUNG_S	   0.1 /* how busy a process is that is younger does not show yet */
@@ -29,7 +31,8 @@ double ip_fperf_own(clockid_t clock)
 
 double ip_fperf_pause(const struct ip_fperf *f, double own_s, double share)
 {
-	double budget = f->options.budget >= 0 && f->options.budget < MOST_OWN ? f->options.budget : MOST_OWN;
+	double budget = f->options.budget >= 0 && f->options.budget < MOST_OWN ? f->options.budget
+									       : MOST_OWN;
 
 	return budget > 0 ? own_s / (share * budget) : own_s / (share * 1e-3);
 }
@@ -38,7 +41,8 @@ double ip_fperf_learn(double known, double now)
 {
 	if (!known || now < known)
 		return now;
-	return (1 - IP_FPERF_SETTLED) * known + IP_FPERF_SETTLED * (now < 2 * known ? now : 2 * known);
+	return (1 - IP_FPERF_SETTLED) * known +
+	       IP_FPERF_SETTLED * (now < 2 * known ? now : 2 * known);
 }
 
 static uint64_t clock_of(const struct ip_fperf *f)
@@ -50,7 +54,8 @@ static uint64_t clock_of(const struct ip_fperf *f)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* The clock may be behind, and not ahead by more than it was behind at the start: else there are threads that are not watched. */
+/* The clock may be behind, and not ahead by more than it was behind at the start: else there are
+ * threads that are not watched. */
 static uint64_t cpu_of(struct ip_fperf *f)
 {
 	uint64_t clock = clock_of(f), ns, most;
@@ -82,7 +87,8 @@ bool ip_fperf_is_watched(const struct ip_fperf *f)
 	return f->watch.n > 0;
 }
 
-/* CPUs that the process has kept busy since its start: of one that hardly runs an advance, and what stops cost, must be of that. */
+/* CPUs that the process has kept busy since its start: of one that hardly runs an advance, and what
+ * stops cost, must be of that. */
 static double busy_so_far(pid_t pid, uint64_t cpu_ns)
 {
 	uint64_t started = ip_proc_started_at(pid);
@@ -96,10 +102,12 @@ static double busy_so_far(pid_t pid, uint64_t cpu_ns)
 	return cpu_ns / 1e9 / age > BUSY_LEAST ? cpu_ns / 1e9 / age : BUSY_LEAST;
 }
 
-/* Stops since the last time: also those that are not told one by one any more, of a session that goes on for long. */
+/* Stops since the last time: also those that are not told one by one any more, of a session that
+ * goes on for long. */
 static double new_stops(struct ip_fperf *f, const struct ip_session *s)
 {
-	uint64_t all = s->summary->stopped_ns + s->summary->remapped.changing_ns, ns = all - f->stops_seen_ns;
+	uint64_t all = s->summary->stopped_ns + s->summary->remapped.changing_ns,
+		 ns = all - f->stops_seen_ns;
 
 	f->stops_seen_ns = all;
 	if (ns)
@@ -192,7 +200,8 @@ struct ip_fperf_spent ip_fperf_close_account(struct ip_fperf *f)
 	return spent;
 }
 
-double ip_fperf_sample_cost(const struct ip_fperf *f, const struct ip_fperf_spent *spent, uint64_t samples)
+double ip_fperf_sample_cost(const struct ip_fperf *f, const struct ip_fperf_spent *spent,
+			    uint64_t samples)
 {
 	return SAMPLED * spent->ticks * f->ns_per_tick / samples;
 }

@@ -11,9 +11,10 @@
 
 double ip_fperf_t95(uint64_t freedom)
 {
-	static const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-				   2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-				   2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+	static const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+				   2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+				   2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
+				   2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
 
 	if (!freedom)
 		return t[0];
@@ -79,14 +80,16 @@ void ip_fperf_live(struct ip_fperf_gaps *g, double calls, double seconds)
 
 void ip_fperf_goes(struct ip_fperf_gaps *g, double now)
 {
-	/* no calls in time that may be an older stretch's, told late: what that one had is the newest that is known */
+	/* no calls in time that may be an older stretch's, told late: what that one had is the
+	 * newest that is known */
 	bool late = g->longer && !g->stretch_calls && g->stretch <= g->tick;
 
 	if (g->stretch >= LEAST_S && !late) {
 		close_gap(g);
 		g->rate = rate_of(g);
 	} else if (!g->n && !g->rate && g->tick > 0) {
-		/* the first of all: how long it was is not known, but it had calls, and may have no other */
+		/* the first of all: how long it was is not known, but it had calls, and may have no
+		 * other */
 		g->rate = g->stretch_calls / (g->stretch + g->tick);
 	}
 	/* the process hardly ran meanwhile: as if it had never come */
@@ -116,8 +119,9 @@ double ip_fperf_missed(const struct ip_fperf_gaps *gaps, double now, double *ret
 	if (g.squares <= 0)
 		*ret_ci = 0;
 	else if (
-		g.n >
-		1) /* two rates differ by twice the variance of one; neighbouring gaps share one: at worst they err alike */
+		/* two rates differ by twice the variance of one; neighbouring gaps share one: at
+		 * worst they err alike */
+		g.n > 1)
 		*ret_ci = ip_fperf_t95(g.n - 1) * sqrt(g.differences / (2 * g.n) * g.squares);
 	missed = g.calls + last * g.rate;
 	if (*ret_ci > 0 && g.lengths > 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * FPerf as the controller of a session: it takes all selected functions, has meters of its own, and takes functions out and in.
+ * FPerf as the controller of a session: it takes all selected functions, has meters of its own, and
+ * takes functions out and in.
  */
 #include "fperf/fperf_private.h"
 
@@ -29,7 +30,8 @@ static void keep(void *data, uint32_t block)
 	ip_fperf_keep(data, block);
 }
 
-static int check(void *data, const struct ip_target *target, const struct ip_plan *plan, uint64_t *room)
+static int check(void *data, const struct ip_target *target, const struct ip_plan *plan,
+		 uint64_t *room)
 {
 	return ip_fperf_check(data, target, plan, room);
 }

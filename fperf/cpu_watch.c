@@ -15,8 +15,8 @@
 
 #include "common/cleanup.h"
 
-/* What may be counted of whom is the kernel's to say, by the rules of ptrace(2). Time in the kernel is counted too: this counter
- * does not tell them apart. */
+/* What may be counted of whom is the kernel's to say, by the rules of ptrace(2). Time in the
+ * kernel is counted too: this counter does not tell them apart. */
 static int open_counter(pid_t tid, bool disabled)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,

@@ -2,15 +2,17 @@
 /*
  * Exact CPU time of another process, for a while.
  *
- * The clock of another process (clock_getcpuclockid(3)) is brought up to date by the tick: of a stretch of some milliseconds it tells
- * little. A software counter of the kernel on each of its threads (perf_event_open(2), the task clock) is exact whenever it is read,
- * and is inherited by threads that they create. It costs the threads something at each context switch, so there is one only while it
- * is needed. Nothing of the process is touched; the counters go with our descriptors.
+ * The clock of another process (clock_getcpuclockid(3)) is brought up to date by the tick: of a
+ * stretch of some milliseconds it tells little. A software counter of the kernel on each of its
+ * threads (perf_event_open(2), the task clock) is exact whenever it is read, and is inherited by
+ * threads that they create. It costs the threads something at each context switch, so there is one
+ * only while it is needed. Nothing of the process is touched; the counters go with our descriptors.
  *
- *   1. Threads are listed, and get a counter each. One that is created meanwhile by one that has none yet is not counted: whoever reads
- *      compares with the clock.
- *   2. A counter in use anywhere has the kernel switch its hooks on, which takes some ten milliseconds, and off again a second after
- *      the last one. So one of our own is kept, which counts nothing.
+ *   1. Threads are listed, and get a counter each. One that is created meanwhile by one that has
+ *      none yet is not counted: whoever reads compares with the clock.
+ *   2. A counter in use anywhere has the kernel switch its hooks on, which takes some ten
+ *      milliseconds, and off again a second after the last one. So one of our own is kept, which
+ *      counts nothing.
  */
 #ifndef IP_CPU_WATCH_H
 #define IP_CPU_WATCH_H

@@ -16,15 +16,18 @@
 #include "fperf/pmu.h"
 
 #define USER (IP_PMU_NO_KERNEL | IP_PMU_NO_HV)
-#define COUNTER(kind, number, without)                                                                       \
-	.ncounters = 1,                                                                                      \
-	.counters = {{.counter = {.type = kind, .exclude = without, .config = number}, .weight = 1}}
+#define COUNTER(kind, number, without)                                                             \
+	.ncounters = 1,                                                                            \
+	.counters = {                                                                              \
+		{.counter = {.type = kind, .exclude = without, .config = number}, .weight = 1}}
 /* What only happens in the kernel must not be asked for without it. */
 #define SOFTWARE(number, without) COUNTER(PERF_TYPE_SOFTWARE, number, without)
 #define HARDWARE(number)	  COUNTER(PERF_TYPE_HARDWARE, number, USER)
-#define MISSES(cache)                                                                                        \
-	COUNTER(PERF_TYPE_HW_CACHE,                                                                          \
-		(cache) | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16, USER)
+#define MISSES(cache)                                                                              \
+	COUNTER(PERF_TYPE_HW_CACHE,                                                                \
+		(cache) | PERF_COUNT_HW_CACHE_OP_READ << 8 |                                       \
+			PERF_COUNT_HW_CACHE_RESULT_MISS << 16,                                     \
+		USER)
 
 #ifndef PERF_COUNT_SW_CGROUP_SWITCHES /* an enumerator: Linux 5.13 */
 #define PERF_COUNT_SW_CGROUP_SWITCHES 11
@@ -34,9 +37,11 @@ static const struct ip_fperf_event events[] = {
 	{"perf::TASK-CLOCK", "ns", IP_FPERF_TASK_CLOCK,
 	 "time that the thread had a CPU (CLOCK_THREAD_CPUTIME_ID)"},
 	{"tsc::CYCLES", "ticks", IP_FPERF_TSC,
-	 "ticks of the time-stamp counter from entry to exit, waiting included; no core's own cycles"},
+	 "ticks of the time-stamp counter from entry to exit, waiting included; no core's own "
+	 "cycles"},
 	{"perf::PAGE-FAULTS", "", IP_FPERF_FAULTS, "page faults of the thread (getrusage)"},
-	{"perf::PAGE-FAULTS-MIN", "", IP_FPERF_FAULTS_MINOR, "those that needed no reading from a disk"},
+	{"perf::PAGE-FAULTS-MIN", "", IP_FPERF_FAULTS_MINOR,
+	 "those that needed no reading from a disk"},
 	{"perf::PAGE-FAULTS-MAJ", "", IP_FPERF_FAULTS_MAJOR, "those that did"},
 	{"perf::CONTEXT-SWITCHES", "", IP_FPERF_SWITCHES,
 	 "how often the thread gave up its CPU, or lost it (getrusage)"},
@@ -55,10 +60,12 @@ static const struct ip_fperf_event events[] = {
 	 "page faults in user mode, by a counter of the kernel instead of getrusage",
 	 SOFTWARE(PERF_COUNT_SW_PAGE_FAULTS, USER)},
 	{"perf::PERF_COUNT_SW_TASK_CLOCK", "ns", IP_FPERF_PMU,
-	 "time that the thread had a CPU, in the same way", SOFTWARE(PERF_COUNT_SW_TASK_CLOCK, USER)},
+	 "time that the thread had a CPU, in the same way",
+	 SOFTWARE(PERF_COUNT_SW_TASK_CLOCK, USER)},
 	{"perf::INSTRUCTIONS", "", IP_FPERF_PMU, "instructions completed (PMU)",
 	 HARDWARE(PERF_COUNT_HW_INSTRUCTIONS)},
-	{"perf::CYCLES", "", IP_FPERF_PMU, "cycles of the core (PMU)", HARDWARE(PERF_COUNT_HW_CPU_CYCLES)},
+	{"perf::CYCLES", "", IP_FPERF_PMU, "cycles of the core (PMU)",
+	 HARDWARE(PERF_COUNT_HW_CPU_CYCLES)},
 	{"perf::BRANCHES", "", IP_FPERF_PMU, "branches completed (PMU)",
 	 HARDWARE(PERF_COUNT_HW_BRANCH_INSTRUCTIONS)},
 	{"perf::BRANCH-MISSES", "", IP_FPERF_PMU, "branches that were mispredicted (PMU)",
@@ -67,10 +74,12 @@ static const struct ip_fperf_event events[] = {
 	 HARDWARE(PERF_COUNT_HW_CACHE_REFERENCES)},
 	{"perf::CACHE-MISSES", "", IP_FPERF_PMU, "misses of the last cache, mostly (PMU)",
 	 HARDWARE(PERF_COUNT_HW_CACHE_MISSES)},
-	/* PAPI's most common presets by the kernel's generic numbers: for where PAPI itself is not there to tell better ones */
+	/* PAPI's most common presets by the kernel's generic numbers: for where PAPI itself is not
+	 * there to tell better ones */
 	{"PAPI_TOT_INS", "", IP_FPERF_PMU, "instructions completed (PMU)",
 	 HARDWARE(PERF_COUNT_HW_INSTRUCTIONS)},
-	{"PAPI_TOT_CYC", "", IP_FPERF_PMU, "cycles of the core (PMU)", HARDWARE(PERF_COUNT_HW_CPU_CYCLES)},
+	{"PAPI_TOT_CYC", "", IP_FPERF_PMU, "cycles of the core (PMU)",
+	 HARDWARE(PERF_COUNT_HW_CPU_CYCLES)},
 	{"PAPI_REF_CYC", "", IP_FPERF_PMU, "cycles at a constant rate (PMU)",
 	 HARDWARE(PERF_COUNT_HW_REF_CPU_CYCLES)},
 	{"PAPI_BR_INS", "", IP_FPERF_PMU, "branches completed (PMU)",
@@ -79,8 +88,10 @@ static const struct ip_fperf_event events[] = {
 	 HARDWARE(PERF_COUNT_HW_BRANCH_MISSES)},
 	{"PAPI_L1_DCM", "", IP_FPERF_PMU, "misses of the first data cache (PMU)",
 	 MISSES(PERF_COUNT_HW_CACHE_L1D)},
-	{"PAPI_L3_TCM", "", IP_FPERF_PMU, "misses of the last cache (PMU)", MISSES(PERF_COUNT_HW_CACHE_LL)},
-	{"PAPI_TLB_DM", "", IP_FPERF_PMU, "misses of the data TLB (PMU)", MISSES(PERF_COUNT_HW_CACHE_DTLB)},
+	{"PAPI_L3_TCM", "", IP_FPERF_PMU, "misses of the last cache (PMU)",
+	 MISSES(PERF_COUNT_HW_CACHE_LL)},
+	{"PAPI_TLB_DM", "", IP_FPERF_PMU, "misses of the data TLB (PMU)",
+	 MISSES(PERF_COUNT_HW_CACHE_DTLB)},
 };
 
 #define NEVENTS (sizeof(events) / sizeof(*events))
@@ -137,7 +148,8 @@ static int try_open(const struct ip_pmu_counter *c)
 				       .exclude_user = (c->exclude & IP_PMU_NO_USER) != 0,
 				       .exclude_kernel = (c->exclude & IP_PMU_NO_KERNEL) != 0,
 				       .exclude_hv = (c->exclude & IP_PMU_NO_HV) != 0};
-	_cleanup_close_ int fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	_cleanup_close_ int fd =
+		syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? errno : 0;
 }
@@ -213,20 +225,23 @@ int ip_fperf_events_find(const struct ip_fperf_event *const *list, unsigned n, c
 }
 
 /* With the parts that it follows from, where they are not there yet. */
-static int add(const char *text, const struct ip_fperf_event *e, const struct ip_fperf_event **ret, int n)
+static int add(const char *text, const struct ip_fperf_event *e, const struct ip_fperf_event **ret,
+	       int n)
 {
 	for (unsigned i = 0; i < e->nparts; i++)
 		if (ip_fperf_events_find(ret, n, e->parts[i]->name) < 0 &&
 		    (n = add(text, e->parts[i], ret, n)) < 0)
 			return -1;
 	if (n == IP_FPERF_EVENTS)
-		return ip_error("-e %s: at most %u events at a time; what a formula is made of is some, too",
+		return ip_error("-e %s: at most %u events at a time; what a formula is made of is "
+				"some, too",
 				text, IP_FPERF_EVENTS);
 	ret[n++] = e;
 	if (ip_pmu_counters(ret, n) > IP_PMU_COUNTERS)
-		return ip_error("-e %s: at most %u counters of the kernel at a time, and some events "
-				"take several",
-				text, IP_PMU_COUNTERS);
+		return ip_error(
+			"-e %s: at most %u counters of the kernel at a time, and some events "
+			"take several",
+			text, IP_PMU_COUNTERS);
 	return n;
 }
 
@@ -249,7 +264,8 @@ int ip_fperf_events_parse(const char *text, const struct ip_fperf_event **ret)
 		if (why)
 			return not_here(name, why);
 		if (!e)
-			return ip_error("-e %s: no such event (fperf list-events shows them)", name);
+			return ip_error("-e %s: no such event (fperf list-events shows them)",
+					name);
 		if (ip_fperf_events_find(ret, n, e->name) >= 0)
 			return ip_error("-e %s: %s is named twice", text, e->name);
 		n = add(text, e, ret, n);

@@ -2,12 +2,14 @@
 /*
  * What FPerf can count: names, what each means, and whether it counts on this machine.
  *
- * Names of the kernel's own events are those that PAPI and libpfm4 give them (perf::PAGE-FAULTS). Those that the kernel tells by getrusage and clocks are
- * counted without a descriptor in the process (common/abi/fperf.h). All others are counters of the kernel, which the hooks open
- * (common/abi/fperf_pmu.h): some are known here by the kernel's generic numbers; presets and native events of the processor are asked of whoever knows
- * PAPI (ip_fperf_events_ask()).
+ * Names of the kernel's own events are those that PAPI and libpfm4 give them (perf::PAGE-FAULTS).
+ * Those that the kernel tells by getrusage and clocks are counted without a descriptor in the
+ * process (common/abi/fperf.h). All others are counters of the kernel, which the hooks open
+ * (common/abi/fperf_pmu.h): some are known here by the kernel's generic numbers; presets and native
+ * events of the processor are asked of whoever knows PAPI (ip_fperf_events_ask()).
  *
- * Hardware events count user mode only, which is what PAPI counts where nobody asks for more. So our own system calls in hooks are not in them.
+ * Hardware events count user mode only, which is what PAPI counts where nobody asks for more. So
+ * our own system calls in hooks are not in them.
  */
 #ifndef IP_EVENTS_H
 #define IP_EVENTS_H
@@ -18,7 +20,8 @@
 
 #include "common/abi/fperf_pmu.h"
 
-#define IP_FPERF_NAMES_DEFAULT "perf::TASK-CLOCK,tsc::CYCLES,perf::PAGE-FAULTS,perf::CONTEXT-SWITCHES"
+#define IP_FPERF_NAMES_DEFAULT                                                                     \
+	"perf::TASK-CLOCK,tsc::CYCLES,perf::PAGE-FAULTS,perf::CONTEXT-SWITCHES"
 
 struct ip_formula;
 
@@ -35,7 +38,8 @@ struct ip_fperf_event {
 	unsigned ncounters; /* of the kernel */
 	struct ip_fperf_counter counters[IP_PMU_COUNTERS];
 	uint32_t divisor; /* of their sum; 0: none */
-	/* That is no sum: it follows from the means of other events, which are counted, and shown, too (formula.h). NULL: it is one. */
+	/* That is no sum: it follows from the means of other events, which are counted, and shown,
+	 * too (formula.h). NULL: it is one. */
 	const struct ip_formula *formula;
 	unsigned nparts;
 	const struct ip_fperf_event *parts[IP_PMU_COUNTERS];
@@ -44,8 +48,8 @@ struct ip_fperf_event {
 /* One that is known here, by its name or a shorter one; NULL: it is not. */
 const struct ip_fperf_event *ip_fperf_event_named(const char *name);
 
-/* Who knows more names (PAPI). The event, which lives for good; NULL where there is none: *ret_why says why it does not count here, NULL: nobody
- * knows it. */
+/* Who knows more names (PAPI). The event, which lives for good; NULL where there is none:
+ * *ret_why says why it does not count here, NULL: nobody knows it. */
 typedef const struct ip_fperf_event *(*ip_fperf_ask)(const char *name, const char **ret_why);
 void ip_fperf_events_ask(ip_fperf_ask ask);
 
@@ -55,8 +59,9 @@ const struct ip_fperf_event *ip_fperf_events(size_t *ret_n);
 /* Why an event does not count here, by trying; static text, one line. NULL: it does. */
 const char *ip_fperf_why_not(const struct ip_fperf_event *event);
 
-/* Comma-separated names into ret, which has room for IP_FPERF_EVENTS; parts of a formula stand before it. How many; -1 with an error: unknown,
- * twice, too many; -2 with an error: known, but not counted here. */
+/* Comma-separated names into ret, which has room for IP_FPERF_EVENTS; parts of a formula stand
+ * before it. How many; -1 with an error: unknown, twice, too many; -2 with an error: known, but
+ * not counted here. */
 int ip_fperf_events_parse(const char *text, const struct ip_fperf_event **ret);
 
 /* Which of n it is, by its name; -1: none. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formulas of counters: a value and its derivatives by all counters go through the formula together.
+ * Formulas of counters: a value and its derivatives by all counters go through the formula
+ * together.
  */
 #include "fperf/formula.h"
 
@@ -39,7 +40,8 @@ static int add(struct ip_formula *f, char kind, unsigned counter, double value)
 }
 
 /* What stands between two bars. */
-static int parse_one(const char *text, size_t length, unsigned ncounters, double hz, struct ip_formula *ret)
+static int parse_one(const char *text, size_t length, unsigned ncounters, double hz,
+		     struct ip_formula *ret)
 {
 	bool is_counter = *text == 'N';
 	const char *const number_at = is_counter ? text + 1 : text;
@@ -51,7 +53,8 @@ static int parse_one(const char *text, size_t length, unsigned ncounters, double
 	if (length == 1 && strchr("+-*/", *text))
 		return add(ret, *text, 0, 0);
 	if (length == 1 && *text == '#')
-		return hz > 0 ? add(ret, '=', 0, hz) : ip_error("nobody knows the clock of this processor");
+		return hz > 0 ? add(ret, '=', 0, hz)
+			      : ip_error("nobody knows the clock of this processor");
 	if (!digits || digits + is_counter != length || digits > 15)
 		return ip_error("'%.*s' is no part of a formula", (int)length, text);
 	if (!is_counter)
@@ -163,7 +166,8 @@ bool ip_formula_weights(const struct ip_formula *f, unsigned ncounters, int32_t 
 	return fits;
 }
 
-double ip_formula_value(const struct ip_formula *f, const double *means, const double *ci, double *ret_ci)
+double ip_formula_value(const struct ip_formula *f, const double *means, const double *ci,
+			double *ret_ci)
 {
 	struct value v = evaluate(f, means, ci);
 	double half = deviation(&v, ci);

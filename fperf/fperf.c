@@ -10,10 +10,10 @@
 
 #include "collector/hot_functions.h"
 #include "common/arch/arch.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/selection.h"
 #include "fperf/fperf_private.h"
 #include "fperf/policy.h"
@@ -27,15 +27,19 @@
 #define TORN_TRIES 8   /* of reading a cell that its thread is changing */
 #define CLOCK_NS   20000000ull
 #define MOST_NS	   20000 /* a hook: the system calls of a sample take one or two thousand */
-/* What hooks cost, in parts of two readings of the clock (hot_functions.h), rounded up. Measured on a loop of calls of a function that does next to nothing: its
- * entry and exit took 3.9 ns where two readings took 21, as long as it was only counted. In programs they take twice that: what branches go where, and which lines are
- * near, is the program's and the hooks' together (lzip, of 5 %, lost 6.9 +- 1.3 when this was 4.5, 4.0 +- 1.0 with 2.5). */
+/* What hooks cost, in parts of two readings of the clock (hot_functions.h), rounded up. Measured
+ * on a loop of calls of a function that does next to nothing: its entry and exit took 3.9 ns
+ * where two readings took 21, as long as it was only counted. In programs they take twice that:
+ * what branches go where, and which lines are near, is the program's and the hooks' together
+ * (lzip, of 5 %, lost 6.9 +- 1.3 when this was 4.5, 4.0 +- 1.0 with 2.5). */
 #define COUNT_PARTS 2.5 /* a call of which only the entry is counted: both of its hooks */
-/* More of a function that is called so seldom that its stub and its cell are in no near cache. sqlite, with 242 functions that are called some thousand times a second
- * each: 1.4 million calls a second took about 4 % of its time, 6.4 million, most of a few hot functions, 4.8 %. */
+/* More of a function that is called so seldom that its stub and its cell are in no near cache.
+ * sqlite, with 242 functions that are called some thousand times a second each: 1.4 million
+ * calls a second took about 4 % of its time, 6.4 million, most of a few hot functions, 4.8 %. */
 #define COLD_PARTS 1.3
-#define HOOK_PARTS                                                                                           \
-	1.0 /* a hook that goes through C and takes no sample; one that takes one, besides what it measures */
+#define HOOK_PARTS                                                                                 \
+	1.0 /* a hook that goes through C and takes no sample; one that takes one, besides what it \
+	       measures */
 
 int ip_fperf_create(const struct ip_fperf_options *options, struct ip_fperf **ret)
 {
@@ -96,15 +100,17 @@ int ip_fperf_check(struct ip_fperf *f, const struct ip_target *target, const str
 		return ip_error("pid %d: fperf counts in 64-bit programs only", target->pid);
 	/* which would count nothing, without a word */
 	if (target->anchor.fperf_abi != IP_FPERF_ABI)
-		return ip_error("pid %d: the runtime in it is that of another version of iprobe (fperf's ABI "
+		return ip_error("pid %d: the runtime in it is that of another version of iprobe "
+				"(fperf's ABI "
 				"is %u, ours %u): start the "
 				"process anew",
 				target->pid, target->anchor.fperf_abi, IP_FPERF_ABI);
 	if (ip_fperf_makes_calls(f) && ip_values_is_confined(target))
-		return ip_error("pid %d: it is under seccomp, or may be soon (libseccomp), and might be "
-				"ended for the system "
-				"calls that read these counters: -e tsc::CYCLES takes none",
-				target->pid);
+		return ip_error(
+			"pid %d: it is under seccomp, or may be soon (libseccomp), and might be "
+			"ended for the system "
+			"calls that read these counters: -e tsc::CYCLES takes none",
+			target->pid);
 	if (ip_pmu_check(target, f->options.events, f->options.nevents) < 0)
 		return -1;
 	*room += ip_pmu_room(f->options.events, f->options.nevents) + IP_FPERF_PLACE_SIZE +
@@ -145,7 +151,8 @@ static int place_pmu(struct ip_fperf *f, struct ip_fperf_header *h)
 	f->pmu = ip_blocks_place(f->area, ip_pmu_room(f->options.events, f->options.nevents));
 	if (!f->pmu)
 		return ip_error("no memory is left for counters: give more with --memory");
-	ip_pmu_fill(f->options.events, f->options.nevents, f->options.multiplex, at(f, 0, f->pmu), h->source);
+	ip_pmu_fill(f->options.events, f->options.nevents, f->options.multiplex, at(f, 0, f->pmu),
+		    h->source);
 	h->pmu = f->area->fperf_pmu = f->pmu;
 	f->area->fperf_counters = ip_pmu_counters(f->options.events, f->options.nevents);
 	return 0;
@@ -153,7 +160,8 @@ static int place_pmu(struct ip_fperf *f, struct ip_fperf_header *h)
 
 static bool is_owned(const struct ip_fperf *f, uint32_t block)
 {
-	return __atomic_load_n(&ip_area_meters(f->area, block)->state, __ATOMIC_ACQUIRE) == IP_METERS_OWNED;
+	return __atomic_load_n(&ip_area_meters(f->area, block)->state, __ATOMIC_ACQUIRE) ==
+	       IP_METERS_OWNED;
 }
 
 /* Thousands of blocks lie there, mostly nobody's, each on pages of its own. */
@@ -225,7 +233,8 @@ static struct ip_fperf_module *find_module(const struct ip_fperf *f, const struc
 {
 	for (size_t i = 0; module->elf && i < f->nmodules; i++)
 		if (f->modules[i].build_id_size == module->elf->build_id_size &&
-		    !memcmp(f->modules[i].build_id, module->elf->build_id, f->modules[i].build_id_size))
+		    !memcmp(f->modules[i].build_id, module->elf->build_id,
+			    f->modules[i].build_id_size))
 			return &f->modules[i];
 	return NULL;
 }
@@ -235,12 +244,13 @@ struct ip_fperf_function *ip_fperf_find(const struct ip_fperf *f, const struct i
 {
 	const struct ip_fperf_module *m = find_module(f, module);
 
-	return m && function < m->nfunctions && m->index[function] ? &f->functions[m->index[function] - 1]
-								   : NULL;
+	return m && function < m->nfunctions && m->index[function]
+		       ? &f->functions[m->index[function] - 1]
+		       : NULL;
 }
 
-struct ip_fperf_control *ip_fperf_control_of(const struct ip_fperf *f, const struct ip_fperf_function *fn,
-					     int instance)
+struct ip_fperf_control *ip_fperf_control_of(const struct ip_fperf *f,
+					     const struct ip_fperf_function *fn, int instance)
 {
 	return fn->offsets[instance] ? at(f, 0, fn->offsets[instance]) : NULL;
 }
@@ -324,21 +334,24 @@ int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *pf)
 		uint32_t offset = ip_blocks_place(f->area, cell_size(f));
 
 		if (!offset)
-			return ip_error("no memory is left to count in more than %zu functions: select "
-					"fewer, or give more with "
-					"--memory",
-					f->nfunctions);
+			return ip_error(
+				"no memory is left to count in more than %zu functions: select "
+				"fewer, or give more with "
+				"--memory",
+				f->nfunctions);
 		if (ip_array_grow(&f->places, f->nplaces, sizeof(*f->places)) < 0)
 			return -1;
 		f->places[f->nplaces++] = offset;
 		fn->offsets[pf->inlined] = offset;
 		fn->numbers[pf->inlined] = pf->number;
-		ip_fperf_grant(f, fn, f->options.budget < 0 ? IP_FPERF_NO_LIMIT : IP_FPERF_PROMISED, 1);
+		ip_fperf_grant(f, fn, f->options.budget < 0 ? IP_FPERF_NO_LIMIT : IP_FPERF_PROMISED,
+			       1);
 	}
 	return 0;
 }
 
-void ip_fperf_grant(struct ip_fperf *f, struct ip_fperf_function *fn, uint32_t quota, uint32_t every)
+void ip_fperf_grant(struct ip_fperf *f, struct ip_fperf_function *fn, uint32_t quota,
+		    uint32_t every)
 {
 	bool counted = ip_fperf_only_counts(fn);
 
@@ -353,7 +366,8 @@ void ip_fperf_grant(struct ip_fperf *f, struct ip_fperf_function *fn, uint32_t q
 		__atomic_store_n(&control->every, every, __ATOMIC_RELAXED);
 		__atomic_store_n(&control->used_up, fn->granted, __ATOMIC_RELAXED);
 		__atomic_store_n(&control->quota, (int32_t)(counted ? 0 : quota), __ATOMIC_RELEASE);
-		/* without a quota the duty stays as it is: the hook that sees it changes it, when no sample is open */
+		/* without a quota the duty stays as it is: the hook that sees it changes it, when
+		 * no sample is open */
 		if (fn->out) { /* no probe of it is live: what was open then is nothing's */
 			__atomic_store_n(&control->open, 0, __ATOMIC_RELAXED);
 			__atomic_fetch_add(&control->turn, 1, __ATOMIC_RELAXED);
@@ -398,8 +412,10 @@ static uint32_t load32(const uint32_t *p)
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
-/* Its thread may be changing it; a copy that is torn all the same (the thread has been killed there) is off by one sample. */
-static void add_cell(const struct ip_fperf *f, struct ip_fperf_sums *to, const struct ip_fperf_cell *cell)
+/* Its thread may be changing it; a copy that is torn all the same (the thread has been killed
+ * there) is off by one sample. */
+static void add_cell(const struct ip_fperf *f, struct ip_fperf_sums *to,
+		     const struct ip_fperf_cell *cell)
 {
 	struct ip_fperf_sum sums[IP_FPERF_EVENTS];
 	uint64_t ended = 0, tailed = 0;
@@ -436,7 +452,8 @@ static void add_block(struct ip_fperf *f, uint32_t block, struct ip_fperf_functi
 {
 	/* most functions are called in few threads */
 	for (int i = 0; i < 2; i++) {
-		const struct ip_fperf_cell *cell = fn->offsets[i] ? at(f, block, fn->offsets[i]) : NULL;
+		const struct ip_fperf_cell *cell =
+			fn->offsets[i] ? at(f, block, fn->offsets[i]) : NULL;
 
 		if (cell && (load(&cell->calls) || load(&cell->begun)))
 			add_cell(f, to, cell);
@@ -447,7 +464,8 @@ static void look_at_control(const struct ip_fperf *f, struct ip_fperf_function *
 {
 	fn->used_up = false;
 	for (int i = 0; i < 2; i++) {
-		const struct ip_fperf_control *control = fn->offsets[i] ? at(f, 0, fn->offsets[i]) : NULL;
+		const struct ip_fperf_control *control =
+			fn->offsets[i] ? at(f, 0, fn->offsets[i]) : NULL;
 
 		if (!control)
 			continue;
@@ -468,7 +486,8 @@ uint64_t ip_fperf_calls(struct ip_fperf *f)
 		calls += load(&((struct ip_fperf_control *)at(f, 0, f->places[i]))->calls);
 	for (uint32_t k = 0; k < f->nowned; k++)
 		for (size_t i = 0; is_owned(f, f->owned[k]) && i < f->nplaces; i++)
-			calls += load(&((struct ip_fperf_cell *)at(f, f->owned[k], f->places[i]))->calls);
+			calls += load(
+				&((struct ip_fperf_cell *)at(f, f->owned[k], f->places[i]))->calls);
 	return calls;
 }
 
@@ -524,8 +543,9 @@ struct ip_fperf_spent ip_fperf_spent(struct ip_fperf *f)
 	return spent;
 }
 
-/* Samples that a thread which has ended had open will never end: who still counts them as open stays on the slow path. What the frames say may have been
- * scribbled over: only what is a function's place is taken for one. */
+/* Samples that a thread which has ended had open will never end: who still counts them as open
+ * stays on the slow path. What the frames say may have been scribbled over: only what is a
+ * function's place is taken for one. */
 static void forget_open(struct ip_fperf *f, uint32_t block)
 {
 	const struct ip_fperf_thread *t = at(f, block, f->place);

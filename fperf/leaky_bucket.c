@@ -17,7 +17,8 @@
 #define SAMPLING     0.4  /* of the budget goes to samples of these; the rest to turns, */
 #define SAMPLING_HOT 0.2  /* where there are any */
 #define SPREADING    0.1  /* of it to passing over calls between them */
-#define TURN_EXTRA   0.4 /* of what is saved up: for more samples of the busiest, besides IP_FPERF_TURN_SHARE */
+/* of what is saved up: for more samples of the busiest, besides IP_FPERF_TURN_SHARE */
+#define TURN_EXTRA   0.4
 #define TURN_SAMPLES 8u
 #define TURN_MOST    256u /* of the busiest, as far as what is saved up goes */
 #define BUSY_MOST    20.0 /* times the average function */
@@ -49,8 +50,10 @@ static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means
 	return i->calls_per_s * ip_fperf_call_cost(i->calls_per_s, m);
 }
 
-/* Step 1. Who stays for good; moves them to the front of the ranks, which are in order. How many. */
-static size_t stay(struct ip_fperf_item *items, struct rank *ranks, size_t n, const struct ip_fperf_means *m)
+/* Step 1. Who stays for good; moves them to the front of the ranks, which are in order. How
+ * many. */
+static size_t stay(struct ip_fperf_item *items, struct rank *ranks, size_t n,
+		   const struct ip_fperf_means *m)
 {
 	bool may_return = m->turns && IP_FPERF_TURN_SHARE * m->credit_ns > 2 * m->change_ns;
 	double rate = 0, going = 0;
@@ -82,7 +85,8 @@ static size_t stay(struct ip_fperf_item *items, struct rank *ranks, size_t n, co
 	return staying;
 }
 
-/* How much more of its samples would tell: as wide as its interval, but never as if what few samples say were all there is. */
+/* How much more of its samples would tell: as wide as its interval, but never as if what few
+ * samples say were all there is. */
 static double width_of(const struct ip_fperf_item *i)
 {
 	double least = THREE / i->samples;
@@ -96,7 +100,8 @@ static double smaller(double a, double b)
 	return a < b ? a : b;
 }
 
-/* How much it matters: what most of the time is spent in is what people look for. n: functions that were called. */
+/* How much it matters: what most of the time is spent in is what people look for. n: functions that
+ * were called. */
 static double weight_of_share(const struct ip_fperf_item *i, size_t n)
 {
 	double times = i->share * n;
@@ -142,8 +147,8 @@ static void give_turn(struct ip_fperf_item *i, double window_s, double *left)
 }
 
 /* The turn of all, where samples are exclusive. */
-static void take_turn_together(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m,
-			       double left)
+static void take_turn_together(struct ip_fperf_item *items, size_t n,
+			       const struct ip_fperf_means *m, double left)
 {
 	double cost = m->run_ns * m->window_s + 2 * m->change_ns;
 
@@ -171,16 +176,19 @@ static double rate_of_turn(const struct ip_fperf_item *items, const struct ip_fp
 	return rate;
 }
 
-/* What is left buys more samples for those that matter most. turns: those that have one; left: ns; samples: that may be given. */
-static void give_more(struct ip_fperf_item *items, const struct rank *turns, size_t nturns, size_t called,
-		      const struct ip_fperf_means *m, double window_s, double left, double samples)
+/* What is left buys more samples for those that matter most. turns: those that have one; left: ns;
+ * samples: that may be given. */
+static void give_more(struct ip_fperf_item *items, const struct rank *turns, size_t nturns,
+		      size_t called, const struct ip_fperf_means *m, double window_s, double left,
+		      double samples)
 {
 	/* calls between two samples cost, too */
 	double more = left / (m->sample_ns + 2 * EVERY_MAX * m->hook_ns), sum = 0;
 
 	more = more < samples ? more : samples;
 	for (size_t k = 0; k < nturns; k++)
-		sum += weight_of_share(&items[turns[k].item], called) * width_of(&items[turns[k].item]);
+		sum += weight_of_share(&items[turns[k].item], called) *
+		       width_of(&items[turns[k].item]);
 	for (size_t k = 0; k < nturns && more > 0 && sum > 0; k++) {
 		struct ip_fperf_item *i = &items[turns[k].item];
 		double calls = i->calls_per_s * window_s;
@@ -194,9 +202,10 @@ static void give_more(struct ip_fperf_item *items, const struct rank *turns, siz
 	}
 }
 
-/* Step 2, for the hot ones, and those that need one of them. ranks: of all; the first so many stay for good. */
-static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, size_t staying, size_t n,
-		      const struct ip_fperf_means *m, double samples)
+/* Step 2, for the hot ones, and those that need one of them. ranks: of all; the first so many stay
+ * for good. */
+static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, size_t staying,
+		      size_t n, const struct ip_fperf_means *m, double samples)
 {
 	_cleanup_free_ struct rank *turns = calloc(n + 1, sizeof(*turns));
 	double left = IP_FPERF_TURN_SHARE * m->credit_ns - 2 * m->change_ns, rates = 0, window_s;
@@ -211,7 +220,8 @@ static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, siz
 	for (size_t k = 0; k < n; k++) {
 		const struct ip_fperf_item *i = &items[ranks[k].item];
 
-		if (!i->hidden && (k >= staying || (i->calls_per_s > 0 && ip_fperf_is_blocked(items, i))))
+		if (!i->hidden &&
+		    (k >= staying || (i->calls_per_s > 0 && ip_fperf_is_blocked(items, i))))
 			turns[candidates++] =
 				(struct rank){.key = -need_of(i, called), .item = ranks[k].item};
 	}
@@ -219,7 +229,8 @@ static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, siz
 	for (size_t k = 0; k < candidates; k++) {
 		struct ip_fperf_item *i = &items[turns[k].item];
 		double rate = rate_of_turn(items, i, m), seconds = nturns ? good_s : m->window_s,
-		       promised = i->samples < IP_FPERF_PROMISED ? IP_FPERF_PROMISED * m->sample_ns : 0,
+		       promised = i->samples < IP_FPERF_PROMISED ? IP_FPERF_PROMISED * m->sample_ns
+								 : 0,
 		       cost = rate * seconds + promised;
 
 		if (cost > left && !nturns && !all_saved)
@@ -236,11 +247,13 @@ static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, siz
 		turns[nturns++] = turns[k];
 	}
 	window_s = ip_fperf_window(rates, m);
-	/* calls are counted of all of them; samples are for those that need them most, as far as they can be paid */
+	/* calls are counted of all of them; samples are for those that need them most, as far as
+	 * they can be paid */
 	paid = before = smaller(samples, (extra + (left > 0 ? left : 0)) / m->sample_ns);
 	for (size_t k = 0; k < nturns; k++)
 		give_turn(&items[turns[k].item], window_s, &paid);
-	give_more(items, turns, nturns, called, m, window_s, paid * m->sample_ns, samples - (before - paid));
+	give_more(items, turns, nturns, called, m, window_s, paid * m->sample_ns,
+		  samples - (before - paid));
 	/* what came in for one may be all that another has waited for */
 	for (size_t k = 0; k < n; k++) {
 		struct ip_fperf_item *i = &items[k];
@@ -267,7 +280,8 @@ static double weight_of(const struct ip_fperf_item *i, size_t n)
 	return i->calls_per_s > 0 ? wish_of(i) * weight_of_share(i, n) : 0;
 }
 
-/* Calls that are to be expected in the interval: who was not called just now may be, and is seen then only if it has a quota. */
+/* Calls that are to be expected in the interval: who was not called just now may be, and is seen
+ * then only if it has a quota. */
 static double expected_calls(const struct ip_fperf_item *i, const struct ip_fperf_means *m)
 {
 	double calls = i->calls_per_s * m->interval_s;
@@ -275,7 +289,8 @@ static double expected_calls(const struct ip_fperf_item *i, const struct ip_fper
 	return calls > UNEXPECTED ? calls : UNEXPECTED;
 }
 
-/* What is less than a sample each, of many functions: it goes to the widest of those that will be called, and then to others, a sample each. left: of samples. */
+/* What is less than a sample each, of many functions: it goes to the widest of those that will be
+ * called, and then to others, a sample each. left: of samples. */
 static void give_rest(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
 		      const struct ip_fperf_means *m, double left)
 {
@@ -304,9 +319,10 @@ static void give_rest(struct ip_fperf_item *items, const struct rank *ranks, siz
 	}
 }
 
-/* Of limited samples, those that are kept for functions that have turns: if the widest one of all is among them. */
-static double kept_for_turns(const struct ip_fperf_item *items, const struct rank *ranks, size_t staying,
-			     size_t n, const struct ip_fperf_means *m)
+/* Of limited samples, those that are kept for functions that have turns: if the widest one of all
+ * is among them. */
+static double kept_for_turns(const struct ip_fperf_item *items, const struct rank *ranks,
+			     size_t staying, size_t n, const struct ip_fperf_means *m)
 {
 	double widest = 0, hot = 0, share;
 
@@ -314,7 +330,8 @@ static double kept_for_turns(const struct ip_fperf_item *items, const struct ran
 		return 0;
 	for (size_t k = 0; k < n; k++) {
 		const struct ip_fperf_item *i = &items[ranks[k].item];
-		double width = i->samples < 2 || i->calls_per_s <= 0 ? 0 : wish_of(i); /* these are free */
+		/* these are free */
+		double width = i->samples < 2 || i->calls_per_s <= 0 ? 0 : wish_of(i);
 
 		if (k < staying)
 			widest = width > widest ? width : widest;
@@ -325,14 +342,16 @@ static double kept_for_turns(const struct ip_fperf_item *items, const struct ran
 	return hot >= widest ? smaller(share, m->samples) : 0;
 }
 
-/* Steps 3 and 4, for those that stay for good. kept: of the samples that are allowed, for others. How many of these it gave. */
+/* Steps 3 and 4, for those that stay for good. kept: of the samples that are allowed, for others.
+ * How many of these it gave. */
 static double give_quotas(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
 			  const struct ip_fperf_means *m, double kept, size_t all)
 {
 	double part = n < all ? SAMPLING_HOT : SAMPLING, sum = 0,
 	       spare = m->credit_ns > 0 ? part * m->budget_ns * m->interval_s / m->sample_ns : 0;
 	size_t called = count_called(items, all);
-	double spreading = m->credit_ns > 0 ? SPREADING * m->budget_ns * m->interval_s : 0, given = 0;
+	double spreading = m->credit_ns > 0 ? SPREADING * m->budget_ns * m->interval_s : 0,
+	       given = 0;
 
 	if (m->samples >= 0 && spare > m->samples - kept)
 		spare = m->samples - kept;
@@ -366,7 +385,8 @@ static double give_quotas(struct ip_fperf_item *items, const struct rank *ranks,
 		if (i->samples < 2 && i->quota < 2)
 			i->quota = 2;
 		i->every = 1;
-		/* who has none yet may get none for long, of threads that call it less than once in so many */
+		/* who has none yet may get none for long, of threads that call it less than once in
+		 * so many */
 		if (!i->quota || calls <= i->quota || i->samples < 2)
 			continue;
 		/* 4 */
@@ -394,13 +414,15 @@ static int decide(struct ip_fperf_item *items, size_t n, const struct ip_fperf_m
 	staying = stay(items, ranks, n, m);
 	if (m->exclusive && staying < n) {
 		if (m->turns && m->credit_ns > 0)
-			take_turn_together(items, n, m, m->samples < 0 ? NO_END : floor(m->samples));
+			take_turn_together(items, n, m,
+					   m->samples < 0 ? NO_END : floor(m->samples));
 		return 0;
 	}
 	kept = kept_for_turns(items, ranks, staying, n, m);
 	left = m->samples - give_quotas(items, ranks, staying, m, kept, n);
 	if (m->turns && m->credit_ns > 0)
-		return take_turns(items, ranks, staying, n, m, m->samples < 0 ? NO_END : floor(left));
+		return take_turns(items, ranks, staying, n, m,
+				  m->samples < 0 ? NO_END : floor(left));
 	return 0;
 }
 

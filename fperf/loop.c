@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * FPerf's control: what was spent, and who is live. The policy (policy.h) decides; here it gets its numbers, and is obeyed.
+ * FPerf's control: what was spent, and who is live. The policy (policy.h) decides; here it gets its
+ * numbers, and is obeyed.
  *
- * When it is decided: FIRST_NS after the start (hot functions show within a millisecond); at the end of each interval; at the end of each window, in which hot
- * functions have had their turn (no sample begins any more then, and those that are open get ENDING_NS to end: else calls that are longer than a window would
- * be missing among them); and as soon as the account is overdrawn, and gets deeper into debt, at most once in OVERDRAWN_NS. All cells are read then. Between decisions what
- * threads say of themselves is, and every COUNT_NS how many calls there were: those that are only counted stand nowhere else, and a function may get hot at any moment. Both
- * take time, of thousands of functions and hundreds of threads: the pauses between them are as long as they may take no more than their share of ours (OWN_LOOKS).
+ * When it is decided: FIRST_NS after the start (hot functions show within a millisecond); at the
+ * end of each interval; at the end of each window, in which hot functions have had their turn (no
+ * sample begins any more then, and those that are open get ENDING_NS to end: else calls that are
+ * longer than a window would be missing among them); and as soon as the account is overdrawn, and
+ * gets deeper into debt, at most once in OVERDRAWN_NS. All cells are read then. Between decisions
+ * what threads say of themselves is, and every COUNT_NS how many calls there were: those that are
+ * only counted stand nowhere else, and a function may get hot at any moment. Both take time, of
+ * thousands of functions and hundreds of threads: the pauses between them are as long as they may
+ * take no more than their share of ours (OWN_LOOKS).
  */
 #include <math.h>
 #include <stdio.h>
@@ -32,19 +37,24 @@
 #define ENDING_NS    6000000ull
 #define GOOD_S	     0.008 /* of a turn, where CPU time is exact; else each tick matters */
 #define OVERDRAWN_NS 5000000ull
-#define FALLING_S                                                                                            \
-	0.01 /* of income: who has got so much deeper into debt since the last decision needs another one */
-#define SHOW_NS	     1000000000ull
-#define RETRY_NS     200000000ull /* after a change that failed; twice as long after each further one, up to */
+#define FALLING_S                                                                                  \
+	0.01 /* of income: who has got so much deeper into debt since the last decision needs      \
+		another one */
+#define SHOW_NS 1000000000ull
+/* after a change that failed; twice as long after each further one, up to */
+#define RETRY_NS     200000000ull
 #define RETRY_MAX_NS 3200000000ull
-/* Of what the target may lose is what we may take of a CPU ourselves: it may be the target's, or the other half of its core, which halves its speed or nearly so.
- * Changes for turns may take so much of it; reading all cells, and deciding, so much; without a budget it is as of one of MOST_OWN. */
+/* Of what the target may lose is what we may take of a CPU ourselves: it may be the target's, or
+ * the other half of its core, which halves its speed or nearly so. Changes for turns may take so
+ * much of it; reading all cells, and deciding, so much; without a budget it is as of one of
+ * MOST_OWN. */
 #define OWN_TURNS 0.3
 /* Whoever looks for some seconds only must have seen everybody by then. */
 #define EARLY_NS    10000000000ull
 #define EARLY_TURNS 3.0
 #define OWN_LOOKS   0.2
-#define CALL_S	    3e-9 /* no call takes less: CPU time is known by the tick only, and may not have come yet */
+/* no call takes less: CPU time is known by the tick only, and may not have come yet */
+#define CALL_S 3e-9
 
 /* Its rate is reckoned from now on. */
 static void note_coming(const struct ip_fperf *f, struct ip_fperf_function *fn, uint64_t now)
@@ -81,9 +91,11 @@ static void begin(struct ip_fperf *f, struct ip_session *s)
 		f->options.window(f->options.context, s->target->pid, true, 0, 0);
 }
 
-/* How often it is called now. The account must have been settled. changing: a change has been made since the last time, by one of the
- * process's threads, maybe, and with its caches gone: that tells nothing of gaps. */
-static void note_rate(const struct ip_fperf *f, struct ip_fperf_function *fn, uint64_t now, bool changing)
+/* How often it is called now. The account must have been settled. changing: a change has been
+ * made since the last time, by one of the process's threads, maybe, and with its caches gone:
+ * that tells nothing of gaps. */
+static void note_rate(const struct ip_fperf *f, struct ip_fperf_function *fn, uint64_t now,
+		      bool changing)
 {
 	double undisturbed = ip_fperf_undisturbed(f);
 	double seconds = (now - fn->looked_ns) / 1e9;
@@ -95,8 +107,9 @@ static void note_rate(const struct ip_fperf *f, struct ip_fperf_function *fn, ui
 	fn->gaps.tick = fn->exact ? 0 : IP_FPERF_TICK_S;
 	if (!changing)
 		ip_fperf_live(&fn->gaps, more,
-			      undisturbed - fn->looked_s > more * CALL_S ? undisturbed - fn->looked_s
-									 : more * CALL_S);
+			      undisturbed - fn->looked_s > more * CALL_S
+				      ? undisturbed - fn->looked_s
+				      : more * CALL_S);
 	/* of one that is called now and then a millisecond says little */
 	fn->calls_per_s = more || seconds > 0.05 ? more / seconds : fn->calls_per_s * 0.9;
 	fn->live_s += undisturbed - fn->looked_s;
@@ -194,8 +207,10 @@ static void hold_back(struct ip_fperf *f)
 	f->held_until_ns = ip_now_ns() + f->retry_ns;
 }
 
-/* Step 3. Those that go are counted as live until the change is over, those that come from then on. -1: it did not come about; nothing has changed. */
-static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fperf_item *items, size_t n)
+/* Step 3. Those that go are counted as live until the change is over, those that come from then on.
+ * -1: it did not come about; nothing has changed. */
+static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fperf_item *items,
+		  size_t n)
 {
 	const struct ip_change_gap gap = {
 		.begins = ip_fperf_gap_begins, .ended = ip_fperf_gap_ended, .context = f};
@@ -237,7 +252,8 @@ static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fper
 	for (size_t i = 0; i < result.nstops; i++)
 		stopped += result.stops[i].ns;
 	if (result.nstops || result.remapped)
-		f->change_ns = (1 - IP_FPERF_SETTLED) * f->change_ns + IP_FPERF_SETTLED * stopped * f->busy;
+		f->change_ns = (1 - IP_FPERF_SETTLED) * f->change_ns +
+			       IP_FPERF_SETTLED * stopped * f->busy;
 	note_own(f, own);
 	f->changes++;
 	f->changes_remapped += result.remapped;
@@ -252,8 +268,9 @@ static bool is_whole(const struct ip_fperf *f)
 	return f->options.budget < 0 || f->credit_ns > 0;
 }
 
-/* Of so many samples a second, those that may be given now: what the time since the start has brought, less what was taken. Those promised are
- * free (policy.h), and no more than an interval's are saved up: a pause must not buy a burst. */
+/* Of so many samples a second, those that may be given now: what the time since the start has
+ * brought, less what was taken. Those promised are free (policy.h), and no more than an
+ * interval's are saved up: a pause must not buy a burst. */
 static double samples_left(struct ip_fperf *f, uint64_t now)
 {
 	double rate = f->options.samples_per_s, most = rate * f->interval_ns / 1e9, left;
@@ -291,27 +308,27 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	bool goes = false;
 	_cleanup_free_ struct ip_fperf_item *items = calloc(n + 1, sizeof(*items));
 	uint64_t now = ip_now_ns();
-	struct ip_fperf_means means = {.budget_ns = f->options.budget * 1e9 * f->busy,
-				       .credit_ns = f->credit_ns,
-				       .limit_ns = ip_fperf_limit(f),
-				       .samples = samples_left(f, now),
-				       .interval_s = f->interval_ns / 1e9,
-				       .window_s = f->window_s,
-				       .good_s = f->watch.own >= 0 ? GOOD_S : IP_FPERF_WINDOW_MAX_S,
-				       .count_ns = f->count_ns,
-				       .cold_ns = f->cold_ns,
-				       .sample_ns = f->sample_ns,
-				       .hook_ns = f->hook_ns,
-				       .change_ns = f->change_ns,
-				       .turns = turns && now >= f->held_until_ns &&
-						now - f->turned_ns >
-							ip_fperf_pause(f, f->own_turn_s,
-								       now - f->start_ns < EARLY_NS
-									       ? EARLY_TURNS * OWN_TURNS
-									       : OWN_TURNS) *
-								1e9,
-				       .exclusive = f->options.exclusive,
-				       .run_ns = 1e9 * f->busy};
+	struct ip_fperf_means means = {
+		.budget_ns = f->options.budget * 1e9 * f->busy,
+		.credit_ns = f->credit_ns,
+		.limit_ns = ip_fperf_limit(f),
+		.samples = samples_left(f, now),
+		.interval_s = f->interval_ns / 1e9,
+		.window_s = f->window_s,
+		.good_s = f->watch.own >= 0 ? GOOD_S : IP_FPERF_WINDOW_MAX_S,
+		.count_ns = f->count_ns,
+		.cold_ns = f->cold_ns,
+		.sample_ns = f->sample_ns,
+		.hook_ns = f->hook_ns,
+		.change_ns = f->change_ns,
+		.turns = turns && now >= f->held_until_ns &&
+			 now - f->turned_ns > ip_fperf_pause(f, f->own_turn_s,
+							     now - f->start_ns < EARLY_NS
+								     ? EARLY_TURNS * OWN_TURNS
+								     : OWN_TURNS) *
+						      1e9,
+		.exclusive = f->options.exclusive,
+		.run_ns = 1e9 * f->busy};
 
 	if (!items)
 		return;
@@ -344,7 +361,8 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 		moved += items[i].live != items[i].stay;
 		comes += items[i].stay && !items[i].live;
 		if (items[i].stay && !items[i].live)
-			coming += items[i].calls_per_s * ip_fperf_call_cost(items[i].calls_per_s, &means);
+			coming += items[i].calls_per_s *
+				  ip_fperf_call_cost(items[i].calls_per_s, &means);
 		/* else its samples begin when what it needs has come */
 		if (items[i].stay && ip_fperf_has_needs(f, &f->functions[i]))
 			ip_fperf_grant(f, &f->functions[i], items[i].quota, items[i].every);
@@ -362,9 +380,11 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	now = ip_now_ns();
 	/* from their coming to their going, both of which take time to prepare */
 	if (f->turn_ns && moved && now - f->turn_ns > f->window_length_ns)
-		f->window_s = (1 - IP_FPERF_SETTLED) * f->window_s +
-			      IP_FPERF_SETTLED *
-				      ((double)(now - f->turn_ns) - f->window_length_ns + WINDOW_NS) / 1e9;
+		f->window_s =
+			(1 - IP_FPERF_SETTLED) * f->window_s +
+			IP_FPERF_SETTLED *
+				((double)(now - f->turn_ns) - f->window_length_ns + WINDOW_NS) /
+				1e9;
 	f->turn_ns = comes ? now : 0;
 	f->turned_ns = comes ? now : f->turned_ns;
 	/* in a turn of exclusive samples each call may be one */
@@ -457,7 +477,8 @@ static void settle_often(struct ip_fperf *f, struct ip_session *s, uint64_t now)
 		return;
 	}
 	ip_fperf_settle(f, s, true);
-	f->own_count_s = ip_fperf_learn(f->own_count_s, ip_fperf_own(CLOCK_THREAD_CPUTIME_ID) - own);
+	f->own_count_s =
+		ip_fperf_learn(f->own_count_s, ip_fperf_own(CLOCK_THREAD_CPUTIME_ID) - own);
 	least = ip_fperf_pause(f, f->own_count_s, OWN_LOOKS) * 1e9;
 	f->counted_ns = now + (pause > least ? pause : (uint64_t)least);
 }
@@ -520,8 +541,8 @@ void ip_fperf_turn(struct ip_fperf *f, struct ip_session *s)
 	}
 }
 
-/* A window's end is known. At the beginning each millisecond counts; later our own waking costs more than it saves: the CPU that we take may be the target's,
- * or its core's other half. */
+/* A window's end is known. At the beginning each millisecond counts; later our own waking costs
+ * more than it saves: the CPU that we take may be the target's, or its core's other half. */
 uint64_t ip_fperf_nap(const struct ip_fperf *f, uint64_t now)
 {
 	uint64_t nap = f->running ? (now - f->start_ns) / YOUNG : 0;

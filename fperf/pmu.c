@@ -37,8 +37,8 @@ uint64_t ip_pmu_room(const struct ip_fperf_event *const *events, unsigned n)
 	return counters ? (IP_PMU_PLACE_SIZE(counters) + 7) / 8 * 8 : 0;
 }
 
-void ip_pmu_fill(const struct ip_fperf_event *const *events, unsigned n, bool scale, struct ip_pmu_set *set,
-		 uint32_t *sources)
+void ip_pmu_fill(const struct ip_fperf_event *const *events, unsigned n, bool scale,
+		 struct ip_pmu_set *set, uint32_t *sources)
 {
 	*set = (struct ip_pmu_set){.scale = scale};
 	for (unsigned i = 0; i < n; i++) {
@@ -47,7 +47,8 @@ void ip_pmu_fill(const struct ip_fperf_event *const *events, unsigned n, bool sc
 		sources[i] = IP_FPERF_PMU + set->nevents;
 		for (unsigned k = 0; k < events[i]->ncounters; k++) {
 			set->events[set->nevents].uses |= 1u << set->ncounters;
-			set->events[set->nevents].weights[set->ncounters] = events[i]->counters[k].weight;
+			set->events[set->nevents].weights[set->ncounters] =
+				events[i]->counters[k].weight;
 			set->counters[set->ncounters++] = events[i]->counters[k].counter;
 		}
 		set->nevents++;
@@ -60,14 +61,17 @@ const char *ip_pmu_error(int error)
 	case ENOENT:
 	case EOPNOTSUPP:
 	case ENODEV:
-		return "this machine has no PMU, or its hypervisor does not pass it on (perf_event_open: no "
+		return "this machine has no PMU, or its hypervisor does not pass it on "
+		       "(perf_event_open: no "
 		       "such event)";
 	case EACCES:
 	case EPERM:
-		return "the kernel does not let this user count it (kernel.perf_event_paranoid, or seccomp "
+		return "the kernel does not let this user count it (kernel.perf_event_paranoid, or "
+		       "seccomp "
 		       "of a container)";
 	case EINVAL:
-		return "the PMU cannot count them at the same time, or not at all: ask for fewer, or give "
+		return "the PMU cannot count them at the same time, or not at all: ask for fewer, "
+		       "or give "
 		       "--multiplex";
 	case EMFILE:
 	case ENFILE:
@@ -110,7 +114,8 @@ static bool sees_the_kernel(const struct ip_fperf_event *e)
 	return false;
 }
 
-int ip_pmu_check(const struct ip_target *target, const struct ip_fperf_event *const *events, unsigned n)
+int ip_pmu_check(const struct ip_target *target, const struct ip_fperf_event *const *events,
+		 unsigned n)
 {
 	long level = paranoia();
 	bool may = capabilities_of(target->pid) & MAY_COUNT;
@@ -118,16 +123,19 @@ int ip_pmu_check(const struct ip_target *target, const struct ip_fperf_event *co
 	if (!ip_pmu_counters(events, n))
 		return 0;
 	for (unsigned i = 0; i < n && !may; i++)
-		if (events[i]->ncounters && (level > 2 || (level == 2 && sees_the_kernel(events[i]))))
-			return ip_error("pid %d may not count %s: kernel.perf_event_paranoid is %ld, and the "
+		if (events[i]->ncounters &&
+		    (level > 2 || (level == 2 && sees_the_kernel(events[i]))))
+			return ip_error("pid %d may not count %s: kernel.perf_event_paranoid is "
+					"%ld, and the "
 					"process has "
 					"no CAP_PERFMON: lower it to %d, or leave the event out",
 					target->pid, events[i]->name, level,
 					level > 2 && !sees_the_kernel(events[i]) ? 2 : 1);
 	if (ip_borrow_check(target->pid) < 0 || !target->anchor.remap)
-		return ip_error("pid %d: the descriptors of %s could not be closed again in it (it has a "
-				"shadow stack, or another "
-				"runtime): leave the event out",
-				target->pid, events[0]->name);
+		return ip_error(
+			"pid %d: the descriptors of %s could not be closed again in it (it has a "
+			"shadow stack, or another "
+			"runtime): leave the event out",
+			target->pid, events[0]->name);
 	return 0;
 }

@@ -19,7 +19,8 @@ double ip_fperf_call_cost(double calls_per_s, const struct ip_fperf_means *m)
 
 double ip_fperf_window(double cost, const struct ip_fperf_means *m)
 {
-	double seconds = (IP_FPERF_TURN_SHARE * m->credit_ns - 2 * m->change_ns) / (cost > 1 ? cost : 1);
+	double seconds =
+		(IP_FPERF_TURN_SHARE * m->credit_ns - 2 * m->change_ns) / (cost > 1 ? cost : 1);
 
 	seconds = seconds < IP_FPERF_WINDOW_MAX_S ? seconds : IP_FPERF_WINDOW_MAX_S;
 	return seconds > m->window_s ? seconds : m->window_s;
@@ -71,7 +72,8 @@ bool ip_fperf_is_blocked(const struct ip_fperf_item *items, const struct ip_fper
 }
 
 /* 2, 4, 5, 6. left: of samples that are limited. */
-static void hold_quota(struct ip_fperf_item *i, const struct ip_fperf_means *m, bool none, double *left)
+static void hold_quota(struct ip_fperf_item *i, const struct ip_fperf_means *m, bool none,
+		       double *left)
 {
 	uint32_t promised = i->samples < IP_FPERF_PROMISED ? IP_FPERF_PROMISED : 0, more;
 
@@ -110,7 +112,7 @@ int ip_fperf_decide(const struct ip_fperf_policy *policy, struct ip_fperf_item *
 	for (size_t i = 0; i < n; i++)
 		all &= items[i].stay;
 	for (size_t i = 0; i < n; i++)
-		hold_quota(&items[i], m, (m->exclusive && !all) || ip_fperf_is_blocked(items, &items[i]),
-			   &left);
+		hold_quota(&items[i], m,
+			   (m->exclusive && !all) || ip_fperf_is_blocked(items, &items[i]), &left);
 	return 0;
 }

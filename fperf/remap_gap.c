@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a change without a stop (update.h, remap.h) means for functions that are live meanwhile: for some ten microseconds those whose pages change have no
- * probes, though they stay.
+ * What a change without a stop (update.h, remap.h) means for functions that are live meanwhile: for
+ * some ten microseconds those whose pages change have no probes, though they stay.
  *
- *   1. Before: they, and those that go, begin no sample any more (their quota is kept here), and what is open is nothing's: its exit may come in the
- *      gap, unseen, and the exit of another call of the same function, whose entry was not seen, right behind it.
- *      The same goes for those whose calls may go on in such a function: they need it (tails.h).
- *   2. After: once more, for a hook that was held up in between; then what stays gets its quota again.
- *   3. Calls in the gap are reckoned by the rate of the function. How far that is wrong: by as much as it is.
+ *   1. Before: they, and those that go, begin no sample any more (their quota is kept here), and
+ *      what is open is nothing's: its exit may come in the gap, unseen, and the exit of another
+ *      call of the same function, whose entry was not seen, right behind it. The same goes for
+ *      those whose calls may go on in such a function: they need it (tails.h).
+ *   2. After: once more, for a hook that was held up in between; then what stays gets its quota
+ *      again.
+ *   3. Calls in the gap are reckoned by the rate of the function. How far that is wrong: by as much
+ *      as it is.
  *
  * Exclusive samples are cut by every change (loop.c, whole).
  */
@@ -27,7 +30,8 @@ void ip_fperf_gap_begins(void *context, const struct ip_module *module, uint32_t
 		struct ip_fperf_control *control = ip_fperf_control_of(f, fn, i);
 
 		if (control)
-			fn->kept_quota[i] = __atomic_exchange_n(&control->quota, 0, __ATOMIC_SEQ_CST);
+			fn->kept_quota[i] =
+				__atomic_exchange_n(&control->quota, 0, __ATOMIC_SEQ_CST);
 	}
 	ip_fperf_forget_open(f, fn);
 	ip_fperf_hold_needing(f, fn);
@@ -50,7 +54,8 @@ void ip_fperf_gap_ended(void *context, uint64_t ns)
 		for (int i = 0; i < 2; i++) {
 			struct ip_fperf_control *control = ip_fperf_control_of(f, fn, i);
 
-			if (!control || fn->out || ip_fperf_only_counts(fn) || fn->kept_quota[i] <= 0)
+			if (!control || fn->out || ip_fperf_only_counts(fn) ||
+			    fn->kept_quota[i] <= 0)
 				continue;
 			__atomic_store_n(&control->quota, fn->kept_quota[i], __ATOMIC_RELEASE);
 			ip_area_set_duty(f->area, fn->numbers[i], IP_DUTY_FPERF, fn->offsets[i]);

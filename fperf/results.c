@@ -25,8 +25,10 @@ static void estimate_calls(const struct ip_fperf *f, const struct ip_fperf_funct
 {
 	uint64_t end = end_of(f), placed = end - fn->placed_ns,
 		 live = fn->live_ns + (fn->out ? 0 : end - fn->since_ns);
-	/* how often it would have been called without probes is known as well as what hooks took, at most, of the time in which it was counted */
-	double hooks = fn->live_cpu_s > 0 ? (1 - fn->live_s / fn->live_cpu_s) / IP_FPERF_LIKELY : 1, missed;
+	/* how often it would have been called without probes is known as well as what hooks took,
+	 * at most, of the time in which it was counted */
+	double hooks = fn->live_cpu_s > 0 ? (1 - fn->live_s / fn->live_cpu_s) / IP_FPERF_LIKELY : 1,
+	       missed;
 
 	row->counted = fn->now.calls;
 	row->live = placed ? (double)live / placed : 1;
@@ -38,7 +40,8 @@ static void estimate_calls(const struct ip_fperf *f, const struct ip_fperf_funct
 		missed = ip_fperf_missed(&fn->gaps, ip_fperf_undisturbed(f), &row->calls_ci);
 		row->calls = fn->now.calls + missed;
 		if (row->calls_ci >= 0)
-			row->calls_ci = hooks < MOST_HOOKS ? hypot(row->calls_ci, missed * hooks) : -1;
+			row->calls_ci =
+				hooks < MOST_HOOKS ? hypot(row->calls_ci, missed * hooks) : -1;
 	}
 	/* remap_gap.c, 3 */
 	row->calls += fn->bare_calls;
@@ -51,8 +54,10 @@ void ip_fperf_divide(const struct ip_fperf *f, struct ip_fperf_function *fn)
 	const struct ip_fperf_sums *now = &fn->now, *before = &fn->divided;
 	uint64_t now_ns = f->end_ns ? f->end_ns : ip_now_ns();
 	bool first = !fn->strata.samples && f->options.budget >= 0;
-	double ci, missed = ip_fperf_missed(&fn->gaps, ip_fperf_undisturbed(f), &ci), missed_now = 0;
-	struct ip_stratum stretch = {.calls = now->calls - before->calls, .n = now->ended - before->ended};
+	double ci, missed = ip_fperf_missed(&fn->gaps, ip_fperf_undisturbed(f), &ci),
+		   missed_now = 0;
+	struct ip_stratum stretch = {.calls = now->calls - before->calls,
+				     .n = now->ended - before->ended};
 
 	double seconds = (now_ns - fn->divided_ns) / 1e9, ran = ip_fperf_undisturbed(f),
 	       cpu_s = ran - fn->divided_s;
@@ -74,8 +79,10 @@ void ip_fperf_divide(const struct ip_fperf *f, struct ip_fperf_function *fn)
 		stretch.squares[e] = now->square[e] - before->square[e];
 		stretch.missing[e] = now->missing[e] - before->missing[e];
 	}
-	/* where others have the CPU a function is called no less often: time is that of the process */
-	ip_stratum_divide(&stretch, fn->every, fn->used_up, fn->sampled_s, seconds, cpu_s > 0 ? cpu_s : 0);
+	/* where others have the CPU a function is called no less often: time is that of the
+	 * process */
+	ip_stratum_divide(&stretch, fn->every, fn->used_up, fn->sampled_s, seconds,
+			  cpu_s > 0 ? cpu_s : 0);
 	if (missed_now > 0) {
 		stretch.rest += missed_now;
 		/* it had no probes for most of it */
@@ -107,9 +114,10 @@ static double follow(const struct ip_fperf *f, const struct ip_fperf_function *f
 	double means[IP_PMU_COUNTERS], ci[IP_PMU_COUNTERS];
 
 	for (unsigned i = 0; i < IP_PMU_COUNTERS; i++) {
-		int part = i < event->nparts ? ip_fperf_events_find(f->options.events, f->options.nevents,
-								    event->parts[i]->name)
-					     : -1;
+		int part = i < event->nparts
+				   ? ip_fperf_events_find(f->options.events, f->options.nevents,
+							  event->parts[i]->name)
+				   : -1;
 
 		means[i] = NAN;
 		ci[i] = -1;
@@ -176,7 +184,8 @@ static void note_parts(const struct ip_fperf *f, struct ip_fperf_row *row)
 
 	for (unsigned e = 0; e < o->nevents; e++)
 		for (unsigned i = 0; i < o->events[e]->nparts; i++) {
-			int part = ip_fperf_events_find(o->events, o->nevents, o->events[e]->parts[i]->name);
+			int part = ip_fperf_events_find(o->events, o->nevents,
+							o->events[e]->parts[i]->name);
 
 			if (part >= 0 && row->missing[part] > row->missing[e])
 				row->missing[e] = row->missing[part];
@@ -185,8 +194,9 @@ static void note_parts(const struct ip_fperf *f, struct ip_fperf_row *row)
 		}
 }
 
-/* How far a time may be off, in its unit: the processor goes the way between hooks and function, which is taken off (runtime/fperf.c), while it does what is left of
- * the function, or does not: that is not known. What it is uncertain by is the same in all samples. */
+/* How far a time may be off, in its unit: the processor goes the way between hooks and function,
+ * which is taken off (runtime/fperf.c), while it does what is left of the function, or does not:
+ * that is not known. What it is uncertain by is the same in all samples. */
 static double unsure(const struct ip_fperf *f, const struct ip_fperf_spent *spent, unsigned e)
 {
 	switch (f->options.events[e]->source) {
@@ -208,10 +218,10 @@ static bool is_within(double ci, double value)
 
 /*
  * Whether its figures tell anything, or more samples would have to come first. The first event that
- * has values speaks for all: rows are in its order. What the clocks and hooks are uncertain by stays
- * whatever is sampled, so an interval that is hardly wider than that is as good as it gets. What is
- * counted and hardly ever happens is measured in things, not in shares of its mean. Where samples were
- * cut those that are left may be of the shorter calls.
+ * has values speaks for all: rows are in its order. What the clocks and hooks are uncertain by
+ * stays whatever is sampled, so an interval that is hardly wider than that is as good as it gets.
+ * What is counted and hardly ever happens is measured in things, not in shares of its mean. Where
+ * samples were cut those that are left may be of the shorter calls.
  */
 static bool is_known(const struct ip_fperf *f, const struct ip_fperf_function *fn,
 		     const struct ip_fperf_row *row, const struct ip_fperf_spent *spent)
@@ -247,13 +257,13 @@ struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 
 		if (fn->hidden || (!fn->now.calls && !fn->now.ended))
 			continue;
-		*row = (struct ip_fperf_row){.function = fn->name,
-					     .module = fn->module,
-					     .samples = fn->now.ended,
-					     .cut = fn->now.cut,
-					     /* what is exclusive is whole up to the jump */
-					     .until_tail =
-						     fn->tails && !f->options.exclusive ? fn->now.tailed : 0};
+		*row = (struct ip_fperf_row){
+			.function = fn->name,
+			.module = fn->module,
+			.samples = fn->now.ended,
+			.cut = fn->now.cut,
+			/* what is exclusive is whole up to the jump */
+			.until_tail = fn->tails && !f->options.exclusive ? fn->now.tailed : 0};
 		estimate_calls(f, fn, row);
 		ip_fperf_divide(f, fn);
 		for (unsigned e = 0; e < f->options.nevents; e++) {
@@ -294,7 +304,8 @@ void ip_fperf_summary(struct ip_fperf *f, struct ip_fperf_summary *ret)
 	ret->refused = f->ended.refused;
 	ret->refused_error = f->ended.refused_error;
 	ret->refused_event =
-		f->ended.refused ? ip_fperf_event_of_counter(&f->options, f->ended.refused_counter) : NULL;
+		f->ended.refused ? ip_fperf_event_of_counter(&f->options, f->ended.refused_counter)
+				 : NULL;
 	for (size_t i = 0; i < f->nfunctions; i++) {
 		if (f->functions[i].hidden)
 			continue;

@@ -10,10 +10,12 @@
 
 #define ENOUGH	      0.5 /* of the weight of all strata */
 #define RULE_OF_THREE 3.0
-#define DRAWN	      1.2 /* twice the deviation of a number that is drawn below 2, each alike: 1 / sqrt(3) */
+/* twice the deviation of a number that is drawn below 2, each alike: 1 / sqrt(3) */
+#define DRAWN	      1.2
 #define T95_ONE_SIDE  1.645
 #define BETWEEN_LEAST 6u /* strata: the differences of fewer say too little */
-/* (a - b)^2 and (b - c)^2 of three means of variance 1: the lesser one is this much, 2 - sqrt(12) / pi */
+/* (a - b)^2 and (b - c)^2 of three means of variance 1: the lesser one is this much, 2 - sqrt(12) /
+ * pi */
 #define LESSER 0.8973
 
 static double size_of(const struct ip_stratum *s, unsigned e)
@@ -26,7 +28,8 @@ static double mean_of(const struct ip_stratum *s, unsigned e)
 	return s->sum[e] / size_of(s, e);
 }
 
-/* Of a stratum's calls that were not measured, times its calls: what a variance of its mean counts. */
+/* Of a stratum's calls that were not measured, times its calls: what a variance of its mean
+ * counts. */
 static double weight_of(const struct ip_stratum *s, unsigned e)
 {
 	double unmeasured = s->calls - size_of(s, e);
@@ -49,7 +52,8 @@ static bool are_alike(double a, double b)
 	return fabs(a - b) <= (a + b) / 2;
 }
 
-/* Rule 6: calls that nobody could sample came as often as those at their side. What is not known is not alike. */
+/* Rule 6: calls that nobody could sample came as often as those at their side. What is not known is
+ * not alike. */
 static bool is_like(double rate, const struct ip_stratum *at)
 {
 	double side = at->rate > 0 ? at->rate : rate_of(at->calls, at->calls_s);
@@ -100,7 +104,8 @@ static double chance_of(const struct ip_stratum *s, unsigned e)
 	return variance_of(s, e) / size_of(s, e);
 }
 
-/* What squared differences to the neighbours (negative: it has none there) tell of a mean's variance; negative: nothing. */
+/* What squared differences to the neighbours (negative: it has none there) tell of a mean's
+ * variance; negative: nothing. */
 static double spread_of(double before, double after)
 {
 	if (before >= 0 && after >= 0)
@@ -108,7 +113,8 @@ static double spread_of(double before, double after)
 	return (before > after ? before : after) / 2;
 }
 
-/* Rules 1, 4 and 5: last has its neighbours. after: differences to the next one, squared; NULL: there is none. */
+/* Rules 1, 4 and 5: last has its neighbours. after: differences to the next one, squared; NULL:
+ * there is none. */
 static void fold(struct ip_strata *s, unsigned e, const double *after)
 {
 	double n = size_of(&s->last, e), weight = weight_of(&s->last, e), within, between;
@@ -138,17 +144,19 @@ static void fold(struct ip_strata *s, unsigned e, const double *after)
 	s->within_squares[e] += square(within) / (n + 1);
 }
 
-/* Which share of the calls between last and open is as those of last: for x of the time they came as often as in last, and then as in open. *ret_far: they came as
- * in neither. */
+/* Which share of the calls between last and open is as those of last: for x of the time they
+ * came as often as in last, and then as in open. *ret_far: they came as in neither. */
 static double share_of(const struct ip_strata *s, bool *ret_far)
 {
-	double before = s->last.rate, behind = s->open.rate, rate = rate_of(s->last.rest, s->last.rest_s), x;
+	double before = s->last.rate, behind = s->open.rate,
+	       rate = rate_of(s->last.rest, s->last.rest_s), x;
 
 	*ret_far = false;
 	/* of samples that ended when no call began no rate is known */
 	if (rate <= 0 || before <= 0 || behind <= 0)
 		return 0.5;
-	*ret_far = !are_alike(rate, before) && !are_alike(rate, behind) && (rate > before) == (rate > behind);
+	*ret_far = !are_alike(rate, before) && !are_alike(rate, behind) &&
+		   (rate > before) == (rate > behind);
 	if (*ret_far || are_alike(before, behind))
 		return 0.5;
 	x = (rate - behind) / (before - behind);
@@ -156,8 +164,9 @@ static double share_of(const struct ip_strata *s, bool *ret_far)
 	return x * before / (x * before + (1 - x) * behind);
 }
 
-/* Variance of what calls between last and open came to, of which share is taken for last's (a half: it may be anything). That their means differ may be chance:
- * so much is in their own variances. */
+/* Variance of what calls between last and open came to, of which share is taken for last's (a
+ * half: it may be anything). That their means differ may be chance: so much is in their own
+ * variances. */
 static double bridge(double rest, double share, double step)
 {
 	return step > 0 ? square(rest) * share * (1 - share) * step / 3 : 0;
@@ -205,11 +214,11 @@ static void close_open(struct ip_strata *s, unsigned nevents)
 	s->open = (struct ip_stratum){0};
 }
 
-void ip_stratum_divide(struct ip_stratum *s, uint32_t every, bool used_up, double at_s, double seconds,
-		       double cpu_s)
+void ip_stratum_divide(struct ip_stratum *s, uint32_t every, bool used_up, double at_s,
+		       double seconds, double cpu_s)
 {
-	double calls = s->calls, sampled = s->n * (double)every, error = DRAWN * every * sqrt(s->n), cpus,
-	       idle, low, high, like;
+	double calls = s->calls, sampled = s->n * (double)every, error = DRAWN * every * sqrt(s->n),
+	       cpus, idle, low, high, like;
 
 	s->calls_s = cpu_s;
 	s->rest = s->rest_s = 0;
@@ -222,7 +231,8 @@ void ip_stratum_divide(struct ip_stratum *s, uint32_t every, bool used_up, doubl
 	high = cpus * at_s < cpu_s ? cpus * at_s : cpu_s;
 	low = cpus * at_s - idle;
 	low = low < 0 ? 0 : low < high ? low : high;
-	/* it is known how often it was called then but for chance, and when but for others on its CPU: if it may have been as often as in the rest, it was */
+	/* it is known how often it was called then but for chance, and when but for others on its
+	 * CPU: if it may have been as often as in the rest, it was */
 	like = cpu_s * sampled / calls;
 	like = like < low ? low : like > high ? high : like;
 	s->calls_s = like;
@@ -233,7 +243,8 @@ void ip_stratum_divide(struct ip_stratum *s, uint32_t every, bool used_up, doubl
 	s->rest = calls - s->calls;
 }
 
-void ip_strata_add(struct ip_strata *s, unsigned nevents, const struct ip_stratum *stretch, bool first)
+void ip_strata_add(struct ip_strata *s, unsigned nevents, const struct ip_stratum *stretch,
+		   bool first)
 {
 	struct ip_stratum more = *stretch;
 
@@ -253,7 +264,8 @@ void ip_strata_add(struct ip_strata *s, unsigned nevents, const struct ip_stratu
 		more.rest_s += more.calls_s;
 		more.calls = more.calls_s = 0;
 	}
-	if (more.n && !s->open.n && !s->last.n && is_like(rate_of(s->open.rest, s->open.rest_s), &more))
+	if (more.n && !s->open.n && !s->last.n &&
+	    is_like(rate_of(s->open.rest, s->open.rest_s), &more))
 		s->front = s->open.rest;
 	if (!more.n && !s->open.n && s->last.n)
 		s->last.rest += more.rest, s->last.rest_s += more.rest_s;
@@ -267,14 +279,16 @@ void ip_strata_add(struct ip_strata *s, unsigned nevents, const struct ip_stratu
 	close_open(s, nevents);
 }
 
-/* What has not been closed finds its place. *ret_behind: calls behind the last sample that came as often. */
+/* What has not been closed finds its place. *ret_behind: calls behind the last sample that came as
+ * often. */
 static void settle(struct ip_strata *s, double *ret_behind)
 {
 	*ret_behind = 0;
 	if (s->last.n) {
 		join(&s->last, &s->open);
 	} else {
-		if (s->open.n < 2) /* too few by themselves: what they stand for, the first do too */
+		/* too few by themselves: what they stand for, the first do too */
+		if (s->open.n < 2)
 			join(&s->open, &s->first), s->first = (struct ip_stratum){0};
 		s->last = s->open;
 	}
@@ -300,27 +314,34 @@ static double variety_of(const struct ip_strata *s, unsigned e)
 	return variance > 1e-12 * s->means_squares[e] / n ? variance : 0;
 }
 
-/* Rule 6: variance of what so many calls at an end came to. Of means that drift all the way neighbours differ by less than chance: then it is how far they have come in all. */
+/* Rule 6: variance of what so many calls at an end came to. Of means that drift all the way
+ * neighbours differ by less than chance: then it is how far they have come in all. */
 static double end_variance(const struct ip_strata *s, unsigned e, double rest, double variety)
 {
 	double calls = s->calls[e] / s->means[e]; /* a step */
-	double walk = s->steps[e] > 0 ? s->steps_squares[e] / s->steps[e] * (1 + rest / calls) / 3 : 0,
-	       drift = 3 * variety * square(rest / s->calls[e]), variance = walk > drift ? walk : drift;
+	double walk = s->steps[e] > 0 ? s->steps_squares[e] / s->steps[e] * (1 + rest / calls) / 3
+				      : 0,
+	       drift = 3 * variety * square(rest / s->calls[e]),
+	       variance = walk > drift ? walk : drift;
 
 	if (rest <= 0 || variance <= 0)
 		return 0;
 	return square(rest) * (variance < variety ? variance : variety);
 }
 
-/* Variance of what all strata came to, but for bridges; negative: not known. *ret_freedom: degrees of freedom. Satterthwaite's, without what the squares of
- * estimates are too large by. */
-static double own_variance(const struct ip_strata *s, unsigned e, double samples, double *ret_freedom)
+/* Variance of what all strata came to, but for bridges; negative: not known. *ret_freedom:
+ * degrees of freedom. Satterthwaite's, without what the squares of estimates are too large by. */
+static double own_variance(const struct ip_strata *s, unsigned e, double samples,
+			   double *ret_freedom)
 {
 	bool known = s->weight[e] <= 0 || s->within_weight[e] > 0;
-	double variance = s->within_weight[e] > 0 ? s->within[e] * s->weight[e] / s->within_weight[e] : 0,
+	double variance = s->within_weight[e] > 0
+				  ? s->within[e] * s->weight[e] / s->within_weight[e]
+				  : 0,
 	       between;
 
-	*ret_freedom = s->within_squares[e] > 0 ? square(s->within[e]) / s->within_squares[e] - 2 : samples;
+	*ret_freedom = s->within_squares[e] > 0 ? square(s->within[e]) / s->within_squares[e] - 2
+						: samples;
 	if (s->n < BETWEEN_LEAST || s->means[e] < 2)
 		return known ? variance : -1;
 	if (s->inner_weight[e] < ENOUGH * s->weight[e]) {
@@ -334,7 +355,8 @@ static double own_variance(const struct ip_strata *s, unsigned e, double samples
 	between = s->between[e] * s->weight[e] / s->inner_weight[e];
 	if (known && between <= variance)
 		return variance;
-	*ret_freedom = s->between_squares[e] > 0 ? square(s->between[e]) / s->between_squares[e] : 0;
+	*ret_freedom =
+		s->between_squares[e] > 0 ? square(s->between[e]) / s->between_squares[e] : 0;
 	/* where hardly any differ from their neighbours these few would decide */
 	*ret_freedom = *ret_freedom > s->n / 3. ? *ret_freedom : s->n / 3.;
 	return between;
@@ -393,7 +415,8 @@ double ip_strata_mean(const struct ip_strata *strata, unsigned e, double one, do
 	least = skewed_width(mean, all, samples, one > 0);
 	if (*ret_ci < least)
 		*ret_ci = least; /* 8 */
-	least = RULE_OF_THREE / (samples > first ? samples - first : samples) * (1 - samples / calls);
+	least = RULE_OF_THREE / (samples > first ? samples - first : samples) *
+		(1 - samples / calls);
 	least *= all <= 0 && mean > one ? mean : one;
 	if (one > 0 && *ret_ci < least)
 		*ret_ci = least; /* 7 */

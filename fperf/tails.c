@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "hotpatcher/plan/plan.h"
 #include "hotpatcher/shm/area.h"
 
@@ -24,8 +24,9 @@ bool ip_fperf_has_needs(const struct ip_fperf *f, const struct ip_fperf_function
 static void set_jumps(struct ip_fperf *f, const struct ip_fperf_function *fn)
 {
 	if (fn->jumps)
-		ip_area_set_duty(f->area, fn->jumps,
-				 !fn->held && ip_fperf_has_needs(f, fn) ? IP_DUTY_JUMP : IP_DUTY_SILENT, 0);
+		ip_area_set_duty(
+			f->area, fn->jumps,
+			!fn->held && ip_fperf_has_needs(f, fn) ? IP_DUTY_JUMP : IP_DUTY_SILENT, 0);
 }
 
 void ip_fperf_place_jumps(struct ip_fperf *f, struct ip_fperf_function *fn, uint32_t number)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * FPerf and functions that jump to others at their end: a sample of such a function lasts until what it
- * has jumped to returns (runtime/fperf_chain.c). For that all functions that its calls may go on in,
- * directly or by jumps of their own, have to be live: it needs them. While one of them is not live the
- * function is counted, and takes no samples (policy.h, 6).
+ * FPerf and functions that jump to others at their end: a sample of such a function lasts until
+ * what it has jumped to returns (runtime/fperf_chain.c). For that all functions that its calls may
+ * go on in, directly or by jumps of their own, have to be live: it needs them. While one of them is
+ * not live the function is counted, and takes no samples (policy.h, 6).
  *
- *   1. Before probes of a function change, or a change without a stop leaves it without probes for a
- *      moment, those that need it are held: their jumps do nothing from then on, and what is open of
- *      them is cut, for its exit may go unseen.
+ *   1. Before probes of a function change, or a change without a stop leaves it without probes for
+ *      a moment, those that need it are held: their jumps do nothing from then on, and what is open
+ *      of them is cut, for its exit may go unseen.
  *   2. When the change is over the same is cut once more, for what began in between, and jumps are
  *      followed again where all that is needed is live.
  */
@@ -23,7 +23,8 @@ bool ip_fperf_has_needs(const struct ip_fperf *f, const struct ip_fperf_function
 /* The tail exits of a function that are followed have this number. */
 void ip_fperf_place_jumps(struct ip_fperf *f, struct ip_fperf_function *function, uint32_t number);
 
-/* Step 1, for those that need a function that comes or goes by what was decided; for those that need that one. items: as functions. */
+/* Step 1, for those that need a function that comes or goes by what was decided; for those that
+ * need that one. items: as functions. */
 void ip_fperf_hold(struct ip_fperf *f, const struct ip_fperf_item *items);
 void ip_fperf_hold_needing(struct ip_fperf *f, const struct ip_fperf_function *function);
 

@@ -11,12 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "iprobed/daemon_private.h"
 
-/* One line. Who asks chooses some of it: it has no lines of his own, and nothing that a terminal would obey (C0, and by their bytes C1). */
+/* One line. Who asks chooses some of it: it has no lines of his own, and nothing that a terminal
+ * would obey (C0, and by their bytes C1). */
 static void put_plain(const char *line, size_t n)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -132,15 +133,16 @@ int ip_iprobed_decide(const struct ip_iprobed *d, struct ip_iprobed_session *s)
 	if (!ip_pidfd_lives(s->who.pidfd))
 		return ip_error("who asks (pid %d) has ended", s->who.pid);
 	s->target = ip_pidfd_open(pid);
-	if (s->target < 0 || ip_credentials_of_target(pid, s->target, s->who.facts.ids.euid, &target) < 0)
+	if (s->target < 0 ||
+	    ip_credentials_of_target(pid, s->target, s->who.facts.ids.euid, &target) < 0)
 		return -1;
 	why = ip_ptrace_access_refusal(&s->who.facts, &target);
 	if (!why)
 		return 0;
 	if (!is_member(d, &s->who))
-		return ip_error(
-			"pid %d %s: iprobed lets you trace what you may trace yourself, and nothing else",
-			pid, why);
+		return ip_error("pid %d %s: iprobed lets you trace what you may trace yourself, "
+				"and nothing else",
+				pid, why);
 	if (decide_for_member(d, &target, s) == 0)
 		return 0;
 	reason = strdup(ip_error_message());

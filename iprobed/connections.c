@@ -2,9 +2,10 @@
 /*
  * iprobed's connections: accepting, counting, and the processes at them (receiver.h).
  *
- * One such process always waits for the next connection, so that there is no connection without one because of a fork that fails.
- * A user's connections are counted until their processes are gone: one that hangs in closing what its client has sent stays his.
- * Those beyond his limit are turned away (rejected.c).
+ * One such process always waits for the next connection, so that there is no connection without one
+ * because of a fork that fails. A user's connections are counted until their processes are gone:
+ * one that hangs in closing what its client has sent stays his. Those beyond his limit are turned
+ * away (rejected.c).
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,7 +23,8 @@
 #include "common/now.h"
 #include "iprobed/daemon_private.h"
 
-#define START_NS  10000000000ull /* a process has for becoming ready, and for going when all is said */
+/* a process has for becoming ready, and for going when all is said */
+#define START_NS  10000000000ull
 #define READ_SIZE (16u << 10)
 
 enum stage {
@@ -54,7 +56,8 @@ static void set_stage(struct ip_iprobed_connection *c, enum stage stage)
 static int start_spare(struct ip_iprobed *d)
 {
 	struct ip_iprobed_connection *c = calloc(1, sizeof(*c));
-	void *grown = c ? reallocarray(d->connections, d->nconnections + 1, sizeof(*d->connections)) : NULL;
+	void *grown = c ? reallocarray(d->connections, d->nconnections + 1, sizeof(*d->connections))
+			: NULL;
 
 	if (grown)
 		d->connections = grown;
@@ -125,7 +128,8 @@ void ip_iprobed_accept(struct ip_iprobed *d)
 	if (!why)
 		why = check_limits(d, peer.uid);
 	if (why || ip_receiver_order(&c->receiver, IP_RECEIVER_CONNECTION, fd, NULL) < 0) {
-		ip_iprobed_turn_away(d, fd, why ? why : "iprobed cannot take the connection: try again");
+		ip_iprobed_turn_away(d, fd,
+				     why ? why : "iprobed cannot take the connection: try again");
 		if (!why) {
 			kill(c->receiver.pid, SIGKILL);
 			finish(c);
@@ -197,9 +201,10 @@ static void gone(struct ip_iprobed_connection *c)
 	}
 }
 
-/* One word of the process, which may have been taken over: its own connection is all that it can do harm to. */
-static void take_word(struct ip_iprobed *d, struct ip_iprobed_connection *c, const struct ip_receiver_head *head,
-		      const char *text)
+/* One word of the process, which may have been taken over: its own connection is all that it can do
+ * harm to. */
+static void take_word(struct ip_iprobed *d, struct ip_iprobed_connection *c,
+		      const struct ip_receiver_head *head, const char *text)
 {
 	if (head->what == IP_RECEIVER_READY && c->stage == STARTING) {
 		set_stage(c, SPARE);
@@ -282,13 +287,15 @@ static void read_words(struct ip_iprobed *d, struct ip_iprobed_connection *c)
 size_t ip_iprobed_poll_connections(const struct ip_iprobed *d, struct pollfd *polled)
 {
 	for (size_t i = 0; i < d->nconnections; i++)
-		polled[i] = (struct pollfd){.fd = d->connections[i]->receiver.from, .events = POLLIN};
+		polled[i] =
+			(struct pollfd){.fd = d->connections[i]->receiver.from, .events = POLLIN};
 	return d->nconnections;
 }
 
 void ip_iprobed_serve_connections(struct ip_iprobed *d, const struct pollfd *polled, size_t n)
 {
-	/* new ones are behind these, and none is removed meanwhile but in ip_iprobed_reap_connection() */
+	/* new ones are behind these, and none is removed meanwhile but in
+	 * ip_iprobed_reap_connection() */
 	for (size_t i = 0; i < n; i++)
 		if (polled[i].revents && polled[i].fd == d->connections[i]->receiver.from)
 			read_words(d, d->connections[i]);
@@ -300,9 +307,11 @@ void ip_iprobed_check_connections(struct ip_iprobed *d)
 
 	for (size_t i = 0; i < d->nconnections; i++) {
 		struct ip_iprobed_connection *c = d->connections[i];
-		bool late = c->stage == SPARE	? false
-			    : c->stage == TAKEN ? !c->asked && now - c->since > IP_RECEIVER_SILENCE_NS + START_NS
-						: now - c->since > START_NS;
+		bool late =
+			c->stage == SPARE ? false
+			: c->stage == TAKEN
+				? !c->asked && now - c->since > IP_RECEIVER_SILENCE_NS + START_NS
+				: now - c->since > START_NS;
 
 		if (!late)
 			continue;
@@ -344,8 +353,9 @@ void ip_iprobed_end_connections(struct ip_iprobed *d)
 		if (d->nconnections)
 			nanosleep(&nap, NULL);
 	}
+	/* it hangs, by itself */
 	while (d->nconnections)
-		ip_iprobed_reap_connection(d, d->connections[0]->receiver.pid); /* it hangs, by itself */
+		ip_iprobed_reap_connection(d, d->connections[0]->receiver.pid);
 	free(d->connections);
 	d->connections = NULL;
 }

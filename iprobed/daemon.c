@@ -30,7 +30,7 @@
 #include "iprobed/systemd.h"
 
 #define TIMEOUT_NS 20000000000ull /* with workers, when we end */
-#define RULES_NS    10000000000ull
+#define RULES_NS   10000000000ull
 
 static void free_session(struct ip_iprobed_session *s)
 {
@@ -74,7 +74,8 @@ static int start_worker(struct ip_iprobed *d, struct ip_iprobed_session *s, int 
 			      .directory = -1,
 			      .out = -1,
 			      .err = -1,
-			      .program = s->request.what == IP_REQUEST_FPERF ? d->fperf : d->program};
+			      .program =
+				      s->request.what == IP_REQUEST_FPERF ? d->fperf : d->program};
 
 	if (channel < 0) {
 		ip_iprobed_words_free(s->words);
@@ -96,7 +97,8 @@ static int start_worker_for(struct ip_iprobed *d, struct ip_iprobed_session *s,
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return ip_error_errno("cannot make a pair of sockets");
 	done = start_worker(d, s, pair[0]);
-	close(pair[0]); /* the worker's alone, before anything can be sent to it (receiver.h, step 3) */
+	/* the worker's alone, before anything can be sent to it (receiver.h, step 3) */
+	close(pair[0]);
 	if (done == 0 && ip_iprobed_hand_on(c, pair[1]) < 0) {
 		kill(s->worker, SIGKILL); /* it has not begun, and is reaped without a session */
 		done = ip_error("who asks has gone");
@@ -124,7 +126,8 @@ static void clean_left_over(struct ip_iprobed *d, struct ip_iprobed_session *s)
 		return;
 	}
 	if (clean_up(d, s) == 0) {
-		ip_iprobed_log(s, "an iprobed before this one has left it: what is live is put back");
+		ip_iprobed_log(s,
+			       "an iprobed before this one has left it: what is live is put back");
 		return;
 	}
 	ip_iprobed_log(s, "%s", ip_error_message());
@@ -140,7 +143,8 @@ static int check_limits(const struct ip_iprobed *d, const struct ip_iprobed_sess
 	for (size_t i = 0; i < d->nsessions; i++)
 		same += d->sessions[i]->who.facts.ids.ruid == s->who.facts.ids.ruid;
 	if (same >= d->options->sessions_per_user)
-		return ip_error("uid %u has %u sessions by iprobed: end one", s->who.facts.ids.ruid, same);
+		return ip_error("uid %u has %u sessions by iprobed: end one", s->who.facts.ids.ruid,
+				same);
 	if (d->nsessions >= d->options->sessions)
 		return ip_error("iprobed has %zu sessions: try again later", d->nsessions);
 	return ip_iprobed_check_memory(d, s);
@@ -158,8 +162,8 @@ static void tell_start(const struct ip_iprobed_session *s)
 		       *text ? ", with" : "", text);
 }
 
-static int begin(struct ip_iprobed *d, struct ip_iprobed_session *s, struct ip_iprobed_connection *c,
-		 const char *text, size_t size)
+static int begin(struct ip_iprobed *d, struct ip_iprobed_session *s,
+		 struct ip_iprobed_connection *c, const char *text, size_t size)
 {
 	/* the front has looked at the text; but it may be somebody else's by now */
 	if (ip_iprobed_who(c, &s->who) < 0 || ip_request_parse(text, size, &s->request) < 0 ||
@@ -175,7 +179,8 @@ static int begin(struct ip_iprobed *d, struct ip_iprobed_session *s, struct ip_i
 	return 0;
 }
 
-void ip_iprobed_request(struct ip_iprobed *d, struct ip_iprobed_connection *c, const char *text, size_t size)
+void ip_iprobed_request(struct ip_iprobed *d, struct ip_iprobed_connection *c, const char *text,
+			size_t size)
 {
 	struct ip_iprobed_session *s = calloc(1, sizeof(*s));
 	char number[16];
@@ -207,7 +212,8 @@ void ip_iprobed_end_session(struct ip_iprobed_session *s)
 	kill(s->worker, SIGTERM);
 }
 
-/* A session is over. Who cleans up puts back what all have left; where he could not, others may (recovery.c). */
+/* A session is over. Who cleans up puts back what all have left; where he could not, others may
+ * (recovery.c). */
 static void forget_session(struct ip_iprobed *d, size_t i, bool well)
 {
 	struct ip_iprobed_session *s = d->sessions[i];
@@ -235,11 +241,13 @@ static void worker_ended(struct ip_iprobed *d, size_t i, int status)
 	if (exited)
 		ip_iprobed_log(s, "ended with code %d after %.1f s", number, seconds);
 	else
-		ip_iprobed_log(s, "its worker was killed by signal %d after %.1f s", number, seconds);
+		ip_iprobed_log(s, "its worker was killed by signal %d after %.1f s", number,
+			       seconds);
 	if (connection)
 		ip_iprobed_bind(connection, NULL);
 	s->connection = NULL;
-	if (exited || s->cleaning || !ip_request_changes(s->request.what) || !ip_pidfd_lives(s->target)) {
+	if (exited || s->cleaning || !ip_request_changes(s->request.what) ||
+	    !ip_pidfd_lives(s->target)) {
 		forget_session(d, i, exited && number == 0);
 	} else if (clean_up(d, s) < 0) {
 		ip_iprobed_log(s, "what is live is not put back: %s", ip_error_message());
@@ -250,8 +258,8 @@ static void worker_ended(struct ip_iprobed *d, size_t i, int status)
 	ip_iprobed_say(connection, true, exited ? "ended" : "killed", text);
 }
 
-/* Who asked can send signals to his worker, and with SIGSTOP it would keep a target stopped that is another's, if it comes in a stop. The
- * kernel lets the target go when the worker is killed. */
+/* Who asked can send signals to his worker, and with SIGSTOP it would keep a target stopped that
+ * is another's, if it comes in a stop. The kernel lets the target go when the worker is killed. */
 static void worker_stopped(const struct ip_iprobed_session *s)
 {
 	ip_iprobed_log(s, "its worker was stopped, and might hold the process: it is killed");
@@ -268,7 +276,8 @@ static void start_rules(struct ip_iprobed *d)
 	d->rules_since = ip_now_ns();
 }
 
-/* Where there are no rules it ends by itself. One that dies as soon as it has begun is left alone until SIGHUP. */
+/* Where there are no rules it ends by itself. One that dies as soon as it has begun is left alone
+ * until SIGHUP. */
 static void rules_ended(struct ip_iprobed *d, int status)
 {
 	bool lived = ip_now_ns() - d->rules_since > RULES_NS;
@@ -319,10 +328,12 @@ static bool is_taken(const struct sockaddr_un *address)
 {
 	_cleanup_close_ int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	return probe >= 0 && connect(probe, (const struct sockaddr *)address, sizeof(*address)) == 0;
+	return probe >= 0 &&
+	       connect(probe, (const struct sockaddr *)address, sizeof(*address)) == 0;
 }
 
-/* What stands there is removed, and clients believe who listens there: nobody else may have a hand in it. */
+/* What stands there is removed, and clients believe who listens there: nobody else may have a hand
+ * in it. */
 static int check_above(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -352,7 +363,8 @@ static int listen_at(const char *path)
 		nanosleep(&nap, NULL);
 	if (is_taken(&address))
 		return ip_error("%s: another iprobed listens there already", path);
-	unlink(path); /* of one that was killed; of a file that is no socket connect() says ECONNREFUSED, too */
+	/* of one that was killed; of a file that is no socket connect() says ECONNREFUSED, too */
+	unlink(path);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	before = umask(0111);
 	done = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof(address));
@@ -416,8 +428,8 @@ static nfds_t gather(struct ip_iprobed *d, int signals)
 				   .events = POLLIN};
 	n += ip_iprobed_poll_connections(d, grown + n);
 	for (size_t i = 0; i < d->nsessions; i++)
-		grown[n++] =
-			(struct pollfd){.fd = ip_iprobed_words_fd(d->sessions[i]->words), .events = POLLIN};
+		grown[n++] = (struct pollfd){.fd = ip_iprobed_words_fd(d->sessions[i]->words),
+					     .events = POLLIN};
 	return n;
 }
 
@@ -490,7 +502,8 @@ static int open_all(struct ip_iprobed *d)
 
 int ip_iprobed_run(const struct ip_iprobed_options *options)
 {
-	struct ip_iprobed d = {.options = options, .program = -1, .fperf = -1, .listening = -1, .state = -1};
+	struct ip_iprobed d = {
+		.options = options, .program = -1, .fperf = -1, .listening = -1, .state = -1};
 	_cleanup_close_ int signals = -1;
 
 	prctl(PR_SET_DUMPABLE, 0); /* nobody looks into us: of one user, others of it would */
@@ -504,7 +517,8 @@ int ip_iprobed_run(const struct ip_iprobed_options *options)
 	ip_iprobed_log(NULL, "serves");
 	ip_notify("READY=1");
 	loop(&d, signals);
-	ip_iprobed_log(NULL, "ends%s", d.nsessions ? "; workers are left to end by themselves" : "");
+	ip_iprobed_log(NULL, "ends%s",
+		       d.nsessions ? "; workers are left to end by themselves" : "");
 	ip_iprobed_close_turned_away(&d, true);
 	ip_iprobed_end_connections(&d);
 	while (d.nsessions)

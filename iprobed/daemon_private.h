@@ -31,7 +31,7 @@ struct ip_iprobed_session {
 struct ip_iprobed {
 	const struct ip_iprobed_options *options;
 	int program, fperf, listening, state; /* fperf: -1 where it is not there */
-	pid_t rules;			      /* the process that carries them out; 0: there is none */
+	pid_t rules; /* the process that carries them out; 0: there is none */
 	uint64_t rules_since;
 	struct ip_iprobed_session **sessions;
 	size_t nsessions;
@@ -50,14 +50,15 @@ struct ip_iprobed {
 void ip_iprobed_log(const struct ip_iprobed_session *s, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Memory (memory.c). What there is: by a list of control groups as /proc/self/cgroup, where they are mounted, and a file as
- * /proc/meminfo. UINT64_MAX: not known. */
+/* Memory (memory.c). What there is: by a list of control groups as /proc/self/cgroup, where they
+ * are mounted, and a file as /proc/meminfo. UINT64_MAX: not known. */
 uint64_t ip_iprobed_memory_there(const char *groups, const char *top, const char *meminfo);
 /* Whether there is enough for one session more. 0, or -1 with an error. */
 #define IP_IPROBED_BESIDE (32ull << 20)
 int ip_iprobed_check_memory(const struct ip_iprobed *d, const struct ip_iprobed_session *s);
 
-/* Words of a worker for the log: what stands between newlines, in characters that do nothing, and not without end. */
+/* Words of a worker for the log: what stands between newlines, in characters that do nothing, and
+ * not without end. */
 struct ip_iprobed_words *ip_iprobed_words_new(int *ret_for_worker);
 int ip_iprobed_words_fd(const struct ip_iprobed_words *w);
 void ip_iprobed_words_read(struct ip_iprobed_session *s);
@@ -92,10 +93,12 @@ void ip_iprobed_close_turned_away(struct ip_iprobed *d, bool all);
 bool ip_iprobed_reap_closing(struct ip_iprobed *d, pid_t pid);
 
 /* What connections ask for (iprobed.c). */
-void ip_iprobed_request(struct ip_iprobed *d, struct ip_iprobed_connection *c, const char *text, size_t size);
+void ip_iprobed_request(struct ip_iprobed *d, struct ip_iprobed_connection *c, const char *text,
+			size_t size);
 void ip_iprobed_end_session(struct ip_iprobed_session *s);
 
-/* Decides about what s->who asks, and fills in target, member and entry. 0, or -1 with the reason. */
+/* Decides about what s->who asks, and fills in target, member and entry. 0, or -1 with the
+ * reason. */
 int ip_iprobed_decide(const struct ip_iprobed *d, struct ip_iprobed_session *s);
 void ip_iprobed_clear_entry(struct ip_policy_entry *entry);
 
@@ -104,8 +107,9 @@ int ip_iprobed_note(const struct ip_iprobed *d, const struct ip_iprobed_session 
 /* What is live has been put back: of the one session, or whoever's. */
 void ip_iprobed_forget(const struct ip_iprobed *d, const struct ip_iprobed_session *s);
 void ip_iprobed_forget_all(const struct ip_iprobed *d, const struct ip_iprobed_session *s);
-/* What an earlier iprobed has left: calls clean for each target that still lives (target: for that one), in the name of the one of most rights of
- * those who are noted and for whom no session is there now. */
+/* What an earlier iprobed has left: calls clean for each target that still lives (target: for
+ * that one), in the name of the one of most rights of those who are noted and for whom no
+ * session is there now. */
 void ip_iprobed_left_over(struct ip_iprobed *d, pid_t target,
 			  void (*clean)(struct ip_iprobed *d, struct ip_iprobed_session *s));
 

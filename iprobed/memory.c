@@ -8,8 +8,8 @@
  *      machine has. Sessions may have half of that together, and one user half of what they may
  *      have, or what --memory-per-user says.
  *   2. A session that records takes what --memory says, the last one, and IP_IPROBED_BESIDE for
- *      what its worker knows of the program. Others take none: what puts bytes back is never refused
- *      for want of memory.
+ *      what its worker knows of the program. Others take none: what puts bytes back is never
+ *      refused for want of memory.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -101,11 +101,13 @@ int ip_iprobed_check_memory(const struct ip_iprobed *d, const struct ip_iprobed_
 	most = d->options->memory_per_user ? d->options->memory_per_user : total / 2;
 	ip_format_size(needed, a);
 	if (needed > most || mine > most - needed)
-		return ip_error("this session needs %s of memory, and those of uid %u have %s of the %s "
-				"that iprobed gives a user: give less by --memory, or end one",
-				a, s->who.facts.ids.ruid, ip_format_size(mine, b), ip_format_size(most, c));
+		return ip_error(
+			"this session needs %s of memory, and those of uid %u have %s of the %s "
+			"that iprobed gives a user: give less by --memory, or end one",
+			a, s->who.facts.ids.ruid, ip_format_size(mine, b), ip_format_size(most, c));
 	if (needed > total || all > total - needed)
-		return ip_error("this session needs %s of memory, and all by iprobed have %s of %s, half of "
+		return ip_error("this session needs %s of memory, and all by iprobed have %s of "
+				"%s, half of "
 				"what there is: give less by --memory, or try again later",
 				a, ip_format_size(all, b), ip_format_size(total, c));
 	return 0;

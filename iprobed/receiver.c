@@ -76,7 +76,8 @@ static void take_order(void)
 	} order;
 	int fd = -1, flags;
 	size_t nfds;
-	ssize_t n = ip_receive_with_fds(receiver.orders, &order, sizeof(order), &fd, 1, &nfds, &flags, 0);
+	ssize_t n = ip_receive_with_fds(receiver.orders, &order, sizeof(order), &fd, 1, &nfds,
+					&flags, 0);
 
 	if (n < 0 && errno == EINTR)
 		return;
@@ -120,10 +121,12 @@ static void read_connection(void)
 {
 	int flags = 0, more[1];
 	size_t none;
-	ssize_t n = receiver.asked ? ip_receive_with_fds(receiver.connection, packet, sizeof(packet), more, 0,
-						      &none, &flags, MSG_DONTWAIT)
-				: ip_receive_with_fds(receiver.connection, packet, sizeof(packet), receiver.fds,
-						      IP_REQUEST_FDS, &receiver.nfds, &flags, MSG_DONTWAIT);
+	ssize_t n = receiver.asked
+			    ? ip_receive_with_fds(receiver.connection, packet, sizeof(packet), more,
+						  0, &none, &flags, MSG_DONTWAIT)
+			    : ip_receive_with_fds(receiver.connection, packet, sizeof(packet),
+						  receiver.fds, IP_REQUEST_FDS, &receiver.nfds,
+						  &flags, MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -146,7 +149,8 @@ static void run(void)
 {
 	receiver.connection = -1;
 	tell(IP_RECEIVER_READY, NULL, 0);
-	/* not a look at the connection before iprobed has closed its own: it would drop what is left in it when we have ended */
+	/* not a look at the connection before iprobed has closed its own: it would drop what is
+	 * left in it when we have ended */
 	while (!receiver.since)
 		take_order();
 	for (;;) {
@@ -164,7 +168,8 @@ static void run(void)
 	}
 }
 
-/* In the child. Nothing else of iprobed's stays open here: other connections would not end with their processes. */
+/* In the child. Nothing else of iprobed's stays open here: other connections would not end with
+ * their processes. */
 static void begin(int orders, int words, pid_t parent)
 {
 	orders = fcntl(orders, F_DUPFD_CLOEXEC, 10);
@@ -175,7 +180,8 @@ static void begin(int orders, int words, pid_t parent)
 	signal(SIGINT, SIG_IGN); /* iprobed ends us */
 	if (receiver.orders < 0 || receiver.words < 0 || syscall(SYS_close_range, 5, ~0u, 0) < 0) {
 		ip_error_errno("cannot start a process for a connection");
-	} else if (ip_receiver_confine() == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent) {
+	} else if (ip_receiver_confine() == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
+		   getppid() == parent) {
 		run();
 	}
 	ip_print(stderr, "iprobed: %s\n", ip_error_message());
@@ -212,12 +218,13 @@ int ip_receiver_start(struct ip_receiver *ret)
 	return -1;
 }
 
-int ip_receiver_order(const struct ip_receiver *f, enum ip_receiver_order order, int fd, const char *text)
+int ip_receiver_order(const struct ip_receiver *f, enum ip_receiver_order order, int fd,
+		      const char *text)
 {
 	const struct ip_receiver_head head = {.what = order};
 
-	return ip_send_with_fds(f->to, &head, sizeof(head), text, text ? strlen(text) : 0, &fd, fd >= 0,
-				MSG_DONTWAIT) < 0
+	return ip_send_with_fds(f->to, &head, sizeof(head), text, text ? strlen(text) : 0, &fd,
+				fd >= 0, MSG_DONTWAIT) < 0
 		       ? -1
 		       : 0;
 }

@@ -2,9 +2,10 @@
 /*
  * Notes of sessions, for an iprobed that comes after one that was killed with all of its workers.
  *
- * Several users may have had one process traced, each with rights of his own: a note is for one target, one user and one kind of right, which
- * are its name, and says when the target started. What is live is put back in the name of one of them, those with the most rights first; it is all put back
- * by that. Where it was not, the next one is tried.
+ * Several users may have had one process traced, each with rights of his own: a note is for one
+ * target, one user and one kind of right, which are its name, and says when the target started.
+ * What is live is put back in the name of one of them, those with the most rights first; it is all
+ * put back by that. Where it was not, the next one is tried.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,9 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/proc.h"
 #include "iprobed/daemon_private.h"
 
@@ -46,12 +47,14 @@ static enum kind kind_of(const struct ip_iprobed_session *s)
 
 static struct note note_of(const struct ip_iprobed_session *s)
 {
-	return (struct note){s->request.pid, s->who.facts.ids.ruid, s->who.facts.ids.rgid, kind_of(s)};
+	return (struct note){s->request.pid, s->who.facts.ids.ruid, s->who.facts.ids.rgid,
+			     kind_of(s)};
 }
 
 static void name_of(const struct note *note, char name[NAME_SIZE])
 {
-	snprintf(name, NAME_SIZE, "session-%d-%u-%u-%s", note->pid, note->uid, note->gid, kinds[note->kind]);
+	snprintf(name, NAME_SIZE, "session-%d-%u-%u-%s", note->pid, note->uid, note->gid,
+		 kinds[note->kind]);
 }
 
 /* The other way. 0 or -1. */
@@ -122,8 +125,9 @@ static unsigned long long read_start(const struct ip_iprobed *d, const char *nam
 	unsigned long long start;
 	char text[64] = "";
 
-	return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 && sscanf(text, "%llu", &start) == 1 ? start
-												    : 0;
+	return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 && sscanf(text, "%llu", &start) == 1
+		       ? start
+		       : 0;
 }
 
 /* A session that cleans up by a note. NULL: there is nothing to do. */
@@ -139,17 +143,20 @@ static struct ip_iprobed_session *make_session(const struct note *note, unsigned
 		.who = {.pid = getpid(),
 			.pidfd = -1,
 			.facts.effective = note->kind == ANY ? 1ull << CAP_SYS_PTRACE : 0,
-			.facts.ids = {note->uid, note->uid, note->uid, note->gid, note->gid, note->gid},
+			.facts.ids = {note->uid, note->uid, note->uid, note->gid, note->gid,
+				      note->gid},
 			.limits = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}},
 		.request = {.what = IP_REQUEST_DETACH, .pid = note->pid},
 		.member = note->kind == MEMBER,
 		.cleaning = true};
-	/* the start is compared when the process is held: it is the one of the note, and stays it */
+	/* the start is compared when the process is held: it is the one of the note, and stays
+	 * it */
 	if (s->target >= 0 && ip_proc_started_at(note->pid) == start && ip_pidfd_lives(s->target)) {
 		if (note->kind != MEMBER)
 			return s;
 		s->entry.users = calloc(1, sizeof(uid_t));
-		if (s->entry.users && ip_credentials_of_target(note->pid, s->target, note->uid, &facts) == 0) {
+		if (s->entry.users &&
+		    ip_credentials_of_target(note->pid, s->target, note->uid, &facts) == 0) {
 			s->entry.users[s->entry.nusers++] = facts.ids.ruid;
 			return s;
 		}
@@ -199,7 +206,8 @@ struct left_over {
 	size_t n;
 };
 
-/* Of each target the note of most rights; nothing while a session is at it, which cleans up itself or is cleaned up after. */
+/* Of each target the note of most rights; nothing while a session is at it, which cleans up itself
+ * or is cleaned up after. */
 static bool collect(const struct ip_iprobed *d, const struct note *note, void *data)
 {
 	struct left_over *l = data;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections beyond the limits. They are told so at once; but the last close of one drops what its client has sent, which may take for ever
- * (receiver.h), and there is no end of clients.
+ * Connections beyond the limits. They are told so at once; but the last close of one drops what its
+ * client has sent, which may take for ever (receiver.h), and there is no end of clients.
  *
  *   1. A connection that is turned away is told, shut down, and put with the others.
- *   2. A process is made that has these open and nothing else. We close ours, and then it ends: the kernel closes them in it.
- *   3. Processes that hang in that are counted: with each, the next one waits for twice as many connections. So some twenty processes are
- *      enough for more connections than a user may have descriptors under way (his RLIMIT_NOFILE).
+ *   2. A process is made that has these open and nothing else. We close ours, and then it ends: the
+ *      kernel closes them in it.
+ *   3. Processes that hang in that are counted: with each, the next one waits for twice as many
+ *      connections. So some twenty processes are enough for more connections than a user may have
+ *      descriptors under way (his RLIMIT_NOFILE).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +22,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/error.h"
 #include "common/array.h"
+#include "common/error.h"
 #include "iprobed/daemon_private.h"
 
 #define DOUBLINGS   13
@@ -53,7 +55,8 @@ int ip_iprobed_turned_away_init(struct ip_iprobed *d)
 	limit.rlim_cur = limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return ip_error_errno("setrlimit");
-	d->turned_away_max = limit.rlim_cur / 2 < 1 << DOUBLINGS ? limit.rlim_cur / 2 : 1 << DOUBLINGS;
+	d->turned_away_max =
+		limit.rlim_cur / 2 < 1 << DOUBLINGS ? limit.rlim_cur / 2 : 1 << DOUBLINGS;
 	d->turned_away = calloc(d->turned_away_max, sizeof(*d->turned_away));
 	return d->turned_away ? 0 : ip_error("out of memory");
 }
@@ -63,7 +66,8 @@ static int compare(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* In the child: nothing stays open but these, and the way to hear that iprobed has closed its own. */
+/* In the child: nothing stays open but these, and the way to hear that iprobed has closed its
+ * own. */
 static void end_with(const int *fds, size_t n, int go)
 {
 	int kept = dup2(go, 0), next = 1;
@@ -109,8 +113,9 @@ void ip_iprobed_close_turned_away(struct ip_iprobed *d, bool all)
 {
 	size_t enough = (size_t)1 << (d->nclosing < DOUBLINGS ? d->nclosing : DOUBLINGS);
 
-	if (d->nturned_away && (all || ((d->nturned_away >= enough || ip_iprobed_turned_away_full(d)) &&
-					d->nclosing < CLOSING_MAX)))
+	if (d->nturned_away &&
+	    (all || ((d->nturned_away >= enough || ip_iprobed_turned_away_full(d)) &&
+		     d->nclosing < CLOSING_MAX)))
 		start_closing(d); /* where that fails it is tried again */
 }
 

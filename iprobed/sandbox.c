@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What iprobed's front gives up: ids, capabilities, new files and processes, and every system call but those of its loop.
+ * What iprobed's front gives up: ids, capabilities, new files and processes, and every system call
+ * but those of its loop.
  */
 #include <errno.h>
 #include <grp.h>
@@ -34,12 +35,15 @@
 #define OTHERWISE SECCOMP_RET_KILL_PROCESS
 #endif
 
-/* The loop's, and what malloc, poll() and the way out need. mmap has a rule of its own. prctl and getppid: the last steps of the start. */
+/* The loop's, and what malloc, poll() and the way out need. mmap has a rule of its own. prctl and
+ * getppid: the last steps of the start. */
 static const unsigned short allowed[] = {
-	SYS_poll,	  SYS_ppoll,	       SYS_recvmsg,	   SYS_sendmsg,	   SYS_sendto,	SYS_close,
-	SYS_read,	  SYS_write,	       SYS_exit,	   SYS_exit_group, SYS_brk,	SYS_munmap,
-	SYS_mremap,	  SYS_madvise,	       SYS_clock_gettime,  SYS_futex,	   SYS_getppid, SYS_prctl,
-	SYS_rt_sigreturn, SYS_restart_syscall, SYS_rt_sigprocmask, SYS_getrandom,
+	SYS_poll,	    SYS_ppoll,	    SYS_recvmsg,       SYS_sendmsg,
+	SYS_sendto,	    SYS_close,	    SYS_read,	       SYS_write,
+	SYS_exit,	    SYS_exit_group, SYS_brk,	       SYS_munmap,
+	SYS_mremap,	    SYS_madvise,    SYS_clock_gettime, SYS_futex,
+	SYS_getppid,	    SYS_prctl,	    SYS_rt_sigreturn,  SYS_restart_syscall,
+	SYS_rt_sigprocmask, SYS_getrandom,
 };
 
 #define NALLOWED (sizeof(allowed) / sizeof(*allowed))
@@ -79,7 +83,9 @@ static int drop_capabilities(void)
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
 
-	return syscall(SYS_capset, &header, none) < 0 ? ip_error_errno("cannot give up capabilities") : 0;
+	return syscall(SYS_capset, &header, none) < 0
+		       ? ip_error_errno("cannot give up capabilities")
+		       : 0;
 }
 
 int ip_receiver_confine(void)

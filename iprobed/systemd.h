@@ -8,7 +8,8 @@
 /* "READY=1" and the like, to $NOTIFY_SOCKET. */
 void ip_notify(const char *text);
 
-/* The socket that systemd listens on for us (LISTEN_FDS); -1: none; -2 with an error: not one that serves. */
+/* The socket that systemd listens on for us (LISTEN_FDS); -1: none; -2 with an error: not one that
+ * serves. */
 int ip_notify_listening(void);
 
 #endif

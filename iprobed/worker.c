@@ -59,8 +59,9 @@ static int set_caps(uint64_t all)
 	return syscall(SYS_capset, &header, data);
 }
 
-/* Becomes who asked, but for the real and the saved user id, with what capabilities shall survive the exec: those of one who may trace other
- * users' processes, and of one who leaves root's ids then (delegation.h). */
+/* Becomes who asked, but for the real and the saved user id, with what capabilities shall
+ * survive the exec: those of one who may trace other users' processes, and of one who leaves
+ * root's ids then (delegation.h). */
 static int become(const struct ip_peer *who, enum ip_delegation_kind kind)
 {
 	const struct ip_ids *ids = &who->facts.ids;
@@ -69,19 +70,23 @@ static int become(const struct ip_peer *who, enum ip_delegation_kind kind)
 	if (get_caps(&ours) < 0)
 		return -1;
 	if (geteuid() == 0) {
-		/* uid 0 shall be no more than its capabilities say: an exec would give root everything */
-		if (prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_KEEP_CAPS) < 0 ||
+		/* uid 0 shall be no more than its capabilities say: an exec would give root
+		 * everything */
+		if (prctl(PR_SET_SECUREBITS,
+			  SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_KEEP_CAPS) < 0 ||
 		    setgroups(who->ngroups, who->groups) < 0 ||
-		    setresgid(ids->rgid, ids->rgid, ids->rgid) < 0 || setresuid(-1, ids->ruid, -1) < 0 ||
-		    prctl(PR_SET_DUMPABLE, 0) < 0)
+		    setresgid(ids->rgid, ids->rgid, ids->rgid) < 0 ||
+		    setresuid(-1, ids->ruid, -1) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
 			return -1;
 	} else if (ids->ruid != geteuid() || ids->rgid != getegid()) {
 		errno = EPERM;
 		return -1;
 	}
-	keep = ours & (who->facts.effective | BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) |
-		       (kind != IP_DELEGATION_OWN ? BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHECKPOINT_RESTORE) : 0) |
-		       (getuid() == 0 ? BIT(CAP_SETUID) : 0));
+	keep = ours &
+	       (who->facts.effective | BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) |
+		(kind != IP_DELEGATION_OWN ? BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHECKPOINT_RESTORE)
+					   : 0) |
+		(getuid() == 0 ? BIT(CAP_SETUID) : 0));
 	if (set_caps(keep) < 0)
 		return -1;
 	for (int cap = 0; cap < 64; cap++)
@@ -96,7 +101,8 @@ static void fail(const char *what)
 	_exit(1);
 }
 
-/* What is to be kept, in its place, and nothing else is open: iprobed's socket, connections... What they are now may lie in each other's way. */
+/* What is to be kept, in its place, and nothing else is open: iprobed's socket, connections... What
+ * they are now may lie in each other's way. */
 static int put_in_place(const int *from, unsigned first, unsigned n)
 {
 	int high[PLACES];
@@ -112,7 +118,8 @@ static int put_in_place(const int *from, unsigned first, unsigned n)
 	return syscall(SYS_close_range, first + n, ~0u, 0);
 }
 
-/* The caller's descriptors, which come when iprobed has told the process at his connection. ret: directory, out, err. */
+/* The caller's descriptors, which come when iprobed has told the process at his connection. ret:
+ * directory, out, err. */
 static void receive(const struct ip_worker *w, int ret[3])
 {
 	size_t expected = ip_request_fds(w->request->what), n = 0;
@@ -121,7 +128,8 @@ static void receive(const struct ip_worker *w, int ret[3])
 	int flags = 0, fds[IP_REQUEST_FDS];
 
 	if (poll(&p, 1, CHANNEL_MS) != 1 ||
-	    ip_receive_with_fds(CHANNEL_FD, &byte, 1, fds, IP_REQUEST_FDS, &n, &flags, MSG_DONTWAIT) != 1 ||
+	    ip_receive_with_fds(CHANNEL_FD, &byte, 1, fds, IP_REQUEST_FDS, &n, &flags,
+				MSG_DONTWAIT) != 1 ||
 	    n != expected) {
 		errno = ECONNRESET;
 		fail("who asks has sent nothing, or has gone");
@@ -134,7 +142,8 @@ static void receive(const struct ip_worker *w, int ret[3])
 static int arrange(const int theirs[3], int target, int program)
 {
 
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC), root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC),
+	    root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const int all[] = {null,
 			   theirs[1] < 0 ? STDERR_FILENO : theirs[1],
 			   theirs[2] < 0 ? STDERR_FILENO : theirs[2],
@@ -163,7 +172,8 @@ static int set_limit(int what, uint64_t his, uint64_t ours)
 	return setrlimit(what, &limit);
 }
 
-/* He has as much as he would have had without us. Beyond that: programs are large, and so are their symbols, but not without end. */
+/* He has as much as he would have had without us. Beyond that: programs are large, and so are their
+ * symbols, but not without end. */
 int ip_worker_set_limits(const struct ip_peer_limits *his)
 {
 	return set_limit(RLIMIT_FSIZE, his->file_size, UINT64_MAX) < 0 ||
@@ -213,7 +223,8 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 	/* as him, so that he cannot be put into a directory that is closed to him */
 	if (fchdir(DIRECTORY_FD) < 0)
 		fail("the directory that was sent");
-	/* the new image is root's until it is not dumpable any more: else its files in /proc were his for a moment */
+	/* the new image is root's until it is not dumpable any more: else its files in /proc were
+	 * his for a moment */
 	if (getuid() == 0 && setresuid(0, 0, 0) < 0)
 		fail("ids");
 	fexecve(PROGRAM_FD, argv, env);
@@ -242,8 +253,9 @@ pid_t ip_worker_start(const struct ip_worker *w)
 	snprintf(number, sizeof(number), "%d", r->pid);
 	argv[n++] = number;
 	argv[n] = NULL;
-	delegation = ip_delegation_text(kind_of(w), getuid() == 0 ? w->who->facts.ids.ruid : IP_DELEGATION_STAYS,
-				TARGET_FD, w->entry);
+	delegation = ip_delegation_text(
+		kind_of(w), getuid() == 0 ? w->who->facts.ids.ruid : IP_DELEGATION_STAYS, TARGET_FD,
+		w->entry);
 	if (!delegation || asprintf(&variable, IP_DELEGATION_VARIABLE "=%s", delegation) < 0)
 		variable = NULL;
 	if (!variable) {
@@ -259,18 +271,20 @@ pid_t ip_worker_start(const struct ip_worker *w)
 
 int ip_worker_limit(void)
 {
-	const uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) | BIT(CAP_SETUID) | BIT(CAP_SETGID) |
-				BIT(CAP_SETPCAP) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_KILL) |
-				BIT(CAP_CHECKPOINT_RESTORE);
+	const uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) | BIT(CAP_SETUID) |
+				BIT(CAP_SETGID) | BIT(CAP_SETPCAP) | BIT(CAP_DAC_OVERRIDE) |
+				BIT(CAP_KILL) | BIT(CAP_CHECKPOINT_RESTORE);
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 	uint64_t ours;
 
 	if (get_caps(&ours) < 0)
 		return ip_error_errno("capget");
-	/* What root has and lends to a worker of root's is no more than that either: others come back through no exec. */
+	/* What root has and lends to a worker of root's is no more than that either: others come
+	 * back through no exec. */
 	for (int cap = 0; cap < 64; cap++)
-		if (ours & BIT(CAP_SETPCAP) && !(needed >> cap & 1) && prctl(PR_CAPBSET_READ, cap) == 1)
+		if (ours & BIT(CAP_SETPCAP) && !(needed >> cap & 1) &&
+		    prctl(PR_CAPBSET_READ, cap) == 1)
 			prctl(PR_CAPBSET_DROP, cap);
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
 		data[i].permitted = (ours & needed) >> 32 * i;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What workers say for whom nobody waits, on its way to the log. Names of processes and files are in it, which others have chosen: no character
- * of theirs does anything to a terminal or a log, none makes a line of its own, and there is an end of it.
+ * What workers say for whom nobody waits, on its way to the log. Names of processes and files are
+ * in it, which others have chosen: no character of theirs does anything to a terminal or a log,
+ * none makes a line of its own, and there is an end of it.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,19 +2,23 @@
 /*
  * The area: opening or making its memfd, mapping it, and who else gets at it.
  *
- * Forked children do not get it (MADV_DONTFORK), unless they are followed: they may give up privileges that we have. Hooks that begin in
- * one find its gate wiped, and touch nothing of the area. But one that a signal handler interrupts, and that forks, goes on in the child, too, with
+ * Forked children do not get it (MADV_DONTFORK), unless they are followed: they may give up
+ * privileges that we have. Hooks that begin in one find its gate wiped, and touch nothing of the
+ * area. But one that a signal handler interrupts, and that forks, goes on in the child, too, with
  * addresses of the area in its registers. So that it finds memory there:
  *
- *   1. Some pages of the area are not the file's but private ones, covers (common/abi/area.h), mapped as stacks are that grow down
- *      (MAP_GROWSDOWN). In the process itself they lie right above the area's memory, and never grow.
- *   2. In a child there is nothing below them: the kernel makes a cover grow to where a late hook reads or writes, by zeros of the
- *      child's own, up to its limit on stacks (RLIMIT_STACK, mostly 8 MiB). Zeros name no sub-buffer of ours and no session: what the
- *      hook still does to them is without consequence.
- *   3. The area lies far from all that the kernel maps by itself: what the child maps later is not where such a hook writes.
+ *   1. Some pages of the area are not the file's but private ones, covers (common/abi/area.h),
+ *      mapped as stacks are that grow down (MAP_GROWSDOWN). In the process itself they lie right
+ *      above the area's memory, and never grow.
+ *   2. In a child there is nothing below them: the kernel makes a cover grow to where a late hook
+ *      reads or writes, by zeros of the child's own, up to its limit on stacks (RLIMIT_STACK,
+ *      mostly 8 MiB). Zeros name no sub-buffer of ours and no session: what the hook still does to
+ *      them is without consequence.
+ *   3. The area lies far from all that the kernel maps by itself: what the child maps later is not
+ *      where such a hook writes.
  *
- * Covered is what records take: the header, slots, descriptors, and the first sub-buffers. The collector lets the lowest ones go
- * round, so they are the ones in use.
+ * Covered is what records take: the header, slots, descriptors, and the first sub-buffers. The
+ * collector lets the lowest ones go round, so they are the ones in use.
  */
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -22,10 +26,11 @@
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 
-#define PAGE	       4096ull
-#define AREA_SIZE      IP_AREA_OWN_SIZE /* a launcher's is mapped as long as it is */
-#define FD_FLOOR       900		/* the memfd keeps out of the low numbers, which programs count on */
-#define FD_FLOOR_WOKEN 48 /* below 64, which every process's table of descriptors holds: see raise_fd() */
+#define PAGE	  4096ull
+#define AREA_SIZE IP_AREA_OWN_SIZE /* a launcher's is mapped as long as it is */
+#define FD_FLOOR  900 /* the memfd keeps out of the low numbers, which programs count on */
+/* below 64, which every process's table of descriptors holds: see raise_fd() */
+#define FD_FLOOR_WOKEN 48
 
 #define PROT_READ	   1
 #define PROT_WRITE	   2
@@ -58,8 +63,9 @@ static unsigned long map(uint64_t address, uint64_t size, long prot, long flags,
 	return cpu_syscall6(CPU_SYS_MMAP, address, size, prot, flags, fd, 0);
 }
 
-/* A hint for the kernel: amid the range that it fills from neither end, and not to be guessed better than other addresses of the
- * process. 0: there is no such range. local: something on the stack. */
+/* A hint for the kernel: amid the range that it fills from neither end, and not to be guessed
+ * better than other addresses of the process. 0: there is no such range. local: something on the
+ * stack. */
 static uint64_t place_far_away(const void *local)
 {
 	const uint64_t mixed =
@@ -89,7 +95,8 @@ static long keep(uint64_t area, uint64_t size, int inherit)
 	uint64_t from = 0;
 
 	for (unsigned i = 0; i <= IP_AREA_COVERS && from < size; i++) {
-		uint64_t to = i < IP_AREA_COVERS && ip_area_cover(i) < size ? ip_area_cover(i) : size;
+		uint64_t to =
+			i < IP_AREA_COVERS && ip_area_cover(i) < size ? ip_area_cover(i) : size;
 		long ret = cpu_syscall(SYS_madvise, area + from, to - from,
 				       inherit ? MADV_DOFORK : MADV_DONTFORK, 0);
 
@@ -111,17 +118,20 @@ long rt_area_keep(int inherit)
 
 long rt_area_disown(void)
 {
-	unsigned long at = map(iprobe_rt_anchor.area, iprobe_rt_anchor.area_size, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1);
+	unsigned long at =
+		map(iprobe_rt_anchor.area, iprobe_rt_anchor.area_size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1);
 
 	return FAILED(at) ? (long)at : 0;
 }
 
-/* Out of the low numbers, as the very next thing: the kernel gives new descriptors the lowest one there is, and knows no way to
- * ask for another at once. A thread that opens something between the two calls gets a number higher than the
- * lowest, as it does when any other thread opens something just then. Below the process's limit, however low that is. Where other
- * threads run, no higher than any table of descriptors reaches: to enlarge a shared one the kernel waits for all processors (an
- * RCU grace period), for milliseconds, on a busy machine for seconds, for which a borrowed thread would be held. */
+/* Out of the low numbers, as the very next thing: the kernel gives new descriptors the lowest
+ * one there is, and knows no way to ask for another at once. A thread that opens something
+ * between the two calls gets a number higher than the lowest, as it does when any other thread
+ * opens something just then. Below the process's limit, however low that is. Where other threads
+ * run, no higher than any table of descriptors reaches: to enlarge a shared one the kernel waits
+ * for all processors (an RCU grace period), for milliseconds, on a busy machine for seconds, for
+ * which a borrowed thread would be held. */
 static long raise_fd(long fd, long highest)
 {
 	long raised = fd;
@@ -146,18 +156,21 @@ static int is_privileged(void)
 		int32_t pid;
 	} header = {CAPABILITY_VERSION, 0};
 
-	if (FAILED(cpu_syscall(CPU_SYS_GETRESUID, (long)&ids[0], (long)&ids[1], (long)&ids[2], 0)) ||
-	    FAILED(cpu_syscall(CPU_SYS_GETRESGID, (long)&ids[3], (long)&ids[4], (long)&ids[5], 0)) ||
+	if (FAILED(cpu_syscall(CPU_SYS_GETRESUID, (long)&ids[0], (long)&ids[1], (long)&ids[2],
+			       0)) ||
+	    FAILED(cpu_syscall(CPU_SYS_GETRESGID, (long)&ids[3], (long)&ids[4], (long)&ids[5],
+			       0)) ||
 	    FAILED(cpu_syscall(SYS_capget, (long)&header, (long)set, 0, 0)))
 		return 1;
 	/* effective, permitted, inheritable; twice */
-	return !ids[0] || ids[0] != ids[1] || ids[0] != ids[2] || ids[3] != ids[4] || ids[3] != ids[5] ||
-	       set[0] || set[1] || set[3] || set[4];
+	return !ids[0] || ids[0] != ids[1] || ids[0] != ids[2] || ids[3] != ids[4] ||
+	       ids[3] != ids[5] || set[0] || set[1] || set[3] || set[4];
 }
 
-/* A descriptor would be inherited by each child. Who may trace a privileged process gets at the area through its mapping (map_files), and it keeps none.
- * Of another one the user's own iprobe would not: it keeps one that is a name only, for its user, in whose name children run
- * as well. The number, or -1. */
+/* A descriptor would be inherited by each child. Who may trace a privileged process gets at the
+ * area through its mapping (map_files), and it keeps none. Of another one the user's own iprobe
+ * would not: it keeps one that is a name only, for its user, in whose name children run as well.
+ * The number, or -1. */
 static int32_t keep_name(long fd, long highest)
 {
 	char name[32] = "/proc/self/fd/";
@@ -194,7 +207,8 @@ int rt_map_launched(const char *path)
 	size = cpu_syscall(SYS_lseek, fd, 0, SEEK_END, 0);
 	if (FAILED(size) || (uint64_t)size < IP_AREA_DATA_OFFSET + IP_SUBBUF_SIZE)
 		goto not_ours;
-	at = map(place_far_away(&path), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd);
+	at = map(place_far_away(&path), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+		 fd);
 	if (FAILED(at))
 		goto not_ours;
 	header = (struct ip_area_header *)at;
@@ -251,7 +265,8 @@ int rt_map_own_area(enum rt_start how)
 	if (!FAILED(ret)) {
 		ret = at = map(place_far_away(&at), AREA_SIZE, PROT_READ | PROT_WRITE,
 			       MAP_SHARED | MAP_NORESERVE, fd);
-		/* at once: a process that another thread forks in between has the area (session/follow_fork.h, step 6) */
+		/* at once: a process that another thread forks in between has the area
+		 * (session/follow_fork.h, step 6) */
 		if (!FAILED(ret))
 			ret = cpu_syscall(SYS_madvise, at, AREA_SIZE, MADV_DONTFORK, 0);
 	}

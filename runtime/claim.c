@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread's first event in a session: its slot (step 1 of record.c), and before that, in a forked child, the session. No system call
- * is made where self.h knows of the ids of threads.
+ * A thread's first event in a session: its slot (step 1 of record.c), and before that, in a forked
+ * child, the session. No system call is made where self.h knows of the ids of threads.
  */
 #include "runtime/arch/cpu.h"
 #include "runtime/meters.h"
@@ -10,18 +10,23 @@
 #include "runtime/self.h"
 
 /*
- * A forked child. The kernel has wiped its gate, so it is silent; its text is its parent's, live sites included, so that its next hook
- * comes here. Where the session follows forks it opens the gate by itself, with
- * a number of its own: the slot that its thread has inherited is the parent's, and belongs to another number. So it records
- * from its first call on, nobody stops it, and the parent does not notice. Else it has nothing to do with the area, which need not be there.
+ * A forked child. The kernel has wiped its gate, so it is silent; its text is its parent's, live
+ * sites included, so that its next hook comes here. Where the session follows forks it opens the
+ * gate by itself, with a number of its own: the slot that its thread has inherited is the parent's,
+ * and belongs to another number. So it records from its first call on, nobody stops it, and the
+ * parent does not notice. Else it has nothing to do with the area, which need not be there.
  *
- *   1. Its own memory, a copy of its parent's, says whether children have the area. Only then follow is read; 0: silent.
- *   2. whose the gate is, then the number, from nobody's to ours: another thread of the child may be at it, too.
- *   3. follow is read again. The hotpatcher ends a session by clearing it first and closing the gates of all children that
- *      it finds then: who opened too late to be found sees the change here, and closes again.
+ *   1. Its own memory, a copy of its parent's, says whether children have the area. Only then
+ *      follow is read; 0: silent.
+ *   2. whose the gate is, then the number, from nobody's to ours: another thread of the child may
+ *      be at it, too.
+ *   3. follow is read again. The hotpatcher ends a session by clearing it first and closing the
+ *      gates of all children that it finds then: who opened too late to be found sees the change
+ *      here, and closes again.
  *
- * A child that shares its parent's memory (vfork) finds the parent's gate. Where that is itself a forked child that was never in a
- * hook before, it opens it in its own name, and its parent's threads count as unserved: lost, not silent.
+ * A child that shares its parent's memory (vfork) finds the parent's gate. Where that is itself a
+ * forked child that was never in a hook before, it opens it in its own name, and its parent's
+ * threads count as unserved: lost, not silent.
  */
 uint32_t rt_follow_fork(void)
 {
@@ -37,7 +42,8 @@ uint32_t rt_follow_fork(void)
 	rt_self_check_tid(gate->pid);
 	gate->base = session;
 	do
-		number = IP_SESSION_NUMBER(__atomic_add_fetch(&rt_header->last_session, 1, __ATOMIC_SEQ_CST));
+		number = IP_SESSION_NUMBER(
+			__atomic_add_fetch(&rt_header->last_session, 1, __ATOMIC_SEQ_CST));
 	while (!number);
 	if (!__atomic_compare_exchange_n(&gate->session, &nobody, number, 0, __ATOMIC_SEQ_CST,
 					 __ATOMIC_SEQ_CST))
@@ -112,8 +118,9 @@ struct ip_slot *rt_claim_slot(void)
 		slot->wanted = is_wanted(tid);
 		slot->oldest = 0;
 		used = __atomic_load_n(&rt_header->slots_used, __ATOMIC_RELAXED);
-		while (used < i + 1 && !__atomic_compare_exchange_n(&rt_header->slots_used, &used, i + 1, 0,
-								    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		while (used < i + 1 &&
+		       !__atomic_compare_exchange_n(&rt_header->slots_used, &used, i + 1, 0,
+						    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			;
 		__atomic_store_n(&slot->state, IP_SLOT_CLAIMED, __ATOMIC_RELEASE);
 		return rt_self_set(slot, slot->session);

@@ -3,23 +3,30 @@
  * The careful path: what is left out of a recording, and where calls come from.
  *
  *   1. A thread that is not asked for (--tid, --thread) records nothing.
- *   2. Nothing is recorded before a function has been called so and so often (--start-on), nothing after (--stop-on).
- *   3. A call is left out because it is too deep (--depth), not its turn (--sample), or too short (--min-duration). Entry and exit go
- *      together: what was decided at the entry stands in a stack of frames, where the exit finds it. What cannot be decided at the entry (how
- *      long it will last) is held back there: the entry is written, with the time that it had, as soon as the call has lasted long enough,
- *      behind those of the calls that it is in. Nothing of the thread is written in between, so that the stream stays in time order.
+ *   2. Nothing is recorded before a function has been called so and so often (--start-on), nothing
+ *      after (--stop-on).
+ *   3. A call is left out because it is too deep (--depth), not its turn (--sample), or too short
+ *      (--min-duration). Entry and exit go together: what was decided at the entry stands in a
+ *      stack of frames, where the exit finds it. What cannot be decided at the entry (how long it
+ *      will last) is held back there: the entry is written, with the time that it had, as soon as
+ *      the call has lasted long enough, behind those of the calls that it is in. Nothing of the
+ *      thread is written in between, so that the stream stays in time order.
  *
  * Each event that leaves nothing is counted in the slot: recorded + lost + filtered = happened.
  *
- * The stack of frames is a sub-buffer of the pool, one a thread, taken at its first event and given back by the collector when the
- * thread has ended. Calls nested deeper than it has room for are recorded as they are, but for those that are too deep.
+ * The stack of frames is a sub-buffer of the pool, one a thread, taken at its first event and given
+ * back by the collector when the thread has ended. Calls nested deeper than it has room for are
+ * recorded as they are, but for those that are too deep.
  *
- * Signal handlers. The guard (record.c) is ours while the stack of frames is being changed. A handler that comes meanwhile puts its events
- * into a queue, each with its time; we take them from there before we give the guard back, and look once more behind that. A
- * handler that leaves by longjmp leaves the guard; the next hook that is not on top of it goes on with what it finds: each step of
- * ours leaves the stack whole, and the one that is not a single store, writing what was held back, says what it is at (writing).
+ * Signal handlers. The guard (record.c) is ours while the stack of frames is being changed. A
+ * handler that comes meanwhile puts its events into a queue, each with its time; we take them from
+ * there before we give the guard back, and look once more behind that. A handler that leaves by
+ * longjmp leaves the guard; the next hook that is not on top of it goes on with what it finds: each
+ * step of ours leaves the stack whole, and the one that is not a single store, writing what was
+ * held back, says what it is at (writing).
  *
- * All indexes are checked where they are read: on an alternate stack a guard may be taken for stale that is not.
+ * All indexes are checked where they are read: on an alternate stack a guard may be taken for stale
+ * that is not.
  */
 #include "runtime/filter.h"
 
@@ -47,7 +54,8 @@ uint64_t rt_call_site(uint32_t flags, uint32_t frame, uint64_t sp)
 		at = sp + frame - sizeof(uintptr_t);
 	else
 		return 0;
-	if (flags & IP_RULE_SITE || at / PAGE == (sp - sizeof(uintptr_t)) / PAGE || at / PAGE == sp / PAGE)
+	if (flags & IP_RULE_SITE || at / PAGE == (sp - sizeof(uintptr_t)) / PAGE ||
+	    at / PAGE == sp / PAGE)
 		return *(const volatile uintptr_t *)at;
 	return rt_read(at, &ret, sizeof(ret)) == sizeof(ret) ? ret : 0;
 }
@@ -149,12 +157,14 @@ static void leave(struct ip_slot *slot, struct memory *m, uint32_t keep)
 		m->held = keep;
 }
 
-/* Takes off what is gone when a frame begins at sp; room: what it needs below its caller's. The base of the new one. */
+/* Takes off what is gone when a frame begins at sp; room: what it needs below its caller's. The
+ * base of the new one. */
 static uint32_t make_way(struct ip_slot *slot, struct memory *m, uint64_t sp, uint64_t room)
 {
 	uint32_t n = depth_of(m), i = n, base;
 
-	while (i && !is_same_stack(m, i - 1, sp)) /* a stack below: those on top of it have been left */
+	/* a stack below: those on top of it have been left */
+	while (i && !is_same_stack(m, i - 1, sp))
 		i = outermost(m, i - 1);
 	if (!i)
 		return n; /* a stack of its own: what is open stays so */
@@ -167,8 +177,10 @@ static uint32_t make_way(struct ip_slot *slot, struct memory *m, uint64_t sp, ui
 	return base;
 }
 
-/* A call that goes on in a function which it has been in before: a loop. What came since is given up; index i: where it was entered. */
-static void enter_again(struct ip_slot *slot, struct memory *m, uint32_t i, const struct rt_event *event)
+/* A call that goes on in a function which it has been in before: a loop. What came since is given
+ * up; index i: where it was entered. */
+static void enter_again(struct ip_slot *slot, struct memory *m, uint32_t i,
+			const struct rt_event *event)
 {
 	uint32_t n, state = frame_at(m, i)->state;
 
@@ -211,7 +223,8 @@ static void enter(struct ip_slot *slot, struct memory *m, const struct rt_event 
 	struct ip_rule rule = rule_of(event->number);
 	uint32_t base = make_way(slot, m, event->sp, rule.flags & IP_RULE_INLINED ? 0 : 8),
 		 every = rule.every, n = depth_of(m);
-	uint32_t joined = n && frame_at(m, n - 1)->jump && frame_at(m, n - 1)->sp == event->sp, again;
+	uint32_t joined = n && frame_at(m, n - 1)->jump && frame_at(m, n - 1)->sp == event->sp,
+		 again;
 	uint8_t state = FRAME_WRITTEN, before = joined ? frame_at(m, n - 1)->state : FRAME_HELD;
 
 	if (!joined && rule.flags & IP_RULE_SILENT) {
@@ -249,8 +262,8 @@ static void enter(struct ip_slot *slot, struct memory *m, const struct rt_event 
 		if (!rt_put(slot, event, 0))
 			state = FRAME_LOST;
 	}
-	*frame_at(m, n) =
-		(struct frame){event->time, event->sp, event->caller, event->number, base, state, 0};
+	*frame_at(m, n) = (struct frame){event->time, event->sp, event->caller, event->number, base,
+					 state,	      0};
 	m->chained += joined;
 	cpu_store_order();
 	m->n = n + 1;
@@ -287,7 +300,8 @@ static void exit_of_none(struct ip_slot *slot, struct memory *m, const struct rt
 	leave_out(slot); /* it began before the recording did, or was left out */
 }
 
-/* The call of the topmost frame goes on where it jumps to: what the jump is is what the call is. There is room. */
+/* The call of the topmost frame goes on where it jumps to: what the jump is is what the call is.
+ * There is room. */
 static void jump(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
 {
 	uint32_t n = depth_of(m);
@@ -303,8 +317,8 @@ static void jump(struct ip_slot *slot, struct memory *m, const struct rt_event *
 	} else if (state == FRAME_OUT) {
 		leave_out(slot);
 	}
-	*frame_at(m, n) =
-		(struct frame){event->time, call->sp, event->sp, event->number, call->base, state, 1};
+	*frame_at(m, n) = (struct frame){event->time, call->sp, event->sp, event->number,
+					 call->base,  state,	1};
 	m->chained++;
 	cpu_store_order();
 	m->n = n + 1;
@@ -367,7 +381,8 @@ static void sift(struct ip_slot *slot, struct memory *m, const struct rt_event *
 
 		if ((rt_filters->depth && calls_of(m) > rt_filters->depth) ||
 		    (every > 1 &&
-		     __atomic_fetch_add(&rt_rules[event->number].count, 1, __ATOMIC_RELAXED) % every)) {
+		     __atomic_fetch_add(&rt_rules[event->number].count, 1, __ATOMIC_RELAXED) %
+			     every)) {
 			leave_out(slot);
 		} else {
 			write_held(slot, m, m->n);
@@ -398,9 +413,11 @@ static void take_queue(struct ip_slot *slot, struct memory *m)
 			if (event.kind)
 				sift(slot, m, &event);
 			else
-				cpu_increment_local(&slot->lost); /* its handler left in the middle */
+				cpu_increment_local(
+					&slot->lost); /* its handler left in the middle */
 		}
-		/* fewer than we have seen: a handler on an alternate stack took our guard for stale, and the queue for its own */
+		/* fewer than we have seen: a handler on an alternate stack took our guard for
+		 * stale, and the queue for its own */
 		if (n > QUEUE_MAX || n < done)
 			done = n;
 	}

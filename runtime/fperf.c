@@ -4,27 +4,39 @@
  *
  * Open samples stand in a pile of frames, the innermost on top.
  *
- *   1. Entry. Frames whose stack pointer lies below ours, on the same stack, are of calls that longjmp or an exception has ended: cut. So are one of the same
- *      function at the same place of the stack, and those whose function has been without probes meanwhile: nobody has seen their exit.
- *   2. Whether this call is a sample: the function's quota, and one call in `every`, at random, so that what a program does in turns is
- *      not always met in the same phase.
- *   3. The counters are read as late as can be behind the entry, and as early as can be in front of the exit, in the opposite order. The time-stamp counter is
- *      read by itself: when all else is done (meters.c), and first of all. Between those two lies the way out of a hook and into the next, which takes some ten
- *      nanoseconds. From the thread's clock, which the kernel reads, what passed between its readings and those two is taken off, as it was in this very sample: behind a sleep
- *      caches are cold and a system call takes several times what it takes else. And no call has had more of the CPU than there was time.
- *      What lies between all the same is measured once in a thread, by hooks of number 0 that stand for those of an empty function (fperf_read.c): the
- *      least of it (bias, path) is taken off each sample; and so is the time of hooks that ran in between. The processor may go that way while it still
- *      does what is left of the function, and then all of it is taken off where nothing was spent: so times are uncertain by a path (fperf/results.c).
- *   4. Exit. The frame of the function with the exit's stack pointer (runtime/meters.c, rule 2, tells which); what stands above it is cut. Calls of the function inside
- *      of an open one, which are no samples, are counted in its frame (within): the exit of one of them is not taken for its own.
- *   5. Quota used up, nothing open: the function is only counted from now on (abi/fperf.h, step 2). So a sample is open before it takes its part of the
- *      quota: a thread that finds none left sees all that may still want their exit.
+ *   1. Entry. Frames whose stack pointer lies below ours, on the same stack, are of calls that
+ *      longjmp or an exception has ended: cut. So are one of the same function at the same place of
+ *      the stack, and those whose function has been without probes meanwhile: nobody has seen their
+ *      exit.
+ *   2. Whether this call is a sample: the function's quota, and one call in `every`, at random, so
+ *      that what a program does in turns is not always met in the same phase.
+ *   3. The counters are read as late as can be behind the entry, and as early as can be in front of
+ *      the exit, in the opposite order. The time-stamp counter is read by itself: when all else is
+ *      done (meters.c), and first of all. Between those two lies the way out of a hook and into the
+ *      next, which takes some ten nanoseconds. From the thread's clock, which the kernel reads,
+ *      what passed between its readings and those two is taken off, as it was in this very sample:
+ *      behind a sleep caches are cold and a system call takes several times what it takes else. And
+ *      no call has had more of the CPU than there was time. What lies between all the same is
+ *      measured once in a thread, by hooks of number 0 that stand for those of an empty function
+ *      (fperf_read.c): the least of it (bias, path) is taken off each sample; and so is the time of
+ *      hooks that ran in between. The processor may go that way while it still does what is left of
+ *      the function, and then all of it is taken off where nothing was spent: so times are
+ *      uncertain by a path (fperf/results.c).
+ *   4. Exit. The frame of the function with the exit's stack pointer (runtime/meters.c, rule 2,
+ *      tells which); what stands above it is cut. Calls of the function inside of an open one,
+ *      which are no samples, are counted in its frame (within): the exit of one of them is not
+ *      taken for its own.
+ *   5. Quota used up, nothing open: the function is only counted from now on (abi/fperf.h, step 2).
+ *      So a sample is open before it takes its part of the quota: a thread that finds none left
+ *      sees all that may still want their exit.
  *
- * What is different where samples are exclusive: fperf_exclusive.c. Functions that jump at their end: fperf_chain.c. How counters are read: fperf_read.c.
+ * What is different where samples are exclusive: fperf_exclusive.c. Functions that jump at their
+ * end: fperf_chain.c. How counters are read: fperf_read.c.
  *
- * A handler may interrupt us anywhere: while busy says that we are at work, hooks on top of us leave the block alone (as for the user's payload). Calls
- * of the kernel are made by hand, so errno stays; where iprobe has seen that the process is under seccomp, or one of them has failed, there are none any more, and no samples;
- * those that were open are cut.
+ * A handler may interrupt us anywhere: while busy says that we are at work, hooks on top of us
+ * leave the block alone (as for the user's payload). Calls of the kernel are made by hand, so errno
+ * stays; where iprobe has seen that the process is under seccomp, or one of them has failed, there
+ * are none any more, and no samples; those that were open are cut.
  */
 #include "runtime/fperf.h"
 
@@ -36,12 +48,13 @@
 #include "runtime/meters.h"
 #include "runtime/rt.h"
 
-#define BELOW		 (1ull << 20) /* as in meters.c */
-#define NEAR		 (64ull << 10)
+#define BELOW (1ull << 20) /* as in meters.c */
+#define NEAR  (64ull << 10)
 
 static uint32_t random_below(struct ip_fperf_thread *t, uint32_t n)
 {
-	/* of threads that begin one after the other the first draws must differ in their upper bits, too */
+	/* of threads that begin one after the other the first draws must differ in their upper
+	 * bits, too */
 	if (!t->random)
 		t->random = (cpu_clock() ^ (uintptr_t)t) * 0x9e3779b97f4a7c15 | 1;
 	t->random ^= t->random << 13;
@@ -50,8 +63,10 @@ static uint32_t random_below(struct ip_fperf_thread *t, uint32_t n)
 	return ((t->random >> 32) * n) >> 32;
 }
 
-/* Calls to pass over up to a first sample, such that each call has the same chance, 1 / every, given what is drawn behind a sample (any of 0 to 2 * every - 2
- * alike): k of them with a probability in proportion to 2 * every - 1 - k, as the lesser one of two different numbers below 2 * every is. */
+/* Calls to pass over up to a first sample, such that each call has the same chance, 1 / every,
+ * given what is drawn behind a sample (any of 0 to 2 * every - 2 alike): k of them with a
+ * probability in proportion to 2 * every - 1 - k, as the lesser one of two different numbers
+ * below 2 * every is. */
 static uint32_t first_skip(struct ip_fperf_thread *t, uint32_t every)
 {
 	uint32_t a = random_below(t, 2 * every), b = random_below(t, 2 * every - 1);
@@ -67,7 +82,8 @@ int rt_fperf_is_current(struct ip_meters *shared, const struct ip_fperf_frame *f
 }
 
 /* Step 1: whether a frame can be no open call's, seen from one that begins. */
-int rt_fperf_is_dead(struct ip_meters *shared, const struct ip_fperf_frame *f, uint64_t place, uint64_t sp)
+int rt_fperf_is_dead(struct ip_meters *shared, const struct ip_fperf_frame *f, uint64_t place,
+		     uint64_t sp)
 {
 	return !rt_fperf_is_current(shared, f) || (f->sp < sp && sp - f->sp < BELOW) ||
 	       (f->sp == sp && (f->place == place || f->flags & IP_FPERF_JUMPED));
@@ -103,7 +119,8 @@ void rt_fperf_end_within(const struct at *at, uint32_t place, uint64_t sp)
 }
 
 /* Nothing open is above from. */
-void rt_fperf_cut_from(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t from)
+void rt_fperf_cut_from(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
+		       uint32_t from)
 {
 	for (uint32_t i = from, top = rt_fperf_top(at->thread); i < top; i++) {
 		struct ip_fperf_frame *f = rt_fperf_frame(at->thread, i);
@@ -114,7 +131,8 @@ void rt_fperf_cut_from(const struct at *at, struct ip_meters *m, struct ip_meter
 			cpu_add_local(&m->jumped, -1ull);
 		rt_fperf_cell(m, f->place)->cut++;
 		if (rt_fperf_is_current(shared, f))
-			__atomic_fetch_sub(&rt_fperf_control(shared, f->place)->open, 1, __ATOMIC_RELAXED);
+			__atomic_fetch_sub(&rt_fperf_control(shared, f->place)->open, 1,
+					   __ATOMIC_RELAXED);
 	}
 	at->thread->top = from;
 }
@@ -137,7 +155,8 @@ static void only_count(const struct at *at, uint32_t word, uint32_t number)
 					    __ATOMIC_RELAXED);
 }
 
-/* Whether the thread has counters of the kernel. It takes some ten microseconds to open them, as many times as threads begin. */
+/* Whether the thread has counters of the kernel. It takes some ten microseconds to open them, as
+ * many times as threads begin. */
 static int has_counters(const struct at *at, uint64_t *begin)
 {
 	uint32_t generation = at->pmu->generation, state = at->pmu->state;
@@ -157,8 +176,9 @@ int rt_fperf_is_sample(const struct at *at, uint64_t *begin)
 
 	if (__atomic_load_n(&at->control->quota, __ATOMIC_RELAXED) <= 0)
 		return 0;
-	/* The first call of a thread is colder than others, and where threads are short there are many. And what was drawn when few calls were to be samples would
-	 * pass over all that are to be now. */
+	/* The first call of a thread is colder than others, and where threads are short there
+	 * are many. And what was drawn when few calls were to be samples would pass over all
+	 * that are to be now. */
 	if (!at->cell->skip || at->cell->skip - 1 >= 2 * (uint64_t)(every ? every : 1) - 1)
 		at->cell->skip = every > 1 ? 1 + first_skip(at->thread, every) : 1;
 	if (at->cell->skip > 1) {
@@ -187,8 +207,8 @@ int rt_fperf_is_sample(const struct at *at, uint64_t *begin)
 	return 1;
 }
 
-static uint64_t *enter(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t word,
-		       uint32_t number, uint64_t sp, uint64_t begin)
+static uint64_t *enter(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
+		       uint32_t word, uint32_t number, uint64_t sp, uint64_t begin)
 {
 	struct ip_fperf_thread *t = at->thread;
 	struct ip_fperf_frame *f;
@@ -256,7 +276,8 @@ uint32_t rt_fperf_find(const struct at *at, uint32_t place, uint32_t kind, uint6
 	return best;
 }
 
-/* The value and its square, which takes up to 128 bits: (a + b)^2 with the upper half of its bits in a. */
+/* The value and its square, which takes up to 128 bits: (a + b)^2 with the upper half of its bits
+ * in a. */
 void rt_fperf_add(struct ip_fperf_sum *s, uint64_t value)
 {
 	uint64_t a = value >> 32, b = value & 0xffffffff, low = b * b, middle = a * b;
@@ -281,8 +302,8 @@ static uint64_t net(uint64_t value, uint64_t ours)
 	return value > ours && value >> 63 == 0 ? value - ours : 0;
 }
 
-void rt_fperf_end(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t frame,
-		  const struct reading *now, int tailed)
+void rt_fperf_end(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
+		  uint32_t frame, const struct reading *now, int tailed)
 {
 	const struct ip_fperf_thread *t = at->thread;
 	const struct ip_fperf_frame *f = rt_fperf_frame(at->thread, frame);
@@ -291,7 +312,8 @@ void rt_fperf_end(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	struct rt_pmu_values pmu;
 
 	rt_fperf_pmu_since(at, frame, now, &pmu);
-	passed = rt_fperf_to_ns(at->header, net(now->entered - f->start.began, t->path + hooks_ticks));
+	passed = rt_fperf_to_ns(at->header,
+				net(now->entered - f->start.began, t->path + hooks_ticks));
 	cell->sequence++;
 	cpu_store_order();
 	for (uint32_t e = 0; e < rt_fperf_events_of(at->header); e++) {

@@ -7,8 +7,10 @@
 
 #include "common/abi/meters.h"
 
-/* A probe of a function with IP_DUTY_FPERF, in the thread's own block m; shared: block 0; place: where in the blocks its header is. The slot's guard is
- * held. word: the duty; number 0: a trial's (fperf.c, step 3); sp: as trace_format.h has it. Where the clock is to be noted last of all, or NULL. */
+/* A probe of a function with IP_DUTY_FPERF, in the thread's own block m; shared: block 0; place:
+ * where in the blocks its header is. The slot's guard is held. word: the duty; number 0: a
+ * trial's (fperf.c, step 3); sp: as trace_format.h has it. Where the clock is to be noted last
+ * of all, or NULL. */
 uint64_t *rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uint32_t word,
 		   uint32_t number, uint32_t kind, uint64_t sp);
 
@@ -20,8 +22,8 @@ enum rt_fperf_pass {
 	RT_FPERF_JUMP,	    /* which is */
 };
 
-/* The same for one that is only counted, or that jumps, while ip_meters.jumped says that it may matter. word: the duty of the
- * function, FPERF or COUNT. */
+/* The same for one that is only counted, or that jumps, while ip_meters.jumped says that it may
+ * matter. word: the duty of the function, FPERF or COUNT. */
 void rt_fperf_pass(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uint32_t word,
 		   enum rt_fperf_pass what, uint64_t sp);
 

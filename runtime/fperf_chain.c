@@ -2,21 +2,21 @@
 /*
  * Samples of functions that jump to another one at their end. A call lasts until it returns to its
  * caller, whoever executes the return: so the sample stays open, and ends where what was jumped to
- * returns. Functions that calls may go on in are live as long as such samples are (the controller sees
- * to that: fperf/tails.h), also those that are only counted.
+ * returns. Functions that calls may go on in are live as long as such samples are (the controller
+ * sees to that: fperf/tails.h), also those that are only counted.
  *
- *  10. Jump. The frame stays. It notes the address that the call returns to, and that an entry with the
- *      same stack pointer comes next. Where the function that jumps has no frame itself, but the call
- *      is the rest of one that has jumped before, the next entry belongs to that one.
- *  11. Entry, with the stack pointer of a frame that has jumped, on top of the pile, and with the same
- *      address to return to: the rest of its call, if the frame awaits it. Any other call with that stack
- *      pointer means that the first has ended without a return (longjmp, an exception): it is cut. Only
- *      one function of a loop of jumps has a frame at a time.
- *  12. Exit, with that stack pointer and that address: all frames that have jumped there end, with the
- *      same reading. Where the exit is a jump that is not followed they end there, too, and count as
- *      such (tailed).
- *  13. While a thread has such a frame, ip_meters.jumped says so: then hooks of functions that are only
- *      counted come here as well (arch/ARCH/hooks.S). They take no samples.
+ *  10. Jump. The frame stays. It notes the address that the call returns to, and that an entry with
+ *      the same stack pointer comes next. Where the function that jumps has no frame itself, but
+ *      the call is the rest of one that has jumped before, the next entry belongs to that one.
+ *  11. Entry, with the stack pointer of a frame that has jumped, on top of the pile, and with the
+ *      same address to return to: the rest of its call, if the frame awaits it. Any other call with
+ *      that stack pointer means that the first has ended without a return (longjmp, an exception):
+ *      it is cut. Only one function of a loop of jumps has a frame at a time.
+ *  12. Exit, with that stack pointer and that address: all frames that have jumped there end, with
+ *      the same reading. Where the exit is a jump that is not followed they end there, too, and
+ *      count as such (tailed).
+ *  13. While a thread has such a frame, ip_meters.jumped says so: then hooks of functions that are
+ *      only counted come here as well (arch/ARCH/hooks.S). They take no samples.
  *
  * Exclusive samples end at the jump: what they count is the function's own, up to there.
  *
@@ -30,7 +30,8 @@
 #include "runtime/fperf_internal.h"
 #include "runtime/rt.h"
 
-/* What lies at the stack pointer with which a function begins and returns: half of where it returns to. */
+/* What lies at the stack pointer with which a function begins and returns: half of where it returns
+ * to. */
 static uint32_t returns_to(uint64_t sp)
 {
 	return *(const volatile uint32_t *)(uintptr_t)sp;
@@ -42,8 +43,8 @@ static int has_jumped_at(const struct ip_fperf_frame *f, uint64_t sp)
 }
 
 /* Rule 11. The frames of calls that have ended without an exit are cut. */
-int rt_fperf_enter_chain(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t place,
-			 uint64_t sp)
+int rt_fperf_enter_chain(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
+			 uint32_t place, uint64_t sp)
 {
 	uint32_t top = rt_fperf_top(at->thread);
 	int joins = 0;
@@ -51,8 +52,8 @@ int rt_fperf_enter_chain(const struct at *at, struct ip_meters *m, struct ip_met
 	for (; top; top--) {
 		struct ip_fperf_frame *f = rt_fperf_frame(at->thread, top - 1);
 
-		if (has_jumped_at(f, sp) && f->flags & IP_FPERF_AWAITS && f->returns == returns_to(sp) &&
-		    rt_fperf_is_current(shared, f)) {
+		if (has_jumped_at(f, sp) && f->flags & IP_FPERF_AWAITS &&
+		    f->returns == returns_to(sp) && rt_fperf_is_current(shared, f)) {
 			f->flags &= ~IP_FPERF_AWAITS;
 			joins = 1;
 			break;
@@ -89,8 +90,8 @@ uint32_t rt_fperf_find_chain(const struct at *at, uint64_t sp)
 }
 
 /* Rule 12. Of frames that are on top. */
-void rt_fperf_end_chain(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint64_t sp,
-			const struct reading *now, int tailed)
+void rt_fperf_end_chain(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
+			uint64_t sp, const struct reading *now, int tailed)
 {
 	for (uint32_t top = rt_fperf_top(at->thread); top; top--) {
 		const struct ip_fperf_frame *f = rt_fperf_frame(at->thread, top - 1);
@@ -135,8 +136,8 @@ static void jump(const struct at *at, struct ip_meters *m, struct ip_meters *sha
 }
 
 /* Rule 12, at an exit of a function that is only counted. */
-static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint64_t sp, int tailed,
-		  uint64_t entered)
+static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint64_t sp,
+		  int tailed, uint64_t entered)
 {
 	uint32_t found;
 	struct reading now;
@@ -162,7 +163,8 @@ void rt_fperf_pass(struct ip_meters *m, struct ip_meters *shared, uint32_t place
 	uint64_t entered = cpu_clock(), own = sp - sizeof(long);
 	struct at at;
 
-	if (!rt_fperf_find_at(m, shared, place, word, &at) || at.header->exclusive || rt_fperf_is_busy(m, sp))
+	if (!rt_fperf_find_at(m, shared, place, word, &at) || at.header->exclusive ||
+	    rt_fperf_is_busy(m, sp))
 		return;
 	m->busy = sp;
 	cpu_store_order();

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exclusive samples (abi/fperf.h, exclusive). A sample counts while it is the topmost frame: what comes between is measured off at both of its ends.
+ * Exclusive samples (abi/fperf.h, exclusive). A sample counts while it is the topmost frame: what
+ * comes between is measured off at both of its ends.
  *
- *   6. Entry. The topmost sample stops counting. A call that is no sample gets a frame as well (IP_FPERF_PAUSE), since its exit has to be known; within that one no others
- *      but samples do.
+ *   6. Entry. The topmost sample stops counting. A call that is no sample gets a frame as well
+ *      (IP_FPERF_PAUSE), since its exit has to be known; within that one no others but samples do.
  *   7. Exit. The topmost frame goes; the sample below it, if that is one, counts on.
- *   8. It is all or nothing: where a frame has lost its exit, or a function has lost its probes (whole), nobody knows whose the counts are. All are cut.
+ *   8. It is all or nothing: where a frame has lost its exit, or a function has lost its probes
+ *      (whole), nobody knows whose the counts are. All are cut.
  *   9. No function is only counted: a call in a sample must be seen.
  *
  * Rules 1 to 5 are in fperf.c.
@@ -26,7 +28,8 @@ static int is_counting(const struct ip_fperf_thread *t)
 	return top && !(t->frames[top - 1].flags & IP_FPERF_PAUSE);
 }
 
-/* What the topmost sample has counted is added up: up to now, which was read first of all in this hook. */
+/* What the topmost sample has counted is added up: up to now, which was read first of all in this
+ * hook. */
 static void pause(const struct at *at, const struct reading *now)
 {
 	struct ip_fperf_thread *t = at->thread;
@@ -77,13 +80,15 @@ static int is_spoiled(const struct at *at, struct ip_meters *shared, uint32_t pl
 	struct ip_fperf_thread *t = at->thread;
 	uint32_t top = rt_fperf_top(t);
 
-	return top && (!rt_fperf_may_read(at) || t->whole != *(volatile uint32_t *)&at->header->whole ||
-		       (sp && rt_fperf_is_dead(shared, rt_fperf_frame(t, top - 1), place, sp)));
+	return top &&
+	       (!rt_fperf_may_read(at) || t->whole != *(volatile uint32_t *)&at->header->whole ||
+		(sp && rt_fperf_is_dead(shared, rt_fperf_frame(t, top - 1), place, sp)));
 }
 
 /* Rule 6. */
-uint64_t *rt_fperf_enter_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
-				   uint32_t word, uint64_t sp, uint64_t begin)
+uint64_t *rt_fperf_enter_exclusive(const struct at *at, struct ip_meters *m,
+				   struct ip_meters *shared, uint32_t word, uint64_t sp,
+				   uint64_t begin)
 {
 	struct ip_fperf_thread *t = at->thread;
 	struct ip_fperf_frame *f;
@@ -131,8 +136,9 @@ uint64_t *rt_fperf_enter_exclusive(const struct at *at, struct ip_meters *m, str
 }
 
 /* Rule 7. */
-uint64_t *rt_fperf_leave_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
-				   uint32_t word, uint32_t kind, uint64_t sp, uint64_t begin)
+uint64_t *rt_fperf_leave_exclusive(const struct at *at, struct ip_meters *m,
+				   struct ip_meters *shared, uint32_t word, uint32_t kind,
+				   uint64_t sp, uint64_t begin)
 {
 	struct ip_fperf_thread *t = at->thread;
 	struct reading now;

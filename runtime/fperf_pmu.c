@@ -1,25 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters of the kernel: opened by a thread at its first sample, for itself alone, and read in its hooks.
+ * Counters of the kernel: opened by a thread at its first sample, for itself alone, and read in its
+ * hooks.
  *
- * The program may do what it wants with its descriptors: close all it has (close_range, as daemons do), put others in their place, run out of them. So:
- *   1. Opening. perf_event_open gives the lowest number that is free; it is moved up at once (LOW), so that what the program opens gets the numbers that it
- *      would have got, but for what another thread opens in these microseconds. That thread may put a file of its own there, too (dup2, close_range): a number is
- *      closed, and a copy kept, only after it has answered with the counter's number. Closed by exec. Not more than a part of the program's limit (SHARE).
- *   2. Each counter has its page mapped, where it is one of a PMU. If the kernel lets all of them be read there by rdpmc, the descriptors are closed: a mapping
- *      keeps the counter. From then on nothing of ours is in the table of descriptors, and reading is no system call.
- *   3. Else it is read(2), once for all where they are a group. Before each use the descriptor is asked for the number of its counter
- *      (PERF_EVENT_IOC_ID, which is an error for any other file, and changes nothing there): numbers never repeat, so it is ours, or it is left alone. What was
- *      read names the counters once more.
- *      A thread that closes ours and has another file put at its number between the question and the reading or closing, by dup2 in the same
- *      microsecond, is not held off.
- *   4. One that is gone: all that is still ours is closed, and at the next sample they are opened anew. A sample that is open then has no value of them.
- *   5. fork: counters are this thread's alone (no inherit). A child has no hooks; one that shares our memory (vfork) is not tid: it opens and closes none.
- *   6. The thread ends without telling us. What it held stays noted in its block: the next one that takes the block closes it first,
- *      and iprobe what is left at the end (fperf/pmu.c). What another image of the process has opened is closed by exec.
+ * The program may do what it wants with its descriptors: close all it has (close_range, as daemons
+ * do), put others in their place, run out of them. So:
+ *   1. Opening. perf_event_open gives the lowest number that is free; it is moved up at once (LOW),
+ *      so that what the program opens gets the numbers that it would have got, but for what another
+ *      thread opens in these microseconds. That thread may put a file of its own there, too (dup2,
+ *      close_range): a number is closed, and a copy kept, only after it has answered with the
+ *      counter's number. Closed by exec. Not more than a part of the program's limit (SHARE).
+ *   2. Each counter has its page mapped, where it is one of a PMU. If the kernel lets all of them
+ *      be read there by rdpmc, the descriptors are closed: a mapping keeps the counter. From then
+ *      on nothing of ours is in the table of descriptors, and reading is no system call.
+ *   3. Else it is read(2), once for all where they are a group. Before each use the descriptor is
+ *      asked for the number of its counter (PERF_EVENT_IOC_ID, which is an error for any other
+ *      file, and changes nothing there): numbers never repeat, so it is ours, or it is left alone.
+ *      What was read names the counters once more.
+ *      A thread that closes ours and has another file put at its number between the question and
+ *      the reading or closing, by dup2 in the same microsecond, is not held off.
+ *   4. One that is gone: all that is still ours is closed, and at the next sample they are opened
+ *      anew. A sample that is open then has no value of them.
+ *   5. fork: counters are this thread's alone (no inherit). A child has no hooks; one that shares
+ *      our memory (vfork) is not tid: it opens and closes none.
+ *   6. The thread ends without telling us. What it held stays noted in its block: the next one that
+ *      takes the block closes it first, and iprobe what is left at the end (fperf/pmu.c). What
+ *      another image of the process has opened is closed by exec.
  *
- * A counter that the kernel has not had on the PMU for all of the sample (it takes turns when there are more than the PMU has room for) has no value, or one that is
- * scaled, if that was asked for.
+ * A counter that the kernel has not had on the PMU for all of the sample (it takes turns when there
+ * are more than the PMU has room for) has no value, or one that is scaled, if that was asked for.
  */
 #include "runtime/fperf_pmu.h"
 
@@ -68,8 +77,9 @@ static uint64_t id_of(long fd)
 	return cpu_syscall(SYS_ioctl, fd, PERF_EVENT_IOC_ID, &id, 0) == 0 ? id : 0;
 }
 
-/* Pages of counters that this process has mapped: what the area says is one is compared with them before it is used. By address, in the
- * next place that is free; 1: was used, and is not any more. */
+/* Pages of counters that this process has mapped: what the area says is one is compared with
+ * them before it is used. By address, in the next place that is free; 1: was used, and is not
+ * any more. */
 #define PAGES	   8192u
 #define PAGES_NEAR 32u
 
@@ -91,8 +101,8 @@ int rt_pmu_note_page(uint64_t page)
 	for (uint64_t *place; (place = place_of(page, 0));) {
 		uint64_t there = cpu_load_word(place);
 
-		if (there <= 1 &&
-		    __atomic_compare_exchange_n(place, &there, page, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		if (there <= 1 && __atomic_compare_exchange_n(place, &there, page, 0,
+							      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			return 1;
 	}
 	return 0;
@@ -102,7 +112,8 @@ int rt_pmu_forget_page(uint64_t page)
 {
 	uint64_t *place = place_of(page, page);
 
-	return place && __atomic_compare_exchange_n(place, &page, 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	return place &&
+	       __atomic_compare_exchange_n(place, &page, 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* Step 3. */
@@ -159,7 +170,8 @@ static void close_counter(long fd, uint64_t id)
 		cpu_syscall(SYS_close, fd, 0, 0, 0);
 }
 
-/* Step 1. The descriptor, and the number of its counter; or an error: EINTR if another thread has put something else at the low number meanwhile. */
+/* Step 1. The descriptor, and the number of its counter; or an error: EINTR if another thread has
+ * put something else at the low number meanwhile. */
 static long move_up(long fd, uint64_t limit, uint64_t *ret_id)
 {
 	uint64_t id = id_of(fd), from = limit / 2 < LOW ? limit / 2 : LOW;
@@ -182,8 +194,8 @@ static long move_up(long fd, uint64_t limit, uint64_t *ret_id)
 	return up;
 }
 
-/* Whether they are one group. A clock in a group is brought up to date by the tick only, unless it leads (seen on Linux 6.18): then each is by
- * itself. */
+/* Whether they are one group. A clock in a group is brought up to date by the tick only, unless
+ * it leads (seen on Linux 6.18): then each is by itself. */
 static int is_group(const struct ip_pmu_set *set)
 {
 	int group = !set->scale;
@@ -206,16 +218,18 @@ static long open_counter(const struct ip_pmu_counter *c, int group, long leader)
 	attr.config = c->config;
 	attr.config1 = c->config1;
 	attr.config2 = c->config2;
-	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_ID |
-			   (group ? PERF_FORMAT_GROUP : 0);
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING |
+			   PERF_FORMAT_ID | (group ? PERF_FORMAT_GROUP : 0);
 	attr.exclude_user = (c->exclude & IP_PMU_NO_USER) != 0;
 	attr.exclude_kernel = (c->exclude & IP_PMU_NO_KERNEL) != 0;
 	attr.exclude_hv = (c->exclude & IP_PMU_NO_HV) != 0;
-	return cpu_syscall6(SYS_perf_event_open, (long)&attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC, 0);
+	return cpu_syscall6(SYS_perf_event_open, (long)&attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC,
+			    0);
 }
 
 /* 0, or an errno. */
-static int hold(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t i, int group, uint64_t limit)
+static int hold(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t i, int group,
+		uint64_t limit)
 {
 	struct ip_pmu_held *h = &t->held[i];
 	long fd = open_counter(&set->counters[i], group, group ? t->held[0].fd : -1);
@@ -234,7 +248,8 @@ static int hold(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t 
 
 static int is_of_a_pmu(uint32_t type)
 {
-	return type != PERF_TYPE_SOFTWARE && type != PERF_TYPE_TRACEPOINT && type != PERF_TYPE_BREAKPOINT;
+	return type != PERF_TYPE_SOFTWARE && type != PERF_TYPE_TRACEPOINT &&
+	       type != PERF_TYPE_BREAKPOINT;
 }
 
 static int may_rdpmc(const struct ip_pmu_held *h)
@@ -253,8 +268,8 @@ static int map_pages(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint
 	for (uint32_t i = 0; i < n && all; i++)
 		all = CPU_READS_PMCS && is_of_a_pmu(set->counters[i].type);
 	for (uint32_t i = 0; i < n && all; i++) {
-		long page = cpu_syscall6(CPU_SYS_MMAP, 0, PAGE, 1 /* PROT_READ */, 1 /* MAP_SHARED */,
-					 t->held[i].fd, 0);
+		long page = cpu_syscall6(CPU_SYS_MMAP, 0, PAGE, 1 /* PROT_READ */,
+					 1 /* MAP_SHARED */, t->held[i].fd, 0);
 
 		if (!FAILED(page) && !rt_pmu_note_page(page)) {
 			cpu_syscall(SYS_munmap, page, PAGE, 0, 0);
@@ -304,7 +319,8 @@ static void open_all(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint
 
 int rt_pmu_ready(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t tid)
 {
-	int stale = t->state && (t->state == IP_PMU_LEFT || t->tid != tid || t->image != this_image());
+	int stale =
+		t->state && (t->state == IP_PMU_LEFT || t->tid != tid || t->image != this_image());
 
 	if (stale || t->state == IP_PMU_NONE) {
 		/* 5 */
@@ -381,8 +397,8 @@ static int read_group(const struct ip_pmu_thread *t, uint32_t n, struct ip_pmu_m
 	for (uint32_t i = 0; i < n; i++) {
 		if (got[4 + 2 * i] != t->held[i].id)
 			return 0;
-		marks[i] =
-			(struct ip_pmu_mark){.value = got[3 + 2 * i], .enabled = got[1], .running = got[2]};
+		marks[i] = (struct ip_pmu_mark){
+			.value = got[3 + 2 * i], .enabled = got[1], .running = got[2]};
 	}
 	return 1;
 }
@@ -429,12 +445,14 @@ void rt_pmu_note(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t
 		t->marks[frame * n + i] = reading->marks[i];
 }
 
-/* What a counter has counted, in *ret. 1: all of it; 2: scaled; 0: it did not count all the time. One that was not even to count has been switched off
- * by somebody (PR_TASK_PERF_EVENTS_DISABLE does that to all of a thread); pages may not tell. */
+/* What a counter has counted, in *ret. 1: all of it; 2: scaled; 0: it did not count all the
+ * time. One that was not even to count has been switched off by somebody
+ * (PR_TASK_PERF_EVENTS_DISABLE does that to all of a thread); pages may not tell. */
 static int difference(const struct ip_pmu_set *set, int tells, const struct ip_pmu_mark *from,
 		      const struct ip_pmu_mark *to, uint64_t *ret)
 {
-	uint64_t enabled = to->enabled - from->enabled, running = to->running - from->running, factor;
+	uint64_t enabled = to->enabled - from->enabled, running = to->running - from->running,
+		 factor;
 
 	*ret = to->value - from->value;
 	if (enabled == running)
@@ -474,7 +492,8 @@ void rt_pmu_since(const struct ip_pmu_set *set, const struct ip_pmu_thread *t, u
 		ret->value[e] = 0;
 		for (uint32_t i = 0; i < n; i++)
 			if (uses >> i & 1)
-				ret->value[e] += more[i] * (uint64_t)(int64_t)set->events[e].weights[i];
+				ret->value[e] +=
+					more[i] * (uint64_t)(int64_t)set->events[e].weights[i];
 		ret->missing |= ((uses & off) != 0) << e;
 		ret->scaled |= ((uses & scaled) != 0) << e;
 	}

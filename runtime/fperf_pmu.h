@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters of the kernel, read in a hook. fperf itself uses this, too (fperf self-test): it needs nothing of the runtime but memory.
+ * Counters of the kernel, read in a hook. fperf itself uses this, too (fperf self-test): it needs
+ * nothing of the runtime but memory.
  */
 #ifndef RT_FPERF_PMU_H
 #define RT_FPERF_PMU_H
@@ -16,7 +17,9 @@ struct rt_pmu_reading {
 struct rt_pmu_values {
 	uint64_t value[IP_FPERF_EVENTS];
 	uint32_t missing,
-		scaled; /* bits: events that were not counted all the time, and have no value; that have an estimate */
+		/* bits: events that were not counted all the time, and have no value; that have an
+		 * estimate */
+		scaled;
 };
 
 /* Whether counters of this thread, which is tid, can be read: opens them where they are not yet. */
@@ -30,7 +33,8 @@ void rt_pmu_note(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t
 void rt_pmu_since(const struct ip_pmu_set *set, const struct ip_pmu_thread *t, uint32_t frame,
 		  const struct rt_pmu_reading *now, struct rt_pmu_values *ret);
 
-/* A page of a counter has been mapped; is about to be unmapped. 1; 0: there is no room to note it; it is none. */
+/* A page of a counter has been mapped; is about to be unmapped. 1; 0: there is no room to note it;
+ * it is none. */
 int rt_pmu_note_page(uint64_t page);
 int rt_pmu_forget_page(uint64_t page);
 

@@ -2,7 +2,8 @@
 /*
  * What a hook reads of counters, and what two readings mean.
  *
- * Calls of the kernel are made by hand, so errno stays. Where one fails a filter has done that: none is made any more.
+ * Calls of the kernel are made by hand, so errno stays. Where one fails a filter has done that:
+ * none is made any more.
  */
 #include "runtime/fperf_internal.h"
 
@@ -70,7 +71,8 @@ void rt_fperf_read_at_exit(const struct at *at, uint64_t entered, struct reading
 		read_usage(&r->usage);
 }
 
-/* What passed between two readings of the clock in one hook; 0 where it was another thread that ran. */
+/* What passed between two readings of the clock in one hook; 0 where it was another thread that
+ * ran. */
 static uint64_t between(const struct ip_fperf_header *h, uint64_t from, uint64_t to)
 {
 	return to - from < h->most_ticks ? rt_fperf_to_ns(h, to - from) : 0;
@@ -98,7 +100,8 @@ static uint64_t value_of(uint32_t source, const struct reading *r)
 	}
 }
 
-/* What an event has counted since the open sample frame began, in *ret. 1: yes; 2: it is scaled; 0: it has no value. */
+/* What an event has counted since the open sample frame began, in *ret. 1: yes; 2: it is scaled; 0:
+ * it has no value. */
 int rt_fperf_since(const struct ip_fperf_header *h, uint32_t e, const struct ip_fperf_start *start,
 		   const struct reading *now, const struct rt_pmu_values *pmu, uint64_t *ret)
 {
@@ -111,7 +114,8 @@ int rt_fperf_since(const struct ip_fperf_header *h, uint32_t e, const struct ip_
 	if (source < IP_FPERF_PMU) {
 		*ret = value_of(source, now) - start->values[e];
 		if (source == IP_FPERF_TASK_CLOCK)
-			*ret -= between(h, start->read, start->began) + between(h, now->entered, now->tsc);
+			*ret -= between(h, start->read, start->began) +
+				between(h, now->entered, now->tsc);
 		return 1;
 	}
 	if (i >= IP_FPERF_EVENTS || pmu->missing >> i & 1)
@@ -138,8 +142,9 @@ void rt_fperf_pmu_since(const struct at *at, uint32_t frame, const struct readin
 		rt_pmu_since(at->set, at->pmu, frame, &now->pmu, ret);
 }
 
-/* Learning: reads as a sample does; what is then between the two hooks is what lies between a sample's. Number 0 has no frame: marks of the kernel's counters go where the
- * next frame has its own. */
+/* Learning: reads as a sample does; what is then between the two hooks is what lies between a
+ * sample's. Number 0 has no frame: marks of the kernel's counters go where the next frame has
+ * its own. */
 uint64_t *rt_fperf_trial(const struct at *at, uint32_t kind, uint64_t entered)
 {
 	const struct ip_fperf_header *h = at->header;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack of frames that a careful thread has: what lies in its memory, which call an event belongs to, and what is to be put right
- * where a hook was left in the middle. Part of filter.c.
+ * The stack of frames that a careful thread has: what lies in its memory, which call an event
+ * belongs to, and what is to be put right where a hook was left in the middle. Part of filter.c.
  *
- * Rules as in analysis/callstack/frames.c, but for what comes back after it was left: of that the last few are remembered. Where a call goes on in
- * a function that it has jumped to (IP_RULE_JUMP), the jump stands on top of it, and the function on top of that, with the same stack
- * pointer: a chain, which is recorded or left out by what its outermost call is.
+ * Rules as in analysis/callstack/frames.c, but for what comes back after it was left: of that the
+ * last few are remembered. Where a call goes on in a function that it has jumped to (IP_RULE_JUMP),
+ * the jump stands on top of it, and the function on top of that, with the same stack pointer: a
+ * chain, which is recorded or left out by what its outermost call is.
  */
 #ifndef RT_FRAMES_H
 #define RT_FRAMES_H
@@ -42,20 +43,22 @@ struct queued {
 	uint32_t number, kind; /* kind: written last; 0: not there */
 };
 
-/* One that was left and whose entry is in the ring: it may come back (coroutines, handlers on stacks of their own). */
+/* One that was left and whose entry is in the ring: it may come back (coroutines, handlers on
+ * stacks of their own). */
 struct left {
 	uint64_t sp;
 	uint32_t group, used;
 };
 
-/* In the area, which others may write to: indexes are volatile, so that each is read once where it is checked (frame_at). */
+/* In the area, which others may write to: indexes are volatile, so that each is read once where it
+ * is checked (frame_at). */
 struct memory {
 	volatile uint32_t n;	/* frames */
 	volatile uint32_t held; /* those below are not HELD */
 	uint32_t over;		/* calls that go on without a frame: there was no room */
 	volatile uint32_t next; /* of left */
-	uint64_t writing;	/* slot->cur where frame at is about to be written; 0: it has been */
-	uint64_t queued;	/* atomic for handlers: entries of queue that are taken */
+	uint64_t writing; /* slot->cur where frame at is about to be written; 0: it has been */
+	uint64_t queued;  /* atomic for handlers: entries of queue that are taken */
 	volatile uint32_t at;
 	uint32_t chained; /* of frames: jumps, and what they lead to */
 	uint32_t reserved[6];
@@ -149,9 +152,11 @@ static uint32_t find(const struct memory *m, const struct rt_event *event)
 	uint32_t group = group_of(event->number), found = FRAMES_MAX, n = depth_of(m), i = n;
 	uint64_t sp = event->sp;
 
-	if (event->kind == IP_PROBE_TAIL_EXIT) { /* its frame has been taken down: the outermost below sp */
+	/* its frame has been taken down: the outermost below sp */
+	if (event->kind == IP_PROBE_TAIL_EXIT) {
 		for (; i && frame_at(m, i - 1)->sp <= sp; i--)
-			if (group_of(frame_at(m, i - 1)->number) == group && !frame_at(m, i - 1)->jump &&
+			if (group_of(frame_at(m, i - 1)->number) == group &&
+			    !frame_at(m, i - 1)->jump &&
 			    (frame_at(m, i - 1)->sp < sp || found == FRAMES_MAX))
 				found = i - 1;
 		return found;
@@ -164,13 +169,15 @@ static uint32_t find(const struct memory *m, const struct rt_event *event)
 			return i - 1;
 		i = frame->sp > sp ? outermost(m, i - 1) : i - 1;
 	}
-	if (rule_of(event->number).flags & IP_RULE_EXACT || (m->over && n && sp <= frame_at(m, n - 1)->sp))
+	if (rule_of(event->number).flags & IP_RULE_EXACT ||
+	    (m->over && n && sp <= frame_at(m, n - 1)->sp))
 		return FRAMES_MAX;
 	/* what an alloca has moved, or an inlined instance whose host has taken its frame down */
 	for (i = n; i; i--) {
 		const struct frame *frame = frame_at(m, i - 1);
 
-		if (group_of(frame->number) == group && !frame->jump && is_same_stack(m, i - 1, sp) &&
+		if (group_of(frame->number) == group && !frame->jump &&
+		    is_same_stack(m, i - 1, sp) &&
 		    (frame->sp > sp || (i == n && sp - frame->sp < ABOVE)))
 			return i - 1;
 	}
@@ -184,14 +191,15 @@ static inline struct memory *memory_of(const struct ip_slot *slot)
 	return taken ? rt_memory(taken) : NULL;
 }
 
-/* The guard is set, by us or by the hook below: a handler that comes in the thread's very first hook takes the stack of frames, for the queue that
- * is in it, and the hook goes on with what it finds. NULL: the pool is exhausted. */
+/* The guard is set, by us or by the hook below: a handler that comes in the thread's very first
+ * hook takes the stack of frames, for the queue that is in it, and the hook goes on with what it
+ * finds. NULL: the pool is exhausted. */
 static __attribute__((noinline, cold)) struct memory *take_memory(struct ip_slot *slot)
 {
 	uint32_t taken = rt_take_memory(), none = 0;
 
-	if (taken &&
-	    !__atomic_compare_exchange_n(&slot->memory, &none, taken, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (taken && !__atomic_compare_exchange_n(&slot->memory, &none, taken, 0, __ATOMIC_ACQ_REL,
+						  __ATOMIC_RELAXED))
 		rt_give_memory(taken);
 	return memory_of(slot);
 }
@@ -203,16 +211,18 @@ static inline int is_queue_empty(const struct ip_slot *slot)
 	return !m || !*(volatile const uint64_t *)&m->queued;
 }
 
-/* Whether words were reserved since cur was writing. Handlers put theirs into the queue, so all that was done since is this hook's; and leaving a
- * sub-buffer, or taking the next one, which has one word then, the one that is never used, is no reserving. */
+/* Whether words were reserved since cur was writing. Handlers put theirs into the queue, so all
+ * that was done since is this hook's; and leaving a sub-buffer, or taking the next one, which
+ * has one word then, the one that is never used, is no reserving. */
 static int has_reserved(uint64_t writing, uint64_t cur)
 {
 	return cur != writing && cur >> IP_POSITION_BITS != IP_NO_SUBBUF &&
 	       (cur & (IP_SUBBUF_WORDS - 1)) != 1;
 }
 
-/* A hook was left in the middle: what it was about to write is still held back, unless it has come as far as the ring. How many are is
- * counted anew: nobody knows between which two steps it was left. */
+/* A hook was left in the middle: what it was about to write is still held back, unless it has
+ * come as far as the ring. How many are is counted anew: nobody knows between which two steps it
+ * was left. */
 static void repair(struct ip_slot *slot, struct memory *m)
 {
 	uint32_t held = 0, at = m->at;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Setting the runtime up: maps what a session needs, says in the anchor where it is, and is silent from then on.
+ * Setting the runtime up: maps what a session needs, says in the anchor where it is, and is silent
+ * from then on.
  *
- * In libiprobe-rt.so the constructor does it (preload.c), before every other of the process; in a static program `iprobe
- * run` at the start or a borrowed thread later (static_entry.c); where iprobe has put it, a borrowed thread (injected.c). Whatever fails leaves the runtime inert, with the errno in the anchor.
+ * In libiprobe-rt.so the constructor does it (preload.c), before every other of the process; in a
+ * static program `iprobe run` at the start or a borrowed thread later (static_entry.c); where
+ * iprobe has put it, a borrowed thread (injected.c). Whatever fails leaves the runtime inert, with
+ * the errno in the anchor.
  *
- * What is mapped costs address space, not memory: of the area only pages that a session fills, of the stub pools only pages
- * that hold stubs.
+ * What is mapped costs address space, not memory: of the area only pages that a session fills, of
+ * the stub pools only pages that hold stubs.
  */
 #include <elf.h>
 #include <linux/futex.h>
@@ -14,10 +17,10 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
+#include "common/abi/restart_slots.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 #include "runtime/self.h"
-#include "common/abi/restart_slots.h"
 
 #define PAGE	   4096ull
 #define POOL_SIZE  ((uint64_t)RT_POOL_SIZE)
@@ -49,7 +52,8 @@ struct ip_rule *rt_rules;
 struct ip_filters *rt_filters;
 struct ip_rt_private rt_private;
 
-/* Of the runtime's own code: named by the linker, and differently where it is linked in (meson.build) */
+/* Of the runtime's own code: named by the linker, and differently where it is linked in
+ * (meson.build) */
 extern const char RT_TEXT_START[] __attribute__((visibility("hidden")));
 extern const char RT_TEXT_END[] __attribute__((visibility("hidden")));
 
@@ -84,8 +88,9 @@ uint64_t rt_auxiliary(char **envp, uint64_t type)
 	return 0;
 }
 
-/* A pool that every site of the executable reaches. Below it where there is room: above it the heap grows. A
- * non-PIE executable starts too low for that; its pool lies as high as a call reaches, far above a heap of any usual size. */
+/* A pool that every site of the executable reaches. Below it where there is room: above it the
+ * heap grows. A non-PIE executable starts too low for that; its pool lies as high as a call
+ * reaches, far above a heap of any usual size. */
 static void map_executable_pool(uint64_t executable)
 {
 	const uint64_t reach = 0x70000000ull, step = 4 * POOL_SIZE;
@@ -93,7 +98,8 @@ static void map_executable_pool(uint64_t executable)
 	long flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
 	unsigned long at;
 
-	for (uint64_t down = POOL_SIZE + (16 << 20); down < reach && down + (16 << 20) < base; down += step) {
+	for (uint64_t down = POOL_SIZE + (16 << 20); down < reach && down + (16 << 20) < base;
+	     down += step) {
 		at = map(base - down, POOL_SIZE, PROT_READ | PROT_EXEC, flags, -1);
 		if (at == base - down)
 			goto found;
@@ -113,8 +119,8 @@ found:
 	iprobe_rt_anchor.pools[0].size = POOL_SIZE;
 }
 
-/* Tells the launcher that this image is there, and waits until it has been dealt with. A launcher that has died leaves
- * us with another parent: go on without it. */
+/* Tells the launcher that this image is there, and waits until it has been dealt with. A
+ * launcher that has died leaves us with another parent: go on without it. */
 static void wait_for_launcher(void)
 {
 	const struct {
@@ -144,7 +150,8 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 {
 	unsigned long gate, pool;
 
-	/* inherited from who executed the program; which may forbid it later, too (IP_REMAP_CLOCK) */
+	/* inherited from who executed the program; which may forbid it later, too
+	 * (IP_REMAP_CLOCK) */
 	if (rt_clock_is_forbidden()) {
 		iprobe_rt_anchor.error = IP_RT_NO_TSC;
 		return;
@@ -162,7 +169,8 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 		iprobe_rt_anchor.error = -gate;
 		return;
 	}
-	cpu_syscall(SYS_madvise, iprobe_rt_anchor.area, iprobe_rt_anchor.area_size, MADV_DONTDUMP, 0);
+	cpu_syscall(SYS_madvise, iprobe_rt_anchor.area, iprobe_rt_anchor.area_size, MADV_DONTDUMP,
+		    0);
 	if (CPU_CALLS_ARE_NEAR)
 		map_executable_pool(executable);
 	/* Loaders but glibc's leave file pages there, behind the file's end. */
@@ -175,14 +183,19 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 	}
 	rt_header = (struct ip_area_header *)(uintptr_t)iprobe_rt_anchor.area;
 	rt_slots = (struct ip_slot *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_SLOTS_OFFSET);
-	rt_subbufs = (struct ip_subbuf *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_SUBBUFS_OFFSET);
+	rt_subbufs =
+		(struct ip_subbuf *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_SUBBUFS_OFFSET);
 	rt_data = (char *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_DATA_OFFSET);
-	rt_payloads = (struct ip_payload *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_PAYLOADS_OFFSET);
-	rt_programs = (struct ip_value_program *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_PROGRAMS_OFFSET);
+	rt_payloads =
+		(struct ip_payload *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_PAYLOADS_OFFSET);
+	rt_programs = (struct ip_value_program *)(uintptr_t)(iprobe_rt_anchor.area +
+							     IP_AREA_PROGRAMS_OFFSET);
 	rt_duties = (uint32_t *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_DUTIES_OFFSET);
-	rt_clock = (struct ip_area_clock *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_CLOCK_OFFSET);
+	rt_clock =
+		(struct ip_area_clock *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_CLOCK_OFFSET);
 	rt_rules = (struct ip_rule *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_RULES_OFFSET);
-	rt_filters = (struct ip_filters *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_FILTERS_OFFSET);
+	rt_filters =
+		(struct ip_filters *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_FILTERS_OFFSET);
 	rt_gate = (volatile struct ip_gate *)gate;
 
 #ifndef RT_INJECTED
@@ -192,7 +205,8 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 	iprobe_rt_anchor.pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
 	for (unsigned kind = 0; kind < IP_HOOK_KINDS; kind++) {
 		for (unsigned regs = 0; regs < IP_HOOK_REGS; regs++)
-			iprobe_rt_anchor.hooks[kind][regs] = (uintptr_t)rt_hooks_base + rt_hooks[kind][regs];
+			iprobe_rt_anchor.hooks[kind][regs] =
+				(uintptr_t)rt_hooks_base + rt_hooks[kind][regs];
 		iprobe_rt_anchor.jump_hooks[kind] = (uintptr_t)rt_hooks_base + rt_jump_hooks[kind];
 		for (unsigned jump = 0; jump < 2; jump++)
 			if (rt_payload_hooks[kind][jump])
@@ -211,7 +225,8 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 	iprobe_rt_anchor.restart_end = (uintptr_t)rt_restart_end;
 	if (CPU_RESTART_SLOTS) /* apart from their code */
 		iprobe_rt_anchor.restart_slots = (uintptr_t)rt_restart_slots;
-	iprobe_rt_anchor.restart_nslots = CPU_RESTART_SLOTS ? IP_RESTART_SLOTS : IP_RESTART_NARROW_SLOTS;
+	iprobe_rt_anchor.restart_nslots =
+		CPU_RESTART_SLOTS ? IP_RESTART_SLOTS : IP_RESTART_NARROW_SLOTS;
 	cpu_store_order();
 	iprobe_rt_anchor.gate = gate; /* last: who sees it sees the rest */
 

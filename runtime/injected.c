@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The runtime that `iprobe attach` puts into a running process (hotpatcher/inject/inject.h). No loader knows of it: iprobe writes it into
- * memory that a borrowed thread has made, fills in rt_injection, and has another borrowed thread run rt_wake (arch/ARCH/wake.S).
+ * The runtime that `iprobe attach` puts into a running process (hotpatcher/inject/inject.h). No
+ * loader knows of it: iprobe writes it into memory that a borrowed thread has made, fills in
+ * rt_injection, and has another borrowed thread run rt_wake (arch/ARCH/wake.S).
  */
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -28,7 +29,8 @@ void rt_wake_set_up(void)
 	const struct ip_injection *in = &rt_injection;
 
 	for (uint32_t i = 0; i < in->nrooms && i < IP_INJECTION_ROOMS; i++)
-		cpu_syscall(SYS_mprotect, in->rooms[i].address, in->rooms[i].size, PROT_READ | PROT_EXEC, 0);
+		cpu_syscall(SYS_mprotect, in->rooms[i].address, in->rooms[i].size,
+			    PROT_READ | PROT_EXEC, 0);
 	iprobe_rt_anchor.pools[IP_POOL_LIBRARIES].address = (uintptr_t)rt_pool;
 	iprobe_rt_anchor.pools[IP_POOL_LIBRARIES].size = rt_pool_end - rt_pool;
 	rt_set_up(RT_WOKEN, in->executable, 0);

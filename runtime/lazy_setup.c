@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Setting up a runtime that slept until a borrowed thread came (arch/ARCH/wake.S): one that is linked into a static program
- * (static_entry.c), or that iprobe has put into the process (injected.c).
+ * Setting up a runtime that slept until a borrowed thread came (arch/ARCH/wake.S): one that is
+ * linked into a static program (static_entry.c), or that iprobe has put into the process
+ * (injected.c).
  */
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"

@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts and histograms (memory in common/abi/meters.h). hooks.S does by itself: counting in the thread's own block, entering a frame where
- * there is room, and leaving the topmost one by its exact stack pointer. The rest is done here, by the same rules.
+ * Counts and histograms (memory in common/abi/meters.h). hooks.S does by itself: counting in the
+ * thread's own block, entering a frame where there is room, and leaving the topmost one by its
+ * exact stack pointer. The rest is done here, by the same rules.
  *
  * Open calls stand in a pile of frames: open_calls.h, rules 1 to 10.
  *
- * Hooks that outlive their session. A signal handler may hold a hook up, on top of it, over a detach and into the next session, whose rings
- * and blocks lie where this one's did. So whoever works in a block has the slot's guard meanwhile:
+ * Hooks that outlive their session. A signal handler may hold a hook up, on top of it, over a
+ * detach and into the next session, whose rings and blocks lie where this one's did. So whoever
+ * works in a block has the slot's guard meanwhile:
  *
- *   G1. Guard. Where another hook below has it, it stays that hook's, and is given back to it (record.c, step 7, tells when it is stale).
- *   G2. The slot must still be this thread's, in the session of the gate. If so, what was read so far (the duty's word, where the blocks are, what the
- *       header says of the user's payload) belongs together.
+ *   G1. Guard. Where another hook below has it, it stays that hook's, and is given back to it
+ *       (record.c, step 7, tells when it is stale).
+ *   G2. The slot must still be this thread's, in the session of the gate. If so, what was read so
+ *       far (the duty's word, where the blocks are, what the header says of the user's payload)
+ *       belongs together.
  *   G3. Work in the block, or in the shared one. Its address is not read again.
  *   G4. Give the guard back.
  *
- * A session that ends waits for guards a while. The next one takes a slot whose guard is still set out of use, and keeps clear of its block
- * (hotpatcher/shm/meter_blocks.h), and of the shared one where that tells about the user's payload: a hook that goes on at G3 writes where nobody else does. What is late between finding the slot and G1 ends at G2. Where
- * a guard was taken for stale the hook below may be there still (it is, if its stack lies below an alternate one): from then on the slot says so (oldest), and
- * counts as one with a guard.
+ * A session that ends waits for guards a while. The next one takes a slot whose guard is still set
+ * out of use, and keeps clear of its block (hotpatcher/shm/meter_blocks.h), and of the shared one
+ * where that tells about the user's payload: a hook that goes on at G3 writes where nobody else
+ * does. What is late between finding the slot and G1 ends at G2. Where a guard was taken for stale
+ * the hook below may be there still (it is, if its stack lies below an alternate one): from then on
+ * the slot says so (oldest), and counts as one with a guard.
  */
 #include "runtime/meters.h"
 
@@ -47,7 +53,8 @@ struct ip_meters *rt_block(uint32_t i)
 void *rt_meters_at(struct ip_meters *m, uint64_t offset, uint64_t size)
 {
 	static char nowhere[RT_STUB_ROOM_MAX] __attribute__((aligned(64)));
-	uint64_t at = (char *)m - (char *)rt_header + offset, end = *(volatile uint64_t *)&rt_private.end;
+	uint64_t at = (char *)m - (char *)rt_header + offset,
+		 end = *(volatile uint64_t *)&rt_private.end;
 
 	return at <= end && size <= end - at ? (char *)m + offset : nowhere;
 }
@@ -66,8 +73,8 @@ void rt_meters_take(struct ip_slot *slot)
 		uint32_t expected = m ? *(volatile uint32_t *)&m->state : IP_METERS_PART;
 
 		if ((expected != IP_METERS_FREE && expected != IP_METERS_LEFT) ||
-		    !__atomic_compare_exchange_n(&m->state, &expected, IP_METERS_OWNED, 0, __ATOMIC_ACQ_REL,
-						 __ATOMIC_RELAXED))
+		    !__atomic_compare_exchange_n(&m->state, &expected, IP_METERS_OWNED, 0,
+						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
 		rt_header->meters_hint = k + 1;
 		m->slot = slot - rt_slots;
@@ -88,14 +95,17 @@ struct user {
 };
 
 /*
- * The user's payload. It is compiled code that knows nothing of us, so it is never entered twice in a thread: one that runs into probes of its
- * own, or is interrupted by a handler that does, is left alone (busy holds the stack pointer of the hook it runs in; where a hook is not on top of that, a
+ * The user's payload. It is compiled code that knows nothing of us, so it is never entered twice in
+ * a thread: one that runs into probes of its own, or is interrupted by a handler that does, is left
+ * alone (busy holds the stack pointer of the hook it runs in; where a hook is not on top of that, a
  * handler has left it by longjmp).
  */
 static void call_user(struct ip_slot *slot, const struct user *user, struct ip_meters *m,
-		      struct ip_meters *shared, uint32_t word, uint32_t number, uint32_t kind, uint64_t sp)
+		      struct ip_meters *shared, uint32_t word, uint32_t number, uint32_t kind,
+		      uint64_t sp)
 {
-	const volatile struct ip_user_function *f = rt_meters_at(shared, IP_DUTY_OFFSET(word), sizeof(*f));
+	const volatile struct ip_user_function *f =
+		rt_meters_at(shared, IP_DUTY_OFFSET(word), sizeof(*f));
 	uint64_t cell = (uint64_t)IP_DUTY_OFFSET(word) + f->cell;
 	uint16_t flags = f->flags;
 	struct iprobe_call call = {.size = sizeof(call),
@@ -105,7 +115,8 @@ static void call_user(struct ip_slot *slot, const struct user *user, struct ip_m
 				   .function = (const char *)f->name,
 				   .cell = (char *)m + cell,
 				   .scratch = user->scratch ? (char *)m + user->scratch : NULL};
-	uint64_t at = (char *)m - (char *)rt_header + cell, end = *(volatile uint64_t *)&rt_private.end;
+	uint64_t at = (char *)m - (char *)rt_header + cell,
+		 end = *(volatile uint64_t *)&rt_private.end;
 
 	if (!user->call || at > end || end - at < user->cell)
 		return;
@@ -129,13 +140,16 @@ static int counts(uint32_t duty)
 }
 
 /* Step G3. m: the thread's own block, or NULL; shared: block 0, or NULL. */
-static void work(struct ip_meters *m, struct ip_meters *shared, uint32_t word, uint32_t kind, uint64_t sp)
+static void work(struct ip_meters *m, struct ip_meters *shared, uint32_t word, uint32_t kind,
+		 uint64_t sp)
 {
 	if ((word & IP_DUTY_MASK) == IP_DUTY_COUNT) {
 		if (m)
-			cpu_increment_local(rt_meters_at(m, IP_DUTY_OFFSET(word), sizeof(uint64_t)));
+			cpu_increment_local(
+				rt_meters_at(m, IP_DUTY_OFFSET(word), sizeof(uint64_t)));
 		else if (shared)
-			cpu_increment_shared(rt_meters_at(shared, IP_DUTY_OFFSET(word), sizeof(uint64_t)));
+			cpu_increment_shared(
+				rt_meters_at(shared, IP_DUTY_OFFSET(word), sizeof(uint64_t)));
 	} else if (!m) {
 		if (shared && kind == IP_PROBE_ENTRY)
 			__atomic_fetch_add(&hist_of(shared, word)->unmeasured, 1, __ATOMIC_RELAXED);
@@ -146,7 +160,8 @@ static void work(struct ip_meters *m, struct ip_meters *shared, uint32_t word, u
 	}
 }
 
-/* Step G3 for what jumps, and for what is jumped to (open_calls.h, rules 8 and 10). base: the word of the function that jumps. */
+/* Step G3 for what jumps, and for what is jumped to (open_calls.h, rules 8 and 10). base: the word
+ * of the function that jumps. */
 static void chain(struct ip_meters *m, uint32_t word, uint32_t base, uint32_t number, uint32_t kind,
 		  uint64_t sp)
 {
@@ -164,9 +179,10 @@ static void chain(struct ip_meters *m, uint32_t word, uint32_t base, uint32_t nu
 		leave(m, base, kind, sp);
 }
 
-/* Step G3 for a function that is only counted, and what else it may be to samples of others. fperf: as in rt_private. */
-static void count(struct ip_meters *m, struct ip_meters *shared, uint32_t fperf, uint32_t word, uint32_t kind,
-		  uint64_t sp)
+/* Step G3 for a function that is only counted, and what else it may be to samples of others. fperf:
+ * as in rt_private. */
+static void count(struct ip_meters *m, struct ip_meters *shared, uint32_t fperf, uint32_t word,
+		  uint32_t kind, uint64_t sp)
 {
 	word = IP_DUTY(IP_DUTY_COUNT, IP_DUTY_OFFSET(word));
 	if (kind == IP_PROBE_ENTRY || kind == IP_PROBE_POINT)
@@ -197,8 +213,8 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 	    ((duty == IP_DUTY_HIST || duty == IP_DUTY_JOIN) && kind == IP_PROBE_POINT))
 		return 1;
 	if ((duty == IP_DUTY_TIMED && kind == IP_PROBE_POINT) ||
-	    (duty != IP_DUTY_COUNT && duty != IP_DUTY_HIST && duty != IP_DUTY_TIMED && duty != IP_DUTY_USER &&
-	     duty != IP_DUTY_FPERF && duty != IP_DUTY_JOIN))
+	    (duty != IP_DUTY_COUNT && duty != IP_DUTY_HIST && duty != IP_DUTY_TIMED &&
+	     duty != IP_DUTY_USER && duty != IP_DUTY_FPERF && duty != IP_DUTY_JOIN))
 		return 0;
 	/* G1 */
 	/* number 0 is called by the hook below itself (fperf.c, rule 3) */
@@ -231,7 +247,8 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 			if (CPU_CALLS_USERS && m && shared)
 				last = rt_fperf(m, shared, fperf, word, number, kind, sp);
 			else if (kind == IP_PROBE_ENTRY)
-				work(m, shared, IP_DUTY(IP_DUTY_COUNT, IP_DUTY_OFFSET(word)), kind, sp);
+				work(m, shared, IP_DUTY(IP_DUTY_COUNT, IP_DUTY_OFFSET(word)), kind,
+				     sp);
 		} else if (duty == IP_DUTY_JOIN) {
 			if (m && !fperf)
 				chain(m, word, base, number, kind, sp);
@@ -250,8 +267,10 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 		*last = cpu_clock();
 	cpu_store_order();
 	slot->guard = below;
-	/* it may just have become one that is logged: this event, too. Jumps are where what jumps is */
+	/* it may just have become one that is logged: this event, too. Jumps are where what jumps
+	 * is */
 	if (word == IP_DUTY_JUMP)
 		word = base;
-	return !mine || ((word & IP_DUTY_MASK) != IP_DUTY_LOG && (word & IP_DUTY_MASK) != IP_DUTY_TIMED);
+	return !mine ||
+	       ((word & IP_DUTY_MASK) != IP_DUTY_LOG && (word & IP_DUTY_MASK) != IP_DUTY_TIMED);
 }

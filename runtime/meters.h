@@ -11,14 +11,16 @@
 #include "common/abi/meters.h"
 #include "common/abi/ring.h"
 
-/* By slot, its block; NULL: it has none. Not in the area, where others could write an address. hooks.S reads it, too. */
+/* By slot, its block; NULL: it has none. Not in the area, where others could write an address.
+ * hooks.S reads it, too. */
 extern struct ip_meters *rt_blocks[IP_AREA_SLOTS] __attribute__((visibility("hidden")));
 
 /* Block i of the session; NULL: there is no such one. */
 struct ip_meters *rt_block(uint32_t i);
 
-/* size bytes at an offset of a block, as far as the area's file reaches: what names an offset may be somebody else's word. Else of memory
- * where nothing counts: size is at most RT_STUB_ROOM_MAX. */
+/* size bytes at an offset of a block, as far as the area's file reaches: what names an offset
+ * may be somebody else's word. Else of memory where nothing counts: size is at most
+ * RT_STUB_ROOM_MAX. */
 #define RT_STUB_ROOM_MAX 1024u
 void *rt_meters_at(struct ip_meters *m, uint64_t offset, uint64_t size);
 

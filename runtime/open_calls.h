@@ -1,46 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pile of frames in a thread's block: the calls that are open, and what becomes of their times. Part of meters.c.
+ * The pile of frames in a thread's block: the calls that are open, and what becomes of their times.
+ * Part of meters.c.
  *
- * Open calls stand in a pile of frames, bounded, each with its stack pointer. Handlers of the same thread put theirs on top and take
- * them off again before they return. So plain stores suffice:
+ * Open calls stand in a pile of frames, bounded, each with its stack pointer. Handlers of the same
+ * thread put theirs on top and take them off again before they return. So plain stores suffice:
  *
- *   1. Enter: read top, store top + 1, fill the frame, its stack pointer last: without one it is nobody's, whatever a
- *      handler finds in it that comes before, or leaves behind that never comes back. A handler between the reading and the store leaves top as it
- *      was; frames that it has not left are dead.
- *   2. Leave: the frame of the function with the exit's stack pointer (kind EXIT: the same as the entry's; behind an alloca the entry's lies
- *      above; TAIL_EXIT: the entry's lies below, by 8 in placement fentry; the caller's may lie where the exit's does), the innermost where there are more. It is taken out
- *      wherever it stands: its duration is right. What stands above it stays: those are calls that longjmp or an exception has ended, or open
- *      ones on another stack (coroutines, handlers), and nothing tells which.
- *   3. No room: what lies below the new frame on its stack (BELOW) is gone; where there is nothing such, the oldest frame
- *      goes. Each counts as unmeasured: sum of the buckets + unmeasured + frames still open = calls.
- *   4. No frame: the call began before the recording, or its frame had to go (and was counted then).
+ *   1. Enter: read top, store top + 1, fill the frame, its stack pointer last: without one it is
+ *      nobody's, whatever a handler finds in it that comes before, or leaves behind that never
+ *      comes back. A handler between the reading and the store leaves top as it was; frames that it
+ *      has not left are dead.
+ *   2. Leave: the frame of the function with the exit's stack pointer (kind EXIT: the same as the
+ *      entry's; behind an alloca the entry's lies above; TAIL_EXIT: the entry's lies below, by 8 in
+ *      placement fentry; the caller's may lie where the exit's does), the innermost where there are
+ *      more. It is taken out wherever it stands: its duration is right. What stands above it stays:
+ *      those are calls that longjmp or an exception has ended, or open ones on another stack
+ *      (coroutines, handlers), and nothing tells which.
+ *   3. No room: what lies below the new frame on its stack (BELOW) is gone; where there is nothing
+ *      such, the oldest frame goes. Each counts as unmeasured: sum of the buckets + unmeasured +
+ *      frames still open = calls.
+ *   4. No frame: the call began before the recording, or its frame had to go (and was counted
+ *      then).
  *
- * Frames that a new call of the same function at the same stack pointer leaves behind are never taken for it: the innermost wins.
+ * Frames that a new call of the same function at the same stack pointer leaves behind are never
+ * taken for it: the innermost wins.
  *
- * Self time. Each frame adds up what the measured calls in it took (inner); what is left of its own duration is its own.
+ * Self time. Each frame adds up what the measured calls in it took (inner); what is left of its own
+ * duration is its own.
  *
- *   5. A call that ends adds its duration to its caller's frame: the innermost below it in the pile that is not known to be gone. Gone are
- *      those on its stack (BELOW) with a smaller stack pointer: a caller's is never smaller. On another stack it is the
- *      call that a signal has interrupted, or that has resumed a coroutine: the time is none of its own either.
- *   6. What longjmp or an exception has ended stays in the pile, and may pass for the caller of what is called afterwards. So a frame that is
- *      left takes what frames above it on its stack have added up: they were called in it. One that rule 3 drops gives it to its caller.
- *   7. No self time is below 0: coroutines whose calls overlap may add up to more than the call that resumed them took.
+ *   5. A call that ends adds its duration to its caller's frame: the innermost below it in the pile
+ *      that is not known to be gone. Gone are those on its stack (BELOW) with a smaller stack
+ *      pointer: a caller's is never smaller. On another stack it is the call that a signal has
+ *      interrupted, or that has resumed a coroutine: the time is none of its own either.
+ *   6. What longjmp or an exception has ended stays in the pile, and may pass for the caller of
+ *      what is called afterwards. So a frame that is left takes what frames above it on its stack
+ *      have added up: they were called in it. One that rule 3 drops gives it to its caller.
+ *   7. No self time is below 0: coroutines whose calls overlap may add up to more than the call
+ *      that resumed them took.
  *
- * Tail calls. A call lasts until it returns to its caller, whoever executes the return. Where a function jumps to one that has probes, its
- * tail exit has a number of its own, with IP_DUTY_JUMP:
+ * Tail calls. A call lasts until it returns to its caller, whoever executes the return. Where a
+ * function jumps to one that has probes, its tail exit has a number of its own, with IP_DUTY_JUMP:
  *
- *   8. Jump: the frame stays, with JUMPED(sp) for a stack pointer, which is odd as no other is, and is below what it was: so hooks.S does
- *      not take a frame off that stands on it, and leaves that to C. What it is to return to is noted beside its duty. Where the chain of
- *      jumps has been in the function before, at the same stack pointer (a loop), its frame goes instead, as unmeasured: chains
- *      are as long as there are functions in them.
- *   9. Leave: what stands directly below, jumped at the same stack pointer and is to return to where this returns to, ends too, one by one.
- *  10. Functions that nobody has selected, but others jump to (IP_DUTY_JOIN), have a frame where they were jumped to, and no
- *      histogram: what their calls took is handed on to who has jumped.
+ *   8. Jump: the frame stays, with JUMPED(sp) for a stack pointer, which is odd as no other is, and
+ *      is below what it was: so hooks.S does not take a frame off that stands on it, and leaves
+ *      that to C. What it is to return to is noted beside its duty. Where the chain of jumps has
+ *      been in the function before, at the same stack pointer (a loop), its frame goes instead, as
+ *      unmeasured: chains are as long as there are functions in them.
+ *   9. Leave: what stands directly below, jumped at the same stack pointer and is to return to
+ *      where this returns to, ends too, one by one.
+ *  10. Functions that nobody has selected, but others jump to (IP_DUTY_JOIN), have a frame where
+ *      they were jumped to, and no histogram: what their calls took is handed on to who has jumped.
  *      Both ends of a call have one stack pointer, exactly.
  *
- * Where what was jumped to ended by longjmp or an exception its frame stays, and stands between those that have jumped and what comes
- * next: they are never taken for its chain.
+ * Where what was jumped to ended by longjmp or an exception its frame stays, and stands between
+ * those that have jumped and what comes next: they are never taken for its chain.
  */
 #ifndef RT_OPEN_CALLS_H
 #define RT_OPEN_CALLS_H
@@ -50,9 +63,10 @@
 #include "runtime/meters.h"
 #include "runtime/rt.h"
 
-#define FRAME	   sizeof(struct ip_meters_frame)
-#define BELOW	   (1ull << 20)
-#define NEAR	   (64ull << 10) /* between an entry and an exit of one call that do not have one stack pointer */
+#define FRAME sizeof(struct ip_meters_frame)
+#define BELOW (1ull << 20)
+/* between an entry and an exit of one call that do not have one stack pointer */
+#define NEAR	   (64ull << 10)
 #define JUMPED(sp) ((sp)-1)
 
 _Static_assert(NEAR == FRAME_NEAR, "layout.h");
@@ -78,7 +92,8 @@ static int is_jumped(const struct ip_meters_frame *f)
 	return f->sp & 1;
 }
 
-/* What lies at a hook's own stack pointer, where a function begins and where it ends: half of where it returns to. */
+/* What lies at a hook's own stack pointer, where a function begins and where it ends: half of where
+ * it returns to. */
 static uint32_t returns_to(uint64_t sp)
 {
 	return *(const volatile uint32_t *)(uintptr_t)sp;
@@ -109,7 +124,8 @@ static void take_out(struct ip_meters *m, uint64_t at)
 	m->top = at;
 }
 
-/* Whether a frame with stack pointer other is gone when one at sp is there that was entered later. */
+/* Whether a frame with stack pointer other is gone when one at sp is there that was entered
+ * later. */
 static int is_gone(uint64_t other, uint64_t sp)
 {
 	return other < sp && sp - other < BELOW && other != JUMPED(sp);
@@ -261,7 +277,8 @@ static void end(struct ip_meters *m, uint64_t at, uint64_t sp, uint64_t now, int
 		cpu_add_local(&tails_of(m, duty)->tailed, 1);
 }
 
-/* Rule 9: those below at that have jumped to the call that has just ended there, with stack pointer sp. */
+/* Rule 9: those below at that have jumped to the call that has just ended there, with stack pointer
+ * sp. */
 static void end_chain(struct ip_meters *m, uint64_t at, uint64_t sp, uint64_t now, int tailed)
 {
 	while (at) {
@@ -295,7 +312,8 @@ static void jump(struct ip_meters *m, uint32_t duty, uint64_t sp)
 	cpu_add_local(&m->jumped, 1);
 }
 
-/* Rule 10. A call of a function that nobody has selected: its frame matters where a call goes on in it. */
+/* Rule 10. A call of a function that nobody has selected: its frame matters where a call goes on in
+ * it. */
 static void join(struct ip_meters *m, uint32_t duty, uint64_t sp)
 {
 	uint64_t top = top_of(m);
@@ -308,9 +326,11 @@ static void leave(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t sp
 {
 	uint64_t now = cpu_clock(), at = find(m, duty, kind, sp);
 
-	/* most calls of those that nobody has selected have no frame: another call's is not theirs */
+	/* most calls of those that nobody has selected have no frame: another call's is not
+	 * theirs */
 	if (at == ~0ull ||
-	    (!is_measured(duty) && frame_at(m, at)->sp != (kind == IP_PROBE_EXIT ? sp : sp - sizeof(long))))
+	    (!is_measured(duty) &&
+	     frame_at(m, at)->sp != (kind == IP_PROBE_EXIT ? sp : sp - sizeof(long))))
 		return;
 	end(m, at, frame_at(m, at)->sp, now, kind == IP_PROBE_TAIL_EXIT);
 	/* by the hook's own stack pointer: the frame is shared memory */

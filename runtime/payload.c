@@ -3,15 +3,18 @@
  * Reading values at a site and recording them with its event.
  *
  *   1. payloads[] says whose event the payload number is and which program reads its values.
- *   2. Copy the program; if it is not this session's, in front of and behind the copying, record the event without values.
- *   3. Run it: the values go to a buffer on the stack, as large as the program says it needs. The slot is not touched
- *      until they are there: a handler that comes now finds the thread outside of any hook.
+ *   2. Copy the program; if it is not this session's, in front of and behind the copying, record
+ *      the event without values.
+ *   3. Run it: the values go to a buffer on the stack, as large as the program says it needs. The
+ *      slot is not touched until they are there: a handler that comes now finds the thread outside
+ *      of any hook.
  *   4. Record event and values together (record.c).
  *
- * Nothing that a value points to can fault. Memory in the page of the site's stack pointer is there; all other is read by
- * process_vm_readv from ourselves: one system call, whose error is a return value, which touches neither errno nor
- * signals, and is never interrupted. Under a seccomp filter it might end the thread: the hotpatcher forbids it (may_read)
- * where any thread has one; what would need it is then recorded as unreadable.
+ * Nothing that a value points to can fault. Memory in the page of the site's stack pointer is
+ * there; all other is read by process_vm_readv from ourselves: one system call, whose error is a
+ * return value, which touches neither errno nor signals, and is never interrupted. Under a seccomp
+ * filter it might end the thread: the hotpatcher forbids it (may_read) where any thread has one;
+ * what would need it is then recorded as unreadable.
  */
 #include "runtime/payload.h"
 
@@ -45,7 +48,8 @@ static uint64_t extend(uint64_t value, uint32_t size, int is_signed)
 {
 	uint32_t unused = 64 - 8 * size;
 
-	return is_signed ? (uint64_t)((int64_t)(value << unused) >> unused) : value << unused >> unused;
+	return is_signed ? (uint64_t)((int64_t)(value << unused) >> unused)
+			 : value << unused >> unused;
 }
 
 static void put(struct run *r, uint64_t word)
@@ -64,7 +68,8 @@ static void put_x87(struct run *r)
 	put(r, state[5] & 0xffff);
 }
 
-/* limit bytes and one more, which tells whether it ends there, fit into the words that the program has counted. */
+/* limit bytes and one more, which tells whether it ends there, fit into the words that the program
+ * has counted. */
 static void put_string(struct run *r, uint64_t address, uint32_t limit)
 {
 	uint64_t *head = r->words + r->n;
@@ -114,7 +119,8 @@ static void run_op(struct run *r, const struct ip_value_op *op, uint32_t place)
 		value = (uint64_t)op->value;
 		break;
 	case IP_VALUE_MEMORY:
-		value = (uint64_t)op->value + general(r, op->base) + general(r, op->index) * op->scale;
+		value = (uint64_t)op->value + general(r, op->base) +
+			general(r, op->index) * op->scale;
 		there = read_memory(r, value, &value, size);
 		break;
 	case IP_VALUE_VECTOR:

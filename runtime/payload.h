@@ -23,8 +23,8 @@ _Static_assert(sizeof(struct rt_frame) == 200, "payload.S");
 /* Records the event of a payload number with its values. kind: enum ip_probe_kind. */
 void rt_record_values(const struct rt_frame *frame, uint32_t payload, uint32_t kind);
 
-/* Reads up to size bytes of the process, at most a page, that need not be there, and returns how many: up to the first page that is
- * not. A system call: 0 where none may be made. */
+/* Reads up to size bytes of the process, at most a page, that need not be there, and returns how
+ * many: up to the first page that is not. A system call: 0 where none may be made. */
 uint64_t rt_read(uint64_t address, void *to, uint64_t size);
 
 #endif

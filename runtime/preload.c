@@ -2,9 +2,9 @@
 /*
  * The constructor of libiprobe-rt.so.
  *
- * It is linked with -z initfirst, so that it comes before every other constructor of the process: in `iprobe
- * run` it waits here until the launcher has made the probes live, and constructors of the program and its
- * libraries are recorded like anything else.
+ * It is linked with -z initfirst, so that it comes before every other constructor of the process:
+ * in `iprobe run` it waits here until the launcher has made the probes live, and constructors of
+ * the program and its libraries are recorded like anything else.
  */
 #include <elf.h>
 #include <sys/syscall.h>
@@ -28,5 +28,6 @@ static __attribute__((constructor)) void start(int argc __attribute__((unused)),
 
 	if (CPU_CALLS_ARE_NEAR)
 		rt_rooms_open((const void *)(uintptr_t)headers, rt_auxiliary(envp, AT_PHNUM));
-	rt_set_up(path && rt_map_launched(path) ? RT_LAUNCHED : RT_PRELOADED, headers, (uintptr_t)rt_pool);
+	rt_set_up(path && rt_map_launched(path) ? RT_LAUNCHED : RT_PRELOADED, headers,
+		  (uintptr_t)rt_pool);
 }

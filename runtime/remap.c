@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changing mappings of text under the threads that run it. A borrowed thread does here what only a thread of the process can do: the
- * system calls. What, in which order, and why it is safe tells hotpatcher/patch/remap.h; the pages' contents are written from
- * outside.
+ * Changing mappings of text under the threads that run it. A borrowed thread does here what only a
+ * thread of the process can do: the system calls. What, in which order, and why it is safe tells
+ * hotpatcher/patch/remap.h; the pages' contents are written from outside.
  *
- * Each piece's entry always says what is mapped: whoever comes after an iprobe that died finds there what it has left.
+ * Each piece's entry always says what is mapped: whoever comes after an iprobe that died finds
+ * there what it has left.
  */
 #include <linux/perf_event.h>
 #include <sys/syscall.h>
 
+#include "common/abi/borrow.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/fperf_pmu.h"
 #include "runtime/rt.h"
-#include "common/abi/borrow.h"
 
 #define MREMAP_MAYMOVE	   1
 #define MREMAP_FIXED	   2
@@ -25,7 +26,8 @@
 
 #define FAILED(ret) ((unsigned long)(ret) > -4096ul)
 
-/* By the kernel's clock: a process may have made reading the processor's own a fault (PR_SET_TSC). */
+/* By the kernel's clock: a process may have made reading the processor's own a fault
+ * (PR_SET_TSC). */
 static void add_since(uint32_t *sum, uint64_t began)
 {
 	uint64_t ns = cpu_monotonic() - began;
@@ -76,8 +78,8 @@ static int32_t drop(struct ip_remap *remap, struct ip_remap_piece *piece)
 	return 0;
 }
 
-/* If memory for the kernel's own records of mappings is short (it was looked that it is not), then between unmapping the old text and
- * mapping the new: the one thing to do is to try again. */
+/* If memory for the kernel's own records of mappings is short (it was looked that it is not),
+ * then between unmapping the old text and mapping the new: the one thing to do is to try again. */
 static int32_t switch_over(struct ip_remap *remap, struct ip_remap_piece *piece)
 {
 	uint64_t began = cpu_monotonic();
@@ -97,8 +99,9 @@ static int32_t switch_over(struct ip_remap *remap, struct ip_remap_piece *piece)
 	return 0;
 }
 
-/* The pages of the text are moved away, twice, of which the second mapping has none, and the first is put back. While they are away the text is the
- * file's: nothing else is done in that time. */
+/* The pages of the text are moved away, twice, of which the second mapping has none, and the
+ * first is put back. While they are away the text is the file's: nothing else is done in that
+ * time. */
 static int32_t copy(struct ip_remap *remap, struct ip_remap_piece *piece)
 {
 	uint64_t began = cpu_monotonic();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread's ring, inside of the runtime: what its position says (common/abi/ring.h), and the sub-buffers that it goes through (subbufs.c).
+ * A thread's ring, inside of the runtime: what its position says (common/abi/ring.h), and the
+ * sub-buffers that it goes through (subbufs.c).
  */
 #ifndef RT_RING_H
 #define RT_RING_H
@@ -35,11 +36,12 @@ static inline uint64_t *word_at(uint64_t cur)
 	return (uint64_t *)(rt_data + SUBBUF(cur) * IP_SUBBUF_SIZE) + WORD_INDEX(cur);
 }
 
-/* Leaves the sub-buffer in cur, if any, and takes a new one. 1: look at slot->cur again; 0: there is none. outermost: no hook below may still
- * have to fill words. */
+/* Leaves the sub-buffer in cur, if any, and takes a new one. 1: look at slot->cur again; 0:
+ * there is none. outermost: no hook below may still have to fill words. */
 int rt_change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost);
 
-/* A sub-buffer of the pool for other use; the collector does not look at it. Its index + 1; 0: there is none. */
+/* A sub-buffer of the pool for other use; the collector does not look at it. Its index + 1; 0:
+ * there is none. */
 uint32_t rt_take_memory(void);
 /* Gives one back that was not used. */
 void rt_give_memory(uint32_t taken);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inside of the runtime: what its files share. The runtime is freestanding: it calls nothing
- * outside of itself, so that it can be called from anywhere (signal handlers, a thread that is half set up,
- * code that runs before libc is ready) and traces nothing of itself.
+ * outside of itself, so that it can be called from anywhere (signal handlers, a thread that is half
+ * set up, code that runs before libc is ready) and traces nothing of itself.
  */
 #ifndef RT_RT_H
 #define RT_RT_H
@@ -17,12 +17,14 @@
 
 #define rt_unlikely(x) __builtin_expect(!!(x), 0)
 
-/* What is not said to be hidden goes through a table of addresses, which an image without a loader does not have. */
+/* What is not said to be hidden goes through a table of addresses, which an image without a loader
+ * does not have. */
 #ifdef RT_INJECTED
 #pragma GCC visibility push(hidden)
 #endif
 
-/* Where the constructor mapped the pieces; constant after it. Valid only while rt_gate is not NULL. */
+/* Where the constructor mapped the pieces; constant after it. Valid only while rt_gate is not
+ * NULL. */
 extern volatile struct ip_gate *rt_gate;
 extern struct ip_area_header *rt_header;
 extern struct ip_slot *rt_slots;
@@ -48,7 +50,8 @@ static inline int rt_may_read(void)
 	return __atomic_load_n(&rt_private.may_read, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Makes a record of a probe. kind: enum ip_probe_kind; sp: as trace_format.h has it. Called by the hooks. */
+/* Makes a record of a probe. kind: enum ip_probe_kind; sp: as trace_format.h has it. Called by the
+ * hooks. */
 void rt_record(uint32_t number, uint32_t kind, uint64_t sp);
 
 /* Of what starts the runtime: preload.c, static_entry.c or injected.c. */
@@ -59,8 +62,9 @@ int rt_map_launched(const char *path);
 
 enum rt_start {
 	RT_PRELOADED, /* nothing else runs in the process yet */
-	RT_LAUNCHED,  /* as well, and rt_map_launched() has mapped an area, where else one of our own is */
-	RT_WOKEN,     /* by a borrowed thread, amid others */
+	/* as well, and rt_map_launched() has mapped an area, where else one of our own is */
+	RT_LAUNCHED,
+	RT_WOKEN, /* by a borrowed thread, amid others */
 };
 
 /* Maps an area of the process's own. 1; 0: the anchor says why not. */
@@ -72,19 +76,22 @@ long rt_area_keep(int inherit);
 /* In a forked child that has it: private zeros in its place. The same. */
 long rt_area_disown(void);
 
-/* Whether reading the processor's clock ends this thread, and those that it makes. What cannot be known counts as a yes. */
+/* Whether reading the processor's clock ends this thread, and those that it makes. What cannot be
+ * known counts as a yes. */
 int rt_clock_is_forbidden(void);
 
-/* Sets everything up. executable: an address of the executable, for a pool near it; library_pool: where the one for libraries is to
- * be, 0: none. Fills the anchor in; waits for the launcher if there is one. */
+/* Sets everything up. executable: an address of the executable, for a pool near it;
+ * library_pool: where the one for libraries is to be, 0: none. Fills the anchor in; waits for
+ * the launcher if there is one. */
 void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool);
 
-/* Value of an environment variable, of an entry of the auxiliary vector behind the environment; NULL, 0: not there. */
+/* Value of an environment variable, of an entry of the auxiliary vector behind the environment;
+ * NULL, 0: not there. */
 const char *rt_environment(char **envp, const char *name);
 uint64_t rt_auxiliary(char **envp, uint64_t type);
 
-/* Makes the room for stubs of one module executable: its program headers and where they are loaded. Of all modules: the program
- * headers of the executable, which may be NULL. */
+/* Makes the room for stubs of one module executable: its program headers and where they are
+ * loaded. Of all modules: the program headers of the executable, which may be NULL. */
 void rt_stub_room_open(const void *headers, size_t n, uint64_t bias);
 void rt_rooms_open(const void *headers, size_t n);
 
@@ -98,7 +105,8 @@ void rt_wake_set_up(void);
 /* Of a runtime that iprobe has put into a running process: what it has told it. */
 extern struct ip_injection rt_injection;
 
-/* arch/ARCH/flip.S: the same for changing mappings of text (remap.c); the block is a struct ip_remap. */
+/* arch/ARCH/flip.S: the same for changing mappings of text (remap.c); the block is a struct
+ * ip_remap. */
 extern const char rt_remap[], rt_remap_end[];
 extern char rt_remap_block[];
 void rt_remap_run(void);
@@ -111,10 +119,11 @@ struct rt_payload {
 	uint64_t tells;
 	const uint64_t *words;
 	uint32_t n;
-	uint32_t
-		session; /* whose signature and values they are: in another one the event comes without them */
+	/* whose signature and values they are: in another one the event comes without them */
+	uint32_t session;
 };
-void rt_record_payload(uint32_t number, uint32_t kind, uint64_t sp, const struct rt_payload *payload);
+void rt_record_payload(uint32_t number, uint32_t kind, uint64_t sp,
+		       const struct rt_payload *payload);
 
 /* The session that records; 0: be silent. */
 static inline uint32_t rt_session(void)
@@ -122,15 +131,15 @@ static inline uint32_t rt_session(void)
 	return rt_gate ? rt_gate->session : 0;
 }
 
-/* For who finds the gate closed. A forked child of a session that follows forks opens it, for itself; its number, or 0: be
- * silent (claim.c). */
+/* For who finds the gate closed. A forked child of a session that follows forks opens it, for
+ * itself; its number, or 0: be silent (claim.c). */
 uint32_t rt_follow_fork(void);
 
 /* A slot for this thread in the session of the gate; NULL: stay silent. */
 __attribute__((cold)) struct ip_slot *rt_claim_slot(void);
 
-/* The hooks that stubs jump to (arch/ARCH/hooks.S), by kind - 1 and registers, and those that jump stubs call: offsets from
- * rt_hooks_base. */
+/* The hooks that stubs jump to (arch/ARCH/hooks.S), by kind - 1 and registers, and those that
+ * jump stubs call: offsets from rt_hooks_base. */
 extern const char rt_hooks_base[];
 extern const int32_t rt_hooks[IP_HOOK_KINDS][IP_HOOK_REGS];
 extern const int32_t rt_jump_hooks[IP_HOOK_KINDS];

@@ -11,13 +11,15 @@ __thread struct rt_self rt_self __attribute__((tls_model("initial-exec")));
 
 uint32_t rt_tid_at;
 
-/* Whether a word behind the thread pointer is mapped: what the C library has there may be smaller than what we look for. */
+/* Whether a word behind the thread pointer is mapped: what the C library has there may be smaller
+ * than what we look for. */
 static int is_there(uintptr_t pointer, uint32_t offset)
 {
 	const uintptr_t page = 4096, last = (pointer + offset + 3) & ~(page - 1);
 	unsigned char resident;
 
-	return last == (pointer & ~(page - 1)) || !cpu_syscall(SYS_mincore, last, page, &resident, 0);
+	return last == (pointer & ~(page - 1)) ||
+	       !cpu_syscall(SYS_mincore, last, page, &resident, 0);
 }
 
 /* By the thread that sets us up: the first of its process, or one that iprobe has borrowed. */

@@ -2,13 +2,16 @@
 /*
  * How a thread finds its slot.
  *
- * A runtime that was loaded or linked with the program has thread-local storage; the thread's id, which the slot tells, is what
- * the C library has noted behind the thread pointer, so that hooks make no system call. One that iprobe has put into a running process
- * has none: no loader knows of it. There the thread's id, which the C library keeps at a fixed place behind the thread
- * pointer (iprobe has looked where), leads to an entry of a table. The slot itself says whose it is and in which session, so an entry
- * may be stale, or another thread's: then it does not count. hooks.S does the common case by the same steps.
+ * A runtime that was loaded or linked with the program has thread-local storage; the thread's id,
+ * which the slot tells, is what the C library has noted behind the thread pointer, so that hooks
+ * make no system call. One that iprobe has put into a running process has none: no loader knows of
+ * it. There the thread's id, which the C library keeps at a fixed place behind the thread pointer
+ * (iprobe has looked where), leads to an entry of a table. The slot itself says whose it is and in
+ * which session, so an entry may be stale, or another thread's: then it does not count. hooks.S
+ * does the common case by the same steps.
  *
- * Numbers of sessions that are noted for a thread have IP_SESSION_MARK where the session's modes ask for it (common/abi/area.h).
+ * Numbers of sessions that are noted for a thread have IP_SESSION_MARK where the session's modes
+ * ask for it (common/abi/area.h).
  */
 #ifndef RT_SELF_H
 #define RT_SELF_H
@@ -37,7 +40,8 @@ static inline uint32_t rt_self_tid(void)
 	return cpu_thread_word(rt_injection.tid_at);
 }
 
-/* A child that shares our memory (vfork) shares our thread pointer too: what it claims is its parent thread's. */
+/* A child that shares our memory (vfork) shares our thread pointer too: what it claims is its
+ * parent thread's. */
 static inline int rt_self_is_in(uint32_t pid)
 {
 	return pid != 0;
@@ -67,7 +71,8 @@ static inline struct ip_slot *rt_self_slot(void)
 
 		if (slot && rt_self_is(slot, tid, session))
 			return slot;
-		full &= slot && slot->state != IP_SLOT_FREE && IP_SESSION_NUMBER(slot->session) == session;
+		full &= slot && slot->state != IP_SLOT_FREE &&
+			IP_SESSION_NUMBER(slot->session) == session;
 	}
 	/* all its places are other threads': ids that differ by multiples of 65536 */
 	for (uint32_t i = 0; full && i < rt_header->slots_used && i < IP_AREA_SLOTS; i++)
@@ -76,7 +81,8 @@ static inline struct ip_slot *rt_self_slot(void)
 	return NULL;
 }
 
-/* Makes it this thread's. The slot to use: a handler may have been faster, then ours stays empty until the thread ends. */
+/* Makes it this thread's. The slot to use: a handler may have been faster, then ours stays empty
+ * until the thread ends. */
 static inline struct ip_slot *rt_self_set(struct ip_slot *slot, uint32_t session)
 {
 	uint32_t tid = slot->tid;
@@ -89,7 +95,8 @@ static inline struct ip_slot *rt_self_set(struct ip_slot *slot, uint32_t session
 			return there;
 		if ((!there || there->state == IP_SLOT_FREE ||
 		     IP_SESSION_NUMBER(there->session) != IP_SESSION_NUMBER(session)) &&
-		    __atomic_compare_exchange_n(entry, &there, slot, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		    __atomic_compare_exchange_n(entry, &there, slot, 0, __ATOMIC_ACQ_REL,
+						__ATOMIC_RELAXED))
 			return slot;
 	}
 	return slot;
@@ -101,10 +108,12 @@ struct rt_self {
 	struct ip_slot *slot;
 	uint32_t session;
 };
-extern __thread struct rt_self rt_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern __thread struct rt_self rt_self
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* From the thread pointer to the thread's id, where the C library keeps it at a place that we know: the thread that set us up had its own
- * there. 0: it does not, and hooks ask the kernel, for which a seccomp filter might end the thread. */
+/* From the thread pointer to the thread's id, where the C library keeps it at a place that we
+ * know: the thread that set us up had its own there. 0: it does not, and hooks ask the kernel,
+ * for which a seccomp filter might end the thread. */
 extern uint32_t rt_tid_at __attribute__((visibility("hidden")));
 
 void rt_self_find_tid(void);
@@ -117,14 +126,16 @@ static inline uint32_t rt_self_tid(void)
 	return rt_tid_at ? cpu_thread_word(rt_tid_at) : cpu_syscall(SYS_gettid, 0, 0, 0, 0);
 }
 
-/* Whether this is a thread of the process. A child that shares our memory (vfork) shares our thread's slot too: what it claims is that
- * thread's, by the id. Where ids are the kernel's it must not claim it, since it ends before the thread does. */
+/* Whether this is a thread of the process. A child that shares our memory (vfork) shares our
+ * thread's slot too: what it claims is that thread's, by the id. Where ids are the kernel's it
+ * must not claim it, since it ends before the thread does. */
 static inline int rt_self_is_in(uint32_t pid)
 {
 	return rt_tid_at ? pid != 0 : cpu_syscall(SYS_getpid, 0, 0, 0, 0) == pid;
 }
 
-/* In this order: a handler that comes in between and claims a slot for a new session shows in the gate. */
+/* In this order: a handler that comes in between and claims a slot for a new session shows in the
+ * gate. */
 static inline struct ip_slot *rt_self_slot(void)
 {
 	uint32_t session = rt_self.session;
@@ -136,7 +147,8 @@ static inline struct ip_slot *rt_self_slot(void)
 	return IP_SESSION_NUMBER(session) == rt_gate->session ? slot : NULL;
 }
 
-/* A handler that interrupts us before the second store claims a slot of its own and we go on with that one. */
+/* A handler that interrupts us before the second store claims a slot of its own and we go on with
+ * that one. */
 static inline struct ip_slot *rt_self_set(struct ip_slot *slot, uint32_t session)
 {
 	rt_self.slot = slot;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The runtime that is linked into a static program (iprobe-rt.o). It sleeps: a program that nobody traces makes no system call and
- * maps nothing because of it. `iprobe run` wakes it at the start, by the environment; `iprobe attach` by a borrowed thread, which
- * runs rt_wake (arch/ARCH/wake.S).
+ * The runtime that is linked into a static program (iprobe-rt.o). It sleeps: a program that nobody
+ * traces makes no system call and maps nothing because of it. `iprobe run` wakes it at the start,
+ * by the environment; `iprobe attach` by a borrowed thread, which runs rt_wake (arch/ARCH/wake.S).
  */
 #include <elf.h>
 #include <stddef.h>
@@ -36,8 +36,10 @@ static void set_up(enum rt_start how)
 	rt_set_up(how, (uint64_t)header, 0);
 }
 
-/* Of all that a program runs before main, this array is the first. Who gained privileges by exec listens to no environment. */
-static void start(int argc __attribute__((unused)), char **argv __attribute__((unused)), char **envp)
+/* Of all that a program runs before main, this array is the first. Who gained privileges by exec
+ * listens to no environment. */
+static void start(int argc __attribute__((unused)), char **argv __attribute__((unused)),
+		  char **envp)
 {
 	const char *path = rt_environment(envp, IP_ENV_AREA);
 
@@ -51,4 +53,5 @@ void rt_wake_set_up(void)
 	set_up(RT_WOKEN);
 }
 
-static void (*const preinit)(int, char **, char **) __attribute__((section(".preinit_array"), used)) = start;
+static void (*const preinit)(int, char **, char **)
+	__attribute__((section(".preinit_array"), used)) = start;

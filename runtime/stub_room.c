@@ -2,8 +2,9 @@
 /*
  * Making the rooms for stubs that modules bring along (arch/ARCH/room.S) executable.
  *
- * By hand, from the program headers and the dynamic linker's list: the runtime calls no library. A module without a room, or whose
- * room cannot be made executable (a policy against it), is served from the pools.
+ * By hand, from the program headers and the dynamic linker's list: the runtime calls no library. A
+ * module without a room, or whose room cannot be made executable (a policy against it), is served
+ * from the pools.
  */
 #include <elf.h>
 #include <link.h>
@@ -14,10 +15,10 @@
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 
-#define PAGE	     4096ull
-#define MODULES_MAX  100000 /* a list that is longer is none */
-#define PROT_READ    1
-#define PROT_EXEC    4
+#define PAGE	    4096ull
+#define MODULES_MAX 100000 /* a list that is longer is none */
+#define PROT_READ   1
+#define PROT_EXEC   4
 
 static int is_ours(const char *name, uint32_t size)
 {
@@ -46,7 +47,8 @@ static void open_in_notes(uint64_t notes, uint64_t size)
 			uint64_t room = notes + desc + place->distance;
 
 			if (!(room % PAGE) && !(place->size % PAGE))
-				cpu_syscall(SYS_mprotect, room, place->size, PROT_READ | PROT_EXEC, 0);
+				cpu_syscall(SYS_mprotect, room, place->size, PROT_READ | PROT_EXEC,
+					    0);
 			return;
 		}
 		at = (desc + note->n_descsz + 3) & ~3ull;
@@ -62,8 +64,9 @@ void rt_stub_room_open(const void *headers, size_t n, uint64_t bias)
 			open_in_notes(bias + phdr[i].p_vaddr, phdr[i].p_memsz);
 }
 
-/* The ELF header of a library lies where it is loaded, unless it was linked to a place of its own. */
-static const ElfW(Ehdr) *header_of(const struct link_map *module)
+/* The ELF header of a library lies where it is loaded, unless it was linked to a place of its
+ * own. */
+static const ElfW(Ehdr) * header_of(const struct link_map *module)
 {
 	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)module->l_addr;
 	unsigned char resident;
@@ -71,8 +74,9 @@ static const ElfW(Ehdr) *header_of(const struct link_map *module)
 	if (!module->l_addr || module->l_addr % PAGE ||
 	    cpu_syscall(SYS_mincore, module->l_addr, PAGE, &resident, 0))
 		return NULL;
-	return header->e_ident[0] == 0x7f && header->e_ident[1] == 'E' && header->e_ident[2] == 'L' &&
-			       header->e_ident[3] == 'F' && header->e_phentsize == sizeof(ElfW(Phdr))
+	return header->e_ident[0] == 0x7f && header->e_ident[1] == 'E' &&
+			       header->e_ident[2] == 'L' && header->e_ident[3] == 'F' &&
+			       header->e_phentsize == sizeof(ElfW(Phdr))
 		       ? header
 		       : NULL;
 }
@@ -92,7 +96,8 @@ void rt_rooms_open(const void *headers, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (phdr[i].p_type != PT_DYNAMIC)
 			continue;
-		for (const ElfW(Dyn) *d = (const ElfW(Dyn) *)(bias + phdr[i].p_vaddr); d->d_tag != DT_NULL; d++)
+		for (const ElfW(Dyn) *d = (const ElfW(Dyn) *)(bias + phdr[i].p_vaddr);
+		     d->d_tag != DT_NULL; d++)
 			if (d->d_tag == DT_DEBUG)
 				debug = (const struct r_debug *)d->d_un.d_ptr;
 	}
@@ -105,6 +110,7 @@ void rt_rooms_open(const void *headers, size_t n)
 		const ElfW(Ehdr) *header = header_of(module);
 
 		if (header)
-			rt_stub_room_open((const char *)header + header->e_phoff, header->e_phnum, module->l_addr);
+			rt_stub_room_open((const char *)header + header->e_phoff, header->e_phnum,
+					  module->l_addr);
 	}
 }

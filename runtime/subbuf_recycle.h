@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that overwrites: in sessions with IP_MODE_OVERWRITE a full ring goes on in the oldest of its own sub-buffers. Part of subbufs.c;
- * record.c has the protocol of records; test/model explores both, by these steps.
+ * A thread that overwrites: in sessions with IP_MODE_OVERWRITE a full ring goes on in the oldest of
+ * its own sub-buffers. Part of subbufs.c; record.c has the protocol of records; test/model explores
+ * both, by these steps.
  *
- *   O1. Read the tail. Between the oldest ordinal that is kept and the one to take lie the sub-buffers that are ours; none: give up.
- *   O2. Find the oldest one. It must be FULL; or OWNED (left by a hook in a handler), if we are the outermost hook: else a hook below may
- *       still have to fill words of it, give up. (Whoever is given up for drops the event, and counts it lost.)
- *   O3. Its events: all words less its surplus. That is final: no hook that is in flight has words in it.
- *   O4. Move the tail on, by a locked compare-and-exchange, over its ordinal and its events in one. Where a handler of this thread or the
- *       collector was faster, start again. From here on nobody else has it.
- *   O5. Name it nobody's. A reader that copies it meanwhile sees that afterwards, and leaves it out.
- *   O6. Suspect (record.c, step 7): leave it to the collector (LEFT), and start again. Else OWNED, and zero it.
+ *   O1. Read the tail. Between the oldest ordinal that is kept and the one to take lie the
+ *       sub-buffers that are ours; none: give up.
+ *   O2. Find the oldest one. It must be FULL; or OWNED (left by a hook in a handler), if we are the
+ *       outermost hook: else a hook below may still have to fill words of it, give up. (Whoever is
+ *       given up for drops the event, and counts it lost.)
+ *   O3. Its events: all words less its surplus. That is final: no hook that is in flight has words
+ *       in it.
+ *   O4. Move the tail on, by a locked compare-and-exchange, over its ordinal and its events in one.
+ *       Where a handler of this thread or the collector was faster, start again. From here on
+ *       nobody else has it.
+ *   O5. Name it nobody's. A reader that copies it meanwhile sees that afterwards, and leaves it
+ *       out.
+ *   O6. Suspect (record.c, step 7): leave it to the collector (LEFT), and start again. Else OWNED,
+ *       and zero it.
  *
- * A thread takes a free sub-buffer instead while it has fewer than two; and while it has less than its share and there are
- * more free ones than are held back for threads that come.
+ * A thread takes a free sub-buffer instead while it has fewer than two; and while it has less than
+ * its share and there are more free ones than are held back for threads that come.
  */
 #ifndef RT_SUBBUF_RECYCLE_H
 #define RT_SUBBUF_RECYCLE_H
@@ -24,8 +31,8 @@
 
 static int64_t take_subbuf(void);
 
-/* Whether words of it were reserved and filled, or padded. One that a hook named, before a handler was faster and left it by longjmp, has none,
- * and another has its ordinal. */
+/* Whether words of it were reserved and filled, or padded. One that a hook named, before a
+ * handler was faster and left it by longjmp, has none, and another has its ordinal. */
 static int is_used(int64_t k)
 {
 	const uint64_t *words = (const uint64_t *)(rt_data + k * IP_SUBBUF_SIZE);
@@ -36,10 +43,12 @@ static int is_used(int64_t k)
 /* The slot's sub-buffer with that ordinal; -1: there is none. */
 static int64_t find_subbuf(const struct ip_slot *slot, uint64_t ordinal)
 {
-	uint32_t me = slot - rt_slots, n = pool_size(), hint = *(const volatile uint32_t *)&slot->oldest;
+	uint32_t me = slot - rt_slots, n = pool_size(),
+		 hint = *(const volatile uint32_t *)&slot->oldest;
 	int64_t found = -1;
 
-	if (hint < n && rt_subbufs[hint].slot == me && rt_subbufs[hint].ordinal == ordinal && is_used(hint))
+	if (hint < n && rt_subbufs[hint].slot == me && rt_subbufs[hint].ordinal == ordinal &&
+	    is_used(hint))
 		return hint;
 	for (uint32_t k = 0; k < n; k++) {
 		if (rt_subbufs[k].slot != me || rt_subbufs[k].ordinal != ordinal)
@@ -76,9 +85,9 @@ static int64_t recycle_subbuf(struct ip_slot *slot, uint64_t ordinal, int outerm
 			return -1;
 		next = b->next;
 		/* O3, O4 */
-		if (!cpu_cmpxchg_shared(
-			    &slot->tail, tail,
-			    IP_TAIL(oldest + 1, IP_TAIL_EVENTS(tail) + IP_SUBBUF_ROOM - b->surplus)))
+		if (!cpu_cmpxchg_shared(&slot->tail, tail,
+					IP_TAIL(oldest + 1, IP_TAIL_EVENTS(tail) + IP_SUBBUF_ROOM -
+								    b->surplus)))
 			continue;
 		slot->oldest = next;
 		/* O5 */
@@ -101,7 +110,8 @@ static int64_t take_or_recycle(struct ip_slot *slot, uint64_t ordinal, int outer
 	uint32_t kept = IP_TAIL_DISTANCE(*(volatile uint64_t *)&slot->tail, ordinal);
 	int64_t k = -1;
 
-	if (kept >= 2 && (kept >= rt_header->share || rt_header->nfree <= (int32_t)rt_header->reserve))
+	if (kept >= 2 &&
+	    (kept >= rt_header->share || rt_header->nfree <= (int32_t)rt_header->reserve))
 		k = recycle_subbuf(slot, ordinal, outermost);
 	if (k < 0)
 		k = take_subbuf();

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sub-buffers: taking one from the pool, and going from one to the next (steps 6, 7 and A3 of record.c; their life is common/abi/ring.h's). A thread that
- * overwrites goes on in the oldest of its own (subbuf_recycle.h).
+ * Sub-buffers: taking one from the pool, and going from one to the next (steps 6, 7 and A3 of
+ * record.c; their life is common/abi/ring.h's). A thread that overwrites goes on in the oldest of
+ * its own (subbuf_recycle.h).
  *
- * What the area says is bounded by what it has room for (struct ip_rt_private): the position of a slot may name a sub-buffer that there is not.
+ * What the area says is bounded by what it has room for (struct ip_rt_private): the position of a
+ * slot may name a sub-buffer that there is not.
  *
- * A handler may come at any step and do the same. So cur is changed by compare-and-exchange only; who was slower gives back what it has taken.
+ * A handler may come at any step and do the same. So cur is changed by compare-and-exchange only;
+ * who was slower gives back what it has taken.
  */
 #include "common/trace_format.h"
 #include "runtime/arch/cpu.h"
@@ -60,7 +63,8 @@ int rt_change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 	int64_t taken;
 
 	if (index != IP_NO_SUBBUF && index >= rt_nsubbufs()) {
-		cpu_cmpxchg_local(&slot->cur, cur, cur_of_none(slot, position + IP_SUBBUF_WORDS - 1));
+		cpu_cmpxchg_local(&slot->cur, cur,
+				  cur_of_none(slot, position + IP_SUBBUF_WORDS - 1));
 		return 1;
 	}
 	if (index != IP_NO_SUBBUF) {
@@ -74,12 +78,14 @@ int rt_change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 		for (; position < end; position++)
 			cpu_store_word(word_at(CUR(index, position)), PAD_WORD);
 		if (outermost)
-			__atomic_store_n(&rt_subbufs[index].state, IP_SUBBUF_FULL, __ATOMIC_RELEASE);
+			__atomic_store_n(&rt_subbufs[index].state, IP_SUBBUF_FULL,
+					 __ATOMIC_RELEASE);
 		cur = cur_of_none(slot, end);
 		position = POSITION(cur);
 	}
-	taken = slot->modes & IP_MODE_OVERWRITE ? take_or_recycle(slot, position / IP_SUBBUF_WORDS, outermost)
-						: take_subbuf();
+	taken = slot->modes & IP_MODE_OVERWRITE
+			? take_or_recycle(slot, position / IP_SUBBUF_WORDS, outermost)
+			: take_subbuf();
 	if (taken < 0 && cur != cur_of_none(slot, position)) { /* A3 */
 		cpu_cmpxchg_local(&slot->cur, cur, cur_of_none(slot, position));
 		return 1;
@@ -121,5 +127,6 @@ void rt_give_memory(uint32_t taken)
 
 void *rt_memory(uint32_t taken)
 {
-	return taken && taken <= rt_nsubbufs() ? rt_data + (uint64_t)(taken - 1) * IP_SUBBUF_SIZE : NULL;
+	return taken && taken <= rt_nsubbufs() ? rt_data + (uint64_t)(taken - 1) * IP_SUBBUF_SIZE
+					       : NULL;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe attach: put the runtime there where it is not, wake it where it sleeps, go live, record, go idle.
+ * iprobe attach: put the runtime there where it is not, wake it where it sleeps, go live, record,
+ * go idle.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/abi/borrow.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
@@ -15,7 +17,6 @@
 #include "hotpatcher/ptrace/stop.h"
 #include "session/session_private.h"
 #include "session/update.h"
-#include "common/abi/borrow.h"
 
 /* Keeps the first error while cleaning up. */
 static int fail_keeping(struct ip_session *s, const char *reason)
@@ -24,7 +25,8 @@ static int fail_keeping(struct ip_session *s, const char *reason)
 
 	ip_session_go_idle(s);
 	ip_session_finish(s, reason);
-	return ip_stop_tell_in_vain(s->summary->stops, s->summary->nstops, why ? why : "out of memory");
+	return ip_stop_tell_in_vain(s->summary->stops, s->summary->nstops,
+				    why ? why : "out of memory");
 }
 
 static void note_hold(struct ip_session *s, uint64_t held_ns)
@@ -35,8 +37,9 @@ static void note_hold(struct ip_session *s, uint64_t held_ns)
 		ip_stop_log_add(&s->target->stops, "hold", &hold);
 }
 
-/* A runtime that is linked in may never have been needed before; where there is none it is put there. The hold of the borrowed thread is
- * a stop too. Where there is nothing to make live the process is left as it is. 1: it was there already. */
+/* A runtime that is linked in may never have been needed before; where there is none it is put
+ * there. The hold of the borrowed thread is a stop too. Where there is nothing to make live the
+ * process is left as it is. 1: it was there already. */
 static int wake(struct ip_session *s)
 {
 	struct ip_plan plan = {0};
@@ -50,7 +53,8 @@ static int wake(struct ip_session *s)
 	if (!s->target->has_runtime && ip_inject_check(s->target) < 0)
 		return -1;
 	ip_modules_clear(&s->modules);
-	if (ip_modules_load(s->target, &s->modules) < 0 || ip_session_check_lists(s->target, &s->modules) < 0)
+	if (ip_modules_load(s->target, &s->modules) < 0 ||
+	    ip_session_check_lists(s->target, &s->modules) < 0)
 		return -1;
 	ret = ip_plan_select(s->target, &s->modules, &s->selections, &plan);
 	ip_plan_clear(&plan);
@@ -65,7 +69,8 @@ static int wake(struct ip_session *s)
 	return 0;
 }
 
-/* Takes the session of the target, or asks the iprobe that has it. 0: it is ours; 1: the other one has done it; -1 error. */
+/* Takes the session of the target, or asks the iprobe that has it. 0: it is ours; 1: the other one
+ * has done it; -1 error. */
 static int take_or_ask(struct ip_session *s)
 {
 	for (;;) {
@@ -87,7 +92,8 @@ static int take_left_over(struct ip_session *s)
 	return ip_area_lock_session(s->area, s->target->pid);
 }
 
-int ip_session_attach(pid_t pid, const struct ip_session_options *options, struct ip_session_summary *ret)
+int ip_session_attach(pid_t pid, const struct ip_session_options *options,
+		      struct ip_session_summary *ret)
 {
 	struct ip_session s = {.options = options, .summary = ret, .start_ns = ip_now_ns()};
 	struct ip_session_options resumed;
@@ -111,7 +117,8 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 		goto out;
 	}
 	done = -1;
-	/* when the session is ours: who asks another one for a change holds none of its threads. One that was set up now was asked then. */
+	/* when the session is ours: who asks another one for a change holds none of its threads.
+	 * One that was set up now was asked then. */
 	if (was_there > 0 && ip_target_clock_ask(s.target) < 0)
 		goto out;
 	if (!options->resume && ip_session_go_live(&s, false) < 0) {

@@ -44,14 +44,16 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 	if (!s->summary->limit_by)
 		s->summary->limit_by = s->options->max_size ? IP_LIMIT_ASKED : IP_LIMIT_BEGUN;
 	/* the family first: who has a collector has one */
-	if (ip_follow_fork_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns,
-			     &s->followed) < 0 ||
+	if (ip_follow_fork_create(s->area, s->target, s->options->follow_fork,
+				  s->options->max_stop_ns, &s->followed) < 0 ||
 	    ip_collector_create(s->area, s->trace, s->target,
-				ip_trace_rotates(s->trace) ? UINT64_MAX : max_size, &s->collector) < 0 ||
+				ip_trace_rotates(s->trace) ? UINT64_MAX : max_size,
+				&s->collector) < 0 ||
 	    ((s->area->modes & IP_MODE_OVERWRITE) && ip_collector_overwrite(s->collector) < 0))
 		return -1;
 	/* the user's own, though we may be in a hurry just now */
-	ip_collector_set_nice(s->collector, s->hurries ? s->own_nice : getpriority(PRIO_PROCESS, 0));
+	ip_collector_set_nice(s->collector,
+			      s->hurries ? s->own_nice : getpriority(PRIO_PROCESS, 0));
 	if (s->options->follow_fork)
 		ip_collector_set_followed(s->collector, ip_follow_fork_is_gone, s->followed);
 	if (ip_control_create(s->area, &s->control) < 0)
@@ -60,8 +62,8 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 	return 0;
 }
 
-int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, const struct ip_plan *plan,
-			  const struct ip_modules *modules)
+int ip_session_begin_area(const struct ip_session *s, struct ip_area *area,
+			  const struct ip_plan *plan, const struct ip_modules *modules)
 {
 	const struct ip_session_controller *c = s->options->controller;
 	struct ip_area_needs needs = {
@@ -72,22 +74,26 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, cons
 			 (s->options->overwrite ? IP_MODE_OVERWRITE : 0)};
 
 	if (s->selections.rules || s->drops || c)
-		ip_counters_needs(plan, s->selections.rules, s->user.path ? &s->user : NULL, modules, area,
-				  &needs);
+		ip_counters_needs(plan, s->selections.rules, s->user.path ? &s->user : NULL,
+				  modules, area, &needs);
 	if (c && c->check(c->data, s->target, plan, &needs.room) < 0)
 		return -1;
 	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) &&
 	    ip_values_is_confined(s->target))
-		return ip_error("pid %d: it is under seccomp, or may be soon (libseccomp), and might be "
-				"ended for a call of clock_gettime: take "
-				"--time coarse, or --clock tsc where that will do",
-				s->target->pid);
-	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) && s->options->follow_fork)
-		return ip_error("pid %d: times come from the kernel's clock, by a call that a child which "
-				"puts itself under seccomp might be "
-				"ended for: take --time coarse, or --clock tsc where that will do, or leave "
-				"--follow-fork out",
-				s->target->pid);
+		return ip_error(
+			"pid %d: it is under seccomp, or may be soon (libseccomp), and might be "
+			"ended for a call of clock_gettime: take "
+			"--time coarse, or --clock tsc where that will do",
+			s->target->pid);
+	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) &&
+	    s->options->follow_fork)
+		return ip_error(
+			"pid %d: times come from the kernel's clock, by a call that a child which "
+			"puts itself under seccomp might be "
+			"ended for: take --time coarse, or --clock tsc where that will do, or "
+			"leave "
+			"--follow-fork out",
+			s->target->pid);
 	if (ip_area_begin(area, s->target->pid, &needs) < 0)
 		return -1;
 	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE)) {
@@ -114,7 +120,8 @@ void ip_session_choose_clock(const struct ip_session_options *options)
 		ip_clock_select(IP_CLOCK_TSC, NULL);
 	} else if (why)
 		ip_print(stderr,
-			 "iprobe: %s: events take their time from clock_gettime, which costs more (--clock "
+			 "iprobe: %s: events take their time from clock_gettime, which costs more "
+			 "(--clock "
 			 "tsc reads the TSC all the same)\n",
 			 why);
 }
@@ -124,7 +131,8 @@ static void add_filter(void *trace, const char *text)
 	ip_trace_add_filter(trace, text);
 }
 
-int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan, const struct ip_modules *modules)
+int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan,
+			   const struct ip_modules *modules)
 {
 	_cleanup_free_ char *command = ip_proc_command(s->target->pid);
 	const struct ip_session_controller *c = s->options->controller;
@@ -156,8 +164,9 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan, con
 			return -1;
 		ip_trace_add_compressed(s->trace, 0);
 	}
-	max_size = s->options->max_size ? s->options->max_size
-					: default_max_size(ip_trace_dirfd(s->trace), &s->summary->limit_by);
+	max_size = s->options->max_size
+			   ? s->options->max_size
+			   : default_max_size(ip_trace_dirfd(s->trace), &s->summary->limit_by);
 	if (s->options->rotate && ip_trace_rotate(s->trace, s->options->rotate, max_size) < 0)
 		return -1;
 	for (size_t i = 0; i < s->selections.n; i++)
@@ -182,8 +191,8 @@ static int64_t add_signature(void *trace, const char *text)
 	return ip_trace_add_signature(trace, text);
 }
 
-int ip_session_plan_values(struct ip_session *s, struct ip_plan *plan, const struct ip_modules *modules,
-			   const struct ip_value_options *options)
+int ip_session_plan_values(struct ip_session *s, struct ip_plan *plan,
+			   const struct ip_modules *modules, const struct ip_value_options *options)
 {
 	const struct ip_signatures signatures = {s->trace, add_signature};
 

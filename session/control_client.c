@@ -17,7 +17,8 @@
 
 #define TIMEOUT_NS 5000000000ull /* with a session that does not listen */
 
-/* Whether the iprobe that has the session is in another network namespace, as far as we can see it. */
+/* Whether the iprobe that has the session is in another network namespace, as far as we can see
+ * it. */
 static bool is_elsewhere(const struct ip_session *s)
 {
 	char name[64], ours[64] = "", theirs[64] = "";
@@ -33,21 +34,24 @@ static int no_answer(const struct ip_session *s)
 	pid_t owner = ip_area_owner(s->area);
 
 	if (!owner)
-		return ip_error(
-			"pid %d (or a process it was forked from): its ring memory is locked, by a process "
-			"that is not the iprobe which it names: the process itself, or its user, keeps "
-			"others from recording it",
-			s->target->pid);
+		return ip_error("pid %d (or a process it was forked from): its ring memory is "
+				"locked, by a process "
+				"that is not the iprobe which it names: the process itself, or its "
+				"user, keeps "
+				"others from recording it",
+				s->target->pid);
 	if (is_elsewhere(s))
-		return ip_error("pid %d has a session already, by iprobe pid %d, which lives in another "
-				"network namespace: "
-				"ask it from there (nsenter -n -t %d)",
-				s->target->pid, owner, owner);
-	return ip_error("pid %d (or a process it was forked from) has a session already, by iprobe pid %d, "
-			"which does not answer: "
-			"it is about to end, stopped, in another network namespace, or of another version; "
-			"end that first",
-			s->target->pid, owner);
+		return ip_error(
+			"pid %d has a session already, by iprobe pid %d, which lives in another "
+			"network namespace: "
+			"ask it from there (nsenter -n -t %d)",
+			s->target->pid, owner, owner);
+	return ip_error(
+		"pid %d (or a process it was forked from) has a session already, by iprobe pid %d, "
+		"which does not answer: "
+		"it is about to end, stopped, in another network namespace, or of another version; "
+		"end that first",
+		s->target->pid, owner);
 }
 
 int ip_session_note_change(struct ip_session_summary *sum, const struct ip_control_reply *reply,
@@ -60,8 +64,9 @@ int ip_session_note_change(struct ip_session_summary *sum, const struct ip_contr
 	sum->left_out = reply->left_out;
 	sum->foreign = reply->foreign;
 	for (sum->nstops = 0; sum->nstops < reply->nstops; sum->nstops++)
-		sum->stops[sum->nstops] = (struct ip_stop_record){
-			.ns = reply->stop_ns[sum->nstops], .failed = reply->failed_stops >> sum->nstops & 1};
+		sum->stops[sum->nstops] =
+			(struct ip_stop_record){.ns = reply->stop_ns[sum->nstops],
+						.failed = reply->failed_stops >> sum->nstops & 1};
 	sum->more_stops = reply->more_stops;
 	sum->more_ns = reply->more_ns;
 	sum->change = (struct ip_session_change){.done = true,
@@ -86,14 +91,16 @@ static int ask(struct ip_session *s, bool dry_run)
 					     .flags = (o->values.args ? IP_CONTROL_ARGS : 0) |
 						      (o->values.retval ? IP_CONTROL_RETVAL : 0) |
 						      (dry_run ? IP_CONTROL_DRY_RUN : 0)};
-	_cleanup_free_ char *selection = ip_selection_text(s->selections.items[0].selection), *text = NULL;
+	_cleanup_free_ char *selection = ip_selection_text(s->selections.items[0].selection),
+			    *text = NULL;
 	struct ip_control_reply reply;
 	size_t size;
 	int done;
 
 	if (!selection)
 		return -1;
-	done = ip_control_ask(s->area, s->target->pid, &request, selection, -1, &reply, &text, &size);
+	done = ip_control_ask(s->area, s->target->pid, &request, selection, -1, &reply, &text,
+			      &size);
 	if (done)
 		return done;
 	return ip_session_note_change(s->summary, &reply, text, size);
@@ -107,11 +114,13 @@ int ip_session_ask(struct ip_session *s, bool dry_run)
 	if (!ip_area_owner(s->area))
 		return no_answer(s);
 	if (s->options->controller)
-		return ip_error("pid %d has a session already, by iprobe pid %d: fperf needs one of its own, "
+		return ip_error("pid %d has a session already, by iprobe pid %d: fperf needs one "
+				"of its own, "
 				"end that first",
 				s->target->pid, ip_area_owner(s->area));
 	if (s->options->own) {
-		return ip_error("pid %d has a session already, by iprobe pid %d: %s is for a new one; leave "
+		return ip_error("pid %d has a session already, by iprobe pid %d: %s is for a new "
+				"one; leave "
 				"it out to change "
 				"that session, or end it first",
 				s->target->pid, s->area->header->owner_pid, s->options->own);

@@ -30,7 +30,8 @@ int ip_control_peer_hold(int socket, struct ip_control_peer *ret)
 
 	*ret = (struct ip_control_peer){.pidfd = -1};
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
-		return ip_error_errno("cannot see who is at the other end of a socket (SO_PEERCRED)");
+		return ip_error_errno(
+			"cannot see who is at the other end of a socket (SO_PEERCRED)");
 	ret->pid = who.pid;
 	ret->uid = who.uid;
 	if (!who.pid)
@@ -38,7 +39,8 @@ int ip_control_peer_hold(int socket, struct ip_control_peer *ret)
 	size = sizeof(ret->pidfd);
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &ret->pidfd, &size) == 0)
 		return 0;
-	/* kernels before 6.5: held from now on; that it is the same process is shown by what it sends */
+	/* kernels before 6.5: held from now on; that it is the same process is shown by what it
+	 * sends */
 	ret->pidfd = ip_pidfd_open(who.pid);
 	return ret->pidfd < 0 ? -1 : 0;
 }
@@ -59,7 +61,8 @@ static ssize_t read_text(const char *name, char *text, size_t size)
 	return file ? (ssize_t)n : -1;
 }
 
-/* Numbers of users that have no name in our user namespace are all shown as one, which may be ours, too. */
+/* Numbers of users that have no name in our user namespace are all shown as one, which may be ours,
+ * too. */
 static bool is_known(uid_t uid)
 {
 	char map[4096], overflow[32];
@@ -94,14 +97,15 @@ static int is_iprobe(pid_t pid)
 	base = strrchr(path, '/');
 	for (size_t i = 1; base && i < sizeof(names) / sizeof(*names); i++) {
 		strcpy(base + 1, names[i]);
-		if (stat(path, &ours) == 0 && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino)
+		if (stat(path, &ours) == 0 && ours.st_dev == theirs.st_dev &&
+		    ours.st_ino == theirs.st_ino)
 			return 1;
 	}
 	return 0;
 }
 
-/* Whether it might trace us in any case: has CAP_SYS_PTRACE where we live. A user namespace below ours has another map: one that is the same
- * takes a privilege of ours to make. */
+/* Whether it might trace us in any case: has CAP_SYS_PTRACE where we live. A user namespace
+ * below ours has another map: one that is the same takes a privilege of ours to make. */
 static bool is_above(pid_t pid)
 {
 	char name[64], ours[4096], theirs[4096], status[8192];
@@ -117,7 +121,8 @@ static bool is_above(pid_t pid)
 		return false;
 	/* its name comes first, in which a newline is escaped */
 	line = strstr(status, "\nCapEff:");
-	return line && sscanf(line, "\nCapEff: %" SCNx64, &effective) == 1 && effective >> CAP_SYS_PTRACE & 1;
+	return line && sscanf(line, "\nCapEff: %" SCNx64, &effective) == 1 &&
+	       effective >> CAP_SYS_PTRACE & 1;
 }
 
 /* What was read of /proc/PID counts only if the process lives afterwards. */
@@ -137,14 +142,15 @@ static const char *check_program(const struct ip_control_peer *peer)
 const char *ip_control_peer_may_ask(const struct ip_control_peer *peer)
 {
 	if ((peer->uid != 0 && peer->uid != geteuid()) || !is_known(peer->uid))
-		return "the session belongs to another user: only that user, and root, may change it";
-	return check_program(peer)
-		       ? "who asks is no iprobe, or not the same as the session's: nothing was changed"
-		       : NULL;
+		return "the session belongs to another user: only that user, and root, may change "
+		       "it";
+	return check_program(peer) ? "who asks is no iprobe, or not the same as the session's: "
+				     "nothing was changed"
+				   : NULL;
 }
 
-const char *ip_control_peer_is_session(const struct ip_control_peer *peer, const struct ip_area *area,
-				       pid_t pid)
+const char *ip_control_peer_is_session(const struct ip_control_peer *peer,
+				       const struct ip_area *area, pid_t pid)
 {
 	const char *why;
 	int holds;
@@ -171,8 +177,8 @@ int ip_control_peer_watch(int socket)
 	return setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 }
 
-ssize_t ip_control_peer_receive(int socket, const struct ip_control_peer *peer, void *packet, size_t size,
-				int flags, int *ret_fd)
+ssize_t ip_control_peer_receive(int socket, const struct ip_control_peer *peer, void *packet,
+				size_t size, int flags, int *ret_fd)
 {
 	union {
 		char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int))];
@@ -182,9 +188,9 @@ ssize_t ip_control_peer_receive(int socket, const struct ip_control_peer *peer, 
 	struct msghdr message = {.msg_iov = &part,
 				 .msg_iovlen = 1,
 				 .msg_control = &room,
-				 .msg_controllen =
-					 ret_fd ? CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int))
-						: CMSG_SPACE(sizeof(struct ucred))};
+				 .msg_controllen = ret_fd ? CMSG_SPACE(sizeof(struct ucred)) +
+								    CMSG_SPACE(sizeof(int))
+							  : CMSG_SPACE(sizeof(struct ucred))};
 	/* what else came along, descriptors, finds no room and is closed by the kernel */
 	ssize_t n = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
 	_cleanup_close_ int fd = -1;
@@ -202,9 +208,11 @@ ssize_t ip_control_peer_receive(int socket, const struct ip_control_peer *peer, 
 			memcpy(&who, CMSG_DATA(c), sizeof(who));
 			his = who.pid == peer->pid;
 		}
-		/* padding of the room may hold a second one: a kernel gives as many as there are bytes for */
+		/* padding of the room may hold a second one: a kernel gives as many as there are
+		 * bytes for */
 		for (size_t i = 0;
-		     c->cmsg_type == SCM_RIGHTS && CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; i++) {
+		     c->cmsg_type == SCM_RIGHTS && CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len;
+		     i++) {
 			if (fd >= 0)
 				close(fd);
 			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));

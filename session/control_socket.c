@@ -24,10 +24,10 @@
 #include "session/control_peer.h"
 #include "session/session.h"
 
-#define CLIENTS	    8
-#define ACCEPTS	    4		 /* in one turn */
-#define SILENCE_NS  300000000ull /* how long a connection may say nothing; who asks tries again */
-#define TIMEOUT_MS 60000	 /* how long an answer may take: others may be served before */
+#define CLIENTS	   8
+#define ACCEPTS	   4		/* in one turn */
+#define SILENCE_NS 300000000ull /* how long a connection may say nothing; who asks tries again */
+#define TIMEOUT_MS 60000	/* how long an answer may take: others may be served before */
 
 #define NAMES_MAX 64 /* sockets that say by their name that they are the session's */
 #define LETTERS	  16
@@ -52,7 +52,8 @@ static int name_of(const struct ip_area *area, char *ret, size_t size)
 
 	if (fstat(area->fd, &st) < 0)
 		return ip_error_errno("cannot look at the ring memory");
-	snprintf(ret, size, "iprobe-session-%lx-%lx", (unsigned long)st.st_dev, (unsigned long)st.st_ino);
+	snprintf(ret, size, "iprobe-session-%lx-%lx", (unsigned long)st.st_dev,
+		 (unsigned long)st.st_ino);
 	return 0;
 }
 
@@ -65,7 +66,8 @@ static socklen_t address_of(const char *name, struct sockaddr_un *ret)
 	return offsetof(struct sockaddr_un, sun_path) + 1 + n;
 }
 
-/* Whoever has taken the name keeps nobody from listening: then letters follow that cannot be guessed. */
+/* Whoever has taken the name keeps nobody from listening: then letters follow that cannot be
+ * guessed. */
 static int bind_name(int fd, char *name, size_t length)
 {
 	struct sockaddr_un address;
@@ -73,7 +75,8 @@ static int bind_name(int fd, char *name, size_t length)
 	uint64_t word;
 
 	for (int i = 0; bind(fd, (struct sockaddr *)&address, size) < 0; i++) {
-		if (errno != EADDRINUSE || i == 3 || getrandom(&word, sizeof(word), 0) != sizeof(word))
+		if (errno != EADDRINUSE || i == 3 ||
+		    getrandom(&word, sizeof(word), 0) != sizeof(word))
 			return -1;
 		sprintf(name + length, "-%0*lx", LETTERS, word);
 		size = address_of(name, &address);
@@ -94,8 +97,8 @@ int ip_control_create(const struct ip_area *area, struct ip_control **ret)
 	for (unsigned i = 0; i < CLIENTS; i++)
 		c->clients[i].fd = -1;
 	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (c->fd < 0 || ip_control_peer_watch(c->fd) < 0 || bind_name(c->fd, name, strlen(name)) < 0 ||
-	    listen(c->fd, 64) < 0) {
+	if (c->fd < 0 || ip_control_peer_watch(c->fd) < 0 ||
+	    bind_name(c->fd, name, strlen(name)) < 0 || listen(c->fd, 64) < 0) {
 		ip_error_errno("cannot listen for changes of the session");
 		ip_control_destroy(c);
 		return -1;
@@ -129,7 +132,8 @@ int ip_control_fd(const struct ip_control *c)
 }
 
 /* A packet of two parts; whole, or not at all. */
-static ssize_t send_packet(int fd, const void *head, size_t head_size, const void *text, size_t text_size)
+static ssize_t send_packet(int fd, const void *head, size_t head_size, const void *text,
+			   size_t text_size)
 {
 	struct iovec parts[2] = {{(void *)head, head_size}, {(void *)text, text_size}};
 	const struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
@@ -176,7 +180,8 @@ const char *ip_control_parse(const void *packet, size_t size, struct ip_control_
 		return "the request is of another version of iprobe";
 	if (size > IP_CONTROL_TEXT_MAX)
 		return "the selection is too long";
-	/* files are read by who asks: the session stands in another directory, maybe with other rights */
+	/* files are read by who asks: the session stands in another directory, maybe with other
+	 * rights */
 	if (memchr(text, '\0', size) || (size && text[0] == '@'))
 		return "the request is damaged";
 	if (!ret->max_stop_ns)
@@ -194,7 +199,8 @@ static bool has_gone(int fd)
 }
 
 /* 1: a request was served. */
-static int read_client(struct ip_control *c, struct client *client, ip_control_serve serve, void *context)
+static int read_client(struct ip_control *c, struct client *client, ip_control_serve serve,
+		       void *context)
 {
 	struct ip_control_reply reply = {.magic = IP_CONTROL_MAGIC, .iprobe_pid = getpid()};
 	struct ip_control_request request;
@@ -244,8 +250,8 @@ void ip_control_poll(struct ip_control *c, ip_control_serve serve, void *context
 			return;
 }
 
-static int read_reply(int fd, const struct ip_control_peer *peer, pid_t pid, struct ip_control_reply *ret,
-		      char **ret_text, size_t *ret_text_size)
+static int read_reply(int fd, const struct ip_control_peer *peer, pid_t pid,
+		      struct ip_control_reply *ret, char **ret_text, size_t *ret_text_size)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	_cleanup_free_ char *packet = malloc(sizeof(*ret) + IP_CONTROL_TEXT_MAX);
@@ -259,16 +265,21 @@ static int read_reply(int fd, const struct ip_control_peer *peer, pid_t pid, str
 		ready = poll(&p, 1, TIMEOUT_MS);
 	} while (ready < 0 && errno == EINTR && !ip_interrupted);
 	if (ready < 0)
-		return ip_error("pid %d: interrupted while its session was at it: it may be changed yet",
-				pid);
+		return ip_error(
+			"pid %d: interrupted while its session was at it: it may be changed yet",
+			pid);
 	if (ready == 0)
-		return ip_error("pid %d: the iprobe that records it does not answer: is it stopped?", pid);
-	do { /* it may have closed without reading our request: that is told first, its answer is there all the same */
+		return ip_error(
+			"pid %d: the iprobe that records it does not answer: is it stopped?", pid);
+	/* it may have closed without reading our request: that is told first, its answer is there
+	 * all the same */
+	do {
 		n = ip_control_peer_receive(fd, peer, packet, sizeof(*ret) + IP_CONTROL_TEXT_MAX,
 					    MSG_DONTWAIT, NULL);
 	} while (n < 0 && errno == ECONNRESET && !reset++);
 	if (n < 0 && errno == EACCES)
-		return ip_error("pid %d: another process answers in the place of its session (pid %d): it is "
+		return ip_error("pid %d: another process answers in the place of its session (pid "
+				"%d): it is "
 				"not believed",
 				pid, peer->pid);
 	if (n < (ssize_t)sizeof(*ret))
@@ -300,7 +311,8 @@ static void tell_whose(const struct ip_control_peer *peer, pid_t pid)
 		return;
 	told = peer->pid;
 	ip_print(stderr,
-		 "iprobe: pid %d: its session is that of user %u (iprobe pid %d): what is told of it is that "
+		 "iprobe: pid %d: its session is that of user %u (iprobe pid %d): what is told of "
+		 "it is that "
 		 "user's word\n",
 		 pid, peer->uid, peer->pid);
 }
@@ -333,7 +345,8 @@ static const char *next_name(FILE *list, const char *wanted, char *line, size_t 
 	return NULL;
 }
 
-/* Connects to one name. 0; 1: nobody listens; -1 with an error: somebody who is not to be believed. */
+/* Connects to one name. 0; 1: nobody listens; -1 with an error: somebody who is not to be
+ * believed. */
 static int try_name(const char *name, const struct ip_area *area, pid_t pid, int *ret,
 		    struct ip_control_peer *peer)
 {
@@ -345,14 +358,16 @@ static int try_name(const char *name, const struct ip_area *area, pid_t pid, int
 	if (fd < 0 || ip_control_peer_watch(fd) < 0)
 		return ip_error_errno("cannot make a socket");
 	if (connect(fd, (struct sockaddr *)&address, size) < 0)
-		return errno == ECONNREFUSED || errno == EAGAIN || errno == ENOENT || errno == EPROTOTYPE
+		return errno == ECONNREFUSED || errno == EAGAIN || errno == ENOENT ||
+				       errno == EPROTOTYPE
 			       ? 1
 			       : ip_error_errno("pid %d: cannot reach its session", pid);
 	if (ip_control_peer_hold(fd, peer) < 0)
 		return -1;
 	why = ip_control_peer_is_session(peer, area, pid);
 	if (why) {
-		ip_error("pid %d: a process (pid %d, user %u) listens in the place of its session and is not "
+		ip_error("pid %d: a process (pid %d, user %u) listens in the place of its session "
+			 "and is not "
 			 "believed: %s",
 			 pid, peer->pid, peer->uid, why);
 		ip_control_peer_clear(peer);
@@ -363,7 +378,8 @@ static int try_name(const char *name, const struct ip_area *area, pid_t pid, int
 }
 
 /* The same for all names. The first is tried also where there is no list. */
-static int find_session(const struct ip_area *area, pid_t pid, int *ret, struct ip_control_peer *peer)
+static int find_session(const struct ip_area *area, pid_t pid, int *ret,
+			struct ip_control_peer *peer)
 {
 	_cleanup_fclose_ FILE *list = NULL;
 	char wanted[64], line[256];
@@ -374,8 +390,8 @@ static int find_session(const struct ip_area *area, pid_t pid, int *ret, struct 
 		return -1;
 	done = try_name(wanted, area, pid, ret, peer);
 	list = done ? fopen("/proc/net/unix", "re") : NULL;
-	for (unsigned i = 0;
-	     list && done && i < NAMES_MAX && (name = next_name(list, wanted, line, sizeof(line)));) {
+	for (unsigned i = 0; list && done && i < NAMES_MAX &&
+			     (name = next_name(list, wanted, line, sizeof(line)));) {
 		if (strlen(name) != strlen(wanted) + 1 + LETTERS)
 			continue;
 		i++;
@@ -386,21 +402,22 @@ static int find_session(const struct ip_area *area, pid_t pid, int *ret, struct 
 }
 
 int ip_control_ask(const struct ip_area *area, pid_t pid, const struct ip_control_request *request,
-		   const char *selection, int directory, struct ip_control_reply *ret, char **ret_text,
-		   size_t *ret_text_size)
+		   const char *selection, int directory, struct ip_control_reply *ret,
+		   char **ret_text, size_t *ret_text_size)
 {
 	struct ip_control_peer peer;
 	_cleanup_close_ int fd = -1;
 	int done;
 
 	if (strlen(selection) > IP_CONTROL_TEXT_MAX)
-		return ip_error("the selection is too long to change a session with: %u bytes at most",
-				IP_CONTROL_TEXT_MAX);
+		return ip_error(
+			"the selection is too long to change a session with: %u bytes at most",
+			IP_CONTROL_TEXT_MAX);
 	done = find_session(area, pid, &fd, &peer);
 	if (done)
 		return done;
-	if (ip_send_with_fds(fd, request, sizeof(*request), selection, strlen(selection), &directory,
-			     directory >= 0, MSG_DONTWAIT) < 0) {
+	if (ip_send_with_fds(fd, request, sizeof(*request), selection, strlen(selection),
+			     &directory, directory >= 0, MSG_DONTWAIT) < 0) {
 		if (errno != EPIPE && errno != ECONNRESET)
 			done = ip_error_errno("pid %d: cannot ask its session", pid);
 		else if (!has_answered(fd))

@@ -2,18 +2,21 @@
 /*
  * How one iprobe asks another, which has the session of a target, to change it.
  *
- *   The session listens on an abstract Unix socket, a name in the network namespace that follows from the area (device and inode of the
- *   memfd). Anybody may have taken it before: then the session adds some letters. Who asks tries all names that begin so (/proc/net/unix),
- *   and believes none but the session itself, nor does the session obey anybody but an iprobe of its own user or of one that is above it
- *   (control_peer.h).
+ *   The session listens on an abstract Unix socket, a name in the network namespace that follows
+ *   from the area (device and inode of the memfd). Anybody may have taken it before: then the
+ *   session adds some letters. Who asks tries all names that begin so (/proc/net/unix), and
+ *   believes none but the session itself, nor does the session obey anybody but an iprobe of its
+ *   own user or of one that is above it (control_peer.h).
  *
- *   One request and one reply a connection, each one packet (SOCK_SEQPACKET), a struct below and text behind it. With a snapshot comes
- *   the directory in which it is to be made (SCM_RIGHTS), open: a path would mean to the session what its own root directory and
- *   mounts say, which may be others than those of who asks.
+ *   One request and one reply a connection, each one packet (SOCK_SEQPACKET), a struct below and
+ *   text behind it. With a snapshot comes the directory in which it is to be made (SCM_RIGHTS),
+ *   open: a path would mean to the session what its own root directory and mounts say, which may be
+ *   others than those of who asks.
  *
- * The session must never wait for a client: the socket does not block, a turn takes a bounded number of calls and at most one request,
- * connections beyond CLIENTS wait in the kernel, one that says nothing is closed soon, a packet that is no
- * request is answered with an error, and a reply that finds no room is dropped with its connection.
+ * The session must never wait for a client: the socket does not block, a turn takes a bounded
+ * number of calls and at most one request, connections beyond CLIENTS wait in the kernel, one that
+ * says nothing is closed soon, a packet that is no request is answered with an error, and a reply
+ * that finds no room is dropped with its connection.
  */
 #ifndef IP_CONTROL_SOCKET_H
 #define IP_CONTROL_SOCKET_H
@@ -31,7 +34,7 @@
 #define IP_CONTROL_DRY_RUN 0x1u
 #define IP_CONTROL_ARGS	   0x2u
 #define IP_CONTROL_RETVAL  0x4u
-#define IP_CONTROL_SNAPSHOT                                                                                  \
+#define IP_CONTROL_SNAPSHOT                                                                        \
 	0x8u /* the text is the name of the directory to write, in that which comes along */
 #define IP_CONTROL_COUNTS 0x10u /* writes DIR/iprobe/counts now; nothing else is done */
 #define IP_CONTROL_FLAGS  0x1fu
@@ -40,14 +43,15 @@
 struct ip_control_request {
 	uint64_t magic;
 	uint32_t flags;
-	uint32_t
-		inner_pid; /* of the target, as it sees itself: a forked child shares the area with its parent */
+	/* of the target, as it sees itself: a forked child shares the area with its parent */
+	uint32_t inner_pid;
 	uint32_t string_limit;
 	uint32_t reserved; /* 0 */
 	uint64_t max_stop_ns;
 };
 
-/* Behind it: where it failed the reason; else the trace directory, a zero, and the items that matched nothing. */
+/* Behind it: where it failed the reason; else the trace directory, a zero, and the items that
+ * matched nothing. */
 struct ip_control_reply {
 	uint64_t magic;
 	uint32_t failed;
@@ -71,23 +75,26 @@ void ip_control_destroy(struct ip_control *control);
 /* To be polled for POLLIN by who has nothing else to do. */
 int ip_control_fd(const struct ip_control *control);
 
-/* Carries out one request: fills in reply (which is zero) and text, of IP_CONTROL_TEXT_MAX bytes; *text_size bytes of it go behind the
- * reply. selection ends in a zero and holds no other. directory: what came along, a directory; -1: nothing. */
+/* Carries out one request: fills in reply (which is zero) and text, of IP_CONTROL_TEXT_MAX
+ * bytes; *text_size bytes of it go behind the reply. selection ends in a zero and holds no
+ * other. directory: what came along, a directory; -1: nothing. */
 typedef void (*ip_control_serve)(void *context, const struct ip_control_request *request,
-				 const char *selection, int directory, struct ip_control_reply *reply,
-				 char *text, size_t *text_size);
+				 const char *selection, int directory,
+				 struct ip_control_reply *reply, char *text, size_t *text_size);
 
 /* Never blocks, but for what serve does, which is called once at most. control may be NULL. */
 void ip_control_poll(struct ip_control *control, ip_control_serve serve, void *context);
 
-/* What a packet says: NULL, or why it is no request. *ret_selection (malloc'ed) is the text with a zero. */
+/* What a packet says: NULL, or why it is no request. *ret_selection (malloc'ed) is the text with a
+ * zero. */
 const char *ip_control_parse(const void *packet, size_t size, struct ip_control_request *ret,
 			     char **ret_selection);
 
-/* Asks the session of the area; pid: the target. 0: done, *ret_text (malloc'ed, a zero behind it) is the reply's text; 1: nobody
- * listens (yet); -1 with an error, the session's own or ours. directory: goes along; -1: none. */
+/* Asks the session of the area; pid: the target. 0: done, *ret_text (malloc'ed, a zero behind
+ * it) is the reply's text; 1: nobody listens (yet); -1 with an error, the session's own or ours.
+ * directory: goes along; -1: none. */
 int ip_control_ask(const struct ip_area *area, pid_t pid, const struct ip_control_request *request,
-		   const char *selection, int directory, struct ip_control_reply *ret, char **ret_text,
-		   size_t *ret_text_size);
+		   const char *selection, int directory, struct ip_control_reply *ret,
+		   char **ret_text, size_t *ret_text_size);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a session has counted and measured up to now: both ends. Its iprobe writes the counts into the trace; who asks reads them there.
+ * What a session has counted and measured up to now: both ends. Its iprobe writes the counts into
+ * the trace; who asks reads them there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,10 @@ int ip_session_serve_counts(struct ip_session *s)
 				"histograms: end it first",
 				s->target->pid, getpid());
 	if (!s->counters)
-		return ip_error("pid %d: its session keeps no histograms: iprobe attach --payload hist "
-				"begins one that does",
-				s->target->pid);
+		return ip_error(
+			"pid %d: its session keeps no histograms: iprobe attach --payload hist "
+			"begins one that does",
+			s->target->pid);
 	if (ip_session_save_counts(s) < 0 || ip_trace_sync(s->trace) < 0) {
 		s->write_failed = true;
 		return -1;
@@ -34,7 +36,8 @@ int ip_session_serve_counts(struct ip_session *s)
 
 /* Asks the session of a process. 1 with an error: nobody listens. */
 static int request_of(pid_t pid, struct ip_control_request request, const char *text, int directory,
-		      const char *nobody, struct ip_control_reply *ret, char **ret_text, size_t *ret_size)
+		      const char *nobody, struct ip_control_reply *ret, char **ret_text,
+		      size_t *ret_size)
 {
 	struct ip_target *target;
 	struct ip_area *area = NULL;
@@ -45,7 +48,8 @@ static int request_of(pid_t pid, struct ip_control_request request, const char *
 	if (!target->has_runtime || ip_area_open(target, &area) == 0) {
 		if (area)
 			request.inner_pid = target->inner_pid;
-		done = area ? ip_control_ask(area, pid, &request, text, directory, ret, ret_text, ret_size)
+		done = area ? ip_control_ask(area, pid, &request, text, directory, ret, ret_text,
+					     ret_size)
 			    : 1;
 		if (done > 0)
 			ip_error("pid %d has no session that could be asked: %s", pid, nobody);
@@ -55,8 +59,8 @@ static int request_of(pid_t pid, struct ip_control_request request, const char *
 	return done;
 }
 
-int ip_session_request(pid_t pid, uint32_t flags, const char *text, int directory, const char *nobody,
-		       struct ip_control_reply *ret, char **ret_text)
+int ip_session_request(pid_t pid, uint32_t flags, const char *text, int directory,
+		       const char *nobody, struct ip_control_reply *ret, char **ret_text)
 {
 	const struct ip_control_request request = {
 		.magic = IP_CONTROL_MAGIC, .flags = flags, .max_stop_ns = 1};
@@ -68,7 +72,8 @@ int ip_session_request(pid_t pid, uint32_t flags, const char *text, int director
 int ip_session_ask_change(pid_t pid, const char *selection, uint64_t max_stop_ns,
 			  struct ip_session_summary *ret)
 {
-	const struct ip_control_request request = {.magic = IP_CONTROL_MAGIC, .max_stop_ns = max_stop_ns};
+	const struct ip_control_request request = {.magic = IP_CONTROL_MAGIC,
+						   .max_stop_ns = max_stop_ns};
 	_cleanup_free_ char *text = NULL, *answer = NULL;
 	struct ip_selection *parsed;
 	struct ip_control_reply reply;
@@ -79,7 +84,8 @@ int ip_session_ask_change(pid_t pid, const char *selection, uint64_t max_stop_ns
 		return -1;
 	text = ip_selection_text(parsed);
 	ip_selection_destroy(parsed);
-	if (!text || request_of(pid, request, text, -1, "there is nothing to change", &reply, &answer, &size))
+	if (!text || request_of(pid, request, text, -1, "there is nothing to change", &reply,
+				&answer, &size))
 		return -1;
 	return ip_session_note_change(ret, &reply, answer, size);
 }
@@ -88,8 +94,8 @@ int ip_session_ask_counts(pid_t pid, char **ret_dir)
 {
 	struct ip_control_reply reply;
 
-	return ip_session_request(pid, IP_CONTROL_COUNTS, "", -1, "iprobe attach --payload hist begins one",
-				  &reply, ret_dir);
+	return ip_session_request(pid, IP_CONTROL_COUNTS, "", -1,
+				  "iprobe attach --payload hist begins one", &reply, ret_dir);
 }
 
 static int has_session(pid_t pid)
@@ -123,8 +129,8 @@ int ip_session_join(pid_t pid, char **ret_dir)
 		if (done <= 0)
 			return done < 0 ? -1 : 1;
 		done = request_of(pid, request, "", -1,
-				  "it is stopped, elsewhere, or of another version: end it first", &reply,
-				  ret_dir, &size);
+				  "it is stopped, elsewhere, or of another version: end it first",
+				  &reply, ret_dir, &size);
 		if (done <= 0)
 			return done;
 		if (ip_interrupted || ip_now_ns() > limit)

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "collector/hot_functions.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/print.h"
 #include "common/selection.h"
 #include "common/units.h"
@@ -91,13 +91,14 @@ struct ip_hot *ip_drop_hot_functions(const struct ip_drop_hot *d)
 	return d ? d->hot : NULL;
 }
 
-bool ip_drop_hot_find(const struct ip_drop_hot *d, const struct ip_module *module, uint32_t function,
-		   bool *ret_counted)
+bool ip_drop_hot_find(const struct ip_drop_hot *d, const struct ip_module *module,
+		      uint32_t function, bool *ret_counted)
 {
 	for (size_t i = 0; d && module->elf && i < d->n; i++) {
 		const struct drop *drop = &d->items[i];
 
-		if (drop->function != function || drop->build_id_size != module->elf->build_id_size ||
+		if (drop->function != function ||
+		    drop->build_id_size != module->elf->build_id_size ||
 		    memcmp(drop->build_id, module->elf->build_id, drop->build_id_size))
 			continue;
 		*ret_counted = drop->counted;
@@ -123,7 +124,8 @@ static const struct ip_module *find_function(const struct ip_session *s, uint32_
 	return NULL;
 }
 
-/* Step 2. *ret_first: the first of the function's numbers. false: it is unknown, or was dropped before. */
+/* Step 2. *ret_first: the first of the function's numbers. false: it is unknown, or was dropped
+ * before. */
 static bool note(struct ip_session *s, const struct ip_hot_function *f, uint32_t *ret_first)
 {
 	struct ip_drop_hot *d = s->drops;
@@ -132,14 +134,16 @@ static bool note(struct ip_session *s, const struct ip_hot_function *f, uint32_t
 	struct drop drop = {0};
 	bool counted;
 
-	if (!m || ip_drop_hot_find(d, m, function, &counted) || s->area->duties[f->number] != IP_DUTY_LOG ||
+	if (!m || ip_drop_hot_find(d, m, function, &counted) ||
+	    s->area->duties[f->number] != IP_DUTY_LOG ||
 	    ip_array_grow(&d->items, d->n, sizeof(*d->items)) < 0)
 		return false;
 	drop.function = function;
 	drop.build_id_size = m->elf->build_id_size;
 	memcpy(drop.build_id, m->elf->build_id, drop.build_id_size);
 	drop.counted = !ip_hot_is_even_counted(d->hot, f);
-	drop.name = ip_demangle(ip_probe_list_string(m->list, m->list->functions[function].name), false);
+	drop.name = ip_demangle(ip_probe_list_string(m->list, m->list->functions[function].name),
+				false);
 	d->items[d->n++] = drop;
 	*ret_first = ip_plan_first_number(s->area, m) + IP_NUMBERS_PER_FUNCTION * function;
 	return true;
@@ -155,23 +159,27 @@ static int set_duties(struct ip_session *s, uint32_t first, uint32_t duty)
 	return 0;
 }
 
-static void tell(const struct ip_session *s, const struct drop *drop, const struct ip_hot_function *f)
+static void tell(const struct ip_session *s, const struct drop *drop,
+		 const struct ip_hot_function *f)
 {
 	char rate[32], own[16];
 
 	ip_print(stderr,
-		 "%siprobe: %s dropped: %s calls a second of %s each, %u %% of its time went to its probes; "
+		 "%siprobe: %s dropped: %s calls a second of %s each, %u %% of its time went to "
+		 "its probes; "
 		 "%s\n",
 		 s->options->live_line ? "\r\033[K" : "", drop->name ? drop->name : "?",
-		 ip_format_count(f->per_second, rate), ip_format_ns(f->own_ticks * 1e9 / s->drops->hz, own),
-		 f->share, drop->counted ? "from now on its calls are counted" : "from now on it has none");
+		 ip_format_count(f->per_second, rate),
+		 ip_format_ns(f->own_ticks * 1e9 / s->drops->hz, own), f->share,
+		 drop->counted ? "from now on its calls are counted" : "from now on it has none");
 }
 
 /* n may be 0: then there is only step 4 to make up for. */
 static void drop(struct ip_session *s, const struct ip_hot_function *hot, size_t n)
 {
-	const struct ip_change_options options = {
-		.kind = "drop", .max_stop_ns = s->options->max_stop_ns, .values = s->options->values};
+	const struct ip_change_options options = {.kind = "drop",
+						  .max_stop_ns = s->options->max_stop_ns,
+						  .values = s->options->values};
 	struct ip_drop_hot *d = s->drops;
 	_cleanup_free_ uint32_t *firsts = calloc(n + 1, sizeof(*firsts));
 	_cleanup_free_ size_t *from = calloc(n + 1, sizeof(*from));
@@ -199,8 +207,8 @@ static void drop(struct ip_session *s, const struct ip_hot_function *hot, size_t
 		if (d->behind && !d->items[i].counted)
 			set_duties(s, firsts[i - before], IP_DUTY_SILENT);
 		tell(s, &d->items[i], f);
-		ip_trace_add_dropped(s->trace, ip_clock_now(), firsts[i - before], d->items[i].counted,
-				     f->per_second, f->own_ticks, f->share);
+		ip_trace_add_dropped(s->trace, ip_clock_now(), firsts[i - before],
+				     d->items[i].counted, f->per_second, f->own_ticks, f->share);
 	}
 	for (size_t i = 0; i < result.nstops; i++)
 		stopped += result.stops[i].ns;
@@ -209,10 +217,12 @@ static void drop(struct ip_session *s, const struct ip_hot_function *hot, size_t
 							       : REST * stopped);
 	if (d->behind && !again)
 		ip_print(stderr,
-			 "%siprobe: pid %d: the probes of hot functions cannot be taken away now, and are "
+			 "%siprobe: pid %d: the probes of hot functions cannot be taken away now, "
+			 "and are "
 			 "tried "
 			 "again: %s\n",
-			 s->options->live_line ? "\r\033[K" : "", s->target->pid, ip_error_message());
+			 s->options->live_line ? "\r\033[K" : "", s->target->pid,
+			 ip_error_message());
 	if (d->n > before)
 		ip_trace_sync(s->trace);
 }

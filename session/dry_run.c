@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an attach would do, without doing it (--dry-run): the plan, and what its stop is expected to cost.
+ * What an attach would do, without doing it (--dry-run): the plan, and what its stop is expected to
+ * cost.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,8 @@ static int preview_modules(struct ip_session_preview *preview, const struct ip_m
 		size_t k = preview->nmodules;
 
 		for (size_t i = 0; i < plan->nchanges; i++)
-			preview->modules[k].sites += plan->functions[plan->function_of[i]].module_index == m;
+			preview->modules[k].sites +=
+				plan->functions[plan->function_of[i]].module_index == m;
 		for (size_t i = 0; i < plan->nfunctions; i++)
 			preview->modules[k].functions +=
 				plan->functions[i].module_index == m && !plan->functions[i].inlined;
@@ -54,12 +56,13 @@ static size_t count_pages(const struct ip_plan *plan)
 
 /* --no-stop: what is cut into how many pieces, what cannot be, whether it would serve. */
 static int preview_remap(struct ip_session_preview *preview, struct ip_target *target,
-			const struct ip_modules *modules, const struct ip_plan *plan)
+			 const struct ip_modules *modules, const struct ip_plan *plan)
 {
 	struct ip_remap_plan *remap;
 	int ret;
 
-	if (ip_remap_prepare(target, modules, plan->changes, plan->nchanges, IP_REMAP_PARTIAL, &remap) < 0)
+	if (ip_remap_prepare(target, modules, plan->changes, plan->nchanges, IP_REMAP_PARTIAL,
+			     &remap) < 0)
 		return -1;
 	preview->pieces = ip_remap_pieces(remap);
 	preview->expected_stop_ns = 0;
@@ -67,14 +70,15 @@ static int preview_remap(struct ip_session_preview *preview, struct ip_target *t
 	preview->summary.pages = ip_remap_pages(remap);
 	preview->summary.unswitched = ip_remap_left_out(remap);
 	if (ip_remap_reason(remap))
-		snprintf(preview->summary.unswitched_why, sizeof(preview->summary.unswitched_why), "%s",
-			 ip_remap_reason(remap));
+		snprintf(preview->summary.unswitched_why, sizeof(preview->summary.unswitched_why),
+			 "%s", ip_remap_reason(remap));
 	ret = ip_is_asleep(target) ? 0 : ip_remap_check(remap);
 	ip_remap_destroy(remap);
 	return ret;
 }
 
-int ip_session_preview(pid_t pid, const struct ip_session_options *options, struct ip_session_preview *ret)
+int ip_session_preview(pid_t pid, const struct ip_session_options *options,
+		       struct ip_session_preview *ret)
 {
 	struct ip_session s = {.options = options, .summary = &ret->summary};
 	struct ip_modules modules = {0};
@@ -84,7 +88,8 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options, stru
 	*ret = (struct ip_session_preview){.summary.pid = pid};
 	if (ip_session_select(&s) < 0 || ip_target_open(pid, true, &s.target) < 0 ||
 	    (!s.target->has_runtime && ip_inject_check(s.target) < 0) ||
-	    (s.target->has_runtime && !ip_is_asleep(s.target) && ip_area_open(s.target, &s.area) < 0))
+	    (s.target->has_runtime && !ip_is_asleep(s.target) &&
+	     ip_area_open(s.target, &s.area) < 0))
 		goto out;
 	if (s.area && ip_area_has_session(s.area)) {
 		done = ip_session_ask(&s, true);
@@ -92,7 +97,8 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options, stru
 			goto out;
 	}
 	done = -1;
-	if (ip_modules_load(s.target, &modules) < 0 || ip_session_check_lists(s.target, &modules) < 0 ||
+	if (ip_modules_load(s.target, &modules) < 0 ||
+	    ip_session_check_lists(s.target, &modules) < 0 ||
 	    ip_plan_select(s.target, &modules, &s.selections, &plan) < 0 ||
 	    preview_modules(ret, &modules, &plan) < 0)
 		goto out;
@@ -101,8 +107,9 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options, stru
 	ret->summary.left_out = plan.left_out;
 	ret->summary.pages = count_pages(&plan);
 	ret->summary.threads = ip_user_threads(pid);
-	ret->expected_stop_ns = ip_stop_batches_expect(plan.changes, plan.nchanges, options->max_stop_ns,
-						ret->summary.threads, &ret->nstops);
+	ret->expected_stop_ns =
+		ip_stop_batches_expect(plan.changes, plan.nchanges, options->max_stop_ns,
+				       ret->summary.threads, &ret->nstops);
 	done = options->no_stop ? preview_remap(ret, s.target, &modules, &plan) : 0;
 out:
 	ip_plan_clear(&plan);

@@ -25,8 +25,8 @@
 
 #define LOCK_NS 65000000000ull /* longer than another iprobe tries (stop.h) */
 
-/* Recording ends now, even if it takes a while until the threads can be stopped: hooks look at the gate
- * first. */
+/* Recording ends now, even if it takes a while until the threads can be stopped: hooks look at
+ * the gate first. */
 static void close_gate(struct ip_session *s)
 {
 	const uint32_t closed = 0;
@@ -44,7 +44,8 @@ static void rest(struct ip_session *s)
 	ip_stop_rest(s->target, nap, NULL);
 }
 
-/* An iprobe detach beside us may hold the lock for as long as it waits for a thread; then it puts our sites back. */
+/* An iprobe detach beside us may hold the lock for as long as it waits for a thread; then it puts
+ * our sites back. */
 static int await_lock(struct ip_session *s)
 {
 	const uint64_t began = ip_now_ns();
@@ -58,7 +59,8 @@ static int await_lock(struct ip_session *s)
 	return got < 0 ? -1 : 0;
 }
 
-/* Back to NOPs. Unlike at the start we go on trying: live sites stay where we do not succeed. No stop is longer than was allowed. */
+/* Back to NOPs. Unlike at the start we go on trying: live sites stay where we do not succeed. No
+ * stop is longer than was allowed. */
 static int restore_all(struct ip_session *s)
 {
 	struct ip_patch_result result = {0};
@@ -172,7 +174,8 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	if (ip_collector_finish(s->collector) < 0)
 		return -1;
 	if (ip_collector_full(s->collector)) /* maybe by what was drained last */
-		sum->end = reason = ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
+		sum->end = reason =
+			ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
 	saved = s->write_failed ? 0 : ip_session_save_counts(s);
 	if (s->options->controller)
 		s->options->controller->end(s->options->controller->data);
@@ -216,12 +219,14 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	if (s->coarse_clock) {
 		ip_session_condense(s);
 		ip_coarse_clock_stop(ip_steal_ptr(s->coarse_clock), &coarse_clock);
-		ip_trace_add_coarse(s->trace, coarse_clock.late, coarse_clock.latest, coarse_clock.refreshes, coarse_clock.cpu_ns);
+		ip_trace_add_coarse(s->trace, coarse_clock.late, coarse_clock.latest,
+				    coarse_clock.refreshes, coarse_clock.cpu_ns);
 	}
-	if (ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved, stats.invalid,
-			    reason) < 0)
+	if (ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved,
+			    stats.invalid, reason) < 0)
 		return -1;
-	/* the clock's rate is known for sure by the end only: a recording that was resumed may have been too short before */
+	/* the clock's rate is known for sure by the end only: a recording that was resumed may have
+	 * been too short before */
 	sum->kept_from_ns = ip_trace_ns(s->trace, sum->rotated.tsc);
 	return saved;
 }

@@ -32,8 +32,9 @@ struct ip_follow_dlopen {
 	uint64_t changed_ns; /* when something had changed last */
 	struct ip_retry failures;
 	uint64_t seen_ns, seen_tsc; /* when the image was there for the last time */
-	unsigned
-		images; /* of the target, when its probes went live: who looks at it for another reason may be the first to find a new one */
+	/* of the target, when its probes went live: who looks at it for another reason may be the
+	 * first to find a new one */
+	unsigned images;
 	bool listless, retry;
 	bool wanted; /* an update, whatever the list says */
 };
@@ -52,7 +53,8 @@ int ip_follow_dlopen_begin(struct ip_session *s)
 	f->images = s->target->images;
 	f->seen_ns = ip_now_ns();
 	f->seen_tsc = ip_clock_now();
-	/* in this order: what came between the plan and now shows as a change that has to be looked at */
+	/* in this order: what came between the plan and now shows as a change that has to be looked
+	 * at */
 	f->listless = ip_link_map_note(f->link_map, s->target) < 0;
 	f->retry = !f->listless;
 	for (size_t i = 0; i < s->modules.n; i++) {
@@ -101,10 +103,11 @@ int ip_follow_dlopen_refresh(struct ip_session *s)
 	for (size_t i = 0; i < s->modules.n; i++)
 		if (s->modules.items[i].list) {
 			ip_trace_add_library(s->trace, "unload", &s->modules.items[i]);
-			if (ip_site_monitor_forget(s->watch, s->modules.items[i].start, s->modules.items[i].end,
-					    s->trace) < 0)
+			if (ip_site_monitor_forget(s->watch, s->modules.items[i].start,
+						   s->modules.items[i].end, s->trace) < 0)
 				ip_site_monitor_clear(s->watch,
-					       s->trace); /* no memory: what is left goes unwatched */
+						      /* no memory: what is left goes unwatched */
+						      s->trace);
 		}
 	for (size_t i = 0; i < now.n; i++)
 		if (now.items[i].list && now.items[i].fresh)
@@ -114,13 +117,15 @@ int ip_follow_dlopen_refresh(struct ip_session *s)
 	return 0;
 }
 
-/* Step 3: whether there is anything that could go live. A library at its old place whose site does not stand was loaded anew. */
+/* Step 3: whether there is anything that could go live. A library at its old place whose site does
+ * not stand was loaded anew. */
 static bool anything_new(const struct ip_session *s)
 {
 	for (size_t i = 0; i < s->modules.n; i++) {
 		const struct ip_module *m = &s->modules.items[i];
 
-		if (m->list && (m->fresh || !ip_link_map_site_stands(s->follow->link_map, s->target, m)))
+		if (m->list &&
+		    (m->fresh || !ip_link_map_site_stands(s->follow->link_map, s->target, m)))
 			return true;
 	}
 	return false;
@@ -153,7 +158,9 @@ static int catch_up(struct ip_session *s)
 	for (size_t i = 0; i < s->modules.n; i++)
 		s->modules.items[i].fresh = false;
 	f->wanted = false;
-	return ip_link_map_note_sites(f->link_map, s->target, &s->modules, ip_module_find_live) < 0 ? -1 : 1;
+	return ip_link_map_note_sites(f->link_map, s->target, &s->modules, ip_module_find_live) < 0
+		       ? -1
+		       : 1;
 }
 
 /* The process goes on as another program. */
@@ -176,17 +183,19 @@ static const char *leave_image(struct ip_session *s)
 		return children ? NULL : IP_END_EXECED;
 	if (children) {
 		ip_print(stderr,
-			 "%siprobe: pid %d executes another program now, which is not recorded: processes "
+			 "%siprobe: pid %d executes another program now, which is not recorded: "
+			 "processes "
 			 "that it "
 			 "forked before still are\n",
 			 s->options->live_line ? "\r\033[K" : "", s->target->pid);
 		return NULL;
 	}
-	return ip_follow_exec_begin(s, s->follow->seen_ns, s->follow->seen_tsc) < 0 ? IP_END_EXECED : NULL;
+	return ip_follow_exec_begin(s, s->follow->seen_ns, s->follow->seen_tsc) < 0 ? IP_END_EXECED
+										    : NULL;
 }
 
-/* Step 5. A machine may be busy for minutes, a thread sleep for hours: that is no reason to give up for good. What takes long to fail
- * has rested between its own tries. began_ns: of the try. */
+/* Step 5. A machine may be busy for minutes, a thread sleep for hours: that is no reason to give
+ * up for good. What takes long to fail has rested between its own tries. began_ns: of the try. */
 static void failed(struct ip_session *s, uint64_t began_ns)
 {
 	struct ip_follow_dlopen *f = s->follow;
@@ -198,7 +207,8 @@ static void failed(struct ip_session *s, uint64_t began_ns)
 		return;
 	f->failures.told = true;
 	ip_print(stderr,
-		 "%siprobe: %s: libraries that were loaded meanwhile are not recorded yet; iprobe goes on "
+		 "%siprobe: %s: libraries that were loaded meanwhile are not recorded yet; iprobe "
+		 "goes on "
 		 "trying\n",
 		 s->options->live_line ? "\r\033[K" : "", ip_error_message());
 }
@@ -206,8 +216,10 @@ static void failed(struct ip_session *s, uint64_t began_ns)
 static void worked(struct ip_session *s)
 {
 	if (ip_retry_worked(&s->follow->failures))
-		ip_print(stderr, "%siprobe: pid %d: libraries that were loaded meanwhile are recorded now\n",
-			 s->options->live_line ? "\r\033[K" : "", s->target->pid);
+		ip_print(
+			stderr,
+			"%siprobe: pid %d: libraries that were loaded meanwhile are recorded now\n",
+			s->options->live_line ? "\r\033[K" : "", s->target->pid);
 }
 
 const char *ip_follow_dlopen_step(struct ip_session *s)
@@ -221,14 +233,16 @@ const char *ip_follow_dlopen_step(struct ip_session *s)
 	if (s->execed)
 		return ip_follow_exec_step(s);
 	if (f->images != s->target->images || ip_target_image_is_gone(s->target)) {
-		/* it executes another program, or ends: then it has no new image either, and we are told in a moment */
+		/* it executes another program, or ends: then it has no new image either, and we are
+		 * told in a moment */
 		if (s->launched || ip_target_refresh(s->target) < 0)
 			return NULL;
 		return leave_image(s);
 	}
 	f->seen_ns = now;
 	f->seen_tsc = ip_clock_now();
-	if (now < f->next_ns || (!f->retry && !f->listless && !ip_link_map_changed(f->link_map, s->target)))
+	if (now < f->next_ns ||
+	    (!f->retry && !f->listless && !ip_link_map_changed(f->link_map, s->target)))
 		return NULL;
 	f->changed_ns = now;
 	done = catch_up(s);

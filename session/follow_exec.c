@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/abi/borrow.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
@@ -22,7 +23,6 @@
 #include "hotpatcher/process/link_map.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "session/session_private.h"
-#include "common/abi/borrow.h"
 
 #define FIRST_NS   1000000ull	/* between looks at an image that is being loaded */
 #define SELDOM_NS  250000000ull /* at one that has nothing for us, at most */
@@ -102,7 +102,8 @@ static int bring_runtime(struct ip_session *s, struct ip_modules *modules)
 	if (ip_inject(s->target, modules, &held[0]) < 0 || ip_wake(s->target, &held[1]) < 0)
 		return -1;
 	for (int i = 0; i < 2; i++) {
-		const struct ip_stop_record hold = {.tsc = ip_clock_now(), .ns = held[i], .threads = 1};
+		const struct ip_stop_record hold = {
+			.tsc = ip_clock_now(), .ns = held[i], .threads = 1};
 
 		if (held[i])
 			ip_session_add_stop(s, &hold);
@@ -116,7 +117,8 @@ static bool same_memory(const struct ip_area *a, const struct ip_area *b)
 {
 	struct stat x, y;
 
-	return fstat(a->fd, &x) == 0 && fstat(b->fd, &y) == 0 && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
+	return fstat(a->fd, &x) == 0 && fstat(b->fd, &y) == 0 && x.st_ino == y.st_ino &&
+	       x.st_dev == y.st_dev;
 }
 
 /* Step 5: the numbers of the old area are taken in the new one. */
@@ -126,7 +128,8 @@ static int take_numbers_over(struct ip_area *area, const struct ip_area *old, pi
 	uint64_t end = 1;
 
 	if (area->header->nmodules)
-		return ip_error("pid %d: somebody else has recorded the program already that it executes now",
+		return ip_error("pid %d: somebody else has recorded the program already that it "
+				"executes now",
 				pid);
 	for (uint32_t i = 0; i < n && i < IP_AREA_MODULES; i++) {
 		const struct ip_area_module *m = &old->modules[i];
@@ -135,11 +138,13 @@ static int take_numbers_over(struct ip_area *area, const struct ip_area *old, pi
 		end = last > end ? last : end;
 	}
 	if (end > IP_NUMBER_MAX)
-		return ip_error("pid %d: its programs have more functions than a trace has numbers for", pid);
+		return ip_error(
+			"pid %d: its programs have more functions than a trace has numbers for",
+			pid);
 	/* no module has it: its build-id is empty */
-	area->modules[0] = (struct ip_area_module){.first_number = 1,
-						   .nfunctions = (end + IP_NUMBERS_PER_FUNCTION - 2) /
-								 IP_NUMBERS_PER_FUNCTION};
+	area->modules[0] = (struct ip_area_module){
+		.first_number = 1,
+		.nfunctions = (end + IP_NUMBERS_PER_FUNCTION - 2) / IP_NUMBERS_PER_FUNCTION};
 	__atomic_store_n(&area->header->nmodules, 1, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -154,8 +159,8 @@ static int move(struct ip_session *s, struct ip_area *area)
 	if (ip_area_lock_session(area, pid) < 0 || take_numbers_over(area, old, pid) < 0 ||
 	    ip_trace_expect_journal(s->trace, ip_area_next_session(area)) < 0 ||
 	    ip_session_begin_area(s, area, NULL, NULL) < 0 ||
-	    ip_follow_fork_create(area, s->target, s->options->follow_fork, s->options->max_stop_ns, &followed) <
-		    0) {
+	    ip_follow_fork_create(area, s->target, s->options->follow_fork, s->options->max_stop_ns,
+				  &followed) < 0) {
 		/* the next try finds it as this one did */
 		__atomic_store_n(&area->header->nmodules, 0, __ATOMIC_RELEASE);
 		ip_area_close(area);
@@ -201,7 +206,8 @@ static int enter(struct ip_session *s)
 		return -1;
 	if (!same_memory(area, s->area))
 		return move(s, area);
-	/* a try before has moved it already; or the new image was given the old area, as under iprobe run */
+	/* a try before has moved it already; or the new image was given the old area, as under
+	 * iprobe run */
 	ip_area_close(area);
 	if (!s->live)
 		ip_area_forget_stubs(s->area);
@@ -244,8 +250,10 @@ static void tell_success(struct ip_session *s)
 	if (gap > s->summary->exec_gap_ns)
 		s->summary->exec_gap_ns = gap;
 	ip_print(stderr,
-		 "%siprobe: pid %d executes %s now: recorded again, after at most %s in which it was not\n",
-		 line_start(s), s->target->pid, program_of(s->target->pid, path), ip_format_ns(gap, length));
+		 "%siprobe: pid %d executes %s now: recorded again, after at most %s in which it "
+		 "was not\n",
+		 line_start(s), s->target->pid, program_of(s->target->pid, path),
+		 ip_format_ns(gap, length));
 }
 
 /* Another exec before we were there. */
@@ -271,7 +279,8 @@ static void tell_nothing(struct ip_session *s)
 		return;
 	b->told = true;
 	ip_print(stderr,
-		 "%siprobe: pid %d executes %s now, of which nothing is selected: waiting for what comes "
+		 "%siprobe: pid %d executes %s now, of which nothing is selected: waiting for what "
+		 "comes "
 		 "next\n",
 		 line_start(s), s->target->pid, program_of(s->target->pid, path));
 }
@@ -306,7 +315,8 @@ const char *ip_follow_exec_step(struct ip_session *s)
 		if (now - b->failing_ns > GIVE_UP_NS) {
 			char path[256];
 
-			ip_print(stderr, "%siprobe: pid %d executes %s now, which cannot be recorded: %s\n",
+			ip_print(stderr,
+				 "%siprobe: pid %d executes %s now, which cannot be recorded: %s\n",
 				 line_start(s), s->target->pid, program_of(s->target->pid, path),
 				 ip_error_message());
 			return IP_END_EXECED;
@@ -318,7 +328,8 @@ const char *ip_follow_exec_step(struct ip_session *s)
 	cost = SHARE * (ip_now_ns() - now);
 	cost = cost < SELDOM_NS ? cost : SELDOM_NS;
 	/* while it is being loaded a look is cheap, and haste of use */
-	b->next_ns = ip_now_ns() + (b->rest_ns == FIRST_NS || b->rest_ns > cost ? b->rest_ns : cost);
+	b->next_ns =
+		ip_now_ns() + (b->rest_ns == FIRST_NS || b->rest_ns > cost ? b->rest_ns : cost);
 	b->rest_ns = 2 * b->rest_ns < SELDOM_NS ? 2 * b->rest_ns : SELDOM_NS;
 	return NULL;
 }

@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "access/thread_credentials.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/print.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/plan/bounds.h"
@@ -52,7 +52,7 @@ struct relative {
 	uint64_t found_ns;
 	unsigned tries;
 	unsigned credentials_at; /* which of its threads is the next whose credentials are read */
-	bool differs;		 /* a followed one with other credentials: its sites go, and the area */
+	bool differs; /* a followed one with other credentials: its sites go, and the area */
 	uint64_t again_ns;
 	bool shares; /* its memory is the target's, or that of another child that was met before */
 	void *kept;  /* ip_follow_fork_each() */
@@ -75,8 +75,8 @@ struct ip_follow_fork {
 	size_t restored;
 	void (*forget)(void *);
 	unsigned visits; /* under way: nobody is forgotten meanwhile */
-	struct ip_target **
-		late; /* closed once no thread of theirs is ours any more: one that did not stop in time is */
+	/* closed once no thread of theirs is ours any more: one that did not stop in time is */
+	struct ip_target **late;
 	size_t nlate;
 };
 
@@ -91,8 +91,8 @@ static bool same_pid_namespace(pid_t pid)
 	       readlink(name, theirs, sizeof(theirs) - 1) > 0 && !strcmp(ours, theirs);
 }
 
-/* The id that was given to a process last: another one, and some process has forked. It costs one small file, where to look for children costs
- * one for each thread. */
+/* The id that was given to a process last: another one, and some process has forked. It costs
+ * one small file, where to look for children costs one for each thread. */
 static long last_pid(void)
 {
 	_cleanup_fclose_ FILE *file = fopen("/proc/loadavg", "re");
@@ -103,8 +103,8 @@ static long last_pid(void)
 	return pid;
 }
 
-int ip_follow_fork_create(struct ip_area *area, struct ip_target *target, bool follow, uint64_t deadline_ns,
-		     struct ip_follow_fork **ret)
+int ip_follow_fork_create(struct ip_area *area, struct ip_target *target, bool follow,
+			  uint64_t deadline_ns, struct ip_follow_fork **ret)
 {
 	struct ip_follow_fork *f = calloc(1, sizeof(*f));
 	struct stat st;
@@ -161,8 +161,9 @@ void ip_follow_fork_allow(struct ip_follow_fork *f, bool allow)
 	__atomic_store_n(&f->area->header->follow, session, __ATOMIC_SEQ_CST);
 }
 
-/* Whether the process has the image that the target had, as its child: it has the target's gate, a page of its own at the same address,
- * and no area but the target's. (It has that only if children are followed, or if it lives in the target's memory.) */
+/* Whether the process has the image that the target had, as its child: it has the target's gate,
+ * a page of its own at the same address, and no area but the target's. (It has that only if
+ * children are followed, or if it lives in the target's memory.) */
 static bool has_image(const struct ip_follow_fork *f, pid_t pid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -177,7 +178,8 @@ static bool has_image(const struct ip_follow_fork *f, pid_t pid)
 	while (file && getline(&line, &size, file) > 0) {
 		if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &start, &end, perms, &inode) != 4)
 			continue;
-		has_gate |= start == f->gate && end == start + GATE_SIZE && !inode && !strcmp(perms, "rw-p");
+		has_gate |= start == f->gate && end == start + GATE_SIZE && !inode &&
+			    !strcmp(perms, "rw-p");
 		if (!strstr(line, "/memfd:iprobe"))
 			continue;
 		if (inode == f->inode)
@@ -198,8 +200,8 @@ static bool has_area(const struct ip_follow_fork *f, pid_t pid)
 	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
 	file = fopen(name, "re");
 	while (file && getline(&line, &size, file) > 0)
-		if (strstr(line, "/memfd:iprobe") && sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 &&
-		    inode == f->inode)
+		if (strstr(line, "/memfd:iprobe") &&
+		    sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 && inode == f->inode)
 			return true;
 	return false;
 }
@@ -251,7 +253,8 @@ static struct relative *find(const struct ip_follow_fork *f, pid_t pid)
 	return NULL;
 }
 
-/* Another iprobe has the area mapped too: to ask for a change of the session, say. It is no child. */
+/* Another iprobe has the area mapped too: to ask for a change of the session, say. It is no
+ * child. */
 static bool is_iprobe(pid_t pid)
 {
 	struct stat ours, theirs;
@@ -365,15 +368,18 @@ static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsi
 	bool said = false;
 	int ret;
 
-	if (ip_shared_mm_is(f->target->pid, r->pid)) /* its text is the target's own: vfork, or clone(CLONE_VM) */
+	/* its text is the target's own: vfork, or clone(CLONE_VM) */
+	if (ip_shared_mm_is(f->target->pid, r->pid))
 		return 0;
 	/* what is taken from a child would be taken from the target */
 	if (ip_shared_mm_may_be(f->target->pid, r->pid))
-		return ip_error("pid %d may live in the memory of pid %d: the kernel does not tell (kcmp)",
-				r->pid, f->target->pid);
+		return ip_error(
+			"pid %d may live in the memory of pid %d: the kernel does not tell (kcmp)",
+			r->pid, f->target->pid);
 	if (ip_target_open(r->pid, true, &target) < 0)
 		return has_ended(r) ? 0 : -1;
-	/* in this order: who reads the first before opens a gate that we close, or sees the area's word */
+	/* in this order: who reads the first before opens a gate that we close, or sees the area's
+	 * word */
 	if (f->follow)
 		ip_bounds_set_follow(target, 0);
 	if (f->follow && target->anchor.gate)
@@ -386,7 +392,8 @@ static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsi
 			for (size_t k = 0; k < result.nstops; k++)
 				ip_stop_log_add(&f->target->stops, "child", &result.stops[k]);
 			for (size_t k = 0; k < target->stops.n; k++)
-				ip_stop_log_add(&f->target->stops, "child", &target->stops.items[k].record);
+				ip_stop_log_add(&f->target->stops, "child",
+						&target->stops.items[k].record);
 			ip_stop_log_clear(&target->stops);
 			if (ret == 0 || !result.transient ||
 			    (i >= tries && (tries == 1 || !(target->asleep || target->starved) ||
@@ -401,30 +408,33 @@ static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsi
 	if (ret == 0 && has_area(f, r->pid))
 		ret = ip_bounds_disown(target, DISOWN_NS);
 	if (ret == 0 && has_area(f, r->pid))
-		ret = ip_error("pid %d: it has mapped the ring memory elsewhere, too, and has it still",
-			       r->pid);
+		ret = ip_error(
+			"pid %d: it has mapped the ring memory elsewhere, too, and has it still",
+			r->pid);
 	if (ret < 0 && (!ip_target_alive(target) || !has_image(f, r->pid)))
 		ret = 0; /* ended, or became another program */
 	ip_follow_fork_close_target(f, target);
 	return ret < 0 ? -1 : (long)result.sites;
 }
 
-/* A child of vfork runs in the target's own memory: its sites are the target's, and meant to be live. Where the kernel does not tell,
- * the end of the session will do. */
+/* A child of vfork runs in the target's own memory: its sites are the target's, and meant to be
+ * live. Where the kernel does not tell, the end of the session will do. */
 static bool shares_memory(const struct ip_follow_fork *f, pid_t pid)
 {
 	return ip_shared_mm_may_be(f->target->pid, pid);
 }
 
-/* Step 3: one child a turn, so that the rings are drained in between. A child that cannot be stopped now is tried again, later
- * and later. Whether it may open a gate does not matter: it is silent. */
+/* Step 3: one child a turn, so that the rings are drained in between. A child that cannot be
+ * stopped now is tried again, later and later. Whether it may open a gate does not matter: it is
+ * silent. */
 static bool restore_a_grown_one(struct ip_follow_fork *f, uint64_t now)
 {
 	for (size_t i = 0; i < f->n; i++) {
 		struct relative *r = &f->items[i];
 		long sites;
 
-		if (r->kind != CHILD || now - r->found_ns < GROWN_NS << (r->tries < 8 ? r->tries : 8))
+		if (r->kind != CHILD ||
+		    now - r->found_ns < GROWN_NS << (r->tries < 8 ? r->tries : 8))
 			continue;
 		if (!has_image(f, r->pid)) {
 			r->kind = STRANGER;
@@ -458,8 +468,10 @@ static void check_holder(void *data, pid_t pid)
 		meet(f, pid);
 }
 
-/* Step 2, for followed ones: what became another program has ended as far as the trace is concerned. */
-static int drop_execed(struct ip_follow_fork *f, struct ip_collector *collector, struct ip_trace *trace)
+/* Step 2, for followed ones: what became another program has ended as far as the trace is
+ * concerned. */
+static int drop_execed(struct ip_follow_fork *f, struct ip_collector *collector,
+		       struct ip_trace *trace)
 {
 	for (size_t i = 0; i < f->n; i++) {
 		struct relative *r = &f->items[i];
@@ -483,7 +495,8 @@ static size_t count_children(const struct ip_follow_fork *f)
 	return n;
 }
 
-/* Its first thread in each look; the others in turns, where there are many. What cannot be known counts as a no. */
+/* Its first thread in each look; the others in turns, where there are many. What cannot be known
+ * counts as a no. */
 static bool has_our_credentials(const struct ip_follow_fork *f, struct relative *r, unsigned most)
 {
 	struct ip_credentials theirs;
@@ -497,10 +510,12 @@ static bool has_our_credentials(const struct ip_follow_fork *f, struct relative 
 static int let_changed_go(struct ip_follow_fork *f, struct ip_collector *collector, uint64_t now)
 {
 	size_t children = count_children(f);
-	unsigned most =
-		children && THREADS_MOST / children > THREADS_LEAST ? THREADS_MOST / children : THREADS_LEAST;
+	unsigned most = children && THREADS_MOST / children > THREADS_LEAST
+				? THREADS_MOST / children
+				: THREADS_LEAST;
 
-	ip_credentials_read(f->target->pid, &f->credentials); /* one that has ended stays what it was */
+	/* one that has ended stays what it was */
+	ip_credentials_read(f->target->pid, &f->credentials);
 	for (size_t i = 0; i < f->n; i++) {
 		struct relative *r = &f->items[i];
 		bool gone;
@@ -511,7 +526,8 @@ static int let_changed_go(struct ip_follow_fork *f, struct ip_collector *collect
 			continue;
 		if (!r->differs)
 			ip_print(stderr,
-				 "iprobe: pid %d, forked from pid %d, has other credentials than that: it is "
+				 "iprobe: pid %d, forked from pid %d, has other credentials than "
+				 "that: it is "
 				 "not recorded any more\n",
 				 r->pid, f->target->pid);
 		r->differs = true;
@@ -523,15 +539,16 @@ static int let_changed_go(struct ip_follow_fork *f, struct ip_collector *collect
 		if (!gone && r->tries < DIFFERS_TRIES)
 			return 0;
 		if (!gone)
-			ip_print(stderr, "iprobe: pid %d, forked from pid %d: %s\n", r->pid, f->target->pid,
-				 ip_error_message());
+			ip_print(stderr, "iprobe: pid %d, forked from pid %d: %s\n", r->pid,
+				 f->target->pid, ip_error_message());
 		r->kind = CLEAN;
 		return ip_collector_flush_process(collector, r->inner);
 	}
 	return 0;
 }
 
-int ip_follow_fork_step(struct ip_follow_fork *f, struct ip_collector *collector, struct ip_trace *trace)
+int ip_follow_fork_step(struct ip_follow_fork *f, struct ip_collector *collector,
+			struct ip_trace *trace)
 {
 	uint64_t now = ip_now_ns();
 	bool worked = true;
@@ -567,7 +584,7 @@ int ip_follow_fork_step(struct ip_follow_fork *f, struct ip_collector *collector
 }
 
 int ip_follow_fork_each(struct ip_follow_fork *f, int (*visit)(void *, pid_t, void **), void *data,
-		   void (*forget)(void *))
+			void (*forget)(void *))
 {
 	int ret = 0;
 
@@ -622,8 +639,9 @@ void ip_follow_fork_restore(struct ip_follow_fork *f)
 	for (int pass = 0; again && pass < PASSES; pass++) {
 		again = false;
 		forget_ended(f);
-		/* A child that has called no hook since we last looked may have become another program; and one that was clean has
-		 * nothing to find: all are looked at once more. */
+		/* A child that has called no hook since we last looked may have become another
+		 * program; and one that was clean has nothing to find: all are looked at once
+		 * more. */
 		for (size_t i = 0; i < f->n; i++)
 			drop(f, &f->items[i]);
 		f->n = 0;
@@ -633,13 +651,15 @@ void ip_follow_fork_restore(struct ip_follow_fork *f)
 			long sites = restore_one(f, r, TRIES);
 
 			if (sites > 0) {
-				ip_print(stderr, "iprobe: pid %d, forked from pid %d: put back %ld sites\n",
+				ip_print(stderr,
+					 "iprobe: pid %d, forked from pid %d: put back %ld sites\n",
 					 r->pid, f->target->pid, sites);
 				f->restored++;
 				again = true;
 			} else if (sites < 0) {
 				ip_print(stderr,
-					 "iprobe: pid %d, forked from pid %d, may keep live sites (they are "
+					 "iprobe: pid %d, forked from pid %d, may keep live sites "
+					 "(they are "
 					 "silent), or the ring memory: "
 					 "%s\n",
 					 r->pid, f->target->pid, ip_error_message());
@@ -648,7 +668,8 @@ void ip_follow_fork_restore(struct ip_follow_fork *f)
 	}
 }
 
-int ip_follow_fork_restore_dead(struct ip_area *area, struct ip_target *target, uint64_t deadline_ns)
+int ip_follow_fork_restore_dead(struct ip_area *area, struct ip_target *target,
+				uint64_t deadline_ns)
 {
 	struct ip_follow_fork *f;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Following what followed children load. The steps are told in follow_fork_libs.h; the comments here name them.
+ * Following what followed children load. The steps are told in follow_fork_libs.h; the comments
+ * here name them.
  */
 #include "session/follow_fork_libs.h"
 
@@ -112,7 +113,8 @@ static int enter(struct ip_session *s, struct memory *m, pid_t pid)
 	if (ip_target_open(pid, true, &target) < 0)
 		return -1;
 	target->one_image = true;
-	if (ip_follow_fork_has(s->followed, pid) && target->has_runtime && !ip_target_image_is_gone(target))
+	if (ip_follow_fork_has(s->followed, pid) && target->has_runtime &&
+	    !ip_target_image_is_gone(target))
 		ret = catch_up(s, m, target);
 	if (ret < 0 && (!ip_target_alive(target) || ip_target_image_is_gone(target)))
 		ret = 1; /* it has ended, or become another program */
@@ -129,7 +131,8 @@ static void failed(const struct ip_session *s, struct memory *m, pid_t pid, uint
 		return;
 	m->failures.told = true;
 	ip_print(stderr,
-		 "%siprobe: pid %d, forked from pid %d: libraries that it has loaded are not recorded yet: "
+		 "%siprobe: pid %d, forked from pid %d: libraries that it has loaded are not "
+		 "recorded yet: "
 		 "%s; iprobe goes on trying\n",
 		 s->options->live_line ? "\r\033[K" : "", pid, s->target->pid, ip_error_message());
 }
@@ -150,7 +153,8 @@ static int look_at(void *data, pid_t pid, void **kept)
 		failed(s, m, pid, now);
 	else if (done && ip_retry_worked(&m->failures))
 		ip_print(stderr,
-			 "%siprobe: pid %d, forked from pid %d: libraries that it has loaded are recorded "
+			 "%siprobe: pid %d, forked from pid %d: libraries that it has loaded are "
+			 "recorded "
 			 "now\n",
 			 s->options->live_line ? "\r\033[K" : "", pid, s->target->pid);
 	return 1;
@@ -180,12 +184,14 @@ static int has_it(void *data, pid_t pid, void **kept)
 	       !memcmp(id, q->entry->build_id, q->entry->build_id_size);
 }
 
-static bool is_elsewhere(void *data, const struct ip_target *except, const struct ip_area_module *entry)
+static bool is_elsewhere(void *data, const struct ip_target *except,
+			 const struct ip_area_module *entry)
 {
 	const struct ip_session *s = data;
 	struct question q = {except, entry};
 
-	return has_it(&q, s->target->pid, NULL) || ip_follow_fork_each(s->followed, has_it, &q, NULL);
+	return has_it(&q, s->target->pid, NULL) ||
+	       ip_follow_fork_each(s->followed, has_it, &q, NULL);
 }
 
 void ip_follow_fork_libs_step(struct ip_session *s)

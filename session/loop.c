@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One turn of a session's loop: drain the rings, look after the target, show, decide whether to go on.
+ * One turn of a session's loop: drain the rings, look after the target, show, decide whether to go
+ * on.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -32,7 +33,8 @@
 #define LIVE_LINE_NS	  250000000ull
 #define SAVE_NS		  1000000000ull
 #define SAVE_SHARE	  100
-#define SAVE_LIMIT_NS	  30000000000ull /* buckets of histograms must be read once a minute (common/abi/meters.h) */
+/* buckets of histograms must be read once a minute (common/abi/meters.h) */
+#define SAVE_LIMIT_NS 30000000000ull
 
 static void show_live_line(struct ip_session *s, uint64_t now)
 {
@@ -46,19 +48,21 @@ static void show_live_line(struct ip_session *s, uint64_t now)
 		uint64_t gone = now - s->start_ns;
 
 		snprintf(left, sizeof(left), ", %.1f s left",
-			 gone < s->options->duration_ns ? (s->options->duration_ns - gone) / 1e9 : 0.0);
+			 gone < s->options->duration_ns ? (s->options->duration_ns - gone) / 1e9
+							: 0.0);
 	}
 	ip_print(stderr, "\r%s events, %s/s, %s lost, %s%s \033[K", ip_format_count(total, events),
-		 ip_format_count((total > s->shown_events ? total - s->shown_events : 0) * 1000000000ull /
-					 (now - s->shown_ns + 1),
+		 ip_format_count((total > s->shown_events ? total - s->shown_events : 0) *
+					 1000000000ull / (now - s->shown_ns + 1),
 				 rate),
-		 ip_format_count(stats.lost, lost), ip_format_size(ip_trace_bytes(s->trace), size), left);
+		 ip_format_count(stats.lost, lost), ip_format_size(ip_trace_bytes(s->trace), size),
+		 left);
 	s->shown_ns = now;
 	s->shown_events = total;
 }
 
-/* A target that puts itself under seccomp while we record may be ended for the call that reads strings: forbid it as soon as that
- * is seen. */
+/* A target that puts itself under seccomp while we record may be ended for the call that reads
+ * strings: forbid it as soon as that is seen. */
 static void watch_confinement(struct ip_session *s)
 {
 	uint64_t now = ip_now_ns();
@@ -67,11 +71,13 @@ static void watch_confinement(struct ip_session *s)
 		return;
 	if (ip_values_is_confined(s->target) && ip_target_alive(s->target)) {
 		if ((s->area->modes & (IP_MODE_MONOTONIC | IP_MODE_COARSE)) == IP_MODE_MONOTONIC) {
-			__atomic_store_n(&s->area->clock->now, ip_clock_now() + STANDSTILL, __ATOMIC_RELEASE);
+			__atomic_store_n(&s->area->clock->now, ip_clock_now() + STANDSTILL,
+					 __ATOMIC_RELEASE);
 			s->confined = true;
 		}
 		ip_bounds_set_reading(s->target, s->area, false);
-		s->summary->value_gaps.no_reading |= s->options->values.args || s->options->values.retval;
+		s->summary->value_gaps.no_reading |=
+			s->options->values.args || s->options->values.retval;
 	}
 	s->watch_ns = now + CONFINEMENT_NS + CONFINEMENT_SHARE * (ip_now_ns() - now);
 }
@@ -91,13 +97,14 @@ static void watch_threads(struct ip_session *s)
 
 int ip_session_watch(struct ip_session *s, const struct ip_plan *plan)
 {
-	if (!s->watch && ip_site_monitor_create(s->target, s->area, s->options->max_stop_ns, s->options->live_line,
-					 &s->watch) < 0)
+	if (!s->watch && ip_site_monitor_create(s->target, s->area, s->options->max_stop_ns,
+						s->options->live_line, &s->watch) < 0)
 		return -1;
 	return ip_site_monitor_add(s->watch, plan);
 }
 
-/* What was counted is on disk every second: of a killed iprobe that is what is left. No more than a hundredth of our time goes there. */
+/* What was counted is on disk every second: of a killed iprobe that is what is left. No more than a
+ * hundredth of our time goes there. */
 static void save_counts(struct ip_session *s)
 {
 	uint64_t now = ip_now_ns();
@@ -136,7 +143,8 @@ void ip_session_condense(struct ip_session *s)
 	ip_coarse_clock_condense(s->coarse_clock, rotated.early);
 }
 
-/* What has become known is put on disk now and then, lest it be lost with us. A full disk shows when events are to be written. */
+/* What has become known is put on disk now and then, lest it be lost with us. A full disk shows
+ * when events are to be written. */
 static void sync_trace(struct ip_session *s, uint64_t now)
 {
 	if (now < s->sync_ns)
@@ -167,7 +175,8 @@ static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
 	return longest;
 }
 
-/* Until something is to be done. The kernel wakes us for the target's end, and for who asks something. */
+/* Until something is to be done. The kernel wakes us for the target's end, and for who asks
+ * something. */
 static void sleep_a_little(struct ip_session *s, int taken, bool alive)
 {
 	struct pollfd p[2] = {{.fd = ip_control_fd(s->control), .events = POLLIN},
@@ -175,7 +184,8 @@ static void sleep_a_little(struct ip_session *s, int taken, bool alive)
 	uint64_t now = ip_now_ns(), nap;
 	struct timespec t;
 
-	nap = ip_collector_nap(s->collector, &s->interval, taken, s->records, now, longest_nap(s, now));
+	nap = ip_collector_nap(s->collector, &s->interval, taken, s->records, now,
+			       longest_nap(s, now));
 	if (!nap)
 		return;
 	t = (struct timespec){nap / 1000000000, nap % 1000000000};
@@ -207,7 +217,8 @@ const char *ip_session_step(struct ip_session *s)
 	if (s->options->controller)
 		s->options->controller->turn(s->options->controller->data, s);
 	save_counts(s);
-	if (taken < 0 || s->write_failed || ip_follow_fork_step(s->followed, s->collector, s->trace) < 0) {
+	if (taken < 0 || s->write_failed ||
+	    ip_follow_fork_step(s->followed, s->collector, s->trace) < 0) {
 		s->write_failed = true;
 		return "the trace could not be written";
 	}
@@ -244,7 +255,8 @@ const char *ip_session_step(struct ip_session *s)
 	if (reason)
 		return reason;
 	alive = ip_target_alive(s->target) && !s->execed;
-	if (!alive && !(s->follow_exec && ip_target_alive(s->target)) && !ip_follow_fork_lives(s->followed))
+	if (!alive && !(s->follow_exec && ip_target_alive(s->target)) &&
+	    !ip_follow_fork_lives(s->followed))
 		return s->execed && !s->follow_exec ? IP_END_EXECED : "target ended";
 	if (grows <= 0)
 		sleep_a_little(s, taken, alive);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session's way of going live and idle without a stop. Its holds of a thread count as stops of that one.
+ * A session's way of going live and idle without a stop. Its holds of a thread count as stops of
+ * that one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,17 +16,19 @@
 #include "session/update.h"
 
 #define TRIES 5
-/* of a session that changes itself often: a stop is better than a long search, or than very many switches one after the other */
+/* of a session that changes itself often: a stop is better than a long search, or than very many
+ * switches one after the other */
 #define CHANGE_FIND_NS	   1000000ull
 #define CHANGE_PIECES	   64
 #define CHANGE_WAIT_NS	   100000000ull
 #define CHANGE_WAIT_MAX_NS 6400000000ull
 
 /* Leaves in *result what a stop would, but for its length: the holds are noted already. */
-static void note_holds(struct ip_session *s, const char *kind, const struct ip_remap_result *remapped,
-		       struct ip_patch_result *result)
+static void note_holds(struct ip_session *s, const char *kind,
+		       const struct ip_remap_result *remapped, struct ip_patch_result *result)
 {
-	struct ip_stop_record stop = {.threads = 1, .pages = remapped->pages, .sites = remapped->sites};
+	struct ip_stop_record stop = {
+		.threads = 1, .pages = remapped->pages, .sites = remapped->sites};
 
 	for (size_t i = 0; i < remapped->nholds; i++) {
 		stop.ns = remapped->holds[i].ns;
@@ -39,8 +42,9 @@ static void note_holds(struct ip_session *s, const char *kind, const struct ip_r
 }
 
 /* Prepares and carries out; what may work a moment later is tried again. */
-static int remap(struct ip_session *s, const struct ip_modules *modules, const struct ip_change *changes,
-		size_t n, int64_t gate, const char *kind, struct ip_patch_result *result)
+static int remap(struct ip_session *s, const struct ip_modules *modules,
+		 const struct ip_change *changes, size_t n, int64_t gate, const char *kind,
+		 struct ip_patch_result *result)
 {
 	for (int i = 0;; i++) {
 		struct ip_remap_result remapped = {0};
@@ -52,12 +56,14 @@ static int remap(struct ip_session *s, const struct ip_modules *modules, const s
 			return -1;
 		ret = ip_remap_check(plan);
 		if (ret == 0) {
-			s->live |= gate != 0; /* from here on: even a failure leaves nothing to chance */
+			/* from here on: even a failure leaves nothing to chance */
+			s->live |= gate != 0;
 			ret = ip_remap_apply(plan, gate, IP_REMAP_FIND_NS, &remapped);
 		}
 		note_holds(s, kind, &remapped, result);
 		ip_remap_destroy(plan);
-		/* where pieces of what was to go live are live, it is not what was prepared any more: that is not tried again */
+		/* where pieces of what was to go live are live, it is not what was prepared any
+		 * more: that is not tried again */
 		if (ret == 0 || !remapped.transient || i == TRIES)
 			return ret;
 		ip_session_nap(IP_SESSION_TRY_NS);
@@ -75,32 +81,34 @@ static int leave_out(struct ip_session *s, struct ip_plan *plan)
 
 		if (!gone)
 			return ip_error("out of memory");
-		if (ip_remap_prepare(s->target, &s->modules, plan->changes, plan->nchanges, IP_REMAP_PARTIAL,
-				    &remap) < 0)
+		if (ip_remap_prepare(s->target, &s->modules, plan->changes, plan->nchanges,
+				     IP_REMAP_PARTIAL, &remap) < 0)
 			return -1;
 		for (size_t i = 0; i < plan->nchanges; i++)
 			if (ip_remap_is_left_out(remap, plan->changes[i].address))
 				any = gone[plan->function_of[i]] = true;
 		if (any) {
-			snprintf(s->summary->unswitched_why, sizeof(s->summary->unswitched_why), "%s",
-				 ip_remap_reason(remap));
+			snprintf(s->summary->unswitched_why, sizeof(s->summary->unswitched_why),
+				 "%s", ip_remap_reason(remap));
 			ret = ip_plan_conflicts_take_out(plan, gone);
 		}
 		ip_remap_destroy(remap);
 		if (ret < 0 || !any)
 			return ret;
 		if (!plan->nchanges)
-			return ip_error("%s: no function can be switched without a stop: leave out --no-stop",
+			return ip_error("%s: no function can be switched without a stop: leave out "
+					"--no-stop",
 					s->summary->unswitched_why);
 	}
 }
 
-int ip_session_remap_live(struct ip_session *s, struct ip_plan *plan, struct ip_patch_result *result)
+int ip_session_remap_live(struct ip_session *s, struct ip_plan *plan,
+			  struct ip_patch_result *result)
 {
 	size_t before = plan->nchanges;
 
 	if (leave_out(s, plan) < 0 || remap(s, &s->modules, plan->changes, plan->nchanges,
-					   s->area->header->session, "attach", result) < 0)
+					    s->area->header->session, "attach", result) < 0)
 		return -1;
 	s->summary->unswitched += before - plan->nchanges;
 	return 0;
@@ -127,9 +135,9 @@ static void wait_longer(struct ip_session *s)
 	s->remap_after_ns = ip_now_ns() + s->remap_wait_ns;
 }
 
-int ip_session_remap_change(struct ip_session *s, const struct ip_change *changes, size_t n, int64_t gate,
-			   const struct ip_plan *idle, const struct ip_change_gap *gap,
-			   struct ip_remap_result *ret)
+int ip_session_remap_change(struct ip_session *s, const struct ip_change *changes, size_t n,
+			    int64_t gate, const struct ip_plan *idle,
+			    const struct ip_change_gap *gap, struct ip_remap_result *ret)
 {
 	struct ip_remap_plan *plan;
 	int done;
@@ -164,7 +172,7 @@ int ip_session_remap_change(struct ip_session *s, const struct ip_change *change
 }
 
 int ip_session_remap_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
-			 struct ip_patch_result *result)
+			  struct ip_patch_result *result)
 {
 	_cleanup_free_ struct ip_change *changes = NULL;
 	size_t n;

@@ -11,15 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/cleanup.h"
-#include "common/error.h"
+#include "common/abi/borrow.h"
 #include "common/abi/fperf_pmu.h"
 #include "common/array.h"
+#include "common/cleanup.h"
+#include "common/error.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/remap_thread.h"
 #include "hotpatcher/process/target.h"
 #include "hotpatcher/shm/area.h"
-#include "common/abi/borrow.h"
 
 #define PAGE 4096ul
 
@@ -32,7 +32,8 @@ static int add(struct pieces *p, uint32_t what, uint64_t at, uint64_t staged, ui
 {
 	if (ip_array_grow(&p->items, p->n, sizeof(*p->items)) < 0)
 		return -1;
-	p->items[p->n++] = (struct ip_remap_piece){.what = what, .at = at, .staged = staged, .size = size};
+	p->items[p->n++] =
+		(struct ip_remap_piece){.what = what, .at = at, .staged = staged, .size = size};
 	return 0;
 }
 
@@ -45,7 +46,8 @@ static bool is_page(const struct ip_target *target, uint64_t page)
 	       strstr(m->path, "[perf_event]");
 }
 
-/* A descriptor of some counter: not in another image of the process, since exec has closed them. Which one, the process itself is asked later. */
+/* A descriptor of some counter: not in another image of the process, since exec has closed them.
+ * Which one, the process itself is asked later. */
 static bool is_counter(const struct ip_target *target, int fd)
 {
 	char path[64], name[64];
@@ -67,7 +69,8 @@ static int gather(const struct ip_target *target, const struct ip_pmu_thread *t,
 
 		if (h.page && is_page(target, h.page) && add(p, IP_REMAP_DROP, 0, h.page, PAGE) < 0)
 			return -1;
-		if (h.id && h.fd >= 0 && is_counter(target, h.fd) && add(p, IP_REMAP_CLOSE, h.fd, 0, h.id) < 0)
+		if (h.id && h.fd >= 0 && is_counter(target, h.fd) &&
+		    add(p, IP_REMAP_CLOSE, h.fd, 0, h.id) < 0)
 			return -1;
 	}
 	return 0;
@@ -82,7 +85,8 @@ static void read_area(const struct ip_area *area, uint64_t at, void *to, size_t 
 		memset((char *)to + (got > 0 ? got : 0), 0, size - (got > 0 ? got : 0));
 }
 
-/* Where a thread's counters are noted in block 0. What the target has scribbled over is not believed. */
+/* Where a thread's counters are noted in block 0. What the target has scribbled over is not
+ * believed. */
 struct notes {
 	uint64_t at, blocks, size;
 	uint32_t n;
@@ -92,12 +96,13 @@ static bool find_notes(const struct ip_area *area, struct notes *ret)
 {
 	/* once: the target may change it */
 	const volatile struct ip_area_header *h = area->header;
-	uint64_t at = h->meters, size = h->meters_size, all = h->meters_all, n = h->nmeters, fperf = h->fperf;
+	uint64_t at = h->meters, size = h->meters_size, all = h->meters_all, n = h->nmeters,
+		 fperf = h->fperf;
 	struct ip_fperf_header header;
 
-	if (!fperf || !n || n > all || all > IP_AREA_SLOTS || at < IP_AREA_DATA_OFFSET || at > area->window ||
-	    size < sizeof(header) || size < IP_PMU_KEPT || size > (area->window - at) / all ||
-	    fperf > all * size - sizeof(header))
+	if (!fperf || !n || n > all || all > IP_AREA_SLOTS || at < IP_AREA_DATA_OFFSET ||
+	    at > area->window || size < sizeof(header) || size < IP_PMU_KEPT ||
+	    size > (area->window - at) / all || fperf > all * size - sizeof(header))
 		return false;
 	read_area(area, at + fperf, &header, sizeof(header));
 	if (header.abi != IP_FPERF_ABI || !header.pmu || header.pmu % 8 ||
@@ -123,8 +128,8 @@ static int close_all(struct ip_target *target, struct pieces *p)
 	for (size_t done = 0; done < p->n; done += IP_REMAP_PIECES) {
 		size_t n = p->n - done < IP_REMAP_PIECES ? p->n - done : IP_REMAP_PIECES;
 
-		if (ip_remap_thread_run(target, ip_borrow_anyone, IP_REMAP_FIND_NS, p->items + done, n, &held) <
-		    0)
+		if (ip_remap_thread_run(target, ip_borrow_anyone, IP_REMAP_FIND_NS, p->items + done,
+					n, &held) < 0)
 			return -1;
 	}
 	return 0;
@@ -162,11 +167,12 @@ int ip_pmu_clean(struct ip_target *target, const struct ip_area *area)
 			   notes + b * size + offsetof(struct ip_pmu_thread, state)) < 0)
 			ret = -1;
 	}
-	ret = ret < 0 || busy ? ip_error("pid %d keeps %zu descriptors or pages of counters until it ends: "
-					 "none of its threads could be "
-					 "borrowed to close them",
-					 target->pid, p.n)
-			      : (int)p.n;
+	ret = ret < 0 || busy
+		      ? ip_error("pid %d keeps %zu descriptors or pages of counters until it ends: "
+				 "none of its threads could be "
+				 "borrowed to close them",
+				 target->pid, p.n)
+		      : (int)p.n;
 	free(p.items);
 	return ret;
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Going on with a recording whose iprobe was killed. Its sites are live still, and its hooks record into the rings until these are full;
- * then they count what is lost.
+ * Going on with a recording whose iprobe was killed. Its sites are live still, and its hooks record
+ * into the rings until these are full; then they count what is lost.
  *
- *   1. The trace is opened again where its journal says (reopen.c), the area is mapped as it is: nothing in it begins anew.
- *   2. What had been written but not freed is freed (ip_collector_resume). From here on it is drained as ever.
- *   3. The sites that are live now are looked after as ever, and the selection is that of the session; libraries that came
- *      meanwhile go live when the next one comes.
+ *   1. The trace is opened again where its journal says (reopen.c), the area is mapped as it is:
+ *      nothing in it begins anew.
+ *   2. What had been written but not freed is freed (ip_collector_resume). From here on it is
+ *      drained as ever.
+ *   3. The sites that are live now are looked after as ever, and the selection is that of the
+ *      session; libraries that came meanwhile go live when the next one comes.
  *
- * The target is not stopped, and nothing of it is written but stubs, which hold the same bytes already.
+ * The target is not stopped, and nothing of it is written but stubs, which hold the same bytes
+ * already.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +35,8 @@ static int take_selections(struct ip_session *s)
 	return n ? 0 : ip_selections_add(&s->selections, NULL);
 }
 
-/* Takes out of the plan the functions of which no site is live, and notes what the sites of the others hold. */
+/* Takes out of the plan the functions of which no site is live, and notes what the sites of the
+ * others hold. */
 static int keep_live(const struct ip_session *s, struct ip_plan *plan)
 {
 	_cleanup_free_ bool *idle = malloc(plan->nfunctions + 1);
@@ -46,8 +50,8 @@ static int keep_live(const struct ip_session *s, struct ip_plan *plan)
 
 		if (ip_target_read(s->target, c->address, bytes, c->length) < 0)
 			return -1;
-		if (ip_site_state_of_form(s->target, c->form, c->length, c->transit_regs, c->address,
-					  bytes) != IP_SITE_LIVE)
+		if (ip_site_state_of_form(s->target, c->form, c->length, c->transit_regs,
+					  c->address, bytes) != IP_SITE_LIVE)
 			continue;
 		/* those whose values are recorded call another stub than the plan would have */
 		memcpy(c->new_bytes, bytes, c->length);
@@ -68,7 +72,8 @@ static int look_after(struct ip_session *s)
 	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
 		goto out;
 	if (ip_plan_bind(&plan, s->target, s->area) == 0 && keep_live(s, &plan) == 0 &&
-	    ip_trace_add_plan(s->trace, &plan, &s->modules, s->area) == 0 && ip_session_watch(s, &plan) == 0)
+	    ip_trace_add_plan(s->trace, &plan, &s->modules, s->area) == 0 &&
+	    ip_session_watch(s, &plan) == 0)
 		ret = ip_follow_dlopen_begin(s);
 	ip_area_unlock_patch(s->area);
 	s->summary->sites = plan.nchanges;
@@ -89,21 +94,24 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 		return -1;
 	/* what had been added up went with the iprobe */
 	if (own.modes & IP_MODE_PAYLOADS)
-		return ip_error("pid %d: its session counts calls (--payload), and such a one cannot be gone "
+		return ip_error("pid %d: its session counts calls (--payload), and such a one "
+				"cannot be gone "
 				"on with: iprobe "
 				"report shows what was saved, iprobe detach %d puts the sites back",
 				s->target->pid, s->target->pid);
 	if (own.modes & IP_MODE_OVERWRITE)
-		return ip_error("pid %d: its session keeps the newest events only (--overwrite), and such a "
+		return ip_error("pid %d: its session keeps the newest events only (--overwrite), "
+				"and such a "
 				"one cannot be gone on with: iprobe "
 				"detach %d puts the sites back, or attach anew without --resume",
 				s->target->pid, s->target->pid);
 	/* what was left out was chosen and counted there, too */
 	if (own.modes & IP_MODE_CAREFUL)
-		return ip_error("pid %d: its session leaves calls out (filters), and such a one cannot be "
-				"gone on with: iprobe detach "
-				"%d puts the sites back, or attach anew without --resume",
-				s->target->pid, s->target->pid);
+		return ip_error(
+			"pid %d: its session leaves calls out (filters), and such a one cannot be "
+			"gone on with: iprobe detach "
+			"%d puts the sites back, or attach anew without --resume",
+			s->target->pid, s->target->pid);
 	ip_clock_select(own.modes & IP_MODE_MONOTONIC ? IP_CLOCK_MONOTONIC : IP_CLOCK_TSC, NULL);
 	if (ip_target_read(s->target, s->target->anchor.gate, &gate, sizeof(gate)) < 0 ||
 	    ip_trace_reopen(s->options->dir, s->target->pid, session, &s->trace, &max_size) < 0)

@@ -2,19 +2,21 @@
 /*
  * iprobe run: recording from the first instruction.
  *
- *   1. We make the area and fork. The child waits until its pid stands in the area, then execs the command with the
- *      runtime preloaded and IPROBE_AREA naming our memfd.
- *   2. The runtime's constructor, first of all constructors, maps the area, counts `ready` up and waits.
+ *   1. We make the area and fork. The child waits until its pid stands in the area, then execs the
+ *      command with the runtime preloaded and IPROBE_AREA naming our memfd.
+ *   2. The runtime's constructor, first of all constructors, maps the area, counts `ready` up and
+ *      waits.
  *   3. We go live as in any attach, and set `go`.
- *   4. When the command execs another program, that one's constructor counts `ready` up again: drain what the old
- *      image left, go live in the new one.
+ *   4. When the command execs another program, that one's constructor counts `ready` up again:
+ *      drain what the old image left, go live in the new one.
  *   5. When the command has ended, drain the rest.
  *
- * A static program has the runtime in it, which looks for IPROBE_AREA too. A child that never becomes ready has neither, or does
- * not take LD_PRELOAD (setuid).
+ * A static program has the runtime in it, which looks for IPROBE_AREA too. A child that never
+ * becomes ready has neither, or does not take LD_PRELOAD (setuid).
  *
- * The runtime is the one for the command's own machine: a loader says a line about each library of another that it is to
- * preload, so both cannot be named. A 64-bit shell that starts 32-bit programs is therefore not followed into them.
+ * The runtime is the one for the command's own machine: a loader says a line about each library of
+ * another that it is to preload, so both cannot be named. A 64-bit shell that starts 32-bit
+ * programs is therefore not followed into them.
  */
 #include <elf.h>
 #include <errno.h>
@@ -98,7 +100,8 @@ static void exec_command(char **argv, const char *ours, int area_fd, int wait_fd
 	restore_signals();
 	if (read(wait_fd, &c, 1) != 1)
 		_exit(127);
-	if (asprintf(&preload, "%s%s%s", ours, before && *before ? ":" : "", before ? before : "") < 0 ||
+	if (asprintf(&preload, "%s%s%s", ours, before && *before ? ":" : "", before ? before : "") <
+		    0 ||
 	    asprintf(&area, "/proc/%d/fd/%d", getppid(), area_fd) < 0)
 		_exit(127);
 	setenv("LD_PRELOAD", preload, 1);
@@ -199,8 +202,8 @@ static void wait_a_little(struct launch *l)
 	syscall(SYS_futex, &h->ready, FUTEX_WAIT, l->released, &tick, NULL, 0);
 }
 
-/* Whether the process could still become another program: one of its files imports an exec or spawn function. A shell, env, a wrapper
- * script's interpreter. */
+/* Whether the process could still become another program: one of its files imports an exec or
+ * spawn function. A shell, env, a wrapper script's interpreter. */
 static bool may_exec(const struct ip_modules *modules)
 {
 	static const char *const names[] = {"execve", "execv",	"execvp",  "execvpe", "execl",
@@ -212,10 +215,12 @@ static bool may_exec(const struct ip_modules *modules)
 		size_t size;
 
 		if (!modules->items[i].elf || modules->items[i].runtime ||
-		    strstr(modules->items[i].path, "/libc.so") || strstr(modules->items[i].path, "/libc-") ||
+		    strstr(modules->items[i].path, "/libc.so") ||
+		    strstr(modules->items[i].path, "/libc-") ||
 		    strstr(modules->items[i].path, "/ld-"))
 			continue;
-		if (ip_elf_section(modules->items[i].elf, ".dynstr", &shdr, &strings, &size, NULL) <= 0)
+		if (ip_elf_section(modules->items[i].elf, ".dynstr", &shdr, &strings, &size,
+				   NULL) <= 0)
 			continue;
 		for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
 			if (memmem(strings, size, names[k], strlen(names[k]) + 1))
@@ -266,7 +271,8 @@ static int take_image(struct launch *l)
 	return ret;
 }
 
-/* Waits for the command to go on by itself after the recording has ended. A second image is let go as it is.
+/* Waits for the command to go on by itself after the recording has ended. A second image is let go
+ * as it is.
  */
 static void wait_for_end(struct launch *l)
 {
@@ -307,9 +313,10 @@ static void say_nothing_was_there(const struct launch *l)
 	const struct ip_session_options *o = l->s->options;
 
 	if (!l->saw_image && !l->s->target)
-		ip_error("pid %d never loaded iprobe's runtime: it is statically linked, setuid, or "
-			 "clears LD_PRELOAD",
-			 l->pid);
+		ip_error(
+			"pid %d never loaded iprobe's runtime: it is statically linked, setuid, or "
+			"clears LD_PRELOAD",
+			l->pid);
 	else
 		ip_error("pid %d: no program that it executed was built with iprobe-cc%s", l->pid,
 			 o->controller	  ? "; what it forks is not counted (sh -c 'exec PROG' is)"
@@ -335,7 +342,8 @@ static const char *record(struct launch *l)
 		if (is_waiting(l)) {
 			if (take_image(l) < 0)
 				return s->write_failed ? "the trace could not be written" : NULL;
-			s->start_ns = s->summary->recorded && !s->shown_ns ? ip_now_ns() : s->start_ns;
+			s->start_ns =
+				s->summary->recorded && !s->shown_ns ? ip_now_ns() : s->start_ns;
 			s->shown_ns = s->start_ns;
 		}
 		if (!s->collector) {
@@ -350,7 +358,8 @@ static const char *record(struct launch *l)
 	}
 }
 
-/* Behind the runtime. The loader says a line, and goes on, where the object cannot be had; we look for it then. */
+/* Behind the runtime. The loader says a line, and goes on, where the object cannot be had; we look
+ * for it then. */
 static int add_object(char **preload, const char *object)
 {
 	char *both;
@@ -367,7 +376,8 @@ static int add_object(char **preload, const char *object)
 int ip_session_run(char **argv, const char *runtime, const struct ip_session_options *options,
 		   struct ip_session_summary *ret, int *ret_status)
 {
-	struct ip_session s = {.options = options, .summary = ret, .start_ns = ip_now_ns(), .launched = true};
+	struct ip_session s = {
+		.options = options, .summary = ret, .start_ns = ip_now_ns(), .launched = true};
 	struct launch l = {.s = &s};
 	_cleanup_free_ char *preload = NULL;
 	const char *reason;
@@ -392,8 +402,8 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 	}
 	done = reason && !s.write_failed ? 0 : -1;
 	if (done == 0) {
-		/* Where sites cannot be put back now, wait_for_end() goes on trying; they end with the
-		 * process in any case. */
+		/* Where sites cannot be put back now, wait_for_end() goes on trying; they end
+		 * with the process in any case. */
 		ip_session_go_idle(&s);
 		ip_session_tell_unused(&s); /* now, since libraries may have come late */
 		if (s.write_failed || ip_session_finish(&s, reason) < 0)

@@ -38,7 +38,8 @@ static char *find_command(const char *name)
 	return NULL;
 }
 
-/* The library among those that the file needs which gives up unless it is the first of all; malloc'ed, NULL: none. */
+/* The library among those that the file needs which gives up unless it is the first of all;
+ * malloc'ed, NULL: none. */
 static char *insists_on_first(struct ip_elf_file *elf)
 {
 	Elf_Scn *scn = NULL;
@@ -52,9 +53,10 @@ static char *insists_on_first(struct ip_elf_file *elf)
 			continue;
 		data = elf_getdata(scn, NULL);
 		for (int i = 0; data && gelf_getdyn(data, i, &dyn) && dyn.d_tag != DT_NULL; i++) {
-			const char *name = dyn.d_tag == DT_NEEDED
-						   ? elf_strptr(elf->elf, shdr.sh_link, dyn.d_un.d_val)
-						   : NULL;
+			const char *name =
+				dyn.d_tag == DT_NEEDED
+					? elf_strptr(elf->elf, shdr.sh_link, dyn.d_un.d_val)
+					: NULL;
 
 			if (name && !strncmp(name, "libasan.so", 10) && !strpbrk(name, ": "))
 				return strdup(name);
@@ -91,7 +93,8 @@ static int check(const char *name, unsigned *ret_bits, char **ret_first)
 	*ret_first = insists_on_first(elf);
 	ip_elf_close(elf);
 	return serves ? 0
-		      : ip_error("%s is statically linked and has no runtime in it: link it with iprobe-cc "
+		      : ip_error("%s is statically linked and has no runtime in it: link it with "
+				 "iprobe-cc "
 				 "-static, or "
 				 "dynamically",
 				 path);
@@ -113,7 +116,8 @@ static char *runtime_for(const char *runtime, unsigned bits)
 		return NULL;
 	}
 	if (bits == 32 && access(path, R_OK) < 0) {
-		ip_error("this iprobe has no runtime for 32-bit programs (%s): build it where cc -m32 works "
+		ip_error("this iprobe has no runtime for 32-bit programs (%s): build it where cc "
+			 "-m32 works "
 			 "(Debian: gcc-multilib)",
 			 path);
 		free(path);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The session: going live. What it begins with is in begin.c, how it ends in end.c; between them, loop.c.
+ * The session: going live. What it begins with is in begin.c, how it ends in end.c; between them,
+ * loop.c.
  */
 #include "session/session.h"
 
@@ -122,15 +123,17 @@ void ip_session_note_stop(struct ip_session *s, const char *kind, const struct i
 static int restore_leftovers(struct ip_session *s, const struct ip_modules *modules)
 {
 	struct ip_patch_result result = {0};
-	int ret = s->options->no_stop ? ip_session_remap_idle(s, modules, "leftovers", &result)
-				      : ip_restore(s->target, modules, s->options->max_stop_ns, &result);
+	int ret = s->options->no_stop
+			  ? ip_session_remap_idle(s, modules, "leftovers", &result)
+			  : ip_restore(s->target, modules, s->options->max_stop_ns, &result);
 
 	/* there may be no trace yet */
 	for (size_t i = 0; i < result.nstops && !s->options->no_stop; i++)
 		ip_stop_log_add(&s->target->stops, "leftovers", &result.stops[i]);
 	if (ret == 0 && result.sites) {
 		ip_print(stderr,
-			 "iprobe: pid %d: put back %zu sites that an earlier iprobe had left live (--resume "
+			 "iprobe: pid %d: put back %zu sites that an earlier iprobe had left live "
+			 "(--resume "
 			 "goes on with its "
 			 "recording instead)\n",
 			 s->target->pid, result.sites);
@@ -150,7 +153,8 @@ void ip_session_hurry(struct ip_session *s, bool start)
 	}
 }
 
-/* What somebody else changes between our looks and the stop is left out too; then it is tried again. */
+/* What somebody else changes between our looks and the stop is left out too; then it is tried
+ * again. */
 static int patch_live(struct ip_session *s, struct ip_plan *plan, struct ip_plan_conflicts *foreign,
 		      struct ip_patch_result *result)
 {
@@ -160,8 +164,9 @@ static int patch_live(struct ip_session *s, struct ip_plan *plan, struct ip_plan
 
 		s->live = true; /* from here on: even a failure leaves nothing to chance */
 		free(result->inside);
-		ret = ip_stop_batches_apply(s->target, plan->changes, plan->nchanges, s->options->max_stop_ns,
-				     s->area->header->session, IP_SESSION_ATTACH_TRIES, result);
+		ret = ip_stop_batches_apply(s->target, plan->changes, plan->nchanges,
+					    s->options->max_stop_ns, s->area->header->session,
+					    IP_SESSION_ATTACH_TRIES, result);
 		ip_session_note_stop(s, "attach", result);
 		if (ret < 0 && i < FOREIGN_TRIES) {
 			_cleanup_free_ char *why = strdup(ip_error_message());
@@ -176,7 +181,8 @@ static int patch_live(struct ip_session *s, struct ip_plan *plan, struct ip_plan
 	}
 }
 
-/* Where the user's payload is in this image. Another one's must have the same memory: there it goes on. */
+/* Where the user's payload is in this image. Another one's must have the same memory: there it goes
+ * on. */
 static int find_user(struct ip_session *s, const struct ip_modules *modules)
 {
 	struct ip_user user = {.path = s->options->payloads.object};
@@ -185,7 +191,8 @@ static int find_user(struct ip_session *s, const struct ip_modules *modules)
 		return 0;
 	if (ip_user_find(s->target, modules, user.path, s->launched, &user) < 0)
 		return -1;
-	if (s->trace && (user.cell_size != s->user.cell_size || user.scratch_size != s->user.scratch_size))
+	if (s->trace &&
+	    (user.cell_size != s->user.cell_size || user.scratch_size != s->user.scratch_size))
 		return ip_error("pid %d: %s is another one in the program that it has executed",
 				s->target->pid, user.path);
 	s->user = user;
@@ -200,7 +207,8 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 
 	if (restore_leftovers(s, modules) < 0)
 		return -1;
-	/* another image of a session that was changed by request: what is taken away everywhere may be all there is */
+	/* another image of a session that was changed by request: what is taken away everywhere may
+	 * be all there is */
 	if (s->trace && s->selections.n > 1) {
 		if (ip_plan_match(s->target, modules, &s->selections, plan) < 0)
 			return -1;
@@ -217,7 +225,8 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	if ((s->options->values.args || s->options->values.retval) &&
 	    ip_session_plan_values(s, plan, modules, &s->options->values) < 0)
 		return -1;
-	/* before any site of this image is live; the second has a thread do something, so the first, which sees whose memory that is, comes first */
+	/* before any site of this image is live; the second has a thread do something, so the
+	 * first, which sees whose memory that is, comes first */
 	if (ip_bounds_write(s->target, s->area, &s->user) < 0 ||
 	    ip_bounds_set_inherited(s->target, s->options->follow_fork) < 0)
 		return -1;
@@ -230,11 +239,12 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	    (s->counters && ip_counters_plan(s->counters, plan, s->trace) < 0) ||
 	    ip_until_plan(s, plan) < 0 || ip_trace_sync(s->trace) < 0)
 		goto out;
-	ip_follow_fork_allow(s->followed, true); /* a child may be forked as soon as the stop is over */
+	/* a child may be forked as soon as the stop is over */
+	ip_follow_fork_allow(s->followed, true);
 	ret = s->options->no_stop ? ip_session_remap_live(s, plan, &result)
 				  : patch_live(s, plan, &foreign, &result);
-	/* it has ended, or executed another program, behind a stop, before we saw that all was as written: nothing is left to be put
-	 * back, and what it did meanwhile is recorded */
+	/* it has ended, or executed another program, behind a stop, before we saw that all was
+	 * as written: nothing is left to be put back, and what it did meanwhile is recorded */
 	if (ret < 0 && result.nstops && ip_target_image_is_gone(s->target))
 		ret = 0;
 	if (ret == 0)
@@ -267,7 +277,8 @@ static bool any_probes(const struct ip_modules *modules)
 
 int ip_session_select(struct ip_session *s)
 {
-	if (ip_payload_rules_select(&s->options->payloads, s->options->functions, &s->selections) < 0)
+	if (ip_payload_rules_select(&s->options->payloads, s->options->functions, &s->selections) <
+	    0)
 		return -1;
 	if (s->options->controller)
 		s->selections.chooser = s->options->controller->chooser;
@@ -319,7 +330,8 @@ static int try_go_live(struct ip_session *s, bool allow_none)
 	if (!allow_none && ip_session_check_lists(s->target, &s->modules) < 0)
 		return -1;
 	if (allow_none && !any_probes(&s->modules)) {
-		ip_modules_no_probes(s->target, &s->modules); /* leaves the reason, should it come to that */
+		/* leaves the reason, should it come to that */
+		ip_modules_no_probes(s->target, &s->modules);
 		ret = 1;
 	} else {
 		ret = go_live(s, &s->modules, &plan);
@@ -347,7 +359,8 @@ static bool has_gone(struct ip_session *s)
 	return gone;
 }
 
-/* A target that loads and unloads libraries is looked at anew. (What of several stops was made by then is put back first.) */
+/* A target that loads and unloads libraries is looked at anew. (What of several stops was made by
+ * then is put back first.) */
 int ip_session_go_live(struct ip_session *s, bool allow_none)
 {
 	const unsigned images = s->target->images;
@@ -362,6 +375,7 @@ int ip_session_go_live(struct ip_session *s, bool allow_none)
 		if (ip_target_refresh(s->target) < 0)
 			return -1;
 		if (s->target->images != images)
-			return ip_error("pid %d executes another program now: try again", s->target->pid);
+			return ip_error("pid %d executes another program now: try again",
+					s->target->pid);
 	}
 }

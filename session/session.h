@@ -46,7 +46,8 @@ struct ip_session_options {
 	const char *dir;
 	uint64_t duration_ns; /* 0: until the end */
 	uint64_t memory;      /* of the rings, bytes */
-	uint64_t max_size; /* of the trace, bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
+	/* of the trace, bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
+	uint64_t max_size;
 	uint64_t max_stop_ns;
 	bool follow_exec; /* attach: what the target executes, too */
 	bool overwrite;	  /* keep the newest (flight_recorder.h) */
@@ -54,20 +55,24 @@ struct ip_session_options {
 	bool no_stop;	  /* switch pages instead (remap.h) */
 	bool resume;	  /* go on with the recording in dir, whose iprobe was killed */
 	bool live_line;	  /* show one on stderr */
-	const char *own;  /* an option that was given and that only a new session can have; NULL: none */
+	/* an option that was given and that only a new session can have; NULL: none */
+	const char *own;
 	enum ip_clock_source clock;
-	bool compress;	 /* streams (compressor.h) */
-	unsigned rotate; /* keep the newest max_size bytes, in so many pieces (rotate.h); 0: stop there */
-	void (*on_live)(void *context); /* called once, when probes have gone live; NULL: nobody is */
+	bool compress; /* streams (compressor.h) */
+	/* keep the newest max_size bytes, in so many pieces (rotate.h); 0: stop there */
+	unsigned rotate;
+	/* called once, when probes have gone live; NULL: nobody is */
+	void (*on_live)(void *context);
 	void *context;
 	unsigned drop_hot; /* per cent (hot_functions.h); 0: not asked for */
 	bool coarse;	   /* time from a clock that is refreshed from outside (coarse_clock.h) */
 	struct ip_value_options values;
 	struct ip_filter_options filters;
 	struct ip_payload_rules payloads;
-	struct ip_conditions until;			/* their functions have the payload hist; */
-	uint64_t linger_ns;				/* when one is met the session goes on for so long */
-	const struct ip_session_controller *controller; /* in place of recording; NULL: none. Borrowed */
+	struct ip_conditions until; /* their functions have the payload hist; */
+	uint64_t linger_ns;	    /* when one is met the session goes on for so long */
+	/* in place of recording; NULL: none. Borrowed */
+	const struct ip_session_controller *controller;
 };
 
 /* What a second attach has changed. */
@@ -81,10 +86,13 @@ struct ip_session_change {
 struct ip_session_summary {
 	pid_t pid;
 	size_t sites, functions, threads, pages, left_out;
-	size_t disturbed; /* functions of which calls are missing: somebody else changed their live sites (site_monitor.h) */
-	size_t foreign; /* selected sites that somebody else had changed: left as they were (plan_conflicts.h) */
-	size_t unswitched;			   /* selected sites that --no-stop had to leave idle */
-	char unswitched_why[256];		   /* the first of them */
+	/* functions of which calls are missing: somebody else changed their live sites
+	 * (site_monitor.h) */
+	size_t disturbed;
+	/* selected sites that somebody else had changed: left as they were (plan_conflicts.h) */
+	size_t foreign;
+	size_t unswitched;	  /* selected sites that --no-stop had to leave idle */
+	char unswitched_why[256]; /* the first of them */
 	struct ip_stop_record stops[IP_MAX_STOPS]; /* the hold of a borrowed thread is one, too */
 	size_t nstops;
 	size_t more_stops;	    /* that found no room there */
@@ -93,31 +101,36 @@ struct ip_session_summary {
 	struct ip_stop_looks looks; /* at single threads, which are none of these stops */
 	struct {		    /* changes that were made without a stop (update.h): */
 		size_t changes;
-		uint64_t
-			changing_ns; /* so long mappings were changed, all together, those of attempts that failed as well */
+		/* so long mappings were changed, all together, those of attempts that failed as
+		 * well */
+		uint64_t changing_ns;
 		uint64_t hold_ns; /* the longest hold of a thread that waited */
 		uint64_t gap_ns;  /* the longest time for which probes that stayed live were idle */
 	} remapped;
-	size_t renewed; /* system calls of the target whose time limit began anew after a stop (syscall_restart.h) */
+	/* system calls of the target whose time limit began anew after a stop
+	 * (syscall_restart.h) */
+	size_t renewed;
 	char renewed_last[64]; /* thread and call of the last */
 	uint64_t events, lost, unserved, invalid;
 	bool rotates;			 /* --rotate: */
 	struct ip_trace_rotated rotated; /* what was removed; events, written are what is there */
-	uint64_t kept_from_ns; /* nothing was removed of what happened so long after the start, or later */
-	uint64_t filtered;     /* events that were left out on purpose */
-	uint64_t written;      /* bytes of packets */
-	uint64_t plain;	       /* packets that were not compressed, though they should have been */
-	size_t dropped;	       /* functions by --drop-hot; */
-	char *dropped_names;   /* of them; malloc'ed or NULL */
-	bool counting;	       /* functions have payloads of their own */
-	uint64_t calls;	       /* that were counted or measured instead of logged */
+	/* nothing was removed of what happened so long after the start, or later */
+	uint64_t kept_from_ns;
+	uint64_t filtered;   /* events that were left out on purpose */
+	uint64_t written;    /* bytes of packets */
+	uint64_t plain;	     /* packets that were not compressed, though they should have been */
+	size_t dropped;	     /* functions by --drop-hot; */
+	char *dropped_names; /* of them; malloc'ed or NULL */
+	bool counting;	     /* functions have payloads of their own */
+	uint64_t calls;	     /* that were counted or measured instead of logged */
 	uint64_t overwritten;
 	uint64_t processes;	  /* that recorded anything */
 	size_t children_restored; /* silent ones that had live sites */
 	size_t execs;		  /* that were followed under attach */
 	uint64_t exec_gap_ns;	  /* in the longest of them nothing was recorded */
 	const char *end;	  /* why it ended, static text or the next */
-	uint64_t limit; /* bytes of the trace after which it ends, and whose word that is (static text) */
+	/* bytes of the trace after which it ends, and whose word that is (static text) */
+	uint64_t limit;
 	const char *limit_by;
 	char until_said[512];
 	size_t until; /* the condition of --until that was met, from 1 on; 0: none */
@@ -143,34 +156,41 @@ struct ip_session_preview {
 	size_t pieces; /* --no-stop: that would be switched, one after the other */
 };
 
-/* Attaches, records until the end, puts everything back. Where the target has a session already, that one is changed instead, at once:
- * see ret->change. 0; -1: the reason; what was recorded until then is kept and
- * every site is back, or the message says what is left. */
-int ip_session_attach(pid_t pid, const struct ip_session_options *options, struct ip_session_summary *ret);
+/* Attaches, records until the end, puts everything back. Where the target has a session already,
+ * that one is changed instead, at once: see ret->change. 0; -1: the reason; what was recorded
+ * until then is kept and every site is back, or the message says what is left. */
+int ip_session_attach(pid_t pid, const struct ip_session_options *options,
+		      struct ip_session_summary *ret);
 
 /* The plan, without stopping or changing anything. */
-int ip_session_preview(pid_t pid, const struct ip_session_options *options, struct ip_session_preview *ret);
+int ip_session_preview(pid_t pid, const struct ip_session_options *options,
+		       struct ip_session_preview *ret);
 void ip_session_preview_clear(struct ip_session_preview *preview);
 
-/* Launches argv with the runtime and records from its first instruction. *ret_status: how it ended, as from waitpid. -1 where it could
- * not be launched or recorded; then it has not run its own code, unless the message says so. runtime: path of the shared object. */
+/* Launches argv with the runtime and records from its first instruction. *ret_status: how it
+ * ended, as from waitpid. -1 where it could not be launched or recorded; then it has not run its
+ * own code, unless the message says so. runtime: path of the shared object. */
 int ip_session_run(char **argv, const char *runtime, const struct ip_session_options *options,
 		   struct ip_session_summary *ret, int *ret_status);
 
-/* Asks the session of the target, which overwrites, to write what its rings hold now. dir: as we see it. */
+/* Asks the session of the target, which overwrites, to write what its rings hold now. dir: as we
+ * see it. */
 struct ip_session_snapshot {
 	uint64_t events, lost, invalid, overwritten, torn;
 };
 int ip_session_ask_snapshot(pid_t pid, const char *dir, struct ip_session_snapshot *ret);
 
-/* The same (see ip_session_ask_counts()) of a target that may have no session: 1 then. Tries for some seconds where nobody listens. */
+/* The same (see ip_session_ask_counts()) of a target that may have no session: 1 then. Tries for
+ * some seconds where nobody listens. */
 int ip_session_join(pid_t pid, char **ret_dir);
 
-/* Asks the session of the target to change what it records: selection as in a second attach, no stop longer than that. */
+/* Asks the session of the target to change what it records: selection as in a second attach, no
+ * stop longer than that. */
 int ip_session_ask_change(pid_t pid, const char *selection, uint64_t max_stop_ns,
 			  struct ip_session_summary *ret);
 
-/* Asks the session of the target to write what it has counted and measured up to now (--payload). *ret_dir: the trace's directory, the caller's. */
+/* Asks the session of the target to write what it has counted and measured up to now (--payload).
+ * *ret_dir: the trace's directory, the caller's. */
 int ip_session_ask_counts(pid_t pid, char **ret_dir);
 
 #endif

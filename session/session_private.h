@@ -31,46 +31,52 @@ struct ip_session {
 	uint64_t start_ns;
 	struct ip_target *target;
 	struct ip_area *area;
-	struct ip_modules modules; /* of the present image; files and lists stay open until the end */
+	/* of the present image; files and lists stay open until the end */
+	struct ip_modules modules;
 	struct ip_selections selections;
 	struct ip_trace *trace;
 	struct ip_counters *counters; /* NULL: every function logs */
 	struct ip_user user;	      /* its path NULL: the session has no payload of the user's */
-	struct ip_drop_hot *drops;	      /* NULL: nothing is dropped */
+	struct ip_drop_hot *drops;    /* NULL: nothing is dropped */
 	struct ip_until *until;	      /* NULL: no condition ends it */
 	uint64_t saved_ns,
-		save_after_ns; /* when counts were saved last; how long from then to the next time */
+		/* when counts were saved last; how long from then to the next time */
+		save_after_ns;
 	struct ip_collector *collector;
 	struct ip_coarse_clock *coarse_clock; /* of coarse time; NULL: none */
-	uint64_t condensed;	/* pieces that were removed when its notes were condensed last */
+	uint64_t condensed; /* pieces that were removed when its notes were condensed last */
 	struct ip_follow_fork *followed;
 	struct ip_follow_dlopen *follow;
-	struct ip_follow_exec *follow_exec;	 /* NULL: no exec is being followed */
-	struct ip_control *control;	 /* NULL: nobody can change the session */
-	struct ip_thread_watch *threads; /* over those that come while it records; NULL: not yet */
-	struct ip_site_monitor *watch;		 /* over the live sites of the present image */
-	uint64_t shown_ns, shown_events; /* of the live line */
-	struct ip_poll_interval interval;		 /* of its turns */
-	uint64_t attend_ns;		 /* until when somebody who has knocked is attended to */
-	uint64_t listened_ns;		 /* when requests were looked for last */
-	uint64_t sync_ns;		 /* when to look next whether the session file is out of date */
-	struct ip_filter_names names;	 /* of threads (--thread) */
-	uint64_t children_ns;		 /* when to look at what followed children load */
-	uint32_t changes;		 /* of the selection, by request */
+	struct ip_follow_exec *follow_exec; /* NULL: no exec is being followed */
+	struct ip_control *control;	    /* NULL: nobody can change the session */
+	struct ip_thread_watch *threads;  /* over those that come while it records; NULL: not yet */
+	struct ip_site_monitor *watch;	  /* over the live sites of the present image */
+	uint64_t shown_ns, shown_events;  /* of the live line */
+	struct ip_poll_interval interval; /* of its turns */
+	uint64_t attend_ns;		  /* until when somebody who has knocked is attended to */
+	uint64_t listened_ns;		  /* when requests were looked for last */
+	uint64_t sync_ns; /* when to look next whether the session file is out of date */
+	struct ip_filter_names names; /* of threads (--thread) */
+	uint64_t children_ns;	      /* when to look at what followed children load */
+	uint32_t changes;	      /* of the selection, by request */
 	uint64_t remap_after_ns,
-		remap_wait_ns; /* changes without a stop have failed: not before then; so long was waited last. 0: they have not */
-	uint64_t watch_ns;			  /* when to look again whether the target is under seccomp */
-	uint8_t *counted;			  /* bits, by number: in the summary's functions and sites */
+		/* changes without a stop have failed: not before then; so long was waited last. 0:
+		 * they have not */
+		remap_wait_ns;
+	uint64_t watch_ns; /* when to look again whether the target is under seccomp */
+	uint8_t *counted;  /* bits, by number: in the summary's functions and sites */
 	size_t disturbed_before, restored_before; /* in images that are gone */
-	bool live;				  /* sites of the target's present image may be live */
-	bool records;				  /* some function fills rings */
-	bool launched;				  /* by iprobe run, which knows of exec by itself */
+	bool live;     /* sites of the target's present image may be live */
+	bool records;  /* some function fills rings */
+	bool launched; /* by iprobe run, which knows of exec by itself */
 	bool execed;   /* the target is another program now: nothing of it is ours */
 	bool mixed;    /* a thread has come that has no thread area of its own */
-	bool confined; /* the target has come under seccomp, and its clock is read by system calls */
+	/* the target has come under seccomp, and its clock is read by system calls */
+	bool confined;
 	bool write_failed;
-	bool is_others; /* resume: what the area holds is still the killed iprobe's; it stays where we fail */
-	int own_nice;	/* before ip_session_hurry() */
+	/* resume: what the area holds is still the killed iprobe's; it stays where we fail */
+	bool is_others;
+	int own_nice; /* before ip_session_hurry() */
 	bool hurries;
 };
 
@@ -83,11 +89,13 @@ int ip_session_select(struct ip_session *s);
 /* A list of probes that the user named and that fits no module of the target is a mistake. */
 int ip_session_check_lists(const struct ip_target *target, const struct ip_modules *modules);
 
-/* Says on stderr which items of the selection have matched no probe so far: misspelt, most likely. */
+/* Says on stderr which items of the selection have matched no probe so far: misspelt, most
+ * likely. */
 void ip_session_tell_unused(const struct ip_session *s);
 
-/* Makes the present image of the target live: modules, selection, plan, stop. Creates trace and collector at the
- * first call. allow_none: return 1, without an error, where no module has probes. */
+/* Makes the present image of the target live: modules, selection, plan, stop. Creates trace and
+ * collector at the first call. allow_none: return 1, without an error, where no module has
+ * probes. */
 int ip_session_go_live(struct ip_session *s, bool allow_none);
 
 /* Area, trace, collector, family and control of a session whose plan is made. begin.c */
@@ -96,40 +104,48 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan,
 /* Collector, family and control of a session whose trace and area are ready. */
 int ip_session_begin(struct ip_session *s, uint64_t max_size);
 
-/* In the place of ip_session_go_live(): goes on with a session whose iprobe was killed (resume.c). 1: its gate is closed, what is left is to
- * end it properly. options: room for those of the session, which outlives s. */
+/* In the place of ip_session_go_live(): goes on with a session whose iprobe was killed
+ * (resume.c). 1: its gate is closed, what is left is to end it properly. options: room for those
+ * of the session, which outlives s. */
 int ip_session_resume(struct ip_session *s, struct ip_session_options *options);
 
-/* Begins the session in an area: the first one, and that of what the target executes later (of a session without payloads: plan and modules are
- * NULL then). */
-int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, const struct ip_plan *plan,
-			  const struct ip_modules *modules);
+/* Begins the session in an area: the first one, and that of what the target executes later (of a
+ * session without payloads: plan and modules are NULL then). */
+int ip_session_begin_area(const struct ip_session *s, struct ip_area *area,
+			  const struct ip_plan *plan, const struct ip_modules *modules);
 
-#define IP_SESSION_SETTLE_NS 200000000ull /* for threads that stand in hooks to come out of them */
-#define IP_SESSION_TRY_NS    5000000ull	  /* between tries to stop, or to flip */
+#define IP_SESSION_SETTLE_NS                                                                       \
+	200000000ull		     /* for threads that stand in hooks to come out of them        \
+				      */
+#define IP_SESSION_TRY_NS 5000000ull /* between tries to stop, or to flip */
 void ip_session_nap(uint64_t ns);
 
 #define IP_SESSION_TRIES	4  /* of a stop whose failure may not last, */
 #define IP_SESSION_ATTACH_TRIES 25 /* and at the start, where nothing waits to be collected */
 
-/* The plan's sites have gone live: into the summary's functions and sites, where they are not there yet. */
+/* The plan's sites have gone live: into the summary's functions and sites, where they are not there
+ * yet. */
 void ip_session_count(struct ip_session *s, const struct ip_plan *plan);
 
 /* One more stop, into the summary. */
 void ip_session_add_stop(struct ip_session *s, const struct ip_stop_record *stop);
 
-/* The same, into the summary and the trace, for all stops that nobody has been told of yet; kind: of those that have none of their own. */
+/* The same, into the summary and the trace, for all stops that nobody has been told of yet; kind:
+ * of those that have none of their own. */
 void ip_session_tell_stops(struct ip_session *s, const char *kind);
 
-/* What values the functions of a plan record, and their signatures into the trace; before the plan is bound. -1 with an error. */
-int ip_session_plan_values(struct ip_session *s, struct ip_plan *plan, const struct ip_modules *modules,
+/* What values the functions of a plan record, and their signatures into the trace; before the plan
+ * is bound. -1 with an error. */
+int ip_session_plan_values(struct ip_session *s, struct ip_plan *plan,
+			   const struct ip_modules *modules,
 			   const struct ip_value_options *options);
 
 /* All its stops, into the summary and the trace; kind: "attach", "detach", "change"... */
 void ip_session_note_stop(struct ip_session *s, const char *kind, const struct ip_patch_result *r);
-/* Between the start of an attach and its first event programs that keep every CPU busy take no more than a small share from us: nine parts
- * in ten are ours where we may have them. Not all, and no real-time priority: planning a large target takes a second, and the target needs
- * a CPU too. start: begins; else ends, and again does nothing. */
+/* Between the start of an attach and its first event programs that keep every CPU busy take no
+ * more than a small share from us: nine parts in ten are ours where we may have them. Not all,
+ * and no real-time priority: planning a large target takes a second, and the target needs a CPU
+ * too. start: begins; else ends, and again does nothing. */
 void ip_session_hurry(struct ip_session *s, bool start);
 
 /* The plan's sites have gone live: look after them (site_monitor.h). */
@@ -144,40 +160,45 @@ int ip_session_save_counts(struct ip_session *s);
 /* One turn of the loop: drain, show, decide. NULL: go on; else why to end. */
 const char *ip_session_step(struct ip_session *s);
 
-/* Puts everything back, drains the rest. Keeps trying for some seconds where threads cannot be stopped. */
+/* Puts everything back, drains the rest. Keeps trying for some seconds where threads cannot be
+ * stopped. */
 int ip_session_go_idle(struct ip_session *s);
 
-/* Writes the last words of the trace and fills the summary. Where nothing ever went live the trace goes away
- * again. */
+/* Writes the last words of the trace and fills the summary. Where nothing ever went live the
+ * trace goes away again. */
 int ip_session_finish(struct ip_session *s, const char *reason);
 
-/* --no-stop (nostop.c): makes the plan's changes live; functions that cannot be are taken out of it and counted. Notes the holds. The
- * patch lock must be held. */
-int ip_session_remap_live(struct ip_session *s, struct ip_plan *plan, struct ip_patch_result *result);
+/* --no-stop (nostop.c): makes the plan's changes live; functions that cannot be are taken out of
+ * it and counted. Notes the holds. The patch lock must be held. */
+int ip_session_remap_live(struct ip_session *s, struct ip_plan *plan,
+			  struct ip_patch_result *result);
 
-/* The changes of a session that goes on, some of whose sites stay live. gate: as for ip_patch_apply(). idle: what goes. 1: done; 0: it cannot be had now, and nothing has
- * changed; -1: some of it may have. */
-int ip_session_remap_change(struct ip_session *s, const struct ip_change *changes, size_t n, int64_t gate,
-			   const struct ip_plan *idle, const struct ip_change_gap *gap,
-			   struct ip_remap_result *ret);
+/* The changes of a session that goes on, some of whose sites stay live. gate: as for
+ * ip_patch_apply(). idle: what goes. 1: done; 0: it cannot be had now, and nothing has changed;
+ * -1: some of it may have. */
+int ip_session_remap_change(struct ip_session *s, const struct ip_change *changes, size_t n,
+			    int64_t gate, const struct ip_plan *idle,
+			    const struct ip_change_gap *gap, struct ip_remap_result *ret);
 
 /* Puts back whatever is live, without a stop. The same. */
 int ip_session_remap_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
-			 struct ip_patch_result *result);
+			  struct ip_patch_result *result);
 
 /* Names of the threads that live now. */
 void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace);
 
-/* What a session has answered to a change, into the summary of who asked: text, size as from ip_control_ask(). control_client.c */
+/* What a session has answered to a change, into the summary of who asked: text, size as from
+ * ip_control_ask(). control_client.c */
 int ip_session_note_change(struct ip_session_summary *summary, const struct ip_control_reply *reply,
 			   const char *text, size_t size);
 
 /* Writes what has been counted up to now. counts_request.c */
 int ip_session_serve_counts(struct ip_session *s);
-/* Asks the session of a process for something that is no change. directory: goes along; -1: none. nobody: what to do where
- * there is none. *ret_text: the caller's. 0, or -1 with an error. counts_request.c */
-int ip_session_request(pid_t pid, uint32_t flags, const char *text, int directory, const char *nobody,
-		       struct ip_control_reply *ret, char **ret_text);
+/* Asks the session of a process for something that is no change. directory: goes along; -1:
+ * none. nobody: what to do where there is none. *ret_text: the caller's. 0, or -1 with an error.
+ * counts_request.c */
+int ip_session_request(pid_t pid, uint32_t flags, const char *text, int directory,
+		       const char *nobody, struct ip_control_reply *ret, char **ret_text);
 /* Serves a request for a snapshot, to be made in the directory by that name. */
 int ip_session_snapshot(struct ip_session *s, int directory, const char *name,
 			struct ip_control_reply *reply);

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/print.h"
 #include "common/selection.h"
 #include "hotpatcher/arch/x86_64/regs.h"
@@ -29,7 +29,8 @@
 #define BACK_NS	   1000000000ull
 #define BACK_MAX   60000000000ull
 #define TELL_NS	   10000000000ull
-#define STANDS_MAX 64u /* sites that are read to see whether a library is the one that we have patched */
+/* sites that are read to see whether a library is the one that we have patched */
+#define STANDS_MAX 64u
 
 struct site {
 	uint64_t address;
@@ -76,8 +77,8 @@ struct ip_site_monitor {
 	struct ip_site_monitor_summary summary;
 };
 
-int ip_site_monitor_create(struct ip_target *target, struct ip_area *area, uint64_t max_stop_ns, bool live_line,
-		    struct ip_site_monitor **ret)
+int ip_site_monitor_create(struct ip_target *target, struct ip_area *area, uint64_t max_stop_ns,
+			   bool live_line, struct ip_site_monitor **ret)
 {
 	struct ip_site_monitor *w = calloc(1, sizeof(*w));
 
@@ -149,7 +150,8 @@ static struct known *list_known(const struct ip_site_monitor *w, size_t *ret_n)
 
 int ip_site_monitor_add(struct ip_site_monitor *w, const struct ip_plan *plan)
 {
-	_cleanup_free_ uint32_t *place = calloc(plan->nfunctions + 1, sizeof(*place)); /* + 1; 0: none */
+	/* + 1; 0: none */
+	_cleanup_free_ uint32_t *place = calloc(plan->nfunctions + 1, sizeof(*place));
 	_cleanup_free_ struct known *known = NULL;
 	size_t n = 0, nknown;
 	struct function *functions;
@@ -160,7 +162,8 @@ int ip_site_monitor_add(struct ip_site_monitor *w, const struct ip_plan *plan)
 	if (ip_site_monitor_drop(w, plan) < 0)
 		return -1;
 	known = list_known(w, &nknown);
-	functions = reallocarray(w->functions, w->nfunctions + plan->nfunctions + 1, sizeof(*functions));
+	functions = reallocarray(w->functions, w->nfunctions + plan->nfunctions + 1,
+				 sizeof(*functions));
 	w->functions = functions ? functions : w->functions;
 	sites = reallocarray(w->sites, w->nsites + plan->nchanges + 1, sizeof(*sites));
 	w->sites = sites ? sites : w->sites;
@@ -178,9 +181,10 @@ int ip_site_monitor_add(struct ip_site_monitor *w, const struct ip_plan *plan)
 		if (!place[plan->function_of[n]]) {
 			const struct ip_probe_list *list = f->module->list;
 
-			functions[w->nfunctions++] = (struct function){
-				.name = strdup(ip_probe_list_string(list, list->functions[f->function].name)),
-				.number = f->number};
+			functions[w->nfunctions++] =
+				(struct function){.name = strdup(ip_probe_list_string(
+							  list, list->functions[f->function].name)),
+						  .number = f->number};
 			place[plan->function_of[n]] = w->nfunctions;
 		}
 		struct site *site = &sites[w->nsites++];
@@ -236,7 +240,8 @@ int ip_site_monitor_drop(struct ip_site_monitor *w, const struct ip_plan *plan)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < plan->nchanges; i++) {
 		const struct site key = {.address = plan->changes[i].address};
-		const struct site *found = bsearch(&key, w->sites, w->nsites, sizeof(*w->sites), by_address);
+		const struct site *found =
+			bsearch(&key, w->sites, w->nsites, sizeof(*w->sites), by_address);
 
 		if (found)
 			gone[found - w->sites] = true;
@@ -248,7 +253,8 @@ int ip_site_monitor_drop(struct ip_site_monitor *w, const struct ip_plan *plan)
 	return forget_functions(w) < 0 ? -1 : cut(w);
 }
 
-static void note_missing(struct ip_site_monitor *w, struct function *f, uint64_t until, struct ip_trace *trace)
+static void note_missing(struct ip_site_monitor *w, struct function *f, uint64_t until,
+			 struct ip_trace *trace)
 {
 	w->summary.disturbed += !f->disturbed;
 	f->disturbed = true;
@@ -256,7 +262,8 @@ static void note_missing(struct ip_site_monitor *w, struct function *f, uint64_t
 		ip_trace_add_missing(trace, f->number, f->seen_tsc, until);
 }
 
-int ip_site_monitor_forget(struct ip_site_monitor *w, uint64_t start, uint64_t end, struct ip_trace *trace)
+int ip_site_monitor_forget(struct ip_site_monitor *w, uint64_t start, uint64_t end,
+			   struct ip_trace *trace)
 {
 	_cleanup_free_ bool *lost = w ? calloc(w->nfunctions + 1, sizeof(*lost)) : NULL;
 	size_t n = 0;
@@ -311,7 +318,8 @@ bool ip_site_monitor_is_disturbed(const struct ip_site_monitor *w)
 	return w && w->noff;
 }
 
-void ip_site_monitor_select(struct ip_site_monitor *w, uint32_t *numbers, size_t n, struct ip_trace *trace)
+void ip_site_monitor_select(struct ip_site_monitor *w, uint32_t *numbers, size_t n,
+			    struct ip_trace *trace)
 {
 	qsort(numbers, n, sizeof(*numbers), by_number);
 	for (size_t i = 0; i < w->nfunctions; i++) {
@@ -326,7 +334,8 @@ void ip_site_monitor_select(struct ip_site_monitor *w, uint32_t *numbers, size_t
 		f->pending = false;
 		f->seen_tsc = ip_clock_now();
 		f->back_ns = 0;
-		/* what is left of it is looked at with the others that are off: idle below somebody's breakpoint, or live again */
+		/* what is left of it is looked at with the others that are off: idle below
+		 * somebody's breakpoint, or live again */
 		w->noff += !f->off;
 		f->off = true;
 	}
@@ -394,11 +403,11 @@ static size_t look(struct ip_site_monitor *w, struct piece *piece)
 struct settling {
 	struct ip_change *changes;
 	size_t n;
-	uint8_t *blocked;	  /* by function: somebody else is still there */
-	uint8_t *gone;		  /* its library has, or was loaded anew */
-	uint8_t *late;		  /* it has idle sites that are to be live, which is not ours to do */
-	uint64_t library;	  /* asked for last */
-	bool stands;		  /* what the answer was */
+	uint8_t *blocked; /* by function: somebody else is still there */
+	uint8_t *gone;	  /* its library has, or was loaded anew */
+	uint8_t *late;	  /* it has idle sites that are to be live, which is not ours to do */
+	uint64_t library; /* asked for last */
+	bool stands;	  /* what the answer was */
 	const struct site *first; /* that is not as it should be */
 	enum ip_site_state first_state;
 	size_t sites;
@@ -440,8 +449,8 @@ static bool library_stands(const struct ip_site_monitor *w, struct settling *g, 
 			continue;
 		looks++;
 		g->stands = ip_target_read(w->target, s->address, bytes, s->length) == 0 &&
-			    holds_ours(ip_site_state_of_form(w->target, s->form, s->length, s->transit_regs,
-							     s->address, bytes));
+			    holds_ours(ip_site_state_of_form(w->target, s->form, s->length,
+							     s->transit_regs, s->address, bytes));
 	}
 	return g->stands;
 }
@@ -495,17 +504,20 @@ static int gather(struct ip_site_monitor *w, struct settling *g, uint64_t now)
 				g->blocked[s->function] = true;
 				continue;
 			}
-			state = ip_site_state_of_form(w->target, s->form, s->length, s->transit_regs,
-						      s->address, bytes);
+			state = ip_site_state_of_form(w->target, s->form, s->length,
+						      s->transit_regs, s->address, bytes);
 			if (pass == 0) {
 				if ((ip_site_is_foreign(state) && state != IP_SITE_ORPHAN) ||
-				    !stub_stands(w, s) || f->removed || (f->off && now < f->back_ns))
+				    !stub_stands(w, s) || f->removed ||
+				    (f->off && now < f->back_ns))
 					g->blocked[s->function] = true;
-				if (!f->off && !f->late && memcmp(bytes, s->live, s->length) && !g->sites++) {
+				if (!f->off && !f->late && memcmp(bytes, s->live, s->length) &&
+				    !g->sites++) {
 					g->first = s;
 					g->first_state = state;
 				}
-			} else if (add_change(g, w, s, state, bytes, !g->blocked[s->function]) < 0) {
+			} else if (add_change(g, w, s, state, bytes, !g->blocked[s->function]) <
+				   0) {
 				return -1;
 			}
 		}
@@ -522,7 +534,8 @@ static void tell(struct ip_site_monitor *w, const struct settling *g, uint64_t n
 	w->told_ns = now;
 	name = ip_demangle(w->functions[g->first->function].name, false);
 	ip_print(stderr,
-		 "%siprobe: pid %d: somebody else changed %zu live site%s (the first: %s, of %s at %#lx): "
+		 "%siprobe: pid %d: somebody else changed %zu live site%s (the first: %s, of %s at "
+		 "%#lx): "
 		 "calls are missing while "
 		 "that lasts\n",
 		 w->live_line ? "\r\033[K" : "", w->target->pid, g->sites, g->sites == 1 ? "" : "s",
@@ -540,7 +553,8 @@ static void ask(struct ip_site_monitor *w, struct function *f, uint64_t now)
 }
 
 /* The suspects are as they should be now. */
-static void note_settled(struct ip_site_monitor *w, const struct settling *g, uint64_t now, struct ip_trace *trace)
+static void note_settled(struct ip_site_monitor *w, const struct settling *g, uint64_t now,
+			 struct ip_trace *trace)
 {
 	for (size_t i = 0; i < w->nfunctions; i++) {
 		struct function *f = &w->functions[i];
@@ -549,7 +563,8 @@ static void note_settled(struct ip_site_monitor *w, const struct settling *g, ui
 			continue;
 		if (g->gone[i]) {
 			f->pending = f->pending && f->late;
-			/* or nothing of it holds ours because we have made all of it idle: an update tells, by the file */
+			/* or nothing of it holds ours because we have made all of it idle: an
+			 * update tells, by the file */
 			if (f->off && !f->removed && now >= f->back_ns) {
 				w->wants = true;
 				f->wait_ns = f->wait_ns < BACK_MAX / 2 ? 2 * f->wait_ns : BACK_MAX;
@@ -590,10 +605,13 @@ static struct ip_patch_result settle(struct ip_site_monitor *w, struct ip_trace 
 
 	if (!g.blocked || !g.gone || !g.late || ip_area_lock_patch(w->area, w->target->pid) < 0)
 		goto out;
-	/* iprobe detach puts sites back from outside: then we are about to end; and of another program they are none of ours */
-	if (w->area->header->ended != w->area->header->session && ip_target_refresh(w->target) == 0 &&
-	    w->target->images == images && gather(w, &g, now) == 0) {
-		bool done = !g.n || ip_patch_in_place(w->target, g.changes, g.n, w->max_stop_ns, &result) == (int)g.n;
+	/* iprobe detach puts sites back from outside: then we are about to end; and of another
+	 * program they are none of ours */
+	if (w->area->header->ended != w->area->header->session &&
+	    ip_target_refresh(w->target) == 0 && w->target->images == images &&
+	    gather(w, &g, now) == 0) {
+		bool done = !g.n || ip_patch_in_place(w->target, g.changes, g.n, w->max_stop_ns,
+						      &result) == (int)g.n;
 
 		w->summary.stops += result.sites > 0;
 		if (done)

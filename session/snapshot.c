@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots: both ends. The session writes them, since it knows what the numbers in the rings mean; while it does the threads go on.
+ * Snapshots: both ends. The session writes them, since it knows what the numbers in the rings mean;
+ * while it does the threads go on.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 #include "common/error.h"
 #include "session/session_private.h"
 
-static int write_snapshot(struct ip_session *s, struct ip_trace *trace, struct ip_flight_recorder_counts *counts)
+static int write_snapshot(struct ip_session *s, struct ip_trace *trace,
+			  struct ip_flight_recorder_counts *counts)
 {
 	if (ip_collector_snapshot(s->collector, trace, counts) < 0)
 		return -1;
@@ -23,7 +25,8 @@ static int write_snapshot(struct ip_session *s, struct ip_trace *trace, struct i
 			       counts->invalid, "snapshot");
 }
 
-int ip_session_snapshot(struct ip_session *s, int directory, const char *name, struct ip_control_reply *reply)
+int ip_session_snapshot(struct ip_session *s, int directory, const char *name,
+			struct ip_control_reply *reply)
 {
 	struct ip_dir_place place;
 	struct ip_flight_recorder_counts counts;
@@ -32,15 +35,18 @@ int ip_session_snapshot(struct ip_session *s, int directory, const char *name, s
 	int made;
 
 	if (s->options->controller)
-		return ip_error("pid %d: its session is that of an fperf (pid %d), which records no events: "
+		return ip_error("pid %d: its session is that of an fperf (pid %d), which records "
+				"no events: "
 				"end it first",
 				s->target->pid, getpid());
 	if (!s->options->overwrite)
-		return ip_error("pid %d: its session keeps everything, in %s: only one with --overwrite has "
+		return ip_error("pid %d: its session keeps everything, in %s: only one with "
+				"--overwrite has "
 				"snapshots",
 				s->target->pid, s->options->dir);
 	if (!s->collector || !s->summary->recorded)
-		return ip_error("pid %d: its session does not record yet: try again", s->target->pid);
+		return ip_error("pid %d: its session does not record yet: try again",
+				s->target->pid);
 	if (directory < 0 || !ip_dir_is_name(name))
 		return ip_error("the request is damaged");
 	/* the request's descriptor goes with the request */
@@ -81,11 +87,12 @@ int ip_session_ask_snapshot(pid_t pid, const char *dir, struct ip_session_snapsh
 	}
 	if (ip_dir_locate(dir, &place) < 0)
 		return -1;
-	done = ip_session_request(pid, IP_CONTROL_SNAPSHOT, place.name, place.parent, nobody, &reply, &text);
+	done = ip_session_request(pid, IP_CONTROL_SNAPSHOT, place.name, place.parent, nobody,
+				  &reply, &text);
 	ip_dir_place_close(&place);
 	if (done < 0)
 		return -1;
-	*ret = (struct ip_session_snapshot){reply.events, reply.lost, reply.invalid, reply.overwritten,
-					    reply.torn};
+	*ret = (struct ip_session_snapshot){reply.events, reply.lost, reply.invalid,
+					    reply.overwritten, reply.torn};
 	return 0;
 }

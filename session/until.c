@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "session/session_private.h"
 #include "session/until.h"
@@ -39,7 +39,8 @@ void ip_until_destroy(struct ip_until *u)
 	free(u);
 }
 
-static int watch(struct ip_until *u, const struct ip_condition *condition, uint32_t number, const char *name)
+static int watch(struct ip_until *u, const struct ip_condition *condition, uint32_t number,
+		 const char *name)
 {
 	struct watched w = {.number = number, .condition = condition};
 
@@ -89,7 +90,8 @@ static double ns_per_tick(const struct ip_session *s)
 		       : 0;
 }
 
-/* What has come since the oldest look there is; the first has everything since the start before it. */
+/* What has come since the oldest look there is; the first has everything since the start before
+ * it. */
 static bool look(struct ip_session *s, struct watched *w, double *ret_value, uint64_t *ret_calls)
 {
 	struct ip_condition_durations now = {0}, in;
@@ -111,7 +113,8 @@ static bool look(struct ip_session *s, struct watched *w, double *ret_value, uin
 	return ip_condition_holds(w->condition, &in, ns_per_tick(s), ret_value);
 }
 
-/* Looks at those whose time it is. Whether a condition is met: what the summary says of it is filled in. */
+/* Looks at those whose time it is. Whether a condition is met: what the summary says of it is
+ * filled in. */
 static bool look_at_all(struct ip_session *s, uint64_t now)
 {
 	struct ip_until *u = s->until;
@@ -146,5 +149,6 @@ const char *ip_until_step(struct ip_session *s)
 		return NULL;
 	if (!u->met_ns && now >= u->next_ns && look_at_all(s, now))
 		u->met_ns = now;
-	return u->met_ns && now - u->met_ns >= s->options->linger_ns ? s->summary->until_said : NULL;
+	return u->met_ns && now - u->met_ns >= s->options->linger_ns ? s->summary->until_said
+								     : NULL;
 }

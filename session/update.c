@@ -45,9 +45,11 @@ static int prepare(struct ip_session *s, struct ip_plan_diff *d, const struct ip
 
 	if (!d->live.nchanges)
 		return 0;
-	if (wants_values(&o->values) && ip_session_plan_values(s, &d->live, &s->modules, &o->values) < 0)
+	if (wants_values(&o->values) &&
+	    ip_session_plan_values(s, &d->live, &s->modules, &o->values) < 0)
 		return -1;
-	if (wants_values(&o->values) && ip_bounds_set_reading(s->target, s->area, s->area->may_read) < 0)
+	if (wants_values(&o->values) &&
+	    ip_bounds_set_reading(s->target, s->area, s->area->may_read) < 0)
 		return -1;
 	s->records |= ip_plan_records(&d->live);
 	if (ip_plan_bind(&d->live, s->target, s->area) < 0 ||
@@ -83,10 +85,11 @@ static int tell_link_map(struct ip_link_map *link_map, const struct ip_plan *liv
 	return 0;
 }
 
-/* Step 3. 0, or -1. *ret_again: pieces were switched, but not all, or somebody else was at a site just now. */
-static int apply(struct ip_session *s, const struct ip_plan_diff *d, const struct ip_change_options *o,
-		 const struct ip_change *changes, size_t n, struct ip_patch_result *result,
-		 struct ip_change_result *ret, bool *ret_again)
+/* Step 3. 0, or -1. *ret_again: pieces were switched, but not all, or somebody else was at a site
+ * just now. */
+static int apply(struct ip_session *s, const struct ip_plan_diff *d,
+		 const struct ip_change_options *o, const struct ip_change *changes, size_t n,
+		 struct ip_patch_result *result, struct ip_change_result *ret, bool *ret_again)
 {
 	/* no site of this image has been live before: then the gate is closed still */
 	int64_t gate = s->live ? -1 : (int64_t)s->area->header->session;
@@ -108,17 +111,20 @@ static int apply(struct ip_session *s, const struct ip_plan_diff *d, const struc
 			return 0;
 		}
 	}
-	done = ip_stop_batches_apply(s->target, changes, n, o->max_stop_ns, gate, IP_SESSION_TRIES, result);
+	done = ip_stop_batches_apply(s->target, changes, n, o->max_stop_ns, gate, IP_SESSION_TRIES,
+				     result);
 	if (done < 0) {
 		ret->partial = result->nstops > 0;
-		*ret_again = !result->nstops && !result->transient; /* a site has changed since we looked */
+		/* a site has changed since we looked */
+		*ret_again = !result->nstops && !result->transient;
 	}
 	return done;
 }
 
 /* Steps 3 and 4. *ret_again: as above. */
-static int carry_out(struct ip_session *s, const struct ip_plan_diff *d, const struct ip_change_options *o,
-		     struct ip_change_result *ret, bool *ret_again)
+static int carry_out(struct ip_session *s, const struct ip_plan_diff *d,
+		     const struct ip_change_options *o, struct ip_change_result *ret,
+		     bool *ret_again)
 {
 	_cleanup_free_ struct ip_change *changes = NULL;
 	struct ip_patch_result result = {0};
@@ -143,8 +149,8 @@ static int carry_out(struct ip_session *s, const struct ip_plan_diff *d, const s
 		ip_session_note_stop(s, o->kind, &result);
 		return ip_stop_tell_in_vain(in_vain, nin_vain, why ? why : "out of memory");
 	}
-	if (!o->child &&
-	    ((s->watch && ip_site_monitor_drop(s->watch, &d->idle) < 0) || ip_session_watch(s, &d->live) < 0))
+	if (!o->child && ((s->watch && ip_site_monitor_drop(s->watch, &d->idle) < 0) ||
+			  ip_session_watch(s, &d->live) < 0))
 		ip_site_monitor_clear(s->watch, s->trace); /* no memory: they go unwatched */
 	done = tell_link_map(o->link_map, &d->live);
 	memcpy(ret->stops, result.stops, sizeof(ret->stops));
@@ -158,12 +164,14 @@ static int carry_out(struct ip_session *s, const struct ip_plan_diff *d, const s
 	s->summary->recorded = true;
 	ip_session_count(s, &d->live);
 	ip_session_note_stop(s, o->kind, &result);
-	/* what no change has taken away is there from its first event on: a program may load and unload a library all day */
+	/* what no change has taken away is there from its first event on: a program may load and
+	 * unload a library all day */
 	if (o->must_match)
 		ip_trace_add_change(s->trace, "added", result.stop_tsc, &d->live);
 	if (!o->quiet)
 		ip_trace_add_change(s->trace, "removed", now.tsc, &d->idle);
-	/* what is on disk is for who reads while we record, or after our death: not worth failing for */
+	/* what is on disk is for who reads while we record, or after our death: not worth failing
+	 * for */
 	if (d->idle.nchanges && !o->quiet)
 		ip_trace_sync(s->trace);
 	return done;
@@ -214,24 +222,28 @@ static int update_once(struct ip_session *s, const struct ip_change_options *o, 
 	ret->left_out = d.live.left_out;
 	ret->foreign = d.foreign;
 	if (d.idle.nchanges && children) {
-		ip_error("pid %d: processes that it forked are recorded too (--follow-fork), with probes of "
+		ip_error("pid %d: processes that it forked are recorded too (--follow-fork), with "
+			 "probes of "
 			 "their own: nothing can be "
 			 "taken away while they live",
 			 s->target->pid);
 	} else if (o->dry_run || (!d.live.nchanges && !d.idle.nchanges)) {
 		done = 0;
 	} else if (ip_area_lock_patch(s->area, s->target->pid) == 0) {
-		/* what iprobe detach has put back, under this lock, must not come back: our own end is a moment away */
+		/* what iprobe detach has put back, under this lock, must not come back: our own end
+		 * is a moment away */
 		if (s->area->header->ended == s->area->header->session)
-			done = ip_error("pid %d: iprobe detach has just ended its session: attach anew",
-					s->target->pid);
+			done = ip_error(
+				"pid %d: iprobe detach has just ended its session: attach anew",
+				s->target->pid);
 		else
 			done = prepare(s, &d, o);
 		if (done == 0)
 			done = carry_out(s, &d, o, ret, ret_again);
 		ip_area_unlock_patch(s->area);
 	}
-	if (done == 0 && !o->dry_run && s->watch && (d.foreign || ip_site_monitor_is_disturbed(s->watch)))
+	if (done == 0 && !o->dry_run && s->watch &&
+	    (d.foreign || ip_site_monitor_is_disturbed(s->watch)))
 		tell_watch(s);
 	ip_plan_diff_clear(&d);
 	return done;
@@ -240,9 +252,11 @@ static int update_once(struct ip_session *s, const struct ip_change_options *o, 
 int ip_session_update(struct ip_session *s, const struct ip_change_options *options,
 		      struct ip_change_result *ret)
 {
-	bool children = ip_follow_fork_lives(s->followed); /* before the pump, which asks the family too */
+	/* before the pump, which asks the family too */
+	bool children = ip_follow_fork_lives(s->followed);
 	/* fperf records nothing that could overflow */
-	struct ip_drain_thread *drain_thread = s->options->controller ? NULL : ip_drain_thread_start(s->collector);
+	struct ip_drain_thread *drain_thread =
+		s->options->controller ? NULL : ip_drain_thread_start(s->collector);
 	bool again, partial = false;
 	int done;
 
@@ -277,8 +291,8 @@ static size_t describe(const struct ip_session *s, const char *unused, char *tex
 	return n < 0 ? 0 : n < (int)IP_CONTROL_TEXT_MAX ? n : IP_CONTROL_TEXT_MAX - 1;
 }
 
-static int serve(struct ip_session *s, const struct ip_control_request *request, const char *selection,
-		 struct ip_change_result *result, char **ret_unused)
+static int serve(struct ip_session *s, const struct ip_control_request *request,
+		 const char *selection, struct ip_change_result *result, char **ret_unused)
 {
 	struct ip_change_options options = {.kind = "change",
 					    .must_match = true,
@@ -289,23 +303,27 @@ static int serve(struct ip_session *s, const struct ip_control_request *request,
 	int done;
 
 	if (request->inner_pid != (uint32_t)s->target->inner_pid)
-		return ip_error("the session is that of pid %d, which this process was forked from, or which "
+		return ip_error("the session is that of pid %d, which this process was forked "
+				"from, or which "
 				"was forked from it: "
 				"end that first",
 				s->target->pid);
 	if (s->options->controller)
-		return ip_error("pid %d: its session is that of an fperf (pid %d), which is not to be "
-				"changed: end it, and "
-				"attach anew",
-				s->target->pid, getpid());
+		return ip_error(
+			"pid %d: its session is that of an fperf (pid %d), which is not to be "
+			"changed: end it, and "
+			"attach anew",
+			s->target->pid, getpid());
 	if (s->options->no_stop && !options.dry_run)
-		return ip_error("pid %d: its session never stops it (--no-stop), and a change would: end it, "
+		return ip_error("pid %d: its session never stops it (--no-stop), and a change "
+				"would: end it, "
 				"and attach anew",
 				s->target->pid);
 	if (request->flags & (IP_CONTROL_ARGS | IP_CONTROL_RETVAL))
-		options.values = (struct ip_value_options){.args = request->flags & IP_CONTROL_ARGS,
-							   .retval = request->flags & IP_CONTROL_RETVAL,
-							   .string_limit = request->string_limit};
+		options.values =
+			(struct ip_value_options){.args = request->flags & IP_CONTROL_ARGS,
+						  .retval = request->flags & IP_CONTROL_RETVAL,
+						  .string_limit = request->string_limit};
 	if (wants_values(&options.values) &&
 	    (!options.values.string_limit || options.values.string_limit > IP_STRING_LIMIT_MAX))
 		return ip_error("the request is damaged");
@@ -326,7 +344,8 @@ static int serve(struct ip_session *s, const struct ip_control_request *request,
 			if (ip_session_update(s, &options, &back) == 0)
 				ip_error("%s", why ? why : "out of memory");
 			else
-				ip_error_prefix("some of what was asked for is done, and cannot be undone");
+				ip_error_prefix(
+					"some of what was asked for is done, and cannot be undone");
 		}
 	} else {
 		ip_trace_add_selection(s->trace, ip_selections_last(&s->selections)->text);
@@ -336,8 +355,9 @@ static int serve(struct ip_session *s, const struct ip_control_request *request,
 	return done;
 }
 
-void ip_session_serve(void *context, const struct ip_control_request *request, const char *selection,
-		      int directory, struct ip_control_reply *reply, char *text, size_t *text_size)
+void ip_session_serve(void *context, const struct ip_control_request *request,
+		      const char *selection, int directory, struct ip_control_reply *reply,
+		      char *text, size_t *text_size)
 {
 	struct ip_session *s = context;
 	struct ip_change_result r = {0};
@@ -351,9 +371,9 @@ void ip_session_serve(void *context, const struct ip_control_request *request, c
 	}
 	if (request->flags & IP_CONTROL_COUNTS) {
 		reply->failed = ip_session_serve_counts(s) < 0;
-		*text_size = reply->failed
-				     ? (size_t)snprintf(text, IP_CONTROL_TEXT_MAX, "%s", ip_error_message())
-				     : describe(s, NULL, text);
+		*text_size = reply->failed ? (size_t)snprintf(text, IP_CONTROL_TEXT_MAX, "%s",
+							      ip_error_message())
+					   : describe(s, NULL, text);
 		return;
 	}
 	if (serve(s, request, selection, &r, &unused) < 0) {

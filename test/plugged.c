@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linked with all of fperf, in the place of its leaky bucket: the policy that IPROBE_TEST_POLICY names.
+ * Linked with all of fperf, in the place of its leaky bucket: the policy that IPROBE_TEST_POLICY
+ * names.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,8 @@
 
 static int decide(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *means)
 {
-	static const struct ip_fperf_policy *const policies[] = {&test_rounds, &test_rate, &test_spendthrift,
-								 &test_miser};
+	static const struct ip_fperf_policy *const policies[] = {&test_rounds, &test_rate,
+								 &test_spendthrift, &test_miser};
 	const char *name = getenv("IPROBE_TEST_POLICY");
 
 	for (size_t i = 0; name && i < sizeof(policies) / sizeof(*policies); i++)

@@ -20,8 +20,9 @@ static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means
 	return i->calls_per_s * ip_fperf_call_cost(i->calls_per_s, m);
 }
 
-/* Fair: each function has the same share of the budget. Who takes no more while live stays; the others take turns, who has been out longest first, as
- * many as what is saved up pays for. All get as many samples. */
+/* Fair: each function has the same share of the budget. Who takes no more while live stays; the
+ * others take turns, who has been out longest first, as many as what is saved up pays for. All
+ * get as many samples. */
 static int decide_round(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
 {
 	double share = m->budget_ns / 4 / n, left = m->credit_ns / 2 - 2 * m->change_ns;
@@ -50,7 +51,8 @@ static int decide_round(struct ip_fperf_item *items, size_t n, const struct ip_f
 	return 0;
 }
 
-/* So many samples a second of each, whatever it costs to be live; a tenth of those that are not cheap at a time, in turn. */
+/* So many samples a second of each, whatever it costs to be live; a tenth of those that are not
+ * cheap at a time, in turn. */
 static int decide_rate(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
 {
 	double live = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policies of FPerf that are not its own (fperf/policy.h): two that could be, and two that keep to nothing.
+ * Policies of FPerf that are not its own (fperf/policy.h): two that could be, and two that keep to
+ * nothing.
  */
 #ifndef TEST_POLICIES_H
 #define TEST_POLICIES_H

@@ -85,10 +85,12 @@ int ip_trace_clone(const struct ip_trace *trace, struct ip_dir_place *place, str
 
 	if (is_in_the_way(trace, place)) {
 		ip_dir_place_close(place);
-		return ip_error("pid %d: its session itself writes to %s: name another directory with -o",
-				trace->pid, trace->dir);
+		return ip_error(
+			"pid %d: its session itself writes to %s: name another directory with -o",
+			trace->pid, trace->dir);
 	}
-	if (ip_trace_create_at(place, place->name, trace->pid, trace->command, &trace->start, &clone) < 0)
+	if (ip_trace_create_at(place, place->name, trace->pid, trace->command, &trace->start,
+			       &clone) < 0)
 		return -1;
 	if (trace->codec && ip_trace_compress(clone) < 0) {
 		ip_trace_discard(clone);

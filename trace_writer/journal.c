@@ -13,16 +13,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/abi/area.h"
 #include "common/cleanup.h"
 #include "common/dir.h"
 #include "common/error.h"
-#include "common/abi/area.h"
 #include "common/trace_format.h"
 
 #define MAGIC	   0x334a65626f727069ull /* "iprobeJ3" */
-#define ENTRY_SIZE 128u			 /* an entry does not cross a page: the kernel copies it whole */
+#define ENTRY_SIZE 128u /* an entry does not cross a page: the kernel copies it whole */
 
-_Static_assert(sizeof(struct ip_journal_entry) <= ENTRY_SIZE && sizeof(struct ip_journal_head) <= 4096,
+_Static_assert(sizeof(struct ip_journal_entry) <= ENTRY_SIZE &&
+		       sizeof(struct ip_journal_head) <= 4096,
 	       "the journal's places");
 
 struct ip_journal {
@@ -55,7 +56,8 @@ static bool lock(int fd)
 
 static int open_journal(int dirfd, int flags)
 {
-	return openat(dirfd, IP_TRACE_JOURNAL, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return openat(dirfd, IP_TRACE_JOURNAL,
+		      flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
 int ip_journal_create(int dirfd, const struct ip_journal_head *head, struct ip_journal **ret)
@@ -65,7 +67,8 @@ int ip_journal_create(int dirfd, const struct ip_journal_head *head, struct ip_j
 
 	h.magic = MAGIC;
 	if (fd < 0 || !lock(fd) || pwrite(fd, &h, sizeof(h), 0) != sizeof(h))
-		return ip_error_errno("cannot make the journal of the trace (%s)", IP_TRACE_JOURNAL);
+		return ip_error_errno("cannot make the journal of the trace (%s)",
+				      IP_TRACE_JOURNAL);
 	*ret = new_journal(fd);
 	if (!*ret)
 		return -1;
@@ -94,17 +97,19 @@ int ip_journal_open(int dirfd, struct ip_journal_head *head, struct ip_journal *
 
 int ip_journal_expect_session(struct ip_journal *journal, uint32_t session)
 {
-	if (pwrite(journal->fd, &session, sizeof(session), offsetof(struct ip_journal_head, next)) !=
-	    sizeof(session))
-		return ip_error_errno("cannot write the journal of the trace (%s)", IP_TRACE_JOURNAL);
+	if (pwrite(journal->fd, &session, sizeof(session),
+		   offsetof(struct ip_journal_head, next)) != sizeof(session))
+		return ip_error_errno("cannot write the journal of the trace (%s)",
+				      IP_TRACE_JOURNAL);
 	return 0;
 }
 
 int ip_journal_set_session(struct ip_journal *journal, uint32_t session)
 {
-	if (pwrite(journal->fd, &session, sizeof(session), offsetof(struct ip_journal_head, session)) !=
-	    sizeof(session))
-		return ip_error_errno("cannot write the journal of the trace (%s)", IP_TRACE_JOURNAL);
+	if (pwrite(journal->fd, &session, sizeof(session),
+		   offsetof(struct ip_journal_head, session)) != sizeof(session))
+		return ip_error_errno("cannot write the journal of the trace (%s)",
+				      IP_TRACE_JOURNAL);
 	return 0;
 }
 
@@ -157,17 +162,20 @@ int ip_journal_get(struct ip_journal *journal, uint32_t slot,
 	*ret = holds ? *newer : *older;
 	journal->seq[slot] = ret->seq;
 	if (ret->seq && size_of(context, slot, ret->piece) < ret->size)
-		return ip_error("stream-%u is shorter than its journal says: somebody has changed the trace",
+		return ip_error("stream-%u is shorter than its journal says: somebody has changed "
+				"the trace",
 				slot);
 	/* it would hold once its piece is removed */
-	if (!holds && pwrite(journal->fd, &none, sizeof(none), place(slot, newer->seq)) != sizeof(none))
+	if (!holds &&
+	    pwrite(journal->fd, &none, sizeof(none), place(slot, newer->seq)) != sizeof(none))
 		return ip_error_errno("cannot write %s", IP_TRACE_JOURNAL);
 	return 0;
 }
 
 void ip_journal_reserve(struct ip_journal *journal, uint64_t size)
 {
-	/* where it cannot be had (another file system, a full disk) the trace ends without its last words */
+	/* where it cannot be had (another file system, a full disk) the trace ends without its last
+	 * words */
 	fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, place(IP_AREA_SLOTS, 0), size);
 }
 

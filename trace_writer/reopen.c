@@ -4,9 +4,11 @@
  *
  *   1. Its journal must be that of this process and session, and nobody's now (it is locked).
  *   2. What the session file tells is read back. Lines of the end are not there yet.
- *   3. Each stream is cut off where the journal says. Of a trace in pieces (rotate.h) what does not count is removed.
+ *   3. Each stream is cut off where the journal says. Of a trace in pieces (rotate.h) what does not
+ *      count is removed.
  *
- * The directory is the user's own, but its session file may come from anywhere: numbers are checked.
+ * The directory is the user's own, but its session file may come from anywhere: numbers are
+ * checked.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -16,11 +18,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/abi/area.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/proc.h"
-#include "common/abi/area.h"
 #include "trace_writer/writer_private.h"
 
 #define FIELDS 8
@@ -93,8 +95,8 @@ static int add_module(struct ip_trace *trace, char **fields, struct paths *paths
 		return ip_error("out of memory");
 	trace->modules = grown;
 	if (strtoull(fields[1], NULL, 10) != trace->nmodules ||
-	    asprintf(&trace->modules[trace->nmodules], "%s %llx", fields[3], strtoull(fields[4], NULL, 10)) <
-		    0)
+	    asprintf(&trace->modules[trace->nmodules], "%s %llx", fields[3],
+		     strtoull(fields[4], NULL, 10)) < 0)
 		return ip_error("%s/%s: a module is missing", trace->dir, IP_TRACE_SESSION);
 	trace->nmodules++;
 	if (ip_array_grow(&paths->items, paths->n, sizeof(*paths->items)) < 0)
@@ -109,18 +111,21 @@ static int add_function(struct ip_trace *trace, char **fields, const struct path
 	uint64_t number = strtoull(fields[1], NULL, 10), module = strtoull(fields[2], NULL, 10);
 
 	if (!number || number >= IP_NUMBER_MAX || module >= paths->n)
-		return ip_error("%s/%s: a function's number makes no sense", trace->dir, IP_TRACE_SESSION);
+		return ip_error("%s/%s: a function's number makes no sense", trace->dir,
+				IP_TRACE_SESSION);
 	unescape(fields[3]);
-	return ip_trace_knows(trace, number) ? 0
-					     : ip_trace_add_label(trace, number, paths->items[module],
-								  fields[3], strchr(fields[6], 'i'));
+	return ip_trace_knows(trace, number)
+		       ? 0
+		       : ip_trace_add_label(trace, number, paths->items[module], fields[3],
+					    strchr(fields[6], 'i'));
 }
 
 /* One line, without its end. */
 static int read_line(struct ip_trace *trace, char *line, struct paths *paths)
 {
-	static const char *const heads[] = {"iprobe-session", "host",	 "kernel", "pid", "start_realtime",
-					    "tsc_start",      "tsc_end", "tsc_hz", "ends"};
+	static const char *const heads[] = {
+		"iprobe-session", "host",    "kernel", "pid", "start_realtime",
+		"tsc_start",	  "tsc_end", "tsc_hz", "ends"};
 	_cleanup_free_ char *copy = strdup(line);
 	char *fields[FIELDS], *rest = copy, *field;
 	size_t n = 0;
@@ -162,8 +167,8 @@ static int read_session(struct ip_trace *trace)
 	struct paths paths = {0};
 	size_t capacity = 0;
 	ssize_t n;
-	int ret = 0,
-	    fd = openat(trace->dirfd, IP_TRACE_SESSION, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int ret = 0, fd = openat(trace->dirfd, IP_TRACE_SESSION,
+				 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	file = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!file)
@@ -213,7 +218,8 @@ static int read_streams(struct ip_trace *trace)
 	for (uint32_t i = 0; i < IP_AREA_SLOTS; i++) {
 		struct ip_journal_entry e;
 
-		if (ip_journal_get(trace->journal, i, size_of, trace, &e) < 0 || cut_off(trace, i, &e) < 0)
+		if (ip_journal_get(trace->journal, i, size_of, trace, &e) < 0 ||
+		    cut_off(trace, i, &e) < 0)
 			return -1;
 		if (!e.seq)
 			continue;

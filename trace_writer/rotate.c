@@ -21,8 +21,9 @@ struct ip_trace_rotation {
 	int fd; /* of the table */
 	unsigned most;
 	uint64_t piece_size;
-	uint64_t in_newest;    /* bytes of packets */
-	struct ip_trace_segment total; /* of all that was written; the newest piece's number, first and tsc */
+	uint64_t in_newest; /* bytes of packets */
+	/* of all that was written; the newest piece's number, first and tsc */
+	struct ip_trace_segment total;
 	struct ip_trace_segments pieces;
 };
 
@@ -82,8 +83,8 @@ static int new_rotation(struct ip_trace *trace, unsigned pieces, uint64_t max_si
 		return ip_error("out of memory");
 	trace->rotation = r;
 	r->most = pieces;
-	r->fd = openat(trace->dirfd, IP_TRACE_PIECES, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | flags,
-		       0600);
+	r->fd = openat(trace->dirfd, IP_TRACE_PIECES,
+		       O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | flags, 0600);
 	if (r->fd < 0)
 		return ip_error_errno("cannot open %s/%s", trace->dir, IP_TRACE_PIECES);
 	return ip_trace_set_max_size(trace, max_size);
@@ -151,14 +152,15 @@ static int remove_old(struct ip_trace *trace, const char *file, const struct ip_
 	return name->piece < ip_rotation_first(trace) ? remove_file(trace, file) : 0;
 }
 
-/* Which piece is the oldest to be there beside a new one: so that a whole one has room, and their number is not exceeded. */
+/* Which piece is the oldest to be there beside a new one: so that a whole one has room, and their
+ * number is not exceeded. */
 static uint32_t next_first(const struct ip_trace_rotation *r)
 {
 	uint32_t first = ip_trace_segments_newest(&r->pieces)->first, next = r->pieces.newest + 1;
 
-	while (first < next &&
-	       (next - first >= r->most ||
-		r->total.bytes - ip_trace_segment_at(&r->pieces, first)->bytes > (r->most - 1) * r->piece_size))
+	while (first < next && (next - first >= r->most ||
+				r->total.bytes - ip_trace_segment_at(&r->pieces, first)->bytes >
+					(r->most - 1) * r->piece_size))
 		first++;
 	return first;
 }
@@ -177,7 +179,9 @@ int ip_rotation_make_room(struct ip_trace *trace, size_t size)
 	next = r->total;
 	next.number = r->pieces.newest + 1;
 	next.first = next_first(r);
-	next.tsc = now.tsc > ip_trace_segments_newest(&r->pieces)->tsc ? now.tsc : ip_trace_segments_newest(&r->pieces)->tsc;
+	next.tsc = now.tsc > ip_trace_segments_newest(&r->pieces)->tsc
+			   ? now.tsc
+			   : ip_trace_segments_newest(&r->pieces)->tsc;
 	if (put(r, &next) < 0) {
 		int error = errno;
 
@@ -239,11 +243,12 @@ int ip_rotation_reopen(struct ip_trace *trace, unsigned pieces, uint64_t max_siz
 static int settle_file(struct ip_trace *trace, const char *file, const struct ip_stream_name *name)
 {
 	struct ip_trace_rotation *r = trace->rotation;
-	const struct ip_trace_stream *s = name->slot < trace->nstreams ? &trace->streams[name->slot] : NULL;
+	const struct ip_trace_stream *s =
+		name->slot < trace->nstreams ? &trace->streams[name->slot] : NULL;
 	struct stat st;
 
-	if (name->piece < ip_rotation_first(trace) || name->piece > r->pieces.newest || !s || !s->packets ||
-	    name->piece > s->piece || name->compressed != ip_trace_compresses(trace))
+	if (name->piece < ip_rotation_first(trace) || name->piece > r->pieces.newest || !s ||
+	    !s->packets || name->piece > s->piece || name->compressed != ip_trace_compresses(trace))
 		return remove_file(trace, file);
 	if (name->piece != r->pieces.newest)
 		return 0;
@@ -280,13 +285,15 @@ void ip_trace_rotated(const struct ip_trace *trace, struct ip_trace_rotated *ret
 	if (!trace->rotation)
 		return;
 	first = ip_trace_segments_first(&trace->rotation->pieces);
-	before = first->number ? ip_trace_segment_at(&trace->rotation->pieces, first->number - 1) : NULL;
-	*ret = (struct ip_trace_rotated){.pieces = first->number,
-					 .packets = first->packets,
-					 .bytes = first->bytes,
-					 .events = first->events,
-					 .tsc = first->tsc,
-					 /* who has gone on with the trace may not have read its line */
-					 .early = before && before->number == first->number - 1 ? before->tsc
-												: 0};
+	before = first->number ? ip_trace_segment_at(&trace->rotation->pieces, first->number - 1)
+			       : NULL;
+	*ret = (struct ip_trace_rotated){
+		.pieces = first->number,
+		.packets = first->packets,
+		.bytes = first->bytes,
+		.events = first->events,
+		.tsc = first->tsc,
+		/* who has gone on with the trace may not have read its
+		 * line */
+		.early = before && before->number == first->number - 1 ? before->tsc : 0};
 }

@@ -38,7 +38,8 @@ static int copy_list(struct ip_trace *trace, const struct ip_module *module, con
 	_cleanup_close_ int fd = -1;
 	uint64_t size = h->strings_offset + h->strings_size;
 	uint64_t probes_end = h->probes_offset + h->nprobes * sizeof(struct ip_pl_probe);
-	uint64_t functions_end = h->functions_offset + h->nfunctions * sizeof(struct ip_pl_function);
+	uint64_t functions_end =
+		h->functions_offset + h->nfunctions * sizeof(struct ip_pl_function);
 
 	size = probes_end > size ? probes_end : size;
 	size = functions_end > size ? functions_end : size;
@@ -105,8 +106,8 @@ size_t ip_trace_functions(const struct ip_trace *trace)
 	return trace->nfunctions;
 }
 
-int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *module_path, const char *name,
-		       bool inlined)
+int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *module_path,
+		       const char *name, bool inlined)
 {
 	_cleanup_free_ char *readable = ip_demangle(name, true);
 	const char *base = strrchr(module_path, '/');
@@ -142,13 +143,15 @@ static int add_function(struct ip_trace *trace, const struct ip_plan_function *f
 	fprintf(trace->text_out, "function\t%u\t%d\t", f->number, module);
 	ip_trace_put_value(trace->text_out, name);
 	putc('\t', trace->text_out);
-	ip_trace_put_value(trace->text_out, function->file ? ip_probe_list_string(list, function->file) : "");
+	ip_trace_put_value(trace->text_out,
+			   function->file ? ip_probe_list_string(list, function->file) : "");
 	fprintf(trace->text_out, "\t%u\t%s%s%s\t%u\n", function->line,
 		f->jumps	? "j"
 		: f->inlined	? "i"
 		: f->entry_only ? ""
 				: "-",
-		f->entry_only ? "e" : "", f->returns ? "r" : "", f->frame == UINT32_MAX ? 0 : f->frame);
+		f->entry_only ? "e" : "", f->returns ? "r" : "",
+		f->frame == UINT32_MAX ? 0 : f->frame);
 	return 0;
 }
 
@@ -203,8 +206,8 @@ static int add_silent(struct ip_trace *trace, const struct ip_plan *plan, bool s
 }
 
 /* Where tail exits lead on to, once for each function: what it was bound to at first holds. */
-static int add_jumps(struct ip_trace *trace, const struct ip_plan *plan, const struct ip_modules *modules,
-		     const struct ip_area *area)
+static int add_jumps(struct ip_trace *trace, const struct ip_plan *plan,
+		     const struct ip_modules *modules, const struct ip_area *area)
 {
 	if (!trace->silent) {
 		trace->silent = calloc(2, IP_NUMBER_MAX / 8 + 1);
@@ -226,12 +229,13 @@ static int add_jumps(struct ip_trace *trace, const struct ip_plan *plan, const s
 	}
 	for (size_t i = 0; i < plan->nfunctions; i++)
 		if (plan->functions[i].jumps && plan->functions[i].number <= IP_NUMBER_MAX)
-			trace->jumps[plan->functions[i].number / 8] |= 1 << plan->functions[i].number % 8;
+			trace->jumps[plan->functions[i].number / 8] |=
+				1 << plan->functions[i].number % 8;
 	return 0;
 }
 
-int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan, const struct ip_modules *modules,
-		      const struct ip_area *area)
+int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan,
+		      const struct ip_modules *modules, const struct ip_area *area)
 {
 	_cleanup_free_ int *index = calloc(modules->n ? modules->n : 1, sizeof(*index));
 
@@ -241,7 +245,8 @@ int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan, const 
 		const struct ip_plan_function *f = &plan->functions[i];
 
 		if (!index[f->module_index]) {
-			int at = add_module(trace, f->module, ip_plan_first_number(area, f->module));
+			int at =
+				add_module(trace, f->module, ip_plan_first_number(area, f->module));
 
 			if (at < 0)
 				return -1;
@@ -263,7 +268,8 @@ int64_t ip_trace_add_signature(struct ip_trace *trace, const char *text)
 	return trace->nsignatures;
 }
 
-int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, const struct ip_plan *plan)
+int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc,
+			const struct ip_plan *plan)
 {
 	_cleanup_free_ uint32_t *numbers = NULL;
 
@@ -279,7 +285,8 @@ int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, 
 	return 0;
 }
 
-/* Which measured functions end by tail calls: what was measured ends there. numbers: room for all. */
+/* Which measured functions end by tail calls: what was measured ends there. numbers: room for
+ * all. */
 static void add_tails(struct ip_trace *trace, const struct ip_plan *plan, uint32_t *numbers)
 {
 	size_t n = 0;
@@ -366,7 +373,8 @@ void ip_trace_add_again(struct ip_trace *trace, pid_t pid, uint64_t from_tsc, ui
 	fprintf(trace->text_out, "again\t%d\t%lu\t%lu\n", pid, from_tsc, to_tsc);
 }
 
-void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from_tsc, uint64_t to_tsc)
+void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from_tsc,
+			  uint64_t to_tsc)
 {
 	fprintf(trace->text_out, "missing\t%u\t%lu\t%lu\n", number, from_tsc, to_tsc);
 }
@@ -402,8 +410,8 @@ void ip_trace_add_rotated(struct ip_trace *trace)
 	struct ip_trace_rotated r;
 
 	ip_trace_rotated(trace, &r);
-	fprintf(trace->text_out, "rotated\t%lu\t%lu\t%lu\t%lu\t%lu\n", r.events, r.pieces, r.packets, r.bytes,
-		r.tsc);
+	fprintf(trace->text_out, "rotated\t%lu\t%lu\t%lu\t%lu\t%lu\n", r.events, r.pieces,
+		r.packets, r.bytes, r.tsc);
 }
 
 int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name)

@@ -65,9 +65,9 @@ static int stream_fd(struct ip_trace *trace, uint32_t stream)
 			break;
 		if (i)
 			ip_trace_close_streams(trace);
-		trace->streams[stream].fd =
-			openat(trace->dirfd, name,
-			       O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
+		trace->streams[stream].fd = openat(
+			trace->dirfd, name,
+			O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
 	}
 	if (trace->streams[stream].fd < 0)
 		return ip_error_errno("cannot make %s/%s", trace->dir, name);
@@ -83,8 +83,8 @@ static int cannot_write(const struct ip_trace *trace, const char *what, uint32_t
 	return -1;
 }
 
-int ip_trace_prepare_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header,
-			    size_t n)
+int ip_trace_prepare_packet(struct ip_trace *trace, uint32_t stream,
+			    struct ip_packet_header *header, size_t n)
 {
 	if (ip_trace_grow_streams(trace, stream) < 0)
 		return -1;
@@ -123,8 +123,8 @@ static int append(struct ip_trace *trace, uint32_t stream, struct iovec *parts, 
 		return -1;
 	piece = ip_rotation_newest(trace);
 	before = s->piece == piece ? s->size : 0;
-	if (trace->journal &&
-	    ip_journal_put(trace->journal, stream, progress, piece, before + size, s->packets + 1) < 0) {
+	if (trace->journal && ip_journal_put(trace->journal, stream, progress, piece, before + size,
+					     s->packets + 1) < 0) {
 		s->prepared = s->packets;
 		return cannot_write(trace, IP_TRACE_JOURNAL " of stream-", stream);
 	}
@@ -167,7 +167,7 @@ static int append(struct ip_trace *trace, uint32_t stream, struct iovec *parts, 
 }
 
 int ip_trace_append_encoded(struct ip_trace *trace, uint32_t stream, const void *bytes, size_t size,
-			     const struct ip_progress *progress)
+			    const struct ip_progress *progress)
 {
 	struct iovec part = {(void *)bytes, size};
 
@@ -188,15 +188,18 @@ int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_pac
 	if (!encoded)
 		return ip_error("out of memory");
 	return ip_trace_append_encoded(trace, stream, encoded,
-					ip_packet_encode(trace->codec, header, words, n, encoded), progress);
+				       ip_packet_encode(trace->codec, header, words, n, encoded),
+				       progress);
 }
 
-int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream, const struct ip_progress *progress)
+int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream,
+			   const struct ip_progress *progress)
 {
 	if (ip_trace_grow_streams(trace, stream) < 0)
 		return -1;
-	if (trace->journal && ip_journal_put(trace->journal, stream, progress, trace->streams[stream].piece,
-					     trace->streams[stream].size, trace->streams[stream].packets) < 0)
+	if (trace->journal &&
+	    ip_journal_put(trace->journal, stream, progress, trace->streams[stream].piece,
+			   trace->streams[stream].size, trace->streams[stream].packets) < 0)
 		return cannot_write(trace, IP_TRACE_JOURNAL " of stream-", stream);
 	advance(trace, stream, progress);
 	return 0;

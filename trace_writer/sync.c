@@ -60,7 +60,8 @@ static int write_session(struct ip_trace *trace)
 	_cleanup_free_ char *temporary = NULL;
 	FILE *out = open_new(trace, IP_TRACE_SESSION, &temporary);
 	struct utsname u = {0};
-	char kernel[sizeof(u.sysname) + sizeof(u.release) + sizeof(u.version) + sizeof(u.machine) + 8];
+	char kernel[sizeof(u.sysname) + sizeof(u.release) + sizeof(u.version) + sizeof(u.machine) +
+		    8];
 
 	if (!out)
 		return ip_error_errno("cannot write %s/%s", trace->dir, IP_TRACE_SESSION);
@@ -70,8 +71,8 @@ static int write_session(struct ip_trace *trace)
 	put_line(out, "host", u.nodename);
 	put_line(out, "kernel", kernel);
 	put_line(out, "command", trace->command);
-	fprintf(out, "pid\t%d\nstart_realtime\t%lu\ntsc_start\t%lu\n", trace->pid, trace->start.realtime_ns,
-		trace->start.tsc);
+	fprintf(out, "pid\t%d\nstart_realtime\t%lu\ntsc_start\t%lu\n", trace->pid,
+		trace->start.realtime_ns, trace->start.tsc);
 	if (trace->tsc_end)
 		fprintf(out, "tsc_end\t%lu\n", trace->tsc_end);
 	fprintf(out, "tsc_hz\t%lu\nends\tpackets\n", trace->hz);
@@ -99,8 +100,8 @@ static int write_metadata(struct ip_trace *trace)
 				    .labels = trace->labels,
 				    .nlabels = trace->nlabels};
 
-	/* the temporary lies in the sub-directory: a CTF reader stumbles over strange files beside the
-	 * streams */
+	/* the temporary lies in the sub-directory: a CTF reader stumbles over strange files
+	 * beside the streams */
 	out = open_new(trace, IP_TRACE_SUBDIR "/metadata", &temporary);
 	if (!out)
 		return ip_error_errno("cannot write %s/metadata", trace->dir);
@@ -152,8 +153,9 @@ int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint
 	ip_clock_read(&now);
 	trace->tsc_end = now.tsc;
 	trace->hz = ip_clock_hz(&trace->start, &now, 50000000);
-	if (asprintf(&trace->ending, "events\t%lu\nlost\t%lu\nunserved\t%lu\ninvalid\t%lu\nend\t%s\n", events,
-		     lost, unserved, invalid, reason) < 0) {
+	if (asprintf(&trace->ending,
+		     "events\t%lu\nlost\t%lu\nunserved\t%lu\ninvalid\t%lu\nend\t%s\n", events, lost,
+		     unserved, invalid, reason) < 0) {
 		trace->ending = NULL;
 		return ip_error("out of memory");
 	}

@@ -16,7 +16,8 @@
 #include "common/packet_codec.h"
 #include "trace_writer/writer_private.h"
 
-/* Opens what stands at the name, which must be a trace of ours that nobody writes, or empty. -1: there is nothing; -2 with an error. */
+/* Opens what stands at the name, which must be a trace of ours that nobody writes, or empty. -1:
+ * there is nothing; -2 with an error. */
 static int open_trace(int parent, const char *name, const char *path)
 {
 	_cleanup_close_ int fd = ip_dir_open(parent, name);
@@ -26,16 +27,18 @@ static int open_trace(int parent, const char *name, const char *path)
 	if (fd < 0 && errno == EPERM)
 		ip_error("%s is another user's: name another directory with -o", path);
 	else if (fd < 0 || !ip_trace_dir_is_one(fd))
-		ip_error("%s exists and is not a trace of iprobe: name another directory with -o", path);
+		ip_error("%s exists and is not a trace of iprobe: name another directory with -o",
+			 path);
 	else if (ip_journal_is_locked(fd))
-		ip_error("%s is being written by another iprobe: name another directory with -o", path);
+		ip_error("%s is being written by another iprobe: name another directory with -o",
+			 path);
 	else
 		return ip_steal_fd(&fd);
 	return -2;
 }
 
-/* What was there before becomes DIR.old, and what was DIR.old goes: both are looked at before either is touched. *ret_moved: the former,
- * or -1. */
+/* What was there before becomes DIR.old, and what was DIR.old goes: both are looked at before
+ * either is touched. *ret_moved: the former, or -1. */
 static int make_room(const char *dir, const struct ip_dir_place *place, int *ret_moved)
 {
 	_cleanup_free_ char *old = NULL;
@@ -52,8 +55,9 @@ static int make_room(const char *dir, const struct ip_dir_place *place, int *ret
 	if (snprintf(name, sizeof(name), "%s.old", place->name) >= (int)sizeof(name))
 		return ip_error("%s: the name is too long", old);
 	before = open_trace(place->parent, name, old);
-	if (before < -1 || (before >= 0 && (ip_trace_dir_check(before, old) < 0 ||
-					    ip_trace_dir_remove(place->parent, name, before, old) < 0)))
+	if (before < -1 ||
+	    (before >= 0 && (ip_trace_dir_check(before, old) < 0 ||
+			     ip_trace_dir_remove(place->parent, name, before, old) < 0)))
 		return -1;
 	if (ip_dir_rename(place->parent, place->name, name) < 0)
 		return ip_error_errno("cannot keep %s as %s", dir, old);
@@ -115,13 +119,14 @@ struct ip_trace *ip_trace_new(const char *dir)
 	return NULL;
 }
 
-int ip_trace_create(const char *dir, pid_t pid, const char *command, const struct ip_clock_reading *start,
-		    struct ip_trace **ret)
+int ip_trace_create(const char *dir, pid_t pid, const char *command,
+		    const struct ip_clock_reading *start, struct ip_trace **ret)
 {
 	struct ip_dir_place place;
 
-	return ip_dir_locate(dir, &place) < 0 ? -1
-					      : ip_trace_create_at(&place, dir, pid, command, start, ret);
+	return ip_dir_locate(dir, &place) < 0
+		       ? -1
+		       : ip_trace_create_at(&place, dir, pid, command, start, ret);
 }
 
 int ip_trace_create_at(struct ip_dir_place *place, const char *dir, pid_t pid, const char *command,
@@ -204,9 +209,11 @@ void ip_trace_discard(struct ip_trace *trace)
 		return;
 	why = strdup(ip_error_message());
 	if (trace->dirfd >= 0)
-		ip_trace_dir_remove(trace->place.parent, trace->place.name, trace->dirfd, trace->dir);
+		ip_trace_dir_remove(trace->place.parent, trace->place.name, trace->dirfd,
+				    trace->dir);
 	/* where the directory could not be removed both stay */
-	if (trace->old >= 0 && snprintf(old, sizeof(old), "%s.old", trace->place.name) < (int)sizeof(old) &&
+	if (trace->old >= 0 &&
+	    snprintf(old, sizeof(old), "%s.old", trace->place.name) < (int)sizeof(old) &&
 	    ip_dir_is_at(trace->place.parent, old, trace->old))
 		ip_dir_rename(trace->place.parent, old, trace->place.name);
 	ip_trace_close(trace);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of a trace's writer share: the directory (trace.c), what its session file tells (session_file.c), putting that and the
- * metadata on disk (sync.c), streams of packets (streams.c).
+ * What the files of a trace's writer share: the directory (trace.c), what its session file tells
+ * (session_file.c), putting that and the metadata on disk (sync.c), streams of packets (streams.c).
  */
 #ifndef IP_WRITER_PRIVATE_H
 #define IP_WRITER_PRIVATE_H
@@ -9,16 +9,16 @@
 #include <stdio.h>
 
 #include "common/ctf_metadata.h"
-#include "common/trace_segments.h"
 #include "common/trace_dir.h"
+#include "common/trace_segments.h"
 #include "trace_writer/rotate.h"
 #include "trace_writer/writer.h"
 
 struct ip_trace_stream {
 	int fd;
-	uint32_t piece;		     /* the newest that it has a packet in; 0: the trace is not in pieces */
-	uint64_t packets, size;	     /* size: of the file, or of that piece's */
-	uint64_t prepared;	     /* packets that have a number, those not yet written included */
+	uint32_t piece; /* the newest that it has a packet in; 0: the trace is not in pieces */
+	uint64_t packets, size; /* size: of the file, or of that piece's */
+	uint64_t prepared;	/* packets that have a number, those not yet written included */
 	struct ip_progress progress; /* of the slot, as it was written last */
 };
 
@@ -46,7 +46,9 @@ struct ip_trace {
 	uint8_t *known; /* bitmap of numbers written */
 	size_t nfunctions;
 	uint8_t *silent,
-		*jumps; /* bits by number: told to be silent; where its tail exits lead has been told. One block of memory */
+		/* bits by number: told to be silent; where its tail exits lead has been told. One
+		 * block of memory */
+		*jumps;
 	uint32_t nsignatures;
 	uint32_t nlibraries; /* that came or went */
 	uint32_t nstops;
@@ -67,8 +69,8 @@ struct ip_trace {
 int ip_trace_grow_streams(struct ip_trace *trace, uint32_t stream);
 
 /* A number is known from now on, by the label that other CTF readers show: "module:function". */
-int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *module_path, const char *name,
-		       bool inlined);
+int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *module_path,
+		       const char *name, bool inlined);
 
 /* An empty one; fields that cannot be had are zero. */
 struct ip_trace *ip_trace_new(const char *dir);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A chained hash table over an array without holes: an entry that is taken out is replaced by the last one.
+ * A chained hash table over an array without holes: an entry that is taken out is replaced by the
+ * last one.
  */
 #include "analysis/callstack/abandoned_frames.h"
 
@@ -11,14 +12,16 @@
 
 #define CAPACITY_MIN 64u
 
-static uint32_t *chain_of(const struct ip_abandoned_frames *abandoned, uint32_t function, uint64_t sp)
+static uint32_t *chain_of(const struct ip_abandoned_frames *abandoned, uint32_t function,
+			  uint64_t sp)
 {
 	uint64_t h = (sp >> IP_SP_SHIFT ^ (uint64_t)function << 40) * 0x9e3779b97f4a7c15ull;
 
 	return &abandoned->heads[(h >> 32) & (abandoned->capacity - 1)];
 }
 
-/* The link (head or next) that leads to the entry of (function, sp); *link is 0 at the chain's end. */
+/* The link (head or next) that leads to the entry of (function, sp); *link is 0 at the chain's
+ * end. */
 static uint32_t *find(const struct ip_abandoned_frames *abandoned, uint32_t function, uint64_t sp)
 {
 	uint32_t *link = chain_of(abandoned, function, sp);
@@ -67,7 +70,9 @@ void ip_abandoned_frames_deinit(struct ip_abandoned_frames *abandoned)
 	*abandoned = (struct ip_abandoned_frames){0};
 }
 
-int ip_abandoned_frames_add(struct ip_abandoned_frames *abandoned, const struct ip_abandoned_frames_entry *entry, struct ip_abandoned_frames_entry *ret_old)
+int ip_abandoned_frames_add(struct ip_abandoned_frames *abandoned,
+			    const struct ip_abandoned_frames_entry *entry,
+			    struct ip_abandoned_frames_entry *ret_old)
 {
 	uint32_t *link, next;
 
@@ -93,7 +98,8 @@ int ip_abandoned_frames_add(struct ip_abandoned_frames *abandoned, const struct 
 }
 
 /* Takes out the entry that link leads to. */
-static void take(struct ip_abandoned_frames *abandoned, uint32_t *link, struct ip_abandoned_frames_entry *ret)
+static void take(struct ip_abandoned_frames *abandoned, uint32_t *link,
+		 struct ip_abandoned_frames_entry *ret)
 {
 	size_t hole = *link - 1, last = abandoned->n - 1;
 
@@ -109,8 +115,8 @@ static void take(struct ip_abandoned_frames *abandoned, uint32_t *link, struct i
 	abandoned->n--;
 }
 
-bool ip_abandoned_frames_take(struct ip_abandoned_frames *abandoned, uint32_t function, uint64_t sp, uint64_t group,
-		   struct ip_abandoned_frames_entry *ret)
+bool ip_abandoned_frames_take(struct ip_abandoned_frames *abandoned, uint32_t function, uint64_t sp,
+			      uint64_t group, struct ip_abandoned_frames_entry *ret)
 {
 	uint32_t *link;
 
@@ -123,7 +129,8 @@ bool ip_abandoned_frames_take(struct ip_abandoned_frames *abandoned, uint32_t fu
 	return true;
 }
 
-bool ip_abandoned_frames_take_any(struct ip_abandoned_frames *abandoned, struct ip_abandoned_frames_entry *ret)
+bool ip_abandoned_frames_take_any(struct ip_abandoned_frames *abandoned,
+				  struct ip_abandoned_frames_entry *ret)
 {
 	const struct ip_abandoned_frames_entry *e;
 

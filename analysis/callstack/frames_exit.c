@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules 3 and 4 of the stack machine: which frame an exit ends, where it is not simply the innermost one.
+ * Rules 3 and 4 of the stack machine: which frame an exit ends, where it is not simply the
+ * innermost one.
  */
 #include "analysis/callstack/frames_private.h"
 
@@ -9,7 +10,8 @@ static size_t find_exact(const struct ip_frames *t, struct range r, uint32_t fun
 {
 	size_t deeper = ip_frames_first_deeper(t, r, sp);
 
-	for (size_t i = deeper; i > r.start && t->frames[i - 1].sp == sp && deeper - i < SEARCH_MAX; i--)
+	for (size_t i = deeper; i > r.start && t->frames[i - 1].sp == sp && deeper - i < SEARCH_MAX;
+	     i--)
 		if (t->frames[i - 1].function == function)
 			return i - 1;
 	return NOT_FOUND;
@@ -25,7 +27,8 @@ static size_t find_tail(const struct ip_frames *t, struct range r, uint32_t func
 	return find_exact(t, r, function, sp);
 }
 
-static size_t find_near_alloca(const struct ip_frames *t, struct range r, uint32_t function, uint64_t sp)
+static size_t find_near_alloca(const struct ip_frames *t, struct range r, uint32_t function,
+			       uint64_t sp)
 {
 	size_t deeper = ip_frames_first_deeper(t, r, sp);
 	const struct ip_frame *f;
@@ -48,8 +51,8 @@ static size_t find_alloca(const struct ip_frames *t, struct range r, uint32_t fu
 
 /* The same over all stacks that sp is not far from, the innermost first. */
 static size_t find_frame(const struct ip_frames *t, uint32_t function, uint64_t sp,
-			 size_t (*find)(const struct ip_frames *t, struct range r, uint32_t function,
-					uint64_t sp))
+			 size_t (*find)(const struct ip_frames *t, struct range r,
+					uint32_t function, uint64_t sp))
 {
 	if (!t->active[function])
 		return NOT_FOUND;
@@ -121,7 +124,8 @@ int ip_frames_exit(struct ip_frames *t, uint32_t function, uint64_t sp, bool tai
 	if (found != NOT_FOUND || (inlined && !t->suspect && is_inlined_top(t, function, sp))) {
 		if (found != NOT_FOUND)
 			ip_frames_leave(t, found + 1);
-		if (found == NOT_FOUND || t->n > found) /* else it went with what it had jumped to */
+		/* else it went with what it had jumped to */
+		if (found == NOT_FOUND || t->n > found)
 			end_or_jump(t, tail, jump);
 		return 0;
 	}

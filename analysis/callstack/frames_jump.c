@@ -2,8 +2,8 @@
 /*
  * Rule 5 of the stack machine: calls that go on in another function, which was jumped to.
  *
- * What a frame that has jumped knows besides lies beside the frames, at the same index. Only that of the topmost frame of a chain
- * counts: the call goes on there.
+ * What a frame that has jumped knows besides lies beside the frames, at the same index. Only that
+ * of the topmost frame of a chain counts: the call goes on there.
  */
 #include "analysis/callstack/frames_private.h"
 #include "common/probe_list.h"
@@ -16,7 +16,8 @@ static struct ip_frame_jump *jump_of(struct ip_frames *t, size_t i)
 	return &t->jumps[i];
 }
 
-/* Gives the time that a member of the chain was at work again to it: it was noted for the topmost one. */
+/* Gives the time that a member of the chain was at work again to it: it was noted for the topmost
+ * one. */
 static void settle(struct ip_frames *t, size_t i)
 {
 	struct ip_frame *f = &t->frames[i];
@@ -40,7 +41,8 @@ void ip_frames_note_jump(struct ip_frames *t, uint32_t number)
 	jump_of(t, i)->self = t->frames[i].self;
 }
 
-bool ip_frames_find_chain(struct ip_frames *t, uint32_t function, uint64_t sp, bool tail, size_t *ret)
+bool ip_frames_find_chain(struct ip_frames *t, uint32_t function, uint64_t sp, bool tail,
+			  size_t *ret)
 {
 	struct range r;
 
@@ -51,8 +53,8 @@ bool ip_frames_find_chain(struct ip_frames *t, uint32_t function, uint64_t sp, b
 		size_t end = ip_frames_first_deeper(t, r, sp - size);
 		const struct ip_frame *f = end > r.start ? &t->frames[end - 1] : NULL;
 
-		if (f && f->sp == sp - size && f->flags & IP_FRAME_JUMPED && !(f->flags & IP_FRAME_AWAITS) &&
-		    f->other == function) {
+		if (f && f->sp == sp - size && f->flags & IP_FRAME_JUMPED &&
+		    !(f->flags & IP_FRAME_AWAITS) && f->other == function) {
 			*ret = end - 1;
 			return true;
 		}
@@ -167,7 +169,8 @@ static void enter_silent(struct ip_frames *t, uint32_t function, uint64_t sp, ui
 	ip_frames_leave(t, ip_frames_first_deeper(t, r, sp + room < sp ? UINT64_MAX : sp + room));
 }
 
-int ip_frames_feed_silent(struct ip_frames *t, const struct ip_event *e, struct ip_recording_number number)
+int ip_frames_feed_silent(struct ip_frames *t, const struct ip_event *e,
+			  struct ip_recording_number number)
 {
 	const struct ip_frame *top = t->n ? &t->frames[t->n - 1] : NULL;
 

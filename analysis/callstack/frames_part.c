@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of functions. A compiler splits a function f into a small head, which it inlines wherever f is called, and the rest, f.part.0,
- * which the head calls (gcc: -fpartial-inlining; clang: cold parts). Where the head was not inlined both have probes.
+ * Parts of functions. A compiler splits a function f into a small head, which it inlines wherever f
+ * is called, and the rest, f.part.0, which the head calls (gcc: -fpartial-inlining; clang: cold
+ * parts). Where the head was not inlined both have probes.
  *
- *   Entry of a part at S: the call of f that is innermost then goes on in the part, if it is the innermost frame of all once frames
- *   with T.S <= S are gone, and no part is at work for it. The part has no frame, and its time is f's. Everybody else who
- *   calls the part has inlined the head: another function, or f itself in a recursion, where a part is at work for
- *   the innermost f already. That is a call of its own: a frame of the part.
+ *   Entry of a part at S: the call of f that is innermost then goes on in the part, if it is the
+ *   innermost frame of all once frames with T.S <= S are gone, and no part is at work for it. The
+ *   part has no frame, and its time is f's. Everybody else who calls the part has inlined the head:
+ *   another function, or f itself in a recursion, where a part is at work for the innermost f
+ *   already. That is a call of its own: a frame of the part.
  *
- *   A function may also leave by a jump to its part (at -O2 that is what gcc makes of it). Its tail exit is held back until the next
- *   event: if that is the entry of a part of it, at exactly the S of the function's own entry, the call goes on, and the part's exit is
- *   the function's.
+ *   A function may also leave by a jump to its part (at -O2 that is what gcc makes of it). Its tail
+ *   exit is held back until the next event: if that is the entry of a part of it, at exactly the S
+ *   of the function's own entry, the call goes on, and the part's exit is the function's.
  *
- *   Exit of a part: of its frame, where it is the innermost one with that S; else of the part that is at work with that S. Frames
- *   above f were unwound.
+ *   Exit of a part: of its frame, where it is the innermost one with that S; else of the part that
+ *   is at work with that S. Frames above f were unwound.
  *
- * What is noted about a part counts as long as its f is open: it is looked at again whenever it is needed.
+ * What is noted about a part counts as long as its f is open: it is looked at again whenever it is
+ * needed.
  */
 #include "analysis/callstack/frames_private.h"
 
 #include <stdlib.h>
 
-#include "common/error.h"
 #include "common/array.h"
+#include "common/error.h"
 #include "common/probe_list.h"
 
 int ip_frames_find_hosts(struct ip_frames *t)
@@ -80,8 +83,10 @@ static int enter(struct ip_frames *t, uint32_t function, uint64_t sp)
 		t->nparts--; /* gone without an exit */
 	if (ip_array_grow(&t->parts, t->nparts, sizeof(*t->parts)) < 0)
 		return -1;
-	t->parts[t->nparts++] = (struct ip_frames_part){
-		.frame = keep - 1, .start = t->frames[keep - 1].start, .sp = sp, .function = function};
+	t->parts[t->nparts++] = (struct ip_frames_part){.frame = keep - 1,
+							.start = t->frames[keep - 1].start,
+							.sp = sp,
+							.function = function};
 	return 1;
 }
 
@@ -89,7 +94,8 @@ bool ip_frames_hold_jump(struct ip_frames *t, const struct ip_event *e, uint32_t
 {
 	const struct ip_frame *top = t->n ? &t->frames[t->n - 1] : NULL;
 
-	if (!top || top->function != function || top->sp >= e->sp || e->sp - top->sp > TAIL_FRAME_MAX)
+	if (!top || top->function != function || top->sp >= e->sp ||
+	    e->sp - top->sp > TAIL_FRAME_MAX)
 		return false;
 	t->held_function = function;
 	t->held_sp = e->sp;
@@ -100,8 +106,8 @@ bool ip_frames_hold_jump(struct ip_frames *t, const struct ip_event *e, uint32_t
 int ip_frames_settle_jump(struct ip_frames *t, const struct ip_event *next)
 {
 	const struct ip_frame *top = t->n ? &t->frames[t->n - 1] : NULL;
-	struct ip_recording_number number =
-		next ? ip_recording_number(t->session, next->number) : (struct ip_recording_number){0};
+	struct ip_recording_number number = next ? ip_recording_number(t->session, next->number)
+						 : (struct ip_recording_number){0};
 
 	t->holds = false;
 	forget_gone(t);
@@ -163,7 +169,9 @@ int ip_frames_take_part(struct ip_frames *t, const struct ip_event *e, uint32_t 
 		return 1;
 	}
 	if (e->kind == IP_PROBE_ENTRY)
-		return ip_recording_number(t->session, e->number).entry_only ? 0 : enter(t, function, e->sp);
+		return ip_recording_number(t->session, e->number).entry_only
+			       ? 0
+			       : enter(t, function, e->sp);
 	if (e->kind == IP_PROBE_EXIT || e->kind == IP_PROBE_TAIL_EXIT)
 		return leave(t, function, e->sp, e->kind == IP_PROBE_TAIL_EXIT);
 	return 0;

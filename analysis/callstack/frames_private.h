@@ -5,8 +5,8 @@
 #ifndef IP_FRAMES_PRIVATE_H
 #define IP_FRAMES_PRIVATE_H
 
-#include "analysis/callstack/frames.h"
 #include "analysis/callstack/abandoned_frames.h"
+#include "analysis/callstack/frames.h"
 
 #define BELOW	   (1ull << 20)
 #define ABOVE	   (8ull << 10)
@@ -28,13 +28,16 @@
 /* Of a frame that has jumped. */
 struct ip_frame_jump {
 	uint64_t time,
-		self; /* of the jump, and what its self time was then; while a member is at work again: when that began */
+		/* of the jump, and what its self time was then; while a member is at work again:
+		 * when that began */
+		self;
 	size_t member;	 /* that one's index */
 	uint32_t length; /* frames of the chain up to here, of one that is JOINED */
 };
 
-/* The frames of all stacks that are open, one stack (segment) on top of the other. Only the first segment may
- * be empty, where it is the only one. Within a segment sp never grows with the index. */
+/* The frames of all stacks that are open, one stack (segment) on top of the other. Only the
+ * first segment may be empty, where it is the only one. Within a segment sp never grows with the
+ * index. */
 struct ip_frames {
 	const struct ip_recording *session;
 	struct ip_frames_ops ops;
@@ -55,15 +58,16 @@ struct ip_frames {
 	uint64_t held_sp; /* of a tail exit that may lead to a part: holds */
 	uint32_t held_function;
 	bool holds, joins; /* joins: it does, to the one whose entry comes now */
-	struct ip_frames_part
-		*parts; /* that are at work for a frame, those of inner frames behind those of outer ones */
+	/* that are at work for a frame, those of inner frames behind those of outer ones */
+	struct ip_frames_part *parts;
 	size_t nparts;
 	uint64_t removal; /* when functions are removed next; UINT64_MAX: never again */
 	size_t nremovals; /* that have been passed */
-	uint64_t notice;  /* an event behind it cannot go the common way: removal, or 0 behind a loss */
-	uint64_t gaps;	  /* ticks so far during which events were lost */
-	bool lossy;	  /* events were lost in front of the next one */
-	bool late;	  /* an exit was let in front of the removal */
+	/* an event behind it cannot go the common way: removal, or 0 behind a loss */
+	uint64_t notice;
+	uint64_t gaps; /* ticks so far during which events were lost */
+	bool lossy;    /* events were lost in front of the next one */
+	bool late;     /* an exit was let in front of the removal */
 };
 
 /* A part of a function in which a call of it goes on. */
@@ -88,11 +92,14 @@ int ip_frames_reserve(struct ip_frames *t);
 void ip_frames_begin_segment(struct ip_frames *t);
 struct range ip_frames_segment(const struct ip_frames *t, size_t k);
 uint64_t ip_frames_distance(const struct ip_frames *t, struct range r, uint64_t sp, uint64_t above);
-bool ip_frames_find_owner(const struct ip_frames *t, uint64_t sp, uint64_t above, struct range *ret);
+bool ip_frames_find_owner(const struct ip_frames *t, uint64_t sp, uint64_t above,
+			  struct range *ret);
 size_t ip_frames_first_deeper(const struct ip_frames *t, struct range r, uint64_t sp);
-int ip_frames_enter(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t room, uint32_t flags);
+int ip_frames_enter(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t room,
+		    uint32_t flags);
 /* jump: the number whose tail exit it is, where the call goes on elsewhere; 0: it ends */
-int ip_frames_resume(struct ip_frames *t, const struct ip_abandoned_frames_entry *ended, bool tail, uint32_t jump);
+int ip_frames_resume(struct ip_frames *t, const struct ip_abandoned_frames_entry *ended, bool tail,
+		     uint32_t jump);
 
 /* frames_exit.c */
 
@@ -104,26 +111,29 @@ void ip_frames_pass_point(struct ip_frames *t, uint64_t sp);
 /* frames_part.c */
 
 int ip_frames_find_hosts(struct ip_frames *t);
-/* An event of a part: 1: it belongs to an open call of the function; 2: it ends that, the innermost one now; 0: it is to be taken as any
- * other; -1: with an error. */
+/* An event of a part: 1: it belongs to an open call of the function; 2: it ends that, the
+ * innermost one now; 0: it is to be taken as any other; -1: with an error. */
 int ip_frames_take_part(struct ip_frames *t, const struct ip_event *e, uint32_t function);
 /* A tail exit of a function that has parts. true: it waits for the next event. */
 bool ip_frames_hold_jump(struct ip_frames *t, const struct ip_event *e, uint32_t function);
-/* The next event has come, before anything is made of it (NULL: there is none). 0, or -1 with an error. */
+/* The next event has come, before anything is made of it (NULL: there is none). 0, or -1 with an
+ * error. */
 int ip_frames_settle_jump(struct ip_frames *t, const struct ip_event *next);
 
 /* frames_removed.c */
 
 uint64_t ip_frames_next_removal(const struct ip_frames *t);
 void ip_frames_pass_removals(struct ip_frames *t, uint64_t ts);
-bool ip_frames_is_late_exit(struct ip_frames *t, const struct ip_event *e, struct ip_recording_number number);
+bool ip_frames_is_late_exit(struct ip_frames *t, const struct ip_event *e,
+			    struct ip_recording_number number);
 
 /* frames_jump.c */
 
 /* The topmost frame has jumped. */
 void ip_frames_note_jump(struct ip_frames *t, uint32_t number);
 /* The frame whose call goes on in the function, at the stack pointer of its exit. */
-bool ip_frames_find_chain(struct ip_frames *t, uint32_t function, uint64_t sp, bool tail, size_t *ret);
+bool ip_frames_find_chain(struct ip_frames *t, uint32_t function, uint64_t sp, bool tail,
+			  size_t *ret);
 /* Ends the topmost frame, and those that have jumped to it. */
 void ip_frames_end_chain(struct ip_frames *t, bool tail);
 /* The same where it has jumped to where no events come from: they ended then. */
@@ -131,7 +141,8 @@ void ip_frames_end_awaiting(struct ip_frames *t);
 /* An entry that may be where a frame has jumped to. 1: it is; 0; -1: an error. */
 int ip_frames_join(struct ip_frames *t, uint32_t function, uint64_t sp, bool silent);
 /* An event of a function that is not shown. 0 or -1. */
-int ip_frames_feed_silent(struct ip_frames *t, const struct ip_event *e, struct ip_recording_number number);
+int ip_frames_feed_silent(struct ip_frames *t, const struct ip_event *e,
+			  struct ip_recording_number number);
 
 /* The common path. */
 
@@ -161,7 +172,8 @@ static inline void ip_frames_end_top_as(struct ip_frames *t, enum ip_frame_end h
 
 static inline void ip_frames_end_top(struct ip_frames *t, bool tail)
 {
-	/* a return that was found in the place of a call of the exit's hook: placement instrument */
+	/* a return that was found in the place of a call of the exit's hook: placement
+	 * instrument */
 	if (tail)
 		tail = !t->session->functions[t->frames[t->n - 1].function].returns;
 	if (unlikely(t->frames[t->n - 1].flags & (IP_FRAME_JUMPED | IP_FRAME_JOINED))) {
@@ -173,15 +185,18 @@ static inline void ip_frames_end_top(struct ip_frames *t, bool tail)
 	ip_frames_end_top_as(t, IP_END_EXIT);
 }
 
-static inline int ip_frames_push(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t flags)
+static inline int ip_frames_push(struct ip_frames *t, uint32_t function, uint64_t sp,
+				 uint32_t flags)
 {
 	struct ip_frame *frame;
 
 	if (unlikely(t->n == t->capacity) && ip_frames_reserve(t) < 0)
 		return -1;
 	frame = &t->frames[t->n++];
-	*frame = (struct ip_frame){
-		sp, t->now, 0, t->gaps, function, flags | (t->active[function]++ ? IP_FRAME_INNER : 0), 0, 0};
+	*frame = (struct ip_frame){sp,	     t->now,
+				   0,	     t->gaps,
+				   function, flags | (t->active[function]++ ? IP_FRAME_INNER : 0),
+				   0,	     0};
 	if (t->ops.opened)
 		t->ops.opened(t->context, frame, t->n - 1);
 	return 0;

@@ -39,7 +39,8 @@ static void end_removed(struct ip_frames *t, uint64_t ts)
 		f->lost = t->gaps - f->lost;
 		f->flags |= i < t->suspect ? IP_FRAME_SUSPECT : 0;
 		if (t->ops.closed)
-			t->ops.closed(t->context, f, i, f->start > ts ? f->start : ts, IP_END_UNFINISHED);
+			t->ops.closed(t->context, f, i, f->start > ts ? f->start : ts,
+				      IP_END_UNFINISHED);
 	}
 	kept = 0;
 	for (size_t i = 0; i < t->n; i++) {
@@ -82,10 +83,12 @@ void ip_frames_pass_removals(struct ip_frames *t, uint64_t ts)
 }
 
 /* Whether an event behind a removal is the exit of a frame that the removal would end. */
-bool ip_frames_is_late_exit(struct ip_frames *t, const struct ip_event *e, struct ip_recording_number number)
+bool ip_frames_is_late_exit(struct ip_frames *t, const struct ip_event *e,
+			    struct ip_recording_number number)
 {
-	if (t->late || (e->kind != IP_PROBE_EXIT && e->kind != IP_PROBE_TAIL_EXIT) || !number.changes ||
-	    !t->active[number.function] || !ip_changes_is_off(&t->session->changes, number.function, e->ts))
+	if (t->late || (e->kind != IP_PROBE_EXIT && e->kind != IP_PROBE_TAIL_EXIT) ||
+	    !number.changes || !t->active[number.function] ||
+	    !ip_changes_is_off(&t->session->changes, number.function, e->ts))
 		return false;
 	t->late = true;
 	return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stacks of the stack machine: which one a stack pointer belongs to, frames that are left, and that come back.
+ * The stacks of the stack machine: which one a stack pointer belongs to, frames that are left, and
+ * that come back.
  */
 #include "analysis/callstack/frames_private.h"
 
@@ -155,7 +156,8 @@ size_t ip_frames_first_deeper(const struct ip_frames *t, struct range r, uint64_
 }
 
 /* Rules 1 and 2, and the choice of the stack. */
-int ip_frames_enter(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t room, uint32_t flags)
+int ip_frames_enter(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t room,
+		    uint32_t flags)
 {
 	struct range r;
 
@@ -176,15 +178,17 @@ static int push_again(struct ip_frames *t, const struct ip_frame *frame)
 	if (ip_frames_reserve(t) < 0)
 		return -1;
 	t->frames[t->n] = *frame;
-	t->jumps[t->n] = (struct ip_frame_jump){.self = frame->self, .member = SIZE_MAX, .length = 1};
+	t->jumps[t->n] =
+		(struct ip_frame_jump){.self = frame->self, .member = SIZE_MAX, .length = 1};
 	t->frames[t->n++].lost = t->gaps - frame->lost;
 	t->active[frame->function]++;
 	return 0;
 }
 
-/* An exit of a frame that was left: the frames below it in its stack are open again, on top of the present
- * ones. */
-int ip_frames_resume(struct ip_frames *t, const struct ip_abandoned_frames_entry *ended, bool tail, uint32_t jump)
+/* An exit of a frame that was left: the frames below it in its stack are open again, on top of
+ * the present ones. */
+int ip_frames_resume(struct ip_frames *t, const struct ip_abandoned_frames_entry *ended, bool tail,
+		     uint32_t jump)
 {
 	struct ip_abandoned_frames_entry e = *ended;
 	size_t first;
@@ -193,7 +197,8 @@ int ip_frames_resume(struct ip_frames *t, const struct ip_abandoned_frames_entry
 	first = t->n;
 	if (push_again(t, &e.frame) < 0)
 		return -1;
-	while (e.has_parent && ip_abandoned_frames_take(&t->abandoned, e.parent_function, e.parent_sp, e.group, &e))
+	while (e.has_parent &&
+	       ip_abandoned_frames_take(&t->abandoned, e.parent_function, e.parent_sp, e.group, &e))
 		if (push_again(t, &e.frame) < 0)
 			return -1;
 	for (size_t i = first, j = t->n - 1; i < j; i++, j--) {

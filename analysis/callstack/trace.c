@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/trace_segments.h"
 
 #define BATCH 256u
@@ -73,7 +73,8 @@ static int list_streams(struct ip_trace_reader *t)
 	while ((entry = readdir(dir))) {
 		struct ip_stream_name name;
 
-		/* what a recording that was cut off has not come to remove does not count any more */
+		/* what a recording that was cut off has not come to remove does not count any
+		 * more */
 		if (!ip_stream_name_parse(entry->d_name, &name) ||
 		    (name.in_pieces && name.piece < t->session->rotated_pieces))
 			continue;
@@ -99,16 +100,17 @@ static int list_streams(struct ip_trace_reader *t)
 static int has_gone(const struct ip_trace_reader *t, const char *path)
 {
 	if (t->session->rotates && access(path, F_OK) < 0 && errno == ENOENT)
-		return ip_error(
-			"%s: it has been rotated away (--rotate) while the trace was being read: try again",
-			path);
+		return ip_error("%s: it has been rotated away (--rotate) while the trace was being "
+				"read: try again",
+				path);
 	return -1;
 }
 
 /* Behind the first file of a stream come its others. */
 static int opened(const struct ip_trace_reader *t, uint32_t stream, int done, struct ip_stream *s)
 {
-	size_t first = t->first[stream], end = stream + 1 < t->nstreams ? t->first[stream + 1] : t->nnames;
+	size_t first = t->first[stream],
+	       end = stream + 1 < t->nstreams ? t->first[stream + 1] : t->nnames;
 
 	if (done < 0)
 		return has_gone(t, t->names[first]);
@@ -123,21 +125,23 @@ int ip_trace_reader_stream(const struct ip_trace_reader *t, uint32_t stream, str
 	return opened(t, stream, done, done < 0 ? NULL : *ret);
 }
 
-int ip_trace_reader_stream_small(const struct ip_trace_reader *t, uint32_t stream, struct ip_unpack **unpack,
-				 struct ip_stream **ret)
+int ip_trace_reader_stream_small(const struct ip_trace_reader *t, uint32_t stream,
+				 struct ip_unpack **unpack, struct ip_stream **ret)
 {
 	int done = ip_stream_open_small(t->names[t->first[stream]], unpack, ret);
 
 	return opened(t, stream, done, done < 0 ? NULL : *ret);
 }
 
-/* When the process of a packet became another program, the last time before the packet; 0: never. */
+/* When the process of a packet became another program, the last time before the packet; 0:
+ * never. */
 static uint64_t last_exec(const struct ip_recording *s, const struct ip_packet *p)
 {
 	uint64_t last = 0;
 
 	for (size_t i = 0; i < s->nexecs; i++)
-		if (s->execs[i].pid == p->pid && s->execs[i].tsc <= p->begin && s->execs[i].tsc > last)
+		if (s->execs[i].pid == p->pid && s->execs[i].tsc <= p->begin &&
+		    s->execs[i].tsc > last)
 			last = s->execs[i].tsc;
 	return last;
 }
@@ -155,7 +159,8 @@ static int scan_stream(struct ip_trace_reader *t, uint32_t index)
 		uint64_t exec = last_exec(t->session, &p);
 
 		p.ended &= t->session->ends;
-		/* an iprobe that was killed in between may have told an end, and its successor again */
+		/* an iprobe that was killed in between may have told an end, and its successor
+		 * again */
 		if (!run || run->pid != p.pid || run->tid != p.tid ||
 		    (!p.ended && (exec > run->begin || run->gone))) {
 			if (ip_array_grow(&t->runs, t->nruns, sizeof(*t->runs)) < 0) {
@@ -163,7 +168,8 @@ static int scan_stream(struct ip_trace_reader *t, uint32_t index)
 				break;
 			}
 			run = &t->runs[t->nruns++];
-			*run = (struct ip_run){.stream = index, .pid = p.pid, .tid = p.tid, .begin = p.begin};
+			*run = (struct ip_run){
+				.stream = index, .pid = p.pid, .tid = p.tid, .begin = p.begin};
 		}
 		run->packets++;
 		run->bytes += p.bytes;
@@ -187,7 +193,8 @@ static int scan_stream(struct ip_trace_reader *t, uint32_t index)
 
 static int by_thread(const void *a, const void *b)
 {
-	const struct ip_run *x = *(const struct ip_run *const *)a, *y = *(const struct ip_run *const *)b;
+	const struct ip_run *x = *(const struct ip_run *const *)a,
+			    *y = *(const struct ip_run *const *)b;
 
 	if (x->pid != y->pid)
 		return x->pid < y->pid ? -1 : 1;
@@ -217,7 +224,8 @@ static int bound_runs(struct ip_trace_reader *t)
 		if (!i || sorted[i - 1]->pid != run->pid || sorted[i - 1]->tid != run->tid)
 			t->threads++;
 		t->processes += !i || sorted[i - 1]->pid != run->pid;
-		if (next && next->pid == run->pid && next->tid == run->tid && next->begin < run->end)
+		if (next && next->pid == run->pid && next->tid == run->tid &&
+		    next->begin < run->end)
 			run->end = next->begin;
 		/* another thread has the stream now: this one had gone before */
 		if (later && later->stream == run->stream && later != next)
@@ -254,7 +262,8 @@ int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret)
 		ip_trace_reader_close(t);
 		return -1;
 	}
-	if (t->session->tsc_start && !(t->session->rotated_packets && t->begin > t->session->tsc_start))
+	if (t->session->tsc_start &&
+	    !(t->session->rotated_packets && t->begin > t->session->tsc_start))
 		t->begin = t->session->tsc_start;
 	if (t->session->tsc_end)
 		t->end = t->session->tsc_end;
@@ -270,7 +279,8 @@ int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret)
 	}
 	/* what was overwritten is discarded to CTF readers, and no loss to people */
 	t->lost -= t->session->overwritten < t->lost ? t->session->overwritten : t->lost;
-	/* losses behind the last packet of a stream that was cut off are known to the session only, if at all
+	/* losses behind the last packet of a stream that was cut off are known to the session only,
+	 * if at all
 	 */
 	if (t->session->lost > t->lost)
 		t->lost = t->session->lost;
@@ -302,7 +312,8 @@ int ip_trace_reader_next_packet(struct ip_stream *stream, struct ip_packet *ret)
 {
 	int more = ip_stream_next_packet(stream, ret);
 
-	return more ? more : ip_error("%s: changed while it was being read", ip_stream_path(stream));
+	return more ? more
+		    : ip_error("%s: changed while it was being read", ip_stream_path(stream));
 }
 
 /* All events of one run; frames NULL: counts them only. */
@@ -335,8 +346,8 @@ static int visit_run(struct ip_stream *stream, const struct ip_run *run, struct 
 }
 
 /* visitor, frames NULL: counts only. */
-static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visitor, struct ip_frames *frames,
-		 uint64_t *ret_events)
+static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visitor,
+		 struct ip_frames *frames, uint64_t *ret_events)
 {
 	struct ip_stream *stream = NULL;
 	int ret = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trace directory as its readers see it: the session, the streams, and the threads that wrote them.
+ * A trace directory as its readers see it: the session, the streams, and the threads that wrote
+ * them.
  */
 #ifndef IP_TRACE_H
 #define IP_TRACE_H
@@ -13,8 +14,8 @@
 #include "analysis/read/session.h"
 #include "analysis/read/stream.h"
 
-/* Consecutive packets of one thread in one stream. A thread has one run, unless its process became another
- * program. */
+/* Consecutive packets of one thread in one stream. A thread has one run, unless its process
+ * became another program. */
 struct ip_run {
 	uint32_t stream; /* index into first */
 	uint32_t pid, tid;
@@ -24,8 +25,9 @@ struct ip_run {
 	uint64_t begin;
 	/* Up to when the calls that are open at its last event count: never longer than it lived.
 	 *   The trace tells of its end: when it was seen last.
-	 *   Else its last event, where another thread has the stream after it, or nobody looked for ends (a trace of an older iprobe).
-	 *   Else the thread's next run, its process's next exec, or the trace's end. */
+	 *   Else its last event, where another thread has the stream after it, or nobody looked
+	 *   for ends (a trace of an older iprobe). Else the thread's next run, its process's
+	 *   next exec, or the trace's end. */
 	uint64_t end;
 	uint64_t gone; /* by then it had ended; 0: nobody saw that */
 };
@@ -35,18 +37,21 @@ struct ip_trace_reader {
 	struct ip_recording *session;
 	char **names; /* of the stream files, with dir, by number */
 	size_t nnames;
-	size_t *first; /* by stream: its first file; those up to the next stream's first are its pieces, in order */
+	/* by stream: its first file; those up to the next stream's first are its pieces, in
+	 * order */
+	size_t *first;
 	size_t nstreams;
 	struct ip_run *runs; /* by stream, in the order of the file */
 	size_t nruns;
-	uint64_t threads;      /* different threads */
-	uint64_t processes;    /* different processes */
-	uint64_t begin, end;   /* TSC: the session's, or of the first and last event where it has none */
+	uint64_t threads;   /* different threads */
+	uint64_t processes; /* different processes */
+	/* TSC: the session's, or of the first and last event where it has none */
+	uint64_t begin, end;
 	uint64_t lost;	       /* events, over all */
 	uint64_t ended;	       /* runs whose end was seen */
 	uint64_t ended_within; /* ticks from a run's end to when that was seen, at most */
 	uint64_t missing;      /* packets that are not there */
-	char **damages;	       /* a line for each stream that is damaged, as far as packet headers tell */
+	char **damages; /* a line for each stream that is damaged, as far as packet headers tell */
 	size_t ndamages;
 };
 
@@ -55,7 +60,8 @@ int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret);
 void ip_trace_reader_close(struct ip_trace_reader *trace);
 
 /* Opens a stream, all of its pieces. The caller's. 0, or -1 with an error. */
-int ip_trace_reader_stream(const struct ip_trace_reader *trace, uint32_t stream, struct ip_stream **ret);
+int ip_trace_reader_stream(const struct ip_trace_reader *trace, uint32_t stream,
+			   struct ip_stream **ret);
 /* The same as ip_stream_open_small() opens it. */
 int ip_trace_reader_stream_small(const struct ip_trace_reader *trace, uint32_t stream,
 				 struct ip_unpack **unpack, struct ip_stream **ret);
@@ -63,11 +69,13 @@ int ip_trace_reader_stream_small(const struct ip_trace_reader *trace, uint32_t s
 /* Where the events of a trace go, one thread after the other: */
 struct ip_trace_visitor {
 	const struct ip_frames_ops *ops;
-	void *context;					      /* of ops and run */
-	void (*run)(void *context, const struct ip_run *run); /* the events that follow are this thread's */
+	void *context; /* of ops and run */
+	/* the events that follow are this thread's */
+	void (*run)(void *context, const struct ip_run *run);
 };
 
-/* Feeds all events to the visitor, thread by thread. *ret_events: how many. 0, or -1 with an error. */
+/* Feeds all events to the visitor, thread by thread. *ret_events: how many. 0, or -1 with an
+ * error. */
 int ip_trace_reader_visit(struct ip_trace_reader *trace, const struct ip_trace_visitor *visitor,
 			  uint64_t *ret_events);
 

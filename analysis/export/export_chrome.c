@@ -42,14 +42,15 @@ static void print_head(struct chrome *c, char kind, uint64_t ts)
 {
 	uint64_t ns = ip_recording_since_start(c->trace->session, ts);
 
-	fprintf(c->out, ",\n{\"ph\":\"%c\",\"pid\":%u,\"tid\":%u,\"ts\":%" PRIu64 ".%03u", kind, c->pid,
-		c->tid, ns / 1000, (unsigned)(ns % 1000));
+	fprintf(c->out, ",\n{\"ph\":\"%c\",\"pid\":%u,\"tid\":%u,\"ts\":%" PRIu64 ".%03u", kind,
+		c->pid, c->tid, ns / 1000, (unsigned)(ns % 1000));
 }
 
 /* Arguments, or the only value of an end: its result. */
 static void print_values(const struct chrome *c, const struct ip_export_event *e)
 {
-	const struct ip_signature *signature = ip_recording_signature(c->trace->session, e->payload);
+	const struct ip_signature *signature =
+		ip_recording_signature(c->trace->session, e->payload);
 	struct ip_json j;
 
 	if (!signature && !e->until_tail)
@@ -65,7 +66,8 @@ static void print_values(const struct chrome *c, const struct ip_export_event *e
 	ip_json_end_object(&j);
 }
 
-/* An end has its name too: where several events have one stamp, speedscope finds out by it which comes first. */
+/* An end has its name too: where several events have one stamp, speedscope finds out by it which
+ * comes first. */
 static bool on_event(void *context, const struct ip_export_event *e)
 {
 	static const char kinds[] = {
@@ -127,14 +129,16 @@ static void print_top(struct chrome *c)
 	ip_json_uint(&j, "lost", c->trace->lost);
 	ip_json_uint(&j, "invalid", s->invalid);
 	ip_json_end_object(&j);
-	fputs(",\n\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"trace\",\"args\":{}}",
+	fputs(",\n\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"trace\",\"args\":"
+	      "{}}",
 	      c->out);
 	print_metadata(c, "process_name", s->pid, s->command ? s->command : "?");
 	for (size_t i = 0; i < s->nthreads; i++)
 		print_metadata(c, "thread_name", s->threads[i].tid, s->threads[i].name);
 }
 
-int ip_export_chrome(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out)
+int ip_export_chrome(struct ip_trace_reader *trace, const struct ip_export_options *options,
+		     FILE *out)
 {
 	static const struct ip_export_writer writer = {on_run, on_event};
 	struct chrome c = {.trace = trace, .out = out, .names = ip_names_create(trace->session)};

@@ -32,11 +32,12 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	struct walk *w = context;
 
-	tell(w, frame->flags & IP_FRAME_ENTRY_ONLY ? IP_EXPORT_INSTANT : IP_EXPORT_BEGIN, frame->function,
-	     frame->start, w->payload);
+	tell(w, frame->flags & IP_FRAME_ENTRY_ONLY ? IP_EXPORT_INSTANT : IP_EXPORT_BEGIN,
+	     frame->function, frame->start, w->payload);
 }
 
-/* Values that come with the event which shows that a frame was left, or is back, are not the frame's. */
+/* Values that come with the event which shows that a frame was left, or is back, are not the
+ * frame's. */
 static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
 {
 	tell(context, IP_EXPORT_END, frame->function, ts, NULL);

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A page of its own: the parts of analysis/html/ around one JSON document, what the page draws. It is bounded, whatever the size of the
- * trace: the longest stays, sums of all others, the heaviest ways of calls and functions; what was left out is counted, and the page
- * says so.
+ * A page of its own: the parts of analysis/html/ around one JSON document, what the page draws. It
+ * is bounded, whatever the size of the trace: the longest stays, sums of all others, the heaviest
+ * ways of calls and functions; what was left out is counted, and the page says so.
  *
- * The document stands in a script element: no '<' may be in it as such, since names come from outside.
+ * The document stands in a script element: no '<' may be in it as such, since names come from
+ * outside.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "analysis/profile/calltree.h"
 #include "analysis/export/export.h"
 #include "analysis/export/html/parts.h"
-#include "analysis/profile/latency.h"
-#include "analysis/read/names.h"
-#include "analysis/profile/tree_compare.h"
-#include "analysis/profile/stats.h"
 #include "analysis/export/timeline.h"
+#include "analysis/profile/calltree.h"
+#include "analysis/profile/latency.h"
+#include "analysis/profile/stats.h"
+#include "analysis/profile/tree_compare.h"
+#include "analysis/read/names.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
@@ -40,10 +41,11 @@ struct page {
 	struct ip_timeline *timeline;
 	struct ip_latencies *latencies;
 	struct ip_tree_compare *other; /* the trace that it is compared with; NULL: none */
-	uint32_t nfunctions;	  /* the session's, and behind them those that only the other trace has */
-	uint32_t *shown;	  /* by function: its index in the page; UNUSED: it is not there */
-	bool *ranked;		  /* by function of the session: it has a histogram */
-	uint32_t unranked;	  /* functions that have none, since there are too many */
+	/* the session's, and behind them those that only the other trace has */
+	uint32_t nfunctions;
+	uint32_t *shown;   /* by function: its index in the page; UNUSED: it is not there */
+	bool *ranked;	   /* by function of the session: it has a histogram */
+	uint32_t unranked; /* functions that have none, since there are too many */
 	const char *separator;
 };
 
@@ -156,13 +158,15 @@ static void put_meta(struct page *p)
 	put_number(p, "selected", is_selection(p));
 	if (p->options->other) {
 		put_field(p, "other", p->options->other->dir);
-		put_number(p, "other_ns", ip_recording_ns(p->options->other->session, p->other->ticks));
+		put_number(p, "other_ns",
+			   ip_recording_ns(p->options->other->session, p->other->ticks));
 	}
 	putc('}', p->out);
 }
 
-static const struct ip_recording_function *
-function_of(const struct page *p, uint32_t i, const struct ip_recording **ret_session, const char **ret_name)
+static const struct ip_recording_function *function_of(const struct page *p, uint32_t i,
+						       const struct ip_recording **ret_session,
+						       const char **ret_name)
 {
 	uint32_t own = p->trace->session->nfunctions;
 
@@ -286,7 +290,8 @@ static int put_tree(struct page *p)
 
 	if (!index)
 		return -1;
-	/* one after the other: function, parent, calls, total, self; with a comparison total and self of the other trace too */
+	/* one after the other: function, parent, calls, total, self; with a comparison total and
+	 * self of the other trace too */
 	fprintf(p->out, ",\n\"tree\":{\"left_out\":%zu,\"width\":%d,\"nodes\":[", p->tree->n - n,
 		p->other ? 7 : 5);
 	for (uint32_t i = 1; i < p->tree->n; i++) {
@@ -295,12 +300,13 @@ static int put_tree(struct page *p)
 		if (index[i] == UNUSED)
 			continue;
 		fprintf(p->out, "%s%u,%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64, separator,
-			p->shown[node->function], index[node->parent], node->calls, ns(p, node->total),
-			ns(p, node->self));
+			p->shown[node->function], index[node->parent], node->calls,
+			ns(p, node->total), ns(p, node->self));
 		if (p->other) {
 			const struct ip_recording *s = p->options->other->session;
 
-			fprintf(p->out, ",%" PRIu64 ",%" PRIu64, ip_recording_ns(s, p->other->nodes[i].total),
+			fprintf(p->out, ",%" PRIu64 ",%" PRIu64,
+				ip_recording_ns(s, p->other->nodes[i].total),
 				ip_recording_ns(s, p->other->nodes[i].self));
 		}
 		separator = ",";
@@ -348,8 +354,8 @@ static void put_row(struct page *p, uint32_t at, size_t *stay)
 	const struct ip_timeline_row *row = &t->rows[at];
 	uint64_t last = 0;
 
-	fprintf(p->out, "%s{\"pid\":%u,\"tid\":%u,\"depth\":%u,\"name\":", p->separator, row->pid, row->tid,
-		row->depth);
+	fprintf(p->out, "%s{\"pid\":%u,\"tid\":%u,\"depth\":%u,\"name\":", p->separator, row->pid,
+		row->tid, row->depth);
 	put_string(p, ip_recording_thread_name(p->trace->session, row->tid));
 	/* each stay: time since the last one's start, duration, function */
 	fputs(",\"stays\":[", p->out);
@@ -368,10 +374,11 @@ static void put_row(struct page *p, uint32_t at, size_t *stay)
 	for (size_t i = 0; row->sums && i < t->nslices; i++) {
 		const struct ip_job_control_sum *sum = &row->sums[i];
 
-		if ((!sum->vote && !sum->covered && !sum->calls) || p->shown[sum->function] == UNUSED)
+		if ((!sum->vote && !sum->covered && !sum->calls) ||
+		    p->shown[sum->function] == UNUSED)
 			continue;
-		fprintf(p->out, "%s%zu,%" PRIu64 ",%u,%u", p->separator, i, ns(p, sum->covered), sum->calls,
-			p->shown[sum->function]);
+		fprintf(p->out, "%s%zu,%" PRIu64 ",%u,%u", p->separator, i, ns(p, sum->covered),
+			sum->calls, p->shown[sum->function]);
 		p->separator = ",";
 	}
 	fputs("]}", p->out);
@@ -398,7 +405,8 @@ static int by_total(const void *a, const void *b)
 	return x->total != y->total ? (x->total < y->total ? 1 : -1) : (x > y) - (x < y);
 }
 
-/* Chooses the functions that have a histogram: of those selected whose calls have ended, those with the longest total. */
+/* Chooses the functions that have a histogram: of those selected whose calls have ended, those with
+ * the longest total. */
 static int rank(struct page *p)
 {
 	size_t n = p->stats->nitems, ended = 0;
@@ -422,8 +430,10 @@ static int rank(struct page *p)
 
 static int collect(struct page *p)
 {
-	const struct ip_calltree_options tree = {.roots = p->options->selected, .tid = p->options->tid};
-	const struct ip_stats_options figures = {.by = IP_GROUP_BY_FUNCTION, .tid = p->options->tid};
+	const struct ip_calltree_options tree = {.roots = p->options->selected,
+						 .tid = p->options->tid};
+	const struct ip_stats_options figures = {.by = IP_GROUP_BY_FUNCTION,
+						 .tid = p->options->tid};
 
 	if (ip_stats_collect(p->trace, &figures, &p->stats) < 0 || rank(p) < 0 ||
 	    ip_calltree_collect(p->trace, &tree, &p->tree) < 0 ||
@@ -434,7 +444,7 @@ static int collect(struct page *p)
 	p->nfunctions = p->trace->session->nfunctions;
 	if (p->options->other) {
 		if (ip_tree_compare_create(p->tree, p->trace->session, p->options->other,
-				      p->options->other_selected, &p->other) < 0)
+					   p->options->other_selected, &p->other) < 0)
 			return -1;
 		p->nfunctions += p->other->nfunctions;
 	}
@@ -453,10 +463,13 @@ static int put(struct page *p)
 	return 0;
 }
 
-int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out)
+int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options *options,
+		   FILE *out)
 {
-	struct page p = {
-		.trace = trace, .options = options, .out = out, .names = ip_names_create(trace->session)};
+	struct page p = {.trace = trace,
+			 .options = options,
+			 .out = out,
+			 .names = ip_names_create(trace->session)};
 	int ret = -1;
 
 	if (options->other)

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Perfetto's own format (perfetto.dev, "TrackEvent" and "TracePacket"; numbers of fields from trace_packet.proto,
- * track_event.proto, track_descriptor.proto, interned_data.proto and debug_annotation.proto as of 2026): a third of what the same takes in chrome's. Events
- * in the order of time, one sequence of packets; a track for each thread; names are written once and are numbers from then on.
+ * Perfetto's own format (perfetto.dev, "TrackEvent" and "TracePacket"; numbers of fields from
+ * trace_packet.proto, track_event.proto, track_descriptor.proto, interned_data.proto and
+ * debug_annotation.proto as of 2026): a third of what the same takes in chrome's. Events in the
+ * order of time, one sequence of packets; a track for each thread; names are written once and are
+ * numbers from then on.
  *
- * Times are nanoseconds since the recording began, on the clock that a trace has unless it says otherwise. Arguments and results are one annotation, in
- * JSON, as in the other formats.
+ * Times are nanoseconds since the recording began, on the clock that a trace has unless it says
+ * otherwise. Arguments and results are one annotation, in JSON, as in the other formats.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/export/export_events.h"
-#include "analysis/read/names.h"
 #include "analysis/export/protobuf.h"
+#include "analysis/read/names.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
@@ -95,11 +97,12 @@ static void put_names(struct perfetto *p, uint32_t function)
 	if (p->named[function] && !category)
 		return;
 	if (!p->named[function])
-		put_entry(p, &interned, INTERNED_NAME, function + 1ull, ip_names_get(p->names, function));
+		put_entry(p, &interned, INTERNED_NAME, function + 1ull,
+			  ip_names_get(p->names, function));
 	if (category)
-		put_entry(
-			p, &interned, INTERNED_CATEGORY, module + 1ull,
-			ip_recording_module_name(p->trace->session, &p->trace->session->functions[function]));
+		put_entry(p, &interned, INTERNED_CATEGORY, module + 1ull,
+			  ip_recording_module_name(p->trace->session,
+						   &p->trace->session->functions[function]));
 	ip_message_message(&p->packet, PACKET_INTERNED, &interned);
 	ip_message_deinit(&interned);
 	p->named[function] = true;
@@ -155,7 +158,8 @@ static bool on_event(void *context, const struct ip_export_event *e)
 	struct perfetto *p = context;
 	uint32_t module = p->trace->session->functions[e->function].module;
 
-	ip_message_number(&p->packet, PACKET_TIMESTAMP, ip_recording_since_start(p->trace->session, e->ts));
+	ip_message_number(&p->packet, PACKET_TIMESTAMP,
+			  ip_recording_since_start(p->trace->session, e->ts));
 	ip_message_number(&p->packet, PACKET_FLAGS, FLAG_NEEDS_STATE);
 	ip_message_reset(&p->inner);
 	ip_message_number(&p->inner, EVENT_TYPE, types[e->kind]);
@@ -187,7 +191,8 @@ static void on_run(void *context, const struct ip_run *run)
 {
 	struct perfetto *p = context;
 	const struct thread wanted = {run->pid, run->tid};
-	const struct thread *found = bsearch(&wanted, p->threads, p->nthreads, sizeof(wanted), by_id);
+	const struct thread *found =
+		bsearch(&wanted, p->threads, p->nthreads, sizeof(wanted), by_id);
 
 	p->track = found ? found - p->threads + 1 : 0;
 }
@@ -245,7 +250,8 @@ static int list_threads(struct perfetto *p)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < p->trace->nruns; i++)
 		if (!p->options->tid || p->trace->runs[i].tid == p->options->tid)
-			p->threads[n++] = (struct thread){p->trace->runs[i].pid, p->trace->runs[i].tid};
+			p->threads[n++] =
+				(struct thread){p->trace->runs[i].pid, p->trace->runs[i].tid};
 	if (n)
 		qsort(p->threads, n, sizeof(*p->threads), by_id);
 	for (size_t i = 0; i < n; i++)
@@ -254,11 +260,14 @@ static int list_threads(struct perfetto *p)
 	return 0;
 }
 
-int ip_export_perfetto(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out)
+int ip_export_perfetto(struct ip_trace_reader *trace, const struct ip_export_options *options,
+		       FILE *out)
 {
 	static const struct ip_export_writer writer = {on_run, on_event};
-	struct perfetto p = {
-		.options = options, .trace = trace, .out = out, .names = ip_names_create(trace->session)};
+	struct perfetto p = {.options = options,
+			     .trace = trace,
+			     .out = out,
+			     .names = ip_names_create(trace->session)};
 	_cleanup_free_ bool *named = calloc(trace->session->nfunctions, sizeof(*named)),
 			    *category = calloc(trace->session->nmodules + 1, sizeof(*category));
 	int ret = -1;

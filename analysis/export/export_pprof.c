@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile for pprof: profile.proto (github.com/google/pprof/proto), compressed by gzip as its readers expect. A sample is a way of
- * calls, its values the calls that ended that way and the time that they spent themselves; a location is a function.
+ * A profile for pprof: profile.proto (github.com/google/pprof/proto), compressed by gzip as its
+ * readers expect. A sample is a way of calls, its values the calls that ended that way and the time
+ * that they spent themselves; a location is a function.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
+#include "analysis/export/export.h"
+#include "analysis/export/protobuf.h"
 #include "analysis/profile/calltree.h"
 #include "analysis/profile/deep_paths.h"
-#include "analysis/export/export.h"
 #include "analysis/read/names.h"
-#include "analysis/export/protobuf.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/print.h"
 
 /* Numbers of fields. */
@@ -140,10 +141,10 @@ static void put_type(struct pprof *p, const char *type, const char *unit)
 	ip_message_message(&p->out, PROFILE_SAMPLE_TYPE, &p->one);
 }
 
-/* The leaf comes first. Locations have the numbers of their functions, from 1; one behind them stands for the calls that are left out
- * where a way is cut. */
-static void put_sample(struct pprof *p, const struct ip_calltree *tree, uint32_t node, uint64_t calls,
-		       uint64_t self)
+/* The leaf comes first. Locations have the numbers of their functions, from 1; one behind them
+ * stands for the calls that are left out where a way is cut. */
+static void put_sample(struct pprof *p, const struct ip_calltree *tree, uint32_t node,
+		       uint64_t calls, uint64_t self)
 {
 	struct ip_message *sample = &p->one, *way = &p->two, *values = &p->three;
 	unsigned left = IP_WAY_MAX;
@@ -185,10 +186,12 @@ static void put_mapping(struct pprof *p, uint32_t module)
 /* Number nfunctions is that of calls that are left out. */
 static void put_function(struct pprof *p, uint32_t function)
 {
-	static const struct ip_recording_function left_out = {.linker_name = "[...]", .module = IP_NO_MODULE};
+	static const struct ip_recording_function left_out = {.linker_name = "[...]",
+							      .module = IP_NO_MODULE};
 	bool cut = function == p->session->nfunctions;
 	const struct ip_recording_function *f = cut ? &left_out : &p->session->functions[function];
-	uint32_t name = string_number(&p->strings, cut ? f->linker_name : ip_names_shown(p->names, function));
+	uint32_t name = string_number(&p->strings,
+				      cut ? f->linker_name : ip_names_shown(p->names, function));
 	uint32_t linker_name = string_number(&p->strings, f->linker_name),
 		 file = string_number(&p->strings, f->file ? f->file : "");
 
@@ -222,7 +225,8 @@ static int put_samples(struct pprof *p, const struct ip_calltree *tree)
 	}
 	for (size_t i = 0; ret == 0 && i < deep.size; i++)
 		if (deep.ways[i].node)
-			put_sample(p, tree, deep.ways[i].node, deep.ways[i].calls, deep.ways[i].self);
+			put_sample(p, tree, deep.ways[i].node, deep.ways[i].calls,
+				   deep.ways[i].self);
 	if (ret == 0 && deep.n)
 		put_function(p, p->session->nfunctions);
 	ip_deep_paths_clear(&deep);
@@ -262,8 +266,8 @@ static int write_compressed(const uint8_t *data, size_t size, FILE *out)
 	size_t at = 0;
 	int state;
 
-	if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY) !=
-	    Z_OK)
+	if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + 16, 8,
+			 Z_DEFAULT_STRATEGY) != Z_OK)
 		return ip_error("out of memory");
 	do {
 		if (!z.avail_in && at < size) {
@@ -280,7 +284,8 @@ static int write_compressed(const uint8_t *data, size_t size, FILE *out)
 	return 0; /* a write error is the stream's */
 }
 
-int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out)
+int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_options *options,
+		    FILE *out)
 {
 	const struct ip_calltree_options wanted = {.roots = options->selected, .tid = options->tid};
 	const struct ip_recording *s = trace->session;

@@ -6,16 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/export/export.h"
 #include "analysis/profile/calltree.h"
 #include "analysis/profile/deep_paths.h"
-#include "analysis/export/export.h"
 #include "analysis/read/names.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/print.h"
 
-static int collect(struct ip_trace_reader *trace, const struct ip_export_options *options, const bool *roots,
-		   struct ip_calltree **ret)
+static int collect(struct ip_trace_reader *trace, const struct ip_export_options *options,
+		   const bool *roots, struct ip_calltree **ret)
 {
 	const struct ip_calltree_options wanted = {.roots = roots, .tid = options->tid};
 
@@ -33,9 +33,10 @@ static void print_name(FILE *out, const char *name, char separator)
 		putc(*p == separator ? ':' : *p, out);
 }
 
-/* A line, where there is time in it. depth: of the node; of one that is deeper than IP_WAY_MAX the innermost calls. */
-static void print_way(const struct ip_calltree *tree, struct ip_names *names, uint32_t node, uint32_t depth,
-		      uint64_t ns, FILE *out)
+/* A line, where there is time in it. depth: of the node; of one that is deeper than IP_WAY_MAX the
+ * innermost calls. */
+static void print_way(const struct ip_calltree *tree, struct ip_names *names, uint32_t node,
+		      uint32_t depth, uint64_t ns, FILE *out)
 {
 	uint32_t way[IP_WAY_MAX];
 	size_t n = 0;
@@ -75,7 +76,8 @@ static int print_ways(struct ip_trace_reader *trace, const struct ip_calltree *t
 	return ret;
 }
 
-int ip_export_folded(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out)
+int ip_export_folded(struct ip_trace_reader *trace, const struct ip_export_options *options,
+		     FILE *out)
 {
 	struct ip_calltree *tree;
 	int ret;
@@ -100,12 +102,15 @@ static void print_function(struct callgrind *c, const char *prefix, uint32_t fun
 	const struct ip_recording_function *f = &c->session->functions[function];
 	bool called = *prefix == 'c';
 
-	/* the number of a function serves for its file and module, too: equal names under several numbers are no harm */
-	fprintf(c->out, "%s=(%u)", called ? "cob" : "ob", f->module == IP_NO_MODULE ? 0 : f->module + 1);
+	/* the number of a function serves for its file and module, too: equal names under several
+	 * numbers are no harm */
+	fprintf(c->out, "%s=(%u)", called ? "cob" : "ob",
+		f->module == IP_NO_MODULE ? 0 : f->module + 1);
 	if (!c->named[function]) {
 		putc(' ', c->out);
 		print_name(c->out,
-			   f->module == IP_NO_MODULE ? "[unknown]" : c->session->modules[f->module].path,
+			   f->module == IP_NO_MODULE ? "[unknown]"
+						     : c->session->modules[f->module].path,
 			   '\n');
 	}
 	fprintf(c->out, "\n%s=(%u)", called ? "cfi" : "fl", function + 1);
@@ -127,7 +132,8 @@ static uint32_t line_of(const struct callgrind *c, uint32_t function)
 	return c->session->functions[function].line;
 }
 
-static void print_arcs(struct callgrind *c, const struct ip_call_arc *arcs, size_t n, const uint64_t *self)
+static void print_arcs(struct callgrind *c, const struct ip_call_arc *arcs, size_t n,
+		       const uint64_t *self)
 {
 	const struct ip_recording *s = c->session;
 
@@ -142,12 +148,14 @@ static void print_arcs(struct callgrind *c, const struct ip_call_arc *arcs, size
 		for (size_t i = at; i < n && arcs[i].caller == f; i++) {
 			print_function(c, "cfn", arcs[i].callee);
 			fprintf(c->out, "calls=%" PRIu64 " %u\n%u %" PRIu64 "\n", arcs[i].calls,
-				line_of(c, arcs[i].callee), line_of(c, f), ip_recording_ns(s, arcs[i].total));
+				line_of(c, arcs[i].callee), line_of(c, f),
+				ip_recording_ns(s, arcs[i].total));
 		}
 	}
 }
 
-int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out)
+int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_options *options,
+			FILE *out)
 {
 	const struct ip_recording *s = trace->session;
 	struct callgrind c = {.session = s, .out = out, .names = ip_names_create(s)};
@@ -174,9 +182,12 @@ int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_op
 			all += tree->nodes[i].self;
 		}
 		fprintf(out,
-			"# callgrind format\nversion: 1\ncreator: iprobe\npid: %" PRIu64 "\ncmd: ", s->pid);
+			"# callgrind format\nversion: 1\ncreator: iprobe\npid: %" PRIu64 "\ncmd: ",
+			s->pid);
 		print_name(out, s->command ? s->command : "?", '\n');
-		fprintf(out, "\npositions: line\nevent: ns : Time (ns)\nevents: ns\nsummary: %" PRIu64 "\n",
+		fprintf(out,
+			"\npositions: line\nevent: ns : Time (ns)\nevents: ns\nsummary: %" PRIu64
+			"\n",
 			ip_recording_ns(s, all));
 		print_arcs(&c, arcs, n, self);
 	}

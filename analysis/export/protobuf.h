@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of Protocol Buffers, as they are written ("Encoding", protobuf.dev): variable-length numbers (wire type 0) and length-delimited
- * fields (2) are all that exports need.
+ * Messages of Protocol Buffers, as they are written ("Encoding", protobuf.dev): variable-length
+ * numbers (wire type 0) and length-delimited fields (2) are all that exports need.
  *
- * A message is made in memory, from the first field to the last. Where that runs out it is marked, and nothing more is added.
+ * A message is made in memory, from the first field to the last. Where that runs out it is marked,
+ * and nothing more is added.
  */
 #ifndef IP_PROTOBUF_H
 #define IP_PROTOBUF_H

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The longest stays are kept in a heap, the shortest of them on top: where it is full, the shorter of the newcomer and the top goes into the
- * sums. What is in the heap at the end is exact, what is in the sums is everything else, nothing is in both.
+ * The longest stays are kept in a heap, the shortest of them on top: where it is full, the shorter
+ * of the newcomer and the top goes into the sums. What is in the heap at the end is exact, what is
+ * in the sums is everything else, nothing is in both.
  *
- * A row is made for each depth of each run of a thread (a thread whose process became another program has several). Where there may be more of
- * them than there is room for, the trace is read twice: first it is found out how much time there is in each row, then those with the most are kept:
- * as long as all functions are selected, no row without those above it.
+ * A row is made for each depth of each run of a thread (a thread whose process became another
+ * program has several). Where there may be more of them than there is room for, the trace is read
+ * twice: first it is found out how much time there is in each row, then those with the most are
+ * kept: as long as all functions are selected, no row without those above it.
  */
 #include "analysis/export/timeline.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/error.h"
 #include "common/array.h"
+#include "common/error.h"
 
 #define NO_ROW	   UINT32_MAX
 #define LEFT_OUT   (UINT32_MAX - 1)
@@ -48,7 +50,8 @@ static size_t slice_of(const struct ip_timeline *t, uint64_t ticks)
 	return i;
 }
 
-/* Boyer and Moore's majority vote, weighted: exact where one function has more than half of the time. */
+/* Boyer and Moore's majority vote, weighted: exact where one function has more than half of the
+ * time. */
 static void vote(struct ip_job_control_sum *sum, uint32_t function, uint64_t ticks)
 {
 	if (sum->function == function) {
@@ -75,8 +78,8 @@ static void coarsen(struct ip_timeline *t)
 			if (!sum.calls && !sum.covered && !sum.vote)
 				sum.function = next->function; /* it has none */
 			sum.covered += next->covered;
-			sum.calls =
-				sum.calls + next->calls < sum.calls ? UINT32_MAX : sum.calls + next->calls;
+			sum.calls = sum.calls + next->calls < sum.calls ? UINT32_MAX
+									: sum.calls + next->calls;
 			if (next->vote)
 				vote(&sum, next->function, next->vote);
 			sums[i] = sum;
@@ -181,7 +184,8 @@ static uint32_t row_of(struct ip_timeline *t, size_t depth)
 			t->failed = true;
 			return NO_ROW;
 		}
-		t->candidates[number] = (struct ip_timeline_candidate){.number = number, .depth = depth};
+		t->candidates[number] =
+			(struct ip_timeline_candidate){.number = number, .depth = depth};
 		return t->row_of_depth[depth] = number;
 	}
 	if (t->candidates && !t->candidates[number].kept)
@@ -190,7 +194,8 @@ static uint32_t row_of(struct ip_timeline *t, size_t depth)
 		t->failed = true;
 		return NO_ROW;
 	}
-	t->rows[t->nrows] = (struct ip_timeline_row){.pid = t->run_pid, .tid = t->run_tid, .depth = depth};
+	t->rows[t->nrows] =
+		(struct ip_timeline_row){.pid = t->run_pid, .tid = t->run_tid, .depth = depth};
 	return t->row_of_depth[depth] = t->nrows++;
 }
 
@@ -319,8 +324,8 @@ static int choose_rows(struct ip_timeline *t, struct ip_trace_reader *trace,
 	return 0;
 }
 
-int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uint32_t tid, size_t most,
-			size_t nslices, struct ip_timeline **ret)
+int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uint32_t tid,
+			size_t most, size_t nslices, struct ip_timeline **ret)
 {
 	static const struct ip_frames_ops ops = {.opened = on_opened,
 						 .left = on_left,
@@ -344,8 +349,8 @@ int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uin
 	t->nslices = nslices;
 	t->begin = trace->begin;
 	t->ticks = trace->end > trace->begin ? trace->end - trace->begin : 1;
-	if (choose_rows(t, trace, &visitor) < 0 || ip_trace_reader_visit(trace, &visitor, &t->events) < 0 ||
-	    t->failed) {
+	if (choose_rows(t, trace, &visitor) < 0 ||
+	    ip_trace_reader_visit(trace, &visitor, &t->events) < 0 || t->failed) {
 		if (t->failed)
 			ip_error("out of memory");
 		ip_timeline_destroy(t);

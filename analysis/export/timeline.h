@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each thread did when, in bounded memory: the longest stays of functions on the stack one by one, all others summed up in slices of time. So
- * a picture of any trace can be drawn, and what is long enough to be looked for by itself is exact.
+ * What each thread did when, in bounded memory: the longest stays of functions on the stack one by
+ * one, all others summed up in slices of time. So a picture of any trace can be drawn, and what is
+ * long enough to be looked for by itself is exact.
  *
- * A stay is the time from a call, or from a coroutine's return to it, until its frame is closed or left.
+ * A stay is the time from a call, or from a coroutine's return to it, until its frame is closed or
+ * left.
  */
 #ifndef IP_TIMELINE_H
 #define IP_TIMELINE_H
@@ -14,8 +16,9 @@
 
 #include "analysis/callstack/trace.h"
 
-#define IP_TIMELINE_DEPTHS 256u	  /* deeper stays are counted, not shown */
-#define IP_TIMELINE_ROWS   20000u /* those with the most time; stays of others are counted, not shown */
+#define IP_TIMELINE_DEPTHS 256u /* deeper stays are counted, not shown */
+/* those with the most time; stays of others are counted, not shown */
+#define IP_TIMELINE_ROWS 20000u
 
 /* Times in TSC ticks. */
 struct ip_job_control {
@@ -26,10 +29,11 @@ struct ip_job_control {
 
 /* The stays of one row within one slice of time that are not there by themselves. */
 struct ip_job_control_sum {
-	uint64_t covered;  /* ticks */
-	uint32_t calls;	   /* that began there */
-	uint32_t function; /* the one most of the time was spent in, or close to it (a majority vote) */
-	uint64_t vote;	   /* private */
+	uint64_t covered; /* ticks */
+	uint32_t calls;	  /* that began there */
+	/* the one most of the time was spent in, or close to it (a majority vote) */
+	uint32_t function;
+	uint64_t vote; /* private */
 };
 
 /* One depth of one run of a thread. */
@@ -56,16 +60,19 @@ struct ip_timeline {
 	uint32_t tid, run_pid, run_tid;
 	uint32_t *row_of_depth;
 	uint64_t *since; /* by depth: when the stay began that is on the stack */
-	size_t wanted; /* rows that appeared, in the order in which they did, those that there was no room for included */
+	/* rows that appeared, in the order in which they did, those that there was no room for
+	 * included */
+	size_t wanted;
 	struct ip_timeline_candidate *candidates; /* by this order; NULL: there is room for all */
 	bool weighing; /* first reading: nothing but candidates' times are collected */
 	bool skip, failed;
 };
 
-/* Reads the whole trace; keeps the most longest stays. selected: by function. tid 0: all threads. nslices: a power of two; where there are many
- * threads it becomes less. 0, or -1 with an error. */
-int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uint32_t tid, size_t most,
-			size_t nslices, struct ip_timeline **ret);
+/* Reads the whole trace; keeps the most longest stays. selected: by function. tid 0: all
+ * threads. nslices: a power of two; where there are many threads it becomes less. 0, or -1 with
+ * an error. */
+int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uint32_t tid,
+			size_t most, size_t nslices, struct ip_timeline **ret);
 void ip_timeline_destroy(struct ip_timeline *timeline);
 
 /* Where slice i begins, in ticks since begin; slice nslices: ticks. */

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Growing the tree from frames. Each open frame has its node as tag, so that frames which are left and come back, or end late, are
- * counted where they were called.
+ * Growing the tree from frames. Each open frame has its node as tag, so that frames which are left
+ * and come back, or end late, are counted where they were called.
  *
- * A trace of 50 million events a second leaves 40 ns for a call, and a tree of many ways does not fit into a core's cache. So a call looks
- * at one line that may not be there, near[its caller's node], and its end at another, sums[its node], which was asked for when it began.
- * What is wanted rarely lies elsewhere: children of nodes with more than WAYS of them in a hash table (near has those called last), and how often a
- * node is open, which is 0 or 1 unless frames of coroutines come back on top of others or ways are folded.
+ * A trace of 50 million events a second leaves 40 ns for a call, and a tree of many ways does not
+ * fit into a core's cache. So a call looks at one line that may not be there, near[its caller's
+ * node], and its end at another, sums[its node], which was asked for when it began. What is wanted
+ * rarely lies elsewhere: children of nodes with more than WAYS of them in a hash table (near has
+ * those called last), and how often a node is open, which is 0 or 1 unless frames of coroutines
+ * come back on top of others or ways are folded.
  */
 #include "analysis/profile/calltree.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/error.h"
 #include "common/array.h"
+#include "common/error.h"
 
-/* In a tag: the frame is none of the tree's (above where ways begin, or of a thread that is not wanted), or lies within another
- * frame of its node. */
+/* In a tag: the frame is none of the tree's (above where ways begin, or of a thread that is not
+ * wanted), or lies within another frame of its node. */
 #define TAG_OUTSIDE UINT32_MAX
 #define TAG_INNER   (1u << 31)
 #define TAG_FIRST   (1u << 30) /* of a frame that is none of these: its node is where ways begin */
@@ -26,14 +28,15 @@
 
 #define WAYS 4u
 
-/* Children of one node. Where the node has no more, these are all; else those found last, and the table has all. */
+/* Children of one node. Where the node has no more, these are all; else those found last, and the
+ * table has all. */
 struct ip_call_near {
 	uint32_t function[WAYS]; /* IP_NO_NODE: free */
 	uint32_t child[WAYS];
 } __attribute__((aligned(32)));
 
-/* What a node has come to: a line holds two. nested: the part of total that frames have which lie in another one of the same function, somewhere
- * further up. */
+/* What a node has come to: a line holds two. nested: the part of total that frames have which
+ * lie in another one of the same function, somewhere further up. */
 struct ip_call_sum {
 	uint64_t calls, self, total, nested;
 } __attribute__((aligned(32)));
@@ -95,7 +98,8 @@ static int put_all_into_table(struct ip_calltree *tree, uint32_t parent, uint32_
 	return put_into_table(tree, child);
 }
 
-/* n elements of an array, moved to one that has room for more of them and is aligned to their size. NULL with an error. */
+/* n elements of an array, moved to one that has room for more of them and is aligned to their size.
+ * NULL with an error. */
 static void *move_aligned(void *array, size_t n, size_t room, size_t size)
 {
 	void *moved = aligned_alloc(size, room * size);
@@ -231,7 +235,8 @@ static uint32_t find_above(const struct ip_calltree *tree, uint32_t node, uint32
 	return node;
 }
 
-/* Frames of a node that are open are counted from now on; those that are already lie below frame. */
+/* Frames of a node that are open are counted from now on; those that are already lie below
+ * frame. */
 static bool begin_counting(struct ip_calltree *tree, const struct ip_frame *frame, size_t depth)
 {
 	size_t n = tree->room > tree->nopen ? tree->room : tree->nopen;
@@ -315,7 +320,8 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 	if (tag == TAG_OUTSIDE)
 		return;
 	sum = &tree->sums[tag & TAG_NODE];
-	if (__builtin_expect(tree->counting, 0) && how != IP_END_UNWOUND) /* else it was left before */
+	/* else it was left before */
+	if (__builtin_expect(tree->counting, 0) && how != IP_END_UNWOUND)
 		tree->open[tag & TAG_NODE]--;
 	if (__builtin_expect(frame->flags & IP_FRAME_TAIL, 0))
 		tree->until_tail[frame->function] = true;
@@ -372,7 +378,9 @@ int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_
 		tree->sums[0] = (struct ip_call_sum){0};
 	if (!tree->until_tail)
 		ip_error("out of memory");
-	done = tree->sums && tree->until_tail ? ip_trace_reader_visit(trace, &visitor, &tree->events) : -1;
+	done = tree->sums && tree->until_tail
+		       ? ip_trace_reader_visit(trace, &visitor, &tree->events)
+		       : -1;
 	if (done < 0 || tree->failed) {
 		ip_calltree_destroy(tree);
 		return -1;

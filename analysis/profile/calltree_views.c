@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Other ways to look at a calling-context tree: from below, in order, as pairs of caller and callee.
+ * Other ways to look at a calling-context tree: from below, in order, as pairs of caller and
+ * callee.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ struct ip_calltree *ip_calltree_invert(const struct ip_calltree *tree, const boo
 
 		if (!from->calls || (wanted && !wanted[from->function]))
 			continue;
-		for (uint32_t up = i; up && levels <= IP_CALLERS_MAX; up = tree->nodes[up].parent, levels++) {
+		for (uint32_t up = i; up && levels <= IP_CALLERS_MAX;
+		     up = tree->nodes[up].parent, levels++) {
 			at = ip_calltree_child(below, at, tree->nodes[up].function);
 			if (at == IP_NO_NODE) {
 				ip_calltree_destroy(below);
@@ -61,8 +63,9 @@ int ip_calltree_sort(struct ip_calltree *tree, enum ip_calltree_order order)
 		size_t n = 0;
 
 		for (uint32_t c = *link; c != IP_NO_NODE; c = tree->nodes[c].next_sibling)
-			children[n++] = (struct child){c, order == IP_BY_SELF ? tree->nodes[c].self
-									      : tree->nodes[c].total};
+			children[n++] =
+				(struct child){c, order == IP_BY_SELF ? tree->nodes[c].self
+								      : tree->nodes[c].total};
 		qsort(children, n, sizeof(*children), by_key);
 		for (size_t k = 0; k < n; k++) {
 			*link = children[k].node;
@@ -104,8 +107,9 @@ ssize_t ip_calltree_arcs(const struct ip_calltree *tree, struct ip_call_arc **re
 		const struct ip_call_node *node = &tree->nodes[i];
 
 		if (node->calls)
-			arcs[n++] = (struct ip_call_arc){tree->nodes[node->parent].function, node->function,
-							 node->calls, node->outer, node->self};
+			arcs[n++] = (struct ip_call_arc){tree->nodes[node->parent].function,
+							 node->function, node->calls, node->outer,
+							 node->self};
 	}
 	qsort(arcs, n, sizeof(*arcs), by_pair);
 	for (size_t i = 0; i < n; i++) {

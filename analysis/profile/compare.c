@@ -74,8 +74,8 @@ static uint64_t *counts_of(const struct ip_durations *d, uint64_t *ret_n)
 	return counts;
 }
 
-/* What batch means say about a figure whose mean over all calls is mean and whose variance is variance. of: the figure's sum in a
- * batch. */
+/* What batch means say about a figure whose mean over all calls is mean and whose variance is
+ * variance. of: the figure's sum in a batch. */
 static double design_effect(const struct ip_batches *b, double mean, double variance, unsigned row,
 			    double (*of)(const struct ip_batch *batch, unsigned row))
 {
@@ -122,7 +122,8 @@ static double location_effect(const struct ip_durations *d, const uint64_t *coun
 }
 
 /* Batches know powers of two only: those from the one on that the threshold lies in. */
-static double tail_effect(const struct ip_durations *d, const uint64_t *counts, uint64_t n, unsigned step)
+static double tail_effect(const struct ip_durations *d, const uint64_t *counts, uint64_t n,
+			  unsigned step)
 {
 	unsigned row = step / IP_HISTOGRAM_STEPS;
 	double share = 0, at_next = 0;
@@ -145,8 +146,9 @@ static double two_sided(double difference, double variance)
 	return variance > 0 ? erfc(fabs(difference) / sqrt(2 * variance)) : 1;
 }
 
-static void compare_location(const struct ip_durations *d1, const uint64_t *c1, const struct ip_durations *d2,
-			     const uint64_t *c2, struct ip_comparison *ret)
+static void compare_location(const struct ip_durations *d1, const uint64_t *c1,
+			     const struct ip_durations *d2, const uint64_t *c2,
+			     struct ip_comparison *ret)
 {
 	double n1 = ret->n1, n2 = ret->n2, n = n1 + n2, below = 0, wins = 0, ties = 0;
 	double e1 = location_effect(d1, c1, ret->n1), e2 = location_effect(d2, c2, ret->n2);
@@ -159,12 +161,14 @@ static void compare_location(const struct ip_durations *d1, const uint64_t *c1, 
 		ties += equal * (equal * equal - 1);
 	}
 	ret->superior = wins / (n1 * n2);
-	ret->location = two_sided(ret->superior - 0.5,
-				  (1 - ties / (n * (n * n - 1))) * (e1 / n1 + e2 / n2) / 12 * (n + 1) / n);
+	ret->location =
+		two_sided(ret->superior - 0.5,
+			  (1 - ties / (n * (n * n - 1))) * (e1 / n1 + e2 / n2) / 12 * (n + 1) / n);
 }
 
-static void compare_tail(const struct ip_durations *d1, const uint64_t *c1, const struct ip_durations *d2,
-			 const uint64_t *c2, struct ip_comparison *ret)
+static void compare_tail(const struct ip_durations *d1, const uint64_t *c1,
+			 const struct ip_durations *d2, const uint64_t *c2,
+			 struct ip_comparison *ret)
 {
 	double n1 = ret->n1, n2 = ret->n2, seen = 0, k1 = 0, k2 = 0, share;
 	unsigned step = 0;
@@ -181,12 +185,14 @@ static void compare_tail(const struct ip_durations *d1, const uint64_t *c1, cons
 	share = (k1 + k2) / (n1 + n2);
 	if (share * n1 < TAIL_CALLS || share * n2 < TAIL_CALLS)
 		return;
-	ret->tail = two_sided(ret->tail2 - ret->tail1, share * (1 - share) *
-							       (tail_effect(d1, c1, ret->n1, step) / n1 +
-								tail_effect(d2, c2, ret->n2, step) / n2));
+	ret->tail = two_sided(ret->tail2 - ret->tail1,
+			      share * (1 - share) *
+				      (tail_effect(d1, c1, ret->n1, step) / n1 +
+				       tail_effect(d2, c2, ret->n2, step) / n2));
 }
 
-int ip_compare(const struct ip_durations *first, const struct ip_durations *second, struct ip_comparison *ret)
+int ip_compare(const struct ip_durations *first, const struct ip_durations *second,
+	       struct ip_comparison *ret)
 {
 	_cleanup_free_ uint64_t *c1 = NULL, *c2 = NULL;
 

@@ -2,8 +2,8 @@
 /*
  * Parsing counts, and bounds of percentiles.
  *
- * The file is written whole or not at all, so one without its last line is damaged. Lines that are not known are skipped: a newer
- * iprobe may write more.
+ * The file is written whole or not at all, so one without its last line is damaged. Lines that are
+ * not known are skipped: a newer iprobe may write more.
  */
 #include "analysis/profile/counts.h"
 
@@ -69,7 +69,8 @@ static uint64_t add(uint64_t a, uint64_t b)
 
 static struct ip_count *function_of(const struct reader *r, uint64_t number)
 {
-	uint32_t function = number <= IP_NUMBER_MAX ? ip_recording_number(r->session, number).function : 0;
+	uint32_t function =
+		number <= IP_NUMBER_MAX ? ip_recording_number(r->session, number).function : 0;
 
 	return &r->counts->functions[function];
 }
@@ -97,8 +98,8 @@ static int parse_hist(struct reader *r)
 		return bad(r, "a histogram in front of its buckets");
 	if (!take(r, '\t', &number) || !take(r, '\t', &ended) || !take(r, '\t', &unmeasured) ||
 	    !take(r, '\t', &sum) || !take(r, '\t', &min) || !take(r, '\t', &max))
-		return bad(r,
-			   "a histogram needs a number, calls, unmeasured ones, sum, min, max and buckets");
+		return bad(r, "a histogram needs a number, calls, unmeasured ones, sum, min, max "
+			      "and buckets");
 	c = function_of(r, number);
 	c->measured = true;
 	for (unsigned i = 0; i < r->counts->nbuckets; i++) {
@@ -153,7 +154,8 @@ static int parse_buckets(struct reader *r)
 {
 	uint64_t n, shift;
 
-	if (!take(r, '\t', &n) || !take(r, '\t', &shift) || !n || n > IP_COUNT_BUCKETS || shift > 64 - n)
+	if (!take(r, '\t', &n) || !take(r, '\t', &shift) || !n || n > IP_COUNT_BUCKETS ||
+	    shift > 64 - n)
 		return bad(r, "no sensible buckets");
 	r->counts->nbuckets = n;
 	r->counts->shift = shift;
@@ -196,7 +198,8 @@ static int parse_text(struct reader *r, char *text, char *end)
 			if (!is(r, "iprobe-counts") || !take(r, '\t', &version))
 				return ip_error("%s: not counts of iprobe", r->name);
 			if (version != 1)
-				return ip_error("%s: written by another version of iprobe (format %lu, this "
+				return ip_error("%s: written by another version of iprobe (format "
+						"%lu, this "
 						"one reads 1)",
 						r->name, version);
 		} else if (parse_line(r) < 0) {
@@ -222,8 +225,8 @@ static struct ip_counts *new_counts(const struct ip_recording *session)
 	return c;
 }
 
-int ip_counts_parse(const char *name, const char *text, size_t size, const struct ip_recording *session,
-		    struct ip_counts **ret)
+int ip_counts_parse(const char *name, const char *text, size_t size,
+		    const struct ip_recording *session, struct ip_counts **ret)
 {
 	struct reader r = {.name = name, .session = session, .counts = new_counts(session)};
 	_cleanup_free_ char *copy = malloc(size + 1);
@@ -275,11 +278,13 @@ uint64_t ip_counts_from(const struct ip_counts *c, const struct ip_recording *s,
 
 uint64_t ip_counts_to(const struct ip_counts *c, const struct ip_recording *s, unsigned bucket)
 {
-	return bucket + 1 < c->nbuckets ? ip_recording_ns(s, 1ull << (c->shift + bucket)) : UINT64_MAX;
+	return bucket + 1 < c->nbuckets ? ip_recording_ns(s, 1ull << (c->shift + bucket))
+					: UINT64_MAX;
 }
 
 void ip_counts_percentile(const struct ip_counts *c, const struct ip_recording *s,
-			  const struct ip_count *count, double share, uint64_t *ret_from, uint64_t *ret_below)
+			  const struct ip_count *count, double share, uint64_t *ret_from,
+			  uint64_t *ret_below)
 {
 	uint64_t total = 0, seen = 0, rank, min = ip_recording_ns(s, count->min),
 		 max = ip_recording_ns(s, count->max);

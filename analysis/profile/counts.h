@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What functions counted and measured instead of logging: DIR/iprobe/counts (common/trace_format.h), by the functions of the session. The
- * file is input from outside: everything is checked.
+ * What functions counted and measured instead of logging: DIR/iprobe/counts
+ * (common/trace_format.h), by the functions of the session. The file is input from outside:
+ * everything is checked.
  */
 #ifndef IP_COUNTS_H
 #define IP_COUNTS_H
@@ -16,14 +17,16 @@
 
 /* Of one function; all its numbers (inlined instances, parts) together. */
 struct ip_count {
-	bool counted, measured; /* some number of it was; measured: the fields behind calls make sense */
+	/* some number of it was; measured: the fields behind calls make sense */
+	bool counted, measured;
 	uint64_t calls;		/* all that were counted or measured */
 	uint64_t ended;		/* of calls: those whose duration is known */
 	uint64_t sum, min, max; /* of their durations, TSC ticks */
-	uint64_t
-		self; /* the same without what other measured calls in them took; has_self: the trace tells */
+	/* the same without what other measured calls in them took; has_self: the trace tells */
+	uint64_t self;
 	bool has_self;
-	uint64_t tailed; /* of ended: those whose time ends at a tail exit; has_tailed: the trace tells */
+	/* of ended: those whose time ends at a tail exit; has_tailed: the trace tells */
+	uint64_t tailed;
 	bool has_tailed;
 	uint64_t buckets[IP_COUNT_BUCKETS];
 };
@@ -40,17 +43,20 @@ struct ip_counts {
 int ip_counts_load(const char *dir, const struct ip_recording *session, struct ip_counts **ret);
 
 /* The same from memory; name is for messages. */
-int ip_counts_parse(const char *name, const char *text, size_t size, const struct ip_recording *session,
-		    struct ip_counts **ret);
+int ip_counts_parse(const char *name, const char *text, size_t size,
+		    const struct ip_recording *session, struct ip_counts **ret);
 
 void ip_counts_destroy(struct ip_counts *counts);
 
 /* Bounds of a bucket in ns, the upper one not included; UINT64_MAX: there is none. */
-uint64_t ip_counts_from(const struct ip_counts *counts, const struct ip_recording *session, unsigned bucket);
-uint64_t ip_counts_to(const struct ip_counts *counts, const struct ip_recording *session, unsigned bucket);
+uint64_t ip_counts_from(const struct ip_counts *counts, const struct ip_recording *session,
+			unsigned bucket);
+uint64_t ip_counts_to(const struct ip_counts *counts, const struct ip_recording *session,
+		      unsigned bucket);
 
-/* The bucket in which the call lies whose duration the share (0..1) of all that have ended does not exceed. *ret_from, *ret_below: its
- * bounds in ns, narrowed by the shortest and the longest call: *ret_from <= duration <= *ret_below. There is such a call. */
+/* The bucket in which the call lies whose duration the share (0..1) of all that have ended does
+ * not exceed. *ret_from, *ret_below: its bounds in ns, narrowed by the shortest and the longest
+ * call: *ret_from <= duration <= *ret_below. There is such a call. */
 void ip_counts_percentile(const struct ip_counts *counts, const struct ip_recording *session,
 			  const struct ip_count *count, double share, uint64_t *ret_from,
 			  uint64_t *ret_below);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Merging deep ways by a hash of 128 bits of their innermost calls: trace files that are made to collide spoil their own picture.
+ * Merging deep ways by a hash of 128 bits of their innermost calls: trace files that are made to
+ * collide spoil their own picture.
  */
 #include "analysis/profile/deep_paths.h"
 
@@ -27,7 +28,8 @@ static size_t slot_of(const struct ip_deep_paths *w, const uint64_t hash[2])
 {
 	size_t at = hash[0] >> 16 & (w->size - 1);
 
-	while (w->ways[at].node && (w->ways[at].hash[0] != hash[0] || w->ways[at].hash[1] != hash[1]))
+	while (w->ways[at].node &&
+	       (w->ways[at].hash[0] != hash[0] || w->ways[at].hash[1] != hash[1]))
 		at = (at + 1) & (w->size - 1);
 	return at;
 }

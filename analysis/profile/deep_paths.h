@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ways of calls that are too deep to be written whole. A recursion 100,000 calls deep has as many ways, and together they would be five
- * billion calls long. Of those deeper than IP_WAY_MAX only the innermost calls are told; ways that are the same in these become one.
+ * Ways of calls that are too deep to be written whole. A recursion 100,000 calls deep has as many
+ * ways, and together they would be five billion calls long. Of those deeper than IP_WAY_MAX only
+ * the innermost calls are told; ways that are the same in these become one.
  */
 #ifndef IP_DEEP_PATHS_H
 #define IP_DEEP_PATHS_H
@@ -17,7 +18,7 @@ struct ip_deep_path {
 };
 
 struct ip_deep_paths {
-	uint32_t *depths;	  /* of each node, 1: an outermost call */
+	uint32_t *depths;	   /* of each node, 1: an outermost call */
 	struct ip_deep_path *ways; /* size of them; those with a node that is not 0 are there */
 	size_t n, size;
 };

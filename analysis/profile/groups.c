@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding the group of a call. One table answers all: by (function, return address) and (function, function around it), which is all that a
- * call brings along; by (function, how the caller is known, its name) for those that have not been seen before, since many
- * addresses have one caller; by thread, module, file.
+ * Finding the group of a call. One table answers all: by (function, return address) and (function,
+ * function around it), which is all that a call brings along; by (function, how the caller is
+ * known, its name) for those that have not been seen before, since many addresses have one caller;
+ * by thread, module, file.
  */
 #include "analysis/profile/groups.h"
 
@@ -10,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/error.h"
 #include "common/array.h"
+#include "common/error.h"
 
 /* What a key is of, in its upper half. */
 #define KEY_ADDRESS (1ull << 32)
@@ -121,7 +122,8 @@ static uint32_t number_of(struct ip_groups *g, const char *module, const char *n
 	/* two that have one hash are told apart by going on to the next */
 	while ((number = find(g, KEY_NAME, h)) != IP_NO_GROUP && strcmp(g->callers[number], text))
 		h++;
-	if (number == IP_NO_GROUP && ip_array_grow(&g->callers, g->ncallers, sizeof(*g->callers)) == 0) {
+	if (number == IP_NO_GROUP &&
+	    ip_array_grow(&g->callers, g->ncallers, sizeof(*g->callers)) == 0) {
 		g->callers[g->ncallers] = text;
 		return note(g, KEY_NAME, h, g->ncallers++);
 	}
@@ -179,8 +181,10 @@ static uint32_t of_frame(struct ip_groups *g, uint32_t function, bool around, ui
 static uint32_t of_thread(struct ip_groups *g, const struct ip_run *run)
 {
 	uint64_t key = (uint64_t)run->pid << 32 | run->tid;
-	struct ip_group group = {
-		.function = IP_NO_FUNCTION, .module = IP_NO_MODULE, .pid = run->pid, .tid = run->tid};
+	struct ip_group group = {.function = IP_NO_FUNCTION,
+				 .module = IP_NO_MODULE,
+				 .pid = run->pid,
+				 .tid = run->tid};
 	uint32_t found = find(g, KEY_THREAD, key);
 
 	return found != IP_NO_GROUP ? found : note(g, KEY_THREAD, key, add(g, &group));
@@ -227,8 +231,8 @@ uint32_t ip_groups_of_function(struct ip_groups *g, const struct ip_run *run, ui
 	}
 }
 
-uint32_t ip_groups_of_call(struct ip_groups *g, const struct ip_run *run, const struct ip_frame *frame,
-			   size_t depth, const uint64_t *payload)
+uint32_t ip_groups_of_call(struct ip_groups *g, const struct ip_run *run,
+			   const struct ip_frame *frame, size_t depth, const uint64_t *payload)
 {
 	uint64_t address;
 

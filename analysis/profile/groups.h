@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What calls are put together by: function and caller, call site, thread, module, source file. Groups are made as calls come; their number
- * is that of different ones.
+ * What calls are put together by: function and caller, call site, thread, module, source file.
+ * Groups are made as calls come; their number is that of different ones.
  */
 #ifndef IP_GROUPS_H
 #define IP_GROUPS_H
 
 #include <stdint.h>
 
-#include "analysis/read/symbolize.h"
 #include "analysis/callstack/trace.h"
+#include "analysis/read/symbolize.h"
 
 enum ip_group_by {
 	IP_GROUP_BY_FUNCTION,
@@ -24,7 +24,9 @@ enum ip_group_by {
 enum ip_caller_from {
 	IP_CALLER_NONE, /* nothing was recorded above the call */
 	IP_CALLER_SITE, /* by the return address: --callsite */
-	IP_CALLER_FRAME, /* it is the recorded call around this one; functions without probes in between are not seen */
+	/* it is the recorded call around this one; functions without probes in between are not
+	 * seen */
+	IP_CALLER_FRAME,
 };
 
 #define IP_NO_FUNCTION UINT32_MAX
@@ -61,12 +63,13 @@ struct ip_groups {
 struct ip_groups *ip_groups_create(const struct ip_trace_reader *trace, enum ip_group_by by);
 void ip_groups_destroy(struct ip_groups *groups);
 
-/* The group of a call; frame[-1] is the call around it where depth is not 0. payload: what came with its entry, NULL: nothing. IP_NO_GROUP
- * with an error where memory ran out. */
-uint32_t ip_groups_of_call(struct ip_groups *groups, const struct ip_run *run, const struct ip_frame *frame,
-			   size_t depth, const uint64_t *payload);
+/* The group of a call; frame[-1] is the call around it where depth is not 0. payload: what came
+ * with its entry, NULL: nothing. IP_NO_GROUP with an error where memory ran out. */
+uint32_t ip_groups_of_call(struct ip_groups *groups, const struct ip_run *run,
+			   const struct ip_frame *frame, size_t depth, const uint64_t *payload);
 
 /* The group of a point, or of what was counted (run NULL; not by caller, call site, thread). */
-uint32_t ip_groups_of_function(struct ip_groups *groups, const struct ip_run *run, uint32_t function);
+uint32_t ip_groups_of_function(struct ip_groups *groups, const struct ip_run *run,
+			       uint32_t function);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A histogram of durations for percentiles: log-linear, 64 steps to each power of two, so that a value read
- * out of it is less than 0.8 % from the true one; values below 128 are exact. Memory grows with the range of
- * the values, 256 bytes for each power of two that occurs.
+ * A histogram of durations for percentiles: log-linear, 64 steps to each power of two, so that a
+ * value read out of it is less than 0.8 % from the true one; values below 128 are exact. Memory
+ * grows with the range of the values, 256 bytes for each power of two that occurs.
  */
 #ifndef IP_HISTOGRAM_H
 #define IP_HISTOGRAM_H
@@ -54,7 +54,8 @@ static inline void ip_histogram_add(struct ip_histogram *h, uint64_t value)
 	counts[step] += counts[step] != UINT32_MAX;
 }
 
-/* The value that the share (0..1) of all values does not exceed (nearest rank); 0 where it is empty. */
+/* The value that the share (0..1) of all values does not exceed (nearest rank); 0 where it is
+ * empty. */
 uint64_t ip_histogram_percentile(const struct ip_histogram *histogram, double share);
 
 #endif

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "analysis/profile/merge.h"
-#include "common/error.h"
 #include "common/array.h"
+#include "common/error.h"
 
 struct finder {
 	const struct ip_interest_options *options;
@@ -43,7 +43,8 @@ static bool grow_bits(struct finder *f)
 	return true;
 }
 
-/* A frame's tag is its ordinal. Calls beyond what a tag holds are shown: better too much than too little. */
+/* A frame's tag is its ordinal. Calls beyond what a tag holds are shown: better too much than too
+ * little. */
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	struct finder *f = context;
@@ -72,7 +73,8 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 		return;
 	f->interest->is_slow[frame->tag / 8] |= 1 << frame->tag % 8;
 	f->interest->nslow++;
-	if (ip_array_grow(&f->interest->spans, f->interest->nspans, sizeof(*f->interest->spans)) < 0) {
+	if (ip_array_grow(&f->interest->spans, f->interest->nspans, sizeof(*f->interest->spans)) <
+	    0) {
 		f->stop = true;
 		return;
 	}
@@ -109,10 +111,11 @@ static void join_spans(struct ip_interest *f)
 }
 
 int ip_interest_find(struct ip_trace_reader *trace, const struct ip_interest_options *options,
-		  struct ip_interest **ret)
+		     struct ip_interest **ret)
 {
 	static const struct ip_frames_ops ops = {.opened = on_opened, .closed = on_closed};
-	struct finder f = {.options = options, .trace = trace, .interest = calloc(1, sizeof(*f.interest))};
+	struct finder f = {
+		.options = options, .trace = trace, .interest = calloc(1, sizeof(*f.interest))};
 	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &f, .run = on_run};
 	uint64_t events;
 
@@ -154,5 +157,6 @@ const struct ip_interest_span *ip_interest_span_at(const struct ip_interest *int
 		else
 			high = middle;
 	}
-	return low < interest->nspans && interest->spans[low].from <= ts ? &interest->spans[low] : NULL;
+	return low < interest->nspans && interest->spans[low].from <= ts ? &interest->spans[low]
+									 : NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of a trace is worth a look, found by reading it once: which calls last long, and when the slow ones of some functions were
- * under way. A second reading in the same way shows it.
+ * What of a trace is worth a look, found by reading it once: which calls last long, and when the
+ * slow ones of some functions were under way. A second reading in the same way shows it.
  */
 #ifndef IP_INTEREST_H
 #define IP_INTEREST_H
@@ -17,7 +17,8 @@ struct ip_interest_options {
 	uint64_t min_duration_ns; /* calls that last so long at least; 0: all */
 	const bool *around;	  /* by function: those whose slow calls are wanted; NULL: none */
 	uint64_t slower_than_ns,
-		margin_ns; /* a slow call is longer than that; so much before and behind it is shown, too */
+		/* a slow call is longer than that; so much before and behind it is shown, too */
+		margin_ns;
 };
 
 struct ip_interest_span {
@@ -26,8 +27,8 @@ struct ip_interest_span {
 
 struct ip_interest {
 	/* by the ordinal of a call, in the order in which ip_merge() opens them, from 0: */
-	uint8_t *is_long, *is_slow;  /* bits; NULL: nobody asked */
-	uint64_t ncalls;	     /* that have bits; calls beyond count as long and not as slow */
+	uint8_t *is_long, *is_slow; /* bits; NULL: nobody asked */
+	uint64_t ncalls;	    /* that have bits; calls beyond count as long and not as slow */
 	struct ip_interest_span *spans; /* in order, apart from each other */
 	size_t nspans;
 	uint64_t nslow;
@@ -35,7 +36,7 @@ struct ip_interest {
 
 /* Reads the trace. 0, or -1 with an error. */
 int ip_interest_find(struct ip_trace_reader *trace, const struct ip_interest_options *options,
-		  struct ip_interest **ret);
+		     struct ip_interest **ret);
 void ip_interest_destroy(struct ip_interest *interest);
 
 static inline bool ip_interest_is_long(const struct ip_interest *f, uint64_t call)

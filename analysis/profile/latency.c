@@ -28,8 +28,9 @@ uint64_t ip_latency_to(unsigned bucket)
 /* The slice in which a call began. */
 static size_t slice_of(const struct ip_latencies *l, uint64_t start)
 {
-	uint64_t ns =
-		start > l->trace->begin ? ip_recording_ns(l->trace->session, start - l->trace->begin) : 0;
+	uint64_t ns = start > l->trace->begin
+			      ? ip_recording_ns(l->trace->session, start - l->trace->begin)
+			      : 0;
 	size_t slice = ns / l->slice_ns;
 
 	return slice < l->nslices ? slice : l->nslices - 1;
@@ -74,8 +75,8 @@ static void on_run(void *context, const struct ip_run *run)
 	l->skip = l->tid && l->tid != run->tid;
 }
 
-int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, size_t nslices, uint32_t tid,
-			 struct ip_latencies **ret)
+int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, size_t nslices,
+			 uint32_t tid, struct ip_latencies **ret)
 {
 	static const struct ip_frames_ops ops = {.closed = on_closed};
 	struct ip_latencies *l = calloc(1, sizeof(*l));
@@ -93,7 +94,8 @@ int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, si
 	l->tid = tid;
 	l->nslices = nslices;
 	if (nslices)
-		l->slice_ns = ip_recording_ns(trace->session, trace->end - trace->begin) / nslices + 1;
+		l->slice_ns =
+			ip_recording_ns(trace->session, trace->end - trace->begin) / nslices + 1;
 	if (ip_trace_reader_visit(trace, &visitor, &l->events) < 0 || l->failed) {
 		if (l->failed)
 			ip_error("out of memory");
@@ -121,9 +123,11 @@ void ip_latency_peaks(const struct ip_latency *latency, bool ret[IP_LATENCY_BUCK
 	uint64_t lowest = 0; /* since it */
 
 	for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++) {
-		uint64_t before = b ? n[b - 1] : 0, behind = b + 1 < IP_LATENCY_BUCKETS ? n[b + 1] : 0;
+		uint64_t before = b ? n[b - 1] : 0,
+			 behind = b + 1 < IP_LATENCY_BUCKETS ? n[b + 1] : 0;
 		/* of equals the first is the peak */
-		bool top = n[b] && n[b] > before && n[b] >= behind && n[b] * PEAK_SHARE >= latency->count;
+		bool top = n[b] && n[b] > before && n[b] >= behind &&
+			   n[b] * PEAK_SHARE >= latency->count;
 
 		ret[b] = false;
 		if (last >= 0 && n[b] < lowest)

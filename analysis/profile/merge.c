@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A heap of streams, ordered by the time of their next event. Each stream has a call stack machine of its
- * own; as many events as lie before the next stream's are fed at once.
+ * A heap of streams, ordered by the time of their next event. Each stream has a call stack machine
+ * of its own; as many events as lie before the next stream's are fed at once.
  */
 #include "analysis/profile/merge.h"
 
@@ -151,7 +151,8 @@ static int add(struct merge *m, const struct ip_run *run, const struct ip_run *e
 	s->run = run;
 	s->end = end;
 	s->frames = ip_frames_create(m->trace->session, m->visitor->ops, m->visitor->context);
-	if (!s->frames || ip_trace_reader_stream_small(m->trace, run->stream, &m->unpack, &s->stream) < 0) {
+	if (!s->frames ||
+	    ip_trace_reader_stream_small(m->trace, run->stream, &m->unpack, &s->stream) < 0) {
 		source_destroy(s);
 		return -1;
 	}

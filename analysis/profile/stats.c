@@ -33,8 +33,8 @@ static inline void add_duration(struct ip_call_stats *f, uint64_t ticks)
 
 	if (!f->histogram.count && !f->histogram.dropped) {
 		f->min = f->max = ticks;
-		/* Squares of the distance to the first one: those of long durations would drown their
-		 * difference. */
+		/* Squares of the distance to the first one: those of long durations would drown
+		 * their difference. */
 		f->offset = ticks;
 	}
 	if (ticks < f->min)
@@ -48,8 +48,9 @@ static inline void add_duration(struct ip_call_stats *f, uint64_t ticks)
 }
 
 /* duration: what min to max get; it may be in another clock's ticks. */
-static inline void add_call(struct ip_stats *stats, struct ip_call_stats *f, const struct ip_frame *frame,
-			    uint64_t end, enum ip_frame_end how, bool outermost, uint64_t duration)
+static inline void add_call(struct ip_stats *stats, struct ip_call_stats *f,
+			    const struct ip_frame *frame, uint64_t end, enum ip_frame_end how,
+			    bool outermost, uint64_t duration)
 {
 	f->calls++;
 	f->self += frame->self;
@@ -197,8 +198,9 @@ static void on_group_closed(void *context, const struct ip_frame *frame, size_t 
 	struct ip_stats *stats = context;
 	enum ip_group_by by = stats->groups->by;
 	uint32_t group = frame->tag & ~TAG_INNER;
-	bool inner = by == IP_GROUP_BY_CALLER || by == IP_GROUP_BY_CALL_SITE ? frame->flags & IP_FRAME_INNER
-									     : frame->tag & TAG_INNER;
+	bool inner = by == IP_GROUP_BY_CALLER || by == IP_GROUP_BY_CALL_SITE
+			     ? frame->flags & IP_FRAME_INNER
+			     : frame->tag & TAG_INNER;
 
 	if (frame->tag == TAG_OUTSIDE)
 		return;
@@ -268,7 +270,8 @@ int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_option
 		stats->groups = ip_groups_create(trace, options->by);
 		stats->failed = !stats->groups;
 	}
-	if (stats->failed || ip_trace_reader_visit(trace, &visitor, &stats->events) < 0 || stats->failed) {
+	if (stats->failed || ip_trace_reader_visit(trace, &visitor, &stats->events) < 0 ||
+	    stats->failed) {
 		ip_stats_destroy(stats);
 		return -1;
 	}
@@ -293,7 +296,8 @@ void ip_stats_destroy(struct ip_stats *stats)
 }
 
 /* A percentile in nanoseconds, within the true bounds. */
-static uint64_t percentile(const struct ip_recording *s, const struct ip_call_stats *f, double share)
+static uint64_t percentile(const struct ip_recording *s, const struct ip_call_stats *f,
+			   double share)
 {
 	uint64_t ticks = ip_histogram_percentile(&f->histogram, share);
 

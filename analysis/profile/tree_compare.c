@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A parent stands before its children in a tree: one walk over the other's nodes finds or makes the place of each.
+ * A parent stands before its children in a tree: one walk over the other's nodes finds or makes the
+ * place of each.
  */
 #include "analysis/profile/tree_compare.h"
 
@@ -11,11 +12,13 @@
 #include "common/error.h"
 
 static int compare_functions(const struct ip_recording *s, const struct ip_recording_function *f,
-			     const struct ip_recording *other, const struct ip_recording_function *g)
+			     const struct ip_recording *other,
+			     const struct ip_recording_function *g)
 {
 	int order = strcmp(f->linker_name, g->linker_name);
 
-	return order ? order : strcmp(ip_recording_module_name(s, f), ip_recording_module_name(other, g));
+	return order ? order
+		     : strcmp(ip_recording_module_name(s, f), ip_recording_module_name(other, g));
 }
 
 static int by_name(const void *a, const void *b, void *session)
@@ -58,7 +61,8 @@ static unsigned likeness(const struct ip_recording *s, const struct ip_recording
 
 /* The function of s that is most like the other's; of equals the first. */
 static uint32_t find_function(const struct ip_recording *s, const uint32_t *index,
-			      const struct ip_recording *other, const struct ip_recording_function *g)
+			      const struct ip_recording *other,
+			      const struct ip_recording_function *g)
 {
 	uint32_t low = 0, high = s->nfunctions - 1, found = UINT32_MAX;
 	unsigned most = 0;
@@ -71,7 +75,9 @@ static uint32_t find_function(const struct ip_recording *s, const uint32_t *inde
 		else
 			high = middle;
 	}
-	for (; low < s->nfunctions - 1 && !compare_functions(s, &s->functions[index[low]], other, g); low++) {
+	for (;
+	     low < s->nfunctions - 1 && !compare_functions(s, &s->functions[index[low]], other, g);
+	     low++) {
 		unsigned like = likeness(s, &s->functions[index[low]], other, g);
 
 		if (found == UINT32_MAX || like > most) {
@@ -126,7 +132,8 @@ static int lay(struct ip_tree_compare *o, struct ip_calltree *tree, const struct
 	for (uint32_t i = 0; i < other->n; i++) {
 		const struct ip_call_node *node = &other->nodes[i];
 
-		place[i] = i ? ip_calltree_child(tree, place[node->parent], match[node->function]) : 0;
+		place[i] =
+			i ? ip_calltree_child(tree, place[node->parent], match[node->function]) : 0;
 		if (place[i] == IP_NO_NODE)
 			return -1;
 		o->nodes[place[i]].total += node->total;
@@ -136,7 +143,8 @@ static int lay(struct ip_tree_compare *o, struct ip_calltree *tree, const struct
 }
 
 int ip_tree_compare_create(struct ip_calltree *tree, const struct ip_recording *session,
-		      struct ip_trace_reader *other, const bool *roots, struct ip_tree_compare **ret)
+			   struct ip_trace_reader *other, const bool *roots,
+			   struct ip_tree_compare **ret)
 {
 	const struct ip_calltree_options options = {.roots = roots};
 	struct ip_tree_compare *o = calloc(1, sizeof(*o));

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "analysis/read/session.h"
-#include "common/error.h"
 #include "common/array.h"
+#include "common/error.h"
 
 /* Bounds for hostile traces: what is beyond is left out. */
 #define TIMES_MAX (1u << 24)
@@ -31,7 +31,8 @@ bool ip_numbers_next(const char **text, uint64_t *ret_first, uint64_t *ret_last)
 	if (*end && *end != ',')
 		return false;
 	*text = *end ? end + 1 : end;
-	return *ret_first && *ret_first <= *ret_last && *ret_last <= IP_NUMBER_MAX && (**text || !*end);
+	return *ret_first && *ret_first <= *ret_last && *ret_last <= IP_NUMBER_MAX &&
+	       (**text || !*end);
 }
 
 static int grow_off(struct ip_changes *c, size_t n)
@@ -49,7 +50,8 @@ static int grow_off(struct ip_changes *c, size_t n)
 	return 0;
 }
 
-/* A function comes or goes; nothing where it is so already: it has several numbers, and was there from the beginning. */
+/* A function comes or goes; nothing where it is so already: it has several numbers, and was there
+ * from the beginning. */
 static int toggle(struct ip_changes *c, uint32_t function, bool removed, uint64_t tsc)
 {
 	if (c->off[function] == removed || c->n == TIMES_MAX)
@@ -63,8 +65,8 @@ static int toggle(struct ip_changes *c, uint32_t function, bool removed, uint64_
 	return 0;
 }
 
-const char *ip_changes_add(struct ip_changes *c, const struct ip_recording *s, bool removed, uint64_t tsc,
-			   const char *numbers)
+const char *ip_changes_add(struct ip_changes *c, const struct ip_recording *s, bool removed,
+			   uint64_t tsc, const char *numbers)
 {
 	size_t before = c->n;
 

@@ -23,8 +23,9 @@ struct ip_names *ip_names_create(const struct ip_recording *session)
 	struct ip_names *names = calloc(1, sizeof(*names));
 
 	if (names)
-		*names = (struct ip_names){.names = calloc(session->nfunctions, sizeof(*names->names)),
-					   .shown = calloc(session->nfunctions, sizeof(*names->shown))};
+		*names = (struct ip_names){
+			.names = calloc(session->nfunctions, sizeof(*names->names)),
+			.shown = calloc(session->nfunctions, sizeof(*names->shown))};
 	if (!names || !names->names || !names->shown) {
 		if (names) {
 			free(names->names);
@@ -85,8 +86,8 @@ const char *ip_names_shown(struct ip_names *names, uint32_t function)
 	if (drop)
 		ip_format_ns(ip_recording_since_start(names->session, drop->tsc), at);
 	if (!names->shown[function] &&
-	    asprintf(&names->shown[function], "%s%s%s%s%s", name, drop ? " [until dropped at " : "", at,
-		     drop ? "]" : "", tail ? " [until its tail call]" : "") < 0)
+	    asprintf(&names->shown[function], "%s%s%s%s%s", name, drop ? " [until dropped at " : "",
+		     at, drop ? "]" : "", tail ? " [until its tail call]" : "") < 0)
 		names->shown[function] = NULL;
 	return names->shown[function] ? names->shown[function] : name;
 }

@@ -2,8 +2,9 @@
 /*
  * Reading the session file.
  *
- * The text is copied once; fields are cut and unescaped in place, strings point into the copy. A last line
- * without a newline in a file without end lines was cut off in the middle of a write and is left out.
+ * The text is copied once; fields are cut and unescaped in place, strings point into the copy. A
+ * last line without a newline in a file without end lines was cut off in the middle of a write and
+ * is left out.
  */
 #include "analysis/read/session.h"
 
@@ -34,7 +35,8 @@ static void unescape(char *text)
 	char *out = text;
 
 	for (const char *in = text; *in;) {
-		if (in[0] == '\\' && in[1] == 'x' && hex_digit(in[2]) >= 0 && hex_digit(in[3]) >= 0) {
+		if (in[0] == '\\' && in[1] == 'x' && hex_digit(in[2]) >= 0 &&
+		    hex_digit(in[3]) >= 0) {
 			int byte = hex_digit(in[2]) << 4 | hex_digit(in[3]);
 
 			*out++ = byte ? byte : '?';
@@ -70,8 +72,9 @@ static int parse_first_line(struct ip_session_parser *p)
 	if (ip_session_number(p, 1, UINT64_MAX, &version) < 0)
 		return -1;
 	if (version != SESSION_VERSION)
-		return ip_error("%s: written by another version of iprobe (format %llu, this one reads %d)",
-				p->name, (unsigned long long)version, SESSION_VERSION);
+		return ip_error(
+			"%s: written by another version of iprobe (format %llu, this one reads %d)",
+			p->name, (unsigned long long)version, SESSION_VERSION);
 	return 0;
 }
 
@@ -81,12 +84,13 @@ static int check(const struct ip_session_parser *p)
 	const struct ip_recording *s = p->session;
 
 	if (!s->tsc_hz || s->tsc_hz > 1000000000000ull)
-		return ip_error(
-			"%s: the frequency of the clock (tsc_hz) is missing or makes no sense: the trace is "
-			"damaged",
-			p->name);
+		return ip_error("%s: the frequency of the clock (tsc_hz) is missing or makes no "
+				"sense: the trace is "
+				"damaged",
+				p->name);
 	if (s->tsc_end && s->tsc_end < s->tsc_start)
-		return ip_error("%s: the end (tsc_end) lies before the start: the trace is damaged", p->name);
+		return ip_error("%s: the end (tsc_end) lies before the start: the trace is damaged",
+				p->name);
 	return 0;
 }
 
@@ -127,7 +131,8 @@ int ip_recording_parse(const char *name, const void *data, size_t size, struct i
 	}
 	memcpy(s->text, data, size);
 	s->text[size] = '\0';
-	s->functions[0] = (struct ip_recording_function){.linker_name = "[unknown]", .module = IP_NO_MODULE};
+	s->functions[0] =
+		(struct ip_recording_function){.linker_name = "[unknown]", .module = IP_NO_MODULE};
 	s->nfunctions = 1;
 	if (ip_recording_grow_index(s) < 0 || parse_text(&p, size) < 0) {
 		ip_recording_destroy(s);
@@ -148,9 +153,9 @@ int ip_recording_load(const char *dir, struct ip_recording **ret)
 	if (stat(dir, &st) < 0)
 		return ip_error_errno("%s: cannot open the trace directory", dir);
 	if (!S_ISDIR(st.st_mode))
-		return ip_error(
-			"%s: not a trace: a trace is a directory that iprobe run or iprobe attach wrote",
-			dir);
+		return ip_error("%s: not a trace: a trace is a directory that iprobe run or iprobe "
+				"attach wrote",
+				dir);
 	if (asprintf(&path, "%s/%s", dir, IP_TRACE_SESSION) < 0) {
 		path = NULL;
 		return ip_error("out of memory");
@@ -200,7 +205,8 @@ void ip_recording_destroy(struct ip_recording *s)
 	free(s);
 }
 
-const char *ip_recording_module_name(const struct ip_recording *s, const struct ip_recording_function *f)
+const char *ip_recording_module_name(const struct ip_recording *s,
+				     const struct ip_recording_function *f)
 {
 	const char *path, *slash;
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DIR/iprobe/session of a trace (common/trace_format.h), parsed: where the recording comes from, and which
- * function a probe number stands for. The file is input from outside: everything is checked.
+ * DIR/iprobe/session of a trace (common/trace_format.h), parsed: where the recording comes from,
+ * and which function a probe number stands for. The file is input from outside: everything is
+ * checked.
  *
- * Numbers of one function become one function here: its out-of-line and its inlined instances, and the
- * copies that the compiler made (.isra.0, .constprop.1 ...), each within one module. A part that it split off (.part.0) is a
- * function of its own: the frames (frames_part.c) tell whether it is called to go on with a call, or by itself.
+ * Numbers of one function become one function here: its out-of-line and its inlined instances, and
+ * the copies that the compiler made (.isra.0, .constprop.1 ...), each within one module. A part
+ * that it split off (.part.0) is a function of its own: the frames (frames_part.c) tell whether it
+ * is called to go on with a call, or by itself.
  */
 #ifndef IP_READ_SESSION_H
 #define IP_READ_SESSION_H
@@ -24,18 +26,20 @@ struct ip_recording_module {
 	const char *placement;
 	uint64_t load_bias;
 	uint32_t first_number;
-	uint32_t same_as; /* the first module with this path and build-id; its own index where it is the first
-			   */
+	/* the first module with this path and build-id; its own index where it is the first */
+	uint32_t same_as;
 	bool present;
 };
 
 struct ip_recording_function {
-	const char *linker_name; /* without the compiler's suffixes; of a part with ".part" behind */
-	const char *file;	 /* NULL: unknown */
-	uint32_t line;		 /* 0: unknown */
-	uint32_t module;	 /* index into modules */
-	bool returns;		 /* its tail exits are returns: no jumps to other functions */
-	bool tails;		 /* it was measured in the process, until a tail call where it has ended by one */
+	/* without the compiler's suffixes; of a part with ".part" behind */
+	const char *linker_name;
+	const char *file; /* NULL: unknown */
+	uint32_t line;	  /* 0: unknown */
+	uint32_t module;  /* index into modules */
+	bool returns;	  /* its tail exits are returns: no jumps to other functions */
+	/* it was measured in the process, until a tail call where it has ended by one */
+	bool tails;
 };
 
 struct ip_recording_stop {
@@ -54,7 +58,9 @@ struct ip_recording_exec {
 	uint32_t pid;
 	uint64_t tsc;
 	uint64_t gap_tsc,
-		again_tsc; /* recorded again from then on, nothing between these; 0: it was not, or waited for us */
+		/* recorded again from then on, nothing between these; 0: it was not, or waited for
+		 * us */
+		again_tsc;
 };
 
 /* Calls of a function are missing between the two: somebody else had changed its sites. */
@@ -67,7 +73,9 @@ struct ip_recording_missing {
 struct ip_recording_drop {
 	uint32_t function; /* index into functions */
 	uint64_t tsc, per_second, own_ticks,
-		percent; /* when, and why: calls a second, of so many ticks, and what part of its time probes took */
+		/* when, and why: calls a second, of so many ticks, and what part of its time probes
+		 * took */
+		percent;
 	bool counted; /* its calls were counted from then on (counts.h) */
 };
 
@@ -81,22 +89,26 @@ struct ip_recording_library {
 /* What the probes of a function did. */
 enum ip_recording_payload {
 	IP_RECORDING_LOG,
-	IP_RECORDING_COUNT, /* calls were counted: counts.h */
-	IP_RECORDING_HIST,  /* durations were put into a histogram: counts.h */
-	IP_RECORDING_USER,  /* something of the user's own */
+	IP_RECORDING_COUNT,   /* calls were counted: counts.h */
+	IP_RECORDING_HIST, /* durations were put into a histogram: counts.h */
+	IP_RECORDING_USER,    /* something of the user's own */
 };
 
 /* What a number stands for. */
 struct ip_recording_number {
 	uint32_t function; /* index into functions */
-	/* Bytes that a new frame takes below its caller's stack pointer, at least; a multiple of 8. 0: the
-	 * instance is inlined, its frame is the caller's. */
+	/* Bytes that a new frame takes below its caller's stack pointer, at least; a multiple of
+	 * 8. 0: the instance is inlined, its frame is the caller's. */
 	uint32_t room;
 	bool entry_only; /* it has no exit probes */
 	uint8_t payload; /* enum ip_recording_payload */
-	bool jumps;	 /* its tail exits lead on to where exits are live: see ip_recording_leads_to() */
-	bool silent; /* nobody has selected it: its events tell where calls that were, and ended by jumping to it, return */
-	bool changes; /* it was removed from the recording while that went on: see ip_changes_is_off() */
+	/* its tail exits lead on to where exits are live: see ip_recording_leads_to() */
+	bool jumps;
+	/* nobody has selected it: its events tell where calls that were, and ended by jumping to
+	 * it, return */
+	bool silent;
+	/* it was removed from the recording while that went on: see ip_changes_is_off() */
+	bool changes;
 };
 
 /* The tail exits of a number lead to a function. */
@@ -106,32 +118,39 @@ struct ip_recording_jump {
 };
 
 struct ip_recording {
-	const char *host, *kernel, *command, *end; /* NULL: not there. end: why the recording ended */
+	/* NULL: not there. end: why the recording ended */
+	const char *host, *kernel, *command, *end;
 	uint64_t pid, start_realtime, tsc_start, tsc_end, tsc_hz; /* tsc_end 0: not there */
 	uint64_t overwritten; /* by newer events: the recording kept those */
 	bool overwrites;
-	bool rotates;		    /* the recording kept the newest, and removed: */
-	uint64_t rotated;	    /* events */
-	uint64_t rotated_pieces, rotated_packets, rotated_bytes, rotated_lost; /* lost: in what was removed or before */
-	uint64_t rotated_tsc;	    /* nothing that happened after it was removed */
-	bool ends;	   /* packets tell of the ends of threads (ip_packet.ended) */
-	bool monotonic;	   /* times are CLOCK_MONOTONIC_RAW's, not the TSC's */
-	bool compressed;   /* its streams are */
-	uint64_t plain;	   /* packets of them that are not */
-	uint64_t filtered; /* events that were left out on purpose; 0: none, or nothing was filtered */
-	uint64_t events, lost, unserved;			  /* 0 where the recording was cut off */
-	uint64_t invalid; /* words in rings that were no records */
+	bool rotates;	  /* the recording kept the newest, and removed: */
+	uint64_t rotated; /* events */
+	/* lost: in what was removed or before */
+	uint64_t rotated_pieces, rotated_packets, rotated_bytes, rotated_lost;
+	uint64_t rotated_tsc; /* nothing that happened after it was removed */
+	bool ends;	      /* packets tell of the ends of threads (ip_packet.ended) */
+	bool monotonic;	      /* times are CLOCK_MONOTONIC_RAW's, not the TSC's */
+	bool compressed;      /* its streams are */
+	uint64_t plain;	      /* packets of them that are not */
+	/* events that were left out on purpose; 0: none, or nothing was filtered */
+	uint64_t filtered;
+	uint64_t events, lost, unserved; /* 0 where the recording was cut off */
+	uint64_t invalid;		 /* words in rings that were no records */
 	bool ended; /* the last lines are there: the recording ended properly */
-	uint64_t limit; /* it ended at so many bytes, before its time, and whose limit that was; 0: it did not */
+	/* it ended at so many bytes, before its time, and whose limit that was; 0: it did not */
+	uint64_t limit;
 	const char *limit_by;
-	bool coarse; /* stamps are: events happened up to late ticks after theirs (99 % of the time), latest at most; 0: not known */
+	/* stamps are: events happened up to late ticks after theirs (99 % of the time), latest at
+	 * most; 0: not known */
+	bool coarse;
 	uint64_t late, latest;
 	bool trimmed; /* it is a part of a trace (analysis/trim/trim.h): this time of it */
 	uint64_t trimmed_from, trimmed_to;
 	bool payloads; /* some functions did something else than log */
 
-	const char **
-		filters; /* what was left out, as the options said it; what was selected, in the order in which that changed */
+	/* what was left out, as the options said it; what was selected, in the order in which that
+	 * changed */
+	const char **filters;
 	size_t nfilters;
 	const char **selections;
 	size_t nselections;
@@ -143,7 +162,8 @@ struct ip_recording {
 	size_t nfunctions;
 	struct ip_recording_stop *stops;
 	size_t nstops;
-	uint64_t more_stops, more_stops_ns, more_stops_longest_ns; /* beyond these; sum, and the longest */
+	/* beyond these; sum, and the longest */
+	uint64_t more_stops, more_stops_ns, more_stops_longest_ns;
 	struct ip_recording_thread *threads;
 	size_t nthreads;
 	struct ip_recording_exec *execs;
@@ -154,7 +174,8 @@ struct ip_recording {
 	struct ip_recording_drop *drops;
 	size_t ndrops;
 	struct ip_changes changes;
-	struct ip_recording_module *others; /* without probes; path, build_id and load_bias are known */
+	/* without probes; path, build_id and load_bias are known */
+	struct ip_recording_module *others;
 	size_t nothers;
 	struct ip_recording_library *libraries; /* in the order of time */
 	size_t nlibraries;
@@ -178,7 +199,8 @@ struct ip_recording {
 #define IP_RECORDING_MODULES	8192u
 #define IP_RECORDING_SIGNATURES 65536u
 
-/* Reads the session file of the trace directory dir. 0, or -1 with an error that names the file and line. */
+/* Reads the session file of the trace directory dir. 0, or -1 with an error that names the file and
+ * line. */
 int ip_recording_load(const char *dir, struct ip_recording **ret);
 
 /* The same from memory; name is for messages. */
@@ -199,7 +221,8 @@ const char *ip_recording_thread_name(const struct ip_recording *session, uint32_
 static inline struct ip_recording_number ip_recording_number(const struct ip_recording *session,
 							     uint32_t number)
 {
-	return number < session->nnumbers ? session->numbers[number] : (struct ip_recording_number){0};
+	return number < session->nnumbers ? session->numbers[number]
+					  : (struct ip_recording_number){0};
 }
 
 /* Whether the number's tail exits lead to the function, as far as was known. */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of the session file about modules and functions, and the index that makes one function of all that have its name: copies
- * that the compiler made (.isra, .constprop) and inlined instances. A part of a function (.part) is one of its own.
+ * Lines of the session file about modules and functions, and the index that makes one function of
+ * all that have its name: copies that the compiler made (.isra, .constprop) and inlined instances.
+ * A part of a function (.part) is one of its own.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/read/session_parser.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/selection.h"
 
 int ip_session_parse_module(struct ip_session_parser *p)
@@ -18,14 +19,15 @@ int ip_session_parse_module(struct ip_session_parser *p)
 	uint64_t index, bias, first;
 
 	if (p->nfields < 7)
-		return ip_session_bad(
-			p, "a module needs index, path, build-id, load bias, first number and placement");
+		return ip_session_bad(p, "a module needs index, path, build-id, load bias, first "
+					 "number and placement");
 	if (ip_session_number(p, 1, IP_RECORDING_MODULES - 1, &index) < 0 ||
 	    ip_session_number(p, 4, UINT64_MAX, &bias) < 0 ||
 	    ip_session_number(p, 5, IP_NUMBER_MAX, &first) < 0)
 		return -1;
 	if (index >= s->nmodules) {
-		struct ip_recording_module *grown = reallocarray(s->modules, index + 1, sizeof(*grown));
+		struct ip_recording_module *grown =
+			reallocarray(s->modules, index + 1, sizeof(*grown));
 
 		if (!grown)
 			return ip_error("out of memory");
@@ -94,8 +96,8 @@ int ip_recording_grow_index(struct ip_recording *s)
 	return 0;
 }
 
-/* frame: from the stack pointer at the entry site to the caller's, 0: unknown. The least that a call takes is
- * the return address. */
+/* frame: from the stack pointer at the entry site to the caller's, 0: unknown. The least that a
+ * call takes is the return address. */
 static uint32_t room_of(bool inlined, uint64_t frame)
 {
 	if (inlined)
@@ -121,7 +123,8 @@ static int grow_numbers(struct ip_recording *s, uint32_t number)
 	return 0;
 }
 
-/* What a part is called in place of what the compiler calls it: there is room, since its suffix is no shorter. */
+/* What a part is called in place of what the compiler calls it: there is room, since its suffix is
+ * no shorter. */
 #define PART ".part"
 
 /* Copies of one function have its name; what it has been split into is another one. */
@@ -156,7 +159,8 @@ int ip_session_parse_function(struct ip_session_parser *p)
 
 	if (p->nfields < 7)
 		return ip_session_bad(
-			p, "a function needs ip_session_number, module, name, file, line and flags");
+			p,
+			"a function needs ip_session_number, module, name, file, line and flags");
 	if (ip_session_number(p, 1, IP_NUMBER_MAX, &num) < 0 ||
 	    ip_session_number(p, 2, IP_RECORDING_MODULES - 1, &module) < 0 ||
 	    ip_session_number(p, 5, UINT32_MAX, &line) < 0 ||
@@ -185,8 +189,9 @@ int ip_session_parse_function(struct ip_session_parser *p)
 	}
 	if (grow_numbers(s, num) < 0)
 		return -1;
-	s->numbers[num] = (struct ip_recording_number){*slot, room_of(strchr(p->fields[6], 'i'), frame),
-						       strchr(p->fields[6], 'e') != NULL};
+	s->numbers[num] =
+		(struct ip_recording_number){*slot, room_of(strchr(p->fields[6], 'i'), frame),
+					     strchr(p->fields[6], 'e') != NULL};
 	s->numbers[num].jumps = strchr(p->fields[6], 'j') != NULL;
 	s->functions[s->numbers[num].function].returns |= strchr(p->fields[6], 'r') != NULL;
 	return 0;

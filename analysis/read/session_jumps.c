@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "analysis/read/session_parser.h"
-#include "common/error.h"
 #include "common/array.h"
+#include "common/error.h"
 
 int ip_session_parse_silent(struct ip_session_parser *p)
 {

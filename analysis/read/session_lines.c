@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of the session file, but for modules and functions. Keys that are not known are skipped: a newer iprobe may write more.
+ * Lines of the session file, but for modules and functions. Keys that are not known are skipped: a
+ * newer iprobe may write more.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -8,8 +9,8 @@
 #include <string.h>
 
 #include "analysis/read/session_parser.h"
-#include "common/error.h"
 #include "common/array.h"
+#include "common/error.h"
 
 int ip_session_bad(const struct ip_session_parser *p, const char *what)
 {
@@ -38,7 +39,8 @@ static int parse_stop(struct ip_session_parser *p)
 {
 	struct ip_recording *s = p->session;
 	struct ip_recording_stop stop = {.kind = p->nfields > 1 ? p->fields[1] : "",
-					 .failed = p->nfields > 7 && !strcmp(p->fields[7], "failed")};
+					 .failed =
+						 p->nfields > 7 && !strcmp(p->fields[7], "failed")};
 
 	if (ip_session_number(p, 2, UINT64_MAX, &stop.tsc) < 0 ||
 	    ip_session_number(p, 3, UINT64_MAX, &stop.duration_ns) < 0 ||
@@ -59,7 +61,8 @@ static int parse_thread(struct ip_session_parser *p)
 	if (ip_session_number(p, 1, UINT32_MAX, &tid) < 0 ||
 	    ip_array_grow(&s->threads, s->nthreads, sizeof(*s->threads)) < 0)
 		return -1;
-	s->threads[s->nthreads++] = (struct ip_recording_thread){tid, p->nfields > 2 ? p->fields[2] : ""};
+	s->threads[s->nthreads++] =
+		(struct ip_recording_thread){tid, p->nfields > 2 ? p->fields[2] : ""};
 	return 0;
 }
 
@@ -68,7 +71,8 @@ static int parse_exec(struct ip_session_parser *p)
 	struct ip_recording *s = p->session;
 	uint64_t pid = 0, tsc = 0;
 
-	if (ip_session_number(p, 1, UINT32_MAX, &pid) < 0 || ip_session_number(p, 2, UINT64_MAX, &tsc) < 0 ||
+	if (ip_session_number(p, 1, UINT32_MAX, &pid) < 0 ||
+	    ip_session_number(p, 2, UINT64_MAX, &tsc) < 0 ||
 	    ip_array_grow(&s->execs, s->nexecs, sizeof(*s->execs)) < 0)
 		return -1;
 	s->execs[s->nexecs++] = (struct ip_recording_exec){.pid = pid, .tsc = tsc};
@@ -81,7 +85,8 @@ static int parse_again(struct ip_session_parser *p)
 	struct ip_recording *s = p->session;
 	uint64_t pid = 0, from = 0, to = 0;
 
-	if (ip_session_number(p, 1, UINT32_MAX, &pid) < 0 || ip_session_number(p, 2, UINT64_MAX, &from) < 0 ||
+	if (ip_session_number(p, 1, UINT32_MAX, &pid) < 0 ||
+	    ip_session_number(p, 2, UINT64_MAX, &from) < 0 ||
 	    ip_session_number(p, 3, UINT64_MAX, &to) < 0)
 		return -1;
 	for (size_t i = s->nexecs; i--;)
@@ -98,7 +103,8 @@ static int parse_missing(struct ip_session_parser *p)
 	struct ip_recording *s = p->session;
 	uint64_t num = 0, from = 0, to = 0;
 
-	if (ip_session_number(p, 1, UINT32_MAX, &num) < 0 || ip_session_number(p, 2, UINT64_MAX, &from) < 0 ||
+	if (ip_session_number(p, 1, UINT32_MAX, &num) < 0 ||
+	    ip_session_number(p, 2, UINT64_MAX, &from) < 0 ||
 	    ip_session_number(p, 3, UINT64_MAX, &to) < 0 ||
 	    ip_array_grow(&s->missing, s->nmissing, sizeof(*s->missing)) < 0)
 		return -1;
@@ -215,15 +221,16 @@ static int parse_change(struct ip_session_parser *p)
 
 	if (ip_session_number(p, 1, UINT64_MAX, &tsc) < 0)
 		return -1;
-	wrong = ip_changes_add(&p->session->changes, p->session, !strcmp(p->fields[0], "removed"), tsc,
-			       p->nfields > 2 ? p->fields[2] : "");
+	wrong = ip_changes_add(&p->session->changes, p->session, !strcmp(p->fields[0], "removed"),
+			       tsc, p->nfields > 2 ? p->fields[2] : "");
 	return wrong ? ip_session_bad(p, wrong) : 0;
 }
 
 static int parse_dropped(struct ip_session_parser *p)
 {
 	struct ip_recording *s = p->session;
-	struct ip_recording_drop drop = {.counted = p->nfields > 3 && !strcmp(p->fields[3], "count")};
+	struct ip_recording_drop drop = {.counted =
+						 p->nfields > 3 && !strcmp(p->fields[3], "count")};
 	uint64_t num;
 
 	if (ip_session_number(p, 1, UINT64_MAX, &drop.tsc) < 0 ||
@@ -287,7 +294,8 @@ static int parse_signature(struct ip_session_parser *p)
 		s->signatures[s->nsignatures++] = (struct ip_signature){0};
 	}
 	/* one that a newer version has written is left out: its values are not shown */
-	if (!s->signatures[id - 1].n && ip_signature_parse(p->fields[2], &s->signatures[id - 1]) < 0)
+	if (!s->signatures[id - 1].n &&
+	    ip_signature_parse(p->fields[2], &s->signatures[id - 1]) < 0)
 		s->signatures[id - 1].n = 0;
 	return 0;
 }
@@ -299,7 +307,10 @@ int ip_session_parse_line(struct ip_session_parser *p)
 	const struct {
 		const char *key;
 		const char **text;
-	} texts[] = {{"host", &s->host}, {"kernel", &s->kernel}, {"command", &s->command}, {"end", &s->end}};
+	} texts[] = {{"host", &s->host},
+		     {"kernel", &s->kernel},
+		     {"command", &s->command},
+		     {"end", &s->end}};
 	const struct {
 		const char *key;
 		uint64_t *value;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of a trace in pieces (--rotate): which are there. While it is recorded, and of one that was cut off, nothing else tells.
+ * Of a trace in pieces (--rotate): which are there. While it is recorded, and of one that was cut
+ * off, nothing else tells.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,8 @@ int ip_session_load_pieces(const char *dir, struct ip_recording *s)
 	text = malloc(size + 1);
 	if (!text)
 		return ip_error("out of memory");
-	if (ip_read_at(fd, path, 0, text, size) < 0 || ip_trace_segments_parse(path, text, size, &pieces) < 0)
+	if (ip_read_at(fd, path, 0, text, size) < 0 ||
+	    ip_trace_segments_parse(path, text, size, &pieces) < 0)
 		return -1;
 	first = ip_trace_segments_first(&pieces);
 	s->rotates = true;

@@ -2,13 +2,14 @@
 /*
  * Decoding a stream file.
  *
- * A compact record is decoded from the record before it (time and stack pointer), across packets of the
- * same thread as long as nothing is missing in between. Where that is not known, compact records are skipped
- * up to the next extended one: the writer begins each sub-buffer with one.
+ * A compact record is decoded from the record before it (time and stack pointer), across packets of
+ * the same thread as long as nothing is missing in between. Where that is not known, compact
+ * records are skipped up to the next extended one: the writer begins each sub-buffer with one.
  *
- * Damage: a bad packet header ends the stream, since nothing tells where the next packet begins; a bad
- * record ends its packet, and so do words that cannot be unpacked. Of a compressed stream (common/packet_codec.h; its first bytes tell, not its name) a
- * packet's words are unpacked when the first of them is asked for: looking at all headers reads nothing else.
+ * Damage: a bad packet header ends the stream, since nothing tells where the next packet begins; a
+ * bad record ends its packet, and so do words that cannot be unpacked. Of a compressed stream
+ * (common/packet_codec.h; its first bytes tell, not its name) a packet's words are unpacked when
+ * the first of them is asked for: looking at all headers reads nothing else.
  */
 #include "analysis/read/stream.h"
 
@@ -39,13 +40,14 @@ struct ip_stream {
 
 	bool compressed;
 	struct ip_encoded_packet_head encoded; /* of the packet, if so */
-	struct ip_unpack **unpack;	  /* what unpacks it: own_unpack, or the caller's */
+	struct ip_unpack **unpack;	       /* what unpacks it: own_unpack, or the caller's */
 	struct ip_unpack *own_unpack;
 
 	uint64_t packet;   /* offset of the packet's header */
 	uint64_t next;	   /* offset of the next packet's header */
 	uint64_t position; /* offset of the next word to read into the buffer */
-	uint64_t left;	   /* bytes of the packet that are not decoded yet, those in the buffer included */
+	/* bytes of the packet that are not decoded yet, those in the buffer included */
+	uint64_t left;
 	size_t at, filled; /* in words of the buffer */
 
 	bool begun; /* a packet has been read */
@@ -70,8 +72,8 @@ static void damaged(struct ip_stream *s, uint64_t offset, const char *what)
 {
 	if (s->damage)
 		return;
-	if (asprintf(&s->damage, "%s: %s at byte %llu of %llu: only what is good has been read", s->path,
-		     what, (unsigned long long)offset, (unsigned long long)s->size) < 0)
+	if (asprintf(&s->damage, "%s: %s at byte %llu of %llu: only what is good has been read",
+		     s->path, what, (unsigned long long)offset, (unsigned long long)s->size) < 0)
 		s->damage = NULL;
 }
 
@@ -100,13 +102,15 @@ static const char *check_header(const struct ip_stream *s, const struct ip_packe
 
 static size_t head_size(const struct ip_stream *s)
 {
-	return s->compressed ? sizeof(struct ip_encoded_packet_head) : sizeof(struct ip_packet_header);
+	return s->compressed ? sizeof(struct ip_encoded_packet_head)
+			     : sizeof(struct ip_packet_header);
 }
 
 /* *ret_problem: what is wrong with it, or NULL. -1 with an error where reading fails. */
 static int read_header(struct ip_stream *s, struct ip_packet_header *ret, const char **ret_problem)
 {
-	if (ip_read_at(s->fd, s->path, s->next, s->compressed ? (void *)&s->encoded : ret, head_size(s)) < 0)
+	if (ip_read_at(s->fd, s->path, s->next, s->compressed ? (void *)&s->encoded : ret,
+		       head_size(s)) < 0)
 		return -1;
 	if (s->compressed && s->encoded.magic != IP_ENCODED_PACKET_MAGIC) {
 		*ret_problem = "no packet";
@@ -133,7 +137,8 @@ static int open_kind(struct ip_stream *s)
 	return 0;
 }
 
-static int open_stream(const char *path, size_t room, struct ip_unpack **unpack, struct ip_stream **ret)
+static int open_stream(const char *path, size_t room, struct ip_unpack **unpack,
+		       struct ip_stream **ret)
 {
 	struct ip_stream *s = calloc(1, sizeof(*s));
 	struct ip_packet_header header;
@@ -166,9 +171,9 @@ static int open_stream(const char *path, size_t room, struct ip_unpack **unpack,
 		}
 		if (problem) {
 			ip_stream_close(s);
-			return ip_error(
-				"%s: not a stream of iprobe, or damaged from the start (%s at byte 0)", path,
-				problem);
+			return ip_error("%s: not a stream of iprobe, or damaged from the start (%s "
+					"at byte 0)",
+					path, problem);
 		}
 	}
 	*ret = s;
@@ -230,7 +235,9 @@ static int open_later(struct ip_stream *s)
 	s->compressed = false;
 	s->fd = ip_open_regular(path, &s->size);
 	if (s->fd < 0 && access(path, F_OK) < 0 && errno == ENOENT)
-		return ip_error("%s: it has been rotated away (--rotate) while the trace was being read: try again", path);
+		return ip_error("%s: it has been rotated away (--rotate) while the trace was being "
+				"read: try again",
+				path);
 	return s->fd < 0 ? -1 : open_kind(s);
 }
 
@@ -403,8 +410,9 @@ const uint64_t *ip_stream_payloads(const struct ip_stream *s)
 	return s->payloads;
 }
 
-/* An extended record at w, or the head of a payload record. What is wrong with it, or NULL. A time out of the packet's
- * bounds, with one turn of the compact clock as slack, would spoil all that follows. */
+/* An extended record at w, or the head of a payload record. What is wrong with it, or NULL. A
+ * time out of the packet's bounds, with one turn of the compact clock as slack, would spoil all
+ * that follows. */
 static const char *decode_extended(struct ip_stream *s, const uint64_t *w, struct ip_event *ret)
 {
 	uint64_t id = (w[0] >> 3) & IP_TIME_MASK, ts = w[0] >> 32 | w[1] << 32;
@@ -473,7 +481,8 @@ ssize_t ip_stream_read(struct ip_stream *s, struct ip_event *events, size_t max)
 				words += IP_PAYLOAD_N(w[IP_PAYLOAD_HEAD - 1]);
 			if (words > IP_PAYLOAD_HEAD + IP_PAYLOAD_MAX) {
 				problem = "record with too many values";
-			} else if ((size_t)(end - w) < words && s->left > (size_t)(end - w) * WORD) {
+			} else if ((size_t)(end - w) < words &&
+				   s->left > (size_t)(end - w) * WORD) {
 				if (refill(s) < 0)
 					return -1;
 				continue; /* its rest was not in the buffer yet */

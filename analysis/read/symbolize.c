@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking up addresses. Which module one lies in follows from the loaded segments of the files; debug information is opened
- * when the first address of a module is asked for. Paths come out of the trace, which may come from elsewhere: a file counts only
- * with the build-id that the trace names.
+ * Looking up addresses. Which module one lies in follows from the loaded segments of the files;
+ * debug information is opened when the first address of a module is asked for. Paths come out of
+ * the trace, which may come from elsewhere: a file counts only with the build-id that the trace
+ * names.
  */
 #include "analysis/read/symbolize.h"
 
@@ -24,7 +25,8 @@
 #include "common/selection.h"
 #include "common/trace_format.h"
 
-/* A function of a list without sizes has its address for its own up to the next one, and no further than that. */
+/* A function of a list without sizes has its address for its own up to the next one, and no further
+ * than that. */
 #define FUNCTION_MAX (1ull << 20)
 
 struct function {
@@ -121,8 +123,8 @@ static void open_list(struct ip_symbolizer *p, struct module *m)
 		const struct ip_pl_function *f = &m->list->functions[i];
 
 		if (f->address)
-			m->functions[m->nfunctions++] =
-				(struct function){f->address, ip_probe_list_string(m->list, f->name)};
+			m->functions[m->nfunctions++] = (struct function){
+				f->address, ip_probe_list_string(m->list, f->name)};
 	}
 	if (m->nfunctions)
 		qsort(m->functions, m->nfunctions, sizeof(*m->functions), by_address);
@@ -136,7 +138,8 @@ static void open_file(struct module *m)
 	if (*m->recorded->path != '/' || access(m->recorded->path, R_OK) < 0 ||
 	    ip_elf_open(m->recorded->path, &m->elf) < 0)
 		return;
-	if (strcmp(ip_build_id_format(m->elf->build_id, m->elf->build_id_size, id), m->recorded->build_id)) {
+	if (strcmp(ip_build_id_format(m->elf->build_id, m->elf->build_id_size, id),
+		   m->recorded->build_id)) {
 		ip_elf_close(m->elf);
 		m->elf = NULL;
 		return;
@@ -146,8 +149,8 @@ static void open_file(struct module *m)
 	if (fd < 0)
 		return;
 	dwfl_report_begin(m->dwfl);
-	m->debug = dwfl_report_elf(m->dwfl, m->recorded->path, m->recorded->path, fd, m->recorded->load_bias,
-				   true);
+	m->debug = dwfl_report_elf(m->dwfl, m->recorded->path, m->recorded->path, fd,
+				   m->recorded->load_bias, true);
 	m->search.root = -1;
 	if (m->debug)
 		ip_debug_file_set_search(m->debug, &m->search);
@@ -170,7 +173,8 @@ static bool is_in_file(const struct module *m, uint64_t address)
 	uint64_t at = address - m->recorded->load_bias;
 
 	for (size_t i = 0; m->elf && i < m->elf->nloads; i++)
-		if (at >= m->elf->loads[i].vaddr && at - m->elf->loads[i].vaddr < m->elf->loads[i].memsz)
+		if (at >= m->elf->loads[i].vaddr &&
+		    at - m->elf->loads[i].vaddr < m->elf->loads[i].memsz)
 			return true;
 	return false;
 }
@@ -189,10 +193,12 @@ static const struct function *find_listed(const struct module *m, uint64_t addre
 		else
 			high = middle;
 	}
-	return low && at - m->functions[low - 1].address < FUNCTION_MAX ? &m->functions[low - 1] : NULL;
+	return low && at - m->functions[low - 1].address < FUNCTION_MAX ? &m->functions[low - 1]
+									: NULL;
 }
 
-/* The module of the address: that whose file has it, else that whose list has a function just before it. */
+/* The module of the address: that whose file has it, else that whose list has a function just
+ * before it. */
 static struct module *find_module(struct ip_symbolizer *p, uint64_t address)
 {
 	struct module *found = NULL;
@@ -214,7 +220,8 @@ static struct module *find_module(struct ip_symbolizer *p, uint64_t address)
 	return found;
 }
 
-/* Of the symbols and the list the one that begins nearer; symbols that end before the address are none. */
+/* Of the symbols and the list the one that begins nearer; symbols that end before the address are
+ * none. */
 static void find_function(const struct module *m, uint64_t address, struct ip_place *ret)
 {
 	const struct function *listed = find_listed(m, address);
@@ -226,7 +233,8 @@ static void find_function(const struct module *m, uint64_t address, struct ip_pl
 		name = dwfl_module_addrinfo(m->debug, address, &offset, &sym, NULL, NULL, NULL);
 	if (name && sym.st_size && offset >= sym.st_size)
 		name = NULL;
-	/* a list says where functions with probes begin, and nothing of those between: a symbol with a size is better */
+	/* a list says where functions with probes begin, and nothing of those between: a symbol
+	 * with a size is better */
 	if (listed && (!name || !sym.st_size)) {
 		uint64_t distance = address - m->recorded->load_bias - listed->address;
 
@@ -258,7 +266,8 @@ static void find_line(const struct module *m, uint64_t address, struct ip_place 
 static struct ip_place *make_place(struct ip_symbolizer *p, size_t chosen, uint64_t return_address)
 {
 	struct ip_place *place = calloc(1, sizeof(*place));
-	/* the call is the last instruction of some functions, and its line is not that of the one behind it */
+	/* the call is the last instruction of some functions, and its line is not that of the one
+	 * behind it */
 	uint64_t address = return_address - !!return_address;
 	struct module *m;
 
@@ -298,19 +307,22 @@ static int grow(struct ip_symbolizer *p)
 	}
 	for (size_t i = 0; i < old.size; i++)
 		if (old.index[i])
-			p->index[slot_of(p, old.index[i]->chosen, old.index[i]->address)] = old.index[i];
+			p->index[slot_of(p, old.index[i]->chosen, old.index[i]->address)] =
+				old.index[i];
 	free(old.index);
 	return 0;
 }
 
-const struct ip_place *ip_symbolizer_get(struct ip_symbolizer *p, uint32_t callee, uint64_t return_address)
+const struct ip_place *ip_symbolizer_get(struct ip_symbolizer *p, uint32_t callee,
+					 uint64_t return_address)
 {
 	size_t at, chosen = 0;
 
 	if (callee < p->nrecorded) {
 		look(p, &p->modules[callee]);
-		chosen = is_in_file(&p->modules[callee], return_address - !!return_address) ? callee + 1ull
-											    : 0;
+		chosen = is_in_file(&p->modules[callee], return_address - !!return_address)
+				 ? callee + 1ull
+				 : 0;
 	}
 	if (2 * (p->n + 1) > p->size && grow(p) < 0)
 		return NULL;
@@ -336,11 +348,12 @@ char *ip_place_text(const struct ip_place *place)
 	if (file)
 		snprintf(line, sizeof(line), ":%" PRIu32, place->line);
 	if (place->name)
-		n = asprintf(&text, "%s+0x%" PRIx64 "%s%s%s", place->name, place->offset, file ? " " : "",
-			     file ? file : "", line);
+		n = asprintf(&text, "%s+0x%" PRIx64 "%s%s%s", place->name, place->offset,
+			     file ? " " : "", file ? file : "", line);
 	else
-		n = asprintf(&text, "%#" PRIx64 "%s%s%s%s%s", place->address, place->module ? " in " : "",
-			     place->module ? place->module : "", file ? " " : "", file ? file : "", line);
+		n = asprintf(&text, "%#" PRIx64 "%s%s%s%s%s", place->address,
+			     place->module ? " in " : "", place->module ? place->module : "",
+			     file ? " " : "", file ? file : "", line);
 	if (n < 0)
 		return NULL;
 	ip_clean(text);

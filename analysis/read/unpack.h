@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packets of a compressed stream (common/packet_codec.h) as their reader finds them. The file is input from outside: what a head claims is checked
- * before anything is allocated for it.
+ * Packets of a compressed stream (common/packet_codec.h) as their reader finds them. The file is
+ * input from outside: what a head claims is checked before anything is allocated for it.
  */
 #ifndef IP_UNPACK_H
 #define IP_UNPACK_H
@@ -24,8 +24,8 @@ const char *ip_unpack_check(const struct ip_encoded_packet_head *head);
 /* How many words the packet has. */
 size_t ip_unpack_words(const struct ip_encoded_packet_head *head);
 
-/* Reads what stands behind the head at offset of the file: the packet's words, into words. 1; 0: they are damaged; -1 with an error where reading
- * fails. */
+/* Reads what stands behind the head at offset of the file: the packet's words, into words. 1; 0:
+ * they are damaged; -1 with an error where reading fails. */
 int ip_unpack_read(struct ip_unpack *u, int fd, const char *path, uint64_t offset,
 		   const struct ip_encoded_packet_head *head, uint64_t *words);
 

@@ -22,7 +22,8 @@ static int parse_type(const char *text, struct ip_value_type *ret)
 	ret->size = 8;
 	if (length == 1)
 		return strchr("cbpxs-", text[0]) ? 0 : -1;
-	if (length != 2 || !strchr("iuef", text[0]) || !strchr(text[0] == 'f' ? "48" : "1248", text[1]))
+	if (length != 2 || !strchr("iuef", text[0]) ||
+	    !strchr(text[0] == 'f' ? "48" : "1248", text[1]))
 		return -1;
 	ret->size = text[1] - '0';
 	return 0;
@@ -98,7 +99,8 @@ static bool step(struct walk *w, struct value *ret)
 
 	if (w->next == w->signature->n)
 		return false;
-	*ret = (struct value){.type = &w->signature->values[w->next], .place = w->next, .words = w->at};
+	*ret = (struct value){
+		.type = &w->signature->values[w->next], .place = w->next, .words = w->at};
 	ret->missing = ret->type->code != '-' && w->missing & 1;
 	if (ret->type->code == '-')
 		n = 0;
@@ -123,7 +125,8 @@ static int64_t extend(uint64_t word, unsigned size, bool is_signed)
 {
 	unsigned unused = 64 - 8 * size;
 
-	return is_signed ? (int64_t)(word << unused) >> unused : (int64_t)(word << unused >> unused);
+	return is_signed ? (int64_t)(word << unused) >> unused
+			 : (int64_t)(word << unused >> unused);
 }
 
 /* Finds the enumerator that stands for value: its length, and where; 0: none does. */
@@ -367,7 +370,8 @@ static void json_value(struct ip_json *json, const char *key, const struct value
 	}
 }
 
-void ip_values_json(struct ip_json *json, const struct ip_signature *signature, const uint64_t *payload)
+void ip_values_json(struct ip_json *json, const struct ip_signature *signature,
+		    const uint64_t *payload)
 {
 	struct walk w = begin(signature, payload);
 	struct value v;

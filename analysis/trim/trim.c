@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Choosing events and writing them. The records are made anew: a packet that has lost its first record must begin with an extended one
- * again, and a compact record tells only the difference to the one before it.
+ * Choosing events and writing them. The records are made anew: a packet that has lost its first
+ * record must begin with an extended one again, and a compact record tells only the difference to
+ * the one before it.
  */
 #include "analysis/trim/trim.h"
 
@@ -32,7 +33,8 @@ uint64_t ip_trim_tsc(const struct ip_trace_reader *trace, uint64_t ns)
 {
 	const struct ip_recording *s = trace->session;
 	unsigned __int128 ticks = (unsigned __int128)ns * s->tsc_hz / 1000000000;
-	uint64_t tsc = ticks > UINT64_MAX - s->tsc_start ? UINT64_MAX : s->tsc_start + (uint64_t)ticks;
+	uint64_t tsc =
+		ticks > UINT64_MAX - s->tsc_start ? UINT64_MAX : s->tsc_start + (uint64_t)ticks;
 
 	/* the other way round is rounded */
 	while (tsc > s->tsc_start && ip_recording_since_start(s, tsc - 1) >= ns)
@@ -67,7 +69,8 @@ static bool is_chosen(const struct chooser *c, const struct ip_event *e)
 
 	if (e->ts < o->from || e->ts >= o->to || (c->frames && c->depth >= o->depth))
 		return false;
-	return !o->selected || o->selected[e->number < s->nnumbers ? s->numbers[e->number].function : 0];
+	return !o->selected ||
+	       o->selected[e->number < s->nnumbers ? s->numbers[e->number].function : 0];
 }
 
 static int choose_packet(struct chooser *c, struct ip_stream *stream)
@@ -86,7 +89,8 @@ static int choose_packet(struct chooser *c, struct ip_stream *stream)
 			if (c->frames && ip_frames_feed(c->frames, e, 1) < 0)
 				return -1;
 			if (is_chosen(c, e) &&
-			    c->ops->event(c->context, e, e->payload ? payloads + e->payload - 1 : NULL) < 0)
+			    c->ops->event(c->context, e,
+					  e->payload ? payloads + e->payload - 1 : NULL) < 0)
 				return -1;
 		}
 	}
@@ -287,6 +291,7 @@ int ip_trim_write(struct ip_trace_reader *trace, const struct ip_trim_options *o
 
 	*ret_done = 0;
 	for (size_t i = 0; ret == 0 && i < n; i += WRITERS)
-		ret = write_some(trace, options, parts + i, n - i < WRITERS ? n - i : WRITERS, ret_done);
+		ret = write_some(trace, options, parts + i, n - i < WRITERS ? n - i : WRITERS,
+				 ret_done);
 	return ret;
 }

@@ -2,15 +2,16 @@
 /*
  * Where to cut a trace into parts of a size.
  *
- * What records take is added up by slices of time. A slice that is too large for a part is divided, all of them at once, and the trace read
- * again: slices become 64 times narrower each time, so a handful of readings reaches single ticks, however many slices are dense.
+ * What records take is added up by slices of time. A slice that is too large for a part is divided,
+ * all of them at once, and the trace read again: slices become 64 times narrower each time, so a
+ * handful of readings reaches single ticks, however many slices are dense.
  */
 #include <stdlib.h>
 
 #include "analysis/trim/trim_private.h"
 #include "analysis/trim/trim_write.h"
-#include "common/error.h"
 #include "common/array.h"
+#include "common/error.h"
 
 #define SLICES (1u << 16)
 #define FAN    64u
@@ -27,8 +28,9 @@ struct cuts {
 	bool newest;
 	uint64_t from, to, width; /* of the slices */
 	struct slice *slices;
-	unsigned reading; /* 0: the first; later ones add up what lies in slices that were divided last */
-	uint64_t ts, sp;  /* of the record before; ts 0: there is none */
+	/* 0: the first; later ones add up what lies in slices that were divided last */
+	unsigned reading;
+	uint64_t ts, sp; /* of the record before; ts 0: there is none */
 	uint64_t *cuts;
 	size_t n;
 	uint64_t used; /* of the part in hand */
@@ -105,7 +107,8 @@ static bool is_dense(const struct cuts *c, const struct slice *slice, uint64_t w
 	return slice->bytes > c->size / 8 && width > 1;
 }
 
-/* Divides those of the n slices that are dense, depth levels down. 1: some were; 0: none; -1 with an error. */
+/* Divides those of the n slices that are dense, depth levels down. 1: some were; 0: none; -1 with
+ * an error. */
 static int divide(struct cuts *c, struct slice *slices, size_t n, uint64_t width, unsigned depth)
 {
 	int any = 0;
@@ -143,13 +146,15 @@ static int cut_at(struct cuts *c, uint64_t ts)
 	return 0;
 }
 
-/* Packs n slices from begin on into parts, the one in hand first; a slice that is too large for one by its parts. end: where they stop. */
+/* Packs n slices from begin on into parts, the one in hand first; a slice that is too large for one
+ * by its parts. end: where they stop. */
 static int pack(struct cuts *c, const struct slice *slices, size_t n, uint64_t begin, uint64_t end,
 		uint64_t width)
 {
 	for (size_t i = 0; i < n; i++) {
 		size_t k = c->newest ? n - 1 - i : i;
-		uint64_t from = begin + k * width, to = from + width < end && k + 1 < n ? from + width : end;
+		uint64_t from = begin + k * width,
+			 to = from + width < end && k + 1 < n ? from + width : end;
 		const struct slice *slice = &slices[k];
 
 		if (!slice->bytes || from >= end)
@@ -170,7 +175,8 @@ static int pack(struct cuts *c, const struct slice *slices, size_t n, uint64_t b
 
 static int measure(struct cuts *c)
 {
-	static const struct ip_trim_chosen ops = {size_event, size_lost, size_run, size_run_end, size_end};
+	static const struct ip_trim_chosen ops = {size_event, size_lost, size_run, size_run_end,
+						  size_end};
 	struct ip_trim_options options = *c->options;
 	int more;
 
@@ -197,11 +203,11 @@ static int by_time(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-int ip_trim_cuts(struct ip_trace_reader *trace, const struct ip_trim_options *options, uint64_t size,
-		 bool newest, uint64_t **ret_cuts, size_t *ret_n)
+int ip_trim_cuts(struct ip_trace_reader *trace, const struct ip_trim_options *options,
+		 uint64_t size, bool newest, uint64_t **ret_cuts, size_t *ret_n)
 {
-	/* for each thread a packet that is not full, and what its first record takes; then the share of the headers and first records
-	 * of full packets */
+	/* for each thread a packet that is not full, and what its first record takes; then the
+	 * share of the headers and first records of full packets */
 	uint64_t overhead = trace->nruns * 128ull;
 	struct cuts c = {.trace = trace,
 			 .options = options,
@@ -212,7 +218,8 @@ int ip_trim_cuts(struct ip_trace_reader *trace, const struct ip_trim_options *op
 
 	if (size <= 2 * overhead + 1024)
 		return ip_error("%s: has %zu threads: parts of less than %llu bytes cannot be made",
-				trace->dir, trace->nruns, (unsigned long long)(2 * overhead + 1024));
+				trace->dir, trace->nruns,
+				(unsigned long long)(2 * overhead + 1024));
 	c.size = (size - overhead) / 256 * 253;
 	if (c.from < c.to) {
 		done = measure(&c);

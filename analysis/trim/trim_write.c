@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of a trace on its way to disk: DIR.XXXXXX, renamed at the end. Names are looked up in descriptors alone (common/dir.h). Metadata and the files about the modules are those of the whole
- * trace, and so is the clock; the session file is, but for its totals and a line that tells the time that was kept.
- * What it writes is never compressed.
+ * The part of a trace on its way to disk: DIR.XXXXXX, renamed at the end. Names are looked up in
+ * descriptors alone (common/dir.h). Metadata and the files about the modules are those of the whole
+ * trace, and so is the clock; the session file is, but for its totals and a line that tells the
+ * time that was kept. What it writes is never compressed.
  */
 #include "analysis/trim/trim_write.h"
 
@@ -33,12 +34,13 @@ struct ip_trim_writer {
 	uint8_t uuid[16];
 	FILE *out; /* of the stream in hand; NULL: it has no packet yet */
 	uint32_t stream;
-	struct ip_packet_header header; /* of the packet in hand; seq_num: packets of the stream so far */
-	uint64_t discarded;		/* of the stream so far */
-	bool untold;			/* losses that no packet has told yet */
-	uint64_t told_at;		/* about when they were */
-	uint64_t latest;		/* time of the thread's packets so far; 0: it has none */
-	uint64_t ts, sp;		/* of the record before, where the packet has one */
+	/* of the packet in hand; seq_num: packets of the stream so far */
+	struct ip_packet_header header;
+	uint64_t discarded; /* of the stream so far */
+	bool untold;	    /* losses that no packet has told yet */
+	uint64_t told_at;   /* about when they were */
+	uint64_t latest;    /* time of the thread's packets so far; 0: it has none */
+	uint64_t ts, sp;    /* of the record before, where the packet has one */
 	size_t n;
 	uint64_t words[PACKET_WORDS + IP_PAYLOAD_HEAD + IP_PAYLOAD_MAX];
 	struct ip_trim_result result;
@@ -160,8 +162,8 @@ static int copy_metadata(struct ip_trim_writer *w)
 /* Counts and histograms (common/trace_format.h) tell of the whole trace only. */
 static bool is_whole(const struct ip_trace_reader *trace, const struct ip_trim_options *o)
 {
-	return o->from <= trace->begin && o->to > trace->end && !o->tid && !o->pid && !o->selected &&
-	       o->depth == SIZE_MAX;
+	return o->from <= trace->begin && o->to > trace->end && !o->tid && !o->pid &&
+	       !o->selected && o->depth == SIZE_MAX;
 }
 
 /* What is known by name. The journal is for who goes on with the recording itself. */
@@ -200,8 +202,9 @@ static int copy_subdir(struct ip_trim_writer *w, bool whole)
 	return 0;
 }
 
-int ip_trim_writer_create(const struct ip_trace_reader *trace, const struct ip_trim_options *options,
-			  const char *dir, struct ip_trim_writer **ret)
+int ip_trim_writer_create(const struct ip_trace_reader *trace,
+			  const struct ip_trim_options *options, const char *dir,
+			  struct ip_trim_writer **ret)
 {
 	struct ip_trim_writer *w = calloc(1, sizeof(*w));
 	int inner = -1;
@@ -236,7 +239,8 @@ int ip_trim_writer_create(const struct ip_trace_reader *trace, const struct ip_t
 		return -1;
 	}
 	close(inner);
-	if (read_uuid(w) < 0 || copy_metadata(w) < 0 || copy_subdir(w, is_whole(trace, options)) < 0) {
+	if (read_uuid(w) < 0 || copy_metadata(w) < 0 ||
+	    copy_subdir(w, is_whole(trace, options)) < 0) {
 		ip_trim_writer_discard(w);
 		return -1;
 	}
@@ -305,12 +309,14 @@ int ip_trim_writer_lost(struct ip_trim_writer *w, uint64_t n, uint64_t ts)
 	return 0;
 }
 
-int ip_trim_writer_event(struct ip_trim_writer *w, const struct ip_event *e, const uint64_t *payload)
+int ip_trim_writer_event(struct ip_trim_writer *w, const struct ip_event *e,
+			 const uint64_t *payload)
 {
 	bool compact = w->n && !payload && ip_trim_is_compact(e, w->ts, w->sp);
 	size_t values = payload ? 1 + IP_PAYLOAD_N(payload[0]) : 0,
 	       words = compact ? 1 : IP_EXT_WORDS + values;
-	uint64_t number = e->number | (e->sp >> IP_SP_SHIFT & ((1 << IP_SP_BITS) - 1)) << IP_NUMBER_BITS;
+	uint64_t number = e->number | (e->sp >> IP_SP_SHIFT & ((1 << IP_SP_BITS) - 1))
+					      << IP_NUMBER_BITS;
 	uint64_t *word;
 
 	if (w->n && w->n + words > PACKET_WORDS) {
@@ -328,7 +334,8 @@ int ip_trim_writer_event(struct ip_trim_writer *w, const struct ip_event *e, con
 	if (compact) {
 		word[0] = e->kind | (e->ts & IP_TIME_MASK) << 3 | number << 32;
 	} else {
-		word[0] = IP_ID_EXTENDED | (e->kind + (payload ? IP_ID_PAYLOAD_BASE : IP_ID_EXT_BASE)) << 3 |
+		word[0] = IP_ID_EXTENDED |
+			  (e->kind + (payload ? IP_ID_PAYLOAD_BASE : IP_ID_EXT_BASE)) << 3 |
 			  e->ts << 32;
 		word[1] = e->ts >> 32 | number << 32;
 		word[2] = e->sp;
@@ -392,10 +399,12 @@ static int write_session(struct ip_trim_writer *w, const struct ip_trim_options 
 	bool whole = is_whole(w->trace, options);
 
 	for (line = text; (end = strchr(line, '\n')); line = end + 1)
-		if (!begins_with(line, "events") && !begins_with(line, "lost") && !begins_with(line, "end") &&
-		    !begins_with(line, "trimmed") && !begins_with(line, "compressed") &&
-		    (whole || (!begins_with(line, "filtered") && !begins_with(line, "overwritten") &&
-			       !begins_with(line, "invalid") && !begins_with(line, "rotated"))))
+		if (!begins_with(line, "events") && !begins_with(line, "lost") &&
+		    !begins_with(line, "end") && !begins_with(line, "trimmed") &&
+		    !begins_with(line, "compressed") &&
+		    (whole ||
+		     (!begins_with(line, "filtered") && !begins_with(line, "overwritten") &&
+		      !begins_with(line, "invalid") && !begins_with(line, "rotated"))))
 			fwrite(line, 1, end + 1 - line, out);
 	if (to < from)
 		to = from;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing a trace directory from events, for trim.c. In this order: create; for each stream its threads in turn, their events and
- * losses, the stream's end; finish or discard.
+ * Writing a trace directory from events, for trim.c. In this order: create; for each stream its
+ * threads in turn, their events and losses, the stream's end; finish or discard.
  */
 #ifndef IP_TRIM_WRITE_H
 #define IP_TRIM_WRITE_H
@@ -12,21 +12,26 @@
 struct ip_trim_writer;
 
 /* Whether a record can be told by its difference to the one before it in the packet. */
-static inline bool ip_trim_is_compact(const struct ip_event *e, uint64_t ts_before, uint64_t sp_before)
+static inline bool ip_trim_is_compact(const struct ip_event *e, uint64_t ts_before,
+				      uint64_t sp_before)
 {
 	return e->ts >> IP_TIME_BITS == ts_before >> IP_TIME_BITS &&
 	       e->sp - sp_before + IP_SP_WINDOW / 2 < IP_SP_WINDOW;
 }
 
-/* dir must not exist: it is made under another name and gets its own at the end. 0, or -1 with an error. */
-int ip_trim_writer_create(const struct ip_trace_reader *trace, const struct ip_trim_options *options, const char *dir,
+/* dir must not exist: it is made under another name and gets its own at the end. 0, or -1 with an
+ * error. */
+int ip_trim_writer_create(const struct ip_trace_reader *trace,
+			  const struct ip_trim_options *options, const char *dir,
 			  struct ip_trim_writer **ret);
 
 int ip_trim_writer_thread(struct ip_trim_writer *w, uint32_t stream, uint32_t pid, uint32_t tid);
 /* payload: as ip_stream_payloads() has it; NULL: none. */
-int ip_trim_writer_event(struct ip_trim_writer *w, const struct ip_event *e, const uint64_t *payload);
+int ip_trim_writer_event(struct ip_trim_writer *w, const struct ip_event *e,
+			 const uint64_t *payload);
 int ip_trim_writer_lost(struct ip_trim_writer *w, uint64_t n, uint64_t ts);
-/* The thread lived at end and was gone at gone (0: its end was not seen). Where the part has nothing of it, nothing is written. */
+/* The thread lived at end and was gone at gone (0: its end was not seen). Where the part has
+ * nothing of it, nothing is written. */
 int ip_trim_writer_thread_end(struct ip_trim_writer *writer, uint64_t end, uint64_t gone);
 int ip_trim_writer_end_stream(struct ip_trim_writer *w);
 

@@ -152,7 +152,8 @@ static bool starts_with(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-/* Of the linker: which one it is, and what it is asked for that not all of them can do beside -q. */
+/* Of the linker: which one it is, and what it is asked for that not all of them can do beside
+ * -q. */
 struct linking {
 	const char *linker; /* of -fuse-ld; NULL: the default */
 	bool strip_all, strip_some, gc, other_format;
@@ -182,7 +183,8 @@ static void read_input(struct reading *r, const char *path)
 	if (r->language) {
 		bool header = strstr(r->language, "header");
 
-		r->line->preprocesses |= !starts_with(r->language, "ir") && !strstr(r->language, "cpp-output") &&
+		r->line->preprocesses |= !starts_with(r->language, "ir") &&
+					 !strstr(r->language, "cpp-output") &&
 					 strcmp(r->language, "assembler");
 		if (starts_with(r->language, "assembler"))
 			r->line->assembles = true;
@@ -200,7 +202,8 @@ static void read_input(struct reading *r, const char *path)
 	}
 	if (suffix && is_one_of(suffix + 1, sources, COUNT(sources)))
 		r->line->compiles = true;
-	if (suffix && (is_one_of(suffix + 1, sources, COUNT(sources)) || !strcmp(suffix, ".S") || !strcmp(suffix, ".sx")))
+	if (suffix && (is_one_of(suffix + 1, sources, COUNT(sources)) || !strcmp(suffix, ".S") ||
+		       !strcmp(suffix, ".sx")))
 		r->line->preprocesses |= !is_one_of(suffix + 1, preprocessed, COUNT(preprocessed));
 	if (suffix && (!strcmp(suffix, ".s") || !strcmp(suffix, ".S") || !strcmp(suffix, ".sx")))
 		r->line->assembles = true;
@@ -213,7 +216,8 @@ static void read_target(struct reading *r, const char *target)
 		r->line->hands_off = true;
 }
 
-/* Options of the linker, comma-separated, among them one after which sections may be refused or go elsewhere. */
+/* Options of the linker, comma-separated, among them one after which sections may be refused or go
+ * elsewhere. */
 static bool is_own_layout(const char *options)
 {
 	static const char *const names[] = {
@@ -243,7 +247,8 @@ static bool is_linker_option(const char *option, size_t length, const char *name
 
 static bool asks_to_strip(const char *option, size_t length)
 {
-	return is_linker_option(option, length, "s") || is_linker_option(option, length, "strip-all");
+	return is_linker_option(option, length, "s") ||
+	       is_linker_option(option, length, "strip-all");
 }
 
 /* What -Wl or -Xlinker pass on: options, comma-separated. */
@@ -254,13 +259,14 @@ static void read_linker_options(struct reading *r, const char *options)
 
 	for (const char *o = options; *o; o += length, o += *o == ',') {
 		length = strcspn(o, ",");
-		r->line->keep_relocs |=
-			is_linker_option(o, length, "q") || is_linker_option(o, length, "emit-relocs");
+		r->line->keep_relocs |= is_linker_option(o, length, "q") ||
+					is_linker_option(o, length, "emit-relocs");
 		k->strip_all |= asks_to_strip(o, length);
 		k->strip_some |= is_linker_option(o, length, "S") ||
 				 is_linker_option(o, length, "strip-debug") ||
 				 is_linker_option(o, length, "retain-symbols-file");
-		k->gc |= is_linker_option(o, length, "gc-sections") || is_linker_option(o, length, "icf");
+		k->gc |= is_linker_option(o, length, "gc-sections") ||
+			 is_linker_option(o, length, "icf");
 		k->other_format |= is_linker_option(o, length, "oformat");
 	}
 }
@@ -296,7 +302,8 @@ char *command_line_without_strip(char *argument)
 	return found ? NULL : argument;
 }
 
-/* Measured with ld and gold 2.40, lld 14, mold 1.10: gold gives up with an internal error, mold crashes. */
+/* Measured with ld and gold 2.40, lld 14, mold 1.10: gold gives up with an internal error, mold
+ * crashes. */
 static bool survives_relocs(const struct linking *k)
 {
 	const char *linker = k->linker ? k->linker : "";
@@ -326,7 +333,8 @@ static void read_option(struct reading *r, const char *a)
 		read_language(r, a + 2);
 	} else if (starts_with(a, "--language=")) {
 		read_language(r, a + strlen("--language="));
-	} else if (!strcmp(a, "-m32") || !strcmp(a, "-mx32") || !strcmp(a, "-m16") || !strcmp(a, "-m64")) {
+	} else if (!strcmp(a, "-m32") || !strcmp(a, "-mx32") || !strcmp(a, "-m16") ||
+		   !strcmp(a, "-m64")) {
 		/* the last one counts */
 		l->m32 = !strcmp(a, "-m32");
 		l->x32 = !strcmp(a, "-mx32");
@@ -380,13 +388,14 @@ static void read_option(struct reading *r, const char *a)
 		r->freestanding = true;
 	} else if (!strcmp(a, "-fhosted")) {
 		r->freestanding = false;
-	} else if (!strcmp(a, "-nostdlib") || !strcmp(a, "-nodefaultlibs") || !strcmp(a, "-nolibc")) {
+	} else if (!strcmp(a, "-nostdlib") || !strcmp(a, "-nodefaultlibs") ||
+		   !strcmp(a, "-nolibc")) {
 		r->no_libc = true;
 	} else if (starts_with(a, "-print-") || starts_with(a, "--print-") ||
 		   starts_with(a, "-dumpversion") || starts_with(a, "-dumpfullversion") ||
 		   starts_with(a, "-dumpmachine") || starts_with(a, "-dumpspecs") ||
-		   starts_with(a, "--help") || !strcmp(a, "--version") || !strcmp(a, "--target-help") ||
-		   starts_with(a, "-cc1")) {
+		   starts_with(a, "--help") || !strcmp(a, "--version") ||
+		   !strcmp(a, "--target-help") || starts_with(a, "-cc1")) {
 		r->asks = true;
 	}
 }

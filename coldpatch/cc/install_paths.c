@@ -21,7 +21,8 @@ char *install_path(const char *in_build, const char *installed, const char *name
 	exe[n] = '\0';
 	*strrchr(exe, '/') = '\0';
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		int length = snprintf(candidate, sizeof(candidate), "%s/%s/%s", exe, places[i], name);
+		int length =
+			snprintf(candidate, sizeof(candidate), "%s/%s/%s", exe, places[i], name);
 
 		if (length < (int)sizeof(candidate) && !access(candidate, access_mode))
 			return realpath(candidate, NULL);

@@ -2,8 +2,9 @@
 /*
  * Which parts a link gets. See link_parts.h.
  *
- * They come last on the command line: objects that are named there are always linked, whatever archives come before, and
- * nothing that the user gave changes its order. A definition of theirs never stands against one of the user's (all are weak or local).
+ * They come last on the command line: objects that are named there are always linked, whatever
+ * archives come before, and nothing that the user gave changes its order. A definition of theirs
+ * never stands against one of the user's (all are weak or local).
  */
 #include "coldpatch/cc/link_parts.h"
 

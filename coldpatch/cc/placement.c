@@ -40,8 +40,9 @@ int placement_choose(const struct command_line *line, bool clang, enum ip_placem
 		while (i < sizeof(all) / sizeof(all[0]) && strcmp(asked, ip_placement_name(all[i])))
 			i++;
 		if (i == sizeof(all) / sizeof(all[0]))
-			return ip_error("IPROBE_PLACEMENT=%s: there are fentry, inline and instrument",
-					asked);
+			return ip_error(
+				"IPROBE_PLACEMENT=%s: there are fentry, inline and instrument",
+				asked);
 		*ret = all[i];
 	}
 	if (line->m32 && asked && *asked && *ret != IP_PLACEMENT_INSTRUMENT && !line->hands_off &&
@@ -78,12 +79,14 @@ static const char *stage_folder(void)
 		*strrchr(as, '/') = '\0';
 		return as;
 	}
-	ip_error("its assembler stage is not in %s: install iprobe whole, or set IPROBE_PLACEMENT=instrument",
+	ip_error("its assembler stage is not in %s: install iprobe whole, or set "
+		 "IPROBE_PLACEMENT=instrument",
 		 IP_STAGE_FROM_BIN);
 	return NULL;
 }
 
-/* Whether the command is gcc itself, perhaps behind a cache, and no script that may do anything when it is asked. */
+/* Whether the command is gcc itself, perhaps behind a cache, and no script that may do anything
+ * when it is asked. */
 static bool is_gcc(char *const *real)
 {
 	for (size_t i = 0; real[i]; i++) {
@@ -98,8 +101,8 @@ static bool is_gcc(char *const *real)
 }
 
 /*
- * Tells the stage which assembler gcc would have run, where that is not simply the one in PATH: a compiler of its own prefix
- * may have its own, and a -B of the user's may name one.
+ * Tells the stage which assembler gcc would have run, where that is not simply the one in PATH: a
+ * compiler of its own prefix may have its own, and a -B of the user's may name one.
  */
 static void name_assembler(const struct command_line *line, char *const *real)
 {
@@ -109,8 +112,8 @@ static void name_assembler(const struct command_line *line, char *const *real)
 	size_t n = 0;
 
 	for (size_t i = 1; line->expanded[i]; i++)
-		has_prefix |=
-			!strncmp(line->expanded[i], "-B", 2) || !strncmp(line->expanded[i], "--prefix", 8);
+		has_prefix |= !strncmp(line->expanded[i], "-B", 2) ||
+			      !strncmp(line->expanded[i], "--prefix", 8);
 	if ((!own_prefix && !has_prefix) || !is_gcc(real))
 		return;
 	for (size_t i = 0; real[i] && n < 16; i++)
@@ -132,9 +135,10 @@ static void name_assembler(const struct command_line *line, char *const *real)
 	setenv("IPROBE_AS", text, 1);
 }
 
-/* specs: what the compilers proper get; NULL: nothing. header: what each source gets in front; NULL: nothing. */
-static int gcc_stage(const struct command_line *line, char *const *real, const char *specs_name, const char *header,
-		     struct placement_flags *f)
+/* specs: what the compilers proper get; NULL: nothing. header: what each source gets in front;
+ * NULL: nothing. */
+static int gcc_stage(const struct command_line *line, char *const *real, const char *specs_name,
+		     const char *header, struct placement_flags *f)
 {
 	static char prefix[PATH_MAX + 16], specs[PATH_MAX + 32], include[PATH_MAX + 16];
 	const char *folder = stage_folder();
@@ -159,7 +163,8 @@ static int gcc_stage(const struct command_line *line, char *const *real, const c
 
 /* --- flags by compiler */
 
-/* Relocations in the linked file name the calls of the hooks exactly; coldpatch takes them off again. */
+/* Relocations in the linked file name the calls of the hooks exactly; coldpatch takes them off
+ * again. */
 static void keep_relocs(const struct command_line *line, struct placement_flags *f)
 {
 	if (line->links && !line->keep_relocs && !line->no_relocs)
@@ -167,14 +172,16 @@ static void keep_relocs(const struct command_line *line, struct placement_flags 
 }
 
 /*
- * Optimisers join the ends of blocks that are alike but for the values in registers. Where two hook calls are
- * joined, one site would be the exit of several functions; so this is turned off.
+ * Optimisers join the ends of blocks that are alike but for the values in registers. Where two hook
+ * calls are joined, one site would be the exit of several functions; so this is turned off.
  */
 /*
- * -m32: where arguments are pushed one by one, the stack pointer at a hook's call depends on what was pushed before. Readers of
- * traces tell frames by it: it must be the same at all calls of a function, as it is on x86-64.
+ * -m32: where arguments are pushed one by one, the stack pointer at a hook's call depends on what
+ * was pushed before. Readers of traces tell frames by it: it must be the same at all calls of a
+ * function, as it is on x86-64.
  */
-static int gcc_instrument(const struct command_line *line, char *const *real, struct placement_flags *f)
+static int gcc_instrument(const struct command_line *line, char *const *real,
+			  struct placement_flags *f)
 {
 	keep_relocs(line, f);
 	if (!line->compiles)
@@ -184,10 +191,12 @@ static int gcc_instrument(const struct command_line *line, char *const *real, st
 		if (gcc_stage(line, real, NULL, LARGE_HEADER, f))
 			return -1;
 		add(f, "-mno-red-zone");
-		/* addresses of functions stay where they are passed, and do not go through the stack before */
+		/* addresses of functions stay where they are passed, and do not go through the
+		 * stack before */
 		add(f, "-fno-gcse");
 	} else if (!line->m32) {
-		/* the stage changes nothing here, but it warns of naked functions; it can be done without */
+		/* the stage changes nothing here, but it warns of naked functions; it can be done
+		 * without */
 		(void)gcc_stage(line, real, NULL, NULL, f);
 	}
 	add(f, "-finstrument-functions");
@@ -220,8 +229,9 @@ static void clang_instrument(const struct command_line *line, struct placement_f
 }
 
 /*
- * A call of __fentry__ at each entry, which knows no_instrument_function, and sleds of XRay at returns and tail jumps, in each function whatever
- * its size. The driver is not to know: it would link XRay's runtime and gcrt1.o, and forbid -fomit-frame-pointer.
+ * A call of __fentry__ at each entry, which knows no_instrument_function, and sleds of XRay at
+ * returns and tail jumps, in each function whatever its size. The driver is not to know: it would
+ * link XRay's runtime and gcrt1.o, and forbid -fomit-frame-pointer.
  */
 static void clang_fentry(const struct command_line *line, struct placement_flags *f)
 {
@@ -229,16 +239,16 @@ static void clang_fentry(const struct command_line *line, struct placement_flags
 					    "-fxray-instruction-threshold=1",
 					    "-fxray-instrumentation-bundle=function-exit"};
 
-	for (size_t i = 0; line->compiles && line->instrument >= 0 && i < sizeof(flags) / sizeof(*flags);
-	     i++) {
+	for (size_t i = 0;
+	     line->compiles && line->instrument >= 0 && i < sizeof(flags) / sizeof(*flags); i++) {
 		add(f, "-Xclang");
 		add(f, flags[i]);
 	}
 }
 
 /* A link may generate code as well: -flto is not needed where the objects say so. */
-static int gcc_marked(enum ip_placement placement, const struct command_line *line, char *const *real,
-		      struct placement_flags *f)
+static int gcc_marked(enum ip_placement placement, const struct command_line *line,
+		      char *const *real, struct placement_flags *f)
 {
 	const char *specs = placement == IP_PLACEMENT_INLINE ? INLINE_SPECS : FENTRY_SPECS;
 
@@ -248,14 +258,16 @@ static int gcc_marked(enum ip_placement placement, const struct command_line *li
 		setenv("IPROBE_RED_ZONE", "1", 1);
 	if (line->instrument < 0 || (!line->compiles && !line->links))
 		return gcc_stage(line, real, NULL, NULL, f);
-	return gcc_stage(line, real, specs, placement == IP_PLACEMENT_INLINE ? INLINE_HEADER : NULL, f);
+	return gcc_stage(line, real, specs, placement == IP_PLACEMENT_INLINE ? INLINE_HEADER : NULL,
+			 f);
 }
 
 int placement_flags(enum ip_placement placement, const struct command_line *line, char *const *real,
 		    bool clang, bool sibling_calls, struct placement_flags *ret)
 {
 	ret->n = 0;
-	/* not where the user leaves a source without probes; code that the link makes keeps what its sources were compiled with */
+	/* not where the user leaves a source without probes; code that the link makes keeps what
+	 * its sources were compiled with */
 	if (!sibling_calls && line->compiles && line->instrument >= 0)
 		add(ret, "-fno-optimize-sibling-calls");
 	if (clang && placement == IP_PLACEMENT_INSTRUMENT)

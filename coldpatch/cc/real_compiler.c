@@ -30,15 +30,16 @@ static bool is_ourselves(const char *path)
 	/* installed twice, or the other of the two */
 	if (!strcmp(base, "iprobe-cc") || !strcmp(base, "iprobe-c++"))
 		return true;
-	return !stat(real, &there) && !stat("/proc/self/exe", &here) && there.st_ino == here.st_ino &&
-	       there.st_dev == here.st_dev;
+	return !stat(real, &there) && !stat("/proc/self/exe", &here) &&
+	       there.st_ino == here.st_ino && there.st_dev == here.st_dev;
 }
 
 static bool is_program(const char *path)
 {
 	struct stat st;
 
-	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK) && !is_ourselves(path);
+	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK) &&
+	       !is_ourselves(path);
 }
 
 /* The first program of that name in PATH that is not us; malloc'ed; NULL: none. */
@@ -54,7 +55,8 @@ static char *find_in_path(const char *name)
 		size_t length = strcspn(path, ":");
 		char *candidate;
 
-		if (asprintf(&candidate, "%.*s%s%s", (int)length, path, length ? "/" : "", name) < 0)
+		if (asprintf(&candidate, "%.*s%s%s", (int)length, path, length ? "/" : "", name) <
+		    0)
 			return NULL;
 		if (is_program(candidate))
 			return candidate;
@@ -65,7 +67,8 @@ static char *find_in_path(const char *name)
 	return NULL;
 }
 
-/* "gcc-12" -> "g++-12", "x86_64-linux-gnu-gcc", "clang", "cc" likewise; NULL where it is none of them. */
+/* "gcc-12" -> "g++-12", "x86_64-linux-gnu-gcc", "clang", "cc" likewise; NULL where it is none of
+ * them. */
 static char *cxx_of(const char *cc)
 {
 	static const struct {
@@ -75,13 +78,15 @@ static char *cxx_of(const char *cc)
 
 	base = base ? base + 1 : cc;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		for (const char *at = strstr(base, names[i].c); at; at = strstr(at + 1, names[i].c)) {
+		for (const char *at = strstr(base, names[i].c); at;
+		     at = strstr(at + 1, names[i].c)) {
 			size_t length = strlen(names[i].c);
 			char *result;
 
 			if ((at != base && at[-1] != '-') || (at[length] && at[length] != '-'))
 				continue;
-			if (asprintf(&result, "%.*s%s%s", (int)(at - cc), cc, names[i].cxx, at + length) < 0)
+			if (asprintf(&result, "%.*s%s%s", (int)(at - cc), cc, names[i].cxx,
+				     at + length) < 0)
 				return NULL;
 			return result;
 		}
@@ -119,7 +124,8 @@ static char **from_environment(bool cxx)
 
 char **real_compiler_find(bool cxx)
 {
-	static const char *const defaults[2][3] = {{"cc", "gcc", "clang"}, {"c++", "g++", "clang++"}};
+	static const char *const defaults[2][3] = {{"cc", "gcc", "clang"},
+						   {"c++", "g++", "clang++"}};
 	const char *variable = cxx ? "IPROBE_CXX" : "IPROBE_CC";
 	char **words = getenv(ENV_ACTIVE) ? NULL : from_environment(cxx);
 	char *path;
@@ -132,7 +138,8 @@ char **real_compiler_find(bool cxx)
 			return words;
 		}
 		if (!is_ourselves(words[0]) || strchr(words[0], '/')) {
-			ip_error("%s: no such compiler; %s must name the real one", words[0], variable);
+			ip_error("%s: no such compiler; %s must name the real one", words[0],
+				 variable);
 			freeargv(words);
 			return NULL;
 		}
@@ -181,7 +188,8 @@ bool real_compiler_is_cross(char *const *words)
 	target = strstr(base, "-linux");
 	n = strcspn(base, "-");
 	/* CPU-linux-gnu-gcc, CPU-VENDOR-linux-gnu-gcc */
-	if (!target || (!strstr(target, "-gcc") && !strstr(target, "-g++") && !strstr(target, "-clang")))
+	if (!target ||
+	    (!strstr(target, "-gcc") && !strstr(target, "-g++") && !strstr(target, "-clang")))
 		return false;
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		if (strlen(ours[i]) == n && !memcmp(base, ours[i], n))

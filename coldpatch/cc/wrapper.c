@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe-cc and iprobe-c++: the compiler, and on what it links ColdPatch. Which of the two it is, the name
- * decides that it was called by.
+ * iprobe-cc and iprobe-c++: the compiler, and on what it links ColdPatch. Which of the two it is,
+ * the name decides that it was called by.
  *
- *  - What does not link is handed to the real compiler by exec, with the instrumentation flag where a source
+ *  - What does not link is handed to the real compiler by exec, with the instrumentation flag where
+ *    a source
  * is compiled: nothing of us is left that could behave differently.
  *  - What links runs as a child; its output and exit code are ours. Then ColdPatch runs on the
- *    file that it wrote. Where ColdPatch refuses, the file stays as it was linked, which works, and one
- *    line on stderr says why.
+ *    file that it wrote. Where ColdPatch refuses, the file stays as it was linked, which works, and
+ *    one line on stderr says why.
  */
-#include "coldpatch/coldpatch.h"
 #include "coldpatch/cc/command_line.h"
-#include "coldpatch/sites/exclude.h"
-#include "coldpatch/cc/link_parts.h"
 #include "coldpatch/cc/install_paths.h"
+#include "coldpatch/cc/link_parts.h"
 #include "coldpatch/cc/placement.h"
 #include "coldpatch/cc/real_compiler.h"
+#include "coldpatch/coldpatch.h"
+#include "coldpatch/sites/exclude.h"
 #include "common/arch/arch.h"
 #include "common/cleanup.h"
 #include "common/elf_class.h"
@@ -90,12 +91,13 @@ static void pass_on(int signal, siginfo_t *info, void *context __attribute__((un
 		kill(child, signal);
 }
 
-/* Runs the compiler to its end; its wait status. Ctrl-C reaches it by itself; what is sent to us alone is
- * passed on. */
+/* Runs the compiler to its end; its wait status. Ctrl-C reaches it by itself; what is sent to us
+ * alone is passed on. */
 static int wait_for_compiler(char **argv)
 {
 	static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
-	struct sigaction old[4], action = {.sa_sigaction = pass_on, .sa_flags = SA_RESTART | SA_SIGINFO};
+	struct sigaction old[4],
+		action = {.sa_sigaction = pass_on, .sa_flags = SA_RESTART | SA_SIGINFO};
 	sigset_t block, before;
 	int status = NOT_FOUND << 8;
 	pid_t pid;
@@ -168,19 +170,22 @@ static void coldpatch(const struct command_line *line, enum ip_placement placeme
 	int failed = ip_coldpatch(path, &options, &result);
 
 	if (failed)
-		ip_print(stderr, "%s: warning: %s (left as it was linked)\n", self, ip_error_message());
+		ip_print(stderr, "%s: warning: %s (left as it was linked)\n", self,
+			 ip_error_message());
 	else if (line->gold_drops && result.status == IP_COLDPATCH_NO_PROBES && result.why_none)
 		ip_print(stderr,
-			 "%s: warning: %s: no probes: with --gc-sections gold drops the table of clang's "
+			 "%s: warning: %s: no probes: with --gc-sections gold drops the table of "
+			 "clang's "
 			 "sites; link with "
 			 "-fuse-ld=lld or bfd, or set IPROBE_PLACEMENT=instrument\n",
 			 self, path);
 	else if (verbose)
 		ip_print(stderr, "%s: coldpatch %s: %s, %zu sites of %zu functions\n", self, path,
 			 ip_coldpatch_status_name(result.status), result.sites, result.functions);
-	/* they were asked for by us alone; and what the linker was not told to strip is left to us */
-	if ((failed || result.status == IP_COLDPATCH_NO_PROBES) && (!line->keep_relocs || line->strips) &&
-	    ip_coldpatch_drop_relocs(path, line->strips))
+	/* they were asked for by us alone; and what the linker was not told to strip is left to
+	 * us */
+	if ((failed || result.status == IP_COLDPATCH_NO_PROBES) &&
+	    (!line->keep_relocs || line->strips) && ip_coldpatch_drop_relocs(path, line->strips))
 		ip_print(stderr, "%s: warning: %s (%s stay in it)\n", self, ip_error_message(),
 			 line->strips ? "symbols" : "relocations");
 }
@@ -199,15 +204,17 @@ static int link_and_patch(const struct command_line *line, enum ip_placement pla
 	}
 	if (WEXITSTATUS(status))
 		return WEXITSTATUS(status);
-	/* a run that linked nothing after all (--version to the linker, ...) has left the file alone */
+	/* a run that linked nothing after all (--version to the linker, ...) has left the file
+	 * alone */
 	if (!stat(line->output, &after) && !(existed && same_file(&before, &after)) &&
 	    is_linked_elf(line->output))
 		coldpatch(line, placement, exclude);
 	return 0;
 }
 
-/* So that <iprobe/probe.h> is found, behind all that the user has: a folder with nothing else in it. Also where a source is only
- * preprocessed: caches and tests of features do that. NULL: not installed. */
+/* So that <iprobe/probe.h> is found, behind all that the user has: a folder with nothing else in
+ * it. Also where a source is only preprocessed: caches and tests of features do that. NULL: not
+ * installed. */
 static char *headers(void)
 {
 	char *folder = install_path("../include", IP_HEADERS_FROM_BIN, "iprobe/probe.h", R_OK);
@@ -228,8 +235,8 @@ static size_t append(char **all, size_t n, const char *const *flags)
 }
 
 /* real words | our flags | the user's arguments as they came | our objects */
-static char **compose(char **real, const struct command_line *line, const struct placement_flags *flags,
-		      bool clang, int argc, char **argv)
+static char **compose(char **real, const struct command_line *line,
+		      const struct placement_flags *flags, bool clang, int argc, char **argv)
 {
 	char **all = calloc(countargv(real) + argc + flags->n + LINK_PARTS_MAX + 6, sizeof(*all));
 	const char *parts[LINK_PARTS_MAX];
@@ -248,8 +255,8 @@ static char **compose(char **real, const struct command_line *line, const struct
 	if (line->links && !line->hands_off && !line->build_id)
 		n = append(all, n, any_link);
 	for (int i = 1; i < argc; i++) {
-		bool strips =
-			line->strips && line->links && !line->hands_off && strncmp(argv[i - 1], "-X", 2);
+		bool strips = line->strips && line->links && !line->hands_off &&
+			      strncmp(argv[i - 1], "-X", 2);
 
 		/* functions have names until ColdPatch has seen them */
 		all[n] = strips ? command_line_without_strip(argv[i]) : argv[i];
@@ -286,7 +293,8 @@ int main(int argc, char **argv)
 	if (command_line_parse(argc, argv, &line))
 		return say(ip_error_message());
 	if (line.x32 && (line.compiles || line.links) && !line.hands_off)
-		return say("-mx32: x32 code cannot be probed; use -m32 or -m64, or the compiler itself");
+		return say("-mx32: x32 code cannot be probed; use -m32 or -m64, or the compiler "
+			   "itself");
 	if (cold_exclude_parse(getenv(ENV_EXCLUDE), &exclude)) {
 		ip_error_prefix(ENV_EXCLUDE);
 		return say(ip_error_message());
@@ -304,7 +312,8 @@ int main(int argc, char **argv)
 		    "IPROBE_PLACEMENT=instrument");
 		line.hands_off = true;
 	}
-	if (!line.hands_off && placement_flags(placement, &line, real, clang, sibling_calls, &flags))
+	if (!line.hands_off &&
+	    placement_flags(placement, &line, real, clang, sibling_calls, &flags))
 		return say(ip_error_message());
 	all = compose(real, &line, &flags, clang, argc, argv);
 	if (!all)

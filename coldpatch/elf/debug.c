@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Debug information, read once into two tables (functions by address and by name) and one of address
- * ranges by compilation unit, since not every compiler writes .debug_aranges. See debug.h.
+ * Debug information, read once into two tables (functions by address and by name) and one of
+ * address ranges by compilation unit, since not every compiler writes .debug_aranges. See debug.h.
  */
 #include "coldpatch/elf/debug.h"
 
@@ -22,7 +22,8 @@ struct unit_range {
 	Dwarf_Die unit;
 };
 
-/* A function without a linker name, because it is local to its file, inside of a namespace or class. */
+/* A function without a linker name, because it is local to its file, inside of a namespace or
+ * class. */
 struct qualified {
 	Dwarf_Off die;
 	char *name;
@@ -34,7 +35,9 @@ struct cold_debug {
 	size_t nfunctions;
 	struct unit_range *units;
 	size_t nunits;
-	bool unit_has_files; /* of the one that is being read: dwarf_decl_file() gives up the program where they are not there */
+	/* of the one that is being read: dwarf_decl_file() gives up the program where they are not
+	 * there */
+	bool unit_has_files;
 	struct cold_scopes scopes;
 	struct qualified *qualified; /* ascending */
 	size_t nqualified;
@@ -108,10 +111,12 @@ static const char *qualified_name(const struct cold_debug *d, Dwarf_Die *die)
 		Dwarf_Attribute attr;
 
 		if (d->nqualified)
-			found = bsearch(&key, d->qualified, d->nqualified, sizeof(key), compare_qualified);
+			found = bsearch(&key, d->qualified, d->nqualified, sizeof(key),
+					compare_qualified);
 		if (found)
 			return found->name;
-		if (i < sizeof(ways) / sizeof(ways[0]) && dwarf_attr(&at, ways[i], &attr) && !dwarf_formref_die(&attr, &at))
+		if (i < sizeof(ways) / sizeof(ways[0]) && dwarf_attr(&at, ways[i], &attr) &&
+		    !dwarf_formref_die(&attr, &at))
 			return NULL;
 	}
 	return NULL;
@@ -138,7 +143,8 @@ static int walk(struct cold_debug *d, Dwarf_Die *parent, unsigned nesting, const
 			name = dwarf_diename(&die);
 			free(inner);
 			inner = NULL;
-			if (prefix && asprintf(&inner, "%s%s::", prefix, name ? name : "(anonymous namespace)") < 0) {
+			if (prefix && asprintf(&inner, "%s%s::", prefix,
+					       name ? name : "(anonymous namespace)") < 0) {
 				inner = NULL;
 				return ip_error("out of memory");
 			}
@@ -162,7 +168,8 @@ static int add_unit(struct cold_debug *d, Dwarf_Die *unit)
 			continue;
 		if (ip_array_grow(&d->units, d->nunits, sizeof(*d->units)))
 			return -1;
-		d->units[d->nunits++] = (struct unit_range){.start = start, .end = end, .unit = *unit};
+		d->units[d->nunits++] =
+			(struct unit_range){.start = start, .end = end, .unit = *unit};
 	}
 	return 0;
 }
@@ -231,7 +238,8 @@ int cold_debug_open(const struct cold_module *m, struct cold_debug **ret)
 		if (type == DW_UT_skeleton && dwarf_tag(&split) == DW_TAG_compile_unit)
 			unit = &split;
 		d->unit_has_files = !dwarf_getsrcfiles(unit, &files, &nfiles);
-		if (walk(d, unit, 0, unit == &die ? "" : NULL) || add_unit(d, &die) || cold_scopes_add(&d->scopes, unit)) {
+		if (walk(d, unit, 0, unit == &die ? "" : NULL) || add_unit(d, &die) ||
+		    cold_scopes_add(&d->scopes, unit)) {
 			cold_debug_close(d);
 			return -1;
 		}
@@ -270,7 +278,8 @@ void cold_debug_close(struct cold_debug *d)
 	free(d);
 }
 
-const struct cold_debug_function *cold_debug_by_address(const struct cold_debug *d, uint64_t address)
+const struct cold_debug_function *cold_debug_by_address(const struct cold_debug *d,
+							uint64_t address)
 {
 	size_t lo = 0, hi = d ? d->nfunctions : 0;
 
@@ -282,8 +291,9 @@ const struct cold_debug_function *cold_debug_by_address(const struct cold_debug 
 		else
 			hi = mid;
 	}
-	return d && address && lo < d->nfunctions && d->by_address[lo].address == address ? &d->by_address[lo]
-											  : NULL;
+	return d && address && lo < d->nfunctions && d->by_address[lo].address == address
+		       ? &d->by_address[lo]
+		       : NULL;
 }
 
 const struct cold_debug_function *cold_debug_by_name(const struct cold_debug *d, const char *name)
@@ -298,7 +308,8 @@ const struct cold_debug_function *cold_debug_by_name(const struct cold_debug *d,
 		else
 			hi = mid;
 	}
-	return d && lo < d->nfunctions && !strcmp(d->by_name[lo].name, name) ? &d->by_name[lo] : NULL;
+	return d && lo < d->nfunctions && !strcmp(d->by_name[lo].name, name) ? &d->by_name[lo]
+									     : NULL;
 }
 
 static Dwarf_Die *unit_at(struct cold_debug *d, uint64_t address)
@@ -336,7 +347,8 @@ const char *cold_debug_scope(struct cold_debug *d, uint64_t address, bool *ret_i
 	return NULL;
 }
 
-int cold_debug_line(struct cold_debug *d, uint64_t address, const char **ret_file, uint32_t *ret_line)
+int cold_debug_line(struct cold_debug *d, uint64_t address, const char **ret_file,
+		    uint32_t *ret_line)
 {
 	Dwarf_Die *unit = unit_at(d, address);
 	Dwarf_Line *row;
@@ -352,11 +364,14 @@ int cold_debug_line(struct cold_debug *d, uint64_t address, const char **ret_fil
 	return *ret_file != NULL;
 }
 
-/* Whether a unit's producer names -g1 as its only option of debug information, and our other options beside it. */
+/* Whether a unit's producer names -g1 as its only option of debug information, and our other
+ * options beside it. */
 static bool is_ours(const char *producer)
 {
-	/* what the link generated repeats the options of all that it was made of, each of which has a unit as well */
-	bool added = false, hooks = false, repeats = producer && !strncmp(producer, "GNU GIMPLE", 10);
+	/* what the link generated repeats the options of all that it was made of, each of which has
+	 * a unit as well */
+	bool added = false, hooks = false,
+	     repeats = producer && !strncmp(producer, "GNU GIMPLE", 10);
 
 	while (producer && *producer) {
 		size_t n = strcspn(producer, " ");
@@ -365,10 +380,12 @@ static bool is_ours(const char *producer)
 			if (added && !repeats)
 				return false;
 			added = true;
-		} else if (!repeats && n >= 2 && !memcmp(producer, "-g", 2) && memcmp(producer, "-gno-", 5)) {
+		} else if (!repeats && n >= 2 && !memcmp(producer, "-g", 2) &&
+			   memcmp(producer, "-gno-", 5)) {
 			return false;
 		}
-		hooks |= n == strlen("-finstrument-functions") && !memcmp(producer, "-finstrument-functions", n);
+		hooks |= n == strlen("-finstrument-functions") &&
+			 !memcmp(producer, "-finstrument-functions", n);
 		producer += n;
 		producer += strspn(producer, " ");
 	}
@@ -390,7 +407,8 @@ bool cold_debug_is_ours(const struct cold_module *m)
 		if (type != DW_UT_compile && type != DW_UT_partial)
 			ours = false;
 		else if (type == DW_UT_compile)
-			ours = dwarf_attr(&die, DW_AT_producer, &producer) && is_ours(dwarf_formstring(&producer));
+			ours = dwarf_attr(&die, DW_AT_producer, &producer) &&
+			       is_ours(dwarf_formstring(&producer));
 	}
 	if (dwarf)
 		dwarf_end(dwarf);

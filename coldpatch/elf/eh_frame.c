@@ -169,7 +169,8 @@ static bool read_cie(struct cursor c, struct cie *ret)
 			ret->lsda_encoding = read_fixed(&c, 1);
 			break;
 		case 'P':
-			/* the personality may be reached through a pointer: its value does not matter here */
+			/* the personality may be reached through a pointer: its value does not
+			 * matter here */
 			read_encoded(&c, read_fixed(&c, 1) & 0x7f);
 			break;
 		case 'S':
@@ -196,7 +197,8 @@ int cold_eh_frame_read(const struct cold_module *m, struct cold_unwind **ret, si
 			s = &m->sections[i];
 	if (!s)
 		return 0;
-	c = (struct cursor){.p = s->data, .end = s->data + s->size, .address = s->address, .bits = m->bits};
+	c = (struct cursor){
+		.p = s->data, .end = s->data + s->size, .address = s->address, .bits = m->bits};
 	while (c.end - c.p >= 4) {
 		uint64_t length = read_fixed(&c, 4), id_address, start, size;
 		struct cursor body, cie_cursor;
@@ -280,7 +282,9 @@ int cold_landings_read(const struct cold_module *m, uint64_t lsda, uint64_t func
 	*ret_n = 0;
 	if (!s)
 		return 0;
-	c = (struct cursor){.p = s->data + (lsda - s->address), .end = s->data + s->size, .address = lsda,
+	c = (struct cursor){.p = s->data + (lsda - s->address),
+			    .end = s->data + s->size,
+			    .address = lsda,
 			    .bits = m->bits};
 	encoding = read_fixed(&c, 1);
 	if (encoding != DW_EH_PE_omit)
@@ -311,8 +315,9 @@ int cold_landings_read(const struct cold_module *m, uint64_t lsda, uint64_t func
 				return ip_error("out of memory");
 			rows = grown;
 		}
-		rows[n++] = (struct cold_landing){
-			.start = function + start, .end = function + start + size, .pad = base + pad};
+		rows[n++] = (struct cold_landing){.start = function + start,
+						  .end = function + start + size,
+						  .pad = base + pad};
 	}
 	*ret = ip_steal_ptr(rows);
 	*ret_n = n;

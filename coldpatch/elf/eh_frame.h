@@ -17,8 +17,9 @@ struct cold_unwind {
 	uint64_t lsda; /* address of the language-specific data; 0: none */
 };
 
-/* The entries of .eh_frame that cover code (malloc'ed, caller frees). What is not understood ends the
- * reading and is left out: the tables make names better, nothing relies on them. -1: out of memory. */
+/* The entries of .eh_frame that cover code (malloc'ed, caller frees). What is not understood
+ * ends the reading and is left out: the tables make names better, nothing relies on them. -1:
+ * out of memory. */
 int cold_eh_frame_read(const struct cold_module *module, struct cold_unwind **ret, size_t *ret_n);
 
 /* One row: an exception out of a call whose instruction starts in [start, end) lands at pad. */
@@ -26,8 +27,8 @@ struct cold_landing {
 	uint64_t start, end, pad;
 };
 
-/* Reads the call-site table at lsda of the function that starts at function (malloc'ed, caller frees).
- * 1: read; 0: not understood; -1: out of memory. */
+/* Reads the call-site table at lsda of the function that starts at function (malloc'ed, caller
+ * frees). 1: read; 0: not understood; -1: out of memory. */
 int cold_landings_read(const struct cold_module *module, uint64_t lsda, uint64_t function,
 		       struct cold_landing **ret, size_t *ret_n);
 

@@ -23,7 +23,8 @@ static int compare_sections(const void *a, const void *b)
 
 static int compare_relocs(const void *a, const void *b)
 {
-	return compare_u64(((const struct cold_reloc *)a)->address, ((const struct cold_reloc *)b)->address);
+	return compare_u64(((const struct cold_reloc *)a)->address,
+			   ((const struct cold_reloc *)b)->address);
 }
 
 static size_t leading_underscores(const char *name)
@@ -69,13 +70,14 @@ static int read_sections(struct cold_module *m)
 		Elf_Data *data;
 
 		if (!gelf_getshdr(scn, &shdr))
-			return ip_error("%s: section %zu: %s", m->path, elf_ndxscn(scn), elf_errmsg(-1));
+			return ip_error("%s: section %zu: %s", m->path, elf_ndxscn(scn),
+					elf_errmsg(-1));
 		if (!(shdr.sh_flags & SHF_ALLOC) || shdr.sh_type == SHT_NOBITS || !shdr.sh_size)
 			continue;
 		data = elf_rawdata(scn, NULL);
 		if (!data || !data->d_buf || data->d_size != shdr.sh_size)
-			return ip_error("%s: section %zu cannot be read: %s", m->path, elf_ndxscn(scn),
-					elf_errmsg(-1));
+			return ip_error("%s: section %zu cannot be read: %s", m->path,
+					elf_ndxscn(scn), elf_errmsg(-1));
 		if (shdr.sh_addr + shdr.sh_size < shdr.sh_addr)
 			return ip_error("%s: section %zu wraps around the address space", m->path,
 					elf_ndxscn(scn));
@@ -123,12 +125,14 @@ static int read_symbols(struct cold_module *m, unsigned section_type)
 		size_t n;
 
 		if (!gelf_getshdr(scn, &shdr))
-			return ip_error("%s: section %zu: %s", m->path, elf_ndxscn(scn), elf_errmsg(-1));
+			return ip_error("%s: section %zu: %s", m->path, elf_ndxscn(scn),
+					elf_errmsg(-1));
 		if (shdr.sh_type != section_type)
 			continue;
 		data = elf_getdata(scn, NULL);
 		if (!data)
-			return ip_error("%s: symbol table cannot be read: %s", m->path, elf_errmsg(-1));
+			return ip_error("%s: symbol table cannot be read: %s", m->path,
+					elf_errmsg(-1));
 		n = data->d_size / gelf_fsize(m->elf->elf, ELF_T_SYM, 1, EV_CURRENT);
 		for (size_t i = 0; i < n; i++) {
 			const char *name;
@@ -141,7 +145,8 @@ static int read_symbols(struct cold_module *m, unsigned section_type)
 			if (sym.st_shndx == SHN_UNDEF || sym.st_shndx == SHN_ABS ||
 			    sym.st_shndx == SHN_COMMON)
 				continue;
-			if (type != STT_FUNC && type != STT_GNU_IFUNC && (type != STT_NOTYPE || !sym.st_size))
+			if (type != STT_FUNC && type != STT_GNU_IFUNC &&
+			    (type != STT_NOTYPE || !sym.st_size))
 				continue;
 			name = elf_strptr(m->elf->elf, shdr.sh_link, sym.st_name);
 			if (!name)
@@ -163,7 +168,8 @@ static int read_symbols(struct cold_module *m, unsigned section_type)
 	return 0;
 }
 
-/* A relocation of a table without addends has its in the place that it is for: of interest are those of plain data. */
+/* A relocation of a table without addends has its in the place that it is for: of interest are
+ * those of plain data. */
 static int64_t addend_in_place(const struct cold_module *m, const GElf_Rel *rel)
 {
 	const uint8_t *bytes;
@@ -185,22 +191,27 @@ static int read_relocs(struct cold_module *m)
 		size_t n;
 
 		if (!gelf_getshdr(scn, &shdr))
-			return ip_error("%s: section %zu: %s", m->path, elf_ndxscn(scn), elf_errmsg(-1));
+			return ip_error("%s: section %zu: %s", m->path, elf_ndxscn(scn),
+					elf_errmsg(-1));
 		/* those that the linker only kept: relocs.c */
-		if ((shdr.sh_type != SHT_RELA && shdr.sh_type != SHT_REL) || !(shdr.sh_flags & SHF_ALLOC))
+		if ((shdr.sh_type != SHT_RELA && shdr.sh_type != SHT_REL) ||
+		    !(shdr.sh_flags & SHF_ALLOC))
 			continue;
 		data = elf_getdata(scn, NULL);
 		if (!data)
-			return ip_error("%s: relocations cannot be read: %s", m->path, elf_errmsg(-1));
+			return ip_error("%s: relocations cannot be read: %s", m->path,
+					elf_errmsg(-1));
 		memset(&symbols_shdr, 0, sizeof(symbols_shdr));
 		if (shdr.sh_link) {
 			Elf_Scn *s = elf_getscn(m->elf->elf, shdr.sh_link);
 
-			if (!s || !gelf_getshdr(s, &symbols_shdr) || !(symbols = elf_getdata(s, NULL)))
-				return ip_error("%s: relocation section %zu names no symbol table", m->path,
-						elf_ndxscn(scn));
+			if (!s || !gelf_getshdr(s, &symbols_shdr) ||
+			    !(symbols = elf_getdata(s, NULL)))
+				return ip_error("%s: relocation section %zu names no symbol table",
+						m->path, elf_ndxscn(scn));
 		}
-		n = data->d_size / gelf_fsize(m->elf->elf, shdr.sh_type == SHT_RELA ? ELF_T_RELA : ELF_T_REL, 1,
+		n = data->d_size / gelf_fsize(m->elf->elf,
+					      shdr.sh_type == SHT_RELA ? ELF_T_RELA : ELF_T_REL, 1,
 					      EV_CURRENT);
 		for (size_t i = 0; i < n; i++) {
 			struct cold_reloc r = {0};
@@ -209,23 +220,28 @@ static int read_relocs(struct cold_module *m)
 			GElf_Sym sym;
 
 			if (shdr.sh_type == SHT_REL && gelf_getrel(data, i, &rel))
-				rela = (GElf_Rela){rel.r_offset, rel.r_info, addend_in_place(m, &rel)};
+				rela = (GElf_Rela){rel.r_offset, rel.r_info,
+						   addend_in_place(m, &rel)};
 			else if (!gelf_getrela(data, i, &rela))
-				return ip_error("%s: relocation %zu: %s", m->path, i, elf_errmsg(-1));
+				return ip_error("%s: relocation %zu: %s", m->path, i,
+						elf_errmsg(-1));
 			r.address = rela.r_offset;
 			r.addend = rela.r_addend;
 			r.type = GELF_R_TYPE(rela.r_info);
 			if (GELF_R_SYM(rela.r_info)) {
-				if (!symbols || !gelf_getsym(symbols, GELF_R_SYM(rela.r_info), &sym))
-					return ip_error("%s: relocation at 0x%lx names symbol %lu, which is "
+				if (!symbols ||
+				    !gelf_getsym(symbols, GELF_R_SYM(rela.r_info), &sym))
+					return ip_error("%s: relocation at 0x%lx names symbol %lu, "
+							"which is "
 							"not there",
 							m->path, (unsigned long)r.address,
 							(unsigned long)GELF_R_SYM(rela.r_info));
-				r.symbol = elf_strptr(m->elf->elf, symbols_shdr.sh_link, sym.st_name);
+				r.symbol =
+					elf_strptr(m->elf->elf, symbols_shdr.sh_link, sym.st_name);
 				if (!r.symbol)
-					return ip_error(
-						"%s: relocation at 0x%lx: symbol without a valid name",
-						m->path, (unsigned long)r.address);
+					return ip_error("%s: relocation at 0x%lx: symbol without a "
+							"valid name",
+							m->path, (unsigned long)r.address);
 				r.value = sym.st_value;
 				r.defined = sym.st_shndx != SHN_UNDEF;
 			}
@@ -239,7 +255,8 @@ static int read_relocs(struct cold_module *m)
 	return 0;
 }
 
-int cold_module_open(const char *path, const struct cold_module_code *(*code_for_machine)(uint32_t machine),
+int cold_module_open(const char *path,
+		     const struct cold_module_code *(*code_for_machine)(uint32_t machine),
 		     struct cold_module *ret)
 {
 	struct cold_module m = {.path = path};
@@ -283,7 +300,8 @@ void cold_module_destroy(struct cold_module *m)
 	memset(m, 0, sizeof(*m));
 }
 
-const struct cold_section *cold_module_section(const struct cold_module *m, uint64_t address, uint64_t size)
+const struct cold_section *cold_module_section(const struct cold_module *m, uint64_t address,
+					       uint64_t size)
 {
 	size_t lo = 0, hi = m->nsections;
 

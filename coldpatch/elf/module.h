@@ -32,7 +32,7 @@ struct cold_symbol {
 	uint64_t address, size;
 	const char *name;
 	uint8_t bind;
-	bool func; /* STT_FUNC or STT_GNU_IFUNC */
+	bool func;     /* STT_FUNC or STT_GNU_IFUNC */
 	bool resolver; /* STT_GNU_IFUNC: the loader runs it to learn where the function is */
 };
 
@@ -50,15 +50,18 @@ struct cold_range {
 	uint64_t start, end;
 	uint64_t lsda;	 /* address of its exception table; 0: none */
 	uint32_t symbol; /* index of the symbol that starts here; COLD_NONE */
-	uint32_t parent; /* union of ranges that jump into each other (a function and its cold part) */
-	bool gap;	 /* neither symbol nor unwind entry: between the others, or a module stripped bare */
+	/* union of ranges that jump into each other (a function and its cold part) */
+	uint32_t parent;
+	/* neither symbol nor unwind entry: between the others, or a module stripped bare */
+	bool gap;
 	uint32_t jumper; /* where it has no symbol: a range that jumps to its start; COLD_NONE */
 	bool called;	 /* where it has no symbol: is called, or jumped to from several ranges */
-	bool cold;	 /* has no symbol, but how it is reached shows that it is part of a function */
-	bool clean;	 /* decodes from start to end without a doubt */
-	bool returns;	 /* has a way out: a return, a tail call, a jump of unknown target. The root: of all
-			    members */
-	bool sites;	 /* set on the root: at least one member has a site */
+	bool cold;  /* has no symbol, but how it is reached shows that it is part of a function */
+	bool clean; /* decodes from start to end without a doubt */
+	/* has a way out: a return, a tail call, a jump of unknown target. The root: of all
+	 * members */
+	bool returns;
+	bool sites; /* set on the root: at least one member has a site */
 };
 
 struct cold_module {
@@ -66,18 +69,21 @@ struct cold_module {
 	struct ip_elf_file *elf;
 	const struct cold_module_code *code; /* of its machine; NULL: not known */
 	unsigned bits;			     /* of an address */
-	uint64_t got;  /* where code that is not position-dependent takes the offset table to begin (i386); 0: unknown */
+	/* where code that is not position-dependent takes the offset table to begin (i386); 0:
+	 * unknown */
+	uint64_t got;
 
 	struct cold_section *sections; /* allocated ones with contents, ascending by address */
 	size_t nsections;
-	struct cold_symbol
-		*symbols; /* functions; ascending by address, the best name of each address first */
+	/* functions; ascending by address, the best name of each address first */
+	struct cold_symbol *symbols;
 	size_t nsymbols;
 	struct cold_reloc *relocs; /* dynamic, ascending by address */
 	size_t nrelocs;
 	struct cold_range *ranges;
 	size_t nranges;
-	uint64_t *marks; /* addresses of data that the code names; ascending once the sweep is over */
+	/* addresses of data that the code names; ascending once the sweep is over */
+	uint64_t *marks;
 	size_t nmarks;
 };
 
@@ -85,14 +91,15 @@ struct cold_module {
 struct cold_module_code {
 	/* Whether a dynamic relocation of that kind puts base + addend. */
 	bool (*reloc_is_relative)(uint32_t type);
-	/* The address by which position-independent code refers to the offset table; 0: it is not known for certain, or there
-	 * is none. NULL where code has no need of it. */
+	/* The address by which position-independent code refers to the offset table; 0: it is
+	 * not known for certain, or there is none. NULL where code has no need of it. */
 	uint64_t (*offset_table)(const struct cold_module *module);
 };
 
-/* Reads path. code_for_machine returns what is known of a machine, NULL where nothing is. 0, or -1 with an error. path is
- * borrowed. */
-int cold_module_open(const char *path, const struct cold_module_code *(*code_for_machine)(uint32_t machine),
+/* Reads path. code_for_machine returns what is known of a machine, NULL where nothing is. 0, or
+ * -1 with an error. path is borrowed. */
+int cold_module_open(const char *path,
+		     const struct cold_module_code *(*code_for_machine)(uint32_t machine),
 		     struct cold_module *ret);
 void cold_module_destroy(struct cold_module *module);
 

@@ -53,8 +53,10 @@ static int fill_gaps(struct cold_module *m)
 			if (next < m->nranges && m->ranges[next].start < end)
 				stop = m->ranges[next].start;
 			if (add_range(&all, &n,
-				      (struct cold_range){
-					      .start = at, .end = stop, .symbol = COLD_NONE, .gap = true}))
+				      (struct cold_range){.start = at,
+							  .end = stop,
+							  .symbol = COLD_NONE,
+							  .gap = true}))
 				return -1;
 			at = stop;
 		}
@@ -91,7 +93,8 @@ static uint64_t section_end(const struct cold_module *m, uint64_t address)
 }
 
 /* Ranges come from symbols; unwind entries add those that have none and say where exceptions land.
- * What is left between them is code without a name (stripped, or padding) or, in hand-written assembly, data.
+ * What is left between them is code without a name (stripped, or padding) or, in hand-written
+ * assembly, data.
  */
 int cold_ranges_make(struct cold_module *m)
 {

@@ -22,8 +22,11 @@ static int add_ranges(struct cold_scopes *s, Dwarf_Die *die, uint32_t depth, boo
 			continue;
 		if (ip_array_grow(&s->scopes, s->n, sizeof(*s->scopes)))
 			return -1;
-		s->scopes[s->n++] =
-			(struct cold_scope){.start = start, .end = end, .die = *die, .depth = depth, .inlined = inlined};
+		s->scopes[s->n++] = (struct cold_scope){.start = start,
+							.end = end,
+							.die = *die,
+							.depth = depth,
+							.inlined = inlined};
 	}
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which function, inlined or not, the code at an address belongs to: all ranges of functions in the debug information, read
- * once, in a table.
+ * Which function, inlined or not, the code at an address belongs to: all ranges of functions in the
+ * debug information, read once, in a table.
  */
 #ifndef COLD_SCOPES_H
 #define COLD_SCOPES_H

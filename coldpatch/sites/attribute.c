@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Naming sites. In order of trust: the function whose address the code hands to the hook; the innermost
- * function, inlined ones included, that debug information puts there; the symbol that holds the site.
+ * Naming sites. In order of trust: the function whose address the code hands to the hook; the
+ * innermost function, inlined ones included, that debug information puts there; the symbol that
+ * holds the site.
  */
 #include "coldpatch/sites/attribute.h"
 
-#include "coldpatch/sites/arch.h"
 #include "coldpatch/elf/debug.h"
+#include "coldpatch/sites/arch.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/selection.h"
@@ -45,10 +46,11 @@ static bool is_code(const struct cold_module *m, uint64_t address)
 	return s && s->exec && !s->plt;
 }
 
-/* 1 and the address of the function (0: in another module) and where that is so its name; 0: unknown. */
+/* 1 and the address of the function (0: in another module) and where that is so its name; 0:
+ * unknown. */
 static int argument_address(const struct cold_module *m, const struct cold_hooks *hooks,
-			    const struct cold_arch *arch, const struct cold_site *site, uint64_t *ret_address,
-			    const char **ret_name)
+			    const struct cold_arch *arch, const struct cold_site *site,
+			    uint64_t *ret_address, const char **ret_name)
 {
 	uint64_t address = site->argument;
 
@@ -90,8 +92,8 @@ bool cold_site_is_known(const struct cold_module *m, const struct cold_hooks *ho
 	uint64_t address;
 	const char *name;
 
-	return argument_address(m, hooks, cold_arch_for_machine(m->elf->ehdr.e_machine), site, &address,
-				&name);
+	return argument_address(m, hooks, cold_arch_for_machine(m->elf->ehdr.e_machine), site,
+				&address, &name);
 }
 
 static struct function named(const char *name, size_t length, uint64_t address)
@@ -123,7 +125,8 @@ static bool has_name(const struct cold_module *m, uint64_t address, const char *
 	return false;
 }
 
-/* The function whose code holds the site, cold parts under the name of the function; of clones by what the compiler calls them. */
+/* The function whose code holds the site, cold parts under the name of the function; of clones by
+ * what the compiler calls them. */
 static struct function owner_of(struct namer *n, const struct cold_site *site)
 {
 	struct function f = {0};
@@ -140,7 +143,8 @@ static struct function owner_of(struct namer *n, const struct cold_site *site)
 		return named(name, strcspn(name, "@"), n->m->ranges[site->range].start);
 	}
 	if (!name)
-		return function_at(n, n->m->ranges[proper == COLD_NONE ? site->range : proper].start);
+		return function_at(n,
+				   n->m->ranges[proper == COLD_NONE ? site->range : proper].start);
 	/* clang's cold parts are functions, which others call */
 	if (proper == COLD_NONE && n->entered[cold_range_root(n->m, site->range)])
 		return named(name, strcspn(name, "@"), n->m->ranges[site->range].start);
@@ -172,10 +176,10 @@ static bool is_excluded(const struct namer *n, const char *name, const char *fil
 	return true;
 }
 
-/* A point or a scope is a function of its own, one for all sites of a name, in the file of the first of them. A scope is
- * like an inlined instance: its frame is its host's. */
-static int add_given(struct namer *n, const struct cold_site *site, struct ip_probe_list_builder *builder,
-		     struct cold_attribution *count)
+/* A point or a scope is a function of its own, one for all sites of a name, in the file of the
+ * first of them. A scope is like an inlined instance: its frame is its host's. */
+static int add_given(struct namer *n, const struct cold_site *site,
+		     struct ip_probe_list_builder *builder, struct cold_attribution *count)
 {
 	struct ip_pl_probe probe = {
 		.offset = site->address,
@@ -191,8 +195,8 @@ static int add_given(struct namer *n, const struct cold_site *site, struct ip_pr
 		probe.line = 0;
 	if (is_excluded(n, site->name, probe.line ? file : NULL, count))
 		return 0;
-	function =
-		ip_probe_list_builder_function(builder, site->name, 0, probe.line ? file : NULL, probe.line);
+	function = ip_probe_list_builder_function(builder, site->name, 0, probe.line ? file : NULL,
+						  probe.line);
 	if (function < 0)
 		return -1;
 	probe.function = (uint32_t)function;
@@ -205,8 +209,8 @@ static int add_given(struct namer *n, const struct cold_site *site, struct ip_pr
 	return ip_probe_list_builder_probe(builder, &probe, site->args);
 }
 
-static int add_probe(struct namer *n, const struct cold_site *site, struct ip_probe_list_builder *builder,
-		     struct cold_attribution *count)
+static int add_probe(struct namer *n, const struct cold_site *site,
+		     struct ip_probe_list_builder *builder, struct cold_attribution *count)
 {
 	struct function owner = owner_of(n, site), f = {0};
 	const struct cold_debug_function *known = NULL;
@@ -234,11 +238,14 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 		   argument_address(n->m, n->hooks, n->arch, site, &address, &stated)) {
 		f = address ? function_at(n, address) : named(stated, strcspn(stated, "@"), 0);
 		count->by_code++;
-	} else if ((stated = cold_debug_scope(n->debug, site->address, &scope_inlined)) && *stated) {
+	} else if ((stated = cold_debug_scope(n->debug, site->address, &scope_inlined)) &&
+		   *stated) {
 		known = cold_debug_by_name(n->debug, stated);
 		f = named(stated, strlen(stated), known ? known->address : 0);
+		/* the symbol says more: a function that is local to its file has no linker name
+		 * there */
 		if (owner.name && !own_name && site->naming == COLD_NAME_BY_DEBUG && !scope_inlined)
-			f = owner; /* the symbol says more: a function that is local to its file has no linker name there */
+			f = owner;
 		else if (owner.name && same_function(f, owner))
 			f.address = owner.address;
 		count->by_debug++;
@@ -249,8 +256,8 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 			f = named(stated, strlen(stated), site->address);
 		}
 		/*
-		 * Most likely an exit of several inlined functions that an optimiser made one. Taken for the
-		 * owner's it would close the owner's frame.
+		 * Most likely an exit of several inlined functions that an optimiser made one.
+		 * Taken for the owner's it would close the owner's frame.
 		 */
 		unsure = site->depth == COLD_DEPTH_UNKNOWN;
 		count->by_symbol++;
@@ -261,7 +268,8 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 	f.name = name;
 	inlined = unsure || (site->naming == COLD_NAME_BY_DEBUG && scope_inlined) ||
 		  (owner.name && !same_function(f, owner));
-	if (site->depth != COLD_DEPTH_UNKNOWN && site->depth >= (site->kind == IP_PROBE_ENTRY ? 1 : 2))
+	if (site->depth != COLD_DEPTH_UNKNOWN &&
+	    site->depth >= (site->kind == IP_PROBE_ENTRY ? 1 : 2))
 		inlined = true;
 
 	known = cold_debug_by_address(n->debug, f.address);
@@ -314,8 +322,8 @@ static void note_early(struct namer *n, uint64_t address)
 		n->early[cold_range_root(n->m, range)] = true;
 }
 
-/* Resolvers of ifuncs: no hook may run there, since nothing that it needs is there yet. Of those that are local and stripped
- * the relocations still tell. */
+/* Resolvers of ifuncs: no hook may run there, since nothing that it needs is there yet. Of those
+ * that are local and stripped the relocations still tell. */
 static void find_early(struct namer *n)
 {
 	for (size_t i = 0; i < n->m->nsymbols; i++)
@@ -333,7 +341,8 @@ static void find_entered(struct namer *n, const struct cold_sites *sites)
 			n->entered[cold_range_root(n->m, sites->sites[i].range)] = true;
 }
 
-/* In some of the thunks that it makes for virtual functions gcc marks the exit and not the entry. They are nobody's function. */
+/* In some of the thunks that it makes for virtual functions gcc marks the exit and not the entry.
+ * They are nobody's function. */
 static bool is_of_thunk(const struct namer *n, const struct cold_site *site)
 {
 	return site->naming == COLD_NAME_BY_SYMBOL && site->kind != IP_PROBE_ENTRY &&

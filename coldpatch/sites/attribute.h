@@ -22,7 +22,8 @@ struct cold_attribution {
 bool cold_site_is_known(const struct cold_module *module, const struct cold_hooks *hooks,
 			const struct cold_site *site);
 
-/* Adds a probe for each site that exclude (NULL: nothing) does not match. 0, or -1 with an error. */
+/* Adds a probe for each site that exclude (NULL: nothing) does not match. 0, or -1 with an
+ * error. */
 int cold_attribute(const struct cold_module *module, const struct cold_hooks *hooks,
 		   const struct cold_sites *sites, const struct ip_selection *exclude,
 		   struct ip_probe_list_builder *builder, struct cold_attribution *ret);

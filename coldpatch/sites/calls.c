@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placement instrument: the calls of __cyg_profile_func_enter and __cyg_profile_func_exit in a linked module. Relocations that the
- * linker kept name them exactly; where there are none, the code is decoded. Either way it is decoded for the functions' names.
+ * Placement instrument: the calls of __cyg_profile_func_enter and __cyg_profile_func_exit in a
+ * linked module. Relocations that the linker kept name them exactly; where there are none, the code
+ * is decoded. Either way it is decoded for the functions' names.
  */
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/attribute.h"
@@ -22,36 +23,42 @@ void cold_found_destroy(struct cold_found *found)
 static int refuse_definition(const struct cold_module *m, const struct cold_hooks *hooks)
 {
 	if (hooks->shared_address)
-		return ip_error(
-			"%s: both instrumentation functions are one at 0x%lx, as in a static link with libc: "
-			"its entries cannot be told from its exits; link it dynamically",
-			m->path, (unsigned long)hooks->defined_address);
-	return ip_error("%s: defines %s itself at 0x%lx: its calls belong to its own tracer", m->path,
-			hooks->defined, (unsigned long)hooks->defined_address);
+		return ip_error("%s: both instrumentation functions are one at 0x%lx, as in a "
+				"static link with libc: "
+				"its entries cannot be told from its exits; link it dynamically",
+				m->path, (unsigned long)hooks->defined_address);
+	return ip_error("%s: defines %s itself at 0x%lx: its calls belong to its own tracer",
+			m->path, hooks->defined, (unsigned long)hooks->defined_address);
 }
 
 /* A reference that nothing we found uses is a call in a form that we do not know. */
-static int check_all_called(const struct cold_module *m, const struct cold_hooks *hooks, const struct cold_sites *sites)
+static int check_all_called(const struct cold_module *m, const struct cold_hooks *hooks,
+			    const struct cold_sites *sites)
 {
 	bool called[3] = {false};
 
 	for (size_t i = 0; i < sites->n; i++)
-		called[sites->sites[i].kind == IP_PROBE_ENTRY ? COLD_HOOK_IS_ENTER : COLD_HOOK_IS_EXIT] = true;
+		called[sites->sites[i].kind == IP_PROBE_ENTRY ? COLD_HOOK_IS_ENTER
+							      : COLD_HOOK_IS_EXIT] = true;
 	for (size_t i = 0; i < hooks->n; i++)
 		if (!called[hooks->places[i].hook])
-			return ip_error("%s: refers to %s (slot 0x%lx) but calls it in no way that is understood",
+			return ip_error("%s: refers to %s (slot 0x%lx) but calls it in no way that "
+					"is understood",
 					m->path,
-					hooks->places[i].hook == COLD_HOOK_IS_ENTER ? COLD_HOOK_ENTER
-										    : COLD_HOOK_EXIT,
+					hooks->places[i].hook == COLD_HOOK_IS_ENTER
+						? COLD_HOOK_ENTER
+						: COLD_HOOK_EXIT,
 					(unsigned long)hooks->places[i].address);
 	return 0;
 }
 
-static int check_doubtful(const struct cold_module *m, const struct cold_hooks *hooks, const struct cold_sites *sites)
+static int check_doubtful(const struct cold_module *m, const struct cold_hooks *hooks,
+			  const struct cold_sites *sites)
 {
 	for (size_t i = 0; i < sites->n; i++)
 		if (sites->sites[i].doubtful && !cold_site_is_known(m, hooks, &sites->sites[i]))
-			return ip_error("%s: the bytes at 0x%lx look like a call of an instrumentation function, "
+			return ip_error("%s: the bytes at 0x%lx look like a call of an "
+					"instrumentation function, "
 					"but the "
 					"code before them does not decode",
 					m->path, (unsigned long)sites->sites[i].address);
@@ -63,8 +70,10 @@ static int check_registers(const struct cold_module *m, const struct cold_sites 
 {
 	for (size_t i = 0; i < sites->n; i++)
 		if (sites->sites[i].by_register && !sites->sites[i].by_got)
-			return ip_error("%s: the call at 0x%lx may be one of an instrumentation function through the "
-					"offset table, or of something else; link with -Wl,-q, or build without -fno-plt",
+			return ip_error("%s: the call at 0x%lx may be one of an instrumentation "
+					"function through the "
+					"offset table, or of something else; link with -Wl,-q, or "
+					"build without -fno-plt",
 					m->path, (unsigned long)sites->sites[i].address);
 	return 0;
 }
@@ -75,7 +84,8 @@ static bool serves(const struct cold_hooks *hooks, bool exact)
 	return !hooks->defined || (hooks->empty && (exact || !hooks->shared_address));
 }
 
-static int find(struct cold_module *m, const struct cold_hooks *hooks, bool *ret_exact, struct cold_sites *sites)
+static int find(struct cold_module *m, const struct cold_hooks *hooks, bool *ret_exact,
+		struct cold_sites *sites)
 {
 	const struct cold_arch *arch = cold_arch_for_machine(m->elf->ehdr.e_machine);
 	int kept = serves(hooks, true) ? cold_relocs_find(m, hooks, sites) : 0;
@@ -110,8 +120,9 @@ int cold_calls_find(struct cold_module *m, struct cold_found *found)
 		result = hooks->defined ? 0 : check_all_called(m, hooks, &sites);
 		goto out;
 	}
-	if ((!exact && !hooks->defined && check_all_called(m, hooks, &sites)) || cold_sites_check(m, &sites) ||
-	    arch->flow(m, hooks, &sites) || check_registers(m, &sites) || check_doubtful(m, hooks, &sites))
+	if ((!exact && !hooks->defined && check_all_called(m, hooks, &sites)) ||
+	    cold_sites_check(m, &sites) || arch->flow(m, hooks, &sites) ||
+	    check_registers(m, &sites) || check_doubtful(m, hooks, &sites))
 		goto out;
 	for (size_t i = 0; i < sites.n; i++)
 		if (cold_sites_add(&found->sites, sites.sites[i]))

@@ -28,23 +28,25 @@ const struct cold_module_code *cold_arch_module_code(uint32_t machine)
 	return arch ? &arch->module : NULL;
 }
 
-static int add_place(const struct cold_module *m, struct cold_hooks *h, uint64_t address, enum cold_hook hook,
-		     bool slot)
+static int add_place(const struct cold_module *m, struct cold_hooks *h, uint64_t address,
+		     enum cold_hook hook, bool slot)
 {
 	if (cold_hook_at(h, address, slot) == hook)
 		return 0;
 	if (h->n == COLD_HOOKS_MAX)
-		return ip_error("%s: more than %d stubs lead to the instrumentation functions", m->path,
-				COLD_HOOKS_MAX);
+		return ip_error("%s: more than %d stubs lead to the instrumentation functions",
+				m->path, COLD_HOOKS_MAX);
 	if (!h->n || address < h->lowest)
 		h->lowest = address;
 	if (!h->n || address > h->highest)
 		h->highest = address;
-	h->places[h->n++] = (struct cold_hook_place){.address = address, .hook = hook, .slot = slot};
+	h->places[h->n++] =
+		(struct cold_hook_place){.address = address, .hook = hook, .slot = slot};
 	return 0;
 }
 
-static int find_slots(const struct cold_module *m, const struct cold_arch *arch, struct cold_hooks *h)
+static int find_slots(const struct cold_module *m, const struct cold_arch *arch,
+		      struct cold_hooks *h)
 {
 	for (size_t i = 0; i < m->nrelocs; i++) {
 		const struct cold_reloc *r = &m->relocs[i];
@@ -53,23 +55,26 @@ static int find_slots(const struct cold_module *m, const struct cold_arch *arch,
 		if (!hook || !r->type)
 			continue;
 		if (!arch->reloc_is_slot(r->type) || r->addend)
-			return ip_error(
-				"%s: the data at 0x%lx holds the address of %s: calls through it cannot be "
-				"turned into a NOP",
-				m->path, (unsigned long)r->address, r->symbol);
-		/* i386: a plain call says no more than that in position-dependent code (R_386_PC32), and lld takes it for that */
+			return ip_error("%s: the data at 0x%lx holds the address of %s: calls "
+					"through it cannot be "
+					"turned into a NOP",
+					m->path, (unsigned long)r->address, r->symbol);
+		/* i386: a plain call says no more than that in position-dependent code
+		 * (R_386_PC32), and lld takes it for that */
 		if (!r->defined && r->value && m->bits == 64)
-			return ip_error(
-				"%s: the code takes the address of %s (0x%lx): calls through it cannot be "
-				"turned into a NOP; for -mcmodel=large compile with gcc, or in placement fentry",
-				m->path, r->symbol, (unsigned long)r->value);
+			return ip_error("%s: the code takes the address of %s (0x%lx): calls "
+					"through it cannot be "
+					"turned into a NOP; for -mcmodel=large compile with gcc, "
+					"or in placement fentry",
+					m->path, r->symbol, (unsigned long)r->value);
 		if (add_place(m, h, r->address, hook, true))
 			return -1;
 	}
 	return 0;
 }
 
-static int find_definitions(const struct cold_module *m, const struct cold_arch *arch, struct cold_hooks *h)
+static int find_definitions(const struct cold_module *m, const struct cold_arch *arch,
+			    struct cold_hooks *h)
 {
 	uint64_t addresses[3] = {0};
 
@@ -103,7 +108,8 @@ static int add_stub(struct cold_hooks *h, uint64_t address, uint64_t slot)
 }
 
 /* Every place where a stub can be entered counts: before and behind its endbr64. */
-static int find_stubs(const struct cold_module *m, const struct cold_arch *arch, struct cold_hooks *h)
+static int find_stubs(const struct cold_module *m, const struct cold_arch *arch,
+		      struct cold_hooks *h)
 {
 	for (size_t i = 0; i < m->nsections; i++) {
 		const struct cold_section *s = &m->sections[i];
@@ -134,7 +140,8 @@ int cold_hooks_find(const struct cold_module *m, struct cold_hooks *ret)
 	if (!arch)
 		return ip_error("%s: ELF for machine %u, which coldpatch does not know", m->path,
 				m->elf->ehdr.e_machine);
-	if (find_slots(m, arch, ret) || find_definitions(m, arch, ret) || find_stubs(m, arch, ret)) {
+	if (find_slots(m, arch, ret) || find_definitions(m, arch, ret) ||
+	    find_stubs(m, arch, ret)) {
 		cold_hooks_destroy(ret);
 		return -1;
 	}
@@ -157,7 +164,8 @@ enum cold_hook cold_hook_at(const struct cold_hooks *h, uint64_t address, bool s
 	return COLD_HOOK_NONE;
 }
 
-const char *cold_stub_name(const struct cold_module *m, const struct cold_hooks *h, uint64_t address)
+const char *cold_stub_name(const struct cold_module *m, const struct cold_hooks *h,
+			   uint64_t address)
 {
 	size_t lo = 0, hi = h->nstubs;
 

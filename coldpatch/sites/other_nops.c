@@ -2,13 +2,16 @@
 /*
  * Other people's NOPs, in modules that were built for uftrace, live patching and the like:
  *
- *   __patchable_function_entries   -fpatchable-function-entry=N,M: the first of N bytes of NOPs, M of them in front of the
- *                                  function. One-byte NOPs (gcc) become one of five on disk
- *   __mcount_loc                   -pg -mfentry -mnop-mcount -mrecord-mcount: a NOP of five at each entry
- *   __return_loc                   -minstrument-return=nop5 -mrecord-return: the same in front of returns and tail jumps
+ *   __patchable_function_entries   -fpatchable-function-entry=N,M: the first of N bytes of NOPs, M
+ *                                  of them in front of the function. One-byte NOPs (gcc) become one
+ *                                  of five on disk
+ *   __mcount_loc                   -pg -mfentry -mnop-mcount -mrecord-mcount: a NOP of five at each
+ *                                  entry
+ *   __return_loc                   -minstrument-return=nop5 -mrecord-return: the same in front of
+ *                                  returns and tail jumps
  *
- * Each is a table of absolute addresses; in a module that may be loaded anywhere the dynamic relocations say what they are.
- * Where there are no exits, calls can be counted but not timed.
+ * Each is a table of absolute addresses; in a module that may be loaded anywhere the dynamic
+ * relocations say what they are. Where there are no exits, calls can be counted but not timed.
  */
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/find.h"
@@ -53,7 +56,8 @@ static uint64_t address_at(const struct foreign *f, const struct cold_section *s
 }
 
 /* The start of the function that the NOPs at address stand in front of or in; 0: unknown. */
-static uint64_t function_start(const struct foreign *f, const struct cold_section *s, uint64_t address)
+static uint64_t function_start(const struct foreign *f, const struct cold_section *s,
+			       uint64_t address)
 {
 	const uint8_t *p = s->data + (address - s->address);
 	uint64_t left = s->address + s->size - address;
@@ -74,8 +78,9 @@ static uint64_t function_start(const struct foreign *f, const struct cold_sectio
 }
 
 /*
- * The first NOPs at p, where they can become a site: one instruction (clang), or as many of one byte as a site has (gcc). Any
- * other mixture would take in padding that stands behind fewer of them.
+ * The first NOPs at p, where they can become a site: one instruction (clang), or as many of one
+ * byte as a site has (gcc). Any other mixture would take in padding that stands behind fewer of
+ * them.
  */
 static size_t patchable_nops(const struct foreign *f, const uint8_t *p, size_t left)
 {
@@ -114,7 +119,8 @@ static int add_patchable(struct foreign *f, const struct cold_section *s, uint64
 					 });
 }
 
-static int add_site(struct foreign *f, const struct cold_section *s, uint64_t address, enum table_kind kind)
+static int add_site(struct foreign *f, const struct cold_section *s, uint64_t address,
+		    enum table_kind kind)
 {
 	const uint8_t *p = s->data + (address - s->address);
 	size_t left = s->address + s->size - address;
@@ -149,7 +155,8 @@ static int read_table(struct foreign *f, const struct cold_section *table, enum 
 		/* of code that was discarded something is left that is no address */
 		if (!s || !s->exec || s->plt)
 			continue;
-		if (kind == TABLE_PATCHABLE ? add_patchable(f, s, address) : add_site(f, s, address, kind))
+		if (kind == TABLE_PATCHABLE ? add_patchable(f, s, address)
+					    : add_site(f, s, address, kind))
 			return -1;
 	}
 	return 0;
@@ -211,14 +218,18 @@ static int add_new(const struct foreign *f, const struct cold_sites *taken, stru
 static const char *why_none(const struct foreign *f)
 {
 	if (f->short_entries)
-		return "its patchable entries have fewer than 5 bytes of NOPs (-fpatchable-function-entry=5 or more)";
+		return "its patchable entries have fewer than 5 bytes of NOPs "
+		       "(-fpatchable-function-entry=5 or more)";
 	if (f->calls)
-		return "its entries call __fentry__ or mcount; iprobe needs NOPs (-mnop-mcount, or use iprobe-cc)";
+		return "its entries call __fentry__ or mcount; iprobe needs NOPs (-mnop-mcount, or "
+		       "use iprobe-cc)";
 	for (size_t i = 0; i < f->m->nrelocs; i++) {
 		const char *name = f->m->relocs[i].symbol;
 
-		if (name && (!strcmp(name, "__fentry__") || !strcmp(name, "mcount") || !strcmp(name, "_mcount")))
-			return "its functions call __fentry__ or mcount (-pg), which may use what the calls leave; "
+		if (name && (!strcmp(name, "__fentry__") || !strcmp(name, "mcount") ||
+			     !strcmp(name, "_mcount")))
+			return "its functions call __fentry__ or mcount (-pg), which may use what "
+			       "the calls leave; "
 			       "iprobe needs NOPs (use iprobe-cc)";
 	}
 	return NULL;
@@ -244,7 +255,8 @@ int cold_other_nops_find(struct cold_module *m, struct cold_found *found)
 		site->range = cold_module_range(m, site->address);
 		site->naming = COLD_NAME_BY_SYMBOL;
 		site->depth = site->kind == IP_PROBE_ENTRY ? 0 : 1;
-		site->frame = site->kind == IP_PROBE_ENTRY ? 8 : 0; /* in front of the function's first push */
+		/* in front of the function's first push */
+		site->frame = site->kind == IP_PROBE_ENTRY ? 8 : 0;
 		/* where there are exits, a function without them does not return */
 		site->entry_only |= site->kind == IP_PROBE_ENTRY && !f.exits;
 	}

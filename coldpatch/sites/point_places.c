@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the arguments of points are, as the probe list says it: the compiler's operands with addresses in the place of
- * symbols.
+ * Where the arguments of points are, as the probe list says it: the compiler's operands with
+ * addresses in the place of symbols.
  *
- * The compiler names a variable as the assembler knows it. Static variables of several sources may share a name; then it is the
- * one of the source that the point is in, as far as the symbol table (its entries for files, the local function that holds
- * the site) and debug information tell. Where neither does, the argument's place is unknown.
+ * The compiler names a variable as the assembler knows it. Static variables of several sources may
+ * share a name; then it is the one of the source that the point is in, as far as the symbol table
+ * (its entries for files, the local function that holds the site) and debug information tell. Where
+ * neither does, the argument's place is unknown.
  */
 #include "coldpatch/sites/points.h"
 
@@ -21,8 +22,9 @@
 
 struct candidates {
 	const struct ip_point_arg *arg;
-	uint64_t address, own; /* of the symbol of that name; of the one in the file that holds the site */
-	size_t n, nown;	       /* how many different ones */
+	/* of the symbol of that name; of the one in the file that holds the site */
+	uint64_t address, own;
+	size_t n, nown; /* how many different ones */
 };
 
 static bool is_symbol(const struct ip_point_arg *arg, const char *name)
@@ -56,7 +58,8 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The source, without folder, of the compilation unit that holds site; NULL where there is no debug information. */
+/* The source, without folder, of the compilation unit that holds site; NULL where there is no debug
+ * information. */
 static const char *unit_of_site(Dwarf *debug, uint64_t site)
 {
 	Dwarf_Die unit;
@@ -65,8 +68,8 @@ static const char *unit_of_site(Dwarf *debug, uint64_t site)
 	return name ? base_name(name) : NULL;
 }
 
-/* Adds what one symbol table says. own_file: index of the entry of the file that the site is in, 0: unknown; else unit is
- * its name, NULL: unknown. */
+/* Adds what one symbol table says. own_file: index of the entry of the file that the site is in,
+ * 0: unknown; else unit is its name, NULL: unknown. */
 static void look_at(struct candidates *c, Elf *elf, size_t strings, Elf_Data *data, size_t own_file,
 		    const char *unit)
 {
@@ -86,14 +89,15 @@ static void look_at(struct candidates *c, Elf *elf, size_t strings, Elf_Data *da
 			file = i;
 			in_unit = unit && name && !strcmp(base_name(name), unit);
 		}
-		if (type == STT_FILE || type == STT_TLS || type == STT_SECTION || sym.st_shndx == SHN_UNDEF ||
-		    sym.st_shndx == SHN_ABS)
+		if (type == STT_FILE || type == STT_TLS || type == STT_SECTION ||
+		    sym.st_shndx == SHN_UNDEF || sym.st_shndx == SHN_ABS)
 			continue;
 		if (!name || !is_symbol(c->arg, name))
 			continue;
 		c->n += !c->n || sym.st_value != c->address;
 		c->address = sym.st_value;
-		if (GELF_ST_BIND(sym.st_info) == STB_LOCAL && (own_file ? file == own_file : in_unit)) {
+		if (GELF_ST_BIND(sym.st_info) == STB_LOCAL &&
+		    (own_file ? file == own_file : in_unit)) {
 			c->nown += !c->nown || sym.st_value != c->own;
 			c->own = sym.st_value;
 		}
@@ -101,7 +105,8 @@ static void look_at(struct candidates *c, Elf *elf, size_t strings, Elf_Data *da
 }
 
 /* The address of the symbol; false where it cannot be told. */
-static bool resolve(const struct cold_module *m, const struct ip_point_arg *arg, uint64_t site, uint64_t *ret)
+static bool resolve(const struct cold_module *m, const struct ip_point_arg *arg, uint64_t site,
+		    uint64_t *ret)
 {
 	struct candidates c = {.arg = arg};
 	Dwarf *debug = NULL;
@@ -110,8 +115,10 @@ static bool resolve(const struct cold_module *m, const struct ip_point_arg *arg,
 	Elf_Data *data;
 
 	while ((scn = elf_nextscn(m->elf->elf, scn)))
-		if (gelf_getshdr(scn, &shdr) && shdr.sh_type == SHT_SYMTAB && (data = elf_getdata(scn, NULL)))
-			look_at(&c, m->elf->elf, shdr.sh_link, data, file_of_site(data, site), NULL);
+		if (gelf_getshdr(scn, &shdr) && shdr.sh_type == SHT_SYMTAB &&
+		    (data = elf_getdata(scn, NULL)))
+			look_at(&c, m->elf->elf, shdr.sh_link, data, file_of_site(data, site),
+				NULL);
 	if (c.n > 1 && !c.nown && (debug = dwarf_begin_elf(m->elf->elf, DWARF_C_READ, NULL))) {
 		const char *unit = unit_of_site(debug, site);
 
@@ -126,8 +133,8 @@ static bool resolve(const struct cold_module *m, const struct ip_point_arg *arg,
 }
 
 /* One argument, as the compiler printed it. */
-static int place(const struct cold_module *m, const struct cold_point *p, const char *text, size_t length,
-		 bool string, FILE *out)
+static int place(const struct cold_module *m, const struct cold_point *p, const char *text,
+		 size_t length, bool string, FILE *out)
 {
 	struct ip_point_arg arg;
 	char buffer[128];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Points and scopes that programs name themselves (include/iprobe/probe.h): the records beside them say where they are.
+ * Points and scopes that programs name themselves (include/iprobe/probe.h): the records beside them
+ * say where they are.
  */
 #include "coldpatch/sites/points.h"
 
@@ -10,17 +11,17 @@
 
 #include "coldpatch/sites/find.h"
 #include "common/arch/arch.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/point_args.h"
 
 #define VERSION	    1
 #define SITE_LENGTH 5
 #define HASHED	    48 /* characters of a scope's name */
 
-/* Linkers that keep the record of a function that they have dropped put zero in the place of the function: addresses from there up
- * to a function's size mean that. */
+/* Linkers that keep the record of a function that they have dropped put zero in the place of the
+ * function: addresses from there up to a function's size mean that. */
 #define DROPPED 0x10000
 
 /* As it is written by the assembler; strings follow. */
@@ -76,10 +77,11 @@ int cold_point_read(const uint8_t *bytes, size_t size, struct cold_point *ret, s
 	if (r.size < sizeof(r) + 3 || r.size > size || r.size % 8)
 		return ip_error("record of a point of %u bytes, %zu are left", r.size, size);
 	if (r.version != VERSION)
-		return ip_error("record of a point of version %u; this coldpatch knows version %u: it is "
-				"older than the "
-				"iprobe/probe.h that the program was built with",
-				r.version, VERSION);
+		return ip_error(
+			"record of a point of version %u; this coldpatch knows version %u: it is "
+			"older than the "
+			"iprobe/probe.h that the program was built with",
+			r.version, VERSION);
 	if (r.kind > COLD_SCOPE_END)
 		return ip_error("record of a point of unknown kind %u", r.kind);
 	*ret = (struct cold_point){.address = r.address, .kind = r.kind, .strings = r.strings};
@@ -97,7 +99,8 @@ int cold_point_read(const uint8_t *bytes, size_t size, struct cold_point *ret, s
 	return 0;
 }
 
-static int read_points(const struct cold_module *m, const uint8_t *data, size_t size, struct points *ret)
+static int read_points(const struct cold_module *m, const uint8_t *data, size_t size,
+		       struct points *ret)
 {
 	const struct ip_arch *arch = ip_arch_for_machine(m->elf->ehdr.e_machine);
 	uint8_t idle[IP_SITE_MAX];
@@ -120,7 +123,8 @@ static int read_points(const struct cold_module *m, const uint8_t *data, size_t 
 			continue;
 		}
 		if (cold_point_read(data + at, size - at, &p, &length))
-			return ip_error_prefix("%s: section " COLD_POINTS_SECTION ", byte %zu", m->path, at);
+			return ip_error_prefix("%s: section " COLD_POINTS_SECTION ", byte %zu",
+					       m->path, at);
 		at += length;
 		s = cold_module_section(m, p.address, SITE_LENGTH);
 		bytes = s && s->exec ? cold_module_bytes(m, p.address, SITE_LENGTH) : NULL;
@@ -129,9 +133,9 @@ static int read_points(const struct cold_module *m, const uint8_t *data, size_t 
 		else if (p.address < DROPPED)
 			continue;
 		else
-			return ip_error(
-				"%s: there is no NOP at 0x%lx, where point %s should be; link it again",
-				m->path, (unsigned long)p.address, p.name);
+			return ip_error("%s: there is no NOP at 0x%lx, where point %s should be; "
+					"link it again",
+					m->path, (unsigned long)p.address, p.name);
 		if (ip_array_grow(&ret->points, ret->n, sizeof(*ret->points)))
 			return -1;
 		ret->points[ret->n++] = p;
@@ -141,13 +145,14 @@ static int read_points(const struct cold_module *m, const uint8_t *data, size_t 
 
 static int by_address(const void *a, const void *b)
 {
-	uint64_t x = ((const struct cold_point *)a)->address, y = ((const struct cold_point *)b)->address;
+	uint64_t x = ((const struct cold_point *)a)->address,
+		 y = ((const struct cold_point *)b)->address;
 
 	return x < y ? -1 : x > y;
 }
 
-/* The scope whose name has the hash that the end at p passes on, if it is a constant there: "8@$NUMBER", or without the
- * dollar in Intel's syntax. */
+/* The scope whose name has the hash that the end at p passes on, if it is a constant there:
+ * "8@$NUMBER", or without the dollar in Intel's syntax. */
 static const char *name_by_hash(const struct points *all, const struct cold_point *p)
 {
 	const char *number = p->identity + strcspn(p->identity, "@");
@@ -160,15 +165,16 @@ static const char *name_by_hash(const struct points *all, const struct cold_poin
 	if (end == number || *end)
 		return NULL;
 	for (size_t i = 0; i < all->n; i++)
-		if (all->points[i].kind == COLD_SCOPE_BEGIN && cold_scope_hash(all->points[i].name) == hash)
+		if (all->points[i].kind == COLD_SCOPE_BEGIN &&
+		    cold_scope_hash(all->points[i].name) == hash)
 			return all->points[i].name;
 	return NULL;
 }
 
 /*
- * Ends without a name in one function, points [first, last) in the order of their addresses. What was compiled without optimisation
- * stands in the order of the source: ends close beginnings as brackets do. Where they do not: the one name there is. false: nobody
- * can tell.
+ * Ends without a name in one function, points [first, last) in the order of their addresses. What
+ * was compiled without optimisation stands in the order of the source: ends close beginnings as
+ * brackets do. Where they do not: the one name there is. false: nobody can tell.
  */
 static bool pair(struct cold_point *points, size_t first, size_t last)
 {
@@ -217,7 +223,8 @@ static void name_ends(const struct cold_module *m, struct points *all)
 		uint32_t range = cold_module_range(m, all->points[first].address);
 		bool nameless = false;
 
-		for (last = first; last < all->n && cold_module_range(m, all->points[last].address) == range;
+		for (last = first;
+		     last < all->n && cold_module_range(m, all->points[last].address) == range;
 		     last++)
 			nameless |= !*all->points[last].name;
 		if (nameless)

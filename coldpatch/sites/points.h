@@ -23,11 +23,12 @@ struct cold_point {
 	const char *name, *args, *identity;
 };
 
-/* Checks the record at bytes (size bytes left), and how long it is. 0, or -1 with an error without the module's name. */
+/* Checks the record at bytes (size bytes left), and how long it is. 0, or -1 with an error without
+ * the module's name. */
 int cold_point_read(const uint8_t *bytes, size_t size, struct cold_point *ret, size_t *ret_length);
 
-/* The text of the probe list for a record's arguments (malloc'ed; NULL: out of memory, with an error). Symbols become addresses;
- * what cannot be told becomes "?". */
+/* The text of the probe list for a record's arguments (malloc'ed; NULL: out of memory, with an
+ * error). Symbols become addresses; what cannot be told becomes "?". */
 char *cold_point_places(const struct cold_module *module, const struct cold_point *point);
 
 /* What an end without name names as its scope (probe.h: IPROBE_HASH_). */

@@ -2,8 +2,8 @@
 /*
  * Reading kept relocations. See relocs.h.
  *
- * A large module has millions of them, nearly all against something else: the hooks are looked up in the symbol table once, and
- * relocations are compared by the number of their symbol.
+ * A large module has millions of them, nearly all against something else: the hooks are looked up
+ * in the symbol table once, and relocations are compared by the number of their symbol.
  */
 #include "coldpatch/sites/relocs.h"
 
@@ -32,7 +32,8 @@ static int read_hook_symbols(const struct cold_module *m, size_t table, struct h
 	if (ret->table == table)
 		return 0;
 	if (!data || !gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_SYMTAB)
-		return ip_error("%s: kept relocations name no symbol table (section %zu)", m->path, table);
+		return ip_error("%s: kept relocations name no symbol table (section %zu)", m->path,
+				table);
 	*ret = (struct hook_symbols){.table = table};
 	n = data->d_size / gelf_fsize(m->elf->elf, ELF_T_SYM, 1, EV_CURRENT);
 	for (size_t i = 1; i < n; i++) {
@@ -47,8 +48,9 @@ static int read_hook_symbols(const struct cold_module *m, size_t table, struct h
 		if (!hook)
 			continue;
 		if (ret->n == SYMBOLS_MAX)
-			return ip_error("%s: more than %d symbols are called like an instrumentation function", m->path,
-					SYMBOLS_MAX);
+			return ip_error("%s: more than %d symbols are called like an "
+					"instrumentation function",
+					m->path, SYMBOLS_MAX);
 		ret->numbers[ret->n] = i;
 		ret->hooks[ret->n++] = hook;
 	}
@@ -56,8 +58,9 @@ static int read_hook_symbols(const struct cold_module *m, size_t table, struct h
 }
 
 /* Sites of one section of relocations; *count is raised for each that names a hook. */
-static int read_section(const struct cold_module *m, const struct cold_hooks *hooks, const struct cold_arch *arch,
-			Elf_Scn *scn, const struct hook_symbols *symbols, size_t *count, struct cold_sites *ret)
+static int read_section(const struct cold_module *m, const struct cold_hooks *hooks,
+			const struct cold_arch *arch, Elf_Scn *scn,
+			const struct hook_symbols *symbols, size_t *count, struct cold_sites *ret)
 {
 	Elf_Data *data = elf_getdata(scn, NULL);
 	size_t n;
@@ -94,7 +97,8 @@ static int read_section(const struct cold_module *m, const struct cold_hooks *ho
 	return 0;
 }
 
-int cold_relocs_find(const struct cold_module *m, const struct cold_hooks *hooks, struct cold_sites *ret)
+int cold_relocs_find(const struct cold_module *m, const struct cold_hooks *hooks,
+		     struct cold_sites *ret)
 {
 	const struct cold_arch *arch = cold_arch_for_machine(m->elf->ehdr.e_machine);
 	struct hook_symbols symbols = {0};
@@ -106,8 +110,10 @@ int cold_relocs_find(const struct cold_module *m, const struct cold_hooks *hooks
 		Elf_Scn *target;
 
 		if (!gelf_getshdr(scn, &shdr))
-			return ip_error("%s: section %zu: %s", m->path, elf_ndxscn(scn), elf_errmsg(-1));
-		if ((shdr.sh_type != SHT_RELA && shdr.sh_type != SHT_REL) || (shdr.sh_flags & SHF_ALLOC))
+			return ip_error("%s: section %zu: %s", m->path, elf_ndxscn(scn),
+					elf_errmsg(-1));
+		if ((shdr.sh_type != SHT_RELA && shdr.sh_type != SHT_REL) ||
+		    (shdr.sh_flags & SHF_ALLOC))
 			continue;
 		/* what debug information says of a hook is no reference */
 		target = elf_getscn(m->elf->elf, shdr.sh_info);
@@ -121,7 +127,7 @@ int cold_relocs_find(const struct cold_module *m, const struct cold_hooks *hooks
 	cold_sites_sort(ret);
 	for (size_t i = 1; i < ret->n; i++)
 		if (ret->sites[i - 1].address + ret->sites[i - 1].length > ret->sites[i].address)
-			return ip_error("%s: kept relocations name two calls that overlap at 0x%lx", m->path,
-					(unsigned long)ret->sites[i].address);
+			return ip_error("%s: kept relocations name two calls that overlap at 0x%lx",
+					m->path, (unsigned long)ret->sites[i].address);
 	return count > 0;
 }

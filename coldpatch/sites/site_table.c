@@ -2,8 +2,8 @@
 /*
  * Placements fentry and inline: the sites that the compilation wrote down. See site_table.h.
  *
- * The table is believed only where the code bears it out: a record that is not dead must lie in code and name the idle form
- * of a site.
+ * The table is believed only where the code bears it out: a record that is not dead must lie in
+ * code and name the idle form of a site.
  */
 #include "coldpatch/sites/site_table.h"
 
@@ -16,13 +16,13 @@
 
 static int refuse(const struct cold_module *m, uint64_t address, const char *why)
 {
-	return ip_error("%s: its table of sites names 0x%lx, %s; link it again from clean objects", m->path,
-			(unsigned long)address, why);
+	return ip_error("%s: its table of sites names 0x%lx, %s; link it again from clean objects",
+			m->path, (unsigned long)address, why);
 }
 
 /* Adds the site of one record, where its code is still there. */
-static int read_record(const struct cold_module *m, const struct ip_arch *arch, const uint8_t *record,
-		       struct cold_sites *sites)
+static int read_record(const struct cold_module *m, const struct ip_arch *arch,
+		       const uint8_t *record, struct cold_sites *sites)
 {
 	struct cold_site site = {.idle = true};
 	const struct cold_section *section;
@@ -37,8 +37,9 @@ static int read_record(const struct cold_module *m, const struct ip_arch *arch, 
 	site.length = record[9];
 	site.form = record[10];
 	site.regs = record[11];
-	if (site.kind < IP_PROBE_ENTRY || site.kind > IP_PROBE_TAIL_EXIT || site.form > IP_FORM_JUMP ||
-	    site.regs > IP_REGS_ALL || arch->idle(site.form, site.length, idle))
+	if (site.kind < IP_PROBE_ENTRY || site.kind > IP_PROBE_TAIL_EXIT ||
+	    site.form > IP_FORM_JUMP || site.regs > IP_REGS_ALL ||
+	    arch->idle(site.form, site.length, idle))
 		return refuse(m, site.address, "in a record that this version does not know");
 	sure = offset != COLD_TABLE_NO_OFFSET;
 	if (sure && site.address == offset)
@@ -50,8 +51,9 @@ static int read_record(const struct cold_module *m, const struct ip_arch *arch, 
 	if (memcmp(bytes, idle, site.length))
 		return sure ? refuse(m, site.address, "where there is no NOP") : 0;
 	site.range = cold_module_range(m, site.address);
-	site.naming = site.regs == IP_REGS_ALL && site.kind != IP_PROBE_TAIL_EXIT ? COLD_NAME_BY_DEBUG :
-										    COLD_NAME_BY_SYMBOL;
+	site.naming = site.regs == IP_REGS_ALL && site.kind != IP_PROBE_TAIL_EXIT
+			      ? COLD_NAME_BY_DEBUG
+			      : COLD_NAME_BY_SYMBOL;
 	/* a tail jump hands no flags to the next function */
 	site.flags_dead = site.kind == IP_PROBE_TAIL_EXIT;
 	if (site.naming == COLD_NAME_BY_SYMBOL) {
@@ -64,29 +66,34 @@ static int read_record(const struct cold_module *m, const struct ip_arch *arch, 
 	return cold_sites_add(sites, site);
 }
 
-static int read_table(struct cold_module *m, const struct ip_arch *arch, const GElf_Shdr *shdr, Elf_Scn *scn,
-		      struct cold_sites *sites)
+static int read_table(struct cold_module *m, const struct ip_arch *arch, const GElf_Shdr *shdr,
+		      Elf_Scn *scn, struct cold_sites *sites)
 {
 	Elf_Data *data = elf_rawdata(scn, NULL);
 
 	if (!data || (data->d_size && !data->d_buf) || (shdr->sh_flags & SHF_COMPRESSED) ||
 	    data->d_size % COLD_TABLE_RECORD)
-		return ip_error("%s: its table of sites (section " COLD_TABLE_SECTION ") cannot be read", m->path);
+		return ip_error("%s: its table of sites (section " COLD_TABLE_SECTION
+				") cannot be read",
+				m->path);
 	for (size_t at = 0; at < data->d_size; at += COLD_TABLE_RECORD)
 		if (read_record(m, arch, (const uint8_t *)data->d_buf + at, sites))
 			return -1;
 	return 0;
 }
 
-/* Sites of placement inline stand anywhere in a function: what surrounds them is learnt from the code. */
-static int follow(struct cold_module *m, const struct cold_hooks *hooks, struct cold_sites *sites, size_t *ret_inlined)
+/* Sites of placement inline stand anywhere in a function: what surrounds them is learnt from the
+ * code. */
+static int follow(struct cold_module *m, const struct cold_hooks *hooks, struct cold_sites *sites,
+		  size_t *ret_inlined)
 {
 	const struct cold_arch *arch = cold_arch_for_machine(m->elf->ehdr.e_machine);
 	struct cold_sites some = {0};
 	int result = -1;
 
 	for (size_t i = 0; i < sites->n; i++)
-		if (sites->sites[i].naming == COLD_NAME_BY_DEBUG && cold_sites_add(&some, sites->sites[i]))
+		if (sites->sites[i].naming == COLD_NAME_BY_DEBUG &&
+		    cold_sites_add(&some, sites->sites[i]))
 			goto out;
 	*ret_inlined = some.n;
 	if (some.n && arch && (arch->sweep(m, hooks, true, &some) || arch->flow(m, hooks, &some)))
@@ -96,7 +103,8 @@ static int follow(struct cold_module *m, const struct cold_hooks *hooks, struct 
 
 		if (sites->sites[i].address != site->address)
 			continue;
-		site->flags_dead = arch && arch->flags_dead && arch->flags_dead(m, site->address + site->length);
+		site->flags_dead = arch && arch->flags_dead &&
+				   arch->flags_dead(m, site->address + site->length);
 		sites->sites[i] = *site;
 		j++;
 	}
@@ -133,13 +141,15 @@ int cold_site_table_find(struct cold_module *m, struct cold_found *found)
 		goto out;
 	result = -1;
 	cold_sites_sort(&read);
-	if (cold_sites_add_once(&sites, &read, m, refuse) || follow(m, &found->hooks, &sites, &inlined))
+	if (cold_sites_add_once(&sites, &read, m, refuse) ||
+	    follow(m, &found->hooks, &sites, &inlined))
 		goto out;
 	for (size_t i = 0; i < sites.n; i++)
 		if (cold_sites_add(&found->sites, sites.sites[i]))
 			goto out;
 	if (2 * sites.n > found->sites.n)
-		found->placement = 2 * inlined > sites.n ? IP_PLACEMENT_INLINE : IP_PLACEMENT_FENTRY;
+		found->placement =
+			2 * inlined > sites.n ? IP_PLACEMENT_INLINE : IP_PLACEMENT_FENTRY;
 	found->found_by |= IP_FOUND_BY_TABLE;
 	result = 0;
 out:

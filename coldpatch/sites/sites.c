@@ -5,8 +5,8 @@
 #include "coldpatch/sites/sites.h"
 
 #include "coldpatch/elf/module.h"
-#include "common/error.h"
 #include "common/array.h"
+#include "common/error.h"
 
 #include <stdlib.h>
 
@@ -20,7 +20,8 @@ int cold_sites_add(struct cold_sites *s, struct cold_site site)
 
 static int compare_sites(const void *a, const void *b)
 {
-	uint64_t x = ((const struct cold_site *)a)->address, y = ((const struct cold_site *)b)->address;
+	uint64_t x = ((const struct cold_site *)a)->address,
+		 y = ((const struct cold_site *)b)->address;
 
 	return x < y ? -1 : x > y;
 }
@@ -31,7 +32,8 @@ void cold_sites_sort(struct cold_sites *s)
 		qsort(s->sites, s->n, sizeof(*s->sites), compare_sites);
 }
 
-int cold_sites_add_once(struct cold_sites *to, const struct cold_sites *from, const struct cold_module *m,
+int cold_sites_add_once(struct cold_sites *to, const struct cold_sites *from,
+			const struct cold_module *m,
 			int (*refuse)(const struct cold_module *, uint64_t, const char *))
 {
 	for (size_t i = 0; i < from->n; i++) {
@@ -42,7 +44,8 @@ int cold_sites_add_once(struct cold_sites *to, const struct cold_sites *from, co
 				return refuse(m, site->address, "once as entry and once as exit");
 			continue;
 		}
-		if (before && site->address - before->address < before->length + before->after_length)
+		if (before &&
+		    site->address - before->address < before->length + before->after_length)
 			return refuse(m, site->address, "which overlaps another site");
 		if (cold_sites_add(to, *site))
 			return -1;
@@ -87,10 +90,10 @@ int cold_sites_check(const struct cold_module *m, const struct cold_sites *sites
 				 load->offset + into == s->offset + (site->address - s->address);
 		}
 		if (!loaded)
-			return ip_error(
-				"%s: the code at 0x%lx in section %s is not what an executable segment loads "
-				"there",
-				m->path, (unsigned long)site->address, s->name);
+			return ip_error("%s: the code at 0x%lx in section %s is not what an "
+					"executable segment loads "
+					"there",
+					m->path, (unsigned long)site->address, s->name);
 	}
 	return 0;
 }

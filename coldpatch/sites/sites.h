@@ -19,10 +19,12 @@ enum cold_argument {
 
 /* How the site's function is known. */
 enum cold_naming {
-	COLD_NAME_BY_ARGUMENT = 0, /* what the code passes to the hook, else debug information, else the symbol */
-	COLD_NAME_BY_SYMBOL,	   /* the function whose range holds the site: never inlined (fentry) */
-	COLD_NAME_BY_DEBUG,	   /* the innermost function, inlined ones included, of the debug information (inline) */
-	COLD_NAME_GIVEN,	   /* name (points) */
+	/* what the code passes to the hook, else debug information, else the symbol */
+	COLD_NAME_BY_ARGUMENT = 0,
+	COLD_NAME_BY_SYMBOL, /* the function whose range holds the site: never inlined (fentry) */
+	/* the innermost function, inlined ones included, of the debug information (inline) */
+	COLD_NAME_BY_DEBUG,
+	COLD_NAME_GIVEN, /* name (points) */
 };
 
 /* What is written behind a site, within what the compiler has left room for. */
@@ -39,10 +41,11 @@ struct cold_site {
 	uint64_t address;
 	uint64_t argument;
 	uint32_t range; /* index of the range that holds it; COLD_NONE */
-	int32_t depth;	/* entries not yet exited before the site on every way from the function's start */
-	uint32_t
-		frame; /* of an entry: bytes from the stack pointer up to where it was before the function was called; 0:
-			   unknown */
+	/* entries not yet exited before the site on every way from the function's start */
+	int32_t depth;
+	/* of an entry: bytes from the stack pointer up to where it was before the function was
+	 * called; 0: unknown */
+	uint32_t frame;
 	uint8_t kind; /* enum ip_probe_kind */
 	uint8_t length;
 	uint8_t form;	       /* enum ip_site_form */
@@ -54,10 +57,13 @@ struct cold_site {
 	bool idle;	       /* its bytes in the file are the idle ones already */
 	bool flags_dead;       /* what comes next does not look at the flags */
 	bool entry_only;       /* an entry whose function has no exits */
-	const char *name, *args; /* of COLD_NAME_GIVEN; owned by whoever found the site, valid while the sites are */
-	bool doubtful;	       /* the decoding before it was not proven right */
-	bool by_register;      /* calls through register + constant: a hook's slot if that register holds the offset table */
-	bool by_got;	       /* it does */
+	/* of COLD_NAME_GIVEN; owned by whoever found the site, valid while the sites are */
+	const char *name, *args;
+	bool doubtful; /* the decoding before it was not proven right */
+	/* calls through register + constant: a hook's slot if that register holds the offset
+	 * table */
+	bool by_register;
+	bool by_got; /* it does */
 };
 
 struct cold_module;
@@ -69,15 +75,19 @@ struct cold_sites {
 
 int cold_sites_add(struct cold_sites *sites, struct cold_site site);
 void cold_sites_sort(struct cold_sites *sites);
-/* Adds all of from, which is sorted: each once, though functions that the linker folded into one have several records for each
- * site. Where two are at odds, what refuse makes of the address and the reason is returned. */
-int cold_sites_add_once(struct cold_sites *to, const struct cold_sites *from, const struct cold_module *module,
-			int (*refuse)(const struct cold_module *module, uint64_t address, const char *why));
+/* Adds all of from, which is sorted: each once, though functions that the linker folded into one
+ * have several records for each site. Where two are at odds, what refuse makes of the address
+ * and the reason is returned. */
+int cold_sites_add_once(struct cold_sites *to, const struct cold_sites *from,
+			const struct cold_module *module,
+			int (*refuse)(const struct cold_module *module, uint64_t address,
+				      const char *why));
 /* The site at exactly address; NULL. */
 struct cold_site *cold_sites_at(const struct cold_sites *sites, uint64_t address);
 void cold_sites_destroy(struct cold_sites *sites);
 
-/* Checks that each site lies in one executable segment, where its section says. 0, or -1 with an error. */
+/* Checks that each site lies in one executable segment, where its section says. 0, or -1 with an
+ * error. */
 int cold_sites_check(const struct cold_module *module, const struct cold_sites *sites);
 
 #endif

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sleds of XRay: what clang makes for -fxray-instrument at entries, returns and tail jumps, named by section xray_instr_map:
- * records of 32 bytes: address, function, kind, always, version. From version 2 on (clang 12) both addresses count
- * from where they stand, so that there is nothing to relocate.
+ * Sleds of XRay: what clang makes for -fxray-instrument at entries, returns and tail jumps, named
+ * by section xray_instr_map: records of 32 bytes: address, function, kind, always, version. From
+ * version 2 on (clang 12) both addresses count from where they stand, so that there is nothing to
+ * relocate.
  *
- * iprobe-cc has clang make them for returns and tail jumps alone: at entries it asks for a call of __fentry__, since XRay does not know
- * no_instrument_function; where a function has no such call its exits are left alone.
+ * iprobe-cc has clang make them for returns and tail jumps alone: at entries it asks for a call of
+ * __fentry__, since XRay does not know no_instrument_function; where a function has no such call
+ * its exits are left alone.
  *
- * A sled is a jump over NOPs, or a return in front of NOPs: costly where it is passed often, and no site, which is one NOP. It becomes one
- * on disk. XRay's own runtime, where it is linked in, may still patch a sled while nobody else does: it writes over the
- * whole of it. Then the hotpatcher refuses what is not the idle form.
+ * A sled is a jump over NOPs, or a return in front of NOPs: costly where it is passed often, and no
+ * site, which is one NOP. It becomes one on disk. XRay's own runtime, where it is linked in, may
+ * still patch a sled while nobody else does: it writes over the whole of it. Then the hotpatcher
+ * refuses what is not the idle form.
  */
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/find.h"
@@ -33,12 +36,12 @@ enum sled_kind {
 
 static int refuse(const struct cold_module *m, uint64_t address, const char *why)
 {
-	return ip_error("%s: its XRay map names 0x%lx, %s; link it again from clean objects", m->path,
-			(unsigned long)address, why);
+	return ip_error("%s: its XRay map names 0x%lx, %s; link it again from clean objects",
+			m->path, (unsigned long)address, why);
 }
 
-static int read_record(const struct cold_module *m, const struct cold_arch *arch, uint64_t at, const uint8_t *record,
-		       struct cold_sites *sites)
+static int read_record(const struct cold_module *m, const struct cold_arch *arch, uint64_t at,
+		       const uint8_t *record, struct cold_sites *sites)
 {
 	struct cold_site site = {.naming = COLD_NAME_BY_SYMBOL};
 	const struct cold_section *s;
@@ -50,24 +53,28 @@ static int read_record(const struct cold_module *m, const struct cold_arch *arch
 	if (!to && !function)
 		return 0; /* its code was discarded */
 	if (version < 2 || kind > SLED_LAST)
-		return ip_error("%s: its XRay map has a record of kind %u, version %u: compile it by clang 12 or newer", m->path,
-				kind, version);
+		return ip_error("%s: its XRay map has a record of kind %u, version %u: compile it "
+				"by clang 12 or newer",
+				m->path, kind, version);
 	if (kind > SLED_ENTRY_WITH_ARGUMENT)
 		return 0;
 	site.address = at + to;
 	s = cold_module_section(m, site.address, 1);
 	if (!s || !s->exec || s->plt) {
-		/* linkers put 0 where code was discarded; or, of a difference, what is left of it */
+		/* linkers put 0 where code was discarded; or, of a difference, what is left of
+		 * it */
 		s = cold_module_section(m, at + 8 + function, 1);
 		return s && s->exec ? refuse(m, site.address, "which is not in its code") : 0;
 	}
-	if (!arch->sled(s->data + (site.address - s->address), s->size - (site.address - s->address),
+	if (!arch->sled(s->data + (site.address - s->address),
+			s->size - (site.address - s->address),
 			kind == SLED_EXIT || kind == SLED_TAIL, &site))
 		return refuse(m, site.address, "where there is no sled as clang makes them");
 	site.argument = at + 8 + function;
 	site.range = cold_module_range(m, site.address);
 	site.depth = site.kind == IP_PROBE_ENTRY ? 0 : 1;
-	site.frame = site.kind == IP_PROBE_ENTRY ? 8 : 0; /* in front of the function's first push */
+	/* in front of the function's first push */
+	site.frame = site.kind == IP_PROBE_ENTRY ? 8 : 0;
 	return cold_sites_add(sites, site);
 }
 
@@ -85,8 +92,10 @@ static bool contains(const uint64_t *starts, size_t n, uint64_t start)
 	return n && bsearch(&start, starts, n, sizeof(*starts), compare_u64);
 }
 
-/* The call that is the first instruction of the function at start: its address, and where it goes; 0: there is none. */
-static uint64_t first_call(const struct cold_module *m, const struct cold_arch *arch, uint64_t start, uint64_t *ret_target)
+/* The call that is the first instruction of the function at start: its address, and where it goes;
+ * 0: there is none. */
+static uint64_t first_call(const struct cold_module *m, const struct cold_arch *arch,
+			   uint64_t start, uint64_t *ret_target)
 {
 	const struct cold_section *s = cold_module_section(m, start, 1);
 	const uint8_t *p;
@@ -117,11 +126,12 @@ static int is_fentry(const struct cold_module *m, const struct cold_hooks *hooks
 }
 
 /*
- * Where functions with exits alone call first, if that has no name (a static program, stripped): no function of clang's begins with a
- * call but for -mfentry, so all must agree. 0: they do not, or it has a name.
+ * Where functions with exits alone call first, if that has no name (a static program, stripped): no
+ * function of clang's begins with a call but for -mfentry, so all must agree. 0: they do not, or it
+ * has a name.
  */
-static uint64_t nameless_fentry(const struct cold_module *m, const struct cold_arch *arch, const struct cold_hooks *hooks,
-				const uint64_t *functions, size_t n)
+static uint64_t nameless_fentry(const struct cold_module *m, const struct cold_arch *arch,
+				const struct cold_hooks *hooks, const uint64_t *functions, size_t n)
 {
 	uint64_t agreed = 0, target;
 
@@ -136,8 +146,8 @@ static uint64_t nameless_fentry(const struct cold_module *m, const struct cold_a
 }
 
 /* Adds the calls of __fentry__ with which functions begin. */
-static int add_calls(const struct cold_module *m, const struct cold_arch *arch, const struct cold_hooks *hooks,
-		     uint64_t nameless, struct cold_sites *sites)
+static int add_calls(const struct cold_module *m, const struct cold_arch *arch,
+		     const struct cold_hooks *hooks, uint64_t nameless, struct cold_sites *sites)
 {
 	for (uint32_t i = 0; i < m->nranges; i++) {
 		struct cold_site site = {
@@ -151,7 +161,8 @@ static int add_calls(const struct cold_module *m, const struct cold_arch *arch, 
 		};
 		uint64_t target;
 
-		site.address = m->ranges[i].gap ? 0 : first_call(m, arch, m->ranges[i].start, &target);
+		site.address =
+			m->ranges[i].gap ? 0 : first_call(m, arch, m->ranges[i].start, &target);
 		if (!site.address || (target != nameless && is_fentry(m, hooks, target) != 1))
 			continue;
 		if (cold_sites_add(sites, site))
@@ -161,10 +172,11 @@ static int add_calls(const struct cold_module *m, const struct cold_arch *arch, 
 }
 
 /* Entries of functions that have exit sleds alone; exits without any entry go. */
-static int complete(const struct cold_module *m, const struct cold_arch *arch, const struct cold_hooks *hooks,
-		    struct cold_sites *sites)
+static int complete(const struct cold_module *m, const struct cold_arch *arch,
+		    const struct cold_hooks *hooks, struct cold_sites *sites)
 {
-	_cleanup_free_ uint64_t *with = calloc(sites->n + 1, sizeof(*with)), *without = calloc(sites->n + 1, sizeof(*without));
+	_cleanup_free_ uint64_t *with = calloc(sites->n + 1, sizeof(*with)),
+				*without = calloc(sites->n + 1, sizeof(*without));
 	_cleanup_free_ uint64_t *calls = NULL;
 	struct cold_sites found = {0};
 	size_t nwith = 0, nwithout = 0, ncalls;
@@ -194,7 +206,8 @@ static int complete(const struct cold_module *m, const struct cold_arch *arch, c
 	for (size_t i = 0; i < sites->n; i++) {
 		struct cold_site *site = &sites->sites[i];
 
-		if (contains(with, nwith, site->argument) || contains(calls, ncalls, site->argument))
+		if (contains(with, nwith, site->argument) ||
+		    contains(calls, ncalls, site->argument))
 			if (cold_sites_add(&found, *site))
 				goto fail;
 	}
@@ -226,7 +239,8 @@ int cold_xray_find(struct cold_module *m, struct cold_found *found)
 		if (strcmp(s->name, MAP_SECTION))
 			continue;
 		if (!arch || !arch->sled || s->size % RECORD) {
-			ip_error("%s: its XRay map (section " MAP_SECTION ") cannot be read", m->path);
+			ip_error("%s: its XRay map (section " MAP_SECTION ") cannot be read",
+				 m->path);
 			goto out;
 		}
 		for (uint64_t at = 0; at < s->size; at += RECORD)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The assembler stage: gcc finds this program under the name "as" in the folder that iprobe-cc hands it by -B. Text
- * in which gcc has marked sites is rewritten (rewrite.h) on its way into the real assembler's standard input; with any other
- * the real assembler takes our place and never knows of us.
+ * The assembler stage: gcc finds this program under the name "as" in the folder that iprobe-cc
+ * hands it by -B. Text in which gcc has marked sites is rewritten (rewrite.h) on its way into the
+ * real assembler's standard input; with any other the real assembler takes our place and never
+ * knows of us.
  *
- * We stay its parent while we write. Were it the other way round, the death of the writer would look like the end of
- * the text, and half an object file like a whole one.
+ * We stay its parent while we write. Were it the other way round, the death of the writer would
+ * look like the end of the text, and half an object file like a whole one.
  */
 #include "coldpatch/sites/exclude.h"
 #include "coldpatch/stage/naked_attr.h"
@@ -51,7 +52,8 @@ static bool is_other_program(const char *path)
 	struct stat there, here;
 
 	return !stat(path, &there) && S_ISREG(there.st_mode) && !access(path, X_OK) &&
-	       !stat("/proc/self/exe", &here) && (there.st_dev != here.st_dev || there.st_ino != here.st_ino);
+	       !stat("/proc/self/exe", &here) &&
+	       (there.st_dev != here.st_dev || there.st_ino != here.st_ino);
 }
 
 /* The first program "as" in a colon-separated list of folders; malloc'ed, NULL: none. */
@@ -76,7 +78,8 @@ static char *find_in(const char *folders)
 	return NULL;
 }
 
-/* As gcc itself looks for it: what iprobe-cc found out where that is not obvious, gcc's own folders, PATH. */
+/* As gcc itself looks for it: what iprobe-cc found out where that is not obvious, gcc's own
+ * folders, PATH. */
 static char *find_real(void)
 {
 	const char *named = getenv("IPROBE_AS"), *path = getenv("PATH");
@@ -123,13 +126,14 @@ static bool map_input(const char *path, struct input *in)
 static void warn(void *context, const char *name, size_t length)
 {
 	ip_print(stderr,
-		 "iprobe-cc: warning: %.*s is naked, and gcc breaks it by calling hooks in it; mark it "
+		 "iprobe-cc: warning: %.*s is naked, and gcc breaks it by calling hooks in it; "
+		 "mark it "
 		 "no_instrument_function\n",
 		 (int)length, name);
 }
 
-/* What is to be rewritten: the only input, in which gcc has marked sites, or standard input where there is no other. 1, or 0:
- * nothing, or more than we understand. */
+/* What is to be rewritten: the only input, in which gcc has marked sites, or standard input
+ * where there is no other. 1, or 0: nothing, or more than we understand. */
 static int find_input(int argc, char **argv, struct input *ret)
 {
 	int inputs = 0;
@@ -271,7 +275,8 @@ static int run(const char *real, int argc, char **argv, const struct input *in)
 
 		/* messages name the file that gcc wrote */
 		ok = asprintf(&name, "# 1 \"%s\"\n", argv[in->argument]) >= 0 &&
-		     write_all(&fd, name, strlen(name)) && stage_rewrite(r, in->text, in->size, true) >= 0;
+		     write_all(&fd, name, strlen(name)) &&
+		     stage_rewrite(r, in->text, in->size, true) >= 0;
 	} else {
 		ok = r && rewrite_stdin(r);
 	}
@@ -289,7 +294,8 @@ static int run(const char *real, int argc, char **argv, const struct input *in)
 		if (errno != EINTR)
 			return say(real, strerror(errno));
 	if (!ok && gave_up != EPIPE)
-		return say("cannot rewrite the compiler's output", strerror(gave_up ? gave_up : ENOMEM));
+		return say("cannot rewrite the compiler's output",
+			   strerror(gave_up ? gave_up : ENOMEM));
 	if (WIFSIGNALED(status)) {
 		signal(WTERMSIG(status), SIG_DFL);
 		raise(WTERMSIG(status));

@@ -8,8 +8,9 @@
 
 #define FAR 64 /* lines of code; past them flags are not known to be dead */
 
-/* A thunk that stands in the function itself (-mfunction-return=thunk-inline, -mindirect-branch=thunk-inline) drops its
- * return address to return, or writes the target over it to jump. */
+/* A thunk that stands in the function itself (-mfunction-return=thunk-inline,
+ * -mindirect-branch=thunk-inline) drops its return address to return, or writes the target over
+ * it to jump. */
 static bool returns_by_thunk(const char *p, const char *end)
 {
 	for (int i = 0; i < 16 && p && p < end; i++) {
@@ -51,10 +52,12 @@ unsigned stage_exit_kind(struct line l, const char *end)
 
 bool stage_is_call_part(struct line l)
 {
-	static const char *const parts[] = {"movabsq\t$", "leaq\t1b(%rip), %r10", "addq\t%r11, %r10", "call\t*%r10"};
+	static const char *const parts[] = {"movabsq\t$", "leaq\t1b(%rip), %r10",
+					    "addq\t%r11, %r10", "call\t*%r10"};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		if (begins(l, "\t") && begins((struct line){.text = l.text + 1, .length = l.length - 1}, parts[i]))
+		if (begins(l, "\t") &&
+		    begins((struct line){.text = l.text + 1, .length = l.length - 1}, parts[i]))
 			return true;
 	return false;
 }
@@ -69,7 +72,8 @@ static bool is_one_of(const char *text, size_t length, const char *const *words,
 	return false;
 }
 
-/* Sets every flag, whatever they were. With a suffix for the width: without it SSE's are meant (cmpps, andpd, ...). */
+/* Sets every flag, whatever they were. With a suffix for the width: without it SSE's are meant
+ * (cmpps, andpd, ...). */
 static bool sets_flags(const char *mnemonic, size_t length)
 {
 	static const char *const words[] = {"add", "and", "cmp", "neg", "or", "sub", "test", "xor"};
@@ -78,10 +82,12 @@ static bool sets_flags(const char *mnemonic, size_t length)
 	       is_one_of(mnemonic, length - 1, words, sizeof(words) / sizeof(*words));
 }
 
-/* Leaves them as they are, or makes them something else without looking; what is not listed may do anything. */
+/* Leaves them as they are, or makes them something else without looking; what is not listed may do
+ * anything. */
 static bool ignores_flags(const char *mnemonic, size_t length)
 {
-	static const char *const words[] = {"pushq", "popq", "leave", "cltq", "cqto", "cltd", "cwtl", "nop", "endbr64"};
+	static const char *const words[] = {"pushq", "popq", "leave", "cltq",	"cqto",
+					    "cltd",  "cwtl", "nop",   "endbr64"};
 	static const char *const starts[] = {"mov", "lea", "cvt", "vmov", "vcvt", "pxor", "vpxor"};
 	static const char *const vector_ends[] = {"ss", "sd", "ps", "pd"};
 
@@ -118,7 +124,8 @@ int stage_flags_dead(const char *p, const char *end)
 		for (length = 0; length + 1 < l.length && !strchr(" \t;", l.text[length]);)
 			length++;
 		/* nothing hands flags to a function, nor back */
-		if (is_one_of(l.text, length, (const char *const[]){"call", "ret"}, 2) || sets_flags(l.text, length))
+		if (is_one_of(l.text, length, (const char *const[]){"call", "ret"}, 2) ||
+		    sets_flags(l.text, length))
 			return true;
 		if (!ignores_flags(l.text, length))
 			return false;

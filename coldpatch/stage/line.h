@@ -19,7 +19,8 @@ static inline struct line line_at(const char *p, const char *end)
 {
 	const char *eol = p < end ? memchr(p, '\n', end - p) : NULL;
 
-	return (struct line){.text = p, .next = eol ? eol + 1 : NULL, .length = (eol ? eol : end) - p};
+	return (struct line){
+		.text = p, .next = eol ? eol + 1 : NULL, .length = (eol ? eol : end) - p};
 }
 
 static inline bool begins(struct line l, const char *with)
@@ -53,8 +54,8 @@ static inline bool is_mnemonic(struct line l, const char *mnemonic)
 	return begins(l, mnemonic) && (l.length == n || strchr(" \t;#", l.text[n]));
 }
 
-/* The next instruction of the compiler's own, from p on; directives, labels, comments and the user's asm are passed over.
- * 1: *ret; 0: the text ends before. */
+/* The next instruction of the compiler's own, from p on; directives, labels, comments and the
+ * user's asm are passed over. 1: *ret; 0: the text ends before. */
 static inline int next_instruction(const char *p, const char *end, struct line *ret)
 {
 	bool app = false;

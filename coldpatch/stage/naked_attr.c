@@ -50,14 +50,15 @@ int stage_is_naked(const char *p, const char *end, bool app)
 	return -1;
 }
 
-void stage_find_broken(const char *text, size_t size, void (*found)(void *context, const char *name, size_t length),
-		       void *context)
+void stage_find_broken(const char *text, size_t size,
+		       void (*found)(void *context, const char *name, size_t length), void *context)
 {
 	const char *end = text + size, *name = text;
 	size_t length = 0;
 	bool exited = false;
 
-	/* an exit that nothing of the compiler's follows: any other function returns behind it, or unwinds */
+	/* an exit that nothing of the compiler's follows: any other function returns behind it, or
+	 * unwinds */
 	for (struct line l = line_at(text, end);; l = line_at(l.next, end)) {
 		if (begins(l, "\t.type\t")) {
 			const char *comma = memchr(l.text, ',', l.length);

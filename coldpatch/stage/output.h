@@ -23,7 +23,8 @@ struct output {
 
 void output_put(struct output *output, const char *data, size_t size);
 /* Less than 512 bytes. */
-__attribute__((format(printf, 2, 3))) void output_print(struct output *output, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void output_print(struct output *output, const char *format,
+							...);
 void output_flush(struct output *output);
 
 #endif

@@ -4,40 +4,45 @@
  *
  * With -p -mfentry -mrecord-mcount gcc begins a function like this (the call varies by code model):
  *
- *   1:	call	*__fentry__@GOTPCREL(%rip)
- *   	.section __mcount_loc, "a",@progbits
- *   	.quad 1b
- *   	.previous
+ *   1:    call    *__fentry__@GOTPCREL(%rip)
+ *         .section __mcount_loc, "a",@progbits
+ *         .quad 1b
+ *         .previous
  *
- * and with -minstrument-return=nop5 -mrecord-return this stands in front of each return and tail jump:
+ * and with -minstrument-return=nop5 -mrecord-return this stands in front of each return and tail
+ * jump:
  *
  *   1:
- *   	.byte	0x0f, 0x1f, 0x44, 0x00, 0x00
- *   	.section __return_loc, "a",@progbits
- *   	.quad 1b
- *   	.previous
+ *         .byte   0x0f, 0x1f, 0x44, 0x00, 0x00
+ *         .section __return_loc, "a",@progbits
+ *         .quad 1b
+ *         .previous
  *
- * gcc's own tables hold absolute addresses in loaded sections, which a PIE pays for with text relocations. Both become
+ * gcc's own tables hold absolute addresses in loaded sections, which a PIE pays for with text
+ * relocations. Both become
  *
- *   .Liprobe7:	.byte 0x0f,0x1f,0x44,0,0
- *   	.pushsection .pdr.iprobe,"o?",@progbits,.Liprobes2
- *   	.quad .Liprobe7;.byte 1,5,0,1;.long .Liprobe7-.Liprobes2
- *   	.popsection
+ *   .Liprobe7:    .byte 0x0f,0x1f,0x44,0,0
+ *         .pushsection .pdr.iprobe,"o?",@progbits,.Liprobes2
+ *         .quad .Liprobe7;.byte 1,5,0,1;.long .Liprobe7-.Liprobes2
+ *         .popsection
  *
- * where .Liprobes2 is the start of the section, a label put behind the directive that first named it.
+ * where .Liprobes2 is the start of the section, a label put behind the directive that first named
+ * it.
  *
- * Placement inline marks its sites in the text of the hooks' asm (include/iprobe_inline.h), after which they get the same.
+ * Placement inline marks its sites in the text of the hooks' asm (include/iprobe_inline.h), after
+ * which they get the same.
  *
- * Around the call of a nested function gcc saves r10, its static chain; the stub keeps it anyway, so the push and pop go.
- * A naked function (naked_attr.h) gets no site: its registers follow no convention that we know.
+ * Around the call of a nested function gcc saves r10, its static chain; the stub keeps it anyway,
+ * so the push and pop go. A naked function (naked_attr.h) gets no site: its registers follow no
+ * convention that we know.
  */
 #include "coldpatch/stage/rewrite.h"
 
+#include "coldpatch/sites/site_table.h"
 #include "coldpatch/stage/instruction.h"
 #include "coldpatch/stage/naked_attr.h"
 #include "coldpatch/stage/output.h"
 #include "coldpatch/stage/section.h"
-#include "coldpatch/sites/site_table.h"
 #include "common/probe_list.h"
 
 #include <stdlib.h>
@@ -48,11 +53,12 @@ struct stage_rewriter {
 	const struct ip_selection *exclude; /* NULL: nothing */
 	char *file;			    /* of the source, as .file says; NULL: not known */
 	bool excluded;			    /* so is the function that we are in */
-	bool failed; /* out of memory */
+	bool failed;			    /* out of memory */
 	bool red_zone;
-	bool fresh, naked; /* of the function that we are in: nothing of the compiler's yet; it is naked */
-	unsigned sites;	  /* so far: numbers their labels */
-	unsigned section; /* where we are: label, NO_SECTION: not known */
+	/* of the function that we are in: nothing of the compiler's yet; it is naked */
+	bool fresh, naked;
+	unsigned sites;	       /* so far: numbers their labels */
+	unsigned section;      /* where we are: label, NO_SECTION: not known */
 	bool app, app_section; /* inside of #APP; it has changed the section */
 	unsigned section_before_app;
 	struct sections sections;
@@ -118,17 +124,24 @@ static void put_site(struct stage_rewriter *r, unsigned kind, unsigned form, uns
 		output_put(&r->out, "\n\n\n\n", 4);
 		return;
 	}
-	output_print(&r->out, ".Liprobe%u:\t.byte 0x0f,0x1f,0x44,0,0%c\t.pushsection " COLD_TABLE_SECTION ",\"o?\",@progbits,", n, end);
-	/* one table for each section of code: the assembler makes as many as there are symbols here */
-	output_print(&r->out, ".Liprobe%s%u%c", r->section ? "s" : "", r->section ? r->section : n, end);
+	output_print(&r->out,
+		     ".Liprobe%u:\t.byte 0x0f,0x1f,0x44,0,0%c\t.pushsection " COLD_TABLE_SECTION
+		     ",\"o?\",@progbits,",
+		     n, end);
+	/* one table for each section of code: the assembler makes as many as there are symbols
+	 * here */
+	output_print(&r->out, ".Liprobe%s%u%c", r->section ? "s" : "", r->section ? r->section : n,
+		     end);
 	output_print(&r->out, "\t.quad .Liprobe%u;.byte %u,5,%u,%u;.long ", n, kind, form, regs);
 	if (r->section)
-		output_print(&r->out, ".Liprobe%u-.Liprobes%u%c\t.popsection\n", n, r->section, end);
+		output_print(&r->out, ".Liprobe%u-.Liprobes%u%c\t.popsection\n", n, r->section,
+			     end);
 	else
 		output_print(&r->out, "%u%c\t.popsection\n", COLD_TABLE_NO_OFFSET, end);
 }
 
-/* The three lines of gcc's own table behind a site. 1: they are there, *p is behind them; 0: no; -1: the text ends. */
+/* The three lines of gcc's own table behind a site. 1: they are there, *p is behind them; 0: no;
+ * -1: the text ends. */
 static int skip_record(const char **p, const char *end, const char *section)
 {
 	const char *at = *p;
@@ -151,10 +164,11 @@ static int skip_record(const char **p, const char *end, const char *section)
 }
 
 /*
- * The site that starts at p, if one does. Returns where the text goes on; p itself: there is none; NULL: the text ends before
- * that can be told.
+ * The site that starts at p, if one does. Returns where the text goes on; p itself: there is none;
+ * NULL: the text ends before that can be told.
  */
-static const char *rewrite_entry(struct stage_rewriter *r, const char *p, const char *end, bool pushed)
+static const char *rewrite_entry(struct stage_rewriter *r, const char *p, const char *end,
+				 bool pushed)
 {
 	struct line l = line_at(p, end);
 	bool called = has(l, "__fentry__");
@@ -225,21 +239,24 @@ static const char *rewrite_exit(struct stage_rewriter *r, const char *p, const c
 		return NULL;
 	kind = stage_exit_kind(next, end);
 	if (kind) {
-		put_site(r, kind, IP_FORM_CALL, kind == IP_PROBE_EXIT ? IP_REGS_RETURN : IP_REGS_ALL);
+		put_site(r, kind, IP_FORM_CALL,
+			 kind == IP_PROBE_EXIT ? IP_REGS_RETURN : IP_REGS_ALL);
 		output_put(&r->out, "\n", 1);
 	} else {
 		/* whatever it is, it is no exit; the code stays as it was */
-		output_put(&r->out, "\t.byte 0x0f,0x1f,0x44,0,0\n\n\n\n\n", strlen("\t.byte 0x0f,0x1f,0x44,0,0\n\n\n\n\n"));
+		output_put(&r->out, "\t.byte 0x0f,0x1f,0x44,0,0\n\n\n\n\n",
+			   strlen("\t.byte 0x0f,0x1f,0x44,0,0\n\n\n\n\n"));
 	}
 	return at;
 }
 
 /*
- * A site of placement inline. Inside of asm we may be in a section of the user's, not where the function is. 1: it is one; 0: no;
- * -1: the text ends before that can be told.
+ * A site of placement inline. Inside of asm we may be in a section of the user's, not where the
+ * function is. 1: it is one; 0: no; -1: the text ends before that can be told.
  *
- * Where the code behind it may look at the flags, a site that crosses a page cannot be patched byte by byte (ip_x86_transit): such a
- * one is kept within 16 bytes, by NOPs in front of it where it would not be.
+ * Where the code behind it may look at the flags, a site that crosses a page cannot be patched byte
+ * by byte (ip_x86_transit): such a one is kept within 16 bytes, by NOPs in front of it where it
+ * would not be.
  */
 static int rewrite_inline(struct stage_rewriter *r, struct line l, const char *end, bool last)
 {
@@ -315,8 +332,8 @@ ptrdiff_t stage_rewrite(struct stage_rewriter *r, const char *text, size_t size,
 				p = next;
 				continue;
 			}
-			if (l.text[0] == '\t' && l.length > 4 && l.text[1] == '.' && section_changes(l) &&
-			    !begins(l, "\t.previous")) {
+			if (l.text[0] == '\t' && l.length > 4 && l.text[1] == '.' &&
+			    section_changes(l) && !begins(l, "\t.previous")) {
 				enter_section(r, l);
 				p = l.next ? l.next : end;
 				continue;
@@ -363,8 +380,8 @@ bool stage_concerns(const char *text, size_t size)
 	       memmem(text, size, "#iprobe:", 8);
 }
 
-struct stage_rewriter *stage_rewriter_create(const struct ip_selection *exclude, stage_sink *sink, void *context,
-					     bool red_zone)
+struct stage_rewriter *stage_rewriter_create(const struct ip_selection *exclude, stage_sink *sink,
+					     void *context, bool red_zone)
 {
 	struct stage_rewriter *r = calloc(1, sizeof(*r));
 

@@ -22,11 +22,13 @@ static size_t hash(const char *text, size_t length)
 	return h ^ h >> 32;
 }
 
-static struct section *slot_of(struct section *all, size_t room, const char *directive, size_t length)
+static struct section *slot_of(struct section *all, size_t room, const char *directive,
+			       size_t length)
 {
 	size_t i = hash(directive, length) & (room - 1);
 
-	while (all[i].directive && (all[i].length != length || memcmp(all[i].directive, directive, length)))
+	while (all[i].directive &&
+	       (all[i].length != length || memcmp(all[i].directive, directive, length)))
 		i = (i + 1) & (room - 1);
 	return &all[i];
 }
@@ -47,8 +49,9 @@ static bool grow(struct sections *s)
 	return true;
 }
 
-/* What tells a section of code from others. gcc gives the flags only where it names one for the first time, and they count
- * only where they are not the usual ones: a group of its own makes another section of the same name. 0: none of code. */
+/* What tells a section of code from others. gcc gives the flags only where it names one for the
+ * first time, and they count only where they are not the usual ones: a group of its own makes
+ * another section of the same name. 0: none of code. */
 static size_t key_length(struct line l)
 {
 	const char *comma = memchr(l.text, ',', l.length);
@@ -90,7 +93,8 @@ int section_enter(struct sections *sections, struct line l, unsigned *ret)
 
 bool section_changes(struct line l)
 {
-	static const char *const directives[] = {".section", ".text", ".data", ".bss", ".subsection", ".previous"};
+	static const char *const directives[] = {".section", ".text",	    ".data",
+						 ".bss",     ".subsection", ".previous"};
 	size_t skip = 0;
 
 	while (skip < l.length && (l.text[skip] == ' ' || l.text[skip] == '\t'))

@@ -3,12 +3,13 @@
  * New files that replace old ones. See atomic_file.h.
  *
  * O_TMPFILE keeps the file nameless while it is written: not even kill -9 leaves half a file
- * behind. It has a name of its own only for the microseconds of the replacement, and is complete then.
- * Where a file system has no O_TMPFILE the name exists from the start.
+ * behind. It has a name of its own only for the microseconds of the replacement, and is complete
+ * then. Where a file system has no O_TMPFILE the name exists from the start.
  *
- * The place is found once: what is to be replaced is held open (O_PATH), and so is the directory that was seen to have it
- * under that name. Everything else is done by single names in that directory. The names of both files are exchanged in one
- * step, and what has the other name then must be what is held; if it is not, they are exchanged back.
+ * The place is found once: what is to be replaced is held open (O_PATH), and so is the directory
+ * that was seen to have it under that name. Everything else is done by single names in that
+ * directory. The names of both files are exchanged in one step, and what has the other name then
+ * must be what is held; if it is not, they are exchanged back.
  */
 #include "coldpatch/write/atomic_file.h"
 
@@ -33,16 +34,18 @@ static int refuse_changed(const char *path)
 	return ip_error("%s: somebody else changed it meanwhile", path);
 }
 
-/* A file of a lower layer has another inode once it was copied to the upper one, where layers are on several file systems. */
+/* A file of a lower layer has another inode once it was copied to the upper one, where layers are
+ * on several file systems. */
 static bool is_copied_up(int parent, const char *name, int fd)
 {
 	struct statfs fs;
 	struct stat a, b;
 
-	return fstatfs(parent, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC && fstat(fd, &a) == 0 &&
-	       fstatat(parent, name, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_mode == b.st_mode &&
-	       a.st_uid == b.st_uid && a.st_gid == b.st_gid && a.st_size == b.st_size &&
-	       a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+	return fstatfs(parent, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC &&
+	       fstat(fd, &a) == 0 && fstatat(parent, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       a.st_mode == b.st_mode && a.st_uid == b.st_uid && a.st_gid == b.st_gid &&
+	       a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
+	       a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
 static bool is_at(int parent, const char *name, int fd)
@@ -80,7 +83,8 @@ static int check_old(const char *path, int fd, int source)
 		return ip_error("%s is no plain file: name another", path);
 	if (source < 0 && st.st_uid != geteuid())
 		return ip_error("%s is user %u's: name another file", path, st.st_uid);
-	if (source >= 0 && (fstat(source, &own) < 0 || own.st_ino != st.st_ino || own.st_dev != st.st_dev))
+	if (source >= 0 &&
+	    (fstat(source, &own) < 0 || own.st_ino != st.st_ino || own.st_dev != st.st_dev))
 		return refuse_changed(path);
 	return 0;
 }
@@ -135,7 +139,8 @@ static int make_beside(struct cold_atomic_file *f)
 	return fd;
 }
 
-static int open_new(const char *path, int source, struct ip_dir_place *place, struct cold_atomic_file *ret)
+static int open_new(const char *path, int source, struct ip_dir_place *place,
+		    struct cold_atomic_file *ret)
 {
 	*ret = (struct cold_atomic_file)COLD_NEW_FILE_NONE;
 	ret->place = *place;
@@ -159,7 +164,8 @@ int cold_atomic_file_open(const char *path, int source, struct cold_atomic_file 
 	return ip_dir_locate(path, &place) < 0 ? -1 : open_new(path, source, &place, ret);
 }
 
-int cold_atomic_file_open_at(const char *path, struct ip_dir_place *place, struct cold_atomic_file *ret)
+int cold_atomic_file_open_at(const char *path, struct ip_dir_place *place,
+			     struct cold_atomic_file *ret)
 {
 	return open_new(path, -1, place, ret);
 }
@@ -182,7 +188,8 @@ int cold_atomic_file_write(struct cold_atomic_file *f, const void *data, size_t 
 	return 0;
 }
 
-/* Signatures of the old contents: they would be wrong for the new ones, and the kernel would refuse the file.
+/* Signatures of the old contents: they would be wrong for the new ones, and the kernel would refuse
+ * the file.
  */
 static bool is_signature(const char *name)
 {
@@ -231,7 +238,8 @@ static int copy_attributes(struct cold_atomic_file *f, int fd)
 	return 0;
 }
 
-int cold_atomic_file_resemble(struct cold_atomic_file *f, int fd, const struct stat *st, bool everything)
+int cold_atomic_file_resemble(struct cold_atomic_file *f, int fd, const struct stat *st,
+			      bool everything)
 {
 	struct timespec times[2] = {st->st_atim, st->st_mtim};
 	mode_t mode = st->st_mode & 07777;
@@ -241,9 +249,10 @@ int cold_atomic_file_resemble(struct cold_atomic_file *f, int fd, const struct s
 		return ip_error_errno("%s", f->target);
 	if (everything && (mine.st_uid != st->st_uid || mine.st_gid != st->st_gid) &&
 	    fchown(f->fd, st->st_uid, st->st_gid))
-		return ip_error_errno("%s: the new file cannot have the owner %u:%u of the old", f->target,
-				      st->st_uid, st->st_gid);
-	/* who gets the file of somebody else's must not lend his own rights to all who may run it */
+		return ip_error_errno("%s: the new file cannot have the owner %u:%u of the old",
+				      f->target, st->st_uid, st->st_gid);
+	/* who gets the file of somebody else's must not lend his own rights to all who may run
+	 * it */
 	if (!everything && (mine.st_uid != st->st_uid || mine.st_gid != st->st_gid))
 		mode &= 01777;
 	if (fchmod(f->fd, mode))
@@ -286,7 +295,8 @@ static int give_free_name(struct cold_atomic_file *f)
 /* There was nothing by that name, and still is not. */
 static int commit_first(struct cold_atomic_file *f)
 {
-	if (*f->temp ? ip_dir_rename(f->place.parent, f->temp, f->place.name) : give_name(f, f->place.name)) {
+	if (*f->temp ? ip_dir_rename(f->place.parent, f->temp, f->place.name)
+		     : give_name(f, f->place.name)) {
 		if (errno == EEXIST)
 			return ip_error("%s: somebody else has made it meanwhile", f->target);
 		return ip_error_errno("%s: cannot name the new file", f->target);
@@ -302,8 +312,8 @@ static int undo(struct cold_atomic_file *f)
 	if (ip_dir_is_at(dir, f->place.name, f->fd) &&
 	    renameat2(dir, f->temp, dir, f->place.name, RENAME_EXCHANGE) == 0)
 		return refuse_changed(f->target);
-	ip_error("%s: somebody else changed it meanwhile; what was there is called %s now", f->target,
-		 f->temp);
+	ip_error("%s: somebody else changed it meanwhile; what was there is called %s now",
+		 f->target, f->temp);
 	*f->temp = '\0'; /* not ours to remove */
 	return -1;
 }
@@ -318,8 +328,8 @@ static int replace(struct cold_atomic_file *f)
 		if (!is_at(dir, f->temp, f->old))
 			return undo(f);
 		if (unlinkat(dir, f->temp, 0) < 0)
-			return ip_error_errno("%s: the old file, %s now, cannot be removed", f->target,
-					      f->temp);
+			return ip_error_errno("%s: the old file, %s now, cannot be removed",
+					      f->target, f->temp);
 		return 0;
 	}
 	if (errno != EINVAL && errno != ENOSYS)
@@ -332,7 +342,9 @@ static int replace(struct cold_atomic_file *f)
 
 int cold_atomic_file_commit(struct cold_atomic_file *f)
 {
-	int result = f->old < 0 ? commit_first(f) : !*f->temp && give_free_name(f) < 0 ? -1 : replace(f);
+	int result = f->old < 0				  ? commit_first(f)
+		     : !*f->temp && give_free_name(f) < 0 ? -1
+							  : replace(f);
 
 	if (result < 0)
 		cold_atomic_file_release(f);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Writing the tail of a file by hand. See elf_tail.h. libelf would lay out and write every section again.
+ * Writing the tail of a file by hand. See elf_tail.h. libelf would lay out and write every section
+ * again.
  *
- *  - Where sections were dropped, those that are left move together, right behind what is loaded, and what is new stands in front of
- *    symbols and names.
- *  - Where nothing was dropped, where somebody has appended data that no section knows of, or where sections overlap, the old file
- *    stands as it is, and what is new or changed is appended; the old names and headers stay where they were, unused (a few
- *    kilobytes; strip and objcopy drop them).
+ *  - Where sections were dropped, those that are left move together, right behind what is loaded,
+ *    and what is new stands in front of symbols and names.
+ *  - Where nothing was dropped, where somebody has appended data that no section knows of, or where
+ *    sections overlap, the old file stands as it is, and what is new or changed is appended; the
+ *    old names and headers stay where they were, unused (a few kilobytes; strip and objcopy drop
+ *    them).
  */
 #include "coldpatch/write/elf_tail.h"
 
@@ -75,8 +77,8 @@ int cold_elf_tail_open(const struct cold_module *m, struct cold_elf_tail *ret)
 		return ip_error_errno("%s", m->path);
 	t.file_size = st.st_size;
 	t.ehdr = m->elf->ehdr;
-	if (elf_getshdrnum(m->elf->elf, &t.n) || elf_getshdrstrndx(m->elf->elf, &t.shstrndx) || !t.shstrndx ||
-	    t.shstrndx >= t.n)
+	if (elf_getshdrnum(m->elf->elf, &t.n) || elf_getshdrstrndx(m->elf->elf, &t.shstrndx) ||
+	    !t.shstrndx || t.shstrndx >= t.n)
 		return ip_error("%s: has no section names", m->path);
 	t.old_n = t.n;
 	t.headers = calloc(t.n + TAIL_MORE, sizeof(*t.headers));
@@ -123,7 +125,8 @@ void cold_elf_tail_close(struct cold_elf_tail *t)
 	memset(t, 0, sizeof(*t));
 }
 
-int cold_elf_tail_add(struct cold_elf_tail *t, const char *name, uint64_t align, const void *data, size_t size)
+int cold_elf_tail_add(struct cold_elf_tail *t, const char *name, uint64_t align, const void *data,
+		      size_t size)
 {
 	size_t length = strlen(name) + 1;
 	char *names = realloc(t->names, t->names_size + length);
@@ -164,8 +167,9 @@ static bool is_named(const struct cold_elf_tail *t, size_t index, const char *pr
 	const Elf64_Shdr *h = &t->headers[index];
 	size_t n = strlen(prefix);
 
-	return h->sh_type == SHT_PROGBITS && !(h->sh_flags & SHF_ALLOC) && h->sh_name < t->names_size &&
-	       t->names_size - h->sh_name > n && !memcmp(t->names + h->sh_name, prefix, n);
+	return h->sh_type == SHT_PROGBITS && !(h->sh_flags & SHF_ALLOC) &&
+	       h->sh_name < t->names_size && t->names_size - h->sh_name > n &&
+	       !memcmp(t->names + h->sh_name, prefix, n);
 }
 
 void cold_elf_tail_drop_named(struct cold_elf_tail *t, const char *prefix)
@@ -235,7 +239,8 @@ static int compare_extents(const void *pa, const void *pb)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* Whether the sections can be moved together: not where they overlap or where somebody has appended data that no section knows of. */
+/* Whether the sections can be moved together: not where they overlap or where somebody has appended
+ * data that no section knows of. */
 static int is_movable(const struct cold_elf_tail *t, uint64_t loaded, bool *ret)
 {
 	uint64_t end = t->ehdr.e_shoff + t->old_n * t->ehdr.e_shentsize, at = loaded;
@@ -272,8 +277,9 @@ static void drop_orphans(struct cold_elf_tail *t)
 	for (size_t i = 1; i < t->old_n; i++) {
 		const Elf64_Shdr *h = &t->headers[i];
 
-		if ((h->sh_type == SHT_RELA || h->sh_type == SHT_REL) && !(h->sh_flags & SHF_ALLOC) &&
-		    h->sh_info && h->sh_info < t->old_n && t->headers[h->sh_info].sh_type == SHT_NULL)
+		if ((h->sh_type == SHT_RELA || h->sh_type == SHT_REL) &&
+		    !(h->sh_flags & SHF_ALLOC) && h->sh_info && h->sh_info < t->old_n &&
+		    t->headers[h->sh_info].sh_type == SHT_NULL)
 			cold_elf_tail_drop(t, i);
 	}
 }
@@ -288,8 +294,9 @@ static bool stands_last(const struct cold_elf_tail *t, size_t index)
 }
 
 /*
- * The sections of the file that is written, in their order: those up to the last one that is loaded as they were; then those that
- * are not, what is new, and symbols and names. Where the old file stands as it is: as they were, and what is new.
+ * The sections of the file that is written, in their order: those up to the last one that is loaded
+ * as they were; then those that are not, what is new, and symbols and names. Where the old file
+ * stands as it is: as they were, and what is new.
  */
 static size_t make_order(const struct cold_elf_tail *t, bool movable, uint32_t *ret)
 {
@@ -303,16 +310,19 @@ static size_t make_order(const struct cold_elf_tail *t, bool movable, uint32_t *
 			ret[n++] = i;
 	for (unsigned last = 0; last < 2; last++)
 		for (size_t i = loaded; i < t->n; i++)
-			if (t->headers[i].sh_type != SHT_NULL && last == (movable && stands_last(t, i)))
+			if (t->headers[i].sh_type != SHT_NULL &&
+			    last == (movable && stands_last(t, i)))
 				ret[n++] = i;
 	return n;
 }
 
 /*
- * The sections that are written, in the order of the file: that of the headers, but for relocations that -q keeps. Their headers
- * stand beside those of what they are for, which may be loaded; linkers put them behind the symbols' names, and dwz expects that.
+ * The sections that are written, in the order of the file: that of the headers, but for relocations
+ * that -q keeps. Their headers stand beside those of what they are for, which may be loaded;
+ * linkers put them behind the symbols' names, and dwz expects that.
  */
-static size_t list_written(const struct cold_elf_tail *t, bool movable, uint64_t loaded, uint32_t *ret)
+static size_t list_written(const struct cold_elf_tail *t, bool movable, uint64_t loaded,
+			   uint32_t *ret)
 {
 	size_t n = 0;
 
@@ -330,12 +340,13 @@ static size_t list_written(const struct cold_elf_tail *t, bool movable, uint64_t
 }
 
 /* Sections at their places; *at is the end of what has been written. */
-static int write_sections(struct cold_elf_tail *t, const uint32_t *written, size_t n, struct cold_atomic_file *f,
-			  uint64_t *at)
+static int write_sections(struct cold_elf_tail *t, const uint32_t *written, size_t n,
+			  struct cold_atomic_file *f, uint64_t *at)
 {
 	for (size_t i = 1; i < t->n; i++)
 		if (t->contents[i] && (t->headers[i].sh_flags & SHF_ALLOC) &&
-		    cold_atomic_file_write(f, t->contents[i], t->headers[i].sh_size, t->headers[i].sh_offset))
+		    cold_atomic_file_write(f, t->contents[i], t->headers[i].sh_size,
+					   t->headers[i].sh_offset))
 			return -1;
 	for (size_t i = 0; i < n; i++) {
 		Elf64_Shdr *h = &t->headers[written[i]];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a linker leaves in a module for -q (--emit-relocs) alone: relocation sections that are not loaded, symbols of sections and
- * of the compiler's own labels.
+ * What a linker leaves in a module for -q (--emit-relocs) alone: relocation sections that are not
+ * loaded, symbols of sections and of the compiler's own labels.
  */
 #ifndef COLD_EMIT_RELOCS_H
 #define COLD_EMIT_RELOCS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Naming the file of a probe list. The layout in a directory is that of separate debug information, so that one tree can hold
- * both.
+ * Naming the file of a probe list. The layout in a directory is that of separate debug information,
+ * so that one tree can hold both.
  */
 #include "coldpatch/write/list_path.h"
 
@@ -45,7 +45,8 @@ char *cold_list_path(const char *wish, const uint8_t *build_id, size_t size)
 	return path;
 }
 
-/* Goes one folder down, which is made if need be. links: it may be a symbolic link, if it is there. -1 with errno. */
+/* Goes one folder down, which is made if need be. links: it may be a symbolic link, if it is there.
+ * -1 with errno. */
 static int enter(int *fd, const char *name, bool links)
 {
 	int flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
@@ -81,7 +82,8 @@ int cold_list_path_open(const char *wish, const char *path, struct ip_dir_place 
 		if (enter(&fd, name, (size_t)(name - copy) < strlen(wish)) < 0)
 			return errno == ELOOP || errno == ENOTDIR
 				       ? ip_error("%s: %s on the way is no directory", path, name)
-				       : ip_error_errno("%s: %s on the way cannot be made", path, name);
+				       : ip_error_errno("%s: %s on the way cannot be made", path,
+							name);
 		name = next;
 	}
 	if (strlen(name) > NAME_MAX)

@@ -3,8 +3,8 @@
  * Writing section and symbol numbers anew. See renumber.h.
  *
  *  1. new numbers of sections, from the order
- *  2. each symbol table that is not loaded: symbols of sections that are gone go, and those that only dropped relocations
- *     have counted; the others name their section by its new number
+ *  2. each symbol table that is not loaded: symbols of sections that are gone go, and those that
+ *     only dropped relocations have counted; the others name their section by its new number
  *  3. what counts symbols: relocations that stay, groups
  *  4. the loaded symbol table: names sections, too; its symbols keep their numbers
  *  5. links between headers, and the headers themselves
@@ -92,11 +92,13 @@ static bool is_for_relocs(const struct symbol *s, const char *names, size_t name
 		return false;
 	if (ELF64_ST_TYPE(s->info) == STT_SECTION)
 		return true;
-	return names && s->name < names_size && names_size - s->name > 2 && !memcmp(names + s->name, ".L", 2);
+	return names && s->name < names_size && names_size - s->name > 2 &&
+	       !memcmp(names + s->name, ".L", 2);
 }
 
 /* The new number of the section that a symbol names; a reserved one stays. */
-static uint32_t new_section(const struct numbers *r, uint16_t section, uint32_t large, bool *ret_reserved)
+static uint32_t new_section(const struct numbers *r, uint16_t section, uint32_t large,
+			    bool *ret_reserved)
 {
 	uint32_t old = section == SHN_XINDEX ? large : section;
 
@@ -111,7 +113,8 @@ static int write_symbols(struct numbers *r, size_t table)
 {
 	struct cold_elf_tail *t = r->t;
 	size_t entry = symbol_size(t), size, large_size = 0, names_size = 0, kept = 0, local = 0, n;
-	size_t large_index = companion(t, table, SHT_SYMTAB_SHNDX), names_index = t->headers[table].sh_link;
+	size_t large_index = companion(t, table, SHT_SYMTAB_SHNDX),
+	       names_index = t->headers[table].sh_link;
 	const uint8_t *old = bytes_of(t, table, &size), *old_large = NULL;
 	bool labels_go = t->relocs_gone && !is_counted(t, table), changed = false;
 	_cleanup_free_ uint8_t *symbols = NULL, *large = NULL;
@@ -120,9 +123,10 @@ static int write_symbols(struct numbers *r, size_t table)
 	if (!old)
 		return ip_error("%s: its symbol table cannot be read", t->m->path);
 	n = size / entry;
-	if (large_index &&
-	    (!(old_large = bytes_of(t, large_index, &large_size)) || large_size < n * sizeof(uint32_t)))
-		return ip_error("%s: the section numbers of its symbol table cannot be read", t->m->path);
+	if (large_index && (!(old_large = bytes_of(t, large_index, &large_size)) ||
+			    large_size < n * sizeof(uint32_t)))
+		return ip_error("%s: the section numbers of its symbol table cannot be read",
+				t->m->path);
 	if (names_index && names_index < t->n)
 		names = (const char *)bytes_of(t, names_index, &names_size);
 	symbols = malloc(size + 1);
@@ -140,8 +144,8 @@ static int write_symbols(struct numbers *r, size_t table)
 		if (old_large)
 			memcpy(&number, old_large + i * sizeof(number), sizeof(number));
 		section = new_section(r, s.section, number, &reserved);
-		if (i &&
-		    ((!reserved && section == GONE) || (labels_go && is_for_relocs(&s, names, names_size)))) {
+		if (i && ((!reserved && section == GONE) ||
+			  (labels_go && is_for_relocs(&s, names, names_size)))) {
 			r->symbols[i] = GONE;
 			changed = true;
 			continue;
@@ -149,7 +153,8 @@ static int write_symbols(struct numbers *r, size_t table)
 		number = 0;
 		if (!reserved && section >= SHN_LORESERVE) {
 			if (!large_index)
-				return ip_error("%s: has too many sections for one more", t->m->path);
+				return ip_error("%s: has too many sections for one more",
+						t->m->path);
 			field = SHN_XINDEX;
 			number = section;
 		} else if (!reserved) {
@@ -207,7 +212,8 @@ static int write_relocs(const struct numbers *r, size_t index)
 			memcpy(copy + at + info_at, &info64, sizeof(info64));
 		} else {
 			memcpy(&info32, copy + at + info_at, sizeof(info32));
-			info32 = ELF32_R_INFO(new_symbol(r, ELF32_R_SYM(info32)), ELF32_R_TYPE(info32));
+			info32 = ELF32_R_INFO(new_symbol(r, ELF32_R_SYM(info32)),
+					      ELF32_R_TYPE(info32));
 			memcpy(copy + at + info_at, &info32, sizeof(info32));
 		}
 	}
@@ -265,7 +271,8 @@ static int write_table(struct numbers *r, size_t table)
 	return result;
 }
 
-/* Step 4. Loaders ask only whether a symbol has a section; what other tools make of the rest is theirs. */
+/* Step 4. Loaders ask only whether a symbol has a section; what other tools make of the rest is
+ * theirs. */
 static int write_loaded(const struct numbers *r, size_t table)
 {
 	struct cold_elf_tail *t = r->t;
@@ -321,7 +328,8 @@ static int order_headers(struct numbers *r, const uint32_t *order, size_t n)
 			continue;
 		if (h->sh_link < t->n)
 			h->sh_link = r->sections[h->sh_link] == GONE ? 0 : r->sections[h->sh_link];
-		if ((h->sh_type == SHT_REL || h->sh_type == SHT_RELA || (h->sh_flags & SHF_INFO_LINK)) &&
+		if ((h->sh_type == SHT_REL || h->sh_type == SHT_RELA ||
+		     (h->sh_flags & SHF_INFO_LINK)) &&
 		    h->sh_info < t->n)
 			h->sh_info = r->sections[h->sh_info] == GONE ? 0 : r->sections[h->sh_info];
 	}

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing the new file: what is loaded is copied, the sites are written over, and the tail (elf_tail.h) follows, with the probe list.
+ * Writing the new file: what is loaded is copied, the sites are written over, and the tail
+ * (elf_tail.h) follows, with the probe list.
  */
 #include "coldpatch/write/rewrite.h"
 
 #include "coldpatch/sites/arch.h"
-#include "coldpatch/write/emit_relocs.h"
-#include "coldpatch/write/strip.h"
 #include "coldpatch/sites/site_table.h"
 #include "coldpatch/write/elf_tail.h"
+#include "coldpatch/write/emit_relocs.h"
+#include "coldpatch/write/strip.h"
 #include "common/arch/arch.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -18,8 +19,8 @@
 #include <string.h>
 #include <sys/sendfile.h>
 
-int cold_rewrite_copy(const struct cold_module *m, uint64_t from, uint64_t size, struct cold_atomic_file *f,
-		      uint64_t to)
+int cold_rewrite_copy(const struct cold_module *m, uint64_t from, uint64_t size,
+		      struct cold_atomic_file *f, uint64_t to)
 {
 	off_t in = (off_t)from, out = (off_t)to;
 	bool by_range = true;
@@ -30,8 +31,8 @@ int cold_rewrite_copy(const struct cold_module *m, uint64_t from, uint64_t size,
 
 		if (by_range) {
 			n = copy_file_range(m->elf->fd, &in, f->fd, &out, left, 0);
-			if (n < 0 &&
-			    (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)) {
+			if (n < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS ||
+				      errno == EOPNOTSUPP)) {
 				by_range = false;
 				continue;
 			}
@@ -61,7 +62,8 @@ int cold_rewrite_copy_all(const struct cold_module *m, struct cold_atomic_file *
 	return cold_rewrite_copy(m, 0, st.st_size, f, 0);
 }
 
-static int write_sites(const struct cold_module *m, const struct cold_sites *sites, struct cold_atomic_file *f)
+static int write_sites(const struct cold_module *m, const struct cold_sites *sites,
+		       struct cold_atomic_file *f)
 {
 	const struct ip_arch *arch = ip_arch_for_machine(m->elf->ehdr.e_machine);
 
@@ -73,21 +75,23 @@ static int write_sites(const struct cold_module *m, const struct cold_sites *sit
 		uint8_t idle[IP_SITE_MAX], after[COLD_AFTER_MAX];
 
 		if (!s || arch->idle(site->form, site->length, idle))
-			return ip_error_prefix("%s: site at 0x%lx", m->path, (unsigned long)site->address);
-		if (cold_atomic_file_write(f, idle, site->length, s->offset + (site->address - s->address)))
+			return ip_error_prefix("%s: site at 0x%lx", m->path,
+					       (unsigned long)site->address);
+		if (cold_atomic_file_write(f, idle, site->length,
+					   s->offset + (site->address - s->address)))
 			return -1;
 		if (!site->after_length)
 			continue;
 		cold_arch_for_machine(m->elf->ehdr.e_machine)->after(site, after);
 		if (cold_atomic_file_write(f, after, site->after_length,
-					s->offset + (site->address - s->address) + site->length))
+					   s->offset + (site->address - s->address) + site->length))
 			return -1;
 	}
 	return 0;
 }
 
-int cold_rewrite(const struct cold_module *m, const struct cold_sites *sites, const void *list, size_t size,
-		 const struct cold_rewrite_how *how, struct cold_atomic_file *f)
+int cold_rewrite(const struct cold_module *m, const struct cold_sites *sites, const void *list,
+		 size_t size, const struct cold_rewrite_how *how, struct cold_atomic_file *f)
 {
 	struct cold_elf_tail tail;
 	int result = -1;
@@ -98,13 +102,14 @@ int cold_rewrite(const struct cold_module *m, const struct cold_sites *sites, co
 		cold_emit_relocs_drop(&tail);
 	if (list && cold_elf_tail_add(&tail, IP_PROBE_SECTION, 8, list, size))
 		goto out;
-	/* the tables of sites, with the relocations of theirs that -q has left: the probe list says it all */
+	/* the tables of sites, with the relocations of theirs that -q has left: the probe list says
+	 * it all */
 	cold_elf_tail_drop_named(&tail, COLD_TABLE_SECTION);
 	if (how->strip)
 		cold_strip(&tail, how->drop_list);
 	if (how->drop_debug)
 		/* and what -q has left of their relocations: the probe list says it all */
-	cold_elf_tail_drop_named(&tail, ".debug_");
+		cold_elf_tail_drop_named(&tail, ".debug_");
 	if (cold_rewrite_copy(m, 0, cold_elf_tail_start(&tail), f, 0) || write_sites(m, sites, f) ||
 	    cold_elf_tail_write(&tail, f))
 		goto out;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The module's new file: the old one with its sites idle and the probe list as
- * one more section. No other byte that is loaded changes but the numbers of sections in the symbol table (renumber.h), and no
- * offset of one.
+ * one more section. No other byte that is loaded changes but the numbers of sections in the symbol
+ * table (renumber.h), and no offset of one.
  */
 #ifndef COLD_REWRITE_H
 #define COLD_REWRITE_H
 
 #include "coldpatch/elf/module.h"
-#include "coldpatch/write/atomic_file.h"
 #include "coldpatch/sites/sites.h"
+#include "coldpatch/write/atomic_file.h"
 
 struct cold_rewrite_how {
 	bool keep_relocs; /* else what the linker's -q left is not copied */

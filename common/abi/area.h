@@ -10,16 +10,21 @@
  *   gate     one private page of the target, wiped in a forked child
  *            (MADV_WIPEONFORK). gate->session is the session that records; 0: none.
  *            Only the hotpatcher writes it: opens it while the target is stopped,
- *            closes it at any time. Only a forked child of a session that follows forks opens its own.
- *   private  data of the runtime (struct ip_rt_private): whatever decides where hooks read, write and jump. Only the hotpatcher writes it, by
- *            /proc/PID/mem, while the gate is closed.
- *   area     a memfd, shared, and kept from forked children (runtime/area.c) unless they are followed. Header, modules, slots (one a thread), descriptors
- *            of sub-buffers, what values to record where, what functions do, sub-buffers, counts and histograms. Forked children share it with their parent; one session at a
- *            time uses it (an OFD write lock on byte IP_AREA_LOCK_SESSION of the memfd).
+ *            closes it at any time. Only a forked child of a session that follows forks opens its
+ *            own.
+ *   private  data of the runtime (struct ip_rt_private): whatever decides where hooks read, write
+ *            and jump. Only the hotpatcher writes it, by /proc/PID/mem, while the gate is closed.
+ *   area     a memfd, shared, and kept from forked children (runtime/area.c) unless they are
+ *            followed. Header, modules, slots (one a thread), descriptors of sub-buffers, what
+ *            values to record where, what functions do, sub-buffers, counts and histograms. Forked
+ *            children share it with their parent; one session at a time uses it (an OFD write lock
+ *            on byte IP_AREA_LOCK_SESSION of the memfd).
  *
- * Everything in the area may be scribbled over, by the target and by whoever else may have it mapped: a followed child, which may have other
- * credentials than its parent by now. So the collector checks every index; and so do hooks, against struct ip_rt_private. Nothing in the area
- * is an address, and none that is computed from what stands there lies outside of what the file has room for.
+ * Everything in the area may be scribbled over, by the target and by whoever else may have it
+ * mapped: a followed child, which may have other credentials than its parent by now. So the
+ * collector checks every index; and so do hooks, against struct ip_rt_private. Nothing in the area
+ * is an address, and none that is computed from what stands there lies outside of what the file has
+ * room for.
  */
 #ifndef IP_ABI_AREA_H
 #define IP_ABI_AREA_H
@@ -37,25 +42,28 @@
 
 struct ip_gate {
 	uint32_t session; /* 0: silent */
-	uint32_t pid;	  /* whose session it is, in its own namespace: a vfork child shares the gate, but is
-			     silent */
-	uint32_t base;	  /* the hotpatcher's number of the session: that of a followed child is its own */
+	/* whose session it is, in its own namespace: a vfork child shares the gate, but is
+	 * silent */
+	uint32_t pid;
+	/* the hotpatcher's number of the session: that of a followed child is its own */
+	uint32_t base;
 	uint32_t reserved;
 };
 
-#define IP_AREA_SLOTS	  8192u
-#define IP_AREA_MODULES	  1024u
+#define IP_AREA_SLOTS	8192u
+#define IP_AREA_MODULES 1024u
 /* OFD write locks on bytes of the memfd; the kernel drops them when their holder dies. */
 #define IP_AREA_LOCK_SESSION 0 /* held by the iprobe whose session uses the area */
 #define IP_AREA_LOCK_PATCH   1 /* held while text is being changed */
 
-/* A module that has ever been patched in this process family. Its stubs have fixed places and numbers for good, so
- * that writing them again changes no byte under a thread that may still be on its way through. */
+/* A module that has ever been patched in this process family. Its stubs have fixed places and
+ * numbers for good, so that writing them again changes no byte under a thread that may still be
+ * on its way through. */
 struct ip_area_module {
 	uint64_t load_bias;
-	uint64_t stubs;	       /* where they start (hotpatcher/plan/stub_layout.h) */
-	uint32_t first_number; /* function f has number first_number + 2 f, its inlined instances the next one
-				*/
+	uint64_t stubs; /* where they start (hotpatcher/plan/stub_layout.h) */
+	/* function f has number first_number + 2 f, its inlined instances the next one */
+	uint32_t first_number;
 	uint32_t nfunctions;
 	uint32_t build_id_size; /* 0: entry unused */
 	uint8_t build_id[32];
@@ -84,56 +92,61 @@ struct ip_area_header {
 	uint32_t session_pid; /* target of the session, as its iprobe names it */
 	uint32_t npayloads;   /* payload numbers given for good, 0 included, which is none */
 	uint32_t user;	      /* 1: the session has a payload of the user's */
-	uint32_t
-		last_session; /* atomic: the last number given, to a session or to a forked child that records */
-	uint32_t follow;      /* as in struct ip_rt_private; who clears it here stops children at once */
-	uint32_t refused; /* atomic, of FPerf's hooks: a system call has failed, so they make none any more */
-	uint32_t modes;	  /* of the session, IP_MODE_..., for the next iprobe */
-	uint32_t
-		nmeters; /* blocks of meters (struct ip_meters), the shared one included, a power of two; 0: none */
+	/* atomic: the last number given, to a session or to a forked child that records */
+	uint32_t last_session;
+	uint32_t follow; /* as in struct ip_rt_private; who clears it here stops children at once */
+	/* atomic, of FPerf's hooks: a system call has failed, so they make none any more */
+	uint32_t refused;
+	uint32_t modes; /* of the session, IP_MODE_..., for the next iprobe */
+	/* blocks of meters (struct ip_meters), the shared one included, a power of two; 0: none */
+	uint32_t nmeters;
 	/* for the next iprobe, too; hooks have theirs in struct ip_rt_private */
 	uint64_t meters, meters_size;
-	uint32_t
-		meters_all; /* blocks that the session began with, a power of two; nmeters: that are handed out now */
+	/* blocks that the session began with, a power of two; nmeters: that are handed out now */
+	uint32_t meters_all;
 	uint32_t fperf;
-	uint32_t meters_hint; /* where the next search for a free block starts: the lowest come first */
-	uint32_t share;	      /* sessions that overwrite: sub-buffers that a thread may have */
-	uint32_t reserve;     /* the same: so many stay free for threads that have none yet */
-	uint32_t inherit;     /* the launcher's: 1: forked children get the area */
+	/* where the next search for a free block starts: the lowest come first */
+	uint32_t meters_hint;
+	uint32_t share;	  /* sessions that overwrite: sub-buffers that a thread may have */
+	uint32_t reserve; /* the same: so many stay free for threads that have none yet */
+	uint32_t inherit; /* the launcher's: 1: forked children get the area */
 };
 
 /*
- * What a session wants besides the common case: every function logged, with precise time. Slots have a copy (struct ip_slot).
+ * What a session wants besides the common case: every function logged, with precise time. Slots
+ * have a copy (struct ip_slot).
  *
- * The hooks' common path does not look at them: in a session with one of IP_MODES_MARKED threads note the session's number with
- * IP_SESSION_MARK (rt_self.session, slot->session), so that the comparison with the gate, which that path makes anyway, fails. Whoever
- * compares such a number takes the mark off (IP_SESSION_NUMBER).
+ * The hooks' common path does not look at them: in a session with one of IP_MODES_MARKED threads
+ * note the session's number with IP_SESSION_MARK (rt_self.session, slot->session), so that the
+ * comparison with the gate, which that path makes anyway, fails. Whoever compares such a number
+ * takes the mark off (IP_SESSION_NUMBER).
  */
 #define IP_MODE_CAREFUL	  1u /* every event goes through C (record.c): filters, call sites */
 #define IP_MODE_COARSE	  2u /* stamps are the clock line's (struct ip_area_clock) */
 #define IP_MODE_PAYLOADS  4u /* duties[] say what a probe does */
 #define IP_MODE_OVERWRITE 8u /* where no sub-buffer is free, a thread writes over its oldest */
-/* The TSC is not to be trusted: stamps are CLOCK_MONOTONIC_RAW, by a system call, in nanoseconds; every event goes through C. Where may_read
- * is 0 they are the clock line's. */
+/* The TSC is not to be trusted: stamps are CLOCK_MONOTONIC_RAW, by a system call, in
+ * nanoseconds; every event goes through C. Where may_read is 0 they are the clock line's. */
 #define IP_MODE_MONOTONIC 16u
 #define IP_MODES_MARKED	  (IP_MODE_CAREFUL | IP_MODE_COARSE | IP_MODE_PAYLOADS | IP_MODE_MONOTONIC)
 
 #define IP_SESSION_MARK		  0x80000000u /* no session's number has it */
 #define IP_SESSION_NUMBER(marked) ((marked) & ~IP_SESSION_MARK)
 
-/* A line of its own in the header's page (IP_AREA_CLOCK_OFFSET): only the iprobe of a session with IP_MODE_COARSE writes it, and all
- * threads of the target read it. */
+/* A line of its own in the header's page (IP_AREA_CLOCK_OFFSET): only the iprobe of a session
+ * with IP_MODE_COARSE writes it, and all threads of the target read it. */
 struct ip_area_clock {
 	uint64_t now; /* TSC, read just before it was stored; never goes back */
 	uint64_t reserved[7];
 };
 
-/* Offsets in the memfd; each a multiple of the page size. FIRSTS: a module's first payload number, 0: it has none yet; from PAYLOADS on
- * the file has holes up to the sub-buffers, but for what a session uses. */
+/* Offsets in the memfd; each a multiple of the page size. FIRSTS: a module's first payload
+ * number, 0: it has none yet; from PAYLOADS on the file has holes up to the sub-buffers, but for
+ * what a session uses. */
 #define IP_AREA_MODULES_OFFSET 4096ull
 #define IP_AREA_SLOTS_OFFSET   (IP_AREA_MODULES_OFFSET + IP_AREA_MODULES * 64ull)
 #define IP_AREA_SUBBUFS_OFFSET (IP_AREA_SLOTS_OFFSET + IP_AREA_SLOTS * 128ull)
-#define IP_AREA_FIRSTS_OFFSET                                                                                \
+#define IP_AREA_FIRSTS_OFFSET                                                                      \
 	(IP_AREA_SUBBUFS_OFFSET + IP_AREA_SUBBUFS * 32ull + 4096ull) /* behind a cover */
 #define IP_AREA_PAYLOADS_OFFSET (IP_AREA_FIRSTS_OFFSET + IP_AREA_MODULES * 4ull)
 #define IP_AREA_PROGRAMS_OFFSET (IP_AREA_PAYLOADS_OFFSET + IP_AREA_PAYLOADS * 8ull)
@@ -148,8 +161,9 @@ struct ip_area_clock {
 #define IP_AREA_PROGRAMS (1u << 15)
 #define IP_AREA_RULES	 (1u << 21) /* numbers */
 
-/* Covers: pages of the mapping that are not the file's (runtime/area.c): behind the descriptors, and at the start of some sub-buffers, which
- * nobody takes (OWNED, of no slot), close enough for a usual limit on stacks. Blocks of meters lie beyond them. */
+/* Covers: pages of the mapping that are not the file's (runtime/area.c): behind the descriptors,
+ * and at the start of some sub-buffers, which nobody takes (OWNED, of no slot), close enough for
+ * a usual limit on stacks. Blocks of meters lie beyond them. */
 #define IP_AREA_COVERS	10u
 #define IP_COVER_STRIDE 240u /* sub-buffers: 7.5 MiB */
 #define IP_COVER_LAST	((IP_AREA_COVERS - 1) * IP_COVER_STRIDE)
@@ -166,8 +180,9 @@ static inline int ip_subbuf_is_cover(uint32_t i)
 	return i && i <= IP_COVER_LAST && i % IP_COVER_STRIDE == 0;
 }
 
-/* Where the runtime asks for it, 64 bits: up to 256 GiB above. The kernel's own mappings begin at least 200 GiB further up, from the stack
- * downwards, or at a third of the address space; and ThreadSanitizer bears mappings from 0x7e8000000000 on only. */
+/* Where the runtime asks for it, 64 bits: up to 256 GiB above. The kernel's own mappings begin
+ * at least 200 GiB further up, from the stack downwards, or at a third of the address space; and
+ * ThreadSanitizer bears mappings from 0x7e8000000000 on only. */
 #define IP_AREA_PLACE	    0x7e8100000000ull
 #define IP_AREA_PLACE_RANGE 0x4000000000ull
 
@@ -175,13 +190,18 @@ static inline int ip_subbuf_is_cover(uint32_t i)
 
 #define IP_AREA_WINDOW_MAX (IP_AREA_DATA_OFFSET + (uint64_t)IP_AREA_SUBBUFS * IP_SUBBUF_SIZE)
 
-_Static_assert(sizeof(struct ip_area_module) == 64 && sizeof(struct ip_area_header) <= IP_AREA_CLOCK_OFFSET, "ABI");
+_Static_assert(sizeof(struct ip_area_module) == 64 &&
+		       sizeof(struct ip_area_header) <= IP_AREA_CLOCK_OFFSET,
+	       "ABI");
 _Static_assert(IP_AREA_CLOCK_OFFSET + sizeof(struct ip_area_clock) <= IP_AREA_FILTERS_OFFSET &&
 		       IP_AREA_FILTERS_OFFSET + sizeof(struct ip_filters) <= IP_AREA_MODULES_OFFSET,
 	       "filters lie in the header's page");
-/* 32-bit compilers align 64-bit numbers to 4 bytes in a structure: where each lies must not depend on that. */
-_Static_assert(offsetof(struct ip_area_header, unserved) == 32 && offsetof(struct ip_area_header, stubs_used) == 48 &&
-		       offsetof(struct ip_area_header, modes) == 104 && offsetof(struct ip_area_header, meters) == 112 &&
+/* 32-bit compilers align 64-bit numbers to 4 bytes in a structure: where each lies must not depend
+ * on that. */
+_Static_assert(offsetof(struct ip_area_header, unserved) == 32 &&
+		       offsetof(struct ip_area_header, stubs_used) == 48 &&
+		       offsetof(struct ip_area_header, modes) == 104 &&
+		       offsetof(struct ip_area_header, meters) == 112 &&
 		       offsetof(struct ip_area_module, build_id) == 28,
 	       "the ABI is the same for 32 and 64 bits");
 

@@ -8,15 +8,16 @@
 #include <stdint.h>
 
 #define IP_FILTER_THREADS 128u /* that --tid can name */
-/* What a careful session leaves out (runtime/filter.c). Lies behind the header, in its page; written before the gate opens, but for what
- * is said to be the hooks'. */
+/* What a careful session leaves out (runtime/filter.c). Lies behind the header, in its page;
+ * written before the gate opens, but for what is said to be the hooks'. */
 struct ip_filters {
 	uint64_t min_ticks; /* shorter calls leave nothing; 0: all are kept */
-	uint32_t depth;	    /* calls with as many frames below them leave nothing; 0: all are kept */
-	uint32_t frames;    /* 1: threads need a stack of frames */
-	uint32_t callsite;  /* 1: entries tell where the call comes from */
-	uint32_t threads;   /* 1: threads[] alone; 2: iprobe says of each slot (wanted); 3: both; 0: all */
-	uint32_t nrules;    /* numbers below it have a rule */
+	uint32_t depth;	   /* calls with as many frames below them leave nothing; 0: all are kept */
+	uint32_t frames;   /* 1: threads need a stack of frames */
+	uint32_t callsite; /* 1: entries tell where the call comes from */
+	/* 1: threads[] alone; 2: iprobe says of each slot (wanted); 3: both; 0: all */
+	uint32_t threads;
+	uint32_t nrules;		  /* numbers below it have a rule */
 	uint32_t start_after, stop_after; /* calls of a function with such a rule; 0: none */
 	/* the hooks', atomic */
 	uint32_t started, stopped, start_calls, stop_calls;
@@ -29,8 +30,9 @@ struct ip_rule {
 	uint32_t every; /* one call in so many is kept; 0: each */
 	uint32_t count; /* atomic, the hooks': calls so far */
 	uint32_t group; /* the least number of the same function: instances and parts */
-	uint16_t
-		frame; /* from the stack pointer at the entry site up to the caller's before its call; 0: not known */
+	/* from the stack pointer at the entry site up to the caller's before its call; 0: not
+	 * known */
+	uint16_t frame;
 	uint16_t flags;
 };
 
@@ -39,10 +41,12 @@ struct ip_rule {
 #define IP_RULE_INLINED 4u /* its frame is its host's */
 #define IP_RULE_EXACT	8u /* entry and exit have the same stack pointer */
 #define IP_RULE_NO_EXIT 16u
-#define IP_RULE_SITE                                                                                         \
-	32u /* the site's own return address, below its stack pointer, is what is known of the caller */
+#define IP_RULE_SITE                                                                               \
+	32u /* the site's own return address, below its stack pointer, is what is known of the     \
+	       caller */
 #define IP_RULE_SILENT 128u /* it was not selected: recorded only where a call goes on in it */
-#define IP_RULE_JUMP   64u  /* second number of a function: its tail exits lead on to where exits are live */
+/* second number of a function: its tail exits lead on to where exits are live */
+#define IP_RULE_JUMP 64u
 
 _Static_assert(sizeof(struct ip_rule) == 16, "ABI");
 

@@ -6,29 +6,35 @@
  *
  *   slot->cur     bits 0..47   position: words written since the slot was claimed, monotonic
  *                 bits 48..63  index of the current sub-buffer, IP_NO_SUBBUF: none
- *   The word for position p lies at word p % IP_SUBBUF_WORDS of the current sub-buffer. Word 0 of a sub-buffer is never used,
- *   so position % IP_SUBBUF_WORDS == 0 means: no room, take a new one. One compare-and-exchange on cur (not
- *   locked: only signal handlers of the same thread compete) therefore reserves words
- *   or changes the sub-buffer, and fails where a handler has recorded meanwhile. (With coarse time words are reserved by addition, too: then the
- *   last words of a sub-buffer are no room either, and without a sub-buffer the position is that of the first of these; runtime/record.c, A3.)
+ *   The word for position p lies at word p % IP_SUBBUF_WORDS of the current sub-buffer. Word 0 of a
+ *   sub-buffer is never used, so position % IP_SUBBUF_WORDS == 0 means: no room, take a new one.
+ *   One compare-and-exchange on cur (not locked: only signal handlers of the same thread compete)
+ *   therefore reserves words or changes the sub-buffer, and fails where a handler has recorded
+ *   meanwhile. (With coarse time words are reserved by addition, too: then the last words of a
+ *   sub-buffer are no room either, and without a sub-buffer the position is that of the first of
+ *   these; runtime/record.c, A3.)
  *
  * Life of a sub-buffer (descriptor->state):
  *   FREE -> OWNED   by the thread (locked compare-and-exchange), all words are zero
  *   OWNED -> FULL   by the thread's outermost hook when it has no room left
  *   FULL -> FREE    by the collector, after it has copied and zeroed it
- *   A hook that runs in a signal handler on top of another hook of the same thread (slot->guard != 0) leaves a
- *   full sub-buffer OWNED, since the hook below may still have to fill the words it reserved; the
- *   collector takes it when the slot has moved on and guard has been seen 0 since.
- *   A word that is still zero in a taken sub-buffer belongs to a hook that never came back
- *   (longjmp out of a handler): the collector counts it as lost.
+ *   A hook that runs in a signal handler on top of another hook of the same thread (slot->guard !=
+ *   0) leaves a full sub-buffer OWNED, since the hook below may still have to fill the words it
+ *   reserved; the collector takes it when the slot has moved on and guard has been seen 0 since. A
+ *   word that is still zero in a taken sub-buffer belongs to a hook that never came back (longjmp
+ *   out of a handler): the collector counts it as lost.
  *
- * In sessions that overwrite (IP_MODE_OVERWRITE) the collector takes nothing while the thread lives. Instead
- *   FULL -> OWNED   by its thread, which has no other room: the oldest that it has, zeroed by itself
- *   FULL -> FREE    by the collector, which takes the oldest of a thread that has more than its share for others that have less
+ * In sessions that overwrite (IP_MODE_OVERWRITE) the collector takes nothing while the thread
+ * lives. Instead
+ *   FULL -> OWNED   by its thread, which has no other room: the oldest that it has, zeroed by
+ *                   itself
+ *   FULL -> FREE    by the collector, which takes the oldest of a thread that has more than its
+ *                   share for others that have less
  *   slot->tail      bits 0..47   events that were in sub-buffers given up so far
  *                   bits 48..63  low bits of the ordinal of the oldest that is kept
- *   Who moves the tail on (a locked compare-and-exchange: it only grows, so nothing can have changed in between) has the sub-buffer that was
- *   the oldest, and has counted its events in the same moment. A sub-buffer's events are its words less those that are none (surplus).
+ *   Who moves the tail on (a locked compare-and-exchange: it only grows, so nothing can have
+ *   changed in between) has the sub-buffer that was the oldest, and has counted its events in the
+ *   same moment. A sub-buffer's events are its words less those that are none (surplus).
  */
 #ifndef IP_ABI_RING_H
 #define IP_ABI_RING_H
@@ -36,20 +42,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IP_SUBBUF_WORDS	  4096u
-#define IP_SUBBUF_SIZE	  (IP_SUBBUF_WORDS * 8u)
-#define IP_SUBBUF_SPARE	  8u	 /* words at its end that no record takes in a session with coarse time */
-#define IP_AREA_SUBBUFS	  32768u /* descriptors: 1 GiB of sub-buffers */
-#define IP_NO_SUBBUF	  0xffffull
-#define IP_NO_SLOT	  0xffffffffu
-#define IP_POSITION_BITS  48
-#define IP_POSITION_MASK  ((1ull << IP_POSITION_BITS) - 1)
+#define IP_SUBBUF_WORDS 4096u
+#define IP_SUBBUF_SIZE	(IP_SUBBUF_WORDS * 8u)
+/* words at its end that no record takes in a session with coarse time */
+#define IP_SUBBUF_SPARE	 8u
+#define IP_AREA_SUBBUFS	 32768u /* descriptors: 1 GiB of sub-buffers */
+#define IP_NO_SUBBUF	 0xffffull
+#define IP_NO_SLOT	 0xffffffffu
+#define IP_POSITION_BITS 48
+#define IP_POSITION_MASK ((1ull << IP_POSITION_BITS) - 1)
 
-#define IP_TAIL(ordinal, events) ((uint64_t)(ordinal) << IP_POSITION_BITS | ((events)&IP_POSITION_MASK))
-#define IP_TAIL_EVENTS(tail)	 ((tail)&IP_POSITION_MASK)
+#define IP_TAIL(ordinal, events)                                                                   \
+	((uint64_t)(ordinal) << IP_POSITION_BITS | ((events)&IP_POSITION_MASK))
+#define IP_TAIL_EVENTS(tail) ((tail)&IP_POSITION_MASK)
 /* How many sub-buffers lie between the oldest that is kept and one with that ordinal. */
 #define IP_TAIL_DISTANCE(tail, ordinal) ((uint16_t)((ordinal) - ((tail) >> IP_POSITION_BITS)))
-#define IP_SUBBUF_ROOM			(IP_SUBBUF_WORDS - 1u) /* words of it that can hold records */
+/* words of it that can hold records */
+#define IP_SUBBUF_ROOM (IP_SUBBUF_WORDS - 1u)
 
 enum ip_slot_wanted {
 	IP_SLOT_WANTED = 0,
@@ -61,17 +70,19 @@ enum ip_slot_state {
 	IP_SLOT_FREE = 0,
 	IP_SLOT_CLAIMED = 1,
 	IP_SLOT_CLAIMING = 2, /* being set up by its thread */
-	IP_SLOT_LATE = 3,     /* a hook of an earlier session may still be at it: nobody's in this one */
+	/* a hook of an earlier session may still be at it: nobody's in this one */
+	IP_SLOT_LATE = 3,
 };
 
 struct ip_slot {
 	/* the owner's line */
 	uint64_t cur;
-	uint64_t
-		guard; /* stack pointer of the outermost hook in flight that writes records or meters; 0: none */
+	/* stack pointer of the outermost hook in flight that writes records or meters; 0: none */
+	uint64_t guard;
 	uint64_t last_sp; /* of the last record */
-	uint64_t
-		epoch; /* time >> IP_TIME_BITS of the last record; ~0: the next one is extended. With coarse time its stamp */
+	/* time >> IP_TIME_BITS of the last record; ~0: the next one is extended. With coarse time
+	 * its stamp */
+	uint64_t epoch;
 	uint64_t lost;
 	uint64_t leaving;   /* index + 1 of the sub-buffer that the outermost hook has left last */
 	uint64_t last_time; /* of the last record of a careful session */
@@ -84,14 +95,16 @@ struct ip_slot {
 	uint64_t claimed;    /* tsc */
 	uint64_t last_stamp; /* of sessions with IP_MODE_MONOTONIC: the latest time that was read */
 	uint32_t modes;	     /* of the session */
-	uint32_t
-		block; /* number of the thread's block of meters; 0: none. Hooks have their own note of it (runtime/meters.h) */
+	/* number of the thread's block of meters; 0: none. Hooks have their own note of it
+	 * (runtime/meters.h) */
+	uint32_t block;
 	uint64_t filtered; /* events that left nothing because of struct ip_filters */
 	uint32_t held;	   /* entries that are held back now: filtered, too, if nothing follows */
 	uint32_t memory;   /* index + 1 of a sub-buffer that runtime/filter.c works in; 0: none */
 	uint32_t wanted;   /* enum ip_slot_wanted */
-	uint32_t
-		oldest; /* index of the oldest sub-buffer that is kept; a hint. In sessions with meters 1: a hook may be in flight though guard is 0 */
+	/* index of the oldest sub-buffer that is kept; a hint. In sessions with meters 1: a hook
+	 * may be in flight though guard is 0 */
+	uint32_t oldest;
 };
 
 enum ip_subbuf_state {
@@ -108,14 +121,19 @@ struct ip_subbuf {
 	uint64_t ordinal; /* position / IP_SUBBUF_WORDS at which the slot took it */
 	uint64_t lost;	  /* slot->lost at that moment: losses before this sub-buffer */
 	uint16_t suspect; /* not to be reused in this session: a hook may fill words of it late */
-	uint16_t surplus; /* words that are no event: padding, and all but one of an extended record's */
-	uint32_t next;	  /* index of the one that the slot took after it; a hint */
+	/* words that are no event: padding, and all but one of an extended record's */
+	uint16_t surplus;
+	uint32_t next; /* index of the one that the slot took after it; a hint */
 };
 
-_Static_assert(sizeof(struct ip_slot) == 128 && sizeof(struct ip_subbuf) == 32, "arch/ARCH/layout.h");
-/* 32-bit compilers align 64-bit numbers to 4 bytes in a structure: where each lies must not depend on that. */
-_Static_assert(offsetof(struct ip_slot, claimed) == 80 && offsetof(struct ip_slot, last_stamp) == 88 &&
-		       offsetof(struct ip_slot, modes) == 96 && offsetof(struct ip_subbuf, lost) == 16,
+_Static_assert(sizeof(struct ip_slot) == 128 && sizeof(struct ip_subbuf) == 32,
+	       "arch/ARCH/layout.h");
+/* 32-bit compilers align 64-bit numbers to 4 bytes in a structure: where each lies must not depend
+ * on that. */
+_Static_assert(offsetof(struct ip_slot, claimed) == 80 &&
+		       offsetof(struct ip_slot, last_stamp) == 88 &&
+		       offsetof(struct ip_slot, modes) == 96 &&
+		       offsetof(struct ip_subbuf, lost) == 16,
 	       "the ABI is the same for 32 and 64 bits");
 
 #endif

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ABI: how hooks read the values of arguments and results (programs in the shared area, abi/area.h). How a record holds
- * them, and what a signature is: common/values.h.
+ * ABI: how hooks read the values of arguments and results (programs in the shared area,
+ * abi/area.h). How a record holds them, and what a signature is: common/values.h.
  */
 #ifndef IP_ABI_VALUES_H
 #define IP_ABI_VALUES_H
 
 #include <stdint.h>
 
-/* Values. A payload stub passes a payload number, which is the stub's for the life of the process; the session says in
- * payloads[] what it means now: whose event it is, and which program reads its values. So a thread that has been on its
- * way through a stub since an earlier session finds no other bytes there, and at worst records an event without values.
+/* Values. A payload stub passes a payload number, which is the stub's for the life of the process;
+ * the session says in payloads[] what it means now: whose event it is, and which program reads its
+ * values. So a thread that has been on its way through a stub since an earlier session finds no
+ * other bytes there, and at worst records an event without values.
  *
- * A program is read by hooks while another session may write it: session is 0 then, and a hook that finds another value than
- * its own session's in front of or behind its copying has copied nothing of use. */
+ * A program is read by hooks while another session may write it: session is 0 then, and a hook
+ * that finds another value than its own session's in front of or behind its copying has copied
+ * nothing of use. */
 struct ip_payload {
 	uint32_t number;  /* of the event; 0: silent */
 	uint32_t program; /* index + 1; 0: without values */

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The register of that name (without the '%'): its number in the machine's own count, and how many of its low bytes the
- * name means. false: there is none. The program counter is none. */
+/* The register of that name (without the '%'): its number in the machine's own count, and how
+ * many of its low bytes the name means. false: there is none. The program counter is none. */
 bool ip_register_by_name(const char *name, size_t length, unsigned *ret_number, unsigned *ret_size);
 
 /* Name of the low size bytes of a register; NULL where it has none. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What kind of waiting a system call does, as far as a stop cannot break it off unnoticed: it returns EINTR after any stop, even
- * where no signal has a handler, or what it has transferred so far (signal(7)). All others start again by themselves, with
- * what is left of their time limit: nanosleep, poll, futex by a restart block, calls with absolute limits by nature.
+ * What kind of waiting a system call does, as far as a stop cannot break it off unnoticed: it
+ * returns EINTR after any stop, even where no signal has a handler, or what it has transferred so
+ * far (signal(7)). All others start again by themselves, with what is left of their time limit:
+ * nanosleep, poll, futex by a restart block, calls with absolute limits by nature.
  */
 #ifndef IP_WAITS_H
 #define IP_WAITS_H

@@ -2,9 +2,10 @@
 /*
  * The steps are told in runtime_wake.h; the comments here name them.
  *
- * Ptrace restores the thread exactly: its calls start again with what is left of their time limits, signals that came meanwhile are
- * delivered where the thread really is. Should we die at any moment, then either nothing has been changed yet, or the thread runs
- * through our code by itself, whose end brings it back.
+ * Ptrace restores the thread exactly: its calls start again with what is left of their time limits,
+ * signals that came meanwhile are delivered where the thread really is. Should we die at any
+ * moment, then either nothing has been changed yet, or the thread runs through our code by itself,
+ * whose end brings it back.
  */
 #include "hotpatcher/inject/borrow.h"
 
@@ -81,15 +82,18 @@ int ip_borrow_check(pid_t pid)
 		return ip_error_errno("pid %d: cannot read %s", pid, name);
 	while (fgets(line, sizeof(line), file))
 		if (ip_arch_tells_shadow_stack(line))
-			return ip_error("pid %d has a shadow stack (CET), with which none of its threads can "
+			return ip_error("pid %d has a shadow stack (CET), with which none of its "
+					"threads can "
 					"be borrowed "
-					"safely: start it without (GLIBC_TUNABLES=glibc.cpu.x86_shstk=off), "
+					"safely: start it without "
+					"(GLIBC_TUNABLES=glibc.cpu.x86_shstk=off), "
 					"or by iprobe run",
 					pid);
 	return 0;
 }
 
-/* What the kernel shows of a thread without stopping it. A seccomp filter may kill it for our calls. */
+/* What the kernel shows of a thread without stopping it. A seccomp filter may kill it for our
+ * calls. */
 static bool is_candidate(pid_t pid, pid_t tid, enum ip_borrow_which which, bool confined)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -111,7 +115,8 @@ static bool is_candidate(pid_t pid, pid_t tid, enum ip_borrow_which which, bool 
 		return which >= IP_BORROW_RUNNING;
 	/* "-1 ...": it waits outside of any call, for a page */
 	return sscanf(line,
-		      "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64,
+		      "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64
+		      " 0x%" SCNx64,
 		      &number, &args[0], &args[1], &args[2], &args[3], &args[4], &args[5]) == 7 &&
 	       number >= 0 && ip_arch_call_restarts(number, args);
 }
@@ -122,7 +127,8 @@ static bool has_sequences(void)
 	return syscall(SYS_rseq, NULL, 0, 0, 0) == 0 || errno != ENOSYS;
 }
 
-static bool untold; /* a running thread was left alone since the kernel does not tell what it is in */
+/* a running thread was left alone since the kernel does not tell what it is in */
+static bool untold;
 
 const char *ip_borrow_hindrance(void)
 {
@@ -131,7 +137,8 @@ const char *ip_borrow_hindrance(void)
 		      : "";
 }
 
-/* Whether the thread is in a restartable sequence: leaving that for a while must abort it, and nobody would. */
+/* Whether the thread is in a restartable sequence: leaving that for a while must abort it, and
+ * nobody would. */
 static bool in_sequence(const struct ip_target *target, pid_t tid, uint64_t pc)
 {
 	struct {
@@ -144,7 +151,8 @@ static bool in_sequence(const struct ip_target *target, pid_t tid, uint64_t pc)
 	} sequence;
 	uint64_t current;
 
-	/* kernels before 5.13 do not tell: what cannot be known counts as a yes, where there are such sequences at all */
+	/* kernels before 5.13 do not tell: what cannot be known counts as a yes, where there are
+	 * such sequences at all */
 	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof(configuration), &configuration) < 0)
 		return untold |= has_sequences();
 	if (!configuration.address)
@@ -158,18 +166,21 @@ static bool in_sequence(const struct ip_target *target, pid_t tid, uint64_t pc)
 }
 
 /* Step 2, judging: the thread has stopped. */
-static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which, struct ip_confined *confined)
+static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which,
+		       struct ip_confined *confined)
 {
 	const struct ip_stopped_thread *t = &b->stop.threads[0];
 	uint8_t code[2];
 	char name[64];
 
-	/* a number that was given to another process meanwhile: what has stopped cannot change any more */
+	/* a number that was given to another process meanwhile: what has stopped cannot change any
+	 * more */
 	snprintf(name, sizeof(name), "/proc/%d/task/%d", b->target->pid, b->tid);
 	if (access(name, F_OK) < 0)
 		return false;
 	if (!t->stopped || !t->by_us || ptrace(PTRACE_GETREGS, b->tid, 0, &b->regs) < 0 ||
-	    ptrace(PTRACE_GETSIGMASK, b->tid, sizeof(b->mask), &b->mask) < 0 || b->regs.cs != IP_ARCH_USER_CS)
+	    ptrace(PTRACE_GETSIGMASK, b->tid, sizeof(b->mask), &b->mask) < 0 ||
+	    b->regs.cs != IP_ARCH_USER_CS)
 		return false;
 	if (!ip_dispatch_lets_us_call(b->tid))
 		return false;
@@ -183,7 +194,8 @@ static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which, struct
 	/* it may have got on meanwhile */
 	if (b->tid == b->target->lender && which < IP_BORROW_RUNNING && !ip_arch_waits(&b->regs))
 		return false;
-	return ip_target_read(b->target, b->regs.rip - 2, code, 2) == 0 && code[0] == 0x0f && code[1] == 0x05;
+	return ip_target_read(b->target, b->regs.rip - 2, code, 2) == 0 && code[0] == 0x0f &&
+	       code[1] == 0x05;
 }
 
 /* 1; 0: not this one; -1 with the reason: none. */
@@ -194,12 +206,14 @@ static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which 
 
 	/* on its way back to the call that it was taken from it runs */
 	if (!is_candidate(target->pid, tid,
-			  tid == target->lender && which < IP_BORROW_RUNNING ? IP_BORROW_RUNNING : which,
+			  tid == target->lender && which < IP_BORROW_RUNNING ? IP_BORROW_RUNNING
+									     : which,
 			  confined))
 		return 0;
 	*ret = (struct ip_borrowed){.target = target, .tid = tid};
 	boosted = ip_priority_begin(&ret->priority); /* its hold is mostly waiting for a CPU */
-	/* before the INTERRUPT: to stop, a thread that waits needs a CPU, which others may keep busy for long */
+	/* before the INTERRUPT: to stop, a thread that waits needs a CPU, which others may keep
+	 * busy for long */
 	ret->raised = boosted && ip_priority_guard_begin() ? ip_priority_guard_raise(tid) : 0;
 	if (ip_stop_one(target, tid, STOP_NS, &ret->stop) < 0) {
 		int error = errno;
@@ -222,8 +236,8 @@ static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which 
 	return 0;
 }
 
-int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct ip_confined *confined,
-		    struct ip_borrowed *ret)
+int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which,
+		    struct ip_confined *confined, struct ip_borrowed *ret)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	const struct dirent *entry;
@@ -272,14 +286,15 @@ static int wait_for(struct ip_borrowed *b, uint64_t deadline)
 	}
 }
 
-/* Signals that an instruction raises. The kernel resets the handler of one that is masked; SYS: where the thread dispatches system
- * calls itself. */
+/* Signals that an instruction raises. The kernel resets the handler of one that is masked; SYS:
+ * where the thread dispatches system calls itself. */
 static uint64_t faults(void)
 {
 	return bit(SIGILL) | bit(SIGTRAP) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGSEGV) | bit(SIGSYS);
 }
 
-/* A signal stop: one that somebody sent is handed on when the thread is back; one that our own code raised dies here. */
+/* A signal stop: one that somebody sent is handed on when the thread is back; one that our own code
+ * raised dies here. */
 static void keep_signal(struct ip_borrowed *b, int status)
 {
 	int number = WSTOPSIG(status);
@@ -326,8 +341,8 @@ static void halt(struct ip_borrowed *b)
 		keep_signal(b, status);
 }
 
-/* Whether the stopped thread has not gone back yet. Where we were slow it may have, by itself: it must be left alone then. On a stack of
- * ours it keeps signals masked until the very end. */
+/* Whether the stopped thread has not gone back yet. Where we were slow it may have, by itself:
+ * it must be left alone then. On a stack of ours it keeps signals masked until the very end. */
 static bool is_away(const struct ip_borrowed *b, const struct user_regs_struct *regs)
 {
 	const uint64_t cannot = bit(SIGKILL) | bit(SIGSTOP);
@@ -337,7 +352,8 @@ static bool is_away(const struct ip_borrowed *b, const struct user_regs_struct *
 		return false;
 	if (!b->stack)
 		return regs->rip - b->code < b->end - b->code;
-	return b->stack + sizeof(struct ip_wake) - regs->rsp <= IP_WAKE_STACK + sizeof(struct ip_wake) &&
+	return b->stack + sizeof(struct ip_wake) - regs->rsp <=
+		       IP_WAKE_STACK + sizeof(struct ip_wake) &&
 	       ptrace(PTRACE_GETSIGMASK, b->tid, sizeof(mask), &mask) == 0 &&
 	       (mask | cannot) == (~faults() | cannot);
 }
@@ -357,10 +373,11 @@ static bool seems_done(int fd, uint64_t code, uint64_t end)
 	       pc >= code && pc < end;
 }
 
-/* 6 to 8: until the thread waits in its last call, where we stop it. The thread runs freely meanwhile: each stop more would cost two
- * turns of the scheduler. 1; 0: a signal came first; -1 with the reason. */
-static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint64_t code, uint64_t end,
-		      uint64_t deadline)
+/* 6 to 8: until the thread waits in its last call, where we stop it. The thread runs freely
+ * meanwhile: each stop more would cost two turns of the scheduler. 1; 0: a signal came first; -1
+ * with the reason. */
+static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint64_t code,
+		      uint64_t end, uint64_t deadline)
 {
 	const struct timespec nap = {.tv_nsec = 20000};
 	uint64_t looked = ip_now_ns();
@@ -373,7 +390,8 @@ static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint
 	for (unsigned turns = 0;; turns++) {
 		int status = 1;
 
-		if (b->stop.threads[0].stopped && resume(b, b->confined ? PTRACE_SYSCALL : PTRACE_CONT) < 0)
+		if (b->stop.threads[0].stopped &&
+		    resume(b, b->confined ? PTRACE_SYSCALL : PTRACE_CONT) < 0)
 			return ip_error("pid %d has ended", pid);
 		if (turns > 20)
 			nanosleep(&nap, NULL);
@@ -395,21 +413,23 @@ static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint
 			continue;
 		if (pass_call(b, status)) {
 			turns = 0;
-			/* it returns at once; and stops behind the stop at its exit, which takes the place of this one */
+			/* it returns at once; and stops behind the stop at its exit, which takes
+			 * the place of this one */
 			if (b->confined->number == IP_ARCH_LAST_CALL)
 				ptrace(PTRACE_INTERRUPT, b->tid, 0, 0);
 			if (!b->confined->strayed)
 				continue;
 			resume(b, PTRACE_SYSCALL);
-			return ip_error("pid %d: thread %d left iprobe's code while it was borrowed (system "
+			return ip_error("pid %d: thread %d left iprobe's code while it was "
+					"borrowed (system "
 					"call %lu): "
 					"something in the process changes its stack",
 					pid, b->tid, b->confined->number);
 		}
 		if (ptrace(PTRACE_GETREGS, b->tid, 0, regs) < 0)
 			return ip_error("pid %d has ended", pid);
-		if (status >> 16 ==
-		    PTRACE_EVENT_STOP) { /* ours, or the process is being stopped: this thread joins later */
+		/* ours, or the process is being stopped: this thread joins later */
+		if (status >> 16 == PTRACE_EVENT_STOP) {
 			if (ip_arch_is_done(regs, code, end))
 				return 1;
 			if (!is_away(b, regs))
@@ -428,12 +448,13 @@ static int send(struct ip_borrowed *b, const struct user_regs_struct *regs)
 {
 	b->sent = true;
 	if (ptrace(PTRACE_SETREGS, b->tid, 0, regs) < 0)
-		return ip_error_errno("pid %d: cannot set the registers of thread %d", b->target->pid,
-				      b->tid);
+		return ip_error_errno("pid %d: cannot set the registers of thread %d",
+				      b->target->pid, b->tid);
 	return 0;
 }
 
-int ip_borrow_run(struct ip_borrowed *b, uint64_t code, uint64_t end, uint64_t block, uint64_t deadline_ns)
+int ip_borrow_run(struct ip_borrowed *b, uint64_t code, uint64_t end, uint64_t block,
+		  uint64_t deadline_ns)
 {
 	const uint64_t masked = ~faults();
 	struct user_regs_struct regs = b->regs;
@@ -446,20 +467,21 @@ int ip_borrow_run(struct ip_borrowed *b, uint64_t code, uint64_t end, uint64_t b
 	if (send(b, &regs) < 0)
 		return -1;
 	if (ptrace(PTRACE_SETSIGMASK, b->tid, sizeof(masked), &masked) < 0) /* 5 */
-		return ip_error_errno("pid %d: cannot mask the signals of thread %d", b->target->pid, b->tid);
+		return ip_error_errno("pid %d: cannot mask the signals of thread %d",
+				      b->target->pid, b->tid);
 	return run_to_end(b, &regs, code, end, deadline) == 1 ? 0 : -1;
 }
 
-int ip_borrow_visit(struct ip_borrowed *b, struct user_regs_struct *regs, uint64_t start, uint64_t end,
-		    uint64_t deadline_ns)
+int ip_borrow_visit(struct ip_borrowed *b, struct user_regs_struct *regs, uint64_t start,
+		    uint64_t end, uint64_t deadline_ns)
 {
 	b->code = start;
 	b->end = end;
 	return send(b, regs) < 0 ? -1 : run_to_end(b, regs, start, end, ip_now_ns() + deadline_ns);
 }
 
-/* Step 9, in this order: a thread that we leave between the two is still on its own way back. False where it is left on that. Its registers are
- * its life: no answer is believed at once. */
+/* Step 9, in this order: a thread that we leave between the two is still on its own way back.
+ * False where it is left on that. Its registers are its life: no answer is believed at once. */
 static bool take_back(struct ip_borrowed *b)
 {
 	struct user_regs_struct regs;

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/error.h"
 #include "common/abi/borrow.h"
+#include "common/error.h"
 
 #define LOCK_NS	   2000000000ull
 #define STOP_NS	   1000000000ull
@@ -35,8 +35,8 @@ bool ip_borrow_is_sound(const struct ip_target *target, const struct ip_borrow_p
 				*block = ip_maps_find(&target->maps, p->block),
 				*last = ip_maps_find(&target->maps, p->block + p->size - 1);
 
-	return code && code->perms[2] == 'x' && p->end > p->code && p->end <= code->end && block && last &&
-	       block->perms[1] == 'w' && last->perms[1] == 'w' && !(p->block % 16);
+	return code && code->perms[2] == 'x' && p->end > p->code && p->end <= code->end && block &&
+	       last && block->perms[1] == 'w' && last->perms[1] == 'w' && !(p->block % 16);
 }
 
 int ip_borrow_is_occupied(struct ip_target *target, const struct ip_borrow_place *p)
@@ -75,8 +75,9 @@ int ip_borrow_lock(pid_t pid)
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (ip_now_ns() > limit) {
 			close(fd);
-			return ip_error("pid %d: another iprobe has borrowed one of its threads: try again",
-					pid);
+			return ip_error(
+				"pid %d: another iprobe has borrowed one of its threads: try again",
+				pid);
 		}
 		nap(NAP_NS);
 	}
@@ -85,7 +86,9 @@ int ip_borrow_lock(pid_t pid)
 
 enum ip_borrow_which ip_borrow_anyone(uint64_t ns)
 {
-	return ns < WAITING_NS ? IP_BORROW_WAITING : ns < RUNNING_NS ? IP_BORROW_RUNNING : IP_BORROW_ANY;
+	return ns < WAITING_NS	 ? IP_BORROW_WAITING
+	       : ns < RUNNING_NS ? IP_BORROW_RUNNING
+				 : IP_BORROW_ANY;
 }
 
 enum ip_borrow_which ip_borrow_waiting(uint64_t ns)
@@ -93,7 +96,8 @@ enum ip_borrow_which ip_borrow_waiting(uint64_t ns)
 	return IP_BORROW_WAITING;
 }
 
-int ip_borrow_search(struct ip_target *target, const struct ip_borrow_search *search, struct ip_borrowed *ret)
+int ip_borrow_search(struct ip_target *target, const struct ip_borrow_search *search,
+		     struct ip_borrowed *ret)
 {
 	uint64_t began = ip_now_ns();
 
@@ -106,8 +110,8 @@ int ip_borrow_search(struct ip_target *target, const struct ip_borrow_search *se
 			return needed < 0 ? -1 : 2;
 		got = ip_borrow_is_occupied(target, &search->place);
 		if (got == 0)
-			got = ip_borrow_begin(target, search->which(ip_now_ns() - began), search->confined,
-					      ret); /* 2 */
+			got = ip_borrow_begin(target, search->which(ip_now_ns() - began),
+					      search->confined, ret); /* 2 */
 		else if (got > 0)
 			got = 0;
 		if (got)

@@ -19,9 +19,9 @@
 #include <sys/user.h>
 #include <unistd.h>
 
+#include "common/abi/area.h"
 #include "common/arch/x86_64/audit.h"
 #include "common/cleanup.h"
-#include "common/abi/area.h"
 #include "hotpatcher/arch/x86_64/borrow.h"
 
 #ifndef PTRACE_O_SUSPEND_SECCOMP
@@ -61,7 +61,8 @@ bool ip_confined_may(pid_t tid)
 {
 	struct __ptrace_syscall_info info;
 
-	return info_of(tid, &info) == 0 && set_options(tid, true) == 0 && set_options(tid, false) == 0;
+	return info_of(tid, &info) == 0 && set_options(tid, true) == 0 &&
+	       set_options(tid, false) == 0;
 }
 
 static bool knows_fd(const struct ip_confined *c, uint64_t fd)
@@ -75,11 +76,12 @@ static bool knows_fd(const struct ip_confined *c, uint64_t fd)
 /* The hint that the runtime gives for the area; it takes no place that is taken. */
 static bool is_place(uint64_t address)
 {
-	return !address || (address >= IP_AREA_PLACE && address < IP_AREA_PLACE + IP_AREA_PLACE_RANGE);
+	return !address ||
+	       (address >= IP_AREA_PLACE && address < IP_AREA_PLACE + IP_AREA_PLACE_RANGE);
 }
 
-/* Anonymous memory that holds nothing and cannot be written, for code; such as the thread may write; the area; or a page in the place of
- * one of the area. */
+/* Anonymous memory that holds nothing and cannot be written, for code; such as the thread may
+ * write; the area; or a page in the place of one of the area. */
 static bool may_map(const struct ip_confined *c, const uint64_t *a)
 {
 	const uint64_t flags = a[3], own = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -90,7 +92,8 @@ static bool may_map(const struct ip_confined *c, const uint64_t *a)
 		return !c->size && !c->area && is_place(a[0]) && a[2] == READ_WRITE &&
 		       flags == (MAP_SHARED | MAP_NORESERVE) && knows_fd(c, a[4]);
 	if (c->size)
-		return !a[0] && a[1] == c->size && a[2] == READ_EXEC && flags == (own | MAP_NORESERVE);
+		return !a[0] && a[1] == c->size && a[2] == READ_EXEC &&
+		       flags == (own | MAP_NORESERVE);
 	if (flags == (own | MAP_FIXED | MAP_GROWSDOWN))
 		return c->area && a[0] > c->area && a[0] < c->area + c->area_size && a[1] == PAGE &&
 		       a[2] == READ_WRITE;
@@ -117,14 +120,15 @@ static enum verdict judge(const struct ip_confined *c, uint64_t number, const ui
 	case SYS_mmap:
 		return may_map(c, a) ? GRANTED : DENIED;
 	case SYS_mprotect:
-		return injection && c->memory && a[0] == c->memory + c->data && a[1] == c->data_size &&
-				       a[2] == READ_WRITE
+		return injection && c->memory && a[0] == c->memory + c->data &&
+				       a[1] == c->data_size && a[2] == READ_WRITE
 			       ? GRANTED
 			       : DENIED;
 	case SYS_prctl:
 		if (!injection)
 			return a[0] == PR_GET_TSC ? GRANTED : DENIED;
-		return a[0] == PR_SET_VMA && !a[1] && a[2] == c->memory && a[3] == c->size ? GRANTED : DENIED;
+		return a[0] == PR_SET_VMA && !a[1] && a[2] == c->memory && a[3] == c->size ? GRANTED
+											   : DENIED;
 	case SYS_rt_sigtimedwait:
 		return !a[1] && a[3] == SIGNALS_SIZE ? GRANTED : DENIED;
 	}
@@ -136,12 +140,14 @@ static enum verdict judge(const struct ip_confined *c, uint64_t number, const ui
 	case SYS_prlimit64:
 		return !a[0] && a[1] == RLIMIT_FSIZE && !a[2] ? GRANTED : DENIED;
 	case SYS_memfd_create:
-		return a[1] == (MFD_CLOEXEC | MFD_NOEXEC_SEAL) || a[1] == (MFD_CLOEXEC | MFD_ALLOW_SEALING)
+		return a[1] == (MFD_CLOEXEC | MFD_NOEXEC_SEAL) ||
+				       a[1] == (MFD_CLOEXEC | MFD_ALLOW_SEALING)
 			       ? GRANTED
 			       : DENIED;
 	case SYS_fcntl:
-		return knows_fd(c, a[0]) && a[1] == F_DUPFD_CLOEXEC && a[2] <= FD_FLOOR_MAX ? GRANTED
-											    : DENIED;
+		return knows_fd(c, a[0]) && a[1] == F_DUPFD_CLOEXEC && a[2] <= FD_FLOOR_MAX
+			       ? GRANTED
+			       : DENIED;
 	case SYS_close:
 		return knows_fd(c, a[0]) ? GRANTED : DENIED;
 	case SYS_fchmod:
@@ -158,7 +164,8 @@ static enum verdict judge(const struct ip_confined *c, uint64_t number, const ui
 	case SYS_capget:
 		return GRANTED;
 	case SYS_munmap:
-	case SYS_openat: /* what the name is would be the process's say. We get at the area without it */
+	/* what the name is would be the process's say. We get at the area without it */
+	case SYS_openat:
 		return DENIED;
 	}
 	return STRANGE;
@@ -193,8 +200,9 @@ static int skip(pid_t tid, long result)
 static int at_entry(struct ip_confined *c, pid_t tid, const struct __ptrace_syscall_info *info)
 {
 	const uint64_t *a = (const uint64_t *)info->entry.args;
-	enum verdict verdict =
-		c->calls++ < CALLS_MAX && info->arch == IP_ARCH_AUDIT ? judge(c, info->entry.nr, a) : STRANGE;
+	enum verdict verdict = c->calls++ < CALLS_MAX && info->arch == IP_ARCH_AUDIT
+				       ? judge(c, info->entry.nr, a)
+				       : STRANGE;
 	long result = -EPERM;
 
 	c->number = info->entry.nr;
@@ -250,5 +258,6 @@ int ip_confined_judge(struct ip_confined *c, pid_t tid)
 		set_options(tid, false);
 		return -1;
 	}
-	return info.op == PTRACE_SYSCALL_INFO_ENTRY ? at_entry(c, tid, &info) : at_exit(c, tid, &info);
+	return info.op == PTRACE_SYSCALL_INFO_ENTRY ? at_entry(c, tid, &info)
+						    : at_exit(c, tid, &info);
 }

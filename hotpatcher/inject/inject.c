@@ -40,10 +40,10 @@ struct injection {
 	struct ip_target *target;
 	const struct ip_rt_image *head;
 	struct ip_text_padding padding; /* where the code stands */
-	uint64_t memory;       /* that has been made; 0: none yet */
-	uint64_t tid_at;       /* 0: not known yet */
-	bool odd;	       /* a thread's id was not where it should be */
-	bool astray;	       /* a thread may still be in the slack */
+	uint64_t memory;		/* that has been made; 0: none yet */
+	uint64_t tid_at;		/* 0: not known yet */
+	bool odd;			/* a thread's id was not where it should be */
+	bool astray;			/* a thread may still be in the slack */
 	uint64_t held_ns;
 };
 
@@ -82,12 +82,15 @@ static int check_limits(const struct ip_target *target)
 	long used = ip_proc_status(target->pid, "VmSize");
 
 	if (used >= 0 && space != UINT64_MAX && (uint64_t)used * 1024 + need > space)
-		return ip_error("pid %d: its limit on address space (%lu MiB, of which %ld are used) leaves "
+		return ip_error("pid %d: its limit on address space (%lu MiB, of which %ld are "
+				"used) leaves "
 				"no room for iprobe's runtime, "
-				"which takes %lu MiB: raise it (prlimit --as), or start it with a higher one",
+				"which takes %lu MiB: raise it (prlimit --as), or start it with a "
+				"higher one",
 				target->pid, space >> 20, used >> 10, need >> 20);
 	if (files < IP_AREA_DATA_OFFSET)
-		return ip_error("pid %d: its limit on file sizes, which holds for shared memory too, is %lu "
+		return ip_error("pid %d: its limit on file sizes, which holds for shared memory "
+				"too, is %lu "
 				"bytes: iprobe's runtime takes "
 				"%llu: raise it (prlimit --fsize), or start it with a higher one",
 				target->pid, files, IP_AREA_DATA_OFFSET);
@@ -97,16 +100,18 @@ static int check_limits(const struct ip_target *target)
 int ip_inject_check(const struct ip_target *target)
 {
 	if (target->arch->bits != 64)
-		return ip_error("pid %d is a 32-bit process without iprobe's runtime, which can be put into "
+		return ip_error("pid %d is a 32-bit process without iprobe's runtime, which can be "
+				"put into "
 				"64-bit ones only: start it "
 				"with iprobe run",
 				target->pid);
 	if (ip_proc_status(target->pid, "Seccomp") > 0 && !ip_borrow_may_suspend_seccomp())
-		return ip_error(
-			"pid %d does not have iprobe's runtime, and putting it there takes system calls for "
-			"which its seccomp "
-			"filter might kill it: attach as root (CAP_SYS_ADMIN), or start it with iprobe run",
-			target->pid);
+		return ip_error("pid %d does not have iprobe's runtime, and putting it there takes "
+				"system calls for "
+				"which its seccomp "
+				"filter might kill it: attach as root (CAP_SYS_ADMIN), or start it "
+				"with iprobe run",
+				target->pid);
 	return ip_borrow_check(target->pid) < 0 ? -1 : check_limits(target);
 }
 
@@ -147,7 +152,8 @@ bool ip_inject_is_in_use(struct ip_target *target, uint64_t address, uint64_t si
 }
 
 /* Whether memory holds nothing, or a part of the image without its magic number. */
-static bool is_unfinished(const struct ip_target *target, const struct ip_rt_image *head, uint64_t memory)
+static bool is_unfinished(const struct ip_target *target, const struct ip_rt_image *head,
+			  uint64_t memory)
 {
 	static const uint8_t zeros[PAGE];
 	uint8_t page[PAGE];
@@ -174,7 +180,8 @@ bool ip_inject_is_intact(const struct ip_target *target)
 	    memcmp(&theirs, ours, sizeof(theirs)))
 		return true;
 	for (uint64_t at = 0; at < ours->data; at += PAGE)
-		if (ip_target_read(target, memory + at, page, PAGE) < 0 || memcmp(page, image + at, PAGE))
+		if (ip_target_read(target, memory + at, page, PAGE) < 0 ||
+		    memcmp(page, image + at, PAGE))
 			return false;
 	return true;
 }
@@ -218,14 +225,17 @@ static uint64_t executable_of(pid_t pid)
 	return 0;
 }
 
-/* Step 2. In the executable, which stays where it is; else from the end, where libraries lie that came with it, rather than what dlclose()
- * may take away under the thread. The very last may be the kernel's own library, which every process has. */
+/* Step 2. In the executable, which stays where it is; else from the end, where libraries lie
+ * that came with it, rather than what dlclose() may take away under the thread. The very last
+ * may be the kernel's own library, which every process has. */
 static int place_code(struct injection *in)
 {
 	_cleanup_free_ struct ip_text_padding *all = NULL;
-	const struct ip_inject_facts facts = {in->head->end, in->head->data, in->head->pool - in->head->data};
+	const struct ip_inject_facts facts = {in->head->end, in->head->data,
+					      in->head->pool - in->head->data};
 	_cleanup_free_ uint8_t *code = malloc(code_size());
-	const struct ip_mapping *own = ip_maps_find(&in->target->maps, executable_of(in->target->pid));
+	const struct ip_mapping *own =
+		ip_maps_find(&in->target->maps, executable_of(in->target->pid));
 	size_t n, best = SIZE_MAX;
 
 	if (!code || ip_text_padding_find(in->target, &all, &n) < 0)
@@ -239,10 +249,11 @@ static int place_code(struct injection *in)
 			break;
 	}
 	if (best == SIZE_MAX)
-		return ip_error("pid %d: no module has %zu bytes to spare behind its code, which putting "
-				"iprobe's runtime there takes: start "
-				"it with iprobe run",
-				in->target->pid, code_size());
+		return ip_error(
+			"pid %d: no module has %zu bytes to spare behind its code, which putting "
+			"iprobe's runtime there takes: start "
+			"it with iprobe run",
+			in->target->pid, code_size());
 	in->padding = all[best];
 	memcpy(code, ip_inject_code, code_size());
 	memcpy(code + (ip_inject_code_facts - ip_inject_code), &facts, sizeof(facts));
@@ -255,7 +266,8 @@ static bool knows_tid(struct injection *in, const struct ip_borrowed *b)
 	uint64_t base = ip_arch_thread_pointer(&b->regs);
 	uint32_t tid = ip_proc_inner_pid(b->tid), there;
 
-	for (size_t i = 0; base && i < sizeof(ip_arch_tid_places) / sizeof(*ip_arch_tid_places); i++)
+	for (size_t i = 0; base && i < sizeof(ip_arch_tid_places) / sizeof(*ip_arch_tid_places);
+	     i++)
 		if (pread(in->target->mem, &there, sizeof(there), base + ip_arch_tid_places[i]) ==
 			    sizeof(there) &&
 		    there == tid) {
@@ -266,13 +278,15 @@ static bool knows_tid(struct injection *in, const struct ip_borrowed *b)
 	return false;
 }
 
-/* Whether the code stands there as it was written: what it reads, and the way back, lie behind it. */
+/* Whether the code stands there as it was written: what it reads, and the way back, lie behind
+ * it. */
 static bool holds_code(const struct injection *in)
 {
 	const size_t size = ip_inject_code_facts - ip_inject_code;
 	uint8_t there[PAGE];
 
-	return size <= sizeof(there) && ip_target_read(in->target, in->padding.address, there, size) == 0 &&
+	return size <= sizeof(there) &&
+	       ip_target_read(in->target, in->padding.address, there, size) == 0 &&
 	       !memcmp(there, ip_inject_code, size);
 }
 
@@ -286,19 +300,21 @@ static int visit(struct injection *in, struct ip_borrowed *b)
 
 	ip_arch_way_back(&b->regs, &way);
 	if (!ip_text_padding_is_ours(in->target, &in->padding))
-		return ip_error("pid %d: the module in which iprobe was at work has been unloaded: try again",
+		return ip_error("pid %d: the module in which iprobe was at work has been unloaded: "
+				"try again",
 				in->target->pid);
 	if (!holds_code(in))
-		return ip_error(
-			"pid %d: somebody else has written where iprobe was at work: no thread is sent "
-			"there",
-			in->target->pid);
+		return ip_error("pid %d: somebody else has written where iprobe was at work: no "
+				"thread is sent "
+				"there",
+				in->target->pid);
 	if (ip_target_write(in->target, block, &way, sizeof(way)) < 0)
 		return -1;
-	ip_arch_send_lightly(&regs, place_of(in, in->memory ? ip_inject_code_again : ip_inject_code_start),
+	ip_arch_send_lightly(&regs,
+			     place_of(in, in->memory ? ip_inject_code_again : ip_inject_code_start),
 			     in->memory);
-	ret = ip_borrow_visit(b, &regs, place_of(in, ip_inject_code_start), place_of(in, ip_inject_code_end),
-			      RUN_NS);
+	ret = ip_borrow_visit(b, &regs, place_of(in, ip_inject_code_start),
+			      place_of(in, ip_inject_code_end), RUN_NS);
 	/* what registers say is the process's own say where others of its threads run */
 	made = b->confined && !in->memory ? b->confined->memory : ip_arch_made(&regs);
 	if (ret < 0 || (regs.rip - in->padding.address >= code_size() && ret == 0))
@@ -311,7 +327,8 @@ static int visit(struct injection *in, struct ip_borrowed *b)
 	if (ret == 0)
 		return 0;
 	if (made % PAGE)
-		return ip_error("pid %d: no memory for iprobe's runtime: %s (limits on address space, locked "
+		return ip_error("pid %d: no memory for iprobe's runtime: %s (limits on address "
+				"space, locked "
 				"memory, number of mappings)",
 				in->target->pid, strerror(-(int)made));
 	if (ip_arch_made_writable(&regs))
@@ -336,7 +353,8 @@ static int make_memory(struct injection *in)
 		int got;
 
 		ip_stop_let_go(in->target);
-		got = ip_borrow_begin(in->target, ip_borrow_anyone(ip_now_ns() - began), &confined, &b);
+		got = ip_borrow_begin(in->target, ip_borrow_anyone(ip_now_ns() - began), &confined,
+				      &b);
 		if (got < 0)
 			return -1;
 		if (got) {
@@ -353,17 +371,20 @@ static int make_memory(struct injection *in)
 		if (!ip_target_alive(in->target))
 			return ip_error("pid %d has ended", in->target->pid);
 		if (ip_now_ns() - began > LIMIT_NS && in->odd && !in->tid_at)
-			return ip_error("pid %d: its threads do not keep their ids where glibc and musl do, "
+			return ip_error("pid %d: its threads do not keep their ids where glibc and "
+					"musl do, "
 					"and iprobe's runtime needs "
 					"them: start it with iprobe run",
 					in->target->pid);
 		if (ip_now_ns() - began > LIMIT_NS)
-			return ip_error("pid %d does not have iprobe's runtime, and none of its threads "
-					"could be borrowed to put it there "
-					"(the process is stopped, its threads sleep uninterruptibly or under "
-					"seccomp%s): try again, or start it "
-					"with iprobe run",
-					in->target->pid, ip_borrow_hindrance());
+			return ip_error(
+				"pid %d does not have iprobe's runtime, and none of its threads "
+				"could be borrowed to put it there "
+				"(the process is stopped, its threads sleep uninterruptibly or "
+				"under "
+				"seccomp%s): try again, or start it "
+				"with iprobe run",
+				in->target->pid, ip_borrow_hindrance());
 		nanosleep(&nap, NULL);
 	}
 }
@@ -379,7 +400,8 @@ static void list_rooms(const struct ip_target *target, const struct ip_modules *
 		if (!ip_module_room(&modules->items[i], &room))
 			continue;
 		m = ip_maps_find(&target->maps, room.address);
-		if (!m || m->inode || memcmp(m->perms, "rw-p", 4) || room.address + room.size > m->end)
+		if (!m || m->inode || memcmp(m->perms, "rw-p", 4) ||
+		    room.address + room.size > m->end)
 			continue;
 		ret->rooms[ret->nrooms].address = room.address;
 		ret->rooms[ret->nrooms++].size = room.size;
@@ -408,7 +430,8 @@ static int write_image(const struct injection *in, const struct ip_modules *modu
 	list_rooms(in->target, modules, facts);
 	if (ip_target_write(in->target, in->memory, bytes, sizeof(image)) < 0)
 		return -1;
-	return ip_target_write(in->target, in->memory + in->head->data + offsetof(struct ip_rt_anchor, magic),
+	return ip_target_write(in->target,
+			       in->memory + in->head->data + offsetof(struct ip_rt_anchor, magic),
 			       &magic, sizeof(magic));
 }
 

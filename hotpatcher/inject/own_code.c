@@ -8,18 +8,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/abi/borrow.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/inject/inject.h"
 #include "hotpatcher/process/target_files.h"
-#include "common/abi/borrow.h"
 
 #define CODE_MAX   256u
 #define TEXT_MAX   (1ull << 20) /* of a runtime; all are smaller */
 #define DISTANCES  6
 #define MASK_PLACE offsetof(struct ip_wake, mask)
 
-/* hotpatcher/arch/ARCH/borrowed.S: the code; behind its numbered distances; signals, none, and the time. */
+/* hotpatcher/arch/ARCH/borrowed.S: the code; behind its numbered distances; signals, none, and the
+ * time. */
 extern const uint8_t ip_borrowed_code[], ip_borrowed_code_end[];
 extern const uint64_t ip_borrowed_distances[DISTANCES], ip_borrowed_data[4];
 
@@ -28,13 +29,14 @@ enum { SIGNALS, FUNCTION, NONE, WHILE, MASK, BLOCK };
 
 static int refuse(const struct ip_target *target)
 {
-	return ip_error(
-		"pid %d: its runtime is damaged: what stands in the place of its code is another, and no "
-		"thread is sent there: restart it",
-		target->pid);
+	return ip_error("pid %d: its runtime is damaged: what stands in the place of its code is "
+			"another, and no "
+			"thread is sent there: restart it",
+			target->pid);
 }
 
-static bool holds(const struct ip_target *target, uint64_t address, const uint64_t *expected, size_t n)
+static bool holds(const struct ip_target *target, uint64_t address, const uint64_t *expected,
+		  size_t n)
 {
 	uint64_t there[2];
 
@@ -49,7 +51,8 @@ int ip_own_code_check_place(const struct ip_target *target, const struct ip_borr
 	uint8_t there[CODE_MAX], ours[CODE_MAX];
 	uint64_t leads[DISTANCES];
 
-	if (size > CODE_MAX || p->end - p->code != size || ip_target_read(target, p->code, there, size) < 0)
+	if (size > CODE_MAX || p->end - p->code != size ||
+	    ip_target_read(target, p->code, there, size) < 0)
 		return refuse(target);
 	memcpy(ours, ip_borrowed_code, size);
 	for (unsigned i = 0; i < DISTANCES; i++) {
@@ -60,16 +63,17 @@ int ip_own_code_check_place(const struct ip_target *target, const struct ip_borr
 		memcpy(ours + at - sizeof(distance), &distance, sizeof(distance));
 		leads[i] = p->code + at + (int64_t)distance;
 	}
-	if (memcmp(there, ours, size) || leads[BLOCK] != p->block || leads[MASK] != p->block + MASK_PLACE ||
-	    !m || leads[FUNCTION] < m->start || leads[FUNCTION] >= m->end ||
-	    !holds(target, leads[SIGNALS], &ip_borrowed_data[0], 1) ||
+	if (memcmp(there, ours, size) || leads[BLOCK] != p->block ||
+	    leads[MASK] != p->block + MASK_PLACE || !m || leads[FUNCTION] < m->start ||
+	    leads[FUNCTION] >= m->end || !holds(target, leads[SIGNALS], &ip_borrowed_data[0], 1) ||
 	    !holds(target, leads[NONE], &ip_borrowed_data[1], 1) ||
 	    !holds(target, leads[WHILE], &ip_borrowed_data[2], 2))
 		return refuse(target);
 	return 0;
 }
 
-/* [start, end) lies in the mapping, which is of a file. 1: it is what the file has, or that cannot be told; 0: it is not. */
+/* [start, end) lies in the mapping, which is of a file. 1: it is what the file has, or that cannot
+ * be told; 0: it is not. */
 static int is_as_file(const struct ip_target *target, const struct ip_mapping *m, uint64_t start,
 		      uint64_t end)
 {
@@ -95,7 +99,8 @@ int ip_own_code_check(const struct ip_target *target, uint64_t within)
 
 	if (target->injected)
 		return ip_inject_is_intact(target) ? 0 : refuse(target);
-	/* a runtime that sleeps has not said yet where its code is: what is called first has to do */
+	/* a runtime that sleeps has not said yet where its code is: what is called first has to
+	 * do */
 	if (!start && !end) {
 		start = a->wake;
 		end = a->wake_end;

@@ -38,15 +38,18 @@ int ip_remap_thread_check(const struct ip_target *target)
 	const struct ip_borrow_place place = place_of(target);
 
 	if (!target->has_runtime || !target->anchor.gate || !target->anchor.remap)
-		return ip_error("pid %d: --no-stop needs a runtime that can switch pages (64-bit programs): "
+		return ip_error("pid %d: --no-stop needs a runtime that can switch pages (64-bit "
+				"programs): "
 				"leave it out",
 				target->pid);
 	if (!ip_borrow_is_sound(target, &place))
 		return ip_error("pid %d: its runtime is damaged", target->pid);
-	if (ip_own_code_check(target, place.code) < 0 || ip_own_code_check_place(target, &place) < 0)
+	if (ip_own_code_check(target, place.code) < 0 ||
+	    ip_own_code_check_place(target, &place) < 0)
 		return -1;
 	if (ip_proc_status(target->pid, "Seccomp") > 0)
-		return ip_error("pid %d is under seccomp, whose filter might kill the thread that --no-stop "
+		return ip_error("pid %d is under seccomp, whose filter might kill the thread that "
+				"--no-stop "
 				"has to borrow: "
 				"leave it out",
 				target->pid);
@@ -54,8 +57,8 @@ int ip_remap_thread_check(const struct ip_target *target)
 }
 
 /* A thread that waits, stopped. 0 or -1. */
-static int find_thread(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns), uint64_t find_ns,
-		       struct ip_borrowed *b)
+static int find_thread(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns),
+		       uint64_t find_ns, struct ip_borrowed *b)
 {
 	const struct ip_borrow_search search = {
 		.place = place_of(target), .which = which, .limit_ns = find_ns};
@@ -70,9 +73,10 @@ static int find_thread(struct ip_target *target, enum ip_borrow_which (*which)(u
 }
 
 /*
- * Whoever holds the locks of the mappings must not wait for a CPU: threads that fault wait for him. So the thread is raised to real time
- * for the length of its errand, where we may, and we with it. It goes back by itself (runtime/remap.c), whatever becomes of us: so it is
- * raised last, when it is on its way already.
+ * Whoever holds the locks of the mappings must not wait for a CPU: threads that fault wait for him.
+ * So the thread is raised to real time for the length of its errand, where we may, and we with it.
+ * It goes back by itself (runtime/remap.c), whatever becomes of us: so it is raised last, when it
+ * is on its way already.
  */
 struct raised {
 	int policy, own_policy; /* -1: not raised */
@@ -112,8 +116,9 @@ static void lower(pid_t tid, const struct raised *raised)
 		sched_setscheduler(0, raised->own_policy, &raised->own);
 }
 
-int ip_remap_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns), uint64_t find_ns,
-		       struct ip_remap_piece *pieces, size_t n, struct ip_remap_hold *ret)
+int ip_remap_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns),
+			uint64_t find_ns, struct ip_remap_piece *pieces, size_t n,
+			struct ip_remap_hold *ret)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
 	const struct ip_borrow_place place = place_of(target);
@@ -134,7 +139,8 @@ int ip_remap_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(
 	back = (struct ip_wake){.mask = b.mask, .tid = b.tid};
 	ip_arch_way_back(&b.regs, &back);
 	done = ip_own_code_check_place(target,
-				       &place); /* it stands, so the image is the one that was opened */
+				       /* it stands, so the image is the one that was opened */
+				       &place);
 	if (done == 0)
 		done = ip_target_write(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces));
 	if (done == 0)
@@ -162,9 +168,10 @@ int ip_remap_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(
 	return done;
 }
 
-/* Whether the piece names a second mapping of the text's own file, as ours are. *ret_empty: nothing is mapped at its place, in the
- * midst of its module. */
-static bool is_ours(const struct ip_target *target, const struct ip_remap_piece *piece, bool *ret_empty)
+/* Whether the piece names a second mapping of the text's own file, as ours are. *ret_empty:
+ * nothing is mapped at its place, in the midst of its module. */
+static bool is_ours(const struct ip_target *target, const struct ip_remap_piece *piece,
+		    bool *ret_empty)
 {
 	const struct ip_mapping *staged = ip_maps_find(&target->maps, piece->staged),
 				*text = ip_maps_find(&target->maps, piece->at),
@@ -172,13 +179,15 @@ static bool is_ours(const struct ip_target *target, const struct ip_remap_piece 
 				*above = ip_maps_find(&target->maps, piece->at + piece->size);
 
 	*ret_empty = !text && staged &&
-		     ((below && below->inode == staged->inode) || (above && above->inode == staged->inode));
-	if (!piece->size || piece->size % 4096 || piece->at % 4096 || piece->staged % 4096 || !staged ||
-	    memcmp(staged->perms, "r-xp", 4) || !staged->inode || piece->size > staged->end - piece->staged)
+		     ((below && below->inode == staged->inode) ||
+		      (above && above->inode == staged->inode));
+	if (!piece->size || piece->size % 4096 || piece->at % 4096 || piece->staged % 4096 ||
+	    !staged || memcmp(staged->perms, "r-xp", 4) || !staged->inode ||
+	    piece->size > staged->end - piece->staged)
 		return false;
-	return !text ||
-	       (text->inode == staged->inode &&
-		text->offset + (piece->at - text->start) == staged->offset + (piece->staged - staged->start));
+	return !text || (text->inode == staged->inode &&
+			 text->offset + (piece->at - text->start) ==
+				 staged->offset + (piece->staged - staged->start));
 }
 
 int ip_remap_thread_clean(struct ip_target *target, uint64_t find_ns, struct ip_remap_hold *ret)

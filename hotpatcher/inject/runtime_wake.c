@@ -14,17 +14,20 @@
 #include "hotpatcher/inject/own_code.h"
 
 #define LIMIT_NS 2000000000ull /* so long a thread is looked for */
-#define RUN_NS                                                                                               \
-	10000000000ull /* some sixty turns of the scheduler: on a machine with twenty hogs that takes seconds */
+#define RUN_NS                                                                                     \
+	10000000000ull /* some sixty turns of the scheduler: on a machine with twenty hogs that    \
+			  takes seconds */
 
 bool ip_is_asleep(const struct ip_target *target)
 {
-	return target->has_runtime && (target->linked_in || target->injected) && !target->anchor.gate;
+	return target->has_runtime && (target->linked_in || target->injected) &&
+	       !target->anchor.gate;
 }
 
 static int read_anchor(struct ip_target *target)
 {
-	return ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor));
+	return ip_target_read(target, target->anchor_address, &target->anchor,
+			      sizeof(target->anchor));
 }
 
 static struct ip_borrow_place place_of(const struct ip_target *target)
@@ -43,11 +46,13 @@ static struct ip_borrow_place place_of(const struct ip_target *target)
 static int run(struct ip_target *target, struct ip_borrowed *b, uint64_t *ret_held_ns)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
-	const uint64_t waking = target->anchor_address + offsetof(struct ip_rt_anchor, waking), nobody = 0;
+	const uint64_t waking = target->anchor_address + offsetof(struct ip_rt_anchor, waking),
+		       nobody = 0;
 	const struct ip_borrow_place place = place_of(target);
 	struct ip_wake block = {.mask = b->mask, .tid = b->tid};
 	int ret = ip_own_code_check_place(target,
-					  &place); /* it stands, so the image is the one that was opened */
+					  /* it stands, so the image is the one that was opened */
+					  &place);
 
 	ip_arch_way_back(&b->regs, &block);
 	/* 3. Whoever said that it was at it is gone, or is not in this process. */
@@ -59,8 +64,8 @@ static int run(struct ip_target *target, struct ip_borrowed *b, uint64_t *ret_he
 		ret = ip_borrow_run(b, a->wake, a->wake_end, a->wake_block, RUN_NS);
 	*ret_held_ns = ip_borrow_end(b);
 	if (ret == 0)
-		return ip_target_write(target, a->wake_block + offsetof(struct ip_wake, tid), &nobody,
-				       sizeof(nobody));
+		return ip_target_write(target, a->wake_block + offsetof(struct ip_wake, tid),
+				       &nobody, sizeof(nobody));
 	/* taken away in the middle: somebody may begin anew */
 	ip_target_write(target, waking, &nobody, sizeof(a->waking));
 	return -1;
@@ -86,12 +91,13 @@ static int wake(struct ip_target *target, uint64_t *ret_held_ns)
 	if (got == 2)
 		return 0;
 	if (got == 0)
-		return ip_error("pid %d: its runtime sleeps, and none of its threads could be "
-				"borrowed to wake it "
-				"(the process is stopped, its threads sleep uninterruptibly or under "
-				"seccomp%s): try "
-				"again, or start it with iprobe run",
-				target->pid, ip_borrow_hindrance());
+		return ip_error(
+			"pid %d: its runtime sleeps, and none of its threads could be "
+			"borrowed to wake it "
+			"(the process is stopped, its threads sleep uninterruptibly or under "
+			"seccomp%s): try "
+			"again, or start it with iprobe run",
+			target->pid, ip_borrow_hindrance());
 	if (got < 0 || run(target, &b, ret_held_ns) < 0)
 		return -1;
 	return read_anchor(target);
@@ -107,12 +113,15 @@ int ip_wake(struct ip_target *target, uint64_t *ret_held_ns)
 		return 0;
 	if (!ip_borrow_is_sound(target, &place))
 		return ip_error("pid %d: its runtime is damaged", target->pid);
-	if (ip_own_code_check(target, place.code) < 0 || ip_own_code_check_place(target, &place) < 0)
+	if (ip_own_code_check(target, place.code) < 0 ||
+	    ip_own_code_check_place(target, &place) < 0)
 		return -1;
 	if (ip_proc_status(target->pid, "Seccomp") > 0 && !ip_borrow_may_suspend_seccomp())
-		return ip_error("pid %d: its runtime sleeps, and waking it takes system calls for which its "
+		return ip_error("pid %d: its runtime sleeps, and waking it takes system calls for "
+				"which its "
 				"seccomp filter "
-				"might kill it: attach as root (CAP_SYS_ADMIN), or start it with iprobe run",
+				"might kill it: attach as root (CAP_SYS_ADMIN), or start it with "
+				"iprobe run",
 				target->pid);
 	if (ip_borrow_check(target->pid) < 0)
 		return -1;
@@ -120,10 +129,11 @@ int ip_wake(struct ip_target *target, uint64_t *ret_held_ns)
 	if (fd < 0 || wake(target, ret_held_ns) < 0)
 		return -1;
 	if (target->anchor.error == IP_RT_NO_TSC)
-		return ip_error("pid %d may not read the processor's clock (PR_SET_TSC), which iprobe's "
-				"hooks do: it would be "
-				"ended by its first event",
-				target->pid);
+		return ip_error(
+			"pid %d may not read the processor's clock (PR_SET_TSC), which iprobe's "
+			"hooks do: it would be "
+			"ended by its first event",
+			target->pid);
 	if (target->anchor.error)
 		return ip_error("pid %d: its runtime could not set itself up (%s)", target->pid,
 				strerror(target->anchor.error));

@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/abi/borrow.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/remap_thread.h"
 #include "hotpatcher/process/stop_log.h"
 #include "hotpatcher/process/target.h"
-#include "common/abi/borrow.h"
 
 #define FIND_NS	   100000000ull
 #define WAITING_NS 4000000ull /* so long only threads that wait are asked */
@@ -37,17 +37,19 @@ int ip_target_clock_check(pid_t pid)
 		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
 		if (tid && ip_proc_status(tid, "Seccomp") == SECCOMP_MODE_STRICT)
-			return ip_error("pid %d: thread %d is under strict seccomp, where reading the "
-					"processor's clock, as "
-					"iprobe's hooks do, ends it",
-					pid, tid);
+			return ip_error(
+				"pid %d: thread %d is under strict seccomp, where reading the "
+				"processor's clock, as "
+				"iprobe's hooks do, ends it",
+				pid, tid);
 	}
 	return 0;
 }
 
 static int refuse(pid_t pid)
 {
-	return ip_error("pid %d may not read the processor's clock (PR_SET_TSC), which iprobe's hooks do: it "
+	return ip_error("pid %d may not read the processor's clock (PR_SET_TSC), which iprobe's "
+			"hooks do: it "
 			"would be "
 			"ended by its first event",
 			pid);
@@ -58,7 +60,8 @@ static enum ip_borrow_which soon(uint64_t ns)
 	return ns < WAITING_NS ? IP_BORROW_WAITING : IP_BORROW_RUNNING;
 }
 
-/* Stopped, or frozen by its cgroup (newer kernels name the function around it): such a thread can be stopped by us, but does not run. */
+/* Stopped, or frozen by its cgroup (newer kernels name the function around it): such a thread can
+ * be stopped by us, but does not run. */
 static bool stands_still(pid_t tid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -67,8 +70,8 @@ static bool stands_still(pid_t tid)
 	snprintf(name, sizeof(name), "/proc/%d/wchan", tid);
 	file = fopen(name, "re");
 	return file && fgets(where, sizeof(where), file) &&
-	       (strstr(where, "refrigerator") || strstr(where, "freez") || strstr(where, "get_signal") ||
-		strstr(where, "do_signal_stop"));
+	       (strstr(where, "refrigerator") || strstr(where, "freez") ||
+		strstr(where, "get_signal") || strstr(where, "do_signal_stop"));
 }
 
 int ip_target_clock_ask(struct ip_target *target)

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/elf_class.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "hotpatcher/inject/inject_code.h"
 
 #define PAGE	    4096ull
@@ -26,14 +26,15 @@ static const struct ip_mapping *first_of(const struct ip_maps *maps, size_t i)
 	for (size_t k = i + 1; k-- > 0 && i - k < HEADERS_MAX;) {
 		const struct ip_mapping *f = &maps->items[k];
 
-		if (f->inode == m->inode && f->dev_major == m->dev_major && f->dev_minor == m->dev_minor &&
-		    !strcmp(f->path, m->path) && !f->offset)
+		if (f->inode == m->inode && f->dev_major == m->dev_major &&
+		    f->dev_minor == m->dev_minor && !strcmp(f->path, m->path) && !f->offset)
 			return f;
 	}
 	return NULL;
 }
 
-/* The program headers of a module, as far as they load something. Their number; 0: cannot be read. */
+/* The program headers of a module, as far as they load something. Their number; 0: cannot be
+ * read. */
 static unsigned read_loads(const struct ip_target *target, uint64_t start, Elf64_Phdr *ret)
 {
 	uint8_t bytes[sizeof(Elf64_Ehdr)], header[sizeof(Elf64_Phdr)];
@@ -91,7 +92,8 @@ static void look_at(const struct ip_target *target, struct ip_text_padding *s)
 	uint8_t bytes[PAGE];
 	size_t same = 0;
 
-	if (s->size > sizeof(bytes) || pread(target->mem, bytes, s->size, s->address) != (ssize_t)s->size) {
+	if (s->size > sizeof(bytes) ||
+	    pread(target->mem, bytes, s->size, s->address) != (ssize_t)s->size) {
 		s->size = 0;
 		return;
 	}
@@ -111,7 +113,8 @@ static void look_at(const struct ip_target *target, struct ip_text_padding *s)
 	s->size = same;
 }
 
-int ip_text_padding_find(const struct ip_target *target, struct ip_text_padding **ret, size_t *ret_n)
+int ip_text_padding_find(const struct ip_target *target, struct ip_text_padding **ret,
+			 size_t *ret_n)
 {
 	*ret = NULL;
 	*ret_n = 0;
@@ -148,14 +151,16 @@ bool ip_text_padding_is_ours(const struct ip_target *target, const struct ip_tex
 	       !memcmp(head.magic, ip_inject_code, sizeof(head.magic));
 }
 
-int ip_text_padding_restore(const struct ip_target *target, const struct ip_text_padding *padding, size_t size)
+int ip_text_padding_restore(const struct ip_target *target, const struct ip_text_padding *padding,
+			    size_t size)
 {
 	uint8_t bytes[PAGE];
 
 	if (!ip_text_padding_is_ours(target, padding))
 		return -1;
 	memset(bytes, padding->fill, sizeof(bytes));
-	return ip_target_write(target, padding->address, bytes, size < sizeof(bytes) ? size : sizeof(bytes));
+	return ip_target_write(target, padding->address, bytes,
+			       size < sizeof(bytes) ? size : sizeof(bytes));
 }
 
 uint64_t ip_text_padding_left_behind(const struct ip_target *target)
@@ -180,7 +185,8 @@ unsigned ip_text_padding_tidy(struct ip_target *target)
 	if (ip_text_padding_find(target, &all, &n) < 0)
 		return 0;
 	for (size_t i = 0; i < n; i++)
-		if (all[i].left_behind && !ip_inject_is_in_use(target, all[i].address, all[i].left_behind) &&
+		if (all[i].left_behind &&
+		    !ip_inject_is_in_use(target, all[i].address, all[i].left_behind) &&
 		    ip_text_padding_restore(target, &all[i], all[i].left_behind) == 0)
 			tidied++;
 	return tidied;

@@ -15,9 +15,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "hotpatcher/arch/x86_64/borrow.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
 
@@ -31,7 +31,8 @@ struct area {
 	pid_t tid, pid;
 };
 
-/* Where hooks take a thread's id from; 0: they do not. What the anchor says may have been scribbled over. */
+/* Where hooks take a thread's id from; 0: they do not. What the anchor says may have been scribbled
+ * over. */
 static uint16_t tid_place(const struct ip_target *target)
 {
 	for (size_t i = 0; i < sizeof(ip_arch_tid_places) / sizeof(*ip_arch_tid_places); i++)
@@ -50,32 +51,34 @@ static bool read_slowly(const struct ip_target *target, const struct area *a, ui
 			struct content *ret)
 {
 	return pread(target->mem, &ret->self, sizeof(ret->self), a->pointer) == sizeof(ret->self) &&
-	       (!place ||
-		pread(target->mem, &ret->tid, sizeof(ret->tid), a->pointer + place) == sizeof(ret->tid));
+	       (!place || pread(target->mem, &ret->tid, sizeof(ret->tid), a->pointer + place) ==
+				  sizeof(ret->tid));
 }
 
 /* Of many at once. */
-static bool read_all(const struct ip_target *target, const struct area *areas, size_t n, uint16_t place,
-		     struct content *ret)
+static bool read_all(const struct ip_target *target, const struct area *areas, size_t n,
+		     uint16_t place, struct content *ret)
 {
 	struct iovec local[2 * BATCH], remote[2 * BATCH];
 	size_t parts = 0, bytes = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		remote[parts] = (struct iovec){(void *)(uintptr_t)areas[i].pointer, sizeof(ret->self)};
+		remote[parts] =
+			(struct iovec){(void *)(uintptr_t)areas[i].pointer, sizeof(ret->self)};
 		local[parts++] = (struct iovec){&ret[i].self, sizeof(ret->self)};
 		bytes += sizeof(ret->self);
 		if (!place)
 			continue;
-		remote[parts] =
-			(struct iovec){(void *)(uintptr_t)(areas[i].pointer + place), sizeof(ret->tid)};
+		remote[parts] = (struct iovec){(void *)(uintptr_t)(areas[i].pointer + place),
+					       sizeof(ret->tid)};
 		local[parts++] = (struct iovec){&ret[i].tid, sizeof(ret->tid)};
 		bytes += sizeof(ret->tid);
 	}
 	return process_vm_readv(target->pid, local, parts, remote, parts, 0) == (ssize_t)bytes;
 }
 
-/* An id of 0: the C library is about to end the thread. Ids in another namespace are others: the first thread's is known. */
+/* An id of 0: the C library is about to end the thread. Ids in another namespace are others: the
+ * first thread's is known. */
 static bool is_own(const struct ip_target *target, const struct area *a, const struct content *c)
 {
 	uint32_t own = a->tid == target->pid		  ? (uint32_t)target->inner_pid
@@ -110,7 +113,8 @@ static int refuse(const struct ip_target *target, pid_t tid, pid_t other)
 				"CLONE_SETTLS): what they "
 				"record cannot be told apart, and some of it would be lost",
 				target->pid, tid, other);
-	return ip_error("pid %d: thread %d has no thread area of its own from the C library (clone() without "
+	return ip_error("pid %d: thread %d has no thread area of its own from the C library "
+			"(clone() without "
 			"its help): "
 			"its first event might end the process, or be taken for another thread's",
 			target->pid, tid);
@@ -166,10 +170,11 @@ int ip_thread_areas_check(const struct ip_stop *stop)
 		if (get_pointer(t->tid, &areas[n].pointer) == 0)
 			n++;
 		else if (errno != ESRCH)
-			return ip_error_errno("pid %d: cannot read the registers of thread %d", target->pid,
-					      t->tid);
+			return ip_error_errno("pid %d: cannot read the registers of thread %d",
+					      target->pid, t->tid);
 	}
-	/* a program that begins: its loader has not set the area up yet, and runs before all that has probes */
+	/* a program that begins: its loader has not set the area up yet, and runs before all that
+	 * has probes */
 	if (n == 1 && !areas[0].pointer)
 		return 0;
 	if (check(target, areas, n) == 0)
@@ -235,7 +240,8 @@ static int look_at(struct ip_target *target, pid_t tid)
 		return 1;
 	if (ip_stop_one(target, tid, STOP_NS, &stop) < 0)
 		return 0;
-	/* read while it stands: once it runs it may end, and its area be marked as joined, used anew or unmapped */
+	/* read while it stands: once it runs it may end, and its area be marked as joined, used
+	 * anew or unmapped */
 	if (get_pointer(tid, &area.pointer) == 0)
 		ret = find_bad(target, &area, 1) ? 1 : -1;
 	if (ret < 0 && get_pointer(tid, &area.pointer) < 0)
@@ -290,7 +296,8 @@ int ip_thread_watch_step(struct ip_thread_watch *watch, struct ip_target *target
 		n = 0;
 	for (ssize_t i = 0; i < n; i++) {
 		const struct seen *before =
-			watch->n ? bsearch(&now[i], watch->threads, watch->n, sizeof(*now), by_tid) : NULL;
+			watch->n ? bsearch(&now[i], watch->threads, watch->n, sizeof(*now), by_tid)
+				 : NULL;
 		int got;
 
 		/* those that stood when probes went live have been looked at */

@@ -11,19 +11,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/abi/area.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/inject/thread_areas.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "hotpatcher/ptrace/syscall_restart.h"
-#include "common/abi/area.h"
 
 #define PAGE_SIZE 4096ull
 #define PAGE(a)	  ((a) & ~(PAGE_SIZE - 1))
 
 #define PIECE_PAGES 64u
 
-/* Costs as measured on a small, slow machine (benchmarks/stop): what is expected of the first stop. */
+/* Costs as measured on a small, slow machine (benchmarks/stop): what is expected of the first
+ * stop. */
 #define FIRST_PAGE_NS	  2500u
 #define FIRST_CROSSING_NS 6000u
 #define THREAD_NS	  25000u
@@ -130,7 +131,8 @@ static int read_crossing(const struct ip_patch *patch, const struct ip_change *c
 
 /* Steps 1 and 9: has a look at each site. */
 static int each_site(const struct ip_patch *patch,
-		     int (*look)(const struct ip_patch *, const struct ip_change *, const uint8_t *))
+		     int (*look)(const struct ip_patch *, const struct ip_change *,
+				 const uint8_t *))
 {
 	for (size_t i = 0; i < patch->npieces; i++) {
 		const struct piece *p = &patch->pieces[i];
@@ -169,11 +171,13 @@ static int prefault(const struct ip_patch *patch)
 		if (c->resident || c->may_go)
 			continue;
 		/* what a site has, old or new, has been checked: but it may be either */
-		if (PAGE(c->address) != last && (ip_target_read(patch->target, c->address, &byte, 1) < 0 ||
-						 ip_target_write(patch->target, c->address, &byte, 1) < 0))
+		if (PAGE(c->address) != last &&
+		    (ip_target_read(patch->target, c->address, &byte, 1) < 0 ||
+		     ip_target_write(patch->target, c->address, &byte, 1) < 0))
 			return -1;
-		if (PAGE(end) != PAGE(c->address) && (ip_target_read(patch->target, end, &byte, 1) < 0 ||
-						      ip_target_write(patch->target, end, &byte, 1) < 0))
+		if (PAGE(end) != PAGE(c->address) &&
+		    (ip_target_read(patch->target, end, &byte, 1) < 0 ||
+		     ip_target_write(patch->target, end, &byte, 1) < 0))
 			return -1;
 		last = PAGE(end);
 	}
@@ -241,7 +245,8 @@ static int remember_exact(const struct ip_patch *patch)
 	return 0;
 }
 
-int ip_patch_prepare(struct ip_target *target, struct ip_change *changes, size_t n, struct ip_patch **ret)
+int ip_patch_prepare(struct ip_target *target, struct ip_change *changes, size_t n,
+		     struct ip_patch **ret)
 {
 	struct ip_patch *patch = calloc(1, sizeof(*patch));
 	size_t pages = n;
@@ -292,11 +297,13 @@ static bool is_inside(const struct ip_target *target, uint64_t pc)
 	const struct ip_rt_anchor *anchor = &target->anchor;
 
 	return target->has_runtime && !ip_restart_is_waiting(target, pc) &&
-	       ((pc >= anchor->text_start && pc < anchor->text_end) || ip_target_is_stub(target, pc));
+	       ((pc >= anchor->text_start && pc < anchor->text_end) ||
+		ip_target_is_stub(target, pc));
 }
 
 /* Step 4, and the threads that are inside our own code. */
-static int check_pcs(const struct ip_patch *patch, const struct ip_stop *stop, struct ip_patch_result *result)
+static int check_pcs(const struct ip_patch *patch, const struct ip_stop *stop,
+		     struct ip_patch_result *result)
 {
 	const struct ip_target *target = patch->target;
 
@@ -318,9 +325,10 @@ static int check_pcs(const struct ip_patch *patch, const struct ip_stop *stop, s
 				high = middle;
 		}
 		if (low && pc < patch->changes[low - 1].address + patch->changes[low - 1].length)
-			return ip_error("pid %d: thread %d stands inside the site at %#lx: nothing was "
-					"changed, try again",
-					target->pid, stop->threads[i].tid, patch->changes[low - 1].address);
+			return ip_error(
+				"pid %d: thread %d stands inside the site at %#lx: nothing was "
+				"changed, try again",
+				target->pid, stop->threads[i].tid, patch->changes[low - 1].address);
 		if (is_inside(target, pc))
 			result->inside[result->ninside++] = stop->threads[i].tid;
 	}
@@ -329,9 +337,10 @@ static int check_pcs(const struct ip_patch *patch, const struct ip_stop *stop, s
 
 static int changed_by_others(const struct ip_patch *patch, const struct ip_change *c)
 {
-	return ip_error("pid %d: the site at %#lx was changed by somebody else just now: nothing was "
-			"changed, try again",
-			patch->target->pid, c->address);
+	return ip_error(
+		"pid %d: the site at %#lx was changed by somebody else just now: nothing was "
+		"changed, try again",
+		patch->target->pid, c->address);
 }
 
 /* Step 6 for a piece; back: step 7. */
@@ -340,9 +349,10 @@ static int write_piece(const struct ip_patch *patch, const struct piece *p, bool
 	if (ip_target_read(patch->target, p->start, patch->buffer, p->size) < 0)
 		return -1;
 	if (!back && p->exact && sum_of(patch->buffer, p->size) != p->sum)
-		return ip_error("pid %d: the library at %#lx was unloaded or changed just now: nothing was "
-				"changed, try again",
-				patch->target->pid, p->start);
+		return ip_error(
+			"pid %d: the library at %#lx was unloaded or changed just now: nothing was "
+			"changed, try again",
+			patch->target->pid, p->start);
 	for (size_t i = p->first; i < p->last; i++) {
 		const struct ip_change *c = &patch->changes[i];
 		const uint8_t *from = back ? c->new_bytes : c->old_bytes,
@@ -362,14 +372,16 @@ static int write_piece(const struct ip_patch *patch, const struct piece *p, bool
 /* Steps 6 and 7 for a site that crosses. */
 static int write_crossing(const struct ip_patch *patch, const struct ip_change *c, bool back)
 {
-	const uint8_t *from = back ? c->new_bytes : c->old_bytes, *to = back ? c->old_bytes : c->new_bytes;
+	const uint8_t *from = back ? c->new_bytes : c->old_bytes,
+		      *to = back ? c->old_bytes : c->new_bytes;
 	unsigned split = PAGE(c->address + c->length - 1) - c->address;
 	uint8_t transit[IP_SITE_MAX], now[IP_SITE_MAX];
 	unsigned n = patch->arch->transit(c->form, c->transit_regs, c->length, split, transit);
 
 	if (!n)
-		return ip_error("pid %d: the site at %#lx crosses a page and cannot be written safely",
-				patch->target->pid, c->address);
+		return ip_error(
+			"pid %d: the site at %#lx crosses a page and cannot be written safely",
+			patch->target->pid, c->address);
 	if (read_crossing(patch, c, now) < 0)
 		return -1;
 	if (!holds(now, from, c->length) && !holds(now, transit, n))
@@ -395,13 +407,14 @@ static int write_all(const struct ip_patch *patch, bool back)
 }
 
 /* Step 9. */
-static int check_written(const struct ip_patch *patch, const struct ip_change *c, const uint8_t *bytes)
+static int check_written(const struct ip_patch *patch, const struct ip_change *c,
+			 const uint8_t *bytes)
 {
 	if (holds(bytes, c->new_bytes, c->length))
 		return 0;
-	return ip_error(
-		"pid %d: the site at %#lx does not hold what was written: somebody else changed it just now",
-		patch->target->pid, c->address);
+	return ip_error("pid %d: the site at %#lx does not hold what was written: somebody else "
+			"changed it just now",
+			patch->target->pid, c->address);
 }
 
 static int write_gate(const struct ip_target *target, int64_t session)
@@ -439,7 +452,8 @@ static uint64_t expected(const struct ip_patch *patch)
 	return ip_patch_expect_ns(patch->pages, patch->ncrossing);
 }
 
-/* Step 7 after step 9, in a stop of its own. Where that cannot be had the caller will restore the sites. */
+/* Step 7 after step 9, in a stop of its own. Where that cannot be had the caller will restore the
+ * sites. */
 static void undo_later(const struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_session)
 {
 	_cleanup_free_ char *why = strdup(ip_error_message());

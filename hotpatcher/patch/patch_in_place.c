@@ -31,9 +31,10 @@ static int check_pcs(const struct ip_target *target, const struct ip_stop *stop,
 				high = middle;
 		}
 		if (low && pc < changes[low - 1].address + changes[low - 1].length)
-			return ip_error(
-				"pid %d: thread %d stands inside the site at %#lx: nothing was changed",
-				target->pid, stop->threads[i].tid, changes[low - 1].address);
+			return ip_error("pid %d: thread %d stands inside the site at %#lx: nothing "
+					"was changed",
+					target->pid, stop->threads[i].tid,
+					changes[low - 1].address);
 	}
 	return 0;
 }
@@ -51,13 +52,14 @@ static int write_site(const struct ip_target *target, const struct ip_change *c)
 	if (first == end)
 		return 0;
 	if (split <= first || split >= end)
-		return ip_target_write(target, c->address + first, c->new_bytes + first, end - first);
+		return ip_target_write(target, c->address + first, c->new_bytes + first,
+				       end - first);
 	if (first == 0) {
 		n = target->arch->transit(c->form, c->transit_regs, c->length, split, transit);
 		if (!n)
-			return ip_error(
-				"pid %d: the site at %#lx crosses a page and cannot be written safely",
-				target->pid, c->address);
+			return ip_error("pid %d: the site at %#lx crosses a page and cannot be "
+					"written safely",
+					target->pid, c->address);
 		if (ip_target_write(target, c->address, transit, n) < 0)
 			return -1;
 	}
@@ -66,8 +68,8 @@ static int write_site(const struct ip_target *target, const struct ip_change *c)
 	return ip_target_write(target, c->address + first, c->new_bytes + first, split - first);
 }
 
-int ip_patch_in_place(struct ip_target *target, const struct ip_change *changes, size_t n, uint64_t deadline_ns,
-	    struct ip_patch_result *ret)
+int ip_patch_in_place(struct ip_target *target, const struct ip_change *changes, size_t n,
+		      uint64_t deadline_ns, struct ip_patch_result *ret)
 {
 	struct ip_stop_record record = {0};
 	struct ip_stop stop;

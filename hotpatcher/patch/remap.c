@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Carrying out flips. The steps are told in remap.h; comments here name them. The first one is remap_plan.c.
+ * Carrying out flips. The steps are told in remap.h; comments here name them. The first one is
+ * remap_plan.c.
  */
 #include "hotpatcher/patch/remap.h"
 
@@ -9,17 +10,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/abi/area.h"
+#include "common/abi/borrow.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/patch/remap_limits.h"
 #include "hotpatcher/patch/remap_plan.h"
 #include "hotpatcher/patch/restore.h"
-#include "common/abi/area.h"
-#include "common/abi/borrow.h"
 
 #define MAPPINGS 4 /* that a piece may take, for a moment */
-#define AGAIN	 4 /* the second hold may take so many times as long to find a thread: one has just been there */
+/* the second hold may take so many times as long to find a thread: one has just been there */
+#define AGAIN 4
 
 static void note_hold(struct ip_remap_result *result, const struct ip_remap_hold *hold)
 {
@@ -35,7 +37,8 @@ static void note_hold(struct ip_remap_result *result, const struct ip_remap_hold
 	result->holds[result->nholds++] = *hold;
 }
 
-static size_t count(const struct ip_remap_plan *plan, size_t first, size_t n, enum ip_remap_kind kind)
+static size_t count(const struct ip_remap_plan *plan, size_t first, size_t n,
+		    enum ip_remap_kind kind)
 {
 	size_t found = 0;
 
@@ -44,7 +47,8 @@ static size_t count(const struct ip_remap_plan *plan, size_t first, size_t n, en
 	return found;
 }
 
-/* What is to be done to a piece of that kind in step 4, or 8. alone: all pieces of the batch revert. */
+/* What is to be done to a piece of that kind in step 4, or 8. alone: all pieces of the batch
+ * revert. */
 static enum ip_remap_what what_of(enum ip_remap_kind kind, bool stage, bool alone)
 {
 	switch (kind) {
@@ -81,23 +85,27 @@ static int hold(struct ip_remap_plan *plan, size_t first, size_t n, bool stage, 
 		result->begun |= stage && plan->pieces[first + i].kind == IP_REMAP_CHANGING &&
 				 pieces[i].error && pieces[i].staged;
 		if (pieces[i].error == EINVAL)
-			return ip_error("pid %d: this kernel cannot move text at %#lx (Linux 5.13 can): "
-					"leave out --no-stop",
-					plan->target->pid, pieces[i].at);
+			return ip_error(
+				"pid %d: this kernel cannot move text at %#lx (Linux 5.13 can): "
+				"leave out --no-stop",
+				plan->target->pid, pieces[i].at);
 		if (pieces[i].error)
-			return ip_error("pid %d: text at %#lx could not be %s: %s", plan->target->pid,
-					pieces[i].at, stage ? "moved" : "switched",
-					strerror(pieces[i].error));
-		if (stage && plan->pieces[first + i].kind != IP_REMAP_REVERTING && !pieces[i].staged)
-			return ip_error("pid %d: its runtime is too old for changing pages that stay live: "
-					"start it anew",
-					plan->target->pid);
+			return ip_error("pid %d: text at %#lx could not be %s: %s",
+					plan->target->pid, pieces[i].at,
+					stage ? "moved" : "switched", strerror(pieces[i].error));
+		if (stage && plan->pieces[first + i].kind != IP_REMAP_REVERTING &&
+		    !pieces[i].staged)
+			return ip_error(
+				"pid %d: its runtime is too old for changing pages that stay live: "
+				"start it anew",
+				plan->target->pid);
 	}
 	return 0;
 }
 
 /* Whether memory at address is what it has to be. 1, 0, or -1 with an error. */
-static int holds(const struct ip_remap_plan *plan, uint64_t address, const uint8_t *expected, size_t size)
+static int holds(const struct ip_remap_plan *plan, uint64_t address, const uint8_t *expected,
+		 size_t size)
 {
 	if (ip_target_read(plan->target, address, plan->scratch, size) < 0)
 		return -1;
@@ -116,8 +124,8 @@ static const uint8_t *image_of(const struct ip_remap_part *p, enum image image)
 }
 
 /* Steps 3, 5, 6 and 9: all pieces hold that, or those that are staged. */
-static int verify(const struct ip_remap_plan *plan, size_t first, size_t n, bool staged, enum image image,
-		  struct ip_remap_result *result)
+static int verify(const struct ip_remap_plan *plan, size_t first, size_t n, bool staged,
+		  enum image image, struct ip_remap_result *result)
 {
 	for (size_t i = first; i < first + n; i++) {
 		const struct ip_remap_part *p = &plan->pieces[i];
@@ -125,19 +133,20 @@ static int verify(const struct ip_remap_plan *plan, size_t first, size_t n, bool
 
 		if (staged && p->kind == IP_REMAP_REVERTING)
 			continue;
-		same = holds(plan, staged ? plan->entries[i].staged : p->start, image_of(p, image), p->size);
+		same = holds(plan, staged ? plan->entries[i].staged : p->start, image_of(p, image),
+			     p->size);
 		if (same < 0)
 			return -1;
 		result->transient = !same && image != AFTER;
 		if (!same)
-			return image == AFTER
-				       ? ip_error("pid %d: text at %#lx does not hold what was written",
-						  plan->target->pid, p->start)
-				       : ip_error(
-						 "pid %d: text at %#lx was changed by somebody else just now "
-						 "(a debugger, a "
-						 "uprobe?): try again",
-						 plan->target->pid, p->start);
+			return image == AFTER ? ip_error("pid %d: text at %#lx does not hold what "
+							 "was written",
+							 plan->target->pid, p->start)
+					      : ip_error("pid %d: text at %#lx was changed by "
+							 "somebody else just now "
+							 "(a debugger, a "
+							 "uprobe?): try again",
+							 plan->target->pid, p->start);
 	}
 	return 0;
 }
@@ -168,8 +177,8 @@ static int write_gate(const struct ip_target *target, int64_t session)
 	return session < 0 ? 0 : ip_target_write(target, target->anchor.gate, &gate, sizeof(gate));
 }
 
-/* Step 5 has failed: what was moved away of pieces that were the file's holds somebody's byte, which comes back. Of pieces that change the text has all,
- * and what is staged is dropped. */
+/* Step 5 has failed: what was moved away of pieces that were the file's holds somebody's byte,
+ * which comes back. Of pieces that change the text has all, and what is staged is dropped. */
 static int put_back(struct ip_remap_plan *plan, size_t first, size_t n, uint64_t find_ns,
 		    struct ip_remap_result *result)
 {
@@ -177,17 +186,19 @@ static int put_back(struct ip_remap_plan *plan, size_t first, size_t n, uint64_t
 	struct ip_remap_hold held;
 
 	for (size_t i = first; i < first + n; i++)
-		plan->entries[i].what = plan->pieces[i].kind == IP_REMAP_SWITCHING  ? IP_REMAP_SWITCH
-					: plan->pieces[i].kind == IP_REMAP_CHANGING ? IP_REMAP_DROP
-										   : IP_REMAP_NOTHING;
-	ip_remap_thread_run(plan->target, ip_borrow_waiting, AGAIN * find_ns, plan->entries + first, n, &held);
+		plan->entries[i].what = plan->pieces[i].kind == IP_REMAP_SWITCHING ? IP_REMAP_SWITCH
+					: plan->pieces[i].kind == IP_REMAP_CHANGING
+						? IP_REMAP_DROP
+						: IP_REMAP_NOTHING;
+	ip_remap_thread_run(plan->target, ip_borrow_waiting, AGAIN * find_ns, plan->entries + first,
+			    n, &held);
 	note_hold(result, &held);
 	return ip_error("%s", why ? why : "out of memory");
 }
 
 /* Steps 3 to 9 for as many pieces as a thread can be told of at a time. */
 static int remap_batch(struct ip_remap_plan *plan, size_t first, size_t n, int64_t gate_session,
-		      uint64_t find_ns, struct ip_remap_result *result)
+		       uint64_t find_ns, struct ip_remap_result *result)
 {
 	if (verify(plan, first, n, false, BEFORE, result) < 0) /* 3 */
 		return -1;
@@ -196,8 +207,9 @@ static int remap_batch(struct ip_remap_plan *plan, size_t first, size_t n, int64
 	if (count(plan, first, n, IP_REMAP_REVERTING) < n) {
 		if (verify(plan, first, n, true, FILES, result) < 0) /* 5 */
 			return put_back(plan, first, n, find_ns, result);
+		/* 6 */
 		for (size_t i = first; i < first + n; i++)
-			if (plan->pieces[i].kind != IP_REMAP_REVERTING && write_staged(plan, i) < 0) /* 6 */
+			if (plan->pieces[i].kind != IP_REMAP_REVERTING && write_staged(plan, i) < 0)
 				return -1;
 		if (verify(plan, first, n, true, AFTER, result) < 0 ||
 		    verify(plan, first, n, false, BEFORE, result) < 0)
@@ -215,11 +227,11 @@ int ip_remap_check(const struct ip_remap_plan *plan)
 	return ip_remap_thread_check(plan->target) < 0
 		       ? -1
 		       : ip_remap_limits_check(plan->target, MAPPINGS * plan->npieces,
-					    ip_remap_pages_copied(plan));
+					       ip_remap_pages_copied(plan));
 }
 
 int ip_remap_apply(struct ip_remap_plan *plan, int64_t gate_session, uint64_t find_ns,
-		  struct ip_remap_result *ret)
+		   struct ip_remap_result *ret)
 {
 	_cleanup_free_ char *why = NULL;
 	_cleanup_close_ int lock = -1;
@@ -242,9 +254,9 @@ int ip_remap_apply(struct ip_remap_plan *plan, int64_t gate_session, uint64_t fi
 		size_t left = plan->npieces - first;
 
 		done = remap_batch(plan, first, left < IP_REMAP_PIECES ? left : IP_REMAP_PIECES,
-				  first ? -1 : gate_session, find_ns, ret);
-		changing +=
-			count(plan, first, left < IP_REMAP_PIECES ? left : IP_REMAP_PIECES, IP_REMAP_CHANGING);
+				   first ? -1 : gate_session, find_ns, ret);
+		changing += count(plan, first, left < IP_REMAP_PIECES ? left : IP_REMAP_PIECES,
+				  IP_REMAP_CHANGING);
 	}
 	plan->target->lender = 0;
 	if (changing)
@@ -259,7 +271,8 @@ int ip_remap_apply(struct ip_remap_plan *plan, int64_t gate_session, uint64_t fi
 	return ip_error("%s", why ? why : "out of memory");
 }
 
-int ip_remap_restore(struct ip_target *target, const struct ip_modules *modules, struct ip_patch_result *ret)
+int ip_remap_restore(struct ip_target *target, const struct ip_modules *modules,
+		     struct ip_patch_result *ret)
 {
 	_cleanup_free_ struct ip_change *changes = NULL;
 	struct ip_remap_result remapped = {0};
@@ -278,7 +291,8 @@ int ip_remap_restore(struct ip_target *target, const struct ip_modules *modules,
 	ip_remap_destroy(plan);
 	ret->transient = remapped.transient;
 	for (size_t i = 0; i < remapped.nholds; i++)
-		ip_patch_result_add(ret, &(struct ip_stop_record){.ns = remapped.holds[i].ns, .threads = 1});
+		ip_patch_result_add(
+			ret, &(struct ip_stop_record){.ns = remapped.holds[i].ns, .threads = 1});
 	ret->sites = n;
 	ret->pages = remapped.pages;
 	return done;
@@ -293,8 +307,8 @@ int ip_remap_clean(struct ip_target *target, struct ip_remap_hold *ret)
 	if (!target->has_runtime || !target->anchor.remap)
 		return 0;
 	if (ip_remap_thread_check(target) < 0 ||
-	    ip_target_read(target, target->anchor.remap_block + offsetof(struct ip_remap, npieces), &n,
-			   sizeof(n)) < 0)
+	    ip_target_read(target, target->anchor.remap_block + offsetof(struct ip_remap, npieces),
+			   &n, sizeof(n)) < 0)
 		return -1;
 	if (!n)
 		return 0;

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "hotpatcher/arch/x86_64/remap.h"
 #include "hotpatcher/patch/remap_plan.h"
 #include "hotpatcher/patch/site_state.h"
@@ -22,7 +22,8 @@ void ip_remap_part_clear(struct ip_remap_part *part)
 	free(part->file);
 }
 
-const struct ip_module *ip_remap_module_of(const struct ip_modules *modules, const struct ip_mapping *m)
+const struct ip_module *ip_remap_module_of(const struct ip_modules *modules,
+					   const struct ip_mapping *m)
 {
 	for (size_t i = 0; i < modules->n; i++) {
 		const struct ip_module *module = &modules->items[i];
@@ -57,8 +58,8 @@ static uint64_t site_at(const struct ip_module *module, uint32_t i)
 	return module->load_bias + module->list->probes[i].offset;
 }
 
-uint64_t ip_remap_border(const struct ip_module *module, const struct ip_mapping *m, uint64_t address,
-			bool backwards)
+uint64_t ip_remap_border(const struct ip_module *module, const struct ip_mapping *m,
+			 uint64_t address, bool backwards)
 {
 	while (module && address > m->start && address < m->end) {
 		uint32_t i = first_site(module, address);
@@ -71,7 +72,8 @@ uint64_t ip_remap_border(const struct ip_module *module, const struct ip_mapping
 }
 
 /* The file's image; behind its end there are zeros. */
-static int read_file(const struct ip_module *module, const struct ip_mapping *m, struct ip_remap_part *part)
+static int read_file(const struct ip_module *module, const struct ip_mapping *m,
+		     struct ip_remap_part *part)
 {
 	for (size_t done = 0; done < part->size;) {
 		ssize_t n = pread(module->elf->fd, part->file + done, part->size - done,
@@ -101,7 +103,8 @@ static int check_file(const struct ip_target *target, const struct ip_module *mo
 	return 0;
 }
 
-static int note_function(struct ip_remap_plan *plan, const struct ip_module *module, uint32_t function)
+static int note_function(struct ip_remap_plan *plan, const struct ip_module *module,
+			 uint32_t function)
 {
 	const struct ip_remap_function *last =
 		plan->nfunctions ? &plan->functions[plan->nfunctions - 1] : NULL;
@@ -114,7 +117,8 @@ static int note_function(struct ip_remap_plan *plan, const struct ip_module *mod
 	return 0;
 }
 
-/* Live sites are ours: into mask, a byte for each of the piece, and their functions into the plan. -1 with the reason. */
+/* Live sites are ours: into mask, a byte for each of the piece, and their functions into the plan.
+ * -1 with the reason. */
 static int mark_live(struct ip_remap_plan *plan, const struct ip_module *module, bool silently,
 		     const struct ip_remap_part *part, uint8_t *mask, bool *ret_fatal)
 {
@@ -128,13 +132,15 @@ static int mark_live(struct ip_remap_plan *plan, const struct ip_module *module,
 
 		if (at + probe->length > part->size)
 			break;
-		if (ip_site_state(target, target->arch, probe, address, part->before + at) != IP_SITE_LIVE)
+		if (ip_site_state(target, target->arch, probe, address, part->before + at) !=
+		    IP_SITE_LIVE)
 			continue;
-		if (silently &&
-		    address / IP_ARCH_FETCH_LINE != (address + probe->length - 1) / IP_ARCH_FETCH_LINE)
-			return ip_error("pid %d: the live site at %#lx crosses a cache line, which on this "
-					"processor takes a stop",
-					target->pid, address);
+		if (silently && address / IP_ARCH_FETCH_LINE !=
+					(address + probe->length - 1) / IP_ARCH_FETCH_LINE)
+			return ip_error(
+				"pid %d: the live site at %#lx crosses a cache line, which on this "
+				"processor takes a stop",
+				target->pid, address);
 		memset(mask + at, 1, probe->length);
 		if (note_function(plan, module, probe->function) < 0) {
 			*ret_fatal = true;
@@ -144,7 +150,8 @@ static int mark_live(struct ip_remap_plan *plan, const struct ip_module *module,
 	return 0;
 }
 
-/* The first byte that is neither the file's, nor changes, nor is marked; the piece's size: none is. */
+/* The first byte that is neither the file's, nor changes, nor is marked; the piece's size: none
+ * is. */
 static size_t find_foreign(const struct ip_remap_part *p, const uint8_t *mask)
 {
 	size_t i = 0;
@@ -158,7 +165,8 @@ static size_t find_foreign(const struct ip_remap_part *p, const uint8_t *mask)
 static int make_changing(struct ip_remap_plan *plan, const struct ip_module *module, bool silently,
 			 struct ip_remap_part *part, bool *ret_fatal, uint64_t *ret_bad)
 {
-	_cleanup_free_ uint8_t *mask = plan->flags & IP_REMAP_KEEPING ? calloc(1, part->size) : NULL;
+	_cleanup_free_ uint8_t *mask =
+		plan->flags & IP_REMAP_KEEPING ? calloc(1, part->size) : NULL;
 	size_t bad;
 
 	if (plan->flags & IP_REMAP_KEEPING) {
@@ -172,17 +180,21 @@ static int make_changing(struct ip_remap_plan *plan, const struct ip_module *mod
 	bad = find_foreign(part, mask);
 	if (bad < part->size) {
 		*ret_bad = part->start + bad;
-		return ip_error("pid %d: text at %#lx is not what its file holds (another session's site, a "
+		return ip_error("pid %d: text at %#lx is not what its file holds (another "
+				"session's site, a "
 				"breakpoint, a "
 				"relocation)",
 				plan->target->pid, *ret_bad);
 	}
 	part->kind = IP_REMAP_CHANGING;
-	return mask ? 0 : ip_error("pid %d: text at %#lx is partly live", plan->target->pid, part->start);
+	return mask ? 0
+		    : ip_error("pid %d: text at %#lx is partly live", plan->target->pid,
+			       part->start);
 }
 
-int ip_remap_make_images(struct ip_remap_plan *plan, const struct ip_module *module, const struct ip_mapping *m,
-			bool silently, struct ip_remap_part *ret, bool *ret_fatal, uint64_t *ret_bad)
+int ip_remap_make_images(struct ip_remap_plan *plan, const struct ip_module *module,
+			 const struct ip_mapping *m, bool silently, struct ip_remap_part *ret,
+			 bool *ret_fatal, uint64_t *ret_bad)
 {
 	*ret_fatal = false;
 	*ret_bad = 0;
@@ -208,7 +220,8 @@ int ip_remap_make_images(struct ip_remap_plan *plan, const struct ip_module *mod
 
 		if (memcmp(ret->before + at, c->old_bytes, c->length)) {
 			*ret_fatal = true;
-			return ip_error("pid %d: the site at %#lx does not hold what was expected: somebody "
+			return ip_error("pid %d: the site at %#lx does not hold what was expected: "
+					"somebody "
 					"else changed it (a "
 					"debugger's breakpoint, a uprobe?); end that first",
 					plan->target->pid, c->address);

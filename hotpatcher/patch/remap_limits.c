@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits on mappings and memory, each asked of the kernel: the process's own, its memory cgroups' (both versions), the machine's.
+ * Limits on mappings and memory, each asked of the kernel: the process's own, its memory cgroups'
+ * (both versions), the machine's.
  */
 #include "hotpatcher/patch/remap_limits.h"
 
@@ -39,7 +40,8 @@ static uint64_t read_key(const char *path, const char *key, uint64_t otherwise)
 }
 
 /* What one cgroup leaves, page cache that it can give up at once included. */
-static uint64_t left_in(const char *folder, const char *limit, const char *usage, const char *reclaimable)
+static uint64_t left_in(const char *folder, const char *limit, const char *usage,
+			const char *reclaimable)
 {
 	char path[4400];
 	uint64_t max, used, cache;
@@ -84,9 +86,10 @@ static uint64_t left_in_cgroups(pid_t pid)
 
 			*end = '\0';
 			snprintf(folder, sizeof(folder), "%s%s", root, path);
-			left = second ? left_in(folder, "memory.max", "memory.current", "inactive_file")
-				      : left_in(folder, "memory.limit_in_bytes", "memory.usage_in_bytes",
-						"total_inactive_file");
+			left = second ? left_in(folder, "memory.max", "memory.current",
+						"inactive_file")
+				      : left_in(folder, "memory.limit_in_bytes",
+						"memory.usage_in_bytes", "total_inactive_file");
 			least = left < least ? left : least;
 		}
 	}
@@ -98,22 +101,24 @@ int ip_remap_limits_check(const struct ip_target *target, size_t mappings, size_
 	uint64_t max_maps = read_number("/proc/sys/vm/max_map_count", 65530), need, left;
 
 	if (target->maps.n + mappings + SPARE_MAPS > max_maps)
-		return ip_error("pid %d has %zu mappings of at most %lu, and --no-stop needs %zu more: leave "
+		return ip_error("pid %d has %zu mappings of at most %lu, and --no-stop needs %zu "
+				"more: leave "
 				"it out, or "
 				"raise vm.max_map_count",
 				target->pid, target->maps.n, max_maps, mappings + SPARE_MAPS);
 	left = left_in_cgroups(target->pid) >> 10;
 	need = (pages * PAGE_SIZE + SPARE_CGROUP) >> 10;
 	if (left < need)
-		return ip_error(
-			"pid %d: its memory cgroup leaves %lu KiB, and --no-stop needs %lu: leave it out, or "
-			"raise the limit",
-			target->pid, left, need);
+		return ip_error("pid %d: its memory cgroup leaves %lu KiB, and --no-stop needs "
+				"%lu: leave it out, or "
+				"raise the limit",
+				target->pid, left, need);
 	left = read_key("/proc/meminfo", "MemAvailable", UINT64_MAX);
 	need = (pages * PAGE_SIZE + SPARE_MACHINE) >> 10;
 	if (left < need)
-		return ip_error("pid %d: this machine has %lu KiB of memory left, and --no-stop needs %lu: "
-				"leave it out",
-				target->pid, left, need);
+		return ip_error(
+			"pid %d: this machine has %lu KiB of memory left, and --no-stop needs %lu: "
+			"leave it out",
+			target->pid, left, need);
 	return 0;
 }

@@ -8,17 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/abi/borrow.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/arch/x86_64/remap.h"
-#include "common/abi/borrow.h"
 
 #define PAGE(a)	   ((a) & ~(IP_REMAP_PAGE - 1))
 #define PAGE_UP(a) PAGE((a) + IP_REMAP_PAGE - 1)
-#define PIECE_MAX  (512ull << 10)      /* threads that run in a piece wait while it is switched */
-#define GAP_MAX	   (16 * IP_REMAP_PAGE) /* pages without sites that a piece may hold between two with; */
-#define KEEPING_GAP_MAX                                                                                      \
-	IP_REMAP_PAGE /* where functions of these may be live, and be idle for nothing while it is copied */
+#define PIECE_MAX  (512ull << 10) /* threads that run in a piece wait while it is switched */
+/* pages without sites that a piece may hold between two with; */
+#define GAP_MAX (16 * IP_REMAP_PAGE)
+#define KEEPING_GAP_MAX                                                                            \
+	IP_REMAP_PAGE /* where functions of these may be live, and be idle for nothing while it is \
+			 copied */
 
 static int by_address(const void *a, const void *b)
 {
@@ -32,7 +34,8 @@ static uint64_t end_of(const struct ip_change *c)
 	return c->address + c->length;
 }
 
-/* Whether pages of the text are locked in memory: the file's own pages would not be, when they come back. */
+/* Whether pages of the text are locked in memory: the file's own pages would not be, when they come
+ * back. */
 static bool is_locked(pid_t pid, uint64_t address)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -65,25 +68,27 @@ static int check_change(const struct ip_target *target, const struct ip_change *
 	*ret_mapping = m;
 	/* what is prepared would take the place of whatever is mapped there by then */
 	if (c->may_go)
-		return ip_error("pid %d: the library at %#lx may be unloaded at any time, which takes a stop",
+		return ip_error("pid %d: the library at %#lx may be unloaded at any time, which "
+				"takes a stop",
 				target->pid, c->address);
 	if (!m || memcmp(m->perms, "r-xp", 4) || !m->inode)
 		return ip_error("pid %d: text at %#lx is no private mapping of a file", target->pid,
 				c->address);
 	if (end_of(c) > m->end)
-		return ip_error("pid %d: the site at %#lx crosses a border of two mappings", target->pid,
-				c->address);
+		return ip_error("pid %d: the site at %#lx crosses a border of two mappings",
+				target->pid, c->address);
 	if (silently && c->address / IP_ARCH_FETCH_LINE != (end_of(c) - 1) / IP_ARCH_FETCH_LINE)
-		return ip_error(
-			"pid %d: the site at %#lx crosses a cache line, which on this processor takes a stop",
-			target->pid, c->address);
+		return ip_error("pid %d: the site at %#lx crosses a cache line, which on this "
+				"processor takes a stop",
+				target->pid, c->address);
 	return 0;
 }
 
-/* Where the piece that begins with changes[first] begins and ends: the index behind its last change. Where others are live, too, no site may
- * lie across its borders; else only its own, and a site that does takes both sides of it along. */
-static size_t cut(const struct ip_remap_plan *plan, const struct ip_module *of, size_t n, size_t first,
-		  const struct ip_mapping *m, uint64_t *ret_start, uint64_t *ret_end)
+/* Where the piece that begins with changes[first] begins and ends: the index behind its last
+ * change. Where others are live, too, no site may lie across its borders; else only its own, and
+ * a site that does takes both sides of it along. */
+static size_t cut(const struct ip_remap_plan *plan, const struct ip_module *of, size_t n,
+		  size_t first, const struct ip_mapping *m, uint64_t *ret_start, uint64_t *ret_end)
 {
 	const struct ip_change *changes = plan->changes;
 	const struct ip_module *module = plan->flags & IP_REMAP_KEEPING ? of : NULL;
@@ -143,8 +148,8 @@ static int sift(struct ip_remap_plan *plan)
 				free_one = m;
 		}
 		if (ret == 0 && m == locked)
-			ret = ip_error("pid %d: text at %#lx is locked in memory (mlock)", plan->target->pid,
-				       c->address);
+			ret = ip_error("pid %d: text at %#lx is locked in memory (mlock)",
+				       plan->target->pid, c->address);
 		if (ret == 0)
 			plan->changes[left++] = *c;
 		else if (plan->flags & IP_REMAP_PARTIAL)
@@ -156,12 +161,14 @@ static int sift(struct ip_remap_plan *plan)
 	return 0;
 }
 
-/* Makes one piece of as many of changes[first..n-1] as it can hold; *ret_next: behind the last. Where somebody's byte is in the way
- * it ends in front of that page, and the sites on it are left out. */
-static int make_piece(struct ip_remap_plan *plan, const struct ip_modules *modules, size_t first, size_t n,
-		      size_t *ret_next)
+/* Makes one piece of as many of changes[first..n-1] as it can hold; *ret_next: behind the last.
+ * Where somebody's byte is in the way it ends in front of that page, and the sites on it are
+ * left out. */
+static int make_piece(struct ip_remap_plan *plan, const struct ip_modules *modules, size_t first,
+		      size_t n, size_t *ret_next)
 {
-	const struct ip_mapping *m = ip_maps_find(&plan->target->maps, plan->changes[first].address);
+	const struct ip_mapping *m =
+		ip_maps_find(&plan->target->maps, plan->changes[first].address);
 	const struct ip_module *module = ip_remap_module_of(modules, m);
 	struct ip_remap_part *part = &plan->pieces[plan->npieces];
 	uint64_t start, end, bad;
@@ -171,7 +178,8 @@ static int make_piece(struct ip_remap_plan *plan, const struct ip_modules *modul
 	*ret_next = cut(plan, module, n, first, m, &start, &end);
 	*part = (struct ip_remap_part){
 		.start = start, .size = end - start, .first = first, .n = *ret_next - first};
-	if (ip_remap_make_images(plan, module, m, ip_arch_flushes_silently(), part, &fatal, &bad) == 0) {
+	if (ip_remap_make_images(plan, module, m, ip_arch_flushes_silently(), part, &fatal, &bad) ==
+	    0) {
 		plan->entries[plan->npieces++] =
 			(struct ip_remap_piece){.at = part->start, .size = part->size};
 		return 0;
@@ -179,10 +187,11 @@ static int make_piece(struct ip_remap_plan *plan, const struct ip_modules *modul
 	ip_remap_part_clear(part);
 	if (fatal || !(plan->flags & IP_REMAP_PARTIAL))
 		return -1;
-	for (in_front = first; bad && in_front < *ret_next && end_of(&plan->changes[in_front]) <= PAGE(bad);)
+	for (in_front = first;
+	     bad && in_front < *ret_next && end_of(&plan->changes[in_front]) <= PAGE(bad);)
 		in_front++;
-	for (behind = in_front;
-	     behind < *ret_next && (!bad || plan->changes[behind].address < PAGE(bad) + IP_REMAP_PAGE);)
+	for (behind = in_front; behind < *ret_next && (!bad || plan->changes[behind].address <
+								       PAGE(bad) + IP_REMAP_PAGE);)
 		behind++;
 	leave_out(plan, &plan->changes[in_front], behind - in_front);
 	*ret_next = behind;
@@ -200,13 +209,15 @@ static int make_pieces(struct ip_remap_plan *plan, const struct ip_modules *modu
 		largest = plan->pieces[i].size > largest ? plan->pieces[i].size : largest;
 		kept += plan->pieces[i].n;
 	}
-	plan->nchanges = kept; /* images are made: the changes themselves are not looked at any more */
+	/* images are made: the changes themselves are not looked at any more */
+	plan->nchanges = kept;
 	plan->scratch = malloc(largest + 1);
 	return plan->scratch ? 0 : ip_error("out of memory");
 }
 
 int ip_remap_prepare(struct ip_target *target, const struct ip_modules *modules,
-		    const struct ip_change *changes, size_t n, unsigned flags, struct ip_remap_plan **ret)
+		     const struct ip_change *changes, size_t n, unsigned flags,
+		     struct ip_remap_plan **ret)
 {
 	struct ip_remap_plan *plan = calloc(1, sizeof(*plan));
 
@@ -270,7 +281,8 @@ static size_t pages_unlike(const struct ip_remap_plan *plan, bool file)
 		const struct ip_remap_part *p = &plan->pieces[i];
 
 		for (size_t at = 0; at < p->size; at += IP_REMAP_PAGE)
-			pages += memcmp((file ? p->file : p->before) + at, p->after + at, IP_REMAP_PAGE) != 0;
+			pages += memcmp((file ? p->file : p->before) + at, p->after + at,
+					IP_REMAP_PAGE) != 0;
 	}
 	return pages;
 }
@@ -286,8 +298,9 @@ size_t ip_remap_pages_copied(const struct ip_remap_plan *plan)
 }
 
 void ip_remap_each_interrupted(const struct ip_remap_plan *plan,
-			      void (*visit)(void *context, const struct ip_module *module, uint32_t function),
-			      void *context)
+			       void (*visit)(void *context, const struct ip_module *module,
+					     uint32_t function),
+			       void *context)
 {
 	for (size_t i = 0; i < plan->nfunctions; i++)
 		visit(context, plan->functions[i].module, plan->functions[i].function);

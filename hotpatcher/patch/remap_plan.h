@@ -47,17 +47,21 @@ struct ip_remap_plan {
 };
 
 /* The module, with its file open, that the text at m is of; NULL: none. */
-const struct ip_module *ip_remap_module_of(const struct ip_modules *modules, const struct ip_mapping *m);
+const struct ip_module *ip_remap_module_of(const struct ip_modules *modules,
+					   const struct ip_mapping *m);
 
-/* The first address from there on (or, backwards: the last one up to there), in steps of pages and within m, at which no site of the module lies on both
- * sides. m's own border, where there is none. */
-uint64_t ip_remap_border(const struct ip_module *module, const struct ip_mapping *m, uint64_t address,
-			bool backwards);
+/* The first address from there on (or, backwards: the last one up to there), in steps of pages
+ * and within m, at which no site of the module lies on both sides. m's own border, where there
+ * is none. */
+uint64_t ip_remap_border(const struct ip_module *module, const struct ip_mapping *m,
+			 uint64_t address, bool backwards);
 
-/* Fills *ret, whose start, size, first and n are set, and notes functions. -1 with the reason; *ret_fatal: nothing shall be flipped; *ret_bad: where
- * the text is not its file's, 0: not known. silently: arch/ARCH/flip.h. */
-int ip_remap_make_images(struct ip_remap_plan *plan, const struct ip_module *module, const struct ip_mapping *m,
-			bool silently, struct ip_remap_part *ret, bool *ret_fatal, uint64_t *ret_bad);
+/* Fills *ret, whose start, size, first and n are set, and notes functions. -1 with the reason;
+ * *ret_fatal: nothing shall be flipped; *ret_bad: where the text is not its file's, 0: not
+ * known. silently: arch/ARCH/flip.h. */
+int ip_remap_make_images(struct ip_remap_plan *plan, const struct ip_module *module,
+			 const struct ip_mapping *m, bool silently, struct ip_remap_part *ret,
+			 bool *ret_fatal, uint64_t *ret_bad);
 void ip_remap_part_clear(struct ip_remap_part *part);
 
 #endif

@@ -10,15 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "hotpatcher/patch/patch_in_place.h"
 #include "hotpatcher/patch/site_state.h"
 #include "hotpatcher/patch/stop_batches.h"
 
 int ip_each_site(const struct ip_target *target, const struct ip_module *module,
-		 int (*visit)(void *, const struct ip_pl_probe *, uint64_t address, const uint8_t *bytes),
+		 int (*visit)(void *, const struct ip_pl_probe *, uint64_t address,
+			      const uint8_t *bytes),
 		 void *data)
 {
 	const size_t piece = 1 << 20;
@@ -36,8 +37,8 @@ int ip_each_site(const struct ip_target *target, const struct ip_module *module,
 
 			for (size_t k = 0; k < module->elf->nloads; k++)
 				if (probe->offset >= module->elf->loads[k].vaddr &&
-				    probe->offset <
-					    module->elf->loads[k].vaddr + module->elf->loads[k].filesz)
+				    probe->offset < module->elf->loads[k].vaddr +
+							    module->elf->loads[k].filesz)
 					s = &module->elf->loads[k];
 			if (!s)
 				return ip_error("%s: site at %#lx lies in no segment", module->path,
@@ -63,7 +64,8 @@ struct search {
 };
 
 /* Ends the walk at the first live site. */
-static int take_live(void *data, const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
+static int take_live(void *data, const struct ip_pl_probe *probe, uint64_t address,
+		     const uint8_t *bytes)
 {
 	struct search *s = data;
 
@@ -97,7 +99,8 @@ static void note_foreign(struct ip_module_state *state, uint64_t address)
 		state->first_foreign = address;
 }
 
-static int inspect_site(void *data, const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
+static int inspect_site(void *data, const struct ip_pl_probe *probe, uint64_t address,
+			const uint8_t *bytes)
 {
 	struct inspection *in = data;
 	enum ip_site_state s = ip_site_state(in->target, in->target->arch, probe, address, bytes);
@@ -138,7 +141,8 @@ static int compare_segment(struct ip_target *target, const struct ip_module *mod
 		ssize_t got = pread(module->elf->fd, file, size, s->offset + done);
 
 		if (got <= 0)
-			return ip_error("%s: cannot read its text at %#lx", module->path, s->offset + done);
+			return ip_error("%s: cannot read its text at %#lx", module->path,
+					s->offset + done);
 		size = got;
 		if (ip_target_read(target, module->load_bias + s->vaddr + done, memory, size) < 0)
 			return -1;
@@ -146,14 +150,16 @@ static int compare_segment(struct ip_target *target, const struct ip_module *mod
 			state->text_matches_file = false;
 			for (size_t i = 0; i < size; i++)
 				if (memory[i] != file[i] && !in_a_site(module, s->vaddr + done + i))
-					note_foreign(state, module->load_bias + s->vaddr + done + i);
+					note_foreign(state,
+						     module->load_bias + s->vaddr + done + i);
 		}
 		done += size;
 	}
 	return 0;
 }
 
-static int inspect(struct ip_target *target, const struct ip_module *module, struct ip_module_state *ret)
+static int inspect(struct ip_target *target, const struct ip_module *module,
+		   struct ip_module_state *ret)
 {
 	struct inspection in = {target, ret};
 
@@ -178,8 +184,10 @@ static bool is_gone(struct ip_target *target, const struct ip_module *module)
 	return !m || m->inode != module->inode;
 }
 
-/* A program may unload a library, and load it or another in its place, while we read: what is foreign then was never the module's. */
-int ip_module_inspect(struct ip_target *target, const struct ip_module *module, struct ip_module_state *ret)
+/* A program may unload a library, and load it or another in its place, while we read: what is
+ * foreign then was never the module's. */
+int ip_module_inspect(struct ip_target *target, const struct ip_module *module,
+		      struct ip_module_state *ret)
 {
 	int done = 0;
 
@@ -207,7 +215,8 @@ struct restoration {
 	struct change_list tails; /* sites below a uprobe: all but the first byte */
 };
 
-static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
+static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t address,
+			const uint8_t *bytes)
 {
 	struct restoration *r = data;
 	enum ip_site_state s = ip_site_state(r->target, r->target->arch, probe, address, bytes);
@@ -226,8 +235,8 @@ static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t ad
 				.regs = probe->regs,
 				.transit_regs = ip_probe_transit_regs(probe),
 				.resident = true,
-				.group =
-					r->group + 2 * probe->function + !!(probe->flags & IP_PROBE_INLINED)};
+				.group = r->group + 2 * probe->function +
+					 !!(probe->flags & IP_PROBE_INLINED)};
 	memcpy(c->old_bytes, bytes, probe->length);
 	if (r->target->arch->idle(probe->form, probe->length, c->new_bytes) < 0)
 		return -1;
@@ -257,12 +266,13 @@ static int restore_tails(struct ip_target *target, struct change_list *tails, ui
 	if (done == (int)tails->n)
 		return 0;
 	ret->transient = done >= 0 || result.transient;
-	return done < 0
-		       ? -1
-		       : ip_error("pid %d: a uprobe came or went on a site just now: try again", target->pid);
+	return done < 0 ? -1
+			: ip_error("pid %d: a uprobe came or went on a site just now: try again",
+				   target->pid);
 }
 
-static int collect(struct ip_target *target, const struct ip_modules *modules, struct restoration *ret)
+static int collect(struct ip_target *target, const struct ip_modules *modules,
+		   struct restoration *ret)
 {
 	*ret = (struct restoration){.target = target};
 	for (size_t i = 0; i < modules->n; i++) {
@@ -278,15 +288,16 @@ static int collect(struct ip_target *target, const struct ip_modules *modules, s
 	return 0;
 }
 
-int ip_restore_collect(struct ip_target *target, const struct ip_modules *modules, struct ip_change **ret,
-		       size_t *ret_n)
+int ip_restore_collect(struct ip_target *target, const struct ip_modules *modules,
+		       struct ip_change **ret, size_t *ret_n)
 {
 	struct restoration r;
 	int done = collect(target, modules, &r);
 
 	if (done == 0 && r.tails.n)
-		done = ip_error("pid %d: there is a uprobe on %zu of its live sites, the first at %#lx",
-				target->pid, r.tails.n, r.tails.items[0].address);
+		done = ip_error(
+			"pid %d: there is a uprobe on %zu of its live sites, the first at %#lx",
+			target->pid, r.tails.n, r.tails.items[0].address);
 	free(r.tails.items);
 	*ret = r.whole.items;
 	*ret_n = r.whole.n;
@@ -310,9 +321,11 @@ int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint6
 	if (done < 0)
 		goto out;
 	if (r.whole.n) {
-		done = ip_stop_batches_apply(target, r.whole.items, r.whole.n, deadline_ns, 0, 1, ret);
+		done = ip_stop_batches_apply(target, r.whole.items, r.whole.n, deadline_ns, 0, 1,
+					     ret);
+		/* somebody has changed a site just now */
 		if (done < 0 && !ret->nstops)
-			ret->transient |= ip_target_alive(target); /* somebody has changed a site just now */
+			ret->transient |= ip_target_alive(target);
 	}
 	if (done == 0 && r.tails.n)
 		done = restore_tails(target, &r.tails, deadline_ns, ret);

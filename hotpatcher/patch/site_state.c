@@ -18,8 +18,9 @@ static bool is_uprobe_trampoline(const struct ip_target *target, uint64_t addres
 	return m && !strcmp(m->path, "[uprobes-trampoline]");
 }
 
-enum ip_site_state ip_site_state_of_form(const struct ip_target *target, unsigned form, unsigned length,
-					 unsigned transit_regs, uint64_t address, const uint8_t *bytes)
+enum ip_site_state ip_site_state_of_form(const struct ip_target *target, unsigned form,
+					 unsigned length, unsigned transit_regs, uint64_t address,
+					 const uint8_t *bytes)
 {
 	const struct ip_arch *arch = target->arch;
 	unsigned boundary = PAGE_SIZE - address % PAGE_SIZE;
@@ -27,7 +28,8 @@ enum ip_site_state ip_site_state_of_form(const struct ip_target *target, unsigne
 	uint64_t called;
 	unsigned n;
 
-	if (arch->idle(form, length, idle) < 0 || arch->live(form, length, address, address, live) < 0)
+	if (arch->idle(form, length, idle) < 0 ||
+	    arch->live(form, length, address, address, live) < 0)
 		return IP_SITE_FOREIGN;
 	if (!memcmp(bytes, idle, length))
 		return IP_SITE_IDLE;
@@ -51,16 +53,18 @@ enum ip_site_state ip_site_state_of_form(const struct ip_target *target, unsigne
 	memcpy(whole, bytes, length);
 	whole[0] = live[0];
 	if ((bytes[0] == arch->trap || bytes[0] == idle[0]) &&
-	    arch->live_target(form, length, address, whole, &called) && ip_target_is_stub(target, called))
+	    arch->live_target(form, length, address, whole, &called) &&
+	    ip_target_is_stub(target, called))
 		return bytes[0] == arch->trap ? IP_SITE_TRAPPED_LIVE : IP_SITE_ORPHAN;
 	return IP_SITE_FOREIGN;
 }
 
 enum ip_site_state ip_site_state(const struct ip_target *target, const struct ip_arch *arch,
-				 const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
+				 const struct ip_pl_probe *probe, uint64_t address,
+				 const uint8_t *bytes)
 {
-	return ip_site_state_of_form(target, probe->form, probe->length, ip_probe_transit_regs(probe),
-				     address, bytes);
+	return ip_site_state_of_form(target, probe->form, probe->length,
+				     ip_probe_transit_regs(probe), address, bytes);
 }
 
 const char *ip_site_state_name(enum ip_site_state state)

@@ -16,7 +16,7 @@
 #define PAGE(a)	    ((a) >> 12)
 #define NAP_NS	    5000000ull
 #define OTHER_TRIES 4 /* at most, but for threads that got no CPU in time */
-#define TIMEOUT_NS 10000000000ull
+#define TIMEOUT_NS  10000000000ull
 
 static int by_group(const void *a, const void *b, void *data)
 {
@@ -88,8 +88,8 @@ uint64_t ip_stop_batches_write_ns(uint64_t max_stop_ns, size_t threads)
 	return gather < max_stop_ns ? max_stop_ns - gather : 0;
 }
 
-uint64_t ip_stop_batches_expect(struct ip_change *changes, size_t n, uint64_t max_stop_ns, size_t threads,
-			 size_t *ret_stops)
+uint64_t ip_stop_batches_expect(struct ip_change *changes, size_t n, uint64_t max_stop_ns,
+				size_t threads, size_t *ret_stops)
 {
 	uint64_t write_ns = ip_stop_batches_write_ns(max_stop_ns, threads), longest = 0;
 
@@ -119,8 +119,8 @@ static int rest(struct ip_target *target, uint64_t limit_ns)
 }
 
 /* Step 4. */
-static int apply(struct ip_patch *patch, struct ip_target *target, uint64_t max_stop_ns, int64_t gate_session,
-		 unsigned tries, struct ip_patch_result *result)
+static int apply(struct ip_patch *patch, struct ip_target *target, uint64_t max_stop_ns,
+		 int64_t gate_session, unsigned tries, struct ip_patch_result *result)
 {
 	const uint64_t began = ip_now_ns();
 
@@ -150,8 +150,9 @@ static int add_inside(struct ip_patch_result *all, const struct ip_patch_result 
 	return 0;
 }
 
-static int apply_part(struct ip_target *target, struct ip_change *changes, size_t n, uint64_t max_stop_ns,
-		      int64_t gate_session, unsigned tries, struct ip_patch_result *ret)
+static int apply_part(struct ip_target *target, struct ip_change *changes, size_t n,
+		      uint64_t max_stop_ns, int64_t gate_session, unsigned tries,
+		      struct ip_patch_result *ret)
 {
 	struct ip_patch_result result = {0};
 	struct ip_patch *patch = NULL;
@@ -169,8 +170,9 @@ static int apply_part(struct ip_target *target, struct ip_change *changes, size_
 	return done;
 }
 
-int ip_stop_batches_apply(struct ip_target *target, const struct ip_change *changes, size_t n, uint64_t max_stop_ns,
-		   int64_t gate_session, unsigned tries, struct ip_patch_result *ret)
+int ip_stop_batches_apply(struct ip_target *target, const struct ip_change *changes, size_t n,
+			  uint64_t max_stop_ns, int64_t gate_session, unsigned tries,
+			  struct ip_patch_result *ret)
 {
 	_cleanup_free_ struct ip_change *own = malloc((n ? n : 1) * sizeof(*own));
 	long threads = ip_proc_status(target->pid, "Threads");
@@ -182,10 +184,13 @@ int ip_stop_batches_apply(struct ip_target *target, const struct ip_change *chan
 	if (ip_stop_batches_order(own, n) < 0) /* 2 */
 		return -1;
 	for (size_t done = 0; done < n;) { /* 3 */
-		uint64_t write_ns = ip_stop_batches_write_ns(max_stop_ns, threads > 0 ? threads : 1);
+		uint64_t write_ns =
+			ip_stop_batches_write_ns(max_stop_ns, threads > 0 ? threads : 1);
 		size_t part = ip_stop_batches_next(own + done, n - done, write_ns);
 
-		if (apply_part(target, own + done, part, max_stop_ns, gate_session, tries, ret) < 0) { /* 5 */
+		/* 5 */
+		if (apply_part(target, own + done, part, max_stop_ns, gate_session, tries, ret) <
+		    0) {
 			free(ret->inside);
 			ret->inside = NULL;
 			ret->ninside = 0;

@@ -11,23 +11,25 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "common/abi/borrow.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/remap_thread.h"
-#include "common/abi/borrow.h"
 
-/* The process may have executed another program since the area was opened: then what is mapped there, if anything, is another file. */
+/* The process may have executed another program since the area was opened: then what is mapped
+ * there, if anything, is another file. */
 static bool is_the_areas(const struct ip_target *target, const struct ip_area *area)
 {
 	const struct ip_mapping *m = ip_maps_find(&target->maps, target->anchor.area);
 	struct stat st;
 
-	return m && fstat(area->fd, &st) == 0 && m->inode == st.st_ino && m->dev_major == major(st.st_dev) &&
-	       m->dev_minor == minor(st.st_dev);
+	return m && fstat(area->fd, &st) == 0 && m->inode == st.st_ino &&
+	       m->dev_major == major(st.st_dev) && m->dev_minor == minor(st.st_dev);
 }
 
-int ip_bounds_write(const struct ip_target *target, struct ip_area *area, const struct ip_user *user)
+int ip_bounds_write(const struct ip_target *target, struct ip_area *area,
+		    const struct ip_user *user)
 {
 	off_t end = lseek(area->fd, 0, SEEK_END);
 	struct ip_rt_private own = {.frames = area->blocks.depth * sizeof(struct ip_meters_frame),
@@ -46,7 +48,8 @@ int ip_bounds_write(const struct ip_target *target, struct ip_area *area, const 
 				    .fperf_reads = area->fperf_reads};
 
 	if (!target->has_runtime || !target->anchor.own)
-		return ip_error("pid %d: its runtime does not say where its own memory is", target->pid);
+		return ip_error("pid %d: its runtime does not say where its own memory is",
+				target->pid);
 	if (!is_the_areas(target, area))
 		return ip_error("pid %d executes another program now: try again", target->pid);
 	if (end < (off_t)IP_AREA_DATA_OFFSET)
@@ -58,13 +61,15 @@ int ip_bounds_write(const struct ip_target *target, struct ip_area *area, const 
 		own.nsubbufs = IP_AREA_SUBBUFS;
 	area->header->user = user->call != 0;
 	/* what the runtime says of itself stays */
-	return ip_target_write(target, target->anchor.own, &own, offsetof(struct ip_rt_private, inherited));
+	return ip_target_write(target, target->anchor.own, &own,
+			       offsetof(struct ip_rt_private, inherited));
 }
 
 int ip_bounds_read(const struct ip_target *target, struct ip_rt_private *ret)
 {
 	if (!target->has_runtime || !target->anchor.own)
-		return ip_error("pid %d: its runtime does not say where its own memory is", target->pid);
+		return ip_error("pid %d: its runtime does not say where its own memory is",
+				target->pid);
 	return ip_target_read(target, target->anchor.own, ret, sizeof(*ret));
 }
 
@@ -92,14 +97,16 @@ static int run(struct ip_target *target, uint32_t what, uint64_t find_ns, const 
 	struct ip_remap_hold held;
 
 	if (lock >= 0 && ip_remap_thread_check(target) == 0 &&
-	    ip_remap_thread_run(target, ip_borrow_anyone, find_ns, &piece, 1, &held) == 0 && !piece.error)
+	    ip_remap_thread_run(target, ip_borrow_anyone, find_ns, &piece, 1, &held) == 0 &&
+	    !piece.error)
 		return 0;
 	why = strdup(ip_error_message());
-	return ip_error("pid %d: none of its threads could be borrowed to %s (%s): %s", target->pid, to_what,
+	return ip_error("pid %d: none of its threads could be borrowed to %s (%s): %s", target->pid,
+			to_what,
 			!target->anchor.remap ? "not on this machine"
-			: piece.error	     ? strerror(piece.error)
-			: why		     ? why
-					     : "?",
+			: piece.error	      ? strerror(piece.error)
+			: why		      ? why
+					      : "?",
 			advice);
 }
 
@@ -112,14 +119,16 @@ int ip_bounds_set_inherited(struct ip_target *target, bool inherited)
 	if ((own.inherited != 0) == inherited)
 		return 0;
 	return inherited ? run(target, IP_REMAP_INHERIT, IP_REMAP_FIND_NS,
-			       "give forked children the ring memory", "start it by iprobe run --follow-fork")
+			       "give forked children the ring memory",
+			       "start it by iprobe run --follow-fork")
 			 : run(target, IP_REMAP_WITHHOLD, IP_REMAP_FIND_NS,
 			       "keep the ring memory from forked children", "try again");
 }
 
 int ip_bounds_disown(struct ip_target *child, uint64_t find_ns)
 {
-	return run(child, IP_REMAP_DISOWN, find_ns, "take the ring memory from it", "it has it still");
+	return run(child, IP_REMAP_DISOWN, find_ns, "take the ring memory from it",
+		   "it has it still");
 }
 
 int ip_bounds_set_follow(const struct ip_target *target, uint32_t session)

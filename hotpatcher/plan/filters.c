@@ -48,7 +48,8 @@ int ip_filter_parse_sample(struct ip_filter_options *options, const char *text)
 		return ip_error("--sample: at most %u of them", IP_FILTER_SAMPLES);
 	*sample = (struct ip_filter_sample){0};
 	if (parse_number(text, length, &sample->every) < 0)
-		return ip_error("--sample %s: not N or N:SEL with a number from 1 to 999999999", text);
+		return ip_error("--sample %s: not N or N:SEL with a number from 1 to 999999999",
+				text);
 	if (text[length] && ip_selection_parse(text + length + 1, &sample->selection) < 0)
 		return ip_error_prefix("--sample %s", text);
 	options->nsamples++;
@@ -95,7 +96,8 @@ int ip_filter_check_tids(const char *text)
 	for (const char *p = text; p;) {
 		p = next_tid(p, &tid);
 		if (!tid)
-			return ip_error("--tid %s: not a list of thread ids, separated by commas", text);
+			return ip_error("--tid %s: not a list of thread ids, separated by commas",
+					text);
 		if (++n > IP_FILTER_THREADS)
 			return ip_error("--tid: at most %u threads; --thread takes globs of names",
 					IP_FILTER_THREADS);
@@ -117,8 +119,8 @@ void ip_filter_options_clear(struct ip_filter_options *options)
 
 bool ip_filters_any(const struct ip_filter_options *o)
 {
-	return o->depth || o->min_duration_ns || o->nsamples || o->start.name || o->stop.name || o->tids ||
-	       o->names || o->callsite;
+	return o->depth || o->min_duration_ns || o->nsamples || o->start.name || o->stop.name ||
+	       o->tids || o->names || o->callsite;
 }
 
 static bool same_pid_namespace(pid_t pid)
@@ -156,15 +158,16 @@ static int begin_threads(const struct ip_filter_options *o, struct ip_filters *f
 		p = next_tid(p, &tid);
 		f->thread[f->nthreads] = inner_tid(target->pid, tid);
 		if (!f->thread[f->nthreads++])
-			return ip_error("pid %d has no thread %u (--tid): ls /proc/%d/task shows them",
-					target->pid, tid, target->pid);
+			return ip_error(
+				"pid %d has no thread %u (--tid): ls /proc/%d/task shows them",
+				target->pid, tid, target->pid);
 	}
 	f->threads = (o->tids ? 1 : 0) | (o->names ? 2 : 0);
 	return 0;
 }
 
-void ip_filters_describe(const struct ip_filter_options *o, void (*tell)(void *data, const char *text),
-			 void *data)
+void ip_filters_describe(const struct ip_filter_options *o,
+			 void (*tell)(void *data, const char *text), void *data)
 {
 	char text[512];
 
@@ -204,8 +207,8 @@ void ip_filters_describe(const struct ip_filter_options *o, void (*tell)(void *d
 		tell(data, "callsite");
 }
 
-int ip_filters_begin(const struct ip_filter_options *o, struct ip_area *area, const struct ip_target *target,
-		     const struct ip_clock_reading *start)
+int ip_filters_begin(const struct ip_filter_options *o, struct ip_area *area,
+		     const struct ip_target *target, const struct ip_clock_reading *start)
 {
 	struct ip_filters *f = area->filters;
 	struct ip_clock_reading now;
@@ -238,7 +241,9 @@ struct named {
 static int compare_names(const struct named *x, const struct named *y)
 {
 	size_t least = x->length < y->length ? x->length : y->length;
-	int order = x->f->module_index < y->f->module_index ? -1 : x->f->module_index > y->f->module_index;
+	int order = x->f->module_index < y->f->module_index
+			    ? -1
+			    : x->f->module_index > y->f->module_index;
 
 	if (!order)
 		order = memcmp(x->name, y->name, least);
@@ -261,7 +266,8 @@ static bool matches(const struct ip_selection *selection, const struct ip_plan_f
 	const struct ip_pl_function *function = &list->functions[f->function];
 
 	return ip_selection_match(selection, ip_probe_list_string(list, function->name),
-				  function->file ? ip_probe_list_string(list, function->file) : NULL,
+				  function->file ? ip_probe_list_string(list, function->file)
+						 : NULL,
 				  f->module->path);
 }
 
@@ -334,7 +340,8 @@ static void add_frames(struct ip_rule *rules, const struct ip_plan *plan)
 /* Parts and instances of one function have the least of their numbers in common. */
 static int add_groups(struct ip_rule *rules, const struct ip_plan *plan)
 {
-	_cleanup_free_ struct named *names = calloc(plan->nfunctions ? plan->nfunctions : 1, sizeof(*names));
+	_cleanup_free_ struct named *names =
+		calloc(plan->nfunctions ? plan->nfunctions : 1, sizeof(*names));
 
 	if (!names)
 		return ip_error("out of memory");
@@ -365,7 +372,8 @@ static int reserve(struct ip_area *area, uint32_t n)
 	return 0;
 }
 
-int ip_filters_add_plan(const struct ip_filter_options *o, struct ip_area *area, const struct ip_plan *plan)
+int ip_filters_add_plan(const struct ip_filter_options *o, struct ip_area *area,
+			const struct ip_plan *plan)
 {
 	_cleanup_free_ struct ip_rule *rules =
 		calloc(plan->nfunctions ? plan->nfunctions : 1, sizeof(*rules));
@@ -396,16 +404,17 @@ int ip_filters_add_plan(const struct ip_filter_options *o, struct ip_area *area,
 	return 0;
 }
 
-static int check_trigger(const struct ip_filter_trigger *t, const char *option, const struct ip_plan *plan,
-			 pid_t pid)
+static int check_trigger(const struct ip_filter_trigger *t, const char *option,
+			 const struct ip_plan *plan, pid_t pid)
 {
 	if (!t->name)
 		return 0;
 	for (size_t i = 0; i < plan->nfunctions; i++)
 		if (matches(t->selection, &plan->functions[i]))
 			return 0;
-	return ip_error("pid %d: no function that is recorded matches %s %s: iprobe list shows names", pid,
-			option, t->name);
+	return ip_error(
+		"pid %d: no function that is recorded matches %s %s: iprobe list shows names", pid,
+		option, t->name);
 }
 
 int ip_filters_check(const struct ip_filter_options *o, const struct ip_plan *plan, pid_t pid)
@@ -423,12 +432,14 @@ void ip_filters_tell_samples(const struct ip_filter_options *o, pid_t pid)
 
 		if (unused)
 			ip_print(stderr,
-				 "iprobe: pid %d: no function that is recorded matches %s of --sample %u\n",
+				 "iprobe: pid %d: no function that is recorded matches %s of "
+				 "--sample %u\n",
 				 pid, unused, o->samples[i].every);
 	}
 }
 
-void ip_filters_tell_names(const struct ip_filter_options *o, const struct ip_filter_names *names, pid_t pid)
+void ip_filters_tell_names(const struct ip_filter_options *o, const struct ip_filter_names *names,
+			   pid_t pid)
 {
 	const char *p = o->names;
 
@@ -437,7 +448,8 @@ void ip_filters_tell_names(const struct ip_filter_options *o, const struct ip_fi
 
 		if (length && !(names->seen & 1ull << i))
 			ip_print(stderr,
-				 "iprobe: pid %d: no thread that called what is recorded had a name that "
+				 "iprobe: pid %d: no thread that called what is recorded had a "
+				 "name that "
 				 "matches %.*s (--thread)\n",
 				 pid, length, p);
 		p = p[length] ? p + length + 1 : NULL;
@@ -469,7 +481,8 @@ static bool match_name(const char *globs, const char *name, uint64_t *seen)
 }
 
 /* The name of a thread; pid and tid as the target sees them. */
-static bool thread_name(const struct ip_target *target, pid_t pid, pid_t tid, char *name, size_t size)
+static bool thread_name(const struct ip_target *target, pid_t pid, pid_t tid, char *name,
+			size_t size)
 {
 	_cleanup_fclose_ FILE *file = NULL;
 	char path[96];
@@ -484,7 +497,8 @@ static bool thread_name(const struct ip_target *target, pid_t pid, pid_t tid, ch
 		dir = pid == target->inner_pid ? opendir(path) : NULL;
 		while (dir && (entry = readdir(dir)))
 			if (isdigit((unsigned char)*entry->d_name) &&
-			    inner_tid(target->pid, strtoul(entry->d_name, NULL, 10)) == (uint32_t)tid)
+			    inner_tid(target->pid, strtoul(entry->d_name, NULL, 10)) ==
+				    (uint32_t)tid)
 				break;
 		if (!dir || !entry)
 			return false;
@@ -507,8 +521,8 @@ static bool named_by_id(const struct ip_filters *f, uint32_t tid)
 	return false;
 }
 
-void ip_filters_step(const struct ip_filter_options *o, struct ip_area *area, const struct ip_target *target,
-		     struct ip_filter_names *names)
+void ip_filters_step(const struct ip_filter_options *o, struct ip_area *area,
+		     const struct ip_target *target, struct ip_filter_names *names)
 {
 	uint32_t used = __atomic_load_n(&area->header->slots_used, __ATOMIC_ACQUIRE);
 	uint64_t now;
@@ -524,7 +538,8 @@ void ip_filters_step(const struct ip_filter_options *o, struct ip_area *area, co
 		char name[64];
 
 		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != IP_SLOT_CLAIMED ||
-		    (!all && slot->wanted != IP_SLOT_UNDECIDED) || named_by_id(area->filters, slot->tid))
+		    (!all && slot->wanted != IP_SLOT_UNDECIDED) ||
+		    named_by_id(area->filters, slot->tid))
 			continue;
 		wanted = thread_name(target, slot->pid, slot->tid, name, sizeof(name)) &&
 					 match_name(o->names, name, &names->seen)

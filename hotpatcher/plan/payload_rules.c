@@ -8,15 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/abi/meters.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/abi/meters.h"
 #include "hotpatcher/plan/user_payload.h"
 
 #define RULES_MAX 256u
 
-static const char *const names[] = {
-	[IP_DUTY_LOG] = "log", [IP_DUTY_COUNT] = "count", [IP_DUTY_HIST] = "hist", [IP_DUTY_USER] = "user"};
+static const char *const names[] = {[IP_DUTY_LOG] = "log",
+				    [IP_DUTY_COUNT] = "count",
+				    [IP_DUTY_HIST] = "hist",
+				    [IP_DUTY_USER] = "user"};
 
 const char *ip_duty_name(uint32_t duty)
 {
@@ -36,9 +38,10 @@ static int parse_payload(const char *text, size_t length, struct ip_payload_rule
 			rule->duty = duty;
 			return 0;
 		}
-	return ip_error("--payload %s: there are log, count and hist, and user:FILE; a selection of "
-			"functions may follow behind a colon",
-			text);
+	return ip_error(
+		"--payload %s: there are log, count and hist, and user:FILE; a selection of "
+		"functions may follow behind a colon",
+		text);
 }
 
 /* "user:FILE[:SEL]". *ret_length: up to the selection's colon. */
@@ -55,11 +58,12 @@ static int parse_user(struct ip_payload_rules *rules, const char *text, size_t *
 	if (!object)
 		return ip_error_errno("--payload user: %s", name ? name : "out of memory");
 	if (strpbrk(object, ": "))
-		return ip_error("--payload user: %s: the loader takes no names with blanks and colons",
-				object);
+		return ip_error(
+			"--payload user: %s: the loader takes no names with blanks and colons",
+			object);
 	if (rules->object && strcmp(rules->object, object))
-		return ip_error("--payload user: a session takes one object: %s, or %s", rules->object,
-				object);
+		return ip_error("--payload user: a session takes one object: %s, or %s",
+				rules->object, object);
 	if (ip_user_check_file(object) < 0)
 		return -1;
 	if (!rules->object)
@@ -73,7 +77,8 @@ int ip_payload_rules_add(struct ip_payload_rules *rules, const char *text)
 	struct ip_payload_rule rule = {0}, *grown;
 
 	if (rules->n == RULES_MAX)
-		return ip_error("--payload %s: a session takes %u of them at most", text, RULES_MAX);
+		return ip_error("--payload %s: a session takes %u of them at most", text,
+				RULES_MAX);
 	if (!strncmp(text, "user:", 5)) {
 		rule.duty = IP_DUTY_USER;
 		if (parse_user(rules, text, &length) < 0)
@@ -87,7 +92,8 @@ int ip_payload_rules_add(struct ip_payload_rules *rules, const char *text)
 		return ip_error_prefix("--payload");
 	for (size_t i = 0; !rule.selection && i < rules->n; i++)
 		if (!rules->items[i].selection)
-			return ip_error("--payload %s: --payload %s is for everything else already: give one "
+			return ip_error("--payload %s: --payload %s is for everything else "
+					"already: give one "
 					"of them a "
 					"selection (P:SEL)",
 					text, rules->items[i].text);
@@ -142,8 +148,9 @@ void ip_payload_rules_log_too(struct ip_payload_rules *rules)
 			rules->items[i].duty = IP_DUTY_TIMED;
 }
 
-struct ip_payload_rule *ip_payload_rules_find(const struct ip_payload_rules *rules, const char *linker_name,
-					      const char *file, const char *module,
+struct ip_payload_rule *ip_payload_rules_find(const struct ip_payload_rules *rules,
+					      const char *linker_name, const char *file,
+					      const char *module,
 					      const struct ip_payload_rule **ret_other)
 {
 	struct ip_payload_rule *found = NULL, *rest = NULL;
@@ -194,7 +201,8 @@ int ip_payload_rules_select(const struct ip_payload_rules *rules, const char *fu
 		if (!text)
 			return -1;
 		/* by itself, one that takes away is everything else */
-		if (asprintf(&whole, "%s%s", ip_selection_only_takes_away(selection) ? "*," : "", text) < 0) {
+		if (asprintf(&whole, "%s%s", ip_selection_only_takes_away(selection) ? "*," : "",
+			     text) < 0) {
 			whole = NULL;
 			return ip_error("out of memory");
 		}

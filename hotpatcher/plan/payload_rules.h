@@ -7,9 +7,10 @@
  *   hist           durations are put into a histogram
  *   user:FILE      a shared object of the user's is called (user_payload.h); one a session
  *
- * A rule with a selection is for what that selects; one without is for everything that no other rule names; where there is none that is
- * log. Two rules that name the same function and want different things of it contradict each other: an error where the session begins; of
- * what comes later (a library, a second attach) the first has its way.
+ * A rule with a selection is for what that selects; one without is for everything that no other
+ * rule names; where there is none that is log. Two rules that name the same function and want
+ * different things of it contradict each other: an error where the session begins; of what comes
+ * later (a library, a second attach) the first has its way.
  */
 #ifndef IP_PAYLOAD_RULES_H
 #define IP_PAYLOAD_RULES_H
@@ -34,7 +35,8 @@ struct ip_payload_rules {
 	char *object; /* of user rules: the file, absolute; NULL: there is none */
 };
 
-/* Parses "P[:SEL]" as one rule more. -1 with an error: it is none, or there is one without a selection already. */
+/* Parses "P[:SEL]" as one rule more. -1 with an error: it is none, or there is one without a
+ * selection already. */
 int ip_payload_rules_add(struct ip_payload_rules *rules, const char *text);
 void ip_payload_rules_clear(struct ip_payload_rules *rules);
 
@@ -50,17 +52,18 @@ bool ip_payload_rules_count(const struct ip_payload_rules *rules);
 /* What is measured is to be logged as well. */
 void ip_payload_rules_log_too(struct ip_payload_rules *rules);
 
-/* The rule for a function; NULL: log. *ret_other: another one that names it and contradicts, or NULL. Arguments as of
- * ip_selection_match(). */
-struct ip_payload_rule *ip_payload_rules_find(const struct ip_payload_rules *rules, const char *linker_name,
-					      const char *file, const char *module,
+/* The rule for a function; NULL: log. *ret_other: another one that names it and contradicts, or
+ * NULL. Arguments as of ip_selection_match(). */
+struct ip_payload_rule *ip_payload_rules_find(const struct ip_payload_rules *rules,
+					      const char *linker_name, const char *file,
+					      const char *module,
 					      const struct ip_payload_rule **ret_other);
 
 /* The first rule with a selection that has been for no function; NULL: none. */
 const struct ip_payload_rule *ip_payload_rules_unused(const struct ip_payload_rules *rules);
 
-/* The selections that a session begins with: functions; or, where that is NULL and each rule has a selection, all of theirs (but for what is
- * logged as well: others are, too). */
+/* The selections that a session begins with: functions; or, where that is NULL and each rule has
+ * a selection, all of theirs (but for what is logged as well: others are, too). */
 int ip_payload_rules_select(const struct ip_payload_rules *rules, const char *functions,
 			    struct ip_selections *ret);
 

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "common/arch/arch.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "hotpatcher/plan/payload_rules.h"
 #include "hotpatcher/plan/plan_choice.h"
 
@@ -23,11 +23,12 @@ static bool can_cross(const struct ip_arch *arch, const struct ip_change *c)
 	uint8_t bytes[IP_SITE_MAX];
 
 	return c->address + c->length <= next_page ||
-	       arch->transit(c->form, c->transit_regs, c->length, next_page - c->address, bytes) > 0;
+	       arch->transit(c->form, c->transit_regs, c->length, next_page - c->address, bytes) >
+		       0;
 }
 
-static enum ip_verdict verdict_on(const struct ip_selections *selections, const struct ip_module *module,
-				  uint32_t function)
+static enum ip_verdict verdict_on(const struct ip_selections *selections,
+				  const struct ip_module *module, uint32_t function)
 {
 	const struct ip_chooser *chooser = selections->chooser;
 
@@ -37,10 +38,12 @@ static enum ip_verdict verdict_on(const struct ip_selections *selections, const 
 /* Whether a probe is none of the chooser's. */
 static bool is_passed_over(const struct ip_selections *selections, const struct ip_pl_probe *probe)
 {
-	return selections->chooser && selections->chooser->calls_only && probe->kind == IP_PROBE_POINT;
+	return selections->chooser && selections->chooser->calls_only &&
+	       probe->kind == IP_PROBE_POINT;
 }
 
-/* What its probes do. Where there is no second moment there is no duration: calls are counted then. */
+/* What its probes do. Where there is no second moment there is no duration: calls are counted
+ * then. */
 static uint8_t duty_of(struct ip_plan *plan, const struct ip_module *module,
 		       const struct ip_selections *selections, const struct ip_pl_probe *probe)
 {
@@ -56,9 +59,9 @@ static uint8_t duty_of(struct ip_plan *plan, const struct ip_module *module,
 		return IP_DUTY_COUNT;
 	if (!rules)
 		return IP_DUTY_LOG;
-	rule = ip_payload_rules_find(rules, name,
-				     function->file ? ip_probe_list_string(list, function->file) : NULL,
-				     module->path, &other);
+	rule = ip_payload_rules_find(
+		rules, name, function->file ? ip_probe_list_string(list, function->file) : NULL,
+		module->path, &other);
 	if (other && !plan->disagree_on) {
 		plan->disagree[0] = rule;
 		plan->disagree[1] = other;
@@ -83,7 +86,8 @@ bool ip_plan_measures(const struct ip_plan_function *f)
 bool ip_plan_records(const struct ip_plan *plan)
 {
 	for (size_t i = 0; i < plan->nfunctions; i++)
-		if (plan->functions[i].duty == IP_DUTY_LOG || plan->functions[i].duty == IP_DUTY_TIMED ||
+		if (plan->functions[i].duty == IP_DUTY_LOG ||
+		    plan->functions[i].duty == IP_DUTY_TIMED ||
 		    plan->functions[i].duty == IP_DUTY_FPERF)
 			return true;
 	return false;
@@ -128,9 +132,10 @@ static int choose(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 			continue;
 		selected = c->state[other]
 				   ? c->state[other] == IP_CHOICE_SELECTED
-				   : ip_selections_match(selections, ip_probe_list_string(list, f->name),
-							 f->file ? ip_probe_list_string(list, f->file) : NULL,
-							 module->path);
+				   : ip_selections_match(
+					     selections, ip_probe_list_string(list, f->name),
+					     f->file ? ip_probe_list_string(list, f->file) : NULL,
+					     module->path);
 		c->state[at] = IP_CHOICE_NOT;
 		if (!selected)
 			continue;
@@ -140,14 +145,16 @@ static int choose(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 			c->broken[probe->function] = 1;
 		if (verdict == IP_VERDICT_LEFT_OUT)
 			continue;
-		plan->ndistinct += c->state[other] != IP_CHOICE_SELECTED && verdict != IP_VERDICT_RESTS;
+		plan->ndistinct +=
+			c->state[other] != IP_CHOICE_SELECTED && verdict != IP_VERDICT_RESTS;
 		c->state[at] = IP_CHOICE_SELECTED;
 		c->duty[at] = duty_of(plan, module, selections, probe);
 	}
 	return 0;
 }
 
-/* The index of the probe's function in the plan, which it may be the first of. The jumps of a function have an entry of their own. */
+/* The index of the probe's function in the plan, which it may be the first of. The jumps of a
+ * function have an entry of their own. */
 static int place(struct ip_plan *plan, const struct ip_choice *choice, uint32_t m,
 		 const struct ip_pl_probe *probe, bool jumps, uint32_t *places, uint32_t *ret)
 {
@@ -191,7 +198,8 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 		return ip_error("out of memory");
 	for (uint32_t i = 0; i < list->header->nprobes; i++) {
 		const struct ip_pl_probe *probe = &list->probes[i];
-		uint8_t state = choices->state[2 * probe->function + !!(probe->flags & IP_PROBE_INLINED)];
+		uint8_t state =
+			choices->state[2 * probe->function + !!(probe->flags & IP_PROBE_INLINED)];
 		uint32_t function, group;
 		struct ip_change c = {.address = module->load_bias + probe->offset,
 				      .length = probe->length,
@@ -227,12 +235,13 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 			goto out;
 		if (ip_choice_follows(choice, m, i)) {
 			const struct ip_tail_target *to = &choices->targets[i];
-			const struct ip_plan_jump jump = {.module_index = m,
-							  .function = probe->function,
-							  .to_module = to->module,
-							  .to_function = to->function,
-							  .module = module,
-							  .to = &choice->modules->items[to->module]};
+			const struct ip_plan_jump jump = {
+				.module_index = m,
+				.function = probe->function,
+				.to_module = to->module,
+				.to_function = to->function,
+				.module = module,
+				.to = &choice->modules->items[to->module]};
 
 			if (place(plan, choice, m, probe, true, places, &function) < 0 ||
 			    ip_array_grow(&plan->jumps, plan->njumps, sizeof(*plan->jumps)) < 0)
@@ -243,7 +252,8 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 		}
 		/* function_of and probe_of grow in step with changes */
 		if (ip_array_grow(&plan->changes, plan->nchanges, sizeof(*plan->changes)) < 0 ||
-		    ip_array_grow(&plan->function_of, plan->nchanges, sizeof(*plan->function_of)) < 0 ||
+		    ip_array_grow(&plan->function_of, plan->nchanges, sizeof(*plan->function_of)) <
+			    0 ||
 		    ip_array_grow(&plan->probe_of, plan->nchanges, sizeof(*plan->probe_of)) < 0)
 			goto out;
 		c.group = group;
@@ -258,7 +268,8 @@ out:
 	return ret;
 }
 
-/* Marks those with jumps that lead nobody knows where: a call that goes on in such a function ends there, too. */
+/* Marks those with jumps that lead nobody knows where: a call that goes on in such a function ends
+ * there, too. */
 static void mark_tails(struct ip_plan *plan, const struct ip_choice *choice)
 {
 	bool again = true;
@@ -312,10 +323,11 @@ static int nothing_matched(const struct ip_target *target, const struct ip_modul
 		return ip_error("out of memory");
 	nearest = ip_selection_nearest(selection, names, n);
 	if (nearest && *nearest)
-		ip_error("pid %d: the selection matches none of its %lu probes; nearest: %s", target->pid,
-			 nprobes, nearest);
+		ip_error("pid %d: the selection matches none of its %lu probes; nearest: %s",
+			 target->pid, nprobes, nearest);
 	else
-		ip_error("pid %d: the selection matches none of its %lu probes: iprobe list %d shows them",
+		ip_error("pid %d: the selection matches none of its %lu probes: iprobe list %d "
+			 "shows them",
 			 target->pid, nprobes, target->pid);
 	free(nearest);
 	free(names);
@@ -366,10 +378,11 @@ int ip_plan_check_last(const struct ip_target *target, const struct ip_modules *
 		for (uint32_t f = 0; list && f < list->header->nfunctions; f++) {
 			const struct ip_pl_function *function = &list->functions[f];
 
-			if (ip_selection_match(last->selection, ip_probe_list_string(list, function->name),
-					       function->file ? ip_probe_list_string(list, function->file)
-							      : NULL,
-					       modules->items[i].path) != last->takes_away)
+			if (ip_selection_match(
+				    last->selection, ip_probe_list_string(list, function->name),
+				    function->file ? ip_probe_list_string(list, function->file)
+						   : NULL,
+				    modules->items[i].path) != last->takes_away)
 				return 0;
 		}
 	}
@@ -389,16 +402,18 @@ static int check_rules(const struct ip_target *target, const struct ip_modules *
 	if (plan->disagree_on) {
 		_cleanup_free_ char *name = ip_demangle(plan->disagree_on, false);
 
-		return ip_error("--payload %s and --payload %s both name %s: take it out of one (!%s)",
-				plan->disagree[0]->text, plan->disagree[1]->text,
-				name ? name : plan->disagree_on, name ? name : plan->disagree_on);
+		return ip_error(
+			"--payload %s and --payload %s both name %s: take it out of one (!%s)",
+			plan->disagree[0]->text, plan->disagree[1]->text,
+			name ? name : plan->disagree_on, name ? name : plan->disagree_on);
 	}
 	if (!unused)
 		return 0;
 	names = all_names(modules, &n);
 	nearest = names ? ip_selection_nearest(unused->selection, names, n) : NULL;
-	return ip_error("pid %d: --payload %s is for none of the selected functions%s%s", target->pid,
-			unused->text, nearest && *nearest ? "; nearest: " : "", nearest ? nearest : "");
+	return ip_error("pid %d: --payload %s is for none of the selected functions%s%s",
+			target->pid, unused->text, nearest && *nearest ? "; nearest: " : "",
+			nearest ? nearest : "");
 }
 
 int ip_plan_select(const struct ip_target *target, const struct ip_modules *modules,
@@ -412,7 +427,8 @@ int ip_plan_select(const struct ip_target *target, const struct ip_modules *modu
 		return ip_modules_no_probes(target, modules);
 	if (!ret->nchanges) {
 		ip_plan_clear(ret);
-		return nothing_matched(target, modules, ip_selections_last(selections)->selection, nprobes);
+		return nothing_matched(target, modules, ip_selections_last(selections)->selection,
+				       nprobes);
 	}
 	if (check_rules(target, modules, selections->rules, ret) < 0) {
 		ip_plan_clear(ret);

@@ -19,15 +19,21 @@ struct ip_plan_function {
 	uint32_t module_index;
 	uint32_t function; /* in the module's probe list */
 	uint32_t number;   /* set by ip_plan_bind */
-	uint8_t inlined;   /* it has the second number of its function: an inlined instance, or the jumps */
-	uint8_t jumps; /* tail exits that lead on to where sites are live: the call goes on there (plan_choice.h) */
-	uint8_t silent;	    /* nobody has selected it: others end by jumping to it */
-	uint8_t tails;	    /* it has tail exits that lead nobody knows where, or to where no sites are */
-	uint8_t returns;    /* its tail exits are returns (IP_FORM_RETURN): no call of it ends by a jump */
+	/* it has the second number of its function: an inlined instance, or the jumps */
+	uint8_t inlined;
+	/* tail exits that lead on to where sites are live: the call goes on there
+	 * (plan_choice.h) */
+	uint8_t jumps;
+	uint8_t silent; /* nobody has selected it: others end by jumping to it */
+	/* it has tail exits that lead nobody knows where, or to where no sites are */
+	uint8_t tails;
+	/* its tail exits are returns (IP_FORM_RETURN): no call of it ends by a jump */
+	uint8_t returns;
 	uint8_t entry_only; /* it has no exit probes */
 	uint8_t tail_exits; /* it has tail exits of whichever kind */
 	uint8_t duty;	    /* enum ip_duty */
-	uint32_t frame;	    /* of its entry sites (ip_pl_probe); where they differ the least, 0: unknown */
+	/* of its entry sites (ip_pl_probe); where they differ the least, 0: unknown */
+	uint32_t frame;
 };
 
 /* A tail exit of the function, by module and index in its list, leads to the other one. */
@@ -45,9 +51,10 @@ struct ip_plan {
 	uint32_t *probe_of;	   /* index into the probes of the function's module, per change */
 	size_t nchanges;
 	struct ip_plan_function *functions;
-	size_t nfunctions;	 /* distinct numbers */
-	size_t ndistinct;	 /* distinct functions: inlined and out-of-line count once */
-	size_t left_out;	 /* selected sites that cannot be patched safely (see patch.c on crossing) */
+	size_t nfunctions; /* distinct numbers */
+	size_t ndistinct;  /* distinct functions: inlined and out-of-line count once */
+	/* selected sites that cannot be patched safely (see patch.c on crossing) */
+	size_t left_out;
 	size_t nmodules_patched; /* modules with at least one site in the plan */
 	size_t ncounts, nhists;	 /* functions with those duties */
 	/* The first function that two rules of --payload disagree about; NULL: none */
@@ -61,8 +68,8 @@ struct ip_plan {
 	size_t njumps;
 };
 
-/* Applies the selection and the rules of --payload. -1 with an error where nothing matches (naming the nearest), nothing has
- * probes, or rules contradict each other or are for nothing. */
+/* Applies the selection and the rules of --payload. -1 with an error where nothing matches
+ * (naming the nearest), nothing has probes, or rules contradict each other or are for nothing. */
 int ip_plan_select(const struct ip_target *target, const struct ip_modules *modules,
 		   const struct ip_selections *selections, struct ip_plan *ret);
 
@@ -70,24 +77,26 @@ int ip_plan_select(const struct ip_target *target, const struct ip_modules *modu
 int ip_plan_match(const struct ip_target *target, const struct ip_modules *modules,
 		  const struct ip_selections *selections, struct ip_plan *ret);
 
-/* Whether the selection that was added last speaks of any function of the modules; -1 with the error of ip_plan_select(). */
+/* Whether the selection that was added last speaks of any function of the modules; -1 with the
+ * error of ip_plan_select(). */
 int ip_plan_check_last(const struct ip_target *target, const struct ip_modules *modules,
 		       const struct ip_selections *selections);
 
 void ip_plan_clear(struct ip_plan *plan);
 
-/* marks: by index into functions. Marks the others of those functions that have several there, too: a function and its jumps go
- * together. 0, or -1: out of memory. */
+/* marks: by index into functions. Marks the others of those functions that have several there,
+ * too: a function and its jumps go together. 0, or -1: out of memory. */
 int ip_plan_mark_whole(const struct ip_plan *plan, bool *marks);
 
-/* Gives every selected function its number and stub, writes the stubs into the target's pools (nothing jumps there yet)
- * and fills in the live form of every site. */
+/* Gives every selected function its number and stub, writes the stubs into the target's pools
+ * (nothing jumps there yet) and fills in the live form of every site. */
 int ip_plan_bind(struct ip_plan *plan, struct ip_target *target, struct ip_area *area);
 
 /* Whether durations of the function's calls are measured in the process. */
 bool ip_plan_measures(const struct ip_plan_function *function);
 
-/* Whether any of its functions fills rings, or wants the session awake as if it did (fperf): others count and measure in places of their own. */
+/* Whether any of its functions fills rings, or wants the session awake as if it did (fperf): others
+ * count and measure in places of their own. */
 bool ip_plan_records(const struct ip_plan *plan);
 
 /* Whether stubs were ever made for what is mapped at start: its sites may be live. */

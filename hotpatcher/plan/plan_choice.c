@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/error.h"
 #include "common/abi/meters.h"
+#include "common/error.h"
 #include "common/selection.h"
 
 #define UNKNOWN	   UINT32_MAX
@@ -53,7 +53,8 @@ static bool is_taken(uint8_t state)
 	return state == IP_CHOICE_SELECTED || state == IP_CHOICE_SILENT;
 }
 
-/* What the function has to do where calls of one with duty from go on in it; -1: they cannot. have: what it does now, if it is taken. */
+/* What the function has to do where calls of one with duty from go on in it; -1: they cannot. have:
+ * what it does now, if it is taken. */
 static int duty_to_follow(uint8_t from, uint8_t state, uint8_t have)
 {
 	bool logged = have == IP_DUTY_LOG || have == IP_DUTY_TIMED;
@@ -67,7 +68,9 @@ static int duty_to_follow(uint8_t from, uint8_t state, uint8_t have)
 		return logged ? IP_DUTY_TIMED : -1;
 	case IP_DUTY_FPERF: /* then all are */
 		return have;
-	default: /* IP_DUTY_HIST, IP_DUTY_JOIN: one that is measured without being shown would take its time off theirs */
+	/* IP_DUTY_HIST, IP_DUTY_JOIN: one that is measured without being shown would take its time
+	 * off theirs */
+	default:
 		if (state == IP_CHOICE_SILENT)
 			return have == IP_DUTY_JOIN ? have : -1;
 		return logged ? IP_DUTY_TIMED : have == IP_DUTY_HIST ? have : -1;
@@ -79,11 +82,12 @@ static bool is_followed(const struct ip_choice *choice, uint8_t duty)
 {
 	if (duty == IP_DUTY_FPERF)
 		return !choice->exclusive;
-	return duty == IP_DUTY_LOG || duty == IP_DUTY_TIMED || duty == IP_DUTY_HIST || duty == IP_DUTY_JOIN;
+	return duty == IP_DUTY_LOG || duty == IP_DUTY_TIMED || duty == IP_DUTY_HIST ||
+	       duty == IP_DUTY_JOIN;
 }
 
-/* Whether the jump leads to a part of the function itself: where events are logged the analysis takes that for the same call
- * (analysis/callstack/frames_part.c). */
+/* Whether the jump leads to a part of the function itself: where events are logged the analysis
+ * takes that for the same call (analysis/callstack/frames_part.c). */
 static bool is_own_part(const struct ip_module *from, uint32_t function, const struct ip_module *to,
 			uint32_t part)
 {
@@ -108,8 +112,8 @@ static int have_targets(struct ip_module_choice *c, uint32_t nprobes)
 }
 
 /* One round. *again: functions were taken, so their jumps matter too. */
-static int follow_module(struct ip_choice *choice, const struct ip_target *target, struct ip_tails **tails,
-			 uint32_t m, bool *again)
+static int follow_module(struct ip_choice *choice, const struct ip_target *target,
+			 struct ip_tails **tails, uint32_t m, bool *again)
 {
 	const struct ip_module *module = &choice->modules->items[m];
 	struct ip_module_choice *c = &choice->items[m];

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which functions a plan takes, beyond those that were selected: the ones that others end by jumping to. A call lasts until it
- * returns to its caller, whoever executes the return. So where a function of which durations are wanted leaves by a jump, and the
- * jump leads to a function with probes, that one goes live too, silently, and the ones that it jumps to in turn.
+ * Which functions a plan takes, beyond those that were selected: the ones that others end by
+ * jumping to. A call lasts until it returns to its caller, whoever executes the return. So where a
+ * function of which durations are wanted leaves by a jump, and the jump leads to a function with
+ * probes, that one goes live too, silently, and the ones that it jumps to in turn.
  *
- * A jump is followed only where both do the same: their events are logged, or their calls measured in the process, or sampled by fperf. A function that is only
- * logged is measured, too, where a call goes on in it of which the duration is waited for (IP_DUTY_TIMED). Where that cannot be
- * (one is counted, or has the user's own payload; functions of which a site cannot be written) the call ends at the jump, and says so.
+ * A jump is followed only where both do the same: their events are logged, or their calls measured
+ * in the process, or sampled by fperf. A function that is only logged is measured, too, where a
+ * call goes on in it of which the duration is waited for (IP_DUTY_TIMED). Where that cannot be (one
+ * is counted, or has the user's own payload; functions of which a site cannot be written) the call
+ * ends at the jump, and says so.
  */
 #ifndef IP_PLAN_CHOICE_H
 #define IP_PLAN_CHOICE_H
@@ -26,16 +29,16 @@ struct ip_tail_target {
 };
 
 struct ip_module_choice {
-	uint8_t *state, *duty;		/* by function and instance: 2 * function + inlined */
-	uint8_t *broken;		/* by function: a site of it cannot be written, or it was dropped */
-	uint8_t *tails;			/* by function: it has jumps that are not followed; the plan's */
+	uint8_t *state, *duty; /* by function and instance: 2 * function + inlined */
+	uint8_t *broken;       /* by function: a site of it cannot be written, or it was dropped */
+	uint8_t *tails;	       /* by function: it has jumps that are not followed; the plan's */
 	struct ip_tail_target *targets; /* by probe; NULL: of none */
 };
 
 struct ip_choice {
 	const struct ip_modules *modules;
 	struct ip_module_choice *items; /* as the modules; empty where there is no list */
-	bool exclusive;			/* fperf counts what is the functions' own: that ends at a jump */
+	bool exclusive; /* fperf counts what is the functions' own: that ends at a jump */
 };
 
 /* modules are borrowed. 0, or -1: out of memory, with an error. */

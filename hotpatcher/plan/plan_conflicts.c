@@ -23,7 +23,8 @@ struct reader {
 	uint64_t start, end;
 };
 
-/* The bytes of changes[i]; the piece ends with the last site of the plan that lies in it. NULL: error. */
+/* The bytes of changes[i]; the piece ends with the last site of the plan that lies in it. NULL:
+ * error. */
 static const uint8_t *bytes_of(struct reader *r, const struct ip_plan *plan, size_t i)
 {
 	const struct ip_change *c = &plan->changes[i];
@@ -52,7 +53,8 @@ static char *name_of(const struct ip_plan_function *f)
 	return ip_demangle(ip_probe_list_string(list, list->functions[f->function].name), false);
 }
 
-/* A site that is not idle in the module's file either is none: the list is another build's, or damaged. */
+/* A site that is not idle in the module's file either is none: the list is another build's, or
+ * damaged. */
 static int check_file(const struct ip_target *target, const struct ip_module *module,
 		      const struct ip_change *c)
 {
@@ -63,9 +65,11 @@ static int check_file(const struct ip_target *target, const struct ip_module *mo
 		const struct ip_elf_segment *s = &module->elf->loads[i];
 
 		if (vaddr >= s->vaddr && vaddr + c->length <= s->vaddr + s->filesz &&
-		    pread(module->elf->fd, bytes, c->length, s->offset + vaddr - s->vaddr) == c->length &&
+		    pread(module->elf->fd, bytes, c->length, s->offset + vaddr - s->vaddr) ==
+			    c->length &&
 		    memcmp(bytes, c->old_bytes, c->length))
-			return ip_error("pid %d: there is no site at %#lx, neither in memory nor in %s: the "
+			return ip_error("pid %d: there is no site at %#lx, neither in memory nor "
+					"in %s: the "
 					"probe list is not this file's",
 					target->pid, c->address, module->path);
 	}
@@ -91,7 +95,8 @@ static long find(const struct ip_plan *plan, const struct ip_target *target, boo
 			return -1;
 		if (!memcmp(bytes, c->old_bytes, c->length))
 			continue;
-		state = ip_site_state_of_form(target, c->form, c->length, c->transit_regs, c->address, bytes);
+		state = ip_site_state_of_form(target, c->form, c->length, c->transit_regs,
+					      c->address, bytes);
 		if (state == IP_SITE_IDLE)
 			continue;
 		if (check_file(target, plan->functions[plan->function_of[i]].module, c) < 0)
@@ -168,7 +173,8 @@ int ip_plan_conflicts_take_out(struct ip_plan *plan, const bool *gone)
 	return 0;
 }
 
-int ip_plan_conflicts_leave_out(struct ip_plan *plan, const struct ip_target *target, struct ip_plan_conflicts *sum)
+int ip_plan_conflicts_leave_out(struct ip_plan *plan, const struct ip_target *target,
+				struct ip_plan_conflicts *sum)
 {
 	_cleanup_free_ bool *gone = calloc(plan->nfunctions + 1, sizeof(*gone));
 	size_t before = plan->nchanges;
@@ -180,13 +186,15 @@ int ip_plan_conflicts_leave_out(struct ip_plan *plan, const struct ip_target *ta
 	if (found <= 0)
 		return found;
 	distinct = count_distinct(plan);
-	if (distinct < 0 || ip_plan_mark_whole(plan, gone) < 0 || ip_plan_conflicts_take_out(plan, gone) < 0)
+	if (distinct < 0 || ip_plan_mark_whole(plan, gone) < 0 ||
+	    ip_plan_conflicts_take_out(plan, gone) < 0)
 		return -1;
 	sum->left_out += before - plan->nchanges;
 	sum->functions += distinct - plan->ndistinct;
 	if (plan->nchanges)
 		return 0;
-	return ip_error("pid %d: somebody else has changed a site of each selected function (the first is %s "
+	return ip_error("pid %d: somebody else has changed a site of each selected function (the "
+			"first is %s "
 			"at %#lx: %s): end "
 			"that first",
 			target->pid, sum->function ? sum->function : "?", sum->address,
@@ -198,11 +206,13 @@ void ip_plan_conflicts_tell(const struct ip_plan_conflicts *f, pid_t pid)
 	if (!f->sites)
 		return;
 	ip_print(stderr,
-		 "iprobe: pid %d: %zu site%s that somebody else has changed (the first: %s, of %s at %#lx): "
+		 "iprobe: pid %d: %zu site%s that somebody else has changed (the first: %s, of %s "
+		 "at %#lx): "
 		 "%zu function%s left "
 		 "out\n",
 		 pid, f->sites, f->sites == 1 ? "" : "s", ip_site_state_name(f->state),
-		 f->function ? f->function : "?", f->address, f->functions, f->functions == 1 ? "" : "s");
+		 f->function ? f->function : "?", f->address, f->functions,
+		 f->functions == 1 ? "" : "s");
 }
 
 void ip_plan_conflicts_clear(struct ip_plan_conflicts *f)

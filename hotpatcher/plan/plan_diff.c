@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/error.h"
 #include "common/array.h"
+#include "common/error.h"
 #include "hotpatcher/patch/restore.h"
 
 struct comparison {
@@ -39,7 +39,8 @@ static int idle_function(struct comparison *c, const struct ip_pl_probe *probe, 
 			.module_index = c->module_index,
 			.function = probe->function,
 			.inlined = inlined,
-			.number = c->first_number + IP_NUMBERS_PER_FUNCTION * probe->function + inlined,
+			.number = c->first_number + IP_NUMBERS_PER_FUNCTION * probe->function +
+				  inlined,
 			.frame = UINT32_MAX};
 		*known = ++idle->nfunctions;
 		idle->ndistinct += !*other;
@@ -82,7 +83,8 @@ static int compare_site(void *context, const struct ip_pl_probe *probe, uint64_t
 	struct ip_plan *live = &c->d->live;
 	enum ip_site_state state = ip_site_state(c->target, c->target->arch, probe, address, bytes);
 	size_t at = c->at;
-	bool wanted = at < c->end && live->probe_of[at] == (uint32_t)(probe - c->module->list->probes);
+	bool wanted =
+		at < c->end && live->probe_of[at] == (uint32_t)(probe - c->module->list->probes);
 
 	c->at += wanted;
 	if (ip_site_is_foreign(state)) {
@@ -161,8 +163,8 @@ static int count_distinct(struct ip_plan *plan)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < plan->nfunctions; i++)
 		if (!plan->functions[i].silent)
-			keys[n++] =
-				(uint64_t)plan->functions[i].module_index << 32 | plan->functions[i].function;
+			keys[n++] = (uint64_t)plan->functions[i].module_index << 32 |
+				    plan->functions[i].function;
 	qsort(keys, n, sizeof(*keys), by_function);
 	plan->ndistinct = 0;
 	for (size_t i = 0; i < n; i++)
@@ -187,8 +189,8 @@ static int compare_module(struct comparison *c, const struct ip_area *area)
 }
 
 int ip_plan_diff_make(struct ip_target *target, const struct ip_modules *modules,
-		       const struct ip_selections *selections, const struct ip_area *area,
-		       struct ip_plan_diff *ret)
+		      const struct ip_selections *selections, const struct ip_area *area,
+		      struct ip_plan_diff *ret)
 {
 	struct comparison c = {.target = target, .d = ret};
 	struct ip_plan *live = &ret->live;
@@ -209,7 +211,8 @@ int ip_plan_diff_make(struct ip_target *target, const struct ip_modules *modules
 		for (c.end = c.at; c.end < live->nchanges; c.end++)
 			if (live->functions[live->function_of[c.end]].module_index != i)
 				break;
-		if (c.module->list && ip_module_is_mapped(target, c.module) && compare_module(&c, area) < 0)
+		if (c.module->list && ip_module_is_mapped(target, c.module) &&
+		    compare_module(&c, area) < 0)
 			goto fail;
 		c.at = c.end;
 	}
@@ -240,8 +243,10 @@ struct ip_change *ip_plan_diff_changes(const struct ip_plan_diff *d, size_t *ret
 	if (d->live.nchanges)
 		memcpy(changes, d->live.changes, d->live.nchanges * sizeof(*changes));
 	if (d->idle.nchanges)
-		memcpy(changes + d->live.nchanges, d->idle.changes, d->idle.nchanges * sizeof(*changes));
-	/* what goes idle is divided among stops by functions as well: one group would be one stop of any length */
+		memcpy(changes + d->live.nchanges, d->idle.changes,
+		       d->idle.nchanges * sizeof(*changes));
+	/* what goes idle is divided among stops by functions as well: one group would be one stop
+	 * of any length */
 	for (size_t i = 0; i < d->live.nchanges; i++)
 		groups = changes[i].group >= groups ? changes[i].group + 1 : groups;
 	for (size_t i = 0; i < d->idle.nchanges; i++)

@@ -19,8 +19,8 @@ static void clear_item(struct ip_selections_item *item)
 	free(item->text);
 }
 
-/* What the last one does to a function no earlier one with the same text can do otherwise. The first stays: it alone may start
- * from everything. */
+/* What the last one does to a function no earlier one with the same text can do otherwise. The
+ * first stays: it alone may start from everything. */
 static void drop_void(struct ip_selections *s)
 {
 	const struct ip_selections_item *last = ip_selections_last(s);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The selections of a session, in the order in which people asked for them: the one that it began with, and what was added and
- * taken away since. The last one that speaks of a function decides.
+ * The selections of a session, in the order in which people asked for them: the one that it began
+ * with, and what was added and taken away since. The last one that speaks of a function decides.
  *
- * A change that consists of nothing but ! items takes away what these match; any other adds what it matches. The first selection is
- * as everywhere: nothing but ! items start from everything.
+ * A change that consists of nothing but ! items takes away what these match; any other adds what it
+ * matches. The first selection is as everywhere: nothing but ! items start from everything.
  */
 #ifndef IP_SELECTIONS_H
 #define IP_SELECTIONS_H
@@ -28,7 +28,8 @@ enum ip_verdict {
 
 struct ip_chooser {
 	void *data;
-	enum ip_verdict (*judge)(const void *data, const struct ip_module *module, uint32_t function);
+	enum ip_verdict (*judge)(const void *data, const struct ip_module *module,
+				 uint32_t function);
 	uint8_t duty;	 /* of those that are taken; IP_DUTY_LOG: as selected */
 	bool calls_only; /* no points */
 	bool exclusive;	 /* what is measured ends at a jump */
@@ -41,23 +42,26 @@ struct ip_selections {
 		bool takes_away;
 	} * items;
 	size_t n;
-	const struct ip_payload_rules *rules; /* what the probes of the functions do; NULL: log. Borrowed */
-	const struct ip_chooser *chooser;     /* NULL: there is none. Borrowed */
+	/* what the probes of the functions do; NULL: log. Borrowed */
+	const struct ip_payload_rules *rules;
+	const struct ip_chooser *chooser; /* NULL: there is none. Borrowed */
 };
 
-/* Parses text (NULL: everything) as the next one, which makes an earlier one of the same text void. -1 with an error: nothing
- * changed. */
+/* Parses text (NULL: everything) as the next one, which makes an earlier one of the same text
+ * void. -1 with an error: nothing changed. */
 int ip_selections_add(struct ip_selections *selections, const char *text);
 
-/* The same for a whole set: *ret is selections with text added, of its own. selections stays as it is. */
-int ip_selections_with(const struct ip_selections *selections, const char *text, struct ip_selections *ret);
+/* The same for a whole set: *ret is selections with text added, of its own. selections stays as it
+ * is. */
+int ip_selections_with(const struct ip_selections *selections, const char *text,
+		       struct ip_selections *ret);
 
 /* The one that was added last. There is one. */
 const struct ip_selections_item *ip_selections_last(const struct ip_selections *selections);
 
 /* As ip_selection_match(). */
-bool ip_selections_match(const struct ip_selections *selections, const char *linker_name, const char *file,
-			 const char *module);
+bool ip_selections_match(const struct ip_selections *selections, const char *linker_name,
+			 const char *file, const char *module);
 
 void ip_selections_clear(struct ip_selections *selections);
 

@@ -22,9 +22,10 @@ bool ip_probe_has_values(const struct ip_pl_probe *p)
 	       (p->kind == IP_PROBE_POINT && p->args);
 }
 
-/* The payload stubs, from *size on. seen: by function, instance and kind, all 0: 1 + the first probe that has the stub. */
-static void place_payloads(const struct ip_probe_list *list, const struct ip_arch *arch, uint32_t *seen,
-			   struct ip_stub_layout *map, uint64_t *size)
+/* The payload stubs, from *size on. seen: by function, instance and kind, all 0: 1 + the first
+ * probe that has the stub. */
+static void place_payloads(const struct ip_probe_list *list, const struct ip_arch *arch,
+			   uint32_t *seen, struct ip_stub_layout *map, uint64_t *size)
 {
 	uint64_t align = arch->jump_stub_size;
 
@@ -53,9 +54,10 @@ static void place_payloads(const struct ip_probe_list *list, const struct ip_arc
 	}
 }
 
-/* The stubs with second numbers, from *size on. seen: by function and registers, all 0: 1 + the first probe that has the stub. */
-static void place_jumps(const struct ip_probe_list *list, const struct ip_arch *arch, uint32_t *seen,
-			struct ip_stub_layout *map, uint64_t *size)
+/* The stubs with second numbers, from *size on. seen: by function and registers, all 0: 1 + the
+ * first probe that has the stub. */
+static void place_jumps(const struct ip_probe_list *list, const struct ip_arch *arch,
+			uint32_t *seen, struct ip_stub_layout *map, uint64_t *size)
 {
 	uint64_t align = arch->jump_stub_size;
 
@@ -81,7 +83,8 @@ static void place_jumps(const struct ip_probe_list *list, const struct ip_arch *
 	}
 }
 
-int ip_stub_layout_make(const struct ip_probe_list *list, const struct ip_arch *arch, struct ip_stub_layout *ret)
+int ip_stub_layout_make(const struct ip_probe_list *list, const struct ip_arch *arch,
+			struct ip_stub_layout *ret)
 {
 	uint32_t nprobes = list->header->nprobes;
 	/* by function, instance, kind and registers: offset + 1 */
@@ -93,7 +96,8 @@ int ip_stub_layout_make(const struct ip_probe_list *list, const struct ip_arch *
 		.payload_offsets = calloc(nprobes ? nprobes : 1ull, sizeof(*ret->payload_offsets)),
 		.payloads = calloc(nprobes ? nprobes : 1ull, sizeof(*ret->payloads)),
 		.jump_offsets = calloc(nprobes ? nprobes : 1ull, sizeof(*ret->jump_offsets))};
-	if (!shared || !ret->offsets || !ret->payload_offsets || !ret->payloads || !ret->jump_offsets)
+	if (!shared || !ret->offsets || !ret->payload_offsets || !ret->payloads ||
+	    !ret->jump_offsets)
 		goto no_memory;
 	for (uint32_t i = 0; i < nprobes; i++) {
 		if (list->probes[i].form != IP_FORM_JUMP)

@@ -2,10 +2,10 @@
 /*
  * Numbers and stubs.
  *
- * The stubs of a module that was ever patched have places that stay the same for the life of the process (stub_layout.h,
- * and the module's entry in the area). So a second session writes the same bytes over the same
- * stub, and a thread that is still on its way through it from the first one notices nothing. Stubs are
- * written before any site jumps to them; they are never taken away.
+ * The stubs of a module that was ever patched have places that stay the same for the life of the
+ * process (stub_layout.h, and the module's entry in the area). So a second session writes the same
+ * bytes over the same stub, and a thread that is still on its way through it from the first one
+ * notices nothing. Stubs are written before any site jumps to them; they are never taken away.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,8 @@ static struct ip_area_module *find_entry(const struct ip_area *area, const struc
 	for (uint32_t i = 0; i < n && i < IP_AREA_MODULES; i++) {
 		struct ip_area_module *m = &area->modules[i];
 
-		if (m->load_bias == module->load_bias && m->build_id_size == module->elf->build_id_size &&
+		if (m->load_bias == module->load_bias &&
+		    m->build_id_size == module->elf->build_id_size &&
 		    !memcmp(m->build_id, module->elf->build_id, module->elf->build_id_size))
 			return m;
 	}
@@ -34,7 +35,8 @@ uint32_t ip_plan_first_number(const struct ip_area *area, const struct ip_module
 	const struct ip_area_module *entry = find_entry(area, module);
 	uint32_t first = entry ? __atomic_load_n(&entry->first_number, __ATOMIC_RELAXED) : 0;
 	uint64_t numbers =
-		module->list ? (uint64_t)IP_NUMBERS_PER_FUNCTION * module->list->header->nfunctions : 0;
+		module->list ? (uint64_t)IP_NUMBERS_PER_FUNCTION * module->list->header->nfunctions
+			     : 0;
 
 	/* no number that it leads to is larger than any can be */
 	return first + numbers > IP_NUMBER_MAX ? 0 : first;
@@ -56,14 +58,16 @@ static uint64_t distance(uint64_t a, uint64_t b)
 /* Whether every byte of the module reaches every byte of [start, start + size). */
 static bool reaches(const struct ip_module *module, uint64_t start, uint64_t size, uint64_t reach)
 {
-	return distance(module->start, start + size) < reach && distance(module->end, start) < reach &&
-	       distance(module->start, start) < reach && distance(module->end, start + size) < reach;
+	return distance(module->start, start + size) < reach &&
+	       distance(module->end, start) < reach && distance(module->start, start) < reach &&
+	       distance(module->end, start + size) < reach;
 }
 
 /*
- * A library that was unloaded and comes back elsewhere takes over the entry that it had, numbers and stubs: else a program that loads
- * and unloads for days would use them up. What is written then differs from what is there only in stubs of form JUMP, which lead
- * back into the module. No thread can be in one of those: it is still in a function of the library, which must not be unloaded
+ * A library that was unloaded and comes back elsewhere takes over the entry that it had, numbers
+ * and stubs: else a program that loads and unloads for days would use them up. What is written then
+ * differs from what is there only in stubs of form JUMP, which lead back into the module. No thread
+ * can be in one of those: it is still in a function of the library, which must not be unloaded
  * until that returns.
  */
 static struct ip_area_module *take_over_entry(struct ip_area *area, const struct ip_target *target,
@@ -80,8 +84,8 @@ static struct ip_area_module *take_over_entry(struct ip_area *area, const struct
 		if (pool >= IP_POOLS || m->nfunctions != module->list->header->nfunctions ||
 		    m->build_id_size != module->elf->build_id_size ||
 		    memcmp(m->build_id, module->elf->build_id, module->elf->build_id_size) ||
-		    !reaches(module, target->anchor.pools[pool].address, target->anchor.pools[pool].size,
-			     reach))
+		    !reaches(module, target->anchor.pools[pool].address,
+			     target->anchor.pools[pool].size, reach))
 			continue;
 		if (ip_modules_build_id_at(target, bias, bias, id) == module->elf->build_id_size &&
 		    !memcmp(id, m->build_id, module->elf->build_id_size))
@@ -94,20 +98,21 @@ static struct ip_area_module *take_over_entry(struct ip_area *area, const struct
 	return NULL;
 }
 
-static int new_entry(struct ip_area *area, const struct ip_target *target, const struct ip_module *module,
-		     const struct ip_arch *arch, uint64_t size, struct ip_area_module **ret)
+static int new_entry(struct ip_area *area, const struct ip_target *target,
+		     const struct ip_module *module, const struct ip_arch *arch, uint64_t size,
+		     struct ip_area_module **ret)
 {
 	const struct ip_rt_anchor *anchor = &target->anchor;
 	struct ip_area_header *h = area->header;
 	uint32_t nfunctions = module->list->header->nfunctions;
-	uint32_t nmodules =
-		__atomic_load_n(&h->nmodules, __ATOMIC_RELAXED); /* once: the target may change it */
+	/* once: the target may change it */
+	uint32_t nmodules = __atomic_load_n(&h->nmodules, __ATOMIC_RELAXED);
 	uint64_t first = 1;
 	struct ip_area_module *m;
 
 	if (nmodules >= IP_AREA_MODULES)
-		return ip_error("pid %d: more than %u modules have been patched: restart it", target->pid,
-				IP_AREA_MODULES);
+		return ip_error("pid %d: more than %u modules have been patched: restart it",
+				target->pid, IP_AREA_MODULES);
 	for (uint32_t i = 0; i < nmodules; i++) {
 		uint64_t end = area->modules[i].first_number +
 			       (uint64_t)IP_NUMBERS_PER_FUNCTION * area->modules[i].nfunctions;
@@ -115,8 +120,8 @@ static int new_entry(struct ip_area *area, const struct ip_target *target, const
 		first = end > first ? end : first;
 	}
 	if (first + (uint64_t)IP_NUMBERS_PER_FUNCTION * nfunctions > IP_NUMBER_MAX)
-		return ip_error("%s: too many functions: a process has numbers for %u", module->path,
-				IP_NUMBER_MAX / IP_NUMBERS_PER_FUNCTION);
+		return ip_error("%s: too many functions: a process has numbers for %u",
+				module->path, IP_NUMBER_MAX / IP_NUMBERS_PER_FUNCTION);
 	m = &area->modules[nmodules];
 	*m = (struct ip_area_module){.load_bias = module->load_bias,
 				     .first_number = first,
@@ -148,8 +153,8 @@ static int new_entry(struct ip_area *area, const struct ip_target *target, const
 		goto found;
 	}
 	m->build_id_size = 0;
-	return ip_error("%s: no room for its stubs within a call's reach of %#lx..%#lx", module->path,
-			module->start, module->end);
+	return ip_error("%s: no room for its stubs within a call's reach of %#lx..%#lx",
+			module->path, module->start, module->end);
 found:
 	__atomic_store_n(&h->nmodules, nmodules + 1, __ATOMIC_RELEASE);
 	*ret = m;
@@ -193,7 +198,8 @@ static int write_pool_head(const struct ip_target *target, uint64_t pool)
 			head[IP_POOL_SLOT(kind, regs) / 8] = a->hooks[kind - 1][regs];
 		head[IP_POOL_JUMP_SLOT(kind) / 8] = a->jump_hooks[kind - 1];
 		for (unsigned jump = 0; jump < 2; jump++)
-			head[IP_POOL_PAYLOAD_SLOT(kind, jump) / 8] = a->payload_hooks[kind - 1][jump];
+			head[IP_POOL_PAYLOAD_SLOT(kind, jump) / 8] =
+				a->payload_hooks[kind - 1][jump];
 	}
 	return ip_target_write(target, pool, head, sizeof(head));
 }
@@ -239,15 +245,16 @@ static int by_stub(const void *a, const void *b)
 	return x->stub < y->stub ? -1 : x->stub > y->stub;
 }
 
-static int write_stub(struct writer *w, const struct ip_arch *arch, uint64_t pool, const struct ip_change *c,
-		      uint32_t number, uint64_t stub)
+static int write_stub(struct writer *w, const struct ip_arch *arch, uint64_t pool,
+		      const struct ip_change *c, uint32_t number, uint64_t stub)
 {
 	const struct ip_rt_anchor *anchor = &w->target->anchor;
 	uint8_t bytes[64];
 
 	if (c->form == IP_FORM_JUMP) {
-		if (arch->jump_stub(stub, anchor->jump_hooks[c->kind - 1], pool + IP_POOL_JUMP_SLOT(c->kind),
-				    number, c->address + c->length, bytes) < 0)
+		if (arch->jump_stub(stub, anchor->jump_hooks[c->kind - 1],
+				    pool + IP_POOL_JUMP_SLOT(c->kind), number,
+				    c->address + c->length, bytes) < 0)
 			return -1;
 		return writer_add(w, stub, bytes, arch->jump_stub_size);
 	}
@@ -268,10 +275,12 @@ static int write_payload_stub(struct writer *w, const struct ip_arch *arch, uint
 	int ret = jump ? arch->jump_stub(stub, hook, slot, payload, c->address + c->length, bytes)
 		       : arch->stub(IP_REGS_ALL, stub, hook, slot, payload, bytes);
 
-	return ret < 0 ? -1 : writer_add(w, stub, bytes, jump ? arch->jump_stub_size : arch->stub_size);
+	return ret < 0 ? -1
+		       : writer_add(w, stub, bytes, jump ? arch->jump_stub_size : arch->stub_size);
 }
 
-/* Gives the module's payload stubs their numbers, for good, and says what they mean in this session: nothing yet. */
+/* Gives the module's payload stubs their numbers, for good, and says what they mean in this
+ * session: nothing yet. */
 static int number_payloads(struct ip_area *area, const struct ip_area_module *m,
 			   const struct ip_stub_layout *map, uint32_t *ret_first)
 {
@@ -281,12 +290,14 @@ static int number_payloads(struct ip_area *area, const struct ip_area_module *m,
 
 	if (!__atomic_load_n(first, __ATOMIC_RELAXED)) {
 		if (used > IP_AREA_PAYLOADS || map->npayloads > IP_AREA_PAYLOADS - used)
-			return ip_error("too many functions to record values of: restart the process");
+			return ip_error(
+				"too many functions to record values of: restart the process");
 		*first = used;
 		area->header->npayloads = used + map->npayloads;
 	}
 	*ret_first = __atomic_load_n(first, __ATOMIC_RELAXED); /* once: the target may change it */
-	if (!*ret_first || *ret_first > IP_AREA_PAYLOADS || map->npayloads > IP_AREA_PAYLOADS - *ret_first)
+	if (!*ret_first || *ret_first > IP_AREA_PAYLOADS ||
+	    map->npayloads > IP_AREA_PAYLOADS - *ret_first)
 		return ip_error("the runtime's memory is damaged (payload numbers)");
 	if (ip_area_reserve_values(area, *ret_first + map->npayloads, 0) < 0)
 		return -1;
@@ -315,11 +326,13 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 		entry = take_over_entry(area, target, module, arch->reach);
 	if (!entry && new_entry(area, target, module, arch, map.size, &entry) < 0)
 		goto out;
-	copy_entry(&is, entry); /* the target may change it: what is checked is what is written to */
+	/* the target may change it: what is checked is what is written to */
+	copy_entry(&is, entry);
 	if (!is_in_pool(&target->anchor, module, m, map.size) || m->nfunctions != nfunctions ||
 	    !m->first_number ||
 	    m->first_number + (uint64_t)IP_NUMBERS_PER_FUNCTION * nfunctions > IP_NUMBER_MAX) {
-		ip_error("pid %d: the runtime's memory is damaged (stubs of %s)", target->pid, module->path);
+		ip_error("pid %d: the runtime's memory is damaged (stubs of %s)", target->pid,
+			 module->path);
 		goto out;
 	}
 	if (write_pool_head(target, pool_address(&target->anchor, module, m)) < 0)
@@ -328,7 +341,8 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 		struct ip_plan_function *f = &plan->functions[i];
 
 		if (f->module == module)
-			f->number = m->first_number + IP_NUMBERS_PER_FUNCTION * f->function + f->inlined;
+			f->number = m->first_number + IP_NUMBERS_PER_FUNCTION * f->function +
+				    f->inlined;
 	}
 	if (plan->program_of && number_payloads(area, entry, &map, &first_payload) < 0) {
 		ip_error_prefix("%s", module->path);
@@ -343,7 +357,8 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 		if (plan->functions[plan->function_of[i]].jumps)
 			offset = map.jump_offsets[probe];
 		wanted[i - first] = (struct wanted){m->stubs + offset, i};
-		if (arch->live(c->form, c->length, c->address, wanted[i - first].stub, c->new_bytes) < 0)
+		if (arch->live(c->form, c->length, c->address, wanted[i - first].stub,
+			       c->new_bytes) < 0)
 			goto out;
 	}
 	qsort(wanted, last - first, sizeof(*wanted), by_stub);
@@ -356,16 +371,18 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 		    map.payload_offsets[plan->probe_of[change]]) {
 			uint32_t payload = first_payload + map.payloads[plan->probe_of[change]];
 
-			area->payloads[payload] =
-				(struct ip_payload){plan->functions[plan->function_of[change]].number,
-						    first_program + plan->program_of[change]};
+			area->payloads[payload] = (struct ip_payload){
+				plan->functions[plan->function_of[change]].number,
+				first_program + plan->program_of[change]};
 			if (write_payload_stub(w, arch, pool_address(&target->anchor, module, m),
 					       &plan->changes[change], payload, wanted[i].stub) < 0)
 				goto out;
 			continue;
 		}
-		if (write_stub(w, arch, pool_address(&target->anchor, module, m), &plan->changes[change],
-			       plan->functions[plan->function_of[change]].number, wanted[i].stub) < 0)
+		if (write_stub(w, arch, pool_address(&target->anchor, module, m),
+			       &plan->changes[change],
+			       plan->functions[plan->function_of[change]].number,
+			       wanted[i].stub) < 0)
 			goto out;
 	}
 	ret = writer_flush(w);

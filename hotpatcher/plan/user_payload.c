@@ -74,7 +74,8 @@ static const struct ip_module *find_file(const struct ip_modules *modules, const
 	for (size_t i = 0; i < modules->n; i++) {
 		const struct ip_module *m = &modules->items[i];
 
-		/* some file systems (overlayfs, btrfs) show another device in maps than in stat: ask the file that was mapped */
+		/* some file systems (overlayfs, btrfs) show another device in maps than in stat:
+		 * ask the file that was mapped */
 		if (m->elf && fstat(m->elf->fd, &opened) == 0 && opened.st_ino == st.st_ino &&
 		    opened.st_dev == st.st_dev)
 			return m;
@@ -83,8 +84,8 @@ static const struct ip_module *find_file(const struct ip_modules *modules, const
 }
 
 /* By the path as we see it, or as the process does, which may have mounts of its own. */
-static const struct ip_module *find_module(const struct ip_target *target, const struct ip_modules *modules,
-					   const char *path)
+static const struct ip_module *find_module(const struct ip_target *target,
+					   const struct ip_modules *modules, const char *path)
 {
 	const struct ip_module *m = find_file(modules, path);
 	_cleanup_free_ char *theirs = NULL;
@@ -112,20 +113,22 @@ static bool read_name(const struct ip_target *target, uint64_t at, char *name)
 	return false;
 }
 
-static int read_fields(const struct ip_target *target, const struct iprobe_payload *p, struct ip_user *ret)
+static int read_fields(const struct ip_target *target, const struct iprobe_payload *p,
+		       struct ip_user *ret)
 {
 	struct iprobe_field fields[IPROBE_FIELDS_MAX];
 
 	if (ip_target_read(target, (uintptr_t)p->fields, fields, p->nfields * sizeof(*fields)) < 0)
 		return ip_error("--payload user:%s: its fields cannot be read", ret->path);
 	for (uint32_t i = 0; i < p->nfields; i++) {
-		if (fields[i].offset % 8 || p->cell_size < 8 || fields[i].offset > p->cell_size - 8 ||
-		    fields[i].how > IPROBE_MIN ||
+		if (fields[i].offset % 8 || p->cell_size < 8 ||
+		    fields[i].offset > p->cell_size - 8 || fields[i].how > IPROBE_MIN ||
 		    !read_name(target, (uintptr_t)fields[i].name, ret->fields[i].name))
-			return ip_error("--payload user:%s: field %u is none: a name without blanks of at "
-					"most %u characters, 8 bytes "
-					"within the cell, and IPROBE_SUM, MAX or MIN",
-					ret->path, i, IP_USER_NAME_MAX - 1);
+			return ip_error(
+				"--payload user:%s: field %u is none: a name without blanks of at "
+				"most %u characters, 8 bytes "
+				"within the cell, and IPROBE_SUM, MAX or MIN",
+				ret->path, i, IP_USER_NAME_MAX - 1);
 		ret->fields[i].offset = fields[i].offset;
 		ret->fields[i].how = fields[i].how;
 	}
@@ -140,27 +143,33 @@ int ip_user_find(const struct ip_target *target, const struct ip_modules *module
 	uint64_t value;
 
 	if (target->arch->bits != 64)
-		return ip_error("pid %d: --payload user works in 64-bit programs only", target->pid);
+		return ip_error("pid %d: --payload user works in 64-bit programs only",
+				target->pid);
 	if (!m)
-		return ip_error("pid %d has not loaded %s, and iprobe loads nothing into a process that "
-				"runs: start it by iprobe run "
-				"--payload user:..., or with LD_PRELOAD=%s",
-				target->pid, path, path);
+		return ip_error(
+			"pid %d has not loaded %s, and iprobe loads nothing into a process that "
+			"runs: start it by iprobe run "
+			"--payload user:..., or with LD_PRELOAD=%s",
+			target->pid, path, path);
 	if (!preloaded && !stays(m))
-		return ip_error("pid %d may unload %s while a hook calls it: link it with -Wl,-z,nodelete",
-				target->pid, path);
+		return ip_error(
+			"pid %d may unload %s while a hook calls it: link it with -Wl,-z,nodelete",
+			target->pid, path);
 	if (ip_elf_symbol(m->elf, SYMBOL, &value) <= 0 ||
 	    ip_target_read(target, m->load_bias + value, &p, sizeof(p)) < 0)
-		return ip_error("pid %d: %s has no payload in it (iprobe_payload)", target->pid, path);
-	if (p.abi != IPROBE_PAYLOAD_ABI || p.nfields > IPROBE_FIELDS_MAX || p.cell_size > IPROBE_CELL_MAX ||
-	    p.scratch_size > IPROBE_SCRATCH_MAX)
-		return ip_error("pid %d: the payload of %s is of another version of iprobe, or asks for more "
+		return ip_error("pid %d: %s has no payload in it (iprobe_payload)", target->pid,
+				path);
+	if (p.abi != IPROBE_PAYLOAD_ABI || p.nfields > IPROBE_FIELDS_MAX ||
+	    p.cell_size > IPROBE_CELL_MAX || p.scratch_size > IPROBE_SCRATCH_MAX)
+		return ip_error("pid %d: the payload of %s is of another version of iprobe, or "
+				"asks for more "
 				"than %u fields, %u "
 				"bytes a cell, or %u a thread",
-				target->pid, path, IPROBE_FIELDS_MAX, IPROBE_CELL_MAX, IPROBE_SCRATCH_MAX);
+				target->pid, path, IPROBE_FIELDS_MAX, IPROBE_CELL_MAX,
+				IPROBE_SCRATCH_MAX);
 	if ((uintptr_t)p.call < m->start || (uintptr_t)p.call >= m->end)
-		return ip_error("pid %d: the payload of %s does not call into that object", target->pid,
-				path);
+		return ip_error("pid %d: the payload of %s does not call into that object",
+				target->pid, path);
 	ret->call = (uintptr_t)p.call;
 	ret->preloaded = preloaded;
 	ret->cell_size = (p.cell_size + 7) / 8 * 8;
@@ -174,7 +183,8 @@ void ip_user_merge(const struct ip_user *user, const void *cell, uint64_t *sums)
 {
 	for (uint32_t i = 0; i < user->nfields; i++) {
 		uint64_t value = __atomic_load_n(
-			(const uint64_t *)((const char *)cell + user->fields[i].offset), __ATOMIC_RELAXED);
+			(const uint64_t *)((const char *)cell + user->fields[i].offset),
+			__ATOMIC_RELAXED);
 
 		switch (user->fields[i].how) {
 		case IPROBE_MAX:

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The user's payload (include/iprobe/payload.h): finding it in the target, and what it says of itself. Its code runs in the target; here it is only
- * read, and all that it says is checked.
+ * The user's payload (include/iprobe/payload.h): finding it in the target, and what it says of
+ * itself. Its code runs in the target; here it is only read, and all that it says is checked.
  *
- * A hook may be about to call it at any time while its functions are live, so the object must stay: iprobe run has preloaded it, or it cannot be
- * unloaded (modules_needed.h, or linked with -z nodelete).
+ * A hook may be about to call it at any time while its functions are live, so the object must stay:
+ * iprobe run has preloaded it, or it cannot be unloaded (modules_needed.h, or linked with -z
+ * nodelete).
  */
 #ifndef IP_USER_PAYLOAD_H
 #define IP_USER_PAYLOAD_H
@@ -32,7 +33,8 @@ struct ip_user {
 /* Whether the file is an object with a payload, for this machine. -1 with an error. */
 int ip_user_check_file(const char *path);
 
-/* Finds it in the target and reads what it says. -1 with an error: it is not there, or cannot serve. */
+/* Finds it in the target and reads what it says. -1 with an error: it is not there, or cannot
+ * serve. */
 int ip_user_find(const struct ip_target *target, const struct ip_modules *modules, const char *path,
 		 bool preloaded, struct ip_user *ret);
 

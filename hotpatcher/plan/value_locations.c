@@ -5,12 +5,13 @@
  * Where is an argument at the entry? Three sources, the first that knows decides:
  *
  *   1. A constant: what the compiler has put in for the parameter (.constprop).
- *   2. A list of locations that begins at the entry and names a register or the caller's part of the stack there. A single location
- *      for the whole function is no such list: without optimisation, and for variables declared register, it holds only
- *      behind the prologue.
- *   3. The ABI, by the types of all parameters in order. Not for functions whose parameters the compiler may have changed
- *      (.isra, .constprop, .part; clang: all local ones): for these a single location that is an argument's register counts
- *      too, and what has none is shown as missing.
+ *   2. A list of locations that begins at the entry and names a register or the caller's part of
+ *      the stack there. A single location for the whole function is no such list: without
+ *      optimisation, and for variables declared register, it holds only behind the prologue.
+ *   3. The ABI, by the types of all parameters in order. Not for functions whose parameters the
+ *      compiler may have changed (.isra, .constprop, .part; clang: all local ones): for these a
+ *      single location that is an argument's register counts too, and what has none is shown as
+ *      missing.
  */
 #include "hotpatcher/plan/value_locations.h"
 
@@ -193,8 +194,8 @@ static bool constant_of(const Dwarf_Op *op, Dwarf_Sword *ret)
 }
 
 /* Sources 1 and 2. 1: *ret; 0: it does not say. */
-static int place_from_debug_info(Dwarf_Die *function, Dwarf_Die *parameter, uint64_t entry, bool changed,
-				 struct ip_value_op *ret)
+static int place_from_debug_info(Dwarf_Die *function, Dwarf_Die *parameter, uint64_t entry,
+				 bool changed, struct ip_value_op *ret)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Op *expression;
@@ -203,20 +204,23 @@ static int place_from_debug_info(Dwarf_Die *function, Dwarf_Die *parameter, uint
 	bool list;
 	int number;
 
-	if (dwarf_attr(parameter, DW_AT_const_value, &attr) && dwarf_formsdata(&attr, &value) == 0) {
+	if (dwarf_attr(parameter, DW_AT_const_value, &attr) &&
+	    dwarf_formsdata(&attr, &value) == 0) {
 		*ret = immediate(value);
 		return 1;
 	}
 	if (!dwarf_attr(parameter, DW_AT_location, &attr) ||
 	    dwarf_getlocation_addr(&attr, entry, &expression, &length, 1) != 1)
 		return 0;
-	if (length == 2 && expression[1].atom == DW_OP_stack_value && constant_of(&expression[0], &value)) {
+	if (length == 2 && expression[1].atom == DW_OP_stack_value &&
+	    constant_of(&expression[0], &value)) {
 		*ret = immediate(value);
 		return 1;
 	}
 	if (length != 1)
 		return 0;
-	list = dwarf_whatform(&attr) == DW_FORM_sec_offset || dwarf_whatform(&attr) == DW_FORM_loclistx ||
+	list = dwarf_whatform(&attr) == DW_FORM_sec_offset ||
+	       dwarf_whatform(&attr) == DW_FORM_loclistx ||
 	       dwarf_whatform(&attr) == DW_FORM_data4 || dwarf_whatform(&attr) == DW_FORM_data8;
 	if (expression[0].atom == DW_OP_fbreg) {
 		int64_t offset = (int64_t)expression[0].number;
@@ -239,7 +243,8 @@ static int place_from_debug_info(Dwarf_Die *function, Dwarf_Die *parameter, uint
 	return 1;
 }
 
-/* Source 3. Counts the parameter in any case. 1: *ret; 0: it cannot be told, or is spread over several places. */
+/* Source 3. Counts the parameter in any case. 1: *ret; 0: it cannot be told, or is spread over
+ * several places. */
 static int place_by_abi(struct given *g, const struct ip_call_abi *p, struct ip_value_op *ret)
 {
 	if (p->unknown)
@@ -255,8 +260,10 @@ static int place_by_abi(struct given *g, const struct ip_call_abi *p, struct ip_
 	}
 	if (!p->memory && g->general + p->ngeneral <= IP_ARGUMENT_GENERAL &&
 	    g->vector + p->nvector <= IP_ARGUMENT_VECTOR) {
-		*ret = p->vector_first ? in_register(16 + g->vector)
-				       : in_register(ip_argument_registers[g->general % IP_ARGUMENT_GENERAL]);
+		*ret = p->vector_first
+			       ? in_register(16 + g->vector)
+			       : in_register(
+					 ip_argument_registers[g->general % IP_ARGUMENT_GENERAL]);
 		g->general += p->ngeneral;
 		g->vector += p->nvector;
 		return p->ngeneral + p->nvector == 1;
@@ -330,8 +337,9 @@ static bool is_made_by(Dwarf_Die *function, const char *compiler)
 	return producer && strstr(producer, compiler);
 }
 
-/* What the compiler may have made of the function's parameters, and of its result. Where no symbol tells, a local function
- * that is told of apart from its declaration (an abstract instance) may be any. */
+/* What the compiler may have made of the function's parameters, and of its result. Where no
+ * symbol tells, a local function that is told of apart from its declaration (an abstract
+ * instance) may be any. */
 struct changes {
 	bool parameters, result;
 };
@@ -436,8 +444,9 @@ static Dwarf_Off declared_at(Dwarf_Die *die)
 }
 
 /*
- * Those of a template's pack stand in a scope of their own. gcc's clones (.isra, .constprop) have parameters that it has
- * taken away behind those that are left: all are given in the order of the declaration.
+ * Those of a template's pack stand in a scope of their own. gcc's clones (.isra, .constprop) have
+ * parameters that it has taken away behind those that are left: all are given in the order of the
+ * declaration.
  */
 static bool add_parameters(struct entry *e, Dwarf_Die *scope, bool pack)
 {
@@ -449,22 +458,26 @@ static bool add_parameters(struct entry *e, Dwarf_Die *scope, bool pack)
 	do {
 		int tag = dwarf_tag(&die);
 
-		if (tag != DW_TAG_formal_parameter && (tag != DW_TAG_GNU_formal_parameter_pack || pack))
+		if (tag != DW_TAG_formal_parameter &&
+		    (tag != DW_TAG_GNU_formal_parameter_pack || pack))
 			continue;
 		if (n == sizeof(all) / sizeof(*all))
 			break; /* more than there is room for */
-		for (at = n++; at && e->changed && declared_at(&die) < declared_at(&all[at - 1]); at--)
+		for (at = n++; at && e->changed && declared_at(&die) < declared_at(&all[at - 1]);
+		     at--)
 			all[at] = all[at - 1];
 		all[at] = die;
 	} while (dwarf_siblingof(&die, &die) == 0);
 	for (unsigned i = 0; i < n; i++)
-		if (dwarf_tag(&all[i]) == DW_TAG_formal_parameter ? !add_parameter(e, &all[i])
-								  : !add_parameters(e, &all[i], true))
+		if (dwarf_tag(&all[i]) == DW_TAG_formal_parameter
+			    ? !add_parameter(e, &all[i])
+			    : !add_parameters(e, &all[i], true))
 			return false;
 	return true;
 }
 
-int ip_arguments_of_entry(struct ip_debug_function *f, unsigned string_limit, struct ip_arguments *ret)
+int ip_arguments_of_entry(struct ip_debug_function *f, unsigned string_limit,
+			  struct ip_arguments *ret)
 {
 	struct entry e = {.function = f, .changed = changes_of(f).parameters};
 	bool is_c;
@@ -474,13 +487,14 @@ int ip_arguments_of_entry(struct ip_debug_function *f, unsigned string_limit, st
 	e.given.general = has_hidden_result(&f->die);
 	e.given.unknown = e.changed || has_unknown_result(&f->die);
 	e.given.gnu = is_made_by(&f->die, "GNU ");
-	e.promoted =
-		is_c_or_cxx(&f->die, &is_c) && is_c && !dwarf_hasattr_integrate(&f->die, DW_AT_prototyped);
+	e.promoted = is_c_or_cxx(&f->die, &is_c) && is_c &&
+		     !dwarf_hasattr_integrate(&f->die, DW_AT_prototyped);
 	add_parameters(&e, &f->die, false);
 	return finish(&e.m);
 }
 
-int ip_arguments_of_return(struct ip_debug_function *f, unsigned string_limit, struct ip_arguments *ret)
+int ip_arguments_of_return(struct ip_debug_function *f, unsigned string_limit,
+			   struct ip_arguments *ret)
 {
 	struct ip_value_type type;
 	struct ip_call_abi passing;
@@ -492,12 +506,14 @@ int ip_arguments_of_return(struct ip_debug_function *f, unsigned string_limit, s
 	if (!changes_of(f).result && ip_value_type_of(&f->die, &type) > 0) {
 		ip_call_abi_of(&type.die, &passing);
 		if (passing.x87)
-			op = (struct ip_value_op){
-				.source = IP_VALUE_X87, .base = IP_VALUE_NOTHING, .index = IP_VALUE_NOTHING};
+			op = (struct ip_value_op){.source = IP_VALUE_X87,
+						  .base = IP_VALUE_NOTHING,
+						  .index = IP_VALUE_NOTHING};
 		else
-			op = in_register(passing.vector_first ? 16 + IP_RESULT_VECTOR : IP_RESULT_GENERAL);
-		if (passing.x87 ||
-		    (!passing.unknown && !passing.memory && passing.ngeneral + passing.nvector == 1))
+			op = in_register(passing.vector_first ? 16 + IP_RESULT_VECTOR
+							      : IP_RESULT_GENERAL);
+		if (passing.x87 || (!passing.unknown && !passing.memory &&
+				    passing.ngeneral + passing.nvector == 1))
 			add(&m, &type, NULL, &op);
 	}
 	return finish(&m);
@@ -514,7 +530,8 @@ static struct ip_value_type type_of_point_arg(const struct ip_point_arg *arg)
 	if (arg->is_string)
 		strcpy(type.item, "s");
 	else
-		snprintf(type.item, sizeof(type.item), "%c%u", arg->is_signed ? 'i' : 'u', type.size % 10u);
+		snprintf(type.item, sizeof(type.item), "%c%u", arg->is_signed ? 'i' : 'u',
+			 type.size % 10u);
 	return type;
 }
 
@@ -536,7 +553,8 @@ static struct ip_value_op op_of_point_arg(const struct ip_point_arg *arg, uint64
 	return op;
 }
 
-int ip_arguments_of_point(const char *text, uint64_t bias, unsigned string_limit, struct ip_arguments *ret)
+int ip_arguments_of_point(const char *text, uint64_t bias, unsigned string_limit,
+			  struct ip_arguments *ret)
 {
 	struct ip_point_arg args[IP_POINT_ARGS_MAX];
 	int n = ip_point_args_parse(text, args);

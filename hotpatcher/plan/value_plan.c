@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Planning values: for each selected function the programs of its entry and exits, for each point its own. Programs that are
- * alike are made once, so that a million functions that return int share one.
+ * Planning values: for each selected function the programs of its entry and exits, for each point
+ * its own. Programs that are alike are made once, so that a million functions that return int share
+ * one.
  */
 #include "hotpatcher/plan/value_plan.h"
 
@@ -13,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "hotpatcher/plan/stub_layout.h"
 #include "hotpatcher/plan/value_locations.h"
 #include "hotpatcher/process/debug_info.h"
@@ -62,8 +63,9 @@ static uint64_t hash(const struct ip_arguments *a)
 	return h ? h : 1;
 }
 
-/* The program, made where there is no such one yet: index + 1; 0: there is no room; -1: memory ran out. A hash of 64 bits stands for program and
- * text: two that differ and have one by chance are not to be expected. */
+/* The program, made where there is no such one yet: index + 1; 0: there is no room; -1: memory
+ * ran out. A hash of 64 bits stands for program and text: two that differ and have one by chance
+ * are not to be expected. */
 static int64_t add_program(struct planner *p, const struct ip_arguments *a)
 {
 	struct ip_plan *plan = p->plan;
@@ -126,10 +128,12 @@ static void on_found(void *context, size_t i, struct ip_debug_function *function
 	v->named = named;
 	v->entry = v->exit = 0;
 	if (p->options->args &&
-	    (ip_arguments_of_entry(function, p->options->string_limit, &a) < 0 || take(p, &a, &v->entry) < 0))
+	    (ip_arguments_of_entry(function, p->options->string_limit, &a) < 0 ||
+	     take(p, &a, &v->entry) < 0))
 		p->failed = true;
 	if (!p->failed && p->options->retval &&
-	    (ip_arguments_of_return(function, p->options->string_limit, &a) < 0 || take(p, &a, &v->exit) < 0))
+	    (ip_arguments_of_return(function, p->options->string_limit, &a) < 0 ||
+	     take(p, &a, &v->exit) < 0))
 		p->failed = true;
 }
 
@@ -141,7 +145,8 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Functions of the changes [first, last), which are one module's. */
-static int plan_functions(struct planner *p, const struct ip_target *target, size_t first, size_t last)
+static int plan_functions(struct planner *p, const struct ip_target *target, size_t first,
+			  size_t last)
 {
 	_cleanup_free_ struct place *places = calloc(last - first, sizeof(*places));
 	_cleanup_free_ uint64_t *addresses = calloc(last - first, sizeof(*addresses));
@@ -159,13 +164,15 @@ static int plan_functions(struct planner *p, const struct ip_target *target, siz
 		if (probe->kind == IP_PROBE_POINT || !ip_probe_has_values(probe) ||
 		    p->plan->functions[function].silent || (probe->kind == IP_PROBE_EXIT && !begin))
 			continue;
-		places[n++] = (struct place){probe->kind == IP_PROBE_ENTRY ? probe->offset : begin, function};
+		places[n++] = (struct place){probe->kind == IP_PROBE_ENTRY ? probe->offset : begin,
+					     function};
 		p->functions[function].wanted = true;
 	}
 	if (!n)
 		return 0;
 	qsort(places, n, sizeof(*places), by_address);
-	for (size_t i = 0; i < n; i++) /* one place a function: its entry, or where there is none its begin */
+	/* one place a function: its entry, or where there is none its begin */
+	for (size_t i = 0; i < n; i++)
 		if (!kept || places[kept - 1].function != places[i].function)
 			places[kept++] = places[i];
 		else
@@ -199,7 +206,8 @@ static int assign(struct planner *p, size_t first, size_t last)
 			plan->program_of[i] = v->exit;
 		else if (p->options->args &&
 			 (ip_arguments_of_point(ip_probe_list_string(p->module->list, probe->args),
-						p->module->load_bias, p->options->string_limit, &a) < 0 ||
+						p->module->load_bias, p->options->string_limit,
+						&a) < 0 ||
 			  take(p, &a, &plan->program_of[i]) < 0))
 			return -1;
 	}
@@ -218,19 +226,20 @@ static int check(struct planner *p, const struct ip_target *target)
 	size_t able = 0;
 
 	for (size_t i = 0; i < plan->nchanges; i++)
-		able += ip_probe_has_values(
-			&plan->functions[plan->function_of[i]].module->list->probes[plan->probe_of[i]]);
+		able += ip_probe_has_values(&plan->functions[plan->function_of[i]]
+						     .module->list->probes[plan->probe_of[i]]);
 	if (!able)
-		return ip_error("pid %d: none of the selected probes can record values: --args and --retval "
+		return ip_error("pid %d: none of the selected probes can record values: --args and "
+				"--retval "
 				"need placement fentry "
 				"(build with IPROBE_PLACEMENT=fentry) or points with arguments",
 				target->pid);
 	for (size_t i = 0; i < plan->nfunctions; i++) {
 		if (p->functions[i].wanted)
 			p->gaps->no_debug_info += !p->functions[i].found;
+		/* not those that are points alone */
 		else if (plan->functions[i].module->list->header->placement != IP_PLACEMENT_FENTRY)
-			p->gaps->other_placement +=
-				plan->functions[i].frame != UINT32_MAX; /* not those that are points alone */
+			p->gaps->other_placement += plan->functions[i].frame != UINT32_MAX;
 	}
 	return 0;
 }
@@ -263,9 +272,10 @@ bool ip_values_is_confined(const struct ip_target *target)
 	return !dir;
 }
 
-int ip_values_plan(struct ip_plan *plan, const struct ip_target *target, const struct ip_modules *modules,
-		   const struct ip_value_options *options, struct ip_area *area,
-		   const struct ip_signatures *signatures, struct ip_value_gaps *gaps)
+int ip_values_plan(struct ip_plan *plan, const struct ip_target *target,
+		   const struct ip_modules *modules, const struct ip_value_options *options,
+		   struct ip_area *area, const struct ip_signatures *signatures,
+		   struct ip_value_gaps *gaps)
 {
 	struct planner p = {.plan = plan,
 			    .options = options,
@@ -297,7 +307,8 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target, const s
 	if (check(&p, target) < 0)
 		goto out;
 	gaps->no_reading |= ip_values_is_confined(target);
-	/* where it is the clock that is read by calls, it has to be put ahead first: watch_confinement() in loop.c */
+	/* where it is the clock that is read by calls, it has to be put ahead first:
+	 * watch_confinement() in loop.c */
 	if ((area->header->modes & (IP_MODE_MONOTONIC | IP_MODE_COARSE)) != IP_MODE_MONOTONIC)
 		area->may_read = !gaps->no_reading;
 	ret = 0;

@@ -28,14 +28,16 @@ struct ip_signatures {
 	int64_t (*add)(void *data, const char *text);
 };
 
-/* Fills in plan->program_of and plan->programs and hands the signatures on. To be called between ip_plan_select() and
- * ip_plan_bind(); area: of the session. -1 with an error: memory ran out, or nothing selected can have values. */
-int ip_values_plan(struct ip_plan *plan, const struct ip_target *target, const struct ip_modules *modules,
-		   const struct ip_value_options *options, struct ip_area *area,
-		   const struct ip_signatures *signatures, struct ip_value_gaps *gaps);
+/* Fills in plan->program_of and plan->programs and hands the signatures on. To be called between
+ * ip_plan_select() and ip_plan_bind(); area: of the session. -1 with an error: memory ran out,
+ * or nothing selected can have values. */
+int ip_values_plan(struct ip_plan *plan, const struct ip_target *target,
+		   const struct ip_modules *modules, const struct ip_value_options *options,
+		   struct ip_area *area, const struct ip_signatures *signatures,
+		   struct ip_value_gaps *gaps);
 
-/* Whether a thread of the process is under seccomp, which may end a thread for a system call, or the library is loaded by which
- * programs put themselves under it. */
+/* Whether a thread of the process is under seccomp, which may end a thread for a system call, or
+ * the library is loaded by which programs put themselves under it. */
 bool ip_values_is_confined(const struct ip_target *target);
 
 #endif

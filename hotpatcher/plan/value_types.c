@@ -106,7 +106,8 @@ static bool has_negative(Dwarf_Die *enumeration)
 		return false;
 	do {
 		if (dwarf_tag(&die) == DW_TAG_enumerator &&
-		    dwarf_formsdata(dwarf_attr(&die, DW_AT_const_value, &attr), &value) == 0 && value < 0)
+		    dwarf_formsdata(dwarf_attr(&die, DW_AT_const_value, &attr), &value) == 0 &&
+		    value < 0)
 			return true;
 	} while (dwarf_siblingof(&die, &die) == 0);
 	return false;

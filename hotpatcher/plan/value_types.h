@@ -16,8 +16,8 @@ struct ip_value_type {
 	Dwarf_Die die; /* without typedefs and qualifiers */
 };
 
-/* The type that an attribute DW_AT_type of die says, through its declaration where that has it. 1; 0: it has none (void);
- * -1: it cannot be read. */
+/* The type that an attribute DW_AT_type of die says, through its declaration where that has it.
+ * 1; 0: it has none (void); -1: it cannot be read. */
 int ip_value_type_of(Dwarf_Die *die, struct ip_value_type *ret);
 
 /* Peels typedefs and qualifiers off. 0 or -1. */

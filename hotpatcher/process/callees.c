@@ -2,8 +2,9 @@
 /*
  * Reading calls out of a live process.
  *
- * A function reaches from its address to the end that its symbol tells; without a symbol table up to the next function that has probes. What
- * the compiler has moved elsewhere (.cold) is not looked at.
+ * A function reaches from its address to the end that its symbol tells; without a symbol table up
+ * to the next function that has probes. What the compiler has moved elsewhere (.cold) is not looked
+ * at.
  */
 #include "hotpatcher/process/callees.h"
 
@@ -12,14 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/selection.h"
 #include "hotpatcher/arch/x86_64/calls.h"
 #include "hotpatcher/process/modules.h"
 
-#define CODE_MAX (1u << 20) /* bytes of a function; no compiler makes longer ones but by mistake of ours */
+/* bytes of a function; no compiler makes longer ones but by mistake of ours */
+#define CODE_MAX (1u << 20)
 
 /* A function with probes, where it is in the process. */
 struct place {
@@ -61,7 +63,8 @@ static int collect(struct search *s)
 				continue;
 			if (ip_array_grow(&s->places, s->n, sizeof(*s->places)) < 0)
 				return -1;
-			s->places[s->n++] = (struct place){address + module->load_bias, module, i, false};
+			s->places[s->n++] =
+				(struct place){address + module->load_bias, module, i, false};
 		}
 	}
 	if (s->n)
@@ -182,7 +185,8 @@ static int name_them(const struct search *s, char **ret, size_t *ret_n)
 				!strcmp(name_of(&s->places[k]), name_of(&s->places[i]));
 		if (!known)
 			fprintf(out, "%s%.*s", (*ret_n)++ ? "," : "",
-				(int)ip_base_name_length(name_of(&s->places[i])), name_of(&s->places[i]));
+				(int)ip_base_name_length(name_of(&s->places[i])),
+				name_of(&s->places[i]));
 	}
 	if (fclose(out) != 0)
 		return ip_error("out of memory");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walking through compilation units. Those whose address ranges hold none of the wanted addresses are skipped; an index of
- * addresses (.debug_aranges) is not counted on: clang writes none.
+ * Walking through compilation units. Those whose address ranges hold none of the wanted addresses
+ * are skipped; an index of addresses (.debug_aranges) is not counted on: clang writes none.
  */
 #include "hotpatcher/process/debug_info.h"
 
@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/debug_file.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "hotpatcher/process/target_files.h"
 
 #define DEPTH_MAX  64u /* scopes within scopes */
@@ -54,9 +54,11 @@ static int read_symbols(struct ip_debug_info *info)
 	for (int i = 1; i < n; i++) {
 		GElf_Addr address;
 		GElf_Sym sym;
-		const char *name = dwfl_module_getsym_info(info->module, i, &sym, &address, NULL, NULL, NULL);
+		const char *name =
+			dwfl_module_getsym_info(info->module, i, &sym, &address, NULL, NULL, NULL);
 
-		if (!name || !*name || GELF_ST_TYPE(sym.st_info) != STT_FUNC || sym.st_shndx == SHN_UNDEF)
+		if (!name || !*name || GELF_ST_TYPE(sym.st_info) != STT_FUNC ||
+		    sym.st_shndx == SHN_UNDEF)
 			continue;
 		if (ip_array_grow(&info->symbols, info->nsymbols, sizeof(*info->symbols)) < 0)
 			return -1;
@@ -106,7 +108,8 @@ int ip_debug_info_open(const struct ip_module *module, pid_t pid, struct ip_debu
 	info->dwfl = info->search.root < 0 ? NULL : dwfl_begin(&ip_debug_file_callbacks);
 	if (info->dwfl) {
 		/* the descriptor is libdwfl's from here on, unless it fails */
-		m = dwfl_report_elf(info->dwfl, module->path, ip_target_path(pid, module->path), fd, 0, true);
+		m = dwfl_report_elf(info->dwfl, module->path, ip_target_path(pid, module->path), fd,
+				    0, true);
 		if (m)
 			ip_debug_file_set_search(m, &info->search);
 		else
@@ -190,7 +193,8 @@ static bool may_hold(const struct search *s, Dwarf_Die *unit)
 	return !any;
 }
 
-/* A function may lie in several ranges (parts that are hardly ever executed): one of them begins with its entry. */
+/* A function may lie in several ranges (parts that are hardly ever executed): one of them begins
+ * with its entry. */
 static void look_at(const struct search *s, Dwarf_Die *die)
 {
 	Dwarf_Addr base, start, end;
@@ -234,7 +238,8 @@ static void walk(const struct search *s, Dwarf_Die *scope, unsigned depth)
 }
 
 void ip_debug_info_find(struct ip_debug_info *info, const uint64_t *addresses, size_t n,
-			void (*found)(void *context, size_t index, struct ip_debug_function *function),
+			void (*found)(void *context, size_t index,
+				      struct ip_debug_function *function),
 			void *context)
 {
 	const struct search s = {info, addresses, n, found, context};
@@ -248,6 +253,7 @@ void ip_debug_info_find(struct ip_debug_info *info, const uint64_t *addresses, s
 		if (!may_hold(&s, &die))
 			continue;
 		/* the functions of a unit that was split are in its .dwo file */
-		walk(&s, type == DW_UT_skeleton && info->may_split && split.addr ? &split : &die, 0);
+		walk(&s, type == DW_UT_skeleton && info->may_split && split.addr ? &split : &die,
+		     0);
 	}
 }

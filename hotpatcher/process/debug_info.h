@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Debug information (DWARF) of a module: the module's own, or a file of its own found by build-id or debuglink beside it and under
- * /usr/lib/debug. Files are input from outside; libdw checks them.
+ * Debug information (DWARF) of a module: the module's own, or a file of its own found by build-id
+ * or debuglink beside it and under /usr/lib/debug. Files are input from outside; libdw checks them.
  */
 #ifndef IP_DEBUG_INFO_H
 #define IP_DEBUG_INFO_H
@@ -22,14 +22,17 @@ void ip_debug_info_close(struct ip_debug_info *info);
 struct ip_debug_function {
 	Dwarf_Die die;
 	uint64_t entry; /* address of its first instruction, as its locations have it */
-	const char *
-		symbol; /* its name in the symbol table, with what the compiler has added (.isra.0); NULL: unknown */
+	/* its name in the symbol table, with what the compiler has added (.isra.0); NULL:
+	 * unknown */
+	const char *symbol;
 };
 
-/* Looks for the functions that begin at the n link-time addresses, ascending, and calls found for each that is there: maybe
- * several times, where the linker has folded functions into one. An address may lie a few bytes behind the function's begin (endbr64). */
+/* Looks for the functions that begin at the n link-time addresses, ascending, and calls found
+ * for each that is there: maybe several times, where the linker has folded functions into one.
+ * An address may lie a few bytes behind the function's begin (endbr64). */
 void ip_debug_info_find(struct ip_debug_info *info, const uint64_t *addresses, size_t n,
-			void (*found)(void *context, size_t index, struct ip_debug_function *function),
+			void (*found)(void *context, size_t index,
+				      struct ip_debug_function *function),
 			void *context);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the loader's list. All of it is the target's memory: nothing in it is believed but that it changed.
+ * Reading the loader's list. All of it is the target's memory: nothing in it is believed but that
+ * it changed.
  */
 #include "hotpatcher/process/link_map.h"
 
@@ -12,10 +13,10 @@
 #include <unistd.h>
 
 #include "access/delegation.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/elf_class.h"
 #include "common/error.h"
-#include "common/array.h"
 
 #define WORDS	   6	/* of r_debug, of which a link_map has the first 5 */
 #define LINKS_MAX  8192 /* a list that is longer is none */
@@ -154,7 +155,8 @@ static int find_debug(const struct ip_target *target, uint64_t *ret)
 	return -1;
 }
 
-static int add(struct place **places, size_t *n, uint64_t address, unsigned size, const uint8_t *bytes)
+static int add(struct place **places, size_t *n, uint64_t address, unsigned size,
+	       const uint8_t *bytes)
 {
 	struct place *p;
 
@@ -194,11 +196,13 @@ int ip_link_map_note(struct ip_link_map *l, const struct ip_target *target)
 			return 0;
 		if (add(&l->links, &l->nlinks, at, WORDS * size, debug) < 0)
 			return 0;
-		for (map = word(target, debug, 1); map && l->nlinks < LINKS_MAX; map = word(target, link, 3))
+		for (map = word(target, debug, 1); map && l->nlinks < LINKS_MAX;
+		     map = word(target, link, 3))
 			if (read_words(target, map, 5, link) < 0 ||
 			    add(&l->links, &l->nlinks, map, 5 * size, link) < 0)
 				return 0;
-		at = *(int *)debug >= 2 ? word(target, debug, 5) : 0; /* r_version: there is r_next */
+		/* r_version: there is r_next */
+		at = *(int *)debug >= 2 ? word(target, debug, 5) : 0;
 	}
 	return 1;
 }
@@ -208,8 +212,10 @@ int ip_link_map_expect(struct ip_link_map *l, uint64_t address, const uint8_t *b
 	return add(&l->sites, &l->nsites, address, size, bytes);
 }
 
-/* None of the module's sites is live: what was noted before, unless that was so the last time too. */
-static int keep_old(struct ip_link_map *l, const struct ip_module *module, const struct place *before, size_t n)
+/* None of the module's sites is live: what was noted before, unless that was so the last time
+ * too. */
+static int keep_old(struct ip_link_map *l, const struct ip_module *module,
+		    const struct place *before, size_t n)
 {
 	for (size_t i = n; i-- > 0;) {
 		const struct place *p = &before[i];
@@ -227,7 +233,7 @@ static int keep_old(struct ip_link_map *l, const struct ip_module *module, const
 }
 
 int ip_link_map_note_sites(struct ip_link_map *l, const struct ip_target *target,
-			 const struct ip_modules *modules, ip_link_map_find_t find)
+			   const struct ip_modules *modules, ip_link_map_find_t find)
 {
 	_cleanup_free_ struct place *before = l->sites;
 	size_t nbefore = l->nsites;
@@ -277,7 +283,8 @@ static bool differ(const struct place *places, size_t n, const struct ip_target 
 			local.iov_len += places[done + i].size;
 		}
 		/* a leader that has ended has no memory any more, the others have */
-		if (process_vm_readv(target->pid, &local, 1, remote, count, 0) != (ssize_t)local.iov_len)
+		if (process_vm_readv(target->pid, &local, 1, remote, count, 0) !=
+		    (ssize_t)local.iov_len)
 			return differ_by_mem(places + done, n - done, target);
 		for (size_t i = 0; i < count; at += places[done + i++].size)
 			if (memcmp(at, places[done + i].bytes, places[done + i].size))
@@ -293,7 +300,7 @@ bool ip_link_map_changed(struct ip_link_map *l, const struct ip_target *target)
 }
 
 bool ip_link_map_site_stands(const struct ip_link_map *l, const struct ip_target *target,
-			   const struct ip_module *module)
+			     const struct ip_module *module)
 {
 	for (size_t i = 0; i < l->nsites; i++)
 		if (l->sites[i].address >= module->start && l->sites[i].address < module->end)

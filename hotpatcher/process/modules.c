@@ -13,10 +13,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/elf_class.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/note.h"
 #include "hotpatcher/process/modules_needed.h"
 #include "hotpatcher/process/probe_list_search.h"
@@ -26,8 +26,8 @@
 
 static bool same_file(const struct ip_mapping *a, const struct ip_mapping *b)
 {
-	return a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor &&
-	       !strcmp(a->path, b->path);
+	return a->inode == b->inode && a->dev_major == b->dev_major &&
+	       a->dev_minor == b->dev_minor && !strcmp(a->path, b->path);
 }
 
 /* Reads the build-id out of the mapped program headers and notes. */
@@ -39,7 +39,8 @@ size_t ip_modules_build_id_at(const struct ip_target *target, uint64_t start, ui
 	Elf64_Ehdr ehdr;
 	Elf64_Phdr phdr;
 
-	if (ip_target_read(target, start, bytes, sizeof(bytes)) < 0 || memcmp(bytes, ELFMAG, SELFMAG))
+	if (ip_target_read(target, start, bytes, sizeof(bytes)) < 0 ||
+	    memcmp(bytes, ELFMAG, SELFMAG))
 		return 0;
 	ip_elf_ehdr_decode(bytes, &ehdr);
 	elf_class = ehdr.e_ident[EI_CLASS];
@@ -65,8 +66,9 @@ size_t ip_modules_build_id_at(const struct ip_target *target, uint64_t start, ui
 }
 
 /*
- * The end of the module whose first mapping starts at start, by its program headers; 0 where none can be read there. Of a small
- * file all segments lie in its first page: then each of its mappings begins with that page.
+ * The end of the module whose first mapping starts at start, by its program headers; 0 where none
+ * can be read there. Of a small file all segments lie in its first page: then each of its mappings
+ * begins with that page.
  */
 static uint64_t module_end(const struct ip_target *target, uint64_t start)
 {
@@ -75,7 +77,8 @@ static uint64_t module_end(const struct ip_target *target, uint64_t start)
 	Elf64_Ehdr ehdr;
 	unsigned class;
 
-	if (ip_target_read(target, start, bytes, sizeof(bytes)) < 0 || memcmp(bytes, ELFMAG, SELFMAG))
+	if (ip_target_read(target, start, bytes, sizeof(bytes)) < 0 ||
+	    memcmp(bytes, ELFMAG, SELFMAG))
 		return 0;
 	class = bytes[EI_CLASS];
 	if (class != ELFCLASS32 && class != ELFCLASS64)
@@ -119,8 +122,8 @@ static int check_sites(const struct ip_module *module)
 		const struct ip_pl_probe *probe = &list->probes[i];
 		const struct ip_elf_segment *s = &module->elf->loads[segment];
 
-		if (probe->offset < s->vaddr || probe->offset + probe->length > s->vaddr + s->filesz ||
-		    !(s->flags & PF_X)) {
+		if (probe->offset < s->vaddr ||
+		    probe->offset + probe->length > s->vaddr + s->filesz || !(s->flags & PF_X)) {
 			for (segment = 0; segment < module->elf->nloads; segment++) {
 				s = &module->elf->loads[segment];
 				if ((s->flags & PF_X) && probe->offset >= s->vaddr &&
@@ -128,10 +131,10 @@ static int check_sites(const struct ip_module *module)
 					break;
 			}
 			if (segment == module->elf->nloads)
-				return ip_error(
-					"%s: its probe list has a site at %#lx, which is no code: run "
-					"coldpatch on it again",
-					module->path, probe->offset);
+				return ip_error("%s: its probe list has a site at %#lx, which is "
+						"no code: run "
+						"coldpatch on it again",
+						module->path, probe->offset);
 		}
 	}
 	return 0;
@@ -145,31 +148,34 @@ static int load_list(const struct ip_target *target, struct ip_module *module)
 	if (found > 0)
 		ip_probe_list_search_not_needed(module->elf);
 	if (found == 0)
-		found = ip_probe_list_search_find(target->pid, module->path, module->elf, &module->list);
+		found = ip_probe_list_search_find(target->pid, module->path, module->elf,
+						  &module->list);
 	if (found < 0)
 		return -1;
 	if (!module->list)
 		return 0;
 	header = module->list->header;
 	if (header->machine != module->elf->ehdr.e_machine)
-		return ip_error("%s: its probe list is for machine %u", module->path, header->machine);
+		return ip_error("%s: its probe list is for machine %u", module->path,
+				header->machine);
 	if (header->build_id_size != module->elf->build_id_size ||
 	    memcmp(header->build_id, module->elf->build_id, header->build_id_size))
-		return ip_error(
-			"%s: its probe list belongs to another build (build-id differs): run coldpatch on "
-			"it again",
-			module->path);
+		return ip_error("%s: its probe list belongs to another build (build-id differs): "
+				"run coldpatch on "
+				"it again",
+				module->path);
 	return check_sites(module);
 }
 
-/* Whether the list names memory of the module behind what its file holds: nobody else's, whatever the list says. */
+/* Whether the list names memory of the module behind what its file holds: nobody else's, whatever
+ * the list says. */
 static bool is_room(const struct ip_elf_file *elf, uint64_t offset, uint64_t size)
 {
 	for (size_t i = 0; i < elf->nloads; i++) {
 		const struct ip_elf_segment *s = &elf->loads[i];
 
-		if (offset >= s->vaddr && offset - s->vaddr >= s->filesz && offset - s->vaddr <= s->memsz &&
-		    size <= s->memsz - (offset - s->vaddr))
+		if (offset >= s->vaddr && offset - s->vaddr >= s->filesz &&
+		    offset - s->vaddr <= s->memsz && size <= s->memsz - (offset - s->vaddr))
 			return true;
 	}
 	return false;
@@ -179,14 +185,16 @@ bool ip_module_room(const struct ip_module *module, struct ip_stub_room *ret)
 {
 	const struct ip_pl_header *h = module->list ? module->list->header : NULL;
 
-	if (!h || !h->stub_area_size || (module->load_bias + h->stub_area_offset) % (PAGE_MASK + 1) ||
+	if (!h || !h->stub_area_size ||
+	    (module->load_bias + h->stub_area_offset) % (PAGE_MASK + 1) ||
 	    !is_room(module->elf, h->stub_area_offset, h->stub_area_size))
 		return false;
 	*ret = (struct ip_stub_room){module->load_bias + h->stub_area_offset, h->stub_area_size};
 	return true;
 }
 
-/* Takes the room that the module brings along, if all of it is executable and nothing else than private memory. */
+/* Takes the room that the module brings along, if all of it is executable and nothing else than
+ * private memory. */
 static int take_room(struct ip_target *target, struct ip_module *module)
 {
 	struct ip_stub_room room;
@@ -211,7 +219,8 @@ static int take_room(struct ip_target *target, struct ip_module *module)
 	return 0;
 }
 
-static int load_module(struct ip_target *target, const struct ip_mapping *first, struct ip_module *module)
+static int load_module(struct ip_target *target, const struct ip_mapping *first,
+		       struct ip_module *module)
 {
 	uint8_t id[IP_BUILD_ID_MAX];
 	char ours[2 * IP_BUILD_ID_MAX + 1], theirs[2 * IP_BUILD_ID_MAX + 1];
@@ -221,7 +230,8 @@ static int load_module(struct ip_target *target, const struct ip_mapping *first,
 
 	if (fd < 0) {
 		if (module->deleted)
-			ip_error("%s: its file cannot be opened: it was deleted or replaced since; root can "
+			ip_error("%s: its file cannot be opened: it was deleted or replaced since; "
+				 "root can "
 				 "still read it",
 				 module->path);
 		return problem(module);
@@ -244,11 +254,13 @@ static int load_module(struct ip_target *target, const struct ip_mapping *first,
 	if (size != module->elf->build_id_size || memcmp(id, module->elf->build_id, size)) {
 		ip_build_id_format(id, size, ours);
 		ip_build_id_format(module->elf->build_id, module->elf->build_id_size, theirs);
-		ip_error("%s: the file is not the one that runs in pid %d (build-id %s in memory, %s in the "
+		ip_error("%s: the file is not the one that runs in pid %d (build-id %s in memory, "
+			 "%s in the "
 			 "file%s): "
 			 "restart the program, or attach as root",
 			 module->path, target->pid, size ? ours : "none",
-			 module->elf->build_id_size ? theirs : "none", exact ? "" : ", replaced on disk");
+			 module->elf->build_id_size ? theirs : "none",
+			 exact ? "" : ", replaced on disk");
 		ip_elf_close(module->elf);
 		module->elf = NULL;
 		return problem(module);
@@ -325,9 +337,11 @@ int ip_modules_reload(struct ip_target *target, struct ip_modules *old, struct i
 			continue;
 		}
 		end = module_end(target, first->start);
-		/* anonymous memory (bss, a page somebody changed) may lie between two mappings of a file */
+		/* anonymous memory (bss, a page somebody changed) may lie between two mappings of a
+		 * file */
 		for (size_t k = i;
-		     k < maps->n && (same_file(first, &maps->items[k]) || !maps->items[k].inode); k++) {
+		     k < maps->n && (same_file(first, &maps->items[k]) || !maps->items[k].inode);
+		     k++) {
 			if (!maps->items[k].inode)
 				continue;
 			if (k > i && !maps->items[k].offset && maps->items[k].start >= end)
@@ -419,12 +433,15 @@ int ip_modules_no_probes(const struct ip_target *target, const struct ip_modules
 	if (ip_probe_list_search_check_used(what) < 0)
 		return -1;
 	for (size_t i = 0; i < modules->n; i++)
-		if (!modules->items[i].runtime && modules->items[i].elf && !modules->items[i].list &&
+		if (!modules->items[i].runtime && modules->items[i].elf &&
+		    !modules->items[i].list &&
 		    ip_elf_note_place(modules->items[i].elf, IP_NOTE_ROOM, &room, &size) > 0)
-			return ip_error("pid %d: no probe list for %s, which was built with iprobe-cc: name "
+			return ip_error("pid %d: no probe list for %s, which was built with "
+					"iprobe-cc: name "
 					"it with --list, or "
 					"put it beside as %s.probes",
-					target->pid, modules->items[i].path, modules->items[i].path);
+					target->pid, modules->items[i].path,
+					modules->items[i].path);
 	return ip_error("pid %d has no probes: %s was not built with iprobe-cc", target->pid,
 			modules->n ? modules->items[0].path : "it");
 }

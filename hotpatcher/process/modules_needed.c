@@ -27,8 +27,8 @@ static bool has_interpreter(const struct ip_elf_file *elf)
 }
 
 /* Calls visit for each entry of the dynamic section that has the tag, until it returns true. */
-static bool each_string(const struct ip_module *module, GElf_Sxword tag, bool (*visit)(void *, const char *),
-			void *data)
+static bool each_string(const struct ip_module *module, GElf_Sxword tag,
+			bool (*visit)(void *, const char *), void *data)
 {
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
@@ -42,8 +42,9 @@ static bool each_string(const struct ip_module *module, GElf_Sxword tag, bool (*
 		bytes = elf_getdata(scn, NULL);
 		for (int i = 0; bytes && gelf_getdyn(bytes, i, &dyn) && dyn.d_tag != DT_NULL; i++) {
 			const char *text =
-				dyn.d_tag == tag ? elf_strptr(module->elf->elf, shdr.sh_link, dyn.d_un.d_val)
-						 : NULL;
+				dyn.d_tag == tag
+					? elf_strptr(module->elf->elf, shdr.sh_link, dyn.d_un.d_val)
+					: NULL;
 
 			if (text && visit(data, text))
 				return true;
@@ -98,7 +99,8 @@ void ip_modules_mark_lasting(const struct ip_target *target, struct ip_modules *
 	for (size_t i = 0; i < modules->n; i++) {
 		struct ip_module *m = &modules->items[i];
 
-		m->may_go = !m->runtime && (known ? m->inode != st.st_ino : !has_interpreter(m->elf));
+		m->may_go =
+			!m->runtime && (known ? m->inode != st.st_ino : !has_interpreter(m->elf));
 	}
 	while (w.changed) {
 		w.changed = false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which modules stay for the life of the process: the executable, what it needs and what that needs in turn (DT_NEEDED), and the
- * runtime. All others may be unloaded by dlclose at any time: between a look and the stop something else may come to their place.
+ * Which modules stay for the life of the process: the executable, what it needs and what that needs
+ * in turn (DT_NEEDED), and the runtime. All others may be unloaded by dlclose at any time: between
+ * a look and the stop something else may come to their place.
  */
 #ifndef IP_MODULES_NEEDED_H
 #define IP_MODULES_NEEDED_H

@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
-#include "common/array.h"
 #include "hotpatcher/process/target_files.h"
 
 struct named {
@@ -57,7 +57,8 @@ static bool is_for(const struct ip_probe_list *list, const struct ip_elf_file *e
 	       !memcmp(list->header->build_id, elf->build_id, elf->build_id_size);
 }
 
-/* The list that the path leads to from the root (-1: ours). 1; 0: there is none that we could read; -1 with an error. */
+/* The list that the path leads to from the root (-1: ours). 1; 0: there is none that we could read;
+ * -1 with an error. */
 static int load(int root, const char *path, struct ip_probe_list **ret)
 {
 	_cleanup_close_ int found = ip_find_in_root(root, path), fd = -1;
@@ -65,8 +66,8 @@ static int load(int root, const char *path, struct ip_probe_list **ret)
 	uint64_t size;
 
 	if (found < 0 && (errno == ENOSYS || errno == EPERM))
-		return ip_error_errno("%s: cannot be looked up beneath the root of the process (openat2)",
-				      path);
+		return ip_error_errno(
+			"%s: cannot be looked up beneath the root of the process (openat2)", path);
 	if (found < 0)
 		return 0;
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", found);
@@ -79,7 +80,8 @@ static int load(int root, const char *path, struct ip_probe_list **ret)
 }
 
 /* One file, if there is one. 1, 0, or -1: it cannot be read, or is another build's. */
-static int try_file(int root, const char *path, const struct ip_elf_file *elf, struct ip_probe_list **ret)
+static int try_file(int root, const char *path, const struct ip_elf_file *elf,
+		    struct ip_probe_list **ret)
 {
 	char wants[2 * IP_BUILD_ID_MAX + 1], has[2 * IP_BUILD_ID_MAX + 1];
 	int loaded = load(root, path, ret);
@@ -92,18 +94,19 @@ static int try_file(int root, const char *path, const struct ip_elf_file *elf, s
 	ip_build_id_format((*ret)->header->build_id, (*ret)->header->build_id_size, has);
 	ip_probe_list_destroy(*ret);
 	*ret = NULL;
-	return ip_error("%s: its probe list %s belongs to another build (build-id %s, not %s): get the one "
-			"that was made "
-			"with it",
-			elf->path, path, has, wants);
+	return ip_error(
+		"%s: its probe list %s belongs to another build (build-id %s, not %s): get the one "
+		"that was made "
+		"with it",
+		elf->path, path, has, wants);
 }
 
 /* By build-id in a directory of a root. */
 static int try_directory(int root, const char *directory, int length, const struct ip_elf_file *elf,
 			 struct ip_probe_list **ret)
 {
-	_cleanup_free_ char *name = ip_probe_list_file_name(elf->build_id, elf->build_id_size), *path = NULL,
-			    *flat = NULL;
+	_cleanup_free_ char *name = ip_probe_list_file_name(elf->build_id, elf->build_id_size),
+			    *path = NULL, *flat = NULL;
 	char id[2 * IP_BUILD_ID_MAX + 1];
 	int found;
 
@@ -150,7 +153,8 @@ static int try_named(const struct ip_elf_file *elf, struct ip_probe_list **ret)
 }
 
 /* Colon-separated directories, of ours and of the root of the process. */
-static int try_path(int root, const char *path, const struct ip_elf_file *elf, struct ip_probe_list **ret)
+static int try_path(int root, const char *path, const struct ip_elf_file *elf,
+		    struct ip_probe_list **ret)
 {
 	while (path && *path) {
 		int length = strcspn(path, ":"), found = try_directory(-1, path, length, elf, ret);
@@ -164,7 +168,8 @@ static int try_path(int root, const char *path, const struct ip_elf_file *elf, s
 	return 0;
 }
 
-int ip_probe_list_search_find(pid_t pid, const char *path, const struct ip_elf_file *elf, struct ip_probe_list **ret)
+int ip_probe_list_search_find(pid_t pid, const char *path, const struct ip_elf_file *elf,
+			      struct ip_probe_list **ret)
 {
 	_cleanup_free_ char *beside = NULL;
 	_cleanup_close_ int root = -1;
@@ -197,9 +202,9 @@ int ip_probe_list_search_check_used(const char *what)
 		if (all_named[i].used || all_named[i].directory)
 			continue;
 		ip_build_id_format(all_named[i].build_id, all_named[i].build_id_size, id);
-		return ip_error(
-			"%s: --list %s is the probe list of build-id %s, which none of the modules has", what,
-			all_named[i].path, id);
+		return ip_error("%s: --list %s is the probe list of build-id %s, which none of the "
+				"modules has",
+				what, all_named[i].path, id);
 	}
 	return 0;
 }

@@ -14,14 +14,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 
 #define LOOKS 96
-#define ENOUGH                                                                                               \
-	24 /* looks that say the same: of a memory that has two sizes by turns, one in 2^24 does so many times by chance */
-#define SIZES  1024
+#define ENOUGH                                                                                     \
+	24 /* looks that say the same: of a memory that has two sizes by turns, one in 2^24 does   \
+	      so many times by chance */
+#define SIZES 1024
 
 enum answer {
 	SHARES,
@@ -47,7 +48,8 @@ static bool is_our_want(int error)
 	return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
-/* What anybody may see of a process's memory: how many pages it has, of which kinds. 0; -1: it has none, or has ended (errno). */
+/* What anybody may see of a process's memory: how many pages it has, of which kinds. 0; -1: it has
+ * none, or has ended (errno). */
 static int read_sizes(pid_t pid, char *ret, size_t size)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -85,7 +87,8 @@ static int read_more(pid_t pid, char *ret, size_t size)
 static unsigned long read_peak(pid_t pid)
 {
 	char sizes[SIZES];
-	const char *line = read_more(pid, sizes, sizeof(sizes)) < 0 ? NULL : strstr(sizes, "VmPeak:");
+	const char *line =
+		read_more(pid, sizes, sizeof(sizes)) < 0 ? NULL : strstr(sizes, "VmPeak:");
 
 	return line ? strtoul(line + strlen("VmPeak:"), NULL, 10) : 0;
 }
@@ -98,8 +101,8 @@ static bool differ_by_peak(pid_t a, pid_t b)
 	return before && other && after && (other < before || other > after);
 }
 
-/* One memory may be of two sizes by turns, and be seen so once by chance: so it takes several looks that all say the same. Those
- * during which the first one's sizes change say nothing. */
+/* One memory may be of two sizes by turns, and be seen so once by chance: so it takes several
+ * looks that all say the same. Those during which the first one's sizes change say nothing. */
 static bool differ_by(int (*look)(pid_t pid, char *ret, size_t size), pid_t a, pid_t b)
 {
 	char before[SIZES], other[SIZES], after[SIZES];
@@ -169,11 +172,12 @@ int ip_shared_mm_find(pid_t pid, pid_t tid, pid_t **ret, size_t *ret_n)
 				continue;
 			free(*ret);
 			*ret = NULL;
-			return ip_error("pid %d: pid %d may share its memory (all sizes are the same), and "
-					"would have to be stopped too: this is not known, since kcmp is "
-					"refused (%s): try again, or attach as root, on a kernel with "
-					"CONFIG_KCMP",
-					pid, other, strerror(refused));
+			return ip_error(
+				"pid %d: pid %d may share its memory (all sizes are the same), and "
+				"would have to be stopped too: this is not known, since kcmp is "
+				"refused (%s): try again, or attach as root, on a kernel with "
+				"CONFIG_KCMP",
+				pid, other, strerror(refused));
 		}
 		if (ip_array_grow(ret, *ret_n, sizeof(**ret)) < 0) {
 			free(*ret);

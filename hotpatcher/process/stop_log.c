@@ -46,8 +46,9 @@ int ip_stop_tell_in_vain(const struct ip_stop_record *stops, size_t n, const cha
 	}
 	if (!failed)
 		return ip_error("%s", why);
-	return ip_error("%s (its threads stood in vain %zu time%s: %s in all, at most %s)", why, failed,
-			failed == 1 ? "" : "s", ip_format_ns(ns, all), ip_format_ns(longest, most));
+	return ip_error("%s (its threads stood in vain %zu time%s: %s in all, at most %s)", why,
+			failed, failed == 1 ? "" : "s", ip_format_ns(ns, all),
+			ip_format_ns(longest, most));
 }
 
 void ip_stop_log_clear(struct ip_stop_log *log)

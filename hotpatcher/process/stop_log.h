@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stops of a target that nobody has been told of yet: those that changed nothing, and those of others than the target itself. Who
- * has a session or a summary takes them from here (ip_session_tell_stops()), so that none is lost on its way.
+ * Stops of a target that nobody has been told of yet: those that changed nothing, and those of
+ * others than the target itself. Who has a session or a summary takes them from here
+ * (ip_session_tell_stops()), so that none is lost on its way.
  */
 #ifndef IP_STOP_LOG_H
 #define IP_STOP_LOG_H
@@ -36,7 +37,8 @@ struct ip_stop_log {
 	struct ip_stop_looks looks;
 };
 
-void ip_stop_log_add(struct ip_stop_log *log, const char *kind, const struct ip_stop_record *record);
+void ip_stop_log_add(struct ip_stop_log *log, const char *kind,
+		     const struct ip_stop_record *record);
 void ip_stop_log_look(struct ip_stop_log *log, uint64_t ns);
 
 /* The error `why`; and, where threads stood for nothing, how long. Returns -1. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking names of functions up. See tail_symbols.h. The files are input from outside: libelf checks offsets and sizes, and a name
- * that lies outside of its table is none.
+ * Looking names of functions up. See tail_symbols.h. The files are input from outside: libelf
+ * checks offsets and sizes, and a name that lies outside of its table is none.
  */
 #include "hotpatcher/process/tail_symbols.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/error.h"
 #include "common/array.h"
+#include "common/error.h"
 
 /* One name. address 0: defined more than once, or not to be foreseen. */
 struct definition {
@@ -59,8 +59,8 @@ static bool is_definition(const GElf_Sym *symbol)
 
 /* The dynamic symbols of a module, one by one. */
 static void each_symbol(const struct ip_module *m,
-			void (*visit)(struct ip_tail_symbols *s, const struct ip_module *m, const char *name,
-				      const GElf_Sym *symbol),
+			void (*visit)(struct ip_tail_symbols *s, const struct ip_module *m,
+				      const char *name, const GElf_Sym *symbol),
 			struct ip_tail_symbols *s)
 {
 	for (Elf_Scn *section = NULL; (section = elf_nextscn(m->elf->elf, section));) {
@@ -72,9 +72,10 @@ static void each_symbol(const struct ip_module *m,
 			continue;
 		data = elf_getdata(section, NULL);
 		for (int i = 0; data && gelf_getsym(data, i, &symbol); i++) {
-			const char *name = is_definition(&symbol)
-						   ? elf_strptr(m->elf->elf, header.sh_link, symbol.st_name)
-						   : NULL;
+			const char *name =
+				is_definition(&symbol)
+					? elf_strptr(m->elf->elf, header.sh_link, symbol.st_name)
+					: NULL;
 
 			if (name && *name)
 				visit(s, m, name, &symbol);
@@ -97,7 +98,8 @@ static void define(struct ip_tail_symbols *s, const struct ip_module *m, const c
 	if (d->name && d->address != address)
 		d->address = 0;
 	else if (!d->name)
-		*d = (struct definition){name, GELF_ST_TYPE(symbol->st_info) == STT_FUNC ? address : 0};
+		*d = (struct definition){name,
+					 GELF_ST_TYPE(symbol->st_info) == STT_FUNC ? address : 0};
 }
 
 static int add_slots_of(struct ip_tail_symbols *s, const struct ip_module *m, Elf_Scn *section,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of functions across modules: what the dynamic linker will write into a table that is not bound yet.
+ * Names of functions across modules: what the dynamic linker will write into a table that is not
+ * bound yet.
  *
- * A name counts only where one single module of the process defines it, by one address, and it is no indirect function: which of
- * several the linker takes depends on the order of loading, on scopes and versions.
+ * A name counts only where one single module of the process defines it, by one address, and it is
+ * no indirect function: which of several the linker takes depends on the order of loading, on
+ * scopes and versions.
  */
 #ifndef IP_TAIL_SYMBOLS_H
 #define IP_TAIL_SYMBOLS_H

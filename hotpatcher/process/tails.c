@@ -11,8 +11,9 @@
 #include "hotpatcher/arch/x86_64/calls.h"
 #include "hotpatcher/process/tail_symbols.h"
 
-#define WINDOW	 (64u << 10) /* bytes of text that are read at once: sites come by address */
-#define JUMP_MAX 32u /* bytes that are looked at: NOPs that fill a site up and a jump; a linker's stub */
+#define WINDOW (64u << 10) /* bytes of text that are read at once: sites come by address */
+/* bytes that are looked at: NOPs that fill a site up and a jump; a linker's stub */
+#define JUMP_MAX 32u
 
 _Static_assert(JUMP_MAX >= IP_PLT_LENGTH, "a stub");
 
@@ -25,8 +26,8 @@ struct place {
 struct ip_tails {
 	const struct ip_target *target;
 	const struct ip_modules *modules;
-	struct place *places;		 /* by hash of the address, half full at most; NULL: not needed yet */
-	size_t size;			 /* a power of two */
+	struct place *places; /* by hash of the address, half full at most; NULL: not needed yet */
+	size_t size;	      /* a power of two */
 	struct ip_tail_symbols *symbols; /* NULL: not needed yet */
 	uint64_t window;
 	size_t window_size;
@@ -56,14 +57,16 @@ static void add(struct ip_tails *t, uint64_t address, uint32_t module, uint32_t 
 		t->places[i] = (struct place){address, module, function};
 }
 
-/* In other placements the entry lies behind the prologue, where the stack pointer is another than at the jump. */
+/* In other placements the entry lies behind the prologue, where the stack pointer is another than
+ * at the jump. */
 static bool is_followable(const struct ip_pl_probe *p)
 {
 	return p->kind == IP_PROBE_ENTRY && p->regs == IP_REGS_ENTRY && p->form == IP_FORM_CALL &&
 	       !(p->flags & (IP_PROBE_INLINED | IP_PROBE_ENTRY_ONLY));
 }
 
-/* The function begins where its symbol says, or at the site; in front of that there may be an endbr64. */
+/* The function begins where its symbol says, or at the site; in front of that there may be an
+ * endbr64. */
 static void add_module(struct ip_tails *t, uint32_t m)
 {
 	const struct ip_module *module = &t->modules->items[m];
@@ -90,8 +93,8 @@ static bool have_places(struct ip_tails *t)
 	if (t->places)
 		return true;
 	for (size_t m = 0; m < modules->n; m++)
-		for (uint32_t i = 0; modules->items[m].list && i < modules->items[m].list->header->nprobes;
-		     i++)
+		for (uint32_t i = 0;
+		     modules->items[m].list && i < modules->items[m].list->header->nprobes; i++)
 			n += modules->items[m].list->probes[i].kind == IP_PROBE_ENTRY;
 	for (t->size = 64; t->size < 2 * n;)
 		t->size *= 2;
@@ -150,7 +153,8 @@ static bool read_code(struct ip_tails *t, uint64_t address, uint8_t *ret)
 	return true;
 }
 
-/* Whether the pointer in a linker's table still leads to where the dynamic linker finds out: into the module that has the table. */
+/* Whether the pointer in a linker's table still leads to where the dynamic linker finds out: into
+ * the module that has the table. */
 static bool is_unbound(const struct ip_tails *t, uint64_t slot, uint64_t to)
 {
 	const struct ip_module *owner = NULL;
@@ -161,7 +165,8 @@ static bool is_unbound(const struct ip_tails *t, uint64_t slot, uint64_t to)
 	/* before the program's relocations the address is the link-time one, or nothing */
 	return owner &&
 	       ((to >= owner->start && to < owner->end) ||
-		(to + owner->load_bias >= owner->start && to + owner->load_bias < owner->end) || !to);
+		(to + owner->load_bias >= owner->start && to + owner->load_bias < owner->end) ||
+		!to);
 }
 
 /* What a pointer of the linker's leads to. *ret_lasting: and will lead to. */
@@ -184,7 +189,8 @@ static const struct place *through_slot(struct ip_tails *t, uint64_t slot, bool 
 	return to ? find(t, to) : NULL;
 }
 
-/* Bytes of the NOP at b, of the forms that compilers and assemblers fill with; 0: it is none. NOP_MAX bytes are there. */
+/* Bytes of the NOP at b, of the forms that compilers and assemblers fill with; 0: it is none.
+ * NOP_MAX bytes are there. */
 #define NOP_MAX 8u
 static unsigned nop_length(const uint8_t *b)
 {
@@ -237,8 +243,8 @@ static const struct place *follow(struct ip_tails *t, const struct ip_module *mo
 	return found;
 }
 
-bool ip_tails_follow(struct ip_tails *t, const struct ip_module *module, const struct ip_pl_probe *probe,
-		     uint32_t *ret_module, uint32_t *ret_function)
+bool ip_tails_follow(struct ip_tails *t, const struct ip_module *module,
+		     const struct ip_pl_probe *probe, uint32_t *ret_module, uint32_t *ret_function)
 {
 	struct ip_jump *known = &module->jumps[probe - module->list->probes];
 	const struct place *found;

@@ -27,7 +27,8 @@
 #include "hotpatcher/process/image.h"
 #include "hotpatcher/process/target_files.h"
 
-#define START_NS      5000000000ull /* that a program may take to be mapped, where it hardly gets a CPU */
+/* that a program may take to be mapped, where it hardly gets a CPU */
+#define START_NS      5000000000ull
 #define START_LOOK_NS 1000000ull
 
 static void maps_clear(struct ip_maps *maps)
@@ -72,8 +73,8 @@ static int maps_read(pid_t pid, struct ip_maps *maps)
 		int path_at = 0;
 		size_t length;
 
-		if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &m.start, &m.end, m.perms, &m.offset,
-			   &m.dev_major, &m.dev_minor, &m.inode, &path_at) < 7)
+		if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &m.start, &m.end, m.perms,
+			   &m.offset, &m.dev_major, &m.dev_minor, &m.inode, &path_at) < 7)
 			continue;
 		length = strlen(line + path_at);
 		if (length && line[path_at + length - 1] == '\n')
@@ -216,10 +217,10 @@ static int check_process(pid_t pid, bool write)
 		return ip_error("pid %d is a thread of process %ld: name the process", pid, tgid);
 	/* reading needs nobody's leave */
 	if (write && tracer > 0 && (tracer = wait_for_tracer(pid)) > 0)
-		return ip_error(
-			"pid %d is already traced by pid %ld (gdb, strace, another iprobe?): end that "
-			"first",
-			pid, tracer);
+		return ip_error("pid %d is already traced by pid %ld (gdb, strace, another "
+				"iprobe?): end that "
+				"first",
+				pid, tracer);
 	if (!has_memory && (state == 'Z' || state == 'X')) {
 		/* a leader that ended while other threads go on has no VmSize either */
 		if (ip_proc_status(pid, "Threads") <= 1)
@@ -243,14 +244,17 @@ static int read_arch(struct ip_target *target)
 	fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (!target->arch)
 		target->arch = ip_arch_for_machine(EM_X86_64);
-	if (fd < 0 || read(fd, &ehdr, sizeof(ehdr)) != sizeof(ehdr) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG))
+	if (fd < 0 || read(fd, &ehdr, sizeof(ehdr)) != sizeof(ehdr) ||
+	    memcmp(ehdr.e_ident, ELFMAG, SELFMAG))
 		return 0; /* a leader that has ended: the modules will tell */
 	arch = ip_arch_for_machine(ehdr.e_machine);
 	if (!arch)
-		return ip_error("pid %d is a process for machine %u, which this iprobe does not know", pid,
-				ehdr.e_machine);
+		return ip_error(
+			"pid %d is a process for machine %u, which this iprobe does not know", pid,
+			ehdr.e_machine);
 	if (ehdr.e_ident[EI_CLASS] != (arch->bits == 64 ? ELFCLASS64 : ELFCLASS32))
-		return ip_error("pid %d is an x32 process: this iprobe works on x86-64 and i386 ones", pid);
+		return ip_error(
+			"pid %d is an x32 process: this iprobe works on x86-64 and i386 ones", pid);
 	target->arch = arch;
 	return 0;
 }
@@ -276,11 +280,13 @@ static void explain_refusal(pid_t pid)
 	uint64_t more = permitted_capabilities(pid) & ~permitted_capabilities(getpid());
 
 	if (uid != geteuid())
-		ip_error("pid %d belongs to uid %ld and we are uid %d: tracing it needs that user, or root "
+		ip_error("pid %d belongs to uid %ld and we are uid %d: tracing it needs that user, "
+			 "or root "
 			 "(CAP_SYS_PTRACE)",
 			 pid, uid, (int)geteuid());
 	else if (more)
-		ip_error("pid %d has capabilities that we lack (%#lx of CapPrm in /proc/%d/status): tracing "
+		ip_error("pid %d has capabilities that we lack (%#lx of CapPrm in "
+			 "/proc/%d/status): tracing "
 			 "it needs "
 			 "CAP_SYS_PTRACE, which root has outside of containers",
 			 pid, more, pid);
@@ -292,8 +298,9 @@ static void explain_refusal(pid_t pid)
 			 pid);
 }
 
-/* A process in the midst of execve(2) has its new memory, and its mappings come one by one: the kernel lays down the auxiliary vector when
- * all are there. Waits for that, as long as it may take where there is hardly any CPU; who has no memory has no vector. */
+/* A process in the midst of execve(2) has its new memory, and its mappings come one by one: the
+ * kernel lays down the auxiliary vector when all are there. Waits for that, as long as it may
+ * take where there is hardly any CPU; who has no memory has no vector. */
 static void await_image(pid_t pid)
 {
 	const struct timespec nap = {.tv_nsec = START_LOOK_NS};
@@ -301,7 +308,8 @@ static void await_image(pid_t pid)
 
 	snprintf(name, sizeof(name), "/proc/%d/auxv", pid);
 	for (unsigned i = 0; i < START_NS / START_LOOK_NS; i++) {
-		_cleanup_close_ int fd = ip_delegation_open(name, O_RDONLY); /* anew: it is bound to a memory */
+		/* anew: it is bound to a memory */
+		_cleanup_close_ int fd = ip_delegation_open(name, O_RDONLY);
 		uint32_t first;
 
 		if (fd < 0 || read(fd, &first, sizeof(first)) != sizeof(first) || first != AT_NULL)
@@ -324,7 +332,8 @@ int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 	target->inner_pid = ip_proc_inner_pid(pid);
 	target->exit_status = -1;
 	target->pidfd = syscall(SYS_pidfd_open, pid, 0);
-	/* before and behind: of a child of vfork what was opened might be its parent's memory, and the exec come in between */
+	/* before and behind: of a child of vfork what was opened might be its parent's memory, and
+	 * the exec come in between */
 	allowed = ip_delegation_check(pid) == 0;
 	target->mem = open_mem(pid, write ? O_RDWR : O_RDONLY);
 	if (target->mem < 0) {
@@ -361,7 +370,8 @@ void ip_target_close(struct ip_target *target)
 	free(target);
 }
 
-/* Opens the runtime's own file (its path as the target sees it) and asks for the anchor's address. */
+/* Opens the runtime's own file (its path as the target sees it) and asks for the anchor's
+ * address. */
 static int anchor_offset(pid_t pid, const struct ip_mapping *m, uint64_t *ret_vaddr)
 {
 	_cleanup_close_ int fd = -1;
@@ -404,7 +414,8 @@ static int find_linked_anchor(const struct ip_target *target, uint64_t *ret_addr
 	snprintf(name, sizeof(name), "/proc/%d/exe", target->pid);
 	if (ip_elf_open(name, &elf) < 0)
 		return 0;
-	found = ip_elf_linked_runtime(elf, ret_address) > 0 && elf->nloads && fstat(elf->fd, &st) == 0;
+	found = ip_elf_linked_runtime(elf, ret_address) > 0 && elf->nloads &&
+		fstat(elf->fd, &st) == 0;
 	for (size_t i = 0; found && i < target->maps.n; i++) {
 		const struct ip_mapping *m = &target->maps.items[i];
 		const struct ip_elf_segment *first = &elf->loads[0];
@@ -419,15 +430,17 @@ static int find_linked_anchor(const struct ip_target *target, uint64_t *ret_addr
 	return 0;
 }
 
-/* The runtime that iprobe has put there: the anchor begins the writable part of its image, right behind the code. Every part is
- * private memory without a file; the magic number is written last. */
+/* The runtime that iprobe has put there: the anchor begins the writable part of its image, right
+ * behind the code. Every part is private memory without a file; the magic number is written
+ * last. */
 static bool is_injected_at(const struct ip_target *target, size_t i)
 {
 	const struct ip_mapping *code = &target->maps.items[i - 1], *data = &target->maps.items[i];
 	uint64_t magic;
 
-	return code->end == data->start && !code->inode && !data->inode && !memcmp(code->perms, "r-xp", 4) &&
-	       !memcmp(data->perms, "rw-p", 4) && data->path[0] != '/' &&
+	return code->end == data->start && !code->inode && !data->inode &&
+	       !memcmp(code->perms, "r-xp", 4) && !memcmp(data->perms, "rw-p", 4) &&
+	       data->path[0] != '/' &&
 	       pread(target->mem, &magic, sizeof(magic), data->start) == sizeof(magic) &&
 	       magic == IP_RT_MAGIC;
 }
@@ -469,18 +482,20 @@ bool ip_proc_has_runtime(pid_t pid)
 	return found;
 }
 
-/* Whether the anchor is still where it was. Its file may have been replaced on disk since: what is loaded
- * counts. */
+/* Whether the anchor is still where it was. Its file may have been replaced on disk since: what
+ * is loaded counts. */
 static bool anchor_stands(struct ip_target *target)
 {
 	const struct ip_mapping *m = ip_maps_find(&target->maps, target->anchor_address);
 	const char *base = m ? strrchr(m->path, '/') : NULL;
-	bool there = target->injected ? m && m > target->maps.items && m->start == target->anchor_address &&
-						is_injected_at(target, m - target->maps.items)
-				      : base && !strncmp(base + 1, IP_RT_SONAME, strlen(IP_RT_SONAME));
+	bool there = target->injected
+			     ? m && m > target->maps.items && m->start == target->anchor_address &&
+				       is_injected_at(target, m - target->maps.items)
+			     : base && !strncmp(base + 1, IP_RT_SONAME, strlen(IP_RT_SONAME));
 
 	return target->has_runtime && there &&
-	       ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) == 0 &&
+	       ip_target_read(target, target->anchor_address, &target->anchor,
+			      sizeof(target->anchor)) == 0 &&
 	       target->anchor.magic == IP_RT_MAGIC && target->anchor.abi == IP_RT_ABI;
 }
 
@@ -497,41 +512,43 @@ static int find_anchor(struct ip_target *target)
 		if (!base || strncmp(base + 1, IP_RT_SONAME, strlen(IP_RT_SONAME)) || m->offset)
 			continue;
 		if (anchor_offset(target->pid, m, &vaddr) <= 0)
-			return ip_error("pid %d: %s cannot be read or is not iprobe's runtime", target->pid,
-					m->path);
+			return ip_error("pid %d: %s cannot be read or is not iprobe's runtime",
+					target->pid, m->path);
 		/* the runtime's first segment has address 0 */
 		target->anchor_address = m->start + vaddr;
-		if (ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) <
-		    0)
+		if (ip_target_read(target, target->anchor_address, &target->anchor,
+				   sizeof(target->anchor)) < 0)
 			return -1;
 		if (target->anchor.magic != IP_RT_MAGIC || target->anchor.abi != IP_RT_ABI)
-			return ip_error(
-				"pid %d: %s speaks ABI %u, this iprobe %u: use the iprobe that came with it",
-				target->pid, m->path, target->anchor.abi, IP_RT_ABI);
+			return ip_error("pid %d: %s speaks ABI %u, this iprobe %u: use the iprobe "
+					"that came with it",
+					target->pid, m->path, target->anchor.abi, IP_RT_ABI);
 		target->has_runtime = true;
 		return 0;
 	}
 	if (find_injected_anchor(target, &target->anchor_address)) {
-		if (ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) <
-		    0)
+		if (ip_target_read(target, target->anchor_address, &target->anchor,
+				   sizeof(target->anchor)) < 0)
 			return -1;
 		if (target->anchor.abi != IP_RT_ABI)
-			return ip_error("pid %d: the runtime that an iprobe has put into it speaks ABI %u, "
-					"this iprobe %u: use the "
-					"iprobe that did",
-					target->pid, target->anchor.abi, IP_RT_ABI);
+			return ip_error(
+				"pid %d: the runtime that an iprobe has put into it speaks ABI %u, "
+				"this iprobe %u: use the "
+				"iprobe that did",
+				target->pid, target->anchor.abi, IP_RT_ABI);
 		target->has_runtime = target->injected = true;
 		return 0;
 	}
 	if (find_linked_anchor(target, &target->anchor_address)) {
-		if (ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) <
-		    0)
+		if (ip_target_read(target, target->anchor_address, &target->anchor,
+				   sizeof(target->anchor)) < 0)
 			return -1;
 		if (target->anchor.magic != IP_RT_MAGIC || target->anchor.abi != IP_RT_ABI)
-			return ip_error("pid %d: the runtime that is linked into it speaks ABI %u, this "
-					"iprobe %u: use "
-					"the iprobe that came with it",
-					target->pid, target->anchor.abi, IP_RT_ABI);
+			return ip_error(
+				"pid %d: the runtime that is linked into it speaks ABI %u, this "
+				"iprobe %u: use "
+				"the iprobe that came with it",
+				target->pid, target->anchor.abi, IP_RT_ABI);
 		target->has_runtime = target->linked_in = true;
 	}
 	return 0;
@@ -550,10 +567,11 @@ int ip_target_refresh(struct ip_target *target)
 		if (fd < 0 && !target->one_image && (errno == EACCES || errno == EPERM))
 			target->closed = true;
 		if (fd < 0)
-			return ip_error(target->one_image
-						? "pid %d has ended, or executes another program now"
-						: "pid %d has ended",
-					target->pid);
+			return ip_error(
+				target->one_image
+					? "pid %d has ended, or executes another program now"
+					: "pid %d has ended",
+				target->pid);
 		if (!allowed || ip_delegation_check(target->pid) < 0) {
 			close(fd);
 			target->closed = true;
@@ -614,7 +632,8 @@ int ip_target_read(const struct ip_target *target, uint64_t address, void *buffe
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return n ? ip_error_errno("pid %d: cannot read %#lx", target->pid, address + done)
+			return n ? ip_error_errno("pid %d: cannot read %#lx", target->pid,
+						  address + done)
 				 : ip_error("pid %d has ended", target->pid);
 		done += n;
 	}
@@ -638,18 +657,20 @@ static int refuse_write(const struct ip_target *target, uint64_t address)
 
 	if ((error == EIO || error == EFAULT || error == EACCES || error == EPERM) &&
 	    !ip_target_may_write_text())
-		return ip_error(
-			"pid %d: cannot write %#lx: this kernel lets nobody write to read-only pages through "
-			"/proc/PID/mem; boot it with proc_mem.force_override=always",
-			target->pid, address);
+		return ip_error("pid %d: cannot write %#lx: this kernel lets nobody write to "
+				"read-only pages through "
+				"/proc/PID/mem; boot it with proc_mem.force_override=always",
+				target->pid, address);
 	errno = error;
 	return ip_error_errno("pid %d: cannot write %#lx", target->pid, address);
 }
 
-int ip_target_write(const struct ip_target *target, uint64_t address, const void *buffer, size_t size)
+int ip_target_write(const struct ip_target *target, uint64_t address, const void *buffer,
+		    size_t size)
 {
 	for (size_t done = 0; done < size;) {
-		ssize_t n = pwrite(target->mem, (const char *)buffer + done, size - done, address + done);
+		ssize_t n = pwrite(target->mem, (const char *)buffer + done, size - done,
+				   address + done);
 
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/abi/anchor.h"
 #include "common/arch/arch.h"
 #include "common/elf_file.h"
 #include "common/proc.h"
-#include "common/abi/anchor.h"
 #include "hotpatcher/process/stop_log.h"
 
 struct ip_mapping {
@@ -40,60 +40,70 @@ struct ip_target {
 	int pidfd;		    /* -1 where the kernel has none */
 	int mem;		    /* /proc/PID/mem, read-write unless opened read-only */
 	struct ip_maps maps;
-	uint64_t random_at; /* where the image has the random bytes of its exec (image.h); 0: unknown */
+	/* where the image has the random bytes of its exec (image.h); 0: unknown */
+	uint64_t random_at;
 	bool has_runtime;
 	bool linked_in; /* the runtime is part of a static program; it may be asleep (ip_wake) */
 	bool injected;	/* iprobe put it there (inject.h); it may be asleep too */
 	uint64_t anchor_address;
 	struct ip_rt_anchor anchor; /* valid where has_runtime */
-	struct ip_stub_room *
-		rooms; /* that modules bring along for stubs, as far as they are executable (ip_modules_load) */
+	/* that modules bring along for stubs, as far as they are executable (ip_modules_load) */
+	struct ip_stub_room *rooms;
 	size_t nrooms;
-	pid_t *held; /* threads that did not stop in time: still our tracees, see ip_stop_let_go() */
+	/* threads that did not stop in time: still our tracees, see ip_stop_let_go() */
+	pid_t *held;
 	size_t nheld;
 	uint64_t held_looked_ns; /* when they were last looked after */
-	pid_t asleep; /* a thread in uninterruptible sleep, because of which the last stop failed; 0: none */
-	bool starved; /* the last stop failed since threads got no CPU in time */
+	/* a thread in uninterruptible sleep, because of which the last stop failed; 0: none */
+	pid_t asleep;
+	bool starved;		/* the last stop failed since threads got no CPU in time */
 	unsigned nstarved;	/* how many in a row did */
 	uint64_t max_stop_ns;	/* of the last stop, as asked for */
 	uint64_t rest_until_ns; /* after a stop in vain: until then it is not stopped again */
-	pid_t sleeper;		/* because of which a stop was in vain: until then, or until it is awake */
+	pid_t sleeper; /* because of which a stop was in vain: until then, or until it is awake */
 	uint64_t sleeper_rest_until_ns;
 	struct ip_stop_log stops; /* that nobody has been told of */
 	unsigned images;	  /* how often refreshing has found another program in it */
-	bool one_image; /* never to be that of another program: once the present one is gone every use fails */
-	pid_t lender;	/* a thread that has just been borrowed, and is the first to be so again; 0: none */
-	bool stay;	/* ip_job_control_end() is due when none is held any more */
+	/* never to be that of another program: once the present one is gone every use fails */
+	bool one_image;
+	/* a thread that has just been borrowed, and is the first to be so again; 0: none */
+	pid_t lender;
+	bool stay; /* ip_job_control_end() is due when none is held any more */
 	struct {
 		size_t n;
 		pid_t tid; /* of the last one */
 		long number;
-	} renewed;   /* system calls whose time limit a stop had to let begin anew (syscall_restart.h) */
+	} renewed; /* system calls whose time limit a stop had to let begin anew (syscall_restart.h)
+		    */
 	bool exited; /* a stop saw it end */
-	bool closed; /* it executes a program that we may not touch (setuid, unreadable): for us it has ended */
+	/* it executes a program that we may not touch (setuid, unreadable): for us it has ended */
+	bool closed;
 	int exit_status; /* as from waitpid, where it is our child and a stop reaped it; else -1 */
 };
 
-/* Opens the process and checks that it can be worked on: it exists, is a process (not a thread, kernel thread or
- * zombie), for a machine that we know, is not us, may be traced by us, is traced by nobody. Nothing is stopped or changed. 0, or
- * -1 with the reason. */
+/* Opens the process and checks that it can be worked on: it exists, is a process (not a thread,
+ * kernel thread or zombie), for a machine that we know, is not us, may be traced by us, is
+ * traced by nobody. Nothing is stopped or changed. 0, or -1 with the reason. */
 int ip_target_open(pid_t pid, bool write, struct ip_target **ret);
 void ip_target_close(struct ip_target *target);
 
 /* Reads /proc/PID/maps again (after exec, dlopen) and looks for the runtime's anchor. */
 int ip_target_refresh(struct ip_target *target);
 
-/* Whether the memory that we have open is that of an image that is gone: it has executed another program, or ends. */
+/* Whether the memory that we have open is that of an image that is gone: it has executed another
+ * program, or ends. */
 bool ip_target_image_is_gone(const struct ip_target *target);
 
 bool ip_target_alive(const struct ip_target *target);
 
-/* Whole reads and writes of the target's memory; a write goes through page protection. 0, or -1 with an error
- * that names pid and address. */
+/* Whole reads and writes of the target's memory; a write goes through page protection. 0, or -1
+ * with an error that names pid and address. */
 int ip_target_read(const struct ip_target *target, uint64_t address, void *buffer, size_t size);
-int ip_target_write(const struct ip_target *target, uint64_t address, const void *buffer, size_t size);
+int ip_target_write(const struct ip_target *target, uint64_t address, const void *buffer,
+		    size_t size);
 
-/* Whether /proc/PID/mem may write to pages that are not writable, tried on ourselves: kernels from 6.12 on can forbid it. */
+/* Whether /proc/PID/mem may write to pages that are not writable, tried on ourselves: kernels from
+ * 6.12 on can forbid it. */
 bool ip_target_may_write_text(void);
 
 /* Whether the address lies in one of the target's pools or rooms for stubs. */
@@ -104,10 +114,12 @@ const struct ip_mapping *ip_maps_find(const struct ip_maps *maps, uint64_t addre
 /* Whether the process has the runtime, loaded or linked in; false also where we may not look. */
 bool ip_proc_has_runtime(pid_t pid);
 
-/* Link-time address of the anchor of a runtime that is linked into a static program. 1; 0: it has none; -1 error. */
+/* Link-time address of the anchor of a runtime that is linked into a static program. 1; 0: it has
+ * none; -1 error. */
 int ip_elf_linked_runtime(struct ip_elf_file *file, uint64_t *ret_address);
 
-/* Whether the process's first thread has ended: others may go on, or nobody has waited for it yet. */
+/* Whether the process's first thread has ended: others may go on, or nobody has waited for it
+ * yet. */
 bool ip_proc_is_zombie(pid_t pid);
 
 /* The id of a process or thread in its own namespace. */

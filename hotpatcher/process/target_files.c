@@ -30,11 +30,13 @@ const char *ip_target_path(pid_t pid, const char *path)
 
 	snprintf(name, sizeof(name), "/proc/%d/root", pid);
 	n = readlink(name, root, sizeof(root));
-	return n > 1 && n < (ssize_t)sizeof(root) && !strncmp(path, root, n) && path[n] == '/' ? path + n
-											       : path;
+	return n > 1 && n < (ssize_t)sizeof(root) && !strncmp(path, root, n) && path[n] == '/'
+		       ? path + n
+		       : path;
 }
 
-/* Some file systems (overlayfs, btrfs) show another device in maps than in stat; the build-id decides there. */
+/* Some file systems (overlayfs, btrfs) show another device in maps than in stat; the build-id
+ * decides there. */
 static bool is_mapped(int fd, const struct ip_mapping *m)
 {
 	struct stat st;
@@ -63,7 +65,9 @@ int ip_target_open_mapping(pid_t pid, const struct ip_mapping *m, bool *ret_exac
 		return fd;
 	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
 	executable = find_link(name);
-	fd = executable < 0 || !is_mapped(executable, m) ? -1 : ip_reopen_regular(executable, m->path, &size);
+	fd = executable < 0 || !is_mapped(executable, m)
+		     ? -1
+		     : ip_reopen_regular(executable, m->path, &size);
 	if (fd >= 0)
 		return fd;
 	root = ip_target_root(pid);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A signal to ourselves every few milliseconds while we wait for threads: waitpid() has no time limit, so this is what makes
- * it come back (EINTR) to look at the clock. Polling instead would cost a stop its length, and the thread that is waited for the CPU.
+ * A signal to ourselves every few milliseconds while we wait for threads: waitpid() has no time
+ * limit, so this is what makes it come back (EINTR) to look at the clock. Polling instead would
+ * cost a stop its length, and the thread that is waited for the CPU.
  */
 #ifndef IP_INTERVAL_SIGNAL_H
 #define IP_INTERVAL_SIGNAL_H

@@ -48,7 +48,8 @@ static void on_stop(int number)
 		noted[i] |= numbers[i] == number;
 }
 
-/* A kernel gives up a timer whose signal is ignored: so there is a handler. Timers do not go over to children. */
+/* A kernel gives up a timer whose signal is ignored: so there is a handler. Timers do not go over
+ * to children. */
 static bool make(void)
 {
 	const struct sigaction action = {.sa_handler = on_continue, .sa_flags = SA_RESTART};
@@ -56,7 +57,8 @@ static bool make(void)
 
 	if (owner == getpid())
 		return true;
-	if (sigaction(SIGCONT, &action, NULL) < 0 || timer_create(CLOCK_MONOTONIC, &event, &timers[0]) < 0)
+	if (sigaction(SIGCONT, &action, NULL) < 0 ||
+	    timer_create(CLOCK_MONOTONIC, &event, &timers[0]) < 0)
 		return false;
 	if (timer_create(CLOCK_MONOTONIC, &event, &timers[1]) < 0) {
 		timer_delete(timers[0]);
@@ -91,7 +93,8 @@ void ip_job_control_end(void)
 		return;
 	for (size_t i = 0; i < 2 && owner == getpid(); i++)
 		timer_settime(timers[i], 0, &never, NULL);
-	/* 3. One that comes meanwhile is the same as the one that was noted: both stop us once, when they are let in */
+	/* 3. One that comes meanwhile is the same as the one that was noted: both stop us once,
+	 * when they are let in */
 	sigemptyset(&these);
 	for (size_t i = 0; i < 3; i++)
 		sigaddset(&these, numbers[i]);

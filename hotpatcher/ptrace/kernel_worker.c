@@ -19,7 +19,8 @@
 #include "access/delegation.h"
 #include "common/cleanup.h"
 
-#define PF_IO_WORKER   0x10ul	/* before 5.8: PF_VCPU; until 5.11 workers were threads of the kernel's own */
+/* before 5.8: PF_VCPU; until 5.11 workers were threads of the kernel's own */
+#define PF_IO_WORKER   0x10ul
 #define PF_USER_WORKER 0x4000ul /* before 6.4: other things */
 
 static int read_text(int task, const char *tid, const char *file, char *buffer, size_t size)
@@ -58,8 +59,9 @@ static bool blocks_all(int task, const char *tid)
 	uint64_t blocked = 0;
 	char text[8192], *at;
 
-	return read_text(task, tid, "status", text, sizeof(text)) == 0 && (at = strstr(text, "\nSigBlk:")) &&
-	       sscanf(at, " SigBlk: %" SCNx64, &blocked) == 1 && blocked == all;
+	return read_text(task, tid, "status", text, sizeof(text)) == 0 &&
+	       (at = strstr(text, "\nSigBlk:")) && sscanf(at, " SigBlk: %" SCNx64, &blocked) == 1 &&
+	       blocked == all;
 }
 
 /* Of one that is on a CPU the kernel shows no registers. */
@@ -90,8 +92,8 @@ struct ip_task_look ip_task_look(int task, pid_t pid, const char *tid, bool know
 	p = strrchr(text, ')'); /* the name before it has 64 bytes at most, and may hold anything */
 	if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %lu", &look.state, &flags) < 1)
 		return look;
-	look.kernel_worker =
-		(flags & worker_flags()) && (known || (blocks_all(task, tid) && has_no_registers(pid, tid)));
+	look.kernel_worker = (flags & worker_flags()) &&
+			     (known || (blocks_all(task, tid) && has_no_registers(pid, tid)));
 	return look;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lending real-time priority, and the guard. The steps are told in priority_guard.h; the comments here name them.
+ * Lending real-time priority, and the guard. The steps are told in priority_guard.h; the comments
+ * here name them.
  */
 #include "hotpatcher/ptrace/priority_guard.h"
 
@@ -33,8 +34,8 @@
 
 static struct {
 	struct ip_priority_guard_table *table; /* shared with the guard */
-	pid_t pid;		      /* of the guard; 0: none */
-	int pipe;		      /* the end that we hold */
+	pid_t pid;			       /* of the guard; 0: none */
+	int pipe;			       /* the end that we hold */
 	bool tried;
 } guard = {.pipe = -1};
 
@@ -62,21 +63,23 @@ static uint64_t start_ticks(pid_t tid)
 		return UINT64_MAX;
 	text[n] = '\0';
 	p = strrchr(text, ')'); /* the name before it may hold anything */
-	if (!p ||
-	    sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-		   &ticks) != 1)
+	if (!p || sscanf(p + 1,
+			 " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+			 "%*d %llu",
+			 &ticks) != 1)
 		return UINT64_MAX;
 	return ticks;
 }
 
-/* Behind a call that failed: the thread has ended. No single answer is believed, as a wrong one would leave it raised. */
+/* Behind a call that failed: the thread has ended. No single answer is believed, as a wrong one
+ * would leave it raised. */
 static bool is_gone(pid_t tid)
 {
 	return errno == ESRCH && start_ticks(tid) == UINT64_MAX;
 }
 
-/* Whether the thread has what we lend. One that lives and cannot be asked counts as having it: better the ordinary policy, which it
- * had, than a real-time one that stays. */
+/* Whether the thread has what we lend. One that lives and cannot be asked counts as having it:
+ * better the ordinary policy, which it had, than a real-time one that stays. */
 static bool is_raised(pid_t tid)
 {
 	int policy = sched_getscheduler(tid);
@@ -93,7 +96,8 @@ uint32_t ip_priority_guard_table_raise(struct ip_priority_guard_table *table, pi
 	uint32_t at = table->n;
 	int policy = sched_getscheduler(tid);
 
-	if (at == IP_PRIORITY_GUARD_THREADS || policy < 0 || (policy & ~SCHED_RESET_ON_FORK) != SCHED_OTHER)
+	if (at == IP_PRIORITY_GUARD_THREADS || policy < 0 ||
+	    (policy & ~SCHED_RESET_ON_FORK) != SCHED_OTHER)
 		return 0;
 	errno = 0;
 	if (getpriority(PRIO_PROCESS, tid) < 0 || errno)
@@ -114,7 +118,8 @@ bool ip_priority_guard_table_restore(struct ip_priority_guard_table *table, uint
 	struct ip_priority_guard_entry *e = &table->entries[entry - 1];
 	bool ours = e->tid && is_raised(e->tid), back = false;
 
-	/* more than once: a real-time policy that stays is worse than a moment's work, whatever the first answer was */
+	/* more than once: a real-time policy that stays is worse than a moment's work, whatever the
+	 * first answer was */
 	for (int i = 0; ours && !back && i < RESTORE_TRIES; i++)
 		back = sched_setscheduler(e->tid, e->policy, &none) == 0;
 	/* tried again by who ends, and by who lends next */
@@ -138,8 +143,9 @@ unsigned ip_priority_guard_restore_all(struct ip_priority_guard_table *table)
 	return restored;
 }
 
-/* Step 5. The kernel sends what is asked for by PR_SET_PDEATHSIG when the thread ends that has forked us, others of its process or not. Where
- * that was before we asked, it has raised nobody. Who else sends it has us end, too: then nobody is raised any more. */
+/* Step 5. The kernel sends what is asked for by PR_SET_PDEATHSIG when the thread ends that has
+ * forked us, others of its process or not. Where that was before we asked, it has raised nobody.
+ * Who else sends it has us end, too: then nobody is raised any more. */
 static void __attribute__((noreturn)) watch(int pipe, struct ip_priority_guard_table *table)
 {
 	const struct sched_param high = {.sched_priority = GUARD};
@@ -179,7 +185,8 @@ bool ip_priority_guard_may_lend(void)
 	struct sched_param own;
 	int policy = sched_getscheduler(0);
 
-	if (policy < 0 || sched_getparam(0, &own) < 0 || sched_setscheduler(0, LENT_POLICY, &lent) < 0)
+	if (policy < 0 || sched_getparam(0, &own) < 0 ||
+	    sched_setscheduler(0, LENT_POLICY, &lent) < 0)
 		return false;
 	if (sched_setscheduler(0, policy & ~SCHED_RESET_ON_FORK, &own) < 0) {
 		sched_setscheduler(0, policy | SCHED_RESET_ON_FORK, &own);
@@ -200,7 +207,8 @@ void ip_priority_guard_start(void)
 	guard.tried = true;
 	if (!ip_priority_guard_may_lend())
 		return;
-	table = mmap(NULL, sizeof(*guard.table), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	table = mmap(NULL, sizeof(*guard.table), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		     -1, 0);
 	if (table == MAP_FAILED)
 		return;
 	guard.table = table;
@@ -241,8 +249,9 @@ void ip_priority_guard_stop(void)
 
 bool ip_priority_guard_begin(void)
 {
-	for (int i = 0;
-	     guard.pid && !__atomic_load_n(&guard.table->ready, __ATOMIC_SEQ_CST) && i < READY_TRIES; i++)
+	for (int i = 0; guard.pid && !__atomic_load_n(&guard.table->ready, __ATOMIC_SEQ_CST) &&
+			i < READY_TRIES;
+	     i++)
 		usleep(PAUSE_US);
 	if (guard.pid && waitpid(guard.pid, NULL, WNOHANG) == guard.pid)
 		guard.pid = 0; /* somebody has killed it */

@@ -39,14 +39,16 @@ static bool has_slots(const struct ip_target *target)
 static struct ip_restart_place place_of(const struct ip_target *target, uint64_t i)
 {
 	return (struct ip_restart_place){.slot = target->anchor.restart_slots + i * IP_RESTART_SLOT,
-				       .calls = target->anchor.again + i * IP_RESTART_CALLS};
+					 .calls = target->anchor.again + i * IP_RESTART_CALLS};
 }
 
-/* Whether the slot's calls, and what they go on with, stand in the thread's memory byte for byte as we know
- * them, and lead to that slot. */
-static bool is_known(const struct ip_target *target, pid_t tid, const struct ip_restart_place *place)
+/* Whether the slot's calls, and what they go on with, stand in the thread's memory byte for byte
+ * as we know them, and lead to that slot. */
+static bool is_known(const struct ip_target *target, pid_t tid,
+		     const struct ip_restart_place *place)
 {
-	const size_t common = ip_restart_common - ip_restart_code, size = ip_restart_code_end - ip_restart_common;
+	const size_t common = ip_restart_common - ip_restart_code,
+		     size = ip_restart_code_end - ip_restart_common;
 	const uint64_t first = place->calls - target->anchor.again;
 	uint8_t calls[IP_RESTART_CALLS], there[COMMON_MAX];
 	uint64_t distance;
@@ -71,8 +73,9 @@ static bool has_ended(const struct ip_target *target, uint64_t owner)
 }
 
 /* 32-bit code: what a slot holds, and who has it. */
-#define NARROW_CODE  37
-#define NARROW_OWNER 40 /* the thread's id in its own namespace, and its stack pointer; 4 bytes each */
+#define NARROW_CODE 37
+/* the thread's id in its own namespace, and its stack pointer; 4 bytes each */
+#define NARROW_OWNER 40
 
 /* The code of a slot; arguments and place of the caller as they are in again. */
 static void narrow_code(const struct ip_restart *again, uint64_t slot, uint8_t *ret)
@@ -94,8 +97,8 @@ static void narrow_code(const struct ip_restart *again, uint64_t slot, uint8_t *
 	memcpy(p, &distance, sizeof(distance));
 }
 
-void ip_restart_narrow_image(const struct ip_restart *again, const struct ip_restart_place *place, pid_t owner,
-			   uint64_t sp, uint8_t *ret)
+void ip_restart_narrow_image(const struct ip_restart *again, const struct ip_restart_place *place,
+			     pid_t owner, uint64_t sp, uint8_t *ret)
 {
 	const uint32_t who[2] = {owner, sp};
 
@@ -117,8 +120,8 @@ static bool is_known_narrow(uint64_t slot, const uint8_t *there)
 	return !memcmp(there, code, sizeof(code)) || !memcmp(there, none, sizeof(none));
 }
 
-/* Whether what stands there is the process's own: of memory that is shared another process could change it behind us. To be asked
- * while all who have the memory stand. */
+/* Whether what stands there is the process's own: of memory that is shared another process could
+ * change it behind us. To be asked while all who have the memory stand. */
 static bool is_private_code(pid_t pid, uint64_t start, uint64_t end)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -130,7 +133,8 @@ static bool is_private_code(pid_t pid, uint64_t start, uint64_t end)
 	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
 	file = ip_delegation_fopen(name);
 	while (file && getline(&line, &size, file) > 0)
-		if (sscanf(line, "%lx-%lx %4s", &from, &to, perms) == 3 && from <= start && end <= to)
+		if (sscanf(line, "%lx-%lx %4s", &from, &to, perms) == 3 && from <= start &&
+		    end <= to)
 			return !strcmp(perms, "r-xp");
 	return false;
 }
@@ -144,7 +148,8 @@ static bool has_narrow_slots(const struct ip_target *target)
 	       a->restart_end - a->again == IP_RESTART_NARROW_SLOTS * IP_RESTART_NARROW;
 }
 
-static int take_narrow(const struct ip_target *target, pid_t tid, uint64_t sp, struct ip_restart_place *ret)
+static int take_narrow(const struct ip_target *target, pid_t tid, uint64_t sp,
+		       struct ip_restart_place *ret)
 {
 	const pid_t own = ip_proc_inner_pid(tid);
 	const uint64_t first = target->anchor.again;
@@ -152,7 +157,8 @@ static int take_narrow(const struct ip_target *target, pid_t tid, uint64_t sp, s
 	uint32_t who[2];
 
 	if (!has_narrow_slots(target) ||
-	    !is_private_code(target->pid, first, first + IP_RESTART_NARROW_SLOTS * IP_RESTART_NARROW))
+	    !is_private_code(target->pid, first,
+			     first + IP_RESTART_NARROW_SLOTS * IP_RESTART_NARROW))
 		return -1;
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (unsigned i = 0; i < IP_RESTART_NARROW_SLOTS; i++) {
@@ -170,7 +176,8 @@ static int take_narrow(const struct ip_target *target, pid_t tid, uint64_t sp, s
 	return -1;
 }
 
-static bool narrow_at(const struct ip_target *target, pid_t tid, uint64_t pc, struct ip_restart_place *ret)
+static bool narrow_at(const struct ip_target *target, pid_t tid, uint64_t pc,
+		      struct ip_restart_place *ret)
 {
 	const uint64_t at = pc - target->anchor.again;
 	uint8_t there[IP_RESTART_NARROW];
@@ -178,11 +185,14 @@ static bool narrow_at(const struct ip_target *target, pid_t tid, uint64_t pc, st
 	if (!has_narrow_slots(target) || at >= IP_RESTART_NARROW_SLOTS * IP_RESTART_NARROW ||
 	    at % IP_RESTART_NARROW != IP_ARCH_CALL_LENGTH)
 		return false;
-	*ret = (struct ip_restart_place){.slot = pc - IP_ARCH_CALL_LENGTH, .calls = pc - IP_ARCH_CALL_LENGTH};
-	return copy_in(tid, ret->slot, there, sizeof(there)) == 0 && is_known_narrow(ret->slot, there);
+	*ret = (struct ip_restart_place){.slot = pc - IP_ARCH_CALL_LENGTH,
+					 .calls = pc - IP_ARCH_CALL_LENGTH};
+	return copy_in(tid, ret->slot, there, sizeof(there)) == 0 &&
+	       is_known_narrow(ret->slot, there);
 }
 
-int ip_restart_slot_take(const struct ip_target *target, pid_t tid, uint64_t sp, struct ip_restart_place *ret)
+int ip_restart_slot_take(const struct ip_target *target, pid_t tid, uint64_t sp,
+			 struct ip_restart_place *ret)
 {
 	const uint64_t own = ip_proc_inner_pid(tid);
 	struct ip_restart_slot slot;
@@ -204,9 +214,11 @@ int ip_restart_slot_take(const struct ip_target *target, pid_t tid, uint64_t sp,
 	return -1;
 }
 
-bool ip_restart_slot_at(const struct ip_target *target, pid_t tid, uint64_t pc, struct ip_restart_place *ret)
+bool ip_restart_slot_at(const struct ip_target *target, pid_t tid, uint64_t pc,
+			struct ip_restart_place *ret)
 {
-	const uint64_t at = pc - target->anchor.again, call = at % IP_RESTART_CALLS - IP_ARCH_CALL_LENGTH;
+	const uint64_t at = pc - target->anchor.again,
+		       call = at % IP_RESTART_CALLS - IP_ARCH_CALL_LENGTH;
 
 	if (target->arch->bits == 32)
 		return narrow_at(target, tid, pc, ret);

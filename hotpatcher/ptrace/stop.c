@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stop. The steps are told in stop.h; the comments here name them. Finding the threads: stop_gather.c; letting them go:
- * stop_release.c.
+ * The stop. The steps are told in stop.h; the comments here name them. Finding the threads:
+ * stop_gather.c; letting them go: stop_release.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,8 @@
 #define RELEASE_NS	10000u	/* that letting one thread go takes */
 #define TICK_MIN_NS	100000u /* between looks at the time, of a thread that is waited for */
 #define THREAD_LEAST_NS 8000	/* that stopping one and letting it go take at least */
-#define PASSES		4 /* listings before the first INTERRUPT, at most: a target may make threads all the time */
+/* listings before the first INTERRUPT, at most: a target may make threads all the time */
+#define PASSES 4
 
 void ip_stop_order(struct ip_stopped_thread *threads, size_t n)
 {
@@ -50,7 +51,8 @@ const char *ip_stop_why_late(pid_t pid, pid_t tid)
 	if (file && fgets(where, sizeof(where), file) &&
 	    (strstr(where, "refrigerator") || strstr(where, "freez")))
 		return "it is frozen by its cgroup's freezer: thaw that first";
-	return ip_stop_is_asleep(pid, tid) ? "uninterruptible sleep or vfork?" : "it got no CPU in time";
+	return ip_stop_is_asleep(pid, tid) ? "uninterruptible sleep or vfork?"
+					   : "it got no CPU in time";
 }
 
 /* Waits for thread i. 0; -1: the deadline has passed. */
@@ -109,9 +111,9 @@ static int check_limit(const struct ip_stop *stop)
 
 	if (threads <= 0 || threads * THREAD_LEAST_NS <= stop->max_ns)
 		return 0;
-	return ip_error(
-		"pid %d: %ld thread%s cannot be stopped and let go within %s: allow more (--max-stop)", pid,
-		threads, threads == 1 ? "" : "s", ip_format_ns(stop->max_ns, limit));
+	return ip_error("pid %d: %ld thread%s cannot be stopped and let go within %s: allow more "
+			"(--max-stop)",
+			pid, threads, threads == 1 ? "" : "s", ip_format_ns(stop->max_ns, limit));
 }
 
 static void note_late(struct ip_stop *stop, pid_t asleep)
@@ -125,8 +127,9 @@ static void note_late(struct ip_stop *stop, pid_t asleep)
 static int refuse_late(struct ip_stop *stop)
 {
 	note_late(stop, 0);
-	return ip_error("pid %d: its threads could not be gathered in time: nothing was changed; try again",
-			stop->target->pid);
+	return ip_error(
+		"pid %d: its threads could not be gathered in time: nothing was changed; try again",
+		stop->target->pid);
 }
 
 /* Step 3, for the blocked threads, the running ones, or all. */
@@ -163,7 +166,8 @@ static int stop_some(struct ip_stop *stop, bool blocked, bool running)
 		}
 		t = &stop->threads[i];
 		note_late(stop, ip_stop_is_asleep(t->pid, t->tid) ? t->tid : 0);
-		return ip_error("pid %d: thread %d did not stop in time: nothing was changed (%s); try again",
+		return ip_error("pid %d: thread %d did not stop in time: nothing was changed (%s); "
+				"try again",
 				stop->target->pid, t->tid, ip_stop_why_late(t->pid, t->tid));
 	}
 	return 0;
@@ -171,12 +175,15 @@ static int stop_some(struct ip_stop *stop, bool blocked, bool running)
 
 static int stop_all(struct ip_stop *stop)
 {
-	/* without priority each of the two has to wait for CPUs: at once it is the shorter of two evils */
+	/* without priority each of the two has to wait for CPUs: at once it is the shorter of two
+	 * evils */
 	const bool at_once = !stop->lend && stop->target->nstarved;
 	uint64_t interval_signal = stop->max_ns / 16;
 	int ret;
 
-	interval_signal = interval_signal > IP_INTERVAL_SIGNAL_NS ? IP_INTERVAL_SIGNAL_NS : interval_signal < TICK_MIN_NS ? TICK_MIN_NS : interval_signal;
+	interval_signal = interval_signal > IP_INTERVAL_SIGNAL_NS ? IP_INTERVAL_SIGNAL_NS
+			  : interval_signal < TICK_MIN_NS	  ? TICK_MIN_NS
+								  : interval_signal;
 	ip_interval_signal_start(interval_signal);
 	if (at_once)
 		ret = stop_some(stop, true, true);
@@ -192,9 +199,11 @@ static int gather(struct ip_stop *stop)
 
 	if (ip_target_image_is_gone(stop->target)) /* then nobody needs to be stopped */
 		return ip_stop_refuse_image(stop);
-	if (check_limit(stop) < 0 || ip_stop_await_asleep(stop) < 0 || ip_stop_find_shared_mm(stop) < 0)
+	if (check_limit(stop) < 0 || ip_stop_await_asleep(stop) < 0 ||
+	    ip_stop_find_shared_mm(stop) < 0)
 		return -1;
-	ip_syscall_waits_look(stop->target->pid, 0, stop->target->arch->bits == 32, &stop->waits); /* 0 */
+	/* 0 */
+	ip_syscall_waits_look(stop->target->pid, 0, stop->target->arch->bits == 32, &stop->waits);
 	for (int i = 0; i < PASSES && (found = ip_stop_seize_new(stop)) > 0; i++)
 		;
 	if (found < 0)
@@ -214,14 +223,16 @@ static int gather(struct ip_stop *stop)
 	return ip_error("pid %d has ended", stop->target->pid);
 }
 
-int ip_stop_begin(struct ip_target *target, uint64_t max_ns, uint64_t reserve_ns, struct ip_stop *ret)
+int ip_stop_begin(struct ip_target *target, uint64_t max_ns, uint64_t reserve_ns,
+		  struct ip_stop *ret)
 {
 	*ret = (struct ip_stop){.target = target, .max_ns = max_ns, .reserve_ns = reserve_ns};
 	if (ip_stop_rest_ns(target)) {
 		ret->late = true;
-		return ip_error("pid %d: it was stopped in vain just now, and is to run for a while before "
-				"the next try: nothing was changed; try again",
-				target->pid);
+		return ip_error(
+			"pid %d: it was stopped in vain just now, and is to run for a while before "
+			"the next try: nothing was changed; try again",
+			target->pid);
 	}
 	target->max_stop_ns = max_ns;
 	ip_job_control_begin(max_ns);
@@ -265,8 +276,8 @@ int ip_stop_one(struct ip_target *target, pid_t tid, uint64_t deadline_ns, struc
 		errno = error;
 		return -1;
 	}
-	if (ip_stop_add(ret, target->pid, tid, false) == 0 && stop_all(ret) == 0 && ret->threads[0].stopped &&
-	    ip_stop_decide(ret, false) == 0) {
+	if (ip_stop_add(ret, target->pid, tid, false) == 0 && stop_all(ret) == 0 &&
+	    ret->threads[0].stopped && ip_stop_decide(ret, false) == 0) {
 		ip_stop_change(ret);
 		return 0;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that nobody can stop at will: in uninterruptible sleep (state D), as the parent of a vfork is until its child ends or executes a
- * program. Step 1b of stop.h: they are waited for before anything is done to any thread, so that nobody stands meanwhile.
+ * Threads that nobody can stop at will: in uninterruptible sleep (state D), as the parent of a
+ * vfork is until its child ends or executes a program. Step 1b of stop.h: they are waited for
+ * before anything is done to any thread, so that nobody stands meanwhile.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -11,14 +12,14 @@
 #include <time.h>
 
 #include "access/delegation.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/interrupted.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
 #include "hotpatcher/ptrace/stop_private.h"
 
-#define LOOK_NS	    1000000l
+#define LOOK_NS	   1000000l
 #define TIMEOUT_NS 20000000ull /* at least: a read from a disk is over by then */
 
 struct sleeper {
@@ -74,13 +75,15 @@ bool ip_stop_is_asleep(pid_t pid, pid_t tid)
 	return dir && ip_stop_state_of(dirfd(dir), number) == 'D';
 }
 
-/* Each sleep that was seen is waited for, none that begins later: of many threads that read from a disk one may always be asleep. */
+/* Each sleep that was seen is waited for, none that begins later: of many threads that read from a
+ * disk one may always be asleep. */
 int ip_stop_await_asleep(struct ip_stop *stop)
 {
 	const struct timespec nap = {.tv_nsec = LOOK_NS};
 	const pid_t pid = stop->target->pid;
 	_cleanup_free_ struct sleeper *all = NULL;
-	const int interrupted = ip_interrupted; /* where it is already, we are at the session's end */
+	/* where it is already, we are at the session's end */
+	const int interrupted = ip_interrupted;
 	uint64_t began = ip_now_ns();
 	size_t n = 0;
 
@@ -103,8 +106,8 @@ int ip_stop_await_asleep(struct ip_stop *stop)
 	}
 	stop->late = true;
 	stop->target->asleep = all[0].tid;
-	return ip_error(
-		"pid %d: thread %d cannot be stopped now (%s): no thread was stopped, nothing was changed; "
-		"try again",
-		pid, all[0].tid, ip_stop_why_late(pid, all[0].tid));
+	return ip_error("pid %d: thread %d cannot be stopped now (%s): no thread was stopped, "
+			"nothing was changed; "
+			"try again",
+			pid, all[0].tid, ip_stop_why_late(pid, all[0].tid));
 }

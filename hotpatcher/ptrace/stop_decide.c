@@ -14,10 +14,10 @@
 
 int ip_stop_refuse_image(const struct ip_stop *stop)
 {
-	return ip_target_alive(stop->target)
-		       ? ip_error("pid %d executes another program, or ends, just now: nothing was changed",
-				  stop->target->pid)
-		       : ip_error("pid %d has ended", stop->target->pid);
+	return ip_target_alive(stop->target) ? ip_error("pid %d executes another program, or ends, "
+							"just now: nothing was changed",
+							stop->target->pid)
+					     : ip_error("pid %d has ended", stop->target->pid);
 }
 
 void ip_stop_look(const struct ip_stop *stop, struct ip_stopped_thread *t)
@@ -31,8 +31,8 @@ void ip_stop_look(const struct ip_stop *stop, struct ip_stopped_thread *t)
 	t->broken = ip_restart_concerns(stop->target, t->tid, &call);
 }
 
-/* Step 5. A thread that stands does so until it is killed, and then all of its process are. What its number
- * means can change for a leader's alone. */
+/* Step 5. A thread that stands does so until it is killed, and then all of its process are. What
+ * its number means can change for a leader's alone. */
 static int look(struct ip_stop *stop)
 {
 	for (size_t i = 0; i < stop->n; i++) {
@@ -65,7 +65,8 @@ static bool image_is_same(const struct ip_stop *stop)
 	return !stop->executed && t && ip_image_is_same(stop->target, t->tid);
 }
 
-/* Step 6. Kin that has become another program meanwhile will not be found to be kin by the next try. */
+/* Step 6. Kin that has become another program meanwhile will not be found to be kin by the next
+ * try. */
 static int prove_image(struct ip_stop *stop)
 {
 	if (!image_is_same(stop))
@@ -76,19 +77,22 @@ static int prove_image(struct ip_stop *stop)
 		if (!t || ip_image_is_same(stop->target, t->tid))
 			continue;
 		stop->late = true;
-		return ip_error("pid %d: pid %d, which shared its memory, executes another program just now: "
+		return ip_error("pid %d: pid %d, which shared its memory, executes another program "
+				"just now: "
 				"nothing was changed, try again",
 				stop->target->pid, t->pid);
 	}
 	return 0;
 }
 
-/* Step 7. Nobody can change its credentials any more, and no thread's number can come to mean another: what was allowed when we looked
- * must be so now (delegation.h). A thread that has ended is nobody's. */
+/* Step 7. Nobody can change its credentials any more, and no thread's number can come to mean
+ * another: what was allowed when we looked must be so now (delegation.h). A thread that has
+ * ended is nobody's. */
 static int check_threads(const struct ip_stop *stop, int (*check)(pid_t pid, pid_t tid))
 {
 	for (size_t i = 0; i < stop->n; i++)
-		if (stop->threads[i].stopped && check(stop->threads[i].pid, stop->threads[i].tid) < 0)
+		if (stop->threads[i].stopped &&
+		    check(stop->threads[i].pid, stop->threads[i].tid) < 0)
 			return -1;
 	return 0;
 }
@@ -112,7 +116,8 @@ void ip_stop_restart_plainly(const struct ip_stop *stop)
 	for (size_t i = 0; i < stop->n; i++) {
 		struct ip_stopped_thread *t = &stop->threads[i];
 
-		if (t->stopped && t->broken && (same || ip_delegation_check_thread(t->pid, t->tid) == 0))
+		if (t->stopped && t->broken &&
+		    (same || ip_delegation_check_thread(t->pid, t->tid) == 0))
 			ip_restart_plainly(stop->target, t->tid, t->status);
 		t->broken = false;
 	}
@@ -129,8 +134,8 @@ void ip_stop_change(struct ip_stop *stop)
 		if (stop->text_only)
 			ip_restart_plainly(stop->target, t->tid, t->status);
 		else
-			ip_restart_stopped(stop->target, t->tid, t->status, &stop->waits, stop->whole,
-					   &t->left);
+			ip_restart_stopped(stop->target, t->tid, t->status, &stop->waits,
+					   stop->whole, &t->left);
 		t->broken = false;
 	}
 }

@@ -13,24 +13,26 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "hotpatcher/process/shared_mm.h"
 #include "hotpatcher/ptrace/interval_signal.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
 #include "hotpatcher/ptrace/stop_private.h"
 
-#define SHARED_MM_LOOKS  4 /* kin that is about to become another program does so in this many looks */
+/* kin that is about to become another program does so in this many looks */
+#define SHARED_MM_LOOKS	 4
 #define SHARED_MM_NAP_NS 2000000l
-#define UNTOLD	   20 /* looks for who cannot be told apart */
+#define UNTOLD		 20 /* looks for who cannot be told apart */
 
 /* SEIZE did not work. 0: never mind; 1: list again; 2: it is ours already; -1: an error. */
 static int judge_refusal(pid_t pid, pid_t tid, int error)
 {
 	long tracer;
 
-	/* One that has just ended may have made the listing skip others. A leader that has ended stays listed. */
+	/* One that has just ended may have made the listing skip others. A leader that has ended
+	 * stays listed. */
 	if (error == ESRCH)
 		return 1;
 	if (ip_stop_has_ended(pid, tid))
@@ -39,13 +41,14 @@ static int judge_refusal(pid_t pid, pid_t tid, int error)
 	if (tracer == getpid()) /* born to a thread of ours, or held since an earlier stop */
 		return 2;
 	if (tracer > 0)
-		return ip_error("pid %d: thread %d is already traced by pid %ld (gdb, strace, another "
-				"iprobe?): end that "
-				"first",
-				pid, tid, tracer);
-	return ip_error(
-		"pid %d: thread %d cannot be traced (%s): needs the same user or root (CAP_SYS_PTRACE)", pid,
-		tid, strerror(error));
+		return ip_error(
+			"pid %d: thread %d is already traced by pid %ld (gdb, strace, another "
+			"iprobe?): end that "
+			"first",
+			pid, tid, tracer);
+	return ip_error("pid %d: thread %d cannot be traced (%s): needs the same user or root "
+			"(CAP_SYS_PTRACE)",
+			pid, tid, strerror(error));
 }
 
 /* Links of /proc/PID/task: one for each thread, besides its own two. */
@@ -76,8 +79,9 @@ static int add_worker(struct ip_stop *stop, pid_t tid)
 	return 0;
 }
 
-/* Steps 1, 2 and 4 for one process: seizes every thread not known yet. The number of new ones, or -1. A worker that ends while it is
- * listed hides those behind it: then the counts before and after differ from each other or from what was listed. */
+/* Steps 1, 2 and 4 for one process: seizes every thread not known yet. The number of new ones,
+ * or -1. A worker that ends while it is listed hides those behind it: then the counts before and
+ * after differ from each other or from what was listed. */
 static int seize_process(struct ip_stop *stop, pid_t pid)
 {
 	const nlink_t links = links_of(pid);
@@ -141,7 +145,8 @@ int ip_stop_seize_new(struct ip_stop *stop)
 	return found;
 }
 
-/* Step 4, the short way. A leader that has ended counts; so do workers: with them all threads are listed. */
+/* Step 4, the short way. A leader that has ended counts; so do workers: with them all threads are
+ * listed. */
 static bool has_all(const struct ip_stop *stop, pid_t pid)
 {
 	const nlink_t links = links_of(pid);
@@ -179,7 +184,8 @@ void ip_stop_adopt_strays(struct ip_stop *stop)
 	}
 }
 
-/* Those that an earlier stop had to leave behind and that are in the list now are not held any more. */
+/* Those that an earlier stop had to leave behind and that are in the list now are not held any
+ * more. */
 void ip_stop_take_held(struct ip_stop *stop)
 {
 	struct ip_target *target = stop->target;
@@ -210,8 +216,9 @@ static pid_t live_thread(pid_t pid)
 	return 0;
 }
 
-/* Step 1: a child of vfork or posix_spawn shares the memory for a moment only, and its parent cannot stop before that is over. Another
- * user's process that cannot be told apart, such as the same program at its start or end, can be a moment later, mostly. */
+/* Step 1: a child of vfork or posix_spawn shares the memory for a moment only, and its parent
+ * cannot stop before that is over. Another user's process that cannot be told apart, such as the
+ * same program at its start or end, can be a moment later, mostly. */
 int ip_stop_find_shared_mm(struct ip_stop *stop)
 {
 	const struct timespec nap = {.tv_nsec = SHARED_MM_NAP_NS};

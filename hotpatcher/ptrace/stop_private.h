@@ -34,7 +34,8 @@ bool ip_stop_is_complete(const struct ip_stop *stop);
 void ip_stop_take_held(struct ip_stop *stop);
 void ip_stop_adopt_strays(struct ip_stop *stop);
 
-/* stop_decide.c: reads what is to be known of a thread that has just stopped, while others still run. */
+/* stop_decide.c: reads what is to be known of a thread that has just stopped, while others still
+ * run. */
 void ip_stop_look(const struct ip_stop *stop, struct ip_stopped_thread *t);
 /* Steps 5 to 7, 0 or -1 with the reason; and 8. text_will_do: text_only is an
  * answer, too. */
@@ -48,7 +49,8 @@ int ip_stop_refuse_image(const struct ip_stop *stop);
 void ip_stop_restart_plainly(const struct ip_stop *stop);
 
 /* What a thread is asked to tell of, SEIZEd for more than itself, or by itself. */
-#define IP_STOP_OPTIONS (PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC)
+#define IP_STOP_OPTIONS                                                                            \
+	(PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC)
 
 /* stop_asleep.c: step 1b. 0; -1 with the reason, nothing was done. */
 int ip_stop_await_asleep(struct ip_stop *stop);

@@ -18,19 +18,20 @@
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stop_private.h"
 
-#define HELD_LOOK_NS	  1000000ull
-#define REST_LOOK_NS	  5000000ull
-#define SECOND_NS	  1000000000ull
-#define MOST_A_SECOND	  5		 /* stops of the greatest length, or as much in shorter ones */
-#define REST		  3		 /* the target runs so many times as long as a try has stopped it, */
-#define ASLEEP_REST	  19		 /* and where a thread is asleep */
-#define TIMEOUT_NS	  60000000000ull /* for sleeping threads, and those that get no CPU */
+#define HELD_LOOK_NS	 1000000ull
+#define REST_LOOK_NS	 5000000ull
+#define SECOND_NS	 1000000000ull
+#define MOST_A_SECOND	 5  /* stops of the greatest length, or as much in shorter ones */
+#define REST		 3  /* the target runs so many times as long as a try has stopped it, */
+#define ASLEEP_REST	 19 /* and where a thread is asleep */
+#define TIMEOUT_NS	 60000000000ull /* for sleeping threads, and those that get no CPU */
 #define OTHER_TIMEOUT_NS 5000000000ull
-#define DETACH_TRIES	  8
-#define SAY_NS		  1000000000ull
-#define LATE_LOOK_NS	  200000l
-#define RELEASE_NS                                                                                           \
-	50000000ull /* how long threads that were not stopped yet are waited for in order to let them go */
+#define DETACH_TRIES	 8
+#define SAY_NS		 1000000000ull
+#define LATE_LOOK_NS	 200000l
+#define RELEASE_NS                                                                                 \
+	50000000ull /* how long threads that were not stopped yet are waited for in order to let   \
+		       them go */
 
 int ip_stop_detach(pid_t tid, int signal_number)
 {
@@ -43,8 +44,9 @@ int ip_stop_detach(pid_t tid, int signal_number)
 	return 1;
 }
 
-/* Children whose parent was killed before it could tell of them, and threads of targets that are closed: whatever is stopped now is
- * ours by mistake, since nothing is stopped on purpose when this is called. */
+/* Children whose parent was killed before it could tell of them, and threads of targets that are
+ * closed: whatever is stopped now is ours by mistake, since nothing is stopped on purpose when
+ * this is called. */
 static void let_strays_go(void)
 {
 	for (;;) {
@@ -52,8 +54,8 @@ static void let_strays_go(void)
 		int status;
 
 		/* a look first: what is no tracee is for somebody else to wait for */
-		if (waitid(P_ALL, 0, &info, WSTOPPED | WNOHANG | WNOWAIT | __WALL) < 0 || !info.si_pid ||
-		    info.si_code != CLD_TRAPPED)
+		if (waitid(P_ALL, 0, &info, WSTOPPED | WNOHANG | WNOWAIT | __WALL) < 0 ||
+		    !info.si_pid || info.si_code != CLD_TRAPPED)
 			return;
 		if (waitpid(info.si_pid, &status, __WALL | WNOHANG) != info.si_pid)
 			return;
@@ -65,7 +67,8 @@ static void let_strays_go(void)
 	}
 }
 
-/* Nothing was decided about it, and where it is not ours to trace, nothing is written. As ip_stop_detach(). */
+/* Nothing was decided about it, and where it is not ours to trace, nothing is written. As
+ * ip_stop_detach(). */
 static int let_go(const struct ip_target *target, pid_t tid, int status)
 {
 	if (ip_image_is_same(target, tid) || ip_delegation_check_thread(target->pid, tid) == 0)
@@ -85,7 +88,8 @@ void ip_stop_let_go(struct ip_target *target)
 		int status;
 
 		got = waitpid(tid, &status, __WALL | WNOHANG);
-		if (got == 0 || (got == tid && WIFSTOPPED(status) && let_go(target, tid, status) > 0))
+		if (got == 0 ||
+		    (got == tid && WIFSTOPPED(status) && let_go(target, tid, status) > 0))
 			target->held[left++] = tid;
 		if (got == tid && WIFSTOPPED(status)) {
 			/* it has stood for no longer than since the last look */
@@ -104,13 +108,15 @@ void ip_stop_let_go(struct ip_target *target)
 	}
 }
 
-void ip_stop_was_in_vain(struct ip_target *target, const char *kind, const struct ip_stop_record *record)
+void ip_stop_was_in_vain(struct ip_target *target, const char *kind,
+			 const struct ip_stop_record *record)
 {
-	/* before the first stop of all threads, when one is looked for to be borrowed, there is no limit yet to make five times a second of */
-	const uint64_t now = ip_now_ns(),
-		       period = target->max_stop_ns
-					? SECOND_NS / MOST_A_SECOND * record->ns / target->max_stop_ns
-					: 0;
+	/* before the first stop of all threads, when one is looked for to be borrowed, there is no
+	 * limit yet to make five times a second of */
+	const uint64_t now = ip_now_ns(), period = target->max_stop_ns ? SECOND_NS / MOST_A_SECOND *
+										 record->ns /
+										 target->max_stop_ns
+								       : 0;
 	uint64_t rest = REST * record->ns;
 
 	if (period > record->ns + rest)
@@ -149,12 +155,14 @@ bool ip_stop_go_on(const struct ip_target *target, uint64_t began_ns, bool *said
 		return true;
 	if (target->asleep)
 		ip_print(stderr,
-			 "iprobe: pid %d: waiting for thread %d to wake up, to put its sites back; nobody "
+			 "iprobe: pid %d: waiting for thread %d to wake up, to put its sites back; "
+			 "nobody "
 			 "stands meanwhile\n",
 			 target->pid, target->asleep);
 	else if (target->starved)
 		ip_print(stderr,
-			 "iprobe: pid %d: its threads get no CPU in time to be stopped within the limit: "
+			 "iprobe: pid %d: its threads get no CPU in time to be stopped within the "
+			 "limit: "
 			 "trying on to put its sites back\n",
 			 target->pid);
 	*said = target->asleep || target->starved;
@@ -166,7 +174,8 @@ void ip_stop_nap(struct ip_target *target, uint64_t ns)
 	const uint64_t end = ip_now_ns() + ns;
 
 	for (uint64_t now; (now = ip_now_ns()) < end;) {
-		uint64_t left = end - now, step = target->nheld && left > HELD_LOOK_NS ? HELD_LOOK_NS : left;
+		uint64_t left = end - now,
+			 step = target->nheld && left > HELD_LOOK_NS ? HELD_LOOK_NS : left;
 
 		nanosleep(&(struct timespec){step / 1000000000, step % 1000000000}, NULL);
 		ip_stop_let_go(target);
@@ -191,7 +200,8 @@ int ip_stop_rest(struct ip_target *target, uint64_t least_ns, const volatile int
 	}
 }
 
-/* Of those that have been told to stop, takes note of who has. Others may have been waited for meanwhile. */
+/* Of those that have been told to stop, takes note of who has. Others may have been waited for
+ * meanwhile. */
 static void sweep(struct ip_stop *stop)
 {
 	int status;
@@ -205,8 +215,8 @@ static void sweep(struct ip_stop *stop)
 	}
 }
 
-/* Behind step 10, after a failure only, when those that stood run again: DETACH needs a stopped thread. Each is let go as soon as it has
- * stopped; who does not is kept for later. */
+/* Behind step 10, after a failure only, when those that stood run again: DETACH needs a stopped
+ * thread. Each is let go as soon as it has stopped; who does not is kept for later. */
 static void let_late_go(struct ip_stop *stop)
 {
 	const struct timespec nap = {.tv_nsec = LATE_LOOK_NS};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of a stop: the list of them, and what the kernel says of each. The steps are told in stop.h; the comments here name them.
+ * The threads of a stop: the list of them, and what the kernel says of each. The steps are told in
+ * stop.h; the comments here name them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,15 +13,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "hotpatcher/process/shared_mm.h"
 #include "hotpatcher/ptrace/interval_signal.h"
 #include "hotpatcher/ptrace/stop_private.h"
 
-/* The signal to hand on at DETACH for a wait status: only a signal-delivery-stop holds one. Group-stops, our own
- * INTERRUPT and events are PTRACE_EVENT stops. */
+/* The signal to hand on at DETACH for a wait status: only a signal-delivery-stop holds one.
+ * Group-stops, our own INTERRUPT and events are PTRACE_EVENT stops. */
 int ip_stop_signal_of(int status)
 {
 	return status >> 16 ? 0 : WSTOPSIG(status);
@@ -57,7 +58,8 @@ int ip_stop_add(struct ip_stop *stop, pid_t pid, pid_t tid, bool running)
 		stop->threads = threads;
 		stop->capacity = grown;
 	}
-	stop->threads[stop->n++] = (struct ip_stopped_thread){.tid = tid, .pid = pid, .running = running};
+	stop->threads[stop->n++] =
+		(struct ip_stopped_thread){.tid = tid, .pid = pid, .running = running};
 	return 0;
 }
 
@@ -69,8 +71,9 @@ static bool is_thread_of(pid_t pid, pid_t tid)
 	return access(name, F_OK) == 0;
 }
 
-/* Step 2: a thread has told of a child, which was attached to us. A thread will be found by step 4; another process waits before its
- * first instruction until the stop is over: it is not worth the time to wait for it to get there. */
+/* Step 2: a thread has told of a child, which was attached to us. A thread will be found by step
+ * 4; another process waits before its first instruction until the stop is over: it is not worth
+ * the time to wait for it to get there. */
 static void meet_child(struct ip_stop *stop, pid_t pid, pid_t tid)
 {
 	unsigned long child;
@@ -78,7 +81,8 @@ static void meet_child(struct ip_stop *stop, pid_t pid, pid_t tid)
 	if (ptrace(PTRACE_GETEVENTMSG, tid, 0, &child) < 0 || ip_stop_find(stop, child) ||
 	    is_thread_of(pid, child))
 		return;
-	if (ip_shared_mm_may_be(tid, child) && ip_array_grow(&stop->shared_mm, stop->nkin, sizeof(*stop->shared_mm)) == 0 &&
+	if (ip_shared_mm_may_be(tid, child) &&
+	    ip_array_grow(&stop->shared_mm, stop->nkin, sizeof(*stop->shared_mm)) == 0 &&
 	    ip_stop_add(stop, child, child, false) == 0)
 		stop->shared_mm[stop->nkin++] = child;
 	else
@@ -116,8 +120,8 @@ static void reap_one(pid_t tid)
 {
 	siginfo_t info = {0};
 
-	/* of a tracee the kernel hands out stops whether WSTOPPED asks for them or not: a look first, or the stop that the gathering waits
-	 * for is lost */
+	/* of a tracee the kernel hands out stops whether WSTOPPED asks for them or not: a look
+	 * first, or the stop that the gathering waits for is lost */
 	if (waitid(P_PID, tid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 && info.si_pid &&
 	    info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
 		waitid(P_PID, tid, &info, WEXITED | WNOHANG | __WALL);
@@ -175,7 +179,8 @@ char ip_stop_state_of(int task, const char *tid)
 	return p && p[1] ? p[2] : 'X';
 }
 
-/* A thread that has ended but is still listed: a leader whose other threads go on, or one about to vanish. */
+/* A thread that has ended but is still listed: a leader whose other threads go on, or one about to
+ * vanish. */
 bool ip_stop_has_ended(pid_t pid, pid_t tid)
 {
 	char name[64], number[16], state;

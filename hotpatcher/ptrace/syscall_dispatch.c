@@ -22,7 +22,8 @@
 #define PR_SYS_DISPATCH_OFF	     0
 #endif
 
-/* Whether this kernel has no dispatch at all: it does not know how to switch it off, for ourselves. */
+/* Whether this kernel has no dispatch at all: it does not know how to switch it off, for
+ * ourselves. */
 static bool has_none(void)
 {
 	static int none = -1;
@@ -65,5 +66,6 @@ bool ip_dispatch_lets_us_call(pid_t tid)
 {
 	const enum ip_dispatch dispatch = ip_dispatch_of(tid);
 
-	return dispatch == IP_DISPATCH_OFF || (dispatch == IP_DISPATCH_UNKNOWN && takes_signal(tid));
+	return dispatch == IP_DISPATCH_OFF ||
+	       (dispatch == IP_DISPATCH_UNKNOWN && takes_signal(tid));
 }

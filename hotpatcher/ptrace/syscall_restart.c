@@ -52,7 +52,8 @@ static uint64_t now_ns(void)
 	return t.tv_sec * SECOND + t.tv_nsec;
 }
 
-/* The thread's memory, as the thread may use it. Without a word about failure: there is always another way. */
+/* The thread's memory, as the thread may use it. Without a word about failure: there is always
+ * another way. */
 static int copy_in(pid_t tid, uint64_t address, void *buffer, size_t size)
 {
 	const struct iovec ours = {buffer, size}, theirs = {(void *)(uintptr_t)address, size};
@@ -62,7 +63,8 @@ static int copy_in(pid_t tid, uint64_t address, void *buffer, size_t size)
 
 static int copy_out(pid_t tid, uint64_t address, const void *buffer, size_t size)
 {
-	const struct iovec ours = {(void *)buffer, size}, theirs = {(void *)(uintptr_t)address, size};
+	const struct iovec ours = {(void *)buffer, size},
+			   theirs = {(void *)(uintptr_t)address, size};
 
 	return process_vm_writev(tid, &ours, 1, &theirs, 1, 0) == (ssize_t)size ? 0 : -1;
 }
@@ -120,7 +122,8 @@ static int socket_option(int fd, int option)
 	return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
 }
 
-/* The time limit of the call in nanoseconds; NO_DEADLINE: it has none, or none that anybody lives to see. -1 where that is unknown. */
+/* The time limit of the call in nanoseconds; NO_DEADLINE: it has none, or none that anybody lives
+ * to see. -1 where that is unknown. */
 static int read_limit(const struct broken *b, int socket, uint64_t *ret)
 {
 	const struct ip_wait *wait = &b->call.wait;
@@ -148,10 +151,12 @@ static int read_limit(const struct broken *b, int socket, uint64_t *ret)
 	case IP_WAIT_RECEIVE:
 	case IP_WAIT_SEND:
 		if (socket < 0 ||
-		    getsockopt(socket, SOL_SOCKET, wait->limit == IP_WAIT_SEND ? SO_SNDTIMEO : SO_RCVTIMEO,
-			       &tv, &size) < 0)
+		    getsockopt(socket, SOL_SOCKET,
+			       wait->limit == IP_WAIT_SEND ? SO_SNDTIMEO : SO_RCVTIMEO, &tv,
+			       &size) < 0)
 			return -1;
-		*ret = tv.tv_sec || tv.tv_usec ? in_ns(tv.tv_sec, tv.tv_usec * 1000ull) : NO_DEADLINE;
+		*ret = tv.tv_sec || tv.tv_usec ? in_ns(tv.tv_sec, tv.tv_usec * 1000ull)
+					       : NO_DEADLINE;
 		return 0;
 	default:
 		return -1;
@@ -165,7 +170,8 @@ static void count_renewed(const struct broken *b)
 	b->target->renewed.number = b->call.number;
 }
 
-/* When an unbroken sleep began. The clock of a CPU is not slewed as CLOCK_MONOTONIC is, by at most 1/2000. */
+/* When an unbroken sleep began. The clock of a CPU is not slewed as CLOCK_MONOTONIC is, by at most
+ * 1/2000. */
 static uint64_t began_at(const struct ip_syscall_wait *s)
 {
 	const uint64_t now = now_ns();
@@ -173,8 +179,9 @@ static uint64_t began_at(const struct ip_syscall_wait *s)
 	return now > s->since_ns ? s->since_ns + ((now - s->since_ns) >> 11) : now;
 }
 
-/* When the call's time is over. It began with the sleep that we broke off, if the thread was seen in it; else later than the
- * look, and at the latest now. *ret_late: by how much that may be too late. */
+/* When the call's time is over. It began with the sleep that we broke off, if the thread was
+ * seen in it; else later than the look, and at the latest now. *ret_late: by how much that may
+ * be too late. */
 static uint64_t deadline_of(const struct broken *b, uint64_t limit, uint64_t *ret_late)
 {
 	const struct ip_syscall_wait s = ip_syscall_waits_find(b->waits, b->tid);
@@ -221,8 +228,9 @@ bool ip_restart_is_waiting(const struct ip_target *target, uint64_t pc)
 	return target->has_runtime && a->again && pc >= a->again && pc < a->restart_end;
 }
 
-/* Whether the thread can be sent through the runtime's code: it is there, the call was made by the instruction that the code makes it
- * by, and it is known that nobody judges calls by where they come from. */
+/* Whether the thread can be sent through the runtime's code: it is there, the call was made by
+ * the instruction that the code makes it by, and it is known that nobody judges calls by where
+ * they come from. */
 static bool can_go_through(const struct broken *b)
 {
 	uint8_t code[2];
@@ -241,8 +249,9 @@ static void do_the_same(const struct broken *b)
 	ip_arch_restart_plainly(b->tid);
 }
 
-/* What ip_restart_release() will want, of a thread that goes on in our code with what is left at this address. In 32-bit code that is no
- * memory that could be written then: its limit is longer by the length of the stop, and no longer after more of them. */
+/* What ip_restart_release() will want, of a thread that goes on in our code with what is left at
+ * this address. In 32-bit code that is no memory that could be written then: its limit is longer
+ * by the length of the stop, and no longer after more of them. */
 static void keep(struct broken *b, uint64_t address)
 {
 	const enum ip_wait_limit limit = b->call.wait.limit;
@@ -271,9 +280,9 @@ static int find_way(const struct broken *b, uint64_t call, struct way *ret)
 static int write_slot(const struct broken *b, const struct way *way, const struct ip_restart *again)
 {
 	const struct ip_restart_slot slot = {.again = *again,
-					   .calls = way->place.calls,
-					   .owner = ip_proc_inner_pid(b->tid),
-					   .sp = b->call.sp};
+					     .calls = way->place.calls,
+					     .owner = ip_proc_inner_pid(b->tid),
+					     .sp = b->call.sp};
 	uint8_t image[IP_RESTART_NARROW];
 
 	if (!b->call.narrow)
@@ -288,10 +297,12 @@ static void give_back(const struct broken *b, const struct way *way)
 	const uint64_t nobody = 0;
 
 	if (!b->call.narrow)
-		copy_out(b->tid, way->at + offsetof(struct ip_restart_slot, owner), &nobody, sizeof(nobody));
+		copy_out(b->tid, way->at + offsetof(struct ip_restart_slot, owner), &nobody,
+			 sizeof(nobody));
 }
 
-/* Step 3: the thread goes on behind one of the calls of the code. 0; -1: it cannot, nothing has been changed. */
+/* Step 3: the thread goes on behind one of the calls of the code. 0; -1: it cannot, nothing has
+ * been changed. */
 static int go_through(struct broken *b, struct ip_restart *again, uint64_t which)
 {
 	uint64_t arguments[6], time;
@@ -305,16 +316,18 @@ static int go_through(struct broken *b, struct ip_restart *again, uint64_t which
 	again->flags = call.regs.eflags & ~0x100ull;
 	again->number = call.number;
 	memcpy(again->arguments, call.arguments, sizeof(again->arguments));
-	memcpy(arguments, which == IP_RESTART_REST ? again->rest + 1 : call.arguments, sizeof(arguments));
+	memcpy(arguments, which == IP_RESTART_REST ? again->rest + 1 : call.arguments,
+	       sizeof(arguments));
 	if (again->deadline != NO_DEADLINE) {
 		set_time(&call.wait, again, arguments);
-		if (!b->kept && call.wait.limit != IP_WAIT_MILLISECONDS && call.wait.limit < IP_WAIT_RECEIVE)
+		if (!b->kept && call.wait.limit != IP_WAIT_MILLISECONDS &&
+		    call.wait.limit < IP_WAIT_RECEIVE)
 			arguments[call.wait.argument] = time;
 	}
 	if (write_slot(b, &way, again) < 0)
 		return -1;
-	if (b->kept &&
-	    copy_out(b->tid, call.arguments[call.wait.argument], again->time, sizeof(again->time)) < 0) {
+	if (b->kept && copy_out(b->tid, call.arguments[call.wait.argument], again->time,
+				sizeof(again->time)) < 0) {
 		give_back(b, &way);
 		return -1;
 	}
@@ -322,7 +335,8 @@ static int go_through(struct broken *b, struct ip_restart *again, uint64_t which
 		ip_arch_do_poll(&call.regs, way.at, way.behind);
 		call.regs.rcx = way.behind;
 	} else {
-		ip_arch_prepare(&call, arguments, which == IP_RESTART_REST ? (long)again->rest[0] : call.number,
+		ip_arch_prepare(&call, arguments,
+				which == IP_RESTART_REST ? (long)again->rest[0] : call.number,
 				way.behind);
 	}
 	if (ptrace(PTRACE_SETREGS, b->tid, 0, &call.regs) < 0) {
@@ -365,8 +379,9 @@ static void wait_on_socket(struct broken *b)
 		return;
 	again.deadline = deadline_of(b, limit, &late);
 	if (!b->call.narrow && can_go_through(b) && ip_proc_status(b->tid, "Seccomp") == 0 &&
-	    ip_arch_poll_first(b->call.number, b->call.arguments, 0, socket_option(socket, SO_DOMAIN),
-			       socket_option(socket, SO_TYPE), &again) &&
+	    ip_arch_poll_first(b->call.number, b->call.arguments, 0,
+			       socket_option(socket, SO_DOMAIN), socket_option(socket, SO_TYPE),
+			       &again) &&
 	    go_through(b, &again, IP_RESTART_POLL) == 0) {
 		if (late > CLOSE_ENOUGH)
 			count_renewed(b);
@@ -413,11 +428,13 @@ static void move_rest(struct broken *b)
 	again.deadline = deadline_of(b, limit, &late);
 	if (ip_proc_status(b->tid, "Seccomp") == 0 &&
 	    ip_arch_poll_first(b->call.number, b->call.arguments, b->call.result,
-			       socket_option(socket, SO_DOMAIN), socket_option(socket, SO_TYPE), &again))
+			       socket_option(socket, SO_DOMAIN), socket_option(socket, SO_TYPE),
+			       &again))
 		go_through(b, &again, IP_RESTART_POLL);
 }
 
-/* Where a thread stands that is in our code: which call of it, and where its struct ip_restart is. */
+/* Where a thread stands that is in our code: which call of it, and where its struct ip_restart
+ * is. */
 static bool find_there(const struct broken *b, uint64_t *ret_call, uint64_t *ret_at)
 {
 	struct ip_restart_place place;
@@ -466,7 +483,8 @@ static bool is_in_poll(const struct broken *b)
 {
 	struct ip_restart_place place;
 
-	return ip_restart_slot_at(b->target, b->tid, b->call.pc, &place) && place.call == IP_RESTART_POLL;
+	return ip_restart_slot_at(b->target, b->tid, b->call.pc, &place) &&
+	       place.call == IP_RESTART_POLL;
 }
 
 /* Whether the call is one that the kernel, left alone, does not start again as it should. */
@@ -474,8 +492,9 @@ static bool is_broken_off(const struct broken *b)
 {
 	const struct ip_arch_call *call = &b->call;
 
-	return call->result == -EINTR || (!call->narrow && call->result == IP_ARCH_RESTART_UNLESS_HANDLER &&
-					  (ip_arch_restarts_anew(call->number) || is_in_poll(b)));
+	return call->result == -EINTR ||
+	       (!call->narrow && call->result == IP_ARCH_RESTART_UNLESS_HANDLER &&
+		(ip_arch_restarts_anew(call->number) || is_in_poll(b)));
 }
 
 static bool is_partial(const struct ip_arch_call *call)
@@ -490,8 +509,9 @@ static bool keeps_time(const struct ip_arch_call *call)
 	       (call->wait.limit == IP_WAIT_TIMESPEC || call->wait.limit == IP_WAIT_TIMEVAL);
 }
 
-/* A call that has noted in the program's memory what was left when it woke up, and would go on with that: longer by all the time until
- * it gets to run, at each stop. So it goes through our code too, where the end of its limit is kept. */
+/* A call that has noted in the program's memory what was left when it woke up, and would go on
+ * with that: longer by all the time until it gets to run, at each stop. So it goes through our
+ * code too, where the end of its limit is kept. */
 static void wait_on_kept(struct broken *b)
 {
 	const struct ip_syscall_wait s = ip_syscall_waits_find(b->waits, b->tid);
@@ -502,15 +522,18 @@ static void wait_on_kept(struct broken *b)
 	if (read_limit(b, -1, &limit) < 0 || limit == NO_DEADLINE)
 		return;
 	again.deadline = now_ns() + limit;
-	if (s.number == b->call.number && s.since_ns && ip_syscall_wait_was_unbroken(b->target->pid, &s)) {
+	if (s.number == b->call.number && s.since_ns &&
+	    ip_syscall_wait_was_unbroken(b->target->pid, &s)) {
 		end = began_at(&s) +
-		      in_ns(s.time[0], s.time[1] * (b->call.wait.limit == IP_WAIT_TIMEVAL ? 1000 : 1));
+		      in_ns(s.time[0],
+			    s.time[1] * (b->call.wait.limit == IP_WAIT_TIMEVAL ? 1000 : 1));
 		if (end < again.deadline)
 			again.deadline = end;
 	}
 	b->kept = true;
 	if (!can_go_through(b) || go_through(b, &again, 0) < 0)
-		b->left = (struct ip_time_left){at, b->call.wait.limit == IP_WAIT_TIMEVAL, now_ns()};
+		b->left =
+			(struct ip_time_left){at, b->call.wait.limit == IP_WAIT_TIMEVAL, now_ns()};
 }
 
 bool ip_restart_concerns(const struct ip_target *target, pid_t tid, const struct ip_arch_call *call)
@@ -521,8 +544,9 @@ bool ip_restart_concerns(const struct ip_target *target, pid_t tid, const struct
 	       (is_partial(call) || is_broken_off(&b) || keeps_time(call));
 }
 
-void ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_syscall_waits *waits,
-			bool may_take, struct ip_time_left *ret_left)
+void ip_restart_stopped(struct ip_target *target, pid_t tid, int status,
+			struct ip_syscall_waits *waits, bool may_take,
+			struct ip_time_left *ret_left)
 {
 	struct broken b = {.target = target, .tid = tid, .waits = waits, .may_take = may_take};
 	const struct ip_arch_call *call = &b.call;
@@ -556,8 +580,9 @@ void ip_restart_plainly(const struct ip_target *target, pid_t tid, int status)
 	_cleanup_close_ int socket = -1;
 	uint64_t limit;
 
-	if (status >> 16 == PTRACE_EVENT_EXEC || ip_arch_call(tid, &b.call) < 0 || b.call.number < 0 ||
-	    b.call.wait.limit == IP_WAIT_OTHER || b.call.result != -EINTR || !is_ours(tid, status))
+	if (status >> 16 == PTRACE_EVENT_EXEC || ip_arch_call(tid, &b.call) < 0 ||
+	    b.call.number < 0 || b.call.wait.limit == IP_WAIT_OTHER || b.call.result != -EINTR ||
+	    !is_ours(tid, status))
 		return;
 	if (b.call.wait.limit >= IP_WAIT_RECEIVE) {
 		socket = target ? borrow_socket(&b) : -1;
@@ -587,7 +612,8 @@ void ip_restart_release(pid_t tid, const struct ip_time_left *left)
 
 void ip_restart_describe(const struct ip_target *target, char *ret, size_t size)
 {
-	const char *name = target->arch->bits == 32 ? NULL : ip_arch_wait_name(target->renewed.number);
+	const char *name =
+		target->arch->bits == 32 ? NULL : ip_arch_wait_name(target->renewed.number);
 
 	if (name)
 		snprintf(ret, size, "thread %d in %s", target->renewed.tid, name);

@@ -3,15 +3,19 @@
  * The steps:
  *
  *   1. syscall says that the thread sleeps, and in which call.
- *   2. schedstat: how often it has come to a CPU. 3. syscall again. 4. sched: when it ran last, and how often it has given its CPU
- *      away. 5. schedstat again: the same as in 2, so it slept from 3 to 5, and 4 tells of this sleep.
- *   6. The clock of its CPU, where we run on that just now: we have the kernel bring our own entry up to date, and read it.
- *      Where others run, of whom one may be on that CPU: all threads of the machine are looked through for those that do, and those
- *      few are watched until their entries change: the kernel has them brought up to date with that CPU's clock at each tick. Who has
- *      been moved meanwhile says nothing. What that may take is bounded.
- *   7. When the thread has stopped: its own entry is a reading of the clock of the CPU that it has come to. Then 6 once more.
- *   8. Where it has come to another CPU than it slept on: a few of the other threads, all of which have stopped just now, may show that
- *      one's clock. Everything stands still meanwhile, so they are few.
+ *   2. schedstat: how often it has come to a CPU. 3. syscall again. 4. sched: when it ran last, and
+ *      how often it has given its CPU away. 5. schedstat again: the same as in 2, so it slept from
+ *      3 to 5, and 4 tells of this sleep.
+ *   6. The clock of its CPU, where we run on that just now: we have the kernel bring our own entry
+ *      up to date, and read it. Where others run, of whom one may be on that CPU: all threads of
+ *      the machine are looked through for those that do, and those few are watched until their
+ *      entries change: the kernel has them brought up to date with that CPU's clock at each tick.
+ *      Who has been moved meanwhile says nothing. What that may take is bounded.
+ *   7. When the thread has stopped: its own entry is a reading of the clock of the CPU that it has
+ *      come to. Then 6 once more.
+ *   8. Where it has come to another CPU than it slept on: a few of the other threads, all of which
+ *      have stopped just now, may show that one's clock. Everything stands still meanwhile, so they
+ *      are few.
  */
 #include "hotpatcher/ptrace/syscall_wait.h"
 #include "access/delegation.h"
@@ -62,7 +66,8 @@ int ip_syscall_wait_read(pid_t pid, pid_t tid, const char *file, char *buffer, s
 	return ip_syscall_wait_read_text(name, buffer, size);
 }
 
-/* The number behind a name at the beginning of a line, in millionths where it has a fraction (six digits). */
+/* The number behind a name at the beginning of a line, in millionths where it has a fraction (six
+ * digits). */
 int ip_syscall_wait_number(const char *text, const char *name, uint64_t *ret)
 {
 	const char *at = text;
@@ -96,13 +101,15 @@ static int read_turns(pid_t pid, pid_t tid, uint64_t *ret)
 		       : -1;
 }
 
-/* The CPU that a thread ran on last: field 39, counted from behind the name, which may hold anything. Its state is field 3. */
+/* The CPU that a thread ran on last: field 39, counted from behind the name, which may hold
+ * anything. Its state is field 3. */
 long ip_syscall_wait_cpu(pid_t pid, pid_t tid, char *ret_state)
 {
 	char text[1024];
 	const char *at;
 
-	if (ip_syscall_wait_read(pid, tid, "stat", text, sizeof(text)) < 0 || !(at = strrchr(text, ')')))
+	if (ip_syscall_wait_read(pid, tid, "stat", text, sizeof(text)) < 0 ||
+	    !(at = strrchr(text, ')')))
 		return -1;
 	*ret_state = at[1] ? at[2] : 'X';
 	for (int field = 2; field < 39 && at; field++)
@@ -110,7 +117,8 @@ long ip_syscall_wait_cpu(pid_t pid, pid_t tid, char *ret_state)
 	return at ? strtol(at, NULL, 10) : -1;
 }
 
-/* Step 1. The call that the thread sleeps in, if it is our concern; -1: none. *ret_limit: where its limit is, 0: nowhere. */
+/* Step 1. The call that the thread sleeps in, if it is our concern; -1: none. *ret_limit: where its
+ * limit is, 0: nowhere. */
 static long sleeps_in(pid_t pid, pid_t tid, bool narrow, uint64_t *ret_limit)
 {
 	struct ip_wait wait;
@@ -120,13 +128,15 @@ static long sleeps_in(pid_t pid, pid_t tid, bool narrow, uint64_t *ret_limit)
 
 	if (ip_syscall_wait_read(pid, tid, "syscall", text, sizeof(text)) < 0 ||
 	    sscanf(text,
-		   "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64,
+		   "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64
+		   " 0x%" SCNx64,
 		   &number, &args[0], &args[1], &args[2], &args[3], &args[4], &args[5]) != 7 ||
 	    number < 0)
 		return -1; /* it runs, or is gone */
 	wait = narrow ? ip_i386_wait(number, args) : ip_arch_wait(number, args);
-	*ret_limit =
-		wait.limit == IP_WAIT_TIMESPEC || wait.limit == IP_WAIT_TIMEVAL ? args[wait.argument] : 0;
+	*ret_limit = wait.limit == IP_WAIT_TIMESPEC || wait.limit == IP_WAIT_TIMEVAL
+			     ? args[wait.argument]
+			     : 0;
 	return wait.limit == IP_WAIT_OTHER || wait.limit == IP_WAIT_ENDLESS ? -1 : number;
 }
 
@@ -144,8 +154,10 @@ struct ip_cpu_clock *ip_syscall_wait_clock(const struct ip_syscall_waits *s, lon
 	return NULL;
 }
 
-/* A clock of a CPU said this before now. The time of CLOCK_MONOTONIC is taken here, last: too late rather than too early. */
-void ip_syscall_wait_note_clock(struct ip_syscall_waits *s, long cpu, uint64_t said, const struct ip_syscall_wait *t)
+/* A clock of a CPU said this before now. The time of CLOCK_MONOTONIC is taken here, last: too late
+ * rather than too early. */
+void ip_syscall_wait_note_clock(struct ip_syscall_waits *s, long cpu, uint64_t said,
+				const struct ip_syscall_wait *t)
 {
 	const struct ip_cpu_clock reading = {cpu, said, now_ns() - said};
 	struct ip_cpu_clock *known = ip_syscall_wait_clock(s, cpu);
@@ -169,7 +181,8 @@ static int read_own(uint64_t *ret_ran, uint64_t *ret_moves)
 	char text[8192];
 
 	return ip_syscall_wait_read_text("/proc/thread-self/sched", text, sizeof(text)) == 0 &&
-			       ip_syscall_wait_number(text, "se.exec_start", ret_ran) == 0 && *ret_ran &&
+			       ip_syscall_wait_number(text, "se.exec_start", ret_ran) == 0 &&
+			       *ret_ran &&
 			       ip_syscall_wait_number(text, "se.nr_migrations", ret_moves) == 0
 		       ? 0
 		       : -1;
@@ -181,11 +194,12 @@ static void read_own_clock(struct ip_syscall_waits *s, const struct ip_syscall_w
 	uint64_t ran, moves, later, moves_later;
 	struct timespec used;
 
-	if (ip_syscall_wait_is_of_use(ip_syscall_wait_clock(s, t->cpu), t) || sched_getcpu() != t->cpu)
+	if (ip_syscall_wait_is_of_use(ip_syscall_wait_clock(s, t->cpu), t) ||
+	    sched_getcpu() != t->cpu)
 		return;
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used); /* makes the kernel reckon up to now */
-	if (read_own(&ran, &moves) == 0 && sched_getcpu() == t->cpu && read_own(&later, &moves_later) == 0 &&
-	    moves == moves_later)
+	if (read_own(&ran, &moves) == 0 && sched_getcpu() == t->cpu &&
+	    read_own(&later, &moves_later) == 0 && moves == moves_later)
 		ip_syscall_wait_note_clock(s, t->cpu, ran, t);
 }
 
@@ -198,11 +212,13 @@ static void read_stopped(struct ip_syscall_waits *s, const struct ip_syscall_wai
 	long cpu = ip_syscall_wait_cpu(s->pid, t->tid, &state);
 
 	if (cpu >= 0 && ip_syscall_wait_read(s->pid, t->tid, "sched", text, sizeof(text)) == 0 &&
-	    ip_syscall_wait_number(text, "se.exec_start", &ran) == 0 && ran && (cpu != t->cpu || ran > t->ran))
+	    ip_syscall_wait_number(text, "se.exec_start", &ran) == 0 && ran &&
+	    (cpu != t->cpu || ran > t->ran))
 		ip_syscall_wait_note_clock(s, cpu, ran, t);
 }
 
-/* Step 8. Those that have not stopped yet may have slept for as long: what they show says little. */
+/* Step 8. Those that have not stopped yet may have slept for as long: what they show says
+ * little. */
 static void read_others(struct ip_syscall_waits *s, const struct ip_syscall_wait *t)
 {
 	const struct dirent *entry;
@@ -211,7 +227,8 @@ static void read_others(struct ip_syscall_waits *s, const struct ip_syscall_wait
 
 	snprintf(name, sizeof(name), "/proc/%d/task", s->pid);
 	_cleanup_closedir_ DIR *dir = opendir(name);
-	while (s->asked < OTHERS && dir && !ip_syscall_wait_is_of_use(ip_syscall_wait_clock(s, t->cpu), t) &&
+	while (s->asked < OTHERS && dir &&
+	       !ip_syscall_wait_is_of_use(ip_syscall_wait_clock(s, t->cpu), t) &&
 	       (entry = readdir(dir))) {
 		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
@@ -240,7 +257,8 @@ static void reckon_since(struct ip_syscall_waits *s, struct ip_syscall_wait *t)
 }
 
 /* Steps 2 to 6. */
-static void look_closer(pid_t pid, bool narrow, struct ip_syscall_waits *s, struct ip_syscall_wait *t)
+static void look_closer(pid_t pid, bool narrow, struct ip_syscall_waits *s,
+			struct ip_syscall_wait *t)
 {
 	uint64_t turns, limit;
 	struct iovec ours = {t->time, sizeof(t->time)}, theirs = {.iov_len = sizeof(t->time)};

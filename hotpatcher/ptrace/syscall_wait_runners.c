@@ -15,7 +15,8 @@
 #define RUNNERS	  64	     /* threads watched */
 #define SEARCH_NS 4000000ull /* of our CPU time: where others run it may take longer */
 #define WATCH_NAP 500000
-#define WATCHES	  20 /* naps: two ticks and a half, of the slowest clock that kernels have as a rule */
+/* naps: two ticks and a half, of the slowest clock that kernels have as a rule */
+#define WATCHES 20
 
 static uint64_t used_ns(void)
 {
@@ -32,7 +33,8 @@ struct runner {
 	const struct ip_syscall_wait *wait; /* of one that has slept there */
 };
 
-/* A thread that was seen to sleep on this CPU, of which no reading is known; NULL: there is none. cpu -1: on any. */
+/* A thread that was seen to sleep on this CPU, of which no reading is known; NULL: there is none.
+ * cpu -1: on any. */
 static const struct ip_syscall_wait *unknown_on(const struct ip_syscall_waits *s, long cpu)
 {
 	for (size_t i = 0; i < s->n; i++) {
@@ -45,7 +47,8 @@ static const struct ip_syscall_wait *unknown_on(const struct ip_syscall_waits *s
 	return NULL;
 }
 
-/* What a thread that is on this CPU, before and after, says of when it ran, and how often it has been moved. */
+/* What a thread that is on this CPU, before and after, says of when it ran, and how often it has
+ * been moved. */
 static int read_runner(pid_t pid, pid_t tid, long cpu, uint64_t *ret_ran, uint64_t *ret_moves)
 {
 	char text[8192], state;
@@ -59,7 +62,8 @@ static int read_runner(pid_t pid, pid_t tid, long cpu, uint64_t *ret_ran, uint64
 		       : -1;
 }
 
-static size_t find_runners_of(const struct ip_syscall_waits *s, pid_t pid, struct runner *runners, size_t n)
+static size_t find_runners_of(const struct ip_syscall_waits *s, pid_t pid, struct runner *runners,
+			      size_t n)
 {
 	const struct dirent *entry;
 	char name[64], state;

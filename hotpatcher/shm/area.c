@@ -24,7 +24,8 @@
 #include "common/error.h"
 #include "common/units.h"
 
-#define AT_FIRST	 256u /* sub-buffers, 8 MiB, and two for each thread: for the first milliseconds */
+/* sub-buffers, 8 MiB, and two for each thread: for the first milliseconds */
+#define AT_FIRST	 256u
 #define AT_ONCE		 128u
 #define COVER_SIZE	 4096u
 #define RUNTIME_RESIDENT (512u << 10) /* of its text, data and stubs: 0.4 MiB seen */
@@ -66,24 +67,26 @@ static int area_map(struct ip_area *area, size_t size)
 	return 0;
 }
 
-/* From now on nobody can make the memory shorter under our feet (that would be a SIGBUS). Only a memfd can be
- * sealed, so this also proves that it is one. Of huge pages it must not be: where the machine has none left, to read them is a
- * SIGBUS as well. */
+/* From now on nobody can make the memory shorter under our feet (that would be a SIGBUS). Only a
+ * memfd can be sealed, so this also proves that it is one. Of huge pages it must not be: where
+ * the machine has none left, to read them is a SIGBUS as well. */
 static int seal(int fd, pid_t pid)
 {
 	struct statfs fs;
 	int seals;
 
 	if (fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
-		return ip_error("pid %d: its ring memory is of another kind than the runtime makes: it is "
-				"not the runtime's",
-				pid);
+		return ip_error(
+			"pid %d: its ring memory is of another kind than the runtime makes: it is "
+			"not the runtime's",
+			pid);
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
 		return 0;
 	seals = fcntl(fd, F_GET_SEALS);
 	if (seals >= 0 && (seals & F_SEAL_SHRINK))
 		return 0;
-	return ip_error("pid %d: its ring memory cannot be sealed against shrinking: it is not the runtime's",
+	return ip_error("pid %d: its ring memory cannot be sealed against shrinking: it is not the "
+			"runtime's",
 			pid);
 }
 
@@ -129,7 +132,8 @@ static int open_memfd(const struct ip_target *target, const struct ip_mapping *m
 	_cleanup_close_ int place = -1;
 	int fd = -1;
 
-	/* The number is the target's word: to open what it means may do things (a watchdog, a tape), so that is looked at first. */
+	/* The number is the target's word: to open what it means may do things (a watchdog, a
+	 * tape), so that is looked at first. */
 	if (target->anchor.area_fd >= 0) {
 		snprintf(name, sizeof(name), "/proc/%d/fd/%d", target->pid, target->anchor.area_fd);
 		place = ip_delegation_open(name, O_PATH);
@@ -144,9 +148,11 @@ static int open_memfd(const struct ip_target *target, const struct ip_mapping *m
 	snprintf(name, sizeof(name), "/proc/%d/map_files/%lx-%lx", target->pid, m->start, m->end);
 	fd = ip_delegation_open(name, O_RDWR);
 	if (fd < 0)
-		return ip_error("pid %d has no descriptor of the runtime's ring memory (%s), and we may not "
+		return ip_error("pid %d has no descriptor of the runtime's ring memory (%s), and "
+				"we may not "
 				"reach it otherwise "
-				"(%s): attach as root (CAP_CHECKPOINT_RESTORE), or start it with iprobe run",
+				"(%s): attach as root (CAP_CHECKPOINT_RESTORE), or start it with "
+				"iprobe run",
 				target->pid,
 				target->anchor.area_fd >= 0 ? "it was closed"
 							    : "a privileged process keeps none",
@@ -154,20 +160,23 @@ static int open_memfd(const struct ip_target *target, const struct ip_mapping *m
 	return fd;
 }
 
-/* How far the process has the area mapped, as its runtime maps it: of one file, in one piece but for covers. */
+/* How far the process has the area mapped, as its runtime maps it: of one file, in one piece but
+ * for covers. */
 static uint64_t window_of(const struct ip_maps *maps, const struct ip_mapping *first)
 {
 	const struct ip_mapping *m = first;
 	unsigned cover = 0;
 
-	for (; m < maps->items + maps->n && m->inode == first->inode && m->dev_major == first->dev_major &&
-	       m->dev_minor == first->dev_minor && m->offset == m->start - first->start;
+	for (; m < maps->items + maps->n && m->inode == first->inode &&
+	       m->dev_major == first->dev_major && m->dev_minor == first->dev_minor &&
+	       m->offset == m->start - first->start;
 	     m++) {
 		const struct ip_mapping *page = m + 1;
 		uint64_t end = m->end - first->start;
 
-		if (cover == IP_AREA_COVERS || end != ip_area_cover(cover) || page >= maps->items + maps->n ||
-		    page->inode || page->start != m->end || page->end - page->start != COVER_SIZE)
+		if (cover == IP_AREA_COVERS || end != ip_area_cover(cover) ||
+		    page >= maps->items + maps->n || page->inode || page->start != m->end ||
+		    page->end - page->start != COVER_SIZE)
 			return end;
 		cover++;
 		m = page;
@@ -184,10 +193,12 @@ int ip_area_open(const struct ip_target *target, struct ip_area **ret)
 	int fd;
 
 	if (!target->has_runtime)
-		return ip_error("pid %d does not have iprobe's runtime yet: iprobe attach puts it there",
-				target->pid);
+		return ip_error(
+			"pid %d does not have iprobe's runtime yet: iprobe attach puts it there",
+			target->pid);
 	if (anchor->error || !anchor->gate)
-		return ip_error("pid %d: iprobe's runtime could not set itself up (%s)", target->pid,
+		return ip_error("pid %d: iprobe's runtime could not set itself up (%s)",
+				target->pid,
 				anchor->error ? strerror(anchor->error)
 				: target->linked_in || target->injected
 					? "it is asleep: iprobe attach wakes it"
@@ -207,8 +218,9 @@ int ip_area_open(const struct ip_target *target, struct ip_area **ret)
 		ip_area_close(area);
 		return -1;
 	}
-	if (lseek(fd, 0, SEEK_END) < (off_t)IP_AREA_DATA_OFFSET || area_map(area, IP_AREA_DATA_OFFSET) < 0 ||
-	    area->header->magic != IP_AREA_MAGIC || area->header->abi != IP_RT_ABI) {
+	if (lseek(fd, 0, SEEK_END) < (off_t)IP_AREA_DATA_OFFSET ||
+	    area_map(area, IP_AREA_DATA_OFFSET) < 0 || area->header->magic != IP_AREA_MAGIC ||
+	    area->header->abi != IP_RT_ABI) {
 		ip_area_close(area);
 		return ip_error("pid %d: the runtime's ring memory is damaged", target->pid);
 	}
@@ -235,8 +247,10 @@ static int lock(struct ip_area *area, off_t byte, short type)
 
 bool ip_area_has_session(const struct ip_area *area)
 {
-	struct flock l = {
-		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = IP_AREA_LOCK_SESSION, .l_len = 1};
+	struct flock l = {.l_type = F_WRLCK,
+			  .l_whence = SEEK_SET,
+			  .l_start = IP_AREA_LOCK_SESSION,
+			  .l_len = 1};
 
 	return fcntl(area->fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
@@ -247,10 +261,10 @@ static bool is_session_lock(const char *line, const struct stat *st)
 	unsigned dev_major, dev_minor;
 	unsigned long inode, from;
 
-	return sscanf(line, "lock: %*d: OFDLCK %*s WRITE %*d %x:%x:%lu %lu", &dev_major, &dev_minor, &inode,
-		      &from) == 4 &&
-	       dev_major == major(st->st_dev) && dev_minor == minor(st->st_dev) && inode == st->st_ino &&
-	       from == IP_AREA_LOCK_SESSION;
+	return sscanf(line, "lock: %*d: OFDLCK %*s WRITE %*d %x:%x:%lu %lu", &dev_major, &dev_minor,
+		      &inode, &from) == 4 &&
+	       dev_major == major(st->st_dev) && dev_minor == minor(st->st_dev) &&
+	       inode == st->st_ino && from == IP_AREA_LOCK_SESSION;
 }
 
 int ip_area_held_by(const struct ip_area *area, pid_t pid)
@@ -266,8 +280,9 @@ int ip_area_held_by(const struct ip_area *area, pid_t pid)
 	if (!dir || fstat(area->fd, &st) < 0)
 		return -1;
 	while ((entry = readdir(dir))) {
-		int fd = entry->d_name[0] == '.' ? -1
-						 : openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC);
+		int fd = entry->d_name[0] == '.'
+				 ? -1
+				 : openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC);
 		_cleanup_fclose_ FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 
 		if (!file) {
@@ -303,10 +318,10 @@ int ip_area_lock_session(struct ip_area *area, pid_t pid)
 
 	if (ret <= 0)
 		return ret;
-	return ip_error(
-		"pid %d (or a process it was forked from) has a session already, by iprobe pid %d: end that "
-		"first",
-		pid, ip_area_owner(area));
+	return ip_error("pid %d (or a process it was forked from) has a session already, by iprobe "
+			"pid %d: end that "
+			"first",
+			pid, ip_area_owner(area));
 }
 
 int ip_area_try_patch(struct ip_area *area, pid_t pid)
@@ -337,7 +352,8 @@ void ip_area_unlock_patch(struct ip_area *area)
 	lock(area, IP_AREA_LOCK_PATCH, F_UNLCK);
 }
 
-/* cur where hooks of a session with these modes find no sub-buffer, and no room for one word (runtime/record.c, A3). */
+/* cur where hooks of a session with these modes find no sub-buffer, and no room for one word
+ * (runtime/record.c, A3). */
 static uint64_t cur_of_none(uint32_t modes)
 {
 	return IP_NO_SUBBUF << IP_POSITION_BITS |
@@ -345,11 +361,14 @@ static uint64_t cur_of_none(uint32_t modes)
 }
 
 /*
- * All slots are free again, and a hook that outlived its session (its thread got no CPU meanwhile) finds no sub-buffer to write to. But
- * it may go on to take one, of the new session, for the record that it was about to write: so its slot must not be given to another
- * thread, since two writers in one would take each other's words. Two kinds of slots may have such a thread: those with a hook in flight, and
- * those that a thread is just setting up (which it ends by calling it claimed, with the number of the old session, and leaves it for another at
- * its next hook). They stay out of use for this one session, and so does the memory of their blocks (meter_blocks.h). No longer: a thread that was killed in a hook never leaves it.
+ * All slots are free again, and a hook that outlived its session (its thread got no CPU meanwhile)
+ * finds no sub-buffer to write to. But it may go on to take one, of the new session, for the record
+ * that it was about to write: so its slot must not be given to another thread, since two writers in
+ * one would take each other's words. Two kinds of slots may have such a thread: those with a hook
+ * in flight, and those that a thread is just setting up (which it ends by calling it claimed, with
+ * the number of the old session, and leaves it for another at its next hook). They stay out of use
+ * for this one session, and so does the memory of their blocks (meter_blocks.h). No longer: a
+ * thread that was killed in a hook never leaves it.
  */
 static void forget_slots(struct ip_area *area)
 {
@@ -384,11 +403,12 @@ void ip_area_set_duty(struct ip_area *area, uint32_t number, uint32_t duty, uint
 		__atomic_store_n(&area->duties[number], IP_DUTY(duty, offset), __ATOMIC_RELAXED);
 }
 
-/* What is left for rings and meters: the cap holds for the runtime's own pages and for what is noted about threads
- * and sub-buffers, too, unless they would take a quarter of it. */
+/* What is left for rings and meters: the cap holds for the runtime's own pages and for what is
+ * noted about threads and sub-buffers, too, unless they would take a quarter of it. */
 static uint64_t without_overhead(uint64_t memory)
 {
-	uint64_t notes = IP_AREA_SUBBUFS_OFFSET + memory / IP_SUBBUF_SIZE * sizeof(struct ip_subbuf),
+	uint64_t notes = IP_AREA_SUBBUFS_OFFSET +
+			 memory / IP_SUBBUF_SIZE * sizeof(struct ip_subbuf),
 		 overhead = notes + RUNTIME_RESIDENT;
 
 	return memory / 4 > overhead ? memory - overhead : memory;
@@ -397,7 +417,8 @@ static uint64_t without_overhead(uint64_t memory)
 /* Divides the memory. Blocks of meters get half of it at most. */
 static int divide(struct ip_area *area, const struct ip_area_needs *needs)
 {
-	uint64_t memory = (uint64_t)subbufs_for(without_overhead(needs->memory)) * IP_SUBBUF_SIZE, left;
+	uint64_t memory = (uint64_t)subbufs_for(without_overhead(needs->memory)) * IP_SUBBUF_SIZE,
+		 left;
 
 	area->numbers = needs->modes & IP_MODE_PAYLOADS ? needs->numbers : 0;
 	if (area->numbers > IP_AREA_DUTIES)
@@ -435,8 +456,8 @@ static void keep_clear(void *data, uint64_t from, uint64_t to)
 		area->subbufs[i].state = IP_SUBBUF_OWNED;
 }
 
-/* Of a session's pool, what is allocated before its first site goes live. Rings that are written over are shared out at once, and behind
- * meters the pool cannot grow. */
+/* Of a session's pool, what is allocated before its first site goes live. Rings that are written
+ * over are shared out at once, and behind meters the pool cannot grow. */
 static uint32_t first_subbufs(const struct ip_area *area, pid_t pid, uint32_t modes)
 {
 	long threads = ip_proc_status(pid, "Threads");
@@ -469,22 +490,26 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	n = area->nsubbufs;
 	size = data_size(area);
 	if (IP_AREA_DATA_OFFSET + size > area->window)
-		return ip_error(
-			"pid %d: its runtime has room for %s of ring memory: ask for no more with --memory",
-			pid, ip_format_size(area->window - IP_AREA_DATA_OFFSET, have));
+		return ip_error("pid %d: its runtime has room for %s of ring memory: ask for no "
+				"more with --memory",
+				pid, ip_format_size(area->window - IP_AREA_DATA_OFFSET, have));
 	if (fstat(area->fd, &st) < 0 || (st.st_size < (off_t)(IP_AREA_DATA_OFFSET + size) &&
 					 ftruncate(area->fd, IP_AREA_DATA_OFFSET + size) < 0))
 		return ip_error_errno("pid %d: cannot resize its ring memory", pid);
 	ip_area_end(area);
-	/* allocating and zeroing all of 64 MiB takes longer than the rest of an attach to ten thousand functions */
+	/* allocating and zeroing all of 64 MiB takes longer than the rest of an attach to ten
+	 * thousand functions */
 	area->ngrown = first_subbufs(area, pid, needs->modes);
-	if (fallocate(area->fd, 0, IP_AREA_DATA_OFFSET, (uint64_t)area->ngrown * IP_SUBBUF_SIZE) < 0 ||
-	    (area->blocks.n && fallocate(area->fd, 0, area->blocks.at,
-					 round_up(area->blocks.all * area->blocks.size, 4096)) < 0) ||
+	if (fallocate(area->fd, 0, IP_AREA_DATA_OFFSET, (uint64_t)area->ngrown * IP_SUBBUF_SIZE) <
+		    0 ||
+	    (area->blocks.n &&
+	     fallocate(area->fd, 0, area->blocks.at,
+		       round_up(area->blocks.all * area->blocks.size, 4096)) < 0) ||
 	    (area->numbers && fallocate(area->fd, 0, IP_AREA_DUTIES_OFFSET,
 					round_up(area->numbers * sizeof(*area->duties), 4096)) < 0))
-		return ip_error_errno("pid %d: cannot allocate %s of ring memory (--memory takes less)", pid,
-				      ip_format_size(size, have));
+		return ip_error_errno(
+			"pid %d: cannot allocate %s of ring memory (--memory takes less)", pid,
+			ip_format_size(size, have));
 	if (area_map(area, IP_AREA_DATA_OFFSET + size) < 0)
 		return -1;
 	h = area->header;
@@ -504,7 +529,8 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	h->owner_pid = getpid();
 	h->ended = 0;
 	area->may_read = false;
-	area->user_scratch = area->fperf = area->fperf_pmu = area->fperf_counters = area->fperf_reads = 0;
+	area->user_scratch = area->fperf = area->fperf_pmu = area->fperf_counters =
+		area->fperf_reads = 0;
 	h->refused = 0;
 	h->user = 0;
 	h->fperf = 0;
@@ -524,7 +550,8 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	h->session_pid = pid;
 	h->follow = 0;
 	do
-		h->session = IP_SESSION_NUMBER(__atomic_add_fetch(&h->last_session, 1, __ATOMIC_SEQ_CST));
+		h->session = IP_SESSION_NUMBER(
+			__atomic_add_fetch(&h->last_session, 1, __ATOMIC_SEQ_CST));
 	while (!h->session);
 	return 0;
 }
@@ -561,8 +588,9 @@ int ip_area_grow(struct ip_area *area, pid_t pid)
 		      (uint64_t)more * IP_SUBBUF_SIZE) < 0) {
 		if (errno == EINTR)
 			return 1;
-		ip_error_errno("pid %d: there is memory for %s of the rings only (--memory takes less)", pid,
-			       ip_format_size((uint64_t)area->ngrown * IP_SUBBUF_SIZE, have));
+		ip_error_errno(
+			"pid %d: there is memory for %s of the rings only (--memory takes less)",
+			pid, ip_format_size((uint64_t)area->ngrown * IP_SUBBUF_SIZE, have));
 		area->nsubbufs = area->ngrown;
 		return -1;
 	}
@@ -587,7 +615,8 @@ int ip_area_reserve_values(struct ip_area *area, uint32_t npayloads, uint32_t np
 	if (npayloads > IP_AREA_PAYLOADS || end > IP_AREA_PROGRAMS)
 		return ip_error("too many functions to record values of: select fewer");
 	return allocate(area, IP_AREA_PAYLOADS_OFFSET, npayloads * sizeof(*area->payloads)) < 0 ||
-			       allocate(area, IP_AREA_PROGRAMS_OFFSET, end * sizeof(*area->programs)) < 0
+			       allocate(area, IP_AREA_PROGRAMS_OFFSET,
+					end * sizeof(*area->programs)) < 0
 		       ? -1
 		       : 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dividing, halving and avoiding memory of blocks. The steps are told in meter_blocks.h; comments here name them.
+ * Dividing, halving and avoiding memory of blocks. The steps are told in meter_blocks.h; comments
+ * here name them.
  */
 #include "hotpatcher/shm/meter_blocks.h"
 
@@ -22,19 +23,21 @@ bool ip_blocks_is_late(const struct ip_slot *slot)
 
 	if (state == IP_SLOT_LATE) /* was so for one session */
 		return false;
-	return state == IP_SLOT_CLAIMING || slot->guard || ((slot->modes & IP_MODE_PAYLOADS) && slot->oldest);
+	return state == IP_SLOT_CLAIMING || slot->guard ||
+	       ((slot->modes & IP_MODE_PAYLOADS) && slot->oldest);
 }
 
-void ip_blocks_each_late(const struct ip_area *area, void (*visit)(void *data, uint64_t from, uint64_t to),
-			 void *data)
+void ip_blocks_each_late(const struct ip_area *area,
+			 void (*visit)(void *data, uint64_t from, uint64_t to), void *data)
 {
 	/* once: the target may change it */
 	const volatile struct ip_area_header *h = area->header;
-	/* what the header says may have been scribbled over: then somebody spoils their own trace */
+	/* what the header says may have been scribbled over: then somebody spoils their own
+	 * trace */
 	uint64_t at = h->meters, size = h->meters_size, all = h->meters_all, n = h->nmeters;
 
-	if (!n || n > all || all > IP_AREA_SLOTS || at < IP_AREA_DATA_OFFSET || at > area->window || !size ||
-	    size > (area->window - at) / all)
+	if (!n || n > all || all > IP_AREA_SLOTS || at < IP_AREA_DATA_OFFSET || at > area->window ||
+	    !size || size > (area->window - at) / all)
 		return;
 	for (unsigned i = 0; i < IP_AREA_SLOTS; i++) {
 		const struct ip_slot *slot = &area->slots[i];
@@ -56,7 +59,8 @@ static void note_end(void *data, uint64_t from, uint64_t to)
 	*end = to > *end ? to : *end;
 }
 
-int ip_blocks_divide(struct ip_area *area, uint64_t room, bool frames, uint64_t memory, uint64_t *ret_left)
+int ip_blocks_divide(struct ip_area *area, uint64_t room, bool frames, uint64_t memory,
+		     uint64_t *ret_left)
 {
 	struct ip_blocks *b = &area->blocks;
 	uint64_t head, n = 1, late = 0;
@@ -72,7 +76,8 @@ int ip_blocks_divide(struct ip_area *area, uint64_t room, bool frames, uint64_t 
 	while (n < IP_AREA_SLOTS && 2 * n * b->size <= memory / 2)
 		n *= 2;
 	if (n < 2 || b->size > UINT32_MAX / 16)
-		return ip_error("what is counted and measured takes %s a thread: select fewer functions, or "
+		return ip_error("what is counted and measured takes %s a thread: select fewer "
+				"functions, or "
 				"give more "
 				"than %s with --memory",
 				ip_format_size(b->size, need), ip_format_size(memory, have));
@@ -108,8 +113,8 @@ static bool halve(struct ip_area *area)
 	for (i = half; i < b->n; i++) {
 		uint32_t expected = IP_METERS_FREE;
 
-		if (!__atomic_compare_exchange_n(&block(area, i)->state, &expected, IP_METERS_PART, false,
-						 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&block(area, i)->state, &expected, IP_METERS_PART,
+						 false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 			break;
 	}
 	if (i < b->n) {
@@ -149,7 +154,8 @@ uint32_t ip_blocks_place(struct ip_area *area, uint32_t bytes)
 	return offset;
 }
 
-uint32_t ip_blocks_part(const struct ip_area *area, uint32_t i, uint32_t offset, uint32_t *ret_inside)
+uint32_t ip_blocks_part(const struct ip_area *area, uint32_t i, uint32_t offset,
+			uint32_t *ret_inside)
 {
 	*ret_inside = offset % area->blocks.size;
 	return i + offset / area->blocks.size;

@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Points and scopes of your own in C and C++ programs, for iprobe, and for gdb, bpftrace and perf beside it.
+ * Points and scopes of your own in C and C++ programs, for iprobe, and for gdb, bpftrace and perf
+ * beside it.
  *
  *   IPROBE_POINT(name);                  somebody may want to know that control came by here
- *   IPROBE_POINT(name, arg...);          and with what: up to six integers, enumerations, pointers or strings (char *)
- *   IPROBE_SCOPE(name);                  from here to the end of the block, however that is left: return, break, goto, exception
+ *   IPROBE_POINT(name, arg...);          and with what: up to six integers, enumerations, pointers
+ *                                        or strings (char *)
+ *   IPROBE_SCOPE(name);                  from here to the end of the block, however that is left:
+ *                                        return, break, goto, exception
  *   IPROBE_NO_PROBE                      attribute of a function that is never to have probes
  *
  * name is an identifier. Points of the same name are one in what iprobe shows.
  *
- * A point is a 5-byte NOP for iprobe and a 1-byte NOP for the others; a scope has two of each. Beside the code stand
- * records that are not loaded into memory: for coldpatch in section .iprobe.points, for the others SystemTap's (.note.stapsdt,
- * provider "iprobe" unless IPROBE_PROVIDER is defined otherwise before this header is included). Nothing is linked in or
- * called, so a program that is built with this header and without iprobe runs the same; `coldpatch PROGRAM` makes its points
- * ready for use.
+ * A point is a 5-byte NOP for iprobe and a 1-byte NOP for the others; a scope has two of each.
+ * Beside the code stand records that are not loaded into memory: for coldpatch in section
+ * .iprobe.points, for the others SystemTap's (.note.stapsdt, provider "iprobe" unless
+ * IPROBE_PROVIDER is defined otherwise before this header is included). Nothing is linked in or
+ * called, so a program that is built with this header and without iprobe runs the same; `coldpatch
+ * PROGRAM` makes its points ready for use.
  *
- * Arguments are evaluated once, always; where they are (register, memory, constant) is noted, they are not copied. For a string
- * memory is up to date, as before a call.
+ * Arguments are evaluated once, always; where they are (register, memory, constant) is noted, they
+ * are not copied. For a string memory is up to date, as before a call.
  *
- * This file needs no other: you may keep a copy in your sources. gcc 9 and later, clang 11 and later, C from gnu89 or c99
- * on and C++ from 11 on, x86-64. Elsewhere the macros evaluate their arguments and do no more. With IPROBE_DISABLE
- * defined they vanish, and their arguments are not evaluated.
+ * This file needs no other: you may keep a copy in your sources. gcc 9 and later, clang 11 and
+ * later, C from gnu89 or c99 on and C++ from 11 on, x86-64. Elsewhere the macros evaluate their
+ * arguments and do no more. With IPROBE_DISABLE defined they vanish, and their arguments are not
+ * evaluated.
  */
 #ifndef IPROBE_PROBE_H
 #define IPROBE_PROBE_H
@@ -50,33 +55,38 @@
 #define IPROBE_NO_XRAY_
 #endif
 #if defined(__GNUC__)
-#define IPROBE_NO_PROBE __attribute__((__no_instrument_function__ IPROBE_NO_PATCHABLE_ IPROBE_NO_XRAY_))
+#define IPROBE_NO_PROBE                                                                            \
+	__attribute__((__no_instrument_function__ IPROBE_NO_PATCHABLE_ IPROBE_NO_XRAY_))
 #else
 #define IPROBE_NO_PROBE
 #endif
 
-/* The second argument of a list of ten and more: what a variadic macro is to become by the number of its arguments. */
+/* The second argument of a list of ten and more: what a variadic macro is to become by the number
+ * of its arguments. */
 #define IPROBE_SELECT_(p, a, b, c, d, e, f, g, h, i, j, chosen, ...) chosen
-#define IPROBE_PASTE_(a, b)					   IPROBE_PASTE2_(a, b)
-#define IPROBE_PASTE2_(a, b)					   a##b
-#define IPROBE_STRING_(a)					   IPROBE_STRING2_(a)
-#define IPROBE_STRING2_(a)					   #a
+#define IPROBE_PASTE_(a, b)					     IPROBE_PASTE2_(a, b)
+#define IPROBE_PASTE2_(a, b)					     a##b
+#define IPROBE_STRING_(a)					     IPROBE_STRING2_(a)
+#define IPROBE_STRING2_(a)					     #a
 
 #ifndef IPROBE_PROVIDER
 #define IPROBE_PROVIDER iprobe
 #endif
 
-#define IPROBE_POINT(name, ...)                                                                                        \
-	IPROBE_SELECT_(name, ##__VA_ARGS__, IPROBE_MORE_THAN_SIX_ARGUMENTS_, IPROBE_MORE_THAN_SIX_ARGUMENTS_,          \
-		       IPROBE_MORE_THAN_SIX_ARGUMENTS_, IPROBE_MORE_THAN_SIX_ARGUMENTS_, IPROBE_POINT6_,               \
-		       IPROBE_POINT5_, IPROBE_POINT4_, IPROBE_POINT3_, IPROBE_POINT2_, IPROBE_POINT1_, IPROBE_POINT0_, \
-		       ~)                                                                                              \
+#define IPROBE_POINT(name, ...)                                                                    \
+	IPROBE_SELECT_(name, ##__VA_ARGS__, IPROBE_MORE_THAN_SIX_ARGUMENTS_,                       \
+		       IPROBE_MORE_THAN_SIX_ARGUMENTS_, IPROBE_MORE_THAN_SIX_ARGUMENTS_,           \
+		       IPROBE_MORE_THAN_SIX_ARGUMENTS_, IPROBE_POINT6_, IPROBE_POINT5_,            \
+		       IPROBE_POINT4_, IPROBE_POINT3_, IPROBE_POINT2_, IPROBE_POINT1_,             \
+		       IPROBE_POINT0_, ~)                                                          \
 	(#name, ##__VA_ARGS__)
 
 #if defined(__cplusplus)
-#define IPROBE_MORE_THAN_SIX_ARGUMENTS_(...) static_assert(false, "IPROBE_POINT takes at most six arguments")
+#define IPROBE_MORE_THAN_SIX_ARGUMENTS_(...)                                                       \
+	static_assert(false, "IPROBE_POINT takes at most six arguments")
 #else
-#define IPROBE_MORE_THAN_SIX_ARGUMENTS_(...) _Static_assert(0, "IPROBE_POINT takes at most six arguments")
+#define IPROBE_MORE_THAN_SIX_ARGUMENTS_(...)                                                       \
+	_Static_assert(0, "IPROBE_POINT takes at most six arguments")
 #endif
 
 #if defined(IPROBE_DISABLE)
@@ -90,7 +100,8 @@
 #endif
 #define IPROBE_SCOPE(name) struct iprobe_no_scope_
 
-#elif !defined(__GNUC__) || defined(__TINYC__) || !defined(__x86_64__) || defined(__ILP32__) || defined(__CUDA_ARCH__)
+#elif !defined(__GNUC__) || defined(__TINYC__) || !defined(__x86_64__) || defined(__ILP32__) ||    \
+	defined(__CUDA_ARCH__)
 /*
  * Evaluate, no more.
  */
@@ -104,61 +115,64 @@
 
 /*
  * A record of .iprobe.points:
- *   4 bytes its size, 1 version, 1 kind (0 point, 1 begin, 2 end of a scope), 1 mask of the arguments that are strings, 1 zero,
- *   8 bytes link-time address of the site, then name, arguments, identity, each ended by a NUL; padded to a multiple of 8.
+ *   4 bytes its size, 1 version, 1 kind (0 point, 1 begin, 2 end of a scope), 1 mask of the
+ *   arguments that are strings, 1 zero, 8 bytes link-time address of the site, then name,
+ *   arguments, identity, each ended by a NUL; padded to a multiple of 8.
  * Arguments are "SIZE@OPERAND;" each, a negative SIZE for a signed one.
  * identity: of an end without name: the hash of its name, as an operand.
  *
- * The sections are not loaded, so an absolute address needs no relocation at run time, as in debug information. "?o": they go with
- * the code, where that is dropped (groups, --gc-sections).
+ * The sections are not loaded, so an absolute address needs no relocation at run time, as in debug
+ * information. "?o": they go with the code, where that is dropped (groups, --gc-sections).
  */
 /* The one NOP in front, an instruction to the assembler as bytes are not, gives both their line. */
-#define IPROBE_SITE_                                                                                                   \
-	"\n"                                                                                                           \
-	".Liprobe_note%=:\n\t"                                                                                         \
-	"nop\n"                                                                                                        \
-	".Liprobe_site%=:\n\t"                                                                                         \
+#define IPROBE_SITE_                                                                               \
+	"\n"                                                                                       \
+	".Liprobe_note%=:\n\t"                                                                     \
+	"nop\n"                                                                                    \
+	".Liprobe_site%=:\n\t"                                                                     \
 	".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\t"
 
-#define IPROBE_RECORD_(kind, strings, name, args, identity)                                                            \
-	".pushsection .iprobe.points, \"?o\", @progbits, .Liprobe_site%=\n\t"                                          \
-	".balign 8\n"                                                                                                  \
-	".Liprobe_record%=:\n\t"                                                                                       \
-	".4byte .Liprobe_record_end%= - .Liprobe_record%=\n\t"                                                         \
-	".byte 1, " kind ", " strings ", 0\n\t"                                                                       \
-	".8byte .Liprobe_site%=\n\t"                                                                                   \
-	".asciz \"" name "\"\n\t"                                                                                      \
-	".asciz \"" args "\"\n\t"                                                                                      \
-	".asciz \"" identity "\"\n\t"                                                                                  \
-	".balign 8\n"                                                                                                  \
-	".Liprobe_record_end%=:\n\t"                                                                                   \
+#define IPROBE_RECORD_(kind, strings, name, args, identity)                                        \
+	".pushsection .iprobe.points, \"?o\", @progbits, .Liprobe_site%=\n\t"                      \
+	".balign 8\n"                                                                              \
+	".Liprobe_record%=:\n\t"                                                                   \
+	".4byte .Liprobe_record_end%= - .Liprobe_record%=\n\t"                                     \
+	".byte 1, " kind ", " strings ", 0\n\t"                                                    \
+	".8byte .Liprobe_site%=\n\t"                                                               \
+	".asciz \"" name "\"\n\t"                                                                  \
+	".asciz \"" args "\"\n\t"                                                                  \
+	".asciz \"" identity "\"\n\t"                                                              \
+	".balign 8\n"                                                                              \
+	".Liprobe_record_end%=:\n\t"                                                               \
 	".popsection\n\t"
 
-#define IPROBE_NOTE_(name, args)                                                                                       \
-	".pushsection .note.stapsdt, \"?o\", @note, .Liprobe_site%=\n\t"                                               \
-	".balign 4\n\t"                                                                                                \
-	".4byte 8, .Liprobe_note_end%= - .Liprobe_note_start%=, 3\n\t"                                                 \
-	".asciz \"stapsdt\"\n"                                                                                         \
-	".Liprobe_note_start%=:\n\t"                                                                                   \
-	".8byte .Liprobe_note%=, _.stapsdt.base, 0\n\t"                                                                \
-	".asciz \"" IPROBE_STRING_(IPROBE_PROVIDER) "\"\n\t"                                                           \
-	".asciz \"" name "\"\n\t"                                                                                      \
-	".asciz \"" args "\"\n"                                                                                        \
-	".Liprobe_note_end%=:\n\t"                                                                                     \
-	".balign 4\n\t"                                                                                                \
-	".popsection\n\t"                                                                                              \
-	".ifndef _.stapsdt.base\n\t"                                                                                   \
-	".pushsection .stapsdt.base, \"aG\", @progbits, .stapsdt.base, comdat\n\t"                                     \
-	".weak _.stapsdt.base\n\t"                                                                                     \
-	".hidden _.stapsdt.base\n"                                                                                     \
-	"_.stapsdt.base:\n\t"                                                                                          \
-	".space 1\n\t"                                                                                                 \
-	".size _.stapsdt.base, 1\n\t"                                                                                  \
-	".popsection\n\t"                                                                                              \
-	".endif\n"
+#define IPROBE_NOTE_(name, args)                                                                   \
+	".pushsection .note.stapsdt, \"?o\", @note, .Liprobe_site%=\n\t"                           \
+	".balign 4\n\t"                                                                            \
+	".4byte 8, .Liprobe_note_end%= - .Liprobe_note_start%=, 3\n\t"                             \
+	".asciz \"stapsdt\"\n"                                                                     \
+	".Liprobe_note_start%=:\n\t"                                                               \
+	".8byte .Liprobe_note%=, _.stapsdt.base, 0\n\t"                                            \
+	".asciz \"" IPROBE_STRING_(IPROBE_PROVIDER) "\"\n\t"                                       \
+						    ".asciz \"" name "\"\n\t"                      \
+						    ".asciz \"" args "\"\n"                        \
+						    ".Liprobe_note_end%=:\n\t"                     \
+						    ".balign 4\n\t"                                \
+						    ".popsection\n\t"                              \
+						    ".ifndef _.stapsdt.base\n\t"                   \
+						    ".pushsection .stapsdt.base, \"aG\", "         \
+						    "@progbits, .stapsdt.base, comdat\n\t"         \
+						    ".weak _.stapsdt.base\n\t"                     \
+						    ".hidden _.stapsdt.base\n"                     \
+						    "_.stapsdt.base:\n\t"                          \
+						    ".space 1\n\t"                                 \
+						    ".size _.stapsdt.base, 1\n\t"                  \
+						    ".popsection\n\t"                              \
+						    ".endif\n"
 
 /*
- * Arguments: their size, negative for signed ones, and whether they are strings; constants that no argument is evaluated for.
+ * Arguments: their size, negative for signed ones, and whether they are strings; constants that no
+ * argument is evaluated for.
  */
 #if defined(__cplusplus)
 
@@ -168,7 +182,9 @@ namespace iprobe_detail
 template <typename T> T decayed(T);
 
 template <typename T, bool is_enum = __is_enum(T)> struct arg {
-	static_assert(sizeof(T) == 0, "an argument of IPROBE_POINT is an integer, an enumeration, a pointer or a string");
+	static_assert(
+		sizeof(T) == 0,
+		"an argument of IPROBE_POINT is an integer, an enumeration, a pointer or a string");
 	enum { size = 0, is_string = 0 };
 };
 template <typename T> struct arg<T, true> {
@@ -178,9 +194,12 @@ template <typename T> struct arg<T, true> {
 template <typename T> struct arg<T *, false> {
 	enum { size = 8, is_string = 0 };
 };
-#define IPROBE_INTEGER_(type)                                                                                          \
-	template <> struct arg<type, false> {                                                                          \
-		enum { size = (type)-1 < (type)1 ? -(int)sizeof(type) : (int)sizeof(type), is_string = 0 };            \
+#define IPROBE_INTEGER_(type)                                                                      \
+	template <> struct arg<type, false> {                                                      \
+		enum {                                                                             \
+			size = (type)-1 < (type)1 ? -(int)sizeof(type) : (int)sizeof(type),        \
+			is_string = 0                                                              \
+		};                                                                                 \
 	};
 IPROBE_INTEGER_(char)
 IPROBE_INTEGER_(signed char)
@@ -203,9 +222,9 @@ IPROBE_INTEGER_(char8_t)
 template <> struct arg<bool, false> {
 	enum { size = 1, is_string = 0 };
 };
-#define IPROBE_STRING_TYPE_(type)                                                                                      \
-	template <> struct arg<type, false> {                                                                          \
-		enum { size = 8, is_string = 1 };                                                                      \
+#define IPROBE_STRING_TYPE_(type)                                                                  \
+	template <> struct arg<type, false> {                                                      \
+		enum { size = 8, is_string = 1 };                                                  \
 	};
 IPROBE_STRING_TYPE_(char *)
 IPROBE_STRING_TYPE_(const char *)
@@ -225,18 +244,21 @@ IPROBE_STRING_TYPE_(const volatile char *)
 /* The type that x has as a value: arrays are pointers then. */
 #define IPROBE_TYPE_(x)	      __typeof__(((void)0, (x)))
 #define IPROBE_IS_A_(x, type) __builtin_types_compatible_p(IPROBE_TYPE_(x), type)
-#define IPROBE_IS_STRING_(x)                                                                                           \
-	(IPROBE_IS_A_(x, char *) || IPROBE_IS_A_(x, const char *) || IPROBE_IS_A_(x, volatile char *) ||               \
-	 IPROBE_IS_A_(x, const volatile char *))
+#define IPROBE_IS_STRING_(x)                                                                       \
+	(IPROBE_IS_A_(x, char *) || IPROBE_IS_A_(x, const char *) ||                               \
+	 IPROBE_IS_A_(x, volatile char *) || IPROBE_IS_A_(x, const volatile char *))
 /* 5: pointer; 1..4: integer, character, enumeration, boolean */
 #define IPROBE_CLASS_(x) __builtin_classify_type(((void)0, (x)))
-#define IPROBE_INTEGER_(x)                                                                                             \
-	__typeof__(__builtin_choose_expr(IPROBE_CLASS_(x) >= 1 && IPROBE_CLASS_(x) <= 4, ((void)0, (x)), 0U))
-#define IPROBE_SIZE_(x)                                                                                                \
+#define IPROBE_INTEGER_(x)                                                                         \
+	__typeof__(__builtin_choose_expr(IPROBE_CLASS_(x) >= 1 && IPROBE_CLASS_(x) <= 4,           \
+					 ((void)0, (x)), 0U))
+#define IPROBE_SIZE_(x)                                                                            \
 	((int)sizeof(IPROBE_TYPE_(x)) * ((IPROBE_INTEGER_(x)) - 1 < (IPROBE_INTEGER_(x))1 ? -1 : 1))
-#define IPROBE_CHECK_(x)                                                                                               \
-	__extension__ _Static_assert(IPROBE_CLASS_(x) >= 1 && IPROBE_CLASS_(x) <= 5 && sizeof(IPROBE_TYPE_(x)) <= 8,                 \
-		       "an argument of IPROBE_POINT is an integer, an enumeration, a pointer or a string")
+#define IPROBE_CHECK_(x)                                                                           \
+	__extension__ _Static_assert(IPROBE_CLASS_(x) >= 1 && IPROBE_CLASS_(x) <= 5 &&             \
+					     sizeof(IPROBE_TYPE_(x)) <= 8,                         \
+				     "an argument of IPROBE_POINT is an integer, an enumeration, " \
+				     "a pointer or a string")
 
 #endif
 
@@ -247,174 +269,204 @@ IPROBE_STRING_TYPE_(const volatile char *)
 #define IPROBE_ANYWHERE_ "nor"
 #endif
 
-/* name, how many arguments, mask of the strings, "memory" or "cc" (which an asm statement clobbers anyway), operands */
-#define IPROBE_EMIT_(name, n, strings, clobber, ...)                                                                   \
-	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_("0", "%c[mask]", name, IPROBE_TEXT##n##_(";"), "")                   \
-			    IPROBE_NOTE_(name, IPROBE_TEXT##n##_(" "))                                                 \
-		    :                                                                                                  \
-		    : [mask] "n"(strings), __VA_ARGS__                                                              \
+/* name, how many arguments, mask of the strings, "memory" or "cc" (which an asm statement clobbers
+ * anyway), operands */
+#define IPROBE_EMIT_(name, n, strings, clobber, ...)                                               \
+	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_("0", "%c[mask]", name, IPROBE_TEXT##n##_(";"), "") \
+			    IPROBE_NOTE_(name, IPROBE_TEXT##n##_(" "))                             \
+		    :                                                                              \
+		    : [mask] "n"(strings), __VA_ARGS__                                             \
 		    : clobber)
-/* Only for a string the compiler must have written to memory what it would keep elsewhere. The condition is a constant: one
- * of the two remains. */
-#define IPROBE_EMIT_EITHER_(name, n, strings, ...)                                                                     \
-	do {                                                                                                           \
-		if (strings)                                                                                           \
-			IPROBE_EMIT_(name, n, strings, "memory", __VA_ARGS__);                                         \
-		else                                                                                                   \
-			IPROBE_EMIT_(name, n, 0, "cc", __VA_ARGS__);                                                   \
+/* Only for a string the compiler must have written to memory what it would keep elsewhere. The
+ * condition is a constant: one of the two remains. */
+#define IPROBE_EMIT_EITHER_(name, n, strings, ...)                                                 \
+	do {                                                                                       \
+		if (strings)                                                                       \
+			IPROBE_EMIT_(name, n, strings, "memory", __VA_ARGS__);                     \
+		else                                                                               \
+			IPROBE_EMIT_(name, n, 0, "cc", __VA_ARGS__);                               \
 	} while (0)
 
-#define IPROBE_TEXT_(n)	   "%c[s" #n "]@%[a" #n "]"
-#define IPROBE_TEXT1_(sep) IPROBE_TEXT_(1)
-#define IPROBE_TEXT2_(sep) IPROBE_TEXT1_(sep) sep IPROBE_TEXT_(2)
-#define IPROBE_TEXT3_(sep) IPROBE_TEXT2_(sep) sep IPROBE_TEXT_(3)
-#define IPROBE_TEXT4_(sep) IPROBE_TEXT3_(sep) sep IPROBE_TEXT_(4)
-#define IPROBE_TEXT5_(sep) IPROBE_TEXT4_(sep) sep IPROBE_TEXT_(5)
-#define IPROBE_TEXT6_(sep) IPROBE_TEXT5_(sep) sep IPROBE_TEXT_(6)
+#define IPROBE_TEXT_(n)	      "%c[s" #n "]@%[a" #n "]"
+#define IPROBE_TEXT1_(sep)    IPROBE_TEXT_(1)
+#define IPROBE_TEXT2_(sep)    IPROBE_TEXT1_(sep) sep IPROBE_TEXT_(2)
+#define IPROBE_TEXT3_(sep)    IPROBE_TEXT2_(sep) sep IPROBE_TEXT_(3)
+#define IPROBE_TEXT4_(sep)    IPROBE_TEXT3_(sep) sep IPROBE_TEXT_(4)
+#define IPROBE_TEXT5_(sep)    IPROBE_TEXT4_(sep) sep IPROBE_TEXT_(5)
+#define IPROBE_TEXT6_(sep)    IPROBE_TEXT5_(sep) sep IPROBE_TEXT_(6)
 #define IPROBE_OPERAND_(n, x) [s##n] "n"(IPROBE_SIZE_(x)), [a##n] IPROBE_ANYWHERE_(x)
 
-#define IPROBE_POINT0_(name)                                                                                           \
-	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_("0", "0", name, "", "") IPROBE_NOTE_(name, "") : : : "cc")
-#define IPROBE_POINT1_(name, a)											\
-	do {														\
-		IPROBE_CHECK_(a);											\
-		IPROBE_EMIT_EITHER_(name, 1,										\
-				    IPROBE_IS_STRING_(a),								\
-				    IPROBE_OPERAND_(1, a));								\
+#define IPROBE_POINT0_(name)                                                                       \
+	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_("0", "0", name, "", "") IPROBE_NOTE_(name, "")     \
+		    :                                                                              \
+		    :                                                                              \
+		    : "cc")
+#define IPROBE_POINT1_(name, a)                                                                    \
+	do {                                                                                       \
+		IPROBE_CHECK_(a);                                                                  \
+		IPROBE_EMIT_EITHER_(name, 1, IPROBE_IS_STRING_(a), IPROBE_OPERAND_(1, a));         \
 	} while (0)
-#define IPROBE_POINT2_(name, a, b)											\
-	do {														\
-		IPROBE_CHECK_(a);											\
-		IPROBE_CHECK_(b);											\
-		IPROBE_EMIT_EITHER_(name, 2,										\
-				    IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1,					\
-				    IPROBE_OPERAND_(1, a), IPROBE_OPERAND_(2, b));					\
+#define IPROBE_POINT2_(name, a, b)                                                                 \
+	do {                                                                                       \
+		IPROBE_CHECK_(a);                                                                  \
+		IPROBE_CHECK_(b);                                                                  \
+		IPROBE_EMIT_EITHER_(name, 2, IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1,     \
+				    IPROBE_OPERAND_(1, a), IPROBE_OPERAND_(2, b));                 \
 	} while (0)
-#define IPROBE_POINT3_(name, a, b, c)											\
-	do {														\
-		IPROBE_CHECK_(a);											\
-		IPROBE_CHECK_(b);											\
-		IPROBE_CHECK_(c);											\
-		IPROBE_EMIT_EITHER_(name, 3,										\
-				    IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1 | IPROBE_IS_STRING_(c) << 2,	\
-				    IPROBE_OPERAND_(1, a), IPROBE_OPERAND_(2, b), IPROBE_OPERAND_(3, c));		\
+#define IPROBE_POINT3_(name, a, b, c)                                                              \
+	do {                                                                                       \
+		IPROBE_CHECK_(a);                                                                  \
+		IPROBE_CHECK_(b);                                                                  \
+		IPROBE_CHECK_(c);                                                                  \
+		IPROBE_EMIT_EITHER_(name, 3,                                                       \
+				    IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1 |             \
+					    IPROBE_IS_STRING_(c) << 2,                             \
+				    IPROBE_OPERAND_(1, a), IPROBE_OPERAND_(2, b),                  \
+				    IPROBE_OPERAND_(3, c));                                        \
 	} while (0)
-#define IPROBE_POINT4_(name, a, b, c, d)										\
-	do {														\
-		IPROBE_CHECK_(a);											\
-		IPROBE_CHECK_(b);											\
-		IPROBE_CHECK_(c);											\
-		IPROBE_CHECK_(d);											\
-		IPROBE_EMIT_EITHER_(name, 4,										\
-				    IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1 | IPROBE_IS_STRING_(c) << 2 |	\
-					    IPROBE_IS_STRING_(d) << 3,							\
-				    IPROBE_OPERAND_(1, a), IPROBE_OPERAND_(2, b), IPROBE_OPERAND_(3, c),		\
-				    IPROBE_OPERAND_(4, d));								\
+#define IPROBE_POINT4_(name, a, b, c, d)                                                           \
+	do {                                                                                       \
+		IPROBE_CHECK_(a);                                                                  \
+		IPROBE_CHECK_(b);                                                                  \
+		IPROBE_CHECK_(c);                                                                  \
+		IPROBE_CHECK_(d);                                                                  \
+		IPROBE_EMIT_EITHER_(name, 4,                                                       \
+				    IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1 |             \
+					    IPROBE_IS_STRING_(c) << 2 | IPROBE_IS_STRING_(d) << 3, \
+				    IPROBE_OPERAND_(1, a), IPROBE_OPERAND_(2, b),                  \
+				    IPROBE_OPERAND_(3, c), IPROBE_OPERAND_(4, d));                 \
 	} while (0)
-#define IPROBE_POINT5_(name, a, b, c, d, e)										\
-	do {														\
-		IPROBE_CHECK_(a);											\
-		IPROBE_CHECK_(b);											\
-		IPROBE_CHECK_(c);											\
-		IPROBE_CHECK_(d);											\
-		IPROBE_CHECK_(e);											\
-		IPROBE_EMIT_EITHER_(name, 5,										\
-				    IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1 | IPROBE_IS_STRING_(c) << 2 |	\
-					    IPROBE_IS_STRING_(d) << 3 | IPROBE_IS_STRING_(e) << 4,			\
-				    IPROBE_OPERAND_(1, a), IPROBE_OPERAND_(2, b), IPROBE_OPERAND_(3, c),		\
-				    IPROBE_OPERAND_(4, d), IPROBE_OPERAND_(5, e));					\
+#define IPROBE_POINT5_(name, a, b, c, d, e)                                                        \
+	do {                                                                                       \
+		IPROBE_CHECK_(a);                                                                  \
+		IPROBE_CHECK_(b);                                                                  \
+		IPROBE_CHECK_(c);                                                                  \
+		IPROBE_CHECK_(d);                                                                  \
+		IPROBE_CHECK_(e);                                                                  \
+		IPROBE_EMIT_EITHER_(name, 5,                                                       \
+				    IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1 |             \
+					    IPROBE_IS_STRING_(c) << 2 |                            \
+					    IPROBE_IS_STRING_(d) << 3 | IPROBE_IS_STRING_(e) << 4, \
+				    IPROBE_OPERAND_(1, a), IPROBE_OPERAND_(2, b),                  \
+				    IPROBE_OPERAND_(3, c), IPROBE_OPERAND_(4, d),                  \
+				    IPROBE_OPERAND_(5, e));                                        \
 	} while (0)
-#define IPROBE_POINT6_(name, a, b, c, d, e, f)										\
-	do {														\
-		IPROBE_CHECK_(a);											\
-		IPROBE_CHECK_(b);											\
-		IPROBE_CHECK_(c);											\
-		IPROBE_CHECK_(d);											\
-		IPROBE_CHECK_(e);											\
-		IPROBE_CHECK_(f);											\
-		IPROBE_EMIT_EITHER_(name, 6,										\
-				    IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1 | IPROBE_IS_STRING_(c) << 2 |	\
-					    IPROBE_IS_STRING_(d) << 3 | IPROBE_IS_STRING_(e) << 4 | IPROBE_IS_STRING_(f) << 5,	\
-				    IPROBE_OPERAND_(1, a), IPROBE_OPERAND_(2, b), IPROBE_OPERAND_(3, c),		\
-				    IPROBE_OPERAND_(4, d), IPROBE_OPERAND_(5, e), IPROBE_OPERAND_(6, f));		\
+#define IPROBE_POINT6_(name, a, b, c, d, e, f)                                                     \
+	do {                                                                                       \
+		IPROBE_CHECK_(a);                                                                  \
+		IPROBE_CHECK_(b);                                                                  \
+		IPROBE_CHECK_(c);                                                                  \
+		IPROBE_CHECK_(d);                                                                  \
+		IPROBE_CHECK_(e);                                                                  \
+		IPROBE_CHECK_(f);                                                                  \
+		IPROBE_EMIT_EITHER_(                                                               \
+			name, 6,                                                                   \
+			IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1 |                         \
+				IPROBE_IS_STRING_(c) << 2 | IPROBE_IS_STRING_(d) << 3 |            \
+				IPROBE_IS_STRING_(e) << 4 | IPROBE_IS_STRING_(f) << 5,             \
+			IPROBE_OPERAND_(1, a), IPROBE_OPERAND_(2, b), IPROBE_OPERAND_(3, c),       \
+			IPROBE_OPERAND_(4, d), IPROBE_OPERAND_(5, e), IPROBE_OPERAND_(6, f));      \
 	} while (0)
 
 /*
  * Scopes
  */
-#define IPROBE_BEGIN_(name)                                                                                            \
-	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_("1", "0", name, "", "") IPROBE_NOTE_(name "__begin", "") : : : "cc")
-#define IPROBE_END_(name)                                                                                              \
-	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_("2", "0", name, "", "") IPROBE_NOTE_(name "__end", "") : : : "cc")
+#define IPROBE_BEGIN_(name)                                                                        \
+	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_("1", "0", name, "", "")                            \
+			    IPROBE_NOTE_(name "__begin", "")                                       \
+		    :                                                                              \
+		    :                                                                              \
+		    : "cc")
+#define IPROBE_END_(name)                                                                          \
+	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_("2", "0", name, "", "")                            \
+			    IPROBE_NOTE_(name "__end", "")                                         \
+		    :                                                                              \
+		    :                                                                              \
+		    : "cc")
 #define IPROBE_INLINE_ __inline__ __attribute__((__always_inline__, __no_instrument_function__))
 
 #if defined(__cplusplus)
 
-#define IPROBE_SCOPE(name)                                                                                             \
-	IPROBE_SCOPE_(#name, IPROBE_PASTE_(iprobe_scope_##name##_, __LINE__),                                          \
+#define IPROBE_SCOPE(name)                                                                         \
+	IPROBE_SCOPE_(#name, IPROBE_PASTE_(iprobe_scope_##name##_, __LINE__),                      \
 		      IPROBE_PASTE_(iprobe_scope_type_##name##_, __LINE__))
-#define IPROBE_SCOPE_(name, variable, type)                                                                            \
-	struct type {                                                                                                  \
-		IPROBE_INLINE_ type()                                                                                  \
-		{                                                                                                      \
-			IPROBE_BEGIN_(name);                                                                           \
-		}                                                                                                      \
-		IPROBE_INLINE_ ~type()                                                                                 \
-		{                                                                                                      \
-			IPROBE_END_(name);                                                                             \
-		}                                                                                                      \
+#define IPROBE_SCOPE_(name, variable, type)                                                        \
+	struct type {                                                                              \
+		IPROBE_INLINE_ type()                                                              \
+		{                                                                                  \
+			IPROBE_BEGIN_(name);                                                       \
+		}                                                                                  \
+		IPROBE_INLINE_ ~type()                                                             \
+		{                                                                                  \
+			IPROBE_END_(name);                                                         \
+		}                                                                                  \
 	} variable
 
 #elif defined(__clang__)
 /*
- * clang's C has no functions within functions, and all scopes share one cleanup function: which scope it is a constant
- * says, the hash of its name, which optimisation brings to the place where it is inlined. Without optimisation coldpatch
- * pairs the ends with the beginnings by their order.
+ * clang's C has no functions within functions, and all scopes share one cleanup function: which
+ * scope it is a constant says, the hash of its name, which optimisation brings to the place where
+ * it is inlined. Without optimisation coldpatch pairs the ends with the beginnings by their order.
  */
-#define IPROBE_HASH1_(s, i, h)	((h)*31 + ((i) < sizeof(s) ? (unsigned char)(s)[(i) < sizeof(s) ? (i) : 0] : 0))
-#define IPROBE_HASH4_(s, i, h)	IPROBE_HASH1_(s, (i) + 3, IPROBE_HASH1_(s, (i) + 2, IPROBE_HASH1_(s, (i) + 1, IPROBE_HASH1_(s, i, h))))
-#define IPROBE_HASH16_(s, i, h) IPROBE_HASH4_(s, (i) + 12, IPROBE_HASH4_(s, (i) + 8, IPROBE_HASH4_(s, (i) + 4, IPROBE_HASH4_(s, i, h))))
-#define IPROBE_HASH_(s)		IPROBE_HASH16_(s, 32u, IPROBE_HASH16_(s, 16u, IPROBE_HASH16_(s, 0u, 0ul)))
+#define IPROBE_HASH1_(s, i, h)                                                                     \
+	((h)*31 + ((i) < sizeof(s) ? (unsigned char)(s)[(i) < sizeof(s) ? (i) : 0] : 0))
+#define IPROBE_HASH4_(s, i, h)                                                                     \
+	IPROBE_HASH1_(                                                                             \
+		s, (i) + 3,                                                                        \
+		IPROBE_HASH1_(s, (i) + 2, IPROBE_HASH1_(s, (i) + 1, IPROBE_HASH1_(s, i, h))))
+#define IPROBE_HASH16_(s, i, h)                                                                    \
+	IPROBE_HASH4_(                                                                             \
+		s, (i) + 12,                                                                       \
+		IPROBE_HASH4_(s, (i) + 8, IPROBE_HASH4_(s, (i) + 4, IPROBE_HASH4_(s, i, h))))
+#define IPROBE_HASH32_(s)  IPROBE_HASH16_(s, 16u, IPROBE_HASH16_(s, 0u, 0ul))
+#define IPROBE_HASH_(s)	   IPROBE_HASH16_(s, 32u, IPROBE_HASH32_(s))
 
 static IPROBE_INLINE_ __attribute__((__unused__)) void iprobe_scope_end_(const unsigned long *hash)
 {
-	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_("2", "0", "", "", "8@%[hash]") : : [hash] "ri"(*hash) : "cc");
+	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_("2", "0", "", "", "8@%[hash]")
+		    :
+		    : [hash] "ri"(*hash)
+		    : "cc");
 }
 #define IPROBE_SCOPE(name) IPROBE_SCOPE_(#name, IPROBE_PASTE_(iprobe_scope_##name##_, __LINE__))
-#define IPROBE_SCOPE_(name, variable)                                                                                  \
-	const unsigned long variable __attribute__((__cleanup__(iprobe_scope_end_), __unused__)) =                     \
-		__extension__({                                                                                        \
-			IPROBE_BEGIN_(name);                                                                           \
-			IPROBE_HASH_(name);                                                                            \
+#define IPROBE_SCOPE_(name, variable)                                                              \
+	const unsigned long variable __attribute__((__cleanup__(iprobe_scope_end_), __unused__)) = \
+		__extension__({                                                                    \
+			IPROBE_BEGIN_(name);                                                       \
+			IPROBE_HASH_(name);                                                        \
 		})
 
 #else
 
-struct iprobe_scope_ {};
-#define IPROBE_SCOPE(name)                                                                                             \
-	IPROBE_SCOPE_(#name, IPROBE_PASTE_(iprobe_scope_##name##_, __LINE__),                                          \
+struct iprobe_scope_ {
+};
+#define IPROBE_SCOPE(name)                                                                         \
+	IPROBE_SCOPE_(#name, IPROBE_PASTE_(iprobe_scope_##name##_, __LINE__),                      \
 		      IPROBE_PASTE_(iprobe_scope_end_##name##_, __LINE__))
-#define IPROBE_SCOPE_(name, variable, end)                                                                             \
-	__extension__ IPROBE_INLINE_ void end(struct iprobe_scope_ *scope __attribute__((__unused__)))                 \
-	{                                                                                                              \
-		IPROBE_END_(name);                                                                                     \
-	}                                                                                                              \
-	struct iprobe_scope_ variable __attribute__((__cleanup__(end), __unused__)) = __extension__({                  \
-		IPROBE_BEGIN_(name);                                                                                   \
-		(struct iprobe_scope_){};                                                                              \
-	})
+#define IPROBE_SCOPE_(name, variable, end)                                                         \
+	__extension__ IPROBE_INLINE_ void end(struct iprobe_scope_ *scope                          \
+					      __attribute__((__unused__)))                         \
+	{                                                                                          \
+		IPROBE_END_(name);                                                                 \
+	}                                                                                          \
+	struct iprobe_scope_ variable __attribute__((__cleanup__(end), __unused__)) =              \
+		__extension__({                                                                    \
+			IPROBE_BEGIN_(name);                                                       \
+			(struct iprobe_scope_){};                                                  \
+		})
 
 #endif
 #endif
 
 #if defined(IPROBE_EVALUATE_)
-#define IPROBE_POINT0_(name) ((void)0)
-#define IPROBE_POINT1_(name, a) IPROBE_EVALUATE_(a)
-#define IPROBE_POINT2_(name, a, b) (IPROBE_POINT1_(name, a), IPROBE_EVALUATE_(b))
-#define IPROBE_POINT3_(name, a, b, c) (IPROBE_POINT2_(name, a, b), IPROBE_EVALUATE_(c))
-#define IPROBE_POINT4_(name, a, b, c, d) (IPROBE_POINT3_(name, a, b, c), IPROBE_EVALUATE_(d))
+#define IPROBE_POINT0_(name)		    ((void)0)
+#define IPROBE_POINT1_(name, a)		    IPROBE_EVALUATE_(a)
+#define IPROBE_POINT2_(name, a, b)	    (IPROBE_POINT1_(name, a), IPROBE_EVALUATE_(b))
+#define IPROBE_POINT3_(name, a, b, c)	    (IPROBE_POINT2_(name, a, b), IPROBE_EVALUATE_(c))
+#define IPROBE_POINT4_(name, a, b, c, d)    (IPROBE_POINT3_(name, a, b, c), IPROBE_EVALUATE_(d))
 #define IPROBE_POINT5_(name, a, b, c, d, e) (IPROBE_POINT4_(name, a, b, c, d), IPROBE_EVALUATE_(e))
-#define IPROBE_POINT6_(name, a, b, c, d, e, f) (IPROBE_POINT5_(name, a, b, c, d, e), IPROBE_EVALUATE_(f))
+#define IPROBE_POINT6_(name, a, b, c, d, e, f)                                                     \
+	(IPROBE_POINT5_(name, a, b, c, d, e), IPROBE_EVALUATE_(f))
 #endif
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What rules have recorded of a process once they have fired: the command lines, and what comes of them.
+ * What rules have recorded of a process once they have fired: the command lines, and what comes of
+ * them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,8 +35,8 @@ static void limits_of(const struct ip_rules_rule *r, struct ip_rules_command *c)
 	}
 }
 
-static void fperf(const struct ip_rules *e, const struct ip_rules_rule *r, struct ip_rules_command *c,
-		  pid_t pid)
+static void fperf(const struct ip_rules *e, const struct ip_rules_rule *r,
+		  struct ip_rules_command *c, pid_t pid)
 {
 	*c = (struct ip_rules_command){0};
 	ip_rules_command_add(c, "%s", e->fperf);
@@ -62,7 +63,8 @@ static void make_room(const struct ip_rules *e, const struct ip_rules_state *sta
 
 	if (ip_rules_store_make_room(e->options->traces, state->rule, &removed) == 0 && removed)
 		ip_rules_log(state, NULL,
-			     "the %u oldest of what it has recorded are removed, so that it has no more than "
+			     "the %u oldest of what it has recorded are removed, so that it has no "
+			     "more than "
 			     "%s (disk)",
 			     removed, ip_format_size(state->rule->disk, size));
 }
@@ -73,17 +75,18 @@ static const char *cmdline_of(struct ip_rules *e, struct ip_rules_target *t)
 	return ip_rules_cmdline_read(&e->reader, &t->process) == 0 ? t->process.cmdline : "";
 }
 
-int ip_rules_begin_directory(struct ip_rules *e, struct ip_rules_target *t, const struct ip_rules_arm *arm,
-			     const char *why, char **ret)
+int ip_rules_begin_directory(struct ip_rules *e, struct ip_rules_target *t,
+			     const struct ip_rules_arm *arm, const char *why, char **ret)
 {
 	const struct ip_rules_process *p = &t->process;
 
 	make_room(e, arm->state);
-	return ip_rules_store_begin(e->options->traces, arm->state->rule, p->pid, p->exe, cmdline_of(e, t),
-				    why, ret);
+	return ip_rules_store_begin(e->options->traces, arm->state->rule, p->pid, p->exe,
+				    cmdline_of(e, t), why, ret);
 }
 
-int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t, const struct ip_rules_firing *firing)
+int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t,
+		       const struct ip_rules_firing *firing)
 {
 	const struct ip_rules_rule *r = firing->arm->state->rule;
 	const struct ip_rules_process *p = &t->process;
@@ -142,9 +145,9 @@ bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 			 ip_format_count(events, count), ip_format_count(calls, counted),
 			 ip_rules_job_figure(&t->job, "lost"), ip_format_ns(stopped, stops));
 		t->by->not_before_ns =
-			now_ns +
-			ip_rules_pay_back(events * IP_RULES_EVENT_NS + calls * IP_RULES_MEASURE_NS + stopped,
-					  r->overhead_percent);
+			now_ns + ip_rules_pay_back(events * IP_RULES_EVENT_NS +
+							   calls * IP_RULES_MEASURE_NS + stopped,
+						   r->overhead_percent);
 	}
 	ip_rules_store_note(t->dir, line);
 	ip_rules_log(t->by->state, t, "has recorded: %s; in %s", line, t->dir);
@@ -156,7 +159,8 @@ int ip_rules_clean_begin(struct ip_rules *e, struct ip_rules_target *t)
 	struct ip_rules_command c;
 
 	ip_rules_command_iprobe(&c, e, "detach");
-	ip_rules_command_add(&c, "--left-over"); /* a session of somebody else's is not ours to end */
+	/* a session of somebody else's is not ours to end */
+	ip_rules_command_add(&c, "--left-over");
 	ip_rules_command_add(&c, "--");
 	ip_rules_command_add(&c, "%d", t->process.pid);
 	if (ip_rules_command_start(&c, e, t, "/", &t->job) < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is done to a process until a rule fires: histograms, or a flight recorder; and what that has to tell of the moment.
+ * What is done to a process until a rule fires: histograms, or a flight recorder; and what that has
+ * to tell of the moment.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,20 +26,22 @@ static bool keeps_recorder(const struct ip_rules_rule *r)
 }
 
 /* Where sessions that watch have theirs. */
-static int name_watch(const struct ip_rules *e, struct ip_rules_target *t, const struct ip_rules_rule *r)
+static int name_watch(const struct ip_rules *e, struct ip_rules_target *t,
+		      const struct ip_rules_rule *r)
 {
 	if (keeps_recorder(r))
-		return ip_rules_store_begin_recorder(e->options->traces, r, t->process.pid, &t->dir);
+		return ip_rules_store_begin_recorder(e->options->traces, r, t->process.pid,
+						     &t->dir);
 	if (asprintf(&t->dir, "%s/watch-%d", e->options->state, t->process.pid) >= 0)
 		return 0;
 	t->dir = NULL;
 	return ip_error("out of memory");
 }
 
-/* A flight recorder, which ends by itself some time after the rule's latency has been too much. Where the rule may not fire now, that is not
- * watched for. */
-static void record_in_ring(struct ip_rules_target *t, struct ip_rules_arm *arm, struct ip_rules_command *c,
-			   uint64_t now_ns)
+/* A flight recorder, which ends by itself some time after the rule's latency has been too much.
+ * Where the rule may not fire now, that is not watched for. */
+static void record_in_ring(struct ip_rules_target *t, struct ip_rules_arm *arm,
+			   struct ip_rules_command *c, uint64_t now_ns)
 {
 	const struct ip_rules_rule *r = arm->state->rule;
 
@@ -79,7 +82,8 @@ static void watch_latencies(struct ip_rules_target *t, struct ip_rules_command *
 			continue;
 		ip_rules_command_add(c, "--until");
 		ip_rules_command_add(c, "calls>%.0f/1s:%s",
-				     r->overhead_percent / 100 * 1e9 / IP_RULES_MEASURE_NS, r->latency);
+				     r->overhead_percent / 100 * 1e9 / IP_RULES_MEASURE_NS,
+				     r->latency);
 		t->is_overhead[t->nwatched] = true;
 		t->watched[t->nwatched++] = t->watched[i];
 	}
@@ -91,7 +95,8 @@ static struct ip_rules_arm *first_watcher(const struct ip_rules_target *t, uint6
 	for (size_t i = 0; i < t->narms; i++) {
 		const struct ip_rules_rule *r = t->arms[i].state->rule;
 
-		if (r->action == IP_RULES_SNAPSHOT || (r->until && ip_rules_may_fire(&t->arms[i], now_ns)))
+		if (r->action == IP_RULES_SNAPSHOT ||
+		    (r->until && ip_rules_may_fire(&t->arms[i], now_ns)))
 			return &t->arms[i];
 	}
 	return NULL;
@@ -107,7 +112,8 @@ static void tell_waiting(struct ip_rules_target *t, const struct ip_rules_arm *f
 		if (arm == first || same || arm->told_waits || !ip_rules_watches(arm->state->rule))
 			continue;
 		ip_rules_log(arm->state, t,
-			     "waits: the process has one session at a time, and the rule '%s' watches it",
+			     "waits: the process has one session at a time, and the rule '%s' "
+			     "watches it",
 			     first->state->rule->name);
 		arm->told_waits = true;
 	}
@@ -124,7 +130,10 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 	memset(t->is_overhead, 0, sizeof(t->is_overhead));
 	if (!first)
 		return 0;
-	t->memory = (r->action != IP_RULES_SNAPSHOT ? MEMORY : r->ring ? r->ring : RING) + IP_IPROBED_BESIDE;
+	t->memory = (r->action != IP_RULES_SNAPSHOT ? MEMORY
+		     : r->ring			    ? r->ring
+						    : RING) +
+		    IP_IPROBED_BESIDE;
 	if (!ip_rules_memory_fits(e, t, t->memory, true)) {
 		ip_rules_tell_memory(first->state, t);
 		e->held_back = true;
@@ -193,14 +202,15 @@ static void tell_written(const struct ip_rules_target *t, const struct ip_rules_
 {
 	char count[32], line[64];
 
-	snprintf(line, sizeof(line), "%s events", ip_format_count(ip_rules_job_figure(job, "events"), count));
+	snprintf(line, sizeof(line), "%s events",
+		 ip_format_count(ip_rules_job_figure(job, "events"), count));
 	ip_rules_store_note(dir, line);
 	ip_rules_log(arm->state, t, "has written its flight recorder: %s; in %s", line, dir);
 }
 
 /* The store's part: *ret is the directory, which is removed where it fails. */
-static int keep(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm, const char *why,
-		char **ret)
+static int keep(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm,
+		const char *why, char **ret)
 {
 	if (ip_rules_begin_directory(e, t, arm, why, ret) < 0)
 		return -1;

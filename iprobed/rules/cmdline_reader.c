@@ -16,13 +16,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/now.h"
 
 #define CMDLINE_MAX 4096
-#define TIMEOUT_NS 2000000000ull
+#define TIMEOUT_NS  2000000000ull
 #define SOCKET_FD   0 /* the child's only one */
 #define LATE	    (-2)
 
@@ -47,8 +47,8 @@ static _Noreturn void serve(int fd, pid_t parent)
 	char text[1 + CMDLINE_MAX] = "";
 	pid_t pid;
 
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || dup2(fd, SOCKET_FD) < 0 ||
-	    syscall(SYS_close_range, SOCKET_FD + 1, ~0u, 0) < 0)
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent ||
+	    dup2(fd, SOCKET_FD) < 0 || syscall(SYS_close_range, SOCKET_FD + 1, ~0u, 0) < 0)
 		_exit(1);
 	prctl(PR_SET_NAME, "iprobed-reader");
 	while (recv(SOCKET_FD, &pid, sizeof(pid), 0) == sizeof(pid)) {
@@ -98,7 +98,8 @@ static void give_up(struct ip_rules_reader *r)
 		return;
 	close(r->fd);
 	kill(r->pid, SIGKILL);
-	if (waitpid(r->pid, NULL, WNOHANG) == 0 && ip_array_grow(&r->lost, r->nlost, sizeof(*r->lost)) == 0)
+	if (waitpid(r->pid, NULL, WNOHANG) == 0 &&
+	    ip_array_grow(&r->lost, r->nlost, sizeof(*r->lost)) == 0)
 		r->lost[r->nlost++] = r->pid;
 	r->pid = 0;
 }

@@ -28,9 +28,12 @@ void ip_rules_command_add(struct ip_rules_command *c, const char *format, ...)
 }
 
 int ip_rules_command_start(struct ip_rules_command *c, const struct ip_rules *e,
-			   const struct ip_rules_target *t, const char *directory, struct ip_rules_job *job)
+			   const struct ip_rules_target *t, const char *directory,
+			   struct ip_rules_job *job)
 {
-	_cleanup_free_ char *text = ip_delegation_text(IP_DELEGATION_ANY, IP_DELEGATION_STAYS, 3, NULL), *variable = NULL;
+	_cleanup_free_ char *text = ip_delegation_text(IP_DELEGATION_ANY, IP_DELEGATION_STAYS, 3,
+						       NULL),
+			    *variable = NULL;
 	char *environment[3] = {e->environment, NULL, NULL};
 	int done = -1;
 
@@ -46,14 +49,16 @@ int ip_rules_command_start(struct ip_rules_command *c, const struct ip_rules *e,
 	return done;
 }
 
-void ip_rules_command_iprobe(struct ip_rules_command *c, const struct ip_rules *e, const char *command)
+void ip_rules_command_iprobe(struct ip_rules_command *c, const struct ip_rules *e,
+			     const char *command)
 {
 	*c = (struct ip_rules_command){0};
 	ip_rules_command_add(c, "%s", e->options->program);
 	ip_rules_command_add(c, "%s", command);
 }
 
-void ip_rules_command_options(struct ip_rules_command *c, const struct ip_rules_rule *r, const char *dir)
+void ip_rules_command_options(struct ip_rules_command *c, const struct ip_rules_rule *r,
+			      const char *dir)
 {
 	ip_rules_command_add(c, "--json");
 	ip_rules_command_add(c, "-q");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests: iprobed --fire and --rules, and who serves them. A Unix socket in the state directory, that only root and who
- * we are may connect to. The reply begins with "ok" or "no", its size and a newline, and comes in as many packets as it takes.
+ * Requests: iprobed --fire and --rules, and who serves them. A Unix socket in the state directory,
+ * that only root and who we are may connect to. The reply begins with "ok" or "no", its size and a
+ * newline, and comes in as many packets as it takes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@
 #define REQUEST_MAX 256
 #define PACKET_MAX  (32u << 10)
 #define REPLY_MAX   (64ul << 20)
-#define TIMEOUT_S  60
+#define TIMEOUT_S   60
 
 static int address_of(const char *state, struct sockaddr_un *ret)
 {
@@ -123,7 +124,8 @@ char *ip_rules_plain(const char *text, bool all)
 static void put_program(const char *text, FILE *out)
 {
 	for (; *text; text++)
-		fprintf(out, *text >= 0x20 && *text < 0x7f ? "%c" : "\\x%02x", (unsigned char)*text);
+		fprintf(out, *text >= 0x20 && *text < 0x7f ? "%c" : "\\x%02x",
+			(unsigned char)*text);
 	putc('\n', out);
 }
 
@@ -133,7 +135,8 @@ static void list_text(const struct ip_rules *e, FILE *out)
 		const struct ip_rules_state *s = &e->states[i];
 
 		fprintf(out, "%s: %s, fired %lu times%s%s\n", s->rule->name,
-			ip_rules_action_name(s->rule->action), s->fired, *s->last ? ", last " : "", s->last);
+			ip_rules_action_name(s->rule->action), s->fired, *s->last ? ", last " : "",
+			s->last);
 		for (size_t k = 0; k < e->ntargets; k++)
 			for (size_t a = 0; a < e->targets[k]->narms; a++)
 				if (e->targets[k]->arms[a].state == s && !e->targets[k]->gone) {
@@ -156,10 +159,12 @@ static unsigned fire_for(struct ip_rules *e, const char *name, pid_t pid, uint64
 		for (size_t a = 0; a < e->targets[i]->narms && !e->targets[i]->gone; a++) {
 			struct ip_rules_target *t = e->targets[i];
 
-			if (strcmp(t->arms[a].state->rule->name, name) || (pid && t->process.pid != pid))
+			if (strcmp(t->arms[a].state->rule->name, name) ||
+			    (pid && t->process.pid != pid))
 				continue;
 			found++;
-			*ret_fired += ip_rules_fire(e, t, &t->arms[a], true, now_ns, "it was asked for");
+			*ret_fired +=
+				ip_rules_fire(e, t, &t->arms[a], true, now_ns, "it was asked for");
 		}
 	return found;
 }
@@ -237,8 +242,8 @@ static void serve(struct ip_rules *e, int fd, uint64_t now_ns)
 	int done;
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0 || (who.uid && who.uid != geteuid()) ||
-	    (n = recv(fd, request, REQUEST_MAX, 0)) <= 0)
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0 ||
+	    (who.uid && who.uid != geteuid()) || (n = recv(fd, request, REQUEST_MAX, 0)) <= 0)
 		return;
 	request[n] = '\0';
 	out = open_memstream(&text, &size);
@@ -311,7 +316,8 @@ int ip_rules_ask(const char *state, const char *request, char **ret)
 					  address.sun_path)
 			       : ip_error_errno("%s", address.sun_path);
 	/* who listens where others may make names might be anybody */
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0 || (who.uid && who.uid != geteuid()))
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0 ||
+	    (who.uid && who.uid != geteuid()))
 		return ip_error("%s: who listens there is user %u", address.sun_path, who.uid);
 	if (strlen(request) > REQUEST_MAX)
 		return ip_error("the request is too long");

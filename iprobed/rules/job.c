@@ -22,9 +22,9 @@
 #include "common/print.h"
 #include "iprobed/worker.h"
 
-#define TARGET_FD   3
+#define TARGET_FD  3
 #define TIMEOUT_NS 30000000000ull
-#define VARIABLES   16
+#define VARIABLES  16
 
 static void fail(const char *what)
 {
@@ -32,7 +32,8 @@ static void fail(const char *what)
 	_exit(1);
 }
 
-static void run_child(char *const *argv, char **env, const char *directory, const int fds[4], pid_t parent)
+static void run_child(char *const *argv, char **env, const char *directory, const int fds[4],
+		      pid_t parent)
 {
 	/* whose rules they are has set none */
 	const struct ip_peer_limits none_of_his = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
@@ -76,8 +77,8 @@ static int make_pipe(int *ret_read, int *ret_write)
 	return 0;
 }
 
-int ip_rules_job_start(struct ip_rules_job *job, char *const *argv, const char *directory, int pidfd,
-		       char *const *environment)
+int ip_rules_job_start(struct ip_rules_job *job, char *const *argv, const char *directory,
+		       int pidfd, char *const *environment)
 {
 	char *env[VARIABLES] = {IP_WORKER_ENVIRONMENT};
 	size_t nenv = 0;
@@ -179,7 +180,8 @@ void ip_rules_job_clear(struct ip_rules_job *job)
 	*job = (struct ip_rules_job){.out = -1, .err = -1};
 }
 
-/* What is behind "key":, blanks left out. Quotes within texts are escaped, so nothing else looks like this. */
+/* What is behind "key":, blanks left out. Quotes within texts are escaped, so nothing else looks
+ * like this. */
 static const char *find(const struct ip_rules_job *job, const char *key)
 {
 	char name[64];

@@ -50,7 +50,8 @@ int ip_rules_stat_parse(const char *text, struct ip_rules_stat *ret)
 	long pages;
 
 	if (!p || sscanf(p + 1,
-			 " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d %*d %llu "
+			 " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d "
+			 "%*d %llu "
 			 "%*u %ld",
 			 &ret->state, &user, &kernel, &ret->start, &pages) != 5)
 		return -1;
@@ -187,8 +188,8 @@ static bool match_one(const struct ip_rules_texts *texts, const struct ip_rules_
 
 bool ip_rules_may_match(const struct ip_rules_rule *r, const struct ip_rules_process *p)
 {
-	return match_one(&r->exe, p, r) && match_one(&r->cgroup, p, r) && match_one(&r->unit, p, r) &&
-	       match_one(&r->user, p, r);
+	return match_one(&r->exe, p, r) && match_one(&r->cgroup, p, r) &&
+	       match_one(&r->unit, p, r) && match_one(&r->user, p, r);
 }
 
 bool ip_rules_match(const struct ip_rules_rule *r, const struct ip_rules_process *p)
@@ -224,7 +225,8 @@ static const char *cgroup_root(void)
 	return *root ? root : NULL;
 }
 
-int ip_rules_pressure_read(const struct ip_rules_process *p, enum ip_rules_pressure what, uint64_t *ret_us)
+int ip_rules_pressure_read(const struct ip_rules_process *p, enum ip_rules_pressure what,
+			   uint64_t *ret_us)
 {
 	static const char *const names[] = {"cpu", "memory", "io", "memory", "io"};
 	const char *line = strncmp(p->cgroup, "0::", 3) ? strstr(p->cgroup, "\n0::") : p->cgroup;
@@ -238,7 +240,8 @@ int ip_rules_pressure_read(const struct ip_rules_process *p, enum ip_rules_press
 	else if (root && length)
 		snprintf(path, sizeof(path), "%s%.*s/%s.pressure", root, length, at, names[what]);
 	else
-		return ip_error("pid %d is in no cgroup of version 2: its pressure is not known", p->pid);
+		return ip_error("pid %d is in no cgroup of version 2: its pressure is not known",
+				p->pid);
 	if (read_file(path, text, sizeof(text)) < 0)
 		return ip_error_errno("cannot read %s", path);
 	return ip_rules_pressure_parse(text, what >= IP_RULES_PRESSURE_MEMORY_FULL, ret_us) == 0

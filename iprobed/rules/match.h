@@ -2,7 +2,8 @@
 /*
  * What is known of a process, and whether a rule is for it.
  *
- * All of it is what the process, or who started it, has chosen: names that are matched, and nothing that is trusted.
+ * All of it is what the process, or who started it, has chosen: names that are matched, and nothing
+ * that is trusted.
  */
 #ifndef IP_RULES_MATCH_H
 #define IP_RULES_MATCH_H
@@ -16,8 +17,8 @@
 /* Of /proc/PID/stat. */
 struct ip_rules_stat {
 	char state;
-	unsigned long long
-		start; /* in the kernel's ticks since boot: with its number it means this process and no other */
+	/* in the kernel's ticks since boot: with its number it means this process and no other */
+	unsigned long long start;
 	uint64_t cpu_ns;
 	uint64_t resident; /* bytes */
 };
@@ -36,7 +37,8 @@ int ip_rules_stat_parse(const char *text, struct ip_rules_stat *ret);
 /* 0, or -1: the process is gone. */
 int ip_rules_stat_read(pid_t pid, struct ip_rules_stat *ret);
 
-/* All but the command line (cmdline_reader.h). 0, or -1: it is gone, one of the kernel's own, or closed to us. */
+/* All but the command line (cmdline_reader.h). 0, or -1: it is gone, one of the kernel's own, or
+ * closed to us. */
 int ip_rules_process_read(pid_t pid, struct ip_rules_process *ret);
 void ip_rules_process_clear(struct ip_rules_process *process);
 
@@ -48,8 +50,8 @@ bool ip_rules_may_match(const struct ip_rules_rule *rule, const struct ip_rules_
 /* Whether it is. Where the rule asks for the command line it has been read. */
 bool ip_rules_match(const struct ip_rules_rule *rule, const struct ip_rules_process *process);
 
-/* Microseconds for which some (full: all) tasks of the process's cgroup have waited for the resource since the cgroup was made. -1
- * with an error where the kernel does not tell. */
+/* Microseconds for which some (full: all) tasks of the process's cgroup have waited for the
+ * resource since the cgroup was made. -1 with an error where the kernel does not tell. */
 int ip_rules_pressure_read(const struct ip_rules_process *process, enum ip_rules_pressure what,
 			   uint64_t *ret_us);
 /* The text of such a file. 0 or -1. */

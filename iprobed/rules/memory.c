@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of rules' sessions. They are no user's, so they have a bound of their own, for all together: what is beyond waits.
- * Those that only watch leave a quarter of it to those that record.
+ * Memory of rules' sessions. They are no user's, so they have a bound of their own, for all
+ * together: what is beyond waits. Those that only watch leave a quarter of it to those that record.
  */
 #include "access/request.h"
 #include "common/error.h"
@@ -20,7 +20,9 @@ static uint64_t limit_of(const struct ip_rules *e)
 
 	/* looked at each time: limits of groups change */
 	return given ? given
-		     : ip_iprobed_memory_there("/proc/self/cgroup", "/sys/fs/cgroup", "/proc/meminfo") / 4;
+		     : ip_iprobed_memory_there("/proc/self/cgroup", "/sys/fs/cgroup",
+					       "/proc/meminfo") /
+			       4;
 }
 
 int ip_rules_memory_check(const struct ip_rules *e, uint64_t needed)
@@ -35,14 +37,14 @@ int ip_rules_memory_check(const struct ip_rules *e, uint64_t needed)
 			ip_format_size(needed, a), ip_format_size(limit, b));
 }
 
-bool ip_rules_memory_fits(const struct ip_rules *e, const struct ip_rules_target *t, uint64_t needed,
-			  bool watch)
+bool ip_rules_memory_fits(const struct ip_rules *e, const struct ip_rules_target *t,
+			  uint64_t needed, bool watch)
 {
 	uint64_t limit = limit_of(e), all = needed;
 
 	for (size_t i = 0; i < e->ntargets; i++)
-		if (e->targets[i] != t &&
-		    (e->targets[i]->doing == IP_RULES_WATCH || e->targets[i]->doing == IP_RULES_ACT))
+		if (e->targets[i] != t && (e->targets[i]->doing == IP_RULES_WATCH ||
+					   e->targets[i]->doing == IP_RULES_ACT))
 			all += e->targets[i]->memory;
 	/* what never will is not waited for: it fails */
 	return all <= (watch ? limit / 4 * 3 : limit) || needed > limit || (all == needed && watch);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conditions that are looked at from outside. Latency is not among them: a session watches it (until.h).
+ * Conditions that are looked at from outside. Latency is not among them: a session watches it
+ * (until.h).
  */
 #include <stdio.h>
 
@@ -18,7 +19,8 @@ static void look_at_memory(struct ip_rules *e, struct ip_rules_target *t, struct
 
 	if (level->set && ip_rules_hold(level, &arm->memory, now->resident, now_ns, now_ns))
 		ip_rules_fire(e, t, arm, false, now_ns, "it has %s of memory, more than %s",
-			      ip_format_size(now->resident, have), ip_format_size(level->limit, limit));
+			      ip_format_size(now->resident, have),
+			      ip_format_size(level->limit, limit));
 }
 
 static void look_at_cpu(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm,
@@ -31,12 +33,12 @@ static void look_at_cpu(struct ip_rules *e, struct ip_rules_target *t, struct ip
 		return;
 	share = 100.0 * (now->cpu_ns - t->stat.cpu_ns) / (now_ns - t->looked_ns);
 	if (ip_rules_hold(level, &arm->cpu, share, t->looked_ns, now_ns))
-		ip_rules_fire(e, t, arm, false, now_ns, "it takes %.0f %% of a CPU, more than %.0f %%", share,
-			      level->limit);
+		ip_rules_fire(e, t, arm, false, now_ns,
+			      "it takes %.0f %% of a CPU, more than %.0f %%", share, level->limit);
 }
 
-static void look_at_pressure(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm,
-			     enum ip_rules_pressure what, uint64_t now_ns)
+static void look_at_pressure(struct ip_rules *e, struct ip_rules_target *t,
+			     struct ip_rules_arm *arm, enum ip_rules_pressure what, uint64_t now_ns)
 {
 	const struct ip_rules_level *level = &arm->state->rule->pressure[what];
 	uint64_t us, before = arm->pressure_us[what];
@@ -45,7 +47,8 @@ static void look_at_pressure(struct ip_rules *e, struct ip_rules_target *t, stru
 	if (!level->set || arm->told_deaf)
 		return;
 	if (ip_rules_pressure_read(&t->process, what, &us) < 0) {
-		ip_rules_log(arm->state, t, "%s: this condition will never be met", ip_error_message());
+		ip_rules_log(arm->state, t, "%s: this condition will never be met",
+			     ip_error_message());
 		arm->told_deaf = true;
 		return;
 	}
@@ -54,9 +57,10 @@ static void look_at_pressure(struct ip_rules *e, struct ip_rules_target *t, stru
 		return;
 	share = 100.0 * (us - before) * 1000 / (now_ns - t->looked_ns);
 	if (ip_rules_hold(level, &arm->pressure[what], share, t->looked_ns, now_ns))
-		ip_rules_fire(e, t, arm, false, now_ns,
-			      "its cgroup has waited for %s in %.1f %% of the time, more than %.1f %%",
-			      ip_rules_pressure_name(what), share, level->limit);
+		ip_rules_fire(
+			e, t, arm, false, now_ns,
+			"its cgroup has waited for %s in %.1f %% of the time, more than %.1f %%",
+			ip_rules_pressure_name(what), share, level->limit);
 }
 
 static bool wants_look(const struct ip_rules_rule *r)
@@ -84,7 +88,8 @@ void ip_rules_look(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_n
 		arm->fresh = false;
 		if (!arm->every_ns || now_ns < arm->every_ns)
 			continue;
-		ip_rules_fire(e, t, arm, false, now_ns, "every %s", ip_format_ns(r->every_ns, every));
+		ip_rules_fire(e, t, arm, false, now_ns, "every %s",
+			      ip_format_ns(r->every_ns, every));
 		arm->every_ns = now_ns + r->every_ns;
 	}
 	if (!wanted || (t->looked_ns && now_ns - t->looked_ns < LOOK_NS))

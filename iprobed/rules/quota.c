@@ -2,9 +2,11 @@
 /*
  * The places of a rule (processes), shared among users.
  *
- * A user may have as many as are free. When none is, one who has at least two fewer than the user who has most takes one of these: that of
- * the newest process to which nothing is being done but that it is watched. So a user's thousand processes keep nobody else out, where
- * there is but one user he has all places, and no place goes back and forth. Who has lost his waits for a free one, like others that came too late.
+ * A user may have as many as are free. When none is, one who has at least two fewer than the user
+ * who has most takes one of these: that of the newest process to which nothing is being done but
+ * that it is watched. So a user's thousand processes keep nobody else out, where there is but one
+ * user he has all places, and no place goes back and forth. Who has lost his waits for a free one,
+ * like others that came too late.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +32,8 @@ static int compare(const void *a, const void *b)
 }
 
 /* Who has most of the n places, and how many; 0: it cannot be told. */
-static size_t richest(const struct ip_rules *e, const struct ip_rules_state *state, size_t n, uid_t *ret)
+static size_t richest(const struct ip_rules *e, const struct ip_rules_state *state, size_t n,
+		      uid_t *ret)
 {
 	_cleanup_free_ uid_t *uids = malloc(n * sizeof(*uids));
 	size_t found = 0, most = 0;
@@ -52,12 +55,13 @@ static size_t richest(const struct ip_rules *e, const struct ip_rules_state *sta
 
 static bool is_busy(const struct ip_rules_target *t)
 {
-	return (t->doing != IP_RULES_NOTHING && t->doing != IP_RULES_WATCH) || t->nwaiting || t->side.pid;
+	return (t->doing != IP_RULES_NOTHING && t->doing != IP_RULES_WATCH) || t->nwaiting ||
+	       t->side.pid;
 }
 
 /* Whose place the user may have; NULL with *ret_free: one is free; NULL without: nobody's. */
-static struct ip_rules_target *look_for(struct ip_rules *e, const struct ip_rules_state *state, uid_t uid,
-					bool *ret_free)
+static struct ip_rules_target *look_for(struct ip_rules *e, const struct ip_rules_state *state,
+					uid_t uid, bool *ret_free)
 {
 	struct ip_rules_target *newest = NULL;
 	size_t all = 0, his = 0;
@@ -99,7 +103,8 @@ bool ip_rules_take_place(struct ip_rules *e, const struct ip_rules_state *state,
 
 	if (!t)
 		return is_free;
-	ip_rules_log(state, t, "its place is another user's now, who has fewer of them (processes)");
+	ip_rules_log(state, t,
+		     "its place is another user's now, who has fewer of them (processes)");
 	/* it is met anew when what is done to it has ended: other rules may be for it, too */
 	t->gone = true;
 	ip_rules_scan_pending(e, t->process.pid);

@@ -39,7 +39,8 @@ void ip_rules_history_clear(struct ip_rules_history *h)
 	*h = (struct ip_rules_history){0};
 }
 
-uint64_t ip_rules_wait(const struct ip_rules_history *h, unsigned times, uint64_t per_ns, uint64_t now_ns)
+uint64_t ip_rules_wait(const struct ip_rules_history *h, unsigned times, uint64_t per_ns,
+		       uint64_t now_ns)
 {
 	uint64_t oldest = UINT64_MAX;
 	unsigned in = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a rule may fire: what has been above its level for how long, how often it has fired, and what its sessions have cost. Arithmetic alone.
+ * When a rule may fire: what has been above its level for how long, how often it has fired, and
+ * what its sessions have cost. Arithmetic alone.
  */
 #ifndef IP_RULES_RATE_LIMIT_H
 #define IP_RULES_RATE_LIMIT_H
@@ -17,7 +18,8 @@ struct ip_rules_hold {
 	uint64_t since_ns;
 };
 
-/* The value was the mean between from and now. Whether it has been above for as long as the level asks for. */
+/* The value was the mean between from and now. Whether it has been above for as long as the level
+ * asks for. */
 bool ip_rules_hold(const struct ip_rules_level *level, struct ip_rules_hold *hold, double value,
 		   uint64_t from_ns, uint64_t now_ns);
 
@@ -34,7 +36,8 @@ void ip_rules_history_clear(struct ip_rules_history *history);
 uint64_t ip_rules_wait(const struct ip_rules_history *history, unsigned times, uint64_t per_ns,
 		       uint64_t now_ns);
 
-/* A session has taken so much of the process's time: how long it has to be left alone for that to be so many per cent. */
+/* A session has taken so much of the process's time: how long it has to be left alone for that to
+ * be so many per cent. */
 uint64_t ip_rules_pay_back(double cost_ns, double percent);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notes of processes that have a session of ours, for one that comes after us when we were killed with all sessions. And a lock: one that
- * ends may still be putting bytes back when the next begins.
+ * Notes of processes that have a session of ours, for one that comes after us when we were killed
+ * with all sessions. And a lock: one that ends may still be putting bytes back when the next
+ * begins.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -41,7 +42,8 @@ int ip_rules_note(const struct ip_rules *e, const struct ip_rules_process *p)
 	int n = snprintf(text, sizeof(text), "%d %llu\n", p->pid, p->start);
 
 	name_of(e, p->pid, name);
-	_cleanup_close_ int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_cleanup_close_ int fd =
+		open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd >= 0 && write(fd, text, n) == n)
 		return 0;
@@ -148,7 +150,8 @@ static bool clean(struct ip_rules *e, const char *name)
 	ip_rules_log(NULL, t, "rules before these have left a session: what is live is put back");
 	/* with all of its steps: where it fails the loop goes on with it */
 	t->doing = IP_RULES_CLEAN;
-	while (ip_rules_target_step(e, t, ip_now_ns()) && !ip_rules_target_rests(t) && ip_now_ns() < limit)
+	while (ip_rules_target_step(e, t, ip_now_ns()) && !ip_rules_target_rests(t) &&
+	       ip_now_ns() < limit)
 		nap();
 	if (t->doing != IP_RULES_NOTHING)
 		return false;
@@ -167,7 +170,8 @@ int ip_rules_left_over(struct ip_rules *e)
 	dir = opendir(e->options->state);
 	while (dir && (entry = readdir(dir))) {
 		bool rule = is_note(entry->d_name);
-		bool watch = !strncmp(entry->d_name, "watch-", 6) && isdigit((unsigned char)entry->d_name[6]);
+		bool watch = !strncmp(entry->d_name, "watch-", 6) &&
+			     isdigit((unsigned char)entry->d_name[6]);
 		char name[4096];
 
 		if ((!rule && !watch) || snprintf(name, sizeof(name), "%s/%s", e->options->state,

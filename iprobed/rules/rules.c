@@ -32,8 +32,8 @@
 #define REST_MS	  200
 #define ENDING_NS 25000000000ull
 
-void ip_rules_log(const struct ip_rules_state *state, const struct ip_rules_target *t, const char *format,
-		  ...)
+void ip_rules_log(const struct ip_rules_state *state, const struct ip_rules_target *t,
+		  const char *format, ...)
 {
 	char what[2048], who[512] = "", rule[128] = "rules";
 	va_list args;
@@ -87,8 +87,8 @@ static void clear_states(struct ip_rules *e)
 	e->users = e->cmdlines = false;
 }
 
-/* All that defines anything: selections and profiles are what rules are made of. Who may write them, or put others in their
- * place, decides what is recorded of everybody. */
+/* All that defines anything: selections and profiles are what rules are made of. Who may write
+ * them, or put others in their place, decides what is recorded of everybody. */
 static int check_files(const struct ip_probes_d *probes)
 {
 	int done = 0;
@@ -126,7 +126,8 @@ static int read_files(const struct ip_rules *e, struct ip_probes_d *ret)
 static int take_over(struct ip_rules *e)
 {
 	for (size_t i = 0; i < e->probes.nrules; i++)
-		if (is_wanted(e->options, &e->probes.rules[i]) && add_state(e, &e->probes.rules[i]) < 0)
+		if (is_wanted(e->options, &e->probes.rules[i]) &&
+		    add_state(e, &e->probes.rules[i]) < 0)
 			return -1;
 	return 0;
 }
@@ -150,7 +151,8 @@ static void close_down(struct ip_rules *e)
 	ip_rules_unlock(e);
 }
 
-/* What has been read (done: or not), and now is what counts. With an error nothing is carried out. */
+/* What has been read (done: or not), and now is what counts. With an error nothing is carried
+ * out. */
 static void load(struct ip_rules *e, int done)
 {
 	free(ip_steal_ptr(e->environment));
@@ -214,8 +216,9 @@ static void fire_by_signal(struct ip_rules *e, int number, uint64_t now_ns)
 	for (size_t i = 0; i < e->ntargets; i++)
 		for (size_t a = 0; a < e->targets[i]->narms; a++)
 			if (e->targets[i]->arms[a].state->rule->signal == number)
-				ip_rules_fire(e, e->targets[i], &e->targets[i]->arms[a], false, now_ns,
-					      "signal %s to iprobed", number == SIGUSR1 ? "USR1" : "USR2");
+				ip_rules_fire(e, e->targets[i], &e->targets[i]->arms[a], false,
+					      now_ns, "signal %s to iprobed",
+					      number == SIGUSR1 ? "USR1" : "USR2");
 }
 
 static void take_signals(struct ip_rules *e, int signals, uint64_t now_ns)
@@ -283,9 +286,10 @@ static void loop(struct ip_rules *e, int signals)
 {
 	uint64_t limit = 0;
 
-	/* where there is nothing to be carried out we are not needed: SIGHUP to iprobed starts us again */
-	for (bool rest = true;
-	     e->ending ? !rest && ip_now_ns() < limit : e->nstates || e->ntargets || e->reloading;) {
+	/* where there is nothing to be carried out we are not needed: SIGHUP to iprobed starts us
+	 * again */
+	for (bool rest = true; e->ending ? !rest && ip_now_ns() < limit
+					 : e->nstates || e->ntargets || e->reloading;) {
 		struct pollfd polled[] = {{.fd = signals, .events = POLLIN},
 					  {.fd = e->listening, .events = POLLIN}};
 
@@ -320,8 +324,8 @@ static int open_signals(void)
 /* Sessions are root's, or who we are's, and of other ids none is ever needed. */
 static int give_up_capabilities(void)
 {
-	const uint64_t needed = 1ull << CAP_SYS_PTRACE | 1ull << CAP_SYS_NICE | 1ull << CAP_DAC_OVERRIDE |
-				1ull << CAP_CHECKPOINT_RESTORE;
+	const uint64_t needed = 1ull << CAP_SYS_PTRACE | 1ull << CAP_SYS_NICE |
+				1ull << CAP_DAC_OVERRIDE | 1ull << CAP_CHECKPOINT_RESTORE;
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
@@ -357,7 +361,8 @@ static void run(const struct ip_rules_options *options)
 	int signals = open_signals();
 
 	raise_limit();
-	if (signals < 0 || give_up_capabilities() < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	if (signals < 0 || give_up_capabilities() < 0 ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    asprintf(&e.fperf, "%.*s/fperf", slash ? (int)(slash - options->program) : 1,
 		     slash ? options->program : ".") < 0 ||
 	    (ip_rules_were_here(&e) && ip_rules_left_over(&e) < 0)) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking for processes: /proc is listed again and again. Of one that is known two small files are looked at, which tell whether it is still that
- * one, and the same program and user; of a new one what rules ask for is read, and read again after a second: a program that has just been executed may
- * not have its command line yet, or not the one that it gives itself. The kernel's messages about processes would take
- * CAP_NET_ADMIN, which we have not. No more than a hundredth of a CPU goes there.
+ * Looking for processes: /proc is listed again and again. Of one that is known two small files are
+ * looked at, which tell whether it is still that one, and the same program and user; of a new one
+ * what rules ask for is read, and read again after a second: a program that has just been executed
+ * may not have its command line yet, or not the one that it gives itself. The kernel's messages
+ * about processes would take CAP_NET_ADMIN, which we have not. No more than a hundredth of a CPU
+ * goes there.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,9 +15,9 @@
 #include <unistd.h>
 
 #include "access/credentials.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/now.h"
 #include "common/proc.h"
 #include "iprobed/rules/rules_private.h"
@@ -92,7 +94,8 @@ static void leave_out(struct ip_rules_state *state, struct ip_rules_seen *seen)
 	seen->left_out = true;
 }
 
-/* Which rules are for it? Before the process was held it may have been another one: what was read is compared again. */
+/* Which rules are for it? Before the process was held it may have been another one: what was read
+ * is compared again. */
 static void meet(struct ip_rules *e, pid_t pid, struct ip_rules_seen *seen, uint64_t now_ns)
 {
 	struct ip_rules_target *t = NULL;
@@ -131,7 +134,8 @@ static void meet(struct ip_rules *e, pid_t pid, struct ip_rules_seen *seen, uint
 			break;
 		t->arms[t->narms++] = arm_of(state, seen, now_ns);
 	}
-	/* one that had to wait for the end of its session has been met in time; from now on that counts no more */
+	/* one that had to wait for the end of its session has been met in time; from now on that
+	 * counts no more */
 	if (seen->fresh_until_ns == UINT64_MAX)
 		seen->fresh_until_ns = now_ns;
 	seen->met = t;
@@ -225,7 +229,8 @@ static int visit(struct ip_rules *e, pid_t pid, uint64_t now_ns)
 		seen.fresh_until_ns = 0;
 	meets = !same || e->all || before->pending || before->uid != seen.uid ||
 		(again && (!t || is_for_more(e, t)));
-	/* it is another process now, or is met anew: that has to wait until nothing is being done to it any more */
+	/* it is another process now, or is met anew: that has to wait until nothing is being done
+	 * to it any more */
 	if (t && meets) {
 		t->gone = true;
 		seen.pending = true;
@@ -270,7 +275,8 @@ static void forget_begun(const struct ip_rules *e, struct ip_rules_state *state,
 		const struct ip_rules_begun *b = &state->begun[i];
 		const struct ip_rules_seen *seen = seen_before(e, b->pid);
 
-		if (!seen || seen->start != b->start || seen->exe != b->exe || now_ns >= seen->fresh_until_ns)
+		if (!seen || seen->start != b->start || seen->exe != b->exe ||
+		    now_ns >= seen->fresh_until_ns)
 			state->begun[i] = state->begun[--state->nbegun];
 		else
 			i++;
@@ -303,7 +309,9 @@ void ip_rules_scan(struct ip_rules *e, uint64_t now_ns)
 	e->first = e->all = false;
 	e->room = e->wanted;
 	next = SCAN_SHARE * (cpu_ns() - before_ns);
-	e->scan_ns = now_ns + (next < SCAN_NS ? SCAN_NS : next > SCAN_LIMIT_NS ? SCAN_LIMIT_NS : next);
+	e->scan_ns = now_ns + (next < SCAN_NS	      ? SCAN_NS
+			       : next > SCAN_LIMIT_NS ? SCAN_LIMIT_NS
+						      : next);
 }
 
 void ip_rules_scan_again(struct ip_rules *e)

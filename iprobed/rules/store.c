@@ -74,7 +74,8 @@ static int is_ours(const struct dirent *entry)
 	return time_of(entry->d_name) != 0;
 }
 
-/* In the order of names, which is that of time. The number, or -1: there are none; to be freed by free_list(). */
+/* In the order of names, which is that of time. The number, or -1: there are none; to be freed by
+ * free_list(). */
 static int list(const char *dir, const char *rule, int (*is_wanted)(const struct dirent *),
 		struct dirent ***ret)
 {
@@ -103,7 +104,8 @@ static uint64_t realtime_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-void ip_rules_store_history(const char *dir, const char *rule, uint64_t now_ns, struct ip_rules_history *ret)
+void ip_rules_store_history(const char *dir, const char *rule, uint64_t now_ns,
+			    struct ip_rules_history *ret)
 {
 	struct dirent **entries;
 	uint64_t today = realtime_ns();
@@ -119,7 +121,8 @@ void ip_rules_store_history(const char *dir, const char *rule, uint64_t now_ns, 
 	free_list(entries, n);
 }
 
-int ip_rules_store_make_room(const char *dir, const struct ip_rules_rule *rule, unsigned *ret_removed)
+int ip_rules_store_make_room(const char *dir, const struct ip_rules_rule *rule,
+			     unsigned *ret_removed)
 {
 	struct dirent **entries;
 	uint64_t all = 0, *sizes;
@@ -164,7 +167,8 @@ void ip_rules_store_note(const char *path, const char *line)
 		name = NULL;
 		return;
 	}
-	_cleanup_close_ int fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_cleanup_close_ int fd =
+		open(name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd >= 0)
 		dprintf(fd, "%s\n", line);
@@ -182,8 +186,8 @@ static void note(const char *path, const char *what, const char *text)
 	ip_rules_store_note(path, line);
 }
 
-int ip_rules_store_begin(const char *dir, const struct ip_rules_rule *rule, pid_t pid, const char *exe,
-			 const char *cmdline, const char *why, char **ret_path)
+int ip_rules_store_begin(const char *dir, const struct ip_rules_rule *rule, pid_t pid,
+			 const char *exe, const char *cmdline, const char *why, char **ret_path)
 {
 	uint64_t now = realtime_ns();
 	time_t seconds = now / 1000000000;
@@ -253,7 +257,8 @@ int ip_rules_store_keep_recorder(const char *recorder, const char *path)
 		name = NULL;
 		return ip_error("out of memory");
 	}
-	return rename(recorder, name) == 0 ? 0 : ip_error_errno("cannot keep %s as %s", recorder, name);
+	return rename(recorder, name) == 0 ? 0
+					   : ip_error_errno("cannot keep %s as %s", recorder, name);
 }
 
 static int is_recorder(const struct dirent *entry)

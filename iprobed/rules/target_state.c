@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One process that rules are for: what is done to it now, and what comes next. rules.h says in which order.
+ * One process that rules are for: what is done to it now, and what comes next. rules.h says in
+ * which order.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,19 +11,20 @@
 #include <unistd.h>
 
 #include "access/credentials.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/array.h"
 #include "common/units.h"
 #include "iprobed/rules/rules_private.h"
 #include "iprobed/rules/store.h"
 
-#define BACKOFF_NS	  1000000000ull
+#define BACKOFF_NS	1000000000ull
 #define BACKOFF_MOST_NS 600000000000ull
-#define RELOAD_NS	  5000000000ull
-#define COSTLY_NS	  60000000000ull /* a watch that costs too much is left alone */
+#define RELOAD_NS	5000000000ull
+#define COSTLY_NS	60000000000ull /* a watch that costs too much is left alone */
 
-int ip_rules_target_add(struct ip_rules *e, struct ip_rules_process *process, struct ip_rules_target **ret)
+int ip_rules_target_add(struct ip_rules *e, struct ip_rules_process *process,
+			struct ip_rules_target **ret)
 {
 	struct ip_rules_target *t = calloc(1, sizeof(*t)), **grown;
 
@@ -66,7 +68,8 @@ void ip_rules_target_disarm(struct ip_rules_target *t)
 bool ip_rules_target_rests(const struct ip_rules_target *t)
 {
 	/* what cannot be put back now is tried again later, and else by the next iprobed */
-	return (t->doing == IP_RULES_NOTHING || (t->doing == IP_RULES_CLEAN && !t->job.pid && t->unclean)) &&
+	return (t->doing == IP_RULES_NOTHING ||
+		(t->doing == IP_RULES_CLEAN && !t->job.pid && t->unclean)) &&
 	       !t->side.pid;
 }
 
@@ -88,7 +91,8 @@ static bool is_waiting(const struct ip_rules_target *t, const struct ip_rules_ar
 }
 
 /* Whether it may fire; why it does not is logged. */
-static bool may_fire(const struct ip_rules_target *t, const struct ip_rules_arm *arm, uint64_t now_ns)
+static bool may_fire(const struct ip_rules_target *t, const struct ip_rules_arm *arm,
+		     uint64_t now_ns)
 {
 	struct ip_rules_state *state = arm->state;
 	char per[16];
@@ -102,8 +106,8 @@ static bool may_fire(const struct ip_rules_target *t, const struct ip_rules_arm 
 	return false;
 }
 
-static void count_firing(const struct ip_rules_target *t, struct ip_rules_state *state, uint64_t now_ns,
-			 const char *why)
+static void count_firing(const struct ip_rules_target *t, struct ip_rules_state *state,
+			 uint64_t now_ns, const char *why)
 {
 	state->told_most = false;
 	state->fired++;
@@ -113,8 +117,8 @@ static void count_firing(const struct ip_rules_target *t, struct ip_rules_state 
 }
 
 /* Also while all comes to its end: what has been written is worth having. */
-static bool has_fired(const struct ip_rules_target *t, const struct ip_rules_arm *arm, uint64_t now_ns,
-		      const char *why)
+static bool has_fired(const struct ip_rules_target *t, const struct ip_rules_arm *arm,
+		      uint64_t now_ns, const char *why)
 {
 	if (!may_fire(t, arm, now_ns))
 		return false;
@@ -122,14 +126,15 @@ static bool has_fired(const struct ip_rules_target *t, const struct ip_rules_arm
 	return true;
 }
 
-bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm, bool forced,
-		   uint64_t now_ns, const char *format, ...)
+bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm,
+		   bool forced, uint64_t now_ns, const char *format, ...)
 {
 	const struct ip_rules_rule *rule = arm->state->rule;
 	struct ip_rules_firing *f = &t->waiting[t->nwaiting];
 	va_list args;
 
-	if (e->ending || e->reloading || t->gone || is_waiting(t, arm) || t->nwaiting == IP_RULES_WAITING)
+	if (e->ending || e->reloading || t->gone || is_waiting(t, arm) ||
+	    t->nwaiting == IP_RULES_WAITING)
 		return false;
 	if (!forced && !may_fire(t, arm, now_ns))
 		return false;
@@ -149,7 +154,8 @@ static void drop_waiting(struct ip_rules_target *t, size_t i)
 	t->nwaiting--;
 }
 
-/* Says what went wrong, unless it is what was said last; and leaves the process alone for a while. */
+/* Says what went wrong, unless it is what was said last; and leaves the process alone for a
+ * while. */
 static void failed(struct ip_rules_target *t, const struct ip_rules_state *state, const char *what,
 		   uint64_t now_ns)
 {
@@ -164,8 +170,8 @@ static void failed(struct ip_rules_target *t, const struct ip_rules_state *state
 		t->backoff_ns = BACKOFF_MOST_NS;
 	t->retry_ns = now_ns + t->backoff_ns;
 	if (strcmp(t->said, what))
-		ip_rules_log(state, t, "%s; it is tried again in %s, and then less and less often", what,
-			     ip_format_ns(t->backoff_ns, again));
+		ip_rules_log(state, t, "%s; it is tried again in %s, and then less and less often",
+			     what, ip_format_ns(t->backoff_ns, again));
 	snprintf(t->said, sizeof(t->said), "%s", what);
 }
 
@@ -175,7 +181,8 @@ static void failed_to_clean(struct ip_rules_target *t, const char *what, uint64_
 	char text[IP_RULES_JOB_WORD];
 
 	snprintf(text, sizeof(text),
-		 "what is live cannot be put back, and no rule is carried out on it before: %s", what);
+		 "what is live cannot be put back, and no rule is carried out on it before: %s",
+		 what);
 	failed(t, NULL, text, now_ns);
 }
 
@@ -183,7 +190,9 @@ static void failed_to_clean(struct ip_rules_target *t, const char *what, uint64_
 static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
 	size_t which = ip_rules_job_figure(&t->job, "until");
-	const struct ip_rules_state *state = t->by ? t->by->state : t->nwatched ? t->watched[0]->state : NULL;
+	const struct ip_rules_state *state = t->by	   ? t->by->state
+					     : t->nwatched ? t->watched[0]->state
+							   : NULL;
 	char end[IP_RULES_WHY] = "it has ended";
 
 	ip_rules_job_string(&t->job, "end", end, sizeof(end));
@@ -195,7 +204,8 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 		t->backoff_ns = 0;
 		if (t->is_overhead[which - 1]) {
 			ip_rules_log(arm->state, t,
-				     "to watch it takes more than %g %% (overhead): %s; it is left alone for "
+				     "to watch it takes more than %g %% (overhead): %s; it is left "
+				     "alone for "
 				     "a minute",
 				     arm->state->rule->overhead_percent, end);
 			arm->not_before_ns = now_ns + COSTLY_NS;
@@ -291,7 +301,8 @@ static bool wants_to_act(const struct ip_rules_target *t)
 static bool may_act(const struct ip_rules *e, const struct ip_rules_target *t)
 {
 	return wants_to_act(t) && e->acting < IP_RULES_ACTING &&
-	       ip_rules_memory_fits(e, t, ip_rules_memory_of(t->waiting[0].arm->state->rule), false);
+	       ip_rules_memory_fits(e, t, ip_rules_memory_of(t->waiting[0].arm->state->rule),
+				    false);
 }
 
 void ip_rules_tell_memory(const struct ip_rules_state *state, struct ip_rules_target *t)
@@ -301,10 +312,12 @@ void ip_rules_tell_memory(const struct ip_rules_state *state, struct ip_rules_ta
 	t->told_memory = true;
 }
 
-/* A flight recorder has not watched for a latency, since its rule could not have fired, and now it may. */
+/* A flight recorder has not watched for a latency, since its rule could not have fired, and now it
+ * may. */
 static bool may_watch_again(const struct ip_rules_target *t, uint64_t now_ns)
 {
-	return t->by && t->by->state->rule->until && !t->nwatched && ip_rules_may_fire(t->by, now_ns);
+	return t->by && t->by->state->rule->until && !t->nwatched &&
+	       ip_rules_may_fire(t->by, now_ns);
 }
 
 /* A snapshot that waits must not hold up what came after it. */
@@ -315,7 +328,8 @@ static void put_actions_first(struct ip_rules_target *t)
 			struct ip_rules_firing firing = t->waiting[i];
 
 			drop_waiting(t, i);
-			memmove(&t->waiting[1], &t->waiting[0], t->nwaiting++ * sizeof(*t->waiting));
+			memmove(&t->waiting[1], &t->waiting[0],
+				t->nwaiting++ * sizeof(*t->waiting));
 			t->waiting[0] = firing;
 		}
 }
@@ -338,7 +352,8 @@ bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_
 	draining |= t->gone;
 	if (draining) {
 		t->nwaiting = 0;
-		/* what is being recorded is worth having, but neither our end nor others wait for it: it is ended whole */
+		/* what is being recorded is worth having, but neither our end nor others wait for
+		 * it: it is ended whole */
 		hurry = e->ending || (e->reloading && now_ns - e->reload_ns > RELOAD_NS);
 		if (t->doing == IP_RULES_WATCH ? !t->side.pid : t->doing == IP_RULES_ACT && hurry)
 			ip_rules_job_end(&t->job, now_ns);
@@ -352,7 +367,8 @@ bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_
 		if (e->acting < IP_RULES_ACTING)
 			ip_rules_tell_memory(t->waiting[0].arm->state, t);
 	}
-	if (t->doing == IP_RULES_WATCH && (may_act(e, t) || may_watch_again(t, now_ns)) && !t->side.pid)
+	if (t->doing == IP_RULES_WATCH && (may_act(e, t) || may_watch_again(t, now_ns)) &&
+	    !t->side.pid)
 		ip_rules_job_end(&t->job, now_ns);
 	if (t->doing != IP_RULES_NOTHING)
 		return true;

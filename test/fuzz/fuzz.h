@@ -2,10 +2,10 @@
 /*
  * What every libFuzzer harness includes.
  *
- * A harness is a file fuzz_NAME.c here. A line "covers: PATH ..." in its comment names the sources of
- * the parser that it is for (from the top of the tree); test/fuzz/run finds it by that, and measures how much
- * of those sources its corpus reaches. Seeds come from make_corpus*.py; inputs that crashed once lie in
- * corpus/NAME/.
+ * A harness is a file fuzz_NAME.c here. A line "covers: PATH ..." in its comment names the sources
+ * of the parser that it is for (from the top of the tree); test/fuzz/run finds it by that, and
+ * measures how much of those sources its corpus reaches. Seeds come from make_corpus*.py; inputs
+ * that crashed once lie in corpus/NAME/.
  */
 #ifndef FUZZ_FUZZ_H
 #define FUZZ_FUZZ_H
@@ -24,12 +24,13 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A promise of the parser that was not kept: a finding like a crash. */
-#define fuzz_assert(condition)                                                                               \
-	do {                                                                                                 \
-		if (!(condition)) {                                                                          \
-			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);       \
-			abort();                                                                             \
-		}                                                                                            \
+#define fuzz_assert(condition)                                                                     \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__,          \
+				#condition);                                                       \
+			abort();                                                                   \
+		}                                                                                  \
 	} while (0)
 
 /* The same file each time, without a name, holding data. */

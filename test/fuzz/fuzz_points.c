@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records of points and scopes: any bytes as section .iprobe.points of a module that is fine otherwise. What is found
- * are sites of that module, with names, and arguments that the probe list's reader takes.
+ * The records of points and scopes: any bytes as section .iprobe.points of a module that is fine
+ * otherwise. What is found are sites of that module, with names, and arguments that the probe
+ * list's reader takes.
  *
  * covers: coldpatch/sites/points.c
  */
@@ -22,10 +23,10 @@ enum { NONE, CODE, POINTS, SYMBOLS, NAMES, SECTION_NAMES, NSECTIONS };
 static const char names[] = "\0a.c\0b.c\0local\0global\0twice\0f\0g\0h";
 static const char section_names[] = "\0.text\0.iprobe.points\0.symtab\0.strtab\0.shstrtab";
 
-#define SYMBOL(at, bind, type, section, address, length)                                                     \
-	{                                                                                                    \
-		.st_name = at, .st_info = ELF64_ST_INFO(bind, type), .st_shndx = section,                    \
-		.st_value = address, .st_size = length                                                       \
+#define SYMBOL(at, bind, type, section, address, length)                                           \
+	{                                                                                          \
+		.st_name = at, .st_info = ELF64_ST_INFO(bind, type), .st_shndx = section,          \
+		.st_value = address, .st_size = length                                             \
 	}
 
 static const Elf64_Sym symbols[] = {
@@ -93,11 +94,13 @@ static size_t make_module(uint8_t *file, const uint8_t *data, size_t size)
 	s[CODE].sh_flags = SHF_ALLOC | SHF_EXECINSTR;
 	s[CODE].sh_addr = TEXT;
 	s[POINTS] = section(7, SHT_PROGBITS, put(file, &at, data, size), size, 0, 0);
-	s[SYMBOLS] = section(22, SHT_SYMTAB, put(file, &at, symbols, sizeof(symbols)), sizeof(symbols), NAMES,
-			     sizeof(Elf64_Sym));
-	s[NAMES] = section(30, SHT_STRTAB, put(file, &at, names, sizeof(names)), sizeof(names), 0, 0);
-	s[SECTION_NAMES] = section(38, SHT_STRTAB, put(file, &at, section_names, sizeof(section_names)),
-				   sizeof(section_names), 0, 0);
+	s[SYMBOLS] = section(22, SHT_SYMTAB, put(file, &at, symbols, sizeof(symbols)),
+			     sizeof(symbols), NAMES, sizeof(Elf64_Sym));
+	s[NAMES] =
+		section(30, SHT_STRTAB, put(file, &at, names, sizeof(names)), sizeof(names), 0, 0);
+	s[SECTION_NAMES] =
+		section(38, SHT_STRTAB, put(file, &at, section_names, sizeof(section_names)),
+			sizeof(section_names), 0, 0);
 	e.e_shoff = put(file, &at, s, sizeof(s));
 	memcpy(e.e_ident, ELFMAG, SELFMAG);
 	e.e_ident[EI_CLASS] = ELFCLASS64;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The probe list reader: any bytes as a list in memory, as a list's file, and as an ELF file that carries
- * a list. What it takes is walked to the end of every table and string, and built again.
+ * The probe list reader: any bytes as a list in memory, as a list's file, and as an ELF file that
+ * carries a list. What it takes is walked to the end of every table and string, and built again.
  *
  * covers: common/probe_list.c
  */
@@ -40,20 +40,21 @@ static void rebuild(const struct ip_probe_list *list)
 	void *data;
 	size_t size;
 
-	fuzz_assert(ip_probe_list_builder_create(h->machine, h->placement, h->build_id, h->build_id_size,
-						 &b) == 0);
+	fuzz_assert(ip_probe_list_builder_create(h->machine, h->placement, h->build_id,
+						 h->build_id_size, &b) == 0);
 	for (uint32_t i = 0; i < h->nprobes; i++) {
 		const struct ip_pl_probe *p = &list->probes[i];
 		struct ip_pl_probe probe = *p;
 		const struct ip_pl_function *f = &list->functions[p->function];
-		int64_t function =
-			ip_probe_list_builder_function(b, ip_probe_list_string(list, f->name), f->address,
-						       ip_probe_list_string(list, f->file), f->line);
+		int64_t function = ip_probe_list_builder_function(
+			b, ip_probe_list_string(list, f->name), f->address,
+			ip_probe_list_string(list, f->file), f->line);
 
 		fuzz_assert(function >= 0);
 		probe.function = (uint32_t)function;
-		fuzz_assert(ip_probe_list_builder_probe(b, &probe, p->args ? ip_probe_list_string(list, p->args)
-									    : NULL) == 0);
+		fuzz_assert(ip_probe_list_builder_probe(
+				    b, &probe,
+				    p->args ? ip_probe_list_string(list, p->args) : NULL) == 0);
 	}
 	fuzz_assert(ip_probe_list_builder_finish(b, &data, &size) == 0);
 	fuzz_assert(ip_probe_list_parse(data, size, &again) == 0);

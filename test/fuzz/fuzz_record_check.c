@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sifting a sub-buffer: any words. What is kept is in order and no more than there was, and sifting it again keeps all of it.
+ * Sifting a sub-buffer: any words. What is kept is in order and no more than there was, and sifting
+ * it again keeps all of it.
  *
  * covers: collector/record_check.c
  */
@@ -23,8 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	again[0] = 0;
 	memcpy(again + 1, records, found.words * 8);
 	ip_record_check(again, found.words + 1, found.begin, twice, &second);
-	fuzz_assert(second.words == found.words && second.events == found.events && !second.invalid &&
-		    !second.holes);
+	fuzz_assert(second.words == found.words && second.events == found.events &&
+		    !second.invalid && !second.holes);
 	fuzz_assert(!memcmp(twice, records, found.words * 8));
 	fuzz_assert(second.begin == found.begin && second.end == found.end);
 	free(words);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests to iprobed: any bytes. What it takes is written and read again, and holds no option that names a file. The same bytes as a
- * policy.
+ * Requests to iprobed: any bytes. What it takes is written and read again, and holds no option that
+ * names a file. The same bytes as a policy.
  *
  * covers: access/request.c
  */
@@ -25,13 +25,14 @@ static void check(const struct ip_request *r)
 		fuzz_assert(!strchr(r->options[i], '=') || strchr(r->options[i], '=')[1] != '@');
 		fuzz_assert(strncmp(r->options[i], "--list", 6));
 		fuzz_assert(strncmp(r->options[i], "--output", 8) ||
-			    (r->what == IP_REQUEST_SNAPSHOT && !strncmp(r->options[i], "--output=/", 10)));
+			    (r->what == IP_REQUEST_SNAPSHOT &&
+			     !strncmp(r->options[i], "--output=/", 10)));
 	}
 	fuzz_assert(!strchr(r->directory, '/') && r->pid > 0);
 	fuzz_assert(r->what == IP_REQUEST_ATTACH || (!*r->directory && !r->leave));
 	fuzz_assert(ip_request_fds(r->what) == (r->what == IP_REQUEST_ATTACH ? 3 : 2));
-	fuzz_assert(
-		!strncmp(ip_request_name(r->what), strchr(text, '\n') + 1, strlen(ip_request_name(r->what))));
+	fuzz_assert(!strncmp(ip_request_name(r->what), strchr(text, '\n') + 1,
+			     strlen(ip_request_name(r->what))));
 	ip_request_clear(&again);
 	free(text);
 }

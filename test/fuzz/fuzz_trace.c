@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trace reader. An input is a session file, the byte 0x1e, and a stream file; one without 0x1e is taken
- * for both. What is read goes through the call stack machine of one thread, whose promises are checked: each
- * frame that was opened is closed once, not before it began. What stands behind 0x1e is read as counts of that session, too.
+ * The trace reader. An input is a session file, the byte 0x1e, and a stream file; one without 0x1e
+ * is taken for both. What is read goes through the call stack machine of one thread, whose promises
+ * are checked: each frame that was opened is closed once, not before it began. What stands behind
+ * 0x1e is read as counts of that session, too.
  *
- * covers: analysis/read/session.c analysis/read/session_lines.c analysis/read/session_functions.c analysis/read/stream.c analysis/read/unpack.c
- * covers: analysis/read/values.c analysis/profile/counts.c
+ * covers: analysis/read/session.c analysis/read/session_lines.c analysis/read/session_functions.c
+ * analysis/read/stream.c analysis/read/unpack.c covers: analysis/read/values.c
+ * analysis/profile/counts.c
  */
 #include <sys/stat.h>
 
-#include "analysis/profile/counts.h"
 #include "analysis/callstack/frames.h"
+#include "analysis/profile/counts.h"
 #include "analysis/read/session.h"
 #include "analysis/read/stream.h"
 #include "analysis/read/values.h"
-#include "common/trace_segments.h"
 #include "common/trace_format.h"
+#include "common/trace_segments.h"
 #include "fuzz.h"
 
 #define SEPARATOR 0x1e
@@ -109,7 +111,8 @@ static void read_stream(const struct ip_recording *session, struct ip_stream *st
 			for (ssize_t i = 0; i < got; i++) {
 				if (events[i].payload)
 					show_values(session,
-						    ip_event_payload(&events[i], ip_stream_payloads(stream)));
+						    ip_event_payload(&events[i],
+								     ip_stream_payloads(stream)));
 				fuzz_assert(events[i].number && events[i].number <= IP_NUMBER_MAX &&
 					    !(events[i].sp & ((1u << IP_SP_SHIFT) - 1)));
 			}
@@ -141,7 +144,8 @@ static void read_counts(const struct ip_recording *session, const uint8_t *data,
 		const struct ip_count *f = &c->functions[i];
 		uint64_t before = 0;
 
-		calls = calls + f->calls < calls ? UINT64_MAX : calls + f->calls; /* sums do not wrap */
+		/* sums do not wrap */
+		calls = calls + f->calls < calls ? UINT64_MAX : calls + f->calls;
 		fuzz_assert(f->ended <= f->calls);
 		for (unsigned percent = 0; f->ended && percent <= 100; percent += 25) {
 			uint64_t from, below;
@@ -215,7 +219,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			ip_recording_destroy(again);
 	}
 	if (r < 0)
-		fuzz_assert(ip_recording_parse("small", small_session, strlen(small_session), &session) == 0);
+		fuzz_assert(ip_recording_parse("small", small_session, strlen(small_session),
+					       &session) == 0);
 	for (size_t i = 0; i < session->nfunctions; i++) {
 		fuzz_assert(*ip_recording_module_name(session, &session->functions[i]));
 		fuzz_assert(*session->functions[i].linker_name);
@@ -226,7 +231,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	read_counts(session, stream_data, size - (stream_data - data));
 	memset(&counts, 0, sizeof(counts));
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fuzz_file(stream_data, size - (stream_data - data)));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d",
+		 fuzz_file(stream_data, size - (stream_data - data)));
 	frames = ip_frames_create(session, &ops, NULL);
 	fuzz_assert(frames);
 	if (ip_stream_open(path, &stream) < 0) {

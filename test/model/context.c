@@ -1,23 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Explores what compact records take for granted: that the record in front of them has nearly their time (slot->epoch) and nearly their stack pointer
- * (slot->last_sp). One thread, and signal handlers of it that come between any two of its steps, also on top of one another, also on a stack that makes
- * it look as if the hook below were gone, also leaving by longjmp. No reader: none looks at the two. How words are reserved, filled and read is
- * rings.c's; here a sub-buffer has room for some records, and a pool of them may run out.
+ * Explores what compact records take for granted: that the record in front of them has nearly their
+ * time (slot->epoch) and nearly their stack pointer (slot->last_sp). One thread, and signal
+ * handlers of it that come between any two of its steps, also on top of one another, also on a
+ * stack that makes it look as if the hook below were gone, also leaving by longjmp. No reader: none
+ * looks at the two. How words are reserved, filled and read is rings.c's; here a sub-buffer has
+ * room for some records, and a pool of them may run out.
  *
- * The steps are those of runtime/record.c (2 to 7, A1 to A3): `fast` is what hooks.S and record() do in line, `extended` is record_extended(), `change`
- * is rt_change_subbuf(). A step is one access to what handlers change. Stack pointers are one of two that are not near each other; upper bits of the
- * time change now and then.
+ * The steps are those of runtime/record.c (2 to 7, A1 to A3): `fast` is what hooks.S and record()
+ * do in line, `extended` is record_extended(), `change` is rt_change_subbuf(). A step is one access
+ * to what handlers change. Stack pointers are one of two that are not near each other; upper bits
+ * of the time change now and then.
  *
- * What must hold: a compact record is never the first of its sub-buffer, and has the upper bits and the stack pointer of the record that
- * lies in front of it in the ring.
+ * What must hold: a compact record is never the first of its sub-buffer, and has the upper bits and
+ * the stack pointer of the record that lies in front of it in the ring.
  *
- * What is left out, since it does not hold: two handlers in one hook, of which the first runs on a stack that lies above and wrongly takes the hook for gone. It
- * clears the guard, so the second believes what the hook has noted and not yet written. One record may have a wrong stack pointer then, or lie 2^29
- * ticks off. And what is not needed, as trying without it shows: that a nested record makes the next one extended (6), where who fails to reserve does.
+ * What is left out, since it does not hold: two handlers in one hook, of which the first runs on a
+ * stack that lies above and wrongly takes the hook for gone. It clears the guard, so the second
+ * believes what the hook has noted and not yet written. One record may have a wrong stack pointer
+ * then, or lie 2^29 ticks off. And what is not needed, as trying without it shows: that a nested
+ * record makes the next one extended (6), where who fails to reserve does.
  *
- *   context               explores all cases; exit 1 and the steps that lead there where it does not hold
- *   context --mutations   does so with one step done wrongly, for each of the mutations: every one must be found
+ *   context               explores all cases; exit 1 and the steps that lead there where it does
+ *                         not hold
+ *   context --mutations   does so with one step done wrongly, for each of the mutations: every one
+ *                         must be found
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -83,9 +90,10 @@ enum pc {
 };
 
 static const char *const pc_names[] = {
-	"begin",  "cur",  "epoch",     "stack",	  "note stack", "note epoch", "reserve", "note late",
-	"forget", "undo", "hole",      "ext cur", "ext stack",	"ext epoch",  "ext put", "leave",
-	"take",	  "use",  "give back", "end",	  "again",	"done"};
+	"begin",     "cur",	  "epoch",   "stack", "note stack", "note epoch",
+	"reserve",   "note late", "forget",  "undo",  "hole",	    "ext cur",
+	"ext stack", "ext epoch", "ext put", "leave", "take",	    "use",
+	"give back", "end",	  "again",   "done"};
 
 struct hook {
 	uint8_t pc, cur, none, time, stack; /* cur, none: as they were read */
@@ -164,7 +172,8 @@ static void append(struct state *s, const struct hook *h, bool compact)
 	else if (compact && s->ring_time != h->time)
 		wrong = "a compact record has other upper bits than the one in front of it";
 	else if (compact && s->ring_stack != h->stack)
-		wrong = "a compact record's stack pointer is not near that of the one in front of it";
+		wrong = "a compact record's stack pointer is not near that of the one in front of "
+			"it";
 	s->first = 0;
 	s->ring_time = h->time;
 	s->ring_stack = h->stack;
@@ -213,7 +222,8 @@ static void step_fast(struct state *s, struct hook *h)
 				break;
 			}
 		} else if (!is_unchanged(s, h)) {
-			h->pc = mutation == FAILED_KEEPS_EPOCH ? h->slow ? FAST_CUR : AGAIN : FAST_FORGET;
+			h->pc = mutation == FAILED_KEEPS_EPOCH ? h->slow ? FAST_CUR : AGAIN
+							       : FAST_FORGET;
 			break;
 		}
 		s->cur++;
@@ -386,7 +396,8 @@ static bool explore(const struct state *s)
 	if (!is_new(s))
 		return true;
 	if (!s->depth)
-		return !s->left || (call(s, 0, false, "call") && call(s, 1, false, "call elsewhere"));
+		return !s->left ||
+		       (call(s, 0, false, "call") && call(s, 1, false, "call elsewhere"));
 	if (s->hooks[s->depth - 1].pc == DONE) {
 		leave(&n);
 		if (!follow(&n, "return"))
@@ -404,7 +415,8 @@ static bool explore(const struct state *s)
 			if (!call(s, stack, false, stack ? "SIGNAL elsewhere" : "SIGNAL"))
 				return false;
 			if (scenario->elsewhere &&
-			    !call(s, stack, true, stack ? "SIGNAL above, elsewhere" : "SIGNAL above"))
+			    !call(s, stack, true,
+				  stack ? "SIGNAL above, elsewhere" : "SIGNAL above"))
 				return false;
 		}
 	if (s->changes) {
@@ -420,7 +432,12 @@ static bool explore(const struct state *s)
 
 static const struct scenario scenarios[] = {
 	{.name = "handlers", .size = 6, .events = 4, .signals = 2, .pool = 3},
-	{.name = "other stacks", .size = 6, .elsewhere = true, .events = 4, .signals = 1, .pool = 3},
+	{.name = "other stacks",
+	 .size = 6,
+	 .elsewhere = true,
+	 .events = 4,
+	 .signals = 1,
+	 .pool = 3},
 	{.name = "longjmp",
 	 .size = 6,
 	 .longjmp = true,
@@ -486,8 +503,8 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < SCENARIOS; i++) {
 			bool right = run(&scenarios[i]);
 
-			printf("%-30s %9lu states: %s\n", scenarios[i].name, (unsigned long)seen_used,
-			       right ? "all hold" : wrong);
+			printf("%-30s %9lu states: %s\n", scenarios[i].name,
+			       (unsigned long)seen_used, right ? "all hold" : wrong);
 			for (unsigned k = 0; !right && k < depth; k++)
 				printf("    %3u %s\n", k, trail[k]);
 			if (!right)

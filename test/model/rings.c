@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Explores the protocol of the rings: one thread that records, signal handlers of it that record (between any two of its steps,
- * also on top of one another, also on a stack that makes it look as if the hook below were gone, also leaving by longjmp), and a reader on another
- * processor. Every order of their steps is tried, by depth-first search over all states.
+ * Explores the protocol of the rings: one thread that records, signal handlers of it that record
+ * (between any two of its steps, also on top of one another, also on a stack that makes it look as
+ * if the hook below were gone, also leaving by longjmp), and a reader on another processor. Every
+ * order of their steps is tried, by depth-first search over all states.
  *
- * The steps are those of runtime/record.c (W1 to W7 here; A1 to A3: with coarse time), runtime/subbuf_recycle.h (O1 to O6), collector/drain.c (D1 to D4)
- * and collector/flight_recorder.h (S1 to S4), on sub-buffers of a few words. Stores become visible in their order, as x86 has it; a step is at most one
- * access to memory that others write, or one that nobody else can see the middle of. Which records may be compact is not looked at: no reader has to do
- * with that, and context.c explores it.
+ * The steps are those of runtime/record.c (W1 to W7 here; A1 to A3: with coarse time),
+ * runtime/subbuf_recycle.h (O1 to O6), collector/drain.c (D1 to D4) and collector/flight_recorder.h
+ * (S1 to S4), on sub-buffers of a few words. Stores become visible in their order, as x86 has it; a
+ * step is at most one access to memory that others write, or one that nobody else can see the
+ * middle of. Which records may be compact is not looked at: no reader has to do with that, and
+ * context.c explores it.
  *
  * What must hold:
  *   - events lie in the order of their stamps
- *   - a word that is read is zero, padding, or what the hook that reserved it wrote: never an older or younger one's
+ *   - a word that is read is zero, padding, or what the hook that reserved it wrote: never an older
+ *     or younger one's
  *   - drained: each event is delivered once and in order, and delivered + holes + lost = happened
- *   - overwritten: what a snapshot has begins behind exactly as many events as it says were overwritten; at the end nothing is missing
+ *   - overwritten: what a snapshot has begins behind exactly as many events as it says were
+ *     overwritten; at the end nothing is missing
  *
- *   rings                explores all cases; exit 1 and the steps that lead there where something does not hold
- *   rings --mutations    does so with one step done wrongly, for each of the mutations: every one must be found
+ *   rings                explores all cases; exit 1 and the steps that lead there where something
+ *                        does not hold
+ *   rings --mutations    does so with one step done wrongly, for each of the mutations: every one
+ *                        must be found
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,8 +33,10 @@
 
 #define WORDS scenario->size /* of a sub-buffer, word 0 is not used */
 #define MOST  6
-#define SPARE                                                                                                \
-	(scenario->adds && mutation != NOTHING_TO_SPARE ? 2 : 0) /* words at its end that no record takes */
+#define SPARE                                                                                      \
+	(scenario->adds && mutation != NOTHING_TO_SPARE                                            \
+		 ? 2                                                                               \
+		 : 0) /* words at its end that no record takes */
 #define SUBBUFS	 3
 #define LEVELS	 3
 #define ORDINALS 12
@@ -131,11 +140,11 @@ enum pc {
 	C_FREE,
 	C_NEITHER
 };
-static const char *const pc_names[] = {"W2",	   "W3",    "W4 cur",  "W4 clock", "W4 reserve", "W4 surplus",
-				       "W4 fill",  "W5",    "A2 add",  "A3 undo",  "A3 back",	 "done",
-				       "leaving",  "leave", "surplus", "pad",	   "full",	 "take",
-				       "O1",	   "O2",    "O4",      "O5",	   "O6",	 "zero",
-				       "describe", "name",  "use",     "unname",   "free",	 "neither"};
+static const char *const pc_names[] = {
+	"W2",	    "W3",      "W4 cur",  "W4 clock", "W4 reserve", "W4 surplus", "W4 fill", "W5",
+	"A2 add",   "A3 undo", "A3 back", "done",     "leaving",    "leave",	  "surplus", "pad",
+	"full",	    "take",    "O1",	  "O2",	      "O4",	    "O5",	  "O6",	     "zero",
+	"describe", "name",    "use",	  "unname",   "free",	    "neither"};
 
 struct hook {
 	uint8_t pc, words, outermost, looks_gone; /* looks_gone: to it the hook below is */
@@ -153,8 +162,8 @@ struct state {
 	uint8_t depth; /* hooks in flight, one on top of the other */
 	struct hook hooks[LEVELS];
 	/* the reader */
-	uint8_t rpc, k, rordinal, n, rw, rstate, next_ordinal, holes, delivered, last_id, snapshots, steals,
-		rtail, rsurplus;
+	uint8_t rpc, k, rordinal, n, rw, rstate, next_ordinal, holes, delivered, last_id, snapshots,
+		steals, rtail, rsurplus;
 	uint8_t copy[MOST], owner[MOST];
 } __attribute__((aligned(8)));
 
@@ -319,7 +328,8 @@ static void step_hook(struct state *s)
 		if (h->position % WORDS == 0 || h->position % WORDS > WORDS - SPARE - h->words)
 			h->pc = h->adds == 1 ? A3_BACK : h->sub == NONE ? C_TAKE : C_LEAVING;
 		else
-			h->pc = mutation == CLOCK_BEFORE_POSITION && h->outermost ? W4_RESERVE : W4_CLOCK;
+			h->pc = mutation == CLOCK_BEFORE_POSITION && h->outermost ? W4_RESERVE
+										  : W4_CLOCK;
 		break;
 	case W4_CLOCK:
 		h->time = ++s->clock;
@@ -369,7 +379,8 @@ static void step_hook(struct state *s)
 	case W4_RESERVE:
 		if (mutation != RESERVE_WITHOUT_COMPARING &&
 		    (s->cur != h->sub || s->position != h->position)) {
-			h->pc = mutation == CLOCK_BEFORE_POSITION && h->outermost ? W4_CLOCK : W4_CUR;
+			h->pc = mutation == CLOCK_BEFORE_POSITION && h->outermost ? W4_CLOCK
+										  : W4_CUR;
 			if (mutation == CLOCK_BEFORE_POSITION)
 				h->pc = W4_CUR; /* with the time it has */
 			break;
@@ -414,7 +425,8 @@ static void step_hook(struct state *s)
 		h->pc = C_PAD;
 		break;
 	case C_PAD:
-		for (int i = h->position; i < end; i++) { /* nobody looks at it yet but to skip it */
+		/* nobody looks at it yet but to skip it */
+		for (int i = h->position; i < end; i++) {
 			b->word[i % WORDS] = PAD;
 			b->owner[i % WORDS] = PAD;
 		}
@@ -446,12 +458,14 @@ static void step_hook(struct state *s)
 		int k = find(s, h->tail_ordinal);
 
 		if (k < 0) {
-			h->pc = s->tail_ordinal != h->tail_ordinal && h->tries++ < 3 ? O1 : C_NEITHER;
+			h->pc = s->tail_ordinal != h->tail_ordinal && h->tries++ < 3 ? O1
+										     : C_NEITHER;
 			break;
 		}
 		h->taken = k;
-		h->pc = s->subs[k].state == FULL || (s->subs[k].state == OWNED &&
-						     (h->outermost || mutation == HANDLER_RECYCLES_ALL))
+		h->pc = s->subs[k].state == FULL ||
+					(s->subs[k].state == OWNED &&
+					 (h->outermost || mutation == HANDLER_RECYCLES_ALL))
 				? O4
 				: C_NEITHER;
 		break;
@@ -519,7 +533,8 @@ static void step_hook(struct state *s)
 	}
 }
 
-/* What a hook named, and left by longjmp before it was in use: one that was in use has records or padding. */
+/* What a hook named, and left by longjmp before it was in use: one that was in use has records or
+ * padding. */
 static bool never_used(const struct subbuf *b)
 {
 	for (int i = 1; i < WORDS; i++)
@@ -537,7 +552,8 @@ static void deliver(struct state *s)
 		check_word(s->copy[i], s->owner[i]);
 		if (!s->copy[i] && s->owner[i] && s->owner[i] != hole) {
 			hole = s->owner[i];
-			if (i == 1 || s->copy[i - 1] != hole) /* not the rest of one that is there in part */
+			/* not the rest of one that is there in part */
+			if (i == 1 || s->copy[i - 1] != hole)
 				s->holes++;
 		}
 		if (!s->copy[i] || s->copy[i] == PAD || s->copy[i] == s->last_id)
@@ -551,7 +567,8 @@ static void deliver(struct state *s)
 
 enum { R_LOOK, R_GUARD, R_COPY, R_GIVE, R_FREE, R_AGAIN, R_TAIL, R_STEAL };
 
-/* One step of the collector that drains; false: it has nothing to do. quiet: nobody records any more. */
+/* One step of the collector that drains; false: it has nothing to do. quiet: nobody records any
+ * more. */
 static bool step_drain(struct state *s, uint8_t k, bool quiet)
 {
 	struct subbuf *b;
@@ -560,15 +577,18 @@ static bool step_drain(struct state *s, uint8_t k, bool quiet)
 	case R_LOOK:
 		b = &s->subs[k];
 		if ((b->state != FULL && b->state != OWNED) || b->slot == NOBODY || b->suspended ||
-		    (b->ordinal != s->next_ordinal && (!never_used(b) || mutation == TAKE_NEVER_USED)))
+		    (b->ordinal != s->next_ordinal &&
+		     (!never_used(b) || mutation == TAKE_NEVER_USED)))
 			return false;
-		if (b->state == OWNED && !quiet && (s->cur == k || s->position / WORDS <= b->ordinal))
+		if (b->state == OWNED && !quiet &&
+		    (s->cur == k || s->position / WORDS <= b->ordinal))
 			return false;
 		s->k = k;
 		s->rordinal = b->ordinal;
 		s->n = s->cur == k && s->position % WORDS ? s->position % WORDS : WORDS;
 		s->rw = 1;
-		s->rpc = b->state == OWNED && !quiet && mutation != TAKE_WITHOUT_GUARD ? R_GUARD : R_COPY;
+		s->rpc = b->state == OWNED && !quiet && mutation != TAKE_WITHOUT_GUARD ? R_GUARD
+										       : R_COPY;
 		return true;
 	case R_GUARD:
 		if (s->guard) /* looks again later */
@@ -649,13 +669,15 @@ static bool step_snapshot(struct state *s, uint8_t k)
 		return true;
 	case R_AGAIN:
 		s->rpc = R_TAIL;
-		if (mutation != BELIEVE_COPIES && (b->slot == NOBODY || b->ordinal != s->rordinal)) {
+		if (mutation != BELIEVE_COPIES &&
+		    (b->slot == NOBODY || b->ordinal != s->rordinal)) {
 			s->rpc = R_LOOK; /* torn: left out */
 			return true;
 		}
 		for (int i = 1; i < s->n; i++) {
 			check_word(s->copy[i], s->owner[i]);
-			if (s->copy[i] && s->copy[i] != PAD && s->first_id[s->rordinal] > s->copy[i])
+			if (s->copy[i] && s->copy[i] != PAD &&
+			    s->first_id[s->rordinal] > s->copy[i])
 				fail("a snapshot has words of an older sub-buffer");
 			if (s->copy[i] && s->copy[i] != PAD && s->first_id[s->rordinal + 1] &&
 			    s->first_id[s->rordinal + 1] <= s->copy[i])
@@ -667,15 +689,17 @@ static bool step_snapshot(struct state *s, uint8_t k)
 		if (mutation != TAIL_BEFORE_COPIES)
 			s->rtail = s->tail_events << 4 | s->tail_ordinal;
 		before = s->rtail >> 4;
-		/* only of the oldest that is kept, or the one before it, do we know without having copied others */
-		if ((s->rtail & 15) == s->rordinal + 1 && s->rstate != FULL && mutation != BELIEVE_PARTS)
+		/* only of the oldest that is kept, or the one before it, do we know without having
+		 * copied others */
+		if ((s->rtail & 15) == s->rordinal + 1 && s->rstate != FULL &&
+		    mutation != BELIEVE_PARTS)
 			return true; /* more may have come before it was overwritten: left out */
 		if ((s->rtail & 15) == s->rordinal + 1 && mutation != TAIL_BEFORE_COPIES)
 			before -= WORDS - 1 - s->rsurplus;
 		else if ((s->rtail & 15) != s->rordinal && mutation != TAIL_BEFORE_COPIES)
 			return true;
-		if (s->first_id[s->rordinal] && before != s->first_id[s->rordinal] - 1 && b->state == FULL &&
-		    b->ordinal == s->rordinal)
+		if (s->first_id[s->rordinal] && before != s->first_id[s->rordinal] - 1 &&
+		    b->state == FULL && b->ordinal == s->rordinal)
 			fail("a snapshot says another number of events that were overwritten");
 		return true;
 	}
@@ -687,9 +711,11 @@ static bool step_steal(struct state *s)
 {
 	int k = find(s, s->tail_ordinal);
 
-	if (!s->steals || k < 0 || s->rpc != R_LOOK || (s->cur == k && mutation != TAKE_OLDEST_NOT_FULL))
+	if (!s->steals || k < 0 || s->rpc != R_LOOK ||
+	    (s->cur == k && mutation != TAKE_OLDEST_NOT_FULL))
 		return false;
-	if (s->subs[k].state != FULL && (mutation != TAKE_OLDEST_NOT_FULL || s->subs[k].state != OWNED))
+	if (s->subs[k].state != FULL &&
+	    (mutation != TAKE_OLDEST_NOT_FULL || s->subs[k].state != OWNED))
 		return false;
 	/* the compare-and-exchange has seen the tail as it is now */
 	s->steals--;
@@ -835,7 +861,8 @@ static bool explore(const struct state *s)
 	    !follow(&n, "                    READER takes the oldest"))
 		return false;
 	n = *s;
-	if (scenario->overwrite && step_stolen(&n) && !follow(&n, "                    READER gives it back"))
+	if (scenario->overwrite && step_stolen(&n) &&
+	    !follow(&n, "                    READER gives it back"))
 		return false;
 	return true;
 }
@@ -866,7 +893,12 @@ static bool run(const struct scenario *which)
 
 static const struct scenario scenarios[] = {
 	{.name = "drained", .size = 4, .subbufs = 2, .events = 5, .signals = 1, .words = "112"},
-	{.name = "drained, three at once", .size = 4, .subbufs = 2, .events = 2, .signals = 2, .words = "2"},
+	{.name = "drained, three at once",
+	 .size = 4,
+	 .subbufs = 2,
+	 .events = 2,
+	 .signals = 2,
+	 .words = "2"},
 	{.name = "drained, longjmp",
 	 .size = 4,
 	 .subbufs = 2,
@@ -987,8 +1019,8 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < SCENARIOS; i++) {
 			bool right = run(&scenarios[i]);
 
-			printf("%-30s %9lu states: %s\n", scenarios[i].name, (unsigned long)explored,
-			       right ? "all hold" : wrong);
+			printf("%-30s %9lu states: %s\n", scenarios[i].name,
+			       (unsigned long)explored, right ? "all hold" : wrong);
 			if (!right) {
 				print_trail();
 				return 1;

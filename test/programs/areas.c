@@ -5,10 +5,12 @@
  *   areas shared|none|own|tiny [now]
  *   areas forked
  *
- * For a line on stdin, or at once (now), a thread is made by clone() that calls step() for ever. Its thread area is its maker's (shared), there is
- * none (none), it is a copy of the maker's with its own address and id in it, as the C library would make it (own), or memory of its own
- * that ends behind its first bytes (tiny). Says "ready", then for each line "made" and the number of calls so far; ends with stdin. forked: it does so in a child that
- * the system call made, and calls step() itself.
+ * For a line on stdin, or at once (now), a thread is made by clone() that calls step() for ever.
+ * Its thread area is its maker's (shared), there is none (none), it is a copy of the maker's with
+ * its own address and id in it, as the C library would make it (own), or memory of its own that
+ * ends behind its first bytes (tiny). Says "ready", then for each line "made" and the number of
+ * calls so far; ends with stdin. forked: it does so in a child that the system call made, and calls
+ * step() itself.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -45,7 +47,8 @@ QUIET static int other(void *unused)
 /* The end of the memory that ends at the mapping's. */
 QUIET static char *map(size_t size)
 {
-	char *at = mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *at =
+		mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (at == MAP_FAILED || mprotect(at + size, 4096, PROT_NONE))
 		exit(4);
@@ -54,7 +57,8 @@ QUIET static char *map(size_t size)
 
 QUIET static int make(const char *how)
 {
-	int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+	int flags =
+		CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
 	char *stack = map(STACK), *area = NULL;
 
 	if (strcmp(how, "shared"))

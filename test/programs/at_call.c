@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library to be preloaded into iprobe: at its call of ptrace() whose number is AT_CALL (from 1) it has a target execute another
- * program, by a byte through the FIFO AT_CALL_FIFO, and goes on when that has been done (the FIFO's other end is closed), or after 20
- * milliseconds: the target's thread may stand. A program of iprobe's own that is started in between goes on counting by itself.
+ * A library to be preloaded into iprobe: at its call of ptrace() whose number is AT_CALL (from 1)
+ * it has a target execute another program, by a byte through the FIFO AT_CALL_FIFO, and goes on
+ * when that has been done (the FIFO's other end is closed), or after 20 milliseconds: the target's
+ * thread may stand. A program of iprobe's own that is started in between goes on counting by
+ * itself.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Preloaded: runs the shell command $AT_DO once, just before the first call of the function $AT_NAME goes to the kernel. So
- * a test changes what lies behind a path at an exact step.
+ * Preloaded: runs the shell command $AT_DO once, just before the first call of the function
+ * $AT_NAME goes to the kernel. So a test changes what lies behind a path at an exact step.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Works; at a line on stdin a thread that is not the first executes the program anew. Ends when stdin is closed.
+ * Works; at a line on stdin a thread that is not the first executes the program anew. Ends when
+ * stdin is closed.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Calls tick() all the time, and becomes what it is told by letters on its standard input, while a session goes on:
+ * Calls tick() all the time, and becomes what it is told by letters on its standard input, while a
+ * session goes on:
  *
  *   becoming [PROGRAM]
  *
@@ -8,8 +9,8 @@
  *   f  forks a child, which calls tick() as well; the next letters but f are the child's
  *   x  executes PROGRAM, which has no arguments
  *
- * Says "ready", and "done LETTER" behind each but x. At the end of its input the child ends, and then it says "good", and the
- * child's status where there was one.
+ * Says "ready", and "done LETTER" behind each but x. At the end of its input the child ends, and
+ * then it says "good", and the child's status where there was one.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits in calls with a time limit on a stack that has no room: what lies below its pointer, from the very
- * next byte on, is other data (a coroutine's neighbour).
+ * Waits in calls with a time limit on a stack that has no room: what lies below its pointer, from
+ * the very next byte on, is other data (a coroutine's neighbour).
  *
  *   below SECONDS
  *
@@ -52,19 +52,20 @@ HIDDEN static long wait_with(long number, int fd, void *events, long limit)
 {
 	long result = number;
 
-	__asm__ volatile("leal -4096(%%esp), %%edi\n"
-			 "1:	movb $0x5a, (%%edi)\n	incl %%edi\n	cmpl %%esp, %%edi\n	jne 1b\n"
-			 "	xorl %%edi, %%edi\n"
-			 "	int $0x80\n"
-			 "	leal -4096(%%esp), %%edi\n"
-			 "1:	cmpb $0x5a, (%%edi)\n	jne 2f\n	incl %%edi\n	cmpl %%esp, "
-			 "%%edi\n	jne 1b\n"
-			 "	jmp 3f\n"
-			 "2:	movl $1000, %%eax\n"
-			 "3:\n"
-			 : "+a"(result)
-			 : "b"(fd), "c"(events), "d"(1l), "S"(limit)
-			 : "edi", "memory", "cc");
+	__asm__ volatile(
+		"leal -4096(%%esp), %%edi\n"
+		"1:	movb $0x5a, (%%edi)\n	incl %%edi\n	cmpl %%esp, %%edi\n	jne 1b\n"
+		"	xorl %%edi, %%edi\n"
+		"	int $0x80\n"
+		"	leal -4096(%%esp), %%edi\n"
+		"1:	cmpb $0x5a, (%%edi)\n	jne 2f\n	incl %%edi\n	cmpl %%esp, "
+		"%%edi\n	jne 1b\n"
+		"	jmp 3f\n"
+		"2:	movl $1000, %%eax\n"
+		"3:\n"
+		: "+a"(result)
+		: "b"(fd), "c"(events), "d"(1l), "S"(limit)
+		: "edi", "memory", "cc");
 	return result;
 }
 #else
@@ -75,17 +76,19 @@ HIDDEN static long wait_with(long number, int fd, void *events, long limit)
 	register long r9 __asm__("r9") = 8;
 	long result = number;
 
-	__asm__ volatile("leaq -4096(%%rsp), %%rcx\n"
-			 "1:	movb $0x5a, (%%rcx)\n	incq %%rcx\n	cmpq %%rsp, %%rcx\n	jne 1b\n"
-			 "	syscall\n"
-			 "	leaq -4096(%%rsp), %%rcx\n"
-			 "1:	cmpb $0x5a, (%%rcx)\n	jne 2f\n	incq %%rcx\n	cmpq %%rsp, %%rcx\n	jne 1b\n"
-			 "	jmp 3f\n"
-			 "2:	movl $1000, %%eax\n"
-			 "3:\n"
-			 : "+a"(result)
-			 : "D"((long)fd), "S"(events), "d"(1l), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory", "cc");
+	__asm__ volatile(
+		"leaq -4096(%%rsp), %%rcx\n"
+		"1:	movb $0x5a, (%%rcx)\n	incq %%rcx\n	cmpq %%rsp, %%rcx\n	jne 1b\n"
+		"	syscall\n"
+		"	leaq -4096(%%rsp), %%rcx\n"
+		"1:	cmpb $0x5a, (%%rcx)\n	jne 2f\n	incq %%rcx\n	cmpq %%rsp, "
+		"%%rcx\n	jne 1b\n"
+		"	jmp 3f\n"
+		"2:	movl $1000, %%eax\n"
+		"3:\n"
+		: "+a"(result)
+		: "D"((long)fd), "S"(events), "d"(1l), "r"(r10), "r"(r8), "r"(r9)
+		: "rcx", "r11", "memory", "cc");
 	return result;
 }
 #endif
@@ -105,14 +108,16 @@ HIDDEN static void *waits(void *arg)
 	long result = 0;
 
 	while (!result && now() < w->until)
-		result = wait_with(w->number, fd, &e, w->number == SYS_epoll_wait ? 300 : (long)&w->limit);
+		result = wait_with(w->number, fd, &e,
+				   w->number == SYS_epoll_wait ? 300 : (long)&w->limit);
 	w->wrong = result;
 	return NULL;
 }
 
 HIDDEN int main(int argc, char **argv)
 {
-	static struct waiter waiters[] = {{.number = SYS_epoll_wait}, {.number = 441, .limit = {0, 300000000}}};
+	static struct waiter waiters[] = {{.number = SYS_epoll_wait},
+					  {.number = 441, .limit = {0, 300000000}}};
 	const double until = now() + atof(argv[argc > 1]);
 	pthread_t threads[2], thread;
 	long wrong = 0;
@@ -129,7 +134,8 @@ HIDDEN int main(int argc, char **argv)
 		wrong = waiters[i].wrong ? waiters[i].wrong : wrong;
 	}
 	if (wrong)
-		printf("%s: %ld\n", wrong == 1000 ? "a byte below the stack" : "a call returned", wrong);
+		printf("%s: %ld\n", wrong == 1000 ? "a byte below the stack" : "a call returned",
+		       wrong);
 	else
 		puts("untouched");
 	return 0;

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that take next to nothing, of which the program knows how long they take: what counting them adds shows.
+ * Functions that take next to nothing, of which the program knows how long they take: what counting
+ * them adds shows.
  *
  *   brief [-n CALLS] [-s MICROSECONDS]
  *
- * nothing() is empty; link_N() is a chain of N multiplications, each of which waits for the one before; twice() calls link_50() two times. All of them are called
- * CALLS times, in turns, once a line is read from stdin; "done" is printed, and another line is waited for. -s: after a sleep of as long. Before that and
- * after it, while nobody counts, each is timed in the same way by the clock itself: "function NAME TICKS" is what a call took, on average of the
- * middle half of all calls of either time, less what two readings of the clock take; "ticks N" is how many there are in a thousand nanoseconds.
+ * nothing() is empty; link_N() is a chain of N multiplications, each of which waits for the one
+ * before; twice() calls link_50() two times. All of them are called CALLS times, in turns, once a
+ * line is read from stdin; "done" is printed, and another line is waited for. -s: after a sleep of
+ * as long. Before that and after it, while nobody counts, each is timed in the same way by the
+ * clock itself: "function NAME TICKS" is what a call took, on average of the middle half of all
+ * calls of either time, less what two readings of the clock take; "ticks N" is how many there are
+ * in a thousand nanoseconds.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -40,10 +44,10 @@ QUIET static inline __attribute__((always_inline)) void chain(uint64_t x, unsign
 	seed = x | 1;
 }
 
-#define LINK(n)                                                                                              \
-	KEEP void link_##n(uint64_t x)                                                                       \
-	{                                                                                                    \
-		chain(x, n);                                                                                 \
+#define LINK(n)                                                                                    \
+	KEEP void link_##n(uint64_t x)                                                             \
+	{                                                                                          \
+		chain(x, n);                                                                       \
 	}
 LINK(50)
 LINK(200)
@@ -161,8 +165,9 @@ QUIET int main(int argc, char **argv)
 	wait_for_a_line();
 	time_all();
 	clock_gettime(CLOCK_MONOTONIC, &to);
-	printf("ticks %.3f\n", (clock_behind_all() - begin) * 1e3 /
-				       ((to.tv_sec - from.tv_sec) * 1e9 + to.tv_nsec - from.tv_nsec));
+	printf("ticks %.3f\n",
+	       (clock_behind_all() - begin) * 1e3 /
+		       ((to.tv_sec - from.tv_sec) * 1e9 + to.tv_nsec - from.tv_nsec));
 	for (unsigned f = 0; f < FUNCTIONS; f++)
 		printf("function %s %.1f\n", functions[f].name, middle(times[f]));
 	return 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions whose durations and callers are known: says "ready", works from the first line on stdin on, and at its end says how often
- * each was called.
+ * Functions whose durations and callers are known: says "ready", works from the first line on stdin
+ * on, and at its end says how often each was called.
  *
- *   outer   takes 2 ms by itself, and calls inner twice, aside once, and hidden once, through a pointer
+ *   outer   takes 2 ms by itself, and calls inner twice, aside once, and hidden once, through a
+ *           pointer
  *   inner   takes 1 ms
  *   tiny    100 calls for each of outer
  */
@@ -15,7 +16,7 @@
 #define QUIET __attribute__((no_instrument_function))
 #define KEEP  __attribute__((noinline))
 #define STAY  __asm__ volatile("" : : : "memory") /* no tail call */
-#define LONG                                                                                                 \
+#define LONG                                                                                       \
 	a_function_whose_name_is_longer_than_any_terminal_of_anybody_is_wide_so_that_it_has_to_be_cut_somewhere
 
 static volatile unsigned long outers, inners, asides, hiddens, tinies, longs;
@@ -89,7 +90,7 @@ QUIET int main(void)
 			tiny();
 		LONG();
 	}
-	printf("outer %lu inner %lu aside %lu hidden %lu tiny %lu long %lu\n", outers, inners, asides,
-	       hiddens, tinies, longs);
+	printf("outer %lu inner %lu aside %lu hidden %lu tiny %lu long %lu\n", outers, inners,
+	       asides, hiddens, tinies, longs);
 	return 0;
 }

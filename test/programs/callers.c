@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that are called from known places: a comment names it and how often that is in a round. `callers [ROUNDS]`
+ * Functions that are called from known places: a comment names it and how often that is in a round.
+ * `callers [ROUNDS]`
  */
 #include <stdio.h>
 #include <stdlib.h>

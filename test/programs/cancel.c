@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that are cancelled asynchronously, at whatever instruction they are, while they call functions all the time. The unwinder
- * must come from there to the cleanup handlers of three frames below.
+ * Threads that are cancelled asynchronously, at whatever instruction they are, while they call
+ * functions all the time. The unwinder must come from there to the cleanup handlers of three frames
+ * below.
  *
- *   cancel THREADS    prints "cancelled N cleaned N", and "wrong" where one ran with another frame's argument
+ *   cancel THREADS    prints "cancelled N cleaned N", and "wrong" where one ran with another
+ *                     frame's argument
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -2,13 +2,16 @@
 /*
  * Threads that come and go, forks and signals, like a server's; all calls are counted.
  *
- *   churn lives THREADS CALLS     so many threads, 16 at a time, each of which makes CALLS calls and ends
+ *   churn lives THREADS CALLS     so many threads, 16 at a time, each of which makes CALLS calls
+ *                                 and ends
  *   churn idle THREADS            so many threads, each of which makes two calls and then waits
- *   churn serve SECONDS           four workers that serve requests at a modest rate, threads and forked children that serve one and end, a
- *                                 signal every millisecond whose handler calls, too
+ *   churn serve SECONDS           four workers that serve requests at a modest rate, threads and
+ *                                 forked children that serve one and end, a signal every
+ *                                 millisecond whose handler calls, too
  *
- * Says "ready" and waits for a line on stdin; after the work says "calls N" and waits for another one. N: calls of instrumented functions that were made, in
- * children, too. Everything that is not counted is not instrumented.
+ * Says "ready" and waits for a line on stdin; after the work says "calls N" and waits for another
+ * one. N: calls of instrumented functions that were made, in children, too. Everything that is not
+ * counted is not instrumented.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -141,7 +144,8 @@ QUIET static void idle(unsigned n)
 	pthread_barrier_wait(&all);
 }
 
-/* A child that serves one request. Signals are held back meanwhile: what the thread has counted is not the child's. */
+/* A child that serves one request. Signals are held back meanwhile: what the thread has counted is
+ * not the child's. */
 QUIET static void fork_one(void)
 {
 	sigset_t all, before;
@@ -169,7 +173,8 @@ QUIET static void fork_one(void)
 QUIET static void serve(double seconds)
 {
 	const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-	const struct itimerspec often = {.it_interval.tv_nsec = 1000000, .it_value.tv_nsec = 1000000},
+	const struct itimerspec often = {.it_interval.tv_nsec = 1000000,
+					 .it_value.tv_nsec = 1000000},
 				never = {0};
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
 	pthread_t workers[WORKERS];
@@ -180,7 +185,8 @@ QUIET static void serve(double seconds)
 	ncalls = 30;
 	for (int i = 0; i < WORKERS; i++)
 		start(&workers[i], worker, NULL);
-	if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0 || timer_settime(timer, 0, &often, NULL) < 0) {
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0 ||
+	    timer_settime(timer, 0, &often, NULL) < 0) {
 		perror("timer");
 		exit(3);
 	}

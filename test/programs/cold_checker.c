@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The truth about sites: preloaded into a program whose hook calls are still calls, this defines the
- * hooks and logs who calls them for which function. test_coldpatch.py compares that with the probe list.
+ * The truth about sites: preloaded into a program whose hook calls are still calls, this defines
+ * the hooks and logs who calls them for which function. test_coldpatch.py compares that with the
+ * probe list.
  *
  * Each different pair is one line in the file that COLD_LOG names:
  *   E|X  module  base  return address  module of the function  its base  the function  its name
@@ -46,10 +47,10 @@ static void note(char kind, void *site, void *function)
 		dladdr(site, &where);
 		dladdr(function, &what);
 		n = snprintf(line, sizeof(line), "%c\t%s\t%lx\t%lx\t%s\t%lx\t%lx\t%s\n", kind,
-			     where.dli_fname ? where.dli_fname : "?", (unsigned long)where.dli_fbase,
-			     (unsigned long)site, what.dli_fname ? what.dli_fname : "?",
-			     (unsigned long)what.dli_fbase, (unsigned long)function,
-			     what.dli_sname ? what.dli_sname : "?");
+			     where.dli_fname ? where.dli_fname : "?",
+			     (unsigned long)where.dli_fbase, (unsigned long)site,
+			     what.dli_fname ? what.dli_fname : "?", (unsigned long)what.dli_fbase,
+			     (unsigned long)function, what.dli_sname ? what.dli_sname : "?");
 		if (write(log_fd, line, n) != n)
 			abort();
 	}

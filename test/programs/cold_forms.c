@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What compilers do with functions, in C: inlining (also of recursive functions), tail calls, partial
- * inlining, cold parts, clones, jump tables, computed goto, spills, functions that do not return, big
- * frames, aligned and variable stacks, weak and hidden functions. Prints a number that depends on all.
+ * What compilers do with functions, in C: inlining (also of recursive functions), tail calls,
+ * partial inlining, cold parts, clones, jump tables, computed goto, spills, functions that do not
+ * return, big frames, aligned and variable stacks, weak and hidden functions. Prints a number that
+ * depends on all.
  */
 #include <setjmp.h>
 #include <stdint.h>

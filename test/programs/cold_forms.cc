@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What compilers do with functions, in C++: exceptions through frames with clean-ups, landing pads that carry
- * exit hooks, constructors in several variants, virtual and covariant calls, templates, lambdas,
- * static initialisers, inlined members. Prints a number that depends on all.
+ * What compilers do with functions, in C++: exceptions through frames with clean-ups, landing pads
+ * that carry exit hooks, constructors in several variants, virtual and covariant calls, templates,
+ * lambdas, static initialisers, inlined members. Prints a number that depends on all.
  */
 #include <cstdint>
 #include <cstdio>
@@ -165,7 +165,8 @@ int cold_forms(int n)
 	handlers[1] = never_fails;
 	handlers[2] = [n](int v) { return static_cast<int>(total(v, n, 3L, 4.0)); };
 	for (int i = 1; i < n; i++) {
-		std::unique_ptr<Shape> a(i & 1 ? static_cast<Shape *>(new Square(i)) : new Circle(i));
+		std::unique_ptr<Shape> a(i & 1 ? static_cast<Shape *>(new Square(i))
+					       : new Circle(i));
 		std::unique_ptr<Shape> b(a->clone());
 
 		mix(a->area() + b->area());

@@ -2,10 +2,11 @@
 /*
  * Comes under seccomp when it is told to.
  *
- *   confining kill|errno|ids   what its filter does to clock_gettime; all else is allowed. ids: kills for gettid and getpid as well
+ *   confining kill|errno|ids   what its filter does to clock_gettime; all else is allowed. ids:
+ *                              kills for gettid and getpid as well
  *
- * For each line on stdin: "call" calls step() a thousand times and says "called", "threads" has four new threads do the
- * same, "confine" puts the process under the filter and says "confined".
+ * For each line on stdin: "call" calls step() a thousand times and says "called", "threads" has
+ * four new threads do the same, "confine" puts the process under the filter and says "confined".
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -23,7 +24,8 @@ __attribute__((noinline)) static void step(int i)
 
 static int confine(const char *how)
 {
-	unsigned action = strcmp(how, "errno") ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | EPERM,
+	unsigned action = strcmp(how, "errno") ? SECCOMP_RET_KILL_PROCESS
+					       : SECCOMP_RET_ERRNO | EPERM,
 		 ids = strcmp(how, "ids") ? SECCOMP_RET_ALLOW : SECCOMP_RET_KILL_PROCESS;
 	struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
@@ -36,7 +38,8 @@ static int confine(const char *how)
 	};
 	struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
 
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
 __attribute__((no_instrument_function)) static void *work(void *unused)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Coroutines on stacks of their own that pass control to and fro in the middle of nested calls, while the main stack calls other
- * functions. Each coroutine runs to its end.
+ * Coroutines on stacks of their own that pass control to and fro in the middle of nested calls,
+ * while the main stack calls other functions. Each coroutine runs to its end.
  *
  * Prints "function NAME CALLS" for each function.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * C++20 coroutines: generators that are resumed in turns, one that calls another, one that throws out of its body, and one that is
- * destroyed before its end.
+ * C++20 coroutines: generators that are resumed in turns, one that calls another, one that throws
+ * out of its body, and one that is destroyed before its end.
  *
  * Prints "function NAME CALLS" for the functions around them.
  */
@@ -143,6 +143,7 @@ int main()
 
 		early.next();
 	}
-	printf("function step %ld\nfunction drain %ld\nfunction catching %ld\nfunction main 1\n", steps, drains, catches);
+	printf("function step %ld\nfunction drain %ld\nfunction catching %ld\nfunction main 1\n",
+	       steps, drains, catches);
 	return 0;
 }

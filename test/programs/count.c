@@ -4,9 +4,10 @@
  *
  *   count [-t THREADS] [-n CALLS] [-r RATE -s SECONDS] [-w]
  *
- * Each of THREADS threads makes at least CALLS calls; or, with -r, all of them together make RATE calls a
- * second for SECONDS, or until SIGUSR1. -w waits for a line on stdin before the work and again after it. Prints
- * "function NAME CALLS" for each function and "calls TOTAL". Everything that is not counted is not instrumented.
+ * Each of THREADS threads makes at least CALLS calls; or, with -r, all of them together make RATE
+ * calls a second for SECONDS, or until SIGUSR1. -w waits for a line on stdin before the work and
+ * again after it. Prints "function NAME CALLS" for each function and "calls TOTAL". Everything that
+ * is not counted is not instrumented.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -23,8 +24,8 @@
 
 enum { LEAF, TINY, MIX, HALF, CHAIN_INNER, CHAIN_MIDDLE, CHAIN_OUTER, COUNT_DOWN, NFUNCTIONS };
 
-static const char *const names[NFUNCTIONS] = {"leaf",	     "tiny",	     "mix",	    "half",
-					      "chain_inner", "chain_middle", "chain_outer", "count_down"};
+static const char *const names[NFUNCTIONS] = {
+	"leaf", "tiny", "mix", "half", "chain_inner", "chain_middle", "chain_outer", "count_down"};
 
 static __thread uint64_t calls[NFUNCTIONS];
 static uint64_t totals[NFUNCTIONS];
@@ -111,8 +112,8 @@ QUIET static double now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* Keeps to the rate in steps of a millisecond; what was missed because the machine was busy is not made up
- * for by more than a few steps at once. */
+/* Keeps to the rate in steps of a millisecond; what was missed because the machine was busy is
+ * not made up for by more than a few steps at once. */
 QUIET static void paced_work(void)
 {
 	double start = now(), next = start, quota = rate / nthreads / 1000;

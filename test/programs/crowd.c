@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many processes of one program, each with an exec of its own: "crowd" reads lines from its standard input,
+ * Many processes of one program, each with an exec of its own: "crowd" reads lines from its
+ * standard input,
  *
- *   more N WORD   starts N more, whose command line is "PATH WORD", and says their numbers, in one line
+ *   more N WORD   starts N more, whose command line is "PATH WORD", and says their numbers, in one
+ *                 line
  *
- * and kills those that are left when that ends. Any other argument makes it one of these: it sleeps, and calls work() a hundred times for each SIGUSR1.
+ * and kills those that are left when that ends. Any other argument makes it one of these: it
+ * sleeps, and calls work() a hundred times for each SIGUSR1.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -30,7 +33,8 @@ QUIET static void on_signal(int number)
 	(void)number;
 }
 
-/* The signal comes in sigsuspend() alone, so that none is lost. Whose end has not been seen is told by the kernel. */
+/* The signal comes in sigsuspend() alone, so that none is lost. Whose end has not been seen is told
+ * by the kernel. */
 QUIET static int sleep_and_work(void)
 {
 	sigset_t blocked, none;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Becomes a daemon: the first process ends with 3 at once, its child has closed all descriptors and works on
- * until the file named by the argument is gone. The child's pid is printed.
+ * Becomes a daemon: the first process ends with 3 at once, its child has closed all descriptors and
+ * works on until the file named by the argument is gone. The child's pid is printed.
  */
 #include <stdio.h>
 #include <unistd.h>

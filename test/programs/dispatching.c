@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that has system calls of all code but its C library's sent to itself as signals, as Wine does (syscall user dispatch).
+ * A program that has system calls of all code but its C library's sent to itself as signals, as
+ * Wine does (syscall user dispatch).
  *
  *   dispatching handled|blocked
  *
- * Two threads call step() and wait, in calls with time limits and without. handled: each SIGSYS is counted. blocked: SIGSYS is blocked, so that
- * a call from elsewhere ends the program. Says "ready"; at the end of its input "strays N wrong M": signals that came, and calls
- * that did not return what they return without anybody else. Without dispatch in the kernel: exit 4.
+ * Two threads call step() and wait, in calls with time limits and without. handled: each SIGSYS is
+ * counted. blocked: SIGSYS is blocked, so that a call from elsewhere ends the program. Says
+ * "ready"; at the end of its input "strays N wrong M": signals that came, and calls that did not
+ * return what they return without anybody else. Without dispatch in the kernel: exit 4.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads in system calls that wait without a limit and that return EINTR after any stop: none of them may
- * come back before the program itself ends the wait. Prints "ready", then, on a line from stdin, wakes them
- * all and prints how each ended.
+ * Threads in system calls that wait without a limit and that return EINTR after any stop: none of
+ * them may come back before the program itself ends the wait. Prints "ready", then, on a line from
+ * stdin, wakes them all and prints how each ended.
  */
 #include <errno.h>
 #include <pthread.h>

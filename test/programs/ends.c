@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that ends out of five nested calls, in which it has been for a while, in a program that goes on:
+ * A thread that ends out of five nested calls, in which it has been for a while, in a program that
+ * goes on:
  *
  *   ends thread     by pthread_exit
  *   ends leader     the same, by the first thread
  *   ends child      by _exit of a forked child, for which nobody waits yet
  *   ends killed     by SIGKILL of such a child
- *   ends exec       because another thread executes a program: this one (ends idle BEGIN), which makes no calls
+ *   ends exec       because another thread executes a program: this one (ends idle BEGIN), which
+ *                   makes no calls
  *
  * Prints "life NS": no less than how long the calls took. Everything but these is not instrumented.
  */
@@ -53,11 +55,11 @@ KEEP void inmost(void)
 	sink++;
 }
 
-#define LEVEL(name, next)                                                                                    \
-	KEEP void name(void)                                                                                 \
-	{                                                                                                    \
-		next();                                                                                      \
-		sink++;                                                                                      \
+#define LEVEL(name, next)                                                                          \
+	KEEP void name(void)                                                                       \
+	{                                                                                          \
+		next();                                                                            \
+		sink++;                                                                            \
 	}
 
 LEVEL(fourth, inmost)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sandboxed process that wants to make a system call that its filter forbids, by whoever suspends the filter.
+ * A sandboxed process that wants to make a system call that its filter forbids, by whoever suspends
+ * the filter.
  *
  *   escaping FOLDER
  *
- * mkdir() returns EPERM here; all else is allowed. A second thread looks for iprobe's runtime among the mappings and, as soon as it is
- * there, writes the address of code that makes FOLDER over all return addresses on the stack on which borrowed threads run. For each
- * line on stdin the runtime is made to look asleep again, and "ready" is said. Ends with stdin; says "escaped" where the folder is there.
+ * mkdir() returns EPERM here; all else is allowed. A second thread looks for iprobe's runtime among
+ * the mappings and, as soon as it is there, writes the address of code that makes FOLDER over all
+ * return addresses on the stack on which borrowed threads run. For each line on stdin the runtime
+ * is made to look asleep again, and "ready" is said. Ends with stdin; says "escaped" where the
+ * folder is there.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -61,10 +64,12 @@ QUIET static int confine(void)
 	};
 	struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
 
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-/* Anonymous memory that can be written, behind such that is executable, and with the anchor's numbers in it. */
+/* Anonymous memory that can be written, behind such that is executable, and with the anchor's
+ * numbers in it. */
 QUIET static struct ip_rt_anchor *find_anchor(void)
 {
 	static char text[1 << 18];
@@ -74,19 +79,24 @@ QUIET static struct ip_rt_anchor *find_anchor(void)
 	ssize_t got;
 	char perms[5];
 
-	while (fd >= 0 && n < sizeof(text) - 1 && (got = read(fd, text + n, sizeof(text) - 1 - n)) > 0)
+	while (fd >= 0 && n < sizeof(text) - 1 &&
+	       (got = read(fd, text + n, sizeof(text) - 1 - n)) > 0)
 		n += got;
 	close(fd);
 	text[n] = '\0';
-	for (char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-		if (sscanf(line, "%lx-%lx %4s %*x %*s %lu", &start, &end, perms, &inode) != 4 || inode)
+	for (char *line = text; line && *line;
+	     line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		if (sscanf(line, "%lx-%lx %4s %*x %*s %lu", &start, &end, perms, &inode) != 4 ||
+		    inode)
 			continue;
 		if (!strcmp(perms, "r-xp"))
 			code_end = end;
-		else if (!strcmp(perms, "rw-p") && start == code_end && end - start > IP_WAKE_STACK) {
+		else if (!strcmp(perms, "rw-p") && start == code_end &&
+			 end - start > IP_WAKE_STACK) {
 			struct ip_rt_anchor *found = (struct ip_rt_anchor *)start;
 
-			if (found->abi == IP_RT_ABI && found->wake_block > start && found->wake_block < end)
+			if (found->abi == IP_RT_ABI && found->wake_block > start &&
+			    found->wake_block < end)
 				return found;
 		}
 	}

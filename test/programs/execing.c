@@ -125,7 +125,8 @@ HIDDEN static void *executor(void *arg)
 
 HIDDEN int main(int argc, char **argv)
 {
-	struct when w = {argv[1], argc == 3 ? argv[2] : NULL, atoi(argv[2]), argc > 3 ? atoi(argv[3]) : 0, -1};
+	struct when w = {argv[1], argc == 3 ? argv[2] : NULL, atoi(argv[2]),
+			 argc > 3 ? atoi(argv[3]) : 0, -1};
 	char name[64];
 	pthread_t thread;
 

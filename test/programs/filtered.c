@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls whose depth, length, order and threads are known, for what --depth, --min-duration, --sample, --start-on, --stop-on, --tid and
- * --thread leave out.
+ * Calls whose depth, length, order and threads are known, for what --depth, --min-duration,
+ * --sample, --start-on, --stop-on, --tid and --thread leave out.
  *
  *   filtered [-n ROUNDS] [-d DEPTH] [-s] [-t]
  *
- * Each of ROUNDS rounds calls begin(), four nested levels, outer() with two short calls and one of two milliseconds, a recursion of
- * DEPTH calls, catcher(), out of whose inner calls longjmp leads back, and finish(). -s: a signal handler that makes calls comes every
- * 200 microseconds. -t: a second thread, named "other", does the same. Prints "function NAME CALLS" for each function and "calls TOTAL".
+ * Each of ROUNDS rounds calls begin(), four nested levels, outer() with two short calls and one of
+ * two milliseconds, a recursion of DEPTH calls, catcher(), out of whose inner calls longjmp leads
+ * back, and finish(). -s: a signal handler that makes calls comes every 200 microseconds. -t: a
+ * second thread, named "other", does the same. Prints "function NAME CALLS" for each function and
+ * "calls TOTAL".
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -27,10 +29,12 @@
 /* behind a call: keeps it from becoming a jump or a loop */
 #define STAY __asm__ volatile("" ::: "memory")
 
-#define FUNCTIONS(X)                                                                                         \
-	X(begin)                                                                                             \
-	X(level1) X(level2) X(level3) X(level4) X(outer) X(quick) X(slow) X(down) X(catcher) X(thrower)      \
-		X(finish) X(handled)
+#define FUNCTIONS(X)                                                                               \
+	X(begin)                                                                                   \
+	X(level1)                                                                                  \
+	X(level2)                                                                                  \
+	X(level3) X(level4) X(outer) X(quick) X(slow) X(down) X(catcher) X(thrower) X(finish)      \
+		X(handled)
 
 #define NUMBER(name) N_##name,
 enum { FUNCTIONS(NUMBER) NFUNCTIONS };

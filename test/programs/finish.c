@@ -4,8 +4,9 @@
  *
  *   finish exit N | signal N | echo TEXT | loop N | idle | live N
  *
- * echo copies stdin to stdout and TEXT to stderr; loop makes N rounds of calls and prints "done"; idle
- * waits for stdin to be closed; live prints "ready", makes N rounds of calls as soon as their code is changed, and ends at once.
+ * echo copies stdin to stdout and TEXT to stderr; loop makes N rounds of calls and prints "done";
+ * idle waits for stdin to be closed; live prints "ready", makes N rounds of calls as soon as their
+ * code is changed, and ends at once.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process and its forked child, both at work until stdin is closed. Prints "ready" and the child's pid.
+ * A process and its forked child, both at work until stdin is closed. Prints "ready" and the
+ * child's pid.
  */
 #include <poll.h>
 #include <signal.h>

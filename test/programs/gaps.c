@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Busy threads that measure for how long they stand still: neither on a CPU nor waiting for one. They never sleep, so only what stops
- * them makes them switch from a CPU by themselves: where they have not, the machine has taken the CPU away, as a guest's may be.
+ * Busy threads that measure for how long they stand still: neither on a CPU nor waiting for one.
+ * They never sleep, so only what stops them makes them switch from a CPU by themselves: where they
+ * have not, the machine has taken the CPU away, as a guest's may be.
  *
  *   gaps THREADS
  *
- * Prints "ready". Lines of stdin: "vfork SECONDS" makes one more thread wait in vfork() for so long, and prints "vfork", then "over T" with
- * the time by CLOCK_MONOTONIC in seconds when it goes on; "report" prints what the thread that stood longest has measured since the
- * last report: all together, the longest, and the time in between, in milliseconds. Ends when stdin is closed.
+ * Prints "ready". Lines of stdin: "vfork SECONDS" makes one more thread wait in vfork() for so
+ * long, and prints "vfork", then "over T" with the time by CLOCK_MONOTONIC in seconds when it goes
+ * on; "report" prints what the thread that stood longest has measured since the last report: all
+ * together, the longest, and the time in between, in milliseconds. Ends when stdin is closed.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -68,8 +70,8 @@ HIDDEN static long switches(void)
 HIDDEN static void *measure(void *argument)
 {
 	int i = (intptr_t)argument, fd = open("/proc/thread-self/schedstat", O_RDONLY);
-	int64_t wall = now(CLOCK_MONOTONIC), used = now(CLOCK_THREAD_CPUTIME_ID) + waited(fd), end, end_used,
-		gap;
+	int64_t wall = now(CLOCK_MONOTONIC), used = now(CLOCK_THREAD_CPUTIME_ID) + waited(fd), end,
+		end_used, gap;
 	long before = switches(), after;
 
 	for (;;) {
@@ -133,7 +135,8 @@ HIDDEN int main(int argc, char **argv)
 			sum = s > sum ? s : sum;
 			longest = l > longest ? l : longest;
 		}
-		printf("%.3f %.3f %.3f\n", sum / 1e6, longest / 1e6, (now(CLOCK_MONOTONIC) - since) / 1e6);
+		printf("%.3f %.3f %.3f\n", sum / 1e6, longest / 1e6,
+		       (now(CLOCK_MONOTONIC) - since) / 1e6);
 		since = now(CLOCK_MONOTONIC);
 		fflush(stdout);
 	}

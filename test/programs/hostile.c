@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A target that does at random what is hard on a tracer, while three of its threads check their own arithmetic.
+ * A target that does at random what is hard on a tracer, while three of its threads check their own
+ * arithmetic.
  *
  *   hostile SEED SECONDS VICTIM [ACTS]
  *
- * VICTIM is the program victim.c, set-user-ID root or not. ACTS: letters of those below; all, if left out. Prints "ready", and
- * when its time is over, or stdin is closed, "good ROUNDS ACTS" and ends with 0. What is wrong is told on stderr, and ends it by
- * abort(): a wrong result, a victim that found itself changed, a system call with a result that it cannot have.
+ * VICTIM is the program victim.c, set-user-ID root or not. ACTS: letters of those below; all, if
+ * left out. Prints "ready", and when its time is over, or stdin is closed, "good ROUNDS ACTS" and
+ * ends with 0. What is wrong is told on stderr, and ends it by abort(): a wrong result, a victim
+ * that found itself changed, a system call with a result that it cannot have.
  *
- *   v  a vfork() that lasts            m  maps and unmaps memory over its own     u  an operation of io_uring in a kernel worker
- *   s  executes VICTIM in a child      a  scribbles over iprobe's shared memory   d  a child that makes itself undumpable
- *   c  a child that changes its ids,   r  a raw clone() that shares the TLS       x  executes itself anew, as a whole process
- *      and scribbles                   f  a thread under a seccomp filter         k  system calls on a small stack between data
+ *   v  a vfork() that lasts m maps and unmaps memory over its own u an operation of io_uring in a
+ *      kernel worker
+ *   s  executes VICTIM in a child a scribbles over iprobe's shared memory d a child that makes
+ *      itself undumpable
+ *   c  a child that changes its ids, r a raw clone() that shares the TLS x executes itself anew, as
+ *      a whole process
+ *      and scribbles                   f a thread under a seccomp filter k system calls on a small
+ *                                      stack between data
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,14 +43,14 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define QUIET	   __attribute__((no_instrument_function))
-#define KEEP	   __attribute__((noinline))
-#define NOBODY	   65534
-#define WORKERS	   3
-#define AREAS	   8
-#define SMALL	   16384 /* bytes of the small stack: a signal frame does not fit below it twice */
-#define PATTERN	   4096
-#define NS(ms)	   ((ms) * 1000000l)
+#define QUIET	__attribute__((no_instrument_function))
+#define KEEP	__attribute__((noinline))
+#define NOBODY	65534
+#define WORKERS 3
+#define AREAS	8
+#define SMALL	16384 /* bytes of the small stack: a signal frame does not fit below it twice */
+#define PATTERN 4096
+#define NS(ms)	((ms)*1000000l)
 
 static volatile uint64_t rounds[WORKERS];
 static volatile int over;
@@ -134,7 +140,8 @@ QUIET static void wait_for(pid_t child, const char *what)
 		wrong(what, WEXITSTATUS(status), 0);
 }
 
-/* Only system calls, and memory of its own: the rest may be in use by other threads of the parent. */
+/* Only system calls, and memory of its own: the rest may be in use by other threads of the
+ * parent. */
 QUIET static void scribble(uint64_t state, int words)
 {
 	char maps[65536];
@@ -142,7 +149,8 @@ QUIET static void scribble(uint64_t state, int words)
 	ssize_t got;
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 
-	while (fd >= 0 && n < sizeof(maps) - 1 && (got = read(fd, maps + n, sizeof(maps) - 1 - n)) > 0)
+	while (fd >= 0 && n < sizeof(maps) - 1 &&
+	       (got = read(fd, maps + n, sizeof(maps) - 1 - n)) > 0)
 		n += got;
 	maps[n] = '\0';
 	close(fd);
@@ -152,19 +160,30 @@ QUIET static void scribble(uint64_t state, int words)
 
 		if (stop)
 			*stop = '\0';
-		if (strstr(line, "memfd:iprobe") && sscanf(line, "%lx-%lx %7s", &start, &end, mode) == 3 && mode[1] == 'w' &&
+		if (strstr(line, "memfd:iprobe") &&
+		    sscanf(line, "%lx-%lx %7s", &start, &end, mode) == 3 && mode[1] == 'w' &&
 		    mode[3] == 's') {
-			static const uint64_t words_of[] = {0, 1, UINT32_MAX, UINT64_MAX, 0x7fffffffffffffff, 0x5555555500000007};
+			static const uint64_t words_of[] = {0,
+							    1,
+							    UINT32_MAX,
+							    UINT64_MAX,
+							    0x7fffffffffffffff,
+							    0x5555555500000007};
 
 			for (int i = 0; i < words; i++) {
 				uint64_t at = draw(&state);
 				/* mostly where headers and tables are */
-				uint64_t offset = at % ((at >> 60) < 4 ? end - start : (end - start > 1 << 20 ? 1 << 20 : end - start));
+				uint64_t offset =
+					at %
+					((at >> 60) < 4
+						 ? end - start
+						 : (end - start > 1 << 20 ? 1 << 20 : end - start));
 				uint64_t what = draw(&state);
 				struct iovec from = {&what, 8}, to = {NULL, 8};
 
 				to.iov_base = (void *)(start + (offset & ~7ull));
-				/* a hole of the file would end us, not them: by the kernel's own copy */
+				/* a hole of the file would end us, not them: by the kernel's own
+				 * copy */
 				if (what % 8 < 6)
 					what = words_of[what % 6];
 				syscall(SYS_process_vm_writev, getpid(), &from, 1, &to, 1, 0);
@@ -210,7 +229,8 @@ QUIET static void act_ids(uint64_t r)
 
 	if (child == 0) {
 		if (getuid() == 0) {
-			if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, NOBODY, NOBODY, NOBODY) ||
+			if (syscall(SYS_setgroups, 0, NULL) ||
+			    syscall(SYS_setresgid, NOBODY, NOBODY, NOBODY) ||
 			    syscall(SYS_setresuid, NOBODY, NOBODY, NOBODY))
 				_exit(1);
 		}
@@ -237,14 +257,16 @@ QUIET static void act_undumpable(uint64_t r)
 QUIET static void act_map(uint64_t r)
 {
 	const size_t size = 64 * 4096;
-	unsigned char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *p =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		return;
 	for (int i = 0; i < 32; i++) {
 		unsigned char *at = p + (draw(&r) % 63) * 4096;
 
-		if (mmap(at, 4096, PROT_READ | PROT_WRITE | (i % 4 ? 0 : PROT_EXEC), MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at)
+		if (mmap(at, 4096, PROT_READ | PROT_WRITE | (i % 4 ? 0 : PROT_EXEC),
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at)
 			wrong("mmap", 0, 1);
 		*at = i;
 		mprotect(at, 4096, i % 2 ? PROT_READ : PROT_READ | PROT_EXEC);
@@ -259,7 +281,8 @@ QUIET static void act_scribble(uint64_t r)
 
 static volatile int raw_done;
 
-/* It has the TLS of the thread that made it, which waits meanwhile: errno and all else of the C library is taken. */
+/* It has the TLS of the thread that made it, which waits meanwhile: errno and all else of the C
+ * library is taken. */
 QUIET static int raw_thread(void *arg)
 {
 	(void)arg;
@@ -278,7 +301,8 @@ QUIET static void act_raw_clone(uint64_t r)
 	raw_done = 0;
 	tid = -1;
 	if (clone(raw_thread, stack + sizeof(stack),
-		  CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID,
+		  CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+			  CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID,
 		  NULL, &tid, NULL, &tid) < 0)
 		return;
 	while (tid)
@@ -297,7 +321,8 @@ QUIET static void *filtered(void *arg)
 	};
 	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		return NULL;
 	for (int i = 0; i < 20; i++) {
 		long got = syscall(SYS_getppid);
@@ -378,13 +403,20 @@ QUIET static void *use_io_uring(void *arg)
 		return NULL;
 	const size_t sq_size = ring.p.sq_off.array + ring.p.sq_entries * 4,
 		     cq_size = ring.p.cq_off.cqes + ring.p.cq_entries * sizeof(struct io_uring_cqe);
-	ring.sq = mmap(NULL, sq_size, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd, IORING_OFF_SQ_RING);
-	ring.cq = mmap(NULL, cq_size, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd, IORING_OFF_CQ_RING);
-	ring.sqes = mmap(NULL, 4 * sizeof(*ring.sqes), PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd, IORING_OFF_SQES);
+	ring.sq = mmap(NULL, sq_size, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd,
+		       IORING_OFF_SQ_RING);
+	ring.cq = mmap(NULL, cq_size, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd,
+		       IORING_OFF_CQ_RING);
+	ring.sqes = mmap(NULL, 4 * sizeof(*ring.sqes), PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd,
+			 IORING_OFF_SQES);
 	if (ring.sq == MAP_FAILED || ring.cq == MAP_FAILED || ring.sqes == MAP_FAILED)
 		abort();
-	ring.sqes[0] = (struct io_uring_sqe){
-		.opcode = IORING_OP_READ, .flags = IOSQE_ASYNC, .fd = pipe_fds[0], .addr = (uintptr_t)&c, .len = 1, .user_data = 7};
+	ring.sqes[0] = (struct io_uring_sqe){.opcode = IORING_OP_READ,
+					     .flags = IOSQE_ASYNC,
+					     .fd = pipe_fds[0],
+					     .addr = (uintptr_t)&c,
+					     .len = 1,
+					     .user_data = 7};
 	((uint32_t *)((char *)ring.sq + ring.p.sq_off.array))[0] = 0;
 	__atomic_store_n((uint32_t *)((char *)ring.sq + ring.p.sq_off.tail), 1, __ATOMIC_RELEASE);
 	if (syscall(SYS_io_uring_enter, ring.fd, 1, 0, 0, NULL, 0) == 1) {
@@ -408,7 +440,8 @@ QUIET static void *use_io_uring(void *arg)
 	return NULL;
 }
 
-/* In a thread of its own: work for the ring interrupts system calls of the thread that has made it. */
+/* In a thread of its own: work for the ring interrupts system calls of the thread that has made
+ * it. */
 QUIET static void act_io_uring(uint64_t r)
 {
 	pthread_t thread;
@@ -437,8 +470,9 @@ static const struct {
 	char letter;
 	void (*run)(uint64_t);
 } table[] = {
-	{'v', act_vfork},      {'s', act_victim}, {'c', act_ids},	  {'m', act_map},      {'a', act_scribble}, {'r', act_raw_clone},
-	{'f', act_filter},     {'k', act_small_stack}, {'u', act_io_uring}, {'d', act_undumpable}, {'x', act_exec},
+	{'v', act_vfork},    {'s', act_victim},	    {'c', act_ids},    {'m', act_map},
+	{'a', act_scribble}, {'r', act_raw_clone},  {'f', act_filter}, {'k', act_small_stack},
+	{'u', act_io_uring}, {'d', act_undumpable}, {'x', act_exec},
 };
 
 QUIET static void act_once(uint64_t *state)

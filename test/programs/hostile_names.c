@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whatever of it reaches a report by name: functions, points, values, threads, modules, files. The test writes other
- * bytes over the names that begin with NAME_; what comes in by argv[1] are the values. Says "ready", and goes on until
- * its standard input ends.
+ * Whatever of it reaches a report by name: functions, points, values, threads, modules, files. The
+ * test writes other bytes over the names that begin with NAME_; what comes in by argv[1] are the
+ * values. Says "ready", and goes on until its standard input ends.
  */
 #include <iprobe/probe.h>
 #include <poll.h>

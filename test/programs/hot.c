@@ -4,9 +4,10 @@
  *
  *   hot [-w] SECONDS
  *
- * tiny() does nothing, small() some 20 ns, both are called in turn without end; middle() calls them a hundred times, large() works for some
- * 100 microseconds. Prints "function NAME CALLS" for each, and "calls TOTAL". -w: waits for a line on stdin before, and after; one that comes
- * meanwhile ends the calls.
+ * tiny() does nothing, small() some 20 ns, both are called in turn without end; middle() calls them
+ * a hundred times, large() works for some 100 microseconds. Prints "function NAME CALLS" for each,
+ * and "calls TOTAL". -w: waits for a line on stdin before, and after; one that comes meanwhile ends
+ * the calls.
  */
 #include <poll.h>
 #include <stdbool.h>

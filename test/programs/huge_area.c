@@ -2,7 +2,8 @@
 /*
  * Says that iprobe's area is memory of huge pages, of which it has none: who reads it gets SIGBUS.
  *
- * Prints "ready", does so for the first line on stdin, prints "huge", or "none" where the kernel has no such memory, and ends with stdin.
+ * Prints "ready", does so for the first line on stdin, prints "huge", or "none" where the kernel
+ * has no such memory, and ends with stdin.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -39,7 +40,8 @@ QUIET static uintptr_t find_area(void)
 /* The runtime's word for it, in what it exports. */
 QUIET static int say_that_it_is(uintptr_t before, uintptr_t now)
 {
-	uintptr_t *anchor = dlsym(RTLD_DEFAULT, "iprobe_rt_anchor"), page = (uintptr_t)anchor & -4096ul;
+	uintptr_t *anchor = dlsym(RTLD_DEFAULT, "iprobe_rt_anchor"),
+		  page = (uintptr_t)anchor & -4096ul;
 	int said = 0;
 
 	if (!anchor || mprotect((void *)page, 8192, PROT_READ | PROT_WRITE))

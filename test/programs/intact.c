@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that checks itself, from its first instruction: to be executed by one that is being traced. It needs no library.
+ * A program that checks itself, from its first instruction: to be executed by one that is being
+ * traced. It needs no library.
  *
  *   cc -O2 -static -nostdlib -fno-stack-protector -o intact intact.c
  *
@@ -17,14 +18,20 @@
 
 __asm__(".globl _start\n"
 	"_start:\n"
-	"	movq %rax, seen(%rip)\n	movq %rbx, 8 + seen(%rip)\n	movq %rcx, 16 + seen(%rip)\n"
-	"	movq %rdx, 24 + seen(%rip)\n	movq %rsi, 32 + seen(%rip)\n	movq %rdi, 40 + seen(%rip)\n"
-	"	movq %rbp, 48 + seen(%rip)\n	movq %r8, 56 + seen(%rip)\n	movq %r9, 64 + seen(%rip)\n"
-	"	movq %r10, 72 + seen(%rip)\n	movq %r11, 80 + seen(%rip)\n	movq %r12, 88 + seen(%rip)\n"
-	"	movq %r13, 96 + seen(%rip)\n	movq %r14, 104 + seen(%rip)\n	movq %r15, 112 + seen(%rip)\n"
+	"	movq %rax, seen(%rip)\n	movq %rbx, 8 + seen(%rip)\n	movq %rcx, 16 + "
+	"seen(%rip)\n"
+	"	movq %rdx, 24 + seen(%rip)\n	movq %rsi, 32 + seen(%rip)\n	movq %rdi, 40 + "
+	"seen(%rip)\n"
+	"	movq %rbp, 48 + seen(%rip)\n	movq %r8, 56 + seen(%rip)\n	movq %r9, 64 + "
+	"seen(%rip)\n"
+	"	movq %r10, 72 + seen(%rip)\n	movq %r11, 80 + seen(%rip)\n	movq %r12, 88 + "
+	"seen(%rip)\n"
+	"	movq %r13, 96 + seen(%rip)\n	movq %r14, 104 + seen(%rip)\n	movq %r15, 112 + "
+	"seen(%rip)\n"
 	"	movq %rsp, stack(%rip)\n"
 	"	leaq -1024(%rsp), %rsi\n	xorl %ecx, %ecx\n"
-	"1:	movq (%rsi,%rcx,8), %rax\n	orq %rax, below(%rip)\n	incl %ecx\n	cmpl $128, %ecx\n	jne 1b\n"
+	"1:	movq (%rsi,%rcx,8), %rax\n	orq %rax, below(%rip)\n	incl %ecx\n	cmpl $128, "
+	"%ecx\n	jne 1b\n"
 	"	call check\n"
 	"	ud2\n");
 
@@ -35,7 +42,10 @@ static long call(long number, long a, long b, long c, long d)
 {
 	register long r10 __asm__("r10") = d;
 
-	__asm__ volatile("syscall" : "+a"(number) : "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 : "+a"(number)
+			 : "D"(a), "S"(b), "d"(c), "r"(r10)
+			 : "rcx", "r11", "memory");
 	return number;
 }
 
@@ -85,20 +95,23 @@ static long wait_with_limit(int fd)
 	unsigned char event[12];
 	long result;
 
-	__asm__ volatile("leaq -4096(%%rsp), %%rax\n"
-			 "1:	movb $0x5a, (%%rax)\n	incq %%rax\n	cmpq %%rsp, %%rax\n	jne 1b\n"
-			 :
-			 :
-			 : "rax", "memory", "cc");
-	__asm__ volatile("xorl %%r10d, %%r10d\n	movb $30, %%r10b\n	movl %1, %%eax\n	syscall\n"
-			 "	leaq -4096(%%rsp), %%r10\n"
-			 "1:	cmpb $0x5a, (%%r10)\n	jne 2f\n	incq %%r10\n	cmpq %%rsp, %%r10\n	jne 1b\n"
-			 "	jmp 3f\n"
-			 "2:	movl $1000, %%eax\n"
-			 "3:\n"
-			 : "=&a"(result)
-			 : "i"(SYS_epoll_wait), "D"((long)fd), "S"(event), "d"(1l)
-			 : "rcx", "r10", "r11", "memory", "cc");
+	__asm__ volatile(
+		"leaq -4096(%%rsp), %%rax\n"
+		"1:	movb $0x5a, (%%rax)\n	incq %%rax\n	cmpq %%rsp, %%rax\n	jne 1b\n"
+		:
+		:
+		: "rax", "memory", "cc");
+	__asm__ volatile(
+		"xorl %%r10d, %%r10d\n	movb $30, %%r10b\n	movl %1, %%eax\n	syscall\n"
+		"	leaq -4096(%%rsp), %%r10\n"
+		"1:	cmpb $0x5a, (%%r10)\n	jne 2f\n	incq %%r10\n	cmpq %%rsp, "
+		"%%r10\n	jne 1b\n"
+		"	jmp 3f\n"
+		"2:	movl $1000, %%eax\n"
+		"3:\n"
+		: "=&a"(result)
+		: "i"(SYS_epoll_wait), "D"((long)fd), "S"(event), "d"(1l)
+		: "rcx", "r10", "r11", "memory", "cc");
 	return result;
 }
 

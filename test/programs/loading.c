@@ -4,10 +4,12 @@
  *
  *   loading LIBRARY1 LIBRARY2
  *
- * Commands, one a line on stdin; each is answered by a line. "load N": dlopen of version N (1, 2). "call N COUNT": COUNT calls of its
- * plug(). "close N". "storm MS": a thread loads, calls and unloads both in turn for that long, while two others work: answers how
- * many loads that were. "push": maps memory, so that the next library lies elsewhere. "place N": its address. "fork": answered by the
- * child with its pid; it takes the commands from then on, until "leave", which the parent answers when it has ended.
+ * Commands, one a line on stdin; each is answered by a line. "load N": dlopen of version N (1, 2).
+ * "call N COUNT": COUNT calls of its plug(). "close N". "storm MS": a thread loads, calls and
+ * unloads both in turn for that long, while two others work: answers how many loads that were.
+ * "push": maps memory, so that the next library lies elsewhere. "place N": its address. "fork":
+ * answered by the child with its pid; it takes the commands from then on, until "leave", which the
+ * parent answers when it has ended.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits once in a call that has a signal mask of its own: SIGUSR1 is blocked before and behind it, SIGUSR2 while it lasts.
+ * Waits once in a call that has a signal mask of its own: SIGUSR1 is blocked before and behind it,
+ * SIGUSR2 while it lasts.
  *
  *   masks sigsuspend|ppoll|pselect|epoll_pwait
  *
- * Says "ready" first; the last line is what the call returned, how often each signal was handled, and which of the two are blocked behind it.
+ * Says "ready" first; the last line is what the call returned, how often each signal was handled,
+ * and which of the two are blocked behind it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -58,7 +60,7 @@ int main(int argc, char **argv)
 	ret = wait_under(argv[1], &during);
 	error = errno;
 	sigprocmask(SIG_SETMASK, NULL, &behind);
-	printf("%d %s, %d %d, %d %d\n", ret, error == EINTR ? "EINTR" : "another error", first, second,
-	       sigismember(&behind, SIGUSR1), sigismember(&behind, SIGUSR2));
+	printf("%d %s, %d %d, %d %d\n", ret, error == EINTR ? "EINTR" : "another error", first,
+	       second, sigismember(&behind, SIGUSR1), sigismember(&behind, SIGUSR2));
 	return 0;
 }

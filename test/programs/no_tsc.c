@@ -4,8 +4,9 @@
  *
  *   no_tsc set|strict|later|exec PROGRAM
  *
- * set: all of them (PR_SET_TSC). strict: a second one, which has put itself under strict seccomp. later: all of them, when the line "forbid"
- * comes. Says "ready"; for each line on stdin all call step(), and the first says "called". exec: executes PROGRAM later.
+ * set: all of them (PR_SET_TSC). strict: a second one, which has put itself under strict seccomp.
+ * later: all of them, when the line "forbid" comes. Says "ready"; for each line on stdin all call
+ * step(), and the first says "called". exec: executes PROGRAM later.
  */
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -48,10 +49,12 @@ __attribute__((no_instrument_function)) int main(int argc, char **argv)
 
 	if (argc == 3 && !strcmp(argv[1], "exec") && prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == 0)
 		execl(argv[2], argv[2], "later", NULL);
-	if (argc != 2 || pipe(way) || pipe(back) || (!strcmp(argv[1], "set") && prctl(PR_SET_TSC, PR_TSC_SIGSEGV)))
+	if (argc != 2 || pipe(way) || pipe(back) ||
+	    (!strcmp(argv[1], "set") && prctl(PR_SET_TSC, PR_TSC_SIGSEGV)))
 		return 3;
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (pthread_create(&thread, NULL, work, strict ? &strict : NULL) || read(back[0], &c, 1) != 1)
+	if (pthread_create(&thread, NULL, work, strict ? &strict : NULL) ||
+	    read(back[0], &c, 1) != 1)
 		return 4;
 	puts("ready");
 	while (fgets(line, sizeof(line), stdin)) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread area for clone(CLONE_SETTLS), as glibc would have made it: a copy of the caller's, with its own address in it. The kernel writes the
- * id there (CLONE_PARENT_SETTID, OWN_AREA_TID). For code that uses nothing of libc.
+ * A thread area for clone(CLONE_SETTLS), as glibc would have made it: a copy of the caller's, with
+ * its own address in it. The kernel writes the id there (CLONE_PARENT_SETTID, OWN_AREA_TID). For
+ * code that uses nothing of libc.
  */
 #ifndef OWN_AREA_H
 #define OWN_AREA_H
@@ -17,7 +18,8 @@
 /* The thread pointer, or NULL. */
 __attribute__((no_instrument_function)) static inline char *own_area_make(void)
 {
-	char *area = mmap(NULL, OWN_AREA_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+	char *area = mmap(NULL, OWN_AREA_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0),
 	     *mine;
 	uintptr_t before;
 

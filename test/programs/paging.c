@@ -2,15 +2,19 @@
 /*
  * Functions of which it is known how many pages they fault in at each call.
  *
- *   paging [-x CALLS] [-t THREADS] [-s MS] [-r SEED] [-n CALLS] [-c] [-l] [-j] [-f] [-p] [-e THREADS] [-v MS]
+ *   paging [-x CALLS] [-t THREADS] [-s MS] [-r SEED] [-n CALLS] [-c] [-l] [-j] [-f] [-p] [-e
+ *   THREADS] [-v MS]
  *
- * Says "ready", waits for a line, works for MS milliseconds (or CALLS rounds) on each thread, waits for a line again, and prints for each function its calls
- * and pages: "function NAME CALLS PAGES". none, three, and eleven fault in as many; some fault in 0 to 8, at random by SEED; outer calls three twice.
- * -c closes all descriptors above 2, and opens others in their place, as daemons do; -l calls hot(), an empty function, as often as it can meanwhile;
- * -j leaves jumped() by longjmp, past its exit; -f forks a child that does the same work, and ends well. -p calls phased() in phases of 1000 rounds: in one
- * twenty times a round, and it faults in a page, in the next once, and it faults in 9. -e has so many threads end inside of ended(), first of all.
- * -x, which comes first, does so many rounds, and executes the program anew, with all that follows.
- * -v has another thread wait in vfork() for so long meanwhile: nobody can stop it there.
+ * Says "ready", waits for a line, works for MS milliseconds (or CALLS rounds) on each thread, waits
+ * for a line again, and prints for each function its calls and pages: "function NAME CALLS PAGES".
+ * none, three, and eleven fault in as many; some fault in 0 to 8, at random by SEED; outer calls
+ * three twice. -c closes all descriptors above 2, and opens others in their place, as daemons do;
+ * -l calls hot(), an empty function, as often as it can meanwhile; -j leaves jumped() by longjmp,
+ * past its exit; -f forks a child that does the same work, and ends well. -p calls phased() in
+ * phases of 1000 rounds: in one twenty times a round, and it faults in a page, in the next once,
+ * and it faults in 9. -e has so many threads end inside of ended(), first of all. -x, which comes
+ * first, does so many rounds, and executes the program anew, with all that follows. -v has another
+ * thread wait in vfork() for so long meanwhile: nobody can stop it there.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

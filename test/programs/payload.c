@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A payload (<iprobe/payload.h>) for test/programs/count.c, which disturbs all that it must not disturb, and is disturbed: changes vector registers, x87 state,
- * rounding modes and errno; and in thread_size bytes of its own it keeps what is to be the same in each call of a thread.
+ * A payload (<iprobe/payload.h>) for test/programs/count.c, which disturbs all that it must not
+ * disturb, and is disturbed: changes vector registers, x87 state, rounding modes and errno; and in
+ * thread_size bytes of its own it keeps what is to be the same in each call of a thread.
  */
 #include <iprobe/payload.h>
 #include <string.h>
@@ -47,7 +48,8 @@ static void on_call(const struct iprobe_call *call)
 	struct scratch *s = call->scratch;
 	struct cell *c = call->cell;
 
-	c->wrong += call->size < sizeof(*call) || !call->number || (c->number && c->number != call->number) ||
+	c->wrong += call->size < sizeof(*call) || !call->number ||
+		    (c->number && c->number != call->number) ||
 		    (s->thread && s->thread != call->thread);
 	s->thread = call->thread;
 	c->number = call->number;

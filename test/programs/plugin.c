@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library to load and unload; compiled twice, with VERSION 1 and 2, which differ in what they compute and in the order of
- * their functions.
+ * A library to load and unload; compiled twice, with VERSION 1 and 2, which differ in what they
+ * compute and in the order of their functions.
  */
 #ifndef VERSION
 #define VERSION 1

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Points and scopes in all the places where compilers treat code in their own way, as C or (-x c++) as C++. Each number read from
- * stdin is a number of rounds; then it prints what it counted itself, "NAME=COUNT ..." (entries of scopes, passes of points),
- * and the checksum of its work as SUM.
+ * Points and scopes in all the places where compilers treat code in their own way, as C or (-x c++)
+ * as C++. Each number read from stdin is a number of rounds; then it prints what it counted itself,
+ * "NAME=COUNT ..." (entries of scopes, passes of points), and the checksum of its work as SUM.
  */
 #include <iprobe/probe.h>
 
@@ -12,7 +12,8 @@
 #include <string.h>
 
 static struct {
-	unsigned long start, round, red, unrolled, inlined, copied, scope, turn, early, outer, jumped, thrown, after, words;
+	unsigned long start, round, red, unrolled, inlined, copied, scope, turn, early, outer,
+		jumped, thrown, after, words;
 } n;
 static unsigned long sum;
 static jmp_buf env;
@@ -153,10 +154,11 @@ int main(void)
 
 		for (unsigned long i = 0; i < rounds; i++)
 			a_round(i * 2654435761u);
-		printf("start=%lu round=%lu red=%lu unrolled=%lu inlined=%lu copied=%lu scope=%lu turn=%lu early=%lu outer=%lu "
+		printf("start=%lu round=%lu red=%lu unrolled=%lu inlined=%lu copied=%lu scope=%lu "
+		       "turn=%lu early=%lu outer=%lu "
 		       "jumped=%lu thrown=%lu after=%lu words=%lu SUM=%lu\n",
-		       n.start, n.round, n.red, n.unrolled, n.inlined, n.copied, n.scope, n.turn, n.early, n.outer, n.jumped,
-		       n.thrown, n.after, n.words, sum);
+		       n.start, n.round, n.red, n.unrolled, n.inlined, n.copied, n.scope, n.turn,
+		       n.early, n.outer, n.jumped, n.thrown, n.after, n.words, sum);
 	}
 	return 0;
 }

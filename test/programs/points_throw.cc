@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scopes that exceptions, destructors, threads and coroutines begin and end. Prints how often, as "NAME=COUNT ...".
+ * Scopes that exceptions, destructors, threads and coroutines begin and end. Prints how often, as
+ * "NAME=COUNT ...".
  */
 #include <iprobe/probe.h>
 
@@ -98,6 +99,7 @@ int main()
 		t.join();
 	for (int i = 0; i < 200; i++)
 		calls += 4 * (i % 7 + 1);
-	std::printf("coroutine=2 step=7 done=2 loop=800 caught=800 deep=%lu guarding=%lu in_destructor=%lu SUM=0\n", calls, calls,
-		    calls);
+	std::printf("coroutine=2 step=7 done=2 loop=800 caught=800 deep=%lu guarding=%lu "
+		    "in_destructor=%lu SUM=0\n",
+		    calls, calls, calls);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tries to open what /proc shows of each child of a process, all the time, until standard input ends: argv[1] is the process.
- * At the end it says how many children it saw, and what it could open: "SEEN NAME NAME...".
+ * Tries to open what /proc shows of each child of a process, all the time, until standard input
+ * ends: argv[1] is the process. At the end it says how many children it saw, and what it could
+ * open: "SEEN NAME NAME...".
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,8 +15,10 @@
 static const struct {
 	const char *name;
 	int flags;
-} files[] = {
-	{"oom_score_adj", O_WRONLY}, {"coredump_filter", O_WRONLY}, {"mem", O_RDWR}, {"environ", O_RDONLY}};
+} files[] = {{"oom_score_adj", O_WRONLY},
+	     {"coredump_filter", O_WRONLY},
+	     {"mem", O_RDWR},
+	     {"environ", O_RDONLY}};
 
 #define FILES (sizeof(files) / sizeof(*files))
 

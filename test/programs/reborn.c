@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program that is being traced may execute: it has the runtime itself, and the same functions. Threads call tick() all the time
- * for 0.4 s. Says "intact".
+ * What a program that is being traced may execute: it has the runtime itself, and the same
+ * functions. Threads call tick() all the time for 0.4 s. Says "intact".
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hand-written sites of every form and with every set of live registers, run in a loop with all registers filled: general ones, flags,
- * x87, MXCSR, vector and mask registers as far as the processor has them, and the red zone. What may be live at a site must be the
- * same behind it, whether its probe is idle, live, or being changed; errno always.
+ * Hand-written sites of every form and with every set of live registers, run in a loop with all
+ * registers filled: general ones, flags, x87, MXCSR, vector and mask registers as far as the
+ * processor has them, and the red zone. What may be live at a site must be the same behind it,
+ * whether its probe is idle, live, or being changed; errno always.
  *
- *   registers [ROUNDS]    says "ready", runs so many rounds or until stdin is closed, prints their number; ends with 1 where
- *                         something has changed
+ *   registers [ROUNDS]    says "ready", runs so many rounds or until stdin is closed, prints their
+ *                         number; ends with 1 where something has changed
  */
 #include <cpuid.h>
 #include <errno.h>
@@ -18,34 +19,39 @@
 #define S(x) #x
 
 /* The table of sites as iprobe's compilers write it (coldpatch/sites/site_table.h). */
-#define SITE(bytes, kind, length, form, regs)                                                                \
-	"1:	.byte " bytes "\n"                                                                            \
-	"	.pushsection .pdr.iprobe, \"o\", @progbits, .text\n"                                         \
-	"	.quad 1b; .byte " S(kind) ", " S(length) ", " S(form) ", " S(regs) "; .long 0xffffffff\n" \
-	"	.popsection\n"
+#define SITE(bytes, kind, length, form, regs)                                                      \
+	"1:\t.byte " bytes "\n"                                                                    \
+	"\t.pushsection .pdr.iprobe, \"o\", @progbits, .text\n"                                    \
+	"\t.quad 1b; .byte " S(kind) ", " S(length) ", " S(form) ", " S(                           \
+		regs) "; .long 0xffffffff\n"                                                       \
+		      "\t.popsection\n"
 #define NOP5	"0x0f, 0x1f, 0x44, 0, 0"
 #define NOP6	"0x66, 0x0f, 0x1f, 0x44, 0, 0"
 #define RETNOP5 "0xc3, 0x0f, 0x1f, 0x40, 0"
 #define RETNOP6 "0xc3, 0x0f, 0x1f, 0x44, 0, 0"
 
-/* A point, as iprobe/probe.h records it; of its arguments the last is a string, wherever that may be. */
-#define POINT(name)                                                                                                    \
-	"1:	.byte " NOP5 "\n"                                                                                      \
-	"	.pushsection .iprobe.points, \"o\", @progbits, .text\n"                                               \
-	"	.balign 8\n2:	.4byte 3f - 2b; .byte 1, 0, 8, 0; .8byte 1b\n"                                         \
-	"	.asciz \"" name "\"; .asciz \"8@%r15;8@-8(%rsp);8@-128(%rsp);8@%rbx\"; .asciz \"\"\n"                  \
-	"	.balign 8\n3:	.popsection\n"
+/* A point, as iprobe/probe.h records it; of its arguments the last is a string, wherever that may
+ * be. */
+#define POINT(name)                                                                                \
+	"1:\t.byte " NOP5 "\n"                                                                     \
+	"\t.pushsection .iprobe.points, \"o\", @progbits, .text\n"                                 \
+	"\t.balign 8\n2:\t.4byte 3f - 2b; .byte 1, 0, 8, 0; .8byte 1b\n"                           \
+	"\t.asciz \"" name "\"; .asciz \"8@%r15;8@-8(%rsp);8@-128(%rsp);8@%rbx\"; .asciz \"\"\n"   \
+	"\t.balign 8\n3:\t.popsection\n"
 
 /* Where the site is a return, it is that of a function of its own. */
-#define RUN(name, site)                                                                                      \
-	"	.type " name ", @function\n" name ":\n	call fill\n" site "	jmp keep\n	.size " name ", . - " name "\n"
-#define RUN_RETURN(name, site)                                                                               \
-	"	.type " name ", @function\n" name ":\n	call fill\n	leaq 8(%rsp), %rsp\n"               \
-	"	call 2f\n	leaq -8(%rsp), %rsp\n	jmp keep\n2:\n" site "	.size " name ", . - " name "\n"
+#define RUN(name, site)                                                                            \
+	"\t.type " name ", @function\n" name ":\n\tcall fill\n" site "\tjmp keep\n\t.size " name   \
+	", . - " name "\n"
+#define RUN_RETURN(name, site)                                                                     \
+	"\t.type " name ", @function\n" name ":\n\tcall fill\n\tleaq 8(%rsp), %rsp\n"              \
+	"\tcall 2f\n\tleaq -8(%rsp), %rsp\n\tjmp keep\n2:\n" site "\t.size " name ", . - " name    \
+	"\n"
 
 extern void run_site(const void *site); /* one of the below */
-extern const char call_entry[], call_exit_6[], entry_entry[], return_exit[], tail_all[], tail_return[], tail_return_6[],
-	all_entry[], all_exit_6[], jumping_entry[], jumping_exit_6[], point_site[];
+extern const char call_entry[], call_exit_6[], entry_entry[], return_exit[], tail_all[],
+	tail_return[], tail_return_6[], all_entry[], all_exit_6[], jumping_entry[],
+	jumping_exit_6[], point_site[];
 
 /* rax rcx rdx rbx rsp rbp rsi rdi r8..r15 flags */
 enum { RSP = 4, FLAGS = 16, REGISTERS };
@@ -53,48 +59,55 @@ uint64_t before[REGISTERS], after[REGISTERS], site_stack, own_stack, site_to_run
 void *vectors_before, *vectors_after;
 uint32_t vectors_mask;
 
-__asm__("	.macro each op\n"
-	"	\\op rax, 0\n	\\op rcx, 8\n	\\op rdx, 16\n	\\op rbx, 24\n	\\op rbp, 40\n	\\op rsi, 48\n"
-	"	\\op rdi, 56\n	\\op r8, 64\n	\\op r9, 72\n	\\op r10, 80\n	\\op r11, 88\n	\\op r12, 96\n"
-	"	\\op r13, 104\n	\\op r14, 112\n	\\op r15, 120\n	.endm\n"
-	"	.macro load reg, at\n	movq before + \\at(%rip), %\\reg\n	.endm\n"
-	"	.macro store reg, at\n	movq %\\reg, after + \\at(%rip)\n	.endm\n"
-	"	.text\n"
-	"	.globl run_site\n	.type run_site, @function\n"
+__asm__("\t.macro each op\n"
+	"\t\\op rax, 0\n\t\\op rcx, 8\n\t\\op rdx, 16\n\t\\op rbx, 24\n\t\\op rbp, 40\n\t"
+	"\\op rsi, 48\n"
+	"\t\\op rdi, 56\n\t\\op r8, 64\n\t\\op r9, 72\n\t\\op r10, 80\n\t\\op r11, 88\n\t"
+	"\\op r12, 96\n"
+	"\t\\op r13, 104\n\t\\op r14, 112\n\t\\op r15, 120\n\t.endm\n"
+	"\t.macro load reg, at\n\tmovq before + \\at(%rip), %\\reg\n\t.endm\n"
+	"\t.macro store reg, at\n\tmovq %\\reg, after + \\at(%rip)\n\t.endm\n"
+	"\t.text\n"
+	"\t.globl run_site\n\t.type run_site, @function\n"
 	"run_site:\n"
-	"	pushq %rbx\n	pushq %rbp\n	pushq %r12\n	pushq %r13\n	pushq %r14\n	pushq %r15\n"
-	"	movq %rsp, own_stack(%rip)\n"
-	"	movq %rdi, site_to_run(%rip)\n"
-	"	movl vectors_mask(%rip), %eax\n	xorl %edx, %edx\n	movq vectors_before(%rip), %rcx\n	xrstor64 (%rcx)\n"
-	"	movq site_stack(%rip), %rsp\n"
-	"	jmp *site_to_run(%rip)\n"
-	/* called with nothing below the site's stack; leaves the return address where the red zone ends */
+	"\tpushq %rbx\n\tpushq %rbp\n\tpushq %r12\n\tpushq %r13\n\tpushq %r14\n\t"
+	"pushq %r15\n"
+	"\tmovq %rsp, own_stack(%rip)\n"
+	"\tmovq %rdi, site_to_run(%rip)\n"
+	"\tmovl vectors_mask(%rip), %eax\n\txorl %edx, %edx\n\tmovq vectors_before(%rip), "
+	"%rcx\n\txrstor64 (%rcx)\n"
+	"\tmovq site_stack(%rip), %rsp\n"
+	"\tjmp *site_to_run(%rip)\n"
+	/* called with nothing below the site's stack; leaves the return address where the red zone
+	 * ends */
 	"fill:\n"
-	"	popq site_to_run(%rip)\n"
-	"	leaq -256(%rsp), %rsp\n	pushq 128 + before(%rip)\n	popfq\n	leaq 256(%rsp), %rsp\n"
-	"	movq 120 + before(%rip), %r15\n	movq %r15, -8(%rsp)\n	movq %r15, -128(%rsp)\n"
-	"	each load\n"
-	"	jmp *site_to_run(%rip)\n"
+	"\tpopq site_to_run(%rip)\n"
+	"\tleaq -256(%rsp), %rsp\n\tpushq 128 + before(%rip)\n\tpopfq\n\tleaq 256(%rsp), "
+	"%rsp\n"
+	"\tmovq 120 + before(%rip), %r15\n\tmovq %r15, -8(%rsp)\n\tmovq %r15, -128(%rsp)\n"
+	"\teach load\n"
+	"\tjmp *site_to_run(%rip)\n"
 	"keep:\n"
-	"	each store\n"
-	"	movq %rsp, 32 + after(%rip)\n"
-	"	leaq -256(%rsp), %rsp\n	pushfq\n	popq 128 + after(%rip)\n	pushq $2\n	popfq\n"
-	"	movl vectors_mask(%rip), %eax\n	xorl %edx, %edx\n	movq vectors_after(%rip), %rcx\n	xsave64 (%rcx)\n"
-	"	movq own_stack(%rip), %rsp\n"
-	"	popq %r15\n	popq %r14\n	popq %r13\n	popq %r12\n	popq %rbp\n	popq %rbx\n	ret\n"
-	"	.size run_site, . - run_site\n"
-	RUN("call_entry", SITE(NOP5, 1, 5, 0, 0))
-	RUN("call_exit_6", SITE(NOP6, 2, 6, 0, 0))
-	RUN("entry_entry", SITE(NOP5, 1, 5, 0, 1))
-	RUN("return_exit", SITE(NOP5, 2, 5, 0, 2))
-	RUN("tail_all", SITE(NOP5, 3, 5, 0, 3))
-	RUN_RETURN("tail_return", SITE(RETNOP5, 3, 5, 1, 0))
-	RUN_RETURN("tail_return_6", SITE(RETNOP6, 3, 6, 1, 0))
-	RUN("all_entry", SITE(NOP5, 1, 5, 0, 3))
-	RUN("all_exit_6", SITE(NOP6, 2, 6, 0, 3))
-	RUN("jumping_entry", SITE(NOP5, 1, 5, 2, 3))
-	RUN("jumping_exit_6", SITE(NOP6, 2, 6, 2, 3))
-	RUN("point_site", POINT("a_point")));
+	"\teach store\n"
+	"\tmovq %rsp, 32 + after(%rip)\n"
+	"\tleaq -256(%rsp), %rsp\n\tpushfq\n\tpopq 128 + after(%rip)\n\tpushq "
+	"$2\n\tpopfq\n"
+	"\tmovl vectors_mask(%rip), %eax\n\txorl %edx, %edx\n\tmovq vectors_after(%rip), "
+	"%rcx\n\txsave64 (%rcx)\n"
+	"\tmovq own_stack(%rip), %rsp\n"
+	"\tpopq %r15\n\tpopq %r14\n\tpopq %r13\n\tpopq %r12\n\tpopq %rbp\n\t"
+	"popq %rbx\n\tret\n"
+	"\t.size run_site, . - run_site\n" RUN("call_entry", SITE(NOP5, 1, 5, 0, 0)) RUN(
+		"call_exit_6", SITE(NOP6, 2, 6, 0, 0)) RUN("entry_entry", SITE(NOP5, 1, 5, 0, 1))
+		RUN("return_exit", SITE(NOP5, 2, 5, 0, 2)) RUN("tail_all", SITE(NOP5, 3, 5, 0, 3))
+			RUN_RETURN("tail_return",
+				   SITE(RETNOP5, 3, 5, 1, 0)) RUN_RETURN("tail_return_6",
+									 SITE(RETNOP6, 3, 6, 1, 0))
+				RUN("all_entry", SITE(NOP5, 1, 5, 0, 3)) RUN("all_exit_6",
+									     SITE(NOP6, 2, 6, 0, 3))
+					RUN("jumping_entry", SITE(NOP5, 1, 5, 2, 3))
+						RUN("jumping_exit_6", SITE(NOP6, 2, 6, 2, 3))
+							RUN("point_site", POINT("a_point")));
 
 #define SAVED_BY_CALLS (1u << 3 | 1u << RSP | 1u << 5 | 0xf000u)
 #define ALL_FLAGS      0x40cd5u /* AC DF OF SF ZF AF PF CF */
@@ -130,7 +143,8 @@ static uint64_t random64(void)
 	return state ^= state << 17;
 }
 
-/* Any bits are a state, but for the control words, the header and the upper parts of x87 registers. */
+/* Any bits are a state, but for the control words, the header and the upper parts of x87
+ * registers. */
 static void fill_vectors(void)
 {
 	char *v = vectors_before;
@@ -151,7 +165,8 @@ static void fill_vectors(void)
 
 static int wrong(const struct site *s, const char *what, int number)
 {
-	printf("%s: %s %d has changed: %#lx, %#lx\n", s->name, what, number, before[number], after[number]);
+	printf("%s: %s %d has changed: %#lx, %#lx\n", s->name, what, number, before[number],
+	       after[number]);
 	return 1;
 }
 
@@ -200,7 +215,8 @@ int main(int argc, char **argv)
 			for (int r = 0; r < FLAGS; r++)
 				before[r] = random64();
 			/* the direction flag is clear wherever a function begins or ends */
-			before[FLAGS] = 0x202 | (random64() & (sites[i].flags ? ALL_FLAGS : 0x408d5));
+			before[FLAGS] =
+				0x202 | (random64() & (sites[i].flags ? ALL_FLAGS : 0x408d5));
 			before[FLAGS] &= sites[i].flags ? ~0ull : ~0x400ull;
 			memcpy(vectors_after, vectors_before, VECTORS);
 			errno = 4711;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server of many functions, most of which it never calls, and the others too often to be counted always.
+ * A server of many functions, most of which it never calls, and the others too often to be counted
+ * always.
  *
- *   requests SECONDS    handle() until it has had so much CPU time; in each call of it h_NN(), once to seven times
+ *   requests SECONDS    handle() until it has had so much CPU time; in each call of it h_NN(), once
+ *                       to seven times
  *
- * Then "function NAME CALLS" for each of them. Requests differ: each third leaves half of the functions out.
+ * Then "function NAME CALLS" for each of them. Requests differ: each third leaves half of the
+ * functions out.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -17,24 +20,25 @@
 static volatile unsigned sink;
 static uint64_t requests;
 
-#define WORK(n, length)                                                                                      \
-	{                                                                                                    \
-		for (unsigned i = 0; i < (length); i++)                                                      \
-			sink += i ^ 0x##n;                                                                   \
+#define WORK(n, length)                                                                            \
+	{                                                                                          \
+		for (unsigned i = 0; i < (length); i++)                                            \
+			sink += i ^ 0x##n;                                                         \
 	}
 #define HOT(n)	KEEP void h_##n(void) WORK(n, 10 + 0x##n)
 #define COLD(n) KEEP void never_##n(void) WORK(n, 3)
-#define EACH(make, n)                                                                                        \
-	make(n##0) make(n##1) make(n##2) make(n##3) make(n##4) make(n##5) make(n##6) make(n##7) make(n##8)   \
-		make(n##9) make(n##a) make(n##b) make(n##c) make(n##d) make(n##e) make(n##f)
+#define EACH(make, n)                                                                              \
+	make(n##0) make(n##1) make(n##2) make(n##3) make(n##4) make(n##5) make(n##6) make(n##7)    \
+		make(n##8) make(n##9) make(n##a) make(n##b) make(n##c) make(n##d) make(n##e)       \
+			make(n##f)
 #define ALL(make) EACH(make, 0) EACH(make, 1) EACH(make, 2) EACH(make, 3)
 ALL(HOT)
 #define COLD_ROW(n) EACH(COLD, n)
-#define ROWS(make)                                                                                           \
-	make(10) make(11) make(12) make(13) make(14) make(15) make(16) make(17) make(18) make(19) make(1a)   \
-		make(1b) make(1c) make(1d) make(1e) make(1f) make(20) make(21) make(22) make(23) make(24)    \
-			make(25) make(26) make(27) make(28) make(29) make(2a) make(2b) make(2c) make(2d)     \
-				make(2e) make(2f)
+#define ROWS(make)                                                                                 \
+	make(10) make(11) make(12) make(13) make(14) make(15) make(16) make(17) make(18) make(19)  \
+		make(1a) make(1b) make(1c) make(1d) make(1e) make(1f) make(20) make(21) make(22)   \
+			make(23) make(24) make(25) make(26) make(27) make(28) make(29) make(2a)    \
+				make(2b) make(2c) make(2d) make(2e) make(2f)
 ROWS(COLD_ROW)
 
 #define NAME(n) {"h_" #n, h_##n},
@@ -72,7 +76,8 @@ QUIET int main(int argc, char **argv)
 	for (size_t i = 0; i < COUNT; i++) {
 		uint64_t some = i < COUNT / 2 ? requests : requests - (requests + 2) / 3;
 
-		printf("function %s %llu\n", functions[i].name, (unsigned long long)(some * (i % 7 + 1)));
+		printf("function %s %llu\n", functions[i].name,
+		       (unsigned long long)(some * (i % 7 + 1)));
 	}
 	return 0;
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A daemon with privilege separation: it calls work() all the time. For each line that it reads it has a child: "fork" or "clone" (the system call by itself,
- * which no C library knows of) that becomes nobody where it may, calls work() itself, and says how many mappings and descriptors of ring memory it has; "handler":
- * the child is forked by a signal handler that comes amid calls of work(); "return N": N such children, one after the other, return from the
- * handler into what it interrupted, call work() themselves, and end; "keep": the child stays who it is; "stay": it becomes nobody, and goes
- * on until it has no ring memory any more, or for five seconds; "thread N": it has N threads,
- * of which the last becomes nobody, alone, by a system call of its own, and goes on likewise; "scribble": it becomes nobody, and writes wherever ring memory is, or is in
- * its parent.
+ * A daemon with privilege separation: it calls work() all the time. For each line that it reads it
+ * has a child: "fork" or "clone" (the system call by itself, which no C library knows of) that
+ * becomes nobody where it may, calls work() itself, and says how many mappings and descriptors of
+ * ring memory it has; "handler": the child is forked by a signal handler that comes amid calls of
+ * work(); "return N": N such children, one after the other, return from the handler into what it
+ * interrupted, call work() themselves, and end; "keep": the child stays who it is; "stay": it
+ * becomes nobody, and goes on until it has no ring memory any more, or for five seconds; "thread
+ * N": it has N threads, of which the last becomes nobody, alone, by a system call of its own, and
+ * goes on likewise; "scribble": it becomes nobody, and writes wherever ring memory is, or is in its
+ * parent.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -44,7 +47,8 @@ __attribute__((noinline)) void forked_amid(int number)
 	(void)number;
 	if (pid == 0) {
 		/* where the kernel likes: nobody else writes there */
-		own = mmap(NULL, OWN_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		own = mmap(NULL, OWN_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			   0);
 		is_child = 1;
 		return;
 	}
@@ -136,7 +140,8 @@ __attribute__((format(printf, 1, 0))) static void say(const char *what, unsigned
 
 static void become_nobody(void)
 {
-	if (getuid() == 0 && (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0))
+	if (getuid() == 0 &&
+	    (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0))
 		_exit(3);
 }
 
@@ -159,7 +164,9 @@ static volatile unsigned changed;
 /* What setresuid() of the C library would have all threads do. */
 static void *one_of_many(void *last)
 {
-	if (last && getuid() == 0 && (syscall(SYS_setresgid, 65534, 65534, 65534) || syscall(SYS_setresuid, 65534, 65534, 65534)))
+	if (last && getuid() == 0 &&
+	    (syscall(SYS_setresgid, 65534, 65534, 65534) ||
+	     syscall(SYS_setresuid, 65534, 65534, 65534)))
 		_exit(3);
 	if (last)
 		changed = 1;
@@ -219,8 +226,8 @@ static void scribble(void)
 
 	become_nobody();
 	for (unsigned i = 0; i < nareas; i++)
-		for (unsigned long at = areas[i].start; at < areas[i].end && at < areas[i].start + (4 << 20);
-		     at += 1000) {
+		for (unsigned long at = areas[i].start;
+		     at < areas[i].end && at < areas[i].start + (4 << 20); at += 1000) {
 			to.iov_base = (void *)(at & ~7ul);
 			syscall(SYS_process_vm_writev, getpid(), &from, 1, &to, 1, 0);
 			to.iov_base = (void *)(at & ~7ul);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server without clients: handles a request each millisecond. SIGUSR1 makes one of the functions that it calls slow (20 ms a call), and quick again;
- * SIGUSR2 makes it compute without a pause, and again with. SIGTERM ends it. grow MIB: takes so much memory first. become PROGRAM: on SIGUSR2 it
+ * A server without clients: handles a request each millisecond. SIGUSR1 makes one of the functions
+ * that it calls slow (20 ms a call), and quick again; SIGUSR2 makes it compute without a pause, and
+ * again with. SIGTERM ends it. grow MIB: takes so much memory first. become PROGRAM: on SIGUSR2 it
  * executes that.
  */
 #include <signal.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two processes that share their memory: clone() with CLONE_VM and without CLONE_THREAD. Both check their own arithmetic; a wrong
- * result ends the one that sees it, and the other notices. Prints "ready", then the other's pid; ends well when stdin is closed.
+ * Two processes that share their memory: clone() with CLONE_VM and without CLONE_THREAD. Both check
+ * their own arithmetic; a wrong result ends the one that sees it, and the other notices. Prints
+ * "ready", then the other's pid; ends well when stdin is closed.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -16,7 +17,7 @@
 
 #include "own_area.h"
 
-#define STACK 262144
+#define STACK	  262144
 #define UNWATCHED __attribute__((no_instrument_function))
 
 static volatile uint64_t rounds[2];
@@ -69,8 +70,8 @@ UNWATCHED int main(void)
 
 	if (stack == MAP_FAILED || !area)
 		return 2;
-	pid = clone(other, stack + STACK, CLONE_VM | CLONE_SETTLS | CLONE_PARENT_SETTID | SIGCHLD, NULL,
-		    area + OWN_AREA_TID, area);
+	pid = clone(other, stack + STACK, CLONE_VM | CLONE_SETTLS | CLONE_PARENT_SETTID | SIGCHLD,
+		    NULL, area + OWN_AREA_TID, area);
 	if (pid < 0)
 		return 2;
 	printf("ready\n%d\n", pid);

@@ -4,8 +4,8 @@
  *
  *   sleepers SECONDS
  *
- * Prints "ready" once all sleep; then, as each ends, a line: its CPU, what epoll_wait() returned, errno, and its time in milliseconds.
- * Ends when stdin is closed.
+ * Prints "ready" once all sleep; then, as each ends, a line: its CPU, what epoll_wait() returned,
+ * errno, and its time in milliseconds. Ends when stdin is closed.
  */
 #define _GNU_SOURCE
 #include <errno.h>

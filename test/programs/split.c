@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that gcc splits and copies (-O2): work() has a head that is inlined into its callers here, and a rest, work.part.0; those who
- * call it through a pointer call the function itself, which goes on in the part. kept() is copied with a constant (.constprop),
- * taken() with other parameters (.isra), rare() has a cold part (.cold).
+ * Functions that gcc splits and copies (-O2): work() has a head that is inlined into its callers
+ * here, and a rest, work.part.0; those who call it through a pointer call the function itself,
+ * which goes on in the part. kept() is copied with a constant (.constprop), taken() with other
+ * parameters (.isra), rare() has a cold part (.cold).
  *
- *   split N   calls work() N times through a pointer, 2N times directly, N times in a recursion (see below); prints what came out
+ *   split N   calls work() N times through a pointer, 2N times directly, N times in a recursion
+ *             (see below); prints what came out
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BUSY(v)                                                                                                              \
-	do {                                                                                                                 \
-		for (volatile int busy_ = 0; busy_ < 20; busy_++)                                                            \
-			(v) = (v) * 31 + busy_;                                                                              \
+#define BUSY(v)                                                                                    \
+	do {                                                                                       \
+		for (volatile int busy_ = 0; busy_ < 20; busy_++)                                  \
+			(v) = (v)*31 + busy_;                                                      \
 	} while (0)
 
 struct pair {
@@ -24,7 +26,8 @@ unsigned long direct(unsigned long n);
 unsigned long rare(unsigned long n);
 unsigned long (*volatile by_pointer)(unsigned long, int) = work;
 
-/* Returns at once for odd numbers. A depth of 1 calls itself: from within the part, with the head inlined. */
+/* Returns at once for odd numbers. A depth of 1 calls itself: from within the part, with the head
+ * inlined. */
 unsigned long work(unsigned long n, int depth)
 {
 	unsigned long v = n;
@@ -86,7 +89,8 @@ int main(int argc, char **argv)
 		sum += by_pointer(2 * i, 0) + 1; /* the function, and its part */
 		sum += by_pointer(1, 0) + 1;	 /* the function alone */
 		sum += direct(2 * i);		 /* the part, twice */
-		sum += by_pointer(2 * i, 1) + 1; /* the function, its part, and from there the part by itself */
+		/* the function, its part, and from there the part by itself */
+		sum += by_pointer(2 * i, 1) + 1;
 		sum += kept(i, 7);
 		sum += taken(&p, 1);
 		sum += rare(i % 5);

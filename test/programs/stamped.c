@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls stamped() so many times, now and then after a nap, and prints the time-stamp counter from before and after each call; a timer's handler
- * calls interrupting() meanwhile, whose calls are counted in the last line.
+ * Calls stamped() so many times, now and then after a nap, and prints the time-stamp counter from
+ * before and after each call; a timer's handler calls interrupting() meanwhile, whose calls are
+ * counted in the last line.
  *
  *   stamped [-w] [-s SECONDS] CALLS
  *
- * -s: the calls are spread over so long. -w: waits for a line on stdin before the work and again after it.
+ * -s: the calls are spread over so long. -w: waits for a line on stdin before the work and again
+ * after it.
  */
 #include <signal.h>
 #include <stdint.h>

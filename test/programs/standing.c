@@ -8,7 +8,8 @@
  *   own-userns    in a user namespace that it has made itself
  *   userns UID    (root) as user UID, in a user namespace that root has made
  *
- * It says "ready", calls work() all the time, and lives until its standard input ends. At a line "exec" it becomes COMMAND.
+ * It says "ready", calls work() all the time, and lives until its standard input ends. At a line
+ * "exec" it becomes COMMAND.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -68,10 +69,12 @@ static void enter_userns(const char *user, char **argv)
 		perror("unshare");
 		exit(77);
 	}
-	if (write(made[1], "x", 1) != 1 || read(mapped[0], &byte, 1) != 1 || waitpid(helper, NULL, 0) < 0)
+	if (write(made[1], "x", 1) != 1 || read(mapped[0], &byte, 1) != 1 ||
+	    waitpid(helper, NULL, 0) < 0)
 		exit(1);
 	close(made[0]), close(made[1]), close(mapped[0]), close(mapped[1]);
-	if (setresgid(atoi(user), atoi(user), atoi(user)) < 0 || setresuid(atoi(user), atoi(user), atoi(user)) < 0) {
+	if (setresgid(atoi(user), atoi(user), atoi(user)) < 0 ||
+	    setresuid(atoi(user), atoi(user), atoi(user)) < 0) {
 		perror("setresuid");
 		exit(1);
 	}

@@ -4,18 +4,19 @@
  *
  *   steady [-b BEATFILE] [-t THREADS] [-c] [-i] [-n] [-x]
  *
- * Every value that an ABI passes in a register or on the stack goes through an instrumented function and is
- * compared with what an uninstrumented one computes; errno, the rounding mode and the carry flag are watched
- * too. The first mismatch is told on stderr and ends the program by abort(). BEATFILE is a shared array of
- * one 64-bit count of rounds a thread (the last one counts threads created by -c). -c: one more thread
- * creates and joins threads all the time. -i: an interval timer runs a checking signal handler every
- * millisecond. Without -x all threads but one take short naps, so that some are found blocked and some
- * running, and the machine is left to others now and then. -n: that one too, so that traces do not grow too fast.
+ * Every value that an ABI passes in a register or on the stack goes through an instrumented
+ * function and is compared with what an uninstrumented one computes; errno, the rounding mode and
+ * the carry flag are watched too. The first mismatch is told on stderr and ends the program by
+ * abort(). BEATFILE is a shared array of one 64-bit count of rounds a thread (the last one counts
+ * threads created by -c). -c: one more thread creates and joins threads all the time. -i: an
+ * interval timer runs a checking signal handler every millisecond. Without -x all threads but one
+ * take short naps, so that some are found blocked and some running, and the machine is left to
+ * others now and then. -n: that one too, so that traces do not grow too fast.
  *
- * Ends when stdin is closed. Before that, letters on stdin: f forks a child that goes on checking (the beat
- * before the last is its own) and prints "child PID"; e executes the program anew; v makes a thread wait in
- * vfork() for two seconds, where nothing can stop it, and prints "waiting"; z ends the first thread, the
- * others go on.
+ * Ends when stdin is closed. Before that, letters on stdin: f forks a child that goes on checking
+ * (the beat before the last is its own) and prints "child PID"; e executes the program anew; v
+ * makes a thread wait in vfork() for two seconds, where nothing can stop it, and prints "waiting";
+ * z ends the first thread, the others go on.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -57,11 +58,11 @@ QUIET static void wrong(const char *what, uint64_t got, uint64_t want)
 	abort();
 }
 
-#define CHECK(what, got, want)                                                                               \
-	do {                                                                                                 \
-		uint64_t got_ = (got), want_ = (want);                                                       \
-		if (got_ != want_)                                                                           \
-			wrong(what, got_, want_);                                                            \
+#define CHECK(what, got, want)                                                                     \
+	do {                                                                                       \
+		uint64_t got_ = (got), want_ = (want);                                             \
+		if (got_ != want_)                                                                 \
+			wrong(what, got_, want_);                                                  \
 	} while (0)
 
 QUIET static inline uint64_t expected(uint64_t x, uint64_t k)
@@ -72,15 +73,17 @@ QUIET static inline uint64_t expected(uint64_t x, uint64_t k)
 }
 
 /* Sixty-four plain functions. */
-#define FUNCTION(k)                                                                                          \
-	KEEP uint64_t step_##k(uint64_t x)                                                                   \
-	{                                                                                                    \
-		uint64_t y = (x ^ (k##ull * 0x9e3779b97f4a7c15ull)) * (2 * k##ull + 1);                      \
-		__asm__ volatile("" : "+rm"(y));                                                             \
-		return (y << (k % 63 + 1) | y >> (63 - k % 63)) + k##ull;                                    \
+#define FUNCTION(k)                                                                                \
+	KEEP uint64_t step_##k(uint64_t x)                                                         \
+	{                                                                                          \
+		uint64_t y = (x ^ (k##ull * 0x9e3779b97f4a7c15ull)) * (2 * k##ull + 1);            \
+		__asm__ volatile("" : "+rm"(y));                                                   \
+		return (y << (k % 63 + 1) | y >> (63 - k % 63)) + k##ull;                          \
 	}
 #define EIGHT(X, d) X(d##0) X(d##1) X(d##2) X(d##3) X(d##4) X(d##5) X(d##6) X(d##7)
-#define ALL(X)	    EIGHT(X, 1) EIGHT(X, 2) EIGHT(X, 3) EIGHT(X, 4) EIGHT(X, 5) EIGHT(X, 6) EIGHT(X, 7) EIGHT(X, 8)
+#define ALL(X)                                                                                     \
+	EIGHT(X, 1)                                                                                \
+	EIGHT(X, 2) EIGHT(X, 3) EIGHT(X, 4) EIGHT(X, 5) EIGHT(X, 6) EIGHT(X, 7) EIGHT(X, 8)
 ALL(FUNCTION)
 
 struct step {
@@ -104,7 +107,8 @@ struct large {
 	uint64_t v[9];
 };
 
-KEEP double by_double(double a, double b, double c, double d, double e, double f, double g, double h)
+KEEP double by_double(double a, double b, double c, double d, double e, double f, double g,
+		      double h)
 {
 	return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h;
 }
@@ -143,8 +147,8 @@ KEEP struct large by_large(struct large l, uint64_t x)
 	return l;
 }
 
-KEEP uint64_t by_stack(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g,
-		       uint64_t h, uint64_t i, uint64_t j)
+KEEP uint64_t by_stack(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f,
+		       uint64_t g, uint64_t h, uint64_t i, uint64_t j)
 {
 	return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * i + 10 * j;
 }
@@ -306,7 +310,8 @@ QUIET static void *churner(void *arg)
 		pthread_t threads[3];
 
 		for (size_t i = 0; i < 3; i++)
-			if (pthread_create(&threads[i], NULL, short_checker, (void *)(uintptr_t)(n * 3 + i)))
+			if (pthread_create(&threads[i], NULL, short_checker,
+					   (void *)(uintptr_t)(n * 3 + i)))
 				wrong("pthread_create", errno, 0);
 		for (size_t i = 0; i < 3; i++) {
 			void *ret;

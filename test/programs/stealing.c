@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does to descriptors of the kernel's counters what a program may do to any that it finds, and moves between CPUs.
+ * Does to descriptors of the kernel's counters what a program may do to any that it finds, and
+ * moves between CPUs.
  *
  *   stealing [-n ROUNDS] [-s]
  *
- * Says "ready", waits for a line, makes ROUNDS rounds, says "done", waits for a line, and prints "function NAME CALLS PAGES" for two, which faults in two pages.
- * moved goes to the next CPU that it may use, and stayed does not; slept sleeps 2 ms, every tenth round. -s: every tenth round each descriptor of a counter in this
- * process is made one of a pipe with bytes in it; at the end they must all be there: "intact", or "eaten". Then "taken N": how many there were.
+ * Says "ready", waits for a line, makes ROUNDS rounds, says "done", waits for a line, and prints
+ * "function NAME CALLS PAGES" for two, which faults in two pages. moved goes to the next CPU that
+ * it may use, and stayed does not; slept sleeps 2 ms, every tenth round. -s: every tenth round each
+ * descriptor of a counter in this process is made one of a pipe with bytes in it; at the end they
+ * must all be there: "intact", or "eaten". Then "taken N": how many there were.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -132,7 +135,8 @@ QUIET int main(int argc, char **argv)
 	puts("done");
 	fflush(stdout);
 	wait_for_line();
-	printf("function two %lu %lu\nfunction moved %lu 0\n", calls_two, 2 * calls_two, calls_moved);
+	printf("function two %lu %lu\nfunction moved %lu 0\n", calls_two, 2 * calls_two,
+	       calls_moved);
 	puts(read(ends[0], bytes, BYTES) == BYTES ? "intact" : "eaten");
 	printf("taken %lu\n", taken);
 	return 0;

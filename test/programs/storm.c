@@ -4,11 +4,13 @@
  *
  *   storm [-n ROUNDS] [-t THREADS] [-w] [-x]
  *
- * Each round of each thread forks a child in one of these ways, in turn: one that works and ends by _exit; one that forks a
- * grandchild and outlives it; one whose grandchild outlives it; one that creates threads; vfork, whose child only ends; posix_spawn of
- * /bin/true; one that works, then execs /bin/true; one that a signal kills when its work is done. -w: waits for a line on stdin in front
- * of the work and behind it. -x: at the end the first process leaves one child behind, that works on until the file named by the
- * variable STORM_FLAG is gone. At the end: "calls N processes N", of all.
+ * Each round of each thread forks a child in one of these ways, in turn: one that works and ends by
+ * _exit; one that forks a grandchild and outlives it; one whose grandchild outlives it; one that
+ * creates threads; vfork, whose child only ends; posix_spawn of /bin/true; one that works, then
+ * execs /bin/true; one that a signal kills when its work is done. -w: waits for a line on stdin in
+ * front of the work and behind it. -x: at the end the first process leaves one child behind, that
+ * works on until the file named by the variable STORM_FLAG is gone. At the end: "calls N processes
+ * N", of all.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -174,7 +176,8 @@ QUIET int main(int argc, char **argv)
 	pthread_t threads[64];
 	char line[16];
 
-	totals = mmap(NULL, sizeof(*totals), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	totals = mmap(NULL, sizeof(*totals), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (totals == MAP_FAILED)
 		return 3;
 	while ((option = getopt(argc, argv, "n:t:wx")) >= 0) {
@@ -205,7 +208,8 @@ QUIET int main(int argc, char **argv)
 		usleep(1000);
 	if (leave)
 		leave_one_behind();
-	printf("calls %lu processes %lu\n", atomic_load(&totals->calls), atomic_load(&totals->processes));
+	printf("calls %lu processes %lu\n", atomic_load(&totals->calls),
+	       atomic_load(&totals->processes));
 	fflush(stdout);
 	if (wait_for_lines && !fgets(line, sizeof(line), stdin))
 		return 4;

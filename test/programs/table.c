@@ -4,9 +4,10 @@
  *
  *   table [SECONDS [NAME...]]
  *
- * Prints "ready" once all have begun, then, as each ends, a line: its name, what it returned, errno by name or "-", and its time in
- * milliseconds. All end by themselves, at a time limit of so many seconds (2) or by what the main thread does then. SIGUSR1 has
- * a handler with SA_RESTART, SIGUSR2 one without; lines of stdin "restart NAME", "handler NAME" send the one or the other to a thread.
+ * Prints "ready" once all have begun, then, as each ends, a line: its name, what it returned, errno
+ * by name or "-", and its time in milliseconds. All end by themselves, at a time limit of so many
+ * seconds (2) or by what the main thread does then. SIGUSR1 has a handler with SA_RESTART, SIGUSR2
+ * one without; lines of stdin "restart NAME", "handler NAME" send the one or the other to a thread.
  * At the end: how often each handler ran, and what timers counted.
  */
 #define _GNU_SOURCE
@@ -67,10 +68,12 @@ HIDDEN static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* A time limit, in memory that nobody can write to, for the kernel not to note in it what is left. */
+/* A time limit, in memory that nobody can write to, for the kernel not to note in it what is
+ * left. */
 HIDDEN static struct timespec *limit(void)
 {
-	struct timespec *t = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct timespec *t =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	t->tv_sec = seconds;
 	t->tv_nsec = (seconds - t->tv_sec) * 1e9;
@@ -252,7 +255,8 @@ HIDDEN static void pair(int *fds)
 
 HIDDEN static void tcp_pair(int *fds)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof(address);
 	int server = socket(AF_INET, SOCK_STREAM, 0), room = 65536;
 
@@ -394,7 +398,8 @@ CALL(call_io_uring)
 	ring = mmap(NULL, p.sq_off.array + 4 * p.sq_entries, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 		    IORING_OFF_SQ_RING);
 	sqe = mmap(NULL, sizeof(*sqe), PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQES);
-	*sqe = (struct io_uring_sqe){.opcode = IORING_OP_TIMEOUT, .addr = (uintptr_t)limit(), .len = 1};
+	*sqe = (struct io_uring_sqe){
+		.opcode = IORING_OP_TIMEOUT, .addr = (uintptr_t)limit(), .len = 1};
 	*(uint32_t *)(ring + p.sq_off.array) = 0;
 	__atomic_store_n((uint32_t *)(ring + p.sq_off.tail), 1, __ATOMIC_RELEASE);
 	if (syscall(SYS_io_uring_enter, fd, 1, 0, 0, NULL, 0) != 1)
@@ -458,11 +463,13 @@ CALL(call_accept)
 CALL(call_accept_connection)
 {
 	struct timeval t = {100, 0};
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof(address);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	if (bind(fd, (void *)&address, size) || listen(fd, 1) || getsockname(fd, (void *)&address, &size))
+	if (bind(fd, (void *)&address, size) || listen(fd, 1) ||
+	    getsockname(fd, (void *)&address, &size))
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
 	later((struct later){act_connect, .address = address});
@@ -471,11 +478,13 @@ CALL(call_accept_connection)
 
 CALL(call_accept_endless)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof(address);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	if (bind(fd, (void *)&address, size) || listen(fd, 1) || getsockname(fd, (void *)&address, &size))
+	if (bind(fd, (void *)&address, size) || listen(fd, 1) ||
+	    getsockname(fd, (void *)&address, &size))
 		return -1;
 	later((struct later){act_connect, .address = address});
 	return accept(fd, NULL, NULL) < 0 ? -1 : 1;
@@ -484,7 +493,8 @@ CALL(call_accept_endless)
 /* Nobody answers there: the backlog of a socket that never accepts. */
 CALL(call_connect)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof(address);
 	struct timeval t = interval();
 	int server = socket(AF_INET, SOCK_STREAM, 0), fd;
@@ -758,7 +768,8 @@ CALL(call_futex_endless)
 	later((struct later){act_wake, .pointer = &word});
 	if (syscall(SYS_futex, &word, FUTEX_WAIT, 0, NULL, NULL, 0) == 0)
 		return 0;
-	/* what wakes it may come while it is stopped: the call begins again, as after any SIGCONT, and sees the other word */
+	/* what wakes it may come while it is stopped: the call begins again, as after any SIGCONT,
+	 * and sees the other word */
 	return errno == EAGAIN && __atomic_load_n(&word, __ATOMIC_RELAXED) ? 0 : -1;
 }
 
@@ -940,7 +951,8 @@ CALL(call_cancel)
 	return ret == PTHREAD_CANCELED ? noted : -2;
 }
 
-/* The registers of the caller, in the middle of a function: in a loop, as the compiler may keep them there. */
+/* The registers of the caller, in the middle of a function: in a loop, as the compiler may keep
+ * them there. */
 CALL(call_registers)
 {
 #ifdef __x86_64__
@@ -957,19 +969,24 @@ CALL(call_registers)
 	register uint64_t r9 __asm__("r9") = before[5];
 
 	__asm__ volatile("stc\n\tsyscall\n\tsetc %%cl\n\tmovzbl %%cl, %%ecx"
-			 : "+r"(rax), "+r"(rdi), "+r"(rsi), "+r"(rdx), "+r"(r10), "+r"(r8), "+r"(r9),
-			   "=&c"(after[6])
+			 : "+r"(rax), "+r"(rdi), "+r"(rsi), "+r"(rdx), "+r"(r10), "+r"(r8),
+			   "+r"(r9), "=&c"(after[6])
 			 :
 			 : "r11", "memory", "cc");
-	after[0] = rdi, after[1] = rsi, after[2] = rdx, after[3] = r10, after[4] = r8, after[5] = r9;
-	return rax ? (long)rax : memcmp(before, after, sizeof(before)) ? -3 : after[6] == 1 ? 1 : -4;
+	after[0] = rdi, after[1] = rsi, after[2] = rdx, after[3] = r10, after[4] = r8,
+	after[5] = r9;
+	return rax				       ? (long)rax
+	       : memcmp(before, after, sizeof(before)) ? -3
+	       : after[6] == 1			       ? 1
+						       : -4;
 #else
 	usleep(seconds * 1e6);
 	return 1;
 #endif
 }
 
-/* Timers whose signals go to this thread: expirations, those included that came while a signal was still pending. */
+/* Timers whose signals go to this thread: expirations, those included that came while a signal was
+ * still pending. */
 static __thread volatile long expirations, in_order;
 
 HIDDEN static void expired(int number, siginfo_t *info, void *context)
@@ -1053,9 +1070,9 @@ CALL(call_queued_signals)
 	return expirations == 200 && in_order == 200 ? 1 : expirations;
 }
 
-#define ENTRY(name)                                                                                          \
-	{                                                                                                    \
-#name, call_##name, 0, 0, 0, 0                                                               \
+#define ENTRY(name)                                                                                \
+	{                                                                                          \
+#name, call_##name, 0, 0, 0, 0                                                     \
 	}
 
 static struct row {
@@ -1152,8 +1169,8 @@ HIDDEN static void *row_thread(void *arg)
 	errno = 0;
 	row->result = row->call();
 	row->done = 1;
-	printf("%s %ld %s %.0f\n", row->name, row->result, row->result == -1 ? strerrorname_np(errno) : "-",
-	       (now() - began) * 1e3);
+	printf("%s %ld %s %.0f\n", row->name, row->result,
+	       row->result == -1 ? strerrorname_np(errno) : "-", (now() - began) * 1e3);
 	fflush(stdout);
 	return NULL;
 }

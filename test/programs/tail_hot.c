@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A function that is called now and then and ends by jumping to one that is called all the time (at -O2), and one more that does so
- * through another. Too hot to have probes always: for fperf, which then has to let them in together.
+ * A function that is called now and then and ends by jumping to one that is called all the time (at
+ * -O2), and one more that does so through another. Too hot to have probes always: for fperf, which
+ * then has to let them in together.
  *
- * tail_hot SECONDS THREADS: says "ready", and prints "NAME CALLS NANOSECONDS" of rare and of over in the end, by the CPU time that it
- * has seen itself. Each call of one of them does the same work.
+ * tail_hot SECONDS THREADS: says "ready", and prints "NAME CALLS NANOSECONDS" of rare and of over
+ * in the end, by the CPU time that it has seen itself. Each call of one of them does the same work.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -35,7 +36,8 @@ static long now(clockid_t clock)
 	return t.tv_sec * 1000000000l + t.tv_nsec;
 }
 
-/* What each step takes does not depend on what other threads of the core do, nor on what was done before. */
+/* What each step takes does not depend on what other threads of the core do, nor on what was done
+ * before. */
 KEEP int hot(int work)
 {
 	unsigned x = work;
@@ -104,6 +106,7 @@ int main(int argc, char **argv)
 		all.over.calls += threads[i].over.calls;
 		all.over.ns += threads[i].over.ns;
 	}
-	printf("rare %ld %ld\nover %ld %ld\n", all.rare.calls, all.rare.ns, all.over.calls, all.over.ns);
+	printf("rare %ld %ld\nover %ld %ld\n", all.rare.calls, all.rare.ns, all.over.calls,
+	       all.over.ns);
 	return 0;
 }

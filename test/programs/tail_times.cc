@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that end by jumping to others (at -O2), each called from main, which measures how long that takes, by its own clock.
+ * Functions that end by jumping to others (at -O2), each called from main, which measures how long
+ * that takes, by its own clock.
  *
- * tail_times ROUNDS US [SECONDS]: each function so often, each call lasts about US (the shortest) and a bit more each time. With SECONDS
- * it says "ready" and goes on so long, in rounds. Prints "NAME CALLS NANOSECONDS EACH...", how long each of the first calls took, for each function.
+ * tail_times ROUNDS US [SECONDS]: each function so often, each call lasts about US (the shortest)
+ * and a bit more each time. With SECONDS it says "ready" and goes on so long, in rounds. Prints
+ * "NAME CALLS NANOSECONDS EACH...", how long each of the first calls took, for each function.
  */
 #include <csetjmp>
 #include <cstdarg>
@@ -177,8 +179,9 @@ struct figures {
 	long calls, ns, each[64];
 };
 
-static struct figures all[] = {{"direct"},  {"chain"},	{"stacked"}, {"variadic"}, {"ping"},	 {"deep"},   {"across"},
-			       {"catches"}, {"left"},	{"indirect"}, {"nobody"},  {"half"},	 {"throws"}, {"work"}};
+static struct figures all[] = {{"direct"}, {"chain"},  {"stacked"}, {"variadic"}, {"ping"},
+			       {"deep"},   {"across"}, {"catches"}, {"left"},	  {"indirect"},
+			       {"nobody"}, {"half"},   {"throws"},  {"work"}};
 
 static int call(int which, int us)
 {

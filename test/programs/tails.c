@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that end by jumping to another one, where the compiler makes tail calls (-O2), also without any frame, with arguments on the
- * way, through a pointer, and out of a recursion.
+ * Functions that end by jumping to another one, where the compiler makes tail calls (-O2), also
+ * without any frame, with arguments on the way, through a pointer, and out of a recursion.
  *
  * Prints what it has computed.
  */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A target that does at once whatever makes patching hard, and checks every result: the target of the torture test.
+ * A target that does at once whatever makes patching hard, and checks every result: the target of
+ * the torture test.
  *
  *   torture [-b BEATFILE] [-t THREADS] [-l LIBRARY]
  *
- * THREADS threads call 512 functions and a deep recursion; others create and join threads, fork (children check, and exec /bin/true),
- * open and close LIBRARY, wait in blocking calls; a timer of 1 kHz runs a checking handler on an alternate signal stack. The first wrong
- * result ends the program by abort(). BEATFILE: 64-bit counts of rounds, one for each thread and one for each other activity behind them.
- * Ends when stdin is closed.
+ * THREADS threads call 512 functions and a deep recursion; others create and join threads, fork
+ * (children check, and exec /bin/true), open and close LIBRARY, wait in blocking calls; a timer of
+ * 1 kHz runs a checking handler on an alternate signal stack. The first wrong result ends the
+ * program by abort(). BEATFILE: 64-bit counts of rounds, one for each thread and one for each other
+ * activity behind them. Ends when stdin is closed.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -48,11 +50,11 @@ QUIET static void wrong(const char *what, uint64_t got, uint64_t want)
 	abort();
 }
 
-#define CHECK(what, got, want)                                                                               \
-	do {                                                                                                 \
-		uint64_t got_ = (got), want_ = (want);                                                       \
-		if (got_ != want_)                                                                           \
-			wrong(what, got_, want_);                                                            \
+#define CHECK(what, got, want)                                                                     \
+	do {                                                                                       \
+		uint64_t got_ = (got), want_ = (want);                                             \
+		if (got_ != want_)                                                                 \
+			wrong(what, got_, want_);                                                  \
 	} while (0)
 
 QUIET static inline uint64_t expected(uint64_t x, uint64_t k)
@@ -63,19 +65,21 @@ QUIET static inline uint64_t expected(uint64_t x, uint64_t k)
 }
 
 #define NUMBER(a, b, c) (a##ull * 64 + b##ull * 8 + c##ull)
-#define FUNCTION(a, b, c)                                                                                    \
-	KEEP uint64_t step_##a##b##c(uint64_t x)                                                             \
-	{                                                                                                    \
-		uint64_t y = (x ^ (NUMBER(a, b, c) * 0x9e3779b97f4a7c15ull)) * (2 * NUMBER(a, b, c) + 1);    \
-		__asm__ volatile("" : "+rm"(y));                                                             \
-		return (y << (NUMBER(a, b, c) % 63 + 1) | y >> (63 - NUMBER(a, b, c) % 63)) +                \
-		       NUMBER(a, b, c);                                                                      \
+#define FUNCTION(a, b, c)                                                                          \
+	KEEP uint64_t step_##a##b##c(uint64_t x)                                                   \
+	{                                                                                          \
+		uint64_t y = (x ^ (NUMBER(a, b, c) * 0x9e3779b97f4a7c15ull)) *                     \
+			     (2 * NUMBER(a, b, c) + 1);                                            \
+		__asm__ volatile("" : "+rm"(y));                                                   \
+		return (y << (NUMBER(a, b, c) % 63 + 1) | y >> (63 - NUMBER(a, b, c) % 63)) +      \
+		       NUMBER(a, b, c);                                                            \
 	}
-#define EIGHT(X, a, b) X(a, b, 0) X(a, b, 1) X(a, b, 2) X(a, b, 3) X(a, b, 4) X(a, b, 5) X(a, b, 6) X(a, b, 7)
-#define ROW(X, a)                                                                                            \
-	EIGHT(X, a, 0)                                                                                       \
-	EIGHT(X, a, 1) EIGHT(X, a, 2) EIGHT(X, a, 3) EIGHT(X, a, 4) EIGHT(X, a, 5) EIGHT(X, a, 6)            \
-		EIGHT(X, a, 7)
+#define EIGHT(X, a, b)                                                                             \
+	X(a, b, 0) X(a, b, 1) X(a, b, 2) X(a, b, 3) X(a, b, 4) X(a, b, 5) X(a, b, 6) X(a, b, 7)
+#define ROW(X, a)                                                                                  \
+	EIGHT(X, a, 0)                                                                             \
+	EIGHT(X, a, 1)                                                                             \
+	EIGHT(X, a, 2) EIGHT(X, a, 3) EIGHT(X, a, 4) EIGHT(X, a, 5) EIGHT(X, a, 6) EIGHT(X, a, 7)
 #define ALL(X) ROW(X, 0) ROW(X, 1) ROW(X, 2) ROW(X, 3) ROW(X, 4) ROW(X, 5) ROW(X, 6) ROW(X, 7)
 ALL(FUNCTION)
 
@@ -162,7 +166,8 @@ QUIET static void *churn(void *arg)
 		pthread_t threads[3];
 
 		for (size_t i = 0; i < 3; i++)
-			if (pthread_create(&threads[i], NULL, short_worker, (void *)(uintptr_t)(n * 3 + i)))
+			if (pthread_create(&threads[i], NULL, short_worker,
+					   (void *)(uintptr_t)(n * 3 + i)))
 				wrong("pthread_create", errno, 0);
 		for (size_t i = 0; i < 3; i++) {
 			void *ret;
@@ -217,7 +222,8 @@ QUIET static void *libraries(void *arg)
 	return arg;
 }
 
-/* Waits that are ended by another thread, in turn; a signal or a stop may end those early that signal(7) names. */
+/* Waits that are ended by another thread, in turn; a signal or a stop may end those early that
+ * signal(7) names. */
 QUIET static void *blocker(void *arg)
 {
 	int *ends = arg, set = epoll_create1(0);
@@ -227,7 +233,9 @@ QUIET static void *blocker(void *arg)
 	epoll_ctl(set, EPOLL_CTL_ADD, ends[0], &event);
 	for (uint64_t n = 0;; n++) {
 		struct pollfd p = {.fd = ends[0], .events = POLLIN};
-		int got = n % 3 == 0 ? poll(&p, 1, -1) : n % 3 == 1 ? epoll_wait(set, &event, 1, -1) : 1;
+		int got = n % 3 == 0   ? poll(&p, 1, -1)
+			  : n % 3 == 1 ? epoll_wait(set, &event, 1, -1)
+				       : 1;
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -277,7 +285,8 @@ QUIET int main(int argc, char **argv)
 			fd = open(optarg, O_RDWR | O_CREAT, 0644);
 			if (fd < 0 || ftruncate(fd, sizeof(own_beats)))
 				return 3;
-			beats = mmap(NULL, sizeof(own_beats), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+			beats = mmap(NULL, sizeof(own_beats), PROT_READ | PROT_WRITE, MAP_SHARED,
+				     fd, 0);
 			if (beats == MAP_FAILED)
 				return 3;
 		} else if (opt == 't') {

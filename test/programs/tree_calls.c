@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ordinary calls: recursion, mutual recursion, function pointers, qsort callbacks, variadic functions,
- * functions that the compiler inlines, small and huge stack frames, structures by value.
+ * Ordinary calls: recursion, mutual recursion, function pointers, qsort callbacks, variadic
+ * functions, functions that the compiler inlines, small and huge stack frames, structures by value.
  */
 #include "tree_log.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Becomes another prepared program: tree_exec PROGRAM ARGS... With "-t" in front the exec is made by a thread
- * that is not the first.
+ * Becomes another prepared program: tree_exec PROGRAM ARGS... With "-t" in front the exec is made
+ * by a thread that is not the first.
  */
 #include "tree_log.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fork: the children are not recorded and leave the parent's tree as it is, whether they end by _exit, by
- * exit (with the destructors that runs), by exec, or fork themselves; forks from threads too.
+ * fork: the children are not recorded and leave the parent's tree as it is, whether they end by
+ * _exit, by exit (with the destructors that runs), by exec, or fork themselves; forks from threads
+ * too.
  */
 #define _GNU_SOURCE
 #include "tree_log.h"

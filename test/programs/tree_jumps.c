@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * setjmp and longjmp: over one frame and over many, again and again, nested, out of callbacks, into the same
- * frame.
+ * setjmp and longjmp: over one frame and over many, again and again, nested, out of callbacks, into
+ * the same frame.
  */
 #include "tree_log.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shared library that tree_start is linked against: it calls back into the program, and runs code before
- * main and after it.
+ * The shared library that tree_start is linked against: it calls back into the program, and runs
+ * code before main and after it.
  */
 #include "tree_log.h"
 

@@ -27,8 +27,8 @@ static __thread int depth;
 static __thread int opened;
 static int silent;
 
-/* In the order of first use; a handler that comes meanwhile finds the log closed and is the test's own fault:
- * programs log once before they let signals come. */
+/* In the order of first use; a handler that comes meanwhile finds the log closed and is the
+ * test's own fault: programs log once before they let signals come. */
 static void open_log(void)
 {
 	const char *dir = getenv("TREE_LOG");
@@ -43,8 +43,8 @@ static void open_log(void)
 	fd = open(path, O_RDWR | O_CREAT, 0644);
 	if (fd < 0 || ftruncate(fd, (off_t)RECORDS * sizeof(struct record)))
 		abort();
-	records = mmap(NULL, (size_t)RECORDS * sizeof(struct record), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-		       0);
+	records = mmap(NULL, (size_t)RECORDS * sizeof(struct record), PROT_READ | PROT_WRITE,
+		       MAP_SHARED, fd, 0);
 	close(fd);
 	if (records == MAP_FAILED)
 		abort();

@@ -2,9 +2,10 @@
 /*
  * A program's own log of its entries and exits, against which a recorded call tree is held.
  *
- * Lives in a small library that is compiled without instrumentation. Each thread writes 32-byte records to a
- * file of its own, TREE_LOG/PROGRAM.PID.TID, through a shared mapping, so that nothing is lost however the
- * program ends. Safe in signal handlers. Without TREE_LOG in the environment nothing is written.
+ * Lives in a small library that is compiled without instrumentation. Each thread writes 32-byte
+ * records to a file of its own, TREE_LOG/PROGRAM.PID.TID, through a shared mapping, so that nothing
+ * is lost however the program ends. Safe in signal handlers. Without TREE_LOG in the environment
+ * nothing is written.
  */
 #ifndef TREE_LOG_H
 #define TREE_LOG_H

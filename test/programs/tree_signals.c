@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signal handlers that come at known moments: raised, nested, on an alternate stack, after a fault; and left
- * by return or by siglongjmp.
+ * Signal handlers that come at known moments: raised, nested, on an alternate stack, after a fault;
+ * and left by return or by siglongjmp.
  */
 #define _GNU_SOURCE
 #include "tree_log.h"

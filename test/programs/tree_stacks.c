@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several stacks, and functions that end without an exit: contexts that run on a stack of their own, a signal handler on an alternate
- * stack that switches to a third one, jumps back to where other functions are called next, and, with "quit", _exit in the
- * middle.
+ * Several stacks, and functions that end without an exit: contexts that run on a stack of their
+ * own, a signal handler on an alternate stack that switches to a third one, jumps back to where
+ * other functions are called next, and, with "quit", _exit in the middle.
  */
 #include "tree_log.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What runs before main and after it: constructors, destructors and atexit handlers of the program and of a
- * shared library that is loaded at start; calls across the border between the two.
+ * What runs before main and after it: constructors, destructors and atexit handlers of the program
+ * and of a shared library that is loaded at start; calls across the border between the two.
  *
  *   tree_start [deep]     deep: ends by exit() from a deep frame
  */

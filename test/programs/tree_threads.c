@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads: at the same time, one after the other (thread ids and slots are used again), created by threads,
- * ended by return (then destructors of thread-specific data run) and by pthread_exit from deep frames (then
- * nothing more runs).
+ * Threads: at the same time, one after the other (thread ids and slots are used again), created by
+ * threads, ended by return (then destructors of thread-specific data run) and by pthread_exit from
+ * deep frames (then nothing more runs).
  */
 #include "tree_log.h"
 

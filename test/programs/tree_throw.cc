@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * C++: exceptions through several frames, caught at different depths, rethrown, crossing cleanups, thrown by
- * constructors and out of callbacks; static initialisers; virtual calls, templates and lambdas.
+ * C++: exceptions through several frames, caught at different depths, rethrown, crossing cleanups,
+ * thrown by constructors and out of callbacks; static initialisers; virtual calls, templates and
+ * lambdas.
  */
 #include "tree_log.h"
 
@@ -37,8 +38,8 @@ KEEP static int roomy_helper(int x)
 	return r;
 }
 
-/* Remembers in which frame it lives, so that its destructor can tell the log which frames an exception took
- * away. */
+/* Remembers in which frame it lives, so that its destructor can tell the log which frames an
+ * exception took away. */
 class Guard
 {
       public:
@@ -164,8 +165,8 @@ class Derived : public Base
       public:
 	KEEP explicit Derived(int n) : Base(n)
 	{
-		/* Its own entry comes before Base's constructor, which the log cannot see: logged by the
-		 * caller. */
+		/* Its own entry comes before Base's constructor, which the log cannot see:
+		 * logged by the caller. */
 	}
 	KEEP int price(int n) const override
 	{

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signal handlers that come at any moment, hooks and log included: two timers at a high rate, one on an
- * alternate stack.
+ * Signal handlers that come at any moment, hooks and log included: two timers at a high rate, one
+ * on an alternate stack.
  *
  *   tree_timers ROUNDS [jump]
  *
- * Handlers are called on_...; they block each other. With "jump" each handler leaves by siglongjmp to the
- * loop in main. Where the machine is so slow that handlers leave no time for the loop, the timers become slow, too.
+ * Handlers are called on_...; they block each other. With "jump" each handler leaves by siglongjmp
+ * to the loop in main. Where the machine is so slow that handlers leave no time for the loop, the
+ * timers become slow, too.
  */
 #define _GNU_SOURCE
 #include "tree_log.h"

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps a process that runs unwind_steps, and unwinds it from outside behind each instruction that lies in a stub, a hook or a
- * probed function, by libdw and by libunwind. (Not by libunwind in the stubs themselves: from outside it knows no code
- * in memory without a file behind it. No frame but the innermost is ever in a stub.)
+ * Steps a process that runs unwind_steps, and unwinds it from outside behind each instruction that
+ * lies in a stub, a hook or a probed function, by libdw and by libunwind. (Not by libunwind in the
+ * stubs themselves: from outside it knows no code in memory without a file behind it. No frame but
+ * the innermost is ever in a stub.)
  *
- *   unwind_outside PID STEPS STUBS    prints "UNWOUND unwound, PLACES places, STUBS in stubs"; ends with 1 at the first wrong one
+ *   unwind_outside PID STEPS STUBS    prints "UNWOUND unwound, PLACES places, STUBS in stubs"; ends
+ *                                     with 1 at the first wrong one
  *
- * It steps until it has seen STUBS instructions in stubs, ten times STEPS at most: how many steps a hook takes depends on
- * what it has to do, a new sub-buffer say.
+ * It steps until it has seen STUBS instructions in stubs, ten times STEPS at most: how many steps a
+ * hook takes depends on what it has to do, a new sub-buffer say.
  */
 #define _GNU_SOURCE
 #include <elfutils/libdwfl.h>
@@ -23,11 +25,13 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
-#define FRAMES	    64
-#define HOOK_FRAMES 8 /* of stubs and hooks, at most: of a hook that records a long gap in a new sub-buffer five */
+#define FRAMES 64
+/* of stubs and hooks, at most: of a hook that records a long gap in a new sub-buffer five */
+#define HOOK_FRAMES 8
 
-static const char *const probed[] = {"first_entry", "last_return", "tail_jump",	 "tail_return", "tail_return_6", "call_entry",
-				     "call_exit_6", "all_entry",   "all_exit_6", "jumping_entry",	"jumping_exit_6"};
+static const char *const probed[] = {
+	"first_entry", "last_return", "tail_jump",  "tail_return",   "tail_return_6", "call_entry",
+	"call_exit_6", "all_entry",   "all_exit_6", "jumping_entry", "jumping_exit_6"};
 static const char *const callers[] = {"middle", "outer", "main"};
 
 static char *debug_info;
@@ -72,8 +76,9 @@ static bool is_anonymous(pid_t pid, uint64_t pc)
 		maps = fopen(path, "r");
 		n = 0;
 		while (maps && n < 64 && fgets(line, sizeof(line), maps))
-			if (sscanf(line, "%lx-%lx %4s", &ranges[n].start, &ranges[n].end, mode) == 3 && mode[2] == 'x' &&
-			    !strchr(line, '/'))
+			if (sscanf(line, "%lx-%lx %4s", &ranges[n].start, &ranges[n].end, mode) ==
+				    3 &&
+			    mode[2] == 'x' && !strchr(line, '/'))
 				n++;
 		fclose(maps);
 	}
@@ -84,8 +89,9 @@ static bool is_anonymous(pid_t pid, uint64_t pc)
 }
 
 /*
- * The process's modules for libdw, stubs included: those lie in memory without a file, behind the file's own mappings, where libdw
- * counts them as the module's by accident only. The list it reads has the file's name in those lines too.
+ * The process's modules for libdw, stubs included: those lie in memory without a file, behind the
+ * file's own mappings, where libdw counts them as the module's by accident only. The list it reads
+ * has the file's name in those lines too.
  */
 static int report_modules(pid_t pid)
 {
@@ -147,12 +153,14 @@ static void unwind_by_libunwind(unw_addr_space_t space, void *upt, struct chain 
 	} while (c->n < FRAMES && unw_step(&cursor) > 0);
 }
 
-/* First come stubs and hooks, if any, then a probed function, if its site is not one that is jumped from, then its callers. */
+/* First come stubs and hooks, if any, then a probed function, if its site is not one that is jumped
+ * from, then its callers. */
 static bool is_right(const struct chain *c)
 {
 	int i = 0, k = 0;
 
-	while (i < c->n && strcmp(name_of(c->pcs[i]), "middle") != 0 && !is_probed(name_of(c->pcs[i])))
+	while (i < c->n && strcmp(name_of(c->pcs[i]), "middle") != 0 &&
+	       !is_probed(name_of(c->pcs[i])))
 		i++;
 	if (i > HOOK_FRAMES)
 		return false;
@@ -185,24 +193,27 @@ int main(int argc, char **argv)
 	bool in_middle = false, is_new;
 	struct user_regs_struct regs;
 
-	if (ptrace(PTRACE_SEIZE, pid, 0, 0) < 0 || ptrace(PTRACE_INTERRUPT, pid, 0, 0) < 0 || waitpid(pid, &status, 0) < 0) {
+	if (ptrace(PTRACE_SEIZE, pid, 0, 0) < 0 || ptrace(PTRACE_INTERRUPT, pid, 0, 0) < 0 ||
+	    waitpid(pid, &status, 0) < 0) {
 		perror("ptrace");
 		return 2;
 	}
 	dwfl = dwfl_begin(&callbacks);
-	if (report_modules(pid) || dwfl_report_end(dwfl, NULL, NULL) || dwfl_linux_proc_attach(dwfl, pid, true)) {
+	if (report_modules(pid) || dwfl_report_end(dwfl, NULL, NULL) ||
+	    dwfl_linux_proc_attach(dwfl, pid, true)) {
 		fprintf(stderr, "libdw: %s\n", dwfl_errmsg(-1));
 		return 2;
 	}
-	/* Ends in middle: a pushf that was stepped over has put the trap flag on the stack, where a popf finds it. The
-	 * kernel takes it for the program's own then. */
+	/* Ends in middle: a pushf that was stepped over has put the trap flag on the stack,
+	 * where a popf finds it. The kernel takes it for the program's own then. */
 	while ((steps-- > 0 || (nstubs < wanted && limit + steps > 0) || !in_middle) && ret == 0) {
 		struct chain by_dw = {0}, by_unwind = {0};
 		uint64_t pc;
 		const char *name;
 		long i;
 
-		if (ptrace(PTRACE_SINGLESTEP, pid, 0, 0) < 0 || waitpid(pid, &status, 0) < 0 || !WIFSTOPPED(status)) {
+		if (ptrace(PTRACE_SINGLESTEP, pid, 0, 0) < 0 || waitpid(pid, &status, 0) < 0 ||
+		    !WIFSTOPPED(status)) {
 			perror("step");
 			return 2;
 		}
@@ -212,9 +223,12 @@ int main(int argc, char **argv)
 		if (!is_probed(name)) {
 			/* Stubs and hooks: the rooms for stubs and the runtime. */
 			Dwfl_Module *module = dwfl_addrmodule(dwfl, pc);
-			const char *file = module ? dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, NULL, NULL) : "";
+			const char *file = module ? dwfl_module_info(module, NULL, NULL, NULL, NULL,
+								     NULL, NULL, NULL)
+						  : "";
 
-			if (in_middle || !(strstr(file, "libiprobe-rt") || strstr(file, "libunwind_sites")))
+			if (in_middle ||
+			    !(strstr(file, "libiprobe-rt") || strstr(file, "libunwind_sites")))
 				continue;
 		}
 		for (i = 0; i < nplaces && places[i] != pc; i++)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps through stubs and hooks, one instruction at a time, and lets libgcc unwind from each: the processor's trap flag raises a
- * SIGTRAP behind every instruction of a call of each function of unwind_sites.c, and the handler must find the
- * function, `middle` with its stack pointer and registers, `outer` and `main`, whatever stands on top of them.
+ * Steps through stubs and hooks, one instruction at a time, and lets libgcc unwind from each: the
+ * processor's trap flag raises a SIGTRAP behind every instruction of a call of each function of
+ * unwind_sites.c, and the handler must find the function, `middle` with its stack pointer and
+ * registers, `outer` and `main`, whatever stands on top of them.
  *
- *   unwind_steps [ROUNDS]   prints "STEPS steps, OUTSIDE outside, PLACES places": all, those outside of the program's own code,
- *                           and their different addresses; ends with 1 at the first wrong one, and tells its address
- *   unwind_steps wait       says "ready" and calls the functions until stdin is closed, for somebody else to look
+ *   unwind_steps [ROUNDS]   prints "STEPS steps, OUTSIDE outside, PLACES places": all, those
+ *                           outside of the program's own code, and their different addresses; ends
+ *                           with 1 at the first wrong one, and tells its address
+ *   unwind_steps wait       says "ready" and calls the functions until stdin is closed, for
+ *                           somebody else to look
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,26 +27,33 @@
 
 extern void middle(void (*f)(void));
 extern uint64_t middle_sp, middle_return;
-extern void first_entry(void), last_return(void), tail_jump(void), tail_return(void), tail_return_6(void), call_entry(void),
-	call_exit_6(void), all_entry(void), all_exit_6(void), jumping_entry(void), jumping_exit_6(void);
+extern void first_entry(void), last_return(void), tail_jump(void), tail_return(void),
+	tail_return_6(void), call_entry(void), call_exit_6(void), all_entry(void), all_exit_6(void),
+	jumping_entry(void), jumping_exit_6(void);
 
 static const struct probed {
 	const char *name;
 	void (*call)(void);
-	int in_frame;	/* the function has a frame of its own under the hook: 0 where its site is jumped from */
-	int stack;	/* bytes on the stack at its site, below its return address */
-	uint64_t rbx;	/* there */
+	/* the function has a frame of its own under the hook: 0 where its site is jumped from */
+	int in_frame;
+	int stack;    /* bytes on the stack at its site, below its return address */
+	uint64_t rbx; /* there */
 } probed[] = {
-	{"first_entry", first_entry, 1, 0, 0x33},    {"last_return", last_return, 1, 0, 0x33},
-	{"tail_jump", tail_jump, 1, 0, 0x33},	     {"tail_return", tail_return, 0, 0, 0},
-	{"tail_return_6", tail_return_6, 0, 0, 0},   {"call_entry", call_entry, 1, 8, 0x77},
-	{"call_exit_6", call_exit_6, 1, 8, 0x77},    {"all_entry", all_entry, 1, 8, 0x77},
-	{"all_exit_6", all_exit_6, 1, 8, 0x77},	     {"jumping_entry", jumping_entry, 1, 8, 0x77},
+	{"first_entry", first_entry, 1, 0, 0x33},
+	{"last_return", last_return, 1, 0, 0x33},
+	{"tail_jump", tail_jump, 1, 0, 0x33},
+	{"tail_return", tail_return, 0, 0, 0},
+	{"tail_return_6", tail_return_6, 0, 0, 0},
+	{"call_entry", call_entry, 1, 8, 0x77},
+	{"call_exit_6", call_exit_6, 1, 8, 0x77},
+	{"all_entry", all_entry, 1, 8, 0x77},
+	{"all_exit_6", all_exit_6, 1, 8, 0x77},
+	{"jumping_entry", jumping_entry, 1, 8, 0x77},
 	{"jumping_exit_6", jumping_exit_6, 1, 8, 0x77},
 };
 
 static const struct probed *now;
-static const char *library; /* the file that the functions are in */
+static const char *library;  /* the file that the functions are in */
 static const void *own_base; /* of this program */
 static uint64_t outer_start, far_start, main_start;
 static unsigned long steps, outside, nplaces;
@@ -52,7 +62,9 @@ static volatile int stepping;
 
 struct walk {
 	uint64_t trap; /* where the trap came */
-	int state;     /* 0 in the handler, 1 at or above the trap, 2 function seen, 3 middle seen, 4 outer seen, 5 done */
+	/* 0 in the handler, 1 at or above the trap, 2 function seen, 3 middle seen, 4 outer seen, 5
+	 * done */
+	int state;
 	int depth;
 	char problem[200];
 };
@@ -79,7 +91,9 @@ QUIET static int is_on_the_way(uint64_t pc)
 {
 	Dl_info info;
 
-	return !middle_sp || (dladdr((void *)pc, &info) && (info.dli_fbase == own_base || (info.dli_sname && !strcmp(info.dli_sname, "middle"))));
+	return !middle_sp || (dladdr((void *)pc, &info) &&
+			      (info.dli_fbase == own_base ||
+			       (info.dli_sname && !strcmp(info.dli_sname, "middle"))));
 }
 
 QUIET static uint64_t start_of(uint64_t pc)
@@ -103,22 +117,28 @@ QUIET static _Unwind_Reason_Code visit(struct _Unwind_Context *context, void *da
 		w->state = 2;
 		if (pc == entered_at(pc - 1)) {
 			if (sp != middle_sp - 8 || _Unwind_GetGR(context, 3) != 0x33)
-				snprintf(w->problem, sizeof(w->problem), "%#lx has sp %#lx at its entry", pc, sp);
-		} else if (!now->in_frame || sp != middle_sp - 8 - now->stack || _Unwind_GetGR(context, 3) != now->rbx)
-			snprintf(w->problem, sizeof(w->problem), "%s at %#lx has sp %#lx (middle %#lx) and rbx %#lx", now->name, pc,
+				snprintf(w->problem, sizeof(w->problem),
+					 "%#lx has sp %#lx at its entry", pc, sp);
+		} else if (!now->in_frame || sp != middle_sp - 8 - now->stack ||
+			   _Unwind_GetGR(context, 3) != now->rbx)
+			snprintf(w->problem, sizeof(w->problem),
+				 "%s at %#lx has sp %#lx (middle %#lx) and rbx %#lx", now->name, pc,
 				 sp, middle_sp, (uint64_t)_Unwind_GetGR(context, 3));
 	} else if (w->state <= 2 && pc == middle_return) {
 		static const uint64_t registers[][2] = {{3, 0x33},    {6, 0x66},    {12, 0x1212},
 							{13, 0x1313}, {14, 0x1414}, {15, 0x1515}};
 
 		if (w->state == 1 && now->in_frame)
-			snprintf(w->problem, sizeof(w->problem), "middle follows without %s", now->name);
+			snprintf(w->problem, sizeof(w->problem), "middle follows without %s",
+				 now->name);
 		w->state = 3;
 		if (sp != middle_sp)
-			snprintf(w->problem, sizeof(w->problem), "middle has sp %#lx, not %#lx", sp, middle_sp);
+			snprintf(w->problem, sizeof(w->problem), "middle has sp %#lx, not %#lx", sp,
+				 middle_sp);
 		for (int i = 0; i < 6; i++)
 			if (_Unwind_GetGR(context, registers[i][0]) != registers[i][1])
-				snprintf(w->problem, sizeof(w->problem), "register %lu of middle is %#lx", registers[i][0],
+				snprintf(w->problem, sizeof(w->problem),
+					 "register %lu of middle is %#lx", registers[i][0],
 					 (uint64_t)_Unwind_GetGR(context, registers[i][0]));
 	} else if (w->state == 3) {
 		w->state = start_of(pc - 1) == outer_start ? 4 : 9;
@@ -129,7 +149,8 @@ QUIET static _Unwind_Reason_Code visit(struct _Unwind_Context *context, void *da
 	} else if (w->state == 2) {
 		snprintf(w->problem, sizeof(w->problem), "%#lx calls %s", pc, now->name);
 	}
-	return *w->problem || w->state == 5 || w->state == 9 || w->depth > 64 ? _URC_END_OF_STACK : _URC_NO_REASON;
+	return *w->problem || w->state == 5 || w->state == 9 || w->depth > 64 ? _URC_END_OF_STACK
+									      : _URC_NO_REASON;
 }
 
 QUIET static void on_trap(int sig, siginfo_t *info, void *data)
@@ -150,9 +171,9 @@ QUIET static void on_trap(int sig, siginfo_t *info, void *data)
 		Dl_info in = {0};
 
 		dladdr((void *)w.trap, &in);
-		printf("wrong at %#lx (%s+%#lx), round of %s, after %d frames, state %d: %s\n", w.trap,
-		       in.dli_fname ? in.dli_fname : "?", w.trap - (uint64_t)in.dli_fbase, now->name, w.depth, w.state,
-		       w.problem);
+		printf("wrong at %#lx (%s+%#lx), round of %s, after %d frames, state %d: %s\n",
+		       w.trap, in.dli_fname ? in.dli_fname : "?", w.trap - (uint64_t)in.dli_fbase,
+		       now->name, w.depth, w.state, w.problem);
 		fflush(stdout);
 		_exit(1);
 	}
@@ -169,9 +190,17 @@ QUIET static inline void trap_flag(int on)
 {
 	stepping = on;
 	if (on)
-		__asm__ volatile("sub $128, %%rsp; pushf; orl $0x100, (%%rsp); popf; add $128, %%rsp" : : : "cc", "memory");
+		__asm__ volatile(
+			"sub $128, %%rsp; pushf; orl $0x100, (%%rsp); popf; add $128, %%rsp"
+			:
+			:
+			: "cc", "memory");
 	else
-		__asm__ volatile("sub $128, %%rsp; pushf; andl $~0x100, (%%rsp); popf; add $128, %%rsp" : : : "cc", "memory");
+		__asm__ volatile(
+			"sub $128, %%rsp; pushf; andl $~0x100, (%%rsp); popf; add $128, %%rsp"
+			:
+			:
+			: "cc", "memory");
 }
 
 QUIET __attribute__((noinline)) static void outer(const struct probed *f, int step)

@@ -4,9 +4,9 @@
  *
  *   uprobe PATH OFFSET [PID]
  *
- * On each line on stdin it is set (at OFFSET of the file, in all processes or PID alone) or, if it is there, taken away; "on" or
- * "off" and how often it was hit is printed then. Ends, and takes it away, when stdin is closed. Exit 77: the kernel has no
- * uprobes for us.
+ * On each line on stdin it is set (at OFFSET of the file, in all processes or PID alone) or, if it
+ * is there, taken away; "on" or "off" and how often it was hit is printed then. Ends, and takes it
+ * away, when stdin is closed. Exit 77: the kernel has no uprobes for us.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,11 +20,13 @@
 
 static int set(unsigned type, const char *path, uint64_t offset, pid_t pid)
 {
-	struct perf_event_attr attr = {.type = type, .size = sizeof(attr), .sample_period = 1u << 31};
+	struct perf_event_attr attr = {
+		.type = type, .size = sizeof(attr), .sample_period = 1u << 31};
 
 	attr.config1 = (uintptr_t)path;
 	attr.config2 = offset;
-	return syscall(SYS_perf_event_open, &attr, pid, pid == -1 ? 0 : -1, -1, PERF_FLAG_FD_CLOEXEC);
+	return syscall(SYS_perf_event_open, &attr, pid, pid == -1 ? 0 : -1, -1,
+		       PERF_FLAG_FD_CLOEXEC);
 }
 
 int main(int argc, char **argv)
@@ -42,7 +44,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
 		if (fd < 0) {
-			fd = set(type, argv[1], strtoull(argv[2], NULL, 0), argc > 3 ? atoi(argv[3]) : -1);
+			fd = set(type, argv[1], strtoull(argv[2], NULL, 0),
+				 argc > 3 ? atoi(argv[3]) : -1);
 			if (fd < 0) {
 				fprintf(stderr, "uprobe: %s\n", strerror(errno));
 				return 77;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose bytes are moved by io_uring's workers: threads of the kernel's own in this process.
+ * A program whose bytes are moved by io_uring's workers: threads of the kernel's own in this
+ * process.
  *
  *   uring WORKERS
  *
- * Prints "ready N", N the threads of its own, once WORKERS calls of splice() from empty pipes wait in a worker each, and as many reads of
- * such. Beside them a
- * thread of the kernel's polls the queue of a second ring, and one that this program has made takes a worker's name, blocks all signals and
- * calls step() without end. Each line of stdin lets one round of operations have their bytes and begins the next; prints "good N", N operations
- * so far, or the first wrong result. Ends when stdin is closed; with 77 where there is no io_uring.
+ * Prints "ready N", N the threads of its own, once WORKERS calls of splice() from empty pipes wait
+ * in a worker each, and as many reads of such. Beside them a
+ * thread of the kernel's polls the queue of a second ring, and one that this program has made takes
+ * a worker's name, blocks all signals and calls step() without end. Each line of stdin lets one
+ * round of operations have their bytes and begins the next; prints "good N", N operations so far,
+ * or the first wrong result. Ends when stdin is closed; with 77 where there is no io_uring.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -66,12 +68,12 @@ HIDDEN static int make_ring(struct ring *r, unsigned flags)
 	r->fd = syscall(SYS_io_uring_setup, ENTRIES, &p);
 	if (r->fd < 0)
 		return -1;
-	sq = mmap(NULL, p.sq_off.array + p.sq_entries * sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED,
-		  r->fd, IORING_OFF_SQ_RING);
-	cq = mmap(NULL, p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe), PROT_READ | PROT_WRITE,
-		  MAP_SHARED, r->fd, IORING_OFF_CQ_RING);
-	r->sqes = mmap(NULL, p.sq_entries * sizeof(*r->sqes), PROT_READ | PROT_WRITE, MAP_SHARED, r->fd,
-		       IORING_OFF_SQES);
+	sq = mmap(NULL, p.sq_off.array + p.sq_entries * sizeof(uint32_t), PROT_READ | PROT_WRITE,
+		  MAP_SHARED, r->fd, IORING_OFF_SQ_RING);
+	cq = mmap(NULL, p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe),
+		  PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, IORING_OFF_CQ_RING);
+	r->sqes = mmap(NULL, p.sq_entries * sizeof(*r->sqes), PROT_READ | PROT_WRITE, MAP_SHARED,
+		       r->fd, IORING_OFF_SQES);
 	if (sq == MAP_FAILED || cq == MAP_FAILED || r->sqes == MAP_FAILED)
 		return -1;
 	r->sq_tail = (void *)(sq + p.sq_off.tail);

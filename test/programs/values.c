@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls functions with values of every type and says on stdout what they were: one JSON object a call, {"f", "args", "ret"}, as
- * `iprobe dump --json` shows them.
+ * Calls functions with values of every type and says on stdout what they were: one JSON object a
+ * call, {"f", "args", "ret"}, as `iprobe dump --json` shows them.
  *
  *   values           the list of calls
- *   values race N    prints "ready", waits for a line, then calls consistent() N times in each of 4 threads, under a timer signal whose
- *                    handler calls it too, while other threads change and unmap what strings point to
- *   values sandbox   prints "ready", puts itself under seccomp at the first line, calls named() at this and every further line
+ *   values race N    prints "ready", waits for a line, then calls consistent() N times in each of 4
+ *                    threads, under a timer signal whose handler calls it too, while other threads
+ *                    change and unmap what strings point to
+ *   values sandbox   prints "ready", puts itself under seccomp at the first line, calls named() at
+ *                    this and every further line
  */
 #define _GNU_SOURCE
 #include <complex.h>
@@ -77,8 +79,8 @@ struct list {
 	int value;
 };
 
-NOINLINE long integers(signed char a, unsigned char b, short c, unsigned short d, int e, unsigned f, long g, unsigned long h,
-		       long long i)
+NOINLINE long integers(signed char a, unsigned char b, short c, unsigned short d, int e, unsigned f,
+		       long g, unsigned long h, long long i)
 {
 	return a + b + c + d + e + f + g + (long)h + i;
 }
@@ -88,7 +90,8 @@ NOINLINE char characters(char a, wchar_t b, bool c, _Bool d)
 	return c && !d ? a : (char)b;
 }
 
-NOINLINE double floats(float a, double b, long double c, float d, double e, double f, double g, double h, double i, double j, float k)
+NOINLINE double floats(float a, double b, long double c, float d, double e, double f, double g,
+		       double h, double i, double j, float k)
 {
 	return a + b + (double)c + d + e + f + g + h + i + j + k;
 }
@@ -103,7 +106,8 @@ NOINLINE float single(float a)
 	return a / 3;
 }
 
-NOINLINE const char *strings(const char *a, char *b, text c, const unsigned char *d, char **e, void *f)
+NOINLINE const char *strings(const char *a, char *b, text c, const unsigned char *d, char **e,
+			     void *f)
 {
 	return a ? a : b ? b : c ? c : (const char *)(d && e && f ? "all" : "some");
 }
@@ -118,10 +122,12 @@ NOINLINE void *pointers(struct list *a, int (*b)(void), const void *c, int d[3])
 	return b || c ? (void *)a : (void *)d;
 }
 
-NOINLINE int structures(struct pair a, struct mixed b, struct floats c, struct large d, int e, struct packed f, double g, struct bits h,
-			union any i, long j, struct pair k, long l, double m)
+NOINLINE int structures(struct pair a, struct mixed b, struct floats c, struct large d, int e,
+			struct packed f, double g, struct bits h, union any i, long j,
+			struct pair k, long l, double m)
 {
-	return a.x + (int)(b.d + c.c) + (int)d.a[4] + e + (int)f.n + (int)g + h.b + (int)i.n + (int)j + k.y + (int)l + (int)m;
+	return a.x + (int)(b.d + c.c) + (int)d.a[4] + e + (int)f.n + (int)g + h.b + (int)i.n +
+	       (int)j + k.y + (int)l + (int)m;
 }
 
 NOINLINE struct large hidden(int a, const char *b)
@@ -134,7 +140,8 @@ NOINLINE struct pair small(int a, int b)
 	return (struct pair){a, b};
 }
 
-NOINLINE unsigned wide(unsigned __int128 a, unsigned b, __int128 c, int d, int e, __int128 f, unsigned g)
+NOINLINE unsigned wide(unsigned __int128 a, unsigned b, __int128 c, int d, int e, __int128 f,
+		       unsigned g)
 {
 	return (unsigned)a + b + (unsigned)c + d + e + (unsigned)f + g;
 }
@@ -181,8 +188,10 @@ NOINLINE void nothing(void)
 	__asm__ volatile("");
 }
 
-/* Its parameters are changed by the compiler where it may: one is constant, one not used, of one only what it points to is. */
-static __attribute__((noinline)) number changed(number constant, number unused, const number *pointed, number last)
+/* Its parameters are changed by the compiler where it may: one is constant, one not used, of one
+ * only what it points to is. */
+static __attribute__((noinline)) number changed(number constant, number unused,
+						const number *pointed, number last)
 {
 	return constant * *pointed + last;
 }
@@ -206,21 +215,30 @@ static char *unterminated(size_t length)
 static void list_strings(void)
 {
 	static char lengths[300][301];
-	char *end = page_end("at the page's end"), *open = unterminated(20), *across = unterminated(4096);
+	char *end = page_end("at the page's end"), *open = unterminated(20),
+	     *across = unterminated(4096);
 	char *guarded = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	strings(end, "", NULL, (const unsigned char *)"", &end, NULL);
-	printf("{\"f\":\"strings\",\"args\":{\"a\":\"at the page's end\",\"b\":\"\",\"c\":null,\"e\":\"%p\",\"f\":\"0x0\"},\"ret\":\"at the "
-	       "page's end\"}\n", (void *)&end);
+	printf("{\"f\":\"strings\",\"args\":{\"a\":\"at the page's "
+	       "end\",\"b\":\"\",\"c\":null,\"e\":\"%p\",\"f\":\"0x0\"},\"ret\":\"at the "
+	       "page's end\"}\n",
+	       (void *)&end);
 	strings(open, NULL, "\xc3\xa9\t\"\\", NULL, NULL, end);
-	printf("{\"f\":\"strings\",\"args\":{\"a\":\"uuuuuuuuuuuuuuuuuuuu\",\"b\":null,\"c\":\"\xc3\xa9\\t\\\"\\\\\",\"f\":\"%p\"},"
-	       "\"ret\":\"uuuuuuuuuuuuuuuuuuuu\",\"cut\":true}\n", (void *)end);
+	printf("{\"f\":\"strings\",\"args\":{\"a\":\"uuuuuuuuuuuuuuuuuuuu\",\"b\":null,\"c\":"
+	       "\"\xc3\xa9\\t\\\"\\\\\",\"f\":\"%p\"},"
+	       "\"ret\":\"uuuuuuuuuuuuuuuuuuuu\",\"cut\":true}\n",
+	       (void *)end);
 	strings(guarded, (char *)8, (char *)0x7ff000000000, NULL, NULL, NULL);
-	printf("{\"f\":\"strings\",\"args\":{\"a\":{\"unreadable\":\"%p\"},\"b\":{\"unreadable\":\"0x8\"},\"c\":{\"unreadable\":"
-	       "\"0x7ff000000000\"}},\"ret\":{\"unreadable\":\"%p\"}}\n", (void *)guarded, (void *)guarded);
+	printf("{\"f\":\"strings\",\"args\":{\"a\":{\"unreadable\":\"%p\"},\"b\":{\"unreadable\":"
+	       "\"0x8\"},\"c\":{\"unreadable\":"
+	       "\"0x7ff000000000\"}},\"ret\":{\"unreadable\":\"%p\"}}\n",
+	       (void *)guarded, (void *)guarded);
 	strings((char *)0x8000000000000000, (char *)-1, (char *)-4096, NULL, NULL, NULL);
-	printf("{\"f\":\"strings\",\"args\":{\"a\":{\"unreadable\":\"0x8000000000000000\"},\"b\":{\"unreadable\":\"0xffffffffffffffff\"},"
-	       "\"c\":{\"unreadable\":\"0xfffffffffffff000\"}},\"ret\":{\"unreadable\":\"0x8000000000000000\"}}\n");
+	printf("{\"f\":\"strings\",\"args\":{\"a\":{\"unreadable\":\"0x8000000000000000\"},\"b\":{"
+	       "\"unreadable\":\"0xffffffffffffffff\"},"
+	       "\"c\":{\"unreadable\":\"0xfffffffffffff000\"}},\"ret\":{\"unreadable\":"
+	       "\"0x8000000000000000\"}}\n");
 	(void)across;
 	for (size_t i = 0; i < 300; i++) {
 		memset(lengths[i], 'a' + (int)(i % 26), i);
@@ -241,48 +259,63 @@ static void list_calls(void)
 	const struct large big = {{1, 2, 3, 4, 5}};
 	number six = 6;
 
-	long sum = integers(-128, 255, -32768, 65535, -2147483647 - 1, 4294967295u, -9000000000000000000l, 18000000000000000000ul, -7);
+	long sum = integers(-128, 255, -32768, 65535, -2147483647 - 1, 4294967295u,
+			    -9000000000000000000l, 18000000000000000000ul, -7);
 
-	printf("{\"f\":\"integers\",\"args\":{\"a\":-128,\"b\":255,\"c\":-32768,\"d\":65535,\"e\":-2147483648,\"f\":4294967295,"
+	printf("{\"f\":\"integers\",\"args\":{\"a\":-128,\"b\":255,\"c\":-32768,\"d\":65535,\"e\":-"
+	       "2147483648,\"f\":4294967295,"
 	       "\"g\":-9000000000000000000,\"h\":18000000000000000000,\"i\":-7},\"ret\":%ld}\n",
 	       sum);
 	characters('x', 'Z', true, false);
-	printf("{\"f\":\"characters\",\"args\":{\"a\":120,\"b\":90,\"c\":true,\"d\":false},\"ret\":120}\n");
+	printf("{\"f\":\"characters\",\"args\":{\"a\":120,\"b\":90,\"c\":true,\"d\":false},\"ret\":"
+	       "120}\n");
 	characters((char)-1, -5, false, true);
-	printf("{\"f\":\"characters\",\"args\":{\"a\":-1,\"b\":-5,\"c\":false,\"d\":true},\"ret\":-5}\n");
+	printf("{\"f\":\"characters\",\"args\":{\"a\":-1,\"b\":-5,\"c\":false,\"d\":true},\"ret\":-"
+	       "5}\n");
 	floats(0.5f, -1e300, 1.25L, 3, 4, 5, 6, 7, 8, 9, 10);
-	printf("{\"f\":\"floats\",\"args\":{\"a\":0.5,\"b\":-1e300,\"c\":1.25,\"d\":3,\"e\":4,\"f\":5,\"g\":6,\"h\":7,\"i\":8,\"j\":9,\"k\":10},"
+	printf("{\"f\":\"floats\",\"args\":{\"a\":0.5,\"b\":-1e300,\"c\":1.25,\"d\":3,\"e\":4,"
+	       "\"f\":5,\"g\":6,\"h\":7,\"i\":8,\"j\":9,\"k\":10},"
 	       "\"ret\":-1e300}\n");
 	floats(INFINITY, -INFINITY, NAN, 0, 0, 0, 0, 0, 0, 0, 0);
-	printf("{\"f\":\"floats\",\"args\":{\"a\":\"inf\",\"b\":\"-inf\",\"c\":\"nan\",\"d\":0},\"ret\":\"nan\"}\n");
+	printf("{\"f\":\"floats\",\"args\":{\"a\":\"inf\",\"b\":\"-inf\",\"c\":\"nan\",\"d\":0},"
+	       "\"ret\":\"nan\"}\n");
 	extended(3, 0.25L);
 	printf("{\"f\":\"extended\",\"args\":{\"n\":3,\"a\":0.25},\"ret\":0.75}\n");
 	single(1.5f);
 	printf("{\"f\":\"single\",\"args\":{\"a\":1.5},\"ret\":0.5}\n");
 	list_strings();
 	enums(BLUE, MINUS, ONE);
-	printf("{\"f\":\"enums\",\"args\":{\"a\":\"BLUE\",\"b\":\"MINUS\",\"c\":\"ONE\"},\"ret\":\"BLUE\"}\n");
+	printf("{\"f\":\"enums\",\"args\":{\"a\":\"BLUE\",\"b\":\"MINUS\",\"c\":\"ONE\"},\"ret\":"
+	       "\"BLUE\"}\n");
 	enums((enum colour)9, PLUS, LAST);
-	printf("{\"f\":\"enums\",\"args\":{\"a\":9,\"b\":\"PLUS\",\"c\":\"LAST\"},\"ret\":\"GREEN\"}\n");
+	printf("{\"f\":\"enums\",\"args\":{\"a\":9,\"b\":\"PLUS\",\"c\":\"LAST\"},\"ret\":"
+	       "\"GREEN\"}\n");
 	enums(RED, ZERO, ONE);
-	printf("{\"f\":\"enums\",\"args\":{\"a\":\"RED\",\"b\":\"ZERO\",\"c\":\"ONE\"},\"ret\":3}\n");
+	printf("{\"f\":\"enums\",\"args\":{\"a\":\"RED\",\"b\":\"ZERO\",\"c\":\"ONE\"},\"ret\":3}"
+	       "\n");
 	pointers(&node, a_function, NULL, array);
-	printf("{\"f\":\"pointers\",\"args\":{\"a\":\"%p\",\"b\":\"%p\",\"c\":\"0x0\",\"d\":\"%p\"},\"ret\":\"%p\"}\n", (void *)&node,
-	       (void *)a_function, (void *)array, (void *)&node);
-	structures((struct pair){1, 2}, (struct mixed){0.5, 7}, (struct floats){1, 2, 3}, big, 11, (struct packed){'c', 5}, 1.5,
-		   (struct bits){1, 2, 3}, (union any){.n = 9}, 77, (struct pair){3, 4}, 88, 2.5);
-	printf("{\"f\":\"structures\",\"args\":{\"a\":\"{...}\",\"b\":\"{...}\",\"c\":\"{...}\",\"d\":\"{...}\",\"e\":11,\"f\":\"{...}\",\"g\":1.5,"
+	printf("{\"f\":\"pointers\",\"args\":{\"a\":\"%p\",\"b\":\"%p\",\"c\":\"0x0\",\"d\":\"%p\"}"
+	       ",\"ret\":\"%p\"}\n",
+	       (void *)&node, (void *)a_function, (void *)array, (void *)&node);
+	structures((struct pair){1, 2}, (struct mixed){0.5, 7}, (struct floats){1, 2, 3}, big, 11,
+		   (struct packed){'c', 5}, 1.5, (struct bits){1, 2, 3}, (union any){.n = 9}, 77,
+		   (struct pair){3, 4}, 88, 2.5);
+	printf("{\"f\":\"structures\",\"args\":{\"a\":\"{...}\",\"b\":\"{...}\",\"c\":\"{...}\","
+	       "\"d\":\"{...}\",\"e\":11,\"f\":\"{...}\",\"g\":1.5,"
 	       "\"h\":\"{...}\",\"i\":\"{...}\",\"j\":77,\"k\":\"{...}\",\"l\":88,\"m\":2.5}}\n");
 	hidden(5, "five");
 	printf("{\"f\":\"hidden\",\"args\":{\"a\":5,\"b\":\"five\"}}\n");
 	small(6, 7);
 	printf("{\"f\":\"small\",\"args\":{\"a\":6,\"b\":7}}\n");
 	wide(1, 2, 3, 4, 5, 6, 7);
-	/* compilers have not agreed on how a 128-bit integer is aligned on the stack: what comes behind it is known of gcc only */
-	printf("{\"f\":\"wide\",\"args\":{\"a\":\"{...}\",\"b\":2,\"c\":\"{...}\",\"d\":4,\"e\":5,\"f\":\"{...}\"},\"%s\":{\"g\":7},\"ret\":28}\n",
+	/* compilers have not agreed on how a 128-bit integer is aligned on the stack: what comes
+	 * behind it is known of gcc only */
+	printf("{\"f\":\"wide\",\"args\":{\"a\":\"{...}\",\"b\":2,\"c\":\"{...}\",\"d\":4,\"e\":5,"
+	       "\"f\":\"{...}\"},\"%s\":{\"g\":7},\"ret\":28}\n",
 	       IS_GCC ? "more" : "might");
 	complexes(1, 2, 3.5, 4, 5);
-	printf("{\"f\":\"complexes\",\"args\":{\"a\":\"{...}\",\"b\":\"{...}\",\"c\":3.5,\"d\":\"{...}\",\"e\":5},\"ret\":15.5}\n");
+	printf("{\"f\":\"complexes\",\"args\":{\"a\":\"{...}\",\"b\":\"{...}\",\"c\":3.5,\"d\":\"{."
+	       "..}\",\"e\":5},\"ret\":15.5}\n");
 	variadic("%d", 2, 30, 40);
 	printf("{\"f\":\"variadic\",\"args\":{\"format\":\"%%d\",\"n\":2},\"ret\":107}\n");
 	recursive(2, "name");
@@ -295,11 +328,15 @@ static void list_calls(void)
 #endif
 	nothing();
 	printf("{\"f\":\"nothing\"}\n");
-	printf("{\"f\":\"changed\",\"might\":{\"constant\":7,\"unused\":8,\"last\":9},\"ret\":%d}\n", changed(7, 8, &six, 9));
+	printf("{\"f\":\"changed\",\"might\":{\"constant\":7,\"unused\":8,\"last\":9},\"ret\":%d}"
+	       "\n",
+	       changed(7, 8, &six, 9));
 }
 
-/* What goes in and out of it follows from its first argument. b: a * 3; text: a in decimal; c: a / 2. */
-NOINLINE uint64_t consistent(uint64_t a, uint64_t b, const char *text, double c, const char *changing)
+/* What goes in and out of it follows from its first argument. b: a * 3; text: a in decimal; c: a /
+ * 2. */
+NOINLINE uint64_t consistent(uint64_t a, uint64_t b, const char *text, double c,
+			     const char *changing)
 {
 	return a ^ b;
 }
@@ -321,7 +358,8 @@ static void call_consistent(uint64_t a)
 
 static void on_signal(int number)
 {
-	static uint64_t calls; /* the signal is the process's: several threads may be here at once */
+	/* the signal is the process's: several threads may be here at once */
+	static uint64_t calls;
 	int saved = errno;
 
 	call_consistent(1000000000000ull + __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED));
@@ -356,7 +394,8 @@ static void *disturb(void *argument)
 		mprotect(pages, 8192, i % 2 ? PROT_NONE : PROT_READ | PROT_WRITE);
 		if (i % 16 == 0) {
 			munmap(pages + 4096, 4096);
-			mmap(pages + 4096, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+			mmap(pages + 4096, 4096, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 		}
 	}
 	return NULL;
@@ -368,7 +407,8 @@ static int race(unsigned long n)
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
 	timer_t timer;
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), line[8];
+	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+	     line[8];
 	pthread_t threads[4], disturber;
 
 	rounds = n;
@@ -400,7 +440,8 @@ NOINLINE size_t named(const char *name)
 {
 	size_t length = strlen(name);
 
-	__asm__ volatile("" : "+r"(length)); /* no tail call, which would have no result to record */
+	/* no tail call, which would have no result to record */
+	__asm__ volatile("" : "+r"(length));
 	return length;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points whose arguments lie in registers, on the stack, in the program's data, behind pointers, and in the code; what they are is
- * said on stdout as values.c does: a list, in their order. */
+/* Points whose arguments lie in registers, on the stack, in the program's data, behind pointers,
+ * and in the code; what they are is said on stdout as values.c does: a list, in their order. */
 #include <iprobe/probe.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,14 +14,16 @@ struct record {
 	char *name;
 };
 
-__attribute__((noinline)) void work(int i, const char *name, const struct record *p, unsigned char c)
+__attribute__((noinline)) void work(int i, const char *name, const struct record *p,
+				    unsigned char c)
 {
 	volatile long array[4] = {i, i * 2, i * 3, -i};
 
 	IPROBE_POINT(plain);
 	IPROBE_POINT(begin, i, name);
 	IPROBE_POINT(fields, p->a, p->b, p->name, c, (short)-5, 123456789);
-	IPROBE_POINT(data, global, text, array[i & 3], (int64_t)0x123456789abcdef0, (uint16_t)65535);
+	IPROBE_POINT(data, global, text, array[i & 3], (int64_t)0x123456789abcdef0,
+		     (uint16_t)65535);
 	{
 		IPROBE_SCOPE(inner);
 		global++;
@@ -35,12 +37,15 @@ int main(void)
 
 	for (int i = 0; i < 3; i++) {
 		static const char *const names[] = {"\"one\"", "\"two\"", "null"};
-		static const char *const fields[] = {"\"first\"", "null", "{\"unreadable\":\"0x10\"}"};
+		static const char *const fields[] = {"\"first\"", "null",
+						     "{\"unreadable\":\"0x10\"}"};
 		const struct record *r = &records[i];
 
 		printf("{\"f\":\"plain\"}\n{\"f\":\"begin\",\"list\":[%d,%s]}\n", i, names[i]);
-		printf("{\"f\":\"fields\",\"list\":[%d,%ld,%s,%d,-5,123456789]}\n", r->a, r->b, fields[i], 200 + i);
-		printf("{\"f\":\"data\",\"list\":[%d,\"%s\",%d,1311768467463790320,65535]}\n", global, text, i * (i + 1));
+		printf("{\"f\":\"fields\",\"list\":[%d,%ld,%s,%d,-5,123456789]}\n", r->a, r->b,
+		       fields[i], 200 + i);
+		printf("{\"f\":\"data\",\"list\":[%d,\"%s\",%d,1311768467463790320,65535]}\n",
+		       global, text, i * (i + 1));
 		work(i, i == 0 ? "one" : i == 1 ? "two" : NULL, r, (unsigned char)(200 + i));
 	}
 	return 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that watches itself: what a tracer that was let in before it was executed might have changed.
+ * A program that watches itself: what a tracer that was let in before it was executed might have
+ * changed.
  *
  *   victim MILLISECONDS
  *
- * Compares its own text with its file, checks arithmetic in registers and a pattern on its stack, for so long. Ends with 0
- * where all is as it should be; 9 where something has been changed.
+ * Compares its own text with its file, checks arithmetic in registers and a pattern on its stack,
+ * for so long. Ends with 0 where all is as it should be; 9 where something has been changed.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -33,12 +34,14 @@ static int differs(void)
 		unsigned long start, end, offset, inode;
 		char mode[8];
 
-		if (sscanf(line, "%lx-%lx %7s %lx %*s %lu", &start, &end, mode, &offset, &inode) != 5 || inode != st.st_ino ||
-		    mode[2] != 'x')
+		if (sscanf(line, "%lx-%lx %7s %lx %*s %lu", &start, &end, mode, &offset, &inode) !=
+			    5 ||
+		    inode != st.st_ino || mode[2] != 'x')
 			continue;
 		for (unsigned long at = 0; at < end - start; at += sizeof(file)) {
 			unsigned long rest = end - start - at;
-			ssize_t got = pread(fd, file, rest < sizeof(file) ? rest : sizeof(file), (off_t)(offset + at));
+			ssize_t got = pread(fd, file, rest < sizeof(file) ? rest : sizeof(file),
+					    (off_t)(offset + at));
 
 			found |= got > 0 && memcmp(file, (void *)(start + at), got) != 0;
 		}

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits once in the system call that is named, and tells what it returned: a target for borrowing a thread.
+ * Waits once in the system call that is named, and tells what it returned: a target for borrowing a
+ * thread.
  *
  *   waits read|epoll|poll|nanosleep|select|futex|wait|pause|thread|busy|seccomp
  *
- * Says "ready" first. read, epoll and thread take what is written to stdin, busy a SIGALRM (or it ends after a minute); all others end by
- * themselves after a second. The last line is "good", or what was wrong. thread: in a thread with the smallest stack there is, in read. busy: in no call at all, checking a
- * random sequence against itself. seccomp: in nanosleep, under a filter that allows everything.
+ * Says "ready" first. read, epoll and thread take what is written to stdin, busy a SIGALRM (or it
+ * ends after a minute); all others end by themselves after a second. The last line is "good", or
+ * what was wrong. thread: in a thread with the smallest stack there is, in read. busy: in no call
+ * at all, checking a random sequence against itself. seccomp: in nanosleep, under a filter that
+ * allows everything.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -100,7 +103,8 @@ static void *read_one(void *arg)
 	return (void *)(intptr_t)judge(arg, n == 1 && c == 'x', n);
 }
 
-static time_t seconds = 1; /* that calls with a limit wait: more on a slow machine, where we take longer to come */
+/* that calls with a limit wait: more on a slow machine, where we take longer to come */
+static time_t seconds = 1;
 
 KEEP static int sleep_for_seconds(void)
 {
@@ -182,7 +186,8 @@ int main(int argc, char **argv)
 		struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 		struct sock_fprog program = {1, &allow};
 
-		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+		    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 			return judge(how, 0, -1);
 		return sleep_for_seconds();
 	}

@@ -31,15 +31,15 @@ QUIET static uint64_t length(void)
 	return (seed >> 16) % 64 ? 1000 : 1000000;
 }
 
-#define WIDE(n)                                                                                              \
-	KEEP void wide_##n(void)                                                                             \
-	{                                                                                                    \
-		spin(length());                                                                              \
-		__asm__ volatile("");                                                                        \
+#define WIDE(n)                                                                                    \
+	KEEP void wide_##n(void)                                                                   \
+	{                                                                                          \
+		spin(length());                                                                    \
+		__asm__ volatile("");                                                              \
 	}
-#define ALL(w)                                                                                               \
-	w(00) w(01) w(02) w(03) w(04) w(05) w(06) w(07) w(08) w(09) w(10) w(11) w(12) w(13) w(14) w(15)      \
-		w(16) w(17) w(18) w(19) w(20) w(21) w(22) w(23)
+#define ALL(w)                                                                                     \
+	w(00) w(01) w(02) w(03) w(04) w(05) w(06) w(07) w(08) w(09) w(10) w(11) w(12) w(13) w(14)  \
+		w(15) w(16) w(17) w(18) w(19) w(20) w(21) w(22) w(23)
 
 ALL(WIDE)
 

@@ -4,10 +4,11 @@
  *
  *   soak-cycles PID SELECTION CYCLES [SECONDS]
  *
- * A cycle: a new session (empty rings; hooks of the last one may still be in flight: nobody waits for them here), all selected sites
- * live in one stop, events seen in the rings of at least one thread for each, all sites idle in another stop. Every hundredth time
- * every byte of text is compared with the files. Prints one JSON object at the end, a line on stderr every ten seconds. Exit 1 with a
- * reason on stderr: something is not as it should be.
+ * A cycle: a new session (empty rings; hooks of the last one may still be in flight: nobody waits
+ * for them here), all selected sites live in one stop, events seen in the rings of at least one
+ * thread for each, all sites idle in another stop. Every hundredth time every byte of text is
+ * compared with the files. Prints one JSON object at the end, a line on stderr every ten seconds.
+ * Exit 1 with a reason on stderr: something is not as it should be.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -67,7 +68,8 @@ static int patch(struct soak *k, struct ip_change *changes, size_t n, int64_t ga
 		free(result.inside);
 		ip_stop_let_go(k->target);
 		if (ret == 0) {
-			k->longest_stop = result.stop_ns > k->longest_stop ? result.stop_ns : k->longest_stop;
+			k->longest_stop =
+				result.stop_ns > k->longest_stop ? result.stop_ns : k->longest_stop;
 			k->total_stop += result.stop_ns;
 			k->threads = result.threads > k->threads ? result.threads : k->threads;
 			return 0;
@@ -96,7 +98,8 @@ static int check_text(struct soak *k)
 	for (size_t i = 0; i < k->modules.n; i++) {
 		struct ip_module_state state;
 
-		if (!k->modules.items[i].list || !ip_module_is_mapped(k->target, &k->modules.items[i]))
+		if (!k->modules.items[i].list ||
+		    !ip_module_is_mapped(k->target, &k->modules.items[i]))
 			continue;
 		if (ip_module_inspect(k->target, &k->modules.items[i], &state) < 0)
 			return -1;
@@ -175,7 +178,8 @@ int main(int argc, char **argv)
 	printf("{\"cycles\":%lu,\"sites\":%zu,\"events\":%lu,\"least_events\":%lu,\"threads\":%zu,"
 	       "\"retries\":%lu,\"longest_stop_us\":%lu,"
 	       "\"average_stop_us\":%lu,\"seconds\":%lu}\n",
-	       n, k.plan.nchanges, k.events, k.least_events, k.threads, k.retries, k.longest_stop / 1000,
-	       n ? k.total_stop / n / 2000 : 0, (ip_now_ns() - began) / 1000000000);
+	       n, k.plan.nchanges, k.events, k.least_events, k.threads, k.retries,
+	       k.longest_stop / 1000, n ? k.total_stop / n / 2000 : 0,
+	       (ip_now_ns() - began) / 1000000000);
 	return 0;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the streams of a trace and checks that no stamp of a thread lies before the one in front of it, within a stream:
+ * Reads the streams of a trace and checks that no stamp of a thread lies before the one in front of
+ * it, within a stream:
  *
  *   soak-order STREAM...
  *
- * Prints one JSON object: streams, packets, events. Exit 1 with a line on stderr: a stream is damaged, or out of order.
+ * Prints one JSON object: streams, packets, events. Exit 1 with a line on stderr: a stream is
+ * damaged, or out of order.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,7 +42,8 @@ static int check(const char *path)
 					ip_error("%s: thread %u: the event at %" PRIu64
 						 " stands behind one at %" PRIu64
 						 ", in a packet from %" PRIu64 " to %" PRIu64,
-						 path, tid, batch[i].ts, last, packet.begin, packet.end);
+						 path, tid, batch[i].ts, last, packet.begin,
+						 packet.end);
 					ip_stream_close(stream);
 					return -1;
 				}
@@ -63,7 +66,7 @@ int main(int argc, char **argv)
 			fprintf(stderr, "soak-order: %s\n", ip_error_message());
 			return 1;
 		}
-	printf("{\"streams\":%d,\"packets\":%" PRIu64 ",\"events\":%" PRIu64 "}\n", argc - 1, packets,
-	       events);
+	printf("{\"streams\":%d,\"packets\":%" PRIu64 ",\"events\":%" PRIu64 "}\n", argc - 1,
+	       packets, events);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that is made up, for FPerf's policies: so often is each function called, so much does that cost.
+ * A program that is made up, for FPerf's policies: so often is each function called, so much does
+ * that cost.
  */
 #ifndef FPERF_WORLD_H
 #define FPERF_WORLD_H
@@ -33,13 +34,16 @@ struct world {
 
 static inline void begin_world(struct world *w, size_t n, double budget)
 {
-	*w = (struct world){
-		.n = n, .budget = budget, .credit = ADVANCE_S * budget * 1e9, .policy = &ip_fperf_bucket};
+	*w = (struct world){.n = n,
+			    .budget = budget,
+			    .credit = ADVANCE_S * budget * 1e9,
+			    .policy = &ip_fperf_bucket};
 	w->rates = calloc(n, sizeof(*w->rates));
 	w->parts = calloc(n, sizeof(*w->parts));
 	w->items = calloc(n, sizeof(*w->items));
 	for (size_t i = 0; i < n; i++)
-		w->items[i] = (struct ip_fperf_item){.live = true, .width = -1, .quota = 2, .every = 1};
+		w->items[i] =
+			(struct ip_fperf_item){.live = true, .width = -1, .quota = 2, .every = 1};
 }
 
 static inline void end_world(struct world *w)

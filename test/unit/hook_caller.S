@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls a hook of the runtime as its stub would, with every register set beforehand and read afterwards (test_runtime_hooks.c).
+ * Calls a hook of the runtime as its stub would, with every register set beforehand and read
+ * afterwards (test_runtime_hooks.c).
  *
  *   hook_in, hook_out   rax rcx rdx rbx (rsp) rbp rsi rdi r8..r15, flags
  *   hook_stack          the stack pointer at the site

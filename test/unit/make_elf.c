@@ -52,7 +52,8 @@ struct made_elf make_elf(const struct elf_recipe *recipe)
 			       {.p_type = recipe->build_id ? PT_NOTE : PT_NULL, .p_flags = PF_R}};
 	Elf64_Shdr shdrs[MADE_SECTIONS] = {0};
 	uint8_t text[64];
-	uint8_t note[12 + 4 + 64] = {4, 0, 0, 0, 0, 0, 0, 0, NT_GNU_BUILD_ID, 0, 0, 0, 'G', 'N', 'U', 0};
+	uint8_t note[12 + 4 + 64] = {4, 0, 0, 0,   0,	0,   0, 0, NT_GNU_BUILD_ID,
+				     0, 0, 0, 'G', 'N', 'U', 0};
 	size_t id_size = recipe->build_id ? strlen(recipe->build_id) : 0;
 	const char dynstr[] = "\0undefined\0" MADE_SYMBOL;
 	Elf64_Sym dynsym[3] = {{0},
@@ -102,8 +103,10 @@ struct made_elf make_elf(const struct elf_recipe *recipe)
 	phdrs[1].p_vaddr = 0x10000 + at;
 	phdrs[1].p_filesz = sizeof(dynstr);
 	phdrs[1].p_memsz = 0x1000;
-	shdrs[MADE_BSS] = (Elf64_Shdr){
-		.sh_name = name_of(".bss"), .sh_type = SHT_NOBITS, .sh_offset = at, .sh_size = 1ull << 40};
+	shdrs[MADE_BSS] = (Elf64_Shdr){.sh_name = name_of(".bss"),
+				       .sh_type = SHT_NOBITS,
+				       .sh_offset = at,
+				       .sh_size = 1ull << 40};
 	at = put(&elf, recipe->list, recipe->list ? recipe->list_size : 0);
 	if (recipe->list)
 		shdrs[MADE_LIST] = (Elf64_Shdr){.sh_name = name_of(".iprobe.probes"),

@@ -30,8 +30,8 @@ static inline void assert_refused(const struct refused *cases, size_t n)
 		if (add(&p, cases[i].text) != -1)
 			fail_msg("taken: %s", cases[i].text);
 		if (!strstr(ip_error_message(), cases[i].error))
-			fail_msg("%s\n  says:   %s\n  wanted: %s", cases[i].text, ip_error_message(),
-				 cases[i].error);
+			fail_msg("%s\n  says:   %s\n  wanted: %s", cases[i].text,
+				 ip_error_message(), cases[i].error);
 		assert_error("f.yaml:");
 		ip_probes_d_clear(&p);
 	}

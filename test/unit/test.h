@@ -18,11 +18,12 @@
 #define N_ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
 
 /* The line recorded last holds text; it is one line. */
-#define assert_error(text)                                                                                   \
-	do {                                                                                                 \
-		if (!strstr(ip_error_message(), text))                                                       \
-			fail_msg("error is \"%s\", expected \"%s\" in it", ip_error_message(), text);        \
-		assert_null(strchr(ip_error_message(), '\n'));                                               \
+#define assert_error(text)                                                                         \
+	do {                                                                                       \
+		if (!strstr(ip_error_message(), text))                                             \
+			fail_msg("error is \"%s\", expected \"%s\" in it", ip_error_message(),     \
+				 text);                                                            \
+		assert_null(strchr(ip_error_message(), '\n'));                                     \
 	} while (0)
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What iprobe-cc puts in front of each source in placement inline (not to be included by hand): the hooks of
- * -finstrument-functions as one NOP each, which the compiler inlines wherever it would call them. The comment behind it tells the
- * assembler stage (rewrite.c) which kind of site it is. The compiler sees no call, so nothing is spilled and no argument
- * made; and so it may keep data below the stack pointer across the site, but for -mno-red-zone.
+ * What iprobe-cc puts in front of each source in placement inline (not to be included by hand): the
+ * hooks of -finstrument-functions as one NOP each, which the compiler inlines wherever it would
+ * call them. The comment behind it tells the assembler stage (rewrite.c) which kind of site it is.
+ * The compiler sees no call, so nothing is spilled and no argument made; and so it may keep data
+ * below the stack pointer across the site, but for -mno-red-zone.
  */
 #ifndef __ASSEMBLER__
 
@@ -13,11 +14,12 @@
 extern "C" {
 #endif
 
-#define IPROBE_INLINE_HOOK(name, kind)                                                                                           \
-	extern __inline__ __attribute__((__gnu_inline__, __always_inline__, __no_instrument_function__, __artificial__)) void    \
-	name(void *function, void *caller)                                                                                       \
-	{                                                                                                                        \
-		__asm__ __volatile__ __inline__(".byte 0x0f,0x1f,0x44,0,0 #iprobe:" kind);                                       \
+#define IPROBE_INLINE_HOOK(name, kind)                                                             \
+	extern __inline__ __attribute__((__gnu_inline__, __always_inline__,                        \
+					 __no_instrument_function__, __artificial__)) void         \
+	name(void *function, void *caller)                                                         \
+	{                                                                                          \
+		__asm__ __volatile__ __inline__(".byte 0x0f,0x1f,0x44,0,0 #iprobe:" kind);         \
 	}
 
 IPROBE_INLINE_HOOK(__cyg_profile_func_enter, "1")

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What iprobe-cc puts in front of each source in placement instrument with -mcmodel=large (not to be included by hand). There gcc calls the
- * hooks of -finstrument-functions through registers: two bytes, too few for a site, and one load of the address may serve many calls. So the
- * hooks become functions that it always inlines, and their body is the call that it makes in the other models, with the same
- * arguments, after which the same registers are lost. The code of what iprobe can probe fits into 2 GiB, so that the call
- * reaches; where it does not, the linker says so.
+ * What iprobe-cc puts in front of each source in placement instrument with -mcmodel=large (not to
+ * be included by hand). There gcc calls the hooks of -finstrument-functions through registers: two
+ * bytes, too few for a site, and one load of the address may serve many calls. So the hooks become
+ * functions that it always inlines, and their body is the call that it makes in the other models,
+ * with the same arguments, after which the same registers are lost. The code of what iprobe can
+ * probe fits into 2 GiB, so that the call reaches; where it does not, the linker says so.
  *
  * The compiler sees no call, and so might keep data below the stack pointer, but for -mno-red-zone.
  */
@@ -17,9 +18,9 @@ extern "C" {
 #endif
 
 #ifdef __SSE__
-#define IPROBE_LARGE_SSE_                                                                                    \
-	, "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",  \
-		"xmm12", "xmm13", "xmm14", "xmm15"
+#define IPROBE_LARGE_SSE_                                                                          \
+	, "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", \
+		"xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
 #else
 #define IPROBE_LARGE_SSE_
 #endif
@@ -29,16 +30,17 @@ extern "C" {
 #define IPROBE_LARGE_X87_ , "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)"
 #endif
 
-#define IPROBE_LARGE_HOOK(name)                                                                              \
-	extern __inline__ __attribute__((__gnu_inline__, __always_inline__, __no_instrument_function__,      \
-					 __artificial__)) void                                               \
-	name(void *function, void *caller)                                                                   \
-	{                                                                                                    \
-		__asm__ __volatile__ __inline__("call\t" #name "@PLT"                                        \
-						: "+D"(function), "+S"(caller)                               \
-						:                                                            \
-						: "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "cc",       \
-						  "memory" IPROBE_LARGE_SSE_ IPROBE_LARGE_X87_);             \
+#define IPROBE_LARGE_HOOK(name)                                                                    \
+	extern __inline__ __attribute__((__gnu_inline__, __always_inline__,                        \
+					 __no_instrument_function__, __artificial__)) void         \
+	name(void *function, void *caller)                                                         \
+	{                                                                                          \
+		__asm__ __volatile__ __inline__("call\t" #name "@PLT"                              \
+						: "+D"(function), "+S"(caller)                     \
+						:                                                  \
+						: "rax", "rcx", "rdx", "r8", "r9", "r10", "r11",   \
+						  "cc",                                            \
+						  "memory" IPROBE_LARGE_SSE_ IPROBE_LARGE_X87_);   \
 	}
 
 IPROBE_LARGE_HOOK(__cyg_profile_func_enter)

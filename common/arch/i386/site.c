@@ -4,17 +4,20 @@
  *
  *   form, length  idle                     live
  *   CALL, 5       0f 1f 44 00 00           e8 rel32         call
- *   CALL, 6       66 0f 1f 44 00 00        67 e8 rel32      addr16 call: the prefix means nothing, ld writes it too
+ *   CALL, 6       66 0f 1f 44 00 00 67 e8 rel32 addr16 call: the prefix means nothing, ld writes it
+ *                 too
  *   RETURN, 5     c3, 0f 1f 40 00          e9 rel32         jmp
  *   RETURN, 6     c3, 0f 1f 44 00 00       e9 rel32, 90     jmp, and a byte that is never reached
  *
- * The bytes are those of x86-64, and mean the same. The long NOP is one of every processor since the Pentium Pro.
+ * The bytes are those of x86-64, and mean the same. The long NOP is one of every processor since
+ * the Pentium Pro.
  *
- *   stub          b8 number                mov $number,%eax: where a call is expected, eax, ecx and edx are free
+ *   stub          b8 number mov $number,%eax: where a call is expected, eax, ecx and edx are free
  *                 e9 rel32                 jmp hook
  *                 cc ...                   up to 16 bytes
  *
- * A jump reaches all of the address space. There are no jump sites: no compiler keeps data below the stack pointer.
+ * A jump reaches all of the address space. There are no jump sites: no compiler keeps data below
+ * the stack pointer.
  */
 #include <elf.h>
 #include <string.h>
@@ -39,17 +42,20 @@ static int i386_live(unsigned form, unsigned length, uint64_t address, uint64_t 
 	return ip_x86_live(32, form, length, address, stub, ret);
 }
 
-static int i386_live_target(unsigned form, unsigned length, uint64_t address, const uint8_t *bytes, uint64_t *ret)
+static int i386_live_target(unsigned form, unsigned length, uint64_t address, const uint8_t *bytes,
+			    uint64_t *ret)
 {
 	return form == IP_FORM_JUMP ? 0 : ip_x86_live_target(32, form, length, address, bytes, ret);
 }
 
-static unsigned i386_transit(unsigned form, unsigned regs, unsigned length, unsigned split, uint8_t *ret)
+static unsigned i386_transit(unsigned form, unsigned regs, unsigned length, unsigned split,
+			     uint8_t *ret)
 {
 	return form == IP_FORM_JUMP ? 0 : ip_x86_transit(32, form, regs, length, split, ret);
 }
 
-static int i386_stub(unsigned regs, uint64_t address, uint64_t hook, uint64_t slot, uint32_t number, uint8_t *ret)
+static int i386_stub(unsigned regs, uint64_t address, uint64_t hook, uint64_t slot, uint32_t number,
+		     uint8_t *ret)
 {
 	(void)slot;
 	if (regs != IP_REGS_CALL)
@@ -62,7 +68,8 @@ static int i386_stub(unsigned regs, uint64_t address, uint64_t hook, uint64_t sl
 	return ip_x86_displacement(32, address + 10, hook, ret + 6);
 }
 
-static int i386_jump_stub(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number, uint64_t back, uint8_t *ret)
+static int i386_jump_stub(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number,
+			  uint64_t back, uint8_t *ret)
 {
 	(void)hook;
 	(void)slot;

@@ -7,12 +7,14 @@
 #include <string.h>
 
 static const char *const names[16][4] = {
-	{"al", "ax", "eax", "rax"},	 {"cl", "cx", "ecx", "rcx"},	  {"dl", "dx", "edx", "rdx"},
-	{"bl", "bx", "ebx", "rbx"},	 {"spl", "sp", "esp", "rsp"},	  {"bpl", "bp", "ebp", "rbp"},
-	{"sil", "si", "esi", "rsi"},	 {"dil", "di", "edi", "rdi"},	  {"r8b", "r8w", "r8d", "r8"},
-	{"r9b", "r9w", "r9d", "r9"},	 {"r10b", "r10w", "r10d", "r10"}, {"r11b", "r11w", "r11d", "r11"},
-	{"r12b", "r12w", "r12d", "r12"}, {"r13b", "r13w", "r13d", "r13"}, {"r14b", "r14w", "r14d", "r14"},
-	{"r15b", "r15w", "r15d", "r15"},
+	{"al", "ax", "eax", "rax"},	 {"cl", "cx", "ecx", "rcx"},
+	{"dl", "dx", "edx", "rdx"},	 {"bl", "bx", "ebx", "rbx"},
+	{"spl", "sp", "esp", "rsp"},	 {"bpl", "bp", "ebp", "rbp"},
+	{"sil", "si", "esi", "rsi"},	 {"dil", "di", "edi", "rdi"},
+	{"r8b", "r8w", "r8d", "r8"},	 {"r9b", "r9w", "r9d", "r9"},
+	{"r10b", "r10w", "r10d", "r10"}, {"r11b", "r11w", "r11d", "r11"},
+	{"r12b", "r12w", "r12d", "r12"}, {"r13b", "r13w", "r13d", "r13"},
+	{"r14b", "r14w", "r14d", "r14"}, {"r15b", "r15w", "r15d", "r15"},
 };
 
 static bool is_name(const char *text, size_t length, const char *name)

@@ -8,10 +8,10 @@
  *   RETURN, 5     c3, 0f 1f 40 00          e9 rel32         jmp
  *   RETURN, 6     c3, 0f 1f 44 00 00       e9 rel32, 90     jmp, and a byte that is never reached
  *   JUMP, 5       0f 1f 44 00 00           e9 rel32         jmp
- *   JUMP, 6       66 0f 1f 44 00 00        e9 rel32, 90     jmp; its stub comes back behind the last byte
+ *   JUMP, 6       66 0f 1f 44 00 00 e9 rel32, 90 jmp; its stub comes back behind the last byte
  *
- * A call's return address is the end of its site in both lengths: were the six-byte one `e8 rel32 90`, a
- * thread could come back into the middle of it after it has become a NOP again. A jmp does
+ * A call's return address is the end of its site in both lengths: were the six-byte one `e8 rel32
+ * 90`, a thread could come back into the middle of it after it has become a NOP again. A jmp does
  * not come back, so the padding is never entered.
  *
  *   stub          41 bb number             mov $number,%r11d    where r11 is free, else
@@ -91,7 +91,8 @@ int ip_x86_idle(unsigned form, unsigned length, uint8_t *ret)
 	return 0;
 }
 
-int ip_x86_live(unsigned bits, unsigned form, unsigned length, uint64_t address, uint64_t stub, uint8_t *ret)
+int ip_x86_live(unsigned bits, unsigned form, unsigned length, uint64_t address, uint64_t stub,
+		uint8_t *ret)
 {
 	bool jump = form != IP_FORM_CALL;
 	unsigned opcode = !jump && length == 6 ? 1 : 0; /* where in the site it stands */
@@ -109,8 +110,8 @@ int ip_x86_live(unsigned bits, unsigned form, unsigned length, uint64_t address,
 	return 0;
 }
 
-int ip_x86_live_target(unsigned bits, unsigned form, unsigned length, uint64_t address, const uint8_t *bytes,
-		       uint64_t *ret)
+int ip_x86_live_target(unsigned bits, unsigned form, unsigned length, uint64_t address,
+		       const uint8_t *bytes, uint64_t *ret)
 {
 	bool jump = form != IP_FORM_CALL;
 	unsigned opcode = !jump && length == 6 ? 1 : 0;
@@ -130,22 +131,29 @@ int ip_x86_live_target(unsigned bits, unsigned form, unsigned length, uint64_t a
 }
 
 /*
- * The state between must be one harmless instruction whichever mixture of idle and live bytes follows.
+ * The state between must be one harmless instruction whichever mixture of idle and live bytes
+ * follows.
  *
  *   RETURN      c3                ret: the idle form's own first byte, nothing behind it is reached
- *   any         eb rel8           jmp to the site's end, where two bytes or more lie in front of the boundary
- *   5 bytes     a9 imm32          where one does: test $imm32,%eax changes the flags alone. Where those are live
+ *   any         eb rel8 jmp to the site's end, where two bytes or more lie in front of the boundary
+ *   5 bytes     a9 imm32 where one does: test $imm32,%eax changes the flags alone. Where those are
+ *               live
  *                                 there is no such instruction: the site stays as it is
- *   CALL, 6     67 | nop, 67 | e8 where one does: the idle tail makes an addr32 NOP of it, the live tail is the
- *                                 live form itself. i386 (2e): there 67 would make the NOP's operand one of 16 bits, and
- *                                 the NOP a byte shorter; a cs prefix means nothing to a NOP nor to a call (gcc puts it in
- *                                 front of calls itself, -mindirect-branch-cs-prefix)
- *   JUMP, 6     66 | nop, 66 | e9 rel32: a jmp with a 16-bit operand on AMD: not to be crossed after one byte
+ *   CALL, 6     67 | nop, 67 | e8 where one does: the idle tail makes an addr32 NOP of it, the live
+ *               tail is the
+ *                                 live form itself. i386 (2e): there 67 would make the NOP's
+ *                                 operand one of 16 bits, and the NOP a byte shorter; a cs prefix
+ *                                 means nothing to a NOP nor to a call (gcc puts it in front of
+ *                                 calls itself, -mindirect-branch-cs-prefix)
+ *   JUMP, 6     66 | nop, 66 | e9 rel32: a jmp with a 16-bit operand on AMD: not to be crossed
+ *               after one byte
  *
- * No single first byte would do for all of the six-byte site: its second byte would be the idle form's 0f or
- * the live form's e8 behind it, and no instruction takes six bytes and touches nothing with either.
+ * No single first byte would do for all of the six-byte site: its second byte would be the idle
+ * form's 0f or the live form's e8 behind it, and no instruction takes six bytes and touches nothing
+ * with either.
  */
-unsigned ip_x86_transit(unsigned bits, unsigned form, unsigned regs, unsigned length, unsigned split, uint8_t *ret)
+unsigned ip_x86_transit(unsigned bits, unsigned form, unsigned regs, unsigned length,
+			unsigned split, uint8_t *ret)
 {
 	if (check_site(form, length) < 0 || split == 0 || split >= length)
 		return 0;
@@ -168,10 +176,10 @@ unsigned ip_x86_transit(unsigned bits, unsigned form, unsigned regs, unsigned le
 	return 1;
 }
 
-/* Writes a jump or call of target at ret[at], or one through slot. Returns the bytes written; 0: neither is within
- * reach. padded: six bytes either way. */
-static unsigned transfer(uint64_t address, uint8_t *ret, unsigned at, bool call, bool padded, uint64_t target,
-			 uint64_t slot)
+/* Writes a jump or call of target at ret[at], or one through slot. Returns the bytes written; 0:
+ * neither is within reach. padded: six bytes either way. */
+static unsigned transfer(uint64_t address, uint8_t *ret, unsigned at, bool call, bool padded,
+			 uint64_t target, uint64_t slot)
 {
 	unsigned pad = padded ? 1 : 0;
 
@@ -185,12 +193,14 @@ static unsigned transfer(uint64_t address, uint8_t *ret, unsigned at, bool call,
 		ret[at + 1] = call ? 0x15 : 0x25;
 		return 6;
 	}
-	ip_error("stub at 0x%llx: neither the hook at 0x%llx nor the slot at 0x%llx is within reach",
-		 (unsigned long long)address, (unsigned long long)target, (unsigned long long)slot);
+	ip_error(
+		"stub at 0x%llx: neither the hook at 0x%llx nor the slot at 0x%llx is within reach",
+		(unsigned long long)address, (unsigned long long)target, (unsigned long long)slot);
 	return 0;
 }
 
-static int x86_64_stub(unsigned regs, uint64_t address, uint64_t hook, uint64_t slot, uint32_t number, uint8_t *ret)
+static int x86_64_stub(unsigned regs, uint64_t address, uint64_t hook, uint64_t slot,
+		       uint32_t number, uint8_t *ret)
 {
 	unsigned at;
 
@@ -207,8 +217,8 @@ static int x86_64_stub(unsigned regs, uint64_t address, uint64_t hook, uint64_t 
 	return transfer(address, ret, at + 4, false, false, hook, slot) ? 0 : -1;
 }
 
-static int x86_64_jump_stub(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number, uint64_t back,
-			    uint8_t *ret)
+static int x86_64_jump_stub(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number,
+			    uint64_t back, uint8_t *ret)
 {
 	static const uint8_t down[] = {0x48, 0x8d, 0x64, 0x24, 0x80, 0x68};
 	static const uint8_t up[] = {0x48, 0x8d, 0xa4, 0x24, 0x88, 0x00, 0x00, 0x00, 0xe9};
@@ -220,22 +230,25 @@ static int x86_64_jump_stub(uint64_t address, uint64_t hook, uint64_t slot, uint
 		return -1;
 	memcpy(ret + 16, up, sizeof(up));
 	if (displacement(address + 29, back, ret + 25) < 0)
-		return ip_error("stub at 0x%llx: its site at 0x%llx is out of reach", (unsigned long long)address,
-				(unsigned long long)back);
+		return ip_error("stub at 0x%llx: its site at 0x%llx is out of reach",
+				(unsigned long long)address, (unsigned long long)back);
 	return 0;
 }
 
-static int x86_64_live(unsigned form, unsigned length, uint64_t address, uint64_t stub, uint8_t *ret)
+static int x86_64_live(unsigned form, unsigned length, uint64_t address, uint64_t stub,
+		       uint8_t *ret)
 {
 	return ip_x86_live(64, form, length, address, stub, ret);
 }
 
-static int x86_64_live_target(unsigned form, unsigned length, uint64_t address, const uint8_t *bytes, uint64_t *ret)
+static int x86_64_live_target(unsigned form, unsigned length, uint64_t address,
+			      const uint8_t *bytes, uint64_t *ret)
 {
 	return ip_x86_live_target(64, form, length, address, bytes, ret);
 }
 
-static unsigned x86_64_transit(unsigned form, unsigned regs, unsigned length, unsigned split, uint8_t *ret)
+static unsigned x86_64_transit(unsigned form, unsigned regs, unsigned length, unsigned split,
+			       uint8_t *ret)
 {
 	return ip_x86_transit(64, form, regs, length, split, ret);
 }
@@ -246,7 +259,8 @@ const struct ip_arch ip_arch_x86_64 = {
 	.bits = 64,
 	.stub_size = STUB_SIZE,
 	.jump_stub_size = JUMP_STUB_SIZE,
-	.reach = 0x7ff00000, /* +-2 GiB less 1 MiB: the planner may reckon from any byte of site or stub */
+	/* +-2 GiB less 1 MiB: the planner may reckon from any byte of site or stub */
+	.reach = 0x7ff00000,
 	.trap = 0xcc, /* int3 */
 	.idle = ip_x86_idle,
 	.live = x86_64_live,

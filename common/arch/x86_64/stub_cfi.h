@@ -1,34 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unwinding information of stubs, for whatever reserves room for them: one frame description entry over the whole room, whose rules
- * look at the program counter and at the bytes there. C and assembler include it.
+ * Unwinding information of stubs, for whatever reserves room for them: one frame description entry
+ * over the whole room, whose rules look at the program counter and at the bytes there. C and
+ * assembler include it.
  *
- *	.section .iprobe.stubs, "ax", @nobits
- *	.p2align 12
- *	.cfi_startproc
- *	.cfi_escape IP_STUB_CFI_CFA
- *	.cfi_escape IP_STUB_CFI_RA
- *	.skip SIZE
- *	.cfi_endproc
+ *         .section .iprobe.stubs, "ax", @nobits
+ *         .p2align 12
+ *         .cfi_startproc
+ *         .cfi_escape IP_STUB_CFI_CFA
+ *         .cfi_escape IP_STUB_CFI_RA
+ *         .skip SIZE
+ *         .cfi_endproc
  *
- * The room must begin at a multiple of 32 bytes (so do the jump stubs in it). In C, IP_STUB_CFI_TEXT is the two lines
- * in the middle. No personality, no callee-saved register is touched. pc is the program counter, or the return address
- * where the hook has been called.
+ * The room must begin at a multiple of 32 bytes (so do the jump stubs in it). In C,
+ * IP_STUB_CFI_TEXT is the two lines in the middle. No personality, no callee-saved register is
+ * touched. pc is the program counter, or the return address where the hook has been called.
  *
  *   Jump stub    (byte 48 at pc & ~31; site.c)
- *     CFA   the stack pointer of its site: rsp + 0, from byte 5 on + 128 (lea), from 10 on + 136 (push), from 24 on + 0 (lea)
- *     RA    the site's end, where the jump in its bytes 24..28 goes: it was not called, so nothing on the stack tells
+ *     CFA   the stack pointer of its site: rsp + 0, from byte 5 on + 128 (lea), from 10 on + 136
+ *           (push), from 24 on + 0 (lea)
+ *     RA    the site's end, where the jump in its bytes 24..28 goes: it was not called, so nothing
+ *           on the stack tells
  *   Other stub
  *     CFA   rsp + 8; + 16 from byte 5 on where it begins with 68 (push)
  *     RA    at CFA - 8
  *
- * Memory is read in aligned words of 8 bytes only, which every reader can: libgcc, libunwind, gdb, libdw. An unwinder that looks
- * at a process from outside needs the process for it: in a core file the stubs are there as private memory.
+ * Memory is read in aligned words of 8 bytes only, which every reader can: libgcc, libunwind, gdb,
+ * libdw. An unwinder that looks at a process from outside needs the process for it: in a core file
+ * the stubs are there as private memory.
  */
 #ifndef IP_X86_64_STUB_CFI_H
 #define IP_X86_64_STUB_CFI_H
 
-/* DW_CFA_def_cfa_expression, 70 bytes. DWARF allows a branch to the very end; libdw wants an operation there: thus the nop.
+/* DW_CFA_def_cfa_expression, 70 bytes. DWARF allows a branch to the very end; libdw wants an
+ * operation there: thus the nop.
  *   breg16 0, const1s -32, and, deref, const1u 255, and, const1u 0x48, ne, bra 1f
  *   breg7 0, breg16 0, lit31, and                                     rsp, o = pc & 31
  *   dup, lit5, ge, over, lit24, ge, minus, lit7, shl, swap            128 where 5 <= o < 24
@@ -37,12 +42,13 @@
  * 1: breg7 8, breg16 0, const1s -16, and, deref, const1u 255, and, const1u 0x68, eq
  *   breg16 0, lit15, and, lit5, ge, and, lit3, shl, plus
  * 2: nop */
-#define IP_STUB_CFI_CFA                                                                                      \
-	0x0f, 0x46, 0x80, 0x00, 0x09, 0xe0, 0x1a, 0x06, 0x08, 0xff, 0x1a, 0x08, 0x48, 0x2e, 0x28, 0x1e,      \
-	0x00, 0x77, 0x00, 0x80, 0x00, 0x4f, 0x1a, 0x12, 0x35, 0x2a, 0x14, 0x48, 0x2a, 0x1c, 0x37, 0x24,      \
-	0x16, 0x12, 0x3a, 0x2a, 0x16, 0x48, 0x2a, 0x1c, 0x33, 0x24, 0x22, 0x22, 0x2f, 0x18, 0x00, 0x77,      \
-	0x08, 0x80, 0x00, 0x09, 0xf0, 0x1a, 0x06, 0x08, 0xff, 0x1a, 0x08, 0x68, 0x29, 0x80, 0x00, 0x3f,      \
-	0x1a, 0x35, 0x2a, 0x1a, 0x33, 0x24, 0x22, 0x96
+#define IP_STUB_CFI_CFA                                                                            \
+	0x0f, 0x46, 0x80, 0x00, 0x09, 0xe0, 0x1a, 0x06, 0x08, 0xff, 0x1a, 0x08, 0x48, 0x2e, 0x28,  \
+		0x1e, 0x00, 0x77, 0x00, 0x80, 0x00, 0x4f, 0x1a, 0x12, 0x35, 0x2a, 0x14, 0x48,      \
+		0x2a, 0x1c, 0x37, 0x24, 0x16, 0x12, 0x3a, 0x2a, 0x16, 0x48, 0x2a, 0x1c, 0x33,      \
+		0x24, 0x22, 0x22, 0x2f, 0x18, 0x00, 0x77, 0x08, 0x80, 0x00, 0x09, 0xf0, 0x1a,      \
+		0x06, 0x08, 0xff, 0x1a, 0x08, 0x68, 0x29, 0x80, 0x00, 0x3f, 0x1a, 0x35, 0x2a,      \
+		0x1a, 0x33, 0x24, 0x22, 0x96
 
 /* DW_CFA_val_expression for column 16, 40 bytes; the CFA is on the stack:
  *   breg16 0, const1s -32, and, deref, const1u 255, and, const1u 0x48, ne, bra 1f
@@ -51,14 +57,16 @@
  *   skip 2f
  * 1: lit8, minus, deref
  * 2: nop */
-#define IP_STUB_CFI_RA                                                                                       \
-	0x16, 0x10, 0x28, 0x80, 0x00, 0x09, 0xe0, 0x1a, 0x06, 0x08, 0xff, 0x1a, 0x08, 0x48, 0x2e, 0x28,      \
-	0x15, 0x00, 0x80, 0x00, 0x09, 0xe0, 0x1a, 0x12, 0x23, 0x18, 0x06, 0x08, 0x18, 0x24, 0x08, 0x20,      \
-	0x26, 0x22, 0x23, 0x1d, 0x2f, 0x03, 0x00, 0x38, 0x1c, 0x06, 0x96
+#define IP_STUB_CFI_RA                                                                             \
+	0x16, 0x10, 0x28, 0x80, 0x00, 0x09, 0xe0, 0x1a, 0x06, 0x08, 0xff, 0x1a, 0x08, 0x48, 0x2e,  \
+		0x28, 0x15, 0x00, 0x80, 0x00, 0x09, 0xe0, 0x1a, 0x12, 0x23, 0x18, 0x06, 0x08,      \
+		0x18, 0x24, 0x08, 0x20, 0x26, 0x22, 0x23, 0x1d, 0x2f, 0x03, 0x00, 0x38, 0x1c,      \
+		0x06, 0x96
 
-#define IP_STUB_CFI_STRING(...)	 #__VA_ARGS__
-#define IP_STUB_CFI_EXPAND(...)	 IP_STUB_CFI_STRING(__VA_ARGS__)
-#define IP_STUB_CFI_TEXT                                                                                     \
-	"\t.cfi_escape " IP_STUB_CFI_EXPAND(IP_STUB_CFI_CFA) "\n\t.cfi_escape " IP_STUB_CFI_EXPAND(IP_STUB_CFI_RA) "\n"
+#define IP_STUB_CFI_STRING(...) #__VA_ARGS__
+#define IP_STUB_CFI_EXPAND(...) IP_STUB_CFI_STRING(__VA_ARGS__)
+#define IP_STUB_CFI_TEXT                                                                           \
+	"\t.cfi_escape " IP_STUB_CFI_EXPAND(                                                       \
+		IP_STUB_CFI_CFA) "\n\t.cfi_escape " IP_STUB_CFI_EXPAND(IP_STUB_CFI_RA) "\n"
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting in system calls of i386 (hotpatcher/arch/waits.h), as a 64-bit tracer sees it: numbers of i386, arguments in ebx,
- * ecx, edx, esi, edi, ebp.
+ * Waiting in system calls of i386 (hotpatcher/arch/waits.h), as a 64-bit tracer sees it: numbers of
+ * i386, arguments in ebx, ecx, edx, esi, edi, ebp.
  */
 #ifndef IP_I386_WAITS_H
 #define IP_I386_WAITS_H
@@ -63,7 +63,8 @@ static inline struct ip_wait ip_i386_wait(long number, const uint64_t *args)
 	switch (number) {
 	case IP_I386_EPOLL_WAIT:
 	case IP_I386_EPOLL_PWAIT:
-		return (struct ip_wait){(int32_t)args[3] < 0 ? IP_WAIT_ENDLESS : IP_WAIT_MILLISECONDS, 3};
+		return (struct ip_wait){
+			(int32_t)args[3] < 0 ? IP_WAIT_ENDLESS : IP_WAIT_MILLISECONDS, 3};
 	case IP_I386_EPOLL_PWAIT2:
 	case IP_I386_SEMTIMEDOP_TIME64:
 		ret = (struct ip_wait){IP_WAIT_TIMESPEC, 3};
@@ -94,7 +95,8 @@ static inline struct ip_wait ip_i386_wait(long number, const uint64_t *args)
 	case IP_I386_SENDMSG:
 		return (struct ip_wait){IP_WAIT_SEND, 0};
 	}
-	if ((ret.limit == IP_WAIT_TIMESPEC || ret.limit == IP_WAIT_TIMESPEC32) && !args[ret.argument])
+	if ((ret.limit == IP_WAIT_TIMESPEC || ret.limit == IP_WAIT_TIMESPEC32) &&
+	    !args[ret.argument])
 		ret.limit = IP_WAIT_ENDLESS;
 	return ret;
 }

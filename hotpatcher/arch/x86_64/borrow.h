@@ -17,14 +17,16 @@
 #define IP_ARCH_USER_CS 0x33 /* 64-bit code */
 
 /* What the kernel leaves in rax of a call that it means to start again (linux/errno.h). */
-#define IP_ARCH_RESTARTSYS	   (-512)
-#define IP_ARCH_RESTARTNOINTR	   (-513)
-#define IP_ARCH_RESTARTNOHAND	   (-514)
+#define IP_ARCH_RESTARTSYS	     (-512)
+#define IP_ARCH_RESTARTNOINTR	     (-513)
+#define IP_ARCH_RESTARTNOHAND	     (-514)
 #define IP_ARCH_RESTART_RESTARTBLOCK (-516)
-#define IP_ARCH_SYS_RESTART	   219 /* restart_syscall: goes on with what is left of a time limit */
+/* restart_syscall: goes on with what is left of a time limit */
+#define IP_ARCH_SYS_RESTART 219
 
-/* System calls that wait in a way that a stop can break off without the program noticing: each starts again by itself, or is made to
- * by ip_arch_stopped(). Not among them: what returns EINTR after any stop (see signal(7)). */
+/* System calls that wait in a way that a stop can break off without the program noticing: each
+ * starts again by itself, or is made to by ip_arch_stopped(). Not among them: what returns EINTR
+ * after any stop (see signal(7)). */
 static inline bool ip_arch_call_restarts(long number, const uint64_t *args)
 {
 	switch (number) {
@@ -40,7 +42,8 @@ static inline bool ip_arch_call_restarts(long number, const uint64_t *args)
 	case SYS_accept:
 	case SYS_accept4:
 	case SYS_flock:
-	case SYS_restart_syscall: /* what one with a time limit is in after it was broken off once */
+	/* what one with a time limit is in after it was broken off once */
+	case SYS_restart_syscall:
 		return true;
 	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
@@ -50,13 +53,14 @@ static inline bool ip_arch_call_restarts(long number, const uint64_t *args)
 	case SYS_ppoll:
 		return !args[3];
 	case SYS_futex:
-		return (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT || (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+		return (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT ||
+		       (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
 	}
 	return false;
 }
 
-/* Whether the thread was stopped in a system call (its return, or before it starts again), rather than between two instructions of
- * its own. */
+/* Whether the thread was stopped in a system call (its return, or before it starts again),
+ * rather than between two instructions of its own. */
 static inline bool ip_arch_in_call(const struct user_regs_struct *r)
 {
 	return (long)r->orig_rax >= 0;
@@ -72,23 +76,27 @@ static inline bool ip_arch_waits(const struct user_regs_struct *r)
 
 static inline bool ip_arch_will_restart(const struct user_regs_struct *r)
 {
-	return ip_arch_in_call(r) && ((long)r->rax == IP_ARCH_RESTARTSYS || (long)r->rax == IP_ARCH_RESTARTNOINTR ||
-				      (long)r->rax == IP_ARCH_RESTARTNOHAND ||
-				      (long)r->rax == IP_ARCH_RESTART_RESTARTBLOCK);
+	return ip_arch_in_call(r) &&
+	       ((long)r->rax == IP_ARCH_RESTARTSYS || (long)r->rax == IP_ARCH_RESTARTNOINTR ||
+		(long)r->rax == IP_ARCH_RESTARTNOHAND ||
+		(long)r->rax == IP_ARCH_RESTART_RESTARTBLOCK);
 }
 
-/* The registers with which the thread goes on where nobody but itself restores them: what the kernel would do about a call that is
- * to start again is done already. The order is that of wake.S. */
+/* The registers with which the thread goes on where nobody but itself restores them: what the
+ * kernel would do about a call that is to start again is done already. The order is that of
+ * wake.S. */
 static inline void ip_arch_way_back(const struct user_regs_struct *r, struct ip_wake *ret)
 {
 	uint64_t rax = r->rax, rip = r->rip;
 
 	if (ip_arch_will_restart(r)) {
-		rax = (long)r->rax == IP_ARCH_RESTART_RESTARTBLOCK ? IP_ARCH_SYS_RESTART : r->orig_rax;
+		rax = (long)r->rax == IP_ARCH_RESTART_RESTARTBLOCK ? IP_ARCH_SYS_RESTART
+								   : r->orig_rax;
 		rip -= 2; /* the length of the instruction `syscall` */
 	}
-	const uint64_t registers[15] = {rax,	r->rbx, r->rcx, r->rdx, r->rsi, r->rdi, r->rbp, r->r8,
-					r->r9, r->r10, r->r11, r->r12, r->r13, r->r14, r->r15};
+	const uint64_t registers[15] = {rax,	r->rbx, r->rcx, r->rdx, r->rsi,
+					r->rdi, r->rbp, r->r8,	r->r9,	r->r10,
+					r->r11, r->r12, r->r13, r->r14, r->r15};
 	const uint64_t frame[5] = {rip, r->cs, r->eflags, r->rsp, r->ss};
 
 	memcpy(ret->registers, registers, sizeof(registers));
@@ -107,8 +115,8 @@ static inline void ip_arch_send(struct user_regs_struct *r, uint64_t code, uint6
 	r->eflags &= ~direction_and_trap;
 }
 
-/* The registers with which it starts to run code that keeps the stack pointer and the flags (inject.S). memory: what that has made
- * already, 0: nothing. */
+/* The registers with which it starts to run code that keeps the stack pointer and the flags
+ * (inject.S). memory: what that has made already, 0: nothing. */
 static inline void ip_arch_send_lightly(struct user_regs_struct *r, uint64_t code, uint64_t memory)
 {
 	r->rip = code;
@@ -118,7 +126,8 @@ static inline void ip_arch_send_lightly(struct user_regs_struct *r, uint64_t cod
 	r->r13 = -1;
 }
 
-/* What it has made so far: an address, or an error; 0: nothing yet. And whether that can be written. */
+/* What it has made so far: an address, or an error; 0: nothing yet. And whether that can be
+ * written. */
 static inline uint64_t ip_arch_made(const struct user_regs_struct *r)
 {
 	return r->r12;
@@ -137,8 +146,9 @@ static inline uint64_t ip_arch_thread_pointer(const struct user_regs_struct *r)
 /* Where C libraries keep a thread's id, from the thread pointer: glibc, musl, musl before 1.2. */
 static const uint16_t ip_arch_tid_places[] = {0x2d0, 0x30, 0x38};
 
-/* Whether a line of /proc/PID/status says that the process has a shadow stack: a thread that goes back by itself ends in iretq, which
- * looks there for a return address that nobody has put there. */
+/* Whether a line of /proc/PID/status says that the process has a shadow stack: a thread that
+ * goes back by itself ends in iretq, which looks there for a return address that nobody has put
+ * there. */
 static inline bool ip_arch_tells_shadow_stack(const char *line)
 {
 	return !strncmp(line, "x86_Thread_features:", strlen("x86_Thread_features:")) &&

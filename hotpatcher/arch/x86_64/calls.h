@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where an instruction calls, or jumps out of a function, if that can be read from its bytes: x86-64, and i386, whose direct forms are the
- * same.
+ * Where an instruction calls, or jumps out of a function, if that can be read from its bytes:
+ * x86-64, and i386, whose direct forms are the same.
  */
 #ifndef IP_X86_64_CALLS_H
 #define IP_X86_64_CALLS_H
@@ -43,7 +43,8 @@ static inline enum ip_call_form ip_call_at(unsigned bits, uint64_t address, cons
 	return IP_CALL_NONE;
 }
 
-/* The pointer through which the linker's stub at address jumps, bytes: IP_PLT_LENGTH of it; 0: it is none. */
+/* The pointer through which the linker's stub at address jumps, bytes: IP_PLT_LENGTH of it; 0: it
+ * is none. */
 static inline uint64_t ip_call_plt_slot(unsigned bits, uint64_t address, const uint8_t *bytes)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -51,7 +52,8 @@ static inline uint64_t ip_call_plt_slot(unsigned bits, uint64_t address, const u
 	uint64_t slot;
 
 	at += bytes[at] == 0xf2; /* bnd */
-	return ip_call_at(bits, address + at, bytes + at, &slot) == IP_CALL_SLOT && bytes[at + 1] == 0x25
+	return ip_call_at(bits, address + at, bytes + at, &slot) == IP_CALL_SLOT &&
+			       bytes[at + 1] == 0x25
 		       ? slot
 		       : 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a borrowed thread runs to make room for the runtime (hotpatcher/inject/inject.h), as it is copied into the target. It needs no stack
- * and no memory that it could write: the stack pointer stays the thread's own, so a signal handler may run at any of its
- * instructions, and none of them changes a flag. What it has to know and the registers for the way back stand behind it.
+ * What a borrowed thread runs to make room for the runtime (hotpatcher/inject/inject.h), as it is
+ * copied into the target. It needs no stack and no memory that it could write: the stack pointer
+ * stays the thread's own, so a signal handler may run at any of its instructions, and none of them
+ * changes a flag. What it has to know and the registers for the way back stand behind it.
  */
 #include <sys/syscall.h>
 
@@ -35,7 +36,8 @@ ip_inject_code_start:
 	movl $0, %r9d
 	syscall
 	movq %rax, %r12
-	/* r13: the result. Where there is no memory the address is no page's, and the kernel refuses both calls. */
+	/* r13: the result. Where there is no memory the address is no page's, and the kernel
+	 * refuses both calls. */
 	.globl ip_inject_code_again
 	.hidden ip_inject_code_again
 ip_inject_code_again:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Registers of a stopped thread, of 64-bit code or of 32-bit code (which shows in the layout of x86-64, with the numbers and
- * arguments of i386).
+ * Registers of a stopped thread, of 64-bit code or of 32-bit code (which shows in the layout of
+ * x86-64, with the numbers and arguments of i386).
  */
 #ifndef IP_X86_64_REGS_H
 #define IP_X86_64_REGS_H
@@ -66,18 +66,20 @@ static inline uint64_t ip_arch_stack_pointer(pid_t tid)
  * nothing that anybody else has chosen gets into it. */
 static inline void ip_arch_restart_plainly(pid_t tid)
 {
-	ptrace(PTRACE_POKEUSER, tid, offsetof(struct user, regs.rax), IP_ARCH_RESTART_UNLESS_HANDLER);
+	ptrace(PTRACE_POKEUSER, tid, offsetof(struct user, regs.rax),
+	       IP_ARCH_RESTART_UNLESS_HANDLER);
 }
 
-/* The two bytes in front of the program counter of a thread that comes from a system call: of the calls that this table numbers. */
+/* The two bytes in front of the program counter of a thread that comes from a system call: of the
+ * calls that this table numbers. */
 static inline bool ip_arch_is_own_call(const struct ip_arch_call *call, const uint8_t *code)
 {
 	return call->narrow || (code[0] == 0x0f && code[1] == 0x05);
 }
 
 /* Sets the registers for the call to be done again, from behind it. */
-static inline void ip_arch_prepare(struct ip_arch_call *call, const uint64_t *arguments, long number,
-				   uint64_t behind)
+static inline void ip_arch_prepare(struct ip_arch_call *call, const uint64_t *arguments,
+				   long number, uint64_t behind)
 {
 	if (call->narrow)
 		ip_i386_set_arguments(&call->regs, arguments);
@@ -88,8 +90,8 @@ static inline void ip_arch_prepare(struct ip_arch_call *call, const uint64_t *ar
 		call->regs.rcx = behind; /* as the processor leaves it */
 }
 
-/* Components of vector and x87 state that processor and kernel let programs use (bits of XCR0), as far as the runtime keeps them (user.S); 0: no
- * XSAVE. */
+/* Components of vector and x87 state that processor and kernel let programs use (bits of XCR0),
+ * as far as the runtime keeps them (user.S); 0: no XSAVE. */
 static inline uint32_t ip_arch_vector_state(void)
 {
 	uint32_t eax, ebx, ecx, edx;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting in system calls of x86-64 (hotpatcher/arch/waits.h): which calls, and how those on sockets are made for what is ready.
+ * Waiting in system calls of x86-64 (hotpatcher/arch/waits.h): which calls, and how those on
+ * sockets are made for what is ready.
  */
 #ifndef IP_X86_64_WAITS_H
 #define IP_X86_64_WAITS_H
@@ -43,7 +44,8 @@ static inline void ip_arch_set_arguments(struct user_regs_struct *r, const uint6
 }
 
 /* A limit that is not there makes the call endless. */
-static inline struct ip_wait ip_wait_by_pointer(const uint64_t *args, unsigned i, enum ip_wait_limit limit)
+static inline struct ip_wait ip_wait_by_pointer(const uint64_t *args, unsigned i,
+						enum ip_wait_limit limit)
 {
 	return (struct ip_wait){args[i] ? limit : IP_WAIT_ENDLESS, i};
 }
@@ -53,12 +55,15 @@ static inline struct ip_wait ip_arch_wait(long number, const uint64_t *args)
 	switch (number) {
 	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
-		return (struct ip_wait){(int)args[3] < 0 ? IP_WAIT_ENDLESS : IP_WAIT_MILLISECONDS, 3};
+		return (struct ip_wait){(int)args[3] < 0 ? IP_WAIT_ENDLESS : IP_WAIT_MILLISECONDS,
+					3};
 	case SYS_epoll_pwait2:
 	case SYS_semtimedop:
 		return ip_wait_by_pointer(args, 3, IP_WAIT_TIMESPEC);
 	case SYS_rt_sigtimedwait:
-	case SYS_ppoll: /* this one and the next two only where the kernel cannot write to the limit what is left of it */
+	/* this one and the next two only where the kernel cannot write to the limit what is left of
+	 * it */
+	case SYS_ppoll:
 		return ip_wait_by_pointer(args, 2, IP_WAIT_TIMESPEC);
 	case SYS_pselect6:
 		return ip_wait_by_pointer(args, 4, IP_WAIT_TIMESPEC);
@@ -139,18 +144,21 @@ static inline bool ip_arch_restarts_anew(long number)
 	return number == SYS_io_pgetevents;
 }
 
-/* Whether the call, having moved n bytes, is to move more: what was broken off would not have returned. */
+/* Whether the call, having moved n bytes, is to move more: what was broken off would not have
+ * returned. */
 static inline bool ip_arch_is_partial(long number, const uint64_t *args, long n)
 {
 	const bool some = n > 0 && (uint64_t)n < args[2] && args[2] < INT64_MAX;
 
-	return some && (number == SYS_write || (number == SYS_sendto && !(args[3] & MSG_DONTWAIT)) ||
-			(number == SYS_recvfrom && (args[3] & MSG_WAITALL) &&
-			 !(args[3] & (MSG_DONTWAIT | MSG_PEEK))));
+	return some &&
+	       (number == SYS_write || (number == SYS_sendto && !(args[3] & MSG_DONTWAIT)) ||
+		(number == SYS_recvfrom && (args[3] & MSG_WAITALL) &&
+		 !(args[3] & (MSG_DONTWAIT | MSG_PEEK))));
 }
 
 /* The call that moves what is left behind the first n bytes, waiting as it did. */
-static inline void ip_arch_rest_of_call(long number, const uint64_t *args, long n, struct ip_restart *again)
+static inline void ip_arch_rest_of_call(long number, const uint64_t *args, long n,
+					struct ip_restart *again)
 {
 	again->rest[0] = number;
 	memcpy(again->rest + 1, args, 6 * sizeof(*args));
@@ -161,10 +169,11 @@ static inline void ip_arch_rest_of_call(long number, const uint64_t *args, long 
 	again->tries = 1;
 }
 
-/* As the former, or with n == 0 for a call that has moved nothing yet: ppoll() first, then the same on a socket without waiting. Only
- * where the one says that the other would not wait, and where no more than that is different. */
-static inline bool ip_arch_poll_first(long number, const uint64_t *args, long n, int domain, int type,
-				      struct ip_restart *again)
+/* As the former, or with n == 0 for a call that has moved nothing yet: ppoll() first, then the
+ * same on a socket without waiting. Only where the one says that the other would not wait, and
+ * where no more than that is different. */
+static inline bool ip_arch_poll_first(long number, const uint64_t *args, long n, int domain,
+				      int type, struct ip_restart *again)
 {
 	const uint64_t receive_flags = MSG_PEEK | MSG_TRUNC | MSG_WAITALL | MSG_CMSG_CLOEXEC,
 		       send_flags = MSG_NOSIGNAL | MSG_MORE;
@@ -230,8 +239,8 @@ static inline bool ip_arch_poll_first(long number, const uint64_t *args, long n,
 	return known && !(flags & ~(again->poll_events == POLLIN ? receive_flags : send_flags));
 }
 
-/* The registers of a thread that is made to do the call again, from behind it: the kernel starts it anew, unless a signal
- * comes first. */
+/* The registers of a thread that is made to do the call again, from behind it: the kernel starts
+ * it anew, unless a signal comes first. */
 static inline void ip_arch_do_restart(struct user_regs_struct *r, long number, uint64_t behind)
 {
 	r->orig_rax = number;

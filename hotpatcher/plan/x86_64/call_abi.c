@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Classes of types. The ABI classifies each eightbyte of a value; an aggregate of up to two is passed in registers by the
- * classes of its eightbytes, anything larger, packed or with a long double in memory.
+ * Classes of types. The ABI classifies each eightbyte of a value; an aggregate of up to two is
+ * passed in registers by the classes of its eightbytes, anything larger, packed or with a long
+ * double in memory.
  */
 #include "hotpatcher/plan/x86_64/call_abi.h"
 
@@ -12,7 +13,8 @@
 
 #define DEPTH_MAX 16u
 
-const uint8_t ip_argument_registers[IP_ARGUMENT_GENERAL] = {7, 6, 2, 1, 8, 9}; /* rdi rsi rdx rcx r8 r9 */
+/* rdi rsi rdx rcx r8 r9 */
+const uint8_t ip_argument_registers[IP_ARGUMENT_GENERAL] = {7, 6, 2, 1, 8, 9};
 
 int ip_register_of_dwarf(unsigned number)
 {
@@ -52,7 +54,8 @@ static void merge(struct classes *c, uint64_t offset, uint64_t size, enum class 
 
 static void classify(struct classes *c, Dwarf_Die *type, uint64_t offset, unsigned depth);
 
-static void scalar(struct classes *c, uint64_t offset, uint64_t size, uint64_t align, enum class class)
+static void scalar(struct classes *c, uint64_t offset, uint64_t size, uint64_t align,
+		   enum class class)
 {
 	if (align > c->align)
 		c->align = align;
@@ -114,7 +117,8 @@ static int constant(Dwarf_Die *die, unsigned name, uint64_t *ret)
 	return 1;
 }
 
-/* The first bit of a bit field; -1: unknown. Before DWARF 5 it is counted from the highest of the unit that holds it. */
+/* The first bit of a bit field; -1: unknown. Before DWARF 5 it is counted from the highest of the
+ * unit that holds it. */
 static int64_t first_bit(Dwarf_Die *member, uint64_t bits)
 {
 	uint64_t first, location, size, from_top;
@@ -142,7 +146,8 @@ static void classify_member(struct classes *c, Dwarf_Die *member, uint64_t base,
 		if (first < 0)
 			c->unknown = true;
 		else
-			merge(c, base + (uint64_t)first / 8, ((uint64_t)first % 8 + bits + 7) / 8, INTEGER);
+			merge(c, base + (uint64_t)first / 8, ((uint64_t)first % 8 + bits + 7) / 8,
+			      INTEGER);
 		return;
 	}
 	if (constant(member, DW_AT_data_member_location, &offset) < 0 || offset > 16 ||
@@ -174,7 +179,8 @@ static bool is_member_function(Dwarf_Die *type)
 {
 	struct ip_value_type member;
 
-	return ip_value_type_of(type, &member) > 0 && dwarf_tag(&member.die) == DW_TAG_subroutine_type;
+	return ip_value_type_of(type, &member) > 0 &&
+	       dwarf_tag(&member.die) == DW_TAG_subroutine_type;
 }
 
 static void classify_array(struct classes *c, Dwarf_Die *type, uint64_t offset, unsigned depth)
@@ -222,7 +228,8 @@ static void classify(struct classes *c, Dwarf_Die *type, uint64_t offset, unsign
 		scalar(c, offset, 8, 8, INTEGER);
 		break;
 	case DW_TAG_enumeration_type:
-		if (dwarf_aggregate_size(type, &size) == 0 && size && size <= 8 && !(size & (size - 1)))
+		if (dwarf_aggregate_size(type, &size) == 0 && size && size <= 8 &&
+		    !(size & (size - 1)))
 			scalar(c, offset, size, size, INTEGER);
 		else
 			c->unknown = true;
@@ -243,8 +250,8 @@ static void classify(struct classes *c, Dwarf_Die *type, uint64_t offset, unsign
 	}
 }
 
-/* Whether a C++ class is passed by the address of a copy. Newer debug information says so; without, a destructor or virtual
- * functions do. */
+/* Whether a C++ class is passed by the address of a copy. Newer debug information says so;
+ * without, a destructor or virtual functions do. */
 static bool is_by_reference(Dwarf_Die *type)
 {
 	uint64_t convention;

@@ -10,12 +10,14 @@
 #include <stdint.h>
 
 struct ip_call_abi {
-	bool unknown;	   /* cannot be told: what comes behind it neither */
-	bool memory;	   /* on the stack; as a result: where the caller says, in a hidden first argument */
+	bool unknown; /* cannot be told: what comes behind it neither */
+	/* on the stack; as a result: where the caller says, in a hidden first argument */
+	bool memory;
 	bool x87;	   /* a long double: on the stack; as a result: st(0) */
 	bool vector_first; /* its first register is a vector register */
-	uint8_t ngeneral, nvector; /* registers it needs; where not enough are left it goes to the stack */
-	uint64_t size, align;	   /* on the stack, bytes */
+	/* registers it needs; where not enough are left it goes to the stack */
+	uint8_t ngeneral, nvector;
+	uint64_t size, align; /* on the stack, bytes */
 };
 
 /* type: without typedefs and qualifiers. */
@@ -26,7 +28,8 @@ void ip_call_abi_of(Dwarf_Die *type, struct ip_call_abi *ret);
 /* General registers that carry arguments, in order, as the machine numbers them. */
 extern const uint8_t ip_argument_registers[IP_ARGUMENT_GENERAL];
 
-/* DWARF's number of a register: a general one's own number, 0..15; 16 + that of a vector register; -1: another one. */
+/* DWARF's number of a register: a general one's own number, 0..15; 16 + that of a vector register;
+ * -1: another one. */
 int ip_register_of_dwarf(unsigned number);
 
 #define IP_RESULT_GENERAL 0 /* rax */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the runtime needs of i386: raw system calls, the clock, and operations on 64-bit words that a signal handler of the
- * same thread, and the collector, which is a 64-bit program, see done or not done, never half. There cmpxchg8b is the only
- * instruction that leaves vector and x87 state alone; it is locked, since only then is it one store for other processors.
+ * What the runtime needs of i386: raw system calls, the clock, and operations on 64-bit words that
+ * a signal handler of the same thread, and the collector, which is a 64-bit program, see done or
+ * not done, never half. There cmpxchg8b is the only instruction that leaves vector and x87 state
+ * alone; it is locked, since only then is it one store for other processors.
  */
 #ifndef RT_I386_CPU_H
 #define RT_I386_CPU_H
@@ -19,7 +20,7 @@
 #define CPU_REMAPS	   0 /* a borrowed thread must be a 64-bit one */
 #define CPU_SYS_GETRESUID  SYS_getresuid32
 #define CPU_SYS_GETRESGID  SYS_getresgid32
-#define CPU_RESTART_SLOTS	   0 /* syscall_resume.S has what it needs on the stack */
+#define CPU_RESTART_SLOTS  0	     /* syscall_resume.S has what it needs on the stack */
 #define CPU_SYS_MMAP	   SYS_mmap2 /* its offset, in pages, is always 0 here */
 
 /* Where C libraries keep a thread's id, from the thread pointer: musl, musl before 1.2, glibc. */
@@ -44,7 +45,8 @@ static inline long cpu_syscall6(long nr, long a, long b, long c, long d, long e,
 	return ret;
 }
 
-#define cpu_syscall(nr, a, b, c, d) cpu_syscall6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define cpu_syscall(nr, a, b, c, d)                                                                \
+	cpu_syscall6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 
 /* CLOCK_MONOTONIC_RAW, nanoseconds. */
 static inline uint64_t cpu_monotonic(void)
@@ -110,7 +112,10 @@ static inline void cpu_increment_local(uint64_t *p)
 {
 	uint32_t *half = (uint32_t *)p;
 
-	__asm__ volatile("addl $1, %0; adcl $0, %1" : "+m"(half[0]), "+m"(half[1]) : : "memory", "cc");
+	__asm__ volatile("addl $1, %0; adcl $0, %1"
+			 : "+m"(half[0]), "+m"(half[1])
+			 :
+			 : "memory", "cc");
 }
 
 static inline void cpu_increment_local32(uint32_t *p)
@@ -157,7 +162,8 @@ static inline void cpu_store_word(uint64_t *p, uint64_t word)
 		seen = *(volatile uint64_t *)p;
 }
 
-/* Keeps the compiler from moving memory accesses; x86 itself keeps stores in order (SDM vol. 3, 9.2.2). */
+/* Keeps the compiler from moving memory accesses; x86 itself keeps stores in order (SDM vol. 3,
+ * 9.2.2). */
 #define cpu_store_order() __asm__ volatile("" : : : "memory")
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hooks of i386: where stubs (common/arch/i386/site.c) hand over, with the number in eax and the site's return address on
- * top of the stack. Sites are where the compiler expects a call (IP_REGS_CALL): eax, ecx, edx and the flags are free, and all
- * else the C behind them preserves.
+ * The hooks of i386: where stubs (common/arch/i386/site.c) hand over, with the number in eax and
+ * the site's return address on top of the stack. Sites are where the compiler expects a call
+ * (IP_REGS_CALL): eax, ecx, edx and the flags are free, and all else the C behind them preserves.
  *
- * The stack pointer that is recorded is the site's before its call; for a site of form RETURN, where the function's own return
- * address is on top of the stack, the caller's before its call. That is the same sum.
+ * The stack pointer that is recorded is the site's before its call; for a site of form RETURN,
+ * where the function's own return address is on top of the stack, the caller's before its call.
+ * That is the same sum.
  */
 	.macro hook name, kind
 	.p2align 5
@@ -39,8 +40,8 @@ rt_hooks_base:
 	hook hook_tail_exit, 3
 	hook hook_point, 4
 
-	/* Offsets from rt_hooks_base. No stub of i386 passes other registers, or calls a hook: the rest of the table is there
-	 * since the ABI has it. */
+	/* Offsets from rt_hooks_base. No stub of i386 passes other registers, or calls a hook:
+	 * the rest of the table is there since the ABI has it. */
 	.section .rodata
 	.p2align 3
 	.globl rt_hooks, rt_jump_hooks

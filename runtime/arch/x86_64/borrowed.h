@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a borrowed thread runs: code of the runtime between a beginning and an end that are the same for all
- * (hotpatcher/inject/runtime_wake.h tells the steps by their numbers). The hotpatcher compares it byte by byte with its own, but for what
- * stands in front of the numbered labels: distances.
+ * What a borrowed thread runs: code of the runtime between a beginning and an end that are the same
+ * for all (hotpatcher/inject/runtime_wake.h tells the steps by their numbers). The hotpatcher
+ * compares it byte by byte with its own, but for what stands in front of the numbered labels:
+ * distances.
  */
+/* clang-format off */
 #include <sys/syscall.h>
 
 #define SIG_SETMASK 2
@@ -11,8 +13,9 @@
 #define SIGNALS_ALL (~((1 << 3) | (1 << 4) | (1 << 6) | (1 << 7) | (1 << 10) | (1 << 30)))
 
 	/*
-	 * The thread comes to `name` with the stack pointer at `block`, a struct ip_wake; every register is free. It calls
-	 * `function` and goes back to where it was. General registers only: vector and x87 state stay as they are.
+	 * The thread comes to `name` with the stack pointer at `block`, a struct ip_wake; every
+	 * register is free. It calls `function` and goes back to where it was. General registers
+	 * only: vector and x87 state stay as they are.
 	 */
 	.macro BORROWED name, block, function
 	.text
@@ -35,8 +38,9 @@
 	/* 7 */
 	call \function
 .L\name\()_2:
-	/* 8: who traces us finds us in this call, and takes us back from here; else it is over soon. It is none of those that leave
-	 * something behind for restart_syscall: that may be the thread's own. */
+	/* 8: who traces us finds us in this call, and takes us back from here; else it is over
+	 * soon. It is none of those that leave something behind for restart_syscall: that may be
+	 * the thread's own. */
 	movl $SYS_rt_sigtimedwait, %eax
 	leaq \name\()_none(%rip), %rdi
 .L\name\()_3:

@@ -21,7 +21,7 @@
 #define CPU_CALLS_USERS	   1 /* user.S */
 #define CPU_READS_PMCS	   1 /* cpu_read_pmc(), where the kernel lets us */
 #define CPU_REMAPS	   1 /* remap.S is there */
-#define CPU_RESTART_SLOTS	   1 /* of syscall_resume.S */
+#define CPU_RESTART_SLOTS  1 /* of syscall_resume.S */
 
 /* Where C libraries keep a thread's id, from the thread pointer: musl, musl before 1.2, glibc. */
 #define CPU_TID_PLACES 0x30, 0x38, 0x2d0
@@ -42,7 +42,8 @@ static inline long cpu_syscall6(long nr, long a, long b, long c, long d, long e,
 	return ret;
 }
 
-#define cpu_syscall(nr, a, b, c, d) cpu_syscall6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define cpu_syscall(nr, a, b, c, d)                                                                \
+	cpu_syscall6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
 
 /* CLOCK_MONOTONIC_RAW, nanoseconds. */
 static inline uint64_t cpu_monotonic(void)
@@ -88,7 +89,8 @@ static inline uint32_t cpu_thread_word(uint64_t offset)
 	return word;
 }
 
-/* cmpxchg without lock: one instruction, so a signal handler of this thread comes before or after it. */
+/* cmpxchg without lock: one instruction, so a signal handler of this thread comes before or after
+ * it. */
 static inline int cpu_cmpxchg_local(uint64_t *p, uint64_t expected, uint64_t desired)
 {
 	uint8_t done;
@@ -157,7 +159,8 @@ static inline void cpu_store_word(uint64_t *p, uint64_t word)
 	*p = word;
 }
 
-/* Keeps the compiler from moving memory accesses; x86 itself keeps stores in order (SDM vol. 3, 9.2.2). */
+/* Keeps the compiler from moving memory accesses; x86 itself keeps stores in order (SDM vol. 3,
+ * 9.2.2). */
 #define cpu_store_order() __asm__ volatile("" : : : "memory")
 /* Loads stay in order as well. */
 #define cpu_load_order() __asm__ volatile("" : : : "memory")

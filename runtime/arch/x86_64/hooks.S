@@ -6,24 +6,28 @@
  *   hook_KIND_all    jumped to; the number on top of the stack, the site's return address under it
  *   jump_KIND        called by a jump stub: return address, number, 128 bytes of red zone
  *
- * Each tries the common case of rt_record() (record.c) in line: steps 1 to 5 of its protocol, in its order, where the thread has its
- * slot and no other hook below, the sub-buffer has room, and a compact record will do. Anything else is left as if nothing
- * had happened, and slow_KIND does it: it saves what may be live, calls rt_record() and goes back to the site.
+ * Each tries the common case of rt_record() (record.c) in line: steps 1 to 5 of its protocol, in
+ * its order, where the thread has its slot and no other hook below, the sub-buffer has room, and a
+ * compact record will do. Anything else is left as if nothing had happened, and slow_KIND does it:
+ * it saves what may be live, calls rt_record() and goes back to the site.
  *
- * Sessions with modes (common/abi/area.h) fail the comparison of their number, and go on behind: coarse time (steps A1 to A3), counts and
- * histograms in line, with the same registers. The common case does not pay for them.
+ * Sessions with modes (common/abi/area.h) fail the comparison of their number, and go on behind:
+ * coarse time (steps A1 to A3), counts and histograms in line, with the same registers. The common
+ * case does not pay for them.
  *
- * What stays as it was: all that the site may count on (enum ip_site_regs), the flags where they may be live, the direction and
- * alignment-check flags always; x87, MXCSR, vector and mask registers, since nothing here or in the C behind it
- * (compiled for general registers) touches them; and memory above the stack pointer. Below it, a site of form CALL has
- * nothing, and of form JUMP 128 bytes that its stub has stepped over. There the common case saves registers without moving the stack
- * pointer: signal handlers keep 128 bytes clear of it.
+ * What stays as it was: all that the site may count on (enum ip_site_regs), the flags where they
+ * may be live, the direction and alignment-check flags always; x87, MXCSR, vector and mask
+ * registers, since nothing here or in the C behind it (compiled for general registers) touches
+ * them; and memory above the stack pointer. Below it, a site of form CALL has nothing, and of form
+ * JUMP 128 bytes that its stub has stepped over. There the common case saves registers without
+ * moving the stack pointer: signal handlers keep 128 bytes clear of it.
  *
- * The stack pointer that is recorded is the site's; for a tail exit the caller's before its call: there the return address
- * of the function has been on top of the stack at the site, and in a site of form RETURN it is the only one.
+ * The stack pointer that is recorded is the site's; for a tail exit the caller's before its call:
+ * there the return address of the function has been on top of the stack at the site, and in a site
+ * of form RETURN it is the only one.
  *
- * Unwinding works at each instruction; registers that no call preserves are told too, since in the middle of a function (regs ALL)
- * its frame may be reckoned from one.
+ * Unwinding works at each instruction; registers that no call preserves are told too, since in the
+ * middle of a function (regs ALL) its frame may be reckoned from one.
  */
 #include "runtime/arch/x86_64/layout.h"
 
@@ -76,9 +80,10 @@
 	.endm
 
 	/*
-	 * A jump stub's hook leaves the stub out of the chain of frames: it was not called from a function, and unwinders that look
-	 * from outside (libdw, libunwind) do not know memory that is no part of a file. Its frame begins at the site's stack pointer,
-	 * and returns to the site's end, where the jump at byte 24 of the stub goes (stub_cfi.h):
+	 * A jump stub's hook leaves the stub out of the chain of frames: it was not called from a
+	 * function, and unwinders that look from outside (libdw, libunwind) do not know memory that
+	 * is no part of a file. Its frame begins at the site's stack pointer, and returns to the
+	 * site's end, where the jump at byte 24 of the stub goes (stub_cfi.h):
 	 *   const2u 144, minus, deref           the return address: byte 16 of the stub
 	 *   dup, plus_uconst 8, deref           e9 rel32 cc cc cc
 	 *   const1u 24, shl, const1u 32, shra, plus, plus_uconst 13
@@ -147,8 +152,8 @@
 	end \name
 	.endm
 
-	/* The thread's slot of the session in the gate to rcx; goes to 8 where there is none (runtime/self.h), to 9 where a mark may be
-	 * what makes the session's number differ. */
+	/* The thread's slot of the session in the gate to rcx; goes to 8 where there is none
+	 * (runtime/self.h), to 9 where a mark may be what makes the session's number differ. */
 	.macro slot_of_thread
 #ifdef RT_INJECTED
 	movq rt_injection(%rip), %rdx
@@ -170,7 +175,8 @@
 	cmpl %eax, SLOT_SESSION(%rcx)
 	jne 9f
 #else
-	/* in this order: a handler that comes in between and claims a slot for a new session shows in the gate */
+	/* in this order: a handler that comes in between and claims a slot for a new session shows
+	 * in the gate */
 	movq rt_self@gottpoff(%rip), %rcx
 	movq rt_gate(%rip), %rdx
 	movl %fs:SELF_SESSION(%rcx), %eax
@@ -182,8 +188,8 @@
 #endif
 	.endm
 
-	/* From 9: goes on where the session has modes and the thread its slot in it, in rcx. A number with the mark is noted for a thread behind
-	 * its slot, so there is one. */
+	/* From 9: goes on where the session has modes and the thread its slot in it, in rcx. A
+	 * number with the mark is noted for a thread behind its slot, so there is one. */
 	.macro slot_with_mark
 	xorl $SESSION_MARK, %eax
 #ifdef RT_INJECTED
@@ -254,7 +260,8 @@
 	movq $0, SLOT_GUARD(%rcx)
 	.endm
 
-	/* The same with coarse time: A1 and A2. Goes to 4 where cur was something else, which rax tells. */
+	/* The same with coarse time: A1 and A2. Goes to 4 where cur was something else, which rax
+	 * tells. */
 	.macro write_coarse kind, up
 	cmpq $0, SLOT_GUARD(%rcx)
 	jne 8f
@@ -314,8 +321,9 @@
 	.endm
 
 	/*
-	 * The common case. rsp + up is the stack pointer to record, number in r11d. Uses rax, rcx, rdx, rsi, rdi and the flags (r11 too, once nothing can go to C any more). Falls
-	 * through to 5 when the record is written; goes to 8 where nothing has happened.
+	 * The common case. rsp + up is the stack pointer to record, number in r11d. Uses rax, rcx,
+	 * rdx, rsi, rdi and the flags (r11 too, once nothing can go to C any more). Falls through
+	 * to 5 when the record is written; goes to 8 where nothing has happened.
 	 */
 	.macro record kind, up
 	/* 1. */
@@ -325,7 +333,8 @@
 5:
 	.endm
 
-	/* The block of the slot in rcx to rsi, by what the process notes of it; zero flag: it has none. Uses rdi. */
+	/* The block of the slot in rcx to rsi, by what the process notes of it; zero flag: it has
+	 * none. Uses rdi. */
 	.macro block_of_slot
 	movq %rcx, %rsi
 	subq rt_slots(%rip), %rsi
@@ -336,9 +345,11 @@
 	.endm
 
 	/*
-	 * runtime/meters.c: holds the guard while the block is worked in. rcx: slot, edi: the session's number, with its mark; where the
-	 * slot is another session's by now, nothing has been done. rdx: the duty's word, which names a place in the blocks: it and the frames
-	 * are shared memory, so what they say counts up to the bounds of rt_private. rsi: the block, of which the process keeps note by itself.
+	 * runtime/meters.c: holds the guard while the block is worked in. rcx: slot, edi: the
+	 * session's number, with its mark; where the slot is another session's by now, nothing has
+	 * been done. rdx: the duty's word, which names a place in the blocks: it and the frames are
+	 * shared memory, so what they say counts up to the bounds of rt_private. rsi: the block, of
+	 * which the process keeps note by itself.
 	 */
 	.macro hold_guard up
 	cmpq $0, SLOT_GUARD(%rcx)
@@ -372,8 +383,10 @@
 	movq %rsi, METERS_FRAMES + FRAME_SP(%rdi)
 	.endm
 
-	/* The topmost frame is the one, and the next one, or the head, is its caller's. Else C looks for them. rsp + up is the frame's stack pointer; of a function
-	 * that has moved it in front of its entry site (tail 1) its caller's: then the frame's lies below that, and the caller's does not. */
+	/* The topmost frame is the one, and the next one, or the head, is its caller's. Else C
+	 * looks for them. rsp + up is the frame's stack pointer; of a function that has moved it
+	 * in front of its entry site (tail 1) its caller's: then the frame's lies below that,
+	 * and the caller's does not. */
 	.macro leave_frame up, tail=0
 	movq METERS_TOP(%rsi), %rdi
 	testq %rdi, %rdi
@@ -402,7 +415,8 @@
 	shlq $32, %rdx
 	orq %rdx, %rax
 	subq METERS_FRAMES - METERS_FRAME + FRAME_TIME(%rdi), %rax
-	/* what comes to lie above the last bound, and what two processors' clocks disagree about, are C's */
+	/* what comes to lie above the last bound, and what two processors' clocks disagree about,
+	 * are C's */
 	movq %rax, %rdx
 	shrq $HIST_SHIFT + HIST_LAST, %rdx
 	jnz 7f
@@ -411,7 +425,8 @@
 	jb 7f
 	movq $0, METERS_FRAMES - METERS_FRAME + FRAME_SP(%rdi)
 	addq %rax, METERS_FRAMES - 2 * METERS_FRAME + FRAME_INNER(%rdi)
-	/* nothing goes to C from here on: the number is not needed any more. With the new top the frame is a handler's */
+	/* nothing goes to C from here on: the number is not needed any more. With the new top the
+	 * frame is a handler's */
 	movl -64(%rsp), %r11d
 	subq $METERS_FRAME, METERS_TOP(%rsi)
 	addq %r11, %rsi
@@ -434,8 +449,9 @@
 3:	/* those too short for bucket 1 go to 0 */
 	orl $1 << (HIST_SHIFT - 1), %edi
 	bsrl %edi, %edi
-	/* An address that depends on the time would hold up all loads behind this store until the time is known: a quarter of
-	 * the whole cost. Mostly it is the bucket of the last time; that can be predicted. */
+	/* An address that depends on the time would hold up all loads behind this store until
+	 * the time is known: a quarter of the whole cost. Mostly it is the bucket of the last
+	 * time; that can be predicted. */
 	movl HIST_RECENT - DUTY_HIST(%rsi), %eax
 	cmpl %eax, %edi
 	je 3f
@@ -445,8 +461,8 @@
 	.endm
 
 	/*
-	 * 9: another session, or one with modes: coarse time alone first; filters are C's; then the duty of the number decides. Goes back to 5
-	 * when it is done, or leaves.
+	 * 9: another session, or one with modes: coarse time alone first; filters are C's; then the
+	 * duty of the number decides. Goes back to 5 when it is done, or leaves.
 	 */
 	.macro by_modes kind, up, leave
 9:
@@ -504,7 +520,8 @@
 	movq $0, SLOT_GUARD(%rcx)
 	.endif
 	jmp 5b
-	/* Mostly nobody has jumped to the function (open_calls.h, rule 10). The block is only looked at. */
+	/* Mostly nobody has jumped to the function (open_calls.h, rule 10). The block is only
+	 * looked at. */
 10:	cmpl $DUTY_JOIN, %eax
 	jne 8f
 	testb $DUTY_JUMP_BIT, %dl
@@ -526,8 +543,9 @@
 	jmp 1b
 	.endm
 
-	/* 7: takes the guard back: for whoever comes now, nothing has begun. 6: last_sp has been set, but a handler has recorded
-	 * meanwhile, maybe as the outermost hook (it took the guard for stale): the next record must be an extended one. */
+	/* 7: takes the guard back: for whoever comes now, nothing has begun. 6: last_sp has been
+	 * set, but a handler has recorded meanwhile, maybe as the outermost hook (it took the
+	 * guard for stale): the next record must be an extended one. */
 	.macro give_back kind, up, leave
 	by_modes \kind, \up, \leave
 6:	movq $-1, SLOT_EPOCH(%rcx)
@@ -563,7 +581,8 @@
 	.endm
 
 	/*
-	 * The compiler expects a call: all registers that one may change are free. slow saves them for nothing.
+	 * The compiler expects a call: all registers that one may change are free. slow saves them
+	 * for nothing.
 	 */
 	.macro leave_call
 	ret
@@ -600,16 +619,17 @@
 	.endm
 
 	/*
-	 * In front of a return: of those that no call preserves rax and rdx are live; others where the function has a calling
-	 * convention of its own (ms_abi, preserve_most, regcall). No convention keeps r11 or the flags.
+	 * In front of a return: of those that no call preserves rax and rdx are live; others where
+	 * the function has a calling convention of its own (ms_abi, preserve_most, regcall). No
+	 * convention keeps r11 or the flags.
 	 */
 	.macro hook_return name, kind, up, slow
 	hook_entry \name, \kind, \up, \slow
 	.endm
 
 	/*
-	 * Everything is live. Of the flags, lahf and seto take what instructions here change (the overflow flag comes
-	 * back where 127 + 1 overflows); pushf and popf take ten times as long.
+	 * Everything is live. Of the flags, lahf and seto take what instructions here change (the
+	 * overflow flag comes back where 127 + 1 overflows); pushf and popf take ten times as long.
 	 */
 	.macro keep_all cfa, number
 	keep_five \cfa
@@ -675,7 +695,8 @@
 	.hidden rt_hooks_base
 rt_hooks_base:
 
-	/* enum ip_probe_kind; up: 8 to the site's stack pointer, 8 more to the caller's before the call of the function */
+	/* enum ip_probe_kind; up: 8 to the site's stack pointer, 8 more to the caller's before the
+	 * call of the function */
 	.macro kind name, kind, up, up_call
 	hook_call hook_\name\()_call, \kind, \up_call, slow_\name\()_call
 	hook_entry hook_\name\()_entry, \kind, \up, slow_\name
@@ -694,12 +715,14 @@ rt_hooks_base:
 
 	kind entry, 1, 8, 8
 	kind exit, 2, 8, 8
-	/* Registers CALL: a site of form RETURN, where the stub was jumped to and the function's return address is on top. */
+	/* Registers CALL: a site of form RETURN, where the stub was jumped to and the function's
+	 * return address is on top. */
 	kind tail_exit, 3, 16, 8
 	kind point, 4, 8, 8
 
 	/*
-	 * What stubs do, of number 0: the hooks of an entry and of an exit, in C, as all of a number whose duty is FPERF.
+	 * What stubs do, of number 0: the hooks of an entry and of an exit, in C, as all of a
+	 * number whose duty is FPERF.
 	 */
 	.globl rt_fperf_try
 	.hidden rt_fperf_try

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head of the image (struct ip_rt_image). Distances only: nothing in the image depends on where it lies.
+ * The head of the image (struct ip_rt_image). Distances only: nothing in the image depends on where
+ * it lies.
  */
 	.section .iprobe.head, "a"
 head:

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hooks of sites whose values are recorded. All registers go to a frame (struct rt_frame in runtime/payload.h) where
- * rt_record_values() reads them; what the C behind it may change is put back, the flags too. Of the vector registers the low
- * halves are stored, which changes nothing in them.
+ * Hooks of sites whose values are recorded. All registers go to a frame (struct rt_frame in
+ * runtime/payload.h) where rt_record_values() reads them; what the C behind it may change is put
+ * back, the flags too. Of the vector registers the low halves are stored, which changes nothing in
+ * them.
  *
  *   payload_KIND        jumped to by a stub: payload number, the site's return address
- *   payload_jump_KIND   called by a jump stub: return address, payload number, 128 bytes of red zone
+ *   payload_jump_KIND   called by a jump stub: return address, payload number, 128 bytes of red
+ *                       zone
  */
 #define XMM   0
 #define GPR   64
@@ -22,8 +24,8 @@
 	.cfi_restore \reg
 	.endm
 
-	/* above: bytes between the flags and the site's stack; number: where among them the payload number lies; cfa: of them, what
-	 * the stub has made */
+	/* above: bytes between the flags and the site's stack; number: where among them the
+	 * payload number lies; cfa: of them, what the stub has made */
 	.macro payload_hook name, kind, above, number, cfa, drop
 	.p2align 5
 	.type \name, @function

@@ -6,7 +6,8 @@
 
 	BORROWED rt_remap, rt_remap_block, rt_remap_run
 
-	/* The block, a struct ip_remap, lies at the top of its own stack: a signal that comes while it is taken off finds room below. */
+	/* The block, a struct ip_remap, lies at the top of its own stack: a signal that comes while
+	 * it is taken off finds room below. */
 	.bss
 	.p2align 6
 	.skip 65536

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Room for stubs, which iprobe-cc links into every executable and shared library. Being part of the module, it is always within
- * reach of a call. It holds nothing in the file and takes no memory until stubs are written; no code refers to it.
+ * Room for stubs, which iprobe-cc links into every executable and shared library. Being part of the
+ * module, it is always within reach of a call. It holds nothing in the file and takes no memory
+ * until stubs are written; no code refers to it.
  *
  * The note tells where it is (common/note.h), also in a stripped file and in a running process.
  */

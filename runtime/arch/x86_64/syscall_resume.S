@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a thread goes on waiting whose system call a stop broke off (struct ip_restart_slot in
- * common/abi/restart.h). It has been sent here by the hotpatcher: behind one of the calls, with a result
- * that makes the kernel start that call again, or, where a signal comes first, return EINTR from
- * it, as it would have without us.
+ * common/abi/restart.h). It has been sent here by the hotpatcher: behind one of the calls, with a
+ * result that makes the kernel start that call again, or, where a signal comes first, return EINTR
+ * from it, as it would have without us.
  *
  * All that the code needs lies in a slot of our own memory, one for each such thread; nothing is
  * read from or written to the program's stack, whose pointer stays as it is: that of a coroutine
@@ -60,8 +60,8 @@ rt_restart:
 	.cfi_startproc
 	.cfi_signal_frame
 	.cfi_def_cfa rsp, 0
-	/* rip lies at C + *(C + IP_RESTART_TO_SLOT), C being rcx & -IP_RESTART_CALLS: breg2 0, const1s
-	 * -64, and, dup, plus_uconst 48, deref, plus */
+	/* rip lies at C + *(C + IP_RESTART_TO_SLOT), C being rcx & -IP_RESTART_CALLS: breg2 0,
+	 * const1s -64, and, dup, plus_uconst 48, deref, plus */
 	.cfi_escape 0x10, 16, 10, 0x72, 0, 0x09, 0xc0, 0x1a, 0x12, 0x23, 48, 0x06, 0x22
 .Lslot = 0
 	.rept IP_RESTART_SLOTS

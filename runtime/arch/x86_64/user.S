@@ -2,9 +2,10 @@
 /*
  * void rt_user_call(uint64_t function, const struct iprobe_call *call, uint32_t mask)
  *
- * Calls compiled code that uses vector and x87 registers as it likes. What it may change of them is kept on the stack meanwhile: the state
- * components of mask (x87, SSE, AVX, AVX-512: bits of XCR0), by XSAVE; mask 0: by FXSAVE. It finds them as the ABI promises at a call. Its own stack
- * is aligned; general registers are kept by whoever called us.
+ * Calls compiled code that uses vector and x87 registers as it likes. What it may change of them is
+ * kept on the stack meanwhile: the state components of mask (x87, SSE, AVX, AVX-512: bits of XCR0),
+ * by XSAVE; mask 0: by FXSAVE. It finds them as the ABI promises at a call. Its own stack is
+ * aligned; general registers are kept by whoever called us.
  */
 #define STATE 2752 /* of these components in the standard format, and more */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C program of the matrix: every way in which a function can be entered and left that compilers and placements treat
- * differently, with all kinds of arguments and results in registers. Prints what it computes and how often each
- * function was called (calls.h); both are the same on every run, under every option.
+ * The C program of the matrix: every way in which a function can be entered and left that compilers
+ * and placements treat differently, with all kinds of arguments and results in registers. Prints
+ * what it computes and how often each function was called (calls.h); both are the same on every
+ * run, under every option.
  */
 #define _GNU_SOURCE
 #include "calls.h"
@@ -52,13 +53,15 @@ KEEP static long first_of_six(long a, long b, long c, long d, long e, long f)
 	return last_of_six(f, e, d, c, b, a);
 }
 
-KEEP static double last_of_floats(double a, float b, double c, float d, double e, float f, double g, float h)
+KEEP static double last_of_floats(double a, float b, double c, float d, double e, float f, double g,
+				  float h)
 {
 	CALLED;
 	return a + 2 * b + 3 * c + 5 * d + 7 * e + 11 * f + 13 * g + 17 * h;
 }
 
-KEEP static double first_of_floats(double a, float b, double c, float d, double e, float f, double g, float h)
+KEEP static double first_of_floats(double a, float b, double c, float d, double e, float f,
+				   double g, float h)
 {
 	CALLED;
 	return last_of_floats(g, h, e, f, c, d, a, b);
@@ -91,10 +94,12 @@ KEEP static long apply(operation f, long a, long b)
 	return f(b, a);
 }
 
-KEEP static long on_the_stack(long a, long b, long c, long d, long e, long f, long g, long h, double i)
+KEEP static long on_the_stack(long a, long b, long c, long d, long e, long f, long g, long h,
+			      double i)
 {
 	CALLED;
-	return a ^ b << 1 ^ c << 2 ^ d << 3 ^ e << 4 ^ f << 5 ^ g << 6 ^ h << 7 ^ (long)(i * 16) << 8;
+	return a ^ b << 1 ^ c << 2 ^ d << 3 ^ e << 4 ^ f << 5 ^ g << 6 ^ h << 7 ^
+	       (long)(i * 16) << 8;
 }
 
 /* --- switch tables */
@@ -156,10 +161,10 @@ KEEP static double sum(const char *format, ...)
 	CALLED;
 	va_start(list, format);
 	for (; *format; format++)
-		total += *format == 'd' ? va_arg(list, int) :
-			 *format == 'f' ? va_arg(list, double) :
-			 *format == 'L' ? (double)va_arg(list, long double) :
-					  (double)va_arg(list, long);
+		total += *format == 'd'	  ? va_arg(list, int)
+			 : *format == 'f' ? va_arg(list, double)
+			 : *format == 'L' ? (double)va_arg(list, long double)
+					  : (double)va_arg(list, long);
 	va_end(list);
 	return total;
 }
@@ -515,7 +520,8 @@ KEEP static int signals(void)
 {
 	static char room[65536];
 	stack_t other = {.ss_sp = room, .ss_size = sizeof(room)};
-	struct sigaction action = {.sa_handler = on_signal}, with_info = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+	struct sigaction action = {.sa_handler = on_signal},
+			 with_info = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
 	struct sigaction leaves = {.sa_handler = on_fault, .sa_flags = SA_ONSTACK};
 	int code;
 
@@ -634,10 +640,12 @@ KEEP static void results(void)
 	long double complex y = turn_long(3 + 4 * I);
 
 	CALLED;
-	printf("structs %ld %ld %ld %g %g %g %ld %ld\n", s.a, s.b, m.a, m.b, f.a, f.b, l.a[1], l.a[8]);
+	printf("structs %ld %ld %ld %g %g %g %ld %ld\n", s.a, s.b, m.a, m.b, f.a, f.b, l.a[1],
+	       l.a[8]);
 	printf("complex %g %g %Lg %Lg\n", creal(z), cimag(z), creall(y), cimagl(y));
 	print_vector("vector", scale_again((vector){1, 2, 3, 4}, (vector){5, 6, 7, 8}));
-	printf("root %.12Lf wide %ld bool %d %d\n", root(2), (long)(wide((__int128)1 << 40, 17) >> 30), truth(3), truth(4));
+	printf("root %.12Lf wide %ld bool %d %d\n", root(2),
+	       (long)(wide((__int128)1 << 40, 17) >> 30), truth(3), truth(4));
 	printf("sum %g\n", sum("dflLd", 1, 2.5, 3L, 4.25L, 5));
 }
 
@@ -654,19 +662,23 @@ int main(int argc, char **argv)
 	(void)argv;
 	printf("begun %d %d\n", begun[0], begun[1]);
 	printf("fibonacci %u even %d odd %d\n", fibonacci(11), is_even(40), is_odd(40));
-	printf("six %ld floats %g\n", first_of_six(1, 2, 3, 4, 5, 6), first_of_floats(1, 2, 3, 4, 5, 6, 7, 8));
+	printf("six %ld floats %g\n", first_of_six(1, 2, 3, 4, 5, 6),
+	       first_of_floats(1, 2, 3, 4, 5, 6, 7, 8));
 	for (int i = 0; i < 30; i++)
 		total += apply(operations[i % 3], i, a + i) + dispatch(i % 11, i, 3);
-	printf("operations %ld threaded %d\n", total, threaded((const unsigned char *)"\1\2\2\3\2"));
+	printf("operations %ld threaded %d\n", total,
+	       threaded((const unsigned char *)"\1\2\2\3\2"));
 	results();
 	nothing();
-	printf("frames %u %u %u %d %d\n", red_zone(a), bare(a), variable_frame(a * 50), aligned_frame(a),
-	       same_frame(__builtin_frame_address(0)));
+	printf("frames %u %u %u %d %d\n", red_zone(a), bare(a), variable_frame(a * 50),
+	       aligned_frame(a), same_frame(__builtin_frame_address(0)));
 	low = carry(&flag, 0xfffffff0u, a * 0x20);
 	error = leaves_errno(EDOM);
 	printf("carry %d %d errno %d %d\n", low, flag, error, errno);
-	printf("inline %d %d %d\n", inlined_twice(a), mostly_early(NULL, 0), mostly_early(numbers, 7));
-	printf("linkage %d %d %d %d %d\n", hidden(a), weak_defined(a), other_name(a), chosen(a), uninstrumented(a));
+	printf("inline %d %d %d\n", inlined_twice(a), mostly_early(NULL, 0),
+	       mostly_early(numbers, 7));
+	printf("linkage %d %d %d %d %d\n", hidden(a), weak_defined(a), other_name(a), chosen(a),
+	       uninstrumented(a));
 	printf("absent %d\n", weak_undefined ? weak_undefined(1) : -1);
 	printf("jumps %d\n", jumps());
 	printf("signals %d\n", signals());

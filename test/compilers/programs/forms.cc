@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C++ program of the matrix: templates, exceptions, virtual functions and their thunks, lambdas, static initialisers.
- * Prints what it computes and how often each function was called (calls.h). Destructors of classes with virtual functions
- * are not counted: the compiler makes several of each.
+ * The C++ program of the matrix: templates, exceptions, virtual functions and their thunks,
+ * lambdas, static initialisers. Prints what it computes and how often each function was called
+ * (calls.h). Destructors of classes with virtual functions are not counted: the compiler makes
+ * several of each.
  */
 #include "calls.h"
 
@@ -316,7 +317,8 @@ struct PerThread {
 };
 thread_local PerThread per_thread;
 
-/* What is inlined of the compiler's own (its initialisation for this thread) has no name but its host's: not counted. */
+/* What is inlined of the compiler's own (its initialisation for this thread) has no name but its
+ * host's: not counted. */
 KEEP int of_this_thread(int a)
 {
 	return per_thread.value += a;
@@ -364,8 +366,8 @@ KEEP int lambdas()
 
 	CALLED;
 	captured = 4;
-	return twice(times, 5) + call_function(times, 6) + call_function(Adder{7}, 8) + generic(1, 2) +
-	       static_cast<int>(generic(1.5, 2.5));
+	return twice(times, 5) + call_function(times, 6) + call_function(Adder{7}, 8) +
+	       generic(1, 2) + static_cast<int>(generic(1.5, 2.5));
 }
 
 KEEP double polymorphic(shapes::Shape &shape)
@@ -397,19 +399,22 @@ int main(int argc, char **)
 	for (int n : numbers)
 		words[std::to_string(n % 10)] += n;
 	std::printf("sorted %d %d words %d\n", numbers[1], numbers[48], words["3"]);
-	std::printf("templates %d %s %ld %d\n", largest(numbers), largest(std::vector<std::string>{"b", "c", "a"}).c_str(),
-		    Power<5>::of(a + 2), many(1, 2L, 'c', 3.5));
+	std::printf("templates %d %s %ld %d\n", largest(numbers),
+		    largest(std::vector<std::string>{"b", "c", "a"}).c_str(), Power<5>::of(a + 2),
+		    many(1, 2L, 'c', 3.5));
 
 	shapes::Square square(3);
 	shapes::Both both;
 	std::unique_ptr<shapes::Named> named = std::make_unique<shapes::Square>(2);
-	std::printf("shapes %g %s %s\n", polymorphic(square), named->name(), shapes::Named().name());
+	std::printf("shapes %g %s %s\n", polymorphic(square), named->name(),
+		    shapes::Named().name());
 	std::printf("both %d %d\n", static_cast<shapes::Left &>(both).value(4),
 		    by_member_pointer(both, &shapes::Base::value, 5));
 	named.reset();
 
 	std::printf("catches %d %d\n", catches(2), catches(a));
-	std::printf("constructors %d loops %d noexcept %d\n", constructors(), in_loops(), no_throw(a));
+	std::printf("constructors %d loops %d noexcept %d\n", constructors(), in_loops(),
+		    no_throw(a));
 	std::printf("static %d %d %d\n", early.value, lazy().value, lazy().value);
 	std::printf("lambdas %d\n", lambdas());
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the program of the matrix where that is a library: its main() is called forms_main(). Never has probes itself. */
+/* Runs the program of the matrix where that is a library: its main() is called forms_main(). Never
+ * has probes itself. */
 extern int forms_main(int argc, char **argv);
 
 int main(int argc, char **argv)

@@ -17,9 +17,9 @@
 #define PTRACE (1ull << CAP_SYS_PTRACE)
 #define NET    (1ull << CAP_NET_RAW)
 #define ALL    (~0ull)
-#define IDS(u, g)                                                                                            \
-	{                                                                                                    \
-		u, u, u, g, g, g                                                                             \
+#define IDS(u, g)                                                                                  \
+	{                                                                                          \
+		u, u, u, g, g, g                                                                   \
 	}
 
 struct row {
@@ -37,16 +37,25 @@ static const struct row rows[] = {
 	{"an effective uid alone", {IDS(5, 6), 0, 0}, {{7, 5, 7, 6, 6, 6}, 0, true}, "two users"},
 	{"a saved uid of another", {IDS(5, 6), 0, 0}, {{5, 5, 0, 6, 6, 6}, 0, true}, "two users"},
 	{"a saved gid of another", {IDS(5, 6), 0, 0}, {{5, 5, 5, 6, 6, 0}, 0, true}, "two groups"},
-	{"an effective gid of another", {IDS(5, 6), 0, 0}, {{5, 5, 5, 6, 7, 6}, 0, true}, "two groups"},
+	{"an effective gid of another",
+	 {IDS(5, 6), 0, 0},
+	 {{5, 5, 5, 6, 7, 6}, 0, true},
+	 "two groups"},
 	{"the caller's effective ids do not count",
 	 {{7, 5, 5, 6, 6, 6}, 0, 0},
 	 {IDS(5, 6), 0, true},
 	 "another user"},
 	{"the caller's real ids do", {{5, 7, 7, 6, 8, 8}, 0, 0}, {IDS(5, 6), 0, true}, NULL},
 	{"undumpable", {IDS(5, 6), 0, 0}, {IDS(5, 6), 0, false}, "undumpable"},
-	{"a target with more capabilities", {IDS(5, 6), 0, 0}, {IDS(5, 6), NET, true}, "capabilities"},
+	{"a target with more capabilities",
+	 {IDS(5, 6), 0, 0},
+	 {IDS(5, 6), NET, true},
+	 "capabilities"},
 	{"a target with as many", {IDS(5, 6), NET, 0}, {IDS(5, 6), NET, true}, NULL},
-	{"a target with others", {IDS(5, 6), NET, NET}, {IDS(5, 6), NET << 1, true}, "capabilities"},
+	{"a target with others",
+	 {IDS(5, 6), NET, NET},
+	 {IDS(5, 6), NET << 1, true},
+	 "capabilities"},
 	{"capabilities are no ids", {IDS(5, 6), NET, NET}, {IDS(7, 6), 0, true}, "another user"},
 	{"root", {IDS(0, 0), ALL, ALL}, {IDS(5, 6), 0, true}, NULL},
 	{"root, setuid", {IDS(0, 0), ALL, ALL}, {{5, 0, 0, 6, 6, 6}, ALL, false}, NULL},
@@ -56,7 +65,10 @@ static const struct row rows[] = {
 	 {IDS(5, 6), 0, true},
 	 "another user"},
 	{"that, root's own", {IDS(0, 0), NET, NET}, {IDS(0, 0), NET, true}, NULL},
-	{"that, root's own with more", {IDS(0, 0), NET, NET}, {IDS(0, 0), ALL, true}, "capabilities"},
+	{"that, root's own with more",
+	 {IDS(0, 0), NET, NET},
+	 {IDS(0, 0), ALL, true},
+	 "capabilities"},
 	{"CAP_SYS_PTRACE alone", {IDS(5, 6), PTRACE, PTRACE}, {IDS(0, 0), ALL, false}, NULL},
 	{"CAP_SYS_PTRACE that is not effective",
 	 {IDS(5, 6), PTRACE, 0},
@@ -66,7 +78,10 @@ static const struct row rows[] = {
 	 {IDS(5, 6), 0, 0},
 	 {IDS(5, 6), ALL, true, IP_USERNS_BELOW, true},
 	 NULL},
-	{"that, another user in it", {IDS(5, 6), 0, 0}, {IDS(9, 9), ALL, false, IP_USERNS_BELOW, true}, NULL},
+	{"that, another user in it",
+	 {IDS(5, 6), 0, 0},
+	 {IDS(9, 9), ALL, false, IP_USERNS_BELOW, true},
+	 NULL},
 	{"a namespace below that is not",
 	 {IDS(5, 6), 0, 0},
 	 {IDS(5, 6), 0, true, IP_USERNS_BELOW, false},
@@ -75,7 +90,10 @@ static const struct row rows[] = {
 	 {IDS(5, 6), ALL, ALL & ~PTRACE},
 	 {IDS(5, 6), 0, true, IP_USERNS_BELOW},
 	 "user namespace"},
-	{"root and a namespace below", {IDS(0, 0), ALL, ALL}, {IDS(5, 6), ALL, false, IP_USERNS_BELOW}, NULL},
+	{"root and a namespace below",
+	 {IDS(0, 0), ALL, ALL},
+	 {IDS(5, 6), ALL, false, IP_USERNS_BELOW},
+	 NULL},
 	{"root and a namespace elsewhere",
 	 {IDS(0, 0), ALL, ALL},
 	 {IDS(0, 0), 0, true, IP_USERNS_OTHER},
@@ -128,14 +146,15 @@ static void test_plain(void **state)
 static void test_who_asks(void **state)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int listening = socket(AF_UNIX, SOCK_SEQPACKET, 0), client = socket(AF_UNIX, SOCK_SEQPACKET, 0),
-	    accepted;
+	int listening = socket(AF_UNIX, SOCK_SEQPACKET, 0),
+	    client = socket(AF_UNIX, SOCK_SEQPACKET, 0), accepted;
 	struct rlimit limit, lower;
 	struct ip_peer peer;
 
 	(void)state;
 	assert_return_code(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	lower = (struct rlimit){limit.rlim_max == RLIM_INFINITY ? 123456789 : limit.rlim_max, limit.rlim_max};
+	lower = (struct rlimit){limit.rlim_max == RLIM_INFINITY ? 123456789 : limit.rlim_max,
+				limit.rlim_max};
 	assert_return_code(setrlimit(RLIMIT_FSIZE, &lower), 0);
 	snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "iprobe-test-%d", getpid());
 	assert_return_code(bind(listening, (struct sockaddr *)&address, sizeof(address)), 0);

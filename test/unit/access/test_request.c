@@ -20,11 +20,12 @@ static void test_what_is_understood(void **state)
 	char *text;
 
 	(void)state;
-	assert_int_equal(
-		parse("iprobe 1\nattach 17\nleave\ndirectory a b\noption --duration=10s\noption --json\n"
-		      "option --drop-hot\noption --drop-hot=30\noption --functions=a,!b,f(int, char)\n",
-		      &r),
-		0);
+	assert_int_equal(parse("iprobe 1\nattach 17\nleave\ndirectory a b\noption "
+			       "--duration=10s\noption --json\n"
+			       "option --drop-hot\noption --drop-hot=30\noption "
+			       "--functions=a,!b,f(int, char)\n",
+			       &r),
+			 0);
 	assert_int_equal(r.what, IP_REQUEST_ATTACH);
 	assert_int_equal(r.pid, 17);
 	assert_true(r.leave);
@@ -41,7 +42,8 @@ static void test_what_is_understood(void **state)
 	free(text);
 	ip_request_clear(&again);
 	ip_request_clear(&r);
-	assert_int_equal(parse("iprobe 1\ndetach 5\noption --no-stop", &r), 0); /* without the last newline */
+	/* without the last newline */
+	assert_int_equal(parse("iprobe 1\ndetach 5\noption --no-stop", &r), 0);
 	assert_int_equal(r.what, IP_REQUEST_DETACH);
 	ip_request_clear(&r);
 }
@@ -58,10 +60,10 @@ static void test_commands(void **state)
 		{"detach 7\noption --json", "detach", IP_REQUEST_DETACH, 2, true},
 		{"status 7\noption --json", "status", IP_REQUEST_STATUS, 2, false},
 		{"snapshot 7\ndirectory a", "snapshot", IP_REQUEST_SNAPSHOT, 3, false},
-		{"top 7\noption --sort=calls\noption --limit=3\noption --batch", "top", IP_REQUEST_TOP, 2,
-		 true},
-		{"fperf 7\noption --events=a,b\noption --limit=3\noption --quiet", "fperf", IP_REQUEST_FPERF,
-		 2, true},
+		{"top 7\noption --sort=calls\noption --limit=3\noption --batch", "top",
+		 IP_REQUEST_TOP, 2, true},
+		{"fperf 7\noption --events=a,b\noption --limit=3\noption --quiet", "fperf",
+		 IP_REQUEST_FPERF, 2, true},
 	};
 
 	(void)state;
@@ -162,10 +164,12 @@ static void test_policy(void **state)
 		{"members: [{users: [root]}]", "p:1:20: root's processes are for root alone"},
 		{"members: [{users: [0]}]", "p:1:20: root's processes"},
 		{"members: [{users: [no-such-user-here]}]", "p:1:20: no user"},
-		{"members: [{users: [5], programs: [x]}]", "p:1:35: a program is a glob of whole paths"},
+		{"members: [{users: [5], programs: [x]}]",
+		 "p:1:35: a program is a glob of whole paths"},
 		{"members: [{users: [5], program: [/x]}]", "p:1:24: unknown key 'program'"},
 	};
-	const char *good = "members:\n  - users: [71, 72]\n    programs: [/usr/sbin/a*]\n  - users: [73]\n";
+	const char *good =
+		"members:\n  - users: [71, 72]\n    programs: [/usr/sbin/a*]\n  - users: [73]\n";
 	struct ip_target_credentials target = {.ids = {71, 71, 71, 1, 1, 1}, .dumpable = true};
 	struct ip_policy p;
 

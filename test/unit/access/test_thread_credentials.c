@@ -12,7 +12,8 @@
 #include "access/thread_credentials.h"
 #include "test/unit/test.h"
 
-/* In a child with so many groups: 0: that it has no capability any more was seen; 1: it was not; 2: nothing could be read; 3: not allowed here. */
+/* In a child with so many groups: 0: that it has no capability any more was seen; 1: it was not; 2:
+ * nothing could be read; 3: not allowed here. */
 static int drop_all(int groups)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clock of coarse time, killed and gone on with: however short its life was, what it says of itself covers the time without it. And what it has
- * noted of former times is put together, while it runs: then there is less of it, and it is as true.
+ * The clock of coarse time, killed and gone on with: however short its life was, what it says of
+ * itself covers the time without it. And what it has noted of former times is put together, while
+ * it runs: then there is less of it, and it is as true.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,8 +14,8 @@
 #include <unistd.h>
 
 #include "collector/coarse_clock.h"
-#include "common/clock.h"
 #include "common/abi/area.h"
+#include "common/clock.h"
 #include "common/trace_format.h"
 #include "hotpatcher/shm/area.h"
 #include "test/unit/test.h"
@@ -214,7 +215,8 @@ static void test_condensed(void **state)
 	n = read_runs(&place, after, N_ELEMENTS(after));
 	check_runs(after, n);
 	assert_int_equal(after[0].from, before[0].from);
-	assert_true(after[0].to > before[RUNS - 1].to && after[n - 1].to + after[n - 1].width >= end);
+	assert_true(after[0].to > before[RUNS - 1].to &&
+		    after[n - 1].to + after[n - 1].width >= end);
 	assert_true(stats.latest >= 5000 && stats.latest >= after[0].width);
 	assert_in_range(n, 1, 100);
 	unmake(&place);

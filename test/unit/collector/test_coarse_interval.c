@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How often coarse time is refreshed: fast while a CPU idles, a bounded share of one where none does, seldom while nobody looks.
+ * How often coarse time is refreshed: fast while a CPU idles, a bounded share of one where none
+ * does, seldom while nobody looks.
  */
 #include "collector/coarse_interval.h"
 #include "test/unit/test.h"
 
 #define COST 3000u /* ns of a refresh */
 
-/* So long, with that load and stamps taken or not; what it sleeps at the end. taken_ns: what all refreshes took. */
-static uint64_t go_on(struct ip_coarse_interval *p, uint64_t *cpu_ns, uint64_t ns, bool taken, unsigned runnable)
+/* So long, with that load and stamps taken or not; what it sleeps at the end. taken_ns: what all
+ * refreshes took. */
+static uint64_t go_on(struct ip_coarse_interval *p, uint64_t *cpu_ns, uint64_t ns, bool taken,
+		      unsigned runnable)
 {
 	uint64_t nap = 0;
 
@@ -72,7 +75,8 @@ static void test_nobody_takes_stamps(void **state)
 	go_on(&p, &cpu, 1000000000, false, 1);
 	assert_in_range(cpu - before, 1, 1000 * COST);
 	/* the first look after somebody has */
-	assert_int_equal(go_on(&p, &cpu, 2 * IP_COARSE_CLOCK_LONG_NS + COST, true, 2), IP_COARSE_CLOCK_SHORT_NS);
+	assert_int_equal(go_on(&p, &cpu, 2 * IP_COARSE_CLOCK_LONG_NS + COST, true, 2),
+			 IP_COARSE_CLOCK_SHORT_NS);
 }
 
 int main(void)

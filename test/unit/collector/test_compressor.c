@@ -28,16 +28,19 @@ static size_t fill(uint64_t number)
 static void submit(struct ip_compressor *p, uint64_t number)
 {
 	size_t n = fill(number);
-	struct ip_packet_header header = {
-		.packet_seq_num = number, .content_size = 8 * (80 + 8 * n), .packet_size = 8 * (80 + 8 * n)};
-	struct ip_compressor_note note = {
-		.slot = number % 7, .subbuf = number % 11, .events = n, .next = {.next_ordinal = number}};
+	struct ip_packet_header header = {.packet_seq_num = number,
+					  .content_size = 8 * (80 + 8 * n),
+					  .packet_size = 8 * (80 + 8 * n)};
+	struct ip_compressor_note note = {.slot = number % 7,
+					  .subbuf = number % 11,
+					  .events = n,
+					  .next = {.next_ordinal = number}};
 
 	ip_compressor_submit(p, &header, words, n, &note);
 }
 
-static void check(struct ip_packet_codec *s, uint64_t number, const struct ip_compressor_note *note, const void *bytes,
-		  size_t size)
+static void check(struct ip_packet_codec *s, uint64_t number, const struct ip_compressor_note *note,
+		  const void *bytes, size_t size)
 {
 	struct ip_encoded_packet_head head;
 	size_t n = fill(number);

@@ -24,7 +24,8 @@ static void put(struct packet *p, uint32_t number, unsigned kind, uint64_t after
 	p->words[p->n++] = (uint64_t)number << 32 | (uint32_t)(p->time << 3 | kind);
 }
 
-/* outer calls inner ten times, which takes own ticks by itself, and idles for pause between two calls. */
+/* outer calls inner ten times, which takes own ticks by itself, and idles for pause between two
+ * calls. */
 static void fill(struct packet *p, uint64_t own, uint64_t pause)
 {
 	p->n = 0;
@@ -91,7 +92,8 @@ static void test_short_and_seldom(void **state)
 	ip_hot_destroy(hot);
 }
 
-/* Exits without entries, entries without exits, records that are longer, and words that end too soon. */
+/* Exits without entries, entries without exits, records that are longer, and words that end too
+ * soon. */
 static void test_any_words(void **state)
 {
 	struct ip_hot *hot = ip_hot_create(50);

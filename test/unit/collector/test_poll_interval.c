@@ -25,7 +25,8 @@ static void test_idle_grows_to_the_limit(void **state)
 	/* somebody who looks after more than the rings says less */
 	assert_int_equal(ip_poll_interval_nap(&p, now, 0, TOTAL, TOTAL, 1, 1000000), 1000000);
 	ip_poll_interval_hurry(&p);
-	assert_true(ip_poll_interval_nap(&p, now, 0, TOTAL, TOTAL, 1, LONG) <= IP_POLL_INTERVAL_MIN_NS);
+	assert_true(ip_poll_interval_nap(&p, now, 0, TOTAL, TOTAL, 1, LONG) <=
+		    IP_POLL_INTERVAL_MIN_NS);
 }
 
 static void test_what_is_free_lasts(void **state)
@@ -34,7 +35,8 @@ static void test_what_is_free_lasts(void **state)
 		for (unsigned writers = 0; writers < 200; writers += 13)
 			for (unsigned free = 1; free <= TOTAL; free = 2 * free + 1) {
 				struct ip_poll_interval p = {.cpus = cpus, .nap_ns = 1000000000};
-				uint64_t nap = ip_poll_interval_nap(&p, 1000000000, 0, free, TOTAL, writers, LONG);
+				uint64_t nap = ip_poll_interval_nap(&p, 1000000000, 0, free, TOTAL,
+								    writers, LONG);
 				uint64_t threads = writers < cpus ? writers : cpus;
 
 				assert_true(nap <= LONG);
@@ -54,11 +56,14 @@ static void test_follows_the_rate(void **state)
 	slow = ip_poll_interval_nap(&p, now += 1000000, 4, TOTAL - 4, TOTAL, 1, LONG);
 	fast = ip_poll_interval_nap(&p, now += 1000000, 40, TOTAL - 40, TOTAL, 1, LONG);
 	assert_true(IP_POLL_INTERVAL_MIN_NS < fast && fast < slow);
-	assert_int_equal(ip_poll_interval_nap(&p, now += 1000000, 40, TOTAL / 4 - 1, TOTAL, 1, LONG), 0);
-	/* it cannot be emptied further: then spinning would not help, and looking all the time neither */
+	assert_int_equal(
+		ip_poll_interval_nap(&p, now += 1000000, 40, TOTAL / 4 - 1, TOTAL, 1, LONG), 0);
+	/* it cannot be emptied further: then spinning would not help, and looking all the time
+	 * neither */
 	for (unsigned i = 0; i < 100; i++)
 		assert_true(ip_poll_interval_nap(&p, now += 1000000, 0, 0, TOTAL, 1, LONG) > 0);
-	assert_int_equal(ip_poll_interval_nap(&p, now += 1000000, 0, 0, TOTAL, 1, LONG), IP_POLL_INTERVAL_IDLE_NS);
+	assert_int_equal(ip_poll_interval_nap(&p, now += 1000000, 0, 0, TOTAL, 1, LONG),
+			 IP_POLL_INTERVAL_IDLE_NS);
 }
 
 int main(void)

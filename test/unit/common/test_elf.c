@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The ELF reader: what it finds in a good file, how it refuses the others, and that no damage done to a file
- * makes it read out of bounds.
+ * The ELF reader: what it finds in a good file, how it refuses the others, and that no damage done
+ * to a file makes it read out of bounds.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -36,8 +36,8 @@ static volatile unsigned sum; /* so that what is read is not left out */
 /* Everything that can be asked of a file. */
 static void ask_all(struct ip_elf_file *file)
 {
-	static const char *const names[] = {".text",   ".bss", ".iprobe.probes", ".shstrtab", ".none",
-					    ".dynsym", ""};
+	static const char *const names[] = {
+		".text", ".bss", ".iprobe.probes", ".shstrtab", ".none", ".dynsym", ""};
 	GElf_Shdr shdr;
 	const void *data;
 	size_t size, index;
@@ -168,7 +168,8 @@ static void test_notes(void **state)
 
 		assert_non_null(copy);
 		memcpy(copy, cases[i].words, cases[i].size);
-		assert_int_equal(ip_elf_build_id_in_notes(copy, cases[i].size, id), cases[i].id_size);
+		assert_int_equal(ip_elf_build_id_in_notes(copy, cases[i].size, id),
+				 cases[i].id_size);
 		free(copy);
 	}
 }
@@ -198,8 +199,10 @@ static void test_note_place(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-		struct made_elf elf = make_elf(&(struct elf_recipe){.build_id = "twenty bytes of them"});
-		uint64_t desc = elf.phdrs[2].p_vaddr + 20, data = elf.phdrs[1].p_vaddr, address, size;
+		struct made_elf elf =
+			make_elf(&(struct elf_recipe){.build_id = "twenty bytes of them"});
+		uint64_t desc = elf.phdrs[2].p_vaddr + 20, data = elf.phdrs[1].p_vaddr, address,
+			 size;
 		struct ip_note_place place = {data + cases[i].from_data - desc, cases[i].size};
 		uint8_t *note = elf.bytes + elf.phdrs[2].p_offset;
 		struct ip_elf_file *file;
@@ -207,7 +210,8 @@ static void test_note_place(void **state)
 		memcpy(note, &cases[i], 20);
 		memcpy(note + 20, &place, sizeof(place));
 		assert_int_equal(open_bytes(elf.bytes, elf.size, &file), 0);
-		assert_int_equal(ip_elf_note_place(file, IP_NOTE_ROOM, &address, &size), cases[i].found);
+		assert_int_equal(ip_elf_note_place(file, IP_NOTE_ROOM, &address, &size),
+				 cases[i].found);
 		assert_int_equal(address, cases[i].found ? data + cases[i].from_data : 0);
 		assert_int_equal(size, cases[i].found ? cases[i].size : 0);
 		ip_elf_close(file);
@@ -228,10 +232,13 @@ static void test_other_kinds(void **state)
 		{"\177ELF", 4, "made: truncated ELF file"},
 		{"\177ELF\1\1\1\0\0\0\0\0\0\0\0\0\2\0\3\0", 20,
 		 "made: truncated ELF file: its header ends at byte 20"},
-		{"\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\3\0", 20, "made: corrupt ELF file: i386 of class 2"},
+		{"\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\3\0", 20,
+		 "made: corrupt ELF file: i386 of class 2"},
 		{"\177ELF\1\1\1\0\0\0\0\0\0\0\0\0\2\0\76\0", 20, "made: ELF for x32"},
-		{"\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\267\0", 20, "made: ELF for aarch64 (machine 183)"},
-		{"\177ELF\2\2\1\0\0\0\0\0\0\0\0\0\0\2\0\25", 20, "made: ELF for powerpc64 (machine 21)"},
+		{"\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\267\0", 20,
+		 "made: ELF for aarch64 (machine 183)"},
+		{"\177ELF\2\2\1\0\0\0\0\0\0\0\0\0\0\2\0\25", 20,
+		 "made: ELF for powerpc64 (machine 21)"},
 		{"\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\71\60", 20, "made: ELF for machine 12345"},
 		{"\177ELF\2\2\1\0\0\0\0\0\0\0\0\0\0\2\0\76", 20, "byte order 2"},
 		{"\177ELF\3\1\1\0\0\0\0\0\0\0\0\0\2\0\76\0", 20, "class 3"},

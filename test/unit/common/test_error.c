@@ -58,7 +58,8 @@ static void test_control_characters(void **state)
 		{"a\nb\tc", "a\\x0ab\\x09c"},
 		{"\033[31mred", "\\x1b[31mred"},
 		{"del\177", "del\\x7f"},
-		{"gr\303\274n \342\202\254 \360\237\230\200", "gr\303\274n \342\202\254 \360\237\230\200"},
+		{"gr\303\274n \342\202\254 \360\237\230\200",
+		 "gr\303\274n \342\202\254 \360\237\230\200"},
 		{"c1 \302\233m", "c1 \\u{009b}m"},
 		{"stray \200\377", "stray \\x80\\xff"},
 		{"cut \342\202", "cut \\xe2\\x82"},
@@ -66,7 +67,8 @@ static void test_control_characters(void **state)
 		{"overlong \340\200\257", "overlong \\xe0\\x80\\xaf"},
 		{"surrogate \355\240\200", "surrogate \\xed\\xa0\\x80"},
 		{"beyond \364\220\200\200", "beyond \\xf4\\x90\\x80\\x80"},
-		{"turned \342\200\256 \342\201\246 \330\234", "turned \\u{202e} \\u{2066} \\u{061c}"},
+		{"turned \342\200\256 \342\201\246 \330\234",
+		 "turned \\u{202e} \\u{2066} \\u{061c}"},
 		{"line \342\200\250 mark \357\273\277", "line \\u{2028} mark \\u{feff}"},
 	};
 

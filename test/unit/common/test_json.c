@@ -28,10 +28,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-#define assert_json(expected)                                                                                \
-	do {                                                                                                 \
-		fclose(json.out);                                                                            \
-		assert_string_equal(text, expected);                                                         \
+#define assert_json(expected)                                                                      \
+	do {                                                                                       \
+		fclose(json.out);                                                                  \
+		assert_string_equal(text, expected);                                               \
 	} while (0)
 
 static void test_nesting(void **state)
@@ -52,7 +52,8 @@ static void test_nesting(void **state)
 	ip_json_string(&json, "s", "x");
 	ip_json_string(&json, "n", NULL);
 	ip_json_end_object(&json);
-	assert_json("{\"empty\":[],\"a\":[1,{},{\"yes\":true,\"no\":false}],\"s\":\"x\",\"n\":null}\n");
+	assert_json(
+		"{\"empty\":[],\"a\":[1,{},{\"yes\":true,\"no\":false}],\"s\":\"x\",\"n\":null}\n");
 }
 
 static void test_one_document_a_line(void **state)
@@ -76,9 +77,10 @@ static void test_strings(void **state)
 	ip_json_string(&json, "bad", "a\377b\303");
 	ip_json_string(&json, "turn", "\302\233 \342\200\256 \342\201\251");
 	ip_json_end_object(&json);
-	assert_json("{\"q\\\"k\":\"\\\\ \\\" \\n\\t\\r \\u0001\\u001b\\u007f\","
-		    "\"u\":\"\303\274\342\202\254\360\237\230\200\","
-		    "\"bad\":\"a\357\277\275b\357\277\275\",\"turn\":\"\\u009b \\u202e \\u2069\"}\n");
+	assert_json(
+		"{\"q\\\"k\":\"\\\\ \\\" \\n\\t\\r \\u0001\\u001b\\u007f\","
+		"\"u\":\"\303\274\342\202\254\360\237\230\200\","
+		"\"bad\":\"a\357\277\275b\357\277\275\",\"turn\":\"\\u009b \\u202e \\u2069\"}\n");
 }
 
 static void write_numbers(void)
@@ -95,8 +97,9 @@ static void write_numbers(void)
 	ip_json_end_array(&json);
 }
 
-#define NUMBERS                                                                                              \
-	"[18446744073709551615,-9223372036854775808,0.1,0.3333333333333333,-1e+300,12345678,null,null]\n"
+#define NUMBERS                                                                                    \
+	"[18446744073709551615,-9223372036854775808,0.1,0.3333333333333333,-1e+300,12345678,null," \
+	"null]\n"
 
 static void test_numbers(void **state)
 {

@@ -31,13 +31,16 @@ static size_t there_and_back(struct ip_packet_codec *s, size_t n, bool plain)
 	size_t size;
 
 	assert_non_null(out);
-	size = plain ? ip_packet_encode_plain(&header, words, n, out) : ip_packet_encode(s, &header, words, n, out);
+	size = plain ? ip_packet_encode_plain(&header, words, n, out)
+		     : ip_packet_encode(s, &header, words, n, out);
 	assert_true(size <= ip_encoded_packet_room(n));
 	memcpy(&head, out, sizeof(head));
 	assert_int_equal(head.magic, IP_ENCODED_PACKET_MAGIC);
 	assert_memory_equal(&head.header, &header, sizeof(header));
 	assert_int_equal(size, sizeof(head) + head.bytes);
-	assert_int_equal(head.skip, IP_ENCODED_PACKET_SKIP + (head.form == IP_ENCODED_PACKET_PLAIN ? head.bytes : 0));
+	assert_int_equal(head.skip,
+			 IP_ENCODED_PACKET_SKIP +
+				 (head.form == IP_ENCODED_PACKET_PLAIN ? head.bytes : 0));
 	memset(back, 0xaa, sizeof(back));
 	assert_int_equal(ip_unsqueeze(s, &head, out + sizeof(head), back, n), 0);
 	assert_memory_equal(back, words, n * sizeof(*words));
@@ -53,10 +56,11 @@ static void test_any_words(void **state)
 	for (size_t n = 0; n < MOST; n = 2 * n + 1)
 		for (int kind = 0; kind < 3; kind++) {
 			for (size_t i = 0; i < n; i++)
-				words[i] = kind == 0   ? 0
-					   : kind == 1 ? ~0ull >> (i % 64)
-						       : (uint64_t)random() << 33 ^ (uint64_t)random() << 11 ^
-								 random();
+				words[i] = kind == 0 ? 0
+					   : kind == 1
+						   ? ~0ull >> (i % 64)
+						   : (uint64_t)random() << 33 ^
+							     (uint64_t)random() << 11 ^ random();
 			there_and_back(s, n, false);
 			there_and_back(s, n, true);
 		}
@@ -69,7 +73,8 @@ static void fill_with_calls(size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		time += 40 + random() % 16;
-		words[i] = (1 + i % 2) | (time & IP_TIME_MASK) << 3 | (7 + i / 2 % 5) << 32 | (i % 4) << 53;
+		words[i] = (1 + i % 2) | (time & IP_TIME_MASK) << 3 | (7 + i / 2 % 5) << 32 |
+			   (i % 4) << 53;
 	}
 }
 
@@ -105,7 +110,8 @@ static void test_damage_is_noticed(void **state)
 		out[sizeof(head) + i] ^= 0x10;
 	}
 	assert_true(unnoticed < 8);
-	/* neither more nor fewer words than there are, nor a part of the frame, nor a form that nobody knows */
+	/* neither more nor fewer words than there are, nor a part of the frame, nor a form that
+	 * nobody knows */
 	assert_int_equal(ip_unsqueeze(s, &head, out + sizeof(head), back, 999), -1);
 	assert_int_equal(ip_unsqueeze(s, &head, out + sizeof(head), back, 1001), -1);
 	head.bytes--;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a point's arguments are: what compilers print, what a probe list holds, and what is neither.
+ * Where a point's arguments are: what compilers print, what a probe list holds, and what is
+ * neither.
  */
 #include "common/point_args.h"
 #include "test/unit/test.h"
@@ -25,11 +26,19 @@ static void test_operands(void **state)
 		{"?", {.operand = IP_OPERAND_UNKNOWN, .base = NONE, .index = NONE}},
 		{"4@%edi", {.operand = IP_OPERAND_REGISTER, .size = 4, .base = 7, .index = NONE}},
 		{"-1@%sil",
-		 {.operand = IP_OPERAND_REGISTER, .size = 1, .base = 6, .index = NONE, .is_signed = true}},
+		 {.operand = IP_OPERAND_REGISTER,
+		  .size = 1,
+		  .base = 6,
+		  .index = NONE,
+		  .is_signed = true}},
 		{"2@%r15w", {.operand = IP_OPERAND_REGISTER, .size = 2, .base = 15, .index = NONE}},
 		{"4@%rax", {.operand = IP_OPERAND_REGISTER, .size = 4, .base = 0, .index = NONE}},
 		{"8s@%rsp",
-		 {.operand = IP_OPERAND_REGISTER, .size = 8, .base = 4, .index = NONE, .is_string = true}},
+		 {.operand = IP_OPERAND_REGISTER,
+		  .size = 8,
+		  .base = 4,
+		  .index = NONE,
+		  .is_string = true}},
 		{"-4@$-3",
 		 {.operand = IP_OPERAND_IMMEDIATE,
 		  .size = 4,
@@ -38,7 +47,11 @@ static void test_operands(void **state)
 		  .is_signed = true,
 		  .value = -3}},
 		{"8@$0xffffffffffffffff",
-		 {.operand = IP_OPERAND_IMMEDIATE, .size = 8, .base = NONE, .index = NONE, .value = -1}},
+		 {.operand = IP_OPERAND_IMMEDIATE,
+		  .size = 8,
+		  .base = NONE,
+		  .index = NONE,
+		  .value = -1}},
 		{"-8@-16(%rbp)",
 		 {.operand = IP_OPERAND_MEMORY,
 		  .size = 8,
@@ -48,7 +61,12 @@ static void test_operands(void **state)
 		  .value = -16}},
 		{"1@(%r12)", {.operand = IP_OPERAND_MEMORY, .size = 1, .base = 12, .index = NONE}},
 		{"4@8(%rax,%rbx,4)",
-		 {.operand = IP_OPERAND_MEMORY, .size = 4, .base = 0, .index = 3, .scale = 4, .value = 8}},
+		 {.operand = IP_OPERAND_MEMORY,
+		  .size = 4,
+		  .base = 0,
+		  .index = 3,
+		  .scale = 4,
+		  .value = 8}},
 		{"4@(%rax,%rbx)",
 		 {.operand = IP_OPERAND_MEMORY, .size = 4, .base = 0, .index = 3, .scale = 1}},
 		{"4@0(,%rcx,8)",

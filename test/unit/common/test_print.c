@@ -29,43 +29,44 @@ static int teardown(void **state)
 }
 
 /* One call of each, which must agree. */
-#define assert_same(...)                                                                                     \
-	do {                                                                                                 \
-		char expected[1024];                                                                         \
-                                                                                                             \
-		rewind(out);                                                                                 \
-		ip_print(out, __VA_ARGS__);                                                                  \
-		fflush(out);                                                                                 \
-		snprintf(expected, sizeof(expected), __VA_ARGS__);                                           \
-		assert_int_equal(text_size, strlen(expected));                                               \
-		assert_memory_equal(text, expected, text_size);                                              \
+#define assert_same(...)                                                                           \
+	do {                                                                                       \
+		char expected[1024];                                                               \
+                                                                                                   \
+		rewind(out);                                                                       \
+		ip_print(out, __VA_ARGS__);                                                        \
+		fflush(out);                                                                       \
+		snprintf(expected, sizeof(expected), __VA_ARGS__);                                 \
+		assert_int_equal(text_size, strlen(expected));                                     \
+		assert_memory_equal(text, expected, text_size);                                    \
 	} while (0)
 
 static void test_as_printf(void **state)
 {
 	(void)state;
 	assert_same("plain\n\ttext 100 %%");
-	assert_same("%d %u %x %X %o %c|%5d|%-5d|%05d|%+d", -1, 2u, 0xabu, 0xcdu, 8u, 'x', 3, 4, 5, 6);
-	assert_same("%ld %lu %lld %llu %zu %#lx %016lx", -1l, ~0ul, -1ll, ~0ull, sizeof(int), 0xfful,
-		    1ul << 63);
+	assert_same("%d %u %x %X %o %c|%5d|%-5d|%05d|%+d", -1, 2u, 0xabu, 0xcdu, 8u, 'x', 3, 4, 5,
+		    6);
+	assert_same("%ld %lu %lld %llu %zu %#lx %016lx", -1l, ~0ul, -1ll, ~0ull, sizeof(int),
+		    0xfful, 1ul << 63);
 	assert_same("%" PRIu64 " %8" PRIu64 " %09" PRIu64, UINT64_MAX, (uint64_t)7, (uint64_t)8);
 	assert_same("%f %.2f %6.1f %g %.3g %9.3g %e", 1.5, 2.25, 3.5, 1e9, 1.0 / 3, 1e-5, 1e10);
 	assert_same("%*d|%-*d|%.*f|%*.*f", 6, 1, 6, 2, 2, 3.14159, 8, 3, 2.71828);
-	assert_same("[%s] [%8s] [%-8s] [%.2s] [%.*s] [%*s] [%-*s] [%*s]", "abc", "abc", "abc", "abc", 1,
-		    "abc", 6, "abc", 6, "abc", -6, "abc");
+	assert_same("[%s] [%8s] [%-8s] [%.2s] [%.*s] [%*s] [%-*s] [%*s]", "abc", "abc", "abc",
+		    "abc", 1, "abc", 6, "abc", 6, "abc", -6, "abc");
 	assert_same("%*.0u%8u", 0, 0u, 42u);
 	assert_same("%hhu %hd %p", (unsigned char)200, (short)7, (void *)0x1234);
 	assert_same("%s%s%s", "", "gr\303\274n", "\342\202\254");
 	fclose(out);
 }
 
-#define assert_prints(expected, ...)                                                                         \
-	do {                                                                                                 \
-		rewind(out);                                                                                 \
-		ip_print(out, __VA_ARGS__);                                                                  \
-		fflush(out);                                                                                 \
-		assert_int_equal(text_size, strlen(expected));                                               \
-		assert_memory_equal(text, expected, text_size);                                              \
+#define assert_prints(expected, ...)                                                               \
+	do {                                                                                       \
+		rewind(out);                                                                       \
+		ip_print(out, __VA_ARGS__);                                                        \
+		fflush(out);                                                                       \
+		assert_int_equal(text_size, strlen(expected));                                     \
+		assert_memory_equal(text, expected, text_size);                                    \
 	} while (0)
 
 static void test_cleans(void **state)

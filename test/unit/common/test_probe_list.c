@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Probe lists: what the builder makes the reader takes, and nothing hostile gets through. Hostile means: each
- * byte of a good list changed to each value, a cut at every length, and a wrong value in each field.
+ * Probe lists: what the builder makes the reader takes, and nothing hostile gets through. Hostile
+ * means: each byte of a good list changed to each value, a cut at every length, and a wrong value
+ * in each field.
  */
 #include <elf.h>
 #include <stdio.h>
@@ -28,13 +29,14 @@ static struct ip_probe_list_builder *new_builder(void)
 {
 	struct ip_probe_list_builder *b;
 
-	assert_int_equal(ip_probe_list_builder_create(EM_X86_64, IP_PLACEMENT_INSTRUMENT, build_id, 20, &b),
-			 0);
+	assert_int_equal(
+		ip_probe_list_builder_create(EM_X86_64, IP_PLACEMENT_INSTRUMENT, build_id, 20, &b),
+		0);
 	return b;
 }
 
-static int add_probe(struct ip_probe_list_builder *b, uint64_t offset, uint32_t function, uint32_t line,
-		     unsigned kind, uint8_t length, uint8_t flags, uint32_t frame)
+static int add_probe(struct ip_probe_list_builder *b, uint64_t offset, uint32_t function,
+		     uint32_t line, unsigned kind, uint8_t length, uint8_t flags, uint32_t frame)
 {
 	struct ip_pl_probe probe = {
 		.offset = offset,
@@ -139,15 +141,17 @@ static void test_large(void **state)
 	(void)state;
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(name, sizeof(name), "function_%u", i);
-		assert_int_equal(ip_probe_list_builder_function(b, name, i, i % 2 ? "odd.c" : "even.c", i),
-				 i);
+		assert_int_equal(
+			ip_probe_list_builder_function(b, name, i, i % 2 ? "odd.c" : "even.c", i),
+			i);
 		/* descending, so that sorting has work to do */
 		assert_int_equal(add_probe(b, (n - i) * 16, i, 0, IP_PROBE_ENTRY, 5, 0, 0), 0);
 	}
 	for (unsigned i = 0; i < n; i += 7) {
 		snprintf(name, sizeof(name), "function_%u", i);
 		assert_int_equal(ip_probe_list_builder_function(b, name, i, "other.c", 0), i);
-		assert_int_equal(ip_probe_list_builder_function(b, name, n + i, NULL, 0), n + i / 7);
+		assert_int_equal(ip_probe_list_builder_function(b, name, n + i, NULL, 0),
+				 n + i / 7);
 	}
 	assert_int_equal(ip_probe_list_builder_finish(b, &data, &size), 0);
 	assert_int_equal(ip_probe_list_parse(data, size, &list), 0);
@@ -174,13 +178,16 @@ static void test_builder_refuses(void **state)
 	size_t size;
 
 	(void)state;
-	assert_int_equal(ip_probe_list_builder_create(183, IP_PLACEMENT_INSTRUMENT, build_id, 20, &b), -1);
+	assert_int_equal(
+		ip_probe_list_builder_create(183, IP_PLACEMENT_INSTRUMENT, build_id, 20, &b), -1);
 	assert_error("machine 183");
-	assert_int_equal(ip_probe_list_builder_create(EM_X86_64, IP_PLACEMENT_INSTRUMENT, build_id, 0, &b),
-			 -1);
+	assert_int_equal(
+		ip_probe_list_builder_create(EM_X86_64, IP_PLACEMENT_INSTRUMENT, build_id, 0, &b),
+		-1);
 	assert_error("build-id");
-	assert_int_equal(ip_probe_list_builder_create(EM_X86_64, IP_PLACEMENT_INSTRUMENT, build_id, 33, &b),
-			 -1);
+	assert_int_equal(
+		ip_probe_list_builder_create(EM_X86_64, IP_PLACEMENT_INSTRUMENT, build_id, 33, &b),
+		-1);
 
 	b = new_builder();
 	assert_int_equal(ip_probe_list_builder_function(b, "", 0x10, NULL, 0), -1);
@@ -214,7 +221,8 @@ static void walk(const struct ip_probe_list *list)
 		const struct ip_pl_function *f = &list->functions[i];
 
 		assert_true(strlen(ip_probe_list_string(list, f->name)) > 0);
-		assert_true(strlen(ip_probe_list_string(list, f->file)) < list->header->strings_size);
+		assert_true(strlen(ip_probe_list_string(list, f->file)) <
+			    list->header->strings_size);
 	}
 	for (uint32_t i = 0; i < list->header->nprobes; i++) {
 		const struct ip_pl_probe *p = &list->probes[i];
@@ -427,8 +435,9 @@ static void test_from_elf(void **state)
 	/* An empty section, a cut list, another build's list. */
 	recipe.list = block.bytes;
 	for (int i = 0; i < 3; i++) {
-		static const char *const errors[] = {"made: not a probe list", "made: corrupt probe list",
-						     "made: its probe list belongs to another build"};
+		static const char *const errors[] = {
+			"made: not a probe list", "made: corrupt probe list",
+			"made: its probe list belongs to another build"};
 
 		recipe.list_size = i == 0 ? 0 : block.size - (i == 1);
 		recipe.build_id = i == 2 ? "another build" : (const char *)build_id;

@@ -45,7 +45,8 @@ static void check(const struct match *cases, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (matches(cases[i].selection, cases[i].name) != cases[i].expected)
 			fail_msg("'%s' %s '%s'", cases[i].selection,
-				 cases[i].expected ? "should match" : "should not match", cases[i].name);
+				 cases[i].expected ? "should match" : "should not match",
+				 cases[i].name);
 }
 
 static void test_globs(void **state)
@@ -115,11 +116,18 @@ static void test_cxx(void **state)
 static void test_not(void **state)
 {
 	static const struct match cases[] = {
-		{"!main", "other", true},	{"!main", "main", false},    {"a*,!ab", "ab", false},
+		{"!main", "other", true},
+		{"!main", "main", false},
+		{"a*,!ab", "ab", false},
 		{"!ab,a*", "ab", false}, /* the order does not matter */
-		{"a*,!ab", "ac", true},		{"a*,!ab", "b", false},	     {"! main", "main", false},
-		{"!lib:libfoo*", "x", false},	{"!lib:libbar*", "x", true}, {"!file:parse.c", "x", false},
-		{"lib:*,!file:*.h", "x", true}, {"!*", "x", false},
+		{"a*,!ab", "ac", true},
+		{"a*,!ab", "b", false},
+		{"! main", "main", false},
+		{"!lib:libfoo*", "x", false},
+		{"!lib:libbar*", "x", true},
+		{"!file:parse.c", "x", false},
+		{"lib:*,!file:*.h", "x", true},
+		{"!*", "x", false},
 	};
 
 	(void)state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sites and stubs, byte by byte and by running them: every form that a site can be seen in, also half-way
- * through a write over a page boundary, is executed and must leave the registers alone.
+ * Sites and stubs, byte by byte and by running them: every form that a site can be seen in, also
+ * half-way through a write over a page boundary, is executed and must leave the registers alone.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -38,7 +38,8 @@ static int setup(void **state)
 		rel_jump = NUMBER - (HOOK_JUMP + 10);
 
 	(void)state;
-	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
 	if (page == MAP_FAILED)
 		return -1;
 	memcpy(hook + 3, &rel, sizeof(rel));
@@ -55,11 +56,13 @@ static uint64_t at(size_t offset)
 	return (uint64_t)(uintptr_t)(page + offset);
 }
 
-/* Puts the site at SITE with a return behind it, calls it, and returns the number that the hook was given; 0:
- * the hook did not run. The registers that a hook's stub does not use must survive (r11 is the stub's, where it is free). */
+/* Puts the site at SITE with a return behind it, calls it, and returns the number that the hook
+ * was given; 0: the hook did not run. The registers that a hook's stub does not use must survive
+ * (r11 is the stub's, where it is free). */
 static uint32_t run_site(const uint8_t *site, unsigned length)
 {
-	uint64_t rax = 0xaaaaaaaaaaaaaaaa, rcx = 0xcc, rdx = 0xdd, rsi = 0x55, rdi = 0x77, entry = at(SITE);
+	uint64_t rax = 0xaaaaaaaaaaaaaaaa, rcx = 0xcc, rdx = 0xdd, rsi = 0x55, rdi = 0x77,
+		 entry = at(SITE);
 	uint64_t r8 = 0x88;
 	uint32_t number;
 
@@ -68,10 +71,11 @@ static uint32_t run_site(const uint8_t *site, unsigned length)
 	page[SITE + length] = 0xc3;
 	memset(page + NUMBER, 0, 4);
 	/* The red zone is the compiler's: step over it. */
-	__asm__ volatile("sub $128, %%rsp; mov %[r8], %%r8; call *%[entry]; mov %%r8, %[r8]; add $128, %%rsp"
-			 : "+a"(rax), "+c"(rcx), "+d"(rdx), "+S"(rsi), "+D"(rdi), [r8] "+r"(r8)
-			 : [entry] "b"(entry)
-			 : "memory", "cc", "r8", "r11");
+	__asm__ volatile(
+		"sub $128, %%rsp; mov %[r8], %%r8; call *%[entry]; mov %%r8, %[r8]; add $128, %%rsp"
+		: "+a"(rax), "+c"(rcx), "+d"(rdx), "+S"(rsi), "+D"(rdi), [r8] "+r"(r8)
+		: [entry] "b"(entry)
+		: "memory", "cc", "r8", "r11");
 	assert_int_equal(rax, 0xaaaaaaaaaaaaaaaa);
 	assert_int_equal(rcx, 0xcc);
 	assert_int_equal(rdx, 0xdd);
@@ -104,7 +108,8 @@ static void test_bytes(void **state)
 
 			assert_int_equal(arch->idle(forms[k], length, bytes), 0);
 			assert_memory_equal(bytes, idle[k][length - 5], length);
-			assert_int_equal(arch->live(forms[k], length, 0x400000, 0x401000, bytes), 0);
+			assert_int_equal(arch->live(forms[k], length, 0x400000, 0x401000, bytes),
+					 0);
 			assert_memory_equal(bytes, live[k][length - 5], length);
 		}
 	}
@@ -123,7 +128,8 @@ static void test_refused(void **state)
 		assert_int_equal(arch->live(IP_FORM_CALL, lengths[i], 0, 0, bytes), -1);
 		memset(bytes, 0xe8, sizeof(bytes));
 		assert_int_equal(arch->live_target(IP_FORM_CALL, lengths[i], 0, bytes, &target), 0);
-		assert_int_equal(arch->transit(IP_FORM_CALL, IP_REGS_CALL, lengths[i], 1, bytes), 0);
+		assert_int_equal(arch->transit(IP_FORM_CALL, IP_REGS_CALL, lengths[i], 1, bytes),
+				 0);
 	}
 	assert_int_equal(arch->idle(3, 5, bytes), -1);
 	assert_error("form 3");
@@ -177,9 +183,12 @@ static void test_live_target(void **state)
 	for (size_t k = 0; k < N_ELEMENTS(forms); k++) {
 		for (unsigned length = 5; length <= 6; length++) {
 			assert_int_equal(arch->idle(forms[k], length, bytes), 0);
-			assert_int_equal(arch->live_target(forms[k], length, 0x1000, bytes, &target), 0);
-			assert_int_equal(arch->live(forms[k], length, 0x401234, 0x400010, bytes), 0);
-			assert_int_equal(arch->live_target(forms[k], length, 0x401234, bytes, &target), 1);
+			assert_int_equal(
+				arch->live_target(forms[k], length, 0x1000, bytes, &target), 0);
+			assert_int_equal(arch->live(forms[k], length, 0x401234, 0x400010, bytes),
+					 0);
+			assert_int_equal(
+				arch->live_target(forms[k], length, 0x401234, bytes, &target), 1);
 			assert_int_equal(target, 0x400010);
 			/* A byte that is not an address's and differs makes it foreign. */
 			for (unsigned i = 0; i < length; i++) {
@@ -189,8 +198,9 @@ static void test_live_target(void **state)
 				if (i > opcode && i <= opcode + 4)
 					continue;
 				bytes[i] ^= 0x10;
-				assert_int_equal(
-					arch->live_target(forms[k], length, 0x401234, bytes, &target), 0);
+				assert_int_equal(arch->live_target(forms[k], length, 0x401234,
+								   bytes, &target),
+						 0);
 				bytes[i] ^= 0x10;
 			}
 		}
@@ -203,9 +213,10 @@ static void test_stub(void **state)
 					   0x00, 0x00, 0x00, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
 	static const uint8_t pushing[16] = {0x68, 0x45, 0x23, 0x01, 0x00, 0xff, 0x25, 0xf5,
 					    0xff, 0xff, 0xff, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
-	static const uint8_t jumping[32] = {0x48, 0x8d, 0x64, 0x24, 0x80, 0x68, 0x45, 0x23, 0x01, 0x00, 0x67,
-					    0xe8, 0xf0, 0x00, 0x00, 0x00, 0x48, 0x8d, 0xa4, 0x24, 0x88, 0x00,
-					    0x00, 0x00, 0xe9, 0xe8, 0x0f, 0x00, 0x00, 0xcc, 0xcc, 0xcc};
+	static const uint8_t jumping[32] = {0x48, 0x8d, 0x64, 0x24, 0x80, 0x68, 0x45, 0x23,
+					    0x01, 0x00, 0x67, 0xe8, 0xf0, 0x00, 0x00, 0x00,
+					    0x48, 0x8d, 0xa4, 0x24, 0x88, 0x00, 0x00, 0x00,
+					    0xe9, 0xe8, 0x0f, 0x00, 0x00, 0xcc, 0xcc, 0xcc};
 	uint8_t bytes[32];
 
 	(void)state;
@@ -213,10 +224,12 @@ static void test_stub(void **state)
 	assert_int_equal(arch->jump_stub_size, 32);
 	assert_int_equal(arch->stub(IP_REGS_CALL, 0x1000, 0x1100, 0, THE_NUMBER, bytes), 0);
 	assert_memory_equal(bytes, direct, 16);
-	assert_int_equal(arch->stub(IP_REGS_ALL, 0x1000, 0x7f0000000000, 0x1000, THE_NUMBER, bytes), 0);
+	assert_int_equal(arch->stub(IP_REGS_ALL, 0x1000, 0x7f0000000000, 0x1000, THE_NUMBER, bytes),
+			 0);
 	assert_memory_equal(bytes, pushing, 16);
-	assert_int_equal(arch->stub(IP_REGS_CALL, 0x1000, 0x7f0000000000, 0x7f0000000000, THE_NUMBER, bytes),
-			 -1);
+	assert_int_equal(
+		arch->stub(IP_REGS_CALL, 0x1000, 0x7f0000000000, 0x7f0000000000, THE_NUMBER, bytes),
+		-1);
 	assert_error("within reach");
 	assert_int_equal(arch->jump_stub(0x1000, 0x1100, 0, THE_NUMBER, 0x2005, bytes), 0);
 	assert_memory_equal(bytes, jumping, 32);
@@ -227,16 +240,19 @@ static void test_stub(void **state)
 static void put_stub(unsigned form, unsigned regs, unsigned length, bool direct)
 {
 	const uint64_t far = 0x10000000000;
-	uint64_t hook = at(form == IP_FORM_JUMP ? HOOK_JUMP : regs == IP_REGS_ALL ? HOOK_PUSH : HOOK);
+	uint64_t hook = at(form == IP_FORM_JUMP	 ? HOOK_JUMP
+			   : regs == IP_REGS_ALL ? HOOK_PUSH
+						 : HOOK);
 	uint64_t named = direct ? hook : hook ^ far;
 
 	memcpy(page + SLOT, &hook, sizeof(hook));
 	if (form == IP_FORM_JUMP)
-		assert_int_equal(arch->jump_stub(at(STUB), named, at(SLOT), THE_NUMBER, at(SITE) + length,
-						 page + STUB),
+		assert_int_equal(arch->jump_stub(at(STUB), named, at(SLOT), THE_NUMBER,
+						 at(SITE) + length, page + STUB),
 				 0);
 	else
-		assert_int_equal(arch->stub(regs, at(STUB), named, at(SLOT), THE_NUMBER, page + STUB), 0);
+		assert_int_equal(
+			arch->stub(regs, at(STUB), named, at(SLOT), THE_NUMBER, page + STUB), 0);
 }
 
 static void test_run(void **state)
@@ -251,8 +267,9 @@ static void test_run(void **state)
 					put_stub(forms[k], regs, length, direct);
 					assert_int_equal(arch->idle(forms[k], length, bytes), 0);
 					assert_int_equal(run_site(bytes, length), 0);
-					assert_int_equal(
-						arch->live(forms[k], length, at(SITE), at(STUB), bytes), 0);
+					assert_int_equal(arch->live(forms[k], length, at(SITE),
+								    at(STUB), bytes),
+							 0);
 					assert_int_equal(run_site(bytes, length), THE_NUMBER);
 				}
 			}
@@ -261,8 +278,8 @@ static void test_run(void **state)
 }
 
 /* The three steps of a write over a page boundary, each run. */
-static void run_steps(unsigned form, unsigned regs, unsigned length, unsigned split, const uint8_t *from,
-		      const uint8_t *to)
+static void run_steps(unsigned form, unsigned regs, unsigned length, unsigned split,
+		      const uint8_t *from, const uint8_t *to)
 {
 	uint8_t bytes[IP_SITE_MAX], between[IP_SITE_MAX];
 	unsigned n = arch->transit(form, regs, length, split, between);
@@ -292,7 +309,8 @@ static void test_transit(void **state)
 			for (unsigned regs = IP_REGS_CALL; regs <= IP_REGS_ALL; regs++) {
 				put_stub(forms[k], regs, length, true);
 				assert_int_equal(arch->idle(forms[k], length, idle), 0);
-				assert_int_equal(arch->live(forms[k], length, at(SITE), at(STUB), live), 0);
+				assert_int_equal(
+					arch->live(forms[k], length, at(SITE), at(STUB), live), 0);
 				for (unsigned split = 1; split < length; split++) {
 					run_steps(forms[k], regs, length, split, idle, live);
 					run_steps(forms[k], regs, length, split, live, idle);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sites and stubs of i386, byte by byte and as a decoder in 32-bit mode sees them: also half-way through a write over a
- * page boundary each must be one instruction of the site's length, or a jump to its end.
+ * Sites and stubs of i386, byte by byte and as a decoder in 32-bit mode sees them: also half-way
+ * through a write over a page boundary each must be one instruction of the site's length, or a jump
+ * to its end.
  */
 #include <Zydis/Zydis.h>
 #include <elf.h>
@@ -35,7 +36,8 @@ static void test_bytes(void **state)
 
 			assert_int_equal(arch->idle(forms[k], length, bytes), 0);
 			assert_memory_equal(bytes, idle[k][length - 5], length);
-			assert_int_equal(arch->live(forms[k], length, 0x400000, 0x401000, bytes), 0);
+			assert_int_equal(arch->live(forms[k], length, 0x400000, 0x401000, bytes),
+					 0);
 			assert_memory_equal(bytes, live[k][length - 5], length);
 		}
 	}
@@ -57,13 +59,15 @@ static void test_everything_is_within_reach(void **state)
 					assert_int_equal(arch->live(forms[k], length, addresses[i],
 								    addresses[j], bytes),
 							 0);
-					assert_int_equal(arch->live_target(forms[k], length, addresses[i],
-									   bytes, &target),
+					assert_int_equal(arch->live_target(forms[k], length,
+									   addresses[i], bytes,
+									   &target),
 							 1);
 					assert_int_equal(target, addresses[j]);
 					assert_int_equal(arch->idle(forms[k], length, bytes), 0);
-					assert_int_equal(arch->live_target(forms[k], length, addresses[i],
-									   bytes, &target),
+					assert_int_equal(arch->live_target(forms[k], length,
+									   addresses[i], bytes,
+									   &target),
 							 0);
 				}
 }
@@ -124,12 +128,14 @@ static enum effect effect_of(const uint8_t *bytes, unsigned length, const char *
 	case ZYDIS_CATEGORY_CALL:
 		/* nothing of the site lies behind it, where its return address is */
 		if (insn.length != length)
-			fail_msg("%s: a call of %u bytes in a site of %u", what, insn.length, length);
+			fail_msg("%s: a call of %u bytes in a site of %u", what, insn.length,
+				 length);
 		return CALLS;
 	default:
 		if (insn.length != length)
 			fail_msg("%s: %u bytes of %u", what, insn.length, length);
-		assert_true(insn.mnemonic == ZYDIS_MNEMONIC_NOP || insn.mnemonic == ZYDIS_MNEMONIC_TEST);
+		assert_true(insn.mnemonic == ZYDIS_MNEMONIC_NOP ||
+			    insn.mnemonic == ZYDIS_MNEMONIC_TEST);
 		return PASSES;
 	}
 }
@@ -147,15 +153,19 @@ static void test_every_form_is_one_instruction(void **state)
 					const uint8_t *from = to_live ? idle : live,
 						      *to = to_live ? live : idle;
 					enum effect done = forms[k] == IP_FORM_CALL ? CALLS : JUMPS;
-					enum effect rest = forms[k] == IP_FORM_CALL ? PASSES : RETURNS, seen;
+					enum effect rest = forms[k] == IP_FORM_CALL ? PASSES
+										    : RETURNS,
+						    seen;
 					char what[64];
 					unsigned n;
 
-					snprintf(what, sizeof(what), "form %u, length %u, split %u", forms[k],
-						 length, split);
+					snprintf(what, sizeof(what), "form %u, length %u, split %u",
+						 forms[k], length, split);
 					arch->idle(forms[k], length, idle);
-					arch->live(forms[k], length, 0x08049000 - split, 0xf7123456, live);
-					n = arch->transit(forms[k], IP_REGS_CALL, length, split, transit);
+					arch->live(forms[k], length, 0x08049000 - split, 0xf7123456,
+						   live);
+					n = arch->transit(forms[k], IP_REGS_CALL, length, split,
+							  transit);
 					assert_true(n > 0 && n <= split);
 					assert_int_equal(effect_of(from, length, what),
 							 to_live ? rest : done);
@@ -163,12 +173,14 @@ static void test_every_form_is_one_instruction(void **state)
 					memcpy(now, transit, n); /* step 1 */
 					seen = effect_of(now, length, what);
 					assert_true(seen == rest || seen == done);
-					memcpy(now + split, to + split, length - split); /* step 2 */
+					/* step 2 */
+					memcpy(now + split, to + split, length - split);
 					seen = effect_of(now, length, what);
 					assert_true(seen == rest || seen == done);
 					memcpy(now, to, split); /* step 3 */
 					assert_memory_equal(now, to, length);
-					assert_int_equal(effect_of(now, length, what), to_live ? done : rest);
+					assert_int_equal(effect_of(now, length, what),
+							 to_live ? done : rest);
 				}
 }
 

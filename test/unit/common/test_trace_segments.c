@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of pieces: what is written is read, whatever was there before, and nothing is believed that cannot be. Names of streams.
+ * The table of pieces: what is written is read, whatever was there before, and nothing is believed
+ * that cannot be. Names of streams.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,8 @@ static void record(uint32_t n)
 {
 	memset(table, 0, sizeof(table));
 	for (uint32_t i = 0; i <= n; i++)
-		put(&(struct ip_trace_segment){i, i < 4 ? 0 : i - 3, 100 + i, 10 * i, 1000 * i, 50 * i, i / 2});
+		put(&(struct ip_trace_segment){i, i < 4 ? 0 : i - 3, 100 + i, 10 * i, 1000 * i,
+					       50 * i, i / 2});
 }
 
 static int parse(size_t size)
@@ -38,7 +40,9 @@ static void test_what_was_written(void **state)
 		uint32_t n = numbers[i], first = n < 4 ? 0 : n - 3;
 
 		record(n);
-		assert_int_equal(parse(n < IP_TRACE_SEGMENTS_ROOM ? (n + 1) * IP_TRACE_SEGMENT_LINE : sizeof(table)), 0);
+		assert_int_equal(parse(n < IP_TRACE_SEGMENTS_ROOM ? (n + 1) * IP_TRACE_SEGMENT_LINE
+								  : sizeof(table)),
+				 0);
 		assert_int_equal(pieces.newest, n);
 		assert_int_equal(ip_trace_segments_first(&pieces)->number, first);
 		assert_int_equal(ip_trace_segments_first(&pieces)->events, 50 * first);
@@ -50,7 +54,7 @@ static void test_what_was_written(void **state)
 static void test_the_largest_numbers(void **state)
 {
 	const struct ip_trace_segment p = {UINT32_MAX - 1, UINT32_MAX - 1, UINT64_MAX, UINT64_MAX,
-				   UINT64_MAX,	   UINT64_MAX,	   UINT64_MAX};
+					   UINT64_MAX,	   UINT64_MAX,	   UINT64_MAX};
 
 	memset(table, 0, sizeof(table));
 	put(&p);
@@ -58,7 +62,8 @@ static void test_the_largest_numbers(void **state)
 	assert_memory_equal(ip_trace_segments_first(&pieces), &p, sizeof(p));
 }
 
-/* A line of which a part is there only counts as little as one that is not: the one before holds. */
+/* A line of which a part is there only counts as little as one that is not: the one before
+ * holds. */
 static void test_half_a_line(void **state)
 {
 	record(9);
@@ -94,7 +99,8 @@ static void test_what_cannot_be(void **state)
 	memset(table + ip_trace_segment_place(7), 0, IP_TRACE_SEGMENT_LINE);
 	assert_int_equal(parse(sizeof(table)), -1);
 	record(9);
-	memcpy(table + ip_trace_segment_place(7), table + ip_trace_segment_place(8), IP_TRACE_SEGMENT_LINE);
+	memcpy(table + ip_trace_segment_place(7), table + ip_trace_segment_place(8),
+	       IP_TRACE_SEGMENT_LINE);
 	assert_int_equal(parse(sizeof(table)), -1);
 }
 
@@ -105,12 +111,15 @@ static void test_any_damage(void **state)
 	for (int i = 0; i < 20000; i++) {
 		record(9);
 		for (int k = rand() % 4; k >= 0; k--)
-			table[rand() % (10 * IP_TRACE_SEGMENT_LINE)] = rand() % 3 ? '0' + rand() % 10 : rand();
+			table[rand() % (10 * IP_TRACE_SEGMENT_LINE)] =
+				rand() % 3 ? '0' + rand() % 10 : rand();
 		if (parse(sizeof(table)) < 0)
 			continue;
 		assert_true(ip_trace_segments_first(&pieces)->number <= pieces.newest);
-		assert_true(pieces.newest - ip_trace_segments_first(&pieces)->number < IP_TRACE_SEGMENTS_MAX);
-		assert_true(ip_trace_segments_first(&pieces)->events <= ip_trace_segments_newest(&pieces)->events);
+		assert_true(pieces.newest - ip_trace_segments_first(&pieces)->number <
+			    IP_TRACE_SEGMENTS_MAX);
+		assert_true(ip_trace_segments_first(&pieces)->events <=
+			    ip_trace_segments_newest(&pieces)->events);
 	}
 }
 
@@ -123,11 +132,25 @@ static void test_names(void **state)
 		    {"stream-12.zst", {12, 0, false, true}},
 		    {"stream-8191-4294967295", {8191, UINT32_MAX, true, false}},
 		    {"stream-4294967295-7.zst", {UINT32_MAX, 7, true, true}}};
-	static const char *const bad[] = {
-		"",	      "stream",		  "stream-",	       "stream-x",	     "stream-1-",
-		"stream-1-x", "stream-1-2-3",	  "stream-1.",	       "stream-1.zs",	     "stream--1",
-		"stream-1 ",  "stream- 1",	  "stream-+1",	       "metadata",	     "stream1",
-		"iprobe",     "stream-1.zst.zst", "stream-4294967296", "stream-1-4294967296"};
+	static const char *const bad[] = {"",
+					  "stream",
+					  "stream-",
+					  "stream-x",
+					  "stream-1-",
+					  "stream-1-x",
+					  "stream-1-2-3",
+					  "stream-1.",
+					  "stream-1.zs",
+					  "stream--1",
+					  "stream-1 ",
+					  "stream- 1",
+					  "stream-+1",
+					  "metadata",
+					  "stream1",
+					  "iprobe",
+					  "stream-1.zst.zst",
+					  "stream-4294967296",
+					  "stream-1-4294967296"};
 	struct ip_stream_name name;
 	char text[IP_STREAM_NAME_MAX];
 

@@ -43,7 +43,8 @@ static void test_what_is_taken(void **state)
 	assert_int_equal(ip_probes_d_selection(&p, "told")->place.line, 5);
 	assert_null(ip_probes_d_selection(&p, "none"));
 	assert_int_equal(p.nprofiles, 3);
-	assert_string_equal(ip_probes_d_profile(&p, "misses")->events, "PAPI_TOT_INS,perf::PAGE-FAULTS:u=1");
+	assert_string_equal(ip_probes_d_profile(&p, "misses")->events,
+			    "PAPI_TOT_INS,perf::PAGE-FAULTS:u=1");
 	assert_string_equal(ip_probes_d_profile(&p, "misses")->functions, "@told");
 	assert_true(ip_probes_d_profile(&p, "misses")->budget_percent == 2.5);
 	assert_int_equal(ip_probes_d_profile(&p, "misses")->interval_ns, 200000000);
@@ -65,13 +66,13 @@ static void test_what_is_taken(void **state)
 static void test_what_is_wrong_and_where(void **state)
 {
 	static const struct refused cases[] = {
-		{"selection: {}",
-		 "f.yaml:1:1: unknown key 'selection'; a file of probes.d has selections, profiles, rules"},
+		{"selection: {}", "f.yaml:1:1: unknown key 'selection'; a file of probes.d has "
+				  "selections, profiles, rules"},
 		{"selections:\n  a:\n    function: x\n",
 		 "f.yaml:3:5: unknown key 'function'; a selection has description, functions"},
-		{"profiles:\n  a:\n    event: x\n",
-		 "f.yaml:3:5: unknown key 'event'; a profile has description, events, functions, budget, "
-		 "interval, duration"},
+		{"profiles:\n  a:\n    event: x\n", "f.yaml:3:5: unknown key 'event'; a profile "
+						    "has description, events, functions, budget, "
+						    "interval, duration"},
 		{"selections: [a]", "f.yaml:1:13: selections are written as"},
 		{"profiles: x", "f.yaml:1:11: profiles are written"},
 		{"profiles: {a: x}", "f.yaml:1:15: a profile is written as lines of 'key: value'"},
@@ -82,12 +83,14 @@ static void test_what_is_wrong_and_where(void **state)
 		{"selections: {a: }", "f.yaml:1:17: the selection is empty"},
 		{"selections: {a: []}", "f.yaml:1:17: the selection is empty"},
 		{"selections: {a: [x, [y]]}", "f.yaml:1:21: the selection is a single value"},
-		{"selections: {a: {description: x}}", "f.yaml:1:14: the selection 'a' has no functions"},
+		{"selections: {a: {description: x}}",
+		 "f.yaml:1:14: the selection 'a' has no functions"},
 		{"selections: {a: {description: [x], functions: y}}",
 		 "f.yaml:1:31: description is a single value"},
 		{"selections: {a: 'x,,y'}", "f.yaml:1:17: selection: empty item"},
 		{"selections: {a: [x, 'nonsense:y']}", "f.yaml:1:21: selection: unknown prefix"},
-		{"selections: {a: '@/etc/passwd'}", "f.yaml:1:17: selection: '@/etc/passwd': @FILE must be"},
+		{"selections: {a: '@/etc/passwd'}",
+		 "f.yaml:1:17: selection: '@/etc/passwd': @FILE must be"},
 		{"selections: {a: \"x\\ny\"}", "f.yaml:1:17: a selection of several lines"},
 		{"selections: {'a b': x}", "f.yaml:1:14: 'a b' is no name for a selection"},
 		{"selections: {'@a': x}", "is no name for a selection"},
@@ -110,7 +113,8 @@ static void test_what_is_wrong_and_where(void **state)
 		{"profiles: {a: {budget: 1.5/s}}", "budget is a share"},
 		{"profiles: {a: {interval: 1y}}", "f.yaml:1:26: interval: "},
 		{"profiles: {a: {duration: 0s}}", "f.yaml:1:26: duration is nothing"},
-		{"profiles: {a: {events: [A, 'B C']}}", "f.yaml:1:28: 'B C' is no name of an event"},
+		{"profiles: {a: {events: [A, 'B C']}}",
+		 "f.yaml:1:28: 'B C' is no name of an event"},
 		{"profiles: {a: {events: []}}", "f.yaml:1:24: events is empty"},
 		{"[[[[[[[[[[[[[[[[[[x]]]]]]]]]]]]]]]]]]", "f.yaml:1:17: nested too deeply"},
 	};
@@ -122,7 +126,8 @@ static void test_what_is_wrong_and_where(void **state)
 static void test_references(void **state)
 {
 	static const struct refused bad[] = {
-		{"selections: {a: '@b'}", "f.yaml:1:14: selection: '@b': no selection of that name"},
+		{"selections: {a: '@b'}",
+		 "f.yaml:1:14: selection: '@b': no selection of that name"},
 		{"selections:\n  a: '@b'\n  b: ['@a']\n", "f.yaml:2:3: selection: '@"},
 		{"selections: {a: '!@b', b: '!x'}", "takes something away itself"},
 		{"profiles:\n  p: {functions: '@b'}\n",

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How often the 95 % interval of a mean holds the truth: programs that are made up, sampled as the controller has it (a quota an interval, one call in
- * `every` at random, what comes when the quota is used up is not seen; intervals without a quota), many runs of each. Beside it how wide the interval is: as
- * a multiple of the error that 95 % of the runs stay below, which is as narrow as it can be.
+ * How often the 95 % interval of a mean holds the truth: programs that are made up, sampled as the
+ * controller has it (a quota an interval, one call in `every` at random, what comes when the quota
+ * is used up is not seen; intervals without a quota), many runs of each. Beside it how wide the
+ * interval is: as a multiple of the error that 95 % of the runs stay below, which is as narrow as
+ * it can be.
  *
  * IPROBE_TEST_FULL=1: ten times as many runs.
  */
@@ -52,7 +54,9 @@ struct world {
 	unsigned before, after;	   /* so many at either end have none either */
 	bool is_time;		   /* not a count */
 	double least,
-		most; /* share of the runs whose interval is to hold the truth; 0: LEAST; how wide it may be; 0: MOST */
+		/* share of the runs whose interval is to hold the truth; 0: LEAST; how wide it may
+		 * be; 0: MOST */
+		most;
 };
 
 struct sight {
@@ -109,7 +113,8 @@ static double run(const struct world *w, double *ret_error)
 		}
 		all += calls;
 		stretch.calls = calls;
-		ip_stratum_divide(&stretch, s.every, !s.quota, used_up * INTERVAL_S, INTERVAL_S, INTERVAL_S);
+		ip_stratum_divide(&stretch, s.every, !s.quota, used_up * INTERVAL_S, INTERVAL_S,
+				  INTERVAL_S);
 		if (calls)
 			ip_strata_add(&strata, 1, &stretch, !strata.samples && stretch.n);
 		s.quota = w->quota;
@@ -123,7 +128,8 @@ static double run(const struct world *w, double *ret_error)
 
 static int upwards(const void *a, const void *b)
 {
-	return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
+	return *(const double *)a < *(const double *)b ? -1
+						       : *(const double *)a > *(const double *)b;
 }
 
 static unsigned tries(void)
@@ -136,7 +142,8 @@ static unsigned tries(void)
 static bool holds(const struct world *w)
 {
 	unsigned n = tries(), held = 0;
-	double *errors = calloc(n, sizeof(*errors)), *halves = calloc(n, sizeof(*halves)), wide, share;
+	double *errors = calloc(n, sizeof(*errors)), *halves = calloc(n, sizeof(*halves)), wide,
+	       share;
 
 	seed = 88172645463325252ull;
 	for (unsigned i = 0; i < n; i++) {
@@ -153,9 +160,9 @@ static bool holds(const struct world *w)
 	wide = halves[n / 2] / errors[n * 95 / 100];
 	free(errors);
 	free(halves);
-	print_message(
-		"%-44s %5.1f %% hold it, half of them are narrower than %.2f times the error of 95 %%\n",
-		w->name, 100 * share, wide);
+	print_message("%-44s %5.1f %% hold it, half of them are narrower than %.2f times the error "
+		      "of 95 %%\n",
+		      w->name, 100 * share, wide);
 	return share >= (w->least > 0 ? w->least : LEAST) && wide <= (w->most > 0 ? w->most : MOST);
 }
 
@@ -238,38 +245,45 @@ static double in_bursts(double t)
 	return fmod(5 * t, 1) < 0.25 ? 500 : 0;
 }
 
-/* Of a handful of what is as skewed as log-normal times no interval is right that does not know it. Where most of a program is not seen, there may be a phase of it of which nobody
- * knows. And an interval is wide where the calls that came are of some other phase, but nobody saw which: by how often they came the mean is better than it can know. */
+/* Of a handful of what is as skewed as log-normal times no interval is right that does not know
+ * it. Where most of a program is not seen, there may be a phase of it of which nobody knows. And
+ * an interval is wide where the calls that came are of some other phase, but nobody saw which:
+ * by how often they came the mean is better than it can know. */
 static const struct world worlds[] = {
 	{"times", 30, steady, a_thousand, .quota = 8, .is_time = true},
 	{"times, few of them", 4, steady, a_thousand, .quota = 3, .is_time = true},
 	{"times, one an interval", 30, steady, a_hundred, .quota = 1, .is_time = true},
-	{"times, one or none an interval", 40, steady, a_hundred, .quota = 1, .blind = 0.4, .is_time = true},
+	{"times, one or none an interval", 40, steady, a_hundred, .quota = 1, .blind = 0.4,
+	 .is_time = true},
 	{"counts up to 8", 12, up_to_eight, a_hundred, .quota = 3},
 	{"counts up to 8, few samples", 5, up_to_eight, a_hundred, .quota = 2},
-	{"counts up to 8, overdrawn half of the time", 20, up_to_eight, a_hundred, .quota = 3, .blind = 0.5},
+	{"counts up to 8, overdrawn half of the time", 20, up_to_eight, a_hundred, .quota = 3,
+	 .blind = 0.5},
 	{"one in 50", 20, rare, a_thousand, .quota = 5},
 	{"one in 50, many samples", 40, rare, a_thousand, .quota = 12},
 	{"nine in one of 50", 20, rare_nines, a_thousand, .quota = 10},
 	{"nine in one of 50, many samples", 50, rare_nines, a_thousand, .quota = 20},
 	{"skewed times", 20, skewed, a_thousand, .quota = 8, .is_time = true},
-	{"skewed times, few of them", 6, skewed, a_thousand, .quota = 4, .is_time = true, .least = 0.85},
+	{"skewed times, few of them", 6, skewed, a_thousand, .quota = 4, .is_time = true,
+	 .least = 0.85},
 	{"drifting times", 30, drifting, a_thousand, .quota = 5, .is_time = true},
-	{"drifting times, end not seen", 30, drifting, a_thousand, .quota = 5, .after = 3, .is_time = true,
-	 .most = 4},
-	{"drifting times, neither end seen", 30, drifting, a_thousand, .quota = 5, .before = 4, .after = 4,
+	{"drifting times, end not seen", 30, drifting, a_thousand, .quota = 5, .after = 3,
 	 .is_time = true, .most = 4},
+	{"drifting times, neither end seen", 30, drifting, a_thousand, .quota = 5, .before = 4,
+	 .after = 4, .is_time = true, .most = 4},
 	{"wandering times", 40, wandering, a_thousand, .quota = 8, .is_time = true},
-	{"wandering times, ends not seen", 40, wandering, a_thousand, .quota = 8, .before = 2, .after = 2,
-	 .is_time = true},
+	{"wandering times, ends not seen", 40, wandering, a_thousand, .quota = 8, .before = 2,
+	 .after = 2, .is_time = true},
 	{"wandering times, half of it not seen", 40, wandering, a_hundred, .quota = 4, .blind = 0.5,
 	 .is_time = true},
 	{"phases", 37, phased, by_phase, .quota = 4, .most = 4},
 	{"phases, times", 37, phased_noisy, by_phase, .quota = 4, .is_time = true},
 	{"phases, one sample an interval", 37, phased, by_phase, .quota = 1, .most = 20},
 	{"phases, half of it not seen", 37, phased, by_phase, .quota = 3, .blind = 0.5},
-	{"phases, most of it not seen", 37, phased, by_phase, .quota = 3, .blind = 0.8, .least = 0.8},
-	{"phases, end not seen", 37, phased, by_phase, .quota = 3, .blind = 0.1, .after = 8, .most = 12},
+	{"phases, most of it not seen", 37, phased, by_phase, .quota = 3, .blind = 0.8,
+	 .least = 0.8},
+	{"phases, end not seen", 37, phased, by_phase, .quota = 3, .blind = 0.1, .after = 8,
+	 .most = 12},
 	{"phases, beginning not seen", 37, phased, by_phase, .quota = 3, .blind = 0.1, .before = 8},
 	{"bursts", 35, up_to_eight, in_bursts, .quota = 3},
 	{"bursts of wandering times", 35, wandering, in_bursts, .quota = 3, .is_time = true},

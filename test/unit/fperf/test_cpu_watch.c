@@ -40,7 +40,8 @@ static void *wait_on(void *context)
 	return context;
 }
 
-/* Has so many threads that wait; for each byte it works for so long, in its first thread, in one that it creates, or in a process that it forks, and answers with its CPU time. */
+/* Has so many threads that wait; for each byte it works for so long, in its first thread, in one
+ * that it creates, or in a process that it forks, and answers with its CPU time. */
 static pid_t make_worker(size_t threads, int in[2], int out[2])
 {
 	uint64_t ns = TICK_LESS * MS, now;
@@ -72,7 +73,8 @@ static pid_t make_worker(size_t threads, int in[2], int out[2])
 			waitpid(child, NULL, 0);
 		else if (what == 'w')
 			work(&ns);
-		else if (pthread_create(&thread, NULL, work, &ns) != 0 || pthread_join(thread, NULL) != 0)
+		else if (pthread_create(&thread, NULL, work, &ns) != 0 ||
+			 pthread_join(thread, NULL) != 0)
 			_exit(2);
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formulas of counters: those that PAPI ships, whether they are sums, and what follows from means and their intervals.
+ * Formulas of counters: those that PAPI ships, whether they are sums, and what follows from means
+ * and their intervals.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +22,8 @@ static struct ip_formula parsed(const char *text, unsigned ncounters)
 	return f;
 }
 
-static void check_sum(const char *text, unsigned ncounters, const int32_t *expected, uint32_t divisor)
+static void check_sum(const char *text, unsigned ncounters, const int32_t *expected,
+		      uint32_t divisor)
 {
 	struct ip_formula f = parsed(text, ncounters);
 	int32_t weights[IP_PMU_COUNTERS];
@@ -143,19 +145,20 @@ static double normal(void)
 	return sum - 6;
 }
 
-/* Of samples with two counters, which go up and down with each other as much as together says, the interval of their quotient holds the true one at least as
- * often as it says. */
+/* Of samples with two counters, which go up and down with each other as much as together says,
+ * the interval of their quotient holds the true one at least as often as it says. */
 static double coverage(double together)
 {
 	struct ip_formula f = parsed("N1|N0|/|", 2);
 	unsigned held = 0, runs = 2000, n = 40;
 
 	for (unsigned r = 0; r < runs; r++) {
-		double sum[2] = {0}, squares[2] = {0}, means[IP_PMU_COUNTERS], ci[IP_PMU_COUNTERS], half,
-		       value;
+		double sum[2] = {0}, squares[2] = {0}, means[IP_PMU_COUNTERS], ci[IP_PMU_COUNTERS],
+		       half, value;
 
 		for (unsigned i = 0; i < n; i++) {
-			double a = normal(), b = together * a + sqrt(1 - together * together) * normal();
+			double a = normal(),
+			       b = together * a + sqrt(1 - together * together) * normal();
 			const double x[2] = {1000 + 150 * a, 400 + 80 * b};
 
 			for (int k = 0; k < 2; k++) {

@@ -32,7 +32,8 @@ static void test_borders_are_not_crossed_all_the_time(void **state)
 	}
 }
 
-/* Twenty that would take half of the time each second, and a thousand that are called now and then. */
+/* Twenty that would take half of the time each second, and a thousand that are called now and
+ * then. */
 static void test_budget_is_held(void **state)
 {
 	static const double budgets[] = {0.005, 0.01, 0.02, 0.05};
@@ -45,8 +46,8 @@ static void test_budget_is_held(void **state)
 			w.rates[i] = i < 20 ? 4e6 : i % 50;
 		run(&w, 20);
 		/* the first look, and one window of what was saved */
-		assert_true(w.spent <= budgets[b] * 1e9 * w.time * 1.02 + 0.002 * 20 * 4e6 * COUNT_NS +
-					       1020 * 2 * SAMPLE_NS);
+		assert_true(w.spent <= budgets[b] * 1e9 * w.time * 1.02 +
+					       0.002 * 20 * 4e6 * COUNT_NS + 1020 * 2 * SAMPLE_NS);
 		for (size_t i = 0; i < w.n; i++)
 			if (w.rates[i] > 0)
 				assert_true(w.items[i].samples >= 2);
@@ -155,7 +156,8 @@ static void test_quotas(void **state)
 
 #define MANY 500
 
-/* Where there is less than a sample for each, somebody has one, and in the end everybody. Those that are hardly ever called hold up nobody. */
+/* Where there is less than a sample for each, somebody has one, and in the end everybody. Those
+ * that are hardly ever called hold up nobody. */
 static void test_less_than_one_each(void **state)
 {
 	static struct ip_fperf_item items[MANY];
@@ -187,13 +189,18 @@ static void test_less_than_one_each(void **state)
 	assert_true(least > 4);
 }
 
-/* Who was not called just now is seen when it is again: of one that is called in bursts shorter than the interval there would be none but the first. */
+/* Who was not called just now is seen when it is again: of one that is called in bursts shorter
+ * than the interval there would be none but the first. */
 static void test_bursts(void **state)
 {
 	struct ip_fperf_item items[3] = {
 		{.live = true, .calls_per_s = 1e4, .samples = 100, .width = 0.5},
 		{.live = true, .calls_per_s = 0, .samples = 2, .width = 2},
-		{.live = true, .calls_per_s = 0, .samples = 1000, .width = 0.01, .samples_none = true},
+		{.live = true,
+		 .calls_per_s = 0,
+		 .samples = 1000,
+		 .width = 0.01,
+		 .samples_none = true},
 	};
 	struct ip_fperf_means m = ordinary;
 
@@ -314,7 +321,8 @@ static void test_means(void **state)
 	assert_true(ip_fperf_mean(1000, 3000, 9000, &ci) == 3 && ci == 0);
 	/* 1, 2, 3, 4, 5: 2.776 * sqrt(2.5 / 5) */
 	assert_true(ip_fperf_mean(5, 15, 55, &ci) == 3 && fabs(ci - 1.963) < 0.001);
-	assert_true(fabs(ip_fperf_t95(31) - 2.0395) < 0.002 && fabs(ip_fperf_t95(100) - 1.984) < 0.001);
+	assert_true(fabs(ip_fperf_t95(31) - 2.0395) < 0.002 &&
+		    fabs(ip_fperf_t95(100) - 1.984) < 0.001);
 }
 
 static void test_gaps(void **state)
@@ -324,8 +332,8 @@ static void test_gaps(void **state)
 
 	(void)state;
 	assert_true(ip_fperf_missed(&g, 1, &ci) == 0 && ci == 0);
-	/* a minute in which nothing is called, and then stretches of a millisecond with gaps of 0.1 s, in all of which it is called 900 or 1100 times a
-	 * millisecond */
+	/* a minute in which nothing is called, and then stretches of a millisecond with gaps of
+	 * 0.1 s, in all of which it is called 900 or 1100 times a millisecond */
 	ip_fperf_live(&g, 0, 60);
 	now = 60;
 	for (int i = 0; i < 101; i++) {
@@ -349,13 +357,15 @@ static void test_gaps(void **state)
 	ip_fperf_live(&g, 1000, 0.001);
 	ip_fperf_goes(&g, now);
 	assert_true(fabs(ip_fperf_missed(&g, now + 1, &ci) - 11.1e6) < 0.12e6 && ci > 1e5);
-	/* once and for all, and the last look before that finds next to no more CPU time: the stretch until then still tells */
+	/* once and for all, and the last look before that finds next to no more CPU time: the
+	 * stretch until then still tells */
 	g = (struct ip_fperf_gaps){0};
 	ip_fperf_live(&g, 30000, 0.03);
 	ip_fperf_live(&g, 10, 3e-8);
 	ip_fperf_goes(&g, 0.03);
 	assert_true(fabs(ip_fperf_missed(&g, 1.03, &ci) - 1e6) < 1e3 && ci < 0);
-	/* the first is too short to tell, and there is no other: of the calls in it there are more */
+	/* the first is too short to tell, and there is no other: of the calls in it there are
+	 * more */
 	g = (struct ip_fperf_gaps){.tick = 0.004};
 	ip_fperf_live(&g, 400, 1e-6);
 	ip_fperf_goes(&g, 0.001);
@@ -368,7 +378,8 @@ static void test_gaps(void **state)
 	assert_true(fabs(ip_fperf_missed(&g, 1.03, &ci) - 1e6) < 1e3 && ci < 0);
 }
 
-/* Turns of many functions tell more than long ones of few: each of them has its calls counted within a few seconds, though most get no sample. */
+/* Turns of many functions tell more than long ones of few: each of them has its calls counted
+ * within a few seconds, though most get no sample. */
 static void test_many_in_a_turn(void **state)
 {
 	enum { BUSY = 100 };
@@ -397,8 +408,9 @@ static void test_many_in_a_turn(void **state)
 	assert_true(in[1] == BUSY);
 }
 
-/* How many of a thousand intervals hold the truth, of a function that is live for 8 ms at a time, in which it is called a tenth more or less than on
- * average; it is known to within tick how long that was. */
+/* How many of a thousand intervals hold the truth, of a function that is live for 8 ms at a
+ * time, in which it is called a tenth more or less than on average; it is known to within tick
+ * how long that was. */
 static unsigned count_intervals(unsigned stretches, double tick, double *ret_width)
 {
 	enum { RUNS = 1000 };
@@ -413,7 +425,8 @@ static unsigned count_intervals(unsigned stretches, double tick, double *ret_wid
 		for (unsigned i = 0; i < stretches; i++) {
 			double next = tick * random_part(), seen = length + next - lag;
 
-			ip_fperf_live(&g, rate * length * (0.9 + 0.2 * random_part()), seen > 0 ? seen : 0);
+			ip_fperf_live(&g, rate * length * (0.9 + 0.2 * random_part()),
+				      seen > 0 ? seen : 0);
 			now += length;
 			ip_fperf_goes(&g, now);
 			now += gap;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What holds with every policy of FPerf, for some that are plugged in: the budget, and that whoever is called gets samples.
+ * What holds with every policy of FPerf, for some that are plugged in: the budget, and that whoever
+ * is called gets samples.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 
 #define SECONDS 30
 
-/* 20 that would take half of the time, 200 that are called now and then, and some of each kind that are called only later. */
+/* 20 that would take half of the time, 200 that are called now and then, and some of each kind that
+ * are called only later. */
 static void fill(struct world *w, bool later)
 {
 	for (size_t i = 0; i < w->n; i++)
@@ -24,14 +26,14 @@ static void check_budget(const struct world *w, double before)
 	double earned = w->budget * 1e9 * w->time, limit = SAVE_S * w->budget * 1e9;
 
 	if (w->spent > earned + 2 * limit + w->most + before)
-		fail_msg("%s: spent %.0f ms of %.0f, and no more than %.0f in one stretch", w->policy->name,
-			 w->spent / 1e6, earned / 1e6, w->most / 1e6);
+		fail_msg("%s: spent %.0f ms of %.0f, and no more than %.0f in one stretch",
+			 w->policy->name, w->spent / 1e6, earned / 1e6, w->most / 1e6);
 }
 
 static void test_budget_and_promise(void **state)
 {
-	static const struct ip_fperf_policy *const policies[] = {&ip_fperf_bucket, &test_rounds, &test_rate,
-								 &test_spendthrift};
+	static const struct ip_fperf_policy *const policies[] = {&ip_fperf_bucket, &test_rounds,
+								 &test_rate, &test_spendthrift};
 	static const double budgets[] = {0.005, 0.02, 0.05};
 	struct world w;
 
@@ -47,8 +49,8 @@ static void test_budget_and_promise(void **state)
 		check_budget(&w, 0);
 		for (size_t i = 0; i < w.n; i++)
 			if (w.items[i].samples < IP_FPERF_PROMISED)
-				fail_msg("%s, %g: function %zu has %lu samples", w.policy->name, w.budget, i,
-					 w.items[i].samples);
+				fail_msg("%s, %g: function %zu has %lu samples", w.policy->name,
+					 w.budget, i, w.items[i].samples);
 		end_world(&w);
 	}
 }
@@ -103,9 +105,10 @@ static void decide_by(const struct ip_fperf_policy *policy, struct ip_fperf_item
 /* Each point of policy.h, against a policy that keeps none of them. */
 static void test_each_point(void **state)
 {
-	struct ip_fperf_item items[3] = {{.live = true, .calls_per_s = 100, .samples = 0},
-					 {.live = true, .calls_per_s = 1e7, .samples = 50, .stay = true},
-					 {.live = false, .calls_per_s = 10, .samples = 50, .out_s = 1}};
+	struct ip_fperf_item items[3] = {
+		{.live = true, .calls_per_s = 100, .samples = 0},
+		{.live = true, .calls_per_s = 1e7, .samples = 50, .stay = true},
+		{.live = false, .calls_per_s = 10, .samples = 50, .out_s = 1}};
 	const uint32_t third = 2;
 	struct ip_fperf_means m = ordinary();
 
@@ -114,7 +117,8 @@ static void test_each_point(void **state)
 	m.budget_ns = -1;
 	decide_by(&test_miser, items, 3, &m);
 	for (int i = 0; i < 3; i++)
-		assert_true(items[i].stay && items[i].quota == IP_FPERF_NO_LIMIT && items[i].every == 1);
+		assert_true(items[i].stay && items[i].quota == IP_FPERF_NO_LIMIT &&
+			    items[i].every == 1);
 	/* what the last decision left there is no part of this one */
 	m = ordinary();
 	decide_by(&test_miser, items, 3, &m);
@@ -165,7 +169,8 @@ static void test_each_point(void **state)
 	assert_true(items[0].stay && !items[2].stay && !items[0].quota && items[1].quota);
 }
 
-/* What is held to them is a policy that does not keep them: of the bucket nothing is changed, unless more is overdrawn than can ever be saved up. */
+/* What is held to them is a policy that does not keep them: of the bucket nothing is changed,
+ * unless more is overdrawn than can ever be saved up. */
 static void test_the_bucket_keeps_them(void **state)
 {
 	enum { N = 60, TRIES = 3000 };
@@ -184,12 +189,14 @@ static void test_the_bucket_keeps_them(void **state)
 		m.exclusive = t % 5 == 0;
 		m.run_ns = 1e9;
 		for (size_t i = 0; i < N; i++) {
-			uint64_t samples = random_part() < 0.3 ? random_part() * 4 : random_part() * 1000;
+			uint64_t samples =
+				random_part() < 0.3 ? random_part() * 4 : random_part() * 1000;
 
 			items[i] = (struct ip_fperf_item){
 				.live = random_part() < 0.7,
 				.samples_none = random_part() < 0.1,
-				.calls_per_s = random_part() < 0.2 ? 0 : exp(log(1e7) * random_part()),
+				.calls_per_s =
+					random_part() < 0.2 ? 0 : exp(log(1e7) * random_part()),
 				.out_s = 3 * random_part(),
 				.samples = samples,
 				.width = samples > 1 ? 3 * random_part() : -1,
@@ -207,14 +214,14 @@ static void test_the_bucket_keeps_them(void **state)
 		for (size_t i = 0; i < N; i++)
 			if (items[i].stay != raw[i].stay || items[i].quota != raw[i].quota ||
 			    items[i].every != raw[i].every)
-				fail_msg("try %d, item %zu: %d %u %u, it says %d %u %u", t, i, items[i].stay,
-					 items[i].quota, items[i].every, raw[i].stay, raw[i].quota,
-					 raw[i].every);
+				fail_msg("try %d, item %zu: %d %u %u, it says %d %u %u", t, i,
+					 items[i].stay, items[i].quota, items[i].every, raw[i].stay,
+					 raw[i].quota, raw[i].every);
 	}
 }
 
-/* Functions whose calls go on in hot ones: they get their samples when those have a turn, or have one themselves; who is there for others only has
- * no turn of its own. */
+/* Functions whose calls go on in hot ones: they get their samples when those have a turn, or
+ * have one themselves; who is there for others only has no turn of its own. */
 static void test_who_needs_a_hot_one(void **state)
 {
 	enum { N = 100, HOT = 10, FRIENDLESS = 15 };
@@ -237,7 +244,8 @@ static void test_who_needs_a_hot_one(void **state)
 		run(&w, w.time + INTERVAL);
 		turns += w.items[FRIENDLESS].live;
 		for (size_t i = 0; i < N; i++)
-			if (w.items[i].nneeds && !w.items[w.items[i].needs[0]].live && w.items[i].quota)
+			if (w.items[i].nneeds && !w.items[w.items[i].needs[0]].live &&
+			    w.items[i].quota)
 				fail_msg("%zu may be sampled without %u", i, w.items[i].needs[0]);
 	}
 	check_budget(&w, 0);
@@ -251,8 +259,10 @@ static void test_who_needs_a_hot_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_budget_and_promise),  cmocka_unit_test(test_policies_are_obeyed),
-		cmocka_unit_test(test_each_point),	    cmocka_unit_test(test_the_bucket_keeps_them),
+		cmocka_unit_test(test_budget_and_promise),
+		cmocka_unit_test(test_policies_are_obeyed),
+		cmocka_unit_test(test_each_point),
+		cmocka_unit_test(test_the_bucket_keeps_them),
 		cmocka_unit_test(test_who_needs_a_hot_one),
 	};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Means from samples of strata, against programs that are made up: every call's count is known, so is how often the interval must hold the mean.
+ * Means from samples of strata, against programs that are made up: every call's count is known, so
+ * is how often the interval must hold the mean.
  */
 #include <math.h>
 #include <stdio.h>
@@ -143,7 +144,8 @@ static void make_sparse(struct run *r)
 		interval(r, 50, 1000, 300, even() < 0.6);
 }
 
-/* The program does one thing for some time, then another, several times an interval; samples are of an interval's beginning. */
+/* The program does one thing for some time, then another, several times an interval; samples are of
+ * an interval's beginning. */
 static void make_clusters(struct run *r)
 {
 	double values[100], mean = 100;
@@ -175,7 +177,8 @@ static void make_rare(struct run *r)
 	r->total += 1e-9; /* there may be none */
 }
 
-/* What test/programs/paging has in a run of which it gets little: a handful of samples of 0 to 8, each as likely. */
+/* What test/programs/paging has in a run of which it gets little: a handful of samples of 0 to 8,
+ * each as likely. */
 static void make_handful(struct run *r)
 {
 	double values[300];
@@ -287,7 +290,8 @@ static void test_what_is_known(void **state)
 	stretch = stretch_of(5, 5, 15, 55);
 	ip_strata_add(&s, 1, &stretch, false);
 	assert_true(ip_strata_mean(&s, 0, true, &ci) == 3 && ci == 0);
-	/* a hundred that are alike, of ten thousand: three of a hundred might not be, but of times that is not said */
+	/* a hundred that are alike, of ten thousand: three of a hundred might not be, but of times
+	 * that is not said */
 	s = (struct ip_strata){0};
 	stretch = stretch_of(10000, 100, 300, 900);
 	ip_strata_add(&s, 1, &stretch, false);
@@ -309,7 +313,8 @@ static void test_what_is_known(void **state)
 	assert_true(ip_strata_mean(&s, 0, false, &ci) == 3 && fabs(ci - 1.9133) < 0.001);
 }
 
-/* Calls between strata go to the one that was called as often; where that cannot be told, half to each, and the interval is as wide as that is uncertain. */
+/* Calls between strata go to the one that was called as often; where that cannot be told, half to
+ * each, and the interval is as wide as that is uncertain. */
 static void test_bridges(void **state)
 {
 	struct ip_stratum busy = stretch_of(1000, 10, 10, 10), idle = stretch_of(10, 10, 90, 810);
@@ -377,7 +382,8 @@ static void test_missing(void **state)
 	assert_true(ip_strata_mean(&s, 1, true, &ci) == 10 && ci > 0);
 }
 
-/* A counter that has a value in every other stretch only, or one value in each: what nobody knows is no variance of 0. */
+/* A counter that has a value in every other stretch only, or one value in each: what nobody knows
+ * is no variance of 0. */
 static void test_no_values_are_no_difference(void **state)
 {
 	struct ip_strata all = {0}, some = {0}, single = {0};
@@ -403,7 +409,8 @@ static void test_no_values_are_no_difference(void **state)
 	ip_strata_mean(&all, 0, false, &ci_all);
 	assert_true(ci_all > 2);
 	ip_strata_mean(&some, 0, false, &ci);
-	/* a single neighbour tells half of what these two do; had it been a difference of 0: 0.58 of it */
+	/* a single neighbour tells half of what these two do; had it been a difference of 0: 0.58
+	 * of it */
 	assert_in_range(1000 * ci, 700 * ci_all, 1300 * ci_all);
 	ip_strata_mean(&single, 0, false, &ci);
 	assert_true(ci > 2);

@@ -17,7 +17,8 @@
 static const char *log_of(const char *text, size_t size, bool at_once)
 {
 	static char *log;
-	struct ip_iprobed_session s = {.who.pid = 1, .request = {.what = IP_REQUEST_DETACH, .pid = 7}};
+	struct ip_iprobed_session s = {.who.pid = 1,
+				       .request = {.what = IP_REQUEST_DETACH, .pid = 7}};
 	int file = memfd_create("log", 0), before = dup(STDERR_FILENO), out;
 	off_t length;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules of probes.d: what is taken, where what is refused is wrong, which processes they are for, and the arithmetic of their conditions.
+ * Rules of probes.d: what is taken, where what is refused is wrong, which processes they are for,
+ * and the arithmetic of their conditions.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -33,7 +34,8 @@ static void test_what_is_taken(void **state)
 		    "rules:\n"
 		    "  slow:\n"
 		    "    description: what it is for\n"
-		    "    match: {exe: [server, '/opt/*'], user: 1000, cmdline: '*-x*', cgroup: '/a/*', unit: "
+		    "    match: {exe: [server, '/opt/*'], user: 1000, cmdline: '*-x*', cgroup: "
+		    "'/a/*', unit: "
 		    "b.service}\n"
 		    "    when:\n"
 		    "      latency: {functions: ['@some', f], p99: '> 10ms', over: 2s}\n"
@@ -48,7 +50,8 @@ static void test_what_is_taken(void **state)
 		    "  asked: {match: {exe: x}, when: request, do: {fperf: faults}, enabled: no}\n"
 		    "  flight:\n"
 		    "    match: {exe: x}\n"
-		    "    when: {every: 10m, signal: SIGUSR2, pressure: {memory: '> 10%', io_full: '>1% for "
+		    "    when: {every: 10m, signal: SIGUSR2, pressure: {memory: '> 10%', io_full: "
+		    "'>1% for "
 		    "1m'}, memory: '>2G'}\n"
 		    "    do: {snapshot: '@some'}\n") < 0)
 		fail_msg("%s", ip_error_message());
@@ -69,7 +72,8 @@ static void test_what_is_taken(void **state)
 	assert_int_equal(r->line, 4);
 	assert_true(ip_rules_watches(r));
 	r = ip_probes_d_rule(&p, "short");
-	assert_true(r->start && !r->functions && r->for_ns == IP_RULES_FOR && r->disk == IP_RULES_DISK);
+	assert_true(r->start && !r->functions && r->for_ns == IP_RULES_FOR &&
+		    r->disk == IP_RULES_DISK);
 	assert_true(r->at_most == 10 &&
 		    r->per_ns == 3600 * SECOND); /* a condition that may come again and again */
 	assert_false(ip_rules_watches(r));
@@ -79,7 +83,8 @@ static void test_what_is_taken(void **state)
 	r = ip_probes_d_rule(&p, "flight");
 	assert_true(r->every_ns == 600 * SECOND && r->signal == SIGUSR2 &&
 		    r->memory.limit == 2.0 * (1u << 30));
-	assert_true(r->pressure[IP_RULES_PRESSURE_MEMORY].set && !r->pressure[IP_RULES_PRESSURE_IO].set);
+	assert_true(r->pressure[IP_RULES_PRESSURE_MEMORY].set &&
+		    !r->pressure[IP_RULES_PRESSURE_IO].set);
 	assert_true(r->pressure[IP_RULES_PRESSURE_IO_FULL].for_ns == 60 * SECOND);
 	assert_true(r->action == IP_RULES_SNAPSHOT && ip_rules_watches(r));
 	assert_int_equal(add(&p, "rules: {slow: {}}"), -1);
@@ -87,7 +92,8 @@ static void test_what_is_taken(void **state)
 	ip_probes_d_clear(&p);
 }
 
-#define RULE(match, when, do, more) "rules: {a: {match: {" match "}, when: {" when "}, do: " do "" more "}}"
+#define RULE(match, when, do, more)                                                                \
+	"rules: {a: {match: {" match "}, when: {" when "}, do: " do "" more "}}"
 
 static void test_what_is_wrong_and_where(void **state)
 {
@@ -95,28 +101,35 @@ static void test_what_is_wrong_and_where(void **state)
 		{"rules: [a]", "f.yaml:1:8: rules are written by name"},
 		{"rules: {a: b}", "f.yaml:1:12: a rule is written as lines of"},
 		{"rules:\n  'a b': {}", "f.yaml:2:3: 'a b' is no name for a rule"},
-		{"rules:\n  a:\n    wen: start\n",
-		 "f.yaml:3:5: unknown key 'wen'; a rule has description, enabled, match, when, do, for"},
+		{"rules:\n  a:\n    wen: start\n", "f.yaml:3:5: unknown key 'wen'; a rule has "
+						   "description, enabled, match, when, do, for"},
 		{"rules: {a: {when: start, do: trace}}", "f.yaml:1:9: the rule 'a' has no match"},
 		{"rules: {a: {match: {exe: x}, do: trace}}", "the rule 'a' has no when"},
 		{"rules: {a: {match: {exe: x}, when: start}}", "the rule 'a' has no do"},
-		{"rules: {a: {match: {}, when: start, do: trace}}", "f.yaml:1:20: match names no process"},
+		{"rules: {a: {match: {}, when: start, do: trace}}",
+		 "f.yaml:1:20: match names no process"},
 		{RULE("exe: []", "start: true", "trace", ""), "f.yaml:1:26: exe is empty"},
 		{RULE("pid: 1", "start: true", "trace", ""),
 		 "f.yaml:1:21: unknown key 'pid'; match has exe, cmdline, user"},
 		{RULE("exe: x", "", "trace", ""), "f.yaml:1:36: when is never"},
-		{"rules: {a: {match: {exe: x}, when: now, do: trace}}", "f.yaml:1:36: when is written as"},
-		{RULE("exe: x", "start: maybe", "trace", ""), "f.yaml:1:44: start is true or false"},
-		{RULE("exe: x", "every: 10ms", "trace", ""), "f.yaml:1:44: every second at the most"},
-		{RULE("exe: x", "cpu: 90%", "trace", ""), "f.yaml:1:42: cpu: a level is written as '> 90%'"},
+		{"rules: {a: {match: {exe: x}, when: now, do: trace}}",
+		 "f.yaml:1:36: when is written as"},
+		{RULE("exe: x", "start: maybe", "trace", ""),
+		 "f.yaml:1:44: start is true or false"},
+		{RULE("exe: x", "every: 10ms", "trace", ""),
+		 "f.yaml:1:44: every second at the most"},
+		{RULE("exe: x", "cpu: 90%", "trace", ""),
+		 "f.yaml:1:42: cpu: a level is written as '> 90%'"},
 		{RULE("exe: x", "cpu: '> 90'", "trace", ""), "f.yaml:1:42: cpu: '90' is no share"},
 		{RULE("exe: x", "cpu: '> nan%'", "trace", ""), "is no share"},
 		{RULE("exe: x", "cpu: '> 0%'", "trace", ""), "is no share"},
-		{RULE("exe: x", "cpu: '> 90% since 5s'", "trace", ""), "cpu: 'since 5s' is not understood"},
+		{RULE("exe: x", "cpu: '> 90% since 5s'", "trace", ""),
+		 "cpu: 'since 5s' is not understood"},
 		{RULE("exe: x", "cpu: '> 90% for'", "trace", ""), "'for' is not understood"},
 		{RULE("exe: x", "cpu: '> 90% for 5y'", "trace", ""), "f.yaml:1:42: cpu: "},
 		{RULE("exe: x", "memory: '> 90%'", "trace", ""), "f.yaml:1:45: memory: "},
-		{RULE("exe: x", "memory: '> 0'", "trace", ""), "will never be passed, or always is"},
+		{RULE("exe: x", "memory: '> 0'", "trace", ""),
+		 "will never be passed, or always is"},
 		{RULE("exe: x", "pressure: {}", "trace", ""), "f.yaml:1:47: pressure of what?"},
 		{RULE("exe: x", "pressure: {disk: '> 1%'}", "trace", ""),
 		 "unknown key 'disk'; pressure has cpu, memory, io, memory_full, io_full"},
@@ -128,8 +141,10 @@ static void test_what_is_wrong_and_where(void **state)
 		 "p50 and p99: one of them"},
 		{RULE("exe: x", "latency: {functions: f, p99: 10ms}", "trace", ""),
 		 "p99 is written as '> 10ms'"},
-		{RULE("exe: x", "latency: {functions: f, p99: '> x'}", "trace", ""), "f.yaml:1:66: p99: "},
-		{RULE("exe: x", "latency: {functions: f, p99: '> 0s'}", "trace", ""), "a limit of 0"},
+		{RULE("exe: x", "latency: {functions: f, p99: '> x'}", "trace", ""),
+		 "f.yaml:1:66: p99: "},
+		{RULE("exe: x", "latency: {functions: f, p99: '> 0s'}", "trace", ""),
+		 "a limit of 0"},
 		{RULE("exe: x", "latency: {functions: f, p99: '> 1ms/2s'}", "trace", ""),
 		 "a number and its unit"},
 		{RULE("exe: x", "latency: {functions: f, p99: '> 1ms', over: 1ms}", "trace", ""),
@@ -140,7 +155,8 @@ static void test_what_is_wrong_and_where(void **state)
 		 "is no number of calls"},
 		{RULE("exe: x", "latency: {functions: 'x,,y', p99: '> 1ms'}", "trace", ""),
 		 "f.yaml:1:58: selection: empty item"},
-		{RULE("exe: x", "signal: KILL", "trace", ""), "f.yaml:1:45: signal is USR1 or USR2"},
+		{RULE("exe: x", "signal: KILL", "trace", ""),
+		 "f.yaml:1:45: signal is USR1 or USR2"},
 		{RULE("exe: x", "start: true", "dance", ""),
 		 "f.yaml:1:55: do is one of trace, hist, fperf and snapshot"},
 		{RULE("exe: x", "start: true", "{trace: x, hist: y}", ""), "do is one of"},
@@ -148,19 +164,23 @@ static void test_what_is_wrong_and_where(void **state)
 		 "unknown key 'function'; trace has functions, args, retval, memory"},
 		{RULE("exe: x", "start: true", "{hist: 'x,,y'}", ""), "selection: empty item"},
 		{RULE("exe: x", "start: true", "fperf", ""), "fperf by which profile?"},
-		{RULE("exe: x", "start: true", "{snapshot: {memory: 1k}}", ""), "memory: 1.0 MiB at least"},
+		{RULE("exe: x", "start: true", "{snapshot: {memory: 1k}}", ""),
+		 "memory: 1.0 MiB at least"},
 		{RULE("exe: x", "start: true", "{snapshot: {memory: 16M}}", ", disk: 20M"),
 		 "memory is more than half of disk"},
 		{RULE("exe: x", "start: true", "snapshot", ", overhead: 1%"),
 		 "a flight recorder records all the time"},
-		{RULE("exe: x", "latency: {functions: f, p99: '> 1ms'}", "snapshot", ", overhead: 1%"),
+		{RULE("exe: x", "latency: {functions: f, p99: '> 1ms'}", "snapshot",
+		      ", overhead: 1%"),
 		 "a flight recorder records all the time"},
 		{RULE("exe: x", "start: true", "trace", ", for: 0s"), "for is nothing"},
 		{RULE("exe: x", "start: true", "trace", ", for: 2h"), "for is an hour at most"},
 		{RULE("exe: x", "start: true", "trace", ", at_most: 3"),
 		 "at_most: how often is written as '3 per 1h'"},
-		{RULE("exe: x", "start: true", "trace", ", at_most: 0 per 1h"), "at_most: how often"},
-		{RULE("exe: x", "start: true", "trace", ", at_most: 3 per 0s"), "at_most: how often"},
+		{RULE("exe: x", "start: true", "trace", ", at_most: 0 per 1h"),
+		 "at_most: how often"},
+		{RULE("exe: x", "start: true", "trace", ", at_most: 3 per 0s"),
+		 "at_most: how often"},
 		{RULE("exe: x", "start: true", "trace", ", overhead: 0%"), "overhead is a share"},
 		{RULE("exe: x", "start: true", "{fperf: x}", ", overhead: 0.001%"),
 		 "f.yaml:1:77: fperf's budget is 0.01% at least"},
@@ -169,7 +189,8 @@ static void test_what_is_wrong_and_where(void **state)
 		 "processes is a number from 1 to 1000"},
 		{RULE("exe: x", "start: true", "trace", ", processes: 1.5"),
 		 "processes is a number from 1 to 1000"},
-		{RULE("exe: x", "start: false, request: false", "trace", ""), "f.yaml:1:36: when is never"},
+		{RULE("exe: x", "start: false, request: false", "trace", ""),
+		 "f.yaml:1:36: when is never"},
 	};
 
 	(void)state;
@@ -179,7 +200,8 @@ static void test_what_is_wrong_and_where(void **state)
 static void test_references(void **state)
 {
 	static const struct refused bad[] = {
-		{RULE("exe: x", "start: true", "{fperf: none}", ""), "f.yaml:1:9: no profile 'none'"},
+		{RULE("exe: x", "start: true", "{fperf: none}", ""),
+		 "f.yaml:1:9: no profile 'none'"},
 		{RULE("exe: x", "start: true", "{trace: '@none'}", ""),
 		 "f.yaml:1:9: selection: '@none': no selection of that name"},
 		{RULE("exe: x", "latency: {functions: '@none', p99: '> 1ms'}", "trace", ""),
@@ -246,11 +268,10 @@ static void test_processes(void **state)
 	struct ip_rules_stat stat;
 
 	(void)state;
-	assert_int_equal(
-		ip_rules_stat_parse(
-			"1 (a b) S) R 2 3 4 5 6 7 8 9 10 11 200 100 14 15 16 17 18 19 4711 20 300 21 22\n",
-			&stat),
-		0);
+	assert_int_equal(ip_rules_stat_parse("1 (a b) S) R 2 3 4 5 6 7 8 9 10 11 200 100 14 15 16 "
+					     "17 18 19 4711 20 300 21 22\n",
+					     &stat),
+			 0);
 	assert_int_equal(stat.state, 'R');
 	assert_int_equal(stat.start, 4711);
 	assert_int_equal(stat.cpu_ns, 300 * (SECOND / sysconf(_SC_CLK_TCK)));
@@ -267,7 +288,8 @@ static void test_processes(void **state)
 	ip_rules_reader_close(&reader);
 }
 
-/* One child for all of them; where it is stopped it is given up, where it has gone it is replaced, and nothing is left of it. */
+/* One child for all of them; where it is stopped it is given up, where it has gone it is replaced,
+ * and nothing is left of it. */
 static void test_command_lines(void **state)
 {
 	struct ip_rules_reader reader = {0};
@@ -308,7 +330,8 @@ static void test_pressure(void **state)
 	assert_int_equal(us, 1234);
 	assert_int_equal(ip_rules_pressure_parse(text, true, &us), 0);
 	assert_int_equal(us, 99);
-	assert_int_equal(ip_rules_pressure_parse("some avg10=0.00\nfull total=1\n", false, &us), -1);
+	assert_int_equal(ip_rules_pressure_parse("some avg10=0.00\nfull total=1\n", false, &us),
+			 -1);
 	assert_int_equal(ip_rules_pressure_parse("some total=1\n", true, &us), -1);
 	assert_int_equal(ip_rules_pressure_parse("some total=x\n", false, &us), -1);
 	assert_int_equal(ip_rules_pressure_parse("", false, &us), -1);
@@ -321,7 +344,8 @@ static void test_levels(void **state)
 	struct ip_rules_hold hold = {0};
 
 	(void)state;
-	/* the value is of the time between two looks, so what is above begins with the first of them */
+	/* the value is of the time between two looks, so what is above begins with the first of
+	 * them */
 	assert_false(ip_rules_hold(&level, &hold, 95, 10 * SECOND, 11 * SECOND));
 	assert_false(ip_rules_hold(&level, &hold, 91, 11 * SECOND, 14 * SECOND));
 	assert_true(ip_rules_hold(&level, &hold, 91, 14 * SECOND, 15 * SECOND));
@@ -353,9 +377,9 @@ static void test_how_often(void **state)
 		ip_rules_history_add(&h, (200 + i) * SECOND);
 	assert_int_equal(h.n, IP_RULES_AT_MOST);
 	/* the newest are kept */
-	assert_int_equal(
-		ip_rules_wait(&h, IP_RULES_AT_MOST, 5000 * SECOND, (200 + 3 * IP_RULES_AT_MOST) * SECOND),
-		(5000 - IP_RULES_AT_MOST) * SECOND);
+	assert_int_equal(ip_rules_wait(&h, IP_RULES_AT_MOST, 5000 * SECOND,
+				       (200 + 3 * IP_RULES_AT_MOST) * SECOND),
+			 (5000 - IP_RULES_AT_MOST) * SECOND);
 	ip_rules_history_clear(&h);
 	assert_int_equal(ip_rules_pay_back(0.02 * SECOND, 1), 2 * SECOND);
 	assert_int_equal(ip_rules_pay_back(0.02 * SECOND, 0), 0);
@@ -363,10 +387,10 @@ static void test_how_often(void **state)
 
 static void test_until(void **state)
 {
-	static const char *const bad[] = {"p99",	  "p99>10ms",	 "p99>10ms:",	"p98>10ms:x",
-					  ">1ms:x",	  "p99>:x",	 "p99>0s:x",	"p99>1ms/1ms:x",
-					  "p99>1ms/2m:x", "p99>1ms/x:x", "calls>1ms:x", "calls>-1:x",
-					  "p99>1ms:x,,y", "x:p99>1ms"};
+	static const char *const bad[] = {
+		"p99",	       "p99>10ms",   "p99>10ms:",     "p98>10ms:x",   ">1ms:x",
+		"p99>:x",      "p99>0s:x",   "p99>1ms/1ms:x", "p99>1ms/2m:x", "p99>1ms/x:x",
+		"calls>1ms:x", "calls>-1:x", "p99>1ms:x,,y",  "x:p99>1ms"};
 	struct ip_condition_durations d = {0};
 	struct ip_condition c;
 	char buffer[512];
@@ -423,12 +447,14 @@ static void test_until(void **state)
 	ip_condition_clear(&c);
 }
 
-/* What a command for a rule starts with: somewhere to write where a unit has made /tmp read-only, no memory without end, no core. */
+/* What a command for a rule starts with: somewhere to write where a unit has made /tmp read-only,
+ * no memory without end, no core. */
 static void test_jobs(void **state)
 {
-	char *const argv[] = {(char *)"/bin/sh", (char *)"-c",
-			      (char *)"echo $TMPDIR $MORE `ulimit -v` `ulimit -d` `ulimit -c`; pwd; exit 3",
-			      NULL};
+	char *const argv[] = {
+		(char *)"/bin/sh", (char *)"-c",
+		(char *)"echo $TMPDIR $MORE `ulimit -v` `ulimit -d` `ulimit -c`; pwd; exit 3",
+		NULL};
 	char *const more[] = {(char *)"MORE=more", NULL};
 	const struct timespec nap = {.tv_nsec = 1000000};
 	unsigned long space, data;
@@ -440,8 +466,10 @@ static void test_jobs(void **state)
 	while (!ip_rules_job_step(&job, ip_now_ns()))
 		nanosleep(&nap, NULL);
 	assert_int_equal(WEXITSTATUS(job.status), 3);
-	assert_int_equal(sscanf(job.text, "/dev/shm more %lu %lu 0\n/\n%n", &space, &data, &length), 2);
-	assert_true(length && space <= 16 << 20 && data <= 2 << 20); /* KiB; less where we have less */
+	assert_int_equal(sscanf(job.text, "/dev/shm more %lu %lu 0\n/\n%n", &space, &data, &length),
+			 2);
+	/* KiB; less where we have less */
+	assert_true(length && space <= 16 << 20 && data <= 2 << 20);
 	ip_rules_job_clear(&job);
 }
 
@@ -460,12 +488,18 @@ static void test_plain(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_taken), cmocka_unit_test(test_what_is_wrong_and_where),
-		cmocka_unit_test(test_references),    cmocka_unit_test(test_matching),
-		cmocka_unit_test(test_processes),     cmocka_unit_test(test_command_lines),
-		cmocka_unit_test(test_pressure),      cmocka_unit_test(test_levels),
-		cmocka_unit_test(test_how_often),     cmocka_unit_test(test_until),
-		cmocka_unit_test(test_jobs),	      cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_what_is_taken),
+		cmocka_unit_test(test_what_is_wrong_and_where),
+		cmocka_unit_test(test_references),
+		cmocka_unit_test(test_matching),
+		cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_command_lines),
+		cmocka_unit_test(test_pressure),
+		cmocka_unit_test(test_levels),
+		cmocka_unit_test(test_how_often),
+		cmocka_unit_test(test_until),
+		cmocka_unit_test(test_jobs),
+		cmocka_unit_test(test_plain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which calls become samples: threads come and go, and quotas change, with the runtime's own objects.
+ * Which calls become samples: threads come and go, and quotas change, with the runtime's own
+ * objects.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -102,8 +103,9 @@ static void grant(struct fixture *f, int32_t quota, uint32_t every)
 
 static void hook_of(struct fixture *f, uint32_t number, uint32_t kind)
 {
-	uint64_t *last = rt_fperf(f->own, f->shared, PLACE, IP_DUTY(IP_DUTY_FPERF, number ? CELL : PLACE),
-				  number, kind, STACK);
+	uint64_t *last =
+		rt_fperf(f->own, f->shared, PLACE, IP_DUTY(IP_DUTY_FPERF, number ? CELL : PLACE),
+			 number, kind, STACK);
 
 	if (last)
 		*last = cpu_clock();
@@ -146,7 +148,8 @@ static void new_thread(struct fixture *f)
 	memset(f->own, 0, BLOCK);
 }
 
-/* Threads that make ten calls each, then end: of the first ones, which are cold, as large a share are samples as of the others. */
+/* Threads that make ten calls each, then end: of the first ones, which are cold, as large a share
+ * are samples as of the others. */
 static void test_each_call_has_the_same_chance(void **state)
 {
 	enum { THREADS = 20000, CALLS = 10, EVERY = 10 };
@@ -162,7 +165,8 @@ static void test_each_call_has_the_same_chance(void **state)
 	/* 2000 each with a deviation of 42 */
 	for (int c = 0; c < CALLS; c++)
 		if (samples[c] < expected - 300 || samples[c] > expected + 300)
-			fail_msg("call %d was a sample %u times, not about %u", c, samples[c], expected);
+			fail_msg("call %d was a sample %u times, not about %u", c, samples[c],
+				 expected);
 }
 
 /* The same in a thread that goes on for long. */
@@ -192,7 +196,8 @@ static void test_first_quota(void **state)
 	assert_true(call(f));
 }
 
-/* What was drawn for a rare sample does not hold up those of a phase in which they are to be frequent. */
+/* What was drawn for a rare sample does not hold up those of a phase in which they are to be
+ * frequent. */
 static void test_more_samples_from_now_on(void **state)
 {
 	struct fixture *f = *state;
@@ -209,15 +214,16 @@ static void test_more_samples_from_now_on(void **state)
 	}
 }
 
-/* What a thread's first sample takes to learn is accounted for, however long that is; and so it is not in a sample around it. */
+/* What a thread's first sample takes to learn is accounted for, however long that is; and so it is
+ * not in a sample around it. */
 static void test_first_sample_is_accounted_for(void **state)
 {
 	struct fixture *f = *state;
 	struct ip_fperf_header *h = (struct ip_fperf_header *)((char *)f->shared + PLACE);
 	uint64_t first;
 
-	rt_private.fperf_reads =
-		IP_FPERF_READS_USAGE; /* system calls: what is learnt takes 32 of them, a sample two */
+	/* system calls: what is learnt takes 32 of them, a sample two */
+	rt_private.fperf_reads = IP_FPERF_READS_USAGE;
 	rt_private.may_read = 1;
 	h->most_ticks = 100;
 	grant(f, 2, 1);
@@ -226,7 +232,8 @@ static void test_first_sample_is_accounted_for(void **state)
 	assert_true(first > 10 * h->most_ticks && first <= (RT_FPERF_ONCE + 1) * h->most_ticks);
 	hook(f, IP_PROBE_EXIT);
 	call(f);
-	/* three hooks: no more than that of what each measured, and of what it takes besides half at most (rest, fperf_read.c) */
+	/* three hooks: no more than that of what each measured, and of what it takes besides half
+	 * at most (rest, fperf_read.c) */
 	assert_true(f->thread->ticks - first <= 3 * (h->most_ticks + h->most_ticks / 2));
 }
 
@@ -237,7 +244,8 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* What lies between two hooks is taken off, be it the way from one to the other or what they do besides; what the function does is not. */
+/* What lies between two hooks is taken off, be it the way from one to the other or what they do
+ * besides; what the function does is not. */
 static void check_times(struct fixture *f, uint32_t source, double unit)
 {
 	enum { CALLS = 2000, WAY = 4000, WORK = 10000 };
@@ -266,7 +274,8 @@ static void check_times(struct fixture *f, uint32_t source, double unit)
 		qsort(values, CALLS, sizeof(*values), by_size);
 		middle = values[CALLS / 2] * unit;
 		if (middle > work + WAY / 4 || middle + WAY / 4 < work)
-			fail_msg("source %u: %.0f ticks of %llu", source, middle, (unsigned long long)work);
+			fail_msg("source %u: %.0f ticks of %llu", source, middle,
+				 (unsigned long long)work);
 	}
 }
 
@@ -352,23 +361,26 @@ static void leaves_for_good(struct fixture *f, uint32_t number, const uint64_t *
 
 static void jumps(struct fixture *f, uint32_t number, const uint64_t *sp)
 {
-	rt_fperf_pass(f->own, f->shared, PLACE, rt_duties[number], RT_FPERF_JUMP, (uintptr_t)sp + 8);
+	rt_fperf_pass(f->own, f->shared, PLACE, rt_duties[number], RT_FPERF_JUMP,
+		      (uintptr_t)sp + 8);
 }
 
-#define check_cell(f, number, n_begun, n_ended, n_tailed, n_cut)                                             \
-	do {                                                                                                 \
-		const struct ip_fperf_cell *c = cell_of(f, number);                                          \
-                                                                                                             \
-		if (c->begun != (n_begun) || c->ended != (n_ended) || c->tailed != (n_tailed) ||             \
-		    c->cut != (n_cut))                                                                       \
-			fail_msg("line %d: %llu begun, %llu ended, %llu tailed, %llu cut", __LINE__,         \
-				 (unsigned long long)c->begun, (unsigned long long)c->ended,                 \
-				 (unsigned long long)c->tailed, (unsigned long long)c->cut);                 \
+#define check_cell(f, number, n_begun, n_ended, n_tailed, n_cut)                                   \
+	do {                                                                                       \
+		const struct ip_fperf_cell *c = cell_of(f, number);                                \
+                                                                                                   \
+		if (c->begun != (n_begun) || c->ended != (n_ended) || c->tailed != (n_tailed) ||   \
+		    c->cut != (n_cut))                                                             \
+			fail_msg("line %d: %llu begun, %llu ended, %llu tailed, %llu cut",         \
+				 __LINE__, (unsigned long long)c->begun,                           \
+				 (unsigned long long)c->ended, (unsigned long long)c->tailed,      \
+				 (unsigned long long)c->cut);                                      \
 	} while (0)
 
 static const uint64_t stack[64] = {[10] = 0x1234567812345678, [20] = 0x42, [30] = 0x43};
 
-/* Whatever of the chain has samples itself, or is only counted: the first one lasts until the last one returns. */
+/* Whatever of the chain has samples itself, or is only counted: the first one lasts until the last
+ * one returns. */
 static void test_a_chain_of_jumps(void **state)
 {
 	enum { WORK = 400000 };
@@ -400,7 +412,8 @@ static void test_a_chain_of_jumps(void **state)
 		check_cell(f, FROM, 1, 1, 0, 0);
 		check_cell(f, OVER, which & 1, which & 1, 0, 0);
 		check_cell(f, TO, which & 2, which & 2, 0, 0);
-		assert_in_range(cell_of(f, FROM)->sums[0].sum, 3 * WORK, __builtin_ia32_rdtsc() - began);
+		assert_in_range(cell_of(f, FROM)->sums[0].sum, 3 * WORK,
+				__builtin_ia32_rdtsc() - began);
 		if (which & 1)
 			assert_in_range(cell_of(f, OVER)->sums[0].sum, 2 * WORK,
 					cell_of(f, FROM)->sums[0].sum - WORK / 2);
@@ -455,7 +468,8 @@ static void test_a_loop_of_jumps(void **state)
 	assert_int_equal(f->own->jumped + f->thread->top, 0);
 }
 
-/* What was jumped to ends by longjmp or an exception: what is called from the same place next is not taken for it, nor is what is called from elsewhere. */
+/* What was jumped to ends by longjmp or an exception: what is called from the same place next is
+ * not taken for it, nor is what is called from elsewhere. */
 static void test_a_chain_that_is_unwound(void **state)
 {
 	struct fixture *f = *state;
@@ -541,17 +555,21 @@ static void test_a_handler_in_a_hook(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_each_call_has_the_same_chance, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_each_call_has_the_same_chance, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(test_one_in_so_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_first_quota, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_more_samples_from_now_on, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_first_sample_is_accounted_for, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_first_sample_is_accounted_for, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(test_the_way_between_hooks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_chain_of_jumps, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_chain_that_cannot_be_followed_on, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_chain_that_cannot_be_followed_on, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(test_a_loop_of_jumps, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_chain_that_is_unwound, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_jump_to_what_has_no_probes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_jump_to_what_has_no_probes, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(test_a_handler_in_a_hook, set_up, tear_down),
 	};
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The hooks, each on each way through it: the assembler's words and the state that they leave must be those of rt_record(), and
- * every register that is live at such a site must survive, with the flags, x87, MXCSR, vectors, masks and the red zone.
+ * The hooks, each on each way through it: the assembler's words and the state that they leave must
+ * be those of rt_record(), and every register that is live at such a site must survive, with the
+ * flags, x87, MXCSR, vectors, masks and the red zone.
  */
 #include <cpuid.h>
 #include <stdio.h>
@@ -46,7 +47,26 @@ extern __thread struct {
 	uint32_t session;
 } rt_self __attribute__((tls_model("initial-exec")));
 
-enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15, FLAGS, REGISTERS };
+enum {
+	RAX,
+	RCX,
+	RDX,
+	RBX,
+	RSP,
+	RBP,
+	RSI,
+	RDI,
+	R8,
+	R9,
+	R10,
+	R11,
+	R12,
+	R13,
+	R14,
+	R15,
+	FLAGS,
+	REGISTERS
+};
 static const char *const names[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",  "r8",
 				    "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "flags"};
 
@@ -71,8 +91,8 @@ static const struct {
 	uint32_t registers, flags;
 } live[] = {
 	[IP_REGS_CALL] = {0, FLAG_DIRECTION | FLAG_ALIGNMENT},
-	[IP_REGS_ENTRY] = {1 << RAX | 1 << RCX | 1 << RDX | 1 << RSI | 1 << RDI | 1 << R8 | 1 << R9 |
-				   1 << R10,
+	[IP_REGS_ENTRY] = {1 << RAX | 1 << RCX | 1 << RDX | 1 << RSI | 1 << RDI | 1 << R8 |
+				   1 << R9 | 1 << R10,
 			   FLAG_DIRECTION | FLAG_ALIGNMENT},
 	[IP_REGS_RETURN] = {1 << RAX | 1 << RDX, FLAG_DIRECTION | FLAG_ALIGNMENT},
 	[IP_REGS_ALL] = {0xffff, FLAGS_ALL},
@@ -223,15 +243,17 @@ static uint32_t modes_of(enum way way)
 	return IP_MODE_PAYLOADS | (way == DUTY_COARSE ? IP_MODE_COARSE : 0);
 }
 
-/* A thread in a session with modes, with a call open in block 1 that an exit of that kind at sp ends. */
+/* A thread in a session with modes, with a call open in block 1 that an exit of that kind at sp
+ * ends. */
 static void prepare_modes(enum way way, unsigned kind, uint64_t sp)
 {
 	struct ip_meters *m = block(1);
-	uint32_t duty = way == SILENCED ? IP_DUTY_SILENT
-			: way == COUNT || way == COUNT_SHARED || way == MODES_CLAIM || way == MODES_SILENT
-				? IP_DUTY(IP_DUTY_COUNT, COUNT_AT)
-			: way >= HIST && way <= HIST_OVERSPENT ? IP_DUTY(IP_DUTY_HIST, HIST_AT)
-							       : IP_DUTY_LOG;
+	uint32_t duty =
+		way == SILENCED ? IP_DUTY_SILENT
+		: way == COUNT || way == COUNT_SHARED || way == MODES_CLAIM || way == MODES_SILENT
+			? IP_DUTY(IP_DUTY_COUNT, COUNT_AT)
+		: way >= HIST && way <= HIST_OVERSPENT ? IP_DUTY(IP_DUTY_HIST, HIST_AT)
+						       : IP_DUTY_LOG;
 	uint64_t own = kind == IP_PROBE_TAIL_EXIT ? sp - 8 : sp;
 
 	memset(blocks, 0, 4096);
@@ -239,7 +261,9 @@ static void prepare_modes(enum way way, unsigned kind, uint64_t sp)
 	rt_clock->now = __rdtsc();
 	if (modes_of(way) & IP_MODE_COARSE) {
 		rt_slots[0].epoch = rt_clock->now;
-		rt_slots[0].epoch -= way == COARSE_LATER ? 1 : way == COARSE_EPOCH ? 1 << IP_TIME_BITS : 0;
+		rt_slots[0].epoch -= way == COARSE_LATER   ? 1
+				     : way == COARSE_EPOCH ? 1 << IP_TIME_BITS
+							   : 0;
 	}
 	rt_duties[NUMBER] = duty;
 	rt_private.modes = modes_of(way);
@@ -268,8 +292,8 @@ static void prepare_modes(enum way way, unsigned kind, uint64_t sp)
 	inner = way == HIST_OVERSPENT ? 1ull << 40 : INNER;
 	m->frames[1] = (struct ip_meters_frame){own, opened, duty, inner};
 	m->top = 2 * sizeof(struct ip_meters_frame);
-	if (way == HIST_MOVED &&
-	    kind == IP_PROBE_TAIL_EXIT) { /* in front of the entry's site, placement instrument: the caller's is the exit's */
+	/* in front of the entry's site, placement instrument: the caller's is the exit's */
+	if (way == HIST_MOVED && kind == IP_PROBE_TAIL_EXIT) {
 		m->frames[0].sp = sp;
 		m->frames[1].sp = sp - 16;
 	} else if (way == HIST_OUTMOST) {
@@ -279,8 +303,8 @@ static void prepare_modes(enum way way, unsigned kind, uint64_t sp)
 		m->frames[2] = m->frames[1];
 		m->frames[1] = (struct ip_meters_frame){sp - 256, 2, duty, 1};
 		m->top = 3 * sizeof(struct ip_meters_frame);
-	} else if (way == HIST_INNER ||
-		   way == HIST_PILED_UP) { /* behind it, what longjmp has left; deeper by one: full */
+		/* behind it, what longjmp has left; deeper by one: full */
+	} else if (way == HIST_INNER || way == HIST_PILED_UP) {
 		m->frames[2] = (struct ip_meters_frame){sp - 256, 2, duty, 1};
 		m->frames[3] = (struct ip_meters_frame){sp - 512, 3, duty, 2};
 		m->top = (way == HIST_INNER ? 3 : 4) * sizeof(struct ip_meters_frame);
@@ -308,8 +332,10 @@ static void prepare(enum way way, unsigned kind, uint64_t sp)
 	rt_self.slot = has_slot ? slot : NULL;
 	rt_self.session = has_slot ? SESSION : 0;
 	if (has_slot)
-		*slot = (struct ip_slot){
-			.state = IP_SLOT_CLAIMED, .session = SESSION, .cur = POSITION, .last_sp = sp + 64};
+		*slot = (struct ip_slot){.state = IP_SLOT_CLAIMED,
+					 .session = SESSION,
+					 .cur = POSITION,
+					 .last_sp = sp + 64};
 	slot->epoch = __rdtsc() >> IP_TIME_BITS;
 	if (way == FULL || way == EXHAUSTED || way == FULL_NESTED)
 		slot->cur = IP_SUBBUF_WORDS;
@@ -386,7 +412,8 @@ static void read_outcome(struct outcome *o, uint64_t before)
 		o->slots[i].claimed = 0;
 	if (o->slots[0].modes & IP_MODE_COARSE && o->slots[0].epoch == rt_clock->now)
 		o->slots[0].epoch = 2;
-	else if (o->slots[0].epoch >= before >> IP_TIME_BITS && o->slots[0].epoch <= after >> IP_TIME_BITS)
+	else if (o->slots[0].epoch >= before >> IP_TIME_BITS &&
+		 o->slots[0].epoch <= after >> IP_TIME_BITS)
 		o->slots[0].epoch = 1;
 	for (uint32_t k = 0; k < SUBBUFS; k++) {
 		uint64_t *words = (uint64_t *)(rt_data + (size_t)k * IP_SUBBUF_SIZE);
@@ -421,15 +448,19 @@ static void fill_registers(unsigned regs)
 
 	for (int i = 0; i < REGISTERS; i++)
 		hook_in[i] = random64();
-	hook_in[FLAGS] &= FLAGS_ARITHMETIC | FLAG_ALIGNMENT | (regs == IP_REGS_ALL ? FLAG_DIRECTION : 0);
+	hook_in[FLAGS] &=
+		FLAGS_ARITHMETIC | FLAG_ALIGNMENT | (regs == IP_REGS_ALL ? FLAG_DIRECTION : 0);
 	hook_in[FLAGS] |= 0x202;
-	/* any bits are a state, but for the control words, the header, and the upper parts of x87 registers */
+	/* any bits are a state, but for the control words, the header, and the upper parts of x87
+	 * registers */
 	for (size_t i = 0; i < VECTORS / 8; i++)
 		((uint64_t *)hook_vectors_in)[i] = random64();
 	memset(hook_vectors_in, 0, 32);
-	*(uint16_t *)hook_vectors_in = 0x037f ^ (random64() & 0xc00); /* rounding of x87, exceptions masked */
-	((uint16_t *)hook_vectors_in)[1] = random64() & 0x7800;	      /* top of its stack, condition codes */
-	((uint8_t *)hook_vectors_in)[4] = random64();		      /* which of its registers are in use */
+	/* rounding of x87, exceptions masked */
+	*(uint16_t *)hook_vectors_in = 0x037f ^ (random64() & 0xc00);
+	/* top of its stack, condition codes */
+	((uint16_t *)hook_vectors_in)[1] = random64() & 0x7800;
+	((uint8_t *)hook_vectors_in)[4] = random64(); /* which of its registers are in use */
 	*mxcsr = 0x1f80 ^ (random64() & 0xe03f);
 	for (int i = 0; i < 8; i++)
 		memset((char *)hook_vectors_in + 32 + 16 * i + 10, 0, 6);
@@ -445,7 +476,8 @@ static void check_registers(unsigned regs, const char *what)
 	hook_in[RSP] = hook_stack;
 	for (int i = 0; i < FLAGS; i++)
 		if (registers & 1u << i && hook_in[i] != hook_out[i])
-			fail_msg("%s: %s was %#lx, is %#lx", what, names[i], hook_in[i], hook_out[i]);
+			fail_msg("%s: %s was %#lx, is %#lx", what, names[i], hook_in[i],
+				 hook_out[i]);
 	if ((hook_in[FLAGS] ^ hook_out[FLAGS]) & live[regs].flags)
 		fail_msg("%s: flags were %#lx, are %#lx", what, hook_in[FLAGS], hook_out[FLAGS]);
 	if (!hook_mask)
@@ -453,13 +485,16 @@ static void check_registers(unsigned regs, const char *what)
 	for (size_t i = 0; i < VECTORS; i++)
 		if (i != 28 && i != 29 && i != 30 && i != 31 && /* MXCSR_MASK */
 		    ((uint8_t *)hook_vectors_in)[i] != ((uint8_t *)hook_vectors_out)[i])
-			fail_msg("%s: byte %zu of x87, MXCSR, vector or mask registers has changed", what, i);
+			fail_msg("%s: byte %zu of x87, MXCSR, vector or mask registers has changed",
+				 what, i);
 }
 
-/* Counts, histograms and open calls are what that probe makes of them, not only the same on both ways. */
+/* Counts, histograms and open calls are what that probe makes of them, not only the same on both
+ * ways. */
 static void check_meters(enum way way, unsigned kind)
 {
-	bool entry = kind == IP_PROBE_ENTRY, point = kind == IP_PROBE_POINT, ends = !entry && !point;
+	bool entry = kind == IP_PROBE_ENTRY, point = kind == IP_PROBE_POINT,
+	     ends = !entry && !point;
 	unsigned counted = entry || point, open = block(1)->top / sizeof(struct ip_meters_frame);
 	const struct ip_hist *h = hist_of(1);
 	unsigned measured = 0;
@@ -474,21 +509,25 @@ static void check_meters(enum way way, unsigned kind)
 	if (way == HIST_PILED_UP) /* an entry finds no room: the two dead ones go */
 		assert_int_equal(open, entry ? 3 : 4 - ends);
 	assert_int_equal(h->unmeasured, way == HIST_PILED_UP && entry ? 2 : 0);
-	assert_int_equal(measured, ends && way >= HIST && way <= HIST_OVERSPENT && way != HIST_SHARED);
+	assert_int_equal(measured,
+			 ends && way >= HIST && way <= HIST_OVERSPENT && way != HIST_SHARED);
 	if (measured)
-		assert_int_equal(way == HIST_OUTMOST ? block(1)->inner : block(1)->frames[0].inner, h->sum);
-	if (way == HIST_PILED_UP && entry) /* what was called in the two that went is the call's below them */
+		assert_int_equal(way == HIST_OUTMOST ? block(1)->inner : block(1)->frames[0].inner,
+				 h->sum);
+	/* what was called in the two that went is the call's below them */
+	if (way == HIST_PILED_UP && entry)
 		assert_int_equal(block(1)->frames[1].inner, inner);
 	if (way == HIST_INNER && ends)
 		assert_int_equal(block(1)->frames[1].time, 2);
 }
 
 /* hook against rt_record() on one way. */
-static void compare(const char *hook, const char *base, int32_t offset, unsigned kind, unsigned regs,
-		    bool jump, enum way way)
+static void compare(const char *hook, const char *base, int32_t offset, unsigned kind,
+		    unsigned regs, bool jump, enum way way)
 {
 	static struct outcome wanted, found;
-	uint64_t sp = hook_stack + (kind == IP_PROBE_TAIL_EXIT && (regs != IP_REGS_CALL || jump) ? 8 : 0);
+	uint64_t sp =
+		hook_stack + (kind == IP_PROBE_TAIL_EXIT && (regs != IP_REGS_CALL || jump) ? 8 : 0);
 	uint64_t before, zone[16];
 	char what[128];
 
@@ -526,13 +565,14 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 			fail_msg("%s: the stack above has changed", what);
 	}
 	if (memcmp(&wanted, &found, sizeof(found)))
-		fail_msg("%s: rt_record() leaves another state: cur %#lx, %#lx; epoch %#lx, %#lx; word %#lx, "
+		fail_msg("%s: rt_record() leaves another state: cur %#lx, %#lx; epoch %#lx, %#lx; "
+			 "word %#lx, "
 			 "%#lx",
 			 what, wanted.slots[0].cur, found.slots[0].cur, wanted.slots[0].epoch,
 			 found.slots[0].epoch, wanted.words[0][POSITION], found.words[0][POSITION]);
 	/* the way was the one that was meant */
-	if (way == COMMON || way == STALE_GUARD || way == NESTED || way == EPOCH || way == FAR_BELOW ||
-	    way == FAR_ABOVE)
+	if (way == COMMON || way == STALE_GUARD || way == NESTED || way == EPOCH ||
+	    way == FAR_BELOW || way == FAR_ABOVE)
 		assert_int_equal(found.slots[0].cur, POSITION + (way == COMMON ? 1 : IP_EXT_WORDS));
 	if (way == SILENT)
 		assert_int_equal(found.slots[0].cur, POSITION);
@@ -544,14 +584,16 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 		assert_int_equal(found.slots[0].cur, IP_SUBBUF_WORDS - IP_SUBBUF_SPARE);
 	if (way == CLAIM || way == FULL || way == FULL_NESTED || way == COARSE_FULL)
 		assert_int_equal(found.slots[0].cur >> IP_POSITION_BITS, 1);
-	if (way == CAREFUL || way == COARSE || way == COARSE_LATER || way == DUTY_LOG || way == DUTY_COARSE)
+	if (way == CAREFUL || way == COARSE || way == COARSE_LATER || way == DUTY_LOG ||
+	    way == DUTY_COARSE)
 		assert_int_equal(found.slots[0].cur, POSITION + 1);
 	if (way == COARSE_NESTED || way == COARSE_EPOCH)
 		assert_int_equal(found.slots[0].cur, POSITION + IP_EXT_WORDS);
 	if (way >= SILENCED && way < MODES_CLAIM)
 		assert_int_equal(found.slots[0].cur, POSITION);
 	check_meters(way, kind);
-	assert_int_equal(!found.slots[0].guard, way != NESTED && way != FULL_NESTED && way != COARSE_NESTED);
+	assert_int_equal(!found.slots[0].guard,
+			 way != NESTED && way != FULL_NESTED && way != COARSE_NESTED);
 }
 
 static void test_hooks(void **state)
@@ -561,8 +603,8 @@ static void test_hooks(void **state)
 		for (unsigned regs = 0; regs < IP_HOOK_REGS; regs++)
 			for (int way = 0; way < WAYS; way++)
 				for (int round = 0; round < 20; round++)
-					compare("hook", rt_hooks_base, rt_hooks[kind - 1][regs], kind, regs,
-						false, way);
+					compare("hook", rt_hooks_base, rt_hooks[kind - 1][regs],
+						kind, regs, false, way);
 }
 
 static void test_jump_hooks(void **state)
@@ -577,7 +619,8 @@ static void test_jump_hooks(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_hooks), cmocka_unit_test(test_jump_hooks)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_hooks),
+					   cmocka_unit_test(test_jump_hooks)};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The area may be written by others than the process that records (a followed child, whoever it has become). Whatever stands there, hooks of each
- * mode stay within the area's file, behind which nothing is mapped here that could be touched, and call and jump nowhere else: the area is filled with lies, and
- * another thread goes on filling it while hooks run.
+ * The area may be written by others than the process that records (a followed child, whoever it has
+ * become). Whatever stands there, hooks of each mode stay within the area's file, behind which
+ * nothing is mapped here that could be touched, and call and jump nowhere else: the area is filled
+ * with lies, and another thread goes on filling it while hooks run.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -133,10 +134,12 @@ static void scribble(uint64_t *state)
 static void set_up_lies(uint64_t *state, uint32_t modes)
 {
 	for (unsigned i = 0; i < NUMBERS; i++) {
-		rt_duties[i] = (draw(state) & 1 ? draw(state) % (2 * BLOCK) & ~7ull : draw(state) & ~7ull) |
+		rt_duties[i] = (draw(state) & 1 ? draw(state) % (2 * BLOCK) & ~7ull
+						: draw(state) & ~7ull) |
 			       draw(state) % 8;
 		rt_payloads[i] = (struct ip_payload){i + 1, 1 + i % 4};
-		rt_rules[i] = (struct ip_rule){draw(state) % 4, 0, i, draw(state), draw(state) % 64};
+		rt_rules[i] =
+			(struct ip_rule){draw(state) % 4, 0, i, draw(state), draw(state) % 64};
 	}
 	rt_duties[1] = IP_DUTY(IP_DUTY_HIST, 5504);
 	rt_duties[2] = IP_DUTY(IP_DUTY_FPERF, 24576);
@@ -185,8 +188,9 @@ static void begin(uint32_t modes)
 		.fperf_pmu = PMU,
 		.fperf_counters = 2,
 		.fperf_reads = IP_FPERF_READS_CLOCK | IP_FPERF_READS_USAGE | IP_FPERF_READS_PMU};
-	rt_blocks[0] =
-		modes & IP_MODE_PAYLOADS ? (struct ip_meters *)(area + rt_private.meters + BLOCK) : NULL;
+	rt_blocks[0] = modes & IP_MODE_PAYLOADS
+			       ? (struct ip_meters *)(area + rt_private.meters + BLOCK)
+			       : NULL;
 	rt_self.slot = rt_slots;
 	rt_self.session = modes & IP_MODES_MARKED ? SESSION | IP_SESSION_MARK : SESSION;
 }
@@ -202,7 +206,8 @@ static __attribute__((noinline)) void call_hook(unsigned kind, uint32_t number)
 			 "addq $256, %%rsp"
 			 :
 			 : "r"(hook), "r"(number)
-			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");
+			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory",
+			   "cc");
 }
 
 static const uint32_t all_modes[] = {
@@ -303,11 +308,12 @@ static int group_setup(void **state)
 	if (fd < 0 || ftruncate(fd, size) < 0)
 		return -1;
 	/* in front of it and behind it nothing; behind the file's end a SIGBUS */
-	area = mmap(NULL, window + (2ull << 32), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-		    0);
+	area = mmap(NULL, window + (2ull << 32), PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (area == MAP_FAILED)
 		return -1;
-	area = mmap(area + (1ull << 32), window, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	area = mmap(area + (1ull << 32), window, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+		    0);
 	if (area == MAP_FAILED)
 		return -1;
 	area_end = size;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A signal handler that records comes between any two instructions of a hook: both events must be there, each with its own stack
- * pointer, whatever lies between the handler's stack and the interrupted one. Deterministic: the hook is single-stepped by the
- * trap flag, and the trap's handler records after 0, 1, 2 ... steps.
+ * A signal handler that records comes between any two instructions of a hook: both events must be
+ * there, each with its own stack pointer, whatever lies between the handler's stack and the
+ * interrupted one. Deterministic: the hook is single-stepped by the trap flag, and the trap's
+ * handler records after 0, 1, 2 ... steps.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -50,12 +51,14 @@ extern __thread struct {
 	uint32_t session;
 } rt_self __attribute__((tls_model("initial-exec")));
 
-static volatile long steps, target; /* steps done; the one after which the handler records, -1: none */
-static long again;		    /* steps after which it does so a second time; 0: it does not */
+/* steps done; the one after which the handler records, -1: none */
+static volatile long steps, target;
+static long again; /* steps after which it does so a second time; 0: it does not */
 static volatile bool recorded;
 static uint32_t modes; /* of the session; in a coarse one time moves on when the handler comes */
 static struct ip_area_clock coarse_clock;
-static unsigned more;	 /* events of the handler beside the one that is looked for, by the hook itself */
+/* events of the handler beside the one that is looked for, by the hook itself */
+static unsigned more;
 static int64_t distance; /* of the handler's stack pointer above the hook's */
 static volatile uint64_t our_sp, their_sp;
 static const void *hook;
@@ -78,8 +81,8 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 		__asm__ volatile("movl %1, %%r11d\n\tcall *%0"
 				 :
 				 : "m"(hook), "i"(MORE)
-				 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc",
-				   "memory");
+				 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11",
+				   "cc", "memory");
 }
 
 static __attribute__((noinline)) void call_stepped(void)
@@ -90,19 +93,22 @@ static __attribute__((noinline)) void call_stepped(void)
 			 "pushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq"
 			 : "=m"(our_sp)
 			 : "m"(hook), "i"(OURS)
-			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory");
+			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc",
+			   "memory");
 }
 
 static int setup(void **state)
 {
 	const size_t sizes[] = {
-		4096, 4096, IP_AREA_SLOTS * sizeof(struct ip_slot), 4096, SUBBUFS * IP_SUBBUF_SIZE, 65536};
+		4096, 4096, IP_AREA_SLOTS * sizeof(struct ip_slot), 4096, SUBBUFS * IP_SUBBUF_SIZE,
+		65536};
 	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	void *memory[6];
 
 	(void)state;
 	for (int i = 0; i < 6; i++) {
-		memory[i] = mmap(NULL, sizes[i], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memory[i] = mmap(NULL, sizes[i], PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (memory[i] == MAP_FAILED)
 			return -1;
 	}
@@ -173,8 +179,10 @@ static size_t decode(uint64_t position, uint64_t time, uint64_t sp, struct event
 					i += 2;
 				} else {
 					ret[n].number = words[i] >> 32 & IP_NUMBER_MAX;
-					time = (time & ~IP_TIME_MASK) | (words[i] >> 3 & IP_TIME_MASK);
-					moved = (words[i] >> (64 - IP_SP_BITS)) - (sp >> IP_SP_SHIFT);
+					time = (time & ~IP_TIME_MASK) |
+					       (words[i] >> 3 & IP_TIME_MASK);
+					moved = (words[i] >> (64 - IP_SP_BITS)) -
+						(sp >> IP_SP_SHIFT);
 					sp += (uint64_t)((int64_t)(moved << (64 - IP_SP_BITS)) >>
 							 (64 - IP_SP_BITS))
 					      << IP_SP_SHIFT;
@@ -211,13 +219,15 @@ static void check(long step, uint64_t position, uint64_t time, uint64_t last_sp)
 	check_surplus(step, position, n);
 	for (size_t i = 0; i < n; i++) {
 		if (i && events[i].time < events[i - 1].time)
-			fail_msg("a handler %+ld bytes off, after %ld steps: event %zu of %zu comes too late",
+			fail_msg("a handler %+ld bytes off, after %ld steps: event %zu of %zu "
+				 "comes too late",
 				 (long)distance, step, i, n);
 		seen |= events[i].number == OURS && events[i].sp == our_sp ? 1 : 0;
 		seen |= events[i].number == THEIRS && events[i].sp == their_sp ? 2 : 0;
 	}
 	if (n != 2 + more || seen != 3 || rt_slots[0].guard || rt_slots[0].lost)
-		fail_msg("a handler %+ld bytes off, after %ld steps: %zu events, %u right, guard %#lx, %lu "
+		fail_msg("a handler %+ld bytes off, after %ld steps: %zu events, %u right, guard "
+			 "%#lx, %lu "
 			 "lost",
 			 (long)distance, step, n, seen, (unsigned long)rt_slots[0].guard,
 			 (unsigned long)rt_slots[0].lost);
@@ -236,16 +246,19 @@ static void walk(uint64_t position, uint64_t ago)
 	for (size_t d = 0; d < n; d++) {
 		distance = distances[d];
 		for (long step = 0;; step++) {
-			uint64_t now = __rdtsc(), epoch = now >> IP_TIME_BITS, last_sp = our_sp + 64;
+			uint64_t now = __rdtsc(), epoch = now >> IP_TIME_BITS,
+				 last_sp = our_sp + 64;
 
 			coarse_clock.now = now;
-			begin(position, (modes & IP_MODE_COARSE ? now - (ago << IP_TIME_BITS) : epoch - ago),
+			begin(position,
+			      (modes & IP_MODE_COARSE ? now - (ago << IP_TIME_BITS) : epoch - ago),
 			      last_sp);
 			target = step;
 			call_stepped();
 			if (!recorded)
 				break;
-			/* the clock's upper bits have moved on meanwhile: another way through the hook */
+			/* the clock's upper bits have moved on meanwhile: another way through the
+			 * hook */
 			if (__rdtsc() >> IP_TIME_BITS == epoch)
 				check(step, position, now, last_sp);
 			walked++;
@@ -273,7 +286,8 @@ static void test_full(void **state)
 	walk(IP_SUBBUF_WORDS - 1, 0);
 }
 
-/* A3: another handler comes before the addition is undone. Then the event may be lost, by a word that stays empty. */
+/* A3: another handler comes before the addition is undone. Then the event may be lost, by a word
+ * that stays empty. */
 static void test_coarse_interrupted_twice(void **state)
 {
 	static const int64_t distances[] = {-4096, 49152};
@@ -305,9 +319,10 @@ static void test_coarse_interrupted_twice(void **state)
 				n = decode(position, now, last_sp, events, 8);
 				for (uint64_t i = position; i < rt_slots[0].cur; i++)
 					holes += !words[i];
-				if (n + holes != 3 || holes > 1 || rt_slots[0].guard || rt_slots[0].lost)
-					fail_msg("after %ld and %ld steps: %zu events, %u holes", step, again,
-						 n, holes);
+				if (n + holes != 3 || holes > 1 || rt_slots[0].guard ||
+				    rt_slots[0].lost)
+					fail_msg("after %ld and %ld steps: %zu events, %u holes",
+						 step, again, n, holes);
 				lost += holes;
 			}
 		}
@@ -318,7 +333,8 @@ static void test_coarse_interrupted_twice(void **state)
 
 static const uint64_t lefts[] = {1, 3}; /* words up to those that are spared */
 
-/* A1 to A3: the handler comes alone, and with more, which fill the sub-buffer where it is nearly full. */
+/* A1 to A3: the handler comes alone, and with more, which fill the sub-buffer where it is nearly
+ * full. */
 static void test_coarse(void **state)
 {
 	(void)state;
@@ -359,7 +375,8 @@ static bool step_exhausted(long step, uint64_t left)
 	return true;
 }
 
-/* No sub-buffer is free: what there is no room for is counted, and an addition that finds none does no harm. */
+/* No sub-buffer is free: what there is no room for is counted, and an addition that finds none does
+ * no harm. */
 static void test_coarse_exhausted(void **state)
 {
 	(void)state;
@@ -385,7 +402,8 @@ static int refuse_the_clock(void)
 	};
 	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
 
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
 /* In the child: 0, or what was wrong. */

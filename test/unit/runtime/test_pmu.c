@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters that took turns, were off, or are of another opening: what comes of two readings. And one that is off at a page, where no rdpmc is made.
+ * Counters that took turns, were off, or are of another opening: what comes of two readings. And
+ * one that is off at a page, where no rdpmc is made.
  */
 #include <linux/perf_event.h>
 #include <stdlib.h>
@@ -36,9 +37,10 @@ static int set_up(void **state)
 	f->set.events[1].weights[2] = -1;
 	f->from = f->to = (struct rt_pmu_reading){.generation = 1, .ncounters = 3};
 	for (unsigned i = 0; i < 3; i++) {
-		f->from.marks[i] = (struct ip_pmu_mark){.value = 1000, .enabled = 5 * US, .running = 3 * US};
-		f->to.marks[i] =
-			(struct ip_pmu_mark){.value = 1100 + 100 * i, .enabled = 9 * US, .running = 7 * US};
+		f->from.marks[i] =
+			(struct ip_pmu_mark){.value = 1000, .enabled = 5 * US, .running = 3 * US};
+		f->to.marks[i] = (struct ip_pmu_mark){
+			.value = 1100 + 100 * i, .enabled = 9 * US, .running = 7 * US};
 	}
 	*state = f;
 	return 0;

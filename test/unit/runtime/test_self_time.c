@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Self time of --payload hist (runtime/meters.c, rules 5 to 7), by the hooks' own C: whatever a program does with its stack, what a function has is
- * its duration less those of the measured calls that it made, to the tick; and all of them add up to what the outmost calls took. And calls
- * that go on in what they have jumped to (runtime/open_calls.h, rules 8 to 10).
+ * Self time of --payload hist (runtime/meters.c, rules 5 to 7), by the hooks' own C: whatever a
+ * program does with its stack, what a function has is its duration less those of the measured calls
+ * that it made, to the tick; and all of them add up to what the outmost calls took. And calls that
+ * go on in what they have jumped to (runtime/open_calls.h, rules 8 to 10).
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -187,7 +188,8 @@ static void test_inlined(void **state)
 	assert_int_equal(hist(A)->self, hist(A)->sum - hist(B)->sum);
 }
 
-/* A calls B and that C, which jumps back into A. What A calls then is A's, above their frames and below them. */
+/* A calls B and that C, which jumps back into A. What A calls then is A's, above their frames and
+ * below them. */
 static void test_longjmp(void **state)
 {
 	(void)state;
@@ -218,7 +220,7 @@ static void test_exceptions(void **state)
 	for (unsigned i = 0; i < 100; i++) {
 		enter(A, STACK - 64);
 		enter(B, STACK - 512 - 8 * (i % 7)); /* throws what A catches */
-		call(D, STACK - 128);		     /* where room is needed, those that are gone go */
+		call(D, STACK - 128); /* where room is needed, those that are gone go */
 		call(C, STACK - 520);
 		leave(A, STACK - 64);
 	}
@@ -230,7 +232,8 @@ static void test_exceptions(void **state)
 	assert_int_equal(all_self(), hist(H)->sum);
 }
 
-/* What a handler takes is none of the function's own that it interrupts, wherever its stack lies. */
+/* What a handler takes is none of the function's own that it interrupts, wherever its stack
+ * lies. */
 static void test_handlers(void **state)
 {
 	const uint64_t stacks[] = {STACK - 2048, STACK + FAR, STACK - FAR};
@@ -279,8 +282,8 @@ static void test_never_below_zero(void **state)
 }
 
 /*
- * A handler that calls H comes between any two instructions of the exit's hook: what H took is taken off at most once, and is in A's
- * duration, or not.
+ * A handler that calls H comes between any two instructions of the exit's hook: what H took is
+ * taken off at most once, and is in A's duration, or not.
  */
 static volatile long steps, target;
 static volatile bool happened;
@@ -307,7 +310,8 @@ static __attribute__((noinline)) void call_stepped(void)
 			 "pushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq"
 			 : "=m"(our_sp)
 			 : "m"(hook), "i"(A)
-			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory");
+			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc",
+			   "memory");
 }
 
 static void test_nested_signal(void **state)
@@ -316,7 +320,8 @@ static void test_nested_signal(void **state)
 	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	long walked = 0;
 
-	assert_int_equal(sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof(stack)}, NULL), 0);
+	assert_int_equal(sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof(stack)}, NULL),
+			 0);
 	assert_int_equal(sigaction(SIGTRAP, &action, NULL), 0);
 	hook = rt_hooks_base + rt_hooks[IP_PROBE_EXIT - 1][IP_REGS_CALL];
 	target = -1;
@@ -337,11 +342,14 @@ static void test_nested_signal(void **state)
 		assert_int_equal(measured(A), 1);
 		assert_int_equal(measured(B), 1);
 		assert_int_equal(measured(H), 1);
-		assert_in_range(hist(A)->self, hist(A)->sum > hist(H)->sum ? hist(A)->sum - hist(H)->sum : 0,
+		assert_in_range(hist(A)->self,
+				hist(A)->sum > hist(H)->sum ? hist(A)->sum - hist(H)->sum : 0,
 				hist(A)->sum);
 		assert_in_range(block()->inner, hist(B)->sum, hist(B)->sum);
-		/* nothing is in two functions; what H took in the moment in which A's frame goes may be in none */
-		assert_in_range(all_self(), hist(B)->sum > hist(H)->sum ? hist(B)->sum - hist(H)->sum : 0,
+		/* nothing is in two functions; what H took in the moment in which A's frame goes
+		 * may be in none */
+		assert_in_range(all_self(),
+				hist(B)->sum > hist(H)->sum ? hist(B)->sum - hist(H)->sum : 0,
 				hist(B)->sum + hist(H)->sum);
 	}
 	assert_in_range(walked, 30, 1000);
@@ -384,7 +392,8 @@ static void test_jump(void **state)
 	assert_int_equal(all_self(), hist(A)->sum);
 }
 
-/* What nobody has selected takes nothing off the call that goes on in it, and its other calls leave nothing behind. */
+/* What nobody has selected takes nothing off the call that goes on in it, and its other calls leave
+ * nothing behind. */
 static void test_jump_to_unselected(void **state)
 {
 	uint64_t sp = place(40, 1);
@@ -431,7 +440,8 @@ static void test_loop_of_jumps(void **state)
 	assert_int_equal(block()->inner, hist(X)->sum);
 }
 
-/* Those that never come back are not taken for the chain of who comes after them: what they jumped to lies in between, */
+/* Those that never come back are not taken for the chain of who comes after them: what they jumped
+ * to lies in between, */
 static void test_unwound_chain(void **state)
 {
 	uint64_t sp = place(40, 1);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Hooks that a signal handler interrupts between any two instructions, and that never come back, or come back in another session.
- * Deterministic: a hook is single-stepped by the trap flag, and after 0, 1, 2 ... steps the trap's handler does it.
+ * Hooks that a signal handler interrupts between any two instructions, and that never come back, or
+ * come back in another session.
+ * Deterministic: a hook is single-stepped by the trap flag, and after 0, 1, 2 ... steps the trap's
+ * handler does it.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -75,7 +77,8 @@ static __attribute__((noinline)) void call_stepped(void)
 			 "pushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq"
 			 : "=m"(our_sp)
 			 : "m"(hook), "i"(NUMBER)
-			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory");
+			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc",
+			   "memory");
 }
 
 static int setup(void **state)
@@ -95,7 +98,8 @@ static int setup(void **state)
 
 	(void)state;
 	for (int i = 0; i < 10; i++) {
-		at[i] = mmap(NULL, sizes[i], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		at[i] = mmap(NULL, sizes[i], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     -1, 0);
 		if (at[i] == MAP_FAILED)
 			return -1;
 	}
@@ -121,8 +125,9 @@ static void begin(uint32_t modes)
 	memset(rt_data, 0, SUBBUFS * IP_SUBBUF_SIZE);
 	memset(memory, 0, 2 * BLOCKS * BLOCK);
 	*(struct ip_gate *)rt_gate = (struct ip_gate){OLD, getpid(), OLD, 0};
-	rt_private = (struct ip_rt_private){
-		.end = ~0ull, .place_last = ~0ull, .frames = DEPTH * sizeof(struct ip_meters_frame)};
+	rt_private = (struct ip_rt_private){.end = ~0ull,
+					    .place_last = ~0ull,
+					    .frames = DEPTH * sizeof(struct ip_meters_frame)};
 	rt_blocks[0] = NULL;
 	rt_header->nsubbufs = rt_private.nsubbufs = SUBBUFS;
 	rt_header->nfree = SUBBUFS;
@@ -144,8 +149,8 @@ static struct ip_meters *block(unsigned i)
 }
 
 /*
- * The session ends and another one begins, as hotpatcher/shm/area.c does it: a slot with a guard is out of use, any other one is another
- * thread's by now, which has block 1 of the new session.
+ * The session ends and another one begins, as hotpatcher/shm/area.c does it: a slot with a guard is
+ * out of use, any other one is another thread's by now, which has block 1 of the new session.
  */
 static bool was_late;
 
@@ -174,7 +179,8 @@ static void next_session(void)
 				 .block = 1};
 }
 
-/* Bytes of a block of the new session that are not zero, but for those that the beginning has set. */
+/* Bytes of a block of the new session that are not zero, but for those that the beginning has
+ * set. */
 static unsigned touched(unsigned i)
 {
 	unsigned n = 0;
@@ -204,8 +210,8 @@ static void held_up(unsigned kind, uint32_t duty, bool own_block)
 
 			m->state = IP_METERS_OWNED;
 			m->outmost = ~0ull;
-			m->frames[0] =
-				(struct ip_meters_frame){our_sp, __rdtsc() - 1000, rt_duties[NUMBER], 0};
+			m->frames[0] = (struct ip_meters_frame){our_sp, __rdtsc() - 1000,
+								rt_duties[NUMBER], 0};
 			m->top = sizeof(struct ip_meters_frame);
 			rt_blocks[0] = m;
 			rt_slots[0].block = 2;
@@ -215,9 +221,11 @@ static void held_up(unsigned kind, uint32_t duty, bool own_block)
 		if (!happened)
 			break;
 		late += was_late;
-		/* that of all and that of another thread; the third may be ours: then it is the new session's event */
+		/* that of all and that of another thread; the third may be ours: then it is the new
+		 * session's event */
 		if (touched(0) || touched(1) || touched(3))
-			fail_msg("kind %u, duty %u, after %ld steps: the new session's blocks have %u, %u, "
+			fail_msg("kind %u, duty %u, after %ld steps: the new session's blocks have "
+				 "%u, %u, "
 				 "%u bytes of ours",
 				 kind, duty, step, touched(0), touched(1), touched(3));
 		assert_false(!was_late && rt_slots[0].guard);
@@ -237,7 +245,8 @@ static void test_held_up_into_the_next_session(void **state)
 	}
 }
 
-/* Nested hooks leave the guard to the one below; one that is stale is taken over, and the slot tells so. */
+/* Nested hooks leave the guard to the one below; one that is stale is taken over, and the slot
+ * tells so. */
 static void test_guard_of_meters(void **state)
 {
 	(void)state;
@@ -322,7 +331,8 @@ static unsigned written(void)
 static bool left_words(void)
 {
 	uint64_t cur = rt_slots[0].cur;
-	const uint64_t *words = (const uint64_t *)(rt_data + (cur >> IP_POSITION_BITS) * IP_SUBBUF_SIZE);
+	const uint64_t *words =
+		(const uint64_t *)(rt_data + (cur >> IP_POSITION_BITS) * IP_SUBBUF_SIZE);
 
 	if (cur >> IP_POSITION_BITS == IP_NO_SUBBUF)
 		return false;
@@ -360,9 +370,10 @@ static void test_timed(void **state)
 }
 
 /*
- * HELD entries are held back, and a hook writes them since they have lasted long enough; a handler on top of it never comes back. What happens
- * afterwards must find each entry either held back or written: the calls end, and recorded + filtered is what has happened. The event of the hook
- * that was left may be missing, and one that it had reserved words for.
+ * HELD entries are held back, and a hook writes them since they have lasted long enough; a handler
+ * on top of it never comes back. What happens afterwards must find each entry either held back or
+ * written: the calls end, and recorded + filtered is what has happened. The event of the hook that
+ * was left may be missing, and one that it had reserved words for.
  */
 static void test_left_while_writing_what_was_held_back(void **state)
 {
@@ -380,7 +391,8 @@ static void test_left_while_writing_what_was_held_back(void **state)
 		volatile bool done = false;
 
 		begin(IP_MODE_CAREFUL);
-		*rt_filters = (struct ip_filters){.frames = 1, .min_ticks = 1ull << 40, .nrules = 0};
+		*rt_filters =
+			(struct ip_filters){.frames = 1, .min_ticks = 1ull << 40, .nrules = 0};
 		for (unsigned i = 0; i < HELD; i++, events++)
 			rt_record(NUMBER, IP_PROBE_ENTRY, sp - 64 * i);
 		assert_int_equal(rt_slots[0].held, HELD);
@@ -401,10 +413,12 @@ static void test_left_while_writing_what_was_held_back(void **state)
 				rt_record(NUMBER, IP_PROBE_EXIT, sp - 64 * i);
 			assert_int_equal(rt_slots[0].held, 0);
 			assert_int_equal(rt_slots[0].guard, 0);
-			/* that event may be there too; what is missing is what words were reserved for and never filled */
+			/* that event may be there too; what is missing is what words were reserved
+			 * for and never filled */
 			if (written() + filtered() > events + 1 ||
 			    written() + filtered() + left_words() < events)
-				fail_msg("after %ld steps: %u events, of which %u are written and %lu "
+				fail_msg("after %ld steps: %u events, of which %u are written and "
+					 "%lu "
 					 "filtered",
 					 step, events, written(), (unsigned long)filtered());
 			walked++;
@@ -426,8 +440,9 @@ static void call_thrice(void)
 }
 
 /*
- * A handler that makes calls comes in a thread's first hook of a session that keeps frames, before and while memory for them is taken. Nothing is
- * lost where there is memory, one piece of which is for the frames; where there is none, or none but that one, what is missing is counted.
+ * A handler that makes calls comes in a thread's first hook of a session that keeps frames, before
+ * and while memory for them is taken. Nothing is lost where there is memory, one piece of which is
+ * for the frames; where there is none, or none but that one, what is missing is counted.
  */
 static void test_handler_in_the_first_hook(void **state)
 {
@@ -459,17 +474,20 @@ static void test_handler_in_the_first_hook(void **state)
 			if (written() + filtered() + slot->lost != 1 + IN_HANDLER ||
 			    (slot->lost && nfree[n] >= 2) || slot->guard ||
 			    taken != (nfree[n] < 2 ? (unsigned)nfree[n] : 2))
-				fail_msg("%d free, after %ld steps: %u written, %lu filtered, %lu lost, "
+				fail_msg("%d free, after %ld steps: %u written, %lu filtered, %lu "
+					 "lost, "
 					 "guard %#lx, "
 					 "%u taken",
 					 nfree[n], step, written(), (unsigned long)filtered(),
-					 (unsigned long)slot->lost, (unsigned long)slot->guard, taken);
+					 (unsigned long)slot->lost, (unsigned long)slot->guard,
+					 taken);
 		}
 		assert_in_range(walked, 20, 100000);
 	}
 }
 
-/* A handler's calls and the hook's own all last less than is asked for, in whichever order they come: none is written. */
+/* A handler's calls and the hook's own all last less than is asked for, in whichever order they
+ * come: none is written. */
 static void test_handler_among_short_calls(void **state)
 {
 	long step = 0;
@@ -485,8 +503,10 @@ static void test_handler_among_short_calls(void **state)
 		call_stepped();
 		if (!happened)
 			break;
-		if (written() || filtered() != 1 + IN_HANDLER || rt_slots[0].held > 1 || rt_slots[0].lost)
-			fail_msg("after %ld steps: %u written, %lu filtered, %u of them held back, %lu lost",
+		if (written() || filtered() != 1 + IN_HANDLER || rt_slots[0].held > 1 ||
+		    rt_slots[0].lost)
+			fail_msg("after %ld steps: %u written, %lu filtered, %u of them held back, "
+				 "%lu lost",
 				 step, written(), (unsigned long)filtered(), rt_slots[0].held,
 				 (unsigned long)rt_slots[0].lost);
 	}

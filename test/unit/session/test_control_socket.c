@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the door of a session lets in: every packet that is cut, too long or of another kind is refused in words, none is read
- * beyond its end; and several selections as one.
+ * What the door of a session lets in: every packet that is cut, too long or of another kind is
+ * refused in words, none is read beyond its end; and several selections as one.
  */
 #include <stdlib.h>
 
@@ -18,8 +18,8 @@ static struct ip_control_request good(void)
 }
 
 /* The packet lies at the end of its memory: a sanitizer sees a byte too far. */
-static const char *parse(const struct ip_control_request *request, const char *text, size_t text_size,
-			 size_t cut, char **ret)
+static const char *parse(const struct ip_control_request *request, const char *text,
+			 size_t text_size, size_t cut, char **ret)
 {
 	size_t size = sizeof(*request) + text_size - cut;
 	struct ip_control_request read;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a change of a session is made of: groups of what goes live and idle, stops that are counted, slots between two sessions.
+ * What a change of a session is made of: groups of what goes live and idle, stops that are counted,
+ * slots between two sessions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,8 @@ static void test_no_stop_is_forgotten(void **state)
 	free(result);
 }
 
-/* A slot whose thread may still be in a hook of the last session is given to nobody in the next one, and to anybody after that. */
+/* A slot whose thread may still be in a hook of the last session is given to nobody in the next
+ * one, and to anybody after that. */
 static void test_slots_of_late_hooks(void **state)
 {
 	const struct ip_area_needs needs = {.memory = 1 << 20};
@@ -76,7 +78,8 @@ static void test_slots_of_late_hooks(void **state)
 	assert_int_equal(ip_area_create(1 << 20, &area), 0);
 	assert_int_equal(ip_area_begin(area, 1, &needs), 0);
 	area->slots[0] = (struct ip_slot){.state = IP_SLOT_CLAIMED, .tid = 1, .cur = 77};
-	area->slots[1] = (struct ip_slot){.state = IP_SLOT_CLAIMED, .tid = 2, .cur = 77, .guard = 0x7000};
+	area->slots[1] =
+		(struct ip_slot){.state = IP_SLOT_CLAIMED, .tid = 2, .cur = 77, .guard = 0x7000};
 	area->slots[2] = (struct ip_slot){.state = IP_SLOT_CLAIMING, .cur = 77};
 	assert_int_equal(ip_area_begin(area, 1, &needs), 0);
 	assert_int_equal(area->slots[0].state, IP_SLOT_FREE);
@@ -94,7 +97,8 @@ static void test_slots_of_late_hooks(void **state)
 	ip_area_close(area);
 }
 
-/* Of a late hook not only the slot: blocks of the next session lie behind its own, and sub-buffers on top of it stay nobody's. */
+/* Of a late hook not only the slot: blocks of the next session lie behind its own, and sub-buffers
+ * on top of it stay nobody's. */
 static void test_blocks_of_late_hooks(void **state)
 {
 	const struct ip_area_needs counting = {.memory = 1 << 20,
@@ -147,26 +151,33 @@ static void test_blocks_of_late_hooks(void **state)
 		size = area->blocks.size;
 		late = at + 100 * size;
 		area->header->user = user;
-		area->slots[5] = (struct ip_slot){
-			.state = IP_SLOT_FREE, .guard = 0x7000, .modes = IP_MODE_PAYLOADS, .block = 100};
+		area->slots[5] = (struct ip_slot){.state = IP_SLOT_FREE,
+						  .guard = 0x7000,
+						  .modes = IP_MODE_PAYLOADS,
+						  .block = 100};
 		assert_int_equal(ip_area_begin(area, 1, &logging), 0);
 		for (uint32_t i = 0; i < area->nsubbufs; i++) {
 			uint64_t from = IP_AREA_DATA_OFFSET + (uint64_t)i * IP_SUBBUF_SIZE,
 				 to = from + IP_SUBBUF_SIZE;
-			bool under =
-				(from < late + size && to > late) || (user && from < at + size && to > at);
+			bool under = (from < late + size && to > late) ||
+				     (user && from < at + size && to > at);
 
-			assert_int_equal(area->subbufs[i].state, under ? IP_SUBBUF_OWNED : IP_SUBBUF_FREE);
+			assert_int_equal(area->subbufs[i].state,
+					 under ? IP_SUBBUF_OWNED : IP_SUBBUF_FREE);
 		}
 	}
 	ip_area_close(area);
 }
 
-/* Room follows what is needed: each place is one's own, in each block, and threads that have blocks keep them. */
+/* Room follows what is needed: each place is one's own, in each block, and threads that have blocks
+ * keep them. */
 static void test_blocks_grow(void **state)
 {
-	const struct ip_area_needs needs = {
-		.memory = 1 << 20, .modes = IP_MODE_PAYLOADS, .room = 256, .frames = true, .numbers = 64};
+	const struct ip_area_needs needs = {.memory = 1 << 20,
+					    .modes = IP_MODE_PAYLOADS,
+					    .room = 256,
+					    .frames = true,
+					    .numbers = 64};
 	static uint8_t used[1 << 20];
 	struct ip_area *area;
 	unsigned counts = 0, hists = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The journal: an entry whose packet was never complete does not hold, and does not come to hold when its piece is removed.
+ * The journal: an entry whose packet was never complete does not hold, and does not come to hold
+ * when its piece is removed.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -63,7 +64,8 @@ static struct ip_journal *open_again(struct ip_journal *before, struct ip_journa
 
 static void put(struct ip_journal *journal, uint32_t piece, uint64_t packets)
 {
-	const struct ip_progress progress = {.claimed = 1, .next_ordinal = packets, .events = 100 * packets};
+	const struct ip_progress progress = {
+		.claimed = 1, .next_ordinal = packets, .events = 100 * packets};
 
 	assert_int_equal(ip_journal_put(journal, SLOT, &progress, piece, PACKET, packets), 0);
 }
@@ -130,7 +132,8 @@ static void test_what_was_removed_holds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_the_first_packet_was_never_complete, begin, end),
+		cmocka_unit_test_setup_teardown(test_the_first_packet_was_never_complete, begin,
+						end),
 		cmocka_unit_test_setup_teardown(test_a_later_one_was_not, begin, end),
 		cmocka_unit_test_setup_teardown(test_what_was_removed_holds, begin, end),
 	};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ColdPatch on i386. The instructions are decoded and followed as those of x86-64 (arch/x86_64/, told the width of an
- * address by the module); what differs is how code finds data: through the address of the offset table in a register, or
- * by absolute address. Hooks are cdecl: their arguments are on the stack, and stay there when the call has become a NOP.
+ * ColdPatch on i386. The instructions are decoded and followed as those of x86-64 (arch/x86_64/,
+ * told the width of an address by the module); what differs is how code finds data: through the
+ * address of the offset table in a register, or by absolute address. Hooks are cdecl: their
+ * arguments are on the stack, and stay there when the call has become a NOP.
  */
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/arch/x86_64/insn.h"
@@ -24,10 +25,11 @@ static bool reloc_is_relative(uint32_t type)
 }
 
 /*
- * Whether base is what the stubs take the offset table's address to be: each of them then jumps through a slot, and each
- * slot that is bound lazily has one. (Slots lie side by side: only together the two rule out a base that is a few slots
- * off, by which calls of other functions would be taken for calls of the hooks.) The first stub, of the table itself,
- * jumps through its third word.
+ * Whether base is what the stubs take the offset table's address to be: each of them then jumps
+ * through a slot, and each slot that is bound lazily has one. (Slots lie side by side: only
+ * together the two rule out a base that is a few slots off, by which calls of other functions would
+ * be taken for calls of the hooks.) The first stub, of the table itself, jumps through its third
+ * word.
  */
 static bool stubs_agree(const struct cold_module *m, uint64_t base)
 {
@@ -57,7 +59,8 @@ static bool stubs_agree(const struct cold_module *m, uint64_t base)
 	return !hit || hit >= lazy;
 }
 
-/* Where the symbol says, else the dynamic section, else (mold) the section: what the stubs bear out. */
+/* Where the symbol says, else the dynamic section, else (mold) the section: what the stubs bear
+ * out. */
 static uint64_t offset_table(const struct cold_module *m)
 {
 	uint64_t candidates[4] = {0};
@@ -70,7 +73,8 @@ static uint64_t offset_table(const struct cold_module *m)
 		Elf_Data *data;
 		GElf_Dyn dyn;
 
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_DYNAMIC || !(data = elf_getdata(scn, NULL)))
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_DYNAMIC ||
+		    !(data = elf_getdata(scn, NULL)))
 			continue;
 		for (int i = 0; gelf_getdyn(data, i, &dyn) && dyn.d_tag != DT_NULL; i++)
 			if (dyn.d_tag == DT_PLTGOT)
@@ -89,7 +93,8 @@ static uint64_t offset_table(const struct cold_module *m)
 }
 
 /* [endbr32] [mov $number,%ecx] jmp *slot, or jmp *slot@GOT(%ebx) */
-static size_t stub(const struct cold_module *m, const uint8_t *p, size_t size, uint64_t address, uint64_t *ret_slot)
+static size_t stub(const struct cold_module *m, const uint8_t *p, size_t size, uint64_t address,
+		   uint64_t *ret_slot)
 {
 	size_t at = 0;
 	uint32_t v;
@@ -108,7 +113,8 @@ static size_t stub(const struct cold_module *m, const uint8_t *p, size_t size, u
 	return at + 6;
 }
 
-/* The second byte of ff /number with a 32-bit displacement: absolute, or from a register that is not the stack pointer. */
+/* The second byte of ff /number with a 32-bit displacement: absolute, or from a register that is
+ * not the stack pointer. */
 static bool is_through_slot(uint8_t modrm, unsigned number)
 {
 	if ((modrm >> 3 & 7) != number)
@@ -121,13 +127,14 @@ static bool is_through_slot(uint8_t modrm, unsigned number)
  *
  *   e8 rel32                  call hook                PLT32, PC32
  *   e9 rel32                  jmp hook
- *   ff 15 abs32               call *slot               GOT32X, GOT32; ff 90+reg disp32: call *slot@GOT(%reg)
+ *   ff 15 abs32               call *slot GOT32X, GOT32; ff 90+reg disp32: call *slot@GOT(%reg)
  *     67 e8 rel32             relaxed to addr16 call hook
  *   ff 25 abs32               jmp *slot                the same; ff a0+reg disp32
- *     e9 rel32 90             relaxed to jmp hook; nop. ld moves the relocation along, others leave it one byte behind
+ *     e9 rel32 90             relaxed to jmp hook; nop. ld moves the relocation along, others leave
+ *                             it one byte behind
  */
-static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks, const struct cold_kept_reloc *r,
-		     struct cold_site *ret)
+static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks,
+		     const struct cold_kept_reloc *r, struct cold_site *ret)
 {
 	const uint8_t *p = cold_module_bytes(m, r->address - 2, 6);
 	const struct cold_section *s = cold_module_section(m, r->address, 4);
@@ -138,12 +145,14 @@ static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks
 	uint32_t v;
 
 	if (!s || !s->exec)
-		return ip_error("%s: the data at 0x%lx holds the address of %s: calls through it cannot be turned into a NOP",
+		return ip_error("%s: the data at 0x%lx holds the address of %s: calls through it "
+				"cannot be turned into a NOP",
 				m->path, (unsigned long)r->address,
 				r->hook == COLD_HOOK_IS_ENTER ? COLD_HOOK_ENTER : COLD_HOOK_EXIT);
 	if (!p || (!direct && !loaded))
 		return cold_x86_64_refuse(m, r->address, r->hook,
-					  "it takes the function's address, and a call through a register has no room");
+					  "it takes the function's address, and a call through a "
+					  "register has no room");
 	if (loaded && p[0] == 0xff && (is_through_slot(p[1], 2) || is_through_slot(p[1], 4))) {
 		jump = is_through_slot(p[1], 4);
 		back = 2;
@@ -155,14 +164,18 @@ static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks
 	} else if ((direct || (loaded && p[0] == 0x90)) && (p[1] == 0xe8 || p[1] == 0xe9)) {
 		jump = p[1] == 0xe9;
 	} else {
-		return cold_x86_64_refuse(m, r->address, r->hook, "it is neither a call nor a jump");
+		return cold_x86_64_refuse(m, r->address, r->hook,
+					  "it is neither a call nor a jump");
 	}
 	ret->address = r->address - back;
 	ret->length = jump && p[0] == 0xe9 ? 5 : 4 + back;
 	if (jump && r->hook == COLD_HOOK_IS_ENTER)
-		return cold_x86_64_refuse(m, ret->address, r->hook,
-					  "it is a tail call, which no compiler makes of an entry hook");
-	ret->kind = jump ? IP_PROBE_TAIL_EXIT : r->hook == COLD_HOOK_IS_ENTER ? IP_PROBE_ENTRY : IP_PROBE_EXIT;
+		return cold_x86_64_refuse(
+			m, ret->address, r->hook,
+			"it is a tail call, which no compiler makes of an entry hook");
+	ret->kind = jump			    ? IP_PROBE_TAIL_EXIT
+		    : r->hook == COLD_HOOK_IS_ENTER ? IP_PROBE_ENTRY
+						    : IP_PROBE_EXIT;
 	ret->form = jump ? IP_FORM_RETURN : IP_FORM_CALL;
 	if (p[0] == 0xff)
 		return 0;
@@ -172,7 +185,8 @@ static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks
 	if (!cold_module_section(m, target, 1) ||
 	    (!hooks->shared_address && cold_hook_at(hooks, target, false) &&
 	     cold_hook_at(hooks, target, false) != r->hook))
-		return cold_x86_64_refuse(m, ret->address, r->hook, "the call there leads elsewhere; link it again");
+		return cold_x86_64_refuse(m, ret->address, r->hook,
+					  "the call there leads elsewhere; link it again");
 	return 0;
 }
 

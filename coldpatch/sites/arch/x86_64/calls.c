@@ -74,8 +74,8 @@ bool call_never_returns(const struct cold_module *m, const struct cold_hooks *ho
 
 	if (cold_insn_target(insn, &target)) {
 		range = cold_module_range(m, target);
-		if (range != COLD_NONE && m->ranges[range].start == target && m->ranges[range].clean &&
-		    !m->ranges[cold_range_root(m, range)].returns)
+		if (range != COLD_NONE && m->ranges[range].start == target &&
+		    m->ranges[range].clean && !m->ranges[cold_range_root(m, range)].returns)
 			return true;
 	}
 	return never_returns(callee(m, hooks, insn));

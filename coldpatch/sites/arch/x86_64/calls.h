@@ -12,7 +12,8 @@
 bool call_never_returns(const struct cold_module *module, const struct cold_hooks *hooks,
 			const struct cold_insn *insn);
 
-/* Of a direct jump to target: whether it is an indirect jump by way of a thunk (-mindirect-branch=thunk). */
+/* Of a direct jump to target: whether it is an indirect jump by way of a thunk
+ * (-mindirect-branch=thunk). */
 bool jump_is_thunk(const struct cold_module *module, uint64_t target);
 
 #endif

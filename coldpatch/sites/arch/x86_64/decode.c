@@ -2,14 +2,17 @@
 /*
  * Finding sites in x86-64 and i386 code.
  *
- *  1. Every executable section is decoded range by range (a range: a function, or a gap between functions).
- *     Each instruction that refers to a hook is a call or tail jump of a known form, or the module is
+ *  1. Every executable section is decoded range by range (a range: a function, or a gap between
+ *     functions). Each instruction that refers to a hook is a call or tail jump of a known form, or
+ *     the module is
  * refused.
- *  2. Every byte is then looked at as if a reference to a hook ended there. What step 1 did not see as an
- *     instruction is a coincidence only where the decoding around it holds from one end of the function to
+ *  2. Every byte is then looked at as if a reference to a hook ended there. What step 1 did not see
+ *     as an instruction is a coincidence only where the decoding around it holds from one end of
+ *     the function to
  * the other.
  *
- * Where the linker kept relocations (-q), they have named every reference exactly: then none of this decides anything.
+ * Where the linker kept relocations (-q), they have named every reference exactly: then none of
+ * this decides anything.
  */
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/arch/x86_64/insn.h"
@@ -45,7 +48,8 @@ static int32_t rel32(const uint8_t *p)
 }
 
 /* [endbr64] [mov $number,%r11d] [bnd] jmp *slot(%rip) */
-static size_t stub(const struct cold_module *m, const uint8_t *p, size_t size, uint64_t address, uint64_t *ret_slot)
+static size_t stub(const struct cold_module *m, const uint8_t *p, size_t size, uint64_t address,
+		   uint64_t *ret_slot)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 	size_t at = 0;
@@ -63,31 +67,35 @@ static size_t stub(const struct cold_module *m, const uint8_t *p, size_t size, u
 	return at + 6;
 }
 
-int cold_x86_64_refuse(const struct cold_module *m, uint64_t address, enum cold_hook hook, const char *why)
+int cold_x86_64_refuse(const struct cold_module *m, uint64_t address, enum cold_hook hook,
+		       const char *why)
 {
 	uint32_t range = cold_module_range(m, address);
 	const char *name = range == COLD_NONE ? NULL : cold_range_name(m, range);
 
-	return ip_error("%s: the reference to %s at 0x%lx%s%s%s cannot be turned into a NOP: %s", m->path,
-			hook == COLD_HOOK_IS_ENTER ? COLD_HOOK_ENTER : COLD_HOOK_EXIT, (unsigned long)address,
-			name ? " (in " : "", name ? name : "", name ? ")" : "", why);
+	return ip_error("%s: the reference to %s at 0x%lx%s%s%s cannot be turned into a NOP: %s",
+			m->path, hook == COLD_HOOK_IS_ENTER ? COLD_HOOK_ENTER : COLD_HOOK_EXIT,
+			(unsigned long)address, name ? " (in " : "", name ? name : "",
+			name ? ")" : "", why);
 }
 
 /* The one opcode byte, where the encoding is [67|f2] opcode ... ; 0 where it is anything else. */
 static uint8_t plain_opcode(const ZydisDecodedInstruction *i)
 {
-	if (i->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY || i->opcode_map != ZYDIS_OPCODE_MAP_DEFAULT)
+	if (i->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY ||
+	    i->opcode_map != ZYDIS_OPCODE_MAP_DEFAULT)
 		return 0;
 	if (i->raw.prefix_count > 1)
 		return 0;
-	if (i->raw.prefix_count == 1 && i->raw.prefixes[0].value != 0x67 && i->raw.prefixes[0].value != 0xf2)
+	if (i->raw.prefix_count == 1 && i->raw.prefixes[0].value != 0x67 &&
+	    i->raw.prefixes[0].value != 0xf2)
 		return 0;
 	return i->opcode;
 }
 
 /* What the instruction does with the hook that it refers to. 0: a site was added. */
-static int add_site(const struct cold_module *m, const struct cold_insn *insn, enum cold_hook hook, bool slot,
-		    uint32_t range, struct cold_sites *sites)
+static int add_site(const struct cold_module *m, const struct cold_insn *insn, enum cold_hook hook,
+		    bool slot, uint32_t range, struct cold_sites *sites)
 {
 	const ZydisDecodedInstruction *i = &insn->insn;
 	uint8_t opcode = plain_opcode(i), reg = i->raw.modrm.reg;
@@ -102,16 +110,20 @@ static int add_site(const struct cold_module *m, const struct cold_insn *insn, e
 
 	if (cold_insn_is_jump(insn) && !jump)
 		return cold_x86_64_refuse(m, insn->address, hook,
-			      i->meta.category == ZYDIS_CATEGORY_COND_BR ? "it is a conditional jump"
-									 : "it is a jump of an unknown form");
+					  i->meta.category == ZYDIS_CATEGORY_COND_BR
+						  ? "it is a conditional jump"
+						  : "it is a jump of an unknown form");
 	if (!call && !jump)
 		return cold_x86_64_refuse(m, insn->address, hook,
-			      "it takes the function's address, and a call through a register has no room");
+					  "it takes the function's address, and a call through a "
+					  "register has no room");
 	if (i->length != 5 && i->length != 6)
-		return cold_x86_64_refuse(m, insn->address, hook, "the instruction is neither 5 nor 6 bytes long");
-	if (jump && hook == COLD_HOOK_IS_ENTER)
 		return cold_x86_64_refuse(m, insn->address, hook,
-			      "it is a tail call, which no compiler makes of an entry hook");
+					  "the instruction is neither 5 nor 6 bytes long");
+	if (jump && hook == COLD_HOOK_IS_ENTER)
+		return cold_x86_64_refuse(
+			m, insn->address, hook,
+			"it is a tail call, which no compiler makes of an entry hook");
 	if (jump) {
 		site.kind = IP_PROBE_TAIL_EXIT;
 		site.form = IP_FORM_RETURN;
@@ -126,7 +138,8 @@ static void note_transfer(struct cold_module *m, uint32_t from, uint64_t target,
 {
 	uint32_t to = cold_module_range(m, target);
 
-	if (jump && to != COLD_NONE && (target != m->ranges[to].start || cold_range_is_cold(m, to))) {
+	if (jump && to != COLD_NONE &&
+	    (target != m->ranges[to].start || cold_range_is_cold(m, to))) {
 		cold_range_join(m, from, to);
 		return;
 	}
@@ -142,8 +155,8 @@ static void note_transfer(struct cold_module *m, uint32_t from, uint64_t target,
 		m->ranges[to].jumper = from;
 }
 
-/* Without symbols: code that one function jumps to and nobody calls is that function's cold part. (Were it a
- * function that only one other tail-calls, nothing would be the worse.) */
+/* Without symbols: code that one function jumps to and nobody calls is that function's cold
+ * part. (Were it a function that only one other tail-calls, nothing would be the worse.) */
 static void join_cold_parts(struct cold_module *m)
 {
 	for (uint32_t i = 0; i < m->nranges; i++) {
@@ -189,8 +202,9 @@ static int evidence_target(struct evidence *e, uint64_t target)
 }
 
 /*
- * Whether every jump within the range lands where an instruction was seen to start: then the decoding is the one
- * that the code was made for. (Some compilers put data in front of a function's first instruction, and a jump across.)
+ * Whether every jump within the range lands where an instruction was seen to start: then the
+ * decoding is the one that the code was made for. (Some compilers put data in front of a function's
+ * first instruction, and a jump across.)
  */
 static bool evidence_agrees(const struct evidence *e, const struct cold_range *range)
 {
@@ -203,7 +217,8 @@ static bool evidence_agrees(const struct evidence *e, const struct cold_range *r
 	return true;
 }
 
-/* A relocation does not tell an addr32 prefix in front of its call from the end of the instruction before. */
+/* A relocation does not tell an addr32 prefix in front of its call from the end of the instruction
+ * before. */
 static int widen_site(const struct cold_insn *insn, struct cold_sites *sites)
 {
 	struct cold_site *site = cold_sites_at(sites, insn->address + 1);
@@ -216,8 +231,9 @@ static int widen_site(const struct cold_insn *insn, struct cold_sites *sites)
 }
 
 /* Looks at one instruction: a site, a jump out of the range, a name of data. */
-static int sweep_insn(struct cold_module *m, const struct cold_hooks *hooks, const struct cold_insn *insn,
-		      uint32_t index, bool exact, struct evidence *e, struct cold_sites *sites)
+static int sweep_insn(struct cold_module *m, const struct cold_hooks *hooks,
+		      const struct cold_insn *insn, uint32_t index, bool exact, struct evidence *e,
+		      struct cold_sites *sites)
 {
 	struct cold_range *range = &m->ranges[index];
 	bool jump = cold_insn_is_jump(insn);
@@ -225,14 +241,16 @@ static int sweep_insn(struct cold_module *m, const struct cold_hooks *hooks, con
 	uint64_t target;
 	unsigned reg;
 
-	if (insn->insn.meta.category == ZYDIS_CATEGORY_RET || (jump && !cold_insn_target(insn, &target)))
+	if (insn->insn.meta.category == ZYDIS_CATEGORY_RET ||
+	    (jump && !cold_insn_target(insn, &target)))
 		range->returns = true;
 	if (jump && cold_insn_target(insn, &target) && cold_hook_at(hooks, target, false))
 		range->returns = true;
 	if (cold_insn_target(insn, &target)) {
 		hook = cold_hook_at(hooks, target, false);
 		if (hook)
-			return exact ? widen_site(insn, sites) : add_site(m, insn, hook, false, index, sites);
+			return exact ? widen_site(insn, sites)
+				     : add_site(m, insn, hook, false, index, sites);
 		if (target < range->start || target >= range->end)
 			note_transfer(m, index, target, jump);
 		else
@@ -245,16 +263,19 @@ static int sweep_insn(struct cold_module *m, const struct cold_hooks *hooks, con
 			return exact ? 0 : add_site(m, insn, hook, true, index, sites);
 		hook = cold_hook_at(hooks, target, false);
 		if (hook && !exact)
-			return cold_x86_64_refuse(m, insn->address, hook, "it takes the function's address");
+			return cold_x86_64_refuse(m, insn->address, hook,
+						  "it takes the function's address");
 		return cold_module_mark(m, target);
 	}
 	if (insn->bits == 32 && m->got && !exact && cold_insn_based(insn, m->got, &target, &reg)) {
 		/* Only -fno-plt calls like this, and then through such a slot. */
-		const struct cold_reloc *r = cold_hook_at(hooks, target, true) ? cold_module_reloc(m, target) : NULL;
+		const struct cold_reloc *r =
+			cold_hook_at(hooks, target, true) ? cold_module_reloc(m, target) : NULL;
 
 		if (r && r->type == R_386_GLOB_DAT && insn->insn.opcode == 0xff &&
 		    insn->insn.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT) {
-			if (add_site(m, insn, cold_hook_at(hooks, target, true), true, index, sites))
+			if (add_site(m, insn, cold_hook_at(hooks, target, true), true, index,
+				     sites))
 				return -1;
 			sites->sites[sites->n - 1].by_register = true;
 			return 0;
@@ -264,11 +285,13 @@ static int sweep_insn(struct cold_module *m, const struct cold_hooks *hooks, con
 	return cold_insn_table(insn, &target) ? cold_module_mark(m, target) : 0;
 }
 
-static int sweep_range(struct cold_module *m, const struct cold_hooks *hooks, const ZydisDecoder *decoder,
-		       uint32_t index, bool exact, struct evidence *e, struct cold_sites *sites)
+static int sweep_range(struct cold_module *m, const struct cold_hooks *hooks,
+		       const ZydisDecoder *decoder, uint32_t index, bool exact, struct evidence *e,
+		       struct cold_sites *sites)
 {
 	struct cold_range *range = &m->ranges[index];
-	const struct cold_section *section = cold_module_section(m, range->start, range->end - range->start);
+	const struct cold_section *section =
+		cold_module_section(m, range->start, range->end - range->start);
 	uint64_t at = range->start;
 	size_t first = sites->n;
 	bool clean = true;
@@ -324,22 +347,26 @@ static int scan_section(const struct cold_module *m, const struct cold_hooks *ho
 			uint64_t v = (uint64_t)(int64_t)rel32(s->data + at);
 
 			end = address + 4;
-			hook = cold_hook_at(hooks, m->bits == 64 ? end + v : (uint32_t)(end + v), false);
+			hook = cold_hook_at(hooks, m->bits == 64 ? end + v : (uint32_t)(end + v),
+					    false);
 			if (!hook) /* i386 names a slot by its address */
-				hook = cold_hook_at(hooks, m->bits == 64 ? end + v : (uint32_t)v, true);
+				hook = cold_hook_at(hooks, m->bits == 64 ? end + v : (uint32_t)v,
+						    true);
 			if (hook && site_ends_at(sites, end))
 				continue;
 		}
 		if (!hook && s->size - at >= 2 && short_jump(s->data[at]))
-			hook = cold_hook_at(hooks, address + 2 + (uint64_t)(int64_t)(int8_t)s->data[at + 1],
-					    false);
+			hook = cold_hook_at(
+				hooks, address + 2 + (uint64_t)(int64_t)(int8_t)s->data[at + 1],
+				false);
 		if (!hook)
 			continue;
 		range = cold_module_range(m, start);
 		if (range == COLD_NONE || !m->ranges[range].clean)
-			return cold_x86_64_refuse(m, start, hook,
-				      "the code around it does not decode, so it is not known to be an "
-				      "instruction");
+			return cold_x86_64_refuse(
+				m, start, hook,
+				"the code around it does not decode, so it is not known to be an "
+				"instruction");
 	}
 	return 0;
 }
@@ -367,10 +394,11 @@ static bool is_empty_function(const uint8_t *p, size_t size)
  *     67 e8 rel32             relaxed to addr32 call hook; ld makes the relocation PC32
  *     90 e8 rel32             relaxed to nop; call hook (mold; its jumps likewise)
  *   ff 25 rel32               jmp *slot(%rip)
- *     e9 rel32 90             relaxed to jmp hook; nop. ld moves the relocation along, others leave it one byte behind
+ *     e9 rel32 90             relaxed to jmp hook; nop. ld moves the relocation along, others leave
+ *                             it one byte behind
  */
-static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks, const struct cold_kept_reloc *r,
-		     struct cold_site *ret)
+static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks,
+		     const struct cold_kept_reloc *r, struct cold_site *ret)
 {
 	const uint8_t *p = cold_module_bytes(m, r->address - 2, 6);
 	const struct cold_section *s = cold_module_section(m, r->address, 4);
@@ -380,13 +408,15 @@ static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks
 	uint64_t target, back = 1;
 
 	if (!s || !s->exec)
-		return ip_error("%s: the data at 0x%lx holds the address of %s: calls through it cannot be turned into a NOP",
+		return ip_error("%s: the data at 0x%lx holds the address of %s: calls through it "
+				"cannot be turned into a NOP",
 				m->path, (unsigned long)r->address,
 				r->hook == COLD_HOOK_IS_ENTER ? COLD_HOOK_ENTER : COLD_HOOK_EXIT);
 	if (!p || (!direct && !loaded))
 		return cold_x86_64_refuse(m, r->address, r->hook,
-			      "it takes the function's address, and a call through a register has no room (do not build with "
-			      "-mcmodel=large)");
+					  "it takes the function's address, and a call through a "
+					  "register has no room (do not build with "
+					  "-mcmodel=large)");
 	if (p[0] == 0xff && (p[1] == 0x15 || p[1] == 0x25) && loaded) {
 		slot = true;
 		jump = p[1] == 0x25;
@@ -399,25 +429,34 @@ static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks
 	} else if ((direct || (loaded && p[0] == 0x90)) && (p[1] == 0xe8 || p[1] == 0xe9)) {
 		jump = p[1] == 0xe9;
 	} else {
-		return cold_x86_64_refuse(m, r->address, r->hook, "it is neither a call nor a jump");
+		return cold_x86_64_refuse(m, r->address, r->hook,
+					  "it is neither a call nor a jump");
 	}
 	ret->address = r->address - back;
 	ret->length = !jump || slot ? 4 + back : 5;
 	if (jump && r->hook == COLD_HOOK_IS_ENTER)
-		return cold_x86_64_refuse(m, ret->address, r->hook, "it is a tail call, which no compiler makes of an entry hook");
-	ret->kind = jump ? IP_PROBE_TAIL_EXIT : r->hook == COLD_HOOK_IS_ENTER ? IP_PROBE_ENTRY : IP_PROBE_EXIT;
+		return cold_x86_64_refuse(
+			m, ret->address, r->hook,
+			"it is a tail call, which no compiler makes of an entry hook");
+	ret->kind = jump			    ? IP_PROBE_TAIL_EXIT
+		    : r->hook == COLD_HOOK_IS_ENTER ? IP_PROBE_ENTRY
+						    : IP_PROBE_EXIT;
 	ret->form = jump ? IP_FORM_RETURN : IP_FORM_CALL;
 	/* relocations that are not this code's own would lead elsewhere */
-	target = ret->address + ret->length + (uint64_t)(int64_t)rel32(p + 2 - (jump && !slot ? back - 1 : 0));
+	target = ret->address + ret->length +
+		 (uint64_t)(int64_t)rel32(p + 2 - (jump && !slot ? back - 1 : 0));
 	if (!hooks->shared_address && cold_hook_at(hooks, target, slot) &&
 	    cold_hook_at(hooks, target, slot) != r->hook)
-		return cold_x86_64_refuse(m, ret->address, r->hook, "the call there leads to the other one; link it again");
+		return cold_x86_64_refuse(m, ret->address, r->hook,
+					  "the call there leads to the other one; link it again");
 	if (!cold_module_section(m, target, 1))
-		return cold_x86_64_refuse(m, ret->address, r->hook, "the call there leads out of the module; link it again");
+		return cold_x86_64_refuse(m, ret->address, r->hook,
+					  "the call there leads out of the module; link it again");
 	return 0;
 }
 
-int cold_x86_64_sweep(struct cold_module *m, const struct cold_hooks *hooks, bool exact, struct cold_sites *sites)
+int cold_x86_64_sweep(struct cold_module *m, const struct cold_hooks *hooks, bool exact,
+		      struct cold_sites *sites)
 {
 	struct evidence e = {0};
 	ZydisDecoder decoder;

@@ -4,23 +4,23 @@
  * function's address, also where the function was inlined into another. This follows constants
  * through the function to each site.
  *
- *  1. Ranges that jump into each other, or whose exceptions land in each other, are one unit: a function
- *     and its cold part.
- *  2. From each entry, states are carried along the control flow until nothing changes; where ways join only
- *     what all of them agree on is kept. Jump tables are read; exceptions go from each call to its
- *     landing pad.
- *  3. Blocks that nothing was seen to reach get what all indirect jumps of unknown target (computed goto)
- *     agree on, and behind a call that does not come back what would hold if it did. Where there is no such
- *     jump they are dead, or data, and spoil nothing that is reached.
- *  4. Once more through every block, to note the first argument (rdi; i386: on the stack) and the nesting depth at the
- *     sites.
+ *  1. Ranges that jump into each other, or whose exceptions land in each other, are one unit: a
+ *     function and its cold part.
+ *  2. From each entry, states are carried along the control flow until nothing changes; where ways
+ *     join only what all of them agree on is kept. Jump tables are read; exceptions go from each
+ *     call to its landing pad.
+ *  3. Blocks that nothing was seen to reach get what all indirect jumps of unknown target (computed
+ *     goto) agree on, and behind a call that does not come back what would hold if it did. Where
+ *     there is no such jump they are dead, or data, and spoil nothing that is reached.
+ *  4. Once more through every block, to note the first argument (rdi; i386: on the stack) and the
+ *     nesting depth at the sites.
  *
- * A way that was overlooked can only be one more way to a site whose argument is the same on all ways, unless
- * the compiler merged two calls; a way that does not exist only makes things unknown.
+ * A way that was overlooked can only be one more way to a site whose argument is the same on all
+ * ways, unless the compiler merged two calls; a way that does not exist only makes things unknown.
  */
+#include "coldpatch/elf/eh_frame.h"
 #include "coldpatch/sites/arch/x86_64/calls.h"
 #include "coldpatch/sites/arch/x86_64/unit.h"
-#include "coldpatch/elf/eh_frame.h"
 #include "coldpatch/sites/hooks.h"
 #include "coldpatch/sites/sites.h"
 #include "common/cleanup.h"
@@ -31,7 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PUSHED	  16 /* what a hook's two arguments take with the stack aligned */
+#define PUSHED	  16	    /* what a hook's two arguments take with the stack aligned */
 #define FRAME_MAX (1 << 30) /* a larger frame is a mistake */
 
 static unsigned entry_size(const struct cold_module *m, struct value table)
@@ -53,7 +53,8 @@ static uint64_t table_entry(const struct cold_module *m, struct value table, siz
 	if (size == 4 && m->bits == 32) {
 		r = cold_module_reloc(m, table.v + i * size);
 		memcpy(&v32, p, 4);
-		return (uint32_t)(r ? (uint64_t)r->addend + r->value : (uint64_t)table.base + (uint64_t)(int64_t)v32);
+		return (uint32_t)(r ? (uint64_t)r->addend + r->value
+				    : (uint64_t)table.base + (uint64_t)(int64_t)v32);
 	}
 	if (size == 4) {
 		memcpy(&v32, p, 4);
@@ -85,7 +86,8 @@ static int jump_indirect(struct unit *u, const struct cold_insn *insn)
 		if (i && target.v + i * entry_size(u->m, target) >= end)
 			return 0;
 		slot = ok ? unit_slot(u, address, &range) : NULL;
-		/* what lies behind the last table that anything names leads elsewhere, or into an instruction
+		/* what lies behind the last table that anything names leads elsewhere, or into an
+		 * instruction
 		 */
 		if (!slot || *slot == NO_INSN)
 			return i ? 0 : unit_escape(u);
@@ -120,12 +122,14 @@ static void record(struct unit *u, struct cold_site *site, bool pushed)
 	site->depth = u->now.depth;
 	site->argument_kind = COLD_ARGUMENT_UNKNOWN;
 	site->frame = 0;
-	/* at the function's start the return address lies between the stack pointer and where it was */
-	if (site->kind == IP_PROBE_ENTRY && rsp.kind == VALUE_STACK && !rsp.base && (int64_t)rsp.v <= 0 &&
-	    (int64_t)rsp.v > -FRAME_MAX)
+	/* at the function's start the return address lies between the stack pointer and where it
+	 * was */
+	if (site->kind == IP_PROBE_ENTRY && rsp.kind == VALUE_STACK && !rsp.base &&
+	    (int64_t)rsp.v <= 0 && (int64_t)rsp.v > -FRAME_MAX)
 		site->frame = u->m->bits / 8 - (int64_t)rsp.v;
-	/* A function of i386 that pushes arguments may call others with more room on the stack than it has at this site. What
-	 * counts is that a caller's own site is not taken for part of this frame. */
+	/* A function of i386 that pushes arguments may call others with more room on the stack
+	 * than it has at this site. What counts is that a caller's own site is not taken for
+	 * part of this frame. */
 	if (pushed && site->frame)
 		site->frame = site->frame > PUSHED + 8 ? site->frame - PUSHED : 8;
 	if (first.kind == VALUE_CONST) {
@@ -138,9 +142,9 @@ static void record(struct unit *u, struct cold_site *site, bool pushed)
 }
 
 /*
- * i386: functions that return a structure take the pointer to it off the stack, and their callers' code does not show that.
- * The unwind tables know where the stack pointer stands, unless the function has a frame pointer: then all that it
- * keeps on the stack is found through that.
+ * i386: functions that return a structure take the pointer to it off the stack, and their callers'
+ * code does not show that. The unwind tables know where the stack pointer stands, unless the
+ * function has a frame pointer: then all that it keeps on the stack is found through that.
  */
 static void find_stack(struct unit *u, uint64_t address)
 {
@@ -155,7 +159,9 @@ static void find_stack(struct unit *u, uint64_t address)
 	if (u->cfi && !dwarf_cfi_addrframe(u->cfi, address, &frame)) {
 		known = !dwarf_frame_cfa(frame, &ops, &n) && n == 1 && ops[0].atom == DW_OP_bregx &&
 			ops[0].number == REG_RSP;
-		if (known) /* the frame's address is what the stack pointer was before the return address came */
+		/* the frame's address is what the stack pointer was before the return address
+		 * came */
+		if (known)
 			offset = 4 - (int64_t)ops[0].number2;
 		free(frame);
 	}
@@ -183,12 +189,14 @@ static int run_block(struct unit *u, uint32_t index)
 		if (!cold_insn_at(&u->decoder, section, at, range->end, &insn))
 			return 0;
 		if (insn.insn.meta.category == ZYDIS_CATEGORY_CALL ||
-		    insn.insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR || insn.insn.mnemonic == ZYDIS_MNEMONIC_NOP)
+		    insn.insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
+		    insn.insn.mnemonic == ZYDIS_MNEMONIC_NOP)
 			site = cold_sites_at(u->sites, at);
 		if (site && u->recording) {
 			record(u, site, u->m->bits == 32 && pushed);
 			if (site->by_register && cold_insn_based(&insn, 0, &target, &reg))
-				site->by_got = u->now.reg[reg].kind == VALUE_CONST && u->now.reg[reg].v == u->m->got;
+				site->by_got = u->now.reg[reg].kind == VALUE_CONST &&
+					       u->now.reg[reg].v == u->m->got;
 		}
 		if (cold_insn_is_jump(&insn)) {
 			bool direct = cold_insn_target(&insn, &target);
@@ -207,7 +215,8 @@ static int run_block(struct unit *u, uint32_t index)
 			return unit_propagate(u, insn.next, &u->now);
 		}
 		if (insn.insn.meta.category == ZYDIS_CATEGORY_RET ||
-		    insn.insn.mnemonic == ZYDIS_MNEMONIC_UD2 || insn.insn.mnemonic == ZYDIS_MNEMONIC_HLT ||
+		    insn.insn.mnemonic == ZYDIS_MNEMONIC_UD2 ||
+		    insn.insn.mnemonic == ZYDIS_MNEMONIC_HLT ||
 		    insn.insn.mnemonic == ZYDIS_MNEMONIC_INT3)
 			return 0;
 		if (insn.insn.meta.category == ZYDIS_CATEGORY_CALL) {
@@ -220,7 +229,8 @@ static int run_block(struct unit *u, uint32_t index)
 			state_after_call(&u->now); /* a hook takes no arguments off the stack */
 		else
 			state_step(&u->now, &u->decoder, &insn, u->m);
-		if (u->m->bits == 32 && insn.insn.meta.category == ZYDIS_CATEGORY_CALL && insn.next < range->end)
+		if (u->m->bits == 32 && insn.insn.meta.category == ZYDIS_CATEGORY_CALL &&
+		    insn.next < range->end)
 			find_stack(u, insn.next);
 		if (site && u->now.depth != COLD_DEPTH_UNKNOWN)
 			u->now.depth += site->kind == IP_PROBE_ENTRY ? 1 : -1;
@@ -269,7 +279,8 @@ static int find_blocks(struct unit *u)
 			if (*slot == NO_INSN)
 				*slot = NO_BLOCK;
 			if (cold_insn_is_jump(&insn)) {
-				if (cold_insn_target(&insn, &target) && unit_lead(u, target, &block))
+				if (cold_insn_target(&insn, &target) &&
+				    unit_lead(u, target, &block))
 					return -1;
 				if (unit_lead(u, insn.next, &block))
 					return -1;
@@ -319,7 +330,8 @@ static bool is_padding(struct unit *u, const struct cold_range *range, uint64_t 
 	do {
 		if (!cold_insn_at(&u->decoder, section, at, range->end, &insn))
 			return false;
-		if (insn.insn.mnemonic != ZYDIS_MNEMONIC_NOP && insn.insn.mnemonic != ZYDIS_MNEMONIC_INT3)
+		if (insn.insn.mnemonic != ZYDIS_MNEMONIC_NOP &&
+		    insn.insn.mnemonic != ZYDIS_MNEMONIC_INT3)
 			return false;
 		at = insn.next;
 	} while (at < range->end && !unit_is_block(*unit_slot(u, at, &ignored)));
@@ -337,7 +349,8 @@ static int seed_orphans(struct unit *u)
 		for (uint64_t at = range->start; at < range->end; at++) {
 			uint32_t ignored, block = *unit_slot(u, at, &ignored);
 
-			if (!unit_is_block(block) || u->blocks[block].in || is_padding(u, range, at))
+			if (!unit_is_block(block) || u->blocks[block].in ||
+			    is_padding(u, range, at))
 				continue;
 			if (u->blocks[block].behind) {
 				state_load(&u->other, u->blocks[block].behind);
@@ -396,7 +409,8 @@ static int solve(struct unit *u)
 	if (read_landings(u) || find_blocks(u) || seed_entries(u) || seed_orphans(u))
 		return -1;
 	u->recording = true;
-	/* what is reached has the last word: what is not may be data that runs on into instructions */
+	/* what is reached has the last word: what is not may be data that runs on into
+	 * instructions */
 	for (unsigned reached = 0; reached < 2; reached++)
 		for (size_t i = 0; i < u->nblocks; i++)
 			if (u->blocks[i].in && u->blocks[i].reached == reached && run_block(u, i))
@@ -438,7 +452,8 @@ static int compare_members(const void *pa, const void *pb)
 	return a->range < b->range ? -1 : a->range > b->range;
 }
 
-static int flow(struct cold_module *m, const struct cold_hooks *hooks, struct cold_sites *sites, Dwarf_CFI *cfi)
+static int flow(struct cold_module *m, const struct cold_hooks *hooks, struct cold_sites *sites,
+		Dwarf_CFI *cfi)
 {
 	_cleanup_free_ struct member *members = NULL;
 	_cleanup_free_ uint32_t *ranges = NULL;
@@ -459,7 +474,8 @@ static int flow(struct cold_module *m, const struct cold_hooks *hooks, struct co
 		uint32_t root = cold_range_root(m, i);
 
 		if (m->ranges[root].sites &&
-		    cold_module_section(m, m->ranges[i].start, m->ranges[i].end - m->ranges[i].start))
+		    cold_module_section(m, m->ranges[i].start,
+					m->ranges[i].end - m->ranges[i].start))
 			members[n++] = (struct member){.root = root, .range = i};
 	}
 	qsort(members, n, sizeof(*members), compare_members);
@@ -483,7 +499,8 @@ static int flow(struct cold_module *m, const struct cold_hooks *hooks, struct co
 	return 0;
 }
 
-int cold_x86_64_flow(struct cold_module *m, const struct cold_hooks *hooks, struct cold_sites *sites)
+int cold_x86_64_flow(struct cold_module *m, const struct cold_hooks *hooks,
+		     struct cold_sites *sites)
 {
 	Dwarf_CFI *cfi = m->bits == 32 ? dwarf_getcfi_elf(m->elf->elf) : NULL;
 	int result = flow(m, hooks, sites, cfi);

@@ -17,8 +17,8 @@ bool cold_insn_at(const ZydisDecoder *decoder, const struct cold_section *sectio
 {
 	ret->address = address;
 	ret->bytes = section->data + (address - section->address);
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder, &ret->context, ret->bytes, end - address,
-							&ret->insn)))
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder, &ret->context, ret->bytes,
+							end - address, &ret->insn)))
 		return false;
 	ret->next = address + ret->insn.length;
 	ret->bits = decoder->machine_mode == ZYDIS_MACHINE_MODE_LONG_64 ? 64 : 32;
@@ -54,7 +54,8 @@ bool cold_insn_memory(const struct cold_insn *insn, uint64_t *ret)
 	if (i->raw.modrm.mod != 0)
 		return false;
 	if (i->raw.modrm.rm == 5) {
-		*ret = wrap(insn, (insn->bits == 64 ? insn->next : 0) + (uint64_t)i->raw.disp.value);
+		*ret = wrap(insn,
+			    (insn->bits == 64 ? insn->next : 0) + (uint64_t)i->raw.disp.value);
 		return true;
 	}
 	if (i->raw.modrm.rm == 4 && i->raw.sib.base == 5 && i->raw.sib.index == 4) {
@@ -68,8 +69,8 @@ bool cold_insn_based(const struct cold_insn *insn, uint64_t base, uint64_t *ret,
 {
 	const ZydisDecodedInstruction *i = &insn->insn;
 
-	if (!(i->attributes & ZYDIS_ATTRIB_HAS_MODRM) || i->raw.modrm.mod != 2 || i->raw.disp.size != 32 ||
-	    i->raw.modrm.rm == 4)
+	if (!(i->attributes & ZYDIS_ATTRIB_HAS_MODRM) || i->raw.modrm.mod != 2 ||
+	    i->raw.disp.size != 32 || i->raw.modrm.rm == 4)
 		return false;
 	*ret = wrap(insn, base + (uint64_t)i->raw.disp.value);
 	*ret_reg = i->raw.modrm.rm;
@@ -80,8 +81,9 @@ bool cold_insn_table(const struct cold_insn *insn, uint64_t *ret)
 {
 	const ZydisDecodedInstruction *i = &insn->insn;
 
-	if (!(i->attributes & ZYDIS_ATTRIB_HAS_MODRM) || i->raw.modrm.mod != 0 || i->raw.disp.size != 32 ||
-	    i->raw.modrm.rm != 4 || i->raw.sib.base != 5 || i->raw.sib.index == 4)
+	if (!(i->attributes & ZYDIS_ATTRIB_HAS_MODRM) || i->raw.modrm.mod != 0 ||
+	    i->raw.disp.size != 32 || i->raw.modrm.rm != 4 || i->raw.sib.base != 5 ||
+	    i->raw.sib.index == 4)
 		return false;
 	*ret = wrap(insn, (uint64_t)i->raw.disp.value);
 	return true;
@@ -89,7 +91,8 @@ bool cold_insn_table(const struct cold_insn *insn, uint64_t *ret)
 
 bool cold_insn_is_jump(const struct cold_insn *insn)
 {
-	return insn->insn.meta.category == ZYDIS_CATEGORY_COND_BR || cold_insn_is_unconditional(insn);
+	return insn->insn.meta.category == ZYDIS_CATEGORY_COND_BR ||
+	       cold_insn_is_unconditional(insn);
 }
 
 bool cold_insn_is_unconditional(const struct cold_insn *insn)
@@ -97,11 +100,13 @@ bool cold_insn_is_unconditional(const struct cold_insn *insn)
 	return insn->insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR;
 }
 
-#define FLAGS                                                                                                                   \
-	(ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF | ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_OF)
+#define FLAGS                                                                                      \
+	(ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF | ZYDIS_CPUFLAG_ZF |               \
+	 ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_OF)
 #define FAR 64 /* instructions */
 
-/* One way only, which is why a conditional jump ends it: it looks at flags. The ABI hands none to a function, nor back. */
+/* One way only, which is why a conditional jump ends it: it looks at flags. The ABI hands none to a
+ * function, nor back. */
 bool cold_x86_64_flags_dead(const struct cold_module *m, uint64_t address)
 {
 	const struct cold_section *section = cold_module_section(m, address, 1);
@@ -114,7 +119,8 @@ bool cold_x86_64_flags_dead(const struct cold_module *m, uint64_t address)
 		struct cold_insn insn;
 		uint64_t target;
 
-		if (!cold_insn_at(&decoder, section, address, section->address + section->size, &insn))
+		if (!cold_insn_at(&decoder, section, address, section->address + section->size,
+				  &insn))
 			return false;
 		flags = insn.insn.cpu_flags;
 		if (flags && (flags->tested & FLAGS))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One x86 instruction at a time, by Zydis: what the sweep and the flow share. i386 is decoded in a mode of its own and is
- * otherwise the same.
+ * One x86 instruction at a time, by Zydis: what the sweep and the flow share. i386 is decoded in a
+ * mode of its own and is otherwise the same.
  */
 #ifndef COLD_X86_64_INSN_H
 #define COLD_X86_64_INSN_H
 
-#include "coldpatch/sites/hooks.h"
 #include "coldpatch/elf/module.h"
+#include "coldpatch/sites/hooks.h"
 
 #include <Zydis/Zydis.h>
 
@@ -21,38 +21,45 @@ struct cold_insn {
 
 void cold_insn_init(ZydisDecoder *decoder, unsigned bits);
 
-/* Decodes the instruction at address, which lies in section; false where there is none before end. */
+/* Decodes the instruction at address, which lies in section; false where there is none before
+ * end. */
 bool cold_insn_at(const ZydisDecoder *decoder, const struct cold_section *section, uint64_t address,
 		  uint64_t end, struct cold_insn *ret);
 
 /* Target of a direct jump or call (any length); false for all else. */
 bool cold_insn_target(const struct cold_insn *insn, uint64_t *ret);
 
-/* Address of the memory operand where it does not depend on a register: relative to rip, or absolute. */
+/* Address of the memory operand where it does not depend on a register: relative to rip, or
+ * absolute. */
 bool cold_insn_memory(const struct cold_insn *insn, uint64_t *ret);
 
-/* Of an operand relative to a register, displacement in full (as linkers fill it in): the address that it has where the
- * register holds base. */
+/* Of an operand relative to a register, displacement in full (as linkers fill it in): the
+ * address that it has where the register holds base. */
 bool cold_insn_based(const struct cold_insn *insn, uint64_t base, uint64_t *ret, unsigned *ret_reg);
 
-/* The constant part of a memory operand that has an index and no base: a table at a fixed address. */
+/* The constant part of a memory operand that has an index and no base: a table at a fixed
+ * address. */
 bool cold_insn_table(const struct cold_insn *insn, uint64_t *ret);
 
 /* jmp, conditional jumps, loop: whatever goes elsewhere in the function without coming back. */
 bool cold_insn_is_jump(const struct cold_insn *insn);
 bool cold_insn_is_unconditional(const struct cold_insn *insn);
 
-/* Whether the code at address looks at none of the arithmetic flags before it sets them or leaves the function. */
+/* Whether the code at address looks at none of the arithmetic flags before it sets them or leaves
+ * the function. */
 bool cold_x86_64_flags_dead(const struct cold_module *module, uint64_t address);
 
 /* Constant propagation, flow.c. */
 struct cold_hooks;
 struct cold_sites;
-int cold_x86_64_flow(struct cold_module *module, const struct cold_hooks *hooks, struct cold_sites *sites);
+int cold_x86_64_flow(struct cold_module *module, const struct cold_hooks *hooks,
+		     struct cold_sites *sites);
 
 /* Finding sites, decode.c. */
-int cold_x86_64_sweep(struct cold_module *module, const struct cold_hooks *hooks, bool exact, struct cold_sites *sites);
+int cold_x86_64_sweep(struct cold_module *module, const struct cold_hooks *hooks, bool exact,
+		      struct cold_sites *sites);
 /* Says that the reference at address cannot become a NOP; -1. */
-int cold_x86_64_refuse(const struct cold_module *module, uint64_t address, enum cold_hook hook, const char *why);
+int cold_x86_64_refuse(const struct cold_module *module, uint64_t address, enum cold_hook hook,
+		       const char *why);
 
 #endif

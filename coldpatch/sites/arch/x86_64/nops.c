@@ -24,7 +24,8 @@ size_t cold_x86_64_nops(const uint8_t *p, size_t size, size_t want)
 		ZydisDecoderContext context;
 
 		/* endbr64 decodes as itself; `xchg %ax,%ax` and the like as NOP */
-		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, p + at, size - at, &insn)) ||
+		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, p + at,
+								size - at, &insn)) ||
 		    insn.mnemonic != ZYDIS_MNEMONIC_NOP)
 			return 0;
 		at += insn.length;
@@ -87,7 +88,8 @@ size_t cold_x86_64_endbr(const uint8_t *p, size_t size)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 
-	return size >= sizeof(endbr64) && !memcmp(p, endbr64, sizeof(endbr64)) ? sizeof(endbr64) : 0;
+	return size >= sizeof(endbr64) && !memcmp(p, endbr64, sizeof(endbr64)) ? sizeof(endbr64)
+									       : 0;
 }
 
 size_t cold_x86_64_call(const uint8_t *p, size_t size, uint64_t address, uint64_t *ret_target)
@@ -103,12 +105,14 @@ size_t cold_x86_64_call(const uint8_t *p, size_t size, uint64_t address, uint64_
 
 bool cold_x86_64_returns(const uint8_t *p, size_t size)
 {
-	return size && (p[0] == 0xc3 || p[0] == 0xc2 || (size > 1 && (p[0] == 0xf2 || p[0] == 0xf3) && p[1] == 0xc3));
+	return size && (p[0] == 0xc3 || p[0] == 0xc2 ||
+			(size > 1 && (p[0] == 0xf2 || p[0] == 0xf3) && p[1] == 0xc3));
 }
 
 /*
  *   entry, tail exit   eb 09, NOPs of 9 bytes     ->   NOP of 5, NOP of 6
- *   exit               c3, NOPs of 10 bytes       ->   NOP of 5, c3, int3 up to the end, which nothing reaches
+ *   exit               c3, NOPs of 10 bytes -> NOP of 5, c3, int3 up to the end, which nothing
+ *                      reaches
  */
 bool cold_x86_64_sled(const uint8_t *p, size_t size, bool exit, struct cold_site *ret)
 {
@@ -116,13 +120,15 @@ bool cold_x86_64_sled(const uint8_t *p, size_t size, bool exit, struct cold_site
 		return false;
 	ret->length = SITE;
 	ret->after_length = SLED - SITE;
-	if (p[0] == 0xeb && p[1] == SLED_NOPS && cold_x86_64_nops(p + 2, SLED_NOPS, SLED_NOPS) == SLED_NOPS) {
+	if (p[0] == 0xeb && p[1] == SLED_NOPS &&
+	    cold_x86_64_nops(p + 2, SLED_NOPS, SLED_NOPS) == SLED_NOPS) {
 		ret->kind = exit ? IP_PROBE_TAIL_EXIT : IP_PROBE_ENTRY;
 		ret->regs = exit ? IP_REGS_ALL : IP_REGS_ENTRY;
 		ret->after = COLD_AFTER_NOPS;
 		return true;
 	}
-	if (exit && p[0] == 0xc3 && cold_x86_64_nops(p + 1, SLED_NOPS + 1, SLED_NOPS + 1) == SLED_NOPS + 1) {
+	if (exit && p[0] == 0xc3 &&
+	    cold_x86_64_nops(p + 1, SLED_NOPS + 1, SLED_NOPS + 1) == SLED_NOPS + 1) {
 		ret->kind = IP_PROBE_EXIT;
 		ret->regs = IP_REGS_RETURN;
 		ret->after = COLD_AFTER_RETURN;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NOPs that somebody else has put into the code: patchable entries, XRay sleds. For coldpatch/arch.h.
+ * NOPs that somebody else has put into the code: patchable entries, XRay sleds. For
+ * coldpatch/arch.h.
  */
 #ifndef COLD_X86_64_NOPS_H
 #define COLD_X86_64_NOPS_H

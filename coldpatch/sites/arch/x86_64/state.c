@@ -35,7 +35,8 @@ static unsigned word(const struct state *s)
 /* A value as a register holds it. */
 static struct value fit(const struct state *s, struct value value)
 {
-	if (s->bits == 32 && (value.kind == VALUE_CONST || value.kind == VALUE_SLOT || value.kind == VALUE_ENTRY32))
+	if (s->bits == 32 &&
+	    (value.kind == VALUE_CONST || value.kind == VALUE_SLOT || value.kind == VALUE_ENTRY32))
 		value.v = (uint32_t)value.v;
 	else if (s->bits == 32 && value.kind == VALUE_STACK)
 		value.v = (uint64_t)(int64_t)(int32_t)value.v;
@@ -103,7 +104,8 @@ static void forget(struct state *s, struct value at, uint64_t size)
 	for (uint32_t i = 0; i < s->nspills;) {
 		int64_t offset = s->spills[i].offset, where = (int64_t)at.v;
 
-		if (s->spills[i].base == at.base && offset < where + (int64_t)size && where < offset + (int64_t)word(s))
+		if (s->spills[i].base == at.base && offset < where + (int64_t)size &&
+		    where < offset + (int64_t)word(s))
 			s->spills[i] = s->spills[--s->nspills];
 		else
 			i++;
@@ -125,7 +127,8 @@ static struct value load(const struct state *s, struct value at)
 	return spill ? spill->value : unknown;
 }
 
-/* Index in reg[] of the register that r is part of; -1: none that we follow. *ret_width: 64 where r is all of it. */
+/* Index in reg[] of the register that r is part of; -1: none that we follow. *ret_width: 64 where r
+ * is all of it. */
 static int reg_index(const struct state *s, ZydisRegister r, unsigned *ret_width)
 {
 	ZydisRegisterClass class = ZydisRegisterGetClass(r);
@@ -142,7 +145,8 @@ static int reg_index(const struct state *s, ZydisRegister r, unsigned *ret_width
 	case ZYDIS_REGCLASS_GPR16:
 	case ZYDIS_REGCLASS_GPR8:
 		whole = ZydisRegisterGetLargestEnclosing(
-			s->bits == 64 ? ZYDIS_MACHINE_MODE_LONG_64 : ZYDIS_MACHINE_MODE_LEGACY_32, r);
+			s->bits == 64 ? ZYDIS_MACHINE_MODE_LONG_64 : ZYDIS_MACHINE_MODE_LEGACY_32,
+			r);
 		return ZydisRegisterGetId(whole);
 	case ZYDIS_REGCLASS_XMM:
 	case ZYDIS_REGCLASS_YMM:
@@ -197,8 +201,10 @@ static struct value effective(const struct state *s, const struct cold_insn *ins
 	return fit(s, base);
 }
 
-/* Where the operand is an entry of a table: [table + i*scale], the table a constant: its address. */
-static bool table_at(const struct state *s, const ZydisDecodedOperand *op, unsigned scale, uint64_t *ret)
+/* Where the operand is an entry of a table: [table + i*scale], the table a constant: its
+ * address. */
+static bool table_at(const struct state *s, const ZydisDecodedOperand *op, unsigned scale,
+		     uint64_t *ret)
 {
 	uint64_t disp = op->mem.disp.has_displacement ? (uint64_t)op->mem.disp.value : 0;
 	struct value base, index;
@@ -222,7 +228,8 @@ static bool table_at(const struct state *s, const ZydisDecodedOperand *op, unsig
 	return false;
 }
 
-static bool table_of(const struct state *s, const ZydisDecodedOperand *op, unsigned scale, uint64_t *ret)
+static bool table_of(const struct state *s, const ZydisDecodedOperand *op, unsigned scale,
+		     uint64_t *ret)
 {
 	bool found = table_at(s, op, scale, ret);
 
@@ -268,8 +275,8 @@ static struct value read_operand(const struct state *s, const struct cold_insn *
 	}
 }
 
-static void write_operand(struct state *s, const struct cold_insn *insn, const ZydisDecodedOperand *op,
-			  struct value value)
+static void write_operand(struct state *s, const struct cold_insn *insn,
+			  const ZydisDecodedOperand *op, struct value value)
 {
 	struct value at;
 	unsigned width;
@@ -281,7 +288,8 @@ static void write_operand(struct state *s, const struct cold_insn *insn, const Z
 		i = reg_index(s, op->reg.value, &width);
 		if (i < 0)
 			return;
-		if (i >= STATE_GPRS || width == 64 || (width == 32 && value.kind == VALUE_ENTRY32)) {
+		if (i >= STATE_GPRS || width == 64 ||
+		    (width == 32 && value.kind == VALUE_ENTRY32)) {
 			s->reg[i] = value;
 		} else if (width == 32 && value.kind == VALUE_CONST) {
 			value.v = (uint32_t)value.v;
@@ -306,7 +314,8 @@ static void write_operand(struct state *s, const struct cold_insn *insn, const Z
 	}
 }
 
-static void forget_written(struct state *s, const struct cold_insn *insn, const ZydisDecodedOperand *ops)
+static void forget_written(struct state *s, const struct cold_insn *insn,
+			   const ZydisDecodedOperand *ops)
 {
 	for (unsigned i = 0; i < insn->insn.operand_count; i++)
 		if (ops[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
@@ -317,8 +326,8 @@ static bool is_register(const struct state *s, const ZydisDecodedOperand *op, un
 {
 	unsigned width;
 
-	return op->type == ZYDIS_OPERAND_TYPE_REGISTER && reg_index(s, op->reg.value, &width) == (int)index &&
-	       width == 64;
+	return op->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       reg_index(s, op->reg.value, &width) == (int)index && width == 64;
 }
 
 static struct value add(const struct state *s, struct value a, struct value b, bool subtract)
@@ -338,7 +347,8 @@ static struct value add(const struct state *s, struct value a, struct value b, b
 	return a;
 }
 
-/* The stack pointer becomes something new (aligned, or lowered by an unknown amount): count from here. */
+/* The stack pointer becomes something new (aligned, or lowered by an unknown amount): count from
+ * here. */
 static void rebase_stack(struct state *s, uint64_t address)
 {
 	uint32_t base = (uint32_t)address | 1;
@@ -376,7 +386,8 @@ static struct value pop(struct state *s)
 
 void state_after_call(struct state *s)
 {
-	static const uint8_t clobbered[] = {REG_RAX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, 8, 9, 10, 11};
+	static const uint8_t clobbered[] = {REG_RAX, REG_RCX, REG_RDX, REG_RSI, REG_RDI,
+					    8,	     9,	      10,      11};
 	struct value sp = s->reg[REG_RSP];
 
 	for (unsigned i = 0; i < sizeof(clobbered); i++)
@@ -426,10 +437,11 @@ struct value state_first_argument(const struct state *s, bool jumped)
 }
 
 /*
- * Calls by which code of i386 learns where it is: __x86.get_pc_thunk.REG (mov (%esp),%reg; ret), and a call of what
- * follows, which pops it. True where the call was one.
+ * Calls by which code of i386 learns where it is: __x86.get_pc_thunk.REG (mov (%esp),%reg; ret),
+ * and a call of what follows, which pops it. True where the call was one.
  */
-static bool call_for_address(struct state *s, const struct cold_insn *insn, const struct cold_module *m)
+static bool call_for_address(struct state *s, const struct cold_insn *insn,
+			     const struct cold_module *m)
 {
 	static const uint8_t endbr32[] = {0xf3, 0x0f, 0x1e, 0xfb};
 	const struct value here = {.kind = VALUE_CONST, .v = insn->next};
@@ -445,7 +457,8 @@ static bool call_for_address(struct state *s, const struct cold_insn *insn, cons
 	code = cold_module_bytes(m, target, sizeof(endbr32));
 	if (code && !memcmp(code, endbr32, sizeof(endbr32)))
 		code = cold_module_bytes(m, target + sizeof(endbr32), 4);
-	if (!code || code[0] != 0x8b || (code[1] & 0xc7) != 0x04 || code[2] != 0x24 || code[3] != 0xc3)
+	if (!code || code[0] != 0x8b || (code[1] & 0xc7) != 0x04 || code[2] != 0x24 ||
+	    code[3] != 0xc3)
 		return false;
 	s->reg[code[1] >> 3] = here;
 	return true;

@@ -23,8 +23,9 @@ enum value_kind {
 
 struct value {
 	uint8_t kind;
-	uint32_t base; /* VALUE_STACK: 0 is the function's entry, else the instruction that aligned the stack.
-			  VALUE_TARGETS32, i386: what is added to the entry */
+	/* VALUE_STACK: 0 is the function's entry, else the instruction that aligned the stack.
+	 * VALUE_TARGETS32, i386: what is added to the entry */
+	uint32_t base;
 	uint64_t v;
 };
 
@@ -66,16 +67,20 @@ void state_load(struct state *s, const struct state *saved);
 
 bool value_equal(struct value a, struct value b);
 
-/* What one instruction does to the state. Operands are decoded here. Calls clobber what the ABI lets them. */
+/* What one instruction does to the state. Operands are decoded here. Calls clobber what the ABI
+ * lets them. */
 void state_step(struct state *s, const ZydisDecoder *decoder, const struct cold_insn *insn,
 		const struct cold_module *module);
-/* What is left of the state when a call has returned, or has thrown, whose arguments the caller takes off the stack. */
+/* What is left of the state when a call has returned, or has thrown, whose arguments the caller
+ * takes off the stack. */
 void state_after_call(struct state *s);
-/* i386: the stack pointer is not known, since some functions take an argument off it that they were passed (ret 4). */
+/* i386: the stack pointer is not known, since some functions take an argument off it that they were
+ * passed (ret 4). */
 void state_forget_stack(struct state *s);
 bool state_knows_stack(const struct state *s);
-/* Tells an unknown stack pointer, in front of the instruction at address: as an offset from where it was when the function
- * began, or NULL: then it gets a name of its own, so that what is pushed from here on can be followed. */
+/* Tells an unknown stack pointer, in front of the instruction at address: as an offset from
+ * where it was when the function began, or NULL: then it gets a name of its own, so that what is
+ * pushed from here on can be followed. */
 void state_name_stack(struct state *s, uint64_t address, const int64_t *offset);
 /* The first argument of the function that is about to be called, or, jumped, jumped to. */
 struct value state_first_argument(const struct state *s, bool jumped);

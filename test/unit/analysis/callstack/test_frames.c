@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The call stack machine, case by case: each is a row of events and the line of text that the machine makes
- * of it.
+ * The call stack machine, case by case: each is a row of events and the line of text that the
+ * machine makes of it.
  *
- *   +f  opened    -f  closed by its exit    ~f  left    *f  resumed    !f  given up (unwound for good)
+ *   +f  opened -f closed by its exit ~f left *f resumed !f given up (unwound for good)
  *   ?f  an exit without a call              .f  unfinished at the end       :f  a point
  *   =f  its end is not known
  */
@@ -17,15 +17,17 @@
 
 #define BASE 0x7ffd00100000ull
 
-/* Numbers: 1 a, 2 b, 3 c, each with a frame of 64; 4 A (a inlined); 5 d, whose frame size is not known; 6 g,
- * 4096; 7 h: 8, as in placement fentry; 8 i has no exit probes; 9 w, and 10 a part of it. */
+/* Numbers: 1 a, 2 b, 3 c, each with a frame of 64; 4 A (a inlined); 5 d, whose frame size is not
+ * known; 6 g, 4096; 7 h: 8, as in placement fentry; 8 i has no exit probes; 9 w, and 10 a part
+ * of it. */
 static const char session_text[] =
 	"iprobe-session\t1\ntsc_hz\t1000000000\nmodule\t0\tm\tff\t0\t1\tinstrument\n"
 	"function\t1\t0\ta\t\t0\t-\t64\nfunction\t2\t0\tb\t\t0\t-\t64\n"
 	"function\t3\t0\tc\t\t0\t-\t64\nfunction\t4\t0\ta\t\t0\ti\n"
 	"function\t5\t0\td\t\t0\t-\nfunction\t6\t0\tg\t\t0\t-\t4096\n"
 	"function\t7\t0\th\t\t0\t-\t8\nfunction\t8\t0\ti\t\t0\te\t8\n"
-	"function\t9\t0\tw.constprop.0\t\t0\t-\t8\nfunction\t10\t0\tw.constprop.0.part.1\t\t0\t-\t8\n";
+	"function\t9\t0\tw.constprop.0\t\t0\t-\t8\nfunction\t10\t0\tw.constprop.0.part.1\t\t0\t-"
+	"\t8\n";
 
 static char said[4096];
 static struct ip_recording *session;
@@ -94,7 +96,9 @@ static const struct test_case {
 	struct step steps[16];
 	const char *said;
 } cases[] = {
-	{"a call in a call", {{'e', 1, -64}, {'e', 2, -128}, {'x', 2, -128}, {'x', 1, -64}}, "+a +b -b -a"},
+	{"a call in a call",
+	 {{'e', 1, -64}, {'e', 2, -128}, {'x', 2, -128}, {'x', 1, -64}},
+	 "+a +b -b -a"},
 	{"tail exits: the caller's stack pointer",
 	 {{'e', 1, -64}, {'e', 1, -128}, {'t', 1, -64}, {'t', 1, 0}},
 	 "+a +a ^a ^a"},
@@ -117,10 +121,17 @@ static const struct test_case {
 	 {{'e', 1, -64}, {'e', 2, -128}, {'e', 6, -4160}, {'x', 6, -4160}, {'x', 1, -64}},
 	 "+a +b ~b +g -g -a !b"},
 	{"a call with a larger frame in a call",
-	 {{'e', 1, -64}, {'e', 2, -128}, {'e', 6, -4224}, {'x', 6, -4224}, {'x', 2, -128}, {'x', 1, -64}},
+	 {{'e', 1, -64},
+	  {'e', 2, -128},
+	  {'e', 6, -4224},
+	  {'x', 6, -4224},
+	  {'x', 2, -128},
+	  {'x', 1, -64}},
 	 "+a +b +g -g -b -a"},
 	{"alloca", {{'e', 1, -64}, {'e', 2, -640}, {'x', 2, -640}, {'x', 1, -576}}, "+a +b -b -a"},
-	{"alloca behind longjmp", {{'e', 1, -64}, {'e', 2, -128}, {'x', 1, -4000}}, "+a +b ~b -a !b"},
+	{"alloca behind longjmp",
+	 {{'e', 1, -64}, {'e', 2, -128}, {'x', 1, -4000}},
+	 "+a +b ~b -a !b"},
 	{"attached in the middle",
 	 {{'x', 1, -640}, {'e', 2, -400}, {'x', 2, -400}, {'x', 3, -64}},
 	 "?a +b -b ?c"},
@@ -136,7 +147,12 @@ static const struct test_case {
 	  {'x', 1, -64}},
 	 "+a +b -b +c -c -a"},
 	{"a handler on a stack above",
-	 {{'e', 1, -64}, {'e', 2, 12288}, {'e', 3, 12000}, {'x', 3, 12000}, {'x', 2, 12288}, {'x', 1, -64}},
+	 {{'e', 1, -64},
+	  {'e', 2, 12288},
+	  {'e', 3, 12000},
+	  {'x', 3, 12000},
+	  {'x', 2, 12288},
+	  {'x', 1, -64}},
 	 "+a +b +c -c -b -a"},
 	{"a jump out of a handler",
 	 {{'e', 1, -64}, {'e', 2, 1ll << 30}, {'e', 3, -128}, {'x', 3, -128}, {'x', 1, -64}},
@@ -186,19 +202,34 @@ static const struct test_case {
 	 {{'e', 2, -64}, {'e', 4, -128}, {'x', 4, -72}, {'x', 2, -64}},
 	 "+b +a -a -b"},
 	{"but another function does not",
-	 {{'e', 2, -64}, {'e', 1, -128}, {'x', 4, -72}, {'e', 3, -128}, {'x', 4, -72}, {'x', 2, -64}},
+	 {{'e', 2, -64},
+	  {'e', 1, -128},
+	  {'x', 4, -72},
+	  {'e', 3, -128},
+	  {'x', 4, -72},
+	  {'x', 2, -64}},
 	 "+b +a -a +c ~c ?a -b !c"},
 	{"a part that its function calls",
 	 {{'e', 9, -8}, {'e', 10, -24}, {'x', 10, -24}, {'x', 9, -8}},
 	 "+w -w"},
 	{"two parts, one after the other",
-	 {{'e', 9, -8}, {'e', 10, -24}, {'x', 10, -24}, {'e', 10, -24}, {'x', 10, -24}, {'x', 9, -8}},
+	 {{'e', 9, -8},
+	  {'e', 10, -24},
+	  {'x', 10, -24},
+	  {'e', 10, -24},
+	  {'x', 10, -24},
+	  {'x', 9, -8}},
 	 "+w -w"},
 	{"a part that others call",
 	 {{'e', 1, -64}, {'e', 10, -72}, {'x', 10, -72}, {'x', 1, -64}},
 	 "+a +w.part -w.part -a"},
 	{"a part that is called from a part",
-	 {{'e', 9, -8}, {'e', 10, -24}, {'e', 10, -80}, {'x', 10, -80}, {'x', 10, -24}, {'x', 9, -8}},
+	 {{'e', 9, -8},
+	  {'e', 10, -24},
+	  {'e', 10, -80},
+	  {'x', 10, -80},
+	  {'x', 10, -24},
+	  {'x', 9, -8}},
 	 "+w +w.part -w.part -w"},
 	{"a recursion through both",
 	 {{'e', 9, -8},
@@ -231,7 +262,9 @@ static const struct test_case {
 	{"a part that is called and jumps on",
 	 {{'e', 9, -8}, {'e', 10, -24}, {'t', 10, -16}, {'e', 1, -88}, {'x', 1, -88}, {'x', 9, -8}},
 	 "+w +a -a -w"},
-	{"a jump to somebody else", {{'e', 9, -8}, {'t', 9, 0}, {'e', 1, -64}, {'x', 1, -64}}, "+w ^w +a -a"},
+	{"a jump to somebody else",
+	 {{'e', 9, -8}, {'t', 9, 0}, {'e', 1, -64}, {'x', 1, -64}},
+	 "+w ^w +a -a"},
 	{"a jump, and then the part from further up",
 	 {{'e', 9, -8}, {'t', 9, 0}, {'e', 10, -16}, {'x', 10, -16}},
 	 "+w ^w +w.part -w.part"},
@@ -240,7 +273,12 @@ static const struct test_case {
 	 {{'e', 1, -64}, {'e', 9, -72}, {'e', 10, -88}, {'x', 1, -64}},
 	 "+a +w ~w -a !w"},
 	{"longjmp out of a part to its function, which calls it again",
-	 {{'e', 9, -8}, {'e', 10, -24}, {'e', 2, -128}, {'e', 10, -24}, {'x', 10, -24}, {'x', 9, -8}},
+	 {{'e', 9, -8},
+	  {'e', 10, -24},
+	  {'e', 2, -128},
+	  {'e', 10, -24},
+	  {'x', 10, -24},
+	  {'x', 9, -8}},
 	 "+w +b ~b -w !b"},
 	{"a part whose call is not known", {{'x', 10, -24}, {'x', 9, -8}}, "?w.part ?w"},
 	{"calls whose ends are not known do not stand in the way",
@@ -267,8 +305,8 @@ static const struct test_case {
 	 "+[unknown] -[unknown]"},
 };
 
-/* The order in which frames are given up at the end does not matter: sorts the words behind the last that is
- * no '!'. */
+/* The order in which frames are given up at the end does not matter: sorts the words behind the
+ * last that is no '!'. */
 static void sort_tail(char *text)
 {
 	char *words[64], copy[sizeof(said)];
@@ -335,8 +373,10 @@ static void test_cases(void **state)
 	ip_recording_destroy(session);
 }
 
-/* Between steps 3 and 4 function a is removed, between 7 and 8 it is added again, between 11 and 12 b is removed. */
-static const char changes_text[] = "added\t1\t1-8\nremoved\t1035\t1,4\nadded\t1075\t1,4\nremoved\t1115\t2\n";
+/* Between steps 3 and 4 function a is removed, between 7 and 8 it is added again, between 11 and 12
+ * b is removed. */
+static const char changes_text[] =
+	"added\t1\t1-8\nremoved\t1035\t1,4\nadded\t1075\t1,4\nremoved\t1115\t2\n";
 
 static const struct test_case removals[] = {
 	{"the outermost frame goes",
@@ -451,7 +491,8 @@ static void count_closed(void *context, const struct ip_frame *frame, size_t dep
 /* Depth, stacks and frames left behind have bounds; each frame is closed all the same. */
 static void test_bounds(void **state)
 {
-	static const struct ip_frames_ops counting = {.opened = count_opened, .closed = count_closed};
+	static const struct ip_frames_ops counting = {.opened = count_opened,
+						      .closed = count_closed};
 	struct ip_frames *frames;
 
 	(void)state;
@@ -464,7 +505,7 @@ static void test_bounds(void **state)
 			struct ip_event e = {.ts = i, .number = 1 + i % 6, .kind = IP_PROBE_ENTRY};
 
 			random = random * 6364136223846793005ull + 1442695040888963407ull;
-			e.sp = shape == 0   ? 1ull << 40	      /* inlined and not, one place */
+			e.sp = shape == 0   ? 1ull << 40 /* inlined and not, one place */
 			       : shape == 1 ? (random >> 20) & ~15ull /* a stack for each */
 					    : (1ull << 40) - (random >> 50) * 64; /* up and down */
 			if (shape == 2 && random >> 63)
@@ -482,9 +523,9 @@ static void test_bounds(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases), cmocka_unit_test(test_removals),
-					   cmocka_unit_test(test_damaged_changes),
-					   cmocka_unit_test(test_bounds)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cases), cmocka_unit_test(test_removals),
+		cmocka_unit_test(test_damaged_changes), cmocka_unit_test(test_bounds)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests of significance: known figures, how often they cry wolf where nothing differs, and what they find where something does.
+ * Tests of significance: known figures, how often they cry wolf where nothing differs, and what
+ * they find where something does.
  */
 #include "test/unit/test.h"
 
@@ -72,8 +73,8 @@ static void test_known_figures(void **unused)
 	c = compare(&a, &b);
 	assert_true(c.n1 == 8 && c.n2 == 8 && isnan(c.tail));
 	assert_true(fabs(c.superior - wins / 64.0) < 1e-12);
-	assert_true(fabs(c.location - erfc(fabs(wins / 64.0 - 0.5) / sqrt(17.0 / (12 * 64)) / M_SQRT2)) <
-		    1e-12);
+	assert_true(fabs(c.location -
+			 erfc(fabs(wins / 64.0 - 0.5) / sqrt(17.0 / (12 * 64)) / M_SQRT2)) < 1e-12);
 	/* ties: 8 x {5} against 4 x {5}, 4 x {6}: 12 equal, 4 equal */
 	for (unsigned i = 0; i < 8; i++) {
 		add(&a, 5);
@@ -81,9 +82,10 @@ static void test_known_figures(void **unused)
 	}
 	c = compare(&a, &b);
 	assert_true(fabs(c.superior - 0.75) < 1e-12);
-	assert_true(fabs(c.location -
-			 erfc(0.25 / sqrt(17.0 / (12 * 64) * (1 - (12.0 * 143 + 4 * 15) / (16 * 255))) /
-			      M_SQRT2)) < 1e-12);
+	assert_true(
+		fabs(c.location -
+		     erfc(0.25 / sqrt(17.0 / (12 * 64) * (1 - (12.0 * 143 + 4 * 15) / (16 * 255))) /
+			  M_SQRT2)) < 1e-12);
 	/* nothing but ties */
 	for (unsigned i = 0; i < 100; i++) {
 		add(&a, 5);
@@ -101,7 +103,8 @@ static void test_known_figures(void **unused)
 #define ROUNDS 400
 
 /* How often the tests call chance a difference, at 5 %: shares of ROUNDS. */
-static void cry_wolf(unsigned n1, unsigned n2, double memory, double *ret_location, double *ret_tail)
+static void cry_wolf(unsigned n1, unsigned n2, double memory, double *ret_location,
+		     double *ret_tail)
 {
 	unsigned location = 0, tail = 0, tails = 0;
 
@@ -136,7 +139,8 @@ static void test_nothing_differs(void **unused)
 	assert_true(location < 0.085);
 	cry_wolf(1500, 900, 0, &location, &tail);
 	assert_true(location < 0.085 && tail < 0.085);
-	/* calls that are like those before them: taken for independent ones half of the comparisons would be significant */
+	/* calls that are like those before them: taken for independent ones half of the comparisons
+	 * would be significant */
 	cry_wolf(5000, 4000, 0.95, &location, &tail);
 	assert_true(location < 0.12 && tail < 0.12);
 }
@@ -191,10 +195,10 @@ static void test_batches(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_known_figures),
-					   cmocka_unit_test(test_nothing_differs),
-					   cmocka_unit_test(test_what_differs_is_found),
-					   cmocka_unit_test(test_adjusted), cmocka_unit_test(test_batches)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_known_figures), cmocka_unit_test(test_nothing_differs),
+		cmocka_unit_test(test_what_differs_is_found), cmocka_unit_test(test_adjusted),
+		cmocka_unit_test(test_batches)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,10 +41,10 @@ static const struct ip_count *of(const struct ip_counts *counts, uint32_t number
 
 static void test_what_it_says(void **state)
 {
-	struct ip_counts *c =
-		parse("iprobe-counts\t1\ntime\t77\nbuckets\t3\t7\nhist\t1\t5\t2\t1000\t10\t600\t1,2,"
-		      "2\nself\t1\t400\n"
-		      "later\tthan\tthis\ncount\t3\t9\nend\n");
+	struct ip_counts *c = parse(
+		"iprobe-counts\t1\ntime\t77\nbuckets\t3\t7\nhist\t1\t5\t2\t1000\t10\t600\t1,2,"
+		"2\nself\t1\t400\n"
+		"later\tthan\tthis\ncount\t3\t9\nend\n");
 
 	(void)state;
 	assert_non_null(c);
@@ -63,8 +63,8 @@ static void test_what_it_says(void **state)
 /* An older version's. */
 static void test_without_self(void **state)
 {
-	struct ip_counts *c =
-		parse("iprobe-counts\t1\nbuckets\t3\t7\nhist\t1\t5\t2\t1000\t10\t600\t1,2,2\nend\n");
+	struct ip_counts *c = parse(
+		"iprobe-counts\t1\nbuckets\t3\t7\nhist\t1\t5\t2\t1000\t10\t600\t1,2,2\nend\n");
 
 	(void)state;
 	assert_non_null(c);
@@ -76,7 +76,8 @@ static void test_without_self(void **state)
 static void test_nothing_wraps(void **state)
 {
 	struct ip_counts *c =
-		parse("iprobe-counts\t1\nbuckets\t1\t7\nself\t1\t18446744073709551615\nself\t1\t2\nend\n");
+		parse("iprobe-"
+		      "counts\t1\nbuckets\t1\t7\nself\t1\t18446744073709551615\nself\t1\t2\nend\n");
 
 	(void)state;
 	assert_non_null(c);
@@ -87,10 +88,10 @@ static void test_nothing_wraps(void **state)
 /* Figures that contradict each other: bounds are in order all the same. */
 static void test_percentiles_of_nonsense(void **state)
 {
-	struct ip_counts *c =
-		parse("iprobe-counts\t1\nbuckets\t3\t2\nhist\t1\t9\t0\t1\t100\t5\t18446744073709551615,"
-		      "18446744073709551615,7\n"
-		      "end\n");
+	struct ip_counts *c = parse(
+		"iprobe-counts\t1\nbuckets\t3\t2\nhist\t1\t9\t0\t1\t100\t5\t18446744073709551615,"
+		"18446744073709551615,7\n"
+		"end\n");
 
 	(void)state;
 	assert_non_null(c);
@@ -128,8 +129,10 @@ static void test_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_it_says),  cmocka_unit_test(test_without_self),
-		cmocka_unit_test(test_nothing_wraps), cmocka_unit_test(test_percentiles_of_nonsense),
+		cmocka_unit_test(test_what_it_says),
+		cmocka_unit_test(test_without_self),
+		cmocka_unit_test(test_nothing_wraps),
+		cmocka_unit_test(test_percentiles_of_nonsense),
 		cmocka_unit_test(test_damaged),
 	};
 

@@ -19,7 +19,8 @@ static void assert_near(uint64_t got, uint64_t wanted)
 	uint64_t off = got > wanted ? got - wanted : wanted - got;
 
 	if (off > wanted / 125 + (wanted < 128 ? 0 : 1))
-		fail_msg("%llu is too far from %llu", (unsigned long long)got, (unsigned long long)wanted);
+		fail_msg("%llu is too far from %llu", (unsigned long long)got,
+			 (unsigned long long)wanted);
 }
 
 static void test_percentiles(void **state)

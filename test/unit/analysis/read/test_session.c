@@ -22,15 +22,16 @@ static struct ip_recording *parse(const char *text)
 
 static void test_fields(void **state)
 {
-	struct ip_recording *s = parse(HEAD MODULE "host\ta\\x09b\\x5cc\\x00\n"
-						   "command\t./demo -p 80\n"
-						   "pid\t77\n"
-						   "something\tnew\n"
-						   "stop\tattach\t3000\t500\t4\t5\t6\n"
-						   "thread\t78\tworker\n"
-						   "exec\t77\t9000\n"
-						   "missing\t5\t100\t200\n"
-						   "events\t10\nlost\t2\nunserved\t1\nend\tinterrupted\n");
+	struct ip_recording *s =
+		parse(HEAD MODULE "host\ta\\x09b\\x5cc\\x00\n"
+				  "command\t./demo -p 80\n"
+				  "pid\t77\n"
+				  "something\tnew\n"
+				  "stop\tattach\t3000\t500\t4\t5\t6\n"
+				  "thread\t78\tworker\n"
+				  "exec\t77\t9000\n"
+				  "missing\t5\t100\t200\n"
+				  "events\t10\nlost\t2\nunserved\t1\nend\tinterrupted\n");
 
 	(void)state;
 	assert_string_equal(s->host, "a\tb\\c?");
@@ -54,18 +55,20 @@ static void test_fields(void **state)
 
 static void test_numbers_of_one_function(void **state)
 {
-	struct ip_recording *s = parse(HEAD MODULE "module\t1\t/lib/x.so\tff\t0\t100\tinstrument\n"
-						   "module\t2\t/lib/x.so\tff\t4096\t200\tinstrument\n"
-						   "function\t1\t0\tf\t\t0\t-\t48\n"
-						   "function\t2\t0\tf\ta.c\t7\ti\n"
-						   "function\t3\t0\tf.isra.0.cold\t\t0\t-\n"
-						   "function\t4\t0\tf.constprop.0.part.0\t\t0\t-\n"
-						   "function\t5\t0\tf.part.1\t\t0\t-\n"
-						   "function\t100\t1\tf\t\t0\t-\n"
-						   "function\t200\t2\tf\t\t0\t-\n");
+	struct ip_recording *s =
+		parse(HEAD MODULE "module\t1\t/lib/x.so\tff\t0\t100\tinstrument\n"
+				  "module\t2\t/lib/x.so\tff\t4096\t200\tinstrument\n"
+				  "function\t1\t0\tf\t\t0\t-\t48\n"
+				  "function\t2\t0\tf\ta.c\t7\ti\n"
+				  "function\t3\t0\tf.isra.0.cold\t\t0\t-\n"
+				  "function\t4\t0\tf.constprop.0.part.0\t\t0\t-\n"
+				  "function\t5\t0\tf.part.1\t\t0\t-\n"
+				  "function\t100\t1\tf\t\t0\t-\n"
+				  "function\t200\t2\tf\t\t0\t-\n");
 
 	(void)state;
-	/* all in one, and its parts in another; but a function of another module is another, and a module loaded twice is one */
+	/* all in one, and its parts in another; but a function of another module is another, and a
+	 * module loaded twice is one */
 	assert_int_equal(s->nfunctions, 4);
 	assert_string_equal(s->functions[2].linker_name, "f.part");
 	assert_int_equal(ip_recording_number(s, 4).function, 2);
@@ -107,7 +110,8 @@ static void test_many_functions(void **state)
 		char name[32];
 
 		sprintf(name, "name_%u", i % (N / 2));
-		assert_string_equal(s->functions[ip_recording_number(s, i).function].linker_name, name);
+		assert_string_equal(s->functions[ip_recording_number(s, i).function].linker_name,
+				    name);
 	}
 	ip_recording_destroy(s);
 	free(text);
@@ -160,7 +164,8 @@ static void test_refusals(void **state)
 		{HEAD MODULE "function\t0\t0\tf\t\t0\t-\n", "line 5: a function without"},
 		{HEAD MODULE "function\t1\t0\t\t\t0\t-\n", "line 5: a function without"},
 		{HEAD MODULE "function\t1\t1\tf\t\t0\t-\n", "line 5: a function of a module"},
-		{HEAD MODULE "function\t2097152\t0\tf\t\t0\t-\n", "line 5: a number is out of range"},
+		{HEAD MODULE "function\t2097152\t0\tf\t\t0\t-\n",
+		 "line 5: a number is out of range"},
 		{HEAD MODULE "function\t1\t0\tf\t\t0\t-\tx\n", "line 5: a number is missing"},
 		{HEAD "stop\tattach\t1\t2\t3\n", "line 4: a number is missing"},
 		{HEAD "thread\t4294967296\tx\n", "line 4: a number is out of range"},
@@ -171,7 +176,9 @@ static void test_refusals(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-		assert_int_equal(ip_recording_parse("session", cases[i].text, strlen(cases[i].text), &s), -1);
+		assert_int_equal(
+			ip_recording_parse("session", cases[i].text, strlen(cases[i].text), &s),
+			-1);
 		assert_error(cases[i].error);
 		assert_error("session: ");
 	}
@@ -180,9 +187,12 @@ static void test_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields),	       cmocka_unit_test(test_numbers_of_one_function),
-		cmocka_unit_test(test_many_functions), cmocka_unit_test(test_cut_off),
-		cmocka_unit_test(test_times),	       cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_numbers_of_one_function),
+		cmocka_unit_test(test_many_functions),
+		cmocka_unit_test(test_cut_off),
+		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_refusals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,8 @@ static void extended(struct file *f, uint32_t kind, uint64_t ts, uint32_t number
 	word(f, sp);
 }
 
-static void with_values(struct file *f, uint32_t kind, uint64_t ts, uint32_t number, uint64_t sp, uint32_t n)
+static void with_values(struct file *f, uint32_t kind, uint64_t ts, uint32_t number, uint64_t sp,
+			uint32_t n)
 {
 	extended(f, kind + IP_ID_PAYLOAD_BASE - IP_ID_EXT_BASE, ts, number, sp);
 	word(f, IP_PAYLOAD_WORD(n, 5, 77));
@@ -97,7 +98,8 @@ static size_t read_all(const struct file *f, struct ip_event *events, size_t max
 	while (ip_stream_next_packet(stream, &p) == 1) {
 		ssize_t got;
 
-		while ((got = ip_stream_read(stream, events + n, step < max - n ? step : max - n)) > 0)
+		while ((got = ip_stream_read(stream, events + n, step < max - n ? step : max - n)) >
+		       0)
 			n += got;
 		assert_int_equal(got, 0);
 	}
@@ -134,8 +136,8 @@ static void test_records(void **state)
 		sp = SP;
 		assert_int_equal(read_all(f, events, 64, step, &damaged), N_ELEMENTS(moves) + 2);
 		assert_false(damaged);
-		assert_true(events[0].ts == ts && events[0].sp == sp && events[0].number == IP_NUMBER_MAX &&
-			    events[0].kind == IP_PROBE_ENTRY);
+		assert_true(events[0].ts == ts && events[0].sp == sp &&
+			    events[0].number == IP_NUMBER_MAX && events[0].kind == IP_PROBE_ENTRY);
 		for (size_t i = 0; i < N_ELEMENTS(moves); i++) {
 			const struct ip_event *e = &events[1 + i];
 
@@ -149,7 +151,8 @@ static void test_records(void **state)
 }
 
 /* The chain goes on into the thread's next packet, not into another thread's. */
-/* Records with values, of every length, across the reader's buffer; between them compact ones that count on them. */
+/* Records with values, of every length, across the reader's buffer; between them compact ones that
+ * count on them. */
 static void test_payloads(void **state)
 {
 	struct file *f = new_file();
@@ -171,7 +174,8 @@ static void test_payloads(void **state)
 	assert_int_equal(ip_stream_next_packet(stream, &p), 1);
 	while ((got = ip_stream_read(stream, events, 16)) > 0) {
 		for (ssize_t i = 0; i < got; i++, n++) {
-			const uint64_t *payload = ip_event_payload(&events[i], ip_stream_payloads(stream));
+			const uint64_t *payload =
+				ip_event_payload(&events[i], ip_stream_payloads(stream));
 			uint32_t words = n == 280 ? IP_PAYLOAD_MAX : n / 2;
 
 			assert_int_equal(events[i].ts, ts + n);

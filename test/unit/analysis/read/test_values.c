@@ -80,7 +80,8 @@ static void check(const char *signature, unsigned missing, const uint64_t *words
 
 static void test_types(void **state)
 {
-	const uint64_t integers[] = {(uint64_t)-3, 0xffffffffffffff80, 65535, UINT64_MAX, 'A', 256, 7};
+	const uint64_t integers[] = {
+		(uint64_t)-3, 0xffffffffffffff80, 65535, UINT64_MAX, 'A', 256, 7};
 	const uint64_t enums[] = {2, (uint64_t)-1, 9};
 	const uint64_t pointers[] = {0, 0x7fff0010};
 	uint64_t floats[] = {0,	     bits(-0.1),	 bits(1e300), 0xc000000000000000,
@@ -92,7 +93,8 @@ static void test_types(void **state)
 	check("i4:a i1 u2:c u8:d c:e b:f b:g", 0, integers, 7,
 	      "a=-3, -128, c=65535, d=18446744073709551615, e='A' (65), f=false, "
 	      "g=true",
-	      "{\"a\":-3,\"arg2\":-128,\"c\":65535,\"d\":18446744073709551615,\"e\":65,\"f\":false,\"g\":"
+	      "{\"a\":-3,\"arg2\":-128,\"c\":65535,\"d\":18446744073709551615,\"e\":65,\"f\":false,"
+	      "\"g\":"
 	      "true}");
 	check("e4:mode{RED=0,BLUE=2} e4:sign{NONE=-1} e8:flags{A=1}", 0, enums, 3,
 	      "mode=BLUE, sign=NONE, flags=9", "{\"mode\":\"BLUE\",\"sign\":\"NONE\",\"flags\":9}");
@@ -113,7 +115,8 @@ static void test_strings(void **state)
 				  IP_STRING_CUT | 10,
 				  word_of("\xc3\xa9\xff\x1b"),
 				  word_of("yz")};
-	/* é, a stray byte, escape, then zeros of the first word, then yz: a string may hold what it likes */
+	/* é, a stray byte, escape, then zeros of the first word, then yz: a string may hold what it
+	 * likes */
 	(void)state;
 	check("s:a s:b s:c s:d s:e", 0, words, 9,
 	      "a=\"a\\\"\\n\", b=NULL, c=0x10 (unreadable), d=\"\", "
@@ -178,10 +181,13 @@ static void test_session(void **state)
 	assert_null(ip_recording_signature(s, &beyond));
 	assert_null(ip_recording_signature(s, NULL));
 	ip_recording_destroy(s);
-	assert_int_equal(ip_recording_parse("session", HEAD "signature\t0\ti4\n", strlen(HEAD) + 15, &s), -1);
+	assert_int_equal(
+		ip_recording_parse("session", HEAD "signature\t0\ti4\n", strlen(HEAD) + 15, &s),
+		-1);
 	assert_error("a signature needs a number");
-	assert_int_equal(ip_recording_parse("session", HEAD "signature\t99999\ti4\n", strlen(HEAD) + 19, &s),
-			 -1);
+	assert_int_equal(
+		ip_recording_parse("session", HEAD "signature\t99999\ti4\n", strlen(HEAD) + 19, &s),
+		-1);
 	assert_error("out of range");
 }
 

@@ -20,8 +20,8 @@ static void test_forms(void **state)
 		{{0xff, 0x15, 0x10, 0, 0, 0}, 64, IP_CALL_SLOT, AT + 0x16},
 		{{0xff, 0x25, 0xf0, 0xff, 0xff, 0xff}, 64, IP_CALL_SLOT, AT - 10},
 		{{0xe8, 0x10, 0, 0, 0}, 32, IP_CALL_DIRECT, (uint32_t)(AT + 0x15)},
-		{{0xff, 0x15, 0x10, 0, 0, 0}, 32, IP_CALL_NONE, 0},    /* an absolute address there */
-		{{0xff, 0xd0, 0xe8, 0, 0, 0}, 64, IP_CALL_NONE, 0},    /* call *%rax */
+		{{0xff, 0x15, 0x10, 0, 0, 0}, 32, IP_CALL_NONE, 0}, /* an absolute address there */
+		{{0xff, 0xd0, 0xe8, 0, 0, 0}, 64, IP_CALL_NONE, 0}, /* call *%rax */
 		{{0x0f, 0x1f, 0x44, 0, 0, 0xe8}, 64, IP_CALL_NONE, 0}, /* an idle site */
 		{{0xc3, 0xe8, 0, 0, 0, 0}, 64, IP_CALL_NONE, 0},
 	};

@@ -24,7 +24,8 @@
 
 static int looks; /* the next one would come after 50 times the time of the first */
 
-/* The linker puts it in place of the engine's (meson.build): we get no CPU right after the thread has been let go. */
+/* The linker puts it in place of the engine's (meson.build): we get no CPU right after the thread
+ * has been let go. */
 void __real_ip_stop_end_look(struct ip_stop *stop);
 void __wrap_ip_stop_end_look(struct ip_stop *stop);
 void __wrap_ip_stop_end_look(struct ip_stop *stop)
@@ -54,7 +55,8 @@ static pid_t start(void)
 		pthread_t thread;
 
 		usleep(100 * MS);
-		if (pthread_create(&thread, NULL, live_for_a_while, NULL) || pthread_join(thread, NULL))
+		if (pthread_create(&thread, NULL, live_for_a_while, NULL) ||
+		    pthread_join(thread, NULL))
 			_exit(1);
 	}
 }

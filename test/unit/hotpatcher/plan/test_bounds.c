@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What bounds a runtime is written only into the process that has the area: not where another image has taken its place since the area was opened.
+ * What bounds a runtime is written only into the process that has the area: not where another image
+ * has taken its place since the area was opened.
  */
 #include <fcntl.h>
 #include <stdlib.h>

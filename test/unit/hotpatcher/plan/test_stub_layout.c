@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where stubs lie: none over another, each aligned, shared by whom it may be, and the same every time.
+ * Where stubs lie: none over another, each aligned, shared by whom it may be, and the same every
+ * time.
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -42,16 +43,18 @@ static struct ip_probe_list *make_list(void)
 	size_t size;
 	void *data;
 
-	assert_int_equal(ip_probe_list_builder_create(EM_X86_64, IP_PLACEMENT_FENTRY, id, sizeof(id), &b), 0);
+	assert_int_equal(
+		ip_probe_list_builder_create(EM_X86_64, IP_PLACEMENT_FENTRY, id, sizeof(id), &b),
+		0);
 	for (size_t i = 0; i < N; i++) {
-		const struct ip_pl_probe p = {
-			.offset = 0x1000 + 16 * i,
-			.function = ip_probe_list_builder_function(b, probes[i].function, 0, NULL, 0),
-			.kind = probes[i].kind,
-			.length = 5,
-			.form = probes[i].form,
-			.regs = probes[i].regs,
-			.flags = probes[i].flags};
+		const struct ip_pl_probe p = {.offset = 0x1000 + 16 * i,
+					      .function = ip_probe_list_builder_function(
+						      b, probes[i].function, 0, NULL, 0),
+					      .kind = probes[i].kind,
+					      .length = 5,
+					      .form = probes[i].form,
+					      .regs = probes[i].regs,
+					      .flags = probes[i].flags};
 
 		assert_int_equal(ip_probe_list_builder_probe(b, &p, probes[i].args), 0);
 	}
@@ -79,7 +82,8 @@ static void test_places(void **state)
 	assert_int_equal(ip_stub_layout_make(list, arch, &again), 0);
 	assert_int_equal(map.size, again.size);
 	assert_memory_equal(map.offsets, again.offsets, N * sizeof(*map.offsets));
-	assert_memory_equal(map.payload_offsets, again.payload_offsets, N * sizeof(*map.payload_offsets));
+	assert_memory_equal(map.payload_offsets, again.payload_offsets,
+			    N * sizeof(*map.payload_offsets));
 	assert_memory_equal(map.payloads, again.payloads, N * sizeof(*map.payloads));
 
 	/* the two returns of f share both stubs; nothing else overlaps */
@@ -107,7 +111,8 @@ static void test_places(void **state)
 		assert_true(map.payloads[i] < map.npayloads);
 		for (size_t k = 0; k < i; k++)
 			if (map.payload_offsets[i] && map.payload_offsets[k])
-				assert_int_equal(map.payloads[i] == map.payloads[k], i == 2 && k == 1);
+				assert_int_equal(map.payloads[i] == map.payloads[k],
+						 i == 2 && k == 1);
 	}
 	free(used);
 	ip_stub_layout_clear(&map);

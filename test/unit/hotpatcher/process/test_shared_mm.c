@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether processes that share memory are told from others where the kernel does not say: kcmp is refused to this program.
+ * Whether processes that share memory are told from others where the kernel does not say: kcmp is
+ * refused to this program.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -43,7 +44,8 @@ static int refuse_kcmp(void **state)
 	};
 	const struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
 
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
 static int wait_for_end(void *pipe)
@@ -120,8 +122,8 @@ static void others_are_not(void **state)
 static void *grow(void *data)
 {
 	while (!ended)
-		assert_true(mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
-			    MAP_FAILED);
+		assert_true(mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				 -1, 0) != MAP_FAILED);
 	return NULL;
 }
 
@@ -137,7 +139,8 @@ static void others_are_not_while_it_grows(void **state)
 		not += !ip_shared_mm_may_be(getpid(), getppid());
 	ended = true;
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	/* when it is just as large as the other one has been at most, there is no telling: that is once */
+	/* when it is just as large as the other one has been at most, there is no telling: that is
+	 * once */
 	assert_in_range(not, 98, 100);
 }
 

@@ -27,8 +27,8 @@ static pid_t make_sleeper(void)
 	return child;
 }
 
-/* A process that stops the target, sends itself the signal meanwhile, and lets the target go, past its deadline if late. Exit code 0: all went
- * well. */
+/* A process that stops the target, sends itself the signal meanwhile, and lets the target go,
+ * past its deadline if late. Exit code 0: all went well. */
 static pid_t make_stopper_that(pid_t pid, int signal_number, bool late)
 {
 	pid_t child = fork();
@@ -40,7 +40,8 @@ static pid_t make_stopper_that(pid_t pid, int signal_number, bool late)
 		return child;
 	}
 	setpgid(0, 0);
-	if (ip_target_open(pid, true, &target) < 0 || ip_stop_begin(target, DEADLINE_NS, 0, &stop) < 0)
+	if (ip_target_open(pid, true, &target) < 0 ||
+	    ip_stop_begin(target, DEADLINE_NS, 0, &stop) < 0)
 		_exit(1);
 	raise(signal_number);
 	if (ip_proc_status(pid, "TracerPid") != getpid())

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guard of lent priority: it gives back what was lent when the thread that has lent it ends, whatever else of that process lives on.
+ * The guard of lent priority: it gives back what was lent when the thread that has lent it ends,
+ * whatever else of that process lives on.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -88,7 +89,8 @@ static void try(enum end how)
 	if (!ip_priority_guard_may_lend())
 		skip();
 	sleeper = make_sleeper();
-	assert_int_equal(pipe(ends), 0); /* not the sleeper's: it tells when the lender has failed */
+	/* not the sleeper's: it tells when the lender has failed */
+	assert_int_equal(pipe(ends), 0);
 	lender = make_lender(sleeper, how, ends[1]);
 	close(ends[1]);
 	assert_int_equal(read(ends[0], &byte, 1), 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of a stop, the division of changes between stops, and what the guard does with its table.
+ * The order of a stop, the division of changes between stops, and what the guard does with its
+ * table.
  */
 #include <errno.h>
 #include <sched.h>
@@ -24,9 +25,12 @@
 
 static void running_threads_come_last(void **state)
 {
-	struct ip_stopped_thread t[6] = {
-		{.tid = 1, .running = true}, {.tid = 2}, {.tid = 3, .running = true}, {.tid = 4}, {.tid = 5},
-		{.tid = 6, .running = true}};
+	struct ip_stopped_thread t[6] = {{.tid = 1, .running = true},
+					 {.tid = 2},
+					 {.tid = 3, .running = true},
+					 {.tid = 4},
+					 {.tid = 5},
+					 {.tid = 6, .running = true}};
 	const pid_t wanted[6] = {2, 4, 5, 1, 3, 6};
 
 	ip_stop_order(t, 6);
@@ -63,7 +67,8 @@ static void groups_stay_whole(void **state)
 
 	assert_int_equal(ip_stop_batches_order(changes, n), 0);
 	while (done < n) {
-		size_t part = ip_stop_batches_next(changes + done, n - done, ip_patch_expect_ns(20, 0));
+		size_t part =
+			ip_stop_batches_next(changes + done, n - done, ip_patch_expect_ns(20, 0));
 
 		assert_true(part > 0 && part <= n - done);
 		parts++;
@@ -92,7 +97,8 @@ static void parts_keep_within_their_time(void **state)
 		fill(&changes[i], 0x400000 + i * 256, i / 2); /* 16 sites a page, none crosses */
 	while (done < n) {
 		size_t part = ip_stop_batches_next(changes + done, n - done, allowed);
-		uint64_t first = changes[done].address / 4096, last = changes[done + part - 1].address / 4096;
+		uint64_t first = changes[done].address / 4096,
+			 last = changes[done + part - 1].address / 4096;
 
 		assert_true(last - first + 1 <= 50);
 		/* and it is no smaller than it has to be */
@@ -226,7 +232,8 @@ static void a_change_by_others_counts(void **state)
 	free(table);
 }
 
-/* The number of a thread that has ended may be somebody else's by then, who may even have the same policy. */
+/* The number of a thread that has ended may be somebody else's by then, who may even have the same
+ * policy. */
 static void a_younger_thread_is_not_ours(void **state)
 {
 	struct ip_priority_guard_table *table = new_table();
@@ -246,8 +253,10 @@ static void damaged_tables_do_no_harm(void **state)
 
 	table->n = UINT32_MAX;
 	table->used_ticks = UINT64_MAX;
-	table->entries[0] = (struct ip_priority_guard_entry){.tid = INT32_MAX, .policy = SCHED_FIFO};
-	table->entries[1] = (struct ip_priority_guard_entry){.tid = getpid(), .policy = SCHED_BATCH};
+	table->entries[0] =
+		(struct ip_priority_guard_entry){.tid = INT32_MAX, .policy = SCHED_FIFO};
+	table->entries[1] =
+		(struct ip_priority_guard_entry){.tid = getpid(), .policy = SCHED_BATCH};
 	assert_int_equal(ip_priority_guard_restore_all(table), 0);
 	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
 	free(table);
@@ -316,7 +325,8 @@ static pid_t start_sleeper(int *ret_pipe)
 	return pid;
 }
 
-/* Beside a sleeping thread the target runs for 19 times as long as it stood, or until that is awake. */
+/* Beside a sleeping thread the target runs for 19 times as long as it stood, or until that is
+ * awake. */
 static void the_rest_for_a_sleeper_ends_when_it_wakes_up(void **state)
 {
 	enum { MS = 1000000 };
@@ -336,7 +346,8 @@ static void the_rest_for_a_sleeper_ends_when_it_wakes_up(void **state)
 	close(fd);
 	before = ip_now_ns();
 	assert_int_equal(ip_stop_rest(&target, 0, NULL), 0);
-	assert_true(ip_now_ns() >= before + 99 * MS); /* what is due for what has been, all the same */
+	/* what is due for what has been, all the same */
+	assert_true(ip_now_ns() >= before + 99 * MS);
 	assert_int_equal(ip_stop_rest_ns(&target), 0);
 	assert_int_equal(kill(target.pid, SIGKILL), 0);
 	assert_int_equal(waitpid(target.pid, NULL, 0), target.pid);
@@ -345,13 +356,14 @@ static void the_rest_for_a_sleeper_ends_when_it_wakes_up(void **state)
 static void a_rest_ends_when_it_is_told_to(void **state)
 {
 	static const volatile int end = 1;
-	struct ip_target target = {.pid = getpid(), .rest_until_ns = ip_now_ns() + 3600000000000ull};
+	struct ip_target target = {.pid = getpid(),
+				   .rest_until_ns = ip_now_ns() + 3600000000000ull};
 
 	assert_int_equal(ip_stop_rest(&target, 0, &end), -1);
 }
 
-/* After stops in vain the target runs: three times as long as it stood, and stands for five times what is allowed a second at most. Until
- * then nobody is stopped. */
+/* After stops in vain the target runs: three times as long as it stood, and stands for five
+ * times what is allowed a second at most. Until then nobody is stopped. */
 static void a_stop_in_vain_is_followed_by_a_rest(void **state)
 {
 	enum { MS = 1000000 };
@@ -377,7 +389,8 @@ static void a_stop_in_vain_is_followed_by_a_rest(void **state)
 		assert_true(target.rest_until_ns >= until + cases[i].rest_ms * MS);
 		assert_int_equal(target.stops.n, 2);
 		target.rest_until_ns = ip_now_ns() + 3600000ull * MS;
-		assert_true(ip_stop_begin(&target, 50 * MS, 0, &stop) < 0 && stop.late && !stop.began_ns);
+		assert_true(ip_stop_begin(&target, 50 * MS, 0, &stop) < 0 && stop.late &&
+			    !stop.began_ns);
 	}
 	/* a limit that is shorter than what it takes: five times the limit a second all the same */
 	struct ip_target target = {.pid = getpid(), .max_stop_ns = MS};
