@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the benchmarks share: finding the tools, building, saying how a figure was made.
 
-Every benchmark prints its figures as ratios of things measured in the same run, and below them how they
-were made. None gives a verdict: a slow machine is not a failed test. With --brief a benchmark runs each of its steps
-once or twice on little work, so that ./check knows that it still works.
+Every benchmark prints its figures as ratios of things measured in the same run, and below them
+how they were made. None gives a verdict: a slow machine is not a failed test. With --brief a
+benchmark runs each of its steps once or twice on little work, so that ./check knows that it
+still works.
 """
 
 import argparse
@@ -35,10 +36,22 @@ def fail(message):
 
 def options(description, repeat):
     """The argument parser, with what every benchmark has."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-r", "--repeat", type=int, default=repeat, metavar="N",
-                        help=f"repetitions; the median counts (default {repeat})")
-    parser.add_argument("--brief", action="store_true", help="as little as shows that it works; the figures mean nothing")
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "-r",
+        "--repeat",
+        type=int,
+        default=repeat,
+        metavar="N",
+        help=f"repetitions; the median counts (default {repeat})",
+    )
+    parser.add_argument(
+        "--brief",
+        action="store_true",
+        help="as little as shows that it works; the figures mean nothing",
+    )
     return parser
 
 
@@ -47,12 +60,22 @@ def run(command, timeout=600, check=True, **kwargs):
     command = [str(word) for word in command]
     kwargs.setdefault("stdin", subprocess.DEVNULL)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False,
-                              **kwargs)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            check=False,
+            **kwargs,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         fail(f"{shlex.join(command)}: {error}")
     if check and done.returncode != 0:
-        fail(f"{shlex.join(command)}: exit code {done.returncode}\n{(done.stderr or done.stdout)[-1000:]}")
+        fail(
+            f"{shlex.join(command)}: exit code "
+            f"{done.returncode}\n{(done.stderr or done.stdout)[-1000:]}"
+        )
     return done
 
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that idle overhead is measured on: real ones, from Debian's sources, and fib, the worst case.
+"""The programs that idle overhead is measured on: real ones, from Debian's sources, and fib, the
+worst case.
 
-They are what SPEC CPU2006 took from the same authors, or their relatives. Each entry of PROGRAMS builds its program in a
-folder of its own with the given compilers and the program's own flags (-O2), and returns a function that makes the command
-for a share of the work: 1 for the time, less for counting instructions, which is fifty times slower. The work is always
-the same, uses no network and one thread, and ends by itself.
+They are what SPEC CPU2006 took from the same authors, or their relatives. Each entry of
+PROGRAMS builds its program in a folder of its own with the given compilers and the program's
+own flags (-O2), and returns a function that makes the command for a share of the work: 1 for
+the time, less for counting instructions, which is fifty times slower. The work is always the
+same, uses no network and one thread, and ends by itself.
 """
 
 import random
@@ -23,8 +25,15 @@ class Missing(Exception):
 def source(package, folder, upstream=True):
     """Unpacks a source package."""
     tree = folder / package
-    done = bench.run([bench.ROOT / "scripts" / "fetch-source", *(["--upstream"] if upstream else []), package, tree],
-                     check=False)
+    done = bench.run(
+        [
+            bench.ROOT / "scripts" / "fetch-source",
+            *(["--upstream"] if upstream else []),
+            package,
+            tree,
+        ],
+        check=False,
+    )
     if done.returncode != 0:
         raise Missing(done.stderr.strip())
     return tree
@@ -66,15 +75,32 @@ def fib(folder, cc, _):
 def bzip2(folder, cc, _):
     tree = source("bzip2", folder)
     make(tree, "bzip2", f"CC={cc}")
-    return lambda share: Work([tree / "bzip2", "-kc", text(folder / f"text{share}", int(12e6 * share))])
+    return lambda share: Work(
+        [tree / "bzip2", "-kc", text(folder / f"text{share}", int(12e6 * share))]
+    )
 
 
 def gnugo(folder, cc, _):
     tree = source("gnugo", folder)
-    configure(tree, "--without-readline", "--without-curses", env=[f"CC={cc}", "CFLAGS=-O2 -fcommon"])
+    configure(
+        tree, "--without-readline", "--without-curses", env=[f"CC={cc}", "CFLAGS=-O2 -fcommon"]
+    )
     make(tree)
-    return lambda share: Work([tree / "interface" / "gnugo", "--boardsize", "9", "--level", "6" if share == 1 else "1",
-                               "--seed", "1", "--cache-size", "8", "--benchmark", "20"])
+    return lambda share: Work(
+        [
+            tree / "interface" / "gnugo",
+            "--boardsize",
+            "9",
+            "--level",
+            "6" if share == 1 else "1",
+            "--seed",
+            "1",
+            "--cache-size",
+            "8",
+            "--benchmark",
+            "20",
+        ]
+    )
 
 
 def hmmer2(folder, cc, _):
@@ -85,8 +111,20 @@ def hmmer2(folder, cc, _):
     make(tree / "src", "hmmbuild", "hmmcalibrate")
     model = folder / "globins.hmm"
     bench.run([tree / "src" / "hmmbuild", "-F", model, tree / "tutorial" / "globins50.msf"])
-    return lambda share: Work([tree / "src" / "hmmcalibrate", "--fixed", "100", "--num", max(4, int(12000 * share)), "--seed", "1",
-                               "--cpu", "0", model])
+    return lambda share: Work(
+        [
+            tree / "src" / "hmmcalibrate",
+            "--fixed",
+            "100",
+            "--num",
+            max(4, int(12000 * share)),
+            "--seed",
+            "1",
+            "--cpu",
+            "0",
+            model,
+        ]
+    )
 
 
 # Lua's library and interpreter
@@ -94,7 +132,8 @@ LUA_FILES = """lapi lauxlib lbaselib lcode lcorolib lctype ldblib ldebug ldo ldu
 lopcodes loslib lparser lstate lstring lstrlib ltable ltablib ltm lua lundump lutf8lib lvm lzio""".split()
 
 
-# A little of everything that scripts do: arithmetic in loops, permutations of arrays, objects and closures, strings.
+# A little of everything that scripts do: arithmetic in loops, permutations of arrays, objects and
+# closures, strings.
 LUA = """
 local n = tonumber(arg[1])
 
@@ -162,9 +201,24 @@ def sqlite3(folder, cc, _):
         raise Missing("tcl is not installed, which makes sqlite3.c")
     configure(tree, "--disable-tcl", "--disable-readline")
     bench.run(["make", "sqlite3.c"], cwd=tree)
-    bench.run([cc, "-O2", "-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION", "-I.", "test/speedtest1.c", "sqlite3.c", "-lm",
-               "-o", "speedtest"], cwd=tree)
-    return lambda share: Work([tree / "speedtest", "--memdb", "--size", "60" if share == 1 else "4"])
+    bench.run(
+        [
+            cc,
+            "-O2",
+            "-DSQLITE_THREADSAFE=0",
+            "-DSQLITE_OMIT_LOAD_EXTENSION",
+            "-I.",
+            "test/speedtest1.c",
+            "sqlite3.c",
+            "-lm",
+            "-o",
+            "speedtest",
+        ],
+        cwd=tree,
+    )
+    return lambda share: Work(
+        [tree / "speedtest", "--memdb", "--size", "60" if share == 1 else "4"]
+    )
 
 
 def film(path, frames):
@@ -173,26 +227,60 @@ def film(path, frames):
     with open(path, "wb") as out:
         for f in range(frames):
             for y in range(144):
-                out.write(bytes((((x + 3 * f) >> 4 << 5) + y + (noise[(x * 7 + y * 131 + f * 977) & 65535] >> 4)) & 255
-                                for x in range(176)))
+                out.write(
+                    bytes(
+                        (
+                            ((x + 3 * f) >> 4 << 5)
+                            + y
+                            + (noise[(x * 7 + y * 131 + f * 977) & 65535] >> 4)
+                        )
+                        & 255
+                        for x in range(176)
+                    )
+                )
             out.write(bytes([128]) * (88 * 72 * 2))
     return path
 
 
 def x264(folder, cc, _):
     tree = source("x264", folder)
-    configure(tree, "--disable-asm", "--disable-avs", "--disable-swscale", "--disable-lavf", "--disable-ffms", "--disable-gpac",
-              "--disable-lsmash", "--disable-opencl", "--disable-thread", env=[f"CC={cc}"])
+    configure(
+        tree,
+        "--disable-asm",
+        "--disable-avs",
+        "--disable-swscale",
+        "--disable-lavf",
+        "--disable-ffms",
+        "--disable-gpac",
+        "--disable-lsmash",
+        "--disable-opencl",
+        "--disable-thread",
+        env=[f"CC={cc}"],
+    )
     make(tree, "x264")
-    return lambda share: Work([tree / "x264", "--quiet", "--no-progress", "--threads", "1", "--input-res", "176x144",
-                               "-o", "/dev/null", film(folder / f"film{share}.yuv", max(3, int(100 * share)))])
+    return lambda share: Work(
+        [
+            tree / "x264",
+            "--quiet",
+            "--no-progress",
+            "--threads",
+            "1",
+            "--input-res",
+            "176x144",
+            "-o",
+            "/dev/null",
+            film(folder / f"film{share}.yuv", max(3, int(100 * share))),
+        ]
+    )
 
 
 def lzip(folder, _, cxx):
     tree = source("lzip", folder)
     configure(tree, f"CXX={cxx}")
     make(tree)
-    return lambda share: Work([tree / "lzip", "-kc", text(folder / f"text{share}", int(2e6 * share))])
+    return lambda share: Work(
+        [tree / "lzip", "-kc", text(folder / f"text{share}", int(2e6 * share))]
+    )
 
 
 def formula(path, variables):
@@ -202,17 +290,39 @@ def formula(path, variables):
     with open(path, "w", encoding="ascii") as out:
         out.write(f"p cnf {variables} {clauses}\n")
         for _ in range(clauses):
-            out.write(" ".join(str(v if choose.random() < 0.5 else -v)
-                               for v in choose.sample(range(1, variables + 1), 3)) + " 0\n")
+            out.write(
+                " ".join(
+                    str(v if choose.random() < 0.5 else -v)
+                    for v in choose.sample(range(1, variables + 1), 3)
+                )
+                + " 0\n"
+            )
     return path
 
 
 def minisat(folder, _, cxx):
     tree = source("minisat2", folder, upstream=False)
-    bench.run([cxx, "-O2", "-D__STDC_LIMIT_MACROS", "-D__STDC_FORMAT_MACROS", "-I.", "minisat/core/Main.cc",
-               "minisat/core/Solver.cc", "minisat/utils/Options.cc", "minisat/utils/System.cc", "-lz", "-o", "solve"], cwd=tree)
-    return lambda share: Work([tree / "solve", "-verb=0", formula(folder / f"cnf{share}", 225 if share == 1 else 150)],
-                              codes=(10, 20))
+    bench.run(
+        [
+            cxx,
+            "-O2",
+            "-D__STDC_LIMIT_MACROS",
+            "-D__STDC_FORMAT_MACROS",
+            "-I.",
+            "minisat/core/Main.cc",
+            "minisat/core/Solver.cc",
+            "minisat/utils/Options.cc",
+            "minisat/utils/System.cc",
+            "-lz",
+            "-o",
+            "solve",
+        ],
+        cwd=tree,
+    )
+    return lambda share: Work(
+        [tree / "solve", "-verb=0", formula(folder / f"cnf{share}", 225 if share == 1 else 150)],
+        codes=(10, 20),
+    )
 
 
 def toga2(folder, _, cxx):
@@ -224,18 +334,28 @@ def toga2(folder, _, cxx):
     def work(share):
         # the engine thinks in a thread of its own, and ends when its input does
         said = folder / f"said{share}"
-        feed = (f"rm -f {said}; {{ printf 'uci\\nposition startpos\\ngo depth {13 if share == 1 else 8}\\n'; "
-                f"until grep -qs bestmove {said}; do sleep 0.05; done; echo quit; }} | \"$@\" > {said}")
+        feed = (
+            f"rm -f {said}; {{ printf 'uci\\nposition startpos\\ngo depth "
+            f"{13 if share == 1 else 8}\\n'; "
+            f'until grep -qs bestmove {said}; do sleep 0.05; done; echo quit; }} | "$@" > {said}'
+        )
         return Work([tree / "src" / "toga"], around=("sh", "-c", feed, "feed"))
+
     return work
 
 
 def ninja(folder, _, cxx):
-    """Reading a large build file and finding nothing to do: the C++ library's strings and containers, exceptions compiled in."""
+    """Reading a large build file and finding nothing to do: the C++ library's strings and
+    containers, exceptions compiled in.
+    """
     tree = source("ninja-build", folder)
-    names = ("build build_log clean clparser debug_flags depfile_parser deps_log disk_interface dyndep dyndep_parser edit_distance "
-             "eval_env graph graphviz json lexer line_printer manifest_parser metrics missing_deps parser state status "
-             "string_piece_util subprocess-posix util version ninja").split()
+    names = (
+        "build build_log clean clparser debug_flags depfile_parser deps_log disk_interface dyndep "
+        "dyndep_parser edit_distance "
+        "eval_env graph graphviz json lexer line_printer manifest_parser metrics missing_deps "
+        "parser state status "
+        "string_piece_util subprocess-posix util version ninja"
+    ).split()
     present = [f"src/{n}.cc" for n in names if (tree / "src" / f"{n}.cc").exists()]
     bench.run([cxx, "-O2", "-w", *present, "-o", "ninja-idle"], cwd=tree)
 
@@ -244,15 +364,28 @@ def ninja(folder, _, cxx):
         place.mkdir(exist_ok=True)
         lines = ["rule touch", "  command = touch $out", "  description = $in to $out"]
         for i in range(int(300000 * share)):
-            lines.append(f"build out/some/folder/{i % 97}/object{i}.o: touch in/{i % 89}.c | in/common{i % 13}.h || in/order{i % 7}")
+            lines.append(
+                f"build out/some/folder/{i % 97}/object{i}.o: touch in/{i % 89}.c | "
+                f"in/common{i % 13}.h || in/order{i % 7}"
+            )
             lines.append(f"  flags = -O2 -I$in/include -DNUMBER={i}")
         (place / "build.ninja").write_text("\n".join(lines) + "\n", encoding="ascii")
         return Work([tree / "ninja-idle", "-C", place, "-t", "targets", "all"])
+
     return work
 
 
 PROGRAMS = {
-    "fib": fib, "bzip2": bzip2, "gnugo": gnugo, "hmmer2": hmmer2, "lua": lua, "sqlite3": sqlite3, "x264": x264,
-    "lzip": lzip, "minisat": minisat, "toga2": toga2, "ninja": ninja,
+    "fib": fib,
+    "bzip2": bzip2,
+    "gnugo": gnugo,
+    "hmmer2": hmmer2,
+    "lua": lua,
+    "sqlite3": sqlite3,
+    "x264": x264,
+    "lzip": lzip,
+    "minisat": minisat,
+    "toga2": toga2,
+    "ninja": ninja,
 }
 CPLUSPLUS = ("lzip", "minisat", "toga2", "ninja")

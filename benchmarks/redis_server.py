@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Redis from Debian's sources, built with iprobe-cc, as a server that benchmarks look at; redis-benchmark asks it over loopback."""
+"""Redis from Debian's sources, built with iprobe-cc, as a server that benchmarks look at;
+redis-benchmark asks it over loopback.
+"""
 
 import contextlib
 import re
@@ -26,8 +28,20 @@ def build(folder, optimize):
         tree = programs.source("redis", folder)
     except programs.Missing as why:
         leave_out(why)
-    bench.run(["make", "-j2", f"CC={bench.IPROBE_CC}", "MALLOC=libc", f"OPTIMIZATION={optimize}", "DEBUG=", "redis-server",
-               "redis-benchmark"], cwd=tree / "src", timeout=1200)
+    bench.run(
+        [
+            "make",
+            "-j2",
+            f"CC={bench.IPROBE_CC}",
+            "MALLOC=libc",
+            f"OPTIMIZATION={optimize}",
+            "DEBUG=",
+            "redis-server",
+            "redis-benchmark",
+        ],
+        cwd=tree / "src",
+        timeout=1200,
+    )
     return tree / "src"
 
 
@@ -50,8 +64,12 @@ class Server:
 
     def __init__(self, src, folder):
         self.src, self.port, self.load = src, free_port(), None
-        self.proc = subprocess.Popen([src / "redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--save", ""], cwd=folder,
-                                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.proc = subprocess.Popen(
+            [src / "redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--save", ""],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
         wait_for(lambda: "redis-server does not answer", self.connects)
         self.figures = socket.create_connection(("127.0.0.1", self.port))
 
@@ -64,9 +82,26 @@ class Server:
         return False
 
     def begin_load(self, clients, pipeline, *words):
-        self.load = subprocess.Popen([self.src / "redis-benchmark", "-h", "127.0.0.1", "-p", str(self.port), "-c", str(clients), "-P",
-                                      str(pipeline), "-n", "2000000000", "-q", *words], stdin=subprocess.DEVNULL,
-                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.load = subprocess.Popen(
+            [
+                self.src / "redis-benchmark",
+                "-h",
+                "127.0.0.1",
+                "-p",
+                str(self.port),
+                "-c",
+                str(clients),
+                "-P",
+                str(pipeline),
+                "-n",
+                "2000000000",
+                "-q",
+                *words,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
     def end_load(self):
         if self.load:
@@ -83,7 +118,7 @@ class Server:
             if not part:
                 bench.fail("redis-server has gone")
             reply += part
-        size = int(reply[1:reply.index(b"\r\n")])
+        size = int(reply[1 : reply.index(b"\r\n")])
         while len(reply) < reply.index(b"\r\n") + 4 + size:
             reply += self.figures.recv(65536)
         return int(found[1])

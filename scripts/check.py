@@ -9,13 +9,15 @@ Nothing may outlive a stage: this process is the "child subreaper", so that what
 test forgot becomes its child, is named, ended and counted as a failure; the same for
 mounts in the folders of ours. Temporary files live in a folder of their own, removed at the end.
 
-A test that fails is given a second try, by itself: two cores that others use as well delay anything for seconds. What
-passes only then counts as passed, is named as unsteady before the last line, and has a cause that must be found:
-test/UNSTEADY.md lists each that was ever seen. More than MOST_UNSTEADY of them in one run are a failure, and with
---strict there is no second try at all. What fails twice has failed. Each of both is named with the end of what it
-said, since this output may be all that there is to look at.
+A test that fails is given a second try, by itself: two cores that others use as well delay anything
+for seconds. What passes only then counts as passed, is named as unsteady before the last line, and
+has a cause that must be found: test/UNSTEADY.md lists each that was ever seen. More than
+MOST_UNSTEADY of them in one run are a failure, and with --strict there is no second try at all.
+What fails twice has failed. Each of both is named with the end of what it said, since this output
+may be all that there is to look at.
 
-What is skipped was not tested: where that is more than MOST_SKIPPED of a whole run, the run has failed.
+What is skipped was not tested: where that is more than MOST_SKIPPED of a whole run, the run has
+failed.
 
 The last line is exactly "N passed, N failed, N skipped"; exit code 0 only if nothing failed.
 """
@@ -61,12 +63,28 @@ SANITIZER_ENV = {
 
 
 # The files of test/system that ./check runs on the sanitized build; ./check --full runs them all.
-SANITIZED = ("test_attach", "test_bad_input", "test_damaged_traces", "test_exclude", "test_foreign", "test_m32", "test_points",
-             "test_readers", "test_relocations", "test_run", "test_static", "test_strip", "test_values", "test_wrapper")
+SANITIZED = (
+    "test_attach",
+    "test_bad_input",
+    "test_damaged_traces",
+    "test_exclude",
+    "test_foreign",
+    "test_m32",
+    "test_points",
+    "test_readers",
+    "test_relocations",
+    "test_run",
+    "test_static",
+    "test_strip",
+    "test_values",
+    "test_wrapper",
+)
 
 
 class Result:
-    """notes: what is to be told of tests; said: the end of what a failed one said, by its note; names: its name alone."""
+    """notes: what is to be told of tests; said: the end of what a failed one said, by its note;
+    names: its name alone.
+    """
 
     def __init__(self):
         self.passed = 0
@@ -99,8 +117,8 @@ class Stage:
     """One program to run.
 
     junit: file the program writes its results to; None: the exit code is the result.
-    again: the program that runs what failed once more, writing to the same file, or a function that makes it of the names of what
-    failed; None: there is no second try.
+    again: the program that runs what failed once more, writing to the same file, or a function that
+    makes it of the names of what failed; None: there is no second try.
     vital: where it fails, later stages whose names begin so make no sense; "" is all of them.
     """
 
@@ -129,7 +147,7 @@ def children():
                 text = stat.read()
         except OSError:
             continue
-        name, rest = text[text.index("(") + 1:].rsplit(")", 1)
+        name, rest = text[text.index("(") + 1 :].rsplit(")", 1)
         state, parent = rest.split()[:2]
         if int(parent) == os.getpid() and state != "Z":
             found[int(entry)] = name
@@ -137,7 +155,9 @@ def children():
 
 
 def reap(spare=None):
-    """Takes note of the end of adopted processes, as init would; spare: a child that somebody else waits for."""
+    """Takes note of the end of adopted processes, as init would; spare: a child that somebody
+    else waits for.
+    """
     try:
         while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             if ended.si_pid == spare:
@@ -182,12 +202,20 @@ def end_of(text):
 
 
 def run(stage, command, env):
-    """Runs a program of a stage, passes its output on; (exit code, or None on timeout; the end of its output)."""
+    """Runs a program of a stage, passes its output on; (exit code, or None on timeout; the end
+    of its output).
+    """
     # Started in the background by a shell we were given SIGINT ignored, and children would be too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
-        command, cwd=ROOT, env={**env, **stage.env}, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        command,
+        cwd=ROOT,
+        env={**env, **stage.env},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     os.set_blocking(process.stdout.fileno(), False)
     selector = selectors.DefaultSelector()
     selector.register(process.stdout, selectors.EVENT_READ)
@@ -196,7 +224,8 @@ def run(stage, command, env):
     said = collections.deque(maxlen=2 * SAID_LINES)
     timed_out = False
     while True:
-        # A process that the stage left behind may hold the pipe open: its end is not the stage's end.
+        # A process that the stage left behind may hold the pipe open: its end is not the stage's
+        # end.
         ended = process.poll() is not None
         reap(process.pid)
         if selector.select(timeout=0.1):
@@ -217,7 +246,8 @@ def run(stage, command, env):
             last = now
         if now - start > stage.timeout and not ended:
             if not timed_out:
-                # A test runner that is interrupted still writes what it knows and lets its tests clean up.
+                # A test runner that is interrupted still writes what it knows and lets its tests
+                # clean up.
                 os.kill(process.pid, signal.SIGINT)
                 timed_out = True
             elif now - start > stage.timeout + GRACE_S:
@@ -232,11 +262,15 @@ def run(stage, command, env):
 
 
 def unmarked_failures(path):
-    """What meson's other file knows: a test that timed out stands in the JUnit file as if it had passed. Name -> what became of it."""
+    """What meson's other file knows: a test that timed out stands in the JUnit file as if it had
+    passed. Name -> what became of it.
+    """
     found = {}
     if path.endswith(".junit.xml"):
         try:
-            with open(path.replace(".junit.xml", ".json"), encoding="utf-8", errors="replace") as log:
+            with open(
+                path.replace(".junit.xml", ".json"), encoding="utf-8", errors="replace"
+            ) as log:
                 for line in log:
                     test = json.loads(line)
                     if test["result"] not in ("OK", "EXPECTEDFAIL", "SKIP"):
@@ -283,7 +317,11 @@ def try_again(stage, env, first):
     # A test that fails, and then leaves something behind, is told of twice.
     failed = list(dict.fromkeys(note for note in first.notes if note.startswith("FAILED")))
     second = Result()
-    command = stage.again([first.names[note] for note in failed]) if callable(stage.again) else stage.again
+    command = (
+        stage.again([first.names[note] for note in failed])
+        if callable(stage.again)
+        else stage.again
+    )
     if stage.junit:
         os.unlink(stage.junit)
     code, said = run(stage, command, env)
@@ -321,7 +359,9 @@ def count_exit(stage, code, said, result):
 
 
 def base_name(note):
-    """Of the test that a note is of, without its module and its parameters: what UNSTEADY.md names."""
+    """Of the test that a note is of, without its module and its parameters: what UNSTEADY.md
+    names.
+    """
     return note.split(": ", 1)[-1].split("[")[0].rsplit(".", 1)[-1]
 
 
@@ -335,16 +375,23 @@ def judge_unsteady(result):
         known = set()
     for note in unsteady:
         if base_name(note) not in known:
-            result.notes.append(f"new     {note.removeprefix('unsteady ')}: find its cause, and add it to test/UNSTEADY.md")
+            result.notes.append(
+                f"new     {note.removeprefix('unsteady ')}: find its cause, and add it to "
+                f"test/UNSTEADY.md"
+            )
     if len(unsteady) > MOST_UNSTEADY:
-        result.fail(f"{len(unsteady)} tests passed at their second try only (more than {MOST_UNSTEADY})")
+        result.fail(
+            f"{len(unsteady)} tests passed at their second try only (more than {MOST_UNSTEADY})"
+        )
 
 
 def judge_skipped(result):
     """A run that leaves out much proves little."""
     tests = result.passed + result.failed + result.skipped
     if result.skipped > MOST_SKIPPED * tests:
-        result.fail(f"{result.skipped} of {tests} tests were skipped (more than {MOST_SKIPPED:.0%})")
+        result.fail(
+            f"{result.skipped} of {tests} tests were skipped (more than {MOST_SKIPPED:.0%})"
+        )
 
 
 def perform(stage, env):
@@ -368,8 +415,11 @@ def perform(stage, env):
     for path in mounts(env) - mounted:
         result.fail(f"{stage.name}: left {path} mounted")
         subprocess.run(["umount", "-l", path], check=False)
-    say(f"== {stage.name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped, "
-        f"{time.monotonic() - start:.0f} s")
+    say(
+        f"== {stage.name}: {result.passed} passed, {result.failed} failed, {result.skipped} "
+        f"skipped, "
+        f"{time.monotonic() - start:.0f} s"
+    )
     return result
 
 
@@ -377,40 +427,122 @@ def meson_build(name, folder, options, env=None, vital=None):
     """Stages that configure (once) and compile a build folder."""
     stages = []
     if not os.path.exists(os.path.join(folder, "build.ninja")):
-        stages.append(Stage(name + " setup", ["meson", "setup", folder, *options], 120, env,
-                            vital=name if vital is None else vital))
+        stages.append(
+            Stage(
+                name + " setup",
+                ["meson", "setup", folder, *options],
+                120,
+                env,
+                vital=name if vital is None else vital,
+            )
+        )
     stages.append(Stage(name, ["ninja", "-C", folder], 600, env, vital=vital))
     return stages
 
 
 def unit(name, folder, env=None):
-    command = ["meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs", "--num-processes"]
-    return Stage(name, command + ["2"], 300, env, os.path.join(folder, "meson-logs", "testlog.junit.xml"),
-                 again=lambda failed: command + ["1", *failed])
+    command = [
+        "meson",
+        "test",
+        "-C",
+        folder,
+        "--no-rebuild",
+        "--print-errorlogs",
+        "--num-processes",
+    ]
+    return Stage(
+        name,
+        command + ["2"],
+        300,
+        env,
+        os.path.join(folder, "meson-logs", "testlog.junit.xml"),
+        again=lambda failed: command + ["1", *failed],
+    )
 
 
 def pytest(name, folder, build, timeout, scratch, env=None, arguments=(), parallel="loadfile"):
     slug = name.replace(" ", "-")
     junit = os.path.join(scratch, slug + ".xml")
-    command = [sys.executable, "-B", "-m", "pytest", "-v", "--no-header", "--tb=short", "--durations=5",
-               "--basetemp", os.path.join(scratch, slug), "-o", "cache_dir=" + os.path.join(scratch, slug + ".cache"),
-               "-o", "junit_family=xunit2", "--junitxml", junit, *arguments, os.path.join("test", folder)]
+    command = [
+        sys.executable,
+        "-B",
+        "-m",
+        "pytest",
+        "-v",
+        "--no-header",
+        "--tb=short",
+        "--durations=5",
+        "--basetemp",
+        os.path.join(scratch, slug),
+        "-o",
+        "cache_dir=" + os.path.join(scratch, slug + ".cache"),
+        "-o",
+        "junit_family=xunit2",
+        "--junitxml",
+        junit,
+        *arguments,
+        os.path.join("test", folder),
+    ]
     # Two files, or two tests of any, at a time; a second try has the machine to itself.
-    return Stage(name, command + ["-n", "2", "--dist", parallel], timeout,
-                 {"IPROBE_BUILD": build, **(env or {})}, junit, again=command + ["--last-failed", "--last-failed-no-failures=none"])
+    return Stage(
+        name,
+        command + ["-n", "2", "--dist", parallel],
+        timeout,
+        {"IPROBE_BUILD": build, **(env or {})},
+        junit,
+        again=command + ["--last-failed", "--last-failed-no-failures=none"],
+    )
 
 
 def other_kernel(name, scratch, whole):
-    """System tests on Debian 12's own kernel, in an emulator. The programs that they need have been compiled here."""
+    """System tests on Debian 12's own kernel, in an emulator. The programs that they need have
+    been compiled here.
+    """
     out = os.path.join(scratch, "other-kernel")
-    begin = [os.path.join("scripts", "in-kernel"), "--timeout", "7000" if whole else "800", "--out", out,
-             "--env", f"IPROBE_TEST_PATIENCE={EMULATED}", "--env", f"IPROBE_TEST_PROGRAMS={os.path.join(scratch, 'programs')}",
-             "--env", f"IPROBE_CHECK=other-kernel{'-whole' if whole else ''}", "--env", f"IPROBE_BUILD={BUILD}"]
-    tests = ["--", sys.executable, "-B", "-m", "pytest", "-v", "--no-header", "--tb=short", "--durations=5", "-p", "no:cacheprovider",
-             "-o", "junit_family=xunit2", "--junitxml", "/out/results.xml", "-n", "2", "--dist", "loadfile",
-             os.path.join("test", "system")]
-    return Stage(name, begin + tests, 7200 if whole else 900, junit=os.path.join(out, "results.xml"),
-                 again=lambda failed: begin + ["--env", "IPROBE_TEST_ONLY=" + " ".join(failed)] + tests)
+    begin = [
+        os.path.join("scripts", "in-kernel"),
+        "--timeout",
+        "7000" if whole else "800",
+        "--out",
+        out,
+        "--env",
+        f"IPROBE_TEST_PATIENCE={EMULATED}",
+        "--env",
+        f"IPROBE_TEST_PROGRAMS={os.path.join(scratch, 'programs')}",
+        "--env",
+        f"IPROBE_CHECK=other-kernel{'-whole' if whole else ''}",
+        "--env",
+        f"IPROBE_BUILD={BUILD}",
+    ]
+    tests = [
+        "--",
+        sys.executable,
+        "-B",
+        "-m",
+        "pytest",
+        "-v",
+        "--no-header",
+        "--tb=short",
+        "--durations=5",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "junit_family=xunit2",
+        "--junitxml",
+        "/out/results.xml",
+        "-n",
+        "2",
+        "--dist",
+        "loadfile",
+        os.path.join("test", "system"),
+    ]
+    return Stage(
+        name,
+        begin + tests,
+        7200 if whole else 900,
+        junit=os.path.join(out, "results.xml"),
+        again=lambda failed: begin + ["--env", "IPROBE_TEST_ONLY=" + " ".join(failed)] + tests,
+    )
 
 
 def plan(mode, scratch):
@@ -421,34 +553,82 @@ def plan(mode, scratch):
     stages += [
         unit("unit", BUILD),
         pytest("repo", "repo", BUILD, 300, scratch),
-        pytest("system", "system", BUILD, 2700, scratch, programs, arguments=["-m", "not slow"] if quick else []),
+        pytest(
+            "system",
+            "system",
+            BUILD,
+            2700,
+            scratch,
+            programs,
+            arguments=["-m", "not slow"] if quick else [],
+        ),
     ]
     if quick:
         return stages
     stages.append(other_kernel("kernel-6.1", scratch, mode == "full"))
-    stages.append(pytest("compilers", "compilers", BUILD, 5 * 3600 if mode == "full" else 1500, scratch,
-                         {"IPROBE_TEST_FULL": "1"} if mode == "full" else {}, parallel="load"))
+    stages.append(
+        pytest(
+            "compilers",
+            "compilers",
+            BUILD,
+            5 * 3600 if mode == "full" else 1500,
+            scratch,
+            {"IPROBE_TEST_FULL": "1"} if mode == "full" else {},
+            parallel="load",
+        )
+    )
     benchmarks = os.path.join(ROOT, "benchmarks")
     for name in sorted(os.listdir(benchmarks)):
         path = os.path.join(benchmarks, name)
         if os.access(path, os.X_OK) and not os.path.isdir(path):
             command = [path, "--brief"]
-            stages.append(Stage("benchmark " + name, command, 300, {"IPROBE_BUILD": BUILD}, again=command))
+            stages.append(
+                Stage("benchmark " + name, command, 300, {"IPROBE_BUILD": BUILD}, again=command)
+            )
     stages += [
         Stage("demo", ["./demo"], 300, again=["./demo"]),
         pytest("third-party", "thirdparty", BUILD, 900, scratch),
     ]
-    stages += meson_build("sanitizers build", BUILD_SAN,
-                          ["-Dwerror=true", "-Dman=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false"], vital="sanitizers")
+    stages += meson_build(
+        "sanitizers build",
+        BUILD_SAN,
+        ["-Dwerror=true", "-Dman=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false"],
+        vital="sanitizers",
+    )
     stages += [
-        unit("sanitizers unit", BUILD_SAN,
-             {**SANITIZER_ENV, "ASAN_OPTIONS": SANITIZER_ENV["ASAN_OPTIONS"].replace("leaks=0", "leaks=1")}),
-        # Errors of memory show in few rounds, and in the tests of the tools more than in those of compilers and targets.
-        pytest("sanitizers system", "system", BUILD_SAN, 900, scratch, SANITIZER_ENV,
-               [] if mode == "full" else ["-m", "not slow", "-k", " or ".join(SANITIZED)]),
+        unit(
+            "sanitizers unit",
+            BUILD_SAN,
+            {
+                **SANITIZER_ENV,
+                "ASAN_OPTIONS": SANITIZER_ENV["ASAN_OPTIONS"].replace("leaks=0", "leaks=1"),
+            },
+        ),
+        # Errors of memory show in few rounds, and in the tests of the tools more than in those of
+        # compilers and targets.
+        pytest(
+            "sanitizers system",
+            "system",
+            BUILD_SAN,
+            900,
+            scratch,
+            SANITIZER_ENV,
+            [] if mode == "full" else ["-m", "not slow", "-k", " or ".join(SANITIZED)],
+        ),
     ]
-    stages += meson_build("clang build", BUILD_CLANG, ["-Dwerror=true", "-Dman=disabled"], {"CC": "clang", "CXX": "clang++"})
-    stages.append(Stage("fuzz", ["test/fuzz/run", "600" if mode == "full" else "30"], 3600 if mode == "full" else 600))
+    stages += meson_build(
+        "clang build",
+        BUILD_CLANG,
+        ["-Dwerror=true", "-Dman=disabled"],
+        {"CC": "clang", "CXX": "clang++"},
+    )
+    stages.append(
+        Stage(
+            "fuzz",
+            ["test/fuzz/run", "600" if mode == "full" else "30"],
+            3600 if mode == "full" else 600,
+        )
+    )
     return stages
 
 
@@ -460,18 +640,36 @@ def be_strict(stages):
 
 def main():
     parser = argparse.ArgumentParser(
-        prog="check", description="Builds iprobe and runs every test there is.",
-        epilog="Exit code 0: nothing failed.")
+        prog="check",
+        description="Builds iprobe and runs every test there is.",
+        epilog="Exit code 0: nothing failed.",
+    )
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--quick", action="store_const", const="quick", dest="mode",
-                       help="plain build, unit tests, system tests without the slow ones")
-    group.add_argument("--full", action="store_const", const="full", dest="mode",
-                       help="everything, with long fuzzing, and slow tests under sanitizers, too")
-    parser.add_argument("--strict", action="store_true",
-                        help="give no test a second try")
-    parser.add_argument("--stage", action="append", default=[], metavar="NAME",
-                        help="only the stages whose name starts with NAME (the builds they need are up to you)")
-    parser.add_argument("--list", action="store_true", help="print the names of the stages and stop")
+    group.add_argument(
+        "--quick",
+        action="store_const",
+        const="quick",
+        dest="mode",
+        help="plain build, unit tests, system tests without the slow ones",
+    )
+    group.add_argument(
+        "--full",
+        action="store_const",
+        const="full",
+        dest="mode",
+        help="everything, with long fuzzing, and slow tests under sanitizers, too",
+    )
+    parser.add_argument("--strict", action="store_true", help="give no test a second try")
+    parser.add_argument(
+        "--stage",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only the stages whose name starts with NAME (the builds they need are up to you)",
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="print the names of the stages and stop"
+    )
     parser.set_defaults(mode="normal")
     args = parser.parse_args()
 
@@ -524,7 +722,9 @@ def main():
     shown = 0
     for note in total.notes:
         say(note)
-        words = total.said.pop(note, "")  # one that failed, and left something behind, is named twice
+        words = total.said.pop(
+            note, ""
+        )  # one that failed, and left something behind, is named twice
         if words and shown < MOST_SAID:
             say(textwrap.indent(words, "    | "))
             shown += 1

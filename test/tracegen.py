@@ -2,11 +2,13 @@
 """
 Makes trace directories whose contents are known, for tests of their readers.
 
-A Trace is a directory to be; a Thread of it plays a program: it calls, returns, jumps and switches stacks on stack
-pointers like a real one's, writes the records that the runtime would write, and keeps account of each call. So what
-a reader has to find is known without asking it: Trace.calls, Trace.steps, Trace.events, Trace.lost.
+A Trace is a directory to be; a Thread of it plays a program: it calls, returns, jumps and switches
+stacks on stack pointers like a real one's, writes the records that the runtime would write, and
+keeps account of each call. So what a reader has to find is known without asking it: Trace.calls,
+Trace.steps, Trace.events, Trace.lost.
 
-Layout and rules are those of common/trace_format.h. `python3 tracegen.py DIR [SEED]` writes a trace to look at.
+Layout and rules are those of common/trace_format.h. `python3 tracegen.py DIR [SEED]` writes a
+trace to look at.
 """
 
 import dataclasses
@@ -96,7 +98,9 @@ class Thread:
         return frames[-1].low if frames else top
 
     def time(self):
-        """As a reader has it: in a thread time does not run back, it stands still until the clock has caught up."""
+        """As a reader has it: in a thread time does not run back, it stands still until the
+        clock has caught up.
+        """
         return max(self.trace.now + self.skew, self.last_ts or 0)
 
     def record(self, kind, number, sp, values=None):
@@ -105,19 +109,30 @@ class Thread:
         ts, time = trace.now + self.skew, self.time()
         payload = number | (sp >> 3 & 2047) << 21
         epoch = ts >> TIME_BITS
-        near = self.last and self.last[0] == epoch and -WINDOW // 2 <= sp - self.last[1] < WINDOW // 2
+        near = (
+            self.last and self.last[0] == epoch and -WINDOW // 2 <= sp - self.last[1] < WINDOW // 2
+        )
         words = 4 + len(values[2]) if values else 1 if near and self.words else 3
         if len(self.words) + words > self.capacity:
             self.flush()
             words = max(words, 3)
         if values:
             signature, missing, payload_words = values
-            self.words += [7 | kind + 32 << 3 | (ts & 0xFFFFFFFF) << 32, ts >> 32 | payload << 32, sp,
-                           len(payload_words) << 3 | missing << 16 | signature << 32, *payload_words]
+            self.words += [
+                7 | kind + 32 << 3 | (ts & 0xFFFFFFFF) << 32,
+                ts >> 32 | payload << 32,
+                sp,
+                len(payload_words) << 3 | missing << 16 | signature << 32,
+                *payload_words,
+            ]
         elif words == 1:
             self.words.append(kind | (ts & (1 << TIME_BITS) - 1) << 3 | payload << 32)
         else:
-            self.words += [7 | kind + 16 << 3 | (ts & 0xFFFFFFFF) << 32, ts >> 32 | payload << 32, sp]
+            self.words += [
+                7 | kind + 16 << 3 | (ts & 0xFFFFFFFF) << 32,
+                ts >> 32 | payload << 32,
+                sp,
+            ]
         self.last = epoch, sp
         self.times.append(ts)
         trace.events += 1
@@ -138,7 +153,9 @@ class Thread:
     def flush(self):
         """The packet is written; the next one begins with an extended record."""
         if self.words:
-            self.trace.packet(self.stream, self.words, min(self.times), max(self.times), self.pid, self.tid)
+            self.trace.packet(
+                self.stream, self.words, min(self.times), max(self.times), self.pid, self.tid
+            )
         self.words, self.times = [], []
 
     def advance(self, ticks):
@@ -150,8 +167,12 @@ class Thread:
         cfa = self.sp - gap
         sp = cfa - (0 if function.inlined else function.frame)
         call = Call(function.name, self.tid, self.time(), sp=sp, low=sp, cfa=cfa, function=function)
-        call.outermost = all(c.name != call.name for _, frames in self.stacks.values() for c in frames)
-        call.parent = next((frames[-1] for _, frames in reversed(self.stacks.values()) if frames), None)
+        call.outermost = all(
+            c.name != call.name for _, frames in self.stacks.values() for c in frames
+        )
+        call.parent = next(
+            (frames[-1] for _, frames in reversed(self.stacks.values()) if frames), None
+        )
         self.record(ENTRY, function.number, sp)
         call.depth = len(self.frames)
         self.trace.steps.append(Step("entry", call.name, call.depth, self.tid, self.time()))
@@ -162,7 +183,9 @@ class Thread:
 
     def ret(self, tail=False):
         call = self.frames[-1]
-        self.record(TAIL_EXIT if tail else EXIT, call.function.number, call.cfa if tail else call.low)
+        self.record(
+            TAIL_EXIT if tail else EXIT, call.function.number, call.cfa if tail else call.low
+        )
         self.frames.pop()
         self.end(call, "exit")
         self.believed = self.frames[-1] if self.frames else None
@@ -224,7 +247,9 @@ class Trace:
         self.threads, self.calls, self.steps, self.extra_lines = [], [], [], []
         self.events = self.lost = self.orphans = 0
         self.ended = True
-        self.ends = True  # the trace tells of the ends of threads; without it those of older versions
+        self.ends = (
+            True  # the trace tells of the ends of threads; without it those of older versions
+        )
         self.frames_known = True
 
     def add(self, name, frame=48, inlined=False, module=0, linker_name=None, number=None):
@@ -252,7 +277,9 @@ class Trace:
     def packet(self, number, words, begin, end, pid, tid):
         stream = self.stream(number)
         size = 8 * (HEADER.size + 8 * len(words))
-        header = HEADER.pack(MAGIC, self.uuid, 0, begin, end, size, size, stream[1], stream[2], pid, tid)
+        header = HEADER.pack(
+            MAGIC, self.uuid, 0, begin, end, size, size, stream[1], stream[2], pid, tid
+        )
         stream[0].append(header + struct.pack(f"<{len(words)}Q", *words))
         stream[1] += 1
 
@@ -261,18 +288,30 @@ class Trace:
         self.lost += n
 
     def session(self, end):
-        lines = ["iprobe-session\t1", "host\ttest\\x09host", "kernel\tLinux 6.1", "command\t./demo --now",
-                 "pid\t1000", "start_realtime\t1700000000123456789", f"tsc_start\t{self.start}", f"tsc_hz\t{self.hz}"]
+        lines = [
+            "iprobe-session\t1",
+            "host\ttest\\x09host",
+            "kernel\tLinux 6.1",
+            "command\t./demo --now",
+            "pid\t1000",
+            "start_realtime\t1700000000123456789",
+            f"tsc_start\t{self.start}",
+            f"tsc_hz\t{self.hz}",
+        ]
         if self.ended:
             lines.append(f"tsc_end\t{end}")
         if self.ends:
             lines.append("ends\tpackets")
         for i, path in enumerate(self.modules):
-            lines.append(f"module\t{i}\t{path}\t{i:02x}aabbcc\t{0x555500000000 + i * 0x10000000}\t1\tinstrument")
+            lines.append(
+                f"module\t{i}\t{path}\t{i:02x}aabbcc\t{0x555500000000 + i * 0x10000000}\t1\tinstrument"
+            )
         for f in self.order:
             known = f"\t{f.frame}" if self.frames_known and not f.inlined else ""
-            lines.append(f"function\t{f.number}\t{f.module}\t{f.linker_name}\t{f.file}\t{10 + f.number}"
-                         f"\t{'i' if f.inlined else '-'}{known}")
+            lines.append(
+                f"function\t{f.number}\t{f.module}\t{f.linker_name}\t{f.file}\t{10 + f.number}"
+                f"\t{'i' if f.inlined else '-'}{known}"
+            )
         lines.append(f"stop\tattach\t{self.start + 1000}\t345678\t3\t7\t42")
         lines.append("thread\t1000\tdemo main")
         lines += self.extra_lines
@@ -296,7 +335,13 @@ class Trace:
 
 SKEWS = (0, -3_000, 40_000)  # clocks of processors that were not set alike
 PROGRAM = {  # name -> frame; a large one, the smallest possible, a C++ name
-    "main": 96, "parse": 48, "eval": 208, "leaf": 16, "lookup": 1040, "roomy": 9008, "_ZN4shop6Basket5totalEi": 64,
+    "main": 96,
+    "parse": 48,
+    "eval": 208,
+    "leaf": 16,
+    "lookup": 1040,
+    "roomy": 9008,
+    "_ZN4shop6Basket5totalEi": 64,
     "sort": 112,
 }
 READABLE = {"_ZN4shop6Basket5totalEi": "shop::Basket::total"}
@@ -328,18 +373,28 @@ def play(trace, thread, rng, steps, jumps=True, depth_max=30, skews=(0,)):
         if p < 0.46 or depth < 2:
             # no gap behind a jump: what is called from where is then certain
             name = rng.choice(names)
-            thread.call(name, 0 if thread.gone or name.endswith("|i") else rng.choice([0, 0, 0, 16, 160]))
+            thread.call(
+                name, 0 if thread.gone or name.endswith("|i") else rng.choice([0, 0, 0, 16, 160])
+            )
         elif p < 0.85:
             call = thread.frames[-1]
-            thread.ret(tail=not call.function.inlined and call.low == call.sp and rng.random() < 0.2)
+            thread.ret(
+                tail=not call.function.inlined and call.low == call.sp and rng.random() < 0.2
+            )
         elif p < 0.88:
-            # not behind a jump: memory of the frames that it left would be used again before an event tells of it
+            # not behind a jump: memory of the frames that it left would be used again before an
+            # event tells of it
             if not thread.frames[-1].function.inlined and not thread.gone:
                 thread.alloca(16 * rng.randrange(1, 40))
         elif p < 0.93 and jumps:
-            # an inlined frame cannot be told from the one that it shares: none is the goal, or just above it
-            goals = [d for d in range(1, depth)
-                     if not thread.frames[d - 1].function.inlined and not thread.frames[d].function.inlined]
+            # an inlined frame cannot be told from the one that it shares: none is the goal, or just
+            # above it
+            goals = [
+                d
+                for d in range(1, depth)
+                if not thread.frames[d - 1].function.inlined
+                and not thread.frames[d].function.inlined
+            ]
             if goals:
                 thread.longjmp(rng.choice(goals))
         else:
@@ -355,14 +410,22 @@ def random_trace(seed, streams=3, steps=2000, jumps=True, capacity=300, skews=(0
     declare(trace)
     for number in range(streams):
         for generation in range(1 + number % 2):
-            thread = trace.thread(number, 2000 + 10 * number + generation, stack=STACK - number * 0x1000000,
-                                  capacity=capacity)
+            thread = trace.thread(
+                number,
+                2000 + 10 * number + generation,
+                stack=STACK - number * 0x1000000,
+                capacity=capacity,
+            )
             play(trace, thread, rng, steps, jumps, skews=skews)
-            if generation < number % 2 and rng.random() < 0.5:  # ends; the next thread takes its stream
+            if (
+                generation < number % 2 and rng.random() < 0.5
+            ):  # ends; the next thread takes its stream
                 while thread.frames:
                     thread.advance(5)
                     thread.ret()
-            elif generation < number % 2 or number == 0:  # the same in the middle of its calls; some others go on
+            elif (
+                generation < number % 2 or number == 0
+            ):  # the same in the middle of its calls; some others go on
                 thread.advance(3000)
                 thread.die(unseen=900)
             thread.flush()

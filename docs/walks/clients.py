@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Eight clients of a Redis server, each of which wants a key 250 times a second, and what they had to wait for it.
+"""Eight clients of a Redis server, each of which wants a key 250 times a second, and what they had
+to wait for it.
 
 clients.py SOCKET SECONDS
 
@@ -31,14 +32,22 @@ def client(path, number, begin, end, took):
 
 def line(name, values):
     values.sort()
-    p50, p99, p999 = (values[min(len(values) - 1, int(len(values) * part))] for part in (0.5, 0.99, 0.999))
-    print(f"{name:>9} {len(values):8} GETs   p50 {p50:5.2f}   p99 {p99:6.2f}   p99.9 {p999:6.2f}   max {values[-1]:6.2f} ms")
+    p50, p99, p999 = (
+        values[min(len(values) - 1, int(len(values) * part))] for part in (0.5, 0.99, 0.999)
+    )
+    print(
+        f"{name:>9} {len(values):8} GETs   p50 {p50:5.2f}   p99 {p99:6.2f}   p99.9 {p999:6.2f}   "
+        f"max {values[-1]:6.2f} ms"
+    )
 
 
 def main():
     path, seconds = sys.argv[1], int(sys.argv[2])
     took, begin = [], time.monotonic() + 0.1
-    threads = [threading.Thread(target=client, args=(path, n, begin, begin + seconds, took)) for n in range(CLIENTS)]
+    threads = [
+        threading.Thread(target=client, args=(path, n, begin, begin + seconds, took))
+        for n in range(CLIENTS)
+    ]
     for t in threads:
         t.start()
     for t in threads:

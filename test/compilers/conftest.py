@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What compilers make of the placements, and what build systems make of iprobe-cc. Uses what test/system shares (iptest,
-fixtures of its conftest.py).
+What compilers make of the placements, and what build systems make of iprobe-cc. Uses what
+test/system shares (iptest, fixtures of its conftest.py).
 
   IPROBE_BUILD          the meson build folder under test (default: build)
-  IPROBE_TEST_FULL=1    every combination of the matrix, 500 csmith programs, 100 of C++ (hours); else pairs of them, 50, 8
+  IPROBE_TEST_FULL=1    every combination of the matrix, 500 csmith programs, 100 of C++ (hours);
+                        else pairs of them, 50, 8
 
 One case again, by hand:  /usr/bin/python3 -m pytest test/compilers -k 'gcc-fentry-O2-pie-c-ld'
 Its files stay where --basetemp says.
@@ -33,7 +34,9 @@ FULL = os.environ.get("IPROBE_TEST_FULL") == "1"
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: takes more than a few seconds; left out of a quick run")
+    config.addinivalue_line(
+        "markers", "slow: takes more than a few seconds; left out of a quick run"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-autoconf, CMake, meson and make with CC=iprobe-cc CXX=iprobe-c++, also with ccache in front: their tests of features give
-the answers that they give with the plain compiler, what they build works and has probes, and what is up to date is not
-built again. (test/system/test_wrapper.py has the single commands, test/thirdparty whole projects of other people.)
+autoconf, CMake, meson and make with CC=iprobe-cc CXX=iprobe-c++, also with ccache in front:
+their tests of features give the answers that they give with the plain compiler, what they build
+works and has probes, and what is up to date is not built again. (test/system/test_wrapper.py has
+the single commands, test/thirdparty whole projects of other people.)
 """
 
 import json
@@ -31,9 +32,15 @@ int main(int argc, char **) { try { f(argc); } catch (const std::exception &e) {
 
 DEFAULT = matrix.placements("gcc")[0]
 WAYS = [("gcc", placement) for placement in matrix.placements("gcc")]
-WAYS += [("gcc", "ccache " + DEFAULT)] + [("clang", placement) for placement in matrix.placements("clang")]
+WAYS += [("gcc", "ccache " + DEFAULT)] + [
+    ("clang", placement) for placement in matrix.placements("clang")
+]
 # configure takes long, and is the same for all but in what it is asked.
-FEW_WAYS = WAYS if FULL else [("gcc", "ccache " + DEFAULT), ("gcc", matrix.placements("gcc")[-2:][0]), WAYS[-1]]
+FEW_WAYS = (
+    WAYS
+    if FULL
+    else [("gcc", "ccache " + DEFAULT), ("gcc", matrix.placements("gcc")[-2:][0]), WAYS[-1]]
+)
 
 
 def way_name(way):
@@ -46,7 +53,9 @@ def shops(request, tmp_path, tools):
     compiler, way = request.param
     if way.startswith("ccache") and not shutil.which("ccache"):
         pytest.skip("no ccache")
-    return Shop(tmp_path / "plain", tools, "plain", compiler), Shop(tmp_path / "ours", tools, way, compiler)
+    return Shop(tmp_path / "plain", tools, "plain", compiler), Shop(
+        tmp_path / "ours", tools, way, compiler
+    )
 
 
 def sources(shop):
@@ -175,7 +184,9 @@ def plain_answers(autotools_project, tmp_path_factory, tools):
 
     def of(compiler):
         if compiler not in found:
-            found[compiler] = configured(autotools_project, Shop(tmp_path_factory.mktemp(compiler), tools, "plain", compiler))
+            found[compiler] = configured(
+                autotools_project, Shop(tmp_path_factory.mktemp(compiler), tools, "plain", compiler)
+            )
         return found[compiler]
 
     return of
@@ -188,11 +199,19 @@ def autotools_project(tmp_path_factory):
             pytest.skip(f"no {tool}")
     folder = tmp_path_factory.mktemp("autotools")
     (folder / "m4").mkdir()
-    for name, text in {"configure.ac": CONFIGURE, "Makefile.am": MAKEFILE_AM, "twice.c": TWICE, "main.c": MAIN,
-                       "throws.cc": THROWS, "help.c": "int help(int n);\nint help(int n) { return n; }\n",
-                       "start.S": ".section .note.GNU-stack,\"\",@progbits\n"}.items():
+    for name, text in {
+        "configure.ac": CONFIGURE,
+        "Makefile.am": MAKEFILE_AM,
+        "twice.c": TWICE,
+        "main.c": MAIN,
+        "throws.cc": THROWS,
+        "help.c": "int help(int n);\nint help(int n) { return n; }\n",
+        "start.S": '.section .note.GNU-stack,"",@progbits\n',
+    }.items():
         (folder / name).write_text(text)
-    done = subprocess.run(["autoreconf", "-fi"], cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        ["autoreconf", "-fi"], cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -202,8 +221,10 @@ def answers(folder):
     found = {}
     for line in (folder / "config.cache").read_text().splitlines():
         variable = re.match(r"(\w+)=\$\{\w+=(.*)\}$", line)
-        if variable and not re.match(r"ac_cv_(env|prog_(ac_ct_)?(CC|CXX|CPP|CXXCPP)$|path_)|.*(lt_cv_sys_global_symbol|_max_cmd_len)",
-                                     variable[1]):
+        if variable and not re.match(
+            r"ac_cv_(env|prog_(ac_ct_)?(CC|CXX|CPP|CXXCPP)$|path_)|.*(lt_cv_sys_global_symbol|_max_cmd_len)",
+            variable[1],
+        ):
             found[variable[1]] = variable[2]
     return found
 
@@ -214,11 +235,18 @@ def test_autoconf(shops, autotools_project, plain_answers):
     plain, plain_header = plain_answers(ours.compiler)
     found, header = configured(autotools_project, ours)
     assert len(plain) > 120
-    different = {k: (plain.get(k), found.get(k)) for k in plain.keys() | found.keys() if plain.get(k) != found.get(k)}
-    # configure declares what it asks for as a char function, which in this placement is declared already.
+    different = {
+        k: (plain.get(k), found.get(k))
+        for k in plain.keys() | found.keys()
+        if plain.get(k) != found.get(k)
+    }
+    # configure declares what it asks for as a char function, which in this placement is declared
+    # already.
     if ours.placement == "inline":
         assert different.pop("ac_cv_func___cyg_profile_func_enter") == ("yes", "no")
-        header = header.replace("/* #undef HAVE___CYG_PROFILE_FUNC_ENTER */", "#define HAVE___CYG_PROFILE_FUNC_ENTER 1")
+        header = header.replace(
+            "/* #undef HAVE___CYG_PROFILE_FUNC_ENTER */", "#define HAVE___CYG_PROFILE_FUNC_ENTER 1"
+        )
     assert not different
     assert header == plain_header
     ours.ok("make", "-j2", "-s")
@@ -236,8 +264,12 @@ def test_autoconf(shops, autotools_project, plain_answers):
     ours.ok("make", "-j2", "-s", "program")
     after = ours.times("*.o", "*.so*", "program", "throws", "*.a")
     changed = {name for name in before if before[name] != after[name]}
-    assert {"main.o", ".libs/program"} <= changed and not changed & {"throws.o", "twice.lo", ".libs/throws",
-                                                                     ".libs/libtwice.so"}
+    assert {"main.o", ".libs/program"} <= changed and not changed & {
+        "throws.o",
+        "twice.lo",
+        ".libs/throws",
+        ".libs/libtwice.so",
+    }
 
 
 # --- CMake
@@ -285,16 +317,28 @@ set_target_properties(throws PROPERTIES POSITION_INDEPENDENT_CODE ON)
 
 
 def cmake_answers(folder, tools):
-    """What CMake found out; that folders of ours are looked into as well is true, and no library is in them."""
+    """What CMake found out; that folders of ours are looked into as well is true, and no library
+    is in them.
+    """
     cache = {}
     for line in (folder / "CMakeCache.txt").read_text().splitlines():
         entry = re.match(r"(\w[\w-]*):(\w+)=(.*)", line)
-        if entry and re.match(r"HAVE|C_|CXX_|LONG|RUNS|CMAKE_HAVE|Threads|_?CMAKE_\w+_WORKS|CMAKE_\w+_LINK_PIE", entry[1]):
+        if entry and re.match(
+            r"HAVE|C_|CXX_|LONG|RUNS|CMAKE_HAVE|Threads|_?CMAKE_\w+_WORKS|CMAKE_\w+_LINK_PIE",
+            entry[1],
+        ):
             cache[entry[1]] = entry[3]
     for path in folder.glob("CMakeFiles/*/CMake*Compiler.cmake"):
         for name, value in re.findall(r'^set\((CMAKE_\w+) "?(.*?)"?\)$', path.read_text(), re.M):
-            if re.search(r"_ID$|_VERSION|IMPLICIT|SIZEOF|ABI|STANDARD|FEATURES|FRONTEND|PLATFORM|LINKER", name):
-                cache[name] = ";".join(v for v in value.split(";") if not v.startswith(str(tools)) or v.endswith((".a", ".o")))
+            if re.search(
+                r"_ID$|_VERSION|IMPLICIT|SIZEOF|ABI|STANDARD|FEATURES|FRONTEND|PLATFORM|LINKER",
+                name,
+            ):
+                cache[name] = ";".join(
+                    v
+                    for v in value.split(";")
+                    if not v.startswith(str(tools)) or v.endswith((".a", ".o"))
+                )
     return cache
 
 
@@ -319,8 +363,11 @@ def test_cmake(shops, tools):
     for k in found[1]:  # iprobe/probe.h is found without an option
         if k.endswith("_IMPLICIT_INCLUDE_DIRECTORIES"):
             found[1][k] = found[1][k].removesuffix(f";{tools.parent / 'include'}")
-    assert {k: (found[0].get(k), found[1].get(k)) for k in found[0].keys() | found[1].keys()
-            if found[0].get(k) != found[1].get(k)} == {}
+    assert {
+        k: (found[0].get(k), found[1].get(k))
+        for k in found[0].keys() | found[1].keys()
+        if found[0].get(k) != found[1].get(k)
+    } == {}
     ours = shops[1]
     ours.ok("cmake", "--build", "b", "-j2")
     ours.has_probes("b/program", "b/libtwice.so", "b/throws", "b/libplugin.so")
@@ -332,7 +379,10 @@ def test_cmake(shops, tools):
     os.utime(ours.folder / "object.c")
     ours.ok("cmake", "--build", "b", "-j2")
     after = ours.times("*.o", "*.so", "*.a", "b/program", "b/throws")
-    assert {pathlib.Path(n).name for n in before if before[n] != after[n]} == {"object.c.o", "throws"}
+    assert {pathlib.Path(n).name for n in before if before[n] != after[n]} == {
+        "object.c.o",
+        "throws",
+    }
 
 
 # --- meson
@@ -393,27 +443,43 @@ def test_meson(shops):
     os.utime(ours.folder / "throws.cc")
     ours.ok("ninja", "-C", "b")
     after = ours.times("*.o", "*.so*", "*.a", "b/program", "b/throws", "b/whole")
-    assert {pathlib.Path(n).name for n in before if before[n] != after[n]} == {"throws.cc.o", "throws"}
+    assert {pathlib.Path(n).name for n in before if before[n] != after[n]} == {
+        "throws.cc.o",
+        "throws",
+    }
 
 
 # --- make
 
 
 def test_recursive_make_with_dependency_files(shops):
-    """A jobserver, dependencies by -MMD, sixteen links at once in one directory, names that a shell must quote."""
+    """A jobserver, dependencies by -MMD, sixteen links at once in one directory, names that a
+    shell must quote.
+    """
     ours = shops[1]
     sources(ours)
-    odd = "it's \"odd\" & $HOME"
+    odd = 'it\'s "odd" & $HOME'
     ours.write(f"{odd}/answer.h", "#define ANSWER 42\n")
     for i in range(16):
-        ours.write(f"p{i}.c", f'#include <answer.h>\n#include "shared.h"\nint f{i}(int n) {{ return n + {i} + ZERO; }}\n'
-                              f"int main(void) {{ return f{i}(ANSWER) != 42 + {i} || ODD[0] != 'a'; }}\n")
+        ours.write(
+            f"p{i}.c",
+            f'#include <answer.h>\n#include "shared.h"\nint f{i}(int n) {{ return n + {i} + ZERO; }}\n'
+            f"int main(void) {{ return f{i}(ANSWER) != 42 + {i} || ODD[0] != 'a'; }}\n",
+        )
     ours.write("shared.h", "#define ZERO 0\n")
-    ours.write("Makefile", textwrap.dedent("""\
+    ours.write(
+        "Makefile",
+        textwrap.dedent(
+            """\
         all:
         \t+$(MAKE) -f inner.mk programs
-        """))
-    ours.write("inner.mk", textwrap.dedent("""\
+        """
+        ),
+    )
+    ours.write(
+        "inner.mk",
+        textwrap.dedent(
+            """\
         PROGRAMS := $(addprefix bin/p,$(shell seq 0 15))
         CFLAGS = -O2 -I"$$ODD_FOLDER" -DODD='"a b"' -MMD -MP
         programs: $(PROGRAMS)
@@ -423,19 +489,27 @@ def test_recursive_make_with_dependency_files(shops):
         \t$(CC) $(CFLAGS) -c $< -o $@
         -include $(wildcard obj/*.d)
         .SECONDARY:
-        """))
+        """
+        ),
+    )
     for name in ("bin", "obj"):
         (ours.folder / name).mkdir()
     odd_folder = {"ODD_FOLDER": str(ours.folder / odd)}
     done = ours.ok("make", "-j8", **odd_folder)
     assert "jobserver unavailable" not in done.stderr
-    assert sorted(p.name for p in (ours.folder / "bin").iterdir()) == sorted(f"p{i}" for i in range(16))
+    assert sorted(p.name for p in (ours.folder / "bin").iterdir()) == sorted(
+        f"p{i}" for i in range(16)
+    )
     for i in range(16):
         assert ours.sites(f"bin/p{i}") >= 4
         ours.ok(ours.folder / f"bin/p{i}")
     # each dependency file names the headers, and nothing that is not the project's
     dependencies = (ours.folder / "obj/p3.d").read_text()
-    assert "shared.h" in dependencies and "answer.h" in dependencies and "iprobe" not in dependencies.replace(str(ours.folder), "")
+    assert (
+        "shared.h" in dependencies
+        and "answer.h" in dependencies
+        and "iprobe" not in dependencies.replace(str(ours.folder), "")
+    )
     before = ours.times("bin/p*", "obj/*.o")
     ours.ok("make", "-j8", **odd_folder)
     assert ours.times("bin/p*", "obj/*.o") == before
@@ -450,14 +524,20 @@ def test_recursive_make_with_dependency_files(shops):
 
 @pytest.mark.skipif(not shutil.which("ccache"), reason="no ccache")
 def test_a_cache_that_is_told_of_our_settings(tmp_path, tools):
-    """What the manual says of ccache: with a namespace for each setting, and the file of globs as an extra file, none gets
-    what was compiled for another; and what was compiled for the same is found again."""
+    """What the manual says of ccache: with a namespace for each setting, and the file of globs as
+    an extra file, none gets what was compiled for another; and what was compiled for the same is
+    found again.
+    """
     shop = Shop(tmp_path / "ours", tools, "ccache fentry")
     sources(shop)
     globs = shop.write("globs", "twice\n")
 
     def build(placement, exclude):
-        setting = {"IPROBE_PLACEMENT": placement, "IPROBE_EXCLUDE": exclude, "CCACHE_NAMESPACE": f"iprobe:{placement}:{exclude}"}
+        setting = {
+            "IPROBE_PLACEMENT": placement,
+            "IPROBE_EXCLUDE": exclude,
+            "CCACHE_NAMESPACE": f"iprobe:{placement}:{exclude}",
+        }
         if exclude:
             setting["CCACHE_EXTRAFILES"] = exclude
         for name in ("main", "twice"):
@@ -468,15 +548,25 @@ def test_a_cache_that_is_told_of_our_settings(tmp_path, tools):
         return shop.sites("program")
 
     def hits():
-        stats = dict(line.split("\t") for line in shop.ok("ccache", "--print-stats").stdout.splitlines())
+        stats = dict(
+            line.split("\t") for line in shop.ok("ccache", "--print-stats").stdout.splitlines()
+        )
         return int(stats["direct_cache_hit"]) + int(stats["preprocessed_cache_hit"])
 
     everything = build("fentry", "")
     assert (build("fentry", str(globs)), hits()) == (everything - 2, 0)
-    calls = subprocess.run(["nm", "-u", shop.folder / "twice.o"], capture_output=True, text=True, check=True).stdout
+    calls = subprocess.run(
+        ["nm", "-u", shop.folder / "twice.o"], capture_output=True, text=True, check=True
+    ).stdout
     build("instrument", "")
-    assert "__cyg_profile" in subprocess.run(["nm", "-u", shop.folder / "twice.o"], capture_output=True, text=True,
-                                             check=True).stdout and "__cyg_profile" not in calls and hits() == 0
+    assert (
+        "__cyg_profile"
+        in subprocess.run(
+            ["nm", "-u", shop.folder / "twice.o"], capture_output=True, text=True, check=True
+        ).stdout
+        and "__cyg_profile" not in calls
+        and hits() == 0
+    )
     assert (build("fentry", ""), hits()) == (everything, 2)
     assert (build("fentry", str(globs)), hits()) == (everything - 2, 4)
     globs.write_text("main\nother\n")
@@ -488,8 +578,13 @@ def test_implicit_rules_and_archives(shops):
     ours = shops[1]
     sources(ours)
     ours.write("single.c", "static int f(int n) { return n; }\nint main(void) { return f(0); }\n")
-    ours.write("Makefile", "CFLAGS = -O2 -g\nprogram: main.o libt.a\n\t$(CC) -o $@ main.o -L. -lt\nlibt.a: libt.a(twice.o)\n"
-                           "twice.s: twice.c\n\t$(CC) $(CFLAGS) -S $< -o $@\nbyhand: main.o twice.s\n\t$(CC) $^ -o $@\n")
+    ours.write(
+        "Makefile",
+        "CFLAGS = -O2 -g\nprogram: main.o libt.a\n\t$(CC) -o $@ main.o -L. -lt\nlibt.a: "
+        "libt.a(twice.o)\n"
+        "twice.s: twice.c\n\t$(CC) $(CFLAGS) -S $< -o $@\nbyhand: main.o twice.s\n\t$(CC) $^ -o "
+        "$@\n",
+    )
     ours.ok("make", "single", "program")
     ours.ok("make", "byhand")
     ours.has_probes("single", "program", "byhand")
@@ -504,17 +599,40 @@ def test_pkg_config_and_libtool_flags(shops):
     if not shutil.which("pkg-config"):
         pytest.skip("no pkg-config")
     sources(ours)
-    ours.write("pc/twice.pc", f"prefix={ours.folder}\nName: twice\nDescription: d\nVersion: 1\n"
-                              "Libs: -L${prefix} -ltwice -Wl,-rpath,${prefix}\nCflags: -I${prefix} -DUSE=1\n")
-    ours.ok(*ours.cc, "-O2", "-fPIC", "-shared", "twice.c", "-Wl,-soname,libtwice.so.1", "-o", "libtwice.so.1.0")
+    ours.write(
+        "pc/twice.pc",
+        f"prefix={ours.folder}\nName: twice\nDescription: d\nVersion: 1\n"
+        "Libs: -L${prefix} -ltwice -Wl,-rpath,${prefix}\nCflags: -I${prefix} -DUSE=1\n",
+    )
+    ours.ok(
+        *ours.cc,
+        "-O2",
+        "-fPIC",
+        "-shared",
+        "twice.c",
+        "-Wl,-soname,libtwice.so.1",
+        "-o",
+        "libtwice.so.1.0",
+    )
     for link in ("libtwice.so.1", "libtwice.so"):
         (ours.folder / link).symlink_to("libtwice.so.1.0")
-    flags = ours.ok("pkg-config", "--cflags", "--libs", "twice", PKG_CONFIG_PATH=str(ours.folder / "pc")).stdout.split()
+    flags = ours.ok(
+        "pkg-config", "--cflags", "--libs", "twice", PKG_CONFIG_PATH=str(ours.folder / "pc")
+    ).stdout.split()
     ours.ok(*ours.cc, "main.c", *flags, "-o", "program")
     ours.has_probes("program", "libtwice.so")
     assert ours.ok(ours.folder / "program").stdout == "42\n"
     # onto the symbolic link: the file behind it is the output, the link stays
-    ours.ok(*ours.cc, "-O2", "-fPIC", "-shared", "twice.c", "-Wl,-soname,libtwice.so.1", "-o", "libtwice.so.1.0")
+    ours.ok(
+        *ours.cc,
+        "-O2",
+        "-fPIC",
+        "-shared",
+        "twice.c",
+        "-Wl,-soname,libtwice.so.1",
+        "-o",
+        "libtwice.so.1.0",
+    )
     assert (ours.folder / "libtwice.so").is_symlink()
     assert ours.ok(ours.folder / "program").stdout == "42\n"
 
@@ -525,8 +643,12 @@ def test_compilation_database_is_replayed(shops):
     if not shutil.which("cmake"):
         pytest.skip("no cmake")
     sources(ours)
-    ours.write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.16)\nproject(p C)\nset(CMAKE_EXPORT_COMPILE_COMMANDS ON)\n"
-                                 "add_executable(program main.c twice.c)\n")
+    ours.write(
+        "CMakeLists.txt",
+        "cmake_minimum_required(VERSION 3.16)\nproject(p C)\nset(CMAKE_EXPORT_COMPILE_COMMANDS "
+        "ON)\n"
+        "add_executable(program main.c twice.c)\n",
+    )
     cc = {"CC": ours.cc[-1]}
     ours.ok("cmake", "-B", "b", **cc)
     ours.ok("cmake", "--build", "b")

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Options that change what a compiler puts into every function, or what it links in: sanitizers, coverage, profiles, other stacks.
-With each, in each placement of gcc, a program is compiled and linked, and runs idle and with every probe recording as it
-does plain. The matrix (test_matrix.py) has what decides how code is placed; this has the rest.
+Options that change what a compiler puts into every function, or what it links in: sanitizers,
+coverage, profiles, other stacks. With each, in each placement of gcc, a program is compiled and
+linked, and runs idle and with every probe recording as it does plain. The matrix (test_matrix.py)
+has what decides how code is placed; this has the rest.
 
-One again:  IPROBE_TEST_FULL=1 /usr/bin/python3 -m pytest test/compilers/test_options.py -k 'asan and inline'
+One again: IPROBE_TEST_FULL=1 /usr/bin/python3 -m pytest test/compilers/test_options.py -k 'asan
+and inline'
 """
 
 import collections
@@ -89,42 +91,80 @@ OPTIONS = {
     "save-temps": Option(["-save-temps=obj"]),
     "analyzable": Option(["-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"]),
     "trapv": Option(["-ftrapv", "-fno-strict-aliasing"]),
-    "hardened": Option(["-D_FORTIFY_SOURCE=2", "-fzero-call-used-regs=used-gpr", "-ftrivial-auto-var-init=zero"]),
+    "hardened": Option(
+        ["-D_FORTIFY_SOURCE=2", "-fzero-call-used-regs=used-gpr", "-ftrivial-auto-var-init=zero"]
+    ),
 }
 PLACEMENTS = matrix.placements("gcc")
 EVERYTHING = [(option, placement) for option in OPTIONS for placement in PLACEMENTS]
 # Those of which most could go wrong, so that each placement is there twice.
-SAMPLE = [("asan", "inline"), ("tsan", "fentry"), ("coverage", "instrument"), ("fat-lto", "inline"), ("split-stack", "fentry"),
-          ("profile", "instrument"), ("gprof", "fentry")]
+SAMPLE = [
+    ("asan", "inline"),
+    ("tsan", "fentry"),
+    ("coverage", "instrument"),
+    ("fat-lto", "inline"),
+    ("split-stack", "fentry"),
+    ("profile", "instrument"),
+    ("gprof", "fentry"),
+]
 
 
 def build(shop, option, extra=()):
     """In two steps, by an @file, as large projects do."""
     flags = ["-O2", "-pthread", "-w", *option.flags, *extra]
     (shop.folder / "flags").write_text("\n".join(flags))
-    said = shop.run(*shop.cc, "@flags", *option.compiled, "-c", shop.folder.parent / "p.c", "-o", "p.o")
-    linked = shop.run(*shop.cc, "@flags", "p.o", *(["-lstdc++"] if option.compiled else []), "-o", "program")
+    said = shop.run(
+        *shop.cc, "@flags", *option.compiled, "-c", shop.folder.parent / "p.c", "-o", "p.o"
+    )
+    linked = shop.run(
+        *shop.cc, "@flags", "p.o", *(["-lstdc++"] if option.compiled else []), "-o", "program"
+    )
     assert (said.returncode, linked.returncode) == (0, 0), repr(said) + repr(linked)
     return re.sub("lto-wrapper: .*\n", "", said.stderr + linked.stderr)
 
 
 def run(shop):
     env = {**os.environ, "OMP_NUM_THREADS": "2", "LC_ALL": "C"}
-    return subprocess.run([shop.folder / "program"], cwd=shop.folder, capture_output=True, text=True, check=False, env=env,
-                          stdin=subprocess.DEVNULL, timeout=120)
+    return subprocess.run(
+        [shop.folder / "program"],
+        cwd=shop.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+    )
 
 
 def check(me, shop, plain, probes):
     idle = run(shop)
-    assert (idle.returncode, idle.stdout, idle.stderr) == (plain.returncode, plain.stdout, plain.stderr), idle
+    assert (idle.returncode, idle.stdout, idle.stderr) == (
+        plain.returncode,
+        plain.stdout,
+        plain.stderr,
+    ), idle
     assert (shop.sites("program") > 6) == probes
     if not probes:
         return
-    live = me.iprobe("run", "--json", "--memory", "32M", "-o", shop.folder / "trace", "--", shop.folder / "program",
-                     cwd=shop.folder)
+    live = me.iprobe(
+        "run",
+        "--json",
+        "--memory",
+        "32M",
+        "-o",
+        shop.folder / "trace",
+        "--",
+        shop.folder / "program",
+        cwd=shop.folder,
+    )
     output, _, _ = live.stdout.rstrip("\n").rpartition("\n")
     assert (live.returncode, output + "\n") == (plain.returncode, plain.stdout), repr(live)
-    assert "Sanitizer" not in live.stderr and live.summary()["events"] > 300 and live.summary()["lost"] == 0, repr(live)
+    assert (
+        "Sanitizer" not in live.stderr
+        and live.summary()["events"] > 300
+        and live.summary()["lost"] == 0
+    ), repr(live)
 
 
 @pytest.mark.parametrize("name, placement", EVERYTHING if FULL else SAMPLE)
@@ -142,12 +182,22 @@ def test_option(name, placement, me, tools):
     check(me, shops[1], plain, probes)
     if name == "coverage":
         # what gcov counts is the program's, not ours
-        counts = [subprocess.run(["gcov", "-b", "-t", "p.o"], cwd=shop.folder, capture_output=True, text=True, check=False).stdout
-                  for shop in shops]
+        counts = [
+            subprocess.run(
+                ["gcov", "-b", "-t", "p.o"],
+                cwd=shop.folder,
+                capture_output=True,
+                text=True,
+                check=False,
+            ).stdout
+            for shop in shops
+        ]
         calls = [dict(re.findall(r"^function (\w+) called (\d+)", text, re.M)) for text in counts]
         assert len(calls[0]) >= 7 and calls[0]["tail"] == "150", counts[0]
         # it ran twice: idle and recorded
-        assert {f: int(calls[1][f]) for f in calls[0]} == {f: 2 * int(n) for f, n in calls[0].items()}, counts[1]
+        assert {f: int(calls[1][f]) for f in calls[0]} == {
+            f: 2 * int(n) for f, n in calls[0].items()
+        }, counts[1]
     if name == "profile":
         # idle and recorded runs have written one profile: it serves
         for shop, result in ((shops[0], plain), (shops[1], plain)):

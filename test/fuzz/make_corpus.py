@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the seeds of the ELF and the probe list harness: make_corpus.py DIR makes DIR/elf/* and DIR/probe_list/*.
+"""Writes the seeds of the ELF and the probe list harness: make_corpus.py DIR makes DIR/elf/* and
+DIR/probe_list/*.
 
-They are made rather than kept, so that the tree holds no binaries. Where a format gets a new field, it is added here.
+They are made rather than kept, so that the tree holds no binaries. Where a format gets a new
+field, it is added here.
 """
 
 import os
@@ -17,7 +19,9 @@ SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 1, 2, 3
 
 
 def probe_list(functions, probes, build_id=BUILD_ID, placement=1, machine=EM_X86_64, version=2):
-    """functions: (address, name, file, line); probes: (offset, function, line, kind, length, flags)."""
+    """functions: (address, name, file, line); probes: (offset, function, line, kind, length,
+    flags).
+    """
     strings = b"\0"
     places = {"": 0}
 
@@ -28,14 +32,34 @@ def probe_list(functions, probes, build_id=BUILD_ID, placement=1, machine=EM_X86
             strings += text.encode() + b"\0"
         return places[text]
 
-    table = b"".join(struct.pack("<QIIII", address, place(name), place(file), line, 0)
-                     for address, name, file, line in functions)
+    table = b"".join(
+        struct.pack("<QIIII", address, place(name), place(file), line, 0)
+        for address, name, file, line in functions
+    )
     sites = b"".join(struct.pack("<QIIBBB13x", *probe) for probe in probes)
     functions_at = 128
     probes_at = functions_at + len(table)
     strings_at = probes_at + len(sites)
-    header = struct.pack("<8sIIIIIIQQQQI32sIQQQ", b"iprobePL", version, 128, machine, placement, len(functions), len(probes),
-                         functions_at, probes_at, strings_at, len(strings), len(build_id), build_id, 4, 0, 0, 0)
+    header = struct.pack(
+        "<8sIIIIIIQQQQI32sIQQQ",
+        b"iprobePL",
+        version,
+        128,
+        machine,
+        placement,
+        len(functions),
+        len(probes),
+        functions_at,
+        probes_at,
+        strings_at,
+        len(strings),
+        len(build_id),
+        build_id,
+        4,
+        0,
+        0,
+        0,
+    )
     return header + table + sites + strings
 
 
@@ -54,7 +78,9 @@ def symbols(names):
 
 
 def elf(sections, type=ET_DYN, machine=EM_X86_64, segments=None, tables=True):
-    """sections: (name, type, contents, link). segments: (type, index of the section); the whole file is loaded before them."""
+    """sections: (name, type, contents, link). segments: (type, index of the section); the whole
+    file is loaded before them.
+    """
     if segments is None:
         segments = [(PT_NOTE, i) for i, s in enumerate(sections) if s[1] == SHT_NOTE]
     phnum = 1 + len(segments)
@@ -70,7 +96,9 @@ def elf(sections, type=ET_DYN, machine=EM_X86_64, segments=None, tables=True):
             contents = names
         size = 1 << 20 if kind == SHT_NOBITS else len(contents)
         entry = 24 if kind in (SHT_SYMTAB, SHT_DYNSYM) else 0
-        headers.append(struct.pack("<IIQQQQIIQQ", name_at, kind, 0, 0, len(body), size, link, 0, 8, entry))
+        headers.append(
+            struct.pack("<IIQQQQIIQQ", name_at, kind, 0, 0, len(body), size, link, 0, 8, entry)
+        )
         places.append((len(body), len(contents)))
         if kind != SHT_NOBITS:
             body += contents
@@ -80,15 +108,39 @@ def elf(sections, type=ET_DYN, machine=EM_X86_64, segments=None, tables=True):
     for kind, section in segments:
         at, size = places[section]
         phdrs += struct.pack("<IIQQQQQQ", kind, 4, at, at, 0, size, size, 4)
-    header = struct.pack("<4sBBBB8xHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 0, type, machine, 1, 0, 64, shoff, 0, 64, 56, phnum, 64,
-                         len(headers) if tables else 0, len(headers) - 1 if tables else 0)
-    body = header + phdrs + body[len(header) + len(phdrs):]
+    header = struct.pack(
+        "<4sBBBB8xHHIQQQIHHHHHH",
+        b"\x7fELF",
+        2,
+        1,
+        1,
+        0,
+        type,
+        machine,
+        1,
+        0,
+        64,
+        shoff,
+        0,
+        64,
+        56,
+        phnum,
+        64,
+        len(headers) if tables else 0,
+        len(headers) - 1 if tables else 0,
+    )
+    body = header + phdrs + body[len(header) + len(phdrs) :]
     return body + b"".join(headers) if tables else body
 
 
 FUNCTIONS = [(0x1000, "alpha", "a.c", 10), (0x2000, "_ZN2ns4betaEi", "", 0)]
-PROBES = [(0x1005, 0, 11, 1, 5, 0), (0x100a, 0, 12, 2, 5, 0), (0x2010, 1, 0, 1, 6, 0), (0x2016, 1, 0, 3, 5, 1),
-          (0x3000, 1, 0, 4, 5, 0)]
+PROBES = [
+    (0x1005, 0, 11, 1, 5, 0),
+    (0x100A, 0, 12, 2, 5, 0),
+    (0x2010, 1, 0, 1, 6, 0),
+    (0x2016, 1, 0, 3, 5, 1),
+    (0x3000, 1, 0, 4, 5, 0),
+]
 
 
 def lists():
@@ -107,26 +159,54 @@ def lists():
     yield "kind", probe_list(FUNCTIONS, [(0x1005, 0, 0, 7, 5, 0)])
     yield "flags", probe_list(FUNCTIONS, [(0x1005, 0, 0, 1, 5, 255)])
     yield "overlap", probe_list(FUNCTIONS, [(0x1005, 0, 0, 1, 5, 0), (0x1006, 0, 0, 2, 5, 0)])
-    yield "wrap", probe_list(FUNCTIONS, [(2 ** 64 - 2, 0, 0, 1, 5, 0)])
-    yield "in-elf", elf([(".iprobe.probes", SHT_PROGBITS, good, 0), (".note.gnu.build-id", SHT_NOTE, note(BUILD_ID), 0)])
+    yield "wrap", probe_list(FUNCTIONS, [(2**64 - 2, 0, 0, 1, 5, 0)])
+    yield "in-elf", elf(
+        [
+            (".iprobe.probes", SHT_PROGBITS, good, 0),
+            (".note.gnu.build-id", SHT_NOTE, note(BUILD_ID), 0),
+        ]
+    )
     yield "in-elf-without-id", elf([(".iprobe.probes", SHT_PROGBITS, good, 0)])
-    yield "in-elf-of-another-build", elf([(".iprobe.probes", SHT_PROGBITS, good, 0),
-                                          (".note.gnu.build-id", SHT_NOTE, note(b"another"), 0)])
+    yield "in-elf-of-another-build", elf(
+        [
+            (".iprobe.probes", SHT_PROGBITS, good, 0),
+            (".note.gnu.build-id", SHT_NOTE, note(b"another"), 0),
+        ]
+    )
     yield "in-elf-cut", elf([(".iprobe.probes", SHT_PROGBITS, good[:-1], 0)])
     yield "elf-without", elf([])
 
 
 def elves():
     table, strings = symbols([("undefined", 0, 0, 2), ("tls", 1, 8, 6), ("answer", 1, 42, 2)])
-    full = [(".text", SHT_PROGBITS, b"\x90" * 16, 0), (".note.gnu.build-id", SHT_NOTE, note(BUILD_ID), 0),
-            (".dynsym", SHT_DYNSYM, table[:48], 4), (".dynstr", SHT_STRTAB, strings, 0), (".symtab", SHT_SYMTAB, table, 4),
-            (".bss", SHT_NOBITS, b"", 0)]
+    full = [
+        (".text", SHT_PROGBITS, b"\x90" * 16, 0),
+        (".note.gnu.build-id", SHT_NOTE, note(BUILD_ID), 0),
+        (".dynsym", SHT_DYNSYM, table[:48], 4),
+        (".dynstr", SHT_STRTAB, strings, 0),
+        (".symtab", SHT_SYMTAB, table, 4),
+        (".bss", SHT_NOBITS, b"", 0),
+    ]
     good = elf(full)
     yield "good", good
     yield "exec", elf(full[:1], type=ET_EXEC)
-    yield "room", elf([*full, (".note.iprobe", SHT_NOTE, struct.pack("<III8sqQ", 7, 16, 1, b"iprobe", -64, 32), 0)])
+    yield "room", elf(
+        [
+            *full,
+            (".note.iprobe", SHT_NOTE, struct.pack("<III8sqQ", 7, 16, 1, b"iprobe", -64, 32), 0),
+        ]
+    )
     yield "note-by-section", elf(full, segments=[])
-    yield "two-notes", elf([(".note.gnu.property", SHT_NOTE, struct.pack("<III4s16x", 4, 16, 5, b"GNU\0") + note(b"id"), 0)])
+    yield "two-notes", elf(
+        [
+            (
+                ".note.gnu.property",
+                SHT_NOTE,
+                struct.pack("<III4s16x", 4, 16, 5, b"GNU\0") + note(b"id"),
+                0,
+            )
+        ]
+    )
     yield "no-sections", elf(full, tables=False)
     yield "object", elf(full, type=ET_REL)
     yield "core", elf(full, type=4)
@@ -137,18 +217,30 @@ def elves():
     yield "big-endian", b"\x7fELF\2\2\1" + bytes(9) + struct.pack(">HH", ET_EXEC, 21)
     yield "cut", good[:-1]
     yield "cut-header", good[:40]
-    yield "cut-sections", good[:len(good) // 2]
+    yield "cut-sections", good[: len(good) // 2]
     yield "script", b"#!/bin/sh\n"
     yield "note", note(BUILD_ID)
-    # One field of the header each: class, byte order, version, the two tables' places, sizes and numbers.
-    for at, value in ((4, 3), (5, 3), (6, 2), (32, 255), (40, 255), (54, 57), (56, 255), (58, 65), (60, 255), (56, 0)):
-        yield f"header-{at}-{value}", good[:at] + bytes([value]) + good[at + 1:]
+    # One field of the header each: class, byte order, version, the two tables' places, sizes and
+    # numbers.
+    for at, value in (
+        (4, 3),
+        (5, 3),
+        (6, 2),
+        (32, 255),
+        (40, 255),
+        (54, 57),
+        (56, 255),
+        (58, 65),
+        (60, 255),
+        (56, 0),
+    ):
+        yield f"header-{at}-{value}", good[:at] + bytes([value]) + good[at + 1 :]
     yield "many-segments", good[:56] + b"\xff\xff" + good[58:]
-    yield "segment-behind", good[:64 + 9] + b"\xff" + good[64 + 10:]
-    yield "segment-size", good[:64 + 40] + bytes(8) + good[64 + 48:]
+    yield "segment-behind", good[: 64 + 9] + b"\xff" + good[64 + 10 :]
+    yield "segment-size", good[: 64 + 40] + bytes(8) + good[64 + 48 :]
     yield "nothing-to-load", good[:64] + b"\x06" + good[65:]
     shoff = struct.unpack_from("<Q", good, 40)[0]
-    yield "section-behind", good[:shoff + 64 + 25] + b"\xff" + good[shoff + 64 + 26:]
+    yield "section-behind", good[: shoff + 64 + 25] + b"\xff" + good[shoff + 64 + 26 :]
 
 
 def main():

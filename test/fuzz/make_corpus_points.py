@@ -1,13 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the seeds of the two harnesses of points: make_corpus_points.py DIR makes DIR/point_args/* and DIR/points/*."""
+"""Writes the seeds of the two harnesses of points: make_corpus_points.py DIR makes
+DIR/point_args/* and DIR/points/*.
+"""
 
 import os
 import struct
 import sys
 
-SEEDS = ["", "?", "4@%edi -8@-16(%rbp) 8s@%rsi", "-4@$-3 1@$0xff", "2@8(%rax,%rbx,4) 4@(,%rcx,8)", "8@*0x4010(,%rdi,2) 8@*0x10",
-         "-4@counter.0+4-2(%rip) 4@table(,%rdi,4)", "? ? ? ? ? ? ?", "4@%ah", "3@%eax", "4@(%eax)", "4@%fs:x@tpoff"]
+SEEDS = [
+    "",
+    "?",
+    "4@%edi -8@-16(%rbp) 8s@%rsi",
+    "-4@$-3 1@$0xff",
+    "2@8(%rax,%rbx,4) 4@(,%rcx,8)",
+    "8@*0x4010(,%rdi,2) 8@*0x10",
+    "-4@counter.0+4-2(%rip) 4@table(,%rdi,4)",
+    "? ? ? ? ? ? ?",
+    "4@%ah",
+    "3@%eax",
+    "4@(%eax)",
+    "4@%fs:x@tpoff",
+]
 
 
 TEXT = 0x11000  # where the harness has its code: a function of 64 sites each 0x200 bytes
@@ -17,34 +31,76 @@ POINT, BEGIN, END = 0, 1, 2
 def record(kind, site, name="", args="", identity="", strings=0, version=1, size=None):
     texts = b"".join(text.encode() + b"\0" for text in (name, args, identity))
     texts += bytes(-len(texts) % 8)
-    return struct.pack("<IBBBBQ", 16 + len(texts) if size is None else size, version, kind, strings, 0, TEXT + 8 * site) + texts
+    return (
+        struct.pack(
+            "<IBBBBQ",
+            16 + len(texts) if size is None else size,
+            version,
+            kind,
+            strings,
+            0,
+            TEXT + 8 * site,
+        )
+        + texts
+    )
 
 
 def scope_hash(name):
     value = 0
     for i in range(48):
-        value = (value * 31 + (ord(name[i]) if i < len(name) else 0)) % 2 ** 64
-    return value - 2 ** 64 if value >= 2 ** 63 else value
+        value = (value * 31 + (ord(name[i]) if i < len(name) else 0)) % 2**64
+    return value - 2**64 if value >= 2**63 else value
 
 
 def records():
-    point = record(POINT, 0, "p", "-4@%edi;8@%rsi;4@local(%rip);4@global+4(%rip);4@twice(%rip);4@nobody(%rip)", strings=2)
+    point = record(
+        POINT,
+        0,
+        "p",
+        "-4@%edi;8@%rsi;4@local(%rip);4@global+4(%rip);4@twice(%rip);4@nobody(%rip)",
+        strings=2,
+    )
     yield point
-    yield point + bytes(8) + record(BEGIN, 1, "a") + record(BEGIN, 2, "b") + record(END, 3, "b") + record(END, 4, "a")
-    yield b"".join([record(BEGIN, 1, "a"), record(BEGIN, 2, "b"), record(END, 3, identity=f"8@${scope_hash('b')}"),
-                    record(END, 4, identity=f"8@{scope_hash('a')}")])
-    yield b"".join([record(BEGIN, 1, "a"), record(BEGIN, 2, "b"), record(END, 3, identity="8@%rax"), record(END, 4, identity="8@%rax")])
-    yield b"".join([record(BEGIN, 1, "a"), record(END, 3, identity="8@%rax"), record(END, 4, identity="8@%rax")])
-    yield b"".join([record(BEGIN, 1, "a"), record(BEGIN, 2, "b"), record(END, 4, identity="8@%rax")])
+    yield point + bytes(8) + record(BEGIN, 1, "a") + record(BEGIN, 2, "b") + record(
+        END, 3, "b"
+    ) + record(END, 4, "a")
+    yield b"".join(
+        [
+            record(BEGIN, 1, "a"),
+            record(BEGIN, 2, "b"),
+            record(END, 3, identity=f"8@${scope_hash('b')}"),
+            record(END, 4, identity=f"8@{scope_hash('a')}"),
+        ]
+    )
+    yield b"".join(
+        [
+            record(BEGIN, 1, "a"),
+            record(BEGIN, 2, "b"),
+            record(END, 3, identity="8@%rax"),
+            record(END, 4, identity="8@%rax"),
+        ]
+    )
+    yield b"".join(
+        [
+            record(BEGIN, 1, "a"),
+            record(END, 3, identity="8@%rax"),
+            record(END, 4, identity="8@%rax"),
+        ]
+    )
+    yield b"".join(
+        [record(BEGIN, 1, "a"), record(BEGIN, 2, "b"), record(END, 4, identity="8@%rax")]
+    )
     yield record(END, 4, identity="8@%rax")
-    yield record(POINT, 70, "q", "4@twice(%rip);4@table(,%rdi,4);DWORD PTR [rbp-4]") + record(POINT, -0x2200, "dropped")
+    yield record(POINT, 70, "q", "4@twice(%rip);4@table(,%rdi,4);DWORD PTR [rbp-4]") + record(
+        POINT, -0x2200, "dropped"
+    )
     yield record(POINT, 0, "") + point
     yield record(POINT, 0, "a b")
     yield record(7, 0, "p")
     yield record(POINT, 0, "p", version=2)
     yield record(POINT, 0, "p", size=20)
     yield record(POINT, 0, "p", size=0x1000)
-    yield record(POINT, 2 ** 40, "p")
+    yield record(POINT, 2**40, "p")
     yield point[:-9]
     yield point[:12]
 

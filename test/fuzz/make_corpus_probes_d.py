@@ -7,20 +7,50 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SEEDS = [
-    "", "# nothing\n", "---\n...\n", "[1, 2]", "selections: x", "selections: {a: 'x,y', b: ['@a', '!z']}",
-    "selections: {a: {description: d, functions: [f, 'file:*.c']}}", "selections: {a: {description: d}}", "selections: {a: []}",
-    "selections: {a: '@b', b: '@a'}", "selections: {a: x, a: y}", "selections: {'a b': x}", "selections: {a: '!@b', b: '!x'}",
-    "selections: {a: &x y, b: *x}", "selections: {a: !!str y}", "selections: {? [a] : b}", "selections: {a: \"x\\0y\"}",
-    "profiles: {a: {events: [A, B], functions: '@c', budget: 2%, interval: 1s, duration: 10s, description: d}}\nselections: {c: x}",
-    "profiles: {a: {budget: 500/s}}", "profiles: {a: {budget: 0}}", "profiles: {a: {interval: 0s}}", "profiles: {a: {interval: x}}",
-    "profiles: {a: {events: 'A B'}}", "profiles: {a: {events: {}}}", "profiles: [x]", "profiles: {a: {more: 1}}", "a: 1", "selections: {a: 'x'",
-    "selections: {a: \"x\ny\n\nz\"}", "a: 1\n---\nb: 2\n", "[" * 20 + "]" * 20, "selections:\n\ta: x\n",
-    "rules: {a: {match: {exe: x}, when: start, do: trace}}", "rules: {a: {match: {exe: [x, '*/y']}, when: request, do: {hist: '@b'}}}\nselections: {b: z}",
-    "rules: {a: {match: {user: 0, cgroup: '/*', unit: u, cmdline: '*'}, when: {every: 10m, cpu: '> 90% for 5s', memory: '> 2G'}, do: trace}}",
-    "rules: {a: {match: {exe: x}, when: {pressure: {memory: '> 10% for 10s', io_full: '> 1%'}, signal: USR1}, do: {snapshot: {memory: 16M}}}}",
-    "rules: {a: {match: {exe: x}, when: {latency: {functions: [f, g], p99: '> 10ms', over: 2s}}, do: {trace: {args: true}}, for: 200ms,"
+    "",
+    "# nothing\n",
+    "---\n...\n",
+    "[1, 2]",
+    "selections: x",
+    "selections: {a: 'x,y', b: ['@a', '!z']}",
+    "selections: {a: {description: d, functions: [f, 'file:*.c']}}",
+    "selections: {a: {description: d}}",
+    "selections: {a: []}",
+    "selections: {a: '@b', b: '@a'}",
+    "selections: {a: x, a: y}",
+    "selections: {'a b': x}",
+    "selections: {a: '!@b', b: '!x'}",
+    "selections: {a: &x y, b: *x}",
+    "selections: {a: !!str y}",
+    "selections: {? [a] : b}",
+    'selections: {a: "x\\0y"}',
+    "profiles: {a: {events: [A, B], functions: '@c', budget: 2%, interval: 1s, duration: 10s, "
+    "description: d}}\nselections: {c: x}",
+    "profiles: {a: {budget: 500/s}}",
+    "profiles: {a: {budget: 0}}",
+    "profiles: {a: {interval: 0s}}",
+    "profiles: {a: {interval: x}}",
+    "profiles: {a: {events: 'A B'}}",
+    "profiles: {a: {events: {}}}",
+    "profiles: [x]",
+    "profiles: {a: {more: 1}}",
+    "a: 1",
+    "selections: {a: 'x'",
+    'selections: {a: "x\ny\n\nz"}',
+    "a: 1\n---\nb: 2\n",
+    "[" * 20 + "]" * 20,
+    "selections:\n\ta: x\n",
+    "rules: {a: {match: {exe: x}, when: start, do: trace}}",
+    "rules: {a: {match: {exe: [x, '*/y']}, when: request, do: {hist: '@b'}}}\nselections: {b: z}",
+    "rules: {a: {match: {user: 0, cgroup: '/*', unit: u, cmdline: '*'}, when: {every: 10m, cpu: '> "
+    "90% for 5s', memory: '> 2G'}, do: trace}}",
+    "rules: {a: {match: {exe: x}, when: {pressure: {memory: '> 10% for 10s', io_full: '> 1%'}, "
+    "signal: USR1}, do: {snapshot: {memory: 16M}}}}",
+    "rules: {a: {match: {exe: x}, when: {latency: {functions: [f, g], p99: '> 10ms', over: 2s}}, "
+    "do: {trace: {args: true}}, for: 200ms,"
     " at_most: 3 per 1h, overhead: 1%, disk: 500M, processes: 4, enabled: false, description: d}}",
-    "rules: {a: {match: {exe: x}, when: {latency: {functions: f, calls: '>5'}}, do: {fperf: p}}}\nprofiles: {p: {}}",
+    "rules: {a: {match: {exe: x}, when: {latency: {functions: f, calls: '>5'}}, do: {fperf: "
+    "p}}}\nprofiles: {p: {}}",
 ]
 
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the repository itself: what is installed, what the documents say, the examples, the scripts."""
+"""Tests of the repository itself: what is installed, what the documents say, the examples, the
+scripts.
+"""
 
 import os
 import subprocess
@@ -28,9 +30,19 @@ def sh():
     """Runs a command; the test fails where the exit code is not the expected one."""
 
     def run(*command, code=0, timeout=120, **kwargs):
-        done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              errors="replace", timeout=timeout, check=False, **kwargs)
-        assert done.returncode == code, f"{command}: exit code {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        done = subprocess.run(
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            check=False,
+            **kwargs,
+        )
+        assert (
+            done.returncode == code
+        ), f"{command}: exit code {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
         return done
 
     return run

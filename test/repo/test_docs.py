@@ -1,14 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documents say what the tools do: each option of --help is in the man page, and the other way round."""
+"""The documents say what the tools do: each option of --help is in the man page, and the other
+way round.
+"""
 
 import re
 import shlex
 
 import pytest
 
-COMMANDS = ["list", "run", "attach", "detach", "status", "report", "graph", "dump", "hist", "export", "info", "doctor", "snapshot", "trim",
-            "split", "top"]
-PROGRAMS = {"iprobe": "cli", "fperf": "cli", "coldpatch": "coldpatch"}  # and the folder of the build that each is in
+COMMANDS = [
+    "list",
+    "run",
+    "attach",
+    "detach",
+    "status",
+    "report",
+    "graph",
+    "dump",
+    "hist",
+    "export",
+    "info",
+    "doctor",
+    "snapshot",
+    "trim",
+    "split",
+    "top",
+]
+PROGRAMS = {
+    "iprobe": "cli",
+    "fperf": "cli",
+    "coldpatch": "coldpatch",
+}  # and the folder of the build that each is in
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 
 
@@ -65,14 +87,27 @@ def test_every_man_page_is_built(root):
 def test_links_lead_somewhere(root):
     for document in [*root.glob("*.md"), *root.glob("docs/**/*.md")]:
         for link in re.findall(r"\]\(([^)#]+)", document.read_text(encoding="utf-8")):
-            assert link.startswith("http") or (document.parent / link).exists(), f"{document.name}: {link}"
+            assert (
+                link.startswith("http") or (document.parent / link).exists()
+            ), f"{document.name}: {link}"
+
 
 def commands(text):
-    """[(program, words)] of the commands of ours that a document or script shows: in blocks of code, behind a prompt or not."""
+    """[(program, words)] of the commands of ours that a document or script shows: in blocks of
+    code, behind a prompt or not.
+    """
     found = []
-    for line in re.findall(r"(?m)^[ \t]*(?:\$ |show \"|quietly \")?(.*)$", text.replace("\\\n", " ")):
-        for match in re.finditer(r"(?<![\w./-])((?:iprobe|fperf|coldpatch)(?= [\w-])|benchmarks/\w+\b(?!\.))", line):
-            lexer = shlex.shlex(line[match.start():].replace("\\$", "$").replace("`", " ; "), posix=True, punctuation_chars="|&;<>")
+    for line in re.findall(
+        r"(?m)^[ \t]*(?:\$ |show \"|quietly \")?(.*)$", text.replace("\\\n", " ")
+    ):
+        for match in re.finditer(
+            r"(?<![\w./-])((?:iprobe|fperf|coldpatch)(?= [\w-])|benchmarks/\w+\b(?!\.))", line
+        ):
+            lexer = shlex.shlex(
+                line[match.start() :].replace("\\$", "$").replace("`", " ; "),
+                posix=True,
+                punctuation_chars="|&;<>",
+            )
             lexer.whitespace_split = True
             lexer.commenters = "#"
             words = []
@@ -81,17 +116,24 @@ def commands(text):
                     if word == "--" or set(word) <= set("|&;<>"):
                         break
                     words.append(word)
-            except ValueError:  # a quotation mark that ends on another line, or belongs to the language around
-                words = words or line[match.start():].split()
+            except (
+                ValueError
+            ):  # a quotation mark that ends on another line, or belongs to the language around
+                words = words or line[match.start() :].split()
             found.append((match[1], words[1:]))
     return found
 
 
 def blocks(path):
-    """What a document shows as commands: fenced blocks and `...` of Markdown, literal blocks of man pages, a script as it is."""
+    """What a document shows as commands: fenced blocks and `...` of Markdown, literal blocks of
+    man pages, a script as it is.
+    """
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
-        return "\n".join(re.findall(r"```\w*\n(.*?)```", text, re.DOTALL) + re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text))
+        return "\n".join(
+            re.findall(r"```\w*\n(.*?)```", text, re.DOTALL)
+            + re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text)
+        )
     if path.suffix == ".rst":
         return "\n".join(re.findall(r"::\n\n((?:    .*\n|\n)+)", text))
     return text
@@ -99,8 +141,13 @@ def blocks(path):
 
 def documents(root):
     walks = root / "docs" / "walks"
-    return [*root.glob("*.md"), *(root / "docs").rglob("*.md"), *(root / "docs" / "man").glob("*.rst"), root / "demo",
-            *(walks / p.stem for p in walks.glob("*.md"))]
+    return [
+        *root.glob("*.md"),
+        *(root / "docs").rglob("*.md"),
+        *(root / "docs" / "man").glob("*.rst"),
+        root / "demo",
+        *(walks / p.stem for p in walks.glob("*.md")),
+    ]
 
 
 def test_commands_in_documents_exist_with_their_options(root, builddir, sh):
@@ -110,14 +157,19 @@ def test_commands_in_documents_exist_with_their_options(root, builddir, sh):
         for program, words in commands(blocks(document)):
             about = f"{document.relative_to(root)}: {program} {' '.join(words)}"
             if program == "iprobe":
-                if words[0].startswith("-") or words[0] == "COMMAND" or words[0].endswith(":"):  # its own options; a message
+                if (
+                    words[0].startswith("-") or words[0] == "COMMAND" or words[0].endswith(":")
+                ):  # its own options; a message
                     continue
                 command = words.pop(0)
                 assert command in COMMANDS, about
                 key, run = command, (builddir / "cli" / "iprobe", command, "--help")
             else:
                 key = program
-                run = (root / program if "/" in program else builddir / PROGRAMS[program] / program, "--help")
+                run = (
+                    root / program if "/" in program else builddir / PROGRAMS[program] / program,
+                    "--help",
+                )
                 assert run[0].exists(), about
             if key not in helps:
                 text = sh(*run).stdout

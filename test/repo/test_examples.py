@@ -16,8 +16,17 @@ INLINE = {**os.environ, "IPROBE_PLACEMENT": "inline", "IPROBE_CC": "gcc", "IPROB
 @pytest.fixture(scope="module")
 def orders(root, builddir, sh, tmp_path_factory):
     path = tmp_path_factory.mktemp("orders") / "orders"
-    sh(builddir / "coldpatch" / "iprobe-cc", "-Wall", "-O2", "-g", "-pthread", root / "examples" / "orders.c", "-o", path,
-       env=INLINE)
+    sh(
+        builddir / "coldpatch" / "iprobe-cc",
+        "-Wall",
+        "-O2",
+        "-g",
+        "-pthread",
+        root / "examples" / "orders.c",
+        "-o",
+        path,
+        env=INLINE,
+    )
     return path
 
 
@@ -32,7 +41,16 @@ def test_orders_attached(orders, builddir, sh, tmp_path):
     with subprocess.Popen([orders], env=env, stdout=subprocess.PIPE, text=True) as process:
         try:
             time.sleep(0.2)
-            done = sh(iprobe, "attach", process.pid, "--json", "--duration", "300ms", "-o", tmp_path / "data")
+            done = sh(
+                iprobe,
+                "attach",
+                process.pid,
+                "--json",
+                "--duration",
+                "300ms",
+                "-o",
+                tmp_path / "data",
+            )
             status = json.loads(sh(iprobe, "status", "--json", process.pid).stdout)
         finally:
             process.send_signal(signal.SIGTERM)
@@ -47,8 +65,17 @@ def test_orders_attached(orders, builddir, sh, tmp_path):
 
 def test_shapes_run(root, builddir, sh, tmp_path):
     iprobe = builddir / "cli" / "iprobe"
-    sh(builddir / "coldpatch" / "iprobe-c++", "-Wall", "-O2", "-g", root / "examples" / "shapes.cc", "-o", "shapes",
-       cwd=tmp_path, env=INLINE)
+    sh(
+        builddir / "coldpatch" / "iprobe-c++",
+        "-Wall",
+        "-O2",
+        "-g",
+        root / "examples" / "shapes.cc",
+        "-o",
+        "shapes",
+        cwd=tmp_path,
+        env=INLINE,
+    )
     done = sh(iprobe, "run", "-o", "data", "--", "./shapes", "1000", cwd=tmp_path)
     assert done.stdout == "667 shapes, area 458774235.5, 333 refused\n"
     found = functions(sh, iprobe, tmp_path / "data")
@@ -61,8 +88,19 @@ def test_shapes_run(root, builddir, sh, tmp_path):
 def test_points(root, builddir, sh, tmp_path):
     """Built by a compiler that knows nothing of iprobe; then coldpatch."""
     iprobe = builddir / "cli" / "iprobe"
-    sh("cc", "-Wall", "-Wextra", "-O2", "-g", f"-I{root / 'include'}", "-Wl,--build-id", root / "examples" / "points.c", "-o",
-       "points", cwd=tmp_path)
+    sh(
+        "cc",
+        "-Wall",
+        "-Wextra",
+        "-O2",
+        "-g",
+        f"-I{root / 'include'}",
+        "-Wl,--build-id",
+        root / "examples" / "points.c",
+        "-o",
+        "points",
+        cwd=tmp_path,
+    )
     plain = sh(tmp_path / "points", "2000").stdout
     sh(builddir / "coldpatch" / "coldpatch", "points", cwd=tmp_path)
     done = sh(iprobe, "run", "-o", "data", "--", "./points", "2000", cwd=tmp_path)
@@ -70,5 +108,9 @@ def test_points(root, builddir, sh, tmp_path):
     counts = {name: f["calls"] for name, f in functions(sh, iprobe, tmp_path / "data").items()}
     words = plain.replace(",", "").split()
     said = {words[i + 1]: int(words[i]) for i in range(0, 8, 2)}
-    assert counts == {"looking_up": said["requests"], "miss": said["misses"], "fetching": said["misses"],
-                      "evicted": said["evictions"]}
+    assert counts == {
+        "looking_up": said["requests"],
+        "miss": said["misses"],
+        "fetching": said["misses"],
+        "evicted": said["evictions"],
+    }

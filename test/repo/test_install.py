@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""meson install puts things where a distribution would, and an installed copy works from any prefix."""
+"""meson install puts things where a distribution would, and an installed copy works from any
+prefix.
+"""
 
 import json
 import os
@@ -25,11 +27,19 @@ def test_layout(prefix, root, builddir, sh):
     assert len(list(prefix.glob("lib/**/iprobe/libiprobe-rt.so"))) == 1
     assert (prefix / "include" / "iprobe" / "trace_format.h").exists()
     assert (prefix / "share" / "doc" / "iprobe" / "how-it-works.md").exists()
-    assert {p.name for p in (prefix / "share" / "doc" / "iprobe" / "examples").iterdir()} == {"callers.c", "orders.c", "points.c",
-                                                                                                      "shapes.cc"}
-    assert (prefix / "share" / "iprobe" / "tracecompass.xml").read_bytes() == (root / "analysis" / "export" / "tracecompass.xml").read_bytes()
+    assert {p.name for p in (prefix / "share" / "doc" / "iprobe" / "examples").iterdir()} == {
+        "callers.c",
+        "orders.c",
+        "points.c",
+        "shapes.cc",
+    }
+    assert (prefix / "share" / "iprobe" / "tracecompass.xml").read_bytes() == (
+        root / "analysis" / "export" / "tracecompass.xml"
+    ).read_bytes()
     for name in ("probe.h", "payload.h"):
-        assert (prefix / "include" / "iprobe" / name).read_bytes() == (root / "include" / "iprobe" / name).read_bytes()
+        assert (prefix / "include" / "iprobe" / name).read_bytes() == (
+            root / "include" / "iprobe" / name
+        ).read_bytes()
     pages = {p.name for p in (root / "docs" / "man").iterdir()}
     if any((builddir / "docs").glob("*.1")):
         assert {p.name + ".rst" for p in (prefix / "share" / "man").glob("man?/*")} == pages
@@ -38,14 +48,23 @@ def test_layout(prefix, root, builddir, sh):
 def test_pkg_config_leads_to_the_header(prefix, root, sh, tmp_path):
     """From any prefix; and the program needs nothing else."""
     where = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "share" / "pkgconfig")}
-    flags = sh("pkg-config", "--define-prefix", "--cflags", "--libs", "iprobe", env=where).stdout.split()
+    flags = sh(
+        "pkg-config", "--define-prefix", "--cflags", "--libs", "iprobe", env=where
+    ).stdout.split()
     assert flags == [f"-I{prefix}/include"]
     sh("cc", *flags, "-O2", root / "examples" / "points.c", "-o", "points", cwd=tmp_path)
     assert sh(tmp_path / "points", "100").stdout.startswith("100 requests, ")
 
 
 def test_works_from_any_prefix(prefix, root, sh, tmp_path):
-    sh(prefix / "bin" / "iprobe-c++", "-O2", root / "examples" / "shapes.cc", "-o", "shapes", cwd=tmp_path)
+    sh(
+        prefix / "bin" / "iprobe-c++",
+        "-O2",
+        root / "examples" / "shapes.cc",
+        "-o",
+        "shapes",
+        cwd=tmp_path,
+    )
     done = sh(prefix / "bin" / "iprobe", "run", "--", "./shapes", "30", cwd=tmp_path)
     assert done.stdout == "20 shapes, area 11502.8, 10 refused\n"
     report = json.loads(sh(prefix / "bin" / "iprobe", "report", "--json", cwd=tmp_path).stdout)

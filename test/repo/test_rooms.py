@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Which room may use which (docs/architecture.md): what includes say, and what the linker sees. A room is a folder with a
-library of its own.
+Which room may use which (docs/architecture.md): what includes say, and what the linker sees. A
+room is a folder with a library of its own.
 """
 
 import collections
@@ -43,7 +43,8 @@ ROOMS = {
     "analysis/trim": ["analysis/callstack"],
     "cli": ["fperf", "iprobed", "analysis/export", "analysis/trim"],
 }
-# Files of the runtime: what is compared with, or laid into, a target; and its way of reading counters, which fperf tries on itself.
+# Files of the runtime: what is compared with, or laid into, a target; and its way of reading
+# counters, which fperf tries on itself.
 DATA = {
     ("hotpatcher/arch/x86_64/syscall_resume.S", "runtime/arch/x86_64/syscall_resume.S"),
     ("hotpatcher/arch/x86_64/borrowed.S", "runtime/arch/x86_64/borrowed.h"),
@@ -53,7 +54,8 @@ DATA = {
 }
 MOST_FILES = 40  # sources and headers of one level
 LIBRARY = {"hotpatcher/arch": "iprobe-arch", "trace_writer": "iprobe-trace-writer"} | {
-    f"coldpatch/{part}": f"iprobe-coldpatch-{part}" for part in ("elf", "sites", "write")}
+    f"coldpatch/{part}": f"iprobe-coldpatch-{part}" for part in ("elf", "sites", "write")
+}
 
 
 def room_of(path):
@@ -73,10 +75,24 @@ def allowed(room):
 
 
 def sources(root):
-    done = subprocess.run(["git", "ls-files", "*.c", "*.h", "*.S"], cwd=root, capture_output=True, text=True, check=False)
-    names = done.stdout.split() if done.returncode == 0 else [
-        os.path.relpath(os.path.join(folder, name), root) for top in {room.split("/")[0] for room in ROOMS}
-        for folder, _, names in os.walk(root / top) for name in names if name.endswith((".c", ".h", ".S"))]
+    done = subprocess.run(
+        ["git", "ls-files", "*.c", "*.h", "*.S"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    names = (
+        done.stdout.split()
+        if done.returncode == 0
+        else [
+            os.path.relpath(os.path.join(folder, name), root)
+            for top in {room.split("/")[0] for room in ROOMS}
+            for folder, _, names in os.walk(root / top)
+            for name in names
+            if name.endswith((".c", ".h", ".S"))
+        ]
+    )
     return [name for name in names if room_of(name)]
 
 
@@ -104,16 +120,28 @@ def test_includes_go_down(root):
 
 
 def test_an_include_that_goes_up_is_found(tmp_path):
-    for name, text in [("common/a.c", '#include "session/session.h"\n'), ("hotpatcher/shm/b.c", '#include "hotpatcher/plan/plan.h"\n'),
-                       ("iprobed/c.c", '#include "hotpatcher/process/target.h"\n'), ("fperf/d.c", '#include "session/session.h"\n')]:
+    for name, text in [
+        ("common/a.c", '#include "session/session.h"\n'),
+        ("hotpatcher/shm/b.c", '#include "hotpatcher/plan/plan.h"\n'),
+        ("iprobed/c.c", '#include "hotpatcher/process/target.h"\n'),
+        ("fperf/d.c", '#include "session/session.h"\n'),
+    ]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert [line.split(":")[0] for line in wrong_includes(tmp_path, ["common/a.c", "hotpatcher/shm/b.c", "iprobed/c.c", "fperf/d.c"])] == [
-        "common/a.c", "hotpatcher/shm/b.c", "iprobed/c.c"]
+    assert [
+        line.split(":")[0]
+        for line in wrong_includes(
+            tmp_path, ["common/a.c", "hotpatcher/shm/b.c", "iprobed/c.c", "fperf/d.c"]
+        )
+    ] == ["common/a.c", "hotpatcher/shm/b.c", "iprobed/c.c"]
 
 
 def test_no_level_is_crowded(root):
-    levels = collections.Counter(os.path.dirname(name) for name in sources(root) if not name.startswith(("cli/", "common/", "runtime/")))
+    levels = collections.Counter(
+        os.path.dirname(name)
+        for name in sources(root)
+        if not name.startswith(("cli/", "common/", "runtime/"))
+    )
     crowded = {level: n for level, n in levels.items() if n > MOST_FILES}
     assert not crowded
 
@@ -141,9 +169,16 @@ def libraries(builddir):
 
 def test_calls_go_down(libraries):
     """What a declaration without an include would hide."""
-    assert {"common", "config", "access", "hotpatcher/plan", "session", "fperf", "iprobed"} <= set(libraries)
-    wrong = [f"{room} uses {name} of {other}" for room, (_, used) in libraries.items() for other, (defined, _) in libraries.items()
-             if other not in allowed(room) for name in sorted(used & defined)]
+    assert {"common", "config", "access", "hotpatcher/plan", "session", "fperf", "iprobed"} <= set(
+        libraries
+    )
+    wrong = [
+        f"{room} uses {name} of {other}"
+        for room, (_, used) in libraries.items()
+        for other, (defined, _) in libraries.items()
+        if other not in allowed(room)
+        for name in sorted(used & defined)
+    ]
     assert not wrong
 
 
@@ -154,4 +189,8 @@ def test_the_document_names_what_is_there(root):
     functions = re.findall(r"`(ip_\w+)\(\)`", text)
     assert functions
     for function in functions:
-        assert any(f" {function}(" in (root / name).read_text(encoding="utf-8") for name in sources(root) if name.endswith(".h")), function
+        assert any(
+            f" {function}(" in (root / name).read_text(encoding="utf-8")
+            for name in sources(root)
+            if name.endswith(".h")
+        ), function

@@ -39,7 +39,9 @@ def test_fetch_source_refuses_in_one_line(root, sh, tmp_path):
 
 
 def perform(root, command, junit=None, timeout=10, again=None, said=None):
-    """Lets scripts/check.py perform a stage; its counts and notes. said: a list for the words of those that failed."""
+    """Lets scripts/check.py perform a stage; its counts and notes. said: a list for the words of
+    those that failed.
+    """
     program = f"""
         import ctypes, os, sys
         sys.path.insert(0, {str(root / "scripts")!r})
@@ -49,11 +51,16 @@ def perform(root, command, junit=None, timeout=10, again=None, said=None):
         print("SAID", list(result.said.values()))
         print("RESULT", result.passed, result.failed, result.skipped, *result.notes)
     """
-    out = subprocess.run([sys.executable, "-B", "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60,
-                         check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-B", "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
     if said is not None:
-        said[:] = ast.literal_eval(out[out.rindex("\nSAID") + 5:out.rindex("\nRESULT")].strip())
-    return out[out.index("RESULT"):].split(maxsplit=4)[1:]
+        said[:] = ast.literal_eval(out[out.rindex("\nSAID") + 5 : out.rindex("\nRESULT")].strip())
+    return out[out.index("RESULT") :].split(maxsplit=4)[1:]
 
 
 def test_check_counts_exit_codes(root):
@@ -64,8 +71,11 @@ def test_check_counts_exit_codes(root):
 
 def test_check_counts_junit(root, tmp_path):
     sample = tmp_path / "sample.xml"
-    sample.write_text("<testsuites><testsuite><testcase name='a'/><testcase name='b'><failure message='no'/></testcase>"
-                      "<testcase name='c'><skipped message='not here'/></testcase></testsuite></testsuites>")
+    sample.write_text(
+        "<testsuites><testsuite><testcase name='a'/><testcase name='b'><failure "
+        "message='no'/></testcase>"
+        "<testcase name='c'><skipped message='not here'/></testcase></testsuite></testsuites>"
+    )
     results = tmp_path / "results.xml"
     counts = perform(root, ["cp", str(sample), str(results)], str(results))
     assert counts[:3] == ["1", "1", "1"] and "not here" in counts[3]
@@ -78,13 +88,22 @@ def test_check_gives_a_second_try(root, tmp_path):
     """A test that failed and left something behind stands there twice; it is run again once."""
     case = "<testcase name='b'>{}</testcase>"
     first = tmp_path / "first.xml"
-    first.write_text("<testsuite><testcase name='a'/>" + case.format("<failure message='no'/>") +
-                     case.format("<error message='left behind'/>") + "</testsuite>")
+    first.write_text(
+        "<testsuite><testcase name='a'/>"
+        + case.format("<failure message='no'/>")
+        + case.format("<error message='left behind'/>")
+        + "</testsuite>"
+    )
     second = tmp_path / "second.xml"
     results = tmp_path / "results.xml"
     for outcome, counts in (("", ["2", "0", "0"]), ("<failure message='no'/>", ["1", "1", "0"])):
         second.write_text("<testsuite>" + case.format(outcome) + "</testsuite>")
-        found = perform(root, ["cp", str(first), str(results)], str(results), again=["cp", str(second), str(results)])
+        found = perform(
+            root,
+            ["cp", str(first), str(results)],
+            str(results),
+            again=["cp", str(second), str(results)],
+        )
         assert found[:3] == counts, found
         assert ("unsteady" in found[3]) == (not outcome)
 
@@ -93,13 +112,18 @@ def test_check_tells_what_failed_tests_said(root, tmp_path):
     """The end of it: CI's output may be all that there is to look at."""
     lines = "\n".join(f"line {n}" for n in range(40))
     first = tmp_path / "first.xml"
-    first.write_text(f"<testsuite><testcase name='b'><failure message='no'>{lines}\nE   assert 1 == {'2' * 400}</failure></testcase>"
-                     "</testsuite>")
+    first.write_text(
+        f"<testsuite><testcase name='b'><failure message='no'>{lines}\nE   assert 1 == "
+        f"{'2' * 400}</failure></testcase>"
+        "</testsuite>"
+    )
     second = tmp_path / "second.xml"
     second.write_text("<testsuite><testcase name='b'/></testsuite>")
     results, said = tmp_path / "results.xml", []
     for again in (None, ["cp", str(second), str(results)]):
-        found = perform(root, ["cp", str(first), str(results)], str(results), again=again, said=said)
+        found = perform(
+            root, ["cp", str(first), str(results)], str(results), again=again, said=said
+        )
         assert found[:3] == (["1", "0", "0"] if again else ["0", "1", "0"])
         assert found[3].split() == ["unsteady" if again else "FAILED", "it:", "b"]
         words = said[0].splitlines()
@@ -109,21 +133,27 @@ def test_check_tells_what_failed_tests_said(root, tmp_path):
     flag = tmp_path / "flag"
     script = ["sh", "-c", f"echo why; test -e {flag} || {{ touch {flag}; exit 1; }}"]
     assert perform(root, script, again=script, said=said)[:3] == ["1", "0", "0"] and said == ["why"]
-    found = perform(root, ["sh", "-c", "echo why; exit 3"], again=["sh", "-c", "echo again; exit 1"], said=said)
+    found = perform(
+        root, ["sh", "-c", "echo why; exit 3"], again=["sh", "-c", "echo again; exit 1"], said=said
+    )
     assert found == ["0", "1", "0", "FAILED  it: exit code 1\n"] and said == ["again"]
 
 
 def test_check_counts_unit_tests_that_time_out(root, tmp_path):
-    """meson's JUnit file tells of them as if they had passed. The second try runs those alone that failed."""
+    """meson's JUnit file tells of them as if they had passed. The second try runs those alone
+    that failed.
+    """
     source, build, log = tmp_path / "source", tmp_path / "build", tmp_path / "log"
     source.mkdir()
-    (source / "meson.build").write_text(f"""
+    (source / "meson.build").write_text(
+        f"""
         project('p')
         sh = find_program('sh')
         test('slow', sh, args: ['-c', 'echo slow >>{log}; echo begun; exec sleep 30'], timeout: 1)
         test('good', sh, args: ['-c', 'echo good >>{log}'])
         test('late', sh, args: ['-c', 'echo late >>{log}; test $(grep -c late {log}) = 2'])
-    """)
+    """
+    )
     subprocess.run(["meson", "setup", build, source], check=True, capture_output=True, timeout=60)
     program = f"""
         import os, sys
@@ -132,10 +162,17 @@ def test_check_counts_unit_tests_that_time_out(root, tmp_path):
         result = check.perform(check.unit("it", {str(build)!r}), dict(os.environ))
         print("RESULT", result.passed, result.failed, result.skipped, sorted(result.notes), sorted(result.said.items()))
     """
-    out = subprocess.run([sys.executable, "-B", "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60,
-                         check=True).stdout
-    assert out[out.index("RESULT"):].split(maxsplit=4)[1:4] == ["2", "1", "0"], out
-    assert "['FAILED  it: p.slow', 'unsteady it: p.late']" in out and "begun\\n(TIMEOUT)" in out, out
+    out = subprocess.run(
+        [sys.executable, "-B", "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    assert out[out.index("RESULT") :].split(maxsplit=4)[1:4] == ["2", "1", "0"], out
+    assert (
+        "['FAILED  it: p.slow', 'unsteady it: p.late']" in out and "begun\\n(TIMEOUT)" in out
+    ), out
     assert sorted(log.read_text().split()) == ["good", "late", "late", "slow", "slow"]
 
 
@@ -146,9 +183,11 @@ def test_check_ends_and_counts_what_a_stage_leaves_running(root):
 
 def test_check_interrupts_what_takes_too_long(root, tmp_path):
     results = tmp_path / "results.xml"
-    script = f"trap 'echo \"<testsuite><testcase name=\\\"a\\\"/></testsuite>\" >{results}; exit 2' INT; sleep 60 & wait"
+    script = f'trap \'echo "<testsuite><testcase name=\\"a\\"/></testsuite>" >{results}; exit 2\' INT; sleep 60 & wait'
     counts = perform(root, ["sh", "-c", script], str(results), timeout=1)
-    assert counts[:3] == ["1", "2", "0"] and "no end after 1 s" in counts[3] and "(sleep)" in counts[3]
+    assert (
+        counts[:3] == ["1", "2", "0"] and "no end after 1 s" in counts[3] and "(sleep)" in counts[3]
+    )
 
 
 def test_check_takes_note_of_the_end_of_orphans(root):
@@ -158,7 +197,9 @@ def test_check_takes_note_of_the_end_of_orphans(root):
 
 
 def test_check_takes_down_no_mounts_of_others(root, tmp_path, monkeypatch):
-    """What a stage leaves mounted in the folders of ours is a failure; what comes elsewhere meanwhile is not looked at."""
+    """What a stage leaves mounted in the folders of ours is a failure; what comes elsewhere
+    meanwhile is not looked at.
+    """
     ours, theirs = tmp_path / "ours" / "place", tmp_path / "theirs"
     ours.mkdir(parents=True)
     theirs.mkdir()
@@ -168,7 +209,11 @@ def test_check_takes_down_no_mounts_of_others(root, tmp_path, monkeypatch):
     subprocess.run(["umount", str(theirs)], check=True)
     monkeypatch.setenv("TMPDIR", str(tmp_path / "ours"))
     counts = perform(root, [*mount, str(ours)])
-    assert counts[:3] == ["1", "1", "0"] and f"left {ours} mounted" in counts[3] and not ours.is_mount()
+    assert (
+        counts[:3] == ["1", "1", "0"]
+        and f"left {ours} mounted" in counts[3]
+        and not ours.is_mount()
+    )
     counts = perform(root, [*mount, str(theirs)])
     there = theirs.is_mount()
     subprocess.run(["umount", "-l", str(theirs)], check=False)
@@ -176,26 +221,44 @@ def test_check_takes_down_no_mounts_of_others(root, tmp_path, monkeypatch):
 
 
 def judged(root, notes, counts=(0, 0, 0), unsteady_list="", tmp_path=None):
-    """What check.py makes of the notes of a whole run: its notes afterwards, its number of failures."""
+    """What check.py makes of the notes of a whole run: its notes afterwards, its number of
+    failures.
+    """
     listed = tmp_path / "UNSTEADY.md"
     listed.write_text(unsteady_list, encoding="utf-8")
-    code = (f"import sys; sys.path.insert(0, {str(root / 'scripts')!r}); import check; check.UNSTEADY_LIST = {str(listed)!r}\n"
-            f"result = check.Result(); result.notes = {notes!r}; result.passed, result.failed, result.skipped = {counts!r}\n"
-            "check.judge_unsteady(result); check.judge_skipped(result); print([result.notes, result.failed])")
-    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True)
+    code = (
+        f"import sys; sys.path.insert(0, {str(root / 'scripts')!r}); import check; "
+        f"check.UNSTEADY_LIST = {str(listed)!r}\n"
+        f"result = check.Result(); result.notes = {notes!r}; result.passed, result.failed, "
+        f"result.skipped = {counts!r}\n"
+        "check.judge_unsteady(result); check.judge_skipped(result); print([result.notes, "
+        "result.failed])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True
+    )
     return ast.literal_eval(done.stdout)
 
 
 def test_check_forgives_few_that_are_unsteady(root, tmp_path):
     """And names those whose cause nobody has written down."""
-    few = ["unsteady system: test_stop.test_a[user]", "unsteady system: test_stop.test_b", "unsteady unit: clock"]
-    notes, failed = judged(root, few, unsteady_list="- `test_stop.py::test_a`: why\n- `unit clock`", tmp_path=tmp_path)
+    few = [
+        "unsteady system: test_stop.test_a[user]",
+        "unsteady system: test_stop.test_b",
+        "unsteady unit: clock",
+    ]
+    notes, failed = judged(
+        root, few, unsteady_list="- `test_stop.py::test_a`: why\n- `unit clock`", tmp_path=tmp_path
+    )
     assert failed == 0
     assert [note for note in notes if note.startswith("new ")] == [
-        "new     system: test_stop.test_b: find its cause, and add it to test/UNSTEADY.md"]
+        "new     system: test_stop.test_b: find its cause, and add it to test/UNSTEADY.md"
+    ]
     many = few + [f"unsteady system: test_stop.test_{i}" for i in range(6)]
     notes, failed = judged(root, many, tmp_path=tmp_path)
-    assert failed == 1 and any(note.startswith("FAILED  9 tests passed at their second try only") for note in notes)
+    assert failed == 1 and any(
+        note.startswith("FAILED  9 tests passed at their second try only") for note in notes
+    )
 
 
 @pytest.mark.parametrize("skipped, failed", [(2, 0), (3, 1)])
@@ -206,8 +269,12 @@ def test_check_refuses_to_skip_much(root, tmp_path, skipped, failed):
 
 def test_check_strict_gives_no_second_try(root):
     """Every stage that would be given one has none."""
-    code = (f"import sys; sys.path.insert(0, {str(root / 'scripts')!r}); import check\n"
-            "stages = check.plan('normal', '/nonexistent'); print(any(s.again for s in stages))\n"
-            "check.be_strict(stages); print(any(s.again for s in stages))")
-    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True)
+    code = (
+        f"import sys; sys.path.insert(0, {str(root / 'scripts')!r}); import check\n"
+        "stages = check.plan('normal', '/nonexistent'); print(any(s.again for s in stages))\n"
+        "check.be_strict(stages); print(any(s.again for s in stages))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == ["True", "False"]

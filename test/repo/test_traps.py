@@ -21,7 +21,9 @@ def rows_of(text, heading):
     return found
 
 
-@pytest.mark.parametrize("name, heading, least", [("traps.md", "trap", 20), ("threat-model.md", "boundary", 4)])
+@pytest.mark.parametrize(
+    "name, heading, least", [("traps.md", "trap", 20), ("threat-model.md", "boundary", 4)]
+)
 def test_each_row_has_a_test_that_exists(root, name, heading, least):
     rows = rows_of((root / "docs" / name).read_text(encoding="utf-8"), heading)
     assert len(rows) >= least
@@ -30,4 +32,6 @@ def test_each_row_has_a_test_that_exists(root, name, heading, least):
         assert named, row
         for path, test in named:
             text = (root / "test" / path).read_text(encoding="utf-8")
-            assert re.search(rf"^\s*(def|static void) {test}\(", text, re.M), f"{path} has no {test}"
+            assert re.search(
+                rf"^\s*(def|static void) {test}\(", text, re.M
+            ), f"{path} has no {test}"

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-System tests: the tools as a user runs them, on programs of test/programs, against what those programs know of
-themselves.
+System tests: the tools as a user runs them, on programs of test/programs, against what those
+programs know of themselves.
 
   IPROBE_BUILD          the meson build folder under test (default: build)
-  IPROBE_TEST_CYCLES    attach/detach cycles of the survival tests (default 200; IPROBE_TEST_FULL=1: 1000; sanitizers: 100)
+  IPROBE_TEST_CYCLES    attach/detach cycles of the survival tests (default 200; IPROBE_TEST_FULL=1:
+                        1000; sanitizers: 100)
   IPROBE_TEST_KILLS     kills of a running attach (default 200; sanitizers: 30)
   IPROBE_TEST_SOAK      cycles of the torture test (default 100)
-  IPROBE_TEST_SERVE     seconds of the server that is recorded (default 15; IPROBE_TEST_FULL=1: 1800)
+  IPROBE_TEST_SERVE     seconds of the server that is recorded (default 15; IPROBE_TEST_FULL=1:
+                        1800)
   IPROBE_TEST_FULL      1: all of what is otherwise sampled (each test says of what)
-  IPROBE_TEST_SECONDS   length of the paced run (default 5, of 16 MB a second, which is more than rings hold; IPROBE_TEST_FULL=1: 10)
-  IPROBE_TEST_ONLY      names of tests, with their parameters, between spaces: no others are run on another kernel
-  IPROBE_TEST_PATIENCE  how many times slower than others the machine is (default 1): all waits are that much longer
+  IPROBE_TEST_SECONDS   length of the paced run (default 5, of 16 MB a second, which is more than
+                        rings hold; IPROBE_TEST_FULL=1: 10)
+  IPROBE_TEST_ONLY      names of tests, with their parameters, between spaces: no others are run on
+                        another kernel
+  IPROBE_TEST_PATIENCE  how many times slower than others the machine is (default 1): all waits are
+                        that much longer
   IPROBE_TEST_PROGRAMS  folder in which compiled programs of test/programs are kept for other runs
   IPROBE_TEST_COMPILERS which of gcc,clang are used (default: those that are there)
 
@@ -35,14 +40,39 @@ from iptest import actor as actors  # noqa: E402
 from iptest.programs import Programs  # noqa: E402
 from iptest.target import Targets  # noqa: E402
 
-# Files that take longest, which come first: the one that ends last is a short one then. Those that take the CPU in turn with those that wait.
-FIRST = ["counting", "rules", "nostop", "resume", "survival", "iprobed", "kill", "soak", "trees", "life", "stop", "watch", "inject", "static",
-         "coldpatch", "syscalls", "drop", "borrow", "wrapper", "fperf", "m32", "ends"]
+# Files that take longest, which come first: the one that ends last is a short one then. Those that
+# take the CPU in turn with those that wait.
+FIRST = [
+    "counting",
+    "rules",
+    "nostop",
+    "resume",
+    "survival",
+    "iprobed",
+    "kill",
+    "soak",
+    "trees",
+    "life",
+    "stop",
+    "watch",
+    "inject",
+    "static",
+    "coldpatch",
+    "syscalls",
+    "drop",
+    "borrow",
+    "wrapper",
+    "fperf",
+    "m32",
+    "ends",
+]
 SOURCE_ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: takes more than a few seconds; left out of a quick run")
+    config.addinivalue_line(
+        "markers", "slow: takes more than a few seconds; left out of a quick run"
+    )
 
 
 def place(item):
@@ -50,12 +80,21 @@ def place(item):
     return FIRST.index(name) if name in FIRST else len(FIRST)
 
 
-# On another kernel, IPROBE_CHECK=other-kernel: what each part of iprobe asks of a kernel, in few tests; -whole: the files of these.
-OTHER_KERNEL = ["test_stop.py::test_scheduling_is_as_before", "test_syscalls.py::test_endless_waits_go_on[user]", "test_inject.py::test_counts[root-pie]",
-                "test_inject.py::test_the_thread_goes_on[epoll]", "test_inject.py::test_seccomp",
-                "test_borrow.py::test_the_thread_goes_on[read]", "test_nostop.py::test_live_and_idle[root]",
-                "test_iprobed.py::test_privilege_table[setuid]", "test_iprobed.py::test_a_session_is_the_callers_own",
-                "test_iprobed.py::test_killed_worker_is_cleaned_up_after", "test_rules.py::test_cpu"]
+# On another kernel, IPROBE_CHECK=other-kernel: what each part of iprobe asks of a kernel, in few
+# tests; -whole: the files of these.
+OTHER_KERNEL = [
+    "test_stop.py::test_scheduling_is_as_before",
+    "test_syscalls.py::test_endless_waits_go_on[user]",
+    "test_inject.py::test_counts[root-pie]",
+    "test_inject.py::test_the_thread_goes_on[epoll]",
+    "test_inject.py::test_seccomp",
+    "test_borrow.py::test_the_thread_goes_on[read]",
+    "test_nostop.py::test_live_and_idle[root]",
+    "test_iprobed.py::test_privilege_table[setuid]",
+    "test_iprobed.py::test_a_session_is_the_callers_own",
+    "test_iprobed.py::test_killed_worker_is_cleaned_up_after",
+    "test_rules.py::test_cpu",
+]
 
 
 def is_for_other_kernels(item, whole):
@@ -67,7 +106,10 @@ def is_for_other_kernels(item, whole):
 
 def pytest_ignore_collect(collection_path):
     """To import what is not run takes an emulator half a minute."""
-    if os.environ.get("IPROBE_CHECK", "").startswith("other-kernel") and collection_path.suffix == ".py":
+    if (
+        os.environ.get("IPROBE_CHECK", "").startswith("other-kernel")
+        and collection_path.suffix == ".py"
+    ):
         return collection_path.name not in {name.split("::")[0] for name in OTHER_KERNEL}
     return None
 
@@ -76,8 +118,12 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=place)
     if os.environ.get("IPROBE_CHECK", "").startswith("other-kernel"):
         only = os.environ.get("IPROBE_TEST_ONLY", "").split()
-        kept = [item for item in items if is_for_other_kernels(item, os.environ["IPROBE_CHECK"].endswith("-whole"))
-                and (not only or item.name in only)]
+        kept = [
+            item
+            for item in items
+            if is_for_other_kernels(item, os.environ["IPROBE_CHECK"].endswith("-whole"))
+            and (not only or item.name in only)
+        ]
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = kept
     if os.environ.get("IPROBE_CHECK") == "quick":
@@ -94,25 +140,34 @@ def reachable_by_others(path):
 
 @pytest.fixture(scope="session")
 def builddir(top):
-    """Where a checkout lies that is closed to ordinary users, below /root say, they get a copy of what was built."""
+    """Where a checkout lies that is closed to ordinary users, below /root say, they get a copy
+    of what was built.
+    """
     path = pathlib.Path(os.environ.get("IPROBE_BUILD", SOURCE_ROOT / "build")).resolve()
     if not (path / "cli" / "iprobe").exists():
         pytest.exit(f"no iprobe in {path}: set IPROBE_BUILD to the build folder", 2)
     if os.getuid() != 0 or reachable_by_others(path):
         return path
     copy = top / "build"
-    shutil.copytree(path, copy, symlinks=True, ignore=shutil.ignore_patterns("*.p", "*.a", "meson-*", ".ninja*"))
+    shutil.copytree(
+        path, copy, symlinks=True, ignore=shutil.ignore_patterns("*.p", "*.a", "meson-*", ".ninja*")
+    )
     for folder in [copy, *(folder for folder in copy.rglob("*") if folder.is_dir())]:
         folder.chmod(0o755)
     return copy
 
 
 def leftovers(top):
-    """What a tool could leave on the machine, as comparable sets. What is in the directory of other tests is theirs."""
+    """What a tool could leave on the machine, as comparable sets. What is in the directory of
+    other tests is theirs.
+    """
     found = {"mounts": set(), "shm": set(), "tracefs": set()}
     with open("/proc/self/mountinfo", encoding="utf-8") as f:
-        found["mounts"] = {path for path in (line.split()[4] for line in f if "iprobe" in line)
-                           if "/iprobe-test-" not in path or path.startswith(f"{top}/")}
+        found["mounts"] = {
+            path
+            for path in (line.split()[4] for line in f if "iprobe" in line)
+            if "/iprobe-test-" not in path or path.startswith(f"{top}/")
+        }
     found["shm"] = {p.name for p in pathlib.Path("/dev/shm").iterdir() if "iprobe" in p.name}
     for base in ("/sys/kernel/tracing/instances", "/sys/kernel/debug/tracing/instances"):
         if os.access(base, os.R_OK):
@@ -128,7 +183,10 @@ def nothing_left_behind(top):
     # Tests of another worker (pytest -n) may be at work on this machine: what is theirs goes away.
     deadline = time.monotonic() + 30
     while (after := leftovers(top)) and time.monotonic() < deadline:
-        if all(names <= before[what] for what, names in after.items()) and not actors.marked_processes():
+        if (
+            all(names <= before[what] for what, names in after.items())
+            and not actors.marked_processes()
+        ):
             break
         time.sleep(0.2)
     processes = actors.marked_processes()
@@ -148,7 +206,9 @@ def top():
 
 @pytest.fixture(scope="session")
 def programs(top, builddir):
-    """Programs of test/programs, compiled once for each compiler and set of options that a test asks for."""
+    """Programs of test/programs, compiled once for each compiler and set of options that a test
+    asks for.
+    """
     return Programs(SOURCE_ROOT / "test" / "programs", top, builddir)
 
 
@@ -164,7 +224,9 @@ def make_actor(name, top, builddir):
 
 @pytest.fixture(params=["root", "user"])
 def actor(request, top, builddir):
-    """Root, then an ordinary user: everything that works for one works for the other's own processes."""
+    """Root, then an ordinary user: everything that works for one works for the other's own
+    processes.
+    """
     who = make_actor(request.param, top, builddir)
     yield who
     who.cleanup()
@@ -203,8 +265,12 @@ def targets():
 def small_disk(me):
     """A tmpfs of 2 MiB."""
     path = me.dir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=1777", "tmpfs", str(path)], capture_output=True,
-                          text=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m,mode=1777", "tmpfs", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         pytest.skip(f"cannot mount a tmpfs: {done.stderr.strip()}")
     yield path
@@ -220,7 +286,9 @@ def number_from_env(name, default, sanitized=None):
 
 @pytest.fixture(scope="session")
 def cycles():
-    return number_from_env("IPROBE_TEST_CYCLES", 1000 if os.environ.get("IPROBE_TEST_FULL") == "1" else 200, 100)
+    return number_from_env(
+        "IPROBE_TEST_CYCLES", 1000 if os.environ.get("IPROBE_TEST_FULL") == "1" else 200, 100
+    )
 
 
 @pytest.fixture(scope="session")
@@ -230,4 +298,6 @@ def kills():
 
 @pytest.fixture(scope="session")
 def paced_seconds():
-    return number_from_env("IPROBE_TEST_SECONDS", 10 if os.environ.get("IPROBE_TEST_FULL") == "1" else 5)
+    return number_from_env(
+        "IPROBE_TEST_SECONDS", 10 if os.environ.get("IPROBE_TEST_FULL") == "1" else 5
+    )

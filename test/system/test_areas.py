@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Threads that the C library did not make: hooks find a thread's ring behind its thread pointer, so one that has no area of its own there must
-not come to a hook, and its process is refused, or the recording ends.
+Threads that the C library did not make: hooks find a thread's ring behind its thread pointer, so
+one that has no area of its own there must not come to a hook, and its process is refused, or the
+recording ends.
 """
 
 import json
@@ -20,8 +21,18 @@ BAD = ["shared", "none", "tiny"]
 def test_refused_where_they_are(actor, programs, targets, how, preload):
     target = targets.start(actor, [programs.simple("areas"), how, "now"], preload=preload)
     for extra in ([], ["--payload", "count"]):
-        for _ in range(20): # on a busy machine it may not be its turn for long
-            done = actor.iprobe("attach", target.pid, *extra, "--max-stop", "5s", "--duration", "100ms", "-o", actor.dir() / "trace")
+        for _ in range(20):  # on a busy machine it may not be its turn for long
+            done = actor.iprobe(
+                "attach",
+                target.pid,
+                *extra,
+                "--max-stop",
+                "5s",
+                "--duration",
+                "100ms",
+                "-o",
+                actor.dir() / "trace",
+            )
             if "ry again" not in done.stderr:
                 break
         line = actors.one_line(done)
@@ -36,10 +47,14 @@ def test_one_with_an_area_of_its_own_is_recorded(me, programs, targets):
     """As the C library would have made it: nothing tells it from a thread of its own."""
     target = targets.start(me, [programs.simple("areas"), "own", "now"], preload=False)
     trace = me.dir() / "trace"
-    done = me.iprobe("attach", target.pid, "-f", "step", "--duration", "100ms", "--json", "-o", trace)
+    done = me.iprobe(
+        "attach", target.pid, "-f", "step", "--duration", "100ms", "--json", "-o", trace
+    )
     assert done.returncode == 0, repr(done)
     summary = done.summary()
-    assert summary["events"] > 1000 and summary["invalid"] == 0 and summary["end"] == "duration over"
+    assert (
+        summary["events"] > 1000 and summary["invalid"] == 0 and summary["end"] == "duration over"
+    )
     assert json.loads(me.iprobe("info", "--json", trace).stdout)["invalid"] == 0
     target.finish()
 
@@ -49,7 +64,9 @@ def test_one_that_comes_later_ends_the_recording(me, programs, targets, run):
     """It shares its maker's area: what is recorded from then on is not whole, and that is said."""
     program, trace = programs.simple("areas"), me.dir() / "trace"
     if run:
-        proc = session = me.popen([me.iprobe_path, "run", "--json", "-o", trace, "--", program, "shared"])
+        proc = session = me.popen(
+            [me.iprobe_path, "run", "--json", "-o", trace, "--", program, "shared"]
+        )
         assert proc.stdout.readline() == "ready\n"
     else:
         target = targets.start(me, [program, "shared"], preload=False)
@@ -73,17 +90,37 @@ def test_one_that_comes_later_ends_the_recording(me, programs, targets, run):
 
 
 def test_a_child_that_the_c_library_does_not_know_of(me, programs, targets):
-    """Its id is not where the C library keeps it: it is refused, if only since it has no rings. One that is followed asks the kernel, and is recorded as itself."""
+    """Its id is not where the C library keeps it: it is refused, if only since it has no rings.
+    One that is followed asks the kernel, and is recorded as itself.
+    """
     program = programs.simple("areas")
     target = targets.start(me, [program, "forked"])
     with open(f"/proc/{target.pid}/task/{target.pid}/children", encoding="ascii") as f:
         child = int(f.read())
-    actors.one_line(me.iprobe("attach", child, "--max-stop", "5s", "--duration", "50ms", "-o", me.dir() / "trace"))
+    actors.one_line(
+        me.iprobe(
+            "attach", child, "--max-stop", "5s", "--duration", "50ms", "-o", me.dir() / "trace"
+        )
+    )
     memory.assert_untouched(child)
     target.finish()
     trace = me.dir() / "trace"
-    done = me.run([me.iprobe_path, "run", "--follow-fork", "-f", "step", "--json", "-o", trace, "--", program, "forked"],
-                  input="x\n" * 100)
+    done = me.run(
+        [
+            me.iprobe_path,
+            "run",
+            "--follow-fork",
+            "-f",
+            "step",
+            "--json",
+            "-o",
+            trace,
+            "--",
+            program,
+            "forked",
+        ],
+        input="x\n" * 100,
+    )
     assert done.returncode == 0, repr(done)
     report = json.loads(me.iprobe("report", "--json", trace).stdout)
     assert {f["function"]: f["calls"] for f in report["functions"]} == {"step": 100}

@@ -47,7 +47,9 @@ def test_a_signal_ends_a_session_properly(actor, steady, number):
 
 def test_duration_is_kept(actor, steady):
     started = time.monotonic()
-    done = actor.iprobe("attach", steady.pid, "--duration", "700ms", "-f", "step_11", "-o", actor.dir() / "trace")
+    done = actor.iprobe(
+        "attach", steady.pid, "--duration", "700ms", "-f", "step_11", "-o", actor.dir() / "trace"
+    )
     took = time.monotonic() - started
     assert done.returncode == 0, repr(done)
     assert 0.7 <= took < 6
@@ -56,7 +58,9 @@ def test_duration_is_kept(actor, steady):
 
 def test_dry_run_changes_nothing(actor, steady):
     where = actor.dir()
-    done = actor.iprobe("attach", steady.pid, "--dry-run", "--json", "-f", "step_1*", "-o", where / "trace")
+    done = actor.iprobe(
+        "attach", steady.pid, "--dry-run", "--json", "-f", "step_1*", "-o", where / "trace"
+    )
     assert done.returncode == 0, repr(done)
     plan = done.summary()
     assert plan["functions"] == 8 and plan["sites"] >= 16 and plan["pid"] == steady.pid
@@ -77,7 +81,9 @@ def test_stops_are_measured_and_told(actor, steady):
 
 
 def test_detach_ends_a_running_session(actor, steady):
-    """Somebody else's detach: everything is back, and the session notices or is refused, but does not hang."""
+    """Somebody else's detach: everything is back, and the session notices or is refused, but
+    does not hang.
+    """
     proc = actor.start_iprobe("attach", steady.pid, "-f", "step_1*", "-o", actor.dir() / "trace")
     memory.wait_until_live(steady.pid, proc)
     done = actor.iprobe("detach", steady.pid)
@@ -97,10 +103,16 @@ def test_detach_of_an_untouched_target_is_done(actor, steady):
 
 
 def test_second_attach_while_one_is_at_work(actor, steady):
-    """It adds to the session, but brings no options of its own (test_change.py has the rest); all goes with the first."""
-    first = actor.start_iprobe("attach", steady.pid, "-f", "step_11", "--json", "-o", actor.dir() / "trace")
+    """It adds to the session, but brings no options of its own (test_change.py has the rest);
+    all goes with the first.
+    """
+    first = actor.start_iprobe(
+        "attach", steady.pid, "-f", "step_11", "--json", "-o", actor.dir() / "trace"
+    )
     memory.wait_until_live(steady.pid, first)
-    second = actor.iprobe("attach", steady.pid, "-f", "step_22", "--duration", "50ms", "-o", actor.dir() / "trace")
+    second = actor.iprobe(
+        "attach", steady.pid, "-f", "step_22", "--duration", "50ms", "-o", actor.dir() / "trace"
+    )
     assert second.returncode == 1 and second.stderr.count("\n") == 1, repr(second)
     second = actor.iprobe("attach", steady.pid, "-f", "step_22")
     assert second.returncode == 0, repr(second)
@@ -125,14 +137,25 @@ def test_status_tells_what_is_live(actor, steady, programs):
     assert module["patched"] == status["patched"] and module["text_matches_file"] is False
     assert module["foreign"] == 0
     rates = status["session"]
-    assert rates["events_per_second"] > 0 and rates["bytes_per_second"] >= 8 * rates["events_per_second"], rates
+    assert (
+        rates["events_per_second"] > 0
+        and rates["bytes_per_second"] >= 8 * rates["events_per_second"]
+    ), rates
     assert rates["lost_per_second"] >= 0 and rates["interval_ns"] >= 250_000_000, rates
     table = actor.iprobe("status", steady.pid)
-    assert table.returncode == 0 and str(status["patched"]) in table.stdout and " events/s, " in table.stdout, repr(table)
+    assert (
+        table.returncode == 0
+        and str(status["patched"]) in table.stdout
+        and " events/s, " in table.stdout
+    ), repr(table)
     proc.send_signal(signal.SIGINT)
     assert last_words(proc).returncode == 0
     status = json.loads(actor.iprobe("status", "--json", steady.pid).stdout)
-    assert status["patched"] == 0 and all(m["text_matches_file"] for m in status["modules"]) and "session" not in status
+    assert (
+        status["patched"] == 0
+        and all(m["text_matches_file"] for m in status["modules"])
+        and "session" not in status
+    )
 
 
 def site_of(actor, program, function, kind="entry"):
@@ -155,8 +178,12 @@ def test_status_sees_foreign_changes(me, programs, targets):
     memory.write_memory(target.pid, address, b"\xcc")
     status = json.loads(me.iprobe("status", "--json", target.pid).stdout)
     (module,) = [m for m in status["modules"] if os.path.basename(m["path"]) == "finish"]
-    assert module["text_matches_file"] is False and module["foreign"] >= 1 and module["patched"] == 0
-    refused = me.iprobe("attach", target.pid, "-f", "finish_loop", "--duration", "20ms", "-o", me.dir() / "trace")
+    assert (
+        module["text_matches_file"] is False and module["foreign"] >= 1 and module["patched"] == 0
+    )
+    refused = me.iprobe(
+        "attach", target.pid, "-f", "finish_loop", "--duration", "20ms", "-o", me.dir() / "trace"
+    )
     line = one_line(refused)
     assert re.search(r"0x[0-9a-f]+", line), f"no address in: {line}"
     assert memory.read_memory(target.pid, address, 1) == b"\xcc"
@@ -177,12 +204,23 @@ def runtime_is_ready(pid):
 
 
 def test_a_stopped_process_is_no_trap(actor, programs, targets):
-    """SIGSTOP: it works or it is refused, within the deadline; the process stays stopped and goes on when told to."""
+    """SIGSTOP: it works or it is refused, within the deadline; the process stays stopped and
+    goes on when told to.
+    """
     target = targets.steady(actor, programs.simple("steady"))
     os.kill(target.pid, signal.SIGSTOP)
     memory.wait_for("not stopped", lambda: memory.status_field(target.pid, "State").startswith("T"))
-    done = actor.iprobe("attach", target.pid, "--duration", "50ms", "-f", "step_1*", "-o", actor.dir() / "trace",
-                        timeout=20)
+    done = actor.iprobe(
+        "attach",
+        target.pid,
+        "--duration",
+        "50ms",
+        "-f",
+        "step_1*",
+        "-o",
+        actor.dir() / "trace",
+        timeout=20,
+    )
     if done.returncode != 0:
         one_line(done)
     assert memory.status_field(target.pid, "State").startswith("T")
@@ -198,9 +236,13 @@ def test_list_agrees_with_nm(actor, programs):
     done = actor.iprobe("list", "--json", program)
     assert done.returncode == 0, repr(done)
     (module,) = json.loads(done.stdout)["modules"]
-    assert module["placement"] == "instrument" and re.fullmatch("[0-9a-f]{8,64}", module["build_id"])
+    assert module["placement"] == "instrument" and re.fullmatch(
+        "[0-9a-f]{8,64}", module["build_id"]
+    )
     symbols = {}
-    for line in subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout.splitlines():
+    for line in subprocess.run(
+        ["nm", "-S", program], capture_output=True, text=True, check=True
+    ).stdout.splitlines():
         words = line.split()
         if len(words) == 4:
             symbols[words[3]] = (int(words[0], 16), int(words[1], 16))
@@ -208,7 +250,16 @@ def test_list_agrees_with_nm(actor, programs):
     for probe in module["probes"]:
         functions.setdefault(probe["function"], []).append(probe)
         assert probe["kind"] in ("entry", "exit", "tail-exit") and probe["length"] in (5, 6)
-    assert set(functions) == {"leaf", "tiny", "mix", "half", "chain_inner", "chain_middle", "chain_outer", "count_down"}
+    assert set(functions) == {
+        "leaf",
+        "tiny",
+        "mix",
+        "half",
+        "chain_inner",
+        "chain_middle",
+        "chain_outer",
+        "count_down",
+    }
     for name in ("leaf", "half", "chain_outer"):
         start, size = symbols[name]
         kinds = {p["kind"] for p in functions[name]}
@@ -227,13 +278,15 @@ def test_list_of_a_process(actor, steady):
 
 
 def test_list_says_so_when_nothing_matches(actor, programs):
-    assert "chain_inner" in one_line(actor.iprobe("list", "-f", "chain_iner", programs.simple("count")))
+    assert "chain_inner" in one_line(
+        actor.iprobe("list", "-f", "chain_iner", programs.simple("count"))
+    )
 
 
 def test_binary_replaced_on_disk(actor, programs, targets):
     """
-    Recompiled under a running process: the process still runs the old inode. Root reads that one; who cannot, refuses.
-    Nothing is patched by the new file's list.
+    Recompiled under a running process: the process still runs the old inode. Root reads that
+    one; who cannot, refuses. Nothing is patched by the new file's list.
     """
     where = actor.dir()
     old, program = where / "old", where / "steady"
@@ -243,8 +296,17 @@ def test_binary_replaced_on_disk(actor, programs, targets):
     shutil.copy(programs.simple("steady", opt="-O0"), where / "new")
     os.rename(where / "new", program)
     instead = {f"{program} (deleted)": old}
-    done = actor.iprobe("attach", target.pid, "-f", "step_1*", "--duration", "50ms", "--json", "-o",
-                        actor.dir() / "trace")
+    done = actor.iprobe(
+        "attach",
+        target.pid,
+        "-f",
+        "step_1*",
+        "--duration",
+        "50ms",
+        "--json",
+        "-o",
+        actor.dir() / "trace",
+    )
     if done.returncode == 0:
         assert done.summary()["events"] > 0
     else:
@@ -262,7 +324,9 @@ def test_binary_removed_from_disk(actor, programs, targets):
     shutil.copy(programs.simple("steady"), old)
     target = targets.steady(actor, program)
     program.unlink()
-    done = actor.iprobe("attach", target.pid, "-f", "step_1*", "--duration", "50ms", "-o", actor.dir() / "trace")
+    done = actor.iprobe(
+        "attach", target.pid, "-f", "step_1*", "--duration", "50ms", "-o", actor.dir() / "trace"
+    )
     if done.returncode != 0:
         one_line(done)
         assert not actor.is_root, repr(done)
@@ -278,7 +342,12 @@ def test_a_trace_reads_the_same_without_the_target(actor, programs, targets):
     shutil.copy(programs.simple("steady"), program)
     target = targets.steady(actor, program)
     directory = where / "trace"
-    assert actor.iprobe("attach", target.pid, "-f", "step_1*", "--duration", "50ms", "-o", directory).returncode == 0
+    assert (
+        actor.iprobe(
+            "attach", target.pid, "-f", "step_1*", "--duration", "50ms", "-o", directory
+        ).returncode
+        == 0
+    )
     before = actor.iprobe("report", "--json", directory)
     target.finish()
     program.unlink()
@@ -295,7 +364,9 @@ def test_doctor(actor, steady):
         done = actor.iprobe("doctor", *args)
         assert done.returncode == 0 and len(done.stdout.splitlines()) >= 3, repr(done)
         priority = "ok" if capabilities >> 23 & 1 else "note"  # CAP_SYS_NICE
-        assert any(line.split()[:2] == [priority, "priority"] for line in done.stdout.splitlines()), repr(done)
+        assert any(
+            line.split()[:2] == [priority, "priority"] for line in done.stdout.splitlines()
+        ), repr(done)
     memory.assert_untouched(steady.pid)
 
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input: one line on stderr, exit 1, and the target as if nobody had asked; a wrong command line: exit 2."""
+"""Bad input: one line on stderr, exit 1, and the target as if nobody had asked; a wrong command
+line: exit 2.
+"""
 
 import os
 import pathlib
@@ -66,7 +68,7 @@ class TestBadElf:
     def test_truncated(self, me, command, programs, keep):
         data = programs.simple("finish").read_bytes()
         path = me.dir() / "cut"
-        path.write_bytes(data[:keep if isinstance(keep, int) else int(len(data) * keep)])
+        path.write_bytes(data[: keep if isinstance(keep, int) else int(len(data) * keep)])
         path.chmod(0o755)
         self.check(me, command, path)
 
@@ -97,7 +99,9 @@ def test_a_directory_or_device_is_no_elf(me):
 
 def section(path, name):
     """(file offset, size) of a section."""
-    out = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        ["readelf", "-SW", path], capture_output=True, text=True, check=True
+    ).stdout
     match = re.search(rf" {re.escape(name)} +\w+ +[0-9a-f]+ ([0-9a-f]+) ([0-9a-f]+)", out)
     assert match, f"no {name} in {path}"
     return int(match.group(1), 16), int(match.group(2), 16)
@@ -111,7 +115,9 @@ CORRUPTIONS = {
     "probes offset": lambda b: b.__setitem__(slice(40, 48), b"\xf0\xff\xff\xff\xff\xff\xff\xff"),
     "strings size": lambda b: b.__setitem__(slice(56, 64), b"\xff" * 8),
     "zeroes": lambda b: b.__setitem__(slice(0, len(b)), bytes(len(b))),
-    "noise": lambda b: b.__setitem__(slice(0, len(b)), bytes((i * 89 + 7) & 255 for i in range(len(b)))),
+    "noise": lambda b: b.__setitem__(
+        slice(0, len(b)), bytes((i * 89 + 7) & 255 for i in range(len(b)))
+    ),
     "build-id": lambda b: b.__setitem__(slice(68, 72), bytes(x ^ 255 for x in b[68:72])),
 }
 
@@ -119,9 +125,9 @@ CORRUPTIONS = {
 def corrupt_list(path, how):
     data = bytearray(path.read_bytes())
     offset, size = section(path, ".iprobe.probes")
-    block = bytearray(data[offset:offset + size])
+    block = bytearray(data[offset : offset + size])
     CORRUPTIONS[how](block)
-    data[offset:offset + size] = block
+    data[offset : offset + size] = block
     path.write_bytes(data)
 
 
@@ -140,14 +146,16 @@ def test_corrupt_probe_list(actor, programs, targets, how):
 
 
 def test_probe_list_of_other_sites(me, programs, targets):
-    """A list that is sound in itself, but whose sites hold something else than their NOP: refused, with the address."""
+    """A list that is sound in itself, but whose sites hold something else than their NOP:
+    refused, with the address.
+    """
     path = writable_copy(me, programs.simple("finish"))
     data = bytearray(path.read_bytes())
     start, size = section(path, ".iprobe.probes")
-    nprobes, = struct.unpack_from("<I", data, start + 28)
-    probes, = struct.unpack_from("<Q", data, start + 40)
+    (nprobes,) = struct.unpack_from("<I", data, start + 28)
+    (probes,) = struct.unpack_from("<Q", data, start + 40)
     assert nprobes > 1 and probes < size
-    site, = struct.unpack_from("<Q", data, start + probes)
+    (site,) = struct.unpack_from("<Q", data, start + probes)
     struct.pack_into("<Q", data, start + probes, site + 1)
     path.write_bytes(data)
     target = targets.start(me, [path, "idle"], wait=False)
@@ -202,7 +210,10 @@ def test_pid_that_is_no_number(me, command, pid):
 def kernel_threads():
     for entry in pathlib.Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and int((entry / "stat").read_text().rsplit(")", 1)[1].split()[6]) & 0x200000:
+            if (
+                entry.name.isdigit()
+                and int((entry / "stat").read_text().rsplit(")", 1)[1].split()[6]) & 0x200000
+            ):
                 return int(entry.name)
         except OSError:
             continue
@@ -253,7 +264,9 @@ def test_process_that_is_a_zombie(actor, programs, targets):
 def test_empty_selection_names_the_nearest(actor, programs, targets):
     target = targets.steady(actor, programs.simple("steady"))
     where = actor.dir()
-    done = actor.iprobe("attach", target.pid, "-f", "by_duoble", "--duration", "20ms", "-o", where / "trace")
+    done = actor.iprobe(
+        "attach", target.pid, "-f", "by_duoble", "--duration", "20ms", "-o", where / "trace"
+    )
     assert "by_double" in one_line(done)
     assert os.listdir(where) == []
     memory.assert_untouched(target.pid)
@@ -308,7 +321,9 @@ class TestUnwritableOutput:
 def test_disk_that_fills_up(me, programs, targets, small_disk):
     """A cap that the disk cannot hold: the recording ends, says why, and the target is well."""
     target = targets.steady(me, programs.simple("steady"))
-    done = me.iprobe("attach", target.pid, "--duration", "2s", "--max-size", "1G", "-o", small_disk / "trace")
+    done = me.iprobe(
+        "attach", target.pid, "--duration", "2s", "--max-size", "1G", "-o", small_disk / "trace"
+    )
     assert done.returncode in (0, 1), repr(done)
     assert re.search("space|full|size", done.stderr, re.IGNORECASE), repr(done)
     memory.assert_untouched(target.pid)
@@ -317,15 +332,26 @@ def test_disk_that_fills_up(me, programs, targets, small_disk):
 
 
 def test_command_goes_on_when_the_disk_fills_up(me, programs, small_disk):
-    done = me.iprobe("run", "--max-size", "1G", "-o", small_disk / "trace", "--", programs.simple("finish"), "loop",
-                     3000000)
+    done = me.iprobe(
+        "run",
+        "--max-size",
+        "1G",
+        "-o",
+        small_disk / "trace",
+        "--",
+        programs.simple("finish"),
+        "loop",
+        3000000,
+    )
     assert done.stdout == "done\n", repr(done)
     assert re.search("space|full|size", done.stderr, re.IGNORECASE), repr(done)
 
 
 def test_default_cap_leaves_room_on_a_small_disk(me, programs, small_disk):
     """A tenth of the free space."""
-    done = me.iprobe("run", "-o", small_disk / "trace", "--", programs.simple("finish"), "loop", 3000000)
+    done = me.iprobe(
+        "run", "-o", small_disk / "trace", "--", programs.simple("finish"), "loop", 3000000
+    )
     assert done.returncode == 0 and done.stdout == "done\n", repr(done)
     stat = os.statvfs(small_disk)
     assert stat.f_bavail * stat.f_frsize >= 1024 * 1024
@@ -335,7 +361,10 @@ def build_32_bit(actor, flag="--32", emulation="elf_i386"):
     """A program of 32 bits that waits for ever; made with binutils alone."""
     where = actor.dir()
     (where / "wait.s").write_text(".globl _start\n_start: mov $29, %eax\nint $0x80\njmp _start\n")
-    for command in (["as", flag, "wait.s", "-o", "wait.o"], ["ld", "-m", emulation, "wait.o", "-o", "wait"]):
+    for command in (
+        ["as", flag, "wait.s", "-o", "wait.o"],
+        ["ld", "-m", emulation, "wait.o", "-o", "wait"],
+    ):
         done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
         if done.returncode:
             pytest.skip(f"cannot build 32-bit programs: {done.stderr.strip()}")
@@ -347,7 +376,9 @@ def build_32_bit(actor, flag="--32", emulation="elf_i386"):
 def test_process_of_32_bits(actor, targets):
     path = build_32_bit(actor)
     target = targets.start(actor, [path], preload=False, wait=False)
-    memory.wait_for("exec", lambda: os.path.basename(os.readlink(f"/proc/{target.pid}/exe")) == "wait32")
+    memory.wait_for(
+        "exec", lambda: os.path.basename(os.readlink(f"/proc/{target.pid}/exe")) == "wait32"
+    )
     time.sleep(0.05)
     if not target.alive():
         pytest.skip("the kernel runs no 32-bit programs")
@@ -365,9 +396,25 @@ def test_process_that_is_traced_already(actor, programs, targets, tracer):
     if tracer == "strace":
         proc = actor.popen(["strace", "-f", "-o", "/dev/null", "-p", target.pid])
     else:
-        proc = actor.popen(["gdb", "-q", "-nx", "-batch-silent", "-ex", "set pagination off", "-ex", "set confirm off",
-                            "-p", target.pid, "-ex", "continue"])
-    tracer_pid = memory.wait_for("no tracer", lambda: int(memory.status_field(target.pid, "TracerPid")))
+        proc = actor.popen(
+            [
+                "gdb",
+                "-q",
+                "-nx",
+                "-batch-silent",
+                "-ex",
+                "set pagination off",
+                "-ex",
+                "set confirm off",
+                "-p",
+                target.pid,
+                "-ex",
+                "continue",
+            ]
+        )
+    tracer_pid = memory.wait_for(
+        "no tracer", lambda: int(memory.status_field(target.pid, "TracerPid"))
+    )
     assert tracer_pid == proc.pid
     memory.wait_for("not running", lambda: memory.status_field(target.pid, "State")[0] != "t")
     line = one_line(on_pid(actor, PID_COMMANDS[0], target.pid))
@@ -384,27 +431,53 @@ def test_process_that_is_traced_already(actor, programs, targets, tracer):
 
 def test_an_undumpable_process(user):
     """One's own process may forbid it; the reason is not that it is somebody else's."""
-    proc = user.popen([sys.executable, "-c", "import ctypes, time; ctypes.CDLL(None).prctl(4, 0); print(1, flush=True); time.sleep(60)"])
+    proc = user.popen(
+        [
+            sys.executable,
+            "-c",
+            "import ctypes, time; ctypes.CDLL(None).prctl(4, 0); print(1, flush=True); "
+            "time.sleep(60)",
+        ]
+    )
     assert proc.stdout.readline() == "1\n"
     assert "undumpable" in one_line(on_pid(user, PID_COMMANDS[0], proc.pid))
     actors.end(proc)
 
 
-@pytest.mark.parametrize("args", [
-    [], ["nonsense"], ["list"], ["attach"], ["detach"], ["run"], ["run", "--"], ["report", "a", "b", "c"],
-    ["list", "--nonsense", "x"], ["attach", "1", "--duration", "soon"], ["attach", "1", "--duration"],
-    ["attach", "1", "--duration", "0"], ["attach", "PID", "1", "--duration", "1s"],
-    ["attach", "1", "--memory", "much"], ["run", "--max-size", "-5", "--", "true"], ["report", "--nonsense"],
-    ["dump", "--json=yes", "x"],
-], ids=lambda args: " ".join(args) or "nothing")
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["nonsense"],
+        ["list"],
+        ["attach"],
+        ["detach"],
+        ["run"],
+        ["run", "--"],
+        ["report", "a", "b", "c"],
+        ["list", "--nonsense", "x"],
+        ["attach", "1", "--duration", "soon"],
+        ["attach", "1", "--duration"],
+        ["attach", "1", "--duration", "0"],
+        ["attach", "PID", "1", "--duration", "1s"],
+        ["attach", "1", "--memory", "much"],
+        ["run", "--max-size", "-5", "--", "true"],
+        ["report", "--nonsense"],
+        ["dump", "--json=yes", "x"],
+    ],
+    ids=lambda args: " ".join(args) or "nothing",
+)
 def test_wrong_usage(me, args):
     done = me.iprobe(*args)
     assert done.returncode == 2, repr(done)
     assert done.stderr.strip() and not done.stdout, repr(done)
 
 
-@pytest.mark.parametrize("args", [["--help"], ["--version"], ["run", "--help"], ["attach", "--help"],
-                                  ["report", "--help"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "args",
+    [["--help"], ["--version"], ["run", "--help"], ["attach", "--help"], ["report", "--help"]],
+    ids=" ".join,
+)
 def test_help_is_no_error(me, args):
     done = me.iprobe(*args)
     assert done.returncode == 0 and done.stdout.strip() and not done.stderr, repr(done)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that end, or go on, in ways that no exit probe sees, in every placement: each is counted once and closed."""
+"""Calls that end, or go on, in ways that no exit probe sees, in every placement: each is counted
+once and closed.
+"""
 
 import collections
 import json
@@ -23,16 +25,23 @@ def opt(request):
 def record(actor, *command, options=()):
     """(summary, what the program said, the trace, calls by function as the report counts them)"""
     directory = actor.dir() / "trace"
-    done = actor.iprobe("run", "--json", "--memory", "256M", *options, "-o", directory, "--", *command)
+    done = actor.iprobe(
+        "run", "--json", "--memory", "256M", *options, "-o", directory, "--", *command
+    )
     assert done.returncode == 0, repr(done)
     report = actor.iprobe("report", "--json", directory)
     assert report.returncode == 0, repr(report)
-    calls = {trees.without_arguments(f["function"]): f["calls"] for f in json.loads(report.stdout)["functions"]}
+    calls = {
+        trees.without_arguments(f["function"]): f["calls"]
+        for f in json.loads(report.stdout)["functions"]
+    }
     return done.summary(), done.stdout, directory, calls
 
 
-@pytest.mark.parametrize("program, suffix, extra", [("coroutines", "c", ()),
-                                                    ("coroutines_cxx", "cc", ("-std=c++20", "-fcoroutines"))])
+@pytest.mark.parametrize(
+    "program, suffix, extra",
+    [("coroutines", "c", ()), ("coroutines_cxx", "cc", ("-std=c++20", "-fcoroutines"))],
+)
 def test_coroutines(me, programs, placement, opt, program, suffix, extra):
     """On stacks of their own, and those of C++20, whose frames are on the heap."""
     path = programs.simple(program, "gcc", opt, extra=extra, placement=placement, suffix=suffix)
@@ -50,7 +59,9 @@ def test_coroutines(me, programs, placement, opt, program, suffix, extra):
 
 
 def test_cancelled_anywhere(me, programs, placement):
-    """Asynchronous cancellation: the unwinder starts at any instruction, most of them in a hook. The event in flight may be lost."""
+    """Asynchronous cancellation: the unwinder starts at any instruction, most of them in a hook.
+    The event in flight may be lost.
+    """
     threads = 40
     path = programs.simple("cancel", "gcc", "-O2", placement=placement)
     summary, said, _, calls = record(me, path, threads, options=["-f", "spin,leaf"])
@@ -62,8 +73,13 @@ def test_cancelled_anywhere(me, programs, placement):
 
 def test_entries_alone(me, programs, builddir):
     """Functions without exit probes: calls are counted, none is said to last."""
-    path = programs.simple("count", "gcc", "-O2", prepared=False,
-                           extra=["-fpatchable-function-entry=5", "-fno-inline", "-fno-optimize-sibling-calls"])
+    path = programs.simple(
+        "count",
+        "gcc",
+        "-O2",
+        prepared=False,
+        extra=["-fpatchable-function-entry=5", "-fno-inline", "-fno-optimize-sibling-calls"],
+    )
     done = me.run([builddir / "coldpatch" / "coldpatch", "-o", me.dir() / "count", path])
     assert done.returncode == 0, repr(done)
     directory = me.dir() / "trace"
@@ -74,6 +90,10 @@ def test_entries_alone(me, programs, builddir):
     functions = {f["function"]: f for f in json.loads(report.stdout)["functions"]}
     assert len(truth) >= 8
     for name, calls in truth.items():
-        assert functions[name]["calls"] == calls and not functions[name]["total_ns"], functions[name]
-    lines = [json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()]
+        assert functions[name]["calls"] == calls and not functions[name]["total_ns"], functions[
+            name
+        ]
+    lines = [
+        json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()
+    ]
     assert lines and all(line["event"] == "entry" and line["entry_only"] for line in lines)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Waking the runtime of a static program by one of its own threads: whatever that thread was doing goes on as if nothing had
-happened, also where iprobe is killed at any of the steps.
+Waking the runtime of a static program by one of its own threads: whatever that thread was doing
+goes on as if nothing had happened, also where iprobe is killed at any of the steps.
 """
 
 import json
@@ -47,11 +47,18 @@ def assert_free(target):
 
 @pytest.mark.parametrize("how", CALLS)
 def test_the_thread_goes_on(me, programs, targets, how):
-    target = start(targets, me, programs, how, "-static-pie" if how in ("poll", "busy") else "-static")
+    target = start(
+        targets, me, programs, how, "-static-pie" if how in ("poll", "busy") else "-static"
+    )
     done = me.iprobe("attach", target.pid, "--duration", "50ms", "--json", "-o", me.dir() / "trace")
     assert done.returncode == 0, repr(done)
     assert len(done.stops()) == 3, "the hold of the thread, going live, going idle"
-    if how in ("read", "epoll", "thread", "busy"): # the others may have ended by now, each by itself
+    if how in (
+        "read",
+        "epoll",
+        "thread",
+        "busy",
+    ):  # the others may have ended by now, each by itself
         assert_free(target)
     finish(target, how)
 
@@ -67,7 +74,9 @@ def test_an_ordinary_user(user, programs, targets):
 def test_once_only(me, programs, targets):
     target = start(targets, me, programs, "read")
     for stops in (3, 2):
-        done = me.iprobe("attach", target.pid, "--duration", "20ms", "--json", "-o", me.dir() / "trace")
+        done = me.iprobe(
+            "attach", target.pid, "--duration", "20ms", "--json", "-o", me.dir() / "trace"
+        )
         assert done.returncode == 0, repr(done)
         assert len(done.stops()) == stops
     finish(target, "read")
@@ -97,7 +106,9 @@ def test_a_stopped_process_is_refused(me, programs, targets):
 
 def test_seccomp(actor, programs, targets):
     """Its filter is suspended for the thread, which takes a privilege."""
-    target = targets.start(actor, [programs.simple("waits", extra=["-static"]), "seccomp"], preload=False)
+    target = targets.start(
+        actor, [programs.simple("waits", extra=["-static"]), "seccomp"], preload=False
+    )
     memory.wait_for("no filter", lambda: memory.status_field(target.pid, "Seccomp") == "2")
     done = actor.iprobe("attach", target.pid, "--duration", "20ms", "-o", actor.dir() / "trace")
     if actor.is_root:
@@ -109,7 +120,10 @@ def test_seccomp(actor, programs, targets):
 
 def test_two_at_once(me, programs, targets):
     target = start(targets, me, programs, "read")
-    both = [me.start_iprobe("attach", target.pid, "--duration", "100ms", "-o", me.dir() / "trace") for _ in range(2)]
+    both = [
+        me.start_iprobe("attach", target.pid, "--duration", "100ms", "-o", me.dir() / "trace")
+        for _ in range(2)
+    ]
     codes = sorted(actors.last_words(proc).returncode for proc in both)
     assert codes in ([0, 0], [0, 1]), codes
     assert_free(target)
@@ -119,23 +133,53 @@ def test_two_at_once(me, programs, targets):
 def requests(actor, target, directory):
     """How many ptrace requests the borrowing takes: up to the first DETACH."""
     log = directory / "strace"
-    done = actor.run(["strace", "-o", log, "--trace=ptrace", actor.iprobe_path, "attach", target.pid, "--duration", "20ms",
-                      "-o", directory / "trace"])
+    done = actor.run(
+        [
+            "strace",
+            "-o",
+            log,
+            "--trace=ptrace",
+            actor.iprobe_path,
+            "attach",
+            target.pid,
+            "--duration",
+            "20ms",
+            "-o",
+            directory / "trace",
+        ]
+    )
     assert done.returncode == 0, repr(done)
     calls = re.findall(r"^ptrace\((\w+)", log.read_text(errors="replace"), re.M)
     return calls.index("PTRACE_DETACH") + 1
 
 
 def killed(actor, targets, programs, how, when, directory):
-    """iprobe is killed at its `when`-th ptrace request; what follows works, and the thread goes on."""
+    """iprobe is killed at its `when`-th ptrace request; what follows works, and the thread goes
+    on.
+    """
     target = start(targets, actor, programs, how)
-    done = actor.run(["strace", "-o", directory / "strace", "--trace=ptrace",
-                      f"--inject=ptrace:signal=SIGKILL:when={when}", actor.iprobe_path, "attach", target.pid, "--duration",
-                      "20ms", "-o", directory / "trace"])
+    done = actor.run(
+        [
+            "strace",
+            "-o",
+            directory / "strace",
+            "--trace=ptrace",
+            f"--inject=ptrace:signal=SIGKILL:when={when}",
+            actor.iprobe_path,
+            "attach",
+            target.pid,
+            "--duration",
+            "20ms",
+            "-o",
+            directory / "trace",
+        ]
+    )
     assert done.returncode in (-9, 137), f"{when}: {done!r}"
-    memory.wait_for(f"{when}: signals stay blocked", lambda: signals_blocked(target.pid) == {"0" * 16})
+    memory.wait_for(
+        f"{when}: signals stay blocked", lambda: signals_blocked(target.pid) == {"0" * 16}
+    )
     done = actor.iprobe("attach", target.pid, "--duration", "20ms", "-o", directory / "trace")
-    if how == "nanosleep" and "has ended" in done.stderr: # its second was over: a busy machine
+    if how == "nanosleep" and "has ended" in done.stderr:  # its second was over: a busy machine
         finish(target, how)
         return
     assert done.returncode == 0, f"{when}: {done!r}"
@@ -162,8 +206,12 @@ def test_under_signals_and_threads(me, programs, targets):
     """A handler every millisecond, threads that come and go: each new process is woken once."""
     for _ in range(3):
         beats = me.dir() / "beats"
-        target = targets.start(me, [programs.simple("steady", extra=["-static"]), "-b", beats, "-i", "-c"], preload=False,
-                               beats=beats)
+        target = targets.start(
+            me,
+            [programs.simple("steady", extra=["-static"]), "-b", beats, "-i", "-c"],
+            preload=False,
+            beats=beats,
+        )
         target.wait_for_progress()
         done = me.iprobe("attach", target.pid, "--duration", "50ms", "-o", me.dir() / "trace")
         assert done.returncode == 0, repr(done)
@@ -176,15 +224,21 @@ def test_under_signals_and_threads(me, programs, targets):
 @pytest.mark.parametrize("how", ["sigsuspend", "ppoll", "pselect", "epoll_pwait"])
 @pytest.mark.parametrize("link", ["-static", "-no-pie"])
 def test_masks_of_calls(me, programs, targets, how, link):
-    """A call that waits under a mask of its own does so again when its thread is back, and puts the other one back as ever."""
+    """A call that waits under a mask of its own does so again when its thread is back, and puts
+    the other one back as ever.
+    """
     target = targets.start(me, [programs.simple("masks", extra=[link]), how], preload=False)
     during = f"{1 << (signal.SIGUSR2 - 1):016x}"
     memory.wait_for("does not wait", lambda: memory.status_field(target.pid, "SigBlk") == during)
     done = me.iprobe("attach", target.pid, "--duration", "20ms", "--json", "-o", me.dir() / "trace")
     assert done.returncode == 0 and len(done.summary()["stop_us"]) >= 3, repr(done)
-    # asleep: one that has not had a CPU since the stop would take the signal before its call starts again, as after any SIGCONT
-    memory.wait_for("waits under another mask", lambda: memory.status_field(target.pid, "SigBlk") == during and
-                    memory.status_field(target.pid, "State")[0] == "S")
+    # asleep: one that has not had a CPU since the stop would take the signal before its call starts
+    # again, as after any SIGCONT
+    memory.wait_for(
+        "waits under another mask",
+        lambda: memory.status_field(target.pid, "SigBlk") == during
+        and memory.status_field(target.pid, "State")[0] == "S",
+    )
     os.kill(target.pid, signal.SIGUSR2)  # has to wait
     time.sleep(0.05)
     assert memory.status_field(target.pid, "ShdPnd") == during, "the mask of the call is lost"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Call sites (--callsite) in dump and report, against what test/programs/callers.c says about itself."""
+"""Call sites (--callsite) in dump and report, against what test/programs/callers.c says about
+itself.
+"""
 
 import collections
 import json
@@ -31,7 +33,9 @@ def known_sites():
 @pytest.fixture(params=["fentry", "instrument"])
 def program(request, programs):
     # sibling calls would take the caller's frame away, and its line with it
-    return programs.simple("callers", placement=request.param, extra=["-fno-optimize-sibling-calls"])
+    return programs.simple(
+        "callers", placement=request.param, extra=["-fno-optimize-sibling-calls"]
+    )
 
 
 def record(me, program, *options):
@@ -55,19 +59,30 @@ def test_dump_tells_function_and_line(me, program):
         caller = e["caller"]
         assert re.fullmatch("0x[0-9a-f]+", caller["address"])
         if e["function"] in ("work", "once", "twice"):
-            assert caller["module"] == "callers" and caller["offset"] > 0 and caller["file"].endswith("callers.c")
+            assert (
+                caller["module"] == "callers"
+                and caller["offset"] > 0
+                and caller["file"].endswith("callers.c")
+            )
             seen[e["function"], caller["function"], caller["line"]] += 1
     assert seen == {site: ROUNDS * n for site, n in known_sites().items()}
     compared = [e for e in events if e["function"] == "compare"]
-    assert len(compared) >= 2 * ROUNDS and all(e["caller"]["module"].startswith("libc") for e in compared)
+    assert len(compared) >= 2 * ROUNDS and all(
+        e["caller"]["module"].startswith("libc") for e in compared
+    )
     text = me.iprobe("dump", "-f", "work", directory).stdout
     line = next(n for callee, caller, n in known_sites() if (callee, caller) == ("work", "once"))
-    assert len(re.findall(rf"work \{{  <- once\+0x[0-9a-f]+ callers.c:{line}$", text, re.M)) == ROUNDS
+    assert (
+        len(re.findall(rf"work \{{  <- once\+0x[0-9a-f]+ callers.c:{line}$", text, re.M)) == ROUNDS
+    )
 
 
 def test_nothing_is_said_without(me, program):
     directory = record(me, program)
-    assert not any("caller" in e for e in entries(me, directory)) and " <- " not in me.iprobe("dump", directory).stdout
+    assert (
+        not any("caller" in e for e in entries(me, directory))
+        and " <- " not in me.iprobe("dump", directory).stdout
+    )
 
 
 def report(me, directory, *options):
@@ -82,8 +97,11 @@ def test_report_by_call_site_and_caller(me, program):
     rows = document["rows"]
     assert document["by"] == "callsite" and {row["caller_from"] for row in rows} == {"call site"}
     assert {(r["function"], r["caller"], r["caller_line"]): r["calls"] for r in rows} == {
-        site: ROUNDS * n for site, n in known_sites().items()}
-    assert all(r["caller_module"] == "callers" and r["caller_address"].startswith("0x") for r in rows)
+        site: ROUNDS * n for site, n in known_sites().items()
+    }
+    assert all(
+        r["caller_module"] == "callers" and r["caller_address"].startswith("0x") for r in rows
+    )
     by_caller = collections.Counter()
     for (callee, caller, _), n in known_sites().items():
         by_caller[callee, caller] += ROUNDS * n
@@ -92,9 +110,14 @@ def test_report_by_call_site_and_caller(me, program):
     (whole,) = report(me, directory, "-f", "work")["functions"]
     parts = [r for r in rows if r["function"] == "work"]
     assert abs(sum(r["total_ns"] for r in parts) - whole["total_ns"]) <= len(parts)
-    assert min(r["min_ns"] for r in parts) == whole["min_ns"] and max(r["max_ns"] for r in parts) == whole["max_ns"]
+    assert (
+        min(r["min_ns"] for r in parts) == whole["min_ns"]
+        and max(r["max_ns"] for r in parts) == whole["max_ns"]
+    )
     text = me.iprobe("report", "--by-caller", directory).stdout
-    assert "work <- hidden\n" in text and "(around)" not in text and "by the return address of" in text
+    assert (
+        "work <- hidden\n" in text and "(around)" not in text and "by the return address of" in text
+    )
 
 
 def test_report_by_caller_without_call_sites(me, program):
@@ -102,7 +125,10 @@ def test_report_by_caller_without_call_sites(me, program):
     directory = record(me, program)
     rows = report(me, directory, "--by-caller", "-f", "work")["rows"]
     assert {(r["caller"], r["caller_from"]): r["calls"] for r in rows} == {
-        ("once", "frame"): ROUNDS, ("twice", "frame"): 2 * ROUNDS, ("main", "frame"): ROUNDS}
+        ("once", "frame"): ROUNDS,
+        ("twice", "frame"): 2 * ROUNDS,
+        ("main", "frame"): ROUNDS,
+    }
     text = me.iprobe("report", "--by", "caller", directory).stdout
     assert "work <- main (around)\n" in text and "the recorded call around it" in text
     (main,) = report(me, directory, "--by-caller", "-f", "main")["rows"]
@@ -110,7 +136,9 @@ def test_report_by_caller_without_call_sites(me, program):
 
 
 def test_on_another_machine(me, programs):
-    """The program is gone, or another one stands in its place: functions with probes are known, lines are not."""
+    """The program is gone, or another one stands in its place: functions with probes are known,
+    lines are not.
+    """
     built = programs.simple("callers", placement="fentry", extra=["-fno-optimize-sibling-calls"])
     program = me.dir() / "callers"
     shutil.copy(built, program)
@@ -125,16 +153,32 @@ def test_on_another_machine(me, programs):
 
 
 def test_libraries_at_one_address(me, builddir):
-    """One after the other in the same place: each has its own callers, whichever comes first in the trace."""
+    """One after the other in the same place: each has its own callers, whichever comes first in
+    the trace.
+    """
     folder = me.dir()
 
     def build(name, text, *options):
         (folder / f"{name}.c").write_text(text)
-        subprocess.run([builddir / "coldpatch" / "iprobe-cc", "-O2", "-g", "-fno-optimize-sibling-calls", *options, folder / f"{name}.c", "-o", folder / name],
-                       check=True, timeout=120)
+        subprocess.run(
+            [
+                builddir / "coldpatch" / "iprobe-cc",
+                "-O2",
+                "-g",
+                "-fno-optimize-sibling-calls",
+                *options,
+                folder / f"{name}.c",
+                "-o",
+                folder / name,
+            ],
+            check=True,
+            timeout=120,
+        )
 
     for name, filler in (("one.so", "x * 3"), ("two.so", "x * 7 + 1234567 % (x | 1)")):
-        build(name, f"""
+        build(
+            name,
+            f"""
 __attribute__((noinline)) int {name[:3]}_filler(int x)
 {{
 	return {filler};
@@ -148,8 +192,13 @@ __attribute__((noinline)) int outer(int x)
 {{
 	return {name[:3]}_inner(x) + {name[:3]}_inner(x + 1);
 }}
-""", "-shared", "-fPIC")
-    build("main", """
+""",
+            "-shared",
+            "-fPIC",
+        )
+    build(
+        "main",
+        """
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>
@@ -170,15 +219,34 @@ int main(int argc, char **argv)
 	}
 	return 0;
 }
-""", "-ldl")
+""",
+        "-ldl",
+    )
     directory = folder / "trace"
-    done = me.iprobe("run", "-o", directory, "--callsite", "--", folder / "main", folder / "one.so", folder / "two.so")
+    done = me.iprobe(
+        "run",
+        "-o",
+        directory,
+        "--callsite",
+        "--",
+        folder / "main",
+        folder / "one.so",
+        folder / "two.so",
+    )
     assert done.returncode == 0, repr(done)
     info = json.loads(me.iprobe("info", "--json", directory).stdout)
     where = {pathlib.Path(m["path"]).name: m["load_bias"] for m in info["modules"]}
     if where["one.so"] != where["two.so"]:
         pytest.skip("the second library came to lie elsewhere")
-    seen = collections.Counter((e["function"], e["caller"]["function"]) for e in entries(me, directory) if e["function"].endswith("_inner"))
+    seen = collections.Counter(
+        (e["function"], e["caller"]["function"])
+        for e in entries(me, directory)
+        if e["function"].endswith("_inner")
+    )
     assert seen == {("one_inner", "outer"): 2, ("two_inner", "outer"): 2}
-    modules = {(e["function"], e["caller"]["module"]) for e in entries(me, directory) if e["function"].endswith("_inner")}
+    modules = {
+        (e["function"], e["caller"]["module"])
+        for e in entries(me, directory)
+        if e["function"].endswith("_inner")
+    }
     assert modules == {("one_inner", "one.so"), ("two_inner", "two.so")}

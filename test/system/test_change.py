@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A second `iprobe attach` changes the session that a target has: adds, takes away, adds again, while the program counts its
-own calls. Several at once, killed ones, strangers, and clients that only want to be in the way.
+A second `iprobe attach` changes the session that a target has: adds, takes away, adds again,
+while the program counts its own calls. Several at once, killed ones, strangers, and clients that
+only want to be in the way.
 """
 
 import contextlib
@@ -74,7 +75,9 @@ def read_counts(target):
 
 
 def wait_for_calls(target):
-    """Some thread has been given the CPU some times more, for a millisecond's calls each: on a busy machine that may take a while."""
+    """Some thread has been given the CPU some times more, for a millisecond's calls each: on a
+    busy machine that may take a while.
+    """
 
     def turns():
         found = {}
@@ -83,7 +86,11 @@ def wait_for_calls(target):
         return found
 
     before = turns()
-    memory.wait_for("the program makes no calls", lambda: any(n >= before[tid] + 12 for tid, n in turns().items()), 60)
+    memory.wait_for(
+        "the program makes no calls",
+        lambda: any(n >= before[tid] + 12 for tid, n in turns().items()),
+        60,
+    )
 
 
 def check_frames(actor, directory, kept):
@@ -101,22 +108,46 @@ def check_frames(actor, directory, kept):
     assert set(depth.values()) == {0}
 
 
-CHANGES = ["mix,half", "!half", "chain_*", "!chain_inner", "half", "!mix,!half", "*", "!half,!chain_middle", "!mix",
-           "mix,chain_middle"]
+CHANGES = [
+    "mix,half",
+    "!half",
+    "chain_*",
+    "!chain_inner",
+    "half",
+    "!mix,!half",
+    "*",
+    "!half,!chain_middle",
+    "!mix",
+    "mix,chain_middle",
+]
 
 
 def test_what_stays_misses_nothing(actor, targets, programs):
-    """Ten changes under load: of functions that were live all the time each call is there, and their frames are whole."""
+    """Ten changes under load: of functions that were live all the time each call is there, and
+    their frames are whole.
+    """
     target = targets.start(actor, [programs.simple("count"), "-t", 3, "-r", 20000, "-s", 300, "-w"])
     session, directory = start_session(actor, target, "-f", "leaf,count_down,chain_outer")
     target.say()
-    memory.wait_for("its threads do not begin", lambda: len(os.listdir(f"/proc/{target.pid}/task")) == 3)
+    memory.wait_for(
+        "its threads do not begin", lambda: len(os.listdir(f"/proc/{target.pid}/task")) == 3
+    )
     for selection in CHANGES:
         wait_for_calls(target)
         done = change(actor, target, selection)
-        assert done["changed"] and len(done["stop_us"]) - done["failed_stops"] == 1 and done["stop_us"][0] > 0, (selection, done)
-        assert done["functions_removed" if "!" in selection else "functions_added"] > 0, (selection, done)
-        assert done["functions_added" if "!" in selection else "functions_removed"] == 0, (selection, done)
+        assert (
+            done["changed"]
+            and len(done["stop_us"]) - done["failed_stops"] == 1
+            and done["stop_us"][0] > 0
+        ), (selection, done)
+        assert done["functions_removed" if "!" in selection else "functions_added"] > 0, (
+            selection,
+            done,
+        )
+        assert done["functions_added" if "!" in selection else "functions_removed"] == 0, (
+            selection,
+            done,
+        )
     wait_for_calls(target)
     os.kill(target.pid, signal.SIGUSR1)
     calls = read_counts(target)
@@ -127,13 +158,21 @@ def test_what_stays_misses_nothing(actor, targets, programs):
     seen, _ = ctf.read_events(directory)
     for function in ("count_down", "chain_outer", "leaf"):
         assert report[function]["calls"] == calls[function]
-        assert seen["func_entry", "count", function] == seen["func_exit", "count", function] == calls[function]
+        assert (
+            seen["func_entry", "count", function]
+            == seen["func_exit", "count", function]
+            == calls[function]
+        )
     for function in ("half", "chain_middle", "mix", "chain_inner"):
         assert 0 < report[function]["calls"] < calls[function]
     assert sum(seen.values()) == summary["events"]
     assert summary["functions"] == len({function for _, _, function in seen})
     done = actor.iprobe("info", "--json", directory)
-    assert [s["kind"] for s in json.loads(done.stdout)["stops"]] == ["attach", *["change"] * len(CHANGES), "detach"]
+    assert [s["kind"] for s in json.loads(done.stdout)["stops"]] == [
+        "attach",
+        *["change"] * len(CHANGES),
+        "detach",
+    ]
     check_frames(actor, directory, {"leaf", "count_down", "chain_outer"})
 
 
@@ -158,13 +197,17 @@ def test_nothing_left_and_silent(actor, steady):
 
 
 def test_what_cannot_be(actor, steady):
-    """No match is an error as ever; options that make a session are refused; --dry-run tells and changes nothing."""
+    """No match is an error as ever; options that make a session are refused; --dry-run tells and
+    changes nothing.
+    """
     session, _ = start_session(actor, steady, "-f", "step_11")
     assert "step_1" in one_line(actor.iprobe("attach", steady.pid, "-f", "step_1l"))
     one_line(actor.iprobe("attach", steady.pid, "-f", "!nothing_like_it"))
     for options in (["-o", "x"], ["--duration", "1s"], ["--memory", "1M"], ["--max-size", "1M"]):
         done = actor.iprobe("attach", steady.pid, "-f", "step_22", *options)
-        assert done.returncode == 1 and options[0] in done.stderr and done.stderr.count("\n") == 1, repr(done)
+        assert (
+            done.returncode == 1 and options[0] in done.stderr and done.stderr.count("\n") == 1
+        ), repr(done)
     before = memory.text_differences(steady.pid)
     dry = change(actor, steady, "step_2*", "--dry-run")
     assert dry["functions_added"] == 8 and not dry["changed"]
@@ -178,7 +221,9 @@ def test_what_cannot_be(actor, steady):
 def test_several_at_once(actor, steady):
     """They are served one after another; each gets what it asked for."""
     session, _ = start_session(actor, steady, "-f", "step_10")
-    clients = [actor.start_iprobe("attach", steady.pid, "-f", f"step_{n}*", "--json") for n in range(2, 9)]
+    clients = [
+        actor.start_iprobe("attach", steady.pid, "-f", f"step_{n}*", "--json") for n in range(2, 9)
+    ]
     for client in clients:
         done = last_words(client)
         assert done.returncode == 0 and done.summary()["functions_added"] == 8, repr(done)
@@ -202,7 +247,9 @@ def test_killed_while_asking(actor, steady):
 
 
 def test_session_killed_while_changing(actor, steady):
-    """What it left is restored as ever; who asked is told, or finds the session free and begins one."""
+    """What it left is restored as ever; who asked is told, or finds the session free and begins
+    one.
+    """
     for _ in range(6):
         session, directory = start_session(actor, steady, "-f", "step_1*")
         client = actor.start_iprobe("attach", steady.pid, "-f", "*")
@@ -247,8 +294,21 @@ def test_from_another_network(root, targets, programs):
 def test_a_program_that_iprobe_launched(actor, programs):
     """`iprobe run` listens as well, and its summary has the stops."""
     directory = actor.dir() / "trace"
-    proc = actor.start_iprobe("run", "--json", "-f", "leaf", "-o", directory, "--", programs.simple("count"), "-t", "2", "-n",
-                              "30000", "-w")
+    proc = actor.start_iprobe(
+        "run",
+        "--json",
+        "-f",
+        "leaf",
+        "-o",
+        directory,
+        "--",
+        programs.simple("count"),
+        "-t",
+        "2",
+        "-n",
+        "30000",
+        "-w",
+    )
     assert proc.stdout.readline() == "ready\n"
     pid = next(int(p) for p in os.listdir("/proc") if p.isdigit() and is_count_of(p, proc.pid))
     done = actor.iprobe("attach", pid, "-f", "mix", "--json")
@@ -274,10 +334,15 @@ def last_words_of(proc, text):
 
 
 def is_count_of(pid, parent):
-    """Whether the process is the program, and parent launched it (which has other children, too)."""
+    """Whether the process is the program, and parent launched it (which has other children,
+    too).
+    """
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
-            return os.readlink(f"/proc/{pid}/exe").endswith("/count") and int(f.read().rpartition(")")[2].split()[1]) == parent
+            return (
+                os.readlink(f"/proc/{pid}/exe").endswith("/count")
+                and int(f.read().rpartition(")")[2].split()[1]) == parent
+            )
     except OSError:
         return False
 
@@ -301,15 +366,31 @@ def request(selection=b"step_22", magic=MAGIC, flags=0, inner_pid=0, reserved=0,
 
 
 def test_who_only_wants_to_be_in_the_way(me, targets, programs):
-    """Bad requests are answered, silent clients closed, floods wait; not an event is lost, and a good request is served."""
+    """Bad requests are answered, silent clients closed, floods wait; not an event is lost, and a
+    good request is served.
+    """
     target = targets.start(me, [programs.simple("count"), "-t", 2, "-r", 20000, "-s", 300, "-w"])
     session, directory = start_session(me, target, "-f", "leaf")
     address = session_address(target.pid)
     target.say()
-    memory.wait_for("its threads do not begin", lambda: len(os.listdir(f"/proc/{target.pid}/task")) == 2)
-    bad = [b"x", b"\0" * 40, request(magic=1), request(flags=0x80), request(reserved=1), request(b"@/etc/passwd"),
-           request(b"mix\0half"), request(max_stop=0), request(b""), request(b"mix"), request(os.urandom(60000)),
-           request(b"mix," * 24000, inner_pid=target.pid), request(b"((((", inner_pid=target.pid)]
+    memory.wait_for(
+        "its threads do not begin", lambda: len(os.listdir(f"/proc/{target.pid}/task")) == 2
+    )
+    bad = [
+        b"x",
+        b"\0" * 40,
+        request(magic=1),
+        request(flags=0x80),
+        request(reserved=1),
+        request(b"@/etc/passwd"),
+        request(b"mix\0half"),
+        request(max_stop=0),
+        request(b""),
+        request(b"mix"),
+        request(os.urandom(60000)),
+        request(b"mix," * 24000, inner_pid=target.pid),
+        request(b"((((", inner_pid=target.pid),
+    ]
     for packet in bad:
         with connect(address) as s:
             s.send(packet)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents say of a process that was recorded: what stays in it, how much, and what a kernel may forbid."""
+"""What the documents say of a process that was recorded: what stays in it, how much, and what a
+kernel may forbid.
+"""
 
 import os
 import re
@@ -32,9 +34,15 @@ def stays(pid, before):
 
 
 def test_what_stays_is_what_is_told(root, programs, targets):
-    """Address space and descriptors as README.md and iprobe-detach(1) say; no more with each session."""
+    """Address space and descriptors as README.md and iprobe-detach(1) say; no more with each
+    session.
+    """
     top = memory.__file__.rpartition("/test/")[0]
-    said = int(re.search(r"(\d+) MiB of address space", open(f"{top}/README.md", encoding="utf-8").read())[1])
+    said = int(
+        re.search(r"(\d+) MiB of address space", open(f"{top}/README.md", encoding="utf-8").read())[
+            1
+        ]
+    )
     detach = open(f"{top}/docs/man/iprobe-detach.1.rst", encoding="utf-8").read()
     window = int(re.search(r"window of (\d+) MiB", detach)[1])
     attach = open(f"{top}/docs/man/iprobe-attach.1.rst", encoding="utf-8").read()
@@ -44,9 +52,24 @@ def test_what_stays_is_what_is_told(root, programs, targets):
     maps = set(open(f"/proc/{target.pid}/maps", encoding="utf-8"))
     grown = []
     for _ in range(2):
-        done = root.iprobe("attach", target.pid, "-q", "-f", "step_1*", "--duration", "30ms", "-o", root.dir() / "trace")
+        done = root.iprobe(
+            "attach",
+            target.pid,
+            "-q",
+            "-f",
+            "step_1*",
+            "--duration",
+            "30ms",
+            "-o",
+            root.dir() / "trace",
+        )
         assert done.returncode == 0, repr(done)
-        grown.append((size_mib(target.pid) - size, sorted(set(descriptors(target.pid).items()) - set(fds.items()))))
+        grown.append(
+            (
+                size_mib(target.pid) - size,
+                sorted(set(descriptors(target.pid).items()) - set(fds.items())),
+            )
+        )
     assert grown[0] == grown[1]
     assert abs(grown[0][0] - said) < 5, grown
     assert not grown[0][1], "a privileged process keeps no descriptor"
@@ -57,15 +80,41 @@ def test_what_stays_is_what_is_told(root, programs, targets):
 
 
 def test_a_kernel_that_forbids_writes(root, programs, targets):
-    """proc_mem.force_override=never, as far as programs see: refused with the reason, and the process is as it was."""
+    """proc_mem.force_override=never, as far as programs see: refused with the reason, and the
+    process is as it was.
+    """
     if not shutil.which("strace"):
         pytest.skip("no strace")
-    refuse = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=pwrite64", "-e", "inject=pwrite64:error=EIO"]
+    refuse = [
+        "strace",
+        "-f",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        "trace=pwrite64",
+        "-e",
+        "inject=pwrite64:error=EIO",
+    ]
     done = root.run([*refuse, root.iprobe_path, "doctor"])
-    assert "proc_mem.force_override" in done.stdout + done.stderr and done.returncode == 1, repr(done)
+    assert "proc_mem.force_override" in done.stdout + done.stderr and done.returncode == 1, repr(
+        done
+    )
     target = targets.steady(root, programs.simple("steady"))
-    done = root.run([*refuse, "-P", f"/proc/{target.pid}/mem", root.iprobe_path, "attach", target.pid, "--duration", "30ms", "-o",
-                     root.dir() / "trace"])
+    done = root.run(
+        [
+            *refuse,
+            "-P",
+            f"/proc/{target.pid}/mem",
+            root.iprobe_path,
+            "attach",
+            target.pid,
+            "--duration",
+            "30ms",
+            "-o",
+            root.dir() / "trace",
+        ]
+    )
     assert "cannot write" in one_line(done), repr(done)
     memory.assert_untouched(target.pid)
     target.wait_for_progress()

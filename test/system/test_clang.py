@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Placement fentry by clang: calls of __fentry__ at entries and XRay's sleds at exits, which coldpatch makes NOPs. What they must be is
-read from section xray_instr_map, and from the calls in a link by clang alone.
+Placement fentry by clang: calls of __fentry__ at entries and XRay's sleds at exits, which
+coldpatch makes NOPs. What they must be is read from section xray_instr_map, and from the calls
+in a link by clang alone.
 """
 
 import pathlib
@@ -12,7 +13,16 @@ import struct
 import pytest
 
 from iptest.building import decoded_at, record, run
-from iptest.probe_list import (ENTRY, EXIT, REGS_ALL, REGS_ENTRY, REGS_RETURN, TABLE, TAIL_EXIT, parse)
+from iptest.probe_list import (
+    ENTRY,
+    EXIT,
+    REGS_ALL,
+    REGS_ENTRY,
+    REGS_RETURN,
+    TABLE,
+    TAIL_EXIT,
+    parse,
+)
 from iptest.sections import section, section_names, sections
 
 pytestmark = pytest.mark.skipif(not shutil.which("clang"), reason="no clang")
@@ -64,7 +74,20 @@ int main()
 }
 """
 
-FUNCTIONS = {"main", "get", "comdat", "work", "tail", "wide_return", "pair", "wide", "sum", "many", "loop", "leave"}
+FUNCTIONS = {
+    "main",
+    "get",
+    "comdat",
+    "work",
+    "tail",
+    "wide_return",
+    "pair",
+    "wide",
+    "sum",
+    "many",
+    "loop",
+    "leave",
+}
 
 BUILDS = [
     "-O0",
@@ -82,7 +105,13 @@ BUILDS = [
 
 
 def clang(builddir, cwd, *arguments, tool="iprobe-c++"):
-    done = run(builddir / "coldpatch" / tool, *arguments, cwd=cwd, IPROBE_PLACEMENT="fentry", IPROBE_CC="clang")
+    done = run(
+        builddir / "coldpatch" / tool,
+        *arguments,
+        cwd=cwd,
+        IPROBE_PLACEMENT="fentry",
+        IPROBE_CC="clang",
+    )
     assert done.stderr == "", done
 
 
@@ -91,8 +120,21 @@ def test_gold_that_drops_the_table_is_told_of(box, builddir):
     """The link works, has no probes, and says so in one line that names what to do."""
     tool = builddir / "coldpatch" / "iprobe-c++"
     for flags, says in ((["-fuse-ld=gold", "-Wl,--gc-sections"], True), (["-fuse-ld=gold"], False)):
-        done = run(tool, "-O2", *flags, "p.cc", "-o", "program", cwd=box, IPROBE_PLACEMENT="fentry", IPROBE_CC="clang")
-        assert (len(done.stderr.splitlines()), "-fuse-ld=lld" in done.stderr) == (says, says), done.stderr
+        done = run(
+            tool,
+            "-O2",
+            *flags,
+            "p.cc",
+            "-o",
+            "program",
+            cwd=box,
+            IPROBE_PLACEMENT="fentry",
+            IPROBE_CC="clang",
+        )
+        assert (len(done.stderr.splitlines()), "-fuse-ld=lld" in done.stderr) == (
+            says,
+            says,
+        ), done.stderr
         assert (".iprobe.probes" in section_names(box / "program")) is not says
         assert "thrown" in run("./program", cwd=box).stdout
 
@@ -114,7 +156,9 @@ def exit_sleds(path):
 @pytest.fixture
 def box(tmp_path):
     (tmp_path / "p.cc").write_text(SOURCE)
-    (tmp_path / "iprobe").symlink_to(pathlib.Path(__file__).resolve().parents[2] / "include" / "iprobe")
+    (tmp_path / "iprobe").symlink_to(
+        pathlib.Path(__file__).resolve().parents[2] / "include" / "iprobe"
+    )
     return tmp_path
 
 
@@ -139,7 +183,9 @@ def test_every_sled_is_a_site(flags, box, builddir):
         text = run("objdump", "-d", "-w", "unpatched", cwd=box).stdout
         assert len(re.findall(r"\tcall .*<__fentry__[^>]*>$", text, re.M)) == len(entries)
         assert len(never) == 1
-    insns = decoded_at(box / "program", set(probes) | {o + 5 for o in probes} | {o + 11 for o in probes})
+    insns = decoded_at(
+        box / "program", set(probes) | {o + 5 for o in probes} | {o + 11 for o in probes}
+    )
     for offset, p in probes.items():
         assert p.length == 5 and insns[offset].startswith("nop"), p
         if p.kind == ENTRY:
@@ -149,10 +195,17 @@ def test_every_sled_is_a_site(flags, box, builddir):
         else:
             # nothing is jumped over: two NOPs, then the jump
             assert p.regs == REGS_ALL and insns[offset + 5].startswith("nop"), p
-            assert insns[offset + 11].startswith(("jmp", "rex.W jmp", "notrack jmp", "bnd jmp")), insns[offset + 11]
-    names = {re.sub(r"^_ZN?(?:3BoxIiE)?\d*([a-z_]+?)(?:Ev|[A-Zivdlz]*)$", r"\1", p.function.name) for p in listed.probes}
+            assert insns[offset + 11].startswith(
+                ("jmp", "rex.W jmp", "notrack jmp", "bnd jmp")
+            ), insns[offset + 11]
+    names = {
+        re.sub(r"^_ZN?(?:3BoxIiE)?\d*([a-z_]+?)(?:Ev|[A-Zivdlz]*)$", r"\1", p.function.name)
+        for p in listed.probes
+    }
     if not {"-flto", "-s"} & set(flags.split()):
-        assert {p.function.name for p in listed.probes if "comdat" in p.function.name} and "main" in names
+        assert {
+            p.function.name for p in listed.probes if "comdat" in p.function.name
+        } and "main" in names
         assert not any("never" in p.function.name for p in listed.probes)
     if "-shared" in flags:
         return
@@ -175,7 +228,9 @@ def test_every_sled_is_a_site(flags, box, builddir):
 
 
 def test_objects_without_our_link(box, builddir):
-    """Compiled by iprobe-cc, linked by clang alone, and coldpatch by hand; XRay's runtime is nowhere."""
+    """Compiled by iprobe-cc, linked by clang alone, and coldpatch by hand; XRay's runtime is
+    nowhere.
+    """
     clang(builddir, box, "-O2", "-I.", "-c", "p.cc", "-o", "p.o")
     clang(builddir, box, "-r", "p.o", "-o", "r.o")
     run("clang++", "r.o", "-Wl,--build-id=sha1", "-o", "program", cwd=box)
@@ -189,14 +244,25 @@ def test_objects_without_our_link(box, builddir):
 
 def test_c_and_assembler(box, builddir):
     """C, and a source of assembler, which is left alone."""
-    (box / "a.s").write_text(".globl three\n.text\nthree: movl $3, %eax\nret\n.section .note.GNU-stack\n")
+    (box / "a.s").write_text(
+        ".globl three\n.text\nthree: movl $3, %eax\nret\n.section .note.GNU-stack\n"
+    )
     (box / "m.c").write_text("int three(void); int main(void) { return three() - 3; }\n")
     clang(builddir, box, "-O2", "m.c", "a.s", "-o", "program", tool="iprobe-cc")
-    assert [p.function.name for p in parse(section(box / "program", ".iprobe.probes")).probes] == ["main"] * 2
+    assert [p.function.name for p in parse(section(box / "program", ".iprobe.probes")).probes] == [
+        "main"
+    ] * 2
     assert record(builddir, box / "program", box).entries == {"main": 1}
 
 
 def test_inline_is_refused(box, builddir):
     with pytest.raises(AssertionError) as e:
-        run(builddir / "coldpatch" / "iprobe-cc", "-c", "p.cc", cwd=box, IPROBE_PLACEMENT="inline", IPROBE_CC="clang")
+        run(
+            builddir / "coldpatch" / "iprobe-cc",
+            "-c",
+            "p.cc",
+            cwd=box,
+            IPROBE_PLACEMENT="inline",
+            IPROBE_CC="clang",
+        )
     assert "clang has fentry and instrument only" in str(e.value)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--time coarse: nothing is missing, the order is exact, and each event's true time lies where the trace says it does."""
+"""--time coarse: nothing is missing, the order is exact, and each event's true time lies where
+the trace says it does.
+"""
 
 import bisect
 import json
@@ -19,7 +21,8 @@ from test_resume import is_live, kill, listens
 CALLS = 100_000
 HEADER = 80  # of a packet (common/trace_format.h)
 TIME_BITS = 29
-# What a processor reads ahead: rdtsc is not held up by what stands in front of it, nor is the load of a stamp.
+# What a processor reads ahead: rdtsc is not held up by what stands in front of it, nor is the load
+# of a stamp.
 SLACK = 2_000
 
 
@@ -36,12 +39,12 @@ def records(stream):
             event = word & 7
             if event == 7:
                 event = (word >> 3 & (1 << TIME_BITS) - 1) - 16
-                time = word >> 32 | (words[i + 1] & 0xffffffff) << 32
-                number = words[i + 1] >> 32 & 0x1fffff
+                time = word >> 32 | (words[i + 1] & 0xFFFFFFFF) << 32
+                number = words[i + 1] >> 32 & 0x1FFFFF
                 i += 3
             else:
                 time = time >> TIME_BITS << TIME_BITS | word >> 3 & (1 << TIME_BITS) - 1
-                number = word >> 32 & 0x1fffff
+                number = word >> 32 & 0x1FFFFF
                 i += 1
             found.append((time, event, number))
     return found
@@ -55,7 +58,10 @@ def numbers(directory):
 
 def runs_of(directory):
     """What is said of stamps: (FROM, TO, WIDTH) each, in their order."""
-    runs = [tuple(map(int, line.split())) for line in (directory / "iprobe/stamps").read_text().splitlines()]
+    runs = [
+        tuple(map(int, line.split()))
+        for line in (directory / "iprobe/stamps").read_text().splitlines()
+    ]
     begins = [run[0] for run in runs]
     assert begins == sorted(begins) and all(a[1] < b[0] for a, b in zip(runs, runs[1:]))
     # an event happened before the next stamp
@@ -77,14 +83,30 @@ def check_intervals(directory, times):
     for (stamp, event, _), (before, after) in zip(own, [t for t in times for _ in (1, 2)]):
         begin, end, width = runs[bisect.bisect(begins, stamp) - 1]
         assert begin <= stamp <= end, "a stamp that the clock has never had"
-        assert stamp <= after + SLACK and stamp + width + SLACK >= before, (stamp, event, width, before, after)
+        assert stamp <= after + SLACK and stamp + width + SLACK >= before, (
+            stamp,
+            event,
+            width,
+            before,
+            after,
+        )
     return runs
 
 
 @pytest.mark.parametrize("placement", ["fentry", "instrument"])
 def test_true_intervals(me, programs, placement):
     directory = me.dir() / "trace"
-    done = me.iprobe("run", "--json", "--time", "coarse", "-o", directory, "--", programs.simple("stamped", placement=placement), CALLS)
+    done = me.iprobe(
+        "run",
+        "--json",
+        "--time",
+        "coarse",
+        "-o",
+        directory,
+        "--",
+        programs.simple("stamped", placement=placement),
+        CALLS,
+    )
     assert done.returncode == 0, repr(done)
     *lines, interruptions, summary = done.stdout.splitlines()
     assert json.loads(summary)["lost"] == 0
@@ -98,7 +120,9 @@ def test_true_intervals(me, programs, placement):
 
 
 def test_true_intervals_of_a_clock_that_was_killed(me, programs, targets):
-    """iprobe is killed and gone on with, several times: time stands still meanwhile, and what is said of it is true all the same."""
+    """iprobe is killed and gone on with, several times: time stands still meanwhile, and what is
+    said of it is true all the same.
+    """
     calls, pauses = 40_000, [0, 0.05, 0.2, 0.01, 0.4]
     target = targets.start(me, [programs.simple("stamped"), "-w", "-s", 4, calls])
     directory = me.dir() / "trace"
@@ -114,7 +138,11 @@ def test_true_intervals_of_a_clock_that_was_killed(me, programs, targets):
         time.sleep(pause)
         stood.append(time.monotonic_ns() - began)
         proc = me.start_iprobe("attach", "--resume", target.pid, "--json", "-o", directory)
-        memory.wait_for("its clock is not gone on with", lambda: stamps.stat().st_size > size or proc.poll() is not None, 60)
+        memory.wait_for(
+            "its clock is not gone on with",
+            lambda: stamps.stat().st_size > size or proc.poll() is not None,
+            60,
+        )
     times = []
     for line in target.proc.stdout:
         times.append(tuple(map(int, line.split())))
@@ -131,8 +159,10 @@ def test_true_intervals_of_a_clock_that_was_killed(me, programs, targets):
     runs = check_intervals(directory, times)
     # while it stood still there was one stamp, and that is told of
     info = json.loads(me.iprobe("info", "--json", directory).stdout)
-    widths = sorted(run[2] for run in runs)[-len(pauses):]
-    assert all(width * 1.001 >= ns * info["tsc_hz"] / 1e9 for width, ns in zip(widths, sorted(stood))), (widths, stood)
+    widths = sorted(run[2] for run in runs)[-len(pauses) :]
+    assert all(
+        width * 1.001 >= ns * info["tsc_hz"] / 1e9 for width, ns in zip(widths, sorted(stood))
+    ), (widths, stood)
     assert info["time"] == "coarse" and info["latest_ns"] * 1.001 >= max(stood)
     memory.assert_untouched(target.pid)
     target.say()
@@ -140,11 +170,29 @@ def test_true_intervals_of_a_clock_that_was_killed(me, programs, targets):
 
 
 def test_a_busy_machine_is_left_alone(me, programs):
-    """Where no CPU idles the clock takes a hundredth of one, and what it says of itself is still true."""
+    """Where no CPU idles the clock takes a hundredth of one, and what it says of itself is still
+    true.
+    """
     directory = me.dir() / "trace"
-    hogs = [subprocess.Popen(["timeout", "60", "sh", "-c", "while :; do :; done"]) for _ in range(2 * os.cpu_count())]
+    hogs = [
+        subprocess.Popen(["timeout", "60", "sh", "-c", "while :; do :; done"])
+        for _ in range(2 * os.cpu_count())
+    ]
     try:
-        done = me.iprobe("run", "--json", "--time", "coarse", "-o", directory, "--", programs.simple("count"), "-r", 100_000, "-s", 2)
+        done = me.iprobe(
+            "run",
+            "--json",
+            "--time",
+            "coarse",
+            "-o",
+            directory,
+            "--",
+            programs.simple("count"),
+            "-r",
+            100_000,
+            "-s",
+            2,
+        )
     finally:
         for hog in hogs:
             hog.terminate()
@@ -154,7 +202,9 @@ def test_a_busy_machine_is_left_alone(me, programs):
     assert json.loads(summary)["events"] + json.loads(summary)["lost"] == 2 * int(calls.split()[1])
     info = json.loads(me.iprobe("info", "--json", directory).stdout)
     lines = [line.split("\t") for line in (directory / "iprobe/session").read_text().splitlines()]
-    _late, latest, refreshes, cpu = next(map(int, line[1:]) for line in lines if line[0] == "coarse" and line[3] != "0")
+    _late, latest, refreshes, cpu = next(
+        map(int, line[1:]) for line in lines if line[0] == "coarse" and line[3] != "0"
+    )
     assert latest and refreshes > 10 and info["latest_ns"]
     # a hundredth, and what it takes to learn that the machine is busy
     assert cpu <= 0.015 * info["duration_ns"] + 20e6, (cpu, refreshes, info)

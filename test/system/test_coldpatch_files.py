@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""coldpatch and files: what it writes, where, with which attributes, and what is left when that fails."""
+"""coldpatch and files: what it writes, where, with which attributes, and what is left when that
+fails.
+"""
 
 import json
 import os
@@ -50,7 +52,9 @@ def test_attributes_are_kept(coldpatch, small):
 def test_a_capability_is_kept(coldpatch, small, tmp_path):
     if os.getuid():
         pytest.skip("root only")
-    capability = bytes.fromhex("0100000200040000000000000000000000000000")  # cap_net_bind_service+ep
+    capability = bytes.fromhex(
+        "0100000200040000000000000000000000000000"
+    )  # cap_net_bind_service+ep
     os.setxattr(small, "security.capability", capability)
     before = os.getxattr(small, "security.capability")
     coldpatch.ok(small)
@@ -90,12 +94,16 @@ def test_hard_links_keep_the_old_file(coldpatch, small, tmp_path):
 
 
 def test_a_running_program_is_not_disturbed(coldpatch, tmp_path):
-    program = compile_(tmp_path / "program", ["-x", "c", "-"], stdin="""
+    program = compile_(
+        tmp_path / "program",
+        ["-x", "c", "-"],
+        stdin="""
         #include <stdio.h>
         #include <unistd.h>
         static int twice(int n) { return n * 2; }
         int main(void) { int c; puts("ready"); fflush(stdout); while ((c = getchar()) != EOF) twice(c); puts("done");
-        return 0; }""")
+        return 0; }""",
+    )
     process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
     coldpatch.ok(program)
@@ -145,8 +153,10 @@ def test_same_input_same_output(coldpatch, shop, tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-@pytest.mark.parametrize("arguments", [[], ["--nonsense", "x"], ["-o"], ["-o", "x", "a", "b"],
-                                       ["--list", "x", "a", "b"], ["-q"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--nonsense", "x"], ["-o"], ["-o", "x", "a", "b"], ["--list", "x", "a", "b"], ["-q"]],
+)
 def test_usage(coldpatch, arguments, tmp_path):
     done = coldpatch(*arguments, cwd=tmp_path)
     assert done.returncode == 2 and done.stdout == ""
@@ -219,8 +229,13 @@ def test_no_room(coldpatch, small, tmp_path):
 
 
 def test_full_device(coldpatch, small):
-    done = subprocess.run(f"'{coldpatch.path}' --json '{small}' > /dev/full", shell=True, capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run(
+        f"'{coldpatch.path}' --json '{small}' > /dev/full",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
 
 
@@ -232,8 +247,9 @@ def test_unwritable_list_changes_nothing(coldpatch, small):
 
 
 def test_killed_at_any_moment(coldpatch, shop, tmp_path):
-    """Either the old file or the new one; never half a file, also not beside it (a complete one with a name of its own
-    exists for the microseconds before the rename)."""
+    """Either the old file or the new one; never half a file, also not beside it (a complete one
+    with a name of its own exists for the microseconds before the rename).
+    """
     path = tmp_path / "program"
     old = (shop / "small").read_bytes()
     coldpatch.ok("-o", tmp_path / "new", shop / "small")

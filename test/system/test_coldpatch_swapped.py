@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Root's coldpatch in a directory of somebody else's, who exchanges files, links and directories at an exact step: nothing of
-anybody else's is replaced, and nothing is written elsewhere.
+Root's coldpatch in a directory of somebody else's, who exchanges files, links and directories at
+an exact step: nothing of anybody else's is replaced, and nothing is written elsewhere.
 """
 
 import os
@@ -28,7 +28,9 @@ def needs_root():
 @pytest.fixture(scope="module")
 def at_name(tmp_path_factory):
     path = tmp_path_factory.mktemp("at") / "at_name.so"
-    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", path, PROGRAMS / "at_name.c", "-ldl"], check=True)
+    subprocess.run(
+        ["gcc", "-O2", "-shared", "-fPIC", "-o", path, PROGRAMS / "at_name.c", "-ldl"], check=True
+    )
     return path
 
 
@@ -46,12 +48,19 @@ def world(small, tmp_path):
 
 
 def state(folder):
-    return {p.name: (p.lstat().st_ino, p.lstat().st_uid, p.lstat().st_mode, p.read_bytes()) for p in folder.iterdir()}
+    return {
+        p.name: (p.lstat().st_ino, p.lstat().st_uid, p.lstat().st_mode, p.read_bytes())
+        for p in folder.iterdir()
+    }
 
 
 def at(step, preload, *commands):
     """The environment in which these are run at the step."""
-    env = {"LD_PRELOAD": str(preload), "AT_NAME": step, "AT_DO": " && ".join(shlex.join(map(str, c)) for c in commands)}
+    env = {
+        "LD_PRELOAD": str(preload),
+        "AT_NAME": step,
+        "AT_DO": " && ".join(shlex.join(map(str, c)) for c in commands),
+    }
     if "libasan" in os.environ.get("LD_PRELOAD", "") or "ASAN_OPTIONS" in os.environ:
         pytest.skip("a sanitizer's runtime comes before all others")
     return {**os.environ, **env}
@@ -62,8 +71,10 @@ def test_a_directory_becomes_a_link(coldpatch, world, at_name, step):
     """Another directory, with a file of the same name, stands where the first was."""
     his, theirs = world / "his", world / "theirs"
     before = state(theirs)
-    done = coldpatch(his / "bin" / "program", env=at(step, at_name, ["mv", his / "bin", his / "away"],
-                                                     ["ln", "-s", theirs, his / "bin"]))
+    done = coldpatch(
+        his / "bin" / "program",
+        env=at(step, at_name, ["mv", his / "bin", his / "away"], ["ln", "-s", theirs, his / "bin"]),
+    )
     assert (his / "bin").is_symlink(), "the step was not met"
     assert state(theirs) == before, repr(done)
     assert [p.name for p in (his / "away").iterdir()] == ["program"]
@@ -74,13 +85,23 @@ def test_a_directory_becomes_a_link(coldpatch, world, at_name, step):
 def test_another_file_stands_there(coldpatch, world, at_name, step, what):
     """What was read has been moved away; what has its name now is kept."""
     his, theirs = world / "his" / "bin", world / "theirs"
-    put = ["ln", "-s", theirs / "program", his / "program"] if what == "link" else ["mv", his / "other", his / "program"]
+    put = (
+        ["ln", "-s", theirs / "program", his / "program"]
+        if what == "link"
+        else ["mv", his / "other", his / "program"]
+    )
     (his / "other").write_text("precious")
     before = state(theirs)
-    refused = coldpatch.refuses(his / "program", env=at(step, at_name, ["mv", his / "program", his / "away"], put))
+    refused = coldpatch.refuses(
+        his / "program", env=at(step, at_name, ["mv", his / "program", his / "away"], put)
+    )
     assert "meanwhile" in refused
     assert state(theirs) == before
-    assert (his / "program").is_symlink() if what == "link" else (his / "program").read_text() == "precious"
+    assert (
+        (his / "program").is_symlink()
+        if what == "link"
+        else (his / "program").read_text() == "precious"
+    )
     assert (his / "away").read_bytes() == before["program"][3]
     only_file(his, "away", "program", *(["other"] if what == "link" else []))
 
@@ -89,8 +110,12 @@ def test_another_file_stands_there(coldpatch, world, at_name, step, what):
 def test_somebody_makes_what_was_not_there(coldpatch, world, at_name, option):
     his, theirs = world / "his" / "bin", world / "theirs"
     (his / "other").write_text("precious")
-    assert "meanwhile" in coldpatch.refuses(option, his / "new", theirs / "program",
-                                            env=at("linkat", at_name, ["mv", his / "other", his / "new"]))
+    assert "meanwhile" in coldpatch.refuses(
+        option,
+        his / "new",
+        theirs / "program",
+        env=at("linkat", at_name, ["mv", his / "other", his / "new"]),
+    )
     assert (his / "new").read_text() == "precious"
     only_file(his, "new", "program")
 
@@ -131,7 +156,9 @@ def test_links_where_lists_go(coldpatch, world):
 
 
 def test_on_layers(coldpatch, world):
-    """An overlay of two file systems, as a container's root is: a file gets another inode when it is first changed."""
+    """An overlay of two file systems, as a container's root is: a file gets another inode when
+    it is first changed.
+    """
     theirs = world / "theirs"
     script = """
         set -e
@@ -142,10 +169,19 @@ def test_on_layers(coldpatch, world):
     """
     for name in ("low", "up", "over"):
         (world / name).mkdir()
-    done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", world, coldpatch.path], capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, "sh", world, coldpatch.path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode == 77:
         pytest.skip("no overlay here: " + done.stderr.strip())
     lines = done.stdout.splitlines()
-    assert done.returncode == 0 and "patched" in lines[0] and lines[1] == "program" and "already" in lines[2], repr(done)
+    assert (
+        done.returncode == 0
+        and "patched" in lines[0]
+        and lines[1] == "program"
+        and "already" in lines[2]
+    ), repr(done)
     assert theirs.exists()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--compress: the same events in fewer bytes, for every reader; an uncompressed copy for readers of other people; damage."""
+"""--compress: the same events in fewer bytes, for every reader; an uncompressed copy for readers
+of other people; damage.
+"""
 
 import json
 import random
@@ -15,7 +17,20 @@ THREADS, CALLS = 3, 60000
 
 def record(who, programs, *options):
     directory = who.dir() / "trace"
-    done = who.iprobe("run", "--json", "--compress", *options, "-o", directory, "--", programs.simple("count"), "-t", THREADS, "-n", CALLS)
+    done = who.iprobe(
+        "run",
+        "--json",
+        "--compress",
+        *options,
+        "-o",
+        directory,
+        "--",
+        programs.simple("count"),
+        "-t",
+        THREADS,
+        "-n",
+        CALLS,
+    )
     assert done.returncode == 0, repr(done)
     return directory, json.loads(done.stdout.splitlines()[-1])
 
@@ -62,7 +77,10 @@ def test_every_reader(actor, programs):
     assert done.returncode == 0 and done.stdout.count("\n") == summary["events"], repr(done)[:2000]
     done = actor.iprobe("info", "--json", directory)
     info = json.loads(done.stdout)
-    assert info["compressed"] == "zstd" and info["uncompressed_packets"] == summary["uncompressed_packets"]
+    assert (
+        info["compressed"] == "zstd"
+        and info["uncompressed_packets"] == summary["uncompressed_packets"]
+    )
     assert "zstd" in actor.iprobe("info", directory).stdout
     if not summary["uncompressed_packets"]:
         assert size <= 3 * summary["events"]
@@ -104,10 +122,12 @@ def test_overwrite(me, programs):
 def test_cut_off(me, trace, good, keep):
     path = streams(trace)[0]
     data = path.read_bytes()
-    path.write_bytes(data[:keep if isinstance(keep, int) else int(len(data) * keep)])
+    path.write_bytes(data[: keep if isinstance(keep, int) else int(len(data) * keep)])
     found, said = report(me, trace)
     # the last packet tells of the thread's end only
-    assert found["events"] < good[1]["events"] if keep != -1 else found["events"] == good[1]["events"]
+    assert (
+        found["events"] < good[1]["events"] if keep != -1 else found["events"] == good[1]["events"]
+    )
     if keep:
         assert "cut off" in said and path.name in said
 
@@ -137,12 +157,21 @@ def test_calls_around_damage_are_suspect(me, trace, good):
     assert found["suspect"] > 0 and found["lost"] == 0
 
 
-@pytest.mark.parametrize("offset,bytes_", [(4, b"\xff\xff\xff\x7f"), (88, b"\x07"), (92, b"\xff\xff\xff\xff"), (48, bytes([255] * 16)), (0, b"\x5f")],
-                         ids=["skip", "form", "bytes", "content", "magic"])
+@pytest.mark.parametrize(
+    "offset,bytes_",
+    [
+        (4, b"\xff\xff\xff\x7f"),
+        (88, b"\x07"),
+        (92, b"\xff\xff\xff\xff"),
+        (48, bytes([255] * 16)),
+        (0, b"\x5f"),
+    ],
+    ids=["skip", "form", "bytes", "content", "magic"],
+)
 def test_damaged_head(me, trace, offset, bytes_):
     path = streams(trace)[0]
     data = bytearray(path.read_bytes())
-    data[offset:offset + len(bytes_)] = bytes_
+    data[offset : offset + len(bytes_)] = bytes_
     path.write_bytes(data)
     assert path.name in one_line(me.iprobe("report", trace))
 

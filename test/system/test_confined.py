@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Sandboxed processes (seccomp): borrowing one of their threads suspends their filter for exactly the calls that are ours, whatever the other
-threads do meanwhile.
+Sandboxed processes (seccomp): borrowing one of their threads suspends their filter for exactly
+the calls that are ours, whatever the other threads do meanwhile.
 """
 
 import json
@@ -27,14 +27,18 @@ def answer(target, line):
 
 
 def test_a_sibling_that_writes_over_the_stack(root, programs, targets):
-    """It makes the borrowed thread go where it wants; the forbidden call does not succeed from there."""
+    """It makes the borrowed thread go where it wants; the forbidden call does not succeed from
+    there.
+    """
     program = programs.simple("escaping", extra=["-O1", "-I", str(TOP)])
     strayed = 0
     for _ in range(ATTACHES):
         folder = root.dir() / "escaped"
         target = targets.start(root, [program, folder], preload=False)
         for _ in range(2):
-            done = root.iprobe("attach", target.pid, "--duration", "10ms", "-o", root.dir() / "trace")
+            done = root.iprobe(
+                "attach", target.pid, "--duration", "10ms", "-o", root.dir() / "trace"
+            )
             assert not folder.exists(), "a forbidden call was made"
             strayed += "left iprobe's code" in done.stderr
             assert done.returncode == 0 or len(done.stderr.strip().splitlines()) == 1, repr(done)
@@ -61,7 +65,9 @@ def test_threads_that_may_not_ask_for_their_ids(root, programs, targets, how, ru
     program = programs.simple("confining", extra=LINKS[how], placement="instrument")
     trace = root.dir() / "trace"
     if run:
-        proc = session = root.popen([root.iprobe_path, "run", "--json", "-o", trace, "--", program, "ids"])
+        proc = session = root.popen(
+            [root.iprobe_path, "run", "--json", "-o", trace, "--", program, "ids"]
+        )
         assert proc.stdout.readline() == "ready\n"
     else:
         target = targets.start(root, [program, "ids"], preload=how in ("preloaded", "m32"))
@@ -78,7 +84,9 @@ def test_threads_that_may_not_ask_for_their_ids(root, programs, targets, how, ru
         assert done.returncode == 0, repr(done)
         assert done.summary()["events"] + done.summary()["lost"] == 2 * 3 * 4 * 1000
     report = json.loads(root.iprobe("report", "--json", trace).stdout)
-    assert {f["function"]: f["calls"] for f in report["functions"]}["step"] == 12000 and report["threads"] >= 12
+    assert {f["function"]: f["calls"] for f in report["functions"]}["step"] == 12000 and report[
+        "threads"
+    ] >= 12
 
 
 def patched(actor, pid, session):

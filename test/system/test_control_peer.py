@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Both ends of the control socket believe the kernel, not a name: somebody who poses as a session is not believed, keeps nobody from
-recording, and has nothing printed; and a session obeys no program but iprobe.
+Both ends of the control socket believe the kernel, not a name: somebody who poses as a session
+is not believed, keeps nobody from recording, and has nothing printed; and a session obeys no
+program but iprobe.
 """
 
 import json
@@ -14,6 +15,7 @@ import pytest
 
 from iptest import impostor, memory
 from iptest.actor import end, last_words, one_line
+
 
 @pytest.fixture
 def steady(actor, targets, programs):
@@ -41,7 +43,12 @@ def posing(actor, steady):
 
 def assert_nothing_forged(done):
     text = done.stdout + done.stderr
-    assert "FORGED" not in text and "all is well" not in text and "\x1b" not in text and "\x07" not in text, repr(done)
+    assert (
+        "FORGED" not in text
+        and "all is well" not in text
+        and "\x1b" not in text
+        and "\x07" not in text
+    ), repr(done)
     assert "77 function" not in text, repr(done)
 
 
@@ -56,13 +63,19 @@ def test_who_poses_is_not_believed(root, actor, steady, posing, how):
     """By root, whoever's process it is, and by its own user."""
     posing(how)
     for asker in {root, actor}:
-        for words in (["snapshot", "-o", asker.dir() / "s"], ["hist"], ["attach", "--dry-run", "-f", "step_11"]):
+        for words in (
+            ["snapshot", "-o", asker.dir() / "s"],
+            ["hist"],
+            ["attach", "--dry-run", "-f", "step_11"],
+        ):
             done = asker.iprobe(*words, steady.pid)
             assert_nothing_forged(done)
             if words[0] != "attach" or how == "lock":
                 one_line(done)
     if how == "lock":
-        done = root.iprobe("attach", "-f", "step_11", "--duration", "100ms", "-o", root.dir() / "t", steady.pid)
+        done = root.iprobe(
+            "attach", "-f", "step_11", "--duration", "100ms", "-o", root.dir() / "t", steady.pid
+        )
         assert_nothing_forged(done)
         assert "is not believed" in one_line(done) or "locked" in done.stderr
         assert "iprobe pid 77" not in done.stderr
@@ -76,7 +89,11 @@ def test_who_takes_the_name_keeps_nobody_away(root, actor, steady, posing):
     memory.wait_until_live(steady.pid, session)
     done = root.iprobe("attach", "-f", "step_22", "--json", steady.pid)
     assert_nothing_forged(done)
-    assert done.returncode == 0 and done.summary()["functions"] == 2 and done.summary()["dir"] == str(directory), repr(done)
+    assert (
+        done.returncode == 0
+        and done.summary()["functions"] == 2
+        and done.summary()["dir"] == str(directory)
+    ), repr(done)
     session.send_signal(2)
     done = last_words(session)
     assert done.returncode == 0 and done.summary()["functions"] == 2, repr(done)
@@ -84,8 +101,19 @@ def test_who_takes_the_name_keeps_nobody_away(root, actor, steady, posing):
 
 
 def test_a_descriptor_that_was_handed_on(root, actor, steady, posing):
-    """What listens executes iprobe, which has the session; its child, which still has the socket, answers."""
-    posing("handed", actor.iprobe_path, "attach", "-f", "step_11", "-o", actor.dir() / "trace", steady.pid)
+    """What listens executes iprobe, which has the session; its child, which still has the
+    socket, answers.
+    """
+    posing(
+        "handed",
+        actor.iprobe_path,
+        "attach",
+        "-f",
+        "step_11",
+        "-o",
+        actor.dir() / "trace",
+        steady.pid,
+    )
     memory.wait_until_live(steady.pid)
     for asker in {root, actor}:
         done = asker.iprobe("snapshot", "-o", asker.dir() / "s", steady.pid)
@@ -105,15 +133,21 @@ print(struct.unpack_from("<QI", answer)[1], answer[struct.calcsize("<QII") + 8 *
 
 
 def test_a_session_obeys_iprobe_alone(actor, targets, programs):
-    """Another program of the same user changes nothing, and writes nowhere through it; that is for the target itself, too."""
+    """Another program of the same user changes nothing, and writes nowhere through it; that is
+    for the target itself, too.
+    """
     target = targets.steady(actor, programs.simple("steady"), "-t", "2")
-    session = actor.start_iprobe("attach", "-f", "step_11", "--overwrite", "-o", actor.dir() / "trace", target.pid)
+    session = actor.start_iprobe(
+        "attach", "-f", "step_11", "--overwrite", "-o", actor.dir() / "trace", target.pid
+    )
     memory.wait_until_live(target.pid, session)
     before = live(actor, target)
     written = actor.dir() / "written"
     name = impostor.name_of(impostor.area_of(target.pid)).replace("\0", "@")
     for flags, text in ((0, "step_22"), (8, written)):
-        done = actor.run(["/usr/bin/python3", "-c", ASK, name, impostor.MAGIC, flags, target.pid, text])
+        done = actor.run(
+            ["/usr/bin/python3", "-c", ASK, name, impostor.MAGIC, flags, target.pid, text]
+        )
         assert done.stdout.startswith("1 ") and "no iprobe" in done.stdout, repr(done)
     assert live(actor, target) == before and not written.exists()
     session.send_signal(2)
@@ -121,11 +155,16 @@ def test_a_session_obeys_iprobe_alone(actor, targets, programs):
 
 
 def test_the_area_does_not_say_whom_to_blame(root, user, targets, programs):
-    """Which process is said to have the session is what the kernel says, not what the target has written."""
+    """Which process is said to have the session is what the kernel says, not what the target has
+    written.
+    """
     target = targets.steady(user, programs.simple("steady"), "-t", "2")
     session = root.start_iprobe("attach", "-f", "step_11", "-o", root.dir() / "trace", target.pid)
     memory.wait_until_live(target.pid, session)
-    assert json.loads(root.iprobe("status", "--json", target.pid).stdout)["session"]["iprobe"] == session.pid
+    assert (
+        json.loads(root.iprobe("status", "--json", target.pid).stdout)["session"]["iprobe"]
+        == session.pid
+    )
     with open(impostor.area_of(target.pid), "r+b") as f:
         data = f.read(4096)
         at = [i for i in range(0, 4092, 4) if struct.unpack_from("<I", data, i) == (session.pid,)]

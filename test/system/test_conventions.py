@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Functions with a calling convention of their own: more registers live through their returns than the common one says. Their
-callers are in one source, so that the compiler counts on it, and are themselves without probes.
+Functions with a calling convention of their own: more registers live through their returns than
+the common one says. Their callers are in one source, so that the compiler counts on it, and are
+themselves without probes.
 """
 
 import shutil
@@ -10,7 +11,8 @@ import pytest
 
 from iptest.building import record, run
 
-# Ten values that live across the calls: where the convention keeps more registers the compiler uses them.
+# Ten values that live across the calls: where the convention keeps more registers the compiler uses
+# them.
 SOURCE = r"""
 #include <stdio.h>
 #define PLAIN __attribute__((no_instrument_function, noinline))
@@ -36,7 +38,13 @@ PLAIN int main(void)
 """
 
 # (preserve_most is miscompiled by clang 14 itself here)
-CONVENTIONS = [("gcc", "ms_abi"), ("gcc", "sysv_abi"), ("clang", "ms_abi"), ("clang", "regcall"), ("clang", "vectorcall")]
+CONVENTIONS = [
+    ("gcc", "ms_abi"),
+    ("gcc", "sysv_abi"),
+    ("clang", "ms_abi"),
+    ("clang", "regcall"),
+    ("clang", "vectorcall"),
+]
 
 
 @pytest.mark.parametrize("compiler,convention", CONVENTIONS)
@@ -44,8 +52,17 @@ def test_what_callers_keep(compiler, convention, tmp_path, builddir):
     if not shutil.which(compiler):
         pytest.skip(f"no {compiler}")
     (tmp_path / "p.c").write_text(SOURCE)
-    run(builddir / "coldpatch" / "iprobe-cc", "-O2", f"-DCONVENTION=__attribute__(({convention}))", "p.c", "-o", "program",
-        cwd=tmp_path, IPROBE_PLACEMENT="fentry", IPROBE_CC=compiler)
+    run(
+        builddir / "coldpatch" / "iprobe-cc",
+        "-O2",
+        f"-DCONVENTION=__attribute__(({convention}))",
+        "p.c",
+        "-o",
+        "program",
+        cwd=tmp_path,
+        IPROBE_PLACEMENT="fentry",
+        IPROBE_CC=compiler,
+    )
     assert run(tmp_path / "program", cwd=tmp_path).stdout == "bad 0\n"
     trace = record(builddir, tmp_path / "program", tmp_path)
     assert trace.output == "bad 0\n" and trace.depth_at_end == 0

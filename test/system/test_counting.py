@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A program that counts its own calls on one, two and eight threads: what was recorded plus what was lost is exactly two
-events a call, and an independent CTF reader finds exactly what was recorded, by name.
+A program that counts its own calls on one, two and eight threads: what was recorded plus what
+was lost is exactly two events a call, and an independent CTF reader finds exactly what was
+recorded, by name.
 """
 
 import collections
@@ -69,7 +70,9 @@ def record(actor, program, args, options=()):
     done = actor.iprobe("run", "--json", *options, "-o", directory, "--", program, *args)
     assert done.returncode == 0, repr(done)
     summary = done.summary()
-    assert summary["dir"] and summary["pid"] > 0 and summary["sites"] > 0 and summary["functions"] > 0
+    assert (
+        summary["dir"] and summary["pid"] > 0 and summary["sites"] > 0 and summary["functions"] > 0
+    )
     return directory, summary, *own_counts(done.stdout)
 
 
@@ -87,8 +90,11 @@ def test_run_counts_every_call_of_clang(me, programs):
     check(me, directory, summary, calls, total, 2)
 
 
-@pytest.mark.parametrize("flags", [("-fno-plt",), ("-no-pie", "-fno-pie"), ("-fPIC", "-Wl,-z,now"), ("-O3", "-flto")],
-                         ids=lambda flags: flags[0].strip("-"))
+@pytest.mark.parametrize(
+    "flags",
+    [("-fno-plt",), ("-no-pie", "-fno-pie"), ("-fPIC", "-Wl,-z,now"), ("-O3", "-flto")],
+    ids=lambda flags: flags[0].strip("-"),
+)
 def test_run_counts_every_call_however_built(me, programs, flags):
     program = programs.simple("count", extra=flags)
     directory, summary, calls, total = record(me, program, ["-t", 2, "-n", 20000])
@@ -100,20 +106,25 @@ def test_run_counts_every_call_however_built(me, programs, flags):
 def test_overload_loses_exactly_what_it_says(actor, programs, threads, memory_size, count):
     """As fast as the program can: losses are allowed, wrong counts are not."""
     program = programs.simple("count")
-    directory, summary, calls, total = record(actor, program, ["-t", threads, "-n", count // threads],
-                                              ["--memory", memory_size])
+    directory, summary, calls, total = record(
+        actor, program, ["-t", threads, "-n", count // threads], ["--memory", memory_size]
+    )
     check(actor, directory, summary, calls, total, threads)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("actor,threads", [("root", 1), ("user", 2), ("root", 8)], indirect=["actor"])
+@pytest.mark.parametrize(
+    "actor,threads", [("root", 1), ("user", 2), ("root", 8)], indirect=["actor"]
+)
 def test_overload_of_seconds_loses_exactly_what_it_says(actor, programs, threads):
     test_overload_loses_exactly_what_it_says(actor, programs, threads, "8M", 2000000)
 
 
 def test_tiny_memory_does_lose(me, programs):
     """The overload is one: otherwise the test above shows nothing about losses."""
-    _, summary, _, total = record(me, programs.simple("count"), ["-t", 8, "-n", 500000], ["--memory", "64K"])
+    _, summary, _, total = record(
+        me, programs.simple("count"), ["-t", 8, "-n", 500000], ["--memory", "64K"]
+    )
     assert summary["lost"] > 0
     assert summary["events"] + summary["lost"] == 2 * total
 
@@ -122,14 +133,18 @@ def test_tiny_memory_does_lose(me, programs):
 @pytest.mark.parametrize("threads", [1, 8])
 def test_a_million_events_a_second_lose_nothing(me, programs, threads, paced_seconds):
     program = programs.simple("count")
-    directory, summary, calls, total = record(me, program, ["-t", threads, "-r", 500000, "-s", paced_seconds])
+    directory, summary, calls, total = record(
+        me, program, ["-t", threads, "-r", 500000, "-s", paced_seconds]
+    )
     assert total >= 0.7 * 500000 * paced_seconds, "the machine is too busy to make the rate"
     assert summary["lost"] == 0
     check(me, directory, summary, calls, total, threads)
 
 
 def test_a_million_events_a_second_lose_nothing_for_a_moment(actor, programs):
-    directory, summary, calls, total = record(actor, programs.simple("count"), ["-t", 2, "-r", 500000, "-s", 0.3])
+    directory, summary, calls, total = record(
+        actor, programs.simple("count"), ["-t", 2, "-r", 500000, "-s", 0.3]
+    )
     assert summary["lost"] == 0
     check(actor, directory, summary, calls, total, 2)
 
@@ -157,23 +172,27 @@ def attach_around_the_work(actor, targets, program, args, options=()):
 @pytest.mark.parametrize("threads", [1, 2, 8])
 def test_attach_counts_every_call(actor, programs, targets, threads):
     args = ["-t", threads, "-n", 20000]
-    directory, summary, calls, total = attach_around_the_work(actor, targets, programs.simple("count"), args)
+    directory, summary, calls, total = attach_around_the_work(
+        actor, targets, programs.simple("count"), args
+    )
     check(actor, directory, summary, calls, total, threads)
     assert len(summary["stop_us"]) >= 2 and all(us > 0 for us in summary["stop_us"])
 
 
 def test_attach_overload(actor, programs, targets):
     args = ["-t", 8, "-n", 40000]
-    directory, summary, calls, total = attach_around_the_work(actor, targets, programs.simple("count"), args,
-                                                              ["--memory", "1M"])
+    directory, summary, calls, total = attach_around_the_work(
+        actor, targets, programs.simple("count"), args, ["--memory", "1M"]
+    )
     check(actor, directory, summary, calls, total, 8)
 
 
 def test_attach_to_a_selection(actor, programs, targets):
     """Only what was selected is recorded, and all of it."""
     args = ["-t", 2, "-n", 20000]
-    directory, summary, calls, _ = attach_around_the_work(actor, targets, programs.simple("count"), args,
-                                                          ["-f", "chain_*,!chain_middle,half"])
+    directory, summary, calls, _ = attach_around_the_work(
+        actor, targets, programs.simple("count"), args, ["-f", "chain_*,!chain_middle,half"]
+    )
     chosen = {f: n for f, n in calls.items() if f in ("chain_inner", "chain_outer", "half")}
     assert summary["functions"] == 3
     assert summary["events"] + summary["lost"] == 2 * sum(chosen.values())
@@ -198,7 +217,9 @@ def test_attach_until_the_target_ends(actor, programs, targets):
 def test_two_sessions_one_after_the_other(actor, programs, targets):
     """The second session records nothing of the first and all of its own."""
     target = targets.start(actor, [programs.simple("count"), "-w", "-t", "2", "-n", "20000"])
-    first = actor.iprobe("attach", target.pid, "--json", "--duration", "50ms", "-o", actor.dir() / "trace")
+    first = actor.iprobe(
+        "attach", target.pid, "--json", "--duration", "50ms", "-o", actor.dir() / "trace"
+    )
     assert first.returncode == 0, repr(first)
     assert first.summary()["events"] == 0
     directory = actor.dir() / "trace"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trace directory is input from outside: whatever it holds, a reader shows what can be shown or says in one line why not."""
+"""A trace directory is input from outside: whatever it holds, a reader shows what can be shown
+or says in one line why not.
+"""
 
 import json
 import os
@@ -21,7 +23,9 @@ def good_trace(top, builddir, programs):
 
     who = make_actor("root" if os.getuid() == 0 else "user", top, builddir)
     directory = who.dir() / "trace"
-    done = who.iprobe("run", "-o", directory, "--", programs.simple("count"), "-t", "2", "-n", "5000")
+    done = who.iprobe(
+        "run", "-o", directory, "--", programs.simple("count"), "-t", "2", "-n", "5000"
+    )
     assert done.returncode == 0, repr(done)
     yield directory
     who.cleanup()
@@ -74,8 +78,11 @@ def test_no_session_file(me, trace):
     refused(me, trace)
 
 
-@pytest.mark.parametrize("text", ["", "\n", "nonsense\n", "iprobe-session\t999\n", "\0" * 4096, "iprobe-session\t1\n"],
-                         ids=["empty", "blank", "nonsense", "version", "zeroes", "header only"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "\n", "nonsense\n", "iprobe-session\t999\n", "\0" * 4096, "iprobe-session\t1\n"],
+    ids=["empty", "blank", "nonsense", "version", "zeroes", "header only"],
+)
 def test_wrong_session_file(me, trace, text):
     (trace / "iprobe" / "session").write_text(text)
     refused(me, trace)
@@ -93,7 +100,7 @@ def test_wrong_packet_magic(me, trace):
 def test_packet_size_beyond_the_file(me, trace):
     path = streams(trace)[0]
     data = bytearray(path.read_bytes())
-    data[40:56] = (2 ** 62).to_bytes(8, "little") * 2
+    data[40:56] = (2**62).to_bytes(8, "little") * 2
     path.write_bytes(data)
     for reader in ("report", "dump"):
         assert path.name in one_line(me.iprobe(reader, trace))
@@ -112,7 +119,7 @@ def test_packet_of_no_size(me, trace):
 def test_truncated_stream(me, trace, keep):
     path = streams(trace)[0]
     data = path.read_bytes()
-    path.write_bytes(data[:keep if isinstance(keep, int) else int(len(data) * keep)])
+    path.write_bytes(data[: keep if isinstance(keep, int) else int(len(data) * keep)])
     survives(me, trace, f"kept {keep}")
 
 
@@ -129,7 +136,9 @@ def test_random_damage(me, good_trace, which, count):
         for _ in range(rng.choice([1, 3, 30])):
             limit = len(data) if rng.random() < 0.5 else min(len(data), 200)
             at = rng.randrange(limit)
-            data[at] = rng.choice([0, 255, 127, data[at] ^ (1 << rng.randrange(8)), rng.randrange(256)])
+            data[at] = rng.choice(
+                [0, 255, 127, data[at] ^ (1 << rng.randrange(8)), rng.randrange(256)]
+            )
         path.write_bytes(data)
         survives(me, trace, f"damage {n} to {path.name}")
         shutil.rmtree(trace)

@@ -30,12 +30,12 @@ def paired(lines):
     for i, line in enumerate(lines):
         stack = stacks.setdefault(line["tid"], [])
         if line["event"] == "entry":
-            del stack[line["depth"]:]
+            del stack[line["depth"] :]
             stack.append(i)
             durations[i] = None
         elif line["event"] == "exit" and not line.get("orphan"):
             durations[stack.pop()] = durations[i] = line["duration_ns"]
-            del stack[line["depth"]:]
+            del stack[line["depth"] :]
     return durations
 
 
@@ -45,8 +45,23 @@ def test_time_and_depth(me, trace):
     assert dump(me, trace, "--from", f"{middle}ns") == [l for l in lines if l["ts"] >= middle]
     assert dump(me, trace, "--to", f"{middle}ns") == [l for l in lines if l["ts"] <= middle]
     assert dump(me, trace, "--depth", "2") == [l for l in lines if l["depth"] < 2]
-    some = dump(me, trace, "--from", f"{middle // 2}ns", "--to", f"{middle}ns", "--depth", "3", "-f", "!leaf")
-    assert some == [l for l in lines if middle // 2 <= l["ts"] <= middle and l["depth"] < 3 and l["function"] != "leaf"]
+    some = dump(
+        me,
+        trace,
+        "--from",
+        f"{middle // 2}ns",
+        "--to",
+        f"{middle}ns",
+        "--depth",
+        "3",
+        "-f",
+        "!leaf",
+    )
+    assert some == [
+        l
+        for l in lines
+        if middle // 2 <= l["ts"] <= middle and l["depth"] < 3 and l["function"] != "leaf"
+    ]
 
 
 def test_calls_that_last(me, trace):
@@ -54,14 +69,19 @@ def test_calls_that_last(me, trace):
     durations = paired(lines)
     shown = dump(me, trace, "--min-duration", "20us")
     assert 10 < len(shown) < len(lines)
-    # a call that had not ended lasts until the thread does: longer than all that is asked for here, or not
-    ended = [l for i, l in enumerate(lines) if durations.get(i) is not None and durations[i] >= 20_000]
+    # a call that had not ended lasts until the thread does: longer than all that is asked for here,
+    # or not
+    ended = [
+        l for i, l in enumerate(lines) if durations.get(i) is not None and durations[i] >= 20_000
+    ]
     open_calls = [l for i, l in enumerate(lines) if i in durations and durations[i] is None]
     assert [l for l in shown if l not in open_calls] == ended
 
 
 def test_around_slow_calls(me):
-    """A call of one thread is slow now and then: what both threads did meanwhile is shown, and nothing else."""
+    """A call of one thread is slow now and then: what both threads did meanwhile is shown, and
+    nothing else.
+    """
     trace = tracegen.Trace(hz=1_000_000_000)
     a, b = trace.thread(0), trace.thread(1, stack=tracegen.STACK - (1 << 24))
     a.call("serve")
@@ -81,23 +101,50 @@ def test_around_slow_calls(me):
     lines = dump(me, directory)
     shown = dump(me, directory, "--around", "query", "--slower-than", "10ms", "--margin", "1us")
     assert [(l["tid"], l["event"], l["function"], l.get("slow")) for l in shown] == 2 * [
-        (1000, "entry", "query", True), (1001, "entry", "rewrite", None), (1001, "exit", "rewrite", None),
-        (1000, "exit", "query", True)]
+        (1000, "entry", "query", True),
+        (1001, "entry", "rewrite", None),
+        (1001, "exit", "rewrite", None),
+        (1000, "exit", "query", True),
+    ]
     assert [{k: v for k, v in l.items() if k != "slow"} for l in shown] == [
-        l for l in lines if l["function"] == "rewrite" or l["function"] == "query" and any(
-            abs(l["ts"] - r["ts"]) < 100_000 for r in lines if r["function"] == "rewrite")]
+        l
+        for l in lines
+        if l["function"] == "rewrite"
+        or l["function"] == "query"
+        and any(abs(l["ts"] - r["ts"]) < 100_000 for r in lines if r["function"] == "rewrite")
+    ]
     # the margin takes in the calls next to them
     wider = dump(me, directory, "--around", "que*", "--slower-than", "10ms", "--margin", "6ms")
-    assert len([l for l in wider if l["function"] == "query"]) == 2 * 2 * 3 and len(wider) == len(shown) + 8
+    assert (
+        len([l for l in wider if l["function"] == "query"]) == 2 * 2 * 3
+        and len(wider) == len(shown) + 8
+    )
     done = me.iprobe("dump", "--around", "query", "--slower-than", "10ms", directory)
-    assert done.returncode == 0 and done.stderr == "iprobe: 2 calls slower than 10.0 ms, in 2 places\n"
+    assert (
+        done.returncode == 0 and done.stderr == "iprobe: 2 calls slower than 10.0 ms, in 2 places\n"
+    )
     text = done.stdout
-    assert text.count("\n--\n") == 1 and text.count("(slow)") == 2 and "} query  12.1 ms  (slow)\n" in text
-    assert "lasts longer than 1.00 s" in one_line(me.iprobe("dump", "--around", "query", "--slower-than", "1s", directory))
+    assert (
+        text.count("\n--\n") == 1
+        and text.count("(slow)") == 2
+        and "} query  12.1 ms  (slow)\n" in text
+    )
+    assert "lasts longer than 1.00 s" in one_line(
+        me.iprobe("dump", "--around", "query", "--slower-than", "1s", directory)
+    )
     one_line(me.iprobe("dump", "--around", "nothing", "--slower-than", "1s", directory))
 
 
-@pytest.mark.parametrize("args", [["--around", "x"], ["--slower-than", "1ms"], ["--depth", "0"], ["--from", "soon"],
-                                  ["--around", "", "--slower-than", "1ms"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--around", "x"],
+        ["--slower-than", "1ms"],
+        ["--depth", "0"],
+        ["--from", "soon"],
+        ["--around", "", "--slower-than", "1ms"],
+    ],
+    ids=" ".join,
+)
 def test_wrong_usage(me, args):
     assert me.iprobe("dump", *args).returncode == 2

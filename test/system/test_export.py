@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""iprobe export: what other viewers get, against the same trace's dump and graph, and read by the viewers' own tools."""
+"""iprobe export: what other viewers get, against the same trace's dump and graph, and read by
+the viewers' own tools.
+"""
 
 import collections
 import gzip
@@ -18,7 +20,11 @@ import tracegen  # noqa: E402
 from iptest.actor import one_line  # noqa: E402
 
 SEEDS = [1, 2]
-TRACES = pytest.mark.parametrize("made", [{"seed": seed} for seed in SEEDS] + [{"seed": 1, "skews": tracegen.SKEWS}], ids=["1", "2", "clocks"])
+TRACES = pytest.mark.parametrize(
+    "made",
+    [{"seed": seed} for seed in SEEDS] + [{"seed": 1, "skews": tracegen.SKEWS}],
+    ids=["1", "2", "clocks"],
+)
 
 
 def export(me, directory, form, *options):
@@ -44,9 +50,17 @@ def test_chrome_has_every_event(me, made):
     directory = tracegen.random_trace(**made).write(me.dir() / "trace")
     document = json.loads(export(me, directory, "chrome"))
     events = [e for e in document["traceEvents"] if e["ph"] != "M"]
-    threads = {e["tid"]: e["args"]["name"] for e in document["traceEvents"] if e.get("name") == "thread_name"}
+    threads = {
+        e["tid"]: e["args"]["name"]
+        for e in document["traceEvents"]
+        if e.get("name") == "thread_name"
+    }
     assert threads == {1000: "demo main"} and document["otherData"]["command"] == "./demo --now"
-    shown, stacks, ends = collections.Counter(), collections.defaultdict(list), collections.Counter()
+    shown, stacks, ends = (
+        collections.Counter(),
+        collections.defaultdict(list),
+        collections.Counter(),
+    )
     for e in events:
         if e["ph"] == "B":
             stacks[e["tid"]].append(e["name"])
@@ -57,7 +71,9 @@ def test_chrome_has_every_event(me, made):
             ends[e["tid"], stacks[e["tid"]].pop()] += 1
     assert not any(stacks.values()), "a frame is open at the end"
     lines = dump(me, directory)
-    assert shown == collections.Counter((l["tid"], l["ts"], l["function"], l["depth"]) for l in lines if l["event"] == "entry")
+    assert shown == collections.Counter(
+        (l["tid"], l["ts"], l["function"], l["depth"]) for l in lines if l["event"] == "entry"
+    )
     for tid in stacks:  # over all threads: but for what is open when a thread ends
         times = [e["ts"] for e in events if e["tid"] == tid]
         assert times == sorted(times)
@@ -72,8 +88,14 @@ def test_chrome_points_values_and_choice(me):
     t.point("tick")
     t.ret()
     directory = trace.write(me.dir() / "trace")
-    events = [e for e in json.loads(export(me, directory, "chrome"))["traceEvents"] if e["ph"] != "M"]
-    assert [(e["ph"], e.get("name")) for e in events] == [("B", "main"), ("i", "tick"), ("E", "main")]
+    events = [
+        e for e in json.loads(export(me, directory, "chrome"))["traceEvents"] if e["ph"] != "M"
+    ]
+    assert [(e["ph"], e.get("name")) for e in events] == [
+        ("B", "main"),
+        ("i", "tick"),
+        ("E", "main"),
+    ]
     assert events[1]["s"] == "t"
     events = json.loads(export(me, directory, "chrome", "-f", "tick"))["traceEvents"]
     assert [e["name"] for e in events if e["ph"] != "M"] == ["tick"]
@@ -82,13 +104,17 @@ def test_chrome_points_values_and_choice(me):
 @TRACES
 def test_folded_is_the_tree(me, made):
     directory = tracegen.random_trace(**made).write(me.dir() / "trace")
-    nodes = {n["id"]: n for n in json.loads(me.iprobe("graph", "--json", directory).stdout)["nodes"]}
+    nodes = {
+        n["id"]: n for n in json.loads(me.iprobe("graph", "--json", directory).stdout)["nodes"]
+    }
 
     def way(n):
         return (way(nodes[n["parent"]]) if n["parent"] else ()) + (marked(n).replace(";", ":"),)
 
     lines = [line.rpartition(" ") for line in export(me, directory, "folded").splitlines()]
-    assert {tuple(l[0].split(";")): int(l[2]) for l in lines} == {way(n): n["self_ns"] for n in nodes.values() if n["self_ns"]}
+    assert {tuple(l[0].split(";")): int(l[2]) for l in lines} == {
+        way(n): n["self_ns"] for n in nodes.values() if n["self_ns"]
+    }
     assert len(lines) > 100
 
 
@@ -146,15 +172,21 @@ def test_output_is_whole_or_not_there(me):
     path = folder / "trace.json"
     path.write_text("older")
     assert me.iprobe("export", "--format", "chrome", "-o", path, directory).returncode == 0
-    assert path.read_text() == export(me, directory, "chrome") and path.stat().st_mode & 0o777 == 0o600
+    assert (
+        path.read_text() == export(me, directory, "chrome") and path.stat().st_mode & 0o777 == 0o600
+    )
     one_line(me.iprobe("export", "--format", "folded", "-o", folder / "no" / "where", directory))
-    assert "cannot write" in one_line(me.iprobe("export", "--format", "chrome", "-o", "/dev/full", directory))
+    assert "cannot write" in one_line(
+        me.iprobe("export", "--format", "chrome", "-o", "/dev/full", directory)
+    )
     one_line(me.iprobe("export", "--format", "chrome", "-o", path, folder))
     assert [p.name for p in folder.iterdir()] == ["trace.json"], "a file is left"
 
 
 def test_a_large_file_is_announced(me):
-    """By the headers of packets, before an event is read: of this one 600 MB of records, which are none, are a hole in a file."""
+    """By the headers of packets, before an event is read: of this one 600 MB of records, which
+    are none, are a hole in a file.
+    """
     trace = tracegen.Trace()
     for stream in (0, 1):
         thread = trace.thread(stream)
@@ -164,18 +196,52 @@ def test_a_large_file_is_announced(me):
     path = directory / "stream-0"
     size = tracegen.HEADER.size + 600_000_000
     with open(path, "ab") as file:
-        file.write(tracegen.HEADER.pack(tracegen.MAGIC, trace.uuid, 0, trace.now, trace.now, 8 * size, 8 * size, 1, 0, 1000, 1000))
+        file.write(
+            tracegen.HEADER.pack(
+                tracegen.MAGIC,
+                trace.uuid,
+                0,
+                trace.now,
+                trace.now,
+                8 * size,
+                8 * size,
+                1,
+                0,
+                1000,
+                1000,
+            )
+        )
         file.truncate(file.tell() + 600_000_000)
-    for form, told in (("chrome", "5.3 GiB"), ("perfetto", "1.4 GiB"), ("folded", None), ("html", None)):
+    for form, told in (
+        ("chrome", "5.3 GiB"),
+        ("perfetto", "1.4 GiB"),
+        ("folded", None),
+        ("html", None),
+    ):
         done = me.iprobe("export", "--format", form, "-o", "/dev/null", directory)
         lines = [line for line in done.stderr.splitlines() if "has every event" in line]
         assert done.returncode == 0 and len(lines) == bool(told), repr(done)
-        assert not told or (f"{form} has every event" in lines[0] and told in lines[0] and "iprobe trim" in lines[0]), lines
-    assert "has every event" not in me.iprobe("export", "--format", "chrome", "-o", "/dev/null", "--tid", 1001, directory).stderr
+        assert not told or (
+            f"{form} has every event" in lines[0] and told in lines[0] and "iprobe trim" in lines[0]
+        ), lines
+    assert (
+        "has every event"
+        not in me.iprobe(
+            "export", "--format", "chrome", "-o", "/dev/null", "--tid", 1001, directory
+        ).stderr
+    )
 
 
-@pytest.mark.parametrize("args", [[], ["--format", "nonsense"], ["--format", "chrome", "-o", ""], ["--format", "chrome", "a", "b"]],
-                         ids=" ".join)
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["--format", "nonsense"],
+        ["--format", "chrome", "-o", ""],
+        ["--format", "chrome", "a", "b"],
+    ],
+    ids=" ".join,
+)
 def test_wrong_usage(me, args):
     assert me.iprobe("export", *args).returncode == 2
 
@@ -200,14 +266,19 @@ def fields(data):
         value = number()
         if key & 7 == 2:
             assert at + value <= len(data)
-            at, value = at + value, data[at:at + value]
+            at, value = at + value, data[at : at + value]
         found.append((key >> 3, value))
     return found
 
 
 def numbers(data):
     """A packed list."""
-    return [value for _, value in fields(b"".join(b"\x08" + n for n in re.findall(rb"[\x80-\xff]*[\x00-\x7f]", data)))]
+    return [
+        value
+        for _, value in fields(
+            b"".join(b"\x08" + n for n in re.findall(rb"[\x80-\xff]*[\x00-\x7f]", data))
+        )
+    ]
 
 
 @TRACES
@@ -221,7 +292,9 @@ def test_pprof_is_the_folded_stacks_with_calls(me, made):
     types = [[strings[value] for _, value in fields(v)] for field, v in profile if field == 1]
     assert types == [["calls", "count"], ["time", "nanoseconds"]]
     names = {dict(fields(v))[1]: strings[dict(fields(v))[2]] for field, v in profile if field == 5}
-    modules = {dict(fields(v))[1]: strings[dict(fields(v))[5]] for field, v in profile if field == 3}
+    modules = {
+        dict(fields(v))[1]: strings[dict(fields(v))[5]] for field, v in profile if field == 3
+    }
     places = {}
     for field, v in profile:
         if field == 4:
@@ -243,11 +316,15 @@ def test_pprof_is_the_folded_stacks_with_calls(me, made):
         folded[way] += int(ns)
     assert shown == folded and shown
     report = json.loads(me.iprobe("report", "--json", directory).stdout)
-    assert calls == collections.Counter({marked(f): f["calls"] for f in report["functions"] if f["calls"]})
+    assert calls == collections.Counter(
+        {marked(f): f["calls"] for f in report["functions"] if f["calls"]}
+    )
 
 
 def test_a_deep_recursion_stays_small(me):
-    """Ways beyond 512 calls keep the innermost ones, and are one where these are the same: folded, pprof."""
+    """Ways beyond 512 calls keep the innermost ones, and are one where these are the same:
+    folded, pprof.
+    """
     trace = tracegen.Trace()
     t = trace.thread()
     depth = 5001
@@ -266,7 +343,11 @@ def test_a_deep_recursion_stays_small(me):
     profile = fields(data)
     strings = [value.decode() for field, value in profile if field == 6]
     names = {dict(fields(v))[1]: strings[dict(fields(v))[2]] for field, v in profile if field == 5}
-    samples = [([names[n] for n in numbers(dict(fields(v))[1])], numbers(dict(fields(v))[2])) for field, v in profile if field == 2]
+    samples = [
+        ([names[n] for n in numbers(dict(fields(v))[1])], numbers(dict(fields(v))[2]))
+        for field, v in profile
+        if field == 2
+    ]
     assert len(samples) == 514 and sum(calls for _, (calls, _) in samples) == depth
     cut = [(way, values) for way, values in samples if way[-1] == "[...]"]
     assert {(way[0], len(way)) for way, _ in cut} == {("odd", 513), ("even", 513)}
@@ -274,7 +355,12 @@ def test_a_deep_recursion_stays_small(me):
     assert all(way[-1] == "main" for way, _ in samples if way[-1] != "[...]")
     own = (trace.now - trace.start) * 1_000_000_000 / trace.hz
     assert abs(sum(ns for _, (_, ns) in samples) - own) < len(samples)
-    ways = {way: int(ns) for way, ns in (line.rsplit(" ", 1) for line in export(me, directory, "folded").splitlines())}
+    ways = {
+        way: int(ns)
+        for way, ns in (
+            line.rsplit(" ", 1) for line in export(me, directory, "folded").splitlines()
+        )
+    }
     assert ways == {";".join(way[::-1]): ns for way, (_, ns) in samples if ns} and len(ways) > 500
 
 
@@ -300,8 +386,19 @@ def perfetto(me, directory, *options):
             assert one[13] == 2
             event = dict(fields(one[11]))
             found = [dict(fields(v)) for f, v in fields(one[11]) if f == 4]
-            annotations = {a[10].decode(): json.loads(a[9]) if 9 in a else bool(a[2]) for a in found}
-            events.append((one.get(8, 0), event[11], event[9], names.get(event.get(10)), categories.get(event.get(3)), annotations))
+            annotations = {
+                a[10].decode(): json.loads(a[9]) if 9 in a else bool(a[2]) for a in found
+            }
+            events.append(
+                (
+                    one.get(8, 0),
+                    event[11],
+                    event[9],
+                    names.get(event.get(10)),
+                    categories.get(event.get(3)),
+                    annotations,
+                )
+            )
     return threads, events
 
 
@@ -312,9 +409,23 @@ def test_perfetto_is_chrome(me, made):
     threads, events = perfetto(me, directory)
     chrome = [e for e in document["traceEvents"] if e["ph"] != "M"]
     kinds = {1: "B", 2: "E", 3: "i"}
-    assert [(threads[track][:2], ts, kinds[kind], name, category) for ts, track, kind, name, category, _ in events] == [
-        ((e["pid"], e["tid"]), round(e["ts"] * 1000), e["ph"], e["name"] if e["ph"] != "E" else None, e.get("cat")) for e in chrome]
-    ends = [(a.get("until_tail_call", False), e.get("args", {}).get("until_tail_call", False)) for (*_, a), e in zip(events, chrome)]
+    assert [
+        (threads[track][:2], ts, kinds[kind], name, category)
+        for ts, track, kind, name, category, _ in events
+    ] == [
+        (
+            (e["pid"], e["tid"]),
+            round(e["ts"] * 1000),
+            e["ph"],
+            e["name"] if e["ph"] != "E" else None,
+            e.get("cat"),
+        )
+        for e in chrome
+    ]
+    ends = [
+        (a.get("until_tail_call", False), e.get("args", {}).get("until_tail_call", False))
+        for (*_, a), e in zip(events, chrome)
+    ]
     assert all(a == b for a, b in ends) and any(a for a, _ in ends)
     tid = chrome[0]["tid"]
     _, some = perfetto(me, directory, "--tid", tid)
@@ -329,4 +440,8 @@ def test_perfetto_names_threads_and_marks_points(me):
     t.ret()
     threads, events = perfetto(me, trace.write(me.dir() / "trace"))
     assert [thread[1:] for thread in threads.values()] == [(1000, "demo main")]
-    assert [(kind, name) for _, _, kind, name, _, _ in events] == [(1, "main"), (3, "tick"), (2, None)]
+    assert [(kind, name) for _, _, kind, name, _, _ in events] == [
+        (1, "main"),
+        (3, "tick"),
+        (2, None),
+    ]

@@ -20,6 +20,7 @@ def flag(actor):
 
 def wait_for_end(pid):
     """A zombie has ended too: who reaps orphans here may do so later."""
+
     def ended():
         try:
             return memory.status_field(pid, "State")[0] == "Z"

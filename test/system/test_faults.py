@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Faults at some system calls of attach and detach, spread over each command (iptest/faults.py). Whatever becomes of iprobe, the target
-goes on computing right, with the scheduling and the signal masks it had, no thread stopped; its text is its own or, as
-`iprobe status` can tell, partly live; and the next `iprobe detach` brings all of it back. test/soak/faults.py takes all of them.
+Faults at some system calls of attach and detach, spread over each command (iptest/faults.py).
+Whatever becomes of iprobe, the target goes on computing right, with the scheduling and the
+signal masks it had, no thread stopped; its text is its own or, as `iprobe status` can tell,
+partly live; and the next `iprobe detach` brings all of it back. test/soak/faults.py takes all of
+them.
 """
 
 import shutil
@@ -21,7 +23,9 @@ def command(request):
 
 @pytest.fixture
 def new_target(me, programs, targets, command):
-    """() -> the target for the next run: the same again where the command does all its work again on it."""
+    """() -> the target for the next run: the same again where the command does all its work
+    again on it.
+    """
     if not shutil.which("strace"):
         pytest.skip("no strace")
     kept = []
@@ -58,9 +62,24 @@ def test_killed_at_some_calls(me, command, new_target):
 
 
 def test_some_calls_fail(me, command, new_target):
-    run_some(me, command, new_target, faults.own_calls, lambda i: f"error={faults.ERRORS[i % len(faults.ERRORS)]}")
+    run_some(
+        me,
+        command,
+        new_target,
+        faults.own_calls,
+        lambda i: f"error={faults.ERRORS[i % len(faults.ERRORS)]}",
+    )
 
 
 def test_letting_go_fails(me, command, new_target):
-    """A thread that the kernel does not let go at once is not left standing: nobody could stop it again, to put the sites back."""
-    run_some(me, command, new_target, list, lambda i: f"error={faults.ERRORS[i % len(faults.ERRORS)]}", "PTRACE_DETACH")
+    """A thread that the kernel does not let go at once is not left standing: nobody could stop
+    it again, to put the sites back.
+    """
+    run_some(
+        me,
+        command,
+        new_target,
+        list,
+        lambda i: f"error={faults.ERRORS[i % len(faults.ERRORS)]}",
+        "PTRACE_DETACH",
+    )

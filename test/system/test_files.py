@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Files and directories: nothing of another's is followed, moved or removed, whoever changes names meanwhile; and nobody else
-can read what is written.
+Files and directories: nothing of another's is followed, moved or removed, whoever changes names
+meanwhile; and nobody else can read what is written.
 """
 
 import os
@@ -34,7 +34,11 @@ def tree(path):
     found = {}
     for p in sorted(pathlib.Path(path).rglob("*")):
         st = p.lstat()
-        found[str(p.relative_to(path))] = (oct(st.st_mode), st.st_uid, p.read_bytes() if stat.S_ISREG(st.st_mode) else None)
+        found[str(p.relative_to(path))] = (
+            oct(st.st_mode),
+            st.st_uid,
+            p.read_bytes() if stat.S_ISREG(st.st_mode) else None,
+        )
     return found
 
 
@@ -42,7 +46,11 @@ def victim_at(path):
     """A directory of ours that looks like a trace, and has the names of its files."""
     tracegen.random_trace(1).write(path)
     (path / "precious").write_text("not to be lost")
-    for name in [*(f"stream-{i}" for i in range(8)), "metadata", *(f"iprobe/{n}" for n in ("journal", "stamps", "counts"))]:
+    for name in [
+        *(f"stream-{i}" for i in range(8)),
+        "metadata",
+        *(f"iprobe/{n}" for n in ("journal", "stamps", "counts")),
+    ]:
         (path / name).write_text("precious as well")
     return path
 
@@ -58,27 +66,50 @@ def other(top, builddir):
 
 
 def record(me, directory, programs, *options, **kw):
-    return me.iprobe("run", *options, "-o", directory, "--", programs.simple("count"), "-t", 1, "-n", 100, **kw)
+    return me.iprobe(
+        "run", *options, "-o", directory, "--", programs.simple("count"), "-t", 1, "-n", 100, **kw
+    )
 
 
 @pytest.mark.parametrize("name", ["trace", "trace.old"])
 @pytest.mark.parametrize("slowly", [False, True], ids=["fast", "delayed"])
 def test_exchanged_while_it_is_replaced(root, other, programs, name, slowly):
-    """Another user's directory: he exchanges a trace and a link to a directory of ours, all the time, and while calls wait."""
+    """Another user's directory: he exchanges a trace and a link to a directory of ours, all the
+    time, and while calls wait.
+    """
     folder = other.dir()
     victim = victim_at(root.dir() / "victim")
     before = tree(victim)
     for _ in range(2):
         assert record(root, folder / "trace", programs).returncode == 0
     (folder / "link").symlink_to(victim)
-    swapper = other.popen(["/usr/bin/python3", "-c", SWAP, name, "link", "0.02" if slowly else "0"], cwd=folder)
+    swapper = other.popen(
+        ["/usr/bin/python3", "-c", SWAP, name, "link", "0.02" if slowly else "0"], cwd=folder
+    )
     assert swapper.stdout.readline() == "ready\n"
     calls = "unlink,unlinkat,rmdir,rename,renameat,renameat2,mkdir,mkdirat"
-    slow = ["strace", "-qq", "-o", "/dev/null", "-e", f"inject={calls}:delay_enter=15000"] if slowly else []
+    slow = (
+        ["strace", "-qq", "-o", "/dev/null", "-e", f"inject={calls}:delay_enter=15000"]
+        if slowly
+        else []
+    )
     codes = []
     for _ in range(4 if slowly else 25):
-        done = root.run([*slow, root.iprobe_path, "run", "-o", folder / "trace", "--", programs.simple("count"), "-t", 1,
-                         "-n", 100])
+        done = root.run(
+            [
+                *slow,
+                root.iprobe_path,
+                "run",
+                "-o",
+                folder / "trace",
+                "--",
+                programs.simple("count"),
+                "-t",
+                1,
+                "-n",
+                100,
+            ]
+        )
         codes.append(done.returncode)
         assert done.returncode in (0, 1), repr(done)
     out, _ = swapper.communicate("\n", timeout=20)
@@ -146,7 +177,9 @@ def test_in_a_directory_where_everybody_may_rename(root, other, programs):
         for _ in range(8):
             assert record(root, folder / "trace", programs).returncode in (0, 1)
             assert root.iprobe("trim", "-o", folder / "part", trace).returncode in (0, 1)
-            assert root.iprobe("split", "--by", "thread", "-o", folder / "part", trace).returncode in (0, 1)
+            assert root.iprobe(
+                "split", "--by", "thread", "-o", folder / "part", trace
+            ).returncode in (0, 1)
         assert int(swapper.communicate("\n", timeout=20)[0]) > 0
         assert tree(victim) == before
 
@@ -161,11 +194,25 @@ def test_outputs_follow_no_link_of_anothers(root, other, programs, command):
     os.symlink(victim, folder / "out.1")
     for path in (folder / "out", folder / "out.1"):
         os.lchown(path, other.uid, other.uid)
-    words = {"trim": ["trim", "-o", folder / "out", trace],
-             "split": ["split", "--every", "1ms", "-o", folder / "out", trace],
-             "export": ["export", "--format", "folded", "-o", folder / "out", trace]}
+    words = {
+        "trim": ["trim", "-o", folder / "out", trace],
+        "split": ["split", "--every", "1ms", "-o", folder / "out", trace],
+        "export": ["export", "--format", "folded", "-o", folder / "out", trace],
+    }
     if command == "fperf":
-        done = root.run([root.builddir / "cli" / "fperf", "-o", folder / "out", "--", programs.simple("count"), "-t", 1, "-n", 10])
+        done = root.run(
+            [
+                root.builddir / "cli" / "fperf",
+                "-o",
+                folder / "out",
+                "--",
+                programs.simple("count"),
+                "-t",
+                1,
+                "-n",
+                10,
+            ]
+        )
     else:
         done = root.iprobe(*words[command])
     one_line(done)
@@ -176,12 +223,28 @@ def test_outputs_follow_no_link_of_anothers(root, other, programs, command):
     (folder / "out").write_text("his")
     os.chown(folder / "out", other.uid, other.uid)
     if command == "fperf":
-        one_line(root.run([root.builddir / "cli" / "fperf", "-o", folder / "out", "--", programs.simple("count"), "-t", 1, "-n", 10]))
+        one_line(
+            root.run(
+                [
+                    root.builddir / "cli" / "fperf",
+                    "-o",
+                    folder / "out",
+                    "--",
+                    programs.simple("count"),
+                    "-t",
+                    1,
+                    "-n",
+                    10,
+                ]
+            )
+        )
         assert (folder / "out").read_text() == "his"
 
 
 def test_a_fifo_in_the_place_of_a_traces_file(me):
-    """Nobody waits for who might write to it, and no device is opened: what is no plain file is refused before it is opened."""
+    """Nobody waits for who might write to it, and no device is opened: what is no plain file is
+    refused before it is opened.
+    """
     trace = tracegen.random_trace(1).write(me.dir() / "trace")
     names = {str(p.relative_to(trace)) for p in trace.rglob("*") if p.is_file()}
     names |= {f"iprobe/{name}" for name in ("counts", "stamps", "journal", "pieces")}
@@ -189,7 +252,14 @@ def test_a_fifo_in_the_place_of_a_traces_file(me):
         kept = (trace / name).read_bytes() if (trace / name).exists() else None
         (trace / name).unlink(missing_ok=True)
         os.mkfifo(trace / name)
-        for command in (["report"], ["hist"], ["info"], ["dump"], ["graph"], ["trim", "-o", me.dir() / "part"]):
+        for command in (
+            ["report"],
+            ["hist"],
+            ["info"],
+            ["dump"],
+            ["graph"],
+            ["trim", "-o", me.dir() / "part"],
+        ):
             done = me.iprobe(*command, trace, timeout=20)
             assert done.returncode in (0, 1), repr(done)
             if kept is not None or (name == "iprobe/counts" and command[0] in ("report", "hist")):
@@ -216,7 +286,11 @@ def test_what_was_made_for_nothing(root, other):
 
 def exposed(path):
     """What others than the owner may do something with."""
-    return [(str(p), oct(p.lstat().st_mode)) for p in [path, *path.rglob("*")] if not p.is_symlink() and p.lstat().st_mode & 0o077]
+    return [
+        (str(p), oct(p.lstat().st_mode))
+        for p in [path, *path.rglob("*")]
+        if not p.is_symlink() and p.lstat().st_mode & 0o077
+    ]
 
 
 @pytest.mark.parametrize("umask", [0, 0o022], ids=["000", "022"])
@@ -231,18 +305,46 @@ def test_nobody_else_can_read(me, programs, umask):
         return done
 
     count = [programs.simple("count"), "-t", 2, "-n", 2000]
-    for i, options in enumerate([[], [], [], ["--compress"], ["--rotate", 3, "--max-size", "1M"], ["--time", "coarse"],
-                                 ["--overwrite"], ["--payload", "hist"], ["--args"]]):
+    for i, options in enumerate(
+        [
+            [],
+            [],
+            [],
+            ["--compress"],
+            ["--rotate", 3, "--max-size", "1M"],
+            ["--time", "coarse"],
+            ["--overwrite"],
+            ["--payload", "hist"],
+            ["--args"],
+        ]
+    ):
         directory = folder / ("trace" if i < 3 else f"trace{i}")
         fentry = {"placement": "fentry", "extra": ("-g",)} if options == ["--args"] else {}
-        run(me.iprobe_path, "run", *options, "-o", directory, "--", programs.simple("count", **fentry), *count[1:])
+        run(
+            me.iprobe_path,
+            "run",
+            *options,
+            "-o",
+            directory,
+            "--",
+            programs.simple("count", **fentry),
+            *count[1:],
+        )
         made.append(directory)
     made.append(folder / "trace.old")
     run(me.iprobe_path, "trim", "-o", folder / "trimmed", folder / "trace")
     run(me.iprobe_path, "split", "--by", "thread", "-o", folder / "split", folder / "trace")
     made += [folder / "trimmed", *folder.glob("split.*")]
     for name in ("html", "chrome", "perfetto", "folded", "callgrind", "pprof"):
-        run(me.iprobe_path, "export", "--format", name, "-o", folder / f"file.{name}", folder / "trace")
+        run(
+            me.iprobe_path,
+            "export",
+            "--format",
+            name,
+            "-o",
+            folder / f"file.{name}",
+            folder / "trace",
+        )
         made.append(folder / f"file.{name}")
     before = folder / "before.csv"
     before.write_text("older")
@@ -265,9 +367,16 @@ def test_nobody_else_can_read_what_is_being_recorded(me, programs, targets, umas
     """While it runs, its snapshot, and after the change of hands."""
     folder = me.dir()
     target = targets.steady(me, programs.simple("steady"))
-    proc = me.popen([me.iprobe_path, "attach", "--overwrite", "-o", folder / "trace", target.pid], umask=umask)
-    memory.wait_for("no snapshot", lambda: me.run([me.iprobe_path, "snapshot", "-o", folder / "snap", target.pid],
-                                                  umask=umask).returncode == 0)
+    proc = me.popen(
+        [me.iprobe_path, "attach", "--overwrite", "-o", folder / "trace", target.pid], umask=umask
+    )
+    memory.wait_for(
+        "no snapshot",
+        lambda: me.run(
+            [me.iprobe_path, "snapshot", "-o", folder / "snap", target.pid], umask=umask
+        ).returncode
+        == 0,
+    )
     assert (folder / "trace/iprobe/journal").exists()
     assert exposed(folder / "trace") == [] and exposed(folder / "snap") == []
     proc.send_signal(2)

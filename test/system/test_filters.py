@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What is left out of a recording, held against a program that knows its calls: recorded + lost + filtered is exactly what happened,
-what is kept is balanced, and an independent CTF reader finds it too.
+What is left out of a recording, held against a program that knows its calls: recorded + lost +
+filtered is exactly what happened, what is kept is balanced, and an independent CTF reader finds
+it too.
 """
 
 import collections
@@ -56,7 +57,9 @@ def record(me, program, *options, args=()):
                 assert entries[function] == exits[function], function
     for function, n in entries.items():
         assert n <= own[function]
-    events = [json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()]
+    events = [
+        json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()
+    ]
     assert not [e for e in events if e.get("orphan")]
     report = json.loads(me.iprobe("report", "--json", directory).stdout)
     assert {f["function"]: f["calls"] for f in report["functions"]} == dict(entries)
@@ -74,7 +77,8 @@ def test_depth(me, program):
 
 def test_min_duration(me, program):
     r = record(me, program, "--min-duration", "1ms")
-    # two milliseconds, and their callers; others only where the machine held them up for a millisecond
+    # two milliseconds, and their callers; others only where the machine held them up for a
+    # millisecond
     assert r.entries["slow"] == r.entries["outer"] == 10
     assert sum(n for f, n in r.entries.items() if f not in ("slow", "outer")) < 40
     spans = [e for e in r.events if e["event"] == "exit" and not e.get("unwound")]
@@ -112,11 +116,26 @@ def test_stop_on(me, fentry):
 
 def test_what_matches_nothing_is_told(me, fentry):
     """One line each; what matches goes unmentioned."""
-    r = record(me, fentry, "--sample", "2:level4,leaf7nowhere", "--thread", "filt*,nob?dy", args=["-n", "4"])
+    r = record(
+        me,
+        fentry,
+        "--sample",
+        "2:level4,leaf7nowhere",
+        "--thread",
+        "filt*,nob?dy",
+        args=["-n", "4"],
+    )
     said = r.said.stderr.splitlines()
-    assert sum("--sample" in line for line in said) == 1 and sum("--thread" in line for line in said) == 1, said
-    assert any("no function" in line and "leaf7nowhere" in line and "level4" not in line for line in said), said
-    assert any("no thread" in line and "nob?dy" in line and "filt*" not in line for line in said), said
+    assert (
+        sum("--sample" in line for line in said) == 1
+        and sum("--thread" in line for line in said) == 1
+    ), said
+    assert any(
+        "no function" in line and "leaf7nowhere" in line and "level4" not in line for line in said
+    ), said
+    assert any(
+        "no thread" in line and "nob?dy" in line and "filt*" not in line for line in said
+    ), said
 
 
 def test_triggers_are_recorded_too(me, fentry):
@@ -132,30 +151,44 @@ def test_thread_by_name(me, fentry):
     assert 0 < r.entries["finish"] <= 60 and r.own["finish"] == 120
 
 
-@pytest.mark.parametrize("options", [
-    ["--depth", "2", "--min-duration", "1ms"],
-    ["--depth", "1", "--sample", "2"],
-    ["--sample", "2", "--min-duration", "1ms"],
-    ["--start-on", "begin:5", "--min-duration", "1ms"],
-    ["--start-on", "begin:5", "--depth", "3"],
-    ["--depth", "3", "--callsite"],
-    ["--min-duration", "1ms", "--callsite"],
-    ["--thread", "filtered", "--sample", "3"],
-], ids=" ".join)
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--depth", "2", "--min-duration", "1ms"],
+        ["--depth", "1", "--sample", "2"],
+        ["--sample", "2", "--min-duration", "1ms"],
+        ["--start-on", "begin:5", "--min-duration", "1ms"],
+        ["--start-on", "begin:5", "--depth", "3"],
+        ["--depth", "3", "--callsite"],
+        ["--min-duration", "1ms", "--callsite"],
+        ["--thread", "filtered", "--sample", "3"],
+    ],
+    ids=" ".join,
+)
 def test_pairs(me, fentry, options):
     r = record(me, fentry, *options, args=["-n", "30", "-t"])
     assert r.summary["events"] > 0 and r.summary["filtered"] > 0 or "--callsite" in options
     if "1ms" in options:
-        assert all(e["duration_ns"] >= 1000000 for e in r.events if e["event"] == "exit" and not e.get("unwound"))
+        assert all(
+            e["duration_ns"] >= 1000000
+            for e in r.events
+            if e["event"] == "exit" and not e.get("unwound")
+        )
     if "--depth" in options:
-        assert max(e["depth"] for e in r.events) < int(options[1] if options[0] == "--depth" else options[3])
+        assert max(e["depth"] for e in r.events) < int(
+            options[1] if options[0] == "--depth" else options[3]
+        )
 
 
-@pytest.mark.parametrize("options", [["--depth", "2"], ["--min-duration", "100us"], ["--sample", "3"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "options", [["--depth", "2"], ["--min-duration", "100us"], ["--sample", "3"]], ids=" ".join
+)
 def test_signals(me, program, options):
     r = record(me, program, *options, args=["-n", "100", "-s", "-t"])
     assert r.own["handled"] > 100
-    assert [e["ts"] for e in r.events] == sorted(e["ts"] for e in r.events) or len({e["tid"] for e in r.events}) > 1
+    assert [e["ts"] for e in r.events] == sorted(e["ts"] for e in r.events) or len(
+        {e["tid"] for e in r.events}
+    ) > 1
 
 
 def test_told(me, fentry):
@@ -166,11 +199,24 @@ def test_told(me, fentry):
     session = (directory / "iprobe" / "session").read_text()
     assert "filter\tdepth 1\n" in session and "\nfiltered\t" in session
     done = me.iprobe("info", directory)
-    assert "filter     depth 1\n" in done.stdout and "selection  all\n" in done.stdout and "\npayload" not in done.stdout
+    assert (
+        "filter     depth 1\n" in done.stdout
+        and "selection  all\n" in done.stdout
+        and "\npayload" not in done.stdout
+    )
     info = json.loads(me.iprobe("info", "--json", directory).stdout)
-    assert info["filters"] == ["depth 1"] and info["selections"] == [""] and info["payloads"]["log"] == info["functions"]
-    for options, what in ((["--depth", "0"], "--depth"), (["--sample", "x"], "--sample"), (["--tid", "1,b"], "--tid"),
-                          (["--start-on", ":3"], "name"), (["--min-duration", "1ms", "--args"], "--args")):
+    assert (
+        info["filters"] == ["depth 1"]
+        and info["selections"] == [""]
+        and info["payloads"]["log"] == info["functions"]
+    )
+    for options, what in (
+        (["--depth", "0"], "--depth"),
+        (["--sample", "x"], "--sample"),
+        (["--tid", "1,b"], "--tid"),
+        (["--start-on", ":3"], "name"),
+        (["--min-duration", "1ms", "--args"], "--args"),
+    ):
         done = me.iprobe("run", "-o", directory, *options, "--", fentry)
         assert done.returncode == 2 and what in done.stderr, repr(done)
     done = me.iprobe("run", "-o", directory, "--start-on", "nowhere", "--", fentry)

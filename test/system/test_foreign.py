@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Other people's NOPs: programs that were built by plain compilers for uftrace, XRay or live patching, and never saw iprobe-cc.
+Other people's NOPs: programs that were built by plain compilers for uftrace, XRay or live
+patching, and never saw iprobe-cc.
 """
 
 import re
@@ -10,7 +11,17 @@ import subprocess
 import pytest
 
 from iptest.building import decoded_at, record, run
-from iptest.probe_list import ENTRY, ENTRY_ONLY, EXIT, FOREIGN, REGS_ALL, REGS_ENTRY, REGS_RETURN, TAIL_EXIT, parse
+from iptest.probe_list import (
+    ENTRY,
+    ENTRY_ONLY,
+    EXIT,
+    FOREIGN,
+    REGS_ALL,
+    REGS_ENTRY,
+    REGS_RETURN,
+    TAIL_EXIT,
+    parse,
+)
 from iptest.sections import loaded_bytes, section
 
 SOURCE = r"""
@@ -30,7 +41,13 @@ int main(void)
 }
 """
 
-CALLS = {"main": 1, "tail": 6, "leaf": 6, "spin": 6, "fib": sum(2 * f - 1 for f in (1, 1, 2, 3, 5, 8))}
+CALLS = {
+    "main": 1,
+    "tail": 6,
+    "leaf": 6,
+    "spin": 6,
+    "fib": sum(2 * f - 1 for f in (1, 1, 2, 3, 5, 8)),
+}
 
 PATCHABLE = [
     ("gcc", "-O2 -fpatchable-function-entry=5"),
@@ -60,7 +77,17 @@ def build(box, compiler, flags, *more):
     match = re.search(r"-fuse-ld=(\w+)", flags)
     if match and not shutil.which(f"ld.{match[1]}"):
         pytest.skip(f"no ld.{match[1]}")
-    run(compiler, *flags.split(), *more, "-Wl,--build-id=sha1", "-fno-inline", "p.c", "-o", "plain", cwd=box)
+    run(
+        compiler,
+        *flags.split(),
+        *more,
+        "-Wl,--build-id=sha1",
+        "-fno-inline",
+        "p.c",
+        "-o",
+        "plain",
+        cwd=box,
+    )
 
 
 def patch(builddir, box):
@@ -69,7 +96,13 @@ def patch(builddir, box):
 
 
 def refused(builddir, box):
-    done = subprocess.run([builddir / "coldpatch" / "coldpatch", "plain"], cwd=box, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [builddir / "coldpatch" / "coldpatch", "plain"],
+        cwd=box,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
     return done.stderr
 
@@ -77,13 +110,17 @@ def refused(builddir, box):
 def changed_bytes(box):
     """{address} of loaded bytes that coldpatch has changed."""
     found = set()
-    for (address, old), (same, new) in zip(loaded_bytes(box / "plain"), loaded_bytes(box / "program")):
+    for (address, old), (same, new) in zip(
+        loaded_bytes(box / "plain"), loaded_bytes(box / "program")
+    ):
         assert address == same and len(old) == len(new)
         found |= {address + i for i, pair in enumerate(zip(old, new)) if pair[0] != pair[1]}
     return found
 
 
-@pytest.mark.parametrize("compiler,flags", PATCHABLE, ids=[f"{c}{f.replace(' ', '')}" for c, f in PATCHABLE])
+@pytest.mark.parametrize(
+    "compiler,flags", PATCHABLE, ids=[f"{c}{f.replace(' ', '')}" for c, f in PATCHABLE]
+)
 def test_patchable_entries(compiler, flags, box, builddir):
     build(box, compiler, flags)
     listed = patch(builddir, box)
@@ -93,7 +130,9 @@ def test_patchable_entries(compiler, flags, box, builddir):
     assert len(listed.probes) == len(CALLS)
     insns = decoded_at(box / "program", {p.offset for p in listed.probes})
     assert {i.split()[0] for i in insns.values()} == {"nopl"} and len(insns) == len(CALLS)
-    assert changed_bytes(box) <= {p.offset + i for p in listed.probes for i in range(6 if compiler == "clang" else 5)}
+    assert changed_bytes(box) <= {
+        p.offset + i for p in listed.probes for i in range(6 if compiler == "clang" else 5)
+    }
     plain = run(box / "plain", cwd=box).stdout
     assert run(box / "program", cwd=box).stdout == plain
     trace = record(builddir, box / "program", box)
@@ -102,10 +141,17 @@ def test_patchable_entries(compiler, flags, box, builddir):
         assert sorted(trace.entries.values())[:-1] == sorted(CALLS.values())[:-1]
     elif compiler == "gcc" and "-O0" not in flags:
         # the compiler knows what fib() is made of, and calls it less often
-        assert {n: c for n, c in trace.entries.items() if n != "fib"} == {n: c for n, c in CALLS.items() if n != "fib"}
+        assert {n: c for n, c in trace.entries.items() if n != "fib"} == {
+            n: c for n, c in CALLS.items() if n != "fib"
+        }
     else:
         assert set(trace.entries) == set(CALLS) and trace.entries["tail"] == 6
-    assert run(builddir / "coldpatch" / "coldpatch", "program", cwd=box).stdout.count("already patched") == 1
+    assert (
+        run(builddir / "coldpatch" / "coldpatch", "program", cwd=box).stdout.count(
+            "already patched"
+        )
+        == 1
+    )
 
 
 @pytest.mark.parametrize("more", ["-O2", "-O2 -fcf-protection=full", "-O0", "-Os -fuse-ld=lld"])
@@ -137,7 +183,9 @@ def test_mcount_without_exits(box, builddir):
 
 
 def test_xray_with_its_runtime(box, builddir):
-    """A program for XRay: its sleds are sites; its runtime, not asked for anything, does not mind."""
+    """A program for XRay: its sleds are sites; its runtime, not asked for anything, does not
+    mind.
+    """
     if not shutil.which("clang"):
         pytest.skip("no clang")
     try:
@@ -157,15 +205,18 @@ def test_xray_with_its_runtime(box, builddir):
     assert trace.entries["tail"] == 6
 
 
-@pytest.mark.parametrize("compiler,flags,why", [
-    ("gcc", "-O2 -fpatchable-function-entry=3", "fewer than 5 bytes"),
-    ("gcc", "-O2 -fpatchable-function-entry=9,5", "fewer than 5 bytes"),
-    ("clang", "-O2 -fpatchable-function-entry=4", "fewer than 5 bytes"),
-    ("gcc", "-O2 -pg -mfentry", "-pg"),
-    ("gcc", "-O2 -pg", "-pg"),
-    ("gcc", f"-O2 -pg -mfentry -mrecord-mcount -no-pie -fno-pie {RETURNS}", "-mnop-mcount"),
-    ("gcc", "-O2", "was not compiled"),
-])
+@pytest.mark.parametrize(
+    "compiler,flags,why",
+    [
+        ("gcc", "-O2 -fpatchable-function-entry=3", "fewer than 5 bytes"),
+        ("gcc", "-O2 -fpatchable-function-entry=9,5", "fewer than 5 bytes"),
+        ("clang", "-O2 -fpatchable-function-entry=4", "fewer than 5 bytes"),
+        ("gcc", "-O2 -pg -mfentry", "-pg"),
+        ("gcc", "-O2 -pg", "-pg"),
+        ("gcc", f"-O2 -pg -mfentry -mrecord-mcount -no-pie -fno-pie {RETURNS}", "-mnop-mcount"),
+        ("gcc", "-O2", "was not compiled"),
+    ],
+)
 def test_what_cannot_serve_is_named(compiler, flags, why, box, builddir):
     """Also where the function itself begins with NOPs that a loop jumps to (spin)."""
     build(box, compiler, flags)

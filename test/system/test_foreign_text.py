@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Somebody else has changed the text: breakpoints, uprobes, other patchers. What is theirs is left as it is, at attach and at
-detach, and the rest is recorded.
+Somebody else has changed the text: breakpoints, uprobes, other patchers. What is theirs is left
+as it is, at attach and at detach, and the rest is recorded.
 """
 
 import json
@@ -25,7 +25,18 @@ def steady(me, programs, targets):
 
 
 def attach(me, target, functions, *more):
-    return me.iprobe("attach", target.pid, "-f", functions, "--duration", "50ms", "--json", "-o", me.dir() / "trace", *more)
+    return me.iprobe(
+        "attach",
+        target.pid,
+        "-f",
+        functions,
+        "--duration",
+        "50ms",
+        "--json",
+        "-o",
+        me.dir() / "trace",
+        *more,
+    )
 
 
 def status(me, target):
@@ -49,13 +60,18 @@ def test_a_changed_site_is_left_out(me, steady, kind, what):
     site = Site(me, steady, "by_dots", kind)
     memory.freeze(steady.pid)  # nobody may run into what is written now
     theirs = bytes([TRAP]) + NOP5[1:] if what == "breakpoint" else bytes.fromhex("660f1f0000")
-    site.write(theirs[:site.length])
+    site.write(theirs[: site.length])
     done = attach(me, steady, f"by_dots,{FUNCTIONS}")
     assert done.returncode == 0, repr(done)
     summary = done.summary()
     assert summary["foreign"] == 1 and summary["functions"] == 3, summary
     said = [line for line in done.stderr.splitlines() if "somebody else" in line]
-    assert len(said) == 1 and "by_dots" in said[0] and f"{site.address:#x}" in said[0] and "1 function left out" in said[0]
+    assert (
+        len(said) == 1
+        and "by_dots" in said[0]
+        and f"{site.address:#x}" in said[0]
+        and "1 function left out" in said[0]
+    )
     assert site.bytes() == theirs
     assert status(me, steady)["foreign"] == 1
     site.write(NOP5)
@@ -69,7 +85,11 @@ def test_nothing_left_is_an_error(me, steady):
     for site in sites:
         site.write(bytes([TRAP]) + NOP5[1:])
     line = actors.one_line(attach(me, steady, FUNCTIONS))
-    assert "each selected function" in line and f"{sites[0].address:#x}" in line and "breakpoint" in line
+    assert (
+        "each selected function" in line
+        and f"{sites[0].address:#x}" in line
+        and "breakpoint" in line
+    )
     for site in sites:
         site.write(NOP5)
     memory.thaw(steady.pid)
@@ -131,7 +151,9 @@ def test_detach_below_a_uprobe(root, programs, targets, kind):
 
 @pytest.mark.parametrize("kind", ["entry", "exit"])
 def test_detach_where_a_uprobe_has_gone(root, programs, targets, kind):
-    """It came and went on a live site, unhit: what it leaves is mostly an invalid instruction. Ours; it becomes the NOP."""
+    """It came and went on a live site, unhit: what it leaves is mostly an invalid instruction.
+    Ours; it becomes the NOP.
+    """
     target = targets.steady(root, programs.simple("steady", placement="fentry"))
     site = Site(root, target, "step_11", kind)
     left_live(root, target, FUNCTIONS)

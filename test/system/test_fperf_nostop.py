@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-fperf takes probes away and brings them back without a stop where a thread of the target waits: pages of which functions stay live are switched
-under threads that run them and check what they compute.
+fperf takes probes away and brings them back without a stop where a thread of the target waits:
+pages of which functions stay live are switched under threads that run them and check what they
+compute.
 """
 
 import json
@@ -29,14 +30,30 @@ def settled(target):
 
 
 def rotate(actor, target, *options):
-    """What fperf says of a run in which it changed probes without a stop: on a busy machine it may take longer to come to that."""
+    """What fperf says of a run in which it changed probes without a stop: on a busy machine it
+    may take longer to come to that.
+    """
     for duration in ("2s", "6s", "15s"):
-        done = actor.run([fperf_path(actor), "--json", *ROTATING, *options, "--duration", duration, "-p", target.pid])
+        done = actor.run(
+            [
+                fperf_path(actor),
+                "--json",
+                *ROTATING,
+                *options,
+                "--duration",
+                duration,
+                "-p",
+                target.pid,
+            ]
+        )
         assert done.returncode == 0, repr(done)
         result = json.loads(done.stdout)
         if result["changes_without_stop"]:
             break
-    assert result["changes_without_stop"] > 0, (done.stderr, {k: v for k, v in result.items() if k != "functions"})
+    assert result["changes_without_stop"] > 0, (
+        done.stderr,
+        {k: v for k, v in result.items() if k != "functions"},
+    )
     assert result["changes_without_stop"] <= result["changes"]
     assert f"{result['changes_without_stop']} of them without a stop" in done.stderr
     return result
@@ -62,7 +79,9 @@ def test_under_signals(me, programs, targets):
 
 
 def test_exclusive(me, programs, targets):
-    """A call inside of a sample that nobody has seen would be taken for the outer one's own: samples are cut instead."""
+    """A call inside of a sample that nobody has seen would be taken for the outer one's own:
+    samples are cut instead.
+    """
     target = targets.steady(me, programs.simple("steady"), "-t", "3", "-x")
     rotate(me, target, "--exclusive")
     settled(target)
@@ -70,11 +89,14 @@ def test_exclusive(me, programs, targets):
 
 
 def test_calls_and_counters_are_right(me, programs, targets):
-    """hot() comes and goes; the others stay, on the same page, and lose what they call in some ten microseconds of each change. The first thread
-    waits for the others."""
+    """hot() comes and goes; the others stay, on the same page, and lose what they call in some ten
+    microseconds of each change. The first thread waits for the others.
+    """
     program = programs.simple("paging")
     for ms in (2000, 6000, 15000):
-        result, own = count_around_the_work(me, targets, program, ["-t", 3, "-s", ms, "-l"], ["--budget", "1%"])
+        result, own = count_around_the_work(
+            me, targets, program, ["-t", 3, "-s", ms, "-l"], ["--budget", "1%"]
+        )
         if result["changes_without_stop"]:
             break
     assert result["changes_without_stop"] > 0, {k: v for k, v in result.items() if k != "functions"}
@@ -83,7 +105,10 @@ def test_calls_and_counters_are_right(me, programs, targets):
         f = functions[name]
         assert f["live"] == 1, f
         # what a change has missed at most, a call a thread that runs, and what is said of it
-        assert abs(f["calls"] - own[name][0]) <= f["calls_ci95"] + 3 * result["changes"], (f, own[name])
+        assert abs(f["calls"] - own[name][0]) <= f["calls_ci95"] + 3 * result["changes"], (
+            f,
+            own[name],
+        )
         if f["samples"] > 1:
             counter = f["counters"]["perf::PAGE-FAULTS"]
             # one that was open in the gap has been cut: none ends with another's exit
@@ -110,7 +135,18 @@ def test_nobody_to_borrow(me, programs, targets):
 def test_stops_if_asked_to(me, programs, targets):
     target = targets.steady(me, programs.simple("steady"), "-t", "3")
     for duration in ("1s", "4s", "12s"):
-        done = me.run([fperf_path(me), "--json", *ROTATING, "--stop", "--duration", duration, "-p", target.pid])
+        done = me.run(
+            [
+                fperf_path(me),
+                "--json",
+                *ROTATING,
+                "--stop",
+                "--duration",
+                duration,
+                "-p",
+                target.pid,
+            ]
+        )
         assert done.returncode == 0, repr(done)
         result = json.loads(done.stdout)
         if result["changes"]:
@@ -121,7 +157,9 @@ def test_stops_if_asked_to(me, programs, targets):
 
 
 def test_somebody_elses_byte(me, programs, targets):
-    """A breakpoint between the sites, in a page that would be switched: it is kept, and the process is stopped instead."""
+    """A breakpoint between the sites, in a page that would be switched: it is kept, and the
+    process is stopped instead.
+    """
     program = programs.simple("paging")
     target = targets.start(me, [program, "-t", 2, "-s", 1500, "-l"])
     text = next(m for m in memory.mappings(target.pid) if m.path == str(program) and "x" in m.perms)
@@ -150,7 +188,9 @@ def kills():
 
 
 def test_killed_at_any_moment(me, programs, targets):
-    """Also in the midst of switching pages: the target runs on, and detach brings its text and mappings back."""
+    """Also in the midst of switching pages: the target runs on, and detach brings its text and
+    mappings back.
+    """
     rng = random.Random(7)
     program = programs.simple("steady")
     target = targets.steady(me, program, "-t", "3", "-x")
@@ -160,22 +200,44 @@ def test_killed_at_any_moment(me, programs, targets):
         time.sleep(rng.uniform(0.1, 0.8))
         proc.kill()
         actors.end(proc)
-        check_and_restore(me, target, program, before, f"kill {i}", *(["--no-stop"] if i % 2 else []))
+        check_and_restore(
+            me, target, program, before, f"kill {i}", *(["--no-stop"] if i % 2 else [])
+        )
     target.finish()
 
 
 def requests(actor, target, *inject):
     """fperf's requests to the target's threads, by strace, in their order."""
     log = actor.dir() / "strace"
-    done = actor.run(["strace", "-o", log, "--trace=ptrace,pwrite64", *inject, fperf_path(actor), "-q", *ROTATING, "--duration", "1500ms",
-                      "-p", target.pid])
+    done = actor.run(
+        [
+            "strace",
+            "-o",
+            log,
+            "--trace=ptrace,pwrite64",
+            *inject,
+            fperf_path(actor),
+            "-q",
+            *ROTATING,
+            "--duration",
+            "1500ms",
+            "-p",
+            target.pid,
+        ]
+    )
     assert inject or done.returncode == 0, repr(done)
-    lines = [line for line in log.read_text(errors="replace").splitlines() if re.search(r"\b(ptrace|pwrite64)\(", line)]
+    lines = [
+        line
+        for line in log.read_text(errors="replace").splitlines()
+        if re.search(r"\b(ptrace|pwrite64)\(", line)
+    ]
     return [re.search(r"\b(ptrace|pwrite64)\((\w+)", line).groups() for line in lines]
 
 
 def test_killed_at_steps_of_a_change(me, programs, targets):
-    """At the requests by which a thread is borrowed, one after the other, of changes behind the first stop."""
+    """At the requests by which a thread is borrowed, one after the other, of changes behind the
+    first stop.
+    """
     rng = random.Random(8)
     program = programs.simple("steady")
     target = targets.steady(me, program, "-t", "3", "-x")
@@ -193,6 +255,8 @@ def test_killed_at_steps_of_a_change(me, programs, targets):
     steps = range(changes[0], changes[-1] + 8)
     for step in sorted(rng.sample(steps, min(len(steps), kills()))):
         requests(me, target, f"--inject=ptrace:signal=SIGKILL:when={step}")
-        check_and_restore(me, target, program, before, f"request {step}", *(["--no-stop"] if step % 2 else []))
+        check_and_restore(
+            me, target, program, before, f"request {step}", *(["--no-stop"] if step % 2 else [])
+        )
     settled(target)
     target.finish()

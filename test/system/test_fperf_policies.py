@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-fperf as it is, but for its policy (test/policies.c): the controller, the probes and the process are real. What must hold with every policy holds, and that each is
-obeyed shows.
+fperf as it is, but for its policy (test/policies.c): the controller, the probes and the process
+are real. What must hold with every policy holds, and that each is obeyed shows.
 """
 
 import json
@@ -31,17 +31,39 @@ def cpu_seconds(pid):
 
 
 def count(me, targets, programs, plugged, policy, seconds):
-    """What fperf says of hot(), whose functions would take much of its time with probes, after so many seconds of its CPU time."""
+    """What fperf says of hot(), whose functions would take much of its time with probes, after
+    so many seconds of its CPU time.
+    """
     program = programs.simple("hot", placement="fentry")
     target = targets.start(me, [program, 1000], preload=False, wait=False)
-    memory.wait_for("the program does not start", lambda: os.readlink(f"/proc/{target.pid}/exe") == str(program), 120)
-    proc = me.popen([plugged, "-q", "--json", "--budget", f"{BUDGET:%}", "-f", "tiny,small,middle,large", "-p", target.pid],
-                    env={"TMPDIR": str(me.top), "IPROBE_TEST_POLICY": policy})
+    memory.wait_for(
+        "the program does not start",
+        lambda: os.readlink(f"/proc/{target.pid}/exe") == str(program),
+        120,
+    )
+    proc = me.popen(
+        [
+            plugged,
+            "-q",
+            "--json",
+            "--budget",
+            f"{BUDGET:%}",
+            "-f",
+            "tiny,small,middle,large",
+            "-p",
+            target.pid,
+        ],
+        env={"TMPDIR": str(me.top), "IPROBE_TEST_POLICY": policy},
+    )
 
     def until(what, condition):
         memory.wait_for(what, lambda: proc.poll() is not None or condition(), 120, 0.05)
         assert proc.poll() is None, repr(actors.last_words(proc))
-    until("fperf does not begin", lambda: any("memfd:iprobe" in m.path for m in memory.mappings(target.pid)))
+
+    until(
+        "fperf does not begin",
+        lambda: any("memfd:iprobe" in m.path for m in memory.mappings(target.pid)),
+    )
     before = cpu_seconds(target.pid)
     until("the program does not run", lambda: cpu_seconds(target.pid) - before > seconds)
     proc.send_signal(signal.SIGINT)
@@ -57,19 +79,37 @@ def test_policies(me, targets, programs, plugged, policy):
     functions = by_name(result)
     # whichever it is: what can be saved up, and an interval in which all are live, come on top
     assert result["overhead"] <= BUDGET + 0.15 / result["run_s"], result
-    if policy == "miser":  # before its first decision, some milliseconds after the start, there is little time to be called
-        assert max((f["samples"] for f in functions.values()), default=0) <= 2 and result["changes"] == 1, result
+    if (
+        policy
+        == "miser"
+        # before its first decision, some milliseconds after the start, there is little time to be
+        # called
+    ):
+        assert (
+            max((f["samples"] for f in functions.values()), default=0) <= 2
+            and result["changes"] == 1
+        ), result
         return
-    assert set(functions) == {"tiny", "small", "middle", "large"} and min(f["samples"] for f in functions.values()) >= 2, result
+    assert (
+        set(functions) == {"tiny", "small", "middle", "large"}
+        and min(f["samples"] for f in functions.values()) >= 2
+    ), result
     assert functions["tiny"]["live"] < 0.9, result
     if policy == "rounds":
         # eight samples a turn, of each alike
-        assert min(functions[name]["samples"] for name in ("tiny", "small", "middle")) > 8 and result["changes"] > 2, result
+        assert (
+            min(functions[name]["samples"] for name in ("tiny", "small", "middle")) > 8
+            and result["changes"] > 2
+        ), result
     elif policy == "rate":
-        assert functions["large"]["live"] > functions["tiny"]["live"] and functions["large"]["samples"] < 40 * (result["duration_s"] + 1), result
+        assert functions["large"]["live"] > functions["tiny"]["live"] and functions["large"][
+            "samples"
+        ] < 40 * (result["duration_s"] + 1), result
 
 
 def test_a_policy_that_fails(me, targets, programs, plugged):
-    """What it has decided before stays: here, nothing. The probes stay live, and fperf ends as it should."""
+    """What it has decided before stays: here, nothing. The probes stay live, and fperf ends as
+    it should.
+    """
     result = count(me, targets, programs, plugged, "none of these", 0.3)
     assert result["changes"] == 0 and by_name(result)["large"]["samples"] >= 2, result

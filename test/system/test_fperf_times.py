@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What fperf says of functions that take next to nothing, against what they take while nobody counts: the cost of reading is no part of it.
+What fperf says of functions that take next to nothing, against what they take while nobody
+counts: the cost of reading is no part of it.
 """
 
 import json
@@ -14,7 +15,10 @@ from iptest import memory
 
 TRIES = 30
 CALLS, PAUSE_US = 100, 300
-OFF_NS, NESTED_NS = 100, 250  # a time may be off by so much; of twice(), which calls another one two times
+OFF_NS, NESTED_NS = (
+    100,
+    250,
+)  # a time may be off by so much; of twice(), which calls another one two times
 CLOCK, TICKS = "perf::TASK-CLOCK", "tsc::CYCLES"
 
 
@@ -25,10 +29,29 @@ def patched(actor, pid):
 
 
 def measure(actor, targets, program, options):
-    """(functions as fperf has them, ns that they take as the program has it, ticks a nanosecond)."""
+    """(functions as fperf has them, ns that they take as the program has it, ticks a
+    nanosecond).
+    """
     target = targets.start(actor, [program, "-n", CALLS, "-s", PAUSE_US])
-    proc = actor.popen([actor.builddir / "cli" / "fperf", "-q", "--json", "--budget", "none", *options, "-p", target.pid], env={"TMPDIR": str(actor.top)})
-    memory.wait_for("fperf does not go live", lambda: proc.poll() is not None or patched(actor, target.pid) > 0, 60, 0.05)
+    proc = actor.popen(
+        [
+            actor.builddir / "cli" / "fperf",
+            "-q",
+            "--json",
+            "--budget",
+            "none",
+            *options,
+            "-p",
+            target.pid,
+        ],
+        env={"TMPDIR": str(actor.top)},
+    )
+    memory.wait_for(
+        "fperf does not go live",
+        lambda: proc.poll() is not None or patched(actor, target.pid) > 0,
+        60,
+        0.05,
+    )
     target.say()
     assert target.proc.stdout.readline() == "done\n"
     proc.send_signal(signal.SIGINT)
@@ -50,26 +73,40 @@ def off_by(functions, truth, rate, exclusive):
         # the first calls may come before all functions have their probes
         assert functions[name]["samples"] >= CALLS / 2, functions[name]
         for event, unit in ((CLOCK, 1), (TICKS, rate)):
-            # each call was measured: what is left is what times may be off by; not known where the machine had no time for calls and looks between them
-            assert counters[event]["ci95"] is None or counters[event]["ci95"] / unit > 1, (name, counters)
+            # each call was measured: what is left is what times may be off by; not known where the
+            # machine had no time for calls and looks between them
+            assert counters[event]["ci95"] is None or counters[event]["ci95"] / unit > 1, (
+                name,
+                counters,
+            )
             off[name, event] = counters[event]["per_call"] / unit - own
     return off
 
 
 @pytest.mark.parametrize("exclusive", [False, True], ids=["inclusive", "exclusive"])
 def test_short_functions_of_a_process_that_sleeps(me, programs, targets, exclusive):
-    """Caches are cold after each sleep, and the calls of the kernel that read the clock take longer than when that was learnt. Others' work makes all of it longer, so the least
-    of some runs is what counts."""
+    """Caches are cold after each sleep, and the calls of the kernel that read the clock take longer
+    than when that was learnt. Others' work makes all of it longer, so the least of some runs is
+    what counts.
+    """
     if time.clock_getres(time.CLOCK_THREAD_CPUTIME_ID) > 1e-8:
         pytest.skip("the clock of a thread goes in steps that are longer than these functions")
     program = programs.simple("brief", placement="fentry")
     least = {}
     for _ in range(TRIES):
-        off = off_by(*measure(me, targets, program, ["--exclusive"] if exclusive else []), exclusive)
+        off = off_by(
+            *measure(me, targets, program, ["--exclusive"] if exclusive else []), exclusive
+        )
         print({f"{n} {e}": round(ns) for (n, e), ns in off.items()})
         for key, ns in off.items():
             least[key] = ns if key not in least or abs(ns) < abs(least[key]) else least[key]
-        if all(abs(ns) <= (NESTED_NS if name == "twice" else OFF_NS) for (name, _), ns in least.items()):
+        if all(
+            abs(ns) <= (NESTED_NS if name == "twice" else OFF_NS) for (name, _), ns in least.items()
+        ):
             return
-    far = {k: round(ns) for k, ns in least.items() if abs(ns) > (NESTED_NS if k[0] == "twice" else OFF_NS)}
+    far = {
+        k: round(ns)
+        for k, ns in least.items()
+        if abs(ns) > (NESTED_NS if k[0] == "twice" else OFF_NS)
+    }
     pytest.fail(f"off by so many ns, at best of {TRIES} runs: {far}")

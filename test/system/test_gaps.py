@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thread that nobody can stop keeps nobody else standing, by the target's own measurement; its sites go idle when it wakes up."""
+"""A thread that nobody can stop keeps nobody else standing, by the target's own measurement; its
+sites go idle when it wakes up.
+"""
 
 import os
 import re
@@ -38,8 +40,15 @@ class Gaps:
 
     def begin_vfork(self, seconds=VFORK):
         assert self.say(f"vfork {seconds}") == ["vfork"]
-        memory.wait_for("no vfork", lambda: any(
-            memory.status_field(self.pid, "State", tid).startswith("D") for tid in self.threads()), 5, 0.001)
+        memory.wait_for(
+            "no vfork",
+            lambda: any(
+                memory.status_field(self.pid, "State", tid).startswith("D")
+                for tid in self.threads()
+            ),
+            5,
+            0.001,
+        )
 
     def threads(self):
         return os.listdir(f"/proc/{self.pid}/task")
@@ -80,8 +89,17 @@ def test_attach_is_refused(me, gaps):
 
 @pytest.mark.parametrize("how", ["interrupt", "duration", "detach", "killed"])
 def test_going_idle_waits_for_the_one_thread_alone(me, gaps, how):
-    proc = me.start_iprobe("attach", gaps.pid, "--duration", "800ms" if how == "duration" else "60s", "--json",
-                           "-o", me.dir() / "trace", "--payload", "count")
+    proc = me.start_iprobe(
+        "attach",
+        gaps.pid,
+        "--duration",
+        "800ms" if how == "duration" else "60s",
+        "--json",
+        "-o",
+        me.dir() / "trace",
+        "--payload",
+        "count",
+    )
     memory.wait_until_live(gaps.pid, proc)
     time.sleep(0.2)
     gaps.begin_vfork()
@@ -112,7 +130,9 @@ def test_going_idle_waits_for_the_one_thread_alone(me, gaps, how):
 
 
 def test_a_change_fails_without_a_gap(me, gaps):
-    proc = me.start_iprobe("attach", gaps.pid, "--duration", "60s", "-o", me.dir() / "trace", "--payload", "count")
+    proc = me.start_iprobe(
+        "attach", gaps.pid, "--duration", "60s", "-o", me.dir() / "trace", "--payload", "count"
+    )
     memory.wait_until_live(gaps.pid, proc)
     gaps.begin_vfork()
     gaps.report()
@@ -164,15 +184,19 @@ def test_each_kind_of_session_waits_alone(me, gaps, what):
     gaps.target.finish()
 
 
-SANITIZED = pytest.mark.skipif("ASAN_OPTIONS" in os.environ,
-                               reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids")
+SANITIZED = pytest.mark.skipif(
+    "ASAN_OPTIONS" in os.environ,
+    reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids",
+)
 
 
 def check_idle(gaps, over, log=lambda: ""):
     """100 ms after the one thread has come back all bytes are, and nobody stood for long."""
     idle = wait_until_idle(gaps.pid)
     standing = gaps.check()
-    assert idle - over < 0.1, f"{idle - over:.3f} s after the vfork, it stood for {standing} ms\n{log()}"
+    assert (
+        idle - over < 0.1
+    ), f"{idle - over:.3f} s after the vfork, it stood for {standing} ms\n{log()}"
 
 
 @SANITIZED
@@ -188,7 +212,7 @@ def test_sessions_of_iprobed_wait_alone(root, gaps, how):
     if how == "interrupt":
         proc.send_signal(signal.SIGINT)
     else:
-        worker, = daemon.workers()
+        (worker,) = daemon.workers()
         os.kill(worker, signal.SIGKILL)
     check_idle(gaps, gaps.wait_until_over())
     assert last_words(proc).returncode == (0 if how == "interrupt" else 1)
@@ -218,7 +242,12 @@ def test_rules_wait_alone(root, programs, gaps):
     rules.start(rule("request", more="for: 1s"))
     done = rules.command("--fire", "r")
     assert done.returncode == 0, f"{done!r}\n{rules.log()}"
-    memory.wait_for("nothing goes live", lambda: any(any(d[3]) for d in memory.text_differences(gaps.pid)), 60, 0.01)
+    memory.wait_for(
+        "nothing goes live",
+        lambda: any(any(d[3]) for d in memory.text_differences(gaps.pid)),
+        60,
+        0.01,
+    )
     gaps.begin_vfork()
     gaps.report()
     check_idle(gaps, gaps.wait_until_over(), rules.log)
@@ -244,7 +273,9 @@ def test_a_snapshot_stops_nobody(me, gaps):
 
 @pytest.fixture
 def starved(user, programs, targets):
-    """The program beside three others that want the one CPU on which it may run; to be stopped without priority."""
+    """The program beside three others that want the one CPU on which it may run; to be stopped
+    without priority.
+    """
     gaps = Gaps(targets, user, programs, *ONE_CPU)
     hogs = [user.popen([*ONE_CPU, "sh", "-c", "while :; do :; done"]) for _ in range(3)]
     gaps.report()
@@ -256,16 +287,34 @@ def starved(user, programs, targets):
 def test_the_sum_is_bounded_where_threads_get_no_cpu(user, starved):
     limit = 2  # ms
     began = time.monotonic()
-    done = user.iprobe("attach", starved.pid, "--max-stop", f"{limit}ms", "--duration", "100ms", "--json", "-o", user.dir() / "trace")
+    done = user.iprobe(
+        "attach",
+        starved.pid,
+        "--max-stop",
+        f"{limit}ms",
+        "--duration",
+        "100ms",
+        "--json",
+        "-o",
+        user.dir() / "trace",
+    )
     took = time.monotonic() - began
     # we wait for a CPU as well, so that a stop may be longer than its limit; but then the rest is
     standing, longest, length = starved.report()
     print(standing, longest, length, repr(done))
-    assert standing <= 5 * limit / 1000 * length + NOISE, f"{standing} of {length} ms, {longest} at once"
+    assert (
+        standing <= 5 * limit / 1000 * length + NOISE
+    ), f"{standing} of {length} ms, {longest} at once"
     if done.returncode:
         assert "in time" in one_line(done) and took < 10, repr(done)
-        n, total, at_most = re.search(r"stood in vain (\d+) times?: (\S+ \S+) in all, at most (\S+ \S+)\)", done.stderr).groups()
-        assert int(n) > 1 and standing <= milliseconds(total) + NOISE and longest <= milliseconds(at_most) + NOISE, repr(done)
+        n, total, at_most = re.search(
+            r"stood in vain (\d+) times?: (\S+ \S+) in all, at most (\S+ \S+)\)", done.stderr
+        ).groups()
+        assert (
+            int(n) > 1
+            and standing <= milliseconds(total) + NOISE
+            and longest <= milliseconds(at_most) + NOISE
+        ), repr(done)
     memory.assert_untouched(starved.pid)
     starved.target.finish()
 
@@ -285,7 +334,9 @@ def test_tries_end_at_ctrl_c(me, gaps):
 
 
 def test_a_limit_that_cannot_hold_is_refused(me, gaps):
-    done = me.iprobe("attach", gaps.pid, "--max-stop", "10us", "--duration", "50ms", "-o", me.dir() / "trace")
+    done = me.iprobe(
+        "attach", gaps.pid, "--max-stop", "10us", "--duration", "50ms", "-o", me.dir() / "trace"
+    )
     assert "3 threads cannot be stopped and let go within 10.0 us" in one_line(done)
     standing, longest, _ = gaps.report()
     assert longest < 1, (standing, longest)  # but for the hold in which the runtime was put there

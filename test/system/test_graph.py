@@ -44,11 +44,11 @@ def known_paths(trace):
     for step in trace.steps:
         stack = stacks[step.tid]
         if step.event == "entry":
-            del stack[step.depth:]
+            del stack[step.depth :]
             stack.append(step.name)
             found.append((tuple(stack), next(calls)))
         elif step.event == "exit":
-            del stack[step.depth:]
+            del stack[step.depth :]
     assert next(calls, None) is None
     return found
 
@@ -58,7 +58,9 @@ def ns(trace, ticks):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("how", [{"jumps": False}, {}, {"skews": tracegen.SKEWS}], ids=["straight", "jumps", "clocks"])
+@pytest.mark.parametrize(
+    "how", [{"jumps": False}, {}, {"skews": tracegen.SKEWS}], ids=["straight", "jumps", "clocks"]
+)
 def test_every_way_of_calls(me, seed, how):
     trace = tracegen.random_trace(seed, **how)
     directory = trace.write(me.dir() / "trace")
@@ -85,7 +87,7 @@ def test_folded(me, seed):
     for path, call in known_paths(trace):
         folded, open_nodes = (), []
         for name in path:
-            folded = folded[:folded.index(name) + 1] if name in folded else folded + (name,)
+            folded = folded[: folded.index(name) + 1] if name in folded else folded + (name,)
             open_nodes.append(folded)
         calls[folded] += 1
         if open_nodes.count(folded) == 1:
@@ -108,7 +110,11 @@ def test_bottom_up(me, seed):
     assert {p: n["calls"] for p, n in shown.items()} == calls
     assert {p: n["self_ns"] for p, n in shown.items()} == {p: ns(trace, own[p]) for p in calls}
     only = by_path(graph(me, directory, "--bottom-up", "-f", "leaf"))
-    assert only == {p: {**n, "id": only[p]["id"], "parent": only[p]["parent"]} for p, n in shown.items() if p[0] == "leaf"}
+    assert only == {
+        p: {**n, "id": only[p]["id"], "parent": only[p]["parent"]}
+        for p, n in shown.items()
+        if p[0] == "leaf"
+    }
 
 
 def test_roots_and_threads(me):
@@ -116,10 +122,12 @@ def test_roots_and_threads(me):
     directory = trace.write(me.dir() / "trace")
     known = known_paths(trace)
     shown = by_path(graph(me, directory, "-f", "eval"))
-    wanted = collections.Counter(p[p.index("eval"):] for p, _ in known if "eval" in p)
+    wanted = collections.Counter(p[p.index("eval") :] for p, _ in known if "eval" in p)
     assert {p: n["calls"] for p, n in shown.items()} == wanted
     shown = by_path(graph(me, directory, "--tid", "2010"))
-    assert {p: n["calls"] for p, n in shown.items()} == collections.Counter(p for p, c in known if c.tid == 2010)
+    assert {p: n["calls"] for p, n in shown.items()} == collections.Counter(
+        p for p, c in known if c.tid == 2010
+    )
     assert "no calls of a thread 77" in one_line(me.iprobe("graph", "--tid", "77", directory))
 
 
@@ -135,7 +143,11 @@ def small(me):
             call(*args)
         t.ret()
 
-    call("main", 1000, [("parse", 10_000), ("parse", 10_000), ("eval", 2000, [("parse", 5000), ("eval", 1000)])])
+    call(
+        "main",
+        1000,
+        [("parse", 10_000), ("parse", 10_000), ("eval", 2000, [("parse", 5000), ("eval", 1000)])],
+    )
     return trace.write(me.dir() / "trace")
 
 
@@ -145,7 +157,13 @@ def test_the_tree_for_people(me):
     assert done.returncode == 0, repr(done)
     rows = done.stdout.splitlines()[3:]
     assert [r.split("  ")[-1].strip(" |`-\u2502\u251c\u2514\u2500") for r in rows] == [
-        "function", "main", "parse", "eval", "parse", "eval"]
+        "function",
+        "main",
+        "parse",
+        "eval",
+        "parse",
+        "eval",
+    ]
     assert re.match(r" 29\.0 us  100\.0  1\.00 us +1  main$", rows[1]), rows[1]
     assert re.match(r" 20\.0 us   69\.0  20\.0 us +2  \S\S parse$", rows[2]), rows[2]
     assert all(len(r) <= 100 for r in rows)
@@ -156,22 +174,37 @@ def test_the_tree_for_people(me):
 
 
 def test_callers_and_callees(me):
-    """Rows above a function are its callers, below it what it calls; a recursion's time is the outermost call's."""
+    """Rows above a function are its callers, below it what it calls; a recursion's time is the
+    outermost call's.
+    """
     done = me.iprobe("graph", "--of", "eval", small(me))
     assert done.returncode == 0, repr(done)
     rows = [tuple(re.split(r" {2,}", r.strip())) for r in done.stdout.splitlines()[3:]]
-    assert rows == [("0 ns", "1.00 us", "1", "eval"), ("8.00 us", "2.00 us", "1", "main"), ("8.00 us", "3.00 us", "2", "eval"),
-                    ("5.00 us", "5.00 us", "1", "parse"), ("0 ns", "1.00 us", "1", "eval")]
+    assert rows == [
+        ("0 ns", "1.00 us", "1", "eval"),
+        ("8.00 us", "2.00 us", "1", "main"),
+        ("8.00 us", "3.00 us", "2", "eval"),
+        ("5.00 us", "5.00 us", "1", "parse"),
+        ("0 ns", "1.00 us", "1", "eval"),
+    ]
 
 
 def test_dot(me):
     done = me.iprobe("graph", "--dot", small(me))
     assert done.returncode == 0, repr(done)
     names = dict(re.findall(r'^\t(f\d+) \[label="(\w+)"', done.stdout, re.M))
-    edges = {(names[a], names[b], label) for a, b, label in
-             re.findall(r'^\t(f\d+) -> (f\d+) \[label="([^"]*)"\];', done.stdout, re.M)}
-    assert edges == {("main", "parse", r"2\n20.0 us"), ("main", "eval", r"1\n8.00 us"), ("eval", "parse", r"1\n5.00 us"),
-                     ("eval", "eval", r"1\n0 ns")}
+    edges = {
+        (names[a], names[b], label)
+        for a, b, label in re.findall(
+            r'^\t(f\d+) -> (f\d+) \[label="([^"]*)"\];', done.stdout, re.M
+        )
+    }
+    assert edges == {
+        ("main", "parse", r"2\n20.0 us"),
+        ("main", "eval", r"1\n8.00 us"),
+        ("eval", "parse", r"1\n5.00 us"),
+        ("eval", "eval", r"1\n0 ns"),
+    }
     assert done.stdout.startswith("digraph calls {") and done.stdout.endswith("}\n")
 
 
@@ -196,7 +229,18 @@ def test_a_deep_recursion(me):
     assert [n["calls"] for n in callers] == [5_000 - level for level in range(513)]
 
 
-@pytest.mark.parametrize("args", [["--depth", "0"], ["--min-percent", "101"], ["--dot", "--bottom-up"], ["--json", "--dot"],
-                                  ["-f", ""], ["--nonsense"], ["a", "b"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--depth", "0"],
+        ["--min-percent", "101"],
+        ["--dot", "--bottom-up"],
+        ["--json", "--dot"],
+        ["-f", ""],
+        ["--nonsense"],
+        ["a", "b"],
+    ],
+    ids=" ".join,
+)
 def test_wrong_usage(me, args):
     assert me.iprobe("graph", *args).returncode == 2

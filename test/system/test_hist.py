@@ -24,7 +24,11 @@ def ns(trace, ticks):
     return (ticks * 1_000_000_000 + trace.hz // 2) // trace.hz
 
 
-@pytest.mark.parametrize("made", [{"seed": 1}, {"seed": 2}, {"seed": 3}, {"seed": 1, "skews": tracegen.SKEWS}], ids=["1", "2", "3", "clocks"])
+@pytest.mark.parametrize(
+    "made",
+    [{"seed": 1}, {"seed": 2}, {"seed": 3}, {"seed": 1, "skews": tracegen.SKEWS}],
+    ids=["1", "2", "3", "clocks"],
+)
 def test_each_call_is_in_its_bucket(me, made):
     trace = tracegen.random_trace(**made)
     directory = trace.write(me.dir() / "trace")
@@ -34,18 +38,28 @@ def test_each_call_is_in_its_bucket(me, made):
             durations[call.name].append((ns(trace, call.end - call.start), call.start))
     document = hist(me, directory, "--over-time")
     assert [f["function"] for f in document["functions"]] == sorted(
-        durations, key=lambda name: -sum(d for d, _ in durations[name]))
+        durations, key=lambda name: -sum(d for d, _ in durations[name])
+    )
     for f in document["functions"]:
         known = durations[f["function"]]
         buckets = collections.Counter(d.bit_length() for d, _ in known)
         assert {(b["from_ns"], b["to_ns"]): b["calls"] for b in f["buckets"]} == {
-            (1 << b >> 1, 1 << b): n for b, n in buckets.items()}
+            (1 << b >> 1, 1 << b): n for b, n in buckets.items()
+        }
         assert (f["calls"], f["min_ns"], f["max_ns"], f["total_ns"]) == (
-            len(known), min(known)[0], max(known)[0], sum(d for d, _ in known))
-        slices = collections.Counter((ns(trace, start - trace.start) // document["slice_ns"], d.bit_length())
-                                     for d, start in known)
-        assert {(s["begin_ns"] // document["slice_ns"], s["from_ns"]): s["calls"] for s in f["over_time"]} == {
-            (s, 1 << b >> 1): n for (s, b), n in slices.items()}
+            len(known),
+            min(known)[0],
+            max(known)[0],
+            sum(d for d, _ in known),
+        )
+        slices = collections.Counter(
+            (ns(trace, start - trace.start) // document["slice_ns"], d.bit_length())
+            for d, start in known
+        )
+        assert {
+            (s["begin_ns"] // document["slice_ns"], s["from_ns"]): s["calls"]
+            for s in f["over_time"]
+        } == {(s, 1 << b >> 1): n for (s, b), n in slices.items()}
 
 
 def with_durations(me, durations):
@@ -61,16 +75,19 @@ def with_durations(me, durations):
     return trace.write(me.dir() / "trace")
 
 
-@pytest.mark.parametrize("durations,peaks", [
-    ([(100, 50)], [64]),
-    ([(100, 500), (100_000, 20)], [64, 65536]),  # a cache that misses now and then
-    ([(100, 500), (200, 300), (400, 100)], [64]),  # one slope
-    ([(100, 300), (200, 160), (400, 290)], [64]),  # a dent is no valley
-    ([(100, 300), (200, 140), (400, 290)], [64, 256]),
-    ([(100, 290), (200, 160), (400, 300)], [256]),
-    ([(100, 500), (100_000, 4)], [64]),  # too few
-    ([(0, 10), (100, 500)], [0, 64]),
-])
+@pytest.mark.parametrize(
+    "durations,peaks",
+    [
+        ([(100, 50)], [64]),
+        ([(100, 500), (100_000, 20)], [64, 65536]),  # a cache that misses now and then
+        ([(100, 500), (200, 300), (400, 100)], [64]),  # one slope
+        ([(100, 300), (200, 160), (400, 290)], [64]),  # a dent is no valley
+        ([(100, 300), (200, 140), (400, 290)], [64, 256]),
+        ([(100, 290), (200, 160), (400, 300)], [256]),
+        ([(100, 500), (100_000, 4)], [64]),  # too few
+        ([(0, 10), (100, 500)], [0, 64]),
+    ],
+)
 def test_peaks(me, durations, peaks):
     directory = with_durations(me, durations)
     (f,) = hist(me, directory, "-f", "work")["functions"]
@@ -82,19 +99,26 @@ def test_peaks(me, durations, peaks):
 def test_for_people(me):
     directory = with_durations(me, [(100, 500), (100_000, 20)])
     text = me.iprobe("hist", directory).stdout
-    assert [l.split(":")[0] for l in text.splitlines() if " calls," in l or " call," in l] == ["main", "work"]
+    assert [l.split(":")[0] for l in text.splitlines() if " calls," in l or " call," in l] == [
+        "main",
+        "work",
+    ]
     (row,) = [l for l in text.splitlines() if l.endswith("# < peak") and " 500 " in l]
     assert row.split()[:5] == ["64.0", "ns", "-", "128", "ns"] and row.count("#") == 50
     assert me.iprobe("hist", "-n", "1", directory).stdout.count(" in the mean") == 1
     heat = me.iprobe("hist", "--over-time", "-f", "work", directory).stdout.splitlines()
     rows = [l for l in heat if l.endswith("|")]
-    assert rows[0].split("|")[0].strip() == "65.5 us" and rows[-1].split("|")[0].strip() == "64.0 ns"
+    assert (
+        rows[0].split("|")[0].strip() == "65.5 us" and rows[-1].split("|")[0].strip() == "64.0 ns"
+    )
     # the fast ones come first, the slow ones after them
     assert rows[-1].split("|")[1].startswith("+") and len(rows[-1].split("|")[1].strip()) <= 2
     assert len(rows[0].split("|")[1].strip()) > 40
     assert "none of the functions" in one_line(me.iprobe("hist", "--tid", "77", directory))
 
 
-@pytest.mark.parametrize("args", [["-n", "0"], ["--tid", "x"], ["-f", ""], ["--nonsense"], ["a", "b"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "args", [["-n", "0"], ["--tid", "x"], ["-f", ""], ["--nonsense"], ["a", "b"]], ids=" ".join
+)
 def test_wrong_usage(me, args):
     assert me.iprobe("hist", *args).returncode == 2

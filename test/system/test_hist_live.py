@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""iprobe hist PID: histograms of a session that goes on, against a program that counts its own calls."""
+"""iprobe hist PID: histograms of a session that goes on, against a program that counts its own
+calls.
+"""
 
 import json
 import signal
@@ -19,7 +21,9 @@ def start(actor, programs, targets):
 
     def attach(*options):
         target = targets.start(actor, [programs.simple("count"), "-w", "-t", "2", "-n", "20000"])
-        session = actor.start_iprobe("attach", target.pid, "--json", *options, "-o", actor.dir() / "trace")
+        session = actor.start_iprobe(
+            "attach", target.pid, "--json", *options, "-o", actor.dir() / "trace"
+        )
         sessions.append(session)
         memory.wait_until_live(target.pid, session)
         return target, session
@@ -64,7 +68,9 @@ def test_up_to_now(actor, start):
         assert f["payload"] == "hist" and sum(b["calls"] for b in f["buckets"]) == f["calls"]
         assert f["min_ns"] <= f["max_ns"]
     done = actor.iprobe("hist", "-f", "leaf,half", target.pid)
-    assert done.returncode == 0 and done.stdout.count(" in the mean") == 2 and "< peak" in done.stdout
+    assert (
+        done.returncode == 0 and done.stdout.count(" in the mean") == 2 and "< peak" in done.stdout
+    )
     assert session.poll() is None
     end(target, session)
     assert "no such process" in one_line(actor.iprobe("hist", target.pid))
@@ -76,7 +82,9 @@ def test_again_and_again(actor, start):
     calls = work(target)
     watcher = actor.start_iprobe("hist", "--json", "--interval", "20ms", target.pid)
     for _ in range(3):
-        assert {f["function"]: f["calls"] for f in json.loads(watcher.stdout.readline())["functions"]} == calls
+        assert {
+            f["function"]: f["calls"] for f in json.loads(watcher.stdout.readline())["functions"]
+        } == calls
     end(target, session)
     assert last_words(watcher).returncode == 0
 
@@ -88,9 +96,13 @@ def test_refusals(actor, start, targets, programs):
     assert "keeps no histograms" in one_line(actor.iprobe("hist", target.pid))
     work(target)
     end(target, session)
-    assert actor.iprobe("hist", 2 ** 22 + 1).returncode == 1
+    assert actor.iprobe("hist", 2**22 + 1).returncode == 1
 
 
-@pytest.mark.parametrize("args", [["--interval", "1s"], ["--interval", "0", "1"], ["--over-time", "1"], ["--tid", "3", "1"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "args",
+    [["--interval", "1s"], ["--interval", "0", "1"], ["--over-time", "1"], ["--tid", "3", "1"]],
+    ids=" ".join,
+)
 def test_wrong_usage(me, args):
     assert me.iprobe("hist", *args).returncode == 2

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Names that try to steer the terminal, to forge lines, or to turn the direction of text, in all places where a name can come from, through
-all commands: what is printed is harmless, on stdout and on stderr, and JSON is JSON.
+Names that try to steer the terminal, to forge lines, or to turn the direction of text, in all
+places where a name can come from, through all commands: what is printed is harmless, on stdout
+and on stderr, and JSON is JSON.
 """
 
 import csv
@@ -20,13 +21,17 @@ from iptest import memory
 from iptest.terminal import Terminal
 
 # for names of 14 bytes in the program: the whole alphabet of trouble, by places
-NAMES = {b"NAME_of_leaf_": b"a\x1b[2Jb\x07\r\nc\x9b",  # ends in a byte that is no UTF-8
-         b"NAME_of_caller": b"x\n\xe2\x80\xaey\x1b]0;\xff\x01",
-         b"NAME_of_point_": b"p\x1b[1m\x7f\xc2\x9bq\r\ne",
-         b"NAME_of_value_": b"v\x1b[3m\n\xe2\x81\xa6\x08\xffu",
-         b"NAME_in_file": b"f\x1b[4m\n\xe2\x80\xaeg\x07"}
+NAMES = {
+    b"NAME_of_leaf_": b"a\x1b[2Jb\x07\r\nc\x9b",  # ends in a byte that is no UTF-8
+    b"NAME_of_caller": b"x\n\xe2\x80\xaey\x1b]0;\xff\x01",
+    b"NAME_of_point_": b"p\x1b[1m\x7f\xc2\x9bq\r\ne",
+    b"NAME_of_value_": b"v\x1b[3m\n\xe2\x81\xa6\x08\xffu",
+    b"NAME_in_file": b"f\x1b[4m\n\xe2\x80\xaeg\x07",
+}
 PLACE = b"d\x1b[5m\n\xe2\x80\xae\xff\x07\r"
-BAD = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+BAD = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+)
 
 
 def check_text(data, what):
@@ -64,7 +69,9 @@ class Commands:
 
 @pytest.fixture(scope="module")
 def hostile(top, programs):
-    """The program, its names overwritten in every table, in a directory with a name of the same kind."""
+    """The program, its names overwritten in every table, in a directory with a name of the same
+    kind.
+    """
     folder = os.path.join(os.fsencode(top), PLACE)
     os.mkdir(folder, 0o777)
     os.chmod(folder, 0o777)
@@ -72,13 +79,27 @@ def hostile(top, programs):
     named = top / "NAME_in_file.c"
     named.write_bytes(source.read_bytes())
     built = top / "hostile_names"
-    done = subprocess.run([programs.builddir / "coldpatch" / "iprobe-cc", "-O2", "-g", "-pthread", "-o", built, named],
-                          env={**os.environ, "IPROBE_PLACEMENT": "fentry"}, cwd=top, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [
+            programs.builddir / "coldpatch" / "iprobe-cc",
+            "-O2",
+            "-g",
+            "-pthread",
+            "-o",
+            built,
+            named,
+        ],
+        env={**os.environ, "IPROBE_PLACEMENT": "fentry"},
+        cwd=top,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     data = built.read_bytes()
     for name, other in NAMES.items():
         assert name in data, name
-        data = data.replace(name, other[:len(name)].ljust(len(name), b"\x1b"))
+        data = data.replace(name, other[: len(name)].ljust(len(name), b"\x1b"))
     program = os.path.join(folder, b"m\x1b[6m\n\xff")
     with open(program, "wb") as f:
         f.write(data)
@@ -86,7 +107,7 @@ def hostile(top, programs):
     return program
 
 
-VALUE = b"value\x1b[7m\n\r\x07\xe2\x80\xae\xff,\"<\\"
+VALUE = b'value\x1b[7m\n\r\x07\xe2\x80\xae\xff,"<\\'
 
 
 @pytest.fixture
@@ -104,7 +125,9 @@ class Live:
     def __init__(self, me, hostile, where):
         # not by Actor.popen(), which makes text of what it is given
         env = {**os.environ, "LD_PRELOAD": str(me.runtime_path)}
-        self.proc = subprocess.Popen([hostile, VALUE], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=where)
+        self.proc = subprocess.Popen(
+            [hostile, VALUE], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=where
+        )
         assert self.proc.stdout.readline() == b"ready\n"
         self.pid = self.proc.pid
 
@@ -126,12 +149,23 @@ def live(me, hostile, commands):
 
 def record(commands, hostile, trace, *options):
     """`iprobe run` of it; what it says is looked at as well."""
-    commands("run", *(options or ["--args", "--retval", "--callsite"]), "-o", trace, "--", name(hostile), name(VALUE), 60)
+    commands(
+        "run",
+        *(options or ["--args", "--retval", "--callsite"]),
+        "-o",
+        trace,
+        "--",
+        name(hostile),
+        name(VALUE),
+        60,
+    )
     return trace
 
 
 class name(bytes):
-    """An argument that Actor.popen() leaves as it is: str() of it is what the system makes of the bytes."""
+    """An argument that Actor.popen() leaves as it is: str() of it is what the system makes of
+    the bytes.
+    """
 
     def __str__(self):
         return os.fsdecode(self)
@@ -187,7 +221,14 @@ def test_traces(commands, hostile):
     assert any("\x1b" in event.get("function", "") for event in dumped)
     commands("info", trace)
     assert commands.json("info", "--json", trace)
-    for reader in (["graph"], ["graph", "--dot"], ["graph", "--inverted"], ["graph", "--callers", "*"], ["hist"], ["hist", "--heat"]):
+    for reader in (
+        ["graph"],
+        ["graph", "--dot"],
+        ["graph", "--inverted"],
+        ["graph", "--callers", "*"],
+        ["hist"],
+        ["hist", "--heat"],
+    ):
         commands(*reader, trace, codes=(0, 2))
     commands("hist", counted)
     commands.json("hist", "--json", counted)
@@ -202,7 +243,9 @@ def test_traces(commands, hostile):
         with open(os.path.join(commands.where, out), "rb") as f:
             data = f.read()
         data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-        assert b"\x1b[2Jb" not in data and b"\x1b]0;" not in data and "\u202e".encode() not in data, form
+        assert (
+            b"\x1b[2Jb" not in data and b"\x1b]0;" not in data and "\u202e".encode() not in data
+        ), form
     commands("trim", "--from", "1ms", "-o", name(b"trimmed\x1b[1m"), trace)
     commands("split", "--by", "thread", "-o", name(b"split\x1b[1m"), trace, codes=(0, 2))
 
@@ -216,8 +259,12 @@ def test_live(commands, live):
     commands("attach", "--dry-run", "--json", pid)
     commands("attach", "--duration", "100ms", "--args", "-o", name(b"a\x1b[1m\n"), pid)
     commands("attach", "-f", name(b"nothing\x1b[1m\n"), pid, codes=(1,))
-    session = commands.actor.start_iprobe("attach", "--overwrite", "-o", name(b"s\x1b[1m\n"), pid, cwd=commands.where, text=False)
-    memory.wait_for("no site went live", lambda: commands.json("status", "--json", pid)[0]["patched"])
+    session = commands.actor.start_iprobe(
+        "attach", "--overwrite", "-o", name(b"s\x1b[1m\n"), pid, cwd=commands.where, text=False
+    )
+    memory.wait_for(
+        "no site went live", lambda: commands.json("status", "--json", pid)[0]["patched"]
+    )
     commands("status")
     assert "\\x1b[6m" in commands("status", pid)
     assert commands.json("status", "--json", pid)
@@ -228,7 +275,9 @@ def test_live(commands, live):
     commands("snapshot", "-o", name(b"none\x1b[1m\n/\xff"), pid, codes=(1,))
     session.send_signal(signal.SIGINT)
     out, err = session.communicate(timeout=30)
-    commands.check([b"", b"attach"], subprocess.CompletedProcess([], session.returncode, out, err), (0,))
+    commands.check(
+        [b"", b"attach"], subprocess.CompletedProcess([], session.returncode, out, err), (0,)
+    )
     assert b"s\\x1b[1m\\x0a" in err
     commands("top", "-b", "-n", 2, "-d", "100ms", pid)
     commands("top", "-b", "--json", "-n", 2, "-d", "100ms", pid, codes=(0, 2))
@@ -246,7 +295,9 @@ def test_top_on_a_terminal(me, live):
     feed = with_names.feed
     with_names.feed = lambda data: (seen.append(bytes(data)), feed(data))
     try:
-        with_names.wait("its rows", lambda screen: "calls/s" in screen.text() and "?[2Jb?" in screen.text())
+        with_names.wait(
+            "its rows", lambda screen: "calls/s" in screen.text() and "?[2Jb?" in screen.text()
+        )
         time.sleep(0.3)
         with_names.press("q")
         with_names.wait_end()
@@ -255,7 +306,9 @@ def test_top_on_a_terminal(me, live):
     data = b"".join(seen)
     assert b"\x1b]" not in data and b"\x07" not in data and "\u202e".encode() not in data
     own = re.sub(rb"\x1b\[[?0-9;]*[A-Za-z]", b"", data)
-    assert b"\x1b" not in own and not re.search(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", own), own[:300]
+    assert b"\x1b" not in own and not re.search(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", own), own[
+        :300
+    ]
     sequences = set(re.findall(rb"\x1b\[([?0-9;]*[A-Za-z])", data))
     assert not any(s in sequences for s in (b"5m", b"6m", b"8m", b"3m", b"4m")), sequences
 
@@ -272,6 +325,12 @@ def test_yaml(commands):
     with open(policy, "w", encoding="utf-8") as f:
         f.write('members:\n  - users: ["u\\e[1m\\n\\u202e"]\n')
     os.chmod(policy, 0o644)
-    for words in (["--probes-d", name(folder)], ["--probes-d", name(folder), "--policy", name(policy)], ["--policy", name(policy)],
-                  ["--fire", name(b"r\x1b[1m\n")], ["--rules", "--state", name(folder)], ["--rule", name(b"r\x1b[1m\n")]):
+    for words in (
+        ["--probes-d", name(folder)],
+        ["--probes-d", name(folder), "--policy", name(policy)],
+        ["--policy", name(policy)],
+        ["--fire", name(b"r\x1b[1m\n")],
+        ["--rules", "--state", name(folder)],
+        ["--rule", name(b"r\x1b[1m\n")],
+    ):
         commands("--check", *words, tool="iprobed", codes=(0, 1, 2))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-iprobe export --format html: what the page holds, on traces whose calls are known (test/tracegen.py), and what it does in a browser.
+iprobe export --format html: what the page holds, on traces whose calls are known
+(test/tracegen.py), and what it does in a browser.
 """
 
 import collections
@@ -28,7 +29,9 @@ def export(me, directory, *options):
 
 def document(page):
     text = page.read_text(encoding="utf-8")
-    found = re.findall(r'<script type="application/json" id="data">\n(.*?)\n</script>', text, re.DOTALL)
+    found = re.findall(
+        r'<script type="application/json" id="data">\n(.*?)\n</script>', text, re.DOTALL
+    )
     assert len(found) == 1
     assert not re.search(r'(src|href)="(?!data:)', text.replace(found[0], "")), "it loads something"
     return json.loads(found[0])
@@ -41,7 +44,15 @@ def stays(data):
         start = 0
         for i in range(0, len(row["stays"]), 3):
             start += row["stays"][i]
-            found.append((row["tid"], row["depth"], data["functions"][row["stays"][i + 2]]["name"], start, row["stays"][i + 1]))
+            found.append(
+                (
+                    row["tid"],
+                    row["depth"],
+                    data["functions"][row["stays"][i + 2]]["name"],
+                    start,
+                    row["stays"][i + 1],
+                )
+            )
     return found
 
 
@@ -66,7 +77,9 @@ def test_figures_are_those_of_report(me, seed):
 
 
 def chain(me, calls):
-    """main calls work so often, each 10 ticks longer than the one before, 5 ticks apart; 1 tick is 1 ns."""
+    """main calls work so often, each 10 ticks longer than the one before, 5 ticks apart; 1 tick
+    is 1 ns.
+    """
     trace = tracegen.Trace(hz=1_000_000_000)
     t = trace.thread()
     t.call("main")
@@ -83,23 +96,36 @@ def test_every_call_is_in_the_timeline(me):
     trace, directory = chain(me, 1000)
     data = document(export(me, directory))
     shown = stays(data)
-    assert sorted(length for *_, name, _, length in shown if name == "work") == [10 * i + 10 for i in range(1000)]
+    assert sorted(length for *_, name, _, length in shown if name == "work") == [
+        10 * i + 10 for i in range(1000)
+    ]
     begin = min(call.start for call in trace.calls)
-    known = sorted((call.start - begin, call.end - call.start) for call in trace.calls if call.name == "work")
+    known = sorted(
+        (call.start - begin, call.end - call.start) for call in trace.calls if call.name == "work"
+    )
     first = min(start for _, _, name, start, _ in shown if name == "main")
-    assert sorted((start - first, length) for _, depth, name, start, length in shown if depth == 1) == known
+    assert (
+        sorted((start - first, length) for _, depth, name, start, length in shown if depth == 1)
+        == known
+    )
     assert data["meta"]["summed"] == 0
 
 
 def test_short_calls_are_summed_up(me):
-    """One call more than there is room for by themselves, times two: the shorter half is in sums, with all of its time."""
+    """One call more than there is room for by themselves, times two: the shorter half is in
+    sums, with all of its time.
+    """
     _, directory = chain(me, 2 * STAYS)
     data = document(export(me, directory))
     lengths = sorted(length for *_, name, _, length in stays(data) if name == "work")
     kept = len(lengths)
     assert kept == STAYS - 1  # main is one, too
     assert lengths[0] == 10 * (2 * STAYS - kept) + 10
-    sums = [row["sums"][i:i + 4] for row in data["timeline"]["rows"] for i in range(0, len(row["sums"]), 4)]
+    sums = [
+        row["sums"][i : i + 4]
+        for row in data["timeline"]["rows"]
+        for i in range(0, len(row["sums"]), 4)
+    ]
     assert sum(s[2] for s in sums) == data["meta"]["summed"] == 2 * STAYS - kept
     time = sum(10 * i + 10 for i in range(2 * STAYS - kept))
     assert abs(sum(s[1] for s in sums) - time) <= len(sums)  # each is rounded
@@ -113,7 +139,7 @@ def tree(data):
     for i in range(0, len(nodes), width):
         way = (*ways[nodes[i + 1]], functions[nodes[i]]["name"])
         ways.append(way)
-        found[way] = tuple(nodes[i + 2:i + width])
+        found[way] = tuple(nodes[i + 2 : i + width])
     return found
 
 
@@ -121,14 +147,24 @@ def test_the_tree_is_that_of_folded(me):
     trace = tracegen.random_trace(5)
     directory = trace.write(me.dir() / "trace")
     folded = me.iprobe("export", "--format", "folded", directory).stdout.splitlines()
-    known = {tuple(line.replace(" [until its tail call]", "").rsplit(" ", 1)[0].split(";")): int(line.rsplit(" ", 1)[1]) for line in folded}
-    assert {way: node[2] for way, node in tree(document(export(me, directory))).items() if node[2]} == known
+    known = {
+        tuple(line.replace(" [until its tail call]", "").rsplit(" ", 1)[0].split(";")): int(
+            line.rsplit(" ", 1)[1]
+        )
+        for line in folded
+    }
+    assert {
+        way: node[2] for way, node in tree(document(export(me, directory))).items() if node[2]
+    } == known
 
 
 def two_traces(me):
     """The second has a slower `slow`, no `gone`, and a `fresh`."""
     made = []
-    for names in ([("slow", 100), ("gone", 50), ("same", 70)], [("slow", 300), ("fresh", 20), ("same", 70)]):
+    for names in (
+        [("slow", 100), ("gone", 50), ("same", 70)],
+        [("slow", 300), ("fresh", 20), ("same", 70)],
+    ):
         trace = tracegen.Trace(hz=1_000_000_000)
         t = trace.thread()
         t.call("main")
@@ -146,9 +182,15 @@ def test_difference(me):
     data = document(export(me, after, "--diff", before))
     known = {name: (node[2], node[4]) for (*_, name), node in tree(data).items() if name != "main"}
     first, second = (tree(document(export(me, one))) for one in (before, after))
-    assert known == {name: (second.get(("main", name), (0, 0, 0))[2], first.get(("main", name), (0, 0, 0))[2])
-                     for name in ("slow", "gone", "same", "fresh")}
-    assert known["slow"][0] >= 300 > 150 > known["slow"][1] and known["gone"][0] == 0 and known["fresh"][1] == 0
+    assert known == {
+        name: (second.get(("main", name), (0, 0, 0))[2], first.get(("main", name), (0, 0, 0))[2])
+        for name in ("slow", "gone", "same", "fresh")
+    }
+    assert (
+        known["slow"][0] >= 300 > 150 > known["slow"][1]
+        and known["gone"][0] == 0
+        and known["fresh"][1] == 0
+    )
 
 
 def test_one_thread(me):
@@ -165,13 +207,21 @@ def test_one_thread(me):
     for number, ticks in enumerate((10, 1000)):
         data = document(export(me, directory, "--tid", 1000 + number))
         (f,) = data["functions"]
-        assert (f["calls"], f["total"], f["min"], f["max"], f["threads"]) == (number + 3, (number + 3) * ticks, ticks, ticks, 1)
+        assert (f["calls"], f["total"], f["min"], f["max"], f["threads"]) == (
+            number + 3,
+            (number + 3) * ticks,
+            ticks,
+            ticks,
+            1,
+        )
         (latency,) = data["latency"]["functions"].values()
         assert latency["buckets"] == [ticks.bit_length(), number + 3]
 
 
 def test_histograms_are_of_those_selected(me):
-    """One function whose calls have ended has a histogram, however many others are longer; the page says how many have none."""
+    """One function whose calls have ended has a histogram, however many others are longer; the
+    page says how many have none.
+    """
     trace = tracegen.Trace(hz=1_000_000_000)
     t = trace.thread()
     for i in range(250):
@@ -183,13 +233,23 @@ def test_histograms_are_of_those_selected(me):
     t.ret()
     directory = trace.write(me.dir() / "trace")
     data = document(export(me, directory))
-    assert len(data["latency"]["functions"]) == 200 and data["meta"]["unranked"] == 51 and data["meta"]["selected"] == 0
+    assert (
+        len(data["latency"]["functions"]) == 200
+        and data["meta"]["unranked"] == 51
+        and data["meta"]["selected"] == 0
+    )
     data = document(export(me, directory, "-f", "short"))
-    assert len(data["latency"]["functions"]) == 1 and data["meta"]["unranked"] == 0 and data["meta"]["selected"] == 1
+    assert (
+        len(data["latency"]["functions"]) == 1
+        and data["meta"]["unranked"] == 0
+        and data["meta"]["selected"] == 1
+    )
 
 
 def test_the_timeline_is_bounded(me):
-    """80 threads, each 256 calls deep, are more than 20,000 rows: those with the least time are left out, not those that come last."""
+    """80 threads, each 256 calls deep, are more than 20,000 rows: those with the least time are
+    left out, not those that come last.
+    """
     trace = tracegen.Trace(hz=1_000_000_000)
     for number in range(80):
         t = trace.thread(0, stack=tracegen.STACK)
@@ -207,11 +267,15 @@ def test_the_timeline_is_bounded(me):
     for row in data["timeline"]["rows"]:
         depths[row["tid"]].add(row["depth"])
     assert depths.pop(1079) == set(range(256))
-    assert len(depths) == 79 and all(found in (set(range(249)), set(range(250))) for found in depths.values())
+    assert len(depths) == 79 and all(
+        found in (set(range(249)), set(range(250))) for found in depths.values()
+    )
 
 
 def test_ways_of_equal_weight_fill_the_flame_graph(me):
-    """57,600 ways that took the same time: as many as fit are there, and no way without those above it."""
+    """57,600 ways that took the same time: as many as fit are there, and no way without those
+    above it.
+    """
     trace = tracegen.Trace(hz=1_000_000_000)
     t = trace.thread(capacity=4095)
     t.call("main")
@@ -237,13 +301,18 @@ def test_names_cannot_end_the_document(me):
     t.ret()
     page = export(me, trace.write(me.dir() / "trace"))
     assert page.read_text().count("</script>") == 2
-    assert [f["name"] for f in document(page)["functions"]] == ["</script><script>alert(1)</script><!--"]
+    assert [f["name"] for f in document(page)["functions"]] == [
+        "</script><script>alert(1)</script><!--"
+    ]
 
 
 def test_refusals(me):
     _, directory = chain(me, 3)
-    for args, code in ((["--format", "folded", "--diff", directory, directory], 2), (["--format", "html", "--diff", "/nothing", directory], 1),
-                       (["--format", "html", "--tid", "1000", "--diff", directory, directory], 2)):
+    for args, code in (
+        (["--format", "folded", "--diff", directory, directory], 2),
+        (["--format", "html", "--diff", "/nothing", directory], 1),
+        (["--format", "html", "--tid", "1000", "--diff", directory, directory], 2),
+    ):
         done = me.iprobe("export", *args)
         assert done.returncode == code and len(done.stderr.splitlines()) == 1, repr(done)
         assert not done.stdout
@@ -256,7 +325,13 @@ def browser():
     if not driver or not program:
         pytest.skip("no chromium with chromium-driver")
     options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1200,800"):
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--window-size=1200,800",
+    ):
         options.add_argument(argument)
     options.binary_location = program
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -284,15 +359,20 @@ class Page:
     def click(self, css, x, y):
         """x, y: pixels from the upper left corner."""
         from selenium.webdriver import ActionChains  # pylint: disable=import-outside-toplevel
+
         canvas = self.find(css)
         ActionChains(self.browser).move_to_element_with_offset(
-            canvas, x - canvas.size["width"] // 2, y - canvas.size["height"] // 2).click().perform()
+            canvas, x - canvas.size["width"] // 2, y - canvas.size["height"] // 2
+        ).click().perform()
 
     def colours(self, css):
         """How many different ones the canvas shows."""
-        return self.browser.execute_script("""
+        return self.browser.execute_script(
+            """
             const c = document.querySelector(arguments[0]), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
-            return new Set(new Uint32Array(d.buffer)).size""", css)
+            return new Set(new Uint32Array(d.buffer)).size""",
+            css,
+        )
 
 
 @pytest.mark.slow
@@ -333,7 +413,9 @@ def test_in_a_browser(me, browser):
     # figures, sorted by a column; a name leads to its histogram
     page.press("3")
     page.find("th[data-key=name] button").click()
-    names = [e.text for e in browser.find_elements("css selector", "#functions tbody td:first-child")]
+    names = [
+        e.text for e in browser.find_elements("css selector", "#functions tbody td:first-child")
+    ]
     assert names == ["fresh", "main", "same", "slow"]
     page.find("#functions tbody tr:nth-child(4) button").click()
     assert page.get("tab") == "latency" and page.get("selected") == "slow"
@@ -347,15 +429,21 @@ def test_in_a_browser(me, browser):
 
 @pytest.mark.slow
 def test_a_big_trace_stays_fluid(me, browser):
-    """What the page has to draw is bounded: each view of a trace with more calls than it keeps is drawn well within a second."""
+    """What the page has to draw is bounded: each view of a trace with more calls than it keeps
+    is drawn well within a second.
+    """
     _, directory = chain(me, 2 * STAYS)
     page = Page(browser, export(me, directory))
-    took = browser.execute_script("""
+    took = browser.execute_script(
+        """
         const start = performance.now();
         for (const key of ["+", "+", "ArrowRight", "-", "-", "0"])
           document.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-        return performance.now() - start""")
-    assert took < 20000, took  # a second each would be bad even on a machine under load; 20 ms are usual
+        return performance.now() - start"""
+    )
+    assert (
+        took < 20000
+    ), took  # a second each would be bad even on a machine under load; 20 ms are usual
     assert page.get("from") == "0"
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Putting the runtime into processes that were started without it: whatever they are linked with, wherever they live and whatever their
-threads are in the middle of; and iprobe killed at any of its system calls.
+Putting the runtime into processes that were started without it: whatever they are linked with,
+wherever they live and whatever their threads are in the middle of; and iprobe killed at any of
+its system calls.
 """
 
 import json
@@ -90,16 +91,26 @@ __attribute__((no_instrument_function)) int main(void)
 def compile_with(actor, folder, source, name, *flags, cc=None, placement="fentry", env=None):
     path = folder / f"{name}.c"
     path.write_text(source)
-    done = actor.run([cc or actor.builddir / "coldpatch" / "iprobe-cc", "-O2", "-pthread", *flags, path, "-o", folder / name],
-                     env={"IPROBE_PLACEMENT": placement, **(env or {})})
+    done = actor.run(
+        [
+            cc or actor.builddir / "coldpatch" / "iprobe-cc",
+            "-O2",
+            "-pthread",
+            *flags,
+            path,
+            "-o",
+            folder / name,
+        ],
+        env={"IPROBE_PLACEMENT": placement, **(env or {})},
+    )
     assert done.returncode == 0, repr(done)
     return folder / name
 
 
 def assert_clean(pid, instead=None):
     """
-    Every byte of every executable mapping of a file is the file's, also behind the end of its code; no signal is blocked. instead: as in
-    memory.text_differences().
+    Every byte of every executable mapping of a file is the file's, also behind the end of its
+    code; no signal is blocked. instead: as in memory.text_differences().
     """
     memory.assert_untouched(pid, instead)
     for m in memory.mappings(pid):
@@ -110,7 +121,9 @@ def assert_clean(pid, instead=None):
         with open(inside if os.path.exists(inside) else path, "rb") as f:
             f.seek(m.offset)
             want = f.read(m.end - m.start)
-        assert memory.read_memory(pid, m.start, m.end - m.start) == want.ljust(m.end - m.start, b"\0"), m
+        assert memory.read_memory(pid, m.start, m.end - m.start) == want.ljust(
+            m.end - m.start, b"\0"
+        ), m
     # for a moment pthread_create() blocks them all
     memory.wait_for("signals stay blocked", lambda: signals_blocked(pid) == {"0" * 16})
 
@@ -126,18 +139,31 @@ def signals_blocked(pid):
 
 
 def attach(actor, pid, *options):
-    done = actor.iprobe("attach", pid, "--duration", "50ms", "--json", "-o", actor.dir() / "trace", *options)
+    done = actor.iprobe(
+        "attach", pid, "--duration", "50ms", "--json", "-o", actor.dir() / "trace", *options
+    )
     assert done.returncode == 0, repr(done)
     return done.summary()
 
 
-@pytest.mark.parametrize("how", [("fentry",), ("instrument", "-no-pie"), ("inline", "-fno-plt", "-Wl,-z,now"),
-                                 ("fentry", "-Wl,-z,noseparate-code"), ("fentry", "-fuse-ld=lld")], ids="".join)
+@pytest.mark.parametrize(
+    "how",
+    [
+        ("fentry",),
+        ("instrument", "-no-pie"),
+        ("inline", "-fno-plt", "-Wl,-z,now"),
+        ("fentry", "-Wl,-z,noseparate-code"),
+        ("fentry", "-fuse-ld=lld"),
+    ],
+    ids="".join,
+)
 def test_attach(actor, programs, targets, how):
     """Twice: the second attach finds what the first has put there."""
     if how[-1].endswith("lld") and not shutil.which("ld.lld"):
         pytest.skip("no ld.lld")
-    target = targets.steady(actor, programs.simple("steady", extra=how[1:], placement=how[0]), "-c", "-i", preload=False)
+    target = targets.steady(
+        actor, programs.simple("steady", extra=how[1:], placement=how[0]), "-c", "-i", preload=False
+    )
     for stops in (4, 2):
         summary = attach(actor, target.pid)
         assert summary["events"] > 0 and len(actors.stops_of(summary)) == stops, summary
@@ -149,11 +175,16 @@ def test_attach(actor, programs, targets, how):
 
 
 def test_no_waiting_for_more_descriptors(me, programs, targets):
-    """The borrowed thread keeps to the table of descriptors that there is: growing it waits for all processors, milliseconds to seconds."""
+    """The borrowed thread keeps to the table of descriptors that there is: growing it waits for
+    all processors, milliseconds to seconds.
+    """
     target = targets.steady(me, programs.simple("steady"), preload=False)
     before = memory.status_field(target.pid, "FDSize")
     attach(me, target.pid)
-    opened = {int(fd): os.readlink(f"/proc/{target.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{target.pid}/fd")}
+    opened = {
+        int(fd): os.readlink(f"/proc/{target.pid}/fd/{fd}")
+        for fd in os.listdir(f"/proc/{target.pid}/fd")
+    }
     ours = [fd for fd, what in opened.items() if "memfd:iprobe" in what]
     assert ours == [] if me.is_root else len(ours) == 1 and 48 <= ours[0] < 64, opened
     assert memory.status_field(target.pid, "FDSize") == before
@@ -161,11 +192,27 @@ def test_no_waiting_for_more_descriptors(me, programs, targets):
 
 
 def test_priority_for_the_whole_hold(root, programs, targets):
-    """The borrowed thread has it before it is interrupted, since to stop it needs a CPU, and gives it back before it is released."""
+    """The borrowed thread has it before it is interrupted, since to stop it needs a CPU, and
+    gives it back before it is released.
+    """
     target = start_waits(root, programs, targets, "read")
     log = root.dir() / "strace"
-    done = root.run(["strace", "-o", log, "--trace=ptrace,sched_setscheduler", root.iprobe_path, "attach", target.pid, "--no-stop",
-                     "--duration", "20ms", "-o", root.dir() / "trace"])
+    done = root.run(
+        [
+            "strace",
+            "-o",
+            log,
+            "--trace=ptrace,sched_setscheduler",
+            root.iprobe_path,
+            "attach",
+            target.pid,
+            "--no-stop",
+            "--duration",
+            "20ms",
+            "-o",
+            root.dir() / "trace",
+        ]
+    )
     assert done.returncode == 0, repr(done)
     policy, holds = "other", 0
     for line in log.read_text(errors="replace").splitlines():
@@ -200,7 +247,10 @@ def count_exactly(actor, target, instead=None):
         assert done.summary()["events"] + done.summary()["lost"] == 4 * n * 3 * 2, done.summary()
         report = json.loads(actor.iprobe("report", "--json", directory).stdout)
         if not done.summary()["lost"]:
-            assert {f["function"]: f["calls"] for f in report["functions"]} == {"leaf": 8 * n, "twice": 4 * n}
+            assert {f["function"]: f["calls"] for f in report["functions"]} == {
+                "leaf": 8 * n,
+                "twice": 4 * n,
+            }
             assert report["threads"] == 4
         assert_clean(target.pid, instead)
     target.proc.stdin.close()
@@ -213,8 +263,17 @@ def test_counts(actor, targets, link):
     count_exactly(actor, targets.start(actor, [program], preload=False))
 
 
-@pytest.mark.parametrize("cc, link", [("gcc", "-static"), ("gcc", "-static-pie"), ("musl-gcc", "-static"), ("musl-gcc", "-no-pie"),
-                                      ("musl-gcc", "-pie")], ids=lambda x: x.strip("-"))
+@pytest.mark.parametrize(
+    "cc, link",
+    [
+        ("gcc", "-static"),
+        ("gcc", "-static-pie"),
+        ("musl-gcc", "-static"),
+        ("musl-gcc", "-no-pie"),
+        ("musl-gcc", "-pie"),
+    ],
+    ids=lambda x: x.strip("-"),
+)
 def test_linked_by_others(me, targets, cc, link):
     """No runtime, no room for stubs: the object alone was compiled by iprobe-cc."""
     if not shutil.which(cc):
@@ -222,18 +281,25 @@ def test_linked_by_others(me, targets, cc, link):
     folder = me.dir()
     (folder / "counted.c").write_text(COUNTED)
     pie = "-fPIE" if link.endswith("-pie") and link != "-no-pie" else "-fno-pie"
-    for command in ([me.builddir / "coldpatch" / "iprobe-cc", "-O2", pie, "-c", "counted.c"],
-                    [cc, link, "-pthread", "-Wl,--build-id", "counted.o", "-o", "counted"], [me.builddir / "coldpatch" / "coldpatch", "counted"]):
+    for command in (
+        [me.builddir / "coldpatch" / "iprobe-cc", "-O2", pie, "-c", "counted.c"],
+        [cc, link, "-pthread", "-Wl,--build-id", "counted.o", "-o", "counted"],
+        [me.builddir / "coldpatch" / "coldpatch", "counted"],
+    ):
         done = me.run(command, cwd=folder)
         assert done.returncode == 0, repr(done)
     count_exactly(me, targets.start(me, [folder / "counted"], preload=False))
 
 
 def test_upgraded_under_it(me, targets):
-    """The files of the C library and the loader have been replaced since the program was started, as packages are."""
+    """The files of the C library and the loader have been replaced since the program was
+    started, as packages are.
+    """
     folder = me.dir()
     loader = folder / "ld-own.so"
-    program = compile_with(me, folder, COUNTED, "counted", f"-Wl,--dynamic-linker={loader}", f"-Wl,-rpath,{folder}")
+    program = compile_with(
+        me, folder, COUNTED, "counted", f"-Wl,--dynamic-linker={loader}", f"-Wl,-rpath,{folder}"
+    )
     shown = me.run(["ldd", "/bin/true"]).stdout
     libc = re.search(r"libc.so.6 => (\S+)", shown)
     real = re.search(r"(/\S*ld-linux\S*)", shown)
@@ -259,9 +325,18 @@ def test_only_a_library_is_prepared(me, targets):
     folder = me.dir()
     work, main = COUNTED.split("__attribute__((no_instrument_function)) static void *work")
     compile_with(me, folder, work, "libcounted.so", "-fPIC", "-shared")
-    program = compile_with(me, folder, "long twice(long n);\n#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
-                           "static void *work" + main, "counted", f"-L{folder}", f"-Wl,-rpath,{folder}", "-Wl,--no-as-needed",
-                           folder / "libcounted.so", cc="gcc")
+    program = compile_with(
+        me,
+        folder,
+        "long twice(long n);\n#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+        "static void *work" + main,
+        "counted",
+        f"-L{folder}",
+        f"-Wl,-rpath,{folder}",
+        "-Wl,--no-as-needed",
+        folder / "libcounted.so",
+        cc="gcc",
+    )
     target = targets.start(me, [program], preload=False)
     target.say("10")
     assert target.proc.stdout.readline() == "done\n"
@@ -272,14 +347,19 @@ def test_in_a_chroot(root, programs, targets):
     """No /proc in it, and none of iprobe's files."""
     folder = root.dir()
     program = programs.simple("steady")
-    libraries = re.findall(r"(/\S+)", subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout)
+    libraries = re.findall(
+        r"(/\S+)",
+        subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout,
+    )
     for path in [str(program), *libraries]:
         inside = folder / ("steady" if path == str(program) else path.lstrip("/"))
         inside.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, inside)
     beats = folder / "beats"
     beats.touch()
-    target = targets.start(root, ["chroot", folder, "/steady", "-b", "/beats"], preload=False, beats=beats)
+    target = targets.start(
+        root, ["chroot", folder, "/steady", "-b", "/beats"], preload=False, beats=beats
+    )
     target.beating = range(8)
     assert attach(root, target.pid)["events"] > 0
     target.wait_for_progress()
@@ -287,7 +367,11 @@ def test_in_a_chroot(root, programs, targets):
     target.finish()
 
 
-@pytest.mark.parametrize("spaces", [["--mount"], ["--pid", "--fork"], ["--user", "--map-root-user"]], ids=lambda s: s[0].strip("-"))
+@pytest.mark.parametrize(
+    "spaces",
+    [["--mount"], ["--pid", "--fork"], ["--user", "--map-root-user"]],
+    ids=lambda s: s[0].strip("-"),
+)
 def test_in_namespaces(root, programs, targets, spaces):
     program = compile_with(root, root.dir(), COUNTED, "counted")
     target = targets.start(root, ["unshare", *spaces, program], preload=False, wait=False)
@@ -318,11 +402,18 @@ def finish_waits(target, how):
     assert (done.returncode, done.stdout) == (0, "good\n"), repr(done)
 
 
-@pytest.mark.parametrize("how", ["read", "epoll", "thread", "nanosleep", "poll", "futex", "pause", "busy"])
+@pytest.mark.parametrize(
+    "how", ["read", "epoll", "thread", "nanosleep", "poll", "futex", "pause", "busy"]
+)
 def test_the_thread_goes_on(me, programs, targets, how):
     target = start_waits(me, programs, targets, how)
     attach(me, target.pid)
-    if how in ("read", "epoll", "thread", "busy"): # the others may have ended by now, each by itself
+    if how in (
+        "read",
+        "epoll",
+        "thread",
+        "busy",
+    ):  # the others may have ended by now, each by itself
         assert_clean(target.pid)
     finish_waits(target, how)
 
@@ -375,8 +466,21 @@ def test_threads_busy_in_malloc(actor, targets):
     program = compile_with(actor, actor.dir(), BUSY, "busy")
     for _ in range(3):
         target = targets.start(actor, [program], preload=False)
-        for _ in range(10):  # without a privilege each of the threads waits for a CPU: on a busy machine it may be refused
-            done = actor.iprobe("attach", target.pid, "--duration", "50ms", "--max-stop", "5s", "-o", actor.dir() / "trace")
+        for _ in range(
+            10
+            # without a privilege each of the threads waits for a CPU: on a busy machine it may be
+            # refused
+        ):
+            done = actor.iprobe(
+                "attach",
+                target.pid,
+                "--duration",
+                "50ms",
+                "--max-stop",
+                "5s",
+                "-o",
+                actor.dir() / "trace",
+            )
             if "try again" not in done.stderr:
                 break
             assert_clean(target.pid)
@@ -408,13 +512,19 @@ def test_nothing_but_attach_changes_anything(me, programs, targets):
     for command in ("status", "detach", "list", "doctor"):
         assert me.iprobe(command, target.pid).returncode == 0, command
     assert me.iprobe("attach", "--dry-run", target.pid).returncode == 0
-    actors.one_line(me.iprobe("attach", target.pid, "-f", "no_such_function", "-o", me.dir() / "trace"))
+    actors.one_line(
+        me.iprobe("attach", target.pid, "-f", "no_such_function", "-o", me.dir() / "trace")
+    )
     assert maps(target.pid) == before
     assert "borrows a thread" in me.iprobe("doctor", target.pid).stdout
     finish_waits(target, "read")
 
 
-@pytest.mark.parametrize("limit, word", [("--as=300000000", "address space"), ("--fsize=65536", "file sizes")], ids=["as", "fsize"])
+@pytest.mark.parametrize(
+    "limit, word",
+    [("--as=300000000", "address space"), ("--fsize=65536", "file sizes")],
+    ids=["as", "fsize"],
+)
 def test_limits(me, programs, targets, limit, word):
     target = start_waits(me, programs, targets, "read")
     subprocess.run(["prlimit", "--pid", str(target.pid), limit], check=True)
@@ -427,9 +537,11 @@ def test_limits(me, programs, targets, limit, word):
 def test_a_leader_that_has_ended(me, programs, targets):
     target = targets.steady(me, programs.simple("steady"), preload=False)
     target.say("z")
-    memory.wait_for("the leader goes on", lambda: memory.status_field(target.pid, "State")[0] == "Z")
+    memory.wait_for(
+        "the leader goes on", lambda: memory.status_field(target.pid, "State")[0] == "Z"
+    )
     done = me.iprobe("attach", target.pid, "--duration", "50ms", "-o", me.dir() / "trace")
-    if done.returncode: # what /proc tells of a process goes with its leader
+    if done.returncode:  # what /proc tells of a process goes with its leader
         actors.one_line(done)
     target.wait_for_progress()
 
@@ -446,21 +558,34 @@ def test_a_thread_in_vfork(me, programs, targets):
 
 
 def test_a_32_bit_process_is_refused(me, programs, targets):
-    probe = me.run(["gcc", "-m32", "-xc", "-", "-o", me.dir() / "x"], input="int main(void) { return 0; }")
+    probe = me.run(
+        ["gcc", "-m32", "-xc", "-", "-o", me.dir() / "x"], input="int main(void) { return 0; }"
+    )
     if probe.returncode:
         pytest.skip("no 32-bit programs here")
-    target = targets.start(me, [programs.simple("waits", extra=["-m32"], placement="instrument"), "read"], preload=False)
-    assert "iprobe run" in actors.one_line(me.iprobe("attach", target.pid, "-o", me.dir() / "trace"))
+    target = targets.start(
+        me,
+        [programs.simple("waits", extra=["-m32"], placement="instrument"), "read"],
+        preload=False,
+    )
+    assert "iprobe run" in actors.one_line(
+        me.iprobe("attach", target.pid, "-o", me.dir() / "trace")
+    )
     finish_waits(target, "read")
 
 
 def test_two_at_once(me, programs, targets):
     target = start_waits(me, programs, targets, "read")
-    both = [me.start_iprobe("attach", target.pid, "--duration", "100ms", "-o", me.dir() / "trace") for _ in range(2)]
+    both = [
+        me.start_iprobe("attach", target.pid, "--duration", "100ms", "-o", me.dir() / "trace")
+        for _ in range(2)
+    ]
     codes = sorted(actors.last_words(proc).returncode for proc in both)
     assert codes in ([0, 0], [0, 1]), codes
     assert_clean(target.pid)
-    names = [m.path for m in memory.mappings(target.pid) if "memfd:iprobe" in m.path and not m.offset]
+    names = [
+        m.path for m in memory.mappings(target.pid) if "memfd:iprobe" in m.path and not m.offset
+    ]
     assert len(names) == 1, "one runtime"
     finish_waits(target, "read")
 
@@ -469,7 +594,9 @@ def test_while_it_execs(me, programs, targets):
     """It becomes another program all the time: a session or one line, and the program goes on."""
     target = targets.start(me, [programs.simple("steady")], preload=False)
     for _ in range(6):
-        session = me.start_iprobe("attach", target.pid, "--duration", "20ms", "-o", me.dir() / "trace")
+        session = me.start_iprobe(
+            "attach", target.pid, "--duration", "20ms", "-o", me.dir() / "trace"
+        )
         target.say("e")
         assert target.proc.stdout.readline() == "ready\n"
         done = actors.last_words(session)
@@ -483,10 +610,25 @@ CALLS = "pwrite64,ptrace"
 
 
 def steps(actor, pid, directory):
-    """How many of CALLS there are, and which of them belong to the two visits: from the first write to the second DETACH."""
+    """How many of CALLS there are, and which of them belong to the two visits: from the first
+    write to the second DETACH.
+    """
     log = directory / "strace"
-    done = actor.run(["strace", "-o", log, f"--trace={CALLS}", actor.iprobe_path, "attach", pid, "--duration", "20ms", "-o",
-                      directory / "trace"])
+    done = actor.run(
+        [
+            "strace",
+            "-o",
+            log,
+            f"--trace={CALLS}",
+            actor.iprobe_path,
+            "attach",
+            pid,
+            "--duration",
+            "20ms",
+            "-o",
+            directory / "trace",
+        ]
+    )
     assert done.returncode == 0, repr(done)
     calls = re.findall(r"^(\w+)\((\w+)", log.read_text(errors="replace"), re.M)
     first = next(i for i, (name, _) in enumerate(calls) if name == "pwrite64")
@@ -496,13 +638,31 @@ def steps(actor, pid, directory):
 
 def killed(actor, targets, programs, how, when, directory):
     target = start_waits(actor, programs, targets, how)
-    done = actor.run(["strace", "-o", directory / "strace", f"--trace={CALLS}", f"--inject={CALLS}:signal=SIGKILL:when={when}",
-                      actor.iprobe_path, "attach", target.pid, "--duration", "20ms", "-o", directory / "trace"])
+    done = actor.run(
+        [
+            "strace",
+            "-o",
+            directory / "strace",
+            f"--trace={CALLS}",
+            f"--inject={CALLS}:signal=SIGKILL:when={when}",
+            actor.iprobe_path,
+            "attach",
+            target.pid,
+            "--duration",
+            "20ms",
+            "-o",
+            directory / "trace",
+        ]
+    )
     assert done.returncode in (-9, 137), f"{when}: {done!r}"
-    # the thread waits a tenth of a second for its iprobe, anew after each stop: look less often than that
+    # the thread waits a tenth of a second for its iprobe, anew after each stop: look less often
+    # than that
     time.sleep(0.3)
-    memory.wait_for(f"{when}: left behind", lambda: actor.iprobe("detach", target.pid).returncode == 0 and is_clean(target.pid),
-                    step=0.3)
+    memory.wait_for(
+        f"{when}: left behind",
+        lambda: actor.iprobe("detach", target.pid).returncode == 0 and is_clean(target.pid),
+        step=0.3,
+    )
     attach(actor, target.pid)
     assert_clean(target.pid)
     finish_waits(target, how)
@@ -526,7 +686,13 @@ def kill_at(actor, targets, programs, how, choose):
 
 
 def test_killed_at_some_steps(me, programs, targets):
-    kill_at(me, targets, programs, "read", lambda all_of_them: all_of_them[:: max(1, len(all_of_them) // 10)])
+    kill_at(
+        me,
+        targets,
+        programs,
+        "read",
+        lambda all_of_them: all_of_them[:: max(1, len(all_of_them) // 10)],
+    )
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Words in rings that were no records are said wherever losses are: recorded + lost + invalid is what happened, in each mode and view.
+Words in rings that were no records are said wherever losses are: recorded + lost + invalid is
+what happened, in each mode and view.
 """
 
 import json
@@ -13,7 +14,13 @@ from iptest.actor import last_words
 CALLS = 1500
 SPOILED = 100
 MEMORY = 1 << 20
-MODES = {"log": [], "overwrite": ["--overwrite"], "coarse": ["--time", "coarse"], "compressed": ["--compress"], "rotated": ["--rotate", "3"]}
+MODES = {
+    "log": [],
+    "overwrite": ["--overwrite"],
+    "coarse": ["--time", "coarse"],
+    "compressed": ["--compress"],
+    "rotated": ["--rotate", "3"],
+}
 
 
 def made(target):
@@ -27,8 +34,12 @@ def made(target):
 
 
 def spoiled(actor, target, options, trace):
-    """(the summary, what was said) of a recording in which SPOILED records were written over, and the calls there were."""
-    session = actor.start_iprobe("attach", target.pid, "--json", "--memory", "1M", *options, "-o", trace)
+    """(the summary, what was said) of a recording in which SPOILED records were written over,
+    and the calls there were.
+    """
+    session = actor.start_iprobe(
+        "attach", target.pid, "--json", "--memory", "1M", *options, "-o", trace
+    )
     memory.wait_until_live(target.pid, session)
     calls = made(target)
     shared = area.mapped(target.pid)
@@ -51,14 +62,21 @@ def test_recorded_and_lost_and_invalid_is_what_happened(actor, programs, targets
     if mode == "overwrite":
         snap = actor.dir() / "snap"
         taken = json.loads(seen(actor, "snapshot", target.pid, "--json", "-o", snap).stdout)
-        assert taken["invalid"] == SPOILED and taken["events"] + taken["lost"] + SPOILED == 2 * calls, taken
+        assert (
+            taken["invalid"] == SPOILED and taken["events"] + taken["lost"] + SPOILED == 2 * calls
+        ), taken
         assert json.loads(seen(actor, "info", "--json", snap).stdout)["invalid"] == SPOILED
-        assert f"{SPOILED} words were no records" in seen(actor, "snapshot", target.pid, "-o", actor.dir() / "said").stdout
+        assert (
+            f"{SPOILED} words were no records"
+            in seen(actor, "snapshot", target.pid, "-o", actor.dir() / "said").stdout
+        )
     session.send_signal(2)
     done = last_words(session)
     summary = done.summary()
     assert done.returncode == 0 and f"{SPOILED} words were no records" in done.stderr, repr(done)
-    assert summary["invalid"] == SPOILED and summary["events"] + summary["lost"] + SPOILED == 2 * calls, repr(done)
+    assert (
+        summary["invalid"] == SPOILED and summary["events"] + summary["lost"] + SPOILED == 2 * calls
+    ), repr(done)
 
     for view in ("info", "report", "graph", "hist"):
         shown = json.loads(seen(actor, view, "--json", trace).stdout)
@@ -95,7 +113,9 @@ def test_a_part_of_the_trace(me, programs, targets):
 
 def test_no_word_of_it_where_there_is_none(me, programs):
     trace = me.dir() / "trace"
-    done = me.iprobe("run", "--json", "-o", trace, "--", programs.simple("count", opt="-O0"), "-n", CALLS)
+    done = me.iprobe(
+        "run", "--json", "-o", trace, "--", programs.simple("count", opt="-O0"), "-n", CALLS
+    )
     assert done.summary()["invalid"] == 0 and "no records" not in done.stderr, repr(done)
     for view in ("info", "report", "graph", "hist"):
         said = seen(me, view, trace)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-iprobed: who may have whom traced, what it does with what it is asked, and what is left when any part of it dies.
+iprobed: who may have whom traced, what it does with what it is asked, and what is left when any
+part of it dies.
 """
 
 import contextlib
@@ -22,8 +23,10 @@ from iptest.actor import ORDINARY_UID, OTHER_UID, last_words, one_line
 from iptest.daemon import GROUP, MEMBER_UID, Caller, Daemon
 from iptest.fuse import StickyFiles
 
-pytestmark = pytest.mark.skipif("ASAN_OPTIONS" in os.environ,
-                                reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids")
+pytestmark = pytest.mark.skipif(
+    "ASAN_OPTIONS" in os.environ,
+    reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids",
+)
 
 POLICY = f"members:\n  - users: [{ORDINARY_UID}]\n    programs: ['/*/standing*']\n"
 
@@ -85,13 +88,21 @@ def wait_until_idle(pid):
 
 def wait_until_recorded(directory):
     """Something has come through to a stream."""
+
     def streams():
-        return [p for p in directory.glob("*") if p.is_file() and p.name != "metadata" and p.stat().st_size]
+        return [
+            p
+            for p in directory.glob("*")
+            if p.is_file() and p.name != "metadata" and p.stat().st_size
+        ]
+
     memory.wait_for("nothing is recorded", streams, 60)
 
 
 def until_recorded(attach):
-    """What one says that recorded something, or was refused: on a busy machine the target may not have run in a short time."""
+    """What one says that recorded something, or was refused: on a busy machine the target may
+    not have run in a short time.
+    """
     for duration in ("50ms", "500ms", "5s"):
         done = attach("--json", "--duration", duration)
         if done.returncode or done.summary()["events"]:
@@ -118,8 +129,8 @@ def start_standing(kind, targets, root, user, program):
     return targets.start(root, [program, "userns", ORDINARY_UID], preload=False)
 
 
-# By ptrace(2): root may all; a user his own dumpable processes of one set of ids, and those in a namespace that he has made; members what
-# the policy lists, and of that only plain processes.
+# By ptrace(2): root may all; a user his own dumpable processes of one set of ids, and those in a
+# namespace that he has made; members what the policy lists, and of that only plain processes.
 TABLE = {
     "root": {"normal", "setuid", "non-dumpable", "own namespace", "other namespace"},
     "same user": {"normal", "own namespace"},
@@ -128,15 +139,24 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("kind", ["normal", "setuid", "non-dumpable", "own namespace", "other namespace"])
+@pytest.mark.parametrize(
+    "kind", ["normal", "setuid", "non-dumpable", "own namespace", "other namespace"]
+)
 def test_privilege_table(daemon, targets, root, user, other, member, program, kind):
     target = start_standing(kind, targets, root, user, program)
     if kind == "setuid":
         with open(f"/proc/{target.pid}/status", encoding="utf-8") as f:
             if f"Uid:\t{ORDINARY_UID}\t{OTHER_UID}\t" not in f.read():
                 pytest.skip("set-user-ID programs have no effect here (nosuid)")
-    for name, who in [("root", root), ("same user", user), ("other user", other), ("member", member)]:
-        done = until_recorded(lambda *options: daemon.attach(who, target.pid, *options, cwd=who.dir()))
+    for name, who in [
+        ("root", root),
+        ("same user", user),
+        ("other user", other),
+        ("member", member),
+    ]:
+        done = until_recorded(
+            lambda *options: daemon.attach(who, target.pid, *options, cwd=who.dir())
+        )
         if kind in TABLE[name]:
             assert done.returncode == 0, (name, done, daemon.log())
             assert done.summary()["events"] > 0
@@ -150,7 +170,17 @@ def test_privilege_table(daemon, targets, root, user, other, member, program, ki
 def test_a_slow_moment(daemon, targets, user, programs):
     """A flight recorder with a condition, by an ordinary user through iprobed."""
     target = targets.start(user, [programs.simple("serving", placement="fentry")], preload=False)
-    done = daemon.attach(user, target.pid, "--json", "--overwrite", "--until", "calls>5/100ms:handle", "--linger", "100ms", cwd=user.dir())
+    done = daemon.attach(
+        user,
+        target.pid,
+        "--json",
+        "--overwrite",
+        "--until",
+        "calls>5/100ms:handle",
+        "--linger",
+        "100ms",
+        cwd=user.dir(),
+    )
     assert done.returncode == 0, (done, daemon.log())
     summary = done.summary()
     assert summary["until"] == 1 and summary["until_met"].startswith("handle was called "), summary
@@ -159,14 +189,22 @@ def test_a_slow_moment(daemon, targets, user, programs):
 
 def test_policy_is_for_what_it_lists(daemon, targets, user, member, programs):
     """Another program of the listed user, and a policy that others could write."""
-    listed = targets.start(user, [programs.simple("standing", placement="fentry"), "plain"], preload=False)
+    listed = targets.start(
+        user, [programs.simple("standing", placement="fentry"), "plain"], preload=False
+    )
     steady = targets.steady(user, programs.simple("steady"), preload=False)
-    assert "the policy does not list" in one_line(daemon.attach(member, steady.pid, "--duration", "50ms"))
+    assert "the policy does not list" in one_line(
+        daemon.attach(member, steady.pid, "--duration", "50ms")
+    )
     daemon.policy.chmod(0o666)
-    assert "can be written by others" in one_line(daemon.attach(member, listed.pid, "--duration", "50ms"))
+    assert "can be written by others" in one_line(
+        daemon.attach(member, listed.pid, "--duration", "50ms")
+    )
     daemon.policy.chmod(0o644)
     daemon.policy.write_text("members:\n  - user: [x]\n")
-    assert "policy.yaml:2:5: unknown key 'user'" in one_line(daemon.attach(member, listed.pid, "--duration", "50ms"))
+    assert "policy.yaml:2:5: unknown key 'user'" in one_line(
+        daemon.attach(member, listed.pid, "--duration", "50ms")
+    )
     daemon.policy.write_text(POLICY)
     assert daemon.attach(member, listed.pid, "-q", "--duration", "50ms").returncode == 0
 
@@ -184,7 +222,10 @@ def test_a_session_is_the_callers_own(daemon, user, target):
         assert (st.st_uid, st.st_gid) == (user.uid, user.uid), path
     report = user.iprobe("report", "--json", "trace", cwd=directory)
     assert "work" in {f["function"] for f in json.loads(report.stdout)["functions"]}
-    assert f"uid {user.uid} gid {user.uid} pid " in daemon.log() and f"attach pid {target.pid}: allowed" in daemon.log()
+    assert (
+        f"uid {user.uid} gid {user.uid} pid " in daemon.log()
+        and f"attach pid {target.pid}: allowed" in daemon.log()
+    )
     assert "ended with code 0" in daemon.log()
     assert list(daemon.state.iterdir()) == []
 
@@ -199,12 +240,22 @@ def test_it_writes_where_the_caller_may_and_nowhere_else(daemon, root, user, tar
     assert one_line(done)
     done = daemon.attach(user, target.pid, "--duration", "50ms", directory=mine / "link")
     assert "is not a trace" in one_line(done)
-    done = daemon.attach(user, target.pid, "--duration", "50ms", directory=f"/proc/{daemon.proc.pid}/root/trace")
+    done = daemon.attach(
+        user, target.pid, "--duration", "50ms", directory=f"/proc/{daemon.proc.pid}/root/trace"
+    )
     assert one_line(done)
     assert list(closed.iterdir()) == [] and idle(target.pid)
 
 
-@pytest.mark.parametrize("option", [["--list", "/etc/passwd"], ["--payload", "user:/tmp/x.so"], ["--resume"], ["-f", "@/etc/shadow"]])
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--list", "/etc/passwd"],
+        ["--payload", "user:/tmp/x.so"],
+        ["--resume"],
+        ["-f", "@/etc/shadow"],
+    ],
+)
 def test_options_that_name_files(daemon, user, target, option):
     """Files are read by the caller; where that is not how it works they are refused."""
     done = daemon.attach(user, target.pid, *option, "--duration", "50ms")
@@ -216,9 +267,37 @@ def test_options_that_name_files(daemon, user, target, option):
 def test_options_that_name_files_in_no_spelling(daemon, user, target, command):
     """By requests that no iprobe of ours has written: none is taken, and nothing is opened."""
     path = user.dir() / "out"
-    spellings = [f"--{word}={path}" for word in ("output", "outpu", "out", "o", "OUTPUT", "output ", "list", "lis", "resume", "profile", "runtime")]
-    spellings += [f"--output={path}/../x", "--output=x", "--output", f"-o{path}", f"-o {path}", "-o", f"-jo{path}", str(path), f"--=--output={path}",
-                  f"--json\noption --output={path}", f"--json\noption -o\noption {path}", f"--functions=@{path}", f"--payload=user:{path}"]
+    spellings = [
+        f"--{word}={path}"
+        for word in (
+            "output",
+            "outpu",
+            "out",
+            "o",
+            "OUTPUT",
+            "output ",
+            "list",
+            "lis",
+            "resume",
+            "profile",
+            "runtime",
+        )
+    ]
+    spellings += [
+        f"--output={path}/../x",
+        "--output=x",
+        "--output",
+        f"-o{path}",
+        f"-o {path}",
+        "-o",
+        f"-jo{path}",
+        str(path),
+        f"--=--output={path}",
+        f"--json\noption --output={path}",
+        f"--json\noption -o\noption {path}",
+        f"--functions=@{path}",
+        f"--payload=user:{path}",
+    ]
     with open("/dev/null", "r+b") as null:
         directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
         for spelling in spellings:
@@ -229,9 +308,18 @@ def test_options_that_name_files_in_no_spelling(daemon, user, target, command):
     assert not list(path.parent.iterdir()) and idle(target.pid)
 
 
-@pytest.mark.parametrize("command,option", [
-    ("detach", ["--list", "/x"]), ("detach", ["--lis=/x"]), ("status", ["--list", "/x"]), ("top", ["-f", "@/etc/shadow"]),
-    ("fperf", ["-f", "@/etc/shadow"]), ("attach", ["-f", "x", "-f", "@/etc/shadow"]), ("attach", ["--li", "/etc/passwd"])])
+@pytest.mark.parametrize(
+    "command,option",
+    [
+        ("detach", ["--list", "/x"]),
+        ("detach", ["--lis=/x"]),
+        ("status", ["--list", "/x"]),
+        ("top", ["-f", "@/etc/shadow"]),
+        ("fperf", ["-f", "@/etc/shadow"]),
+        ("attach", ["-f", "x", "-f", "@/etc/shadow"]),
+        ("attach", ["--li", "/etc/passwd"]),
+    ],
+)
 def test_options_that_name_files_of_other_commands(daemon, user, target, command, option):
     pid = ["-p", target.pid] if command == "fperf" else [target.pid]
     done = user.iprobe(command, *option, *pid, env=daemon.env, cwd=user.dir())
@@ -252,7 +340,9 @@ def test_the_socket_side_has_nothing(daemon):
         s.connect(str(daemon.socket))
         memory.wait_for("no process at the connection", lambda: len(daemon.fronts()) == 2, 30)
         for front in daemon.fronts():
-            memory.wait_for("a process is not confined", lambda: status_of(front)["Seccomp"] == "2", 30)
+            memory.wait_for(
+                "a process is not confined", lambda: status_of(front)["Seccomp"] == "2", 30
+            )
             status = status_of(front)
             assert status["NoNewPrivs"] == "1"
             assert set(status["Uid"].split()) == {"65534"} and status["Groups"].strip() == ""
@@ -265,7 +355,7 @@ def test_a_worker_has_two_capabilities_and_the_callers_ids(daemon, user, target)
     directory = user.dir()
     proc = daemon.start_attach(user, target.pid, cwd=directory)
     wait_until_recorded(directory / "trace")
-    worker, = daemon.workers()
+    (worker,) = daemon.workers()
     status = status_of(worker)
     assert set(status["Uid"].split()) == {str(user.uid)} == set(status["Gid"].split())
     assert int(status["CapPrm"], 16) == 1 << 19 | 1 << 23
@@ -285,10 +375,14 @@ def test_a_member_cannot_end_a_worker_by_force(daemon, member, target):
     """It may be in the middle of an errand in somebody else's process."""
     proc = daemon.start_attach(member, target.pid)
     wait_until_live(target.pid)
-    worker, = daemon.workers()
+    (worker,) = daemon.workers()
     status = status_of(worker)
     assert status["Uid"].split() == ["65534", str(member.uid), "65534", str(member.uid)]
-    assert int(status["CapPrm"], 16) == int(status["CapInh"], 16) == 1 << 1 | 1 << 19 | 1 << 23 | 1 << 40
+    assert (
+        int(status["CapPrm"], 16)
+        == int(status["CapInh"], 16)
+        == 1 << 1 | 1 << 19 | 1 << 23 | 1 << 40
+    )
     for word in ("KILL", "STOP"):
         done = member.run(["sh", "-c", f"kill -{word} {worker}"])
         assert done.returncode != 0 and "not permitted" in done.stderr, repr(done)
@@ -299,13 +393,21 @@ def test_a_member_cannot_end_a_worker_by_force(daemon, member, target):
 
 @pytest.mark.parametrize("who", ["user", "member"])
 def test_what_a_worker_is_belongs_to_nobody(daemon, user, member, target, who):
-    """It has the caller's user, who could otherwise have the kernel kill it first, or let it oversleep."""
+    """It has the caller's user, who could otherwise have the kernel kill it first, or let it
+    oversleep.
+    """
     who = user if who == "user" else member
     proc = daemon.start_attach(who, target.pid, cwd=who.dir())
     wait_until_live(target.pid)
-    worker, = daemon.workers()
-    for name, value in (("oom_score_adj", "1000"), ("timerslack_ns", "4000000000"), ("coredump_filter", "0xff"), ("clear_refs", "1"),
-                        ("comm", "other"), ("autogroup", "19")):
+    (worker,) = daemon.workers()
+    for name, value in (
+        ("oom_score_adj", "1000"),
+        ("timerslack_ns", "4000000000"),
+        ("coredump_filter", "0xff"),
+        ("clear_refs", "1"),
+        ("comm", "other"),
+        ("autogroup", "19"),
+    ):
         path = f"/proc/{worker}/{name}"
         if not os.path.exists(path):
             continue
@@ -314,7 +416,12 @@ def test_what_a_worker_is_belongs_to_nobody(daemon, user, member, target, who):
         assert done.returncode != 0, (name, repr(done))
         assert before is None or open(path, encoding="utf-8").read() == before, name
     for name in ("fd", "environ", "mem", "io"):
-        assert who.run(["sh", "-c", f"ls /proc/{worker}/{name}/ || head -c1 /proc/{worker}/{name}"]).returncode != 0, name
+        assert (
+            who.run(
+                ["sh", "-c", f"ls /proc/{worker}/{name}/ || head -c1 /proc/{worker}/{name}"]
+            ).returncode
+            != 0
+        ), name
     proc.send_signal(signal.SIGINT)
     assert last_words(proc).returncode == 0
     assert idle(target.pid)
@@ -322,12 +429,22 @@ def test_what_a_worker_is_belongs_to_nobody(daemon, user, member, target, who):
 
 @pytest.mark.parametrize("who", ["user", "member"])
 def test_a_worker_is_nobodys_from_its_first_instruction(daemon, user, member, target, root, who):
-    """Also between its exec and what it does first: whoever is quick could keep a descriptor of what /proc shows of it."""
+    """Also between its exec and what it does first: whoever is quick could keep a descriptor of
+    what /proc shows of it.
+    """
     who, tries = user if who == "user" else member, 10
     racer = root.dir() / "racing_open"
     racer.parent.chmod(0o755)
-    subprocess.run(["gcc", "-O2", "-o", racer,
-                    pathlib.Path(__file__).resolve().parents[1] / "programs" / "racing_open.c"], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-O2",
+            "-o",
+            racer,
+            pathlib.Path(__file__).resolve().parents[1] / "programs" / "racing_open.c",
+        ],
+        check=True,
+    )
     proc = who.popen([racer, daemon.proc.pid])
     assert proc.stdout.readline() == "ready\n"
     for _ in range(tries):
@@ -337,11 +454,13 @@ def test_a_worker_is_nobodys_from_its_first_instruction(daemon, user, member, ta
     assert int(seen) >= tries and not opened, out
 
 
-@pytest.mark.parametrize("options", [[], ["--time", "coarse"], ["--overwrite"]], ids=["plain", "coarse", "overwrite"])
+@pytest.mark.parametrize(
+    "options", [[], ["--time", "coarse"], ["--overwrite"]], ids=["plain", "coarse", "overwrite"]
+)
 def test_a_worker_has_real_time_priority_in_stops_alone(daemon, user, target, options):
     proc = daemon.start_attach(user, target.pid, *options, cwd=user.dir())
     wait_until_live(target.pid)
-    worker, = daemon.workers()
+    (worker,) = daemon.workers()
     time.sleep(0.3)  # the stop is over, and what comes behind it
     seen = {}
     for _ in range(60):
@@ -384,7 +503,16 @@ def test_a_thread_that_is_another_users(daemon, root, user, member):
     folder = root.dir()
     (folder / "mixed.c").write_text(MIXED)
     path = folder / "standing-mixed"
-    done = root.run([root.builddir / "coldpatch" / "iprobe-cc", "-O2", "-pthread", folder / "mixed.c", "-o", path])
+    done = root.run(
+        [
+            root.builddir / "coldpatch" / "iprobe-cc",
+            "-O2",
+            "-pthread",
+            folder / "mixed.c",
+            "-o",
+            path,
+        ]
+    )
     assert done.returncode == 0, repr(done)
     proc = root.popen([path, user.uid], env={"LD_PRELOAD": str(root.runtime_path)})
     assert proc.stdout.readline() == "ready\n"
@@ -417,7 +545,10 @@ def test_snapshot_by_iprobed(daemon, user, member, target, who):
 
     def snap(*options):
         return who.iprobe("snapshot", "--json", *options, target.pid, env=daemon.env, cwd=directory)
-    memory.wait_for("no snapshot", lambda: snap().returncode == 0, 30)  # the session begins before it records
+
+    memory.wait_for(
+        "no snapshot", lambda: snap().returncode == 0, 30
+    )  # the session begins before it records
     done = snap("-o", "second")
     assert done.returncode == 0, repr(done)
     assert json.loads(done.stdout)["dir"] == str(directory / "second")
@@ -431,7 +562,9 @@ def test_snapshot_by_iprobed(daemon, user, member, target, who):
 
 
 def test_snapshot_where_the_caller_sees_it(daemon, root, user, target):
-    """An absolute link means what it means to the caller: in iprobed's view it leads to another directory."""
+    """An absolute link means what it means to the caller: in iprobed's view it leads to another
+    directory.
+    """
     directory = user.dir()
     seen, onto = directory / "seen", directory / "onto"
     for path in (seen, onto):
@@ -441,33 +574,71 @@ def test_snapshot_where_the_caller_sees_it(daemon, root, user, target):
     script = f'mount --bind "{seen}" "{onto}" && exec setpriv --reuid {user.uid} --regid {user.uid} --clear-groups "$@"'
 
     def snap():
-        return root.run(["unshare", "--mount", "sh", "-c", script, "sh", user.iprobe_path, "snapshot", "-o", "link/out", target.pid],
-                        env=daemon.env, cwd=directory)
+        return root.run(
+            [
+                "unshare",
+                "--mount",
+                "sh",
+                "-c",
+                script,
+                "sh",
+                user.iprobe_path,
+                "snapshot",
+                "-o",
+                "link/out",
+                target.pid,
+            ],
+            env=daemon.env,
+            cwd=directory,
+        )
+
     if "unshare:" in snap().stderr:
         pytest.skip("no mount namespaces here")
     proc = daemon.start_attach(user, target.pid, "--overwrite", cwd=directory)
     wait_until_live(target.pid)
-    memory.wait_for("no snapshot", lambda: snap().returncode == 0, 30)  # the session begins before it records
+    memory.wait_for(
+        "no snapshot", lambda: snap().returncode == 0, 30
+    )  # the session begins before it records
     assert user.iprobe("report", seen / "out").returncode == 0 and not list(onto.iterdir())
     proc.send_signal(signal.SIGINT)
     assert last_words(proc).returncode == 0 and idle(target.pid)
 
 
 def test_snapshot_in_every_spelling(daemon, user, target):
-    """The last one counts, as in any command line; and what is there becomes .old, the session's own directory not."""
+    """The last one counts, as in any command line; and what is there becomes .old, the session's
+    own directory not.
+    """
     directory = user.dir()
     proc = daemon.start_attach(user, target.pid, "--overwrite", cwd=directory)
     wait_until_live(target.pid)
 
     def snap(*options):
-        return user.iprobe("snapshot", "--json", target.pid, *options, env=daemon.env, cwd=directory)
-    memory.wait_for("no snapshot", lambda: snap().returncode == 0, 30)  # the session begins before it records
+        return user.iprobe(
+            "snapshot", "--json", target.pid, *options, env=daemon.env, cwd=directory
+        )
+
+    memory.wait_for(
+        "no snapshot", lambda: snap().returncode == 0, 30
+    )  # the session begins before it records
     (directory / "sub").mkdir()
     os.chown(directory / "sub", user.uid, user.uid)
-    for n, options in enumerate((["--output=out0"], ["-oout1"], ["-o", "out2"], ["--out", "out3"], ["--ou=./out4/"], ["-o", "/x", "-osub/out5"])):
+    for n, options in enumerate(
+        (
+            ["--output=out0"],
+            ["-oout1"],
+            ["-o", "out2"],
+            ["--out", "out3"],
+            ["--ou=./out4/"],
+            ["-o", "/x", "-osub/out5"],
+        )
+    ):
         done = snap(*options)
         path = directory / ("sub" if n == 5 else "") / f"out{n}"
-        assert done.returncode == 0 and json.loads(done.stdout)["dir"] == str(path) and (path / "metadata").exists(), repr(done)
+        assert (
+            done.returncode == 0
+            and json.loads(done.stdout)["dir"] == str(path)
+            and (path / "metadata").exists()
+        ), repr(done)
     assert snap("-oout0").returncode == 0 and (directory / "out0.old" / "metadata").exists()
     before = set(directory.iterdir())
     for own in ("trace", directory / "trace", "sub/../trace"):
@@ -480,21 +651,43 @@ def test_snapshot_in_every_spelling(daemon, user, target):
 
 
 def test_snapshot_from_another_root_directory(daemon, root, user, target):
-    """What the caller opens in his chroot is where it goes; the same path outside stays as it was."""
+    """What the caller opens in his chroot is where it goes; the same path outside stays as it
+    was.
+    """
     directory = user.dir()
     inside = pathlib.Path("/var/tmp")  # in the chroot: directory/seen
     seen = directory / "seen"
     seen.mkdir()
     os.chown(seen, user.uid, user.uid)
     name = f"iprobe-snapshot-{os.getpid()}"
-    script = (f'mount --rbind / "$0" && mount --bind "{seen}" "$0{inside}" && '
-              f'exec chroot "$0" setpriv --reuid {user.uid} --regid {user.uid} --clear-groups "$@"')
+    script = (
+        f'mount --rbind / "$0" && mount --bind "{seen}" "$0{inside}" && '
+        f'exec chroot "$0" setpriv --reuid {user.uid} --regid {user.uid} --clear-groups "$@"'
+    )
     new = root.dir() / "root"
     new.mkdir()
 
     def snap():
-        return root.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, new, user.iprobe_path, "snapshot", "-o", inside / name,
-                         target.pid], env=daemon.env, cwd="/")
+        return root.run(
+            [
+                "unshare",
+                "--mount",
+                "--propagation",
+                "private",
+                "sh",
+                "-c",
+                script,
+                new,
+                user.iprobe_path,
+                "snapshot",
+                "-o",
+                inside / name,
+                target.pid,
+            ],
+            env=daemon.env,
+            cwd="/",
+        )
+
     if "unshare:" in (first := snap()).stderr or "mount:" in first.stderr:
         pytest.skip("no mount namespaces here")
     proc = daemon.start_attach(user, target.pid, "--overwrite", cwd=directory)
@@ -512,10 +705,24 @@ def test_left_over_by_iprobed(daemon, user, target):
 
 
 def test_top_by_iprobed(daemon, user, target):
-    done = user.iprobe("top", "--json", "-n", "2", "-d", "100ms", "-s", "calls", target.pid, env=daemon.env, cwd=user.dir())
+    done = user.iprobe(
+        "top",
+        "--json",
+        "-n",
+        "2",
+        "-d",
+        "100ms",
+        "-s",
+        "calls",
+        target.pid,
+        env=daemon.env,
+        cwd=user.dir(),
+    )
     assert done.returncode == 0, repr(done)
     pictures = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(pictures) == 2 and "work" in {f["function"] for f in pictures[-1]["functions"]}, pictures
+    assert len(pictures) == 2 and "work" in {
+        f["function"] for f in pictures[-1]["functions"]
+    }, pictures
     assert idle(target.pid) and not list(daemon.state.iterdir())
     proc = user.start_iprobe("top", "-b", "-f", "work", target.pid, env=daemon.env)
     wait_until_live(target.pid)
@@ -530,32 +737,65 @@ def test_fperf_by_iprobed(daemon, user, other, target):
     # of an older, longer file nothing stays
     (directory / "counts").write_text("old " * 100000)
     os.chown(directory / "counts", user.uid, -1)
-    done = user.run([fperf, "-p", target.pid, "--json", "--duration", "500ms", "-n", "5", "-o", "counts", "-q"], env=daemon.env, cwd=directory)
+    done = user.run(
+        [fperf, "-p", target.pid, "--json", "--duration", "500ms", "-n", "5", "-o", "counts", "-q"],
+        env=daemon.env,
+        cwd=directory,
+    )
     assert done.returncode == 0, repr(done)
     assert (directory / "counts").stat().st_uid == user.uid
     assert json.loads((directory / "counts").read_text())["functions"]
     assert idle(target.pid) and not list(daemon.state.iterdir())
     # a profile is the caller's, not iprobed's
-    (directory / "own.yaml").write_text("profiles: {mine: {events: 'perf::PAGE-FAULTS', functions: 'wor*', budget: 1%, duration: 300ms}}\n")
-    done = user.run([fperf, "-p", target.pid, "--json", "--profile", "mine", "--exclusive", "-q"], cwd=directory,
-                    env={**daemon.env, "IPROBE_PROBES_D": str(directory)})
+    (directory / "own.yaml").write_text(
+        "profiles: {mine: {events: 'perf::PAGE-FAULTS', functions: 'wor*', budget: 1%, duration: "
+        "300ms}}\n"
+    )
+    done = user.run(
+        [fperf, "-p", target.pid, "--json", "--profile", "mine", "--exclusive", "-q"],
+        cwd=directory,
+        env={**daemon.env, "IPROBE_PROBES_D": str(directory)},
+    )
     assert done.returncode == 0, repr(done)
     result = json.loads(done.stdout)
-    assert result["exclusive"] and result["events"] == ["perf::PAGE-FAULTS"] and result["budget"] == 0.01 and result["selected"] == 1, result
+    assert (
+        result["exclusive"]
+        and result["events"] == ["perf::PAGE-FAULTS"]
+        and result["budget"] == 0.01
+        and result["selected"] == 1
+    ), result
     kept = other.dir()
     (kept / "counts").write_text("earlier results")
     os.chown(kept / "counts", other.uid, -1)
-    done = other.run([fperf, "-p", target.pid, "--duration", "100ms", "-o", "counts"], env=daemon.env, cwd=kept)
+    done = other.run(
+        [fperf, "-p", target.pid, "--duration", "100ms", "-o", "counts"], env=daemon.env, cwd=kept
+    )
     assert done.returncode == 1 and "iprobed refuses: " in done.stderr, repr(done)
     assert (kept / "counts").read_text() == "earlier results"
-    done = other.run([fperf, "-p", target.pid, "--duration", "100ms", "-o", "new"], env=daemon.env, cwd=kept)
+    done = other.run(
+        [fperf, "-p", target.pid, "--duration", "100ms", "-o", "new"], env=daemon.env, cwd=kept
+    )
     assert done.returncode == 1 and not (kept / "new").exists(), repr(done)
 
 
 def count_by_iprobed(daemon, who, target, *options):
     """What fperf counts in a paging target's work, asked of iprobed."""
-    proc = who.popen([who.builddir / "cli" / "fperf", "-q", "--json", "--budget", "none", *options, "-p", target.pid], env=daemon.env)
-    memory.wait_for("fperf does not go live", lambda: proc.poll() is not None or is_live(target.pid), 60)
+    proc = who.popen(
+        [
+            who.builddir / "cli" / "fperf",
+            "-q",
+            "--json",
+            "--budget",
+            "none",
+            *options,
+            "-p",
+            target.pid,
+        ],
+        env=daemon.env,
+    )
+    memory.wait_for(
+        "fperf does not go live", lambda: proc.poll() is not None or is_live(target.pid), 60
+    )
     assert proc.poll() is None, repr(last_words(proc))
     target.say()
     assert target.proc.stdout.readline() == "done\n"
@@ -565,27 +805,49 @@ def count_by_iprobed(daemon, who, target, *options):
     return json.loads(done.stdout)
 
 
-COUNTERS = ["perf::PERF_COUNT_SW_PAGE_FAULTS,perf::ALIGNMENT-FAULTS", "perf::PERF_COUNT_SW_PAGE_FAULTS,perf::PERF_COUNT_SW_TASK_CLOCK",
-            "perf::PAGE-FAULTS,perf::TASK-CLOCK,perf::CONTEXT-SWITCHES,tsc::CYCLES", "page-faults,task-clock,context-switches"]
+COUNTERS = [
+    "perf::PERF_COUNT_SW_PAGE_FAULTS,perf::ALIGNMENT-FAULTS",
+    "perf::PERF_COUNT_SW_PAGE_FAULTS,perf::PERF_COUNT_SW_TASK_CLOCK",
+    "perf::PAGE-FAULTS,perf::TASK-CLOCK,perf::CONTEXT-SWITCHES,tsc::CYCLES",
+    "page-faults,task-clock,context-switches",
+]
 
 
-@pytest.mark.parametrize("events", COUNTERS, ids=["group", "single", "no descriptors", "short names"])
-@pytest.mark.parametrize("options", [[], ["--exclusive"], ["--multiplex"]], ids=["inclusive", "exclusive", "turns"])
+@pytest.mark.parametrize(
+    "events", COUNTERS, ids=["group", "single", "no descriptors", "short names"]
+)
+@pytest.mark.parametrize(
+    "options", [[], ["--exclusive"], ["--multiplex"]], ids=["inclusive", "exclusive", "turns"]
+)
 def test_counters_by_iprobed(daemon, user, targets, programs, events, options):
-    """Threads of the target open them, with what the target may: the worker needs no right to count."""
+    """Threads of the target open them, with what the target may: the worker needs no right to
+    count.
+    """
     if any("perf_event" in e["why_not"] for e in listed(user, events)):
         pytest.skip("the kernel counts nothing for a user here")
-    # long enough: exclusive samples are not taken before all is live and the account is open, a little later than the first site is live
-    target = targets.start(user, [programs.simple("paging", placement="fentry"), "-s", 300], preload=False)
+    # long enough: exclusive samples are not taken before all is live and the account is open, a
+    # little later than the first site is live
+    target = targets.start(
+        user, [programs.simple("paging", placement="fentry"), "-s", 300], preload=False
+    )
     result = count_by_iprobed(daemon, user, target, "-e", events, *options)
     functions = {f["function"]: f for f in result["functions"]}
     faults = result["events"][0]
-    for name, pages in {"none": 0, "three": 3, "eleven": 11, "outer": 0 if "--exclusive" in options else 6}.items():
+    for name, pages in {
+        "none": 0,
+        "three": 3,
+        "eleven": 11,
+        "outer": 0 if "--exclusive" in options else 6,
+    }.items():
         counter = functions[name]["counters"][faults]
         assert functions[name]["samples"] >= 100, functions[name]
         assert abs(counter["per_call"] - pages) <= (counter["ci95"] or 0) + 0.05, functions[name]
     assert idle(target.pid) and not list(daemon.state.iterdir())
-    assert not [fd for fd in os.listdir(f"/proc/{target.pid}/fd") if "perf_event" in os.readlink(f"/proc/{target.pid}/fd/{fd}")]
+    assert not [
+        fd
+        for fd in os.listdir(f"/proc/{target.pid}/fd")
+        if "perf_event" in os.readlink(f"/proc/{target.pid}/fd/{fd}")
+    ]
     target.say()
     target.finish()
 
@@ -593,18 +855,28 @@ def test_counters_by_iprobed(daemon, user, targets, programs, events, options):
 def listed(who, events):
     done = who.run([who.builddir / "cli" / "fperf", "list-events", "--json"])
     assert done.returncode == 0, repr(done)
-    return [e for e in json.loads(done.stdout)["events"] if e["name"] in events.split(",") and not e["counts"]]
+    return [
+        e
+        for e in json.loads(done.stdout)["events"]
+        if e["name"] in events.split(",") and not e["counts"]
+    ]
 
 
 def test_counters_that_the_target_may_not_have(daemon, root, user, targets, programs):
-    """What happens in the kernel a user's process may not count, whoever asks; one of root's may, and its user may ask."""
+    """What happens in the kernel a user's process may not count, whoever asks; one of root's
+    may, and its user may ask.
+    """
     with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as file:
         if int(file.read()) < 2:
             pytest.skip("kernel.perf_event_paranoid keeps nobody out")
     fperf = user.builddir / "cli" / "fperf"
-    target = targets.start(user, [programs.simple("paging", placement="fentry"), "-n", 1], preload=False)
+    target = targets.start(
+        user, [programs.simple("paging", placement="fentry"), "-n", 1], preload=False
+    )
     for who in (user, root):
-        line = one_line(who.run([fperf, "-q", "-e", "perf::CPU-MIGRATIONS", "-p", target.pid], env=daemon.env))
+        line = one_line(
+            who.run([fperf, "-q", "-e", "perf::CPU-MIGRATIONS", "-p", target.pid], env=daemon.env)
+        )
         assert "perf_event_paranoid" in line and "MIGRATIONS" in line, line
     assert idle(target.pid) and not list(daemon.state.iterdir())
     for _ in range(2):
@@ -613,8 +885,21 @@ def test_counters_that_the_target_may_not_have(daemon, root, user, targets, prog
 
 
 def test_from_another_process_namespace(daemon, root, target):
-    done = root.run(["unshare", "--pid", "--fork", root.builddir / "cli" / "iprobe", "attach", "-o", root.dir() / "t", "--duration",
-                     "50ms", target.pid], env=daemon.env)
+    done = root.run(
+        [
+            "unshare",
+            "--pid",
+            "--fork",
+            root.builddir / "cli" / "iprobe",
+            "attach",
+            "-o",
+            root.dir() / "t",
+            "--duration",
+            "50ms",
+            target.pid,
+        ],
+        env=daemon.env,
+    )
     assert done.returncode == 1 and "asks from another process namespace" in done.stderr, repr(done)
     assert idle(target.pid)
 
@@ -643,7 +928,15 @@ def test_killed_client_ends_its_session(daemon, user, target):
 
 def test_a_session_that_is_left_goes_on(daemon, user, target):
     directory = user.dir()
-    done = daemon.attach(user, target.pid, "--leave", "--quiet", cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    done = daemon.attach(
+        user,
+        target.pid,
+        "--leave",
+        "--quiet",
+        cwd=directory,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     assert done.returncode == 0
     wait_until_live(target.pid)
     time.sleep(0.3)
@@ -658,7 +951,7 @@ def test_a_session_that_is_left_goes_on(daemon, user, target):
 def test_killed_worker_is_cleaned_up_after(daemon, user, target):
     proc = daemon.start_attach(user, target.pid)
     wait_until_live(target.pid)
-    worker, = daemon.workers()
+    (worker,) = daemon.workers()
     os.kill(worker, signal.SIGKILL)
     assert "was killed by signal 9" in one_line(last_words(proc))
     wait_until_idle(target.pid)
@@ -670,7 +963,7 @@ def test_stopped_worker_holds_nothing(daemon, user, target):
     """Its user can stop it, at any step; the target goes on."""
     proc = daemon.start_attach(user, target.pid)
     wait_until_live(target.pid)
-    worker, = daemon.workers()
+    (worker,) = daemon.workers()
     assert user.run(["kill", "-STOP", worker]).returncode == 0
     assert "was killed by signal 9" in one_line(last_words(proc))
     wait_until_idle(target.pid)
@@ -691,8 +984,10 @@ def test_killed_iprobed_leaves_nothing_live(daemon, user, target):
 
 
 def kill_everything(daemon, proc, target):
-    """iprobed and its only worker, which had no time to put anything back; the next iprobed does."""
-    worker, = daemon.workers()
+    """iprobed and its only worker, which had no time to put anything back; the next iprobed
+    does.
+    """
+    (worker,) = daemon.workers()
     daemon.proc.send_signal(signal.SIGSTOP)
     os.kill(worker, signal.SIGKILL)
     daemon.proc.kill()
@@ -713,19 +1008,26 @@ def test_everything_killed_at_once(daemon, user, target):
 
 
 def test_everything_killed_at_once_after_two_users(daemon, root, user, target):
-    """Root has added to a user's session: what each has asked for is noted, and cleaned up with the rights of the one who has more."""
+    """Root has added to a user's session: what each has asked for is noted, and cleaned up with
+    the rights of the one who has more.
+    """
     proc = daemon.start_attach(user, target.pid, "-f", "work", cwd=user.dir())
     wait_until_live(target.pid)
     done = root.iprobe("attach", "-f", "*", target.pid, env=daemon.env, cwd=root.dir())
     assert done.returncode == 0 and "added to its session" in done.stderr, repr(done)
-    assert sorted(path.name for path in daemon.state.iterdir()) == [f"session-{target.pid}-{user.uid}-{user.uid}-own"]
+    assert sorted(path.name for path in daemon.state.iterdir()) == [
+        f"session-{target.pid}-{user.uid}-{user.uid}-own"
+    ]
     # a note of root's, as of one who was at it when all was killed; and one of somebody who may not
     start = (daemon.state / f"session-{target.pid}-{user.uid}-{user.uid}-own").read_text()
     for name in ("0-0-any", f"{OTHER_UID}-{OTHER_UID}-own"):
         (daemon.state / f"session-{target.pid}-{name}").write_text(start)
     kill_everything(daemon, proc, target)
     memory.wait_for("notes stay", lambda: not list(daemon.state.iterdir()), 30)
-    assert f"session 1: uid 0 gid 0 pid {daemon.proc.pid}: detach pid {target.pid}: an iprobed before this one has left it" in daemon.log()
+    assert (
+        f"session 1: uid 0 gid 0 pid {daemon.proc.pid}: detach pid {target.pid}: an iprobed before "
+        f"this one has left it" in daemon.log()
+    )
     assert target.alive()
 
 
@@ -733,9 +1035,9 @@ def test_left_over_of_one_who_may_not_any_more(daemon, user, target):
     """Then it is the next one's turn."""
     proc = daemon.start_attach(user, target.pid, cwd=user.dir())
     wait_until_live(target.pid)
-    mine, = daemon.state.iterdir()
+    (mine,) = daemon.state.iterdir()
     start = mine.read_text()
-    worker, = daemon.workers()
+    (worker,) = daemon.workers()
     daemon.proc.send_signal(signal.SIGSTOP)
     os.kill(worker, signal.SIGKILL)
     daemon.proc.kill()
@@ -764,7 +1066,7 @@ def test_killed_process_at_a_connection(daemon, user, other, targets, program, t
     """Ends that session, and no other."""
     mine = daemon.start_attach(user, target.pid)
     wait_until_live(target.pid)
-    front, = daemon.taken()
+    (front,) = daemon.taken()
     theirs = targets.start(other, [program, "plain"], preload=False)
     second = daemon.start_attach(other, theirs.pid, cwd=other.dir())
     wait_until_live(theirs.pid)
@@ -801,11 +1103,15 @@ def test_target_that_executes_a_setuid_program(daemon, root, user, targets, prog
     assert target.proc.stdout.readline() == "ready\n"
     done = last_words(proc)
     assert idle(target.pid) and target.alive(), repr(done)
-    assert not [m for m in memory.mappings(target.pid) if "memfd:iprobe" in m.path or "libiprobe" in m.path]
+    assert not [
+        m for m in memory.mappings(target.pid) if "memfd:iprobe" in m.path or "libiprobe" in m.path
+    ]
 
 
 def test_kills_at_any_moment(daemon, user, target):
-    """Of the worker, of iprobed, of the client; whatever was going on, nothing is live soon after, and the target goes on."""
+    """Of the worker, of iprobed, of the client; whatever was going on, nothing is live soon
+    after, and the target goes on.
+    """
     random = Random(11)
     directory = user.dir()
     for i in range(24):
@@ -831,20 +1137,35 @@ def test_kills_at_any_moment(daemon, user, target):
 
 @pytest.mark.slow
 def test_many_targets(root, user, targets, program):
-    """Sessions beside each other, and one after the other: iprobed's memory and descriptors come back, and processes with them."""
+    """Sessions beside each other, and one after the other: iprobed's memory and descriptors come
+    back, and processes with them.
+    """
     count, at_once = 200, 40
-    daemon = Daemon(root, root.dir()).start("--sessions", at_once + 1, "--sessions-per-user", at_once + 1)
+    daemon = Daemon(root, root.dir()).start(
+        "--sessions", at_once + 1, "--sessions-per-user", at_once + 1
+    )
     directory = user.dir()
 
     def size():
         status = status_of(daemon.proc.pid)
         return int(status["VmRSS"].split()[0]), len(os.listdir(f"/proc/{daemon.proc.pid}/fd"))
+
     pids = [targets.start(user, [program, "idle"], preload=False).pid for _ in range(count)]
     for round_ in range(0, count, at_once):
-        now = pids[round_:round_ + at_once]
+        now = pids[round_ : round_ + at_once]
         for pid in now:
-            done = daemon.attach(user, pid, "--leave", "-q", "--memory", "1M", directory=f"trace-{pid}", cwd=directory,
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            done = daemon.attach(
+                user,
+                pid,
+                "--leave",
+                "-q",
+                "--memory",
+                "1M",
+                directory=f"trace-{pid}",
+                cwd=directory,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
             assert done.returncode == 0, daemon.log()[-2000:]
         for pid in now:
             wait_until_live(pid)
@@ -855,13 +1176,17 @@ def test_many_targets(root, user, targets, program):
         for pid in now:
             done = user.iprobe("detach", pid, env=daemon.env)
             assert done.returncode == 0, repr(done)
-        memory.wait_for("workers stay", lambda: not daemon.workers() and not list(daemon.state.iterdir()), 60)
+        memory.wait_for(
+            "workers stay", lambda: not daemon.workers() and not list(daemon.state.iterdir()), 60
+        )
         assert all(idle(pid) for pid in now)
     memory.wait_for("processes stay", lambda: len(daemon.children()) == 1, 30)
     memory_kb, descriptors = size()
     assert memory_kb < 16 << 10 and descriptors <= 16, (memory_kb, descriptors)
     assert all(os.path.exists(f"/proc/{pid}") for pid in pids)
-    assert daemon.end() == 0 and daemon.log().count("ended with code 0") == 2 * count, daemon.log()[-2000:]
+    assert daemon.end() == 0 and daemon.log().count("ended with code 0") == 2 * count, daemon.log()[
+        -2000:
+    ]
 
 
 # What it is sent
@@ -892,11 +1217,30 @@ def ask(daemon, packet, fds=()):
 
 def test_malformed_requests(daemon, user, target):
     good = b"iprobe 1\nattach %d\n" % target.pid
-    bad = [b"x", b"iprobe 2\nattach 1\n", b"iprobe 1\n", b"iprobe 1\nattach 0\n", b"iprobe 1\nattach 1\nattach 1\n", good + b"\0", good,
-           good + b"directory ../x\n", good + b"directory a/b\n", good + b"option --list=/etc/passwd\n", good + b"option -o/tmp\n",
-           good + b"option --functions=@/etc/passwd\n", good + b"option --sample=2:@/etc/passwd\n", good + b"option --payload=user:/x\n",
-           good + b"option --json=1\n", good + b"option --duration\n", good + b"option --no-such\n", good + b"nonsense\n", b"\n\n", b"\xff" * 60000,
-           b"iprobe 1\nattach 1\n" + b"option --json\n" * 100, b"A" * 66000]
+    bad = [
+        b"x",
+        b"iprobe 2\nattach 1\n",
+        b"iprobe 1\n",
+        b"iprobe 1\nattach 0\n",
+        b"iprobe 1\nattach 1\nattach 1\n",
+        good + b"\0",
+        good,
+        good + b"directory ../x\n",
+        good + b"directory a/b\n",
+        good + b"option --list=/etc/passwd\n",
+        good + b"option -o/tmp\n",
+        good + b"option --functions=@/etc/passwd\n",
+        good + b"option --sample=2:@/etc/passwd\n",
+        good + b"option --payload=user:/x\n",
+        good + b"option --json=1\n",
+        good + b"option --duration\n",
+        good + b"option --no-such\n",
+        good + b"nonsense\n",
+        b"\n\n",
+        b"\xff" * 60000,
+        b"iprobe 1\nattach 1\n" + b"option --json\n" * 100,
+        b"A" * 66000,
+    ]
     with open("/dev/null", "r+b") as null:
         for packet in bad:
             assert ask(daemon, packet).startswith("refused "), packet[:80]
@@ -910,8 +1254,28 @@ def test_malformed_requests(daemon, user, target):
 
 def test_requests_of_random_words(daemon, user, target):
     random = Random(7)
-    words = [b"iprobe 1\n", b"attach ", b"detach ", b"status ", b"snapshot ", b"top ", b"fperf ", b"--output=", b"/x", b"--delay=1", str(daemon.proc.pid).encode(), b"\n", b"leave\n", b"directory ", b"option ", b"--json\n",
-             b"--functions=", b"\0", b"\xff", b"x" * 3000]
+    words = [
+        b"iprobe 1\n",
+        b"attach ",
+        b"detach ",
+        b"status ",
+        b"snapshot ",
+        b"top ",
+        b"fperf ",
+        b"--output=",
+        b"/x",
+        b"--delay=1",
+        str(daemon.proc.pid).encode(),
+        b"\n",
+        b"leave\n",
+        b"directory ",
+        b"option ",
+        b"--json\n",
+        b"--functions=",
+        b"\0",
+        b"\xff",
+        b"x" * 3000,
+    ]
     with open("/dev/null", "r+b") as null:
         for _ in range(1000):
             packet = b"".join(random.choice(words) for _ in range(random.randrange(1, 12)))
@@ -933,7 +1297,9 @@ def test_connections_that_say_nothing(daemon, user, target):
         with_nothing.append(s)
     assert daemon.attach(user, target.pid, "-q", "--duration", "50ms").returncode == 0
     answers = [s.recv(4096) for s in with_nothing]
-    assert sum(a.startswith(b"refused too many") for a in answers) >= 20 and answers.count(b"") >= 10
+    assert (
+        sum(a.startswith(b"refused too many") for a in answers) >= 20 and answers.count(b"") >= 10
+    )
     for s in with_nothing:
         s.close()
 
@@ -967,19 +1333,24 @@ sys.stdin.read()
 
 
 def test_descriptors_that_cannot_be_closed(daemon, user, other, targets, program, target, sticky):
-    """Who sends such has iprobed's processes for his own connections hang, and is soon told that he has too many. Nobody else notices."""
+    """Who sends such has iprobed's processes for his own connections hang, and is soon told that
+    he has too many. Nobody else notices.
+    """
     theirs = targets.start(other, [program, "plain"], preload=False)
     session = daemon.start_attach(other, theirs.pid, cwd=other.dir())
     wait_until_live(theirs.pid)
     request = f"iprobe 1\nattach {target.pid}\ndirectory x\n"
-    client = user.popen(["/usr/bin/python3", "-c", STICKY_CLIENT, daemon.socket, sticky.path, 60, request])
+    client = user.popen(
+        ["/usr/bin/python3", "-c", STICKY_CLIENT, daemon.socket, sticky.path, 60, request]
+    )
     assert client.stdout.readline() == "sent\n"
     memory.wait_for("nothing hangs", lambda: len(sticky.held) >= 8, 60)
     one = targets.start(other, [program, "plain"], preload=False)
     done = daemon.attach(other, one.pid, "-q", "--duration", "50ms", cwd=other.dir())
     assert done.returncode == 0, repr(done)
     assert "too many connections" in one_line(daemon.attach(user, target.pid, "--duration", "50ms"))
-    # 16 connections and their workers, one that waits, the other's two, and what closes those that were turned away
+    # 16 connections and their workers, one that waits, the other's two, and what closes those that
+    # were turned away
     assert len(daemon.children()) <= 16 + 8 + 1 + 4 + 8, daemon.children()
     assert not idle(theirs.pid) and session.poll() is None
     session.send_signal(signal.SIGINT)
@@ -988,16 +1359,30 @@ def test_descriptors_that_cannot_be_closed(daemon, user, other, targets, program
     client.stdin.close()
     client.wait(timeout=60)
     memory.wait_for("processes stay", lambda: len(daemon.children()) == 1, 60)
-    assert daemon.attach(user, target.pid, "-q", "--duration", "50ms", cwd=user.dir()).returncode == 0
+    assert (
+        daemon.attach(user, target.pid, "-q", "--duration", "50ms", cwd=user.dir()).returncode == 0
+    )
     assert idle(target.pid) and target.alive()
 
 
 def test_limits_of_the_caller_are_the_workers(daemon, user, target):
     directory = user.dir()
-    proc = user.popen(["prlimit", "--fsize=200000000", "--nproc=5000", user.iprobe_path, "attach", "-o", "trace", target.pid],
-                      env=daemon.env, cwd=directory)
+    proc = user.popen(
+        [
+            "prlimit",
+            "--fsize=200000000",
+            "--nproc=5000",
+            user.iprobe_path,
+            "attach",
+            "-o",
+            "trace",
+            target.pid,
+        ],
+        env=daemon.env,
+        cwd=directory,
+    )
     wait_until_recorded(directory / "trace")
-    worker, = daemon.workers()
+    (worker,) = daemon.workers()
     with open(f"/proc/{worker}/limits", encoding="utf-8") as f:
         limits = {line[:25].strip(): line[25:].split()[:2] for line in f}
     assert limits["Max file size"] == ["200000000"] * 2
@@ -1016,7 +1401,9 @@ def test_sessions_have_a_limit(root, user, targets, program):
     second = targets.start(user, [program, "plain"], preload=False)
     proc = daemon.start_attach(user, first.pid, cwd=user.dir())
     wait_until_live(first.pid)
-    assert "has 1 sessions by iprobed" in one_line(daemon.attach(user, second.pid, "--duration", "50ms"))
+    assert "has 1 sessions by iprobed" in one_line(
+        daemon.attach(user, second.pid, "--duration", "50ms")
+    )
     proc.send_signal(signal.SIGINT)
     assert last_words(proc).returncode == 0
     assert daemon.end() == 0
@@ -1030,17 +1417,28 @@ def test_memory_has_a_limit(root, user, other, targets, program):
     proc = daemon.start_attach(user, first.pid, "--memory", "16M", cwd=user.dir())
     wait_until_live(first.pid)
     for options in ((), ("--memory", "16M", "--memory", "64M"), ("--memory=500M",)):
-        line = one_line(daemon.attach(user, second.pid, *options, "--duration", "50ms", cwd=user.dir()))
+        line = one_line(
+            daemon.attach(user, second.pid, *options, "--duration", "50ms", cwd=user.dir())
+        )
         assert "have 48.0 MiB of the 120.0 MiB" in line and idle(second.pid), line
-    assert "of the 120.0 MiB" in one_line(user.iprobe("top", "-b", "-n", "1", second.pid, env=daemon.env))
-    done = daemon.attach(user, second.pid, "--memory", "1G", "--memory", "8M", "--duration", "50ms", cwd=user.dir())
+    assert "of the 120.0 MiB" in one_line(
+        user.iprobe("top", "-b", "-n", "1", second.pid, env=daemon.env)
+    )
+    done = daemon.attach(
+        user, second.pid, "--memory", "1G", "--memory", "8M", "--duration", "50ms", cwd=user.dir()
+    )
     assert done.returncode == 0, repr(done)
     assert daemon.attach(other, others.pid, "--duration", "50ms", cwd=other.dir()).returncode == 0
     assert user.iprobe("status", first.pid, env=daemon.env).returncode == 0
     assert user.iprobe("detach", first.pid, env=daemon.env).returncode == 0
     assert last_words(proc).returncode == 0
     # what has ended takes nothing
-    assert daemon.attach(user, second.pid, "--memory", "80M", "--duration", "50ms", cwd=user.dir()).returncode == 0
+    assert (
+        daemon.attach(
+            user, second.pid, "--memory", "80M", "--duration", "50ms", cwd=user.dir()
+        ).returncode
+        == 0
+    )
     assert daemon.end() == 0
 
 
@@ -1053,7 +1451,10 @@ def test_full_disk(root, user, target, small_disk):
     (small_disk / "mine").mkdir()
     os.chown(small_disk / "mine", user.uid, user.uid)
     done = daemon.attach(user, target.pid, "--json", "--duration", "20s", cwd=small_disk / "mine")
-    assert done.returncode == 0 and done.summary()["end"] in ("no space left", "size limit reached"), repr(done)
+    assert done.returncode == 0 and done.summary()["end"] in (
+        "no space left",
+        "size limit reached",
+    ), repr(done)
     assert idle(target.pid)
     with open(small_disk / "filler", "wb", buffering=0) as f:
         try:
@@ -1061,7 +1462,9 @@ def test_full_disk(root, user, target, small_disk):
                 pass
         except OSError:
             pass
-    assert "cannot note the session" in one_line(daemon.attach(user, target.pid, "--duration", "50ms", directory=user.dir() / "t"))
+    assert "cannot note the session" in one_line(
+        daemon.attach(user, target.pid, "--duration", "50ms", directory=user.dir() / "t")
+    )
     assert idle(target.pid)
     assert daemon.end() == 0
 
@@ -1082,9 +1485,20 @@ def test_socket_activation_and_notification(root, user, target):
     script = f'exec 3<&{listening.fileno()}; LISTEN_FDS=1 LISTEN_PID=$$ exec "$@" --socket /nowhere/at/all'
     name, value = actors.MARK.split("=")
     with open(daemon.log_path, "w", encoding="utf-8") as log:
-        daemon.proc = subprocess.Popen(["bash", "-c", script, "bash", root.builddir / "cli" / "iprobed", "--state", daemon.state],
-                                       pass_fds=[listening.fileno()], stderr=log,
-                                       env={**os.environ, name: value, "NOTIFY_SOCKET": str(path / "notify")})
+        daemon.proc = subprocess.Popen(
+            [
+                "bash",
+                "-c",
+                script,
+                "bash",
+                root.builddir / "cli" / "iprobed",
+                "--state",
+                daemon.state,
+            ],
+            pass_fds=[listening.fileno()],
+            stderr=log,
+            env={**os.environ, name: value, "NOTIFY_SOCKET": str(path / "notify")},
+        )
     assert told.recv(100) == b"READY=1"
     assert daemon.attach(user, target.pid, "-q", "--duration", "50ms").returncode == 0
     assert daemon.end() == 0, daemon.log()
@@ -1101,28 +1515,46 @@ def test_as_an_ordinary_user(user, other, targets, program):
     done = until_recorded(lambda *options: daemon.attach(user, target.pid, *options, cwd=path))
     assert done.returncode == 0 and done.summary()["events"] > 0, repr(done)
     if os.getuid() == 0:
-        assert "it serves that user alone" in one_line(daemon.attach(other, target.pid, "--duration", "50ms"))
+        assert "it serves that user alone" in one_line(
+            daemon.attach(other, target.pid, "--duration", "50ms")
+        )
     assert idle(target.pid)
     assert daemon.end() == 0
 
 
 def test_without_an_iprobed(user, target):
     nowhere = {"IPROBE_SOCKET": "/nowhere/at/all"}
-    done = user.iprobe("attach", "--duration", "50ms", target.pid, env={**nowhere, "IPROBE_DAEMON": "always"})
+    done = user.iprobe(
+        "attach", "--duration", "50ms", target.pid, env={**nowhere, "IPROBE_DAEMON": "always"}
+    )
     assert "cannot ask iprobed at /nowhere/at/all" in one_line(done)
-    assert user.iprobe("attach", "-q", "--duration", "50ms", target.pid, env=nowhere).returncode == 0
-    assert "IPROBE_DAEMON is auto" in one_line(user.iprobe("attach", target.pid, env={"IPROBE_DAEMON": "maybe"}))
+    assert (
+        user.iprobe("attach", "-q", "--duration", "50ms", target.pid, env=nowhere).returncode == 0
+    )
+    assert "IPROBE_DAEMON is auto" in one_line(
+        user.iprobe("attach", target.pid, env={"IPROBE_DAEMON": "maybe"})
+    )
     assert "--leave" in one_line(user.iprobe("attach", "--leave", target.pid, env=nowhere))
 
 
 def test_asked_by_itself_where_we_may_not(daemon, member, target):
     """Not a word of iprobed on the command line or in the environment but where its socket is."""
-    done = until_recorded(lambda *options: member.iprobe("attach", *options, "-o", member.dir() / "trace", target.pid,
-                                                         env={"IPROBE_SOCKET": str(daemon.socket)}))
+    done = until_recorded(
+        lambda *options: member.iprobe(
+            "attach",
+            *options,
+            "-o",
+            member.dir() / "trace",
+            target.pid,
+            env={"IPROBE_SOCKET": str(daemon.socket)},
+        )
+    )
     assert done.returncode == 0 and done.summary()["events"] > 0, repr(done)
 
 
 def test_two_of_one_socket(daemon, root):
-    done = root.run([root.builddir / "cli" / "iprobed", "--socket", daemon.socket, "--state", daemon.state])
+    done = root.run(
+        [root.builddir / "cli" / "iprobed", "--socket", daemon.socket, "--state", daemon.state]
+    )
     assert done.returncode == 1 and "another iprobed listens there" in done.stderr
     assert daemon.answers()

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-iprobed as systemd runs it: a systemd of its own in namespaces of its own (processes, mounts, network, control groups), on a copy of this machine's file
-system that is thrown away, with the units that are shipped.
+iprobed as systemd runs it: a systemd of its own in namespaces of its own (processes, mounts,
+network, control groups), on a copy of this machine's file system that is thrown away, with the
+units that are shipped.
 
-A program inside (SCENARIO) does what is to be done, and writes what it saw, which is compared here.
+A program inside (SCENARIO) does what is to be done, and writes what it saw, which is compared
+here.
 """
 
 import json
@@ -17,13 +19,15 @@ import pytest
 
 from iptest.actor import ORDINARY_UID
 
-pytestmark = pytest.mark.skipif("ASAN_OPTIONS" in os.environ,
-                                reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids")
+pytestmark = pytest.mark.skipif(
+    "ASAN_OPTIONS" in os.environ,
+    reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids",
+)
 
 SYSTEMD = "/lib/systemd/systemd"
 
-# Its arguments: a directory for it, a directory to write to, the build folder, and the folder of the tests' programs. Until "ready" is written
-# a failure is this machine's.
+# Its arguments: a directory for it, a directory to write to, the build folder, and the folder of
+# the tests' programs. Until "ready" is written a failure is this machine's.
 OUTSIDE = r"""
 set -e
 room=$1 out=$2 build=$3 programs=$4
@@ -247,7 +251,9 @@ os.rename(out + "/saw", out + "/saw.json")
 
 
 def own_control_group(top):
-    """A control group that systemd may have for its own, below ours; None: there is none to be had."""
+    """A control group that systemd may have for its own, below ours; None: there is none to be
+    had.
+    """
     place = top / "cgroup"
     place.mkdir()
     if subprocess.run(["mount", "-t", "cgroup2", "cgroup2", place], check=False).returncode:
@@ -289,20 +295,54 @@ def saw(top, builddir, programs):
     begin, end = service.split("ExecStart=", 1)
     service = f"{begin}ExecStart={builddir}/cli/iprobed\n" + end.split("\n", 1)[1]
     source = pathlib.Path(__file__).resolve().parents[2] / "system" / "iprobed.socket"
-    for name, text in (("iprobed.service", service), ("iprobed.socket", source.read_text(encoding="utf-8")), ("test.target", TARGET),
-                       ("scenario.service", SERVICE.format(out=out, build=builddir, program=program, uid=ORDINARY_UID)),
-                       ("rules.yaml", RULES.format(program=program)), ("scenario.py", SCENARIO)):
+    for name, text in (
+        ("iprobed.service", service),
+        ("iprobed.socket", source.read_text(encoding="utf-8")),
+        ("test.target", TARGET),
+        (
+            "scenario.service",
+            SERVICE.format(out=out, build=builddir, program=program, uid=ORDINARY_UID),
+        ),
+        ("rules.yaml", RULES.format(program=program)),
+        ("scenario.py", SCENARIO),
+    ):
         (out / name).write_text(text, encoding="utf-8")
     group = own_control_group(top)
     if not group:
         pytest.skip("no control group of our own (cgroup2) here")
     said = (out / "said").open("w+", encoding="utf-8")
     try:
-        proc = subprocess.Popen(["sh", "-c", 'echo $$ >"$1/cgroup.procs" || exit 77; shift; exec "$@"', "sh", group,
-                               "unshare", "--pid", "--mount", "--uts", "--ipc", "--net", "--cgroup", "--fork", "--kill-child",
-                               "sh", "-c", OUTSIDE, "sh", room, out, builddir, pathlib.Path(program).parent],
-                              stdin=subprocess.DEVNULL, stdout=said, stderr=said)
-        # its way out takes longer than all the rest; killed, it takes everything with it that is in its namespace
+        proc = subprocess.Popen(
+            [
+                "sh",
+                "-c",
+                'echo $$ >"$1/cgroup.procs" || exit 77; shift; exec "$@"',
+                "sh",
+                group,
+                "unshare",
+                "--pid",
+                "--mount",
+                "--uts",
+                "--ipc",
+                "--net",
+                "--cgroup",
+                "--fork",
+                "--kill-child",
+                "sh",
+                "-c",
+                OUTSIDE,
+                "sh",
+                room,
+                out,
+                builddir,
+                pathlib.Path(program).parent,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+        )
+        # its way out takes longer than all the rest; killed, it takes everything with it that is in
+        # its namespace
         deadline = time.monotonic() + 440
         while time.monotonic() < deadline and proc.poll() is None and not (out / "over").exists():
             time.sleep(0.1)
@@ -317,24 +357,38 @@ def saw(top, builddir, programs):
         pytest.skip(f"systemd cannot run in namespaces here: {words.strip()[-300:]}")
     log = out / "scenario.log"
     own = out / "log"
-    assert (out / "saw.json").exists(), "".join(path.read_text(encoding="utf-8") for path in (log, own) if path.exists()) + words[-3000:]
+    assert (out / "saw.json").exists(), (
+        "".join(path.read_text(encoding="utf-8") for path in (log, own) if path.exists())
+        + words[-3000:]
+    )
     found = json.loads((out / "saw.json").read_text(encoding="utf-8"))
     found["log"] = (out / "log").read_text(encoding="utf-8")
     return found
 
 
 def test_socket_activation(saw):
-    assert saw["before"] == {"ActiveState": "active", "SubState": "listening", "service": "inactive"}
-    assert saw["first"]["code"] == 0 and json.loads(saw["first"]["out"].splitlines()[-1])["events"] > 0, saw["first"]
+    assert saw["before"] == {
+        "ActiveState": "active",
+        "SubState": "listening",
+        "service": "inactive",
+    }
+    assert (
+        saw["first"]["code"] == 0 and json.loads(saw["first"]["out"].splitlines()[-1])["events"] > 0
+    ), saw["first"]
     assert saw["owner"] == ORDINARY_UID
     # Type=notify: it is active when it has said READY=1
     assert saw["running"]["ActiveState"] == "active" and saw["running"]["NRestarts"] == "0"
 
 
 def test_what_it_may(saw):
-    """The unit takes away what can be taken without a seccomp filter, which would be the workers', too."""
+    """The unit takes away what can be taken without a seccomp filter, which would be the
+    workers', too.
+    """
     assert saw["main"]["Seccomp"] == "0" and saw["main"]["NoNewPrivs"] == "1"
-    assert int(saw["main"]["CapEff"], 16) == 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 19 | 1 << 23 | 1 << 40
+    assert (
+        int(saw["main"]["CapEff"], 16)
+        == 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 19 | 1 << 23 | 1 << 40
+    )
     assert saw["worker"]["Seccomp"] == "0" and int(saw["worker"]["CapEff"], 16) == 1 << 19 | 1 << 23
     assert set(saw["worker"]["Uid"].split()) == {str(ORDINARY_UID)}
 
@@ -343,19 +397,37 @@ def test_fperf_counts_for_a_user(saw):
     done = saw["fperf"]
     assert done["code"] == 0, done
     functions = {f["function"]: f for f in json.loads(done["out"].splitlines()[-1])["functions"]}
-    assert functions["work"]["samples"] > 0 and functions["work"]["counters"]["perf::TASK-CLOCK"]["per_call"] > 0, done
+    assert (
+        functions["work"]["samples"] > 0
+        and functions["work"]["counters"]["perf::TASK-CLOCK"]["per_call"] > 0
+    ), done
 
 
 def test_rules_are_carried_out(saw):
-    """By sessions of root's with three capabilities; what they record is where the unit lets them write, and root's alone."""
+    """By sessions of root's with three capabilities; what they record is where the unit lets
+    them write, and root's alone.
+    """
     assert saw["rules found"] is True, saw["log"]
-    assert int(saw["rules' process"]["CapEff"], 16) == 1 << 1 | 1 << 19 | 1 << 23 | 1 << 40 and saw["rules' process"]["NoNewPrivs"] == "1"
+    assert (
+        int(saw["rules' process"]["CapEff"], 16) == 1 << 1 | 1 << 19 | 1 << 23 | 1 << 40
+        and saw["rules' process"]["NoNewPrivs"] == "1"
+    )
     assert saw["watch"].startswith("/var/lib/iprobe/watch/") and saw["watch fired"] == 1, saw["log"]
     assert "fires: work was called " in saw["log"]
-    assert saw["fire look"]["code"] == 0 and saw["look"].startswith("/var/lib/iprobe/look/"), (saw["fire look"], saw["log"])
-    assert {f["function"]: f["calls"] for f in json.loads(saw["look report"]["out"])["functions"]}["work"] > 0, saw["look report"]
-    assert saw["fire count"]["code"] == 0 and saw["count"].startswith("/var/lib/iprobe/count/"), (saw["fire count"], saw["log"])
-    assert {f["function"]: f["samples"] for f in json.loads(saw["count result"])["functions"]}["work"] > 0
+    assert saw["fire look"]["code"] == 0 and saw["look"].startswith("/var/lib/iprobe/look/"), (
+        saw["fire look"],
+        saw["log"],
+    )
+    assert {f["function"]: f["calls"] for f in json.loads(saw["look report"]["out"])["functions"]}[
+        "work"
+    ] > 0, saw["look report"]
+    assert saw["fire count"]["code"] == 0 and saw["count"].startswith("/var/lib/iprobe/count/"), (
+        saw["fire count"],
+        saw["log"],
+    )
+    assert {f["function"]: f["samples"] for f in json.loads(saw["count result"])["functions"]}[
+        "work"
+    ] > 0
     assert set(saw["traces"]) == {f"/var/lib/iprobe/{name}" for name in ("watch", "look", "count")}
     assert set(map(tuple, saw["traces"].values())) == {(0, "0o700")}, saw["traces"]
     assert saw["idle after rules"] is True
@@ -376,24 +448,54 @@ def test_killed_service_is_started_again_and_cleans_up(saw):
 
 def test_stopped_service_ends_its_sessions(saw):
     assert saw["live once more"] is True
-    assert saw["stop"]["code"] == 0 and saw["stopped"] == {"ActiveState": "inactive", "Result": "success"}
-    assert saw["idle at last"] is True and saw["third is whole"] == 0 and saw["target lives"] is True
+    assert saw["stop"]["code"] == 0 and saw["stopped"] == {
+        "ActiveState": "inactive",
+        "Result": "success",
+    }
+    assert (
+        saw["idle at last"] is True and saw["third is whole"] == 0 and saw["target lives"] is True
+    )
 
 
 def test_units(builddir, tmp_path):
-    """systemd finds nothing to complain of, and few exposures. Not more than they are now, with the reasons in the unit."""
+    """systemd finds nothing to complain of, and few exposures. Not more than they are now, with
+    the reasons in the unit.
+    """
     if not shutil.which("systemd-analyze"):
         pytest.skip("no systemd-analyze is installed")
     service = (builddir / "system" / "iprobed.service").read_text(encoding="utf-8").splitlines()
     lines = [line for line in service if not line.startswith(("ExecStart=", "Documentation="))]
     lines.insert(lines.index("[Service]") + 1, "ExecStart=/bin/true")
     (tmp_path / "iprobed.service").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    socket = (pathlib.Path(__file__).resolve().parents[2] / "system" / "iprobed.socket").read_text(encoding="utf-8")
-    (tmp_path / "iprobed.socket").write_text(socket.replace("Documentation=man:iprobed(8)\n", ""), encoding="utf-8")
+    socket = (pathlib.Path(__file__).resolve().parents[2] / "system" / "iprobed.socket").read_text(
+        encoding="utf-8"
+    )
+    (tmp_path / "iprobed.socket").write_text(
+        socket.replace("Documentation=man:iprobed(8)\n", ""), encoding="utf-8"
+    )
     env = {**os.environ, "SYSTEMD_UNIT_PATH": f"{tmp_path}:"}
-    done = subprocess.run(["systemd-analyze", "verify", tmp_path / "iprobed.service", tmp_path / "iprobed.socket"], capture_output=True, text=True,
-                          env=env, timeout=60, check=False)
-    assert done.returncode == 0 and not [line for line in done.stderr.splitlines() if "iprobed" in line], done.stderr
-    done = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--threshold=75", tmp_path / "iprobed.service"], capture_output=True,
-                          text=True, timeout=60, check=False)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", tmp_path / "iprobed.service", tmp_path / "iprobed.socket"],
+        capture_output=True,
+        text=True,
+        env=env,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0 and not [
+        line for line in done.stderr.splitlines() if "iprobed" in line
+    ], done.stderr
+    done = subprocess.run(
+        [
+            "systemd-analyze",
+            "security",
+            "--offline=yes",
+            "--threshold=75",
+            tmp_path / "iprobed.service",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-300:] + done.stderr

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-iprobe is killed by SIGKILL at any moment of attach: the target runs on correctly, and `iprobe detach` restores all that
-was left. Kills come from outside after a random time, and by strace at a system call of the shipped binary.
+iprobe is killed by SIGKILL at any moment of attach: the target runs on correctly, and `iprobe
+detach` restores all that was left. Kills come from outside after a random time, and by strace at
+a system call of the shipped binary.
 """
 
 import json
@@ -16,9 +17,33 @@ from iptest import actor as actors
 from iptest import memory
 
 QUICK_KILLS = 12
-CALLS = ["pwrite64", "ptrace", "wait4", "openat", "read", "pread64", "mmap", "munmap", "close", "write", "fcntl",
-         "sched_setscheduler", "kill", "clock_nanosleep", "poll", "ftruncate", "newfstatat", "rt_sigaction",
-         "process_vm_readv", "mkdir", "rename", "getdents64", "pwritev", "writev", "futex"]
+CALLS = [
+    "pwrite64",
+    "ptrace",
+    "wait4",
+    "openat",
+    "read",
+    "pread64",
+    "mmap",
+    "munmap",
+    "close",
+    "write",
+    "fcntl",
+    "sched_setscheduler",
+    "kill",
+    "clock_nanosleep",
+    "poll",
+    "ftruncate",
+    "newfstatat",
+    "rt_sigaction",
+    "process_vm_readv",
+    "mkdir",
+    "rename",
+    "getdents64",
+    "pwritev",
+    "writev",
+    "futex",
+]
 
 
 def check_and_restore(actor, target, what):
@@ -45,8 +70,20 @@ def kill_after(actor, target, directory, delay):
 def calls_made(actor, target, directory):
     """{system call: how often} one whole attach makes them, of those in CALLS."""
     log = actor.dir() / "strace"
-    done = actor.run(["strace", "-o", log, actor.iprobe_path, "attach", target.pid, "--duration", "30ms", "-o",
-                      directory])
+    done = actor.run(
+        [
+            "strace",
+            "-o",
+            log,
+            actor.iprobe_path,
+            "attach",
+            target.pid,
+            "--duration",
+            "30ms",
+            "-o",
+            directory,
+        ]
+    )
     assert done.returncode == 0, repr(done)
     shutil.rmtree(directory, ignore_errors=True)
     counts = {}
@@ -59,10 +96,26 @@ def calls_made(actor, target, directory):
 
 
 def kill_at(actor, target, directory, call, when):
-    """Whether the call was reached. Not strace -f: the guard, a child of iprobe's, is to outlive it."""
+    """Whether the call was reached. Not strace -f: the guard, a child of iprobe's, is to outlive
+    it.
+    """
     log = actor.dir() / "strace"
-    done = actor.run(["strace", "-o", log, f"--trace={call}", f"--inject={call}:signal=SIGKILL:when={when}",
-                      actor.iprobe_path, "attach", target.pid, "--duration", "30ms", "-o", directory])
+    done = actor.run(
+        [
+            "strace",
+            "-o",
+            log,
+            f"--trace={call}",
+            f"--inject={call}:signal=SIGKILL:when={when}",
+            actor.iprobe_path,
+            "attach",
+            target.pid,
+            "--duration",
+            "30ms",
+            "-o",
+            directory,
+        ]
+    )
     shutil.rmtree(directory, ignore_errors=True)
     assert done.returncode in (0, -9, 137), repr(done)
     return done.returncode != 0
@@ -122,7 +175,9 @@ def test_killed_at_each_ptrace_request(me, programs, targets):
 
 
 def test_live_sites_of_a_dead_session_do_no_harm(actor, programs, targets):
-    """The rings are full and nobody empties them: the target goes on, and a second detach has nothing to do."""
+    """The rings are full and nobody empties them: the target goes on, and a second detach has
+    nothing to do.
+    """
     target = targets.steady(actor, programs.simple("steady"))
     proc = actor.start_iprobe("attach", target.pid, "--memory", "1M", "-o", actor.dir() / "trace")
     memory.wait_until_live(target.pid, proc)
@@ -142,14 +197,25 @@ def test_live_sites_of_a_dead_session_do_no_harm(actor, programs, targets):
 
 
 def test_attach_after_a_kill(actor, programs, targets):
-    """A new session may take over what a dead one left, or refuse in one line; detach clears it in any case."""
+    """A new session may take over what a dead one left, or refuse in one line; detach clears it
+    in any case.
+    """
     target = targets.steady(actor, programs.simple("steady"))
     proc = actor.start_iprobe("attach", target.pid, "-f", "step_1*", "-o", actor.dir() / "trace")
     memory.wait_until_live(target.pid, proc)
     proc.kill()
     actors.end(proc)
-    done = actor.iprobe("attach", target.pid, "-f", "step_2*", "--duration", "50ms", "--json", "-o",
-                        actor.dir() / "trace")
+    done = actor.iprobe(
+        "attach",
+        target.pid,
+        "-f",
+        "step_2*",
+        "--duration",
+        "50ms",
+        "--json",
+        "-o",
+        actor.dir() / "trace",
+    )
     if done.returncode == 0:
         assert done.summary()["events"] > 0
     else:

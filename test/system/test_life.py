@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session lives through what its target does: forks, execs, loads and unloads libraries, makes threads."""
+"""A session lives through what its target does: forks, execs, loads and unloads libraries, makes
+threads.
+"""
 
 import json
 import os
@@ -43,10 +45,21 @@ def reported_calls(actor, directory):
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
 def test_all_processes_of_a_storm_are_recorded(me, programs, placement):
-    """Each way of making a process, from several threads at once: not one call is missing, not one is there twice."""
+    """Each way of making a process, from several threads at once: not one call is missing, not
+    one is there twice.
+    """
     directory = me.dir() / "trace"
-    done = me.iprobe("run", "--follow-fork", "--json", "-o", directory, "--",
-                     programs.simple("storm", placement=placement), "-n", "40")
+    done = me.iprobe(
+        "run",
+        "--follow-fork",
+        "--json",
+        "-o",
+        directory,
+        "--",
+        programs.simple("storm", placement=placement),
+        "-n",
+        "40",
+    )
     assert done.returncode == 0, repr(done)
     calls, processes = own_counts(done.stdout)
     summary = done.summary()
@@ -106,8 +119,21 @@ def child_of(pid):
 def test_the_session_goes_on_for_a_child(actor, storm, flag):
     """The first process has ended; its child is recorded until it ends, too."""
     directory = actor.dir() / "trace"
-    session = actor.start_iprobe("run", "--follow-fork", "--json", "-o", directory, "--", storm, "-x", "-n", "1", "-t", "1",
-                                 env={"STORM_FLAG": str(flag)})
+    session = actor.start_iprobe(
+        "run",
+        "--follow-fork",
+        "--json",
+        "-o",
+        directory,
+        "--",
+        storm,
+        "-x",
+        "-n",
+        "1",
+        "-t",
+        "1",
+        env={"STORM_FLAG": str(flag)},
+    )
     line = session.stdout.readline()
     calls, _ = own_counts(line)
     time.sleep(0.5)
@@ -120,8 +146,12 @@ def test_the_session_goes_on_for_a_child(actor, storm, flag):
 
 
 def test_ctrl_c_puts_all_processes_back(me, storm, flag, targets):
-    target = targets.start(me, [storm, "-w", "-x", "-n", "1", "-t", "1"], env={"STORM_FLAG": str(flag)})
-    session = me.start_iprobe("attach", target.pid, "--follow-fork", "--json", "-o", me.dir() / "trace")
+    target = targets.start(
+        me, [storm, "-w", "-x", "-n", "1", "-t", "1"], env={"STORM_FLAG": str(flag)}
+    )
+    session = me.start_iprobe(
+        "attach", target.pid, "--follow-fork", "--json", "-o", me.dir() / "trace"
+    )
     memory.wait_until_live(target.pid, session)
     target.say()
     own_counts(target.proc.stdout.readline())
@@ -140,7 +170,9 @@ def test_ctrl_c_puts_all_processes_back(me, storm, flag, targets):
 def test_a_silent_child_is_put_back_soon(actor, programs, targets, flag):
     """Not at the session's end only: as soon as it is clear that it stays."""
     program = programs.simple("storm", placement="fentry")
-    target = targets.start(actor, [program, "-w", "-x", "-n", "1", "-t", "1"], env={"STORM_FLAG": str(flag)})
+    target = targets.start(
+        actor, [program, "-w", "-x", "-n", "1", "-t", "1"], env={"STORM_FLAG": str(flag)}
+    )
     session = actor.start_iprobe("attach", target.pid, "--json", "-o", actor.dir() / "trace")
     memory.wait_until_live(target.pid, session)
     target.say()
@@ -161,8 +193,12 @@ def test_a_silent_child_is_put_back_soon(actor, programs, targets, flag):
 
 @pytest.mark.parametrize("by", ["detach", "attach"])
 def test_iprobe_is_killed_while_it_follows(me, storm, flag, targets, by):
-    """The children record into nothing then; the next detach, or session, of the first process puts them back too."""
-    target = targets.start(me, [storm, "-w", "-x", "-n", "1", "-t", "1"], env={"STORM_FLAG": str(flag)})
+    """The children record into nothing then; the next detach, or session, of the first process
+    puts them back too.
+    """
+    target = targets.start(
+        me, [storm, "-w", "-x", "-n", "1", "-t", "1"], env={"STORM_FLAG": str(flag)}
+    )
     session = me.start_iprobe("attach", target.pid, "--follow-fork", "-o", me.dir() / "trace")
     memory.wait_until_live(target.pid, session)
     target.say()
@@ -174,7 +210,9 @@ def test_iprobe_is_killed_while_it_follows(me, storm, flag, targets, by):
     if by == "detach":
         done = me.iprobe("detach", target.pid)
     else:
-        done = me.iprobe("attach", target.pid, "--duration", "50ms", "--json", "-o", me.dir() / "trace")
+        done = me.iprobe(
+            "attach", target.pid, "--duration", "50ms", "--json", "-o", me.dir() / "trace"
+        )
     assert done.returncode == 0, repr(done)
     assert f"pid {child}, forked from" in done.stderr
     memory.assert_untouched(target.pid)
@@ -186,7 +224,9 @@ def test_iprobe_is_killed_while_it_follows(me, storm, flag, targets, by):
 
 def test_detach_of_a_followed_child(me, storm, flag, targets):
     """iprobe was killed: each child can be put back by itself."""
-    target = targets.start(me, [storm, "-w", "-x", "-n", "1", "-t", "1"], env={"STORM_FLAG": str(flag)})
+    target = targets.start(
+        me, [storm, "-w", "-x", "-n", "1", "-t", "1"], env={"STORM_FLAG": str(flag)}
+    )
     session = me.start_iprobe("attach", target.pid, "--follow-fork", "-o", me.dir() / "trace")
     memory.wait_until_live(target.pid, session)
     target.say()
@@ -208,12 +248,16 @@ def test_detach_of_a_followed_child(me, storm, flag, targets):
 def test_a_child_in_its_parents_memory_is_left_alone(me, programs, targets):
     """vfork: what looks like a child's live sites are the target's."""
     target = targets.steady(me, programs.simple("steady"))
-    session = me.start_iprobe("attach", target.pid, "-f", "step_*", "--json", "-o", me.dir() / "trace")
+    session = me.start_iprobe(
+        "attach", target.pid, "-f", "step_*", "--json", "-o", me.dir() / "trace"
+    )
     memory.wait_until_live(target.pid, session)
     target.say("v")
     assert target.proc.stdout.readline() == "waiting\n"
     time.sleep(0.5)
-    assert len(memory.text_differences(target.pid)) == 128, "the sites of 64 functions are not live any more"
+    assert (
+        len(memory.text_differences(target.pid)) == 128
+    ), "the sites of 64 functions are not live any more"
     time.sleep(1.6)
     session.send_signal(signal.SIGINT)
     done = last_words(session)
@@ -228,8 +272,13 @@ def ask(target, line):
 
 
 def live_sites(pid, name):
-    """Of a library. A byte of a displacement may be what the NOP has there: what differs counts where it begins as an idle site does."""
-    return sum(name in path and idle[0] in (0x0f, 0x66, 0xc3) for path, _, _, idle in memory.text_differences(pid))
+    """Of a library. A byte of a displacement may be what the NOP has there: what differs counts
+    where it begins as an idle site does.
+    """
+    return sum(
+        name in path and idle[0] in (0x0F, 0x66, 0xC3)
+        for path, _, _, idle in memory.text_differences(pid)
+    )
 
 
 def wait_for_library(pid, name, sites):
@@ -244,7 +293,9 @@ def calls_by_module(actor, directory):
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
 def test_libraries_that_come_and_go(actor, programs, targets, placement):
-    """What is called once a library is live is recorded to the last call: at the place of another one, and elsewhere."""
+    """What is called once a library is live is recorded to the last call: at the place of
+    another one, and elsewhere.
+    """
     program, one, two = programs.plugins(placement)
     target = targets.start(actor, [program, one, two])
     directory = actor.dir() / "trace"
@@ -274,14 +325,18 @@ def test_libraries_that_come_and_go(actor, programs, targets, placement):
     assert [x["event"] for x in info["libraries"]] == ["load", "unload"] * 3 + ["load"]
     assert ask(target, "call 2 10") == "called"
     target.finish()
-    assert places[0] == places[1], "the case is not what it is meant to be: one place, two libraries"
+    assert (
+        places[0] == places[1]
+    ), "the case is not what it is meant to be: one place, two libraries"
 
 
 def test_a_selection_holds_for_libraries_that_come(me, programs, targets):
     program, one, two = programs.plugins()
     target = targets.start(me, [program, one, two])
     directory = me.dir() / "trace"
-    session = me.start_iprobe("attach", target.pid, "-f", "own,plug_inner", "--json", "-q", "-o", directory)
+    session = me.start_iprobe(
+        "attach", target.pid, "-f", "own,plug_inner", "--json", "-q", "-o", directory
+    )
     memory.wait_until_live(target.pid, session)
     assert ask(target, "load 1") == "loaded"
     wait_for_library(target.pid, "libplug1.so", 2)
@@ -295,14 +350,18 @@ def test_a_selection_holds_for_libraries_that_come(me, programs, targets):
 
 def start_storm(actor, programs, targets, ms, *options):
     target = targets.start(actor, programs.plugins())
-    session = actor.start_iprobe("attach", target.pid, "--json", "-q", *options, "-o", actor.dir() / "trace")
+    session = actor.start_iprobe(
+        "attach", target.pid, "--json", "-q", *options, "-o", actor.dir() / "trace"
+    )
     memory.wait_until_live(target.pid, session)
     target.say(f"storm {ms}")
     return target, session
 
 
 def test_loading_and_unloading_under_load(actor, programs, targets):
-    """Two versions in turn, hundreds of times, most of them gone before they can go live: every result is right."""
+    """Two versions in turn, hundreds of times, most of them gone before they can go live: every
+    result is right.
+    """
     target, session = start_storm(actor, programs, targets, 1500)
     assert target.proc.stdout.readline().startswith("loads ")
     session.send_signal(signal.SIGINT)
@@ -335,19 +394,26 @@ def test_an_end_amid_loading(me, programs, targets, end):
     assert target.proc.stdout.readline().startswith("loads ")
     memory.assert_untouched(target.pid)
     for version in (1, 2):
-        assert ask(target, f"load {version}") == "loaded" and ask(target, f"call {version} 10") == "called"
+        assert (
+            ask(target, f"load {version}") == "loaded"
+            and ask(target, f"call {version} 10") == "called"
+        )
     memory.assert_untouched(target.pid)
     target.finish()
 
 
 def attach_family(actor, target, directory, *options):
-    session = actor.start_iprobe("attach", target.pid, "--follow-fork", "--json", "-q", *options, "-o", directory)
+    session = actor.start_iprobe(
+        "attach", target.pid, "--follow-fork", "--json", "-q", *options, "-o", directory
+    )
     memory.wait_until_live(target.pid, session)
     return session
 
 
 def load_and_call(target, pid, version, count):
-    """A library is loaded, goes live in the process, and is called: what is recorded then is all of it."""
+    """A library is loaded, goes live in the process, and is called: what is recorded then is all
+    of it.
+    """
     assert ask(target, f"load {version}") == "loaded"
     wait_for_library(pid, f"libplug{version}.so", 4 if version == 1 else 6)
     assert ask(target, f"call {version} {count}") == "called"
@@ -364,7 +430,9 @@ def calls_by_process(actor, directory):
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
 def test_followed_children_load_libraries(actor, programs, targets, placement):
-    """What a child loads after the fork goes live in it, in a stop of its own: one after the other at the same place, and elsewhere."""
+    """What a child loads after the fork goes live in it, in a stop of its own: one after the
+    other at the same place, and elsewhere.
+    """
     target = targets.start(actor, programs.plugins(placement))
     directory = actor.dir() / "trace"
     session = attach_family(actor, target, directory)
@@ -383,8 +451,14 @@ def test_followed_children_load_libraries(actor, programs, targets, placement):
     memory.assert_untouched(child)
     memory.assert_untouched(target.pid)
     calls = calls_by_process(actor, directory)
-    assert calls[child, "libplug1.so", "plug"] == 107 and calls[child, "libplug1.so", "plug_inner"] == 214
-    assert calls[child, "libplug2.so", "plug"] == 55 and calls[child, "libplug2.so", "plug_extra"] == 55
+    assert (
+        calls[child, "libplug1.so", "plug"] == 107
+        and calls[child, "libplug1.so", "plug_inner"] == 214
+    )
+    assert (
+        calls[child, "libplug2.so", "plug"] == 55
+        and calls[child, "libplug2.so", "plug_extra"] == 55
+    )
     assert {pid for pid, module, _ in calls if module.startswith("libplug")} == {child}
     info = json.loads(actor.iprobe("info", "--json", directory).stdout)
     assert [s["kind"] for s in info["stops"]].count("dlopen") == 4
@@ -394,7 +468,9 @@ def test_followed_children_load_libraries(actor, programs, targets, placement):
 
 
 def test_a_family_loads_one_library_at_several_places(me, programs, targets):
-    """Parent, child and grandchild have it at once, each elsewhere, and each goes on being recorded."""
+    """Parent, child and grandchild have it at once, each elsewhere, and each goes on being
+    recorded.
+    """
     target = targets.start(me, programs.plugins())
     directory = me.dir() / "trace"
     session = attach_family(me, target, directory)
@@ -409,7 +485,11 @@ def test_a_family_loads_one_library_at_several_places(me, programs, targets):
     load_and_call(target, pids[2], 1, 20)
     assert ask(target, "leave") == "back"
     load_and_call(target, pids[1], 1, 30)
-    assert ask(target, "fork") and ask(target, "close 1") == "closed" and ask(target, "push") == "pushed"
+    assert (
+        ask(target, "fork")
+        and ask(target, "close 1") == "closed"
+        and ask(target, "push") == "pushed"
+    )
     load_and_call(target, child_of(pids[1]), 1, 40)
     pids.append(child_of(pids[1]))
     assert live_sites(pids[1], "libplug1.so") == 4
@@ -428,7 +508,9 @@ def test_a_family_loads_one_library_at_several_places(me, programs, targets):
 
 
 def test_what_is_added_reaches_followed_children(me, programs, targets):
-    """A second attach adds functions of a library which the child, that lives already, has at the same place as its parent."""
+    """A second attach adds functions of a library which the child, that lives already, has at
+    the same place as its parent.
+    """
     target = targets.start(me, programs.plugins())
     directory = me.dir() / "trace"
     session = attach_family(me, target, directory, "-f", "own")
@@ -444,7 +526,9 @@ def test_what_is_added_reaches_followed_children(me, programs, targets):
     done = last_words(session)
     assert done.returncode == 0, repr(done)
     calls = calls_by_process(me, directory)
-    assert {key: n for key, n in calls.items() if key[1] == "libplug1.so"} == {(child, "libplug1.so", "plug_inner"): 60}
+    assert {key: n for key, n in calls.items() if key[1] == "libplug1.so"} == {
+        (child, "libplug1.so", "plug_inner"): 60
+    }
     memory.assert_untouched(child)
     memory.assert_untouched(target.pid)
     assert ask(target, "leave") == "back"
@@ -453,7 +537,9 @@ def test_what_is_added_reaches_followed_children(me, programs, targets):
 
 @pytest.mark.parametrize("end", ["Ctrl-C", "iprobe killed", "child killed"])
 def test_followed_children_load_and_unload_under_load(me, programs, targets, end):
-    """Hundreds of times, most of them gone before they can go live: every result is right, every byte is back."""
+    """Hundreds of times, most of them gone before they can go live: every result is right, every
+    byte is back.
+    """
     target = targets.start(me, programs.plugins())
     session = attach_family(me, target, me.dir() / "trace")
     child = int(ask(target, "fork"))
@@ -485,7 +571,10 @@ def test_followed_children_load_and_unload_under_load(me, programs, targets, end
     memory.assert_untouched(child)
     memory.assert_untouched(target.pid)
     for version in (1, 2):
-        assert ask(target, f"load {version}") == "loaded" and ask(target, f"call {version} 10") == "called"
+        assert (
+            ask(target, f"load {version}") == "loaded"
+            and ask(target, f"call {version} 10") == "called"
+        )
     memory.assert_untouched(child)
     assert ask(target, "leave") == "back"
     target.finish()
@@ -493,7 +582,9 @@ def test_followed_children_load_and_unload_under_load(me, programs, targets, end
 
 def session_ends_by_exec(actor, target, ask):
     directory = actor.dir() / "trace"
-    session = actor.start_iprobe("attach", target.pid, "-f", "step*", "--json", "-q", "-o", directory)
+    session = actor.start_iprobe(
+        "attach", target.pid, "-f", "step*", "--json", "-q", "-o", directory
+    )
     memory.wait_until_live(target.pid, session)
     time.sleep(0.1)
     ask()
@@ -529,6 +620,7 @@ def test_exec_by_another_thread_ends_the_session(actor, programs, targets):
 
 def wait_until_patched(actor, pid, session, sites):
     """Not as soon as any byte is another: the runtime's injection changes some for a moment."""
+
     def patched():
         assert session.poll() is None, f"ended early: {session.communicate()}"
         done = actor.iprobe("status", "--json", pid)
@@ -539,10 +631,14 @@ def wait_until_patched(actor, pid, session, sites):
 
 @pytest.mark.parametrize("preload", [True, False], ids=["preloaded", "injected"])
 def test_exec_is_followed(actor, programs, targets, preload):
-    """Twice, by a thread that is not the first: one trace, in which each image is recorded, and the gaps are told."""
+    """Twice, by a thread that is not the first: one trace, in which each image is recorded, and
+    the gaps are told.
+    """
     target = targets.start(actor, [programs.simple("become")], preload=preload)
     directory = actor.dir() / "trace"
-    session = actor.start_iprobe("attach", target.pid, "--follow-exec", "-f", "step*", "--json", "-q", "-o", directory)
+    session = actor.start_iprobe(
+        "attach", target.pid, "--follow-exec", "-f", "step*", "--json", "-q", "-o", directory
+    )
     wait_until_patched(actor, target.pid, session, 2)
     for _ in range(2):
         time.sleep(0.1)
@@ -572,11 +668,24 @@ def test_exec_is_followed(actor, programs, targets, preload):
 
 
 def test_every_new_thread_is_recorded(me, programs, targets):
-    """Threads are created and end all the while, before, in and after the stop: each new one is there with all of its calls."""
+    """Threads are created and end all the while, before, in and after the stop: each new one is
+    there with all of its calls.
+    """
     target = targets.steady(me, programs.simple("steady"), "-c")
     directory = me.dir() / "trace"
     old = {int(tid) for tid in os.listdir(f"/proc/{target.pid}/task")}
-    done = me.iprobe("attach", target.pid, "-f", "step_10", "--duration", "400ms", "--json", "-q", "-o", directory)
+    done = me.iprobe(
+        "attach",
+        target.pid,
+        "-f",
+        "step_10",
+        "--duration",
+        "400ms",
+        "--json",
+        "-q",
+        "-o",
+        directory,
+    )
     assert done.returncode == 0, repr(done)
     assert done.summary()["lost"] == 0
     counts = {}

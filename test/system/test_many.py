@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-iprobed among a thousand processes that its rules are for: it finds them all, leaves alone those that nothing fires for, and stays what it is: quick to answer,
-and small.
+iprobed among a thousand processes that its rules are for: it finds them all, leaves alone those
+that nothing fires for, and stays what it is: quick to answer, and small.
 """
 
 import contextlib
@@ -18,8 +18,10 @@ from iptest import memory
 from iptest.actor import last_words
 from test_rules import Rules, report
 
-pytestmark = pytest.mark.skipif("ASAN_OPTIONS" in os.environ,
-                                reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids")
+pytestmark = pytest.mark.skipif(
+    "ASAN_OPTIONS" in os.environ,
+    reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids",
+)
 
 COUNT, OTHERS, PLACES = 1000, 150, 6
 WAIT = 120  # seconds, on a machine that has other things to do
@@ -55,7 +57,9 @@ class Crowd:
         for m in memory.mappings(pid):
             if "x" in m.perms and m.path == str(self.program):
                 size = min(m.end - m.start, len(self.text) - m.offset)
-                return memory.read_memory(pid, m.start, size) != self.text[m.offset:m.offset + size]
+                return (
+                    memory.read_memory(pid, m.start, size) != self.text[m.offset : m.offset + size]
+                )
         raise AssertionError(f"pid {pid} is no {self.program}")
 
     def live(self, pids):
@@ -64,15 +68,28 @@ class Crowd:
 
 def wait_until_held_by_nobody(pids):
     def held():
-        return [pid for pid in pids if memory.status_field(pid, "TracerPid") != "0" or memory.status_field(pid, "State")[0] not in "RSD"]
+        return [
+            pid
+            for pid in pids
+            if memory.status_field(pid, "TracerPid") != "0"
+            or memory.status_field(pid, "State")[0] not in "RSD"
+        ]
+
     memory.wait_for("some are stopped or traced", lambda: not held(), WAIT, 0.1)
 
 
 def assert_no_descriptors(pids, log):
-    """Of ours. The memory that a process shared with an iprobe stays with the runtime in it: of those that had a session."""
+    """Of ours. The memory that a process shared with an iprobe stays with the runtime in it: of
+    those that had a session.
+    """
     for pid in pids:
-        more = [os.readlink(f"/proc/{pid}/fd/{n}") for n in os.listdir(f"/proc/{pid}/fd") if int(n) > 2]
-        assert not more or (more == ["/memfd:iprobe (deleted)"] and f": pid {pid} (" in log), (pid, more)
+        more = [
+            os.readlink(f"/proc/{pid}/fd/{n}") for n in os.listdir(f"/proc/{pid}/fd") if int(n) > 2
+        ]
+        assert not more or (more == ["/memfd:iprobe (deleted)"] and f": pid {pid} (" in log), (
+            pid,
+            more,
+        )
 
 
 def children(pid):
@@ -88,7 +105,9 @@ def size_of(pid):
 def cpu_seconds(pids):
     total = 0
     for pid in pids:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        fields = (
+            pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        )
         total += sum(map(int, fields[11:13]))
     return total / os.sysconf("SC_CLK_TCK")
 
@@ -104,6 +123,7 @@ def wait_until_settled(rules, crowd, ones, all_of_them):
     def watched():
         some = {p["pid"] for p in rules.listed()["some"]["processes"] if p["doing"] == "watch"}
         return some if len(some) == PLACES and crowd.live(all_of_them) == some else None
+
     return memory.wait_for("those that are watched are not what is live", watched, WAIT, 0.1)
 
 
@@ -111,15 +131,25 @@ def wait_until_settled(rules, crowd, ones, all_of_them):
 def test_a_thousand_processes(me, user, targets, programs):
     crowd = Crowd(targets, me, programs.simple("crowd", placement="fentry"))
     ones, others = crowd.more(COUNT, "one"), crowd.more(OTHERS, "other")
-    bystander = targets.start(user, [programs.simple("standing", placement="fentry"), "plain"], preload=False)
+    bystander = targets.start(
+        user, [programs.simple("standing", placement="fentry"), "plain"], preload=False
+    )
     rules = Rules(me, me.dir(), crowd.program).start(RULES)
 
     # All are found, and it is not much that it takes.
     watched = wait_until_settled(rules, crowd, ones, ones | others)
-    rules.wait_log("rule some:", f"is for {PLACES} processes at the same time at most (processes), which it has: pid ")
+    rules.wait_log(
+        "rule some:",
+        f"is for {PLACES} processes at the same time at most (processes), which it has: pid ",
+    )
     own = [rules.daemon.proc.pid, rules.rules_pid()]
     (main_kb, main_fds), (kb, fds) = map(size_of, own)
-    assert main_kb < 32 << 10 and main_fds < 32 and kb < 64 << 10 and fds < COUNT + 64, (main_kb, main_fds, kb, fds)
+    assert main_kb < 32 << 10 and main_fds < 32 and kb < 64 << 10 and fds < COUNT + 64, (
+        main_kb,
+        main_fds,
+        kb,
+        fds,
+    )
     before, since = cpu_seconds(own), time.monotonic()
     time.sleep(2)
     share = (cpu_seconds(own) - before) / (time.monotonic() - since)
@@ -129,11 +159,20 @@ def test_a_thousand_processes(me, user, targets, programs):
     one = next(iter(ones - watched))
     for i in range(1, 20):
         done = rules.command("--fire", f"every:{one}")
-        assert (done.returncode, done.stdout) == (0, "the rule 'every' fires for 1 process\n"), repr(done)
-        memory.wait_for("it does not go live", lambda n=i: crowd.is_live(one) or rules.log().count("has recorded") >= n, WAIT)
+        assert (done.returncode, done.stdout) == (
+            0,
+            "the rule 'every' fires for 1 process\n",
+        ), repr(done)
+        memory.wait_for(
+            "it does not go live",
+            lambda n=i: crowd.is_live(one) or rules.log().count("has recorded") >= n,
+            WAIT,
+        )
         if i == 1:
             assert crowd.live(ones | others) <= {one} | watched
-            asked = rules.daemon.start_attach(user, bystander.pid, "--json", "--duration", "100ms", cwd=user.dir())
+            asked = rules.daemon.start_attach(
+                user, bystander.pid, "--json", "--duration", "100ms", cwd=user.dir()
+            )
         while rules.log().count("has recorded") < i:
             os.kill(one, signal.SIGUSR1)
             time.sleep(0.05)
@@ -144,9 +183,9 @@ def test_a_thousand_processes(me, user, targets, programs):
     assert done.returncode == 0 and done.summary()["events"] > 0, repr(done)
 
     # Half of them end, as many begin.
-    for pid in sorted(ones)[:COUNT // 2]:
+    for pid in sorted(ones)[: COUNT // 2]:
         os.kill(pid, signal.SIGKILL)
-    ones = set(sorted(ones)[COUNT // 2:]) | crowd.more(COUNT // 2, "one")
+    ones = set(sorted(ones)[COUNT // 2 :]) | crowd.more(COUNT // 2, "one")
     wait_until_settled(rules, crowd, ones, ones | others)
 
     # All of iprobed is killed at once; the next one puts back what is live, and finds them again.
@@ -159,7 +198,10 @@ def test_a_thousand_processes(me, user, targets, programs):
     rules.daemon.proc.wait()
     wait_until_held_by_nobody(ones | others)
     rules.start()
-    assert rules.log().count("rules before these have left a session: what is live is put back") == PLACES, rules.log()
+    assert (
+        rules.log().count("rules before these have left a session: what is live is put back")
+        == PLACES
+    ), rules.log()
     wait_until_settled(rules, crowd, ones, ones | others)
 
     # At the end all is as it was.
@@ -173,15 +215,23 @@ def test_a_thousand_processes(me, user, targets, programs):
 
 
 def test_all_at_once(me, targets, programs):
-    """A rule that fires for more than may be recorded at the same time: the others wait, and all are recorded at last; requests are answered meanwhile."""
+    """A rule that fires for more than may be recorded at the same time: the others wait, and all
+    are recorded at last; requests are answered meanwhile.
+    """
     count, most = 44, 32
     crowd = Crowd(targets, me, programs.simple("crowd", placement="fentry"))
     pids = crowd.more(count, "one")
     rules = Rules(me, me.dir(), crowd.program)
-    rules.start("rules: {r: {match: {exe: PROGRAM, cmdline: 'PROGRAM one'}, when: request, do: {trace: {functions: work, memory: 8M}}, for: 1s, processes: 1000}}\n")
+    rules.start(
+        "rules: {r: {match: {exe: PROGRAM, cmdline: 'PROGRAM one'}, when: request, do: {trace: "
+        "{functions: work, memory: 8M}}, for: 1s, processes: 1000}}\n"
+    )
     memory.wait_for("they are not found", lambda: holders(rules, "r") == pids, WAIT)
     done = rules.command("--fire", "r")
-    assert (done.returncode, done.stdout) == (0, f"the rule 'r' fires for {count} processes\n"), repr(done)
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"the rule 'r' fires for {count} processes\n",
+    ), repr(done)
     acting = []
     while rules.log().count("has recorded") < count:
         acting.append(sum(p["doing"] == "act" for p in rules.listed()["r"]["processes"]))

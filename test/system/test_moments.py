@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The target is killed, crashes, ends, executes another program, or is frozen at random moments of attach and of recording: iprobe ends
-cleanly and in time, nobody is left behind, and a target that lives is as it was. Seeds are fixed.
+The target is killed, crashes, ends, executes another program, or is frozen at random moments of
+attach and of recording: iprobe ends cleanly and in time, nobody is left behind, and a target
+that lives is as it was. Seeds are fixed.
 """
 
 import json
@@ -80,7 +81,9 @@ def one_moment(actor, target, happen, delay):
     time.sleep(delay)
     happen(target)
     # its guard may just be ending
-    memory.wait_for("it leaves a zombie", lambda: all(state != "Z" for _, state in children_of(proc.pid)))
+    memory.wait_for(
+        "it leaves a zombie", lambda: all(state != "Z" for _, state in children_of(proc.pid))
+    )
     done = actors.last_words(proc)
     what = f"{happen.__name__} after {delay * 1e3:.1f} ms: {done!r}"
     assert done.returncode in (0, 1), what
@@ -105,12 +108,19 @@ def test_the_target_ends(me, programs, targets, happen):
 def test_the_target_lives(me, programs, targets, happen):
     rng = random.Random(happen.__name__)
     # the kernel makes no threads (EAGAIN) while another thread executes a program
-    target = targets.steady(me, programs.simple("steady"), "-n", *([] if happen is execute else ["-c"]))
+    target = targets.steady(
+        me, programs.simple("steady"), "-n", *([] if happen is execute else ["-c"])
+    )
     for _ in range(ROUNDS):
         what = one_moment(me, target, happen, rng.uniform(0, LONGEST))
         if happen is freeze:
-            memory.wait_for(f"it is not frozen any more: {what}", lambda: all(
-                state(target.pid, tid) in "TZX" for tid in os.listdir(f"/proc/{target.pid}/task")))
+            memory.wait_for(
+                f"it is not frozen any more: {what}",
+                lambda: all(
+                    state(target.pid, tid) in "TZX"
+                    for tid in os.listdir(f"/proc/{target.pid}/task")
+                ),
+            )
         memory.thaw(target.pid)
         assert target.alive(), f"{what}: {target.proc.returncode} {target.proc.stderr.read()}"
         target.wait_for_progress()
@@ -121,16 +131,38 @@ def test_the_target_lives(me, programs, targets, happen):
 
 @pytest.mark.parametrize("placement", ["fentry", "instrument"])
 def test_the_target_ends_as_soon_as_it_is_live(actor, programs, targets, placement):
-    """Behind the stop, while iprobe still looks whether all was written: what it did is recorded."""
+    """Behind the stop, while iprobe still looks whether all was written: what it did is
+    recorded.
+    """
     if not shutil.which("strace"):
         pytest.skip("no strace")
     target = targets.start(actor, [programs.simple("finish", placement=placement), "live", 10])
     directory = actor.dir() / "trace"
-    done = actor.run(["strace", "-o", "/dev/null", "--inject=pread64:delay_enter=2ms", "-e", "trace=pread64", actor.iprobe_path, "attach",
-                      target.pid, "-f", "finish_step", "--max-stop", "5s", "--json", "-o", directory])
+    done = actor.run(
+        [
+            "strace",
+            "-o",
+            "/dev/null",
+            "--inject=pread64:delay_enter=2ms",
+            "-e",
+            "trace=pread64",
+            actor.iprobe_path,
+            "attach",
+            target.pid,
+            "-f",
+            "finish_step",
+            "--max-stop",
+            "5s",
+            "--json",
+            "-o",
+            directory,
+        ]
+    )
     assert done.returncode == 0, repr(done)
     summary = done.summary()
     assert (summary["events"], summary["lost"], summary["end"]) == (20, 0, "target ended"), summary
     shown = actor.iprobe("report", "--json", directory)
-    assert [(f["function"], f["calls"]) for f in json.loads(shown.stdout)["functions"]] == [("finish_step", 10)]
+    assert [(f["function"], f["calls"]) for f in json.loads(shown.stdout)["functions"]] == [
+        ("finish_step", 10)
+    ]
     assert target.finish().returncode == 0

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that are ended for reading the processor's clock: refused before anything is live, however the process came to its runtime."""
+"""Threads that are ended for reading the processor's clock: refused before anything is live,
+however the process came to its runtime.
+"""
 
 import pytest
 
@@ -33,7 +35,9 @@ def test_refused(actor, programs, targets, how, word, way):
 def test_forbidden_when_the_runtime_is_there(actor, programs, targets, way):
     """What a thread was asked when the runtime was set up is not true for ever."""
     flags, preload = WAYS[way]
-    target = targets.start(actor, [programs.simple("no_tsc", extra=flags), "later"], preload=preload)
+    target = targets.start(
+        actor, [programs.simple("no_tsc", extra=flags), "later"], preload=preload
+    )
     done = actor.iprobe("attach", target.pid, "--duration", "50ms", "-o", actor.dir() / "trace")
     assert done.returncode == 0, repr(done)
     target.say("forbid")
@@ -42,7 +46,12 @@ def test_forbidden_when_the_runtime_is_there(actor, programs, targets, way):
 
 
 def test_inherited_by_what_is_launched(me, programs):
-    """The C library's loader ends a dynamic program for that by itself; a static one runs, and is not recorded."""
+    """The C library's loader ends a dynamic program for that by itself; a static one runs, and
+    is not recorded.
+    """
     static = programs.simple("no_tsc", extra=["-static"])
-    done = me.run([me.iprobe_path, "run", "-o", me.dir() / "trace", "--", static, "exec", static], input="call\n")
+    done = me.run(
+        [me.iprobe_path, "run", "-o", me.dir() / "trace", "--", static, "exec", static],
+        input="call\n",
+    )
     assert done.stdout == "ready\ncalled\n", repr(done)

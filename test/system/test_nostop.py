@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Going live and idle without a stop: pages are switched under threads that execute the sites and check their own results; one blocked
-thread is held. Whatever kills iprobe, and wherever: the target runs on, and its text is put back.
+Going live and idle without a stop: pages are switched under threads that execute the sites and
+check their own results; one blocked thread is held. Whatever kills iprobe, and wherever: the
+target runs on, and its text is put back.
 """
 
 import collections
@@ -25,15 +26,32 @@ STOPS = 3  # holds: two to go live, one to go idle
 
 
 def layout(target, program=None):
-    """The mappings of the program's own file (of any file): what perf and gdb resolve addresses by."""
-    return [(m.start, m.end, m.perms, m.offset, m.path) for m in memory.mappings(target.pid)
-            if (m.path == str(program) if program else m.path.startswith("/"))]
+    """The mappings of the program's own file (of any file): what perf and gdb resolve addresses
+    by.
+    """
+    return [
+        (m.start, m.end, m.perms, m.offset, m.path)
+        for m in memory.mappings(target.pid)
+        if (m.path == str(program) if program else m.path.startswith("/"))
+    ]
 
 
 def attach(actor, target, *options, events=True):
-    """The summary of one that recorded something: on a busy machine the target may not have run in a short time."""
+    """The summary of one that recorded something: on a busy machine the target may not have run
+    in a short time.
+    """
     for duration in ("40ms", "400ms", "4s"):
-        done = actor.iprobe("attach", target.pid, "--no-stop", "--duration", duration, "--json", "-o", actor.dir() / "trace", *options)
+        done = actor.iprobe(
+            "attach",
+            target.pid,
+            "--no-stop",
+            "--duration",
+            duration,
+            "--json",
+            "-o",
+            actor.dir() / "trace",
+            *options,
+        )
         assert done.returncode == 0, repr(done)
         if not events or done.summary()["events"]:
             break
@@ -53,7 +71,9 @@ def test_live_and_idle(actor, programs, targets):
     target.finish()
 
 
-@pytest.mark.parametrize("flags", [("-i", "-c"), ("-t", "64")], ids=["signals-and-threads", "64-threads"])
+@pytest.mark.parametrize(
+    "flags", [("-i", "-c"), ("-t", "64")], ids=["signals-and-threads", "64-threads"]
+)
 def test_under_load(me, programs, targets, flags):
     target = targets.steady(me, programs.simple("steady"), *flags)
     for _ in range(3):
@@ -72,11 +92,27 @@ def test_placements(me, programs, targets, placement):
 
 
 def test_only_the_borrowed_thread_is_traced(me, programs, targets):
-    """By the requests that iprobe makes: one thread after the other is tried, and never all are held."""
+    """By the requests that iprobe makes: one thread after the other is tried, and never all are
+    held.
+    """
     target = targets.steady(me, programs.simple("steady"), "-t", "16")
     log = me.dir() / "strace"
-    done = me.run(["strace", "-o", log, "--trace=ptrace", me.iprobe_path, "attach", target.pid, "--no-stop", "--duration", "30ms",
-                   "-o", me.dir() / "trace"])
+    done = me.run(
+        [
+            "strace",
+            "-o",
+            log,
+            "--trace=ptrace",
+            me.iprobe_path,
+            "attach",
+            target.pid,
+            "--no-stop",
+            "--duration",
+            "30ms",
+            "-o",
+            me.dir() / "trace",
+        ]
+    )
     assert done.returncode == 0, repr(done)
     held = set()
     for line in log.read_text(errors="replace").splitlines():
@@ -93,14 +129,18 @@ def test_values_and_selections(me, programs, targets):
     target = targets.steady(me, programs.simple("steady", placement="fentry", extra=["-g"]))
     summary = attach(me, target, "--args", "--retval", "-f", "step_1*")
     assert summary["events"] > 0 and 0 < summary["functions"] < 20
-    lines = [json.loads(line) for line in me.iprobe("dump", "--json", summary["dir"]).stdout.splitlines()]
+    lines = [
+        json.loads(line) for line in me.iprobe("dump", "--json", summary["dir"]).stdout.splitlines()
+    ]
     assert any(line.get("args") for line in lines) and any("retval" in line for line in lines)
     memory.assert_untouched(target.pid)
     target.finish()
 
 
 def test_exact_events(me, programs, targets):
-    """Each call that began after attach and ended before detach is there: entries and exits of every thread pair up."""
+    """Each call that began after attach and ended before detach is there: entries and exits of
+    every thread pair up.
+    """
     target = targets.steady(me, programs.simple("steady"), "-t", "2")
     summary = attach(me, target, "-f", "step_2*", "--memory", "200M")
     assert summary["lost"] == 0
@@ -130,8 +170,23 @@ def test_addresses_resolve_while_live(me, programs, targets):
     proc = me.start_iprobe("attach", target.pid, "--no-stop", "-o", me.dir() / "trace")
     memory.wait_until_live(target.pid, proc)
     assert layout(target, program) and all("(deleted)" not in m[4] for m in layout(target, program))
-    done = subprocess.run(["gdb", "-nx", "-batch", "-p", str(target.pid), "-ex", "info symbol step_40", "-ex", "info line step_40"],
-                          capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        [
+            "gdb",
+            "-nx",
+            "-batch",
+            "-p",
+            str(target.pid),
+            "-ex",
+            "info symbol step_40",
+            "-ex",
+            "info line step_40",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
     assert "step_40 in section .text" in done.stdout and "steady.c" in done.stdout, done
     proc.send_signal(signal.SIGINT)
     assert actors.last_words(proc).returncode == 0
@@ -142,7 +197,9 @@ def test_addresses_resolve_while_live(me, programs, targets):
 def test_a_change_that_takes_a_stop_is_refused(me, programs, targets):
     """Sites on a page that stays live: the session goes on as it was, and nobody is stopped."""
     target = targets.steady(me, programs.simple("steady"))
-    proc = me.start_iprobe("attach", target.pid, "--no-stop", "-f", "step_1*", "--json", "-o", me.dir() / "trace")
+    proc = me.start_iprobe(
+        "attach", target.pid, "--no-stop", "-f", "step_1*", "--json", "-o", me.dir() / "trace"
+    )
     memory.wait_until_live(target.pid, proc)
     before = memory.text_differences(target.pid)
     done = me.iprobe("attach", target.pid, "-f", "step_2*")
@@ -174,7 +231,9 @@ def test_run_says_that_it_stops(me, programs):
 
 
 def test_pages_that_differ_from_the_file_stay(me, programs, targets):
-    """Somebody's byte beside the sites: where there is no other page that is refused, and the byte is kept."""
+    """Somebody's byte beside the sites: where there is no other page that is refused, and the
+    byte is kept.
+    """
     program = programs.simple("steady")
     target = targets.steady(me, program)
     text = next(m for m in memory.mappings(target.pid) if m.path == str(program) and "x" in m.perms)
@@ -183,7 +242,9 @@ def test_pages_that_differ_from_the_file_stay(me, programs, targets):
     page = memory.read_memory(target.pid, text.end - 4096, 4096)
     assert page[-8:] == bytes(8)
     memory.write_memory(target.pid, address, b"\xcc")
-    done = me.iprobe("attach", target.pid, "--no-stop", "--duration", "30ms", "--json", "-o", me.dir() / "trace")
+    done = me.iprobe(
+        "attach", target.pid, "--no-stop", "--duration", "30ms", "--json", "-o", me.dir() / "trace"
+    )
     if done.returncode == 0:
         assert "stay idle" in done.stderr and done.summary()["unswitched"] > 0
     else:
@@ -198,7 +259,9 @@ def test_pages_that_differ_from_the_file_stay(me, programs, targets):
 
 def test_nobody_to_borrow_is_refused(me, programs, targets):
     target = targets.start(me, [programs.simple("waits"), "busy"])
-    done = me.iprobe("attach", target.pid, "--no-stop", "--duration", "30ms", "-o", me.dir() / "trace")
+    done = me.iprobe(
+        "attach", target.pid, "--no-stop", "--duration", "30ms", "-o", me.dir() / "trace"
+    )
     actors.one_line(done)
     assert "--no-stop" in done.stderr and "borrowed" in done.stderr
     memory.assert_untouched(target.pid)
@@ -207,11 +270,25 @@ def test_nobody_to_borrow_is_refused(me, programs, targets):
 
 
 def attach_waiting(actor, programs, targets, how):
-    """To a program in that call. Some last a second, and on a busy machine that may be too short for us: once more then."""
+    """To a program in that call. Some last a second, and on a busy machine that may be too short
+    for us: once more then.
+    """
     for _ in range(10):
         target = targets.start(actor, [programs.simple("waits"), how])
-        memory.wait_for("does not wait", lambda: not target.alive() or "S" in memory.status_field(target.pid, "State"))
-        done = actor.iprobe("attach", target.pid, "--no-stop", "--duration", "10ms", "--json", "-o", actor.dir() / "trace")
+        memory.wait_for(
+            "does not wait",
+            lambda: not target.alive() or "S" in memory.status_field(target.pid, "State"),
+        )
+        done = actor.iprobe(
+            "attach",
+            target.pid,
+            "--no-stop",
+            "--duration",
+            "10ms",
+            "--json",
+            "-o",
+            actor.dir() / "trace",
+        )
         if "has ended" not in done.stderr:
             break
         assert actors.last_words(target.proc).stdout == "good\n"
@@ -256,8 +333,12 @@ def test_little_address_space_is_refused(me, programs, targets):
 
     libc = ctypes.CDLL(None, use_errno=True)
     old = Limit()
-    assert libc.prlimit(target.pid, 9, ctypes.byref(Limit(limit, 2**64 - 1)), ctypes.byref(old)) == 0
-    done = me.iprobe("attach", target.pid, "--no-stop", "--duration", "30ms", "-o", me.dir() / "trace")
+    assert (
+        libc.prlimit(target.pid, 9, ctypes.byref(Limit(limit, 2**64 - 1)), ctypes.byref(old)) == 0
+    )
+    done = me.iprobe(
+        "attach", target.pid, "--no-stop", "--duration", "30ms", "-o", me.dir() / "trace"
+    )
     actors.one_line(done)
     assert "could not be moved" in done.stderr
     memory.assert_untouched(target.pid)
@@ -269,7 +350,9 @@ def test_little_address_space_is_refused(me, programs, targets):
 def test_locked_memory_is_refused(root, programs, targets):
     """Of text that mlockall() holds the file's pages would not be locked when they come back."""
     target = targets.start(root, [programs.simple("locked"), "wait"])
-    done = root.iprobe("attach", target.pid, "--no-stop", "--duration", "30ms", "-o", root.dir() / "trace")
+    done = root.iprobe(
+        "attach", target.pid, "--no-stop", "--duration", "30ms", "-o", root.dir() / "trace"
+    )
     actors.one_line(done)
     assert "locked" in done.stderr
     memory.assert_untouched(target.pid)
@@ -293,7 +376,9 @@ def check_and_restore(actor, target, program, before, what, *options):
     done = actor.iprobe("detach", *options, target.pid)
     assert done.returncode == 0, f"{what}: {done!r}"
     memory.assert_untouched(target.pid)
-    assert copies(target, program) == 1 and layout(target, program) == before, f"{what}: {layout(target, program)}"
+    assert (
+        copies(target, program) == 1 and layout(target, program) == before
+    ), f"{what}: {layout(target, program)}"
 
 
 CALLS = ("ptrace", "pwrite64", "pread64")
@@ -301,11 +386,28 @@ Step = collections.namedtuple("Step", "call number after")
 
 
 def steps_of(actor, target):
-    """The steps of one whole attach: each request, and each access to the target's memory (others, of traces and files, change nothing in
-    it), by its number among those of its call, with the call of the step before."""
+    """The steps of one whole attach: each request, and each access to the target's memory (others,
+    of traces and files, change nothing in it), by its number among those of its call, with the
+    call of the step before.
+    """
     log = actor.dir() / "strace"
-    done = actor.run(["strace", "-y", "-o", log, f"--trace={','.join(CALLS)}", actor.iprobe_path, "attach", target.pid, "--no-stop",
-                      "--duration", "20ms", "-o", actor.dir() / "trace"])
+    done = actor.run(
+        [
+            "strace",
+            "-y",
+            "-o",
+            log,
+            f"--trace={','.join(CALLS)}",
+            actor.iprobe_path,
+            "attach",
+            target.pid,
+            "--no-stop",
+            "--duration",
+            "20ms",
+            "-o",
+            actor.dir() / "trace",
+        ]
+    )
     assert done.returncode == 0, repr(done)
     numbers, steps = dict.fromkeys(CALLS, 0), []
     for call, path in re.findall(r"^(\w+)\((?:\d+<(.*?)>)?", log.read_text(errors="replace"), re.M):
@@ -318,9 +420,24 @@ def steps_of(actor, target):
 
 def kill_at(actor, target, step):
     only = [] if step.call == "ptrace" else ["-P", f"/proc/{target.pid}/mem"]
-    done = actor.run(["strace", "-o", actor.dir() / "strace", *only, f"--trace={step.call}",
-                      f"--inject={step.call}:signal=SIGKILL:when={step.number}", actor.iprobe_path, "attach", target.pid, "--no-stop",
-                      "--duration", "20ms", "-o", actor.dir() / "trace"])
+    done = actor.run(
+        [
+            "strace",
+            "-o",
+            actor.dir() / "strace",
+            *only,
+            f"--trace={step.call}",
+            f"--inject={step.call}:signal=SIGKILL:when={step.number}",
+            actor.iprobe_path,
+            "attach",
+            target.pid,
+            "--no-stop",
+            "--duration",
+            "20ms",
+            "-o",
+            actor.dir() / "trace",
+        ]
+    )
     assert done.returncode in (0, -9, 137), repr(done)
     return done.returncode != 0
 
@@ -334,7 +451,9 @@ def kill_at_each(actor, targets, programs, choose):
     killed = 0
     for n, step in enumerate(chosen):
         killed += kill_at(actor, target, step)
-        check_and_restore(actor, target, program, before, f"{step}", *(["--no-stop"] if n % 2 else []))
+        check_and_restore(
+            actor, target, program, before, f"{step}", *(["--no-stop"] if n % 2 else [])
+        )
     assert killed > len(chosen) / 2
     assert attach(actor, target)["events"] > 0
     memory.assert_untouched(target.pid)
@@ -353,10 +472,16 @@ def test_killed_at_some_steps(me, programs, targets):
 
 @pytest.mark.slow
 def test_killed_at_every_step(me, programs, targets):
-    """Of reads in a row, which leave the target as the first one found it, the first and each tenth: all of them by IPROBE_TEST_FULL=1."""
+    """Of reads in a row, which leave the target as the first one found it, the first and each
+    tenth: all of them by IPROBE_TEST_FULL=1.
+    """
 
     def each(steps):
-        return [step for step in steps if FULL or step.call != "pread64" or step.after != "pread64" or step.number % 10 == 0]
+        return [
+            step
+            for step in steps
+            if FULL or step.call != "pread64" or step.after != "pread64" or step.number % 10 == 0
+        ]
 
     kill_at_each(me, targets, programs, each)
 
@@ -366,8 +491,14 @@ def test_killed_while_live(actor, programs, targets):
     program = programs.simple("steady")
     target = targets.steady(actor, program)
     before = layout(target, program)
-    for attached, detached in ((["--no-stop"], []), ([], ["--no-stop"]), (["--no-stop"], ["--no-stop"])):
-        proc = actor.start_iprobe("attach", target.pid, *attached, "--memory", "1M", "-o", actor.dir() / "trace")
+    for attached, detached in (
+        (["--no-stop"], []),
+        ([], ["--no-stop"]),
+        (["--no-stop"], ["--no-stop"]),
+    ):
+        proc = actor.start_iprobe(
+            "attach", target.pid, *attached, "--memory", "1M", "-o", actor.dir() / "trace"
+        )
         memory.wait_until_live(target.pid, proc)
         proc.kill()
         actors.end(proc)
@@ -389,13 +520,24 @@ def test_a_new_session_after_a_killed_one(me, programs, targets):
 
 @pytest.mark.slow
 def test_many_flips(me, programs, targets):
-    """For twenty seconds, one after the other, under threads that come and go and a handler every millisecond."""
+    """For twenty seconds, one after the other, under threads that come and go and a handler
+    every millisecond.
+    """
     program = programs.simple("steady")
     target = targets.steady(me, program, "-i", "-c")
     before = layout(target, program)
     end, cycles, events = time.monotonic() + 20, 0, 0
     while time.monotonic() < end:
-        done = me.iprobe("attach", target.pid, "--no-stop", "--duration", "5ms", "--json", "-o", me.dir() / "trace")
+        done = me.iprobe(
+            "attach",
+            target.pid,
+            "--no-stop",
+            "--duration",
+            "5ms",
+            "--json",
+            "-o",
+            me.dir() / "trace",
+        )
         assert done.returncode == 0, repr(done)
         events += done.summary()["events"]
         cycles += 1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The flight recorder: the newest events are kept, what they have replaced is counted exactly, a snapshot is a trace like any other, and a
-target that crashes leaves its last moments.
+The flight recorder: the newest events are kept, what they have replaced is counted exactly, a
+snapshot is a trace like any other, and a target that crashes leaves its last moments.
 """
 
 import json
@@ -23,7 +23,10 @@ def info_of(actor, directory):
 def check_trace(actor, directory, summary):
     """Both readers find what was said to be there."""
     info = info_of(actor, directory)
-    assert info["events"] == summary["events"] and info["overwritten"] == summary["overwritten"], (info, summary)
+    assert info["events"] == summary["events"] and info["overwritten"] == summary["overwritten"], (
+        info,
+        summary,
+    )
     assert not info["damaged"]
     seen, _ = ctf.read_events(directory)
     assert sum(seen.values()) == summary["events"]
@@ -35,8 +38,21 @@ def check_trace(actor, directory, summary):
 @pytest.mark.parametrize("threads,memory_size", [(1, "256K"), (2, "1M"), (8, "2M"), (8, "64K")])
 def test_everything_is_accounted_for(actor, programs, threads, memory_size):
     directory = actor.dir() / "trace"
-    done = actor.iprobe("run", "--json", "--overwrite", "--memory", memory_size, "-o", directory, "--",
-                        programs.simple("count"), "-t", threads, "-n", 400000 // threads)
+    done = actor.iprobe(
+        "run",
+        "--json",
+        "--overwrite",
+        "--memory",
+        memory_size,
+        "-o",
+        directory,
+        "--",
+        programs.simple("count"),
+        "-t",
+        threads,
+        "-n",
+        400000 // threads,
+    )
     assert done.returncode == 0, repr(done)
     summary = done.summary()
     _, total = own_counts(done.stdout)
@@ -49,7 +65,19 @@ def test_everything_is_accounted_for(actor, programs, threads, memory_size):
 
 def test_nothing_is_overwritten_where_all_fits(me, programs):
     directory = me.dir() / "trace"
-    done = me.iprobe("run", "--json", "--overwrite", "-o", directory, "--", programs.simple("count"), "-t", 2, "-n", 2000)
+    done = me.iprobe(
+        "run",
+        "--json",
+        "--overwrite",
+        "-o",
+        directory,
+        "--",
+        programs.simple("count"),
+        "-t",
+        2,
+        "-n",
+        2000,
+    )
     assert done.returncode == 0, repr(done)
     summary = done.summary()
     calls, total = own_counts(done.stdout)
@@ -63,7 +91,9 @@ def test_snapshots_while_it_goes_on(actor, programs, targets):
     """Each is a trace; the program computes on; the session ends as ever, with the last window."""
     target = targets.steady(actor, programs.simple("steady"))
     directory = actor.dir() / "trace"
-    session = actor.start_iprobe("attach", target.pid, "--json", "--overwrite", "--memory", "1M", "-o", directory)
+    session = actor.start_iprobe(
+        "attach", target.pid, "--json", "--overwrite", "--memory", "1M", "-o", directory
+    )
     memory.wait_until_live(target.pid, session)
     target.wait_for_progress()
     before = 0
@@ -87,11 +117,15 @@ def test_snapshots_while_it_goes_on(actor, programs, targets):
     target.finish()
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT], ids=lambda n: n.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT], ids=lambda n: n.name
+)
 def test_a_crash_leaves_the_last_moments(me, programs, targets, number):
     target = targets.steady(me, programs.simple("steady"))
     directory = me.dir() / "trace"
-    session = me.start_iprobe("attach", target.pid, "--json", "--overwrite", "--memory", "1M", "-o", directory)
+    session = me.start_iprobe(
+        "attach", target.pid, "--json", "--overwrite", "--memory", "1M", "-o", directory
+    )
     memory.wait_until_live(target.pid, session)
     target.wait_for_progress()
     target.proc.send_signal(number)
@@ -108,7 +142,10 @@ def test_what_a_snapshot_needs(me, programs, targets):
     target = targets.steady(me, programs.simple("steady"))
     one_line(me.iprobe("snapshot", "-o", me.dir() / "none", target.pid))
     directory = me.dir() / "trace"
-    for options, place, why in (([], me.dir() / "snapshot", "keeps everything"), (["--overwrite"], directory, "itself writes")):
+    for options, place, why in (
+        ([], me.dir() / "snapshot", "keeps everything"),
+        (["--overwrite"], directory, "itself writes"),
+    ):
         session = me.start_iprobe("attach", target.pid, *options, "-o", directory)
         memory.wait_until_live(target.pid, session)
         done = me.iprobe("snapshot", "-o", place, target.pid)

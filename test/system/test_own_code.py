@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Threads are sent through the runtime's code only where that code stands: where a process has put other bytes in its place, iprobe
-refuses, and the process goes on.
+Threads are sent through the runtime's code only where that code stands: where a process has put
+other bytes in its place, iprobe refuses, and the process goes on.
 """
 
 import struct
@@ -37,20 +37,32 @@ def anchor_of(kind, actor, target, program):
         return base + symbol(actor.runtime_path, "iprobe_rt_anchor", "-D")
     if kind == "linked":
         return symbol(program, "iprobe_rt_anchor")
-    return next(m.start for m in memory.mappings(target.pid)
-                if m.perms == "rw-p" and memory.read_memory(target.pid, m.start, 8) == b"iprobeRT")
+    return next(
+        m.start
+        for m in memory.mappings(target.pid)
+        if m.perms == "rw-p" and memory.read_memory(target.pid, m.start, 8) == b"iprobeRT"
+    )
 
 
 def start(kind, actor, targets, programs):
-    program = programs.simple("steady", placement="fentry", extra=["-static"] if kind == "linked" else [])
+    program = programs.simple(
+        "steady", placement="fentry", extra=["-static"] if kind == "linked" else []
+    )
     target = targets.steady(actor, program, preload=kind == "preloaded")
     if kind == "injected":
-        assert actor.iprobe("attach", "-q", "--duration", "20ms", "-o", actor.dir() / "t", target.pid).returncode == 0
+        assert (
+            actor.iprobe(
+                "attach", "-q", "--duration", "20ms", "-o", actor.dir() / "t", target.pid
+            ).returncode
+            == 0
+        )
     return target, program, anchor_of(kind, actor, target, program)
 
 
 def attach(actor, target, *options):
-    return actor.iprobe("attach", "-q", "--duration", "50ms", *options, "-o", actor.dir() / "trace", target.pid)
+    return actor.iprobe(
+        "attach", "-q", "--duration", "50ms", *options, "-o", actor.dir() / "trace", target.pid
+    )
 
 
 def refused(actor, target, at, bytes_, *options):
@@ -104,8 +116,15 @@ def test_the_32_bit_code_has_room(actor):
         pytest.skip("built without a runtime for 32-bit programs")
     start, end = symbol(library, "rt_restart"), symbol(library, "rt_restart_end")
     assert end - start == 128 * 256 and start % 256 == 0
-    sections = [line.split() for line in subprocess.run(["readelf", "-SW", library], capture_output=True, text=True, check=True)
-                .stdout.replace("[ ", "[").splitlines() if " .iprobe.stubs " in line]
+    sections = [
+        line.split()
+        for line in subprocess.run(
+            ["readelf", "-SW", library], capture_output=True, text=True, check=True
+        )
+        .stdout.replace("[ ", "[")
+        .splitlines()
+        if " .iprobe.stubs " in line
+    ]
     assert len(sections) == 1 and sections[0][2] == "NOBITS" and sections[0][7] == "AX", sections
     first = int(sections[0][3], 16)
     assert first <= start and end <= first + int(sections[0][5], 16)

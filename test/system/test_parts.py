@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Functions that gcc splits and copies: a part (.part.0) is the same call where its function goes on in it, and a row of its own where others
-call it; copies (.isra, .constprop) are the function. test/programs/split.c knows what it calls.
+Functions that gcc splits and copies: a part (.part.0) is the same call where its function goes
+on in it, and a row of its own where others call it; copies (.isra, .constprop) are the function.
+test/programs/split.c knows what it calls.
 """
 
 import json
@@ -38,21 +39,38 @@ def test_list_tells(me, split):
     done = me.iprobe("list", "--json", split)
     probes = json.loads(done.stdout)["modules"][0]["probes"]
     kinds = {(p["function"], p["clone"]) for p in probes}
-    assert {("work", None), ("work [part]", "part"), ("kept", "constprop"), ("rare", None)} <= kinds, kinds
+    assert {
+        ("work", None),
+        ("work [part]", "part"),
+        ("kept", "constprop"),
+        ("rare", None),
+    } <= kinds, kinds
     assert ("taken", "isra") in kinds or ("taken", "constprop") in kinds, kinds
     assert all(p["clone"] is None or p["linker_name"] != p["function"] for p in probes)
     text = me.iprobe("list", "-f", "work", split).stdout
-    assert any("work [part]" in line and line.endswith("(split off: work.part.0)") for line in text.splitlines())
-    assert len([line for line in text.splitlines() if " entry " in line]) == 2, "the name means the part, too"
+    assert any(
+        "work [part]" in line and line.endswith("(split off: work.part.0)")
+        for line in text.splitlines()
+    )
+    assert (
+        len([line for line in text.splitlines() if " entry " in line]) == 2
+    ), "the name means the part, too"
     text = me.iprobe("list", "-f", "kept", split).stdout
-    assert any(" kept " in line and line.endswith("(copy kept.constprop.0)") for line in text.splitlines())
+    assert any(
+        " kept " in line and line.endswith("(copy kept.constprop.0)") for line in text.splitlines()
+    )
 
 
 def test_a_call_is_one_call(me, split):
     trace = record(me, split)
     functions = rows(me, "report", "--json", trace)
-    assert {name: f["calls"] for name, f in functions.items()} == {"work": WORK, "work [part]": PART, **OTHERS}
-    # the function's time is until it returns: a third of its calls return at once, all others take their part's time at least
+    assert {name: f["calls"] for name, f in functions.items()} == {
+        "work": WORK,
+        "work [part]": PART,
+        **OTHERS,
+    }
+    # the function's time is until it returns: a third of its calls return at once, all others take
+    # their part's time at least
     work, part = functions["work"], functions["work [part]"]
     assert work["p50_ns"] >= part["min_ns"] and work["min_ns"] < part["min_ns"]
     assert work["total_ns"] > 0.5 * (work["calls"] / 3) * part["min_ns"]
@@ -69,16 +87,27 @@ def test_a_call_is_one_call(me, split):
     # from main -> direct -> part, or main -> work -> part
     assert depths == PART * [2]
     tree = rows(me, "hist", "--json", trace)
-    assert {name: f["calls"] for name, f in tree.items()} == {name: f["calls"] for name, f in functions.items()}
+    assert {name: f["calls"] for name, f in tree.items()} == {
+        name: f["calls"] for name, f in functions.items()
+    }
     folded = me.dir() / "folded"
     assert me.iprobe("export", "--format", "folded", "-o", folded, trace).returncode == 0
-    assert {line.rpartition(" ")[0] for line in folded.read_text().splitlines() if "work" in line} == \
-        {"main;work", "main;direct;work [part]", "main;work;work [part]"}
+    assert {
+        line.rpartition(" ")[0] for line in folded.read_text().splitlines() if "work" in line
+    } == {"main;work", "main;direct;work [part]", "main;work;work [part]"}
 
 
-@pytest.mark.parametrize("selection,wanted", [("work", {"work": WORK, "work [part]": PART}), ("work.part*", {"work [part]": WORK * 2 // 3 + PART})])
+@pytest.mark.parametrize(
+    "selection,wanted",
+    [
+        ("work", {"work": WORK, "work [part]": PART}),
+        ("work.part*", {"work [part]": WORK * 2 // 3 + PART}),
+    ],
+)
 def test_selected(me, split, selection, wanted):
-    """A part that is recorded without its function: nobody knows whose it is, and all its calls are its own."""
+    """A part that is recorded without its function: nobody knows whose it is, and all its calls
+    are its own.
+    """
     trace = record(me, split, "-f", selection)
     assert {name: f["calls"] for name, f in rows(me, "report", "--json", trace).items()} == wanted
 
@@ -88,13 +117,31 @@ def test_counted(me, split, payload):
     """Nobody asks who calls: what the part was called is told as such, and mixed with nothing."""
     trace = record(me, split, "--payload", payload)
     functions = rows(me, "report", "--json", trace)
-    assert {name: f["calls"] for name, f in functions.items()} == {"work": WORK, "work [part]": WORK * 2 // 3 + PART, **OTHERS}
+    assert {name: f["calls"] for name, f in functions.items()} == {
+        "work": WORK,
+        "work [part]": WORK * 2 // 3 + PART,
+        **OTHERS,
+    }
 
 
 def test_fperf(me, split):
-    done = me.run([me.builddir / "cli" / "fperf", "--json", "--budget", "none", "-e", "tsc::CYCLES", "--", split, 20000])
+    done = me.run(
+        [
+            me.builddir / "cli" / "fperf",
+            "--json",
+            "--budget",
+            "none",
+            "-e",
+            "tsc::CYCLES",
+            "--",
+            split,
+            20000,
+        ]
+    )
     assert done.returncode == 0, repr(done)
-    names = {f["function"] for f in json.loads(done.stdout.rstrip().rpartition("\n")[2])["functions"]}
+    names = {
+        f["function"] for f in json.loads(done.stdout.rstrip().rpartition("\n")[2])["functions"]
+    }
     assert {"work", "work [part]"} <= names, names
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
---payload count and hist: a program that counts its own calls against what was counted in it, without an event; different payloads in one
-session; what is left when somebody is killed; mistakes.
+--payload count and hist: a program that counts its own calls against what was counted in it,
+without an event; different payloads in one session; what is left when somebody is killed;
+mistakes.
 """
 
 import json
@@ -44,8 +45,9 @@ def check_histogram(function):
 @pytest.mark.parametrize("payload", ["count", "hist"])
 def test_every_call_is_counted(actor, programs, threads, payload):
     """Threads end while the session goes on: what they counted stays."""
-    directory, summary, calls, total = record(actor, programs.simple("count"), ["-t", threads, "-n", 20000],
-                                              ["--payload", payload])
+    directory, summary, calls, total = record(
+        actor, programs.simple("count"), ["-t", threads, "-n", 20000], ["--payload", payload]
+    )
     assert summary["events"] == 0 and summary["lost"] == 0
     assert summary["counted"] == total
     report, functions = report_of(actor, directory)
@@ -66,7 +68,9 @@ def test_every_call_is_counted(actor, programs, threads, payload):
 @pytest.mark.parametrize("placement", ["fentry", "instrument"])
 def test_placements(me, programs, placement):
     program = programs.simple("count", placement=placement)
-    directory, _, calls, _ = record(me, program, ["-t", 2, "-n", 5000], ["--payload", "hist", "--payload", "count:mix"])
+    directory, _, calls, _ = record(
+        me, program, ["-t", 2, "-n", 5000], ["--payload", "hist", "--payload", "count:mix"]
+    )
     _, functions = report_of(me, directory)
     # of others gcc may make loops, or inline them: there placement fentry sees no call
     names = ("leaf", "mix", "half", "chain_inner", "chain_middle", "chain_outer")
@@ -77,20 +81,31 @@ def test_placements(me, programs, placement):
 def test_count_leaves_exits_idle(me, programs):
     options = ["-f", "leaf"]
     _, whole, _, _ = record(me, programs.simple("count"), ["-n", 100], options)
-    _, counted, _, _ = record(me, programs.simple("count"), ["-n", 100], [*options, "--payload", "count"])
+    _, counted, _, _ = record(
+        me, programs.simple("count"), ["-n", 100], [*options, "--payload", "count"]
+    )
     assert counted["sites"] == 1 < whole["sites"]
 
 
 def test_different_payloads_in_one_session(actor, programs):
     directory, summary, calls, _ = record(
-        actor, programs.simple("count"), ["-t", 2, "-n", 20000],
-        ["--payload", "count", "--payload", "hist:chain_*", "--payload", "log:half,count_down"])
+        actor,
+        programs.simple("count"),
+        ["-t", 2, "-n", 20000],
+        ["--payload", "count", "--payload", "hist:chain_*", "--payload", "log:half,count_down"],
+    )
     logged = calls["half"] + calls["count_down"]
     assert summary["lost"] == 0 and summary["events"] == 2 * logged
     _, functions = report_of(actor, directory)
     assert {f: row["calls"] for f, row in functions.items()} == nonzero(calls)
     for name, row in functions.items():
-        expected = "hist" if name.startswith("chain_") else "log" if name in ("half", "count_down") else "count"
+        expected = (
+            "hist"
+            if name.startswith("chain_")
+            else "log"
+            if name in ("half", "count_down")
+            else "count"
+        )
         assert row["payload"] == expected, name
     inner, middle, outer = (functions[f"chain_{name}"] for name in ("inner", "middle", "outer"))
     assert outer["total_ns"] > inner["total_ns"] > 0
@@ -101,8 +116,12 @@ def test_different_payloads_in_one_session(actor, programs):
 
 
 def test_selections_of_payloads_are_the_selection(me, programs):
-    directory, summary, calls, _ = record(me, programs.simple("count"), ["-n", 5000],
-                                          ["--payload", "hist:chain_*", "--payload", "log:half"])
+    directory, summary, calls, _ = record(
+        me,
+        programs.simple("count"),
+        ["-n", 5000],
+        ["--payload", "hist:chain_*", "--payload", "log:half"],
+    )
     assert summary["functions"] == 4
     _, functions = report_of(me, directory)
     chosen = ("chain_inner", "chain_middle", "chain_outer", "half")
@@ -111,7 +130,12 @@ def test_selections_of_payloads_are_the_selection(me, programs):
 
 def test_attach(actor, programs, targets):
     directory, _, calls, _ = attach_around_the_work(
-        actor, targets, programs.simple("count"), ["-t", 2, "-n", 20000], ["--payload", "hist", "--payload", "count:leaf"])
+        actor,
+        targets,
+        programs.simple("count"),
+        ["-t", 2, "-n", 20000],
+        ["--payload", "hist", "--payload", "count:leaf"],
+    )
     _, functions = report_of(actor, directory)
     assert {f: row["calls"] for f, row in functions.items()} == nonzero(calls)
     assert functions["leaf"]["payload"] == "count"
@@ -121,7 +145,12 @@ def test_attach(actor, programs, targets):
 
 
 def test_hist_shows_it(me, programs):
-    directory, _, calls, _ = record(me, programs.simple("count"), ["-n", 20000], ["--payload", "hist:half", "--payload", "log:leaf"])
+    directory, _, calls, _ = record(
+        me,
+        programs.simple("count"),
+        ["-n", 20000],
+        ["--payload", "hist:half", "--payload", "log:leaf"],
+    )
     done = me.iprobe("hist", "--json", directory)
     assert done.returncode == 0, repr(done)
     functions = {f["function"]: f for f in json.loads(done.stdout)["functions"]}
@@ -138,11 +167,24 @@ def test_hist_shows_it(me, programs):
 
 
 def test_room_follows_what_is_needed(actor, programs, targets):
-    """The session begins with one function, and four thousand are added to it: each is counted, in memory that was there."""
+    """The session begins with one function, and four thousand are added to it: each is counted,
+    in memory that was there.
+    """
     target = targets.start(actor, [programs.simple("many")])
     directory = actor.dir() / "trace"
-    session = actor.start_iprobe("attach", target.pid, "--json", "-f", "f_000", "--payload", "count", "--payload", "hist:f_0*",
-                                 "-o", directory)
+    session = actor.start_iprobe(
+        "attach",
+        target.pid,
+        "--json",
+        "-f",
+        "f_000",
+        "--payload",
+        "count",
+        "--payload",
+        "hist:f_0*",
+        "-o",
+        directory,
+    )
     memory.wait_until_live(target.pid, session)
 
     def call():
@@ -165,12 +207,16 @@ def test_room_follows_what_is_needed(actor, programs, targets):
 
 
 def test_traces_without_events_say_so(me, programs):
-    directory, summary, _, _ = record(me, programs.simple("count"), ["-t", 4, "-n", 1000], ["--payload", "hist"])
+    directory, summary, _, _ = record(
+        me, programs.simple("count"), ["-t", 4, "-n", 1000], ["--payload", "hist"]
+    )
     assert summary["threads"] == 4
     for command in (["dump"], ["graph"], ["export", "--format", "folded"]):
         done = me.iprobe(*command, directory)
         assert done.returncode == 0, repr(done)
-        assert done.stderr.count("\n") == 1 and "iprobe report and iprobe hist show it" in done.stderr, repr(done)
+        assert (
+            done.stderr.count("\n") == 1 and "iprobe report and iprobe hist show it" in done.stderr
+        ), repr(done)
     done = me.iprobe("hist", "--over-time", directory)
     assert done.returncode == 0 and "--payload hist keeps no times" in done.stderr, repr(done)
     done = me.iprobe("hist", "--tid", "1", directory)
@@ -180,8 +226,10 @@ def test_traces_without_events_say_so(me, programs):
 def wait_for_counts(directory, session):
     deadline = time.monotonic() + 60
     path = directory / "iprobe" / "counts"
-    while not path.exists() or not any(line.startswith("count\t") and not line.endswith("\t0")
-                                       for line in path.read_text().splitlines()):
+    while not path.exists() or not any(
+        line.startswith("count\t") and not line.endswith("\t0")
+        for line in path.read_text().splitlines()
+    ):
         assert session.poll() is None and time.monotonic() < deadline, "no counts were saved"
         time.sleep(0.05)
 
@@ -219,15 +267,20 @@ def test_of_a_killed_target_everything_is_left(me, programs, targets):
     assert {f: row["calls"] for f, row in functions.items()} == nonzero(calls)
 
 
-@pytest.mark.parametrize("options,code,words", [
-    (["--payload", "count:lea*", "--payload", "hist:leaf"], 1, "both name leaf"),
-    (["--payload", "count:leef"], 1, "nearest: leaf"),
-    (["-f", "half", "--payload", "count:leaf"], 1, "none of the selected functions"),
-    (["--payload", "kount"], 2, "there are log, count and hist"),
-    (["--payload", "count", "--payload", "hist"], 2, "everything else already"),
-    (["--payload", "count:"], 2, "a selection is missing"),
-])
+@pytest.mark.parametrize(
+    "options,code,words",
+    [
+        (["--payload", "count:lea*", "--payload", "hist:leaf"], 1, "both name leaf"),
+        (["--payload", "count:leef"], 1, "nearest: leaf"),
+        (["-f", "half", "--payload", "count:leaf"], 1, "none of the selected functions"),
+        (["--payload", "kount"], 2, "there are log, count and hist"),
+        (["--payload", "count", "--payload", "hist"], 2, "everything else already"),
+        (["--payload", "count:"], 2, "a selection is missing"),
+    ],
+)
 def test_mistakes(me, programs, options, code, words):
-    done = me.iprobe("run", *options, "-o", me.dir() / "trace", "--", programs.simple("count"), "-n", "10")
+    done = me.iprobe(
+        "run", *options, "-o", me.dir() / "trace", "--", programs.simple("count"), "-n", "10"
+    )
     assert done.returncode == code, repr(done)
     assert words in done.stderr, repr(done)

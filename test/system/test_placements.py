@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Placements fentry and inline with gcc: what iprobe-cc makes of command lines, what stands in the modules, and traces of it. The table of
-combinations is in test/compilers; here are the traps.
+Placements fentry and inline with gcc: what iprobe-cc makes of command lines, what stands in the
+modules, and traces of it. The table of combinations is in test/compilers; here are the traps.
 """
 
 import os
@@ -21,8 +21,16 @@ from test_wrapper import Box
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
 
 NOP = bytes.fromhex("0f1f440000")
-LINKERS = [name for name, program in (("bfd", "ld.bfd"), ("gold", "ld.gold"), ("lld", "ld.lld"), ("mold", "mold"))
-           if shutil.which(program)]
+LINKERS = [
+    name
+    for name, program in (
+        ("bfd", "ld.bfd"),
+        ("gold", "ld.gold"),
+        ("lld", "ld.lld"),
+        ("mold", "mold"),
+    )
+    if shutil.which(program)
+]
 
 SHAPES = """
 #include <stdio.h>
@@ -52,24 +60,38 @@ class Placed(Box):
     placement = "fentry"
 
     def environment(self, **more):
-        return super().environment(**{"IPROBE_PLACEMENT": self.placement, "IPROBE_CC": "gcc", "IPROBE_CXX": "g++", **more})
+        return super().environment(
+            **{"IPROBE_PLACEMENT": self.placement, "IPROBE_CC": "gcc", "IPROBE_CXX": "g++", **more}
+        )
 
     def probes(self, path):
         """The list of a module, whose sites are idle; {function: [kinds]}."""
         at = self.folder / path
         listed = self.folder / "list"
-        subprocess.run(["objcopy", "--dump-section", f".iprobe.probes={listed}", str(at), os.devnull], check=True)
+        subprocess.run(
+            ["objcopy", "--dump-section", f".iprobe.probes={listed}", str(at), os.devnull],
+            check=True,
+        )
         made = probe_list.read_list(listed)
-        segments = re.findall(r"LOAD +0x(\w+) 0x(\w+) 0x\w+ 0x(\w+)", self.run(["readelf", "-lW", at]).stdout)
+        segments = re.findall(
+            r"LOAD +0x(\w+) 0x(\w+) 0x\w+ 0x(\w+)", self.run(["readelf", "-lW", at]).stdout
+        )
         data = at.read_bytes()
         kinds = {}
         for probe in made.probes:
-            offset = next(int(o, 16) + probe.offset - int(v, 16) for o, v, n in segments
-                          if int(v, 16) <= probe.offset < int(v, 16) + int(n, 16))
-            assert data[offset:offset + probe.length] == NOP
+            offset = next(
+                int(o, 16) + probe.offset - int(v, 16)
+                for o, v, n in segments
+                if int(v, 16) <= probe.offset < int(v, 16) + int(n, 16)
+            )
+            assert data[offset : offset + probe.length] == NOP
             kinds.setdefault(probe.function.name, []).append(probe.kind)
         sections = self.run(["readelf", "-SW", at]).stdout
-        assert ".pdr" not in sections and "__mcount_loc" not in sections and "__return_loc" not in sections
+        assert (
+            ".pdr" not in sections
+            and "__mcount_loc" not in sections
+            and "__return_loc" not in sections
+        )
         assert "TEXTREL" not in self.run(["readelf", "-dW", at]).stdout
         assert made.placement == self.placement and made.found_by & probe_list.TABLE
         return made, kinds
@@ -108,14 +130,25 @@ def test_fentry_is_the_default(box):
 
 def test_fentry_sites(box):
     made, kinds = box.build("-O2", "shapes.c")
-    assert sorted(kinds["ways"]) == [ENTRY, EXIT, EXIT, TAIL_EXIT] or sorted(kinds["ways"]) == [ENTRY, EXIT, TAIL_EXIT]
+    assert sorted(kinds["ways"]) == [ENTRY, EXIT, EXIT, TAIL_EXIT] or sorted(kinds["ways"]) == [
+        ENTRY,
+        EXIT,
+        TAIL_EXIT,
+    ]
     assert sorted(kinds["leaf"]) == [ENTRY, EXIT] and "quiet" not in kinds and "small" not in kinds
     for probe in made.probes:
         assert probe.form == probe_list.FORM_CALL and not probe.flags & probe_list.INLINED
-        assert probe.regs == {ENTRY: probe_list.REGS_ENTRY, EXIT: probe_list.REGS_RETURN,
-                              TAIL_EXIT: probe_list.REGS_ALL}[probe.kind]
+        assert (
+            probe.regs
+            == {
+                ENTRY: probe_list.REGS_ENTRY,
+                EXIT: probe_list.REGS_RETURN,
+                TAIL_EXIT: probe_list.REGS_ALL,
+            }[probe.kind]
+        )
     runs(box)
-    # nothing but the NOPs: without them it is the code that plain gcc makes, but for what it keeps in registers across calls
+    # nothing but the NOPs: without them it is the code that plain gcc makes, but for what it keeps
+    # in registers across calls
     plain = box.run(["gcc", "-O2", "-S", "shapes.c", "-o", "-"]).stdout
     ret = len(re.findall(r"^\tret", plain, re.M)) - 1  # quiet()'s
     assert sum(p.kind == EXIT for p in made.probes) == ret
@@ -128,7 +161,9 @@ def test_inline_sites(box):
     assert sorted(kinds["leaf"]) == [ENTRY, EXIT] and "quiet" not in kinds
     small = [p for p in made.probes if p.function.name == "small"]
     assert len(small) >= 4 and all(p.flags & probe_list.INLINED for p in small)
-    assert all(p.form == probe_list.FORM_CALL and p.regs == probe_list.REGS_ALL for p in made.probes)
+    assert all(
+        p.form == probe_list.FORM_CALL and p.regs == probe_list.REGS_ALL for p in made.probes
+    )
     assert {pathlib.Path(p.function.file).name for p in made.probes} == {"shapes.c"}
     runs(box)
     made, _ = box.build("-O2", "-mred-zone", "shapes.c")
@@ -136,22 +171,39 @@ def test_inline_sites(box):
     runs(box)
 
 
-@pytest.mark.parametrize("behind, live", [
-    (["je\t1f"], True), (["movl\t$1, %eax", "setne\t%al"], True), (["jmp\t*%rax"], True), (["rep stosq"], True),
-    (["cmpb\t$1, %al", "je\t1f"], False), (["movaps\t%xmm0, %xmm1", "ret"], False), (["testl\t%eax, %eax"], False),
-])
+@pytest.mark.parametrize(
+    "behind, live",
+    [
+        (["je\t1f"], True),
+        (["movl\t$1, %eax", "setne\t%al"], True),
+        (["jmp\t*%rax"], True),
+        (["rep stosq"], True),
+        (["cmpb\t$1, %al", "je\t1f"], False),
+        (["movaps\t%xmm0, %xmm1", "ret"], False),
+        (["testl\t%eax, %eax"], False),
+    ],
+)
 def test_sites_whose_flags_are_live_cross_no_page(box, behind, live):
-    """Such a site could not be patched; one whose flags are not is not moved. Text as gcc writes it, at each place in 16 bytes."""
+    """Such a site could not be patched; one whose flags are not is not moved. Text as gcc writes
+    it, at each place in 16 bytes.
+    """
     code = "\n".join("\t" + line for line in behind)
-    text = "\n".join(f"\t.p2align 4\n\t{'nop;' * before}\n#APP\n\t.byte 0x0f,0x1f,0x44,0,0 #iprobe:1\n#NO_APP\n{code}\n1:\n\tret"
-                     for before in range(16))
+    text = "\n".join(
+        f"\t.p2align 4\n\t{'nop;' * before}\n#APP\n\t.byte 0x0f,0x1f,0x44,0,0 "
+        f"#iprobe:1\n#NO_APP\n{code}\n1:\n\tret"
+        for before in range(16)
+    )
     (box.folder / "text.s").write_text(f"\t.text\n\t.globl\tf\nf:\n{text}\n")
     box.silent(box.cc("-c", "text.s", "-o", "text.o", IPROBE_PLACEMENT="inline", IPROBE_CC="gcc"))
     box.silent(box.run(["objcopy", "--dump-section", ".pdr.iprobe=records", "text.o", "copy.o"]))
     records = (box.folder / "records").read_bytes()
-    offsets = [int.from_bytes(records[at + 12:at + 16], "little") for at in range(0, len(records), 16)]
+    offsets = [
+        int.from_bytes(records[at + 12 : at + 16], "little") for at in range(0, len(records), 16)
+    ]
     assert len(offsets) == 16
-    assert [offset % 16 for offset in offsets] == ([*range(12), 0, 0, 0, 0] if live else [*range(16)])
+    assert [offset % 16 for offset in offsets] == (
+        [*range(12), 0, 0, 0, 0] if live else [*range(16)]
+    )
 
 
 def test_debug_information_is_there_for_those_who_asked(box):
@@ -169,12 +221,30 @@ def test_debug_information_is_there_for_those_who_asked(box):
     assert has_debug("twice.o")
 
 
-@pytest.mark.parametrize("flags", [
-    "-mcmodel=large", "-mcmodel=large -fPIC", "-fno-plt", "-fcf-protection=full", "-masm=intel", "-pipe", "-save-temps",
-    "-fomit-frame-pointer", "-fverbose-asm -dA -dp", "-mharden-sls=all", "-static-pie", "-no-pie -fno-pie",
-    "-mfunction-return=thunk-inline -mindirect-branch=thunk-inline -fcf-protection=none", "-flto -ffat-lto-objects",
-    "-fsplit-stack", "-fpatchable-function-entry=5", "-g -gsplit-dwarf", "-Wl,-q", "-ffunction-sections",
-])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "-mcmodel=large",
+        "-mcmodel=large -fPIC",
+        "-fno-plt",
+        "-fcf-protection=full",
+        "-masm=intel",
+        "-pipe",
+        "-save-temps",
+        "-fomit-frame-pointer",
+        "-fverbose-asm -dA -dp",
+        "-mharden-sls=all",
+        "-static-pie",
+        "-no-pie -fno-pie",
+        "-mfunction-return=thunk-inline -mindirect-branch=thunk-inline -fcf-protection=none",
+        "-flto -ffat-lto-objects",
+        "-fsplit-stack",
+        "-fpatchable-function-entry=5",
+        "-g -gsplit-dwarf",
+        "-Wl,-q",
+        "-ffunction-sections",
+    ],
+)
 def test_flags(both, flags):
     if "split-stack" in flags and both.placement == "fentry":
         both.silent(both.cc("-O2", *flags.split(), "shapes.c", "-o", "program"))
@@ -182,16 +252,24 @@ def test_flags(both, flags):
         return
     _, kinds = both.build("-O2", *flags.split(), "shapes.c")
     expected = [ENTRY, EXIT]
-    assert kinds["leaf"].count(ENTRY) == 1 and set(kinds["leaf"]) == set(expected) and ENTRY in kinds["ways"]
+    assert (
+        kinds["leaf"].count(ENTRY) == 1
+        and set(kinds["leaf"]) == set(expected)
+        and ENTRY in kinds["ways"]
+    )
     runs(both)
 
 
 @pytest.mark.parametrize("linker", LINKERS)
 def test_dead_code_has_no_probes(both, linker):
-    """gold and mold keep the records of code that they drop; gold would refuse them under most names."""
+    """gold and mold keep the records of code that they drop; gold would refuse them under most
+    names.
+    """
     source = SHAPES.replace(", used", "")
     (both.folder / "shapes.c").write_text(source)
-    _, kinds = both.build("-O2", "-ffunction-sections", "-Wl,--gc-sections", f"-fuse-ld={linker}", "shapes.c")
+    _, kinds = both.build(
+        "-O2", "-ffunction-sections", "-Wl,--gc-sections", f"-fuse-ld={linker}", "shapes.c"
+    )
     assert "dead" not in kinds and "leaf" in kinds
     runs(both)
 
@@ -199,12 +277,17 @@ def test_dead_code_has_no_probes(both, linker):
 @pytest.mark.parametrize("linker", LINKERS)
 def test_templates_of_several_objects(both, linker):
     (both.folder / "t.h").write_text(
-        "template<class T> struct Box { T v; __attribute__((noinline)) T get(int n) { if (n < 0) throw 1; return v * n; } };\n"
-        "extern \"C\" int other(int);\n")
+        "template<class T> struct Box { T v; __attribute__((noinline)) T get(int n) { if (n < 0) "
+        "throw 1; return v * n; } };\n"
+        'extern "C" int other(int);\n'
+    )
     (both.folder / "t1.cc").write_text(
         '#include "t.h"\nint main(int argc, char **) { try { if (Box<int>{3}.get(argc) + other(argc) != 8) return 1; '
-        "Box<int>{3}.get(-argc); } catch (int) { return 0; } return 2; }\n")
-    (both.folder / "t2.cc").write_text('#include "t.h"\nint other(int x) { return Box<int>{x}.get(5); }\n')
+        "Box<int>{3}.get(-argc); } catch (int) { return 0; } return 2; }\n"
+    )
+    (both.folder / "t2.cc").write_text(
+        '#include "t.h"\nint other(int x) { return Box<int>{x}.get(5); }\n'
+    )
     both.silent(both.cxx("-O2", "t1.cc", "t2.cc", f"-fuse-ld={linker}", "-o", "program"))
     _, kinds = both.probes("program")
     assert kinds["_ZN3BoxIiE3getEi"].count(ENTRY) == 1
@@ -224,18 +307,22 @@ def test_relocatable_link(both, linker):
 def test_folded_functions(both, linker):
     (both.folder / "same.c").write_text(
         "int one(int a) { return a * 3; }\nint two(int a) { return a * 3; }\n"
-        "int main(int argc, char **argv) { return one(argc) != two(argc); }\n")
+        "int main(int argc, char **argv) { return one(argc) != two(argc); }\n"
+    )
     both.build("-O1", "-ffunction-sections", "-Wl,--icf=all", f"-fuse-ld={linker}", "same.c")
     runs(both, output="")
 
 
 def test_objects_of_all_placements(box):
     for placement in ("fentry", "inline", "instrument"):
-        (box.folder / f"{placement}.c").write_text(f"int by_{placement}(int n) {{ return n + 1; }}\n")
+        (box.folder / f"{placement}.c").write_text(
+            f"int by_{placement}(int n) {{ return n + 1; }}\n"
+        )
         box.silent(box.cc("-O2", "-c", f"{placement}.c", IPROBE_PLACEMENT=placement))
     (box.folder / "all.c").write_text(
         "int by_fentry(int), by_inline(int), by_instrument(int);\n"
-        "int main(void) { return by_fentry(0) + by_inline(0) + by_instrument(0) != 3; }\n")
+        "int main(void) { return by_fentry(0) + by_inline(0) + by_instrument(0) != 3; }\n"
+    )
     box.silent(box.run(["ar", "rcs", "libparts.a", "inline.o", "instrument.o"]))
     made, kinds = box.build("-O2", "all.c", "fentry.o", "libparts.a")
     for placement in ("fentry", "inline", "instrument"):
@@ -251,8 +338,9 @@ def test_resolvers_have_none(both):
     (both.folder / "ifunc.c").write_text(
         "int twice(int n) { return 2 * n; }\n"
         "static void *choose(void) { return twice; }\n"
-        "int chosen(int) __attribute__((ifunc(\"choose\")));\n"
-        "int main(void) { return chosen(21) != 42; }\n")
+        'int chosen(int) __attribute__((ifunc("choose")));\n'
+        "int main(void) { return chosen(21) != 42; }\n"
+    )
     for flags in (), ("-static",):
         _, kinds = both.build("-O1", *flags, "ifunc.c")
         assert "choose" not in kinds and "chosen" not in kinds and "twice" in kinds
@@ -277,7 +365,7 @@ def test_naked_functions_have_none(both, opt):
 def test_a_naked_function_that_gcc_breaks_is_named(box):
     (box.folder / "naked.c").write_text(NAKED)
     done = box.cc("-c", "naked.c", IPROBE_PLACEMENT="instrument")
-    line, = done.stderr.splitlines()
+    (line,) = done.stderr.splitlines()
     assert done.returncode == 0 and line.startswith("iprobe-cc: warning: bare is naked")
     (box.folder / "naked.c").write_text(NAKED.replace("naked", "naked, no_instrument_function"))
     box.silent(box.cc("-c", "naked.c", IPROBE_PLACEMENT="instrument"))
@@ -287,9 +375,12 @@ def test_a_naked_function_that_gcc_breaks_is_named(box):
 
 
 def test_assembler_of_the_user_is_his_own(both):
-    (both.folder / "own.s").write_text("\t.text\n\t.globl f\nf:\tcall __fentry__\n1:\tcall\t__fentry__\n\tret\n")
-    (both.folder / "own2.S").write_text("#define R ret\n\t.text\n\t.globl g\ng:\tR\n"
-                                      '\t.section .note.GNU-stack,"",@progbits\n')
+    (both.folder / "own.s").write_text(
+        "\t.text\n\t.globl f\nf:\tcall __fentry__\n1:\tcall\t__fentry__\n\tret\n"
+    )
+    (both.folder / "own2.S").write_text(
+        "#define R ret\n\t.text\n\t.globl g\ng:\tR\n" '\t.section .note.GNU-stack,"",@progbits\n'
+    )
     both.unchanged(["-c", "own.s"], files=["own.o"], IPROBE_CC="gcc")
     both.unchanged(["-c", "own2.S"], files=["own2.o"], IPROBE_CC="gcc")
     # beside a source
@@ -298,7 +389,9 @@ def test_assembler_of_the_user_is_his_own(both):
 
 
 def test_mistakes_in_asm_are_reported_where_they_are(both):
-    (both.folder / "wrong.c").write_text('int f(int n) { return n; }\nint g(int n) { __asm__("nonsense"); return n; }\n')
+    (both.folder / "wrong.c").write_text(
+        'int f(int n) { return n; }\nint g(int n) { __asm__("nonsense"); return n; }\n'
+    )
     said = []
     for command in (["gcc"], [both.tools / "iprobe-cc"]):
         done = both.run([*command, "-O2", "-c", "wrong.c"])
@@ -316,12 +409,28 @@ def test_assembly_output_goes_on_by_hand(both):
 
 
 def test_sources_are_seen_as_they_are(both):
-    """No counter, line, dependency or precompiled header changes for what stands in front of the source."""
+    """No counter, line, dependency or precompiled header changes for what stands in front of the
+    source.
+    """
     (both.folder / "own.h").write_text("static const int own = __COUNTER__;\n")
     (both.folder / "seen.c").write_text(
         '#include "own.h"\n#if __COUNTER__ != 1 || __LINE__ != 2 || __INCLUDE_LEVEL__\n#error changed\n#endif\n'
-        "int main(void) { return own; }\n")
-    both.silent(both.cc("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-std=c89", "-MMD", "-MF", "seen.d", "-c", "seen.c"))
+        "int main(void) { return own; }\n"
+    )
+    both.silent(
+        both.cc(
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+            "-std=c89",
+            "-MMD",
+            "-MF",
+            "seen.d",
+            "-c",
+            "seen.c",
+        )
+    )
     assert (both.folder / "seen.d").read_text() == "seen.o: seen.c own.h\n"
     both.silent(both.cc("own.h"))
     done = both.cc("-include", "own.h", "-Winvalid-pch", "-H", "-c", "twice.c")
@@ -331,7 +440,7 @@ def test_sources_are_seen_as_they_are(both):
 
 def test_own_profile_is_left_alone(box):
     done = box.cc("-pg", "shapes.c", "-o", "program")
-    line, = done.stderr.splitlines()
+    (line,) = done.stderr.splitlines()
     assert done.returncode == 0 and line.startswith("iprobe-cc: warning: -pg ")
     assert box.sites("program") == -1
     runs(box)
@@ -346,11 +455,22 @@ def test_own_wishes(box):
     box.silent(box.cc("-O2", "-fno-instrument-functions", "shapes.c", "-o", "none"))
     assert box.sites("none") == -1
     box.placement = "instrument"
-    box.silent(box.cc("-O2", "-finstrument-functions", "shapes.c", "-o", "hooks", IPROBE_PLACEMENT="fentry"))
-    assert box.sites("hooks") > 4 and "instrument" in box.run([box.tools.parent / "cli" / "iprobe", "list", "hooks"]).stdout
+    box.silent(
+        box.cc(
+            "-O2", "-finstrument-functions", "shapes.c", "-o", "hooks", IPROBE_PLACEMENT="fentry"
+        )
+    )
+    assert (
+        box.sites("hooks") > 4
+        and "instrument" in box.run([box.tools.parent / "cli" / "iprobe", "list", "hooks"]).stdout
+    )
     for variable in ("IPROBE_PLACEMENT", "IPROBE_SIBLING_CALLS"):
         done = box.cc("shapes.c", **{variable: "nonsense"})
-        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and f"{variable}=nonsense" in done.stderr
+        assert (
+            done.returncode == 1
+            and len(done.stderr.splitlines()) == 1
+            and f"{variable}=nonsense" in done.stderr
+        )
 
 
 def test_assembler_that_the_user_names(both):
@@ -372,8 +492,17 @@ def test_assembler_that_the_user_names(both):
 @pytest.mark.skipif(not shutil.which("ccache"), reason="no ccache")
 def test_compiler_cache(both):
     for _ in range(2):
-        both.silent(both.cc("-O2", "-c", "shapes.c", "-o", "cached.o", IPROBE_CC="ccache gcc",
-                            CCACHE_DIR=both.folder / "cache"))
+        both.silent(
+            both.cc(
+                "-O2",
+                "-c",
+                "shapes.c",
+                "-o",
+                "cached.o",
+                IPROBE_CC="ccache gcc",
+                CCACHE_DIR=both.folder / "cache",
+            )
+        )
         _, kinds = both.build("cached.o")
         assert sorted(kinds["leaf"]) == [ENTRY, EXIT]
     runs(both)
@@ -382,12 +511,15 @@ def test_compiler_cache(both):
 def test_many_functions_through_a_pipe(both):
     """More text than any buffer of the assembler stage has room for."""
     count = 1500
-    body = textwrap.dedent("""\
+    body = textwrap.dedent(
+        """\
         int f{0}(int a) {{ __asm__ volatile("# {1}"); return a + {0}; }}
-        """)
+        """
+    )
     (both.folder / "many.c").write_text(
-        "".join(body.format(i, "x" * 1200) for i in range(count)) +
-        "int main(void) { return f1(2) != 3; }\n")
+        "".join(body.format(i, "x" * 1200) for i in range(count))
+        + "int main(void) { return f1(2) != 3; }\n"
+    )
     _, kinds = both.build("-O1", "-pipe", "many.c")
     assert sum(name.startswith("f") and name[1:].isdigit() for name in kinds) == count
     assert sorted(kinds["f7"]) == [ENTRY, EXIT]
@@ -395,8 +527,12 @@ def test_many_functions_through_a_pipe(both):
 
 
 def test_compilers_for_other_machines_are_left_alone(both):
-    for name, expected in (("aarch64-linux-gnu-gcc", False), ("riscv64-unknown-linux-gnu-gcc-12", False),
-                           ("x86_64-linux-gnu-gcc", True), ("gcc-12", True)):
+    for name, expected in (
+        ("aarch64-linux-gnu-gcc", False),
+        ("riscv64-unknown-linux-gnu-gcc-12", False),
+        ("x86_64-linux-gnu-gcc", True),
+        ("gcc-12", True),
+    ):
         fake = both.folder / name
         fake.write_text('#!/bin/sh\necho "$@"\n')
         fake.chmod(0o755)
@@ -408,7 +544,10 @@ def test_compilers_for_other_machines_are_left_alone(both):
 
 
 @pytest.mark.parametrize("placement", ["fentry", "inline"])
-@pytest.mark.parametrize("program", ["tree_calls", "tree_signals", "tree_jumps", "tree_threads", "tree_start", "tree_throw"])
+@pytest.mark.parametrize(
+    "program",
+    ["tree_calls", "tree_signals", "tree_jumps", "tree_threads", "tree_start", "tree_throw"],
+)
 def test_tree(me, programs, placement, program):
     """The trees that the programs know of themselves."""
     test_trees.check(me, [programs.trees("gcc", "-O2", placement) / program])

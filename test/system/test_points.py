@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Points and scopes of iprobe/probe.h: idle, listed, live, and used by other tools at the same time."""
+"""Points and scopes of iprobe/probe.h: idle, listed, live, and used by other tools at the same
+time.
+"""
 
 import itertools
 import json
@@ -30,17 +32,26 @@ class Bench:
         self.folder, self.builddir = folder, builddir
 
     def run(self, *command, code=0, **kw):
-        done = subprocess.run([str(c) for c in command], cwd=self.folder, capture_output=True, text=True, check=False,
-                              timeout=120, **kw)
+        done = subprocess.run(
+            [str(c) for c in command],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+            **kw,
+        )
         assert done.returncode == code, f"{command}\n{done.stdout}{done.stderr}"
         return done
 
     def source(self, name, text):
-        (self.folder / name).write_text('#include <iprobe/probe.h>\n' + text)
+        (self.folder / name).write_text("#include <iprobe/probe.h>\n" + text)
         return name
 
     def coldpatch(self, program, **kw):
-        return self.run(self.builddir / "coldpatch" / "coldpatch", "--list", f"{program}.list", program, **kw)
+        return self.run(
+            self.builddir / "coldpatch" / "coldpatch", "--list", f"{program}.list", program, **kw
+        )
 
     def list(self, program):
         self.coldpatch(program)
@@ -48,12 +59,22 @@ class Bench:
 
     def build(self, program, compiler, *flags, sources=(PROGRAM,), cxx=False):
         command = COMPILERS[compiler][cxx]
-        self.run(command, INCLUDE, "-g", "-Wl,--build-id", *flags, *(["-x", "c++"] if cxx else []), *sources, "-o", program)
-
+        self.run(
+            command,
+            INCLUDE,
+            "-g",
+            "-Wl,--build-id",
+            *flags,
+            *(["-x", "c++"] if cxx else []),
+            *sources,
+            "-o",
+            program,
+        )
 
     def build_all_usable(self, program, *how, **more):
-        """And coldpatch it. A site that crosses a page after one byte cannot go live, which is said and right; here it would be in
-        the way, so it is moved."""
+        """And coldpatch it. A site that crosses a page after one byte cannot go live, which is said
+        and right; here it would be in the way, so it is moved.
+        """
         for pad in (0, 16, 48):
             (self.folder / "pad.c").write_text(f'__asm__(".text; .skip {pad}, 0x90");\n')
             self.build(program, *how, sources=("pad.c", PROGRAM), **more)
@@ -70,9 +91,16 @@ def bench(me, builddir):
 
 
 def instructions(bench, file, function):
-    """Of one function: mnemonic and operands, addresses and comments left out; padding behind it is not there."""
-    text = bench.run("objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}", file).stdout
-    found = [re.sub(r"\s*[#<].*", "", m[1]).strip() for m in re.finditer(r"^\s+[0-9a-f]+:\t(.*)$", text, re.M)]
+    """Of one function: mnemonic and operands, addresses and comments left out; padding behind it
+    is not there.
+    """
+    text = bench.run(
+        "objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}", file
+    ).stdout
+    found = [
+        re.sub(r"\s*[#<].*", "", m[1]).strip()
+        for m in re.finditer(r"^\s+[0-9a-f]+:\t(.*)$", text, re.M)
+    ]
     return [re.sub(r"\s+", " ", i) for i in found]
 
 
@@ -97,14 +125,31 @@ def test_idle_points_are_their_nops(bench, compiler, opt):
     else:
         idle = IDLE.replace(', "text"', "").replace("POINT(g, in_memory, a)", "POINT(g, a)")
     for name, flags in (("with.o", []), ("without.o", ["-DIPROBE_DISABLE"])):
-        source = bench.source("idle.c", "#define POINT IPROBE_POINT\n#define SCOPE IPROBE_SCOPE\n" + idle)
-        bench.run(compiler, INCLUDE, opt, *flags, "-fno-asynchronous-unwind-tables", "-falign-functions=16", "-c", source, "-o",
-                  name)
+        source = bench.source(
+            "idle.c", "#define POINT IPROBE_POINT\n#define SCOPE IPROBE_SCOPE\n" + idle
+        )
+        bench.run(
+            compiler,
+            INCLUDE,
+            opt,
+            *flags,
+            "-fno-asynchronous-unwind-tables",
+            "-falign-functions=16",
+            "-c",
+            source,
+            "-o",
+            name,
+        )
     for function, sites in (("leaf", 1), ("several", 3), ("global", 1), ("caller", 3)):
         got = instructions(bench, "with.o", function)
         plain = instructions(bench, "without.o", function)
-        assert got.count(OURS) - plain.count(OURS) == sites and got.count(THEIRS) - plain.count(THEIRS) == sites, function
-        assert sorted(i for i in got if i not in (OURS, THEIRS)) == sorted(i for i in plain if i not in (OURS, THEIRS))
+        assert (
+            got.count(OURS) - plain.count(OURS) == sites
+            and got.count(THEIRS) - plain.count(THEIRS) == sites
+        ), function
+        assert sorted(i for i in got if i not in (OURS, THEIRS)) == sorted(
+            i for i in plain if i not in (OURS, THEIRS)
+        )
 
 
 EVERYTHING = """
@@ -154,33 +199,76 @@ def test_every_standard_without_a_warning(bench, compiler):
     bench.source("all.c", EVERYTHING)
     bench.source("all.cc", EVERYTHING + "#if __cplusplus >= 201402L\n" + ONLY_CXX + "#endif\n")
     jobs = [(False, std, opt) for std in ("gnu89", "c99", "gnu2x") for opt in ("-O0", "-O2")]
-    jobs += [(True, "c++11", "-O2"), (True, "gnu++14", "-O0"), (True, "c++17", "-O2"), (True, "c++20", "-O0")]
+    jobs += [
+        (True, "c++11", "-O2"),
+        (True, "gnu++14", "-O0"),
+        (True, "c++17", "-O2"),
+        (True, "c++20", "-O0"),
+    ]
     for cxx, std, opt in jobs:
-        strict = [w for w in STRICT if (std, w) != ("gnu89", "-Wpedantic")] + ["-Wno-unused-function"]
+        strict = [w for w in STRICT if (std, w) != ("gnu89", "-Wpedantic")] + [
+            "-Wno-unused-function"
+        ]
         if std == "gnu89":
             strict.append("-Wno-long-long")
-        bench.run(COMPILERS[compiler][cxx], INCLUDE, f"-std={std}", opt, *strict, "-c", "all.cc" if cxx else "all.c", "-o", "all.o")
+        bench.run(
+            COMPILERS[compiler][cxx],
+            INCLUDE,
+            f"-std={std}",
+            opt,
+            *strict,
+            "-c",
+            "all.cc" if cxx else "all.c",
+            "-o",
+            "all.o",
+        )
 
 
 @pytest.mark.parametrize("flags", [["-DIPROBE_DISABLE"], ["-U__x86_64__"]])
 @pytest.mark.parametrize("cxx", [False, True])
 def test_without_points_nothing_is_left(bench, flags, cxx):
-    """Disabled, arguments are not evaluated; on another machine they are. No warning of unused variables either way."""
-    bench.source("calls.c", 'int next(void);\nint f(int unused) { int only = next(); IPROBE_SCOPE(s); IPROBE_POINT(a); '
-                            'IPROBE_POINT(b, only, next(), unused, "text"); return 0; }\n')
+    """Disabled, arguments are not evaluated; on another machine they are. No warning of unused
+    variables either way.
+    """
+    bench.source(
+        "calls.c",
+        "int next(void);\nint f(int unused) { int only = next(); IPROBE_SCOPE(s); IPROBE_POINT(a); "
+        'IPROBE_POINT(b, only, next(), unused, "text"); return 0; }\n',
+    )
     for compiler in compilers():
-        bench.run(COMPILERS[compiler][cxx], INCLUDE, "-O2", *STRICT, *flags, *(["-x", "c++"] if cxx else []), "-c", "calls.c", "-o",
-                  "calls.o")
+        bench.run(
+            COMPILERS[compiler][cxx],
+            INCLUDE,
+            "-O2",
+            *STRICT,
+            *flags,
+            *(["-x", "c++"] if cxx else []),
+            "-c",
+            "calls.c",
+            "-o",
+            "calls.o",
+        )
         code = bench.run("objdump", "-dr", "calls.o").stdout
-        assert len(re.findall("R_X86_64_(?:PLT32|PC32).*next", code)) == (1 if "-DIPROBE_DISABLE" in flags else 2)
+        assert len(re.findall("R_X86_64_(?:PLT32|PC32).*next", code)) == (
+            1 if "-DIPROBE_DISABLE" in flags else 2
+        )
         assert "iprobe" not in bench.run("readelf", "-SW", "calls.o").stdout
 
 
 @pytest.mark.parametrize("argument", ["1.5", "s", "(__int128)1", "1,2,3,4,5,6,7"])
 def test_what_is_no_argument_does_not_compile(bench, argument):
-    bench.source("bad.c", "struct s { int a, b; } s; void f(void) { IPROBE_POINT(p, " + argument + "); }\n")
+    bench.source(
+        "bad.c", "struct s { int a, b; } s; void f(void) { IPROBE_POINT(p, " + argument + "); }\n"
+    )
     for compiler, cxx in itertools.product(compilers(), (False, True)):
-        done = bench.run(COMPILERS[compiler][cxx], INCLUDE, *(["-x", "c++"] if cxx else []), "-c", "bad.c", code=1)
+        done = bench.run(
+            COMPILERS[compiler][cxx],
+            INCLUDE,
+            *(["-x", "c++"] if cxx else []),
+            "-c",
+            "bad.c",
+            code=1,
+        )
         assert "argument of IPROBE_POINT is" in done.stderr or "at most six" in done.stderr
 
 
@@ -215,20 +303,32 @@ def test_listed_with_arguments(bench, me):
         if len(words) == 8 and words[3] == "FILE":
             source = words[7]
         elif len(words) == 8 and words[3] == "OBJECT":
-            symbols[(source, words[7]) if words[4] == "LOCAL" else words[7]] = f"-4@*0x{int(words[1], 16):x}"
+            symbols[
+                (source, words[7]) if words[4] == "LOCAL" else words[7]
+            ] = f"-4@*0x{int(words[1], 16):x}"
     assert symbols["listed.c", "kept"] != symbols["namesake.c", "kept"]
     assert {name: p.args for name, p in probes.items()} == {
         "first": "-4@%edi 2@%si 8s@%rdx",
         "second": f"{symbols['listed.c', 'kept']} {symbols['from_outside']} 4@$3 -4@$-3",
         "third": f"{symbols['listed.c', 'kept']} -4@%edi",
-        "namesake": f"-4@%edi {symbols['namesake.c', 'kept']}"}
+        "namesake": f"-4@%edi {symbols['namesake.c', 'kept']}",
+    }
     for probe in probes.values():
-        assert (probe.kind, probe.form, probe.regs, probe.length, probe.flags) == (POINT, FORM_JUMP, REGS_ALL, 5, 0)
-        assert probe.function.file.endswith("namesake.c" if probe.function.name == "namesake" else "listed.c")
+        assert (probe.kind, probe.form, probe.regs, probe.length, probe.flags) == (
+            POINT,
+            FORM_JUMP,
+            REGS_ALL,
+            5,
+            0,
+        )
+        assert probe.function.file.endswith(
+            "namesake.c" if probe.function.name == "namesake" else "listed.c"
+        )
     assert [probes[name].line for name in ("first", "second", "third", "namesake")] == [7, 8, 5, 4]
     listed = json.loads(me.iprobe("list", "--json", bench.folder / "listed").stdout)["modules"][0]
     assert [(p["function"], p["kind"], p["args"]) for p in listed["probes"]] == [
-        (p.function.name, "point", p.args) for p in sorted(probes.values())]
+        (p.function.name, "point", p.args) for p in sorted(probes.values())
+    ]
     assert listed["placement"] == "fentry"
     done = me.iprobe("list", "-f", "second", bench.folder / "listed")
     assert done.stdout.count("point") == 1 and "args -4@" in done.stdout and "4@$3" in done.stdout
@@ -245,7 +345,8 @@ int main(int argc, char **argv) { IPROBE_POINT(start, argv[0]); return shared<1>
 template <int n> __attribute__((noinline)) int shared(int x) { IPROBE_SCOPE(shared); IPROBE_POINT(in_shared, x); return x + n; }
 static __attribute__((noinline, cold)) int cold(int x) { IPROBE_POINT(in_cold, x); return x * 2; }
 int both(int x) { return shared<1>(x) + (x == 1 ? cold(x) : 0); }
-"""}
+""",
+}
 
 LINKS = {
     "pie": ["-pie", "-fPIE"],
@@ -275,7 +376,13 @@ def test_linkers_keep_records_with_their_code(bench, way):
     bench.run("./linked")
     found = bench.list("linked")
     names = sorted((p.function.name, p.kind) for p in found.probes)
-    expected = [("in_cold", POINT), ("in_shared", POINT), ("shared", ENTRY), ("shared", EXIT), ("start", POINT)]
+    expected = [
+        ("in_cold", POINT),
+        ("in_shared", POINT),
+        ("shared", ENTRY),
+        ("shared", EXIT),
+        ("start", POINT),
+    ]
     if not ("gc" in way or "lto" in way):
         expected.insert(1, ("in_dropped", POINT))
     # mold keeps the function
@@ -291,22 +398,56 @@ def test_ld_r_and_a_library(bench):
     bench.run("g++", INCLUDE, "-O2", "-g", "-fPIC", "-c", *PARTS)
     bench.run("ld", "-r", "a.o", "b.o", "-o", "both.o")
     bench.run("g++", "-shared", "-Wl,--build-id", "both.o", "-o", "libboth.so")
-    assert {p.function.name for p in bench.list("libboth.so").probes} == {"in_cold", "in_shared", "shared", "start", "in_dropped"}
+    assert {p.function.name for p in bench.list("libboth.so").probes} == {
+        "in_cold",
+        "in_shared",
+        "shared",
+        "start",
+        "in_dropped",
+    }
     relocs = bench.run("readelf", "-rW", "libboth.so").stdout
-    plain = bench.run("g++", INCLUDE, "-O2", "-g", "-fPIC", "-DIPROBE_DISABLE", "-shared", *PARTS, "-o", "libplain.so")
+    plain = bench.run(
+        "g++",
+        INCLUDE,
+        "-O2",
+        "-g",
+        "-fPIC",
+        "-DIPROBE_DISABLE",
+        "-shared",
+        *PARTS,
+        "-o",
+        "libplain.so",
+    )
     assert plain.returncode == 0
-    assert relocs.count("R_X86_64_") == bench.run("readelf", "-rW", "libplain.so").stdout.count("R_X86_64_")
+    assert relocs.count("R_X86_64_") == bench.run("readelf", "-rW", "libplain.so").stdout.count(
+        "R_X86_64_"
+    )
 
 
 @pytest.mark.parametrize("how", ["version", "size", "address", "name"])
 def test_damaged_records_are_refused(bench, me, how):
-    bench.source("one.c", IDLE.replace("POINT", "IPROBE_POINT").replace("SCOPE", "IPROBE_SCOPE").replace("in_memory;", "in_memory = 1;")
-                 .replace("extern ", "") + "int main(void) { return 0; }\n")
+    bench.source(
+        "one.c",
+        IDLE.replace("POINT", "IPROBE_POINT")
+        .replace("SCOPE", "IPROBE_SCOPE")
+        .replace("in_memory;", "in_memory = 1;")
+        .replace("extern ", "")
+        + "int main(void) { return 0; }\n",
+    )
     bench.build("listed", "gcc", "-O2", "-no-pie", sources=["one.c"])
-    line = next(ln for ln in bench.run("readelf", "-SW", "listed").stdout.splitlines() if ".iprobe.points" in ln)
+    line = next(
+        ln
+        for ln in bench.run("readelf", "-SW", "listed").stdout.splitlines()
+        if ".iprobe.points" in ln
+    )
     at = int(line.split("]")[1].split()[3], 16)
     data = bytearray((bench.folder / "listed").read_bytes())
-    offset, value = {"version": (4, 9), "size": (0, 0xf0), "address": (8, data[at + 8] + 1 & 255), "name": (16, 0)}[how]
+    offset, value = {
+        "version": (4, 9),
+        "size": (0, 0xF0),
+        "address": (8, data[at + 8] + 1 & 255),
+        "name": (16, 0),
+    }[how]
     data[at + offset] = value
     (bench.folder / "listed").write_bytes(data)
     done = bench.coldpatch("listed", code=1)
@@ -348,19 +489,31 @@ def counted(actor, trace, functions=False):
 
 
 # every optimisation copies and moves sites in its own way
-WAYS = [("gcc", False, "-O0"), ("gcc", False, "-O3"), ("gcc", True, "-O2"), ("gcc", True, "-O3 -flto"), ("clang", False, "-O0"),
-        ("clang", False, "-O2"), ("clang", True, "-O0"), ("clang", True, "-O3")]
+WAYS = [
+    ("gcc", False, "-O0"),
+    ("gcc", False, "-O3"),
+    ("gcc", True, "-O2"),
+    ("gcc", True, "-O3 -flto"),
+    ("clang", False, "-O0"),
+    ("clang", False, "-O2"),
+    ("clang", True, "-O0"),
+    ("clang", True, "-O3"),
+]
 
 
 @pytest.mark.parametrize("compiler, cxx, opt", WAYS)
 def test_live_counts_are_the_programs_own(bench, me, compiler, cxx, opt):
     if compiler not in compilers():
         pytest.skip(f"no {compiler}")
-    (bench.folder / "unpatched").write_bytes(bench.build_all_usable("points", compiler, *opt.split(), *STRICT, cxx=cxx))
+    (bench.folder / "unpatched").write_bytes(
+        bench.build_all_usable("points", compiler, *opt.split(), *STRICT, cxx=cxx)
+    )
     (bench.folder / "unpatched").chmod(0o755)
     idle = bench.run("./unpatched", input="40\n").stdout
     assert bench.run("./points", input="40\n").stdout == idle
-    done = me.iprobe("run", "--json", "-o", "trace", "--", "./points", cwd=bench.folder, input="40\n")
+    done = me.iprobe(
+        "run", "--json", "-o", "trace", "--", "./points", cwd=bench.folder, input="40\n"
+    )
     assert done.returncode == 0 and "".join(done.stdout.splitlines(True)[:2]) == idle, repr(done)
     assert counted(me, bench.folder / "trace") == said(idle.splitlines()[1])[0]
 
@@ -372,8 +525,13 @@ def test_exceptions_threads_and_coroutines_end_scopes(bench, me, compiler, opt):
     source = PROGRAM.with_name("points_throw.cc")
     flags = ["-std=c++20", "-pthread", opt, *STRICT]
     if compiler == "clang":
-        done = subprocess.run(["clang++", "-std=c++20", "-fsyntax-only", "-x", "c++", "-"], input="#include <coroutine>\n"
-                              "std::suspend_always s;\n", text=True, capture_output=True, check=False)
+        done = subprocess.run(
+            ["clang++", "-std=c++20", "-fsyntax-only", "-x", "c++", "-"],
+            input="#include <coroutine>\n" "std::suspend_always s;\n",
+            text=True,
+            capture_output=True,
+            check=False,
+        )
         if done.returncode:
             pytest.skip("this clang++ knows no coroutines")
     bench.build("throwing", compiler, *flags, sources=[source], cxx=True)
@@ -383,37 +541,69 @@ def test_exceptions_threads_and_coroutines_end_scopes(bench, me, compiler, opt):
     own, _ = said(done.stdout)
     report = json.loads(me.iprobe("report", "--json", bench.folder / "trace").stdout)
     assert {f["function"]: f["calls"] for f in report["functions"]} == own
-    assert report["orphan_exits"] == report["unwound"] == report["unfinished"] == report["lost"] == 0
+    assert (
+        report["orphan_exits"] == report["unwound"] == report["unfinished"] == report["lost"] == 0
+    )
 
 
 @pytest.mark.parametrize("placement", ["fentry", "inline", "instrument"])
 def test_points_beside_the_compilers_probes(bench, me, placement):
     env = {**os.environ, "IPROBE_PLACEMENT": placement}
-    bench.run(bench.builddir / "coldpatch" / "iprobe-cc", INCLUDE, "-g", "-O2", PROGRAM, "-o", "points", env=env)
+    bench.run(
+        bench.builddir / "coldpatch" / "iprobe-cc",
+        INCLUDE,
+        "-g",
+        "-O2",
+        PROGRAM,
+        "-o",
+        "points",
+        env=env,
+    )
     done = me.iprobe("run", "-o", "trace", "--", "./points", cwd=bench.folder, input="30\n")
     assert done.returncode == 0, repr(done)
     own, _ = said(done.stdout.splitlines()[1])
     got = counted(me, bench.folder / "trace")
     # a point of the name of its function counts with it, if that is not inlined
     assert {name: got[name] for name in own if name not in ("red", "copied", "inlined")} == {
-        name: count for name, count in own.items() if name not in ("red", "copied", "inlined")}
+        name: count for name, count in own.items() if name not in ("red", "copied", "inlined")
+    }
     assert got["a_round"] == own["outer"] and got["main"] == 1
 
 
-@pytest.mark.parametrize("compiler, placement", [("gcc", "fentry"), ("gcc", "inline"), ("gcc", "instrument"), ("clang", "instrument"),
-                                                 ("clang", "fentry")])
+@pytest.mark.parametrize(
+    "compiler, placement",
+    [
+        ("gcc", "fentry"),
+        ("gcc", "inline"),
+        ("gcc", "instrument"),
+        ("clang", "instrument"),
+        ("clang", "fentry"),
+    ],
+)
 def test_no_probe(bench, compiler, placement):
     """The compiler's probes keep off such a function; a point in it is still one."""
     if compiler not in compilers():
         pytest.skip(f"no {compiler}")
-    bench.source("kept.c", """
+    bench.source(
+        "kept.c",
+        """
 int sink;
 IPROBE_NO_PROBE __attribute__((noinline)) int never(int a) { for (int i = 0; i < a; i++) sink += i; IPROBE_POINT(inside, a); return sink; }
 __attribute__((noinline)) int always(int a) { for (int i = 0; i < a; i++) sink += i * a; return sink + never(a); }
 int main(int argc, char **argv) { (void)argv; return always(argc) == 77; }
-""")
+""",
+    )
     env = {**os.environ, "IPROBE_PLACEMENT": placement, "IPROBE_CC": compiler}
-    bench.run(bench.builddir / "coldpatch" / "iprobe-cc", INCLUDE, "-g", "-O2", "kept.c", "-o", "kept", env=env)
+    bench.run(
+        bench.builddir / "coldpatch" / "iprobe-cc",
+        INCLUDE,
+        "-g",
+        "-O2",
+        "kept.c",
+        "-o",
+        "kept",
+        env=env,
+    )
     found = {p.function.name for p in bench.list("kept").probes}
     assert found == {"inside", "always", "main"}
 
@@ -423,7 +613,9 @@ def test_attached_by_name_and_restored(bench, actor, targets):
     program = actor.dir() / "points"
     shutil.copy(bench.folder / "points", program)
     target = targets.start(actor, [program])
-    attach = actor.start_iprobe("attach", target.pid, "-f", "red,turn", "-o", actor.dir() / "trace", "--json")
+    attach = actor.start_iprobe(
+        "attach", target.pid, "-f", "red,turn", "-o", actor.dir() / "trace", "--json"
+    )
 
     def live():
         status = json.loads(actor.iprobe("status", "--json", target.pid).stdout)
@@ -450,9 +642,24 @@ def test_gdb_shows_the_points(bench):
     shown = bench.run("gdb", "-nx", "-batch", "-ex", "info probes stap mine", "./points").stdout
     names = set(re.findall(r"^stap\s+mine\s+(\w+)", shown, re.M))
     assert names == {"start", "round", "red", "unrolled", "inlined", "copied", "words"} | {
-        f"{scope}__{end}" for scope in ("scope", "turn", "early", "outer", "jumped") for end in ("begin", "end")}
-    script = ["-ex", "break -probe-stap mine:round", "-ex", "run < input", "-ex", "print $_probe_argc", "-ex",
-              "print (char *)$_probe_arg0", "-ex", "print (int)$_probe_arg2", "-ex", "kill"]
+        f"{scope}__{end}"
+        for scope in ("scope", "turn", "early", "outer", "jumped")
+        for end in ("begin", "end")
+    }
+    script = [
+        "-ex",
+        "break -probe-stap mine:round",
+        "-ex",
+        "run < input",
+        "-ex",
+        "print $_probe_argc",
+        "-ex",
+        "print (char *)$_probe_arg0",
+        "-ex",
+        "print (int)$_probe_arg2",
+        "-ex",
+        "kill",
+    ]
     (bench.folder / "input").write_text("1\n")
     shown = bench.run("gdb", "-nx", "-batch", *script, "./points").stdout
     if "$1 = " not in shown:
@@ -466,9 +673,13 @@ class Bpftrace:
     NAMES = ("red", "turn__begin", "turn__end", "copied", "round")
 
     def __init__(self, root, pid, program):
-        probes = " ".join(f"usdt:{program}:iprobe:{name} {{ @{name} = count(); }}" for name in self.NAMES)
-        self.proc = root.popen(["bpftrace", "-p", pid, "-e", 'BEGIN { printf("counting\\n"); } ' + probes],
-                               stderr=subprocess.STDOUT)
+        probes = " ".join(
+            f"usdt:{program}:iprobe:{name} {{ @{name} = count(); }}" for name in self.NAMES
+        )
+        self.proc = root.popen(
+            ["bpftrace", "-p", pid, "-e", 'BEGIN { printf("counting\\n"); } ' + probes],
+            stderr=subprocess.STDOUT,
+        )
         said_so_far = []
         for line in self.proc.stdout:
             said_so_far.append(line)
@@ -492,7 +703,9 @@ class Bpftrace:
 
 @pytest.mark.parametrize("order", ["BIbi", "BIib", "IBbi", "IBib"])
 def test_bpftrace_beside_us(bench, root, targets, order):
-    """Capital letters attach, small ones end: bpftrace and iprobe in each order. Both count the same; all bytes come back."""
+    """Capital letters attach, small ones end: bpftrace and iprobe in each order. Both count the
+    same; all bytes come back.
+    """
     if not shutil.which("bpftrace"):
         pytest.skip("no bpftrace")
     bench.build_all_usable("points", "gcc", "-O2")
@@ -500,8 +713,16 @@ def test_bpftrace_beside_us(bench, root, targets, order):
     target = targets.start(root, [bench.folder / "points"])
     bpftrace, attach, counts, lines = None, None, {}, []
     notes = bench.run("readelf", "-nW", "points").stdout
-    places = [int(m[2], 16) for m in re.finditer(r"Name: (\w+)\s+Location: 0x(\w+)", notes) if m[1] in Bpftrace.NAMES]
-    base = next(m.start - m.offset for m in memory.mappings(target.pid) if m.path == str(bench.folder / "points"))
+    places = [
+        int(m[2], 16)
+        for m in re.finditer(r"Name: (\w+)\s+Location: 0x(\w+)", notes)
+        if m[1] in Bpftrace.NAMES
+    ]
+    base = next(
+        m.start - m.offset
+        for m in memory.mappings(target.pid)
+        if m.path == str(bench.folder / "points")
+    )
 
     def breakpoints():
         return sum(memory.read_memory(target.pid, base + place, 1) == b"\xcc" for place in places)
@@ -521,16 +742,27 @@ def test_bpftrace_beside_us(bench, root, targets, order):
     for step in order:
         if step == "B":
             bpftrace = Bpftrace(root, target.pid, bench.folder / "points")
-            memory.wait_for("bpftrace has not set its breakpoints", lambda: breakpoints() == len(places), 30)
+            memory.wait_for(
+                "bpftrace has not set its breakpoints", lambda: breakpoints() == len(places), 30
+            )
         elif step == "I":
             attach = root.start_iprobe("attach", target.pid, "-o", root.dir() / "trace", "--json")
-            memory.wait_for("no site is live", lambda: json.loads(
-                root.iprobe("status", "--json", target.pid).stdout)["patched"] > 10, 30)
+            memory.wait_for(
+                "no site is live",
+                lambda: json.loads(root.iprobe("status", "--json", target.pid).stdout)["patched"]
+                > 10,
+                30,
+            )
         elif step == "b":
             got = bpftrace.finish()
             bpftrace = None
-            for name, ours in (("red", "red"), ("turn__begin", "turn"), ("turn__end", "turn"), ("copied", "copied"),
-                               ("round", "round")):
+            for name, ours in (
+                ("red", "red"),
+                ("turn__begin", "turn"),
+                ("turn__end", "turn"),
+                ("copied", "copied"),
+                ("round", "round"),
+            ):
                 assert got[name] == counts["B", ours], name
         else:
             attach.send_signal(signal.SIGINT)
@@ -538,14 +770,19 @@ def test_bpftrace_beside_us(bench, root, targets, order):
             attach = None
             assert done.returncode == 0, repr(done)
             assert counted(root, done.summary()["dir"]) == {
-                name: count for (tool, name), count in counts.items() if tool == "I" and name != "start"}
+                name: count
+                for (tool, name), count in counts.items()
+                if tool == "I" and name != "start"
+            }
         work()
     memory.wait_for("bytes are not back", lambda: not memory.text_differences(target.pid), 30)
     target.finish()
 
 
 def test_bpftrace_comes_and_goes_while_we_do(bench, root, targets):
-    """Breakpoints between our sites change while we write there: neither of us undoes what the other did."""
+    """Breakpoints between our sites change while we write there: neither of us undoes what the
+    other did.
+    """
     if not shutil.which("bpftrace"):
         pytest.skip("no bpftrace")
     bench.build_all_usable("points", "gcc", "-O2")
@@ -554,12 +791,17 @@ def test_bpftrace_comes_and_goes_while_we_do(bench, root, targets):
     target = targets.start(root, [program])
     Bpftrace(root, target.pid, program).finish()  # or skip
     target.say("100000")
-    script = f"usdt:{program}:iprobe:early__begin {{ @ = count(); }} usdt:{program}:iprobe:words {{ @w = count(); }} " \
-             "interval:ms:20 { exit(); }"
+    script = (
+        f"usdt:{program}:iprobe:early__begin {{ @ = count(); }} usdt:{program}:iprobe:words {{ @w "
+        f"= count(); }} "
+        "interval:ms:20 { exit(); }"
+    )
     for _ in range(2):
         other = root.popen(["bpftrace", "-p", target.pid, "-e", script])
         while other.poll() is None:
-            done = root.iprobe("attach", target.pid, "-o", root.dir() / "trace", "--duration", "1ms")
+            done = root.iprobe(
+                "attach", target.pid, "-o", root.dir() / "trace", "--duration", "1ms"
+            )
             assert done.returncode == 0, repr(done)
         assert actors.last_words(other).returncode == 0
     assert target.proc.stdout.readline().rstrip() == plain

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""report, dump and info on traces whose contents are known (test/tracegen.py), and on such traces with damage."""
+"""report, dump and info on traces whose contents are known (test/tracegen.py), and on such
+traces with damage.
+"""
 
 import collections
 import fcntl
@@ -55,12 +57,26 @@ def check_function(trace, shown, calls):
     assert shown["total_ns"] == ns(trace, sum(c.end - c.start for c in calls if c.outermost))
     assert shown["self_ns"] == ns(trace, sum(c.own for c in calls))
     if not ended:
-        assert {shown[key] for key in ("min_ns", "avg_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "stddev_ns")} == {None}
+        assert {
+            shown[key]
+            for key in (
+                "min_ns",
+                "avg_ns",
+                "p50_ns",
+                "p90_ns",
+                "p99_ns",
+                "p999_ns",
+                "max_ns",
+                "stddev_ns",
+            )
+        } == {None}
         return
     assert shown["min_ns"] == ns(trace, min(ended))
     assert shown["max_ns"] == ns(trace, max(ended))
     assert shown["avg_ns"] == pytest.approx(ns(trace, sum(ended) / len(ended)), abs=1)
-    assert shown["stddev_ns"] == pytest.approx(statistics.pstdev(ended) * 1e9 / trace.hz, rel=1e-6, abs=0.01)
+    assert shown["stddev_ns"] == pytest.approx(
+        statistics.pstdev(ended) * 1e9 / trace.hz, rel=1e-6, abs=0.01
+    )
     for key, share in (("p50_ns", 0.5), ("p90_ns", 0.9), ("p99_ns", 0.99), ("p999_ns", 0.999)):
         assert shown[key] == pytest.approx(ns(trace, rank(ended, share)), rel=0.01, abs=1), key
 
@@ -90,10 +106,13 @@ def check_dump(me, trace, directory, one_clock=True):
         assert times == sorted(times), tid
     shown, made = collections.defaultdict(list), collections.defaultdict(list)
     for line in lines:
-        shown[line["tid"]].append((line["event"], line["function"], line["depth"], line["ts"],
-                                   line.get("unwound", False)))
+        shown[line["tid"]].append(
+            (line["event"], line["function"], line["depth"], line["ts"], line.get("unwound", False))
+        )
     for step in trace.steps:
-        made[step.tid].append((step.event, step.name, step.depth, ns(trace, step.ts - trace.start), step.unwound))
+        made[step.tid].append(
+            (step.event, step.name, step.depth, ns(trace, step.ts - trace.start), step.unwound)
+        )
     assert shown.keys() == made.keys()
     for tid, steps in made.items():
         assert shown[tid] == steps, tid
@@ -102,7 +121,9 @@ def check_dump(me, trace, directory, one_clock=True):
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("capacity", [40, 300, 4095])
 def test_random_programs(me, seed, capacity):
-    """Calls, returns, tail exits, recursion, alloca, inlining, longjmp; three streams, thread after thread."""
+    """Calls, returns, tail exits, recursion, alloca, inlining, longjmp; three streams, thread
+    after thread.
+    """
     trace = tracegen.random_trace(seed, capacity=capacity)
     directory = trace.write(me.dir() / "trace")
     check_report(me, trace, directory)
@@ -122,7 +143,9 @@ def test_without_known_frame_sizes(me, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("capacity", [40, 4095])
 def test_clocks_of_processors_differ(me, seed, capacity):
-    """Stamps run back when a thread comes to a processor whose clock is behind: its time stands still meanwhile."""
+    """Stamps run back when a thread comes to a processor whose clock is behind: its time stands
+    still meanwhile.
+    """
     trace = tracegen.random_trace(seed, capacity=capacity, skews=tracegen.SKEWS)
     directory = trace.write(me.dir() / "trace")
     check_report(me, trace, directory)
@@ -136,9 +159,14 @@ def test_a_function_that_has_not_ended_has_no_durations(me):
     t.advance(500)
     directory = trace.write(me.dir() / "trace")
     check_report(me, trace, directory)
-    head, row = (line.split(",") for line in me.iprobe("report", "--csv", directory).stdout.splitlines())
+    head, row = (
+        line.split(",") for line in me.iprobe("report", "--csv", directory).stdout.splitlines()
+    )
     known = dict(zip(head, row))
-    assert known["total_ns"] == "500" and known["min_ns"] == known["max_ns"] == known["stddev_ns"] == ""
+    assert (
+        known["total_ns"] == "500"
+        and known["min_ns"] == known["max_ns"] == known["stddev_ns"] == ""
+    )
     (line,) = [l for l in me.iprobe("report", directory).stdout.splitlines() if l.endswith(" main")]
     assert re.match(r"\s*1 +500 ns +500 ns( +-)+ +main$", line), line
 
@@ -178,9 +206,14 @@ def test_attached_in_the_middle(me):
     assert lines[4]["unwound"]
 
 
-HANDLER_STACKS = {"far below": 0x5555_0000_0000, "far above": tracegen.STACK + (1 << 40), "just above": tracegen.STACK + 12288,
-                  "64 KiB below": tracegen.STACK - 65536, "2 MiB below": tracegen.STACK - (2 << 20),
-                  "16 MiB above": tracegen.STACK + (16 << 20)}
+HANDLER_STACKS = {
+    "far below": 0x5555_0000_0000,
+    "far above": tracegen.STACK + (1 << 40),
+    "just above": tracegen.STACK + 12288,
+    "64 KiB below": tracegen.STACK - 65536,
+    "2 MiB below": tracegen.STACK - (2 << 20),
+    "16 MiB above": tracegen.STACK + (16 << 20),
+}
 
 
 @pytest.mark.parametrize("where", HANDLER_STACKS)
@@ -333,7 +366,9 @@ def test_losses_are_told_and_left_consistent(me):
     t.ret()
     directory = trace.write(me.dir() / "trace")
     done = me.iprobe("report", directory)
-    assert done.returncode == 0 and "25 EVENTS WERE LOST" in done.stderr and "25 LOST" in done.stdout
+    assert (
+        done.returncode == 0 and "25 EVENTS WERE LOST" in done.stderr and "25 LOST" in done.stdout
+    )
     shown = report(me, directory)
     assert shown["lost"] == 25 and shown["events"] == trace.events
     by_name = {f["function"]: f for f in shown["functions"]}
@@ -386,7 +421,11 @@ def test_a_process_that_became_another(me):
     directory = trace.write(me.dir() / "trace")
     lines = dump(me, directory)
     assert [(l["event"], l["function"], l["depth"]) for l in lines] == [
-        ("entry", "main", 0), ("entry", "run_other", 1), ("entry", "main", 0), ("exit", "main", 0)]
+        ("entry", "main", 0),
+        ("entry", "run_other", 1),
+        ("entry", "main", 0),
+        ("exit", "main", 0),
+    ]
     shown = {f["function"]: f for f in report(me, directory)["functions"]}
     assert shown["run_other"]["total_ns"] == ns(trace, exec_at - trace.start)
     assert shown["main"]["calls"] == 2 and shown["main"]["unfinished"] == 1
@@ -396,14 +435,22 @@ def test_selection_sorting_and_limit(me):
     trace = tracegen.random_trace(7)
     directory = trace.write(me.dir() / "trace")
     whole = report(me, directory)["functions"]
-    for column, key in (("calls", "calls"), ("self", "self_ns"), ("p99", "p99_ns"), ("max", "max_ns")):
+    for column, key in (
+        ("calls", "calls"),
+        ("self", "self_ns"),
+        ("p99", "p99_ns"),
+        ("max", "max_ns"),
+    ):
         shown = report(me, directory, "--sort", column)["functions"]
         assert [f[key] for f in shown] == sorted((f[key] for f in whole), reverse=True)
-    assert [f["function"] for f in report(me, directory, "--sort", "function")["functions"]] == sorted(
-        f["function"] for f in whole)
+    assert [
+        f["function"] for f in report(me, directory, "--sort", "function")["functions"]
+    ] == sorted(f["function"] for f in whole)
     assert report(me, directory, "--limit", "2")["functions"] == whole[:2]
     assert [f["function"] for f in report(me, directory, "-f", "le*")["functions"]] == ["leaf"]
-    assert [f for f in whole if f["function"] == "leaf"] == report(me, directory, "-f", "leaf")["functions"]
+    assert [f for f in whole if f["function"] == "leaf"] == report(me, directory, "-f", "leaf")[
+        "functions"
+    ]
     only = dump(me, directory, "-f", "shop::*")
     assert only and {l["function"] for l in only} == {"shop::Basket::total"}
     assert only == [l for l in dump(me, directory) if l["function"] == "shop::Basket::total"]
@@ -418,9 +465,14 @@ def test_selection_sorting_and_limit(me):
 def test_the_table_fits(me):
     trace = tracegen.Trace()
     t = trace.thread()
-    for name in ("plain", "a_function_with_a_name_that_is_longer_than_any_column_of_a_table_could_ever_be",
-                 "_ZNSt6vectorISt4pairIiNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEESaIS7_EE9push_backERKS7_",
-                 "_Z1fi", "_Z1fd", "\u00fcml\u00e4ut_" * 10):
+    for name in (
+        "plain",
+        "a_function_with_a_name_that_is_longer_than_any_column_of_a_table_could_ever_be",
+        "_ZNSt6vectorISt4pairIiNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEESaIS7_EE9push_backERKS7_",
+        "_Z1fi",
+        "_Z1fd",
+        "\u00fcml\u00e4ut_" * 10,
+    ):
         trace.add(name)
         t.call(name)
         t.advance(1 << 40)
@@ -435,7 +487,9 @@ def test_the_table_fits(me):
     # what a script reads has them whole
     done = me.iprobe("report", directory)
     assert done.returncode == 0, repr(done)
-    assert "a_function_with_a_name" in done.stdout and "std::vector<std::pair<int, " in done.stdout, done.stdout
+    assert (
+        "a_function_with_a_name" in done.stdout and "std::vector<std::pair<int, " in done.stdout
+    ), done.stdout
 
 
 def test_callers_fit(me):
@@ -478,7 +532,12 @@ def test_selections_that_are_mistakes(me):
     assert done.returncode == 0 and "nothing matches laef, lib:none" in done.stderr, repr(done)
     done = me.iprobe("report", "--json", "-f", "le*,leaf,!main", directory)
     assert done.returncode == 0 and not done.stderr, repr(done)
-    for args in (["report", "-f", ""], ["dump", "-f", " "], ["list", "-f", ""], ["attach", "-f", ""]):
+    for args in (
+        ["report", "-f", ""],
+        ["dump", "-f", " "],
+        ["list", "-f", ""],
+        ["attach", "-f", ""],
+    ):
         done = me.iprobe(*args, directory)
         assert done.returncode == 2 and "-f is empty" in done.stderr, repr(done)
 
@@ -489,18 +548,33 @@ def test_info(me):
     done = me.iprobe("info", "--json", directory)
     assert done.returncode == 0, repr(done)
     info = json.loads(done.stdout)
-    assert info["host"] == "test\thost" and info["command"] == "./demo --now" and info["pid"] == 1000
-    assert info["events"] == trace.events and info["lost"] == 0 and info["threads"] == len(trace.threads)
-    assert info["tsc_hz"] == trace.hz and info["ended"] and info["end"] == "done" and not info["damaged"]
+    assert (
+        info["host"] == "test\thost" and info["command"] == "./demo --now" and info["pid"] == 1000
+    )
+    assert (
+        info["events"] == trace.events
+        and info["lost"] == 0
+        and info["threads"] == len(trace.threads)
+    )
+    assert (
+        info["tsc_hz"] == trace.hz
+        and info["ended"]
+        and info["end"] == "done"
+        and not info["damaged"]
+    )
     assert info["modules"][0]["build_id"] == "00aabbcc" and info["modules"][0]["functions"] == 8
-    assert info["stops"] == [{"kind": "attach", "ts": 385, "stop_us": 345.678, "threads": 3, "pages": 7, "sites": 42}]
+    assert info["stops"] == [
+        {"kind": "attach", "ts": 385, "stop_us": 345.678, "threads": 3, "pages": 7, "sites": 42}
+    ]
     text = me.iprobe("info", directory).stdout
     for word in ("00aabbcc", "./demo --now", "2023-11-14T22:13:20.123456789Z", "346 us"):
         assert word in text
 
 
 def test_a_recording_that_was_cut_off(me):
-    """No last lines, half a line, half a packet: what is there is shown, and that it was cut off."""
+    """No last lines, half a line, half a packet: what is there is shown, and that it was cut
+    off.
+    """
     trace = tracegen.random_trace(4)
     trace.ended = False
     directory = trace.write(me.dir() / "trace")
@@ -520,8 +594,13 @@ def test_a_recording_that_was_cut_off(me):
 def test_a_reader_that_stops_reading(me):
     directory = tracegen.random_trace(5, steps=20000).write(me.dir() / "trace")
     command = me.argv([me.iprobe_path, "dump", directory])
-    done = subprocess.run(["sh", "-c", '"$@" 2>err | head -1; cat err', "sh", *command], capture_output=True, text=True,
-                          check=False, cwd=me.dir())
+    done = subprocess.run(
+        ["sh", "-c", '"$@" 2>err | head -1; cat err', "sh", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=me.dir(),
+    )
     assert len(done.stdout.splitlines()) == 1 and not done.stderr
 
 
@@ -534,11 +613,13 @@ def damaged_copies(directory, where, rng, count):
         path = copy / rng.choice(files).relative_to(directory)
         data = bytearray(path.read_bytes())
         if rng.random() < 0.2:
-            del data[rng.randrange(len(data)):]
+            del data[rng.randrange(len(data)) :]
         for _ in range(rng.choice([1, 1, 4, 40])):
             if data:
                 at = rng.randrange(min(len(data), rng.choice([100, 400, len(data)])))
-                data[at] = rng.choice([0, 255, data[at] ^ 1 << rng.randrange(8), rng.randrange(256)])
+                data[at] = rng.choice(
+                    [0, 255, data[at] ^ 1 << rng.randrange(8), rng.randrange(256)]
+                )
         path.write_bytes(data)
         yield copy
         shutil.rmtree(copy)

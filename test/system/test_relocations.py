@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Placement instrument by relocations that the linker kept: every linker, every form of call. What the sites must be is read
-from the same link's relocations by readelf.
+Placement instrument by relocations that the linker kept: every linker, every form of call. What
+the sites must be is read from the same link's relocations by readelf.
 """
 
 import json
@@ -83,8 +83,15 @@ def box(tmp_path):
 
 
 def run(*command, cwd, **env):
-    done = subprocess.run([str(c) for c in command], cwd=cwd, env={**os.environ, "LC_ALL": "C", **env}, check=False,
-                          capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [str(c) for c in command],
+        cwd=cwd,
+        env={**os.environ, "LC_ALL": "C", **env},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, (command, done)
     return done
 
@@ -100,22 +107,34 @@ def linker_or_skip(linker):
 
 
 def named_by_relocations(path):
-    """{address of the operand: is it the entry hook} of all kept relocations against the hooks in code."""
-    text = subprocess.run(["readelf", "-rW", path], capture_output=True, text=True, check=True).stdout
+    """{address of the operand: is it the entry hook} of all kept relocations against the hooks
+    in code.
+    """
+    text = subprocess.run(
+        ["readelf", "-rW", path], capture_output=True, text=True, check=True
+    ).stdout
     found, kept = {}, False
     for line in text.splitlines():
         if line.startswith("Relocation section"):
             kept = "'.rela.text" in line
-        match = re.match(r"([0-9a-f]+)\s+\S+\s+R_X86_64_\w+\s.*__cyg_profile_func_(enter|exit)", line)
+        match = re.match(
+            r"([0-9a-f]+)\s+\S+\s+R_X86_64_\w+\s.*__cyg_profile_func_(enter|exit)", line
+        )
         if match and kept:
             found[int(match[1], 16)] = match[2] == "enter"
     return found
 
 
 def decoded_at(path, wanted):
-    """{address: mnemonic and operands} of the instructions that objdump sees at the wanted addresses."""
-    text = subprocess.run(["objdump", "-d", "-w", "--no-show-raw-insn", path], capture_output=True, text=True,
-                          check=True).stdout
+    """{address: mnemonic and operands} of the instructions that objdump sees at the wanted
+    addresses.
+    """
+    text = subprocess.run(
+        ["objdump", "-d", "-w", "--no-show-raw-insn", path],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     found = {}
     for line in text.splitlines():
         match = re.match(r"\s*([0-9a-f]+):\t(.*)", line)
@@ -124,7 +143,9 @@ def decoded_at(path, wanted):
     return found
 
 
-@pytest.mark.parametrize("linker,flags", LINKS, ids=[f"{linker}{flags.replace(' ', '')}" for linker, flags in LINKS])
+@pytest.mark.parametrize(
+    "linker,flags", LINKS, ids=[f"{linker}{flags.replace(' ', '')}" for linker, flags in LINKS]
+)
 def test_every_call_and_no_other(linker, flags, box, builddir):
     linker_or_skip(linker)
     common = [*flags.split(), f"-fuse-ld={linker}", "-g", "calls.cc", "other.cc"]
@@ -145,8 +166,16 @@ def test_every_call_and_no_other(linker, flags, box, builddir):
     assert len(probes) == len(relocations)
     shapes = decoded_at(box / "kept", probes)
     for offset, p in probes.items():
-        assert shapes.get(offset, "").startswith("ret" if p.kind == TAIL_EXIT else "nop"), (p, shapes.get(offset))
-    assert {p.function.name for p in kept.probes} >= {"main", "_Z5otheri", "_Z3fibi", "_Z5twiceIlET_S0_"}
+        assert shapes.get(offset, "").startswith("ret" if p.kind == TAIL_EXIT else "nop"), (
+            p,
+            shapes.get(offset),
+        )
+    assert {p.function.name for p in kept.probes} >= {
+        "main",
+        "_Z5otheri",
+        "_Z3fibi",
+        "_Z5twiceIlET_S0_",
+    }
     if "gc-sections" in flags and linker != "gold":
         assert "_Z12never_calledi" not in {p.function.name for p in kept.probes}
     assert {p.kind for p in kept.probes} >= {ENTRY, EXIT}
@@ -157,7 +186,9 @@ def test_every_call_and_no_other(linker, flags, box, builddir):
     assert ".rela.text" in kept_names
     assert {n for n in kept_names if not n.startswith(".rela") or n in allocated} == set(names)
     ours = parse(section(box / "program", ".iprobe.probes"))
-    assert [(p.offset, p.kind, p.length) for p in ours.probes] == [(p.offset, p.kind, p.length) for p in kept.probes]
+    assert [(p.offset, p.kind, p.length) for p in ours.probes] == [
+        (p.offset, p.kind, p.length) for p in kept.probes
+    ]
     assert ours.build_id == kept.build_id or "-flto" in flags
     if "-flto" not in flags:
         assert loaded_bytes(box / "program") == loaded_bytes(box / "kept")
@@ -171,14 +202,37 @@ def test_every_call_and_no_other(linker, flags, box, builddir):
 
 @pytest.mark.parametrize("linker", ["bfd", "gold", "lld", "mold"])
 def test_trace_is_balanced(linker, box, builddir):
-    """Idle and recording print the same; each call has its entry and exit. Small programs of lld and mold have all
-    their segments in one page of the file."""
+    """Idle and recording print the same; each call has its entry and exit. Small programs of lld
+    and mold have all their segments in one page of the file.
+    """
     linker_or_skip(linker)
-    build(builddir, box, "-O2", "-fno-plt", "-g", f"-fuse-ld={linker}", "calls.cc", "other.cc", "-o", "program")
-    done = run(builddir / "cli" / "iprobe", "run", "-o", box / "trace", "--json", "--", box / "program", cwd=box)
+    build(
+        builddir,
+        box,
+        "-O2",
+        "-fno-plt",
+        "-g",
+        f"-fuse-ld={linker}",
+        "calls.cc",
+        "other.cc",
+        "-o",
+        "program",
+    )
+    done = run(
+        builddir / "cli" / "iprobe",
+        "run",
+        "-o",
+        box / "trace",
+        "--json",
+        "--",
+        box / "program",
+        cwd=box,
+    )
     assert done.stdout.startswith(OUTPUT)
     depth, seen = 0, set()
-    for line in run(builddir / "cli" / "iprobe", "dump", "--json", box / "trace", cwd=box).stdout.splitlines():
+    for line in run(
+        builddir / "cli" / "iprobe", "dump", "--json", box / "trace", cwd=box
+    ).stdout.splitlines():
         event = json.loads(line)
         if event["event"] == "entry":
             seen.add(event["function"].partition("(")[0])
@@ -202,10 +256,21 @@ def test_partial_links(box, builddir):
     assert run(box / "program", cwd=box).stdout == OUTPUT
 
 
-@pytest.mark.parametrize("flags", ["-s", "-Wl,--strip-all", "-Xlinker -s", "-fuse-ld=gold -Wl,--gc-sections",
-                                   "-fuse-ld=mold -Wl,-S", "-fuse-ld=lld -s"])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "-s",
+        "-Wl,--strip-all",
+        "-Xlinker -s",
+        "-fuse-ld=gold -Wl,--gc-sections",
+        "-fuse-ld=mold -Wl,-S",
+        "-fuse-ld=lld -s",
+    ],
+)
 def test_links_that_cannot_keep_relocations(flags, box, builddir):
-    """Linkers that fail beside -q are not given it: what links by the compiler alone links by iprobe-c++."""
+    """Linkers that fail beside -q are not given it: what links by the compiler alone links by
+    iprobe-c++.
+    """
     match = re.search(r"-fuse-ld=(\w+)", flags)
     linker_or_skip(match[1] if match else "bfd")
     build(builddir, box, "-O2", *flags.split(), "calls.cc", "other.cc", "-o", "program")
@@ -214,18 +279,31 @@ def test_links_that_cannot_keep_relocations(flags, box, builddir):
 
 
 def test_nothing_to_probe_leaves_nothing(box, builddir):
-    """Without a site, or where coldpatch refuses, the relocations that were asked for go as well."""
-    (box / "empty.c").write_text("__attribute__((no_instrument_function)) int main(void) { return 0; }\n")
+    """Without a site, or where coldpatch refuses, the relocations that were asked for go as
+    well.
+    """
+    (box / "empty.c").write_text(
+        "__attribute__((no_instrument_function)) int main(void) { return 0; }\n"
+    )
     build(builddir, box, "empty.c", "-o", "program", cc="iprobe-cc")
     assert not any(n.startswith(".rela.text") for n in section_names(box / "program"))
     assert run(box / "program", cwd=box).stdout == ""
-    (box / "own.c").write_text("""
+    (box / "own.c").write_text(
+        """
         #define HOOK __attribute__((no_instrument_function)) void
         int n;
         HOOK __cyg_profile_func_enter(void *f, void *c) { n++; }
         HOOK __cyg_profile_func_exit(void *f, void *c) { n++; }
-        int main(void) { return n != 1; }""")
-    done = run(builddir / "coldpatch" / "iprobe-cc", "own.c", "-o", "program", cwd=box, IPROBE_PLACEMENT="instrument")
+        int main(void) { return n != 1; }"""
+    )
+    done = run(
+        builddir / "coldpatch" / "iprobe-cc",
+        "own.c",
+        "-o",
+        "program",
+        cwd=box,
+        IPROBE_PLACEMENT="instrument",
+    )
     assert len(done.stderr.splitlines()) == 1 and "its own tracer" in done.stderr
     assert not any(n.startswith(".rela.text") for n in section_names(box / "program"))
     run(box / "program", cwd=box)
@@ -233,19 +311,35 @@ def test_nothing_to_probe_leaves_nothing(box, builddir):
 
 def test_coldpatch_by_hand(box, builddir):
     """A link of somebody else's with -q; --keep-relocs, and data that somebody appended."""
-    run("g++", "-O2", "-finstrument-functions", "-Wl,-q", "-Wl,--build-id=sha1", "calls.cc", "other.cc", "-o", "program",
-        cwd=box)
+    run(
+        "g++",
+        "-O2",
+        "-finstrument-functions",
+        "-Wl,-q",
+        "-Wl,--build-id=sha1",
+        "calls.cc",
+        "other.cc",
+        "-o",
+        "program",
+        cwd=box,
+    )
     coldpatch = builddir / "coldpatch" / "coldpatch"
     done = run(coldpatch, "--keep-relocs", "-o", "kept", "program", cwd=box)
     assert "found by relocations" in done.stdout
-    module, = json.loads(run(coldpatch, "--json", "-o", "plain", "program", cwd=box).stdout)["modules"]
+    (module,) = json.loads(run(coldpatch, "--json", "-o", "plain", "program", cwd=box).stdout)[
+        "modules"
+    ]
     assert module["found_by"] == ["relocations"]
-    assert ".rela.text" in section_names(box / "kept") and ".rela.text" not in section_names(box / "plain")
+    assert ".rela.text" in section_names(box / "kept") and ".rela.text" not in section_names(
+        box / "plain"
+    )
     assert loaded_bytes(box / "kept") == loaded_bytes(box / "plain")
     assert symbols(box / "kept") == symbols(box / "plain")
     payload = b"appended by somebody"
     with open(box / "program", "ab") as f:
         f.write(payload)
     run(coldpatch, "program", cwd=box)
-    assert payload in (box / "program").read_bytes() and ".rela.text" not in section_names(box / "program")
+    assert payload in (box / "program").read_bytes() and ".rela.text" not in section_names(
+        box / "program"
+    )
     assert run(box / "program", cwd=box).stdout == OUTPUT

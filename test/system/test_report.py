@@ -33,13 +33,17 @@ def rank(values, share):
 
 
 def modular_trace(seed):
-    """Functions in two modules and three files; leaf is in both files of one name in both modules."""
+    """Functions in two modules and three files; leaf is in both files of one name in both
+    modules.
+    """
     trace = tracegen.random_trace(seed)
     trace.modules.append("/usr/lib/libother.so")
     for f in trace.order:
         name = f.linker_name.split(".")[0]
         f.module = int(name in ("leaf", "lookup", "roomy"))
-        f.file = {"leaf": "/src/shared.c", "sort": "/src/shared.c", "lookup": "/src/other.c"}.get(name, "/src/demo.c")
+        f.file = {"leaf": "/src/shared.c", "sort": "/src/shared.c", "lookup": "/src/other.c"}.get(
+            name, "/src/demo.c"
+        )
     trace.extra_lines += [f"thread\t{t.tid}\tworker-{t.tid}" for t in trace.threads]
     return trace
 
@@ -54,7 +58,9 @@ def check_row(trace, row, calls, is_outermost):
         return
     assert (row["min_ns"], row["max_ns"]) == (ns(trace, min(ended)), ns(trace, max(ended)))
     assert row["avg_ns"] == pytest.approx(ns(trace, sum(ended) / len(ended)), abs=1)
-    assert row["stddev_ns"] == pytest.approx(statistics.pstdev(ended) * 1e9 / trace.hz, rel=1e-6, abs=0.01)
+    assert row["stddev_ns"] == pytest.approx(
+        statistics.pstdev(ended) * 1e9 / trace.hz, rel=1e-6, abs=0.01
+    )
     for key, share in (("p50_ns", 0.5), ("p90_ns", 0.9), ("p99_ns", 0.99), ("p999_ns", 0.999)):
         assert row[key] == pytest.approx(ns(trace, rank(ended, share)), rel=0.01, abs=1), key
 
@@ -67,9 +73,21 @@ def test_groups(me, seed, what):
     group_of = {"module": lambda f: trace.modules[f.module], "file": lambda f: f.file}.get(what)
     groups = collections.defaultdict(list)
     for c in trace.calls:
-        groups[(c.name, c.above[-1] and tracegen.READABLE.get(c.above[-1].linker_name.split(".")[0],
-                                                              c.above[-1].linker_name.split(".")[0])
-                if c.above else None) if what == "caller" else c.tid if what == "thread" else group_of(c.function)].append(c)
+        groups[
+            (
+                c.name,
+                c.above[-1]
+                and tracegen.READABLE.get(
+                    c.above[-1].linker_name.split(".")[0], c.above[-1].linker_name.split(".")[0]
+                )
+                if c.above
+                else None,
+            )
+            if what == "caller"
+            else c.tid
+            if what == "thread"
+            else group_of(c.function)
+        ].append(c)
 
     def is_outermost(call):
         if what == "caller":
@@ -82,8 +100,12 @@ def test_groups(me, seed, what):
     assert document["by"] == what and document["events"] == trace.events
     rows = document["rows"]
     assert rows == sorted(rows, key=lambda r: -r["total_ns"])
-    key = {"module": lambda r: r["module"], "file": lambda r: r["file"], "thread": lambda r: r["tid"],
-           "caller": lambda r: (r["function"], r["caller"])}[what]
+    key = {
+        "module": lambda r: r["module"],
+        "file": lambda r: r["file"],
+        "thread": lambda r: r["tid"],
+        "caller": lambda r: (r["function"], r["caller"]),
+    }[what]
     assert sorted(map(key, rows), key=str) == sorted(groups, key=str)
     for row in rows:
         check_row(trace, row, groups[key(row)], is_outermost)
@@ -100,7 +122,9 @@ def test_selected_functions_only(me, what):
     calls = [c for c in trace.calls if c.name in ("leaf", "eval")]
     rows = report(me, directory, "--by", what, "-f", "leaf,eval")["rows"]
     assert sum(r["calls"] for r in rows) == len(calls)
-    assert sum(r["self_ns"] for r in rows) == pytest.approx(ns(trace, sum(c.own for c in calls)), abs=len(rows))
+    assert sum(r["self_ns"] for r in rows) == pytest.approx(
+        ns(trace, sum(c.own for c in calls)), abs=len(rows)
+    )
 
 
 def test_csv_says_the_same(me):
@@ -108,7 +132,11 @@ def test_csv_says_the_same(me):
     directory = trace.write(me.dir() / "trace")
     for what in ("function", "caller", "callsite", "thread", "module", "file"):
         rows = report(me, directory, "--by", what)["functions" if what == "function" else "rows"]
-        table = list(csv.DictReader(io.StringIO(me.iprobe("report", "--csv", "--by", what, directory).stdout)))
+        table = list(
+            csv.DictReader(
+                io.StringIO(me.iprobe("report", "--csv", "--by", what, directory).stdout)
+            )
+        )
         assert len(table) == len(rows) > 1
         for row, line in zip(rows, table):
             assert None not in line and None not in line.values()
@@ -152,11 +180,20 @@ def test_where(me):
     assert names("calls>1,max<=2us") == {"quick", "rare"}
     assert names("p99.9<200ns") == {"quick"}
     assert names("total>1h") == set()
-    text = me.iprobe("report", "-w", "calls>2", "--columns", "threads,stddev,calls", directory).stdout
+    text = me.iprobe(
+        "report", "-w", "calls>2", "--columns", "threads,stddev,calls", directory
+    ).stdout
     head = next(line for line in text.splitlines() if line.endswith("function"))
     assert head.split() == ["threads", "stddev", "calls", "function"] and "rare" not in text
-    head = next(l for l in me.iprobe("report", "--columns", "all", directory).stdout.splitlines() if l.endswith("function"))
-    assert head.split() == "calls total self min avg p50 p90 p99 p99.9 max stddev threads function".split()
+    head = next(
+        l
+        for l in me.iprobe("report", "--columns", "all", directory).stdout.splitlines()
+        if l.endswith("function")
+    )
+    assert (
+        head.split()
+        == "calls total self min avg p50 p90 p99 p99.9 max stddev threads function".split()
+    )
 
 
 def test_what_is_not_known(me):
@@ -171,12 +208,28 @@ def test_what_is_not_known(me):
     t.advance(100)
     t.ret()
     directory = trace.write(me.dir() / "trace")
-    for where, names in (("min<1s", {"bell\x07"}), ("total<1s", {"bell\x07", "open"}), ("calls>0", {"bell\x07", "open", "here"}),
-                         ("stddev<1s", {"bell\x07"})):
+    for where, names in (
+        ("min<1s", {"bell\x07"}),
+        ("total<1s", {"bell\x07", "open"}),
+        ("calls>0", {"bell\x07", "open", "here"}),
+        ("stddev<1s", {"bell\x07"}),
+    ):
         assert {f["function"] for f in report(me, directory, "-w", where)["functions"]} == names
-    lines = {l["function"]: l for l in csv.DictReader(io.StringIO(me.iprobe("report", "--csv", directory).stdout))}
-    assert (lines["open"]["total_ns"], lines["open"]["min_ns"], lines["open"]["p50_ns"], lines["open"]["stddev_ns"]) == ("100", "", "", "")
-    assert (lines["here"]["calls"], lines["here"]["total_ns"], lines["here"]["threads"]) == ("1", "", "1")
+    lines = {
+        l["function"]: l
+        for l in csv.DictReader(io.StringIO(me.iprobe("report", "--csv", directory).stdout))
+    }
+    assert (
+        lines["open"]["total_ns"],
+        lines["open"]["min_ns"],
+        lines["open"]["p50_ns"],
+        lines["open"]["stddev_ns"],
+    ) == ("100", "", "", "")
+    assert (lines["here"]["calls"], lines["here"]["total_ns"], lines["here"]["threads"]) == (
+        "1",
+        "",
+        "1",
+    )
     assert lines["bell?"]["max_ns"] == "100"
 
 
@@ -198,9 +251,22 @@ def test_same_names_are_told_apart(me):
             assert f"{function} [demo] <- {caller} (around)" in shown, shown
 
 
-@pytest.mark.parametrize("args", [["--by", "nothing"], ["--where", "calls"], ["--where", "calls>many"], ["--where", "speed>3"],
-                                  ["--where", "function>3"], ["--where", "max>1 parsec"], ["--columns", "speed"], ["-n", "0"],
-                                  ["--where", ",".join(["calls>1"] * 17)], ["--columns", ",".join(["calls"] * 13)]], ids=" ".join)
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--by", "nothing"],
+        ["--where", "calls"],
+        ["--where", "calls>many"],
+        ["--where", "speed>3"],
+        ["--where", "function>3"],
+        ["--where", "max>1 parsec"],
+        ["--columns", "speed"],
+        ["-n", "0"],
+        ["--where", ",".join(["calls>1"] * 17)],
+        ["--columns", ",".join(["calls"] * 13)],
+    ],
+    ids=" ".join,
+)
 def test_wrong_usage(me, args):
     done = me.iprobe("report", *args)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "--help" in done.stderr
@@ -230,7 +296,10 @@ def test_lost_time_is_nobodys(me):
     t.ret()
     directory = trace.write(me.dir() / "trace")
     rows = {f["function"]: f for f in report(me, directory)["functions"]}
-    assert rows["work"]["total_ns"] == 100 + 5 + 7 + 20 + 30 and rows["work"]["self_ns"] == 100 + 20 + 30
+    assert (
+        rows["work"]["total_ns"] == 100 + 5 + 7 + 20 + 30
+        and rows["work"]["self_ns"] == 100 + 20 + 30
+    )
     assert rows["main"]["total_ns"] == 10 + 132 + 30 and rows["main"]["self_ns"] == 10
     assert rows["leaf"]["total_ns"] == 12 and rows["work"]["max_ns"] == 30
     tree = json.loads(me.iprobe("graph", "--json", directory).stdout)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-iprobe is killed while it records, again and again, and `iprobe attach --resume` goes on each time: every event of a program
-that counts its own calls is in the trace once, or counted as lost. Kills come after a random time, and by strace at a
-write of a packet or of the journal.
+iprobe is killed while it records, again and again, and `iprobe attach --resume` goes on each
+time: every event of a program that counts its own calls is in the trace once, or counted as
+lost. Kills come after a random time, and by strace at a write of a packet or of the journal.
 """
 
 import contextlib
@@ -33,8 +33,10 @@ def counts_of(target):
 
 
 def begin(actor, programs, targets, rate, *options):
-    target = targets.start(actor, [programs.simple("count", opt="-O0"), "-w", "-t", "3", "-r", str(rate), "-s",
-                                   str(SECONDS)])
+    target = targets.start(
+        actor,
+        [programs.simple("count", opt="-O0"), "-w", "-t", "3", "-r", str(rate), "-s", str(SECONDS)],
+    )
     directory = actor.dir() / "trace"
     proc = actor.start_iprobe("attach", target.pid, "-o", directory, *options)
     is_live(actor, target)
@@ -60,7 +62,9 @@ def kill(proc):
             os.kill(int(pid), signal.SIGKILL)
     actors.end(proc)
     for pid in below:
-        memory.wait_for(f"{pid} does not end", lambda pid=pid: not os.path.exists(f"/proc/{pid}/exe"), 10)
+        memory.wait_for(
+            f"{pid} does not end", lambda pid=pid: not os.path.exists(f"/proc/{pid}/exe"), 10
+        )
     return early
 
 
@@ -122,11 +126,26 @@ def kill_often(actor, programs, targets, kills, seed, *options):
         if rng.random() < 0.5:
             proc = actor.start_iprobe("attach", "--resume", target.pid, "-o", directory)
             continue
-        # at the write of a packet (writev) or of the journal (pwrite64), or where an old piece is removed, before or after it
-        call, when = rng.choice(["writev", "pwrite64"] + ["unlinkat"] * ("--rotate" in options)), rng.randint(1, 12)
-        proc = actor.popen(["strace", "-o", "/dev/null", f"--trace={call}",
-                            f"--inject={call}:signal=SIGKILL:when={when}", actor.iprobe_path, "attach", "--resume",
-                            target.pid, "-o", directory])
+        # at the write of a packet (writev) or of the journal (pwrite64), or where an old piece is
+        # removed, before or after it
+        call, when = rng.choice(
+            ["writev", "pwrite64"] + ["unlinkat"] * ("--rotate" in options)
+        ), rng.randint(1, 12)
+        proc = actor.popen(
+            [
+                "strace",
+                "-o",
+                "/dev/null",
+                f"--trace={call}",
+                f"--inject={call}:signal=SIGKILL:when={when}",
+                actor.iprobe_path,
+                "attach",
+                "--resume",
+                target.pid,
+                "-o",
+                directory,
+            ]
+        )
         actors.end(proc) if proc.poll() else None
     assert early >= min(kills, 3), f"only {early} kills came while iprobe was at work"
     kill(proc)
@@ -149,14 +168,31 @@ def test_killed_and_resumed_while_it_rotates(me, programs, targets):
     kill_often(me, programs, targets, 10, 8, *ROTATE)
 
 
-WAYS = [(2, []), (3, []), (4, ["--compress"]), (5, ["--compress"]), (6, ROTATE), (7, ["--rotate", "2", "--max-size", "512K", "--compress"])]
+WAYS = [
+    (2, []),
+    (3, []),
+    (4, ["--compress"]),
+    (5, ["--compress"]),
+    (6, ROTATE),
+    (7, ["--rotate", "2", "--max-size", "512K", "--compress"]),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("actor,seed,options", [(who, seed, options) for seed, options in WAYS for odd, who in enumerate(("root", "user"))
-                                                if FULL or seed % 2 == odd], indirect=["actor"])
+@pytest.mark.parametrize(
+    "actor,seed,options",
+    [
+        (who, seed, options)
+        for seed, options in WAYS
+        for odd, who in enumerate(("root", "user"))
+        if FULL or seed % 2 == odd
+    ],
+    indirect=["actor"],
+)
 def test_killed_and_resumed_often(actor, programs, targets, seed, options):
-    """Each way as root and as an ordinary user; by IPROBE_TEST_FULL=1 each seed as both, and more often."""
+    """Each way as root and as an ordinary user; by IPROBE_TEST_FULL=1 each seed as both, and
+    more often.
+    """
     kill_often(actor, programs, targets, 24 if FULL else 16, seed, *options)
 
 
@@ -177,10 +213,14 @@ def test_rings_that_fill_up_are_counted(actor, programs, targets):
 
 
 def test_resumed_behind_an_exec(me, programs, targets):
-    """The session has followed its target into another image, under another number, when its iprobe is killed."""
+    """The session has followed its target into another image, under another number, when its
+    iprobe is killed.
+    """
     target = targets.start(me, [programs.simple("become")])
     directory = me.dir() / "trace"
-    proc = me.start_iprobe("attach", target.pid, "--follow-exec", "-f", "step*", "-q", "-o", directory)
+    proc = me.start_iprobe(
+        "attach", target.pid, "--follow-exec", "-f", "step*", "-q", "-o", directory
+    )
     is_live(me, target)
     time.sleep(0.1)
     before = memory.segment_bias(target.pid, target.program)
@@ -189,12 +229,20 @@ def test_resumed_behind_an_exec(me, programs, targets):
     assert target.proc.stdout.readline() == "ready\n"
     assert memory.segment_bias(target.pid, target.program) != before
     is_live(me, target)
-    memory.wait_for("the exec is not in the trace", lambda: "\nagain\t" in (directory / "iprobe" / "session").read_text(), 30)
+    memory.wait_for(
+        "the exec is not in the trace",
+        lambda: "\nagain\t" in (directory / "iprobe" / "session").read_text(),
+        30,
+    )
     kill(proc)
-    done = me.iprobe("attach", "--resume", target.pid, "--json", "--duration", "300ms", "-o", directory)
+    done = me.iprobe(
+        "attach", "--resume", target.pid, "--json", "--duration", "300ms", "-o", directory
+    )
     assert done.returncode == 0, repr(done)
     summary = done.summary()
-    events = [json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()]
+    events = [
+        json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()
+    ]
     assert len(events) == summary["events"] > 0
     info = json.loads(me.iprobe("info", "--json", directory).stdout)
     exec_at = info["execs"][0]["ts"]
@@ -210,11 +258,36 @@ def test_killed_while_it_moves_to_another_image(me, programs, targets, when):
     target = targets.start(me, [programs.simple("become")])
     # so that the session's number there is another one
     for _ in range(2):
-        assert me.iprobe("attach", target.pid, "-q", "--duration", "10ms", "-o", me.dir() / "other").returncode == 0
+        assert (
+            me.iprobe(
+                "attach", target.pid, "-q", "--duration", "10ms", "-o", me.dir() / "other"
+            ).returncode
+            == 0
+        )
     directory = me.dir() / "trace"
-    # of a function that is not called again nothing is written: the journal is made, told of the number that comes, and told that it came
-    proc = me.popen(["strace", "-f", "-o", "/dev/null", "-P", directory / "iprobe/journal", "--trace=pwrite64", f"--inject=pwrite64:signal=SIGKILL:when={when}",
-                     me.iprobe_path, "attach", target.pid, "--follow-exec", "-f", "work", "-q", "-o", directory])
+    # of a function that is not called again nothing is written: the journal is made, told of the
+    # number that comes, and told that it came
+    proc = me.popen(
+        [
+            "strace",
+            "-f",
+            "-o",
+            "/dev/null",
+            "-P",
+            directory / "iprobe/journal",
+            "--trace=pwrite64",
+            f"--inject=pwrite64:signal=SIGKILL:when={when}",
+            me.iprobe_path,
+            "attach",
+            target.pid,
+            "--follow-exec",
+            "-f",
+            "work",
+            "-q",
+            "-o",
+            directory,
+        ]
+    )
     is_live(me, target)
     target.proc.stdin.write("x")
     target.proc.stdin.flush()

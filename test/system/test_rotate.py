@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
---rotate: the newest --max-size bytes stay, in one directory that every reader opens; what went is counted exactly; an iprobe that is killed at
-any step of it is gone on with.
+--rotate: the newest --max-size bytes stay, in one directory that every reader opens; what went
+is counted exactly; an iprobe that is killed at any step of it is gone on with.
 """
 
 import bisect
@@ -29,7 +29,9 @@ def info_of(who, directory):
 
 def pieces_of(directory):
     """Numbers of pieces that have files."""
-    names = [re.fullmatch(r"stream-\d+-(\d+)(\.zst)?", path.name) for path in directory.glob("stream-*")]
+    names = [
+        re.fullmatch(r"stream-\d+-(\d+)(\.zst)?", path.name) for path in directory.glob("stream-*")
+    ]
     assert names and all(names), sorted(directory.iterdir())
     return {int(name[1]) for name in names}
 
@@ -54,17 +56,25 @@ def check(who, directory, summary, total, size, pieces):
     if summary["rotated"]:
         # a piece less, and the last packet that found no room in each
         assert kept > size * (pieces - 1) / pieces - pieces * 33000 - size / pieces * 0.1
-        assert summary["rotated_packets"] and summary["rotated_bytes"] and summary["kept_from_ns"] > 0
+        assert (
+            summary["rotated_packets"] and summary["rotated_bytes"] and summary["kept_from_ns"] > 0
+        )
     info = info_of(who, directory)
     for key in ("events", "lost", "rotated", "rotated_pieces", "rotated_packets", "rotated_bytes"):
         assert info[key] == summary[key], (key, info, summary)
     assert not info["damaged"]
     # it may have been reckoned by a frequency that was better known in the end
-    assert abs(info["kept_from_ns"] - summary["kept_from_ns"]) <= 1000 + summary["kept_from_ns"] / 1000
+    assert (
+        abs(info["kept_from_ns"] - summary["kept_from_ns"]) <= 1000 + summary["kept_from_ns"] / 1000
+    )
     done = who.iprobe("report", "--json", directory)
     assert done.returncode == 0, repr(done)
     report = json.loads(done.stdout)
-    assert (report["events"], report["lost"], report["rotated"]) == (summary["events"], summary["lost"], summary["rotated"])
+    assert (report["events"], report["lost"], report["rotated"]) == (
+        summary["events"],
+        summary["lost"],
+        summary["rotated"],
+    )
     if not list(directory.glob("*.zst")):
         seen, _ = ctf.read_events(directory)
         assert sum(seen.values()) == summary["events"]
@@ -75,20 +85,53 @@ def check(who, directory, summary, total, size, pieces):
 @pytest.mark.parametrize("threads,pieces,size", [(1, 2, MIB), (3, 4, MIB), (8, 8, 2 * MIB)])
 def test_everything_is_accounted_for(actor, programs, threads, pieces, size):
     directory = actor.dir() / "trace"
-    done = actor.iprobe("run", "--json", "--rotate", pieces, "--max-size", size, "-o", directory, "--", programs.simple("count"), "-t",
-                        threads, "-n", 600000 // threads)
+    done = actor.iprobe(
+        "run",
+        "--json",
+        "--rotate",
+        pieces,
+        "--max-size",
+        size,
+        "-o",
+        directory,
+        "--",
+        programs.simple("count"),
+        "-t",
+        threads,
+        "-n",
+        600000 // threads,
+    )
     assert done.returncode == 0, repr(done)
     summary = done.summary()
     assert summary["rotated"] > 0
     check(actor, directory, summary, own_counts(done.stdout)[1], size, pieces)
     text = actor.iprobe("info", directory).stdout
-    assert "before them rotated away" in text and "everything is there that happened later than" in text
+    assert (
+        "before them rotated away" in text
+        and "everything is there that happened later than" in text
+    )
     assert "before them rotated away" in actor.iprobe("report", directory).stdout
 
 
 def test_compressed(me, programs):
     directory = me.dir() / "trace"
-    done = me.iprobe("run", "--json", "--rotate", 2, "--max-size", "512K", "--compress", "-o", directory, "--", programs.simple("count"), "-t", 2, "-n", 2000000)
+    done = me.iprobe(
+        "run",
+        "--json",
+        "--rotate",
+        2,
+        "--max-size",
+        "512K",
+        "--compress",
+        "-o",
+        directory,
+        "--",
+        programs.simple("count"),
+        "-t",
+        2,
+        "-n",
+        2000000,
+    )
     assert done.returncode == 0, repr(done)
     summary = done.summary()
     assert summary["rotated"] > 0
@@ -97,7 +140,20 @@ def test_compressed(me, programs):
 
 def test_nothing_goes_where_all_fits(me, programs):
     directory = me.dir() / "trace"
-    done = me.iprobe("run", "--json", "--rotate", 5, "-o", directory, "--", programs.simple("count"), "-t", 2, "-n", 2000)
+    done = me.iprobe(
+        "run",
+        "--json",
+        "--rotate",
+        5,
+        "-o",
+        directory,
+        "--",
+        programs.simple("count"),
+        "-t",
+        2,
+        "-n",
+        2000,
+    )
     assert done.returncode == 0, repr(done)
     summary = done.summary()
     calls, total = own_counts(done.stdout)
@@ -105,7 +161,9 @@ def test_nothing_goes_where_all_fits(me, programs):
     check(me, directory, summary, total, 1 << 30, 5)
     assert pieces_of(directory) == {0}
     report = json.loads(me.iprobe("report", "--json", directory).stdout)
-    assert {f["function"]: f["calls"] for f in report["functions"]} == {f: n for f, n in calls.items() if n}
+    assert {f["function"]: f["calls"] for f in report["functions"]} == {
+        f: n for f, n in calls.items() if n
+    }
 
 
 def test_it_is_the_newest_that_stays(me, programs):
@@ -113,23 +171,48 @@ def test_it_is_the_newest_that_stays(me, programs):
     said = []
     for options in [], ["--rotate", 3, "--max-size", "768K"]:
         directory = me.dir() / "trace"
-        done = me.iprobe("run", "--json", *options, "-o", directory, "--", programs.simple("count"), "-n", 100000)
+        done = me.iprobe(
+            "run", "--json", *options, "-o", directory, "--", programs.simple("count"), "-n", 100000
+        )
         assert done.returncode == 0 and done.summary()["lost"] == 0, repr(done)
         dump = me.iprobe("dump", "--json", directory)
         assert dump.returncode == 0, repr(dump)
-        said.append([(e["event"], e["function"], e["ts"]) for e in map(json.loads, dump.stdout.splitlines())])
+        said.append(
+            [
+                (e["event"], e["function"], e["ts"])
+                for e in map(json.loads, dump.stdout.splitlines())
+            ]
+        )
     everything, newest = said
     summary = done.summary()
     assert len(newest) == summary["events"] and len(everything) == len(newest) + summary["rotated"]
-    assert [e[:2] for e in newest] == [e[:2] for e in everything[-len(newest):]]
-    # nothing that happened later has gone: the first event that is there is not far from that moment
+    assert [e[:2] for e in newest] == [e[:2] for e in everything[-len(newest) :]]
+    # nothing that happened later has gone: the first event that is there is not far from that
+    # moment
     assert newest[0][2] <= summary["kept_from_ns"] * 1.001 + 1000
 
 
 def test_what_readers_make_of_it(me, programs):
-    """Calls that go over the border of two pieces are whole; all commands read a trace in pieces."""
+    """Calls that go over the border of two pieces are whole; all commands read a trace in
+    pieces.
+    """
     directory = me.dir() / "trace"
-    done = me.iprobe("run", "--json", "--rotate", 8, "--max-size", "2M", "-o", directory, "--", programs.simple("count"), "-t", 2, "-n", 150000)
+    done = me.iprobe(
+        "run",
+        "--json",
+        "--rotate",
+        8,
+        "--max-size",
+        "2M",
+        "-o",
+        directory,
+        "--",
+        programs.simple("count"),
+        "-t",
+        2,
+        "-n",
+        150000,
+    )
     assert done.returncode == 0, repr(done)
     summary = done.summary()
     assert len(pieces_of(directory)) > 4
@@ -151,9 +234,13 @@ def test_what_readers_make_of_it(me, programs):
 
 def test_threads_that_have_ended(me, programs, targets):
     """Others have their streams: the packets of hundreds of threads go with their pieces."""
-    target = targets.start(me, [programs.simple("churn", placement="fentry", extra=["-lrt"]), "lives", 1200, 500])
+    target = targets.start(
+        me, [programs.simple("churn", placement="fentry", extra=["-lrt"]), "lives", 1200, 500]
+    )
     directory = me.dir() / "trace"
-    proc = me.start_iprobe("attach", target.pid, "--json", "--rotate", 4, "--max-size", "2M", "-o", directory)
+    proc = me.start_iprobe(
+        "attach", target.pid, "--json", "--rotate", 4, "--max-size", "2M", "-o", directory
+    )
     memory.wait_until_live(target.pid, proc)
     target.say()
     calls = counts_of(target)
@@ -170,9 +257,15 @@ def test_readers_while_it_goes_on(me, programs, targets):
     """They see a trace, or say in one line that what they read has gone."""
     target = targets.steady(me, programs.simple("steady"))
     directory = me.dir() / "trace"
-    session = me.start_iprobe("attach", target.pid, "--json", "--rotate", 4, "--max-size", "1M", "-o", directory)
+    session = me.start_iprobe(
+        "attach", target.pid, "--json", "--rotate", 4, "--max-size", "1M", "-o", directory
+    )
     memory.wait_until_live(target.pid, session)
-    memory.wait_for("nothing is rotated away", lambda: (directory / "iprobe/pieces").stat().st_size > 8 * 256, 60)
+    memory.wait_for(
+        "nothing is rotated away",
+        lambda: (directory / "iprobe/pieces").stat().st_size > 8 * 256,
+        60,
+    )
     good = 0
     for _ in range(8):
         done = me.iprobe("info", "--json", directory)
@@ -182,7 +275,9 @@ def test_readers_while_it_goes_on(me, programs, targets):
             good += 1
         else:
             assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, repr(done)
-            assert "rotated away" in done.stderr or "changed while it was being read" in done.stderr, repr(done)
+            assert (
+                "rotated away" in done.stderr or "changed while it was being read" in done.stderr
+            ), repr(done)
     session.send_signal(signal.SIGINT)
     done = last_words(session)
     assert done.returncode == 0, repr(done)
@@ -192,17 +287,39 @@ def test_readers_while_it_goes_on(me, programs, targets):
 
 
 def test_killed_in_a_rotation(me, programs, targets):
-    """Before the table says that there is a new piece, before anything is removed, and in the middle of that: one after the other, in one recording."""
-    target, directory, proc = begin(me, programs, targets, 200000, "--rotate", "3", "--max-size", "768K")
+    """Before the table says that there is a new piece, before anything is removed, and in the
+    middle of that: one after the other, in one recording.
+    """
+    target, directory, proc = begin(
+        me, programs, targets, 200000, "--rotate", "3", "--max-size", "768K"
+    )
     target.say()
     kill(proc)
     early = 0
-    for call, when in ("pwrite64", 2), ("unlinkat", 1), ("unlinkat", 2), ("pwrite64", 1), ("unlinkat", 5):
-        # the table is written by pwrite64; files are removed by unlinkat, and by nothing else while it records
+    for call, when in (
+        ("pwrite64", 2),
+        ("unlinkat", 1),
+        ("unlinkat", 2),
+        ("pwrite64", 1),
+        ("unlinkat", 5),
+    ):
+        # the table is written by pwrite64; files are removed by unlinkat, and by nothing else while
+        # it records
         table = ["-P", directory / "iprobe/pieces"] if call == "pwrite64" else []
-        strace = ["strace", "-o", "/dev/null", *table, f"--trace={call}", f"--inject={call}:signal=SIGKILL:when={when}"]
-        proc = me.popen([*strace, me.iprobe_path, "attach", "--resume", target.pid, "-o", directory])
-        done = memory.wait_for("nothing is rotated away", lambda: proc.poll() is not None or counted(target), 60)
+        strace = [
+            "strace",
+            "-o",
+            "/dev/null",
+            *table,
+            f"--trace={call}",
+            f"--inject={call}:signal=SIGKILL:when={when}",
+        ]
+        proc = me.popen(
+            [*strace, me.iprobe_path, "attach", "--resume", target.pid, "-o", directory]
+        )
+        done = memory.wait_for(
+            "nothing is rotated away", lambda: proc.poll() is not None or counted(target), 60
+        )
         if done == "counted":
             break
         early += 1
@@ -220,13 +337,21 @@ def test_killed_in_a_rotation(me, programs, targets):
 
 
 def test_resumed_with_another_size(me, programs, targets):
-    target, directory, proc = begin(me, programs, targets, 200000, "--rotate", "3", "--max-size", "2M")
+    target, directory, proc = begin(
+        me, programs, targets, 200000, "--rotate", "3", "--max-size", "2M"
+    )
     target.say()
-    memory.wait_for("nothing is rotated away", lambda: (directory / "iprobe/pieces").stat().st_size >= 5 * 256, 60)
+    memory.wait_for(
+        "nothing is rotated away",
+        lambda: (directory / "iprobe/pieces").stat().st_size >= 5 * 256,
+        60,
+    )
     kill(proc)
     done = me.iprobe("attach", "--resume", "--max-size", "100K", target.pid, "-o", directory)
     assert done.returncode == 1 and "256 KiB" in done.stderr, repr(done)
-    proc = me.start_iprobe("attach", "--resume", "--max-size", "768K", "--json", target.pid, "-o", directory)
+    proc = me.start_iprobe(
+        "attach", "--resume", "--max-size", "768K", "--json", target.pid, "-o", directory
+    )
     total = counts_of(target)
     proc.send_signal(signal.SIGINT)
     done = last_words(proc)
@@ -235,18 +360,44 @@ def test_resumed_with_another_size(me, programs, targets):
 
 
 def test_notes_of_coarse_time_go_too(me, programs):
-    """What is noted of its stamps is one line for all that was removed; events that are there have theirs."""
+    """What is noted of its stamps is one line for all that was removed; events that are there
+    have theirs.
+    """
     directory = me.dir() / "trace"
-    done = me.iprobe("run", "--json", "--time", "coarse", "--rotate", 3, "--max-size", "768K", "-o", directory, "--", programs.simple("count"), "-t", 2,
-                     "-r", 400000, "-s", 2)
+    done = me.iprobe(
+        "run",
+        "--json",
+        "--time",
+        "coarse",
+        "--rotate",
+        3,
+        "--max-size",
+        "768K",
+        "-o",
+        directory,
+        "--",
+        programs.simple("count"),
+        "-t",
+        2,
+        "-r",
+        400000,
+        "-s",
+        2,
+    )
     assert done.returncode == 0, repr(done)
     summary = done.summary()
     assert summary["rotated_pieces"] > 4
     check(me, directory, summary, own_counts(done.stdout)[1], 768 << 10, 3)
     runs = runs_of(directory)
-    began = {int(line.split()[1]): int(line.split()[3]) for line in (directory / "iprobe/pieces").read_text().splitlines()}
+    began = {
+        int(line.split()[1]): int(line.split()[3])
+        for line in (directory / "iprobe/pieces").read_text().splitlines()
+    }
     early = began[summary["rotated_pieces"] - 1]
-    assert runs[0][0] <= began[0] + (early - began[0]) // 10 and runs[1][1] >= early, (runs[:2], began)
+    assert runs[0][0] <= began[0] + (early - began[0]) // 10 and runs[1][1] >= early, (
+        runs[:2],
+        began,
+    )
     begins = [run[0] for run in runs]
     for stream in directory.glob("stream-*"):
         for stamp, _, _ in records(stream):
@@ -255,10 +406,21 @@ def test_notes_of_coarse_time_go_too(me, programs):
     assert not list((directory / "iprobe").glob("*.new"))
 
 
-@pytest.mark.parametrize("options,why", [(["--rotate", "0"], "from 2 to 64"), (["--rotate", "1"], "from 2 to 64"), (["--rotate", "65"], "from 2 to 64"),
-                                         (["--rotate", "-3"], "from 2 to 64"), (["--rotate", "4x"], "from 2 to 64"), (["--rotate", ""], "from 2 to 64"),
-                                         (["--rotate"], "--rotate"), (["--rotate", "4", "--overwrite"], "one of them"),
-                                         (["--rotate", "4", "--max-size", "1023K"], "256K"), (["--rotate", "4", "--resume"], "as it was begun")])
+@pytest.mark.parametrize(
+    "options,why",
+    [
+        (["--rotate", "0"], "from 2 to 64"),
+        (["--rotate", "1"], "from 2 to 64"),
+        (["--rotate", "65"], "from 2 to 64"),
+        (["--rotate", "-3"], "from 2 to 64"),
+        (["--rotate", "4x"], "from 2 to 64"),
+        (["--rotate", ""], "from 2 to 64"),
+        (["--rotate"], "--rotate"),
+        (["--rotate", "4", "--overwrite"], "one of them"),
+        (["--rotate", "4", "--max-size", "1023K"], "256K"),
+        (["--rotate", "4", "--resume"], "as it was begun"),
+    ],
+)
 def test_usage(me, options, why):
     done = me.iprobe("attach", "1", *options)
     assert done.returncode == 2 and why in done.stderr, repr(done)
@@ -266,11 +428,30 @@ def test_usage(me, options, why):
 
 def test_a_damaged_table(me, programs):
     directory = me.dir() / "trace"
-    done = me.iprobe("run", "--rotate", 2, "--max-size", "512K", "-o", directory, "--", programs.simple("count"), "-n", 60000)
+    done = me.iprobe(
+        "run",
+        "--rotate",
+        2,
+        "--max-size",
+        "512K",
+        "-o",
+        directory,
+        "--",
+        programs.simple("count"),
+        "-n",
+        60000,
+    )
     assert done.returncode == 0, repr(done)
     table = directory / "iprobe/pieces"
     text = table.read_bytes()
-    for bad in (b"", b"x" * 256, text.replace(b"piece", b"price"), text[:256], b"\0" * 4096, text[256:]):
+    for bad in (
+        b"",
+        b"x" * 256,
+        text.replace(b"piece", b"price"),
+        text[:256],
+        b"\0" * 4096,
+        text[256:],
+    ):
         table.write_bytes(bad)
         done = me.iprobe("info", directory)
         assert done.returncode in (0, 1), repr(done)

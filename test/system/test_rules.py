@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Rules of probes.d, carried out by iprobed: each condition and each action, their limits, and what is left when parts of it die.
+Rules of probes.d, carried out by iprobed: each condition and each action, their limits, and what
+is left when parts of it die.
 """
 
 import contextlib
@@ -21,15 +22,19 @@ from iptest import memory, patience
 from iptest.actor import ORDINARY_UID, one_line
 from iptest.daemon import Daemon
 
-pytestmark = pytest.mark.skipif("ASAN_OPTIONS" in os.environ,
-                                reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids")
+pytestmark = pytest.mark.skipif(
+    "ASAN_OPTIONS" in os.environ,
+    reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids",
+)
 
 SHIPPED = pathlib.Path(__file__).resolve().parents[2] / "probes.d"
 WAIT = 90  # seconds, on a machine that has other things to do
 
 
 class Rules:
-    """An iprobed with rules. PROGRAM in their text is the program's whole path: others may run one of that name."""
+    """An iprobed with rules. PROGRAM in their text is the program's whole path: others may run
+    one of that name.
+    """
 
     def __init__(self, actor, path, program):
         self.actor, self.path, self.program = actor, path, program
@@ -53,18 +58,28 @@ class Rules:
 
     def carried_out(self):
         """How often rules have been read, also those that are not carried out."""
-        return len(re.findall(" carried out(?:, of |: )", self.log())) if self.daemon.log_path.exists() else 0
+        return (
+            len(re.findall(" carried out(?:, of |: )", self.log()))
+            if self.daemon.log_path.exists()
+            else 0
+        )
 
     def command(self, *args):
-        return self.actor.run([self.actor.builddir / "cli" / "iprobed", "--state", self.daemon.state, *args])
+        return self.actor.run(
+            [self.actor.builddir / "cli" / "iprobed", "--state", self.daemon.state, *args]
+        )
 
     def log(self):
         return self.daemon.log()
 
     def wait_log(self, *words, timeout=WAIT):
         """Until a line has all of the words; the line."""
+
         def line():
-            return next((text for text in self.log().splitlines() if all(w in text for w in words)), None)
+            return next(
+                (text for text in self.log().splitlines() if all(w in text for w in words)), None
+            )
+
         try:
             return memory.wait_for(f"the log does not say {words}", line, timeout)
         except AssertionError as e:
@@ -72,11 +87,20 @@ class Rules:
 
     def recorded(self, rule, n=1):
         """The directories of a rule, once there are so many that are complete."""
+
         def complete():
-            found = [text.split("; in ")[1] for text in self.log().splitlines() if f"rule {rule}: " in text and "; in " in text]
+            found = [
+                text.split("; in ")[1]
+                for text in self.log().splitlines()
+                if f"rule {rule}: " in text and "; in " in text
+            ]
             return found if len(found) >= n else None
+
         try:
-            return [pathlib.Path(p) for p in memory.wait_for(f"the rule {rule} records nothing", complete, WAIT)]
+            return [
+                pathlib.Path(p)
+                for p in memory.wait_for(f"the rule {rule} records nothing", complete, WAIT)
+            ]
         except AssertionError as e:
             raise AssertionError(f"{e}\n{self.log()}") from None
 
@@ -95,7 +119,9 @@ def rules(me, program):
     yield made
     if made.daemon.proc:
         assert made.daemon.end() == 0, made.log()
-        assert not [p.name for p in made.daemon.state.iterdir() if p.name not in ("sock",)], made.log()
+        assert not [
+            p.name for p in made.daemon.state.iterdir() if p.name not in ("sock",)
+        ], made.log()
 
 
 @pytest.fixture
@@ -117,7 +143,9 @@ def wait_until_idle(pid):
 
 
 def wait_until_live(pid):
-    memory.wait_for("nothing goes live", lambda: any(any(d[3]) for d in memory.text_differences(pid)), WAIT)
+    memory.wait_for(
+        "nothing goes live", lambda: any(any(d[3]) for d in memory.text_differences(pid)), WAIT
+    )
 
 
 def rule(when, do="trace", name="r", match="{exe: PROGRAM}", more=""):
@@ -131,10 +159,15 @@ def report(me, path):
 
 
 def recorded_functions(rules, me, name, wanted):
-    """Lets a rule fire by request until what it records has the functions: where a machine is busy the server may have no CPU for a while."""
+    """Lets a rule fire by request until what it records has the functions: where a machine is
+    busy the server may have no CPU for a while.
+    """
     for i in range(1, 20):
         done = rules.command("--fire", name)
-        assert (done.returncode, done.stdout) == (0, f"the rule '{name.split(':')[0]}' fires for 1 process\n"), repr(done)
+        assert (done.returncode, done.stdout) == (
+            0,
+            f"the rule '{name.split(':')[0]}' fires for 1 process\n",
+        ), repr(done)
         functions = report(me, rules.recorded(name.split(":")[0], i)[i - 1])
         if wanted <= set(functions):
             return functions
@@ -155,14 +188,18 @@ def test_latency_finds_the_culprit(rules, serving, me):
     assert "fires" not in rules.log()
     os.kill(serving.pid, signal.SIGUSR1)
     assert "p99 of handle was " in rules.wait_log("fires: ")
-    path, = rules.recorded("r")
+    (path,) = rules.recorded("r")
     functions = report(me, path)
     assert {"handle", "parse", "look_up", "reply"} <= set(functions)
     self_ns = {name: f["self_ns"] for name, f in functions.items() if name != "main"}
     assert max(self_ns, key=self_ns.get) == "look_up"
     assert functions["look_up"]["p50_ns"] > 10e6
     why = (path / "why.txt").read_text()
-    assert f"pid      {serving.pid}\n" in why and "why      p99 of handle was " in why and "rule     r\n" in why
+    assert (
+        f"pid      {serving.pid}\n" in why
+        and "why      p99 of handle was " in why
+        and "rule     r\n" in why
+    )
     wait_until_idle(serving.pid)
     time.sleep(2)  # once in an hour: it is not watched any more
     assert rules.log().count("fires") == 1 and idle(serving.pid) and serving.alive()
@@ -170,9 +207,13 @@ def test_latency_finds_the_culprit(rules, serving, me):
 
 def test_of_two_limits_the_one_that_is_passed(rules, serving):
     """Two rules with a latency watch by one session."""
-    rules.start("rules:\n"
-                "  never: {match: {exe: PROGRAM}, when: {latency: {functions: 'parse,reply', mean: '> 10s'}}, do: trace}\n"
-                "  calls: {match: {exe: PROGRAM}, when: {latency: {functions: handle, calls: '> 20'}}, do: {hist: handle}, for: 300ms}\n")
+    rules.start(
+        "rules:\n"
+        "  never: {match: {exe: PROGRAM}, when: {latency: {functions: 'parse,reply', mean: '> "
+        "10s'}}, do: trace}\n"
+        "  calls: {match: {exe: PROGRAM}, when: {latency: {functions: handle, calls: '> 20'}}, do: "
+        "{hist: handle}, for: 300ms}\n"
+    )
     assert "handle was called " in rules.wait_log("rule calls:", "fires: ")
     assert "waits" not in rules.log() and "rule never: fires" not in rules.log()
     path = rules.recorded("calls")[0]
@@ -193,19 +234,33 @@ def test_cpu(rules, serving):
 
 def test_memory_and_every(rules, targets, me, program):
     big, small = (targets.start(me, [program, "grow", n], preload=False) for n in (64, 1))
-    rules.start("rules:\n"
-                "  big: {match: {exe: PROGRAM}, when: {memory: '> 40M'}, do: trace, for: 50ms, at_most: 1 per 1h}\n"
-                f"  often: {{match: {{cmdline: 'PROGRAM grow 1'}}, when: {{every: 1s}}, do: {{trace: handle}}, for: 50ms}}\n")
+    rules.start(
+        "rules:\n"
+        "  big: {match: {exe: PROGRAM}, when: {memory: '> 40M'}, do: trace, for: 50ms, at_most: 1 "
+        "per 1h}\n"
+        f"  often: {{match: {{cmdline: 'PROGRAM grow 1'}}, when: {{every: 1s}}, do: {{trace: "
+        f"handle}}, for: 50ms}}\n"
+    )
     assert f" pid {big.pid} " in rules.wait_log("rule big:", "fires: it has ", "more than 40.0 MiB")
     rules.recorded("often", 3)
-    assert all(f" pid {small.pid} " in line for line in rules.log().splitlines() if "rule often:" in line and "fires" in line)
+    assert all(
+        f" pid {small.pid} " in line
+        for line in rules.log().splitlines()
+        if "rule often:" in line and "fires" in line
+    )
     assert rules.log().count("rule big:") >= 1 and f"rule big: pid {small.pid}" not in rules.log()
 
 
 @pytest.fixture
 def cgroup(root):
-    """A cgroup of version 2 with a test's own process in it that is held up for the CPU, where that can be had."""
-    mounts = [line.split()[1] for line in open("/proc/self/mounts", encoding="utf-8") if line.split()[2] == "cgroup2"]
+    """A cgroup of version 2 with a test's own process in it that is held up for the CPU, where
+    that can be had.
+    """
+    mounts = [
+        line.split()[1]
+        for line in open("/proc/self/mounts", encoding="utf-8")
+        if line.split()[2] == "cgroup2"
+    ]
     if not mounts or not os.path.exists("/proc/pressure/cpu"):
         pytest.skip("no cgroup of version 2 with pressure here")
     path = pathlib.Path(mounts[0]) / f"iprobe-test-{os.getpid()}"
@@ -217,19 +272,29 @@ def cgroup(root):
         path.rmdir()
         pytest.skip("this kernel tells no pressure of cgroups")
     yield path
-    memory.wait_for("the cgroup stays", lambda: not (path / "cgroup.procs").read_text().strip(), WAIT)
+    memory.wait_for(
+        "the cgroup stays", lambda: not (path / "cgroup.procs").read_text().strip(), WAIT
+    )
     path.rmdir()
 
 
 def test_pressure(root, targets, program, cgroup):
     """Six that compute on one CPU."""
     rules = Rules(root, root.dir(), program)
-    several = [targets.start(root, ["taskset", "-c", "0", program], preload=False) for _ in range(6)]
+    several = [
+        targets.start(root, ["taskset", "-c", "0", program], preload=False) for _ in range(6)
+    ]
     for t in several:
         (cgroup / "cgroup.procs").write_text(str(t.pid))
         os.kill(t.pid, signal.SIGUSR2)
-    rules.start(rule("{pressure: {cpu: '> 20% for 1s'}}", match=f"{{cgroup: '/{cgroup.name}', unit: {cgroup.name}}}",
-                     do="{trace: handle}", more="for: 50ms\n    at_most: 1 per 1h"))
+    rules.start(
+        rule(
+            "{pressure: {cpu: '> 20% for 1s'}}",
+            match=f"{{cgroup: '/{cgroup.name}', unit: {cgroup.name}}}",
+            do="{trace: handle}",
+            more="for: 50ms\n    at_most: 1 per 1h",
+        )
+    )
     rules.wait_log("fires: its cgroup has waited for cpu in ")
     rules.recorded("r")
     assert rules.daemon.end() == 0
@@ -265,8 +330,13 @@ def test_request_for_what_has_just_started(rules, targets, me, program):
 
 
 def test_request(rules, serving, me):
-    rules.start(rule("request", more="for: 100ms\n    enabled: yes") + "  off:\n    match: {exe: PROGRAM}\n    when: request\n    do: trace\n    enabled: no\n")
-    memory.wait_for("the process is not found", lambda: rules.listed().get("r", {}).get("processes"), WAIT)
+    rules.start(
+        rule("request", more="for: 100ms\n    enabled: yes")
+        + "  off:\n    match: {exe: PROGRAM}\n    when: request\n    do: trace\n    enabled: no\n"
+    )
+    memory.wait_for(
+        "the process is not found", lambda: rules.listed().get("r", {}).get("processes"), WAIT
+    )
     assert "no rule 'off'" in one_line(rules.command("--fire", "off"))
     assert "no rule 'none'" in one_line(rules.command("--fire", "none"))
     assert "is not for pid 1" in one_line(rules.command("--fire", "r:1"))
@@ -274,7 +344,11 @@ def test_request(rules, serving, me):
     recorded_functions(rules, me, f"r:{serving.pid}", {"handle"})
     fired = rules.listed()["r"]["fired"]
     text = rules.command("--rules").stdout
-    assert fired and text.startswith(f"r: trace, fired {fired} times") and f"  pid {serving.pid}  nothing  " in text
+    assert (
+        fired
+        and text.startswith(f"r: trace, fired {fired} times")
+        and f"  pid {serving.pid}  nothing  " in text
+    )
     assert "off" not in text
 
 
@@ -284,11 +358,24 @@ def test_names_that_terminals_obey(rules, targets, me, program):
     shutil.copy(program, name)
     t = targets.start(me, [name], preload=False)
     long = "r" * 60
-    rules.start("rules:\n" + "".join(f"  {long}{i}: {{match: {{exe: '{rules.path}/a*'}}, when: request, do: trace}}\n" for i in range(1000)))
-    memory.wait_for("the process is not found", lambda: rules.listed()[f"{long}999"]["processes"], WAIT)
-    assert len(rules.listed()) == 1000 and rules.listed()[f"{long}1"]["processes"][0]["program"] == str(name)
+    rules.start(
+        "rules:\n"
+        + "".join(
+            f"  {long}{i}: {{match: {{exe: '{rules.path}/a*'}}, when: request, do: trace}}\n"
+            for i in range(1000)
+        )
+    )
+    memory.wait_for(
+        "the process is not found", lambda: rules.listed()[f"{long}999"]["processes"], WAIT
+    )
+    assert len(rules.listed()) == 1000 and rules.listed()[f"{long}1"]["processes"][0][
+        "program"
+    ] == str(name)
     text = rules.command("--rules").stdout
-    assert f"  pid {t.pid}  nothing  {rules.path}/a\\x1b]0;title\\x07\\x0aok\\xc3\\xa4\n" in text and len(text) > 2**17
+    assert (
+        f"  pid {t.pid}  nothing  {rules.path}/a\\x1b]0;title\\x07\\x0aok\\xc3\\xa4\n" in text
+        and len(text) > 2**17
+    )
     assert text.isascii() and min(set(text) - {"\n"}) >= " "
 
 
@@ -310,7 +397,7 @@ def test_snapshot_of_the_flight_recorder(rules, serving, me):
     wait_until_live(serving.pid)
     time.sleep(1)
     assert rules.command("--fire", "r").returncode == 0
-    path, = rules.recorded("r")
+    (path,) = rules.recorded("r")
     info = json.loads(me.iprobe("info", "--json", path / "trace").stdout)
     assert report(me, path)["handle"]["calls"] >= 10, info
     rules.command("--fire", "r")  # it goes on
@@ -319,16 +406,23 @@ def test_snapshot_of_the_flight_recorder(rules, serving, me):
 
 
 def test_snapshot_of_a_slow_moment(rules, serving, me):
-    """A latency, and a flight recorder: the function that is watched is recorded, too, from before the moment on; then it may not again, and the recorder goes on
-    without watching."""
-    rules.start(rule(LATENCY, do="{snapshot: {functions: 'look_*', memory: 2M}}", more="for: 300ms\n    at_most: 1 per 1h"))
+    """A latency, and a flight recorder: the function that is watched is recorded, too, from before
+    the moment on; then it may not again, and the recorder goes on without watching.
+    """
+    rules.start(
+        rule(
+            LATENCY,
+            do="{snapshot: {functions: 'look_*', memory: 2M}}",
+            more="for: 300ms\n    at_most: 1 per 1h",
+        )
+    )
     rules.wait_log("is recorded in a ring: p99>10ms/1s:handle")
     wait_until_live(serving.pid)
     time.sleep(1)
     assert "fires" not in rules.log()
     os.kill(serving.pid, signal.SIGUSR1)
     assert "p99 of handle was " in rules.wait_log("fires: ")
-    path, = rules.recorded("r")
+    (path,) = rules.recorded("r")
     functions = report(me, path)
     assert set(functions) == {"handle", "look_up"}
     # fast ones, from before, and slow ones
@@ -341,15 +435,21 @@ def test_snapshot_of_a_slow_moment(rules, serving, me):
     assert "look_up" in report(me, rules.recorded("r", 2)[1])
     assert rules.log().count("fires: p99") == 1
     os.kill(serving.pid, signal.SIGUSR1)
-    assert sorted(p.name.split("-")[0] for p in (rules.traces / "r").iterdir() if p.name.startswith(".")) in ([], [".recorder"])
+    assert sorted(
+        p.name.split("-")[0] for p in (rules.traces / "r").iterdir() if p.name.startswith(".")
+    ) in ([], [".recorder"])
     rules.daemon.end()
     assert not [p for p in (rules.traces / "r").iterdir() if p.name.startswith(".")]
     wait_until_idle(serving.pid)
 
 
 def test_a_slow_moment_that_comes_again(rules, serving, me):
-    """The recorder is begun anew behind each; when the rule may not fire any more, and then may again, it watches again."""
-    rules.start(rule(LATENCY, do="{snapshot: {memory: 2M}}", more="for: 50ms\n    at_most: 1 per 3s"))
+    """The recorder is begun anew behind each; when the rule may not fire any more, and then may
+    again, it watches again.
+    """
+    rules.start(
+        rule(LATENCY, do="{snapshot: {memory: 2M}}", more="for: 50ms\n    at_most: 1 per 3s")
+    )
     rules.wait_log("is recorded in a ring")
     wait_until_live(serving.pid)
     os.kill(serving.pid, signal.SIGUSR1)
@@ -359,20 +459,32 @@ def test_a_slow_moment_that_comes_again(rules, serving, me):
 
 
 def test_fperf(rules, serving):
-    rules.start("profiles: {p: {events: TASK-CLOCK, functions: handle}}\n"
-                + rule("request", do="{fperf: p}", more="for: 500ms\n    overhead: 2%"))
-    memory.wait_for("the process is not found", lambda: rules.listed().get("r", {}).get("processes"), WAIT)
+    rules.start(
+        "profiles: {p: {events: TASK-CLOCK, functions: handle}}\n"
+        + rule("request", do="{fperf: p}", more="for: 500ms\n    overhead: 2%")
+    )
+    memory.wait_for(
+        "the process is not found", lambda: rules.listed().get("r", {}).get("processes"), WAIT
+    )
     assert rules.command("--fire", "r").returncode == 0
-    path, = rules.recorded("r")
+    (path,) = rules.recorded("r")
     result = json.loads((path / "fperf.json").read_text())
     assert "handle" in {f["function"] for f in result["functions"]}
     assert result["budget"] in (0.02, 2), result["budget"]
 
 
 def test_values_and_selection(rules, serving, me):
-    rules.start("selections: {some: [parse, reply]}\n"
-                + rule("request", do="{trace: {functions: '@some', args: true, retval: true, memory: 4M}}", more="for: 100ms"))
-    memory.wait_for("the process is not found", lambda: rules.listed().get("r", {}).get("processes"), WAIT)
+    rules.start(
+        "selections: {some: [parse, reply]}\n"
+        + rule(
+            "request",
+            do="{trace: {functions: '@some', args: true, retval: true, memory: 4M}}",
+            more="for: 100ms",
+        )
+    )
+    memory.wait_for(
+        "the process is not found", lambda: rules.listed().get("r", {}).get("processes"), WAIT
+    )
     assert set(recorded_functions(rules, me, "r", {"parse", "reply"})) == {"parse", "reply"}
 
 
@@ -381,21 +493,29 @@ def test_values_and_selection(rules, serving, me):
 
 def test_two_rules_one_process(rules, serving, me):
     """One session at a time: what fires ends what watches, the others wait for each other."""
-    rules.start("rules:\n"
-                "  watch: {match: {exe: PROGRAM}, when: {latency: {functions: handle, p99: '> 10s'}}, do: trace}\n"
-                "  ring: {match: {exe: PROGRAM}, when: request, do: snapshot}\n"
-                "  one: {match: {exe: PROGRAM}, when: request, do: trace, for: 1s}\n"
-                "  two: {match: {exe: PROGRAM}, when: request, do: {hist: '*'}, for: 300ms}\n")
-    rules.wait_log("rule ring:", "waits: the process has one session at a time, and the rule 'watch' watches it")
+    rules.start(
+        "rules:\n"
+        "  watch: {match: {exe: PROGRAM}, when: {latency: {functions: handle, p99: '> 10s'}}, do: "
+        "trace}\n"
+        "  ring: {match: {exe: PROGRAM}, when: request, do: snapshot}\n"
+        "  one: {match: {exe: PROGRAM}, when: request, do: trace, for: 1s}\n"
+        "  two: {match: {exe: PROGRAM}, when: request, do: {hist: '*'}, for: 300ms}\n"
+    )
+    rules.wait_log(
+        "rule ring:",
+        "waits: the process has one session at a time, and the rule 'watch' watches it",
+    )
     wait_until_live(serving.pid)
     for name in ("one", "two", "ring"):
         assert rules.command("--fire", name).returncode == 0
     rules.wait_log("rule ring:", "its flight recorder does not run just now")
-    one, = rules.recorded("one")
-    two, = rules.recorded("two")
+    (one,) = rules.recorded("one")
+    (two,) = rules.recorded("two")
     assert report(me, one)["handle"]["calls"] and two.exists()
     info = json.loads(me.iprobe("info", "--json", one / "trace").stdout)
-    assert info["end"] == "duration over" and info["duration_ns"] > 5e8, info  # for: 1s; a busy machine may have held its threads up
+    assert (
+        info["end"] == "duration over" and info["duration_ns"] > 5e8
+    ), info  # for: 1s; a busy machine may have held its threads up
     wait_until_live(serving.pid)  # it is watched again
     assert "tried again" not in rules.log()
 
@@ -421,7 +541,9 @@ def test_disk(rules, serving):
     os.kill(serving.pid, signal.SIGUSR2)
     rules.start(rule("{every: 1s}", more="for: 300ms\n    disk: 2M"))
     rules.recorded("r", 4)
-    rules.wait_log("oldest of what it has recorded are removed, so that it has no more than 2.0 MiB (disk)")
+    rules.wait_log(
+        "oldest of what it has recorded are removed, so that it has no more than 2.0 MiB (disk)"
+    )
     used = sum(p.lstat().st_blocks * 512 for p in (rules.traces / "r").rglob("*"))
     assert used < 2.5 * 2**20
 
@@ -433,15 +555,24 @@ def test_at_most_outlives_a_restart(rules, serving):
     rules.wait_log("would fire, and has 2 times in ")
     rules.daemon.end()
     rules.start(text)
-    memory.wait_for("it does not say so again", lambda: rules.log().count("would fire, and has 2 times") == 2, WAIT)
+    memory.wait_for(
+        "it does not say so again",
+        lambda: rules.log().count("would fire, and has 2 times") == 2,
+        WAIT,
+    )
     assert rules.log().count("fires: ") == 2
 
 
 def test_users(rules, me, serving):
     """By number; another user's process is left alone."""
-    rules.start(rule("request", match=f"{{exe: PROGRAM, user: {me.uid + 1}}}", name="others")
-                + f"  mine: {{match: {{user: {me.uid}, exe: PROGRAM}}, when: request, do: trace, for: 50ms}}\n")
-    memory.wait_for("the process is not found", lambda: rules.listed().get("mine", {}).get("processes"), WAIT)
+    rules.start(
+        rule("request", match=f"{{exe: PROGRAM, user: {me.uid + 1}}}", name="others")
+        + f"  mine: {{match: {{user: {me.uid}, exe: PROGRAM}}, when: request, do: trace, for: "
+        f"50ms}}\n"
+    )
+    memory.wait_for(
+        "the process is not found", lambda: rules.listed().get("mine", {}).get("processes"), WAIT
+    )
     assert not rules.listed()["others"]["processes"]
     assert "is for no process that runs" in one_line(rules.command("--fire", "others"))
 
@@ -458,7 +589,9 @@ def test_rules_are_read_again(rules, serving):
     assert not idle(serving.pid) and set(rules.listed()) == {"old"}
     rules.write(rule("request", name="new"))
     os.kill(rules.daemon.proc.pid, signal.SIGHUP)
-    memory.wait_for("the new rule is not there", lambda: rules.log().count("1 carried out") == 2, WAIT)
+    memory.wait_for(
+        "the new rule is not there", lambda: rules.log().count("1 carried out") == 2, WAIT
+    )
     assert set(rules.listed()) == {"new"}
     wait_until_idle(serving.pid)
 
@@ -467,7 +600,9 @@ def test_files_of_others(rules, serving):
     rules.write(rule("request"))
     (rules.files / "rules.yaml").chmod(0o666)
     rules.start()
-    rules.wait_log("none are carried out: ", "rules.yaml can be written by others", "rules are made of it")
+    rules.wait_log(
+        "none are carried out: ", "rules.yaml can be written by others", "rules are made of it"
+    )
     assert "nobody listens" in one_line(rules.command("--rules"))
 
 
@@ -476,7 +611,9 @@ def test_files_of_others_that_rules_use(rules, serving):
     (rules.files / "some.yaml").write_text("selections: {some: handle}\n")
     (rules.files / "some.yaml").chmod(0o664)
     rules.start()
-    rules.wait_log("none are carried out: ", "some.yaml can be written by others", "rules are made of it")
+    rules.wait_log(
+        "none are carried out: ", "some.yaml can be written by others", "rules are made of it"
+    )
 
 
 def test_an_error_changes_nothing(rules, serving):
@@ -502,9 +639,11 @@ def test_a_long_action_holds_nobody_up(rules, serving, me):
     rules.write(rule("request", name="new"))
     os.kill(rules.daemon.proc.pid, signal.SIGHUP)
     memory.wait_for("the new rule is not there", lambda: rules.carried_out() == 2, WAIT)
-    path, = rules.recorded("r")
+    (path,) = rules.recorded("r")
     assert "handle" in report(me, path) and set(rules.listed()) == {"new"}
-    memory.wait_for("the process is not found again", lambda: rules.listed()["new"]["processes"], WAIT)
+    memory.wait_for(
+        "the process is not found again", lambda: rules.listed()["new"]["processes"], WAIT
+    )
     assert idle(serving.pid)
 
 
@@ -512,25 +651,37 @@ def test_places_are_taken_again(rules, targets, me, program):
     several = {t.pid: t for t in (targets.start(me, [program], preload=False) for _ in range(2))}
     rules.start(rule("request", more="processes: 1"))
     rules.wait_log("is for 1 processes at the same time at most (processes)")
-    first, = memory.wait_for("the process is not found", lambda: rules.listed()["r"]["processes"], WAIT)
+    (first,) = memory.wait_for(
+        "the process is not found", lambda: rules.listed()["r"]["processes"], WAIT
+    )
     several.pop(first["pid"]).proc.kill()
-    other, = several
-    memory.wait_for("the other one does not take its place",
-                    lambda: [p["pid"] for p in rules.listed()["r"]["processes"]] == [other], WAIT)
+    (other,) = several
+    memory.wait_for(
+        "the other one does not take its place",
+        lambda: [p["pid"] for p in rules.listed()["r"]["processes"]] == [other],
+        WAIT,
+    )
 
 
 def test_places_are_shared_by_users(root, user, targets, program):
-    """Who has the fewer gets one, of the newest of who has most; with as many each nothing changes any more."""
+    """Who has the fewer gets one, of the newest of who has most; with as many each nothing
+    changes any more.
+    """
     rules = Rules(root, root.dir(), program)
     many = [targets.start(root, [program], preload=False).pid for _ in range(4)]
     rules.start(rule("{latency: {functions: handle, p99: '> 10s'}}", more="processes: 3"))
 
     def holders():
         return {p["pid"] for p in rules.listed()["r"]["processes"]}
+
     memory.wait_for("not three of them are found", lambda: len(holders()) == 3, WAIT)
     assert holders() < set(many)
     few = [targets.start(user, [program], preload=False).pid for _ in range(2)]
-    memory.wait_for("the user gets no place", lambda: len(holders() & set(few)) == 1 and len(holders()) == 3, WAIT)
+    memory.wait_for(
+        "the user gets no place",
+        lambda: len(holders() & set(few)) == 1 and len(holders()) == 3,
+        WAIT,
+    )
     line = rules.wait_log("its place is another user's now, who has fewer of them (processes)")
     loser = int(line.split(" pid ")[1].split()[0])
     assert loser in many
@@ -546,28 +697,53 @@ def test_places_are_shared_by_users(root, user, targets, program):
 
 
 def test_another_program(rules, targets, me, program):
-    """A process that is watched executes another one, which is watched then; and each time there is one session and one note."""
+    """A process that is watched executes another one, which is watched then; and each time there
+    is one session and one note.
+    """
     names = [rules.path / name for name in ("one-serving", "two-serving")]
     for name in names:
         shutil.copy(program, name)
     t = targets.start(me, [names[0], "become", names[1]], preload=False)
-    rules.start(rule("{latency: {functions: handle, p99: '> 10s'}, request: true}", match="{exe: '*-serving'}", more="for: 100ms"))
+    rules.start(
+        rule(
+            "{latency: {functions: handle, p99: '> 10s'}, request: true}",
+            match="{exe: '*-serving'}",
+            more="for: 100ms",
+        )
+    )
     wait_until_live(t.pid)
     os.kill(t.pid, signal.SIGUSR2)
-    memory.wait_for("the other program is not found", lambda: [(p["pid"], p["program"], p["doing"]) for p in rules.listed()["r"]["processes"]]
-                    == [(t.pid, str(names[1]), "watch")], WAIT)
+    memory.wait_for(
+        "the other program is not found",
+        lambda: [(p["pid"], p["program"], p["doing"]) for p in rules.listed()["r"]["processes"]]
+        == [(t.pid, str(names[1]), "watch")],
+        WAIT,
+    )
     wait_until_live(t.pid)
     recorded_functions(rules, me, "r", {"handle"})
-    assert len(list(rules.daemon.state.glob("rule-*"))) <= 1 and "failed" not in rules.log(), rules.log()
+    assert (
+        len(list(rules.daemon.state.glob("rule-*"))) <= 1 and "failed" not in rules.log()
+    ), rules.log()
 
 
 def test_who_changes_the_user(root):
     rules = Rules(root, root.dir(), "none")
     word = f"test-{os.getpid()}"
-    proc = root.popen([sys.executable, "-c", f"import os; input(); os.setresuid({ORDINARY_UID}, {ORDINARY_UID}, {ORDINARY_UID}); input()", word],
-                      stdin=subprocess.PIPE, text=True)
-    rules.start(rule("request", match=f"{{cmdline: '*{word}', user: {ORDINARY_UID}}}")
-                + f"  before: {{match: {{cmdline: '*{word}', user: 0}}, when: request, do: trace}}\n")
+    proc = root.popen(
+        [
+            sys.executable,
+            "-c",
+            f"import os; input(); os.setresuid({ORDINARY_UID}, {ORDINARY_UID}, {ORDINARY_UID}); "
+            f"input()",
+            word,
+        ],
+        stdin=subprocess.PIPE,
+        text=True,
+    )
+    rules.start(
+        rule("request", match=f"{{cmdline: '*{word}', user: {ORDINARY_UID}}}")
+        + f"  before: {{match: {{cmdline: '*{word}', user: 0}}, when: request, do: trace}}\n"
+    )
     memory.wait_for("the process is not found", lambda: rules.listed()["before"]["processes"], WAIT)
     assert not rules.listed()["r"]["processes"]
     proc.stdin.write("\n")
@@ -578,23 +754,40 @@ def test_who_changes_the_user(root):
 
 
 def test_who_starts_and_changes_the_user(root):
-    """Each rule sees a start once, also where another one had the process; some tries, since three seconds later it is no start any more."""
+    """Each rule sees a start once, also where another one had the process; some tries, since
+    three seconds later it is no start any more.
+    """
     rules = Rules(root, root.dir(), "none")
     word = f"test-start-{os.getpid()}"
-    rules.start(rule("start", match=f"{{cmdline: '*{word}', user: {ORDINARY_UID}}}", more="at_most: 100 per 1h")
-                + f"  before: {{match: {{cmdline: '*{word}'}}, when: start, do: trace, at_most: 100 per 1h}}\n")
+    rules.start(
+        rule(
+            "start",
+            match=f"{{cmdline: '*{word}', user: {ORDINARY_UID}}}",
+            more="at_most: 100 per 1h",
+        )
+        + f"  before: {{match: {{cmdline: '*{word}'}}, when: start, do: trace, at_most: 100 per "
+        f"1h}}\n"
+    )
     memory.wait_for("no look at all processes", lambda: rules.listed(), WAIT)
     code = f"import os, time; input(); os.setresuid({ORDINARY_UID}, {ORDINARY_UID}, {ORDINARY_UID}); time.sleep(600)"
     for _ in range(10):
         proc = root.popen([sys.executable, "-c", code, word], stdin=subprocess.PIPE, text=True)
 
         def starts(name, pid=proc.pid):
-            return sum(f"rule {name}: pid {pid} " in line and "fires: it has started" in line for line in rules.log().splitlines())
+            return sum(
+                f"rule {name}: pid {pid} " in line and "fires: it has started" in line
+                for line in rules.log().splitlines()
+            )
+
         with contextlib.suppress(AssertionError):
             memory.wait_for("it has been met too late", lambda: starts("before"), 10)
         proc.stdin.write("\n")
         proc.stdin.flush()
-        memory.wait_for("it is not found", lambda pid=proc.pid: pid in {p["pid"] for p in rules.listed()["r"]["processes"]}, WAIT)
+        memory.wait_for(
+            "it is not found",
+            lambda pid=proc.pid: pid in {p["pid"] for p in rules.listed()["r"]["processes"]},
+            WAIT,
+        )
         counts = starts("before"), starts("r")
         assert max(counts) <= 1, rules.log()
         if counts == (1, 1):
@@ -627,18 +820,33 @@ def test_kills(rules, serving, who):
     rules.start(rule(LATENCY))
     wait_until_live(serving.pid)
     process = rules.rules_pid()
-    sessions = [int(p) for p in subprocess.run(["pgrep", "-P", str(process)], capture_output=True, text=True, check=False).stdout.split()]
+    sessions = [
+        int(p)
+        for p in subprocess.run(
+            ["pgrep", "-P", str(process)], capture_output=True, text=True, check=False
+        ).stdout.split()
+    ]
     assert sessions
     if who == "session":
         os.kill(sessions[0], signal.SIGKILL)
         rules.wait_log("its session was killed: what is live is put back")
-        memory.wait_for("it is not watched again", lambda: rules.log().count("is watched") == 1 and not idle(serving.pid), WAIT)
+        memory.wait_for(
+            "it is not watched again",
+            lambda: rules.log().count("is watched") == 1 and not idle(serving.pid),
+            WAIT,
+        )
     else:
-        pids = {"rules": [process], "iprobed": [rules.daemon.proc.pid], "all": [rules.daemon.proc.pid, process, *sessions]}[who]
+        pids = {
+            "rules": [process],
+            "iprobed": [rules.daemon.proc.pid],
+            "all": [rules.daemon.proc.pid, process, *sessions],
+        }[who]
         for pid in pids if who == "all" else []:  # none is to see how another goes
             os.kill(pid, signal.SIGSTOP)
         for pid in pids:
-            with contextlib.suppress(ProcessLookupError):  # a session that was stopped is killed by who has seen it
+            with contextlib.suppress(
+                ProcessLookupError
+            ):  # a session that was stopped is killed by who has seen it
                 os.kill(pid, signal.SIGKILL)
         if who != "all":  # sessions are told by the kernel, and put everything back by themselves
             wait_until_idle(serving.pid)
@@ -650,7 +858,9 @@ def test_kills(rules, serving, who):
             os.kill(rules.daemon.proc.pid, signal.SIGHUP)
         else:
             rules.start()
-        memory.wait_for("no rules are carried out", lambda: rules.log().count("1 carried out") == 2, WAIT)
+        memory.wait_for(
+            "no rules are carried out", lambda: rules.log().count("1 carried out") == 2, WAIT
+        )
         if who == "all":
             rules.wait_log("rules before these have left a session: what is live is put back")
         wait_until_live(serving.pid)
@@ -662,18 +872,22 @@ def test_kills(rules, serving, who):
 
 
 def test_what_cannot_be_put_back_yet(rules, serving):
-    """An iprobe whose detach does not work before there is a file: it is tried again, by the next iprobed too, and nothing else is begun."""
+    """An iprobe whose detach does not work before there is a file: it is tried again, by the
+    next iprobed too, and nothing else is begun.
+    """
     place, cli = rules.path / "build", rules.actor.builddir / "cli"
     (place / "cli").mkdir(parents=True)
     shutil.copy(cli / "iprobed", place / "cli")
-    (place / "cli" / "iprobe").write_text(f"""#!/bin/sh
+    (place / "cli" / "iprobe").write_text(
+        f"""#!/bin/sh
 if [ "$1" = detach ] && [ ! -e {place}/works ]; then
     echo try >>{place}/tries
     echo 'iprobe: not now' >&2
     exit 1
 fi
 exec {cli}/iprobe "$@"
-""")
+"""
+    )
     for p in (place, place / "cli", place / "cli" / "iprobe"):
         p.chmod(0o755)
     (place / "tries").touch()
@@ -683,12 +897,24 @@ exec {cli}/iprobe "$@"
     rules.start(rule(LATENCY))
     wait_until_live(serving.pid)
     process = rules.rules_pid()
-    session, = subprocess.run(["pgrep", "-P", str(process)], capture_output=True, text=True, check=False).stdout.split()
+    (session,) = subprocess.run(
+        ["pgrep", "-P", str(process)], capture_output=True, text=True, check=False
+    ).stdout.split()
     os.kill(int(session), signal.SIGKILL)
-    rules.wait_log(f"pid {serving.pid} ", "cannot be put back, and no rule is carried out on it before: iprobe: not now; it is tried again in ")
-    memory.wait_for("it is not tried again", lambda: (place / "tries").read_text().count("try") >= 2, WAIT)
+    rules.wait_log(
+        f"pid {serving.pid} ",
+        "cannot be put back, and no rule is carried out on it before: iprobe: not now; it is tried "
+        "again in ",
+    )
+    memory.wait_for(
+        "it is not tried again", lambda: (place / "tries").read_text().count("try") >= 2, WAIT
+    )
     note = rules.daemon.state / f"rule-{serving.pid}"
-    assert [p["doing"] for p in rules.listed()["r"]["processes"]] == ["clean"] and note.exists() and not idle(serving.pid)
+    assert (
+        [p["doing"] for p in rules.listed()["r"]["processes"]] == ["clean"]
+        and note.exists()
+        and not idle(serving.pid)
+    )
     os.kill(rules.daemon.proc.pid, signal.SIGHUP)
     memory.wait_for("files are not read again", lambda: rules.carried_out() == 2, WAIT)
     assert note.exists() and rules.daemon.end() == 0
@@ -696,7 +922,11 @@ exec {cli}/iprobe "$@"
     (place / "works").touch()
     rules.start()
     rules.wait_log("rules before these have left a session: what is live is put back")
-    memory.wait_for("it is not watched again", lambda: [p["doing"] for p in rules.listed()["r"]["processes"]] == ["watch"], WAIT)
+    memory.wait_for(
+        "it is not watched again",
+        lambda: [p["doing"] for p in rules.listed()["r"]["processes"]] == ["watch"],
+        WAIT,
+    )
     wait_until_live(serving.pid)
     assert rules.daemon.end() == 0
     wait_until_idle(serving.pid)
@@ -738,16 +968,35 @@ def test_a_full_disk(rules, serving, small_disk):
 
 
 def test_shipped_rules(rules, serving, me, program):
-    """As they are: those by request do what they say; one of the others is carried out by its name."""
+    """As they are: those by request do what they say; one of the others is carried out by its
+    name.
+    """
     for name in ("examples.yaml", "rules.yaml"):
         shutil.copy(SHIPPED / name, rules.files / name)
         (rules.files / name).chmod(0o644)
     rules.files.chmod(0o755)
-    check = me.run([me.builddir / "cli" / "iprobed", "--check", "--probes-d", rules.files, "--policy", rules.path / "none"])
-    assert check.returncode == 0 and "rule look: " in check.stdout and "rule slow-redis (not enabled): " in check.stdout, repr(check)
+    check = me.run(
+        [
+            me.builddir / "cli" / "iprobed",
+            "--check",
+            "--probes-d",
+            rules.files,
+            "--policy",
+            rules.path / "none",
+        ]
+    )
+    assert (
+        check.returncode == 0
+        and "rule look: " in check.stdout
+        and "rule slow-redis (not enabled): " in check.stdout
+    ), repr(check)
     rules.start()
-    memory.wait_for("the process is not found", lambda: serving.pid in
-                    {p["pid"] for p in rules.listed().get("look", {"processes": []})["processes"]}, WAIT)
+    memory.wait_for(
+        "the process is not found",
+        lambda: serving.pid
+        in {p["pid"] for p in rules.listed().get("look", {"processes": []})["processes"]},
+        WAIT,
+    )
     assert set(rules.listed()) == {"look", "where"}
     assert idle(serving.pid)  # before somebody asks
     recorded_functions(rules, me, f"look:{serving.pid}", {"handle", "parse", "look_up", "reply"})
@@ -768,24 +1017,43 @@ def test_shipped_rules_by_name(rules, targets, me, program):
     time.sleep(1)
     t = targets.start(me, [rules.path / "my-service"], preload=False)
     assert f" pid {t.pid} " in rules.wait_log("rule starting:", "fires: it has started")
-    path, = rules.recorded("starting")
+    (path,) = rules.recorded("starting")
     assert "handle" in report(me, path)
 
 
 def test_usage(me):
-    for args, words in ((["--json"], "--json goes with --rules"), (["--fire", "a", "--rules"], "--fire or --rules"),
-                        (["--rule", "a", "--no-rules"], "--rule or --no-rules")):
+    for args, words in (
+        (["--json"], "--json goes with --rules"),
+        (["--fire", "a", "--rules"], "--fire or --rules"),
+        (["--rule", "a", "--no-rules"], "--rule or --no-rules"),
+    ):
         done = me.run([me.builddir / "cli" / "iprobed", *args])
         assert done.returncode == 2 and words in done.stderr, repr(done)
 
 
 def test_nobody_else_can_read(rules, serving, me):
-    """What rules keep, their notes, lock and socket: while a session goes on and afterwards, with a umask that forbids nothing."""
-    text = "profiles: {p: {events: page-faults, functions: handle}}\n" + rule("request", more="for: 2s") + \
-        "".join(r.split("\n", 1)[1] for r in (rule("request", do="{fperf: p}", name="f", more="for: 1s"), rule(LATENCY, name="w")))
+    """What rules keep, their notes, lock and socket: while a session goes on and afterwards,
+    with a umask that forbids nothing.
+    """
+    text = (
+        "profiles: {p: {events: page-faults, functions: handle}}\n"
+        + rule("request", more="for: 2s")
+        + "".join(
+            r.split("\n", 1)[1]
+            for r in (
+                rule("request", do="{fperf: p}", name="f", more="for: 1s"),
+                rule(LATENCY, name="w"),
+            )
+        )
+    )
     rules.write(text)
-    rules.daemon.start("--probes-d", rules.files, "--traces", rules.traces,
-                       before=["sh", "-c", 'umask 0; exec "$@"', "sh"])
+    rules.daemon.start(
+        "--probes-d",
+        rules.files,
+        "--traces",
+        rules.traces,
+        before=["sh", "-c", 'umask 0; exec "$@"', "sh"],
+    )
     memory.wait_for("the rules are not taken", rules.carried_out, WAIT)
     assert "3 carried out" in rules.log()
     seen = set()
@@ -795,33 +1063,58 @@ def test_nobody_else_can_read(rules, serving, me):
             for path in [rules.traces, *top.rglob("*")]:
                 with contextlib.suppress(FileNotFoundError):  # it has just gone
                     st = path.lstat()
-                    if path != rules.daemon.state / "sock":  # which members of the group may connect to
+                    if (
+                        path != rules.daemon.state / "sock"
+                    ):  # which members of the group may connect to
                         assert not st.st_mode & 0o077, (path, oct(st.st_mode))
                     seen.add(re.sub(r"[0-9T.Z-]{4,}", "-", path.name))
 
     def done(name):
         check()
-        return any(f"rule {name}: " in line and "has recorded" in line for line in rules.log().splitlines())
+        return any(
+            f"rule {name}: " in line and "has recorded" in line for line in rules.log().splitlines()
+        )
 
     wait_until_live(serving.pid)
     for name in ("r", "f"):
         assert rules.command("--fire", name).returncode == 0
         memory.wait_for(f"{name} records nothing", lambda name=name: done(name), WAIT)
-    assert {"why.txt", "trace", "fperf.json", "rules.lock", "rules.sock", "r", "f", "metadata"} <= seen, seen
+    assert {
+        "why.txt",
+        "trace",
+        "fperf.json",
+        "rules.lock",
+        "rules.sock",
+        "r",
+        "f",
+        "metadata",
+    } <= seen, seen
     assert {"rule", "watch"} <= {name.split("-")[0] for name in seen}, seen
 
 
 def test_memory_of_all_sessions(rules, serving, targets, me, program):
     """What is beyond the bound waits, and what never fits is not begun."""
     targets.start(me, [program], preload=False)
-    rules.start(rule("request", more="for: 1s") + rule("request", do="{trace: {functions: handle, memory: 300M}}", name="large")
-                .split("\n", 1)[1], "--memory-of-rules", "150M")
-    memory.wait_for("the processes are not found", lambda: len(rules.listed()["r"]["processes"]) == 2, WAIT)
+    rules.start(
+        rule("request", more="for: 1s")
+        + rule("request", do="{trace: {functions: handle, memory: 300M}}", name="large").split(
+            "\n", 1
+        )[1],
+        "--memory-of-rules",
+        "150M",
+    )
+    memory.wait_for(
+        "the processes are not found", lambda: len(rules.listed()["r"]["processes"]) == 2, WAIT
+    )
     assert rules.command("--fire", "r").returncode == 0
     rules.wait_log("rule r: ", "waits until there is memory for it")
     assert len(rules.recorded("r", 2)) == 2
     begun = [line for line in rules.log().splitlines() if "has recorded" in line]
     assert len(begun) == 2
     assert rules.command("--fire", "large").returncode == 0
-    rules.wait_log("rule large: ", "nothing is recorded: its session needs 332.0 MiB of memory, and all those of rules have 150.0 MiB")
+    rules.wait_log(
+        "rule large: ",
+        "nothing is recorded: its session needs 332.0 MiB of memory, and all those of rules have "
+        "150.0 MiB",
+    )
     assert idle(serving.pid)

@@ -24,15 +24,28 @@ def test_exit_code_is_passed_on(actor, programs, code):
     assert done.returncode == code, repr(done)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGUSR1, signal.SIGABRT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGUSR1, signal.SIGABRT]
+)
 def test_signal_is_passed_on_as_a_shell_does(actor, programs, number):
-    done = actor.iprobe("run", "-o", actor.dir() / "trace", "--", finish(programs), "signal", int(number))
+    done = actor.iprobe(
+        "run", "-o", actor.dir() / "trace", "--", finish(programs), "signal", int(number)
+    )
     assert done.returncode == 128 + number, repr(done)
 
 
 def test_streams_are_left_alone(actor, programs):
     text = "".join(f"line {i}\n" for i in range(2000))
-    done = actor.iprobe("run", "-o", actor.dir() / "trace", "--", finish(programs), "echo", "to stderr\n", input=text)
+    done = actor.iprobe(
+        "run",
+        "-o",
+        actor.dir() / "trace",
+        "--",
+        finish(programs),
+        "echo",
+        "to stderr\n",
+        input=text,
+    )
     assert done.returncode == 0, repr(done)
     assert done.stdout == text
     assert "to stderr\n" in done.stderr
@@ -40,11 +53,23 @@ def test_streams_are_left_alone(actor, programs):
 
 def test_json_is_the_last_line_of_stdout(actor, programs):
     directory = actor.dir() / "trace"
-    done = actor.iprobe("run", "--json", "-o", directory, "--", finish(programs), "echo", "", input="in\n")
+    done = actor.iprobe(
+        "run", "--json", "-o", directory, "--", finish(programs), "echo", "", input="in\n"
+    )
     lines = done.stdout.splitlines()
     assert lines[:-1] == ["in"]
     summary = json.loads(lines[-1])
-    assert set(summary) >= {"pid", "sites", "functions", "threads", "pages", "stop_us", "events", "lost", "dir"}
+    assert set(summary) >= {
+        "pid",
+        "sites",
+        "functions",
+        "threads",
+        "pages",
+        "stop_us",
+        "events",
+        "lost",
+        "dir",
+    }
     assert os.path.realpath(summary["dir"]) == os.path.realpath(directory)
     # main, finish_step and finish_echo, in and out.
     assert summary["events"] == 6 and summary["lost"] == 0 and summary["threads"] == 1
@@ -52,7 +77,9 @@ def test_json_is_the_last_line_of_stdout(actor, programs):
 
 def test_arguments_and_environment_reach_the_command(me, programs):
     """The program's own options are not ours, with `--` or without."""
-    done = me.iprobe("run", "-o", me.dir() / "trace", "--", programs.simple("count"), "-t", "2", "-n", "100")
+    done = me.iprobe(
+        "run", "-o", me.dir() / "trace", "--", programs.simple("count"), "-t", "2", "-n", "100"
+    )
     assert done.returncode == 0 and "calls " in done.stdout, repr(done)
 
 
@@ -77,7 +104,9 @@ def test_the_directory_is_iprobe_data_if_left_out(actor, programs):
 
 
 def test_a_directory_of_someone_elses_files_is_not_lost(me, programs):
-    """What is there is kept as DIR.old, whatever it is; and is not taken for a trace of ours to be thrown away."""
+    """What is there is kept as DIR.old, whatever it is; and is not taken for a trace of ours to
+    be thrown away.
+    """
     where = me.dir()
     (where / "trace").mkdir()
     (where / "trace" / "thesis.tex").write_text("years of work")
@@ -94,21 +123,47 @@ def size_of(directory):
 
 def test_max_size_stops_the_recording_only(actor, programs):
     directory = actor.dir() / "trace"
-    done = actor.iprobe("run", "--json", "--max-size", "1M", "-o", directory, "--", finish(programs), "loop", 2000000)
+    done = actor.iprobe(
+        "run",
+        "--json",
+        "--max-size",
+        "1M",
+        "-o",
+        directory,
+        "--",
+        finish(programs),
+        "loop",
+        2000000,
+    )
     assert done.returncode == 0, repr(done)
     assert done.stdout.splitlines()[0] == "done"
     summary = done.summary()
-    assert "max-size" in done.stderr or "1.0 MiB" in done.stderr or "limit" in done.stderr, repr(done)
+    assert "max-size" in done.stderr or "1.0 MiB" in done.stderr or "limit" in done.stderr, repr(
+        done
+    )
     assert 0 < summary["events"] <= 1024 * 1024 / 8
     assert size_of(directory) <= 1.2 * 1024 * 1024
     report = json.loads(actor.iprobe("report", "--json", directory).stdout)
     assert report["events"] == summary["events"]
 
 
-
 def test_a_limit_that_nothing_fits_into(actor, programs):
-    """The limit is named, not the rings, though it is met only by what is drained last; what is misspelt is told too."""
-    done = actor.iprobe("run", "--max-size", "100", "-f", "main,nobody", "-o", actor.dir() / "trace", "--", finish(programs), "exit", 0)
+    """The limit is named, not the rings, though it is met only by what is drained last; what is
+    misspelt is told too.
+    """
+    done = actor.iprobe(
+        "run",
+        "--max-size",
+        "100",
+        "-f",
+        "main,nobody",
+        "-o",
+        actor.dir() / "trace",
+        "--",
+        finish(programs),
+        "exit",
+        0,
+    )
     assert done.returncode == 0, repr(done)
     assert "--max-size" in done.stderr and "rings" not in done.stderr, repr(done)
     assert "nothing matches nobody\n" in done.stderr, repr(done)
@@ -129,11 +184,28 @@ def test_interrupting_run_ends_the_command_not_the_trace(actor, programs):
 
 
 def test_ignored_signals_stay_ignored(actor, programs):
-    """nohup iprobe run CMD: what the command would have inherited from the shell it inherits from us."""
-    proc = actor.popen(["sh", "-c", 'trap "" HUP INT PIPE USR1; exec "$@"', "sh", actor.iprobe_path, "run", "-o",
-                        actor.dir() / "trace", "--", finish(programs), "idle"])
+    """nohup iprobe run CMD: what the command would have inherited from the shell it inherits
+    from us.
+    """
+    proc = actor.popen(
+        [
+            "sh",
+            "-c",
+            'trap "" HUP INT PIPE USR1; exec "$@"',
+            "sh",
+            actor.iprobe_path,
+            "run",
+            "-o",
+            actor.dir() / "trace",
+            "--",
+            finish(programs),
+            "idle",
+        ]
+    )
     (child,) = memory.wait_for("no command", lambda: has_child(proc.pid))
-    memory.wait_for("no exec", lambda: os.path.basename(os.readlink(f"/proc/{child}/exe")) == "finish")
+    memory.wait_for(
+        "no exec", lambda: os.path.basename(os.readlink(f"/proc/{child}/exe")) == "finish"
+    )
     ignored = int(memory.status_field(child, "SigIgn"), 16)
     blocked = int(memory.status_field(child, "SigBlk"), 16)
     assert last_words(proc).returncode == 0
@@ -143,31 +215,61 @@ def test_ignored_signals_stay_ignored(actor, programs):
 
 
 def test_the_command_has_our_descriptors_only(actor, programs):
-    """Nothing of iprobe's own leaks into the command: descriptors, working directory, niceness, parent."""
+    """Nothing of iprobe's own leaks into the command: descriptors, working directory, niceness,
+    parent.
+    """
     where = actor.dir()
     proc = actor.start_iprobe("run", "-o", "trace", "--", finish(programs), "idle", cwd=where)
     (child,) = memory.wait_for("no command", lambda: has_child(proc.pid))
     # Before it becomes the command it waits on a pipe, too, with descriptors of iprobe's.
-    memory.wait_for("not the command", lambda: os.readlink(f"/proc/{child}/exe") == os.path.realpath(finish(programs)))
-    memory.wait_for("not idle", lambda: "pipe" in open(f"/proc/{child}/wchan", encoding="ascii").read())
+    memory.wait_for(
+        "not the command",
+        lambda: os.readlink(f"/proc/{child}/exe") == os.path.realpath(finish(programs)),
+    )
+    memory.wait_for(
+        "not idle", lambda: "pipe" in open(f"/proc/{child}/wchan", encoding="ascii").read()
+    )
     opened = {fd: os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd")}
     assert os.readlink(f"/proc/{child}/cwd") == str(where)
     assert os.sched_getscheduler(int(child)) == os.SCHED_OTHER
     assert last_words(proc).returncode == 0
-    # The runtime keeps a name of its memory for an ordinary user's attach, where children have no privilege to lose; nothing else.
+    # The runtime keeps a name of its memory for an ordinary user's attach, where children have no
+    # privilege to lose; nothing else.
     assert {fd for fd, what in opened.items() if "memfd" not in what} == {"0", "1", "2"}, opened
     ours = [int(fd) for fd, what in opened.items() if "memfd" in what]
-    assert ours == [] if actor.is_root else len(ours) == 1 and ours[0] >= 900, "out of the way of low numbers"
+    assert (
+        ours == [] if actor.is_root else len(ours) == 1 and ours[0] >= 900
+    ), "out of the way of low numbers"
 
 
 def test_few_descriptors(actor, programs):
-    """Where the limit is low the runtime's descriptor is out of the way of the lowest ones all the same."""
-    proc = actor.popen(["prlimit", "--nofile=64:", actor.iprobe_path, "run", "-o", actor.dir() / "trace", "--", finish(programs),
-                        "idle"])
+    """Where the limit is low the runtime's descriptor is out of the way of the lowest ones all
+    the same.
+    """
+    proc = actor.popen(
+        [
+            "prlimit",
+            "--nofile=64:",
+            actor.iprobe_path,
+            "run",
+            "-o",
+            actor.dir() / "trace",
+            "--",
+            finish(programs),
+            "idle",
+        ]
+    )
     (child,) = memory.wait_for("no command", lambda: has_child(proc.pid))
-    memory.wait_for("not the command", lambda: os.readlink(f"/proc/{child}/exe") == os.path.realpath(finish(programs)))
-    memory.wait_for("not idle", lambda: "pipe" in open(f"/proc/{child}/wchan", encoding="ascii").read())
-    opened = {int(fd): os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd")}
+    memory.wait_for(
+        "not the command",
+        lambda: os.readlink(f"/proc/{child}/exe") == os.path.realpath(finish(programs)),
+    )
+    memory.wait_for(
+        "not idle", lambda: "pipe" in open(f"/proc/{child}/wchan", encoding="ascii").read()
+    )
+    opened = {
+        int(fd): os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd")
+    }
     ours = [fd for fd, what in opened.items() if "memfd" in what]
     assert ours == [] if actor.is_root else len(ours) == 1 and ours[0] >= 28, opened
     assert last_words(proc).returncode == 0
@@ -188,7 +290,9 @@ def has_child(pid):
 def test_duration_ends_the_recording_not_the_command(actor, programs):
     """What runs on afterwards is not recorded; the exit code is the command's all the same."""
     directory = actor.dir() / "trace"
-    proc = actor.start_iprobe("run", "--duration", "200ms", "--json", "-o", directory, "--", finish(programs), "idle")
+    proc = actor.start_iprobe(
+        "run", "--duration", "200ms", "--json", "-o", directory, "--", finish(programs), "idle"
+    )
     (child,) = memory.wait_for("no command", lambda: has_child(proc.pid))
     memory.wait_until_live(child, proc)
     memory.wait_for("never idle again", lambda: memory.text_differences(child) == [])
@@ -203,8 +307,17 @@ def test_duration_ends_the_recording_not_the_command(actor, programs):
 def test_an_inherited_runtime_is_no_obstacle(me, programs):
     """The user preloads the runtime already."""
     directory = me.dir() / "trace"
-    done = me.iprobe("run", "--json", "-o", directory, "--", finish(programs), "loop", 5,
-                     env={"LD_PRELOAD": str(me.runtime_path)})
+    done = me.iprobe(
+        "run",
+        "--json",
+        "-o",
+        directory,
+        "--",
+        finish(programs),
+        "loop",
+        5,
+        env={"LD_PRELOAD": str(me.runtime_path)},
+    )
     assert done.returncode == 0, repr(done)
     assert done.summary()["events"] == 2 * (5 + 1 + 2)
 
@@ -212,8 +325,15 @@ def test_an_inherited_runtime_is_no_obstacle(me, programs):
 def test_run_in_run(me, programs):
     """A recorded iprobe records nothing of ours into the other's trace."""
     inner, outer = me.dir() / "trace", me.dir() / "trace"
-    done = me.iprobe("run", "-o", outer, "--", "/bin/sh", "-c",
-                     f"exec {me.iprobe_path} run --json -o {inner} -- {finish(programs)} loop 7")
+    done = me.iprobe(
+        "run",
+        "-o",
+        outer,
+        "--",
+        "/bin/sh",
+        "-c",
+        f"exec {me.iprobe_path} run --json -o {inner} -- {finish(programs)} loop 7",
+    )
     if done.returncode == 0:
         assert done.summary()["events"] == 2 * (7 + 1 + 2), repr(done)
     else:
@@ -243,7 +363,9 @@ def test_a_program_that_is_not_there(actor):
 
 
 def test_an_empty_selection_names_the_nearest(actor, programs):
-    done = actor.iprobe("run", "-f", "finish_stap", "-o", actor.dir() / "trace", "--", finish(programs), "loop", 3)
+    done = actor.iprobe(
+        "run", "-f", "finish_stap", "-o", actor.dir() / "trace", "--", finish(programs), "loop", 3
+    )
     assert "finish_step" in one_line(done)
     assert "done" not in done.stdout
 
@@ -252,11 +374,21 @@ def test_an_empty_selection_names_the_nearest(actor, programs):
 def test_an_address_sanitizer_comes_first(me, builddir, compiler):
     """gcc's library of AddressSanitizer ends the program unless it is the first to be loaded."""
     where = me.dir()
-    (where / "p.c").write_text("#include <stdlib.h>\n"
-                               "__attribute__((noinline)) static int f(char *p) { p[1] = 1; return p[1]; }\n"
-                               "int main(void) { char *p = malloc(2); int r = f(p); free(p); return r; }\n", encoding="ascii")
-    done = subprocess.run([builddir / "coldpatch" / "iprobe-cc", "-g", "-O1", "-fsanitize=address", "p.c", "-o", "p"], cwd=where,
-                          env={**os.environ, "IPROBE_CC": compiler}, capture_output=True, text=True, timeout=120, check=False)
+    (where / "p.c").write_text(
+        "#include <stdlib.h>\n"
+        "__attribute__((noinline)) static int f(char *p) { p[1] = 1; return p[1]; }\n"
+        "int main(void) { char *p = malloc(2); int r = f(p); free(p); return r; }\n",
+        encoding="ascii",
+    )
+    done = subprocess.run(
+        [builddir / "coldpatch" / "iprobe-cc", "-g", "-O1", "-fsanitize=address", "p.c", "-o", "p"],
+        cwd=where,
+        env={**os.environ, "IPROBE_CC": compiler},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0 and done.stderr == "", repr(done)
     done = me.iprobe("run", "--json", "-o", where / "trace", "--", where / "p")
     assert done.returncode == 1, repr(done)

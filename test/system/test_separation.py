@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Privilege separation of a target is as strong with iprobe as without: a child that gives up privileges has nothing of the memory that its parent's hooks
-follow, and calls functions with live probes without it.
+Privilege separation of a target is as strong with iprobe as without: a child that gives up
+privileges has nothing of the memory that its parent's hooks follow, and calls functions with
+live probes without it.
 """
 
 import json
@@ -19,15 +20,29 @@ def say(target, what):
 
 def attached(actor, target, *options):
     session = actor.start_iprobe("attach", target.pid, "-q", *options, "-o", actor.dir() / "trace")
+
     def patched():
-        return session.poll() is not None or json.loads(actor.iprobe("status", target.pid, "--json").stdout)["patched"] > 0
+        return (
+            session.poll() is not None
+            or json.loads(actor.iprobe("status", target.pid, "--json").stdout)["patched"] > 0
+        )
 
     memory.wait_for("nothing goes live", patched, 60)
     return session
 
 
-@pytest.mark.parametrize("options", [[], ["--payload", "hist"], ["--payload", "count"], ["--time", "coarse"], ["--depth", "5"], ["--overwrite"]],
-                         ids=lambda o: " ".join(o) or "log")
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--payload", "hist"],
+        ["--payload", "count"],
+        ["--time", "coarse"],
+        ["--depth", "5"],
+        ["--overwrite"],
+    ],
+    ids=lambda o: " ".join(o) or "log",
+)
 @pytest.mark.parametrize("preload", [True, False], ids=["preloaded", "injected"])
 def test_a_child_gets_no_ring_memory(actor, programs, targets, options, preload):
     target = targets.start(actor, [programs.simple("separation")], preload=preload)
@@ -89,14 +104,22 @@ def test_following_stops_at_a_change_of_credentials(root, programs, targets, pre
     session.send_signal(2)
     done = last_words(session)
     assert done.returncode == 0, repr(done)
-    assert done.stderr.count(f"forked from pid {target.pid}, has other credentials than that: it is not recorded any more") == 1
+    assert (
+        done.stderr.count(
+            f"forked from pid {target.pid}, has other credentials than that: it is not recorded "
+            f"any more"
+        )
+        == 1
+    )
     memory.assert_untouched(target.pid)
     target.proc.kill()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 1000])
 def test_following_stops_at_a_change_in_one_thread(root, programs, targets, threads):
-    """By a system call of that thread, which is not the child's first: the kernel keeps credentials by thread."""
+    """By a system call of that thread, which is not the child's first: the kernel keeps
+    credentials by thread.
+    """
     target = targets.start(root, [programs.simple("separation")])
     session = followed(root, target)
     say(target, f"thread {threads}")
@@ -108,15 +131,25 @@ def test_following_stops_at_a_change_in_one_thread(root, programs, targets, thre
     session.send_signal(2)
     done = last_words(session)
     assert done.returncode == 0, repr(done)
-    assert done.stderr.count(f"forked from pid {target.pid}, has other credentials than that: it is not recorded any more") == 1
+    assert (
+        done.stderr.count(
+            f"forked from pid {target.pid}, has other credentials than that: it is not recorded "
+            f"any more"
+        )
+        == 1
+    )
     memory.assert_untouched(target.pid)
     target.proc.kill()
 
 
-@pytest.mark.parametrize("options", [[], ["--payload", "hist"], ["--depth", "5"]], ids=lambda o: " ".join(o) or "log")
+@pytest.mark.parametrize(
+    "options", [[], ["--payload", "hist"], ["--depth", "5"]], ids=lambda o: " ".join(o) or "log"
+)
 @pytest.mark.parametrize("preload", [True, False], ids=["preloaded", "injected"])
 def test_a_child_that_scribbles(root, programs, targets, options, preload):
-    """It has nothing that it could write to but what is its own, and its parent's events are what they were."""
+    """It has nothing that it could write to but what is its own, and its parent's events are
+    what they were.
+    """
     target = targets.start(root, [programs.simple("separation")], preload=preload)
     session = attached(root, target, *options)
     for _ in range(3):
@@ -137,7 +170,9 @@ MODES = {"log": [], "coarse": ["--time", "coarse"], "overwrite": ["--overwrite"]
 @pytest.mark.parametrize("options", MODES.values(), ids=MODES)
 @pytest.mark.parametrize("preload", [True, False], ids=["preloaded", "injected"])
 def test_a_child_returns_from_a_handler_into_a_hook(me, programs, targets, options, preload):
-    """A handler that interrupts a hook forks: in the child the rest of the hook finds memory, which is nobody else's."""
+    """A handler that interrupts a hook forks: in the child the rest of the hook finds memory,
+    which is nobody else's.
+    """
     target = targets.start(me, [programs.simple("separation")], preload=preload)
     session = attached(me, target, *options)
     say(target, "return 300")

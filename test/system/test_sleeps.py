@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Since when threads have been waiting is found out without going to the CPUs where they fell asleep."""
+"""Since when threads have been waiting is found out without going to the CPUs where they fell
+asleep.
+"""
 
 import os
 import subprocess
@@ -27,14 +29,29 @@ def start_sleepers(actor, programs, targets, seconds=SECONDS):
 
 def attach(actor, target, *before):
     began = time.monotonic()
-    done = actor.run([*before, actor.iprobe_path, "attach", target.pid, "--duration", "20ms", "-f", "tick", "--json",
-                      "-o", actor.dir() / "trace"])
+    done = actor.run(
+        [
+            *before,
+            actor.iprobe_path,
+            "attach",
+            target.pid,
+            "--duration",
+            "20ms",
+            "-f",
+            "tick",
+            "--json",
+            "-o",
+            actor.dir() / "trace",
+        ]
+    )
     assert done.returncode == 0, repr(done)
     return time.monotonic() - began, done.summary()
 
 
 def check_ends(target, seconds=SECONDS):
-    """Each wait has lasted as long as was asked for; what is late is the machine's. How late they were, in milliseconds."""
+    """Each wait has lasted as long as was asked for; what is late is the machine's. How late
+    they were, in milliseconds.
+    """
     rows = [target.proc.stdout.readline().split() for _ in os.sched_getaffinity(0)]
     assert {(row[1], row[2]) for row in rows} == {("0", "0")}, rows
     assert min(float(row[3]) for row in rows) >= seconds * 1e3 - 1, rows
@@ -66,7 +83,9 @@ def test_a_real_time_hog_delays_nothing(root, programs, targets, cpu):
     """Who goes to its CPU gets there when the hog has ended, or is throttled."""
     target = start_sleepers(root, programs, targets, 6)
     alone = min(attach(root, target)[0] for _ in range(3))
-    with subprocess.Popen([sys.executable, "-c", HOG, str(cpu), str(HOG_SECONDS)], stdout=subprocess.PIPE, text=True) as hog:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOG, str(cpu), str(HOG_SECONDS)], stdout=subprocess.PIPE, text=True
+    ) as hog:
         try:
             assert hog.stdout.readline() == "ready\n"
             beside = min(attach(root, target)[0] for _ in range(2))

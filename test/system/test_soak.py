@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Threads that come and go, forks, signals, slow disks: every event that the program counts is in the trace, or counted as lost
-(test/programs/churn.c).
+Threads that come and go, forks, signals, slow disks: every event that the program counts is in the
+trace, or counted as lost (test/programs/churn.c).
 
-IPROBE_TEST_FULL=1: 100,000 threads instead of 10,000, and half an hour of the server instead of 15 seconds.
+IPROBE_TEST_FULL=1: 100,000 threads instead of 10,000, and half an hour of the server instead of 15
+seconds.
 IPROBE_TEST_SERVE: so many seconds of the server.
 """
 
@@ -30,10 +31,14 @@ def churn(programs):
 
 
 def begin(me, targets, program, *options, wrapper=()):
-    """A target that waits for its start, and an iprobe that records it: (target, process, trace)."""
+    """A target that waits for its start, and an iprobe that records it: (target, process,
+    trace).
+    """
     target = targets.start(me, program)
     directory = me.dir() / "trace"
-    proc = me.popen([*wrapper, me.iprobe_path, "attach", target.pid, "--json", "-o", directory, *options])
+    proc = me.popen(
+        [*wrapper, me.iprobe_path, "attach", target.pid, "--json", "-o", directory, *options]
+    )
 
     def patched():
         assert proc.poll() is None, repr(last_words(proc))
@@ -75,13 +80,16 @@ def check(me, directory, summary, calls):
 @pytest.mark.parametrize("options", [[], ["--compress"]], ids=["plain", "compressed"])
 def test_short_lives(me, targets, churn, options):
     """Rings of threads that have ended are used again."""
-    target, proc, directory = begin(me, targets, [churn, "lives", LIVES, CALLS], "--memory", "200M", *options)
+    target, proc, directory = begin(
+        me, targets, [churn, "lives", LIVES, CALLS], "--memory", "200M", *options
+    )
     target.say()
     calls = calls_of(target)
     assert calls == LIVES * CALLS
     summary = finish(target, proc)
     info = check(me, directory, summary, calls)
-    # how fast they come is the machine's affair; that rings are used again is ours: there are 8192, and numbers of threads are, too
+    # how fast they come is the machine's affair; that rings are used again is ours: there are 8192,
+    # and numbers of threads are, too
     assert summary["events"] >= calls, summary
     assert info["threads"] > min(LIVES / 3, 16384) and info["streams"] <= 8192
 
@@ -128,7 +136,15 @@ def test_slow_disk(me, targets, programs, options):
     """Each write takes 50 ms: losses are counted, and the target does not wait for it."""
     count = programs.simple("count", opt="-O0")
     slow = ["strace", "-o", "/dev/null", "--trace=writev", "--inject=writev:delay_enter=50000"]
-    target, proc, directory = begin(me, targets, [count, "-w", "-t", "2", "-n", "400000"], "--memory", "1M", *options, wrapper=slow)
+    target, proc, directory = begin(
+        me,
+        targets,
+        [count, "-w", "-t", "2", "-n", "400000"],
+        "--memory",
+        "1M",
+        *options,
+        wrapper=slow,
+    )
     target.say()
     began = time.monotonic()
     calls = calls_of(target)
@@ -137,7 +153,9 @@ def test_slow_disk(me, targets, programs, options):
     check(me, directory, summary, calls)
     packets = 2 * calls / 4095
     assert summary["lost"] > 0 or options, summary
-    assert took < packets * 0.05 / 2, f"the target waited: {took:.1f} s for what takes {packets * 0.05:.1f} s to write"
+    assert (
+        took < packets * 0.05 / 2
+    ), f"the target waited: {took:.1f} s for what takes {packets * 0.05:.1f} s to write"
 
 
 def status_kib(pid, key):
@@ -146,7 +164,15 @@ def status_kib(pid, key):
 
 def test_server(me, targets, churn):
     """Every event accounted for, stamps in order, no memory growth."""
-    target, proc, directory = begin(me, targets, [churn, "serve", SOAK_SECONDS], "--follow-fork", "--compress", "--max-size", "8G")
+    target, proc, directory = begin(
+        me,
+        targets,
+        [churn, "serve", SOAK_SECONDS],
+        "--follow-fork",
+        "--compress",
+        "--max-size",
+        "8G",
+    )
     target.say()
     time.sleep(SOAK_SECONDS / 3)
     early = (status_kib(proc.pid, "VmRSS"), status_kib(target.pid, "VmRSS"))

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static executables: the runtime is linked in and sleeps; run, attach, status and detach work as on any other. Rooms for stubs."""
+"""Static executables: the runtime is linked in and sleeps; run, attach, status and detach work
+as on any other. Rooms for stubs.
+"""
 
 import json
 import re
@@ -36,15 +38,22 @@ int main(void)
 """
 CALLS = {"before": 1, "main": 1, "leaf": 1000, "down": 1050}
 
-WAYS = [("instrument", "-static"), ("instrument", "-static-pie"), ("fentry", "-static"), ("fentry", "-static-pie"),
-        ("inline", "-static-pie")]
+WAYS = [
+    ("instrument", "-static"),
+    ("instrument", "-static-pie"),
+    ("fentry", "-static"),
+    ("fentry", "-static-pie"),
+    ("inline", "-static-pie"),
+]
 
 
 def build(actor, folder, placement, *flags, source=KNOWN, name="program"):
     path = folder / "known.c"
     path.write_text(source)
-    done = actor.run([actor.builddir / "coldpatch" / "iprobe-cc", "-O2", *flags, path, "-o", folder / name],
-                     env={"IPROBE_PLACEMENT": placement})
+    done = actor.run(
+        [actor.builddir / "coldpatch" / "iprobe-cc", "-O2", *flags, path, "-o", folder / name],
+        env={"IPROBE_PLACEMENT": placement},
+    )
     assert (done.returncode, done.stderr) == (0, ""), repr(done)
     return folder / name
 
@@ -72,7 +81,15 @@ def test_linkers(me, linker):
     if not shutil.which(f"ld.{linker}"):
         pytest.skip(f"no ld.{linker}")
     folder = me.dir()
-    program = build(me, folder, "fentry", "-static", f"-fuse-ld={linker}", "-Wl,--gc-sections", "-ffunction-sections")
+    program = build(
+        me,
+        folder,
+        "fentry",
+        "-static",
+        f"-fuse-ld={linker}",
+        "-Wl,--gc-sections",
+        "-ffunction-sections",
+    )
     done = me.iprobe("run", "-o", folder / "trace", "--", program)
     assert done.returncode == 0, repr(done)
     assert calls_in(me, folder / "trace")["leaf"] == 1000
@@ -93,11 +110,22 @@ int main() { int s = 0, left = 0; for (int i = 0; i < 300; i++) s += careful(i, 
 def test_exceptions(me, placement):
     folder = me.dir()
     (folder / "throws.cc").write_text(THROWS)
-    done = me.run([me.builddir / "coldpatch" / "iprobe-c++", "-O2", "-static", folder / "throws.cc", "-o", folder / "throws"],
-                  env={"IPROBE_PLACEMENT": placement})
+    done = me.run(
+        [
+            me.builddir / "coldpatch" / "iprobe-c++",
+            "-O2",
+            "-static",
+            folder / "throws.cc",
+            "-o",
+            folder / "throws",
+        ],
+        env={"IPROBE_PLACEMENT": placement},
+    )
     assert (done.returncode, done.stderr) == (0, ""), repr(done)
     assert me.run([folder / "throws"]).stdout == "130000 300\n"
-    done = me.iprobe("run", "-o", folder / "trace", "-f", "risky,careful,main", "--", folder / "throws")
+    done = me.iprobe(
+        "run", "-o", folder / "trace", "-f", "risky,careful,main", "--", folder / "throws"
+    )
     assert done.returncode == 0 and done.stdout == "130000 300\n", repr(done)
     found = {name.split("(")[0]: n for name, n in calls_in(me, folder / "trace").items()}
     assert (found["risky"], found["careful"]) == (300, 300), found
@@ -116,7 +144,9 @@ def test_untraced_it_does_nothing(me, link):
     program = build(me, folder, "fentry", link)
     (plain / "known.c").write_text(KNOWN)
     subprocess.run(["gcc", "-O2", link, plain / "known.c", "-o", plain / "program"], check=True)
-    assert system_calls(me, program, folder / "log") == system_calls(me, plain / "program", folder / "log")
+    assert system_calls(me, program, folder / "log") == system_calls(
+        me, plain / "program", folder / "log"
+    )
 
 
 @pytest.mark.parametrize("placement, link", WAYS[1:3], ids=lambda w: w.strip("-"))
@@ -124,7 +154,17 @@ def test_attach(actor, programs, targets, placement, link):
     program = programs.simple("steady", extra=[link], placement=placement)
     target = targets.steady(actor, program, preload=False)
     for chosen in ("step_1*,by_*", "step_2*"):
-        done = actor.iprobe("attach", target.pid, "-f", chosen, "--duration", "50ms", "--json", "-o", actor.dir() / "trace")
+        done = actor.iprobe(
+            "attach",
+            target.pid,
+            "-f",
+            chosen,
+            "--duration",
+            "50ms",
+            "--json",
+            "-o",
+            actor.dir() / "trace",
+        )
         assert done.returncode == 0, repr(done)
         assert done.summary()["events"] > 0
         target.wait_for_progress()
@@ -167,16 +207,28 @@ def test_status_shows_a_sleeping_one(me, programs, targets):
 def test_own_hooks_of_the_program_come_first(me):
     """A static program with a tracer of its own links, and keeps it."""
     folder = me.dir()
-    own = KNOWN + """
+    own = (
+        KNOWN
+        + """
 static int hits;
 #define QUIET __attribute__((no_instrument_function))
 QUIET void __cyg_profile_func_enter(void *f, void *c) { (void)f; (void)c; hits++; }
 QUIET void __cyg_profile_func_exit(void *f, void *c) { (void)f; (void)c; hits++; }
 __attribute__((destructor)) QUIET static void tell(void) { printf("%d\\n", hits); }
 """
+    )
     (folder / "own.c").write_text(own)
-    done = me.run([me.builddir / "coldpatch" / "iprobe-cc", "-O2", "-static", folder / "own.c", "-o", folder / "own"],
-                  env={"IPROBE_PLACEMENT": "instrument"})
+    done = me.run(
+        [
+            me.builddir / "coldpatch" / "iprobe-cc",
+            "-O2",
+            "-static",
+            folder / "own.c",
+            "-o",
+            folder / "own",
+        ],
+        env={"IPROBE_PLACEMENT": "instrument"},
+    )
     assert done.returncode == 0, repr(done)
     assert int(me.run([folder / "own"]).stdout.split()[1]) >= 4000
 
@@ -185,13 +237,16 @@ def live_targets(pid):
     """Where the calls at live sites go."""
     found = set()
     for path, offset, have, _ in memory.text_differences(pid):
-        where = next(m for m in memory.mappings(pid)
-                     if m.path == path and "x" in m.perms and m.offset <= offset < m.offset + m.end - m.start)
+        where = next(
+            m
+            for m in memory.mappings(pid)
+            if m.path == path and "x" in m.perms and m.offset <= offset < m.offset + m.end - m.start
+        )
         address = where.start + offset - where.offset
         code = memory.read_memory(pid, address - 2, 12)
         for at in range(0, 3):
-            if code[at] in (0xe8, 0xe9):
-                found.add(address - 2 + at + 5 + struct.unpack("<i", code[at + 1:at + 5])[0])
+            if code[at] in (0xE8, 0xE9):
+                found.add(address - 2 + at + 5 + struct.unpack("<i", code[at + 1 : at + 5])[0])
         assert have
     return found
 
@@ -210,17 +265,24 @@ def test_stubs_lie_in_the_module(me, programs, targets):
     target.finish()
 
 
-@pytest.mark.parametrize("flags", [["-r"], ["-Wl,-T,script.ld"], ["-shared", "-fPIC"]], ids=lambda f: f[0])
+@pytest.mark.parametrize(
+    "flags", [["-r"], ["-Wl,-T,script.ld"], ["-shared", "-fPIC"]], ids=lambda f: f[0]
+)
 def test_links_that_lay_out_by_themselves(me, flags):
     """No room where the user's own layout may have no place for it; nothing fails because of it."""
     folder = me.dir()
     script = subprocess.run(["ld", "--verbose"], capture_output=True, text=True, check=True).stdout
     (folder / "script.ld").write_text(script.split("=" * 50)[1])
     (folder / "known.c").write_text(KNOWN)
-    done = me.run([me.builddir / "coldpatch" / "iprobe-cc", "-O2", *flags, "known.c", "-o", "made"], cwd=folder,
-                  env={"IPROBE_PLACEMENT": "fentry"})
+    done = me.run(
+        [me.builddir / "coldpatch" / "iprobe-cc", "-O2", *flags, "known.c", "-o", "made"],
+        cwd=folder,
+        env={"IPROBE_PLACEMENT": "fentry"},
+    )
     assert done.returncode == 0, repr(done)
-    sections = subprocess.run(["readelf", "-SW", folder / "made"], capture_output=True, text=True, check=True).stdout
+    sections = subprocess.run(
+        ["readelf", "-SW", folder / "made"], capture_output=True, text=True, check=True
+    ).stdout
     assert (".iprobe.stubs" in sections) == ("-shared" in flags)
 
 

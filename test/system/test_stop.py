@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The stop: scheduling as it was before, deadlines and several stops, processes that share the memory, stopped and frozen targets,
-targets under other tools.
+The stop: scheduling as it was before, deadlines and several stops, processes that share the
+memory, stopped and frozen targets, targets under other tools.
 """
 
 import json
@@ -28,7 +28,9 @@ def steady(me, programs, targets):
 
 
 def attach(actor, pid, *options, **kw):
-    return actor.iprobe("attach", pid, "--duration", "50ms", "--json", "-o", actor.dir() / "trace", *options, **kw)
+    return actor.iprobe(
+        "attach", pid, "--duration", "50ms", "--json", "-o", actor.dir() / "trace", *options, **kw
+    )
 
 
 def tasks(pid):
@@ -40,8 +42,11 @@ def scheduling(pid):
     found = {}
     for tid in tasks(pid):
         try:
-            found[tid] = (os.sched_getscheduler(tid), os.getpriority(os.PRIO_PROCESS, tid),
-                          os.sched_getparam(tid).sched_priority)
+            found[tid] = (
+                os.sched_getscheduler(tid),
+                os.getpriority(os.PRIO_PROCESS, tid),
+                os.sched_getparam(tid).sched_priority,
+            )
         except ProcessLookupError:
             continue
     return found
@@ -89,27 +94,51 @@ def guards():
 
 def children(pid):
     try:
-        return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [
+            int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
     except OSError:
         return []
 
 
 def kill_in_the_middle(actor, target, before, call, when):
     """Kills iprobe at a system call of a stop; its guard is not traced. Whether it was reached."""
-    done = actor.run(["strace", "-o", actor.dir() / "strace", f"--trace={call}", f"--inject={call}:signal=SIGKILL:when={when}",
-                      actor.iprobe_path, "attach", target.pid, "--duration", "20ms", "-o", actor.dir() / "trace"])
-    memory.wait_for(f"scheduling after a kill at {call} number {when}", lambda: scheduling(target.pid) == before, 10)
+    done = actor.run(
+        [
+            "strace",
+            "-o",
+            actor.dir() / "strace",
+            f"--trace={call}",
+            f"--inject={call}:signal=SIGKILL:when={when}",
+            actor.iprobe_path,
+            "attach",
+            target.pid,
+            "--duration",
+            "20ms",
+            "-o",
+            actor.dir() / "trace",
+        ]
+    )
+    memory.wait_for(
+        f"scheduling after a kill at {call} number {when}",
+        lambda: scheduling(target.pid) == before,
+        10,
+    )
     assert target.alive()
     return done.returncode != 0
 
 
 def test_the_guard_gives_back_what_was_lent(root, programs, targets):
-    """SIGKILL while threads are raised: policies, nice values and flags are back at once, and no guard stays."""
+    """SIGKILL while threads are raised: policies, nice values and flags are back at once, and no
+    guard stays.
+    """
     target = targets.steady(root, programs.simple("steady"))
     mix_scheduling(target.pid, True)
     before = scheduling(target.pid)
     reached = 0
-    for call, when in [("sched_setscheduler", n) for n in range(4, 20)] + [("ptrace", n) for n in range(9, 33, 3)]:
+    for call, when in [("sched_setscheduler", n) for n in range(4, 20)] + [
+        ("ptrace", n) for n in range(9, 33, 3)
+    ]:
         reached += kill_in_the_middle(root, target, before, call, when)
     assert reached > 8
     target.wait_for_progress()
@@ -140,8 +169,21 @@ def test_killed_at_random_moments(me, programs, targets):
 
 def test_without_the_capability_it_works(root, programs, targets):
     target = targets.steady(root, programs.simple("steady"))
-    done = root.run(["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice", root.iprobe_path, "attach", target.pid,
-                     "--duration", "50ms", "--json", "-o", root.dir() / "trace"])
+    done = root.run(
+        [
+            "setpriv",
+            "--bounding-set=-sys_nice",
+            "--inh-caps=-sys_nice",
+            root.iprobe_path,
+            "attach",
+            target.pid,
+            "--duration",
+            "50ms",
+            "--json",
+            "-o",
+            root.dir() / "trace",
+        ]
+    )
     assert done.returncode == 0, repr(done)
     assert done.summary()["events"] > 0
     memory.assert_untouched(target.pid)
@@ -149,21 +191,27 @@ def test_without_the_capability_it_works(root, programs, targets):
 
 
 def write_many_functions(path):
-    """A program of FUNCTIONS functions on many pages, which checks that each adds what it has to."""
+    """A program of FUNCTIONS functions on many pages, which checks that each adds what it has
+    to.
+    """
     with open(path, "w", encoding="ascii") as out:
-        out.write("#include <stdio.h>\n#include <unistd.h>\n#include <poll.h>\n"
-                  "#define UNWATCHED __attribute__((no_instrument_function))\n"
-                  "#define F(n) __attribute__((noinline)) unsigned f##n(unsigned x) "
-                  "{ __asm__ volatile(\"jmp 1f; .skip 1900; 1:\"); return x + n; }\n")
+        out.write(
+            "#include <stdio.h>\n#include <unistd.h>\n#include <poll.h>\n"
+            "#define UNWATCHED __attribute__((no_instrument_function))\n"
+            "#define F(n) __attribute__((noinline)) unsigned f##n(unsigned x) "
+            '{ __asm__ volatile("jmp 1f; .skip 1900; 1:"); return x + n; }\n'
+        )
         for i in range(FUNCTIONS):
             out.write(f"F({i})\n")
         out.write("static unsigned (*const functions[])(unsigned) = {\n")
         for i in range(FUNCTIONS):
             out.write(f"f{i},\n")
-        out.write("};\nUNWATCHED int main(void)\n{\nstruct pollfd in = {.fd = 0, .events = POLLIN};\n"
-                  "puts(\"ready\"); fflush(stdout);\nfor (;;) {\n"
-                  f"for (unsigned i = 0; i < {FUNCTIONS}; i++) if (functions[i](7) != 7 + i) return 3;\n"
-                  "if (poll(&in, 1, 0) > 0) return 0;\nusleep(1000); } }\n")
+        out.write(
+            "};\nUNWATCHED int main(void)\n{\nstruct pollfd in = {.fd = 0, .events = POLLIN};\n"
+            'puts("ready"); fflush(stdout);\nfor (;;) {\n'
+            f"for (unsigned i = 0; i < {FUNCTIONS}; i++) if (functions[i](7) != 7 + i) return 3;\n"
+            "if (poll(&in, 1, 0) > 0) return 0;\nusleep(1000); } }\n"
+        )
 
 
 @pytest.fixture(scope="module")
@@ -172,12 +220,23 @@ def many(programs):
 
 
 def test_a_plan_in_several_stops(actor, many, targets):
-    """Pages that do not fit into --max-stop are written in several stops, and the trace has whole functions only."""
+    """Pages that do not fit into --max-stop are written in several stops, and the trace has
+    whole functions only.
+    """
     target = targets.start(actor, [many])
     trace = actor.dir() / "trace"
     for _ in range(20):  # a busy machine may not gather one thread in so short a time
-        done = actor.iprobe("attach", target.pid, "--duration", "200ms", "--max-stop",
-                            patience.milliseconds(2), "--json", "-o", trace)
+        done = actor.iprobe(
+            "attach",
+            target.pid,
+            "--duration",
+            "200ms",
+            "--max-stop",
+            patience.milliseconds(2),
+            "--json",
+            "-o",
+            trace,
+        )
         if done.returncode == 0:
             break
         assert "in time" in one_line(done)
@@ -186,15 +245,24 @@ def test_a_plan_in_several_stops(actor, many, targets):
     summary = done.summary()
     stops = [s for s in summary["stops"] if not s.get("failed")]
     # the first ones are more careful than those that know what a page costs
-    assert summary["sites"] == 2 * FUNCTIONS and len(stops) >= 3 and stops[0]["sites"] < summary["sites"], stops
-    assert sum(s["sites"] for s in stops) == 2 * summary["sites"] and all(s["sites"] % 2 == 0 for s in stops)
+    assert (
+        summary["sites"] == 2 * FUNCTIONS
+        and len(stops) >= 3
+        and stops[0]["sites"] < summary["sites"]
+    ), stops
+    assert sum(s["sites"] for s in stops) == 2 * summary["sites"] and all(
+        s["sites"] % 2 == 0 for s in stops
+    )
     assert all(s["pages"] > 0 and s["threads"] == 1 and s["stop_us"] > 0 for s in stops)
     assert [s["stop_us"] for s in summary["stops"]] == summary["stop_us"]
     info = json.loads(actor.iprobe("info", "--json", trace).stdout)
     assert [s["sites"] for s in info["stops"]] == [s["sites"] for s in summary["stops"]]
     report = json.loads(actor.iprobe("report", "--json", trace).stdout)
     assert len(report["functions"]) == FUNCTIONS
-    depth = {json.loads(line)["depth"] for line in actor.iprobe("dump", "--json", trace).stdout.splitlines()}
+    depth = {
+        json.loads(line)["depth"]
+        for line in actor.iprobe("dump", "--json", trace).stdout.splitlines()
+    }
     assert depth == {0}, "entries and exits do not match"
     assert memory.text_differences(target.pid) == []
     target.finish()
@@ -233,7 +301,9 @@ def test_detach_in_several_stops(me, many, targets):
     done = me.iprobe("detach", "--json", target.pid)
     assert done.returncode == 0, repr(done)
     said = json.loads(done.stdout)
-    assert said["restored"] > 0 and len(said["stop_us"]) >= 1 and all(us > 0 for us in said["stop_us"])
+    assert (
+        said["restored"] > 0 and len(said["stop_us"]) >= 1 and all(us > 0 for us in said["stop_us"])
+    )
     assert memory.text_differences(target.pid) == []
     target.finish()
 
@@ -246,7 +316,9 @@ def test_dry_run_tells_the_stops(actor, many, targets):
     one, several = one.summary(), several.summary()
     assert one["stops"] == 1 < several["stops"]
     assert one["expected_stop_us"] > several["expected_stop_us"] > 0
-    assert one["sites"] == several["sites"] == 2 * FUNCTIONS and one["pages"] == several["pages"] > 500
+    assert (
+        one["sites"] == several["sites"] == 2 * FUNCTIONS and one["pages"] == several["pages"] > 500
+    )
     assert one["modules"][0]["path"].endswith("many")
     shown = actor.iprobe("attach", target.pid, "--dry-run", "--max-stop", "2ms").stdout
     assert re.search(r"\d+ stops of about .* each; nothing was changed", shown), shown
@@ -310,7 +382,9 @@ def job_events(pid):
 
 
 def test_job_control_sees_nothing(me, programs, targets):
-    """A stopped target is worked on and stays stopped; neither SIGSTOP nor SIGCONT of ours reaches its parent."""
+    """A stopped target is worked on and stays stopped; neither SIGSTOP nor SIGCONT of ours
+    reaches its parent.
+    """
     target = targets.steady(me, programs.simple("steady"))
     assert job_events(target.pid) == []
     for _ in range(3):
@@ -323,8 +397,14 @@ def test_job_control_sees_nothing(me, programs, targets):
     for _ in range(3):
         done = attach(me, target.pid)
         assert done.returncode == 0, repr(done)
-        memory.wait_for("not stopped any more", lambda: all(
-            memory.status_field(target.pid, "State", tid).startswith("T") for tid in tasks(target.pid)), 10)
+        memory.wait_for(
+            "not stopped any more",
+            lambda: all(
+                memory.status_field(target.pid, "State", tid).startswith("T")
+                for tid in tasks(target.pid)
+            ),
+            10,
+        )
     assert target.beats() == beats
     assert job_events(target.pid) == []
     assert memory.text_differences(target.pid) == []
@@ -373,7 +453,9 @@ def removed(folder):
 
 
 def test_a_frozen_target(me, programs, targets, freezer):
-    """It works, or is refused within the deadline with a reason that names the freezer; thawed, it is as before."""
+    """It works, or is refused within the deadline with a reason that names the freezer; thawed,
+    it is as before.
+    """
     target = targets.steady(me, programs.simple("steady"))
     freezer.take(target.pid)
     freezer.freeze()
@@ -403,7 +485,9 @@ def test_a_thread_under_another_tracer(me, steady):
     steady.wait_for_progress()
     assert memory.text_differences(steady.pid) == []
     end(tracer)
-    memory.wait_for("still traced", lambda: memory.status_field(steady.pid, "TracerPid", tid) == "0")
+    memory.wait_for(
+        "still traced", lambda: memory.status_field(steady.pid, "TracerPid", tid) == "0"
+    )
     assert attach(me, steady.pid).returncode == 0
     memory.assert_untouched(steady.pid)
     steady.finish()
@@ -415,7 +499,22 @@ def test_a_target_that_perf_watches(root, programs, targets):
         pytest.skip("no perf")
     target = targets.steady(root, programs.simple("steady"))
     data = root.dir() / "perf.data"
-    perf = root.popen(["perf", "record", "-q", "-e", "task-clock", "-o", data, "-p", target.pid, "--", "sleep", "3"])
+    perf = root.popen(
+        [
+            "perf",
+            "record",
+            "-q",
+            "-e",
+            "task-clock",
+            "-o",
+            data,
+            "-p",
+            target.pid,
+            "--",
+            "sleep",
+            "3",
+        ]
+    )
     memory.wait_for("perf does not begin", lambda: data.exists() or perf.poll() is not None)
     if perf.poll() is not None:
         pytest.skip(f"perf does not work here: {perf.stderr.read()}")
@@ -433,7 +532,9 @@ def test_a_target_that_perf_watches(root, programs, targets):
 
 
 def test_threads_that_come_and_go_in_a_stop(me, programs, targets):
-    """Children are born, processes forked, while the target is stopped again and again: none stays behind."""
+    """Children are born, processes forked, while the target is stopped again and again: none
+    stays behind.
+    """
     target = targets.steady(me, programs.simple("steady"), "-c")
     for _ in range(15):
         done = attach(me, target.pid, "-f", "step_1*")

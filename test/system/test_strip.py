@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stripped and shipped: no symbols in the module, its probe list elsewhere; everything still has names, files and lines."""
+"""Stripped and shipped: no symbols in the module, its probe list elsewhere; everything still has
+names, files and lines.
+"""
 
 import json
 import os
@@ -25,7 +27,10 @@ def shipped(me):
     """A program, and beside it the folder with what is shipped of it."""
     folder = me.dir()
     (folder / "shapes.cc").write_text(SHAPES)
-    done = me.run([me.builddir / "coldpatch" / "iprobe-c++", "-O1", "-g", "shapes.cc", "-o", "shapes"], cwd=folder)
+    done = me.run(
+        [me.builddir / "coldpatch" / "iprobe-c++", "-O1", "-g", "shapes.cc", "-o", "shapes"],
+        cwd=folder,
+    )
     assert (done.returncode, done.stderr) == (0, ""), repr(done)
     (folder / "ship").mkdir()
     return folder
@@ -42,26 +47,37 @@ def readelf(*args):
 
 
 def build_id(path):
-    return next(line.split()[-1] for line in readelf("-nW", path).splitlines() if "Build ID" in line)
+    return next(
+        line.split()[-1] for line in readelf("-nW", path).splitlines() if "Build ID" in line
+    )
 
 
 def loaded(path):
     """Program headers and the bytes that they load."""
     data = path.read_bytes()
-    headers = [line.split() for line in readelf("-lW", path).splitlines() if line.split()[:1] == ["LOAD"]]
+    headers = [
+        line.split() for line in readelf("-lW", path).splitlines() if line.split()[:1] == ["LOAD"]
+    ]
     shift = 64  # the ELF header tells of section headers, and is loaded too
-    return [(h, data[max(shift, int(h[1], 16)):int(h[1], 16) + int(h[4], 16)]) for h in headers]
+    return [(h, data[max(shift, int(h[1], 16)) : int(h[1], 16) + int(h[4], 16)]) for h in headers]
 
 
 def names(done):
     assert done.returncode == 0, repr(done)
-    return {p["function"]: (p["file"], p["line"]) for m in json.loads(done.stdout)["modules"] for p in m["probes"]}
+    return {
+        p["function"]: (p["file"], p["line"])
+        for m in json.loads(done.stdout)["modules"]
+        for p in m["probes"]
+    }
 
 
 def test_nothing_is_left_but_what_runs(me, shipped):
     plain, out, probes = shipped / "shapes", shipped / "ship" / "shapes", shipped / "shapes.list"
     coldpatch(me, "--strip", "--list", probes, "-o", out, plain)
-    assert "no symbols" in subprocess.run(["nm", out], capture_output=True, text=True, check=False).stderr
+    assert (
+        "no symbols"
+        in subprocess.run(["nm", out], capture_output=True, text=True, check=False).stderr
+    )
     sections = readelf("-SW", out)
     for gone in (".symtab", ".strtab", ".debug_", ".iprobe.probes", ".iprobe.sites", ".rela.text"):
         assert gone not in sections
@@ -112,7 +128,10 @@ def test_found_in_every_place(me, shipped):
     assert "--list" in nowhere.stderr
     assert names(me.iprobe("list", "--json", "--list", made, out)) == before
     assert names(me.iprobe("list", "--json", "--list", lists, out)) == before
-    assert names(me.iprobe("list", "--json", out, env={"IPROBE_LIST_PATH": f"/nonexistent:{lists}"})) == before
+    assert (
+        names(me.iprobe("list", "--json", out, env={"IPROBE_LIST_PATH": f"/nonexistent:{lists}"}))
+        == before
+    )
     shutil.copy(made, f"{out}.probes")
     assert names(me.iprobe("list", "--json", out)) == before
 
@@ -120,7 +139,9 @@ def test_found_in_every_place(me, shipped):
 def test_another_build_is_refused(me, shipped):
     out, other = shipped / "ship" / "shapes", shipped / "other"
     coldpatch(me, "--strip", "--list", shipped / "right", "-o", out, shipped / "shapes")
-    done = me.run([me.builddir / "coldpatch" / "iprobe-c++", "-O0", "shapes.cc", "-o", "other"], cwd=shipped)
+    done = me.run(
+        [me.builddir / "coldpatch" / "iprobe-c++", "-O0", "shapes.cc", "-o", "other"], cwd=shipped
+    )
     assert done.returncode == 0, repr(done)
     coldpatch(me, "--list", shipped / "wrong", other)
     for args, env in ((["--list", shipped / "wrong"], {}), ([], {"beside": "1"})):
@@ -147,12 +168,22 @@ def test_run_and_report(me, shipped):
 def test_attach(actor, programs, targets, link):
     folder = actor.dir()
     program, lists = folder / "steady", folder / "lists"
-    coldpatch(actor, "--strip", "--list", f"{lists}/", "-o", program, programs.simple("steady", extra=[link]))
+    coldpatch(
+        actor,
+        "--strip",
+        "--list",
+        f"{lists}/",
+        "-o",
+        program,
+        programs.simple("steady", extra=[link]),
+    )
     target = targets.steady(actor, program, preload=link != "-static")
     done = actor.iprobe("attach", target.pid, "--duration", "20ms", "-o", folder / "trace")
     actors.one_line(done)
     assert "--list" in done.stderr
-    assert any("memfd:iprobe" in m.path for m in memory.mappings(target.pid)) == (link != "-static"), "left asleep"
+    assert any("memfd:iprobe" in m.path for m in memory.mappings(target.pid)) == (
+        link != "-static"
+    ), "left asleep"
     proc = actor.start_iprobe("attach", target.pid, "--list", lists, "-o", folder / "trace")
     memory.wait_until_live(target.pid, proc)
     proc.kill()
@@ -162,35 +193,97 @@ def test_attach(actor, programs, targets, link):
     done = actor.iprobe("detach", "--list", lists, target.pid)
     assert done.returncode == 0, repr(done)
     memory.assert_untouched(target.pid)
-    done = actor.iprobe("attach", target.pid, "--list", lists, "-f", "step_1*", "--duration", "50ms", "--json", "-o",
-                        folder / "trace")
+    done = actor.iprobe(
+        "attach",
+        target.pid,
+        "--list",
+        lists,
+        "-f",
+        "step_1*",
+        "--duration",
+        "50ms",
+        "--json",
+        "-o",
+        folder / "trace",
+    )
     assert done.returncode == 0 and done.summary()["events"] > 0, repr(done)
     target.wait_for_progress()
     target.finish()
 
 
-@pytest.mark.parametrize("flags", [["-s"], ["-Wl,-s"], ["-Wl,-z,now,--strip-all,-O1"], ["-Xlinker", "-s"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "flags", [["-s"], ["-Wl,-s"], ["-Wl,-z,now,--strip-all,-O1"], ["-Xlinker", "-s"]], ids=" ".join
+)
 @pytest.mark.parametrize("placement", ["fentry", "instrument"])
 def test_the_linker_is_told_to_strip(tmp_path, builddir, placement, flags):
-    """-s at the link: the file has no symbols, its probes still have their names. -Xlinker is left to the linker."""
+    """-s at the link: the file has no symbols, its probes still have their names. -Xlinker is
+    left to the linker.
+    """
     (tmp_path / "p.c").write_text(
         "#include <stdio.h>\n"
-        "__attribute__((noinline)) static int named(int i) { __asm__ volatile(\"\" : \"+r\"(i)); return i + 1; }\n"
-        "int main(void) { printf(\"%d\\n\", named(1)); return 0; }\n", encoding="ascii")
+        '__attribute__((noinline)) static int named(int i) { __asm__ volatile("" : "+r"(i)); return i + 1; }\n'
+        'int main(void) { printf("%d\\n", named(1)); return 0; }\n',
+        encoding="ascii",
+    )
     env = {**os.environ, "IPROBE_PLACEMENT": placement, "IPROBE_CC": "gcc"}
-    done = subprocess.run([builddir / "coldpatch" / "iprobe-cc", "-O2", "-g", "p.c", *flags, "-o", "p"], cwd=tmp_path, env=env,
-                          capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [builddir / "coldpatch" / "iprobe-cc", "-O2", "-g", "p.c", *flags, "-o", "p"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     assert done.stderr == ""
-    sections = subprocess.run(["readelf", "-SW", "p"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True).stdout
+    sections = subprocess.run(
+        ["readelf", "-SW", "p"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
     assert ".symtab" not in sections and ".debug_info" not in sections
-    listed = subprocess.run([builddir / "cli" / "iprobe", "list", "--json", "p"], cwd=tmp_path, capture_output=True, text=True,
-                            timeout=60, check=True).stdout
+    listed = subprocess.run(
+        [builddir / "cli" / "iprobe", "list", "--json", "p"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
     names = {probe["function"] for probe in json.loads(listed)["modules"][0]["probes"]}
     if flags[0] != "-Xlinker":
         assert names == {"named", "main"}
-    assert subprocess.run(["./p"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True).stdout == "2\n"
+    assert (
+        subprocess.run(
+            ["./p"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+        == "2\n"
+    )
     # what has no probes is stripped, too
-    subprocess.run([builddir / "coldpatch" / "iprobe-cc", "-fno-instrument-functions", "-g", "p.c", *flags, "-o", "q"],
-                   cwd=tmp_path, env=env, timeout=120, check=True)
-    sections = subprocess.run(["readelf", "-SW", "q"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True).stdout
+    subprocess.run(
+        [
+            builddir / "coldpatch" / "iprobe-cc",
+            "-fno-instrument-functions",
+            "-g",
+            "p.c",
+            *flags,
+            "-o",
+            "q",
+        ],
+        cwd=tmp_path,
+        env=env,
+        timeout=120,
+        check=True,
+    )
+    sections = subprocess.run(
+        ["readelf", "-SW", "q"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
     assert ".symtab" not in sections

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A target that checks its own arithmetic lives through attach and detach on random selections of functions that are
-running, records each time, and has every executable byte back afterwards.
+A target that checks its own arithmetic lives through attach and detach on random selections of
+functions that are running, records each time, and has every executable byte back afterwards.
 """
 
 import json
@@ -14,8 +14,21 @@ import pytest
 from iptest import memory
 
 BUSY = [f"step_{i}{j}" for i in range(1, 9) for j in range(8)] + [
-    "by_double", "by_long_double", "by_vector", "by_int128", "by_pair", "by_mixed", "by_large", "by_stack", "by_dots",
-    "by_errno", "by_rounding", "by_recursion", "by_inlining", "by_locals"]
+    "by_double",
+    "by_long_double",
+    "by_vector",
+    "by_int128",
+    "by_pair",
+    "by_mixed",
+    "by_large",
+    "by_stack",
+    "by_dots",
+    "by_errno",
+    "by_rounding",
+    "by_recursion",
+    "by_inlining",
+    "by_locals",
+]
 
 QUICK_CYCLES = 15
 
@@ -34,7 +47,17 @@ def assert_status_clean(actor, pid):
 def cycle(actor, target, directory, rng):
     """One attach and detach; its summary."""
     chosen = rng.sample(BUSY, rng.choice([1, 2, 5, 20, len(BUSY)]))
-    done = actor.iprobe("attach", target.pid, "-f", ",".join(chosen), "--duration", "20ms", "--json", "-o", directory)
+    done = actor.iprobe(
+        "attach",
+        target.pid,
+        "-f",
+        ",".join(chosen),
+        "--duration",
+        "20ms",
+        "--json",
+        "-o",
+        directory,
+    )
     assert done.returncode == 0, repr(done)
     summary = done.summary()
     assert summary["functions"] == len(chosen), (chosen, summary)
@@ -62,10 +85,15 @@ def survive(actor, targets, program, count, flags, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flags,share", [([], 1), (["-c"], 1), (["-c", "-i"], 0.1), (["-c", "-x"], 0.02)],
-                         ids=["steady", "churn", "signals", "hogs"])
+@pytest.mark.parametrize(
+    "flags,share",
+    [([], 1), (["-c"], 1), (["-c", "-i"], 0.1), (["-c", "-x"], 0.02)],
+    ids=["steady", "churn", "signals", "hogs"],
+)
 def test_hundreds_of_cycles(me, programs, targets, cycles, flags, share):
-    """Without and with threads that come and go; some cycles more under signals and on a machine without a free moment."""
+    """Without and with threads that come and go; some cycles more under signals and on a machine
+    without a free moment.
+    """
     survive(me, targets, programs.simple("steady"), max(int(cycles * share), 3), flags, seed=1)
 
 
@@ -92,8 +120,21 @@ def test_a_long_session_under_everything(me, programs, targets):
     """Sites live for seconds, threads coming and going, signals, rings overflowing."""
     target = targets.steady(me, programs.simple("steady"), "-c", "-i", "-x")
     started = time.monotonic()
-    done = me.iprobe("attach", target.pid, "-f", "step_1*,by_recursion,by_dots", "--duration", "4s", "--memory", "1M",
-                     "--max-size", "4G", "--json", "-o", me.dir() / "trace")
+    done = me.iprobe(
+        "attach",
+        target.pid,
+        "-f",
+        "step_1*,by_recursion,by_dots",
+        "--duration",
+        "4s",
+        "--memory",
+        "1M",
+        "--max-size",
+        "4G",
+        "--json",
+        "-o",
+        me.dir() / "trace",
+    )
     assert done.returncode == 0, repr(done)
     assert time.monotonic() - started >= 4
     assert done.summary()["events"] > 1000000

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that end by jumping to another function: how long they last, by the program's own clock, and what is said where that is not known."""
+"""Calls that end by jumping to another function: how long they last, by the program's own clock,
+and what is said where that is not known.
+"""
 
 import collections
 import csv
@@ -26,7 +28,11 @@ def program(programs, request):
 
 def own_clock(stdout):
     """{name: what each call took by the program's own clock}"""
-    return {words[0]: [int(w) for w in words[3:]] for words in map(str.split, stdout.splitlines()) if len(words) > 2}
+    return {
+        words[0]: [int(w) for w in words[3:]]
+        for words in map(str.split, stdout.splitlines())
+        if len(words) > 2
+    }
 
 
 def record(me, program, *options):
@@ -48,18 +54,26 @@ def durations(me, directory):
 
 
 def assert_true_times(own, found, names):
-    """Within 1 % or 100 ns; but between a probe and the program's look at its clock a thread may lose the processor, on a busy machine often
-    enough. What it loses there makes our time the shorter one, never the longer."""
+    """Within 1 % or 100 ns; but between a probe and the program's look at its clock a thread may
+    lose the processor, on a busy machine often enough. What it loses there makes our time the
+    shorter one, never the longer.
+    """
     for name in names:
         assert len(found[name]) == len(own[name]) == ROUNDS, name
         calls = list(zip(found[name], own[name]))
         # what an exception or longjmp ends ends with the next event
         assert name in UNWOUND or all(a <= b + max(100, 0.01 * b) for a, b in calls), (name, calls)
-        assert sum(abs(a - b) <= max(100, 0.01 * b) for a, b in calls) >= 0.6 * ROUNDS, (name, calls)
+        assert sum(abs(a - b) <= max(100, 0.01 * b) for a, b in calls) >= 0.6 * ROUNDS, (
+            name,
+            calls,
+        )
 
 
 def report(me, directory):
-    return {f["function"]: f for f in json.loads(me.iprobe("report", "--json", directory).stdout)["functions"]}
+    return {
+        f["function"]: f
+        for f in json.loads(me.iprobe("report", "--json", directory).stdout)["functions"]
+    }
 
 
 def test_times_of_all(me, program):
@@ -75,7 +89,11 @@ def test_times_of_all(me, program):
     assert functions["ping"]["calls"] > 1000 < functions["pong"]["calls"]
     assert functions["ping"]["total_ns"] == pytest.approx(sum(own["ping"]), rel=0.05)
     assert functions["ping"]["total_ns"] > 0.9 * functions["pong"]["total_ns"]
-    marks = [line for line in me.iprobe("report", directory).stdout.splitlines() if "until its tail call" in line]
+    marks = [
+        line
+        for line in me.iprobe("report", directory).stdout.splitlines()
+        if "until its tail call" in line
+    ]
     assert {line.split("  (")[0].split()[-1] for line in marks} == set(MARKED), marks
     assert "half  (until its tail call, in 50 % of the calls)" in "\n".join(marks)
 
@@ -109,7 +127,9 @@ def test_what_is_not_known_is_marked(me, program, name):
     assert f"{name}  (until its tail call)" in me.iprobe("graph", directory).stdout
     nodes = json.loads(me.iprobe("graph", "--json", directory).stdout)["nodes"]
     assert [n.get("until_tail_call") for n in nodes] == [True]
-    lines = [json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()]
+    lines = [
+        json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()
+    ]
     assert sum(line.get("until_tail_call", False) for line in lines) == share * ROUNDS
     page = me.iprobe("export", "--format", "html", directory).stdout
     assert f'"untilTail":{int(share * ROUNDS)}' in page
@@ -117,7 +137,11 @@ def test_what_is_not_known_is_marked(me, program, name):
 
 def assert_marked(text, marked, view):
     """These have the mark, and no others."""
-    found = re.findall(r"(\w+)(?: <- \w+(?: \(around\))?|: [^(\n]+?|  [0-9.]+ [mun]?s)?  ?[\[(](?:before: |after: )?until its tail call", text)
+    found = re.findall(
+        r"(\w+)(?: <- \w+(?: \(around\))?|: [^(\n]+?|  [0-9.]+ [mun]?s)?  ?[\[(](?:before: |after: "
+        r")?until its tail call",
+        text,
+    )
     assert set(found) == set(marked), (view, text[:3000])
     return found
 
@@ -126,25 +150,50 @@ def test_every_view_has_the_mark(me, program):
     _, directory, _ = record(me, program)
     calls = {name: int(share * ROUNDS) for name, share in MARKED.items()}
     export = ["export", "--format"]
-    for view in (["report"], ["report", "--by", "caller"], ["report", "-f", "*", "--diff", directory], ["graph", "--min-percent", "0"],
-                 ["graph", "--bottom-up", "--min-percent", "0"], ["graph", "--of", "*"], ["graph", "--dot", "--min-percent", "0"], ["hist", "-f", "*"],
-                 ["hist", "-f", "*", "--over-time"], ["dump"], [*export, "folded"], [*export, "callgrind"]):
+    for view in (
+        ["report"],
+        ["report", "--by", "caller"],
+        ["report", "-f", "*", "--diff", directory],
+        ["graph", "--min-percent", "0"],
+        ["graph", "--bottom-up", "--min-percent", "0"],
+        ["graph", "--of", "*"],
+        ["graph", "--dot", "--min-percent", "0"],
+        ["hist", "-f", "*"],
+        ["hist", "-f", "*", "--over-time"],
+        ["dump"],
+        [*export, "folded"],
+        [*export, "callgrind"],
+    ):
         done = me.iprobe(*view, directory)
         assert done.returncode == 0, repr(done)
         assert_marked(done.stdout, MARKED, view)
     rows = csv.DictReader(io.StringIO(me.iprobe("report", "--csv", directory).stdout))
-    assert {r["function"]: int(r["until_tail_call"]) for r in rows if r["until_tail_call"] != "0"} == calls
-    rows = csv.DictReader(io.StringIO(me.iprobe("report", "--csv", "--diff", directory, directory).stdout))
-    assert {r["function"]: int(r["after_until_tail_call"]) for r in rows if r["before_until_tail_call"] != "0"} == calls
-    rows = json.loads(me.iprobe("report", "--json", "--diff", directory, directory).stdout)["functions"]
-    assert {r["function"]: r["after"]["until_tail_call"] for r in rows if r["before"]["until_tail_call"]} == calls
+    assert {
+        r["function"]: int(r["until_tail_call"]) for r in rows if r["until_tail_call"] != "0"
+    } == calls
+    rows = csv.DictReader(
+        io.StringIO(me.iprobe("report", "--csv", "--diff", directory, directory).stdout)
+    )
+    assert {
+        r["function"]: int(r["after_until_tail_call"])
+        for r in rows
+        if r["before_until_tail_call"] != "0"
+    } == calls
+    rows = json.loads(me.iprobe("report", "--json", "--diff", directory, directory).stdout)[
+        "functions"
+    ]
+    assert {
+        r["function"]: r["after"]["until_tail_call"] for r in rows if r["before"]["until_tail_call"]
+    } == calls
     for view, key in (("report", "functions"), ("hist", "functions"), ("graph", "nodes")):
         rows = json.loads(me.iprobe(view, "--json", directory).stdout)[key]
         assert {r["function"] for r in rows if r.get("until_tail_call")} == set(MARKED), view
     page = me.iprobe(*export, "html", directory).stdout
     assert sorted(map(int, re.findall(r'"untilTail":([1-9]\d*)', page))) == sorted(calls.values())
     events = json.loads(me.iprobe(*export, "chrome", directory).stdout)["traceEvents"]
-    ends = [e["name"] for e in events if e["ph"] == "E" and e.get("args", {}).get("until_tail_call")]
+    ends = [
+        e["name"] for e in events if e["ph"] == "E" and e.get("args", {}).get("until_tail_call")
+    ]
     assert collections.Counter(ends) == calls
     files = {name: me.dir() / name for name in ("perfetto", "pprof")}
     for name, path in files.items():
@@ -160,13 +209,25 @@ def test_top_has_the_mark(me, targets, program):
     target = targets.start(me, [program, 1, 300, 600])
     shown = ["-f", "direct,indirect,nobody", "-b", "-n", 3, "-d", "500ms", target.pid]
     assert_marked(me.iprobe("top", *shown).stdout, {"indirect", "nobody"}, "top")
-    rows = [row for line in me.iprobe("top", "--json", *shown).stdout.splitlines() for row in json.loads(line)["functions"]]
+    rows = [
+        row
+        for line in me.iprobe("top", "--json", *shown).stdout.splitlines()
+        for row in json.loads(line)["functions"]
+    ]
     assert {row["function"] for row in rows} == {"direct", "indirect", "nobody"}
     assert {row["function"] for row in rows if "until_tail_call" in row} == {"indirect", "nobody"}
-    assert all(row["until_tail_call"] == MARKED[row["function"]] * row["calls"] for row in rows if row["function"] != "direct" and "avg_ns" in row)
+    assert all(
+        row["until_tail_call"] == MARKED[row["function"]] * row["calls"]
+        for row in rows
+        if row["function"] != "direct" and "avg_ns" in row
+    )
 
 
-@pytest.mark.parametrize("options", [["--depth", "2"], ["--min-duration", "100us"], ["--sample", "1"]], ids=lambda o: o[0])
+@pytest.mark.parametrize(
+    "options",
+    [["--depth", "2"], ["--min-duration", "100us"], ["--sample", "1"]],
+    ids=lambda o: o[0],
+)
 def test_filtered(me, program, options):
     """What a call is left out or kept by is how long it really lasts, and a jump is no deeper."""
     names = [name for name in FOLLOWED if name != "ping"]
@@ -184,8 +245,13 @@ def assert_measured(own, f, name):
     assert f["until_tail_call_share"] == 0, f
     # calls of a loop that are in it already have no time of their own
     assert f["calls"] - f["unmeasured"] == ROUNDS and (f["calls"] > 1000) == (name == "ping"), f
-    assert (0.99 * 300_000 if name != "ping" else 10_000) < f["min_ns"] < min(own) + max(100, 0.01 * min(own)), (f, own)
-    # where its CPU was taken away between the program's clock and the hook only the program saw that, once or twice
+    assert (
+        (0.99 * 300_000 if name != "ping" else 10_000)
+        < f["min_ns"]
+        < min(own) + max(100, 0.01 * min(own))
+    ), (f, own)
+    # where its CPU was taken away between the program's clock and the hook only the program saw
+    # that, once or twice
     least = sum(sorted(own)[:-2])
     assert 0.7 * least < f["total_ns"] < 1.01 * sum(own), (f, own)
 
@@ -200,29 +266,51 @@ def test_measured_times_of_all(me, program):
     # what was left is not there; what is not known is said at once, and marked
     for name in UNWOUND:
         assert functions[name]["calls"] == functions[name]["unmeasured"] == ROUNDS, functions[name]
-    assert "may end by a tail call to where no probes are: what is measured ends there (IPROBE_SIBLING_CALLS=no builds without)" in done.stderr
+    assert (
+        "may end by a tail call to where no probes are: what is measured ends there "
+        "(IPROBE_SIBLING_CALLS=no builds without)" in done.stderr
+    )
     mark = "until its tail call, in "
-    marked = {line.split("  (")[0].split()[-1] for line in me.iprobe("report", directory).stdout.splitlines() if mark in line}
+    marked = {
+        line.split("  (")[0].split()[-1]
+        for line in me.iprobe("report", directory).stdout.splitlines()
+        if mark in line
+    }
     assert marked == set(MARKED)
-    shown = {f["function"]: f for f in json.loads(me.iprobe("hist", "--json", directory).stdout)["functions"]}
+    shown = {
+        f["function"]: f
+        for f in json.loads(me.iprobe("hist", "--json", directory).stdout)["functions"]
+    }
     for name, share in MARKED.items():
         for f in (functions[name], shown[name]):
             assert f["until_tail_call_share"] == share and f["until_tail_call"] == share * ROUNDS, f
-    assert "until its tail call, in 100 % of the calls" in me.iprobe("hist", "-f", "indirect", directory).stdout
+    assert (
+        "until its tail call, in 100 % of the calls"
+        in me.iprobe("hist", "-f", "indirect", directory).stdout
+    )
     assert shown["direct"]["until_tail_call"] == functions["direct"]["until_tail_call_share"] == 0
     rows = csv.DictReader(io.StringIO(me.iprobe("report", "--csv", directory).stdout))
-    assert {row["function"]: float(row["until_tail_call"]) for row in rows if row["until_tail_call"]} == {
-        name: share * ROUNDS for name, share in MARKED.items()}
+    assert {
+        row["function"]: float(row["until_tail_call"]) for row in rows if row["until_tail_call"]
+    } == {name: share * ROUNDS for name, share in MARKED.items()}
 
 
 def test_a_trace_that_does_not_tell_how_many(me, program):
     """Of an older version."""
     _, directory, _ = record(me, program, "--payload", "hist", "-f", "indirect")
     counts = directory / "iprobe" / "counts"
-    counts.write_text("".join(line for line in counts.read_text().splitlines(keepends=True) if not line.startswith("tailed\t")))
+    counts.write_text(
+        "".join(
+            line
+            for line in counts.read_text().splitlines(keepends=True)
+            if not line.startswith("tailed\t")
+        )
+    )
     assert report(me, directory)["indirect"]["until_tail_call_share"] is None
     for view in ("report", "hist"):
-        assert "until its tail call, in some of the calls" in me.iprobe(view, directory).stdout, view
+        assert (
+            "until its tail call, in some of the calls" in me.iprobe(view, directory).stdout
+        ), view
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -240,10 +328,26 @@ def test_measured_times_of_one(me, program, name):
 @pytest.mark.parametrize("more", [[], ["--linger", "100ms"]], ids=["measured", "logged too"])
 @pytest.mark.parametrize("selected", ["direct", "direct,work"])
 def test_condition_on_a_function_that_jumps(me, program, selected, more):
-    """--until waits for the time of the whole call; what is recorded besides is what it would be without."""
+    """--until waits for the time of the whole call; what is recorded besides is what it would be
+    without.
+    """
     directory = me.dir() / "trace"
-    done = me.iprobe("run", "--json", "--until", "p50>250us/1s:direct", "-f", selected, *more, "-o", directory,
-                     "--", program, str(ROUNDS), "300", "3")
+    done = me.iprobe(
+        "run",
+        "--json",
+        "--until",
+        "p50>250us/1s:direct",
+        "-f",
+        selected,
+        *more,
+        "-o",
+        directory,
+        "--",
+        program,
+        str(ROUNDS),
+        "300",
+        "3",
+    )
     assert done.summary().get("until") == 1, repr(done)
     assert "tail call" not in done.stderr, done.stderr
     functions = report(me, directory)
@@ -252,7 +356,9 @@ def test_condition_on_a_function_that_jumps(me, program, selected, more):
     if "work" in functions:
         # of many calls by others, too
         assert functions["work"]["calls"] > 2 * functions["direct"]["calls"], functions
-        assert functions["direct"]["self_ns"] < 0.2 * functions["direct"]["total_ns"], functions["direct"]
+        assert functions["direct"]["self_ns"] < 0.2 * functions["direct"]["total_ns"], functions[
+            "direct"
+        ]
 
 
 NO_SIBLINGS = [("IPROBE_SIBLING_CALLS", "no")]
@@ -260,27 +366,48 @@ NO_SIBLINGS = [("IPROBE_SIBLING_CALLS", "no")]
 
 @pytest.mark.parametrize("compiler", building.compilers())
 def test_built_without(me, programs, compiler):
-    """IPROBE_SIBLING_CALLS=no: the function that was called executes the return, wherever it would have jumped to."""
+    """IPROBE_SIBLING_CALLS=no: the function that was called executes the return, wherever it
+    would have jumped to.
+    """
     own, directory, _ = record(me, programs.tails(compiler, variables=NO_SIBLINGS))
     # ping and pong are a recursion then
-    assert_true_times(own, durations(me, directory), [name for name in [*MEASURED, *MARKED] if name != "ping"])
+    assert_true_times(
+        own, durations(me, directory), [name for name in [*MEASURED, *MARKED] if name != "ping"]
+    )
     functions = report(me, directory)
     assert {f["tail_exits"] for f in functions.values()} == {0}
     assert "tail call" not in me.iprobe("report", directory).stdout
     directory = me.dir() / "trace"
-    done = me.iprobe("run", "--payload", "hist", "-o", directory, "--", programs.tails(compiler, variables=NO_SIBLINGS), 1, 300)
+    done = me.iprobe(
+        "run",
+        "--payload",
+        "hist",
+        "-o",
+        directory,
+        "--",
+        programs.tails(compiler, variables=NO_SIBLINGS),
+        1,
+        300,
+    )
     assert done.returncode == 0 and "tail call" not in done.stderr, repr(done)
 
 
 def test_the_last_word(me, programs):
     """What the command line says counts more."""
-    _, directory, _ = record(me, programs.tails(extra=["-foptimize-sibling-calls"], variables=NO_SIBLINGS), "-f", "indirect")
+    _, directory, _ = record(
+        me,
+        programs.tails(extra=["-foptimize-sibling-calls"], variables=NO_SIBLINGS),
+        "-f",
+        "indirect",
+    )
     assert report(me, directory)["indirect"]["until_tail_call_share"] == 1
 
 
 @pytest.mark.parametrize("compiler", building.compilers())
 def test_a_hook_called_last_is_no_tail_call(me, programs, compiler):
-    """Placement instrument: what the compiler calls by a jump at the end is the hook of the exit, which is a return for the function."""
+    """Placement instrument: what the compiler calls by a jump at the end is the hook of the
+    exit, which is a return for the function.
+    """
     directory = me.dir() / "trace"
     program = programs.simple("hot", compiler)
     (module,) = json.loads(me.iprobe("list", "--json", program).stdout)["modules"]
@@ -289,15 +416,42 @@ def test_a_hook_called_last_is_no_tail_call(me, programs, compiler):
     done = me.iprobe("run", "-o", directory, "-f", "middle,large", "--", program, "1")
     assert done.returncode == 0, repr(done)
     functions = report(me, directory)
-    assert {f["until_tail_call"] for f in functions.values()} == {f["tail_exits"] for f in functions.values()} == {0}
-    for view in (["report"], ["graph", "--min-percent", "0"], ["hist"], ["dump"], ["export", "--format", "folded"], ["export", "--format", "chrome"]):
-        assert "tail call" not in me.iprobe(*view, directory).stdout.replace("until_tail_call", "tail call"), view
+    assert (
+        {f["until_tail_call"] for f in functions.values()}
+        == {f["tail_exits"] for f in functions.values()}
+        == {0}
+    )
+    for view in (
+        ["report"],
+        ["graph", "--min-percent", "0"],
+        ["hist"],
+        ["dump"],
+        ["export", "--format", "folded"],
+        ["export", "--format", "chrome"],
+    ):
+        assert "tail call" not in me.iprobe(*view, directory).stdout.replace(
+            "until_tail_call", "tail call"
+        ), view
 
 
 def fperf(me, program, *options, rounds=ROUNDS, seconds=None):
     """What fperf says of a run, as JSON, and what the program says itself."""
     out = me.dir() / "out"
-    done = me.run([me.builddir / "cli" / "fperf", "-q", "--json", "-o", out, *options, "--", program, rounds, 300, *([seconds] if seconds else [])])
+    done = me.run(
+        [
+            me.builddir / "cli" / "fperf",
+            "-q",
+            "--json",
+            "-o",
+            out,
+            *options,
+            "--",
+            program,
+            rounds,
+            300,
+            *([seconds] if seconds else []),
+        ]
+    )
     assert done.returncode == 0, repr(done)
     return json.loads(out.read_text(encoding="utf-8")), own_clock(done.stdout)
 
@@ -308,9 +462,20 @@ FPERF_ALL = ",".join([*MEASURED, *MARKED, "work", "wide", "hop", "inner", "many"
 
 @pytest.mark.parametrize("selected", ["all", *MEASURED])
 def test_fperf_follows(me, program, selected):
-    """A sample lasts until the call returns, whoever executes the return; what it goes on in is not shown unless somebody asks for it."""
+    """A sample lasts until the call returns, whoever executes the return; what it goes on in is
+    not shown unless somebody asks for it.
+    """
     names = MEASURED if selected == "all" else [selected]
-    said, own = fperf(me, program, "--budget", "none", "-e", "tsc", "-f", FPERF_ALL if selected == "all" else selected)
+    said, own = fperf(
+        me,
+        program,
+        "--budget",
+        "none",
+        "-e",
+        "tsc",
+        "-f",
+        FPERF_ALL if selected == "all" else selected,
+    )
     rows = {row["function"]: row for row in said["functions"]}
     shown = FPERF_ALL.split(",") if selected == "all" else [selected]
     assert {name.split("(")[0] for name in rows} == set(shown) and said["selected"] == len(rows)
@@ -318,8 +483,12 @@ def test_fperf_follows(me, program, selected):
         row, times = rows[name], own[name]
         assert row["samples"] == ROUNDS and row["cut"] == row["until_tail_call"] == 0, row
         mean = row["counters"]["tsc::CYCLES"]["per_call"] * said["ns_per_tick"]
-        # where another one takes the CPU away between the program's clock and a probe only the program sees it
-        assert 0.95 * sorted(times)[ROUNDS // 4] < mean < 1.01 * sum(times) / ROUNDS + 100 or name == "ping", (mean, times)
+        # where another one takes the CPU away between the program's clock and a probe only the
+        # program sees it
+        assert (
+            0.95 * sorted(times)[ROUNDS // 4] < mean < 1.01 * sum(times) / ROUNDS + 100
+            or name == "ping"
+        ), (mean, times)
     if "ping" in names:
         # each call of a loop of jumps is counted, one is a sample
         assert rows["ping"]["counted"] > 1000
@@ -328,39 +497,93 @@ def test_fperf_follows(me, program, selected):
 @pytest.mark.parametrize("stops", [[], ["--stop"]], ids=["no-stop", "stops"])
 @pytest.mark.parametrize("selected", ["*", "rare,over"])
 def test_fperf_follows_into_what_comes_and_goes(me, targets, programs, selected, stops):
-    """What is jumped to is called too often to have probes always; both have them together now and then."""
+    """What is jumped to is called too often to have probes always; both have them together now
+    and then.
+    """
     target = targets.start(me, [programs.simple("tail_hot", placement="fentry"), 6, 2])
     out = me.dir() / "out"
-    done = me.run([me.builddir / "cli" / "fperf", "-q", "--json", "-o", out, *stops, "-e", "task-clock", "-f", selected, "-p", target.pid])
+    done = me.run(
+        [
+            me.builddir / "cli" / "fperf",
+            "-q",
+            "--json",
+            "-o",
+            out,
+            *stops,
+            "-e",
+            "task-clock",
+            "-f",
+            selected,
+            "-p",
+            target.pid,
+        ]
+    )
     assert done.returncode == 0, repr(done)
     said, own = json.loads(out.read_text(encoding="utf-8")), target.finish().stdout.split("\n")
     rows = {row["function"]: row for row in said["functions"]}
     if selected != "*":
         assert set(rows) == {"rare", "over"}, rows
     assert said["changes"] > 2, said
-    truth = {words[0]: int(words[2]) / int(words[1]) for words in map(str.split, own) if len(words) == 3}
+    truth = {
+        words[0]: int(words[2]) / int(words[1]) for words in map(str.split, own) if len(words) == 3
+    }
     for name, mean in truth.items():
         row, counter = rows[name], rows[name]["counters"]["perf::TASK-CLOCK"]
         assert row["samples"] >= 6 and row["until_tail_call"] == 0, row
         # a sample that had ended at the jump would be of some ten nanoseconds
-        assert abs(counter["per_call"] - mean) < 2 * counter["ci95"] + 0.05 * mean, (name, mean, row)
+        assert abs(counter["per_call"] - mean) < 2 * counter["ci95"] + 0.05 * mean, (
+            name,
+            mean,
+            row,
+        )
 
 
 @pytest.mark.parametrize("exclusive", [[], ["--exclusive"]], ids=["", "exclusive"])
 def test_fperf_marks_what_ends_at_a_jump(me, program, exclusive):
-    """Where nobody knows where a jump leads the sample ends there, and how many did is counted. One that is exclusive is whole then."""
+    """Where nobody knows where a jump leads the sample ends there, and how many did is counted.
+    One that is exclusive is whole then.
+    """
     out = me.dir() / "out"
     shares = {"direct": 0, "indirect": 1, "nobody": 1, "half": 0.5, "work": 0, "wide": 0}
     shares = dict.fromkeys(shares, 0) if exclusive else shares
     for form in ("--json", "--csv", "--limit=0"):
-        done = me.run([me.builddir / "cli" / "fperf", "-q", "--budget", "none", "-e", "task-clock", "-f", "direct,indirect,nobody,half,work,wide",
-                       *exclusive, form, "-o", out, "--", program, ROUNDS, 300])
+        done = me.run(
+            [
+                me.builddir / "cli" / "fperf",
+                "-q",
+                "--budget",
+                "none",
+                "-e",
+                "task-clock",
+                "-f",
+                "direct,indirect,nobody,half,work,wide",
+                *exclusive,
+                form,
+                "-o",
+                out,
+                "--",
+                program,
+                ROUNDS,
+                300,
+            ]
+        )
         assert done.returncode == 0, repr(done)
         text = out.read_text(encoding="utf-8")
         if form == "--limit=0":
-            assert_marked(re.sub(r"(?m)^(\w+) .*?(?=  \(until|$)", r"\1", text), {name for name in shares if shares[name]}, "fperf")
+            assert_marked(
+                re.sub(r"(?m)^(\w+) .*?(?=  \(until|$)", r"\1", text),
+                {name for name in shares if shares[name]},
+                "fperf",
+            )
             continue
-        rows = {row["function"]: row for row in (json.loads(text)["functions"] if form == "--json" else csv.DictReader(io.StringIO(text)))}
+        rows = {
+            row["function"]: row
+            for row in (
+                json.loads(text)["functions"]
+                if form == "--json"
+                else csv.DictReader(io.StringIO(text))
+            )
+        }
         for name, share in shares.items():
             row = rows[name]
             assert int(row["samples"]) >= ROUNDS - 1, row

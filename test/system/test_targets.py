@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Targets in unusual states: they fork, exec, wait where nothing can stop them, have lost their first thread, live in
-namespaces. Each is worked on, or refused in one line, and is as it was afterwards."""
+"""Targets in unusual states: they fork, exec, wait where nothing can stop them, have lost their
+first thread, live in namespaces. Each is worked on, or refused in one line, and is as it was
+afterwards.
+"""
 
 import os
 import re
@@ -21,8 +23,19 @@ def steady(actor, programs, targets):
 
 
 def attach_some(actor, pid, *options, **kw):
-    return actor.iprobe("attach", pid, "-f", "step_1*,by_*", "--duration", "50ms", "--json", "-o",
-                        actor.dir() / "trace", *options, **kw)
+    return actor.iprobe(
+        "attach",
+        pid,
+        "-f",
+        "step_1*,by_*",
+        "--duration",
+        "50ms",
+        "--json",
+        "-o",
+        actor.dir() / "trace",
+        *options,
+        **kw,
+    )
 
 
 def works_as_ever(actor, target):
@@ -35,13 +48,17 @@ def works_as_ever(actor, target):
 
 
 def start_session(actor, target):
-    session = actor.start_iprobe("attach", target.pid, "-f", "step_1*,by_*", "--json", "-o", actor.dir() / "trace")
+    session = actor.start_iprobe(
+        "attach", target.pid, "-f", "step_1*,by_*", "--json", "-o", actor.dir() / "trace"
+    )
     memory.wait_until_live(target.pid, session)
     return session
 
 
 def test_fork_during_a_session(actor, steady):
-    """The child has live sites at first, records nothing, computes right, and is put back while the session goes on."""
+    """The child has live sites at first, records nothing, computes right, and is put back while
+    the session goes on.
+    """
     session = start_session(actor, steady)
     steady.say("f")
     child = int(re.fullmatch(r"child (\d+)\n", steady.proc.stdout.readline()).group(1))
@@ -63,7 +80,9 @@ def test_fork_during_a_session(actor, steady):
 
 
 def test_attach_to_a_forked_child(actor, steady):
-    """A child that shares its runtime's memory with its parent: it can be attached to as any process, or is refused."""
+    """A child that shares its runtime's memory with its parent: it can be attached to as any
+    process, or is refused.
+    """
     steady.say("f")
     child = int(re.fullmatch(r"child (\d+)\n", steady.proc.stdout.readline()).group(1))
     steady.beating = [*steady.beating, BEATS - 2]
@@ -79,7 +98,9 @@ def test_attach_to_a_forked_child(actor, steady):
 
 
 def test_exec_during_a_session(actor, steady):
-    """The program that was attached to is gone: the session ends by itself or by Ctrl-C, the new one is untouched."""
+    """The program that was attached to is gone: the session ends by itself or by Ctrl-C, the new
+    one is untouched.
+    """
     session = start_session(actor, steady)
     steady.say("e")
     assert steady.proc.stdout.readline() == "ready\n"
@@ -94,7 +115,9 @@ def test_exec_during_a_session(actor, steady):
 
 
 def test_a_thread_that_nothing_can_stop(actor, steady):
-    """A thread in vfork() does not stop: refused within the deadline, nothing changed; later it works."""
+    """A thread in vfork() does not stop: refused within the deadline, nothing changed; later it
+    works.
+    """
     steady.say("v")
     assert steady.proc.stdout.readline() == "waiting\n"
     began = time.monotonic()
@@ -137,9 +160,11 @@ def test_the_first_thread_has_ended(actor, steady):
     assert memory.status_field(steady.pid, "TracerPid", tid) == "0"
 
 
-@pytest.mark.parametrize("spaces", [["--mount"], ["--pid", "--fork", "--mount-proc"],
-                                    ["--mount", "--uts", "--ipc", "--net"]],
-                         ids=["mount", "pid", "several"])
+@pytest.mark.parametrize(
+    "spaces",
+    [["--mount"], ["--pid", "--fork", "--mount-proc"], ["--mount", "--uts", "--ipc", "--net"]],
+    ids=["mount", "pid", "several"],
+)
 def test_target_in_namespaces(root, programs, targets, spaces):
     """A program that is seen under another path, or has another pid there than here."""
     where = root.dir()
@@ -147,9 +172,16 @@ def test_target_in_namespaces(root, programs, targets, spaces):
     (where / "view").mkdir()
     shutil.copy(programs.simple("steady"), where / "real")
     beats = root.dir() / "beats"
-    script = f'mount --bind {where}/real {where}/view && exec env LD_PRELOAD={root.runtime_path} "$@"'
-    target = targets.start(root, ["unshare", *spaces, "sh", "-c", script, "sh", where / "view" / "steady", "-b", beats],
-                           preload=False, wait=False, beats=beats)
+    script = (
+        f'mount --bind {where}/real {where}/view && exec env LD_PRELOAD={root.runtime_path} "$@"'
+    )
+    target = targets.start(
+        root,
+        ["unshare", *spaces, "sh", "-c", script, "sh", where / "view" / "steady", "-b", beats],
+        preload=False,
+        wait=False,
+        beats=beats,
+    )
     line = target.proc.stdout.readline()
     if line != "ready\n":
         pytest.skip(f"no namespaces here: {target.proc.stderr.read().strip()}")
@@ -164,7 +196,9 @@ def test_target_in_namespaces(root, programs, targets, spaces):
 
 
 def test_a_target_that_ends_at_once(actor, programs, targets):
-    """It ends while we are about to attach, again and again: a session or one line, never a hang."""
+    """It ends while we are about to attach, again and again: a session or one line, never a
+    hang.
+    """
     for n in range(10):
         target = targets.start(actor, [programs.simple("count"), "-w", "-n", "1000"])
         session = actor.start_iprobe("attach", target.pid, "-o", actor.dir() / "trace")
@@ -177,11 +211,22 @@ def test_a_target_that_ends_at_once(actor, programs, targets):
 
 
 def test_one_selection_after_the_other(me, programs, targets):
-    """Selections are added and taken away by sessions one after the other while threads are created."""
+    """Selections are added and taken away by sessions one after the other while threads are
+    created.
+    """
     target = targets.steady(me, programs.simple("steady"), "-c")
     for selection in ("*", "step_*", "by_*,!by_stack", "file:steady.c", "lib:steady", "!step_*"):
-        done = me.iprobe("attach", target.pid, "-f", selection, "--duration", "50ms", "--json", "-o",
-                         me.dir() / "trace")
+        done = me.iprobe(
+            "attach",
+            target.pid,
+            "-f",
+            selection,
+            "--duration",
+            "50ms",
+            "--json",
+            "-o",
+            me.dir() / "trace",
+        )
         assert done.returncode == 0, repr(done)
         assert done.summary()["events"] > 0
         memory.assert_untouched(target.pid)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-iprobe top: its figures against a program whose functions have known durations and that counts its calls; the sessions that it begins and joins; every
-way in which it may end.
+iprobe top: its figures against a program whose functions have known durations and that counts
+its calls; the sessions that it begins and joins; every way in which it may end.
 """
 
 import json
@@ -54,7 +54,8 @@ def check_line(line):
     for f in line["functions"]:
         assert f["calls"] > 0 and f["all_calls"] >= f["calls"]
         assert abs(f["rate"] * line["interval_ns"] / 1e9 - f["calls"]) < 1e-3 * f["calls"]
-        # figures are read while calls end: one call may be in one sum already, and in the other by the next line
+        # figures are read while calls end: one call may be in one sum already, and in the other by
+        # the next line
         assert f["self_ns"] <= f["total_ns"] + f["max_ns"]
         for key in ("p50_bounds_ns", "p99_bounds_ns"):
             assert f[key][0] <= f[key][1] <= f["max_ns"]
@@ -62,9 +63,13 @@ def check_line(line):
 
 
 def test_figures(actor, busy, place):
-    """What is known of the program is on the right side of each bound, however loaded the machine is."""
+    """What is known of the program is on the right side of each bound, however loaded the
+    machine is.
+    """
     target = busy(actor)
-    top = actor.start_iprobe("top", "--json", "-d", "200ms", "-n", "5", "-f", "outer,inner,tiny", target.pid, env=place)
+    top = actor.start_iprobe(
+        "top", "--json", "-d", "200ms", "-n", "5", "-f", "outer,inner,tiny", target.pid, env=place
+    )
     memory.wait_until_live(target.pid, top)
     target.say()
     done = last_words(top)
@@ -86,7 +91,11 @@ def test_figures(actor, busy, place):
     for f in inner:
         assert f["avg_ns"] >= MS and f["p50_bounds_ns"][0] >= 0.99 * MS
     for f in outer:
-        assert f["avg_ns"] >= 4 * MS and f["p99_bounds_ns"][1] >= 4 * MS and f["self_ns"] >= 2 * MS * f["calls"]
+        assert (
+            f["avg_ns"] >= 4 * MS
+            and f["p99_bounds_ns"][1] >= 4 * MS
+            and f["self_ns"] >= 2 * MS * f["calls"]
+        )
     gap = sum_of(outer, "self_ns") - (sum_of(outer, "total_ns") - sum_of(inner, "total_ns"))
     assert abs(gap) <= 2 * max(f["max_ns"] for f in inner) + len(lines) * 4
     assert sum_of(inner, "self_ns") == sum_of(inner, "total_ns")
@@ -118,7 +127,12 @@ def test_batch(me, busy):
     first, second = done.stdout.split("\n\n")
     for picture in (first, second):
         lines = picture.splitlines()
-        assert len(lines) == 4 and "calls/s of" in lines[0] and "*RATE/s" in lines[1] and "P99" in lines[1], picture
+        assert (
+            len(lines) == 4
+            and "calls/s of" in lines[0]
+            and "*RATE/s" in lines[1]
+            and "P99" in lines[1]
+        ), picture
         assert lines[2].endswith("  tiny") and lines[3].endswith("  inner"), picture
     # a second later it is another program's terminal: nothing of control sequences
     assert "\x1b" not in done.stdout
@@ -142,7 +156,9 @@ def test_signals_end_it(actor, busy, place):
 
 def session_of(top):
     """The process that has the session, once it is live."""
-    children = pathlib.Path(f"/proc/{top.pid}/task/{top.pid}/children").read_text(encoding="ascii").split()
+    children = (
+        pathlib.Path(f"/proc/{top.pid}/task/{top.pid}/children").read_text(encoding="ascii").split()
+    )
     keeper, session = map(int, children)
     return session
 
@@ -152,7 +168,9 @@ def test_killed_when_its_session_has_ended(actor, busy):
     target = busy(actor)
     target.say()
     place = actor.dir()
-    top = actor.start_iprobe("top", "-b", "-d", "100ms", "--duration", "1s", target.pid, env={"TMPDIR": str(place)})
+    top = actor.start_iprobe(
+        "top", "-b", "-d", "100ms", "--duration", "1s", target.pid, env={"TMPDIR": str(place)}
+    )
     memory.wait_until_live(target.pid, top)
     session = session_of(top)
     os.kill(top.pid, signal.SIGSTOP)
@@ -172,7 +190,10 @@ def test_killed(actor, busy, place):
     for wait in (0, 0.01, 0.05, None):
         if wait is None:  # not a session that is about to end
             memory.wait_for("sites are live", lambda: not memory.text_differences(target.pid))
-            memory.wait_for("the session lives", lambda: "has no session" in actor.iprobe("hist", target.pid).stderr)
+            memory.wait_for(
+                "the session lives",
+                lambda: "has no session" in actor.iprobe("hist", target.pid).stderr,
+            )
         top = actor.start_iprobe("top", "-b", "-d", "100ms", target.pid, env=place)
         if wait is None:
             memory.wait_until_live(target.pid, top)
@@ -184,8 +205,13 @@ def test_killed(actor, busy, place):
     memory.wait_for("sites are live", lambda: not memory.text_differences(target.pid))
     done = actor.iprobe("detach", target.pid)
     assert done.returncode == 0, repr(done)
-    memory.wait_for("the session goes on", lambda: actor.iprobe("top", "--json", "-n", "1", "-d", "50ms", target.pid,
-                                                                env=place).returncode == 0)
+    memory.wait_for(
+        "the session goes on",
+        lambda: actor.iprobe(
+            "top", "--json", "-n", "1", "-d", "50ms", target.pid, env=place
+        ).returncode
+        == 0,
+    )
     memory.assert_untouched(target.pid)
     finish(target)
 
@@ -194,7 +220,9 @@ def test_killed_with_its_session(actor, busy):
     """Nobody is left who could put anything back: iprobe detach does."""
     target = busy(actor)
     target.say()
-    top = actor.start_iprobe("top", "-b", "-d", "100ms", target.pid, env={"TMPDIR": str(actor.dir())})
+    top = actor.start_iprobe(
+        "top", "-b", "-d", "100ms", target.pid, env={"TMPDIR": str(actor.dir())}
+    )
     memory.wait_until_live(target.pid, top)
     session = session_of(top)
     os.kill(session, signal.SIGKILL)
@@ -223,8 +251,17 @@ def test_its_session_is_killed(actor, busy, place):
 def test_joins_a_session(actor, busy, place):
     """Shows what it measures, and leaves it as it is."""
     target = busy(actor)
-    session = actor.start_iprobe("attach", target.pid, "--json", "--payload", "hist:inner", "--payload", "log:outer", "-o",
-                                 actor.dir() / "trace")
+    session = actor.start_iprobe(
+        "attach",
+        target.pid,
+        "--json",
+        "--payload",
+        "hist:inner",
+        "--payload",
+        "log:outer",
+        "-o",
+        actor.dir() / "trace",
+    )
     memory.wait_until_live(target.pid, session)
     target.say()
     done = actor.iprobe("top", "--json", "-d", "100ms", "-n", "2", target.pid, env=place)
@@ -251,7 +288,7 @@ def test_refusals(actor, busy, place):
     session.send_signal(signal.SIGINT)
     assert last_words(session).returncode == 0
     assert "inner" in one_line(actor.iprobe("top", "-f", "iner", target.pid, env=place))
-    assert "no such process" in one_line(actor.iprobe("top", 2 ** 22 + 1, env=place))
+    assert "no such process" in one_line(actor.iprobe("top", 2**22 + 1, env=place))
     memory.assert_untouched(target.pid)
 
 
@@ -267,7 +304,21 @@ def test_nobody_reads(me, busy):
     finish(target)
 
 
-@pytest.mark.parametrize("args", [[], ["x"], ["1", "2"], ["-s", "size", "1"], ["-d", "0", "1"], ["-n", "0", "1"], ["--limit", "x", "1"],
-                                  ["--duration", "0", "1"], ["-f", "", "1"], ["--bogus", "1"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["x"],
+        ["1", "2"],
+        ["-s", "size", "1"],
+        ["-d", "0", "1"],
+        ["-n", "0", "1"],
+        ["--limit", "x", "1"],
+        ["--duration", "0", "1"],
+        ["-f", "", "1"],
+        ["--bogus", "1"],
+    ],
+    ids=" ".join,
+)
 def test_wrong_usage(me, args):
     assert me.iprobe("top", *args).returncode == 2

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""iprobe top on a terminal: what its keys do to the picture and to the process, and that the terminal is as before on every way out."""
+"""iprobe top on a terminal: what its keys do to the picture and to the process, and that the
+terminal is as before on every way out.
+"""
 
 import json
 import os
@@ -23,7 +25,9 @@ def screen(actor):
     made, place = [], actor.dir()
 
     def start(pid, *args, **size):
-        terminal = Terminal(actor, "top", "-d", "100ms", *args, pid, env={"TMPDIR": str(place)}, **size)
+        terminal = Terminal(
+            actor, "top", "-d", "100ms", *args, pid, env={"TMPDIR": str(place)}, **size
+        )
         made.append(terminal)
         return terminal
 
@@ -95,10 +99,14 @@ def test_sort_filter_pause_help(screen, target):
 
 
 def test_drop(actor, screen, programs, targets):
-    """The function's sites are NOPs again; of the others every call is counted, before, during and after."""
+    """The function's sites are NOPs again; of the others every call is counted, before, during
+    and after.
+    """
     target = targets.start(actor, [programs.simple("busy", placement="fentry")])
     directory = actor.dir() / "trace"
-    session = actor.start_iprobe("attach", target.pid, "--json", "--payload", "hist", "-o", directory)
+    session = actor.start_iprobe(
+        "attach", target.pid, "--json", "--payload", "hist", "-o", directory
+    )
     memory.wait_until_live(target.pid, session)
     target.say()
     t = screen(target.pid)
@@ -114,7 +122,9 @@ def test_drop(actor, screen, programs, targets):
     assert left < before
     assert actor.iprobe("status", target.pid).returncode == 0
     t.press("d")
-    t.wait("dropped twice", lambda t: "no function is chosen" in t.text() or "so already" in t.text())
+    t.wait(
+        "dropped twice", lambda t: "no function is chosen" in t.text() or "so already" in t.text()
+    )
     t.press("/\r")
     t.wait("goes not on", lambda t: "inner" in rows(t) and "tiny" not in rows(t))
     t.press("q")
@@ -126,7 +136,9 @@ def test_drop(actor, screen, programs, targets):
     assert done.returncode == 0, repr(done)
     report = json.loads(actor.iprobe("report", "--json", directory).stdout)
     counted = {f["function"]: f["calls"] for f in report["functions"]}
-    assert {name: counted[name] for name in ("outer", "inner", "aside")} == {name: calls[name] for name in ("outer", "inner", "aside")}
+    assert {name: counted[name] for name in ("outer", "inner", "aside")} == {
+        name: calls[name] for name in ("outer", "inner", "aside")
+    }
     assert 0 < counted["tiny"] < calls["tiny"]
 
 
@@ -163,7 +175,9 @@ while not select.select([0], [], [], 0)[0]:
 
 def test_add_through_the_linkers_stubs(actor, screen, programs, targets):
     """In a library they call each other by these."""
-    target = targets.start(actor, ["/usr/bin/python3", "-c", LIBRARY, programs.library("busy", placement="fentry")])
+    target = targets.start(
+        actor, ["/usr/bin/python3", "-c", LIBRARY, programs.library("busy", placement="fentry")]
+    )
     t = screen(target.pid, "-f", "outer")
     t.wait("no rows", lambda t: rows(t) == ["outer"])
     t.press("c")
@@ -180,7 +194,12 @@ def test_sizes(screen, target):
     assert "P50" in t.rows[3] and t.rows[23].startswith("q quit")
     t.resize(12, 50)
     t.wait("not drawn anew", lambda t: "*SELF" not in t.rows[3] and t.rows[11].startswith("q quit"))
-    t.wait("the name is not cut", lambda t: any("..." in line and line.rstrip().endswith(LONG[-10:]) for line in t.rows[4:11]))
+    t.wait(
+        "the name is not cut",
+        lambda t: any(
+            "..." in line and line.rstrip().endswith(LONG[-10:]) for line in t.rows[4:11]
+        ),
+    )
     assert "RATE/s" in t.rows[3] and "P50" not in t.rows[3]
     assert all(len(line) <= 50 for line in t.rows)
     t.resize(3, 10)

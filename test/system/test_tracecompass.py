@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The XML analysis for Trace Compass: what it names is what our metadata has, and run here over what babeltrace2 reads of a recording, as
-Trace Compass would, it says the same as iprobe dump. Trace Compass itself is in no package.
+The XML analysis for Trace Compass: what it names is what our metadata has, and run here over
+what babeltrace2 reads of a recording, as Trace Compass would, it says the same as iprobe dump.
+Trace Compass itself is in no package.
 """
 
 import collections
@@ -20,7 +21,9 @@ ANALYSIS = pathlib.Path(__file__).resolve().parents[2] / "analysis" / "export" /
 @pytest.fixture
 def recording(me, programs):
     directory = me.dir() / "trace"
-    done = me.iprobe("run", "-q", "-o", directory, "--", programs.simple("count"), "-t", 2, "-n", 300)
+    done = me.iprobe(
+        "run", "-q", "-o", directory, "--", programs.simple("count"), "-t", 2, "-n", 300
+    )
     assert done.returncode == 0, repr(done)
     return directory
 
@@ -57,7 +60,10 @@ class Analysis:
             return self.values.get(self.path(element, event))
         if kind == "script":
             (part,) = element
-            assert element.get("value") == f"String({part.get('id')})" and part.get("type") == "eventField"
+            assert (
+                element.get("value") == f"String({part.get('id')})"
+                and part.get("type") == "eventField"
+            )
             self.scripts += 1
             return str(event[part.get("value")])
         assert kind == "null"
@@ -88,24 +94,38 @@ class Analysis:
 def test_names_are_those_of_the_metadata(recording):
     text = (recording / "metadata").read_text()
     analysis = Analysis()
-    assert set(analysis.transitions) <= set(re.findall(r'event \{ name = "(\w+)"', text)) and len(analysis.transitions) == 2
+    assert (
+        set(analysis.transitions) <= set(re.findall(r'event \{ name = "(\w+)"', text))
+        and len(analysis.transitions) == 2
+    )
     context = re.search(r"event\.context := struct \{ (.*?) \};", text)[1]
-    fields = {f"context.{declared.split()[-1]}" for declared in context.split(";") if declared.strip()}
+    fields = {
+        f"context.{declared.split()[-1]}" for declared in context.split(";") if declared.strip()
+    }
     used = {e.get("value") for e in analysis.root.iter() if e.get("type") == "eventField"}
-    assert used == {"Channel", "context.probe"} and used - {"Channel"} <= fields  # Channel: the stream's file, a column of Trace Compass's own
+    assert (
+        used == {"Channel", "context.probe"} and used - {"Channel"} <= fields
+    )  # Channel: the stream's file, a column of Trace Compass's own
     assert "enum probe probe;" in context
 
 
 @pytest.mark.skipif(not shutil.which("babeltrace2"), reason="babeltrace2 is not installed")
 def test_stacks_are_those_of_dump(me, recording):
-    """Each stream by itself: its lines are in order, and its name is what Trace Compass has as the channel."""
+    """Each stream by itself: its lines are in order, and its name is what Trace Compass has as
+    the channel.
+    """
     analysis, seen = Analysis(), collections.Counter()
     for stream in sorted(recording.glob("stream-*")):
         alone = me.dir() / "alone"
         alone.mkdir()
         for path in (recording / "metadata", stream):
             shutil.copy(path, alone / path.name)
-        done = subprocess.run(["babeltrace2", "--fields=trace:vpid", alone], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["babeltrace2", "--fields=trace:vpid", alone],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         for line in done.stdout.splitlines():
             name, label = re.search(r" (\w+): .*?\bprobe = \( \"([^\"]*)\"", line).groups()
             analysis.feed({"name": name, "Channel": stream.name, "context.probe": label})
@@ -113,6 +133,12 @@ def test_stacks_are_those_of_dump(me, recording):
             if name == "func_entry":
                 assert stack[-1] == label
                 seen[len(stack) - 1, label.rsplit(":", 1)[1]] += 1
-    lines = [json.loads(line) for line in me.iprobe("dump", "--json", recording).stdout.splitlines()]
-    assert seen == collections.Counter((l["depth"], l["function"]) for l in lines if l["event"] == "entry") and seen
+    lines = [
+        json.loads(line) for line in me.iprobe("dump", "--json", recording).stdout.splitlines()
+    ]
+    assert (
+        seen
+        == collections.Counter((l["depth"], l["function"]) for l in lines if l["event"] == "entry")
+        and seen
+    )
     assert analysis.scripts == len({function for _, function in seen}), "once for each function"

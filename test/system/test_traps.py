@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traps of docs/traps.md that have no other test: many processes, terminals, protection of memory, text relocations."""
+"""Traps of docs/traps.md that have no other test: many processes, terminals, protection of
+memory, text relocations.
+"""
 
 import os
 import pty
@@ -14,11 +16,25 @@ def test_many_processes_at_once(me, programs, targets):
     """Each has a session of its own, all at the same time."""
     program = programs.simple("steady", placement="fentry")
     steady = [targets.steady(me, program, "-t", "1", "-n") for _ in range(6)]
-    procs = [me.start_iprobe("attach", t.pid, "-f", "step_1*", "--duration", "500ms", "--json", "-o", me.dir() / "trace")
-             for t in steady]
+    procs = [
+        me.start_iprobe(
+            "attach",
+            t.pid,
+            "-f",
+            "step_1*",
+            "--duration",
+            "500ms",
+            "--json",
+            "-o",
+            me.dir() / "trace",
+        )
+        for t in steady
+    ]
     for target, proc in zip(steady, procs):
         out, err = proc.communicate(timeout=60)
-        assert proc.returncode == 0 and f'"pid":{target.pid},' in out and '"events":0,' not in out, (out, err)
+        assert (
+            proc.returncode == 0 and f'"pid":{target.pid},' in out and '"events":0,' not in out
+        ), (out, err)
     for target in steady:
         target.wait_for_progress()
         memory.assert_untouched(target.pid)
@@ -27,7 +43,11 @@ def test_many_processes_at_once(me, programs, targets):
 
 def protections(pid):
     """Of everything that a file is mapped for, the runtime's own memory apart."""
-    return [(m.start, m.end, m.perms, m.path) for m in memory.mappings(pid) if m.path.startswith("/") and "memfd" not in m.path]
+    return [
+        (m.start, m.end, m.perms, m.path)
+        for m in memory.mappings(pid)
+        if m.path.startswith("/") and "memfd" not in m.path
+    ]
 
 
 def test_protection_of_memory_is_as_before(me, programs, targets):
@@ -46,18 +66,38 @@ def test_protection_of_memory_is_as_before(me, programs, targets):
 
 
 def test_text_relocations(me, programs, targets, builddir):
-    """A program whose text the dynamic linker has changed: what it changed is neither a site nor anybody's damage."""
+    """A program whose text the dynamic linker has changed: what it changed is neither a site nor
+    anybody's damage.
+    """
     folder = me.dir()
     source = folder / "relocated.c"
-    source.write_text('int answer = 42;\nint read_answer(void);\n'
-                      '__asm__(".text\\nhidden: movabs $answer, %rax\\nmov (%rax), %eax\\nret");\n'
-                      'int hidden(void) __asm__("hidden");\n__attribute__((noinline)) int read_answer(void) { return hidden(); }\n'
-                      '#include <stdio.h>\n#include <unistd.h>\n'
-                      'int main(void) { char c; puts("ready"); fflush(stdout); alarm(60);\n'
-                      '  do { if (read_answer() != 42) return 9; usleep(1000); } while (!answer || (c = 0, answer == 42 && !c && getppid() > 1));\n'
-                      '  return 0; }\n', encoding="utf-8")
-    built = subprocess.run([builddir / "coldpatch" / "iprobe-cc", "-O2", "-fPIE", "-pie", "-Wl,-z,notext", "-o", folder / "relocated",
-                            source], env={**os.environ, "IPROBE_PLACEMENT": "fentry"}, capture_output=True, text=True, check=False)
+    source.write_text(
+        "int answer = 42;\nint read_answer(void);\n"
+        '__asm__(".text\\nhidden: movabs $answer, %rax\\nmov (%rax), %eax\\nret");\n'
+        'int hidden(void) __asm__("hidden");\n__attribute__((noinline)) int read_answer(void) { return hidden(); }\n'
+        "#include <stdio.h>\n#include <unistd.h>\n"
+        'int main(void) { char c; puts("ready"); fflush(stdout); alarm(60);\n'
+        "  do { if (read_answer() != 42) return 9; usleep(1000); } while (!answer || (c = 0, "
+        "answer == 42 && !c && getppid() > 1));\n"
+        "  return 0; }\n",
+        encoding="utf-8",
+    )
+    built = subprocess.run(
+        [
+            builddir / "coldpatch" / "iprobe-cc",
+            "-O2",
+            "-fPIE",
+            "-pie",
+            "-Wl,-z,notext",
+            "-o",
+            folder / "relocated",
+            source,
+        ],
+        env={**os.environ, "IPROBE_PLACEMENT": "fentry"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if built.returncode:
         pytest.skip(f"no text relocations here: {built.stderr}")
     (folder / "relocated").chmod(0o755)
@@ -72,10 +112,17 @@ def test_text_relocations(me, programs, targets, builddir):
 
 
 def test_a_target_on_a_terminal(me, programs, builddir):
-    """Its reads, its modes and its place in the foreground are as they were; what is typed meanwhile arrives."""
+    """Its reads, its modes and its place in the foreground are as they were; what is typed
+    meanwhile arrives.
+    """
     program = programs.simple("steady")
     primary, secondary = pty.openpty()
-    proc = me.popen(["setsid", "-w", "-c", "env", f"LD_PRELOAD={me.runtime_path}", program, "-n"], stdin=secondary, stdout=secondary, stderr=subprocess.PIPE)
+    proc = me.popen(
+        ["setsid", "-w", "-c", "env", f"LD_PRELOAD={me.runtime_path}", program, "-n"],
+        stdin=secondary,
+        stdout=secondary,
+        stderr=subprocess.PIPE,
+    )
     os.close(secondary)
     try:
         said = b""

@@ -12,7 +12,9 @@ from iptest.programs import compilers
 
 # What a C++ program calls without having written it.
 FULL = os.environ.get("IPROBE_TEST_FULL") == "1"
-UNLOGGED = re.compile(r"^(std::|__gnu_cxx::|operator |_GLOBAL__|__static_init|__cxx_global|shop::Derived::~?Derived$)")
+UNLOGGED = re.compile(
+    r"^(std::|__gnu_cxx::|operator |_GLOBAL__|__static_init|__cxx_global|shop::Derived::~?Derived$)"
+)
 
 
 def unlogged(name):
@@ -24,8 +26,11 @@ def opt(request):
     return request.param
 
 
-@pytest.fixture(params=[(c, "instrument") for c in compilers()] +
-                [("gcc", p) for p in ("fentry", "inline") if "gcc" in compilers()], ids="-".join)
+@pytest.fixture(
+    params=[(c, "instrument") for c in compilers()]
+    + [("gcc", p) for p in ("fentry", "inline") if "gcc" in compilers()],
+    ids="-".join,
+)
 def way(request):
     """(compiler, placement)"""
     return request.param
@@ -41,12 +46,16 @@ def compiler(request):
     return request.param
 
 
-@pytest.fixture(params=[("me", c, o, "instrument") for c in compilers() for o in ("-O0", "-O2")] +
-                [("me", "gcc", "-O2", p) for p in ("fentry", "inline") if "gcc" in compilers()] +
-                [("user", "gcc", "-O2", "instrument")],
-                ids="-".join)
+@pytest.fixture(
+    params=[("me", c, o, "instrument") for c in compilers() for o in ("-O0", "-O2")]
+    + [("me", "gcc", "-O2", p) for p in ("fentry", "inline") if "gcc" in compilers()]
+    + [("user", "gcc", "-O2", "instrument")],
+    ids="-".join,
+)
 def anyone(request):
-    """(actor, compiler, options, placement): every compiler as whoever runs the tests, one as an ordinary user."""
+    """(actor, compiler, options, placement): every compiler as whoever runs the tests, one as an
+    ordinary user.
+    """
     who, *rest = request.param
     return request.getfixturevalue(who), *rest
 
@@ -54,11 +63,23 @@ def anyone(request):
 def record(actor, command, options=()):
     """(directory, logs, dumps) of one run; nothing may be lost."""
     logs, directory = actor.dir(), actor.dir() / "trace"
-    done = actor.iprobe("run", "--json", "--memory", "256M", *options, "-o", directory, "--", *command,
-                        env={"TREE_LOG": str(logs)})
+    done = actor.iprobe(
+        "run",
+        "--json",
+        "--memory",
+        "256M",
+        *options,
+        "-o",
+        directory,
+        "--",
+        *command,
+        env={"TREE_LOG": str(logs)},
+    )
     assert done.returncode == 0, repr(done)
     summary = done.summary()
-    print(summary)  # shown where a comparison fails: whether anything was counted as invalid or not served
+    print(
+        summary
+    )  # shown where a comparison fails: whether anything was counted as invalid or not served
     assert summary["lost"] == 0, summary
     dump = actor.iprobe("dump", "--json", directory)
     assert dump.returncode == 0, repr(dump)
@@ -66,7 +87,9 @@ def record(actor, command, options=()):
 
 
 def logged_by_tid(logs):
-    """Logs of one thread id put together: an exec keeps the id, a later thread may get one that was used."""
+    """Logs of one thread id put together: an exec keeps the id, a later thread may get one that
+    was used.
+    """
     by_tid = {}
     for key in sorted(logs):
         by_tid.setdefault(key[2], []).append((key[0], logs[key]))
@@ -95,7 +118,9 @@ def check_report(actor, directory, logs):
         name = trees.without_arguments(function["function"])
         if not unlogged(name):
             reported[name] = reported.get(name, 0) + function["calls"]
-        if function["min_ns"] is None:  # no call of it has ended: main() where the first thread ends by pthread_exit()
+        if (
+            function["min_ns"] is None
+        ):  # no call of it has ended: main() where the first thread ends by pthread_exit()
             assert function["avg_ns"] is None and function["max_ns"] is None, function
             continue
         assert function["min_ns"] <= function["avg_ns"] <= function["max_ns"], function
@@ -104,15 +129,27 @@ def check_report(actor, directory, logs):
     assert reported == dict(trees.count_entries(logs))
 
 
-@pytest.mark.parametrize("program", ["tree_calls", "tree_signals", "tree_jumps", "tree_threads", "tree_start",
-                                     "tree_throw", "tree_stacks"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        "tree_calls",
+        "tree_signals",
+        "tree_jumps",
+        "tree_threads",
+        "tree_start",
+        "tree_throw",
+        "tree_stacks",
+    ],
+)
 def test_tree(me, programs, way, opt, program):
     compiler, placement = way
     check(me, [programs.trees(compiler, opt, placement) / program])
 
 
-@pytest.mark.parametrize("program", ["tree_calls", "tree_signals", "tree_jumps", "tree_threads", "tree_start",
-                                     "tree_throw"])
+@pytest.mark.parametrize(
+    "program",
+    ["tree_calls", "tree_signals", "tree_jumps", "tree_threads", "tree_start", "tree_throw"],
+)
 def test_tree_as_user(user, programs, program):
     check(user, [programs.trees("gcc", "-O2") / program])
 
@@ -126,10 +163,16 @@ def test_end_in_the_middle(me, programs, way, opt):
 
 
 def test_tail_calls(me, programs, opt, placement):
-    """A call that ends by a jump lasts until the function returns that it jumps to, which stands inside of it; but where a pointer leads
-    nobody knows: it ends there, and says so."""
-    program = programs.simple("tails", "gcc", opt, extra=["-fno-optimize-sibling-calls"] if opt == "-O0" else [],
-                              placement=placement)
+    """A call that ends by a jump lasts until the function returns that it jumps to, which stands
+    inside of it; but where a pointer leads nobody knows: it ends there, and says so.
+    """
+    program = programs.simple(
+        "tails",
+        "gcc",
+        opt,
+        extra=["-fno-optimize-sibling-calls"] if opt == "-O0" else [],
+        placement=placement,
+    )
     plain = me.run([program])
     directory = me.dir() / "trace"
     done = me.iprobe("run", "--json", "-o", directory, "--", program)
@@ -177,15 +220,28 @@ def test_tail_calls(me, programs, opt, placement):
     leave("main", 0)
     assert [s[:3] for s in steps] == wanted
     # and says so
-    lines = [json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()]
+    lines = [
+        json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()
+    ]
     assert {line["function"] for line in lines if line.get("tail")} == (
-        {"unwind", "first", "second", "third"} if jumps else set())
-    assert {line["function"] for line in lines if line.get("until_tail_call")} == ({"unwind", "first"} if jumps else set())
+        {"unwind", "first", "second", "third"} if jumps else set()
+    )
+    assert {line["function"] for line in lines if line.get("until_tail_call")} == (
+        {"unwind", "first"} if jumps else set()
+    )
     functions = json.loads(me.iprobe("report", "--json", directory).stdout)["functions"]
     counts = {f["function"]: f["tail_exits"] for f in functions}
-    assert counts == {"main": 0, "last": 0, "second": 50 * jumps, "first": 50 * jumps, "third": 50 * jumps, "unwind": 50 * jumps}
+    assert counts == {
+        "main": 0,
+        "last": 0,
+        "second": 50 * jumps,
+        "first": 50 * jumps,
+        "third": 50 * jumps,
+        "unwind": 50 * jumps,
+    }
     assert {f["function"]: f["until_tail_call"] for f in functions if f["until_tail_call"]} == (
-        {"unwind": 50, "first": 50} if jumps else {})
+        {"unwind": 50, "first": 50} if jumps else {}
+    )
     text = me.iprobe("dump", directory).stdout
     assert ("(tail call)" in text) == ("(until its tail call)" in text) == jumps
 
@@ -199,12 +255,22 @@ def test_exit_from_a_deep_frame(me, programs, way, opt):
 
 
 def test_constructors_of_a_library_come_first(me, programs):
-    """The case is what it is meant to be: the library's constructor, the program's by priority, main, destructors."""
+    """The case is what it is meant to be: the library's constructor, the program's by priority,
+    main, destructors.
+    """
     logs = check(me, [programs.trees("gcc", "-O2") / "tree_start"])
     (steps,) = logs.values()
     top = [s.name for s in steps if s.event == "entry" and s.depth == 0]
-    assert top == ["lib_begin", "begin_first", "begin_second", "main", "at_exit_handler", "end_first", "end_last",
-                   "lib_end"]
+    assert top == [
+        "lib_begin",
+        "begin_first",
+        "begin_second",
+        "main",
+        "at_exit_handler",
+        "end_first",
+        "end_last",
+        "lib_end",
+    ]
 
 
 def test_children_of_fork_are_silent(anyone, programs):
@@ -223,10 +289,16 @@ def test_children_of_fork_are_silent(anyone, programs):
 
 @pytest.mark.parametrize("by", ["first thread", "other thread"])
 def test_exec_goes_on_with_the_next_program(anyone, programs, by):
-    """The same process becomes another prepared program: one trace, both trees, each from its own top."""
+    """The same process becomes another prepared program: one trace, both trees, each from its
+    own top.
+    """
     actor, compiler, opt, placement = anyone
     folder = programs.trees(compiler, opt, placement)
-    command = [folder / "tree_exec", *(["-t"] if by == "other thread" else []), folder / "tree_jumps"]
+    command = [
+        folder / "tree_exec",
+        *(["-t"] if by == "other thread" else []),
+        folder / "tree_jumps",
+    ]
     directory, logs, dumps = record(actor, command)
     by_tid = logged_by_tid(logs)
     assert {key[0] for key in logs} == {"tree_exec", "tree_jumps"}
@@ -237,7 +309,9 @@ def test_exec_goes_on_with_the_next_program(anyone, programs, by):
     check_report(actor, directory, logs.values())
 
 
-@pytest.mark.parametrize("rounds", [1500, pytest.param(20000 if FULL else 10000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "rounds", [1500, pytest.param(20000 if FULL else 10000, marks=pytest.mark.slow)]
+)
 def test_handlers_at_any_moment(anyone, programs, rounds):
     """Two timers at a high rate, one on an alternate stack, handlers that raise and call."""
     actor, compiler, opt, placement = anyone
@@ -246,21 +320,38 @@ def test_handlers_at_any_moment(anyone, programs, rounds):
     ((key, log),) = logs.items()
     assert set(dumps) == {key[2]}
     trees.assert_consistent(dumps[key[2]])
-    trees.compare_with_handlers(log, dumps[key[2]], lambda name: name.startswith("on_"), f"{rounds} rounds")
-    assert sum(s.name.startswith("on_t") and s.event == "entry" for s in log) >= 5, "hardly a signal came"
+    trees.compare_with_handlers(
+        log, dumps[key[2]], lambda name: name.startswith("on_"), f"{rounds} rounds"
+    )
+    assert (
+        sum(s.name.startswith("on_t") and s.event == "entry" for s in log) >= 5
+    ), "hardly a signal came"
 
 
-@pytest.mark.parametrize("rounds", [2500, pytest.param(25000 if FULL else 10000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "rounds", [2500, pytest.param(25000 if FULL else 10000, marks=pytest.mark.slow)]
+)
 def test_jumps_out_of_handlers_at_any_moment(anyone, programs, rounds):
     """
-    Each handler leaves by siglongjmp, sometimes out of a hook: at most that one event is missing (counted as lost), and
-    the tree is in order again at once.
+    Each handler leaves by siglongjmp, sometimes out of a hook: at most that one event is missing
+    (counted as lost), and the tree is in order again at once.
     """
     actor, compiler, opt, placement = anyone
     program = programs.trees(compiler, opt, placement) / "tree_timers"
     logs, directory = actor.dir(), actor.dir() / "trace"
-    done = actor.iprobe("run", "--json", "--memory", "256M", "-o", directory, "--", program, rounds, "jump",
-                        env={"TREE_LOG": str(logs)})
+    done = actor.iprobe(
+        "run",
+        "--json",
+        "--memory",
+        "256M",
+        "-o",
+        directory,
+        "--",
+        program,
+        rounds,
+        "jump",
+        env={"TREE_LOG": str(logs)},
+    )
     assert done.returncode == 0, repr(done)
     summary = done.summary()
     ((key, log),) = trees.read_log(logs).items()
@@ -285,7 +376,9 @@ def test_jumps_out_of_handlers_at_any_moment(anyone, programs, rounds):
 def test_selection_keeps_the_tree(me, programs):
     """With functions left out, what is left nests as before."""
     folder = programs.trees("gcc", "-O2")
-    _, logs, dumps = record(me, [folder / "tree_calls"], ["-f", "!fibonacci,!compare,!small_inline,!helper"])
+    _, logs, dumps = record(
+        me, [folder / "tree_calls"], ["-f", "!fibonacci,!compare,!small_inline,!helper"]
+    )
     ((key, log),) = logs.items()
     left_out = {"fibonacci", "compare", "small_inline"}
     assert not left_out & {s.name for s in dumps[key[2]]}

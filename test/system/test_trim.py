@@ -29,8 +29,13 @@ def write(folder, seed, **how):
 
 
 def events(me, directory, *options):
-    """What each thread did. Lines that were made up where a frame is gone (unwound) depend on what is seen of the rest."""
-    lines = [json.loads(line) for line in me.iprobe("dump", "--json", *options, directory).stdout.splitlines()]
+    """What each thread did. Lines that were made up where a frame is gone (unwound) depend on
+    what is seen of the rest.
+    """
+    lines = [
+        json.loads(line)
+        for line in me.iprobe("dump", "--json", *options, directory).stdout.splitlines()
+    ]
     return [(l["tid"], l["ts"], l["event"], l["function"]) for l in lines if not l.get("unwound")]
 
 
@@ -63,7 +68,9 @@ def test_time(me, folder, seed):
     everything = events(me, directory)
     times = sorted(ts for _, ts, _, _ in everything)
     low, high = times[len(times) // 3], times[len(times) // 2]
-    (some,) = part(me, directory, "trim", "--from", f"{low}ns", "--to", f"{high}ns", "-o", folder / "part")
+    (some,) = part(
+        me, directory, "trim", "--from", f"{low}ns", "--to", f"{high}ns", "-o", folder / "part"
+    )
     wanted = [e for e in everything if low <= e[1] <= high]
     assert 0 < len(wanted) == some["events"] < len(everything)
     assert collections.Counter(events(me, folder / "part")) == collections.Counter(wanted)
@@ -72,7 +79,9 @@ def test_time(me, folder, seed):
     # once more, of the part
     middle = (low + high) // 2
     part(me, folder / "part", "trim", "--from", f"{middle}ns", "-o", folder / "smaller")
-    assert collections.Counter(events(me, folder / "smaller")) == collections.Counter(e for e in wanted if e[1] >= middle)
+    assert collections.Counter(events(me, folder / "smaller")) == collections.Counter(
+        e for e in wanted if e[1] >= middle
+    )
 
 
 def test_thread_function_depth(me, folder):
@@ -83,10 +92,14 @@ def test_thread_function_depth(me, folder):
     assert events(me, folder / "thread") == [e for e in everything if e[0] == tid]
     name = collections.Counter(e[3] for e in everything).most_common(1)[0][0]
     part(me, directory, "trim", "-f", name, "-o", folder / "function")
-    assert collections.Counter(events(me, folder / "function")) == collections.Counter(e for e in everything if e[3] == name)
+    assert collections.Counter(events(me, folder / "function")) == collections.Counter(
+        e for e in everything if e[3] == name
+    )
     part(me, directory, "trim", "--depth", 2, "-o", folder / "depth")
     shallow = collections.Counter(events(me, directory, "--depth", 2))
-    assert collections.Counter(events(me, folder / "depth")) == shallow and 0 < sum(shallow.values()) < len(everything)
+    assert collections.Counter(events(me, folder / "depth")) == shallow and 0 < sum(
+        shallow.values()
+    ) < len(everything)
 
 
 @pytest.mark.parametrize("newest", [[], ["--newest"]])
@@ -97,10 +110,14 @@ def test_size(me, folder, newest):
     (some,) = part(me, directory, "trim", "--size", wanted, *newest, "-o", folder / "part")
     assert wanted // 2 < some["bytes"] == size_of(folder / "part") <= wanted
     times = sorted(e[1] for e in events(me, folder / "part"))
-    assert times == (everything[-len(times):] if newest else everything[:len(times)])
+    assert times == (everything[-len(times) :] if newest else everything[: len(times)])
 
 
-@pytest.mark.parametrize("how", [["--every", "5us"], ["--size", "20k"], ["--by", "thread"], ["--by", "process"]], ids=lambda how: "".join(how))
+@pytest.mark.parametrize(
+    "how",
+    [["--every", "5us"], ["--size", "20k"], ["--by", "thread"], ["--by", "process"]],
+    ids=lambda how: "".join(how),
+)
 def test_split(me, folder, how):
     trace, directory = write(folder, 6)
     if how[0] == "--every":  # some parts of it
@@ -109,7 +126,10 @@ def test_split(me, folder, how):
         how = ["--size", str(size_of(directory) // 4)]
     parts = part(me, directory, "split", *how, "-o", folder / "p")
     assert len(parts) > (0 if how[1] == "process" else 2), parts
-    assert sum(p["events"] for p in parts) == trace.events and sum(p["lost"] for p in parts) >= trace.lost
+    assert (
+        sum(p["events"] for p in parts) == trace.events
+        and sum(p["lost"] for p in parts) >= trace.lost
+    )
     together = collections.Counter()
     for p in parts:
         assert size_of(p["dir"]) == p["bytes"]
@@ -139,9 +159,19 @@ def test_babeltrace2_reads_a_part_of_a_recording(me, folder, programs):
     done = me.iprobe("run", "-q", "-o", folder / "trace", "--", program, "-t", 2, "-n", 20000)
     assert done.returncode == 0, repr(done)
     count = len(events(me, folder / "trace"))
-    (some,) = part(me, folder / "trace", "trim", "--size", size_of(folder / "trace") // 2, "-o", folder / "part")
+    (some,) = part(
+        me,
+        folder / "trace",
+        "trim",
+        "--size",
+        size_of(folder / "trace") // 2,
+        "-o",
+        folder / "part",
+    )
     assert 0 < some["events"] < count
-    done = subprocess.run(["babeltrace2", folder / "part"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["babeltrace2", folder / "part"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == some["events"]
 
@@ -155,11 +185,25 @@ def test_what_is_there_stays(me, folder):
     (folder / "p.3").write_text("mine")
     done = me.iprobe("split", "--size", size_of(directory) // 4, "-o", folder / "p", directory)
     assert done.returncode == 1 and one_line(done), repr(done)
-    assert (folder / "p.3").read_text() == "mine" and not (folder / "p.1").exists() and not (folder / "p.2").exists()
+    assert (
+        (folder / "p.3").read_text() == "mine"
+        and not (folder / "p.1").exists()
+        and not (folder / "p.2").exists()
+    )
 
 
-@pytest.mark.parametrize("arguments", [["trim", "--newest"], ["trim", "--from", "2s", "--to", "1s"], ["trim", "--depth", "0"], ["split"],
-                                       ["split", "--every", "1s", "--size", "1M"], ["split", "--by", "function"], ["trim", "--size", "0"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["trim", "--newest"],
+        ["trim", "--from", "2s", "--to", "1s"],
+        ["trim", "--depth", "0"],
+        ["split"],
+        ["split", "--every", "1s", "--size", "1M"],
+        ["split", "--by", "function"],
+        ["trim", "--size", "0"],
+    ],
+)
 def test_usage(me, arguments):
     done = me.iprobe(*arguments)
     assert done.returncode == 2 and len(done.stderr.splitlines()) <= 2, repr(done)
@@ -168,7 +212,13 @@ def test_usage(me, arguments):
 def test_parts_stay_when_stdout_fails(me, folder):
     """They are whole; what could not be told about them is another matter."""
     directory = tracegen.random_trace(6).write(folder / "trace")
-    done = me.run(["sh", "-c", f"{me.iprobe_path} split --json --by thread -o {folder}/p {directory} > /dev/full"])
+    done = me.run(
+        [
+            "sh",
+            "-c",
+            f"{me.iprobe_path} split --json --by thread -o {folder}/p {directory} > /dev/full",
+        ]
+    )
     assert done.returncode == 1 and "stdout" in done.stderr, repr(done)
     parts = list(folder.glob("p.*"))
     assert len(parts) == 4 and all(me.iprobe("info", p).returncode == 0 for p in parts)
@@ -189,8 +239,24 @@ def test_dense_moments_do_not_cost_readings(me, folder):
     directory = trace.write(folder / "trace")
     size = size_of(directory) // 150
     log = folder / "strace"
-    done = me.run(["strace", "-f", "-e", "trace=openat", "-o", log, me.iprobe_path, "split", "--json", "--size", size, "-o", folder / "p",
-                   directory])
+    done = me.run(
+        [
+            "strace",
+            "-f",
+            "-e",
+            "trace=openat",
+            "-o",
+            log,
+            me.iprobe_path,
+            "split",
+            "--json",
+            "--size",
+            size,
+            "-o",
+            folder / "p",
+            directory,
+        ]
+    )
     assert done.returncode == 0, repr(done)
     parts = json.loads(done.stdout)["parts"]
     assert all(p["bytes"] <= size for p in parts) and len(parts) >= 150

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-attach --until: a session that ends when a function's latency passes a limit, and a flight recorder that does.
+attach --until: a session that ends when a function's latency passes a limit, and a flight
+recorder that does.
 """
 
 import json
@@ -45,7 +46,9 @@ def functions(me, directory):
 
 def test_ends_when_it_is_met(me, serving):
     directory = me.dir() / "t"
-    session = begin(me, serving, "-o", directory, "--until", "p50>1h:handle", "--until", "p99>10ms/200ms:handle")
+    session = begin(
+        me, serving, "-o", directory, "--until", "p50>1h:handle", "--until", "p99>10ms/200ms:handle"
+    )
     time.sleep(1)
     assert session.poll() is None
     os.kill(serving.pid, signal.SIGUSR1)
@@ -56,9 +59,23 @@ def test_ends_when_it_is_met(me, serving):
 
 
 def test_flight_recorder(me, serving):
-    """What came before the moment is there, and what came after it, of the function that is watched, too, which -f does not name."""
+    """What came before the moment is there, and what came after it, of the function that is
+    watched, too, which -f does not name.
+    """
     directory = me.dir() / "t"
-    session = begin(me, serving, "-o", directory, "--overwrite", "-f", "look_up,reply", "--until", "p99>10ms/200ms:handle", "--linger", "1s")
+    session = begin(
+        me,
+        serving,
+        "-o",
+        directory,
+        "--overwrite",
+        "-f",
+        "look_up,reply",
+        "--until",
+        "p99>10ms/200ms:handle",
+        "--linger",
+        "1s",
+    )
     time.sleep(1)
     os.kill(serving.pid, signal.SIGUSR1)
     summary = end(session, serving)
@@ -68,7 +85,8 @@ def test_flight_recorder(me, serving):
     assert set(found) == {"handle", "look_up", "reply"}
     for name in ("handle", "look_up"):
         assert found[name]["min_ns"] < 8e6 and found[name]["max_ns"] > 16e6, found
-    # ten slow calls at the least until it was seen; and for a second more of 20 ms each, if the machine is not busy
+    # ten slow calls at the least until it was seen; and for a second more of 20 ms each, if the
+    # machine is not busy
     assert found["look_up"]["total_ns"] > 0.5e9, found
 
 
@@ -80,7 +98,17 @@ def test_flight_recorder_of_all(me, serving):
 
 
 def test_another_end_while_it_lingers(me, serving):
-    session = begin(me, serving, "-o", me.dir() / "t", "--overwrite", "--until", "calls>5/100ms:handle", "--linger", "1h")
+    session = begin(
+        me,
+        serving,
+        "-o",
+        me.dir() / "t",
+        "--overwrite",
+        "--until",
+        "calls>5/100ms:handle",
+        "--linger",
+        "1h",
+    )
     time.sleep(2)
     os.kill(serving.pid, signal.SIGKILL)
     out, err = session.communicate(timeout=WAIT)
@@ -91,7 +119,17 @@ def test_another_end_while_it_lingers(me, serving):
 
 def test_is_added_to_a_recorder(me, serving):
     """Functions that a second attach adds are only recorded: conditions are as they were."""
-    session = begin(me, serving, "-o", me.dir() / "t", "--overwrite", "-f", "reply", "--until", "p99>10ms/200ms:look_up")
+    session = begin(
+        me,
+        serving,
+        "-o",
+        me.dir() / "t",
+        "--overwrite",
+        "-f",
+        "reply",
+        "--until",
+        "p99>10ms/200ms:look_up",
+    )
     done = me.iprobe("attach", "--json", "-f", "handle", serving.pid)
     assert done.returncode == 0, repr(done)
     shot = me.iprobe("snapshot", "-o", me.dir() / "s", serving.pid)
@@ -100,12 +138,18 @@ def test_is_added_to_a_recorder(me, serving):
     assert end(session, serving)["until"] == 1
 
 
-@pytest.mark.parametrize("options, message", [
-    (("--linger", "1s"), "needs --until"),
-    (("--linger", "x", "--until", "p99>1ms:f"), "'x'"),
-    (("--overwrite", "--until", "p99>1ms:f", "--payload", "count:g"), "--overwrite does not go with"),
-    (("--until", "p98>1ms:f"), "there are p50"),
-])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (("--linger", "1s"), "needs --until"),
+        (("--linger", "x", "--until", "p99>1ms:f"), "'x'"),
+        (
+            ("--overwrite", "--until", "p99>1ms:f", "--payload", "count:g"),
+            "--overwrite does not go with",
+        ),
+        (("--until", "p98>1ms:f"), "there are p50"),
+    ],
+)
 def test_usage(me, options, message):
     done = me.iprobe("attach", *options, "1")
     assert done.returncode == 2 and message in done.stderr, repr(done)

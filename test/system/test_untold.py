@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What the kernel does not tell counts as the worst: its answers are taken away, one at a time, by a seccomp filter that iprobe runs beneath.
+What the kernel does not tell counts as the worst: its answers are taken away, one at a time, by
+a seccomp filter that iprobe runs beneath.
 """
 
 import pytest
@@ -13,14 +14,18 @@ TRIES = 3
 
 def beneath(actor, programs, question, *args):
     """iprobe, of which that question is refused."""
-    return actor.run([programs.simple("refusing", prepared=False), question, actor.iprobe_path, *args])
+    return actor.run(
+        [programs.simple("refusing", prepared=False), question, actor.iprobe_path, *args]
+    )
 
 
 def words(target):
     """Ends it; what it said."""
     target.proc.stdin.close()
     out = target.proc.stdout.read()
-    assert target.proc.wait(timeout=patience.scaled(60)) == 0, f"the target ended with {target.proc.returncode}"
+    assert (
+        target.proc.wait(timeout=patience.scaled(60)) == 0
+    ), f"the target ended with {target.proc.returncode}"
     return out
 
 
@@ -28,7 +33,9 @@ def words(target):
 @pytest.mark.parametrize("preload", [True, False], ids=["preloaded", "injected"])
 @pytest.mark.parametrize("how", ["handled", "blocked"])
 def test_threads_that_dispatch_their_calls(actor, programs, targets, how, preload, told):
-    """No call of ours is made in one: not where the kernel says that it does (6.4), and not where it does not say (5.11 to 6.3)."""
+    """No call of ours is made in one: not where the kernel says that it does (6.4), and not
+    where it does not say (5.11 to 6.3).
+    """
     target = targets.start(actor, [programs.simple("dispatching"), how], preload=preload)
     for _ in range(TRIES):
         args = "attach", target.pid, "--duration", "50ms", "-q", "-o", actor.dir() / "trace"
@@ -45,7 +52,18 @@ def test_processes_that_share_memory(actor, programs, targets):
     target = targets.start(actor, [programs.simple("shared_mm")])
     other = int(target.proc.stdout.readline())
     for _ in range(TRIES):
-        done = beneath(actor, programs, "kcmp", "attach", target.pid, "--duration", "50ms", "-q", "-o", actor.dir() / "trace")
+        done = beneath(
+            actor,
+            programs,
+            "kcmp",
+            "attach",
+            target.pid,
+            "--duration",
+            "50ms",
+            "-q",
+            "-o",
+            actor.dir() / "trace",
+        )
         assert done.returncode == 1, repr(done)
         for line in done.stderr.splitlines():
             assert "kcmp" in line and str(other) in line, line
@@ -55,8 +73,21 @@ def test_processes_that_share_memory(actor, programs, targets):
 
 
 def test_others_are_told_apart_without_it(actor, programs, targets):
-    """A process whose memory nobody shares is served all the same: the refusal above is no accident."""
+    """A process whose memory nobody shares is served all the same: the refusal above is no
+    accident.
+    """
     target = targets.start(actor, [programs.simple("count"), "-w"])
-    done = beneath(actor, programs, "kcmp", "attach", target.pid, "--duration", "50ms", "-q", "-o", actor.dir() / "trace")
+    done = beneath(
+        actor,
+        programs,
+        "kcmp",
+        "attach",
+        target.pid,
+        "--duration",
+        "50ms",
+        "-q",
+        "-o",
+        actor.dir() / "trace",
+    )
     assert done.returncode == 0, repr(done)
     memory.assert_untouched(target.pid)

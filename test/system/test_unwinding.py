@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unwinding works at every instruction of stubs and hooks, as it does at those of the functions that have the sites."""
+"""Unwinding works at every instruction of stubs and hooks, as it does at those of the functions
+that have the sites.
+"""
 
 import contextlib
 import json
@@ -26,11 +28,24 @@ def folder(request, programs, builddir):
     sources, out = programs.source, programs.folder("unwinding", request.param.replace(" ", "-"))
     library = out / "libunwind_sites.so"
     cc = builddir / "coldpatch" / "iprobe-cc" if request.param == "own room" else "gcc"
-    for command in ([cc, "-O2", "-g", "-fPIC", "-shared", sources / "unwind_sites.c", "-o", library],
-                    [builddir / "coldpatch" / "coldpatch", library],
-                    ["gcc", "-O2", "-g", sources / "unwind_steps.c", "-o", out / "unwind_steps", f"-L{out}", "-lunwind_sites",
-                     "-Wl,-rpath,$ORIGIN"]):
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    for command in (
+        [cc, "-O2", "-g", "-fPIC", "-shared", sources / "unwind_sites.c", "-o", library],
+        [builddir / "coldpatch" / "coldpatch", library],
+        [
+            "gcc",
+            "-O2",
+            "-g",
+            sources / "unwind_steps.c",
+            "-o",
+            out / "unwind_steps",
+            f"-L{out}",
+            "-lunwind_sites",
+            "-Wl,-rpath,$ORIGIN",
+        ],
+    ):
+        done = subprocess.run(
+            [str(word) for word in command], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     return out
 
@@ -39,8 +54,22 @@ def folder(request, programs, builddir):
 def outside(programs):
     """The program that unwinds another process."""
     path = programs.folder("unwinding-outside") / "unwind_outside"
-    done = subprocess.run(["gcc", "-O2", programs.source / "unwind_outside.c", "-o", path, "-ldw", "-lunwind-ptrace",
-                           "-lunwind-generic", "-lunwind"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [
+            "gcc",
+            "-O2",
+            programs.source / "unwind_outside.c",
+            "-o",
+            path,
+            "-ldw",
+            "-lunwind-ptrace",
+            "-lunwind-generic",
+            "-lunwind",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return path
 
@@ -52,7 +81,10 @@ def attached(actor, pid):
 
     def is_live():
         assert proc.poll() is None, proc.communicate()
-        return json.loads(actor.iprobe("status", "--json", pid).stdout or "{}").get("patched", 0) >= SITES
+        return (
+            json.loads(actor.iprobe("status", "--json", pid).stdout or "{}").get("patched", 0)
+            >= SITES
+        )
 
     memory.wait_for("the probes do not go live", is_live, 30, 0.05)
     yield
@@ -62,11 +94,15 @@ def attached(actor, pid):
 
 
 def test_libgcc_at_every_instruction(me, folder):
-    """In the process itself, through a signal frame: backtraces, exceptions and cancellation start so."""
+    """In the process itself, through a signal frame: backtraces, exceptions and cancellation
+    start so.
+    """
     trace = me.dir() / "trace"
     done = me.iprobe("run", "--json", "-o", trace, "--", folder / "unwind_steps")
     assert done.returncode == 0, repr(done)
-    steps, outside, places = map(int, re.search(r"(\d+) steps, (\d+) outside, (\d+) places", done.stdout).groups())
+    steps, outside, places = map(
+        int, re.search(r"(\d+) steps, (\d+) outside, (\d+) places", done.stdout).groups()
+    )
     # ten hooks, each on its fast and its slow way, and the C behind them
     assert steps > outside > 2000 and places > 700, done.stdout
     summary = done.summary()

@@ -22,7 +22,11 @@ def record(actor, program, *options, directory=None):
     directory = directory or actor.dir() / "trace"
     done = actor.iprobe("run", "-o", directory, "--args", "--retval", *options, "--", program)
     assert done.returncode == 0, repr(done)
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")], directory, done
+    return (
+        [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")],
+        directory,
+        done,
+    )
 
 
 def dump(actor, directory):
@@ -46,7 +50,9 @@ def calls_of(events):
 
 def same(got, expected):
     if isinstance(expected, float) or isinstance(got, float):
-        return isinstance(got, (int, float)) and isinstance(expected, (int, float)) and got == expected
+        return (
+            isinstance(got, (int, float)) and isinstance(expected, (int, float)) and got == expected
+        )
     return got == expected and isinstance(got, bool) == isinstance(expected, bool)
 
 
@@ -70,7 +76,9 @@ def check(call, expected):
 
 def check_all(actor, program):
     said, directory, done = record(actor, program)
-    calls = [c for c in calls_of(dump(actor, directory)) if c[0]["function"] in {s["f"] for s in said}]
+    calls = [
+        c for c in calls_of(dump(actor, directory)) if c[0]["function"] in {s["f"] for s in said}
+    ]
     assert [c[0]["function"] for c in calls] == [s["f"] for s in said]
     for call, expected in zip(calls, said):
         check(call, expected)
@@ -78,23 +86,52 @@ def check_all(actor, program):
     return calls, directory, said
 
 
-@pytest.mark.parametrize("flags", ["-O0", "-O2", "-O3", "-Os", "-Og -gdwarf-4", "-O2 -gdwarf-3 -fno-var-tracking",
-                                   "-O2 -flto", "-O2 -gsplit-dwarf", "-O2 -fcf-protection=full -gz", "-O1 -no-pie"])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "-O0",
+        "-O2",
+        "-O3",
+        "-Os",
+        "-Og -gdwarf-4",
+        "-O2 -gdwarf-3 -fno-var-tracking",
+        "-O2 -flto",
+        "-O2 -gsplit-dwarf",
+        "-O2 -fcf-protection=full -gz",
+        "-O1 -no-pie",
+    ],
+)
 def test_values_are_what_the_program_says(me, programs, flags):
-    """Every class of types, strings of every length and at every kind of end, in every register and on the stack; told
-    by each kind of debug information."""
+    """Every class of types, strings of every length and at every kind of end, in every register and
+    on the stack; told by each kind of debug information.
+    """
     opt, *extra = flags.split()
-    calls, directory, said = check_all(me, programs.simple("values", opt=opt, extra=extra, placement="fentry"))
-    # nothing that should be there has been left out: results of all that return one in a register, but for tail calls
+    calls, directory, said = check_all(
+        me, programs.simple("values", opt=opt, extra=extra, placement="fentry")
+    )
+    # nothing that should be there has been left out: results of all that return one in a register,
+    # but for tail calls
     by_name = collections.defaultdict(list)
     for entry, leave in calls:
         by_name[entry["function"]].append(leave)
-    for name in ("integers", "floats", "extended", "single", "enums", "pointers", "wide", "variadic", "characters"):
+    for name in (
+        "integers",
+        "floats",
+        "extended",
+        "single",
+        "enums",
+        "pointers",
+        "wide",
+        "variadic",
+        "characters",
+    ):
         assert all("retval" in leave for leave in by_name[name]), name
     for name in ("hidden", "nothing"):
         assert all("retval" not in leave for leave in by_name[name]), name
     # an independent reader sees the same events
-    text = subprocess.run(["babeltrace2", str(directory)], capture_output=True, text=True, check=True)
+    text = subprocess.run(
+        ["babeltrace2", str(directory)], capture_output=True, text=True, check=True
+    )
     assert text.stderr == ""
     lines = text.stdout.splitlines()
     assert len(lines) == len(dump(me, directory))
@@ -119,12 +156,21 @@ int main(int argc, char **argv)
 
 
 def test_clones_keep_the_order_of_their_parameters(me, builddir):
-    """gcc's clones: parameters that it took away (constants, unused ones) are told of behind the others."""
+    """gcc's clones: parameters that it took away (constants, unused ones) are told of behind the
+    others.
+    """
     folder = me.dir()
     (folder / "cloned.c").write_text(CLONED)
-    subprocess.run([builddir / "coldpatch" / "iprobe-cc", "-O2", "-g", "cloned.c", "-o", "cloned"], cwd=folder, check=True,
-                   env={**os.environ, "IPROBE_CC": "gcc", "IPROBE_PLACEMENT": "fentry"}, timeout=120)
-    symbols = subprocess.run(["nm", folder / "cloned"], capture_output=True, text=True, check=True).stdout
+    subprocess.run(
+        [builddir / "coldpatch" / "iprobe-cc", "-O2", "-g", "cloned.c", "-o", "cloned"],
+        cwd=folder,
+        check=True,
+        env={**os.environ, "IPROBE_CC": "gcc", "IPROBE_PLACEMENT": "fentry"},
+        timeout=120,
+    )
+    symbols = subprocess.run(
+        ["nm", folder / "cloned"], capture_output=True, text=True, check=True
+    ).stdout
     if " middle.constprop" not in symbols or " cloned.constprop" not in symbols:
         pytest.skip("this gcc does not clone them")
     _, directory, _ = record(me, folder / "cloned")
@@ -132,24 +178,37 @@ def test_clones_keep_the_order_of_their_parameters(me, builddir):
     for entry, _ in calls_of(dump(me, directory)):
         found[entry["function"]].append(entry["args"])
     assert [list(args) for args in found["cloned"]] == [["p", "mode", "count", "flag"]] * 2
-    assert [[args[name] for name in ("mode", "count", "flag")] for args in found["cloned"]] == [[3, 5, 1], [3, 10, 2]]
-    assert [list(args.items()) for args in found["middle"]] == [[("a", 1), ("b", 7), ("c", 2), ("d", 5)],
-                                                               [("a", 4), ("b", 7), ("c", 3), ("d", 5)]]
+    assert [[args[name] for name in ("mode", "count", "flag")] for args in found["cloned"]] == [
+        [3, 5, 1],
+        [3, 10, 2],
+    ]
+    assert [list(args.items()) for args in found["middle"]] == [
+        [("a", 1), ("b", 7), ("c", 2), ("d", 5)],
+        [("a", 4), ("b", 7), ("c", 3), ("d", 5)],
+    ]
     assert list(found["unused"][0])[-1] == "kept" and found["unused"][0]["kept"] == 41
 
 
 @pytest.mark.parametrize("flags", ["-O0", "-O2 -std=c++20", "-O2 -gdwarf-4"])
 def test_values_in_cxx(me, programs, flags):
-    """this, references, classes by value and by invisible reference, overloads, lambdas, methods of templates."""
+    """this, references, classes by value and by invisible reference, overloads, lambdas, methods
+    of templates.
+    """
     opt, *extra = flags.split()
-    check_all(me, programs.simple("values_cxx", opt=opt, extra=extra, placement="fentry", suffix="cc"))
+    check_all(
+        me, programs.simple("values_cxx", opt=opt, extra=extra, placement="fentry", suffix="cc")
+    )
 
 
-@pytest.mark.parametrize("placement,opt", [("fentry", "-O0"), ("fentry", "-O2"), ("inline", "-O2"),
-                                           ("instrument", "-O3")])
+@pytest.mark.parametrize(
+    "placement,opt",
+    [("fentry", "-O0"), ("fentry", "-O2"), ("inline", "-O2"), ("instrument", "-O3")],
+)
 def test_arguments_of_points(me, programs, placement, opt):
     include = pathlib.Path(__file__).resolve().parents[2] / "include"
-    program = programs.simple("values_points", opt=opt, placement=placement, extra=(f"-I{include}",))
+    program = programs.simple(
+        "values_points", opt=opt, placement=placement, extra=(f"-I{include}",)
+    )
     said, directory, _ = record(me, program)
     events = [event for event in dump(me, directory) if event["event"] == "point"]
     assert [event["function"] for event in events] == [s["f"] for s in said]
@@ -173,18 +232,21 @@ def test_text_output(me, programs):
     """As people read it: a signal of life of each form."""
     _, directory, _ = record(me, programs.simple("values", placement="fentry"))
     text = me.iprobe("dump", directory).stdout
-    for line in ('integers(a=-128, b=255, c=-32768, d=65535, e=-2147483648, f=4294967295, g=-9000000000000000000, '
-                 'h=18000000000000000000, i=-7) {',
-                 "characters(a='x' (120), b=90, c=true, d=false) {",
-                 "} characters = 'x' (120) ",
-                 "enums(a=BLUE, b=MINUS, c=ONE) {",
-                 "} enums = GREEN ",
-                 "floats(a=inf, b=-inf, c=nan, d=0, ",
-                 "b={...}, c={...}, d={...}, e=11, ",
-                 'c="é\\t\\"\\\\"',
-                 "b=0x8 (unreadable)",
-                 'variadic(format="%d", n=2) {',
-                 'z"..., b=NULL, c=NULL, d=NULL, e=NULL, f=NULL) {'):
+    for line in (
+        "integers(a=-128, b=255, c=-32768, d=65535, e=-2147483648, f=4294967295, "
+        "g=-9000000000000000000, "
+        "h=18000000000000000000, i=-7) {",
+        "characters(a='x' (120), b=90, c=true, d=false) {",
+        "} characters = 'x' (120) ",
+        "enums(a=BLUE, b=MINUS, c=ONE) {",
+        "} enums = GREEN ",
+        "floats(a=inf, b=-inf, c=nan, d=0, ",
+        "b={...}, c={...}, d={...}, e=11, ",
+        'c="é\\t\\"\\\\"',
+        "b=0x8 (unreadable)",
+        'variadic(format="%d", n=2) {',
+        'z"..., b=NULL, c=NULL, d=NULL, e=NULL, f=NULL) {',
+    ):
         assert line in text, line
 
 
@@ -197,7 +259,7 @@ def test_string_limit(me, programs):
             if "full" in expected:
                 # long ones share the room that a record has
                 got = entry["args"]["a"]
-                assert got == expected["full"][:len(got)]
+                assert got == expected["full"][: len(got)]
                 assert len(got) == min(len(expected["full"]), limit)
                 assert entry.get("cut", False) == (len(expected["full"]) > limit)
     for bad in ("0", "1025", "x", "-1"):
@@ -218,13 +280,27 @@ def test_only_what_is_asked_for(me, programs):
 
 
 def test_race(me, programs, targets):
-    """Threads and signal handlers on top of hooks, strings that change and go away while they are read: nothing is
-    torn, lost or mixed up, errno is left alone, and the program lives."""
+    """Threads and signal handlers on top of hooks, strings that change and go away while they are
+    read: nothing is torn, lost or mixed up, errno is left alone, and the program lives.
+    """
     rounds = 20000
     target = targets.start(me, [programs.simple("values", placement="fentry"), "race", rounds])
     directory = me.dir() / "trace"
-    proc = me.start_iprobe("attach", target.pid, "--json", "-f", "consistent", "--args", "--retval", "--memory", "128M",
-                           "--max-stop", "5s", "-o", directory)
+    proc = me.start_iprobe(
+        "attach",
+        target.pid,
+        "--json",
+        "-f",
+        "consistent",
+        "--args",
+        "--retval",
+        "--memory",
+        "128M",
+        "--max-stop",
+        "5s",
+        "-o",
+        directory,
+    )
     memory.wait_until_live(target.pid, proc)
     target.say()
     assert target.proc.stdout.readline() == "done\n", target.proc.stderr.read()
@@ -261,16 +337,34 @@ def test_race(me, programs, targets):
             else:
                 a = stack.pop()
                 assert event["retval"] == a ^ a * 3, event
-    memory_text = subprocess.run(["babeltrace2", str(directory)], capture_output=True, text=True, check=True).stdout
+    memory_text = subprocess.run(
+        ["babeltrace2", str(directory)], capture_output=True, text=True, check=True
+    ).stdout
     assert memory_text.count("\n") == len(events)
 
 
 def test_sessions_one_after_the_other(me, programs, targets):
     """Other options, other programs behind the same stubs; at last without values."""
     target = targets.start(me, [programs.simple("values", placement="fentry"), "race", 1])
-    for options in (["--args"], ["--retval"], ["--args", "--retval", "--string-limit", "8"], [], ["--args"]):
-        done = me.iprobe("attach", target.pid, "--json", "--duration", "20ms", "--max-stop", "5s", "-o",
-                         me.dir() / "trace", *options)
+    for options in (
+        ["--args"],
+        ["--retval"],
+        ["--args", "--retval", "--string-limit", "8"],
+        [],
+        ["--args"],
+    ):
+        done = me.iprobe(
+            "attach",
+            target.pid,
+            "--json",
+            "--duration",
+            "20ms",
+            "--max-stop",
+            "5s",
+            "-o",
+            me.dir() / "trace",
+            *options,
+        )
         assert done.returncode == 0, repr(done)
         memory.assert_untouched(target.pid)
     target.say()
@@ -278,7 +372,9 @@ def test_sessions_one_after_the_other(me, programs, targets):
 
 
 def test_without_debug_information(me, programs):
-    """Values need it; the events are there without. A file of its own, found by build-id or debuglink, will do."""
+    """Values need it; the events are there without. A file of its own, found by build-id or
+    debuglink, will do.
+    """
     where = me.dir()
     whole = programs.simple("values", placement="fentry")
     stripped = where / "values"
@@ -287,8 +383,9 @@ def test_without_debug_information(me, programs):
     subprocess.run(["objcopy", "--strip-debug", whole, stripped], check=True)
     directory = where / "trace"
     done = me.iprobe("run", "-o", directory, "--args", "--", stripped)
-    assert done.returncode == 0 and re.search(r"iprobe: \d+ functions recorded without values: no debug information",
-                                              done.stderr), repr(done)
+    assert done.returncode == 0 and re.search(
+        r"iprobe: \d+ functions recorded without values: no debug information", done.stderr
+    ), repr(done)
     events = dump(me, directory)
     assert len(events) > 300 and not any("args" in event for event in events)
     subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", stripped], check=True)
@@ -319,15 +416,28 @@ def test_seccomp(me, programs, targets):
     target.say()
     assert target.proc.stdout.readline() == "called 6\n"
     directory = me.dir() / "trace"
-    proc = me.start_iprobe("attach", target.pid, "--args", "--retval", "-f", "named", "--max-stop", "5s", "-o",
-                           directory)
+    proc = me.start_iprobe(
+        "attach",
+        target.pid,
+        "--args",
+        "--retval",
+        "-f",
+        "named",
+        "--max-stop",
+        "5s",
+        "-o",
+        directory,
+    )
     memory.wait_until_live(target.pid, proc)
     for _ in range(10):
         target.say()
         assert target.proc.stdout.readline() == "called 6\n"
     target.finish()
     done = last_words(proc)
-    assert done.returncode == 0 and "strings were not read: the process is under seccomp" in done.stderr, repr(done)
+    assert (
+        done.returncode == 0
+        and "strings were not read: the process is under seccomp" in done.stderr
+    ), repr(done)
     events = dump(me, directory)
     names = [event["args"]["name"] for event in events if event["event"] == "entry"]
     assert len(names) == 10 and all(set(name) == {"unreadable"} for name in names)

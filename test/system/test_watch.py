@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Live sites that somebody else changes while they are recorded: uprobes that come and go, hit and not, at entries, exits and points.
-The target is never harmed, what they leave is repaired, and the trace says what is missing.
+Live sites that somebody else changes while they are recorded: uprobes that come and go, hit and
+not, at entries, exits and points. The target is never harmed, what they leave is repaired, and
+the trace says what is missing.
 """
 
 import json
@@ -26,7 +27,9 @@ class Session:
 
     def __init__(self, who, target, functions, *more):
         self.who, self.directory = who, who.dir() / "trace"
-        self.proc = who.start_iprobe("attach", target.pid, "-f", functions, "--json", "-o", self.directory, *more)
+        self.proc = who.start_iprobe(
+            "attach", target.pid, "-f", functions, "--json", "-o", self.directory, *more
+        )
         memory.wait_until_live(target.pid, self.proc)
 
     def end(self):
@@ -44,7 +47,11 @@ class Session:
 def assert_missing(session, done, function):
     """Told at once, in the summary, and in the trace: from when to when."""
     assert done.summary()["disturbed"] == 1, repr(done)
-    assert [line for line in done.stderr.splitlines() if "somebody else changed" in line and function in line], repr(done)
+    assert [
+        line
+        for line in done.stderr.splitlines()
+        if "somebody else changed" in line and function in line
+    ], repr(done)
     report = session.report()
     for missing in report["missing"]:
         assert missing["function"] == function
@@ -86,7 +93,9 @@ def test_it_comes_and_goes_and_is_hit(root, programs, fentry, kind):
 
 @pytest.mark.parametrize("kind", ["entry", "exit"])
 def test_it_comes_and_stays_unhit(root, programs, fentry, kind):
-    """All that is ours below it becomes idle; when it goes it leaves a NOP; then the function is live again."""
+    """All that is ours below it becomes idle; when it goes it leaves a NOP; then the function is
+    live again.
+    """
     site = Site(root, fentry, "step_11", kind)
     session = Session(root, fentry, FUNCTIONS)
     live = site.bytes()
@@ -104,7 +113,9 @@ def test_it_comes_and_stays_unhit(root, programs, fentry, kind):
 
 @pytest.mark.parametrize("kind", ["entry", "exit"])
 def test_it_came_and_went_unhit(root, programs, fentry, kind):
-    """What it leaves is mostly an invalid instruction: repaired before anybody gets there, in a target that stands still."""
+    """What it leaves is mostly an invalid instruction: repaired before anybody gets there, in a
+    target that stands still.
+    """
     site = Site(root, fentry, "step_11", kind)
     session = Session(root, fentry, FUNCTIONS)
     live = site.bytes()
@@ -147,12 +158,24 @@ def test_it_is_there_when_we_end(root, programs, targets, hit):
     target.finish()
 
 
-@pytest.mark.parametrize("placement", [
-    "fentry", pytest.param("inline", marks=pytest.mark.slow), pytest.param("instrument", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "placement",
+    [
+        "fentry",
+        pytest.param("inline", marks=pytest.mark.slow),
+        pytest.param("instrument", marks=pytest.mark.slow),
+    ],
+)
 def test_they_come_and_go_all_the_time(root, programs, targets, placement):
-    """At sites that are being hit, for some seconds: nothing breaks, and in the end every byte is back."""
+    """At sites that are being hit, for some seconds: nothing breaks, and in the end every byte
+    is back.
+    """
     target = targets.steady(root, programs.simple("steady", placement=placement), "-n")
-    sites = [Site(root, target, name, kind) for name in ("step_11", "step_12") for kind in ("entry", "exit")]
+    sites = [
+        Site(root, target, name, kind)
+        for name in ("step_11", "step_12")
+        for kind in ("entry", "exit")
+    ]
     sites = [site for site in sites if site.length == 5]
     session = Session(root, target, FUNCTIONS)
     uprobes = [Uprobe(root, programs, target, site) for site in sites]
@@ -175,7 +198,9 @@ def test_they_come_and_go_all_the_time(root, programs, targets, placement):
 def test_looking_costs_little(me, programs, targets):
     """All sites of a program are live and quiet: what iprobe itself does then is about nothing."""
     target = targets.start(me, [programs.simple("finish"), "idle"], wait=False)
-    memory.wait_for("not loaded", lambda: any("libiprobe-rt" in m.path for m in memory.mappings(target.pid)))
+    memory.wait_for(
+        "not loaded", lambda: any("libiprobe-rt" in m.path for m in memory.mappings(target.pid))
+    )
     time.sleep(0.3)
     session = Session(me, target, "*")
     ticks = []
@@ -187,7 +212,11 @@ def test_looking_costs_little(me, programs, targets):
     share = (ticks[1] - ticks[0]) / os.sysconf("SC_CLK_TCK") / 2
     session.end()
     target.finish()
-    assert share < 0.10, share  # the loop looks at the rings a thousand times a second; the watch is 1 % of it at most
+    assert (
+        share
+        < 0.10
+        # the loop looks at the rings a thousand times a second; the watch is 1 % of it at most
+    ), share
 
 
 def ask(target, line):
@@ -205,7 +234,9 @@ class Library:
         assert ask(self.target, "load 1") == "loaded"
         self.session = Session(root, self.target, functions)
         self.entry, self.exit = self.site("plug"), self.site("plug", "exit")
-        memory.wait_for("the library does not go live", lambda: self.entry.is_call() and self.exit.is_call())
+        memory.wait_for(
+            "the library does not go live", lambda: self.entry.is_call() and self.exit.is_call()
+        )
         self.live = self.entry.bytes(), self.exit.bytes()
 
     def site(self, function, kind="entry"):
@@ -226,8 +257,8 @@ class Library:
 @pytest.mark.parametrize("functions", ["plug*,own", "plug"])
 def test_a_librarys_site_is_taken_and_given_back(root, programs, targets, functions):
     """
-    A uprobe comes, is hit, and goes: what is left to us goes idle, and is live again by the update that follows the loader. Also where
-    nothing else of the library is live meanwhile.
+    A uprobe comes, is hit, and goes: what is left to us goes idle, and is live again by the
+    update that follows the loader. Also where nothing else of the library is live meanwhile.
     """
     library = Library(root, programs, targets, functions)
     uprobe = Uprobe(root, programs, library.target, library.entry)
@@ -247,7 +278,9 @@ def test_a_librarys_site_is_taken_and_given_back(root, programs, targets, functi
 
 @pytest.mark.parametrize("kind", ["entry", "exit"])
 def test_what_is_left_behind_in_a_library(root, programs, targets, kind):
-    """Unhit, in a target that stands still: what a uprobe leaves is repaired before anybody runs into it."""
+    """Unhit, in a target that stands still: what a uprobe leaves is repaired before anybody runs
+    into it.
+    """
     library = Library(root, programs, targets)
     site = library.entry if kind == "entry" else library.exit
     live = site.bytes()
@@ -273,7 +306,9 @@ def test_what_is_left_behind_in_a_library(root, programs, targets, kind):
 
 
 def test_a_library_goes_with_a_uprobe_in_it(root, programs, targets):
-    """It is unloaded, another one takes its place, and it comes back: nobody's text is touched, and its end is the end of what is missing."""
+    """It is unloaded, another one takes its place, and it comes back: nobody's text is touched,
+    and its end is the end of what is missing.
+    """
     library = Library(root, programs, targets)
     target = library.target
     uprobe = Uprobe(root, programs, target, library.entry)
@@ -288,7 +323,10 @@ def test_a_library_goes_with_a_uprobe_in_it(root, programs, targets):
     assert ask(target, "close 2") == "closed"
     uprobe.toggle()
     assert ask(target, "load 1") == "loaded"
-    memory.wait_for("the library does not go live", lambda: library.site("plug").is_call() and library.site("plug", "exit").is_call())
+    memory.wait_for(
+        "the library does not go live",
+        lambda: library.site("plug").is_call() and library.site("plug", "exit").is_call(),
+    )
     library.call()
     done = library.session.end()
     assert_missing(library.session, done, "plug")
@@ -297,7 +335,9 @@ def test_a_library_goes_with_a_uprobe_in_it(root, programs, targets):
 
 
 def test_libraries_that_only_come_and_go_are_not_disturbed(root, programs, targets):
-    """Loaded and unloaded for a while, with nobody else's hand in them: nothing is told, and nothing missing."""
+    """Loaded and unloaded for a while, with nobody else's hand in them: nothing is told, and
+    nothing missing.
+    """
     library = Library(root, programs, targets)
     assert ask(library.target, "close 1") == "closed"
     assert ask(library.target, "storm 2500").startswith("loads ")
@@ -311,8 +351,11 @@ def test_libraries_that_only_come_and_go_are_not_disturbed(root, programs, targe
 def test_uprobes_in_libraries_that_come_and_go(root, programs, targets):
     """All at once, for some seconds: every result is right, and in the end every byte is back."""
     library = Library(root, programs, targets)
-    uprobes = [Uprobe(root, programs, library.target, library.site(name, kind)) for name in ("plug", "plug_inner")
-               for kind in ("entry", "exit")]
+    uprobes = [
+        Uprobe(root, programs, library.target, library.site(name, kind))
+        for name in ("plug", "plug_inner")
+        for kind in ("entry", "exit")
+    ]
     assert ask(library.target, "close 1") == "closed"
     library.target.say("storm 2500")
     deadline = time.monotonic() + 2
@@ -333,7 +376,9 @@ def bpftrace(root, script, target):
     """bpftrace at work; its probes are set a moment later."""
     if not shutil.which("bpftrace"):
         pytest.skip("no bpftrace")
-    proc = root.popen(["bpftrace", "--unsafe", "-p", target.pid, "-e", script], stderr=subprocess.STDOUT)
+    proc = root.popen(
+        ["bpftrace", "--unsafe", "-p", target.pid, "-e", script], stderr=subprocess.STDOUT
+    )
     said = []
     while not said or said[-1] and "Attaching" not in said[-1]:
         said.append(proc.stdout.readline())
@@ -351,8 +396,15 @@ def hits(proc):
 def test_bpftrace_in_a_library(root, programs, targets):
     """It counts what it is asked for, and the function is recorded again when it has ended."""
     library = Library(root, programs, targets)
-    proc = bpftrace(root, f"uprobe:{library.path}:plug {{ @ = count(); }} interval:s:2 {{ exit(); }}", library.target)
-    memory.wait_for("bpftrace sets no probe", lambda: library.entry.bytes() != library.live[0] or proc.poll() is not None)
+    proc = bpftrace(
+        root,
+        f"uprobe:{library.path}:plug {{ @ = count(); }} interval:s:2 {{ exit(); }}",
+        library.target,
+    )
+    memory.wait_for(
+        "bpftrace sets no probe",
+        lambda: library.entry.bytes() != library.live[0] or proc.poll() is not None,
+    )
     library.call(50)
     assert hits(proc) in (0, 50)  # 0: a busy machine, and it had ended
     memory.wait_for("the function is not recorded again", library.is_live)
@@ -369,7 +421,17 @@ def test_bpftrace_before_and_during(root, programs, targets):
     counts = f"uprobe:{target.program}:step_11 {{ @ = count(); }} interval:s:2 {{ exit(); }}"
     proc = bpftrace(root, counts, target)
     memory.wait_for("bpftrace sets no probe", lambda: site.bytes() != NOP5)
-    done = root.iprobe("attach", target.pid, "-f", FUNCTIONS, "--duration", "200ms", "--json", "-o", root.dir() / "trace")
+    done = root.iprobe(
+        "attach",
+        target.pid,
+        "-f",
+        FUNCTIONS,
+        "--duration",
+        "200ms",
+        "--json",
+        "-o",
+        root.dir() / "trace",
+    )
     assert done.returncode == 0, repr(done)
     if proc.poll() is None:
         assert done.summary()["foreign"] == 1 and done.summary()["functions"] == 2

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Directories that iprobed uses, by whose names and modes somebody else could put another in their place: refused before anything
-is made, removed or believed there.
+Directories that iprobed uses, by whose names and modes somebody else could put another in their
+place: refused before anything is made, removed or believed there.
 """
 
 import os
@@ -14,8 +14,10 @@ from iptest.daemon import GROUP, Daemon
 
 RULE = "rules: {r: {match: {exe: /no/such/program}, when: request, do: trace}}\n"
 
-pytestmark = pytest.mark.skipif("ASAN_OPTIONS" in os.environ,
-                                reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids")
+pytestmark = pytest.mark.skipif(
+    "ASAN_OPTIONS" in os.environ,
+    reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +28,9 @@ def needs_root():
 
 @pytest.fixture
 def hostile(root):
-    """Directories of ours, each on a way that another user could turn elsewhere: {name: path}. None has anything in it."""
+    """Directories of ours, each on a way that another user could turn elsewhere: {name: path}.
+    None has anything in it.
+    """
     top = root.dir()
 
     def make(path, mode=0o755, owner=0):
@@ -63,8 +67,17 @@ def start(root, path, **ways):
     """iprobed with these in the place of its own; what it says when it does not serve, or None."""
     daemon = Daemon(root, path)
     options = {"--socket": daemon.socket, "--state": daemon.state, **ways}
-    done = root.popen([root.builddir / "cli" / "iprobed", *(str(w) for o in options.items() for w in o), "--policy",
-                       daemon.policy, "--group", GROUP, *([] if "--probes-d" in ways or "--traces" in ways else ["--no-rules"])])
+    done = root.popen(
+        [
+            root.builddir / "cli" / "iprobed",
+            *(str(w) for o in options.items() for w in o),
+            "--policy",
+            daemon.policy,
+            "--group",
+            GROUP,
+            *([] if "--probes-d" in ways or "--traces" in ways else ["--no-rules"]),
+        ]
+    )
     return done, daemon
 
 
@@ -92,12 +105,19 @@ def test_rules_are_not_carried_out(root, hostile, option):
         files = folder if option == "--probes-d" else path / "probes.d"
         files.mkdir(exist_ok=True)
         files.joinpath("rules.yaml").write_text(RULE)
-        proc, daemon = start(root, path, **{"--traces": path / "traces", "--probes-d": files, option: folder}, )
+        proc, daemon = start(
+            root,
+            path,
+            **{"--traces": path / "traces", "--probes-d": files, option: folder},
+        )
         try:
             line = proc.stderr.readline()
             while line and "carried out" not in line:
                 line = proc.stderr.readline()
-            assert "none are carried out" in line and "put another in its place" in line, (what, line)
+            assert "none are carried out" in line and "put another in its place" in line, (
+                what,
+                line,
+            )
         finally:
             proc.terminate()
             proc.communicate(timeout=20)
@@ -105,7 +125,9 @@ def test_rules_are_not_carried_out(root, hostile, option):
 
 
 def test_a_rule_by_a_link(root):
-    """Links that only we can change are as good as files; one that leads through another's directory is not."""
+    """Links that only we can change are as good as files; one that leads through another's
+    directory is not.
+    """
     path, his = root.dir(), root.dir()
     os.chown(his, actors.OTHER_UID, actors.OTHER_UID)
     (path / "kept").mkdir()
@@ -116,12 +138,20 @@ def test_a_rule_by_a_link(root):
     for linked in (False, True):
         if linked:
             (path / "probes.d" / "b.yaml").symlink_to(his / "b.yaml")
-        proc, daemon = start(root, path, **{"--probes-d": path / "probes.d", "--traces": path / "traces", "--rule": "r"})
+        proc, daemon = start(
+            root,
+            path,
+            **{"--probes-d": path / "probes.d", "--traces": path / "traces", "--rule": "r"},
+        )
         try:
             line = proc.stderr.readline()
             while line and "carried out" not in line:
                 line = proc.stderr.readline()
-            assert ("b.yaml: it, or a directory above it, is user" in line) if linked else "1 carried out" in line, line
+            assert (
+                ("b.yaml: it, or a directory above it, is user" in line)
+                if linked
+                else "1 carried out" in line
+            ), line
         finally:
             proc.terminate()
             proc.communicate(timeout=20)
@@ -134,11 +164,18 @@ def test_where_the_way_is_safe(root):
     (top / "sticky").chmod(0o1777)
     (top / "sticky" / "d").mkdir()
     (top / "link").symlink_to("sticky/d")
-    for state in (top / "sticky" / "d", top / "link", top / "link" / ".." / "d" / "new", "relative"):
+    for state in (
+        top / "sticky" / "d",
+        top / "link",
+        top / "link" / ".." / "d" / "new",
+        "relative",
+    ):
         path = root.dir()
         proc, daemon = start(root, path, **{"--state": state})
         try:
-            memory.wait_for("iprobed does not serve", lambda: proc.poll() is not None or daemon.answers(), 30)
+            memory.wait_for(
+                "iprobed does not serve", lambda: proc.poll() is not None or daemon.answers(), 30
+            )
             assert proc.poll() is None, proc.stderr.read()
         finally:
             proc.terminate()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads of a process in which only the kernel runs, io_uring's workers: they are left alone, and their operations end as ever."""
+"""Threads of a process in which only the kernel runs, io_uring's workers: they are left alone,
+and their operations end as ever.
+"""
 
 import os
 import pathlib
@@ -20,7 +22,9 @@ def uring(me, programs, targets):
     line = target.proc.stdout.readline()
     if not line and target.proc.wait(10) == 77:
         state = disabled.read_text().strip() if disabled.exists() else "unknown"
-        pytest.skip(f"no io_uring here (kernel.io_uring_disabled: {state}): {target.proc.stderr.read()}")
+        pytest.skip(
+            f"no io_uring here (kernel.io_uring_disabled: {state}): {target.proc.stderr.read()}"
+        )
     assert line == "ready 2\n"
     workers = kernel_workers(target.pid)
     assert len(workers) >= WORKERS
@@ -42,11 +46,24 @@ def round_of_reads(target, so_far):
     return so_far + 2 * WORKERS
 
 
-@pytest.mark.parametrize("how", [[], ["--no-stop"], ["--payload", "count"]], ids=["stop", "no-stop", "count"])
+@pytest.mark.parametrize(
+    "how", [[], ["--no-stop"], ["--payload", "count"]], ids=["stop", "no-stop", "count"]
+)
 def test_what_they_do_ends_as_ever(me, uring, how):
     reads = 0
     for _ in range(4):
-        done = me.iprobe("attach", uring.pid, "--duration", "30ms", "--json", "-o", me.dir() / "trace", "-f", "step", *how)
+        done = me.iprobe(
+            "attach",
+            uring.pid,
+            "--duration",
+            "30ms",
+            "--json",
+            "-o",
+            me.dir() / "trace",
+            "-f",
+            "step",
+            *how,
+        )
         assert done.returncode == 0, repr(done)
         assert done.summary()["threads"] == 2, "a worker is no thread of the program"
         reads = round_of_reads(uring, reads)
@@ -59,12 +76,37 @@ def test_nothing_is_done_to_them(root, programs, targets):
     if not target.proc.stdout.readline():
         pytest.skip("no io_uring here")
     log = root.dir() / "strace"
-    done = root.run(["strace", "-f", "-o", log, "--trace=ptrace,sched_setscheduler", root.iprobe_path, "attach", target.pid,
-                     "--duration", "30ms", "-f", "step", "-o", root.dir() / "trace"])
+    done = root.run(
+        [
+            "strace",
+            "-f",
+            "-o",
+            log,
+            "--trace=ptrace,sched_setscheduler",
+            root.iprobe_path,
+            "attach",
+            target.pid,
+            "--duration",
+            "30ms",
+            "-f",
+            "step",
+            "-o",
+            root.dir() / "trace",
+        ]
+    )
     assert done.returncode == 0, repr(done)
-    touched = {int(tid) for tid in re.findall(r"(?:PTRACE_\w+|sched_setscheduler\()[, ]*(\d+)", log.read_text())}
-    poser = {int(t) for t in os.listdir(f"/proc/{target.pid}/task")} - kernel_workers(target.pid) - {target.pid}
-    assert poser <= touched and len(poser) == 1, "the program's own thread with a worker's name has to be stopped"
+    touched = {
+        int(tid)
+        for tid in re.findall(r"(?:PTRACE_\w+|sched_setscheduler\()[, ]*(\d+)", log.read_text())
+    }
+    poser = (
+        {int(t) for t in os.listdir(f"/proc/{target.pid}/task")}
+        - kernel_workers(target.pid)
+        - {target.pid}
+    )
+    assert (
+        poser <= touched and len(poser) == 1
+    ), "the program's own thread with a worker's name has to be stopped"
     assert not touched & kernel_workers(target.pid)
     round_of_reads(target, 0)
     target.finish()
@@ -74,7 +116,9 @@ def test_while_they_work(me, uring):
     """Operations end and begin while stops are under way."""
     reads = 0
     for _ in range(15):
-        proc = me.start_iprobe("attach", uring.pid, "--duration", "10ms", "-q", "-o", me.dir() / "trace", "-f", "step")
+        proc = me.start_iprobe(
+            "attach", uring.pid, "--duration", "10ms", "-q", "-o", me.dir() / "trace", "-f", "step"
+        )
         while proc.poll() is None:
             reads = round_of_reads(uring, reads)
         assert proc.returncode == 0, proc.stderr.read()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-iprobe-cc and iprobe-c++ beside the compilers that they stand for: same exit code, same output, same files, but for the
-probes.
+iprobe-cc and iprobe-c++ beside the compilers that they stand for: same exit code, same output,
+same files, but for the probes.
 """
 
 import json
@@ -37,20 +37,35 @@ class Box:
         self.folder = folder
         self.tools = builddir / "coldpatch"
         self.coldpatch = str(self.tools / "coldpatch")
-        for name, text in (("main.c", MAIN), ("twice.c", TWICE), ("whole.c", WHOLE), ("throws.cc", THROWS),
-                           ("broken.c", "int main(void) { return 0 }\n")):
+        for name, text in (
+            ("main.c", MAIN),
+            ("twice.c", TWICE),
+            ("whole.c", WHOLE),
+            ("throws.cc", THROWS),
+            ("broken.c", "int main(void) { return 0 }\n"),
+        ):
             (folder / name).write_text(text)
 
     def environment(self, **more):
         env = {k: v for k, v in os.environ.items() if not k.startswith("IPROBE_")}
         env["LC_ALL"] = "C"
-        env["IPROBE_PLACEMENT"] = "instrument"  # the one of both compilers; test_placements.py has the others
+        env[
+            "IPROBE_PLACEMENT"
+        ] = "instrument"  # the one of both compilers; test_placements.py has the others
         env.update({k: str(v) for k, v in more.items()})
         return env
 
     def run(self, command, stdin=None, cwd=None, **env):
-        return subprocess.run([str(c) for c in command], cwd=cwd or self.folder, env=self.environment(**env), input=stdin,
-                              capture_output=True, text=True, check=False, timeout=120)
+        return subprocess.run(
+            [str(c) for c in command],
+            cwd=cwd or self.folder,
+            env=self.environment(**env),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
 
     def cc(self, *arguments, **more):
         return self.run([self.tools / "iprobe-cc", *arguments], **more)
@@ -67,7 +82,7 @@ class Box:
         if done.returncode:
             assert "no probes" in done.stderr, done
             return -1
-        module, = json.loads(done.stdout)["modules"]
+        (module,) = json.loads(done.stdout)["modules"]
         assert module["status"] == "already"
         return module["sites"]
 
@@ -77,7 +92,9 @@ class Box:
             assert self.run([self.folder / path]).returncode == 0
 
     def unchanged(self, arguments, cxx=False, files=(), stdin=None, **env):
-        """The wrapper does with these what the compiler does: exit code, output and, byte for byte, files."""
+        """The wrapper does with these what the compiler does: exit code, output and, byte for
+        byte, files.
+        """
         real = shutil.which(env.get("IPROBE_CC", "c++" if cxx else "cc"))
         results = []
         for command in (real, self.tools / ("iprobe-c++" if cxx else "iprobe-cc")):
@@ -85,8 +102,14 @@ class Box:
                 (self.folder / name).unlink(missing_ok=True)
             done = self.run([command, *arguments], stdin=stdin, **env)
             # gcc's collect2 and temporary files have names that differ from run to run
-            output = [re.sub(r"/tmp/[\w./-]+|\+0x[0-9a-f]+", "x", text) for text in (done.stdout, done.stderr)]
-            made = [(self.folder / name).read_bytes() if (self.folder / name).exists() else None for name in files]
+            output = [
+                re.sub(r"/tmp/[\w./-]+|\+0x[0-9a-f]+", "x", text)
+                for text in (done.stdout, done.stderr)
+            ]
+            made = [
+                (self.folder / name).read_bytes() if (self.folder / name).exists() else None
+                for name in files
+            ]
             results.append((done.returncode, output, made))
         assert results[0] == results[1]
         return results[1]
@@ -105,24 +128,62 @@ def compiler(request):
 # --- what is not compiled or linked is the compiler's own business
 
 
-@pytest.mark.parametrize("arguments", [
-    ["--version"], ["-v"], ["-dumpmachine"], ["-dumpversion"], ["-print-search-dirs"], ["-print-file-name=libc.so"],
-    ["-print-prog-name=ld"], ["--help"], ["-Q", "--help=target"], ["-dumpspecs"], [], ["-nonsense-option"], ["absent.c"],
-    ["-c", "absent.c"], ["broken.c"], ["-c", "broken.c"], ["-fsyntax-only", "whole.c"], ["-E", "whole.c"],
-    ["-E", "-dM", "whole.c"], ["-M", "whole.c"], ["-MM", "whole.c", "-MT", "target.o"], ["-o"], ["-c", "-o"],
-    ["main.c"], ["-x"], ["@absent"], ["-xnonsense", "main.c"], ["-lnonsense", "whole.c"],
-    ["-E", "-"], ["-o", "/nonexistent/out", "whole.c"], ["-print-multi-lib"], ["-print-sysroot"],
-])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--version"],
+        ["-v"],
+        ["-dumpmachine"],
+        ["-dumpversion"],
+        ["-print-search-dirs"],
+        ["-print-file-name=libc.so"],
+        ["-print-prog-name=ld"],
+        ["--help"],
+        ["-Q", "--help=target"],
+        ["-dumpspecs"],
+        [],
+        ["-nonsense-option"],
+        ["absent.c"],
+        ["-c", "absent.c"],
+        ["broken.c"],
+        ["-c", "broken.c"],
+        ["-fsyntax-only", "whole.c"],
+        ["-E", "whole.c"],
+        ["-E", "-dM", "whole.c"],
+        ["-M", "whole.c"],
+        ["-MM", "whole.c", "-MT", "target.o"],
+        ["-o"],
+        ["-c", "-o"],
+        ["main.c"],
+        ["-x"],
+        ["@absent"],
+        ["-xnonsense", "main.c"],
+        ["-lnonsense", "whole.c"],
+        ["-E", "-"],
+        ["-o", "/nonexistent/out", "whole.c"],
+        ["-print-multi-lib"],
+        ["-print-sysroot"],
+    ],
+)
 def test_same_as_the_compiler(box, arguments):
     box.unchanged(arguments, stdin="int from_stdin;\n")
 
 
 def test_the_header_of_points_is_found(box, compiler):
-    """Without an option, compiled and preprocessed alike, C and C++; and the user's own comes first."""
-    (box.folder / "point.c").write_text("#include <iprobe/probe.h>\nint main(void) { IPROBE_POINT(here); return 0; }\n")
+    """Without an option, compiled and preprocessed alike, C and C++; and the user's own comes
+    first.
+    """
+    (box.folder / "point.c").write_text(
+        "#include <iprobe/probe.h>\nint main(void) { IPROBE_POINT(here); return 0; }\n"
+    )
     (box.folder / "point.cc").write_text((box.folder / "point.c").read_text())
     for tool, source in ((box.cc, "point.c"), (box.cxx, "point.cc")):
-        for arguments in (["-c", "-o", "x.o"], ["-O2", "-o", "program"], ["-fsyntax-only"], ["-E", "-o", "x.i"]):
+        for arguments in (
+            ["-c", "-o", "x.o"],
+            ["-O2", "-o", "program"],
+            ["-fsyntax-only"],
+            ["-E", "-o", "x.i"],
+        ):
             box.silent(tool(source, *arguments, IPROBE_CC=compiler))
     assert box.sites("program") == 3
     box.silent(box.cxx("-c", "-xc++-cpp-output", "x.i", "-o", "x.o", IPROBE_CC=compiler))
@@ -144,7 +205,13 @@ def test_same_files_where_nothing_is_compiled(box):
 def test_clang_asks_alike(box):
     if "clang" not in COMPILERS:
         pytest.skip("no clang")
-    for arguments in (["--version"], ["-print-resource-dir"], ["-E", "whole.c"], ["broken.c"], ["-c", "asm.s"]):
+    for arguments in (
+        ["--version"],
+        ["-print-resource-dir"],
+        ["-E", "whole.c"],
+        ["broken.c"],
+        ["-c", "asm.s"],
+    ):
         (box.folder / "asm.s").write_text(".text\nf:\tret\n")
         box.unchanged(arguments, IPROBE_CC="clang", files=["asm.o"])
 
@@ -169,7 +236,13 @@ def test_several_sources(box, compiler):
     box.silent(box.cc("-O2", "main.c", "-oprogram", "twice.c", IPROBE_CC=compiler))
     box.patched("program")
     assert sorted(p.name for p in box.folder.iterdir()) == [
-        "broken.c", "main.c", "program", "throws.cc", "twice.c", "whole.c"]
+        "broken.c",
+        "main.c",
+        "program",
+        "throws.cc",
+        "twice.c",
+        "whole.c",
+    ]
 
 
 def test_cxx(box, compiler):
@@ -179,28 +252,43 @@ def test_cxx(box, compiler):
 
 
 def test_cxx_names_its_own_compiler(box):
-    (box.folder / "fake").write_text("#!/bin/sh\necho fake \"$@\"\n")
+    (box.folder / "fake").write_text('#!/bin/sh\necho fake "$@"\n')
     (box.folder / "fake").chmod(0o755)
     done = box.cxx("--version", IPROBE_CXX=box.folder / "fake", IPROBE_CC="nonsense")
     assert done.stdout == "fake --version\n"
 
 
-@pytest.mark.parametrize("cc,cxx", [("gcc", "g++"), ("x86_64-linux-gnu-gcc-9", "x86_64-linux-gnu-g++-9"), ("clang", "clang++"),
-                                    ("clang-14", "clang++-14"), ("wrap -q gcc", "wrap -q g++"), ("cc", "c++")])
+@pytest.mark.parametrize(
+    "cc,cxx",
+    [
+        ("gcc", "g++"),
+        ("x86_64-linux-gnu-gcc-9", "x86_64-linux-gnu-g++-9"),
+        ("clang", "clang++"),
+        ("clang-14", "clang++-14"),
+        ("wrap -q gcc", "wrap -q g++"),
+        ("cc", "c++"),
+    ],
+)
 def test_cxx_follows_the_c_compiler(box, cc, cxx):
     bin_ = box.folder / "bin"
     bin_.mkdir()
     for name in {cxx.split()[0]}:
-        (bin_ / name).write_text(f"#!/bin/sh\necho {name} \"$@\"\n")
+        (bin_ / name).write_text(f'#!/bin/sh\necho {name} "$@"\n')
         (bin_ / name).chmod(0o755)
     done = box.cxx("--version", IPROBE_CC=cc, PATH=f"{bin_}:{os.environ['PATH']}")
     assert done.stdout == f"{cxx} --version\n"
 
 
 def test_shared_library(box, compiler):
-    box.silent(box.cc("-shared", "-fPIC", "-O2", "twice.c", "-o", "libtwice.so", IPROBE_CC=compiler))
+    box.silent(
+        box.cc("-shared", "-fPIC", "-O2", "twice.c", "-o", "libtwice.so", IPROBE_CC=compiler)
+    )
     assert box.sites("libtwice.so") == 2
-    box.silent(box.cc("main.c", "-L.", "-ltwice", "-Wl,-rpath,$ORIGIN", "-o", "program", IPROBE_CC=compiler))
+    box.silent(
+        box.cc(
+            "main.c", "-L.", "-ltwice", "-Wl,-rpath,$ORIGIN", "-o", "program", IPROBE_CC=compiler
+        )
+    )
     assert box.sites("program") == 2
     assert box.run([box.folder / "program"]).returncode == 0
 
@@ -260,7 +348,9 @@ def test_relocatable_link(box):
 
 def test_precompiled_header(box):
     (box.folder / "common.h").write_text("static inline int one(void) { return 1; }\n")
-    (box.folder / "uses.c").write_text('#include "common.h"\nint main(void) { return one() - 1; }\n')
+    (box.folder / "uses.c").write_text(
+        '#include "common.h"\nint main(void) { return one() - 1; }\n'
+    )
     box.silent(box.cc("common.h"))
     assert (box.folder / "common.h.gch").exists()
     box.silent(box.cc("-Winvalid-pch", "uses.c", "-o", "program"))
@@ -286,7 +376,15 @@ def test_build_id(box):
 
 
 def test_exclusions_are_respected(box):
-    box.silent(box.cc("-finstrument-functions-exclude-function-list=twice", "main.c", "twice.c", "-o", "program"))
+    box.silent(
+        box.cc(
+            "-finstrument-functions-exclude-function-list=twice",
+            "main.c",
+            "twice.c",
+            "-o",
+            "program",
+        )
+    )
     assert box.sites("program") == 2
     box.silent(box.cc("-fno-instrument-functions", "main.c", "twice.c", "-o", "none"))
     assert box.sites("none") == -1
@@ -295,14 +393,24 @@ def test_exclusions_are_respected(box):
 
 def test_output_that_is_no_program(box):
     box.silent(box.cc("whole.c", "-o", "/dev/null"))
-    done = box.cc("whole.c", "-o", "raw", "-Wl,--oformat=binary", "-nostdlib", "-Wl,-e,main", "-fno-instrument-functions")
+    done = box.cc(
+        "whole.c",
+        "-o",
+        "raw",
+        "-Wl,--oformat=binary",
+        "-nostdlib",
+        "-Wl,-e,main",
+        "-fno-instrument-functions",
+    )
     assert "iprobe" not in done.stderr
     assert box.folder.joinpath("raw").exists() and done.returncode == 0
 
 
 def test_a_stale_output_is_not_touched(box):
     """A command that links nothing must not look at what an earlier one left."""
-    subprocess.run(["gcc", "-finstrument-functions", "-Wl,--build-id", "whole.c"], cwd=box.folder, check=True)
+    subprocess.run(
+        ["gcc", "-finstrument-functions", "-Wl,--build-id", "whole.c"], cwd=box.folder, check=True
+    )
     before = (box.folder / "a.out").read_bytes()
     box.cc("-Wl,--version")
     box.cc("broken.c")
@@ -312,7 +420,9 @@ def test_a_stale_output_is_not_touched(box):
 
 def test_other_machines_are_left_alone(box):
     for flag in ("-m16", "--target=aarch64-linux-gnu"):
-        done = box.cc("-###", flag, "whole.c", IPROBE_CC="clang" if flag.startswith("--") else "gcc")
+        done = box.cc(
+            "-###", flag, "whole.c", IPROBE_CC="clang" if flag.startswith("--") else "gcc"
+        )
         assert "-finstrument-functions" not in done.stderr
     assert "-finstrument-functions" in box.cc("-###", "-m16", "-m64", "whole.c").stderr
 
@@ -340,8 +450,11 @@ def test_terminated_while_linking(box):
     fake = box.folder / "fake"
     fake.write_text("#!/bin/sh\necho $$ > pid\nexec sleep 60\n")
     fake.chmod(0o755)
-    process = subprocess.Popen([str(box.tools / "iprobe-cc"), "whole.c"], cwd=box.folder,
-                               env=box.environment(IPROBE_CC=fake))
+    process = subprocess.Popen(
+        [str(box.tools / "iprobe-cc"), "whole.c"],
+        cwd=box.folder,
+        env=box.environment(IPROBE_CC=fake),
+    )
     deadline = time.monotonic() + 20
     while not (box.folder / "pid").exists() or not (box.folder / "pid").read_text().strip():
         assert time.monotonic() < deadline
@@ -385,7 +498,7 @@ def test_it_never_runs_itself(box):
         done = box.run(["cc", "whole.c", "-o", "program"], PATH=path, IPROBE_CC=real)
         assert done.returncode in (0, 127), done
     # by way of something else that runs cc
-    (bin_ / "middle").write_text("#!/bin/sh\nexec cc \"$@\"\n")
+    (bin_ / "middle").write_text('#!/bin/sh\nexec cc "$@"\n')
     (bin_ / "middle").chmod(0o755)
     box.silent(box.run(["cc", "whole.c", "-o", "middle"], PATH=path, IPROBE_CC="middle"))
     box.patched("middle")
@@ -423,13 +536,20 @@ def test_make(box):
     for i in range(sources):
         (box.folder / f"f{i}.c").write_text(f"int f{i}(int n) {{ return n + {i}; }}\n")
     (box.folder / "all.c").write_text(
-        "".join(f"int f{i}(int);\n" for i in range(sources)) + "int main(void) { return "
-        + " + ".join(f"f{i}(0)" for i in range(sources)) + f" != {sources * (sources - 1) // 2}; }}\n")
-    (box.folder / "Makefile").write_text(textwrap.dedent("""\
+        "".join(f"int f{i}(int);\n" for i in range(sources))
+        + "int main(void) { return "
+        + " + ".join(f"f{i}(0)" for i in range(sources))
+        + f" != {sources * (sources - 1) // 2}; }}\n"
+    )
+    (box.folder / "Makefile").write_text(
+        textwrap.dedent(
+            """\
         OBJECTS := all.o $(patsubst %,f%.o,0 1 2 3 4 5 6 7 8 9 10 11)
         program: $(OBJECTS)
         \t$(CC) $(LDFLAGS) $^ -o $@
-        """))
+        """
+        )
+    )
     done = box.run(["make", "-j4", f"CC={box.tools}/iprobe-cc"])
     assert done.returncode == 0 and "warning" not in done.stderr, done
     box.patched("program")
@@ -441,16 +561,27 @@ def test_make(box):
 
 @pytest.mark.skipif(not shutil.which("cmake"), reason="no cmake")
 def test_cmake(box):
-    (box.folder / "CMakeLists.txt").write_text(textwrap.dedent("""\
+    (box.folder / "CMakeLists.txt").write_text(
+        textwrap.dedent(
+            """\
         cmake_minimum_required(VERSION 3.16)
         project(p C CXX)
         add_library(twice SHARED twice.c)
         add_executable(program main.c)
         target_link_libraries(program twice)
         add_executable(throws throws.cc)
-        """))
-    done = box.run(["cmake", "-B", "b", f"-DCMAKE_C_COMPILER={box.tools}/iprobe-cc",
-                    f"-DCMAKE_CXX_COMPILER={box.tools}/iprobe-c++"])
+        """
+        )
+    )
+    done = box.run(
+        [
+            "cmake",
+            "-B",
+            "b",
+            f"-DCMAKE_C_COMPILER={box.tools}/iprobe-cc",
+            f"-DCMAKE_CXX_COMPILER={box.tools}/iprobe-c++",
+        ]
+    )
     assert done.returncode == 0, done
     done = box.run(["cmake", "--build", "b"])
     assert done.returncode == 0, done
@@ -463,13 +594,19 @@ def test_cmake(box):
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("meson"), reason="no meson")
 def test_meson(box):
-    (box.folder / "meson.build").write_text(textwrap.dedent("""\
+    (box.folder / "meson.build").write_text(
+        textwrap.dedent(
+            """\
         project('p', 'c', 'cpp')
         twice = library('twice', 'twice.c')
         executable('program', 'main.c', link_with: twice)
         executable('throws', 'throws.cc')
-        """))
-    done = box.run(["meson", "setup", "b"], CC=box.tools / "iprobe-cc", CXX=box.tools / "iprobe-c++")
+        """
+        )
+    )
+    done = box.run(
+        ["meson", "setup", "b"], CC=box.tools / "iprobe-cc", CXX=box.tools / "iprobe-c++"
+    )
     assert done.returncode == 0, done
     done = box.run(["meson", "compile", "-C", "b"])
     assert done.returncode == 0, done
@@ -484,19 +621,32 @@ def test_meson(box):
 def test_ccache(box):
     cache = box.folder / "cache"
     for round_ in range(2):
-        box.silent(box.run(["ccache", box.tools / "iprobe-cc", "-c", "whole.c", "-o", "whole.o"], CCACHE_DIR=cache))
+        box.silent(
+            box.run(
+                ["ccache", box.tools / "iprobe-cc", "-c", "whole.c", "-o", "whole.o"],
+                CCACHE_DIR=cache,
+            )
+        )
         assert "__cyg_profile_func_enter" in box.run(["nm", "whole.o"]).stdout
-        box.silent(box.cc("-c", "whole.c", "-o", "other.o", IPROBE_CC="ccache gcc", CCACHE_DIR=cache))
+        box.silent(
+            box.cc("-c", "whole.c", "-o", "other.o", IPROBE_CC="ccache gcc", CCACHE_DIR=cache)
+        )
         assert "__cyg_profile_func_enter" in box.run(["nm", "other.o"]).stdout
-        box.silent(box.cc("whole.c", "-o", f"program{round_}", IPROBE_CC="ccache gcc", CCACHE_DIR=cache))
+        box.silent(
+            box.cc("whole.c", "-o", f"program{round_}", IPROBE_CC="ccache gcc", CCACHE_DIR=cache)
+        )
         box.patched(f"program{round_}")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (shutil.which("autoconf") and shutil.which("libtoolize") and shutil.which("automake")),
-                    reason="no autoconf, automake, libtool")
+@pytest.mark.skipif(
+    not (shutil.which("autoconf") and shutil.which("libtoolize") and shutil.which("automake")),
+    reason="no autoconf, automake, libtool",
+)
 def test_autotools(box):
-    (box.folder / "configure.ac").write_text(textwrap.dedent("""\
+    (box.folder / "configure.ac").write_text(
+        textwrap.dedent(
+            """\
         AC_INIT([p], [1])
         AM_INIT_AUTOMAKE([foreign])
         LT_INIT
@@ -504,14 +654,20 @@ def test_autotools(box):
         AC_CHECK_FUNCS([strdup nonsense_function])
         AC_CONFIG_FILES([Makefile])
         AC_OUTPUT
-        """))
-    (box.folder / "Makefile.am").write_text(textwrap.dedent("""\
+        """
+        )
+    )
+    (box.folder / "Makefile.am").write_text(
+        textwrap.dedent(
+            """\
         lib_LTLIBRARIES = libtwice.la
         libtwice_la_SOURCES = twice.c
         bin_PROGRAMS = program
         program_SOURCES = main.c
         program_LDADD = libtwice.la
-        """))
+        """
+        )
+    )
     assert box.run(["autoreconf", "-fi"]).returncode == 0
     done = box.run(["./configure", f"CC={box.tools}/iprobe-cc"])
     assert done.returncode == 0, done

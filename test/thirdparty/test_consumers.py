@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Exports, read by the viewers that they are made for: speedscope (npm's package, in a headless browser) and go tool pprof. What is not there, or cannot be
-fetched, is skipped. callgrind_annotate and babeltrace2 are in test/system, since they are at hand wherever the tests run.
+Exports, read by the viewers that they are made for: speedscope (npm's package, in a headless
+browser) and go tool pprof. What is not there, or cannot be fetched, is skipped. callgrind_annotate
+and babeltrace2 are in test/system, since they are at hand wherever the tests run.
 
-speedscope reads four of the formats, and so stands in for flamegraph.pl (folded) and KCachegrind (callgrind), of which the one is neither in Debian nor in
-npm and the other shows figures in windows only.
+speedscope reads four of the formats, and so stands in for flamegraph.pl (folded) and KCachegrind
+(callgrind), of which the one is neither in Debian nor in npm and the other shows figures in
+windows only.
 """
 
 import base64
@@ -43,12 +45,21 @@ def trace(tmp_path_factory):
             call(*args)
         thread.ret()
 
-    call("main", 1000, [("parse", 10_000), ("parse", 10_000), ("eval", 2000, [("parse", 5000), ("eval", 1000)])])
+    call(
+        "main",
+        1000,
+        [("parse", 10_000), ("parse", 10_000), ("eval", 2000, [("parse", 5000), ("eval", 1000)])],
+    )
     return made.write(tmp_path_factory.mktemp("trace") / "data")
 
 
 def export(trace, form, path):
-    subprocess.run([BUILD / "cli" / "iprobe", "export", "--format", form, "-o", path, trace], check=True, stdin=subprocess.DEVNULL, timeout=60)
+    subprocess.run(
+        [BUILD / "cli" / "iprobe", "export", "--format", form, "-o", path, trace],
+        check=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+    )
     return path
 
 
@@ -59,8 +70,14 @@ def speedscope(tmp_path_factory):
     if not shutil.which("npm"):
         pytest.skip("no npm, from which speedscope would come")
     try:
-        done = subprocess.run(["npm", "pack", SPEEDSCOPE, "--ignore-scripts", "--silent"], cwd=folder, stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=120, check=False)
+        done = subprocess.run(
+            ["npm", "pack", SPEEDSCOPE, "--ignore-scripts", "--silent"],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         done = None
     packages = list(folder.glob("*.tgz"))
@@ -73,13 +90,23 @@ def speedscope(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser():
-    webdriver = pytest.importorskip("selenium.webdriver", reason="python3-selenium is not installed")
+    webdriver = pytest.importorskip(
+        "selenium.webdriver", reason="python3-selenium is not installed"
+    )
     driver, program = shutil.which("chromedriver"), shutil.which("chromium")
     if not driver or not program:
         pytest.skip("no chromium with chromium-driver")
     options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu-sandbox", "--disable-dev-shm-usage", "--window-size=1200,800",
-                     "--use-gl=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"):
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu-sandbox",
+        "--disable-dev-shm-usage",
+        "--window-size=1200,800",
+        "--use-gl=swiftshader",
+        "--enable-unsafe-swiftshader",
+        "--ignore-gpu-blocklist",
+    ):
         options.add_argument(argument)
     options.binary_location = program
     chrome = webdriver.Chrome(service=webdriver.chrome.service.Service(driver), options=options)
@@ -89,13 +116,21 @@ def browser():
 
 def sandwich(browser, page, path, tmp_path):
     """{function: (total %, self %)} of speedscope's table, as its command line opens a file."""
-    from selenium.webdriver.support.ui import WebDriverWait  # pylint: disable=import-outside-toplevel
+    from selenium.webdriver.support.ui import (
+        WebDriverWait,
+    )  # pylint: disable=import-outside-toplevel
+
     script = tmp_path / "profile.js"
-    script.write_text(f"speedscope.loadFileFromBase64({json.dumps(path.name)}, {json.dumps(base64.b64encode(path.read_bytes()).decode())})")
+    script.write_text(
+        f"speedscope.loadFileFromBase64({json.dumps(path.name)}, "
+        f"{json.dumps(base64.b64encode(path.read_bytes()).decode())})"
+    )
     browser.get("about:blank")
     browser.get(f"file://{page}#localProfilePath={script}")
-    WebDriverWait(browser, 60).until(lambda b: "Sandwich" in b.find_element("tag name", "body").text or
-                                     "went wrong" in b.find_element("tag name", "body").text)
+    WebDriverWait(browser, 60).until(
+        lambda b: "Sandwich" in b.find_element("tag name", "body").text
+        or "went wrong" in b.find_element("tag name", "body").text
+    )
     body = browser.find_element("tag name", "body")
     assert "went wrong" not in body.text, body.text
     body.send_keys("3")
@@ -109,13 +144,23 @@ def sandwich(browser, page, path, tmp_path):
     return rows
 
 
-@pytest.mark.parametrize("form,name", [("chrome", "trace.json"), ("folded", "stacks.folded"), ("callgrind", "callgrind.out.1"),
-                                       ("pprof", "profile.pb.gz")])
+@pytest.mark.parametrize(
+    "form,name",
+    [
+        ("chrome", "trace.json"),
+        ("folded", "stacks.folded"),
+        ("callgrind", "callgrind.out.1"),
+        ("pprof", "profile.pb.gz"),
+    ],
+)
 def test_speedscope(trace, speedscope, browser, tmp_path, form, name):
     shown = sandwich(browser, speedscope, export(trace, form, tmp_path / name), tmp_path)
     assert shown.keys() == KNOWN.keys(), shown
     for function, known in KNOWN.items():
-        assert shown[function] == pytest.approx([100 * ns / 29_000 for ns in known], abs=1), (function, shown)
+        assert shown[function] == pytest.approx([100 * ns / 29_000 for ns in known], abs=1), (
+            function,
+            shown,
+        )
 
 
 @pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
@@ -123,8 +168,15 @@ def test_go_tool_pprof(trace, tmp_path):
     profile = export(trace, "pprof", tmp_path / "profile.pb.gz")
     top = {}
     for index, unit, options in (("time", "ns", ["-unit=ns"]), ("calls", "", [])):
-        done = subprocess.run(["go", "tool", "pprof", "-top", *options, f"-sample_index={index}", profile], check=True, capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=120, env={**os.environ, "HOME": str(tmp_path)})
+        done = subprocess.run(
+            ["go", "tool", "pprof", "-top", *options, f"-sample_index={index}", profile],
+            check=True,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+            env={**os.environ, "HOME": str(tmp_path)},
+        )
         for line in done.stdout.splitlines():
             row = re.match(rf" *(\d+){unit} +[\d.]+% +[\d.]+% +(\d+){unit} +[\d.]+% +(\S+)$", line)
             if row:

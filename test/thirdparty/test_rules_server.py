@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rule on a real server under load: Redis from Debian's sources, built with iprobe-cc; redis-benchmark asks.
+"""A rule on a real server under load: Redis from Debian's sources, built with iprobe-cc;
+redis-benchmark asks.
 
-The shipped rules slow-redis and before-slow-redis, with a limit that fits this machine: 'when the p99 of call() passes it, record all functions for 200 ms'. While requests are
-quick nothing fires, and a request costs what it does without the rule. Then a client sorts a long list, again and again: the rule fires, and
-the trace says which command it was; the flight recorder's has what came before, too.
+The shipped rules slow-redis and before-slow-redis, with a limit that fits this machine: 'when
+the p99 of call() passes it, record all functions for 200 ms'. While requests are quick nothing
+fires, and a request costs what it does without the rule. Then a client sorts a long list, again
+and again: the rule fires, and the trace says which command it was; the flight recorder's has
+what came before, too.
 """
 
 import json
@@ -23,12 +26,23 @@ BUILD = Path(os.environ.get("IPROBE_BUILD", ROOT / "build")).resolve()
 IPROBE = BUILD / "cli" / "iprobe"
 WINDOWS = int(os.environ.get("IPROBE_TEST_WINDOWS", "6"))  # with the rule, each between two without
 WINDOW_S = 1.0
-LIST = 60_000  # to sort it takes several times the limit: where it takes about as long, the rule may wait for a slow moment
+# to sort it takes several times the limit: where it takes about as long, the rule may wait for a
+# slow moment
+LIST = 60_000
 
 
 def sh(command, cwd, timeout=600, **env):
-    done = subprocess.run(command, cwd=cwd, env={**os.environ, **env}, timeout=timeout, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **env},
+        timeout=timeout,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
     assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stdout[-4000:]}"
     return done.stdout
 
@@ -49,12 +63,30 @@ def redis(tmp_path_factory):
     if os.getuid():
         pytest.skip("iprobed and its rules are tried as root")
     folder = tmp_path_factory.mktemp("redis") / "redis"
-    done = subprocess.run([ROOT / "scripts" / "fetch-source", "--upstream", "redis", folder], capture_output=True, text=True,
-                          timeout=300, check=False)
+    done = subprocess.run(
+        [ROOT / "scripts" / "fetch-source", "--upstream", "redis", folder],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     if done.returncode:
         pytest.skip(done.stderr.strip())
-    sh(["make", "-j2", f"CC={BUILD / 'coldpatch' / 'iprobe-cc'}", "MALLOC=libc", "OPTIMIZATION=-O2", "DEBUG=",
-        "redis-server", "redis-cli", "redis-benchmark"], folder / "src", timeout=1200)
+    sh(
+        [
+            "make",
+            "-j2",
+            f"CC={BUILD / 'coldpatch' / 'iprobe-cc'}",
+            "MALLOC=libc",
+            "OPTIMIZATION=-O2",
+            "DEBUG=",
+            "redis-server",
+            "redis-cli",
+            "redis-benchmark",
+        ],
+        folder / "src",
+        timeout=1200,
+    )
     return folder / "src"
 
 
@@ -63,20 +95,50 @@ class Server:
 
     def __init__(self, programs, path):
         self.programs, self.socket = programs, path / "redis.sock"
-        self.proc = subprocess.Popen([programs / "redis-server", "--unixsocket", self.socket, "--port", "0", "--save", ""], cwd=path,
-                                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.proc = subprocess.Popen(
+            [programs / "redis-server", "--unixsocket", self.socket, "--port", "0", "--save", ""],
+            cwd=path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
         self.clients = []
-        wait_for("redis does not begin", lambda: self.socket.exists() and self.cli("PING").strip() == "PONG")
-        self.cli("EVAL", f"for i = 1, {LIST} do redis.call('RPUSH', 'list', (i * 7919) % {LIST}) end", "0")
+        wait_for(
+            "redis does not begin",
+            lambda: self.socket.exists() and self.cli("PING").strip() == "PONG",
+        )
+        self.cli(
+            "EVAL",
+            f"for i = 1, {LIST} do redis.call('RPUSH', 'list', (i * 7919) % {LIST}) end",
+            "0",
+        )
 
     def cli(self, *words):
-        return subprocess.run([self.programs / "redis-cli", "-s", self.socket, *words], stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, check=False).stdout
+        return subprocess.run(
+            [self.programs / "redis-cli", "-s", self.socket, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
 
     def ask(self, clients, *words):
         """Begins to ask for the same again and again."""
-        proc = subprocess.Popen([self.programs / "redis-benchmark", "-s", self.socket, "-c", str(clients), "-n", "1000000000", "-q", *words],
-                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        proc = subprocess.Popen(
+            [
+                self.programs / "redis-benchmark",
+                "-s",
+                self.socket,
+                "-c",
+                str(clients),
+                "-n",
+                "1000000000",
+                "-q",
+                *words,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         self.clients.append(proc)
         return proc
 
@@ -112,10 +174,30 @@ class Daemon:
     def start(self, watched, rule="slow-redis"):
         """watched: how often the log is to say so in all."""
         with open(self.log_path, "a", encoding="utf-8") as log:
-            self.proc = subprocess.Popen([BUILD / "cli" / "iprobed", "--socket", self.path / "sock", "--state", self.path / "state", "--policy",
-                                          self.path / "none", "--traces", self.path / "traces", "--probes-d", self.path / "probes.d",
-                                          "--rule", rule], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
-        wait_for(self.log, lambda: len(re.findall("is watched|is recorded in a ring", self.log())) == watched)
+            self.proc = subprocess.Popen(
+                [
+                    BUILD / "cli" / "iprobed",
+                    "--socket",
+                    self.path / "sock",
+                    "--state",
+                    self.path / "state",
+                    "--policy",
+                    self.path / "none",
+                    "--traces",
+                    self.path / "traces",
+                    "--probes-d",
+                    self.path / "probes.d",
+                    "--rule",
+                    rule,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+            )
+        wait_for(
+            self.log,
+            lambda: len(re.findall("is watched|is recorded in a ring", self.log())) == watched,
+        )
 
     def log(self):
         return self.log_path.read_text(encoding="utf-8")
@@ -128,7 +210,13 @@ class Daemon:
 
 
 def live(pid):
-    done = subprocess.run([IPROBE, "status", "--json", str(pid)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [IPROBE, "status", "--json", str(pid)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return json.loads(done.stdout)["patched"] if done.returncode == 0 else 0
 
 
@@ -141,29 +229,57 @@ def server(redis, tmp_path):
 
 @pytest.fixture
 def daemon(server, tmp_path):
-    """The rule for this one server alone; and its limit such that a busy machine, on which every call may be held up, does not pass it."""
+    """The rule for this one server alone; and its limit such that a busy machine, on which every
+    call may be held up, does not pass it.
+    """
     shipped = (ROOT / "probes.d" / "rules.yaml").read_text(encoding="utf-8")
-    text = shipped.replace("exe: 'redis-server*'", f"exe: '{server.programs.resolve()}/redis-server', cmdline: '*{server.socket}*'")
+    text = shipped.replace(
+        "exe: 'redis-server*'",
+        f"exe: '{server.programs.resolve()}/redis-server', cmdline: '*{server.socket}*'",
+    )
     assert text != shipped
     text = text.replace("p99: '> 10ms'", "p99: '> 2ms'").replace("overhead: 2%", "overhead: 5%")
-    made = Daemon(tmp_path, text + "profiles:\n  faults: {events: TASK-CLOCK}\nselections: {memory: '*alloc*', waiting: '*lock*'}\n")
+    made = Daemon(
+        tmp_path,
+        text
+        + "profiles:\n  faults: {events: TASK-CLOCK}\nselections: {memory: '*alloc*', waiting: "
+        "'*lock*'}\n",
+    )
     yield made
     made.end()
 
 
 def commands_of(daemon, line, least):
     """What the trace says of Redis's commands: by name."""
-    trace = Path(next(text for text in daemon.log().splitlines() if "; in " in text).split("; in ")[1]) / "trace"
-    functions = {f["function"]: f for f in json.loads(sh([IPROBE, "report", "--json", trace], daemon.path))["functions"]}
-    commands = {name: f for name, f in functions.items() if re.fullmatch(r"[a-z]+Command(Generic)?", name) and name != "processCommand"}
-    print(f"{line}\n{len(functions)} functions in the trace; commands by time: "
-          + ", ".join(f"{n} {f['total_ns'] / 1e6:.1f} ms" for n, f in sorted(commands.items(), key=lambda c: -c[1]['total_ns'])), file=sys.stderr)
+    trace = (
+        Path(next(text for text in daemon.log().splitlines() if "; in " in text).split("; in ")[1])
+        / "trace"
+    )
+    functions = {
+        f["function"]: f
+        for f in json.loads(sh([IPROBE, "report", "--json", trace], daemon.path))["functions"]
+    }
+    commands = {
+        name: f
+        for name, f in functions.items()
+        if re.fullmatch(r"[a-z]+Command(Generic)?", name) and name != "processCommand"
+    }
+    print(
+        f"{line}\n{len(functions)} functions in the trace; commands by time: "
+        + ", ".join(
+            f"{n} {f['total_ns'] / 1e6:.1f} ms"
+            for n, f in sorted(commands.items(), key=lambda c: -c[1]["total_ns"])
+        ),
+        file=sys.stderr,
+    )
     assert len(functions) >= least
     return commands
 
 
 def check_sort(commands):
-    """The slow command is sortCommand; it goes on in sortCommandGeneric by a jump, whose time is a part of its own."""
+    """The slow command is sortCommand; it goes on in sortCommandGeneric by a jump, whose time is
+    a part of its own.
+    """
     assert max(commands, key=lambda name: commands[name]["self_ns"]) == "sortCommandGeneric"
     whole, generic = (commands[name]["total_ns"] for name in ("sortCommand", "sortCommandGeneric"))
     assert generic <= whole < 1.01 * generic
@@ -187,9 +303,14 @@ def test_a_rule_on_a_server_under_load(server, daemon):
         costs.append(idle[1] / statistics.mean([without[1], again[1]]))
         noise.append(again[1] / without[1])
     spread = statistics.stdev(costs) / len(costs) ** 0.5 * 2.57  # 95 % where there are six
-    print(f"\nwith the rule idle, against before and after: {statistics.mean(rates):.3f} times the commands a second,"
-          f" {statistics.mean(costs):.3f} +- {spread:.3f} times the CPU time a command (without it, again against before: "
-          f"{min(noise):.3f} to {max(noise):.3f})", file=sys.stderr)
+    print(
+        f"\nwith the rule idle, against before and after: {statistics.mean(rates):.3f} times the "
+        f"commands a second,"
+        f" {statistics.mean(costs):.3f} +- {spread:.3f} times the CPU time a command (without it, "
+        f"again against before: "
+        f"{min(noise):.3f} to {max(noise):.3f})",
+        file=sys.stderr,
+    )
     # one histogram is 30 ns of some 10 us: more than 5 % for sure would be something else
     assert statistics.mean(costs) - spread < 1.05
 
@@ -205,7 +326,10 @@ def test_a_rule_on_a_server_under_load(server, daemon):
     commands = commands_of(daemon, line, 50)
     check_sort(commands)
     # the clients that ask for keys may not get a processor within the 200 ms
-    assert commands["sortCommandGeneric"]["total_ns"] > 10 * commands.get("getCommand", {"total_ns": 0})["total_ns"]
+    assert (
+        commands["sortCommandGeneric"]["total_ns"]
+        > 10 * commands.get("getCommand", {"total_ns": 0})["total_ns"]
+    )
     wait_for("sites stay live", lambda: daemon.end() or not live(server.proc.pid))
     assert server.cli("PING").strip() == "PONG"
 
@@ -223,7 +347,8 @@ def test_what_came_before(server, daemon):
     assert "p99 of call was " in line
     commands = commands_of(daemon, line, 4)
     check_sort(commands)
-    # each of the two clients is served once beside each sort; how many sorts there were is the machine's affair
+    # each of the two clients is served once beside each sort; how many sorts there were is the
+    # machine's affair
     assert commands["getCommand"]["calls"] >= commands["sortCommand"]["calls"]
     wait_for("sites stay live", lambda: daemon.end() or not live(server.proc.pid))
     assert server.cli("PING").strip() == "PONG"

@@ -26,15 +26,28 @@ PREPARED = {"CC": str(IPROBE_CC), "CXX": str(IPROBE_CXX)}
 
 def sh(command, cwd, timeout=300, **env):
     """Runs a step of a build; its output is in the assertion where it fails."""
-    done = subprocess.run(command, cwd=cwd, env={**os.environ, **env}, timeout=timeout, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **env},
+        timeout=timeout,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
     assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stdout[-4000:]}"
     return done.stdout
 
 
 def fetch(package, folder):
-    done = subprocess.run([ROOT / "scripts" / "fetch-source", package, folder], capture_output=True, text=True,
-                          timeout=300)
+    done = subprocess.run(
+        [ROOT / "scripts" / "fetch-source", package, folder],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     if done.returncode != 0:
         pytest.skip(done.stderr.strip())
 
@@ -52,23 +65,40 @@ class Program:
         self.env = env or (lambda folder: {})
 
     def run(self, folder, test, prefix=()):
-        return subprocess.run([*prefix, *test], cwd=folder, env={**os.environ, **self.env(folder)}, timeout=300,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+        return subprocess.run(
+            [*prefix, *test],
+            cwd=folder,
+            env={**os.environ, **self.env(folder)},
+            timeout=300,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
 
 
 def build_libxml2(folder, compilers):
     fetch("libxml2", folder)
-    # Debian's patches touch inputs of the generated files, whose tools (automake) we do without: the
-    # generated files are made newer than their inputs.
-    for names in (["configure.ac", "Makefile.am"], ["aclocal.m4"], ["configure", "config.h.in"],
-                  sorted(folder.rglob("Makefile.in"))):
+    # Debian's patches touch inputs of the generated files, whose tools (automake) we do without:
+    # the generated files are made newer than their inputs.
+    for names in (
+        ["configure.ac", "Makefile.am"],
+        ["aclocal.m4"],
+        ["configure", "config.h.in"],
+        sorted(folder.rglob("Makefile.in")),
+    ):
         time.sleep(0.02)
         for name in names:
             (folder / name).touch()
     # http and ftp: its tests would ask the network.
     without = ["python", "lzma", "zlib", "http", "ftp"]
-    sh(["./configure", "--disable-static", *(f"--without-{what}" for what in without)], folder, **compilers)
-    # libtool wraps programs of the build tree in scripts; LD_LIBRARY_PATH serves as well and needs none.
+    sh(
+        ["./configure", "--disable-static", *(f"--without-{what}" for what in without)],
+        folder,
+        **compilers,
+    )
+    # libtool wraps programs of the build tree in scripts; LD_LIBRARY_PATH serves as well and needs
+    # none.
     sh(["make", "-j2", "libxml2.la"], folder)
     sh(["make", "-j2", "testapi", "testdict", "xmllint"], folder)
 
@@ -84,9 +114,12 @@ def libxml2(tmp_path_factory):
     base = tmp_path_factory.mktemp("libxml2")
     build_libxml2(base / "plain", PLAIN)
     build_libxml2(base / "prepared", PREPARED)
-    return Program(base / "plain", base / "prepared",
-                   [[".libs/testapi"], [".libs/testdict"], [".libs/xmllint", "--format", "doc/xmllint.xml"]],
-                   lambda folder: {"LD_LIBRARY_PATH": str(folder / ".libs")})
+    return Program(
+        base / "plain",
+        base / "prepared",
+        [[".libs/testapi"], [".libs/testdict"], [".libs/xmllint", "--format", "doc/xmllint.xml"]],
+        lambda folder: {"LD_LIBRARY_PATH": str(folder / ".libs")},
+    )
 
 
 @pytest.fixture(scope="session")
@@ -121,9 +154,11 @@ def test_same_output_while_every_probe_records(program, tmp_path):
     for number, test in enumerate(program.tests):
         plain = program.run(program.plain, test)
         data = tmp_path / f"data{number}"
-        live = program.run(program.prepared, test,
-                           [IPROBE, "run", "--json", "--max-size", "4G", "-o", data, "--"])
-        # The summary is the last line on stdout, after the program's own output; progress and losses go to stderr.
+        live = program.run(
+            program.prepared, test, [IPROBE, "run", "--json", "--max-size", "4G", "-o", data, "--"]
+        )
+        # The summary is the last line on stdout, after the program's own output; progress and
+        # losses go to stderr.
         *output, summary = live.stdout.splitlines(keepends=True)
         assert live.returncode == 0, live.stderr[-2000:]
         assert "".join(output) == plain.stdout
@@ -135,7 +170,9 @@ def test_same_output_while_every_probe_records(program, tmp_path):
 
 
 def test_own_test_suite_of_jsoncpp(jsoncpp):
-    """All of it, by the project's own runner: two of the three drive a prepared program from Python."""
+    """All of it, by the project's own runner: two of the three drive a prepared program from
+    Python.
+    """
     out = sh(["meson", "test", "-C", "b", "--no-rebuild"], jsoncpp.prepared)
     assert "Fail:               0" in out and "Timeout:            0" in out
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""pack.py OUT.c page.html FILE...: the page as two strings of C, before and behind its data, with the files put in where it names them."""
+"""pack.py OUT.c page.html FILE...: the page as two strings of C, before and behind its data,
+with the files put in where it names them.
+"""
 
 import pathlib
 import sys
@@ -19,8 +21,11 @@ def main(out, page, *files):
         assert text.count(mark) == 1, f"{page} names {file.name} {text.count(mark)} times"
         text = text.replace(mark, file.read_text(encoding="utf-8"))
     head, tail = text.split("@@DATA@@\n")
-    pathlib.Path(out).write_text(f'#include "analysis/export/html/parts.h"\n\nconst char ip_html_head[] = {quoted(head)};\n'
-                                 f"const char ip_html_tail[] = {quoted(tail)};\n", encoding="ascii")
+    pathlib.Path(out).write_text(
+        f'#include "analysis/export/html/parts.h"\n\nconst char ip_html_head[] = {quoted(head)};\n'
+        f"const char ip_html_tail[] = {quoted(tail)};\n",
+        encoding="ascii",
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The table of combinations that iprobe-cc is proved with, what it does not offer and why, and a choice of cases in which
-each pair of values occurs.
+The table of combinations that iprobe-cc is proved with, what it does not offer and why, and a
+choice of cases in which each pair of values occurs.
 """
 
 import collections
@@ -18,7 +18,12 @@ DIMENSIONS = Case(
     linker=["bfd", "gold", "lld"],
 )
 
-REAL = {("gcc", "c"): "gcc", ("gcc", "cc"): "g++", ("clang", "c"): "clang", ("clang", "cc"): "clang++"}
+REAL = {
+    ("gcc", "c"): "gcc",
+    ("gcc", "cc"): "g++",
+    ("clang", "c"): "clang",
+    ("clang", "cc"): "clang++",
+}
 
 # What is given to the compiler, and to the command that links besides.
 MODES = {
@@ -30,7 +35,8 @@ MODES = {
     "no-plt": (["-fno-plt"], []),
     "now": ([], ["-Wl,-z,now"]),
     "cet": (["-fcf-protection"], []),
-    # -g: where the compiler keeps a function's address in a register for long, debug information tells whose a site is
+    # -g: where the compiler keeps a function's address in a register for long, debug information
+    # tells whose a site is
     "large": (["-mcmodel=large", "-fno-pie", "-g"], ["-no-pie"]),
 }
 
@@ -39,7 +45,8 @@ LANGUAGES = {"c": ["-std=gnu17"], "cc": ["-std=c++17"]}
 
 def fits(case):
     """
-    Whether the toolchain itself can do this, without iprobe; what it cannot is no part of the table.
+    Whether the toolchain itself can do this, without iprobe; what it cannot is no part of the
+    table.
     """
     if case.compiler == "gcc" and "-flto" in case.optimisation and case.linker == "lld":
         return False  # lld has no plugins, so cannot read what gcc wrote
@@ -48,21 +55,38 @@ def fits(case):
     return True
 
 
-# What iprobe does not offer: iprobe-cc says one line that has `says` in it, and fails, or leaves what it linked as it was.
+# What iprobe does not offer: iprobe-cc says one line that has `says` in it, and fails, or leaves
+# what it linked as it was.
 Refusal = collections.namedtuple("Refusal", "reason says fails")
 
 
 def refusal(case):
     if case.compiler == "clang" and case.placement == "inline":
-        return Refusal("clang calls hooks by their address, and inlines none", "clang has fentry and instrument only", True)
+        return Refusal(
+            "clang calls hooks by their address, and inlines none",
+            "clang has fentry and instrument only",
+            True,
+        )
     if case.compiler == "clang" and case.placement == "instrument" and case.mode == "large":
-        return Refusal("it calls hooks through registers, many by one load", "compile with gcc, or in placement fentry", False)
+        return Refusal(
+            "it calls hooks through registers, many by one load",
+            "compile with gcc, or in placement fentry",
+            False,
+        )
     return None
 
 
 def name(case):
-    return "-".join([case.compiler, case.placement, case.optimisation.replace(" -f", "").lstrip("-"), case.mode,
-                     case.language, case.linker])
+    return "-".join(
+        [
+            case.compiler,
+            case.placement,
+            case.optimisation.replace(" -f", "").lstrip("-"),
+            case.mode,
+            case.language,
+            case.linker,
+        ]
+    )
 
 
 def everything():
@@ -86,8 +110,8 @@ def pairs(case):
 
 def pairwise(cases):
     """
-    A choice of the cases in which each pair of values occurs that occurs in any; the same on every run: always the
-    first of those that bring most new pairs.
+    A choice of the cases in which each pair of values occurs that occurs in any; the same on
+    every run: always the first of those that bring most new pairs.
     """
     left = set().union(*map(pairs, cases))
     chosen = []

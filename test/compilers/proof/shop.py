@@ -12,12 +12,17 @@ from iptest.actor import Result
 
 class Shop:
     """
-    compiler: gcc or clang. way: "plain", a placement, or a placement with "ccache " in front. Commands run in `folder`
-    with CC and CXX set accordingly.
+    compiler: gcc or clang. way: "plain", a placement, or a placement with "ccache " in front.
+    Commands run in `folder` with CC and CXX set accordingly.
     """
 
     def __init__(self, folder, tools, way="plain", compiler="gcc"):
-        self.folder, self.tools, self.way, self.compiler = pathlib.Path(folder), tools, way, compiler
+        self.folder, self.tools, self.way, self.compiler = (
+            pathlib.Path(folder),
+            tools,
+            way,
+            compiler,
+        )
         self.folder.mkdir(exist_ok=True)
         self.prepared = way != "plain"
         self.placement = way.removeprefix("ccache ")
@@ -33,19 +38,38 @@ class Shop:
         self.env.update(CC=cc, CXX=cxx)
 
     def environment(self, **more):
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("IPROBE_", "MAKE", "CCACHE", "CFLAGS", "LDFLAGS"))}
+        env = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("IPROBE_", "MAKE", "CCACHE", "CFLAGS", "LDFLAGS"))
+        }
         return {**env, "LC_ALL": "C", **self.env, **more}
 
     def run(self, *command, cwd=None, stdin="", **env):
         command = [str(c) for c in command]
-        done = subprocess.run(command, cwd=cwd or self.folder, env=self.environment(**env), input=stdin, text=True,
-                              capture_output=True, check=False, timeout=300, errors="replace")
-        return Result([f"{k}={shlex.quote(v)}" for k, v in {**self.env, **env}.items()] + command, done.returncode,
-                      done.stdout, done.stderr)
+        done = subprocess.run(
+            command,
+            cwd=cwd or self.folder,
+            env=self.environment(**env),
+            input=stdin,
+            text=True,
+            capture_output=True,
+            check=False,
+            timeout=300,
+            errors="replace",
+        )
+        return Result(
+            [f"{k}={shlex.quote(v)}" for k, v in {**self.env, **env}.items()] + command,
+            done.returncode,
+            done.stdout,
+            done.stderr,
+        )
 
     def ok(self, *command, **more):
         done = self.run(*command, **more)
-        assert done.returncode == 0 and "iprobe-c" not in done.stderr.replace(str(self.tools), ""), repr(done)
+        assert done.returncode == 0 and "iprobe-c" not in done.stderr.replace(
+            str(self.tools), ""
+        ), repr(done)
         return done
 
     def write(self, name, text):
@@ -56,8 +80,13 @@ class Shop:
 
     def sites(self, name):
         """How many probes a file has."""
-        done = subprocess.run([self.tools.parent / "cli" / "iprobe", "list", "--json", self.folder / name],
-                              capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            [self.tools.parent / "cli" / "iprobe", "list", "--json", self.folder / name],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
         if done.returncode:
             return 0
         return sum(len(m["probes"]) for m in json.loads(done.stdout)["modules"])
@@ -68,5 +97,8 @@ class Shop:
 
     def times(self, *patterns):
         """When files were last changed."""
-        return {str(p.relative_to(self.folder)): p.stat().st_mtime_ns for pattern in patterns
-                for p in self.folder.rglob(pattern)}
+        return {
+            str(p.relative_to(self.folder)): p.stat().st_mtime_ns
+            for pattern in patterns
+            for p in self.folder.rglob(pattern)
+        }

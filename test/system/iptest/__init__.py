@@ -1,2 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the system tests share: running commands as a user, targets, their memory, traces and call trees."""
+"""What the system tests share: running commands as a user, targets, their memory, traces and
+call trees.
+"""

@@ -2,9 +2,10 @@
 """
 Who runs a command: root, or an ordinary user on that user's own processes.
 
-Every process is started with IPROBE_TEST_MARK in its environment, so that one that is left behind is found, and in a
-process group of its own, so that it is ended without touching anything else. Not in a session of its own: the kernel
-schedules sessions as groups, and under thread churn was seen to leave a group of one process waiting for seconds.
+Every process is started with IPROBE_TEST_MARK in its environment, so that one that is left
+behind is found, and in a process group of its own, so that it is ended without touching anything
+else. Not in a session of its own: the kernel schedules sessions as groups, and under thread
+churn was seen to leave a group of one process waiting for seconds.
 """
 
 import json
@@ -45,8 +46,11 @@ class Result:
         return stops_of(self.summary())
 
     def __repr__(self):
-        return (f"{' '.join(map(str, self.args))}\n  exit {self.returncode}\n  stdout: {self.stdout[-2000:]!r}\n"
-                f"  stderr: {self.stderr[-2000:]!r}")
+        return (
+            f"{' '.join(map(str, self.args))}\n  exit {self.returncode}\n  stdout: "
+            f"{self.stdout[-2000:]!r}\n"
+            f"  stderr: {self.stderr[-2000:]!r}"
+        )
 
 
 def last_words(proc, timeout=60):
@@ -62,7 +66,9 @@ def last_words(proc, timeout=60):
 
 
 class Actor:
-    """A user id that commands and targets run under; `dir()` gives directories that it may write to."""
+    """A user id that commands and targets run under; `dir()` gives directories that it may write
+    to.
+    """
 
     def __init__(self, name, uid, top, builddir):
         self.name, self.uid, self.builddir = name, uid, pathlib.Path(builddir)
@@ -89,13 +95,25 @@ class Actor:
     def argv(self, args):
         args = [str(a) for a in args]
         if self.uid != os.getuid():
-            args = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", *args]
+            args = [
+                "setpriv",
+                f"--reuid={self.uid}",
+                f"--regid={self.uid}",
+                "--clear-groups",
+                *args,
+            ]
         return args
 
     def popen(self, args, env=None, **kw):
         """Starts a command; the caller's fixture ends it with end_all()."""
         name, value = MARK.split("=")
-        full = {**os.environ, name: value, "LC_ALL": "C.UTF-8", "HOME": str(self.top), **(env or {})}
+        full = {
+            **os.environ,
+            name: value,
+            "LC_ALL": "C.UTF-8",
+            "HOME": str(self.top),
+            **(env or {}),
+        }
         for key in ("stdin", "stdout", "stderr"):
             kw.setdefault(key, subprocess.PIPE)
         kw.setdefault("cwd", self.top)
@@ -168,7 +186,12 @@ def marked_processes():
             continue
         try:
             if mark in (entry / "environ").read_bytes().split(b"\0"):
-                found.append((int(entry.name), (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()))
+                found.append(
+                    (
+                        int(entry.name),
+                        (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(),
+                    )
+                )
         except OSError:
             continue
     return found

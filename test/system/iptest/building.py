@@ -11,8 +11,15 @@ Trace = collections.namedtuple("Trace", "output entries exits depth_at_end event
 
 
 def run(*command, cwd, **env):
-    done = subprocess.run([str(c) for c in command], cwd=cwd, env={**os.environ, "LC_ALL": "C", **env}, check=False,
-                          capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [str(c) for c in command],
+        cwd=cwd,
+        env={**os.environ, "LC_ALL": "C", **env},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, (command, done)
     return done
 
@@ -31,11 +38,15 @@ def decoded_at(path, wanted):
 def record(builddir, program, folder):
     """Every probe live from the first instruction; what the program printed, and the events."""
     directory = folder / f"trace-of-{program.name}"
-    done = run(builddir / "cli" / "iprobe", "run", "--json", "-o", directory, "--", program, cwd=folder)
+    done = run(
+        builddir / "cli" / "iprobe", "run", "--json", "-o", directory, "--", program, cwd=folder
+    )
     output, _, summary = done.stdout.rstrip("\n").rpartition("\n")
     assert json.loads(summary)["lost"] == 0
     entries, exits, depth, events = collections.Counter(), collections.Counter(), 0, []
-    for line in run(builddir / "cli" / "iprobe", "dump", "--json", directory, cwd=folder).stdout.splitlines():
+    for line in run(
+        builddir / "cli" / "iprobe", "dump", "--json", directory, cwd=folder
+    ).stdout.splitlines():
         event = json.loads(line)
         name = event["function"].partition("(")[0].rpartition("::")[2].rpartition(" ")[2]
         events.append((event["event"], name))

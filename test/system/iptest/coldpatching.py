@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of coldpatch share: the tool, programs compiled once for all of a file, and what they must still do."""
+"""What the tests of coldpatch share: the tool, programs compiled once for all of a file, and
+what they must still do.
+"""
 
 import json
 import os
@@ -36,30 +38,53 @@ MODES = {
     "debug": "-g",
 }
 SOME = {
-    ("gcc", "c", "-O0", "pie"), ("gcc", "c", "-O2", "pie"), ("gcc", "c", "-O3", "no-pie"), ("gcc", "c", "-O2", "shared"),
-    ("gcc", "c", "-O2", "no-plt"), ("gcc", "c", "-Os", "cet"), ("gcc", "c", "-O1", "now"),
-    ("gcc", "c", "-O2", "kept-relocs"), ("gcc", "c", "-O2", "lld"), ("gcc", "c", "-O2", "gold"),
-    ("gcc", "c", "-O2 -flto", "pie"), ("gcc", "cc", "-O2", "pie"), ("gcc", "cc", "-Os", "shared"),
-    ("gcc", "cc", "-O1", "no-pie"), ("gcc", "cc", "-O3", "debug"), ("clang", "c", "-O0", "shared"),
-    ("clang", "c", "-O2", "pie"), ("clang", "c", "-Os", "no-pie"), ("clang", "c", "-O1", "no-plt"),
-    ("clang", "c", "-O2 -flto", "pie"), ("clang", "c", "-O3", "cet"), ("clang", "cc", "-O2", "pie"),
-    ("clang", "cc", "-O1", "no-pie-no-plt"), ("clang", "cc", "-O0", "debug"),
+    ("gcc", "c", "-O0", "pie"),
+    ("gcc", "c", "-O2", "pie"),
+    ("gcc", "c", "-O3", "no-pie"),
+    ("gcc", "c", "-O2", "shared"),
+    ("gcc", "c", "-O2", "no-plt"),
+    ("gcc", "c", "-Os", "cet"),
+    ("gcc", "c", "-O1", "now"),
+    ("gcc", "c", "-O2", "kept-relocs"),
+    ("gcc", "c", "-O2", "lld"),
+    ("gcc", "c", "-O2", "gold"),
+    ("gcc", "c", "-O2 -flto", "pie"),
+    ("gcc", "cc", "-O2", "pie"),
+    ("gcc", "cc", "-Os", "shared"),
+    ("gcc", "cc", "-O1", "no-pie"),
+    ("gcc", "cc", "-O3", "debug"),
+    ("clang", "c", "-O0", "shared"),
+    ("clang", "c", "-O2", "pie"),
+    ("clang", "c", "-Os", "no-pie"),
+    ("clang", "c", "-O1", "no-plt"),
+    ("clang", "c", "-O2 -flto", "pie"),
+    ("clang", "c", "-O3", "cet"),
+    ("clang", "cc", "-O2", "pie"),
+    ("clang", "cc", "-O1", "no-pie-no-plt"),
+    ("clang", "cc", "-O0", "debug"),
 }
 
 ENTRY, EXIT, TAIL = 1, 2, 3
 IDLE = {
-    (ENTRY, 5): "0f1f440000", (EXIT, 5): "0f1f440000", (ENTRY, 6): "660f1f440000", (EXIT, 6): "660f1f440000",
-    (TAIL, 5): "c30f1f4000", (TAIL, 6): "c30f1f440000",
+    (ENTRY, 5): "0f1f440000",
+    (EXIT, 5): "0f1f440000",
+    (ENTRY, 6): "660f1f440000",
+    (EXIT, 6): "660f1f440000",
+    (TAIL, 5): "c30f1f4000",
+    (TAIL, 6): "c30f1f440000",
 }
 INLINED = 1
 
+
 def segments(data):
     """PT_LOAD of an ELF64: (offset, vaddr, filesz)."""
-    phoff, = struct.unpack_from("<Q", data, 32)
+    (phoff,) = struct.unpack_from("<Q", data, 32)
     phentsize, phnum = struct.unpack_from("<HH", data, 54)
     found = []
     for i in range(phnum):
-        kind, _, offset, vaddr, _, filesz = struct.unpack_from("<IIQQQQ", data, phoff + i * phentsize)
+        kind, _, offset, vaddr, _, filesz = struct.unpack_from(
+            "<IIQQQQ", data, phoff + i * phentsize
+        )
         if kind == 1:
             found.append((offset, vaddr, filesz))
     return found
@@ -71,10 +96,14 @@ def file_offset(data, address):
 
 def real_sites(path):
     """What objdump says about hook calls in an unpatched module: {address: (kind, length)}."""
-    text = subprocess.run(["objdump", "-d", "-w", path], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(
+        ["objdump", "-d", "-w", path], capture_output=True, text=True, check=True
+    ).stdout
     found = {}
     for line in text.splitlines():
-        match = re.match(r"\s*([0-9a-f]+):\t([0-9a-f ]+)\t(.*)<__cyg_profile_func_(enter|exit)(@[\w.]+)?>$", line)
+        match = re.match(
+            r"\s*([0-9a-f]+):\t([0-9a-f ]+)\t(.*)<__cyg_profile_func_(enter|exit)(@[\w.]+)?>$", line
+        )
         if not match or re.match(r".*<__cyg_profile_func_\w+@plt>:$", line):
             continue
         address, raw, what, hook = int(match[1], 16), match[2].split(), match[3], match[4]
@@ -87,7 +116,9 @@ def real_sites(path):
 
 
 def stub_sections(path):
-    text = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(
+        ["readelf", "-SW", path], capture_output=True, text=True, check=True
+    ).stdout
     found = []
     for match in re.finditer(r"\] \.plt\S*\s+PROGBITS\s+([0-9a-f]+) [0-9a-f]+ ([0-9a-f]+)", text):
         found.append((int(match[1], 16), int(match[1], 16) + int(match[2], 16)))
@@ -99,8 +130,14 @@ class Tool:
         self.path = str(builddir / "coldpatch" / "coldpatch")
 
     def __call__(self, *args, **kwargs):
-        return subprocess.run([self.path, *map(str, args)], capture_output=True, text=True, check=False, timeout=120,
-                              **kwargs)
+        return subprocess.run(
+            [self.path, *map(str, args)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+            **kwargs,
+        )
 
     def ok(self, *args, **kwargs):
         done = self(*args, **kwargs)
@@ -116,7 +153,7 @@ class Tool:
         lines = done.stderr.splitlines()
         assert done.returncode == 1, done
         assert len(lines) == 1 and lines[0].startswith("coldpatch: "), done
-        return lines[0][len("coldpatch: "):]
+        return lines[0][len("coldpatch: ") :]
 
 
 @pytest.fixture(scope="module")
@@ -140,8 +177,19 @@ def compile_(out, sources, *flags, compiler="gcc", instrument=True, stdin=None, 
 def shop(tmp_path_factory):
     """A folder with what all tests need: the checker, a host for libraries, one small program."""
     folder = tmp_path_factory.mktemp("coldpatch")
-    compile_(folder / "checker.so", [PROGRAMS / "cold_checker.c"], "-O2", "-shared", "-fPIC", instrument=False)
-    compile_(folder / "host", ["-x", "c", "-"], instrument=False, stdin="""
+    compile_(
+        folder / "checker.so",
+        [PROGRAMS / "cold_checker.c"],
+        "-O2",
+        "-shared",
+        "-fPIC",
+        instrument=False,
+    )
+    compile_(
+        folder / "host",
+        ["-x", "c", "-"],
+        instrument=False,
+        stdin="""
         #include <dlfcn.h>
         #include <stdio.h>
         int main(int argc, char **argv) {
@@ -150,7 +198,8 @@ def shop(tmp_path_factory):
             if (!f) { puts(dlerror()); return 1; }
             f(150);
             return 0;
-        }""")
+        }""",
+    )
     compile_(folder / "small", [PROGRAMS / "cold_forms.c"], "-O2", "-g", *UNMERGED["gcc"])
     return folder
 
@@ -170,7 +219,9 @@ def only_file(folder, *names):
 
 def execute(module, shop, library, env=None):
     command = [str(shop / "host"), str(module)] if library else [str(module)]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=60, env={**os.environ, **(env or {})})
+    done = subprocess.run(
+        command, capture_output=True, check=False, timeout=60, env={**os.environ, **(env or {})}
+    )
     assert done.returncode == 0, done
     return done.stdout
 

@@ -23,7 +23,11 @@ class Caller(actors.Actor):
     def argv(self, args):
         args = [str(a) for a in args]
         if self.uid != os.getuid():
-            groups = [f"--groups={','.join(map(str, self.groups))}"] if self.groups else ["--clear-groups"]
+            groups = (
+                [f"--groups={','.join(map(str, self.groups))}"]
+                if self.groups
+                else ["--clear-groups"]
+            )
             args = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", *groups, *args]
         return args
 
@@ -31,7 +35,11 @@ class Caller(actors.Actor):
 class Daemon:
     def __init__(self, actor, top, policy=""):
         self.actor, self.top = actor, pathlib.Path(top)
-        self.socket, self.state, self.log_path = self.top / "sock", self.top / "state", self.top / "log"
+        self.socket, self.state, self.log_path = (
+            self.top / "sock",
+            self.top / "state",
+            self.top / "log",
+        )
         self.policy = self.top / "policy.yaml"
         self.policy.write_text(policy)
         self.policy.chmod(0o644)
@@ -42,9 +50,26 @@ class Daemon:
         if not any(str(option).startswith(("--rule", "--probes-d")) for option in options):
             options = ("--no-rules", *options)
         with open(self.log_path, "a", encoding="utf-8") as log:
-            self.proc = self.actor.popen([*before, self.actor.builddir / "cli" / "iprobed", "--socket", self.socket, "--state",
-                                          self.state, "--policy", self.policy, "--group", GROUP, *options], stderr=log, env=env)
-        memory.wait_for("iprobed does not serve", lambda: self.proc.poll() is not None or self.answers(), 30)
+            self.proc = self.actor.popen(
+                [
+                    *before,
+                    self.actor.builddir / "cli" / "iprobed",
+                    "--socket",
+                    self.socket,
+                    "--state",
+                    self.state,
+                    "--policy",
+                    self.policy,
+                    "--group",
+                    GROUP,
+                    *options,
+                ],
+                stderr=log,
+                env=env,
+            )
+        memory.wait_for(
+            "iprobed does not serve", lambda: self.proc.poll() is not None or self.answers(), 30
+        )
         assert self.proc.poll() is None, self.log()
         return self
 
@@ -64,7 +89,12 @@ class Daemon:
         return {"IPROBE_SOCKET": str(self.socket), "IPROBE_DAEMON": "always"}
 
     def children(self):
-        done = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(self.proc.pid)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["ps", "-o", "pid=,comm=", "--ppid", str(self.proc.pid)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         return {int(line.split()[0]): line.split()[1] for line in done.stdout.splitlines()}
 
     def fronts(self):

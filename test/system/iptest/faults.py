@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Faults at the system calls of the shipped binary: strace kills it there, or lets the call fail; and what must hold whatever becomes of it.
-test_faults.py takes some of the calls, test/soak/faults.py all of them.
+Faults at the system calls of the shipped binary: strace kills it there, or lets the call fail;
+and what must hold whatever becomes of it. test_faults.py takes some of the calls,
+test/soak/faults.py all of them.
 """
 
 import dataclasses
@@ -71,7 +72,9 @@ def leave_live(me, target):
 
 
 def calls_of(me, target, command, request=""):
-    """[(system call, how many of them came before it + 1)] of one good run, in order; request: of those whose arguments begin so."""
+    """[(system call, how many of them came before it + 1)] of one good run, in order; request:
+    of those whose arguments begin so.
+    """
     if command.live:
         leave_live(me, target)
     directory = me.dir()
@@ -94,18 +97,28 @@ def calls_of(me, target, command, request=""):
 
 
 def own_calls(calls):
-    """Without those of the dynamic linker, whose failures are not ours: its last one unmaps its cache."""
-    return calls[calls.index(("munmap", 1)) + 1:]
+    """Without those of the dynamic linker, whose failures are not ours: its last one unmaps its
+    cache.
+    """
+    return calls[calls.index(("munmap", 1)) + 1 :]
 
 
 def check(me, target, before, what):
     """All that must hold after each fault; then it is cleaned up."""
     assert target.alive(), f"{what}: {target.proc.returncode} {target.proc.stderr.read()}"
-    memory.wait_for(f"{what}: a thread stays stopped or traced", lambda: all(
-        memory.status_field(target.pid, "State", tid)[0] in "RSD" and
-        memory.status_field(target.pid, "TracerPid", tid) == "0" for tid in os.listdir(f"/proc/{target.pid}/task")))
-    memory.wait_for(f"{what}: scheduling or signal masks have changed: {before} {scheduling(target.pid)}",
-                    lambda: scheduling(target.pid) == before, 5)
+    memory.wait_for(
+        f"{what}: a thread stays stopped or traced",
+        lambda: all(
+            memory.status_field(target.pid, "State", tid)[0] in "RSD"
+            and memory.status_field(target.pid, "TracerPid", tid) == "0"
+            for tid in os.listdir(f"/proc/{target.pid}/task")
+        ),
+    )
+    memory.wait_for(
+        f"{what}: scheduling or signal masks have changed: {before} {scheduling(target.pid)}",
+        lambda: scheduling(target.pid) == before,
+        5,
+    )
     status = me.iprobe("status", "--json", target.pid)
     assert status.returncode == 0, f"{what}: {status!r}"
     for module in json.loads(status.stdout)["modules"]:
@@ -121,15 +134,24 @@ def check(me, target, before, what):
 
 def run_one(me, target, before, command, fault, call, when):
     """
-    One run with one fault ("signal=SIGKILL" or "error=E..."), and all that must hold after it. Not strace -f: the guard, a child
-    of iprobe's, is to outlive it.
+    One run with one fault ("signal=SIGKILL" or "error=E..."), and all that must hold after it.
+    Not strace -f: the guard, a child of iprobe's, is to outlive it.
     """
     what = f"{command.name}: {call} number {when}, {fault}"
     if command.live:
         leave_live(me, target)
     directory = me.dir()
-    done = me.run(["strace", "-o", "/dev/null", f"--trace={call}", f"--inject={call}:{fault}:when={when}",
-                   *command.args(me, target, directory / "trace")], timeout=PATIENCE)
+    done = me.run(
+        [
+            "strace",
+            "-o",
+            "/dev/null",
+            f"--trace={call}",
+            f"--inject={call}:{fault}:when={when}",
+            *command.args(me, target, directory / "trace"),
+        ],
+        timeout=PATIENCE,
+    )
     shutil.rmtree(directory, ignore_errors=True)
     if fault == "signal=SIGKILL":
         assert done.returncode in (0, -9, 137), f"{what}: {done!r}"

@@ -1,12 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system with one file that cannot be closed: whoever does hangs, and no signal helps, until it is released."""
+"""A file system with one file that cannot be closed: whoever does hangs, and no signal helps,
+until it is released.
+"""
 
 import ctypes
 import os
 import struct
 import threading
 
-LOOKUP, FORGET, GETATTR, OPEN, RELEASE, FLUSH, INIT, INTERRUPT, BATCH_FORGET = 1, 2, 3, 14, 18, 25, 26, 36, 42
+LOOKUP, FORGET, GETATTR, OPEN, RELEASE, FLUSH, INIT, INTERRUPT, BATCH_FORGET = (
+    1,
+    2,
+    3,
+    14,
+    18,
+    25,
+    26,
+    36,
+    42,
+)
 ENOENT, ENOSYS = 2, 38
 HEAD = struct.Struct("=IIQQIIII")
 libc = ctypes.CDLL(None, use_errno=True)
@@ -22,7 +34,9 @@ class StickyFiles:
         self.released = False
         self.fd = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
         options = f"fd={self.fd},rootmode=40000,user_id=0,group_id=0,allow_other"
-        if libc.mount(b"fuse", self.directory.encode(), b"fuse", 6, options.encode()) < 0:  # nosuid, nodev
+        if (
+            libc.mount(b"fuse", self.directory.encode(), b"fuse", 6, options.encode()) < 0
+        ):  # nosuid, nodev
             error = ctypes.get_errno()
             os.close(self.fd)
             raise OSError(error, os.strerror(error))
@@ -47,11 +61,16 @@ class StickyFiles:
             except OSError:
                 return  # unmounted
             _, what, unique, node, _, _, _, _ = HEAD.unpack_from(packet)
-            body = packet[HEAD.size:]
+            body = packet[HEAD.size :]
             if what == INIT:
-                self.answer(unique, struct.pack("=IIIIHHIIHHI7I", 7, 31, 0, 0, 64, 48, 1 << 16, 1, 16, 0, *[0] * 8))
+                self.answer(
+                    unique,
+                    struct.pack("=IIIIHHIIHHI7I", 7, 31, 0, 0, 64, 48, 1 << 16, 1, 16, 0, *[0] * 8),
+                )
             elif what == LOOKUP and body.rstrip(b"\0") == b"sticky":
-                self.answer(unique, struct.pack("=4Q2I", 2, 0, 3600, 3600, 0, 0) + self.attributes(2))
+                self.answer(
+                    unique, struct.pack("=4Q2I", 2, 0, 3600, 3600, 0, 0) + self.attributes(2)
+                )
             elif what == LOOKUP:
                 self.answer(unique, error=ENOENT)
             elif what == GETATTR:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Who poses as the session of a process: listens at the name, maybe holds the lock, and answers that all is well. A program of its own, run as
-whoever it shall be.
+Who poses as the session of a process: listens at the name, maybe holds the lock, and answers that
+all is well. A program of its own, run as whoever it shall be.
 
-  impostor.py PID HOW [COMMAND...]    HOW: listen | lock | handed (a child answers, and what listened executes COMMAND)
+  impostor.py PID HOW [COMMAND...]    HOW: listen | lock | handed (a child answers, and what
+                                      listened executes COMMAND)
 """
 
 import contextlib
@@ -37,7 +38,13 @@ def name_of(area):
 def reply(pid, functions=77):
     """As struct ip_control_reply: all is done."""
     head = struct.pack("<QII", MAGIC, 0, pid)
-    numbers = [functions, 0, functions, 0, functions, functions, 0, 0, 1, 1, 0] + [0] * 16 + [0] + [0, 0] + [1000, 0, 0, 0]
+    numbers = (
+        [functions, 0, functions, 0, functions, functions, 0, 0, 1, 1, 0]
+        + [0] * 16
+        + [0]
+        + [0, 0]
+        + [1000, 0, 0, 0]
+    )
     return head + struct.pack(f"<{len(numbers)}Q", *numbers) + FORGED + b"\0\x1b[1mFORGED too"
 
 

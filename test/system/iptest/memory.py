@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The executable bytes of a live process against the files they came from, without any help of the tools under test.
+The executable bytes of a live process against the files they came from, without any help of the
+tools under test.
 """
 
 import errno
@@ -37,8 +38,9 @@ def write_memory(pid, address, data):
 
 def text_differences(pid, instead=None):
     """
-    [(path, file offset, bytes in memory, bytes in the file)], one for each run of differing bytes in a file's executable
-    mapping. `instead` maps a path to another file with the bytes that were mapped (where the path was replaced).
+    [(path, file offset, bytes in memory, bytes in the file)], one for each run of differing bytes
+    in a file's executable mapping. `instead` maps a path to another file with the bytes that were
+    mapped (where the path was replaced).
 
     A process that executes another program meanwhile is looked at again.
     """
@@ -76,7 +78,7 @@ def differences(pid, instead):
             continue
         i = 0
         while i < len(want):
-            if have[i:i + 4096] == want[i:i + 4096]:
+            if have[i : i + 4096] == want[i : i + 4096]:
                 i += 4096
                 continue
             if have[i] != want[i]:
@@ -103,7 +105,9 @@ def wait_for(what, condition, timeout=20, step=0.005):
 
 
 def wait_until_live(pid, proc=None, timeout=20):
-    """Until some site in the process is live. proc: the iprobe that does it, which must not end before."""
+    """Until some site in the process is live. proc: the iprobe that does it, which must not end
+    before.
+    """
 
     def live():
         assert proc is None or proc.poll() is None, f"ended early: {proc.communicate()}"
@@ -136,7 +140,9 @@ def assert_untouched(pid, instead=None):
 
 
 def segment_bias(pid, path):
-    """Load address minus link-time address of a PIE or shared object whose first segment is mapped at offset 0."""
+    """Load address minus link-time address of a PIE or shared object whose first segment is
+    mapped at offset 0.
+    """
     real = os.path.realpath(path)
     for m in mappings(pid):
         if m.offset == 0 and os.path.realpath(m.path) == real:
@@ -147,8 +153,12 @@ def segment_bias(pid, path):
 def freeze(pid):
     """SIGSTOP, until every thread has stopped."""
     os.kill(pid, signal.SIGSTOP)
-    wait_for("a thread does not stop", lambda: all(
-        status_field(pid, "State", tid)[0] in "TZX" for tid in os.listdir(f"/proc/{pid}/task")))
+    wait_for(
+        "a thread does not stop",
+        lambda: all(
+            status_field(pid, "State", tid)[0] in "TZX" for tid in os.listdir(f"/proc/{pid}/task")
+        ),
+    )
 
 
 def thaw(pid):
@@ -156,8 +166,19 @@ def thaw(pid):
 
 
 def ring_memory(pid):
-    """An open file of the memory that the runtime of a process shares with iprobe. A privileged process has no descriptor of it."""
-    ring = next(m for m in mappings(pid) if "memfd:iprobe" in m.path)  # the others are parts of the same file
-    names = [f"/proc/{pid}/map_files/{ring.start:x}-{ring.end:x}"] if os.geteuid() == 0 else [
-        f"/proc/{pid}/fd/{fd}" for fd in os.listdir(f"/proc/{pid}/fd") if "memfd:iprobe" in os.readlink(f"/proc/{pid}/fd/{fd}")]
+    """An open file of the memory that the runtime of a process shares with iprobe. A privileged
+    process has no descriptor of it.
+    """
+    ring = next(
+        m for m in mappings(pid) if "memfd:iprobe" in m.path
+    )  # the others are parts of the same file
+    names = (
+        [f"/proc/{pid}/map_files/{ring.start:x}-{ring.end:x}"]
+        if os.geteuid() == 0
+        else [
+            f"/proc/{pid}/fd/{fd}"
+            for fd in os.listdir(f"/proc/{pid}/fd")
+            if "memfd:iprobe" in os.readlink(f"/proc/{pid}/fd/{fd}")
+        ]
+    )
     return open(names[0], "r+b")

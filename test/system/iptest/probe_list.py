@@ -14,17 +14,36 @@ TABLE, RELOCATIONS, DECODING, FOREIGN = 1, 2, 4, 8  # found_by
 
 Function = collections.namedtuple("Function", "name address file line")
 Probe = collections.namedtuple("Probe", "offset function line kind length flags form regs args")
-List = collections.namedtuple("List", "functions probes build_id placement found_by stub_area anchor machine")
+List = collections.namedtuple(
+    "List", "functions probes build_id placement found_by stub_area anchor machine"
+)
 
 
 def parse(data):
-    (magic, version, _, machine, placement, nfunctions, nprobes, functions_at, probes_at, strings_at, strings_size,
-     id_size, build_id, found_by, area, area_size, anchor) = struct.unpack_from("<8sIIIIIIQQQQI32sIQQQ", data)
+    (
+        magic,
+        version,
+        _,
+        machine,
+        placement,
+        nfunctions,
+        nprobes,
+        functions_at,
+        probes_at,
+        strings_at,
+        strings_size,
+        id_size,
+        build_id,
+        found_by,
+        area,
+        area_size,
+        anchor,
+    ) = struct.unpack_from("<8sIIIIIIQQQQI32sIQQQ", data)
     assert (magic, version) == (b"iprobePL", 2)
-    strings = data[strings_at:strings_at + strings_size]
+    strings = data[strings_at : strings_at + strings_size]
 
     def text(at):
-        return strings[at:strings.index(b"\0", at)].decode()
+        return strings[at : strings.index(b"\0", at)].decode()
 
     functions = []
     for i in range(nfunctions):
@@ -33,10 +52,21 @@ def parse(data):
     probes = []
     for i in range(nprobes):
         offset, function, line, kind, length, flags, form, regs, args = struct.unpack_from(
-            "<QIIBBBBB3xI", data, probes_at + 32 * i)
-        probes.append(Probe(offset, functions[function], line, kind, length, flags, form, regs, text(args)))
-    return List(functions, probes, build_id[:id_size].hex(), PLACEMENTS[placement], found_by, (area, area_size),
-                anchor, machine)
+            "<QIIBBBBB3xI", data, probes_at + 32 * i
+        )
+        probes.append(
+            Probe(offset, functions[function], line, kind, length, flags, form, regs, text(args))
+        )
+    return List(
+        functions,
+        probes,
+        build_id[:id_size].hex(),
+        PLACEMENTS[placement],
+        found_by,
+        (area, area_size),
+        anchor,
+        machine,
+    )
 
 
 def read_list(path):

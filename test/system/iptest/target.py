@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Targets: programs started with the runtime preloaded, which say "ready" and then live until their stdin is closed."""
+"""Targets: programs started with the runtime preloaded, which say "ready" and then live until
+their stdin is closed.
+"""
 
 import fcntl
 import os
@@ -19,11 +21,17 @@ def runtime_for(actor, program):
             bits = {1: 32, 2: 64}.get(f.read(5)[4])
     except (OSError, IndexError):
         bits = 64  # a command out of PATH
-    return actor.runtime_path.parent / "32" / actor.runtime_path.name if bits == 32 else actor.runtime_path
+    return (
+        actor.runtime_path.parent / "32" / actor.runtime_path.name
+        if bits == 32
+        else actor.runtime_path
+    )
 
 
 class Target:
-    """One running program. `pid` is that of the program itself: setpriv and the like have been replaced by exec."""
+    """One running program. `pid` is that of the program itself: setpriv and the like have been
+    replaced by exec.
+    """
 
     def __init__(self, proc, program, beats=None):
         self.proc, self.pid, self.program, self.beats_path = proc, proc.pid, program, beats
@@ -42,7 +50,9 @@ class Target:
         before = self.beats()
 
         def all_moved():
-            assert self.alive(), f"the target died: {self.proc.returncode} {self.proc.stderr.read()}"
+            assert (
+                self.alive()
+            ), f"the target died: {self.proc.returncode} {self.proc.stderr.read()}"
             now = self.beats()
             return all(now[i] > before[i] for i in self.beating)
 
@@ -76,8 +86,10 @@ class Targets:
             os.close(self.alone)
 
     def churn_alone(self):
-        """Two programs that make threads all the time keep everybody else from the CPUs, for a minute even (Linux 6.18): of tests that
-        run beside each other one has such a program at a time."""
+        """Two programs that make threads all the time keep everybody else from the CPUs, for a
+        minute even (Linux 6.18): of tests that run beside each other one has such a program at a
+        time.
+        """
         if self.alone < 0:
             self.alone = os.open(tempfile.gettempdir(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             fcntl.flock(self.alone, fcntl.LOCK_EX)
@@ -94,7 +106,9 @@ class Targets:
         self.made.append(target)
         if wait:
             line = proc.stdout.readline()
-            assert line == "ready\n", f"{args} said {line!r}, {proc.stderr.read() if not line else ''}"
+            assert (
+                line == "ready\n"
+            ), f"{args} said {line!r}, {proc.stderr.read() if not line else ''}"
         return target
 
     def steady(self, actor, program, *flags, preload=True):

@@ -18,8 +18,8 @@ SEQUENCE = re.compile(rb"\x1b\[(\??)([0-9;]*)([A-Za-z])")
 
 class Terminal:
     """
-    Runs a command on a terminal of its own, which is its controlling one (Ctrl-C, Ctrl-Z, sizes). Knows the handful of control
-    sequences that iprobe top uses; any other is a failure.
+    Runs a command on a terminal of its own, which is its controlling one (Ctrl-C, Ctrl-Z,
+    sizes). Knows the handful of control sequences that iprobe top uses; any other is a failure.
     """
 
     def __init__(self, actor, *args, lines=24, columns=100, env=None):
@@ -29,8 +29,13 @@ class Terminal:
         self.alternate, self.pending = False, b""
         self.resize(lines, columns)
         self.before = termios.tcgetattr(self.slave)
-        self.proc = actor.popen(["setsid", "--ctty", "--wait", actor.iprobe_path, *args], stdin=self.slave, stdout=self.slave,
-                                stderr=subprocess.PIPE, env=env)
+        self.proc = actor.popen(
+            ["setsid", "--ctty", "--wait", actor.iprobe_path, *args],
+            stdin=self.slave,
+            stdout=self.slave,
+            stderr=subprocess.PIPE,
+            env=env,
+        )
 
     def resize(self, lines, columns):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -40,7 +45,9 @@ class Terminal:
     @property
     def pid(self):
         """Of the command, not of what started it."""
-        children = pathlib.Path(f"/proc/{self.proc.pid}/task/{self.proc.pid}/children").read_text().split()
+        children = (
+            pathlib.Path(f"/proc/{self.proc.pid}/task/{self.proc.pid}/children").read_text().split()
+        )
         return int(children[0]) if children else self.proc.pid
 
     def text(self):
@@ -51,7 +58,7 @@ class Terminal:
             self.row, self.column = min(self.row + (byte == 10), self.lines - 1), 0
             return
         line = self.rows[self.row].ljust(self.column)
-        self.rows[self.row] = line[:self.column] + chr(byte) + line[self.column + 1:]
+        self.rows[self.row] = line[: self.column] + chr(byte) + line[self.column + 1 :]
         if self.column < self.columns - 1:  # no new line: the cursor stays on the last column
             self.column += 1
 
@@ -63,9 +70,12 @@ class Terminal:
                 self.alternate = final == b"h"
                 self.rows = [""] * self.lines
         elif final == b"H":
-            self.row, self.column = min((n or [1])[0], self.lines) - 1, (n[1] if len(n) > 1 else 1) - 1
+            self.row, self.column = (
+                min((n or [1])[0], self.lines) - 1,
+                (n[1] if len(n) > 1 else 1) - 1,
+            )
         elif final == b"K":
-            self.rows[self.row] = self.rows[self.row][:self.column]
+            self.rows[self.row] = self.rows[self.row][: self.column]
         elif final == b"J":
             first = 0 if n == [2] else self.row
             self.rows[first:] = [""] * (self.lines - first)
@@ -75,7 +85,7 @@ class Terminal:
     def feed(self, data):
         data = self.pending + data
         while data:
-            if data[0] != 0x1b:
+            if data[0] != 0x1B:
                 self.put(data[0])
                 data = data[1:]
                 continue
@@ -84,7 +94,7 @@ class Terminal:
                 assert len(data) < 16, data[:16]
                 break  # the rest is on its way
             self.control(*found.groups())
-            data = data[found.end():]
+            data = data[found.end() :]
         self.pending = data
 
     def read(self, timeout):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Call trees: what a program logged about itself (test/programs/tree_log.h) against what `iprobe dump --json` shows.
+Call trees: what a program logged about itself (test/programs/tree_log.h) against what `iprobe dump
+--json` shows.
 
-Both become a list of Step(event, name, depth). Exits of frames that ended without returning (longjmp, an exception,
-exec, exit) are optional: a tool may show them where the frame was seen to be gone, or not at all.
+Both become a list of Step(event, name, depth). Exits of frames that ended without returning
+(longjmp, an exception, exec, exit) are optional: a tool may show them where the frame was seen
+to be gone, or not at all.
 """
 
 import collections
@@ -17,7 +19,9 @@ RECORD = struct.Struct("<c31s")
 
 
 def without_arguments(name):
-    """Drops the argument list and template arguments of a demangled name: shop::largest<int>(...) -> shop::largest."""
+    """Drops the argument list and template arguments of a demangled name:
+    shop::largest<int>(...) -> shop::largest.
+    """
     out, depth = [], 0
     if name.startswith("operator"):
         return name
@@ -45,7 +49,9 @@ def read_log(directory):
 
 
 def used_part(path):
-    """The file is sparse and far longer than what was written; a jump may have left a single record empty."""
+    """The file is sparse and far longer than what was written; a jump may have left a single
+    record empty.
+    """
     data = bytearray()
     with open(path, "rb") as f:
         while (chunk := f.read(1 << 16)) and chunk.strip(b"\0"):
@@ -66,7 +72,9 @@ def log_steps(data):
             steps.append(Step("entry", text, len(stack)))
             stack.append(text)
         elif kind == b"L":
-            assert stack and stack[-1] == text, f"the program's own log is wrong: {text} left, {stack[-3:]} open"
+            assert (
+                stack and stack[-1] == text
+            ), f"the program's own log is wrong: {text} left, {stack[-3:]} open"
             stack.pop()
             steps.append(Step("exit", text, len(stack)))
         elif kind == b"U":
@@ -76,7 +84,9 @@ def log_steps(data):
 
 
 def read_dump(text):
-    """{tid: [Step]} in the order of the lines; also checks each line's form and that time does not run back."""
+    """{tid: [Step]} in the order of the lines; also checks each line's form and that time does
+    not run back.
+    """
     threads, last = {}, {}
     for line in text.splitlines():
         event = json.loads(line)
@@ -85,15 +95,21 @@ def read_dump(text):
         assert event["module"], line
         assert event["ts"] >= last.get(tid, 0), f"time runs back: {line}"
         last[tid] = event["ts"]
-        threads.setdefault(tid, []).append(Step(event["event"], without_arguments(event["function"]), event["depth"]))
+        threads.setdefault(tid, []).append(
+            Step(event["event"], without_arguments(event["function"]), event["depth"])
+        )
     return threads
 
 
 def without(steps, unlogged):
-    """Takes functions out whose names the program cannot log (a library's templates); what they called moves up."""
+    """Takes functions out whose names the program cannot log (a library's templates); what they
+    called moves up.
+    """
     kept, hidden = [], []
     for step in steps:
-        while hidden and (step.depth < hidden[-1] or (step.depth == hidden[-1] and step.event == "entry")):
+        while hidden and (
+            step.depth < hidden[-1] or (step.depth == hidden[-1] and step.event == "entry")
+        ):
             hidden.pop()
         if unlogged(step.name):
             if step.event == "entry":
@@ -106,30 +122,37 @@ def without(steps, unlogged):
 
 
 def compare(log, dump, where=""):
-    """The dump shows what was logged: every step, in order, at its depth; optional exits may be missing."""
+    """The dump shows what was logged: every step, in order, at its depth; optional exits may be
+    missing.
+    """
     i = 0
     for n, seen in enumerate(dump):
         while i < len(log) and log[i].optional and log[i][:3] != seen[:3]:
             i += 1
         if i == len(log) or log[i][:3] != seen[:3]:
             raise AssertionError(
-                f"{where}: step {n} differs\n  shown  {seen[:3]}\n  logged {log[i][:3] if i < len(log) else 'nothing'}"
+                f"{where}: step {n} differs\n  shown  {seen[:3]}\n  logged "
+                f"{log[i][:3] if i < len(log) else 'nothing'}"
                 f"\n  before it, shown:\n{outline(dump[max(0, n - 12):n + 4])}"
-                f"\n  before it, logged:\n{outline(log[max(0, i - 12):i + 4])}")
+                f"\n  before it, logged:\n{outline(log[max(0, i - 12):i + 4])}"
+            )
         i += 1
     missing = [step for step in log[i:] if not step.optional]
     assert not missing, f"{where}: {len(missing)} steps are not shown, first {missing[0][:3]}"
 
 
 def outline(steps):
-    return "\n".join(f"    {'  ' * s.depth}{'>' if s.event == 'entry' else '<'} {s.name}"
-                     f"{' (gone)' if s.optional else ''}" for s in steps)
+    return "\n".join(
+        f"    {'  ' * s.depth}{'>' if s.event == 'entry' else '<'} {s.name}"
+        f"{' (gone)' if s.optional else ''}"
+        for s in steps
+    )
 
 
 def take_handlers_out(steps, is_handler):
     """
-    (main, handlers): the steps outside signal handlers, and for each handler [position in main, its own steps from
-    depth 0 on].
+    (main, handlers): the steps outside signal handlers, and for each handler [position in main,
+    its own steps from depth 0 on].
     """
     main, handlers, current, base = [], [], None, 0
     for step in steps:
@@ -147,8 +170,8 @@ def take_handlers_out(steps, is_handler):
 
 def compare_with_handlers(log, dump, is_handler, where=""):
     """
-    As compare(), where handlers came at any moment: one that came between a hook and the program's own note of it stands
-    one step away.
+    As compare(), where handlers came at any moment: one that came between a hook and the
+    program's own note of it stands one step away.
     """
     log_main, log_handlers = take_handlers_out(log, is_handler)
     dump_main, dump_handlers = take_handlers_out(dump, is_handler)
@@ -156,22 +179,30 @@ def compare_with_handlers(log, dump, is_handler, where=""):
     assert len(log_handlers) == len(dump_handlers), where
     for n, ((log_at, log_own), (dump_at, dump_own)) in enumerate(zip(log_handlers, dump_handlers)):
         compare(log_own, dump_own, f"{where}, handler {n}")
-        assert abs(log_at - dump_at) <= 1, f"{where}: handler {n} shown at step {dump_at}, logged at {log_at}"
+        assert (
+            abs(log_at - dump_at) <= 1
+        ), f"{where}: handler {n} shown at step {dump_at}, logged at {log_at}"
 
 
 def assert_consistent(steps, where=""):
-    """A dump by itself: each depth is the number of open frames, each exit closes the frame on top."""
+    """A dump by itself: each depth is the number of open frames, each exit closes the frame on
+    top.
+    """
     stack = []
     for n, step in enumerate(steps):
         if step.event == "entry":
             assert step.depth <= len(stack), f"{where}: step {n} {step} skips a level: {stack[-3:]}"
-            del stack[step.depth:]
+            del stack[step.depth :]
             stack.append(step.name)
         else:
-            assert step.depth < len(stack) and stack[step.depth] == step.name, f"{where}: step {n} {step}: {stack[-3:]}"
-            del stack[step.depth:]
+            assert (
+                step.depth < len(stack) and stack[step.depth] == step.name
+            ), f"{where}: step {n} {step}: {stack[-3:]}"
+            del stack[step.depth :]
 
 
 def count_entries(steps_by_thread):
     """Calls by function name."""
-    return collections.Counter(s.name for steps in steps_by_thread for s in steps if s.event == "entry")
+    return collections.Counter(
+        s.name for steps in steps_by_thread for s in steps if s.event == "entry"
+    )

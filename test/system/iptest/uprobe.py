@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""uprobes that come and go at a site of a target (test/programs/uprobe.c), and sites as /proc/PID/mem shows them."""
+"""uprobes that come and go at a site of a target (test/programs/uprobe.c), and sites as
+/proc/PID/mem shows them.
+"""
 
 import json
 
@@ -9,7 +11,7 @@ from . import actor as actors
 from . import memory
 
 NOP5 = bytes.fromhex("0f1f440000")
-TRAP = 0xcc
+TRAP = 0xCC
 
 
 class Site:
@@ -19,7 +21,9 @@ class Site:
         self.module = module or target.program
         done = actor.iprobe("list", self.module, "-f", function, "--json")
         assert done.returncode == 0, repr(done)
-        probe = next(p for p in json.loads(done.stdout)["modules"][0]["probes"] if p["kind"] == kind)
+        probe = next(
+            p for p in json.loads(done.stdout)["modules"][0]["probes"] if p["kind"] == kind
+        )
         self.pid, self.length, self.offset = target.pid, probe["length"], probe["offset"]
         self.address = memory.segment_bias(target.pid, self.module) + self.offset
 
@@ -30,15 +34,18 @@ class Site:
         memory.write_memory(self.pid, self.address, data)
 
     def is_call(self):
-        return self.bytes()[0] == 0xe8
+        return self.bytes()[0] == 0xE8
 
 
 class Uprobe:
     """A uprobe at a site, there or not; `toggle()` returns when the kernel has done it."""
 
     def __init__(self, who, programs, target, site):
-        # text is at the same offset in memory and in the file where programs are linked as they are here
-        self.proc = who.popen([programs.simple("uprobe", prepared=False), site.module, hex(site.offset), target.pid])
+        # text is at the same offset in memory and in the file where programs are linked as they are
+        # here
+        self.proc = who.popen(
+            [programs.simple("uprobe", prepared=False), site.module, hex(site.offset), target.pid]
+        )
         if self.proc.stdout.readline() != "ready\n":
             pytest.skip("the kernel has no uprobes for perf")
 
