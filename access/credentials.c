@@ -227,8 +227,7 @@ static int check_pidns(pid_t pid)
 	return ours >= 0 && theirs >= 0 && same_file(ours, theirs)
 		       ? 0
 		       : ip_error("pid %d asks from another process namespace, where numbers mean "
-				  "other "
-				  "processes: ask from outside of it",
+				  "other processes: ask from outside of it",
 				  pid);
 }
 

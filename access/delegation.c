@@ -262,8 +262,7 @@ static int ask_kernel(pid_t pid, pid_t tid)
 static int refuse(pid_t pid)
 {
 	return ip_error("pid %d is not, or not any more, a process that you may trace yourself: "
-			"iprobed goes "
-			"no further; nothing was changed",
+			"iprobed goes no further; nothing was changed",
 			pid);
 }
 

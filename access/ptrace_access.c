@@ -57,8 +57,7 @@ const char *ip_ptrace_access_refusal(const struct ip_caller_credentials *caller,
 	/* get_dumpable() */
 	if (!able && !target->dumpable)
 		return "has made itself undumpable (prctl), or has changed its ids, or cannot be "
-		       "read "
-		       "(setuid, file capabilities)";
+		       "read (setuid, file capabilities)";
 	/* cap_ptrace_access_check() */
 	if (target->userns == IP_USERNS_SAME && !(target->permitted & ~caller->permitted))
 		return NULL;
@@ -82,8 +81,7 @@ const char *ip_ptrace_access_not_plain(const struct ip_target_credentials *targe
 		return "runs as root";
 	if (!target->dumpable)
 		return "has made itself undumpable (prctl), or has changed its ids, or cannot be "
-		       "read "
-		       "(setuid, file capabilities)";
+		       "read (setuid, file capabilities)";
 	if (target->permitted)
 		return "has capabilities";
 	if (target->userns != IP_USERNS_SAME)

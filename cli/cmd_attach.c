@@ -21,8 +21,7 @@ static const char help[] =
 	"process,\n"
 	"unless it was started with it.\n\n"
 	"While iprobe records the process already, another attach changes that session and ends: "
-	"-f SEL "
-	"adds,\n"
+	"-f SEL adds,\n"
 	"-f '!GLOB' takes away.\n\n"
 	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; "
 	"@NAME from\n"
@@ -32,41 +31,32 @@ static const char help[] =
 	"      --duration T      200ms, 10s, 2m (default: until Ctrl-C)\n"
 	"      --memory SIZE     ring memory (default 64M)\n"
 	"      --time WORD       precise (default), or coarse: a third of the cost, true to 10 to "
-	"80 us "
-	"(busy machine: ms)\n"
+	"80 us (busy machine: ms)\n"
 	"      --compress        compress the trace while it is recorded (iprobe trim makes a copy "
-	"that "
-	"other readers open)\n"
+	"that other readers open)\n"
 	"      --clock WORD      tsc, monotonic (clock_gettime, which costs more), or auto "
-	"(default): the "
-	"one where the other cannot be\n"
+	"(default): the one where the other cannot be\n"
 	"                        trusted\n"
 	"      --max-size SIZE   stop recording when the trace is this large (default 1G or a "
-	"tenth of the "
-	"free space)\n"
+	"tenth of the free space)\n"
 	"      --rotate N        do not stop there: keep the newest, in N pieces (2 to 64) of "
-	"which the "
-	"oldest goes\n"
+	"which the oldest goes\n"
 	"      --max-stop T      no stop longer than T: several stops if need be; give up, nothing "
-	"changed, "
-	"where the\n"
+	"changed, where the\n"
 	"                        threads cannot be gathered in it (default 50ms); failed ones are "
 	"told, too\n"
 	"      --no-stop         switch pages under the running threads; one blocked thread is "
-	"held instead "
-	"of all\n"
+	"held instead of all\n"
 	"      --resume          go on with the recording in DIR, whose iprobe was killed\n"
 	"      --dry-run         say what would be patched, in how many stops of what length; "
-	"change "
-	"nothing\n"
+	"change nothing\n"
 	"      --args            record the arguments of functions (placement fentry, with debug "
 	"information) and of\n"
 	"                        points\n"
 	"      --retval          record what functions return\n"
 	"      --string-limit N  bytes of a string that are recorded (default 64, at most 1024)\n"
 	"      --depth N         leave out calls with N or more recorded functions below them on "
-	"the stack "
-	"(at most 512)\n"
+	"the stack (at most 512)\n"
 	"      --min-duration T  leave out calls shorter than T; callers of what is kept are kept\n"
 	"      --sample N[:SEL]  one call in N of each function (of SEL's); repeatable\n"
 	"      --start-on F[:N]  record nothing before function F is called (for the Nth time)\n"
@@ -74,36 +64,28 @@ static const char help[] =
 	"      --tid LIST        these threads only; --thread GLOB,... by name\n"
 	"      --callsite        record where each call comes from\n"
 	"      --overwrite       keep the newest events only, in the rings, until the end or "
-	"iprobe "
-	"snapshot\n"
+	"iprobe snapshot\n"
 	"      --follow-fork     record forked children too, in the same trace, until the last has "
 	"ended\n"
 	"      --follow-exec     go on in what the process executes, in the same trace; says how "
-	"long it was "
-	"not recorded\n"
+	"long it was not recorded\n"
 	"      --payload P[:SEL] what the probes do, of SEL or of all others: log (default), count "
-	"(calls "
-	"only), hist\n"
+	"(calls only), hist\n"
 	"                        (latency histograms), user:FILE (a shared object of yours: "
 	"<iprobe/payload.h>); repeatable; where each\n"
 	"                        has a SEL and there is no -f, these are live\n"
 	"      --until COND      end when a function's latency passes a limit: p99>10ms/1s:SEL, "
-	"its p99 over "
-	"the last second (p50,\n"
+	"its p99 over the last second (p50,\n"
 	"                        p90, p95, p99, p999, mean; calls>N/T:SEL); SEL has the payload "
-	"hist (with "
-	"--overwrite\n"
+	"hist (with --overwrite\n"
 	"                        it is recorded as well); repeatable\n"
 	"      --linger T        with --until: go on for T when it is met\n"
 	"      --drop-hot[=PCT]  take the probes of a function away when they take PCT per cent "
-	"(default 50) "
-	"of its own time and 1 %\n"
+	"(default 50) of its own time and 1 %\n"
 	"                        of its thread's: its calls are counted from then on, where that "
-	"is cheap "
-	"enough\n"
+	"is cheap enough\n"
 	"      --list FILE       the probe list of a stripped module, or a directory of such "
-	"lists; "
-	"repeatable\n"
+	"lists; repeatable\n"
 	"      --leave           where iprobed does it: end at once, and let the session go on by "
 	"itself\n"
 	"      --json            the summary as one line of JSON on stdout\n"
@@ -123,9 +105,7 @@ static void print_preview(const struct cli_record_options *options,
 		if (options->session.no_stop) {
 			ip_print(stdout,
 				 "pid %d: %zu sites on %zu pages to switch in %zu pieces without a "
-				 "stop, %zu "
-				 "to leave idle%s%s; "
-				 "nothing was changed\n",
+				 "stop, %zu to leave idle%s%s; nothing was changed\n",
 				 p->summary.pid, p->summary.sites, p->summary.pages, p->pieces,
 				 p->summary.unswitched, p->summary.unswitched ? ": " : "",
 				 p->summary.unswitched_why);
@@ -133,9 +113,7 @@ static void print_preview(const struct cli_record_options *options,
 		}
 		ip_print(stdout,
 			 "pid %d: %zu sites of %zu functions on %zu pages, %zu threads; %zu stop%s "
-			 "of about "
-			 "%s%s; nothing was "
-			 "changed\n",
+			 "of about %s%s; nothing was changed\n",
 			 p->summary.pid, p->summary.sites, p->summary.functions, p->summary.pages,
 			 p->summary.threads, p->nstops, p->nstops == 1 ? "" : "s",
 			 ip_format_ns(p->expected_stop_ns, stop), p->nstops == 1 ? "" : " each");
@@ -181,8 +159,7 @@ static void print_change(const struct cli_record_options *options,
 	if (s->foreign)
 		ip_print(stderr,
 			 "iprobe: pid %d: %zu sites hold something that is not iprobe's (a "
-			 "breakpoint, a "
-			 "uprobe): left alone\n",
+			 "breakpoint, a uprobe): left alone\n",
 			 s->pid, s->foreign);
 	if (options->json) {
 		ip_json_init(&j, stdout);
@@ -269,8 +246,7 @@ static int ask_daemon(int pid, const struct cli_record_options *options, int arg
 		return -1;
 	if (!wanted) {
 		ip_error("--leave: there is no iprobed that is needed for it, or pid %d can be "
-			 "traced "
-			 "without: use nohup, or IPROBE_DAEMON=always",
+			 "traced without: use nohup, or IPROBE_DAEMON=always",
 			 pid);
 		return cli_fail();
 	}

@@ -35,8 +35,8 @@
 
 static const char help[] =
 	"usage: iprobe detach [--no-stop] [--left-over] [--list FILE] [--json] PID\n\n"
-	"Puts back every site that any iprobe left live in the process, whoever did it "
-	"and however it ended.\n"
+	"Puts back every site that any iprobe left live in the process, whoever did it and however "
+	"it ended.\n"
 	"A session that is still recording ends. --no-stop: switch pages instead of stopping the "
 	"threads. --left-over: do nothing where an iprobe is alive that has the session.\n"
 	"A thread in uninterruptible sleep is waited for, for up to a minute; all others run "
@@ -77,8 +77,7 @@ static int tidy(struct ip_target *target)
 			 target->pid);
 	if (ip_target_alive(target) && ip_text_padding_left_behind(target))
 		return ip_error("pid %d: a thread is still in code at %#lx that an iprobe which "
-				"was killed has left: "
-				"detach again when it has gone on",
+				"was killed has left: detach again when it has gone on",
 				target->pid, ip_text_padding_left_behind(target));
 	return 0;
 }
@@ -208,16 +207,12 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 		else if (state.foreign && state.foreign == state.probed && !state.patched)
 			ip_print(stderr,
 				 "iprobe: pid %d: %s: a uprobe or a debugger's breakpoint in %zu "
-				 "idle sites, "
-				 "the first at %#lx: "
-				 "left alone\n",
+				 "idle sites, the first at %#lx: left alone\n",
 				 pid, modules.items[i].path, state.foreign, state.first_foreign);
 		else if (state.foreign)
 			ret = ip_error("pid %d: %s: %zu places hold bytes that are neither the "
-				       "file's nor iprobe's, "
-				       "the "
-				       "first at %#lx: left alone (a debugger's breakpoint, "
-				       "another patcher?)",
+				       "file's nor iprobe's, the first at %#lx: left alone (a "
+				       "debugger's breakpoint, another patcher?)",
 				       pid, modules.items[i].path, state.foreign,
 				       state.first_foreign);
 	}

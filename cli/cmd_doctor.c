@@ -141,9 +141,7 @@ static void examine_machine(struct examination *e)
 	    strcmp(line, "0") && geteuid() != 0)
 		tell(e, BAD, "yama",
 		     "ptrace_scope is %s: attach works only on own children (iprobe run), through "
-		     "iprobed, "
-		     "or as root; 0 "
-		     "lifts it",
+		     "iprobed, or as root; 0 lifts it",
 		     line);
 	else
 		tell(e, GOOD, "yama", "%s", *line ? "does not stand in the way" : "is not there");
@@ -153,23 +151,19 @@ static void examine_machine(struct examination *e)
 	else
 		tell(e, NOTE, "priority",
 		     "none can be lent (CAP_SYS_NICE): on a busy machine stops and holds wait for "
-		     "CPUs, tens "
-		     "of "
-		     "milliseconds");
+		     "CPUs, tens of milliseconds");
 	if (ip_target_may_write_text())
 		tell(e, GOOD, "text writes", "/proc/PID/mem writes to read-only pages");
 	else
 		tell(e, BAD, "text writes",
 		     "/proc/PID/mem refuses read-only pages (proc_mem.force_override on the kernel "
-		     "command "
-		     "line)");
+		     "command line)");
 	if (try_executable())
 		tell(e, GOOD, "executable memory", "can be made");
 	else
 		tell(e, NOTE, "executable memory",
 		     "refused here (%s): the runtime needs it in targets, which may be under the "
-		     "same policy "
-		     "(SELinux: execmem)",
+		     "same policy (SELinux: execmem)",
 		     strerror(errno));
 	fd = memfd_create("iprobe-doctor", MFD_CLOEXEC);
 	if (fd < 0)
@@ -235,8 +229,7 @@ static void examine_target(struct examination *e, pid_t pid)
 			     ? "the runtime makes no system call but gettid and getpid, once a "
 			       "thread"
 			     : "suspended for the thread that is borrowed, while it is; the "
-			       "runtime makes no "
-			       "system call");
+			       "runtime makes no system call");
 	if (ip_modules_load(target, &modules) < 0) {
 		tell(e, BAD, "modules", "%s", ip_error_message());
 	} else {

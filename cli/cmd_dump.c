@@ -110,8 +110,7 @@ static bool is_wanted(struct dump *d, uint64_t call, size_t depth, uint64_t ts, 
 		return true;
 	span = ip_interest_span_at(d->interest, ts);
 	if (span && span != d->span && d->span && !d->json)
-		ip_print(stdout, "--"
-				 "\n");
+		ip_print(stdout, "--\n");
 	d->span = span ? span : d->span;
 	return span;
 }

@@ -24,12 +24,10 @@ static const char help[] =
 	"usage: iprobe export --format FORMAT [OPTIONS] [DIR]\n\n"
 	"Writes a trace (iprobe.data) as a page to look at, or for other people's viewers.\n\n"
 	"      --format FORMAT  html       one page for any browser, without a network: timeline, "
-	"flame "
-	"graph,\n"
+	"flame graph,\n"
 	"                                  figures, histograms, heat maps\n"
 	"                       chrome     every event: Perfetto's UI, chrome://tracing, Firefox "
-	"Profiler, "
-	"speedscope\n"
+	"Profiler, speedscope\n"
 	"                       perfetto   the same in Perfetto's own format: smaller, arguments "
 	"as JSON\n"
 	"                       folded     own time of each way of calls: flamegraph.pl, "
@@ -37,12 +35,10 @@ static const char help[] =
 	"                       callgrind  functions and who calls whom: KCachegrind, "
 	"callgrind_annotate\n"
 	"                       pprof      ways of calls, their number and own time, compressed: "
-	"go tool "
-	"pprof\n"
+	"go tool pprof\n"
 	"  -o, --output FILE    write to FILE, not to stdout\n"
 	"  -f, --functions SEL  these functions only; folded, callgrind, pprof, html's flame "
-	"graph: ways of "
-	"calls that begin at them\n"
+	"graph: ways of calls that begin at them\n"
 	"      --tid TID        this thread only\n"
 	"      --diff OTHER     html: the flame graph shows what has changed since the trace "
 	"OTHER\n";
@@ -102,9 +98,8 @@ static void warn_of_size(const struct ip_trace_reader *trace, const struct optio
 	if (size > LARGE)
 		ip_print(stderr,
 			 "iprobe: %s: %s has every event: the file will have up to about %s, more "
-			 "than most "
-			 "viewers open; iprobe trim takes "
-			 "out a part, and --format html shows everything in a few MB\n",
+			 "than most viewers open; iprobe trim takes out a part, and --format html "
+			 "shows everything in a few MB\n",
 			 trace->dir, format->name, ip_format_size(size, buffer));
 }
 

@@ -20,8 +20,8 @@
 static const char help[] =
 	"usage: iprobe hist [OPTIONS] [DIR|PID]\n\n"
 	"Shows how many calls of a function lasted how long (iprobe.data), in powers of two, and "
-	"where the "
-	"peaks are. Of a process that is being recorded with the hist payload: up to now.\n\n"
+	"where the peaks are. Of a process that is being recorded with the hist payload: up to "
+	"now.\n\n"
 	"  -f, --functions SEL  these functions only\n"
 	"  -n, --limit N        the first N functions in the order of total time (default 10; with "
 	"-f all)\n"
@@ -38,15 +38,12 @@ static void warn_of_measured(const struct cli_hist *h)
 	if (h->latencies->tid && cli_hist_any_measured(h))
 		ip_print(stderr,
 			 "iprobe: %s: --payload hist does not tell threads apart: with --tid only "
-			 "functions "
-			 "that were logged are "
-			 "shown\n",
+			 "functions that were logged are shown\n",
 			 h->dir);
 	if (h->latencies->nslices && cli_hist_any_measured(h))
 		ip_print(stderr,
 			 "iprobe: %s: --payload hist keeps no times: --over-time shows these "
-			 "functions as "
-			 "without it\n",
+			 "functions as without it\n",
 			 h->dir);
 }
 
@@ -156,9 +153,8 @@ int cmd_hist(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (is_process(operand, &pid) && (o.over_time || o.filter.tid))
-		return cli_usage(argv[0],
-				 "histograms of a process know no time and no thread: --over-time "
-				 "and --tid are for traces");
+		return cli_usage(argv[0], "histograms of a process know no time and no thread: "
+					  "--over-time and --tid are for traces");
 	if (!pid && o.interval_ns)
 		return cli_usage(argv[0], "--interval goes with a PID");
 	/* a pager that was left ends us without a word */

@@ -27,10 +27,9 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-static const char help[] =
-	"usage: iprobe info [--json] [DIR]\n\n"
-	"Tells where a trace (iprobe.data) comes from: host, command, modules, clock, "
-	"stops of the process, events, losses.\n";
+static const char help[] = "usage: iprobe info [--json] [DIR]\n\n"
+			   "Tells where a trace (iprobe.data) comes from: host, command, modules, "
+			   "clock, stops of the process, events, losses.\n";
 
 static uint64_t duration_ns(const struct ip_trace_reader *t)
 {
@@ -482,8 +481,7 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	if (s->rotated_packets)
 		ip_print(stdout,
 			 "%-10s %s packets, %s; everything is there that happened later than %s "
-			 "after the "
-			 "start\n",
+			 "after the start\n",
 			 "rotated", ip_format_count(s->rotated_packets, count),
 			 ip_format_size(s->rotated_bytes, lost),
 			 ip_format_ns(ip_recording_since_start(s, s->rotated_tsc), buffer));

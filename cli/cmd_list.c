@@ -156,8 +156,7 @@ static int list_file(struct listing *l, const char *path)
 		ret = -1;
 	if (ret == 0 && ip_elf_note_place(elf, IP_NOTE_ROOM, &room, &size) > 0)
 		ret = ip_error("%s: no probe list for it is found: name it with --list, or put it "
-			       "beside as "
-			       "%s.probes",
+			       "beside as %s.probes",
 			       path, path);
 	if (ret == 0)
 		ret = ip_error("%s has no probes: it was not built with iprobe-cc (or not run "
@@ -165,10 +164,9 @@ static int list_file(struct listing *l, const char *path)
 			       path);
 	if (ret > 0 && (list->header->build_id_size != elf->build_id_size ||
 			memcmp(list->header->build_id, elf->build_id, elf->build_id_size)))
-		ret = ip_error(
-			"%s: its probe list belongs to another build (build-id differs): run "
-			"coldpatch on it again",
-			path);
+		ret = ip_error("%s: its probe list belongs to another build (build-id differs): "
+			       "run coldpatch on it again",
+			       path);
 	if (ret > 0)
 		ret = show_module(l, path, list) < 0 || check_shown(l, path) < 0 ? -1 : 0;
 	ip_probe_list_destroy(list);

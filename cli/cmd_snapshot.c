@@ -17,17 +17,14 @@
 #include "common/print.h"
 #include "common/units.h"
 
-static const char help[] =
-	"usage: iprobe snapshot [-o DIR] [--json] PID\n\n"
-	"Writes what the rings of a flight recorder (attach with its overwrite option) hold now, "
-	"as a trace. "
-	"The session goes "
-	"on, and the process\n"
-	"is not stopped.\n\n"
-	"  -o, --output DIR  trace directory (default iprobe.snapshot; one that exists is kept as "
-	"DIR.old)\n"
-	"      --json        what was written, as JSON\n"
-	"  -h, --help\n";
+static const char help[] = "usage: iprobe snapshot [-o DIR] [--json] PID\n\n"
+			   "Writes what the rings of a flight recorder (attach with its overwrite "
+			   "option) hold now, as a trace. The session goes on, and the process\n"
+			   "is not stopped.\n\n"
+			   "  -o, --output DIR  trace directory (default iprobe.snapshot; one that "
+			   "exists is kept as DIR.old)\n"
+			   "      --json        what was written, as JSON\n"
+			   "  -h, --help\n";
 
 /* Who works for iprobed stands in the directory that the caller has opened, and has nothing but a
  * name: people want the path. */

@@ -21,12 +21,11 @@
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/process/probe_list_search.h"
 
-static const char help[] =
-	"usage: iprobe status [--list FILE] [--json] [PID]\n\n"
-	"Compares every byte of every executable segment of the process with the files on "
-	"disk and tells which\n"
-	"sites are live, and how fast what is recorded comes in. Without PID: all "
-	"processes that have iprobe's runtime.\n";
+static const char help[] = "usage: iprobe status [--list FILE] [--json] [PID]\n\n"
+			   "Compares every byte of every executable segment of the process with "
+			   "the files on disk and tells which\n"
+			   "sites are live, and how fast what is recorded comes in. Without PID: "
+			   "all processes that have iprobe's runtime.\n";
 
 #define RATES_NS 250000000ull
 
@@ -71,8 +70,7 @@ static void show_rates(struct ip_json *j, const struct ip_rates *rates)
 	if (rates->lost)
 		ip_print(stdout, "%s LOST a second\n", ip_format_count(rates->lost, lost));
 	else
-		ip_print(stdout, "none lost"
-				 "\n");
+		ip_print(stdout, "none lost\n");
 }
 
 /* One process. With j: an object. */
@@ -114,8 +112,7 @@ static int show(struct ip_json *j, pid_t pid)
 	if (ret == 0 && (left_behind = ip_text_padding_left_behind(target)))
 		ip_print(stderr,
 			 "iprobe: pid %d: code of an iprobe that was killed lies unused at %#lx: "
-			 "iprobe "
-			 "detach %d takes it away\n",
+			 "iprobe detach %d takes it away\n",
 			 pid, left_behind, pid);
 	if (ret == 0 && j)
 		ip_json_array(j, "modules");
@@ -158,8 +155,7 @@ static int show_all(bool json)
 	if (json) {
 		ip_json_end_array(&j);
 	} else if (!found) {
-		ip_print(stdout, "no process that we may look at has iprobe's runtime"
-				 "\n");
+		ip_print(stdout, "no process that we may look at has iprobe's runtime\n");
 	}
 	return 0;
 }

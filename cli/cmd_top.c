@@ -29,35 +29,28 @@
 static const char help[] =
 	"usage: iprobe top [OPTIONS] PID\n\n"
 	"Shows live which functions of a process are called how often, what time they take by "
-	"themselves and "
-	"with what they call, and how\n"
+	"themselves and with what they call, and how\n"
 	"long calls last. Makes the chosen probes live with the hist payload until q, Ctrl-C, or "
-	"the process "
-	"ends, and puts every byte back;\n"
+	"the process ends, and puts every byte back;\n"
 	"where the process is recorded with that payload already, shows what that session "
-	"measures. No trace "
-	"is kept.\n\n"
+	"measures. No trace is kept.\n\n"
 	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; -f "
-	"@FILE "
-	"reads them\n"
+	"@FILE reads them\n"
 	"                        (default: all probes)\n"
 	"  -d, --delay T         between two pictures (default 1s)\n"
 	"  -n, --iterations N    end after N of them\n"
 	"      --duration T      end after T\n"
 	"  -s, --sort COLUMN     rate, calls, self (default), total, avg, p50, p99, max, function\n"
 	"      --limit ROWS      at most so many functions (default: as many as fit; 20 with "
-	"--batch; all "
-	"with --json)\n"
+	"--batch; all with --json)\n"
 	"  -b, --batch           plain text, each picture below the other; so it is where stdout "
-	"is no "
-	"terminal\n"
+	"is no terminal\n"
 	"      --json            each picture as one JSON object on a line\n"
 	"      --memory SIZE     for rings and histograms (default 64M)\n"
 	"      --max-stop T      no stop of the process longer than T (default 50ms)\n"
 	"  -h, --help\n\n"
 	"Keys: q quit, s S sort by the next column, the one before, r reverse, / show only some, t "
-	"since the "
-	"beginning, p pause, + - faster,\n"
+	"since the beginning, p pause, + - faster,\n"
 	"slower, d drop the function's probes, c add its callees, a add functions, ? help\n";
 
 static uint64_t now_ns(void)
@@ -198,8 +191,8 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 		return o->sort < CLI_TOP_COLUMNS
 			       ? -1
 			       : cli_usage(command,
-					   "--sort is rate, calls, self, total, avg, p50, "
-					   "p99, max or function, not '%s'",
+					   "--sort is rate, calls, self, total, avg, p50, p99, max "
+					   "or function, not '%s'",
 					   optarg);
 	case OPT_LIMIT:
 		if (parse_count(command, optarg, "functions", &n))

@@ -40,8 +40,7 @@ static const char trim_help[] =
 static const char split_help[] =
 	"usage: iprobe split (--every T | --size SIZE | --by thread|process) [OPTIONS] [DIR]\n\n"
 	"Writes a trace (iprobe.data) in parts, each a trace of its own: PREFIX.1, PREFIX.2 and so "
-	"on, or, "
-	"by thread\n"
+	"on, or, by thread\n"
 	"and process, PREFIX.ID.\n\n"
 	"      --every T            a part for each so long\n"
 	"      --size SIZE          parts of at most so many bytes, in the order of time\n"

@@ -38,23 +38,18 @@ static const char help[] =
 	"       fperf list-events [--native] [--json]\n"
 	"       fperf self-test\n\n"
 	"Counts events (CPU time, page faults, context switches...) per call of each function of a "
-	"program "
-	"that was\n"
+	"program that was\n"
 	"built with iprobe-cc, by samples, such that it costs no more than a budget. Inclusive "
-	"(unless "
-	"--exclusive):\n"
+	"(unless --exclusive):\n"
 	"with what the function calls. Functions that are too hot for the budget have no probes "
-	"for most of "
-	"the time.\n\n"
+	"for most of the time.\n\n"
 	"  -p, --pid PID         a running process; until --duration, Ctrl-C or its end\n"
 	"  -e, --events LIST     comma-separated, at most 8; fperf list-events names them\n"
 	"                        (default " IP_FPERF_NAMES_DEFAULT ")\n"
 	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB "
-	"(default: "
-	"all)\n"
+	"(default: all)\n"
 	"      --budget B        share of the run time that it may cost, as 2% (default), or none; "
-	"N/s: "
-	"besides, at most N\n"
+	"N/s: besides, at most N\n"
 	"                        samples a second\n"
 	"      --exclusive       without what selected functions count that are called in it\n"
 	"      --interval T      how often quotas are given (default 100ms)\n"
@@ -64,21 +59,15 @@ static const char help[] =
 	"      --stop            change probes by stops only, also where pages could be switched\n"
 	"      --list FILE       the probe list of a stripped module; repeatable\n"
 	"      --alternate T     to measure what it costs: count for T, have no probes for T, and "
-	"so on; a "
-	"line on stderr for each:\n"
+	"so on; a line on stderr for each:\n"
 	"                        on or off, nanoseconds, CPU time, bytes that the process has read "
-	"and "
-	"written\n"
+	"and written\n"
 	"      --profile NAME    events, functions, budget... of a profile in probes.d, where no "
-	"option says "
-	"otherwise\n"
+	"option says otherwise\n"
 	"      --multiplex       more hardware events than the PMU counts at a time: by turns, "
-	"scaled and "
-	"marked "
-	"~\n"
+	"scaled and marked ~\n"
 	"  -n, --limit N         rows of the table at most, 0: all (default: all that are known to "
-	"within "
-	"+-50 %,\n"
+	"within +-50 %,\n"
 	"                        and 10 of the others, below a line)\n"
 	"      --csv, --json     in the place of the table\n"
 	"  -o, --output FILE     write it there, not to stdout\n"
@@ -181,10 +170,9 @@ static int parse_budget(const char *text, struct ip_fperf_options *o)
 	}
 	end += strspn(end, " ");
 	if (end == text || strcmp(end, "%") || !(n >= IP_PROFILE_BUDGET_LEAST && n <= 100))
-		return ip_error(
-			"--budget %s: a share from 0.01%% to 100%%, as 2%%; none; or samples a "
-			"second, as 500/s",
-			text);
+		return ip_error("--budget %s: a share from 0.01%% to 100%%, as 2%%; none; or "
+				"samples a second, as 500/s",
+				text);
 	o->budget = n / 100;
 	return 0;
 }
@@ -273,9 +261,8 @@ static int parse_one(int option, struct options *o)
 		return o->session.max_stop_ns >= STOP_LEAST
 			       ? 0
 			       : ip_error("--max-stop: probes are changed again and again, each "
-					  "time by many "
-					  "stops "
-					  "that would be shorter than 200us: give that at least");
+					  "time by many stops that would be shorter than 200us: "
+					  "give that at least");
 	}
 }
 
@@ -453,11 +440,9 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 	ip_fperf_summary(f, &sum);
 	ip_print(stderr,
 		 "fperf: %lu samples in %.2f s (%.2f s of CPU time); %zu of %zu functions called, "
-		 "%zu of them "
-		 "have samples; it cost %.1f ms, %.2f %% "
-		 "(stops and page switches %.2f %%); probes changed %lu times, %lu of them without "
-		 "a stop; "
-		 "longest stop %.2f ms, longest gap of functions that stayed %.3f ms\n",
+		 "%zu of them have samples; it cost %.1f ms, %.2f %% (stops and page switches %.2f "
+		 "%%); probes changed %lu times, %lu of them without a stop; longest stop %.2f ms, "
+		 "longest gap of functions that stayed %.3f ms\n",
 		 sum.samples, sum.length_s, sum.run_s, sum.called, sum.functions, sum.sampled,
 		 1e3 * sum.overhead * sum.run_s, 100 * sum.overhead, 100 * sum.stops_share,
 		 sum.changes, sum.changes_without_stop, ip_session_longest_stop(s) / 1e6,
@@ -465,35 +450,27 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 	if (s->end && !strcmp(s->end, IP_END_EXECED))
 		ip_print(stderr,
 			 "fperf: pid %d has executed another program: that one is not counted "
-			 "(fperf -p anew "
-			 "counts "
-			 "it, and fperf -- CMD counts whatever CMD executes)\n",
+			 "(fperf -p anew counts it, and fperf -- CMD counts whatever CMD "
+			 "executes)\n",
 			 s->pid);
 	if (sum.changes_failed)
 		ip_print(stderr,
 			 "fperf: %lu change%s of probes failed, so functions kept or lacked probes "
-			 "for longer "
-			 "than "
-			 "meant; the last one: %s\n",
+			 "for longer than meant; the last one: %s\n",
 			 sum.changes_failed, sum.changes_failed == 1 ? "" : "s",
 			 sum.change_failure);
 	if (sum.confined)
-		ip_print(stderr,
-			 "fperf: the process has put itself under seccomp: no samples were taken "
-			 "from then on, "
-			 "calls were counted\n");
+		ip_print(stderr, "fperf: the process has put itself under seccomp: no samples were "
+				 "taken from then on, calls were counted\n");
 	if (sum.left_out)
 		ip_print(stderr,
 			 "fperf: %lu samples were not taken: too many others were open in their "
-			 "thread, or a "
-			 "hook below them\n",
+			 "thread, or a hook below them\n",
 			 sum.left_out);
 	if (sum.missing)
 		ip_print(stderr,
 			 "fperf: %lu values are missing in samples: the kernel had other counters "
-			 "in the "
-			 "PMU%s, or a "
-			 "descriptor had been closed\n",
+			 "in the PMU%s, or a descriptor had been closed\n",
 			 sum.missing, o->multiplex ? "" : " (--multiplex takes turns and scales)");
 	if (sum.scaled)
 		ip_print(stderr, "fperf: %lu values are scaled (~), since counters took turns\n",
@@ -501,9 +478,7 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 	if (sum.gone)
 		ip_print(stderr,
 			 "fperf: the process closed descriptors of counters, or put others in "
-			 "their place, "
-			 "%lu times: they were "
-			 "opened anew\n",
+			 "their place, %lu times: they were opened anew\n",
 			 sum.gone);
 	if (sum.refused)
 		ip_print(stderr,

@@ -129,9 +129,7 @@ int fperf_list_events(int argc, char **argv)
 	if (papi)
 		ip_print(stdout,
 			 "\n%u of %u count here. PAPI %s tells presets; --native shows the native "
-			 "events of "
-			 "this "
-			 "machine.\n",
+			 "events of this machine.\n",
 			 l.counted, l.all, papi->version);
 	else
 		ip_print(stdout, "\n%u of %u count here. No PAPI: %s.\n", l.counted, l.all,

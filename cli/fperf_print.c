@@ -193,8 +193,7 @@ static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row
 	if (known < n)
 		ip_print(out,
 			 "--- %zu function%s with too few samples to tell (wider than +-%.0f %%): "
-			 "fewer "
-			 "functions (-f), more (--budget), or longer (--duration) ---\n",
+			 "fewer functions (-f), more (--budget), or longer (--duration) ---\n",
 			 n - known, n - known == 1 ? "" : "s", 100 * IP_FPERF_MOST_WIDTH);
 	if (guesses > most - shown)
 		guesses = most - shown;

@@ -63,7 +63,6 @@ int fperf_try(const struct ip_fperf_options *o)
 	rt_pmu_close(t);
 	return counts ? 0
 		      : ip_error("these events do not count at the same time: somebody else has "
-				 "counters in "
-				 "the PMU (the NMI "
-				 "watchdog, perf): ask for fewer, or give --multiplex");
+				 "counters in the PMU (the NMI watchdog, perf): ask for fewer, or "
+				 "give --multiplex");
 }

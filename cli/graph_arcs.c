@@ -109,8 +109,7 @@ int cli_graph_callers(const struct cli_graph *g, const bool *wanted)
 		return ip_error("out of memory");
 	qsort(sums, nfunctions, sizeof(*sums), by_total);
 	ip_print(stdout, "Above each function its callers, below it what it calls; their rows are "
-			 "its share of "
-			 "them.\n\n");
+			 "its share of them.\n\n");
 	ip_print(stdout, "%8s %8s %13s  %s\n", "total", "self", "calls", "function");
 	for (size_t i = 0; i < nfunctions; i++)
 		if (sums[i].calls && wanted[sums[i].function]) {
@@ -157,8 +156,7 @@ int cli_graph_dot(const struct cli_graph *g)
 		return ip_error("out of memory");
 	ip_names_mark_tails(g->names, g->tree->until_tail);
 	ip_print(stdout, "digraph calls {\n\tnode [shape=box, fontname=\"sans-serif\"];\n\tedge "
-			 "[fontname=\"sans-serif\"];"
-			 "\n");
+			 "[fontname=\"sans-serif\"];\n");
 	for (uint32_t f = 0; f < s->nfunctions; f++) {
 		_cleanup_free_ char *label = NULL;
 
@@ -190,7 +188,6 @@ int cli_graph_dot(const struct cli_graph *g)
 				 a->callee, ip_format_count(a->calls, count),
 				 ip_format_ns(ip_recording_ns(s, a->total), buffers[0]));
 	}
-	ip_print(stdout, "}"
-			 "\n");
+	ip_print(stdout, "}\n");
 	return 0;
 }

@@ -37,11 +37,11 @@ static int none(const struct cli_hist *h)
 				"(--payload hist)",
 				h->pid);
 	return ip_error("%s: none of the functions has a call that ended%s", h->dir,
-			!h->latencies->tid	   ? ""
-			: cli_hist_any_measured(h) ? " in that thread and was logged (--payload "
-						     "hist does not tell threads apart: leave "
-						     "--tid out)"
-						   : " in that thread");
+			!h->latencies->tid ? ""
+			: cli_hist_any_measured(h)
+				? " in that thread and was logged (--payload hist does not tell "
+				  "threads apart: leave --tid out)"
+				: " in that thread");
 }
 
 int cli_hist_order(struct cli_hist *h, const bool *selected, size_t limit)

@@ -162,8 +162,7 @@ static void print_heat(const struct cli_hist *h, const struct ip_latency *f)
 			ip_print(stdout, "%c",
 				 shades[shade < sizeof(shades) - 1 ? shade : sizeof(shades) - 2]);
 		}
-		ip_print(stdout, "|"
-				 "\n");
+		ip_print(stdout, "|\n");
 	}
 	ip_print(stdout, "%9s  0%*s\n", "", (int)h->latencies->nslices - 1,
 		 ip_format_ns((double)h->latencies->slice_ns * h->latencies->nslices, length));

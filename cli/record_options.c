@@ -238,22 +238,17 @@ static const char *contradiction(const struct ip_session_options *o)
 {
 	if (o->filters.min_duration_ns && o->values.args)
 		return "--min-duration holds entries back, and --args records values with them: "
-		       "leave one "
-		       "out";
+		       "leave one out";
 	if (o->drop_hot && (o->coarse || o->overwrite || o->no_stop || o->follow_fork ||
 			    o->follow_exec || o->resume || ip_filters_any(&o->filters)))
 		return "--drop-hot does not go with --time coarse, --overwrite, --no-stop, "
-		       "--follow-fork, "
-		       "--follow-exec, --resume, nor "
-		       "with filters";
+		       "--follow-fork, --follow-exec, --resume, nor with filters";
 	if (o->clock == IP_CLOCK_MONOTONIC && (o->payloads.n || o->drop_hot))
 		return "--payload and --drop-hot measure durations by the TSC: --clock monotonic "
-		       "does not go "
-		       "with them";
+		       "does not go with them";
 	if (o->rotate && o->overwrite)
 		return "--overwrite keeps the newest in memory and writes it once, --rotate keeps "
-		       "it on "
-		       "disk: one of them";
+		       "it on disk: one of them";
 	if (o->rotate && o->max_size && o->max_size / o->rotate < IP_TRACE_PIECE_LEAST)
 		return "--rotate: a piece must hold 256K: give more --max-size, or fewer pieces";
 	return NULL;
@@ -396,10 +391,8 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 			/* run: before its first instruction there is nobody whom a stop could
 			 * hurt */
 			if (!attach)
-				ip_print(stderr,
-					 "iprobe: --no-stop: a program that is just starting is "
-					 "stopped all the "
-					 "same\n");
+				ip_print(stderr, "iprobe: --no-stop: a program that is just "
+						 "starting is stopped all the same\n");
 			ret->session.no_stop = attach;
 			ret->session.own = "--no-stop";
 			break;

@@ -130,26 +130,21 @@ static void print_value_gaps(const struct ip_value_gaps *gaps)
 	if (gaps->no_debug_info)
 		ip_print(stderr,
 			 "iprobe: %zu functions recorded without values: no debug information "
-			 "tells of them "
-			 "(build with -g, or "
-			 "install it)\n",
+			 "tells of them (build with -g, or install it)\n",
 			 gaps->no_debug_info);
 	if (gaps->other_placement)
 		ip_print(stderr,
 			 "iprobe: %zu functions or scopes recorded without values: only placement "
-			 "fentry has "
-			 "them\n",
+			 "fentry has them\n",
 			 gaps->other_placement);
 	if (gaps->too_many)
 		ip_print(stderr,
 			 "iprobe: %zu functions and results recorded without values: there are too "
-			 "many "
-			 "(select fewer)\n",
+			 "many (select fewer)\n",
 			 gaps->too_many);
 	if (gaps->no_reading)
 		ip_print(stderr, "iprobe: strings were not read: the process is under seccomp, or "
-				 "may be soon "
-				 "(libseccomp), and might be ended for that\n");
+				 "may be soon (libseccomp), and might be ended for that\n");
 }
 
 static const char *plural(uint64_t n)
@@ -173,15 +168,12 @@ void cli_record_summary(const struct cli_record_options *options,
 	if (s->renewed)
 		ip_print(stderr,
 			 "iprobe: %zu system call%s of the process waited for longer: the time "
-			 "limit began "
-			 "anew after a stop (last: %s)\n",
+			 "limit began anew after a stop (last: %s)\n",
 			 s->renewed, plural(s->renewed), s->renewed_last);
 	if (s->disturbed)
 		ip_print(stderr,
 			 "iprobe: calls of %zu function%s are missing for a while, since somebody "
-			 "else "
-			 "changed live sites: iprobe "
-			 "report says when\n",
+			 "else changed live sites: iprobe report says when\n",
 			 s->disturbed, s->disturbed == 1 ? "" : "s");
 	if (s->unswitched)
 		ip_print(stderr,
@@ -195,9 +187,7 @@ void cli_record_summary(const struct cli_record_options *options,
 	if (s->end && !strcmp(s->end, IP_END_SIZE_LIMIT))
 		ip_print(stderr,
 			 "iprobe: ended early: recording stopped at the size limit of %s (%s; %s); "
-			 "%s events "
-			 "recorded until "
-			 "then were dropped\n",
+			 "%s events recorded until then were dropped\n",
 			 ip_format_size(s->limit, size), s->limit_by,
 			 !strcmp(s->limit_by, IP_LIMIT_ASKED) ? "more lasts longer"
 							      : "--max-size sets another",
@@ -205,16 +195,12 @@ void cli_record_summary(const struct cli_record_options *options,
 	else if (s->end && !strcmp(s->end, IP_END_NO_SPACE))
 		ip_print(stderr,
 			 "iprobe: ended early: recording stopped: there is no space left for %s; "
-			 "%s events "
-			 "recorded until "
-			 "then were "
-			 "dropped\n",
+			 "%s events recorded until then were dropped\n",
 			 options->session.dir, ip_format_count(s->lost, lost));
 	else if (s->lost)
 		ip_print(stderr,
 			 "iprobe: %s events lost (the rings were full: select fewer functions, or "
-			 "give more "
-			 "--memory)\n",
+			 "give more --memory)\n",
 			 ip_format_count(s->lost, lost));
 	if (s->plain)
 		ip_print(stderr, "iprobe: %s packet%s left uncompressed: compressing fell behind\n",

@@ -185,8 +185,7 @@ int cli_diff_table(const struct cli_diff *d)
 	if (!all && shown < certain)
 		ip_print(stdout, "... and %zu more functions that differ\n", certain - shown);
 	if (!shown)
-		ip_print(stdout, "(none)"
-				 "\n");
+		ip_print(stdout, "(none)\n");
 	ip_print(
 		stdout,
 		"\n%s functions show no difference that is certain (q <= %g) and at least %g %%.\n",
@@ -197,13 +196,10 @@ int cli_diff_table(const struct cli_diff *d)
 	if (untested)
 		ip_print(stdout,
 			 "%s more: not tested, since durations of both are not known, or not in "
-			 "the same "
-			 "way.\n",
+			 "the same way.\n",
 			 ip_format_count(untested, count));
-	ip_print(stdout,
-		 "The test tells these two recordings apart; runs differ by themselves: record "
-		 "several to know."
-		 "\n");
+	ip_print(stdout, "The test tells these two recordings apart; runs differ by themselves: "
+			 "record several to know.\n");
 	return 0;
 }
 

@@ -46,10 +46,8 @@ static void print_missing(const struct cli_report *r)
 	char from[16], to[16];
 
 	if (s->nmissing)
-		ip_print(stdout,
-			 "\nCalls are missing, since somebody else (a uprobe, a debugger) had "
-			 "changed the sites "
-			 "of\n");
+		ip_print(stdout, "\nCalls are missing, since somebody else (a uprobe, a debugger) "
+				 "had changed the sites of\n");
 	for (size_t i = 0; i < s->nmissing && i < MISSING_SHOWN; i++) {
 		ip_print(stdout, "  ");
 		ip_print(stdout, "%s",
@@ -69,10 +67,9 @@ static void print_drops(const struct cli_report *r)
 	char at[16];
 
 	if (s->ndrops)
-		ip_print(stdout, "\nProbes took too much of the time of these functions, and were "
-				 "taken away "
-				 "(--drop-hot). Times and events are those "
-				 "until then:\n");
+		ip_print(stdout,
+			 "\nProbes took too much of the time of these functions, and were taken "
+			 "away (--drop-hot). Times and events are those until then:\n");
 	for (size_t i = 0; i < s->ndrops; i++) {
 		ip_print(stdout, "  ");
 		ip_print(stdout, "%s", ip_names_get(r->names, s->drops[i].function));
@@ -126,22 +123,18 @@ static void print_unfinished(const struct cli_report *r)
 
 	ip_print(stdout,
 		 "\n%s call%s had not finished when %s thread or the recording ended; until then "
-		 "%s in calls, "
-		 "total and self",
+		 "%s in calls, total and self",
 		 ip_format_count(r->stats->unfinished, count), one ? "" : "s",
 		 one ? "its" : "their", one ? "it counts" : "they count");
 	if (!t->session->ends)
-		ip_print(stdout,
-			 ":\nuntil the thread's last event, since this trace does not tell when "
-			 "threads ended");
+		ip_print(stdout, ":\nuntil the thread's last event, since this trace does not tell "
+				 "when threads ended");
 	else if (t->ended)
 		ip_print(stdout,
 			 ".\nA thread ends here when it was seen last, which was up to %s before "
-			 "it was seen "
-			 "to be gone",
+			 "it was seen to be gone",
 			 ip_format_ns(ip_recording_ns(t->session, t->ended_within), within));
-	ip_print(stdout, "."
-			 "\n");
+	ip_print(stdout, ".\n");
 }
 
 static void print_footer(const struct cli_report *r, size_t limit)
@@ -161,8 +154,7 @@ static void print_footer(const struct cli_report *r, size_t limit)
 	if (r->stats->suspect)
 		ip_print(stdout,
 			 "\n%s calls may be several taken for one, since events were lost "
-			 "meanwhile; they are "
-			 "not in min to max,\n"
+			 "meanwhile; they are not in min to max,\n"
 			 "and the time in which events were lost is in none's total and self.\n",
 			 ip_format_count(r->stats->suspect, count));
 	if (r->stats->orphans)
@@ -253,8 +245,7 @@ static void print_callers(const struct cli_report *r)
 	if (by_frame)
 		ip_print(stdout,
 			 "\n<- ... (around): the recorded call around it, of %s calls; functions "
-			 "without "
-			 "probes in between are not seen\n"
+			 "without probes in between are not seen\n"
 			 "(iprobe run --callsite records return addresses).\n",
 			 ip_format_count(by_frame, count));
 }

@@ -351,8 +351,7 @@ int cli_top_session_end(struct cli_top_session *s)
 		code = WIFEXITED(s->status) ? WEXITSTATUS(s->status) : 1;
 		if (WIFSIGNALED(s->status)) {
 			ip_error("pid %d: the process of the session was killed (signal %d): "
-				 "iprobe detach "
-				 "%d puts every byte back",
+				 "iprobe detach %d puts every byte back",
 				 s->pid, WTERMSIG(s->status), s->pid);
 			cli_fail();
 		}

@@ -101,8 +101,7 @@ static void warn_of_time(const struct ip_trace_reader *trace)
 	if (s->latest && s->tsc_hz)
 		ip_print(stderr,
 			 "iprobe: %s: time is coarse: an event happened up to %s after its stamp "
-			 "(%s at the "
-			 "most); the order is exact\n",
+			 "(%s at the most); the order is exact\n",
 			 trace->dir, ip_format_ns(s->late * 1e9 / s->tsc_hz, late),
 			 ip_format_ns(s->latest * 1e9 / s->tsc_hz, latest));
 	else
@@ -125,20 +124,17 @@ void cli_reader_warn(const struct ip_trace_reader *trace)
 	if (!trace->session->ended)
 		ip_print(stderr,
 			 "iprobe: %s: the recording was cut off: it is still going on, or iprobe "
-			 "was killed; "
-			 "what had been written is shown\n",
+			 "was killed; what had been written is shown\n",
 			 trace->dir);
 	if (trace->lost)
 		ip_print(stderr,
 			 "iprobe: %s: %s EVENTS WERE LOST: figures are too low, and some calls are "
-			 "missing "
-			 "from them\n",
+			 "missing from them\n",
 			 trace->dir, ip_format_count(trace->lost, count));
 	if (trace->session->invalid)
 		ip_print(stderr,
 			 "iprobe: %s: %s WORDS WERE NO RECORDS: the process scribbled over its "
-			 "rings; figures are "
-			 "too low, and some calls are missing from them\n",
+			 "rings; figures are too low, and some calls are missing from them\n",
 			 trace->dir, ip_format_count(trace->session->invalid, count));
 	if (trace->missing)
 		ip_print(
@@ -156,9 +152,7 @@ void cli_reader_warn_counted(const struct ip_trace_reader *trace)
 	if (n)
 		ip_print(stderr,
 			 "iprobe: %s: what was counted or measured instead of logged (--payload) "
-			 "has no "
-			 "events: iprobe report and "
-			 "iprobe hist show it\n",
+			 "has no events: iprobe report and iprobe hist show it\n",
 			 trace->dir);
 }
 

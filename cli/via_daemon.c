@@ -240,8 +240,7 @@ static int converse(int socket, const struct ip_request *request, bool overwrite
 		}
 		if (sscanf(text, "killed %d", &number) == 1) {
 			ip_error("the session's worker was killed by signal %d: iprobed puts back "
-				 "what is "
-				 "live",
+				 "what is live",
 				 number);
 			return cli_fail();
 		}
@@ -252,8 +251,7 @@ static int converse(int socket, const struct ip_request *request, bool overwrite
 		if (request->leave) {
 			ip_print(stderr,
 				 "iprobe: pid %d: session %d of iprobed goes on by itself; iprobe "
-				 "detach %d "
-				 "ends it\n",
+				 "detach %d ends it\n",
 				 request->pid, number, request->pid);
 			return 0;
 		}

@@ -89,8 +89,7 @@ static int check_patched(struct cold_module *m, const struct ip_probe_list *list
 	result = code->sweep(m, &hooks, false, &sites);
 	if (!result && sites.n)
 		result = ip_error("%s: has a probe list, but still calls an instrumentation "
-				  "function at 0x%lx; "
-				  "link it again",
+				  "function at 0x%lx; link it again",
 				  m->path, (unsigned long)sites.sites[0].address);
 	cold_sites_destroy(&sites);
 	cold_hooks_destroy(&hooks);

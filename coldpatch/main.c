@@ -83,8 +83,7 @@ static void print_text(const char *path, const struct ip_coldpatch_result *r)
 
 	ip_print(stdout,
 		 "%s: %s: %zu sites (%zu entry, %zu exit, %zu tail-exit, %zu point; %zu inlined) "
-		 "of %zu "
-		 "functions",
+		 "of %zu functions",
 		 path, verbs[r->status], r->sites, r->entry, r->exit, r->tail_exit, r->point,
 		 r->inlined, r->functions);
 	for (size_t i = 0, n = 0; i < FOUND_BY_N; i++)
@@ -197,8 +196,7 @@ int main(int argc, char **argv)
 				ip_error("no probes: %s: %s", argv[i], result.why_none);
 			else
 				ip_error("no probes: %s was not compiled with "
-					 "-finstrument-functions (use "
-					 "iprobe-cc)",
+					 "-finstrument-functions (use iprobe-cc)",
 					 argv[i]);
 			ip_print(stderr, "coldpatch: %s\n", ip_error_message());
 			status = 1;

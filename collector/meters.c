@@ -172,9 +172,7 @@ static int no_room(const struct ip_counters *c)
 
 	return ip_error(
 		"no memory is left to count calls or measure them of more than %zu functions in "
-		"each "
-		"thread (%s a thread, "
-		"--memory gives more): begin another session",
+		"each thread (%s a thread, --memory gives more): begin another session",
 		c->nmeters,
 		ip_format_size(c->area->blocks.size * (c->nblocks / c->area->blocks.n), have));
 }
@@ -307,9 +305,8 @@ static void warn_of_tails(const struct ip_plan *plan)
 	ip_print(stderr, "iprobe: %s", name ? name : "?");
 	if (n > 1)
 		ip_print(stderr, " and %zu more", n - 1);
-	ip_print(stderr,
-		 " may end by a tail call to where no probes are: what is measured ends there "
-		 "(IPROBE_SIBLING_CALLS=no builds without)\n");
+	ip_print(stderr, " may end by a tail call to where no probes are: what is measured ends "
+			 "there (IPROBE_SIBLING_CALLS=no builds without)\n");
 }
 
 int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct ip_trace *trace)

@@ -60,9 +60,8 @@ static int parse(const char *text, struct ip_condition *ret)
 	char *slash;
 
 	if (!more || !colon || more > colon || !colon[1])
-		return ip_error(
-			"it is written as p99>10ms/1s:FUNCTION (p50, p90, p95, p99, p999, mean, "
-			"calls)");
+		return ip_error("it is written as p99>10ms/1s:FUNCTION (p50, p90, p95, p99, p999, "
+				"mean, calls)");
 	name = strndup(text, more - text);
 	limit = strndup(more + 1, colon - more - 1);
 	ret->text = strdup(text);

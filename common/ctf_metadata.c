@@ -71,8 +71,7 @@ static void write_types(FILE *out, bool clock)
 		if (types[i].clock == clock)
 			fprintf(out,
 				"typealias integer { size = %u; align = %u; signed = false; base = "
-				"%u;%s } "
-				":= %s;\n",
+				"%u;%s } := %s;\n",
 				types[i].size, types[i].align, types[i].base,
 				clock ? " map = clock.tsc.value;" : "", types[i].name);
 	fputc('\n', out);
@@ -150,14 +149,12 @@ static void write_events(FILE *out)
 			events[i].name, events[i].id);
 		fprintf(out,
 			"event { name = \"%s\"; id = %d; stream_id = 0; fields := struct { "
-			"address_t sp; }; "
-			"};\n",
+			"address_t sp; }; };\n",
 			events[i].name, events[i].id + IP_ID_EXT_BASE);
 		fprintf(out,
 			"event { name = \"%s\"; id = %d; stream_id = 0; fields := struct { "
-			"address_t sp; uint3_t zero; "
-			"uint13_t n; uint16_t missing; uint32_t signature; address_t values[n]; }; "
-			"};\n",
+			"address_t sp; uint3_t zero; uint13_t n; uint16_t missing; uint32_t "
+			"signature; address_t values[n]; }; };\n",
 			events[i].name, events[i].id + IP_ID_PAYLOAD_BASE);
 	}
 }

@@ -39,13 +39,11 @@ static int check_directory(int fd, const char *path)
 		return ip_error_errno("%s: cannot look at a directory above it", path);
 	if (!is_trusted(st.st_uid))
 		return ip_error("%s: it, or a directory above it, is user %u's, who could put "
-				"another in its "
-				"place: chown it",
+				"another in its place: chown it",
 				path, st.st_uid);
 	if ((st.st_mode & 022) && !(st.st_mode & S_ISVTX))
 		return ip_error("%s: others can write to a directory above it, and could put "
-				"another in its "
-				"place: chmod go-w, or chmod +t",
+				"another in its place: chmod go-w, or chmod +t",
 				path);
 	return 0;
 }
@@ -83,8 +81,7 @@ static int walk_name(int *fd, const char *name, struct step *step, bool last)
 		return ip_error_errno("cannot open %s", step->path);
 	if (!is_trusted(st.st_uid))
 		return ip_error("%s: it, or a directory above it, is user %u's, who could put "
-				"another in its "
-				"place: chown it",
+				"another in its place: chown it",
 				step->path, st.st_uid);
 	if (S_ISLNK(st.st_mode))
 		return walk_link(fd, next, step, last);

@@ -154,10 +154,9 @@ static int add_named(struct ip_selection *selection, const char *name, bool nega
 		struct ip_selection_item *item = &named.items[i];
 
 		if (ret == 0 && negative && item->negative)
-			ret = ip_error(
-				"selection: '!@%s': that selection takes something away itself, so "
-				"that it cannot be taken away",
-				name);
+			ret = ip_error("selection: '!@%s': that selection takes something away "
+				       "itself, so that it cannot be taken away",
+				       name);
 		item->negative |= negative;
 		if (ret == 0 && selection->nitems >= NAMED_ITEMS_MAX)
 			ret = ip_error("selection: '@%s' makes it more than %u items", name,
@@ -182,10 +181,9 @@ static int add_reference(struct ip_selection *selection, const char *text, const
 	if (ret)
 		return ret < 0 ? -1 : 0;
 	if (finder && ip_selection_is_name(name, strlen(name)))
-		return ip_error(
-			"selection: '%s': no selection of that name in probes.d, and @FILE must be "
-			"the whole selection",
-			text);
+		return ip_error("selection: '%s': no selection of that name in probes.d, and @FILE "
+				"must be the whole selection",
+				text);
 	return ip_error("selection: '%s': @FILE must be the whole selection", text);
 }
 
@@ -246,8 +244,7 @@ static int add_items(struct ip_selection *selection, const char *text, bool from
 
 		if (open)
 			return ip_error("selection: '%s' has a comma behind a '%c' that is not "
-					"closed; close it, "
-					"or write '\\%c'",
+					"closed; close it, or write '\\%c'",
 					p, open, open);
 		if (from_file && !*end && p[strspn(p, " \t\r\v\f")] == '\0')
 			return 0;
@@ -308,17 +305,14 @@ static int add_name_or_file(struct ip_selection *selection, const char *name)
 	if (ret < 0)
 		return -1;
 	if (!ret && finder && access(name, F_OK) < 0)
-		return ip_error(
-			"selection: '@%s': no selection of that name in probes.d, and no file of "
-			"that name here",
-			name);
+		return ip_error("selection: '@%s': no selection of that name in probes.d, and no "
+				"file of that name here",
+				name);
 	if (!ret)
 		return add_file(selection, name);
 	if (access(name, F_OK) == 0)
 		return ip_error("selection: '@%s' is a named selection and a file here, too: write "
-				"@./%s for "
-				"the file, or give the file "
-				"another name",
+				"@./%s for the file, or give the file another name",
 				name, name);
 	return 0;
 }

@@ -51,11 +51,10 @@ static int check_name(const struct ip_yaml_document *document, const struct ip_y
 		      const char *what, const struct ip_probes_place *other)
 {
 	if (!is_name(key->text))
-		return ip_yaml_error(
-			document, key,
-			"'%.64s' is no name for a %s: letters, digits, '_', '-' and '.', at "
-			"most 64, a letter or digit first",
-			key->text, what);
+		return ip_yaml_error(document, key,
+				     "'%.64s' is no name for a %s: letters, digits, '_', '-' and "
+				     "'.', at most 64, a letter or digit first",
+				     key->text, what);
 	if (other)
 		return ip_yaml_error(document, key, "there is a %s '%s' already, at %s:%u", what,
 				     key->text, other->file, other->line);

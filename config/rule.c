@@ -251,8 +251,7 @@ static int read_when(const struct ip_yaml_document *document, const struct ip_ya
 		       ? 0
 		       : ip_yaml_error(document, map,
 				       "when is never: start, every, cpu, memory, pressure, "
-				       "latency, signal "
-				       "or request");
+				       "latency, signal or request");
 }
 
 static int read_size(const struct ip_yaml_document *document, const struct ip_yaml *map,
@@ -380,8 +379,7 @@ static int check(const struct ip_yaml_document *document, const struct ip_yaml *
 	if (r->action == IP_RULES_SNAPSHOT && r->overhead_percent > 0)
 		return ip_yaml_error(document, ip_yaml_get(map, "overhead"),
 				     "a flight recorder records all the time: choose functions "
-				     "that are not called "
-				     "too often instead");
+				     "that are not called too often instead");
 	if (r->action == IP_RULES_FPERF && r->overhead_percent > 0 &&
 	    r->overhead_percent < IP_PROFILE_BUDGET_LEAST)
 		return ip_yaml_error(document, ip_yaml_get(map, "overhead"),

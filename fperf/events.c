@@ -238,10 +238,9 @@ static int add(const char *text, const struct ip_fperf_event *e, const struct ip
 				text, IP_FPERF_EVENTS);
 	ret[n++] = e;
 	if (ip_pmu_counters(ret, n) > IP_PMU_COUNTERS)
-		return ip_error(
-			"-e %s: at most %u counters of the kernel at a time, and some events "
-			"take several",
-			text, IP_PMU_COUNTERS);
+		return ip_error("-e %s: at most %u counters of the kernel at a time, and some "
+				"events take several",
+				text, IP_PMU_COUNTERS);
 	return n;
 }
 

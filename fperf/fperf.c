@@ -101,16 +101,13 @@ int ip_fperf_check(struct ip_fperf *f, const struct ip_target *target, const str
 	/* which would count nothing, without a word */
 	if (target->anchor.fperf_abi != IP_FPERF_ABI)
 		return ip_error("pid %d: the runtime in it is that of another version of iprobe "
-				"(fperf's ABI "
-				"is %u, ours %u): start the "
-				"process anew",
+				"(fperf's ABI is %u, ours %u): start the process anew",
 				target->pid, target->anchor.fperf_abi, IP_FPERF_ABI);
 	if (ip_fperf_makes_calls(f) && ip_values_is_confined(target))
-		return ip_error(
-			"pid %d: it is under seccomp, or may be soon (libseccomp), and might be "
-			"ended for the system "
-			"calls that read these counters: -e tsc::CYCLES takes none",
-			target->pid);
+		return ip_error("pid %d: it is under seccomp, or may be soon (libseccomp), and "
+				"might be ended for the system calls that read these counters: -e "
+				"tsc::CYCLES takes none",
+				target->pid);
 	if (ip_pmu_check(target, f->options.events, f->options.nevents) < 0)
 		return -1;
 	*room += ip_pmu_room(f->options.events, f->options.nevents) + IP_FPERF_PLACE_SIZE +
@@ -334,11 +331,9 @@ int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *pf)
 		uint32_t offset = ip_blocks_place(f->area, cell_size(f));
 
 		if (!offset)
-			return ip_error(
-				"no memory is left to count in more than %zu functions: select "
-				"fewer, or give more with "
-				"--memory",
-				f->nfunctions);
+			return ip_error("no memory is left to count in more than %zu functions: "
+					"select fewer, or give more with --memory",
+					f->nfunctions);
 		if (ip_array_grow(&f->places, f->nplaces, sizeof(*f->places)) < 0)
 			return -1;
 		f->places[f->nplaces++] = offset;

@@ -62,17 +62,14 @@ const char *ip_pmu_error(int error)
 	case EOPNOTSUPP:
 	case ENODEV:
 		return "this machine has no PMU, or its hypervisor does not pass it on "
-		       "(perf_event_open: no "
-		       "such event)";
+		       "(perf_event_open: no such event)";
 	case EACCES:
 	case EPERM:
 		return "the kernel does not let this user count it (kernel.perf_event_paranoid, or "
-		       "seccomp "
-		       "of a container)";
+		       "seccomp of a container)";
 	case EINVAL:
 		return "the PMU cannot count them at the same time, or not at all: ask for fewer, "
-		       "or give "
-		       "--multiplex";
+		       "or give --multiplex";
 	case EMFILE:
 	case ENFILE:
 		return "there is no room for more file descriptors (ulimit -n)";
@@ -126,16 +123,13 @@ int ip_pmu_check(const struct ip_target *target, const struct ip_fperf_event *co
 		if (events[i]->ncounters &&
 		    (level > 2 || (level == 2 && sees_the_kernel(events[i]))))
 			return ip_error("pid %d may not count %s: kernel.perf_event_paranoid is "
-					"%ld, and the "
-					"process has "
-					"no CAP_PERFMON: lower it to %d, or leave the event out",
+					"%ld, and the process has no CAP_PERFMON: lower it to %d, "
+					"or leave the event out",
 					target->pid, events[i]->name, level,
 					level > 2 && !sees_the_kernel(events[i]) ? 2 : 1);
 	if (ip_borrow_check(target->pid) < 0 || !target->anchor.remap)
-		return ip_error(
-			"pid %d: the descriptors of %s could not be closed again in it (it has a "
-			"shadow stack, or another "
-			"runtime): leave the event out",
-			target->pid, events[0]->name);
+		return ip_error("pid %d: the descriptors of %s could not be closed again in it (it "
+				"has a shadow stack, or another runtime): leave the event out",
+				target->pid, events[0]->name);
 	return 0;
 }

@@ -106,9 +106,9 @@ int ip_iprobed_check_memory(const struct ip_iprobed *d, const struct ip_iprobed_
 			"that iprobed gives a user: give less by --memory, or end one",
 			a, s->who.facts.ids.ruid, ip_format_size(mine, b), ip_format_size(most, c));
 	if (needed > total || all > total - needed)
-		return ip_error("this session needs %s of memory, and all by iprobed have %s of "
-				"%s, half of "
-				"what there is: give less by --memory, or try again later",
-				a, ip_format_size(all, b), ip_format_size(total, c));
+		return ip_error(
+			"this session needs %s of memory, and all by iprobed have %s of %s, half "
+			"of what there is: give less by --memory, or try again later",
+			a, ip_format_size(all, b), ip_format_size(total, c));
 	return 0;
 }

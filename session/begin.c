@@ -80,19 +80,16 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area,
 		return -1;
 	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) &&
 	    ip_values_is_confined(s->target))
-		return ip_error(
-			"pid %d: it is under seccomp, or may be soon (libseccomp), and might be "
-			"ended for a call of clock_gettime: take "
-			"--time coarse, or --clock tsc where that will do",
-			s->target->pid);
+		return ip_error("pid %d: it is under seccomp, or may be soon (libseccomp), and "
+				"might be ended for a call of clock_gettime: take --time coarse, "
+				"or --clock tsc where that will do",
+				s->target->pid);
 	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) &&
 	    s->options->follow_fork)
 		return ip_error(
 			"pid %d: times come from the kernel's clock, by a call that a child which "
-			"puts itself under seccomp might be "
-			"ended for: take --time coarse, or --clock tsc where that will do, or "
-			"leave "
-			"--follow-fork out",
+			"puts itself under seccomp might be ended for: take --time coarse, or "
+			"--clock tsc where that will do, or leave --follow-fork out",
 			s->target->pid);
 	if (ip_area_begin(area, s->target->pid, &needs) < 0)
 		return -1;
@@ -121,8 +118,7 @@ void ip_session_choose_clock(const struct ip_session_options *options)
 	} else if (why)
 		ip_print(stderr,
 			 "iprobe: %s: events take their time from clock_gettime, which costs more "
-			 "(--clock "
-			 "tsc reads the TSC all the same)\n",
+			 "(--clock tsc reads the TSC all the same)\n",
 			 why);
 }
 

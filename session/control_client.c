@@ -35,23 +35,17 @@ static int no_answer(const struct ip_session *s)
 
 	if (!owner)
 		return ip_error("pid %d (or a process it was forked from): its ring memory is "
-				"locked, by a process "
-				"that is not the iprobe which it names: the process itself, or its "
-				"user, keeps "
-				"others from recording it",
+				"locked, by a process that is not the iprobe which it names: the "
+				"process itself, or its user, keeps others from recording it",
 				s->target->pid);
 	if (is_elsewhere(s))
-		return ip_error(
-			"pid %d has a session already, by iprobe pid %d, which lives in another "
-			"network namespace: "
-			"ask it from there (nsenter -n -t %d)",
-			s->target->pid, owner, owner);
-	return ip_error(
-		"pid %d (or a process it was forked from) has a session already, by iprobe pid %d, "
-		"which does not answer: "
-		"it is about to end, stopped, in another network namespace, or of another version; "
-		"end that first",
-		s->target->pid, owner);
+		return ip_error("pid %d has a session already, by iprobe pid %d, which lives in "
+				"another network namespace: ask it from there (nsenter -n -t %d)",
+				s->target->pid, owner, owner);
+	return ip_error("pid %d (or a process it was forked from) has a session already, by iprobe "
+			"pid %d, which does not answer: it is about to end, stopped, in another "
+			"network namespace, or of another version; end that first",
+			s->target->pid, owner);
 }
 
 int ip_session_note_change(struct ip_session_summary *sum, const struct ip_control_reply *reply,
@@ -115,14 +109,11 @@ int ip_session_ask(struct ip_session *s, bool dry_run)
 		return no_answer(s);
 	if (s->options->controller)
 		return ip_error("pid %d has a session already, by iprobe pid %d: fperf needs one "
-				"of its own, "
-				"end that first",
+				"of its own, end that first",
 				s->target->pid, ip_area_owner(s->area));
 	if (s->options->own) {
 		return ip_error("pid %d has a session already, by iprobe pid %d: %s is for a new "
-				"one; leave "
-				"it out to change "
-				"that session, or end it first",
+				"one; leave it out to change that session, or end it first",
 				s->target->pid, s->area->header->owner_pid, s->options->own);
 	}
 	for (;;) {

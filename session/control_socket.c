@@ -279,8 +279,7 @@ static int read_reply(int fd, const struct ip_control_peer *peer, pid_t pid,
 	} while (n < 0 && errno == ECONNRESET && !reset++);
 	if (n < 0 && errno == EACCES)
 		return ip_error("pid %d: another process answers in the place of its session (pid "
-				"%d): it is "
-				"not believed",
+				"%d): it is not believed",
 				pid, peer->pid);
 	if (n < (ssize_t)sizeof(*ret))
 		return ip_error("pid %d: its session ended before it answered", pid);
@@ -312,8 +311,7 @@ static void tell_whose(const struct ip_control_peer *peer, pid_t pid)
 	told = peer->pid;
 	ip_print(stderr,
 		 "iprobe: pid %d: its session is that of user %u (iprobe pid %d): what is told of "
-		 "it is that "
-		 "user's word\n",
+		 "it is that user's word\n",
 		 pid, peer->uid, peer->pid);
 }
 
@@ -367,8 +365,7 @@ static int try_name(const char *name, const struct ip_area *area, pid_t pid, int
 	why = ip_control_peer_is_session(peer, area, pid);
 	if (why) {
 		ip_error("pid %d: a process (pid %d, user %u) listens in the place of its session "
-			 "and is not "
-			 "believed: %s",
+			 "and is not believed: %s",
 			 pid, peer->pid, peer->uid, why);
 		ip_control_peer_clear(peer);
 		return -1;

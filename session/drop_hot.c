@@ -166,8 +166,7 @@ static void tell(const struct ip_session *s, const struct drop *drop,
 
 	ip_print(stderr,
 		 "%siprobe: %s dropped: %s calls a second of %s each, %u %% of its time went to "
-		 "its probes; "
-		 "%s\n",
+		 "its probes; %s\n",
 		 s->options->live_line ? "\r\033[K" : "", drop->name ? drop->name : "?",
 		 ip_format_count(f->per_second, rate),
 		 ip_format_ns(f->own_ticks * 1e9 / s->drops->hz, own), f->share,
@@ -218,9 +217,7 @@ static void drop(struct ip_session *s, const struct ip_hot_function *hot, size_t
 	if (d->behind && !again)
 		ip_print(stderr,
 			 "%siprobe: pid %d: the probes of hot functions cannot be taken away now, "
-			 "and are "
-			 "tried "
-			 "again: %s\n",
+			 "and are tried again: %s\n",
 			 s->options->live_line ? "\r\033[K" : "", s->target->pid,
 			 ip_error_message());
 	if (d->n > before)

@@ -184,9 +184,7 @@ static const char *leave_image(struct ip_session *s)
 	if (children) {
 		ip_print(stderr,
 			 "%siprobe: pid %d executes another program now, which is not recorded: "
-			 "processes "
-			 "that it "
-			 "forked before still are\n",
+			 "processes that it forked before still are\n",
 			 s->options->live_line ? "\r\033[K" : "", s->target->pid);
 		return NULL;
 	}
@@ -208,8 +206,7 @@ static void failed(struct ip_session *s, uint64_t began_ns)
 	f->failures.told = true;
 	ip_print(stderr,
 		 "%siprobe: %s: libraries that were loaded meanwhile are not recorded yet; iprobe "
-		 "goes on "
-		 "trying\n",
+		 "goes on trying\n",
 		 s->options->live_line ? "\r\033[K" : "", ip_error_message());
 }
 

@@ -280,8 +280,7 @@ static void tell_nothing(struct ip_session *s)
 	b->told = true;
 	ip_print(stderr,
 		 "%siprobe: pid %d executes %s now, of which nothing is selected: waiting for what "
-		 "comes "
-		 "next\n",
+		 "comes next\n",
 		 line_start(s), s->target->pid, program_of(s->target->pid, path));
 }
 

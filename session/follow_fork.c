@@ -527,8 +527,7 @@ static int let_changed_go(struct ip_follow_fork *f, struct ip_collector *collect
 		if (!r->differs)
 			ip_print(stderr,
 				 "iprobe: pid %d, forked from pid %d, has other credentials than "
-				 "that: it is "
-				 "not recorded any more\n",
+				 "that: it is not recorded any more\n",
 				 r->pid, f->target->pid);
 		r->differs = true;
 		if (ip_area_lock_patch(f->area, f->target->pid) < 0)
@@ -659,9 +658,7 @@ void ip_follow_fork_restore(struct ip_follow_fork *f)
 			} else if (sites < 0) {
 				ip_print(stderr,
 					 "iprobe: pid %d, forked from pid %d, may keep live sites "
-					 "(they are "
-					 "silent), or the ring memory: "
-					 "%s\n",
+					 "(they are silent), or the ring memory: %s\n",
 					 r->pid, f->target->pid, ip_error_message());
 			}
 		}

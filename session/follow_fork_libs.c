@@ -132,8 +132,7 @@ static void failed(const struct ip_session *s, struct memory *m, pid_t pid, uint
 	m->failures.told = true;
 	ip_print(stderr,
 		 "%siprobe: pid %d, forked from pid %d: libraries that it has loaded are not "
-		 "recorded yet: "
-		 "%s; iprobe goes on trying\n",
+		 "recorded yet: %s; iprobe goes on trying\n",
 		 s->options->live_line ? "\r\033[K" : "", pid, s->target->pid, ip_error_message());
 }
 
@@ -154,8 +153,7 @@ static int look_at(void *data, pid_t pid, void **kept)
 	else if (done && ip_retry_worked(&m->failures))
 		ip_print(stderr,
 			 "%siprobe: pid %d, forked from pid %d: libraries that it has loaded are "
-			 "recorded "
-			 "now\n",
+			 "recorded now\n",
 			 s->options->live_line ? "\r\033[K" : "", pid, s->target->pid);
 	return 1;
 }

@@ -169,8 +169,7 @@ int ip_pmu_clean(struct ip_target *target, const struct ip_area *area)
 	}
 	ret = ret < 0 || busy
 		      ? ip_error("pid %d keeps %zu descriptors or pages of counters until it ends: "
-				 "none of its threads could be "
-				 "borrowed to close them",
+				 "none of its threads could be borrowed to close them",
 				 target->pid, p.n)
 		      : (int)p.n;
 	free(p.items);

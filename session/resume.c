@@ -95,23 +95,20 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 	/* what had been added up went with the iprobe */
 	if (own.modes & IP_MODE_PAYLOADS)
 		return ip_error("pid %d: its session counts calls (--payload), and such a one "
-				"cannot be gone "
-				"on with: iprobe "
-				"report shows what was saved, iprobe detach %d puts the sites back",
+				"cannot be gone on with: iprobe report shows what was saved, "
+				"iprobe detach %d puts the sites back",
 				s->target->pid, s->target->pid);
 	if (own.modes & IP_MODE_OVERWRITE)
 		return ip_error("pid %d: its session keeps the newest events only (--overwrite), "
-				"and such a "
-				"one cannot be gone on with: iprobe "
-				"detach %d puts the sites back, or attach anew without --resume",
+				"and such a one cannot be gone on with: iprobe detach %d puts the "
+				"sites back, or attach anew without --resume",
 				s->target->pid, s->target->pid);
 	/* what was left out was chosen and counted there, too */
 	if (own.modes & IP_MODE_CAREFUL)
-		return ip_error(
-			"pid %d: its session leaves calls out (filters), and such a one cannot be "
-			"gone on with: iprobe detach "
-			"%d puts the sites back, or attach anew without --resume",
-			s->target->pid, s->target->pid);
+		return ip_error("pid %d: its session leaves calls out (filters), and such a one "
+				"cannot be gone on with: iprobe detach %d puts the sites back, or "
+				"attach anew without --resume",
+				s->target->pid, s->target->pid);
 	ip_clock_select(own.modes & IP_MODE_MONOTONIC ? IP_CLOCK_MONOTONIC : IP_CLOCK_TSC, NULL);
 	if (ip_target_read(s->target, s->target->anchor.gate, &gate, sizeof(gate)) < 0 ||
 	    ip_trace_reopen(s->options->dir, s->target->pid, session, &s->trace, &max_size) < 0)

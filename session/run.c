@@ -313,10 +313,9 @@ static void say_nothing_was_there(const struct launch *l)
 	const struct ip_session_options *o = l->s->options;
 
 	if (!l->saw_image && !l->s->target)
-		ip_error(
-			"pid %d never loaded iprobe's runtime: it is statically linked, setuid, or "
-			"clears LD_PRELOAD",
-			l->pid);
+		ip_error("pid %d never loaded iprobe's runtime: it is statically linked, setuid, "
+			 "or clears LD_PRELOAD",
+			 l->pid);
 	else
 		ip_error("pid %d: no program that it executed was built with iprobe-cc%s", l->pid,
 			 o->controller	  ? "; what it forks is not counted (sh -c 'exec PROG' is)"

@@ -94,9 +94,7 @@ static int check(const char *name, unsigned *ret_bits, char **ret_first)
 	ip_elf_close(elf);
 	return serves ? 0
 		      : ip_error("%s is statically linked and has no runtime in it: link it with "
-				 "iprobe-cc "
-				 "-static, or "
-				 "dynamically",
+				 "iprobe-cc -static, or dynamically",
 				 path);
 }
 
@@ -117,8 +115,7 @@ static char *runtime_for(const char *runtime, unsigned bits)
 	}
 	if (bits == 32 && access(path, R_OK) < 0) {
 		ip_error("this iprobe has no runtime for 32-bit programs (%s): build it where cc "
-			 "-m32 works "
-			 "(Debian: gcc-multilib)",
+			 "-m32 works (Debian: gcc-multilib)",
 			 path);
 		free(path);
 		return NULL;

@@ -133,9 +133,7 @@ static int restore_leftovers(struct ip_session *s, const struct ip_modules *modu
 	if (ret == 0 && result.sites) {
 		ip_print(stderr,
 			 "iprobe: pid %d: put back %zu sites that an earlier iprobe had left live "
-			 "(--resume "
-			 "goes on with its "
-			 "recording instead)\n",
+			 "(--resume goes on with its recording instead)\n",
 			 s->target->pid, result.sites);
 		ip_patch_settle(s->target, &result, IP_SESSION_SETTLE_NS);
 	}

@@ -535,9 +535,7 @@ static void tell(struct ip_site_monitor *w, const struct settling *g, uint64_t n
 	name = ip_demangle(w->functions[g->first->function].name, false);
 	ip_print(stderr,
 		 "%siprobe: pid %d: somebody else changed %zu live site%s (the first: %s, of %s at "
-		 "%#lx): "
-		 "calls are missing while "
-		 "that lasts\n",
+		 "%#lx): calls are missing while that lasts\n",
 		 w->live_line ? "\r\033[K" : "", w->target->pid, g->sites, g->sites == 1 ? "" : "s",
 		 ip_site_state_name(g->first_state), name ? name : "?", g->first->address);
 }

@@ -36,13 +36,11 @@ int ip_session_snapshot(struct ip_session *s, int directory, const char *name,
 
 	if (s->options->controller)
 		return ip_error("pid %d: its session is that of an fperf (pid %d), which records "
-				"no events: "
-				"end it first",
+				"no events: end it first",
 				s->target->pid, getpid());
 	if (!s->options->overwrite)
 		return ip_error("pid %d: its session keeps everything, in %s: only one with "
-				"--overwrite has "
-				"snapshots",
+				"--overwrite has snapshots",
 				s->target->pid, s->options->dir);
 	if (!s->collector || !s->summary->recorded)
 		return ip_error("pid %d: its session does not record yet: try again",

@@ -223,9 +223,7 @@ static int update_once(struct ip_session *s, const struct ip_change_options *o, 
 	ret->foreign = d.foreign;
 	if (d.idle.nchanges && children) {
 		ip_error("pid %d: processes that it forked are recorded too (--follow-fork), with "
-			 "probes of "
-			 "their own: nothing can be "
-			 "taken away while they live",
+			 "probes of their own: nothing can be taken away while they live",
 			 s->target->pid);
 	} else if (o->dry_run || (!d.live.nchanges && !d.idle.nchanges)) {
 		done = 0;
@@ -304,20 +302,15 @@ static int serve(struct ip_session *s, const struct ip_control_request *request,
 
 	if (request->inner_pid != (uint32_t)s->target->inner_pid)
 		return ip_error("the session is that of pid %d, which this process was forked "
-				"from, or which "
-				"was forked from it: "
-				"end that first",
+				"from, or which was forked from it: end that first",
 				s->target->pid);
 	if (s->options->controller)
-		return ip_error(
-			"pid %d: its session is that of an fperf (pid %d), which is not to be "
-			"changed: end it, and "
-			"attach anew",
-			s->target->pid, getpid());
+		return ip_error("pid %d: its session is that of an fperf (pid %d), which is not to "
+				"be changed: end it, and attach anew",
+				s->target->pid, getpid());
 	if (s->options->no_stop && !options.dry_run)
 		return ip_error("pid %d: its session never stops it (--no-stop), and a change "
-				"would: end it, "
-				"and attach anew",
+				"would: end it, and attach anew",
 				s->target->pid);
 	if (request->flags & (IP_CONTROL_ARGS | IP_CONTROL_RETVAL))
 		options.values =

@@ -199,8 +199,7 @@ static int parse_text(struct reader *r, char *text, char *end)
 				return ip_error("%s: not counts of iprobe", r->name);
 			if (version != 1)
 				return ip_error("%s: written by another version of iprobe (format "
-						"%lu, this "
-						"one reads 1)",
+						"%lu, this one reads 1)",
 						r->name, version);
 		} else if (parse_line(r) < 0) {
 			return -1;

@@ -85,8 +85,7 @@ static int check(const struct ip_session_parser *p)
 
 	if (!s->tsc_hz || s->tsc_hz > 1000000000000ull)
 		return ip_error("%s: the frequency of the clock (tsc_hz) is missing or makes no "
-				"sense: the trace is "
-				"damaged",
+				"sense: the trace is damaged",
 				p->name);
 	if (s->tsc_end && s->tsc_end < s->tsc_start)
 		return ip_error("%s: the end (tsc_end) lies before the start: the trace is damaged",

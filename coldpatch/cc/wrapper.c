@@ -51,9 +51,8 @@ static void show(char *const *argv)
 {
 	ip_print(stderr, "%s:", self);
 	for (size_t i = 0; argv[i]; i++) {
-		if (*argv[i] &&
-		    !argv[i][strspn(argv[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-					     "0123456789_-+=./,:@%^")]) {
+		if (*argv[i] && !argv[i][strspn(argv[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNO"
+							 "PQRSTUVWXYZ0123456789_-+=./,:@%^")]) {
 			ip_print(stderr, " %s", argv[i]);
 			continue;
 		}
@@ -175,9 +174,8 @@ static void coldpatch(const struct command_line *line, enum ip_placement placeme
 	else if (line->gold_drops && result.status == IP_COLDPATCH_NO_PROBES && result.why_none)
 		ip_print(stderr,
 			 "%s: warning: %s: no probes: with --gc-sections gold drops the table of "
-			 "clang's "
-			 "sites; link with "
-			 "-fuse-ld=lld or bfd, or set IPROBE_PLACEMENT=instrument\n",
+			 "clang's sites; link with -fuse-ld=lld or bfd, or set "
+			 "IPROBE_PLACEMENT=instrument\n",
 			 self, path);
 	else if (verbose)
 		ip_print(stderr, "%s: coldpatch %s: %s, %zu sites of %zu functions\n", self, path,

@@ -232,8 +232,7 @@ static int read_relocs(struct cold_module *m)
 				if (!symbols ||
 				    !gelf_getsym(symbols, GELF_R_SYM(rela.r_info), &sym))
 					return ip_error("%s: relocation at 0x%lx names symbol %lu, "
-							"which is "
-							"not there",
+							"which is not there",
 							m->path, (unsigned long)r.address,
 							(unsigned long)GELF_R_SYM(rela.r_info));
 				r.symbol =
@@ -264,8 +263,8 @@ int cold_module_open(const char *path,
 	if (ip_elf_open(path, &m.elf))
 		return -1;
 	if (m.elf->ehdr.e_shoff == 0) {
-		ip_error("%s: has no section table, so its code cannot be told from its data; "
-			 "run coldpatch before the sections are stripped",
+		ip_error("%s: has no section table, so its code cannot be told from its data; run "
+			 "coldpatch before the sections are stripped",
 			 path);
 		goto fail;
 	}

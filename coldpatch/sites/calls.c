@@ -23,10 +23,10 @@ void cold_found_destroy(struct cold_found *found)
 static int refuse_definition(const struct cold_module *m, const struct cold_hooks *hooks)
 {
 	if (hooks->shared_address)
-		return ip_error("%s: both instrumentation functions are one at 0x%lx, as in a "
-				"static link with libc: "
-				"its entries cannot be told from its exits; link it dynamically",
-				m->path, (unsigned long)hooks->defined_address);
+		return ip_error(
+			"%s: both instrumentation functions are one at 0x%lx, as in a static link "
+			"with libc: its entries cannot be told from its exits; link it dynamically",
+			m->path, (unsigned long)hooks->defined_address);
 	return ip_error("%s: defines %s itself at 0x%lx: its calls belong to its own tracer",
 			m->path, hooks->defined, (unsigned long)hooks->defined_address);
 }
@@ -57,11 +57,10 @@ static int check_doubtful(const struct cold_module *m, const struct cold_hooks *
 {
 	for (size_t i = 0; i < sites->n; i++)
 		if (sites->sites[i].doubtful && !cold_site_is_known(m, hooks, &sites->sites[i]))
-			return ip_error("%s: the bytes at 0x%lx look like a call of an "
-					"instrumentation function, "
-					"but the "
-					"code before them does not decode",
-					m->path, (unsigned long)sites->sites[i].address);
+			return ip_error(
+				"%s: the bytes at 0x%lx look like a call of an instrumentation "
+				"function, but the code before them does not decode",
+				m->path, (unsigned long)sites->sites[i].address);
 	return 0;
 }
 
@@ -71,9 +70,8 @@ static int check_registers(const struct cold_module *m, const struct cold_sites 
 	for (size_t i = 0; i < sites->n; i++)
 		if (sites->sites[i].by_register && !sites->sites[i].by_got)
 			return ip_error("%s: the call at 0x%lx may be one of an instrumentation "
-					"function through the "
-					"offset table, or of something else; link with -Wl,-q, or "
-					"build without -fno-plt",
+					"function through the offset table, or of something else; "
+					"link with -Wl,-q, or build without -fno-plt",
 					m->path, (unsigned long)sites->sites[i].address);
 	return 0;
 }

@@ -56,16 +56,14 @@ static int find_slots(const struct cold_module *m, const struct cold_arch *arch,
 			continue;
 		if (!arch->reloc_is_slot(r->type) || r->addend)
 			return ip_error("%s: the data at 0x%lx holds the address of %s: calls "
-					"through it cannot be "
-					"turned into a NOP",
+					"through it cannot be turned into a NOP",
 					m->path, (unsigned long)r->address, r->symbol);
 		/* i386: a plain call says no more than that in position-dependent code
 		 * (R_386_PC32), and lld takes it for that */
 		if (!r->defined && r->value && m->bits == 64)
 			return ip_error("%s: the code takes the address of %s (0x%lx): calls "
-					"through it cannot be "
-					"turned into a NOP; for -mcmodel=large compile with gcc, "
-					"or in placement fentry",
+					"through it cannot be turned into a NOP; for "
+					"-mcmodel=large compile with gcc, or in placement fentry",
 					m->path, r->symbol, (unsigned long)r->value);
 		if (add_place(m, h, r->address, hook, true))
 			return -1;

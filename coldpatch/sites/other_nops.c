@@ -229,8 +229,7 @@ static const char *why_none(const struct foreign *f)
 		if (name && (!strcmp(name, "__fentry__") || !strcmp(name, "mcount") ||
 			     !strcmp(name, "_mcount")))
 			return "its functions call __fentry__ or mcount (-pg), which may use what "
-			       "the calls leave; "
-			       "iprobe needs NOPs (use iprobe-cc)";
+			       "the calls leave; iprobe needs NOPs (use iprobe-cc)";
 	}
 	return NULL;
 }

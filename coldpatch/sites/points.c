@@ -79,8 +79,7 @@ int cold_point_read(const uint8_t *bytes, size_t size, struct cold_point *ret, s
 	if (r.version != VERSION)
 		return ip_error(
 			"record of a point of version %u; this coldpatch knows version %u: it is "
-			"older than the "
-			"iprobe/probe.h that the program was built with",
+			"older than the iprobe/probe.h that the program was built with",
 			r.version, VERSION);
 	if (r.kind > COLD_SCOPE_END)
 		return ip_error("record of a point of unknown kind %u", r.kind);

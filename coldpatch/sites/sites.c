@@ -91,8 +91,7 @@ int cold_sites_check(const struct cold_module *m, const struct cold_sites *sites
 		}
 		if (!loaded)
 			return ip_error("%s: the code at 0x%lx in section %s is not what an "
-					"executable segment loads "
-					"there",
+					"executable segment loads there",
 					m->path, (unsigned long)site->address, s->name);
 	}
 	return 0;

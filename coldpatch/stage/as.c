@@ -127,8 +127,7 @@ static void warn(void *context, const char *name, size_t length)
 {
 	ip_print(stderr,
 		 "iprobe-cc: warning: %.*s is naked, and gcc breaks it by calling hooks in it; "
-		 "mark it "
-		 "no_instrument_function\n",
+		 "mark it no_instrument_function\n",
 		 (int)length, name);
 }
 

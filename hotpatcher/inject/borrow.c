@@ -82,13 +82,11 @@ int ip_borrow_check(pid_t pid)
 		return ip_error_errno("pid %d: cannot read %s", pid, name);
 	while (fgets(line, sizeof(line), file))
 		if (ip_arch_tells_shadow_stack(line))
-			return ip_error("pid %d has a shadow stack (CET), with which none of its "
-					"threads can "
-					"be borrowed "
-					"safely: start it without "
-					"(GLIBC_TUNABLES=glibc.cpu.x86_shstk=off), "
-					"or by iprobe run",
-					pid);
+			return ip_error(
+				"pid %d has a shadow stack (CET), with which none of its threads "
+				"can be borrowed safely: start it without "
+				"(GLIBC_TUNABLES=glibc.cpu.x86_shstk=off), or by iprobe run",
+				pid);
 	return 0;
 }
 
@@ -223,8 +221,7 @@ static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which 
 		/* one that did not stop in time before is ours already */
 		if (error == EPERM && ip_proc_status(tid, "TracerPid") != getpid())
 			return ip_error("pid %d: thread %d cannot be traced: it is traced already, "
-					"or belongs to "
-					"another user",
+					"or belongs to another user",
 					target->pid, tid);
 		return 0;
 	}
@@ -420,11 +417,10 @@ static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint
 			if (!b->confined->strayed)
 				continue;
 			resume(b, PTRACE_SYSCALL);
-			return ip_error("pid %d: thread %d left iprobe's code while it was "
-					"borrowed (system "
-					"call %lu): "
-					"something in the process changes its stack",
-					pid, b->tid, b->confined->number);
+			return ip_error(
+				"pid %d: thread %d left iprobe's code while it was borrowed "
+				"(system call %lu): something in the process changes its stack",
+				pid, b->tid, b->confined->number);
 		}
 		if (ptrace(PTRACE_GETREGS, b->tid, 0, regs) < 0)
 			return ip_error("pid %d has ended", pid);

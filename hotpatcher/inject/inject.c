@@ -83,16 +83,13 @@ static int check_limits(const struct ip_target *target)
 
 	if (used >= 0 && space != UINT64_MAX && (uint64_t)used * 1024 + need > space)
 		return ip_error("pid %d: its limit on address space (%lu MiB, of which %ld are "
-				"used) leaves "
-				"no room for iprobe's runtime, "
-				"which takes %lu MiB: raise it (prlimit --as), or start it with a "
-				"higher one",
+				"used) leaves no room for iprobe's runtime, which takes %lu MiB: "
+				"raise it (prlimit --as), or start it with a higher one",
 				target->pid, space >> 20, used >> 10, need >> 20);
 	if (files < IP_AREA_DATA_OFFSET)
 		return ip_error("pid %d: its limit on file sizes, which holds for shared memory "
-				"too, is %lu "
-				"bytes: iprobe's runtime takes "
-				"%llu: raise it (prlimit --fsize), or start it with a higher one",
+				"too, is %lu bytes: iprobe's runtime takes %llu: raise it (prlimit "
+				"--fsize), or start it with a higher one",
 				target->pid, files, IP_AREA_DATA_OFFSET);
 	return 0;
 }
@@ -101,16 +98,12 @@ int ip_inject_check(const struct ip_target *target)
 {
 	if (target->arch->bits != 64)
 		return ip_error("pid %d is a 32-bit process without iprobe's runtime, which can be "
-				"put into "
-				"64-bit ones only: start it "
-				"with iprobe run",
+				"put into 64-bit ones only: start it with iprobe run",
 				target->pid);
 	if (ip_proc_status(target->pid, "Seccomp") > 0 && !ip_borrow_may_suspend_seccomp())
 		return ip_error("pid %d does not have iprobe's runtime, and putting it there takes "
-				"system calls for "
-				"which its seccomp "
-				"filter might kill it: attach as root (CAP_SYS_ADMIN), or start it "
-				"with iprobe run",
+				"system calls for which its seccomp filter might kill it: attach "
+				"as root (CAP_SYS_ADMIN), or start it with iprobe run",
 				target->pid);
 	return ip_borrow_check(target->pid) < 0 ? -1 : check_limits(target);
 }
@@ -249,11 +242,9 @@ static int place_code(struct injection *in)
 			break;
 	}
 	if (best == SIZE_MAX)
-		return ip_error(
-			"pid %d: no module has %zu bytes to spare behind its code, which putting "
-			"iprobe's runtime there takes: start "
-			"it with iprobe run",
-			in->target->pid, code_size());
+		return ip_error("pid %d: no module has %zu bytes to spare behind its code, which "
+				"putting iprobe's runtime there takes: start it with iprobe run",
+				in->target->pid, code_size());
 	in->padding = all[best];
 	memcpy(code, ip_inject_code, code_size());
 	memcpy(code + (ip_inject_code_facts - ip_inject_code), &facts, sizeof(facts));
@@ -305,8 +296,7 @@ static int visit(struct injection *in, struct ip_borrowed *b)
 				in->target->pid);
 	if (!holds_code(in))
 		return ip_error("pid %d: somebody else has written where iprobe was at work: no "
-				"thread is sent "
-				"there",
+				"thread is sent there",
 				in->target->pid);
 	if (ip_target_write(in->target, block, &way, sizeof(way)) < 0)
 		return -1;
@@ -328,8 +318,7 @@ static int visit(struct injection *in, struct ip_borrowed *b)
 		return 0;
 	if (made % PAGE)
 		return ip_error("pid %d: no memory for iprobe's runtime: %s (limits on address "
-				"space, locked "
-				"memory, number of mappings)",
+				"space, locked memory, number of mappings)",
 				in->target->pid, strerror(-(int)made));
 	if (ip_arch_made_writable(&regs))
 		return ip_error("pid %d: no memory for iprobe's runtime: %s", in->target->pid,
@@ -371,20 +360,16 @@ static int make_memory(struct injection *in)
 		if (!ip_target_alive(in->target))
 			return ip_error("pid %d has ended", in->target->pid);
 		if (ip_now_ns() - began > LIMIT_NS && in->odd && !in->tid_at)
-			return ip_error("pid %d: its threads do not keep their ids where glibc and "
-					"musl do, "
-					"and iprobe's runtime needs "
-					"them: start it with iprobe run",
-					in->target->pid);
-		if (ip_now_ns() - began > LIMIT_NS)
 			return ip_error(
-				"pid %d does not have iprobe's runtime, and none of its threads "
-				"could be borrowed to put it there "
-				"(the process is stopped, its threads sleep uninterruptibly or "
-				"under "
-				"seccomp%s): try again, or start it "
-				"with iprobe run",
-				in->target->pid, ip_borrow_hindrance());
+				"pid %d: its threads do not keep their ids where glibc and musl "
+				"do, and iprobe's runtime needs them: start it with iprobe run",
+				in->target->pid);
+		if (ip_now_ns() - began > LIMIT_NS)
+			return ip_error("pid %d does not have iprobe's runtime, and none of its "
+					"threads could be borrowed to put it there (the process is "
+					"stopped, its threads sleep uninterruptibly or under "
+					"seccomp%s): try again, or start it with iprobe run",
+					in->target->pid, ip_borrow_hindrance());
 		nanosleep(&nap, NULL);
 	}
 }

@@ -30,8 +30,7 @@ enum { SIGNALS, FUNCTION, NONE, WHILE, MASK, BLOCK };
 static int refuse(const struct ip_target *target)
 {
 	return ip_error("pid %d: its runtime is damaged: what stands in the place of its code is "
-			"another, and no "
-			"thread is sent there: restart it",
+			"another, and no thread is sent there: restart it",
 			target->pid);
 }
 

@@ -39,8 +39,7 @@ int ip_remap_thread_check(const struct ip_target *target)
 
 	if (!target->has_runtime || !target->anchor.gate || !target->anchor.remap)
 		return ip_error("pid %d: --no-stop needs a runtime that can switch pages (64-bit "
-				"programs): "
-				"leave it out",
+				"programs): leave it out",
 				target->pid);
 	if (!ip_borrow_is_sound(target, &place))
 		return ip_error("pid %d: its runtime is damaged", target->pid);
@@ -49,9 +48,7 @@ int ip_remap_thread_check(const struct ip_target *target)
 		return -1;
 	if (ip_proc_status(target->pid, "Seccomp") > 0)
 		return ip_error("pid %d is under seccomp, whose filter might kill the thread that "
-				"--no-stop "
-				"has to borrow: "
-				"leave it out",
+				"--no-stop has to borrow: leave it out",
 				target->pid);
 	return ip_borrow_check(target->pid);
 }
@@ -65,10 +62,10 @@ static int find_thread(struct ip_target *target, enum ip_borrow_which (*which)(u
 	int got = ip_borrow_search(target, &search, b);
 
 	if (got == 0)
-		return ip_error("pid %d: none of its threads waits in a system call that can be "
-				"broken off, so none can "
-				"be borrowed for --no-stop: try again, or leave it out",
-				target->pid);
+		return ip_error(
+			"pid %d: none of its threads waits in a system call that can be broken "
+			"off, so none can be borrowed for --no-stop: try again, or leave it out",
+			target->pid);
 	return got < 0 ? -1 : 0;
 }
 

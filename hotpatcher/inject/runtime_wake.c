@@ -92,11 +92,9 @@ static int wake(struct ip_target *target, uint64_t *ret_held_ns)
 		return 0;
 	if (got == 0)
 		return ip_error(
-			"pid %d: its runtime sleeps, and none of its threads could be "
-			"borrowed to wake it "
-			"(the process is stopped, its threads sleep uninterruptibly or under "
-			"seccomp%s): try "
-			"again, or start it with iprobe run",
+			"pid %d: its runtime sleeps, and none of its threads could be borrowed to "
+			"wake it (the process is stopped, its threads sleep uninterruptibly or "
+			"under seccomp%s): try again, or start it with iprobe run",
 			target->pid, ip_borrow_hindrance());
 	if (got < 0 || run(target, &b, ret_held_ns) < 0)
 		return -1;
@@ -118,10 +116,8 @@ int ip_wake(struct ip_target *target, uint64_t *ret_held_ns)
 		return -1;
 	if (ip_proc_status(target->pid, "Seccomp") > 0 && !ip_borrow_may_suspend_seccomp())
 		return ip_error("pid %d: its runtime sleeps, and waking it takes system calls for "
-				"which its "
-				"seccomp filter "
-				"might kill it: attach as root (CAP_SYS_ADMIN), or start it with "
-				"iprobe run",
+				"which its seccomp filter might kill it: attach as root "
+				"(CAP_SYS_ADMIN), or start it with iprobe run",
 				target->pid);
 	if (ip_borrow_check(target->pid) < 0)
 		return -1;
@@ -129,11 +125,9 @@ int ip_wake(struct ip_target *target, uint64_t *ret_held_ns)
 	if (fd < 0 || wake(target, ret_held_ns) < 0)
 		return -1;
 	if (target->anchor.error == IP_RT_NO_TSC)
-		return ip_error(
-			"pid %d may not read the processor's clock (PR_SET_TSC), which iprobe's "
-			"hooks do: it would be "
-			"ended by its first event",
-			target->pid);
+		return ip_error("pid %d may not read the processor's clock (PR_SET_TSC), which "
+				"iprobe's hooks do: it would be ended by its first event",
+				target->pid);
 	if (target->anchor.error)
 		return ip_error("pid %d: its runtime could not set itself up (%s)", target->pid,
 				strerror(target->anchor.error));

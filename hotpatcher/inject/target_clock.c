@@ -37,11 +37,9 @@ int ip_target_clock_check(pid_t pid)
 		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
 		if (tid && ip_proc_status(tid, "Seccomp") == SECCOMP_MODE_STRICT)
-			return ip_error(
-				"pid %d: thread %d is under strict seccomp, where reading the "
-				"processor's clock, as "
-				"iprobe's hooks do, ends it",
-				pid, tid);
+			return ip_error("pid %d: thread %d is under strict seccomp, where reading "
+					"the processor's clock, as iprobe's hooks do, ends it",
+					pid, tid);
 	}
 	return 0;
 }
@@ -49,9 +47,7 @@ int ip_target_clock_check(pid_t pid)
 static int refuse(pid_t pid)
 {
 	return ip_error("pid %d may not read the processor's clock (PR_SET_TSC), which iprobe's "
-			"hooks do: it "
-			"would be "
-			"ended by its first event",
+			"hooks do: it would be ended by its first event",
 			pid);
 }
 

@@ -110,13 +110,12 @@ static int refuse(const struct ip_target *target, pid_t tid, pid_t other)
 {
 	if (other)
 		return ip_error("pid %d: threads %d and %d share one thread area (clone() without "
-				"CLONE_SETTLS): what they "
-				"record cannot be told apart, and some of it would be lost",
+				"CLONE_SETTLS): what they record cannot be told apart, and some of "
+				"it would be lost",
 				target->pid, tid, other);
 	return ip_error("pid %d: thread %d has no thread area of its own from the C library "
-			"(clone() without "
-			"its help): "
-			"its first event might end the process, or be taken for another thread's",
+			"(clone() without its help): its first event might end the process, or be "
+			"taken for another thread's",
 			target->pid, tid);
 }
 

@@ -325,10 +325,10 @@ static int check_pcs(const struct ip_patch *patch, const struct ip_stop *stop,
 				high = middle;
 		}
 		if (low && pc < patch->changes[low - 1].address + patch->changes[low - 1].length)
-			return ip_error(
-				"pid %d: thread %d stands inside the site at %#lx: nothing was "
-				"changed, try again",
-				target->pid, stop->threads[i].tid, patch->changes[low - 1].address);
+			return ip_error("pid %d: thread %d stands inside the site at %#lx: nothing "
+					"was changed, try again",
+					target->pid, stop->threads[i].tid,
+					patch->changes[low - 1].address);
 		if (is_inside(target, pc))
 			result->inside[result->ninside++] = stop->threads[i].tid;
 	}
@@ -337,10 +337,9 @@ static int check_pcs(const struct ip_patch *patch, const struct ip_stop *stop,
 
 static int changed_by_others(const struct ip_patch *patch, const struct ip_change *c)
 {
-	return ip_error(
-		"pid %d: the site at %#lx was changed by somebody else just now: nothing was "
-		"changed, try again",
-		patch->target->pid, c->address);
+	return ip_error("pid %d: the site at %#lx was changed by somebody else just now: nothing "
+			"was changed, try again",
+			patch->target->pid, c->address);
 }
 
 /* Step 6 for a piece; back: step 7. */
@@ -349,10 +348,9 @@ static int write_piece(const struct ip_patch *patch, const struct piece *p, bool
 	if (ip_target_read(patch->target, p->start, patch->buffer, p->size) < 0)
 		return -1;
 	if (!back && p->exact && sum_of(patch->buffer, p->size) != p->sum)
-		return ip_error(
-			"pid %d: the library at %#lx was unloaded or changed just now: nothing was "
-			"changed, try again",
-			patch->target->pid, p->start);
+		return ip_error("pid %d: the library at %#lx was unloaded or changed just now: "
+				"nothing was changed, try again",
+				patch->target->pid, p->start);
 	for (size_t i = p->first; i < p->last; i++) {
 		const struct ip_change *c = &patch->changes[i];
 		const uint8_t *from = back ? c->new_bytes : c->old_bytes,

@@ -85,20 +85,18 @@ static int hold(struct ip_remap_plan *plan, size_t first, size_t n, bool stage, 
 		result->begun |= stage && plan->pieces[first + i].kind == IP_REMAP_CHANGING &&
 				 pieces[i].error && pieces[i].staged;
 		if (pieces[i].error == EINVAL)
-			return ip_error(
-				"pid %d: this kernel cannot move text at %#lx (Linux 5.13 can): "
-				"leave out --no-stop",
-				plan->target->pid, pieces[i].at);
+			return ip_error("pid %d: this kernel cannot move text at %#lx (Linux 5.13 "
+					"can): leave out --no-stop",
+					plan->target->pid, pieces[i].at);
 		if (pieces[i].error)
 			return ip_error("pid %d: text at %#lx could not be %s: %s",
 					plan->target->pid, pieces[i].at,
 					stage ? "moved" : "switched", strerror(pieces[i].error));
 		if (stage && plan->pieces[first + i].kind != IP_REMAP_REVERTING &&
 		    !pieces[i].staged)
-			return ip_error(
-				"pid %d: its runtime is too old for changing pages that stay live: "
-				"start it anew",
-				plan->target->pid);
+			return ip_error("pid %d: its runtime is too old for changing pages that "
+					"stay live: start it anew",
+					plan->target->pid);
 	}
 	return 0;
 }
@@ -139,14 +137,14 @@ static int verify(const struct ip_remap_plan *plan, size_t first, size_t n, bool
 			return -1;
 		result->transient = !same && image != AFTER;
 		if (!same)
-			return image == AFTER ? ip_error("pid %d: text at %#lx does not hold what "
-							 "was written",
-							 plan->target->pid, p->start)
-					      : ip_error("pid %d: text at %#lx was changed by "
-							 "somebody else just now "
-							 "(a debugger, a "
-							 "uprobe?): try again",
-							 plan->target->pid, p->start);
+			return image == AFTER
+				       ? ip_error("pid %d: text at %#lx does not hold what was "
+						  "written",
+						  plan->target->pid, p->start)
+				       : ip_error(
+						 "pid %d: text at %#lx was changed by somebody "
+						 "else just now (a debugger, a uprobe?): try again",
+						 plan->target->pid, p->start);
 	}
 	return 0;
 }

@@ -137,10 +137,9 @@ static int mark_live(struct ip_remap_plan *plan, const struct ip_module *module,
 			continue;
 		if (silently && address / IP_ARCH_FETCH_LINE !=
 					(address + probe->length - 1) / IP_ARCH_FETCH_LINE)
-			return ip_error(
-				"pid %d: the live site at %#lx crosses a cache line, which on this "
-				"processor takes a stop",
-				target->pid, address);
+			return ip_error("pid %d: the live site at %#lx crosses a cache line, which "
+					"on this processor takes a stop",
+					target->pid, address);
 		memset(mask + at, 1, probe->length);
 		if (note_function(plan, module, probe->function) < 0) {
 			*ret_fatal = true;
@@ -181,9 +180,7 @@ static int make_changing(struct ip_remap_plan *plan, const struct ip_module *mod
 	if (bad < part->size) {
 		*ret_bad = part->start + bad;
 		return ip_error("pid %d: text at %#lx is not what its file holds (another "
-				"session's site, a "
-				"breakpoint, a "
-				"relocation)",
+				"session's site, a breakpoint, a relocation)",
 				plan->target->pid, *ret_bad);
 	}
 	part->kind = IP_REMAP_CHANGING;
@@ -221,9 +218,8 @@ int ip_remap_make_images(struct ip_remap_plan *plan, const struct ip_module *mod
 		if (memcmp(ret->before + at, c->old_bytes, c->length)) {
 			*ret_fatal = true;
 			return ip_error("pid %d: the site at %#lx does not hold what was expected: "
-					"somebody "
-					"else changed it (a "
-					"debugger's breakpoint, a uprobe?); end that first",
+					"somebody else changed it (a debugger's breakpoint, a "
+					"uprobe?); end that first",
 					plan->target->pid, c->address);
 		}
 		memcpy(ret->after + at, c->new_bytes, c->length);

@@ -102,23 +102,19 @@ int ip_remap_limits_check(const struct ip_target *target, size_t mappings, size_
 
 	if (target->maps.n + mappings + SPARE_MAPS > max_maps)
 		return ip_error("pid %d has %zu mappings of at most %lu, and --no-stop needs %zu "
-				"more: leave "
-				"it out, or "
-				"raise vm.max_map_count",
+				"more: leave it out, or raise vm.max_map_count",
 				target->pid, target->maps.n, max_maps, mappings + SPARE_MAPS);
 	left = left_in_cgroups(target->pid) >> 10;
 	need = (pages * PAGE_SIZE + SPARE_CGROUP) >> 10;
 	if (left < need)
 		return ip_error("pid %d: its memory cgroup leaves %lu KiB, and --no-stop needs "
-				"%lu: leave it out, or "
-				"raise the limit",
+				"%lu: leave it out, or raise the limit",
 				target->pid, left, need);
 	left = read_key("/proc/meminfo", "MemAvailable", UINT64_MAX);
 	need = (pages * PAGE_SIZE + SPARE_MACHINE) >> 10;
 	if (left < need)
-		return ip_error(
-			"pid %d: this machine has %lu KiB of memory left, and --no-stop needs %lu: "
-			"leave it out",
-			target->pid, left, need);
+		return ip_error("pid %d: this machine has %lu KiB of memory left, and --no-stop "
+				"needs %lu: leave it out",
+				target->pid, left, need);
 	return 0;
 }

@@ -449,8 +449,7 @@ void ip_filters_tell_names(const struct ip_filter_options *o, const struct ip_fi
 		if (length && !(names->seen & 1ull << i))
 			ip_print(stderr,
 				 "iprobe: pid %d: no thread that called what is recorded had a "
-				 "name that "
-				 "matches %.*s (--thread)\n",
+				 "name that matches %.*s (--thread)\n",
 				 pid, length, p);
 		p = p[length] ? p + length + 1 : NULL;
 	}

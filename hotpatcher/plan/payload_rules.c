@@ -38,10 +38,9 @@ static int parse_payload(const char *text, size_t length, struct ip_payload_rule
 			rule->duty = duty;
 			return 0;
 		}
-	return ip_error(
-		"--payload %s: there are log, count and hist, and user:FILE; a selection of "
-		"functions may follow behind a colon",
-		text);
+	return ip_error("--payload %s: there are log, count and hist, and user:FILE; a selection "
+			"of functions may follow behind a colon",
+			text);
 }
 
 /* "user:FILE[:SEL]". *ret_length: up to the selection's colon. */
@@ -93,9 +92,7 @@ int ip_payload_rules_add(struct ip_payload_rules *rules, const char *text)
 	for (size_t i = 0; !rule.selection && i < rules->n; i++)
 		if (!rules->items[i].selection)
 			return ip_error("--payload %s: --payload %s is for everything else "
-					"already: give one "
-					"of them a "
-					"selection (P:SEL)",
+					"already: give one of them a selection (P:SEL)",
 					text, rules->items[i].text);
 	rule.text = strdup(text);
 	grown = rule.text ? reallocarray(rules->items, rules->n + 1, sizeof(*grown)) : NULL;

@@ -69,8 +69,7 @@ static int check_file(const struct ip_target *target, const struct ip_module *mo
 			    c->length &&
 		    memcmp(bytes, c->old_bytes, c->length))
 			return ip_error("pid %d: there is no site at %#lx, neither in memory nor "
-					"in %s: the "
-					"probe list is not this file's",
+					"in %s: the probe list is not this file's",
 					target->pid, c->address, module->path);
 	}
 	return 0;
@@ -194,9 +193,7 @@ int ip_plan_conflicts_leave_out(struct ip_plan *plan, const struct ip_target *ta
 	if (plan->nchanges)
 		return 0;
 	return ip_error("pid %d: somebody else has changed a site of each selected function (the "
-			"first is %s "
-			"at %#lx: %s): end "
-			"that first",
+			"first is %s at %#lx: %s): end that first",
 			target->pid, sum->function ? sum->function : "?", sum->address,
 			ip_site_state_name(sum->state));
 }
@@ -207,9 +204,7 @@ void ip_plan_conflicts_tell(const struct ip_plan_conflicts *f, pid_t pid)
 		return;
 	ip_print(stderr,
 		 "iprobe: pid %d: %zu site%s that somebody else has changed (the first: %s, of %s "
-		 "at %#lx): "
-		 "%zu function%s left "
-		 "out\n",
+		 "at %#lx): %zu function%s left out\n",
 		 pid, f->sites, f->sites == 1 ? "" : "s", ip_site_state_name(f->state),
 		 f->function ? f->function : "?", f->address, f->functions,
 		 f->functions == 1 ? "" : "s");

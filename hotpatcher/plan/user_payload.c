@@ -124,11 +124,10 @@ static int read_fields(const struct ip_target *target, const struct iprobe_paylo
 		if (fields[i].offset % 8 || p->cell_size < 8 ||
 		    fields[i].offset > p->cell_size - 8 || fields[i].how > IPROBE_MIN ||
 		    !read_name(target, (uintptr_t)fields[i].name, ret->fields[i].name))
-			return ip_error(
-				"--payload user:%s: field %u is none: a name without blanks of at "
-				"most %u characters, 8 bytes "
-				"within the cell, and IPROBE_SUM, MAX or MIN",
-				ret->path, i, IP_USER_NAME_MAX - 1);
+			return ip_error("--payload user:%s: field %u is none: a name without "
+					"blanks of at most %u characters, 8 bytes within the cell, "
+					"and IPROBE_SUM, MAX or MIN",
+					ret->path, i, IP_USER_NAME_MAX - 1);
 		ret->fields[i].offset = fields[i].offset;
 		ret->fields[i].how = fields[i].how;
 	}
@@ -148,8 +147,7 @@ int ip_user_find(const struct ip_target *target, const struct ip_modules *module
 	if (!m)
 		return ip_error(
 			"pid %d has not loaded %s, and iprobe loads nothing into a process that "
-			"runs: start it by iprobe run "
-			"--payload user:..., or with LD_PRELOAD=%s",
+			"runs: start it by iprobe run --payload user:..., or with LD_PRELOAD=%s",
 			target->pid, path, path);
 	if (!preloaded && !stays(m))
 		return ip_error(
@@ -162,9 +160,7 @@ int ip_user_find(const struct ip_target *target, const struct ip_modules *module
 	if (p.abi != IPROBE_PAYLOAD_ABI || p.nfields > IPROBE_FIELDS_MAX ||
 	    p.cell_size > IPROBE_CELL_MAX || p.scratch_size > IPROBE_SCRATCH_MAX)
 		return ip_error("pid %d: the payload of %s is of another version of iprobe, or "
-				"asks for more "
-				"than %u fields, %u "
-				"bytes a cell, or %u a thread",
+				"asks for more than %u fields, %u bytes a cell, or %u a thread",
 				target->pid, path, IPROBE_FIELDS_MAX, IPROBE_CELL_MAX,
 				IPROBE_SCRATCH_MAX);
 	if ((uintptr_t)p.call < m->start || (uintptr_t)p.call >= m->end)

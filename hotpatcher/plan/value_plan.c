@@ -230,9 +230,8 @@ static int check(struct planner *p, const struct ip_target *target)
 						     .module->list->probes[plan->probe_of[i]]);
 	if (!able)
 		return ip_error("pid %d: none of the selected probes can record values: --args and "
-				"--retval "
-				"need placement fentry "
-				"(build with IPROBE_PLACEMENT=fentry) or points with arguments",
+				"--retval need placement fentry (build with "
+				"IPROBE_PLACEMENT=fentry) or points with arguments",
 				target->pid);
 	for (size_t i = 0; i < plan->nfunctions; i++) {
 		if (p->functions[i].wanted)

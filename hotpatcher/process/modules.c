@@ -132,8 +132,7 @@ static int check_sites(const struct ip_module *module)
 			}
 			if (segment == module->elf->nloads)
 				return ip_error("%s: its probe list has a site at %#lx, which is "
-						"no code: run "
-						"coldpatch on it again",
+						"no code: run coldpatch on it again",
 						module->path, probe->offset);
 		}
 	}
@@ -161,8 +160,7 @@ static int load_list(const struct ip_target *target, struct ip_module *module)
 	if (header->build_id_size != module->elf->build_id_size ||
 	    memcmp(header->build_id, module->elf->build_id, header->build_id_size))
 		return ip_error("%s: its probe list belongs to another build (build-id differs): "
-				"run coldpatch on "
-				"it again",
+				"run coldpatch on it again",
 				module->path);
 	return check_sites(module);
 }
@@ -231,8 +229,7 @@ static int load_module(struct ip_target *target, const struct ip_mapping *first,
 	if (fd < 0) {
 		if (module->deleted)
 			ip_error("%s: its file cannot be opened: it was deleted or replaced since; "
-				 "root can "
-				 "still read it",
+				 "root can still read it",
 				 module->path);
 		return problem(module);
 	}
@@ -255,9 +252,7 @@ static int load_module(struct ip_target *target, const struct ip_mapping *first,
 		ip_build_id_format(id, size, ours);
 		ip_build_id_format(module->elf->build_id, module->elf->build_id_size, theirs);
 		ip_error("%s: the file is not the one that runs in pid %d (build-id %s in memory, "
-			 "%s in the "
-			 "file%s): "
-			 "restart the program, or attach as root",
+			 "%s in the file%s): restart the program, or attach as root",
 			 module->path, target->pid, size ? ours : "none",
 			 module->elf->build_id_size ? theirs : "none",
 			 exact ? "" : ", replaced on disk");
@@ -436,12 +431,10 @@ int ip_modules_no_probes(const struct ip_target *target, const struct ip_modules
 		if (!modules->items[i].runtime && modules->items[i].elf &&
 		    !modules->items[i].list &&
 		    ip_elf_note_place(modules->items[i].elf, IP_NOTE_ROOM, &room, &size) > 0)
-			return ip_error("pid %d: no probe list for %s, which was built with "
-					"iprobe-cc: name "
-					"it with --list, or "
-					"put it beside as %s.probes",
-					target->pid, modules->items[i].path,
-					modules->items[i].path);
+			return ip_error(
+				"pid %d: no probe list for %s, which was built with iprobe-cc: "
+				"name it with --list, or put it beside as %s.probes",
+				target->pid, modules->items[i].path, modules->items[i].path);
 	return ip_error("pid %d has no probes: %s was not built with iprobe-cc", target->pid,
 			modules->n ? modules->items[0].path : "it");
 }

@@ -94,11 +94,9 @@ static int try_file(int root, const char *path, const struct ip_elf_file *elf,
 	ip_build_id_format((*ret)->header->build_id, (*ret)->header->build_id_size, has);
 	ip_probe_list_destroy(*ret);
 	*ret = NULL;
-	return ip_error(
-		"%s: its probe list %s belongs to another build (build-id %s, not %s): get the one "
-		"that was made "
-		"with it",
-		elf->path, path, has, wants);
+	return ip_error("%s: its probe list %s belongs to another build (build-id %s, not %s): get "
+			"the one that was made with it",
+			elf->path, path, has, wants);
 }
 
 /* By build-id in a directory of a root. */

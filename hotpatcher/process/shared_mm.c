@@ -172,12 +172,11 @@ int ip_shared_mm_find(pid_t pid, pid_t tid, pid_t **ret, size_t *ret_n)
 				continue;
 			free(*ret);
 			*ret = NULL;
-			return ip_error(
-				"pid %d: pid %d may share its memory (all sizes are the same), and "
-				"would have to be stopped too: this is not known, since kcmp is "
-				"refused (%s): try again, or attach as root, on a kernel with "
-				"CONFIG_KCMP",
-				pid, other, strerror(refused));
+			return ip_error("pid %d: pid %d may share its memory (all sizes are the "
+					"same), and would have to be stopped too: this is not "
+					"known, since kcmp is refused (%s): try again, or attach "
+					"as root, on a kernel with CONFIG_KCMP",
+					pid, other, strerror(refused));
 		}
 		if (ip_array_grow(ret, *ret_n, sizeof(**ret)) < 0) {
 			free(*ret);

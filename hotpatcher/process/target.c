@@ -218,8 +218,7 @@ static int check_process(pid_t pid, bool write)
 	/* reading needs nobody's leave */
 	if (write && tracer > 0 && (tracer = wait_for_tracer(pid)) > 0)
 		return ip_error("pid %d is already traced by pid %ld (gdb, strace, another "
-				"iprobe?): end that "
-				"first",
+				"iprobe?): end that first",
 				pid, tracer);
 	if (!has_memory && (state == 'Z' || state == 'X')) {
 		/* a leader that ended while other threads go on has no VmSize either */
@@ -281,20 +280,18 @@ static void explain_refusal(pid_t pid)
 
 	if (uid != geteuid())
 		ip_error("pid %d belongs to uid %ld and we are uid %d: tracing it needs that user, "
-			 "or root "
-			 "(CAP_SYS_PTRACE)",
+			 "or root (CAP_SYS_PTRACE)",
 			 pid, uid, (int)geteuid());
 	else if (more)
-		ip_error("pid %d has capabilities that we lack (%#lx of CapPrm in "
-			 "/proc/%d/status): tracing "
-			 "it needs "
-			 "CAP_SYS_PTRACE, which root has outside of containers",
-			 pid, more, pid);
+		ip_error(
+			"pid %d has capabilities that we lack (%#lx of CapPrm in /proc/%d/status): "
+			"tracing it needs CAP_SYS_PTRACE, which root has outside of containers",
+			pid, more, pid);
 	else
 		ip_error("pid %d may not be traced by us though it is ours: Yama forbids it "
-			 "(kernel.yama.ptrace_scope; iprobed would "
-			 "help), it has made itself undumpable (prctl, setuid), or "
-			 "lives in another user namespace: tracing it needs CAP_SYS_PTRACE",
+			 "(kernel.yama.ptrace_scope; iprobed would help), it has made itself "
+			 "undumpable (prctl, setuid), or lives in another user namespace: tracing "
+			 "it needs CAP_SYS_PTRACE",
 			 pid);
 }
 
@@ -531,11 +528,9 @@ static int find_anchor(struct ip_target *target)
 				   sizeof(target->anchor)) < 0)
 			return -1;
 		if (target->anchor.abi != IP_RT_ABI)
-			return ip_error(
-				"pid %d: the runtime that an iprobe has put into it speaks ABI %u, "
-				"this iprobe %u: use the "
-				"iprobe that did",
-				target->pid, target->anchor.abi, IP_RT_ABI);
+			return ip_error("pid %d: the runtime that an iprobe has put into it speaks "
+					"ABI %u, this iprobe %u: use the iprobe that did",
+					target->pid, target->anchor.abi, IP_RT_ABI);
 		target->has_runtime = target->injected = true;
 		return 0;
 	}
@@ -544,11 +539,9 @@ static int find_anchor(struct ip_target *target)
 				   sizeof(target->anchor)) < 0)
 			return -1;
 		if (target->anchor.magic != IP_RT_MAGIC || target->anchor.abi != IP_RT_ABI)
-			return ip_error(
-				"pid %d: the runtime that is linked into it speaks ABI %u, this "
-				"iprobe %u: use "
-				"the iprobe that came with it",
-				target->pid, target->anchor.abi, IP_RT_ABI);
+			return ip_error("pid %d: the runtime that is linked into it speaks ABI %u, "
+					"this iprobe %u: use the iprobe that came with it",
+					target->pid, target->anchor.abi, IP_RT_ABI);
 		target->has_runtime = target->linked_in = true;
 	}
 	return 0;
@@ -657,10 +650,10 @@ static int refuse_write(const struct ip_target *target, uint64_t address)
 
 	if ((error == EIO || error == EFAULT || error == EACCES || error == EPERM) &&
 	    !ip_target_may_write_text())
-		return ip_error("pid %d: cannot write %#lx: this kernel lets nobody write to "
-				"read-only pages through "
-				"/proc/PID/mem; boot it with proc_mem.force_override=always",
-				target->pid, address);
+		return ip_error(
+			"pid %d: cannot write %#lx: this kernel lets nobody write to read-only "
+			"pages through /proc/PID/mem; boot it with proc_mem.force_override=always",
+			target->pid, address);
 	errno = error;
 	return ip_error_errno("pid %d: cannot write %#lx", target->pid, address);
 }

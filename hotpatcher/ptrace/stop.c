@@ -229,10 +229,9 @@ int ip_stop_begin(struct ip_target *target, uint64_t max_ns, uint64_t reserve_ns
 	*ret = (struct ip_stop){.target = target, .max_ns = max_ns, .reserve_ns = reserve_ns};
 	if (ip_stop_rest_ns(target)) {
 		ret->late = true;
-		return ip_error(
-			"pid %d: it was stopped in vain just now, and is to run for a while before "
-			"the next try: nothing was changed; try again",
-			target->pid);
+		return ip_error("pid %d: it was stopped in vain just now, and is to run for a "
+				"while before the next try: nothing was changed; try again",
+				target->pid);
 	}
 	target->max_stop_ns = max_ns;
 	ip_job_control_begin(max_ns);

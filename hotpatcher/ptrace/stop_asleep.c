@@ -107,7 +107,6 @@ int ip_stop_await_asleep(struct ip_stop *stop)
 	stop->late = true;
 	stop->target->asleep = all[0].tid;
 	return ip_error("pid %d: thread %d cannot be stopped now (%s): no thread was stopped, "
-			"nothing was changed; "
-			"try again",
+			"nothing was changed; try again",
 			pid, all[0].tid, ip_stop_why_late(pid, all[0].tid));
 }

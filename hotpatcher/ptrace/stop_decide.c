@@ -78,8 +78,7 @@ static int prove_image(struct ip_stop *stop)
 			continue;
 		stop->late = true;
 		return ip_error("pid %d: pid %d, which shared its memory, executes another program "
-				"just now: "
-				"nothing was changed, try again",
+				"just now: nothing was changed, try again",
 				stop->target->pid, t->pid);
 	}
 	return 0;

@@ -41,11 +41,9 @@ static int judge_refusal(pid_t pid, pid_t tid, int error)
 	if (tracer == getpid()) /* born to a thread of ours, or held since an earlier stop */
 		return 2;
 	if (tracer > 0)
-		return ip_error(
-			"pid %d: thread %d is already traced by pid %ld (gdb, strace, another "
-			"iprobe?): end that "
-			"first",
-			pid, tid, tracer);
+		return ip_error("pid %d: thread %d is already traced by pid %ld (gdb, strace, "
+				"another iprobe?): end that first",
+				pid, tid, tracer);
 	return ip_error("pid %d: thread %d cannot be traced (%s): needs the same user or root "
 			"(CAP_SYS_PTRACE)",
 			pid, tid, strerror(error));

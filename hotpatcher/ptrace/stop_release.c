@@ -156,14 +156,12 @@ bool ip_stop_go_on(const struct ip_target *target, uint64_t began_ns, bool *said
 	if (target->asleep)
 		ip_print(stderr,
 			 "iprobe: pid %d: waiting for thread %d to wake up, to put its sites back; "
-			 "nobody "
-			 "stands meanwhile\n",
+			 "nobody stands meanwhile\n",
 			 target->pid, target->asleep);
 	else if (target->starved)
 		ip_print(stderr,
 			 "iprobe: pid %d: its threads get no CPU in time to be stopped within the "
-			 "limit: "
-			 "trying on to put its sites back\n",
+			 "limit: trying on to put its sites back\n",
 			 target->pid);
 	*said = target->asleep || target->starved;
 	return true;

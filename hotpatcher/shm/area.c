@@ -76,10 +76,9 @@ static int seal(int fd, pid_t pid)
 	int seals;
 
 	if (fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
-		return ip_error(
-			"pid %d: its ring memory is of another kind than the runtime makes: it is "
-			"not the runtime's",
-			pid);
+		return ip_error("pid %d: its ring memory is of another kind than the runtime "
+				"makes: it is not the runtime's",
+				pid);
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
 		return 0;
 	seals = fcntl(fd, F_GET_SEALS);
@@ -149,10 +148,8 @@ static int open_memfd(const struct ip_target *target, const struct ip_mapping *m
 	fd = ip_delegation_open(name, O_RDWR);
 	if (fd < 0)
 		return ip_error("pid %d has no descriptor of the runtime's ring memory (%s), and "
-				"we may not "
-				"reach it otherwise "
-				"(%s): attach as root (CAP_CHECKPOINT_RESTORE), or start it with "
-				"iprobe run",
+				"we may not reach it otherwise (%s): attach as root "
+				"(CAP_CHECKPOINT_RESTORE), or start it with iprobe run",
 				target->pid,
 				target->anchor.area_fd >= 0 ? "it was closed"
 							    : "a privileged process keeps none",
@@ -319,8 +316,7 @@ int ip_area_lock_session(struct ip_area *area, pid_t pid)
 	if (ret <= 0)
 		return ret;
 	return ip_error("pid %d (or a process it was forked from) has a session already, by iprobe "
-			"pid %d: end that "
-			"first",
+			"pid %d: end that first",
 			pid, ip_area_owner(area));
 }
 

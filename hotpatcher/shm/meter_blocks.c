@@ -77,9 +77,7 @@ int ip_blocks_divide(struct ip_area *area, uint64_t room, bool frames, uint64_t 
 		n *= 2;
 	if (n < 2 || b->size > UINT32_MAX / 16)
 		return ip_error("what is counted and measured takes %s a thread: select fewer "
-				"functions, or "
-				"give more "
-				"than %s with --memory",
+				"functions, or give more than %s with --memory",
 				ip_format_size(b->size, need), ip_format_size(memory, have));
 	b->n = b->all = n;
 	b->rooms[0].low = head;

@@ -64,8 +64,7 @@ static void make_room(const struct ip_rules *e, const struct ip_rules_state *sta
 	if (ip_rules_store_make_room(e->options->traces, state->rule, &removed) == 0 && removed)
 		ip_rules_log(state, NULL,
 			     "the %u oldest of what it has recorded are removed, so that it has no "
-			     "more than "
-			     "%s (disk)",
+			     "more than %s (disk)",
 			     removed, ip_format_size(state->rule->disk, size));
 }
 

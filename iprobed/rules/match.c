@@ -51,8 +51,7 @@ int ip_rules_stat_parse(const char *text, struct ip_rules_stat *ret)
 
 	if (!p || sscanf(p + 1,
 			 " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d "
-			 "%*d %llu "
-			 "%*u %ld",
+			 "%*d %llu %*u %ld",
 			 &ret->state, &user, &kernel, &ret->start, &pages) != 5)
 		return -1;
 	ret->cpu_ns = (user + kernel) * (1000000000ull / (ticks ? ticks : 100));

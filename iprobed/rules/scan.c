@@ -87,8 +87,8 @@ static void leave_out(struct ip_rules_state *state, struct ip_rules_seen *seen)
 {
 	if (!state->told_processes)
 		ip_rules_log(state, NULL,
-			     "it is for %u processes at the same time at most (processes), "
-			     "which it has: pid %d and others are left out",
+			     "it is for %u processes at the same time at most (processes), which "
+			     "it has: pid %d and others are left out",
 			     state->rule->processes, seen->pid);
 	state->told_processes = true;
 	seen->left_out = true;

@@ -205,8 +205,7 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 		if (t->is_overhead[which - 1]) {
 			ip_rules_log(arm->state, t,
 				     "to watch it takes more than %g %% (overhead): %s; it is left "
-				     "alone for "
-				     "a minute",
+				     "alone for a minute",
 				     arm->state->rule->overhead_percent, end);
 			arm->not_before_ns = now_ns + COSTLY_NS;
 		} else if (t->by == arm) {

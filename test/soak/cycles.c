@@ -176,8 +176,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	printf("{\"cycles\":%lu,\"sites\":%zu,\"events\":%lu,\"least_events\":%lu,\"threads\":%zu,"
-	       "\"retries\":%lu,\"longest_stop_us\":%lu,"
-	       "\"average_stop_us\":%lu,\"seconds\":%lu}\n",
+	       "\"retries\":%lu,\"longest_stop_us\":%lu,\"average_stop_us\":%lu,\"seconds\":%lu}\n",
 	       n, k.plan.nchanges, k.events, k.least_events, k.threads, k.retries,
 	       k.longest_stop / 1000, n ? k.total_stop / n / 2000 : 0,
 	       (ip_now_ns() - began) / 1000000000);

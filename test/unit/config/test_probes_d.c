@@ -70,9 +70,9 @@ static void test_what_is_wrong_and_where(void **state)
 				  "selections, profiles, rules"},
 		{"selections:\n  a:\n    function: x\n",
 		 "f.yaml:3:5: unknown key 'function'; a selection has description, functions"},
-		{"profiles:\n  a:\n    event: x\n", "f.yaml:3:5: unknown key 'event'; a profile "
-						    "has description, events, functions, budget, "
-						    "interval, duration"},
+		{"profiles:\n  a:\n    event: x\n",
+		 "f.yaml:3:5: unknown key 'event'; a profile has description, events, functions, "
+		 "budget, interval, duration"},
 		{"selections: [a]", "f.yaml:1:13: selections are written as"},
 		{"profiles: x", "f.yaml:1:11: profiles are written"},
 		{"profiles: {a: x}", "f.yaml:1:15: a profile is written as lines of 'key: value'"},

@@ -566,8 +566,7 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 	}
 	if (memcmp(&wanted, &found, sizeof(found)))
 		fail_msg("%s: rt_record() leaves another state: cur %#lx, %#lx; epoch %#lx, %#lx; "
-			 "word %#lx, "
-			 "%#lx",
+			 "word %#lx, %#lx",
 			 what, wanted.slots[0].cur, found.slots[0].cur, wanted.slots[0].epoch,
 			 found.slots[0].epoch, wanted.words[0][POSITION], found.words[0][POSITION]);
 	/* the way was the one that was meant */

@@ -200,10 +200,7 @@ static __attribute__((noinline)) void call_hook(unsigned kind, uint32_t number)
 {
 	const void *hook = rt_hooks_base + rt_hooks[kind - 1][IP_REGS_CALL];
 
-	__asm__ volatile("subq $256, %%rsp\n\t"
-			 "movl %1, %%r11d\n\t"
-			 "call *%0\n\t"
-			 "addq $256, %%rsp"
+	__asm__ volatile("subq $256, %%rsp\n\tmovl %1, %%r11d\n\tcall *%0\n\taddq $256, %%rsp"
 			 :
 			 : "r"(hook), "r"(number)
 			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory",

@@ -87,10 +87,8 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 
 static __attribute__((noinline)) void call_stepped(void)
 {
-	__asm__ volatile("movq %%rsp, %0\n\t"
-			 "pushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
-			 "movl %2, %%r11d\n\tcall *%1\n\t"
-			 "pushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq"
+	__asm__ volatile("movq %%rsp, %0\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\tmovl %2, "
+			 "%%r11d\n\tcall *%1\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq"
 			 : "=m"(our_sp)
 			 : "m"(hook), "i"(OURS)
 			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc",
@@ -227,8 +225,7 @@ static void check(long step, uint64_t position, uint64_t time, uint64_t last_sp)
 	}
 	if (n != 2 + more || seen != 3 || rt_slots[0].guard || rt_slots[0].lost)
 		fail_msg("a handler %+ld bytes off, after %ld steps: %zu events, %u right, guard "
-			 "%#lx, %lu "
-			 "lost",
+			 "%#lx, %lu lost",
 			 (long)distance, step, n, seen, (unsigned long)rt_slots[0].guard,
 			 (unsigned long)rt_slots[0].lost);
 }

@@ -304,10 +304,8 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 
 static __attribute__((noinline)) void call_stepped(void)
 {
-	__asm__ volatile("movq %%rsp, %0\n\t"
-			 "pushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
-			 "movl %2, %%r11d\n\tcall *%1\n\t"
-			 "pushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq"
+	__asm__ volatile("movq %%rsp, %0\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\tmovl %2, "
+			 "%%r11d\n\tcall *%1\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq"
 			 : "=m"(our_sp)
 			 : "m"(hook), "i"(A)
 			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc",

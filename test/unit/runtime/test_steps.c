@@ -71,10 +71,8 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 
 static __attribute__((noinline)) void call_stepped(void)
 {
-	__asm__ volatile("movq %%rsp, %0\n\t"
-			 "pushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
-			 "movl %2, %%r11d\n\tcall *%1\n\t"
-			 "pushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq"
+	__asm__ volatile("movq %%rsp, %0\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\tmovl %2, "
+			 "%%r11d\n\tcall *%1\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq"
 			 : "=m"(our_sp)
 			 : "m"(hook), "i"(NUMBER)
 			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc",
@@ -225,8 +223,7 @@ static void held_up(unsigned kind, uint32_t duty, bool own_block)
 		 * session's event */
 		if (touched(0) || touched(1) || touched(3))
 			fail_msg("kind %u, duty %u, after %ld steps: the new session's blocks have "
-				 "%u, %u, "
-				 "%u bytes of ours",
+				 "%u, %u, %u bytes of ours",
 				 kind, duty, step, touched(0), touched(1), touched(3));
 		assert_false(!was_late && rt_slots[0].guard);
 	}
@@ -418,8 +415,7 @@ static void test_left_while_writing_what_was_held_back(void **state)
 			if (written() + filtered() > events + 1 ||
 			    written() + filtered() + left_words() < events)
 				fail_msg("after %ld steps: %u events, of which %u are written and "
-					 "%lu "
-					 "filtered",
+					 "%lu filtered",
 					 step, events, written(), (unsigned long)filtered());
 			walked++;
 		}
@@ -475,9 +471,7 @@ static void test_handler_in_the_first_hook(void **state)
 			    (slot->lost && nfree[n] >= 2) || slot->guard ||
 			    taken != (nfree[n] < 2 ? (unsigned)nfree[n] : 2))
 				fail_msg("%d free, after %ld steps: %u written, %lu filtered, %lu "
-					 "lost, "
-					 "guard %#lx, "
-					 "%u taken",
+					 "lost, guard %#lx, %u taken",
 					 nfree[n], step, written(), (unsigned long)filtered(),
 					 (unsigned long)slot->lost, (unsigned long)slot->guard,
 					 taken);

@@ -363,10 +363,9 @@ static int scan_section(const struct cold_module *m, const struct cold_hooks *ho
 			continue;
 		range = cold_module_range(m, start);
 		if (range == COLD_NONE || !m->ranges[range].clean)
-			return cold_x86_64_refuse(
-				m, start, hook,
-				"the code around it does not decode, so it is not known to be an "
-				"instruction");
+			return cold_x86_64_refuse(m, start, hook,
+						  "the code around it does not decode, so it is "
+						  "not known to be an instruction");
 	}
 	return 0;
 }
@@ -413,10 +412,10 @@ static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks
 				m->path, (unsigned long)r->address,
 				r->hook == COLD_HOOK_IS_ENTER ? COLD_HOOK_ENTER : COLD_HOOK_EXIT);
 	if (!p || (!direct && !loaded))
-		return cold_x86_64_refuse(m, r->address, r->hook,
-					  "it takes the function's address, and a call through a "
-					  "register has no room (do not build with "
-					  "-mcmodel=large)");
+		return cold_x86_64_refuse(
+			m, r->address, r->hook,
+			"it takes the function's address, and a call through a register has no "
+			"room (do not build with -mcmodel=large)");
 	if (p[0] == 0xff && (p[1] == 0x15 || p[1] == 0x25) && loaded) {
 		slot = true;
 		jump = p[1] == 0x25;

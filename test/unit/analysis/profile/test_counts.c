@@ -41,10 +41,10 @@ static const struct ip_count *of(const struct ip_counts *counts, uint32_t number
 
 static void test_what_it_says(void **state)
 {
-	struct ip_counts *c = parse(
-		"iprobe-counts\t1\ntime\t77\nbuckets\t3\t7\nhist\t1\t5\t2\t1000\t10\t600\t1,2,"
-		"2\nself\t1\t400\n"
-		"later\tthan\tthis\ncount\t3\t9\nend\n");
+	struct ip_counts *c =
+		parse("iprobe-counts\t1\ntime\t77\nbuckets\t3\t7\nhist\t1\t5\t2\t1000\t10\t600\t1,"
+		      "2,2\nself\t1\t400\n"
+		      "later\tthan\tthis\ncount\t3\t9\nend\n");
 
 	(void)state;
 	assert_non_null(c);

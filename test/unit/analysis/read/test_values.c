@@ -91,11 +91,9 @@ static void test_types(void **state)
 	(void)state;
 	memcpy(floats, &tenth, sizeof(tenth));
 	check("i4:a i1 u2:c u8:d c:e b:f b:g", 0, integers, 7,
-	      "a=-3, -128, c=65535, d=18446744073709551615, e='A' (65), f=false, "
-	      "g=true",
+	      "a=-3, -128, c=65535, d=18446744073709551615, e='A' (65), f=false, g=true",
 	      "{\"a\":-3,\"arg2\":-128,\"c\":65535,\"d\":18446744073709551615,\"e\":65,\"f\":false,"
-	      "\"g\":"
-	      "true}");
+	      "\"g\":true}");
 	check("e4:mode{RED=0,BLUE=2} e4:sign{NONE=-1} e8:flags{A=1}", 0, enums, 3,
 	      "mode=BLUE, sign=NONE, flags=9", "{\"mode\":\"BLUE\",\"sign\":\"NONE\",\"flags\":9}");
 	check("p:a p:b -:s", 0, pointers, 2, "a=NULL, b=0x7fff0010, s={...}",
