@@ -6,8 +6,8 @@ import re
 import pytest
 
 PAGES = ["patching", "no-stop", "injection", "rings", "fperf-statistics", "daemon"]
-SECTIONS = ["What must hold", "Parties", "Steps", "Why each step is safe", "Where it stands in the code", "Tests",
-            "What it follows"]
+CODE = "Where it stands in the code"
+SECTIONS = ["What must hold", "Parties", "Steps", "Why each step is safe", CODE, "Tests", "What it follows"]
 TEST = re.compile(r"((?:system|unit|compilers|repo)/[\w./-]+)::(\w+)")
 PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)+/?")
 WIDTH = 100
@@ -52,8 +52,9 @@ def test_files_exist(root, page):
     text = text_of(root, page)
     names = [name for name in quoted(text) if PATH.fullmatch(name)]
     assert not [name for name in names if not (root / name).exists()]
-    assert not [name for name in quoted(text) if re.fullmatch(r"[\w-]+\.(?:c|h|S|py|cc|ld)", name)], "without its folder"
-    assert len([name for name in quoted(section(text, "Where it stands in the code")) if PATH.fullmatch(name)]) >= 5
+    bare = [name for name in quoted(text) if re.fullmatch(r"[\w-]+\.(?:c|h|S|py|cc|ld)", name)]
+    assert not bare, "without their folders"
+    assert len([name for name in quoted(section(text, CODE)) if PATH.fullmatch(name)]) >= 5
 
 
 @pytest.mark.parametrize("page", PAGES)
