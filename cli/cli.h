@@ -62,11 +62,6 @@ int cli_record_words(int argc, char **argv, struct ip_request *request, const ch
 /* The summary: a line on stderr, or with --json one on stdout. */
 void cli_record_summary(const struct cli_record_options *options,
 			const struct ip_session_summary *summary);
-/* Whether a recording that ended for this reason (session/session.h; NULL: none) ended before it
- * was to: for want of room, or since what would have been recorded could not be told apart, or
- * timed. */
-bool cli_end_is_early(const char *end);
-bool cli_end_is_for_room(const char *end);
 
 /* From now on SIGINT, SIGTERM and SIGHUP end the session properly. */
 void cli_catch_signals(void);

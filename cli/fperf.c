@@ -447,7 +447,7 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 		 1e3 * sum.overhead * sum.run_s, 100 * sum.overhead, 100 * sum.stops_share,
 		 sum.changes, sum.changes_without_stop, ip_session_longest_stop(s) / 1e6,
 		 sum.longest_gap_ns / 1e6);
-	if (s->end && !strcmp(s->end, IP_END_EXECED))
+	if (s->end == IP_END_EXECED)
 		ip_print(stderr,
 			 "fperf: pid %d has executed another program: that one is not counted "
 			 "(fperf -p anew counts it, and fperf -- CMD counts whatever CMD "
@@ -560,7 +560,8 @@ static int run(const struct options *o, struct output *output, char **command)
 	}
 	if (done == 0 && o->fperf.show)
 		ip_print(stderr, "\033[J");
-	written = done == 0 && check_refused(f) == 0 && print(o, output, f, summary.end) == 0;
+	written = done == 0 && check_refused(f) == 0 &&
+		  print(o, output, f, ip_session_end_text(&summary)) == 0;
 	if (!written)
 		code = cli_fail();
 	else

@@ -87,10 +87,11 @@ void cli_info_recorded_json(struct ip_json *j, const struct ip_recording *s)
 
 bool cli_info_early(const struct ip_recording *s, char *text, size_t size)
 {
-	bool early = cli_end_is_early(s->end);
+	const enum ip_end_reason end = ip_end_reason_of(s->end);
+	bool early = ip_end_reason_is_early(end);
 	char bytes[16];
 
-	if (early && s->limit && !strcmp(s->end, IP_END_SIZE_LIMIT))
+	if (early && s->limit && end == IP_END_SIZE_LIMIT)
 		snprintf(text, size, "ended early: %s (%s, %s)", s->end,
 			 ip_format_size(s->limit, bytes), s->limit_by);
 	else if (early)

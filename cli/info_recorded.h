@@ -11,7 +11,7 @@
 void cli_info_recorded(const struct ip_recording *session);
 void cli_info_recorded_json(struct ip_json *j, const struct ip_recording *session);
 
-/* Whether the recording ended before it was to (cli_end_is_early), and how to say it: "ended
+/* Whether the recording ended before it was to (end_reason.h), and how to say it: "ended
  * early: size limit reached (1.0 GiB, the default)". */
 bool cli_info_early(const struct ip_recording *session, char *text, size_t size);
 /* The same as members: ended_early, limit_bytes, limit_by. */

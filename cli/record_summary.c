@@ -29,17 +29,6 @@ void cli_print_stops(FILE *out, const struct ip_stop_record *stops, size_t n, si
 			 ip_format_ns(more_ns, length));
 }
 
-bool cli_end_is_for_room(const char *end)
-{
-	return end && (!strcmp(end, IP_END_SIZE_LIMIT) || !strcmp(end, IP_END_NO_SPACE));
-}
-
-bool cli_end_is_early(const char *end)
-{
-	return cli_end_is_for_room(end) ||
-	       (end && (!strcmp(end, IP_END_AREAS) || !strcmp(end, IP_END_CONFINED)));
-}
-
 static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s)
 {
 	struct ip_json j;
@@ -106,9 +95,9 @@ static void print_json(const struct cli_record_options *options, const struct ip
 		ip_json_double(&j, "exec_gap_us", s->exec_gap_ns / 1e3);
 	}
 	ip_json_uint(&j, "duration_ns", s->length_ns);
-	ip_json_string(&j, "end", s->end);
-	ip_json_bool(&j, "ended_early", cli_end_is_early(s->end));
-	if (cli_end_is_for_room(s->end) && s->limit) {
+	ip_json_string(&j, "end", ip_session_end_text(s));
+	ip_json_bool(&j, "ended_early", ip_end_reason_is_early(s->end));
+	if (ip_end_reason_is_room(s->end) && s->limit) {
 		ip_json_uint(&j, "limit_bytes", s->limit);
 		ip_json_string(&j, "limit_by", s->limit_by);
 	}
@@ -184,7 +173,7 @@ void cli_record_summary(const struct cli_record_options *options,
 		ip_print(stderr,
 			 "iprobe: pid %d scribbled over its rings: %lu words were no records\n",
 			 s->pid, s->invalid);
-	if (s->end && !strcmp(s->end, IP_END_SIZE_LIMIT))
+	if (s->end == IP_END_SIZE_LIMIT)
 		ip_print(stderr,
 			 "iprobe: ended early: recording stopped at the size limit of %s (%s; %s); "
 			 "%s events recorded until then were dropped\n",
@@ -192,7 +181,7 @@ void cli_record_summary(const struct cli_record_options *options,
 			 !strcmp(s->limit_by, IP_LIMIT_ASKED) ? "more lasts longer"
 							      : "--max-size sets another",
 			 ip_format_count(s->lost, lost));
-	else if (s->end && !strcmp(s->end, IP_END_NO_SPACE))
+	else if (s->end == IP_END_NO_SPACE)
 		ip_print(stderr,
 			 "iprobe: ended early: recording stopped: there is no space left for %s; "
 			 "%s events recorded until then were dropped\n",
@@ -240,7 +229,7 @@ void cli_record_summary(const struct cli_record_options *options,
 	ip_print(stderr,
 		 "iprobe: %s%s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s, %s "
 		 "lost; %s",
-		 cli_end_is_early(s->end) ? "ended early: " : "",
+		 ip_end_reason_is_early(s->end) ? "ended early: " : "",
 		 ip_format_count(s->events, events), plural(s->events),
 		 ip_format_count(s->functions, functions), plural(s->functions),
 		 ip_format_count(s->sites, sites), plural(s->sites), s->threads, plural(s->threads),

@@ -19,7 +19,7 @@
 #include "session/update.h"
 
 /* Keeps the first error while cleaning up. */
-static int fail_keeping(struct ip_session *s, const char *reason)
+static int fail_keeping(struct ip_session *s, enum ip_end_reason reason)
 {
 	_cleanup_free_ char *why = strdup(ip_error_message());
 
@@ -97,7 +97,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options,
 {
 	struct ip_session s = {.options = options, .summary = ret, .start_ns = ip_now_ns()};
 	struct ip_session_options resumed;
-	const char *reason = NULL;
+	enum ip_end_reason reason = IP_END_NONE;
 	int done = -1, was_there = 0;
 
 	*ret = (struct ip_session_summary){.pid = pid};
@@ -110,7 +110,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options,
 	if (options->resume) {
 		if (take_left_over(&s) < 0 || (done = ip_session_resume(&s, &resumed)) < 0)
 			goto out;
-		reason = done ? "interrupted" : NULL;
+		reason = done ? IP_END_INTERRUPTED : IP_END_NONE;
 	} else if ((was_there = wake(&s)) < 0 || ip_area_open(s.target, &s.area) < 0 ||
 		   (done = take_or_ask(&s)) != 0) {
 		done = done > 0 ? 0 : -1;
@@ -122,7 +122,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options,
 	if (was_there > 0 && ip_target_clock_ask(s.target) < 0)
 		goto out;
 	if (!options->resume && ip_session_go_live(&s, false) < 0) {
-		fail_keeping(&s, "could not go live");
+		fail_keeping(&s, IP_END_NOT_LIVE);
 		goto out;
 	}
 	ip_session_hurry(&s, false);

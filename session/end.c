@@ -155,7 +155,13 @@ void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace)
 	}
 }
 
-int ip_session_finish(struct ip_session *s, const char *reason)
+const char *ip_session_end_text(const struct ip_session_summary *summary)
+{
+	return summary->end == IP_END_UNTIL ? summary->until_said
+					    : ip_end_reason_text(summary->end);
+}
+
+int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 {
 	struct ip_session_summary *sum = s->summary;
 	struct ip_collector_stats stats;
@@ -174,7 +180,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	if (ip_collector_finish(s->collector) < 0)
 		return -1;
 	if (ip_collector_full(s->collector)) /* maybe by what was drained last */
-		sum->end = reason =
+		sum->end =
 			ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
 	saved = s->write_failed ? 0 : ip_session_save_counts(s);
 	if (s->options->controller)
@@ -197,7 +203,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	sum->filtered = stats.filtered;
 	if (ip_filters_any(&s->options->filters))
 		ip_trace_add_filtered(s->trace, stats.filtered);
-	if (reason && !strcmp(reason, IP_END_SIZE_LIMIT))
+	if (sum->end == IP_END_SIZE_LIMIT)
 		ip_trace_add_limit(s->trace, sum->limit, sum->limit_by);
 	sum->plain = stats.plain;
 	sum->written = ip_trace_bytes(s->trace);
@@ -223,7 +229,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 				    coarse_clock.refreshes, coarse_clock.cpu_ns);
 	}
 	if (ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved,
-			    stats.invalid, reason) < 0)
+			    stats.invalid, ip_session_end_text(sum)) < 0)
 		return -1;
 	/* the clock's rate is known for sure by the end only: a recording that was resumed may have
 	 * been too short before */

@@ -164,7 +164,7 @@ static int catch_up(struct ip_session *s)
 }
 
 /* The process goes on as another program. */
-static const char *leave_image(struct ip_session *s)
+static enum ip_end_reason leave_image(struct ip_session *s)
 {
 	bool children = ip_follow_fork_lives(s->followed);
 	int ret;
@@ -177,19 +177,19 @@ static const char *leave_image(struct ip_session *s)
 		       : ip_collector_flush(s->collector);
 	if (ret < 0) {
 		s->write_failed = true;
-		return "the trace could not be written";
+		return IP_END_WRITE_FAILED;
 	}
 	if (!s->options->follow_exec)
-		return children ? NULL : IP_END_EXECED;
+		return children ? IP_END_NONE : IP_END_EXECED;
 	if (children) {
 		ip_print(stderr,
 			 "%siprobe: pid %d executes another program now, which is not recorded: "
 			 "processes that it forked before still are\n",
 			 s->options->live_line ? "\r\033[K" : "", s->target->pid);
-		return NULL;
+		return IP_END_NONE;
 	}
 	return ip_follow_exec_begin(s, s->follow->seen_ns, s->follow->seen_tsc) < 0 ? IP_END_EXECED
-										    : NULL;
+										    : IP_END_NONE;
 }
 
 /* Step 5. A machine may be busy for minutes, a thread sleep for hours: that is no reason to give
@@ -219,40 +219,40 @@ static void worked(struct ip_session *s)
 			s->options->live_line ? "\r\033[K" : "", s->target->pid);
 }
 
-const char *ip_follow_dlopen_step(struct ip_session *s)
+enum ip_end_reason ip_follow_dlopen_step(struct ip_session *s)
 {
 	struct ip_follow_dlopen *f = s->follow;
 	uint64_t now = ip_now_ns();
 	int done;
 
 	if (!f || !ip_target_alive(s->target))
-		return NULL;
+		return IP_END_NONE;
 	if (s->execed)
 		return ip_follow_exec_step(s);
 	if (f->images != s->target->images || ip_target_image_is_gone(s->target)) {
 		/* it executes another program, or ends: then it has no new image either, and we are
 		 * told in a moment */
 		if (s->launched || ip_target_refresh(s->target) < 0)
-			return NULL;
+			return IP_END_NONE;
 		return leave_image(s);
 	}
 	f->seen_ns = now;
 	f->seen_tsc = ip_clock_now();
 	if (now < f->next_ns ||
 	    (!f->retry && !f->listless && !ip_link_map_changed(f->link_map, s->target)))
-		return NULL;
+		return IP_END_NONE;
 	f->changed_ns = now;
 	done = catch_up(s);
 	if (s->write_failed)
-		return "the trace could not be written";
+		return IP_END_WRITE_FAILED;
 	if (done < 0) {
 		failed(s, now);
-		return NULL;
+		return IP_END_NONE;
 	}
 	now = ip_now_ns() + REST_SHARE * (ip_now_ns() - now);
 	f->retry = done == 0;
 	if (done)
 		worked(s);
 	f->next_ns = f->listless ? now + SLOW_NS : done ? now : 0;
-	return NULL;
+	return IP_END_NONE;
 }

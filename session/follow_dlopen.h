@@ -48,7 +48,7 @@ int ip_follow_dlopen_begin(struct ip_session *s);
 void ip_follow_dlopen_destroy(struct ip_follow_dlopen *follow);
 
 /* One turn. NULL: go on; else why to end. */
-const char *ip_follow_dlopen_step(struct ip_session *s);
+enum ip_end_reason ip_follow_dlopen_step(struct ip_session *s);
 
 /* A copy of what was noted of the loader last; *ret_behind: some of that is not live yet. NULL
  * where nothing was, or there is no list. follow may be NULL. */

@@ -284,30 +284,30 @@ static void tell_nothing(struct ip_session *s)
 		 line_start(s), s->target->pid, program_of(s->target->pid, path));
 }
 
-const char *ip_follow_exec_step(struct ip_session *s)
+enum ip_end_reason ip_follow_exec_step(struct ip_session *s)
 {
 	struct ip_follow_exec *b = s->follow_exec;
 	uint64_t now = ip_now_ns(), cost;
 	int done;
 
 	if (!b || now < b->next_ns)
-		return NULL;
+		return IP_END_NONE;
 	if (ip_target_image_is_gone(s->target)) {
 		if (ip_target_refresh(s->target) < 0)
-			return NULL; /* it ends: that is told in a moment */
+			return IP_END_NONE; /* it ends: that is told in a moment */
 		if (begin_anew(s) < 0)
-			return s->write_failed ? "the trace could not be written" : IP_END_EXECED;
-		return NULL;
+			return s->write_failed ? IP_END_WRITE_FAILED : IP_END_EXECED;
+		return IP_END_NONE;
 	}
 	done = take(s);
 	if (s->write_failed)
-		return "the trace could not be written";
+		return IP_END_WRITE_FAILED;
 	if (done > 0) {
 		tell_success(s);
 		s->execed = false;
 		ip_follow_exec_destroy(b);
 		s->follow_exec = NULL;
-		return NULL;
+		return IP_END_NONE;
 	}
 	if (done < 0 && !ip_target_image_is_gone(s->target) && ip_target_alive(s->target)) {
 		b->failing_ns = b->failing_ns ? b->failing_ns : now;
@@ -330,5 +330,5 @@ const char *ip_follow_exec_step(struct ip_session *s)
 	b->next_ns =
 		ip_now_ns() + (b->rest_ns == FIRST_NS || b->rest_ns > cost ? b->rest_ns : cost);
 	b->rest_ns = 2 * b->rest_ns < SELDOM_NS ? 2 * b->rest_ns : SELDOM_NS;
-	return NULL;
+	return IP_END_NONE;
 }

@@ -45,6 +45,6 @@ int ip_follow_exec_begin(struct ip_session *s, uint64_t seen_ns, uint64_t seen_t
 void ip_follow_exec_destroy(struct ip_follow_exec *follow_exec);
 
 /* One turn of steps 2 to 6. NULL: go on; else why to end. Does nothing where nothing has begun. */
-const char *ip_follow_exec_step(struct ip_session *s);
+enum ip_end_reason ip_follow_exec_step(struct ip_session *s);
 
 #endif

@@ -198,10 +198,10 @@ static void sleep_a_little(struct ip_session *s, int taken, bool alive)
 	}
 }
 
-const char *ip_session_step(struct ip_session *s)
+enum ip_end_reason ip_session_step(struct ip_session *s)
 {
 	uint64_t now;
-	const char *reason;
+	enum ip_end_reason reason;
 	bool alive;
 	int grows = ip_area_grow(s->area, s->target->pid);
 	int taken = ip_collector_poll(s->collector);
@@ -220,11 +220,11 @@ const char *ip_session_step(struct ip_session *s)
 	if (taken < 0 || s->write_failed ||
 	    ip_follow_fork_step(s->followed, s->collector, s->trace) < 0) {
 		s->write_failed = true;
-		return "the trace could not be written";
+		return IP_END_WRITE_FAILED;
 	}
 	ip_follow_fork_libs_step(s);
 	if (s->write_failed)
-		return "the trace could not be written";
+		return IP_END_WRITE_FAILED;
 	now = ip_now_ns();
 	if (now - s->listened_ns > (now < s->attend_ns ? LISTEN_NS : LISTEN_LATE_NS)) {
 		ip_control_poll(s->control, ip_session_serve, s);
@@ -233,9 +233,9 @@ const char *ip_session_step(struct ip_session *s)
 	if (s->options->live_line && now - s->shown_ns > LIVE_LINE_NS)
 		show_live_line(s, now);
 	if (ip_interrupted)
-		return "interrupted";
+		return IP_END_INTERRUPTED;
 	if (s->options->duration_ns && now - s->start_ns >= s->options->duration_ns)
-		return "duration over";
+		return IP_END_DURATION;
 	reason = ip_until_step(s);
 	if (reason)
 		return reason;
@@ -250,15 +250,15 @@ const char *ip_session_step(struct ip_session *s)
 	sync_trace(s, now);
 	ip_session_condense(s);
 	if (s->area->header->ended == s->area->header->session)
-		return "ended by iprobe detach";
+		return IP_END_DETACHED;
 	reason = ip_follow_dlopen_step(s);
 	if (reason)
 		return reason;
 	alive = ip_target_alive(s->target) && !s->execed;
 	if (!alive && !(s->follow_exec && ip_target_alive(s->target)) &&
 	    !ip_follow_fork_lives(s->followed))
-		return s->execed && !s->follow_exec ? IP_END_EXECED : "target ended";
+		return s->execed && !s->follow_exec ? IP_END_EXECED : IP_END_TARGET_ENDED;
 	if (grows <= 0)
 		sleep_a_little(s, taken, alive);
-	return NULL;
+	return IP_END_NONE;
 }

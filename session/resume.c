@@ -136,7 +136,7 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 
 		/* what was recorded is kept, and the sites are put back */
 		ip_session_go_idle(s);
-		ip_session_finish(s, "could not go on");
+		ip_session_finish(s, IP_END_NOT_RESUMED);
 		return ip_error("%s", why ? why : "out of memory");
 	}
 	return gate.session != session;

@@ -323,24 +323,24 @@ static void say_nothing_was_there(const struct launch *l)
 					  : "; what it forks is recorded with --follow-fork only");
 }
 
-/* The loop. NULL: never recorded anything, the message says why. */
-static const char *record(struct launch *l)
+/* The loop. IP_END_NONE: it never recorded anything, the message says why. */
+static enum ip_end_reason record(struct launch *l)
 {
 	struct ip_session *s = l->s;
 
 	for (;;) {
-		const char *reason;
+		enum ip_end_reason reason;
 
 		if (has_ended(l)) {
 			/* its turn tells, which goes on for the sake of followed children */
 			if (s->collector)
 				goto turn;
 			say_nothing_was_there(l);
-			return NULL;
+			return IP_END_NONE;
 		}
 		if (is_waiting(l)) {
 			if (take_image(l) < 0)
-				return s->write_failed ? "the trace could not be written" : NULL;
+				return s->write_failed ? IP_END_WRITE_FAILED : IP_END_NONE;
 			s->start_ns =
 				s->summary->recorded && !s->shown_ns ? ip_now_ns() : s->start_ns;
 			s->shown_ns = s->start_ns;
@@ -352,7 +352,7 @@ static const char *record(struct launch *l)
 	turn:
 		reason = ip_session_step(s);
 		/* the loop itself tells the command's end, and a look at a dying image is no end */
-		if (reason && (l->ended || strcmp(reason, "target ended")))
+		if (reason && (l->ended || reason != IP_END_TARGET_ENDED))
 			return reason;
 	}
 }
@@ -379,7 +379,7 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 		.options = options, .summary = ret, .start_ns = ip_now_ns(), .launched = true};
 	struct launch l = {.s = &s};
 	_cleanup_free_ char *preload = NULL;
-	const char *reason;
+	enum ip_end_reason reason;
 	int done = -1;
 
 	*ret = (struct ip_session_summary){0};
@@ -396,7 +396,7 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 	reason = record(&l);
 	if (!reason && !ret->recorded) {
 		give_up(&l);
-		ip_session_finish(&s, "not recorded");
+		ip_session_finish(&s, IP_END_NOT_RECORDED);
 		goto out;
 	}
 	done = reason && !s.write_failed ? 0 : -1;
@@ -411,7 +411,7 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 		_cleanup_free_ char *why = strdup(ip_error_message());
 
 		ip_session_go_idle(&s);
-		ip_session_finish(&s, reason ? reason : "failed");
+		ip_session_finish(&s, reason ? reason : IP_END_FAILED);
 		ip_error("%s", why ? why : "out of memory");
 	}
 	if (!l.ended) {

@@ -13,6 +13,7 @@
 
 #include "common/clock.h"
 #include "common/condition.h"
+#include "common/end_reason.h"
 #include "hotpatcher/patch/patch.h"
 #include "hotpatcher/plan/filters.h"
 #include "hotpatcher/plan/payload_rules.h"
@@ -22,22 +23,11 @@
 #define IP_DEFAULT_MEMORY   (64ull << 20)
 #define IP_DEFAULT_MAX_STOP 50000000ull
 
-/* The reason of one that took time by system calls, when the process came under seccomp. */
-#define IP_END_EXECED "target exec'ed"
-/* The same of one in which a thread came that has no thread area of its own (thread_areas.h). */
-#define IP_END_AREAS	"a thread shares its thread area, or has none: its events cannot be told apart"
-#define IP_END_CONFINED "the process is under seccomp: its clock cannot be read"
-/* The reason why a recording ended that ran into --max-size. */
-#define IP_END_SIZE_LIMIT "size limit reached"
-/* Whose word the limit is. */
+/* Whose word the limit of a trace's size is. */
 #define IP_LIMIT_ASKED	 "--max-size"
 #define IP_LIMIT_DEFAULT "the default"
 #define IP_LIMIT_SPACE	 "a tenth of the space that was free"
 #define IP_LIMIT_BEGUN	 "as the recording was begun"
-/* The same of one for which the disk had no room left. */
-#define IP_END_NO_SPACE "no space left"
-/* The same of --stop-on. */
-#define IP_END_STOP_ON "stopped by --stop-on"
 
 struct ip_session_controller;
 
@@ -128,7 +118,7 @@ struct ip_session_summary {
 	size_t children_restored; /* silent ones that had live sites */
 	size_t execs;		  /* that were followed under attach */
 	uint64_t exec_gap_ns;	  /* in the longest of them nothing was recorded */
-	const char *end;	  /* why it ended, static text or the next */
+	enum ip_end_reason end;
 	/* bytes of the trace after which it ends, and whose word that is (static text) */
 	uint64_t limit;
 	const char *limit_by;
@@ -192,5 +182,9 @@ int ip_session_ask_change(pid_t pid, const char *selection, uint64_t max_stop_ns
 /* Asks the session of the target to write what it has counted and measured up to now (--payload).
  * *ret_dir: the trace's directory, the caller's. */
 int ip_session_ask_counts(pid_t pid, char **ret_dir);
+
+/* Why it ended, in words: which condition of --until was met, where it was one. NULL: it has not
+ * ended. Of the summary, or static. */
+const char *ip_session_end_text(const struct ip_session_summary *summary);
 
 #endif

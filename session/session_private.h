@@ -158,7 +158,7 @@ void ip_session_condense(struct ip_session *s);
 int ip_session_save_counts(struct ip_session *s);
 
 /* One turn of the loop: drain, show, decide. NULL: go on; else why to end. */
-const char *ip_session_step(struct ip_session *s);
+enum ip_end_reason ip_session_step(struct ip_session *s);
 
 /* Puts everything back, drains the rest. Keeps trying for some seconds where threads cannot be
  * stopped. */
@@ -166,7 +166,7 @@ int ip_session_go_idle(struct ip_session *s);
 
 /* Writes the last words of the trace and fills the summary. Where nothing ever went live the
  * trace goes away again. */
-int ip_session_finish(struct ip_session *s, const char *reason);
+int ip_session_finish(struct ip_session *s, enum ip_end_reason reason);
 
 /* --no-stop (nostop.c): makes the plan's changes live; functions that cannot be are taken out of
  * it and counted. Notes the holds. The patch lock must be held. */

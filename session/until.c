@@ -140,15 +140,14 @@ static bool look_at_all(struct ip_session *s, uint64_t now)
 	return false;
 }
 
-const char *ip_until_step(struct ip_session *s)
+enum ip_end_reason ip_until_step(struct ip_session *s)
 {
 	struct ip_until *u = s->until;
 	uint64_t now = ip_now_ns();
 
 	if (!u || !s->counters)
-		return NULL;
+		return IP_END_NONE;
 	if (!u->met_ns && now >= u->next_ns && look_at_all(s, now))
 		u->met_ns = now;
-	return u->met_ns && now - u->met_ns >= s->options->linger_ns ? s->summary->until_said
-								     : NULL;
+	return u->met_ns && now - u->met_ns >= s->options->linger_ns ? IP_END_UNTIL : IP_END_NONE;
 }

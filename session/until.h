@@ -15,9 +15,9 @@ struct ip_until;
 /* The functions of a plan, which has been bound, are watched where a condition names them. 0, or -1
  * with an error. */
 int ip_until_plan(struct ip_session *s, const struct ip_plan *plan);
-/* Now and then. NULL: go on; else why the session ends, in the summary, says which condition it
- * was. That is known (summary->until) before the session ends, where it is to linger. */
-const char *ip_until_step(struct ip_session *s);
+/* Looks at what is due. IP_END_NONE: the session goes on; IP_END_UNTIL: it ends, and the summary
+ * says which condition was met. Where the session is to linger the summary says it before. */
+enum ip_end_reason ip_until_step(struct ip_session *s);
 void ip_until_destroy(struct ip_until *until);
 
 #endif
