@@ -86,7 +86,7 @@ int cmd_run(int argc, char **argv)
 	if (next >= argc)
 		return cli_usage(argv[0], "which command? CMD is missing");
 	/* the live line would run into the command's own output */
-	options.session.live_line = false;
+	options.session.on_progress = NULL;
 	runtime = cli_runtime_path();
 	if (!runtime)
 		return cli_fail();

@@ -16,6 +16,7 @@
 
 #include "access/delegation.h"
 #include "cli/cli.h"
+#include "cli/live_line.h"
 #include "cli/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/dir.h"
@@ -129,6 +130,7 @@ struct options {
 
 int cli_fail(void)
 {
+	cli_live_line_clear();
 	ip_print(stderr, "fperf: %s\n", ip_error_message());
 	return 1;
 }
@@ -596,6 +598,7 @@ int main(int argc, char **argv)
 {
 	int code;
 
+	cli_print_notices();
 	if (ip_delegation_take() < 0)
 		return cli_fail();
 	ip_probes_d_serve();

@@ -14,6 +14,7 @@
 #include "access/policy.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/notice.h"
 #include "common/print.h"
 #include "common/units.h"
 #include "config/probes_d.h"
@@ -205,6 +206,11 @@ static int ask(const char *state, const char *fire, bool json)
 	return fflush(stdout) == 0 ? 0 : (ip_error_errno("cannot write to stdout"), fail());
 }
 
+static void print_notice(const char *who, const char *text)
+{
+	ip_print(stderr, "%s: %s\n", who, text);
+}
+
 int main(int argc, char **argv)
 {
 	struct ip_iprobed_options options = {.socket = IP_SOCKET,
@@ -219,6 +225,7 @@ int main(int argc, char **argv)
 	unsigned long number;
 	int option;
 
+	ip_notice_to(print_notice);
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "hV", long_options, NULL)) >= 0) {
 		switch (option) {

@@ -10,6 +10,7 @@
 
 #include "access/delegation.h"
 #include "cli/cli.h"
+#include "cli/live_line.h"
 #include "common/error.h"
 #include "common/print.h"
 #include "config/probes_d.h"
@@ -57,6 +58,7 @@ static void print_help(FILE *out)
 
 int cli_fail(void)
 {
+	cli_live_line_clear();
 	ip_print(stderr, "iprobe: %s\n", ip_error_message());
 	return 1;
 }
@@ -89,6 +91,7 @@ void cli_warn_unused(const char *what, const char *unused)
 
 int main(int argc, char **argv)
 {
+	cli_print_notices();
 	if (argc < 2) {
 		print_help(stderr);
 		return 2;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/live_line.h"
 #include "cli/via_daemon.h"
 #include "collector/hot_functions.h"
 #include "common/cleanup.h"
@@ -292,7 +293,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 			    .memory = IP_DEFAULT_MEMORY,
 			    .max_stop_ns = IP_DEFAULT_MAX_STOP,
 			    .values = {.string_limit = IP_STRING_LIMIT},
-			    .live_line = isatty(STDERR_FILENO)},
+			    .on_progress = isatty(STDERR_FILENO) ? cli_live_line_show : NULL},
 	};
 	opterr = 0;
 	optind = 0;
@@ -450,7 +451,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 		return cli_usage(command, "--overwrite does not go with --time coarse, --payload, "
 					  "--follow-exec, nor with filters");
 	if (ret->quiet)
-		ret->session.live_line = false;
+		ret->session.on_progress = NULL;
 	if (ret->session.resume &&
 	    (ret->session.functions || ret->session.payloads.n || ret->dry_run ||
 	     ret->session.overwrite || ret->session.compress || ret->session.rotate ||

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/live_line.h"
 #include "common/json.h"
 #include "common/print.h"
 #include "common/trace_format.h"
@@ -147,6 +148,7 @@ void cli_record_summary(const struct cli_record_options *options,
 	char counted[32], events[32], lost[32], filtered[32],
 		overwritten[64] = "", count[32], sites[32], functions[32], length[16], size[16];
 
+	cli_live_line_clear();
 	if (!s->recorded)
 		return;
 	if (s->left_out)

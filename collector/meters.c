@@ -14,7 +14,7 @@
 #include "common/cleanup.h"
 #include "common/condition.h"
 #include "common/error.h"
-#include "common/print.h"
+#include "common/notice.h"
 #include "common/selection.h"
 #include "common/units.h"
 #include "hotpatcher/plan/filters.h"
@@ -294,6 +294,7 @@ static void warn_of_tails(const struct ip_plan *plan)
 {
 	const struct ip_plan_function *first = NULL;
 	_cleanup_free_ char *name = NULL;
+	char more[40] = "";
 	size_t n = 0;
 
 	for (size_t i = 0; i < plan->nfunctions; i++)
@@ -302,11 +303,11 @@ static void warn_of_tails(const struct ip_plan *plan)
 	if (!n)
 		return;
 	name = ip_demangle(name_of(first), false);
-	ip_print(stderr, "iprobe: %s", name ? name : "?");
 	if (n > 1)
-		ip_print(stderr, " and %zu more", n - 1);
-	ip_print(stderr, " may end by a tail call to where no probes are: what is measured ends "
-			 "there (IPROBE_SIBLING_CALLS=no builds without)\n");
+		snprintf(more, sizeof(more), " and %zu more", n - 1);
+	ip_notice("%s%s may end by a tail call to where no probes are: what is measured ends there "
+		  "(IPROBE_SIBLING_CALLS=no builds without)",
+		  name ? name : "?", more);
 }
 
 int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct ip_trace *trace)

@@ -20,8 +20,8 @@
 #include "access/request.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/notice.h"
 #include "common/now.h"
-#include "common/print.h"
 
 /* Of this process. */
 static struct {
@@ -184,7 +184,7 @@ static void begin(int orders, int words, pid_t parent)
 		   getppid() == parent) {
 		run();
 	}
-	ip_print(stderr, "iprobed: %s\n", ip_error_message());
+	ip_notice_from("iprobed", "%s", ip_error_message());
 	_exit(1);
 }
 

@@ -25,7 +25,7 @@
 #include "access/fd_passing.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/print.h"
+#include "common/notice.h"
 
 #define TARGET_FD    3
 #define PROGRAM_FD   4
@@ -97,7 +97,7 @@ static int become(const struct ip_peer *who, enum ip_delegation_kind kind)
 
 static void fail(const char *what)
 {
-	ip_print(stderr, "iprobe: iprobed cannot start a worker: %s: %s\n", what, strerror(errno));
+	ip_notice("iprobed cannot start a worker: %s: %s", what, strerror(errno));
 	_exit(1);
 }
 

@@ -11,7 +11,7 @@
 #include "access/delegation.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/print.h"
+#include "common/notice.h"
 #include "session/controller.h"
 #include "session/pmu_leftovers.h"
 #include "session/session_private.h"
@@ -57,8 +57,8 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 	if (s->options->follow_fork)
 		ip_collector_set_followed(s->collector, ip_follow_fork_is_gone, s->followed);
 	if (ip_control_create(s->area, &s->control) < 0)
-		ip_print(stderr, "iprobe: pid %d: %s: a second iprobe attach cannot change it\n",
-			 s->target->pid, ip_error_message());
+		ip_notice("pid %d: %s: a second iprobe attach cannot change it", s->target->pid,
+			  ip_error_message());
 	return 0;
 }
 
@@ -113,13 +113,12 @@ void ip_session_choose_clock(const struct ip_session_options *options)
 	ip_clock_select(options->clock, &why);
 	if (why && (options->payloads.n ||
 		    options->drop_hot)) { /* histograms are measured in the process, by the TSC */
-		ip_print(stderr, "iprobe: %s: durations may be wrong across CPUs\n", why);
+		ip_notice("%s: durations may be wrong across CPUs", why);
 		ip_clock_select(IP_CLOCK_TSC, NULL);
 	} else if (why)
-		ip_print(stderr,
-			 "iprobe: %s: events take their time from clock_gettime, which costs more "
-			 "(--clock tsc reads the TSC all the same)\n",
-			 why);
+		ip_notice("%s: events take their time from clock_gettime, which costs more "
+			  "(--clock tsc reads the TSC all the same)",
+			  why);
 }
 
 static void add_filter(void *trace, const char *text)
@@ -138,7 +137,7 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan,
 
 	/* an fperf that was killed has left its counters */
 	if (ip_pmu_clean(s->target, s->area) < 0)
-		ip_print(stderr, "iprobe: %s\n", ip_error_message());
+		ip_notice("%s", ip_error_message());
 	if (ip_follow_fork_restore_dead(s->area, s->target, s->options->max_stop_ns) < 0 ||
 	    ip_session_begin_area(s, s->area, plan, modules) < 0)
 		return -1;

@@ -19,7 +19,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
-#include "common/print.h"
+#include "common/notice.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "session/control_peer.h"
 #include "session/session.h"
@@ -309,10 +309,9 @@ static void tell_whose(const struct ip_control_peer *peer, pid_t pid)
 	if (peer->uid == 0 || peer->uid == geteuid() || peer->pid == told)
 		return;
 	told = peer->pid;
-	ip_print(stderr,
-		 "iprobe: pid %d: its session is that of user %u (iprobe pid %d): what is told of "
-		 "it is that user's word\n",
-		 pid, peer->uid, peer->pid);
+	ip_notice("pid %d: its session is that of user %u (iprobe pid %d): what is told of it is "
+		  "that user's word",
+		  pid, peer->uid, peer->pid);
 }
 
 /* Who is refused for who they are is told so, and hung up on, maybe before they have asked. */

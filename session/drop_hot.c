@@ -13,7 +13,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
-#include "common/print.h"
+#include "common/notice.h"
 #include "common/selection.h"
 #include "common/units.h"
 #include "hotpatcher/ptrace/stop.h"
@@ -164,13 +164,11 @@ static void tell(const struct ip_session *s, const struct drop *drop,
 {
 	char rate[32], own[16];
 
-	ip_print(stderr,
-		 "%siprobe: %s dropped: %s calls a second of %s each, %u %% of its time went to "
-		 "its probes; %s\n",
-		 s->options->live_line ? "\r\033[K" : "", drop->name ? drop->name : "?",
-		 ip_format_count(f->per_second, rate),
-		 ip_format_ns(f->own_ticks * 1e9 / s->drops->hz, own), f->share,
-		 drop->counted ? "from now on its calls are counted" : "from now on it has none");
+	ip_notice("%s dropped: %s calls a second of %s each, %u %% of its time went to its probes; "
+		  "%s",
+		  drop->name ? drop->name : "?", ip_format_count(f->per_second, rate),
+		  ip_format_ns(f->own_ticks * 1e9 / s->drops->hz, own), f->share,
+		  drop->counted ? "from now on its calls are counted" : "from now on it has none");
 }
 
 /* n may be 0: then there is only step 4 to make up for. */
@@ -215,11 +213,9 @@ static void drop(struct ip_session *s, const struct ip_hot_function *hot, size_t
 				    : LOOK_NS > REST * stopped ? LOOK_NS
 							       : REST * stopped);
 	if (d->behind && !again)
-		ip_print(stderr,
-			 "%siprobe: pid %d: the probes of hot functions cannot be taken away now, "
-			 "and are tried again: %s\n",
-			 s->options->live_line ? "\r\033[K" : "", s->target->pid,
-			 ip_error_message());
+		ip_notice("pid %d: the probes of hot functions cannot be taken away now, and are "
+			  "tried again: %s",
+			  s->target->pid, ip_error_message());
 	if (d->n > before)
 		ip_trace_sync(s->trace);
 }

@@ -11,7 +11,7 @@
 #include "access/delegation.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/print.h"
+#include "common/notice.h"
 #include "hotpatcher/inject/thread_areas.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/plan/bounds.h"
@@ -77,8 +77,7 @@ static int restore_all(struct ip_session *s)
 			return 0;
 		}
 		if (ip_target_alive(s->target))
-			ip_print(stderr, "iprobe: %s; its sites are put back in a stop\n",
-				 ip_error_message());
+			ip_notice("%s; its sites are put back in a stop", ip_error_message());
 	}
 	while (ip_target_alive(s->target)) {
 		ip_stop_let_go(s->target);
@@ -128,7 +127,7 @@ int ip_session_go_idle(struct ip_session *s)
 		ip_session_nap(200000);
 	if (ret == 0 && s->options->controller && ip_target_alive(s->target) &&
 	    ip_pmu_clean(s->target, s->area) < 0 && ip_target_alive(s->target))
-		ip_print(stderr, "iprobe: %s\n", ip_error_message());
+		ip_notice("%s", ip_error_message());
 	if (!s->write_failed && ip_collector_end(s->collector) < 0) {
 		s->write_failed = true;
 		return -1;
@@ -218,8 +217,6 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	ip_restart_describe(s->target, sum->renewed_last, sizeof(sum->renewed_last));
 	ip_site_monitor_clear(s->watch, s->trace);
 	sum->disturbed = s->disturbed_before + ip_site_monitor_summary(s->watch).disturbed;
-	if (s->options->live_line)
-		ip_print(stderr, "\r\033[K");
 	ip_filters_tell_names(&s->options->filters, &s->names, s->target->pid);
 	ip_session_add_names(s, s->trace);
 	if (s->coarse_clock) {

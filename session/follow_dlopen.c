@@ -12,7 +12,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
-#include "common/print.h"
+#include "common/notice.h"
 #include "common/retry.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/patch/restore.h"
@@ -182,10 +182,9 @@ static enum ip_end_reason leave_image(struct ip_session *s)
 	if (!s->options->follow_exec)
 		return children ? IP_END_NONE : IP_END_EXECED;
 	if (children) {
-		ip_print(stderr,
-			 "%siprobe: pid %d executes another program now, which is not recorded: "
-			 "processes that it forked before still are\n",
-			 s->options->live_line ? "\r\033[K" : "", s->target->pid);
+		ip_notice("pid %d executes another program now, which is not recorded: processes "
+			  "that it forked before still are",
+			  s->target->pid);
 		return IP_END_NONE;
 	}
 	return ip_follow_exec_begin(s, s->follow->seen_ns, s->follow->seen_tsc) < 0 ? IP_END_EXECED
@@ -204,19 +203,16 @@ static void failed(struct ip_session *s, uint64_t began_ns)
 	if (!tell || ip_target_image_is_gone(s->target) || !ip_target_alive(s->target))
 		return;
 	f->failures.told = true;
-	ip_print(stderr,
-		 "%siprobe: %s: libraries that were loaded meanwhile are not recorded yet; iprobe "
-		 "goes on trying\n",
-		 s->options->live_line ? "\r\033[K" : "", ip_error_message());
+	ip_notice("%s: libraries that were loaded meanwhile are not recorded yet; iprobe goes on "
+		  "trying",
+		  ip_error_message());
 }
 
 static void worked(struct ip_session *s)
 {
 	if (ip_retry_worked(&s->follow->failures))
-		ip_print(
-			stderr,
-			"%siprobe: pid %d: libraries that were loaded meanwhile are recorded now\n",
-			s->options->live_line ? "\r\033[K" : "", s->target->pid);
+		ip_notice("pid %d: libraries that were loaded meanwhile are recorded now",
+			  s->target->pid);
 }
 
 enum ip_end_reason ip_follow_dlopen_step(struct ip_session *s)

@@ -14,7 +14,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
-#include "common/print.h"
+#include "common/notice.h"
 #include "common/units.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/inject/inject.h"
@@ -74,12 +74,6 @@ static const char *program_of(pid_t pid, char path[256])
 			*c = '?';
 	return n > 0 ? path : "another program";
 }
-
-static const char *line_start(const struct ip_session *s)
-{
-	return s->options->live_line ? "\r\033[K" : "";
-}
-
 /* Step 3. 1; 0: nothing is selected; -1. */
 static int is_wanted(struct ip_session *s, struct ip_modules *modules)
 {
@@ -187,8 +181,8 @@ static int move(struct ip_session *s, struct ip_area *area)
 	ip_control_destroy(s->control);
 	s->control = NULL;
 	if (ip_control_create(area, &s->control) < 0)
-		ip_print(stderr, "%siprobe: pid %d: %s: a second iprobe attach cannot change it\n",
-			 line_start(s), pid, ip_error_message());
+		ip_notice("pid %d: %s: a second iprobe attach cannot change it", pid,
+			  ip_error_message());
 	ip_follow_fork_restore(before);
 	s->restored_before += ip_follow_fork_restored(before);
 	ip_follow_fork_destroy(before);
@@ -249,11 +243,8 @@ static void tell_success(struct ip_session *s)
 	s->summary->execs++;
 	if (gap > s->summary->exec_gap_ns)
 		s->summary->exec_gap_ns = gap;
-	ip_print(stderr,
-		 "%siprobe: pid %d executes %s now: recorded again, after at most %s in which it "
-		 "was not\n",
-		 line_start(s), s->target->pid, program_of(s->target->pid, path),
-		 ip_format_ns(gap, length));
+	ip_notice("pid %d executes %s now: recorded again, after at most %s in which it was not",
+		  s->target->pid, program_of(s->target->pid, path), ip_format_ns(gap, length));
 }
 
 /* Another exec before we were there. */
@@ -278,10 +269,9 @@ static void tell_nothing(struct ip_session *s)
 	if (b->told || b->rest_ns < SELDOM_NS)
 		return;
 	b->told = true;
-	ip_print(stderr,
-		 "%siprobe: pid %d executes %s now, of which nothing is selected: waiting for what "
-		 "comes next\n",
-		 line_start(s), s->target->pid, program_of(s->target->pid, path));
+	ip_notice(
+		"pid %d executes %s now, of which nothing is selected: waiting for what comes next",
+		s->target->pid, program_of(s->target->pid, path));
 }
 
 enum ip_end_reason ip_follow_exec_step(struct ip_session *s)
@@ -314,10 +304,9 @@ enum ip_end_reason ip_follow_exec_step(struct ip_session *s)
 		if (now - b->failing_ns > GIVE_UP_NS) {
 			char path[256];
 
-			ip_print(stderr,
-				 "%siprobe: pid %d executes %s now, which cannot be recorded: %s\n",
-				 line_start(s), s->target->pid, program_of(s->target->pid, path),
-				 ip_error_message());
+			ip_notice("pid %d executes %s now, which cannot be recorded: %s",
+				  s->target->pid, program_of(s->target->pid, path),
+				  ip_error_message());
 			return IP_END_EXECED;
 		}
 	} else if (done == 0) {

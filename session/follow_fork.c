@@ -21,7 +21,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/print.h"
+#include "common/notice.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/plan/bounds.h"
 #include "hotpatcher/process/shared_mm.h"
@@ -525,10 +525,9 @@ static int let_changed_go(struct ip_follow_fork *f, struct ip_collector *collect
 		if ((!r->differs && has_our_credentials(f, r, most)) || has_ended(r))
 			continue;
 		if (!r->differs)
-			ip_print(stderr,
-				 "iprobe: pid %d, forked from pid %d, has other credentials than "
-				 "that: it is not recorded any more\n",
-				 r->pid, f->target->pid);
+			ip_notice("pid %d, forked from pid %d, has other credentials than that: it "
+				  "is not recorded any more",
+				  r->pid, f->target->pid);
 		r->differs = true;
 		if (ip_area_lock_patch(f->area, f->target->pid) < 0)
 			return 0;
@@ -538,8 +537,8 @@ static int let_changed_go(struct ip_follow_fork *f, struct ip_collector *collect
 		if (!gone && r->tries < DIFFERS_TRIES)
 			return 0;
 		if (!gone)
-			ip_print(stderr, "iprobe: pid %d, forked from pid %d: %s\n", r->pid,
-				 f->target->pid, ip_error_message());
+			ip_notice("pid %d, forked from pid %d: %s", r->pid, f->target->pid,
+				  ip_error_message());
 		r->kind = CLEAN;
 		return ip_collector_flush_process(collector, r->inner);
 	}
@@ -650,16 +649,14 @@ void ip_follow_fork_restore(struct ip_follow_fork *f)
 			long sites = restore_one(f, r, TRIES);
 
 			if (sites > 0) {
-				ip_print(stderr,
-					 "iprobe: pid %d, forked from pid %d: put back %ld sites\n",
-					 r->pid, f->target->pid, sites);
+				ip_notice("pid %d, forked from pid %d: put back %ld sites", r->pid,
+					  f->target->pid, sites);
 				f->restored++;
 				again = true;
 			} else if (sites < 0) {
-				ip_print(stderr,
-					 "iprobe: pid %d, forked from pid %d, may keep live sites "
-					 "(they are silent), or the ring memory: %s\n",
-					 r->pid, f->target->pid, ip_error_message());
+				ip_notice("pid %d, forked from pid %d, may keep live sites (they "
+					  "are silent), or the ring memory: %s",
+					  r->pid, f->target->pid, ip_error_message());
 			}
 		}
 	}

@@ -14,7 +14,7 @@
 #include "access/delegation.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/print.h"
+#include "common/notice.h"
 #include "common/retry.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/process/link_map.h"
@@ -130,10 +130,9 @@ static void failed(const struct ip_session *s, struct memory *m, pid_t pid, uint
 	if (!tell)
 		return;
 	m->failures.told = true;
-	ip_print(stderr,
-		 "%siprobe: pid %d, forked from pid %d: libraries that it has loaded are not "
-		 "recorded yet: %s; iprobe goes on trying\n",
-		 s->options->live_line ? "\r\033[K" : "", pid, s->target->pid, ip_error_message());
+	ip_notice("pid %d, forked from pid %d: libraries that it has loaded are not recorded yet: "
+		  "%s; iprobe goes on trying",
+		  pid, s->target->pid, ip_error_message());
 }
 
 /* One child. 1 where it was changed, or that was tried. */
@@ -151,10 +150,9 @@ static int look_at(void *data, pid_t pid, void **kept)
 	if (done < 0)
 		failed(s, m, pid, now);
 	else if (done && ip_retry_worked(&m->failures))
-		ip_print(stderr,
-			 "%siprobe: pid %d, forked from pid %d: libraries that it has loaded are "
-			 "recorded now\n",
-			 s->options->live_line ? "\r\033[K" : "", pid, s->target->pid);
+		ip_notice(
+			"pid %d, forked from pid %d: libraries that it has loaded are recorded now",
+			pid, s->target->pid);
 	return 1;
 }
 

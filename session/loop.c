@@ -9,7 +9,7 @@
 
 #include "common/error.h"
 #include "common/interrupted.h"
-#include "common/print.h"
+#include "common/notice.h"
 #include "common/units.h"
 #include "hotpatcher/inject/thread_areas.h"
 #include "hotpatcher/plan/bounds.h"
@@ -30,35 +30,29 @@
 #define LAUNCH_NS	  1000000000ull
 #define SYNC_NS		  500000000ull /* between writings of the session file, at least */
 #define SYNC_SHARE	  20
-#define LIVE_LINE_NS	  250000000ull
+#define PROGRESS_NS	  250000000ull
 #define SAVE_NS		  1000000000ull
 #define SAVE_SHARE	  100
 /* buckets of histograms must be read once a minute (common/abi/meters.h) */
 #define SAVE_LIMIT_NS 30000000000ull
 
-static void show_live_line(struct ip_session *s, uint64_t now)
+static void tell_progress(struct ip_session *s, uint64_t now)
 {
+	struct ip_session_progress p = {.has_duration = s->options->duration_ns > 0};
 	struct ip_collector_stats stats;
-	char events[32], rate[32], lost[32], size[16], left[16] = "";
-	uint64_t total;
+	uint64_t gone = now - s->start_ns;
 
 	ip_collector_stats(s->collector, &stats);
-	total = stats.events + stats.pending;
-	if (s->options->duration_ns) {
-		uint64_t gone = now - s->start_ns;
-
-		snprintf(left, sizeof(left), ", %.1f s left",
-			 gone < s->options->duration_ns ? (s->options->duration_ns - gone) / 1e9
-							: 0.0);
-	}
-	ip_print(stderr, "\r%s events, %s/s, %s lost, %s%s \033[K", ip_format_count(total, events),
-		 ip_format_count((total > s->shown_events ? total - s->shown_events : 0) *
-					 1000000000ull / (now - s->shown_ns + 1),
-				 rate),
-		 ip_format_count(stats.lost, lost), ip_format_size(ip_trace_bytes(s->trace), size),
-		 left);
+	p.events = stats.events + stats.pending;
+	p.per_second = (p.events > s->shown_events ? p.events - s->shown_events : 0) *
+		       1000000000ull / (now - s->shown_ns + 1);
+	p.lost = stats.lost;
+	p.written = ip_trace_bytes(s->trace);
+	if (gone < s->options->duration_ns)
+		p.left_ns = s->options->duration_ns - gone;
+	s->options->on_progress(s->options->context, &p);
 	s->shown_ns = now;
-	s->shown_events = total;
+	s->shown_events = p.events;
 }
 
 /* A target that puts itself under seccomp while we record may be ended for the call that reads
@@ -90,15 +84,15 @@ static void watch_threads(struct ip_session *s)
 	if (!s->threads || s->mixed || s->execed || s->follow_exec)
 		return;
 	if (ip_thread_watch_step(s->threads, s->target, s->options->no_stop) < 0) {
-		ip_print(stderr, "iprobe: %s: the recording ends\n", ip_error_message());
+		ip_notice("%s: the recording ends", ip_error_message());
 		s->mixed = true;
 	}
 }
 
 int ip_session_watch(struct ip_session *s, const struct ip_plan *plan)
 {
-	if (!s->watch && ip_site_monitor_create(s->target, s->area, s->options->max_stop_ns,
-						s->options->live_line, &s->watch) < 0)
+	if (!s->watch &&
+	    ip_site_monitor_create(s->target, s->area, s->options->max_stop_ns, &s->watch) < 0)
 		return -1;
 	return ip_site_monitor_add(s->watch, plan);
 }
@@ -207,7 +201,7 @@ enum ip_end_reason ip_session_step(struct ip_session *s)
 	int taken = ip_collector_poll(s->collector);
 
 	if (grows < 0)
-		ip_print(stderr, "iprobe: %s\n", ip_error_message());
+		ip_notice("%s", ip_error_message());
 	ip_stop_let_go(s->target);
 	watch_confinement(s);
 	watch_threads(s);
@@ -230,8 +224,8 @@ enum ip_end_reason ip_session_step(struct ip_session *s)
 		ip_control_poll(s->control, ip_session_serve, s);
 		s->listened_ns = ip_now_ns();
 	}
-	if (s->options->live_line && now - s->shown_ns > LIVE_LINE_NS)
-		show_live_line(s, now);
+	if (s->options->on_progress && now - s->shown_ns > PROGRESS_NS)
+		tell_progress(s, now);
 	if (ip_interrupted)
 		return IP_END_INTERRUPTED;
 	if (s->options->duration_ns && now - s->start_ns >= s->options->duration_ns)

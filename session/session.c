@@ -16,7 +16,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
-#include "common/print.h"
+#include "common/notice.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/patch/stop_batches.h"
 #include "hotpatcher/plan/bounds.h"
@@ -131,10 +131,9 @@ static int restore_leftovers(struct ip_session *s, const struct ip_modules *modu
 	for (size_t i = 0; i < result.nstops && !s->options->no_stop; i++)
 		ip_stop_log_add(&s->target->stops, "leftovers", &result.stops[i]);
 	if (ret == 0 && result.sites) {
-		ip_print(stderr,
-			 "iprobe: pid %d: put back %zu sites that an earlier iprobe had left live "
-			 "(--resume goes on with its recording instead)\n",
-			 s->target->pid, result.sites);
+		ip_notice("pid %d: put back %zu sites that an earlier iprobe had left live "
+			  "(--resume goes on with its recording instead)",
+			  s->target->pid, result.sites);
 		ip_patch_settle(s->target, &result, IP_SESSION_SETTLE_NS);
 	}
 	free(result.inside);
@@ -305,13 +304,13 @@ void ip_session_tell_unused(const struct ip_session *s)
 	_cleanup_free_ char *unused = ip_selection_unused(s->selections.items[0].selection);
 
 	if (unused)
-		ip_print(stderr, "iprobe: pid %d: nothing matches %s\n", s->target->pid, unused);
+		ip_notice("pid %d: nothing matches %s", s->target->pid, unused);
 	for (size_t i = 0; i < rules->n; i++) {
 		_cleanup_free_ char *missing = ip_selection_unused(rules->items[i].selection);
 
 		if (missing)
-			ip_print(stderr, "iprobe: pid %d: nothing matches %s of --payload %s\n",
-				 s->target->pid, missing, rules->items[i].text);
+			ip_notice("pid %d: nothing matches %s of --payload %s", s->target->pid,
+				  missing, rules->items[i].text);
 	}
 	ip_filters_tell_samples(&s->options->filters, s->target->pid);
 }

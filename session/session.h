@@ -31,6 +31,15 @@
 
 struct ip_session_controller;
 
+/* How far a session is. */
+struct ip_session_progress {
+	uint64_t events, lost; /* so far */
+	uint64_t per_second;   /* events, since the last call */
+	uint64_t written;      /* bytes of the trace */
+	bool has_duration;     /* it is to last for a time, of which is left: */
+	uint64_t left_ns;
+};
+
 struct ip_session_options {
 	const char *functions; /* NULL: all */
 	const char *dir;
@@ -44,7 +53,6 @@ struct ip_session_options {
 	bool follow_fork; /* forked children record, too */
 	bool no_stop;	  /* switch pages instead (remap.h) */
 	bool resume;	  /* go on with the recording in dir, whose iprobe was killed */
-	bool live_line;	  /* show one on stderr */
 	/* an option that was given and that only a new session can have; NULL: none */
 	const char *own;
 	enum ip_clock_source clock;
@@ -53,6 +61,8 @@ struct ip_session_options {
 	unsigned rotate;
 	/* called once, when probes have gone live; NULL: nobody is */
 	void (*on_live)(void *context);
+	/* called some four times a second; NULL: nobody is */
+	void (*on_progress)(void *context, const struct ip_session_progress *progress);
 	void *context;
 	unsigned drop_hot; /* per cent (hot_functions.h); 0: not asked for */
 	bool coarse;	   /* time from a clock that is refreshed from outside (coarse_clock.h) */

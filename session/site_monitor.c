@@ -13,7 +13,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
-#include "common/print.h"
+#include "common/notice.h"
 #include "common/selection.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/patch/patch_in_place.h"
@@ -63,7 +63,6 @@ struct ip_site_monitor {
 	struct ip_target *target;
 	struct ip_area *area;
 	uint64_t max_stop_ns;
-	bool live_line;
 	struct site *sites; /* ascending */
 	size_t nsites;
 	struct function *functions;
@@ -78,7 +77,7 @@ struct ip_site_monitor {
 };
 
 int ip_site_monitor_create(struct ip_target *target, struct ip_area *area, uint64_t max_stop_ns,
-			   bool live_line, struct ip_site_monitor **ret)
+			   struct ip_site_monitor **ret)
 {
 	struct ip_site_monitor *w = calloc(1, sizeof(*w));
 
@@ -89,7 +88,6 @@ int ip_site_monitor_create(struct ip_target *target, struct ip_area *area, uint6
 	w->target = target;
 	w->area = area;
 	w->max_stop_ns = max_stop_ns;
-	w->live_line = live_line;
 	*ret = w;
 	return 0;
 }
@@ -533,11 +531,10 @@ static void tell(struct ip_site_monitor *w, const struct settling *g, uint64_t n
 		return;
 	w->told_ns = now;
 	name = ip_demangle(w->functions[g->first->function].name, false);
-	ip_print(stderr,
-		 "%siprobe: pid %d: somebody else changed %zu live site%s (the first: %s, of %s at "
-		 "%#lx): calls are missing while that lasts\n",
-		 w->live_line ? "\r\033[K" : "", w->target->pid, g->sites, g->sites == 1 ? "" : "s",
-		 ip_site_state_name(g->first_state), name ? name : "?", g->first->address);
+	ip_notice("pid %d: somebody else changed %zu live site%s (the first: %s, of %s at %#lx): "
+		  "calls are missing while that lasts",
+		  w->target->pid, g->sites, g->sites == 1 ? "" : "s",
+		  ip_site_state_name(g->first_state), name ? name : "?", g->first->address);
 }
 
 /* Step 3. It stays pending, or off, until its sites are found live. */

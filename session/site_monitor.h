@@ -54,7 +54,7 @@ struct ip_site_monitor_summary {
 };
 
 int ip_site_monitor_create(struct ip_target *target, struct ip_area *area, uint64_t max_stop_ns,
-			   bool live_line, struct ip_site_monitor **ret);
+			   struct ip_site_monitor **ret);
 void ip_site_monitor_destroy(struct ip_site_monitor *watch);
 
 /* The plan's sites are live from now on; names and numbers are copied. Those of the same address

@@ -17,7 +17,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/print.h"
+#include "common/notice.h"
 #include "common/trace_format.h"
 #include "hotpatcher/ptrace/stop.h"
 
@@ -431,10 +431,8 @@ void ip_filters_tell_samples(const struct ip_filter_options *o, pid_t pid)
 		_cleanup_free_ char *unused = ip_selection_unused(o->samples[i].selection);
 
 		if (unused)
-			ip_print(stderr,
-				 "iprobe: pid %d: no function that is recorded matches %s of "
-				 "--sample %u\n",
-				 pid, unused, o->samples[i].every);
+			ip_notice("pid %d: no function that is recorded matches %s of --sample %u",
+				  pid, unused, o->samples[i].every);
 	}
 }
 
@@ -447,10 +445,9 @@ void ip_filters_tell_names(const struct ip_filter_options *o, const struct ip_fi
 		int length = strcspn(p, ",");
 
 		if (length && !(names->seen & 1ull << i))
-			ip_print(stderr,
-				 "iprobe: pid %d: no thread that called what is recorded had a "
-				 "name that matches %.*s (--thread)\n",
-				 pid, length, p);
+			ip_notice("pid %d: no thread that called what is recorded had a name that "
+				  "matches %.*s (--thread)",
+				  pid, length, p);
 		p = p[length] ? p + length + 1 : NULL;
 	}
 }

@@ -11,7 +11,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/print.h"
+#include "common/notice.h"
 #include "common/selection.h"
 
 #define PIECE (1u << 20)
@@ -202,12 +202,11 @@ void ip_plan_conflicts_tell(const struct ip_plan_conflicts *f, pid_t pid)
 {
 	if (!f->sites)
 		return;
-	ip_print(stderr,
-		 "iprobe: pid %d: %zu site%s that somebody else has changed (the first: %s, of %s "
-		 "at %#lx): %zu function%s left out\n",
-		 pid, f->sites, f->sites == 1 ? "" : "s", ip_site_state_name(f->state),
-		 f->function ? f->function : "?", f->address, f->functions,
-		 f->functions == 1 ? "" : "s");
+	ip_notice("pid %d: %zu site%s that somebody else has changed (the first: %s, of %s at "
+		  "%#lx): %zu function%s left out",
+		  pid, f->sites, f->sites == 1 ? "" : "s", ip_site_state_name(f->state),
+		  f->function ? f->function : "?", f->address, f->functions,
+		  f->functions == 1 ? "" : "s");
 }
 
 void ip_plan_conflicts_clear(struct ip_plan_conflicts *f)

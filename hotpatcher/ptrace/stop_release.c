@@ -11,7 +11,7 @@
 
 #include "access/delegation.h"
 #include "common/clock.h"
-#include "common/print.h"
+#include "common/notice.h"
 #include "hotpatcher/process/image.h"
 #include "hotpatcher/ptrace/interval_signal.h"
 #include "hotpatcher/ptrace/job_control.h"
@@ -154,15 +154,13 @@ bool ip_stop_go_on(const struct ip_target *target, uint64_t began_ns, bool *said
 	if (ns < SAY_NS || *said)
 		return true;
 	if (target->asleep)
-		ip_print(stderr,
-			 "iprobe: pid %d: waiting for thread %d to wake up, to put its sites back; "
-			 "nobody stands meanwhile\n",
-			 target->pid, target->asleep);
+		ip_notice("pid %d: waiting for thread %d to wake up, to put its sites back; nobody "
+			  "stands meanwhile",
+			  target->pid, target->asleep);
 	else if (target->starved)
-		ip_print(stderr,
-			 "iprobe: pid %d: its threads get no CPU in time to be stopped within the "
-			 "limit: trying on to put its sites back\n",
-			 target->pid);
+		ip_notice("pid %d: its threads get no CPU in time to be stopped within the limit: "
+			  "trying on to put its sites back",
+			  target->pid);
 	*said = target->asleep || target->starved;
 	return true;
 }

@@ -18,8 +18,8 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/notice.h"
 #include "common/now.h"
-#include "common/print.h"
 #include "iprobed/worker.h"
 
 #define TARGET_FD  3
@@ -28,7 +28,7 @@
 
 static void fail(const char *what)
 {
-	ip_print(stderr, "iprobe: %s: %s\n", what, strerror(errno));
+	ip_notice("%s: %s", what, strerror(errno));
 	_exit(1);
 }
 

@@ -141,3 +141,27 @@ def test_it_would_be_found(tmp_path):
         (tmp_path / "common" / "good.c").write_text(f"void f(void) {{ {text} }}\n")
         with pytest.raises(AssertionError):
             test_nothing_else_writes_to_the_terminal(tmp_path)
+
+
+def printing(root):
+    """Files of the engine, the daemon and the analysis that print."""
+    rooms = [name for name in LIBRARIES if name not in ("common", "coldpatch")]
+    return [
+        f"{path.relative_to(root)}"
+        for room in rooms
+        for path in sorted((root / room).rglob("*.[ch]"))
+        if re.search(r"\bip_v?print(?:_lines)?\s*\(\s*(?:stdout|stderr)\b", code_of(path))
+    ]
+
+
+def test_only_commands_print(root):
+    """Everything else hands its lines on: errors (error.h), notices (notice.h), results."""
+    assert not printing(root)
+
+
+def test_who_else_prints_is_found(tmp_path):
+    (tmp_path / "session").mkdir()
+    (tmp_path / "session" / "a.c").write_text('/* ip_print(stderr) */ void f(void) { g("x"); }\n')
+    assert not printing(tmp_path)
+    (tmp_path / "session" / "b.c").write_text("void f(void) { ip_print(\n\tstderr, t); }\n")
+    assert printing(tmp_path) == ["session/b.c"]

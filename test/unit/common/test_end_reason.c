@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Reasons why recordings end: each has a text of its own, by which readers of a trace know it.
  */
