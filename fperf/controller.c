@@ -4,6 +4,7 @@
  * takes functions out and in.
  */
 #include "fperf/fperf_private.h"
+#include "session/session_private.h"
 
 static enum ip_verdict judge(const void *data, const struct ip_module *module, uint32_t function)
 {
@@ -41,14 +42,15 @@ static bool makes_calls(const void *data)
 	return ip_fperf_makes_calls(data);
 }
 
-static int begin(void *data, struct ip_area *area)
+static int begin(void *data, struct ip_session *s)
 {
-	return ip_fperf_begin(data, area);
+	return ip_fperf_begin(data, s->area);
 }
 
-static void turn(void *data, struct ip_session *s)
+static enum ip_end_reason step(void *data, struct ip_session *s)
 {
 	ip_fperf_turn(data, s);
+	return IP_END_NONE;
 }
 
 static uint64_t nap(const void *data, uint64_t now_ns)
@@ -56,7 +58,7 @@ static uint64_t nap(const void *data, uint64_t now_ns)
 	return ip_fperf_nap(data, now_ns);
 }
 
-static void end(void *data)
+static void end(void *data, struct ip_session *s)
 {
 	ip_fperf_end(data);
 }
@@ -71,12 +73,14 @@ void ip_fperf_set_controller(struct ip_fperf *f)
 	f->meters = (struct ip_meter_kind){
 		.data = f, .place = place, .follow = follow, .release = release, .keep = keep};
 	f->controller = (struct ip_session_controller){.data = f,
+						       .program = "fperf",
+						       .counts = true,
 						       .chooser = &f->chooser,
 						       .meters = &f->meters,
 						       .check = check,
 						       .makes_calls = makes_calls,
 						       .begin = begin,
-						       .turn = turn,
+						       .step = step,
 						       .nap = nap,
 						       .end = end};
 }

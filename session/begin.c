@@ -65,7 +65,6 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 int ip_session_begin_area(const struct ip_session *s, struct ip_area *area,
 			  const struct ip_plan *plan, const struct ip_modules *modules)
 {
-	const struct ip_session_controller *c = s->options->controller;
 	struct ip_area_needs needs = {
 		.memory = s->options->memory,
 		.modes = (s->options->coarse ? IP_MODE_COARSE : 0) |
@@ -73,10 +72,10 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area,
 			 (ip_clock_selected() == IP_CLOCK_MONOTONIC ? IP_MODE_MONOTONIC : 0) |
 			 (s->options->overwrite ? IP_MODE_OVERWRITE : 0)};
 
-	if (s->selections.rules || s->drops || c)
+	if (s->selections.rules || ip_controllers_count(s))
 		ip_counters_needs(plan, s->selections.rules, s->user.path ? &s->user : NULL,
 				  modules, area, &needs);
-	if (c && c->check(c->data, s->target, plan, &needs.room) < 0)
+	if (ip_controllers_check(s, plan, &needs.room) < 0)
 		return -1;
 	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) &&
 	    ip_values_is_confined(s->target))
@@ -98,7 +97,7 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area,
 		__atomic_store_n(&area->clock->now, ip_clock_now(), __ATOMIC_RELEASE);
 		area->may_read = true;
 	}
-	if (c && c->makes_calls(c->data))
+	if (ip_controllers_make_calls(s))
 		area->may_read = true;
 	/* where a call comes from may have to be read (runtime/filter.c, rt_call_site) */
 	if (s->options->filters.callsite && !ip_values_is_confined(s->target))
@@ -130,7 +129,6 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan,
 			   const struct ip_modules *modules)
 {
 	_cleanup_free_ char *command = ip_proc_command(s->target->pid);
-	const struct ip_session_controller *c = s->options->controller;
 	uint64_t max_size;
 	bool down;
 	int made;
@@ -170,15 +168,12 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan,
 		return -1;
 	if (ip_session_begin(s, max_size) < 0)
 		return -1;
-	if ((s->selections.rules || s->drops || c) &&
+	if ((s->selections.rules || ip_controllers_count(s)) &&
 	    ip_counters_create(s->area, s->user.path ? &s->user : NULL, &s->counters) < 0)
 		return -1;
-	if (c && c->begin(c->data, s->area) < 0)
-		return -1;
-	ip_counters_set_kind(s->counters, c ? c->meters : NULL);
+	ip_counters_set_kind(s->counters, ip_controllers_meters(s));
 	ip_collector_set_counters(s->collector, s->counters);
-	ip_collector_set_hot(s->collector, ip_drop_hot_functions(s->drops));
-	return 0;
+	return ip_controllers_begin(s);
 }
 
 static int64_t add_signature(void *trace, const char *text)

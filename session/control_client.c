@@ -103,14 +103,15 @@ static int ask(struct ip_session *s, bool dry_run)
 int ip_session_ask(struct ip_session *s, bool dry_run)
 {
 	const struct timespec nap = {.tv_nsec = 10000000};
+	const char *program = ip_controllers_program(s);
 	uint64_t limit = ip_now_ns() + TIMEOUT_NS;
 
 	if (!ip_area_owner(s->area))
 		return no_answer(s);
-	if (s->options->controller)
-		return ip_error("pid %d has a session already, by iprobe pid %d: fperf needs one "
-				"of its own, end that first",
-				s->target->pid, ip_area_owner(s->area));
+	if (program)
+		return ip_error("pid %d has a session already, by iprobe pid %d: %s needs one of "
+				"its own, end that first",
+				s->target->pid, ip_area_owner(s->area), program);
 	if (s->options->own) {
 		return ip_error("pid %d has a session already, by iprobe pid %d: %s is for a new "
 				"one; leave it out to change that session, or end it first",

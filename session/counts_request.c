@@ -18,10 +18,12 @@
 
 int ip_session_serve_counts(struct ip_session *s)
 {
-	if (s->options->controller)
-		return ip_error("pid %d: its session is that of an fperf (pid %d), which keeps no "
+	const char *program = ip_controllers_program(s);
+
+	if (program)
+		return ip_error("pid %d: its session is that of an %s (pid %d), which keeps no "
 				"histograms: end it first",
-				s->target->pid, getpid());
+				s->target->pid, program, getpid());
 	if (!s->counters)
 		return ip_error("pid %d: its session keeps no histograms: iprobe attach --payload "
 				"hist begins one that does",

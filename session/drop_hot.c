@@ -35,7 +35,8 @@ struct drop {
 	char *name; /* for people */
 };
 
-struct ip_drop_hot {
+struct drop_hot {
+	struct ip_session_controller controller;
 	struct ip_chooser chooser;
 	struct ip_hot *hot;
 	struct drop *items;
@@ -44,41 +45,10 @@ struct ip_drop_hot {
 	bool behind; /* step 4 has failed: it is to be done again */
 };
 
-static enum ip_verdict judge(const void *data, const struct ip_module *module, uint32_t function)
+static void destroy(void *data)
 {
-	bool counted;
+	struct drop_hot *d = data;
 
-	if (!ip_drop_hot_find(data, module, function, &counted))
-		return IP_VERDICT_TAKEN;
-	return counted ? IP_VERDICT_COUNTED : IP_VERDICT_LEFT_OUT;
-}
-
-struct ip_drop_hot *ip_drop_hot_create(unsigned percent)
-{
-	struct ip_drop_hot *d = calloc(1, sizeof(*d));
-
-	if (!d) {
-		ip_error("out of memory");
-		return NULL;
-	}
-	d->hot = ip_hot_create(percent);
-	if (!d->hot) {
-		free(d);
-		return NULL;
-	}
-	d->chooser = (struct ip_chooser){.data = d, .judge = judge};
-	return d;
-}
-
-const struct ip_chooser *ip_drop_hot_chooser(const struct ip_drop_hot *d)
-{
-	return d ? &d->chooser : NULL;
-}
-
-void ip_drop_hot_destroy(struct ip_drop_hot *d)
-{
-	if (!d)
-		return;
 	for (size_t i = 0; i < d->n; i++)
 		free(d->items[i].name);
 	free(d->items);
@@ -86,25 +56,28 @@ void ip_drop_hot_destroy(struct ip_drop_hot *d)
 	free(d);
 }
 
-struct ip_hot *ip_drop_hot_functions(const struct ip_drop_hot *d)
+/* Whether a function of the module's probe list was dropped; NULL: it was not. */
+static const struct drop *find(const struct drop_hot *d, const struct ip_module *module,
+			       uint32_t function)
 {
-	return d ? d->hot : NULL;
-}
-
-bool ip_drop_hot_find(const struct ip_drop_hot *d, const struct ip_module *module,
-		      uint32_t function, bool *ret_counted)
-{
-	for (size_t i = 0; d && module->elf && i < d->n; i++) {
+	for (size_t i = 0; module->elf && i < d->n; i++) {
 		const struct drop *drop = &d->items[i];
 
-		if (drop->function != function ||
-		    drop->build_id_size != module->elf->build_id_size ||
-		    memcmp(drop->build_id, module->elf->build_id, drop->build_id_size))
-			continue;
-		*ret_counted = drop->counted;
-		return true;
+		if (drop->function == function &&
+		    drop->build_id_size == module->elf->build_id_size &&
+		    !memcmp(drop->build_id, module->elf->build_id, drop->build_id_size))
+			return drop;
 	}
-	return false;
+	return NULL;
+}
+
+static enum ip_verdict judge(const void *data, const struct ip_module *module, uint32_t function)
+{
+	const struct drop *drop = find(data, module, function);
+
+	if (!drop)
+		return IP_VERDICT_TAKEN;
+	return drop->counted ? IP_VERDICT_COUNTED : IP_VERDICT_LEFT_OUT;
 }
 
 /* The module and function of a number; NULL: it is not there any more. */
@@ -126,16 +99,14 @@ static const struct ip_module *find_function(const struct ip_session *s, uint32_
 
 /* Step 2. *ret_first: the first of the function's numbers. false: it is unknown, or was dropped
  * before. */
-static bool note(struct ip_session *s, const struct ip_hot_function *f, uint32_t *ret_first)
+static bool note(struct drop_hot *d, const struct ip_session *s, const struct ip_hot_function *f,
+		 uint32_t *ret_first)
 {
-	struct ip_drop_hot *d = s->drops;
 	uint32_t function;
 	const struct ip_module *m = find_function(s, f->number, &function);
 	struct drop drop = {0};
-	bool counted;
 
-	if (!m || ip_drop_hot_find(d, m, function, &counted) ||
-	    s->area->duties[f->number] != IP_DUTY_LOG ||
+	if (!m || find(d, m, function) || s->area->duties[f->number] != IP_DUTY_LOG ||
 	    ip_array_grow(&d->items, d->n, sizeof(*d->items)) < 0)
 		return false;
 	drop.function = function;
@@ -159,25 +130,24 @@ static int set_duties(struct ip_session *s, uint32_t first, uint32_t duty)
 	return 0;
 }
 
-static void tell(const struct ip_session *s, const struct drop *drop,
-		 const struct ip_hot_function *f)
+static void tell(const struct drop_hot *d, const struct drop *drop, const struct ip_hot_function *f)
 {
 	char rate[32], own[16];
 
 	ip_notice("%s dropped: %s calls a second of %s each, %u %% of its time went to its probes; "
 		  "%s",
 		  drop->name ? drop->name : "?", ip_format_count(f->per_second, rate),
-		  ip_format_ns(f->own_ticks * 1e9 / s->drops->hz, own), f->share,
+		  ip_format_ns(f->own_ticks * 1e9 / d->hz, own), f->share,
 		  drop->counted ? "from now on its calls are counted" : "from now on it has none");
 }
 
 /* n may be 0: then there is only step 4 to make up for. */
-static void drop(struct ip_session *s, const struct ip_hot_function *hot, size_t n)
+static void drop(struct drop_hot *d, struct ip_session *s, const struct ip_hot_function *hot,
+		 size_t n)
 {
 	const struct ip_change_options options = {.kind = "drop",
 						  .max_stop_ns = s->options->max_stop_ns,
 						  .values = s->options->values};
-	struct ip_drop_hot *d = s->drops;
 	_cleanup_free_ uint32_t *firsts = calloc(n + 1, sizeof(*firsts));
 	_cleanup_free_ size_t *from = calloc(n + 1, sizeof(*from));
 	struct ip_change_result result = {0};
@@ -188,7 +158,7 @@ static void drop(struct ip_session *s, const struct ip_hot_function *hot, size_t
 	for (size_t i = 0; i < n && firsts && from; i++) {
 		size_t at = d->n - before;
 
-		if (!note(s, &hot[i], &firsts[at]))
+		if (!note(d, s, &hot[i], &firsts[at]))
 			continue;
 		from[at] = i;
 		/* no room: better no calls of it than what they cost now */
@@ -203,7 +173,7 @@ static void drop(struct ip_session *s, const struct ip_hot_function *hot, size_t
 
 		if (d->behind && !d->items[i].counted)
 			set_duties(s, firsts[i - before], IP_DUTY_SILENT);
-		tell(s, &d->items[i], f);
+		tell(d, &d->items[i], f);
 		ip_trace_add_dropped(s->trace, ip_clock_now(), firsts[i - before],
 				     d->items[i].counted, f->per_second, f->own_ticks, f->share);
 	}
@@ -220,41 +190,74 @@ static void drop(struct ip_session *s, const struct ip_hot_function *hot, size_t
 		ip_trace_sync(s->trace);
 }
 
-void ip_drop_hot_step(struct ip_session *s)
+/* Step 1, and the rest where there is anything to do. */
+static enum ip_end_reason step(void *data, struct ip_session *s)
 {
-	struct ip_drop_hot *d = s->drops;
+	struct drop_hot *d = data;
 	_cleanup_free_ struct ip_hot_function *hot = NULL;
 	struct ip_clock_reading now;
 	size_t n;
 
-	if (!d || !s->counters || !s->live || ip_now_ns() < d->next_ns)
-		return;
+	if (!s->counters || !s->live || ip_now_ns() < d->next_ns)
+		return IP_END_NONE;
 	d->next_ns = ip_now_ns() + LOOK_NS;
 	ip_clock_read(&now);
 	d->hz = ip_clock_hz(&s->start, &now, HZ_NS);
 	hot = calloc(AT_ONCE, sizeof(*hot));
 	n = hot ? ip_hot_take(d->hot, d->hz, hot, AT_ONCE) : 0;
 	if (n || d->behind)
-		drop(s, hot, n);
+		drop(d, s, hot, n);
+	return IP_END_NONE;
 }
 
-size_t ip_drop_hot_summary(const struct ip_drop_hot *d, char **ret_names)
+static int begin(void *data, struct ip_session *s)
 {
+	struct drop_hot *d = data;
+
+	ip_collector_set_hot(s->collector, d->hot);
+	return 0;
+}
+
+/* How many functions were dropped, and the names of the first. */
+static void end(void *data, struct ip_session *s)
+{
+	const struct drop_hot *d = data;
 	char *text = NULL;
 	size_t size;
 	FILE *out;
 
-	*ret_names = NULL;
-	if (!d || !d->n)
-		return 0;
-	out = open_memstream(&text, &size);
+	s->summary->dropped = d->n;
+	out = d->n ? open_memstream(&text, &size) : NULL;
 	if (!out)
-		return d->n;
+		return;
 	for (size_t i = 0; i < d->n && i < NAMES_MAX; i++)
 		fprintf(out, "%s%s", i ? ", " : "", d->items[i].name ? d->items[i].name : "?");
 	if (d->n > NAMES_MAX)
 		fprintf(out, " and %zu more", d->n - NAMES_MAX);
 	fclose(out);
-	*ret_names = text;
-	return d->n;
+	free(s->summary->dropped_names);
+	s->summary->dropped_names = text;
+}
+
+int ip_drop_hot_add(struct ip_session *s, unsigned percent)
+{
+	struct drop_hot *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return ip_error("out of memory");
+	d->hot = ip_hot_create(percent);
+	if (!d->hot) {
+		free(d);
+		return -1;
+	}
+	d->chooser = (struct ip_chooser){.data = d, .judge = judge};
+	d->controller = (struct ip_session_controller){.data = d,
+						       .chooser = &d->chooser,
+						       .counts = true,
+						       .begin = begin,
+						       .step = step,
+						       .end = end,
+						       .destroy = destroy};
+	ip_controllers_add(s, &d->controller);
+	return 0;
 }

@@ -25,35 +25,10 @@
 #ifndef IP_DROP_HOT_H
 #define IP_DROP_HOT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "hotpatcher/plan/selections.h"
-
-struct ip_hot;
-struct ip_module;
 struct ip_session;
-struct ip_drop_hot;
 
-/* NULL with an error. percent: as of ip_hot_create(). */
-struct ip_drop_hot *ip_drop_hot_create(unsigned percent);
-void ip_drop_hot_destroy(struct ip_drop_hot *drops);
-
-/* For the collector, which feeds it; drops may be NULL. */
-struct ip_hot *ip_drop_hot_functions(const struct ip_drop_hot *drops);
-
-/* Whether a function of the module's probe list was dropped. *ret_counted: its calls are counted.
- * drops may be NULL. */
-bool ip_drop_hot_find(const struct ip_drop_hot *drops, const struct ip_module *module,
-		      uint32_t function, bool *ret_counted);
-/* What takes them away (selections.h). NULL: drops is. */
-const struct ip_chooser *ip_drop_hot_chooser(const struct ip_drop_hot *drops);
-
-/* Step 1 of a turn, and the rest where there is anything to do. */
-void ip_drop_hot_step(struct ip_session *s);
-
-/* How many functions were dropped, and their names (malloc'ed, NULL: none), for the summary. */
-size_t ip_drop_hot_summary(const struct ip_drop_hot *drops, char **ret_names);
+/* Adds a controller (controller.h) to the session that drops such functions. percent: as of
+ * ip_hot_create(). 0, or -1 with an error. */
+int ip_drop_hot_add(struct ip_session *s, unsigned percent);
 
 #endif

@@ -17,11 +17,9 @@
 #include "hotpatcher/plan/bounds.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "hotpatcher/ptrace/syscall_restart.h"
-#include "session/controller.h"
 #include "session/follow_exec.h"
 #include "session/pmu_leftovers.h"
 #include "session/session_private.h"
-#include "session/until.h"
 
 #define LOCK_NS 65000000000ull /* longer than another iprobe tries (stop.h) */
 
@@ -125,7 +123,7 @@ int ip_session_go_idle(struct ip_session *s)
 	     (ip_target_alive(s->target) || s->options->follow_fork) &&
 	     ip_collector_in_flight(s->collector) && ip_now_ns() < limit;)
 		ip_session_nap(200000);
-	if (ret == 0 && s->options->controller && ip_target_alive(s->target) &&
+	if (ret == 0 && ip_controllers_program(s) && ip_target_alive(s->target) &&
 	    ip_pmu_clean(s->target, s->area) < 0 && ip_target_alive(s->target))
 		ip_notice("%s", ip_error_message());
 	if (!s->write_failed && ip_collector_end(s->collector) < 0) {
@@ -182,9 +180,7 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 		sum->end =
 			ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
 	saved = s->write_failed ? 0 : ip_session_save_counts(s);
-	if (s->options->controller)
-		s->options->controller->end(s->options->controller->data);
-	sum->dropped = ip_drop_hot_summary(s->drops, &sum->dropped_names);
+	ip_controllers_end(s);
 	sum->counting = ip_payload_rules_count(s->selections.rules) || sum->dropped;
 	sum->calls = ip_counters_calls(s->counters);
 	ip_collector_stats(s->collector, &stats);
@@ -245,8 +241,7 @@ void ip_session_clear(struct ip_session *s)
 	ip_thread_watch_destroy(s->threads);
 	ip_collector_destroy(s->collector);
 	ip_counters_destroy(s->counters);
-	ip_drop_hot_destroy(s->drops);
-	ip_until_destroy(s->until);
+	ip_controllers_destroy(s);
 	ip_trace_close(s->trace);
 	if (s->area && s->area->nsubbufs && !s->is_others)
 		ip_area_end(s->area);

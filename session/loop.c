@@ -14,10 +14,8 @@
 #include "hotpatcher/inject/thread_areas.h"
 #include "hotpatcher/plan/bounds.h"
 #include "hotpatcher/ptrace/stop.h"
-#include "session/controller.h"
 #include "session/follow_fork_libs.h"
 #include "session/session_private.h"
-#include "session/until.h"
 #include "session/update.h"
 
 #define CONFINEMENT_NS	  5000000ull /* between looks for seccomp, at least */
@@ -152,13 +150,14 @@ static void sync_trace(struct ip_session *s, uint64_t now)
 static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
 {
 	uint64_t longest = s->area->may_read ? CONFINEMENT_NS : IP_POLL_INTERVAL_MAX_NS;
+	uint64_t asked = ip_controllers_nap(s, now);
 
 	/* the next image of a command waits for us; wrappers execute at their start */
 	if (s->launched && now - s->start_ns < LAUNCH_NS)
 		return ATTENTIVE_NS;
-	/* how much of the budget is spent must be known soon */
-	if (s->options->controller)
-		return s->options->controller->nap(s->options->controller->data, now);
+	/* a controller knows best what must be seen soon */
+	if (asked != UINT64_MAX)
+		return asked;
 	/* threads of which we have not said whether they are wanted record nothing */
 	if (s->options->filters.names)
 		return ATTENTIVE_NS;
@@ -195,7 +194,7 @@ static void sleep_a_little(struct ip_session *s, int taken, bool alive)
 enum ip_end_reason ip_session_step(struct ip_session *s)
 {
 	uint64_t now;
-	enum ip_end_reason reason;
+	enum ip_end_reason reason, decided;
 	bool alive;
 	int grows = ip_area_grow(s->area, s->target->pid);
 	int taken = ip_collector_poll(s->collector);
@@ -207,9 +206,7 @@ enum ip_end_reason ip_session_step(struct ip_session *s)
 	watch_threads(s);
 	ip_filters_step(&s->options->filters, s->area, s->target, &s->names);
 	watch_text(s);
-	ip_drop_hot_step(s);
-	if (s->options->controller)
-		s->options->controller->turn(s->options->controller->data, s);
+	decided = ip_controllers_step(s);
 	save_counts(s);
 	if (taken < 0 || s->write_failed ||
 	    ip_follow_fork_step(s->followed, s->collector, s->trace) < 0) {
@@ -230,9 +227,8 @@ enum ip_end_reason ip_session_step(struct ip_session *s)
 		return IP_END_INTERRUPTED;
 	if (s->options->duration_ns && now - s->start_ns >= s->options->duration_ns)
 		return IP_END_DURATION;
-	reason = ip_until_step(s);
-	if (reason)
-		return reason;
+	if (decided)
+		return decided;
 	if (s->confined)
 		return IP_END_CONFINED;
 	if (s->mixed)

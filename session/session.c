@@ -22,7 +22,7 @@
 #include "hotpatcher/plan/bounds.h"
 #include "hotpatcher/plan/plan_conflicts.h"
 #include "hotpatcher/process/probe_list_search.h"
-#include "session/controller.h"
+#include "session/drop_hot.h"
 #include "session/session_private.h"
 #include "session/until.h"
 
@@ -234,7 +234,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	    ip_filters_add_plan(&s->options->filters, s->area, plan) < 0 ||
 	    ip_trace_add_plan(s->trace, plan, modules, s->area) < 0 ||
 	    (s->counters && ip_counters_plan(s->counters, plan, s->trace) < 0) ||
-	    ip_until_plan(s, plan) < 0 || ip_trace_sync(s->trace) < 0)
+	    ip_controllers_planned(s, plan) < 0 || ip_trace_sync(s->trace) < 0)
 		goto out;
 	/* a child may be forked as soon as the stop is over */
 	ip_follow_fork_allow(s->followed, true);
@@ -277,16 +277,13 @@ int ip_session_select(struct ip_session *s)
 	if (ip_payload_rules_select(&s->options->payloads, s->options->functions, &s->selections) <
 	    0)
 		return -1;
-	if (s->options->controller)
-		s->selections.chooser = s->options->controller->chooser;
 	if (ip_payload_rules_matter(&s->options->payloads))
 		s->selections.rules = &s->options->payloads;
-	if (s->options->drop_hot) {
-		s->drops = ip_drop_hot_create(s->options->drop_hot);
-		s->selections.chooser = ip_drop_hot_chooser(s->drops);
-		return s->drops ? 0 : -1;
-	}
-	return 0;
+	if (s->options->controller)
+		ip_controllers_add(s, s->options->controller);
+	if (s->options->drop_hot && ip_drop_hot_add(s, s->options->drop_hot) < 0)
+		return -1;
+	return s->options->until.n ? ip_until_add(s, &s->options->until) : 0;
 }
 
 int ip_session_check_lists(const struct ip_target *target, const struct ip_modules *modules)

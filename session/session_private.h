@@ -14,7 +14,7 @@
 #include "hotpatcher/process/modules.h"
 #include "hotpatcher/shm/area.h"
 #include "session/control_socket.h"
-#include "session/drop_hot.h"
+#include "session/controller.h"
 #include "session/follow_dlopen.h"
 #include "session/follow_fork.h"
 #include "session/session.h"
@@ -37,8 +37,9 @@ struct ip_session {
 	struct ip_trace *trace;
 	struct ip_counters *counters; /* NULL: every function logs */
 	struct ip_user user;	      /* its path NULL: the session has no payload of the user's */
-	struct ip_drop_hot *drops;    /* NULL: nothing is dropped */
-	struct ip_until *until;	      /* NULL: no condition ends it */
+	/* who decides in it what is live, and when it ends */
+	const struct ip_session_controller *controllers[IP_CONTROLLERS_MAX];
+	size_t ncontrollers;
 	uint64_t saved_ns,
 		/* when counts were saved last; how long from then to the next time */
 		save_after_ns;

@@ -28,16 +28,17 @@ static int write_snapshot(struct ip_session *s, struct ip_trace *trace,
 int ip_session_snapshot(struct ip_session *s, int directory, const char *name,
 			struct ip_control_reply *reply)
 {
+	const char *program = ip_controllers_program(s);
 	struct ip_dir_place place;
 	struct ip_flight_recorder_counts counts;
 	struct ip_trace *trace;
 	bool down;
 	int made;
 
-	if (s->options->controller)
-		return ip_error("pid %d: its session is that of an fperf (pid %d), which records "
-				"no events: end it first",
-				s->target->pid, getpid());
+	if (program)
+		return ip_error("pid %d: its session is that of an %s (pid %d), which records no "
+				"events: end it first",
+				s->target->pid, program, getpid());
 	if (!s->options->overwrite)
 		return ip_error("pid %d: its session keeps everything, in %s: only one with "
 				"--overwrite has snapshots",

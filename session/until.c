@@ -23,23 +23,26 @@ struct watched {
 	uint64_t next_ns;
 };
 
-struct ip_until {
+struct until {
+	struct ip_session_controller controller;
+	const struct ip_conditions *conditions;
 	struct watched *items;
 	size_t n;
 	uint64_t next_ns; /* the first of theirs */
 	uint64_t met_ns;  /* when a condition was met; 0: none yet */
 };
 
-void ip_until_destroy(struct ip_until *u)
+static void destroy(void *data)
 {
-	for (size_t i = 0; u && i < u->n; i++)
+	struct until *u = data;
+
+	for (size_t i = 0; i < u->n; i++)
 		free(u->items[i].function);
-	if (u)
-		free(u->items);
+	free(u->items);
 	free(u);
 }
 
-static int watch(struct ip_until *u, const struct ip_condition *condition, uint32_t number,
+static int watch(struct until *u, const struct ip_condition *condition, uint32_t number,
 		 const char *name)
 {
 	struct watched w = {.number = number, .condition = condition};
@@ -57,24 +60,23 @@ static int watch(struct ip_until *u, const struct ip_condition *condition, uint3
 	return 0;
 }
 
-int ip_until_plan(struct ip_session *s, const struct ip_plan *plan)
+/* Those of the plan's functions that a condition names are watched. */
+static int planned(void *data, struct ip_session *s, const struct ip_plan *plan)
 {
-	const struct ip_conditions *o = &s->options->until;
+	struct until *u = data;
 
-	if (o->n && !s->until && !(s->until = calloc(1, sizeof(*s->until))))
-		return ip_error("out of memory");
-	for (size_t i = 0; o->n && i < plan->nfunctions; i++) {
+	for (size_t i = 0; i < plan->nfunctions; i++) {
 		const struct ip_plan_function *f = &plan->functions[i];
 		bool measured = f->duty == IP_DUTY_HIST || f->duty == IP_DUTY_TIMED;
 		const struct ip_probe_list *list = f->module->list;
 		const char *name = ip_probe_list_string(list, list->functions[f->function].name);
 		uint32_t file = list->functions[f->function].file;
 
-		for (size_t k = 0; measured && k < o->n; k++)
-			if (ip_selection_match(o->items[k].selection, name,
+		for (size_t k = 0; measured && k < u->conditions->n; k++)
+			if (ip_selection_match(u->conditions->items[k].selection, name,
 					       file ? ip_probe_list_string(list, file) : NULL,
 					       f->module->path) &&
-			    watch(s->until, &o->items[k], f->number, name) < 0)
+			    watch(u, &u->conditions->items[k], f->number, name) < 0)
 				return -1;
 	}
 	return 0;
@@ -115,10 +117,8 @@ static bool look(struct ip_session *s, struct watched *w, double *ret_value, uin
 
 /* Looks at those whose time it is. Whether a condition is met: what the summary says of it is
  * filled in. */
-static bool look_at_all(struct ip_session *s, uint64_t now)
+static bool look_at_all(struct until *u, struct ip_session *s, uint64_t now)
 {
-	struct ip_until *u = s->until;
-
 	ip_counters_collect(s->counters);
 	u->next_ns = UINT64_MAX;
 	for (size_t i = 0; i < u->n; i++) {
@@ -140,14 +140,27 @@ static bool look_at_all(struct ip_session *s, uint64_t now)
 	return false;
 }
 
-enum ip_end_reason ip_until_step(struct ip_session *s)
+static enum ip_end_reason step(void *data, struct ip_session *s)
 {
-	struct ip_until *u = s->until;
+	struct until *u = data;
 	uint64_t now = ip_now_ns();
 
-	if (!u || !s->counters)
+	if (!s->counters)
 		return IP_END_NONE;
-	if (!u->met_ns && now >= u->next_ns && look_at_all(s, now))
+	if (!u->met_ns && now >= u->next_ns && look_at_all(u, s, now))
 		u->met_ns = now;
 	return u->met_ns && now - u->met_ns >= s->options->linger_ns ? IP_END_UNTIL : IP_END_NONE;
+}
+
+int ip_until_add(struct ip_session *s, const struct ip_conditions *conditions)
+{
+	struct until *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return ip_error("out of memory");
+	u->conditions = conditions;
+	u->controller = (struct ip_session_controller){
+		.data = u, .planned = planned, .step = step, .destroy = destroy};
+	ip_controllers_add(s, &u->controller);
+	return 0;
 }

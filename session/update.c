@@ -20,7 +20,6 @@
 #include "hotpatcher/plan/plan_diff.h"
 #include "hotpatcher/process/link_map.h"
 #include "session/session_private.h"
-#include "session/until.h"
 
 #define TRIES 3 /* where somebody else changes a site between our looks */
 
@@ -59,7 +58,7 @@ static int prepare(struct ip_session *s, struct ip_plan_diff *d, const struct ip
 	if (ip_trace_add_plan(s->trace, &d->live, &s->modules, s->area) < 0)
 		return -1;
 	if ((s->counters && ip_counters_plan(s->counters, &d->live, s->trace) < 0) ||
-	    ip_until_plan(s, &d->live) < 0)
+	    ip_controllers_planned(s, &d->live) < 0)
 		return -1;
 	/* a library that comes back brings nothing new */
 	if ((new || wants_values(&o->values)) && ip_trace_sync(s->trace) < 0)
@@ -252,9 +251,9 @@ int ip_session_update(struct ip_session *s, const struct ip_change_options *opti
 {
 	/* before the pump, which asks the family too */
 	bool children = ip_follow_fork_lives(s->followed);
-	/* fperf records nothing that could overflow */
+	/* without a recording nothing could overflow */
 	struct ip_drain_thread *drain_thread =
-		s->options->controller ? NULL : ip_drain_thread_start(s->collector);
+		ip_controllers_program(s) ? NULL : ip_drain_thread_start(s->collector);
 	bool again, partial = false;
 	int done;
 
@@ -298,13 +297,14 @@ static int serve(struct ip_session *s, const struct ip_control_request *request,
 					    .max_stop_ns = request->max_stop_ns,
 					    .values = s->options->values};
 	struct ip_selections next, before = s->selections;
+	const char *program = ip_controllers_program(s);
 	int done;
 
 	if (request->inner_pid != (uint32_t)s->target->inner_pid)
 		return ip_error("the session is that of pid %d, which this process was forked "
 				"from, or which was forked from it: end that first",
 				s->target->pid);
-	if (s->options->controller)
+	if (program)
 		return ip_error("pid %d: its session is that of an fperf (pid %d), which is not to "
 				"be changed: end it, and attach anew",
 				s->target->pid, getpid());
