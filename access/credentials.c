@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gathering the facts. See credentials.h.
+ * Gathers credentials from the kernel. See credentials.h.
  */
 #include "access/credentials.h"
 
@@ -50,13 +50,13 @@ bool ip_pidfd_lives(int pidfd)
 struct status {
 	struct ip_ids ids;
 	uint64_t permitted, effective;
-	/* of the file, which is root's where the process is not dumpable (task_dump_owner()) */
+	/* owner of the status file: root if the process is not dumpable (task_dump_owner()) */
 	uid_t owner;
 	gid_t group;
 };
 
-/* The kernel keeps credentials by thread. What is between "/proc/PID/" and "status": "" or
- * "task/TID/". */
+/* The kernel keeps credentials by thread. thread is the part of the path between "/proc/PID/" and
+ * "status": "" or "task/TID/". */
 static int read_status(pid_t pid, const char *thread, struct status *ret)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -83,9 +83,9 @@ static int read_status(pid_t pid, const char *thread, struct status *ret)
 	return found == 15 ? 0 : ip_error("pid %d has ended", pid);
 }
 
-/* Threads that are made while we look have the ids of one that we have seen, or change them
- * later: where that must not be, all of them stand when we are asked again (delegation.h). One
- * that ends meanwhile does not count. */
+/* A thread that is made while we read has the ids of a thread that we have seen, or it changes them
+ * later. Where such a change must not happen, the caller asks again when all threads are stopped
+ * (delegation.h). A thread that ends meanwhile does not count. */
 static int look_at_threads(pid_t pid, const struct status *leader,
 			   struct ip_target_credentials *ret)
 {
@@ -155,7 +155,7 @@ static int find_userns(pid_t pid, uid_t caller, struct ip_target_credentials *re
 			return 0;
 		parent = ioctl(at, NS_GET_PARENT);
 		if (parent < 0)
-			return 0; /* EPERM: it is not below ours */
+			return 0; /* EPERM: the target's namespace is not below ours */
 		if (same_file(parent, ours)) {
 			ret->userns = IP_USERNS_BELOW;
 			ret->owner = owner == caller;
@@ -181,7 +181,8 @@ int ip_credentials_of_target(pid_t pid, int pidfd, uid_t caller, struct ip_targe
 	if (!ip_pidfd_lives(pidfd))
 		return ip_error("pid %d has ended", pid);
 	ret->ids = status.ids;
-	/* Of a process of root itself nothing can be seen by that; but then the ids decide. */
+	/* For a process of root the owner of the file does not show whether it is dumpable. But
+	 * then the ids decide. */
 	ret->dumpable = status.owner == status.ids.euid && status.group == status.ids.egid;
 	return 0;
 }
@@ -201,8 +202,8 @@ static int read_groups(int socket, struct ip_peer *peer)
 	return 0;
 }
 
-/* Kernels before 6.5 have no SO_PEERPIDFD: then the process is held from now on, and what it is now
- * must be what connected. */
+/* Kernels before 6.5 have no SO_PEERPIDFD. There the process is held from now on, and the process
+ * that the id names now must be the one that connected. */
 static int hold_peer(int socket, struct ip_peer *peer)
 {
 	socklen_t size = sizeof(peer->pidfd);
@@ -216,7 +217,7 @@ static int hold_peer(int socket, struct ip_peer *peer)
 	return peer->pidfd < 0 ? -1 : 0;
 }
 
-/* What we are asked for are numbers of processes. */
+/* A client names its targets by process ids, so it must live in our process namespace. */
 static int check_pidns(pid_t pid)
 {
 	char name[64];
@@ -231,7 +232,7 @@ static int check_pidns(pid_t pid)
 				  pid);
 }
 
-/* "Max file size             unlimited            unlimited            bytes" */
+/* A line: "Max file size             unlimited            unlimited            bytes" */
 static int read_limits(pid_t pid, struct ip_peer_limits *ret)
 {
 	const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The permit of this process. See delegation.h.
+ * The delegation of this process. See delegation.h.
  */
 #include "access/delegation.h"
 
@@ -27,9 +27,9 @@
 static struct {
 	enum ip_delegation_kind kind;
 	int pidfd;
-	pid_t pid; /* that it holds */
+	pid_t pid; /* the process that pidfd holds */
 	bool restore_only;
-	struct ip_policy_entry entry; /* of a member */
+	struct ip_policy_entry entry; /* for IP_DELEGATION_MEMBER */
 } delegation;
 
 static const char *const kinds[] = {[IP_DELEGATION_OWN] = "own",
@@ -77,7 +77,7 @@ static pid_t held_pid(int pidfd)
 	return pid;
 }
 
-/* ":UID,UID\nGLOB\nGLOB" */
+/* Reads ":UID,UID\nGLOB\nGLOB". */
 static int take_entry(const char *text, struct ip_policy_entry *ret)
 {
 	while (*text == ':' || *text == ',') {
@@ -124,8 +124,8 @@ static int set_effective(enum strength strength)
 	return syscall(SYS_capset, &header, data);
 }
 
-/* Step 5. Becomes the user; nobody by all ids but the effective ones where it works for a member.
- * CAP_SETUID was for this alone. */
+/* Step 5. Becomes the user. If the process works for a member, its real and saved user id become
+ * nobody's. CAP_SETUID was needed for this alone, and is given up. */
 static int become_user(enum ip_delegation_kind kind, uid_t uid)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -134,13 +134,14 @@ static int become_user(enum ip_delegation_kind kind, uid_t uid)
 	uid_t others = kind == IP_DELEGATION_MEMBER ? NOBODY : uid;
 	pid_t parent = getppid();
 
-	/* who had no root to begin with is who he is */
+	/* a process that did not begin as root has the user's ids already */
 	if (uid == IP_DELEGATION_STAYS)
 		return 0;
 	if (prctl(PR_SET_KEEPCAPS, 1) < 0 || setresuid(others, uid, others) < 0)
 		return -1;
-	/* both are the kernel's at a change of ids: what is dumpable may be set by the
-	 * administrator (fs.suid_dumpable), and whose end we wait for is forgotten */
+	/* The kernel resets both at a change of ids: the dumpable flag becomes what the
+	 * administrator has set (fs.suid_dumpable), and the signal at the parent's end is
+	 * forgotten. */
 	if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_KEEPCAPS, 0) < 0 ||
 	    prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
 		return -1;
@@ -152,7 +153,7 @@ static int become_user(enum ip_delegation_kind kind, uid_t uid)
 	return syscall(SYS_capset, &header, data);
 }
 
-/* "KIND@UID" or "KIND". 0 or -1. */
+/* Reads "KIND@UID" or "KIND". Returns 0 or -1. */
 static int take_kind(const char *text, size_t n, enum ip_delegation_kind *ret, uid_t *ret_uid)
 {
 	const char *at = memchr(text, '@', n);
@@ -180,8 +181,9 @@ int ip_delegation_take(void)
 
 	if (!text)
 		return 0;
-	/* before all else: of a process that is not dumpable the files in /proc (oom_score_adj,
-	 * timerslack_ns, coredump_filter) are root's, though it has the ids of who asked */
+	/* This comes before all else. If a process is not dumpable, its files in /proc
+	 * (oom_score_adj, timerslack_ns, coredump_filter) belong to root, though the process has
+	 * the client's ids. */
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
 		return ip_error_errno("prctl");
 	if (!rest || take_kind(text, rest - text, &kind, &uid) < 0 ||
@@ -194,7 +196,7 @@ int ip_delegation_take(void)
 		return ip_error("the variable %s is set, and is not as iprobed sets it: unset it",
 				IP_DELEGATION_VARIABLE);
 	delegation.kind = kind;
-	unsetenv(IP_DELEGATION_VARIABLE); /* our children have their own */
+	unsetenv(IP_DELEGATION_VARIABLE); /* our children get a variable of their own */
 	return 0;
 }
 
@@ -207,7 +209,7 @@ bool ip_delegation_put_down(void)
 {
 	if (!delegation.kind)
 		return false;
-	if (set_effective(NOTHING) < 0) /* our own: nothing can forbid it */
+	if (set_effective(NOTHING) < 0) /* dropping our own capabilities cannot be forbidden */
 		abort();
 	return true;
 }
@@ -241,7 +243,8 @@ FILE *ip_delegation_fopen(const char *name)
 	return file;
 }
 
-/* Whether the kernel shows us a thread's map. 0; 1: it is not there; -1: no. */
+/* Asks whether the kernel shows us a thread's map. Returns 0 if it does; 1 if the thread does not
+ * exist; -1 if the kernel refuses. */
 static int ask_kernel(pid_t pid, pid_t tid)
 {
 	char name[64];
@@ -266,8 +269,8 @@ static int refuse(pid_t pid)
 			pid);
 }
 
-/* tid: a thread of it; each has credentials of its own. held: keeps its number, or that of its
- * process, from meaning another one. */
+/* tid: a thread of the process; each thread has credentials of its own. held: a pidfd of the thread
+ * or of its process. It keeps that number from meaning another one. */
 static int check_member(pid_t pid, pid_t tid, int held)
 {
 	_cleanup_free_ char *program = NULL;

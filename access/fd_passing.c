@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packets with descriptors. See fd_passing.h.
+ * Sends and receives packets with descriptors. See fd_passing.h.
  */
 #include "access/fd_passing.h"
 

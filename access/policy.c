@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The policy file, and what it allows.
+ * Reads the policy file and decides what it allows. See policy.h.
  */
 #include "access/policy.h"
 
@@ -39,7 +39,7 @@ void ip_policy_clear(struct ip_policy *policy)
 	*policy = (struct ip_policy){0};
 }
 
-/* A name, or a number. */
+/* Reads a user: a name or a number. */
 static int read_user(const struct ip_yaml_document *document, const struct ip_yaml *node,
 		     uid_t *ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whom members of the group iprobe may trace besides their own processes: /etc/iprobe/policy.yaml
- * (docs/man/iprobed.8.rst).
+ * The policy: which processes members of the group iprobe may trace besides their own. It is read
+ * from /etc/iprobe/policy.yaml (docs/man/iprobed.8.rst).
  */
 #ifndef IP_POLICY_H
 #define IP_POLICY_H
@@ -13,9 +13,9 @@
 #include "access/ptrace_access.h"
 
 struct ip_policy_entry {
-	uid_t *users; /* whose processes */
+	uid_t *users; /* whose processes may be traced */
 	size_t nusers;
-	char **programs; /* globs of the path of the executable; none: any */
+	char **programs; /* globs of the path of the executable; none: any path */
 	size_t nprograms;
 };
 
@@ -24,19 +24,20 @@ struct ip_policy {
 	size_t n;
 };
 
-/* Only root may be able to write the file. One that is not there allows nothing. 0, or -1 with
- * FILE:LINE:COLUMN. */
+/* Reads the policy file. Nobody but root may be able to write the file. A file that does not exist
+ * allows nothing. Returns 0, or -1 with an error that gives FILE:LINE:COLUMN. */
 int ip_policy_load(const char *path, struct ip_policy *ret);
 int ip_policy_parse(const char *text, size_t size, const char *path, struct ip_policy *ret);
 void ip_policy_clear(struct ip_policy *policy);
 
-/* The entry that lets members trace the process; NULL with an error. program: of its executable. */
+/* Finds the entry that lets members trace the process. program: the path of the process's
+ * executable. Returns NULL with an error if there is none. */
 const struct ip_policy_entry *ip_policy_find(const struct ip_policy *policy,
 					     const struct ip_target_credentials *target,
 					     const char *program);
 bool ip_policy_entry_allows(const struct ip_policy_entry *entry, uid_t user, const char *program);
 
-/* The executable of a process, as a path; malloc'ed. NULL with an error. */
+/* Returns the path of a process's executable, malloc'ed. NULL with an error. */
 char *ip_policy_program(pid_t pid);
 
 #endif

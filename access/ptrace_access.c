@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rule. The comments name the kernel's functions (kernel/ptrace.c, security/commoncap.c).
+ * The kernel's rule. The comments name the kernel's functions (kernel/ptrace.c,
+ * security/commoncap.c).
  */
 #include "access/ptrace_access.h"
 
@@ -12,9 +13,9 @@ static bool has_ptrace(uint64_t set)
 	return set >> CAP_SYS_PTRACE & 1;
 }
 
-/* ptrace_has_cap() and ns_capable() for the target's user namespace: a capability holds in one's
- * own namespace and in those below it, and who has made a namespace, has all of them in it
- * (cap_capable()). */
+/* ptrace_has_cap() and ns_capable() for the target's user namespace. A capability holds in a
+ * process's own namespace and in those below it. The user who has made a namespace has all
+ * capabilities in it (cap_capable()). */
 static bool can_ptrace_in(const struct ip_caller_credentials *caller,
 			  const struct ip_target_credentials *target)
 {
@@ -45,7 +46,7 @@ const char *ip_ptrace_access_refusal(const struct ip_caller_credentials *caller,
 {
 	bool able = can_ptrace_in(caller, target);
 
-	/* __ptrace_may_access(): the caller's real ids against all three of the target's */
+	/* __ptrace_may_access(): compares the caller's real ids with all three of the target's */
 	if (!able && !same_user(&caller->ids, &target->ids))
 		return target->ids.ruid == target->ids.euid && target->ids.ruid == target->ids.suid
 			       ? "belongs to another user"

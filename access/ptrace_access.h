@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may trace whom: the kernel's rule for ptrace (ptrace(2), "Ptrace access mode checking",
- * PTRACE_MODE_ATTACH_REALCREDS without Yama and other security modules), as a function of facts
- * that were gathered before. Nothing is looked up here.
+ * Decides whether a caller may trace a target. This is the kernel's rule for ptrace (ptrace(2),
+ * "Ptrace access mode checking", PTRACE_MODE_ATTACH_REALCREDS without Yama and other security
+ * modules), as a function of facts that were gathered before (credentials.h). Nothing is looked up
+ * here.
  */
 #ifndef IP_PTRACE_ACCESS_H
 #define IP_PTRACE_ACCESS_H
@@ -16,10 +17,10 @@ struct ip_ids {
 	gid_t rgid, egid, sgid;
 };
 
-/* Where the target's user namespace is, seen from the caller's. */
+/* The position of the target's user namespace, as the caller's namespace sees it. */
 enum ip_user_namespace {
 	IP_USERNS_SAME,
-	IP_USERNS_BELOW, /* the caller's is its parent, or further up */
+	IP_USERNS_BELOW, /* the caller's namespace is its parent, or further up */
 	IP_USERNS_OTHER,
 };
 
@@ -33,18 +34,19 @@ struct ip_target_credentials {
 	uint64_t permitted;
 	bool dumpable;
 	enum ip_user_namespace userns;
-	/* of IP_USERNS_BELOW: on the way up from it lies a namespace just below the caller's that
-	 * the caller's user owns */
+	/* For IP_USERNS_BELOW: among the target's namespace and its parents there is one just below
+	 * the caller's, and the caller's user owns that one. */
 	bool owner;
-	bool mixed; /* not all of its threads have these ids */
+	bool mixed; /* not all threads of the target have these ids */
 };
 
-/* NULL: the kernel would let the caller trace the target; else why not, for "it ...". */
+/* Returns NULL if the kernel would let the caller trace the target. Else returns the reason why
+ * not, as the end of a sentence that begins with "it". */
 const char *ip_ptrace_access_refusal(const struct ip_caller_credentials *caller,
 				     const struct ip_target_credentials *target);
 
-/* NULL: a process that runs as one plain user, who could be named in a policy; else why not, for
- * "it ...". */
+/* Returns NULL if the target runs as one plain user, so that a policy could name that user. Else
+ * returns the reason why not, as the end of a sentence that begins with "it". */
 const char *ip_ptrace_access_not_plain(const struct ip_target_credentials *target);
 
 #endif

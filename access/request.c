@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The requests' language: cutting, checking, writing. See request.h.
+ * Parses, checks and writes requests. See request.h.
  */
 #include "access/request.h"
 
@@ -30,10 +30,11 @@ static const struct {
 
 #define NCOMMANDS (sizeof(commands) / sizeof(*commands))
 
-/* What is not here is refused: a new option is safe only once somebody has thought about it. */
+/* An option that is not in this table is refused: a new option is safe only after a developer has
+ * thought about it. */
 static const struct {
 	const char *name;
-	unsigned of; /* commands */
+	unsigned of; /* bits of the commands that take it */
 	bool value;
 } options[] = {
 	{"functions", RECORDS, true},
@@ -97,10 +98,11 @@ const char *ip_request_refusal(enum ip_request_what what, const char *option)
 		return "is not taken by iprobed";
 	if (!strcmp(options[i].name, "drop-hot") ? false : options[i].value != (value != NULL))
 		return value ? "takes no value" : "lacks its value";
-	/* @FILE, as a whole selection or behind the colon of P:SEL; and a payload that is a file */
+	/* @FILE as a whole selection, or behind the colon of P:SEL; below, a payload that is a
+	 * file */
 	if (value && (*value == '@' || strstr(value, ":@")))
 		return "would have iprobed read a file";
-	/* it counts as iprobed's, not as who asks's */
+	/* the memory counts as iprobed's, not as the client's */
 	if (value && !strcmp(options[i].name, "memory") && ip_parse_size(value, &size) == 0 &&
 	    size > IP_REQUEST_MEMORY_MAX)
 		return "is more than iprobed gives, which is 1G";
@@ -206,7 +208,7 @@ static int take_lines(struct ip_request *r, char *text)
 		if (next)
 			*next++ = '\0';
 		else if (!*line)
-			break; /* behind the last newline */
+			break; /* nothing follows the last newline */
 		if (first && strcmp(line, FIRST_LINE))
 			return ip_error("request: it does not begin with '" FIRST_LINE
 					"': another version of iprobe?");

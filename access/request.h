@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said on iprobed's socket (SOCK_SEQPACKET), in packets of text; docs/man/iprobed.8.rst
- * tells it to others.
+ * The messages on iprobed's socket (SOCK_SEQPACKET): packets of text. docs/man/iprobed.8.rst
+ * describes them for users.
  *
  *   to iprobed, once:   iprobe 1
  *                       COMMAND PID                  attach, detach, status, snapshot, top or fperf
@@ -13,12 +13,12 @@
  *                                                    lines
  *   with descriptors:   a directory (attach, snapshot); standard output, standard error
  *   to iprobed, later:  stop                         as Ctrl-C
- *   to the client:      started ID | refused REASON | ended CODE | killed SIGNAL; the first of
- *                       refused, ended and killed is the last word
+ *   to the client:      started ID | refused REASON | ended CODE | killed SIGNAL
+ *                       refused, ended or killed is the last message
  *
- * No option that names a file is taken: files are opened by who asks, with his own rights. The
- * directory of a snapshot is opened by who asks, too, and goes on to the session that writes it
- * (control_socket.h).
+ * iprobed takes no option that names a file: the client opens files itself, with its own rights.
+ * The client also opens the directory of a snapshot. Its descriptor goes on to the session that
+ * writes the snapshot (control_socket.h).
  */
 #ifndef IP_REQUEST_H
 #define IP_REQUEST_H
@@ -51,28 +51,30 @@ struct ip_request {
 	size_t noptions;
 };
 
-/* 0, or -1 with an error. The text need not end in a zero. */
+/* Returns 0, or -1 with an error. The text need not end in a zero byte. */
 int ip_request_parse(const char *text, size_t size, struct ip_request *ret);
 void ip_request_clear(struct ip_request *request);
 
-/* As text that ip_request_parse() reads; malloc'ed. NULL with an error. */
+/* Returns the request as text that ip_request_parse() reads, malloc'ed. NULL with an error. */
 char *ip_request_format(const struct ip_request *request);
 
-/* Whether an option "--NAME[=VALUE]" is one that iprobed takes. NULL: yes; else why not. */
+/* Checks whether iprobed takes an option "--NAME[=VALUE]". Returns NULL if it does, else the reason
+ * why not. */
 const char *ip_request_refusal(enum ip_request_what what, const char *option);
 
-/* How many descriptors come with it: with 3 the first is a directory; the last two are standard
- * output and standard error. */
+/* Returns how many descriptors come with the request. If there are 3, the first is a directory. The
+ * last two are standard output and standard error. */
 unsigned ip_request_fds(enum ip_request_what what);
 
-/* How much memory it asks for: the last --memory counts, as for the command itself. 0: it records
- * nothing. */
+/* Returns how much memory the request asks for, in bytes. The last --memory counts, as in the
+ * command itself. 0: the request records nothing. */
 #define IP_REQUEST_MEMORY_USUAL (64ull << 20)
 uint64_t ip_request_memory(const struct ip_request *request);
 
-/* Its word. */
+/* Returns the command's name in a request. */
 const char *ip_request_name(enum ip_request_what what);
-/* Whether sites go live by it, or back: one that is killed is cleaned up after. */
+/* Whether the command makes sites live or restores them. If such a command is killed, iprobed
+ * cleans up after it. */
 bool ip_request_changes(enum ip_request_what what);
 
 #endif

@@ -39,7 +39,8 @@ int ip_credentials_read(pid_t pid, struct ip_credentials *ret)
 	while (file && (got = getline(&line, &size, file)) > 0) {
 		if (!tells(line))
 			continue;
-		/* thousands of groups: what is not compared is not known to be the same */
+		/* Thousands of groups do not fit. Credentials that cannot be compared are not known
+		 * to be the same. */
 		if (n + got >= sizeof(found.text))
 			return -1;
 		memcpy(found.text + n, line, got);
