@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of probes.d may say, key by key.
+ * Reads the entries of probes.d key by key.
  */
 #include "config/probes_d.h"
 
@@ -31,7 +31,8 @@ static int set_place(struct ip_probes_place *place, const struct ip_yaml_documen
 	return place->file ? 0 : ip_error("out of memory");
 }
 
-/* An event of FPerf. Which there are is known where they are counted. */
+/* Checks the name of an FPerf event. Whether the event exists is known only where events are
+ * counted. */
 static int check_event(const struct ip_yaml_document *document, const struct ip_yaml *node,
 		       const char *text)
 {
@@ -71,7 +72,7 @@ static int read_selection(const struct ip_yaml_document *document, const struct 
 	ret->name = strdup(key->text);
 	if (!ret->name)
 		return ip_error("out of memory");
-	if (map->kind != IP_YAML_MAP) /* the short form: its functions alone */
+	if (map->kind != IP_YAML_MAP) /* the short form: only the functions */
 		return ip_probes_join(document, map, "the selection", ip_probes_check_selection,
 				      &ret->functions);
 	if (ip_yaml_check_map(document, map, "a selection", selection_keys) < 0 ||
@@ -85,7 +86,7 @@ static int read_selection(const struct ip_yaml_document *document, const struct 
 			      &ret->functions);
 }
 
-/* "2%", or "500/s". */
+/* Reads "2%" or "500/s". */
 static int read_budget(const struct ip_yaml_document *document, const struct ip_yaml *node,
 		       struct ip_profile *ret)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The files of probes.d: named selections, FPerf profiles and rules (docs/man/iprobe-probes.d.5.rst
- * tells the format).
+ * describes the format).
  *
- * The selection language (common/) must not know of YAML: ip_probes_d_serve() gives it a function
- * that finds a name's text, and so -f '@NAME' works in every command that calls it once.
+ * The selection language (common/) must not depend on YAML. ip_probes_d_serve() gives it a function
+ * that finds the text of a name. So -f '@NAME' works in every command that calls
+ * ip_probes_d_serve() once.
  */
 #ifndef IP_PROBES_D_H
 #define IP_PROBES_D_H
@@ -15,9 +16,9 @@
 
 #include "config/rule.h"
 
-#define IP_PROFILE_BUDGET_LEAST 0.01 /* per cent of run time: fperf takes no less */
+#define IP_PROFILE_BUDGET_LEAST 0.01 /* per cent of run time; fperf takes no less */
 
-/* Where an entry stands, for errors: file, line, column. */
+/* Where an entry begins, for error messages: file, line, column. */
 struct ip_probes_place {
 	char *file;
 	unsigned line, column;
@@ -30,14 +31,14 @@ struct ip_named_selection {
 	struct ip_probes_place place;
 };
 
-/* How fperf is to work, by one name. What is NULL or 0 was not said. */
+/* The settings of fperf under one name. NULL or 0: the profile does not give that setting. */
 struct ip_profile {
 	char *name;
 	char *description;
 	char *events;		 /* comma-separated, as fperf -e takes them */
 	char *functions;	 /* as -f takes it */
-	double budget_percent;	 /* of run time... */
-	uint64_t budget_samples; /* ...or samples a second; at most one of both */
+	double budget_percent;	 /* per cent of run time */
+	uint64_t budget_samples; /* samples a second; not both */
 	uint64_t interval_ns, duration_ns;
 	struct ip_probes_place place;
 };
@@ -53,20 +54,21 @@ struct ip_probes_d {
 	size_t nfiles;
 };
 
-/* $IPROBE_PROBES_D, or where this iprobe was configured to look (/etc/iprobe/probes.d). Static text
- * or the environment's. */
+/* Returns $IPROBE_PROBES_D, or the directory that this iprobe was configured with
+ * (/etc/iprobe/probes.d). The text is static or the environment's. */
 const char *ip_probes_d_dir(void);
 
-/* Reads every *.yaml and *.yml of dir, in the order of their names. NULL: ip_probes_d_dir(), and
- * then the default one need not be there. 0, or -1 with FILE:LINE:COLUMN of the first thing that
- * is wrong in any file. */
+/* Reads every *.yaml and *.yml of dir, in the order of their names. dir may be NULL: then it is
+ * ip_probes_d_dir(), and the default directory need not exist. Returns 0, or -1 with an error that
+ * gives FILE:LINE:COLUMN of the first mistake in any file. */
 int ip_probes_d_load(const char *dir, struct ip_probes_d *ret);
 
-/* Adds what one file holds; what is in ret already stays, also after an error. No reference is
- * followed. */
+/* Adds the entries of one file. The entries that are already in ret are kept, also after an error.
+ * References between entries are not looked up. */
 int ip_probes_d_add(struct ip_probes_d *probes, const char *text, size_t size, const char *file);
 
-/* Every @NAME in it leads to a selection. 0 or -1 with the place. */
+/* Checks that every @NAME in the entries names a selection, and every profile of a rule exists.
+ * Returns 0, or -1 with the place. */
 int ip_probes_d_check(const struct ip_probes_d *probes);
 
 void ip_probes_d_clear(struct ip_probes_d *probes);
@@ -76,12 +78,12 @@ const struct ip_named_selection *ip_probes_d_selection(const struct ip_probes_d 
 const struct ip_profile *ip_probes_d_profile(const struct ip_probes_d *probes, const char *name);
 const struct ip_rules_rule *ip_probes_d_rule(const struct ip_probes_d *probes, const char *name);
 
-/* From now on ip_selection_parse() finds '@NAME' in ip_probes_d_dir(), which is read when the first
- * is asked for. For main(). */
+/* From now on ip_selection_parse() finds '@NAME' in ip_probes_d_dir(). The directory is read when
+ * the first name is looked up. For main(). */
 void ip_probes_d_serve(void);
 
-/* The profile of that name, for fperf --profile: what it points to lives until the process ends.
- * NULL with an error that names those that there are. */
+/* Returns the profile of that name, for fperf --profile. The profile lives until the process ends.
+ * NULL with an error that lists the names of the existing profiles. */
 const struct ip_profile *ip_profile_find(const char *name);
 
 #endif

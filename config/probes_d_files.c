@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the files of probes.d are, what they refer to, and who asks for a name in them.
+ * Finds the files of probes.d, checks their references, and looks names up for the selection
+ * language and fperf.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -66,7 +67,7 @@ static int check_text(const char *functions, const struct ip_probes_place *place
 	return 0;
 }
 
-/* Functions and the profile that a rule names. */
+/* Checks the functions and the profile that a rule names. */
 static int check_rule(const struct ip_probes_d *probes, const struct ip_rules_rule *r)
 {
 	const struct ip_probes_place place = {r->file, r->line, r->column};
@@ -125,7 +126,7 @@ int ip_probes_d_load(const char *dir, struct ip_probes_d *ret)
 	return -1;
 }
 
-/* What this process has read, once and for all. NULL with an error. */
+/* Returns the entries that this process has read. It reads them only once. NULL with an error. */
 static const struct ip_probes_d *all(void)
 {
 	static struct ip_probes_d probes;

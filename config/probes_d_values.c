@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts, selections and times of probes.d. See probes_d_values.h.
+ * Reads texts, selections and times of probes.d. See probes_d_values.h.
  */
 #include "config/probes_d_values.h"
 
@@ -75,8 +75,8 @@ int ip_probes_join(const struct ip_yaml_document *document, const struct ip_yaml
 	return 0;
 }
 
-/* While the files are read nobody knows yet which names there will be: each is taken for one that
- * selects something. */
+/* While the files are read, it is not known yet which names there will be. So every name counts as
+ * one that selects something. */
 static int find_any(void *context, const char *name, char **ret)
 {
 	(void)context, (void)name;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values that several kinds of entries in probes.d have, read from YAML. All: 0, or -1 with
- * FILE:LINE:COLUMN.
+ * Reads the values that several kinds of entries in probes.d have in common from YAML. All
+ * functions return 0, or -1 with an error that gives FILE:LINE:COLUMN.
  */
 #ifndef IP_PROBES_D_VALUES_H
 #define IP_PROBES_D_VALUES_H
@@ -10,26 +10,29 @@
 
 #include "config/yaml_tree.h"
 
-/* A text of its own, if the map has the key; else *ret stays. */
+/* Reads a text, if the map has the key. *ret gets a malloc'ed copy. Without the key *ret is
+ * unchanged. */
 int ip_probes_text(const struct ip_yaml_document *document, const struct ip_yaml *map,
 		   const char *key, char **ret);
 
-/* A list of texts, or one text, as one with commas. check may be NULL. */
+/* Reads a list of texts, or one text, and joins it with commas; *ret is malloc'ed. check is called
+ * for each text and may be NULL. */
 int ip_probes_join(const struct ip_yaml_document *document, const struct ip_yaml *node,
 		   const char *what,
 		   int (*check)(const struct ip_yaml_document *, const struct ip_yaml *,
 				const char *),
 		   char **ret);
 
-/* Whether a text is a selection, for ip_probes_join(). Names that it uses are looked for later. */
+/* Checks whether a text is a selection, for ip_probes_join(). The names in the selection are looked
+ * up later. */
 int ip_probes_check_selection(const struct ip_yaml_document *document, const struct ip_yaml *node,
 			      const char *text);
 
-/* A time above 0, if the map has the key; else *ret stays. */
+/* Reads a time above 0, in nanoseconds, if the map has the key. Without it *ret is unchanged. */
 int ip_probes_duration(const struct ip_yaml_document *document, const struct ip_yaml *map,
 		       const char *key, uint64_t *ret);
 
-/* The error that was recorded last, as one of the node's. Always -1. */
+/* Reports the error that was recorded last as an error at the node. Returns -1 always. */
 int ip_probes_error_at(const struct ip_yaml_document *document, const struct ip_yaml *node,
 		       const char *what);
 

@@ -18,10 +18,10 @@
 #include "config/probes_d.h"
 #include "config/probes_d_values.h"
 
-#define AT_MOST	    10u /* per hour, where a condition that may hold on and on says nothing else */
+#define AT_MOST	    10u /* per hour: the default for a condition that may hold for a long time */
 #define AT_MOST_PER 3600000000000ull
 #define MOST_BYTES  1e15
-#define MOST_CPU    1e6 /* per cent of one */
+#define MOST_CPU    1e6 /* per cent of one CPU */
 
 static const char *const rule_keys[] = {"description", "enabled",   "match",   "when",
 					"do",	       "for",	    "at_most", "overhead",
@@ -73,7 +73,7 @@ static int add_text(struct ip_rules_texts *texts, const char *text)
 	return 0;
 }
 
-/* One text, or a list of them. */
+/* Reads one text, or a list of texts. */
 static int read_texts(const struct ip_yaml_document *document, const struct ip_yaml *map,
 		      const char *key, struct ip_rules_texts *ret)
 {
@@ -129,7 +129,7 @@ static int read_level(const struct ip_yaml_document *document, const struct ip_y
 		       : ip_probes_error_at(document, node, key);
 }
 
-/* { functions: F, p99: '> 10ms', over: 1s } as --until takes it. */
+/* Turns { functions: F, p99: '> 10ms', over: 1s } into a text that --until takes. */
 static int read_latency(const struct ip_yaml_document *document, const struct ip_yaml *map,
 			struct ip_rules_rule *ret)
 {
@@ -176,7 +176,8 @@ static int read_latency(const struct ip_yaml_document *document, const struct ip
 		return ip_probes_error_at(document, over, "over");
 	if (over_ns < IP_CONDITION_OVER_MIN || over_ns > IP_CONDITION_OVER_MAX)
 		return ip_yaml_error(document, over, "over: latency is judged over 100ms to 60s");
-	/* names of selections are looked for when all files have been read */
+	/* names of selections are looked up after all files have been read; until then the check
+	 * uses x */
 	if (asprintf(&check, "%s>%s/%s:x", measure, limit, while_) < 0) {
 		check = NULL;
 		return ip_error("out of memory");
@@ -245,7 +246,7 @@ static int read_when(const struct ip_yaml_document *document, const struct ip_ya
 		return -1;
 	if ((node = ip_yaml_get(map, "signal")) && read_signal(document, node, &ret->signal) < 0)
 		return -1;
-	/* "start: false" is no condition */
+	/* "start: false" is not a condition */
 	return map->n > 2 * ((ip_yaml_get(map, "start") && !ret->start) +
 			     (ip_yaml_get(map, "request") && !ret->request))
 		       ? 0
@@ -270,7 +271,8 @@ static int read_size(const struct ip_yaml_document *document, const struct ip_ya
 					     ip_format_size(least, size));
 }
 
-/* What is behind trace, hist, fperf or snapshot: a map, or the one thing that matters most. */
+/* Reads the value of trace, hist, fperf or snapshot. It is a map, or only its most important part:
+ * the functions, or the profile of fperf. */
 static int read_action(const struct ip_yaml_document *document, const struct ip_yaml *node,
 		       struct ip_rules_rule *ret)
 {
@@ -372,7 +374,8 @@ static int read_limits(const struct ip_yaml_document *document, const struct ip_
 	return 0;
 }
 
-/* What cannot be had together. node: of the key that is to blame. */
+/* Refuses settings that exclude each other. The error is reported at the key that must be
+ * changed. */
 static int check(const struct ip_yaml_document *document, const struct ip_yaml *map,
 		 const struct ip_rules_rule *r)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules of probes.d: of which processes, when, what is recorded (docs/man/iprobe-probes.d.5.rst
- * tells the format).
+ * The rules of probes.d. A rule says which processes are recorded, when, and what is recorded
+ * (docs/man/iprobe-probes.d.5.rst describes the format).
  *
- * A rule is what its file says and nothing more; who carries it out is rules.h.
+ * A rule holds only what its file says. rules.h carries rules out.
  */
 #ifndef IP_RULE_H
 #define IP_RULE_H
@@ -49,36 +49,38 @@ struct ip_rules_rule {
 	char *description; /* NULL: none */
 	bool enabled;
 
-	/* All kinds that are there must match, each by one of its items. */
+	/* A process must match all lists that are not empty. One item of a list is enough to match
+	 * it. */
 	struct ip_rules_texts exe, cmdline, cgroup, unit; /* globs */
 	struct ip_rules_texts user;			  /* names or numbers */
 
-	/* Any of these. */
+	/* The rule fires when any of these conditions holds. */
 	bool start, request;
-	uint64_t every_ns; /* 0: not */
+	uint64_t every_ns; /* 0: no condition */
 	struct ip_rules_level cpu, memory, pressure[IP_RULES_PRESSURES];
-	char *until;   /* latency, as --until takes it; NULL: not */
-	char *latency; /* of which functions; NULL likewise */
-	int signal;    /* to iprobed; 0: not */
+	char *until;   /* latency, as --until takes it; NULL: no condition */
+	char *latency; /* the functions of until; NULL: no condition */
+	int signal;    /* sent to iprobed; 0: no condition */
 
 	enum ip_rules_action action;
 	char *functions; /* as -f takes it; NULL: all */
 	char *profile;	 /* of fperf; NULL: none */
 	bool args, retval;
-	uint64_t ring;	  /* memory of a flight recorder, and of a trace; 0: as ever */
-	uint64_t for_ns;  /* of a snapshot: how long to wait for what comes after the moment */
-	unsigned at_most; /* times */
-	uint64_t per_ns;  /* in such a while; at_most is 0: as often as it likes */
-	double overhead_percent; /* 0: as much as it takes */
+	uint64_t ring; /* memory of a flight recorder or of a trace, in bytes; 0: the default */
+	/* how long to record; for a snapshot: how long to record after the rule has fired */
+	uint64_t for_ns;
+	unsigned at_most;	 /* how many times the rule may fire in per_ns; 0: any number */
+	uint64_t per_ns;	 /* the time for at_most */
+	double overhead_percent; /* 0: no limit */
 	uint64_t disk;
-	unsigned processes; /* at the same time */
+	unsigned processes; /* how many processes at the same time */
 
-	char *file; /* where it stands */
+	char *file; /* where the rule begins */
 	unsigned line, column;
 };
 
-/* Reads one; key is its name, which has been checked. 0, or -1 with FILE:LINE:COLUMN; ret is to be
- * cleared in either case. */
+/* Reads one rule. key is its name, which the caller has checked. Returns 0, or -1 with an error
+ * that gives FILE:LINE:COLUMN. The caller must clear ret in either case. */
 int ip_rules_read(const struct ip_yaml_document *document, const struct ip_yaml *key,
 		  const struct ip_yaml *map, struct ip_rules_rule *ret);
 void ip_rules_rule_clear(struct ip_rules_rule *rule);
@@ -88,8 +90,8 @@ const char *ip_rules_action_name(enum ip_rules_action action);
 /* "memory_full"... */
 const char *ip_rules_pressure_name(enum ip_rules_pressure pressure);
 
-/* Whether somebody watches the process all the time, by a session of its own: a flight recorder, or
- * the histogram of a function. */
+/* Whether the rule needs a session of its own that watches the process all the time: a flight
+ * recorder, or the histogram of a function. */
 bool ip_rules_watches(const struct ip_rules_rule *rule);
 
 #endif

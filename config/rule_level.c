@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Levels and rates as they are written. See rule_level.h.
+ * Reads levels and rates. See rule_level.h.
  */
 #include "config/rule_level.h"
 
@@ -15,7 +15,7 @@
 
 #define BLANKS " \t"
 
-/* "90%", up to the end of what is given. */
+/* Reads "90%". Nothing may follow it. */
 static int parse_percent(const char *text, double *ret)
 {
 	char *end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libyaml's events, made a tree.
+ * Builds the tree from libyaml's events. See yaml_tree.h.
  */
 #include "config/yaml_tree.h"
 
@@ -38,7 +38,8 @@ static int fail_at(const struct reader *r, const yaml_mark_t *mark, const char *
 	return ip_error("%s:%zu:%zu: %s", r->name, mark->line + 1, mark->column + 1, what);
 }
 
-/* libyaml could not go on. Of bytes that are no UTF-8 it knows the offset alone. */
+/* Reports that libyaml could not go on. For bytes that are not UTF-8 libyaml knows only the
+ * offset. */
 static int fail_as_parser(const struct reader *r)
 {
 	const yaml_parser_t *p = &r->parser;
@@ -78,7 +79,7 @@ static bool has_key(const struct ip_yaml *map, const char *key)
 static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth,
 		     struct ip_yaml **ret);
 
-/* The items of a list, or keys and values in turn. */
+/* Reads the items of a list, or the keys and values of a map in turn. */
 static int read_items(struct reader *r, struct ip_yaml *node, yaml_event_type_t end, unsigned depth)
 {
 	for (;;) {
@@ -132,7 +133,7 @@ static int read_scalar(struct reader *r, const yaml_event_t *event, struct ip_ya
 	return node->text ? 0 : ip_error("%s: out of memory", r->name);
 }
 
-/* The node that begins with the event. */
+/* Reads the node that begins with the event. */
 static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth,
 		     struct ip_yaml **ret)
 {
@@ -178,7 +179,7 @@ static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth
 	return 0;
 }
 
-/* From the stream's start to its end, one document in between. */
+/* Reads from the stream's start to its end. Only one document may lie in between. */
 static int read_stream(struct reader *r, struct ip_yaml **ret)
 {
 	for (unsigned documents = 0;;) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A YAML document as a tree, each node with the place that it comes from, so that whoever reads it
- * can say what is wrong where.
+ * A YAML document as a tree. Each node has its place in the file, so that an error message can tell
+ * where the mistake is.
  *
- * What we read is configuration: one document of scalars, lists and maps. Anchors, aliases, tags,
- * merge keys and keys that occur twice are refused, and so is what is larger or deeper than any
- * such file is.
+ * The files that we read are configuration: one document of scalars, lists and maps. Anchors,
+ * aliases, tags, merge keys and keys that occur twice are refused. A document that is larger or
+ * deeper than any such file is refused, too.
  */
 #ifndef IP_YAML_TREE_H
 #define IP_YAML_TREE_H
@@ -26,10 +26,10 @@ enum ip_yaml_kind {
 struct ip_yaml {
 	enum ip_yaml_kind kind;
 	unsigned line, column; /* from 1 */
-	char *text;	       /* of a scalar: UTF-8 without a zero in it */
-	/* of a list; of a map: key, value, key, value... where keys are scalars */
+	char *text;	       /* of a scalar: UTF-8 without a zero byte */
+	/* of a list: its items; of a map: key, value, key, value... where keys are scalars */
 	struct ip_yaml **items;
-	size_t n; /* of items */
+	size_t n; /* number of items */
 };
 
 struct ip_yaml_document {
@@ -37,28 +37,29 @@ struct ip_yaml_document {
 	struct ip_yaml *root; /* NULL: the file is empty */
 };
 
-/* 0, or -1 with "NAME:LINE:COLUMN: what is wrong". The text need not end in a zero. */
+/* Parses a document. The text need not end in a zero byte. Returns 0, or -1 with the error
+ * "NAME:LINE:COLUMN: what is wrong". */
 int ip_yaml_parse(const char *text, size_t size, const char *name, struct ip_yaml_document *ret);
 void ip_yaml_clear(struct ip_yaml_document *document);
 
-/* Records "NAME:LINE:COLUMN: message" for the node; always -1. */
+/* Records the error "NAME:LINE:COLUMN: message" for the node. Returns -1 always. */
 int ip_yaml_error(const struct ip_yaml_document *document, const struct ip_yaml *node,
 		  const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The value of a key of a map; NULL where it has none. */
+/* Returns the value of a key of a map; NULL if the map does not have the key. */
 const struct ip_yaml *ip_yaml_get(const struct ip_yaml *map, const char *key);
 
-/* node is a map with no keys but these (NULL ends them). 0 or -1 with an error. what: "a rule", for
- * the error. */
+/* Checks that node is a map that has only known keys (NULL ends the array). what: the name of the
+ * map in an error message, for example "a rule". Returns 0, or -1 with an error. */
 int ip_yaml_check_map(const struct ip_yaml_document *document, const struct ip_yaml *node,
 		      const char *what, const char *const *known);
 
-/* The text of node, which must be a scalar that is not empty. NULL with an error. what: "the
- * description", for the error. */
+/* Returns the text of node, which must be a scalar that is not empty. what: the name of the node in
+ * an error message, for example "the description". NULL with an error. */
 const char *ip_yaml_text(const struct ip_yaml_document *document, const struct ip_yaml *node,
 			 const char *what);
 
-/* true, yes, on; false, no, off. 0 or -1. */
+/* Reads true, yes, on; false, no, off. Returns 0, or -1 with an error. */
 int ip_yaml_bool(const struct ip_yaml_document *document, const struct ip_yaml *node,
 		 const char *what, bool *ret);
 
