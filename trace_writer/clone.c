@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Another trace directory for the same session.
+ * Makes another trace directory for the same session.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static int copy_file(const struct ip_trace *from, const struct ip_trace *to, con
 	return 0;
 }
 
-/* The copies of probe lists. */
+/* Copies the copies of the probe lists. */
 static int copy_lists(const struct ip_trace *from, const struct ip_trace *to)
 {
 	int fd = ip_dir_open(from->dirfd, IP_TRACE_SUBDIR);
@@ -54,7 +54,7 @@ static int copy_labels(const struct ip_trace *from, struct ip_trace *to)
 {
 	size_t capacity = 1;
 
-	while (capacity < from->nlabels) /* it doubles at powers of two */
+	while (capacity < from->nlabels) /* the array doubles at powers of two */
 		capacity *= 2;
 	to->labels = calloc(capacity, sizeof(*to->labels));
 	if (!to->labels)
@@ -69,7 +69,8 @@ static int copy_labels(const struct ip_trace *from, struct ip_trace *to)
 	return 0;
 }
 
-/* What is at NAME becomes NAME.old, and what is at that goes: neither may be the session's own. */
+/* Whether the new directory would take the place of the session's own. The directory at NAME
+ * becomes NAME.old, and the directory at NAME.old is removed: neither may be the session's own. */
 static bool is_in_the_way(const struct ip_trace *trace, const struct ip_dir_place *place)
 {
 	char old[NAME_MAX + 1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The journal's file: a head, then two entries a slot, by turns.
+ * The journal's file: a head, then two entries for each slot, which are written by turns.
  */
 #include "trace_writer/journal.h"
 
@@ -20,7 +20,7 @@
 #include "common/trace_format.h"
 
 #define MAGIC	   0x334a65626f727069ull /* "iprobeJ3" */
-#define ENTRY_SIZE 128u /* an entry does not cross a page: the kernel copies it whole */
+#define ENTRY_SIZE 128u /* so an entry does not cross a page: the kernel copies it whole */
 
 _Static_assert(sizeof(struct ip_journal_entry) <= ENTRY_SIZE &&
 		       sizeof(struct ip_journal_head) <= 4096,
@@ -28,7 +28,7 @@ _Static_assert(sizeof(struct ip_journal_entry) <= ENTRY_SIZE &&
 
 struct ip_journal {
 	int fd;
-	uint64_t seq[IP_AREA_SLOTS]; /* of the newest entry */
+	uint64_t seq[IP_AREA_SLOTS]; /* number of each slot's newest entry */
 };
 
 static off_t place(uint32_t slot, uint64_t seq)
@@ -141,7 +141,7 @@ int ip_journal_put(struct ip_journal *journal, uint32_t slot, const struct ip_pr
 
 void ip_journal_undo(struct ip_journal *journal, uint32_t slot)
 {
-	journal->seq[slot]--; /* the next one goes over it */
+	journal->seq[slot]--; /* the next entry overwrites it */
 }
 
 int ip_journal_get(struct ip_journal *journal, uint32_t slot,
@@ -165,7 +165,7 @@ int ip_journal_get(struct ip_journal *journal, uint32_t slot,
 		return ip_error("stream-%u is shorter than its journal says: somebody has changed "
 				"the trace",
 				slot);
-	/* it would hold once its piece is removed */
+	/* else it would become valid once its piece is removed */
 	if (!holds &&
 	    pwrite(journal->fd, &none, sizeof(none), place(slot, newer->seq)) != sizeof(none))
 		return ip_error_errno("cannot write %s", IP_TRACE_JOURNAL);
@@ -174,8 +174,8 @@ int ip_journal_get(struct ip_journal *journal, uint32_t slot,
 
 void ip_journal_reserve(struct ip_journal *journal, uint64_t size)
 {
-	/* where it cannot be had (another file system, a full disk) the trace ends without its last
-	 * words */
+	/* The space may not be available (another kind of file system, a full disk). Then the trace
+	 * may lack its last lines. */
 	fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, place(IP_AREA_SLOTS, 0), size);
 }
 

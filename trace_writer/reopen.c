@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Going on with a trace whose iprobe was killed.
+ * Goes on with a trace whose iprobe was killed.
  *
- *   1. Its journal must be that of this process and session, and nobody's now (it is locked).
- *   2. What the session file tells is read back. Lines of the end are not there yet.
- *   3. Each stream is cut off where the journal says. Of a trace in pieces (rotate.h) what does not
- *      count is removed.
+ *   1. The trace's journal must belong to this process and session, and no living iprobe may have
+ *      it. It is locked.
+ *   2. The session file is read back. It does not have its last lines yet.
+ *   3. Each stream is cut off where the journal says. If the trace is in pieces (rotate.h), files
+ *      that do not count are removed.
  *
  * The directory is the user's own, but its session file may come from anywhere: numbers are
  * checked.
@@ -51,7 +52,7 @@ int ip_trace_move_journal(struct ip_trace *trace, uint32_t session)
 	return trace->journal ? ip_journal_set_session(trace->journal, session) : 0;
 }
 
-/* \xHH in place. */
+/* Replaces \xHH in place. */
 static void unescape(char *text)
 {
 	char *out = text;
@@ -81,7 +82,7 @@ static int add_selection(struct ip_trace *trace, const char *text)
 	return 0;
 }
 
-/* The modules' paths are needed for labels. */
+/* the paths of the modules, for labels */
 struct paths {
 	char **items;
 	size_t n;
@@ -120,7 +121,7 @@ static int add_function(struct ip_trace *trace, char **fields, const struct path
 					    strchr(fields[6], 'i'));
 }
 
-/* One line, without its end. */
+/* Reads one line, without its newline. */
 static int read_line(struct ip_trace *trace, char *line, struct paths *paths)
 {
 	static const char *const heads[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pieces of a trace that keeps the newest. The steps are rotate.h's.
+ * The pieces of a trace that keeps its newest part. The steps are those of rotate.h.
  */
 #include "trace_writer/rotate.h"
 
@@ -18,11 +18,11 @@
 #include "trace_writer/writer_private.h"
 
 struct ip_trace_rotation {
-	int fd; /* of the table */
+	int fd; /* the file of the table */
 	unsigned most;
 	uint64_t piece_size;
-	uint64_t in_newest; /* bytes of packets */
-	/* of all that was written; the newest piece's number, first and tsc */
+	uint64_t in_newest; /* bytes of packets in the newest piece */
+	/* totals of all that was written, and the newest piece's number, first and tsc */
 	struct ip_trace_segment total;
 	struct ip_trace_segments pieces;
 };
@@ -56,7 +56,7 @@ void ip_rotation_destroy(struct ip_trace_rotation *r)
 	free(r);
 }
 
-/* Step 1. -1 with errno. */
+/* Step 1. Returns 0, or -1 with errno. */
 static int put(struct ip_trace_rotation *r, const struct ip_trace_segment *piece)
 {
 	char line[IP_TRACE_SEGMENT_LINE];
@@ -108,7 +108,8 @@ int ip_trace_rotate(struct ip_trace *trace, unsigned pieces, uint64_t max_size)
 
 	if (new_rotation(trace, pieces, max_size, O_CREAT | O_EXCL) < 0)
 		return -1;
-	/* so that no line finds the disk full; where it cannot be had, so be it */
+	/* This makes sure that a full disk does not prevent the writing of a line. It is not an
+	 * error if the space is not available. */
 	fallocate(trace->rotation->fd, FALLOC_FL_KEEP_SIZE, 0, IP_TRACE_SEGMENTS_SIZE);
 	trace->rotation->total = first;
 	return put(trace->rotation, &first) < 0
@@ -116,7 +117,7 @@ int ip_trace_rotate(struct ip_trace *trace, unsigned pieces, uint64_t max_size)
 		       : 0;
 }
 
-/* Calls visit for each file of a stream in pieces. */
+/* Calls visit for each file of a stream that is in pieces. */
 static int each_file(struct ip_trace *trace, int (*visit)(struct ip_trace *trace, const char *file,
 							  const struct ip_stream_name *name))
 {
@@ -152,8 +153,8 @@ static int remove_old(struct ip_trace *trace, const char *file, const struct ip_
 	return name->piece < ip_rotation_first(trace) ? remove_file(trace, file) : 0;
 }
 
-/* Which piece is the oldest to be there beside a new one: so that a whole one has room, and their
- * number is not exceeded. */
+/* Returns the oldest piece that can be kept beside a new one. A whole new piece must have room, and
+ * the number of pieces must not exceed the limit. */
 static uint32_t next_first(const struct ip_trace_rotation *r)
 {
 	uint32_t first = ip_trace_segments_newest(&r->pieces)->first, next = r->pieces.newest + 1;
@@ -239,7 +240,7 @@ int ip_rotation_reopen(struct ip_trace *trace, unsigned pieces, uint64_t max_siz
 	return 0;
 }
 
-/* What does not count is removed; the rest adds up. */
+/* Removes a file that does not count. Adds up the sizes of the newest piece's files. */
 static int settle_file(struct ip_trace *trace, const char *file, const struct ip_stream_name *name)
 {
 	struct ip_trace_rotation *r = trace->rotation;
@@ -293,7 +294,7 @@ void ip_trace_rotated(const struct ip_trace *trace, struct ip_trace_rotated *ret
 		.bytes = first->bytes,
 		.events = first->events,
 		.tsc = first->tsc,
-		/* who has gone on with the trace may not have read its
-		 * line */
+		/* an iprobe that has reopened the trace may not have read the line of the piece
+		 * before */
 		.early = before && before->number == first->number - 1 ? before->tsc : 0};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the session file tells, as it becomes known.
+ * Collects the content of the session file, as facts become known.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 
 #define LIBRARIES_MAX  10000u
 #define STOPS_MAX      1000u
-#define MODULES_MAX    4096u  /* readers take some more */
-#define SIGNATURES_MAX 65536u /* readers take no more */
+#define MODULES_MAX    4096u  /* readers accept a few more */
+#define SIGNATURES_MAX 65536u /* readers accept no more */
 
 void ip_trace_put_value(FILE *out, const char *value)
 {
@@ -45,7 +45,7 @@ static int copy_list(struct ip_trace *trace, const struct ip_module *module, con
 	size = functions_end > size ? functions_end : size;
 	if (asprintf(&name, "%s/%s.probes", IP_TRACE_SUBDIR, id) < 0)
 		return ip_error("out of memory");
-	unlinkat(trace->dirfd, name, 0); /* of a session that was broken off, and goes on */
+	unlinkat(trace->dirfd, name, 0); /* left by a session that was broken off, and goes on */
 	fd = ip_file_make(trace->dirfd, name, O_WRONLY);
 	if (fd < 0)
 		return ip_error_errno("cannot make %s/%s", trace->dir, name);
@@ -59,7 +59,7 @@ static int copy_list(struct ip_trace *trace, const struct ip_module *module, con
 	return 0;
 }
 
-/* Adds the module's line where it is new. */
+/* Adds the module's line if it is new. Returns its index, or -1 with an error. */
 static int add_module(struct ip_trace *trace, const struct ip_module *module, uint32_t first_number)
 {
 	char id[2 * IP_BUILD_ID_MAX + 1];
@@ -74,7 +74,7 @@ static int add_module(struct ip_trace *trace, const struct ip_module *module, ui
 			free(key);
 			return i;
 		}
-	/* one that is loaded all over the place is shown at one */
+	/* a module that is loaded at very many addresses is shown at one of them */
 	for (size_t i = 0; trace->nmodules >= MODULES_MAX && i < trace->nmodules; i++)
 		if (!strncmp(trace->modules[i], id, strlen(id))) {
 			free(key);
@@ -162,7 +162,7 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* "1-4,7" and the line's end. */
+/* Writes "1-4,7" and the line's end. */
 static void put_numbers(FILE *out, uint32_t *numbers, size_t n)
 {
 	qsort(numbers, n, sizeof(*numbers), by_number);
@@ -181,7 +181,7 @@ static bool is_set(const uint8_t *bits, uint32_t number)
 	return bits[number / 8] & 1 << number % 8;
 }
 
-/* Tells which of the plan's functions are silent, or not any more. */
+/* Tells which of the plan's functions have become silent, or are silent no longer. */
 static int add_silent(struct ip_trace *trace, const struct ip_plan *plan, bool silent)
 {
 	_cleanup_free_ uint32_t *numbers = calloc(plan->nfunctions + 1, sizeof(*numbers));
@@ -205,7 +205,8 @@ static int add_silent(struct ip_trace *trace, const struct ip_plan *plan, bool s
 	return 0;
 }
 
-/* Where tail exits lead on to, once for each function: what it was bound to at first holds. */
+/* Tells where tail exits lead. Each function is told once: the targets that it was bound to at
+ * first remain valid. */
 static int add_jumps(struct ip_trace *trace, const struct ip_plan *plan,
 		     const struct ip_modules *modules, const struct ip_area *area)
 {
@@ -285,8 +286,8 @@ int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc,
 	return 0;
 }
 
-/* Which measured functions end by tail calls: what was measured ends there. numbers: room for
- * all. */
+/* Tells which measured functions end by tail calls: their measurement ends there. numbers has room
+ * for all functions. */
 static void add_tails(struct ip_trace *trace, const struct ip_plan *plan, uint32_t *numbers)
 {
 	size_t n = 0;
@@ -332,7 +333,7 @@ void ip_trace_add_dropped(struct ip_trace *trace, uint64_t tsc, uint32_t first, 
 
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_stop_record *stop)
 {
-	/* each change writes the file anew: it must not grow for ever */
+	/* every change writes the whole file anew, so the file must not grow without limit */
 	if (++trace->nstops > STOPS_MAX) {
 		trace->more_stops.n++;
 		trace->more_stops.ns += stop->ns;
@@ -350,7 +351,7 @@ void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct
 	char id[2 * IP_BUILD_ID_MAX + 1];
 	struct ip_clock_reading now;
 
-	/* a program that loads and unloads all day */
+	/* a program may load and unload libraries all day */
 	if (!trace || ++trace->nlibraries > LIBRARIES_MAX)
 		return;
 	ip_clock_read(&now);

@@ -102,11 +102,11 @@ static void advance(struct ip_trace *trace, uint32_t stream, const struct ip_pro
 	trace->streams[stream].progress = *progress;
 }
 
-/* The steps are journal.h's. The parts are used up. */
+/* Appends a packet by the steps of journal.h. The parts are changed. */
 static int append(struct ip_trace *trace, uint32_t stream, struct iovec *parts, int nparts,
 		  const struct ip_progress *progress)
 {
-	struct ip_trace_stream *s = &trace->streams[stream]; /* it has been prepared */
+	struct ip_trace_stream *s = &trace->streams[stream]; /* the caller has prepared it */
 	size_t size = 0, done = 0;
 	uint64_t before;
 	uint32_t piece;
@@ -155,7 +155,7 @@ static int append(struct ip_trace *trace, uint32_t stream, struct iovec *parts, 
 		advance(trace, stream, progress);
 		return 0;
 	}
-	/* half a packet is taken back: the trace stays readable up to here */
+	/* the half packet is removed, so that the trace stays readable up to here */
 	error = errno;
 	s->prepared = s->packets;
 	if (trace->journal)

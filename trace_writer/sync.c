@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The session file and the metadata on disk, each whole or not at all.
+ * Writes the session file and the metadata to disk. Each is written whole or not at all.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +13,8 @@
 #include "common/error.h"
 #include "trace_writer/writer_private.h"
 
-#define RESERVE	   65536u /* of the disk, for the last words */
-#define LABEL_ROOM 128u	  /* of the metadata, a label */
+#define RESERVE	   65536u /* bytes of the disk, for the last lines */
+#define LABEL_ROOM 128u	  /* bytes of the metadata, for one label */
 
 static void put_line(FILE *out, const char *key, const char *value)
 {
@@ -32,7 +32,7 @@ static FILE *open_new(struct ip_trace *trace, const char *name, char **ret_tempo
 		*ret_temporary = NULL;
 		return NULL;
 	}
-	unlinkat(trace->dirfd, *ret_temporary, 0); /* of one that was killed */
+	unlinkat(trace->dirfd, *ret_temporary, 0); /* left by an iprobe that was killed */
 	fd = ip_file_make(trace->dirfd, *ret_temporary, O_WRONLY);
 	out = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!out && fd >= 0)
@@ -40,7 +40,7 @@ static FILE *open_new(struct ip_trace *trace, const char *name, char **ret_tempo
 	return out;
 }
 
-/* Flushes, checks and renames over name. */
+/* Flushes and checks the temporary file, and renames it to name. */
 static int commit(struct ip_trace *trace, FILE *out, const char *temporary, const char *name)
 {
 	bool bad = ferror(out) | (fflush(out) != 0);
@@ -100,8 +100,8 @@ static int write_metadata(struct ip_trace *trace)
 				    .labels = trace->labels,
 				    .nlabels = trace->nlabels};
 
-	/* the temporary lies in the sub-directory: a CTF reader stumbles over strange files
-	 * beside the streams */
+	/* The temporary file lies in the sub-directory: a CTF reader fails on unknown files beside
+	 * the streams. */
 	out = open_new(trace, IP_TRACE_SUBDIR "/metadata", &temporary);
 	if (!out)
 		return ip_error_errno("cannot write %s/metadata", trace->dir);
@@ -159,7 +159,8 @@ int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint
 		trace->ending = NULL;
 		return ip_error("out of memory");
 	}
-	/* nobody needs to go on with it; and its descriptor would keep what was reserved */
+	/* No other iprobe needs to go on with the trace. An open descriptor would keep the space
+	 * that was reserved. */
 	if (trace->journal && unlinkat(trace->dirfd, IP_TRACE_JOURNAL, 0) == 0) {
 		ip_journal_close(trace->journal);
 		trace->journal = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trace directory.
+ * The trace directory. See writer.h.
  */
 #include "trace_writer/writer.h"
 
@@ -16,8 +16,8 @@
 #include "common/packet_codec.h"
 #include "trace_writer/writer_private.h"
 
-/* Opens what stands at the name, which must be a trace of ours that nobody writes, or empty. -1:
- * there is nothing; -2 with an error. */
+/* Opens the directory of that name. It must be a trace of iprobe that no living iprobe writes, or
+ * empty. Returns -1 if there is nothing, -2 with an error. */
 static int open_trace(int parent, const char *name, const char *path)
 {
 	_cleanup_close_ int fd = ip_dir_open(parent, name);
@@ -37,8 +37,8 @@ static int open_trace(int parent, const char *name, const char *path)
 	return -2;
 }
 
-/* What was there before becomes DIR.old, and what was DIR.old goes: both are looked at before
- * either is touched. *ret_moved: the former, or -1. */
+/* Renames the existing directory to DIR.old and removes the directory that was DIR.old. Both are
+ * checked before either is changed. *ret_moved: a descriptor of the renamed directory, or -1. */
 static int make_room(const char *dir, const struct ip_dir_place *place, int *ret_moved)
 {
 	_cleanup_free_ char *old = NULL;
@@ -62,7 +62,7 @@ static int make_room(const char *dir, const struct ip_dir_place *place, int *ret
 	if (ip_dir_rename(place->parent, place->name, name) < 0)
 		return ip_error_errno("cannot keep %s as %s", dir, old);
 	if (!ip_dir_is_at(place->parent, name, there)) {
-		/* not what we have looked at: back with it */
+		/* it is not the directory that was checked: it gets its name back */
 		ip_dir_rename(place->parent, name, place->name);
 		return ip_error("%s: another has been put in its place meanwhile", dir);
 	}
@@ -89,7 +89,7 @@ char *ip_proc_command(pid_t pid)
 	return text;
 }
 
-/* One descriptor a stream: as many as the hard limit gives. */
+/* Every stream needs a descriptor: raises the limit to the hard limit. */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit r;
@@ -211,14 +211,14 @@ void ip_trace_discard(struct ip_trace *trace)
 	if (trace->dirfd >= 0)
 		ip_trace_dir_remove(trace->place.parent, trace->place.name, trace->dirfd,
 				    trace->dir);
-	/* where the directory could not be removed both stay */
+	/* if the directory could not be removed, both directories stay */
 	if (trace->old >= 0 &&
 	    snprintf(old, sizeof(old), "%s.old", trace->place.name) < (int)sizeof(old) &&
 	    ip_dir_is_at(trace->place.parent, old, trace->old))
 		ip_dir_rename(trace->place.parent, old, trace->place.name);
 	ip_trace_close(trace);
 	if (why)
-		ip_error("%s", why); /* what has led here */
+		ip_error("%s", why); /* the error that has led here */
 }
 
 int ip_trace_compress(struct ip_trace *trace)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing a trace directory (common/trace_format.h).
+ * Writes a trace directory (common/trace_format.h).
  */
 #ifndef IP_WRITER_H
 #define IP_WRITER_H
@@ -17,163 +17,178 @@
 
 struct ip_trace;
 
-/* Makes the directory. One that exists and is a trace (or is empty) is kept as DIR.old, in place
- * of a DIR.old that is a trace. Anything else in the way is refused. command: of the target, for
- * people. */
+/* Makes the trace directory. If DIR exists and is a trace (or is empty), it is kept as DIR.old;
+ * a DIR.old that is a trace is removed first. If DIR or DIR.old is anything else, the call is
+ * refused. command: the target's command line, for people to read. Returns 0, or -1 with an
+ * error. */
 int ip_trace_create(const char *dir, pid_t pid, const char *command,
 		    const struct ip_clock_reading *start, struct ip_trace **ret);
 
-/* The same at a place, which is the trace's from now on, however it ends. dir: what people call
- * it. */
+/* Like ip_trace_create(), at a given place. The trace owns the place from now on, also if the call
+ * fails. dir: the directory's name in messages. */
 int ip_trace_create_at(struct ip_dir_place *place, const char *dir, pid_t pid, const char *command,
 		       const struct ip_clock_reading *start, struct ip_trace **ret);
 
-/* Its streams will be compressed (common/packet_codec.h). Before the journal, and any packet. -1
- * with an error. */
+/* The streams will be compressed (common/packet_codec.h). Call this before the journal and any
+ * packet. Returns 0, or -1 with an error. */
 int ip_trace_compress(struct ip_trace *trace);
 bool ip_trace_compresses(const struct ip_trace *trace);
-/* What that came to: packets that were left as they were because it fell behind. */
+/* Adds the result of compression to the session file. plain: the number of packets that were left
+ * uncompressed because the compressor fell behind. */
 void ip_trace_add_compressed(struct ip_trace *trace, uint64_t plain);
 
-/* It keeps the newest max_size bytes of packets, or nearly, in so many pieces (2 to
- * IP_TRACE_SEGMENTS_MAX) of which the oldest is removed when there is no room for a new one
- * (rotate.h). After ip_trace_compress(), before the journal. -1 with an error. */
-/* bytes: so that what the last packet leaves of it is little */
+/* The trace keeps about the newest max_size bytes of its packets, in `pieces` pieces (2 to
+ * IP_TRACE_SEGMENTS_MAX). The oldest piece is removed when there is no room for a new one
+ * (rotate.h). Call this after ip_trace_compress() and before the journal. Returns 0, or -1 with an
+ * error. */
+/* the smallest size of a piece, in bytes: the last packet of a piece must leave little of it
+ * unused */
 #define IP_TRACE_PIECE_LEAST (256u << 10)
 int ip_trace_rotate(struct ip_trace *trace, unsigned pieces, uint64_t max_size);
 bool ip_trace_rotates(const struct ip_trace *trace);
-/* From the next piece on. -1 with an error. */
+/* Changes max_size from the next piece on. Returns 0, or -1 with an error. */
 int ip_trace_set_max_size(struct ip_trace *trace, uint64_t max_size);
-/* What was removed, up to now; nothing that happened after tsc was. early: when the last of the
- * pieces that were removed began; little of what happened before that is still there. 0: not
- * known. */
+/* What has been removed up to now. All events that were removed happened before tsc. early: the tsc
+ * at which the last of the removed pieces began. Few events from before that time are still in the
+ * trace. 0: not known. */
 struct ip_trace_rotated {
 	uint64_t pieces, packets, bytes, events, tsc, early;
 };
 void ip_trace_rotated(const struct ip_trace *trace, struct ip_trace_rotated *ret);
-/* Nanoseconds from the trace's start to tsc, as well as they are known by now. */
+/* Nanoseconds from the trace's start to tsc, as exactly as the clock is known by now. */
 uint64_t ip_trace_ns(const struct ip_trace *trace, uint64_t tsc);
-/* The same as a line of the session file: at the end. */
+/* Adds ip_trace_rotated() as a line of the session file. Call this at the end. */
 void ip_trace_add_rotated(struct ip_trace *trace);
 
-/* From now on another iprobe can go on with the trace, should this one be killed (journal.h).
- * session: the area's; max_size: as asked for. */
+/* From now on another iprobe can go on with the trace if this one is killed (journal.h). session:
+ * the area's number; max_size: as the user gave it, in bytes. Returns 0, or -1 with an error. */
 int ip_trace_begin_journal(struct ip_trace *trace, uint32_t session, uint64_t max_size);
 
-/* It will go on in another area, under that number: an iprobe that goes on with it finds it by
- * both. -1 with an error. */
+/* The trace will go on in another area, under the number `session`. Another iprobe that goes on
+ * with the trace finds it by both numbers. Returns 0, or -1 with an error. */
 int ip_trace_expect_journal(struct ip_trace *trace, uint32_t session);
-/* It does. The same. */
+/* The trace has gone on in the other area: only the new number is valid. Returns 0, or -1 with an
+ * error. */
 int ip_trace_move_journal(struct ip_trace *trace, uint32_t session);
 
-/* Opens the trace of an iprobe that was killed; streams are cut off where the journal says.
- * *ret_max_size: what it was begun with. -1 with the reason where there is none, or it is not
- * that of this process's session. */
+/* Opens the trace of an iprobe that was killed. The streams are cut off where the journal says.
+ * *ret_max_size: the value that ip_trace_begin_journal() got. Returns 0, or -1 with an error if
+ * there is no such trace, or if it does not belong to this process's session. */
 int ip_trace_reopen(const char *dir, pid_t pid, uint32_t session, struct ip_trace **ret,
 		    uint64_t *ret_max_size);
 
-/* How far the slot's stream had come then; false: it had not begun. */
+/* How far a slot's stream had come when the trace was reopened. Returns false if the stream had not
+ * begun. */
 bool ip_trace_progress(const struct ip_trace *trace, uint32_t stream, struct ip_progress *ret);
-/* When it was begun. */
+/* The time at which the trace was begun. */
 const struct ip_clock_reading *ip_trace_start(const struct ip_trace *trace);
-/* The selections of its session then, in the order in which they were asked for; "": everything. */
+/* The selections of a reopened trace's session, in the order in which the user asked for them. "":
+ * everything. Returns their number. The trace owns them. */
 size_t ip_trace_selections(const struct ip_trace *trace, char *const **ret);
 
-/* The session records by this selection too, from now on; text: ip_selections_item.text. */
+/* The session records by this selection too, from now on. text: ip_selections_item.text. */
 void ip_trace_add_selection(struct ip_trace *trace, const char *text);
 
-/* A signature of values (common/values.h). Its number, from 1; 0: there are too many; -1 with an
- * error. */
+/* Adds a signature of values (common/values.h). Returns its number, from 1; 0 if there are too
+ * many; -1 with an error. */
 int64_t ip_trace_add_signature(struct ip_trace *trace, const char *text);
 
-/* The modules and functions of a plan that has been bound; may be called again (exec): what is
- * there already is not doubled. Copies the modules' probe lists. */
+/* Adds the modules and functions of a bound plan, and copies the modules' probe lists. It may be
+ * called again (exec): a module or function that is in the trace is not added twice. Returns 0, or
+ * -1 with an error. */
 int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan,
 		      const struct ip_modules *modules, const struct ip_area *area);
-/* Whether the function with that number was added already. */
+/* Whether the function with that number has been added. */
 bool ip_trace_knows(const struct ip_trace *trace, uint32_t number);
-/* How many functions were added; the two instances of one count once. */
+/* How many functions have been added. The two instances of one function count once. */
 size_t ip_trace_functions(const struct ip_trace *trace);
-/* The functions of a plan that has been bound are recorded from tsc on ("added"), or are not any
- * more ("removed"). */
+/* The functions of a bound plan are recorded from tsc on (what: "added"), or are no longer recorded
+ * ("removed"). */
 int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc,
 			const struct ip_plan *plan);
-/* What the functions of a plan that has been bound do, where it is not to log (enum ip_duty). */
+/* Adds the payloads (enum ip_duty) of a bound plan's functions. Functions that log are left out. */
 int ip_trace_add_payloads(struct ip_trace *trace, const struct ip_plan *plan);
-/* The functions with these two numbers lost their probes because they were hot (drop_hot.h); their
- * calls are counted from then on, or not. */
+/* The function that has the numbers first and first + 1 lost its probes because it was hot
+ * (drop_hot.h). counted: its calls are still counted from then on. */
 void ip_trace_add_dropped(struct ip_trace *trace, uint64_t tsc, uint32_t first, bool counted,
 			  uint64_t per_second, uint64_t own_ticks, unsigned percent);
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_stop_record *stop);
-/* A library came or went, just now; what: "load", "unload". */
+/* A library was loaded or unloaded just now; what: "load", "unload". */
 void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct ip_module *module);
-/* The process has become another program, just now. */
+/* The process has executed another program just now. */
 void ip_trace_add_exec(struct ip_trace *trace, pid_t pid);
-/* It is recorded again, as that program; when it was recorded last before. */
+/* The process is recorded again, as that program, from to_tsc on. from_tsc: when it was last
+ * recorded before. */
 void ip_trace_add_again(struct ip_trace *trace, pid_t pid, uint64_t from_tsc, uint64_t to_tsc);
-/* Calls of the function were not recorded meanwhile: somebody else had changed its sites. */
+/* Calls of the function were not recorded from from_tsc to to_tsc: another program had changed its
+ * sites. */
 void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from_tsc,
 			  uint64_t to_tsc);
-/* Stamps are coarse; NULL: how coarse is not known yet. */
+/* Stamps are coarse. The four numbers say how coarse; all are 0 while this is not known yet. */
 void ip_trace_add_coarse(struct ip_trace *trace, uint64_t late, uint64_t latest, uint64_t refreshes,
 			 uint64_t cpu_ns);
-/* Times are another clock's than the TSC's. */
+/* Times come from another clock than the TSC. */
 void ip_trace_add_clock(struct ip_trace *trace, const char *name);
-/* It ended at so many bytes, and whose word that was. */
+/* The trace ended at that many bytes. by: who or what set this limit. */
 void ip_trace_add_limit(struct ip_trace *trace, uint64_t bytes, const char *by);
-/* What the session leaves out ("depth 3"), and how many events it has left out in the end. */
+/* What the session leaves out ("depth 3"). */
 void ip_trace_add_filter(struct ip_trace *trace, const char *text);
-/* The modules without probes. */
+/* Adds the modules that have no probes. */
 void ip_trace_add_others(struct ip_trace *trace, const struct ip_modules *modules);
+/* How many events the session has left out in the end. */
 void ip_trace_add_filtered(struct ip_trace *trace, uint64_t events);
 int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name);
 
-/* The session overwrites: events that are not in the trace because newer ones are. */
+/* The session overwrites. events: how many events newer events have replaced in the rings. */
 void ip_trace_add_overwritten(struct ip_trace *trace, uint64_t events);
 
-/* A new directory for the same session, at a place, which is the new trace's from now on,
- * however it ends: all that is known so far, and no packets. Refused where it would take the
- * place of the session's own. */
+/* Makes a new directory for the same session, at a given place. The new trace owns the place from
+ * now on, also if the call fails. The directory holds all that is known so far, and no packets. The
+ * call is refused if the new directory would take the place of the session's own. Returns 0, or -1
+ * with an error. */
 int ip_trace_clone(const struct ip_trace *trace, struct ip_dir_place *place, struct ip_trace **ret);
 
-/* Writes metadata and session file as far as they are known, each atomically (new file, rename). */
+/* Writes the metadata and the session file as far as their content is known. Each is replaced
+ * atomically (new file, rename). Returns 0, or -1 with an error. */
 int ip_trace_sync(struct ip_trace *trace);
-/* The same where there is anything new. */
+/* Like ip_trace_sync(), but does nothing if nothing is new. */
 int ip_trace_sync_new(struct ip_trace *trace);
 
-/* Writes a file of the trace directory, atomically; name: under it. */
+/* Writes a file of the trace directory atomically. name: its path in the directory. */
 int ip_trace_save(struct ip_trace *trace, const char *name, const void *data, size_t size);
 
-/* The last words: calibrated clock, totals, reason. Writes all. */
+/* Ends the trace: writes the calibrated clock, the totals, the reason, and all that is not written
+ * yet. Returns 0, or -1 with an error. */
 int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint64_t unserved,
 		    uint64_t invalid, const char *reason);
 void ip_trace_close(struct ip_trace *trace);
 
-/* Removes the directory again, brings back the one that was kept as DIR.old for it, and closes.
- * NULL is fine.
- */
+/* Removes the trace directory. Brings back the directory that was kept as DIR.old for it. Closes
+ * the trace. trace may be NULL. */
 void ip_trace_discard(struct ip_trace *trace);
 
-/* Appends a packet to stream-N, made on its first packet. header->magic, uuid, sizes and seq_num
- * are filled in here. progress: what holds once it is there. -1 with an error: nothing of it is
- * there, and errno says why. */
+/* Appends a packet to stream-N, which is made on its first packet. This function fills in magic,
+ * uuid, sizes and packet_seq_num of the header. progress: the slot's state once the packet is
+ * written. Returns 0, or -1 with an error and errno: then no part of the packet is in the
+ * stream. */
 int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header,
 			  const uint64_t *words, size_t n, const struct ip_progress *progress);
-/* The same of a compressed stream in two steps: header is filled in and numbered; later, in the
- * order of the numbers, what has become of it is appended. */
+/* Does the work of ip_trace_write_packet() in two steps, for a compressed stream. The first step
+ * fills in the header and numbers the packet. Later the second step appends the encoded packet.
+ * Packets must be appended in the order of their numbers. */
 int ip_trace_prepare_packet(struct ip_trace *trace, uint32_t stream,
 			    struct ip_packet_header *header, size_t n);
 int ip_trace_append_encoded(struct ip_trace *trace, uint32_t stream, const void *bytes, size_t size,
 			    const struct ip_progress *progress);
-/* The slot has come that far, without a packet. */
+/* The slot's state has changed without a packet. Returns 0, or -1 with an error. */
 int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream,
 			   const struct ip_progress *progress);
 
-uint64_t ip_trace_bytes(const struct ip_trace *trace); /* of packets that are there */
-int ip_trace_dirfd(const struct ip_trace *trace);      /* its */
+uint64_t ip_trace_bytes(const struct ip_trace *trace); /* of packets in the trace */
+int ip_trace_dirfd(const struct ip_trace *trace);      /* of the trace directory */
 
-/* "command line" of a process, arguments separated by blanks, as people would type it
- * (malloc'ed, never NULL). */
+/* Returns the "command line" of a process: its arguments, separated by blanks, as a user would type
+ * it (malloc'ed, never NULL). */
 char *ip_proc_command(pid_t pid);
 
 #endif

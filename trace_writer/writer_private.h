@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of a trace's writer share: the directory (trace.c), what its session file tells
- * (session_file.c), putting that and the metadata on disk (sync.c), streams of packets (streams.c).
+ * What the files of the trace writer share: the directory (writer.c), the content of the session
+ * file (session_file.c), writing that file and the metadata to disk (sync.c), streams of packets
+ * (streams.c).
  */
 #ifndef IP_WRITER_PRIVATE_H
 #define IP_WRITER_PRIVATE_H
@@ -16,15 +17,15 @@
 
 struct ip_trace_stream {
 	int fd;
-	uint32_t piece; /* the newest that it has a packet in; 0: the trace is not in pieces */
-	uint64_t packets, size; /* size: of the file, or of that piece's */
-	uint64_t prepared;	/* packets that have a number, those not yet written included */
-	struct ip_progress progress; /* of the slot, as it was written last */
+	uint32_t piece; /* the newest piece with a packet of this stream; 0: not in pieces */
+	uint64_t packets, size;	     /* size: of the file, or of that piece's file */
+	uint64_t prepared;	     /* packets that have a number, also those not yet written */
+	struct ip_progress progress; /* of the slot, as it was last written */
 };
 
 struct ip_trace {
 	char *dir;
-	struct ip_dir_place place; /* where it was made; none where it was opened again */
+	struct ip_dir_place place; /* where it was made; none if it was reopened */
 	int dirfd;
 	uint8_t uuid[16];
 	pid_t pid;
@@ -35,54 +36,55 @@ struct ip_trace {
 	struct ip_trace_stream *streams;
 	size_t nstreams;
 	uint64_t bytes;
-	/* the body of the session file, grown as things become known */
+	/* the body of the session file; lines are added as facts become known */
 	char *text;
 	size_t text_size;
 	FILE *text_out;
-	struct ip_ctf_label *labels; /* labels are owned */
+	struct ip_ctf_label *labels; /* owns the labels */
 	size_t nlabels;
-	char **modules; /* "build-id bias" of those written */
+	char **modules; /* "build-id bias" of the modules in the session file */
 	size_t nmodules;
-	uint8_t *known; /* bitmap of numbers written */
+	uint8_t *known; /* bitmap of the numbers in the session file */
 	size_t nfunctions;
 	uint8_t *silent,
-		/* bits by number: told to be silent; where its tail exits lead has been told. One
-		 * block of memory */
+		/* bitmaps by number, in one block of memory. silent: the session file says that the
+		 * function is silent. jumps: it says where the function's tail exits lead. */
 		*jumps;
 	uint32_t nsignatures;
-	uint32_t nlibraries; /* that came or went */
+	uint32_t nlibraries; /* that were loaded or unloaded */
 	uint32_t nstops;
 	struct {
 		uint64_t n, ns, longest_ns;
-	} more_stops; /* that have no line of their own */
+	} more_stops; /* stops that have no line of their own */
 	char *ending;
 	struct ip_journal *journal;
-	struct ip_trace_rotation *rotation; /* it keeps the newest; NULL: it keeps everything */
-	struct ip_packet_codec *codec;	    /* streams are compressed; NULL: they are plain */
-	char **selections; /* where the trace was opened again: the session's, in their order */
+	struct ip_trace_rotation *rotation; /* NULL: the trace keeps everything */
+	struct ip_packet_codec *codec;	    /* of compressed streams; NULL: they are plain */
+	char **selections; /* the session's selections in their order, if the trace was reopened */
 	size_t nselections;
-	size_t synced_size; /* of text, when it was written last */
-	int old;	    /* what was there before, and is DIR.old now; -1: nothing was */
+	size_t synced_size; /* of text, when it was last written */
+	int old;	    /* the directory that was moved to DIR.old; -1: none */
 };
 
-/* Room for the stream. -1 with an error. */
+/* Makes room for the stream. Returns 0, or -1 with an error. */
 int ip_trace_grow_streams(struct ip_trace *trace, uint32_t stream);
 
-/* A number is known from now on, by the label that other CTF readers show: "module:function". */
+/* Adds a number and its label, "module:function", which other CTF readers show. Returns 0, or -1
+ * with an error. */
 int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *module_path,
 		       const char *name, bool inlined);
 
-/* An empty one; fields that cannot be had are zero. */
+/* Makes an empty trace. Returns NULL with an error. */
 struct ip_trace *ip_trace_new(const char *dir);
 
-/* A value of the session file: control characters and backslash as \xHH. */
+/* Writes a value of the session file. Control characters and backslash become \xHH. */
 void ip_trace_put_value(FILE *out, const char *value);
 
-/* stream-N, or stream-N.zst; stream-N-PIECE where it is in pieces. */
+/* Gives stream-N, or stream-N.zst; stream-N-PIECE if the trace is in pieces. */
 void ip_trace_stream_name(const struct ip_trace *trace, uint32_t stream, uint32_t piece,
 			  char ret[IP_STREAM_NAME_MAX]);
 
-/* Closes the descriptors of streams; they are opened again as they get packets. */
+/* Closes the descriptors of the streams. Each is opened again when its stream gets a packet. */
 void ip_trace_close_streams(struct ip_trace *trace);
 
 #endif
