@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the parts of iprobe are that iprobe-cc hands to compilers: beside it in a build folder, or
- * where they were installed. Both are known relative to the program, so that an installation may be
- * moved.
+ * Finds the parts of iprobe that iprobe-cc hands to compilers. They lie beside iprobe-cc in a build
+ * folder, or in the place where they were installed. Both places are known relative to the program,
+ * so an installation may be moved.
  */
 #ifndef COLD_INSTALL_PATHS_H
 #define COLD_INSTALL_PATHS_H
 
-/* The file `name` in the first of two folders (relative to ours) that has one which access()
- * grants; its real path, malloc'ed. NULL: in neither. */
+/* Looks for the file `name` in two folders (relative to the program's folder). It takes the first
+ * one for which access() succeeds. Returns the file's real path, malloc'ed; NULL if neither folder
+ * has the file. */
 char *install_path(const char *in_build, const char *installed, const char *name, int access_mode);
 
 #endif

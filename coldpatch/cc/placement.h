@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placements: what has to be asked of a compiler so that it leaves sites in one way or another.
+ * Placements: the flags that make a compiler leave sites in one way or another.
  */
 #ifndef COLD_PLACEMENT_H
 #define COLD_PLACEMENT_H
@@ -14,24 +14,24 @@
 #define PLACEMENT_MOST_FLAGS 16
 
 struct placement_flags {
-	/* in front of the user's arguments, so that those have the last word; never freed */
+	/* they stand in front of the user's arguments, so the user's win; never freed */
 	char *flags[PLACEMENT_MOST_FLAGS];
 	size_t n;
-	/* to be included behind the user's own -include, where a precompiled one must come first;
-	 * NULL: none */
+	/* a header to include behind the user's own -include: a precompiled header of the user's
+	 * must come first; NULL: none */
 	const char *header;
 };
 
-/* What IPROBE_PLACEMENT asks for, or the compiler's default, and what this command line leaves of
- * it. 0, or -1 with an error. */
+/* Chooses the placement: the one in IPROBE_PLACEMENT, or the compiler's default, unless this
+ * command line rules it out. Returns 0, or -1 with an error. */
 int placement_choose(const struct command_line *line, bool clang, enum ip_placement *ret);
 
-/* What IPROBE_SIBLING_CALLS asks for: whether functions may end by jumping to another one, as the
- * compiler sees fit. 0, or -1 with an error. */
+/* Reads IPROBE_SIBLING_CALLS: whether the compiler may let a function end with a jump to another
+ * one. Returns 0, or -1 with an error. */
 int placement_sibling_calls(bool *ret);
 
-/* What a command line that compiles, assembles or links gets. real: the compiler's words. 0, or -1
- * with an error. */
+/* Gives the flags for a command line that compiles, assembles or links. real: the words of the
+ * compiler's command. Returns 0, or -1 with an error. */
 int placement_flags(enum ip_placement placement, const struct command_line *line, char *const *real,
 		    bool clang, bool sibling_calls, struct placement_flags *ret);
 

@@ -14,7 +14,7 @@ enum cold_hook {
 	COLD_HOOK_IS_EXIT = 2,
 };
 
-/* Which of the two a symbol names, also with a version behind '@'. */
+/* Tells which of the two a symbol names. A version behind '@' is allowed. */
 enum cold_hook cold_hook_named(const char *symbol);
 
 #endif

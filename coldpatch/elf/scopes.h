@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which function, inlined or not, the code at an address belongs to: all ranges of functions in the
- * debug information, read once, in a table.
+ * Tells which function, inlined or not, the code at an address belongs to. The table holds all
+ * ranges of functions in the debug information, which is read once.
  */
 #ifndef COLD_SCOPES_H
 #define COLD_SCOPES_H
@@ -14,7 +14,7 @@
 struct cold_scope {
 	uint64_t start, end;
 	Dwarf_Die die;
-	uint32_t depth;	 /* of nesting */
+	uint32_t depth;	 /* depth of nesting */
 	uint32_t parent; /* the innermost scope around it; COLD_SCOPE_NONE */
 	bool inlined;
 };
@@ -26,11 +26,11 @@ struct cold_scopes {
 	size_t n;
 };
 
-/* Adds the functions of a unit. 0, or -1: out of memory. */
+/* Adds the functions of a unit. Returns 0, or -1: out of memory. */
 int cold_scopes_add(struct cold_scopes *scopes, Dwarf_Die *unit);
-/* Call it once, after the last unit. */
+/* Sorts the table. Call it once, after the last unit. */
 void cold_scopes_sort(struct cold_scopes *scopes);
-/* The innermost scope that holds address; NULL. */
+/* Returns the innermost scope that holds address; NULL if there is none. */
 struct cold_scope *cold_scopes_at(const struct cold_scopes *scopes, uint64_t address);
 void cold_scopes_destroy(struct cold_scopes *scopes);
 

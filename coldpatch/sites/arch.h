@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What ColdPatch must know of a machine's code. One table per architecture; the
- * code stands in arch/NAME/.
+ * What ColdPatch must know about a machine's code. There is one table for each architecture; its
+ * code is in arch/NAME/.
  */
 #ifndef COLD_ARCH_H
 #define COLD_ARCH_H
@@ -13,58 +13,62 @@
 struct cold_arch {
 	uint32_t machine;
 
-	/* What reading a module asks of the machine. */
+	/* The functions that reading a module needs. */
 	struct cold_module_code module;
 
-	/* A dynamic relocation of a slot that will hold a symbol's address. */
+	/* Whether a dynamic relocation fills a slot with the address of a symbol. */
 	bool (*reloc_is_slot)(uint32_t type);
-	/* One whose addend is the address of a function to be run while the module is relocated. */
+	/* Whether the addend of a relocation is the address of a function that runs while the
+	 * module is relocated. */
 	bool (*reloc_is_resolved)(uint32_t type);
 
-	/* A linker's stub of the module at p (address; size bytes left): returns its length up
-	 * to the end of the jump, 0 where there is none, and the slot that it jumps through. */
+	/* Recognises a stub of the module's linker at p. p lies at address and has size bytes left.
+	 * Returns the stub's length up to the end of its jump, and the slot that it jumps through;
+	 * 0 if there is no stub. */
 	size_t (*stub)(const struct cold_module *module, const uint8_t *p, size_t size,
 		       uint64_t address, uint64_t *ret_slot);
 
-	/* Decodes all code: what jumps where, which functions return. Finds all sites besides,
-	 * with -1 and an error where a reference to a hook cannot be turned into a NOP; or,
-	 * where exact says that the sites are known already, looks at nothing else about them
-	 * than where their instructions begin. */
+	/* Decodes all code to learn what jumps where, and which functions return. It also finds
+	 * all sites. It returns -1 with an error if a reference to a hook cannot be turned into
+	 * a NOP. exact: the sites are known already; then it looks only at where their
+	 * instructions begin. */
 	int (*sweep)(struct cold_module *module, const struct cold_hooks *hooks, bool exact,
 		     struct cold_sites *sites);
 
-	/* The call or jump that a relocation against a hook belongs to. -1 with an error where
-	 * there is none, or none that can be turned into a NOP. */
+	/* Gives the call or jump that a relocation against a hook belongs to. Returns -1 with an
+	 * error if there is none, or if it cannot be turned into a NOP. */
 	int (*kept_site)(const struct cold_module *module, const struct cold_hooks *hooks,
 			 const struct cold_kept_reloc *reloc, struct cold_site *ret);
 
 	/* Whether the function at p (size bytes left) does nothing but return. */
 	bool (*is_empty_function)(const uint8_t *p, size_t size);
 
-	/* Other people's NOPs; all of them NULL where a machine has none that we know.
-	 * How many bytes of whole NOP instructions from p on are the first that reach want; 0:
-	 * something else comes before. */
+	/* The functions from here to after() serve NOPs that iprobe-cc did not make. All of them
+	 * are NULL if no such NOPs are known for a machine. nops() adds up the NOP instructions
+	 * from p on until they have want bytes or more. It returns that number of bytes; 0 if
+	 * another instruction comes before. */
 	size_t (*nops)(const uint8_t *p, size_t size, size_t want);
-	/* Whether a direct jump of the function there leads behind start and in front of end. */
+	/* Whether a direct jump in the function at start leads to an address between start and
+	 * end. */
 	bool (*entered)(const struct cold_module *module, uint64_t start, uint64_t end);
-	/* Length of the landing mark of indirect calls at p; 0: none. */
+	/* Length of the landing mark for indirect calls at p; 0: none. */
 	size_t (*endbr)(const uint8_t *p, size_t size);
-	/* Whether the code at address looks at none of the flags before it sets them or leaves the
-	 * function. */
+	/* Whether the code at address sets all arithmetic flags, or leaves the function, before it
+	 * reads any. */
 	bool (*flags_dead)(const struct cold_module *module, uint64_t address);
-	/* Whether a call stands at p, which is at address: its length, and where it goes; 0:
-	 * none. */
+	/* Whether a call stands at p, which lies at address. Returns its length and its target; 0
+	 * if there is none. */
 	size_t (*call)(const uint8_t *p, size_t size, uint64_t address, uint64_t *ret_target);
 	/* Whether a return stands at p. */
 	bool (*returns)(const uint8_t *p, size_t size);
-	/* Whether p is a sled of XRay as the compiler made it; fills in kind, length, regs and what
-	 * is to follow. */
+	/* Whether p is an XRay sled as the compiler made it. Fills in kind, length, regs and
+	 * after. */
 	bool (*sled)(const uint8_t *p, size_t size, bool exit, struct cold_site *ret);
-	/* The after_length bytes behind a site. */
+	/* Gives the after_length bytes that stand behind a site. */
 	void (*after)(const struct cold_site *site, uint8_t *ret);
 
-	/* Follows the first argument to each site of the sites and fills in what it found; of
-	 * sites that are NOPs already, how they nest and where the stack pointer stands. */
+	/* Follows the first argument to each site and fills in the result. For sites that are NOPs
+	 * already it fills in their nesting and the position of the stack pointer. */
 	int (*flow)(struct cold_module *module, const struct cold_hooks *hooks,
 		    struct cold_sites *sites);
 };
@@ -72,9 +76,9 @@ struct cold_arch {
 extern const struct cold_arch cold_arch_x86_64;
 extern const struct cold_arch cold_arch_i386;
 
-/* NULL where we do not know the machine. */
+/* Returns NULL for an unknown machine. */
 const struct cold_arch *cold_arch_for_machine(uint32_t machine);
-/* What cold_module_open() asks of it; NULL where we do not know the machine. */
+/* Returns the functions that cold_module_open() needs; NULL for an unknown machine. */
 const struct cold_module_code *cold_arch_module_code(uint32_t machine);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From sites to probes: the function, file and line that each site belongs to.
+ * Turns sites into probes: finds the function, file and line that each site belongs to.
  */
 #ifndef COLD_ATTRIBUTE_H
 #define COLD_ATTRIBUTE_H
@@ -11,18 +11,18 @@
 #include "common/selection.h"
 
 struct cold_attribution {
-	size_t by_code;	  /* function known from the hook's argument */
-	size_t by_debug;  /* from debug information */
-	size_t by_symbol; /* only the symbol that holds the site */
+	size_t by_code;	  /* functions known from the hook's argument */
+	size_t by_debug;  /* functions known from debug information */
+	size_t by_symbol; /* functions known only from the symbol that holds the site */
 	size_t inlined;
 	size_t excluded; /* sites that got no probe */
 };
 
-/* Whether the code says which function the site belongs to. */
+/* Whether the code itself says which function the site belongs to. */
 bool cold_site_is_known(const struct cold_module *module, const struct cold_hooks *hooks,
 			const struct cold_site *site);
 
-/* Adds a probe for each site that exclude (NULL: nothing) does not match. 0, or -1 with an
+/* Adds a probe for each site that exclude (NULL: nothing) does not match. Returns 0, or -1 with an
  * error. */
 int cold_attribute(const struct cold_module *module, const struct cold_hooks *hooks,
 		   const struct cold_sites *sites, const struct ip_selection *exclude,

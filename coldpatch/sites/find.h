@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding sites. There is a finder for each way in which a compiler, or somebody else, makes them;
- * a module may hold sites of several. A finder adds its sites, each with its form, live registers
- * and naming, or finds nothing, or refuses the module.
+ * Finds sites. There is one finder for each way in which a compiler or another tool makes them; a
+ * module may hold sites of several kinds. A finder adds its sites, each with its form, live
+ * registers and naming; or it finds nothing; or it refuses the module.
  */
 #ifndef COLD_FIND_H
 #define COLD_FIND_H
@@ -15,30 +15,33 @@
 struct cold_found {
 	struct cold_sites sites;
 	struct cold_hooks hooks;     /* what is known of the module's stubs, for names */
-	enum ip_placement placement; /* of most sites; a finder sets it where none has before */
+	enum ip_placement placement; /* of most sites; a finder sets it if no other finder has */
 	uint32_t found_by;	     /* IP_FOUND_BY_... */
-	char **texts; /* what sites point to that is in no section; ntexts of them, malloc'ed */
+	/* texts that sites point to and no section holds; malloc'ed, ntexts of them */
+	char **texts;
 	size_t ntexts;
-	/* what somebody else left that cannot serve, in words; NULL: nothing */
+	/* NOPs or calls of another tool that cannot be used, in words; NULL: none */
 	const char *why_none;
 };
 
 void cold_found_destroy(struct cold_found *found);
 
-/* Calls of the hooks of -finstrument-functions (placement instrument). */
+/* Finds calls of the hooks of -finstrument-functions (placement instrument). */
 int cold_calls_find(struct cold_module *module, struct cold_found *found);
 
-/* The table that a compilation wrote (site_table.h; placements fentry and inline). */
+/* Finds the sites in the table that a compilation wrote (site_table.h; placements fentry and
+ * inline). */
 int cold_site_table_find(struct cold_module *module, struct cold_found *found);
 
-/* Sleds of XRay: placement fentry by clang, or somebody else's. */
+/* Finds XRay sleds: placement fentry by clang, or sleds that another tool asked for. */
 int cold_xray_find(struct cold_module *module, struct cold_found *found);
 
-/* Other people's NOPs: -fpatchable-function-entry, -mnop-mcount. Behind the others: what they found
- * is left alone. */
+/* Finds NOPs of other tools: -fpatchable-function-entry, -mnop-mcount. It runs after the finders
+ * above and leaves the sites that they found alone. */
 int cold_other_nops_find(struct cold_module *module, struct cold_found *found);
 
-/* Points and scopes of iprobe/probe.h. To be asked last: they do not decide about the placement. */
+/* Finds points and scopes of iprobe/probe.h. It runs last: points and scopes do not decide about
+ * the placement. */
 int cold_points_find(struct cold_module *module, struct cold_found *found);
 
 #endif

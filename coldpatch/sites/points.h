@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records of include/iprobe/probe.h, as they lie in section .iprobe.points of a linked module.
+ * The records of include/iprobe/probe.h, as they lie in section .iprobe.points of a linked module.
  */
 #ifndef COLD_POINTS_H
 #define COLD_POINTS_H
@@ -18,20 +18,21 @@ enum cold_point_kind {
 struct cold_point {
 	uint64_t address; /* of the site */
 	uint8_t kind;	  /* enum cold_point_kind */
-	uint8_t strings;  /* mask of the arguments that are strings */
-	/* in the section. name: "" for the end of a scope that only identity, an operand, tells; */
+	uint8_t strings;  /* bit mask of the arguments that are strings */
+	/* they point into the section. name is "" for the end of a scope that only identity (an
+	 * operand) names */
 	const char *name, *args, *identity;
 };
 
-/* Checks the record at bytes (size bytes left), and how long it is. 0, or -1 with an error without
- * the module's name. */
+/* Checks the record at bytes (size bytes left) and gives its length. Returns 0, or -1 with an error
+ * that does not name the module. */
 int cold_point_read(const uint8_t *bytes, size_t size, struct cold_point *ret, size_t *ret_length);
 
-/* The text of the probe list for a record's arguments (malloc'ed; NULL: out of memory, with an
- * error). Symbols become addresses; what cannot be told becomes "?". */
+/* Returns the text for a record's arguments in the probe list (malloc'ed; NULL: out of memory, with
+ * an error). Symbols become addresses. An argument whose place is not known becomes "?". */
 char *cold_point_places(const struct cold_module *module, const struct cold_point *point);
 
-/* What an end without name names as its scope (probe.h: IPROBE_HASH_). */
+/* The hash by which an end without a name refers to its scope (probe.h: IPROBE_HASH_). */
 uint64_t cold_scope_hash(const char *name);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Relocations that the linker kept in a linked module (-q, --emit-relocs). Those against the hooks
- * name every call exactly: no code has to be decoded, and two hooks that share one address are told
- * apart.
+ * Relocations that the linker kept in a linked module (-q, --emit-relocs). The relocations against
+ * the hooks name every call exactly. So no code has to be decoded, and two hooks that share one
+ * address can be told apart.
  */
 #ifndef COLD_RELOCS_H
 #define COLD_RELOCS_H
@@ -16,8 +16,8 @@ struct cold_kept_reloc {
 	enum cold_hook hook;
 };
 
-/* The sites that kept relocations name, ascending. 1: there are such relocations; 0: there are
- * none, which says nothing; -1 with an error where one of them is at no call. */
+/* Finds the sites that kept relocations name, ascending. Returns 1: there are such relocations; 0:
+ * there are none, and there may still be calls; -1 with an error if one of them is at no call. */
 int cold_relocs_find(const struct cold_module *module, const struct cold_hooks *hooks,
 		     struct cold_sites *ret);
 

@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* A line without its end. next: behind its end; NULL: the text ends in it. */
+/* A line without its newline. next: the text behind the newline; NULL if the text ends in this
+ * line. */
 struct line {
 	const char *text, *next;
 	size_t length;
@@ -40,13 +41,13 @@ static inline bool has(struct line l, const char *what)
 	return memmem(l.text, l.length, what, strlen(what));
 }
 
-/* Whether it is one of the compiler's own, where it stands outside of #APP. */
+/* Whether a line is an instruction of the compiler's own. The line must stand outside of #APP. */
 static inline bool is_instruction(struct line l)
 {
 	return l.length > 1 && l.text[0] == '\t' && l.text[1] != '.' && l.text[1] != '#';
 }
 
-/* mnemonic begins where the line does; it must end there, too. */
+/* mnemonic must begin where the line begins, and end with a whole word. */
 static inline bool is_mnemonic(struct line l, const char *mnemonic)
 {
 	size_t n = strlen(mnemonic);
@@ -54,8 +55,8 @@ static inline bool is_mnemonic(struct line l, const char *mnemonic)
 	return begins(l, mnemonic) && (l.length == n || strchr(" \t;#", l.text[n]));
 }
 
-/* The next instruction of the compiler's own, from p on; directives, labels, comments and the
- * user's asm are passed over. 1: *ret; 0: the text ends before. */
+/* Finds the compiler's next instruction from p on. It skips directives, labels, comments and the
+ * user's asm. Returns 1 with *ret; 0 if the text ends before. */
 static inline int next_instruction(const char *p, const char *end, struct line *ret)
 {
 	bool app = false;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tail of a module's file: the sections behind everything that is loaded, their names, and the
- * section headers. It can be written again with sections added, replaced or dropped, while no
- * offset in front of it changes, and no byte but the numbers of sections in the loaded symbol
- * table. The sections that are left are numbered without a gap (renumber.h) and stand in the file
- * in that order, as linkers write them and other tools expect them.
+ * section headers. The tail can be written again with sections added, replaced or dropped. No
+ * offset in front of it changes, and no byte changes there except the section numbers in the loaded
+ * symbol table. The remaining sections are numbered without a gap (renumber.h). They stand in the
+ * file in that order, as linkers write them and as other tools expect.
  */
 #ifndef COLD_ELF_TAIL_H
 #define COLD_ELF_TAIL_H
@@ -15,37 +15,40 @@
 struct cold_elf_tail {
 	const struct cold_module *m;
 	Elf64_Ehdr ehdr;
-	Elf64_Shdr *headers; /* n, with room for TAIL_MORE */
-	/* by section: what it holds instead of what the file has; NULL: nothing new */
+	Elf64_Shdr *headers; /* n headers, with room for TAIL_MORE more */
+	/* by section: its new contents; NULL: those of the file */
 	const void **contents;
-	void **made; /* by section: of the contents, those that are freed with the tail */
+	void **made; /* by section: new contents that the tail owns and frees */
 	size_t n, old_n, shstrndx;
 	char *names;
 	size_t names_size;
 	uint64_t file_size;
-	bool dropped;	  /* at least one */
-	bool relocs_gone; /* what -q left was dropped: so go the symbols that only it has named */
+	bool dropped; /* at least one section was dropped */
+	/* the relocations that -q left were dropped: so the symbols that only these relocations
+	 * named are dropped, too */
+	bool relocs_gone;
 };
 
-/* Reads headers and names. 0, or -1 with an error. */
+/* Reads headers and names. Returns 0, or -1 with an error. */
 int cold_elf_tail_open(const struct cold_module *module, struct cold_elf_tail *ret);
 void cold_elf_tail_close(struct cold_elf_tail *tail);
 
-/* Adds a section that is not allocated. data is borrowed until cold_elf_tail_write(). 0 or -1. */
+/* Adds a section that is not allocated. data is borrowed until cold_elf_tail_write(). Returns 0 or
+ * -1. */
 int cold_elf_tail_add(struct cold_elf_tail *tail, const char *name, uint64_t align,
 		      const void *data, size_t size);
-/* Gives a section other contents; one that is loaded keeps its size. data is the tail's from now
+/* Gives a section new contents. A loaded section must keep its size. The tail owns data from now
  * on. */
 void cold_elf_tail_replace(struct cold_elf_tail *tail, size_t index, void *data, size_t size);
-/* Takes a section that is not loaded away. */
+/* Drops a section that is not loaded. */
 void cold_elf_tail_drop(struct cold_elf_tail *tail, size_t index);
-/* The same of all sections whose names begin so. */
+/* Drops all sections whose names begin with prefix. */
 void cold_elf_tail_drop_named(struct cold_elf_tail *tail, const char *prefix);
 
-/* How many bytes of the old file cold_elf_tail_write() leaves alone: they must be in the new one
- * before. */
+/* Returns how many bytes of the old file cold_elf_tail_write() does not write. The new file must
+ * hold them before. */
 uint64_t cold_elf_tail_start(const struct cold_elf_tail *tail);
-/* Writes it all, the ELF header included. 0, or -1 with an error. */
+/* Writes the tail and the ELF header. Returns 0, or -1 with an error. */
 int cold_elf_tail_write(struct cold_elf_tail *tail, struct cold_atomic_file *file);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What iprobe-cc puts in front of each source in placement inline (not to be included by hand): the
- * hooks of -finstrument-functions as one NOP each, which the compiler inlines wherever it would
- * call them. The comment behind it tells the assembler stage (rewrite.c) which kind of site it is.
- * The compiler sees no call, so nothing is spilled and no argument made; and so it may keep data
- * below the stack pointer across the site, but for -mno-red-zone.
+ * iprobe-cc puts this in front of each source in placement inline (do not include it by hand). It
+ * defines the hooks of -finstrument-functions as one NOP each. The compiler inlines the NOP at
+ * every place where it would call the hook. The comment behind the NOP tells the assembler stage
+ * (rewrite.c) which kind of site it is. The compiler sees no call, so it spills nothing and makes
+ * no arguments. It also may keep data below the stack pointer across the site, unless -mno-red-zone
+ * is given.
  */
 #ifndef __ASSEMBLER__
 

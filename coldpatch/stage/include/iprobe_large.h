@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What iprobe-cc puts in front of each source in placement instrument with -mcmodel=large (not to
- * be included by hand). There gcc calls the hooks of -finstrument-functions through registers: two
- * bytes, too few for a site, and one load of the address may serve many calls. So the hooks become
- * functions that it always inlines, and their body is the call that it makes in the other models,
- * with the same arguments, after which the same registers are lost. The code of what iprobe can
- * probe fits into 2 GiB, so that the call reaches; where it does not, the linker says so.
+ * iprobe-cc puts this in front of each source in placement instrument with -mcmodel=large (do not
+ * include it by hand). In that model gcc calls the hooks of -finstrument-functions through
+ * registers: such a call has two bytes, too few for a site, and one load of the address may serve
+ * many calls. So here the hooks become functions that gcc always inlines. Their body is the call
+ * that gcc makes in the other models, with the same arguments, and it clobbers the same registers.
+ * The code that iprobe can probe fits into 2 GiB, so the call reaches its target; if it does not,
+ * the linker reports it.
  *
- * The compiler sees no call, and so might keep data below the stack pointer, but for -mno-red-zone.
+ * The compiler sees no call, and so might keep data below the stack pointer, unless -mno-red-zone
+ * is given.
  */
 #ifndef __ASSEMBLER__
 

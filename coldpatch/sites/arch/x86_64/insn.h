@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One x86 instruction at a time, by Zydis: what the sweep and the flow share. i386 is decoded in a
- * mode of its own and is otherwise the same.
+ * Decodes one x86 instruction at a time, with Zydis. The sweep and the flow share it. i386 code is
+ * decoded in a mode of its own and is otherwise treated the same.
  */
 #ifndef COLD_X86_64_INSN_H
 #define COLD_X86_64_INSN_H
@@ -21,44 +21,45 @@ struct cold_insn {
 
 void cold_insn_init(ZydisDecoder *decoder, unsigned bits);
 
-/* Decodes the instruction at address, which lies in section; false where there is none before
- * end. */
+/* Decodes the instruction at address, which lies in section. Returns false if there is no whole
+ * instruction before end. */
 bool cold_insn_at(const ZydisDecoder *decoder, const struct cold_section *section, uint64_t address,
 		  uint64_t end, struct cold_insn *ret);
 
-/* Target of a direct jump or call (any length); false for all else. */
+/* Gives the target of a direct jump or call (any length). Returns false for anything else. */
 bool cold_insn_target(const struct cold_insn *insn, uint64_t *ret);
 
-/* Address of the memory operand where it does not depend on a register: relative to rip, or
+/* Gives the address of the memory operand if it does not depend on a register: relative to rip, or
  * absolute. */
 bool cold_insn_memory(const struct cold_insn *insn, uint64_t *ret);
 
-/* Of an operand relative to a register, displacement in full (as linkers fill it in): the
- * address that it has where the register holds base. */
+/* For an operand relative to a register, with a displacement of full size (as linkers fill it in):
+ * gives the address that the operand has if the register holds base. */
 bool cold_insn_based(const struct cold_insn *insn, uint64_t base, uint64_t *ret, unsigned *ret_reg);
 
-/* The constant part of a memory operand that has an index and no base: a table at a fixed
+/* Gives the constant part of a memory operand that has an index and no base: a table at a fixed
  * address. */
 bool cold_insn_table(const struct cold_insn *insn, uint64_t *ret);
 
-/* jmp, conditional jumps, loop: whatever goes elsewhere in the function without coming back. */
+/* jmp, conditional jumps, loop: any instruction that goes elsewhere in the function without coming
+ * back. */
 bool cold_insn_is_jump(const struct cold_insn *insn);
 bool cold_insn_is_unconditional(const struct cold_insn *insn);
 
-/* Whether the code at address looks at none of the arithmetic flags before it sets them or leaves
- * the function. */
+/* Whether the code at address sets all arithmetic flags, or leaves the function, before it reads
+ * any. */
 bool cold_x86_64_flags_dead(const struct cold_module *module, uint64_t address);
 
-/* Constant propagation, flow.c. */
+/* Constant propagation, in flow.c. */
 struct cold_hooks;
 struct cold_sites;
 int cold_x86_64_flow(struct cold_module *module, const struct cold_hooks *hooks,
 		     struct cold_sites *sites);
 
-/* Finding sites, decode.c. */
+/* Finds sites, in decode.c. */
 int cold_x86_64_sweep(struct cold_module *module, const struct cold_hooks *hooks, bool exact,
 		      struct cold_sites *sites);
-/* Says that the reference at address cannot become a NOP; -1. */
+/* Reports that the reference at address cannot become a NOP. Returns -1. */
 int cold_x86_64_refuse(const struct cold_module *module, uint64_t address, enum cold_hook hook,
 		       const char *why);
 

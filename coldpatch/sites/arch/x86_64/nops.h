@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NOPs that somebody else has put into the code: patchable entries, XRay sleds. For
- * coldpatch/arch.h.
+ * NOPs in the code that iprobe-cc did not make: patchable entries, XRay sleds. For
+ * coldpatch/sites/arch.h.
  */
 #ifndef COLD_X86_64_NOPS_H
 #define COLD_X86_64_NOPS_H
@@ -16,7 +16,7 @@ size_t cold_x86_64_call(const uint8_t *p, size_t size, uint64_t address, uint64_
 bool cold_x86_64_returns(const uint8_t *p, size_t size);
 bool cold_x86_64_sled(const uint8_t *p, size_t size, bool exit, struct cold_site *ret);
 void cold_x86_64_after(const struct cold_site *site, uint8_t *ret);
-/* Any number of bytes of NOPs. */
+/* Writes size bytes of NOPs. */
 void cold_x86_64_fill(uint8_t *p, size_t size);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One unit of the constant propagation in flow.c: a function and its cold part, cut into blocks,
- * with what is known at the start of each and the queue of those that are to be run.
+ * One unit of the constant propagation in flow.c: a function and its cold part, cut into blocks.
+ * The unit holds what is known at the start of each block, and the queue of the blocks that must
+ * run.
  */
 #ifndef COLD_X86_64_UNIT_H
 #define COLD_X86_64_UNIT_H
@@ -19,11 +20,11 @@
 struct block {
 	uint64_t start;
 	struct state *in;
-	/* what would hold if the call in front of it came back; NULL: there is none */
+	/* the state if the call in front of the block returned; NULL: no such call */
 	struct state *behind;
 	uint32_t range;
 	bool queued;
-	bool reached; /* in step 2 */
+	bool reached; /* reached in step 2 */
 };
 
 /* One unit of step 1. */
@@ -32,47 +33,51 @@ struct unit {
 	const struct cold_hooks *hooks;
 	struct cold_sites *sites;
 	ZydisDecoder decoder;
-	/* i386: says where the stack pointer stands behind a call; NULL: no unwind tables */
+	/* i386: gives the stack pointer behind a call; NULL: no unwind tables */
 	Dwarf_CFI *cfi;
 
-	const uint32_t *members; /* ranges, ascending */
+	const uint32_t *members; /* the unit's ranges, ascending */
 	size_t nmembers;
-	size_t *bases;	    /* of each member in block_at */
-	uint32_t *block_at; /* by byte: the block that starts there; NO_BLOCK; NO_INSN inside of an
-			       instruction */
+	size_t *bases; /* where each member starts in block_at */
+	/* for each byte the block that starts there; NO_BLOCK; or NO_INSN inside of an
+	 * instruction */
+	uint32_t *block_at;
 	size_t nbytes;
 	struct cold_landing *landings;
 	size_t nlandings;
-	/* addresses of data that the code names, ascending: a table ends where something else
+	/* addresses of data that the code refers to, ascending: a table ends where other data
 	 * starts */
 	uint64_t *marks;
 	size_t nmarks;
 
 	struct block *blocks;
 	size_t nblocks, room;
-	uint32_t *queue; /* a stack; a block is in it once */
+	uint32_t *queue; /* a stack; it holds a block at most once */
 	size_t nqueue;
 
-	/* what all unresolved indirect jumps agree on; NULL: there was none */
+	/* what is the same at all unresolved indirect jumps; NULL: there was none */
 	struct state *escape;
-	bool dead; /* what runs is not known to be reached by anything: it must not spoil what is */
+	/* the block that runs may be unreachable: it must not change the states of reached
+	 * blocks */
+	bool dead;
 	bool recording;
 	struct state now, other;
 };
 
 bool unit_is_block(uint32_t slot);
-/* Where block_at tells of address; NULL where it lies in no member. */
+/* Returns the slot of address in block_at; NULL if address lies in no member. */
 uint32_t *unit_slot(struct unit *unit, uint64_t address, uint32_t *ret_range);
-/* Makes address the start of a block: *ret, NO_BLOCK where it lies in no member. A block that
- * already runs across it is cut and will run again. 0, or -1: out of memory. */
+/* Makes address the start of a block and sets *ret to it; NO_BLOCK if address lies in no member. If
+ * a block already runs across address, it is cut and will run again. Returns 0, or -1: out of
+ * memory. */
 int unit_lead(struct unit *unit, uint64_t address, uint32_t *ret);
-/* Carries state to address; the block there will run again where that tells less than before. 0 or
- * -1. */
+/* Carries state to the block at address. The block will run again if less is known there than
+ * before. Returns 0 or -1. */
 int unit_propagate(struct unit *unit, uint64_t address, const struct state *state);
-/* Notes the present state as one of those that an indirect jump of unknown target carries away. 0
- * or -1. */
+/* Notes that an indirect jump of unknown target carries the present state away. Returns 0 or -1. */
 int unit_escape(struct unit *unit);
-/* The present state after a call, for the block behind it that nothing else may reach. 0 or -1. */
+/* Notes the present state after a call, for the block behind the call, in case nothing else reaches
+ * that block. Returns 0 or -1. */
 int unit_note_behind(struct unit *unit, uint64_t address);
 void unit_release(struct unit *unit);
 
