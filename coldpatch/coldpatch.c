@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One module from end to end:
+ * Handles one module from end to end:
  *
- *  1. read it; where it has a list already, check that and stop
- *  2. find the sites (or refuse), each kind by its finder (find.h)
- *  3. name each site, make the list
- *  4. write new files, check that the module is still the one that was read, rename
+ *  1. Read it. If it has a list already, check the list and stop.
+ *  2. Find the sites (or refuse the module). Each kind has its finder (find.h).
+ *  3. Name each site, and make the list.
+ *  4. Write new files, check that the module is still the one that was read, and rename.
  */
 #include "coldpatch/coldpatch.h"
 
@@ -54,7 +54,8 @@ static void count(const struct ip_probe_list *list, struct ip_coldpatch_result *
 	}
 }
 
-/* The module has a list: it must be this module's, every site must be idle and none may be left. */
+/* Checks a module that has a list. The list must be this module's, every site must be idle, and no
+ * call of an instrumentation function may be left. */
 static int check_patched(struct cold_module *m, const struct ip_probe_list *list)
 {
 	const struct ip_arch *arch = ip_arch_for_machine(m->elf->ehdr.e_machine);
@@ -81,7 +82,7 @@ static int check_patched(struct cold_module *m, const struct ip_probe_list *list
 					"NOP; link it again",
 					m->path, (unsigned long)probe->offset);
 	}
-	/* relocations and tables have left nothing over */
+	/* if relocations or tables named the sites, no call was left over */
 	if (!(list->header->found_by & IP_FOUND_BY_DECODING))
 		return 0;
 	if (cold_hooks_find(m, &hooks))
@@ -96,13 +97,13 @@ static int check_patched(struct cold_module *m, const struct ip_probe_list *list
 	return result;
 }
 
-/* Every finder looks at the module by itself, and adds what it knows. */
+/* Each finder looks at the module by itself, and adds the sites that it knows. */
 static int (*const finders[])(struct cold_module *, struct cold_found *) = {
 	cold_calls_find,      cold_site_table_find, cold_xray_find,
 	cold_other_nops_find, cold_points_find,
 };
 
-/* What all probe lists need. */
+/* Every probe list needs a build-id. */
 static int check_build_id(const struct cold_module *m)
 {
 	if (!m->elf->build_id_size)
@@ -115,7 +116,7 @@ static int check_build_id(const struct cold_module *m)
 	return 0;
 }
 
-/* What the module brings along for the hotpatcher: room for stubs, a runtime. */
+/* Adds what the module brings along for the hotpatcher: room for stubs, a runtime. */
 static int add_places(struct cold_module *m, const struct cold_found *found,
 		      struct ip_probe_list_builder *builder)
 {
@@ -128,7 +129,8 @@ static int add_places(struct cold_module *m, const struct cold_found *found,
 	return 0;
 }
 
-/* Sites and list of a module that has none yet. *ret_list is NULL where the module has no sites. */
+/* Finds the sites of a module without a list, and makes the list. *ret_list is NULL if the module
+ * has no sites. */
 static int analyse(struct cold_module *m, const struct ip_coldpatch_options *o,
 		   struct cold_found *found, void **ret_list, size_t *ret_size,
 		   struct cold_attribution *attribution)
@@ -169,7 +171,7 @@ static int unchanged(const struct cold_module *m, const struct stat *before)
 	return 0;
 }
 
-/* Step 4. sites is NULL where the module itself is fine as it is, has_list where it has its list
+/* Step 4. sites is NULL if the module itself does not change. has_list: the module has its list
  * already. */
 static int write_out(const struct cold_module *m, const struct ip_coldpatch_options *o,
 		     const struct cold_sites *sites, const void *list, size_t size, bool has_list,
@@ -190,10 +192,10 @@ static int write_out(const struct cold_module *m, const struct ip_coldpatch_opti
 	sigset_t all, old;
 	int result = -1;
 
-	/* Ctrl-C in a build must not leave a half-named file, and a limit on file sizes is an
-	 * error like others */
+	/* Ctrl-C in a build must not leave a file with a temporary name. A limit on file sizes must
+	 * be an error like any other. */
 	sigfillset(&all);
-	/* the kernel keeps a blocked signal for later even where it is ignored */
+	/* the kernel keeps a blocked signal for later even if it is ignored */
 	sigdelset(&all, SIGXFSZ);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
 	sigaction(SIGXFSZ, &ignore, &too_big);
@@ -230,7 +232,7 @@ out:
 	return result;
 }
 
-/* Whether an earlier run has moved the module's list to the place that is asked for now. */
+/* Whether an earlier run has moved the module's list to the place that the user names now. */
 static bool has_list_elsewhere(struct cold_module *m, const struct ip_coldpatch_options *o,
 			       struct ip_probe_list **ret)
 {
@@ -248,7 +250,7 @@ static bool has_list_elsewhere(struct cold_module *m, const struct ip_coldpatch_
 	return false;
 }
 
-/* The module as it is, to the place that is asked for; its list stays where it is. */
+/* Copies the unchanged module to the place that the user names. Its list stays where it is. */
 static int copy_out(const struct cold_module *m, const struct ip_coldpatch_options *o,
 		    const struct stat *before)
 {
@@ -304,7 +306,7 @@ static int patch(struct cold_module *m, const struct ip_coldpatch_options *o,
 		result = 0;
 		goto out;
 	}
-	/* what nobody can read back is not written */
+	/* a list that cannot be read back is not written */
 	if (ip_probe_list_parse(block, size, &list)) {
 		ip_error_prefix("%s: the probe list that was made", m->path);
 		goto out;

@@ -43,7 +43,7 @@ static int usage(const char *what)
 	return 2;
 }
 
-/* How sites were found, by bit of found_by. */
+/* How the sites were found, by bit of found_by. */
 static const char *const found_by_names[] = {"table", "relocations", "decoding", "foreign"};
 #define FOUND_BY_N (sizeof(found_by_names) / sizeof(found_by_names[0]))
 
@@ -125,7 +125,7 @@ int main(int argc, char **argv)
 	struct ip_json j;
 	int c, status = 0;
 
-	/* getopt puts it in front of what it prints */
+	/* getopt prints this name in its messages */
 	if (argc)
 		argv[0] = (char *)"coldpatch";
 	while ((c = getopt_long(argc, argv, "o:qh", long_options, NULL)) != -1) {
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
 			ip_print(stdout, "coldpatch " IP_VERSION "\n");
 			return 0;
 		default:
-			/* getopt has said what is wrong */
+			/* getopt has printed the mistake */
 			return 2;
 		}
 	}
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
 			ip_print(stderr, "coldpatch: %s\n", ip_error_message());
 			status = 1;
 		} else if (result.status == IP_COLDPATCH_NO_PROBES) {
-			/* for what it does to odd file names */
+			/* ip_error() makes odd file names safe to print */
 			if (result.why_none)
 				ip_error("no probes: %s: %s", argv[i], result.why_none);
 			else

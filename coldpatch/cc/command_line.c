@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the command line of a compiler. See command_line.h.
+ * Reads the command line of a compiler. See command_line.h.
  *
- * Where an option is not known to take its value as the next argument, that value looks
- * like an input file. That does no harm: inputs only decide whether flags are added that the
- * compiler ignores where they do not apply, and whether a file that was not touched is looked at.
+ * If an option is not known to take its value as the next argument, that value looks like an input
+ * file. That does no harm. Inputs decide only two things: whether flags are added, which the
+ * compiler ignores where they do not apply; and whether a file is looked at that was not changed.
  */
 #include "coldpatch/cc/command_line.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options whose value is the next argument (many also take it joined; then it is one argument). */
+/* Options whose value is the next argument. (Many also take it joined; then it is one argument.) */
 static const char *const with_value[] = {
 	"--config",
 	"--define-macro",
@@ -91,7 +91,7 @@ static const char *const with_value[] = {
 	"-z",
 };
 
-/* What ends before the linker. */
+/* Options that end the run before the linker. */
 static const char *const stops[] = {
 	"-E",
 	"-M",
@@ -110,7 +110,7 @@ static const char *const stops[] = {
 	"--user-dependencies",
 };
 
-/* Of those, what also ends before machine code. */
+/* Those of them that also end it before machine code. */
 static const char *const stops_early[] = {
 	"-E",
 	"-M",
@@ -123,14 +123,14 @@ static const char *const stops_early[] = {
 	"--user-dependencies",
 };
 
-/* Sources that the instrumentation flag means something for. */
+/* Suffixes of sources for which the instrumentation flag has a meaning. */
 static const char *const sources[] = {
 	"C",	"CPP", "F",   "F90", "F95", "FOR",  "M",   "adb",  "ads", "c",	 "c++",
 	"c++m", "cc",  "ccm", "cp",  "cpp", "cppm", "cxx", "cxxm", "d",	  "f",	 "f03",
 	"f08",	"f90", "f95", "for", "go",  "i",    "ii",  "m",	   "mi",  "mii", "mm",
 };
 
-/* Of those, what is not preprocessed again. */
+/* Those of them that are not preprocessed again. */
 static const char *const preprocessed[] = {"i", "ii", "mi", "mii"};
 
 static const char *const headers[] = {
@@ -152,20 +152,20 @@ static bool starts_with(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-/* Of the linker: which one it is, and what it is asked for that not all of them can do beside
+/* Which linker it is, and what it must do besides -q. Not all linkers can do these things with
  * -q. */
 struct linking {
-	const char *linker; /* of -fuse-ld; NULL: the default */
+	const char *linker; /* from -fuse-ld; NULL: the default */
 	bool strip_all, strip_some, gc, other_format;
 };
 
 struct reading {
 	struct command_line *line;
-	const char *language; /* of -x; NULL: by suffix */
+	const char *language; /* from -x; NULL: the suffix decides */
 	bool stops, stops_early, asks, freestanding, no_libc, shared;
-	bool strips_elsewhere; /* by -Xlinker or in an @file */
+	bool strips_elsewhere; /* by -Xlinker, or in an @file */
 	struct linking linking;
-	bool link_input; /* something that only the linker reads, or a source that leads to it */
+	bool link_input; /* an input that only the linker reads, or a source that is then linked */
 	bool header;
 };
 
@@ -216,8 +216,8 @@ static void read_target(struct reading *r, const char *target)
 		r->line->hands_off = true;
 }
 
-/* Options of the linker, comma-separated, among them one after which sections may be refused or go
- * elsewhere. */
+/* Whether options of the linker, separated by commas, include one after which sections may be
+ * refused or go elsewhere. */
 static bool is_own_layout(const char *options)
 {
 	static const char *const names[] = {
@@ -251,7 +251,7 @@ static bool asks_to_strip(const char *option, size_t length)
 	       is_linker_option(option, length, "strip-all");
 }
 
-/* What -Wl or -Xlinker pass on: options, comma-separated. */
+/* Reads the options that -Wl or -Xlinker pass on, separated by commas. */
 static void read_linker_options(struct reading *r, const char *options)
 {
 	struct linking *k = &r->linking;
@@ -302,8 +302,8 @@ char *command_line_without_strip(char *argument)
 	return found ? NULL : argument;
 }
 
-/* Measured with ld and gold 2.40, lld 14, mold 1.10: gold gives up with an internal error, mold
- * crashes. */
+/* Whether the linker can do -q with the other options. Measured with ld and gold 2.40, lld 14, mold
+ * 1.10: gold gives up with an internal error, mold crashes. */
 static bool survives_relocs(const struct linking *k)
 {
 	const char *linker = k->linker ? k->linker : "";
@@ -317,7 +317,7 @@ static bool survives_relocs(const struct linking *k)
 	return true;
 }
 
-/* An option without, or with a joined, value. */
+/* Reads an option that has no value, or a joined one. */
 static void read_option(struct reading *r, const char *a)
 {
 	struct command_line *l = r->line;
@@ -418,7 +418,7 @@ static void read_arguments(struct reading *r, char **argv)
 		    !strcmp(a, "--language") || !strcmp(a, "-target") || !strcmp(a, "-Xlinker") ||
 		    !strcmp(a, "-l")) {
 			if (!value)
-				return; /* the compiler will complain */
+				return; /* the compiler reports this mistake */
 			i++;
 			if (!strcmp(a, "-o") || !strcmp(a, "--output"))
 				r->line->output = value;
@@ -456,7 +456,8 @@ int command_line_parse(int argc, char **argv, struct command_line *ret)
 	ret->expanded = dupargv(argv);
 	if (!ret->expanded)
 		return ip_error("out of memory");
-	/* what the compilers themselves use; it replaces the vector where there is an @file */
+	/* The compilers themselves use this function. If there is an @file, it replaces the
+	 * vector. */
 	argv = ret->expanded;
 	expandargv(&argc, &argv);
 	if (argv != ret->expanded) {
@@ -466,7 +467,7 @@ int command_line_parse(int argc, char **argv, struct command_line *ret)
 		ret->expanded = argv;
 	}
 	read_arguments(&r, ret->expanded);
-	/* what an @file or -Xlinker says stays as it is */
+	/* an option in an @file, or one for -Xlinker, cannot be removed */
 	ret->strips = r.linking.strip_all && !r.strips_elsewhere && !ret->own_layout;
 	r.linking.strip_all &= !ret->strips;
 	ret->links = r.link_input && !r.stops && !r.asks;

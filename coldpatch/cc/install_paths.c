@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding our own parts. See install_paths.h.
+ * Finds the parts of iprobe. See install_paths.h.
  */
 #include "coldpatch/cc/install_paths.h"
 

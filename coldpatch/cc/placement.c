@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flags of each placement and compiler. See placement.h.
+ * The flags of each placement and compiler. See placement.h.
  */
 #include "coldpatch/cc/placement.h"
 
@@ -52,7 +52,7 @@ int placement_choose(const struct command_line *line, bool clang, enum ip_placem
 		*ret = IP_PLACEMENT_INSTRUMENT;
 	if (clang && *ret == IP_PLACEMENT_INLINE)
 		return ip_error("IPROBE_PLACEMENT=%s: clang has fentry and instrument only", asked);
-	/* a command line that asks for calls of the hooks itself knows what it wants */
+	/* If the command line itself asks for calls of the hooks, the placement is instrument. */
 	if ((line->instrument > 0 || line->split_stack) && *ret == IP_PLACEMENT_FENTRY)
 		*ret = IP_PLACEMENT_INSTRUMENT;
 	return 0;
@@ -70,7 +70,7 @@ int placement_sibling_calls(bool *ret)
 
 /* --- the assembler stage */
 
-/* The folder of the assembler stage; NULL with an error. */
+/* Returns the folder of the assembler stage; NULL with an error. */
 static const char *stage_folder(void)
 {
 	char *as = install_path("stage", IP_STAGE_FROM_BIN, "as", X_OK);
@@ -85,8 +85,8 @@ static const char *stage_folder(void)
 	return NULL;
 }
 
-/* Whether the command is gcc itself, perhaps behind a cache, and no script that may do anything
- * when it is asked. */
+/* Whether the command is gcc itself, perhaps behind a cache. A script is not: it may do anything
+ * when it is run with a question. */
 static bool is_gcc(char *const *real)
 {
 	for (size_t i = 0; real[i]; i++) {
@@ -101,8 +101,9 @@ static bool is_gcc(char *const *real)
 }
 
 /*
- * Tells the stage which assembler gcc would have run, where that is not simply the one in PATH: a
- * compiler of its own prefix may have its own, and a -B of the user's may name one.
+ * Tells the stage which assembler gcc would have run, unless it is simply the one in PATH. A
+ * compiler with a prefix of its own may have its own assembler, and a -B of the user's may name
+ * one.
  */
 static void name_assembler(const struct command_line *line, char *const *real)
 {
@@ -135,8 +136,8 @@ static void name_assembler(const struct command_line *line, char *const *real)
 	setenv("IPROBE_AS", text, 1);
 }
 
-/* specs: what the compilers proper get; NULL: nothing. header: what each source gets in front;
- * NULL: nothing. */
+/* Adds the flags for the assembler stage. specs_name: the specs for the compilers proper; NULL:
+ * none. header: the header in front of each source; NULL: none. */
 static int gcc_stage(const struct command_line *line, char *const *real, const char *specs_name,
 		     const char *header, struct placement_flags *f)
 {
@@ -163,8 +164,8 @@ static int gcc_stage(const struct command_line *line, char *const *real, const c
 
 /* --- flags by compiler */
 
-/* Relocations in the linked file name the calls of the hooks exactly; coldpatch takes them off
- * again. */
+/* Makes the linker keep relocations: in the linked file they name the calls of the hooks exactly.
+ * coldpatch removes them again. */
 static void keep_relocs(const struct command_line *line, struct placement_flags *f)
 {
 	if (line->links && !line->keep_relocs && !line->no_relocs)
@@ -172,12 +173,12 @@ static void keep_relocs(const struct command_line *line, struct placement_flags 
 }
 
 /*
- * Optimisers join the ends of blocks that are alike but for the values in registers. Where two hook
- * calls are joined, one site would be the exit of several functions; so this is turned off.
+ * Optimisers join the ends of blocks that differ only in the values in registers. If two hook calls
+ * were joined, one site would be the exit of several functions. So the flags below turn this off.
  */
 /*
- * -m32: where arguments are pushed one by one, the stack pointer at a hook's call depends on what
- * was pushed before. Readers of traces tell frames by it: it must be the same at all calls of a
+ * -m32: if arguments are pushed one by one, the stack pointer at a hook's call depends on what was
+ * pushed before. Readers of traces tell frames apart by it: it must be the same at all calls of a
  * function, as it is on x86-64.
  */
 static int gcc_instrument(const struct command_line *line, char *const *real,
@@ -191,12 +192,12 @@ static int gcc_instrument(const struct command_line *line, char *const *real,
 		if (gcc_stage(line, real, NULL, LARGE_HEADER, f))
 			return -1;
 		add(f, "-mno-red-zone");
-		/* addresses of functions stay where they are passed, and do not go through the
-		 * stack before */
+		/* With this flag the address of a function is computed where it is passed, and does
+		 * not go through the stack before. */
 		add(f, "-fno-gcse");
 	} else if (!line->m32) {
-		/* the stage changes nothing here, but it warns of naked functions; it can be done
-		 * without */
+		/* Here the stage changes nothing, but it warns about naked functions. It is not an
+		 * error if the stage is missing. */
 		(void)gcc_stage(line, real, NULL, NULL, f);
 	}
 	add(f, "-finstrument-functions");
@@ -229,9 +230,10 @@ static void clang_instrument(const struct command_line *line, struct placement_f
 }
 
 /*
- * A call of __fentry__ at each entry, which knows no_instrument_function, and sleds of XRay at
- * returns and tail jumps, in each function whatever its size. The driver is not to know: it would
- * link XRay's runtime and gcrt1.o, and forbid -fomit-frame-pointer.
+ * Asks for a call of __fentry__ at each entry, and for XRay sleds at returns and tail jumps, in
+ * each function whatever its size. (The call of __fentry__ obeys no_instrument_function.) The
+ * driver must not see these flags: it would link XRay's runtime and gcrt1.o, and forbid
+ * -fomit-frame-pointer.
  */
 static void clang_fentry(const struct command_line *line, struct placement_flags *f)
 {
@@ -246,7 +248,7 @@ static void clang_fentry(const struct command_line *line, struct placement_flags
 	}
 }
 
-/* A link may generate code as well: -flto is not needed where the objects say so. */
+/* A link may generate code as well, even without -flto: the object files may ask for it. */
 static int gcc_marked(enum ip_placement placement, const struct command_line *line,
 		      char *const *real, struct placement_flags *f)
 {
@@ -266,8 +268,8 @@ int placement_flags(enum ip_placement placement, const struct command_line *line
 		    bool clang, bool sibling_calls, struct placement_flags *ret)
 {
 	ret->n = 0;
-	/* not where the user leaves a source without probes; code that the link makes keeps what
-	 * its sources were compiled with */
+	/* Not if the user leaves a source without probes. Code that the link generates keeps the
+	 * options that its sources were compiled with. */
 	if (!sibling_calls && line->compiles && line->instrument >= 0)
 		add(ret, "-fno-optimize-sibling-calls");
 	if (clang && placement == IP_PLACEMENT_INSTRUMENT)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding the real compiler without finding ourselves. See real_compiler.h.
+ * Finds the real compiler, and never iprobe-cc itself. See real_compiler.h.
  */
 #include "coldpatch/cc/real_compiler.h"
 
@@ -27,7 +27,7 @@ static bool is_ourselves(const char *path)
 	if (!real)
 		return false;
 	base = strrchr(real, '/') + 1;
-	/* installed twice, or the other of the two */
+	/* another installation, or the other one of iprobe-cc and iprobe-c++ */
 	if (!strcmp(base, "iprobe-cc") || !strcmp(base, "iprobe-c++"))
 		return true;
 	return !stat(real, &there) && !stat("/proc/self/exe", &here) &&
@@ -42,7 +42,7 @@ static bool is_program(const char *path)
 	       !is_ourselves(path);
 }
 
-/* The first program of that name in PATH that is not us; malloc'ed; NULL: none. */
+/* Returns the first program of that name in PATH that is not iprobe-cc; malloc'ed; NULL: none. */
 static char *find_in_path(const char *name)
 {
 	const char *path = getenv("PATH");
@@ -67,8 +67,8 @@ static char *find_in_path(const char *name)
 	return NULL;
 }
 
-/* "gcc-12" -> "g++-12", "x86_64-linux-gnu-gcc", "clang", "cc" likewise; NULL where it is none of
- * them. */
+/* "gcc-12" -> "g++-12"; "x86_64-linux-gnu-gcc", "clang" and "cc" in the same way; NULL for any
+ * other name. */
 static char *cxx_of(const char *cc)
 {
 	static const struct {
@@ -94,7 +94,7 @@ static char *cxx_of(const char *cc)
 	return NULL;
 }
 
-/* What the user named; NULL where nothing. */
+/* Returns the command that the user named; NULL if the user named none. */
 static char **from_environment(bool cxx)
 {
 	const char *text = getenv(cxx ? "IPROBE_CXX" : "IPROBE_CC");
@@ -106,7 +106,7 @@ static char **from_environment(bool cxx)
 	text = getenv("IPROBE_CC");
 	if (!cxx || !text || !*text)
 		return NULL;
-	/* only the C compiler was named: its C++ sister, if we can tell */
+	/* only the C compiler was named: takes the C++ compiler that belongs to it, if known */
 	words = buildargv(text);
 	n = words ? countargv(words) : 0;
 	for (size_t i = n; i-- > 0;) {
@@ -164,7 +164,7 @@ bool real_compiler_is_clang(char *const *words)
 		_cleanup_free_ char *path = NULL, *real = NULL;
 		const char *base;
 
-		/* options of the compiler, or of what stands in front of it */
+		/* an option of the compiler, or of the program in front of it */
 		if (words[i][0] == '-')
 			continue;
 		base = strrchr(words[i], '/');
@@ -187,7 +187,7 @@ bool real_compiler_is_cross(char *const *words)
 	base = base ? base + 1 : words[0];
 	target = strstr(base, "-linux");
 	n = strcspn(base, "-");
-	/* CPU-linux-gnu-gcc, CPU-VENDOR-linux-gnu-gcc */
+	/* the form is CPU-linux-gnu-gcc or CPU-VENDOR-linux-gnu-gcc */
 	if (!target ||
 	    (!strstr(target, "-gcc") && !strstr(target, "-g++") && !strstr(target, "-clang")))
 		return false;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe-cc and iprobe-c++: the compiler, and on what it links ColdPatch. Which of the two it is,
- * the name decides that it was called by.
+ * iprobe-cc and iprobe-c++: they run the real compiler, and ColdPatch on the file that it links.
+ * The name by which the program was called decides which of the two it is.
  *
- *  - What does not link is handed to the real compiler by exec, with the instrumentation flag where
- *    a source
- * is compiled: nothing of us is left that could behave differently.
- *  - What links runs as a child; its output and exit code are ours. Then ColdPatch runs on the
- *    file that it wrote. Where ColdPatch refuses, the file stays as it was linked, which works, and
- *    one line on stderr says why.
+ *  - If the command does not link, the real compiler takes over by exec, with the instrumentation
+ *    flag if a source is compiled. No part of iprobe-cc is left that could behave differently.
+ *  - If the command links, the compiler runs as a child; its output and exit code become ours. Then
+ *    ColdPatch runs on the file that the compiler wrote. If ColdPatch refuses the file, the file
+ *    stays as it was linked, which works, and one line on stderr says why.
  */
 #include "coldpatch/cc/command_line.h"
 #include "coldpatch/cc/install_paths.h"
@@ -90,8 +89,8 @@ static void pass_on(int signal, siginfo_t *info, void *context __attribute__((un
 		kill(child, signal);
 }
 
-/* Runs the compiler to its end; its wait status. Ctrl-C reaches it by itself; what is sent to us
- * alone is passed on. */
+/* Runs the compiler to its end and returns its wait status. Ctrl-C reaches the compiler directly. A
+ * signal that is sent to us alone is passed on. */
 static int wait_for_compiler(char **argv)
 {
 	static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
@@ -130,7 +129,8 @@ static int wait_for_compiler(char **argv)
 	return status;
 }
 
-/* A linked program or library for x86-64 or i386; all else is none of ColdPatch's business. */
+/* Whether the file is a linked program or library for x86-64 or i386. ColdPatch handles no other
+ * file. */
 static bool is_linked_elf(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -180,8 +180,8 @@ static void coldpatch(const struct command_line *line, enum ip_placement placeme
 	else if (verbose)
 		ip_print(stderr, "%s: coldpatch %s: %s, %zu sites of %zu functions\n", self, path,
 			 ip_coldpatch_status_name(result.status), result.sites, result.functions);
-	/* they were asked for by us alone; and what the linker was not told to strip is left to
-	 * us */
+	/* Removes the relocations, which only we asked for. We also strip: the linker was not asked
+	 * to do it. */
 	if ((failed || result.status == IP_COLDPATCH_NO_PROBES) &&
 	    (!line->keep_relocs || line->strips) && ip_coldpatch_drop_relocs(path, line->strips))
 		ip_print(stderr, "%s: warning: %s (%s stay in it)\n", self, ip_error_message(),
@@ -202,17 +202,17 @@ static int link_and_patch(const struct command_line *line, enum ip_placement pla
 	}
 	if (WEXITSTATUS(status))
 		return WEXITSTATUS(status);
-	/* a run that linked nothing after all (--version to the linker, ...) has left the file
-	 * alone */
+	/* the file may be unchanged: the run linked nothing after all (for example --version for
+	 * the linker) */
 	if (!stat(line->output, &after) && !(existed && same_file(&before, &after)) &&
 	    is_linked_elf(line->output))
 		coldpatch(line, placement, exclude);
 	return 0;
 }
 
-/* So that <iprobe/probe.h> is found, behind all that the user has: a folder with nothing else in
- * it. Also where a source is only preprocessed: caches and tests of features do that. NULL: not
- * installed. */
+/* The folder for <iprobe/probe.h>; nothing else is in it. It comes behind all folders that the user
+ * has. It is also given if a source is only preprocessed: caches and feature tests do that. Returns
+ * NULL: not installed. */
 static char *headers(void)
 {
 	char *folder = install_path("../include", IP_HEADERS_FROM_BIN, "iprobe/probe.h", R_OK);
@@ -222,7 +222,7 @@ static char *headers(void)
 	return folder;
 }
 
-/* What every link gets. */
+/* Options for every link. */
 static const char *const any_link[] = {"-Wl,--build-id=sha1", NULL};
 
 static size_t append(char **all, size_t n, const char *const *flags)
@@ -232,7 +232,8 @@ static size_t append(char **all, size_t n, const char *const *flags)
 	return n;
 }
 
-/* real words | our flags | the user's arguments as they came | our objects */
+/* The command: the real compiler's words | our flags | the user's arguments as they came | our
+ * objects */
 static char **compose(char **real, const struct command_line *line,
 		      const struct placement_flags *flags, bool clang, int argc, char **argv)
 {
@@ -256,7 +257,7 @@ static char **compose(char **real, const struct command_line *line,
 		bool strips = line->strips && line->links && !line->hands_off &&
 			      strncmp(argv[i - 1], "-X", 2);
 
-		/* functions have names until ColdPatch has seen them */
+		/* the linker must not strip: ColdPatch needs the names of functions */
 		all[n] = strips ? command_line_without_strip(argv[i]) : argv[i];
 		n += all[n] != NULL;
 	}
@@ -301,7 +302,7 @@ int main(int argc, char **argv)
 	line.hands_off |= real_compiler_is_cross(real);
 	if (placement_choose(&line, clang, &placement) || placement_sibling_calls(&sibling_calls))
 		return say(ip_error_message());
-	/* a compiler that runs cc again, and finds us: the flags are there already */
+	/* a compiler may run cc again, which is us: the flags are already there */
 	if (getenv(ENV_ACTIVE))
 		line.hands_off = true;
 	if (line.profiles && placement == IP_PLACEMENT_FENTRY && !line.hands_off &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Debug information, read once into two tables (functions by address and by name) and one of
+ * Reads debug information once into three tables: functions by address, functions by name, and
  * address ranges by compilation unit, since not every compiler writes .debug_aranges. See debug.h.
  */
 #include "coldpatch/elf/debug.h"
@@ -22,8 +22,8 @@ struct unit_range {
 	Dwarf_Die unit;
 };
 
-/* A function without a linker name, because it is local to its file, inside of a namespace or
- * class. */
+/* A function inside of a namespace or class that has no linker name, because it is local to its
+ * file. */
 struct qualified {
 	Dwarf_Off die;
 	char *name;
@@ -35,8 +35,8 @@ struct cold_debug {
 	size_t nfunctions;
 	struct unit_range *units;
 	size_t nunits;
-	/* of the one that is being read: dwarf_decl_file() gives up the program where they are not
-	 * there */
+	/* whether the unit that is being read has a file table: without one dwarf_decl_file()
+	 * aborts the program */
 	bool unit_has_files;
 	struct cold_scopes scopes;
 	struct qualified *qualified; /* ascending */
@@ -89,7 +89,7 @@ static int add_qualified(struct cold_debug *d, Dwarf_Die *die, const char *prefi
 	struct qualified q = {.die = dwarf_dieoffset(die)};
 	Dwarf_Attribute attr;
 
-	/* offsets in a file of its own (split) mean nothing here */
+	/* in a split file of its own, offsets mean nothing here */
 	if (!prefix || !*prefix || !name || dwarf_attr_integrate(die, DW_AT_linkage_name, &attr))
 		return 0;
 	if (ip_array_grow(&d->qualified, d->nqualified, sizeof(q)))
@@ -100,7 +100,7 @@ static int add_qualified(struct cold_debug *d, Dwarf_Die *die, const char *prefi
 	return 0;
 }
 
-/* The name that a function of that kind has in its namespace; NULL: not one of them. */
+/* Returns the name that such a function has in its namespace; NULL if it is not such a function. */
 static const char *qualified_name(const struct cold_debug *d, Dwarf_Die *die)
 {
 	static const unsigned ways[] = {DW_AT_abstract_origin, DW_AT_specification};
@@ -181,7 +181,7 @@ static int compare_units(const void *pa, const void *pb)
 	return a->start < b->start ? -1 : a->start > b->start;
 }
 
-/* Those with a file first, so that the first of equals is the one to take. */
+/* Functions with a file come first, so that the first of equal ones is the best. */
 static int compare_known(const struct cold_debug_function *a, const struct cold_debug_function *b)
 {
 	if (!a->file != !b->file)
@@ -205,7 +205,7 @@ static int compare_names(const void *pa, const void *pb)
 
 	if (c)
 		return c;
-	/* the one that has code: its address is wanted, too */
+	/* a function that has code comes first: its address is needed, too */
 	if (!a->address != !b->address)
 		return a->address ? -1 : 1;
 	return compare_known(a, b);
@@ -364,12 +364,12 @@ int cold_debug_line(struct cold_debug *d, uint64_t address, const char **ret_fil
 	return *ret_file != NULL;
 }
 
-/* Whether a unit's producer names -g1 as its only option of debug information, and our other
- * options beside it. */
+/* Whether a unit's producer names -g1 as its only option for debug information, beside our other
+ * options. */
 static bool is_ours(const char *producer)
 {
-	/* what the link generated repeats the options of all that it was made of, each of which has
-	 * a unit as well */
+	/* Code that the link generated repeats the options of all its parts, and each part has a
+	 * unit as well. */
 	bool added = false, hooks = false,
 	     repeats = producer && !strncmp(producer, "GNU GIMPLE", 10);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reader of .eh_frame and of the call-site tables in .gcc_except_table. See eh_frame.h.
+ * Reads .eh_frame and the call-site tables in .gcc_except_table. See eh_frame.h.
  */
 #include "coldpatch/elf/eh_frame.h"
 
@@ -11,7 +11,7 @@
 #include <dwarf.h>
 #include <string.h>
 
-/* A cursor over bytes that are mapped at address; bad is set, and zeros are read, past the end. */
+/* A cursor over bytes that are mapped at address. A read past the end gives zeros and sets bad. */
 struct cursor {
 	const uint8_t *p, *end;
 	uint64_t address;
@@ -82,7 +82,8 @@ static int64_t read_sleb(struct cursor *c)
 	}
 }
 
-/* A pointer in one of the DW_EH_PE encodings that compilers for x86 use; a null pointer is 0. */
+/* Reads a pointer in one of the DW_EH_PE encodings that compilers for x86 use. A null pointer is
+ * 0. */
 static uint64_t read_encoded(struct cursor *c, uint8_t encoding)
 {
 	uint64_t here = c->address, v;
@@ -169,8 +170,8 @@ static bool read_cie(struct cursor c, struct cie *ret)
 			ret->lsda_encoding = read_fixed(&c, 1);
 			break;
 		case 'P':
-			/* the personality may be reached through a pointer: its value does not
-			 * matter here */
+			/* the personality may be reached through a pointer; its value is not needed
+			 * here */
 			read_encoded(&c, read_fixed(&c, 1) & 0x7f);
 			break;
 		case 'S':
@@ -291,7 +292,7 @@ int cold_landings_read(const struct cold_module *m, uint64_t lsda, uint64_t func
 		base = read_encoded(&c, encoding);
 	encoding = read_fixed(&c, 1);
 	if (encoding != DW_EH_PE_omit)
-		read_uleb(&c); /* the type table does not matter */
+		read_uleb(&c); /* the type table is not needed */
 	encoding = read_fixed(&c, 1);
 	length = read_uleb(&c);
 	if (c.bad || length > (uint64_t)(c.end - c.p) || (encoding & 0x70))

@@ -17,9 +17,9 @@ struct cold_unwind {
 	uint64_t lsda; /* address of the language-specific data; 0: none */
 };
 
-/* Reads the entries of .eh_frame that cover code (malloc'ed, the caller frees them). Reading ends
- * at the first entry that is not understood, and the rest is left out: the tables only make names
- * better, and nothing relies on them. Returns 0, or -1: out of memory. */
+/* Reads the entries of .eh_frame that cover code (malloc'ed, the caller frees them). An entry that
+ * is not understood is left out; a broken one ends the reading. The tables only make names better,
+ * and nothing relies on them. Returns 0, or -1: out of memory. */
 int cold_eh_frame_read(const struct cold_module *module, struct cold_unwind **ret, size_t *ret_n);
 
 /* One row of a call-site table: an exception from a call whose instruction starts in [start, end)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Knowing the instrumentation functions by name. See hook_name.h.
+ * Recognises the instrumentation functions by name. See hook_name.h.
  */
 #include "coldpatch/elf/hook_name.h"
 

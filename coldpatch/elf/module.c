@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the module: sections, symbols, relocations, ranges. See module.h.
+ * Reads the module: sections, symbols, relocations, ranges. See module.h.
  */
 #include "coldpatch/elf/module.h"
 
@@ -32,8 +32,9 @@ static size_t leading_underscores(const char *name)
 	return strspn(name, "_");
 }
 
-/* Among symbols of one address the one a person would name comes first: functions before labels,
- * global before weak before local, with a size before without, fewer underscores, then by name. */
+/* Orders symbols. Among symbols of one address the name that suits people best comes first:
+ * functions before labels, global before weak before local, with a size before without, fewer
+ * underscores, then by name. */
 static int compare_symbols(const void *pa, const void *pb)
 {
 	static const uint8_t rank[16] = {[STB_GLOBAL] = 0, [STB_WEAK] = 1, [STB_LOCAL] = 2};
@@ -168,8 +169,8 @@ static int read_symbols(struct cold_module *m, unsigned section_type)
 	return 0;
 }
 
-/* A relocation of a table without addends has its in the place that it is for: of interest are
- * those of plain data. */
+/* Relocations in a table without addends have their addends in the place that they change. Only
+ * those of plain data are needed. */
 static int64_t addend_in_place(const struct cold_module *m, const GElf_Rel *rel)
 {
 	const uint8_t *bytes;
@@ -193,7 +194,7 @@ static int read_relocs(struct cold_module *m)
 		if (!gelf_getshdr(scn, &shdr))
 			return ip_error("%s: section %zu: %s", m->path, elf_ndxscn(scn),
 					elf_errmsg(-1));
-		/* those that the linker only kept: relocs.c */
+		/* relocations that the linker only kept are read in relocs.c */
 		if ((shdr.sh_type != SHT_RELA && shdr.sh_type != SHT_REL) ||
 		    !(shdr.sh_flags & SHF_ALLOC))
 			continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranges: which stretches of code are functions, which of them belong together, and where data
- * starts that the code names. See module.h.
+ * starts that the code refers to. See module.h.
  */
 #include "coldpatch/elf/module.h"
 
@@ -27,7 +27,7 @@ static int add_range(struct cold_range **ranges, size_t *n, struct cold_range ra
 	return 0;
 }
 
-/* Code between the ranges becomes a range of its own, so that no byte is overlooked. */
+/* Makes ranges of the code between the ranges, so that no byte is left out. */
 static int fill_gaps(struct cold_module *m)
 {
 	_cleanup_free_ struct cold_range *all = NULL;
@@ -79,7 +79,7 @@ static int compare_seeds(const void *pa, const void *pb)
 
 	if (c)
 		return c;
-	/* the one that has a symbol, then the longest */
+	/* the one with a symbol comes first, then the longest one */
 	if ((a->symbol == COLD_NONE) != (b->symbol == COLD_NONE))
 		return a->symbol == COLD_NONE ? 1 : -1;
 	return -compare_u64(a->end, b->end);
@@ -92,10 +92,9 @@ static uint64_t section_end(const struct cold_module *m, uint64_t address)
 	return s ? s->address + s->size : 0;
 }
 
-/* Ranges come from symbols; unwind entries add those that have none and say where exceptions land.
- * What is left between them is code without a name (stripped, or padding) or, in hand-written
- * assembly, data.
- */
+/* Ranges come from symbols. Unwind entries add the ranges that have no symbol, and say where
+ * exceptions land. The code between these ranges has no name (stripped, or padding). In
+ * hand-written assembly it may be data. */
 int cold_ranges_make(struct cold_module *m)
 {
 	_cleanup_free_ struct cold_unwind *unwind = NULL;
@@ -118,7 +117,7 @@ int cold_ranges_make(struct cold_module *m)
 		if (end > section->address + section->size)
 			end = section->address + section->size;
 		if (end <= s->address)
-			continue; /* no size: a label of assembly, or a symbol that wraps around */
+			continue; /* no size: a label in assembly, or a symbol that wraps around */
 		if (ip_array_grow(&seeds, nseeds, sizeof(*seeds)))
 			return -1;
 		seeds[nseeds++] = (struct range_seed){.start = s->address, .end = end, .symbol = i};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of functions' ranges. See scopes.h.
+ * Builds the table of the functions' ranges. See scopes.h.
  */
 #include "coldpatch/elf/scopes.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_DEPTH 512 /* of DIEs: no compiler inlines that deep, a hostile file may */
+#define MAX_DEPTH 512 /* of DIEs: no compiler inlines so deep, but a hostile file may */
 
 static int add_ranges(struct cold_scopes *s, Dwarf_Die *die, uint32_t depth, bool inlined)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Naming sites. In order of trust: the function whose address the code hands to the hook; the
- * innermost function, inlined ones included, that debug information puts there; the symbol that
- * holds the site.
+ * Names sites. The most trusted source comes first: the function whose address the code passes to
+ * the hook; then the innermost function, inlined ones included, that debug information gives; then
+ * the symbol that holds the site.
  */
 #include "coldpatch/sites/attribute.h"
 
@@ -21,15 +21,16 @@ struct namer {
 	const struct cold_arch *arch;
 	struct cold_debug *debug;
 	const struct ip_selection *exclude; /* NULL: nothing */
-	uint32_t *owners; /* by root range: the member that is the function proper; COLD_NONE */
-	bool *early;	  /* by root range: is run while the module is not relocated yet */
-	bool *entered;	  /* by root range: has an entry */
-	char made_up[32]; /* name of a function that has none */
+	/* by root range: the member that is the main part of the function; COLD_NONE */
+	uint32_t *owners;
+	bool *early;	  /* by root range: it runs before the module is relocated */
+	bool *entered;	  /* by root range: it has an entry */
+	char made_up[32]; /* made-up name for a function without a name */
 };
 
 struct function {
 	const char *name;
-	size_t length; /* of the name that counts */
+	size_t length; /* of the name, without a suffix */
 	uint64_t address;
 };
 
@@ -46,8 +47,8 @@ static bool is_code(const struct cold_module *m, uint64_t address)
 	return s && s->exec && !s->plt;
 }
 
-/* 1 and the address of the function (0: in another module) and where that is so its name; 0:
- * unknown. */
+/* Returns 1 and the address of the function (0 if it is in another module; then *ret_name is its
+ * name); 0: unknown. */
 static int argument_address(const struct cold_module *m, const struct cold_hooks *hooks,
 			    const struct cold_arch *arch, const struct cold_site *site,
 			    uint64_t *ret_address, const char **ret_name)
@@ -114,7 +115,7 @@ static struct function function_at(struct namer *n, uint64_t address)
 	return named(name, strlen(name), address);
 }
 
-/* Whether one of the symbols at address is called that, but for what compilers append. */
+/* Whether a symbol at address has this name. Suffixes that compilers append do not count. */
 static bool has_name(const struct cold_module *m, uint64_t address, const char *name, size_t length)
 {
 	const struct cold_symbol *s = cold_module_symbol(m, address);
@@ -125,8 +126,8 @@ static bool has_name(const struct cold_module *m, uint64_t address, const char *
 	return false;
 }
 
-/* The function whose code holds the site, cold parts under the name of the function; of clones by
- * what the compiler calls them. */
+/* Returns the function whose code holds the site. Cold parts get the name of their function. Clones
+ * get the compiler's name for them. */
 static struct function owner_of(struct namer *n, const struct cold_site *site)
 {
 	struct function f = {0};
@@ -145,13 +146,13 @@ static struct function owner_of(struct namer *n, const struct cold_site *site)
 	if (!name)
 		return function_at(n,
 				   n->m->ranges[proper == COLD_NONE ? site->range : proper].start);
-	/* clang's cold parts are functions, which others call */
+	/* clang's cold parts are functions, and other functions call them */
 	if (proper == COLD_NONE && n->entered[cold_range_root(n->m, site->range)])
 		return named(name, strcspn(name, "@"), n->m->ranges[site->range].start);
 	f = named(name, ip_base_name_length(name), 0);
 	if (proper == COLD_NONE || !has_name(n->m, n->m->ranges[proper].start, f.name, f.length))
 		return f;
-	/* the name that the other sites have: a constructor has several */
+	/* uses the same name as at the other sites: a constructor has several names */
 	name = cold_range_name(n->m, proper);
 	if (!name)
 		return function_at(n, n->m->ranges[proper].start);
@@ -176,8 +177,9 @@ static bool is_excluded(const struct namer *n, const char *name, const char *fil
 	return true;
 }
 
-/* A point or a scope is a function of its own, one for all sites of a name, in the file of the
- * first of them. A scope is like an inlined instance: its frame is its host's. */
+/* Adds a point or a scope. It counts as a function of its own. There is one function for all sites
+ * of a name, in the file of the first of these sites. A scope is like an inlined instance: its
+ * frame is that of the function that holds it. */
 static int add_given(struct namer *n, const struct cold_site *site,
 		     struct ip_probe_list_builder *builder, struct cold_attribution *count)
 {
@@ -242,8 +244,8 @@ static int add_probe(struct namer *n, const struct cold_site *site,
 		   *stated) {
 		known = cold_debug_by_name(n->debug, stated);
 		f = named(stated, strlen(stated), known ? known->address : 0);
-		/* the symbol says more: a function that is local to its file has no linker name
-		 * there */
+		/* the symbol's name is better: in debug information a function local to its file
+		 * has no linker name */
 		if (owner.name && !own_name && site->naming == COLD_NAME_BY_DEBUG && !scope_inlined)
 			f = owner;
 		else if (owner.name && same_function(f, owner))
@@ -256,8 +258,8 @@ static int add_probe(struct namer *n, const struct cold_site *site,
 			f = named(stated, strlen(stated), site->address);
 		}
 		/*
-		 * Most likely an exit of several inlined functions that an optimiser made one.
-		 * Taken for the owner's it would close the owner's frame.
+		 * Most likely this is an exit that an optimiser merged from several inlined
+		 * functions. If it counted as the owner's exit, it would close the owner's frame.
 		 */
 		unsure = site->depth == COLD_DEPTH_UNKNOWN;
 		count->by_symbol++;
@@ -286,7 +288,8 @@ static int add_probe(struct namer *n, const struct cold_site *site,
 	} else if (f.address) {
 		cold_debug_line(n->debug, f.address, &file, &line);
 	}
-	/* a line counts only in the function's own file: the probe has no file of its own */
+	/* a line counts only if it is in the function's own file: the probe has no file of its
+	 * own */
 	if (!cold_debug_line(n->debug, site->address, &row_file, &row_line) || !file ||
 	    strcmp(file, row_file))
 		row_line = 0;
@@ -322,8 +325,8 @@ static void note_early(struct namer *n, uint64_t address)
 		n->early[cold_range_root(n->m, range)] = true;
 }
 
-/* Resolvers of ifuncs: no hook may run there, since nothing that it needs is there yet. Of those
- * that are local and stripped the relocations still tell. */
+/* Finds resolvers of ifuncs. No hook may run there, since nothing that a hook needs is ready at
+ * that time. If they are local and stripped, the relocations still tell where they are. */
 static void find_early(struct namer *n)
 {
 	for (size_t i = 0; i < n->m->nsymbols; i++)
@@ -341,8 +344,8 @@ static void find_entered(struct namer *n, const struct cold_sites *sites)
 			n->entered[cold_range_root(n->m, sites->sites[i].range)] = true;
 }
 
-/* In some of the thunks that it makes for virtual functions gcc marks the exit and not the entry.
- * They are nobody's function. */
+/* In some of the thunks that gcc makes for virtual functions it marks the exit and not the entry.
+ * Such a site belongs to no function of the program. */
 static bool is_of_thunk(const struct namer *n, const struct cold_site *site)
 {
 	return site->naming == COLD_NAME_BY_SYMBOL && site->kind != IP_PROBE_ENTRY &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Placement instrument: the calls of __cyg_profile_func_enter and __cyg_profile_func_exit in a
- * linked module. Relocations that the linker kept name them exactly; where there are none, the code
- * is decoded. Either way it is decoded for the functions' names.
+ * linked module. Relocations that the linker kept name the calls exactly. Without them the code is
+ * decoded to find the calls. The code is decoded in any case, to find the functions' names.
  */
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/attribute.h"
@@ -31,7 +31,8 @@ static int refuse_definition(const struct cold_module *m, const struct cold_hook
 			m->path, hooks->defined, (unsigned long)hooks->defined_address);
 }
 
-/* A reference that nothing we found uses is a call in a form that we do not know. */
+/* If no site uses a reference to a hook, the hook is called in a form that is not known: this is an
+ * error. */
 static int check_all_called(const struct cold_module *m, const struct cold_hooks *hooks,
 			    const struct cold_sites *sites)
 {
@@ -64,7 +65,8 @@ static int check_doubtful(const struct cold_module *m, const struct cold_hooks *
 	return 0;
 }
 
-/* i386: a call through a register that is not shown to hold the offset table may be anything. */
+/* i386: a call through a register may be any call, unless the register is shown to hold the offset
+ * table. */
 static int check_registers(const struct cold_module *m, const struct cold_sites *sites)
 {
 	for (size_t i = 0; i < sites->n; i++)
@@ -76,7 +78,8 @@ static int check_registers(const struct cold_module *m, const struct cold_sites 
 	return 0;
 }
 
-/* Calls of a definition that does nothing may become NOPs; which hook is called must be known. */
+/* Whether calls may become NOPs. They may if the module defines no hook. They may also if its own
+ * hooks do nothing and it is known which hook each call goes to. */
 static bool serves(const struct cold_hooks *hooks, bool exact)
 {
 	return !hooks->defined || (hooks->empty && (exact || !hooks->shared_address));
@@ -92,7 +95,8 @@ static int find(struct cold_module *m, const struct cold_hooks *hooks, bool *ret
 		return -1;
 	*ret_exact = kept;
 	if (arch->sweep(m, hooks, kept, sites)) {
-		/* whatever the reference looks like, this is the reason that helps */
+		/* reports this reason, whatever the sweep has reported: it is the one that helps
+		 * the user */
 		if (!serves(hooks, kept))
 			refuse_definition(m, hooks);
 		return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading what is to be excluded. See exclude.h.
+ * Reads what is to be excluded. See exclude.h.
  */
 #include "coldpatch/sites/exclude.h"
 
@@ -21,7 +21,7 @@ int cold_exclude_parse(const char *text, struct ip_selection **ret)
 	if (!text || !*text)
 		return 0;
 	if (stat(text, &st)) {
-		/* no function is called so, nor does a list of globs begin so */
+		/* neither a function nor a list of globs begins in this way */
 		if ((*text == '/' || !strncmp(text, "./", 2) || !strncmp(text, "../", 3)) &&
 		    !strchr(text, ','))
 			return ip_error_errno("%s", text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding the hooks' slots and stubs. See hooks.h.
+ * Finds the slots and stubs of the hooks. See hooks.h.
  */
 #include "coldpatch/sites/hooks.h"
 
@@ -58,8 +58,8 @@ static int find_slots(const struct cold_module *m, const struct cold_arch *arch,
 			return ip_error("%s: the data at 0x%lx holds the address of %s: calls "
 					"through it cannot be turned into a NOP",
 					m->path, (unsigned long)r->address, r->symbol);
-		/* i386: a plain call says no more than that in position-dependent code
-		 * (R_386_PC32), and lld takes it for that */
+		/* i386: in position-dependent code a plain call looks the same (R_386_PC32), and
+		 * lld treats it as an address that is taken. */
 		if (!r->defined && r->value && m->bits == 64)
 			return ip_error("%s: the code takes the address of %s (0x%lx): calls "
 					"through it cannot be turned into a NOP; for "
@@ -105,7 +105,8 @@ static int add_stub(struct cold_hooks *h, uint64_t address, uint64_t slot)
 	return 0;
 }
 
-/* Every place where a stub can be entered counts: before and behind its endbr64. */
+/* Finds all stubs. Every address where a stub can be entered counts: in front of its endbr64, and
+ * behind it. */
 static int find_stubs(const struct cold_module *m, const struct cold_arch *arch,
 		      struct cold_hooks *h)
 {
@@ -167,7 +168,7 @@ const char *cold_stub_name(const struct cold_module *m, const struct cold_hooks 
 {
 	size_t lo = 0, hi = h->nstubs;
 
-	/* found in ascending order, section by section */
+	/* the stubs were found in ascending order, section by section */
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 

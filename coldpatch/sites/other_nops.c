@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Other people's NOPs, in modules that were built for uftrace, live patching and the like:
+ * NOPs of other tools, in modules that were built for uftrace, live patching and the like:
  *
  *   __patchable_function_entries   -fpatchable-function-entry=N,M: the first of N bytes of NOPs, M
  *                                  of them in front of the function. One-byte NOPs (gcc) become one
- *                                  of five on disk
- *   __mcount_loc                   -pg -mfentry -mnop-mcount -mrecord-mcount: a NOP of five at each
- *                                  entry
- *   __return_loc                   -minstrument-return=nop5 -mrecord-return: the same in front of
- *                                  returns and tail jumps
+ *                                  NOP of five bytes on disk
+ *   __mcount_loc                   -pg -mfentry -mnop-mcount -mrecord-mcount: a NOP of five bytes
+ *                                  at each entry
+ *   __return_loc                   -minstrument-return=nop5 -mrecord-return: a NOP of five bytes in
+ *                                  front of returns and tail jumps
  *
- * Each is a table of absolute addresses; in a module that may be loaded anywhere the dynamic
- * relocations say what they are. Where there are no exits, calls can be counted but not timed.
+ * Each is a table of absolute addresses. In a module that may be loaded anywhere, the dynamic
+ * relocations hold these addresses. Where there are no exits, calls can be counted but not timed.
  */
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/find.h"
@@ -37,11 +37,13 @@ struct foreign {
 	const struct cold_module *m;
 	const struct cold_arch *arch;
 	struct cold_sites sites;
-	bool entries, exits;	   /* there is at least one, of the tables that may have both */
-	bool short_entries, calls; /* seen: fewer NOPs than a site has, calls instead of NOPs */
+	bool entries, exits; /* there is at least one, in the tables that may have both */
+	/* seen: entries with fewer NOPs than a site has; calls instead of NOPs */
+	bool short_entries, calls;
 };
 
-/* The address that the loader will put, or the linker has put, there. 0: none that is known. */
+/* Returns the address that the loader will write there, or that the linker has written. 0: not
+ * known. */
 static uint64_t address_at(const struct foreign *f, const struct cold_section *s, uint64_t at)
 {
 	const struct cold_reloc *r = cold_module_reloc(f->m, s->address + at);
@@ -55,7 +57,8 @@ static uint64_t address_at(const struct foreign *f, const struct cold_section *s
 	return address;
 }
 
-/* The start of the function that the NOPs at address stand in front of or in; 0: unknown. */
+/* Returns the start of the function that has the NOPs at address in front of it or inside; 0:
+ * unknown. */
 static uint64_t function_start(const struct foreign *f, const struct cold_section *s,
 			       uint64_t address)
 {
@@ -67,7 +70,7 @@ static uint64_t function_start(const struct foreign *f, const struct cold_sectio
 		return 0;
 	if (!f->m->ranges[range].gap)
 		return f->m->ranges[range].start;
-	/* between functions: NOPs all the way to the next */
+	/* between functions: only NOPs may lie in front of the next function */
 	for (uint64_t n = 1; n < left && n < PREFIX_MAX; n++) {
 		uint32_t next = cold_module_range(f->m, address + n);
 
@@ -78,9 +81,9 @@ static uint64_t function_start(const struct foreign *f, const struct cold_sectio
 }
 
 /*
- * The first NOPs at p, where they can become a site: one instruction (clang), or as many of one
- * byte as a site has (gcc). Any other mixture would take in padding that stands behind fewer of
- * them.
+ * Returns the size of the first NOPs at p if they can become a site: one instruction (clang), or as
+ * many one-byte NOPs as a site has bytes (gcc). With any other mixture there may be fewer NOPs, and
+ * the site would take in padding behind them.
  */
 static size_t patchable_nops(const struct foreign *f, const uint8_t *p, size_t left)
 {
@@ -96,7 +99,7 @@ static size_t patchable_nops(const struct foreign *f, const uint8_t *p, size_t l
 	return SITE;
 }
 
-/* NOPs at or behind the start of their function. */
+/* Adds the NOPs at or behind the start of their function. */
 static int add_patchable(struct foreign *f, const struct cold_section *s, uint64_t address)
 {
 	uint64_t start = function_start(f, s, address), at = start > address ? start : address;
@@ -126,7 +129,7 @@ static int add_site(struct foreign *f, const struct cold_section *s, uint64_t ad
 	size_t left = s->address + s->size - address;
 	struct cold_site site = {.address = address, .length = SITE};
 
-	/* one instruction of five bytes, no other: nothing can stand inside of it */
+	/* one instruction of five bytes and no other: no jump can lead inside of it */
 	if (f->arch->nops(p, left, 1) != SITE) {
 		f->calls = true;
 		return 0;
@@ -152,7 +155,7 @@ static int read_table(struct foreign *f, const struct cold_section *table, enum 
 		uint64_t address = address_at(f, table, at);
 		const struct cold_section *s = cold_module_section(f->m, address, 1);
 
-		/* of code that was discarded something is left that is no address */
+		/* for discarded code the table holds a value that is not an address */
 		if (!s || !s->exec || s->plt)
 			continue;
 		if (kind == TABLE_PATCHABLE ? add_patchable(f, s, address)
@@ -184,17 +187,17 @@ static bool has_entry(const struct cold_module *m, const struct cold_sites *take
 	return false;
 }
 
-/* Those that nobody has found yet. taken: ascending. */
+/* Adds the sites that no other finder has found. taken: ascending. */
 static int add_new(const struct foreign *f, const struct cold_sites *taken, struct cold_sites *to)
 {
 	size_t next = 0;
-	uint64_t end = 0; /* of what was found before this site */
+	uint64_t end = 0; /* end of the sites before this one */
 
 	for (size_t i = 0; i < f->sites.n; i++) {
 		struct cold_site site = f->sites.sites[i];
 		uint64_t reach = site.address + site.length + site.after_length;
 
-		/* exits of entries that are calls have nothing to close */
+		/* if the entries are calls, exits have no frame to close */
 		if (site.kind != IP_PROBE_ENTRY && !f->entries)
 			continue;
 
@@ -214,7 +217,7 @@ static int add_new(const struct foreign *f, const struct cold_sites *taken, stru
 	return 0;
 }
 
-/* What could not serve, in words: for who asks why there are no probes. */
+/* Says in words what could not be used, for a user who asks why there are no probes. */
 static const char *why_none(const struct foreign *f)
 {
 	if (f->short_entries)
@@ -254,9 +257,9 @@ int cold_other_nops_find(struct cold_module *m, struct cold_found *found)
 		site->range = cold_module_range(m, site->address);
 		site->naming = COLD_NAME_BY_SYMBOL;
 		site->depth = site->kind == IP_PROBE_ENTRY ? 0 : 1;
-		/* in front of the function's first push */
+		/* the site is in front of the function's first push */
 		site->frame = site->kind == IP_PROBE_ENTRY ? 8 : 0;
-		/* where there are exits, a function without them does not return */
+		/* if the module has exits, a function without exits does not return */
 		site->entry_only |= site->kind == IP_PROBE_ENTRY && !f.exits;
 	}
 	cold_sites_sort(&f.sites);

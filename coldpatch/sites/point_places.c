@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the arguments of points are, as the probe list says it: the compiler's operands with
- * addresses in the place of symbols.
+ * Gives the places of a point's arguments, as the probe list has them: the compiler's operands with
+ * addresses in place of symbols.
  *
  * The compiler names a variable as the assembler knows it. Static variables of several sources may
- * share a name; then it is the one of the source that the point is in, as far as the symbol table
- * (its entries for files, the local function that holds the site) and debug information tell. Where
- * neither does, the argument's place is unknown.
+ * share a name. Then the variable is the one of the source that the point is in. The symbol table
+ * (its entries for files, and the local function that holds the site) and debug information tell
+ * that source. If neither does, the argument's place is unknown.
  */
 #include "coldpatch/sites/points.h"
 
@@ -22,9 +22,9 @@
 
 struct candidates {
 	const struct ip_point_arg *arg;
-	/* of the symbol of that name; of the one in the file that holds the site */
+	/* of any symbol with that name; of the symbol in the file that holds the site */
 	uint64_t address, own;
-	size_t n, nown; /* how many different ones */
+	size_t n, nown; /* number of different addresses */
 };
 
 static bool is_symbol(const struct ip_point_arg *arg, const char *name)
@@ -32,7 +32,8 @@ static bool is_symbol(const struct ip_point_arg *arg, const char *name)
 	return strlen(name) == arg->symbol_length && !memcmp(name, arg->symbol, arg->symbol_length);
 }
 
-/* Index of the file entry in front of the local function that holds site; 0: there is none. */
+/* Returns the index of the file entry in front of the local function that holds site; 0: there is
+ * none. */
 static size_t file_of_site(Elf_Data *data, uint64_t site)
 {
 	size_t file = 0, n = data->d_size / sizeof(Elf64_Sym);
@@ -58,8 +59,8 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The source, without folder, of the compilation unit that holds site; NULL where there is no debug
- * information. */
+/* Returns the name, without folder, of the source of the compilation unit that holds site; NULL
+ * without debug information. */
 static const char *unit_of_site(Dwarf *debug, uint64_t site)
 {
 	Dwarf_Die unit;
@@ -68,8 +69,8 @@ static const char *unit_of_site(Dwarf *debug, uint64_t site)
 	return name ? base_name(name) : NULL;
 }
 
-/* Adds what one symbol table says. own_file: index of the entry of the file that the site is in,
- * 0: unknown; else unit is its name, NULL: unknown. */
+/* Adds the candidates of one symbol table. own_file: index of the entry of the file that the site
+ * is in, 0: unknown. If it is unknown, unit is the name of that file, NULL: unknown. */
 static void look_at(struct candidates *c, Elf *elf, size_t strings, Elf_Data *data, size_t own_file,
 		    const char *unit)
 {
@@ -104,7 +105,7 @@ static void look_at(struct candidates *c, Elf *elf, size_t strings, Elf_Data *da
 	}
 }
 
-/* The address of the symbol; false where it cannot be told. */
+/* Finds the address of the symbol. Returns false if it cannot be told. */
 static bool resolve(const struct cold_module *m, const struct ip_point_arg *arg, uint64_t site,
 		    uint64_t *ret)
 {
@@ -132,7 +133,7 @@ static bool resolve(const struct cold_module *m, const struct ip_point_arg *arg,
 	return c.nown == 1 || (!c.nown && c.n == 1);
 }
 
-/* One argument, as the compiler printed it. */
+/* Writes the place of one argument, which text holds as the compiler printed it. */
 static int place(const struct cold_module *m, const struct cold_point *p, const char *text,
 		 size_t length, bool string, FILE *out)
 {
@@ -140,7 +141,7 @@ static int place(const struct cold_module *m, const struct cold_point *p, const 
 	char buffer[128];
 	uint64_t address;
 
-	/* operands that we do not know: of thread-local variables, in Intel's syntax */
+	/* unknown operands: those of thread-local variables, and Intel syntax */
 	if (ip_point_arg_parse(text, length, &arg) == 0 && arg.operand == IP_OPERAND_SYMBOL) {
 		if (resolve(m, &arg, p->address, &address)) {
 			arg.operand = IP_OPERAND_MEMORY;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Points and scopes that programs name themselves (include/iprobe/probe.h): the records beside them
- * say where they are.
+ * Points and scopes that programs name themselves (include/iprobe/probe.h). The records in the
+ * module say where they are.
  */
 #include "coldpatch/sites/points.h"
 
@@ -18,13 +18,14 @@
 
 #define VERSION	    1
 #define SITE_LENGTH 5
-#define HASHED	    48 /* characters of a scope's name */
+#define HASHED	    48 /* characters of a scope's name in its hash */
 
-/* Linkers that keep the record of a function that they have dropped put zero in the place of the
- * function: addresses from there up to a function's size mean that. */
+/* Some linkers keep the record of a function that they have dropped. They put zero in place of the
+ * function's address. So an address from zero up to the size of a function means that the function
+ * was dropped. */
 #define DROPPED 0x10000
 
-/* As it is written by the assembler; strings follow. */
+/* A record as the assembler writes it; strings follow. */
 struct record {
 	uint32_t size;
 	uint8_t version, kind, strings, reserved;
@@ -46,7 +47,8 @@ uint64_t cold_scope_hash(const char *name)
 	return hash;
 }
 
-/* The string at *at, which moves behind it; NULL where none ends before the record does. */
+/* Returns the string at *at and moves *at behind it; NULL if no string ends before the record
+ * does. */
 static const char *take_string(const uint8_t *bytes, size_t size, size_t *at)
 {
 	const char *s = (const char *)bytes + *at;
@@ -150,8 +152,8 @@ static int by_address(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The scope whose name has the hash that the end at p passes on, if it is a constant there:
- * "8@$NUMBER", or without the dollar in Intel's syntax. */
+/* Returns the scope whose name has the hash that the end at p passes, if the hash is a constant
+ * there: "8@$NUMBER", or without the dollar in Intel syntax. */
 static const char *name_by_hash(const struct points *all, const struct cold_point *p)
 {
 	const char *number = p->identity + strcspn(p->identity, "@");
@@ -171,9 +173,10 @@ static const char *name_by_hash(const struct points *all, const struct cold_poin
 }
 
 /*
- * Ends without a name in one function, points [first, last) in the order of their addresses. What
- * was compiled without optimisation stands in the order of the source: ends close beginnings as
- * brackets do. Where they do not: the one name there is. false: nobody can tell.
+ * Names the ends without a name in one function: points [first, last) in the order of their
+ * addresses. Code that was compiled without optimisation stands in the order of the source, so ends
+ * close beginnings as brackets do. If they do not, the ends get the name of the scopes there, if it
+ * is only one. Returns false if the names cannot be told.
  */
 static bool pair(struct cold_point *points, size_t first, size_t last)
 {
@@ -208,7 +211,7 @@ static bool pair(struct cold_point *points, size_t first, size_t last)
 	return true;
 }
 
-/* Gives ends their names. Of those that have none afterwards nothing is known. */
+/* Gives ends their names. Nothing is known of an end that has no name afterwards. */
 static void name_ends(const struct cold_module *m, struct points *all)
 {
 	for (size_t i = 0; i < all->n; i++)
@@ -231,7 +234,7 @@ static void name_ends(const struct cold_module *m, struct points *all)
 	}
 }
 
-/* Whether an end of the scope is known. A beginning without any is counted only. */
+/* Whether an end of the scope is known. A beginning without any end is only counted. */
 static bool has_end(const struct points *all, const char *name)
 {
 	for (size_t i = 0; i < all->n; i++)
@@ -252,7 +255,7 @@ static int add_site(struct cold_module *m, const struct points *all, const struc
 		.depth = COLD_DEPTH_UNKNOWN,
 		.kind = kinds[p->kind],
 		.length = SITE_LENGTH,
-		.form = IP_FORM_JUMP, /* whether the function uses the red zone, nobody has noted */
+		.form = IP_FORM_JUMP, /* it is not known whether the function uses the red zone */
 		.regs = IP_REGS_ALL,
 		.naming = COLD_NAME_GIVEN,
 		.idle = true,
@@ -296,7 +299,8 @@ int cold_points_find(struct cold_module *m, struct cold_found *found)
 	free(all.points);
 	if (!result && found->sites.n > before) {
 		found->found_by |= IP_FOUND_BY_TABLE;
-		/* of a module without any other probes: what it would have been compiled with */
+		/* a module without other probes: the placement that it would have been compiled
+		 * with */
 		if (!found->placement)
 			found->placement = IP_PLACEMENT_FENTRY;
 	}

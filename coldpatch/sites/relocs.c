@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading kept relocations. See relocs.h.
+ * Reads kept relocations. See relocs.h.
  *
- * A large module has millions of them, nearly all against something else: the hooks are looked up
- * in the symbol table once, and relocations are compared by the number of their symbol.
+ * A large module has millions of them, and nearly all are against other symbols. So the hooks are
+ * looked up in the symbol table once, and relocations are compared by the number of their symbol.
  */
 #include "coldpatch/sites/relocs.h"
 
@@ -12,11 +12,11 @@
 
 #include <string.h>
 
-/* One hook has one global symbol; more are possible only where a symbol table is odd. */
+/* One hook has one global symbol. Only an odd symbol table has more. */
 #define SYMBOLS_MAX 16
 
 struct hook_symbols {
-	size_t table; /* section that they are of; 0: none yet */
+	size_t table; /* the symbol table that they are in; 0: none yet */
 	size_t numbers[SYMBOLS_MAX];
 	enum cold_hook hooks[SYMBOLS_MAX];
 	size_t n;
@@ -57,7 +57,8 @@ static int read_hook_symbols(const struct cold_module *m, size_t table, struct h
 	return 0;
 }
 
-/* Sites of one section of relocations; *count is raised for each that names a hook. */
+/* Adds the sites of one section of relocations. *count grows by one for each relocation that names
+ * a hook. */
 static int read_section(const struct cold_module *m, const struct cold_hooks *hooks,
 			const struct cold_arch *arch, Elf_Scn *scn,
 			const struct hook_symbols *symbols, size_t *count, struct cold_sites *ret)
@@ -115,7 +116,7 @@ int cold_relocs_find(const struct cold_module *m, const struct cold_hooks *hooks
 		if ((shdr.sh_type != SHT_RELA && shdr.sh_type != SHT_REL) ||
 		    (shdr.sh_flags & SHF_ALLOC))
 			continue;
-		/* what debug information says of a hook is no reference */
+		/* debug information may name a hook, but that is not a reference */
 		target = elf_getscn(m->elf->elf, shdr.sh_info);
 		if (!target || !gelf_getshdr(target, &to) || !(to.sh_flags & SHF_ALLOC))
 			continue;

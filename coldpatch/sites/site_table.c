@@ -2,8 +2,8 @@
 /*
  * Placements fentry and inline: the sites that the compilation wrote down. See site_table.h.
  *
- * The table is believed only where the code bears it out: a record that is not dead must lie in
- * code and name the idle form of a site.
+ * The table counts only where the code agrees with it: each record of code that was not discarded
+ * must lie in code and name the idle form of a site.
  */
 #include "coldpatch/sites/site_table.h"
 
@@ -20,7 +20,7 @@ static int refuse(const struct cold_module *m, uint64_t address, const char *why
 			m->path, (unsigned long)address, why);
 }
 
-/* Adds the site of one record, where its code is still there. */
+/* Adds the site of one record if its code was not discarded. */
 static int read_record(const struct cold_module *m, const struct ip_arch *arch,
 		       const uint8_t *record, struct cold_sites *sites)
 {
@@ -54,11 +54,11 @@ static int read_record(const struct cold_module *m, const struct ip_arch *arch,
 	site.naming = site.regs == IP_REGS_ALL && site.kind != IP_PROBE_TAIL_EXIT
 			      ? COLD_NAME_BY_DEBUG
 			      : COLD_NAME_BY_SYMBOL;
-	/* a tail jump hands no flags to the next function */
+	/* a tail jump passes no flags to the next function */
 	site.flags_dead = site.kind == IP_PROBE_TAIL_EXIT;
 	if (site.naming == COLD_NAME_BY_SYMBOL) {
 		site.depth = site.kind == IP_PROBE_ENTRY ? 0 : 1;
-		/* in front of the function's first push */
+		/* the site is in front of the function's first push */
 		site.frame = site.kind == IP_PROBE_ENTRY ? 8 : 0;
 	} else {
 		site.depth = COLD_DEPTH_UNKNOWN;
@@ -82,8 +82,8 @@ static int read_table(struct cold_module *m, const struct ip_arch *arch, const G
 	return 0;
 }
 
-/* Sites of placement inline stand anywhere in a function: what surrounds them is learnt from the
- * code. */
+/* Sites of placement inline stand anywhere in a function. The code around them tells their nesting
+ * and stack pointer. */
 static int follow(struct cold_module *m, const struct cold_hooks *hooks, struct cold_sites *sites,
 		  size_t *ret_inlined)
 {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sleds of XRay: what clang makes for -fxray-instrument at entries, returns and tail jumps, named
- * by section xray_instr_map: records of 32 bytes: address, function, kind, always, version. From
- * version 2 on (clang 12) both addresses count from where they stand, so that there is nothing to
+ * XRay sleds. clang makes them for -fxray-instrument at entries, returns and tail jumps. Section
+ * xray_instr_map lists them in records of 32 bytes: address, function, kind, always, version. From
+ * version 2 on (clang 12) both addresses are relative to their own places, so there is nothing to
  * relocate.
  *
- * iprobe-cc has clang make them for returns and tail jumps alone: at entries it asks for a call of
- * __fentry__, since XRay does not know no_instrument_function; where a function has no such call
- * its exits are left alone.
+ * iprobe-cc asks clang for sleds at returns and tail jumps only. At entries it asks for a call of
+ * __fentry__, since XRay does not know no_instrument_function. If a function has no such call, its
+ * exits are left alone.
  *
- * A sled is a jump over NOPs, or a return in front of NOPs: costly where it is passed often, and no
- * site, which is one NOP. It becomes one on disk. XRay's own runtime, where it is linked in, may
- * still patch a sled while nobody else does: it writes over the whole of it. Then the hotpatcher
- * refuses what is not the idle form.
+ * A sled is a jump over NOPs, or a return in front of NOPs. It is costly where it runs often, and
+ * it is not a site, which is one NOP. It becomes a site on disk. If XRay's own runtime is linked
+ * in, it may still patch a sled, as long as no other tool does: it overwrites the whole sled. Then
+ * the hotpatcher refuses the site, because its bytes are not the idle form.
  */
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/find.h"
@@ -30,8 +30,9 @@ enum sled_kind {
 	SLED_ENTRY = 0,
 	SLED_EXIT = 1,
 	SLED_TAIL = 2,
-	SLED_ENTRY_WITH_ARGUMENT = 3, /* the first argument is logged as well */
-	SLED_LAST = 5,		      /* and events that a program makes itself */
+	SLED_ENTRY_WITH_ARGUMENT = 3, /* it logs the first argument as well */
+	/* this and the kind before it are events that a program makes itself */
+	SLED_LAST = 5,
 };
 
 static int refuse(const struct cold_module *m, uint64_t address, const char *why)
@@ -61,8 +62,8 @@ static int read_record(const struct cold_module *m, const struct cold_arch *arch
 	site.address = at + to;
 	s = cold_module_section(m, site.address, 1);
 	if (!s || !s->exec || s->plt) {
-		/* linkers put 0 where code was discarded; or, of a difference, what is left of
-		 * it */
+		/* If code was discarded, some linkers put 0 there, others leave the rest of the
+		 * difference. */
 		s = cold_module_section(m, at + 8 + function, 1);
 		return s && s->exec ? refuse(m, site.address, "which is not in its code") : 0;
 	}
@@ -73,7 +74,7 @@ static int read_record(const struct cold_module *m, const struct cold_arch *arch
 	site.argument = at + 8 + function;
 	site.range = cold_module_range(m, site.address);
 	site.depth = site.kind == IP_PROBE_ENTRY ? 0 : 1;
-	/* in front of the function's first push */
+	/* the site is in front of the function's first push */
 	site.frame = site.kind == IP_PROBE_ENTRY ? 8 : 0;
 	return cold_sites_add(sites, site);
 }
@@ -92,8 +93,8 @@ static bool contains(const uint64_t *starts, size_t n, uint64_t start)
 	return n && bsearch(&start, starts, n, sizeof(*starts), compare_u64);
 }
 
-/* The call that is the first instruction of the function at start: its address, and where it goes;
- * 0: there is none. */
+/* Returns the address of the call that is the first instruction of the function at start, and its
+ * target; 0: there is no such call. */
 static uint64_t first_call(const struct cold_module *m, const struct cold_arch *arch,
 			   uint64_t start, uint64_t *ret_target)
 {
@@ -109,7 +110,7 @@ static uint64_t first_call(const struct cold_module *m, const struct cold_arch *
 	return arch->call(p + mark, left - mark, start + mark, ret_target) ? start + mark : 0;
 }
 
-/* 1: it is __fentry__; 0: it is something else; -1: it has no name. */
+/* Returns 1: it is __fentry__; 0: it is another function; -1: it has no name. */
 static int is_fentry(const struct cold_module *m, const struct cold_hooks *hooks, uint64_t target)
 {
 	const char *name = cold_stub_name(m, hooks, target);
@@ -126,9 +127,9 @@ static int is_fentry(const struct cold_module *m, const struct cold_hooks *hooks
 }
 
 /*
- * Where functions with exits alone call first, if that has no name (a static program, stripped): no
- * function of clang's begins with a call but for -mfentry, so all must agree. 0: they do not, or it
- * has a name.
+ * Returns the target of the calls with which functions begin that have only exits, if that target
+ * has no name (a static program, stripped). clang lets a function begin with a call only for
+ * -mfentry, so all these calls must agree. Returns 0: they do not agree, or the target has a name.
  */
 static uint64_t nameless_fentry(const struct cold_module *m, const struct cold_arch *arch,
 				const struct cold_hooks *hooks, const uint64_t *functions, size_t n)
@@ -171,7 +172,7 @@ static int add_calls(const struct cold_module *m, const struct cold_arch *arch,
 	return 0;
 }
 
-/* Entries of functions that have exit sleds alone; exits without any entry go. */
+/* Adds the entries of functions that have only exit sleds. Removes exits without an entry. */
 static int complete(const struct cold_module *m, const struct cold_arch *arch,
 		    const struct cold_hooks *hooks, struct cold_sites *sites)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The assembler stage: gcc finds this program under the name "as" in the folder that iprobe-cc
- * hands it by -B. Text in which gcc has marked sites is rewritten (rewrite.h) on its way into the
- * real assembler's standard input; with any other the real assembler takes our place and never
- * knows of us.
+ * The assembler stage. gcc finds this program under the name "as" in the folder that iprobe-cc
+ * gives it by -B. If gcc has marked sites in the text, the text is rewritten (rewrite.h) on its way
+ * into the real assembler's standard input. For any other text the real assembler replaces this
+ * program by exec.
  *
- * We stay its parent while we write. Were it the other way round, the death of the writer would
- * look like the end of the text, and half an object file like a whole one.
+ * This program stays the parent of the assembler while it writes. If it were the child, its death
+ * would look like the end of the text, and half an object file would look like a whole one.
  */
 #include "coldpatch/sites/exclude.h"
 #include "coldpatch/stage/naked_attr.h"
@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WINDOW	  (1u << 20) /* of standard input */
+#define WINDOW	  (1u << 20) /* size of the buffer for standard input */
 #define NOT_FOUND 127
 
 /* Options whose value is the next argument. */
@@ -34,7 +34,7 @@ static const char *const with_value[] = {
 };
 
 struct input {
-	int argument; /* its place in argv; 0: standard input, which no argument names */
+	int argument; /* its index in argv; 0: standard input, which no argument names */
 	const char *text;
 	size_t size;
 };
@@ -56,7 +56,8 @@ static bool is_other_program(const char *path)
 	       (there.st_dev != here.st_dev || there.st_ino != here.st_ino);
 }
 
-/* The first program "as" in a colon-separated list of folders; malloc'ed, NULL: none. */
+/* Returns the first program "as" in a list of folders, separated by colons; malloc'ed, NULL:
+ * none. */
 static char *find_in(const char *folders)
 {
 	while (folders && *folders) {
@@ -78,8 +79,8 @@ static char *find_in(const char *folders)
 	return NULL;
 }
 
-/* As gcc itself looks for it: what iprobe-cc found out where that is not obvious, gcc's own
- * folders, PATH. */
+/* Looks for the assembler as gcc itself does: the one that iprobe-cc has named, gcc's own folders,
+ * PATH. */
 static char *find_real(void)
 {
 	const char *named = getenv("IPROBE_AS"), *path = getenv("PATH");
@@ -100,7 +101,8 @@ static bool takes_value(const char *option)
 	return false;
 }
 
-/* Maps the file of an argument; false: not a file that we can map, or an empty one. */
+/* Maps the file of an argument. Returns false if it is not a file that can be mapped, or is
+ * empty. */
 static bool map_input(const char *path, struct input *in)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -131,8 +133,8 @@ static void warn(void *context, const char *name, size_t length)
 		 (int)length, name);
 }
 
-/* What is to be rewritten: the only input, in which gcc has marked sites, or standard input
- * where there is no other. 1, or 0: nothing, or more than we understand. */
+/* Finds the text to rewrite: the only input, if gcc has marked sites in it; or standard input, if
+ * there is no other. Returns 1, or 0: nothing, or a command that is not understood. */
 static int find_input(int argc, char **argv, struct input *ret)
 {
 	int inputs = 0;
@@ -146,7 +148,7 @@ static int find_input(int argc, char **argv, struct input *ret)
 			continue;
 		}
 		if (argv[i][0] == '-' && strcmp(argv[i], "-") && strcmp(argv[i], "--")) {
-			/* asks something, and may end without reading */
+			/* these ask a question, and the assembler may end without reading */
 			if (!strcmp(argv[i], "--version") || !strcmp(argv[i], "--help") ||
 			    !strcmp(argv[i], "--target-help"))
 				return 0;
@@ -185,7 +187,8 @@ static bool write_all(void *context, const char *data, size_t size)
 	return true;
 }
 
-/* Standard input through a window that grows only where a site's surroundings are longer. */
+/* Rewrites standard input through a buffer, which grows only if the lines around a site are
+ * longer. */
 static bool rewrite_stdin(struct stage_rewriter *r)
 {
 	size_t room = WINDOW, used = 0;
@@ -220,7 +223,8 @@ static bool rewrite_stdin(struct stage_rewriter *r)
 	return ok && last;
 }
 
-/* The real assembler, reading what we write to *ret_fd. Its pid; -1. */
+/* Starts the real assembler. It reads what this program writes to *ret_fd. Returns its pid, or
+ * -1. */
 static pid_t start_assembler(const char *real, char **argv, int *ret_fd)
 {
 	int ends[2];
@@ -232,7 +236,7 @@ static pid_t start_assembler(const char *real, char **argv, int *ret_fd)
 	pid = fork();
 	if (pid == 0) {
 		signal(SIGPIPE, SIG_DFL);
-		/* our death would look like the end of the text */
+		/* this program's death would look like the end of the text */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(ends[0], STDIN_FILENO);
 		execv(real, argv);
@@ -256,13 +260,13 @@ static int run(const char *real, int argc, char **argv, const struct input *in)
 
 	if (!args)
 		return say(real, "out of memory");
-	/* the wrapper has said what is wrong with it */
+	/* iprobe-cc has reported the mistake in it */
 	if (cold_exclude_parse(getenv(ENV_EXCLUDE), &exclude) < 0)
 		exclude = NULL;
 	for (int i = 0; i < argc; i++)
 		if (!i || i != in->argument)
 			args[n++] = argv[i];
-	args[n] = (char *)"--"; /* standard input */
+	args[n] = (char *)"--"; /* the assembler reads standard input */
 	signal(SIGPIPE, SIG_IGN);
 	pid = start_assembler(real, args, &fd);
 	free(args);
@@ -272,7 +276,7 @@ static int run(const char *real, int argc, char **argv, const struct input *in)
 	if (in->text && r) {
 		char *name;
 
-		/* messages name the file that gcc wrote */
+		/* messages must name the file that gcc wrote */
 		ok = asprintf(&name, "# 1 \"%s\"\n", argv[in->argument]) >= 0 &&
 		     write_all(&fd, name, strlen(name)) &&
 		     stage_rewrite(r, in->text, in->size, true) >= 0;
@@ -281,7 +285,7 @@ static int run(const char *real, int argc, char **argv, const struct input *in)
 	}
 	if (!ok) {
 		gave_up = errno;
-		/* where it is the assembler that has ended, it has said why */
+		/* EPIPE: the assembler has ended, and has said why */
 		if (gave_up != EPIPE)
 			kill(pid, SIGKILL);
 	}

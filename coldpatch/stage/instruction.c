@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading instructions. See instruction.h.
+ * Reads instructions. See instruction.h.
  */
 #include "coldpatch/stage/instruction.h"
 
 #include "common/probe_list.h"
 
-#define FAR 64 /* lines of code; past them flags are not known to be dead */
+#define FAR 64 /* lines of code; after them the flags count as not known to be dead */
 
-/* A thunk that stands in the function itself (-mfunction-return=thunk-inline,
- * -mindirect-branch=thunk-inline) drops its return address to return, or writes the target over
- * it to jump. */
+/* A thunk may stand in the function itself (-mfunction-return=thunk-inline,
+ * -mindirect-branch=thunk-inline). It drops its return address to return, or overwrites it with the
+ * target to jump. This returns true for the first kind. */
 static bool returns_by_thunk(const char *p, const char *end)
 {
 	for (int i = 0; i < 16 && p && p < end; i++) {
@@ -72,8 +72,8 @@ static bool is_one_of(const char *text, size_t length, const char *const *words,
 	return false;
 }
 
-/* Sets every flag, whatever they were. With a suffix for the width: without it SSE's are meant
- * (cmpps, andpd, ...). */
+/* Whether the instruction sets every flag, whatever the flags were. The mnemonic must have a suffix
+ * for the width: without it, it may be an SSE instruction (cmpps, andpd, ...). */
 static bool sets_flags(const char *mnemonic, size_t length)
 {
 	static const char *const words[] = {"add", "and", "cmp", "neg", "or", "sub", "test", "xor"};
@@ -82,8 +82,8 @@ static bool sets_flags(const char *mnemonic, size_t length)
 	       is_one_of(mnemonic, length - 1, words, sizeof(words) / sizeof(*words));
 }
 
-/* Leaves them as they are, or makes them something else without looking; what is not listed may do
- * anything. */
+/* Whether the instruction leaves the flags unchanged, or sets them without reading them. An
+ * instruction that is not listed may do anything. */
 static bool ignores_flags(const char *mnemonic, size_t length)
 {
 	static const char *const words[] = {"pushq", "popq", "leave", "cltq",	"cqto",
@@ -96,7 +96,7 @@ static bool ignores_flags(const char *mnemonic, size_t length)
 	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++)
 		if (length >= strlen(starts[i]) && !memcmp(mnemonic, starts[i], strlen(starts[i])))
 			return true;
-	/* of vector arithmetic all but comparisons into the flags, which set them all */
+	/* vector arithmetic; comparisons of this kind set all flags */
 	return length > 4 && is_one_of(mnemonic + length - 2, 2, vector_ends, 4);
 }
 
@@ -116,14 +116,14 @@ int stage_flags_dead(const char *p, const char *end)
 		else if (begins(l, "#NO_APP"))
 			app = false;
 		else if (app && l.length && l.text[0] != '#' && !begins(l, STAGE_INLINE_MARK))
-			return false; /* the user's asm */
+			return false; /* this is the user's asm */
 		if (app || !is_instruction(l))
 			continue;
 		lines++;
 		l.text++;
 		for (length = 0; length + 1 < l.length && !strchr(" \t;", l.text[length]);)
 			length++;
-		/* nothing hands flags to a function, nor back */
+		/* no flags are passed to a function or back */
 		if (is_one_of(l.text, length, (const char *const[]){"call", "ret"}, 2) ||
 		    sets_flags(l.text, length))
 			return true;

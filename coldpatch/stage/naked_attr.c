@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Telling naked functions. See naked_attr.h.
+ * Recognises naked functions. See naked_attr.h.
  */
 #include "coldpatch/stage/naked_attr.h"
 
 #include "coldpatch/stage/line.h"
 
-/* Whether a line of asm returns or jumps, as far as words tell. */
+/* Whether a line of asm returns or jumps. Only its words are looked at. */
 static bool leaves(struct line l)
 {
 	static const char *const words[] = {"ret", "jmp", "iret", "sysret"};
@@ -17,7 +17,7 @@ static bool leaves(struct line l)
 		while (at + n < l.length && !strchr(" \t;{}", l.text[at + n]))
 			n++;
 		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-			/* retq, jmpq, iretq */
+			/* matches retq, jmpq, iretq, too */
 			if (n >= strlen(words[i]) && n <= strlen(words[i]) + 1 &&
 			    !memcmp(l.text + at, words[i], strlen(words[i])))
 				return true;
@@ -57,8 +57,8 @@ void stage_find_broken(const char *text, size_t size,
 	size_t length = 0;
 	bool exited = false;
 
-	/* an exit that nothing of the compiler's follows: any other function returns behind it, or
-	 * unwinds */
+	/* Looks for an exit with no instruction of the compiler's behind it but ud2: any other
+	 * function returns behind an exit, or unwinds. */
 	for (struct line l = line_at(text, end);; l = line_at(l.next, end)) {
 		if (begins(l, "\t.type\t")) {
 			const char *comma = memchr(l.text, ',', l.length);

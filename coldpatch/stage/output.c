@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collecting what is written. See output.h.
+ * Buffers output. See output.h.
  */
 #include "coldpatch/stage/output.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding sites in gcc's assembler text. See rewrite.h.
+ * Finds sites in gcc's assembler text. See rewrite.h.
  *
- * With -p -mfentry -mrecord-mcount gcc begins a function like this (the call varies by code model):
+ * With -p -mfentry -mrecord-mcount gcc begins a function in this way (the call differs by code
+ * model):
  *
  *   1:    call    *__fentry__@GOTPCREL(%rip)
  *         .section __mcount_loc, "a",@progbits
  *         .quad 1b
  *         .previous
  *
- * and with -minstrument-return=nop5 -mrecord-return this stands in front of each return and tail
- * jump:
+ * With -minstrument-return=nop5 -mrecord-return it puts this in front of each return and tail jump:
  *
  *   1:
  *         .byte   0x0f, 0x1f, 0x44, 0x00, 0x00
@@ -18,23 +18,23 @@
  *         .quad 1b
  *         .previous
  *
- * gcc's own tables hold absolute addresses in loaded sections, which a PIE pays for with text
- * relocations. Both become
+ * gcc's own tables hold absolute addresses in loaded sections. A PIE pays for these addresses with
+ * text relocations. So both become
  *
  *   .Liprobe7:    .byte 0x0f,0x1f,0x44,0,0
  *         .pushsection .pdr.iprobe,"o?",@progbits,.Liprobes2
  *         .quad .Liprobe7;.byte 1,5,0,1;.long .Liprobe7-.Liprobes2
  *         .popsection
  *
- * where .Liprobes2 is the start of the section, a label put behind the directive that first named
- * it.
+ * Here .Liprobes2 is the start of the section. This label is put behind the directive that first
+ * named the section.
  *
- * Placement inline marks its sites in the text of the hooks' asm (include/iprobe_inline.h), after
- * which they get the same.
+ * Placement inline marks its sites in the text of the hooks' asm (include/iprobe_inline.h). Such a
+ * site gets the same record.
  *
- * Around the call of a nested function gcc saves r10, its static chain; the stub keeps it anyway,
- * so the push and pop go. A naked function (naked_attr.h) gets no site: its registers follow no
- * convention that we know.
+ * Around the call in a nested function gcc saves r10, its static chain. The stub keeps r10 anyway,
+ * so the push and pop are removed. A naked function (naked_attr.h) gets no site: its registers
+ * follow no convention that is known.
  */
 #include "coldpatch/stage/rewrite.h"
 
@@ -47,25 +47,26 @@
 
 #include <stdlib.h>
 
-#define CALL_LINES 6 /* the longest call of __fentry__ */
+#define CALL_LINES 6 /* lines of the longest call of __fentry__ */
 
 struct stage_rewriter {
 	const struct ip_selection *exclude; /* NULL: nothing */
-	char *file;			    /* of the source, as .file says; NULL: not known */
-	bool excluded;			    /* so is the function that we are in */
+	char *file;			    /* of the source, from .file; NULL: unknown */
+	bool excluded;			    /* the present function is excluded */
 	bool failed;			    /* out of memory */
 	bool red_zone;
-	/* of the function that we are in: nothing of the compiler's yet; it is naked */
+	/* of the present function: no instruction of the compiler's was seen yet; it is naked */
 	bool fresh, naked;
-	unsigned sites;	       /* so far: numbers their labels */
-	unsigned section;      /* where we are: label, NO_SECTION: not known */
-	bool app, app_section; /* inside of #APP; it has changed the section */
+	unsigned sites;	       /* number of sites so far: it numbers their labels */
+	unsigned section;      /* label of the present section; NO_SECTION: unknown */
+	bool app, app_section; /* inside of #APP; #APP has changed the section */
 	unsigned section_before_app;
 	struct sections sections;
 	struct output out;
 };
 
-/* A directive that changes the section: notes where we are, labels a section that is new. */
+/* Handles a directive that changes the section: notes the new section, and labels it if it is
+ * new. */
 static void enter_section(struct stage_rewriter *r, struct line l)
 {
 	int fresh = section_enter(&r->sections, l, &r->section);
@@ -80,7 +81,8 @@ static void enter_section(struct stage_rewriter *r, struct line l)
 
 /* --- what is excluded */
 
-/* The text between quotes, or up to a comma; malloc'ed; NULL: out of memory, or there is none. */
+/* Returns the text between quotes, or the text up to a comma; malloc'ed; NULL: out of memory, or
+ * there is none. */
 static char *word_of(struct line l, size_t skip)
 {
 	const char *p = l.text + skip, *end = l.text + l.length, *stop;
@@ -97,7 +99,7 @@ static char *word_of(struct line l, size_t skip)
 	return stop > p ? strndup(p, stop - p) : NULL;
 }
 
-/* .file "x.c" names the source, .type f, @function begins a function. */
+/* .file "x.c" names the source; .type f, @function begins a function. */
 static void note_function(struct stage_rewriter *r, struct line l)
 {
 	char *word;
@@ -117,9 +119,10 @@ static void note_function(struct stage_rewriter *r, struct line l)
 static void put_site(struct stage_rewriter *r, unsigned kind, unsigned form, unsigned regs)
 {
 	unsigned n = ++r->sites;
-	char end = r->app ? ';' : '\n'; /* as many lines as there were */
+	char end = r->app ? ';' : '\n'; /* the number of lines must not change */
 
-	/* what is inlined has another name than its host: left to ColdPatch */
+	/* an inlined function has another name than the function around it: ColdPatch excludes
+	 * it */
 	if (r->excluded && !r->app) {
 		output_put(&r->out, "\n\n\n\n", 4);
 		return;
@@ -128,8 +131,8 @@ static void put_site(struct stage_rewriter *r, unsigned kind, unsigned form, uns
 		     ".Liprobe%u:\t.byte 0x0f,0x1f,0x44,0,0%c\t.pushsection " COLD_TABLE_SECTION
 		     ",\"o?\",@progbits,",
 		     n, end);
-	/* one table for each section of code: the assembler makes as many as there are symbols
-	 * here */
+	/* There is one table for each section of code: the assembler makes one for each symbol that
+	 * stands here. */
 	output_print(&r->out, ".Liprobe%s%u%c", r->section ? "s" : "", r->section ? r->section : n,
 		     end);
 	output_print(&r->out, "\t.quad .Liprobe%u;.byte %u,5,%u,%u;.long ", n, kind, form, regs);
@@ -140,8 +143,8 @@ static void put_site(struct stage_rewriter *r, unsigned kind, unsigned form, uns
 		output_print(&r->out, "%u%c\t.popsection\n", COLD_TABLE_NO_OFFSET, end);
 }
 
-/* The three lines of gcc's own table behind a site. 1: they are there, *p is behind them; 0: no;
- * -1: the text ends. */
+/* Skips the three lines of gcc's own table behind a site. Returns 1: they are there, *p is behind
+ * them; 0: they are not; -1: the text ends. */
 static int skip_record(const char **p, const char *end, const char *section)
 {
 	const char *at = *p;
@@ -164,8 +167,8 @@ static int skip_record(const char **p, const char *end, const char *section)
 }
 
 /*
- * The site that starts at p, if one does. Returns where the text goes on; p itself: there is none;
- * NULL: the text ends before that can be told.
+ * Rewrites the site that starts at p, if one does. Returns where the text goes on; p itself: there
+ * is no site; NULL: the text ends before that is known.
  */
 static const char *rewrite_entry(struct stage_rewriter *r, const char *p, const char *end,
 				 bool pushed)
@@ -243,7 +246,7 @@ static const char *rewrite_exit(struct stage_rewriter *r, const char *p, const c
 			 kind == IP_PROBE_EXIT ? IP_REGS_RETURN : IP_REGS_ALL);
 		output_put(&r->out, "\n", 1);
 	} else {
-		/* whatever it is, it is no exit; the code stays as it was */
+		/* the line behind it is not an exit; the code stays as it was */
 		output_put(&r->out, "\t.byte 0x0f,0x1f,0x44,0,0\n\n\n\n\n",
 			   strlen("\t.byte 0x0f,0x1f,0x44,0,0\n\n\n\n\n"));
 	}
@@ -251,12 +254,13 @@ static const char *rewrite_exit(struct stage_rewriter *r, const char *p, const c
 }
 
 /*
- * A site of placement inline. Inside of asm we may be in a section of the user's, not where the
- * function is. 1: it is one; 0: no; -1: the text ends before that can be told.
+ * Rewrites a site of placement inline. Inside of asm the present section may be one of the user's,
+ * and not the section of the function. Returns 1: it is a site; 0: it is not; -1: the text ends
+ * before that is known.
  *
- * Where the code behind it may look at the flags, a site that crosses a page cannot be patched byte
- * by byte (ip_x86_transit): such a one is kept within 16 bytes, by NOPs in front of it where it
- * would not be.
+ * If the code behind the site may read the flags, a site that crosses a page cannot be patched byte
+ * by byte (ip_x86_transit). Such a site must lie within 16 bytes; NOPs are put in front of it where
+ * it would not.
  */
 static int rewrite_inline(struct stage_rewriter *r, struct line l, const char *end, bool last)
 {
@@ -292,7 +296,7 @@ static void note_app(struct stage_rewriter *r, struct line l)
 		if (r->app_section)
 			r->section = NO_SECTION;
 	} else if (r->app && section_changes(l)) {
-		/* back to where it came from, or not known */
+		/* the section before it, or an unknown one */
 		r->app_section = !has(l, ".previous");
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Telling sections of code apart. See section.h.
+ * Tells sections of code apart. See section.h.
  */
 #include "coldpatch/stage/section.h"
 
@@ -49,9 +49,10 @@ static bool grow(struct sections *s)
 	return true;
 }
 
-/* What tells a section of code from others. gcc gives the flags only where it names one for the
- * first time, and they count only where they are not the usual ones: a group of its own makes
- * another section of the same name. 0: none of code. */
+/* Returns the length of the text that tells a section of code from other sections; 0: not a
+ * section of code. gcc gives the flags only where it names a section for the first time. The
+ * flags count only if they are not the usual ones: a group of its own makes another section of
+ * the same name. */
 static size_t key_length(struct line l)
 {
 	const char *comma = memchr(l.text, ',', l.length);

@@ -3,13 +3,13 @@
  * New files that replace old ones. See atomic_file.h.
  *
  * O_TMPFILE keeps the file nameless while it is written: not even kill -9 leaves half a file
- * behind. It has a name of its own only for the microseconds of the replacement, and is complete
- * then. Where a file system has no O_TMPFILE the name exists from the start.
+ * behind. The file has a name of its own only for the microseconds of the replacement, and is
+ * complete then. On a file system without O_TMPFILE the name exists from the start.
  *
- * The place is found once: what is to be replaced is held open (O_PATH), and so is the directory
- * that was seen to have it under that name. Everything else is done by single names in that
- * directory. The names of both files are exchanged in one step, and what has the other name then
- * must be what is held; if it is not, they are exchanged back.
+ * The place is found once. The file to be replaced is held open (O_PATH), and so is the directory
+ * that held it under that name. All further steps use single names in that directory. The names of
+ * the two files are exchanged in one step. Then the file under the other name must be the one that
+ * is held. If it is not, the names are exchanged back.
  */
 #include "coldpatch/write/atomic_file.h"
 
@@ -34,8 +34,8 @@ static int refuse_changed(const char *path)
 	return ip_error("%s: somebody else changed it meanwhile", path);
 }
 
-/* A file of a lower layer has another inode once it was copied to the upper one, where layers are
- * on several file systems. */
+/* On overlayfs a file of a lower layer gets another inode when it is copied to the upper layer, if
+ * the layers are on several file systems. */
 static bool is_copied_up(int parent, const char *name, int fd)
 {
 	struct statfs fs;
@@ -53,7 +53,7 @@ static bool is_at(int parent, const char *name, int fd)
 	return ip_dir_is_at(parent, name, fd) || is_copied_up(parent, name, fd);
 }
 
-/* A symbolic link has led to the file: where that is by itself. */
+/* A symbolic link has led to the file. This finds the place of the file itself. */
 static int locate_file(const char *path, int fd, struct ip_dir_place *ret)
 {
 	char self[64], real[PATH_MAX];
@@ -72,7 +72,7 @@ static int locate_file(const char *path, int fd, struct ip_dir_place *ret)
 	return refuse_changed(path);
 }
 
-/* Whether what stands there may be replaced; source: as cold_atomic_file_open(). */
+/* Checks whether the existing file may be replaced. source: as in cold_atomic_file_open(). */
 static int check_old(const char *path, int fd, int source)
 {
 	struct stat st, own;
@@ -89,7 +89,7 @@ static int check_old(const char *path, int fd, int source)
 	return 0;
 }
 
-/* A link of somebody else's may lead to his own files, and nowhere else. */
+/* Follows a symbolic link. A link of another user may lead only to that user's own files. */
 static int follow(const char *path, const struct stat *link, int source, struct cold_atomic_file *f)
 {
 	struct ip_dir_place place;
@@ -98,7 +98,7 @@ static int follow(const char *path, const struct stat *link, int source, struct 
 	bool trusted = link->st_uid == geteuid() || link->st_uid == 0;
 
 	if (fd < 0 && errno == ENOENT && trusted && source < 0)
-		return 0; /* it leads nowhere, and is replaced itself */
+		return 0; /* the link leads nowhere: the link itself is replaced */
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return ip_error_errno("%s", path);
 	if (!trusted && st.st_uid != link->st_uid)
@@ -113,7 +113,7 @@ static int follow(const char *path, const struct stat *link, int source, struct 
 	return 0;
 }
 
-/* Opens what stands at the place. */
+/* Opens the file at the place. */
 static int open_old(const char *path, int source, struct cold_atomic_file *f)
 {
 	struct stat st;
@@ -188,9 +188,8 @@ int cold_atomic_file_write(struct cold_atomic_file *f, const void *data, size_t 
 	return 0;
 }
 
-/* Signatures of the old contents: they would be wrong for the new ones, and the kernel would refuse
- * the file.
- */
+/* Signatures of the old contents. They would be wrong for the new contents, and the kernel would
+ * refuse the file. */
 static bool is_signature(const char *name)
 {
 	return !strcmp(name, "security.ima") || !strcmp(name, "security.evm");
@@ -211,7 +210,7 @@ static int copy_attribute(struct cold_atomic_file *f, int fd, const char *name)
 	if (size < 0)
 		return ip_error_errno("%s: extended attribute %s", f->target, name);
 	if (fgetxattr(f->fd, name, have, size + 1) == size && !memcmp(value, have, size))
-		return 0; /* inherited from the directory */
+		return 0; /* the new file has inherited it from the directory */
 	if (fsetxattr(f->fd, name, value, size, 0))
 		return ip_error_errno("%s: extended attribute %s cannot be kept", f->target, name);
 	return 0;
@@ -251,8 +250,8 @@ int cold_atomic_file_resemble(struct cold_atomic_file *f, int fd, const struct s
 	    fchown(f->fd, st->st_uid, st->st_gid))
 		return ip_error_errno("%s: the new file cannot have the owner %u:%u of the old",
 				      f->target, st->st_uid, st->st_gid);
-	/* who gets the file of somebody else's must not lend his own rights to all who may run
-	 * it */
+	/* A caller who gets another user's file must not give his own rights to all users who may
+	 * run it. */
 	if (!everything && (mine.st_uid != st->st_uid || mine.st_gid != st->st_gid))
 		mode &= 01777;
 	if (fchmod(f->fd, mode))
@@ -275,7 +274,7 @@ static int give_name(const struct cold_atomic_file *f, const char *name)
 	return linkat(AT_FDCWD, self, f->place.parent, name, AT_SYMLINK_FOLLOW);
 }
 
-/* One that nobody has. */
+/* Gives the file a name that no other file has. */
 static int give_free_name(struct cold_atomic_file *f)
 {
 	for (unsigned tries = 0; tries < 100; tries++) {
@@ -292,7 +291,7 @@ static int give_free_name(struct cold_atomic_file *f)
 	return ip_error("%s: no free name for the new file beside it", f->target);
 }
 
-/* There was nothing by that name, and still is not. */
+/* There was no file of that name, and there must still be none. */
 static int commit_first(struct cold_atomic_file *f)
 {
 	if (*f->temp ? ip_dir_rename(f->place.parent, f->temp, f->place.name)
@@ -304,7 +303,7 @@ static int commit_first(struct cold_atomic_file *f)
 	return 0;
 }
 
-/* What has got our name is not what was to be replaced. */
+/* The file that now has the temporary name is not the one that was to be replaced. */
 static int undo(struct cold_atomic_file *f)
 {
 	int dir = f->place.parent;
@@ -314,7 +313,7 @@ static int undo(struct cold_atomic_file *f)
 		return refuse_changed(f->target);
 	ip_error("%s: somebody else changed it meanwhile; what was there is called %s now",
 		 f->target, f->temp);
-	*f->temp = '\0'; /* not ours to remove */
+	*f->temp = '\0'; /* it is not ours to remove */
 	return -1;
 }
 
@@ -334,7 +333,7 @@ static int replace(struct cold_atomic_file *f)
 	}
 	if (errno != EINVAL && errno != ENOSYS)
 		return ip_error_errno("%s: cannot be replaced", f->target);
-	/* a file system that cannot exchange names */
+	/* the file system cannot exchange names */
 	if (renameat(dir, f->temp, dir, f->place.name) < 0)
 		return ip_error_errno("%s: cannot be replaced", f->target);
 	return 0;

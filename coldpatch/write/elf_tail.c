@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Writing the tail of a file by hand. See elf_tail.h. libelf would lay out and write every section
- * again.
+ * Writes the tail of a file without libelf, which would lay out and write every section again. See
+ * elf_tail.h.
  *
- *  - Where sections were dropped, those that are left move together, right behind what is loaded,
- *    and what is new stands in front of symbols and names.
- *  - Where nothing was dropped, where somebody has appended data that no section knows of, or where
- *    sections overlap, the old file stands as it is, and what is new or changed is appended; the
- *    old names and headers stay where they were, unused (a few kilobytes; strip and objcopy drop
- *    them).
+ *  - If sections were dropped, the remaining ones move together, right behind what is loaded. New
+ *    sections stand in front of symbols and names.
+ *  - In three cases the old file stays as it is, and new or changed sections are appended: nothing
+ *    was dropped; another tool has appended data that no section describes; or sections overlap.
+ *    The old names and headers stay where they were, unused (a few kilobytes; strip and objcopy
+ *    drop them).
  */
 #include "coldpatch/write/elf_tail.h"
 
@@ -24,7 +24,7 @@
 
 #define TAIL_MORE 8 /* sections that can be added */
 
-/* A section that is not loaded needs no more, whatever a damaged header says. */
+/* A section that is not loaded needs no larger alignment, whatever a damaged header says. */
 #define ALIGN_MAX 4096u
 
 static uint64_t round_up(uint64_t v, uint64_t to)
@@ -191,7 +191,7 @@ static void raise_to(uint64_t *end, uint64_t offset, uint64_t size)
 		*end = offset + size;
 }
 
-/* End of the last byte that is loaded or described by a program header. */
+/* Returns the end of the last byte that is loaded, or that a program header describes. */
 static uint64_t loaded_end(const struct cold_elf_tail *t)
 {
 	const struct cold_module *m = t->m;
@@ -239,8 +239,8 @@ static int compare_extents(const void *pa, const void *pb)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* Whether the sections can be moved together: not where they overlap or where somebody has appended
- * data that no section knows of. */
+/* Whether the sections can be moved together. They cannot if they overlap, or if data was appended
+ * that no section describes. */
 static int is_movable(const struct cold_elf_tail *t, uint64_t loaded, bool *ret)
 {
 	uint64_t end = t->ehdr.e_shoff + t->old_n * t->ehdr.e_shentsize, at = loaded;
@@ -271,7 +271,7 @@ static int is_movable(const struct cold_elf_tail *t, uint64_t loaded, bool *ret)
 	return 0;
 }
 
-/* Relocations against a section that is gone go with it. */
+/* Drops the relocations against a section that was dropped. */
 static void drop_orphans(struct cold_elf_tail *t)
 {
 	for (size_t i = 1; i < t->old_n; i++) {
@@ -284,7 +284,7 @@ static void drop_orphans(struct cold_elf_tail *t)
 	}
 }
 
-/* Symbols and names. */
+/* Whether a section holds symbols or names: these stand last. */
 static bool stands_last(const struct cold_elf_tail *t, size_t index)
 {
 	const Elf64_Shdr *h = &t->headers[index];
@@ -294,9 +294,9 @@ static bool stands_last(const struct cold_elf_tail *t, size_t index)
 }
 
 /*
- * The sections of the file that is written, in their order: those up to the last one that is loaded
- * as they were; then those that are not, what is new, and symbols and names. Where the old file
- * stands as it is: as they were, and what is new.
+ * Gives the order of the sections in the file that is written. Those up to the last loaded one keep
+ * their order. Then come those that are not loaded, the new ones, and symbols and names. If the old
+ * file stays as it is: the old sections in their order, then the new ones.
  */
 static size_t make_order(const struct cold_elf_tail *t, bool movable, uint32_t *ret)
 {
@@ -317,9 +317,10 @@ static size_t make_order(const struct cold_elf_tail *t, bool movable, uint32_t *
 }
 
 /*
- * The sections that are written, in the order of the file: that of the headers, but for relocations
- * that -q keeps. Their headers stand beside those of what they are for, which may be loaded;
- * linkers put them behind the symbols' names, and dwz expects that.
+ * Gives the order in which the sections are written to the file. It is the order of the headers,
+ * except for relocations that -q keeps. Their headers stand beside the headers of the sections that
+ * they are for, which may be loaded. Linkers put their contents behind the symbols' names, and dwz
+ * expects that.
  */
 static size_t list_written(const struct cold_elf_tail *t, bool movable, uint64_t loaded,
 			   uint32_t *ret)
@@ -339,7 +340,7 @@ static size_t list_written(const struct cold_elf_tail *t, bool movable, uint64_t
 	return n;
 }
 
-/* Sections at their places; *at is the end of what has been written. */
+/* Writes the sections at their places. *at is the end of what has been written. */
 static int write_sections(struct cold_elf_tail *t, const uint32_t *written, size_t n,
 			  struct cold_atomic_file *f, uint64_t *at)
 {
@@ -362,7 +363,7 @@ static int write_sections(struct cold_elf_tail *t, const uint32_t *written, size
 	return 0;
 }
 
-/* Counts that do not fit into the ELF header stand in the first section header. */
+/* Counts that do not fit into the ELF header are stored in the first section header. */
 static void set_counts(struct cold_elf_tail *t)
 {
 	bool many = t->n >= SHN_LORESERVE, far = t->shstrndx >= SHN_LORESERVE;
@@ -394,7 +395,7 @@ int cold_elf_tail_write(struct cold_elf_tail *t, struct cold_atomic_file *f)
 			return -1;
 		at = t->file_size;
 	}
-	/* the names that were added among them */
+	/* the names of sections, with the new ones */
 	t->contents[t->shstrndx] = t->names;
 	t->headers[t->shstrndx].sh_size = t->names_size;
 	if (cold_renumber(t, order, make_order(t, movable, order)) ||

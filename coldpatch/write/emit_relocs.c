@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Removing what -q left. See emit_relocs.h.
+ * Removes what -q left. See emit_relocs.h.
  */
 #include "coldpatch/write/emit_relocs.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Naming the file of a probe list. The layout in a directory is that of separate debug information,
- * so that one tree can hold both.
+ * Names the file of a probe list. The layout in a directory is that of separate debug information,
+ * so one tree can hold both.
  */
 #include "coldpatch/write/list_path.h"
 
@@ -45,8 +45,8 @@ char *cold_list_path(const char *wish, const uint8_t *build_id, size_t size)
 	return path;
 }
 
-/* Goes one folder down, which is made if need be. links: it may be a symbolic link, if it is there.
- * -1 with errno. */
+/* Goes one folder down. The folder is made if it does not exist. links: if it exists, it may be a
+ * symbolic link. Returns 0, or -1 with errno. */
 static int enter(int *fd, const char *name, bool links)
 {
 	int flags = O_PATH | O_DIRECTORY | O_CLOEXEC,

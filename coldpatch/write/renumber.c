@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Writing section and symbol numbers anew. See renumber.h.
+ * Rewrites section and symbol numbers. See renumber.h.
  *
- *  1. new numbers of sections, from the order
- *  2. each symbol table that is not loaded: symbols of sections that are gone go, and those that
- *     only dropped relocations have counted; the others name their section by its new number
- *  3. what counts symbols: relocations that stay, groups
- *  4. the loaded symbol table: names sections, too; its symbols keep their numbers
- *  5. links between headers, and the headers themselves
+ *  1. The order gives the new numbers of the sections.
+ *  2. Each symbol table that is not loaded: symbols of dropped sections are removed, and so are
+ *     symbols that only dropped relocations have named. The others name their section by its new
+ *     number.
+ *  3. Everything that names symbols by number: relocations that stay, groups.
+ *  4. The loaded symbol table names sections, too. Its symbols keep their numbers.
+ *  5. The links between headers, and the headers themselves.
  *
  * Bytes are read and written as they are in the file: little-endian, in either class.
  */
@@ -22,12 +23,12 @@
 
 struct numbers {
 	struct cold_elf_tail *t;
-	uint32_t *sections; /* new by old; GONE */
-	uint32_t *symbols;  /* of the table that is being written: new by old; GONE */
+	uint32_t *sections; /* new number by old number; GONE */
+	uint32_t *symbols;  /* of the table that is being written: new number by old number; GONE */
 	size_t nsymbols;
 };
 
-/* A symbol's fields, whatever the class. */
+/* The fields of a symbol, for either class. */
 struct symbol {
 	uint32_t name;
 	uint8_t info;
@@ -54,7 +55,7 @@ static struct symbol read_symbol(const struct cold_elf_tail *t, const uint8_t *a
 	return s;
 }
 
-/* The bytes that a section holds now; NULL where they cannot be had. */
+/* Returns the present contents of a section; NULL if they cannot be read. */
 static const uint8_t *bytes_of(const struct cold_elf_tail *t, size_t index, size_t *ret_size)
 {
 	Elf_Data *data;
@@ -68,7 +69,7 @@ static const uint8_t *bytes_of(const struct cold_elf_tail *t, size_t index, size
 	return data && data->d_buf && data->d_size == *ret_size ? data->d_buf : NULL;
 }
 
-/* The section of a type that is not loaded and is linked to a symbol table. 0: none. */
+/* Returns the section of that type that is linked to a symbol table and is not loaded. 0: none. */
 static size_t companion(const struct cold_elf_tail *t, size_t table, uint32_t type)
 {
 	for (size_t i = 1; i < t->n; i++)
@@ -78,14 +79,15 @@ static size_t companion(const struct cold_elf_tail *t, size_t table, uint32_t ty
 	return 0;
 }
 
-/* Whether relocations that stay name the symbols of a table. */
+/* Whether relocations that stay, or groups, name the symbols of a table. */
 static bool is_counted(const struct cold_elf_tail *t, size_t table)
 {
 	return companion(t, table, SHT_RELA) || companion(t, table, SHT_REL) ||
 	       companion(t, table, SHT_GROUP);
 }
 
-/* A symbol that a linker keeps for -q alone: of a section, or a label of the compiler's. */
+/* Whether a linker keeps the symbol only for -q: a symbol of a section, or a label of the
+ * compiler's. */
 static bool is_for_relocs(const struct symbol *s, const char *names, size_t names_size)
 {
 	if (ELF64_ST_BIND(s->info) != STB_LOCAL)
@@ -96,7 +98,7 @@ static bool is_for_relocs(const struct symbol *s, const char *names, size_t name
 	       !memcmp(names + s->name, ".L", 2);
 }
 
-/* The new number of the section that a symbol names; a reserved one stays. */
+/* Returns the new number of the section that a symbol names. Reserved numbers do not change. */
 static uint32_t new_section(const struct numbers *r, uint16_t section, uint32_t large,
 			    bool *ret_reserved)
 {
@@ -184,7 +186,7 @@ static uint32_t new_symbol(const struct numbers *r, uint32_t old)
 	return r->symbols[old] == GONE ? 0 : r->symbols[old];
 }
 
-/* Step 3, relocations: a symbol that is gone becomes none. */
+/* Step 3, relocations: a symbol that was removed becomes no symbol. */
 static int write_relocs(const struct numbers *r, size_t index)
 {
 	struct cold_elf_tail *t = r->t;
@@ -221,7 +223,7 @@ static int write_relocs(const struct numbers *r, size_t index)
 	return 0;
 }
 
-/* Step 3, a group: a word of flags and the numbers of its sections; its header names a symbol. */
+/* Step 3, a group: a word of flags and the numbers of its sections. Its header names a symbol. */
 static int write_group(const struct numbers *r, size_t index)
 {
 	struct cold_elf_tail *t = r->t;
@@ -271,8 +273,8 @@ static int write_table(struct numbers *r, size_t table)
 	return result;
 }
 
-/* Step 4. Loaders ask only whether a symbol has a section; what other tools make of the rest is
- * theirs. */
+/* Step 4. A loader asks only whether a symbol has a section. The other numbers are for other
+ * tools. */
 static int write_loaded(const struct numbers *r, size_t table)
 {
 	struct cold_elf_tail *t = r->t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing the new file: what is loaded is copied, the sites are written over, and the tail
+ * Writes the new file. The loaded part is copied, the sites are overwritten, and the tail
  * (elf_tail.h) follows, with the probe list.
  */
 #include "coldpatch/write/rewrite.h"
@@ -102,13 +102,13 @@ int cold_rewrite(const struct cold_module *m, const struct cold_sites *sites, co
 		cold_emit_relocs_drop(&tail);
 	if (list && cold_elf_tail_add(&tail, IP_PROBE_SECTION, 8, list, size))
 		goto out;
-	/* the tables of sites, with the relocations of theirs that -q has left: the probe list says
-	 * it all */
+	/* drops the tables of sites, with their relocations that -q has left: the probe list holds
+	 * all of it */
 	cold_elf_tail_drop_named(&tail, COLD_TABLE_SECTION);
 	if (how->strip)
 		cold_strip(&tail, how->drop_list);
 	if (how->drop_debug)
-		/* and what -q has left of their relocations: the probe list says it all */
+		/* and their relocations that -q has left: the probe list holds all of it */
 		cold_elf_tail_drop_named(&tail, ".debug_");
 	if (cold_rewrite_copy(m, 0, cold_elf_tail_start(&tail), f, 0) || write_sites(m, sites, f) ||
 	    cold_elf_tail_write(&tail, f))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Choosing what goes. See strip.h.
+ * Chooses what is removed. See strip.h.
  */
 #include "coldpatch/write/strip.h"
 
@@ -53,7 +53,7 @@ static bool goes(const struct cold_elf_tail *t, size_t index, bool list)
 
 void cold_strip(struct cold_elf_tail *t, bool list)
 {
-	/* those that were added are new: nothing to strip */
+	/* the sections behind old_n are new: they are not stripped */
 	for (size_t i = 1; i < t->old_n; i++)
 		if (goes(t, i, list))
 			cold_elf_tail_drop(t, i);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ColdPatch on i386. The instructions are decoded and followed as those of x86-64 (arch/x86_64/,
- * told the width of an address by the module); what differs is how code finds data: through the
- * address of the offset table in a register, or by absolute address. Hooks are cdecl: their
- * arguments are on the stack, and stay there when the call has become a NOP.
+ * ColdPatch on i386. The instructions are decoded and followed by the code for x86-64
+ * (arch/x86_64/); the module tells it the width of an address. What differs is how code finds data:
+ * through the address of the offset table in a register, or by absolute address. Hooks are cdecl:
+ * their arguments are on the stack, and stay there when the call has become a NOP.
  */
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/arch/x86_64/insn.h"
@@ -25,11 +25,11 @@ static bool reloc_is_relative(uint32_t type)
 }
 
 /*
- * Whether base is what the stubs take the offset table's address to be: each of them then jumps
- * through a slot, and each slot that is bound lazily has one. (Slots lie side by side: only
- * together the two rule out a base that is a few slots off, by which calls of other functions would
- * be taken for calls of the hooks.) The first stub, of the table itself, jumps through its third
- * word.
+ * Whether base is the address of the offset table that the stubs use. If it is, each stub jumps
+ * through a slot, and each slot that is bound lazily has a stub. (Slots lie side by side. Only both
+ * conditions together rule out a base that is a few slots off. With such a base, calls of other
+ * functions would look like calls of the hooks.) The first stub belongs to the table itself, and
+ * jumps through the table's third word.
  */
 static bool stubs_agree(const struct cold_module *m, uint64_t base)
 {
@@ -59,8 +59,8 @@ static bool stubs_agree(const struct cold_module *m, uint64_t base)
 	return !hit || hit >= lazy;
 }
 
-/* Where the symbol says, else the dynamic section, else (mold) the section: what the stubs bear
- * out. */
+/* Takes the address that the symbol gives, else the dynamic section, else (mold) the section. The
+ * stubs must agree with it. */
 static uint64_t offset_table(const struct cold_module *m)
 {
 	uint64_t candidates[4] = {0};
@@ -92,7 +92,7 @@ static uint64_t offset_table(const struct cold_module *m)
 	return 0;
 }
 
-/* [endbr32] [mov $number,%ecx] jmp *slot, or jmp *slot@GOT(%ebx) */
+/* The stub: [endbr32] [mov $number,%ecx] jmp *slot, or jmp *slot@GOT(%ebx) */
 static size_t stub(const struct cold_module *m, const uint8_t *p, size_t size, uint64_t address,
 		   uint64_t *ret_slot)
 {
@@ -113,8 +113,8 @@ static size_t stub(const struct cold_module *m, const uint8_t *p, size_t size, u
 	return at + 6;
 }
 
-/* The second byte of ff /number with a 32-bit displacement: absolute, or from a register that is
- * not the stack pointer. */
+/* Checks the second byte of ff /number: it must have a 32-bit displacement, which is absolute or
+ * relative to a register other than the stack pointer. */
 static bool is_through_slot(uint8_t modrm, unsigned number)
 {
 	if ((modrm >> 3 & 7) != number)
@@ -123,13 +123,16 @@ static bool is_through_slot(uint8_t modrm, unsigned number)
 }
 
 /*
- * The bytes in front of a kept relocation's operand, as it was assembled and as linkers relax it:
+ * The bytes in front of a kept relocation's operand, as the assembler wrote them and as linkers
+ * relax them:
  *
- *   e8 rel32                  call hook                PLT32, PC32
+ *   e8 rel32                  call hook               PLT32, PC32
  *   e9 rel32                  jmp hook
- *   ff 15 abs32               call *slot GOT32X, GOT32; ff 90+reg disp32: call *slot@GOT(%reg)
+ *   ff 15 abs32               call *slot              GOT32X, GOT32
+ *   ff 90+reg disp32          call *slot@GOT(%reg)    GOT32X, GOT32
  *     67 e8 rel32             relaxed to addr16 call hook
- *   ff 25 abs32               jmp *slot                the same; ff a0+reg disp32
+ *   ff 25 abs32               jmp *slot               GOT32X, GOT32
+ *   ff a0+reg disp32          jmp *slot@GOT(%reg)     GOT32X, GOT32
  *     e9 rel32 90             relaxed to jmp hook; nop. ld moves the relocation along, others leave
  *                             it one byte behind
  */
@@ -179,7 +182,7 @@ static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks
 	ret->form = jump ? IP_FORM_RETURN : IP_FORM_CALL;
 	if (p[0] == 0xff)
 		return 0;
-	/* relocations that are not this code's own would lead elsewhere */
+	/* relocations that do not belong to this code would lead elsewhere */
 	memcpy(&v, p + ret->address + ret->length - (r->address - 2) - 4, sizeof(v));
 	target = (uint32_t)(ret->address + ret->length + v);
 	if (!cold_module_section(m, target, 1) ||
@@ -190,7 +193,7 @@ static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks
 	return 0;
 }
 
-/* [endbr32] ret */
+/* The function: [endbr32] ret */
 static bool is_empty_function(const uint8_t *p, size_t size)
 {
 	if (size > sizeof(endbr32) && !memcmp(p, endbr32, sizeof(endbr32)))

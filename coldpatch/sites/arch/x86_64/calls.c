@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that never return, by name or by their code, and thunks. See calls.h.
+ * Finds functions that never return, by name or by their code, and thunks. See calls.h.
  */
 #include "coldpatch/sites/arch/x86_64/calls.h"
 
 #include <string.h>
 
-/* Functions that do not come back: what stands behind the call is not reached from it. */
+/* Whether a function of that name never returns. */
 static bool never_returns(const char *name)
 {
 	static const char *const names[] = {
@@ -81,7 +81,7 @@ bool call_never_returns(const struct cold_module *m, const struct cold_hooks *ho
 	return never_returns(callee(m, hooks, insn));
 }
 
-/* -mindirect-branch=thunk: an indirect jump that looks like a direct one. */
+/* -mindirect-branch=thunk: an indirect jump looks like a direct one. */
 bool jump_is_thunk(const struct cold_module *m, uint64_t target)
 {
 	const struct cold_symbol *s = cold_module_symbol(m, target);

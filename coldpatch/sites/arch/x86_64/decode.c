@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding sites in x86-64 and i386 code.
+ * Finds sites in x86-64 and i386 code.
  *
- *  1. Every executable section is decoded range by range (a range: a function, or a gap between
- *     functions). Each instruction that refers to a hook is a call or tail jump of a known form, or
- *     the module is
- * refused.
- *  2. Every byte is then looked at as if a reference to a hook ended there. What step 1 did not see
- *     as an instruction is a coincidence only where the decoding around it holds from one end of
- *     the function to
- * the other.
+ *  1. Every executable section is decoded range by range (a range is a function, or a gap between
+ *     functions). Each instruction that refers to a hook must be a call or tail jump of a known
+ *     form, or the module is refused.
+ *  2. Then every byte is looked at as if a reference to a hook ended there. A reference that step 1
+ *     did not see as part of an instruction counts as a coincidence only if the decoding around it
+ *     is right from one end of the function to the other.
  *
- * Where the linker kept relocations (-q), they have named every reference exactly: then none of
- * this decides anything.
+ * If the linker kept relocations (-q), they have named every reference exactly. Then none of this
+ * decides anything.
  */
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/arch/x86_64/insn.h"
@@ -47,7 +45,7 @@ static int32_t rel32(const uint8_t *p)
 	return v;
 }
 
-/* [endbr64] [mov $number,%r11d] [bnd] jmp *slot(%rip) */
+/* The stub: [endbr64] [mov $number,%r11d] [bnd] jmp *slot(%rip) */
 static size_t stub(const struct cold_module *m, const uint8_t *p, size_t size, uint64_t address,
 		   uint64_t *ret_slot)
 {
@@ -79,7 +77,8 @@ int cold_x86_64_refuse(const struct cold_module *m, uint64_t address, enum cold_
 			name ? ")" : "", why);
 }
 
-/* The one opcode byte, where the encoding is [67|f2] opcode ... ; 0 where it is anything else. */
+/* Returns the opcode if it is one byte and the encoding is [67|f2] opcode ... Returns 0 for any
+ * other encoding. */
 static uint8_t plain_opcode(const ZydisDecodedInstruction *i)
 {
 	if (i->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY ||
@@ -93,7 +92,8 @@ static uint8_t plain_opcode(const ZydisDecodedInstruction *i)
 	return i->opcode;
 }
 
-/* What the instruction does with the hook that it refers to. 0: a site was added. */
+/* Adds the site of an instruction that refers to a hook. Returns 0: a site was added; -1 with an
+ * error. */
 static int add_site(const struct cold_module *m, const struct cold_insn *insn, enum cold_hook hook,
 		    bool slot, uint32_t range, struct cold_sites *sites)
 {
@@ -133,7 +133,7 @@ static int add_site(const struct cold_module *m, const struct cold_insn *insn, e
 	return cold_sites_add(sites, site);
 }
 
-/* A jump or call from one range to another. */
+/* Notes a jump or call from one range to another. */
 static void note_transfer(struct cold_module *m, uint32_t from, uint64_t target, bool jump)
 {
 	uint32_t to = cold_module_range(m, target);
@@ -155,8 +155,9 @@ static void note_transfer(struct cold_module *m, uint32_t from, uint64_t target,
 		m->ranges[to].jumper = from;
 }
 
-/* Without symbols: code that one function jumps to and nobody calls is that function's cold
- * part. (Were it a function that only one other tail-calls, nothing would be the worse.) */
+/* Without symbols: code that one function jumps to, and that no function calls, is that function's
+ * cold part. (It may really be a function that only one other function tail-calls; treating it as a
+ * cold part does no harm.) */
 static void join_cold_parts(struct cold_module *m)
 {
 	for (uint32_t i = 0; i < m->nranges; i++) {
@@ -169,10 +170,11 @@ static void join_cold_parts(struct cold_module *m)
 	}
 }
 
-/* What the sweep remembers of one range to prove it at its end. Reused from range to range. */
+/* What the sweep remembers of one range, to prove the decoding at the range's end. It is reused
+ * from range to range. */
 struct evidence {
-	uint8_t *starts; /* one bit a byte: an instruction starts there */
-	size_t room;	 /* bytes of starts */
+	uint8_t *starts; /* one bit for each byte: an instruction starts there */
+	size_t room;	 /* size of starts in bytes */
 	uint64_t *targets;
 	size_t ntargets;
 };
@@ -202,9 +204,9 @@ static int evidence_target(struct evidence *e, uint64_t target)
 }
 
 /*
- * Whether every jump within the range lands where an instruction was seen to start: then the
+ * Whether every jump within the range lands where an instruction was seen to start. Then the
  * decoding is the one that the code was made for. (Some compilers put data in front of a function's
- * first instruction, and a jump across.)
+ * first instruction, and a jump across the data.)
  */
 static bool evidence_agrees(const struct evidence *e, const struct cold_range *range)
 {
@@ -217,8 +219,8 @@ static bool evidence_agrees(const struct evidence *e, const struct cold_range *r
 	return true;
 }
 
-/* A relocation does not tell an addr32 prefix in front of its call from the end of the instruction
- * before. */
+/* Adds an addr32 prefix to a site. From a relocation alone, the prefix of its call looks like the
+ * end of the instruction before. */
 static int widen_site(const struct cold_insn *insn, struct cold_sites *sites)
 {
 	struct cold_site *site = cold_sites_at(sites, insn->address + 1);
@@ -230,7 +232,7 @@ static int widen_site(const struct cold_insn *insn, struct cold_sites *sites)
 	return 0;
 }
 
-/* Looks at one instruction: a site, a jump out of the range, a name of data. */
+/* Looks at one instruction: a site, a jump out of the range, a reference to data. */
 static int sweep_insn(struct cold_module *m, const struct cold_hooks *hooks,
 		      const struct cold_insn *insn, uint32_t index, bool exact, struct evidence *e,
 		      struct cold_sites *sites)
@@ -268,7 +270,7 @@ static int sweep_insn(struct cold_module *m, const struct cold_hooks *hooks,
 		return cold_module_mark(m, target);
 	}
 	if (insn->bits == 32 && m->got && !exact && cold_insn_based(insn, m->got, &target, &reg)) {
-		/* Only -fno-plt calls like this, and then through such a slot. */
+		/* Only -fno-plt makes such calls, and then through a slot of this kind. */
 		const struct cold_reloc *r =
 			cold_hook_at(hooks, target, true) ? cold_module_reloc(m, target) : NULL;
 
@@ -324,7 +326,7 @@ static bool short_jump(uint8_t opcode)
 	return opcode == 0xeb || (opcode & 0xf0) == 0x70 || (opcode >= 0xe0 && opcode <= 0xe3);
 }
 
-/* A site's last four bytes are its relative operand. */
+/* The last four bytes of a site are its relative operand. */
 static bool site_ends_at(const struct cold_sites *sites, uint64_t end)
 {
 	const struct cold_site *site = cold_sites_at(sites, end - 5);
@@ -349,7 +351,7 @@ static int scan_section(const struct cold_module *m, const struct cold_hooks *ho
 			end = address + 4;
 			hook = cold_hook_at(hooks, m->bits == 64 ? end + v : (uint32_t)(end + v),
 					    false);
-			if (!hook) /* i386 names a slot by its address */
+			if (!hook) /* i386 refers to a slot by its address */
 				hook = cold_hook_at(hooks, m->bits == 64 ? end + v : (uint32_t)v,
 						    true);
 			if (hook && site_ends_at(sites, end))
@@ -370,7 +372,7 @@ static int scan_section(const struct cold_module *m, const struct cold_hooks *ho
 	return 0;
 }
 
-/* [endbr64] ret */
+/* The function: [endbr64] ret */
 static bool is_empty_function(const uint8_t *p, size_t size)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -385,7 +387,8 @@ static bool is_empty_function(const uint8_t *p, size_t size)
 }
 
 /*
- * The bytes in front of a kept relocation's operand, as it was assembled and as linkers relax it:
+ * The bytes in front of a kept relocation's operand, as the assembler wrote them and as linkers
+ * relax them:
  *
  *   e8 rel32                  call hook          PLT32, PC32
  *   e9 rel32                  jmp hook
@@ -441,7 +444,7 @@ static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks
 		    : r->hook == COLD_HOOK_IS_ENTER ? IP_PROBE_ENTRY
 						    : IP_PROBE_EXIT;
 	ret->form = jump ? IP_FORM_RETURN : IP_FORM_CALL;
-	/* relocations that are not this code's own would lead elsewhere */
+	/* relocations that do not belong to this code would lead elsewhere */
 	target = ret->address + ret->length +
 		 (uint64_t)(int64_t)rel32(p + 2 - (jump && !slot ? back - 1 : 0));
 	if (!hooks->shared_address && cold_hook_at(hooks, target, slot) &&

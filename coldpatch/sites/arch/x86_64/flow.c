@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which function does a site belong to? The code itself says: the hook's first argument is the
- * function's address, also where the function was inlined into another. This follows constants
- * through the function to each site.
+ * Finds the function that a site belongs to. The code itself says it: the hook's first argument is
+ * the function's address, also if the function was inlined into another. This file follows
+ * constants through the function to each site.
  *
  *  1. Ranges that jump into each other, or whose exceptions land in each other, are one unit: a
  *     function and its cold part.
- *  2. From each entry, states are carried along the control flow until nothing changes; where ways
- *     join only what all of them agree on is kept. Jump tables are read; exceptions go from each
+ *  2. States are carried from each entry along the control flow until nothing changes. Where ways
+ *     join, only what all of them agree on is kept. Jump tables are read. Exceptions go from each
  *     call to its landing pad.
- *  3. Blocks that nothing was seen to reach get what all indirect jumps of unknown target (computed
- *     goto) agree on, and behind a call that does not come back what would hold if it did. Where
- *     there is no such jump they are dead, or data, and spoil nothing that is reached.
- *  4. Once more through every block, to note the first argument (rdi; i386: on the stack) and the
+ *  3. Some blocks were not reached. They get the state that all indirect jumps of unknown target
+ *     (computed goto) agree on. A block behind a call that does not return gets the state that
+ *     would hold if the call returned. If there is no such jump, the blocks are dead code, or data.
+ *     They must not change the state of a block that was reached.
+ *  4. Every block runs once more, to note the first argument (rdi; i386: on the stack) and the
  *     nesting depth at the sites.
  *
- * A way that was overlooked can only be one more way to a site whose argument is the same on all
- * ways, unless the compiler merged two calls; a way that does not exist only makes things unknown.
+ * A way that was overlooked does no harm: it is one more way to a site whose argument is the same
+ * on all ways, unless the compiler merged two calls. A way that does not exist only makes values
+ * unknown.
  */
 #include "coldpatch/elf/eh_frame.h"
 #include "coldpatch/sites/arch/x86_64/calls.h"
@@ -31,8 +33,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PUSHED	  16	    /* what a hook's two arguments take with the stack aligned */
-#define FRAME_MAX (1 << 30) /* a larger frame is a mistake */
+#define PUSHED	  16	    /* size of a hook's two arguments, with the stack aligned */
+#define FRAME_MAX (1 << 30) /* a larger frame is an error */
 
 static unsigned entry_size(const struct cold_module *m, struct value table)
 {
@@ -86,9 +88,8 @@ static int jump_indirect(struct unit *u, const struct cold_insn *insn)
 		if (i && target.v + i * entry_size(u->m, target) >= end)
 			return 0;
 		slot = ok ? unit_slot(u, address, &range) : NULL;
-		/* what lies behind the last table that anything names leads elsewhere, or into an
-		 * instruction
-		 */
+		/* What lies behind the last table that the code refers to leads elsewhere, or into
+		 * an instruction. */
 		if (!slot || *slot == NO_INSN)
 			return i ? 0 : unit_escape(u);
 		if (unit_propagate(u, address, &u->now))
@@ -113,7 +114,7 @@ static int throw_to_landings(struct unit *u, const struct cold_insn *insn)
 	return 0;
 }
 
-/* pushed: the last thing that moved the stack pointer was a push. */
+/* Notes the state at a site. pushed: a push was the last change of the stack pointer. */
 static void record(struct unit *u, struct cold_site *site, bool pushed)
 {
 	struct value first = state_first_argument(&u->now, site->form == IP_FORM_RETURN);
@@ -122,14 +123,14 @@ static void record(struct unit *u, struct cold_site *site, bool pushed)
 	site->depth = u->now.depth;
 	site->argument_kind = COLD_ARGUMENT_UNKNOWN;
 	site->frame = 0;
-	/* at the function's start the return address lies between the stack pointer and where it
-	 * was */
+	/* at the function's start only the return address lies between the stack pointer and its
+	 * value before the call */
 	if (site->kind == IP_PROBE_ENTRY && rsp.kind == VALUE_STACK && !rsp.base &&
 	    (int64_t)rsp.v <= 0 && (int64_t)rsp.v > -FRAME_MAX)
 		site->frame = u->m->bits / 8 - (int64_t)rsp.v;
-	/* A function of i386 that pushes arguments may call others with more room on the stack
-	 * than it has at this site. What counts is that a caller's own site is not taken for
-	 * part of this frame. */
+	/* A function of i386 that pushes arguments may call others with more room on the stack than
+	 * it has at this site. What counts is that a caller's own site is not taken for a part of
+	 * this frame. */
 	if (pushed && site->frame)
 		site->frame = site->frame > PUSHED + 8 ? site->frame - PUSHED : 8;
 	if (first.kind == VALUE_CONST) {
@@ -142,9 +143,10 @@ static void record(struct unit *u, struct cold_site *site, bool pushed)
 }
 
 /*
- * i386: functions that return a structure take the pointer to it off the stack, and their callers'
- * code does not show that. The unwind tables know where the stack pointer stands, unless the
- * function has a frame pointer: then all that it keeps on the stack is found through that.
+ * i386: functions that return a structure take the pointer to it off the stack, and the code of
+ * their callers does not show that. The unwind tables know where the stack pointer is, unless the
+ * function has a frame pointer. Then everything that the function keeps on the stack is found
+ * through the frame pointer.
  */
 static void find_stack(struct unit *u, uint64_t address)
 {
@@ -159,8 +161,8 @@ static void find_stack(struct unit *u, uint64_t address)
 	if (u->cfi && !dwarf_cfi_addrframe(u->cfi, address, &frame)) {
 		known = !dwarf_frame_cfa(frame, &ops, &n) && n == 1 && ops[0].atom == DW_OP_bregx &&
 			ops[0].number == REG_RSP;
-		/* the frame's address is what the stack pointer was before the return address
-		 * came */
+		/* The frame's address is the value of the stack pointer before the call pushed the
+		 * return address. */
 		if (known)
 			offset = 4 - (int64_t)ops[0].number2;
 		free(frame);
@@ -256,7 +258,7 @@ static int run(struct unit *u)
 	return 0;
 }
 
-/* Blocks start at jump targets and behind everything that does not go on. */
+/* Starts blocks at jump targets and behind each instruction that does not go on to the next. */
 static int find_blocks(struct unit *u)
 {
 	for (size_t i = 0; i < u->nmembers; i++) {
@@ -309,7 +311,8 @@ static int seed_entries(struct unit *u)
 		if (cold_range_is_cold(u->m, u->members[i]))
 			continue;
 		state_clear(&u->now, u->m->bits);
-		/* without a symbol a range may start in the middle of a function: assume nothing */
+		/* A range without a symbol may start in the middle of a function: then nothing is
+		 * known. */
 		if (range->symbol != COLD_NONE || (!range->gap && proper == 1)) {
 			u->now.depth = 0;
 			u->now.reg[REG_RSP] = (struct value){.kind = VALUE_STACK};
@@ -320,7 +323,7 @@ static int seed_entries(struct unit *u)
 	return 0;
 }
 
-/* NOPs between a jump and the next block: nothing comes this way. */
+/* Whether only NOPs lie between a jump and the next block: control never runs through them. */
 static bool is_padding(struct unit *u, const struct cold_range *range, uint64_t at)
 {
 	const struct cold_section *section = cold_module_section(u->m, range->start, 1);
@@ -409,8 +412,8 @@ static int solve(struct unit *u)
 	if (read_landings(u) || find_blocks(u) || seed_entries(u) || seed_orphans(u))
 		return -1;
 	u->recording = true;
-	/* what is reached has the last word: what is not may be data that runs on into
-	 * instructions */
+	/* Blocks that were reached run last, so their result is valid. A block that was not reached
+	 * may be data that runs on into instructions. */
 	for (unsigned reached = 0; reached < 2; reached++)
 		for (size_t i = 0; i < u->nblocks; i++)
 			if (u->blocks[i].in && u->blocks[i].reached == reached && run_block(u, i))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoding single instructions. See insn.h.
+ * Decodes single instructions. See insn.h.
  */
 #include "coldpatch/sites/arch/x86_64/insn.h"
 
@@ -48,7 +48,7 @@ bool cold_insn_memory(const struct cold_insn *insn, uint64_t *ret)
 	if (i->raw.disp.size != 32)
 		return false;
 	if (!(i->attributes & ZYDIS_ATTRIB_HAS_MODRM)) {
-		*ret = wrap(insn, (uint64_t)i->raw.disp.value); /* mov to or from eax */
+		*ret = wrap(insn, (uint64_t)i->raw.disp.value); /* mov from or to eax */
 		return insn->bits == 32;
 	}
 	if (i->raw.modrm.mod != 0)
@@ -105,8 +105,8 @@ bool cold_insn_is_unconditional(const struct cold_insn *insn)
 	 ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_OF)
 #define FAR 64 /* instructions */
 
-/* One way only, which is why a conditional jump ends it: it looks at flags. The ABI hands none to a
- * function, nor back. */
+/* Follows one way only. So a conditional jump ends it: such a jump reads flags. In the ABI no flags
+ * are passed to a function or back. */
 bool cold_x86_64_flags_dead(const struct cold_module *m, uint64_t address)
 {
 	const struct cold_section *section = cold_module_section(m, address, 1);
@@ -142,7 +142,7 @@ bool cold_x86_64_flags_dead(const struct cold_module *m, uint64_t address)
 		}
 		if (cold_insn_is_jump(&insn) || insn.insn.mnemonic == ZYDIS_MNEMONIC_PUSHFQ)
 			return false;
-		/* these set all of them, and always: a shift by nothing, for one, does not */
+		/* these always set all flags; a shift, for example, sets none if its count is 0 */
 		switch (insn.insn.mnemonic) {
 		case ZYDIS_MNEMONIC_ADD:
 		case ZYDIS_MNEMONIC_AND:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * NOPs that somebody else has put into the code. See nops.h.
+ * NOPs in the code that iprobe-cc did not make. See nops.h.
  */
 #include "coldpatch/sites/arch/x86_64/nops.h"
 
@@ -11,7 +11,7 @@
 
 #define SITE	  5
 #define SLED	  11
-#define SLED_NOPS 9 /* behind its two-byte jump; behind a return it is one more */
+#define SLED_NOPS 9 /* NOPs behind the two-byte jump; behind a return there is one byte more */
 
 size_t cold_x86_64_nops(const uint8_t *p, size_t size, size_t want)
 {
@@ -23,7 +23,7 @@ size_t cold_x86_64_nops(const uint8_t *p, size_t size, size_t want)
 		ZydisDecodedInstruction insn;
 		ZydisDecoderContext context;
 
-		/* endbr64 decodes as itself; `xchg %ax,%ax` and the like as NOP */
+		/* endbr64 decodes as itself; `xchg %ax,%ax` and similar NOPs decode as NOP */
 		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, p + at,
 								size - at, &insn)) ||
 		    insn.mnemonic != ZYDIS_MNEMONIC_NOP)
@@ -110,9 +110,12 @@ bool cold_x86_64_returns(const uint8_t *p, size_t size)
 }
 
 /*
- *   entry, tail exit   eb 09, NOPs of 9 bytes     ->   NOP of 5, NOP of 6
- *   exit               c3, NOPs of 10 bytes -> NOP of 5, c3, int3 up to the end, which nothing
- *                      reaches
+ * The sleds, and what they become:
+ *
+ *   entry, tail exit   eb 09, NOPs of 9 bytes   ->   NOP of 5, NOP of 6
+ *   exit               c3, NOPs of 10 bytes     ->   NOP of 5, c3, int3 up to the end
+ *
+ * The int3 are never reached.
  */
 bool cold_x86_64_sled(const uint8_t *p, size_t size, bool exit, struct cold_site *ret)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Registers and spills under one instruction after another. See state.h.
+ * Applies one instruction after another to registers and spills. See state.h.
  *
- * Stores through pointers that are not stack addresses are taken not to change
- * spill slots: those are the compiler's own, no pointer leads to them.
+ * It is assumed that stores through pointers which are not stack addresses do not change spill
+ * slots: the slots are the compiler's own, and no pointer leads to them.
  */
 #include "coldpatch/sites/arch/x86_64/state.h"
 
@@ -32,7 +32,7 @@ static unsigned word(const struct state *s)
 	return s->bits / 8;
 }
 
-/* A value as a register holds it. */
+/* Returns a value as a register holds it. */
 static struct value fit(const struct state *s, struct value value)
 {
 	if (s->bits == 32 &&
@@ -127,8 +127,8 @@ static struct value load(const struct state *s, struct value at)
 	return spill ? spill->value : unknown;
 }
 
-/* Index in reg[] of the register that r is part of; -1: none that we follow. *ret_width: 64 where r
- * is all of it. */
+/* Returns the index in reg[] of the register that r is part of; -1: a register that is not
+ * followed. *ret_width is 64 if r is the whole register. */
 static int reg_index(const struct state *s, ZydisRegister r, unsigned *ret_width)
 {
 	ZydisRegisterClass class = ZydisRegisterGetClass(r);
@@ -173,7 +173,7 @@ static struct value reg_value(const struct state *s, ZydisRegister r)
 	return unknown;
 }
 
-/* The address of a memory operand: a constant, a stack address, or unknown. */
+/* Returns the address of a memory operand: a constant, a stack address, or unknown. */
 static struct value effective(const struct state *s, const struct cold_insn *insn,
 			      const ZydisDecodedOperand *op)
 {
@@ -201,8 +201,8 @@ static struct value effective(const struct state *s, const struct cold_insn *ins
 	return fit(s, base);
 }
 
-/* Where the operand is an entry of a table: [table + i*scale], the table a constant: its
- * address. */
+/* Whether the operand is an entry of a table: [table + i*scale], with a constant table. Then *ret
+ * is the table's address. */
 static bool table_at(const struct state *s, const ZydisDecodedOperand *op, unsigned scale,
 		     uint64_t *ret)
 {
@@ -332,7 +332,7 @@ static bool is_register(const struct state *s, const ZydisDecodedOperand *op, un
 
 static struct value add(const struct state *s, struct value a, struct value b, bool subtract)
 {
-	/* i386: a table holds addresses, or what is to be added to that of the offset table */
+	/* i386: a table holds addresses, or offsets from the offset table's address */
 	if (s->bits == 32 && a.kind == VALUE_CONST && b.kind == VALUE_ENTRY32 && !subtract)
 		return (struct value){.kind = VALUE_TARGETS32, .base = (uint32_t)a.v, .v = b.v};
 	if (s->bits == 32 && a.kind == VALUE_ENTRY32 && b.kind == VALUE_CONST && !subtract)
@@ -347,13 +347,13 @@ static struct value add(const struct state *s, struct value a, struct value b, b
 	return a;
 }
 
-/* The stack pointer becomes something new (aligned, or lowered by an unknown amount): count from
+/* The stack pointer gets a new value (aligned, or lowered by an unknown amount). Offsets count from
  * here. */
 static void rebase_stack(struct state *s, uint64_t address)
 {
 	uint32_t base = (uint32_t)address | 1;
 
-	/* of another time round a loop */
+	/* these come from an earlier pass through a loop */
 	for (uint32_t i = 0; i < s->nspills;)
 		if (s->spills[i].base == base)
 			s->spills[i] = s->spills[--s->nspills];
@@ -395,7 +395,7 @@ void state_after_call(struct state *s)
 			s->reg[clobbered[i]] = unknown;
 	for (unsigned i = STATE_GPRS; i < STATE_REGS; i++)
 		s->reg[i] = unknown;
-	/* what lay below the stack pointer is the callee's */
+	/* the callee may use what lay below the stack pointer */
 	for (uint32_t i = 0; i < s->nspills;) {
 		if (sp.kind == VALUE_STACK && s->spills[i].base == sp.base &&
 		    s->spills[i].offset < (int64_t)sp.v)
@@ -437,8 +437,9 @@ struct value state_first_argument(const struct state *s, bool jumped)
 }
 
 /*
- * Calls by which code of i386 learns where it is: __x86.get_pc_thunk.REG (mov (%esp),%reg; ret),
- * and a call of what follows, which pops it. True where the call was one.
+ * Handles calls by which i386 code learns its own address: a call of __x86.get_pc_thunk.REG (mov
+ * (%esp),%reg; ret), or a call of the next instruction, which pops the address. Returns true for
+ * such a call.
  */
 static bool call_for_address(struct state *s, const struct cold_insn *insn,
 			     const struct cold_module *m)

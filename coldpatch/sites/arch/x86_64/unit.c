@@ -118,8 +118,8 @@ int unit_escape(struct unit *u)
 	return u->escape ? 0 : ip_error("out of memory");
 }
 
-/* The compiler need not know that a function does not come back: what stands behind may still be
- * meant. */
+/* The compiler need not know that a function does not return: the code behind the call may still be
+ * meant to run. */
 int unit_note_behind(struct unit *u, uint64_t address)
 {
 	uint32_t block;
