@@ -70,9 +70,4 @@ void cli_catch_signals(void);
  * NULL with an error. */
 const char *cli_runtime_path(void);
 
-/* " 1.2 ms, 3.4 ms and 5 times more, at most 6.7 ms"; more: stops that are not among the n, the
- * longest of them more_ns. */
-void cli_print_stops(FILE *out, const struct ip_stop_record *stops, size_t n, size_t more,
-		     uint64_t more_ns);
-
 #endif

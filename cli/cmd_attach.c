@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/stops.h"
 #include "cli/via_daemon.h"
 #include "common/error.h"
 #include "common/json.h"
@@ -151,7 +152,6 @@ static void print_change(const struct cli_record_options *options,
 {
 	const char *would = options->dry_run ? "would be " : "";
 	const struct ip_session_change *c = &s->change;
-	size_t failed = 0;
 	FILE *out;
 	struct ip_json j;
 
@@ -165,7 +165,7 @@ static void print_change(const struct cli_record_options *options,
 		ip_json_init(&j, stdout);
 		ip_json_object(&j, NULL);
 		ip_json_int(&j, "pid", s->pid);
-		ip_json_bool(&j, "changed", !options->dry_run && s->nstops);
+		ip_json_bool(&j, "changed", !options->dry_run && s->stops.n);
 		if (options->dry_run)
 			ip_json_bool(&j, "dry_run", true);
 		ip_json_uint(&j, "functions_added", c->functions_added);
@@ -177,15 +177,8 @@ static void print_change(const struct cli_record_options *options,
 		ip_json_uint(&j, "threads", s->threads);
 		ip_json_uint(&j, "pages", s->pages);
 		ip_json_uint(&j, "foreign", s->foreign);
-		ip_json_array(&j, "stop_us");
-		for (size_t i = 0; i < s->nstops; i++)
-			ip_json_double(&j, NULL, s->stops[i].ns / 1e3);
-		ip_json_end_array(&j);
-		for (size_t i = 0; i < s->nstops; i++)
-			failed += s->stops[i].failed;
-		ip_json_uint(&j, "failed_stops", failed);
-		ip_json_uint(&j, "more_stops", s->more_stops);
-		ip_json_double(&j, "more_stops_max_us", s->more_ns / 1e3);
+		cli_json_stops(&j, &s->stops);
+		ip_json_uint(&j, "failed_stops", ip_stop_log_failed(&s->stops));
 		ip_json_string(&j, "dir", c->dir);
 		ip_json_end_object(&j);
 		return;
@@ -205,9 +198,9 @@ static void print_change(const struct cli_record_options *options,
 			 c->sites_added ? ", " : "", c->functions_removed,
 			 c->functions_removed == 1 ? "" : "s", c->sites_removed, would,
 			 c->sites_added ? "" : " from its session");
-	if (s->nstops) {
+	if (s->stops.n) {
 		ip_print(out, "; stopped for");
-		cli_print_stops(out, s->stops, s->nstops, s->more_stops, s->more_ns);
+		cli_print_stops(out, &s->stops);
 	}
 	if (options->dry_run)
 		ip_print(out, "; nothing was changed\n");

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/stops.h"
 #include "cli/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -127,23 +128,20 @@ static int restore(struct ip_target *target, const struct ip_modules *modules, b
 		ip_stop_let_go(target);
 		ret = no_stop ? ip_remap_restore(target, modules, result)
 			      : ip_restore(target, modules, max_stop_ns(target), result);
-		for (size_t i = 0; ret < 0 && i < result->nstops; i++)
-			ip_patch_result_add(all, &result->stops[i]);
-		for (size_t i = 0; i < target->stops.n; i++)
-			ip_patch_result_add(all, &target->stops.items[i].record);
+		if (ret < 0)
+			ip_patch_result_append(all, &result->stops);
+		ip_patch_result_append(all, &target->stops);
 		ip_stop_log_clear(&target->stops);
 		if (ret == 0 || !result->transient || !ip_stop_go_on(target, began, &said))
 			break;
 		ip_stop_rest(target, target->asleep ? NAP_NS / 10 : NAP_NS, NULL);
 	}
-	for (size_t i = 0; i < all->nstops; i++)
-		ip_patch_result_add(result, &all->stops[i]);
+	ip_patch_result_append(result, &all->stops);
 	free(all);
 	if (ret < 0) {
 		_cleanup_free_ char *why = strdup(ip_error_message());
 
-		return ip_stop_tell_in_vain(result->stops, result->nstops,
-					    why ? why : "out of memory");
+		return ip_stop_tell_in_vain(&result->stops, why ? why : "out of memory");
 	}
 	return ret;
 }
@@ -234,7 +232,6 @@ int cmd_detach(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},	{0}};
 	struct ip_patch_result result = {0};
 	bool json = false, no_stop = false, left_over = false;
-	size_t failed = 0;
 	int option, pid, code;
 
 	opterr = 0;
@@ -272,21 +269,13 @@ int cmd_detach(int argc, char **argv)
 		ip_json_object(&j, NULL);
 		ip_json_int(&j, "pid", pid);
 		ip_json_uint(&j, "restored", result.sites);
-		ip_json_array(&j, "stop_us");
-		for (size_t i = 0; i < result.nstops; i++)
-			ip_json_double(&j, NULL, result.stops[i].ns / 1e3);
-		ip_json_end_array(&j);
-		for (size_t i = 0; i < result.nstops; i++)
-			failed += result.stops[i].failed;
-		ip_json_uint(&j, "failed_stops", failed);
-		ip_json_uint(&j, "more_stops", result.more_stops);
-		ip_json_double(&j, "more_stops_max_us", result.more_ns / 1e3);
+		cli_json_stops(&j, &result.stops);
+		ip_json_uint(&j, "failed_stops", ip_stop_log_failed(&result.stops));
 		ip_json_end_object(&j);
 	} else if (result.sites) {
 		ip_print(stdout, "pid %d: %zu sites put back on %zu pages; %s for", pid,
 			 result.sites, result.pages, no_stop ? "one thread held" : "stopped");
-		cli_print_stops(stdout, result.stops, result.nstops, result.more_stops,
-				result.more_ns);
+		cli_print_stops(stdout, &result.stops);
 		ip_print(stdout, "\n");
 	} else {
 		ip_print(stdout, "pid %d: nothing was live\n", pid);

@@ -447,7 +447,7 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 		 "longest gap of functions that stayed %.3f ms\n",
 		 sum.samples, sum.length_s, sum.run_s, sum.called, sum.functions, sum.sampled,
 		 1e3 * sum.overhead * sum.run_s, 100 * sum.overhead, 100 * sum.stops_share,
-		 sum.changes, sum.changes_without_stop, ip_session_longest_stop(s) / 1e6,
+		 sum.changes, sum.changes_without_stop, ip_stop_log_longest(&s->stops) / 1e6,
 		 sum.longest_gap_ns / 1e6);
 	if (s->end == IP_END_EXECED)
 		ip_print(stderr,

@@ -7,28 +7,11 @@
 
 #include "cli/cli.h"
 #include "cli/live_line.h"
+#include "cli/stops.h"
 #include "common/json.h"
 #include "common/print.h"
 #include "common/trace_format.h"
 #include "common/units.h"
-
-#define STOPS_SHOWN 16
-
-void cli_print_stops(FILE *out, const struct ip_stop_record *stops, size_t n, size_t more,
-		     uint64_t more_ns)
-{
-	size_t shown = n + more > STOPS_SHOWN ? STOPS_SHOWN : n;
-	char length[16];
-
-	for (size_t i = 0; i < shown; i++)
-		ip_print(out, "%s %s%s", i ? "," : "", ip_format_ns(stops[i].ns, length),
-			 stops[i].failed ? " in vain" : "");
-	for (size_t i = shown; i < n; i++)
-		more_ns = stops[i].ns > more_ns ? stops[i].ns : more_ns;
-	if (n + more > shown)
-		ip_print(out, " and %zu times more, at most %s", n + more - shown,
-			 ip_format_ns(more_ns, length));
-}
 
 static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s)
 {
@@ -45,28 +28,25 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_uint(&j, "disturbed", s->disturbed);
 	if (options->session.no_stop)
 		ip_json_uint(&j, "unswitched", s->unswitched);
-	ip_json_array(&j, "stop_us");
-	for (size_t i = 0; i < s->nstops; i++)
-		ip_json_double(&j, NULL, s->stops[i].ns / 1e3);
-	ip_json_end_array(&j);
-	ip_json_uint(&j, "more_stops", s->more_stops);
-	ip_json_double(&j, "more_stops_max_us", s->more_ns / 1e3);
+	cli_json_stops(&j, &s->stops);
 	ip_json_array(&j, "stops");
-	for (size_t i = 0; i < s->nstops; i++) {
+	for (size_t i = 0; i < s->stops.n; i++) {
+		const struct ip_stop_record *stop = &s->stops.items[i];
+
 		ip_json_object(&j, NULL);
-		ip_json_double(&j, "stop_us", s->stops[i].ns / 1e3);
-		ip_json_double(&j, "running_us", s->stops[i].running_ns / 1e3);
-		ip_json_uint(&j, "threads", s->stops[i].threads);
-		ip_json_uint(&j, "pages", s->stops[i].pages);
-		ip_json_uint(&j, "sites", s->stops[i].sites);
-		if (s->stops[i].failed)
+		ip_json_double(&j, "stop_us", stop->ns / 1e3);
+		ip_json_double(&j, "running_us", stop->running_ns / 1e3);
+		ip_json_uint(&j, "threads", stop->threads);
+		ip_json_uint(&j, "pages", stop->pages);
+		ip_json_uint(&j, "sites", stop->sites);
+		if (stop->failed)
 			ip_json_bool(&j, "failed", true);
 		ip_json_end_object(&j);
 	}
 	ip_json_end_array(&j);
-	ip_json_uint(&j, "looks", s->looks.n);
-	ip_json_double(&j, "looks_us", s->looks.ns / 1e3);
-	ip_json_double(&j, "looks_max_us", s->looks.longest_ns / 1e3);
+	ip_json_uint(&j, "looks", s->stops.looks.n);
+	ip_json_double(&j, "looks_us", s->stops.looks.ns / 1e3);
+	ip_json_double(&j, "looks_max_us", s->stops.looks.longest_ns / 1e3);
 	ip_json_uint(&j, "renewed_calls", s->renewed);
 	ip_json_uint(&j, "events", s->events);
 	ip_json_uint(&j, "lost", s->lost);
@@ -238,6 +218,6 @@ void cli_record_summary(const struct cli_record_options *options,
 		 ip_format_ns(s->length_ns, length), overwritten,
 		 s->lost ? ip_format_count(s->lost, lost) : "none",
 		 options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
-	cli_print_stops(stderr, s->stops, s->nstops, s->more_stops, s->more_ns);
+	cli_print_stops(stderr, &s->stops);
 	ip_print(stderr, "; trace in %s\n", options->session.dir);
 }

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/stops.h"
 #include "cli/top.h"
 #include "common/cleanup.h"
 #include "common/dir.h"
@@ -94,7 +95,7 @@ static void tell_summary(const struct ip_session_summary *s)
 	ip_print(stderr, "iprobe: %s call%s of %zu function%s in %s; stopped for",
 		 ip_format_count(s->calls, count), s->calls == 1 ? "" : "s", s->functions,
 		 s->functions == 1 ? "" : "s", ip_format_ns(s->length_ns, length));
-	cli_print_stops(stderr, s->stops, s->nstops, s->more_stops, s->more_ns);
+	cli_print_stops(stderr, &s->stops);
 	ip_print(stderr, "; every byte is back\n");
 }
 

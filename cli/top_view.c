@@ -238,15 +238,14 @@ static void change(struct view *v, const char *selection, const char *what)
 {
 	struct ip_session_summary s;
 	char stop[16];
-	uint64_t longest = 0;
+	uint64_t longest;
 
 	if (ip_session_ask_change(v->options->pid, selection, v->options->max_stop_ns, &s) < 0) {
 		snprintf(v->message, sizeof(v->message), "%s", ip_error_message());
 		return;
 	}
-	for (size_t i = 0; i < s.nstops; i++)
-		longest = s.stops[i].ns > longest ? s.stops[i].ns : longest;
-	if (!s.nstops)
+	longest = ip_stop_log_longest(&s.stops);
+	if (!s.stops.n)
 		snprintf(v->message, sizeof(v->message), "%s: nothing to do, it is so already",
 			 what);
 	else

@@ -106,12 +106,12 @@ static double busy_so_far(pid_t pid, uint64_t cpu_ns)
  * goes on for long. */
 static double new_stops(struct ip_fperf *f, const struct ip_session *s)
 {
-	uint64_t all = s->summary->stopped_ns + s->summary->remapped.changing_ns,
+	uint64_t all = s->summary->stops.ns + s->summary->remapped.changing_ns,
 		 ns = all - f->stops_seen_ns;
 
 	f->stops_seen_ns = all;
 	if (ns)
-		f->longest_stop_ns = ip_session_longest_stop(s->summary);
+		f->longest_stop_ns = ip_stop_log_longest(&s->summary->stops);
 	f->longest_gap_ns = s->summary->remapped.gap_ns;
 	return ns;
 }

@@ -249,9 +249,8 @@ static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fper
 	}
 	ip_fperf_release_held(f);
 	stopped = result.changing_ns;
-	for (size_t i = 0; i < result.nstops; i++)
-		stopped += result.stops[i].ns;
-	if (result.nstops || result.remapped)
+	stopped = result.stops.ns;
+	if (result.stops.n || result.remapped)
 		f->change_ns = (1 - IP_FPERF_SETTLED) * f->change_ns +
 			       IP_FPERF_SETTLED * stopped * f->busy;
 	note_own(f, own);

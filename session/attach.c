@@ -25,16 +25,16 @@ static int fail_keeping(struct ip_session *s, enum ip_end_reason reason)
 
 	ip_session_go_idle(s);
 	ip_session_finish(s, reason);
-	return ip_stop_tell_in_vain(s->summary->stops, s->summary->nstops,
-				    why ? why : "out of memory");
+	return ip_stop_tell_in_vain(&s->summary->stops, why ? why : "out of memory");
 }
 
 static void note_hold(struct ip_session *s, uint64_t held_ns)
 {
-	const struct ip_stop_record hold = {.tsc = ip_clock_now(), .ns = held_ns, .threads = 1};
+	const struct ip_stop_record hold = {
+		.kind = "hold", .tsc = ip_clock_now(), .ns = held_ns, .threads = 1};
 
 	if (held_ns)
-		ip_stop_log_add(&s->target->stops, "hold", &hold);
+		ip_stop_log_add(&s->target->stops, &hold);
 }
 
 /* A runtime that is linked in may never have been needed before; where there is none it is put

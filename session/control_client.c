@@ -57,12 +57,15 @@ int ip_session_note_change(struct ip_session_summary *sum, const struct ip_contr
 	sum->sites = reply->sites;
 	sum->left_out = reply->left_out;
 	sum->foreign = reply->foreign;
-	for (sum->nstops = 0; sum->nstops < reply->nstops; sum->nstops++)
-		sum->stops[sum->nstops] =
-			(struct ip_stop_record){.ns = reply->stop_ns[sum->nstops],
-						.failed = reply->failed_stops >> sum->nstops & 1};
-	sum->more_stops = reply->more_stops;
-	sum->more_ns = reply->more_ns;
+	ip_stop_log_clear(&sum->stops);
+	for (size_t i = 0; i < reply->nstops; i++) {
+		const struct ip_stop_record stop = {.ns = reply->stop_ns[i],
+						    .failed = reply->failed_stops >> i & 1};
+
+		ip_stop_log_add(&sum->stops, &stop);
+	}
+	sum->stops.more = reply->more_stops;
+	sum->stops.more_ns = reply->more_ns;
 	sum->change = (struct ip_session_change){.done = true,
 						 .functions_added = reply->functions_added,
 						 .functions_removed = reply->functions_removed,

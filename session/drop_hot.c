@@ -177,8 +177,7 @@ static void drop(struct drop_hot *d, struct ip_session *s, const struct ip_hot_f
 		ip_trace_add_dropped(s->trace, ip_clock_now(), firsts[i - before],
 				     d->items[i].counted, f->per_second, f->own_ticks, f->share);
 	}
-	for (size_t i = 0; i < result.nstops; i++)
-		stopped += result.stops[i].ns;
+	stopped = result.stops.ns;
 	d->next_ns = ip_now_ns() + (d->behind		       ? RETRY_NS
 				    : LOOK_NS > REST * stopped ? LOOK_NS
 							       : REST * stopped);

@@ -97,12 +97,10 @@ static int bring_runtime(struct ip_session *s, struct ip_modules *modules)
 		return -1;
 	for (int i = 0; i < 2; i++) {
 		const struct ip_stop_record hold = {
-			.tsc = ip_clock_now(), .ns = held[i], .threads = 1};
+			.kind = "exec", .tsc = ip_clock_now(), .ns = held[i], .threads = 1};
 
 		if (held[i])
 			ip_session_add_stop(s, &hold);
-		if (held[i])
-			ip_trace_add_stop(s->trace, "exec", &hold);
 	}
 	return 0;
 }

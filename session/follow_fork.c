@@ -389,12 +389,8 @@ static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsi
 		for (unsigned i = 1;; i++) {
 			ip_stop_let_go(target);
 			ret = ip_restore(target, &modules, f->deadline_ns, &result);
-			for (size_t k = 0; k < result.nstops; k++)
-				ip_stop_log_add(&f->target->stops, "child", &result.stops[k]);
-			for (size_t k = 0; k < target->stops.n; k++)
-				ip_stop_log_add(&f->target->stops, "child",
-						&target->stops.items[k].record);
-			ip_stop_log_clear(&target->stops);
+			ip_stop_log_append(&f->target->stops, &result.stops, "child");
+			ip_stop_log_move(&f->target->stops, &target->stops, "child");
 			if (ret == 0 || !result.transient ||
 			    (i >= tries && (tries == 1 || !(target->asleep || target->starved) ||
 					    !ip_stop_go_on(target, began, &said))))

@@ -28,14 +28,12 @@ static void note_holds(struct ip_session *s, const char *kind,
 		       const struct ip_remap_result *remapped, struct ip_patch_result *result)
 {
 	struct ip_stop_record stop = {
-		.threads = 1, .pages = remapped->pages, .sites = remapped->sites};
+		.kind = kind, .threads = 1, .pages = remapped->pages, .sites = remapped->sites};
 
 	for (size_t i = 0; i < remapped->nholds; i++) {
 		stop.ns = remapped->holds[i].ns;
 		stop.tsc = remapped->holds[i].tsc;
 		ip_session_add_stop(s, &stop);
-		if (s->trace)
-			ip_trace_add_stop(s->trace, kind, &stop);
 	}
 	result->pages = remapped->pages;
 	result->threads = ip_user_threads(s->target->pid);

@@ -64,59 +64,37 @@ void ip_session_count(struct ip_session *s, const struct ip_plan *plan)
 
 void ip_session_add_stop(struct ip_session *s, const struct ip_stop_record *stop)
 {
-	struct ip_session_summary *sum = s->summary;
-
-	sum->stopped_ns += stop->ns;
-	if (sum->nstops < IP_MAX_STOPS) {
-		sum->stops[sum->nstops++] = *stop;
-	} else {
-		sum->more_stops++;
-		sum->more_ns = stop->ns > sum->more_ns ? stop->ns : sum->more_ns;
-	}
+	ip_stop_log_add(&s->summary->stops, stop);
+	if (s->trace)
+		ip_trace_add_stop(s->trace, stop);
 }
 
-uint64_t ip_session_longest_stop(const struct ip_session_summary *summary)
+/* Those of a log: into the summary, and, as far as they are listed, into the trace. */
+static void add_stops(struct ip_session *s, const struct ip_stop_log *log, const char *kind)
 {
-	uint64_t longest = summary->more_ns;
+	for (size_t i = 0; s->trace && i < log->n; i++) {
+		struct ip_stop_record stop = log->items[i];
 
-	for (size_t i = 0; i < summary->nstops; i++)
-		longest = summary->stops[i].ns > longest ? summary->stops[i].ns : longest;
-	return longest;
+		if (!stop.kind)
+			stop.kind = kind;
+		ip_trace_add_stop(s->trace, &stop);
+	}
+	ip_stop_log_append(&s->summary->stops, log, kind);
 }
 
 void ip_session_tell_stops(struct ip_session *s, const char *kind)
 {
-	struct ip_session_summary *sum = s->summary;
-	struct ip_stop_log *log;
-
 	if (!s->target)
 		return;
-	log = &s->target->stops;
-	for (size_t i = 0; i < log->n; i++) {
-		ip_session_add_stop(s, &log->items[i].record);
-		if (s->trace)
-			ip_trace_add_stop(s->trace, log->items[i].kind ? log->items[i].kind : kind,
-					  &log->items[i].record);
-	}
-	sum->more_stops += log->more;
-	sum->looks.n += log->looks.n;
-	sum->looks.ns += log->looks.ns;
-	if (log->looks.longest_ns > sum->looks.longest_ns)
-		sum->looks.longest_ns = log->looks.longest_ns;
-	ip_stop_log_clear(log);
+	add_stops(s, &s->target->stops, kind);
+	ip_stop_log_clear(&s->target->stops);
 }
 
 void ip_session_note_stop(struct ip_session *s, const char *kind, const struct ip_patch_result *r)
 {
 	if (s->trace)
 		ip_session_tell_stops(s, kind);
-	for (size_t i = 0; i < r->nstops; i++) {
-		ip_session_add_stop(s, &r->stops[i]);
-		if (s->trace)
-			ip_trace_add_stop(s->trace, kind, &r->stops[i]);
-	}
-	s->summary->more_stops += r->more_stops;
-	s->summary->more_ns = r->more_ns > s->summary->more_ns ? r->more_ns : s->summary->more_ns;
+	add_stops(s, &r->stops, kind);
 }
 
 /* Where an iprobe was killed sites are still live. The session lock is ours, so it is dead. */
@@ -128,8 +106,8 @@ static int restore_leftovers(struct ip_session *s, const struct ip_modules *modu
 			  : ip_restore(s->target, modules, s->options->max_stop_ns, &result);
 
 	/* there may be no trace yet */
-	for (size_t i = 0; i < result.nstops && !s->options->no_stop; i++)
-		ip_stop_log_add(&s->target->stops, "leftovers", &result.stops[i]);
+	if (!s->options->no_stop)
+		ip_stop_log_append(&s->target->stops, &result.stops, "leftovers");
 	if (ret == 0 && result.sites) {
 		ip_notice("pid %d: put back %zu sites that an earlier iprobe had left live "
 			  "(--resume goes on with its recording instead)",
@@ -242,7 +220,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 				  : patch_live(s, plan, &foreign, &result);
 	/* it has ended, or executed another program, behind a stop, before we saw that all was
 	 * as written: nothing is left to be put back, and what it did meanwhile is recorded */
-	if (ret < 0 && result.nstops && ip_target_image_is_gone(s->target))
+	if (ret < 0 && result.stops.n && ip_target_image_is_gone(s->target))
 		ret = 0;
 	if (ret == 0)
 		ret = ip_session_watch(s, plan);

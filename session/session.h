@@ -93,13 +93,8 @@ struct ip_session_summary {
 	size_t foreign;
 	size_t unswitched;	  /* selected sites that --no-stop had to leave idle */
 	char unswitched_why[256]; /* the first of them */
-	struct ip_stop_record stops[IP_MAX_STOPS]; /* the hold of a borrowed thread is one, too */
-	size_t nstops;
-	size_t more_stops;	    /* that found no room there */
-	uint64_t more_ns;	    /* the longest of those */
-	uint64_t stopped_ns;	    /* all stops together */
-	struct ip_stop_looks looks; /* at single threads, which are none of these stops */
-	struct {		    /* changes that were made without a stop (update.h): */
+	struct ip_stop_log stops; /* the hold of a borrowed thread is one, too */
+	struct {		  /* changes that were made without a stop (update.h): */
 		size_t changes;
 		/* so long mappings were changed, all together, those of attempts that failed as
 		 * well */
@@ -139,9 +134,6 @@ struct ip_session_summary {
 	struct ip_value_gaps value_gaps;
 	struct ip_session_change change; /* functions and sites are those that are live now, then */
 };
-
-/* Nanoseconds. */
-uint64_t ip_session_longest_stop(const struct ip_session_summary *summary);
 
 /* What an attach would do. */
 struct ip_session_preview {

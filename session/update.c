@@ -113,9 +113,9 @@ static int apply(struct ip_session *s, const struct ip_plan_diff *d,
 	done = ip_stop_batches_apply(s->target, changes, n, o->max_stop_ns, gate, IP_SESSION_TRIES,
 				     result);
 	if (done < 0) {
-		ret->partial = result->nstops > 0;
+		ret->partial = result->stops.n > 0;
 		/* a site has changed since we looked */
-		*ret_again = !result->nstops && !result->transient;
+		*ret_again = !result->stops.n && !result->transient;
 	}
 	return done;
 }
@@ -127,9 +127,8 @@ static int carry_out(struct ip_session *s, const struct ip_plan_diff *d,
 {
 	_cleanup_free_ struct ip_change *changes = NULL;
 	struct ip_patch_result result = {0};
-	struct ip_stop_record in_vain[IP_STOP_LOG_MAX];
 	struct ip_clock_reading now;
-	size_t n, nin_vain = 0;
+	size_t n;
 	int done;
 
 	*ret_again = false;
@@ -140,24 +139,19 @@ static int carry_out(struct ip_session *s, const struct ip_plan_diff *d,
 	done = apply(s, d, o, changes, n, &result, ret, ret_again);
 	ip_clock_read(&now);
 	free(result.inside);
-	for (size_t i = 0; i < s->target->stops.n; i++)
-		in_vain[nin_vain++] = s->target->stops.items[i].record;
+	ret->stops = result.stops;
+	ip_stop_log_append(&ret->stops, &s->target->stops, NULL);
 	if (done < 0) {
 		_cleanup_free_ char *why = strdup(ip_error_message());
+		struct ip_stop_log in_vain = s->target->stops;
 
 		ip_session_note_stop(s, o->kind, &result);
-		return ip_stop_tell_in_vain(in_vain, nin_vain, why ? why : "out of memory");
+		return ip_stop_tell_in_vain(&in_vain, why ? why : "out of memory");
 	}
 	if (!o->child && ((s->watch && ip_site_monitor_drop(s->watch, &d->idle) < 0) ||
 			  ip_session_watch(s, &d->live) < 0))
 		ip_site_monitor_clear(s->watch, s->trace); /* no memory: they go unwatched */
 	done = tell_link_map(o->link_map, &d->live);
-	memcpy(ret->stops, result.stops, sizeof(ret->stops));
-	ret->nstops = result.nstops;
-	for (size_t i = 0; i < nin_vain && ret->nstops < IP_MAX_STOPS; i++)
-		ret->stops[ret->nstops++] = in_vain[i];
-	ret->more_stops = result.more_stops;
-	ret->more_ns = result.more_ns;
 	ret->threads = result.threads;
 	ret->pages = result.pages;
 	s->summary->recorded = true;
@@ -384,13 +378,13 @@ void ip_session_serve(void *context, const struct ip_control_request *request,
 	reply->foreign = r.foreign;
 	reply->threads = r.threads;
 	reply->pages = r.pages;
-	reply->more_stops = r.more_stops;
-	reply->more_ns = r.more_ns;
-	for (size_t i = 0; i < r.nstops; i++) {
-		uint64_t ns = r.stops[i].ns;
+	reply->more_stops = r.stops.more;
+	reply->more_ns = r.stops.more_ns;
+	for (size_t i = 0; i < r.stops.n; i++) {
+		uint64_t ns = r.stops.items[i].ns;
 
 		if (i < IP_CONTROL_STOPS) {
-			reply->failed_stops |= (uint64_t)r.stops[i].failed << reply->nstops;
+			reply->failed_stops |= (uint64_t)r.stops.items[i].failed << reply->nstops;
 			reply->stop_ns[reply->nstops++] = ns;
 		} else {
 			reply->more_stops++;

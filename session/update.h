@@ -64,11 +64,8 @@ struct ip_change_result {
 	size_t functions, sites; /* selected, as far as their modules are there; live now */
 	size_t left_out, foreign;
 	size_t threads, pages;
-	struct ip_stop_record stops[IP_MAX_STOPS];
-	size_t nstops; /* 0: there was nothing to do */
-	size_t more_stops;
-	uint64_t more_ns; /* the longest of those */
-	bool remapped;	  /* it came about without a stop: */
+	struct ip_stop_log stops; /* none: there was nothing to do */
+	bool remapped;		  /* it came about without a stop: */
 	/* so long mappings were changed, which running threads may have had to wait for; of a
 	 * failure, too */
 	uint64_t changing_ns;

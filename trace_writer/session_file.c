@@ -331,7 +331,7 @@ void ip_trace_add_dropped(struct ip_trace *trace, uint64_t tsc, uint32_t first, 
 		counted ? "count" : "idle", per_second, own_ticks, percent);
 }
 
-int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_stop_record *stop)
+int ip_trace_add_stop(struct ip_trace *trace, const struct ip_stop_record *stop)
 {
 	/* every change writes the whole file anew, so the file must not grow without limit */
 	if (++trace->nstops > STOPS_MAX) {
@@ -341,8 +341,8 @@ int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_
 			trace->more_stops.longest_ns = stop->ns;
 		return 0;
 	}
-	fprintf(trace->text_out, "stop\t%s\t%lu\t%lu\t%zu\t%zu\t%zu%s\n", kind, stop->tsc, stop->ns,
-		stop->threads, stop->pages, stop->sites, stop->failed ? "\tfailed" : "");
+	fprintf(trace->text_out, "stop\t%s\t%lu\t%lu\t%zu\t%zu\t%zu%s\n", stop->kind, stop->tsc,
+		stop->ns, stop->threads, stop->pages, stop->sites, stop->failed ? "\tfailed" : "");
 	return 0;
 }
 

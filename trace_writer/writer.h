@@ -112,7 +112,7 @@ int ip_trace_add_payloads(struct ip_trace *trace, const struct ip_plan *plan);
  * (drop_hot.h). counted: its calls are still counted from then on. */
 void ip_trace_add_dropped(struct ip_trace *trace, uint64_t tsc, uint32_t first, bool counted,
 			  uint64_t per_second, uint64_t own_ticks, unsigned percent);
-int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_stop_record *stop);
+int ip_trace_add_stop(struct ip_trace *trace, const struct ip_stop_record *stop);
 /* A library was loaded or unloaded just now; what: "load", "unload". */
 void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct ip_module *module);
 /* The process has executed another program just now. */

@@ -90,7 +90,7 @@ int ip_target_clock_ask(struct ip_target *target)
 	done = ip_remap_thread_run(target, soon, FIND_NS, &piece, 1, &held);
 	if (!held.tsc) /* nobody was there to be asked */
 		return 0;
-	ip_stop_log_look(&target->stops, held.ns);
+	ip_stop_log_add_look(&target->stops, held.ns);
 	if (done < 0 && piece.error == -1) /* it never got there: it is kept from running */
 		return 0;
 	if (done < 0)

@@ -75,12 +75,16 @@ void ip_patch_result_add(struct ip_patch_result *result, const struct ip_stop_re
 	result->sites += stop->sites;
 	result->pages += stop->pages;
 	result->threads = stop->threads > result->threads ? stop->threads : result->threads;
-	if (result->nstops < IP_MAX_STOPS) {
-		result->stops[result->nstops++] = *stop;
-	} else {
-		result->more_stops++;
-		result->more_ns = stop->ns > result->more_ns ? stop->ns : result->more_ns;
-	}
+	ip_stop_log_add(&result->stops, stop);
+}
+
+void ip_patch_result_append(struct ip_patch_result *result, const struct ip_stop_log *stops)
+{
+	for (size_t i = 0; i < stops->n; i++)
+		ip_patch_result_add(result, &stops->items[i]);
+	result->stops.more += stops->more;
+	if (stops->more_ns > result->stops.more_ns)
+		result->stops.more_ns = stops->more_ns;
 }
 
 static int by_address(const void *a, const void *b)
@@ -464,7 +468,7 @@ static void undo_later(const struct ip_patch *patch, uint64_t deadline_ns, int64
 		record.tsc = stop.began_tsc;
 		undo(patch, gate_session);
 		record.ns = ip_stop_end(&stop);
-		ip_stop_log_add(&patch->target->stops, NULL, &record);
+		ip_stop_log_add(&patch->target->stops, &record);
 	}
 	ip_error("%s", why ? why : "out of memory");
 }
@@ -508,7 +512,7 @@ int ip_patch_apply(struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_se
 	if (done < 0) {
 		record.failed = true;
 		record.pages = record.sites = 0;
-		ip_stop_was_in_vain(target, NULL, &record);
+		ip_stop_was_in_vain(target, &record);
 	}
 	if (done == 0) {
 		ip_patch_result_add(ret, &record);

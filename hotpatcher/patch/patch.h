@@ -38,7 +38,7 @@
  *
  * Killed at any point we leave each site idle, live or in transit, all of them valid code, and
  * ip_restore() brings every one back. How long a page takes is measured in each stop: what the next
- * is expected to take (parts.h) follows from it.
+ * is expected to take (stop_batches.h) follows from it.
  */
 #ifndef IP_PATCH_H
 #define IP_PATCH_H
@@ -50,8 +50,6 @@
 #include "common/arch/arch.h"
 #include "hotpatcher/process/target.h"
 
-#define IP_MAX_STOPS 256 /* that are told one by one */
-
 struct ip_change {
 	uint64_t address;
 	uint8_t length, kind, form, regs; /* as in struct ip_pl_probe */
@@ -60,7 +58,7 @@ struct ip_change {
 	/* of a library that can be unloaded: what is mapped there may be another's in a moment */
 	bool may_go;
 	uint8_t old_bytes[IP_SITE_MAX], new_bytes[IP_SITE_MAX];
-	uint32_t group; /* changes of one group are never divided between two stops (parts.h) */
+	uint32_t group; /* changes of one group are never divided between two stops (stop_batches.h) */
 };
 
 struct ip_patch;
@@ -73,15 +71,14 @@ struct ip_patch_result {
 	bool transient; /* of a failure: it may work a moment later */
 	/* threads that stood in the runtime or its stubs: a hook of theirs is in flight */
 	pid_t *inside;
-	size_t ninside;				   /* inside is freed by the caller */
-	struct ip_stop_record stops[IP_MAX_STOPS]; /* the first ones, one by one */
-	size_t nstops;
-	size_t more_stops; /* that found no room there */
-	uint64_t more_ns;  /* the longest of those */
+	size_t ninside; /* inside is freed by the caller */
+	struct ip_stop_log stops;
 };
 
 /* Adds one more stop to a result, sums and record. */
 void ip_patch_result_add(struct ip_patch_result *result, const struct ip_stop_record *stop);
+/* The same for all stops of a log. */
+void ip_patch_result_append(struct ip_patch_result *result, const struct ip_stop_log *stops);
 
 /* Steps 1 and 2. changes are sorted and kept until ip_patch_destroy(); they must not overlap. */
 int ip_patch_prepare(struct ip_target *target, struct ip_change *changes, size_t n,

@@ -102,7 +102,7 @@ int ip_patch_in_place(struct ip_target *target, const struct ip_change *changes,
 	record.running_ns = stop.running_ns;
 	record.failed = done < 0 && !record.sites;
 	if (record.failed)
-		ip_stop_was_in_vain(target, NULL, &record);
+		ip_stop_was_in_vain(target, &record);
 	else
 		ip_patch_result_add(ret, &record);
 	return done < 0 ? -1 : (int)ret->sites;

@@ -261,8 +261,7 @@ static int restore_tails(struct ip_target *target, struct change_list *tails, ui
 
 	qsort(tails->items, tails->n, sizeof(*tails->items), by_address);
 	done = ip_patch_in_place(target, tails->items, tails->n, deadline_ns, &result);
-	for (size_t i = 0; i < result.nstops; i++)
-		ip_patch_result_add(ret, &result.stops[i]);
+	ip_patch_result_append(ret, &result.stops);
 	if (done == (int)tails->n)
 		return 0;
 	ret->transient = done >= 0 || result.transient;
@@ -324,7 +323,7 @@ int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint6
 		done = ip_stop_batches_apply(target, r.whole.items, r.whole.n, deadline_ns, 0, 1,
 					     ret);
 		/* somebody has changed a site just now */
-		if (done < 0 && !ret->nstops)
+		if (done < 0 && !ret->stops.n)
 			ret->transient |= ip_target_alive(target);
 	}
 	if (done == 0 && r.tails.n)

@@ -44,7 +44,7 @@ int ip_restore_collect(struct ip_target *target, const struct ip_modules *module
 		       struct ip_change **ret, size_t *ret_n);
 
 /* Brings every site of all modules that any iprobe left live back to its idle form, in as many
- * stops as deadline_ns asks for (parts.h), and closes the gate. 0 with result->sites == 0 where
+ * stops as deadline_ns asks for (stop_batches.h), and closes the gate. 0 with result->sites == 0 where
  * there was nothing to do (no stop then). A site that somebody else has changed is left alone,
  * but for two forms that are known to be ours (site_state.h): what a uprobe left that came and
  * went becomes idle as a live site does; below a uprobe that is still there all but the first

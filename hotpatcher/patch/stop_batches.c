@@ -161,8 +161,7 @@ static int apply_part(struct ip_target *target, struct ip_change *changes, size_
 	if (ip_patch_prepare(target, changes, n, &patch) == 0)
 		done = apply(patch, target, max_stop_ns, gate_session, tries, &result);
 	ip_patch_destroy(patch);
-	for (size_t i = 0; i < result.nstops; i++)
-		ip_patch_result_add(ret, &result.stops[i]);
+	ip_patch_result_append(ret, &result.stops);
 	ret->transient = result.transient;
 	if (add_inside(ret, &result) < 0)
 		done = -1;

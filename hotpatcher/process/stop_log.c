@@ -1,51 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stops that are to be told of.
+ * Logs of stops. See stop_log.h.
  */
 #include "hotpatcher/process/stop_log.h"
 
 #include "common/error.h"
 #include "common/units.h"
 
-void ip_stop_log_add(struct ip_stop_log *log, const char *kind, const struct ip_stop_record *record)
+static uint64_t longer(uint64_t a, uint64_t b)
 {
-	const size_t last = IP_STOP_LOG_MAX - 1;
+	return a > b ? a : b;
+}
 
-	if (log->n <= last) {
-		log->items[log->n].kind = kind;
-		log->items[log->n++].record = *record;
+void ip_stop_log_add(struct ip_stop_log *log, const struct ip_stop_record *record)
+{
+	log->ns += record->ns;
+	if (log->n < IP_STOP_LOG_MAX) {
+		log->items[log->n++] = *record;
 		return;
 	}
 	log->more++;
-	if (record->ns > log->items[last].record.ns) {
-		log->items[last].kind = kind;
-		log->items[last].record = *record;
-	}
+	log->more_ns = longer(log->more_ns, record->ns);
 }
 
-void ip_stop_log_look(struct ip_stop_log *log, uint64_t ns)
+void ip_stop_log_add_look(struct ip_stop_log *log, uint64_t ns)
 {
 	log->looks.n++;
 	log->looks.ns += ns;
-	if (ns > log->looks.longest_ns)
-		log->looks.longest_ns = ns;
+	log->looks.longest_ns = longer(log->looks.longest_ns, ns);
 }
 
-int ip_stop_tell_in_vain(const struct ip_stop_record *stops, size_t n, const char *why)
+void ip_stop_log_append(struct ip_stop_log *log, const struct ip_stop_log *other, const char *kind)
 {
-	uint64_t ns = 0, longest = 0;
-	char all[16], most[16];
+	uint64_t listed = 0;
+
+	for (size_t i = 0; i < other->n; i++) {
+		struct ip_stop_record record = other->items[i];
+
+		listed += record.ns;
+		if (!record.kind)
+			record.kind = kind;
+		ip_stop_log_add(log, &record);
+	}
+	log->more += other->more;
+	log->more_ns = longer(log->more_ns, other->more_ns);
+	log->ns += other->ns - listed;
+	log->looks.n += other->looks.n;
+	log->looks.ns += other->looks.ns;
+	log->looks.longest_ns = longer(log->looks.longest_ns, other->looks.longest_ns);
+}
+
+void ip_stop_log_move(struct ip_stop_log *log, struct ip_stop_log *other, const char *kind)
+{
+	ip_stop_log_append(log, other, kind);
+	ip_stop_log_clear(other);
+}
+
+uint64_t ip_stop_log_longest(const struct ip_stop_log *log)
+{
+	uint64_t longest = log->more_ns;
+
+	for (size_t i = 0; i < log->n; i++)
+		longest = longer(longest, log->items[i].ns);
+	return longest;
+}
+
+size_t ip_stop_log_failed(const struct ip_stop_log *log)
+{
 	size_t failed = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		if (!stops[i].failed)
-			continue;
-		failed++;
-		ns += stops[i].ns;
-		longest = stops[i].ns > longest ? stops[i].ns : longest;
-	}
+	for (size_t i = 0; i < log->n; i++)
+		failed += log->items[i].failed;
+	return failed;
+}
+
+int ip_stop_tell_in_vain(const struct ip_stop_log *log, const char *why)
+{
+	const size_t failed = ip_stop_log_failed(log);
+	uint64_t ns = 0, longest = 0;
+	char all[16], most[16];
+
 	if (!failed)
 		return ip_error("%s", why);
+	for (size_t i = 0; i < log->n; i++) {
+		if (!log->items[i].failed)
+			continue;
+		ns += log->items[i].ns;
+		longest = longer(longest, log->items[i].ns);
+	}
 	return ip_error("%s (its threads stood in vain %zu time%s: %s in all, at most %s)", why,
 			failed, failed == 1 ? "" : "s", ip_format_ns(ns, all),
 			ip_format_ns(longest, most));
@@ -54,5 +96,6 @@ int ip_stop_tell_in_vain(const struct ip_stop_record *stops, size_t n, const cha
 void ip_stop_log_clear(struct ip_stop_log *log)
 {
 	log->n = log->more = 0;
+	log->more_ns = log->ns = 0;
 	log->looks = (struct ip_stop_looks){0};
 }

@@ -152,8 +152,7 @@ void ip_stop_let_go(struct ip_target *target);
  * until the target has run for a while: of the time 5 % at most are ours where a thread is in
  * uninterruptible sleep, which may last; else five times what is allowed for one a second, and a
  * quarter of the time. kind: static text, or NULL. */
-void ip_stop_was_in_vain(struct ip_target *target, const char *kind,
-			 const struct ip_stop_record *record);
+void ip_stop_was_in_vain(struct ip_target *target, const struct ip_stop_record *record);
 
 /* For how long the target is to run on before the next try. The 5 % end when the thread that slept
  * is awake. */

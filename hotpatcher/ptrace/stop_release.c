@@ -78,7 +78,8 @@ static int let_go(const struct ip_target *target, pid_t tid, int status)
 
 void ip_stop_let_go(struct ip_target *target)
 {
-	struct ip_stop_record record = {.tsc = ip_clock_now(), .threads = 1, .failed = true};
+	struct ip_stop_record record = {
+		.kind = "late", .tsc = ip_clock_now(), .threads = 1, .failed = true};
 	const uint64_t looked = target->held_looked_ns;
 	size_t left = 0;
 
@@ -94,7 +95,7 @@ void ip_stop_let_go(struct ip_target *target)
 		if (got == tid && WIFSTOPPED(status)) {
 			/* it has stood for no longer than since the last look */
 			record.ns = ip_now_ns() - looked;
-			ip_stop_was_in_vain(target, "late", &record);
+			ip_stop_was_in_vain(target, &record);
 		} else if (got == tid && tid == target->pid) {
 			target->exited = true;
 			target->exit_status = status;
@@ -108,8 +109,7 @@ void ip_stop_let_go(struct ip_target *target)
 	}
 }
 
-void ip_stop_was_in_vain(struct ip_target *target, const char *kind,
-			 const struct ip_stop_record *record)
+void ip_stop_was_in_vain(struct ip_target *target, const struct ip_stop_record *record)
 {
 	/* before the first stop of all threads, when one is looked for to be borrowed, there is no
 	 * limit yet to make five times a second of */
@@ -130,7 +130,7 @@ void ip_stop_was_in_vain(struct ip_target *target, const char *kind,
 			target->sleeper_rest_until_ns = now;
 		target->sleeper_rest_until_ns += ASLEEP_REST * record->ns;
 	}
-	ip_stop_log_add(&target->stops, kind, record);
+	ip_stop_log_add(&target->stops, record);
 }
 
 uint64_t ip_stop_rest_ns(const struct ip_target *target)
@@ -216,7 +216,7 @@ static void sweep(struct ip_stop *stop)
 static void let_late_go(struct ip_stop *stop)
 {
 	const struct timespec nap = {.tv_nsec = LATE_LOOK_NS};
-	struct ip_stop_record record = {.tsc = ip_clock_now(), .failed = true};
+	struct ip_stop_record record = {.kind = "late", .tsc = ip_clock_now(), .failed = true};
 	uint64_t looked = ip_now_ns(), last = looked;
 	const uint64_t limit = looked + RELEASE_NS;
 	size_t left = 1;
@@ -266,7 +266,7 @@ static void let_late_go(struct ip_stop *stop)
 		looked = ip_now_ns();
 	}
 	if (record.threads)
-		ip_stop_was_in_vain(stop->target, "late", &record);
+		ip_stop_was_in_vain(stop->target, &record);
 	for (size_t i = 0; i < stop->n; i++) {
 		struct ip_stopped_thread *t = &stop->threads[i];
 
@@ -342,7 +342,7 @@ uint64_t ip_stop_end(struct ip_stop *stop)
 		record.ns = length;
 		record.running_ns = stop->running_ns;
 		record.threads = stop->stood;
-		ip_stop_was_in_vain(target, NULL, &record);
+		ip_stop_was_in_vain(target, &record);
 	}
 	if (!all || stop->failed)
 		let_late_go(stop);
@@ -367,5 +367,5 @@ void ip_stop_end_look(struct ip_stop *stop)
 {
 	struct ip_stop_log *log = &stop->target->stops;
 
-	ip_stop_log_look(log, ip_stop_end(stop));
+	ip_stop_log_add_look(log, ip_stop_end(stop));
 }

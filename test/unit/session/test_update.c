@@ -53,16 +53,16 @@ static void test_no_stop_is_forgotten(void **state)
 
 	(void)state;
 	assert_non_null(result);
-	for (uint64_t i = 1; i <= IP_MAX_STOPS + 3; i++) {
+	for (uint64_t i = 1; i <= IP_STOP_LOG_MAX + 3; i++) {
 		const struct ip_stop_record stop = {
-			.tsc = i, .ns = i == IP_MAX_STOPS + 2 ? 9999 : 1, .sites = 1};
+			.tsc = i, .ns = i == IP_STOP_LOG_MAX + 2 ? 9999 : 1, .sites = 1};
 
 		ip_patch_result_add(result, &stop);
 	}
-	assert_int_equal(result->nstops, IP_MAX_STOPS);
-	assert_int_equal(result->more_stops, 3);
-	assert_int_equal(result->more_ns, 9999);
-	assert_int_equal(result->sites, IP_MAX_STOPS + 3);
+	assert_int_equal(result->stops.n, IP_STOP_LOG_MAX);
+	assert_int_equal(result->stops.more, 3);
+	assert_int_equal(result->stops.more_ns, 9999);
+	assert_int_equal(result->sites, IP_STOP_LOG_MAX + 3);
 	free(result);
 }
 

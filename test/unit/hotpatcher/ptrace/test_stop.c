@@ -337,7 +337,7 @@ static void the_rest_for_a_sleeper_ends_when_it_wakes_up(void **state)
 	int fd;
 
 	target.pid = target.asleep = start_sleeper(&fd);
-	ip_stop_was_in_vain(&target, "test", &record);
+	ip_stop_was_in_vain(&target, &record);
 	target.asleep = 0; /* as the next try does */
 	assert_true(ip_now_ns() + ip_stop_rest_ns(&target) >= before + 760ull * MS);
 	assert_true(ip_stop_begin(&target, 50 * MS, 0, &stop) < 0 && stop.late && !stop.began_ns);
@@ -379,13 +379,13 @@ static void a_stop_in_vain_is_followed_by_a_rest(void **state)
 
 		assert_int_equal(ip_stop_rest_ns(&target), 0);
 		before = ip_now_ns();
-		ip_stop_was_in_vain(&target, "test", &record);
+		ip_stop_was_in_vain(&target, &record);
 		until = target.rest_until_ns;
 		assert_true(until >= before + cases[i].rest_ms * MS);
 		assert_true(until <= ip_now_ns() + cases[i].rest_ms * MS);
 		assert_true(ip_stop_rest_ns(&target) <= cases[i].rest_ms * MS);
 		/* the next one has its rest behind this one's, or behind now if that is over */
-		ip_stop_was_in_vain(&target, "test", &record);
+		ip_stop_was_in_vain(&target, &record);
 		assert_true(target.rest_until_ns >= until + cases[i].rest_ms * MS);
 		assert_int_equal(target.stops.n, 2);
 		target.rest_until_ns = ip_now_ns() + 3600000ull * MS;
@@ -397,12 +397,12 @@ static void a_stop_in_vain_is_followed_by_a_rest(void **state)
 	const struct ip_stop_record record = {.ns = 10 * MS, .failed = true};
 	const uint64_t began = ip_now_ns();
 
-	ip_stop_was_in_vain(&target, "test", &record);
+	ip_stop_was_in_vain(&target, &record);
 	assert_true(target.rest_until_ns + record.ns >= began + 2000ull * MS);
 	/* no stop has had a limit yet: a thread that was looked at to be borrowed stopped late */
 	struct ip_target early = {.pid = getpid()};
 
-	ip_stop_was_in_vain(&early, "late", &record);
+	ip_stop_was_in_vain(&early, &record);
 	assert_true(early.rest_until_ns && ip_stop_rest_ns(&early) <= 30 * MS);
 }
 
