@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of a thread that have been left without an exit: most are gone (longjmp, exception), some
- * come back (a coroutine is resumed). They are found again by what an exit event has: function and
- * stack pointer.
+ * Frames of a thread that have been left without an exit. Most of them are gone (longjmp,
+ * exception), some come back (a coroutine is resumed). They are found again by the function and
+ * the stack pointer of an exit event.
  */
 #ifndef IP_ABANDONED_FRAMES_H
 #define IP_ABANDONED_FRAMES_H
@@ -15,11 +15,12 @@
 
 struct ip_abandoned_frames_entry {
 	struct ip_frame frame;
-	/* whose exit brings it back: the frame's, or the one that it has jumped to */
+	/* The function whose exit brings the frame back: its own, or the one that it has jumped
+	 * to. */
 	uint32_t function;
 	uint64_t left;	/* TSC */
-	uint64_t group; /* frames of one stack that were left together */
-	/* the frame below it in its group */
+	uint64_t group; /* number of the group of frames of one stack that were left together */
+	/* the frame below this one in its group */
 	bool has_parent;
 	uint32_t parent_function;
 	uint64_t parent_sp;
@@ -32,23 +33,25 @@ struct ip_abandoned_frames {
 	size_t n, capacity;
 };
 
-/* Frames that are kept at most. */
+/* The most frames that are kept. */
 #define IP_ABANDONED_FRAMES_MAX 65536u
 
 void ip_abandoned_frames_deinit(struct ip_abandoned_frames *abandoned);
 
-/* Adds an entry. An older one with the same function and sp is given out instead: its memory has
- * been used again, it cannot come back. 1: *ret_old is that one; 0: there was none; -1: it is
- * full or memory ran out, nothing was added. */
+/* Adds an entry. Where an older entry has the same function and sp, it is taken out and stored
+ * in *ret_old: its memory has been used again, so it cannot come back. Returns 1 where there was
+ * one, 0 where there was none, -1 where the table is full or memory ran out and nothing was
+ * added. */
 int ip_abandoned_frames_add(struct ip_abandoned_frames *abandoned,
 			    const struct ip_abandoned_frames_entry *entry,
 			    struct ip_abandoned_frames_entry *ret_old);
 
-/* Takes out the entry of a function at a stack pointer. group 0: of any group. */
+/* Takes out the entry of a function at a stack pointer. group 0: an entry of any group. Returns
+ * false where there is none. */
 bool ip_abandoned_frames_take(struct ip_abandoned_frames *abandoned, uint32_t function, uint64_t sp,
 			      uint64_t group, struct ip_abandoned_frames_entry *ret);
 
-/* Takes out any entry; false: it is empty. */
+/* Takes out any entry. Returns false where there is none. */
 bool ip_abandoned_frames_take_any(struct ip_abandoned_frames *abandoned,
 				  struct ip_abandoned_frames_entry *ret);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the stack machine share (frames.c tells its rules).
+ * What the source files of the stack machine share. frames.c states its rules.
  */
 #ifndef IP_FRAMES_PRIVATE_H
 #define IP_FRAMES_PRIVATE_H
@@ -12,12 +12,12 @@
 #define ABOVE	   (8ull << 10)
 #define ABOVE_EXIT (1ull << 20)
 
-/* Bounds for hostile traces. */
+/* Bounds for traces that were made to harm the reader. */
 #define DEPTH_MAX    (1u << 22)
 #define SEGMENTS_MAX 256u
 #define SEARCH_MAX   1024u
 
-/* Of a function that ends in a tail exit and was left meanwhile. */
+/* The largest frame of a function that ends in a tail exit and whose frame was left before it. */
 #define TAIL_FRAME_MAX 2048u
 
 #define NOT_FOUND SIZE_MAX
@@ -25,58 +25,59 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* Of a frame that has jumped. */
+/* What is known about a frame that has jumped. */
 struct ip_frame_jump {
 	uint64_t time,
-		/* of the jump, and what its self time was then; while a member is at work again:
-		 * when that began */
+		/* time: of the jump. self: the frame's self time at the jump. While a member of
+		 * the chain runs again, self is the frame's self time when that began. */
 		self;
-	size_t member;	 /* that one's index */
-	uint32_t length; /* frames of the chain up to here, of one that is JOINED */
+	size_t member;	 /* index of the member that runs */
+	uint32_t length; /* frames of the chain up to this one, where it is JOINED */
 };
 
-/* The frames of all stacks that are open, one stack (segment) on top of the other. Only the
- * first segment may be empty, where it is the only one. Within a segment sp never grows with the
- * index. */
+/* The frames of all open stacks, one stack (segment) above the other. Only the first segment may
+ * be empty, and only where it is the only one. Within a segment sp never grows with the index. */
 struct ip_frames {
 	const struct ip_recording *session;
 	struct ip_frames_ops ops;
 	void *context;
 	struct ip_frame *frames;
-	struct ip_frame_jump *jumps; /* as frames */
+	struct ip_frame_jump *jumps; /* by index of frames */
 	size_t n, capacity;
-	size_t starts[SEGMENTS_MAX]; /* first frames of the segments; starts[0] is 0 */
+	size_t starts[SEGMENTS_MAX]; /* index of the first frame of each segment; starts[0] is 0 */
 	size_t top;		     /* index of the topmost segment */
 	uint64_t now;
-	size_t suspect;	  /* frames below this index saw a loss */
-	uint32_t *active; /* open frames by function */
+	size_t suspect;	  /* events were lost while the frames below this index were open */
+	uint32_t *active; /* by function: number of its open frames */
 	uint64_t group;
 	struct ip_abandoned_frames abandoned;
 	const uint64_t *payloads;
-	uint32_t *hosts;  /* by function: what it is a part of; NULL: there are no parts */
-	bool *has_parts;  /* by function */
-	uint64_t held_sp; /* of a tail exit that may lead to a part: holds */
+	uint32_t *hosts; /* by function: the function it is a part of; NULL: there are no parts */
+	bool *has_parts; /* by function: whether it has parts */
+	/* holds: a tail exit of held_function at held_sp waits, since it may lead to a part */
+	uint64_t held_sp;
 	uint32_t held_function;
-	bool holds, joins; /* joins: it does, to the one whose entry comes now */
-	/* that are at work for a frame, those of inner frames behind those of outer ones */
+	bool holds, joins; /* joins: it leads to the part whose entry comes now */
+	/* the parts in which open calls go on, those of outer frames before those of inner ones */
 	struct ip_frames_part *parts;
 	size_t nparts;
 	uint64_t removal; /* when functions are removed next; UINT64_MAX: never again */
-	size_t nremovals; /* that have been passed */
-	/* an event behind it cannot go the common way: removal, or 0 behind a loss */
+	size_t nremovals; /* removals that have been passed */
+	/* An event with a later time cannot take the common path. It is removal, or 0 after a
+	 * loss. */
 	uint64_t notice;
-	uint64_t gaps; /* ticks so far during which events were lost */
-	bool lossy;    /* events were lost in front of the next one */
-	bool late;     /* an exit was let in front of the removal */
+	uint64_t gaps; /* ticks so far in which events were lost */
+	bool lossy;    /* events were lost before the next one */
+	bool late;     /* an exit was handled before the removal, though it came after */
 };
 
 /* A part of a function in which a call of it goes on. */
 struct ip_frames_part {
-	size_t frame; /* the call: index, and what shows that it is still this one */
+	size_t frame; /* index of the call's frame; start shows that it is still the same frame */
 	uint64_t start;
 	uint64_t sp;
 	uint32_t function; /* the part */
-	bool jumped;	   /* its exit is that of the call */
+	bool jumped;	   /* the part was jumped to: its exit is the exit of the call */
 };
 
 /* The frames of segment k. */
@@ -97,13 +98,13 @@ bool ip_frames_find_owner(const struct ip_frames *t, uint64_t sp, uint64_t above
 size_t ip_frames_first_deeper(const struct ip_frames *t, struct range r, uint64_t sp);
 int ip_frames_enter(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t room,
 		    uint32_t flags);
-/* jump: the number whose tail exit it is, where the call goes on elsewhere; 0: it ends */
+/* jump: the number of the tail exit where the call goes on in another function; 0: the call ends */
 int ip_frames_resume(struct ip_frames *t, const struct ip_abandoned_frames_entry *ended, bool tail,
 		     uint32_t jump);
 
 /* frames_exit.c */
 
-/* jump: as above */
+/* jump: as for ip_frames_resume() */
 int ip_frames_exit(struct ip_frames *t, uint32_t function, uint64_t sp, bool tail, bool inlined,
 		   uint32_t jump, bool silent);
 void ip_frames_pass_point(struct ip_frames *t, uint64_t sp);
@@ -111,13 +112,15 @@ void ip_frames_pass_point(struct ip_frames *t, uint64_t sp);
 /* frames_part.c */
 
 int ip_frames_find_hosts(struct ip_frames *t);
-/* An event of a part: 1: it belongs to an open call of the function; 2: it ends that, the
- * innermost one now; 0: it is to be taken as any other; -1: with an error. */
+/* Handles an event of a part. Returns 1: the event belongs to an open call of the function. 2:
+ * it ends that call, whose frame is the topmost now. 0: it is to be handled as any other event.
+ * -1: an error. */
 int ip_frames_take_part(struct ip_frames *t, const struct ip_event *e, uint32_t function);
-/* A tail exit of a function that has parts. true: it waits for the next event. */
+/* Handles a tail exit of a function that has parts. Returns true where it waits for the next
+ * event. */
 bool ip_frames_hold_jump(struct ip_frames *t, const struct ip_event *e, uint32_t function);
-/* The next event has come, before anything is made of it (NULL: there is none). 0, or -1 with an
- * error. */
+/* Settles the tail exit that waits. Must be called when the next event has come, before that
+ * event is handled (NULL: there is none). Returns 0, or -1 with an error. */
 int ip_frames_settle_jump(struct ip_frames *t, const struct ip_event *next);
 
 /* frames_removed.c */
@@ -129,24 +132,27 @@ bool ip_frames_is_late_exit(struct ip_frames *t, const struct ip_event *e,
 
 /* frames_jump.c */
 
-/* The topmost frame has jumped. */
+/* Notes that the topmost frame has jumped. */
 void ip_frames_note_jump(struct ip_frames *t, uint32_t number);
-/* The frame whose call goes on in the function, at the stack pointer of its exit. */
+/* Finds the frame whose call goes on in the function, from the stack pointer of the function's
+ * exit. */
 bool ip_frames_find_chain(struct ip_frames *t, uint32_t function, uint64_t sp, bool tail,
 			  size_t *ret);
-/* Ends the topmost frame, and those that have jumped to it. */
+/* Ends the topmost frame and the frames that have jumped to it. */
 void ip_frames_end_chain(struct ip_frames *t, bool tail);
-/* The same where it has jumped to where no events come from: they ended then. */
+/* Ends the topmost frame and those that have jumped to it, where it has jumped to a function
+ * without events: they ended at the time of the jump. */
 void ip_frames_end_awaiting(struct ip_frames *t);
-/* An entry that may be where a frame has jumped to. 1: it is; 0; -1: an error. */
+/* Handles an entry that may be the function that a frame has jumped to. Returns 1 where it is, 0
+ * where it is not, -1 with an error. */
 int ip_frames_join(struct ip_frames *t, uint32_t function, uint64_t sp, bool silent);
-/* An event of a function that is not shown. 0 or -1. */
+/* Handles an event of a function that is not shown. Returns 0, or -1 with an error. */
 int ip_frames_feed_silent(struct ip_frames *t, const struct ip_event *e,
 			  struct ip_recording_number number);
 
 /* The common path. */
 
-/* Takes the topmost frame off, whatever becomes of it. */
+/* Takes the topmost frame off. The caller closes it or keeps it. */
 static inline struct ip_frame ip_frames_take_off(struct ip_frames *t)
 {
 	struct ip_frame frame = t->frames[--t->n];
@@ -172,8 +178,8 @@ static inline void ip_frames_end_top_as(struct ip_frames *t, enum ip_frame_end h
 
 static inline void ip_frames_end_top(struct ip_frames *t, bool tail)
 {
-	/* a return that was found in the place of a call of the exit's hook: placement
-	 * instrument */
+	/* The exit is a return where ColdPatch found a return in the place of the call of the
+	 * exit hook (placement instrument). */
 	if (tail)
 		tail = !t->session->functions[t->frames[t->n - 1].function].returns;
 	if (unlikely(t->frames[t->n - 1].flags & (IP_FRAME_JUMPED | IP_FRAME_JOINED))) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of a recording's functions as people read them; demangled when asked for, once.
+ * Names of a recording's functions as people read them. A name is demangled once, when a caller
+ * first gets it.
  */
 #ifndef IP_NAMES_H
 #define IP_NAMES_H
@@ -13,24 +14,26 @@
 
 struct ip_names;
 
-/* session is borrowed. NULL with an error where memory ran out. */
+/* session is borrowed. Returns NULL with an error where memory ran out. */
 struct ip_names *ip_names_create(const struct ip_recording *session);
 void ip_names_destroy(struct ip_names *names);
 
-/* The demangled name without its arguments (the linker name where memory ran out). Owned by
- * names. It may hold any byte. */
+/* Returns the demangled name without its arguments (the linker name where memory ran out). It is
+ * owned by names and may hold any byte. */
 const char *ip_names_get(struct ip_names *names, uint32_t function);
 
-/* The same with what its figures are about, where that is not the whole recording, or not whole
- * calls: "f [until dropped at 310 ms]", "f [until its tail call]". For views for people, and
- * formats that have no other place for it. */
+/* Returns the name of ip_names_get(). Where the function's figures are not about the whole
+ * recording, or not about whole calls, a note follows: "f [until dropped at 310 ms]", "f [until
+ * its tail call]". It is for views for people, and for formats that have no other place for the
+ * note. */
 const char *ip_names_shown(struct ip_names *names, uint32_t function);
 
-/* Of which functions (by index, borrowed) the time of some calls ends at a tail call:
- * ip_names_shown() says so from now on. Before the first call of it. */
+/* Tells of which functions (by index; borrowed) the time of some calls ends at a tail call.
+ * ip_names_shown() adds its note from then on. Must be called before the first call of
+ * ip_names_shown(). */
 void ip_names_mark_tails(struct ip_names *names, const bool *until_tail);
 
-/* The first time that the probes of a function were taken away (--drop-hot), or NULL. */
+/* Returns the first time that --drop-hot took the probes of the function away, or NULL. */
 const struct ip_recording_drop *ip_names_drop(const struct ip_recording *session,
 					      uint32_t function);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DIR/iprobe/session of a trace (common/trace_format.h), parsed: where the recording comes from,
- * and which function a probe number stands for. The file is input from outside: everything is
- * checked.
+ * The parsed form of DIR/iprobe/session of a trace (common/trace_format.h): where the recording
+ * comes from, and which function a probe number stands for. The file is input from outside:
+ * everything is checked.
  *
- * Numbers of one function become one function here: its out-of-line and its inlined instances, and
- * the copies that the compiler made (.isra.0, .constprop.1 ...), each within one module. A part
- * that it split off (.part.0) is a function of its own: the frames (frames_part.c) tell whether it
- * is called to go on with a call, or by itself.
+ * A function can have several numbers: its out-of-line and its inlined instances, and the copies
+ * that the compiler made (.isra.0, .constprop.1 ...). The numbers of one function in one module
+ * become one function here. A part that the compiler split off (.part.0) is a function of its
+ * own: the stack machine (frames_part.c) tells whether the part goes on with a call of the
+ * function or is called by itself.
  */
 #ifndef IP_READ_SESSION_H
 #define IP_READ_SESSION_H
@@ -26,26 +27,28 @@ struct ip_recording_module {
 	const char *placement;
 	uint64_t load_bias;
 	uint32_t first_number;
-	/* the first module with this path and build-id; its own index where it is the first */
+	/* index of the first module with this path and build-id; its own index where it is the
+	 * first */
 	uint32_t same_as;
 	bool present;
 };
 
 struct ip_recording_function {
-	/* without the compiler's suffixes; of a part with ".part" behind */
+	/* without the compiler's suffixes; the name of a part ends in ".part" */
 	const char *linker_name;
 	const char *file; /* NULL: unknown */
 	uint32_t line;	  /* 0: unknown */
 	uint32_t module;  /* index into modules */
-	bool returns;	  /* its tail exits are returns: no jumps to other functions */
-	/* it was measured in the process, until a tail call where it has ended by one */
+	bool returns;	  /* its tail exits are returns, not jumps to other functions */
+	/* The process measured its durations; where a call ends by a tail call, its duration
+	 * ends there. */
 	bool tails;
 };
 
 struct ip_recording_stop {
 	const char *kind; /* "attach", "detach" */
 	uint64_t tsc, duration_ns, threads, pages, sites;
-	bool failed; /* nothing was changed */
+	bool failed; /* nothing was changed at this stop */
 };
 
 struct ip_recording_thread {
@@ -53,33 +56,34 @@ struct ip_recording_thread {
 	const char *name;
 };
 
-/* The process became another program at that moment: none of its calls went on. */
+/* The process became another program at tsc: none of the calls that were open went on. */
 struct ip_recording_exec {
 	uint32_t pid;
 	uint64_t tsc;
 	uint64_t gap_tsc,
-		/* recorded again from then on, nothing between these; 0: it was not, or waited for
-		 * us */
+		/* The process was recorded again from again_tsc on; nothing was recorded from
+		 * gap_tsc to again_tsc. 0: the process was not recorded again, or it waited for
+		 * the tracer. */
 		again_tsc;
 };
 
-/* Calls of a function are missing between the two: somebody else had changed its sites. */
+/* Calls of a function are missing between from and to: another tool had changed its sites. */
 struct ip_recording_missing {
 	uint32_t number;
 	uint64_t from, to;
 };
 
-/* --drop-hot took the probes of a function away. */
+/* --drop-hot took the probes of a function away at tsc. */
 struct ip_recording_drop {
 	uint32_t function; /* index into functions */
 	uint64_t tsc, per_second, own_ticks,
-		/* when, and why: calls a second, of so many ticks, and what part of its time probes
-		 * took */
+		/* Why: it had per_second calls a second, its own code took own_ticks a call, and
+		 * the probes took percent of its time. */
 		percent;
 	bool counted; /* its calls were counted from then on (counts.h) */
 };
 
-/* A library came or went while the process was recorded. */
+/* A library was loaded or unloaded while the process was recorded. */
 struct ip_recording_library {
 	const char *path, *build_id;
 	uint64_t tsc, load_bias;
@@ -89,67 +93,72 @@ struct ip_recording_library {
 /* What the probes of a function did. */
 enum ip_recording_payload {
 	IP_RECORDING_LOG,
-	IP_RECORDING_COUNT,   /* calls were counted: counts.h */
-	IP_RECORDING_HIST, /* durations were put into a histogram: counts.h */
-	IP_RECORDING_USER,    /* something of the user's own */
+	IP_RECORDING_COUNT, /* counted calls: counts.h */
+	IP_RECORDING_HIST,  /* put durations into a histogram: counts.h */
+	IP_RECORDING_USER,  /* ran a payload of the user's */
 };
 
 /* What a number stands for. */
 struct ip_recording_number {
 	uint32_t function; /* index into functions */
-	/* Bytes that a new frame takes below its caller's stack pointer, at least; a multiple of
-	 * 8. 0: the instance is inlined, its frame is the caller's. */
+	/* The bytes that a new frame takes below its caller's stack pointer, at least; a
+	 * multiple of 8. 0: the instance is inlined, its frame is the caller's. */
 	uint32_t room;
-	bool entry_only; /* it has no exit probes */
+	bool entry_only; /* the number has no exit probes */
 	uint8_t payload; /* enum ip_recording_payload */
-	/* its tail exits lead on to where exits are live: see ip_recording_leads_to() */
+	/* its tail exits jump to functions with live exits: see ip_recording_leads_to() */
 	bool jumps;
-	/* nobody has selected it: its events tell where calls that were, and ended by jumping to
-	 * it, return */
+	/* It was not selected. It is live because selected functions end by jumping to it: its
+	 * events tell where those calls return. */
 	bool silent;
 	/* it was removed from the recording while that went on: see ip_changes_is_off() */
 	bool changes;
 };
 
-/* The tail exits of a number lead to a function. */
+/* The tail exits of number lead to function to. */
 struct ip_recording_jump {
 	uint32_t number;
-	uint32_t to; /* a number, when all has been read the index of its function */
+	uint32_t to; /* a number; when all has been read, the index of its function */
 };
 
 struct ip_recording {
-	/* NULL: not there. end: why the recording ended */
+	/* NULL: the file does not tell. end: why the recording ended. */
 	const char *host, *kernel, *command, *end;
-	uint64_t pid, start_realtime, tsc_start, tsc_end, tsc_hz; /* tsc_end 0: not there */
-	uint64_t overwritten; /* by newer events: the recording kept those */
+	/* tsc_end 0: the file does not tell */
+	uint64_t pid, start_realtime, tsc_start, tsc_end, tsc_hz;
+	uint64_t overwritten; /* events that newer events have overwritten */
 	bool overwrites;
-	bool rotates;	  /* the recording kept the newest, and removed: */
-	uint64_t rotated; /* events */
-	/* lost: in what was removed or before */
+	/* The recording kept the newest events only. It removed rotated events, in
+	 * rotated_packets packets, rotated_pieces pieces and rotated_bytes bytes. */
+	bool rotates;
+	uint64_t rotated;
+	/* rotated_lost: events that were lost in the removed pieces or before them */
 	uint64_t rotated_pieces, rotated_packets, rotated_bytes, rotated_lost;
 	uint64_t rotated_tsc; /* nothing that happened after it was removed */
-	bool ends;	      /* packets tell of the ends of threads (ip_packet.ended) */
-	bool monotonic;	      /* times are CLOCK_MONOTONIC_RAW's, not the TSC's */
-	bool compressed;      /* its streams are */
-	uint64_t plain;	      /* packets of them that are not */
-	/* events that were left out on purpose; 0: none, or nothing was filtered */
+	bool ends;	      /* packets tell when threads ended (ip_packet.ended) */
+	bool monotonic;	      /* times are those of CLOCK_MONOTONIC_RAW, not of the TSC */
+	bool compressed;      /* its streams are compressed */
+	uint64_t plain;	      /* packets of compressed streams that are not compressed */
+	/* events that filters left out; 0: none, or there was no filter */
 	uint64_t filtered;
 	uint64_t events, lost, unserved; /* 0 where the recording was cut off */
 	uint64_t invalid;		 /* words in rings that were no records */
-	bool ended; /* the last lines are there: the recording ended properly */
-	/* it ended at so many bytes, before its time, and whose limit that was; 0: it did not */
+	bool ended; /* The last lines are there: the recording ended properly. */
+	/* The recording ended early at this many bytes, and limit_by tells whose limit that was.
+	 * 0: it did not. */
 	uint64_t limit;
 	const char *limit_by;
-	/* stamps are: events happened up to late ticks after theirs (99 % of the time), latest at
-	 * most; 0: not known */
+	/* Time stamps are coarse: an event happened at most late ticks after its stamp in 99 %
+	 * of the time, and at most latest ticks after it always. 0: not known. */
 	bool coarse;
 	uint64_t late, latest;
-	bool trimmed; /* it is a part of a trace (analysis/trim/trim.h): this time of it */
+	/* it is a part of a trace (analysis/trim/trim.h), from trimmed_from to trimmed_to */
+	bool trimmed;
 	uint64_t trimmed_from, trimmed_to;
-	bool payloads; /* some functions did something else than log */
+	bool payloads; /* some functions had another payload than log */
 
-	/* what was left out, as the options said it; what was selected, in the order in which that
-	 * changed */
+	/* filters: what was left out, in the words of the options. selections: what was
+	 * selected, in the order in which the selection changed. */
 	const char **filters;
 	size_t nfilters;
 	const char **selections;
@@ -157,12 +166,13 @@ struct ip_recording {
 
 	struct ip_recording_module *modules;
 	size_t nmodules;
-	/* functions[0] stands for numbers that the file does not know; its module is NO_MODULE */
+	/* functions[0] stands for numbers that the file does not know; its module is
+	 * IP_NO_MODULE */
 	struct ip_recording_function *functions;
 	size_t nfunctions;
 	struct ip_recording_stop *stops;
 	size_t nstops;
-	/* beyond these; sum, and the longest */
+	/* stops beyond stops[]: their number, the sum of their times, and the longest time */
 	uint64_t more_stops, more_stops_ns, more_stops_longest_ns;
 	struct ip_recording_thread *threads;
 	size_t nthreads;
@@ -174,22 +184,22 @@ struct ip_recording {
 	struct ip_recording_drop *drops;
 	size_t ndrops;
 	struct ip_changes changes;
-	/* without probes; path, build_id and load_bias are known */
+	/* modules without probes; only path, build_id and load_bias are known */
 	struct ip_recording_module *others;
 	size_t nothers;
-	struct ip_recording_library *libraries; /* in the order of time */
+	struct ip_recording_library *libraries; /* in order of time */
 	size_t nlibraries;
 
-	struct ip_recording_number *numbers; /* by number; those beyond are unknown */
+	struct ip_recording_number *numbers; /* by number; numbers beyond are unknown */
 	size_t nnumbers;
 
-	struct ip_recording_jump *jumps; /* in order */
+	struct ip_recording_jump *jumps; /* sorted */
 	size_t njumps;
 
 	struct ip_signature *signatures; /* by number - 1; n 0: not known */
 	size_t nsignatures;
 
-	/* private: what the strings point into, and the index that merges functions */
+	/* Private: the text that the strings point into, and the index that merges functions. */
 	char *text;
 	uint32_t *index;
 	size_t index_size;
@@ -199,23 +209,25 @@ struct ip_recording {
 #define IP_RECORDING_MODULES	8192u
 #define IP_RECORDING_SIGNATURES 65536u
 
-/* Reads the session file of the trace directory dir. 0, or -1 with an error that names the file and
- * line. */
+/* Reads the session file of the trace directory dir. Returns 0, or -1 with an error that names
+ * the file and the line. */
 int ip_recording_load(const char *dir, struct ip_recording **ret);
 
-/* The same from memory; name is for messages. */
+/* Reads a session file from memory. name is for messages. */
 int ip_recording_parse(const char *name, const void *data, size_t size, struct ip_recording **ret);
 
 void ip_recording_destroy(struct ip_recording *session);
 
-/* The function that function is a part of; 0: it is none, or that one has no probes. */
+/* Returns the function that function is a part of. 0: it is no part, or that function has no
+ * probes. */
 uint32_t ip_recording_host(const struct ip_recording *session, uint32_t function);
 
-/* Last component of the path of the function's module; "[unknown]" where there is none. */
+/* Returns the last component of the path of the function's module; "[unknown]" where there is no
+ * module. */
 const char *ip_recording_module_name(const struct ip_recording *session,
 				     const struct ip_recording_function *function);
 
-/* What the thread was called; NULL: not known. */
+/* Returns the name of the thread; NULL: not known. */
 const char *ip_recording_thread_name(const struct ip_recording *session, uint32_t tid);
 
 static inline struct ip_recording_number ip_recording_number(const struct ip_recording *session,
@@ -225,10 +237,10 @@ static inline struct ip_recording_number ip_recording_number(const struct ip_rec
 					  : (struct ip_recording_number){0};
 }
 
-/* Whether the number's tail exits lead to the function, as far as was known. */
+/* Returns whether the number's tail exits lead to the function, as far as the recording knew. */
 bool ip_recording_leads_to(const struct ip_recording *session, uint32_t number, uint32_t function);
 
-/* What the values of a payload are; NULL: not known. payload may be NULL. */
+/* Returns the signature of the values of a payload; NULL: not known. payload may be NULL. */
 static inline const struct ip_signature *ip_recording_signature(const struct ip_recording *session,
 								const uint64_t *payload)
 {
@@ -239,7 +251,7 @@ static inline const struct ip_signature *ip_recording_signature(const struct ip_
 		       : NULL;
 }
 
-/* The return address that came with an entry (--callsite); 0: none. payload may be NULL. */
+/* Returns the return address that came with an entry (--callsite); 0: none. payload may be NULL. */
 static inline uint64_t ip_recording_call_site(const uint64_t *payload)
 {
 	uint32_t n = payload && payload[0] & IP_PAYLOAD_CALLER ? IP_PAYLOAD_N(payload[0]) : 0;
@@ -247,10 +259,10 @@ static inline uint64_t ip_recording_call_site(const uint64_t *payload)
 	return n ? payload[n] : 0;
 }
 
-/* TSC ticks in nanoseconds, rounded to nearest. */
+/* Converts TSC ticks to nanoseconds, rounded to nearest. */
 uint64_t ip_recording_ns(const struct ip_recording *session, uint64_t ticks);
 
-/* What the TSC ts is in nanoseconds since tsc_start; 0 for what lies before it. */
+/* Converts the TSC time ts to nanoseconds since tsc_start; 0 for a time before it. */
 uint64_t ip_recording_since_start(const struct ip_recording *session, uint64_t ts);
 
 #endif

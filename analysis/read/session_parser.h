@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the parser of session files share.
+ * What the source files of the parser of session files share.
  */
 #ifndef IP_SESSION_PARSER_H
 #define IP_SESSION_PARSER_H
@@ -22,28 +22,29 @@ struct ip_session_parser {
 	bool truncated; /* the text does not end in a newline */
 };
 
-/* An error that names the line; -1. */
+/* Sets an error that names the line; returns -1. */
 int ip_session_bad(const struct ip_session_parser *p, const char *what);
 
-/* Field i as a number not above max; decimal, or hexadecimal with 0x. 0, or -1 with an error. */
+/* Reads field i as a number, decimal or hexadecimal with 0x, of at most max. Returns 0, or -1
+ * with an error. */
 int ip_session_number(const struct ip_session_parser *p, size_t i, uint64_t max, uint64_t *ret);
 
-/* A line that has been cut into fields. 0, or -1 with an error. session_lines.c */
+/* session_lines.c. Parses a line that has been cut into fields. Returns 0, or -1 with an error. */
 int ip_session_parse_line(struct ip_session_parser *p);
 
 /* session_functions.c */
 int ip_session_parse_module(struct ip_session_parser *p);
 int ip_session_parse_function(struct ip_session_parser *p);
 /* session_jumps.c */
-int ip_session_parse_silent(struct ip_session_parser *p); /* shown, and tails */
+int ip_session_parse_silent(struct ip_session_parser *p); /* lines "silent", "shown" and "tails" */
 int ip_session_parse_jump(struct ip_session_parser *p);
-/* When all has been read. */
+/* Must be called when all lines have been read. */
 void ip_session_index_jumps(struct ip_recording *s);
 
-/* Keeps the index of functions at most half full. */
+/* Keeps the index of functions at most half full. Returns 0, or -1 with an error. */
 int ip_recording_grow_index(struct ip_recording *s);
 
-/* What DIR/iprobe/pieces says, where it is there. 0, or -1 with an error. session_segments.c */
+/* session_segments.c. Reads DIR/iprobe/pieces where it exists. Returns 0, or -1 with an error. */
 int ip_session_load_pieces(const char *dir, struct ip_recording *s);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values that came with an event, as people and programs read them. Signatures and values are
- * input from outside: what does not fit together is left out.
+ * The values that came with an event, as people and programs read them. Signatures and values
+ * are input from outside: values that do not fit their signature are left out.
  */
 #ifndef IP_READ_VALUES_H
 #define IP_READ_VALUES_H
@@ -25,25 +25,26 @@ struct ip_signature {
 	unsigned n;
 };
 
-/* Parses text, which is cut in place and kept by reference. 0; -1 where it is no signature, without
- * an error. */
+/* Parses text. It cuts text in place and keeps pointers into it. Returns 0, or -1 without an
+ * error where text is no signature. */
 int ip_signature_parse(char *text, struct ip_signature *ret);
 
 /* Prints the values of a payload (ip_event_payload()): `fd=3, path="/index.html"`. */
 void ip_values_print(FILE *out, const struct ip_signature *signature, const uint64_t *payload);
 
-/* The same as members of an open object, one a value; those without a name are arg1, arg2 by
- * their place. Numbers are numbers, pointers strings "0x...", floating values that JSON has no
- * number for the strings "inf", "-inf" and "nan"; a string that is a null pointer, and what
- * could not be had, is null; one that could not be read {"unreadable":"0x..."}. */
+/* Writes the values of a payload as members of an open object, one member a value. A value
+ * without a name is arg1, arg2 ... by its place. Numbers are JSON numbers, pointers are strings
+ * "0x...". Floating values that JSON has no number for are the strings "inf", "-inf" and "nan".
+ * A string whose pointer is null, and a value that could not be recorded, is null. A string that
+ * could not be read is {"unreadable":"0x..."}. */
 void ip_values_json(struct ip_json *json, const struct ip_signature *signature,
 		    const uint64_t *payload);
 
-/* The first value alone, under key. */
+/* Writes the first value only, under key. */
 void ip_value_json(struct ip_json *json, const char *key, const struct ip_signature *signature,
 		   const uint64_t *payload);
 
-/* Whether a string of it was cut at the limit. */
+/* Returns whether a string among the values was cut at the limit. */
 bool ip_values_cut(const struct ip_signature *signature, const uint64_t *payload);
 
 #endif
