@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A chained hash table over an array without holes: an entry that is taken out is replaced by the
- * last one.
+ * A chained hash table over an array without holes: the last entry takes the place of an entry
+ * that is taken out.
  */
 #include "analysis/callstack/abandoned_frames.h"
 
@@ -20,8 +20,8 @@ static uint32_t *chain_of(const struct ip_abandoned_frames *abandoned, uint32_t 
 	return &abandoned->heads[(h >> 32) & (abandoned->capacity - 1)];
 }
 
-/* The link (head or next) that leads to the entry of (function, sp); *link is 0 at the chain's
- * end. */
+/* Returns the link (head or next) that leads to the entry of (function, sp); at the chain's end
+ * *link is 0. */
 static uint32_t *find(const struct ip_abandoned_frames *abandoned, uint32_t function, uint64_t sp)
 {
 	uint32_t *link = chain_of(abandoned, function, sp);

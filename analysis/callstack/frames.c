@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack machine. S is the stack pointer of an event, T.S that of an open frame's entry; stacks
- * grow down.
+ * The stack machine. S is the stack pointer of an event, T.S the stack pointer of an open
+ * frame's entry. Stacks grow down.
  *
  * Within one stack
  *
- *   1. Entry of an out-of-line instance at S: its frame is new memory below its caller's, from S up
- *      to S + room. Hence each open T with T.S < S + room is gone. room is the size of the frame at
- *      the entry site, as far as the session file tells, else 8, the least that the return address
- *      leaves in between. (With less than the true size, a frame that longjmp left goes unnoticed
- *      by the entry of a larger one, and is closed by an event after it.)
+ *   1. Entry of an out-of-line instance at S: its frame is new memory below its caller's frame,
+ *      from S up to S + room. Hence each open T with T.S < S + room is gone. room is the size of
+ *      the frame at the entry site where the session file tells it, else 8, the least that the
+ *      return address takes. (Where room is less than the true size, the entry of a larger frame
+ *      does not notice that longjmp has left a frame. An event after the entry closes that
+ *      frame.)
  *
  *   2. Entry of an inlined instance: it shares the frame of another function, room is 0.
  *
@@ -17,91 +18,104 @@
  *
  *      Exit site inside the frame (S == T.S; lower after alloca):
  *        a. the f with T.S == S;
- *        b. else f with T.S > S by no more than ABOVE, if it is the innermost open frame: it used
- *        alloca; c. else one that was left at exactly S (see below); d. else the nearest f with T.S
- *        > S: it used alloca after frames above it had been unwound; e. else, of an inlined
- *        instance, the f with T.S < S by no more than ABOVE, if it is the innermost open frame: its
- *           host has taken its frame down meanwhile.
+ *        b. else f with T.S > S by no more than ABOVE, if it is the innermost open frame: it
+ *           used alloca;
+ *        c. else a frame that was left at exactly S (see below);
+ *        d. else the nearest f with T.S > S: it used alloca after frames above it had been
+ *           unwound;
+ *        e. else, for an inlined instance, the f with T.S < S by no more than ABOVE, if it is
+ *           the innermost open frame: the function that it was inlined into has taken its frame
+ *           down since then.
  *
  *      Tail exit (the frame has been taken down, S lies above it):
- *        the shallowest f with T.S < S, else the one with T.S == S.
+ *        the shallowest f with T.S < S, else the f with T.S == S.
  *
  *      All frames above the one found were unwound. If none is found, the call began before the
  *      recording did.
  *
- *   Between two frames of one stack every S belongs to that stack, so longjmp and exceptions to a
- *   frame that is known are closed exactly, over any distance.
+ *   Between two frames of one stack every S belongs to that stack. So where longjmp and
+ *   exceptions go to a known frame, the frames above it are closed exactly, over any distance.
  *
  *   4. A point at S: frames with T.S < S are gone.
  *
- *      The stack pointer suffices, also where nothing runs while a function is unwound (placement
- *      fentry). A frame is open as long as the memory below its caller's stack pointer is its own.
- *      Unwinding and longjmp give that memory back and go on in a frame further up. Its exit has an
- *      S above all that is gone (rule 3). So has its next call (rule 1): compilers move the stack
- *      pointer once for a whole function, so the new frame begins where the first of those that are
- *      gone began. In that placement S is that of the first instruction, room is exactly 8 and the
- *      exit has the same S (the tail exit 8 more), whatever the function does with its stack in
- *      between: all comparisons are between true values. What cannot be seen: when in between the
- *      frame went, it ends with the event that shows it; and a call that the landing frame makes
- *      through functions without probes (a library's sort), or behind an alloca, is deeper than
- *      what is gone and taken for a call of it, until the first event that is not deeper.
+ *      The stack pointer suffices, even where no code runs while a function is unwound
+ *      (placement fentry). A frame is open as long as the memory below its caller's stack
+ *      pointer is its own. Unwinding and longjmp give that memory back and go on in a frame
+ *      further up. The exit of that frame has an S above all frames that are gone (rule 3). So
+ *      has its next call (rule 1): compilers move the stack pointer once for a whole function,
+ *      so the new frame begins where the first of the gone frames began. In placement fentry S
+ *      is that of the first instruction, room is exactly 8, and the exit has the same S (the
+ *      tail exit 8 more), whatever the function does with its stack in between: all comparisons
+ *      are between true values.
  *
- *   4. Entry of a function that has no exit probes: rules 1 and 2 hold for the frames below, but it
- *      is not left open. How long it lasts is not known, and an event that shows it gone may come
- *      any time later: until then it would stand as the caller of what its caller calls.
+ *      Two things cannot be seen. One is the moment at which a frame went: it ends with the
+ *      event that shows it. The other is a call that the landing frame makes through functions
+ *      without probes (a library's sort), or after an alloca: it is deeper than what is gone,
+ *      and the machine takes it for a call of the gone frame until the first event that is not
+ *      deeper.
  *
- * A part of a function (.part of gcc) that goes on with a call of it has no frame: frames_part.c.
+ *   4. Entry of a function that has no exit probes: rules 1 and 2 hold for the frames below it,
+ *      but the function is not left open. How long it lasts is not known, and an event that
+ *      shows it gone may come any time later. Until then it would stand as the caller of the
+ *      functions that its caller calls.
  *
- *   5. Calls that go on elsewhere. A function that leaves by a jump (tail exit) has not returned:
- *      its call lasts until the one that it has jumped to returns. Where that one is recorded, the
- *      tail exit has a number of its own (session.h, jumps), which tells where the jump may lead,
- *      and the frame stays open. The next event at its level must be the entry of such a function,
- *      at exactly S: the jump leaves the return address where it is. It stands on top of the one
- *      that jumped, and may jump on: a chain of frames with one S. They end together, by the exit
- *      of the last one, or by one of its tail exits that leads nobody knows where (they are marked
- *      then). If another event shows that the frame is gone before such an entry came, it ended
- *      where it jumped, and is marked. A function that nobody selected (silent) has no frame; its
- *      events tell that the call goes on in it, and where it ends. A function that is jumped to in
- *      a chain that it is a member of (mutual recursion by jumps: a loop) gets no frame again: the
- *      call is counted, its time is part of the one that is open, and the chain has each function
- *      once, however long it runs.
+ * A part of a function (.part of gcc) that goes on with a call of the function has no frame:
+ * frames_part.c.
+ *
+ *   5. Calls that go on in another function. A function that leaves by a jump (tail exit) has
+ *      not returned: its call lasts until the function that it has jumped to returns. Where that
+ *      function is recorded, the tail exit has a number of its own (session.h, jumps), which
+ *      tells where the jump may lead, and the frame remains open. The next event at its level
+ *      must be the entry of such a function, at exactly S: the jump leaves the return address in
+ *      place. The new frame lies above the frame that jumped, and may jump on: a chain of frames
+ *      with one S. They end together, by the exit of the last one, or by a tail exit of the last
+ *      one that leads to an unknown function (they are marked then).
+ *      If another event shows that the frame is gone before such an entry came, the frame ended
+ *      at its jump, and is marked.
+ *      A function that was not selected (silent) has no frame. Its events tell that the call
+ *      goes on in it, and where it ends.
+ *      A function may be jumped to in a chain that it is a member of (mutual recursion by jumps:
+ *      a loop). It gets no second frame: the call is counted, its time is part of the open
+ *      frame, and the chain has each function once, however long it runs.
  *
  * Several stacks (signal handlers on an alternate stack, coroutines)
  *
- *   Nothing tells where stacks begin and end; distance must do. An event belongs to the nearest
- *   stack, if it is less than BELOW under its innermost frame, which only one function with that
- *   much of local variables could cross, or less than ABOVE over its outermost frame, where calls
- *   from functions that are not recorded come from (an exit: less than ABOVE_EXIT, since exits of
- *   calls from before the recording come from anywhere above). ABOVE is small: a thread's data and
- *   start frame, 4 KiB with glibc, and most of the smallest alternate stack, 8 KiB, lie between a
- *   thread's outermost frame and that of a handler on an alternate stack that was allocated just
- *   above.
+ *   Nothing tells where stacks begin and end, so the machine decides by distance. An event
+ *   belongs to the nearest stack under one of two conditions. It lies less than BELOW under the
+ *   stack's innermost frame: only a function with that much of local variables could cross this
+ *   distance. Or it lies less than ABOVE over the stack's outermost frame: calls from functions
+ *   that are not recorded come from there. (For an exit the second limit is ABOVE_EXIT, since
+ *   exits of calls from before the recording come from anywhere above.) ABOVE is small. Between
+ *   a thread's outermost frame and the frame of a handler on an alternate stack that was
+ *   allocated just above lie the thread's data and start frame, 4 KiB with glibc, and most of
+ *   the smallest alternate stack, 8 KiB.
  *
- *   An entry that belongs to no stack opens a new one on top: the frames below stay open, as under
- *   a signal handler. An event that belongs to a stack further down shows that those on top of it
- *   have been left.
+ *   An entry that belongs to no stack opens a new stack on top. The frames below remain open, as
+ *   under a signal handler. An event that belongs to a stack further down shows that the stacks
+ *   on top of it have been left.
  *
- * What was left may come back
+ * Frames that were left may come back
  *
- *   Frames that rules 1 to 3 or a change of stacks end without an exit go to limbo. An exit event
- *   with the function and stack pointer of one of them brings it back, with the frames below it. So
- *   where the guess about stacks was wrong, or where coroutines pass control to and fro, each call
- *   is still counted once and with its right time. A frame is given up for good when another one of
- *   its function has been left at the same address, when the thread ends, or when limbo is full.
+ *   Frames that rules 1 to 3 or a change of stacks end without an exit become abandoned frames
+ *   (abandoned_frames.h). An exit event with the function and stack pointer of one of them
+ *   brings that frame back, with the frames below it. So each call is still counted once and
+ *   with its right time where the guess about stacks was wrong, or where coroutines pass control
+ *   to and fro. A frame is given up for good when another frame of its function has been left at
+ *   the same address, when the thread ends, or when the table of abandoned frames is full.
  *
  * Functions that were removed from the recording
  *
- *   None of their sites was live any more when the removal was noted. The frames they have open by
- *   then end there. A hook that was in flight may be later with its event: an exit that is the
- *   thread's next event comes in front of the removal; an entry behind it opens a frame that ends
- *   at once.
+ *   None of their sites was live any more when the removal was noted. The frames of these
+ *   functions that are open then end there. A hook that was running at the removal may record
+ *   its event later. An exit that is the thread's next event counts as before the removal. An
+ *   entry after the removal opens a frame that ends at once.
  *
  * Lost events
  *
- *   Frames that were open may be gone, and others may stand in their place. Such a frame is marked,
- *   since it may be several calls taken for one, and while any is open exits must match exactly: 3b
- *   and 3d would pick wrong ones. The time between the two events around the loss is taken for no
- *   frame's.
+ *   Frames that were open may be gone, and others may be in their place. Such a frame is marked,
+ *   since it may be several calls taken for one. While any marked frame is open, exits must
+ *   match exactly: 3b and 3d would choose wrong frames. The time between the two events around
+ *   the loss is counted for no frame.
  */
 #include "analysis/callstack/frames.h"
 
@@ -160,7 +174,7 @@ uint64_t ip_frames_now(const struct ip_frames *t)
 	return t->now;
 }
 
-/* Whether a tail exit at sp ends the topmost frame and that alone: the common case. */
+/* Returns whether a tail exit at sp ends the topmost frame and no other: the common case. */
 static inline bool is_tail_of_top(const struct ip_frames *t, const struct ip_frame *top,
 				  uint64_t sp)
 {
@@ -183,8 +197,9 @@ static int enter_or_join(struct ip_frames *t, uint32_t function, uint64_t sp, ui
 	return ip_frames_enter(t, function, sp, room, 0);
 }
 
-/* What stands in front of an event: removals, a loss. Between the last event before a loss and
- * the first one behind it open frames may have ended and begun again: that time is nobody's. */
+/* Handles what comes before an event: removals and a loss. Between the last event before a loss
+ * and the first one after it, open frames may have ended and begun again. So that time is
+ * counted for no frame. */
 static void take_notice(struct ip_frames *t, const struct ip_event *e,
 			struct ip_recording_number number)
 {
@@ -216,7 +231,7 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 		if (unlikely(e->ts > t->notice))
 			take_notice(t, e, number);
 		top = t->n ? &t->frames[t->n - 1] : NULL;
-		/* time does not run back in a thread */
+		/* time does not go back within a thread */
 		if (likely(e->ts > t->now)) {
 			if (likely(top))
 				top->self += e->ts - t->now;
@@ -289,7 +304,7 @@ void ip_frames_loss(struct ip_frames *t)
 {
 	if (t->holds)
 		ip_frames_settle_jump(t, NULL);
-	/* what was left before may have come back and gone unseen */
+	/* Frames that were left before the loss may have come back and ended during it. */
 	ip_frames_give_up_all(t);
 	t->nparts = 0;
 	t->suspect = t->n;

@@ -5,7 +5,7 @@
  */
 #include "analysis/callstack/frames_private.h"
 
-/* Rule 3 within one stack. */
+/* Applies rule 3 within one stack. */
 static size_t find_exact(const struct ip_frames *t, struct range r, uint32_t function, uint64_t sp)
 {
 	size_t deeper = ip_frames_first_deeper(t, r, sp);
@@ -49,7 +49,7 @@ static size_t find_alloca(const struct ip_frames *t, struct range r, uint32_t fu
 	return NOT_FOUND;
 }
 
-/* The same over all stacks that sp is not far from, the innermost first. */
+/* Applies find to all stacks that sp is near, the innermost first. */
 static size_t find_frame(const struct ip_frames *t, uint32_t function, uint64_t sp,
 			 size_t (*find)(const struct ip_frames *t, struct range r,
 					uint32_t function, uint64_t sp))
@@ -68,7 +68,8 @@ static size_t find_frame(const struct ip_frames *t, uint32_t function, uint64_t 
 	return NOT_FOUND;
 }
 
-/* Rule 3c. The size of the frame that a tail exit has taken down is not known. */
+/* Applies rule 3c. A tail exit comes when the frame has been taken down; the size of that frame
+ * is not known. */
 static bool find_left(struct ip_frames *t, uint32_t function, uint64_t sp, bool tail,
 		      struct ip_abandoned_frames_entry *ret)
 {
@@ -80,7 +81,7 @@ static bool find_left(struct ip_frames *t, uint32_t function, uint64_t sp, bool 
 	return false;
 }
 
-/* Rule 3e. */
+/* Applies rule 3e. */
 static bool is_inlined_top(const struct ip_frames *t, uint32_t function, uint64_t sp)
 {
 	const struct ip_frame *top = t->n ? &t->frames[t->n - 1] : NULL;
@@ -88,7 +89,7 @@ static bool is_inlined_top(const struct ip_frames *t, uint32_t function, uint64_
 	return top && top->function == function && top->sp < sp && sp - top->sp <= ABOVE;
 }
 
-/* Rule 4. */
+/* Applies rule 4 to a point. */
 void ip_frames_pass_point(struct ip_frames *t, uint64_t sp)
 {
 	struct range r;
@@ -97,7 +98,7 @@ void ip_frames_pass_point(struct ip_frames *t, uint64_t sp)
 		ip_frames_leave(t, ip_frames_first_deeper(t, r, sp));
 }
 
-/* What an exit means for the topmost frame. */
+/* Ends the topmost frame at its exit, or notes that it has jumped. */
 static void end_or_jump(struct ip_frames *t, bool tail, uint32_t jump)
 {
 	if (jump)
@@ -124,7 +125,7 @@ int ip_frames_exit(struct ip_frames *t, uint32_t function, uint64_t sp, bool tai
 	if (found != NOT_FOUND || (inlined && !t->suspect && is_inlined_top(t, function, sp))) {
 		if (found != NOT_FOUND)
 			ip_frames_leave(t, found + 1);
-		/* else it went with what it had jumped to */
+		/* Otherwise the frame has ended together with the frame that it had jumped to. */
 		if (found == NOT_FOUND || t->n > found)
 			end_or_jump(t, tail, jump);
 		return 0;

@@ -2,13 +2,14 @@
 /*
  * Rule 5 of the stack machine: calls that go on in another function, which was jumped to.
  *
- * What a frame that has jumped knows besides lies beside the frames, at the same index. Only that
- * of the topmost frame of a chain counts: the call goes on there.
+ * What the machine knows besides about a frame that has jumped lies in a second array, at the
+ * same index. Only the entry of the topmost frame of a chain counts: the call goes on there.
  */
 #include "analysis/callstack/frames_private.h"
 #include "common/probe_list.h"
 
-/* Members of a chain: functions that are all different. What comes behind is counted, no more. */
+/* The most members of a chain, which are all different functions. A jump to a further function
+ * is counted, but gets no frame. */
 #define CHAIN_MAX 1024u
 
 static struct ip_frame_jump *jump_of(struct ip_frames *t, size_t i)
@@ -16,8 +17,8 @@ static struct ip_frame_jump *jump_of(struct ip_frames *t, size_t i)
 	return &t->jumps[i];
 }
 
-/* Gives the time that a member of the chain was at work again to it: it was noted for the topmost
- * one. */
+/* Moves time from the topmost frame of a chain to the member that ran again: it had been added
+ * to the topmost frame. */
 static void settle(struct ip_frames *t, size_t i)
 {
 	struct ip_frame *f = &t->frames[i];
@@ -76,7 +77,7 @@ void ip_frames_end_chain(struct ip_frames *t, bool tail)
 		top->flags &= ~IP_FRAME_AWAITS;
 		top->flags |= tail ? IP_FRAME_TAIL : 0;
 		ip_frames_end_top_as(t, IP_END_EXIT);
-		/* what the event brought was the last one's */
+		/* the values of the event belong to the last frame of the chain */
 		if (t->ops.values && joined)
 			t->ops.values(t->context, NULL);
 	} while (joined && t->n && t->frames[t->n - 1].sp == sp &&
@@ -88,7 +89,7 @@ void ip_frames_end_awaiting(struct ip_frames *t)
 	uint64_t sp = t->frames[t->n - 1].sp, end = jump_of(t, t->n - 1)->time, more;
 	bool joined;
 
-	/* what was noted for it since was its caller's time */
+	/* The time that was added to it since its jump was its caller's time. */
 	more = t->frames[t->n - 1].self - jump_of(t, t->n - 1)->self;
 	t->frames[t->n - 1].self -= more;
 	do {
@@ -106,7 +107,7 @@ void ip_frames_end_awaiting(struct ip_frames *t)
 		t->frames[t->n - 1].self += more;
 }
 
-/* The chain's member that is that function; SIZE_MAX: none. */
+/* Returns the index of the chain's member that is this function; SIZE_MAX: there is none. */
 static size_t find_member(const struct ip_frames *t, size_t top, uint32_t function)
 {
 	uint64_t sp = t->frames[top].sp;
@@ -159,7 +160,7 @@ int ip_frames_join(struct ip_frames *t, uint32_t function, uint64_t sp, bool sil
 	return 1;
 }
 
-/* The entry of a function that is not shown. */
+/* Handles the entry of a function that is not shown. */
 static void enter_silent(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t room)
 {
 	struct range r;
@@ -177,7 +178,7 @@ int ip_frames_feed_silent(struct ip_frames *t, const struct ip_event *e,
 	if (!top)
 		return 0;
 	if (e->kind == IP_PROBE_ENTRY) {
-		/* the common case: it is called */
+		/* the common case: the function is called, not jumped to */
 		if (top->sp < e->sp || top->sp - e->sp < number.room || top->sp - e->sp >= BELOW)
 			enter_silent(t, number.function, e->sp, number.room);
 		return 0;

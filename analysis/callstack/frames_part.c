@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of functions. A compiler splits a function f into a small head, which it inlines wherever f
- * is called, and the rest, f.part.0, which the head calls (gcc: -fpartial-inlining; clang: cold
- * parts). Where the head was not inlined both have probes.
+ * Parts of functions. A compiler splits a function f into a small head, which it inlines
+ * wherever f is called, and the rest, f.part.0, which the head calls (gcc: -fpartial-inlining;
+ * clang: cold parts). Where the head was not inlined, both have probes.
  *
- *   Entry of a part at S: the call of f that is innermost then goes on in the part, if it is the
- *   innermost frame of all once frames with T.S <= S are gone, and no part is at work for it. The
- *   part has no frame, and its time is f's. Everybody else who calls the part has inlined the head:
- *   another function, or f itself in a recursion, where a part is at work for the innermost f
- *   already. That is a call of its own: a frame of the part.
+ *   Entry of a part at S: the innermost call of f goes on in the part under two conditions. f's
+ *   frame is the innermost frame of all once the frames with T.S <= S are gone, and the call
+ *   does not go on in another part already. The part then has no frame, and its time is f's
+ *   time. Any other caller of the part has inlined the head: another function, or f itself in a
+ *   recursion, where the innermost f goes on in a part already. Then the call is a call of its
+ *   own: the part gets a frame.
  *
- *   A function may also leave by a jump to its part (at -O2 that is what gcc makes of it). Its tail
- *   exit is held back until the next event: if that is the entry of a part of it, at exactly the S
- *   of the function's own entry, the call goes on, and the part's exit is the function's.
+ *   A function may also leave by a jump to its part (at -O2 gcc makes this jump of the call).
+ *   The function's tail exit is held back until the next event. If the next event is the entry
+ *   of a part of the function, at exactly the S of the function's own entry, the call goes on,
+ *   and the part's exit is the function's exit.
  *
- *   Exit of a part: of its frame, where it is the innermost one with that S; else of the part that
- *   is at work with that S. Frames above f were unwound.
+ *   Exit of a part: it ends the frame of the part, where that is the innermost frame with that
+ *   S. Else it ends the part with that S in which a call goes on. Frames above f were unwound.
  *
- * What is noted about a part counts as long as its f is open: it is looked at again whenever it is
- * needed.
+ * A note about a part counts only while its f is open: each use checks that again.
  */
 #include "analysis/callstack/frames_private.h"
 
@@ -69,7 +70,7 @@ static int enter(struct ip_frames *t, uint32_t function, uint64_t sp)
 
 	if (!t->n || !ip_frames_find_owner(t, sp, ABOVE, &r))
 		return 0;
-	/* the least that a call takes is the return address: no frame at or below S is open */
+	/* A call takes at least the return address: no frame at or below S is open. */
 	keep = ip_frames_first_deeper(t, r, sp + 1);
 	if (keep == r.start || t->frames[keep - 1].function != t->hosts[function])
 		return 0;
@@ -80,7 +81,7 @@ static int enter(struct ip_frames *t, uint32_t function, uint64_t sp)
 	ip_frames_leave(t, keep);
 	forget_gone(t);
 	if (t->nparts && t->parts[t->nparts - 1].frame == keep - 1)
-		t->nparts--; /* gone without an exit */
+		t->nparts--; /* the part ended without an exit */
 	if (ip_array_grow(&t->parts, t->nparts, sizeof(*t->parts)) < 0)
 		return -1;
 	t->parts[t->nparts++] = (struct ip_frames_part){.frame = keep - 1,
@@ -125,7 +126,8 @@ int ip_frames_settle_jump(struct ip_frames *t, const struct ip_event *next)
 	return 0;
 }
 
-/* A tail exit has the caller's stack pointer: 8 more, rounded down where the frame was larger. */
+/* Returns whether an exit is that of the part. A tail exit has the caller's stack pointer: 8
+ * more than the part's, or more where the frame was larger and the pointer was rounded down. */
 static bool is_end_of(const struct ip_frames_part *p, uint32_t function, uint64_t sp, bool tail)
 {
 	if (p->function != function)
@@ -133,7 +135,8 @@ static bool is_end_of(const struct ip_frames_part *p, uint32_t function, uint64_
 	return p->sp == sp || (tail && p->sp < sp && sp - p->sp <= TAIL_FRAME_MAX);
 }
 
-/* Whether the part has a frame that this exit ends: then it is nobody's continuation. */
+/* Returns whether the part has a frame that this exit ends. Then the part does not go on with a
+ * call. */
 static bool has_frame(const struct ip_frames *t, const struct ip_frames_part *p, uint32_t function)
 {
 	for (size_t i = t->n; t->active[function] && i > p->frame + 1; i--)
@@ -164,7 +167,7 @@ static int leave(struct ip_frames *t, uint32_t function, uint64_t sp, bool tail)
 
 int ip_frames_take_part(struct ip_frames *t, const struct ip_event *e, uint32_t function)
 {
-	if (t->joins) { /* its entry was looked at when the jump was settled */
+	if (t->joins) { /* its entry was handled when the jump was settled */
 		t->joins = false;
 		return 1;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that are removed from the recording while the stack machine has frames of theirs.
+ * Handles functions that are removed from the recording while the stack machine has frames of
+ * theirs.
  */
 #include "analysis/callstack/frames_private.h"
 
@@ -18,7 +19,7 @@ static bool is_removed(const struct ip_frames *t, const struct ip_frame *f, uint
 	return ip_changes_is_off(&t->session->changes, f->function, ts);
 }
 
-/* Ends the open frames of removed functions; the others move together. */
+/* Ends the open frames of removed functions and closes the gaps in the array. */
 static void end_removed(struct ip_frames *t, uint64_t ts)
 {
 	size_t first = 0, kept, segment = 0, top = 0, suspect = 0;
@@ -46,7 +47,7 @@ static void end_removed(struct ip_frames *t, uint64_t ts)
 	for (size_t i = 0; i < t->n; i++) {
 		if (segment < t->top && i == t->starts[segment + 1]) {
 			segment++;
-			/* unless all that was in the one before it is gone */
+			/* unless all frames of the segment before were removed */
 			if (t->starts[top] != kept)
 				t->starts[++top] = kept;
 		}
@@ -64,7 +65,7 @@ static void end_removed(struct ip_frames *t, uint64_t ts)
 		t->ops.resumed(t->context, &t->frames[i], i, t->now);
 }
 
-/* Passes the removals in front of ts. */
+/* Handles the removals before ts. */
 void ip_frames_pass_removals(struct ip_frames *t, uint64_t ts)
 {
 	while (t->removal < ts) {
@@ -82,7 +83,7 @@ void ip_frames_pass_removals(struct ip_frames *t, uint64_t ts)
 	t->late = false;
 }
 
-/* Whether an event behind a removal is the exit of a frame that the removal would end. */
+/* Returns whether an event after a removal is the exit of a frame that the removal would end. */
 bool ip_frames_is_late_exit(struct ip_frames *t, const struct ip_event *e,
 			    struct ip_recording_number number)
 {

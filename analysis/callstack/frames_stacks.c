@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stacks of the stack machine: which one a stack pointer belongs to, frames that are left, and
- * that come back.
+ * The stacks of the stack machine: which stack a stack pointer belongs to, and frames that are
+ * left and that come back.
  */
 #include "analysis/callstack/frames_private.h"
 
@@ -23,7 +23,7 @@ void ip_frames_give_up_all(struct ip_frames *t)
 		ip_frames_give_up(t, &e);
 }
 
-/* The function whose exit will tell that a frame which is left has come back. */
+/* Returns the function whose exit tells that a frame which was left has come back. */
 static uint32_t key_of(const struct ip_frame *f)
 {
 	return f->flags & IP_FRAME_JUMPED && !(f->flags & IP_FRAME_AWAITS) ? f->other : f->function;
@@ -91,7 +91,7 @@ int ip_frames_reserve(struct ip_frames *t)
 	return 0;
 }
 
-/* The next frame begins a stack of its own. */
+/* Lets the next frame begin a new stack. */
 void ip_frames_begin_segment(struct ip_frames *t)
 {
 	if (!t->n)
@@ -108,7 +108,7 @@ struct range ip_frames_segment(const struct ip_frames *t, size_t k)
 	return (struct range){t->starts[k], k == t->top ? t->n : t->starts[k + 1]};
 }
 
-/* How far sp is from a stack; UINT64_MAX: too far. */
+/* Returns how far sp is from a stack; UINT64_MAX: too far. */
 uint64_t ip_frames_distance(const struct ip_frames *t, struct range r, uint64_t sp, uint64_t above)
 {
 	uint64_t high, low;
@@ -124,7 +124,8 @@ uint64_t ip_frames_distance(const struct ip_frames *t, struct range r, uint64_t 
 	return 0;
 }
 
-/* The stack that sp belongs to: the nearest; among several the innermost. */
+/* Finds the stack that sp belongs to: the nearest one; of several equally near ones the
+ * innermost. */
 bool ip_frames_find_owner(const struct ip_frames *t, uint64_t sp, uint64_t above, struct range *ret)
 {
 	uint64_t nearest = UINT64_MAX;
@@ -141,7 +142,7 @@ bool ip_frames_find_owner(const struct ip_frames *t, uint64_t sp, uint64_t above
 	return nearest != UINT64_MAX;
 }
 
-/* First frame of r with T.S < sp; its end where there is none. */
+/* Returns the first frame of r with T.S < sp; the end of r where there is none. */
 size_t ip_frames_first_deeper(const struct ip_frames *t, struct range r, uint64_t sp)
 {
 	while (r.start < r.end) {
@@ -155,7 +156,7 @@ size_t ip_frames_first_deeper(const struct ip_frames *t, struct range r, uint64_
 	return r.end;
 }
 
-/* Rules 1 and 2, and the choice of the stack. */
+/* Applies rules 1 and 2 after it has chosen the stack. */
 int ip_frames_enter(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t room,
 		    uint32_t flags)
 {
@@ -185,8 +186,8 @@ static int push_again(struct ip_frames *t, const struct ip_frame *frame)
 	return 0;
 }
 
-/* An exit of a frame that was left: the frames below it in its stack are open again, on top of
- * the present ones. */
+/* Handles the exit of a frame that was left: the frames below it in its stack are open again,
+ * above the present frames. */
 int ip_frames_resume(struct ip_frames *t, const struct ip_abandoned_frames_entry *ended, bool tail,
 		     uint32_t jump)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening a trace directory, and reading it thread by thread.
+ * Opens a trace directory and reads it thread by thread.
  */
 #include "analysis/callstack/trace.h"
 
@@ -34,7 +34,7 @@ int ip_trace_reader_damaged(struct ip_trace_reader *t, const char *line)
 	return 0;
 }
 
-/* Of one that list_streams() has taken. */
+/* Returns the parsed name of a file that list_streams() has taken. */
 static struct ip_stream_name name_of(const char *path)
 {
 	struct ip_stream_name name;
@@ -43,7 +43,7 @@ static struct ip_stream_name name_of(const char *path)
 	return name;
 }
 
-/* stream-9 before stream-10; the pieces of a stream lie together. */
+/* Sorts stream-9 before stream-10, and the pieces of a stream together. */
 static int by_number(const void *a, const void *b)
 {
 	const char *x = *(char *const *)a, *y = *(char *const *)b;
@@ -73,8 +73,8 @@ static int list_streams(struct ip_trace_reader *t)
 	while ((entry = readdir(dir))) {
 		struct ip_stream_name name;
 
-		/* what a recording that was cut off has not come to remove does not count any
-		 * more */
+		/* Pieces that were to be removed when the recording was cut off do not count any
+		 * more. */
 		if (!ip_stream_name_parse(entry->d_name, &name) ||
 		    (name.in_pieces && name.piece < t->session->rotated_pieces))
 			continue;
@@ -96,7 +96,7 @@ static int list_streams(struct ip_trace_reader *t)
 	return 0;
 }
 
-/* While it is recorded the oldest pieces may go. */
+/* Reports that a file could not be opened. During a recording the oldest pieces may be removed. */
 static int has_gone(const struct ip_trace_reader *t, const char *path)
 {
 	if (t->session->rotates && access(path, F_OK) < 0 && errno == ENOENT)
@@ -106,7 +106,7 @@ static int has_gone(const struct ip_trace_reader *t, const char *path)
 	return -1;
 }
 
-/* Behind the first file of a stream come its others. */
+/* Adds the other files of a stream after its first one. */
 static int opened(const struct ip_trace_reader *t, uint32_t stream, int done, struct ip_stream *s)
 {
 	size_t first = t->first[stream],
@@ -133,8 +133,7 @@ int ip_trace_reader_stream_small(const struct ip_trace_reader *t, uint32_t strea
 	return opened(t, stream, done, done < 0 ? NULL : *ret);
 }
 
-/* When the process of a packet became another program, the last time before the packet; 0:
- * never. */
+/* Returns the last time before the packet at which its process became another program; 0: never. */
 static uint64_t last_exec(const struct ip_recording *s, const struct ip_packet *p)
 {
 	uint64_t last = 0;
@@ -159,8 +158,8 @@ static int scan_stream(struct ip_trace_reader *t, uint32_t index)
 		uint64_t exec = last_exec(t->session, &p);
 
 		p.ended &= t->session->ends;
-		/* an iprobe that was killed in between may have told an end, and its successor
-		 * again */
+		/* An iprobe that was killed may have written an end, and the iprobe that took
+		 * over writes it again. */
 		if (!run || run->pid != p.pid || run->tid != p.tid ||
 		    (!p.ended && (exec > run->begin || run->gone))) {
 			if (ip_array_grow(&t->runs, t->nruns, sizeof(*t->runs)) < 0) {
@@ -227,7 +226,7 @@ static int bound_runs(struct ip_trace_reader *t)
 		if (next && next->pid == run->pid && next->tid == run->tid &&
 		    next->begin < run->end)
 			run->end = next->begin;
-		/* another thread has the stream now: this one had gone before */
+		/* Another thread has the stream now: this thread had ended before. */
 		if (later && later->stream == run->stream && later != next)
 			run->end = last;
 		for (size_t k = 0; k < s->nexecs; k++)
@@ -277,11 +276,11 @@ int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret)
 		ip_trace_reader_close(t);
 		return -1;
 	}
-	/* what was overwritten is discarded to CTF readers, and no loss to people */
+	/* CTF readers see events that were overwritten as discarded. People do not count them as
+	 * lost. */
 	t->lost -= t->session->overwritten < t->lost ? t->session->overwritten : t->lost;
-	/* losses behind the last packet of a stream that was cut off are known to the session only,
-	 * if at all
-	 */
+	/* Losses after the last packet of a stream that was cut off are known to the session
+	 * file only, if at all. */
 	if (t->session->lost > t->lost)
 		t->lost = t->session->lost;
 	if (t->session->rotated_lost > t->lost)
@@ -316,7 +315,7 @@ int ip_trace_reader_next_packet(struct ip_stream *stream, struct ip_packet *ret)
 		    : ip_error("%s: changed while it was being read", ip_stream_path(stream));
 }
 
-/* All events of one run; frames NULL: counts them only. */
+/* Feeds all events of one run. frames NULL: counts them only. */
 static int visit_run(struct ip_stream *stream, const struct ip_run *run, struct ip_frames *frames,
 		     uint64_t *events)
 {
@@ -345,7 +344,7 @@ static int visit_run(struct ip_stream *stream, const struct ip_run *run, struct 
 	return 0;
 }
 
-/* visitor, frames NULL: counts only. */
+/* Visits all runs. visitor and frames NULL: counts the events only. */
 static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visitor,
 		 struct ip_frames *frames, uint64_t *ret_events)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading and asking the changes of a recording.
+ * Reads the changes of a recording and answers questions about them.
  */
 #include "analysis/read/changes.h"
 
@@ -13,7 +13,7 @@
 #include "common/array.h"
 #include "common/error.h"
 
-/* Bounds for hostile traces: what is beyond is left out. */
+/* A bound for traces that were made to harm the reader: changes beyond it are left out. */
 #define TIMES_MAX (1u << 24)
 
 bool ip_numbers_next(const char **text, uint64_t *ret_first, uint64_t *ret_last)
@@ -50,8 +50,8 @@ static int grow_off(struct ip_changes *c, size_t n)
 	return 0;
 }
 
-/* A function comes or goes; nothing where it is so already: it has several numbers, and was there
- * from the beginning. */
+/* Notes that a function is removed or added. Does nothing where it is so already: the function
+ * has several numbers, or it was there from the beginning. */
 static int toggle(struct ip_changes *c, uint32_t function, bool removed, uint64_t tsc)
 {
 	if (c->off[function] == removed || c->n == TIMES_MAX)
@@ -93,7 +93,7 @@ const char *ip_changes_add(struct ip_changes *c, const struct ip_recording *s, b
 	return NULL;
 }
 
-/* Sorts by function, keeping the order of time. */
+/* Sorts the times by function and keeps the order of time within each. */
 int ip_changes_index(struct ip_changes *c, struct ip_recording *s)
 {
 	uint64_t *sorted;

@@ -15,7 +15,7 @@
 struct ip_names {
 	const struct ip_recording *session;
 	char **names, **shown;
-	const bool *until_tail; /* NULL: nothing is known of them */
+	const bool *until_tail; /* NULL: not known */
 };
 
 struct ip_names *ip_names_create(const struct ip_recording *session)

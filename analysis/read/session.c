@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the session file.
+ * Reads the session file.
  *
- * The text is copied once; fields are cut and unescaped in place, strings point into the copy. A
- * last line without a newline in a file without end lines was cut off in the middle of a write and
- * is left out.
+ * The text is copied once. Fields are cut and unescaped in the copy, and strings point into it.
+ * A last line without a newline, in a file without end lines, was cut off in the middle of a
+ * write and is left out.
  */
 #include "analysis/read/session.h"
 
@@ -29,7 +29,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* \xHH to the byte, in place. A byte of 0 would cut the string: it becomes '?'. */
+/* Replaces \xHH by the byte, in place. A byte of 0 would cut the string: it becomes '?'. */
 static void unescape(char *text)
 {
 	char *out = text;
@@ -48,7 +48,8 @@ static void unescape(char *text)
 	*out = '\0';
 }
 
-/* Cuts a line at its tabs. What is beyond IP_SESSION_FIELDS belongs to a newer version. */
+/* Cuts a line at its tabs. Fields beyond IP_SESSION_FIELDS belong to a newer version and are
+ * left out. */
 static void split(struct ip_session_parser *p, char *line)
 {
 	p->nfields = 0;
@@ -78,7 +79,7 @@ static int parse_first_line(struct ip_session_parser *p)
 	return 0;
 }
 
-/* Whether the values that everything else is computed with make sense. */
+/* Checks the values that all other values are computed with. Returns 0, or -1 with an error. */
 static int check(const struct ip_session_parser *p)
 {
 	const struct ip_recording *s = p->session;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of the session file about modules and functions, and the index that makes one function of
- * all that have its name: copies that the compiler made (.isra, .constprop) and inlined instances.
- * A part of a function (.part) is one of its own.
+ * Parses the lines of the session file about modules and functions. An index makes one function
+ * of all numbers with the same name: copies that the compiler made (.isra, .constprop) and
+ * inlined instances. A part of a function (.part) is a function of its own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static uint64_t hash(uint32_t module, const char *name)
 	return h ^ h >> 29;
 }
 
-/* Slot of the index that holds (module, name), or the free one where it belongs. */
+/* Returns the slot of the index that holds (module, name), or the free slot where it belongs. */
 static uint32_t *index_slot(const struct ip_recording *s, uint32_t module, const char *name)
 {
 	size_t i = hash(module, name) & (s->index_size - 1);
@@ -96,8 +96,8 @@ int ip_recording_grow_index(struct ip_recording *s)
 	return 0;
 }
 
-/* frame: from the stack pointer at the entry site to the caller's, 0: unknown. The least that a
- * call takes is the return address. */
+/* frame is the number of bytes from the stack pointer at the entry site to the caller's; 0:
+ * unknown. A call takes at least the return address. */
 static uint32_t room_of(bool inlined, uint64_t frame)
 {
 	if (inlined)
@@ -123,11 +123,12 @@ static int grow_numbers(struct ip_recording *s, uint32_t number)
 	return 0;
 }
 
-/* What a part is called in place of what the compiler calls it: there is room, since its suffix is
- * no shorter. */
+/* The suffix of a part, in place of the suffix that the compiler gave it. It fits, since the
+ * compiler's suffix is not shorter. */
 #define PART ".part"
 
-/* Copies of one function have its name; what it has been split into is another one. */
+/* Cuts the compiler's suffix off the names of copies, so that they have the name of their
+ * function. A part that was split off keeps a name of its own. */
 static void merge_name(char *name)
 {
 	bool part = ip_name_is_part(name);

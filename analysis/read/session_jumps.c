@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of the session file about functions that end by jumping to others.
+ * Parses the lines of the session file about functions that end by jumping to others.
  */
 #include <stdlib.h>
 #include <string.h>

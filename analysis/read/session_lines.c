@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of the session file, but for modules and functions. Keys that are not known are skipped: a
- * newer iprobe may write more.
+ * Parses the lines of the session file, except those about modules and functions. A key that is
+ * not known is skipped: a newer iprobe may write more.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ int ip_session_bad(const struct ip_session_parser *p, const char *what)
 	return ip_error("%s: line %zu: %s: the trace is damaged", p->name, p->line, what);
 }
 
-/* Field i as a number not above max; decimal, or hexadecimal with 0x. */
+/* Reads field i as a number, decimal or hexadecimal with 0x, of at most max. */
 int ip_session_number(const struct ip_session_parser *p, size_t i, uint64_t max, uint64_t *ret)
 {
 	char *end;
@@ -79,7 +79,7 @@ static int parse_exec(struct ip_session_parser *p)
 	return 0;
 }
 
-/* Belongs to the last exec of the process. */
+/* The line belongs to the last exec of the process. */
 static int parse_again(struct ip_session_parser *p)
 {
 	struct ip_recording *s = p->session;
@@ -211,7 +211,7 @@ static int parse_payload(struct ip_session_parser *p)
 			s->payloads |= kind != IP_RECORDING_LOG;
 		}
 	}
-	return 0; /* one of a newer version: it has logged nothing */
+	return 0; /* a payload of a newer version: the function has logged nothing */
 }
 
 static int parse_change(struct ip_session_parser *p)
@@ -293,7 +293,7 @@ static int parse_signature(struct ip_session_parser *p)
 			return -1;
 		s->signatures[s->nsignatures++] = (struct ip_signature){0};
 	}
-	/* one that a newer version has written is left out: its values are not shown */
+	/* A signature that a newer version has written is left out: its values are not shown. */
 	if (!s->signatures[id - 1].n &&
 	    ip_signature_parse(p->fields[2], &s->signatures[id - 1]) < 0)
 		s->signatures[id - 1].n = 0;

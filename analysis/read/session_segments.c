@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of a trace in pieces (--rotate): which are there. While it is recorded, and of one that was cut
- * off, nothing else tells.
+ * Reads which pieces of a trace in pieces (--rotate) exist. During the recording, and for a
+ * recording that was cut off, only DIR/iprobe/pieces tells this.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoding a stream file.
+ * Decodes a stream file.
  *
- * A compact record is decoded from the record before it (time and stack pointer), across packets of
- * the same thread as long as nothing is missing in between. Where that is not known, compact
- * records are skipped up to the next extended one: the writer begins each sub-buffer with one.
+ * A compact record is decoded from the record before it (time and stack pointer), across packets
+ * of the same thread as long as nothing is missing between them. Where the record before is not
+ * known, compact records are skipped up to the next extended record: the writer begins each
+ * sub-buffer with one.
  *
- * Damage: a bad packet header ends the stream, since nothing tells where the next packet begins; a
- * bad record ends its packet, and so do words that cannot be unpacked. Of a compressed stream
- * (common/packet_codec.h; its first bytes tell, not its name) a packet's words are unpacked when
- * the first of them is asked for: looking at all headers reads nothing else.
+ * Damage: a bad packet header ends the stream, since nothing tells where the next packet begins.
+ * A bad record ends its packet, and so do words that cannot be unpacked.
+ *
+ * The first bytes of a stream, not its name, tell whether it is compressed
+ * (common/packet_codec.h). The words of a compressed packet are unpacked when the caller reads
+ * the first of them. So a reader that looks at all headers reads nothing else.
  */
 #include "analysis/read/stream.h"
 
@@ -27,26 +30,27 @@
 
 #define BUFFER_SIZE 32768u
 #define SMALL_SIZE  8192u	 /* holds any record */
-#define PACKET_MAX  (1ull << 30) /* bytes; ours are 32 KiB */
+#define PACKET_MAX  (1ull << 30) /* bytes; iprobe writes packets of 32 KiB */
 #define WORD	    sizeof(uint64_t)
-#define BATCH_MAX   16384u /* events: so that the payloads of a batch are numbered in 24 bits */
+#define BATCH_MAX   16384u /* events: so the payloads of a batch can be numbered in 24 bits */
 
 struct ip_stream {
 	int fd;
 	char *path;
 	uint64_t size;
-	const char *const *later; /* files that come behind this one */
+	const char *const *later; /* files that follow this one */
 	size_t nlater;
 
 	bool compressed;
-	struct ip_encoded_packet_head encoded; /* of the packet, if so */
-	struct ip_unpack **unpack;	       /* what unpacks it: own_unpack, or the caller's */
+	/* head of the packet, where the stream is compressed */
+	struct ip_encoded_packet_head encoded;
+	struct ip_unpack **unpack; /* what unpacks it: own_unpack, or the caller's */
 	struct ip_unpack *own_unpack;
 
 	uint64_t packet;   /* offset of the packet's header */
 	uint64_t next;	   /* offset of the next packet's header */
 	uint64_t position; /* offset of the next word to read into the buffer */
-	/* bytes of the packet that are not decoded yet, those in the buffer included */
+	/* bytes of the packet that are not decoded yet, including those in the buffer */
 	uint64_t left;
 	size_t at, filled; /* in words of the buffer */
 
@@ -57,15 +61,16 @@ struct ip_stream {
 	uint8_t uuid[16];
 
 	bool spoiled; /* the rest of the packet is damaged: its events are missing */
-	bool known;   /* time and sp are those of the record before */
+	bool known;   /* ts and sp are those of the record before */
 	uint64_t ts, sp;
 
-	uint64_t *payloads; /* of the events delivered last */
+	uint64_t *payloads; /* payloads of the events that were delivered last */
 	size_t npayloads, payloads_size;
 
 	char *damage;
 	uint64_t *buffer;
-	size_t room; /* of the buffer, in bytes. Of a compressed stream it holds the whole packet */
+	/* size of the buffer in bytes; in a compressed stream it holds the whole packet */
+	size_t room;
 };
 
 static void damaged(struct ip_stream *s, uint64_t offset, const char *what)
@@ -82,7 +87,7 @@ const char *ip_stream_damage(const struct ip_stream *s)
 	return s->damage;
 }
 
-/* What is wrong with a header, or NULL. */
+/* Returns what is wrong with a header, or NULL. */
 static const char *check_header(const struct ip_stream *s, const struct ip_packet_header *h)
 {
 	if (h->magic != IP_CTF_MAGIC)
@@ -106,7 +111,8 @@ static size_t head_size(const struct ip_stream *s)
 			     : sizeof(struct ip_packet_header);
 }
 
-/* *ret_problem: what is wrong with it, or NULL. -1 with an error where reading fails. */
+/* Reads the next packet header. *ret_problem is what is wrong with it, or NULL. Returns 0, or -1
+ * with an error where reading fails. */
 static int read_header(struct ip_stream *s, struct ip_packet_header *ret, const char **ret_problem)
 {
 	if (ip_read_at(s->fd, s->path, s->next, s->compressed ? (void *)&s->encoded : ret,
@@ -124,7 +130,7 @@ static int read_header(struct ip_stream *s, struct ip_packet_header *ret, const 
 	return 0;
 }
 
-/* Looks which kind of stream it is. */
+/* Finds out whether the stream is compressed. */
 static int open_kind(struct ip_stream *s)
 {
 	uint32_t magic;
@@ -241,7 +247,8 @@ static int open_later(struct ip_stream *s)
 	return s->fd < 0 ? -1 : open_kind(s);
 }
 
-/* The next packet of the file in hand. The same; 0 also where the rest of the file is damaged. */
+/* Goes to the next packet of the current file. Returns as ip_stream_next_packet(), and 0 also
+ * where the rest of the file is damaged. */
 static int next_of_file(struct ip_stream *s, struct ip_packet *ret)
 {
 	struct ip_packet_header h;
@@ -266,7 +273,7 @@ static int next_of_file(struct ip_stream *s, struct ip_packet *ret)
 		damaged(s, s->next, "packet that is cut off");
 		end = rest;
 		if (s->compressed)
-			s->left = 0; /* nothing is known of a part */
+			s->left = 0; /* a part of a compressed packet cannot be read */
 		else if (s->left > rest - sizeof(h))
 			s->left = (rest - sizeof(h)) / WORD * WORD;
 	}
@@ -281,7 +288,7 @@ static int next_of_file(struct ip_stream *s, struct ip_packet *ret)
 	ret->ended = s->begun && !ret->lost && h.content_size == 8 * sizeof(h);
 	if (s->begun && h.packet_seq_num > s->sequence + 1)
 		ret->missing = h.packet_seq_num - s->sequence - 1;
-	/* what it held is as missing as if it was not there */
+	/* A packet whose rest is damaged counts as missing. */
 	ret->missing += s->spoiled;
 	s->spoiled = false;
 	if (!s->begun || ret->missing || s->pid != h.pid || s->tid != h.tid)
@@ -319,7 +326,7 @@ static uint64_t offset_of(const struct ip_stream *s, size_t at)
 	return s->compressed ? s->packet : s->position - (s->filled - at) * WORD;
 }
 
-/* All words of a compressed packet. */
+/* Unpacks all words of a compressed packet. */
 static int fill_unpacked(struct ip_stream *s)
 {
 	size_t size = ip_unpack_words(&s->encoded) * WORD;
@@ -351,7 +358,7 @@ static int fill_unpacked(struct ip_stream *s)
 	return 0;
 }
 
-/* Moves what is left in the buffer to its front and fills it up. */
+/* Moves the rest of the buffer to its front and fills the buffer up. */
 static int refill(struct ip_stream *s)
 {
 	size_t kept = s->filled - s->at;
@@ -370,7 +377,7 @@ static int refill(struct ip_stream *s)
 	return 0;
 }
 
-/* Ends the packet at its word at. */
+/* Ends the packet at word at of the buffer. */
 static void bad_record(struct ip_stream *s, size_t at, const char *what)
 {
 	damaged(s, offset_of(s, at), what);
@@ -379,7 +386,8 @@ static void bad_record(struct ip_stream *s, size_t at, const char *what)
 	s->spoiled = true;
 }
 
-/* Words of the record that begins with word, as far as that tells: a payload record has more. */
+/* Returns whether the record that begins with word is a payload record, which has more words
+ * than an extended record. */
 static bool has_payload(uint64_t word)
 {
 	uint64_t id = (word >> 3) & IP_TIME_MASK;
@@ -387,7 +395,8 @@ static bool has_payload(uint64_t word)
 	return id > IP_ID_PAYLOAD_BASE && id < IP_ID_PAYLOAD_BASE + IP_ID_EXTENDED;
 }
 
-/* Keeps the n words at w for who asks. 0, or -1 where memory ran out. */
+/* Keeps the n words at w for the caller of ip_stream_payloads(). Returns 0, or -1 where memory
+ * ran out. */
 static int keep_payload(struct ip_stream *s, const uint64_t *w, size_t n, struct ip_event *ret)
 {
 	if (s->npayloads + n > s->payloads_size) {
@@ -410,9 +419,9 @@ const uint64_t *ip_stream_payloads(const struct ip_stream *s)
 	return s->payloads;
 }
 
-/* An extended record at w, or the head of a payload record. What is wrong with it, or NULL. A
- * time out of the packet's bounds, with one turn of the compact clock as slack, would spoil all
- * that follows. */
+/* Decodes the extended record at w, or the head of a payload record. Returns what is wrong with
+ * it, or NULL. The time must lie within the packet's bounds, give or take one period of the
+ * compact clock: a wrong time would make all later times wrong. */
 static const char *decode_extended(struct ip_stream *s, const uint64_t *w, struct ip_event *ret)
 {
 	uint64_t id = (w[0] >> 3) & IP_TIME_MASK, ts = w[0] >> 32 | w[1] << 32;
@@ -451,7 +460,7 @@ ssize_t ip_stream_read(struct ip_stream *s, struct ip_event *events, size_t max)
 		w = s->buffer + s->at;
 		end = s->buffer + s->filled;
 
-		/* the tight loop: compact records whose predecessor is known */
+		/* The tight loop: compact records after a record that is known. */
 		if (s->known) {
 			while (n < max && w < end) {
 				uint64_t word = *w;
@@ -485,7 +494,7 @@ ssize_t ip_stream_read(struct ip_stream *s, struct ip_event *events, size_t max)
 				   s->left > (size_t)(end - w) * WORD) {
 				if (refill(s) < 0)
 					return -1;
-				continue; /* its rest was not in the buffer yet */
+				continue; /* the rest of the record was not in the buffer yet */
 			} else if ((size_t)(end - w) < words) {
 				problem = "record that is cut off";
 			} else {

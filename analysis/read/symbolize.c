@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking up addresses. Which module one lies in follows from the loaded segments of the files;
- * debug information is opened when the first address of a module is asked for. Paths come out of
- * the trace, which may come from elsewhere: a file counts only with the build-id that the trace
- * names.
+ * Looks up addresses. The loaded segments of the modules' files tell which module has an
+ * address. The debug information of a module is opened when the first address of the module is
+ * looked up. Paths come from the trace, which may come from another machine: a file counts only
+ * where it has the build-id that the trace names.
  */
 #include "analysis/read/symbolize.h"
 
@@ -25,24 +25,24 @@
 #include "common/selection.h"
 #include "common/trace_format.h"
 
-/* A function of a list without sizes has its address for its own up to the next one, and no further
- * than that. */
+/* A probe list without sizes gives each function the addresses up to the next function, but not
+ * more than this many bytes. */
 #define FUNCTION_MAX (1ull << 20)
 
 struct function {
-	uint64_t address; /* link-time */
+	uint64_t address; /* link-time address */
 	const char *name;
 };
 
 struct module {
 	const struct ip_recording_module *recorded;
-	bool looked;		 /* for the file and the list */
-	struct ip_elf_file *elf; /* NULL: there is no such file here */
+	bool looked;		 /* the file and the list have been looked for */
+	struct ip_elf_file *elf; /* NULL: this machine does not have the file */
 	Dwfl *dwfl;
 	struct ip_debug_file_search search;
 	Dwfl_Module *debug; /* NULL: none */
 	struct ip_probe_list *list;
-	struct function *functions; /* of the list, by address */
+	struct function *functions; /* functions of the list, sorted by address */
 	size_t nfunctions;
 };
 
@@ -108,7 +108,8 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* What is not there or not what it says is no error: less is known then. */
+/* Opens the copy of the probe list. A list that is missing or damaged is no error: less is known
+ * then. */
 static void open_list(struct ip_symbolizer *p, struct module *m)
 {
 	_cleanup_free_ char *path = NULL;
@@ -179,7 +180,8 @@ static bool is_in_file(const struct module *m, uint64_t address)
 	return false;
 }
 
-/* The last function of the list that begins at or before the address; NULL: none near. */
+/* Returns the last function of the list that begins at or before the address; NULL: there is
+ * none near it. */
 static const struct function *find_listed(const struct module *m, uint64_t address)
 {
 	uint64_t at = address - m->recorded->load_bias;
@@ -197,8 +199,8 @@ static const struct function *find_listed(const struct module *m, uint64_t addre
 									: NULL;
 }
 
-/* The module of the address: that whose file has it, else that whose list has a function just
- * before it. */
+/* Finds the module of the address: the module whose file has the address, else the module whose
+ * list has a function just before it. */
 static struct module *find_module(struct ip_symbolizer *p, uint64_t address)
 {
 	struct module *found = NULL;
@@ -220,8 +222,8 @@ static struct module *find_module(struct ip_symbolizer *p, uint64_t address)
 	return found;
 }
 
-/* Of the symbols and the list the one that begins nearer; symbols that end before the address are
- * none. */
+/* Finds the function of the address: of the symbol and the listed function, the one that begins
+ * nearer. A symbol that ends before the address does not count. */
 static void find_function(const struct module *m, uint64_t address, struct ip_place *ret)
 {
 	const struct function *listed = find_listed(m, address);
@@ -233,8 +235,8 @@ static void find_function(const struct module *m, uint64_t address, struct ip_pl
 		name = dwfl_module_addrinfo(m->debug, address, &offset, &sym, NULL, NULL, NULL);
 	if (name && sym.st_size && offset >= sym.st_size)
 		name = NULL;
-	/* a list says where functions with probes begin, and nothing of those between: a symbol
-	 * with a size is better */
+	/* A list says where functions with probes begin and tells nothing of the functions
+	 * between them. So a symbol with a size is better. */
 	if (listed && (!name || !sym.st_size)) {
 		uint64_t distance = address - m->recorded->load_bias - listed->address;
 
@@ -247,7 +249,7 @@ static void find_function(const struct module *m, uint64_t address, struct ip_pl
 		return;
 	ret->function = strndup(name, ip_base_name_length(name));
 	ret->name = ret->function ? ip_demangle(ret->function, false) : NULL;
-	ret->offset = offset + 1; /* of the return address */
+	ret->offset = offset + 1; /* offset of the return address */
 }
 
 static void find_line(const struct module *m, uint64_t address, struct ip_place *ret)
@@ -266,8 +268,8 @@ static void find_line(const struct module *m, uint64_t address, struct ip_place 
 static struct ip_place *make_place(struct ip_symbolizer *p, size_t chosen, uint64_t return_address)
 {
 	struct ip_place *place = calloc(1, sizeof(*place));
-	/* the call is the last instruction of some functions, and its line is not that of the one
-	 * behind it */
+	/* The call may be the last instruction of its function, and the instruction after it may
+	 * have another line. So look up an address within the call. */
 	uint64_t address = return_address - !!return_address;
 	struct module *m;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading one compressed packet.
+ * Reads one compressed packet.
  */
 #include "analysis/read/unpack.h"
 

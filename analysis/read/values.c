@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parsing signatures, and walking over the words of a payload by one.
+ * Parses signatures, and walks over the words of a payload by a signature.
  */
 #include "analysis/read/values.h"
 
@@ -73,16 +73,16 @@ int ip_signature_parse(char *text, struct ip_signature *ret)
 /* One value with its words. */
 struct value {
 	const struct ip_value_type *type;
-	unsigned place; /* in the signature */
+	unsigned place; /* index in the signature */
 	bool missing;
 	const uint64_t *words;
-	uint32_t length; /* of a string that is there, in bytes */
+	uint32_t length; /* length in bytes of a string that is there */
 };
 
 struct walk {
 	const struct ip_signature *signature;
-	unsigned next;	  /* item of the signature */
-	unsigned missing; /* one bit a recorded value, from the next one on */
+	unsigned next;	  /* index in the signature of the next item */
+	unsigned missing; /* one bit for each recorded value, from the next one on */
 	const uint64_t *at, *end;
 };
 
@@ -92,7 +92,8 @@ static struct walk begin(const struct ip_signature *signature, const uint64_t *p
 			     payload + 1 + IP_PAYLOAD_N(payload[0])};
 }
 
-/* The next value; false where there is none, or its words are not all there. */
+/* Goes to the next value. Returns false where there is none, or where its words are not all
+ * there. */
 static bool step(struct walk *w, struct value *ret)
 {
 	size_t left = w->end - w->at, n = 1;
@@ -129,7 +130,8 @@ static int64_t extend(uint64_t word, unsigned size, bool is_signed)
 			 : (int64_t)(word << unused >> unused);
 }
 
-/* Finds the enumerator that stands for value: its length, and where; 0: none does. */
+/* Finds the enumerator whose number is word. Returns the length of its name, and the name in
+ * *ret; 0: there is none. */
 static size_t find_enumerator(const struct ip_value_type *type, uint64_t word, const char **ret)
 {
 	const char *p = type->enumerators;
@@ -176,14 +178,14 @@ static double floating(const struct value *v)
 	return d;
 }
 
-/* The shortest text that reads back as the same value, decimal point as in C. */
+/* Writes the shortest text that reads back as the same value, with the decimal point of C. */
 static void format_floating(const struct value *v, char *buffer, size_t size)
 {
 	long double x = v->type->code == 'x' ? extended(v->words) : floating(v);
 	bool is_float = v->type->code == 'f' && v->type->size == 4;
 	int last = v->type->code == 'x' ? 21 : is_float ? 9 : 17;
 
-	if (isnan(x)) { /* its sign tells nothing */
+	if (isnan(x)) { /* the sign of a nan means nothing */
 		snprintf(buffer, size, "nan");
 		return;
 	}
@@ -199,7 +201,7 @@ static void format_floating(const struct value *v, char *buffer, size_t size)
 			*p = '.';
 }
 
-/* As in C source, with what no terminal should get as \xHH. */
+/* Prints a text quoted as in C source. Bytes that could disturb a terminal become \xHH. */
 static void print_quoted(FILE *out, const char *bytes, size_t length, char quote)
 {
 	static const char escapes[][2] = {{'\n', 'n'}, {'\t', 't'}, {'\r', 'r'}, {'\0', '0'}};
