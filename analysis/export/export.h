@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces for other people's viewers. Each writes the whole of out and leaves it open; a write error
- * is the stream's, the caller looks at ferror(). 0, or -1 with an error.
+ * Exports traces for the viewers of other projects. Each function writes the whole of out and
+ * does not close it. A write error is kept by the stream: the caller checks ferror(). Each
+ * returns 0, or -1 with an error.
  */
 #ifndef IP_EXPORT_H
 #define IP_EXPORT_H
@@ -14,38 +15,39 @@
 
 struct ip_export_options {
 	const bool *selected; /* by function */
-	uint32_t tid;	      /* of this thread alone; 0: of all */
-	/* html: the trace that it is compared with, and what is selected there; NULL: none */
+	uint32_t tid;	      /* this thread only; 0: all threads */
+	/* html: the trace to compare with, and what is selected in it; NULL: none */
 	struct ip_trace_reader *other;
 	const bool *other_selected;
 };
 
-/* Every event: the Trace Event Format of chrome://tracing, Perfetto's UI, Firefox Profiler and
- * speedscope ("Trace Event Format", Google, 2016). Frames are pairs of B and E, points instant
- * events, values arguments. */
+/* Writes every event in the Trace Event Format of chrome://tracing, Perfetto's UI, Firefox
+ * Profiler and speedscope ("Trace Event Format", Google, 2016). Frames are pairs of B and E,
+ * points are instant events, values are arguments. */
 int ip_export_chrome(struct ip_trace_reader *trace, const struct ip_export_options *options,
 		     FILE *out);
 
-/* The same for Perfetto, in its own format: smaller, and read faster (TrackEvent). */
+/* Writes every event for Perfetto, in its own format (TrackEvent): smaller, and read faster. */
 int ip_export_perfetto(struct ip_trace_reader *trace, const struct ip_export_options *options,
 		       FILE *out);
 
-/* One line for each way of calls with its own time in nanoseconds: flamegraph.pl, inferno,
- * speedscope. Selected functions are where ways begin. */
+/* Writes one line for each call path with its self time in nanoseconds: flamegraph.pl, inferno,
+ * speedscope. Call paths begin at selected functions. */
 int ip_export_folded(struct ip_trace_reader *trace, const struct ip_export_options *options,
 		     FILE *out);
 
-/* Functions, who calls whom, and what it costs: KCachegrind, callgrind_annotate ("Callgrind Format
- * Specification", Valgrind). */
+/* Writes functions, their calls of each other, and what these cost: KCachegrind,
+ * callgrind_annotate ("Callgrind Format Specification", Valgrind). */
 int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_options *options,
 			FILE *out);
 
-/* Ways of calls with their number and own time: pprof (profile.proto, compressed). */
+/* Writes call paths with the number of their calls and their self time: pprof (profile.proto,
+ * compressed). */
 int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_options *options,
 		    FILE *out);
 
-/* A page for browsers that needs nothing else: timeline, flame graph, figures, histograms
- * (analysis/html/). */
+/* Writes a page for browsers that needs no other file: timeline, flame graph, figures,
+ * histograms (analysis/export/html/). */
 int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options *options,
 		   FILE *out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trace Event Format, one event a line.
+ * Writes the Trace Event Format, one event a line.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct chrome {
 	struct ip_trace_reader *trace;
 	struct ip_names *names;
 	FILE *out;
-	char **names_json; /* by function, quoted, made when first needed */
+	char **names_json; /* by function: quoted names, each made when it is first needed */
 	uint32_t pid, tid;
 };
 
@@ -37,7 +37,7 @@ static const char *quoted(struct chrome *c, uint32_t function)
 	return c->names_json[function];
 }
 
-/* Microseconds with nanoseconds behind the point. */
+/* ts is printed in microseconds, with nanoseconds after the point. */
 static void print_head(struct chrome *c, char kind, uint64_t ts)
 {
 	uint64_t ns = ip_recording_since_start(c->trace->session, ts);
@@ -46,7 +46,7 @@ static void print_head(struct chrome *c, char kind, uint64_t ts)
 		c->pid, c->tid, ns / 1000, (unsigned)(ns % 1000));
 }
 
-/* Arguments, or the only value of an end: its result. */
+/* Prints the arguments, or the only value of an end: the result. */
 static void print_values(const struct chrome *c, const struct ip_export_event *e)
 {
 	const struct ip_signature *signature =
@@ -66,8 +66,8 @@ static void print_values(const struct chrome *c, const struct ip_export_event *e
 	ip_json_end_object(&j);
 }
 
-/* An end has its name too: where several events have one stamp, speedscope finds out by it which
- * comes first. */
+/* An end has its name, too: where several events have one time stamp, speedscope uses the name
+ * to find out which comes first. */
 static bool on_event(void *context, const struct ip_export_event *e)
 {
 	static const char kinds[] = {
@@ -114,7 +114,7 @@ static void print_metadata(struct chrome *c, const char *what, uint32_t tid, con
 	putc('}', c->out);
 }
 
-/* What stands around the events. otherData is where people look for where a trace comes from. */
+/* Prints what comes before the events. In otherData people look for the origin of a trace. */
 static void print_top(struct chrome *c)
 {
 	const struct ip_recording *s = c->trace->session;

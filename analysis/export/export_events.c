@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From frames to beginnings and ends.
+ * Makes beginnings and ends of frames.
  */
 #include "analysis/export/export_events.h"
 
@@ -27,7 +27,7 @@ static void tell(struct walk *w, enum ip_export_kind kind, uint32_t function, ui
 	write_event(w, &(struct ip_export_event){kind, function, ts, payload, false});
 }
 
-/* A function without exit probes is a moment. */
+/* A call of a function without exit probes becomes an instant event. */
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	struct walk *w = context;
@@ -36,8 +36,8 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 	     frame->function, frame->start, w->payload);
 }
 
-/* Values that come with the event which shows that a frame was left, or is back, are not the
- * frame's. */
+/* Values that come with the event which shows that a frame was left or came back do not belong
+ * to that frame. */
 static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
 {
 	tell(context, IP_EXPORT_END, frame->function, ts, NULL);
@@ -56,7 +56,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 					  how == IP_END_EXIT ? w->payload : NULL,
 					  frame->flags & IP_FRAME_TAIL};
 
-	/* the others were left before, or were told as moments */
+	/* otherwise the frame was left before, or it became an instant event */
 	if (how == IP_END_EXIT || how == IP_END_UNFINISHED)
 		write_event(w, &e);
 }

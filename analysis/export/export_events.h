@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All events of a trace in the order of time over all threads, as formats with beginnings and ends
- * want them: within a thread these nest, also where a coroutine's frames are left and come back:
- * each stay is a pair of its own.
+ * All events of a trace in order of time over all threads, for formats of beginnings and ends.
+ * Within a thread these nest, also where a coroutine's frames are left and come back: each time
+ * that such a frame is on the stack is a pair of its own.
  */
 #ifndef IP_EXPORT_EVENTS_H
 #define IP_EXPORT_EVENTS_H
@@ -15,21 +15,22 @@ struct ip_export_event {
 	enum ip_export_kind kind;
 	uint32_t function;
 	uint64_t ts; /* TSC */
-	/* that came with it: arguments, of an end the result; NULL: none */
+	/* values that came with the event: arguments, or the result of an end; NULL: none */
 	const uint64_t *payload;
-	bool until_tail; /* of an end: that of a tail call. Nobody knows when the call returned */
+	/* The end is that of a tail call. It is not known when the call returned. */
+	bool until_tail;
 };
 
 struct ip_export_writer {
-	/* The events that follow are this thread's. */
+	/* The events that follow belong to this thread. */
 	void (*run)(void *context, const struct ip_run *run);
-	/* false: it could not be written, for want of memory or because of a write error of the
-	 * stream. */
+	/* Writes an event. Returns false where it could not, because memory ran out or the
+	 * stream had a write error. */
 	bool (*event)(void *context, const struct ip_export_event *event);
 };
 
-/* Tells the writer all events that the options choose. 0, or -1 with an error; a write error of out
- * is the caller's. */
+/* Passes all events that the options choose to the writer. Returns 0, or -1 with an error. The
+ * caller checks out for write errors. */
 int ip_export_events(struct ip_trace_reader *trace, const struct ip_export_options *options,
 		     const struct ip_export_writer *writer, void *context, FILE *out);
 

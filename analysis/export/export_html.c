@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A page of its own: the parts of analysis/html/ around one JSON document, what the page draws. It
- * is bounded, whatever the size of the trace: the longest stays, sums of all others, the heaviest
- * ways of calls and functions; what was left out is counted, and the page says so.
+ * Writes the page: the parts of analysis/export/html/ around one JSON document, which holds what
+ * the page draws. The document is bounded, whatever the size of the trace: the longest stays,
+ * sums of all other stays, the heaviest call paths and functions. What was left out is counted,
+ * and the page shows the count.
  *
- * The document stands in a script element: no '<' may be in it as such, since names come from
+ * The document is in a script element. It must not contain a '<' as such, since names come from
  * outside.
  */
 #include <inttypes.h>
@@ -40,12 +41,13 @@ struct page {
 	struct ip_calltree *tree;
 	struct ip_timeline *timeline;
 	struct ip_latencies *latencies;
-	struct ip_tree_compare *other; /* the trace that it is compared with; NULL: none */
-	/* the session's, and behind them those that only the other trace has */
+	struct ip_tree_compare *other; /* the comparison with the other trace; NULL: none */
+	/* functions of the session, followed by those that only the other trace has */
 	uint32_t nfunctions;
-	uint32_t *shown;   /* by function: its index in the page; UNUSED: it is not there */
-	bool *ranked;	   /* by function of the session: it has a histogram */
-	uint32_t unranked; /* functions that have none, since there are too many */
+	uint32_t *shown; /* by function: its index in the page; UNUSED: it is not in the page */
+	bool *ranked;	 /* by function of the session: it has a histogram */
+	/* functions that have no histogram because there are too many functions */
+	uint32_t unranked;
 	const char *separator;
 };
 
@@ -111,14 +113,14 @@ static int choose_functions(struct page *p)
 	for (uint32_t i = 0; i < p->nfunctions; i++)
 		if (is_used(p, i))
 			p->shown[i] = n++;
-	/* ways of calls lead through functions that were not selected */
+	/* call paths lead through functions that were not selected */
 	for (uint32_t i = 1; i < p->tree->n; i++)
 		if (p->shown[p->tree->nodes[i].function] == UNUSED)
 			p->shown[p->tree->nodes[i].function] = n++;
 	return 0;
 }
 
-/* Functions were called that were not asked for. */
+/* Returns whether functions were called that were not selected. */
 static bool is_selection(const struct page *p)
 {
 	for (size_t i = 0; i < p->stats->nitems; i++)
@@ -245,7 +247,8 @@ static uint64_t weight(const struct page *p, uint32_t node)
 	return p->tree->nodes[node].total > other ? p->tree->nodes[node].total : other;
 }
 
-/* Which nodes are in the page, and as which; *ret_n: how many. */
+/* Chooses the nodes that are in the page. Returns for each node its index in the page; *ret_n is
+ * how many there are. */
 static uint32_t *choose_nodes(const struct page *p, size_t *ret_n)
 {
 	size_t n = p->tree->n, kept = 0, ties = 0;
@@ -263,11 +266,12 @@ static uint32_t *choose_nodes(const struct page *p, size_t *ret_n)
 	if (n > NODES) {
 		qsort(weights, n, sizeof(*weights), by_weight);
 		least = weights[NODES];
-		/* of those that weigh as much as the first one that has no room, so many have */
+		/* Several nodes may weigh as much as the first node that has no room. ties is
+		 * how many of these have room. */
 		for (ties = NODES; ties && weights[NODES - ties] > least;)
 			ties--;
 	}
-	/* a parent stands before its children */
+	/* a parent has a lower index than its children */
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t own = i ? weight(p, i) : UINT64_MAX;
 
@@ -290,8 +294,8 @@ static int put_tree(struct page *p)
 
 	if (!index)
 		return -1;
-	/* one after the other: function, parent, calls, total, self; with a comparison total and
-	 * self of the other trace too */
+	/* Each node: function, parent, calls, total, self. With a comparison also total and self
+	 * of the other trace. */
 	fprintf(p->out, ",\n\"tree\":{\"left_out\":%zu,\"width\":%d,\"nodes\":[", p->tree->n - n,
 		p->other ? 7 : 5);
 	for (uint32_t i = 1; i < p->tree->n; i++) {
@@ -357,7 +361,7 @@ static void put_row(struct page *p, uint32_t at, size_t *stay)
 	fprintf(p->out, "%s{\"pid\":%u,\"tid\":%u,\"depth\":%u,\"name\":", p->separator, row->pid,
 		row->tid, row->depth);
 	put_string(p, ip_recording_thread_name(p->trace->session, row->tid));
-	/* each stay: time since the last one's start, duration, function */
+	/* Each stay: time since the start of the stay before, duration, function. */
 	fputs(",\"stays\":[", p->out);
 	for (p->separator = ""; *stay < t->nstays && t->stays[*stay].row == at;
 	     (*stay)++, p->separator = ",") {
@@ -368,7 +372,7 @@ static void put_row(struct page *p, uint32_t at, size_t *stay)
 			ns(p, s->end) - start, p->shown[s->function]);
 		last = start;
 	}
-	/* each sum: slice, time, calls, function */
+	/* Each sum: slice, time, calls, function. */
 	fputs("],\"sums\":[", p->out);
 	p->separator = "";
 	for (size_t i = 0; row->sums && i < t->nslices; i++) {
@@ -396,7 +400,7 @@ static void put_timeline(struct page *p)
 	fputs("]}}\n", p->out);
 }
 
-/* Longest first. */
+/* Sorts the longest total first. */
 static int by_total(const void *a, const void *b)
 {
 	const struct ip_call_stats *x = *(const struct ip_call_stats *const *)a,
@@ -405,8 +409,8 @@ static int by_total(const void *a, const void *b)
 	return x->total != y->total ? (x->total < y->total ? 1 : -1) : (x > y) - (x < y);
 }
 
-/* Chooses the functions that have a histogram: of those selected whose calls have ended, those with
- * the longest total. */
+/* Chooses the functions that have a histogram: among the selected functions with calls that have
+ * ended, those with the longest total. */
 static int rank(struct page *p)
 {
 	size_t n = p->stats->nitems, ended = 0;

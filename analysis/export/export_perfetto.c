@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Perfetto's own format (perfetto.dev, "TrackEvent" and "TracePacket"; numbers of fields from
- * trace_packet.proto, track_event.proto, track_descriptor.proto, interned_data.proto and
- * debug_annotation.proto as of 2026): a third of what the same takes in chrome's. Events in the
- * order of time, one sequence of packets; a track for each thread; names are written once and are
- * numbers from then on.
+ * Writes Perfetto's own format (perfetto.dev, "TrackEvent" and "TracePacket"; numbers of fields
+ * from trace_packet.proto, track_event.proto, track_descriptor.proto, interned_data.proto and
+ * debug_annotation.proto as of 2026). A trace takes a third of its size in chrome's format.
+ * Events are in order of time, in one sequence of packets. Each thread has a track. A name is
+ * written once; from then on its number is written.
  *
- * Times are nanoseconds since the recording began, on the clock that a trace has unless it says
- * otherwise. Arguments and results are one annotation, in JSON, as in the other formats.
+ * Times are nanoseconds since the recording began, on Perfetto's default clock. Arguments and
+ * results are one annotation, in JSON, as in the other formats.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -50,12 +50,12 @@ struct perfetto {
 	struct ip_trace_reader *trace;
 	struct ip_names *names;
 	FILE *out;
-	struct thread *threads; /* sorted, each once: a thread's track is its place + 1 */
+	struct thread *threads; /* sorted, each thread once; a thread's track is its index + 1 */
 	size_t nthreads;
 	bool *named;	/* by function: its name has been written */
-	bool *category; /* by module, the same */
+	bool *category; /* by module: its name has been written */
 	uint64_t track;
-	struct ip_message file, packet, inner, entry; /* one within the other */
+	struct ip_message file, packet, inner, entry; /* each is part of the one before */
 	bool stop;
 };
 
@@ -80,14 +80,14 @@ static void put_entry(struct perfetto *p, struct ip_message *interned, unsigned 
 		p->stop = true;
 		return;
 	}
-	ip_clean(clean); /* strings are UTF-8 */
+	ip_clean(clean); /* strings must be UTF-8 */
 	ip_message_reset(&p->entry);
 	ip_message_number(&p->entry, ENTRY_IID, iid);
 	ip_message_string(&p->entry, ENTRY_NAME, clean);
 	ip_message_message(interned, field, &p->entry);
 }
 
-/* Numbers of names are those of functions and modules, from 1. */
+/* The number of a name is that of its function or module, counted from 1. */
 static void put_names(struct perfetto *p, uint32_t function)
 {
 	uint32_t module = p->trace->session->functions[function].module;
@@ -110,7 +110,7 @@ static void put_names(struct perfetto *p, uint32_t function)
 		p->category[module] = true;
 }
 
-/* single: the name of the only value; NULL: they are arguments. */
+/* single is the name of the only value; NULL: the values are arguments. */
 static void put_values(struct perfetto *p, const uint64_t *payload, const char *single)
 {
 	const struct ip_signature *signature = ip_recording_signature(p->trace->session, payload);
@@ -216,7 +216,7 @@ static void put_name(struct ip_message *m, unsigned field, const char *name)
 	ip_message_string(m, field, clean);
 }
 
-/* Processes have the numbers behind those of threads. */
+/* The tracks of processes have the numbers after those of threads. */
 static void put_tracks(struct perfetto *p)
 {
 	const struct ip_recording *s = p->trace->session;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile for pprof: profile.proto (github.com/google/pprof/proto), compressed by gzip as its
- * readers expect. A sample is a way of calls, its values the calls that ended that way and the time
- * that they spent themselves; a location is a function.
+ * Writes a profile for pprof: profile.proto (github.com/google/pprof/proto), compressed by gzip
+ * as its readers expect. A sample is a call path. Its values are the number of calls that ended
+ * that path and their self time. A location is a function.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,10 +42,11 @@ enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_LINE = 4 };
 enum { LINE_FUNCTION = 1, LINE_LINE };
 enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_LINKER_NAME, FUNCTION_FILE, FUNCTION_LINE };
 
-/* The table of strings: each is put when it is first asked for, and is its number from then on. */
+/* The table of strings. A string is written when it is first used; from then on its number
+ * stands for it. */
 struct strings {
 	struct ip_message *out;
-	char **texts; /* open addressing: NULL: free */
+	char **texts; /* open addressing; NULL: free */
 	uint32_t *numbers;
 	size_t size, n;
 	bool failed;
@@ -97,7 +98,7 @@ static uint32_t string_number(struct strings *s, const char *text)
 		s->failed = true;
 		return 0;
 	}
-	ip_clean(clean); /* strings are UTF-8 */
+	ip_clean(clean); /* strings must be UTF-8 */
 	at = string_slot(s, clean);
 	if (!s->texts[at]) {
 		ip_message_string(s->out, PROFILE_STRING, clean);
@@ -120,11 +121,11 @@ struct pprof {
 	struct ip_names *names;
 	struct strings strings;
 	struct ip_message out;		   /* the profile */
-	struct ip_message one, two, three; /* parts of it that are being made */
-	bool *used;			   /* by function */
+	struct ip_message one, two, three; /* parts of the profile that are being made */
+	bool *used;			   /* by function: it is in the profile */
 };
 
-/* 0 is what a field has that is not there. */
+/* Leaves out a field of 0: readers take a missing field as 0. */
 static void put_field(struct ip_message *m, unsigned field, uint64_t n)
 {
 	if (n)
@@ -141,8 +142,8 @@ static void put_type(struct pprof *p, const char *type, const char *unit)
 	ip_message_message(&p->out, PROFILE_SAMPLE_TYPE, &p->one);
 }
 
-/* The leaf comes first. Locations have the numbers of their functions, from 1; one behind them
- * stands for the calls that are left out where a way is cut. */
+/* The leaf comes first. A location has the number of its function, from 1. The location after
+ * the last function stands for the calls that are left out where a path is cut. */
 static void put_sample(struct pprof *p, const struct ip_calltree *tree, uint32_t node,
 		       uint64_t calls, uint64_t self)
 {
@@ -183,7 +184,7 @@ static void put_mapping(struct pprof *p, uint32_t module)
 	ip_message_message(&p->out, PROFILE_MAPPING, &p->one);
 }
 
-/* Number nfunctions is that of calls that are left out. */
+/* The function number nfunctions stands for the calls that are left out. */
 static void put_function(struct pprof *p, uint32_t function)
 {
 	static const struct ip_recording_function left_out = {.linker_name = "[...]",
@@ -240,7 +241,7 @@ static int put_profile(struct pprof *p, const struct ip_calltree *tree, uint64_t
 	int ret = 0;
 
 	ip_names_mark_tails(p->names, tree->until_tail);
-	string_number(&p->strings, ""); /* the first one has to be that */
+	string_number(&p->strings, ""); /* the first string must be the empty one */
 	put_type(p, "calls", "count");
 	put_type(p, "time", "nanoseconds");
 	ret = put_samples(p, tree);
@@ -258,7 +259,7 @@ static int put_profile(struct pprof *p, const struct ip_calltree *tree, uint64_t
 	return ret == 0 && (p->strings.failed || p->out.failed) ? ip_error("out of memory") : ret;
 }
 
-/* 16 more than the largest window: a gzip header and trailer around it (zlib.h). */
+/* The 16 that is added to the largest window asks zlib for a gzip header and trailer (zlib.h). */
 static int write_compressed(const uint8_t *data, size_t size, FILE *out)
 {
 	z_stream z = {0};
@@ -281,7 +282,7 @@ static int write_compressed(const uint8_t *data, size_t size, FILE *out)
 		fwrite(buffer, 1, sizeof(buffer) - z.avail_out, out);
 	} while (state == Z_OK && !ferror(out));
 	deflateEnd(&z);
-	return 0; /* a write error is the stream's */
+	return 0; /* a write error is kept by the stream */
 }
 
 int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_options *options,

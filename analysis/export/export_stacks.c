@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is made of the calling-context tree: folded stacks, callgrind's format.
+ * Formats that are made of the calling-context tree: folded stacks, and the callgrind format.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,7 +22,8 @@ static int collect(struct ip_trace_reader *trace, const struct ip_export_options
 	return ip_calltree_collect(trace, &wanted, ret);
 }
 
-/* A name on a line of its own, or before a ';': neither may be in it. */
+/* Prints a name, with ':' in place of each separator: the newline after a name on a line of its
+ * own, or the ';' between names. */
 static void print_name(FILE *out, const char *name, char separator)
 {
 	_cleanup_free_ char *clean = strdup(name);
@@ -33,8 +34,8 @@ static void print_name(FILE *out, const char *name, char separator)
 		putc(*p == separator ? ':' : *p, out);
 }
 
-/* A line, where there is time in it. depth: of the node; of one that is deeper than IP_WAY_MAX the
- * innermost calls. */
+/* Prints the line of a call path, where there is time in it. depth is the node's depth. Of a
+ * path deeper than IP_WAY_MAX the innermost calls are printed. */
 static void print_way(const struct ip_calltree *tree, struct ip_names *names, uint32_t node,
 		      uint32_t depth, uint64_t ns, FILE *out)
 {
@@ -93,17 +94,18 @@ struct callgrind {
 	const struct ip_recording *session;
 	struct ip_names *names;
 	FILE *out;
-	bool *named; /* by function: name compression has seen it */
+	bool *named; /* by function: its name has been written */
 };
 
-/* prefix: "fn", "cfn". A name is written once, with its number, and is the number from then on. */
+/* prefix is "fn" or "cfn". A name is written once, with its number; from then on only the number
+ * is written. */
 static void print_function(struct callgrind *c, const char *prefix, uint32_t function)
 {
 	const struct ip_recording_function *f = &c->session->functions[function];
 	bool called = *prefix == 'c';
 
-	/* the number of a function serves for its file and module, too: equal names under several
-	 * numbers are no harm */
+	/* The number of a function also serves for its file and module: equal names under
+	 * several numbers do no harm. */
 	fprintf(c->out, "%s=(%u)", called ? "cob" : "ob",
 		f->module == IP_NO_MODULE ? 0 : f->module + 1);
 	if (!c->named[function]) {
@@ -173,7 +175,7 @@ int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_op
 		n = ip_calltree_arcs(tree, &arcs);
 	if (n >= 0) {
 		ip_names_mark_tails(c.names, tree->until_tail);
-		/* UINT64_MAX: it was not called */
+		/* UINT64_MAX: the function was not called */
 		memset(self, 0xff, s->nfunctions * sizeof(*self));
 		for (uint32_t i = 1; i < tree->n; i++) {
 			uint64_t *sum = &self[tree->nodes[i].function];

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBER_MAX 10 /* bytes of a variable-length number */
+#define NUMBER_MAX 10 /* the most bytes of a variable-length number */
 
 enum { WIRE_NUMBER = 0, WIRE_BYTES = 2 };
 

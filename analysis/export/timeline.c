@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The longest stays are kept in a heap, the shortest of them on top: where it is full, the shorter
- * of the newcomer and the top goes into the sums. What is in the heap at the end is exact, what is
- * in the sums is everything else, nothing is in both.
+ * The longest stays are kept in a heap with the shortest of them on top. Where the heap is full,
+ * the shorter of a new stay and the top goes into the sums. At the end the stays in the heap are
+ * exact, all others are in the sums, and no stay is in both.
  *
- * A row is made for each depth of each run of a thread (a thread whose process became another
- * program has several). Where there may be more of them than there is room for, the trace is read
- * twice: first it is found out how much time there is in each row, then those with the most are
- * kept: as long as all functions are selected, no row without those above it.
+ * Each depth of each run of a thread has a row (a thread whose process became another program
+ * has several runs). Where there may be more rows than there is room for, the trace is read
+ * twice. The first reading finds out how much time there is in each row. Then the rows with the
+ * most time are kept. As long as all functions are selected, a row is kept only if the rows of
+ * lower depth above it are kept, too.
  */
 #include "analysis/export/timeline.h"
 
@@ -17,9 +18,10 @@
 #include "common/array.h"
 #include "common/error.h"
 
-#define NO_ROW	   UINT32_MAX
-#define LEFT_OUT   (UINT32_MAX - 1)
-#define SUMS_MAX   (2u << 20) /* of all rows together, 48 MiB; then the slices become longer */
+#define NO_ROW	 UINT32_MAX
+#define LEFT_OUT (UINT32_MAX - 1)
+/* of all rows together, 48 MiB; beyond that the slices become longer */
+#define SUMS_MAX   (2u << 20)
 #define SLICES_MIN 16u
 
 struct ip_timeline_candidate {
@@ -50,8 +52,8 @@ static size_t slice_of(const struct ip_timeline *t, uint64_t ticks)
 	return i;
 }
 
-/* Boyer and Moore's majority vote, weighted: exact where one function has more than half of the
- * time. */
+/* The majority vote of Boyer and Moore, weighted. It is exact where one function has more than
+ * half of the time. */
 static void vote(struct ip_job_control_sum *sum, uint32_t function, uint64_t ticks)
 {
 	if (sum->function == function) {
@@ -76,7 +78,8 @@ static void coarsen(struct ip_timeline *t)
 			const struct ip_job_control_sum *next = &sums[2 * i + 1];
 
 			if (!sum.calls && !sum.covered && !sum.vote)
-				sum.function = next->function; /* it has none */
+				/* the first of the two slices has no function */
+				sum.function = next->function;
 			sum.covered += next->covered;
 			sum.calls = sum.calls + next->calls < sum.calls ? UINT32_MAX
 									: sum.calls + next->calls;
@@ -123,7 +126,7 @@ static void sum_up(struct ip_timeline *t, const struct ip_job_control *stay)
 		if (to > stay->end)
 			to = stay->end;
 		row->sums[i].covered += to - at;
-		/* one that took no time that could be measured has a voice, too */
+		/* a stay too short to be measured has a vote, too */
 		vote(&row->sums[i], stay->function, to > at ? to - at : 1);
 		at = to;
 		if (at >= stay->end)
@@ -131,7 +134,7 @@ static void sum_up(struct ip_timeline *t, const struct ip_job_control *stay)
 	}
 }
 
-/* Lets the one at i sink to its place. */
+/* Moves the element at i down to its place in the heap. */
 static void sink(struct ip_job_control *heap, size_t n, size_t i)
 {
 	const struct ip_job_control stay = heap[i];
@@ -253,7 +256,7 @@ static void on_resumed(void *context, const struct ip_frame *frame, size_t depth
 static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
 		      enum ip_frame_end how)
 {
-	if (how != IP_END_UNWOUND) /* else it was left before */
+	if (how != IP_END_UNWOUND) /* otherwise the stay ended when the frame was left */
 		stay_ends(context, frame->function, depth, end);
 }
 
@@ -282,7 +285,7 @@ static int by_row_and_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Those with the most time first, of equal ones the upper ones. */
+/* Sorts those with the most time first; of equal ones those of lower depth first. */
 static int by_ticks(const void *a, const void *b)
 {
 	const struct ip_timeline_candidate *x = a, *y = b;
@@ -301,7 +304,7 @@ static int by_number(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Finds out which rows to keep. 0, or -1 with an error. */
+/* Finds out which rows to keep. Returns 0, or -1 with an error. */
 static int choose_rows(struct ip_timeline *t, struct ip_trace_reader *trace,
 		       const struct ip_trace_visitor *visitor)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each thread did when, in bounded memory: the longest stays of functions on the stack one by
- * one, all others summed up in slices of time. So a picture of any trace can be drawn, and what is
- * long enough to be looked for by itself is exact.
+ * What each thread did when, in bounded memory. The longest stays of functions on the stack are
+ * kept one by one; all others are summed up in slices of time. So a picture of any trace can be
+ * drawn, and a stay that is long enough to be looked for by itself is exact.
  *
- * A stay is the time from a call, or from a coroutine's return to it, until its frame is closed or
- * left.
+ * A stay is the time from a call, or from a coroutine's return to it, until its frame is closed
+ * or left.
  */
 #ifndef IP_TIMELINE_H
 #define IP_TIMELINE_H
@@ -17,7 +17,7 @@
 #include "analysis/callstack/trace.h"
 
 #define IP_TIMELINE_DEPTHS 256u /* deeper stays are counted, not shown */
-/* those with the most time; stays of others are counted, not shown */
+/* the most rows: those with the most time; stays of other rows are counted, not shown */
 #define IP_TIMELINE_ROWS 20000u
 
 /* Times in TSC ticks. */
@@ -27,11 +27,11 @@ struct ip_job_control {
 	uint32_t row;
 };
 
-/* The stays of one row within one slice of time that are not there by themselves. */
+/* The stays of one row in one slice of time that are not kept one by one. */
 struct ip_job_control_sum {
-	uint64_t covered; /* ticks */
-	uint32_t calls;	  /* that began there */
-	/* the one most of the time was spent in, or close to it (a majority vote) */
+	uint64_t covered; /* ticks that the stays cover */
+	uint32_t calls;	  /* stays that began there */
+	/* The function in which most of the time was spent, or nearly most (a majority vote). */
 	uint32_t function;
 	uint64_t vote; /* private */
 };
@@ -40,7 +40,7 @@ struct ip_job_control_sum {
 struct ip_timeline_row {
 	uint32_t pid, tid;
 	uint32_t depth;
-	struct ip_job_control_sum *sums; /* nslices of them; NULL: none */
+	struct ip_job_control_sum *sums; /* nslices elements; NULL: none */
 };
 
 struct ip_timeline {
@@ -51,31 +51,32 @@ struct ip_timeline {
 	size_t nslices;
 	uint64_t begin, ticks; /* of the trace; ticks >= 1 */
 	uint64_t events;
-	uint64_t summed; /* stays that are in sums only */
+	uint64_t summed; /* stays that are only in sums */
 	uint64_t deeper; /* stays deeper than the last row */
-	uint64_t beyond; /* stays of rows that there was no room for */
-	/* private */
+	uint64_t beyond; /* stays of rows for which there was no room */
+	/* Private: */
 	size_t most, nsummed;
 	const bool *selected;
 	uint32_t tid, run_pid, run_tid;
 	uint32_t *row_of_depth;
-	uint64_t *since; /* by depth: when the stay began that is on the stack */
-	/* rows that appeared, in the order in which they did, those that there was no room for
-	 * included */
+	uint64_t *since; /* by depth: when the stay that is on the stack began */
+	/* Rows that appeared, in the order of their appearance, including those for which there
+	 * was no room. */
 	size_t wanted;
-	struct ip_timeline_candidate *candidates; /* by this order; NULL: there is room for all */
-	bool weighing; /* first reading: nothing but candidates' times are collected */
+	/* in the same order; NULL: there is room for all rows */
+	struct ip_timeline_candidate *candidates;
+	bool weighing; /* The first reading: only the time of each candidate is collected. */
 	bool skip, failed;
 };
 
-/* Reads the whole trace; keeps the most longest stays. selected: by function. tid 0: all
- * threads. nslices: a power of two; where there are many threads it becomes less. 0, or -1 with
- * an error. */
+/* Reads the whole trace and keeps the longest stays, at most most of them. selected: by
+ * function. tid 0: all threads. nslices is a power of two; where there are many threads fewer
+ * slices are made. Returns 0, or -1 with an error. */
 int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uint32_t tid,
 			size_t most, size_t nslices, struct ip_timeline **ret);
 void ip_timeline_destroy(struct ip_timeline *timeline);
 
-/* Where slice i begins, in ticks since begin; slice nslices: ticks. */
+/* Returns where slice i begins, in ticks since begin. For i = nslices it is ticks. */
 uint64_t ip_timeline_slice(const struct ip_timeline *timeline, size_t i);
 
 #endif

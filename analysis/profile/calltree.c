@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Growing the tree from frames. Each open frame has its node as tag, so that frames which are left
+ * Makes the tree from frames. The tag of each open frame is its node. So frames that are left
  * and come back, or end late, are counted where they were called.
  *
- * A trace of 50 million events a second leaves 40 ns for a call, and a tree of many ways does not
- * fit into a core's cache. So a call looks at one line that may not be there, near[its caller's
- * node], and its end at another, sums[its node], which was asked for when it began. What is wanted
- * rarely lies elsewhere: children of nodes with more than WAYS of them in a hash table (near has
- * those called last), and how often a node is open, which is 0 or 1 unless frames of coroutines
- * come back on top of others or ways are folded.
+ * A trace of 50 million events a second leaves 40 ns for a call, and a tree of many call paths
+ * does not fit into a core's cache. So a call reads only one cache line that may be missing from
+ * the cache, near[its caller's node]. Its end reads only one other such line, sums[its node],
+ * which was prefetched when the call began. Other memory is needed rarely. A node with more than
+ * WAYS children has them in a hash table (near has those called last). How often a node is open
+ * is 0 or 1, unless frames of coroutines come back on top of others, or call paths are folded.
  */
 #include "analysis/profile/calltree.h"
 
@@ -18,25 +18,26 @@
 #include "common/array.h"
 #include "common/error.h"
 
-/* In a tag: the frame is none of the tree's (above where ways begin, or of a thread that is not
- * wanted), or lies within another frame of its node. */
+/* Values in a tag. OUTSIDE: the frame does not belong to the tree (it lies above where call
+ * paths begin, or its thread is not wanted). INNER: it lies within another frame of its node. */
 #define TAG_OUTSIDE UINT32_MAX
 #define TAG_INNER   (1u << 31)
-#define TAG_FIRST   (1u << 30) /* of a frame that is none of these: its node is where ways begin */
-#define TAG_NODE    (TAG_FIRST - 1)
-#define NODES_MAX   (TAG_NODE - 1)
+/* the frame is neither OUTSIDE nor INNER, and a call path begins at its node */
+#define TAG_FIRST (1u << 30)
+#define TAG_NODE  (TAG_FIRST - 1)
+#define NODES_MAX (TAG_NODE - 1)
 
 #define WAYS 4u
 
-/* Children of one node. Where the node has no more, these are all; else those found last, and the
- * table has all. */
+/* Children of one node. Where the node has at most WAYS children, these are all. Else they are
+ * the children that were found last, and the hash table has all. */
 struct ip_call_near {
 	uint32_t function[WAYS]; /* IP_NO_NODE: free */
 	uint32_t child[WAYS];
 } __attribute__((aligned(32)));
 
-/* What a node has come to: a line holds two. nested: the part of total that frames have which
- * lie in another one of the same function, somewhere further up. */
+/* Sums of a node; a cache line holds two. nested: the part of total of frames that lie in
+ * another frame of the same function, anywhere above. */
 struct ip_call_sum {
 	uint64_t calls, self, total, nested;
 } __attribute__((aligned(32)));
@@ -48,7 +49,7 @@ static size_t hash(uint32_t parent, uint32_t function)
 	return h >> 20;
 }
 
-/* Where the child is in the table, or belongs. */
+/* Returns the slot of the table that holds the child, or the free slot where it belongs. */
 static size_t slot_of(const struct ip_calltree *tree, uint32_t parent, uint32_t function)
 {
 	size_t at = hash(parent, function) & (tree->index_size - 1);
@@ -86,7 +87,7 @@ static int put_into_table(struct ip_calltree *tree, uint32_t node)
 	return 0;
 }
 
-/* A node gets its child number WAYS + 1 or a later one. */
+/* Puts children into the table when a node gets child number WAYS + 1 or a later one. */
 static int put_all_into_table(struct ip_calltree *tree, uint32_t parent, uint32_t child)
 {
 	const struct ip_call_near *near = &tree->near[parent];
@@ -98,8 +99,8 @@ static int put_all_into_table(struct ip_calltree *tree, uint32_t parent, uint32_
 	return put_into_table(tree, child);
 }
 
-/* n elements of an array, moved to one that has room for more of them and is aligned to their size.
- * NULL with an error. */
+/* Moves an array of n elements to one that has room for more elements and is aligned to their
+ * size. Returns NULL with an error. */
 static void *move_aligned(void *array, size_t n, size_t room, size_t size)
 {
 	void *moved = aligned_alloc(size, room * size);
@@ -185,7 +186,7 @@ void ip_calltree_destroy(struct ip_calltree *tree)
 	free(tree);
 }
 
-/* The child where near does not have it. */
+/* Returns the child where near does not have it. */
 static uint32_t far_child(struct ip_calltree *tree, uint32_t parent, uint32_t function)
 {
 	struct ip_call_near *near;
@@ -211,7 +212,7 @@ static uint32_t far_child(struct ip_calltree *tree, uint32_t parent, uint32_t fu
 	return child;
 }
 
-/* Without a branch for each way: which one it is cannot be predicted. */
+/* Has no branch for each of the WAYS: which of them matches cannot be predicted. */
 static inline uint32_t child_of(struct ip_calltree *tree, uint32_t parent, uint32_t function)
 {
 	const struct ip_call_near *near = &tree->near[parent];
@@ -227,7 +228,7 @@ uint32_t ip_calltree_child(struct ip_calltree *tree, uint32_t parent, uint32_t f
 	return child_of(tree, parent, function);
 }
 
-/* The node of the function among node and those above it. */
+/* Returns the node of the function among node and its ancestors; 0: there is none. */
 static uint32_t find_above(const struct ip_calltree *tree, uint32_t node, uint32_t function)
 {
 	while (node && tree->nodes[node].function != function)
@@ -235,7 +236,7 @@ static uint32_t find_above(const struct ip_calltree *tree, uint32_t node, uint32
 	return node;
 }
 
-/* Frames of a node that are open are counted from now on; those that are already lie below
+/* Begins to count the open frames of each node. The frames that are open already lie below
  * frame. */
 static bool begin_counting(struct ip_calltree *tree, const struct ip_frame *frame, size_t depth)
 {
@@ -320,14 +321,14 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 	if (tag == TAG_OUTSIDE)
 		return;
 	sum = &tree->sums[tag & TAG_NODE];
-	/* else it was left before */
+	/* otherwise the frame was left before */
 	if (__builtin_expect(tree->counting, 0) && how != IP_END_UNWOUND)
 		tree->open[tag & TAG_NODE]--;
 	if (__builtin_expect(frame->flags & IP_FRAME_TAIL, 0))
 		tree->until_tail[frame->function] = true;
 	sum->calls++;
 	sum->self += frame->self;
-	/* nested may go below 0 for a while: what counts is total less it */
+	/* nested may be below 0 for a while: only total - nested is used. */
 	if (__builtin_expect(tag & TAG_INNER, 0))
 		sum->nested -= frame->flags & IP_FRAME_INNER ? 0 : ticks;
 	else

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calling-context tree of a trace: one node for each way of calls by which a function was
- * reached, over all threads, with what was spent there. Memory is bounded by different ways, not by
- * events.
+ * The calling-context tree of a trace. It has one node for each call path by which a function
+ * was reached, over all threads, with the time that was spent there. Memory is bounded by the
+ * number of different call paths, not of events.
  *
  * Ammons, Ball, Larus: Exploiting hardware performance counters with flow and context sensitive
  * profiling, 1997.
@@ -20,15 +20,17 @@
 
 /* Times in TSC ticks. */
 struct ip_call_node {
-	/* index into session->functions; of node 0, whose children are where ways begin, it means
-	 * nothing */
+	/* Index into session->functions. Node 0 has no function: its children are where call
+	 * paths begin. */
 	uint32_t function;
 	uint32_t parent;
 	uint32_t first_child, next_sibling; /* IP_NO_NODE: none */
 	uint64_t calls;
-	/* callees included. Folded: of the frames that no other one of this node holds */
+	/* Callees included. In a folded tree: only of frames that lie in no other frame of this
+	 * node. */
 	uint64_t total;
-	/* the part of total that frames have which no frame of the same function holds, wherever */
+	/* The part of total of frames that lie in no other frame of the same function, in any
+	 * node. */
 	uint64_t outer;
 	uint64_t self;
 };
@@ -36,61 +38,69 @@ struct ip_call_node {
 struct ip_calltree {
 	struct ip_call_node *nodes;
 	size_t n;
-	/* by function: of some calls the time ends at a tail call to where nothing is known */
+	/* By function: the time of some calls ends at a tail call to an unknown function. */
 	bool *until_tail;
 	uint64_t events;
-	uint64_t ticks; /* of all threads together in the functions where ways begin */
-	/* private */
-	struct ip_call_near *near; /* by node, room of them */
-	/* the same, while the tree grows from frames; then nodes have them */
+	uint64_t ticks; /* of all threads together, in the functions where call paths begin */
+	/* Private: */
+	struct ip_call_near *near; /* by node; allocated for room nodes */
+	/* Sums by node, while the tree grows from frames; then they are moved into the nodes. */
 	struct ip_call_sum *sums;
 	size_t room;
-	uint32_t *index; /* children of nodes that have more than fit into near; 0: free */
+	/* hash table of the children of nodes that have more children than fit into near; 0:
+	 * free */
+	uint32_t *index;
 	size_t index_n, index_size;
-	uint32_t *open; /* by node, nopen of them: frames of it that are; counted while counting */
+	/* by node, for nopen nodes: its open frames; kept only while counting is true */
+	uint32_t *open;
 	size_t nopen;
 	bool counting;
 	struct ip_calltree_options {
-		/* by function: ways begin at these; NULL: at the outermost calls */
+		/* by function: call paths begin at these; NULL: at the outermost calls */
 		const bool *roots;
-		/* a function that calls itself, directly or not, is one node: the outer one */
+		/* A function that calls itself, directly or not, has one node only: the outer
+		 * one. */
 		bool fold;
-		uint32_t tid; /* of this thread alone; 0: of all */
+		uint32_t tid; /* this thread only; 0: all threads */
 	} options;
 	bool skip, failed;
 };
 
-/* Reads the whole trace. 0, or -1 with an error. */
+/* Reads the whole trace. Returns 0, or -1 with an error. */
 int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_options *options,
 			struct ip_calltree **ret);
 
-/* An empty tree, and the child of a node for a function, made where it is not there: for views
- * made of another tree. IP_NO_NODE with an error where memory ran out. */
+/* For views that are made of another tree. ip_calltree_create() returns an empty tree, NULL with
+ * an error where memory ran out. ip_calltree_child() returns the child of a node for a function
+ * and makes it where it does not exist; IP_NO_NODE with an error where memory ran out.
+ * ip_calltree_destroy() frees a tree. */
 struct ip_calltree *ip_calltree_create(void);
 uint32_t ip_calltree_child(struct ip_calltree *tree, uint32_t parent, uint32_t function);
 void ip_calltree_destroy(struct ip_calltree *tree);
 
-/* Levels of callers: a recursion 100,000 calls deep would have five billion. */
+/* The most levels of callers: without a limit a recursion 100,000 calls deep would have five
+ * billion nodes. */
 #define IP_CALLERS_MAX 512u
 
-/* The same from the other end: below each function its callers, below them theirs, so many
- * levels; calls and self are those of the function in the first row, reached by that way. NULL
- * with an error. wanted: by function, NULL: all. */
+/* Makes the inverted tree: below each function lie its callers, below them their callers, at
+ * most IP_CALLERS_MAX levels. calls and self of a node are those of the function in the first
+ * level when it was reached by that path. wanted: by function; NULL: all. Returns NULL with an
+ * error. */
 struct ip_calltree *ip_calltree_invert(const struct ip_calltree *tree, const bool *wanted);
 
 enum ip_calltree_order { IP_BY_TOTAL, IP_BY_SELF };
 
-/* Puts the children of each node in order, the most expensive first. 0, or -1 with an error. */
+/* Sorts the children of each node, the most expensive first. Returns 0, or -1 with an error. */
 int ip_calltree_sort(struct ip_calltree *tree, enum ip_calltree_order order);
 
-/* Caller and callee, over all ways. */
+/* A pair of caller and callee, over all call paths. */
 struct ip_call_arc {
-	uint32_t caller, callee; /* functions; caller IP_NO_NODE: none that was recorded */
+	uint32_t caller, callee; /* functions; caller IP_NO_NODE: no caller was recorded */
 	uint64_t calls, total, self;
 };
 
-/* All pairs, by caller, the most expensive callee first; *ret is malloc'ed. How many, or -1 with an
- * error. */
+/* Makes all pairs, sorted by caller, then the most expensive callee first. *ret is malloc'ed.
+ * Returns their number, or -1 with an error. */
 ssize_t ip_calltree_arcs(const struct ip_calltree *tree, struct ip_call_arc **ret);
 
 #endif

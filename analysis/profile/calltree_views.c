@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Other ways to look at a calling-context tree: from below, in order, as pairs of caller and
- * callee.
+ * Other views of a calling-context tree: inverted, sorted, and as pairs of caller and callee.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Testing two histograms against each other.
+ * Tests two histograms against each other.
  */
 #include "analysis/profile/compare.h"
 
@@ -11,12 +11,13 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
-#define STEPS	    (IP_HISTOGRAM_ROWS * IP_HISTOGRAM_STEPS)
-#define TAIL	    0.99
-#define TAIL_CALLS  5.0 /* that are to be expected behind it on either side, at least */
+#define STEPS (IP_HISTOGRAM_ROWS * IP_HISTOGRAM_STEPS)
+#define TAIL  0.99
+/* Either side must have at least so many expected calls above the percentile. */
+#define TAIL_CALLS  5.0
 #define BATCHES_MIN 16u
 
-/* Two batches become one. */
+/* Merges each two batches into one. */
 static void halve(struct ip_batches *b)
 {
 	for (size_t i = 0; i < IP_BATCHES / 2; i++) {
@@ -37,7 +38,7 @@ void ip_batches_add(struct ip_batches *b, uint64_t value)
 	struct ip_batch *last;
 
 	if (!b->size)
-		b->size = b->in_last = 1; /* and none begun */
+		b->size = b->in_last = 1; /* no batch has begun yet */
 	else if (b->in_last < b->size)
 		b->in_last++;
 	else
@@ -52,7 +53,8 @@ void ip_batches_add(struct ip_batches *b, uint64_t value)
 	last->rows[row]++;
 }
 
-/* Counts by step, in the order of durations. */
+/* Returns the counts by step, in order of durations. *ret_n is the number of calls. NULL with an
+ * error. */
 static uint64_t *counts_of(const struct ip_durations *d, uint64_t *ret_n)
 {
 	uint64_t *counts = calloc(STEPS, sizeof(*counts));
@@ -74,12 +76,12 @@ static uint64_t *counts_of(const struct ip_durations *d, uint64_t *ret_n)
 	return counts;
 }
 
-/* What batch means say about a figure whose mean over all calls is mean and whose variance is
- * variance. of: the figure's sum in a batch. */
+/* Estimates the design effect of a figure from batch means. The figure has this mean and
+ * variance over all calls. of() returns the sum of the figure in a batch. */
 static double design_effect(const struct ip_batches *b, double mean, double variance, unsigned row,
 			    double (*of)(const struct ip_batch *batch, unsigned row))
 {
-	/* the last one may not be full */
+	/* the last batch may not be full */
 	size_t n = b && b->n ? b->n - (b->in_last < b->size) : 0;
 	double squares = 0, effect;
 
@@ -99,7 +101,7 @@ static double sum_of(const struct ip_batch *batch, unsigned row)
 	return batch->sum;
 }
 
-/* Calls in the row and those above. */
+/* Returns the calls of a batch in this row and the rows above. */
 static double behind(const struct ip_batch *batch, unsigned row)
 {
 	double n = 0;
@@ -121,7 +123,8 @@ static double location_effect(const struct ip_durations *d, const uint64_t *coun
 	return design_effect(d->batches, mean, squares / n - mean * mean, 0, sum_of);
 }
 
-/* Batches know powers of two only: those from the one on that the threshold lies in. */
+/* Batches know powers of two only. So the effect is that of calls from the power of two on that
+ * the threshold lies in. */
 static double tail_effect(const struct ip_durations *d, const uint64_t *counts, uint64_t n,
 			  unsigned step)
 {
@@ -132,7 +135,7 @@ static double tail_effect(const struct ip_durations *d, const uint64_t *counts, 
 		share += counts[i];
 		at_next += i >= (row + 1) * IP_HISTOGRAM_STEPS ? counts[i] : 0;
 	}
-	/* whichever has a share that says something */
+	/* Takes this power of two or the next, whichever has a share that tells something. */
 	if (share > n / 2.0 && at_next > 0) {
 		share = at_next;
 		row++;
@@ -173,7 +176,7 @@ static void compare_tail(const struct ip_durations *d1, const uint64_t *c1,
 	double n1 = ret->n1, n2 = ret->n2, seen = 0, k1 = 0, k2 = 0, share;
 	unsigned step = 0;
 
-	/* the first step behind the common percentile */
+	/* the first step above the common percentile */
 	while (step < STEPS && seen < TAIL * (n1 + n2))
 		seen += (double)c1[step] + (double)c2[step], step++;
 	for (unsigned i = step; i < STEPS; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parsing counts, and bounds of percentiles.
+ * Parses counts and computes bounds of percentiles.
  *
- * The file is written whole or not at all, so one without its last line is damaged. Lines that are
- * not known are skipped: a newer iprobe may write more.
+ * The file is written whole or not at all, so a file without its last line is damaged. A line
+ * that is not known is skipped: a newer iprobe may write more.
  */
 #include "analysis/profile/counts.h"
 
@@ -26,7 +26,7 @@ struct reader {
 	const char *name;
 	const struct ip_recording *session;
 	struct ip_counts *counts;
-	const char *at; /* in the line, which ends in a zero */
+	const char *at; /* in the line, which ends in a zero byte */
 	size_t line;
 };
 
@@ -35,7 +35,7 @@ static int bad(const struct reader *r, const char *what)
 	return ip_error("%s: line %zu: %s: the trace is damaged", r->name, r->line, what);
 }
 
-/* Takes a number and what separates it from the next one. */
+/* Takes a number and the separator after it. */
 static bool take(struct reader *r, char separator, uint64_t *ret)
 {
 	char *end;
@@ -61,7 +61,7 @@ static bool is(struct reader *r, const char *key)
 	return true;
 }
 
-/* Figures of a target that scribbled over them may be anything: sums stop where they would wrap. */
+/* A target may have overwritten its figures with anything: sums stop where they would wrap. */
 static uint64_t add(uint64_t a, uint64_t b)
 {
 	return a + b < a ? UINT64_MAX : a + b;
@@ -122,7 +122,7 @@ static int parse_hist(struct reader *r)
 	return 0;
 }
 
-/* Traces of older versions have none. */
+/* Traces of older versions have no such line. */
 static int parse_self(struct reader *r)
 {
 	struct ip_count *c;
@@ -136,7 +136,7 @@ static int parse_self(struct reader *r)
 	return 0;
 }
 
-/* Traces of older versions have none, and functions without tail exits. */
+/* Traces of older versions, and functions without tail exits, have no such line. */
 static int parse_tailed(struct reader *r)
 {
 	uint64_t number, tailed;
@@ -307,6 +307,6 @@ void ip_counts_percentile(const struct ip_counts *c, const struct ip_recording *
 		*ret_from = min;
 	if (*ret_below > max)
 		*ret_below = max;
-	if (*ret_below < *ret_from) /* of a damaged trace */
+	if (*ret_below < *ret_from) /* in a damaged trace */
 		*ret_below = *ret_from;
 }

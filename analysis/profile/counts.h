@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What functions counted and measured instead of logging: DIR/iprobe/counts
- * (common/trace_format.h), by the functions of the session. The file is input from outside:
+ * (common/trace_format.h), by function of the session. The file is input from outside:
  * everything is checked.
  */
 #ifndef IP_COUNTS_H
@@ -15,17 +15,19 @@
 
 #define IP_COUNT_BUCKETS 64u
 
-/* Of one function; all its numbers (inlined instances, parts) together. */
+/* The figures of one function, over all its numbers (inlined instances, parts). */
 struct ip_count {
-	/* some number of it was; measured: the fields behind calls make sense */
+	/* Some number of the function was counted or measured. The fields after calls are valid
+	 * only where measured is true. */
 	bool counted, measured;
-	uint64_t calls;		/* all that were counted or measured */
+	uint64_t calls;		/* calls that were counted or measured */
 	uint64_t ended;		/* of calls: those whose duration is known */
-	uint64_t sum, min, max; /* of their durations, TSC ticks */
-	/* the same without what other measured calls in them took; has_self: the trace tells */
+	uint64_t sum, min, max; /* of their durations, in TSC ticks */
+	/* The sum without the time of other measured calls inside them. has_self: the trace
+	 * tells it. */
 	uint64_t self;
 	bool has_self;
-	/* of ended: those whose time ends at a tail exit; has_tailed: the trace tells */
+	/* Of ended: calls whose time ends at a tail exit. has_tailed: the trace tells it. */
 	uint64_t tailed;
 	bool has_tailed;
 	uint64_t buckets[IP_COUNT_BUCKETS];
@@ -35,28 +37,31 @@ struct ip_counts {
 	struct ip_count *functions; /* as in session->functions */
 	size_t nfunctions;
 	uint64_t calls;
-	uint64_t tsc; /* when it was written; 0: there is no such file */
+	uint64_t tsc; /* time at which the file was written; 0: there is no such file */
 	unsigned nbuckets, shift;
 };
 
-/* Loads them; none where the trace has no such file. 0, or -1 with an error. */
+/* Loads the counts; they are empty where the trace has no such file. Returns 0, or -1 with an
+ * error. */
 int ip_counts_load(const char *dir, const struct ip_recording *session, struct ip_counts **ret);
 
-/* The same from memory; name is for messages. */
+/* Reads counts from memory. name is for messages. */
 int ip_counts_parse(const char *name, const char *text, size_t size,
 		    const struct ip_recording *session, struct ip_counts **ret);
 
 void ip_counts_destroy(struct ip_counts *counts);
 
-/* Bounds of a bucket in ns, the upper one not included; UINT64_MAX: there is none. */
+/* Return the bounds of a bucket in ns: it begins at ip_counts_from() and ends before
+ * ip_counts_to(). UINT64_MAX: it has no upper bound. */
 uint64_t ip_counts_from(const struct ip_counts *counts, const struct ip_recording *session,
 			unsigned bucket);
 uint64_t ip_counts_to(const struct ip_counts *counts, const struct ip_recording *session,
 		      unsigned bucket);
 
-/* The bucket in which the call lies whose duration the share (0..1) of all that have ended does
- * not exceed. *ret_from, *ret_below: its bounds in ns, narrowed by the shortest and the longest
- * call: *ret_from <= duration <= *ret_below. There is such a call. */
+/* Finds the bucket of a percentile: it holds the call whose duration is not exceeded by the
+ * share (0..1) of all calls that have ended. *ret_from and *ret_below are its bounds in ns,
+ * narrowed by the shortest and the longest call: *ret_from <= duration <= *ret_below. At least
+ * one call must have ended. */
 void ip_counts_percentile(const struct ip_counts *counts, const struct ip_recording *session,
 			  const struct ip_count *count, double share, uint64_t *ret_from,
 			  uint64_t *ret_below);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Merging deep ways by a hash of 128 bits of their innermost calls: trace files that are made to
- * collide spoil their own picture.
+ * Merges deep call paths by a hash of 128 bits of their innermost calls. A trace file that was
+ * made to collide spoils only its own picture.
  */
 #include "analysis/profile/deep_paths.h"
 
@@ -20,7 +20,7 @@ static void hash_way(const struct ip_calltree *tree, uint32_t node, uint64_t ret
 		a ^= a >> 32;
 		b = (b ^ function) * 0x100000001b3ull;
 	}
-	ret[0] = a | 1; /* never free */
+	ret[0] = a | 1; /* so it never looks like a free element */
 	ret[1] = b;
 }
 
@@ -58,7 +58,7 @@ int ip_deep_paths_find(const struct ip_calltree *tree, struct ip_deep_paths *w)
 	*w = (struct ip_deep_paths){.depths = calloc(tree->n, sizeof(*w->depths))};
 	if (!w->depths)
 		return ip_error("out of memory");
-	/* a node is made after the one above it */
+	/* a parent has a lower index than its children */
 	for (uint32_t i = 1; i < tree->n; i++) {
 		const struct ip_call_node *node = &tree->nodes[i];
 		struct ip_deep_path way = {.node = i};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding the group of a call. One table answers all: by (function, return address) and (function,
- * function around it), which is all that a call brings along; by (function, how the caller is
- * known, its name) for those that have not been seen before, since many addresses have one caller;
- * by thread, module, file.
+ * Finds the group of a call. One hash table serves all kinds of groups. It is first searched by
+ * (function, return address) or by (function, function around it): these are all that a call
+ * brings along. A key that has not been seen before is then searched by (function, how the
+ * caller is known, the caller's name), since many addresses have one caller. Groups by thread,
+ * module and file have keys of their own.
  */
 #include "analysis/profile/groups.h"
 
@@ -14,7 +15,7 @@
 #include "common/array.h"
 #include "common/error.h"
 
-/* What a key is of, in its upper half. */
+/* The kind of a key, in its upper half. */
 #define KEY_ADDRESS (1ull << 32)
 #define KEY_AROUND  (2ull << 32)
 #define KEY_NONE    (3ull << 32)
@@ -106,7 +107,7 @@ static uint32_t add(struct ip_groups *g, const struct ip_group *group)
 	return g->n++;
 }
 
-/* A number for a caller: by its module and linker name. */
+/* Returns the number of a caller, by its module and linker name; IP_NO_GROUP with an error. */
 static uint32_t number_of(struct ip_groups *g, const char *module, const char *name)
 {
 	uint64_t h = 0xcbf29ce484222325ull;
@@ -119,7 +120,7 @@ static uint32_t number_of(struct ip_groups *g, const char *module, const char *n
 	}
 	for (const char *p = text; *p; p++)
 		h = (h ^ (unsigned char)*p) * 0x100000001b3ull;
-	/* two that have one hash are told apart by going on to the next */
+	/* where two callers have the same hash, the second takes the next free value */
 	while ((number = find(g, KEY_NAME, h)) != IP_NO_GROUP && strcmp(g->callers[number], text))
 		h++;
 	if (number == IP_NO_GROUP &&
@@ -131,7 +132,7 @@ static uint32_t number_of(struct ip_groups *g, const char *module, const char *n
 	return number;
 }
 
-/* The group of calls of the function by the caller; many sites may share it. */
+/* Returns the group of calls of the function by the caller. Many call sites may share it. */
 static uint32_t by_caller(struct ip_groups *g, const struct ip_group *wanted, const char *module,
 			  const char *name)
 {
@@ -157,7 +158,7 @@ static uint32_t of_address(struct ip_groups *g, uint32_t function, uint64_t addr
 	group.site = ip_symbolizer_get(g->places, group.module, address);
 	if (!group.site)
 		return IP_NO_GROUP;
-	/* one whose function is not known stands for itself */
+	/* a call site whose function is not known is a group of its own */
 	if (g->by == IP_GROUP_BY_CALL_SITE || !group.site->function)
 		found = add(g, &group);
 	else
@@ -199,7 +200,7 @@ static uint32_t of_module(struct ip_groups *g, uint32_t function)
 	return found != IP_NO_GROUP ? found : note(g, KEY_MODULE, module, add(g, &group));
 }
 
-/* Files of one name are one, whichever module's. */
+/* Files of one name are one group, in whichever module they are. */
 static uint32_t of_file(struct ip_groups *g, uint32_t function)
 {
 	const char *file = g->session->functions[function].file;

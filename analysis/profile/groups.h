@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What calls are put together by: function and caller, call site, thread, module, source file.
- * Groups are made as calls come; their number is that of different ones.
+ * Groups of calls: by function and caller, call site, thread, module, or source file. A group is
+ * made when its first call comes; there are as many groups as different keys.
  */
 #ifndef IP_GROUPS_H
 #define IP_GROUPS_H
@@ -20,25 +20,26 @@ enum ip_group_by {
 	IP_GROUP_BY_FILE,
 };
 
-/* How a caller is known. */
+/* How the caller is known. */
 enum ip_caller_from {
 	IP_CALLER_NONE, /* nothing was recorded above the call */
 	IP_CALLER_SITE, /* by the return address: --callsite */
-	/* it is the recorded call around this one; functions without probes in between are not
-	 * seen */
+	/* It is the recorded call around this one. Functions without probes between them are not
+	 * seen. */
 	IP_CALLER_FRAME,
 };
 
 #define IP_NO_FUNCTION UINT32_MAX
 
 struct ip_group {
-	uint32_t function; /* IP_NO_FUNCTION: of threads, modules, files */
-	uint32_t module;   /* index into session->modules, IP_NO_MODULE: unknown */
-	const char *file;  /* of files; NULL: unknown */
-	uint32_t pid, tid; /* of threads */
+	uint32_t function; /* IP_NO_FUNCTION in groups by thread, module or file */
+	uint32_t module;   /* index into session->modules; IP_NO_MODULE: unknown */
+	const char *file;  /* in groups by file; NULL: unknown */
+	uint32_t pid, tid; /* in groups by thread */
 	enum ip_caller_from from;
-	uint32_t caller;	     /* function, with IP_CALLER_FRAME */
-	const struct ip_place *site; /* with IP_CALLER_SITE; by caller: of one of its calls */
+	uint32_t caller; /* function; valid with IP_CALLER_FRAME */
+	/* valid with IP_CALLER_SITE; in groups by caller: the site of one of its calls */
+	const struct ip_place *site;
 };
 
 struct ip_groups {
@@ -47,10 +48,10 @@ struct ip_groups {
 	struct ip_group *groups;
 	size_t n;
 	struct ip_symbolizer *places;
-	/* private: open addressing, by key; what callers are called */
+	/* Private: a hash table by key (open addressing), and the names of callers. */
 	struct ip_group_slot {
 		uint64_t a, b;
-		uint32_t value; /* + 1; 0: free */
+		uint32_t value; /* value + 1; 0: free */
 	} * index;
 	size_t size, used;
 	char **callers;
@@ -59,16 +60,18 @@ struct ip_groups {
 
 #define IP_NO_GROUP UINT32_MAX
 
-/* by: not IP_GROUP_BY_FUNCTION. NULL with an error where memory ran out. */
+/* by is not IP_GROUP_BY_FUNCTION. Returns NULL with an error where memory ran out. */
 struct ip_groups *ip_groups_create(const struct ip_trace_reader *trace, enum ip_group_by by);
 void ip_groups_destroy(struct ip_groups *groups);
 
-/* The group of a call; frame[-1] is the call around it where depth is not 0. payload: what came
- * with its entry, NULL: nothing. IP_NO_GROUP with an error where memory ran out. */
+/* Returns the group of a call. frame[-1] is the call around it where depth is not 0. payload is
+ * what came with its entry; NULL: nothing. Returns IP_NO_GROUP with an error where memory ran
+ * out. */
 uint32_t ip_groups_of_call(struct ip_groups *groups, const struct ip_run *run,
 			   const struct ip_frame *frame, size_t depth, const uint64_t *payload);
 
-/* The group of a point, or of what was counted (run NULL; not by caller, call site, thread). */
+/* Returns the group of a point, or of calls that were counted. For counted calls run is NULL,
+ * and groups are not by caller, call site or thread. */
 uint32_t ip_groups_of_function(struct ip_groups *groups, const struct ip_run *run,
 			       uint32_t function);
 

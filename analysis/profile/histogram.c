@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows on demand, and reading percentiles out of them.
+ * Makes rows when they are needed, and reads percentiles out of them.
  */
 #include "analysis/profile/histogram.h"
 
@@ -19,7 +19,7 @@ uint32_t *ip_histogram_row(struct ip_histogram *h, unsigned row)
 	return h->rows[row];
 }
 
-/* The middle of the values that a step stands for. */
+/* Returns the middle of the values that a step stands for. */
 static uint64_t value_of(unsigned row, unsigned step)
 {
 	uint64_t low, width;

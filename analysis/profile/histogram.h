@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A histogram of durations for percentiles: log-linear, 64 steps to each power of two, so that a
- * value read out of it is less than 0.8 % from the true one; values below 128 are exact. Memory
- * grows with the range of the values, 256 bytes for each power of two that occurs.
+ * A histogram of durations for percentiles. It is log-linear, with 64 steps for each power of
+ * two: a value read out of it differs by less than 0.8 % from the true value, and values below
+ * 128 are exact. Memory grows with the range of the values: 256 bytes for each power of two that
+ * occurs.
  */
 #ifndef IP_HISTOGRAM_H
 #define IP_HISTOGRAM_H
@@ -14,19 +15,20 @@
 #define IP_HISTOGRAM_STEPS     (1u << IP_HISTOGRAM_STEP_BITS)
 #define IP_HISTOGRAM_ROWS      (64 - IP_HISTOGRAM_STEP_BITS + 1)
 
-/* All zero: an empty one. */
+/* All zero: an empty histogram. */
 struct ip_histogram {
 	uint32_t *rows[IP_HISTOGRAM_ROWS];
 	uint64_t count;
-	uint64_t dropped; /* values that could not be counted for want of memory */
+	uint64_t dropped; /* values that could not be counted because memory ran out */
 };
 
 void ip_histogram_deinit(struct ip_histogram *histogram);
 
-/* Makes a row; private to ip_histogram_add(). NULL where memory ran out. */
+/* Makes a row. Private to ip_histogram_add(). Returns NULL where memory ran out. */
 uint32_t *ip_histogram_row(struct ip_histogram *histogram, unsigned row);
 
-/* Row 0 holds 0..63 one by one; row r > 0 the 64 steps of [64 << (r - 1), 64 << r). */
+/* Row 0 holds the values 0..63, one a step. Row r > 0 holds [64 << (r - 1), 64 << r) in 64
+ * steps. */
 static inline unsigned ip_histogram_row_of(uint64_t value)
 {
 	return 64 - __builtin_clzll(value | (IP_HISTOGRAM_STEPS - 1)) - IP_HISTOGRAM_STEP_BITS;
@@ -54,8 +56,8 @@ static inline void ip_histogram_add(struct ip_histogram *h, uint64_t value)
 	counts[step] += counts[step] != UINT32_MAX;
 }
 
-/* The value that the share (0..1) of all values does not exceed (nearest rank); 0 where it is
- * empty. */
+/* Returns the value that the share (0..1) of all values does not exceed (nearest rank); 0 where
+ * the histogram is empty. */
 uint64_t ip_histogram_percentile(const struct ip_histogram *histogram, double share);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first reading.
+ * The first reading of a trace, which finds what is worth a look.
  */
 #include "analysis/profile/interest.h"
 
@@ -16,7 +16,7 @@ struct finder {
 	struct ip_trace_reader *trace;
 	struct ip_interest *interest;
 	uint64_t min_ticks, slow_ticks, margin;
-	uint64_t capacity; /* bits */
+	uint64_t capacity; /* in bits */
 	bool stop;
 };
 
@@ -25,7 +25,7 @@ static uint64_t ticks_of(const struct ip_recording *s, uint64_t ns)
 	return (uint64_t)((long double)ns * s->tsc_hz / 1e9L);
 }
 
-/* Room for one more bit in both. */
+/* Makes room for one more bit in both arrays. */
 static bool grow_bits(struct finder *f)
 {
 	uint64_t capacity = f->capacity ? 2 * f->capacity : 1 << 16;
@@ -43,8 +43,8 @@ static bool grow_bits(struct finder *f)
 	return true;
 }
 
-/* A frame's tag is its ordinal. Calls beyond what a tag holds are shown: better too much than too
- * little. */
+/* A frame's tag is its ordinal. A call whose ordinal does not fit into a tag counts as long:
+ * showing too much is better than showing too little. */
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	struct finder *f = context;
@@ -93,7 +93,7 @@ static int by_begin(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Those that touch become one. */
+/* Makes one span of spans that touch. */
 static void join_spans(struct ip_interest *f)
 {
 	size_t n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of a trace is worth a look, found by reading it once: which calls last long, and when the
- * slow ones of some functions were under way. A second reading in the same way shows it.
+ * Finds what in a trace is worth a look, by one reading: which calls last long, and when the
+ * slow calls of some functions ran. A second reading in the same order shows it.
  */
 #ifndef IP_INTEREST_H
 #define IP_INTEREST_H
@@ -13,11 +13,12 @@
 #include "analysis/callstack/trace.h"
 
 struct ip_interest_options {
-	uint32_t tid;		  /* of this thread alone; 0: of all */
-	uint64_t min_duration_ns; /* calls that last so long at least; 0: all */
+	uint32_t tid;		  /* this thread only; 0: all threads */
+	uint64_t min_duration_ns; /* calls that last at least so long; 0: all */
 	const bool *around;	  /* by function: those whose slow calls are wanted; NULL: none */
 	uint64_t slower_than_ns,
-		/* a slow call is longer than that; so much before and behind it is shown, too */
+		/* A call that lasts longer than slower_than_ns is slow. margin_ns before and
+		 * after it are shown, too. */
 		margin_ns;
 };
 
@@ -26,15 +27,16 @@ struct ip_interest_span {
 };
 
 struct ip_interest {
-	/* by the ordinal of a call, in the order in which ip_merge() opens them, from 0: */
-	uint8_t *is_long, *is_slow; /* bits; NULL: nobody asked */
-	uint64_t ncalls;	    /* that have bits; calls beyond count as long and not as slow */
-	struct ip_interest_span *spans; /* in order, apart from each other */
+	/* By the ordinal of a call, from 0, in the order in which ip_merge() opens calls: */
+	uint8_t *is_long, *is_slow; /* bits; NULL: not wanted */
+	/* calls that have bits; calls beyond count as long and not as slow */
+	uint64_t ncalls;
+	struct ip_interest_span *spans; /* in order; they do not touch */
 	size_t nspans;
 	uint64_t nslow;
 };
 
-/* Reads the trace. 0, or -1 with an error. */
+/* Reads the trace. Returns 0, or -1 with an error. */
 int ip_interest_find(struct ip_trace_reader *trace, const struct ip_interest_options *options,
 		     struct ip_interest **ret);
 void ip_interest_destroy(struct ip_interest *interest);
@@ -49,7 +51,7 @@ static inline bool ip_interest_is_slow(const struct ip_interest *f, uint64_t cal
 	return f->is_slow && call < f->ncalls && (f->is_slow[call / 8] >> call % 8 & 1);
 }
 
-/* The span that ts lies in; NULL: none. */
+/* Returns the span that ts lies in; NULL: none. */
 const struct ip_interest_span *ip_interest_span_at(const struct ip_interest *interest, uint64_t ts);
 
 #endif

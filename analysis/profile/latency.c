@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counting calls by how long they lasted.
+ * Counts calls by their durations.
  */
 #include "analysis/profile/latency.h"
 
@@ -8,7 +8,7 @@
 
 #include "common/error.h"
 
-#define PEAK_SHARE 100 /* a peak has one in so many calls at least */
+#define PEAK_SHARE 100 /* a peak has at least one call in so many */
 
 static unsigned bucket_of(uint64_t ns)
 {
@@ -25,7 +25,7 @@ uint64_t ip_latency_to(unsigned bucket)
 	return bucket < 64 ? 1ull << bucket : UINT64_MAX;
 }
 
-/* The slice in which a call began. */
+/* Returns the slice in which a call began. */
 static size_t slice_of(const struct ip_latencies *l, uint64_t start)
 {
 	uint64_t ns = start > l->trace->begin
@@ -119,13 +119,13 @@ void ip_latencies_destroy(struct ip_latencies *l)
 void ip_latency_peaks(const struct ip_latency *latency, bool ret[IP_LATENCY_BUCKETS])
 {
 	const uint64_t *n = latency->calls;
-	int last = -1;	     /* the latest peak */
-	uint64_t lowest = 0; /* since it */
+	int last = -1;	     /* the last peak so far */
+	uint64_t lowest = 0; /* lowest bucket since last */
 
 	for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++) {
 		uint64_t before = b ? n[b - 1] : 0,
 			 behind = b + 1 < IP_LATENCY_BUCKETS ? n[b + 1] : 0;
-		/* of equals the first is the peak */
+		/* of equal neighbours the first is the peak */
 		bool top = n[b] && n[b] > before && n[b] >= behind &&
 			   n[b] * PEAK_SHARE >= latency->count;
 
@@ -137,7 +137,8 @@ void ip_latency_peaks(const struct ip_latency *latency, bool ret[IP_LATENCY_BUCK
 		if (last < 0 || 2 * lowest <= (n[last] < n[b] ? n[last] : n[b])) {
 			ret[b] = true;
 		} else if (n[b] > n[last]) {
-			/* no valley between them: one peak, the higher one */
+			/* there is no valley between them: they are one peak, and the higher
+			 * bucket stands for it */
 			ret[last] = false;
 			ret[b] = true;
 		} else {

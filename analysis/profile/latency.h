@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Latency histograms: how many calls of a function lasted how long, in powers of two of
- * nanoseconds, over the whole recording and over slices of it. Several peaks are several ways to do
- * the work: a cache that hits or misses, a lock that is free or held.
+ * nanoseconds, over the whole recording and over slices of it. Several peaks mean that the
+ * function does its work in several ways: a cache that hits or misses, a lock that is free or
+ * held.
  *
- * Joukov, Traeger, Iyer, Wright, Zadok: Operating system profiling via latency analysis (OSprof),
- * 2006.
+ * Joukov, Traeger, Iyer, Wright, Zadok: Operating system profiling via latency analysis
+ * (OSprof), 2006.
  */
 #ifndef IP_LATENCY_H
 #define IP_LATENCY_H
@@ -16,17 +17,19 @@
 
 #include "analysis/callstack/trace.h"
 
-/* Bucket 0: below 1 ns; bucket b: from 2^(b - 1) ns up to, not including, 2^b ns. */
+/* Bucket 0 holds durations below 1 ns. Bucket b holds those from 2^(b - 1) ns up to, but not
+ * including, 2^b ns. */
 #define IP_LATENCY_BUCKETS 65u
 
 struct ip_latency {
 	uint64_t calls[IP_LATENCY_BUCKETS];
-	/* of calls that have ended, without doubtful ones, as report's min to max */
+	/* Calls that have ended and are not doubtful: the calls of min to max in report. */
 	uint64_t count;
-	uint64_t until_tail;	  /* of these: they end at a tail call to where nothing is known */
-	uint64_t min, max, total; /* ns; total: of these calls */
-	/* [slice * IP_LATENCY_BUCKETS + bucket], by when the call began; NULL: not asked for, or
-	 * none */
+	/* of these: calls whose time ends at a tail call to an unknown function */
+	uint64_t until_tail;
+	uint64_t min, max, total; /* of these calls, in ns */
+	/* By [slice * IP_LATENCY_BUCKETS + bucket], where slice is the slice in which the call
+	 * began. NULL: not wanted, or no calls. */
 	uint32_t *over_time;
 };
 
@@ -36,25 +39,27 @@ struct ip_latencies {
 	size_t nslices;
 	uint64_t slice_ns;
 	uint64_t events;
-	/* private */
+	/* Private: */
 	struct ip_trace_reader *trace;
 	const bool *selected;
 	uint32_t tid;
 	bool skip, failed;
 };
 
-/* Reads the whole trace. nslices 0: nothing over time. tid 0: all threads. 0, or -1 with an
- * error. */
+/* Reads the whole trace. nslices 0: nothing over time. tid 0: all threads. Returns 0, or -1 with
+ * an error. */
 int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, size_t nslices,
 			 uint32_t tid, struct ip_latencies **ret);
 void ip_latencies_destroy(struct ip_latencies *latencies);
 
-/* Bounds of a bucket in ns, the upper one not included. */
+/* Return the bounds of a bucket in ns: it begins at ip_latency_from() and ends before
+ * ip_latency_to(). */
 uint64_t ip_latency_from(unsigned bucket);
 uint64_t ip_latency_to(unsigned bucket);
 
-/* Which buckets are peaks: higher than both neighbours, a hundredth of all calls at least, and
- * between it and any other peak the histogram falls to a half of the lower one. */
+/* Finds the peaks. A bucket is a peak where it is higher than both neighbours and has at least a
+ * hundredth of all calls, and where between it and any other peak the histogram falls to half of
+ * the lower peak. */
 void ip_latency_peaks(const struct ip_latency *latency, bool ret[IP_LATENCY_BUCKETS]);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A heap of streams, ordered by the time of their next event. Each stream has a call stack machine
- * of its own; as many events as lie before the next stream's are fed at once.
+ * A heap of streams, ordered by the time of their next event. Each stream has a stack machine of
+ * its own. All events of a stream that come before the next event of the other streams are fed
+ * at once.
  */
 #include "analysis/profile/merge.h"
 
@@ -16,10 +17,12 @@
 struct source {
 	struct ip_stream *stream;
 	struct ip_frames *frames;
-	const struct ip_run *run, *end; /* the present one; behind the stream's last one */
-	uint32_t packets;		/* of the run, still to come */
-	bool begun;			/* the run has had its first packet */
-	uint64_t key;			/* time of the next event, not before the one before it */
+	/* run: the current run. end: behind the stream's last run */
+	const struct ip_run *run, *end;
+	uint32_t packets; /* packets of the run that are still to come */
+	bool begun;	  /* the first packet of the run has been read */
+	/* Time of the next event; never earlier than the event before it. */
+	uint64_t key;
 	size_t at, n;
 	struct ip_event events[BATCH];
 };
@@ -30,7 +33,7 @@ struct merge {
 	uint32_t tid;
 	struct source **heap;
 	size_t n;
-	struct ip_unpack *unpack; /* of all compressed streams */
+	struct ip_unpack *unpack; /* shared by all compressed streams */
 };
 
 static void source_destroy(struct source *s)
@@ -50,7 +53,7 @@ static void end_run(const struct merge *m, struct source *s)
 	s->begun = false;
 }
 
-/* Goes to the next packet that is wanted. 1, 0 at the end, -1. */
+/* Goes to the next packet of a wanted thread. Returns 1, 0 at the end, -1 with an error. */
 static int next_packet(const struct merge *m, struct source *s)
 {
 	struct ip_packet p;
@@ -75,7 +78,8 @@ static int next_packet(const struct merge *m, struct source *s)
 	}
 }
 
-/* Fills the batch where it is used up, and sets the key. 1, 0 at the end, -1. */
+/* Refills the batch where it is used up, and sets the key. Returns 1, 0 at the end, -1 with an
+ * error. */
 static int advance(const struct merge *m, struct source *s)
 {
 	while (s->at == s->n) {
@@ -120,7 +124,7 @@ static void sift_down(struct merge *m, size_t i)
 	}
 }
 
-/* The time up to which the first of the heap may go on. */
+/* Returns the time up to which the first stream of the heap may go on. */
 static uint64_t limit(const struct merge *m)
 {
 	uint64_t least = UINT64_MAX;
@@ -131,7 +135,7 @@ static uint64_t limit(const struct merge *m)
 	return least;
 }
 
-/* The stream has come to its end. */
+/* Drops a stream that has come to its end. Returns 0, or -1 with an error. */
 static int drop(struct merge *m, struct source *s)
 {
 	int ret = ip_trace_reader_damaged(m->trace, ip_stream_damage(s->stream));
@@ -185,7 +189,8 @@ static int add_all(struct merge *m)
 	return ret;
 }
 
-/* Feeds the events of the first stream that come before all others'. 0 or -1. */
+/* Feeds the events of the first stream that come before the events of all others. Returns 0, or
+ * -1 with an error. */
 static int step(struct merge *m, uint64_t *events)
 {
 	struct source *s = m->heap[0];
@@ -215,7 +220,7 @@ static int step(struct merge *m, uint64_t *events)
 	return 0;
 }
 
-/* One descriptor a stream: as many as the hard limit gives. */
+/* Each stream needs a descriptor: raises the limit to the hard limit. */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All threads of a trace at once, in the order of time.
+ * Reads all threads of a trace at once, in order of time.
  */
 #ifndef IP_MERGE_H
 #define IP_MERGE_H
@@ -9,9 +9,9 @@
 
 #include "analysis/callstack/trace.h"
 
-/* Feeds the events of all threads, or of thread tid alone (0: all), to the visitor in time order;
- * visitor->run() says whose the next ones are. *ret_events: how many. 0, or -1 with an error.
- * The visitor may end it early by setting *stop. */
+/* Feeds the events of thread tid (0: all threads) to the visitor in order of time.
+ * visitor->run() tells to which thread the next events belong. *ret_events is their number. The
+ * visitor can end the reading early by setting *stop. Returns 0, or -1 with an error. */
 int ip_merge(struct ip_trace_reader *trace, uint32_t tid, const struct ip_trace_visitor *visitor,
 	     const bool *stop, uint64_t *ret_events);
 

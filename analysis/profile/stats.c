@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adding up frames as they close.
+ * Adds up frames when they are closed.
  */
 #include "analysis/profile/stats.h"
 
@@ -26,15 +26,15 @@ static inline void note_run(const struct ip_stats *stats, struct ip_call_stats *
 	}
 }
 
-/* The duration of a call that has ended. */
+/* Adds the duration of a call that has ended. */
 static inline void add_duration(struct ip_call_stats *f, uint64_t ticks)
 {
 	double d;
 
 	if (!f->histogram.count && !f->histogram.dropped) {
 		f->min = f->max = ticks;
-		/* Squares of the distance to the first one: those of long durations would drown
-		 * their difference. */
+		/* Squares are those of the distance to the first duration: squares of long
+		 * durations would hide their difference. */
 		f->offset = ticks;
 	}
 	if (ticks < f->min)
@@ -47,7 +47,7 @@ static inline void add_duration(struct ip_call_stats *f, uint64_t ticks)
 	ip_histogram_add(&f->histogram, ticks);
 }
 
-/* duration: what min to max get; it may be in another clock's ticks. */
+/* duration goes into min to max. It may be in ticks of another clock. */
 static inline void add_call(struct ip_stats *stats, struct ip_call_stats *f,
 			    const struct ip_frame *frame, uint64_t end, enum ip_frame_end how,
 			    bool outermost, uint64_t duration)
@@ -83,7 +83,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 			 !(frame->flags & IP_FRAME_INNER), ip_frame_ticks(frame, end));
 }
 
-/* The same with batches. */
+/* Adds a call that is closed, with batches. */
 static void on_batched(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
 		       enum ip_frame_end how)
 {
@@ -123,9 +123,9 @@ static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts
 	note_run(stats, &stats->items[function]);
 }
 
-/* Groups: a frame's tag is its group. */
-#define TAG_OUTSIDE UINT32_MAX /* it does not count */
-#define TAG_INNER   (1u << 31) /* another call of the group holds it */
+/* With groups: a frame's tag is its group. */
+#define TAG_OUTSIDE UINT32_MAX /* the frame does not count */
+#define TAG_INNER   (1u << 31) /* the frame lies in another call of the group */
 
 static void on_values(void *context, const uint64_t *payload)
 {
@@ -154,7 +154,7 @@ static bool reserve(struct ip_stats *stats, uint32_t group)
 		stats->open = open;
 		stats->room = room;
 	}
-	/* they come one by one */
+	/* group numbers grow one by one */
 	stats->items[group] = (struct ip_call_stats){0};
 	stats->open[group] = 0;
 	stats->nitems = group + 1;
@@ -204,7 +204,7 @@ static void on_group_closed(void *context, const struct ip_frame *frame, size_t 
 
 	if (frame->tag == TAG_OUTSIDE)
 		return;
-	stats->open[group] -= how != IP_END_UNWOUND; /* else it was left before */
+	stats->open[group] -= how != IP_END_UNWOUND; /* otherwise the call was left before */
 	add_call(stats, &stats->items[group], frame, end, how, !inner, ip_frame_ticks(frame, end));
 }
 
@@ -224,7 +224,7 @@ static void on_group_point(void *context, uint32_t function, size_t depth, uint6
 	note_run(stats, &stats->items[group]);
 }
 
-/* Groups have nothing else than what is selected. */
+/* Groups hold only calls of selected functions. */
 static void sum_up(struct ip_stats *stats)
 {
 	for (size_t i = 0; i < stats->nitems; i++) {
@@ -295,7 +295,7 @@ void ip_stats_destroy(struct ip_stats *stats)
 	free(stats);
 }
 
-/* A percentile in nanoseconds, within the true bounds. */
+/* Returns a percentile in nanoseconds, kept within the true minimum and maximum. */
 static uint64_t percentile(const struct ip_recording *s, const struct ip_call_stats *f,
 			   double share)
 {

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Figures per function, or of other groups of calls (groups.h), over a whole trace.
+ * Figures per function, or per group of calls (groups.h), over a whole trace.
  *
- * calls       every entry, whatever became of it
- * points      how often a point was passed; a point takes no time
- * total       time in the function, callees included; in a recursion the outermost frame's only. By
- *             thread, module and file that of calls that no other one of the group holds; by caller
- *             and call site that of the function's outermost frames, so that the groups of a
- *             function add up to its own
- *             (a call that goes on in a function that it has jumped to lasts until that one
- *             returns)
- * self        time in which the function was the innermost one (callees that were not recorded are
- *             part of
- * it) min .. max  of single calls that have ended, inner ones of a recursion too. Not in them:
- *                 calls that had
- * not finished at the end of their thread or of the recording (their time up to there is in total
- * and self: ip_run.end), and calls during
- *             which events were lost
+ * calls       Every entry, whatever became of the call.
+ * points      How often a point was passed. A point takes no time.
+ * total       Time in the function, callees included. In a recursion only the outermost frame
+ *             counts. By thread, module and file: the time of calls that lie in no other call of
+ *             the group. By caller and call site: the time of the function's outermost frames,
+ *             so that the groups of a function add up to its total. A call that goes on in a
+ *             function that it has jumped to lasts until that function returns.
+ * self        Time in which the function was the innermost one. Callees that were not recorded
+ *             are part of it.
+ * min .. max  Of single calls that have ended, including the inner calls of a recursion. Two
+ *             kinds of calls are not in them: calls that had not finished at the end of their
+ *             thread or of the recording (their time up to there is in total and self:
+ *             ip_run.end), and calls during which events were lost.
  */
 #ifndef IP_STATS_H
 #define IP_STATS_H
@@ -33,57 +31,59 @@ struct ip_call_stats {
 	uint64_t calls, points, total, self;
 	uint64_t min, max;
 	uint64_t threads;
-	uint64_t tails; /* of calls: ended by a tail call of another function */
-	/* of tails: how long the other one ran is not known, the times end at the jump */
+	uint64_t tails; /* of calls: those that ended by a tail call of another function */
+	/* Of tails: it is not known how long the other function ran, so the time ends at the
+	 * jump. */
 	uint64_t until_tail;
 	uint64_t unwound, unfinished,
-		suspect; /* of calls: left without an exit; not finished; doubtful for losses */
-	double offset, sum, squares; /* of calls in min .. max, durations less offset */
-	uint64_t run;		     /* private: the last run that called it */
+		/* of calls: left without an exit; not finished; doubtful because of losses */
+		suspect;
+	double offset, sum, squares; /* of calls in min .. max: their durations minus offset */
+	uint64_t run;		     /* private: the last run that called the function */
 	struct ip_histogram histogram;
-	struct ip_batches *batches; /* NULL: nobody asked */
+	struct ip_batches *batches; /* NULL: not wanted */
 };
 
 struct ip_stats {
-	/* as in session->functions; with groups, as in groups->groups */
+	/* by function as in session->functions; with groups, as in groups->groups */
 	struct ip_call_stats *items;
 	size_t nitems;
 	struct ip_groups *groups; /* NULL: by function */
 	uint64_t events;
-	/* Of what is selected: */
+	/* Of the selected functions: */
 	/* exits of calls that began before the recording, or whose entry was lost */
 	uint64_t orphans;
 	uint64_t unwound, unfinished, suspect;
-	/* private */
+	/* Private: */
 	uint64_t run;
 	const struct ip_run *thread;
 	uint32_t tid;
-	bool skip;		 /* the run in hand is of another thread */
-	const uint64_t *payload; /* that came with the event in hand */
+	bool skip;		 /* the current run belongs to another thread */
+	const uint64_t *payload; /* that came with the current event */
 	const bool *selected;
-	uint32_t *open; /* calls of each group that are */
-	size_t room;	/* of items and open */
+	uint32_t *open; /* by group: its open calls */
+	size_t room;	/* size of items and open */
 	double scale;
 	bool failed;
 };
 
 struct ip_stats_options {
 	enum ip_group_by by;
-	const bool *selected; /* by function, those that count; NULL: all */
-	uint32_t tid;	      /* this thread's calls only; 0: all */
-	bool batches;	      /* for compare.h; by function only */
-	/* with batches: durations of calls (min to max, histogram) are multiplied by it, so that
-	 * they are in another clock's ticks */
+	const bool *selected; /* by function: those that count; NULL: all */
+	uint32_t tid;	      /* calls of this thread only; 0: all threads */
+	bool batches;	      /* for compare.h; only where by is IP_GROUP_BY_FUNCTION */
+	/* With batches: the durations of calls (min to max, histogram) are multiplied by scale,
+	 * which converts them to ticks of another clock. */
 	double scale;
 };
 
-/* Times in nanoseconds; all 0 but total and self where no call has ended. */
+/* Times in nanoseconds. All but total and self are 0 where no call has ended. */
 struct ip_stats_summary {
 	uint64_t total, self, min, avg, p50, p90, p99, p999, max;
 	double stddev;
 };
 
-/* Reads the whole trace. 0, or -1 with an error. */
+/* Reads the whole trace. Returns 0, or -1 with an error. */
 int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_options *options,
 		     struct ip_stats **ret);
 void ip_stats_destroy(struct ip_stats *stats);

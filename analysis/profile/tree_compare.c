@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A parent stands before its children in a tree: one walk over the other's nodes finds or makes the
- * place of each.
+ * In a tree a parent has a lower index than its children. So one walk over the other tree's
+ * nodes finds or makes the node for each.
  */
 #include "analysis/profile/tree_compare.h"
 
@@ -30,7 +30,8 @@ static int by_name(const void *a, const void *b, void *session)
 	return order ? order : (x > y) - (x < y);
 }
 
-/* All functions but the unknown one, by name and module; session->nfunctions - 1 of them. */
+/* Returns all functions but the unknown one, sorted by name and module; session->nfunctions - 1
+ * of them. */
 static uint32_t *make_index(const struct ip_recording *s)
 {
 	uint32_t *index = calloc(s->nfunctions, sizeof(*index));
@@ -47,7 +48,7 @@ static bool is_same(const char *a, const char *b)
 	return a && b && !strcmp(a, b);
 }
 
-/* How alike two functions of one name, in modules of one name, are. */
+/* Returns how alike two functions are that have the same name in modules of the same name. */
 static unsigned likeness(const struct ip_recording *s, const struct ip_recording_function *f,
 			 const struct ip_recording *other, const struct ip_recording_function *g)
 {
@@ -59,7 +60,8 @@ static unsigned likeness(const struct ip_recording *s, const struct ip_recording
 	       2 * is_same(s->modules[f->module].build_id, other->modules[g->module].build_id);
 }
 
-/* The function of s that is most like the other's; of equals the first. */
+/* Finds the function of s that is most like the other session's function g; of equally alike
+ * functions the first. */
 static uint32_t find_function(const struct ip_recording *s, const uint32_t *index,
 			      const struct ip_recording *other,
 			      const struct ip_recording_function *g)
@@ -88,7 +90,7 @@ static uint32_t find_function(const struct ip_recording *s, const uint32_t *inde
 	return found;
 }
 
-/* What each function of other that the tree has is here. */
+/* Maps each function of other that occurs in tree to a function of session, or to a new number. */
 static uint32_t *match_functions(struct ip_tree_compare *o, const struct ip_recording *session,
 				 const struct ip_recording *other, const struct ip_calltree *tree)
 {
@@ -109,7 +111,7 @@ static uint32_t *match_functions(struct ip_tree_compare *o, const struct ip_reco
 		if (done[function])
 			continue;
 		done[function] = true;
-		/* function 0 is the unknown one, everywhere */
+		/* function 0 is the unknown function in both sessions */
 		if (function)
 			match[function] = find_function(session, index, other, f);
 		if (match[function] != UINT32_MAX)
@@ -125,7 +127,7 @@ static int lay(struct ip_tree_compare *o, struct ip_calltree *tree, const struct
 {
 	_cleanup_free_ uint32_t *place = malloc(other->n * sizeof(*place));
 
-	/* as many as there can be */
+	/* the most nodes that there can be */
 	o->nodes = calloc(tree->n + other->n, sizeof(*o->nodes));
 	if (!place || !o->nodes)
 		return ip_error("out of memory");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calling-context tree of another trace laid over that of one, for comparing them. Functions
- * are the same where their linker names and the names of their files are.
+ * Compares the calling-context trees of two traces: the tree of the other trace is laid over the
+ * tree of the first. Functions are the same where their linker names and the names of their
+ * modules' files are.
  */
 #ifndef IP_TREE_COMPARE_H
 #define IP_TREE_COMPARE_H
@@ -9,20 +10,20 @@
 #include "analysis/profile/calltree.h"
 
 struct ip_tree_compare {
-	/* What the other trace spent in each node of the tree, which has got nodes for what it
-	 * alone has. Times in its own ticks. */
+	/* The time that the other trace spent in each node of the tree. The tree gets nodes for
+	 * call paths that only the other trace has. Times are in ticks of the other trace. */
 	struct ip_tree_compare_node {
 		uint64_t total, self;
 	} * nodes;
-	uint64_t ticks; /* of the other's tree */
-	/* Functions that the other alone has: they are session->nfunctions and up in the tree, and
-	 * these in the other session. */
+	uint64_t ticks; /* ticks of the other trace's tree */
+	/* The functions that only the other trace has. In the tree functions[i] has the index
+	 * session->nfunctions + i; the value is its index in the other session. */
 	uint32_t *functions;
 	uint32_t nfunctions;
 };
 
-/* Reads the whole of other; tree is that of a trace with this session. roots: of the other's
- * functions, see struct ip_calltree_options. 0, or -1 with an error. */
+/* Reads the whole trace other. tree is that of a trace with this session. roots is by function
+ * of the other trace, see struct ip_calltree_options. Returns 0, or -1 with an error. */
 int ip_tree_compare_create(struct ip_calltree *tree, const struct ip_recording *session,
 			   struct ip_trace_reader *other, const bool *roots,
 			   struct ip_tree_compare **ret);

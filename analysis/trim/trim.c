@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Choosing events and writing them. The records are made anew: a packet that has lost its first
- * record must begin with an extended one again, and a compact record tells only the difference to
- * the one before it.
+ * Chooses events and writes them. The records are made anew. A packet that has lost its first
+ * record must again begin with an extended one, and a compact record tells only the difference
+ * to the record before it.
  */
 #include "analysis/trim/trim.h"
 
@@ -20,8 +20,8 @@ struct chooser {
 	const struct ip_trim_options *options;
 	const struct ip_trim_chosen *ops;
 	void *context;
-	struct ip_frames *frames; /* NULL: depth does not matter */
-	size_t depth;		  /* of the event that was fed last */
+	struct ip_frames *frames; /* NULL: the depth does not matter */
+	size_t depth;		  /* depth of the event that was fed last */
 };
 
 void ip_trim_all(const struct ip_trace_reader *trace, struct ip_trim_options *ret)
@@ -36,7 +36,7 @@ uint64_t ip_trim_tsc(const struct ip_trace_reader *trace, uint64_t ns)
 	uint64_t tsc =
 		ticks > UINT64_MAX - s->tsc_start ? UINT64_MAX : s->tsc_start + (uint64_t)ticks;
 
-	/* the other way round is rounded */
+	/* the opposite conversion rounds, so the result may be off */
 	while (tsc > s->tsc_start && ip_recording_since_start(s, tsc - 1) >= ns)
 		tsc--;
 	while (tsc < UINT64_MAX && ip_recording_since_start(s, tsc) < ns)
@@ -44,7 +44,8 @@ uint64_t ip_trim_tsc(const struct ip_trace_reader *trace, uint64_t ns)
 	return ns ? tsc : 0;
 }
 
-/* Depth of an event: exactly one of these is called for it, of closed() those with IP_END_EXIT. */
+/* Note the depth of an event: exactly one of these functions is called for it. Of the calls of
+ * closed() only those with IP_END_EXIT count. */
 static void opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	((struct chooser *)context)->depth = depth;
@@ -128,7 +129,7 @@ static int choose_run(struct chooser *c, struct ip_stream *stream, const struct 
 	return wanted && run->end < c->trace->end ? c->ops->run_end(c->context, run) : 0;
 }
 
-/* The runs [i, end) of one stream. */
+/* Chooses events from the runs [i, end), which belong to one stream. */
 static int choose_stream(struct chooser *c, size_t i, size_t end)
 {
 	struct ip_trace_reader *t = c->trace;
@@ -181,24 +182,26 @@ int ip_trim_choose(struct ip_trace_reader *trace, const struct ip_trim_options *
 	return ret;
 }
 
-/* Parts that are written at once: each takes two descriptors, and a packet's room. */
+/* The most parts that are written at once: each takes two descriptors and the memory of a
+ * packet. */
 #define WRITERS 128u
 
 struct spread {
 	struct ip_trim_writer *writers[WRITERS];
-	const struct ip_trim_part *parts; /* as many */
+	const struct ip_trim_part *parts; /* n of them */
 	size_t n;
-	size_t at; /* the part of the last event */
+	size_t at; /* index of the part of the last event */
 };
 
-/* Events of a thread are in order: it is that of the one before, nearly always. */
+/* Returns the writer of the part that ts lies in. Events of a thread are in order, so it is
+ * nearly always that of the event before. */
 static struct ip_trim_writer *writer_at(struct spread *s, uint64_t ts)
 {
 	size_t low = 0, high = s->n;
 
 	if (ts >= s->parts[s->at].from && ts < s->parts[s->at].to)
 		return s->writers[s->at];
-	/* the last one that begins at or before ts */
+	/* finds the last part that begins at or before ts */
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
 
@@ -231,7 +234,7 @@ static int write_run(void *context, const struct ip_run *run)
 	return ret;
 }
 
-/* Of a part that ends before the thread does it is not the end. */
+/* In a part that ends before the thread ends, the thread has no end. */
 static int write_run_end(void *context, const struct ip_run *run)
 {
 	struct spread *s = context;
@@ -253,7 +256,7 @@ static int write_end(void *context)
 	return ret;
 }
 
-/* At most WRITERS parts, in one reading. *ret_done: those that are there. */
+/* Writes at most WRITERS parts, in one reading. *ret_done: how many of them exist. */
 static int write_some(struct ip_trace_reader *trace, const struct ip_trim_options *options,
 		      struct ip_trim_part *parts, size_t n, size_t *ret_done)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where to cut a trace into parts of a size.
+ * Finds where to cut a trace into parts of a given size.
  *
- * What records take is added up by slices of time. A slice that is too large for a part is divided,
- * all of them at once, and the trace read again: slices become 64 times narrower each time, so a
- * handful of readings reaches single ticks, however many slices are dense.
+ * The size of the records is added up by slices of time. Then all slices that are too large for
+ * a part are divided at once, and the trace is read again. Slices become 64 times narrower each
+ * time. So a few readings reach single ticks, however many slices are dense.
  */
 #include <stdlib.h>
 
@@ -18,25 +18,27 @@
 
 struct slice {
 	uint64_t bytes;
-	struct slice *parts; /* FAN of them, when it has been divided */
+	struct slice *parts; /* FAN of them, once it has been divided */
 };
 
 struct cuts {
 	struct ip_trace_reader *trace;
 	const struct ip_trim_options *options;
-	uint64_t size; /* of records in a part */
+	uint64_t size; /* bytes of records in a part */
 	bool newest;
 	uint64_t from, to, width; /* of the slices */
 	struct slice *slices;
-	/* 0: the first; later ones add up what lies in slices that were divided last */
+	/* 0: the first reading. Later readings add up what lies in the slices that were divided
+	 * last. */
 	unsigned reading;
 	uint64_t ts, sp; /* of the record before; ts 0: there is none */
 	uint64_t *cuts;
 	size_t n;
-	uint64_t used; /* of the part in hand */
+	uint64_t used; /* bytes of the current part */
 };
 
-/* Slices at a depth are so wide, the last of their parent perhaps less. */
+/* Returns the width of the slices that a slice of this width is divided into. The last one may
+ * be narrower. */
 static uint64_t narrower(uint64_t width)
 {
 	return (width + FAN - 1) / FAN;
@@ -74,7 +76,7 @@ static int size_event(void *context, const struct ip_event *e, const uint64_t *p
 	return 0;
 }
 
-/* Each run begins a packet; so does each loss, and an end is one. */
+/* Each run begins a packet. So does each loss, and the end of a thread is a packet. */
 static int size_packet(struct cuts *c, uint64_t ts)
 {
 	add(c, ts, sizeof(struct ip_packet_header));
@@ -107,8 +109,8 @@ static bool is_dense(const struct cuts *c, const struct slice *slice, uint64_t w
 	return slice->bytes > c->size / 8 && width > 1;
 }
 
-/* Divides those of the n slices that are dense, depth levels down. 1: some were; 0: none; -1 with
- * an error. */
+/* Divides the dense ones of n slices, depth levels down. Returns 1 where some were divided, 0
+ * where none was, -1 with an error. */
 static int divide(struct cuts *c, struct slice *slices, size_t n, uint64_t width, unsigned depth)
 {
 	int any = 0;
@@ -146,8 +148,8 @@ static int cut_at(struct cuts *c, uint64_t ts)
 	return 0;
 }
 
-/* Packs n slices from begin on into parts, the one in hand first; a slice that is too large for one
- * by its parts. end: where they stop. */
+/* Packs n slices from begin on into parts, and continues with the current part. A slice that is
+ * too large for a part is packed by its own parts. end: where the slices end. */
 static int pack(struct cuts *c, const struct slice *slices, size_t n, uint64_t begin, uint64_t end,
 		uint64_t width)
 {
@@ -206,8 +208,8 @@ static int by_time(const void *a, const void *b)
 int ip_trim_cuts(struct ip_trace_reader *trace, const struct ip_trim_options *options,
 		 uint64_t size, bool newest, uint64_t **ret_cuts, size_t *ret_n)
 {
-	/* for each thread a packet that is not full, and what its first record takes; then the
-	 * share of the headers and first records of full packets */
+	/* For each thread: a packet that is not full, and its first record. Below, the share of
+	 * the headers and first records of full packets is added. */
 	uint64_t overhead = trace->nruns * 128ull;
 	struct cuts c = {.trace = trace,
 			 .options = options,

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Choosing events, for those who write them and those who add up what they take.
+ * Chooses events, both for writing a part and for adding up the size of its records.
  */
 #ifndef IP_TRIM_PRIVATE_H
 #define IP_TRIM_PRIVATE_H
 
 #include "analysis/trim/trim.h"
 
-/* Who is told of each event that is chosen. 0, or -1 with an error. */
+/* The receiver of the chosen events. Each function returns 0, or -1 with an error. */
 struct ip_trim_chosen {
 	int (*event)(void *context, const struct ip_event *e, const uint64_t *payload);
-	/* So many events were lost, at about ts. */
+	/* n events were lost, at about ts. */
 	int (*lost)(void *context, uint64_t n, uint64_t ts);
 	int (*run)(void *context, const struct ip_run *run);
-	/* Behind the events of a run that ends before the trace does. */
+	/* Called after the events of a run that ends before the trace does. */
 	int (*run_end)(void *context, const struct ip_run *run);
 	int (*stream_end)(void *context);
 };
 
-/* Reads the whole trace once. 0, or -1 with an error. */
+/* Reads the whole trace once. Returns 0, or -1 with an error. */
 int ip_trim_choose(struct ip_trace_reader *trace, const struct ip_trim_options *options,
 		   const struct ip_trim_chosen *ops, void *context);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of a trace on its way to disk: DIR.XXXXXX, renamed at the end. Names are looked up in
- * descriptors alone (common/dir.h). Metadata and the files about the modules are those of the whole
- * trace, and so is the clock; the session file is, but for its totals and a line that tells the
- * time that was kept. What it writes is never compressed.
+ * A part of a trace while it is written: it is in DIR.XXXXXX, which is renamed at the end. Names
+ * are looked up in open directories only (common/dir.h). The metadata and the files about the
+ * modules are those of the whole trace, and so is the clock. The session file is that of the
+ * whole trace, except for its totals and a line that tells the time that was kept. The streams
+ * that are written are never compressed.
  */
 #include "analysis/trim/trim_write.h"
 
@@ -22,25 +23,27 @@
 #include "common/file.h"
 #include "common/trace_dir.h"
 
-#define PACKET_WORDS 4095u /* as the recorder's: the largest record fits into an empty one */
+/* as the recorder's packets; the largest record fits into an empty one */
+#define PACKET_WORDS 4095u
 #define COPY_MAX     (1ull << 30)
 
 struct ip_trim_writer {
 	const struct ip_trace_reader *trace;
 	char *dir;
-	struct ip_dir_place place;    /* of dir */
-	char temporary[NAME_MAX + 1]; /* beside it */
-	int dirfd, from;	      /* from: the whole trace's directory */
+	struct ip_dir_place place; /* of dir */
+	/* name of the directory beside dir in which the part is written */
+	char temporary[NAME_MAX + 1];
+	int dirfd, from; /* from: the whole trace's directory */
 	uint8_t uuid[16];
-	FILE *out; /* of the stream in hand; NULL: it has no packet yet */
+	FILE *out; /* current stream; NULL: it has no packet yet */
 	uint32_t stream;
-	/* of the packet in hand; seq_num: packets of the stream so far */
+	/* Header of the current packet. seq_num: packets of the stream so far. */
 	struct ip_packet_header header;
-	uint64_t discarded; /* of the stream so far */
-	bool untold;	    /* losses that no packet has told yet */
-	uint64_t told_at;   /* about when they were */
+	uint64_t discarded; /* events lost in the stream so far */
+	bool untold;	    /* there are losses that no packet tells yet */
+	uint64_t told_at;   /* about when they happened */
 	uint64_t latest;    /* time of the thread's packets so far; 0: it has none */
-	uint64_t ts, sp;    /* of the record before, where the packet has one */
+	uint64_t ts, sp;    /* those of the record before, where the packet has one */
 	size_t n;
 	uint64_t words[PACKET_WORDS + IP_PAYLOAD_HEAD + IP_PAYLOAD_MAX];
 	struct ip_trim_result result;
@@ -67,10 +70,11 @@ void ip_trim_writer_discard(struct ip_trim_writer *w)
 		ip_trace_dir_remove(w->place.parent, w->temporary, w->dirfd, w->dir);
 	destroy(w);
 	if (why)
-		ip_error("%s", why); /* what has led here */
+		ip_error("%s", why); /* reports the error that has led here */
 }
 
-/* The whole file of the trace, with a 0 behind it; the caller's. */
+/* Reads a whole file of the trace and puts a 0 after it. The caller frees it. Returns NULL with
+ * an error. */
 static char *read_file(const struct ip_trim_writer *w, const char *name, uint64_t *ret_size)
 {
 	_cleanup_free_ char *path = NULL, *text = NULL;
@@ -132,7 +136,7 @@ static int copy_file(struct ip_trim_writer *w, const char *name)
 	return close_file(w, out, name);
 }
 
-/* Packets name the metadata that tells of them. */
+/* Reads the UUID: packets name the metadata that describes them. */
 static int read_uuid(struct ip_trim_writer *w)
 {
 	struct ip_stream *stream;
@@ -149,7 +153,7 @@ static int read_uuid(struct ip_trim_writer *w)
 	return ret < 0 ? -1 : 0;
 }
 
-/* One that has lost it is read by iprobe all the same. */
+/* iprobe can read a trace that has lost its metadata. */
 static int copy_metadata(struct ip_trim_writer *w)
 {
 	struct stat st;
@@ -159,14 +163,15 @@ static int copy_metadata(struct ip_trim_writer *w)
 		       : copy_file(w, "metadata");
 }
 
-/* Counts and histograms (common/trace_format.h) tell of the whole trace only. */
+/* Counts and histograms (common/trace_format.h) are about the whole trace only. */
 static bool is_whole(const struct ip_trace_reader *trace, const struct ip_trim_options *o)
 {
 	return o->from <= trace->begin && o->to > trace->end && !o->tid && !o->pid &&
 	       !o->selected && o->depth == SIZE_MAX;
 }
 
-/* What is known by name. The journal is for who goes on with the recording itself. */
+/* Chooses the files that are copied, by name. The journal is only for an iprobe that continues
+ * the recording. */
 static bool is_wanted(const char *name, bool whole)
 {
 	size_t n = strlen(name);
@@ -299,7 +304,7 @@ int ip_trim_writer_thread(struct ip_trim_writer *w, uint32_t stream, uint32_t pi
 
 int ip_trim_writer_lost(struct ip_trim_writer *w, uint64_t n, uint64_t ts)
 {
-	/* the packet that tells of them comes behind them */
+	/* the packet that tells the loss comes after it */
 	if (flush(w) < 0)
 		return -1;
 	w->discarded += n;
@@ -325,7 +330,7 @@ int ip_trim_writer_event(struct ip_trim_writer *w, const struct ip_event *e,
 		compact = false;
 		words = IP_EXT_WORDS + values;
 	}
-	/* of a thread that has come to another processor, stamps may run back */
+	/* where a thread moves to another processor, its time stamps may go back */
 	if (!w->n || e->ts < w->header.timestamp_begin)
 		w->header.timestamp_begin = e->ts;
 	if (!w->n || e->ts > w->header.timestamp_end)
@@ -395,7 +400,7 @@ static int write_session(struct ip_trim_writer *w, const struct ip_trim_options 
 	out = text ? open_in(w, IP_TRACE_SESSION) : NULL;
 	if (!out)
 		return -1;
-	/* how many there were at which time is not known */
+	/* it is not known at which times these happened */
 	bool whole = is_whole(w->trace, options);
 
 	for (line = text; (end = strchr(line, '\n')); line = end + 1)
@@ -412,7 +417,8 @@ static int write_session(struct ip_trim_writer *w, const struct ip_trim_options 
 		fputs("ends\tpackets\n", out);
 	fprintf(out, "trimmed\t%" PRIu64 "\t%" PRIu64 "\n", from, to);
 	fprintf(out, "events\t%" PRIu64 "\nlost\t%" PRIu64 "\n", w->result.events, w->result.lost);
-	/* the reason as it is written, escapes included; one that was cut off has none */
+	/* Copies the reason as it is written, escapes included. A recording that was cut off has
+	 * none. */
 	line = w->trace->session->ended ? strstr(text, "\nend\t") : NULL;
 	if (line)
 		fprintf(out, "end\t%.*s\n", (int)strcspn(line + 5, "\n"), line + 5);

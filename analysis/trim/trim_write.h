@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing a trace directory from events, for trim.c. In this order: create; for each stream its
- * threads in turn, their events and losses, the stream's end; finish or discard.
+ * Writes a trace directory from events, for trim.c. The order of calls: create; for each stream
+ * its threads in turn, each with its events and losses, then the stream's end; finish or
+ * discard.
  */
 #ifndef IP_TRIM_WRITE_H
 #define IP_TRIM_WRITE_H
@@ -11,7 +12,8 @@
 
 struct ip_trim_writer;
 
-/* Whether a record can be told by its difference to the one before it in the packet. */
+/* Returns whether a record can be compact: its difference to the record before it in the packet
+ * fits. */
 static inline bool ip_trim_is_compact(const struct ip_event *e, uint64_t ts_before,
 				      uint64_t sp_before)
 {
@@ -19,23 +21,23 @@ static inline bool ip_trim_is_compact(const struct ip_event *e, uint64_t ts_befo
 	       e->sp - sp_before + IP_SP_WINDOW / 2 < IP_SP_WINDOW;
 }
 
-/* dir must not exist: it is made under another name and gets its own at the end. 0, or -1 with an
- * error. */
+/* dir must not exist: the directory is made under another name and gets its own name at the end.
+ * Returns 0, or -1 with an error. */
 int ip_trim_writer_create(const struct ip_trace_reader *trace,
 			  const struct ip_trim_options *options, const char *dir,
 			  struct ip_trim_writer **ret);
 
 int ip_trim_writer_thread(struct ip_trim_writer *w, uint32_t stream, uint32_t pid, uint32_t tid);
-/* payload: as ip_stream_payloads() has it; NULL: none. */
+/* payload: as ip_event_payload() returns it; NULL: none. */
 int ip_trim_writer_event(struct ip_trim_writer *w, const struct ip_event *e,
 			 const uint64_t *payload);
 int ip_trim_writer_lost(struct ip_trim_writer *w, uint64_t n, uint64_t ts);
-/* The thread lived at end and was gone at gone (0: its end was not seen). Where the part has
- * nothing of it, nothing is written. */
+/* Tells that the thread lived at end and was gone at gone (0: its end was not seen). Writes
+ * nothing where the part has no events of the thread. */
 int ip_trim_writer_thread_end(struct ip_trim_writer *writer, uint64_t end, uint64_t gone);
 int ip_trim_writer_end_stream(struct ip_trim_writer *w);
 
-/* Both free the writer, and discard removes what there is. */
+/* Both free the writer. ip_trim_writer_discard() also removes what was written. */
 int ip_trim_writer_finish(struct ip_trim_writer *w, const struct ip_trim_options *options,
 			  struct ip_trim_result *ret);
 void ip_trim_writer_discard(struct ip_trim_writer *w);

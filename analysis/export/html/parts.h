@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page around the data, made of the files of this folder by pack.py.
+ * The two parts of the page around the data. pack.py makes them of the files of this folder.
  */
 #ifndef IP_PARTS_H
 #define IP_PARTS_H
