@@ -146,7 +146,7 @@ static void print_preview(const struct cli_record_options *options,
 	ip_json_end_object(&j);
 }
 
-/* What a second attach did, or with --dry-run would do. */
+/* Prints what a second attach did, or with --dry-run would do. */
 static void print_change(const struct cli_record_options *options,
 			 const struct ip_session_summary *s)
 {
@@ -225,8 +225,8 @@ static int find_pid(int argc, char **argv, int next, const char **ret)
 	return -1;
 }
 
-/* Where we may not trace the process, and there is an iprobed. -1: it is ours to do; else the exit
- * code. */
+/* Asks iprobed where this user may not trace the process and iprobed is running. Returns -1:
+ * this process is to do it; else the exit code. */
 static int ask_daemon(int pid, const struct cli_record_options *options, int argc, char **argv)
 {
 	struct ip_request request = {.what = IP_REQUEST_ATTACH, .pid = pid};

@@ -30,9 +30,9 @@
 #include "session/pmu_leftovers.h"
 
 #define NAP_NS 10000000ull
-#define LOCKS  65 /* of 1 s: longer than a session tries (stop.h) */
+#define LOCKS  65 /* of 1 s: longer than a session tries to stop threads */
 #define LOOKS  10 /* 200 ms apart */
-#define WAITS  50 /* of 20 ms: processes of an iprobe that was killed are gone by then */
+#define WAITS  50 /* of 20 ms: the processes of a killed iprobe are gone by then */
 
 static const char help[] =
 	"usage: iprobe detach [--no-stop] [--left-over] [--list FILE] [--json] PID\n\n"
@@ -43,17 +43,18 @@ static const char help[] =
 	"A thread in uninterruptible sleep is waited for, for up to a minute; all others run "
 	"meanwhile.\n";
 
-/* Where the file is not to be had the address at which it is mapped must do. */
+/* Returns whether the module may have live sites. Where its file is missing, the address at
+ * which it is mapped is used. */
 static bool may_be_live(const struct ip_area *area, const struct ip_module *module)
 {
 	return ip_area_has_stubs(area, module->start) ||
 	       (module->elf && ip_area_has_stubs(area, module->load_bias));
 }
 
-/* What an iprobe that was killed while it put the runtime there has left: only where no other is
- * at it now. A thread that it had borrowed goes back by itself after a tenth of a second
- * (inject.h, 5). Each look at it breaks that wait off, and it begins anew: so we look less
- * often. 0, or -1 with an error. */
+/* Takes away what an iprobe left that was killed while it injected the runtime, where no other
+ * iprobe is injecting now. A thread that the killed iprobe had borrowed goes back by itself
+ * after a tenth of a second (inject.h, step 5). Each look at the thread breaks that wait off,
+ * and it begins anew. So this function does not look often. Returns 0, or -1 with an error. */
 static int tidy(struct ip_target *target)
 {
 	const struct timespec nap = {.tv_nsec = 200000000};
@@ -83,7 +84,7 @@ static int tidy(struct ip_target *target)
 	return 0;
 }
 
-/* Whether a session is there whose iprobe is alive. */
+/* Returns whether there is a session whose iprobe is alive. */
 static bool is_held(const struct ip_area *area)
 {
 	const struct timespec nap = {.tv_nsec = 20000000};
@@ -94,7 +95,7 @@ static bool is_held(const struct ip_area *area)
 	return i == WAITS;
 }
 
-/* A session beside us may hold the lock for as long as it waits for a thread. */
+/* Another session may hold the lock for as long as it waits for a thread. */
 static int lock_patch(struct ip_area *area, struct ip_target *target)
 {
 	int ret = -1;
@@ -104,7 +105,7 @@ static int lock_patch(struct ip_area *area, struct ip_target *target)
 	return ret;
 }
 
-/* Where that is not enough for as many threads as there are, what they need. */
+/* Returns the limit of a stop: the default, or more where the number of threads needs more. */
 static uint64_t max_stop_ns(const struct ip_target *target)
 {
 	const long threads = ip_proc_status(target->pid, "Threads");
@@ -113,7 +114,7 @@ static uint64_t max_stop_ns(const struct ip_target *target)
 	return needed > IP_DEFAULT_MAX_STOP ? needed : IP_DEFAULT_MAX_STOP;
 }
 
-/* Tries again where threads cannot be stopped. */
+/* Restores the sites. Tries again where threads cannot be stopped. */
 static int restore(struct ip_target *target, const struct ip_modules *modules, bool no_stop,
 		   struct ip_patch_result *result)
 {
@@ -146,7 +147,7 @@ static int restore(struct ip_target *target, const struct ip_modules *modules, b
 	return ret;
 }
 
-/* Restores. 0 or -1. */
+/* Restores the sites and checks them. Returns 0, or -1 with an error. */
 static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_result *result)
 {
 	struct ip_modules modules = {0};
@@ -158,8 +159,8 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 	ip_priority_guard_start();
 	if (ip_target_open(pid, true, &target) < 0)
 		return -1;
-	/* without the runtime nothing can be live, and without its memory we still can put text
-	 * back */
+	/* without the runtime no site can be live; without the runtime's memory the text can
+	 * still be put back */
 	if (target->has_runtime && ip_area_open(target, &area) == 0) {
 		if (left_over && is_held(area)) {
 			ret = 0;
@@ -175,7 +176,7 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 	if (ip_modules_load(target, &modules) < 0)
 		goto out;
 	ret = restore(target, &modules, no_stop, result);
-	/* an iprobe that was killed in the middle of a flip has left a second mapping of text */
+	/* an iprobe that was killed while it remapped text has left a second mapping of the text */
 	if (ret == 0 && ip_remap_clean(target, &held) < 0)
 		ip_print(stderr, "iprobe: %s; a copy of text stays mapped, which nobody uses\n",
 			 ip_error_message());
@@ -183,8 +184,8 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 	if (ret == 0 && area && area->header->session_pid == (uint32_t)pid &&
 	    ip_area_lock_session(area, pid) == 0 && ip_pmu_clean(target, area) < 0)
 		ip_print(stderr, "iprobe: %s\n", ip_error_message());
-	/* children that a killed iprobe has followed record still; one that lives puts them back by
-	 * itself */
+	/* Children that a killed iprobe has followed still record. An iprobe that is alive
+	 * restores its children itself. */
 	if (ret == 0 && area && area->header->session_pid == (uint32_t)pid &&
 	    area->header->follow && ip_area_lock_session(area, pid) == 0)
 		ret = ip_follow_fork_restore_dead(area, target, IP_DEFAULT_MAX_STOP);

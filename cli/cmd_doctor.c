@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe doctor: what this kernel, user and target allow. Changes nothing.
+ * iprobe doctor: tells what this kernel, user and target allow. It changes nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -69,7 +69,7 @@ static void tell(struct examination *e, enum verdict verdict, const char *check,
 	}
 }
 
-/* First line of a file; "" where there is none. */
+/* Returns the first line of a file; "" where there is none. */
 static const char *first_line(const char *path, char *buffer, size_t size)
 {
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
@@ -80,7 +80,7 @@ static const char *first_line(const char *path, char *buffer, size_t size)
 	return buffer;
 }
 
-/* Tries the whole ptrace way on a child of our own. */
+/* Tries ptrace(2) on a child of this process: attach and stop. */
 static int try_ptrace(void)
 {
 	pid_t child = fork();
@@ -100,8 +100,8 @@ static int try_ptrace(void)
 	return error;
 }
 
-/* Whether memory that was written can be made executable, as the runtime's is: SELinux (execmem)
- * and prctl(PR_SET_MDWE) forbid it. */
+/* Returns whether memory that was written can be made executable, as the runtime needs it.
+ * SELinux (execmem) and prctl(PR_SET_MDWE) forbid it. */
 static bool try_executable(void)
 {
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe dump: every event of a trace, all threads in the order of time.
+ * iprobe dump: prints every event of a trace, all threads in order of time.
  *
  * A frame that ended without an exit event (longjmp, exception) gets an exit line, marked
- * "unwound", where an event showed that it is gone; so entries and exits are balanced but for calls
- * that were open at the beginning or end of the recording.
+ * "unwound", where an event showed that the frame is gone. So entries and exits are balanced,
+ * except for calls that were open at the beginning or end of the recording.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -25,26 +25,27 @@
 #include "common/print.h"
 #include "common/units.h"
 
-/* Deeper calls are not indented any further. */
+/* Deeper calls are not indented further. */
 #define INDENT_MAX 60u
 
 struct dump {
 	const struct cli_dump_options *options;
-	struct ip_interest *interest;	     /* NULL: everything */
-	uint64_t calls;			     /* opened so far */
-	const struct ip_interest_span *span; /* that the last line was in */
+	struct ip_interest *interest;	     /* NULL: all events are shown */
+	uint64_t calls;			     /* calls opened so far */
+	const struct ip_interest_span *span; /* the span of the last line */
 	struct ip_trace_reader *trace;
 	struct ip_names *names;
 	struct ip_symbolizer *places;
 	bool *selected;
-	char **fragments; /* what a function's lines have in common, made when first needed */
-	const uint64_t *payload; /* of the event in hand; NULL: it came without values */
+	/* by function: the text that all its lines share, made when it is first needed */
+	char **fragments;
+	const uint64_t *payload; /* of the current event; NULL: the event has no values */
 	uint32_t pid, tid;
-	bool several; /* processes: lines of text name them */
+	bool several; /* there are several processes: lines of text name them */
 	bool json, stop;
 };
 
-/* "function":...,"module":...,"linker_name":... */
+/* Makes "function":...,"module":...,"linker_name":... */
 static char *json_fragment(struct dump *d, uint32_t function)
 {
 	const struct ip_recording *s = d->trace->session;
@@ -91,10 +92,10 @@ static const char *fragment(struct dump *d, uint32_t function)
 	return d->fragments[function];
 }
 
-/* What is no call: a point, an exit without its entry. */
+/* In place of a call's ordinal: the event is a point, or an exit without its entry. */
 #define NO_CALL UINT64_MAX
 
-/* Whether a line is wanted. */
+/* Returns whether a line is wanted. */
 static bool is_wanted(struct dump *d, uint64_t call, size_t depth, uint64_t ts, uint64_t ns)
 {
 	const struct cli_dump_options *o = d->options;
@@ -115,7 +116,7 @@ static bool is_wanted(struct dump *d, uint64_t call, size_t depth, uint64_t ts, 
 	return span;
 }
 
-/* The common part of a line. false: nothing is to be printed. */
+/* Prints the common part of a line. Returns false where nothing is to be printed. */
 static bool begin_line(struct dump *d, uint32_t function, uint64_t call, const char *event,
 		       size_t depth, uint64_t ts)
 {
@@ -147,7 +148,7 @@ static void end_line(struct dump *d, const char *text, const char *json)
 		d->stop = true;
 }
 
-/* The values of a call or point: (fd=3, path="/etc/motd"). */
+/* Prints the values of a call or point: (fd=3, path="/etc/motd"). */
 static void print_args(const struct dump *d)
 {
 	const struct ip_signature *signature =
@@ -170,7 +171,7 @@ static void print_args(const struct dump *d)
 		ip_json_bool(&j, "cut", true);
 }
 
-/* Where a call comes from, if that was recorded: <- main+0x3f demo.c:12 */
+/* Prints where a call comes from, if that was recorded: <- main+0x3f demo.c:12 */
 static void print_caller(struct dump *d, uint32_t function)
 {
 	uint64_t address = ip_recording_call_site(d->payload);
@@ -207,7 +208,7 @@ static void print_caller(struct dump *d, uint32_t function)
 	ip_json_end_object(&j);
 }
 
-/* The value that a function returns: = 0 */
+/* Prints the value that a function returns: = 0 */
 static void print_retval(const struct dump *d)
 {
 	const struct ip_signature *signature =
@@ -257,7 +258,7 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	struct dump *d = context;
 
-	/* as in the first reading (focus.c) */
+	/* the same ordinals as in the first reading (interest.c) */
 	frame->tag = d->calls < UINT32_MAX ? d->calls++ : UINT32_MAX;
 	if (begin_line(context, frame->function, frame->tag, "entry", depth, frame->start)) {
 		print_args(context);
@@ -349,7 +350,7 @@ static int print_all(struct dump *d, uint32_t tid)
 	return 0;
 }
 
-/* The first reading, where one is needed. */
+/* Does the first reading, where it is needed. */
 static int find_interest(struct dump *d)
 {
 	const struct cli_dump_options *o = d->options;
@@ -371,7 +372,7 @@ static int find_interest(struct dump *d)
 		return ip_error(
 			"%s: no call of %s lasts longer than %s (iprobe report tells the longest)",
 			d->trace->dir, o->around, ip_format_ns(o->slower_than_ns, slower));
-	/* how much there will be to read, before it begins */
+	/* tells before the output begins how much there will be to read */
 	if (o->around)
 		ip_print(stderr, "iprobe: %s call%s slower than %s, in %s place%s\n",
 			 ip_format_count(d->interest->nslow, calls),
@@ -430,7 +431,7 @@ int cmd_dump(int argc, char **argv)
 		code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;
-	/* a pager that was left ends us without a word */
+	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);
 	return show(dir, &options);
 }

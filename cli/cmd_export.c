@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe export: a trace for other people's viewers.
+ * iprobe export: writes a trace for the viewers of other projects.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -43,7 +43,7 @@ static const char help[] =
 	"      --diff OTHER     html: the flame graph shows what has changed since the trace "
 	"OTHER\n";
 
-#define LARGE 1000000000ull /* bytes: viewers have trouble with less */
+#define LARGE 1000000000ull /* bytes: viewers have trouble with smaller files already */
 
 typedef int (*exporter)(struct ip_trace_reader *trace, const struct ip_export_options *options,
 			FILE *out);
@@ -52,8 +52,8 @@ static const struct format {
 	const char *name;
 	exporter run;
 	unsigned event,
-		/* what each event takes: bytes, and so often a function's name; 0: the file does
-		 * not grow with events */
+		/* The size of an event in the file: event bytes, and names times a function's
+		 * name. 0: the file does not grow with events. */
 		names;
 } formats[] = {
 	{"html", ip_export_html},
@@ -78,8 +78,8 @@ struct options {
 	const struct format *format;
 };
 
-/* Before it is too late. Which functions how many events are of is not known yet: all of one thread
- * are counted, or all. */
+/* Warns of a large file before it is written. It is not known yet how many events each function
+ * has: all events of the chosen thread are counted, or all of the trace. */
 static void warn_of_size(const struct ip_trace_reader *trace, const struct options *o)
 {
 	const struct format *format = o->format;
@@ -103,16 +103,16 @@ static void warn_of_size(const struct ip_trace_reader *trace, const struct optio
 			 trace->dir, format->name, ip_format_size(size, buffer));
 }
 
-/* Where it is written. */
+/* The file that is written. */
 struct output {
 	FILE *file;
-	struct ip_dir_place place;    /* none: as it is */
-	char temporary[NAME_MAX + 1]; /* beside it */
-	struct stat st;		      /* what stands by its name */
+	struct ip_dir_place place;    /* none: the path is written directly */
+	char temporary[NAME_MAX + 1]; /* name of the new file beside the wanted one */
+	struct stat st;		      /* what has the wanted name now */
 };
 
-/* A new file beside the one that is wanted, which is there whole or not at all. What is no plain
- * file (/dev/stdout, a FIFO) is written as it is. */
+/* Opens a new file beside the wanted one, so that the wanted file is whole or not there at all.
+ * A file that is not a plain file (/dev/stdout, a FIFO) is written directly. */
 static int open_output(const char *path, struct output *o)
 {
 	bool made;
@@ -178,7 +178,7 @@ static int write_file(struct ip_trace_reader *trace, exporter run,
 		       : close_output(&out, path, run(trace, options, out.file));
 }
 
-/* The trace that the page compares with. 0, or -1 with an error. */
+/* Opens the trace that the page compares with. Returns 0, or -1 with an error. */
 static int open_other(const char *dir, const struct cli_filter *filter,
 		      struct ip_export_options *options)
 {
@@ -267,7 +267,7 @@ int cmd_export(int argc, char **argv)
 		return cli_usage(
 			argv[0],
 			"--diff does not go with --tid: the other trace has other threads");
-	/* a reader that was left ends us without a word */
+	/* where the reader of stdout has gone, this process ends without a message */
 	if (!o.path)
 		signal(SIGPIPE, SIG_DFL);
 	return show(dir, &o);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe graph: who called whom, how often, and what it cost.
+ * iprobe graph: prints which functions called which, how often, and what it cost.
  */
 #include <locale.h>
 #include <signal.h>
@@ -76,7 +76,7 @@ static int take(const char *command, int option, void *context)
 	return -1;
 }
 
-/* -1: go on; else the exit code. */
+/* Parses the command line. Returns -1: go on; else the exit code. */
 static int parse(int argc, char **argv, struct options *ret)
 {
 	static const struct option long_options[] = {
@@ -171,7 +171,7 @@ int cmd_graph(int argc, char **argv)
 		code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;
-	/* a pager that was left ends us without a word */
+	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);
 	setlocale(LC_CTYPE, "");
 	return show(dir, &options);

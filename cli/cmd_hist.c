@@ -32,7 +32,7 @@ static const char help[] =
 
 #define SLICES 64u
 
-/* Histograms that were made in the process know no thread and no time. */
+/* A histogram that the process made does not tell threads or times. */
 static void warn_of_measured(const struct cli_hist *h)
 {
 	if (h->latencies->tid && cli_hist_any_measured(h))
@@ -90,7 +90,7 @@ static int show(const char *dir, const struct cli_hist_options *o)
 	return ret;
 }
 
-/* A number is a process, unless there is a directory of that name. */
+/* Returns whether the operand is a process: a number, unless there is a file of that name. */
 static bool is_process(const char *operand, int *ret)
 {
 	return operand[strspn(operand, "0123456789")] == '\0' && access(operand, F_OK) < 0 &&
@@ -120,7 +120,7 @@ static int take(const char *command, int option, void *context)
 	return -1;
 }
 
-/* -1: go on; else the exit code. */
+/* Parses the command line. Returns -1: go on; else the exit code. */
 static int parse(int argc, char **argv, struct cli_hist_options *o)
 {
 	static const struct option long_options[] = {
@@ -157,7 +157,7 @@ int cmd_hist(int argc, char **argv)
 					  "--over-time and --tid are for traces");
 	if (!pid && o.interval_ns)
 		return cli_usage(argv[0], "--interval goes with a PID");
-	/* a pager that was left ends us without a word */
+	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);
 	return (pid ? cli_hist_live(pid, &o) : show(operand, &o)) < 0 ? cli_fail() : 0;
 }

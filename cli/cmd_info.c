@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe info: where a trace comes from, and how far it can be trusted.
+ * iprobe info: tells where a trace comes from, and how far it can be trusted.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -45,7 +45,7 @@ static uint32_t functions_of(const struct ip_recording *s, uint32_t module)
 	return n;
 }
 
-/* UTC, to the nanosecond; buffer of 64. */
+/* Formats a time in UTC, to the nanosecond. buffer has 64 bytes. */
 static char *format_time(uint64_t ns, char *buffer)
 {
 	time_t seconds = ns / 1000000000;
@@ -188,7 +188,7 @@ struct process {
 	uint64_t threads, events;
 };
 
-/* Their number; 0 where memory ran out. */
+/* Returns the number of processes; 0 where memory ran out. */
 static size_t list_processes(const struct ip_trace_reader *t, struct process **ret)
 {
 	const struct ip_run **runs = calloc(t->nruns + 1, sizeof(*runs));
@@ -272,7 +272,7 @@ static void json_processes(struct ip_json *j, const struct ip_trace_reader *t)
 	ip_json_end_array(j);
 }
 
-/* Where there is one only, the fields tell all. */
+/* Where there is only one process, the other fields tell all. */
 static void print_processes(const struct ip_trace_reader *t)
 {
 	_cleanup_free_ struct process *processes = NULL;
@@ -392,7 +392,7 @@ static void print_modules(const struct ip_recording *s)
 	}
 }
 
-/* The first ones of each kind, and what the others come to. */
+/* Prints the first stops of each kind, and sums of the others. */
 static void print_stops(const struct ip_recording *s)
 {
 	uint64_t more = s->more_stops, more_ns = s->more_stops_ns,

@@ -34,7 +34,7 @@ struct listing {
 	const struct ip_selection *selection;
 	struct ip_json *json; /* NULL: as text */
 	uint64_t shown, probes;
-	const char **names; /* of all functions, for "nearest" */
+	const char **names; /* names of all functions, for the nearest ones in an error */
 	size_t nnames;
 };
 
@@ -42,7 +42,7 @@ static void show_probe(struct listing *l, const struct ip_probe_list *list,
 		       const struct ip_pl_probe *probe)
 {
 	const struct ip_pl_function *f = &list->functions[probe->function];
-	/* with the argument list for people, without it for scripts, as in report and dump */
+	/* with the argument list for people; without it for scripts, as in report and dump */
 	_cleanup_free_ char *name = ip_demangle(ip_probe_list_string(list, f->name), !l->json);
 	const char *linker_name = ip_probe_list_string(list, f->name),
 		   *clone = ip_clone_kind(linker_name);
@@ -124,7 +124,7 @@ static int show_module(struct listing *l, const char *path, const struct ip_prob
 	return 0;
 }
 
-/* An error where the selection matched nothing. */
+/* Returns 0, or -1 with an error where the selection matched nothing. */
 static int check_shown(const struct listing *l, const char *what)
 {
 	_cleanup_free_ char *nearest = NULL;
@@ -243,7 +243,7 @@ int cmd_list(int argc, char **argv)
 		return cli_fail();
 	l.selection = selection;
 	if (json) {
-		/* nothing on stdout where it fails half way */
+		/* prints nothing on stdout where it fails half way */
 		buffer = open_memstream(&text, &text_size);
 		if (!buffer)
 			return 1;
@@ -252,7 +252,7 @@ int cmd_list(int argc, char **argv)
 		ip_json_array(&j, "modules");
 		l.json = &j;
 	}
-	/* digits alone are a process; a file of such a name is ./1234 */
+	/* an operand of digits only is a process; a file of such a name is written ./1234 */
 	if (strspn(argv[optind], "0123456789") == strlen(argv[optind]) &&
 	    ip_parse_pid(argv[optind], &pid) == 0)
 		ret = list_process(&l, pid);

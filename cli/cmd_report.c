@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe report: the functions of a trace as a table, or other groups of its calls.
+ * iprobe report: prints the functions of a trace, or other groups of its calls, as a table.
  */
 
 #include "cli/cli.h"

@@ -85,7 +85,7 @@ int cmd_run(int argc, char **argv)
 		return code;
 	if (next >= argc)
 		return cli_usage(argv[0], "which command? CMD is missing");
-	/* the live line would run into the command's own output */
+	/* the live line would be mixed with the command's own output */
 	options.session.on_progress = NULL;
 	runtime = cli_runtime_path();
 	if (!runtime)

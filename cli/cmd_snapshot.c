@@ -26,14 +26,14 @@ static const char help[] = "usage: iprobe snapshot [-o DIR] [--json] PID\n\n"
 			   "      --json        what was written, as JSON\n"
 			   "  -h, --help\n";
 
-/* Who works for iprobed stands in the directory that the caller has opened, and has nothing but a
- * name: people want the path. */
+/* Returns the path to show. A worker of iprobed is in the directory that the caller has opened,
+ * and has only a name; people want the path. */
 static char *shown(const char *dir)
 {
 	_cleanup_free_ char *here = ip_delegation_is_lent() ? getcwd(NULL, 0) : NULL;
 	char *path;
 
-	/* a directory that is not below our root directory has no path here */
+	/* a directory that is not below this process's root directory has no path here */
 	if (!here || *here != '/')
 		return strdup(dir);
 	return asprintf(&path, "%s/%s", strcmp(here, "/") ? here : "", dir) < 0 ? NULL : path;

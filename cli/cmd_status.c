@@ -73,7 +73,7 @@ static void show_rates(struct ip_json *j, const struct ip_rates *rates)
 		ip_print(stdout, "none lost\n");
 }
 
-/* One process. With j: an object. */
+/* Shows one process. With j: as an object. */
 static int show(struct ip_json *j, pid_t pid)
 {
 	struct ip_module_state *states;
@@ -148,7 +148,8 @@ static int show_all(bool json)
 		if (!pid || !ip_proc_has_runtime(pid))
 			continue;
 		found++;
-		/* one that just ended, or is not ours, does not hide the others */
+		/* a process that has just ended, or that belongs to another user, does not hide
+		 * the others */
 		if (show(json ? &j : NULL, pid) < 0)
 			cli_fail();
 	}

@@ -24,7 +24,7 @@
 #define DELAY_NS   1000000000ull
 #define BATCH_ROWS 20
 #define TRIES	   3
-#define SLICE_NS   100000000ull /* between looks for signals */
+#define SLICE_NS   100000000ull /* time between checks for signals */
 
 static const char help[] =
 	"usage: iprobe top [OPTIONS] PID\n\n"
@@ -61,7 +61,7 @@ static uint64_t now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* Until then, a signal, or the end of the session. */
+/* Waits until this time, a signal, or the end of the session. */
 static void wait_until(struct cli_top_session *session, uint64_t until)
 {
 	for (uint64_t now;
@@ -73,7 +73,7 @@ static void wait_until(struct cli_top_session *session, uint64_t until)
 	}
 }
 
-/* 0; -1 with an error, but for "nobody reads it any more": that is 1. */
+/* Returns 0; 1 where no process reads stdout any more; -1 with an error. */
 static int flush(void)
 {
 	if (fflush(stdout) == 0)
@@ -114,7 +114,7 @@ static int print(const struct cli_top_options *o, const struct cli_top_session *
 	return flush();
 }
 
-/* One picture after the other. 0; -1 with an error. */
+/* Prints one output after the other. Returns 0, or -1 with an error. */
 static int print_all(const struct cli_top_options *o, struct cli_top_session *session,
 		     const struct cli_top_snapshot *first)
 {
@@ -127,7 +127,8 @@ static int print_all(const struct cli_top_options *o, struct cli_top_session *se
 		if (ip_interrupted)
 			return 0;
 		done = cli_top_session_read(session, &snapshot);
-		/* the process was quicker: there is but one picture, of all the time */
+		/* The process ended before the first interval: there is only one output, of all
+		 * the time. */
 		if (!done && i == 1 && !cli_top_session_is_joined(session))
 			return print(o, session, &snapshot, i) < 0 ? -1 : 0;
 		if (done <= 0)
@@ -168,7 +169,7 @@ static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
 
 #define LETTERS "f:d:n:s:bh"
 
-/* -1: go on; else the exit code. */
+/* Parses an option. Returns -1: go on; else the exit code. */
 static int parse_option(const char *command, int option, struct cli_top_options *o)
 {
 	uint64_t n;
@@ -248,9 +249,10 @@ static int parse(int argc, char **argv, struct cli_top_options *o)
 	return -1;
 }
 
-/* A session, and what its first interval is counted from: its own beginning lies before its
- * probes went live. One that was there may have been about to end. 1; 0: there is nothing to
- * show; -1 with an error. */
+/* Begins or joins a session and takes the snapshot from which its first interval counts: the
+ * session's own beginning lies before its probes went live. A session that the process had may
+ * have been about to end: then it tries again. Returns 1; 0 where there is nothing to show; -1
+ * with an error. */
 static int begin(const struct cli_top_options *o, struct cli_top_session **ret,
 		 struct cli_top_snapshot *ret_first)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe trim and iprobe split: a part of a trace, or all of it in parts, as traces of their own.
+ * iprobe trim and iprobe split: write a part of a trace, or all of it in parts, as traces of
+ * their own.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,11 +63,11 @@ struct parts {
 	const struct options *options;
 	struct ip_trim_part *parts;
 	size_t n;
-	size_t done; /* of them, the first ones: they have been written */
+	size_t done; /* number of the first parts that have been written */
 };
 
-/* A split that failed leaves nothing. What it leaves there is what it has made, whatever stands by
- * its name now. */
+/* Removes a part: a split that failed leaves nothing. It removes only what it has made, even
+ * where the name belongs to another directory now. */
 static void discard(const struct ip_trim_part *part)
 {
 	struct ip_dir_place place;
@@ -94,7 +95,7 @@ static void clear(struct parts *p, bool failed)
 		ip_error("%s", why);
 }
 
-/* The time of a part, within that of the trace. */
+/* Return the time of a part, limited to the time of the trace. */
 static uint64_t shown_from(const struct parts *p, const struct ip_trim_part *part)
 {
 	return part->from > p->trace->begin ? part->from : p->trace->begin;
@@ -144,7 +145,7 @@ static void print_text(const struct parts *p)
 	}
 }
 
-/* One more part; dir is taken over. */
+/* Adds a part and takes dir over. */
 static int add_part(struct parts *p, uint64_t from, uint64_t to, char *dir)
 {
 	if (!dir)
@@ -157,7 +158,7 @@ static int add_part(struct parts *p, uint64_t from, uint64_t to, char *dir)
 	return 0;
 }
 
-/* Writes those that have been added since. */
+/* Writes the parts that have been added since the last call. */
 static int write_parts(struct parts *p, const struct ip_trim_options *o)
 {
 	size_t done;
@@ -167,7 +168,7 @@ static int write_parts(struct parts *p, const struct ip_trim_options *o)
 	return ret;
 }
 
-/* DIR without the slashes behind it. */
+/* Returns DIR without the slashes at its end, followed by the formatted number. */
 static char *name_behind(const char *dir, const char *format, uint64_t number)
 {
 	_cleanup_free_ char *behind = NULL;
@@ -193,7 +194,8 @@ static int trim(struct parts *p, const char *dir)
 
 	ip_trim_all(p->trace, &t);
 	t.from = ip_trim_tsc(p->trace, o->filter.from_ns);
-	if (o->filter.to_ns < UINT64_MAX) /* as dump: what is shown as that time is in it */
+	/* as in dump: an event that is shown with that time is in it */
+	if (o->filter.to_ns < UINT64_MAX)
 		t.to = ip_trim_tsc(p->trace, o->filter.to_ns + 1);
 	t.tid = o->filter.tid;
 	t.pid = o->pid;
@@ -261,8 +263,8 @@ static int split_by_size(struct parts *p, const char *prefix)
 	return split_by_time(p, prefix, cuts, n);
 }
 
-/* In the order in which they appear. A thread's number may be used again, by another process: one
- * part then. */
+/* Makes the parts in the order in which threads or processes appear. Another process may use a
+ * thread's number again: both are in one part then. */
 static int split_by_id(struct parts *p, const char *prefix, bool thread)
 {
 	const struct ip_trace_reader *trace = p->trace;
@@ -311,7 +313,7 @@ static int work(const char *dir, const struct options *o,
 	if (ret < 0)
 		return cli_fail();
 	ret = write(&p, dir);
-	/* parts that are whole stay, whatever becomes of what is said about them */
+	/* complete parts remain, even where printing about them fails */
 	failed = ret < 0;
 	if (ret == 0) {
 		if (o->json)
@@ -369,7 +371,7 @@ static int take(const char *command, int option, void *context)
 	return -1;
 }
 
-/* -1: go on; else the exit code. */
+/* Parses the command line. Returns -1: go on; else the exit code. */
 static int parse(int argc, char **argv, const struct cli_filter_command *command, struct options *o,
 		 const char **ret_dir)
 {

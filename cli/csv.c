@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing comma-separated values.
+ * Writes comma-separated values.
  */
 #include "cli/csv.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Comma-separated values as RFC 4180 has them, but for lines, which end in a newline alone.
+ * Writes comma-separated values as in RFC 4180, but a line ends in a newline only.
  */
 #ifndef IP_CLI_CSV_H
 #define IP_CLI_CSV_H
@@ -11,7 +11,7 @@
 
 struct cli_csv {
 	FILE *out;
-	bool begun; /* the line has a value */
+	bool begun; /* the line has a value already */
 };
 
 void cli_csv_string(struct cli_csv *csv, const char *value); /* NULL: empty */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the options of iprobe dump.
+ * Reads the options of iprobe dump.
  */
 #include "cli/dump_options.h"
 

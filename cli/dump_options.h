@@ -18,7 +18,7 @@ struct cli_dump_options {
 	bool slower_than, json;
 };
 
-/* -1: go on; else the exit code. */
+/* Parses the options. Returns -1: go on; else the exit code. */
 int cli_dump_parse(int argc, char **argv, struct cli_dump_options *ret);
 
 #endif

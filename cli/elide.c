@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shortening names.
+ * Shortens names.
  */
 #include "cli/elide.h"
 
@@ -23,7 +23,7 @@ size_t cli_width_of(const char *text)
 	return width;
 }
 
-/* "<", "<<=", "->" ... after "operator" are no brackets. */
+/* Returns the length of an operator: "<", "<<=", "->" ... after "operator" are no brackets. */
 static size_t operator_length(const char *name, const char *p)
 {
 	size_t n;
@@ -34,13 +34,13 @@ static size_t operator_length(const char *name, const char *p)
 	return n < 3 ? n : 3;
 }
 
-/* What report puts between a function and its caller. */
+/* Returns whether p is the arrow that report puts between a function and its caller. */
 static bool is_arrow(const char *p)
 {
 	return !strncmp(p, " <- ", 4);
 }
 
-/* Takes out what stands in template brackets: a<b<c>>::d -> a<>::d, in place. */
+/* Takes out the text in template brackets, in place: a<b<c>>::d -> a<>::d. */
 static void fold_templates(char *name)
 {
 	char *out = name;

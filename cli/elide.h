@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of functions in columns of a terminal.
+ * Fits names of functions into columns of a terminal.
  */
 #ifndef IP_CLI_ELIDE_H
 #define IP_CLI_ELIDE_H
 
 #include <stddef.h>
 
-/* Makes a name take at most width columns, in place: without template arguments where it is too
- * long, then its end, which tells most. Control characters become '?'. width: 3 or more. */
+/* Shortens a name to at most width columns, in place. A name that is too long first loses its
+ * template arguments; then only its end is kept, which tells most. Control characters become
+ * '?'. width is 3 or more. */
 void cli_fit_name(char *name, size_t width);
 
-/* Columns that a text takes on a terminal, counting one for each character. */
+/* Returns how many columns a text takes on a terminal, one for each character. */
 size_t cli_width_of(const char *text);
 
-/* Columns for names beside others of a terminal, at least least. What is not read by a person at
- * once (a pipe, a file) has names as they are: SIZE_MAX. */
+/* Returns the columns for names when other columns take others, at least least. Where stdout is
+ * no terminal (a pipe, a file) names are not shortened: SIZE_MAX. */
 size_t cli_name_width(size_t others, size_t least);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the options by which a part of a trace is chosen.
+ * Reads the options by which a part of a trace is chosen.
  */
 #include "cli/filter_options.h"
 
@@ -13,7 +13,7 @@
 #include "common/print.h"
 #include "common/units.h"
 
-/* A whole number above 0; what is too large for us is as good as all. */
+/* Parses a whole number above 0. A number that is too large for the type is as good as all. */
 static int parse_number(const char *command, const char *what, size_t *ret)
 {
 	char *end;
@@ -34,7 +34,8 @@ int cli_parse_time(const char *command, const char *text, uint64_t *ret)
 	return -1;
 }
 
-/* 1: it was one of the filter's; 0: it is another; -1: a usage error was told. */
+/* Takes an option. Returns 1 where it belongs to the filter, 0 where it does not, -1 after a
+ * usage error has been printed. */
 static int take_own(const char *command, int option, struct cli_filter *f)
 {
 	switch (option) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options by which the commands that read traces choose a part: -f, --tid, --from, --to, --depth;
- * and -n.
+ * The options by which the commands that read traces choose a part of the trace: -f, --tid,
+ * --from, --to, --depth; and -n.
  */
 #ifndef IP_CLI_FILTER_OPTIONS_H
 #define IP_CLI_FILTER_OPTIONS_H
@@ -13,7 +13,7 @@
 struct cli_filter {
 	const char *functions; /* NULL: all */
 	uint64_t from_ns, to_ns;
-	size_t depth; /* levels; SIZE_MAX: all */
+	size_t depth; /* levels of calls; SIZE_MAX: all */
 	size_t limit; /* -n; SIZE_MAX: all */
 	int tid;      /* 0: all */
 };
@@ -25,7 +25,7 @@ struct cli_filter {
 
 enum { CLI_OPT_TID = 1024, CLI_OPT_FROM, CLI_OPT_TO, CLI_OPT_DEPTH };
 
-/* For getopt_long(): each command names those that it knows. */
+/* For getopt_long(): each command lists the options that it takes. */
 #define CLI_FILTER_FUNCTIONS                                                                       \
 	{                                                                                          \
 		"functions", required_argument, NULL, 'f'                                          \
@@ -56,19 +56,20 @@ enum { CLI_OPT_TID = 1024, CLI_OPT_FROM, CLI_OPT_TO, CLI_OPT_DEPTH };
 		"help", no_argument, NULL, 'h'                                                     \
 	}
 
-/* What a command knows: long_options name those above that it takes, and its own. take: deals
- * with one of these, by getopt's optarg; -1: go on, else the exit code. */
+/* The options of a command. long_options lists those of the options above that it takes, and its
+ * own. take() handles one of its own options, with getopt's optarg. It returns -1: go on; else
+ * the exit code. */
 struct cli_filter_command {
 	const char *short_options, *help;
 	const struct option *long_options;
 	int (*take)(const char *command, int option, void *context);
 };
 
-/* Reads all options of the command line. -1: go on; else the exit code. */
+/* Reads all options of the command line. Returns -1: go on; else the exit code. */
 int cli_filter_parse(int argc, char **argv, const struct cli_filter_command *command,
 		     struct cli_filter *filter, void *context);
 
-/* A duration; 0, or -1 after a usage error was told. */
+/* Parses a duration. Returns 0, or -1 after it has printed a usage error. */
 int cli_parse_time(const char *command, const char *text, uint64_t *ret);
 
 #endif

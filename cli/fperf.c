@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fperf: options, and the session around the counting.
+ * fperf: its options, and the session in which it counts.
  */
 #include "cli/fperf.h"
 
@@ -155,7 +155,7 @@ int cli_functions(const char *command, const char *text, const char **ret)
 	return 0;
 }
 
-/* "2%", "0.5 %", "none", "500/s". */
+/* Parses "2%", "0.5 %", "none", "500/s". */
 static int parse_budget(const char *text, struct ip_fperf_options *o)
 {
 	char *end;
@@ -186,7 +186,7 @@ static int parse_interval(const char *text, uint64_t *ret)
 	return *ret >= INTERVAL_MIN_NS ? 0 : ip_error("--interval %s: 10ms at least", text);
 }
 
-/* 0: all of them. */
+/* Parses a number of rows. 0 means all rows. */
 static int parse_limit(const char *text, uint64_t *ret)
 {
 	if (text[strspn(text, "0123456789")] || ip_parse_size(text, ret) < 0)
@@ -195,7 +195,8 @@ static int parse_limit(const char *text, uint64_t *ret)
 	return 0;
 }
 
-/* What the process has read and written, which is a measure of its work for many a program. */
+/* The bytes that the process has read and written: in many programs they are a measure of its
+ * work. */
 struct io {
 	uint64_t read, written;
 };
@@ -213,7 +214,7 @@ static struct io io_of(int pid)
 	return io;
 }
 
-/* The first call tells of no window: what the process had done before is none's. */
+/* Prints a window. The first call prints none: what the process did before belongs to no window. */
 static void tell_window(void *context, int pid, bool counted, uint64_t wall_ns, uint64_t cpu_ns)
 {
 	static struct io before;
@@ -268,7 +269,8 @@ static int parse_one(int option, struct options *o)
 	}
 }
 
-/* What a profile says where no option has said otherwise. 0, or as parse_one(). */
+/* Takes values from the profile where no option has set them. Returns 0, or an error as
+ * parse_one(). */
 static int apply_profile(struct options *o)
 {
 	const struct ip_profile *p = o->profile;
@@ -294,7 +296,7 @@ static int apply_profile(struct options *o)
 	return n < 0 ? ip_error_prefix("profile %s", p->name) : 0;
 }
 
-/* -1: go on; else the exit code. */
+/* Parses the command line. Returns -1: go on; else the exit code. */
 static int parse(int argc, char **argv, struct options *o)
 {
 	int option, code;
@@ -345,7 +347,7 @@ static int parse(int argc, char **argv, struct options *o)
 			return cli_bad_option("fperf", argc, argv);
 		default:
 			code = parse_one(option, o);
-			if (code == -2) /* there is nothing wrong with how it was asked for */
+			if (code == -2) /* the request is well-formed, but it cannot be served */
 				return cli_fail();
 			if (code < 0)
 				return cli_usage("fperf", "%s", ip_error_message());
@@ -369,7 +371,7 @@ static int parse(int argc, char **argv, struct options *o)
 	return -1;
 }
 
-/* A session has a directory; nobody reads this one. Its path is the caller's. */
+/* Makes a directory for the session's trace, which is not read. The caller frees the path. */
 static char *make_directory(struct ip_dir_place *ret)
 {
 	const char *base = getenv("TMPDIR");
@@ -387,8 +389,8 @@ static char *make_directory(struct ip_dir_place *ret)
 	return NULL;
 }
 
-/* Where results go is opened before anything is counted, but keeps what it has until there are
- * some. */
+/* The file for the results. It is opened before anything is counted, but keeps its content until
+ * there are results. */
 struct output {
 	FILE *file; /* NULL: stdout */
 	bool made;
@@ -408,7 +410,7 @@ static int open_output(const struct options *o, struct output *ret)
 	return ret->file ? 0 : ip_error_errno("cannot write %s", o->output);
 }
 
-/* What was made for nothing goes. */
+/* Closes the file. Removes it where it is new and nothing was written. */
 static void close_output(const struct options *o, struct output *output, bool written)
 {
 	if (output->file && output->made && !written)
@@ -427,7 +429,7 @@ static int print(const struct options *o, struct output *output, struct ip_fperf
 	fperf_print(out, f, o->format, o->limit, end);
 	if (fflush(out) != 0)
 		return ip_error_errno("cannot write %s", o->output ? o->output : "to stdout");
-	/* of what could not be written before the last piece the stream alone knows */
+	/* only the stream knows whether something could not be written before the last fflush() */
 	if (ferror(out))
 		return ip_error("cannot write %s: a part of it is missing",
 				o->output ? o->output : "to stdout");
@@ -489,7 +491,7 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 			 ip_pmu_error(sum.refused_error));
 }
 
-/* None of its threads could have what was asked for. */
+/* Reports that no thread of the process could count the events. */
 static int check_refused(struct ip_fperf *f)
 {
 	struct ip_fperf_summary sum;
@@ -502,8 +504,9 @@ static int check_refused(struct ip_fperf *f)
 			ip_pmu_error(sum.refused_error));
 }
 
-/* Where we may not trace the process. A profile is found here, by us; what options say comes behind
- * it. -1: it is ours to do; else the exit code. */
+/* Asks iprobed where this user may not trace the process. The profile is looked up here, with
+ * the rights of this user; the options follow it and override it. Returns -1: this process is to
+ * do it; else the exit code. */
 static int ask_daemon(const struct options *o, int argc, char **argv)
 {
 	const struct ip_profile *p = o->profile;
@@ -544,7 +547,7 @@ static int run(const struct options *o, struct output *output, char **command)
 	int code, status = 0, done;
 	bool written;
 
-	if (o->pid) /* before there is anything that would stay */
+	if (o->pid) /* before there is anything that would be left behind */
 		cli_catch_signals();
 	base = make_directory(&place);
 	if (!base || asprintf(&dir, "%s/session", base) < 0 || ip_fperf_create(&o->fperf, &f) < 0) {
@@ -607,7 +610,7 @@ int main(int argc, char **argv)
 		ip_print_lines(stderr, help);
 		return 2;
 	}
-	/* those of list-events and self-test are told there, too */
+	/* the options of list-events and self-test are in the same help */
 	if (argc == 3 && (!strcmp(argv[1], "list-events") || !strcmp(argv[1], "self-test")) &&
 	    (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h"))) {
 		ip_print_lines(stdout, help);

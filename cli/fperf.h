@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fperf: what its files share.
+ * What the source files of fperf share.
  */
 #ifndef IP_CLI_FPERF_H
 #define IP_CLI_FPERF_H
@@ -16,26 +16,30 @@ enum fperf_format { FPERF_TABLE, FPERF_CSV, FPERF_JSON };
 
 #define FPERF_SOME 0 /* a limit: all rows that are known, and some others */
 
-/* What was counted. limit: rows of a table at most. end: why it ended. */
+/* Prints the results. limit: the most rows of a table. end: why the counting ended. */
 void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit,
 		 const char *end);
-/* The table while it counts, on a terminal: overwrites itself. */
+/* Prints the table on a terminal while fperf counts. Each call overwrites the table of the call
+ * before. */
 void fperf_show_live(void *context, struct ip_fperf *f);
 
-/* Whether the events count here, all together. -1 with an error. */
+/* Tries whether all the events can be counted together on this machine. Returns 0, or -1 with an
+ * error. */
 int fperf_try(const struct ip_fperf_options *o);
 
-/* What libiprobe-papi.so offers; NULL: it is not there, or does not come up, for this reason. */
+/* fperf_papi() returns the functions of libiprobe-papi.so, or NULL where it is not installed or
+ * cannot be loaded. fperf_papi_why_not() returns the reason. */
 const struct papi_names *fperf_papi(void);
 const char *fperf_papi_why_not(void);
-/* An event that PAPI knows, for good; an ip_fperf_ask. */
+/* Finds an event that PAPI knows. The result is never freed. It is a function of type
+ * ip_fperf_ask. */
 const struct ip_fperf_event *fperf_papi_find(const char *name, const char **ret_why);
-/* For good; NULL with an error: memory ran out, or it follows by a formula that says nothing to
- * us. */
+/* Makes an event of PAPI's description. The result is never freed. Returns NULL with an error:
+ * memory ran out, or the event follows by a formula that fperf does not understand. */
 const struct ip_fperf_event *fperf_papi_event(const struct papi_event *p);
 
-/* Metrics that follow from several events: instructions per cycle and so on. What is asked for
- * decides which there are. */
+/* Metrics that follow from several events, such as instructions per cycle. The events that were
+ * asked for decide which metrics there are. */
 void fperf_derived_header(FILE *out, struct ip_fperf *f);
 void fperf_derived_cells(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *row);
 void fperf_derived_csv_header(struct cli_csv *csv, struct ip_fperf *f);

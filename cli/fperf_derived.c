@@ -10,9 +10,9 @@
 
 struct metric {
 	const char *name;
-	const char *upper[3], *lower[3]; /* of each, the first that is counted */
+	const char *upper[3], *lower[3]; /* of each list, the first event that is counted */
 	double factor;
-	double most; /* 0: any */
+	double most; /* limit of the value; 0: none */
 };
 
 static const struct metric metrics[] = {
@@ -28,13 +28,13 @@ static const struct metric metrics[] = {
 	 {"PAPI_BR_MSP", "perf::BRANCH-MISSES"},
 	 {"PAPI_TOT_INS", "perf::INSTRUCTIONS"},
 	 1000},
-	/* of the time of a call, how much the thread had a CPU */
+	/* the share of a call's time in which the thread had a CPU */
 	{"CPU", {"perf::TASK-CLOCK"}, {"tsc::CYCLES"}, 1, 1},
 };
 
 #define NMETRICS (sizeof(metrics) / sizeof(*metrics))
 
-/* The event's place; -1: none of them is counted. */
+/* Returns the index of the first of the events that is counted; -1: none is counted. */
 static int find(const struct ip_fperf_options *o, const char *const *names)
 {
 	for (unsigned i = 0; i < 3 && names[i]; i++)
@@ -51,7 +51,7 @@ static bool applies(struct ip_fperf *f, const struct metric *m)
 	return find(o, m->upper) >= 0 && find(o, m->lower) >= 0;
 }
 
-/* In what the quotient is one of equal things. */
+/* Converts a value so that both parts of a quotient have the same unit. */
 static double in_units(struct ip_fperf *f, const struct ip_fperf_event *e, double value)
 {
 	struct ip_fperf_summary sum;
@@ -62,7 +62,7 @@ static double in_units(struct ip_fperf *f, const struct ip_fperf_event *e, doubl
 	return value * sum.ns_per_tick;
 }
 
-/* NAN: not known. */
+/* Returns NAN where the value is not known. */
 static double value_of(struct ip_fperf *f, const struct metric *m, const struct ip_fperf_row *row)
 {
 	const struct ip_fperf_options *o = ip_fperf_get_options(f);
@@ -75,7 +75,8 @@ static double value_of(struct ip_fperf *f, const struct metric *m, const struct 
 	if (!(by > 0))
 		return NAN;
 	by = m->factor * in_units(f, o->events[upper], row->mean[upper]) / by;
-	/* what is more is a reading of the upper one that took longer than that of the lower */
+	/* more than the limit means that reading the upper event took longer than reading the
+	 * lower one */
 	return m->most && by > m->most ? m->most : by;
 }
 

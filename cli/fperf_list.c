@@ -34,7 +34,7 @@ static void tell_counter(struct ip_json *j, const struct ip_fperf_counter *c, ui
 	ip_json_end_object(j);
 }
 
-/* Of a formula that is no sum: those of its parts. */
+/* Prints the counters. Where a formula is no sum, they are the counters of its parts. */
 static void tell_counters(struct ip_json *j, const struct ip_fperf_event *e)
 {
 	ip_json_array(j, "counters");
@@ -83,7 +83,7 @@ static void tell_papi(void *context, const struct papi_event *p, const char *why
 	     why_not);
 }
 
-/* Ours; those of PAPI too, where PAPI does not tell them itself. */
+/* Prints fperf's own events; also those of PAPI, where PAPI does not print them itself. */
 static void tell_own(struct listing *l, bool presets)
 {
 	size_t n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loading libiprobe-papi.so into fperf, when somebody asks for what it knows.
+ * Loads libiprobe-papi.so into fperf, when the user asks for what it knows.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -39,7 +39,7 @@ const struct papi_names *fperf_papi(void)
 			continue;
 		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 		names = library ? dlsym(library, PAPI_NAMES_SYMBOL) : NULL;
-		if (!library) { /* of PAPI itself, mostly */
+		if (!library) { /* mostly because PAPI itself is missing */
 			snprintf(why_not, sizeof(why_not), "%.300s", dlerror());
 		} else if (!names || names->abi != PAPI_NAMES_ABI) {
 			snprintf(why_not, sizeof(why_not),
@@ -79,7 +79,7 @@ static void set_counter(struct ip_fperf_event *e, const struct ip_pmu_counter *c
 		(struct ip_fperf_counter){.counter = *counter, .weight = weight};
 }
 
-/* What is no sum follows from its parts, which are events of their own. */
+/* An event that is no sum follows by a formula from its parts, which are events of their own. */
 static const struct ip_fperf_event *
 set_formula(struct ip_fperf_event *e, const struct papi_event *p, const struct ip_formula *formula)
 {

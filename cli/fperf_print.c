@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fperf's results as a table, CSV and JSON.
+ * Prints the results of fperf as a table, CSV and JSON.
  */
 #include <math.h>
 #include <stdint.h>
@@ -20,14 +20,15 @@
 #include "common/utf8.h"
 
 #define NAME_MIN  24
-#define NAME_MOST 80 /* beside other columns */
+#define NAME_MOST 80 /* the most columns of a name without a terminal */
 #define LIVE_ROWS 20
-/* what it was, titles, the line above guesses, how many functions more, and the cursor's */
+/* Lines besides the rows: what was counted, the titles, the line above guesses, how many
+ * functions more, and the line of the cursor. */
 #define LINES_MORE    5
-#define COLUMN	      20 /* of an event */
+#define COLUMN	      20 /* width of an event's column */
 #define GUESSES_SHOWN 10 /* rows below the line, unless more were asked for */
 
-/* "1.23M"; buffer >= 16 */
+/* Makes "1.23M". buffer has at least 16 bytes. */
 static const char *short_number(double n, char *buffer)
 {
 	static const char *const units[] = {"", "k", "M", "G", "T", "P"};
@@ -50,7 +51,7 @@ static const char *short_name(const char *name)
 	return colon ? colon + 2 : name;
 }
 
-/* Its width: names of native events are long. */
+/* Returns the width of an event's column: names of native events are long. */
 static int column_of(const struct ip_fperf_event *e)
 {
 	int n = (int)strlen(short_name(e->name));
@@ -58,7 +59,7 @@ static int column_of(const struct ip_fperf_event *e)
 	return n > COLUMN ? n : COLUMN;
 }
 
-/* Mean and interval; "-": no sample has a value. */
+/* Prints mean and interval; "-" where no sample has a value. */
 static void print_value(FILE *out, const struct ip_fperf_event *e, double mean, double ci,
 			uint64_t samples, bool scaled)
 {
@@ -92,13 +93,13 @@ static void print_calls(FILE *out, const struct ip_fperf_row *row)
 	ip_print(out, " %18s", cell);
 }
 
-/* Samples with a value of the event. */
+/* Returns how many samples have a value of the event. */
 static uint64_t valued(const struct ip_fperf_row *row, unsigned event)
 {
 	return row->samples > row->missing[event] ? row->samples - row->missing[event] : 0;
 }
 
-/* All but the names. Returns the columns that it took. */
+/* Prints the titles of all columns except the name. Returns the columns that they take. */
 static size_t print_header(FILE *out, struct ip_fperf *f)
 {
 	const struct ip_fperf_options *o = ip_fperf_get_options(f);
@@ -119,17 +120,17 @@ static size_t print_header(FILE *out, struct ip_fperf *f)
 	return size;
 }
 
-/* Its name in at most so many columns. NULL where memory ran out. */
+/* Returns the name in at most width columns; NULL where memory ran out. */
 static char *name_of(const struct ip_fperf_row *row, size_t width)
 {
 	char *name = strdup(row->function);
 
 	if (name)
-		cli_fit_name(name, width); /* it comes from the program's file */
+		cli_fit_name(name, width); /* the name comes from the program's file */
 	return name;
 }
 
-/* How wide names are, of what a terminal of so many columns has room for; 0 columns: it is none. */
+/* Returns the width of names on a terminal of so many columns; columns 0: it is no terminal. */
 static size_t width_of_names(struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
 			     size_t columns)
 {
@@ -164,7 +165,7 @@ static void print_row(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 	ip_print(out, "%s%s%s\n", *mark ? "  (" : "", mark, *mark ? ")" : "");
 }
 
-/* Rows that are known, or those that are not, in their order. How many. */
+/* Prints the rows that are known, or those that are not, in their order. Returns their number. */
 static size_t print_rows(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
 			 bool known, size_t most, size_t width)
 {
@@ -178,7 +179,8 @@ static size_t print_rows(FILE *out, struct ip_fperf *f, const struct ip_fperf_ro
 	return shown;
 }
 
-/* What is known first; below a line what is a guess yet. most: rows in all; guesses: of these. */
+/* Prints first the rows that are known; below a line those that are still guesses. most: rows in
+ * all; guesses: how many of them may be guesses. */
 static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
 			size_t most, size_t guesses, size_t columns)
 {
@@ -202,7 +204,8 @@ static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row
 		ip_print(out, "(%zu functions more)\n", n - shown);
 }
 
-/* Titles: of how many samples a counter has no value, and of how many an estimate. */
+/* Prints two titles: in how many samples a counter has no value, and in how many its value is an
+ * estimate. */
 static void print_csv_losses(struct cli_csv *csv, const char *event)
 {
 	static const char *const what[] = {"missing", "scaled"};
@@ -328,7 +331,7 @@ static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row 
 	ip_json_end_object(&j);
 }
 
-/* Of the terminal; zeros: it is none. */
+/* Returns the size of the terminal; zeros: it is no terminal. */
 static struct winsize size_of(FILE *out)
 {
 	struct winsize size = {0};
@@ -355,7 +358,7 @@ void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t
 			    limit == FPERF_SOME ? GUESSES_SHOWN : limit, size_of(out).ws_col);
 }
 
-/* So much of a line as fits into so many columns, and how many bytes that is. */
+/* Returns how many bytes of a line fit into so many columns. */
 static size_t fitting(const char *line, size_t columns)
 {
 	size_t n = 0;
@@ -365,14 +368,15 @@ static size_t fitting(const char *line, size_t columns)
 	return n;
 }
 
-/* Functions that a terminal of so many lines has room for; 0 lines: it is none. */
+/* Returns for how many functions a terminal of so many lines has room; lines 0: it is no
+ * terminal. */
 static size_t rows_of(size_t lines)
 {
 	return !lines ? LIVE_ROWS : lines > LINES_MORE ? lines - LINES_MORE : 0;
 }
 
-/* A line that is broken at the terminal's edge, or more lines than it has, and the way back to
- * where it began would be wrong. */
+/* A line must not be broken at the terminal's edge, and there must be no more lines than the
+ * terminal has: else the way back to the first line would be wrong. */
 void fperf_show_live(void *context, struct ip_fperf *f)
 {
 	const struct winsize size = size_of(stderr);
@@ -394,6 +398,6 @@ void fperf_show_live(void *context, struct ip_fperf *f)
 	ip_print(stderr, "\033[J");
 	for (const char *line = text; *line; line += strcspn(line, "\n") + 1, lines++)
 		ip_print(stderr, "%.*s\n", (int)fitting(line, columns), line);
-	/* back to where it began */
+	/* moves the cursor back to the first line */
 	ip_print(stderr, "\033[%zuF", lines);
 }

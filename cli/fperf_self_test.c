@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fperf self-test: whether counters count on this machine, by work of which is known what it takes.
- * Those of the kernel are read by the hooks' own code (runtime/fperf_pmu.c), and by PAPI where it
- * is there.
+ * fperf self-test: tests whether counters count on this machine, with work of known cost.
+ * Counters of the kernel are read by the hooks' own code (runtime/fperf_pmu.c), and by PAPI
+ * where it is installed.
  */
 #include <fcntl.h>
 #include <stdarg.h>
@@ -72,7 +72,7 @@ static void test_faults(void)
 	getrusage(RUSAGE_THREAD, &behind);
 	munmap((void *)memory, PAGES * page);
 	faults = behind.ru_minflt + behind.ru_majflt - before.ru_minflt - before.ru_majflt;
-	/* one more: a page of this stack, or of the C library */
+	/* one or two more: a page of this stack, or of the C library */
 	say("perf::PAGE-FAULTS", faults >= PAGES && faults <= PAGES + 2, "%ld of %u pages touched",
 	    faults, PAGES);
 }
@@ -84,7 +84,7 @@ static void test_clocks(void)
 	const char *why;
 
 	ip_clock_read(&from);
-	/* others may have the CPU for most of the time */
+	/* other processes may have the CPU for most of the time */
 	while (clock_of(CLOCK_MONOTONIC) - wall < SPIN_NS ||
 	       (clock_of(CLOCK_THREAD_CPUTIME_ID) - cpu < CPU_NS &&
 		clock_of(CLOCK_MONOTONIC) - wall < TIMEOUT_NS))
@@ -111,7 +111,7 @@ static void test_switches(void)
 	    "%ld of %u sleeps", behind.ru_nvcsw - before.ru_nvcsw, SLEEPS);
 }
 
-/* Two instructions a round. */
+/* Runs a loop of two instructions a round. */
 static void known_loop(void *context)
 {
 	uint64_t rounds = ROUNDS;
@@ -125,7 +125,7 @@ static void touch(void *memory)
 		((volatile char *)memory)[i * 4096ul] = 1;
 }
 
-/* PAGES pages that nobody has touched; NULL: there are none. */
+/* Returns PAGES pages that have never been touched; NULL: there are none. */
 static void *fresh_pages(void)
 {
 	void *memory = mmap(NULL, PAGES * 4096ul, PROT_READ | PROT_WRITE,
@@ -137,7 +137,7 @@ static void *fresh_pages(void)
 	return memory;
 }
 
-/* What hooks do, by their own code: counters of this thread, open. */
+/* Open counters of this thread, used by the hooks' own code. */
 struct counters {
 	struct ip_pmu_set set;
 	struct ip_pmu_thread *thread;
@@ -162,7 +162,7 @@ static bool open_counters(struct counters *c, const char *const *names, unsigned
 	return c->thread && rt_pmu_ready(&c->set, c->thread, gettid());
 }
 
-/* 1; 0: it has no values. */
+/* Counts what work does. Returns 1; 0 where the counters have no values. */
 static int count(struct counters *c, void (*work)(void *), void *context, uint64_t *values)
 {
 	struct rt_pmu_reading reading;
@@ -202,7 +202,8 @@ static void absent(const char *what, const char *why)
 	skipped++;
 }
 
-/* Counters of the kernel; one that was closed behind our back is noticed. */
+/* Tests counters of the kernel, and that the hooks notice a counter that was closed by other
+ * code. */
 static void test_kernel_counters(const char *what, const char *second)
 {
 	const char *const names[] = {"perf::PERF_COUNT_SW_PAGE_FAULTS", second};
@@ -227,7 +228,7 @@ static void test_kernel_counters(const char *what, const char *second)
 	    values[0], PAGES);
 	say_cost(&c);
 	munmap(memory, PAGES * 4096ul);
-	/* somebody closes the descriptor, and another file gets its number */
+	/* closes the descriptor as foreign code might, and gives its number to another file */
 	other = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	if (other >= 0 && c.thread->held[0].fd >= 0)
 		dup3(other, c.thread->held[0].fd, O_CLOEXEC);
@@ -259,7 +260,7 @@ static void test_instructions(void)
 		return;
 	}
 	got = count(&c, known_loop, NULL, values);
-	/* and some for the calls around */
+	/* some more for the calls around it */
 	say("instructions (PMU)",
 	    got && values[0] >= 2 * ROUNDS && values[0] < 2 * ROUNDS + 2 * ROUNDS / 100,
 	    "%lu of %llu, %.2f a cycle%s", values[0], 2 * ROUNDS,
@@ -269,7 +270,7 @@ static void test_instructions(void)
 	close_counters(&c);
 }
 
-/* PAPI counts the same work. */
+/* Lets PAPI count the same work. */
 static void test_papi(void)
 {
 	static const char *const faults[] = {"perf::PAGE-FAULTS"}, *const instructions[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trying events in fperf itself, by the hooks' own code, before a process is touched for them.
+ * Tries events in fperf itself, with the hooks' own code, before a process is patched for them.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "runtime/fperf_pmu.h"
 
 extern struct ip_rt_private rt_private;
-/* Of which the runtime's own code, run here, reads that. */
+/* The runtime's own code, which runs here, reads this value of it. */
 struct ip_rt_private rt_private = {.fperf_counters = IP_PMU_COUNTERS};
 
 #define WORK_NS 500000ull
@@ -56,7 +56,7 @@ int fperf_try(const struct ip_fperf_options *o)
 	if (!rt_pmu_ready(&set, t, gettid()))
 		return ip_error("-e %s does not count here, together with the others: %s",
 				ip_fperf_event_of_counter(o, t->failed), ip_pmu_error(t->error));
-	/* the scheduler may have been at work in one try: not in all */
+	/* the scheduler may have disturbed one try, but not all */
 	counts = o->multiplex;
 	for (unsigned i = 0; i < 5 && !counts; i++)
 		counts = has_values(&set, t);

@@ -2,7 +2,7 @@
 /*
  * Views of iprobe graph that are made of pairs of caller and callee.
  *
- * In a recursion times are those of outermost calls, as in report; calls are all of them.
+ * In a recursion the times are those of outermost calls, as in report; the calls are all calls.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "common/print.h"
 #include "common/units.h"
 
-/* A function: the sum of the arcs that lead to it. */
+/* The sum of the arcs that lead to a function. */
 struct sum {
 	uint64_t calls, total, self;
 	uint32_t function;
@@ -71,7 +71,7 @@ static void print_block(const struct cli_graph *g, const struct sum *sum,
 	for (size_t i = 0; callers && i < n; i++)
 		if (arcs[i].callee == sum->function)
 			callers[ncallers++] = &arcs[i];
-	/* the caller who costs most last, next to the function */
+	/* the most expensive caller comes last, next to the function */
 	for (size_t i = 1; i < ncallers; i++)
 		for (size_t k = i; k && callers[k - 1]->total > callers[k]->total; k--) {
 			const struct ip_call_arc *swapped = callers[k];
@@ -121,7 +121,7 @@ int cli_graph_callers(const struct cli_graph *g, const bool *wanted)
 	return 0;
 }
 
-/* A name within "" of the DOT language. */
+/* Prints a name within "" of the DOT language. */
 static void print_quoted(const char *text)
 {
 	_cleanup_free_ char *clean = strdup(text);
@@ -168,7 +168,7 @@ int cli_graph_dot(const struct cli_graph *g)
 			     ip_format_count(sums[f].calls, count)) < 0)
 			return ip_error("out of memory");
 		ip_print(stdout, "\tf%u [label=", f);
-		/* \n in a label is two characters */
+		/* a newline in a label is written as the two characters \n */
 		for (char *line = label, *next; line; line = next) {
 			next = strchr(line, '\n');
 			if (next)

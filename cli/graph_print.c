@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tree of iprobe graph, for people and as JSON. Trees may be as deep as the target's
- * recursions: all walks are loops.
+ * Prints the tree of iprobe graph, for people and as JSON. Trees may be as deep as the target's
+ * recursions: so all walks are loops.
  */
 #include "cli/graph_print.h"
 
@@ -17,7 +17,8 @@
 #include "common/print.h"
 #include "common/units.h"
 
-/* Deeper rows are not indented any further; 100 columns hold the figures, so much, and a name. */
+/* Deeper rows are not indented further: 100 columns have room for the figures, this indentation
+ * and a name. */
 #define INDENT_MAX 24u
 
 struct art {
@@ -47,7 +48,7 @@ static bool is_shown(const struct cli_graph *g, uint32_t node)
 	return node != IP_NO_NODE && percent(g, cost(g, &g->tree->nodes[node])) >= g->min_percent;
 }
 
-/* One row. more: by depth, whether rows of that depth follow. */
+/* Prints one row. more: by depth, whether rows of that depth follow. */
 static void print_row(const struct cli_graph *g, const struct ip_call_node *node, size_t depth,
 		      const bool *more, const struct art *art)
 {
@@ -99,7 +100,7 @@ static void print_head(const struct cli_graph *g)
 		 t->threads == 1 ? "" : ", of all threads together");
 }
 
-/* Whether the node's children may have rows. */
+/* Returns whether the node's children may have rows. */
 static bool goes_down(const struct cli_graph *g, size_t depth)
 {
 	return depth + 1 < g->max_depth;
@@ -123,7 +124,7 @@ void cli_graph_tree(const struct cli_graph *g)
 	while (at != IP_NO_NODE) {
 		uint32_t next = IP_NO_NODE;
 
-		/* in order of cost: behind one that is not shown none is */
+		/* siblings are in order of cost: after one that is not shown, none is shown */
 		if (is_shown(g, at)) {
 			next = nodes[at].next_sibling;
 			more[depth <= INDENT_MAX ? depth : 0] = is_shown(g, next);
@@ -162,7 +163,7 @@ void cli_graph_json(const struct cli_graph *g)
 	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, t->end - t->begin));
 	ip_json_uint(&j, "total_ns", ip_recording_ns(t->session, g->tree->ticks));
 	ip_json_string(&j, "direction", g->bottom_up ? "bottom-up" : "top-down");
-	/* not nested: a recursion may be deeper than any parser goes */
+	/* not nested: a recursion may be deeper than a parser allows */
 	ip_json_array(&j, "nodes");
 	for (uint32_t i = 1; i < g->tree->n; i++) {
 		const struct ip_call_node *node = &g->tree->nodes[i];

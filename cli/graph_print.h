@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How iprobe graph shows calling-context trees: as an indented tree, as callers and callees, as
- * JSON, for Graphviz.
+ * Prints the calling-context trees of iprobe graph: as an indented tree, as callers and callees,
+ * as JSON, and for Graphviz.
  */
 #ifndef IP_CLI_GRAPH_PRINT_H
 #define IP_CLI_GRAPH_PRINT_H
@@ -16,18 +16,18 @@ struct cli_graph {
 	struct ip_trace_reader *trace;
 	struct ip_names *names;
 	struct ip_calltree *tree;
-	size_t max_depth;   /* rows below it are not shown; SIZE_MAX: no limit */
-	double min_percent; /* nor those that cost less, of all */
-	bool bottom_up;	    /* the tree is an inverted one */
+	size_t max_depth;   /* levels of rows that are shown; SIZE_MAX: all */
+	double min_percent; /* rows that cost less of the total are not shown */
+	bool bottom_up;	    /* the tree is inverted */
 };
 
 void cli_graph_tree(const struct cli_graph *g);
 void cli_graph_json(const struct cli_graph *g);
 
-/* For each wanted function its callers, itself, its callees, as gprof shows them. 0, or -1 with an
- * error. */
+/* Prints the callers, the function and its callees for each wanted function, as gprof does.
+ * Returns 0, or -1 with an error. */
 int cli_graph_callers(const struct cli_graph *g, const bool *wanted);
-/* The functions and who calls whom. 0, or -1 with an error. */
+/* Prints the functions and their calls of each other. Returns 0, or -1 with an error. */
 int cli_graph_dot(const struct cli_graph *g);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What iprobe hist shows, and how.
+ * What iprobe hist shows, and the functions that print it.
  */
 #ifndef IP_CLI_HIST_H
 #define IP_CLI_HIST_H
@@ -15,9 +15,9 @@ struct cli_hist {
 	const struct ip_recording *session;
 	uint64_t lost;
 	struct ip_names *names;
-	const struct ip_latencies *latencies; /* NULL: what was logged is not looked at */
+	const struct ip_latencies *latencies; /* NULL: logged calls are not read */
 	const struct ip_counts *counts;
-	int pid;	 /* of a session that goes on; 0: none */
+	int pid;	 /* process of a session that goes on; 0: a trace */
 	uint32_t *order; /* functions, the most expensive first */
 	size_t n;
 };
@@ -25,23 +25,23 @@ struct cli_hist {
 uint64_t cli_hist_calls(const struct cli_hist *h, uint32_t function);
 uint64_t cli_hist_total(const struct cli_hist *h, uint32_t function);
 
-/* Whether some were made in the process. */
+/* Returns whether the process made some of the histograms. */
 bool cli_hist_any_measured(const struct cli_hist *h);
 
-/* Puts those that are selected in order, at most limit. 0, or -1 with an error: there are none. */
+/* Sorts the selected functions, at most limit. Returns 0, or -1 with an error: there are none. */
 int cli_hist_order(struct cli_hist *h, const bool *selected, size_t limit);
 
-/* Of the functions in order. */
+/* Print the functions in order. */
 void cli_hist_text(const struct cli_hist *h);
 void cli_hist_json(const struct cli_hist *h);
 
 struct cli_hist_options {
 	struct cli_filter filter;
-	uint64_t interval_ns; /* of a session: again and again; 0: once */
+	uint64_t interval_ns; /* of a session: time between repeated outputs; 0: one output */
 	bool over_time, json;
 };
 
-/* Of the session of a process. 0, or -1 with an error. hist_live.c */
+/* hist_live.c. Shows the histograms of the session of a process. Returns 0, or -1 with an error. */
 int cli_hist_live(int pid, const struct cli_hist_options *options);
 
 #endif

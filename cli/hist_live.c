@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Histograms of a session that goes on. Its iprobe is asked to write them into its trace, where we
- * read them; the process itself is neither stopped nor looked at.
+ * Shows histograms of a session that goes on. The session's iprobe is asked to write them into
+ * its trace, where this command reads them. The target is neither stopped nor read.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 static int show(int pid, const char *dir, const struct cli_hist_options *o)
 {
-	struct ip_trace_reader trace = {.dir = (char *)dir}; /* streams do not matter */
+	struct ip_trace_reader trace = {.dir = (char *)dir}; /* streams are not read */
 	struct cli_hist h = {.dir = dir, .pid = pid};
 	struct ip_names *names = NULL;
 	struct ip_counts *counts = NULL;
@@ -49,7 +49,7 @@ static int show(int pid, const char *dir, const struct cli_hist_options *o)
 	return ret;
 }
 
-/* The first picture must be there; after it the session may end, and that is no error. */
+/* The first output must succeed. After it the session may end, and that is no error. */
 int cli_hist_live(int pid, const struct cli_hist_options *o)
 {
 	const struct timespec nap = {.tv_sec = o->interval_ns / 1000000000,

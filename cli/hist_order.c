@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which functions iprobe hist shows.
+ * Chooses and sorts the functions that iprobe hist shows.
  */
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Histograms and heat maps, for people and as JSON.
+ * Prints histograms and heat maps, for people and as JSON.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #define BAR 50u
 
-/* Of one function, whether its calls were logged or its histogram was made in the process
+/* The histogram of one function. Either its calls were logged, or the process made the histogram
  * (--payload hist). */
 struct histogram {
 	uint64_t until_tail;		 /* calls whose time ends at a tail call */
@@ -26,7 +26,7 @@ struct histogram {
 	unsigned nbuckets;
 	uint64_t calls[IP_LATENCY_BUCKETS], from[IP_LATENCY_BUCKETS], to[IP_LATENCY_BUCKETS];
 	bool peaks[IP_LATENCY_BUCKETS];
-	const struct ip_latency *logged; /* NULL: it was not logged */
+	const struct ip_latency *logged; /* NULL: the function was not logged */
 };
 
 static const struct ip_latency *logged_of(const struct cli_hist *h, uint32_t function)
@@ -40,7 +40,7 @@ uint64_t cli_hist_calls(const struct cli_hist *h, uint32_t function)
 {
 	uint64_t logged = logged_of(h, function)->count;
 
-	/* histograms that were made in the process know no thread */
+	/* histograms that the process made do not tell threads */
 	return logged				   ? logged
 	       : h->latencies && h->latencies->tid ? 0
 						   : h->counts->functions[function].ended;
@@ -89,7 +89,7 @@ static void make_histogram(const struct cli_hist *h, uint32_t function, struct h
 	ip_latency_peaks(&counted, ret->peaks);
 }
 
-/* First and last bucket with calls. */
+/* Finds the first and the last bucket with calls. */
 static void bounds(const uint64_t *calls, unsigned n, unsigned *ret_first, unsigned *ret_last)
 {
 	*ret_first = *ret_last = 0;
@@ -144,8 +144,8 @@ static void print_bars(const struct histogram *f)
 	}
 }
 
-/* Rows are buckets, the longest on top; a darker cell has more calls, each shade four times the one
- * before. */
+/* Prints a heat map. Rows are buckets, the longest durations on top. A darker cell has more
+ * calls: each shade stands for four times as many as the shade before. */
 static void print_heat(const struct cli_hist *h, const struct ip_latency *f)
 {
 	static const char shades[] = " .:-=+*#%@";

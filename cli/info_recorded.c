@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Selections, filters and payloads of a session.
+ * Prints the selections, filters and payloads of a session.
  */
 #include "cli/info_recorded.h"
 
@@ -22,7 +22,8 @@ static const char *const kinds[] = {[IP_RECORDING_LOG] = "log",
 
 #define KINDS (sizeof(kinds) / sizeof(*kinds))
 
-/* Functions by payload; one of whose instances did different things counts for each. */
+/* Counts functions by payload. A function whose instances had different payloads counts for
+ * each. */
 static void count(const struct ip_recording *s, uint64_t ret[KINDS])
 {
 	_cleanup_free_ uint8_t *done = calloc(s->nfunctions, sizeof(*done));

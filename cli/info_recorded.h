@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe info: what a session was told to record: selections, filters, payloads.
+ * iprobe info: what a session was asked to record: selections, filters, payloads.
  */
 #ifndef IP_CLI_INFO_RECORDED_H
 #define IP_CLI_INFO_RECORDED_H
@@ -11,10 +11,10 @@
 void cli_info_recorded(const struct ip_recording *session);
 void cli_info_recorded_json(struct ip_json *j, const struct ip_recording *session);
 
-/* Whether the recording ended before it was to (end_reason.h), and how to say it: "ended
+/* Returns whether the recording ended early (end_reason.h). text then says why: "ended
  * early: size limit reached (1.0 GiB, the default)". */
 bool cli_info_early(const struct ip_recording *session, char *text, size_t size);
-/* The same as members: ended_early, limit_bytes, limit_by. */
+/* Writes the same as members: ended_early, limit_bytes, limit_by. */
 void cli_info_early_json(struct ip_json *json, const struct ip_recording *session);
 
 #endif

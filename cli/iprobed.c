@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobed: options, and the checks of its files.
+ * iprobed: its options, and the checks of its files.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -110,7 +110,7 @@ static int usage(const char *what)
 	return 2;
 }
 
-/* A number from 1 on. 0 or -1. */
+/* Parses a number from 1 to max. Returns 0, or -1. */
 static int parse_number(const char *text, unsigned long max, unsigned long *ret)
 {
 	char *end;
@@ -120,7 +120,7 @@ static int parse_number(const char *text, unsigned long max, unsigned long *ret)
 	return *text >= '0' && *text <= '9' && !*end && !errno && *ret && *ret <= max ? 0 : -1;
 }
 
-/* A group that is named must be there; the default one need not. */
+/* Finds the group. A group that is named must exist; the default group need not. */
 static int find_group(const char *name, gid_t *ret)
 {
 	const struct group *found = getgrnam(name ? name : "iprobe");
@@ -135,7 +135,7 @@ static int find_group(const char *name, gid_t *ret)
 	return 0;
 }
 
-/* iprobe and fperf lie beside us. */
+/* iprobe and fperf are in the directory of iprobed. */
 static char *find_beside(const char *name)
 {
 	char path[PATH_MAX], *slash, *found;
@@ -179,7 +179,7 @@ static int check(const char *dir, const char *policy_path)
 	return 0;
 }
 
-/* "RULE:PID" or "RULE". */
+/* Asks the daemon about its rules. fire is "RULE:PID" or "RULE". */
 static int ask(const char *state, const char *fire, bool json)
 {
 	_cleanup_free_ char *request = NULL, *reply = NULL, *plain = NULL;
@@ -195,8 +195,8 @@ static int ask(const char *state, const char *fire, bool json)
 	}
 	if (ip_rules_ask(state, request, &reply) < 0)
 		return fail();
-	/* processes have chosen some of it; in JSON it is escaped already, but for letters beyond
-	 * ASCII, which stay as they are */
+	/* Processes have chosen some of the text. In JSON it is escaped already, except letters
+	 * beyond ASCII, which remain as they are. */
 	plain = ip_rules_plain(reply, !json);
 	if (!plain) {
 		ip_error("out of memory");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe: finds the sub-command.
+ * iprobe: finds the sub-command and calls it.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -2,9 +2,9 @@
 /*
  * libiprobe-papi.so: what PAPI and libpfm4 know.
  *
- * PAPI knows of which native events of this processor a preset is made; libpfm4 knows the numbers
- * of a native event for perf_event_open(2), also where PAPI has no use for the processor (it wants
- * a PMU).
+ * PAPI knows of which native events of this processor a preset is made. libpfm4 knows the
+ * numbers of a native event for perf_event_open(2), even where PAPI does not support the
+ * processor (PAPI needs a PMU).
  */
 #include "cli/papi_names.h"
 
@@ -30,7 +30,7 @@ static bool is_ready(char *why, size_t size)
 	return false;
 }
 
-/* These happen in the kernel, whoever is the reason. */
+/* Returns whether the event happens in the kernel, whichever process causes it. */
 static bool is_of_the_kernel(const struct perf_event_attr *attr)
 {
 	return attr->type == PERF_TYPE_SOFTWARE &&
@@ -39,7 +39,7 @@ static bool is_of_the_kernel(const struct perf_event_attr *attr)
 		attr->config == 11 /* PERF_COUNT_SW_CGROUP_SWITCHES */);
 }
 
-/* A native event. pfm's error. */
+/* Encodes a native event. Returns the error of libpfm4. */
 static int encode(const char *name, struct ip_pmu_counter *ret, int *ret_index)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr)};
@@ -85,7 +85,7 @@ static int say(char *why, size_t size, const char *text)
 	return -1;
 }
 
-/* Why PAPI counts nothing of the processor. */
+/* Returns why PAPI counts nothing of the processor. */
 static const char *hindrance(void)
 {
 	for (int i = 0; i < PAPI_num_components(); i++) {
@@ -97,7 +97,7 @@ static const char *hindrance(void)
 	return "this processor has no events that make it";
 }
 
-/* How PAPI makes it of its counters. */
+/* Writes the formula by which PAPI computes the event from its counters. */
 static int write_formula(const PAPI_event_info_t *info, char *ret, size_t size)
 {
 	const char *way = info->derived;
@@ -107,7 +107,7 @@ static int write_formula(const PAPI_event_info_t *info, char *ret, size_t size)
 	size_t n;
 
 	if (!strcmp(way, "DERIVED_POSTFIX") ||
-	    !strcmp(way, "DERIVED_INFIX")) /* PAPI has rewritten the latter */
+	    !strcmp(way, "DERIVED_INFIX")) /* PAPI has rewritten DERIVED_INFIX as postfix */
 		return snprintf(ret, size, "%s", info->postfix) < (int)size && *ret ? 0 : -1;
 	if (info->count == 1 && !divides) {
 		*ret = '\0';
@@ -123,13 +123,13 @@ static int write_formula(const PAPI_event_info_t *info, char *ret, size_t size)
 	n = snprintf(ret, size, "N%u|", first);
 	for (unsigned i = first + 1; i < info->count && n < size; i++)
 		n += snprintf(ret + n, size - n, "N%u|%c|", i, subtracts ? '-' : '+');
-	/* a second's worth of cycles, over the cycles */
+	/* the cycles of a second, divided by the cycles */
 	if (divides && n < size)
 		n += snprintf(ret + n, size - n, "#|*|N0|/|");
 	return n < size ? 0 : -1;
 }
 
-/* 1; -1: why. */
+/* Translates PAPI's description of an event. Returns 1, or -1 and the reason in why. */
 static int translate(const PAPI_event_info_t *info, struct papi_event *ret, char *why, size_t size)
 {
 	int index;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The options that run and attach have in common.
+ * The options that run and attach share.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -150,7 +150,7 @@ static int parse_string_limit(const char *text, unsigned *ret)
 	return 0;
 }
 
-/* --depth and the like. 0; -1 with an error. */
+/* Parses --depth and the other filters. Returns 0, or -1 with an error. */
 static int parse_filter(int option, const char *text, struct ip_session_options *session)
 {
 	struct ip_filter_options *f = &session->filters;
@@ -215,8 +215,8 @@ static int parse_drop_hot(const char *text, struct ip_session_options *session)
 	return 0;
 }
 
-/* Functions of conditions are measured; by a flight recorder they are recorded all the same, and it
- * has no other payloads. */
+/* Adds the functions of conditions to those that are measured. A flight recorder has no other
+ * payloads and records them all the same. */
 static int measure_conditions(struct ip_session_options *session)
 {
 	for (size_t i = 0; i < session->until.n; i++) {
@@ -234,7 +234,7 @@ static int measure_conditions(struct ip_session_options *session)
 	return 0;
 }
 
-/* What cannot be had together; NULL: all can. */
+/* Returns which options contradict each other; NULL: none do. */
 static const char *contradiction(const struct ip_session_options *o)
 {
 	if (o->filters.min_duration_ns && o->values.args)
@@ -255,8 +255,8 @@ static const char *contradiction(const struct ip_session_options *o)
 	return NULL;
 }
 
-/* Functions that start or stop the recording are selected, too, and those of conditions that a
- * flight recorder waits for. */
+/* Adds functions that start or stop the recording to the selection; also those of conditions
+ * that a flight recorder waits for. */
 static int add_trigger(struct ip_session_options *session, const char *name)
 {
 	static char *all;
@@ -269,7 +269,7 @@ static int add_trigger(struct ip_session_options *session, const char *name)
 	if (ip_selection_parse(session->functions, &selection) < 0) /* it may be @FILE */
 		return -1;
 	if (ip_selection_only_takes_away(selection) ||
-	    ip_selection_is_all(selection)) { /* it starts from everything */
+	    ip_selection_is_all(selection)) { /* it means all functions already */
 		ip_selection_destroy(selection);
 		return 0;
 	}
@@ -353,7 +353,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 			if (parse_filter(option, optarg, &ret->session) < 0)
 				return cli_usage(command, "%s", ip_error_message());
 			break;
-		case OPT_FOLLOW_EXEC: /* run: it does so by itself */
+		case OPT_FOLLOW_EXEC: /* run does so by itself */
 			ret->session.follow_exec = true;
 			ret->session.own = "--follow-exec";
 			break;
@@ -389,8 +389,8 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 			ret->session.own = "--compress";
 			break;
 		case OPT_NO_STOP:
-			/* run: before its first instruction there is nobody whom a stop could
-			 * hurt */
+			/* with run no thread could suffer from a stop before the first
+			 * instruction */
 			if (!attach)
 				ip_print(stderr, "iprobe: --no-stop: a program that is just "
 						 "starting is stopped all the same\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What run and attach say at their end.
+ * What run and attach print at their end.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of iprobe report share: its options, its rows, and the ways to show them.
+ * What the source files of iprobe report share: its options, its rows, and the functions that
+ * print them.
  */
 #ifndef IP_CLI_REPORT_H
 #define IP_CLI_REPORT_H
@@ -32,7 +33,7 @@ enum cli_report_format { CLI_REPORT_TEXT, CLI_REPORT_JSON, CLI_REPORT_CSV };
 
 #define CLI_CONDITIONS_MAX 16u
 
-/* Rows whose column compares so with the value are wanted. */
+/* Keeps the rows whose column compares in this way with the value. */
 struct cli_report_condition {
 	enum cli_report_column column;
 	char op; /* '<', '>', 'l' <=, 'g' >= */
@@ -43,29 +44,32 @@ struct cli_report_options {
 	struct cli_filter filter;
 	enum ip_group_by by;
 	enum cli_report_format format;
-	const char *sort;  /* a column's name; NULL: as is usual */
+	const char *sort;  /* name of a column; NULL: the default order */
 	const char *other; /* --diff: directory of the trace to compare with; NULL: none */
 	enum cli_report_column columns[CLI_REPORT_COLUMNS];
-	size_t ncolumns; /* that text shows in front of names */
-	bool chosen;	 /* columns are not the usual ones */
+	size_t ncolumns; /* columns that the text output shows before names */
+	bool chosen;	 /* the user has chosen the columns */
 	struct cli_report_condition conditions[CLI_CONDITIONS_MAX];
 	size_t nconditions;
 };
 
 struct cli_report_row {
 	const struct ip_call_stats *stats;
-	const struct ip_group *group;		      /* NULL: by function */
-	const struct ip_recording_function *function; /* NULL: it is a thread, module, file */
+	const struct ip_group *group; /* NULL: by function */
+	/* NULL: the row is a thread, module or file */
+	const struct ip_recording_function *function;
 	struct ip_stats_summary summary;
-	const char *name;		/* without arguments; of a thread, module, file */
-	const char *caller;		/* NULL: none, or rows have none */
-	const char *thread;		/* its name; NULL: unknown, or it is none */
-	uint64_t count;			/* calls; of a point how often it was passed */
-	const struct ip_count *counted; /* NULL: it logged, and nothing else */
-	bool logged;			/* its times are those of the events */
+	/* name of the function without arguments, or of the thread, module or file */
+	const char *name;
+	const char *caller; /* NULL: no caller, or rows have no callers */
+	/* name of the thread; NULL: unknown, or the row is no thread */
+	const char *thread;
+	uint64_t count;			/* calls; of a point: how often it was passed */
+	const struct ip_count *counted; /* NULL: the function logged only */
+	bool logged;			/* its times come from logged events */
 	double key;
 	bool ambiguous; /* another row has the same name */
-	char *text;	/* private: what name or caller is in */
+	char *text;	/* private: the text that name or caller points into */
 };
 
 struct cli_report {
@@ -76,38 +80,39 @@ struct cli_report {
 	struct ip_names *names;
 	struct cli_report_row *rows;
 	size_t nrows;
-	const struct ip_recording *clock; /* that durations of calls are in ticks of */
-	uint64_t uncounted;		  /* calls that were counted, and belong to no row */
+	/* durations of calls are in ticks of this recording's clock */
+	const struct ip_recording *clock;
+	uint64_t uncounted; /* calls that were counted but belong to no row */
 };
 
-/* "calls", "p99.9" ...; of the last one what rows are. */
+/* "calls", "p99.9" ... The name of CLI_BY_FUNCTION is what the rows are. */
 const char *cli_report_column_name(enum cli_report_column column);
 
-const char *cli_report_group_name(enum ip_group_by by); /* "caller" */
+const char *cli_report_group_name(enum ip_group_by by); /* "caller" ... */
 
-/* -1: go on; else the exit code. report_options.c */
+/* report_options.c. Returns -1: go on; else the exit code. */
 int cli_report_parse(int argc, char **argv, struct cli_report_options *ret);
 
-/* Reads the trace and makes a row for each group with calls that is wanted, sorted. To be
- * cleared even if it fails. 0, or -1 with an error. report_rows.c */
+/* report_rows.c. Reads the trace and makes a row for each wanted group that has calls. Rows are
+ * sorted. The caller clears *ret even where it fails. Returns 0, or -1 with an error. */
 int cli_report_load(const char *dir, const struct cli_report_options *options,
 		    struct cli_report *ret);
-/* The same, to be compared (analysis/profile/compare.h) with one that has been loaded; base NULL:
- * this is the first. */
+/* Loads a trace to be compared (analysis/profile/compare.h) with base, which has been loaded
+ * before. base NULL: this is the first of the two. */
 int cli_report_load_compared(const char *dir, const struct cli_report_options *options,
 			     const struct cli_report *base, struct cli_report *ret);
 void cli_report_clear(struct cli_report *report);
 bool cli_report_has_times(const struct cli_report_row *row);
-/* Whether the row has a figure there; percentiles of what was measured in the process are upper
- * bounds. */
+/* Returns whether the row has a figure in the column. Percentiles of durations that the process
+ * measured are upper bounds. */
 bool cli_report_is_known(const struct cli_report_row *row, enum cli_report_column column);
 double cli_report_value(const struct cli_report_row *row, enum cli_report_column column);
 
-/* The function that a line about missing calls means. */
+/* Returns the function that a line about missing calls is about. */
 uint32_t cli_report_missing_function(const struct cli_report *r,
 				     const struct ip_recording_missing *m);
 
-/* What a row is, for programs. */
+/* A field of a row, for programs. */
 struct cli_field {
 	const char *key;
 	enum { CLI_FIELD_STRING, CLI_FIELD_NUMBER, CLI_FIELD_NONE } type;
@@ -118,30 +123,35 @@ struct cli_field {
 
 #define CLI_FIELDS_MAX 12u
 
-/* The same fields for all rows of a report; how many. row NULL: their keys alone.
- * report_fields.c */
+/* report_fields.c. Makes the fields of a row, the same ones for all rows of a report. row NULL:
+ * their keys only. Returns their number. */
 size_t cli_report_fields(const struct cli_report *r, const struct cli_report_row *row,
 			 struct cli_field ret[CLI_FIELDS_MAX]);
-/* "call site", "frame"; NULL: none. */
-const char *cli_report_payload(const struct cli_report_row *row); /* "log", "count" ... */
+/* cli_report_payload() returns what the row's probes did, "log", "count" ...
+ * cli_report_caller_from() returns how the caller is known, "call site" or "frame"; NULL: there
+ * is no caller. */
+const char *cli_report_payload(const struct cli_report_row *row);
 const char *cli_report_caller_from(const struct ip_group *group);
 
-/* report_table.c: 0, or -1 with an error; report_json.c, report_csv.c */
+/* report_table.c: cli_report_table() returns 0, or -1 with an error. report_json.c,
+ * report_csv.c: the others. */
 int cli_report_table(const struct cli_report *r);
 void cli_report_json(const struct cli_report *r);
 
-/* What is said of a row whose times end at a tail call, in some or all calls; "": nothing. */
+/* Returns a note about a row whose times end at a tail call in some or all calls; "": no note. */
 const char *cli_report_tail_mark(const struct cli_report_row *row, char mark[CLI_TAIL_MARK_MAX]);
-/* The same as "until_tail_call" and "until_tail_call_share"; null where nobody has counted. */
+/* Writes the note as "until_tail_call" and "until_tail_call_share"; null where the calls were
+ * not counted. */
 void cli_report_tail_json(struct ip_json *j, const struct cli_report_row *row);
 
-/* dropped_after_ns and counted_since of a function whose probes were taken away: its times and
- * events are those until then, its calls too unless they were counted. */
+/* Writes "dropped_after_ns" and "counted_since" for a function whose probes were taken away. Its
+ * times and events are those until then. So are its calls, unless they were counted afterwards. */
 struct ip_json;
 void cli_json_dropped(struct ip_json *j, const struct ip_recording *session, uint32_t function);
 void cli_report_csv(const struct cli_report *r);
 
-/* report --diff: dir compared with options->other, 0, or -1 with an error. report_diff.c */
+/* report_diff.c. Prints report --diff: dir compared with options->other. Returns 0, or -1 with
+ * an error. */
 int cli_report_diff(const char *dir, const struct cli_report_options *options);
 
 #endif

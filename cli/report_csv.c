@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe report --csv: the rows with all columns, the first line tells what they are. What is not
- * known is empty.
+ * iprobe report --csv: prints the rows with all columns. The first line names the columns. A
+ * value that is not known is empty.
  */
 #include "cli/csv.h"
 #include "cli/report.h"
@@ -31,7 +31,7 @@ static void print_fields(struct cli_csv *csv, const struct cli_report *r,
 			cli_csv_uint(csv, fields[i].type == CLI_FIELD_NUMBER, fields[i].number);
 }
 
-/* Of a histogram that was made in the process percentiles are bounds: JSON tells them. */
+/* Percentiles of a histogram that the process made are bounds: only JSON has them. */
 static bool is_known(const struct cli_report_row *row, enum cli_report_column column)
 {
 	bool bound = !row->logged && (column == CLI_BY_P50 || column == CLI_BY_P90 ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe report --diff: finding pairs of functions, testing them, and what matters most.
+ * iprobe report --diff: finds pairs of functions, tests them, and sorts what matters most first.
  */
 #include "cli/report_diff.h"
 
@@ -47,7 +47,7 @@ struct candidate {
 	bool after, taken;
 };
 
-/* By what rows of one name are taken for the same function, the surest first. */
+/* The keys by which rows with the same name are taken for the same function, the surest first. */
 enum level { BY_FILE_OF_BUILD, BY_FILE_OF_PATH, BY_FILE_OF_BASE, BY_BASE, NLEVELS };
 
 static int by_name(const void *a, const void *b)
@@ -68,7 +68,8 @@ static int compare_keys(const struct candidate *x, const struct candidate *y, en
 	return order;
 }
 
-/* Rows of one key stand together, the first trace's in front, as they are in the source. */
+/* Puts rows of one key together: those of the first trace first, each in the order of the
+ * source. */
 static int by_level(const void *a, const void *b, void *level)
 {
 	const struct candidate *x = a, *y = b;
@@ -109,7 +110,7 @@ static void add_pair(struct cli_diff *d, struct candidate *before, struct candid
 		after->taken = true;
 }
 
-/* Takes away those that are taken; how many are left. */
+/* Removes the rows that are taken. Returns how many are left. */
 static size_t compact(struct candidate *rows, size_t n)
 {
 	size_t left = 0;
@@ -120,8 +121,8 @@ static size_t compact(struct candidate *rows, size_t n)
 	return left;
 }
 
-/* Within the rows of one name: the k-th of a key with the other trace's k-th. If in the end one
- * is left over on each side, its module has another name now. */
+/* Pairs the rows of one name: the k-th row of a key with the other trace's k-th row of that key.
+ * Where in the end one row is left on each side, its module has another name now. */
 static void pair_name(struct cli_diff *d, struct candidate *rows, size_t n)
 {
 	for (enum level level = 0; level < NLEVELS; level++) {
@@ -203,7 +204,7 @@ static int compare(const struct cli_diff *d, struct cli_pair *p)
 	return ip_compare(&before, &after, &p->comparison);
 }
 
-/* Both tests of all functions are one family. */
+/* Adjusts both tests of all functions as one family. */
 static int adjust(struct cli_diff *d)
 {
 	_cleanup_free_ double *p = calloc(2 * d->n + 1, sizeof(*p)),
@@ -247,7 +248,7 @@ static bool matters(const struct cli_pair *p)
 	const enum cli_report_column single[] = {CLI_BY_P50, CLI_BY_AVG};
 	double way = p->comparison.superior > 0.5 ? 1 : -1;
 
-	/* what differs the other way is no evidence */
+	/* A difference in the other direction is no evidence. */
 	for (size_t i = 0; i < sizeof(single) / sizeof(*single); i++) {
 		double change = way * difference(p, single[i]);
 
@@ -276,8 +277,8 @@ static enum cli_verdict judge(const struct cli_pair *p)
 	return !p->testable ? CLI_UNTESTED : isnan(p->q) ? CLI_FEW : CLI_SAME;
 }
 
-/* By its own time each nanosecond is of one function: the one that changed, not of those that call
- * it. */
+/* Weighs a pair by its self time: there each nanosecond belongs to one function. So the function
+ * that changed weighs most, and not its callers. */
 static double weight(const struct cli_pair *p)
 {
 	return isnan(p->self) ? isnan(p->total) ? 0 : fabs(p->total) : fabs(p->self);
@@ -315,7 +316,7 @@ static int by_function(const void *a, const void *b)
 	return order ? order : by_weight(a, b);
 }
 
-/* Largest differences first, whichever way; what is not known last. */
+/* Sorts the largest differences first, in either direction, and unknown ones last. */
 static void sort(struct cli_diff *d)
 {
 	size_t column = d->options->sort ? find_column(d->options->sort) : NCOLUMNS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe report --diff as a table, JSON and CSV.
+ * Prints iprobe report --diff as a table, JSON and CSV.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -20,7 +20,7 @@
 #define OTHER_COLUMNS 78u
 #define NAME_MIN      23u
 
-/* Of the test that the verdict rests on. */
+/* Returns the q value of the test that the verdict rests on. */
 static double q_of(const struct cli_pair *p)
 {
 	return p->verdict == CLI_TAIL_UP || p->verdict == CLI_TAIL_DOWN ? p->tail_q : p->q;
@@ -39,7 +39,7 @@ static void print_q(double q)
 	ip_print(stdout, " %6s", text);
 }
 
-/* "+12%", "x12" from tenfold on. */
+/* Prints "+12%", and "x12" from tenfold on. */
 static void print_share(double before, double difference)
 {
 	double ratio = before > 0 ? (before + difference) / before : NAN;
@@ -96,7 +96,7 @@ static void print_header(const char *what, const struct cli_report *r)
 		 ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration));
 }
 
-/* Of one of the two recordings: when the function's probes were taken away. */
+/* Returns when the probes of the row's function were taken away in its recording, or NULL. */
 static const struct ip_recording_drop *drop_of(const struct cli_report *r,
 					       const struct cli_report_row *row)
 {
@@ -268,7 +268,7 @@ void cli_diff_json(const struct cli_diff *d)
 		ip_json_string(&j, "verdict", cli_verdict_name(p->verdict));
 		json_dropped(&j, "before_dropped_after_ns", &d->before, p->before);
 		json_dropped(&j, "after_dropped_after_ns", &d->after, p->after);
-		/* what is no number is null */
+		/* a NAN becomes null */
 		ip_json_double(&j, "p", p->comparison.location);
 		ip_json_double(&j, "q", p->q);
 		ip_json_double(&j, "superior", tested ? p->comparison.superior : NAN);

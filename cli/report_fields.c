@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a row of iprobe report is, as names and values for JSON and CSV.
+ * The fields of a row of iprobe report: names and values for JSON and CSV.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ static void add_caller(struct fields *f, const struct cli_report *r,
 	bool by_frame = g && g->from == IP_CALLER_FRAME;
 	const struct ip_recording *s = r->trace->session;
 
-	/* one whose function is not known is an address in a module */
+	/* a call site whose function is not known is an address in a module */
 	add_string(f, "caller",
 		   site	      ? site->name ? site->name : row->caller
 		   : by_frame ? row->caller

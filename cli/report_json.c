@@ -8,7 +8,7 @@
 
 #include "common/json.h"
 
-/* From when to when calls were not recorded, since somebody else had changed the sites. */
+/* Prints from when to when calls were not recorded because another tool had changed the sites. */
 static void print_missing_json(struct ip_json *j, const struct cli_report *r)
 {
 	const struct ip_recording *s = r->trace->session;
@@ -36,7 +36,7 @@ static void json_known(struct ip_json *j, const char *key, bool known, uint64_t 
 		ip_json_string(j, key, NULL);
 }
 
-/* Durations are those of calls that have ended: null where none has. */
+/* Durations are those of calls that have ended: null where none has ended. */
 static void json_logged(struct ip_json *j, const struct cli_report_row *row)
 {
 	const struct ip_stats_summary *s = &row->summary;
@@ -82,7 +82,7 @@ static void json_bounds(struct ip_json *j, const struct cli_report *r,
 	ip_json_end_array(j);
 }
 
-/* The keys are the same; what is not known is null. */
+/* Writes the same keys as json_logged(). What is not known is null. */
 static void json_counted(struct ip_json *j, const struct cli_report *r,
 			 const struct cli_report_row *row)
 {

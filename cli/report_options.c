@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the options of iprobe report.
+ * Reads the options of iprobe report.
  */
 #include <getopt.h>
 #include <math.h>
@@ -76,7 +76,7 @@ static bool find_group(const char *text, enum ip_group_by *ret)
 	return false;
 }
 
-/* A number of calls or threads, or a time. */
+/* Parses a number of calls or threads, or a time. */
 static bool parse_value(enum cli_report_column column, const char *text, double *ret)
 {
 	uint64_t ns;
@@ -92,7 +92,7 @@ static bool parse_value(enum cli_report_column column, const char *text, double 
 	return true;
 }
 
-/* COLUMN OP VALUE; cut in place. */
+/* Parses COLUMN OP VALUE. It cuts text in place. */
 static bool parse_condition(char *text, struct cli_report_condition *ret)
 {
 	size_t length = strcspn(text, "<>=");
@@ -109,7 +109,7 @@ static bool parse_condition(char *text, struct cli_report_condition *ret)
 	return parse_value(ret->column, value, &ret->value);
 }
 
-/* The lists are cut in place. */
+/* Parses the list of conditions. This list, and that of columns, is cut in place. */
 static int parse_conditions(const char *command, char *text, struct cli_report_options *o)
 {
 	for (char *item, *rest = text; (item = strsep(&rest, ","));) {
@@ -138,7 +138,7 @@ static int parse_columns(const char *command, char *text, struct cli_report_opti
 		if (!find_column(item, strlen(item), &column))
 			return cli_usage(command, "there is no column '%s'", item);
 		if (column == CLI_BY_FUNCTION)
-			continue; /* always there */
+			continue; /* always shown */
 		if (o->ncolumns == CLI_BY_FUNCTION)
 			return cli_usage(command, "more columns than there are");
 		o->columns[o->ncolumns++] = column;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of iprobe report: figures, names, which are wanted, order.
+ * Makes the rows of iprobe report: figures, names, conditions, order.
  */
 #include "cli/report.h"
 
@@ -46,8 +46,8 @@ static int by_name(const void *a, const void *b)
 	return order ? order : (x->stats > y->stats) - (x->stats < y->stats);
 }
 
-/* Largest first, then the one with more calls (of functions that were only counted no time is
- * known); the same rows in the same order each time. */
+/* Sorts the largest first, then the row with more calls (functions that were only counted have
+ * no time). Equal rows are always in the same order. */
 static int by_key(const void *a, const void *b)
 {
 	const struct cli_report_row *x = a, *y = b;
@@ -61,7 +61,7 @@ static int by_key(const void *a, const void *b)
 	return by_name(a, b);
 }
 
-/* What a histogram tells: percentiles are upper bounds. */
+/* Takes the figures of a histogram. Percentiles are upper bounds. */
 static void summarize_counted(const struct cli_report *r, const struct ip_count *c,
 			      struct ip_stats_summary *ret)
 {
@@ -103,7 +103,7 @@ bool cli_report_is_known(const struct cli_report_row *row, enum cli_report_colum
 		return false;
 	if (!row->logged)
 		return column == CLI_BY_SELF ? row->counted->has_self : column != CLI_BY_STDDEV;
-	/* the others are those of calls that have ended */
+	/* the other columns are about calls that have ended */
 	return column == CLI_BY_TOTAL || column == CLI_BY_SELF || h->count || h->dropped;
 }
 
@@ -115,7 +115,7 @@ static bool is_wanted(const struct cli_report *r, const struct cli_report_row *r
 		const struct cli_report_condition *c = &o->conditions[i];
 		double value = cli_report_value(row, c->column);
 
-		/* what is not known is nothing that could be compared */
+		/* an unknown figure cannot be compared */
 		if (!cli_report_is_known(row, c->column))
 			return false;
 		if (!(c->op == '<'   ? value < c->value
@@ -136,7 +136,7 @@ static void summarize(const struct cli_report *r, struct cli_report_row *row)
 	row->summary.self = ip_recording_ns(s, row->stats->self);
 }
 
-/* One row for each function that was called. */
+/* Makes one row for each function that was called. */
 static int make_functions(struct cli_report *r, const bool *selected)
 {
 	const struct ip_recording *s = r->trace->session;
@@ -173,8 +173,8 @@ static int by_tid(const void *a, const void *b)
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-/* "1234 worker", with the process in front where there are several. The name is the last that the
- * trace tells. */
+/* Makes "1234 worker", with the process before it where there are several processes. The name is
+ * the last one that the trace tells. */
 static void name_thread(const struct cli_report *r, struct cli_report_row *row,
 			const struct ip_recording_thread **threads)
 {
@@ -220,7 +220,7 @@ static int name_group(struct cli_report *r, struct cli_report_row *row,
 	return row->name ? 0 : ip_error("out of memory");
 }
 
-/* What was only counted has a module and a file, and no thread or caller. */
+/* Calls that were only counted have a module and a file, but no thread or caller. */
 static int count_groups(struct cli_report *r, const bool *selected, uint64_t **ret)
 {
 	const struct ip_recording *s = r->trace->session;
@@ -274,7 +274,7 @@ static int make_groups(struct cli_report *r, const bool *selected)
 					       .group = &r->stats->groups->groups[i]};
 		if (row->group->function != IP_NO_FUNCTION)
 			row->function = &s->functions[row->group->function];
-		/* points are no calls, but for a function that is nothing else */
+		/* points are no calls, unless the function has nothing else */
 		row->count = row->stats->calls + counted[i];
 		if (!row->count && row->function)
 			row->count = row->stats->points;
@@ -291,8 +291,7 @@ static int make_groups(struct cli_report *r, const bool *selected)
 	return 0;
 }
 
-/* Rows are sorted by name: if those of one name are of several functions, all of them are
- * marked. */
+/* Rows are sorted by name. Marks all rows of a name that belong to several functions. */
 static void mark_ambiguous(struct cli_report *r)
 {
 	for (size_t i = 0, end; i < r->nrows; i = end) {
@@ -321,7 +320,7 @@ static void sort(struct cli_report *r)
 		qsort(r->rows, r->nrows, sizeof(*r->rows), by_key);
 }
 
-/* Calibrations of one clock differ by less than that. */
+/* Two calibrations of one clock differ by less than this share. */
 #define SAME_CLOCK 0.001
 
 static int load(const char *dir, const struct cli_report_options *options, bool compared,
@@ -338,8 +337,8 @@ static int load(const char *dir, const struct cli_report_options *options, bool 
 	if (base) {
 		double ratio = (double)base->clock->tsc_hz / r->clock->tsc_hz;
 
-		/* steps of the same duration must have the same ticks; between two calibrations
-		 * rounding would tear ties apart */
+		/* Steps of the same duration must have the same ticks. But between two
+		 * calibrations of one clock there is no scaling: rounding would separate ties. */
 		if (fabs(ratio - 1) > SAME_CLOCK) {
 			wanted.scale = ratio;
 			r->clock = base->clock;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of iprobe report, and what stands around it.
+ * Prints the table of iprobe report, and the notes above and below it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 #define NAME_MIN 24u
 
-#define MISSING_SHOWN 10 /* --json has them all */
+#define MISSING_SHOWN 10 /* --json has all */
 
 static void print_time(uint64_t ns)
 {
@@ -27,7 +27,7 @@ static void print_time(uint64_t ns)
 	ip_print(stdout, " %8s", ip_format_ns(ns, buffer));
 }
 
-/* Of a histogram an upper bound is known. */
+/* Prints a percentile. For a histogram only an upper bound is known. */
 static void print_percentile(const struct cli_report_row *row, uint64_t ns)
 {
 	char buffer[16], bound[20];
@@ -60,7 +60,7 @@ static void print_missing(const struct cli_report *r)
 		ip_print(stdout, "  ... and %zu more\n", s->nmissing - MISSING_SHOWN);
 }
 
-/* What their rows are about. */
+/* Prints what the rows of dropped functions are about. */
 static void print_drops(const struct cli_report *r)
 {
 	const struct ip_recording *s = r->trace->session;
@@ -114,7 +114,8 @@ static void print_header(const struct cli_report *r)
 		 ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration));
 }
 
-/* Never longer than their threads lived (ip_run.end). */
+/* Prints how many calls had not finished. Their time is never longer than their threads lived
+ * (ip_run.end). */
 static void print_unfinished(const struct cli_report *r)
 {
 	const struct ip_trace_reader *t = r->trace;
@@ -164,7 +165,8 @@ static void print_footer(const struct cli_report *r, size_t limit)
 			 r->stats->orphans == 1 ? "" : "s", r->stats->orphans == 1 ? "is" : "are");
 }
 
-/* Of several functions with one name, what tells them apart; the caller behind it. */
+/* Returns the name of a row. Several functions with the same name get what tells them apart. The
+ * caller follows. */
 static char *name_of(const struct cli_report *r, const struct cli_report_row *row, size_t width)
 {
 	_cleanup_free_ char *full =
@@ -177,7 +179,7 @@ static char *name_of(const struct cli_report *r, const struct cli_report_row *ro
 		row->function ? ip_names_drop(s, row->function - s->functions) : NULL;
 	char *text, *marked, mark[64] = "", at[16];
 
-	/* what was counted afterwards is in its calls */
+	/* the row's calls include those that were counted afterwards */
 	if (drop)
 		snprintf(mark, sizeof(mark), " [%suntil dropped at %s]",
 			 drop->counted && r->options->by == IP_GROUP_BY_FUNCTION ? "times " : "",
@@ -227,7 +229,7 @@ static void print_cell(const struct cli_report_row *row, enum cli_report_column 
 	}
 }
 
-/* How callers are known. */
+/* Prints how callers are known. */
 static void print_callers(const struct cli_report *r)
 {
 	uint64_t by_frame = 0, by_site = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What commands that record need of their own process: signals that end them properly, and where
- * the runtime lies.
+ * What commands that record need of their own process: signals that end them properly, and the
+ * path of the runtime.
  */
 #include <limits.h>
 #include <signal.h>
@@ -26,14 +26,14 @@ void cli_catch_signals(void)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
-	/* what would end us with sites live */
+	/* signals that would end this process while sites are live */
 	sigaction(SIGQUIT, &action, NULL);
 	sigaction(SIGALRM, &action, NULL);
 	sigaction(SIGUSR1, &action, NULL);
 	sigaction(SIGUSR2, &action, NULL);
 	sigaction(SIGXCPU, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* memfds count as files */
+	signal(SIGXFSZ, SIG_IGN); /* writing a memfd is also subject to the limit on file size */
 }
 
 const char *cli_runtime_path(void)

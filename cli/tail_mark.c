@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mark of times that end at a tail call.
+ * The note about times that end at a tail call.
  */
 #include "cli/tail_mark.h"
 

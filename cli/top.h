@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of iprobe top share: options, where the figures come from (top_session.c), what is
- * made of them (top_rows.c), how they are written (top_print.c), and the screen with its keys
- * (top_view.c on top_screen.c).
+ * What the source files of iprobe top share: options, the source of the figures (top_session.c),
+ * the rows that are made of them (top_rows.c), their output (top_print.c), and the screen with
+ * its keys (top_view.c on top_screen.c).
  */
 #ifndef IP_CLI_TOP_H
 #define IP_CLI_TOP_H
@@ -16,7 +16,7 @@
 #include "analysis/read/names.h"
 #include "session/session.h"
 
-/* In the order in which people step through them; names in top_rows.c. */
+/* The order in which the keys s and S step through the columns; names in top_rows.c. */
 enum cli_top_column {
 	CLI_TOP_RATE,
 	CLI_TOP_CALLS,
@@ -35,108 +35,119 @@ struct cli_top_options {
 	const char *functions; /* NULL: all */
 	uint64_t delay_ns, duration_ns, memory, max_stop_ns;
 	uint64_t iterations; /* 0: until the end */
-	size_t limit;	     /* rows; 0: as many as there are, or as the screen has */
+	size_t limit;	     /* rows; 0: all rows, or as many as the screen has */
 	enum cli_top_column sort;
 	bool batch, json;
 };
 
-/* ---- where the figures come from ---- */
+/* ---- the source of the figures ---- */
 
 /*
- * A session with --payload hist: one of our own, or the one that the process has.
+ * A session with --payload hist: a session of this iprobe top, or one that the process has
+ * already.
  *
- * Our own is a process of its own, so that nothing that we do with a terminal keeps it from its
- * work, nor what it does us. It ends when we do, however that happens (PR_SET_PDEATHSIG), and puts
- * every byte back as iprobe attach does. We speak to it as any other iprobe would, by its control
- * socket. Its trace, which holds nothing but counts, lies in a directory of ours in memory; whoever
- * of the two ends last removes it.
+ * A session of its own runs in a process of its own. So nothing that iprobe top does with a
+ * terminal, and nothing that the terminal does to iprobe top, keeps the session from its work.
+ * The session ends when iprobe top ends, however that happens (PR_SET_PDEATHSIG), and puts every
+ * byte back as iprobe attach does. iprobe top speaks to it by its control socket, as any other
+ * iprobe would. Its trace holds counts only. It is in a directory of iprobe top in memory, and
+ * the process that ends last removes the directory.
  */
 struct cli_top_session;
 
-/* What was counted up to a moment. Owned by the session, until the next one is read. */
+/* The counts up to one moment. Owned by the session, valid until the next snapshot is read. */
 struct cli_top_snapshot {
 	const struct ip_recording *recording;
 	struct ip_names *names;
-	/* before: that of the snapshot before; NULL: there was none */
+	/* before: counts of the snapshot before; NULL: there was none */
 	const struct ip_counts *now, *before;
-	bool renewed; /* functions have other numbers than in the snapshot before */
+	bool renewed; /* functions have other indexes than in the snapshot before */
 };
 
-/* Joins the session of the process, or begins one and waits until it is live. terminal: what its
- * iprobe says on stderr is kept for cli_top_session_said(). 1: there is nothing to show (it has
- * ended already, or a signal came); 0; -1 with an error, or "" where it has been told. */
+/* Joins the session of the process, or begins one and waits until it is live. terminal: what the
+ * session's iprobe prints on stderr is kept for cli_top_session_said(). Returns 0; 1 where there
+ * is nothing to show (the session has ended already, or a signal came); -1 with an error, or
+ * with "" where the error has been printed. */
 int cli_top_session_begin(const struct cli_top_options *options, bool terminal,
 			  struct cli_top_session **ret);
 
-/* Whether it is somebody else's, and who. */
+/* Returns whether another iprobe began the session. */
 bool cli_top_session_is_joined(const struct cli_top_session *session);
 
-/* 1: a new snapshot; 0: the session has ended, or does not answer any more, and there is none;
- * -1 with an error. The last one of a session of our own comes when it has ended. */
+/* Reads a snapshot. Returns 1; 0 where there is none, because the session has ended or does not
+ * answer any more; -1 with an error. A session of iprobe top's own gives its last snapshot when
+ * it has ended. */
 int cli_top_session_read(struct cli_top_session *session, struct cli_top_snapshot *ret);
 
-/* Readable when a session of our own has ended, or has said something; -1: nothing is. */
+/* Returns a descriptor that is readable when a session of iprobe top's own has ended or has
+ * printed something; -1: there is none. */
 int cli_top_session_fd(const struct cli_top_session *session);
 bool cli_top_session_has_ended(struct cli_top_session *session);
 
-/* The last line that its iprobe has said since the last call; NULL: none. */
+/* Returns the last line that the session's iprobe has printed since the last call; NULL: none. */
 const char *cli_top_session_said(struct cli_top_session *session);
 
-/* Ends it if it is our own, waits, tells what it has said on stderr, removes the directory. The
- * exit code. session may be NULL. */
+/* Ends the session where it is iprobe top's own: waits, prints on stderr what it has printed,
+ * removes the directory. session may be NULL. Returns the exit code. */
 int cli_top_session_end(struct cli_top_session *session);
 
-/* ---- what is made of them ---- */
+/* ---- the rows that are made of them ---- */
 
 struct cli_top_row {
-	uint32_t function;	  /* of the recording */
-	const char *name, *shown; /* shown: to people, with what its figures are about */
-	bool timed;		  /* durations are known: of those below */
+	uint32_t function;	  /* index in the recording */
+	const char *name, *shown; /* shown: for people, with a note on what the figures are about */
+	bool timed;		  /* durations are known; they are those below */
 	bool has_self;
-	bool tails; /* of some calls the durations end at a tail call: */
+	bool tails; /* durations of some calls end at a tail call */
 	bool has_tailed;
-	uint64_t tailed;			    /* of so many */
-	uint64_t calls, all_calls;		    /* in the interval; since the session began */
+	/* number of such calls, where has_tailed is true */
+	uint64_t tailed;
+	/* calls: in the interval; all_calls: since the session began */
+	uint64_t calls, all_calls;
 	double rate;				    /* calls a second */
-	uint64_t total_ns, self_ns, avg_ns, max_ns; /* max: since the session began */
-	uint64_t p50_from, p50, p99_from, p99; /* what lies between: upper bounds, and lower ones */
+	uint64_t total_ns, self_ns, avg_ns, max_ns; /* max_ns: since the session began */
+	/* bounds: a percentile lies from p50_from to p50, from p99_from to p99 */
+	uint64_t p50_from, p50, p99_from, p99;
 	double key;
 };
 
 struct cli_top_rows {
 	struct cli_top_row *items;
 	size_t n;
-	uint64_t interval_ns;	 /* that they are of */
-	uint64_t calls, self_ns; /* of all functions that were asked for, shown or not */
-	size_t functions;	 /* that are measured; */
-	size_t logged;		 /* that are not */
+	uint64_t interval_ns;	 /* length of the interval */
+	uint64_t calls, self_ns; /* of all selected functions, shown or not */
+	size_t functions;	 /* functions that are measured */
+	size_t logged;		 /* functions that are not measured */
 };
 
-/* Rows of what was called in the interval between the two snapshots (since_start: since the
- * session began), sorted. wanted: by function of the recording, NULL: all. -1 with an error. */
+/* Makes rows of the functions that were called between the two snapshots (since_start: since the
+ * session began), sorted. wanted: by function of the recording; NULL: all. Returns 0, or -1 with
+ * an error. */
 int cli_top_rows_make(const struct cli_top_snapshot *snapshot, const bool *wanted, bool since_start,
 		      enum cli_top_column sort, bool reverse, struct cli_top_rows *ret);
 void cli_top_rows_clear(struct cli_top_rows *rows);
 
-/* "self"...; the column of that name, CLI_TOP_COLUMNS: there is none. */
+/* cli_top_column_name() returns "self" ... cli_top_column_of() returns the column of that name,
+ * CLI_TOP_COLUMNS where there is none. */
 const char *cli_top_column_name(enum cli_top_column column);
 enum cli_top_column cli_top_column_of(const char *name);
 
-/* Which functions a selection means, the caller's; *ret_n: how many. NULL with an error. */
+/* Returns which functions a selection means, by index; *ret_n is their number. The caller frees
+ * the array. Returns NULL with an error. */
 bool *cli_top_select(const struct ip_recording *recording, const char *selection, size_t *ret_n);
 
-/* ---- how they are written ---- */
+/* ---- their output ---- */
 
-/* A line without its end, of at most width columns (SIZE_MAX: as long as it is). mark: the column
- * that rows are sorted by. */
+/* Print a line without its end, of at most width columns (SIZE_MAX: no limit). mark: the column
+ * by which rows are sorted. */
 void cli_top_print_head(FILE *out, size_t width, enum cli_top_column mark);
 void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
 		       const struct cli_top_row *row);
 
-/* What a person reads of all rows: "1.2 M calls/s, ...". */
+/* Prints the sums of all rows for people: "1.2 M calls/s, ...". */
 void cli_top_print_sums(FILE *out, const struct cli_top_rows *rows);
 
-/* One object on a line of stdout. */
+/* Prints one object on a line of stdout. */
 void cli_top_print_json(const struct cli_top_options *options,
 			const struct cli_top_session *session,
 			const struct cli_top_snapshot *snapshot, const struct cli_top_rows *rows,
@@ -144,8 +155,8 @@ void cli_top_print_json(const struct cli_top_options *options,
 
 /* ---- the screen with its keys ---- */
 
-/* Until a key, a signal, or the session ends it; the first snapshot has been read. -1 with an
- * error. */
+/* Shows the screen until a key, a signal, or the session's end ends it. first is the first
+ * snapshot. Returns 0, or -1 with an error. */
 int cli_top_view(const struct cli_top_options *options, struct cli_top_session *session,
 		 const struct cli_top_snapshot *first);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of iprobe top for people and as JSON. Where a terminal is too narrow, the columns that
- * matter least go.
+ * Prints rows of iprobe top for people and as JSON. Where a terminal is too narrow, the columns
+ * that matter least are left out.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,17 +16,17 @@
 #include "common/units.h"
 
 #define NAME_LEAST 16u
-/* Of some calls the times end there; nobody counts those. */
+/* The times of some calls end at a tail call; it is not counted how many. */
 #define TAIL_MARK	" [until its tail call]"
 #define TAIL_MARK_SHORT " [tail]"
 
-/* What stands in front of the name: title, columns with the blank in front, and how little it may
- * be missed. */
+/* The columns before the name. width includes the blank before the column. The column with the
+ * least weight is left out first. */
 static const struct {
 	const char *title;
 	unsigned width, weight;
 	enum cli_top_column column;
-	bool share; /* of the interval, in per cent */
+	bool share; /* a share of the interval, in per cent */
 } columns[] = {
 	{"RATE/s", 8, 9, CLI_TOP_RATE, false}, {"CALLS", 8, 4, CLI_TOP_CALLS, false},
 	{"%SELF", 7, 10, CLI_TOP_SELF, true},  {"SELF", 9, 7, CLI_TOP_SELF, false},
@@ -37,7 +37,7 @@ static const struct {
 
 #define NCOLUMNS (sizeof(columns) / sizeof(*columns))
 
-/* Which columns there is room for: those from that weight on. */
+/* Returns the least weight of the columns for which there is room. */
 static unsigned least_weight(size_t width)
 {
 	for (unsigned weight = 0;; weight++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of iprobe top: what was counted between two moments.
+ * Makes the rows of iprobe top: what was counted between two moments.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ bool *cli_top_select(const struct ip_recording *s, const char *text, size_t *ret
 	return selected;
 }
 
-/* Figures of one function do not shrink, but a target that scribbles over them may make them do. */
+/* A figure of a function does not shrink, unless the target has overwritten it. */
 static uint64_t since(uint64_t now, uint64_t before)
 {
 	return now > before ? now - before : 0;
@@ -64,8 +64,8 @@ static struct ip_count difference(const struct ip_count *now, const struct ip_co
 	return d;
 }
 
-/* Of the shortest and the longest call it is only known when it was that of all: still bounds of
- * those in the interval. */
+/* The shortest and the longest call are known only for all calls since the beginning. They still
+ * bound the calls of the interval. */
 static void fill(struct cli_top_row *row, const struct cli_top_snapshot *s,
 		 const struct ip_count *d, double seconds)
 {
@@ -119,7 +119,7 @@ static int by_name(const struct cli_top_row *x, const struct cli_top_row *y)
 	return order ? order : (x->function > y->function) - (x->function < y->function);
 }
 
-/* Largest first, names from A to Z. */
+/* Sorts the largest first, and equal ones by name from A to Z. */
 static int downwards(const void *a, const void *b)
 {
 	const struct cli_top_row *x = a, *y = b;

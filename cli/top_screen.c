@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Taking the terminal over and giving it back.
+ * Takes the terminal over and gives it back.
  *
- * What gives it back may run in a signal handler of a crash: only calls that are safe there.
+ * The code that gives it back may run in a signal handler after a crash: it makes only calls
+ * that are safe there.
  */
 #include "cli/top_screen.h"
 
@@ -22,10 +23,10 @@
 #include "common/utf8.h"
 #include "session/session.h"
 
-#define SLICE_NS 100000000ull /* a signal that comes just before we sleep is seen after that */
-#define REST_MS	 25	      /* that an escape sequence takes to arrive whole */
+#define SLICE_NS 100000000ull /* a signal that comes just before poll() is seen after this time */
+#define REST_MS	 25	      /* time in which an escape sequence arrives whole */
 
-/* Another page, no cursor, lines are cut off; and back. */
+/* ENTER: another page, no cursor, lines are cut off. LEAVE: the opposite. */
 #define ENTER "\033[?1049h\033[?25l\033[?7l\033[2J"
 #define LEAVE "\033[m\033[?7h\033[?25h\033[?1049l"
 
@@ -93,15 +94,14 @@ int cli_screen_open(void)
 		sigaction(crashes[i], &action, NULL);
 	action.sa_handler = on_resize;
 	sigaction(SIGWINCH, &action, NULL);
-	/* stopped by SIGSTOP and woken up: the shell has set the terminal up for itself
-	 * meanwhile */
+	/* After SIGSTOP and SIGCONT the shell may have changed the terminal's settings. */
 	sigaction(SIGCONT, &action, NULL);
 	action.sa_handler = on_stop;
 	sigaction(SIGTSTP, &action, NULL);
 	return take();
 }
 
-/* Ctrl-Z: the terminal is the shell's until somebody says fg. */
+/* Handles Ctrl-Z: the terminal belongs to the shell until the user types fg. */
 static void stop(void)
 {
 	to_stop = 0;
@@ -120,7 +120,7 @@ static uint64_t now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* The next byte; -1: none comes. */
+/* Returns the next byte; -1: none comes. */
 static int next_byte(void)
 {
 	struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -129,7 +129,7 @@ static int next_byte(void)
 	return poll(&p, 1, REST_MS) > 0 && read(STDIN_FILENO, &byte, 1) == 1 ? byte : -1;
 }
 
-/* What follows an escape. */
+/* Returns the key that the bytes after an escape stand for. */
 static int sequence(void)
 {
 	int byte = next_byte(), number = 0;
@@ -179,7 +179,8 @@ int cli_screen_key(uint64_t until_ns, int fd)
 			stop();
 		if (resized) {
 			resized = 0;
-			take(); /* the size may have changed while somebody else had the terminal */
+			/* the size may have changed while another program had the terminal */
+			take();
 			return CLI_KEY_RESIZED;
 		}
 		if (ip_interrupted)
@@ -206,7 +207,8 @@ void cli_screen_size(size_t *ret_lines, size_t *ret_columns)
 	*ret_columns = size.ws_col ? size.ws_col : 80;
 }
 
-/* As much of it as there are columns; sequences that make it stand out take none. */
+/* Prints as much of a line as there are columns. Sequences that make it stand out take no
+ * column. */
 static void put_line(FILE *out, const char *text, const char *end, size_t columns)
 {
 	while (text < end) {
@@ -232,8 +234,8 @@ int cli_screen_show(const char *text, size_t size)
 	if (!out)
 		return ip_error("out of memory");
 	cli_screen_size(&lines, &columns);
-	/* each line at its place, so that the last one scrolls nothing; erased first: at the last
-	 * column that would take a character away */
+	/* Each line is put at its place, so that the last one does not scroll the screen. Each
+	 * is erased first: an erase at the last column would remove a character. */
 	for (const char *end = text + size; text < end && line < lines; line++) {
 		const char *newline = memchr(text, '\n', end - text);
 		const char *stop = newline ? newline : end;

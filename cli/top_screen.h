@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The terminal while a command has all of it: keys one at a time, another page of the screen, and
- * everything as it was afterwards, on every way out: properly, by a signal, stopped by Ctrl-Z, or
- * in a crash of ours.
+ * The terminal while a command uses all of it. Keys come one at a time, and the screen shows
+ * another page. On every way out the terminal gets its old state back: a proper end, a signal, a
+ * stop by Ctrl-Z, a crash of this process.
  *
- * A dozen control sequences that every terminal of today knows; no library is worth its weight for
- * them.
+ * The code uses a dozen control sequences that every terminal of today knows; a library is not
+ * worth its size for them.
  */
 #ifndef IP_CLI_TOP_SCREEN_H
 #define IP_CLI_TOP_SCREEN_H
@@ -14,10 +14,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Other keys are the bytes that they send. */
+/* All other keys are the bytes that they send. */
 enum cli_key {
 	CLI_KEY_NONE = 0,
-	CLI_KEY_END_OF_INPUT = 256, /* the terminal has gone */
+	CLI_KEY_END_OF_INPUT = 256, /* the terminal is gone */
 	CLI_KEY_UP,
 	CLI_KEY_DOWN,
 	CLI_KEY_LEFT,
@@ -27,27 +27,27 @@ enum cli_key {
 	CLI_KEY_HOME,
 	CLI_KEY_END,
 	CLI_KEY_ESCAPE,
-	CLI_KEY_OTHER,	 /* that we do not know */
-	CLI_KEY_RESIZED, /* to be drawn anew; so it is after Ctrl-Z and fg */
+	CLI_KEY_OTHER,	 /* an unknown key */
+	CLI_KEY_RESIZED, /* the screen must be drawn again; also after Ctrl-Z and fg */
 };
 
-/* stdin and stdout are terminals. -1 with an error. */
+/* Opens the screen. stdin and stdout must be terminals. Returns 0, or -1 with an error. */
 int cli_screen_open(void);
-/* Does nothing where it is not open. */
+/* Closes the screen. Does nothing where it is not open. */
 void cli_screen_close(void);
 
-/* Waits for a key, at most until ns (CLOCK_MONOTONIC), or until fd (-1: none) is readable, or a
- * signal has come: CLI_KEY_NONE then. */
+/* Waits for a key. Returns CLI_KEY_NONE at until_ns (CLOCK_MONOTONIC), when fd is readable (-1:
+ * no fd), or when a signal has come. */
 int cli_screen_key(uint64_t until_ns, int fd);
 
-/* Lines and columns. */
+/* Returns the number of lines and columns. */
 void cli_screen_size(size_t *ret_lines, size_t *ret_columns);
 
-/* Shows text, of lines that end in '\n'; what does not fit is cut off. It holds no control
- * characters but the sequences below. -1: it cannot be written. */
+/* Shows text, whose lines end in '\n'. What does not fit is cut off. The text has no control
+ * characters except the sequences below. Returns 0, or -1 where it cannot be written. */
 int cli_screen_show(const char *text, size_t size);
 
-/* For lines that stand out. */
+/* Sequences for lines that stand out. */
 #define CLI_SCREEN_BOLD	   "\033[1m"
 #define CLI_SCREEN_REVERSE "\033[7m"
 #define CLI_SCREEN_PLAIN   "\033[m"

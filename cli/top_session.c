@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where iprobe top has its figures from.
+ * The source of the figures of iprobe top.
  *
- *   1. A session that the process has is asked for its counts. If it answers, that is the one.
- *   2. Else a child is forked, which makes a directory: it ends with us (a signal from the kernel,
- *      which ends it properly), is in a process group of its own (Ctrl-C and Ctrl-Z on the terminal
- *      are for us), and tells by a pipe when it is live, and what goes wrong.
- *   3. Each snapshot: it is asked to write its counts; they are read from its directory. The list
- *      of functions is read again when its file has changed; functions may have other numbers then,
- *      so that the counts before are read anew, from their text.
- *   4. The end: it is asked to end, and puts everything back. Whoever of the two is there last
- *      removes the directory.
+ *   1. If the process has a session, it is asked for its counts. If it answers, iprobe top uses
+ *      that session.
+ *   2. Else a child is forked, which makes a directory. The child ends with iprobe top (the
+ *      kernel sends it a signal, which ends it properly). It is in a process group of its own
+ *      (Ctrl-C and Ctrl-Z on the terminal are for iprobe top). It tells by a pipe when it is
+ *      live, and what goes wrong.
+ *   3. For each snapshot the session is asked to write its counts, which are read from its
+ *      directory. The list of functions is read again when its file has changed. Functions may
+ *      have other numbers then, so the counts of the snapshot before are parsed again from their
+ *      text.
+ *   4. At the end the session is asked to end, and it puts everything back. The process that is
+ *      there last removes the directory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,36 +42,38 @@
 #include "common/units.h"
 
 #define COUNTS_MAX (1ull << 30)
-#define WAIT_MS	   100 /* between looks for signals */
+#define WAIT_MS	   100 /* time between checks for signals */
 #define ENDING_MS  10000
 #define OWN_SIZE   4096
 
 struct cli_top_session {
 	int pid;
-	char *dir; /* of the trace */
-	/* above it, ours, in memory shared with the child, which makes it; NULL: the session is
-	 * somebody else's */
+	char *dir; /* directory of the trace */
+	/* The directory above dir. Its text is in memory shared with the child, which makes the
+	 * directory. NULL: another iprobe has the session. */
 	char *own;
-	pid_t child;  /* 0: none, or it has ended */
-	pid_t keeper; /* 0: none */
-	int kept;     /* its pipe; -1: none */
-	int status;   /* as from waitpid */
-	int words;    /* what it says, the first byte that it is live; -1: nothing more */
+	pid_t child;  /* 0: there is no child, or it has ended */
+	pid_t keeper; /* 0: there is no keeper */
+	int kept;     /* pipe of the keeper; -1: none */
+	int status;   /* as from waitpid() */
+	/* Pipe with what the child prints; its first byte tells that it is live. -1: closed. */
+	int words;
 	bool live, terminal, read_last;
-	char *said; /* all of it */
+	char *said; /* all that the child has printed */
 	size_t nsaid, shown;
 
 	struct ip_recording *recording;
-	struct stat seen; /* of its file */
+	struct stat seen; /* state of the recording's file when it was read */
 	struct ip_names *names;
 	struct ip_counts *now, *before;
-	char *text; /* of now */
+	char *text; /* text of now */
 	size_t ntext;
 };
 
 /* ---- the child ---- */
 
-/* The parent is where it was made: another one there by now does not have it. */
+/* Removes the tree, whose parent is the directory in which it was made. If another directory has
+ * the parent's name now, it does not hold the tree. */
 static void remove_tree(const char *path)
 {
 	struct ip_dir_place place;
@@ -107,7 +112,7 @@ static int name_trace(struct cli_top_session *s)
 	return ip_error("out of memory");
 }
 
-/* In memory where that may be. */
+/* Makes the directory, in memory where possible. */
 static int make_directory(struct cli_top_session *s)
 {
 	const char *at = getenv("TMPDIR");
@@ -146,7 +151,7 @@ static _Noreturn void be_session(const struct cli_top_options *o, struct cli_top
 	cli_catch_signals();
 	if (getppid() != parent)
 		_exit(1);
-	/* not earlier: who was killed by now leaves nothing behind */
+	/* not earlier: a child that is killed before this leaves nothing behind */
 	if (make_directory(s) < 0 || ip_payload_rules_add(&options.payloads, "hist") < 0)
 		_exit(cli_fail());
 	options.dir = s->dir;
@@ -158,9 +163,10 @@ static _Noreturn void be_session(const struct cli_top_options *o, struct cli_top
 }
 
 /*
- * A process that removes the recording's directory when nobody needs it any more, however the
- * others have ended: both have the other end of its pipe. It has no other file, lest it hold up who
- * waits for ours.
+ * A process that removes the recording's directory when no other process needs it any more,
+ * however the others have ended. Both others hold the other end of its pipe. It has no other
+ * file open: a process that waits for iprobe top's files to be closed must not wait for the
+ * keeper.
  */
 static _Noreturn void keep(const struct cli_top_session *s, int end)
 {
@@ -233,7 +239,7 @@ static int start(struct cli_top_session *s, const struct cli_top_options *o)
 	return 0;
 }
 
-/* Reads what it says. Without a terminal it is passed on at once. */
+/* Reads what the child prints. Without a terminal it is passed on at once. */
 static void listen(struct cli_top_session *s)
 {
 	char buffer[4097];
@@ -294,7 +300,7 @@ static void wait_a_little(struct cli_top_session *s)
 	listen(s);
 }
 
-/* It does not answer any more: most likely it is about to end. */
+/* Waits for the end of a session that does not answer any more: most likely it is about to end. */
 static bool wait_for_end(struct cli_top_session *s)
 {
 	for (unsigned i = 0; !reap(s) && !ip_interrupted; i++) {
@@ -340,7 +346,7 @@ int cli_top_session_end(struct cli_top_session *s)
 		return 0;
 	if (s->child) {
 		kill(s->child, SIGTERM);
-		/* it may take its time where threads cannot be stopped, and says so */
+		/* it may need long where threads cannot be stopped, and prints that */
 		while (!reap(s))
 			wait_a_little(s);
 	}
@@ -402,7 +408,8 @@ const char *cli_top_session_said(struct cli_top_session *s)
 
 /* ---- snapshots ---- */
 
-/* 1: it was read again; 0: it is the same. */
+/* Reads the session file where it has changed. Returns 1 where it was read again, 0 where it is
+ * the same, -1 with an error. */
 static int read_recording(struct cli_top_session *s)
 {
 	_cleanup_free_ char *path = NULL;
@@ -472,7 +479,7 @@ int cli_top_session_read(struct cli_top_session *s, struct cli_top_snapshot *ret
 	if (s->read_last || (ip_interrupted && s->own && !s->child))
 		return 0;
 	if (s->own && cli_top_session_has_ended(s)) {
-		s->read_last = true; /* it has written all that there was */
+		s->read_last = true; /* it has written all its counts */
 		if (access(s->dir, F_OK) < 0)
 			return 0;
 	} else if (ip_session_ask_counts(s->pid, &dir) < 0) {
@@ -482,7 +489,7 @@ int cli_top_session_read(struct cli_top_session *s, struct cli_top_snapshot *ret
 			return -1;
 		return s->child ? 0
 				: cli_top_session_read(
-					  /* a signal: who asks wants no picture any more */
+					  /* after a signal the user wants no more output */
 					  s, ret);
 	}
 	renewed = read_recording(s);

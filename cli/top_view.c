@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe top on a terminal: a picture each time the figures come in or a key is pressed.
+ * iprobe top on a terminal. It draws the screen each time that figures come in or a key is
+ * pressed.
  *
- *   line 1   whose session, of what process; what is on
+ *   line 1   whose session it is, of which process; which options are on
  *   line 2   sums
- *   line 3   what a key has done, what the session says, or the line that is being typed
- *   line 4   heads of the columns
- *   ...      functions, one marked
+ *   line 3   what a key has done, what the session prints, or the line that is being typed
+ *   line 4   titles of the columns
+ *   ...      functions; one is marked
  *   last     the keys
  */
 #include <stdlib.h>
@@ -25,7 +26,7 @@
 #include "hotpatcher/process/callees.h"
 
 #define HEAD_LINES 4u
-#define LEAST_NS   100000000ull /* between pictures, by the keys */
+#define LEAST_NS   100000000ull /* the shortest delay that keys can set */
 #define MOST_NS	   60000000000ull
 #define NO_ROW	   SIZE_MAX
 
@@ -50,7 +51,7 @@ enum mode { ROWS, HELP, FILTER, ADD };
 struct view {
 	const struct cli_top_options *options;
 	struct cli_top_session *session;
-	struct cli_top_snapshot snapshot; /* valid where there is one */
+	struct cli_top_snapshot snapshot; /* valid where there is true */
 	bool there;
 	struct cli_top_rows rows;
 	uint64_t delay_ns, next_ns, end_ns;
@@ -59,8 +60,8 @@ struct view {
 	enum mode mode;
 	char typed[256], filter[256]; /* filter: as it was typed; "": none */
 	char message[512];
-	char *chosen; /* linker name; NULL: the first row */
-	size_t first; /* row on the screen */
+	char *chosen; /* linker name of the marked function; NULL: the first row */
+	size_t first; /* first row on the screen */
 };
 
 static uint64_t now_ns(void)
@@ -73,7 +74,8 @@ static uint64_t now_ns(void)
 
 /* ---- what is shown ---- */
 
-/* A word is looked for anywhere in a name. */
+/* Returns the wanted functions. A word without special characters is searched for anywhere in a
+ * name. */
 static bool *wanted(struct view *v, size_t *ret_n)
 {
 	_cleanup_free_ char *text = NULL;
@@ -126,8 +128,8 @@ static void make_rows(struct view *v)
 		choose(v, 0);
 }
 
-/* The row of the chosen function; NO_ROW where it is not shown: what was dropped must not pass its
- * mark on to another one. */
+/* Returns the row of the marked function; NO_ROW where it is not shown. A function that was
+ * dropped must not pass its mark on to another one. */
 static size_t chosen_row(const struct view *v)
 {
 	for (size_t i = 0; v->chosen && i < v->rows.n; i++)
@@ -136,7 +138,7 @@ static size_t chosen_row(const struct view *v)
 	return NO_ROW;
 }
 
-/* "luac" of "/usr/bin/luac -p x.lua"; the caller's, NULL: not known. */
+/* Returns "luac" for "/usr/bin/luac -p x.lua"; NULL: not known. The caller frees it. */
 static char *program_of(const struct ip_recording *s)
 {
 	const char *command = s->command ? s->command : "", *end = strchrnul(command, ' ');
@@ -233,7 +235,7 @@ static int show(struct view *v)
 
 /* ---- what keys do ---- */
 
-/* Asks the session; the message says what came of it. */
+/* Asks the session for a change. The message tells the result. */
 static void change(struct view *v, const char *selection, const char *what)
 {
 	struct ip_session_summary s;
@@ -275,7 +277,7 @@ static void drop(struct view *v)
 
 	if (!is_chosen(v, row))
 		return;
-	/* with its parts */
+	/* the function with its parts */
 	name_length = ip_base_name_length(linker_name(v, row));
 	if (asprintf(&selection, "!%.*s", (int)name_length, linker_name(v, row)) < 0)
 		return;
@@ -333,7 +335,7 @@ static void typed(struct view *v, int key)
 	} else if (key == CLI_KEY_ESCAPE) {
 		v->mode = ROWS;
 	} else if (key == 0x7f || key == '\b') {
-		while (n && (v->typed[n - 1] & 0xc0) == 0x80) /* the rest of a character */
+		while (n && (v->typed[n - 1] & 0xc0) == 0x80) /* the other bytes of a character */
 			n--;
 		v->typed[n ? n - 1 : 0] = '\0';
 	} else if (key == 'U' - '@') {
@@ -441,7 +443,7 @@ static void compressor(struct view *v, int key)
 
 /* ---- the loop ---- */
 
-/* 1; 0: the session has ended; -1 with an error. */
+/* Reads a snapshot. Returns 1; 0 where the session has ended; -1 with an error. */
 static int look(struct view *v)
 {
 	int done;

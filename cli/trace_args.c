@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What report, dump and info have in common.
+ * What the commands that read traces share.
  */
 #include "cli/trace_args.h"
 
@@ -90,7 +90,7 @@ bool *cli_reader_select(const struct ip_trace_reader *trace, const char *text)
 	return selected;
 }
 
-/* Of coarse stamps: how far they may be off. */
+/* Prints how far coarse time stamps may be off. */
 static void warn_of_time(const struct ip_trace_reader *trace)
 {
 	const struct ip_recording *s = trace->session;

@@ -12,25 +12,29 @@
 
 #define CLI_DEFAULT_DIR "iprobe.data"
 
-/* The operand DIR, or iprobe.data. -1: it is in *ret; else the exit code of wrong usage. */
+/* Takes the operand DIR, or iprobe.data where it is left out. Returns -1 and the directory in
+ * *ret; else the exit code after a usage error. */
 int cli_reader_dir(const char *command, int argc, char **argv, const char **ret);
 
-/* Which functions a selection (NULL: all) means: an array as trace->session->functions, the
- * caller's. NULL with an error: bad selection, or nothing matches (the error names the nearest). */
+/* Returns which functions a selection (NULL: all) means: an array by index of
+ * trace->session->functions. The caller frees it. Returns NULL with an error: the selection is
+ * wrong, or nothing matches (the error names the nearest). */
 bool *cli_reader_select(const struct ip_trace_reader *trace, const char *selection);
 
-/* Which functions are matched, by their place in the session, and how many; the caller frees it.
- * NULL: an error. */
+/* Returns which functions match, by index in the session. *ret_n is their number. The caller
+ * frees the array. Returns NULL with an error. */
 bool *cli_match_functions(const struct ip_recording *s, struct ip_selection *selection,
 			  size_t *ret_n);
 
-/* After the events have been read: tells on stderr what is damaged, cut off or lost. */
+/* Prints on stderr what is damaged, cut off or lost. To be called after the events have been
+ * read. */
 void cli_reader_warn(const struct ip_trace_reader *trace);
 
-/* The same for who shows events: what was counted or measured in the process has none. */
+/* Warns in a command that shows events: functions that the process counted or measured have
+ * none. */
 void cli_reader_warn_counted(const struct ip_trace_reader *trace);
 
-/* "stdout" could not be written, if so: an error, and -1. */
+/* Returns 0, or -1 with an error where stdout could not be written. */
 int cli_reader_check_stdout(void);
 
 #endif

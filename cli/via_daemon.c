@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The client's side of iprobed's socket (access/request.h).
+ * The client's side of the socket of iprobed (access/request.h).
  */
 #include "cli/via_daemon.h"
 
@@ -37,7 +37,8 @@ static int connect_to(const char *path)
 	return ip_steal_fd(&fd);
 }
 
-/* The kernel's own answer, but for what a stop takes. */
+/* Asks the kernel whether this user may trace the process. What a stop needs besides is not
+ * checked. */
 static bool may_trace(pid_t pid)
 {
 	char name[64];
@@ -86,7 +87,7 @@ int cli_via_daemon_add(struct ip_request *request, const char *name, const char 
 	return 0;
 }
 
-/* Files and names are looked up here, with our rights. */
+/* Adds a selection. Files and names in it are read here, with the rights of this user. */
 static int add_functions(struct ip_request *request, const char *text)
 {
 	struct ip_selection *selection;
@@ -99,7 +100,7 @@ static int add_functions(struct ip_request *request, const char *text)
 	return flat ? cli_via_daemon_add(request, "functions", flat) : -1;
 }
 
-/* The long name of an option, however it was written. */
+/* Returns the long name of an option, in whichever form it was written. */
 static const char *long_name(const struct option *options, int option, int index)
 {
 	if (index >= 0)
@@ -117,7 +118,7 @@ int cli_via_daemon_options(int argc, char **argv, const char *letters, const str
 	*ret_dir = NULL;
 	optind = 0;
 	while (ret == 0 && (option = getopt_long(argc, argv, letters, options, &index)) >= 0) {
-		/* by name: one letter is another option in each command */
+		/* by name: a letter can be different options in different commands */
 		const char *name = long_name(options, option, index);
 
 		if (!name)
@@ -127,9 +128,11 @@ int cli_via_daemon_options(int argc, char **argv, const char *letters, const str
 		else if (!strcmp(name, "output"))
 			*ret_dir = optarg;
 		else if (option == 'p' && request->what == IP_REQUEST_FPERF)
-			; /* the process itself */
+			; /* the request names the process itself */
 		else if (!strcmp(name, "profile"))
-			; /* iprobed's may be another: what it says has been added */
+			/* a profile of iprobed can have another content: what this user's
+			 * profile says has been added */
+			;
 		else if (!strcmp(name, "leave"))
 			request->leave = true;
 		else
@@ -139,7 +142,7 @@ int cli_via_daemon_options(int argc, char **argv, const char *letters, const str
 	return ret;
 }
 
-/* Opens the directory in which dir lies, and takes its last component. */
+/* Opens the parent directory of dir and takes the last component of dir. */
 static int open_parent(const char *dir, struct ip_request *request)
 {
 	_cleanup_free_ char *copy = strdup(dir);
@@ -174,7 +177,8 @@ static int send_request(int socket, struct ip_request *request, const char *dir)
 	int fds[3], n = 0;
 
 	if (ip_request_fds(request->what) == 3) {
-		/* without -o none is named: an attach that changes a session takes none */
+		/* without -o there is no name: an attach that changes a session takes no
+		 * directory */
 		parent = dir ? open_parent(dir, request)
 			     : open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (parent < 0)
@@ -187,7 +191,7 @@ static int send_request(int socket, struct ip_request *request, const char *dir)
 	if (!text)
 		return -1;
 	fflush(stdout);
-	/* one that has hung up already may have said why */
+	/* an iprobed that has closed the socket may have sent the reason before */
 	if (ip_send_with_fds(socket, text, strlen(text), NULL, 0, fds, n, 0) < 0 &&
 	    errno != EPIPE && errno != ECONNRESET)
 		return errno == EMSGSIZE ? ip_error("the request is too long for iprobed: a "
@@ -196,16 +200,17 @@ static int send_request(int socket, struct ip_request *request, const char *dir)
 	return 0;
 }
 
-/* One packet from iprobed, as text; -1 where it has gone. */
+/* Receives one packet from iprobed as text. Returns 0, or -1 where iprobed has closed the
+ * socket. */
 static int receive(int socket, char *text, size_t size)
 {
-	static int asked; /* the signal that has been handed on */
+	static int asked; /* the signal that has been passed on */
 
 	for (;;) {
 		struct pollfd p = {.fd = socket, .events = POLLIN};
 		ssize_t n;
 
-		/* a signal between the look and the poll is seen by the next look */
+		/* a signal that comes between this check and poll() is seen by the next check */
 		if (ip_interrupted && ip_interrupted != asked) {
 			asked = ip_interrupted;
 			send(socket, "stop\n", 5, MSG_NOSIGNAL);
@@ -213,8 +218,8 @@ static int receive(int socket, char *text, size_t size)
 		if (poll(&p, 1, 200) <= 0)
 			continue;
 		n = recv(socket, text, size - 1, MSG_DONTWAIT);
-		/* ECONNRESET is said once, and before what had been said when the other end was
-		 * closed */
+		/* ECONNRESET is reported once, before the packets that the other side sent
+		 * before it closed */
 		if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
 			continue;
 		if (n <= 0)
@@ -225,7 +230,8 @@ static int receive(int socket, char *text, size_t size)
 	}
 }
 
-/* overwrites: standard output is a file of which nothing is to stay once the session begins. */
+/* Reads replies until the request has ended. overwrites: stdout is a file that is to be emptied
+ * once the session begins. */
 static int converse(int socket, const struct ip_request *request, bool overwrites)
 {
 	char text[4096];
@@ -233,7 +239,7 @@ static int converse(int socket, const struct ip_request *request, bool overwrite
 
 	while (receive(socket, text, sizeof(text)) == 0) {
 		if (sscanf(text, "ended %d", &number) == 1)
-			return number; /* what there was to say the worker has said */
+			return number; /* the worker has printed everything */
 		if (!strncmp(text, "refused ", 8)) {
 			ip_error("iprobed refuses: %s", text + 8);
 			return cli_fail();
@@ -275,8 +281,8 @@ int cli_via_daemon(int socket, struct ip_request *request, const char *dir)
 	return ask(socket, request, dir, false);
 }
 
-/* What is written to standard output goes to a file of ours. It keeps what it has until iprobed has
- * said yes. *ret_made: it is new. */
+/* Redirects stdout to a file that this user may write. The file keeps its content until iprobed
+ * has accepted. *ret_made: the file is new. */
 static int redirect(const char *path, bool *ret_made)
 {
 	_cleanup_close_ int fd = ip_file_open_output(path, ret_made);
@@ -286,7 +292,7 @@ static int redirect(const char *path, bool *ret_made)
 	return dup2(fd, STDOUT_FILENO) >= 0 ? 0 : ip_error_errno("cannot write %s", path);
 }
 
-/* What was made for nothing goes. */
+/* Removes a new file that is empty. */
 static void remove_empty(const char *path)
 {
 	struct ip_dir_place place;

@@ -78,8 +78,7 @@ static void coarsen(struct ip_timeline *t)
 			const struct ip_job_control_sum *next = &sums[2 * i + 1];
 
 			if (!sum.calls && !sum.covered && !sum.vote)
-				/* the first of the two slices has no function */
-				sum.function = next->function;
+				sum.function = next->function; /* sum is empty */
 			sum.covered += next->covered;
 			sum.calls = sum.calls + next->calls < sum.calls ? UINT32_MAX
 									: sum.calls + next->calls;
