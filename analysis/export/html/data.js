@@ -1,4 +1,4 @@
-/* The document, and what all views share: formats, colours, search. */
+/* The document, and the functions that all views share: formats, colours, search. */
 const data = JSON.parse(document.getElementById("data").textContent);
 const functions = data.functions, meta = data.meta;
 const $ = id => document.getElementById(id);
@@ -13,7 +13,8 @@ function time(ns) {
   let at = 0;
   while (at < 3 && Math.abs(ns) >= 999.5 * units[at][1]) at++;
   const value = ns / units[at][1];
-  return (at === 0 ? Math.round(value) : value.toPrecision(value < 1000 ? 3 : 4)) + " " + units[at][0];
+  return (at === 0 ? Math.round(value) : value.toPrecision(value < 1000 ? 3 : 4)) +
+    " " + units[at][0];
 }
 
 /* A share in percent. */
@@ -23,34 +24,40 @@ function percent(part, whole) {
   return (value && value < 0.1 ? "< 0.1" : value.toFixed(1)) + " %";
 }
 
-/* That the times of a function end at a tail call. */
+/* The note that the times of a function end at a tail call. */
 function untilTail(f) {
   return `until its tail call, in ${percent(f.untilTail, f.calls)} of the calls`;
 }
 
-/* Paul Tol's light scheme: told apart with every kind of colour vision, dark text is readable on each. A function has the same in all views. */
-const palette = ["#77aadd", "#99ddff", "#44bb99", "#bbcc33", "#aaaa00", "#eedd88", "#ee8866", "#ffaabb"];
+/* Paul Tol's light scheme: its colours can be told apart with every kind of colour vision, and dark
+ * text is readable on each. A function has the same colour in all views. */
+const palette = [
+  "#77aadd", "#99ddff", "#44bb99", "#bbcc33", "#aaaa00", "#eedd88", "#ee8866", "#ffaabb"];
 const colours = functions.map(f => {
   let h = 2166136261;
   for (let i = 0; i < f.name.length; i++) h = Math.imul(h ^ f.name.charCodeAt(i), 16777619);
   return palette[(h >>> 8) % palette.length];
 });
 
-/* Between blue, light grey and orange: -1 .. 1. */
+/* The colour for x from -1 to 1: from blue over light grey to orange. */
 function difference(x) {
   const from = [221, 221, 221], to = x < 0 ? [68, 119, 170] : [238, 119, 51];
   const s = Math.min(1, Math.abs(x));
   return "rgb(" + from.map((c, i) => Math.round(c + (to[i] - c) * s)).join(",") + ")";
 }
 
-/* cividis (Nuñez, Anderton, Renslow, 2018), by some of its points: 0 .. 1. */
+/* The colour for x from 0 to 1: the map cividis (Nuñez, Anderton, Renslow, 2018), by some of its
+ * points. */
 function heat(x) {
-  const points = [[0, 34, 78], [53, 69, 107], [102, 105, 112], [148, 142, 119], [200, 184, 102], [254, 232, 56]];
-  const at = Math.min(Math.max(x, 0), 1) * (points.length - 1), i = Math.min(Math.floor(at), points.length - 2);
-  return "rgb(" + points[i].map((c, k) => Math.round(c + (points[i + 1][k] - c) * (at - i))).join(",") + ")";
+  const points = [
+    [0, 34, 78], [53, 69, 107], [102, 105, 112], [148, 142, 119], [200, 184, 102], [254, 232, 56]];
+  const at = Math.min(Math.max(x, 0), 1) * (points.length - 1),
+    i = Math.min(Math.floor(at), points.length - 2);
+  return "rgb(" +
+    points[i].map((c, k) => Math.round(c + (points[i + 1][k] - c) * (at - i))).join(",") + ")";
 }
 
-/* Which functions the search means: null where there is none. */
+/* By function: whether the search matches it; null where there is no search. */
 let matches = null;
 
 function find(text) {
@@ -80,12 +87,13 @@ function find(text) {
     calls += f.calls || 0;
     self += f.self || 0;
   });
-  return n === 0 ? "nothing matches" : `${plural(n, "function")}, ${plural(calls, "call")}, ${percent(self, all)} of the time`;
+  return n === 0 ? "nothing matches"
+    : `${plural(n, "function")}, ${plural(calls, "call")}, ${percent(self, all)} of the time`;
 }
 
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/* Makes the canvas as sharp as the screen is; returns its context in CSS pixels. */
+/* Gives the canvas the resolution of the screen. Returns its context, which uses CSS pixels. */
 function context(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   canvas.style.height = height + "px";
@@ -99,7 +107,7 @@ function context(canvas, width, height) {
 
 const font = "12px system-ui, sans-serif";
 
-/* text as far as it fits; widths are measured once for each character of the font. */
+/* Returns as much of the text as fits. Each character of the font is measured once. */
 const widths = new Map();
 function fitted(c, text, room) {
   let sum = 0;

@@ -1,4 +1,5 @@
-/* Ways of calls by time, callers above. With another trace: the same, coloured by what has changed. */
+/* Call paths by their time, with callers above. With another trace: the same call paths, coloured
+ * by the change of their time. */
 const flame = (function () {
   const canvas = $("flame").querySelector("canvas"), ROW = 18;
   const nodes = data.tree.nodes, W = data.tree.width, n = nodes.length / W + 1, compared = W === 7;
@@ -18,15 +19,18 @@ const flame = (function () {
       otherTotal[0] += otherTotal[i];
     }
   }
-  for (const list of children) list.sort((a, b) => Math.max(total[b], otherTotal[b]) - Math.max(total[a], otherTotal[a]));
+  for (const list of children)
+    list.sort((a, b) =>
+      Math.max(total[b], otherTotal[b]) - Math.max(total[a], otherTotal[a]));
   data.tree.nodes = null;
 
   const size = i => $("widths").value === "other" ? otherTotal[i] : total[i];
   const name = i => i ? functions[fn[i]].name : "all";
-  /* by how much its share of the time has grown: 1 is all of the time */
+  /* the growth of its share of the time: 1 is all of the time */
   const change = i => total[i] / (total[0] || 1) - otherTotal[i] / (otherTotal[0] || 1);
 
-  /* Places of all that is wide enough to be seen, from the focus down; its callers above it are full width. */
+  /* Finds the places of all calls below the focus that are wide enough to be seen. The callers of
+   * the focus have the full width. */
   function lay(width) {
     shown = [];
     for (let i = focus; ; i = parent[i]) {
@@ -38,7 +42,8 @@ const flame = (function () {
     const todo = [focus];
     while (todo.length) {
       const i = todo.pop();
-      const sum = children[i].reduce((a, child) => a + size(child), 0), scale = (right[i] - left[i]) / (Math.max(size(i), sum) || 1);
+      const sum = children[i].reduce((a, child) => a + size(child), 0),
+        scale = (right[i] - left[i]) / (Math.max(size(i), sum) || 1);
       let x = left[i];
       for (const child of children[i]) {
         left[child] = x;
@@ -54,10 +59,12 @@ const flame = (function () {
     const width = canvas.parentElement.clientWidth;
     if (!width) return;
     lay(width);
-    const deepest = shown.reduce((a, i) => Math.max(a, depth[i]), 0), diff = compared && $("diff").checked;
+    const deepest = shown.reduce((a, i) => Math.max(a, depth[i]), 0),
+      diff = compared && $("diff").checked;
     canvas.style.width = width + "px";
     const c = context(canvas, width, (deepest + 1) * ROW + 4);
-    const most = diff ? shown.reduce((a, i) => i ? Math.max(a, Math.abs(change(i))) : a, 1e-9) : 1;
+    const most =
+      diff ? shown.reduce((a, i) => i ? Math.max(a, Math.abs(change(i))) : a, 1e-9) : 1;
     const soft = css("--soft");
     c.font = font;
     for (const i of shown) {
@@ -67,7 +74,8 @@ const flame = (function () {
       c.fillRect(left[i], y, Math.max(w - 0.5, 0.5), ROW - 1);
       if (w > 34) {
         const delta = 100 * change(i);
-        const label = diff && i && Math.abs(delta) >= 0.05 ? `${delta > 0 ? "+" : "−"}${Math.abs(delta).toFixed(1)} % ${name(i)}` : name(i);
+        const label = diff && i && Math.abs(delta) >= 0.05
+          ? `${delta > 0 ? "+" : "−"}${Math.abs(delta).toFixed(1)} % ${name(i)}` : name(i);
         c.fillStyle = dim ? soft : "#111";
         c.globalAlpha = 1;
         c.fillText(fitted(c, label, w - 6), left[i] + 3, y + 13);
@@ -81,18 +89,22 @@ const flame = (function () {
       }
     }
     document.body.dataset.focus = name(focus);
-    $("flame-left").textContent = data.tree.left_out ? `${count(data.tree.left_out)} ways of calls that took the least are not shown` : "";
+    $("flame-left").textContent = data.tree.left_out
+      ? `${count(data.tree.left_out)} ways of calls that took the least are not shown` : "";
   }
 
   function at(e) {
     const d = Math.floor(e.offsetY / ROW);
-    return shown.find(i => depth[i] === d && e.offsetX >= left[i] && e.offsetX < Math.max(right[i], left[i] + 1));
+    return shown.find(i =>
+      depth[i] === d && e.offsetX >= left[i] && e.offsetX < Math.max(right[i], left[i] + 1));
   }
 
   function describe(i) {
-    let text = `${time(total[i])}, ${percent(total[i], total[0])} of all; ${time(self[i])} of it itself; ${plural(calls[i], "call")}`;
+    let text = `${time(total[i])}, ${percent(total[i], total[0])} of all; ` +
+      `${time(self[i])} of it itself; ${plural(calls[i], "call")}`;
     if (compared)
-      text += `. Before: ${time(otherTotal[i])}, ${percent(otherTotal[i], otherTotal[0])} of all; ${time(otherSelf[i])} itself`;
+      text += `. Before: ${time(otherTotal[i])}, ` +
+        `${percent(otherTotal[i], otherTotal[0])} of all; ${time(otherSelf[i])} itself`;
     return text;
   }
 
@@ -106,7 +118,8 @@ const flame = (function () {
   function way(i) {
     const names = [];
     for (let k = i; k; k = parent[k]) names.unshift(name(k));
-    return names.length > 12 ? [...names.slice(0, 5), "…", ...names.slice(-6)].join(" › ") : names.join(" › ");
+    return names.length > 12
+      ? [...names.slice(0, 5), "…", ...names.slice(-6)].join(" › ") : names.join(" › ");
   }
 
   canvas.addEventListener("click", e => {
@@ -133,7 +146,9 @@ const flame = (function () {
           select(up, false);
         }
         break;
-      case "ArrowRight": if (selected && place + 1 < siblings.length) select(siblings[place + 1], false); break;
+      case "ArrowRight":
+        if (selected && place + 1 < siblings.length) select(siblings[place + 1], false);
+        break;
       case "ArrowLeft": if (selected && place > 0) select(siblings[place - 1], false); break;
       case "Enter": select(selected, true); break;
       case "0": case "Escape": select(0, true); break;
@@ -142,10 +157,11 @@ const flame = (function () {
     return true;
   }
 
-  /* The way by which the most of the function's time went. */
+  /* Selects the call path of the function on which most of its time was spent. */
   function show(wanted) {
     let best = 0;
-    for (let i = 1; i < n; i++) if (fn[i] === wanted && (!best || total[i] > total[best])) best = i;
+    for (let i = 1; i < n; i++)
+      if (fn[i] === wanted && (!best || total[i] > total[best])) best = i;
     if (best) select(best, true);
     return best !== 0;
   }

@@ -1,4 +1,4 @@
-/* What is around the views: tabs, keys, search, theme, details. */
+/* The page around the views: tabs, keys, search, theme, details. */
 const page = (function () {
   const views = { timeline, flame, functions: { draw: figures.draw, key: () => false }, latency };
   const names = Object.keys(views);
@@ -22,7 +22,8 @@ const page = (function () {
     $("tip").textContent = text;
     const box = $("tip").getBoundingClientRect();
     $("tip").style.left = Math.max(0, Math.min(e.clientX + 12, innerWidth - box.width - 4)) + "px";
-    $("tip").style.top = (e.clientY + 18 + box.height > innerHeight ? e.clientY - box.height - 8 : e.clientY + 18) + "px";
+    $("tip").style.top = (e.clientY + 18 + box.height > innerHeight
+      ? e.clientY - box.height - 8 : e.clientY + 18) + "px";
   }
 
   function button(label, run) {
@@ -31,7 +32,7 @@ const page = (function () {
     return b;
   }
 
-  /* What is selected, in words. */
+  /* Describes the selected call. */
   function details(fn, what, where) {
     const panel = $("details");
     delete document.body.dataset.selected;
@@ -41,13 +42,19 @@ const page = (function () {
     }
     const f = functions[fn], title = element("p");
     document.body.dataset.selected = f.name;
-    title.append(element("b", f.name), ` ${f.module || ""}${f.file ? ", " + f.file + (f.line ? ":" + f.line : "") : ""}`);
+    title.append(element("b", f.name),
+      ` ${f.module || ""}${f.file ? ", " + f.file + (f.line ? ":" + f.line : "") : ""}`);
     panel.replaceChildren(title, element("p", what), element("p", where));
     if (f.calls !== undefined)
-      panel.append(element("p", `All calls: ${count(f.calls)}, total ${time(f.total)}, self ${time(f.self)}, p50 ${time(f.p50)}, p99 ${time(f.p99)}, max ${time(f.max)}`));
-    if (f.untilTail) panel.append(element("p", "Times are " + untilTail(f) + ": who it jumps to is not known, or has no probes."));
-    if (current !== "flame") panel.append(button("Flame graph", () => { show("flame"); flame.show(fn); }));
-    if (latency.show(fn)) panel.append(button("Latency", () => { latency.show(fn); show("latency"); }));
+      panel.append(element("p", `All calls: ${count(f.calls)}, total ${time(f.total)}, ` +
+        `self ${time(f.self)}, p50 ${time(f.p50)}, p99 ${time(f.p99)}, max ${time(f.max)}`));
+    if (f.untilTail)
+      panel.append(element("p", "Times are " + untilTail(f) +
+        ": who it jumps to is not known, or has no probes."));
+    if (current !== "flame")
+      panel.append(button("Flame graph", () => { show("flame"); flame.show(fn); }));
+    if (latency.show(fn))
+      panel.append(button("Latency", () => { latency.show(fn); show("latency"); }));
     panel.append(button("Search for it", () => search(f.name)));
   }
 
@@ -78,24 +85,33 @@ const page = (function () {
     const notes = [];
     document.title = "iprobe: " + (meta.command || meta.dir);
     $("title").textContent = meta.command || meta.dir;
-    $("facts").textContent = [meta.host && `on ${meta.host}`, meta.pid && `process ${meta.pid}`, meta.start, time(meta.duration),
-      plural(meta.events, "event"), plural(meta.threads, "thread"), plural(functions.length, "function")].filter(Boolean).join(" · ");
+    $("facts").textContent = [
+      meta.host && `on ${meta.host}`, meta.pid && `process ${meta.pid}`, meta.start,
+      time(meta.duration), plural(meta.events, "event"), plural(meta.threads, "thread"),
+      plural(functions.length, "function")].filter(Boolean).join(" · ");
     if (meta.lost) notes.push(`${plural(meta.lost, "event")} lost`);
     if (meta.invalid) notes.push(`${plural(meta.invalid, "word")} of its rings were no records`);
     if (meta.damaged) notes.push("the trace is damaged: what follows the damage is not here");
     if (meta.late) notes.push(`times are coarse: up to ${time(meta.late)} late`);
     if (meta.other) notes.push(`compared with ${meta.other}`);
-    if (meta.summed) notes.push(`${count(meta.summed)} short calls are summed up in the timeline, by slices of time`);
+    if (meta.summed)
+      notes.push(
+        `${count(meta.summed)} short calls are summed up in the timeline, by slices of time`);
     if (meta.deeper) notes.push(`${count(meta.deeper)} calls are deeper than the timeline goes`);
-    if (meta.beyond) notes.push(`${count(meta.beyond)} calls are not in the timeline: there are too many threads`);
-    if (meta.unranked) notes.push(`${plural(meta.unranked, "function")} with a shorter total ${meta.unranked === 1 ? "has" : "have"} no histogram`);
+    if (meta.beyond)
+      notes.push(`${count(meta.beyond)} calls are not in the timeline: there are too many threads`);
+    if (meta.unranked)
+      notes.push(`${plural(meta.unranked, "function")} with a shorter total ` +
+        `${meta.unranked === 1 ? "has" : "have"} no histogram`);
     $("notes").textContent = notes.join(" · ");
-    document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    document.documentElement.dataset.theme =
+      matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
     for (const name of names) $("tab-" + name).addEventListener("click", () => show(name));
     $("search").addEventListener("input", e => search(e.target.value));
-    $("theme").addEventListener("click", () => theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+    $("theme").addEventListener("click", () =>
+      theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
     $("keys").addEventListener("click", () => help($("help").hidden));
-    /* what is selected may need more lines than what was */
+    /* the description of the new selection may need more lines than that of the old one */
     new ResizeObserver(() => views[current].draw()).observe(document.querySelector("main"));
     document.addEventListener("keydown", key);
     show("timeline");
@@ -109,7 +125,8 @@ const page = (function () {
       search("");
       if (typing) views[current].canvas?.focus();
     } else if (typing) {
-      if (e.key === "Enter" && current === "timeline" && e.target.id === "search") timeline.key("n");
+      if (e.key === "Enter" && current === "timeline" && e.target.id === "search")
+        timeline.key("n");
       return;
     } else if (e.key >= "1" && e.key <= "4") show(names[e.key - 1]);
     else if (e.key === "/") $("search").focus();
@@ -119,7 +136,7 @@ const page = (function () {
     e.preventDefault();
   }
 
-  /* the views use it as soon as they are drawn */
+  /* the views use these functions as soon as they are drawn */
   return { details, tip, function: fromTable, begin };
 })();
 page.begin();

@@ -1,13 +1,16 @@
-/* Figures of the functions, and how long the calls of one lasted. */
+/* The table of the functions' figures, and the histogram of one function. */
 const figures = (function () {
-  const columns = [["name", "function"], ["module", "module"], ["calls", "calls", count], ["total", "total", time], ["self", "self", time],
-    ["min", "min", time], ["avg", "avg", time], ["p50", "p50", time], ["p90", "p90", time], ["p99", "p99", time],
-    ["p999", "p99.9", time], ["max", "max", time], ["threads", "threads", count]];
+  const columns = [
+    ["name", "function"], ["module", "module"], ["calls", "calls", count],
+    ["total", "total", time], ["self", "self", time], ["min", "min", time], ["avg", "avg", time],
+    ["p50", "p50", time], ["p90", "p90", time], ["p99", "p99", time], ["p999", "p99.9", time],
+    ["max", "max", time], ["threads", "threads", count]];
   const head = $("functions").querySelector("thead"), body = $("functions").querySelector("tbody");
   let by = "total", down = true, most = 300;
   const row = element("tr");
   for (const [key, label] of columns) {
-    const th = element("th", null, { scope: "col", "data-key": key }), button = element("button", label);
+    const th = element("th", null, { scope: "col", "data-key": key }),
+      button = element("button", label);
     button.addEventListener("click", () => {
       down = by === key ? !down : key !== "name" && key !== "module";
       by = key;
@@ -19,14 +22,16 @@ const figures = (function () {
   head.append(row);
 
   function draw() {
-    const list = functions.map((f, i) => i).filter(i => functions[i].calls !== undefined && (!matches || matches[i]));
+    const list = functions.map((f, i) => i)
+      .filter(i => functions[i].calls !== undefined && (!matches || matches[i]));
     const order = down ? -1 : 1;
     list.sort((a, b) => {
       const x = functions[a][by], y = functions[b][by];
       return order * (typeof x === "string" ? x.localeCompare(y) : (x || 0) - (y || 0));
     });
     for (const th of head.querySelectorAll("th"))
-      th.setAttribute("aria-sort", th.dataset.key !== by ? "none" : down ? "descending" : "ascending");
+      th.setAttribute("aria-sort",
+        th.dataset.key !== by ? "none" : down ? "descending" : "ascending");
     body.replaceChildren(...list.slice(0, most).map(i => {
       const tr = element("tr");
       for (const [key, , format] of columns) {
@@ -35,7 +40,8 @@ const figures = (function () {
           const button = element("button", functions[i].name);
           button.addEventListener("click", () => page.function(i));
           td.append(button);
-          if (functions[i].untilTail) td.append(element("span", " " + untilTail(functions[i]), { class: "marks" }));
+          if (functions[i].untilTail)
+            td.append(element("span", " " + untilTail(functions[i]), { class: "marks" }));
         } else td.textContent = format ? format(functions[i][key]) : functions[i][key];
         tr.append(td);
       }
@@ -53,15 +59,18 @@ const figures = (function () {
 })();
 
 const latency = (function () {
-  const all = data.latency.functions, body = $("latency").querySelector("tbody"), canvas = $("heat"), choose = $("latency-function");
-  const listed = Object.keys(all).map(Number).sort((a, b) => functions[b].total - functions[a].total);
+  const all = data.latency.functions, body = $("latency").querySelector("tbody"),
+    canvas = $("heat"), choose = $("latency-function");
+  const listed = Object.keys(all).map(Number)
+    .sort((a, b) => functions[b].total - functions[a].total);
   let cells = null, low = 0, high = 0;
   for (const i of listed) choose.append(element("option", functions[i].name, { value: i }));
-  /* at first the one that did most by itself */
-  if (listed.length) choose.value = listed.reduce((a, b) => functions[b].self > functions[a].self ? b : a);
+  /* at first the function with the longest self time is chosen */
+  if (listed.length)
+    choose.value = listed.reduce((a, b) => functions[b].self > functions[a].self ? b : a);
   choose.addEventListener("change", draw);
 
-  /* Bucket b holds what lasted from 2^(b - 1) ns up to, not including, 2^b. */
+  /* Bucket b holds the calls that lasted from 2^(b - 1) ns up to, but not including, 2^b ns. */
   const lower = b => b ? 2 ** (b - 1) : 0;
 
   function draw() {
@@ -74,17 +83,24 @@ const latency = (function () {
     for (let k = 0; k < l.buckets.length; k += 2) counts.set(l.buckets[k], l.buckets[k + 1]);
     low = Math.min(...counts.keys());
     high = Math.max(...counts.keys());
-    const sum = [...counts.values()].reduce((a, b) => a + b, 0), most = Math.max(...counts.values());
-    $("latency-facts").textContent = `${plural(sum, "call")}, from ${time(f.min)} to ${time(f.max)}; p50 ${time(f.p50)}, p99 ${time(f.p99)}` +
+    const sum = [...counts.values()].reduce((a, b) => a + b, 0),
+      most = Math.max(...counts.values());
+    $("latency-facts").textContent =
+      `${plural(sum, "call")}, from ${time(f.min)} to ${time(f.max)}; ` +
+      `p50 ${time(f.p50)}, p99 ${time(f.p99)}` +
       (f.untilTail ? `; ${untilTail(f)}` : "");
     const rows = [];
     for (let b = low; b <= high; b++) {
-      const calls = counts.get(b) || 0, tr = element("tr"), cell = element("td"), fill = element("span", null, { class: "fill" });
+      const calls = counts.get(b) || 0, tr = element("tr"), cell = element("td"),
+        fill = element("span", null, { class: "fill" });
       fill.style.width = calls ? `max(1px, ${70 * calls / most}%)` : "0";
       cell.append(fill);
-      const marks = [["p50", f.p50], ["p90", f.p90], ["p99", f.p99], ["p99.9", f.p999]].filter(m => m[1] >= lower(b) && m[1] < lower(b + 1));
-      if (marks.length) cell.append(element("span", "← " + marks.map(m => m[0]).join(", "), { class: "marks" }));
-      tr.append(element("td", time(lower(b))), element("td", count(calls)), element("td", percent(calls, sum)), cell);
+      const marks = [["p50", f.p50], ["p90", f.p90], ["p99", f.p99], ["p99.9", f.p999]]
+        .filter(m => m[1] >= lower(b) && m[1] < lower(b + 1));
+      if (marks.length)
+        cell.append(element("span", "← " + marks.map(m => m[0]).join(", "), { class: "marks" }));
+      tr.append(element("td", time(lower(b))), element("td", count(calls)),
+        element("td", percent(calls, sum)), cell);
       rows.push(tr);
     }
     body.replaceChildren(...rows);
@@ -92,7 +108,8 @@ const latency = (function () {
   }
 
   function drawHeat(l) {
-    const width = Math.max(300, Math.min(1200, $("latency").clientWidth - 30)), gutter = 70, slices = data.latency.slices;
+    const width = Math.max(300, Math.min(1200, $("latency").clientWidth - 30)), gutter = 70,
+      slices = data.latency.slices;
     const row = 14, height = (high - low + 1) * row + 20, w = (width - gutter) / slices;
     canvas.style.width = width + "px";
     const c = context(canvas, width, height);
@@ -112,11 +129,15 @@ const latency = (function () {
     for (let b = low; b <= high; b++) c.fillText(time(lower(b)), 0, (high - b) * row + 11);
     c.fillText("0", gutter, height - 6);
     c.fillText(time(meta.duration), width - 60, height - 6);
-    $("heat-legend").textContent = `A cell is ${time(meta.duration / slices)} wide and a power of two high; dark is one call, bright up to ${count(most)}. Times go up.`;
+    $("heat-legend").textContent =
+      `A cell is ${time(meta.duration / slices)} wide and a power of two high; ` +
+      `dark is one call, bright up to ${count(most)}. Times go up.`;
     canvas.onpointermove = e => {
       const s = Math.floor((e.offsetX - gutter) / w), b = high - Math.floor(e.offsetY / row);
-      const n = s >= 0 && s < slices && b >= low && b <= high ? cells.get(s * data.latency.buckets + b) : 0;
-      page.tip(n ? `${plural(n, "call")} of ${time(lower(b))} to ${time(lower(b + 1))} that began from ${time(s * meta.duration / slices)} on` : null, e);
+      const n = s >= 0 && s < slices && b >= low && b <= high
+        ? cells.get(s * data.latency.buckets + b) : 0;
+      page.tip(n ? `${plural(n, "call")} of ${time(lower(b))} to ${time(lower(b + 1))} ` +
+        `that began from ${time(s * meta.duration / slices)} on` : null, e);
     };
     canvas.onpointerleave = () => page.tip(null);
   }

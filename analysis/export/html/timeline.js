@@ -1,12 +1,13 @@
-/* Calls of each thread over time. Stays are drawn one by one where they are a pixel wide, and a pixel's worth at a time else. Sums of the
- * short ones lie under them: as high as the share of time they took. */
+/* Calls of each thread over time. A stay (the time of a call on the stack) that is at least a pixel
+ * wide is drawn by itself; of the shorter ones one is drawn for each pixel. Behind them are the
+ * sums of short stays: a sum is as high as the share of time that they took. */
 const timeline = (function () {
   const canvas = $("timeline").querySelector("canvas");
   const ROW = 16, HEAD = 20, AXIS = 24, duration = Math.max(1, meta.duration);
   const slice = duration / data.timeline.slices;
   let from = 0, to = duration, top = 0, selected = null, drawn = false;
 
-  /* threads: rows by depth, with typed arrays, each row in the order of time */
+  /* threads: rows by depth; each row has typed arrays, in order of time */
   const threads = [];
   {
     const byKey = new Map();
@@ -17,19 +18,25 @@ const timeline = (function () {
         byKey.set(key, t = { pid: r.pid, tid: r.tid, name: r.name, rows: [], busy: null });
         threads.push(t);
       }
-      const row = { thread: t, depth: r.depth, n, start: new Float64Array(n), length: new Float64Array(n), fn: new Uint32Array(n), sums: [] };
+      const row = {
+        thread: t, depth: r.depth, n, start: new Float64Array(n), length: new Float64Array(n),
+        fn: new Uint32Array(n), sums: [] };
       for (let i = 0, at = 0; i < n; i++) {
         row.start[i] = at += r.stays[3 * i];
         row.length[i] = r.stays[3 * i + 1];
         row.fn[i] = r.stays[3 * i + 2];
       }
       for (let i = 0; i < r.sums.length; i += 4)
-        row.sums.push({ slice: r.sums[i], covered: r.sums[i + 1], calls: r.sums[i + 2], fn: r.sums[i + 3] });
-      /* without the outermost calls, or some of them, nobody knows */
-      if (r.depth === 0 && !meta.selected) t.busy += row.length.reduce((a, b) => a + b, 0) + row.sums.reduce((a, s) => a + s.covered, 0);
+        row.sums.push({
+          slice: r.sums[i], covered: r.sums[i + 1], calls: r.sums[i + 2], fn: r.sums[i + 3] });
+      /* where outermost calls are missing, the time in calls is not known */
+      if (r.depth === 0 && !meta.selected)
+        t.busy += row.length.reduce((a, b) => a + b, 0) +
+          row.sums.reduce((a, s) => a + s.covered, 0);
       t.rows.push(row);
     }
-    threads.sort((a, b) => a.pid - b.pid || (a.tid === a.pid ? -1 : b.tid === b.pid ? 1 : a.tid - b.tid));
+    threads.sort((a, b) =>
+      a.pid - b.pid || (a.tid === a.pid ? -1 : b.tid === b.pid ? 1 : a.tid - b.tid));
     let y = 0;
     for (const t of threads) {
       t.rows.sort((a, b) => a.depth - b.depth);
@@ -45,7 +52,7 @@ const timeline = (function () {
   const x = ns => (ns - from) / (to - from) * width();
   const ns = px => from + px / width() * (to - from);
 
-  /* The first stay of a row that ends behind a time. */
+  /* Returns the index of the first stay of a row that ends at or after time t. */
   function first(row, t) {
     let lo = 0, hi = row.n;
     while (lo < hi) {
@@ -77,7 +84,7 @@ const timeline = (function () {
     for (let i = first(row, from); i < row.n && row.start[i] <= to; i++) {
       const left = (row.start[i] - from) * scale, right = left + row.length[i] * scale;
       if (right - left < 1) {
-        /* of those that share a pixel the first is drawn, unless a later one matches the search */
+        /* of the stays within a pixel the first is drawn, and each that matches the search */
         const pixel = Math.floor(left);
         if (pixel === last && !(matches && matches[row.fn[i]])) continue;
         last = pixel;
@@ -86,13 +93,15 @@ const timeline = (function () {
       const visible = Math.min(right, w) - Math.max(left, 0);
       if (visible > 30) {
         c.fillStyle = matches && !matches[row.fn[i]] ? soft : "#111";
-        c.fillText(fitted(c, functions[row.fn[i]].name, visible - 6), Math.max(left, 0) + 3, y + 11.5);
+        c.fillText(fitted(c, functions[row.fn[i]].name, visible - 6),
+          Math.max(left, 0) + 3, y + 11.5);
       }
     }
   }
 
   function drawAxis(c, w) {
-    const wanted = (to - from) / Math.max(2, w / 120), power = 10 ** Math.floor(Math.log10(wanted));
+    const wanted = (to - from) / Math.max(2, w / 120),
+      power = 10 ** Math.floor(Math.log10(wanted));
     const step = [1, 2, 5, 10].map(k => k * power).find(s => s >= wanted);
     c.fillStyle = css("--back");
     c.fillRect(0, 0, w, AXIS);
@@ -103,7 +112,7 @@ const timeline = (function () {
       c.moveTo(x(t), 16);
       c.lineTo(x(t), AXIS);
       c.stroke();
-      /* where the view is narrow, times are told from its left end */
+      /* where the view is narrow, times count from its left end */
       c.fillText(to - from < from / 1e4 ? "+" + time(t - from) : time(t), x(t) + 3, 14);
     }
   }
@@ -123,15 +132,18 @@ const timeline = (function () {
       const y = AXIS + t.y - top;
       if (y > h || y + HEAD + t.depths * ROW < 0) continue;
       c.fillStyle = soft;
-      c.fillText(`${t.name || "thread"} ${t.tid}${t.pid !== t.tid ? " of " + t.pid : ""}${t.busy === null ? "" : `   ${percent(t.busy, duration)} in calls`}`, 4, y + 14);
+      c.fillText(`${t.name || "thread"} ${t.tid}${t.pid !== t.tid ? " of " + t.pid : ""}` +
+        `${t.busy === null ? "" : `   ${percent(t.busy, duration)} in calls`}`, 4, y + 14);
       for (const row of t.rows)
-        if (y + HEAD + (row.depth + 1) * ROW > 0 && y + HEAD + row.depth * ROW < h) drawRow(c, row, y + HEAD + row.depth * ROW, w, soft);
+        if (y + HEAD + (row.depth + 1) * ROW > 0 && y + HEAD + row.depth * ROW < h)
+          drawRow(c, row, y + HEAD + row.depth * ROW, w, soft);
     }
     if (selected) {
       const y = AXIS + selected.row.thread.y - top + HEAD + selected.row.depth * ROW;
       c.strokeStyle = css("--mark");
       c.lineWidth = 2;
-      c.strokeRect(x(selected.start), y, Math.max(2, x(selected.start + selected.length) - x(selected.start)), ROW - 1);
+      c.strokeRect(x(selected.start), y,
+        Math.max(2, x(selected.start + selected.length) - x(selected.start)), ROW - 1);
       c.lineWidth = 1;
     }
     drawAxis(c, w);
@@ -152,9 +164,10 @@ const timeline = (function () {
     view(fixed - (fixed - from) * factor, fixed + (to - fixed) * factor);
   }
 
-  /* What is at a place: a stay, else a sum, else null. */
+  /* Returns the stay at a place; else the sum there; else null. */
   function at(px, py) {
-    const y = py - AXIS + top, t = threads.find(one => y >= one.y + HEAD && y < one.y + HEAD + one.depths * ROW);
+    const y = py - AXIS + top,
+      t = threads.find(one => y >= one.y + HEAD && y < one.y + HEAD + one.depths * ROW);
     if (!t || py < AXIS) return null;
     const depth = Math.floor((y - t.y - HEAD) / ROW), when = ns(px), slack = (to - from) / width();
     for (const row of t.rows.filter(one => one.depth === depth)) {
@@ -166,12 +179,14 @@ const timeline = (function () {
     return null;
   }
 
-  const stay = (row, i) => ({ row, index: i, fn: row.fn[i], start: row.start[i], length: row.length[i] });
+  const stay = (row, i) => ({
+    row, index: i, fn: row.fn[i], start: row.start[i], length: row.length[i] });
 
   function describe(it) {
     const f = functions[it.fn];
     return it.sum
-      ? `${plural(it.sum.calls, "short call")} begin here, ${time(it.sum.covered)} together, most of it in ${f.name}`
+      ? `${plural(it.sum.calls, "short call")} begin here, ` +
+        `${time(it.sum.covered)} together, most of it in ${f.name}`
       : `${f.name}\n${time(it.length)}`;
   }
 
@@ -192,24 +207,31 @@ const timeline = (function () {
       return;
     }
     const thread = it.row.thread;
-    page.details(it.fn, it.sum ? describe(it) + `, between ${time(it.start)} and ${time(it.start + it.length)}`
-      : `${time(it.length)}, from ${time(it.start)} on, at depth ${it.row.depth}`, `${thread.name || "thread"} ${thread.tid}`);
+    page.details(it.fn,
+      it.sum ? describe(it) + `, between ${time(it.start)} and ${time(it.start + it.length)}`
+        : `${time(it.length)}, from ${time(it.start)} on, at depth ${it.row.depth}`,
+      `${thread.name || "thread"} ${thread.tid}`);
   }
 
-  /* The next stay that matches the search, in time and then by depth; -1: the one before. */
+  /* Selects the next stay that matches the search, by time and then by depth. direction -1: the
+   * stay before. */
   function next(direction) {
-    const now = selected ? selected.start : direction > 0 ? -1 : Infinity, depthNow = selected ? selected.row.depth : -1;
+    const now = selected ? selected.start : direction > 0 ? -1 : Infinity,
+      depthNow = selected ? selected.row.depth : -1;
     let best = null;
     if (!matches) return;
     for (const t of threads)
       for (const row of t.rows)
         for (let i = 0; i < row.n; i++) {
-          if (!matches[row.fn[i]] || selected && row === selected.row && i === selected.index) continue;
+          if (!matches[row.fn[i]] || selected && row === selected.row && i === selected.index)
+            continue;
           const ahead = direction * (row.start[i] - now) || direction * (row.depth - depthNow);
-          if (ahead > 0 && (!best || direction * (row.start[i] - best.start) < 0)) best = stay(row, i);
+          if (ahead > 0 && (!best || direction * (row.start[i] - best.start) < 0))
+            best = stay(row, i);
         }
     if (best) {
-      if (best.start + best.length < from || best.start > to) view(best.start - (to - from) / 2, best.start + (to - from) / 2);
+      if (best.start + best.length < from || best.start > to)
+        view(best.start - (to - from) / 2, best.start + (to - from) / 2);
       select(best, false);
     }
   }
