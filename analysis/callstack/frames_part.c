@@ -126,8 +126,8 @@ int ip_frames_settle_jump(struct ip_frames *t, const struct ip_event *next)
 	return 0;
 }
 
-/* Returns whether an exit is that of the part. A tail exit has the caller's stack pointer: 8
- * more than the part's, or more where the frame was larger and the pointer was rounded down. */
+/* Returns whether an exit is that of the part. A tail exit has the caller's stack pointer, rounded
+ * down: 8 more than the part's, or more where the frame was larger. */
 static bool is_end_of(const struct ip_frames_part *p, uint32_t function, uint64_t sp, bool tail)
 {
 	if (p->function != function)

@@ -38,7 +38,7 @@ struct ip_call_node {
 struct ip_calltree {
 	struct ip_call_node *nodes;
 	size_t n;
-	/* By function: the time of some calls ends at a tail call to an unknown function. */
+	/* By function: the time of some calls ends at a tail call to a function without events. */
 	bool *until_tail;
 	uint64_t events;
 	uint64_t ticks; /* of all threads together, in the functions where call paths begin */

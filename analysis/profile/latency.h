@@ -25,7 +25,7 @@ struct ip_latency {
 	uint64_t calls[IP_LATENCY_BUCKETS];
 	/* Calls that have ended and are not doubtful: the calls of min to max in report. */
 	uint64_t count;
-	/* of these: calls whose time ends at a tail call to an unknown function */
+	/* of these: calls whose time ends at a tail call to a function without events */
 	uint64_t until_tail;
 	uint64_t min, max, total; /* of these calls, in ns */
 	/* By [slice * IP_LATENCY_BUCKETS + bucket], where slice is the slice in which the call
