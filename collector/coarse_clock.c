@@ -58,9 +58,8 @@
 #define NEW	   IP_TRACE_STAMPS ".new"
 #define LOAD_TICKS (1ull << 27) /* 52 ms at 2.6 GHz */
 #define USUAL	   17		/* 50 us at 2.6 GHz */
-#define WRITE                                                                                      \
-	4096 /* refreshes after which a run is written down, lest an iprobe that is killed take it \
-		along */
+/* refreshes after which a run is written down, lest an iprobe that is killed take it along */
+#define WRITE 4096
 
 struct run {
 	uint64_t from, to, width;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The press: compresses packets in a thread of its own, while the collector goes on draining. What
- * goes in comes out in the same order.
+ * The compressor compresses packets in a thread of its own, while the collector goes on draining.
+ * Packets come out in the order in which they go in.
  *
- *   1. The collector submits a packet. Its sub-buffer stays as it is (its ordinal lies below the
- *      one to be taken next, so that nobody takes it again): an iprobe that is killed now leaves it
- *      to the next one.
+ *   1. The collector submits a packet. Its sub-buffer stays as it is. (Its ordinal is below the one
+ *      that is to be taken next, so the collector does not take it again.) If iprobe is killed now,
+ *      the next iprobe finds the sub-buffer.
  *   2. The thread takes the oldest packet that waits, and compresses it.
  *   3. The collector writes the oldest packet if it is ready (journal.h), and frees its sub-buffer.
- *   4. Where as many are on their way as may be, the oldest is written as it is. If the thread has
- *      begun with it (it may have no CPU to go on) it is left to the thread, for nothing, and
- *      another one takes its place in the queue: nobody waits for anybody.
+ *   4. If as many packets as allowed are in the compressor, the collector writes the oldest one
+ *      uncompressed. If the thread has begun to compress this packet (it may have no CPU to go on),
+ *      the thread keeps its job, whose result is not used, and another job takes its place in the
+ *      queue. So neither waits for the other.
  *
- * So rings are emptied as fast as without compression; what the thread is too slow for is larger on
- * disk, and counted.
+ * So rings are emptied as fast as without compression. Packets for which the thread is too slow are
+ * larger on disk, and are counted.
  */
 #ifndef IP_COMPRESSOR_H
 #define IP_COMPRESSOR_H
@@ -29,38 +30,40 @@ struct ip_compressor;
 
 /* What belongs to a packet. */
 struct ip_compressor_note {
-	uint32_t slot, subbuf; /* subbuf: the one to be freed; IP_NO_SLOT: none */
+	uint32_t slot, subbuf; /* subbuf: the one to be freed. IP_NO_SLOT: none */
 	uint64_t events;
-	size_t plain; /* bytes that it would have as it is */
+	size_t plain; /* its size in bytes without compression */
 	struct ip_progress next;
 };
 
 enum ip_compressor_how {
-	IP_COMPRESSOR_READY, /* the oldest if it is ready */
-	IP_COMPRESSOR_MUST,  /* the oldest, step 4 */
-	IP_COMPRESSOR_WAIT,  /* the oldest, compressed: by ourselves, if it is not ready */
+	IP_COMPRESSOR_READY, /* the oldest packet if it is ready */
+	IP_COMPRESSOR_MUST,  /* the oldest packet, as in step 4 */
+	/* the oldest packet, compressed. If it is not ready, the collector compresses it */
+	IP_COMPRESSOR_WAIT,
 };
 
-/* limit: packets that may be on their way; nice: the thread's nice value. NULL with an error.
- * Without a thread (none can be had) the collector does everything by itself. */
+/* limit: number of packets that may be in the compressor. nice: the nice value of the thread.
+ * Returns NULL with an error. If no thread can be created, the collector does all the work
+ * itself. */
 struct ip_compressor *ip_compressor_create(unsigned limit, int nice);
-/* What is on its way is lost. NULL is fine. */
+/* Packets in the compressor are lost. compressor may be NULL. */
 void ip_compressor_destroy(struct ip_compressor *compressor);
 
 bool ip_compressor_is_full(const struct ip_compressor *compressor);
 bool ip_compressor_is_empty(const struct ip_compressor *compressor);
 
-/* Must not be full. Everything is copied. */
+/* The compressor must not be full. All arguments are copied. */
 void ip_compressor_submit(struct ip_compressor *compressor, const struct ip_packet_header *header,
 			  const uint64_t *words, size_t n, const struct ip_compressor_note *note);
 
-/* Takes the oldest out. false: there is none. What is returned is valid until the next packet is
- * submitted. */
+/* Takes the oldest packet out. Returns false if there is none, or if how is IP_COMPRESSOR_READY and
+ * it is not ready. The results are valid until the next packet is submitted. */
 bool ip_compressor_take(struct ip_compressor *compressor, enum ip_compressor_how how,
 			const struct ip_compressor_note **ret, const void **ret_bytes,
 			size_t *ret_size);
 
-/* Packets that were left as they are because the thread fell behind. */
+/* Returns the number of packets that were left uncompressed because the thread was too slow. */
 uint64_t ip_compressor_plain(const struct ip_compressor *compressor);
 
 #endif

@@ -22,8 +22,8 @@
 #include "common/error.h"
 #include "hotpatcher/ptrace/stop.h"
 
-#define SUSPENSION_NS                                                                              \
-	1000000000ull /* longer than a hook that a signal handler interrupts takes to come back */
+/* longer than a hook that a signal handler interrupts takes to come back */
+#define SUSPENSION_NS  1000000000ull
 #define STALE_GUARD_NS 200000000ull
 
 /* Step 3 without the freeing: n words of the sub-buffer, word 0 included. 1: the sub-buffer is

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draining rings in a thread of its own, while the session's thread is busy with a plan or a stop:
- * a plan for many functions may take longer than the rings last.
+ * A thread that drains the rings while the session's thread is busy with a plan or a stop. A plan
+ * for many functions may take longer than the rings last.
  *
- * In between the session's own thread leaves the collector, and the trace's streams, alone.
- * Everything else of the trace is its own, and so is ptrace, which knows threads and not processes.
+ * While the drain thread runs, the session's thread must not use the collector or the trace's
+ * streams. It may use everything else of the trace. Only the session's thread may call ptrace,
+ * since the kernel binds a tracee to a thread of the tracer and not to its process.
  */
 #ifndef IP_DRAIN_THREAD_H
 #define IP_DRAIN_THREAD_H
@@ -13,11 +14,11 @@
 
 struct ip_drain_thread;
 
-/* collector is borrowed. NULL where no thread can be had: then nothing is drained, and
- * ip_drain_thread_stop(NULL) is fine. */
+/* collector is borrowed. Returns NULL if no thread can be created: then nothing is drained, and
+ * ip_drain_thread_stop(NULL) is allowed. */
 struct ip_drain_thread *ip_drain_thread_start(struct ip_collector *collector);
 
-/* Ends it. -1 with an error where the trace could not be written. */
+/* Ends the thread. Returns -1 with an error if the trace could not be written. */
 int ip_drain_thread_stop(struct ip_drain_thread *drain_thread);
 
 #endif

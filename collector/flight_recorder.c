@@ -13,9 +13,8 @@
 #include "common/error.h"
 
 #define COPIES_MOST 2 /* of a snapshot: times what the rings hold */
-#define RESERVE_SHARE                                                                              \
-	16 /* of the sub-buffers, one in so many is held back for threads that come                \
-	    */
+/* of the sub-buffers, one in so many is held back for threads that come */
+#define RESERVE_SHARE 16
 
 /* A packet, or (n 0) only what was lost since the one before. */
 struct packet {

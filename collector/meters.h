@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts and histograms of a session (common/abi/meters.h: duties and meters): who counts where,
- * what has been counted so far, and DIR/iprobe/counts, which says it (common/trace_format.h).
+ * Counts and histograms of a session (common/abi/meters.h: duties and meters). This file gives each
+ * function its place in the blocks, keeps the totals, and writes them to DIR/iprobe/counts
+ * (common/trace_format.h).
  *
- * Threads add to blocks of their own in the area and never look back. We read the blocks now and
- * then and add what has come since to totals of our own: buckets of 32 bits may wrap in between. A
- * block whose thread has ended is read once more, zeroed, and given back. What the target scribbles
- * there makes its own figures wrong and nothing else: places follow from our own tables.
+ * Each thread adds to its own block in the area and never reads it back. The collector reads the
+ * blocks at intervals and adds the differences to its own totals, so buckets of 32 bits may wrap in
+ * between. When a thread has ended, its block is read once more, zeroed, and freed. If the target
+ * writes into the blocks, its own figures are wrong and nothing else: all places come from the
+ * collector's own tables.
  */
 #ifndef IP_METERS_H
 #define IP_METERS_H
@@ -22,59 +24,61 @@ struct ip_counters;
 struct ip_payload_rules;
 struct ip_user;
 
-/* What a plan needs of the area, with room for what may be added later. modules: all that are
- * there. */
+/* Computes what a plan needs of the area, with room for functions that may be added later. modules:
+ * all modules of the target. */
 void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules *rules,
 		       const struct ip_user *user, const struct ip_modules *modules,
 		       const struct ip_area *area, struct ip_area_needs *ret);
 
-/* After ip_area_begin(). area and user (NULL: the session has no payload of the user's) are
- * borrowed. */
+/* To be called after ip_area_begin(). area and user are borrowed. user is NULL if the session has
+ * no user payload. */
 int ip_counters_create(struct ip_area *area, const struct ip_user *user, struct ip_counters **ret);
 void ip_counters_destroy(struct ip_counters *c);
 
-/* Meters of somebody else, in place of counts and histograms. */
+/* Meters of another kind, in place of counts and histograms. */
 struct ip_meter_kind {
 	void *data;
-	/* A function, which has been bound, goes live: its place in the blocks. -1 with an
-	 * error. */
+	/* A function, which has been bound, goes live: gives it a place in the blocks. Returns -1
+	 * with an error. */
 	int (*place)(void *data, const struct ip_plan_function *function);
-	/* All of a plan have been placed. -1 with an error. */
+	/* All functions of a plan have been placed. Returns -1 with an error. */
 	int (*follow)(void *data, const struct ip_plan *plan);
-	/* A thread has ended: takes over what its block holds. Whether something must stay in
-	 * it: then keep() notes that again when the block has been cleared. */
+	/* A thread has ended: release() takes over what its block holds. It returns whether
+	 * something must stay in the block. If so, keep() writes that again after the block has
+	 * been cleared. */
 	bool (*release)(void *data, uint32_t block);
 	void (*keep)(void *data, uint32_t block);
 };
 
-/* Borrowed; NULL: there are none. c may be NULL. */
+/* kind is borrowed. NULL: no other kind. c may be NULL. */
 void ip_counters_set_kind(struct ip_counters *c, const struct ip_meter_kind *kind);
 
-/* Gives the functions of a plan, which has been bound, their duties in this session, before any
- * site of theirs is live, and tells the trace. -1 with an error: there is no room for so many. */
+/* Gives the functions of a plan, which has been bound, their duties in this session, and writes
+ * them to the trace. To be called before any site of theirs is live. Returns -1 with an error if
+ * there is no room for so many. */
 int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct ip_trace *trace);
 
-/* The same for one number, whose probes may be live. tail_exits: as in struct ip_plan_function. 0,
- * or -1 with an error. */
+/* Sets the duty of one number, whose probes may be live. tail_exits: as in struct ip_plan_function.
+ * Returns 0, or -1 with an error. */
 int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty, bool tail_exits);
 
-/* Takes over what threads have counted by now. c may be NULL. */
+/* Adds what the threads have counted so far to the totals. c may be NULL. */
 void ip_counters_collect(struct ip_counters *c);
 
-/* The thread that has the slot has ended: takes over the last of its block and frees it. c may be
- * NULL. */
+/* The slot's thread has ended: adds the rest of its block to the totals and frees the block. c may
+ * be NULL. */
 void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot);
 
-/* Writes DIR/iprobe/counts and DIR/iprobe/payload.txt, atomically, where there is anything to
- * count. c may be NULL. */
+/* Writes DIR/iprobe/counts and DIR/iprobe/payload.txt, atomically, if any function has a meter. c
+ * may be NULL. */
 int ip_counters_save(struct ip_counters *c, struct ip_trace *trace);
 
 struct ip_condition_durations;
-/* Durations of one number that have been taken over so far. */
+/* Returns the durations of one number that have been added to the totals so far. */
 void ip_counters_durations(struct ip_counters *c, uint32_t number,
 			   struct ip_condition_durations *ret);
 
-/* Calls counted and measured so far. c may be NULL. */
+/* Returns the number of calls counted and measured so far. c may be NULL. */
 uint64_t ip_counters_calls(const struct ip_counters *c);
 
 #endif

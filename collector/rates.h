@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How fast the session of a process records, seen from outside: from the rings, without asking its
- * iprobe.
+ * How fast the session of a process records, seen from outside. The rates are read from the rings,
+ * without a request to the session's iprobe.
  */
 #ifndef IP_RATES_H
 #define IP_RATES_H
@@ -11,17 +11,19 @@
 
 #include "hotpatcher/process/target.h"
 
-/* A second of what its threads write into rings, as far as the interval tells. Calls that are
- * counted instead of logged write nothing. */
+/* What the process's threads write into rings per second, computed from the interval. Calls that
+ * are counted instead of logged write nothing. */
 struct ip_rates {
-	pid_t iprobe;	      /* of the session, as it sees itself */
-	uint64_t interval_ns; /* that was looked at */
-	uint64_t events;      /* a record of 8 bytes each; those with values count as more */
+	/* the session's iprobe; its process id as it sees it itself */
+	pid_t iprobe;
+	uint64_t interval_ns; /* length of the interval */
+	uint64_t events;      /* records of 8 bytes; a record with values counts as more than one */
 	uint64_t bytes;
-	uint64_t lost; /* events */
+	uint64_t lost; /* lost events */
 };
 
-/* Looks twice, that long apart. True: the process has a session, and its rings may be looked at. */
+/* Reads the rings twice, interval_ns apart. Returns true if the process has a session and its rings
+ * may be read. */
 bool ip_rates_look(const struct ip_target *target, uint64_t interval_ns, struct ip_rates *ret);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sifting the words of a sub-buffer: which of them are records. The target can scribble over them,
- * so nothing is believed.
+ * Checks which words of a sub-buffer are records. The target can write anything into them, so no
+ * word is trusted.
  */
 #ifndef IP_RECORD_CHECK_H
 #define IP_RECORD_CHECK_H
@@ -9,17 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What one sub-buffer holds. */
+/* What one sub-buffer contains. */
 struct ip_checked_records {
-	size_t words; /* of records */
+	size_t words; /* number of words of valid records */
 	uint64_t events, holes, invalid;
 	uint64_t begin, end; /* times of the first and last event */
 };
 
-/* Checks words[1..n) and puts the good records into records, which has room for n words. The
- * first one must be extended: it carries the time; neither that nor what follows may go back in
- * time, behind since or behind each other: the clock of a virtual machine that was moved may do
- * so, and no reader could bring that in order. */
+/* Checks words[1..n) and copies the valid records into records, which has room for n words. The
+ * first record must be extended, since it carries the full time. No record may have an earlier time
+ * than since or than the record before it. The clock of a virtual machine that was moved may go
+ * back, and no reader could put such records in order. */
 void ip_record_check(const uint64_t *words, size_t n, uint64_t since, uint64_t *records,
 		     struct ip_checked_records *ret);
 

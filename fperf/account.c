@@ -10,9 +10,9 @@
 
 #define ADVANCE_S 0.05
 #define MOST_OWN  0.05
-#define MARGIN                                                                                     \
-	0.8 /* of the budget is income: for what is spent between two looks, and what is not       \
-	       measured (caches) */
+/* of the budget is income: for what is spent between two looks, and what is not measured (caches)
+ */
+#define MARGIN 0.8
 /* What hooks measure of themselves is not all that a sample takes: the kernel's code and data,
  * which it asks for counters, have taken the place of the program's in the near caches. Of gnugo
  * 2,500 samples a second took two to three times what they said, of bzip2 hardly more. */

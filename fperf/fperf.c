@@ -37,9 +37,8 @@
  * sqlite, with 242 functions that are called some thousand times a second each: 1.4 million
  * calls a second took about 4 % of its time, 6.4 million, most of a few hot functions, 4.8 %. */
 #define COLD_PARTS 1.3
-#define HOOK_PARTS                                                                                 \
-	1.0 /* a hook that goes through C and takes no sample; one that takes one, besides what it \
-	       measures */
+/* a hook that goes through C and takes no sample; one that takes one, besides what it measures */
+#define HOOK_PARTS 1.0
 
 int ip_fperf_create(const struct ip_fperf_options *options, struct ip_fperf **ret)
 {

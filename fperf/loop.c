@@ -37,10 +37,9 @@
 #define ENDING_NS    6000000ull
 #define GOOD_S	     0.008 /* of a turn, where CPU time is exact; else each tick matters */
 #define OVERDRAWN_NS 5000000ull
-#define FALLING_S                                                                                  \
-	0.01 /* of income: who has got so much deeper into debt since the last decision needs      \
-		another one */
-#define SHOW_NS 1000000000ull
+/* of income: who has got so much deeper into debt since the last decision needs another one */
+#define FALLING_S 0.01
+#define SHOW_NS	  1000000000ull
 /* after a change that failed; twice as long after each further one, up to */
 #define RETRY_NS     200000000ull
 #define RETRY_MAX_NS 3200000000ull
