@@ -1,35 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One refresh:
+ * The clock thread of --time coarse. One refresh:
  *
  *   1. Read the TSC: v.
- *   2. Store v in the line. The store is done, and every processor sees it, before step 3 begins.
+ *   2. Store v in the clock line. The store is done, and every processor sees it, before step 3
+ *      begins.
  *   3. Read the TSC again: w.
  *
- * An event with stamp v took it from the line: not before the store of v, so not before v; and
- * before it saw the next stamp v', so not after w'. So its true time lies in [v, w'], however long
- * we were kept from running in between. Who takes stamps late, because the processor read ahead, is
- * off by what it reads ahead, some 100 ns, with rdtsc as well.
+ * An event with stamp v took v from the line. So it happened not before v was stored, and thus not
+ * before v. It also happened before its thread could see the next stamp v', and thus not after w'.
+ * So the event's true time lies in [v, w'], however long the clock thread was kept from running in
+ * between. A processor that reads ahead gives a stamp that is off by the time it reads ahead, some
+ * 100 ns. rdtsc has this error as well.
  *
- * What is written down are runs of refreshes whose widths w' - v are all usual (below 2^USUAL
- * ticks), or between the same two powers of two: where they begin and end, and the widest. So
- * nothing is assumed, and what is written grows with disturbances, and a little with time.
+ * The thread writes down runs of refreshes. In one run all widths w' - v are usual (below 2^USUAL
+ * ticks), or all lie between the same two powers of two. The line of a run has its first stamp, its
+ * last stamp, and its largest width. So nothing is assumed. The file grows with disturbances, and a
+ * little with time.
  *
- * Where only the newest events are kept (--rotate) older runs are put together to one
- * (ip_coarse_clock_condense), by another thread:
+ * If only the newest events are kept (--rotate), another thread replaces older runs by one
+ * (ip_coarse_clock_condense):
  *
- *   C1. It writes a new file: that one run, and a copy of the others. Meanwhile ours goes on in the
- *       old one.
- *   C2. It locks the file, copies what has come in between, renames the new one over the old one,
- *       and puts it in its place for us.
+ *   C1. It writes a new file: the replacing run, and a copy of the runs that stay. Meanwhile the
+ *       clock thread goes on in the old file.
+ *   C2. It locks the file, copies the runs that have come in between, renames the new file over the
+ *       old one, and makes it the file that the clock thread writes to.
  *
- * We do not wait for that: where the file is locked our run goes on, as wide as is needed. Killed
- * before the renaming, the old file is whole.
+ * The clock thread does not wait for this. If the file is locked, its current run goes on, as wide
+ * as needed. If iprobe is killed before the renaming, the old file is complete.
  *
- * We sleep in between (coarse_interval.h): for a short time while threads of the target record, for
- * a longer one where that would take a CPU from somebody, and for longer and longer ones while
- * nobody takes stamps. The real-time priority, one above that of draining, is ours where we may
- * have it; where not, the widths tell.
+ * The clock thread sleeps between refreshes (coarse_interval.h): for a short time while threads of
+ * the target record, for a longer time if it would take a CPU from other threads, and for longer
+ * and longer times while no thread takes stamps. It uses a real-time priority, one above that of
+ * the draining thread, if it may. If it may not, the widths show the delays.
  */
 #include "collector/coarse_clock.h"
 
@@ -58,7 +61,8 @@
 #define NEW	   IP_TRACE_STAMPS ".new"
 #define LOAD_TICKS (1ull << 27) /* 52 ms at 2.6 GHz */
 #define USUAL	   17		/* 50 us at 2.6 GHz */
-/* refreshes after which a run is written down, lest an iprobe that is killed take it along */
+/* number of refreshes after which a run is written down: an iprobe that is killed loses its current
+ * run */
 #define WRITE 4096
 
 struct run {
@@ -67,20 +71,22 @@ struct run {
 
 struct ip_coarse_clock {
 	struct ip_area *area;
-	int dirfd;		 /* of the trace */
-	pthread_mutex_t writing; /* out */
+	int dirfd;		 /* the trace's */
+	pthread_mutex_t writing; /* protects out */
 	FILE *out;
 	pthread_t thread;
 	atomic_bool stop;
 	uint64_t stamp; /* v of the last refresh */
 	uint64_t seen;	/* sum of what the slots have recorded and left out */
 	struct ip_coarse_interval interval;
-	int loadavg;	 /* /proc/loadavg; -1: not there */
-	uint64_t loaded; /* stamp at which it was read last */
+	int loadavg;	 /* /proc/loadavg. -1: cannot be read */
+	uint64_t loaded; /* stamp at which loadavg was read last */
 	struct run run;
-	unsigned class;	     /* its */
-	uint64_t weight[65]; /* ticks spent with widths of so many bits, where stamps were taken; */
-	uint64_t since[65];  /* since the last look, which will tell whether they were */
+	unsigned class; /* class of run: number of bits of its widths; 0: usual */
+	/* ticks spent with widths of so many bits while stamps were taken */
+	uint64_t weight[65];
+	/* the same since the last look, which will tell whether stamps were taken */
+	uint64_t since[65];
 	struct ip_coarse_clock_stats stats;
 };
 
@@ -94,7 +100,8 @@ static void write_run(FILE *out, const struct run *run)
 	fprintf(out, "%lu %lu %lu\n", run->from, run->to, run->width);
 }
 
-/* false: there is no further one as a whole. What is there of one is read again the next time. */
+/* Returns false if there is no further complete run. A part of a run is read again the next
+ * time. */
 static bool read_run(FILE *in, struct run *ret)
 {
 	char line[80];
@@ -120,7 +127,7 @@ static void end_run(struct ip_coarse_clock *p)
 	p->run.width = 0;
 }
 
-/* The stamp at v may be so much too early. */
+/* A stamp v may be up to width ticks too early. */
 static void note(struct ip_coarse_clock *p, uint64_t v, uint64_t width)
 {
 	unsigned class = bits(width) > USUAL ? bits(width) : 0;
@@ -152,7 +159,7 @@ static void refresh(struct ip_coarse_clock *p)
 	p->stamp = v;
 }
 
-/* Whether stamps were taken since the last look. */
+/* Returns whether stamps were taken since the last look. */
 static bool look(struct ip_coarse_clock *p)
 {
 	uint32_t used = __atomic_load_n(&p->area->header->slots_used, __ATOMIC_RELAXED);
@@ -176,8 +183,9 @@ static bool look(struct ip_coarse_clock *p)
 	return taken;
 }
 
-/* Threads that are running or waiting for a CPU, on the whole machine, us included; 0: not
- * known, or it is not time to look again: reading it takes longer than a refresh. */
+/* Returns the number of threads that run or wait for a CPU on the whole machine, the clock thread
+ * included. 0: not known, or it is too early to look again, since a look takes longer than a
+ * refresh. */
 static unsigned runnable(struct ip_coarse_clock *p)
 {
 	char text[64] = "";
@@ -206,7 +214,7 @@ static void *run(void *data)
 	struct ip_coarse_clock *p = data;
 
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-	if (!ip_delegation_is_lent()) /* iprobed lends it for stops alone */
+	if (!ip_delegation_is_lent()) /* iprobed lends the privilege for stops only */
 		pthread_setschedparam(pthread_self(), SCHED_FIFO, &above);
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
 		const uint64_t ns = ip_coarse_interval_nap(&p->interval);
@@ -229,7 +237,7 @@ static FILE *as_file(int fd, const char *mode)
 	return file;
 }
 
-/* NULL with errno. */
+/* Returns NULL with errno. */
 static FILE *open_stamps(const struct ip_coarse_clock *p, int flags)
 {
 	int fd = openat(p->dirfd, IP_TRACE_STAMPS,
@@ -238,8 +246,8 @@ static FILE *open_stamps(const struct ip_coarse_clock *p, int flags)
 	return fd < 0 ? NULL : as_file(fd, flags == O_RDONLY ? "r" : flags & O_APPEND ? "a" : "w");
 }
 
-/* Of an iprobe that was killed: its last stamps are as late as we are, from the last run that it
- * has written down on. */
+/* Goes on after an iprobe that was killed. Its last stamps, from the end of its last written run
+ * on, are as late as the first refresh here. */
 static void go_on(struct ip_coarse_clock *p)
 {
 	uint64_t last = p->area->clock->now;
@@ -259,12 +267,12 @@ static void go_on(struct ip_coarse_clock *p)
 	end_run(p);
 }
 
-/* The new file beside, by which it will be replaced. NULL with errno. */
+/* Makes the new file beside the old one, which it will replace. Returns NULL with errno. */
 static FILE *make_new(const struct ip_coarse_clock *p)
 {
 	int fd;
 
-	unlinkat(p->dirfd, NEW, 0); /* of one that was killed */
+	unlinkat(p->dirfd, NEW, 0); /* left by an iprobe that was killed */
 	fd = ip_file_make(p->dirfd, NEW, O_WRONLY);
 	return fd < 0 ? NULL : as_file(fd, "w");
 }
@@ -302,13 +310,13 @@ int ip_coarse_clock_start(struct ip_area *area, int dirfd, struct ip_coarse_cloc
 		destroy(p);
 		return -1;
 	}
-	unlinkat(p->dirfd, NEW, 0); /* of one that was killed */
+	unlinkat(p->dirfd, NEW, 0); /* left by an iprobe that was killed */
 	go_on(p);
 	refresh(p);
-	/* the first run at once: if we are killed, who goes on reckons from there */
+	/* Write the first run at once: if iprobe is killed, the next iprobe goes on from there. */
 	refresh(p);
 	end_run(p);
-	sigfillset(&all); /* they are the main thread's */
+	sigfillset(&all); /* signals are for the main thread */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = pthread_create(&p->thread, NULL, run, p);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -371,7 +379,7 @@ void ip_coarse_clock_condense(struct ip_coarse_clock *p, uint64_t before)
 	pthread_mutex_unlock(&p->writing);
 }
 
-/* What 99 % of the time are within: a power of two, or the widest. */
+/* Returns the width that 99 % of the time stays within: a power of two, or the largest width. */
 static uint64_t usual_width(const struct ip_coarse_clock *p)
 {
 	uint64_t all = 0, sum = 0;

@@ -22,7 +22,7 @@ bool ip_coarse_interval_is_time(const struct ip_coarse_interval *interval)
 				   interval->refreshes >= IP_COARSE_CLOCK_LOOK);
 }
 
-/* What keeps our share. */
+/* Returns the sleep that keeps the clock thread within its share of a CPU. */
 static uint64_t modest(const struct ip_coarse_interval *interval)
 {
 	bool spare = interval->load < interval->cpus * SIXTEENTHS;
@@ -41,8 +41,8 @@ void ip_coarse_interval_note(struct ip_coarse_interval *interval, bool taken, un
 
 	interval->cost_ns = interval->cost_ns ? (7 * interval->cost_ns + cost) / 8 : cost;
 	interval->cpu_ns = cpu_ns;
-	/* it may double from one look to the next, as programs come and go: what counts is how it
-	 * is mostly */
+	/* The number may double from one look to the next, as programs come and go. What matters is
+	 * its usual value. */
 	if (runnable)
 		interval->load = interval->known
 					 ? (interval->load + SIXTEENTHS * (runnable - 1) + 1) / 2

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The collector: what its turns do, and what it knows in the end.
+ * The collector: its polls and its final counts.
  */
 #include "collector/collector.h"
 
@@ -15,11 +15,11 @@
 #include "hotpatcher/ptrace/stop.h"
 
 #define REAP_INTERVAL_NS 50000000ull
-/* while a look costs little: how well ends of threads are known */
+/* Reap more often while a look costs little: then the ends of threads are known more exactly. */
 #define REAP_OFTEN_NS	  20000000ull
 #define REAP_OFTEN_SLOTS  32u
 #define FLUSH_TURNS	  1000
-#define COMPRESSOR_NAP_NS 1000000ull /* while packets are being compressed */
+#define COMPRESSOR_NAP_NS 1000000ull /* sleep while packets are being compressed */
 
 int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_target *target,
 			uint64_t max_size, struct ip_collector **ret)
@@ -116,19 +116,22 @@ uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_poll_interval 
 
 	if (c->compressor && !ip_compressor_is_empty(c->compressor) && max_ns > COMPRESSOR_NAP_NS)
 		max_ns = COMPRESSOR_NAP_NS;
-	if (c->window) /* it takes nothing, and what is free says nothing */
+	/* the collector drains nothing, and the number of free sub-buffers means nothing */
+	if (c->window)
 		nready = total;
 	if (!records)
 		nready = UINT32_MAX;
 	return ip_poll_interval_nap(interval, now_ns, taken, nready, total, slots_used(c), max_ns);
 }
 
-/* All claims; those for which gone says so, or with NULL all, are of threads that have ended. */
+/* Drains and releases all claims. Claims for which gone is set, or all if gone is NULL, belong to
+ * threads that have ended. */
 static int flush(struct ip_collector *c, const uint8_t *gone)
 {
 	int taken, turns = 0;
 
-	/* a target that writes on without end, or scribbles, does not hold us */
+	/* A target that keeps writing, or that writes into the descriptors, must not keep the
+	 * collector here. */
 	do {
 		taken = ip_drain_full(c, true);
 	} while (taken > 0 && ++turns < FLUSH_TURNS);
@@ -137,8 +140,7 @@ static int flush(struct ip_collector *c, const uint8_t *gone)
 	for (uint32_t i = 0; i < slots_used(c); i++) {
 		if (!is_claimed(c, i))
 			continue;
-		/* without gone the last look may have seen a thread of the program that came
-		 * behind */
+		/* Without gone (exec), the last look may have seen a thread of the new program. */
 		if (ip_drain_slot(c, i,
 				  !gone	    ? c->slots[i].seen_before
 				  : gone[i] ? c->slots[i].seen
@@ -182,7 +184,8 @@ int ip_collector_move(struct ip_collector *c, struct ip_area *area)
 	free(c->suspended);
 	c->ready = ready;
 	c->suspended = suspended;
-	/* claims are compared by their clock; the streams, and with them what they lost, go on */
+	/* Claims are compared by their clock. The streams go on, and so do their counts of lost
+	 * events. */
 	for (uint32_t i = 0; i < IP_AREA_SLOTS; i++)
 		c->slots[i].in_use = false;
 	c->unserved_before += c->area->header->unserved;
@@ -193,7 +196,8 @@ int ip_collector_move(struct ip_collector *c, struct ip_area *area)
 int ip_collector_flush_process(struct ip_collector *c, pid_t pid)
 {
 	uint32_t used = slots_used(c);
-	_cleanup_free_ uint8_t *gone = calloc(IP_AREA_SLOTS, 1); /* slots are claimed meanwhile */
+	/* slots may be claimed meanwhile */
+	_cleanup_free_ uint8_t *gone = calloc(IP_AREA_SLOTS, 1);
 	int taken, turns = 0;
 
 	if (!gone)
@@ -278,8 +282,8 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 
 		if (!is_claimed(c, i))
 			continue;
-		if (slot->cur >> IP_POSITION_BITS ==
-		    IP_NO_SUBBUF) /* with coarse time it is not at the next one's start */
+		/* with coarse time the position is not at the start of the next sub-buffer */
+		if (slot->cur >> IP_POSITION_BITS == IP_NO_SUBBUF)
 			position -= position % IP_SUBBUF_WORDS;
 		ret->lost += slot->lost + c->slots[i].p.holes;
 		ret->filtered += slot->filtered + slot->held;
@@ -299,8 +303,8 @@ void ip_collector_priority(bool recording)
 {
 	const struct sched_param param = {.sched_priority = recording};
 
-	/* what iprobed lends is for stops alone: for as long as a session lasts nobody gets ahead
-	 * of others by it */
+	/* iprobed lends the privilege for stops only. No user gets ahead of other users by it for
+	 * as long as a session lasts. */
 	if (ip_delegation_is_lent())
 		return;
 	sched_setscheduler(0, (recording ? SCHED_RR : SCHED_OTHER) | SCHED_RESET_ON_FORK, &param);

@@ -2,13 +2,14 @@
 /*
  * The queue between the collector and the thread that compresses.
  *
- * Jobs lie in a ring: those from written on are on their way, those from begun on nobody has begun
- * with. Only the collector moves written and submitted on. begun, states and spare are changed with
- * the mutex held, and nobody does anything else meanwhile.
+ * The jobs lie in a ring. Jobs from written on are in the compressor. Jobs from begun on have not
+ * been begun. Only the collector advances written and submitted. begun, the states of jobs and
+ * spare are changed only while the mutex is held, and the mutex is held for nothing else.
  *
- * The thread has one job at a time, the oldest that is on its way when it takes it. So there is at
- * most one that it has begun with and that the collector takes from it: that one's place in the
- * ring gets the spare one, and it becomes the spare one when the thread is through with it.
+ * The thread has one job at a time, the oldest one at the time when it takes it. So there is at
+ * most one job that the thread has begun and that the collector takes away from it. The spare job
+ * then takes that job's place in the ring. When the thread has finished the job it becomes the new
+ * spare job.
  */
 #include "collector/compressor.h"
 
@@ -27,7 +28,8 @@
 struct job {
 	struct ip_compressor_note note;
 	struct ip_packet_header header;
-	bool ready, given_up; /* given_up: by the collector, while the thread has it */
+	/* given_up: the collector has taken the packet while the thread has the job */
+	bool ready, given_up;
 	size_t n, size;
 	uint8_t *out;
 	uint64_t words[IP_SUBBUF_WORDS];
@@ -35,16 +37,17 @@ struct job {
 
 struct ip_compressor {
 	struct job **jobs;
-	struct job *spare;    /* NULL: the thread still has it */
-	unsigned limit, room; /* room: one more, so that what was taken stays valid */
+	struct job *spare; /* NULL: the thread still has it */
+	/* room: limit + 1, so that the job taken last stays valid */
+	unsigned limit, room;
 	uint64_t written, begun, submitted;
 	uint64_t plain;
 	bool threaded, stop;
 	int nice;
 	pthread_t thread;
-	sem_t waiting; /* packets that nobody has begun with, at most */
+	sem_t waiting; /* at most so many packets have not been begun */
 	pthread_mutex_t lock;
-	struct ip_packet_codec *codec, *own; /* of the thread; of the collector */
+	struct ip_packet_codec *codec, *own; /* codec: the thread's. own: the collector's */
 };
 
 static struct job **place_of(struct ip_compressor *p, uint64_t number)
@@ -57,7 +60,7 @@ static void squeeze(struct ip_packet_codec *codec, struct job *job)
 	job->size = ip_packet_encode(codec, &job->header, job->words, job->n, job->out);
 }
 
-/* Takes the oldest that nobody has begun with; NULL: there is none. */
+/* Takes the oldest job that has not been begun. Returns NULL if there is none. */
 static struct job *begin(struct ip_compressor *p)
 {
 	struct job *job = NULL;
@@ -82,7 +85,7 @@ static void *run(void *context)
 {
 	struct ip_compressor *p = context;
 
-	setpriority(PRIO_PROCESS, 0, p->nice); /* of this thread */
+	setpriority(PRIO_PROCESS, 0, p->nice); /* affects this thread only */
 	for (;;) {
 		struct job *job;
 
@@ -207,8 +210,8 @@ void ip_compressor_submit(struct ip_compressor *p, const struct ip_packet_header
 		sem_post(&p->waiting);
 }
 
-/* Takes the oldest away from the thread, which goes on with it for nothing. The spare one, in its
- * place. */
+/* Takes the oldest packet away from the thread, which goes on with its job. That result is not
+ * used. The spare job takes its place. */
 static struct job *take_over(struct ip_compressor *p, struct job *theirs)
 {
 	struct job *job = p->spare;
@@ -219,7 +222,7 @@ static struct job *take_over(struct ip_compressor *p, struct job *theirs)
 	return job;
 }
 
-/* Of one that the thread may be reading. */
+/* Copies a job that the thread may be reading. */
 static void copy(struct job *job, const struct job *theirs)
 {
 	job->note = theirs->note;
@@ -228,7 +231,7 @@ static void copy(struct job *job, const struct job *theirs)
 	memcpy(job->words, theirs->words, theirs->n * sizeof(*job->words));
 }
 
-/* The oldest, ready; NULL: it is not, and need not be. */
+/* Returns the oldest job, ready to be written. NULL: it is not ready, and how allows that. */
 static struct job *make_ready(struct ip_compressor *p, enum ip_compressor_how how)
 {
 	struct job *oldest = *place_of(p, p->written), *job = oldest;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draining the rings. The life of a sub-buffer is told in common/abi/ring.h; in its words:
+ * Draining the rings. common/abi/ring.h describes the life of a sub-buffer. In its words:
  *
- *   1. Take a sub-buffer of slot s when it is FULL; or when it is OWNED, s has moved on to another
- *      one (or to none), and s.guard was seen 0 after that, and it still is what it was: then no
- *      hook can have words in it to fill.
- *   2. Only in order: its ordinal is the one that s has to deliver next. One that was never in use
- *      goes back at once.
- *   3. Copy, check, write (packet_output.c, journal.h); TAKEN; zero it; FREE (release: the zeroes
- *      are seen before the state).
- *   4. When a thread has ended, or at the end, take the one in use too, up to its position.
+ *   1. Take a sub-buffer of slot s when it is FULL. Or take it when it is OWNED, s has moved on to
+ *      another sub-buffer (or to none), s.guard was seen 0 after that, and the sub-buffer is still
+ *      the same: then no hook can have words in it that are still to be filled.
+ *   2. Take sub-buffers only in order: the ordinal must be the next one that s has to deliver. A
+ *      sub-buffer that was never in use is given back at once.
+ *   3. Copy, check, write (packet_output.c, journal.h). Set TAKEN. Zero the sub-buffer. Set FREE
+ *      (with release: the zeroes are seen before the state).
+ *   4. When the thread has ended, or at the end of the session, take the current sub-buffer too, up
+ *      to the slot's position.
  *
- * A slot goes back to FREE when its thread has ended and all of it has been taken.
+ * A slot becomes FREE again when its thread has ended and all its sub-buffers have been taken.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,12 +23,12 @@
 #include "common/error.h"
 #include "hotpatcher/ptrace/stop.h"
 
-/* longer than a hook that a signal handler interrupts takes to come back */
+/* longer than a hook needs to return after a signal handler has interrupted it */
 #define SUSPENSION_NS  1000000000ull
 #define STALE_GUARD_NS 200000000ull
 
-/* Step 3 without the freeing: n words of the sub-buffer, word 0 included. 1: the sub-buffer is
- * to be freed when the packet is written (compressor.h). */
+/* Does step 3 up to the writing, for n words of the sub-buffer, word 0 included. Returns 1 if the
+ * sub-buffer is to be freed when the packet is written (compressor.h). */
 static int take(struct ip_collector *c, uint32_t slot, uint32_t subbuf, size_t n, uint64_t lost)
 {
 	struct ip_progress next = c->slots[slot].p;
@@ -54,7 +55,7 @@ void ip_drain_give_back(struct ip_collector *c, uint32_t subbuf)
 	__atomic_store_n(&b->state, IP_SUBBUF_TAKEN, __ATOMIC_RELEASE);
 	b->slot = IP_NO_SLOT;
 	if (__atomic_load_n(&b->suspect, __ATOMIC_RELAXED) && !c->suspended[subbuf]) {
-		/* out of circulation for a while: a hook may still fill words of it */
+		/* Take it out of circulation for a while: a hook may still fill words of it. */
 		c->suspended[subbuf] = ip_now_ns();
 		return;
 	}
@@ -62,9 +63,9 @@ void ip_drain_give_back(struct ip_collector *c, uint32_t subbuf)
 	memset(c->area->data + (uint64_t)subbuf * IP_SUBBUF_SIZE, 0, IP_SUBBUF_SIZE);
 	__atomic_store_n(&b->state, IP_SUBBUF_FREE, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&c->area->header->nfree, 1, __ATOMIC_RELAXED);
-	/* The lowest free one comes first: the target touches few pages that it has not touched
-	 * before (each costs it a fault) and finds them in the cache. Only a hint: a thread that
-	 * takes one now may set it back. */
+	/* The lowest free sub-buffer is handed out first. So the target touches few new pages (each
+	 * costs it a page fault) and finds them in the cache. This is only a hint: a thread that
+	 * takes a sub-buffer now may overwrite it. */
 	if (subbuf < c->area->header->hint)
 		c->area->header->hint = subbuf;
 }
@@ -133,14 +134,15 @@ bool ip_drain_has_been_left(const struct ip_collector *c, const struct ip_ready 
 	for (int i = 0; !quiet && i < 64; i++) {
 		guard = __atomic_load_n(&slot->guard, __ATOMIC_ACQUIRE);
 		if (!guard)
-			/* Looked at again: a hook that named it and could not use it, since a
-			 * handler was faster, has taken its name off before the guard was 0. */
+			/* Look at it again. A hook may have taken the sub-buffer and not used it,
+			 * since a signal handler was faster. Then it has removed its slot from the
+			 * descriptor before the guard was 0. */
 			return ip_drain_still_is(c, r);
 	}
 	if (quiet)
 		return true;
-	/* A handler that left by longjmp may leave the guard set for long. Take it then, but do
-	 * not reuse it soon. */
+	/* A handler that left by longjmp may leave the guard set for long. Take the sub-buffer
+	 * then, but do not reuse it soon. */
 	if (s->guard != guard) {
 		s->guard = guard;
 		s->guard_since = ip_now_ns();
@@ -161,19 +163,19 @@ int ip_drain_by_order(const void *a, const void *b)
 	return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
 }
 
-/* Steps 1 to 3 for all. quiet: no thread writes any more. */
+/* Does steps 1 to 3 for all sub-buffers. quiet: no thread writes any more. */
 int ip_drain_full(struct ip_collector *c, bool quiet)
 {
 	uint32_t used = slots_used(c);
 	size_t n = 0;
 	int taken = 0, kept;
 
-	if (c->window) /* the threads keep what they have */
+	if (c->window) /* the threads keep their sub-buffers */
 		return 0;
 	for (uint32_t i = 0; i < c->area->nsubbufs; i++) {
 		const struct ip_subbuf *b = &c->area->subbufs[i];
 		uint32_t state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
-		/* read once: the target may change it after we have checked it */
+		/* read once: the target may change it after the check */
 		struct ip_ready r = {__atomic_load_n(&b->slot, __ATOMIC_RELAXED), i,
 				     __atomic_load_n(&b->ordinal, __ATOMIC_RELAXED)};
 
@@ -214,7 +216,7 @@ uint64_t ip_drain_now(const struct ip_collector *c)
 		       : ip_clock_now();
 }
 
-/* A packet without records. */
+/* Writes a packet without records. */
 static int put_empty(struct ip_collector *c, uint32_t index, uint64_t begin, uint64_t end,
 		     uint64_t discarded)
 {
@@ -224,8 +226,9 @@ static int put_empty(struct ip_collector *c, uint32_t index, uint64_t begin, uin
 	return ip_drain_put(c, index, IP_NO_SLOT, &next, &none, discarded) < 0 ? -1 : 0;
 }
 
-/* The thread lived at that time, and is gone. Where nothing of it was written its end is of no
- * interest; and an end that does not fit must not look as if events did not. */
+/* Writes that the thread was alive at that time and has ended. If no event of the thread was
+ * written, its end does not matter. If this packet does not fit, it must not look as if events did
+ * not fit. */
 static int put_end(struct ip_collector *c, uint32_t index, uint64_t alive)
 {
 	const struct ip_progress *p = &c->slots[index].p;
@@ -241,7 +244,7 @@ static int put_end(struct ip_collector *c, uint32_t index, uint64_t alive)
 	return put_empty(c, index, alive, now > alive ? now : alive, p->last_discarded);
 }
 
-/* Step 4 for one slot, after ip_drain_full(). */
+/* Does step 4 for one slot, after ip_drain_full(). */
 int ip_drain_slot(struct ip_collector *c, uint32_t index, uint64_t alive)
 {
 	const struct ip_slot *slot = &c->area->slots[index];
@@ -257,7 +260,8 @@ int ip_drain_slot(struct ip_collector *c, uint32_t index, uint64_t alive)
 		if (ip_flight_recorder_end_slot(c, index, lives ? ip_drain_now(c) : alive) < 0)
 			return -1;
 	} else if (subbuf < c->area->nsubbufs && c->area->subbufs[subbuf].slot == index) {
-		if (!n) /* filled to the last word, not left yet */
+		/* the sub-buffer is filled to the last word, and the thread has not left it yet */
+		if (!n)
 			n = IP_SUBBUF_WORDS;
 		kept = take(c, index, subbuf, n, c->area->subbufs[subbuf].lost);
 		if (kept < 0)
@@ -277,8 +281,8 @@ int ip_drain_slot(struct ip_collector *c, uint32_t index, uint64_t alive)
 	return lives ? 0 : put_end(c, index, alive);
 }
 
-/* The sub-buffer that the thread's filters have worked in (runtime/filter.c). What the slot says of
- * it may be anything. */
+/* Gives back the sub-buffer that the thread's filters have worked in (runtime/filter.c). The value
+ * that the slot names may be anything. */
 static void give_memory_back(struct ip_collector *c, uint32_t taken)
 {
 	struct ip_subbuf *b;
@@ -312,12 +316,13 @@ void ip_drain_release(struct ip_collector *c, uint32_t index)
 {
 	struct ip_progress next;
 
-	ip_drain_settle(c); /* where that fails, the next to write will, too */
+	ip_drain_settle(c); /* if this fails, the next write will fail, too */
 	next = c->slots[index].p;
 	next.lost_before += c->area->slots[index].lost + next.holes;
 	next.holes = 0;
 	next.released = 1;
-	/* without it, another iprobe would find a thread that has ended, and come here again */
+	/* Without this note another iprobe would find a thread that has ended, and release its slot
+	 * again. */
 	ip_trace_note_progress(c->trace, index, &next);
 	ip_drain_advance(c, index, &next);
 	if (c->window)
@@ -332,8 +337,8 @@ void ip_drain_end_suspensions(struct ip_collector *c, uint64_t now)
 			ip_drain_give_back(c, i);
 }
 
-/* Threads take and the collector frees meanwhile: it is a hint that may be too large, not too small
- * for long. */
+/* Corrects the number of free sub-buffers. Threads take sub-buffers and the collector frees some
+ * meanwhile. So the number is a hint: it may be too large, but it is not too small for long. */
 static void correct_nfree(struct ip_collector *c)
 {
 	int32_t nfree = 0, said = __atomic_load_n(&c->area->header->nfree, __ATOMIC_RELAXED);
@@ -359,7 +364,7 @@ void ip_drain_resume(struct ip_collector *c)
 		ip_drain_advance(c, i, &p);
 		meet_process(c, p.pid);
 		s->in_use = !p.released;
-		/* killed between the note and the freeing */
+		/* The other iprobe was killed between writing the note and freeing the slot. */
 		if (p.released && is_claimed(c, i) && c->area->slots[i].claimed == p.claimed)
 			free_slot(c, i);
 	}
@@ -375,7 +380,7 @@ void ip_drain_resume(struct ip_collector *c)
 		    slot >= slots_used(c) || !is_claimed(c, slot) || !c->slots[slot].in_use ||
 		    c->area->slots[slot].claimed != c->slots[slot].p.claimed)
 			continue;
-		/* killed between step 3's writing and its TAKEN */
+		/* The other iprobe was killed between the writing and the TAKEN of step 3. */
 		if (b->ordinal < c->slots[slot].p.next_ordinal)
 			ip_drain_give_back(c, i);
 	}

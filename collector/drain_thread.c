@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pump's thread.
+ * The thread that drains.
  */
 #include "collector/drain_thread.h"
 
@@ -17,7 +17,8 @@ struct ip_drain_thread {
 	pthread_t thread;
 	struct ip_collector *collector;
 	bool stop; /* atomic */
-	char *why; /* the error, where it failed; set by the thread, read after its end */
+	/* error message if failed. Set by the thread, read after its end */
+	char *why;
 	bool failed;
 };
 
@@ -26,7 +27,7 @@ static void *run(void *context)
 	const struct timespec tick = {.tv_nsec = 1000000};
 	struct ip_drain_thread *drain_thread = context;
 
-	ip_collector_priority(true); /* a thread does not inherit it */
+	ip_collector_priority(true); /* a new thread does not inherit it */
 	while (!__atomic_load_n(&drain_thread->stop, __ATOMIC_ACQUIRE)) {
 		int taken = ip_collector_poll(drain_thread->collector);
 
@@ -50,7 +51,8 @@ struct ip_drain_thread *ip_drain_thread_start(struct ip_collector *collector)
 	if (!drain_thread)
 		return NULL;
 	drain_thread->collector = collector;
-	sigfillset(&all); /* signals are for the session's thread: they interrupt its calls */
+	/* Signals are for the session's thread: they interrupt its system calls. */
+	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = pthread_create(&drain_thread->thread, NULL, run, drain_thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What sessions that overwrite keep, and writing it.
+ * What a session that overwrites keeps, and how it is written.
  */
 #include "collector/flight_recorder.h"
 
@@ -12,19 +12,21 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
-#define COPIES_MOST 2 /* of a snapshot: times what the rings hold */
-/* of the sub-buffers, one in so many is held back for threads that come */
+#define COPIES_MOST 2 /* a snapshot copies at most so many times what the rings hold */
+/* One in so many sub-buffers is held back for new threads. */
 #define RESERVE_SHARE 16
 
-/* A packet, or (n 0) only what was lost since the one before. */
+/* A packet. With n == 0 it only reports losses, or the end of the thread. */
 struct packet {
 	struct packet *next;
 	uint64_t begin, end;
-	/* of the slot, before it; without what was dropped from our own memory */
+	/* the slot's discarded events before this packet, without those dropped from the
+	 * collector's memory */
 	uint64_t discarded;
 	uint64_t events;
-	uint64_t surplus, ordinal; /* of the sub-buffer: while it is copied */
-	bool final;		   /* it was FULL, surplus can change no more */
+	uint64_t surplus, ordinal; /* of the sub-buffer, used while it is copied */
+	/* the sub-buffer was FULL: surplus cannot change any more */
+	bool final;
 	uint32_t slot;
 	pid_t pid, tid;
 	size_t n;
@@ -37,11 +39,14 @@ struct packets {
 };
 
 struct ip_flight_recorder {
-	struct packets kept;  /* of threads that have ended */
-	size_t most;	      /* bytes */
-	uint64_t *before;     /* per slot: overwritten of claims that have ended */
-	uint64_t *dropped;    /* per slot: events of packets that we dropped */
-	uint64_t overwritten; /* of claims that have ended, and dropped */
+	struct packets kept; /* packets of threads that have ended */
+	size_t most;	     /* limit of kept, in bytes */
+	/* per slot: overwritten events of claims that have ended */
+	uint64_t *before;
+	/* per slot: events of packets that were dropped from kept */
+	uint64_t *dropped;
+	/* overwritten events of claims that have ended, and events of dropped packets */
+	uint64_t overwritten;
 };
 
 static void packets_init(struct packets *p)
@@ -132,8 +137,8 @@ static void drop_first(struct ip_flight_recorder *w)
 	free(p);
 }
 
-/* The slot's sub-buffers into c->ready, sorted; with IP_AREA_SLOTS those of all. Read once: the
- * target may change what we have checked. */
+/* Lists the slot's sub-buffers in c->ready, sorted. With IP_AREA_SLOTS it lists those of all slots.
+ * Each field is read once, since the target may change it after the check. */
 static size_t list_subbufs(struct ip_collector *c, uint32_t slot)
 {
 	uint32_t used = slots_used(c);
@@ -153,13 +158,13 @@ static size_t list_subbufs(struct ip_collector *c, uint32_t slot)
 	return n;
 }
 
-/* Words of the sub-buffer that have been reserved, word 0 included. */
+/* Returns the number of words of the sub-buffer that have been reserved, word 0 included. */
 static size_t words_of(const struct ip_collector *c, const struct ip_ready *r)
 {
 	uint64_t cur = __atomic_load_n(&c->area->slots[r->slot].cur, __ATOMIC_ACQUIRE);
 	size_t n = cur & (IP_SUBBUF_WORDS - 1);
 
-	/* n 0: filled to the last word, not left yet */
+	/* n 0: the sub-buffer is filled to the last word, and the thread has not left it yet */
 	return cur >> IP_POSITION_BITS == r->subbuf && n ? n : IP_SUBBUF_WORDS;
 }
 
@@ -168,7 +173,7 @@ static void copy_words(struct ip_collector *c, uint32_t subbuf, size_t n)
 	memcpy(c->copy, c->area->data + (uint64_t)subbuf * IP_SUBBUF_SIZE, n * sizeof(*c->copy));
 }
 
-/* If losses came behind the last packet, an empty one tells them. */
+/* If losses came after the last packet, adds an empty packet that reports them. */
 static int tell_losses(struct ip_collector *c, uint32_t index, uint64_t at, uint64_t discarded,
 		       struct packets *list)
 {
@@ -198,7 +203,8 @@ int ip_flight_recorder_end_slot(struct ip_collector *c, uint32_t index, uint64_t
 		struct ip_checked_records found;
 		struct packet *p;
 
-		/* or killed while it was recycling it: its events are counted as overwritten */
+		/* The second case: the target was killed while it recycled the sub-buffer. Its
+		 * events are counted as overwritten. */
 		if (ip_drain_never_used(c, r) ||
 		    (int16_t)IP_TAIL_DISTANCE(slot->tail, r->ordinal) < 0) {
 			ip_drain_give_back(c, r->subbuf);
@@ -266,7 +272,7 @@ static int write_packet(struct ip_collector *c, struct ip_trace *trace, const st
 	return 0;
 }
 
-/* Steps 2 to 4 for one slot, whose sub-buffers are c->ready[0..n). */
+/* Does steps 2 to 4 for one slot, whose sub-buffers are c->ready[0..n). */
 static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct packets *list,
 		     struct ip_flight_recorder_counts *ret)
 {
@@ -279,7 +285,7 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 	for (size_t i = 0; i < n; i++) {
 		const struct ip_ready *r = &ready[i];
 		const struct ip_subbuf *b = &c->area->subbufs[r->subbuf];
-		/* in this order: what is FULL has all its words */
+		/* Read the state first: a sub-buffer that is FULL has all its words. */
 		uint32_t state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
 		size_t words = words_of(c, r);
 		uint64_t lost_before = b->lost, surplus = b->surplus;
@@ -296,8 +302,8 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 			holes = invalid = 0;
 			continue;
 		}
-		/* a target that names them after another thread each time might have us copy them
-		 * without end */
+		/* A target that moves its sub-buffers to another slot each time could make the
+		 * collector copy them without end. */
 		if (list->bytes + own.bytes > COPIES_MOST * c->window->most) {
 			ret->torn++;
 			packets_clear(&own);
@@ -306,7 +312,7 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 		}
 		ip_record_check(c->copy, words, last, c->records, &found);
 		last = found.words ? found.end : last;
-		if (state == IP_SUBBUF_FULL) /* else its hook may still come back */
+		if (state == IP_SUBBUF_FULL) /* otherwise its hook may still come back */
 			holes += found.holes;
 		invalid += found.invalid;
 		p = packets_add(&own, c, index, &found);
@@ -329,7 +335,7 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 		p = p->next;
 		if (!gone || !partial)
 			continue;
-		/* more may have come before it was overwritten */
+		/* more events may have come after the copy and before the overwriting */
 		while (own.first != p)
 			free(packets_shift(&own));
 		ret->torn++;
@@ -361,8 +367,8 @@ int ip_flight_recorder_snapshot(struct ip_collector *c, struct ip_trace *trace,
 	packets_init(&list);
 	*ret = (struct ip_flight_recorder_counts){
 		.overwritten = c->window->overwritten, .lost = c->lost_done, .invalid = c->invalid};
-	/* 1. Anew for each thread: while others are copied a busy one turns all of its ring
-	 * over. */
+	/* 1. A new list for each thread: while other threads are copied, a busy thread overwrites
+	 * all of its ring. */
 	for (uint32_t i = 0; i < used && done == 0; i++) {
 		size_t n;
 
@@ -391,7 +397,7 @@ int ip_flight_recorder_finish(struct ip_collector *c)
 {
 	struct ip_flight_recorder *w = c->window;
 
-	/* what does not fit is the oldest */
+	/* If not all packets fit, drop the oldest. */
 	while (w->kept.first && w->kept.bytes > c->max_size)
 		drop_first(w);
 	while (w->kept.first) {

@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sharing the memory out among the threads of a session that overwrites. Early ones take what is
- * free; then threads come that need some. Filling with water tells the level: who wants less than
- * it keeps what he has, all others get the same.
+ * Shares the memory out among the threads of a session that overwrites. The first threads take what
+ * is free. Threads that come later need some of it. The shares follow from a level: a thread that
+ * needs less than the level keeps what it has, and all other threads get the level.
  *
- *   1. What each wants: one whose oldest sub-buffer has gone since the last look, all there is;
- *      another what it has.
- *   2. The level, so that all is given out but for what is held back for threads that come.
- *   3. Threads take no more than that from now on (share). Where one that wants more has less, the
- *      oldest of those that have more go back into the pool, as the protocol of common/abi/ring.h
- *      has it: who moves the tail on has the sub-buffer.
+ *   1. What each thread needs: if its oldest sub-buffer has been overwritten since the last look,
+ *      it needs all there is; otherwise it needs what it has.
+ *   2. The level. It is chosen so that all memory is given out except what is held back for new
+ *      threads.
+ *   3. From now on threads take no more than the level (share). If a thread that needs more has
+ *      less than the level, the oldest sub-buffers of threads above the level go back into the
+ *      pool. They are taken by the protocol of common/abi/ring.h: a sub-buffer belongs to the side
+ *      that advances the tail past it.
  *
- * A sub-buffer that a hook in a handler has left is named FULL here, once it may be: else a thread
- * that seems to be in a hook for ever, since a handler has left it by longjmp, could not overwrite.
+ * A hook in a signal handler leaves its full sub-buffer OWNED. Here such a sub-buffer becomes FULL
+ * as soon as this is safe. Otherwise a thread that seems to be in a hook for ever, because a
+ * handler has left the hook by longjmp, could not overwrite it.
  */
 #include <stdlib.h>
 
 #include "collector/collector_private.h"
 #include "common/cleanup.h"
 
-#define AT_ONCE 8 /* of the sub-buffers, one in so many goes back in one turn */
+/* at most one in so many sub-buffers is given back in one call */
+#define AT_ONCE 8
 
 struct demand {
 	uint32_t slot, has;
@@ -32,11 +36,12 @@ static uint32_t has_now(const struct ip_slot *slot)
 	uint64_t tail = __atomic_load_n(&slot->tail, __ATOMIC_ACQUIRE);
 	uint64_t ordinal = (cur & IP_POSITION_MASK) / IP_SUBBUF_WORDS;
 
-	/* where its last is filled to the last word the position is the next one's */
+	/* if the last sub-buffer is filled to the last word, the position is already that of the
+	 * next one */
 	return IP_TAIL_DISTANCE(tail, ordinal) + (cur & (IP_SUBBUF_WORDS - 1) ? 1 : 0);
 }
 
-/* 2: the highest level at which all get at most budget. */
+/* 2. Returns the highest level at which all threads together get at most budget. */
 static uint32_t level_of(const struct demand *demands, size_t n, uint32_t budget)
 {
 	uint32_t low = 1, high = budget > 1 ? budget : 1;
@@ -55,8 +60,8 @@ static uint32_t level_of(const struct demand *demands, size_t n, uint32_t budget
 	return low;
 }
 
-/* Takes the oldest sub-buffer of the slot, if it is the one; false: the thread was faster, or it
- * may not be had. */
+/* Takes the sub-buffer if it is the oldest of its slot. Returns false if the thread was faster, or
+ * if the sub-buffer may not be taken. */
 static bool take_oldest(struct ip_collector *c, const struct ip_ready *r)
 {
 	struct ip_subbuf *b = &c->area->subbufs[r->subbuf];
@@ -75,15 +80,15 @@ static bool take_oldest(struct ip_collector *c, const struct ip_ready *r)
 	return true;
 }
 
-/* Names FULL what was left for good. */
+/* Sets a sub-buffer FULL if its thread has left it for good. */
 static void hand_over(struct ip_collector *c, const struct ip_ready *r)
 {
 	uint32_t owned = IP_SUBBUF_OWNED;
 
 	if (!ip_drain_has_been_left(c, r, false))
 		return;
-	/* looked at again behind all its words: its thread may have recycled it meanwhile, and
-	 * zeroes it then without its name */
+	/* Check the descriptor again after all words were read. The thread may have recycled the
+	 * sub-buffer meanwhile: it then zeroes it while the descriptor names no slot. */
 	if (ip_drain_never_used(c, r) && ip_drain_still_is(c, r))
 		ip_drain_give_back(c, r->subbuf);
 	else
@@ -99,7 +104,7 @@ static int by_amount(const void *a, const void *b)
 	return x->has > y->has ? -1 : x->has < y->has;
 }
 
-/* 3. What the slots have beyond the level goes back, most first. */
+/* 3. Gives back what the slots have above the level. The slots that have most come first. */
 static void even_out(struct ip_collector *c, struct demand *demands, size_t n, uint32_t level,
 		     uint32_t used)
 {
@@ -158,7 +163,7 @@ void ip_flight_recorder_share(struct ip_collector *c)
 		if (!is_claimed(c, i))
 			continue;
 		tail = __atomic_load_n(&c->area->slots[i].tail, __ATOMIC_ACQUIRE);
-		/* an idle thread's may be moved on by us alone */
+		/* the collector may also have advanced the tail of an idle thread */
 		demands[n++] =
 			(struct demand){i, has_now(&c->area->slots[i]), tail != c->slots[i].tail};
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measuring calls in sampled packets.
+ * Measures calls in sampled packets.
  */
 #include "collector/hot_functions.h"
 
@@ -11,14 +11,14 @@
 #include "common/probe_list.h"
 #include "common/trace_format.h"
 
-#define SAMPLE	  4u	/* packets, of which one is looked at */
-#define CALLS_MIN 2000u /* fewer calls tell nothing */
+#define SAMPLE	  4u	/* one packet in so many is looked at */
+#define CALLS_MIN 2000u /* fewer calls are not enough to judge */
 #define DEPTH	  256u
 #define FUNCTIONS (1u << IP_NUMBER_BITS)
 
 struct seen {
 	uint32_t calls, children;
-	uint64_t ticks; /* from entry to exit, less children's */
+	uint64_t ticks; /* from entry to exit, less the time of inner calls */
 };
 
 struct open_call {
@@ -28,14 +28,15 @@ struct open_call {
 
 struct ip_hot {
 	unsigned percent;
-	uint64_t cost, packets, ticks; /* ticks: of all packets */
-	struct seen *seen;	       /* by number; memory for those that are used */
+	uint64_t cost, packets, ticks; /* ticks: time of all packets that were looked at */
+	/* by number; the kernel gives memory only to pages that are used */
+	struct seen *seen;
 	uint32_t *touched;
 	size_t ntouched;
 	struct open_call stack[DEPTH];
 };
 
-/* Two readings of the clock, in ticks of it. */
+/* Returns the cost of two readings of the clock, in its ticks. */
 static uint64_t measure(void)
 {
 	uint64_t best = UINT64_MAX;
@@ -114,7 +115,7 @@ void ip_hot_packet(struct ip_hot *h, const uint64_t *records, size_t words, uint
 	if (h->packets++ % SAMPLE)
 		return;
 	h->ticks += end - begin;
-	/* all of its events together are too few to make one function hot */
+	/* All events together are too few to make one function hot. */
 	if (events / 2 * h->cost * IP_HOT_OFTEN < end - begin)
 		return;
 	for (size_t i = 0; i < words;) {
@@ -143,10 +144,13 @@ void ip_hot_packet(struct ip_hot *h, const uint64_t *records, size_t words, uint
 		} else if (id == IP_PROBE_EXIT || id == IP_PROBE_TAIL_EXIT) {
 			struct open_call *top = n ? &h->stack[n - 1] : NULL;
 
-			/* a call that goes on elsewhere has done its own part */
+			/* a tail exit: the call goes on in another function, and this one has done
+			 * its own part */
 			if (top && id == IP_PROBE_TAIL_EXIT && top->number + 1 == number)
 				number = top->number;
-			if (!top || top->number != number) { /* longjmp, or it began before */
+			/* the exit of another function: after longjmp, or of a call that began
+			 * before the packet */
+			if (!top || top->number != number) {
 				n = 0;
 				continue;
 			}
@@ -170,7 +174,7 @@ void ip_hot_packet(struct ip_hot *h, const uint64_t *records, size_t words, uint
 	h->ticks -= longest.own < h->ticks ? longest.own : h->ticks;
 }
 
-/* Whether it is hot; fills in what is known of it. */
+/* Returns whether the function is hot, and fills in ret. */
 static int judge(const struct ip_hot *h, uint32_t number, uint64_t hz, struct ip_hot_function *ret)
 {
 	const struct seen *s = &h->seen[number];
@@ -193,7 +197,7 @@ size_t ip_hot_take(struct ip_hot *h, uint64_t hz, struct ip_hot_function *ret, s
 
 	for (size_t i = 0; i < h->ntouched && found < n; i++)
 		found += judge(h, h->touched[i], hz, &ret[found]);
-	if (!found && h->ticks < 2 * hz) /* what is seldom needs time to show */
+	if (!found && h->ticks < 2 * hz) /* seldom called functions need time to show */
 		return 0;
 	for (size_t i = 0; i < h->ntouched; i++)
 		h->seen[h->touched[i]] = (struct seen){0};

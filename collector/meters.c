@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading counts and histograms out of the area.
+ * Reads counts and histograms out of the area.
  */
 #include "collector/meters.h"
 
@@ -22,36 +22,38 @@
 #include "hotpatcher/plan/user_payload.h"
 #include "trace_writer/writer_private.h"
 
-/* For what comes later: libraries, other images, what a second attach adds. Where it is not enough
- * there will be more (meter_blocks.h). */
+/* Room for what comes later: libraries, programs after exec, functions that a second attach adds.
+ * If it is not enough, more is made (meter_blocks.h). */
 #define MORE_ROOM    2048u
 #define MORE_NUMBERS 65536u
 
 struct meter {
 	uint32_t number;
 	uint32_t duty;	 /* IP_DUTY_COUNT, IP_DUTY_HIST, IP_DUTY_TIMED or IP_DUTY_USER */
-	uint32_t offset; /* in a block */
-	uint64_t calls;	 /* IP_DUTY_HIST: of which a duration is known */
+	uint32_t offset; /* of the meter in each block */
+	uint64_t calls;	 /* IP_DUTY_HIST: calls whose duration is known */
 	uint64_t sum, self, min, max, unmeasured;
 	uint64_t buckets[IP_HIST_BUCKETS];
-	bool tail_exits; /* it has a struct ip_hist_tails */
+	bool tail_exits; /* the meter is a struct ip_hist_tails */
 	uint64_t tailed;
-	uint32_t cell;	/* IP_DUTY_USER: distance from offset; */
-	uint64_t *sums; /* of threads that have ended; */
+	uint32_t cell;	/* IP_DUTY_USER: distance of the cell from offset */
+	uint64_t *sums; /* IP_DUTY_USER: sums of threads that have ended */
 	char *name, *module;
 };
 
 struct ip_counters {
-	/* while a change is made, the pump takes over what ended threads leave */
+	/* While the session changes its plan, the drain thread takes over what ended threads
+	 * leave. */
 	pthread_mutex_t lock;
 	struct ip_area *area;
 	struct meter *meters;
 	size_t nmeters;
 	const struct ip_user *user;	  /* NULL: none */
 	const struct ip_meter_kind *kind; /* NULL: counts and histograms */
-	uint64_t reentered; /* calls of it that were left out, by threads that have ended */
-	uint32_t *meter_of; /* by number: index + 1 */
-	/* by block, parts included: what it held when it was read last; NULL: zeroes */
+	/* calls left out since the payload was running already, of threads that have ended */
+	uint64_t reentered;
+	uint32_t *meter_of; /* by number: index into meters + 1 */
+	/* by block, parts included: the contents at the last reading. NULL: zeroes */
 	char **seen;
 	uint32_t nblocks;
 };
@@ -61,13 +63,13 @@ static void unlock(pthread_mutex_t **lock)
 	pthread_mutex_unlock(*lock);
 }
 
-/* To the end of the scope. */
+/* Holds the lock to the end of the scope. */
 #define HOLD(c)                                                                                    \
 	__attribute__((unused)) _cleanup_(unlock) pthread_mutex_t *held_ =                         \
 		(pthread_mutex_lock(&(c)->lock), &(c)->lock)
 
-/* What a function with the user's payload takes: struct ip_user_function with its name, and the
- * cell. *ret_cell: where that begins. */
+/* Returns the room that a function with the user's payload takes: struct ip_user_function with the
+ * name, and the cell. *ret_cell: offset of the cell. */
 static uint32_t user_room(const struct ip_user *user, const char *name, uint32_t *ret_cell)
 {
 	*ret_cell = (sizeof(struct ip_user_function) + strlen(name) + 1 + 7) / 8 * 8;
@@ -131,7 +133,7 @@ int ip_counters_create(struct ip_area *area, const struct ip_user *user, struct 
 		ip_counters_destroy(c);
 		return ip_error("out of memory");
 	}
-	/* the first of all: there is room */
+	/* placed before all others, so there is room */
 	area->user_scratch =
 		user && user->scratch_size ? ip_blocks_place(area, user->scratch_size) : 0;
 	*ret = c;
@@ -152,8 +154,8 @@ void ip_counters_destroy(struct ip_counters *c)
 	free(c);
 }
 
-/* Numbers of a library that has come are beyond those for which there is memory: no hook may read a
- * hole. */
+/* Makes memory for the duties up to this number. A library that was loaded later has numbers above
+ * those for which there is memory, and no hook may read a hole. */
 static int reach(struct ip_counters *c, uint32_t number)
 {
 	uint64_t size = (number + 1ull) * sizeof(*c->area->duties);
@@ -177,7 +179,7 @@ static int no_room(const struct ip_counters *c)
 		ip_format_size(c->area->blocks.size * (c->nblocks / c->area->blocks.n), have));
 }
 
-/* Whether it has a histogram. */
+/* Returns whether the duty has a histogram. */
 static bool measures(uint32_t duty)
 {
 	return duty == IP_DUTY_HIST || duty == IP_DUTY_TIMED;
@@ -202,7 +204,7 @@ int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty, bool 
 		ip_area_set_duty(c->area, number, duty, 0);
 		return 0;
 	}
-	/* one that was taken away and comes back goes on where it was */
+	/* A function that was taken away and comes back keeps its meter. */
 	if (!c->meter_of[number] || c->meters[c->meter_of[number] - 1].duty != duty) {
 		offset = ip_blocks_place(c->area, size_of(duty, tail_exits));
 		if (!offset)
@@ -254,7 +256,7 @@ static int set_user(struct ip_counters *c, const struct ip_plan_function *f,
 			clear_meter(m);
 			return no_room(c);
 		}
-		/* not before it has a place: who tries again must not find half of it */
+		/* Set this only after it has a place: a second try must not find half a meter. */
 		c->meter_of[f->number] = ++c->nmeters;
 		part = ip_blocks_part(c->area, 0, m->offset, &inside);
 		info = (struct ip_user_function *)((char *)ip_area_meters(c->area, part) + inside);
@@ -273,7 +275,7 @@ void ip_counters_set_kind(struct ip_counters *c, const struct ip_meter_kind *kin
 		c->kind = kind;
 }
 
-/* The pump may be taking over what an ended thread has left. */
+/* Takes the lock: the drain thread may be taking over what an ended thread has left. */
 static int set_kind(struct ip_counters *c, const struct ip_plan_function *f)
 {
 	HOLD(c);
@@ -289,7 +291,7 @@ static int set_all_kind(struct ip_counters *c, const struct ip_plan *plan)
 	return c->kind->follow(c->kind->data, plan);
 }
 
-/* At once: who watches a duration must know which one it is. */
+/* Prints this at once: a user who watches a duration must know what it covers. */
 static void warn_of_tails(const struct ip_plan *plan)
 {
 	const struct ip_plan_function *first = NULL;
@@ -378,7 +380,8 @@ static void collect_hist(struct meter *m, const struct ip_hist *now, struct ip_h
 		m->min = ip_hist_unpack(~min);
 }
 
-/* false: there is no memory; later, maybe: nothing is lost as long as the block stays. */
+/* Makes memory for the last contents of the block. Returns false if there is no memory. A later
+ * call may have it. Nothing is lost as long as the block stays. */
 static bool see(struct ip_counters *c, uint32_t block)
 {
 	for (uint32_t i = block; i < c->nblocks; i += c->area->blocks.n) {
@@ -422,8 +425,8 @@ void ip_counters_collect(struct ip_counters *c)
 			collect_block(c, i);
 }
 
-/* Calls that are open when their thread's block is read for the last time: their durations will
- * never be known. */
+/* Counts the calls that are open when their thread's block is read for the last time. Their
+ * durations will never be known. */
 static void collect_open(struct ip_counters *c, const struct ip_meters *meters)
 {
 	uint64_t open = load64(&meters->top) / sizeof(*meters->frames);
@@ -439,7 +442,7 @@ static void collect_open(struct ip_counters *c, const struct ip_meters *meters)
 	}
 }
 
-/* A thread has ended: its cells into the sums. */
+/* A thread has ended: adds its cells to the sums. */
 static void collect_user(struct ip_counters *c, uint32_t block)
 {
 	for (size_t i = 0; c->user && i < c->nmeters; i++) {
@@ -455,8 +458,8 @@ static void collect_user(struct ip_counters *c, uint32_t block)
 	}
 }
 
-/* A line of DIR/iprobe/payload.txt: what ended threads have left, and what the others have. sums:
- * room. */
+/* Writes a line of DIR/iprobe/payload.txt: the sums of ended threads plus the cells of the others.
+ * sums: room for the result. */
 static void write_user(FILE *out, struct ip_counters *c, const struct meter *m, uint64_t *sums)
 {
 	memcpy(sums, m->sums, c->user->nfields * sizeof(*sums));
@@ -531,7 +534,7 @@ void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot)
 	if (holds)
 		c->kind->keep(c->kind->data, block);
 	__atomic_store_n(&meters->state, holds ? IP_METERS_LEFT : IP_METERS_FREE, __ATOMIC_RELEASE);
-	/* the lowest are handed out first, so that the upper half can become room */
+	/* The lowest blocks are handed out first, so that the upper half can become more room. */
 	if (block < c->area->header->meters_hint)
 		c->area->header->meters_hint = block;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing what was drained: at once, or by way of the press (compressor.h). How far a slot has come
- * is known at once in both cases; in the journal it stands when it is written.
+ * Writes what was drained, at once or through the compressor (compressor.h). In both cases the
+ * slot's progress is updated at once. The journal gets it when the packet is written.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,8 @@
 #include "collector/collector_private.h"
 #include "common/error.h"
 
-#define COMPRESSOR_SHARE 4u /* of the sub-buffers, one in so many may be on its way */
+/* one in so many sub-buffers may be in the compressor */
+#define COMPRESSOR_SHARE 4u
 #define COMPRESSOR_LEAST 2u
 #define COMPRESSOR_MOST	 512u
 
@@ -29,7 +30,7 @@ void ip_drain_advance(struct ip_collector *c, uint32_t slot, const struct ip_pro
 	*p = *next;
 }
 
-/* It counted as written, and there is no room for it. */
+/* The packet was counted as written, and now there is no room for it. */
 static int drop(struct ip_collector *c, const struct ip_compressor_note *note)
 {
 	struct ip_progress now = c->slots[note->slot].p;
@@ -43,8 +44,8 @@ static int drop(struct ip_collector *c, const struct ip_compressor_note *note)
 	return 0;
 }
 
-/* Writes the oldest packet that is on its way. 1; 0: there is none, or (IP_COMPRESSOR_READY) it is
- * not ready; -1 with an error. */
+/* Writes the oldest packet that is in the compressor. Returns 1; 0 if there is none or
+ * (IP_COMPRESSOR_READY) it is not ready; -1 with an error. */
 static int write_oldest(struct ip_collector *c, enum ip_compressor_how how)
 {
 	const struct ip_compressor_note *note;
@@ -85,7 +86,8 @@ int ip_drain_settle(struct ip_collector *c)
 	return done;
 }
 
-/* The same for next, which was made of what the slot had come to before. */
+/* Does what ip_drain_settle() does, and corrects next, which was made from the slot's earlier
+ * progress. */
 static int settle_for(struct ip_collector *c, uint32_t slot, struct ip_progress *next)
 {
 	const struct ip_progress *p = &c->slots[slot].p;
@@ -146,11 +148,11 @@ int ip_drain_put(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct 
 	while (c->compressor && ip_compressor_is_full(c->compressor))
 		if (write_oldest(c, IP_COMPRESSOR_MUST) < 0)
 			return -1;
-	/* how large those on their way will be is known when they are written */
+	/* The sizes of packets in the compressor are known only when they are written. */
 	if (c->on_its_way && ip_trace_bytes(c->trace) + c->on_its_way + size > c->max_size &&
 	    ip_drain_settle(c) < 0)
 		return -1;
-	if (ip_trace_compresses(c->trace)) { /* some may have been dropped */
+	if (ip_trace_compresses(c->trace)) { /* some packets may have been dropped meanwhile */
 		next->events = p->events;
 		next->beyond = p->beyond;
 	}
@@ -175,7 +177,7 @@ int ip_drain_put(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct 
 		next->last_discarded = p->last_discarded;
 	}
 	next->last = p->last;
-	/* Once full, always: a later, smaller packet would make it look as if nothing were
+	/* Once full, always full: a later, smaller packet would make it look as if nothing were
 	 * missing. */
 	if (settle_for(c, slot, next) < 0)
 		return -1;

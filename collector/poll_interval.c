@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Choosing the nap.
+ * Chooses the length of the sleep.
  */
 #include "collector/poll_interval.h"
 
@@ -8,10 +8,10 @@
 
 #include "common/abi/ring.h"
 
-/* that a thread which does nothing but record may write: 10 ns an event */
+/* The most that a thread can write which does nothing but record: 10 ns an event. */
 #define BYTES_PER_US 800u
-#define IDLE_TURNS   16u /* in which nothing was taken */
-#define BATCH	     16u /* sub-buffers to be filled in a nap */
+#define IDLE_TURNS   16u /* polls without a taken sub-buffer */
+#define BATCH	     16u /* sub-buffers to be filled during a sleep */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -30,7 +30,7 @@ uint64_t ip_poll_interval_nap(struct ip_poll_interval *p, uint64_t now_ns, unsig
 		p->cpus = n > 0 ? n : 1;
 	}
 	p->turned_ns = now_ns;
-	/* those that have not recorded so far may begin to */
+	/* Threads that have not recorded so far may begin to. */
 	writers = least(p->cpus, 2ull * writers + 2);
 	if (taken)
 		nap = BATCH * elapsed / taken;
@@ -38,7 +38,8 @@ uint64_t ip_poll_interval_nap(struct ip_poll_interval *p, uint64_t now_ns, unsig
 		nap = 2 * p->nap_ns;
 	nap = least(nap, bytes * 1000 / BYTES_PER_US / writers);
 	nap = least(nap, least(max_ns, IP_POLL_INTERVAL_MAX_NS));
-	/* a pool that stays empty is no reason to look all the time: nobody fills anything */
+	/* A pool that stays empty is no reason to look all the time: no thread can fill
+	 * anything. */
 	p->idle = taken ? 0 : p->idle + 1;
 	least_nap = p->idle > IDLE_TURNS ? IP_POLL_INTERVAL_IDLE_NS : IP_POLL_INTERVAL_MIN_NS;
 	p->nap_ns = nap < least_nap ? least_nap : nap;

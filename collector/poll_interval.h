@@ -34,7 +34,7 @@ struct ip_poll_interval {
 uint64_t ip_poll_interval_nap(struct ip_poll_interval *interval, uint64_t now_ns, unsigned taken,
 			      unsigned free, unsigned total, unsigned writers, uint64_t max_ns);
 
-/* A client waits for an answer: makes the next sleeps short. */
+/* Another event came, such as a request on the control socket: makes the next sleep short. */
 void ip_poll_interval_hurry(struct ip_poll_interval *interval);
 
 #endif

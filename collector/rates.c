@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Positions of rings, twice. What they say may be anything: it is added up, and no more.
+ * Reads the positions of the rings twice. The values may be anything: they are only added up.
  */
 #include "collector/rates.h"
 
@@ -27,7 +27,7 @@ static uint32_t look(const struct ip_area *area, struct look *ret)
 
 		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != IP_SLOT_CLAIMED)
 			continue;
-		/* the first word of a sub-buffer is no record */
+		/* the first word of a sub-buffer is not a record */
 		ret[i] = (struct look){
 			slot->claimed,
 			position - (position + IP_SUBBUF_WORDS - 1) / IP_SUBBUF_WORDS, slot->lost};
@@ -35,7 +35,8 @@ static uint32_t look(const struct ip_area *area, struct look *ret)
 	return used;
 }
 
-/* What has come since; of a thread that has begun meanwhile all. */
+/* Returns what has come since the first look. For a claim that began meanwhile (same is false) this
+ * is all it has. */
 static uint64_t grown(uint64_t now, uint64_t before, bool same)
 {
 	return !same ? now : now > before ? now - before : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that have ended: their slots become free when all they left has been taken.
+ * Finds threads that have ended. Their slots become free when all that they left has been taken.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -21,7 +21,7 @@ static int by_tid(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The thread's id as the target itself sees it (last field of NSpid). */
+/* Returns the thread's id as the target itself sees it (last field of NSpid). */
 static pid_t inner_tid(pid_t pid, const char *tid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -47,8 +47,8 @@ static bool same_pid_namespace(pid_t pid)
 	       readlink(name, theirs, sizeof(theirs) - 1) > 0 && !strcmp(ours, theirs);
 }
 
-/* All living threads, sorted; the number, or -1 where that cannot be told. A leader that has ended
- * stays in the list as long as others live. */
+/* Lists all living threads, sorted. Returns their number, or -1 if they cannot be listed. The
+ * kernel lists a leader that has ended as long as other threads live; it is left out here. */
 static ssize_t list_threads(pid_t pid, bool same, pid_t **ret)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -90,7 +90,7 @@ static bool is_alive(pid_t pid, pid_t tid)
 	       !(tid == pid && ip_proc_is_zombie(pid));
 }
 
-/* The thread of the claim lived at that time. */
+/* The thread of the claim was alive at that time. */
 static void saw(struct ip_claim *s, uint64_t at)
 {
 	s->seen_before = s->seen;
@@ -101,7 +101,8 @@ static void saw(struct ip_claim *s, uint64_t at)
 int ip_reap(struct ip_collector *c)
 {
 	uint32_t used = slots_used(c);
-	_cleanup_free_ uint8_t *gone = calloc(IP_AREA_SLOTS, 1); /* slots are claimed meanwhile */
+	/* slots may be claimed meanwhile */
+	_cleanup_free_ uint8_t *gone = calloc(IP_AREA_SLOTS, 1);
 	_cleanup_free_ uint64_t *claims = calloc(used + 1, sizeof(*claims));
 	_cleanup_free_ pid_t *threads = NULL;
 	uint64_t at;
@@ -114,15 +115,15 @@ int ip_reap(struct ip_collector *c)
 	if (!gone || !claims)
 		return 0;
 	same = c->same_namespace = c->same_namespace || same_pid_namespace(c->target->pid);
-	/* The claims are read before the threads are listed: a claim whose thread is not in the
-	 * list is of one that ended. */
+	/* Read the claims before listing the threads: then a claim whose thread is not in the list
+	 * belongs to a thread that has ended. */
 	for (uint32_t i = 0; i < used; i++) {
 		claims[i] = is_claimed(c, i) ? c->area->slots[i].claimed : 0;
 		if (c->slots[i].looked != claims[i])
 			c->slots[i].seen = c->slots[i].seen_before = 0;
 		c->slots[i].looked = claims[i];
 	}
-	/* others of its family may go on */
+	/* The target has ended; followed children may go on. */
 	ended = c->followed_gone && !ip_target_alive(c->target);
 	at = ip_drain_now(c);
 	n = ended ? 0 : list_threads(c->target->pid, same, &threads);
@@ -135,11 +136,12 @@ int ip_reap(struct ip_collector *c)
 
 		if (claims[i] && pid != c->target->inner_pid && c->followed_gone) {
 			gone[i] = c->followed_gone(c->followed, pid, tid);
-			known = same; /* else it is no answer to be told that it is not gone */
+			/* otherwise the answer "not gone" does not prove that it lives */
+			known = same;
 		} else if (ended)
 			gone[i] = claims[i] != 0;
-		/* A listing can miss a living thread while others come and go: two in a row must
-		 * agree. */
+		/* A listing can miss a living thread while other threads start and end. So two
+		 * listings in a row must agree. */
 		else if (!claims[i] || is_listed(threads, n, tid))
 			s->missing = 0;
 		else if (s->missing++)

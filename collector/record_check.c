@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sifting. What a record is: common/trace_format.h; what the runtime leaves in a sub-buffer
- * besides: common/abi/ring.h.
+ * Checks records. common/trace_format.h tells what a record is. common/abi/ring.h tells what else
+ * the runtime leaves in a sub-buffer.
  */
 #include "collector/record_check.h"
 
@@ -11,7 +11,8 @@
 #include "common/probe_list.h"
 #include "common/trace_format.h"
 
-/* Words of the payload record at i, of which n are there; 0: it is none. */
+/* Returns the number of words of the payload record at i. n: number of words in all. 0: it is not a
+ * payload record. */
 static size_t payload_length(const uint64_t *words, size_t i, size_t n)
 {
 	uint64_t tells = i + IP_EXT_WORDS < n ? words[i + IP_EXT_WORDS] : 0;
@@ -39,8 +40,8 @@ void ip_record_check(const uint64_t *words, size_t n, uint64_t since, uint64_t *
 		size_t length = 1;
 
 		if (!word) {
-			/* a hook that never came back: one word, or the three of an extended
-			 * record, which values may follow */
+			/* A hook that never came back: one word, or the three words of an extended
+			 * record, which values may follow. */
 			length = i + 2 < n && !words[i + 1] && !words[i + 2] ? IP_EXT_WORDS : 1;
 			if (length == IP_EXT_WORDS && payload_length(words, i, n))
 				length = payload_length(words, i, n);
@@ -62,7 +63,8 @@ void ip_record_check(const uint64_t *words, size_t n, uint64_t since, uint64_t *
 				length = with_values;
 			}
 			if (i + length <= n && valid_id(real) && (!words[i + 1] || !words[i + 2])) {
-				/* its hook never came back either: left half way */
+				/* This hook never came back either: it left after part of its
+				 * record. */
 				ret->holes++;
 				i += length;
 				continue;
