@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exact CPU time of another process, for a while.
+ * Exact CPU time of another process, for a limited time.
  *
- * The clock of another process (clock_getcpuclockid(3)) is brought up to date by the tick: of a
- * stretch of some milliseconds it tells little. A software counter of the kernel on each of its
- * threads (perf_event_open(2), the task clock) is exact whenever it is read, and is inherited by
- * threads that they create. It costs the threads something at each context switch, so there is one
- * only while it is needed. Nothing of the process is touched; the counters go with our descriptors.
+ * The clock of another process (clock_getcpuclockid(3)) is brought up to date at each tick. So it
+ * says little about a stretch of some milliseconds. A software counter of the kernel on each of its
+ * threads (perf_event_open(2), the task clock) is exact whenever it is read. Threads that these
+ * threads create inherit it. It costs the threads something at each context switch, so it exists
+ * only while it is needed. Nothing in the process is changed. The counters go away when their
+ * descriptors are closed.
  *
- *   1. Threads are listed, and get a counter each. One that is created meanwhile by one that has
- *      none yet is not counted: whoever reads compares with the clock.
- *   2. A counter in use anywhere has the kernel switch its hooks on, which takes some ten
- *      milliseconds, and off again a second after the last one. So one of our own is kept, which
- *      counts nothing.
+ *   1. The threads are listed, and each gets a counter. A thread is not counted if a thread creates
+ *      it that has no counter yet. So the reader of the counters compares them with the clock.
+ *   2. When the first counter on the machine is used, the kernel switches its hooks on, which takes
+ *      some ten milliseconds. It switches them off a second after the last one has gone. So fperf
+ *      keeps a counter on itself, which counts nothing.
  */
 #ifndef IP_CPU_WATCH_H
 #define IP_CPU_WATCH_H
@@ -22,21 +23,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define IP_CPU_WATCH_THREADS 64u /* of a process that has more nothing is counted */
+#define IP_CPU_WATCH_THREADS 64u /* a process that has more threads is not watched */
 
 struct ip_cpu_watch {
-	int own; /* step 2; -1: none */
+	int own; /* descriptor of the counter of step 2; -1: none */
 	int fds[IP_CPU_WATCH_THREADS];
-	size_t n; /* 0: it is not running */
+	size_t n; /* number of fds; 0: the process is not watched */
 };
 
-/* Nothing runs yet. Whether the kernel has such counters for us. */
+/* The watch is not started. Returns whether the kernel lets fperf have such counters. */
 bool ip_cpu_watch_init(struct ip_cpu_watch *watch);
 void ip_cpu_watch_clear(struct ip_cpu_watch *watch);
 
-/* Counts from now on. false: it cannot be had (it may not be, or there are too many threads). */
+/* Counts from now on. Returns false if this is not possible: it is not allowed, or there are too
+ * many threads. */
 bool ip_cpu_watch_start(struct ip_cpu_watch *watch, pid_t pid);
-/* CPU time that they have had since, ns. false: not known, it is not running. */
+/* Reads the CPU time that the threads have had since the start, in ns. Returns false if it is not
+ * known, or if the watch is not started. */
 bool ip_cpu_watch_read(const struct ip_cpu_watch *watch, uint64_t *ret_ns);
 void ip_cpu_watch_stop(struct ip_cpu_watch *watch);
 
