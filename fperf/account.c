@@ -10,17 +10,18 @@
 
 #define ADVANCE_S 0.05
 #define MOST_OWN  0.05
-/* of the budget is income: for what is spent between two looks, and what is not measured (caches)
- */
+/* This part of the budget is income. The rest is for what is spent between two looks, and for what
+ * is not measured (caches). */
 #define MARGIN 0.8
-/* What hooks measure of themselves is not all that a sample takes: the kernel's code and data,
- * which it asks for counters, have taken the place of the program's in the near caches. Of gnugo
- * 2,500 samples a second took two to three times what they said, of bzip2 hardly more. */
+/* What hooks measure of themselves is not all that a sample costs: the kernel's code and data for
+ * reading counters have replaced the program's in the near caches. In gnugo 2,500 samples a second
+ * took two to three times what the hooks measured, in bzip2 hardly more. */
 #define SAMPLED	   1.5
 #define SAVE_S	   1.0
-#define YOUNG_S	   0.1 /* how busy a process is that is younger does not show yet */
+#define YOUNG_S	   0.1 /* it is not yet known how busy a younger process is */
 #define BUSY_LEAST 0.01
-#define MISSED_NS  100000u /* between what is read of the one and of the other */
+/* CPU time that may pass between reading the counters and reading the clock */
+#define MISSED_NS 100000u
 
 double ip_fperf_own(clockid_t clock)
 {
@@ -54,8 +55,9 @@ static uint64_t clock_of(const struct ip_fperf *f)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* The clock may be behind, and not ahead by more than it was behind at the start: else there are
- * threads that are not watched. */
+/* Returns the CPU time of the process. The clock may be behind the counters. It may not be ahead of
+ * them by more than it was behind at the start: otherwise there are threads that are not
+ * watched. */
 static uint64_t cpu_of(struct ip_fperf *f)
 {
 	uint64_t clock = clock_of(f), ns, most;
@@ -87,8 +89,8 @@ bool ip_fperf_is_watched(const struct ip_fperf *f)
 	return f->watch.n > 0;
 }
 
-/* CPUs that the process has kept busy since its start: of one that hardly runs an advance, and what
- * stops cost, must be of that. */
+/* Returns the number of CPUs that the process has kept busy since its start. A process that hardly
+ * runs must get a small advance, and its stops must count little. */
 static double busy_so_far(pid_t pid, uint64_t cpu_ns)
 {
 	uint64_t started = ip_proc_started_at(pid);
@@ -102,8 +104,8 @@ static double busy_so_far(pid_t pid, uint64_t cpu_ns)
 	return cpu_ns / 1e9 / age > BUSY_LEAST ? cpu_ns / 1e9 / age : BUSY_LEAST;
 }
 
-/* Stops since the last time: also those that are not told one by one any more, of a session that
- * goes on for long. */
+/* Returns the time of stops since the last call. It includes stops that are no longer listed one by
+ * one, in a session that goes on for long. */
 static double new_stops(struct ip_fperf *f, const struct ip_session *s)
 {
 	uint64_t all = s->summary->stops.ns + s->summary->remapped.changing_ns,
@@ -121,7 +123,7 @@ double ip_fperf_limit(const struct ip_fperf *f)
 	return SAVE_S * f->options.budget * 1e9 * f->busy;
 }
 
-/* So many calls were only counted until now. */
+/* So many calls were only counted up to now. */
 static void note_counted(struct ip_fperf *f, double calls)
 {
 	if (calls > f->count_calls)
@@ -134,7 +136,7 @@ static void sum_up(struct ip_fperf *f, const struct ip_fperf_spent *spent)
 	double samples = spent->ticks * f->ns_per_tick, after = (SAMPLED - 1) * samples,
 	       left = f->cpu_ns - samples;
 
-	/* where all is samples there is nothing to be slowed down by them */
+	/* If nearly all CPU time is samples, they can slow down little else. */
 	if (after > left / 2)
 		after = left > 0 ? left / 2 : 0;
 	f->hooks_ns = samples + after + spent->hooks * f->hook_ns + f->counting_ns;
@@ -148,7 +150,7 @@ void ip_fperf_settle(struct ip_fperf *f, struct ip_session *s, bool counted)
 	double before = f->spent_ns, income, stops, wall = now - f->looked_ns + 1;
 	uint64_t calls;
 
-	/* a new image has a clock of its own, which goes on */
+	/* After an exec the clock of the process goes on. */
 	cpu = cpu > f->rested_cpu_ns ? cpu - f->rested_cpu_ns : 0;
 	income = cpu > f->cpu_ns ? cpu - f->cpu_ns : 0;
 	if (f->resting) {

@@ -35,7 +35,8 @@ void ip_fperf_settle(struct ip_fperf *f, struct ip_session *s, bool counted);
 /* Brings the account up to date for the last time. Returns what the hooks have spent. */
 struct ip_fperf_spent ip_fperf_close_account(struct ip_fperf *f);
 
-/* Returns what one sample has taken on average, in ns. spent: of so many samples. */
+/* Returns what one sample has taken on average, in ns. samples: number of samples that spent
+ * belongs to. */
 double ip_fperf_sample_cost(const struct ip_fperf *f, const struct ip_fperf_spent *spent,
 			    uint64_t samples);
 

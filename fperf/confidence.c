@@ -7,7 +7,7 @@
 #include <math.h>
 
 #define NEWEST_S 0.02
-#define LEAST_S	 1e-4 /* what is shorter tells no rate */
+#define LEAST_S	 1e-4 /* a shorter stretch gives no rate */
 
 double ip_fperf_t95(uint64_t freedom)
 {
@@ -20,7 +20,7 @@ double ip_fperf_t95(uint64_t freedom)
 		return t[0];
 	if (freedom <= sizeof(t) / sizeof(*t))
 		return t[freedom - 1];
-	/* the first term of its expansion: right to a thousandth from here on */
+	/* The first terms of the expansion. From here on they are right to a thousandth. */
 	return 1.95996 + 2.3723 / freedom + 2.8225 / freedom / freedom;
 }
 
@@ -35,7 +35,7 @@ double ip_fperf_mean(uint64_t n, double sum, double squares, double *ret_ci)
 	if (n < 2)
 		return mean;
 	variance = (squares - mean * sum) / (n - 1);
-	/* equal values leave what rounding leaves */
+	/* for equal values only a rounding error is left */
 	if (variance < 1e-12 * squares / n)
 		variance = 0;
 	*ret_ci = ip_fperf_t95(n - 1) * sqrt(variance / n);
@@ -47,7 +47,7 @@ static double rate_of(const struct ip_fperf_gaps *g)
 	return g->stretch > 0 ? g->stretch_calls / g->stretch : 0;
 }
 
-/* A stretch is over: the gap in front of it has its other end. */
+/* A stretch is over: the gap before it has its other end. */
 static void close_gap(struct ip_fperf_gaps *g)
 {
 	double difference = rate_of(g) - g->rate;
@@ -67,10 +67,10 @@ void ip_fperf_live(struct ip_fperf_gaps *g, double calls, double seconds)
 {
 	if (seconds < 0)
 		seconds = 0;
-	/* of a long one what was long ago says nothing about a gap behind it */
+	/* The older part of a long stretch says nothing about a gap after it. */
 	if (g->stretch > NEWEST_S) {
 		close_gap(g);
-		g->rate = rate_of(g); /* it may go before there is more */
+		g->rate = rate_of(g); /* the function may go out before there is more */
 		g->longer = true;
 		g->stretch = g->stretch_calls = 0;
 	}
@@ -80,19 +80,20 @@ void ip_fperf_live(struct ip_fperf_gaps *g, double calls, double seconds)
 
 void ip_fperf_goes(struct ip_fperf_gaps *g, double now)
 {
-	/* no calls in time that may be an older stretch's, told late: what that one had is the
-	 * newest that is known */
+	/* There were no calls in a time that may belong to an older stretch, reported late. Then
+	 * the rate of the older stretch is the newest that is known. */
 	bool late = g->longer && !g->stretch_calls && g->stretch <= g->tick;
 
 	if (g->stretch >= LEAST_S && !late) {
 		close_gap(g);
 		g->rate = rate_of(g);
 	} else if (!g->n && !g->rate && g->tick > 0) {
-		/* the first of all: how long it was is not known, but it had calls, and may have no
-		 * other */
+		/* The first stretch of all: its length is not known, but it had calls, and it may
+		 * be the only one. */
 		g->rate = g->stretch_calls / (g->stretch + g->tick);
 	}
-	/* the process hardly ran meanwhile: as if it had never come */
+	/* If a gap still waits, the process hardly ran while the function was in: it counts as one
+	 * long gap. */
 	g->since = now - g->waiting;
 	g->waiting = 0;
 	g->out = true;
@@ -112,16 +113,15 @@ double ip_fperf_missed(const struct ip_fperf_gaps *gaps, double now, double *ret
 
 	if (!g.out && g.stretch >= LEAST_S)
 		close_gap(&g);
-	/* without another end it is the rate before it that tells */
+	/* without another end the rate before the gap is used */
 	last = g.out && now > g.since ? now - g.since : g.waiting;
 	g.squares += last * last;
 	*ret_ci = -1;
 	if (g.squares <= 0)
 		*ret_ci = 0;
-	else if (
-		/* two rates differ by twice the variance of one; neighbouring gaps share one: at
-		 * worst they err alike */
-		g.n > 1)
+	else if (g.n > 1)
+		/* The difference of two rates has twice the variance of one. Neighbouring gaps
+		 * share a rate: in the worst case their errors are the same. */
 		*ret_ci = ip_fperf_t95(g.n - 1) * sqrt(g.differences / (2 * g.n) * g.squares);
 	missed = g.calls + last * g.rate;
 	if (*ret_ci > 0 && g.lengths > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * FPerf as the controller of a session: it takes all selected functions, has meters of its own, and
- * takes functions out and in.
+ * FPerf as the controller of a session. It takes all selected functions, has its own kind of
+ * meters, and takes functions out and in.
  */
 #include "fperf/fperf_private.h"
 #include "session/session_private.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters of CPU time. The steps are told in cpu_watch.h; comments here name them.
+ * Counters of CPU time. cpu_watch.h has the steps that comments here name.
  */
 #include "fperf/cpu_watch.h"
 
@@ -15,8 +15,8 @@
 
 #include "common/cleanup.h"
 
-/* What may be counted of whom is the kernel's to say, by the rules of ptrace(2). Time in the
- * kernel is counted too: this counter does not tell them apart. */
+/* Opens a counter. The kernel decides whose time may be counted, by the rules of ptrace(2). Time in
+ * the kernel is counted too, since this counter cannot separate it. */
 static int open_counter(pid_t tid, bool disabled)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
@@ -24,7 +24,7 @@ static int open_counter(pid_t tid, bool disabled)
 				       .config = PERF_COUNT_SW_TASK_CLOCK,
 				       .disabled = disabled,
 				       .inherit = 1,
-				       .inherit_thread = 1, /* and not by processes; Linux 5.13 */
+				       .inherit_thread = 1, /* not by processes; Linux 5.13 */
 				       .exclude_kernel = 1,
 				       .exclude_hv = 1};
 
@@ -64,7 +64,7 @@ bool ip_cpu_watch_start(struct ip_cpu_watch *w, pid_t pid)
 			continue;
 		fd = w->n < IP_CPU_WATCH_THREADS ? open_counter(atoi(entry->d_name), false) : -1;
 		if (fd < 0 && w->n < IP_CPU_WATCH_THREADS && errno == ESRCH)
-			continue; /* it has ended */
+			continue; /* the thread has ended */
 		if (fd < 0) {
 			ip_cpu_watch_stop(w);
 			return false;

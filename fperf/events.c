@@ -20,7 +20,7 @@
 	.ncounters = 1,                                                                            \
 	.counters = {                                                                              \
 		{.counter = {.type = kind, .exclude = without, .config = number}, .weight = 1}}
-/* What only happens in the kernel must not be asked for without it. */
+/* For events that happen only in the kernel, without must be 0: they are counted there. */
 #define SOFTWARE(number, without) COUNTER(PERF_TYPE_SOFTWARE, number, without)
 #define HARDWARE(number)	  COUNTER(PERF_TYPE_HARDWARE, number, USER)
 #define MISSES(cache)                                                                              \
@@ -29,7 +29,8 @@
 			PERF_COUNT_HW_CACHE_RESULT_MISS << 16,                                     \
 		USER)
 
-#ifndef PERF_COUNT_SW_CGROUP_SWITCHES /* an enumerator: Linux 5.13 */
+/* The kernel's headers have this as an enumerator (Linux 5.13), so it is always defined here. */
+#ifndef PERF_COUNT_SW_CGROUP_SWITCHES
 #define PERF_COUNT_SW_CGROUP_SWITCHES 11
 #endif
 
@@ -74,8 +75,8 @@ static const struct ip_fperf_event events[] = {
 	 HARDWARE(PERF_COUNT_HW_CACHE_REFERENCES)},
 	{"perf::CACHE-MISSES", "", IP_FPERF_PMU, "misses of the last cache, mostly (PMU)",
 	 HARDWARE(PERF_COUNT_HW_CACHE_MISSES)},
-	/* PAPI's most common presets by the kernel's generic numbers: for where PAPI itself is not
-	 * there to tell better ones */
+	/* PAPI's most common presets by the kernel's generic numbers, for machines where PAPI is
+	 * not installed. PAPI's own definitions are better. */
 	{"PAPI_TOT_INS", "", IP_FPERF_PMU, "instructions completed (PMU)",
 	 HARDWARE(PERF_COUNT_HW_INSTRUCTIONS)},
 	{"PAPI_TOT_CYC", "", IP_FPERF_PMU, "cycles of the core (PMU)",
@@ -96,7 +97,7 @@ static const struct ip_fperf_event events[] = {
 
 #define NEVENTS (sizeof(events) / sizeof(*events))
 
-/* Short names, as perf stat has them. */
+/* Short names, as perf stat uses them. */
 static const struct {
 	const char *alias, *name;
 } aliases[] = {
@@ -199,7 +200,7 @@ const struct ip_fperf_event *ip_fperf_event_named(const char *name)
 	return NULL;
 }
 
-/* What PAPI says a preset is counts more than what we do. */
+/* Finds an event. For presets PAPI's definition takes precedence over the table. */
 static const struct ip_fperf_event *find(const char *name, const char **ret_why)
 {
 	const struct ip_fperf_event *here = ip_fperf_event_named(name), *e = NULL;
@@ -224,7 +225,7 @@ int ip_fperf_events_find(const struct ip_fperf_event *const *list, unsigned n, c
 	return -1;
 }
 
-/* With the parts that it follows from, where they are not there yet. */
+/* Adds an event, after the parts that it follows from if they are not there yet. */
 static int add(const char *text, const struct ip_fperf_event *e, const struct ip_fperf_event **ret,
 	       int n)
 {

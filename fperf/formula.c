@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formulas of counters: a value and its derivatives by all counters go through the formula
- * together.
+ * Formulas of counters. A value and its derivatives by all counters are computed together.
  */
 #include "fperf/formula.h"
 
@@ -16,9 +15,11 @@
 
 struct value {
 	double value;
-	double by[IP_PMU_COUNTERS]; /* its derivatives */
-	bool is_sum; /* of counters times constants, and a constant: they are the same everywhere */
-	bool vague;  /* the interval of a divisor reaches 0 */
+	double by[IP_PMU_COUNTERS]; /* derivatives by the counters */
+	/* it is a sum of counters times constants, and of a constant: so by is the same
+	 * everywhere */
+	bool is_sum;
+	bool vague; /* the interval of a divisor reaches 0 */
 };
 
 static bool is_constant(const struct value *v)
@@ -39,7 +40,7 @@ static int add(struct ip_formula *f, char kind, unsigned counter, double value)
 	return 0;
 }
 
-/* What stands between two bars. */
+/* Parses the text between two bars. */
 static int parse_one(const char *text, size_t length, unsigned ncounters, double hz,
 		     struct ip_formula *ret)
 {
@@ -94,7 +95,7 @@ static double deviation(const struct value *v, const double *ci)
 	return sum;
 }
 
-/* a op b into *a. */
+/* Computes a op b into *a. */
 static void apply(char op, struct value *a, const struct value *b, const double *ci)
 {
 	bool constants = op == '*' ? is_constant(a) || is_constant(b) : is_constant(b);
@@ -148,7 +149,7 @@ bool ip_formula_weights(const struct ip_formula *f, unsigned ncounters, int32_t 
 	struct value v = evaluate(f, zeros, zeros);
 	bool fits = false;
 
-	/* of all counters at 0 what is left is the constant in it */
+	/* With all counters at 0 the value is the constant term. */
 	if (!v.is_sum || v.value != 0)
 		return false;
 	for (uint32_t divisor = 1; divisor <= DIVISOR_MAX && !fits; divisor++) {

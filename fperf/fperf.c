@@ -23,21 +23,26 @@
 #include "hotpatcher/ptrace/stop.h"
 #include "hotpatcher/shm/area.h"
 
-#define MORE_CELLS 64u /* functions of libraries that come later */
-#define TORN_TRIES 8   /* of reading a cell that its thread is changing */
+#define MORE_CELLS 64u /* room for functions of libraries that are loaded later */
+#define TORN_TRIES 8   /* tries to read a cell that its thread is changing */
 #define CLOCK_NS   20000000ull
-#define MOST_NS	   20000 /* a hook: the system calls of a sample take one or two thousand */
-/* What hooks cost, in parts of two readings of the clock (hot_functions.h), rounded up. Measured
- * on a loop of calls of a function that does next to nothing: its entry and exit took 3.9 ns
- * where two readings took 21, as long as it was only counted. In programs they take twice that:
- * what branches go where, and which lines are near, is the program's and the hooks' together
- * (lzip, of 5 %, lost 6.9 +- 1.3 when this was 4.5, 4.0 +- 1.0 with 2.5). */
-#define COUNT_PARTS 2.5 /* a call of which only the entry is counted: both of its hooks */
-/* More of a function that is called so seldom that its stub and its cell are in no near cache.
- * sqlite, with 242 functions that are called some thousand times a second each: 1.4 million
- * calls a second took about 4 % of its time, 6.4 million, most of a few hot functions, 4.8 %. */
+/* longest hook, in ns: the system calls of a sample take one or two thousand */
+#define MOST_NS 20000
+/* What hooks cost, as parts or multiples of two readings of the clock (hot_functions.h), rounded
+ * up. It was measured on a loop of calls of a function that does next to nothing. Entry and exit
+ * took 3.9 ns as long as the function was only counted, while two readings took 21 ns. In programs
+ * the hooks take twice that: branch prediction and caches are shared between the program and the
+ * hooks. (lzip with a budget of 5 % lost 6.9 +- 1.3 when this was 4.5, and 4.0 +- 1.0 with 2.5.) */
+/* two readings cost so many times as much as a counted call: both of its hooks, of which only the
+ * entry counts */
+#define COUNT_PARTS 2.5
+/* Added to that for a function that is called so seldom that its stub and its cell are in no near
+ * cache. In sqlite, with 242 functions that are called some thousand times a second each, 1.4
+ * million calls a second took about 4 % of its time. 6.4 million calls, most of them of a few hot
+ * functions, took 4.8 %. */
 #define COLD_PARTS 1.3
-/* a hook that goes through C and takes no sample; one that takes one, besides what it measures */
+/* A hook that goes through C and takes no sample. Also what a hook that takes a sample costs
+ * besides what it measures. */
 #define HOOK_PARTS 1.0
 
 int ip_fperf_create(const struct ip_fperf_options *options, struct ip_fperf **ret)
@@ -97,7 +102,7 @@ int ip_fperf_check(struct ip_fperf *f, const struct ip_target *target, const str
 {
 	if (target->arch->bits != 64)
 		return ip_error("pid %d: fperf counts in 64-bit programs only", target->pid);
-	/* which would count nothing, without a word */
+	/* otherwise it would count nothing, without a message */
 	if (target->anchor.fperf_abi != IP_FPERF_ABI)
 		return ip_error("pid %d: the runtime in it is that of another version of iprobe "
 				"(fperf's ABI is %u, ours %u): start the process anew",
@@ -127,7 +132,8 @@ static void measure_costs(struct ip_fperf *f)
 	f->count_ns = pair_ns / COUNT_PARTS;
 	f->cold_ns = pair_ns * COLD_PARTS;
 	f->hook_ns = pair_ns * HOOK_PARTS;
-	/* no function is only counted: a call inside of a sample is measured */
+	/* With exclusive samples no function is only counted: each call inside of a sample is
+	 * measured. */
 	if (f->options.exclusive)
 		f->count_ns = 2 * f->hook_ns;
 	f->call_ns = f->count_ns;
@@ -160,7 +166,8 @@ static bool is_owned(const struct ip_fperf *f, uint32_t block)
 	       IP_METERS_OWNED;
 }
 
-/* Thousands of blocks lie there, mostly nobody's, each on pages of its own. */
+/* Lists the blocks that threads have. There are thousands of blocks. Most have no thread, and each
+ * lies on pages of its own. */
 static void list_owned(struct ip_fperf *f)
 {
 	uint32_t hint = __atomic_load_n(&f->area->header->meters_hint, __ATOMIC_ACQUIRE);
@@ -208,7 +215,8 @@ int ip_fperf_begin(struct ip_fperf *f, struct ip_area *area)
 	h->exclusive = f->options.exclusive;
 	area->header->fperf = area->fperf = f->place;
 	area->fperf_reads = h->reads;
-	/* no probe's number: the runtime's own trials (runtime/fperf.c, 3) */
+	/* Number 0 is no probe's. It is for trials that the runtime itself makes (runtime/fperf.c,
+	 * 3). */
 	ip_area_set_duty(area, 0, IP_DUTY_FPERF, f->place);
 	return 0;
 }
@@ -325,8 +333,9 @@ int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *pf)
 		return 0;
 	}
 	fn->tails |= pf->tails;
-	if (fn->numbers[pf->inlined] !=
-	    pf->number) { /* of another image, or none: what its cell held has been taken over */
+	/* The number is of another process image, or it is the first one. What the old cell held
+	 * has been taken over. */
+	if (fn->numbers[pf->inlined] != pf->number) {
 		uint32_t offset = ip_blocks_place(f->area, cell_size(f));
 
 		if (!offset)
@@ -360,12 +369,14 @@ void ip_fperf_grant(struct ip_fperf *f, struct ip_fperf_function *fn, uint32_t q
 		__atomic_store_n(&control->every, every, __ATOMIC_RELAXED);
 		__atomic_store_n(&control->used_up, fn->granted, __ATOMIC_RELAXED);
 		__atomic_store_n(&control->quota, (int32_t)(counted ? 0 : quota), __ATOMIC_RELEASE);
-		/* without a quota the duty stays as it is: the hook that sees it changes it, when
-		 * no sample is open */
-		if (fn->out) { /* no probe of it is live: what was open then is nothing's */
+		/* No probe of it is live. Samples that were open when it went out will never
+		 * end. */
+		if (fn->out) {
 			__atomic_store_n(&control->open, 0, __ATOMIC_RELAXED);
 			__atomic_fetch_add(&control->turn, 1, __ATOMIC_RELAXED);
 		}
+		/* If quota is 0 the duty stays as it is. The hook that sees this changes the duty,
+		 * when no sample is open. */
 		if (counted)
 			ip_area_set_duty(f->area, fn->numbers[i], IP_DUTY_COUNT, fn->offsets[i]);
 		else if (quota)
@@ -406,8 +417,8 @@ static uint32_t load32(const uint32_t *p)
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
-/* Its thread may be changing it; a copy that is torn all the same (the thread has been killed
- * there) is off by one sample. */
+/* Adds a cell, which its thread may be changing. If the copy is still torn after all tries (the
+ * thread was killed there), it is off by one sample. */
 static void add_cell(const struct ip_fperf *f, struct ip_fperf_sums *to,
 		     const struct ip_fperf_cell *cell)
 {
@@ -444,7 +455,7 @@ static void add_cell(const struct ip_fperf *f, struct ip_fperf_sums *to,
 static void add_block(struct ip_fperf *f, uint32_t block, struct ip_fperf_function *fn,
 		      struct ip_fperf_sums *to)
 {
-	/* most functions are called in few threads */
+	/* Most functions are called in few threads. */
 	for (int i = 0; i < 2; i++) {
 		const struct ip_fperf_cell *cell =
 			fn->offsets[i] ? at(f, block, fn->offsets[i]) : NULL;
@@ -537,9 +548,9 @@ struct ip_fperf_spent ip_fperf_spent(struct ip_fperf *f)
 	return spent;
 }
 
-/* Samples that a thread which has ended had open will never end: who still counts them as open
- * stays on the slow path. What the frames say may have been scribbled over: only what is a
- * function's place is taken for one. */
+/* A thread has ended. Its open samples will never end, and a function whose count of open samples
+ * is not 0 stays on the slow path. The target may have written anything into the frames: only
+ * values that are a function's place are used. */
 static void forget_open(struct ip_fperf *f, uint32_t block)
 {
 	const struct ip_fperf_thread *t = at(f, block, f->place);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The leaky bucket. The steps are told in leaky_bucket.h; comments here name them.
+ * The leaky bucket. leaky_bucket.h has the steps that comments here name.
  */
 #include "fperf/leaky_bucket.h"
 
@@ -10,28 +10,35 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
-#define STEADY	     0.25 /* of the budget goes to functions that are live for good */
-#define RETURN	     0.15 /* the same for those that are out and would come back */
-#define RETURN_S     1.0  /* no sooner than that */
-#define WORTH_S	     0.5  /* who costs less in so long than a change does may as well stay */
-#define SAMPLING     0.4  /* of the budget goes to samples of these; the rest to turns, */
-#define SAMPLING_HOT 0.2  /* where there are any */
-#define SPREADING    0.1  /* of it to passing over calls between them */
-/* of what is saved up: for more samples of the busiest, besides IP_FPERF_TURN_SHARE */
+#define STEADY	 0.25 /* part of the budget for functions that are live for good */
+#define RETURN	 0.15 /* the same for functions that are out and would come back */
+#define RETURN_S 1.0  /* least time before they come back */
+/* functions whose cost in so long is less than a change stay live */
+#define WORTH_S 0.5
+/* part of the budget for samples of these functions; the rest is for turns */
+#define SAMPLING     0.4
+#define SAMPLING_HOT 0.2 /* the same if there are hot functions */
+/* part of the budget for calls that are passed over between samples */
+#define SPREADING 0.1
+/* Part of the savings for more samples of the busiest functions, besides IP_FPERF_TURN_SHARE. */
 #define TURN_EXTRA   0.4
 #define TURN_SAMPLES 8u
-#define TURN_MOST    256u /* of the busiest, as far as what is saved up goes */
+/* samples of the busiest functions in a turn, if the savings pay for them */
+#define TURN_MOST    256u
 #define BUSY_MOST    20.0 /* times the average function */
 #define IDLE_LEAST   0.2
 #define ALL	     0.95
-#define EVERY_MAX    32u /* where spreading has to be cheap */
+#define EVERY_MAX    32u /* largest every if spreading has to be cheap */
 #define EVERY_SPREAD 1000000u
 #define WIDTH_MIN    0.02
-#define THREE	     3.0  /* the rule of three: few samples that are all alike say little */
-#define UNEXPECTED   0.02 /* calls in an interval, of one that was not called in the last */
-#define UNCALLED     0.05 /* of all samples are kept for such, at least */
-#define QUOTA_MAX    4096u
-#define NO_END	     1e9 /* samples */
+/* the rule of three: few samples that are all alike say little */
+#define THREE 3.0
+/* expected calls in an interval, of a function that was not called in the last one */
+#define UNEXPECTED 0.02
+/* at least this part of all samples is kept for such functions */
+#define UNCALLED  0.05
+#define QUOTA_MAX 4096u
+#define NO_END	  1e9 /* no limit on samples */
 
 struct rank {
 	double key;
@@ -50,8 +57,8 @@ static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means
 	return i->calls_per_s * ip_fperf_call_cost(i->calls_per_s, m);
 }
 
-/* Step 1. Who stays for good; moves them to the front of the ranks, which are in order. How
- * many. */
+/* Step 1. Decides which functions stay for good, and moves them to the front of the ranks, which
+ * are sorted by rate. Returns their number. */
 static size_t stay(struct ip_fperf_item *items, struct rank *ranks, size_t n,
 		   const struct ip_fperf_means *m)
 {
@@ -72,7 +79,7 @@ static size_t stay(struct ip_fperf_item *items, struct rank *ranks, size_t n,
 		rate += cost;
 		i->stay = true;
 	}
-	/* not worth a stop */
+	/* taking them out is not worth a change */
 	for (size_t k = 0; k < n && going * WORTH_S < m->change_ns; k++)
 		items[ranks[k].item].stay |= items[ranks[k].item].live;
 	for (size_t k = 0; k < n; k++)
@@ -85,8 +92,8 @@ static size_t stay(struct ip_fperf_item *items, struct rank *ranks, size_t n,
 	return staying;
 }
 
-/* How much more of its samples would tell: as wide as its interval, but never as if what few
- * samples say were all there is. */
+/* Returns how much the function needs more samples. This is the width of its interval. But a few
+ * samples never count as if they said everything. */
 static double width_of(const struct ip_fperf_item *i)
 {
 	double least = THREE / i->samples;
@@ -100,8 +107,8 @@ static double smaller(double a, double b)
 	return a < b ? a : b;
 }
 
-/* How much it matters: what most of the time is spent in is what people look for. n: functions that
- * were called. */
+/* Returns how much the function matters: users look for the functions that take most of the time.
+ * n: number of functions that were called. */
 static double weight_of_share(const struct ip_fperf_item *i, size_t n)
 {
 	double times = i->share * n;
@@ -125,13 +132,13 @@ static double need_of(const struct ip_fperf_item *i, size_t n)
 	return width_of(i) * (i->out_s + 1e-3) * weight_of_share(i, n);
 }
 
-/* What the target has scribbled over may make b anything: then none. */
+/* Returns the lesser value. b may be anything if the target has written into the memory: then 0. */
 static uint32_t least(double a, double b)
 {
 	return b >= 0 ? (a < b ? a : b) : 0;
 }
 
-/* left: samples that may still be given; the first two of a function are none of these. */
+/* left: samples that may still be given. The first two of a function are not subtracted. */
 static void give_turn(struct ip_fperf_item *i, double window_s, double *left)
 {
 	double calls = i->calls_per_s * window_s;
@@ -146,7 +153,7 @@ static void give_turn(struct ip_fperf_item *i, double window_s, double *left)
 	i->every = i->quota && i->samples >= 2 ? least(EVERY_MAX, calls / i->quota / 2 + 1) : 1;
 }
 
-/* The turn of all, where samples are exclusive. */
+/* The turn of all functions, if samples are exclusive. */
 static void take_turn_together(struct ip_fperf_item *items, size_t n,
 			       const struct ip_fperf_means *m, double left)
 {
@@ -155,7 +162,7 @@ static void take_turn_together(struct ip_fperf_item *items, size_t n,
 	if (cost > IP_FPERF_TURN_SHARE * m->credit_ns && m->credit_ns <= ALL * m->limit_ns)
 		return;
 	for (size_t k = 0; k < n; k++) {
-		/* who comes first in the list must not have it all */
+		/* The first functions in the list must not get all samples. */
 		double share = ceil(left / (n - k));
 
 		left -= share;
@@ -164,7 +171,8 @@ static void take_turn_together(struct ip_fperf_item *items, size_t n,
 	}
 }
 
-/* What the function costs a second, and those that it needs, as far as they are not in yet. */
+/* Returns what the function and those that it needs cost per second, without those that are in
+ * already. */
 static double rate_of_turn(const struct ip_fperf_item *items, const struct ip_fperf_item *i,
 			   const struct ip_fperf_means *m)
 {
@@ -176,8 +184,8 @@ static double rate_of_turn(const struct ip_fperf_item *items, const struct ip_fp
 	return rate;
 }
 
-/* What is left buys more samples for those that matter most. turns: those that have one; left: ns;
- * samples: that may be given. */
+/* Buys more samples for the functions that matter most. turns: functions that have a turn. left:
+ * ns. samples: number that may be given. */
 static void give_more(struct ip_fperf_item *items, const struct rank *turns, size_t nturns,
 		      size_t called, const struct ip_fperf_means *m, double window_s, double left,
 		      double samples)
@@ -202,8 +210,8 @@ static void give_more(struct ip_fperf_item *items, const struct rank *turns, siz
 	}
 }
 
-/* Step 2, for the hot ones, and those that need one of them. ranks: of all; the first so many stay
- * for good. */
+/* Step 2, for the hot functions, and those that need one of them. ranks: of all functions. The
+ * first staying ones stay for good. */
 static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, size_t staying,
 		      size_t n, const struct ip_fperf_means *m, double samples)
 {
@@ -237,7 +245,7 @@ static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, siz
 			break;
 		if (cost > left && (nturns || !all_saved))
 			continue;
-		/* the first one has what there is, be it for a long turn or for a short one */
+		/* The first function gets what there is, for a long turn or a short one. */
 		cost = rate * good_s + promised;
 		left -= nturns || cost < left / 2 ? cost : left / 2;
 		rates += rate;
@@ -247,14 +255,14 @@ static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, siz
 		turns[nturns++] = turns[k];
 	}
 	window_s = ip_fperf_window(rates, m);
-	/* calls are counted of all of them; samples are for those that need them most, as far as
-	 * they can be paid */
+	/* The calls of all these functions are counted. Samples are for those that need them most,
+	 * as far as they can be paid. */
 	paid = before = smaller(samples, (extra + (left > 0 ? left : 0)) / m->sample_ns);
 	for (size_t k = 0; k < nturns; k++)
 		give_turn(&items[turns[k].item], window_s, &paid);
 	give_more(items, turns, nturns, called, m, window_s, paid * m->sample_ns,
 		  samples - (before - paid));
-	/* what came in for one may be all that another has waited for */
+	/* A function that came in for another one may also be what a third function needs. */
 	for (size_t k = 0; k < n; k++) {
 		struct ip_fperf_item *i = &items[k];
 
@@ -265,7 +273,7 @@ static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, siz
 	return 0;
 }
 
-/* If it is called. */
+/* Returns how much the function needs samples if it is called. */
 static double wish_of(const struct ip_fperf_item *i)
 {
 	if (i->samples_none)
@@ -280,8 +288,8 @@ static double weight_of(const struct ip_fperf_item *i, size_t n)
 	return i->calls_per_s > 0 ? wish_of(i) * weight_of_share(i, n) : 0;
 }
 
-/* Calls that are to be expected in the interval: who was not called just now may be, and is seen
- * then only if it has a quota. */
+/* Returns the calls that are expected in the interval. A function that was not called just now may
+ * be called, and is then seen only if it has a quota. */
 static double expected_calls(const struct ip_fperf_item *i, const struct ip_fperf_means *m)
 {
 	double calls = i->calls_per_s * m->interval_s;
@@ -289,8 +297,8 @@ static double expected_calls(const struct ip_fperf_item *i, const struct ip_fper
 	return calls > UNEXPECTED ? calls : UNEXPECTED;
 }
 
-/* What is less than a sample each, of many functions: it goes to the widest of those that will be
- * called, and then to others, a sample each. left: of samples. */
+/* For many functions the rest is less than a sample each. It goes to the widest of those that will
+ * be called, and then to others, one sample each. left: number of samples. */
 static void give_rest(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
 		      const struct ip_fperf_means *m, double left)
 {
@@ -303,7 +311,7 @@ static void give_rest(struct ip_fperf_item *items, const struct rank *ranks, siz
 
 		wide[k] = (struct rank){.key = -wish_of(i) * smaller(1, expected_calls(i, m)),
 					.item = ranks[k].item};
-		/* its two are promised */
+		/* its two samples are promised */
 		if (i->samples < 2 && i->calls_per_s <= 0)
 			wide[k].key = 0;
 	}
@@ -319,8 +327,8 @@ static void give_rest(struct ip_fperf_item *items, const struct rank *ranks, siz
 	}
 }
 
-/* Of limited samples, those that are kept for functions that have turns: if the widest one of all
- * is among them. */
+/* If samples are limited, returns how many are kept for functions that have turns: only if the
+ * function with the widest interval of all is among these. */
 static double kept_for_turns(const struct ip_fperf_item *items, const struct rank *ranks,
 			     size_t staying, size_t n, const struct ip_fperf_means *m)
 {
@@ -330,7 +338,7 @@ static double kept_for_turns(const struct ip_fperf_item *items, const struct ran
 		return 0;
 	for (size_t k = 0; k < n; k++) {
 		const struct ip_fperf_item *i = &items[ranks[k].item];
-		/* these are free */
+		/* their samples are free */
 		double width = i->samples < 2 || i->calls_per_s <= 0 ? 0 : wish_of(i);
 
 		if (k < staying)
@@ -342,8 +350,8 @@ static double kept_for_turns(const struct ip_fperf_item *items, const struct ran
 	return hot >= widest ? smaller(share, m->samples) : 0;
 }
 
-/* Steps 3 and 4, for those that stay for good. kept: of the samples that are allowed, for others.
- * How many of these it gave. */
+/* Steps 3 and 4, for the functions that stay for good. kept: the part of the allowed samples for
+ * other functions. Returns how many of the allowed samples it gave. */
 static double give_quotas(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
 			  const struct ip_fperf_means *m, double kept, size_t all)
 {
@@ -385,11 +393,11 @@ static double give_quotas(struct ip_fperf_item *items, const struct rank *ranks,
 		if (i->samples < 2 && i->quota < 2)
 			i->quota = 2;
 		i->every = 1;
-		/* who has none yet may get none for long, of threads that call it less than once in
-		 * so many */
+		/* With every > 1 a function without samples may get none for long, in threads that
+		 * call it less often than once in every. */
 		if (!i->quota || calls <= i->quota || i->samples < 2)
 			continue;
-		/* 4 */
+		/* 4. */
 		if (2 * calls * m->hook_ns <= spreading) {
 			spreading -= 2 * calls * m->hook_ns;
 			i->every = least(EVERY_SPREAD, calls / i->quota + 1);

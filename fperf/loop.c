@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * FPerf's control: what was spent, and who is live. The policy (policy.h) decides; here it gets its
- * numbers, and is obeyed.
+ * FPerf's control: what was spent, and which functions are live. The policy (policy.h) decides. The
+ * controller here gives it its numbers, and does what it has decided.
  *
- * When it is decided: FIRST_NS after the start (hot functions show within a millisecond); at the
- * end of each interval; at the end of each window, in which hot functions have had their turn (no
- * sample begins any more then, and those that are open get ENDING_NS to end: else calls that are
- * longer than a window would be missing among them); and as soon as the account is overdrawn, and
- * gets deeper into debt, at most once in OVERDRAWN_NS. All cells are read then. Between decisions
- * what threads say of themselves is, and every COUNT_NS how many calls there were: those that are
- * only counted stand nowhere else, and a function may get hot at any moment. Both take time, of
- * thousands of functions and hundreds of threads: the pauses between them are as long as they may
- * take no more than their share of ours (OWN_LOOKS).
+ * When there is a decision:
+ *   - FIRST_NS after the start (hot functions show within a millisecond).
+ *   - At the end of each interval.
+ *   - At the end of each window in which hot functions have had their turn. Then no sample begins
+ *     any more, and open samples get ENDING_NS to end. Otherwise calls that are longer than a
+ *     window would be missing among the samples.
+ *   - As soon as the account is overdrawn and gets deeper into debt, at most once in OVERDRAWN_NS.
+ *
+ * All cells are read for a decision. Between decisions the controller reads what threads report of
+ * themselves, and every COUNT_NS the number of calls: calls that are only counted are reported
+ * nowhere else, and a function may get hot at any moment. Both take time with thousands of
+ * functions and hundreds of threads. So the pauses between them are so long that they take no more
+ * than their share (OWN_LOOKS) of what fperf itself may take of a CPU.
  */
 #include <math.h>
 #include <stdio.h>
@@ -31,31 +35,33 @@
 #define LOOK_NS	     1000000ull
 #define CALM_LOOK_NS 5000000ull
 #define COUNT_NS     20000000ull
-#define YOUNG	     16 /* of its age is how long it goes without a look, until it is calm */
+/* in a young session the pause between two looks is its age divided by this */
+#define YOUNG	     16
 #define FIRST_NS     2000000ull
 #define WINDOW_NS    2000000ull
 #define ENDING_NS    6000000ull
-#define GOOD_S	     0.008 /* of a turn, where CPU time is exact; else each tick matters */
+#define GOOD_S	     0.008 /* length of a turn if CPU time is exact; otherwise each tick matters */
 #define OVERDRAWN_NS 5000000ull
-/* of income: who has got so much deeper into debt since the last decision needs another one */
+/* Part of the income. If the debt has grown by more since the last decision, there is another
+ * one. */
 #define FALLING_S 0.01
 #define SHOW_NS	  1000000000ull
-/* after a change that failed; twice as long after each further one, up to */
+/* Pause after a change that failed. It is doubled after each further one, up to RETRY_MAX_NS. */
 #define RETRY_NS     200000000ull
 #define RETRY_MAX_NS 3200000000ull
-/* Of what the target may lose is what we may take of a CPU ourselves: it may be the target's, or
- * the other half of its core, which halves its speed or nearly so. Changes for turns may take so
- * much of it; reading all cells, and deciding, so much; without a budget it is as of one of
+/* fperf itself may take as much of a CPU as the target may lose. This CPU may be the target's, or
+ * the other half of its core, which nearly halves its speed. Changes for turns may take OWN_TURNS
+ * of that; reading all cells, and deciding, OWN_LOOKS. Without a budget it is as with a budget of
  * MOST_OWN. */
 #define OWN_TURNS 0.3
-/* Whoever looks for some seconds only must have seen everybody by then. */
+/* A user who looks for only some seconds must have seen all functions by then. */
 #define EARLY_NS    10000000000ull
 #define EARLY_TURNS 3.0
 #define OWN_LOOKS   0.2
-/* no call takes less: CPU time is known by the tick only, and may not have come yet */
+/* No call takes less. CPU time is known by the tick only, and may not have been updated yet. */
 #define CALL_S 3e-9
 
-/* Its rate is reckoned from now on. */
+/* The function's rate is computed from now on. */
 static void note_coming(const struct ip_fperf *f, struct ip_fperf_function *fn, uint64_t now)
 {
 	fn->exact = ip_fperf_is_watched(f);
@@ -73,7 +79,7 @@ static void begin(struct ip_fperf *f, struct ip_session *s)
 	ip_fperf_watch(f, s->target->pid);
 	ip_fperf_look(f);
 	ip_fperf_settle(f, s, true);
-	/* from here on it is known how long it is */
+	/* From here on the length of the stretch is known. */
 	now = ip_now_ns();
 	for (size_t i = 0; i < f->nfunctions; i++)
 		note_coming(f, &f->functions[i], now);
@@ -90,9 +96,9 @@ static void begin(struct ip_fperf *f, struct ip_session *s)
 		f->options.window(f->options.context, s->target->pid, true, 0, 0);
 }
 
-/* How often it is called now. The account must have been settled. changing: a change has been
- * made since the last time, by one of the process's threads, maybe, and with its caches gone:
- * that tells nothing of gaps. */
+/* Notes how often the function is called now. The account must have been settled. changing: a
+ * change has been made since the last time, possibly by one of the process's threads, and with the
+ * process's caches lost. That says nothing about gaps. */
 static void note_rate(const struct ip_fperf *f, struct ip_fperf_function *fn, uint64_t now,
 		      bool changing)
 {
@@ -109,7 +115,7 @@ static void note_rate(const struct ip_fperf *f, struct ip_fperf_function *fn, ui
 			      undisturbed - fn->looked_s > more * CALL_S
 				      ? undisturbed - fn->looked_s
 				      : more * CALL_S);
-	/* of one that is called now and then a millisecond says little */
+	/* A millisecond says little about a function that is called now and then. */
 	fn->calls_per_s = more || seconds > 0.05 ? more / seconds : fn->calls_per_s * 0.9;
 	fn->live_s += undisturbed - fn->looked_s;
 	fn->live_cpu_s += f->cpu_ns / 1e9 - fn->looked_cpu_s;
@@ -128,7 +134,8 @@ static double width_of(const struct ip_fperf *f, const struct ip_fperf_function 
 
 		if (ci < 0)
 			continue;
-		/* of what hardly ever happens: in things, not in shares of their mean */
+		/* The width for events that hardly ever happen is a number of events, and not a
+		 * share of their mean. */
 		if (!*f->options.events[e]->unit && mean < 1)
 			mean = 1;
 		width = mean > 0 ? ci / mean : 0;
@@ -137,7 +144,7 @@ static double width_of(const struct ip_fperf *f, const struct ip_fperf_function 
 	return widest;
 }
 
-/* Of the first event a second, as long as it was live. */
+/* Returns the first event's count per second, for the time that the function was live. */
 static double total_of(const struct ip_fperf_function *fn)
 {
 	return !fn->hidden && fn->mean > 0 ? fn->mean * fn->calls_per_s : 0;
@@ -158,7 +165,7 @@ static void fill_item(const struct ip_fperf_function *fn, uint64_t now, double a
 				       .share = all > 0 ? total_of(fn) / all : 0};
 }
 
-/* What a call that is counted costs now, on average over all live functions. */
+/* Returns what a call that is counted costs now, on average over all live functions. */
 static double call_cost(const struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
 {
 	double calls = 0, cost = 0;
@@ -187,7 +194,7 @@ static void set_out(const struct ip_fperf *f, struct ip_fperf_function *fn, bool
 	fn->since_ns = now;
 }
 
-/* What a change has taken of us, whether it came about or not. */
+/* Notes the CPU time of fperf that a change has taken, whether it succeeded or not. */
 static void note_own(struct ip_fperf *f, double since)
 {
 	double own = ip_fperf_own(CLOCK_THREAD_CPUTIME_ID) - since;
@@ -196,7 +203,7 @@ static void note_own(struct ip_fperf *f, double since)
 	f->own_turn_s = ip_fperf_learn(f->own_turn_s, 2 * own);
 }
 
-/* The next change waits: each has stopped the target, for nothing. */
+/* Delays the next change: a failed change has stopped the target for nothing. */
 static void hold_back(struct ip_fperf *f)
 {
 	f->changes_failed++;
@@ -206,8 +213,8 @@ static void hold_back(struct ip_fperf *f)
 	f->held_until_ns = ip_now_ns() + f->retry_ns;
 }
 
-/* Step 3. Those that go are counted as live until the change is over, those that come from then on.
- * -1: it did not come about; nothing has changed. */
+/* Step 3. Functions that go out count as live until the change is over. Functions that come in
+ * count as live from then on. Returns -1 if the change failed: then nothing has changed. */
 static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fperf_item *items,
 		  size_t n)
 {
@@ -228,7 +235,7 @@ static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fper
 		f->functions[i].out = !items[i].stay;
 	ip_fperf_hold(f, items);
 	if (ip_session_update(s, &options, &result) < 0) {
-		/* as it was; it will be tried again */
+		/* Restore the members. The change will be tried again. */
 		for (size_t i = 0; i < n; i++)
 			f->functions[i].out = !items[i].live;
 		ip_fperf_release_held(f);
@@ -266,9 +273,9 @@ static bool is_whole(const struct ip_fperf *f)
 	return f->options.budget < 0 || f->credit_ns > 0;
 }
 
-/* Of so many samples a second, those that may be given now: what the time since the start has
- * brought, less what was taken. Those promised are free (policy.h), and no more than an
- * interval's are saved up: a pause must not buy a burst. */
+/* Returns the samples that may be given now, with so many samples a second: what the time since the
+ * start has brought, less the samples taken. The promised ones are free (policy.h). No more than
+ * one interval's samples are saved: a pause must not pay for a burst. */
 static double samples_left(struct ip_fperf *f, uint64_t now)
 {
 	double rate = f->options.samples_per_s, most = rate * f->interval_ns / 1e9, left;
@@ -288,7 +295,7 @@ static double samples_left(struct ip_fperf *f, uint64_t now)
 	return left > 0 ? left : 0;
 }
 
-/* Whether the function, or one that it needs, is there for its turn only. */
+/* Returns whether the function, or one that it needs, has come in for its turn only. */
 static bool has_turn(const struct ip_fperf *f, const struct ip_fperf_function *fn)
 {
 	bool came = fn->came;
@@ -298,7 +305,7 @@ static bool has_turn(const struct ip_fperf *f, const struct ip_fperf_function *f
 	return came && !fn->out;
 }
 
-/* Steps 2 and 3. */
+/* Does steps 2 and 3. */
 static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 {
 	size_t n = f->nfunctions, moved = 0, comes = 0;
@@ -332,7 +339,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 		return;
 	for (size_t i = 0; i < n; i++) {
 		f->functions[i].came = false;
-		/* most are never called, and nothing is to be told of them */
+		/* Most functions are never called, and nothing is known of them. */
 		if (!f->functions[i].now.calls && !f->functions[i].out)
 			continue;
 		note_rate(f, &f->functions[i], now, false);
@@ -361,7 +368,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 		if (items[i].stay && !items[i].live)
 			coming += items[i].calls_per_s *
 				  ip_fperf_call_cost(items[i].calls_per_s, &means);
-		/* else its samples begin when what it needs has come */
+		/* Otherwise its samples begin when the functions that it needs have come in. */
 		if (items[i].stay && ip_fperf_has_needs(f, &f->functions[i]))
 			ip_fperf_grant(f, &f->functions[i], items[i].quota, items[i].every);
 	}
@@ -376,7 +383,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 			ip_fperf_grant(f, &f->functions[i], items[i].quota, items[i].every);
 	ip_fperf_set_whole(f, is_whole(f));
 	now = ip_now_ns();
-	/* from their coming to their going, both of which take time to prepare */
+	/* The time from coming in to going out. Both take time to prepare. */
 	if (f->turn_ns && moved && now - f->turn_ns > f->window_length_ns)
 		f->window_s =
 			(1 - IP_FPERF_SETTLED) * f->window_s +
@@ -385,7 +392,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 				1e9;
 	f->turn_ns = comes ? now : 0;
 	f->turned_ns = comes ? now : f->turned_ns;
-	/* in a turn of exclusive samples each call may be one */
+	/* In a turn of exclusive samples each call may be a sample. */
 	f->window_length_ns = WINDOW_NS;
 	if (!f->options.exclusive)
 		f->window_length_ns += (ip_fperf_window(coming, &means) - means.window_s) * 1e9;
@@ -393,7 +400,8 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	f->ending_ns = 0;
 }
 
-/* A window is over: whether samples that it has brought are open still, and may end. */
+/* A window is over. Returns whether samples that it has brought are still open and may still
+ * end. */
 static bool is_ending(struct ip_fperf *f, uint64_t now)
 {
 	bool first = !f->ending_ns;
@@ -411,7 +419,7 @@ static bool is_ending(struct ip_fperf *f, uint64_t now)
 	return open > 0 && now < f->ending_ns;
 }
 
-/* A window is over: all go, or those that were live before come again. */
+/* A window is over: all functions go out, or those that were live before come in again. */
 static void alternate(struct ip_fperf *f, struct ip_session *s)
 {
 	size_t n = f->nfunctions;
@@ -427,7 +435,8 @@ static void alternate(struct ip_fperf *f, struct ip_session *s)
 		struct ip_fperf_function *fn = &f->functions[i];
 
 		items[i].live = !fn->out;
-		/* probes that nobody has come by cost nothing, but for being changed */
+		/* Probes of functions that are not called cost nothing except when they are
+		 * changed. */
 		items[i].stay = f->resting ? fn->was_live : !fn->out && !fn->now.calls;
 		if (!f->resting)
 			fn->was_live = !fn->out;
@@ -447,13 +456,14 @@ static void alternate(struct ip_fperf *f, struct ip_session *s)
 	f->window_ns = now;
 	f->window_cpu_ns = cpu;
 	f->interval_end_ns = now + f->interval_ns;
-	/* hot ones may have been having their turn */
+	/* hot functions may have had their turn */
 	f->window_length_ns = WINDOW_NS;
 	f->window_end_ns = f->resting ? 0 : now + WINDOW_NS;
 	f->ending_ns = 0;
 }
 
-/* What a sample costs, as measured so far: hooks that took one say how long. */
+/* Updates the cost of a sample, as measured so far: hooks that take a sample measure how long it
+ * takes. */
 static void learn_sample_cost(struct ip_fperf *f)
 {
 	struct ip_fperf_spent spent = ip_fperf_spent(f);
@@ -481,7 +491,7 @@ static void settle_often(struct ip_fperf *f, struct ip_session *s, uint64_t now)
 	f->counted_ns = now + (pause > least ? pause : (uint64_t)least);
 }
 
-/* Reads all, and decides. */
+/* Reads all cells, and decides. */
 static void look_and_decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 {
 	double own = ip_fperf_own(CLOCK_THREAD_CPUTIME_ID);
@@ -539,8 +549,9 @@ void ip_fperf_turn(struct ip_fperf *f, struct ip_session *s)
 	}
 }
 
-/* A window's end is known. At the beginning each millisecond counts; later our own waking costs
- * more than it saves: the CPU that we take may be the target's, or its core's other half. */
+/* The end of a window is known. At the beginning each millisecond matters. Later, waking up costs
+ * more than it saves: the CPU that fperf takes may be the target's, or the other half of its
+ * core. */
 uint64_t ip_fperf_nap(const struct ip_fperf *f, uint64_t now)
 {
 	uint64_t nap = f->running ? (now - f->start_ns) / YOUNG : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Telling hooks about counters of the kernel.
+ * What the hooks are told about counters of the kernel.
  */
 #include "fperf/pmu.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What holds with every policy. The points are told in policy.h; comments here name them.
+ * The rules that hold with every policy. policy.h has the points that comments here name.
  */
 #include "fperf/policy.h"
 
@@ -10,7 +10,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
-#define RARE 2e4 /* calls a second: caches are turned over in 50 us */
+#define RARE 2e4 /* calls per second: in 50 us a program replaces what is in the caches */
 
 double ip_fperf_call_cost(double calls_per_s, const struct ip_fperf_means *m)
 {
@@ -32,7 +32,7 @@ static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means
 }
 
 struct cost {
-	double ns; /* a second */
+	double ns; /* per second */
 	size_t item;
 };
 
@@ -43,7 +43,7 @@ static int downwards(const void *a, const void *b)
 	return x->ns > y->ns ? -1 : x->ns < y->ns;
 }
 
-/* 4: the costliest go. */
+/* 4. The most expensive functions go out. */
 static int take_out(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
 {
 	_cleanup_free_ struct cost *costs = calloc(n + 1, sizeof(*costs));
@@ -71,7 +71,7 @@ bool ip_fperf_is_blocked(const struct ip_fperf_item *items, const struct ip_fper
 	return false;
 }
 
-/* 2, 4, 5, 6. left: of samples that are limited. */
+/* 2, 4, 5, 6. none: the function gets no quota. left: what is left of the limited samples. */
 static void hold_quota(struct ip_fperf_item *i, const struct ip_fperf_means *m, bool none,
 		       double *left)
 {

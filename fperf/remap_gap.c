@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a change without a stop (update.h, remap.h) means for functions that are live meanwhile: for
- * some ten microseconds those whose pages change have no probes, though they stay.
+ * What a change without a stop (update.h, remap.h) means for functions that are live meanwhile. For
+ * some ten microseconds the functions whose pages change have no probes, although they stay live.
  *
- *   1. Before: they, and those that go, begin no sample any more (their quota is kept here), and
- *      what is open is nothing's: its exit may come in the gap, unseen, and the exit of another
- *      call of the same function, whose entry was not seen, right behind it. The same goes for
- *      those whose calls may go on in such a function: they need it (tails.h).
- *   2. After: once more, for a hook that was held up in between; then what stays gets its quota
- *      again.
- *   3. Calls in the gap are reckoned by the rate of the function. How far that is wrong: by as much
- *      as it is.
+ *   1. Before the change: these functions, and those that go out, begin no more samples (their
+ *      quotas are kept here), and their open samples are cut. The exit of an open sample may come
+ *      unseen in the gap, and right after it the exit of another call of the same function, whose
+ *      entry was not seen. The same is done for functions whose calls may go on in such a function:
+ *      they need it (tails.h).
+ *   2. After the change: open samples are cut once more, for a hook that was delayed in between.
+ *      Then the functions that stay get their quotas again.
+ *   3. The calls in the gap are estimated by the function's rate. The error of this estimate is
+ *      taken to be as large as the estimate.
  *
  * Exclusive samples are cut by every change (loop.c, whole).
  */

@@ -16,17 +16,18 @@ static uint64_t end_of(const struct ip_fperf *f)
 	return f->end_ns ? f->end_ns : ip_now_ns();
 }
 
-/* Where hooks took more than this share of the time, the rest is anybody's guess. */
+/* If hooks took more than this share of the time, the call rate without them is not known. */
 #define MOST_HOOKS 0.5
 
-/* Calls that were counted, and what is to be expected of the time in which nobody did. */
+/* Computes the calls that were counted, and the calls to be expected for the time in which they
+ * were not counted. */
 static void estimate_calls(const struct ip_fperf *f, const struct ip_fperf_function *fn,
 			   struct ip_fperf_row *row)
 {
 	uint64_t end = end_of(f), placed = end - fn->placed_ns,
 		 live = fn->live_ns + (fn->out ? 0 : end - fn->since_ns);
-	/* how often it would have been called without probes is known as well as what hooks took,
-	 * at most, of the time in which it was counted */
+	/* How often the function would have been called without probes is known only as well as
+	 * what the hooks took of the time in which it was counted. */
 	double hooks = fn->live_cpu_s > 0 ? (1 - fn->live_s / fn->live_cpu_s) / IP_FPERF_LIKELY : 1,
 	       missed;
 
@@ -64,12 +65,14 @@ void ip_fperf_divide(const struct ip_fperf *f, struct ip_fperf_function *fn)
 
 	fn->divided_ns = now_ns;
 	fn->divided_s = ran;
-	/* a thread that was ended while it changed its cell, or a target that scribbles */
+	/* A thread was killed while it changed its cell, or the target has written into the
+	 * cells. */
 	if (now->calls < before->calls || now->ended < before->ended) {
 		fn->divided = *now;
 		return;
 	}
-	/* what gaps come to is seen better when they are over: it may become less */
+	/* The calls in gaps are known better when the gaps are over: their number may become
+	 * smaller. */
 	if (missed > fn->divided_missed) {
 		missed_now = missed - fn->divided_missed;
 		fn->divided_missed = missed;
@@ -79,13 +82,13 @@ void ip_fperf_divide(const struct ip_fperf *f, struct ip_fperf_function *fn)
 		stretch.squares[e] = now->square[e] - before->square[e];
 		stretch.missing[e] = now->missing[e] - before->missing[e];
 	}
-	/* where others have the CPU a function is called no less often: time is that of the
-	 * process */
+	/* While other processes have the CPU, the function's rate does not change: time is CPU time
+	 * of the process. */
 	ip_stratum_divide(&stretch, fn->every, fn->used_up, fn->sampled_s, seconds,
 			  cpu_s > 0 ? cpu_s : 0);
 	if (missed_now > 0) {
 		stretch.rest += missed_now;
-		/* it had no probes for most of it */
+		/* it had no probes for most of the stretch */
 		stretch.rest_s += stretch.calls_s;
 		stretch.calls_s = 0;
 	}
@@ -95,7 +98,8 @@ void ip_fperf_divide(const struct ip_fperf *f, struct ip_fperf_function *fn)
 	fn->divided = *now;
 }
 
-/* What one thing more adds to the sum of an event's counters; 0: it is no count. */
+/* Returns what one more thing adds to the sum of an event's counters. 0: the event is not a
+ * count. */
 static double one_of(const struct ip_fperf_event *event)
 {
 	double one = event->ncounters ? 0 : 1;
@@ -107,7 +111,7 @@ static double one_of(const struct ip_fperf_event *event)
 	return one;
 }
 
-/* By a formula, from the means of its parts. */
+/* Computes a formula from the means of its parts. */
 static double follow(const struct ip_fperf *f, const struct ip_fperf_function *fn,
 		     const struct ip_fperf_event *event, double *ret_ci)
 {
@@ -127,7 +131,7 @@ static double follow(const struct ip_fperf *f, const struct ip_fperf_function *f
 	return ip_formula_value(event->formula, means, ci, ret_ci);
 }
 
-/* Whether each call that there was is in the sums: then nothing is estimated. */
+/* Returns whether each call that there was is in the sums: then nothing is estimated. */
 static bool has_measured_all(const struct ip_fperf_function *fn, unsigned e)
 {
 	return fn->now.ended > 1 && fn->now.ended == fn->now.calls && !fn->now.missing[e] &&
@@ -161,7 +165,7 @@ static int by_total(const void *a, const void *b)
 	return strcmp(x->function, y->function);
 }
 
-/* Samples with a value of the event. */
+/* Returns the number of samples with a value of the event. */
 static uint64_t valued(const struct ip_fperf_sums *s, unsigned event)
 {
 	return s->ended > s->missing[event] ? s->ended - s->missing[event] : 0;
@@ -177,7 +181,7 @@ const char *ip_fperf_event_of_counter(const struct ip_fperf_options *o, unsigned
 	return NULL;
 }
 
-/* A formula has a value where all of its parts have one. */
+/* A formula has a value only if all of its parts have one. */
 static void note_parts(const struct ip_fperf *f, struct ip_fperf_row *row)
 {
 	const struct ip_fperf_options *o = &f->options;
@@ -194,9 +198,9 @@ static void note_parts(const struct ip_fperf *f, struct ip_fperf_row *row)
 		}
 }
 
-/* How far a time may be off, in its unit: the processor goes the way between hooks and function,
- * which is taken off (runtime/fperf.c), while it does what is left of the function, or does not:
- * that is not known. What it is uncertain by is the same in all samples. */
+/* Returns how far a time may be off, in its unit. The time for the way between hook and function is
+ * subtracted (runtime/fperf.c). But the processor may do this way in parallel with the rest of the
+ * function, or not: this is not known. This error is the same in all samples. */
 static double unsure(const struct ip_fperf *f, const struct ip_fperf_spent *spent, unsigned e)
 {
 	switch (f->options.events[e]->source) {
@@ -209,7 +213,7 @@ static double unsure(const struct ip_fperf *f, const struct ip_fperf_spent *spen
 	}
 }
 
-#define MOST_CUT 0.1 /* of its samples */
+#define MOST_CUT 0.1 /* share of its samples */
 
 static bool is_within(double ci, double value)
 {
@@ -217,11 +221,11 @@ static bool is_within(double ci, double value)
 }
 
 /*
- * Whether its figures tell anything, or more samples would have to come first. The first event that
- * has values speaks for all: rows are in its order. What the clocks and hooks are uncertain by
- * stays whatever is sampled, so an interval that is hardly wider than that is as good as it gets.
- * What is counted and hardly ever happens is measured in things, not in shares of its mean. Where
- * samples were cut those that are left may be of the shorter calls.
+ * Returns whether the figures are meaningful, or more samples are needed first. The first event
+ * that has values decides for all: the rows are sorted by it. The error of clocks and hooks stays
+ * however many samples there are. So an interval that is hardly wider than this error is good
+ * enough. The width for a count of what hardly ever happens is a number of things, and not a share
+ * of its mean. If samples were cut, the remaining samples may be of the shorter calls.
  */
 static bool is_known(const struct ip_fperf *f, const struct ip_fperf_function *fn,
 		     const struct ip_fperf_row *row, const struct ip_fperf_spent *spent)
@@ -251,7 +255,8 @@ struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 		return NULL;
 	}
 	for (size_t i = 0; i < f->nfunctions; i++) {
-		/* what has come since the last stretch is one by itself, of the copy: it goes on */
+		/* What has come since the last stretch is a stretch by itself, but only in the
+		 * copy: the function goes on. */
 		struct ip_fperf_function copy = f->functions[i], *fn = &copy;
 		struct ip_fperf_row *row = &rows[n];
 
@@ -262,7 +267,7 @@ struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 			.module = fn->module,
 			.samples = fn->now.ended,
 			.cut = fn->now.cut,
-			/* what is exclusive is whole up to the jump */
+			/* an exclusive sample is complete up to the jump */
 			.until_tail = fn->tails && !f->options.exclusive ? fn->now.tailed : 0};
 		estimate_calls(f, fn, row);
 		ip_fperf_divide(f, fn);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Strata. The rules are told in stratified.h; comments here name them.
+ * Strata. stratified.h has the rules that comments here name.
  */
 #include "fperf/stratified.h"
 
@@ -8,14 +8,14 @@
 
 #include "fperf/confidence.h"
 
-#define ENOUGH	      0.5 /* of the weight of all strata */
+#define ENOUGH	      0.5 /* part of the weight of all strata */
 #define RULE_OF_THREE 3.0
-/* twice the deviation of a number that is drawn below 2, each alike: 1 / sqrt(3) */
+/* Twice the standard deviation of a number that is uniformly distributed below 2: 1 / sqrt(3). */
 #define DRAWN	      1.2
 #define T95_ONE_SIDE  1.645
 #define BETWEEN_LEAST 6u /* strata: the differences of fewer say too little */
-/* (a - b)^2 and (b - c)^2 of three means of variance 1: the lesser one is this much, 2 - sqrt(12) /
- * pi */
+/* For three means a, b, c of variance 1, the lesser of (a - b)^2 and (b - c)^2 has this
+ * expectation: 2 - sqrt(12) / pi. */
 #define LESSER 0.8973
 
 static double size_of(const struct ip_stratum *s, unsigned e)
@@ -28,8 +28,8 @@ static double mean_of(const struct ip_stratum *s, unsigned e)
 	return s->sum[e] / size_of(s, e);
 }
 
-/* Of a stratum's calls that were not measured, times its calls: what a variance of its mean
- * counts. */
+/* Returns the number of a stratum's calls that were not measured, times its calls: the factor of
+ * the variance of its mean. */
 static double weight_of(const struct ip_stratum *s, unsigned e)
 {
 	double unmeasured = s->calls - size_of(s, e);
@@ -52,8 +52,8 @@ static bool are_alike(double a, double b)
 	return fabs(a - b) <= (a + b) / 2;
 }
 
-/* Rule 6: calls that nobody could sample came as often as those at their side. What is not known is
- * not alike. */
+/* Rule 6: returns whether calls that could not be sampled came as often as those beside them. A
+ * rate that is not known is not alike. */
 static bool is_like(double rate, const struct ip_stratum *at)
 {
 	double side = at->rate > 0 ? at->rate : rate_of(at->calls, at->calls_s);
@@ -63,7 +63,7 @@ static bool is_like(double rate, const struct ip_stratum *at)
 
 static void join(struct ip_stratum *to, const struct ip_stratum *more)
 {
-	/* what lies between samples of one stratum is its own */
+	/* calls between samples of one stratum belong to it */
 	if (more->n) {
 		double rate = rate_of(to->rest, to->rest_s);
 
@@ -86,7 +86,7 @@ static void join(struct ip_stratum *to, const struct ip_stratum *more)
 	}
 }
 
-/* Variance of its samples; 0 where there is one, or none. */
+/* Returns the variance of its samples; 0 if there is one sample, or none. */
 static double variance_of(const struct ip_stratum *s, unsigned e)
 {
 	double variance, n = size_of(s, e);
@@ -94,18 +94,18 @@ static double variance_of(const struct ip_stratum *s, unsigned e)
 	if (n < 2)
 		return 0;
 	variance = (s->squares[e] - mean_of(s, e) * s->sum[e]) / (n - 1);
-	/* equal values leave what rounding leaves */
+	/* for equal values only a rounding error is left */
 	return variance > 1e-12 * s->squares[e] / n ? variance : 0;
 }
 
-/* Variance of its mean. */
+/* Returns the variance of its mean. */
 static double chance_of(const struct ip_stratum *s, unsigned e)
 {
 	return variance_of(s, e) / size_of(s, e);
 }
 
-/* What squared differences to the neighbours (negative: it has none there) tell of a mean's
- * variance; negative: nothing. */
+/* Returns the variance of a mean, from the squared differences to the means of its neighbours
+ * (negative: no neighbour). Negative: not known. */
 static double spread_of(double before, double after)
 {
 	if (before >= 0 && after >= 0)
@@ -113,7 +113,7 @@ static double spread_of(double before, double after)
 	return (before > after ? before : after) / 2;
 }
 
-/* Rules 1, 4 and 5: last has its neighbours. after: differences to the next one, squared; NULL:
+/* Rules 1, 4 and 5: last has its neighbours. after: squared differences to the next stratum; NULL:
  * there is none. */
 static void fold(struct ip_strata *s, unsigned e, const double *after)
 {
@@ -135,7 +135,7 @@ static void fold(struct ip_strata *s, unsigned e, const double *after)
 	}
 	s->calls[e] += s->last.calls;
 	s->total[e] += s->last.calls * mean_of(&s->last, e);
-	/* of one value nobody knows the variance: it is as in the others */
+	/* The variance of a single value is not known. It is taken as in the other strata. */
 	if (n < 2)
 		return;
 	within = weight * variance_of(&s->last, e) / n;
@@ -144,15 +144,15 @@ static void fold(struct ip_strata *s, unsigned e, const double *after)
 	s->within_squares[e] += square(within) / (n + 1);
 }
 
-/* Which share of the calls between last and open is as those of last: for x of the time they
- * came as often as in last, and then as in open. *ret_far: they came as in neither. */
+/* Returns the share of the calls between last and open that is like those of last: for x of the
+ * time they came as often as in last, and then as in open. *ret_far: they came as in neither. */
 static double share_of(const struct ip_strata *s, bool *ret_far)
 {
 	double before = s->last.rate, behind = s->open.rate,
 	       rate = rate_of(s->last.rest, s->last.rest_s), x;
 
 	*ret_far = false;
-	/* of samples that ended when no call began no rate is known */
+	/* no rate is known for samples that ended when no call began */
 	if (rate <= 0 || before <= 0 || behind <= 0)
 		return 0.5;
 	*ret_far = !are_alike(rate, before) && !are_alike(rate, behind) &&
@@ -164,9 +164,9 @@ static double share_of(const struct ip_strata *s, bool *ret_far)
 	return x * before / (x * before + (1 - x) * behind);
 }
 
-/* Variance of what calls between last and open came to, of which share is taken for last's (a
- * half: it may be anything). That their means differ may be chance: so much is in their own
- * variances. */
+/* Returns the variance of the total of the calls between last and open, of which share is taken to
+ * be last's (a half: it may be anything). The difference of the means may be chance: step is
+ * without their own variances. */
 static double bridge(double rest, double share, double step)
 {
 	return step > 0 ? square(rest) * share * (1 - share) * step / 3 : 0;
@@ -201,7 +201,8 @@ static void close_open(struct ip_strata *s, unsigned nevents)
 					s->steps_squares[e] += step;
 				}
 			}
-			/* who calls it so much more, or less, is in another phase */
+			/* a stratum with far more or far fewer calls per second is of another
+			 * phase */
 			if (!are_alike(s->last.rate, s->open.rate))
 				after[e] = -1;
 			fold(s, e, after);
@@ -224,15 +225,16 @@ void ip_stratum_divide(struct ip_stratum *s, uint32_t every, bool used_up, doubl
 	s->rest = s->rest_s = 0;
 	if (!used_up || sampled >= calls)
 		return;
-	/* how much of the time in which the process ran was before that */
+	/* How much of the time in which the process ran was before the quota was used up. */
 	cpus = seconds > 0 ? ceil(cpu_s / seconds - 0.1) : 1;
 	cpus = cpus > 1 ? cpus : 1;
 	idle = cpus * seconds - cpu_s;
 	high = cpus * at_s < cpu_s ? cpus * at_s : cpu_s;
 	low = cpus * at_s - idle;
 	low = low < 0 ? 0 : low < high ? low : high;
-	/* it is known how often it was called then but for chance, and when but for others on its
-	 * CPU: if it may have been as often as in the rest, it was */
+	/* The number of calls in that time is known except for chance. Its length is known except
+	 * for other processes on the CPU. If the rate may have been the same as in the rest, it is
+	 * taken to be the same. */
 	like = cpu_s * sampled / calls;
 	like = like < low ? low : like > high ? high : like;
 	s->calls_s = like;
@@ -251,7 +253,7 @@ void ip_strata_add(struct ip_strata *s, unsigned nevents, const struct ip_stratu
 	s->samples += more.n;
 	for (unsigned e = 0; e < nevents; e++)
 		s->missing[e] += more.missing[e];
-	if (first) { /* 3 */
+	if (first) { /* rule 3 */
 		join(&s->first, &more);
 		s->first.calls = s->first.n;
 		s->first.rest = 0;
@@ -259,7 +261,7 @@ void ip_strata_add(struct ip_strata *s, unsigned nevents, const struct ip_stratu
 					   .rest_s = stretch->calls_s + stretch->rest_s};
 		more.rest = more.rest > 0 ? more.rest : 0;
 	}
-	if (!more.n) { /* nobody looked */
+	if (!more.n) { /* no call could be a sample */
 		more.rest += more.calls;
 		more.rest_s += more.calls_s;
 		more.calls = more.calls_s = 0;
@@ -273,21 +275,22 @@ void ip_strata_add(struct ip_strata *s, unsigned nevents, const struct ip_stratu
 		join(&s->open, &more);
 	if (s->open.n < IP_STRATUM_LEAST)
 		return;
-	/* calls that began before the probes came have samples, and were not counted */
+	/* Calls that began before the probes came in have samples, but were not counted. */
 	if (s->open.calls < s->open.n)
 		s->open.calls = s->open.n;
 	close_open(s, nevents);
 }
 
-/* What has not been closed finds its place. *ret_behind: calls behind the last sample that came as
- * often. */
+/* Adds what has not been closed to a stratum. *ret_behind: calls after the last sample that came as
+ * often as those before. */
 static void settle(struct ip_strata *s, double *ret_behind)
 {
 	*ret_behind = 0;
 	if (s->last.n) {
 		join(&s->last, &s->open);
 	} else {
-		/* too few by themselves: what they stand for, the first do too */
+		/* Too few samples for a stratum. The first samples then stand for these calls,
+		 * too. */
 		if (s->open.n < 2)
 			join(&s->open, &s->first), s->first = (struct ip_stratum){0};
 		s->last = s->open;
@@ -303,7 +306,7 @@ static void settle(struct ip_strata *s, double *ret_behind)
 		s->last.calls = s->last.n;
 }
 
-/* Variance of a stratum's mean, of those of this program (6). */
+/* Returns the variance between the means of the program's strata (rule 6). */
 static double variety_of(const struct ip_strata *s, unsigned e)
 {
 	double n = s->means[e], variance;
@@ -314,11 +317,12 @@ static double variety_of(const struct ip_strata *s, unsigned e)
 	return variance > 1e-12 * s->means_squares[e] / n ? variance : 0;
 }
 
-/* Rule 6: variance of what so many calls at an end came to. Of means that drift all the way
- * neighbours differ by less than chance: then it is how far they have come in all. */
+/* Rule 6: returns the variance of the total of so many calls at an end. If means drift all the
+ * time, neighbours differ by less than chance. Then it follows from how far they have drifted in
+ * all. */
 static double end_variance(const struct ip_strata *s, unsigned e, double rest, double variety)
 {
-	double calls = s->calls[e] / s->means[e]; /* a step */
+	double calls = s->calls[e] / s->means[e]; /* calls of one step */
 	double walk = s->steps[e] > 0 ? s->steps_squares[e] / s->steps[e] * (1 + rest / calls) / 3
 				      : 0,
 	       drift = 3 * variety * square(rest / s->calls[e]),
@@ -329,8 +333,9 @@ static double end_variance(const struct ip_strata *s, unsigned e, double rest, d
 	return square(rest) * (variance < variety ? variance : variety);
 }
 
-/* Variance of what all strata came to, but for bridges; negative: not known. *ret_freedom:
- * degrees of freedom. Satterthwaite's, without what the squares of estimates are too large by. */
+/* Returns the variance of the total of all strata, without bridges; negative: not known.
+ * *ret_freedom: degrees of freedom by Satterthwaite, corrected for the squares of estimates being
+ * too large. */
 static double own_variance(const struct ip_strata *s, unsigned e, double samples,
 			   double *ret_freedom)
 {
@@ -345,7 +350,8 @@ static double own_variance(const struct ip_strata *s, unsigned e, double samples
 	if (s->n < BETWEEN_LEAST || s->means[e] < 2)
 		return known ? variance : -1;
 	if (s->inner_weight[e] < ENOUGH * s->weight[e]) {
-		/* hardly any have a neighbour that tells: as if their order were none */
+		/* Hardly any stratum has a neighbour that counts. They are taken as if they had no
+		 * order. */
 		between = s->weight[e] * (variety_of(s, e) + s->chance[e] / s->means[e]);
 		if (known && between <= variance)
 			return variance;
@@ -357,12 +363,12 @@ static double own_variance(const struct ip_strata *s, unsigned e, double samples
 		return variance;
 	*ret_freedom =
 		s->between_squares[e] > 0 ? square(s->between[e]) / s->between_squares[e] : 0;
-	/* where hardly any differ from their neighbours these few would decide */
+	/* If hardly any strata differ from their neighbours, these few would decide alone. */
 	*ret_freedom = *ret_freedom > s->n / 3. ? *ret_freedom : s->n / 3.;
 	return between;
 }
 
-/* Rule 8: half the width, from the variance of the mean. */
+/* Rule 8: returns half the width, from the variance of the mean. */
 static double skewed_width(double mean, double variance, double samples, bool counts)
 {
 	double size, cv, skewness;
@@ -403,7 +409,7 @@ double ip_strata_mean(const struct ip_strata *strata, unsigned e, double one, do
 	far = s.far[e] * variety + end_variance(&s, e, s.front, variety) +
 	      end_variance(&s, e, behind, variety);
 	all = variance + s.bridges[e] + far;
-	/* how far a bridge may be off is known */
+	/* The limits of a bridge's error are known. */
 	if (variance > 0 || far > 0)
 		freedom = square(all) / (square(variance) / (freedom > 1 ? freedom : 1) +
 					 square(far) / (s.means[e] > 2 ? s.means[e] - 1 : 1));
@@ -414,11 +420,11 @@ double ip_strata_mean(const struct ip_strata *strata, unsigned e, double one, do
 	*ret_ci = ip_fperf_t95(freedom) * sqrt(all);
 	least = skewed_width(mean, all, samples, one > 0);
 	if (*ret_ci < least)
-		*ret_ci = least; /* 8 */
+		*ret_ci = least; /* rule 8 */
 	least = RULE_OF_THREE / (samples > first ? samples - first : samples) *
 		(1 - samples / calls);
 	least *= all <= 0 && mean > one ? mean : one;
 	if (one > 0 && *ret_ci < least)
-		*ret_ci = least; /* 7 */
+		*ret_ci = least; /* rule 7 */
 	return mean;
 }

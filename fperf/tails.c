@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who jumps to whom, and what that means while probes change. See tails.h.
+ * Which function jumps to which, and what this means while probes change. See tails.h.
  */
 #include "fperf/tails.h"
 
@@ -20,7 +20,7 @@ bool ip_fperf_has_needs(const struct ip_fperf *f, const struct ip_fperf_function
 	return true;
 }
 
-/* Whether its jumps are followed now. */
+/* Sets whether its jumps are followed now. */
 static void set_jumps(struct ip_fperf *f, const struct ip_fperf_function *fn)
 {
 	if (fn->jumps)
@@ -43,7 +43,7 @@ static int append(uint32_t **items, size_t *n, uint32_t value)
 	return 0;
 }
 
-/* 1: it is new. */
+/* Returns 1 if it is new, 0 if it was there, -1 with an error. */
 static int add_target(struct ip_fperf_function *fn, uint32_t target)
 {
 	for (size_t i = 0; i < fn->ntargets; i++)
@@ -52,7 +52,8 @@ static int add_target(struct ip_fperf_function *fn, uint32_t target)
 	return append(&fn->targets, &fn->ntargets, target) < 0 ? -1 : 1;
 }
 
-/* All that can be reached by jumps. seen: of all functions; left as it was found. */
+/* Finds all functions that can be reached by jumps. seen: one entry per function, all false before
+ * and after. */
 static int find_needs(struct ip_fperf *f, struct ip_fperf_function *fn, bool *seen)
 {
 	int ret = 0;
