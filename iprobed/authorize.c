@@ -16,8 +16,8 @@
 #include "common/error.h"
 #include "iprobed/daemon_private.h"
 
-/* One line. Who asks chooses some of it: it has no lines of his own, and nothing that a terminal
- * would obey (C0, and by their bytes C1). */
+/* Writes one line. The client chooses some of its text. It can neither begin a line of its own nor
+ * send control characters to a terminal (C0, or C1 by their bytes). */
 static void put_plain(const char *line, size_t n)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -48,7 +48,7 @@ void ip_iprobed_log(const struct ip_iprobed_session *s, const char *format, ...)
 	time_t now = time(NULL);
 	struct tm tm;
 
-	/* the journal has the time by itself */
+	/* the journal adds the time itself */
 	if (!getenv("JOURNAL_STREAM") && localtime_r(&now, &tm))
 		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S%z ", &tm);
 	n += snprintf(line + n, sizeof(line) - n, "%siprobed: ", when);
@@ -102,7 +102,7 @@ static bool is_member(const struct ip_iprobed *d, const struct ip_peer *who)
 	return d->options->group != (gid_t)-1 && member;
 }
 
-/* What members may, besides what everybody may. */
+/* Decides whether a member of the group may do it, in addition to what each user may do. */
 static int decide_for_member(const struct ip_iprobed *d, const struct ip_target_credentials *target,
 			     struct ip_iprobed_session *s)
 {
@@ -119,7 +119,7 @@ static int decide_for_member(const struct ip_iprobed *d, const struct ip_target_
 	if (done < 0)
 		return -1;
 	s->member = true;
-	/* what was read of it was of this process */
+	/* what was read is about this process */
 	return ip_pidfd_lives(s->target) ? 0 : ip_error("it has ended");
 }
 

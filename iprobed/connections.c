@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobed's connections: accepting, counting, and the processes at them (receiver.h).
+ * iprobed's connections: accepting, counting, and their receivers (receiver.h).
  *
- * One such process always waits for the next connection, so that there is no connection without one
- * because of a fork that fails. A user's connections are counted until their processes are gone:
- * one that hangs in closing what its client has sent stays his. Those beyond his limit are turned
- * away (rejected.c).
+ * One receiver always waits for the next connection, so that no connection lacks one because a fork
+ * fails. A user's connections are counted until their receivers are gone: a receiver that hangs in
+ * closing what its client has sent still counts for that user. Connections beyond the limit are
+ * rejected (rejected.c).
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,7 +23,7 @@
 #include "common/now.h"
 #include "iprobed/daemon_private.h"
 
-/* a process has for becoming ready, and for going when all is said */
+/* Time for a receiver to become ready, and to end after the last message. */
 #define START_NS  10000000000ull
 #define READ_SIZE (16u << 10)
 
@@ -31,19 +31,19 @@ enum stage {
 	STARTING,
 	SPARE,
 	TAKEN,
-	OVER, /* nothing is read or said any more */
+	OVER, /* nothing is read or sent any more */
 };
 
 struct ip_iprobed_connection {
 	struct ip_receiver receiver;
 	enum stage stage;
-	uint64_t since; /* the stage */
+	uint64_t since; /* when the stage began */
 	uid_t uid;
-	struct ip_peer who; /* until the request */
-	char *refusal;	    /* why it will be refused; NULL: it will be looked at */
+	struct ip_peer who; /* valid until the request */
+	char *refusal;	    /* why it will be refused; NULL: the request will be considered */
 	struct ip_iprobed_session *session;
 	bool asked;
-	char *text; /* what it has said, in parts */
+	char *text; /* what the receiver has sent, in parts */
 	size_t have, room;
 };
 
@@ -85,7 +85,7 @@ bool ip_iprobed_can_accept(const struct ip_iprobed *d)
 	return find_spare(d, SPARE) && !ip_iprobed_turned_away_full(d);
 }
 
-/* It ends, and takes what it holds with it. */
+/* Ends the connection: its receiver ends, and closes what it holds. */
 static void finish(struct ip_iprobed_connection *c)
 {
 	if (c->stage == OVER)
@@ -106,7 +106,8 @@ static const char *check_limits(const struct ip_iprobed *d, uid_t uid)
 	for (size_t i = 0; i < d->nconnections; i++)
 		same += (d->connections[i]->stage == TAKEN || d->connections[i]->stage == OVER) &&
 			d->connections[i]->uid == uid;
-	/* a session has one as long as its client is there, and another may come to say detach */
+	/* A session has a connection as long as its client is there, and another client may connect
+	 * to detach. */
 	if (same >= 2 * (size_t)d->options->sessions_per_user ||
 	    d->nconnections > 2 * (size_t)d->options->sessions)
 		return "too many connections: try again when some have ended";
@@ -144,10 +145,10 @@ void ip_iprobed_accept(struct ip_iprobed *d)
 		ip_credentials_of_peer(fd, &c->who);
 	if (c->who.pidfd < 0)
 		c->refusal = strdup(ip_error_message());
-	/* not the last one that is open: the process has not looked at it yet */
+	/* This is not the last open descriptor: the receiver has not used its own yet. */
 	close(fd);
 	ip_receiver_order(&c->receiver, IP_RECEIVER_GO, -1, NULL);
-	start_spare(d); /* where that fails it is tried again */
+	start_spare(d); /* if this fails it is tried again */
 }
 
 void ip_iprobed_say(struct ip_iprobed_connection *c, bool last, const char *word, const char *what)
@@ -187,7 +188,7 @@ int ip_iprobed_who(struct ip_iprobed_connection *c, struct ip_peer *ret)
 	return 0;
 }
 
-/* The client has gone. */
+/* The client has closed the connection. */
 static void gone(struct ip_iprobed_connection *c)
 {
 	struct ip_iprobed_session *s = c->session;
@@ -201,8 +202,8 @@ static void gone(struct ip_iprobed_connection *c)
 	}
 }
 
-/* One word of the process, which may have been taken over: its own connection is all that it can do
- * harm to. */
+/* Handles one message of the receiver. The receiver may have been taken over by an attacker: it can
+ * only do harm to its own connection. */
 static void take_word(struct ip_iprobed *d, struct ip_iprobed_connection *c,
 		      const struct ip_receiver_head *head, const char *text)
 {
@@ -241,14 +242,15 @@ static void take_words(struct ip_iprobed *d, struct ip_iprobed_connection *c)
 
 		memcpy(&head, c->text, sizeof(head));
 		if (head.size > IP_REQUEST_SIZE_MAX) {
-			kill(c->receiver.pid, SIGKILL); /* ours would not */
+			/* iprobed's own receiver would not send this */
+			kill(c->receiver.pid, SIGKILL);
 			gone(c);
 			return;
 		}
 		size = sizeof(head) + head.size;
 		if (c->have < size)
 			return;
-		/* what is done about it may be the end of the connection, and of its text */
+		/* What the message causes may end the connection, and free its text. */
 		text = c->text;
 		c->text = NULL;
 		take_word(d, c, &head, text + sizeof(head));
@@ -294,8 +296,8 @@ size_t ip_iprobed_poll_connections(const struct ip_iprobed *d, struct pollfd *po
 
 void ip_iprobed_serve_connections(struct ip_iprobed *d, const struct pollfd *polled, size_t n)
 {
-	/* new ones are behind these, and none is removed meanwhile but in
-	 * ip_iprobed_reap_connection() */
+	/* New connections come after these. None is removed here, but only in
+	 * ip_iprobed_reap_connection(). */
 	for (size_t i = 0; i < n; i++)
 		if (polled[i].revents && polled[i].fd == d->connections[i]->receiver.from)
 			read_words(d, d->connections[i]);
@@ -315,7 +317,8 @@ void ip_iprobed_check_connections(struct ip_iprobed *d)
 
 		if (!late)
 			continue;
-		kill(c->receiver.pid, SIGKILL); /* not reaped yet, so the number is its */
+		/* the process has not been reaped, so the pid is its own */
+		kill(c->receiver.pid, SIGKILL);
 		gone(c);
 	}
 	if (!d->ending && !find_spare(d, SPARE) && !find_spare(d, STARTING))
@@ -344,7 +347,8 @@ void ip_iprobed_end_connections(struct ip_iprobed *d)
 	const struct timespec nap = {.tv_nsec = 10000000};
 
 	for (size_t i = 0; i < d->nconnections; i++)
-		finish(d->connections[i]); /* it ends by that, when it has said its last word */
+		/* the receiver ends because of this, after its last message */
+		finish(d->connections[i]);
 	for (int tries = 0; d->nconnections && tries < 100; tries++) {
 		pid_t pid;
 
@@ -353,7 +357,7 @@ void ip_iprobed_end_connections(struct ip_iprobed *d)
 		if (d->nconnections)
 			nanosleep(&nap, NULL);
 	}
-	/* it hangs, by itself */
+	/* the receiver hangs; this blocks no other process */
 	while (d->nconnections)
 		ip_iprobed_reap_connection(d, d->connections[0]->receiver.pid);
 	free(d->connections);

@@ -29,7 +29,7 @@
 #include "iprobed/rules/rules.h"
 #include "iprobed/systemd.h"
 
-#define TIMEOUT_NS 20000000000ull /* with workers, when we end */
+#define TIMEOUT_NS 20000000000ull /* for workers to end when iprobed ends */
 #define RULES_NS   10000000000ull
 
 static void free_session(struct ip_iprobed_session *s)
@@ -62,7 +62,8 @@ static int add_session(struct ip_iprobed *d, struct ip_iprobed_session *s)
 	return 0;
 }
 
-/* channel: where its descriptors come from; -1: it gets none, and says it for the log. */
+/* channel: the socket over which the worker's descriptors come. -1: it gets none, and its output
+ * goes to the log. */
 static int start_worker(struct ip_iprobed *d, struct ip_iprobed_session *s, int channel)
 {
 	_cleanup_close_ int words = -1;
@@ -88,7 +89,8 @@ static int start_worker(struct ip_iprobed *d, struct ip_iprobed_session *s, int 
 	return s->worker < 0 ? -1 : 0;
 }
 
-/* A worker for who asks: what he has sent goes to it, and not through us. */
+/* Starts a worker for a client. What the client has sent goes directly to the worker, and not
+ * through iprobed. */
 static int start_worker_for(struct ip_iprobed *d, struct ip_iprobed_session *s,
 			    struct ip_iprobed_connection *c)
 {
@@ -97,17 +99,19 @@ static int start_worker_for(struct ip_iprobed *d, struct ip_iprobed_session *s,
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return ip_error_errno("cannot make a pair of sockets");
 	done = start_worker(d, s, pair[0]);
-	/* the worker's alone, before anything can be sent to it (receiver.h, step 3) */
+	/* only the worker must have this end, before anything can be sent to it (receiver.h, step
+	 * 3) */
 	close(pair[0]);
 	if (done == 0 && ip_iprobed_hand_on(c, pair[1]) < 0) {
-		kill(s->worker, SIGKILL); /* it has not begun, and is reaped without a session */
+		/* it has not begun, and will be reaped without a session */
+		kill(s->worker, SIGKILL);
 		done = ip_error("who asks has gone");
 	}
 	close(pair[1]);
 	return done;
 }
 
-/* Puts back what a worker that was killed has left live. */
+/* Restores what a worker that was killed has left live. */
 static int clean_up(struct ip_iprobed *d, struct ip_iprobed_session *s)
 {
 	for (size_t i = 0; i < s->request.noptions; i++)
@@ -150,7 +154,7 @@ static int check_limits(const struct ip_iprobed *d, const struct ip_iprobed_sess
 	return ip_iprobed_check_memory(d, s);
 }
 
-/* The options, for the log. */
+/* Logs the session's start, with the options. */
 static void tell_start(const struct ip_iprobed_session *s)
 {
 	char text[2048] = "";
@@ -165,7 +169,7 @@ static void tell_start(const struct ip_iprobed_session *s)
 static int begin(struct ip_iprobed *d, struct ip_iprobed_session *s,
 		 struct ip_iprobed_connection *c, const char *text, size_t size)
 {
-	/* the front has looked at the text; but it may be somebody else's by now */
+	/* The receiver has checked the text. But an attacker may have taken the receiver over. */
 	if (ip_iprobed_who(c, &s->who) < 0 || ip_request_parse(text, size, &s->request) < 0 ||
 	    (s->request.what == IP_REQUEST_FPERF && d->fperf < 0 &&
 	     ip_error("there is no fperf beside iprobed") < 0) ||
@@ -195,7 +199,7 @@ void ip_iprobed_request(struct ip_iprobed *d, struct ip_iprobed_connection *c, c
 		ip_iprobed_say(c, true, "refused", ip_error_message());
 		free_session(s);
 	} else if (add_session(d, s) < 0) {
-		kill(s->worker, SIGTERM); /* it is reaped without a session */
+		kill(s->worker, SIGTERM); /* it will be reaped without a session */
 		ip_iprobed_say(c, true, "refused", ip_error_message());
 		free_session(s);
 	} else {
@@ -208,12 +212,12 @@ void ip_iprobed_request(struct ip_iprobed *d, struct ip_iprobed_connection *c, c
 
 void ip_iprobed_end_session(struct ip_iprobed_session *s)
 {
-	/* not reaped yet, so the number is the worker's */
+	/* the worker has not been reaped, so the pid is its own */
 	kill(s->worker, SIGTERM);
 }
 
-/* A session is over. Who cleans up puts back what all have left; where he could not, others may
- * (recovery.c). */
+/* A session is over. A session that cleans up restores what all sessions have left. If it failed,
+ * sessions of other users may do it (recovery.c). */
 static void forget_session(struct ip_iprobed *d, size_t i, bool well)
 {
 	struct ip_iprobed_session *s = d->sessions[i];
@@ -253,13 +257,14 @@ static void worker_ended(struct ip_iprobed *d, size_t i, int status)
 		ip_iprobed_log(s, "what is live is not put back: %s", ip_error_message());
 		forget_session(d, i, false);
 	}
-	/* the last of all: who hears it finds everything as it is to be */
+	/* This comes last: a client that reads it finds everything restored. */
 	snprintf(text, sizeof(text), "%d", number);
 	ip_iprobed_say(connection, true, exited ? "ended" : "killed", text);
 }
 
-/* Who asked can send signals to his worker, and with SIGSTOP it would keep a target stopped that
- * is another's, if it comes in a stop. The kernel lets the target go when the worker is killed. */
+/* The requesting user can send signals to his worker. By a SIGSTOP that comes during a stop he
+ * could keep another user's target stopped. When the worker is killed, the kernel lets the target
+ * go. */
 static void worker_stopped(const struct ip_iprobed_session *s)
 {
 	ip_iprobed_log(s, "its worker was stopped, and might hold the process: it is killed");
@@ -276,8 +281,8 @@ static void start_rules(struct ip_iprobed *d)
 	d->rules_since = ip_now_ns();
 }
 
-/* Where there are no rules it ends by itself. One that dies as soon as it has begun is left alone
- * until SIGHUP. */
+/* If there are no rules this process ends by itself. If it dies as soon as it has begun, it is not
+ * started again before SIGHUP. */
 static void rules_ended(struct ip_iprobed *d, int status)
 {
 	bool lived = ip_now_ns() - d->rules_since > RULES_NS;
@@ -294,7 +299,7 @@ static void rules_ended(struct ip_iprobed *d, int status)
 static void signal_rules(struct ip_iprobed *d, int number)
 {
 	if (d->rules)
-		kill(d->rules, number); /* not reaped yet, so the number is its */
+		kill(d->rules, number); /* it has not been reaped, so the pid is its own */
 	else if (number == SIGHUP)
 		start_rules(d);
 }
@@ -323,7 +328,7 @@ static void reap(struct ip_iprobed *d)
 	}
 }
 
-/* Whether somebody listens there. */
+/* Returns whether a process listens there. */
 static bool is_taken(const struct sockaddr_un *address)
 {
 	_cleanup_close_ int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -332,8 +337,8 @@ static bool is_taken(const struct sockaddr_un *address)
 	       connect(probe, (const struct sockaddr *)address, sizeof(*address)) == 0;
 }
 
-/* What stands there is removed, and clients believe who listens there: nobody else may have a hand
- * in it. */
+/* An existing socket there is removed, and clients trust the process that listens there. So no
+ * other user may be able to change the path. */
 static int check_above(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -358,12 +363,13 @@ static int listen_at(const char *path)
 	strcpy(address.sun_path, path);
 	if (check_above(path) < 0)
 		return -1;
-	/* one that was just killed takes a moment to go */
+	/* an iprobed that was just killed takes a moment to go */
 	for (int i = 0; i < 30 && is_taken(&address); i++)
 		nanosleep(&nap, NULL);
 	if (is_taken(&address))
 		return ip_error("%s: another iprobed listens there already", path);
-	/* of one that was killed; of a file that is no socket connect() says ECONNREFUSED, too */
+	/* It was left by an iprobed that was killed. (connect() fails with ECONNREFUSED also for a
+	 * file that is not a socket.) */
 	unlink(path);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	before = umask(0111);
@@ -414,7 +420,7 @@ static void end_all(struct ip_iprobed *d)
 			ip_iprobed_end_session(d->sessions[i]);
 }
 
-/* Fills in what there is to wait for: two, connections, and words of workers. */
+/* Fills in what to wait for: two descriptors, the connections, and the output of workers. */
 static nfds_t gather(struct ip_iprobed *d, int signals)
 {
 	size_t n = 2, room = 2 + d->nconnections + d->nsessions;
@@ -433,7 +439,7 @@ static nfds_t gather(struct ip_iprobed *d, int signals)
 	return n;
 }
 
-/* Answers to poll(), before anything is taken out of the tables. */
+/* Handles the result of poll(), before anything is removed from the tables. */
 static void serve(struct ip_iprobed *d)
 {
 	size_t connections = d->nconnections, sessions = d->nsessions;
@@ -471,7 +477,7 @@ static void loop(struct ip_iprobed *d, int signals)
 	}
 }
 
-/* What we open shall not be taken for standard input, output or error. */
+/* Makes sure that no file that iprobed opens becomes standard input, output or error. */
 static void open_standard(void)
 {
 	int fd;
@@ -506,9 +512,11 @@ int ip_iprobed_run(const struct ip_iprobed_options *options)
 		.options = options, .program = -1, .fperf = -1, .listening = -1, .state = -1};
 	_cleanup_close_ int signals = -1;
 
-	prctl(PR_SET_DUMPABLE, 0); /* nobody looks into us: of one user, others of it would */
+	/* other processes must not inspect iprobed, not even those of its own user */
+	prctl(PR_SET_DUMPABLE, 0);
 	open_standard();
-	/* before anybody can be served: who is, may end us at once */
+	/* Do this before any client can be served: a client may send a signal as soon as it is
+	 * served. */
 	if ((signals = open_signals()) < 0 || open_all(&d) < 0)
 		return -1;
 	ip_iprobed_left_over(&d, 0, clean_left_over);

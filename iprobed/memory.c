@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much memory sessions may take. Rings are memory of the machine, or of our control group, that
- * the kernel gets back by killing somebody: iprobed, or a worker with a target that is live. So it
- * is promised before a worker is started, and not promised twice.
+ * How much memory sessions may take. Rings are memory of the machine, or of iprobed's control
+ * group. If it runs out, the kernel kills a process: iprobed, or a worker whose target is live. So
+ * memory is reserved before a worker is started, and never reserved twice.
  *
- *   1. There is what our control group, and each one above it, may have, and no more than the
- *      machine has. Sessions may have half of that together, and one user half of what they may
- *      have, or what --memory-per-user says.
- *   2. A session that records takes what --memory says, the last one, and IP_IPROBED_BESIDE for
- *      what its worker knows of the program. Others take none: what puts bytes back is never
- *      refused for want of memory.
+ *   1. The total is the least limit of iprobed's control group and the groups above it, and at most
+ *      the machine's memory. All sessions together may have half of it. One user may have half of
+ *      that, or as much as --memory-per-user says.
+ *   2. A session that records takes what the last --memory says, plus IP_IPROBED_BESIDE for what
+ *      its worker knows of the program. Other sessions take none: a session that restores sites is
+ *      never refused for lack of memory.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -22,7 +22,8 @@
 #include "common/units.h"
 #include "iprobed/daemon_private.h"
 
-/* The number that a file begins with. UINT64_MAX where it has none ("max") or is not there. */
+/* Returns the number at the beginning of a file. UINT64_MAX: there is no number ("max"), or no
+ * file. */
 static uint64_t read_number(const char *path)
 {
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
@@ -31,7 +32,8 @@ static uint64_t read_number(const char *path)
 	return file && fscanf(file, "%" SCNu64, &value) == 1 ? value : UINT64_MAX;
 }
 
-/* The least limit of a group and of those above it. group: below top; cut shorter. */
+/* Returns the least limit of a group and the groups above it. group: path below top, which is
+ * shortened here. */
 static uint64_t limit_of(const char *top, char *group, const char *file)
 {
 	uint64_t least = UINT64_MAX;
@@ -67,7 +69,7 @@ uint64_t ip_iprobed_memory_there(const char *groups, const char *top, const char
 			continue;
 		*path++ = '\0';
 		path[strcspn(path, "\n")] = '\0';
-		first = !strcmp(group, ":"); /* version 2 */
+		first = !strcmp(group, ":"); /* control groups version 2 */
 		if (!first && !strstr(group, "memory"))
 			continue;
 		snprintf(below, sizeof(below), "%s/%s", top, first ? "" : "memory");
@@ -96,7 +98,7 @@ int ip_iprobed_check_memory(const struct ip_iprobed *d, const struct ip_iprobed_
 		if (d->sessions[i]->who.facts.ids.ruid == s->who.facts.ids.ruid)
 			mine += taken_by(d->sessions[i]);
 	}
-	/* looked at each time: limits of groups change */
+	/* read each time, since the limits of groups change */
 	total = ip_iprobed_memory_there("/proc/self/cgroup", "/sys/fs/cgroup", "/proc/meminfo") / 2;
 	most = d->options->memory_per_user ? d->options->memory_per_user : total / 2;
 	ip_format_size(needed, a);

@@ -23,12 +23,13 @@
 #include "common/notice.h"
 #include "common/now.h"
 
-/* Of this process. */
+/* State of this process. */
 static struct {
 	int orders, words, connection;
 	bool asked;
 	uint64_t since;
-	int fds[IP_REQUEST_FDS]; /* the client's; never closed here but by the end of the process */
+	/* the client's descriptors. This process never closes them; its end does */
+	int fds[IP_REQUEST_FDS];
 	size_t nfds;
 } receiver;
 static char packet[IP_REQUEST_SIZE_MAX + 1];
@@ -82,7 +83,7 @@ static void take_order(void)
 	if (n < 0 && errno == EINTR)
 		return;
 	if (n < (ssize_t)sizeof(order.head))
-		_exit(0); /* iprobed has ended, or hung up */
+		_exit(0); /* iprobed has ended, or has closed the connection */
 	n -= sizeof(order.head);
 	switch (order.head.what) {
 	case IP_RECEIVER_CONNECTION:
@@ -149,8 +150,8 @@ static void run(void)
 {
 	receiver.connection = -1;
 	tell(IP_RECEIVER_READY, NULL, 0);
-	/* not a look at the connection before iprobed has closed its own: it would drop what is
-	 * left in it when we have ended */
+	/* Do not use the connection before iprobed has closed its own descriptor. Otherwise
+	 * iprobed's close would drop what is left in it if this process had ended. */
 	while (!receiver.since)
 		take_order();
 	for (;;) {
@@ -168,8 +169,8 @@ static void run(void)
 	}
 }
 
-/* In the child. Nothing else of iprobed's stays open here: other connections would not end with
- * their processes. */
+/* Runs in the child. No other descriptor of iprobed may stay open here: otherwise other connections
+ * would not end with their processes. */
 static void begin(int orders, int words, pid_t parent)
 {
 	orders = fcntl(orders, F_DUPFD_CLOEXEC, 10);
@@ -177,7 +178,7 @@ static void begin(int orders, int words, pid_t parent)
 	receiver.orders = dup3(orders, 3, O_CLOEXEC);
 	receiver.words = dup3(words, 4, O_CLOEXEC);
 	prctl(PR_SET_NAME, "iprobed-socket");
-	signal(SIGINT, SIG_IGN); /* iprobed ends us */
+	signal(SIGINT, SIG_IGN); /* iprobed ends this process */
 	if (receiver.orders < 0 || receiver.words < 0 || syscall(SYS_close_range, 5, ~0u, 0) < 0) {
 		ip_error_errno("cannot start a process for a connection");
 	} else if (ip_receiver_confine() == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
@@ -204,7 +205,7 @@ int ip_receiver_start(struct ip_receiver *ret)
 	}
 	words = ends[1];
 	ret->from = ends[0];
-	/* step 2: nothing can be put into our end, where it would be dropped by us */
+	/* Step 2: nothing can be put into iprobed's end, where iprobed would have to drop it. */
 	if (shutdown(ret->to, SHUT_RD) == 0 && fcntl(ret->from, F_SETFL, O_NONBLOCK) == 0) {
 		ret->pid = fork();
 		if (ret->pid == 0)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notes of sessions, for an iprobed that comes after one that was killed with all of its workers.
+ * Notes of sessions. They are for an iprobed that starts after one that was killed with all of its
+ * workers.
  *
- * Several users may have had one process traced, each with rights of his own: a note is for one
- * target, one user and one kind of right, which are its name, and says when the target started.
- * What is live is put back in the name of one of them, those with the most rights first; it is all
- * put back by that. Where it was not, the next one is tried.
+ * Several users may have had one process traced, each with rights of his own. A note is for one
+ * target, one user and one kind of right. These are its name; its text says when the target was
+ * started. What is live is restored in the name of one of the users, those with most rights first.
+ * This restores the sites of all users. If it fails, the next user is tried.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -27,7 +28,7 @@
 enum kind {
 	MEMBER,
 	OWN,
-	ANY, /* who has CAP_SYS_PTRACE himself */
+	ANY, /* the user has CAP_SYS_PTRACE himself */
 	KINDS,
 };
 
@@ -57,7 +58,7 @@ static void name_of(const struct note *note, char name[NAME_SIZE])
 		 kinds[note->kind]);
 }
 
-/* The other way. 0 or -1. */
+/* The inverse of name_of(). Returns 0 or -1. */
 static int read_name(const char *name, struct note *ret)
 {
 	char kind[16] = "", again[NAME_SIZE];
@@ -94,7 +95,7 @@ static bool same(const struct note *a, const struct note *b)
 	return a->pid == b->pid && a->uid == b->uid && a->gid == b->gid && a->kind == b->kind;
 }
 
-/* Whether a session is there for a note, but for one session. */
+/* Returns whether there is a session for a note, other than but. */
 static bool has_session(const struct ip_iprobed *d, const struct note *note,
 			const struct ip_iprobed_session *but)
 {
@@ -118,7 +119,7 @@ void ip_iprobed_forget(const struct ip_iprobed *d, const struct ip_iprobed_sessi
 	unlinkat(d->state, name, 0);
 }
 
-/* When the target of a note was started; 0: it cannot be read. */
+/* Returns when the target of a note was started; 0: this cannot be read. */
 static unsigned long long read_start(const struct ip_iprobed *d, const char *name)
 {
 	_cleanup_close_ int fd = openat(d->state, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -130,7 +131,7 @@ static unsigned long long read_start(const struct ip_iprobed *d, const char *nam
 		       : 0;
 }
 
-/* A session that cleans up by a note. NULL: there is nothing to do. */
+/* Makes a session that cleans up according to a note. NULL: there is nothing to do. */
 static struct ip_iprobed_session *make_session(const struct note *note, unsigned long long start)
 {
 	struct ip_iprobed_session *s = start ? calloc(1, sizeof(*s)) : NULL;
@@ -149,8 +150,8 @@ static struct ip_iprobed_session *make_session(const struct note *note, unsigned
 		.request = {.what = IP_REQUEST_DETACH, .pid = note->pid},
 		.member = note->kind == MEMBER,
 		.cleaning = true};
-	/* the start is compared when the process is held: it is the one of the note, and stays
-	 * it */
+	/* The start time is compared while the pidfd holds the process: it is the process of the
+	 * note, and stays so. */
 	if (s->target >= 0 && ip_proc_started_at(note->pid) == start && ip_pidfd_lives(s->target)) {
 		if (note->kind != MEMBER)
 			return s;
@@ -168,7 +169,7 @@ static struct ip_iprobed_session *make_session(const struct note *note, unsigned
 	return NULL;
 }
 
-/* Calls for each note; what it returns false for is unlinked. */
+/* Calls keep for each note, and unlinks those for which it returns false. */
 static void each(const struct ip_iprobed *d,
 		 bool (*keep)(const struct ip_iprobed *, const struct note *, void *), void *data)
 {
@@ -201,13 +202,13 @@ void ip_iprobed_forget_all(const struct ip_iprobed *d, const struct ip_iprobed_s
 }
 
 struct left_over {
-	pid_t only; /* 0: all */
+	pid_t only; /* only this target; 0: all targets */
 	struct note *notes;
 	size_t n;
 };
 
-/* Of each target the note of most rights; nothing while a session is at it, which cleans up itself
- * or is cleaned up after. */
+/* Collects the note with most rights of each target. A target that has a session is left out: the
+ * session cleans up itself, or another one cleans up after it. */
 static bool collect(const struct ip_iprobed *d, const struct note *note, void *data)
 {
 	struct left_over *l = data;
@@ -246,7 +247,7 @@ void ip_iprobed_left_over(struct ip_iprobed *d, pid_t target,
 			s = make_session(&l.notes[i], read_start(d, name));
 			if (s)
 				clean(d, s);
-			else /* of a process that has ended; there may be others of it */
+			else /* its process has ended; there may be other notes of it */
 				again |= unlinkat(d->state, name, 0) == 0;
 		}
 		free(l.notes);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections beyond the limits. They are told so at once; but the last close of one drops what its
- * client has sent, which may take for ever (receiver.h), and there is no end of clients.
+ * Connections beyond the limits. The client is told at once. But the last close of such a
+ * connection drops what its client has sent, which may take for ever (receiver.h), and the number
+ * of clients is not limited.
  *
- *   1. A connection that is turned away is told, shut down, and put with the others.
- *   2. A process is made that has these open and nothing else. We close ours, and then it ends: the
- *      kernel closes them in it.
- *   3. Processes that hang in that are counted: with each, the next one waits for twice as many
+ *   1. A rejected connection gets a message, is shut down, and is put with the others.
+ *   2. A process is made that has these connections open and nothing else. iprobed closes its own
+ *      descriptors, and then the process ends: the kernel closes the connections in it.
+ *   3. Such processes that hang are counted. With each, the next one waits for twice as many
  *      connections. So some twenty processes are enough for more connections than a user may have
- *      descriptors under way (his RLIMIT_NOFILE).
+ *      descriptors in transit (his RLIMIT_NOFILE).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,7 @@ void ip_iprobed_turn_away(struct ip_iprobed *d, int fd, const char *why)
 
 	send(fd, text, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 	shutdown(fd, SHUT_RDWR);
-	/* ip_iprobed_turned_away_full() has seen to the room */
+	/* ip_iprobed_turned_away_full() has made sure that there is room */
 	d->turned_away[d->nturned_away++] = fd;
 }
 
@@ -49,7 +50,7 @@ int ip_iprobed_turned_away_init(struct ip_iprobed *d)
 {
 	struct rlimit limit;
 
-	/* all that we may have; half of it is for these */
+	/* Use the hard limit. Half of it is for rejected connections. */
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return ip_error_errno("getrlimit");
 	limit.rlim_cur = limit.rlim_max;
@@ -66,8 +67,8 @@ static int compare(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* In the child: nothing stays open but these, and the way to hear that iprobed has closed its
- * own. */
+/* Runs in the child. Only these descriptors stay open, and the pipe by which the child learns that
+ * iprobed has closed its own. */
 static void end_with(const int *fds, size_t n, int go)
 {
 	int kept = dup2(go, 0), next = 1;
@@ -105,7 +106,7 @@ static int start_closing(struct ip_iprobed *d)
 		d->nturned_away = 0;
 		d->closing[d->nclosing++] = pid;
 	}
-	close(ends[1]); /* go */
+	close(ends[1]); /* tells the child to end */
 	return pid > 0 ? 0 : ip_error_errno("cannot start a process");
 }
 
@@ -116,7 +117,7 @@ void ip_iprobed_close_turned_away(struct ip_iprobed *d, bool all)
 	if (d->nturned_away &&
 	    (all || ((d->nturned_away >= enough || ip_iprobed_turned_away_full(d)) &&
 		     d->nclosing < CLOSING_MAX)))
-		start_closing(d); /* where that fails it is tried again */
+		start_closing(d); /* if this fails it is tried again */
 }
 
 bool ip_iprobed_reap_closing(struct ip_iprobed *d, pid_t pid)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What iprobed's front gives up: ids, capabilities, new files and processes, and every system call
- * but those of its loop.
+ * What a receiver gives up: ids, capabilities, new files and processes, and every system call
+ * except those of its loop.
  */
 #include <errno.h>
 #include <grp.h>
@@ -28,15 +28,16 @@
 #define SANITIZED 1
 #endif
 #endif
-/* A sanitizer's runtime makes calls of its own; there the others fail. */
+/* A sanitizer's runtime makes system calls of its own. In such a build forbidden calls fail
+ * instead. */
 #ifdef SANITIZED
 #define OTHERWISE (SECCOMP_RET_ERRNO | EPERM)
 #else
 #define OTHERWISE SECCOMP_RET_KILL_PROCESS
 #endif
 
-/* The loop's, and what malloc, poll() and the way out need. mmap has a rule of its own. prctl and
- * getppid: the last steps of the start. */
+/* System calls of the loop, and those that malloc, poll() and exit need. mmap has a rule of its
+ * own. prctl and getppid are for the last steps of the start. */
 static const unsigned short allowed[] = {
 	SYS_poll,	    SYS_ppoll,	    SYS_recvmsg,       SYS_sendmsg,
 	SYS_sendto,	    SYS_close,	    SYS_read,	       SYS_write,
@@ -65,7 +66,7 @@ static int filter_calls(void)
 		PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], 0, 1));
 		PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
 	}
-	/* memory, but none that could be executed */
+	/* memory, but none that is executable */
 	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3));
 	PUT(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])));
 	PUT(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One datagram, and one descriptor. sd_notify(3), sd_listen_fds(3).
+ * One datagram to systemd, and one descriptor from it: sd_notify(3), sd_listen_fds(3).
  */
 #include "iprobed/systemd.h"
 

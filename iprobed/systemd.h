@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What systemd is told and tells, without its library; where it has not started us, nothing.
+ * Messages to and from systemd, without its library. If systemd has not started iprobed, these
+ * functions do nothing.
  */
 #ifndef IP_SYSTEMD_H
 #define IP_SYSTEMD_H
 
-/* "READY=1" and the like, to $NOTIFY_SOCKET. */
+/* Sends "READY=1" or a similar text to $NOTIFY_SOCKET. */
 void ip_notify(const char *text);
 
-/* The socket that systemd listens on for us (LISTEN_FDS); -1: none; -2 with an error: not one that
- * serves. */
+/* Returns the socket on which systemd listens for iprobed (LISTEN_FDS); -1: there is none; -2 with
+ * an error: it is not suitable. */
 int ip_notify_listening(void);
 
 #endif

@@ -30,7 +30,7 @@
 #define TARGET_FD    3
 #define PROGRAM_FD   4
 #define DIRECTORY_FD 5
-#define CHANNEL_FD   5 /* before */
+#define CHANNEL_FD   5 /* before DIRECTORY_FD is in its place */
 #define PLACES	     6
 #define BIT(cap)     (1ull << (cap))
 #define CHANNEL_MS   10000
@@ -59,9 +59,9 @@ static int set_caps(uint64_t all)
 	return syscall(SYS_capset, &header, data);
 }
 
-/* Becomes who asked, but for the real and the saved user id, with what capabilities shall
- * survive the exec: those of one who may trace other users' processes, and of one who leaves
- * root's ids then (delegation.h). */
+/* Takes the ids of the requesting user, except for the real and the saved user id. Keeps the
+ * capabilities that must survive the exec: more of them if the worker may trace other users'
+ * processes, and CAP_SETUID if it gives up root's ids after the exec (delegation.h). */
 static int become(const struct ip_peer *who, enum ip_delegation_kind kind)
 {
 	const struct ip_ids *ids = &who->facts.ids;
@@ -70,8 +70,8 @@ static int become(const struct ip_peer *who, enum ip_delegation_kind kind)
 	if (get_caps(&ours) < 0)
 		return -1;
 	if (geteuid() == 0) {
-		/* uid 0 shall be no more than its capabilities say: an exec would give root
-		 * everything */
+		/* Uid 0 by itself must give the worker nothing: otherwise an exec would give it all
+		 * capabilities. */
 		if (prctl(PR_SET_SECUREBITS,
 			  SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_KEEP_CAPS) < 0 ||
 		    setgroups(who->ngroups, who->groups) < 0 ||
@@ -101,8 +101,8 @@ static void fail(const char *what)
 	_exit(1);
 }
 
-/* What is to be kept, in its place, and nothing else is open: iprobed's socket, connections... What
- * they are now may lie in each other's way. */
+/* Puts the descriptors that are kept in their places, and closes all others (iprobed's socket,
+ * connections...). The present numbers may overlap with the places. */
 static int put_in_place(const int *from, unsigned first, unsigned n)
 {
 	int high[PLACES];
@@ -118,8 +118,8 @@ static int put_in_place(const int *from, unsigned first, unsigned n)
 	return syscall(SYS_close_range, first + n, ~0u, 0);
 }
 
-/* The caller's descriptors, which come when iprobed has told the process at his connection. ret:
- * directory, out, err. */
+/* Receives the client's descriptors. The receiver of the connection sends them when iprobed has
+ * told it. ret: directory, out, err. */
 static void receive(const struct ip_worker *w, int ret[3])
 {
 	size_t expected = ip_request_fds(w->request->what), n = 0;
@@ -138,7 +138,8 @@ static void receive(const struct ip_worker *w, int ret[3])
 		ret[3 - n + i] = fds[i];
 }
 
-/* Standard input, output, error; and the directory in the place of the channel. */
+/* Puts standard input, output and error in their places, and the directory in the place of the
+ * channel. */
 static int arrange(const int theirs[3], int target, int program)
 {
 
@@ -172,8 +173,8 @@ static int set_limit(int what, uint64_t his, uint64_t ours)
 	return setrlimit(what, &limit);
 }
 
-/* He has as much as he would have had without us. Beyond that: programs are large, and so are their
- * symbols, but not without end. */
+/* The limits are those that the user would have without iprobed. In addition memory is limited:
+ * programs and their symbols are large, but not without end. */
 int ip_worker_set_limits(const struct ip_peer_limits *his)
 {
 	return set_limit(RLIMIT_FSIZE, his->file_size, UINT64_MAX) < 0 ||
@@ -185,7 +186,7 @@ int ip_worker_set_limits(const struct ip_peer_limits *his)
 		       : 0;
 }
 
-/* Who has CAP_SYS_PTRACE himself may trace whatever he names. */
+/* A user who has CAP_SYS_PTRACE himself may trace any process that he names. */
 static enum ip_delegation_kind kind_of(const struct ip_worker *w)
 {
 	return w->who->facts.effective & BIT(CAP_SYS_PTRACE) ? IP_DELEGATION_ANY
@@ -212,7 +213,7 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 		fail("limits");
 	if (become(w->who, kind_of(w)) < 0)
 		fail("cannot become who asks");
-	/* behind the change of ids, which clears it; our parent may be gone already */
+	/* After the change of ids, which clears it. The parent may be gone already. */
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
 		fail("iprobed ended");
 	if (w->channel >= 0)
@@ -220,11 +221,12 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 	if ((w->channel >= 0 ? arrange(theirs, TARGET_FD, PROGRAM_FD)
 			     : arrange(theirs, w->target, w->program)) < 0)
 		fail("descriptors");
-	/* as him, so that he cannot be put into a directory that is closed to him */
+	/* With the user's ids, so that he cannot enter a directory that he may not enter
+	 * himself. */
 	if (fchdir(DIRECTORY_FD) < 0)
 		fail("the directory that was sent");
-	/* the new image is root's until it is not dumpable any more: else its files in /proc were
-	 * his for a moment */
+	/* The new image stays root's until it is not dumpable any more. Otherwise its files in
+	 * /proc would be the user's for a moment. */
 	if (getuid() == 0 && setresuid(0, 0, 0) < 0)
 		fail("ids");
 	fexecve(PROGRAM_FD, argv, env);
@@ -280,8 +282,8 @@ int ip_worker_limit(void)
 
 	if (get_caps(&ours) < 0)
 		return ip_error_errno("capget");
-	/* What root has and lends to a worker of root's is no more than that either: others come
-	 * back through no exec. */
+	/* A worker for root gets no more than these capabilities either. The others are dropped
+	 * from the bounding set, too: no exec brings them back. */
 	for (int cap = 0; cap < 64; cap++)
 		if (ours & BIT(CAP_SETPCAP) && !(needed >> cap & 1) &&
 		    prctl(PR_CAPBSET_READ, cap) == 1)

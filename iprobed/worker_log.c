@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What workers say for whom nobody waits, on its way to the log. Names of processes and files are
- * in it, which others have chosen: no character of theirs does anything to a terminal or a log,
- * none makes a line of its own, and there is an end of it.
+ * The output of workers that have no client, on its way to the log. It contains names of processes
+ * and files, which other users have chosen. So none of their characters may control a terminal or a
+ * log, or begin a line of its own, and the length of the output is limited.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,11 +14,11 @@
 #include "common/error.h"
 #include "iprobed/daemon_private.h"
 
-#define LINE  512 /* bytes; what is longer goes on in the next one */
-#define LINES 32  /* of one worker */
+#define LINE  512 /* bytes; a longer line is continued in the next one */
+#define LINES 32  /* limit for one worker */
 
 struct ip_iprobed_words {
-	int fd; /* -1: it has ended */
+	int fd; /* -1: the output has ended */
 	char line[LINE];
 	size_t n;
 	unsigned lines;
