@@ -5,8 +5,8 @@
  *
  *   1. It has the ids and groups of the user. So the kernel judges each file that it makes or opens
  *      as if the user did it himself: by no path and no symbolic link can the user make it write
- *      where he may not write, and what it writes is his. Its user ids are root's
- *      until its image has begun (delegation.h, step 5).
+ *      where he may not write, and what it writes is his. Its user ids are root's until its
+ *      image has begun (delegation.h, step 5).
  *   2. In addition to the user's rights it has CAP_SYS_PTRACE, and CAP_SYS_NICE, which makes stops
  *      short. If the target is another user's (members of the group, root), it also has
  *      CAP_DAC_OVERRIDE, which is dropped from the effective set except for opening what /proc

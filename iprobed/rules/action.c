@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What rules have recorded of a process once they have fired: the command lines, and what comes of
- * them.
+ * What is recorded of a target when a rule has fired: the command lines, and their results.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +67,8 @@ static void make_room(const struct ip_rules *e, const struct ip_rules_state *sta
 			     removed, ip_format_size(state->rule->disk, size));
 }
 
-/* For why.txt; "" where it cannot be had. Rules that do not ask for it have left it unread. */
+/* Returns the command line for why.txt; "": it cannot be read. It may not have been read yet, since
+ * not all rules ask for it. */
 static const char *cmdline_of(struct ip_rules *e, struct ip_rules_target *t)
 {
 	return ip_rules_cmdline_read(&e->reader, &t->process) == 0 ? t->process.cmdline : "";
@@ -158,7 +158,7 @@ int ip_rules_clean_begin(struct ip_rules *e, struct ip_rules_target *t)
 	struct ip_rules_command c;
 
 	ip_rules_command_iprobe(&c, e, "detach");
-	/* a session of somebody else's is not ours to end */
+	/* the session of another user must not be ended */
 	ip_rules_command_add(&c, "--left-over");
 	ip_rules_command_add(&c, "--");
 	ip_rules_command_add(&c, "%d", t->process.pid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is done to a process until a rule fires: histograms, or a flight recorder; and what that has
- * to tell of the moment.
+ * What is done to a target until a rule fires: histograms, or a flight recorder; and what they
+ * report about the moment.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,15 +17,15 @@
 #include "iprobed/rules/store.h"
 
 #define MEMORY (8ul << 20)
-#define RING   (16ul << 20) /* of a flight recorder */
+#define RING   (16ul << 20) /* size of a flight recorder */
 
-/* What the session of the rule writes at its end may be worth keeping. */
+/* Returns whether the trace that the session of the rule writes at its end may be worth keeping. */
 static bool keeps_recorder(const struct ip_rules_rule *r)
 {
 	return r->until && r->action == IP_RULES_SNAPSHOT;
 }
 
-/* Where sessions that watch have theirs. */
+/* Names the directory of a session that watches. */
 static int name_watch(const struct ip_rules *e, struct ip_rules_target *t,
 		      const struct ip_rules_rule *r)
 {
@@ -38,8 +38,8 @@ static int name_watch(const struct ip_rules *e, struct ip_rules_target *t,
 	return ip_error("out of memory");
 }
 
-/* A flight recorder, which ends by itself some time after the rule's latency has been too much.
- * Where the rule may not fire now, that is not watched for. */
+/* Adds the options for a flight recorder. It ends by itself some time after the rule's latency was
+ * too high. If the rule may not fire now, the latency is not watched. */
 static void record_in_ring(struct ip_rules_target *t, struct ip_rules_arm *arm,
 			   struct ip_rules_command *c, uint64_t now_ns)
 {
@@ -62,7 +62,7 @@ static void record_in_ring(struct ip_rules_target *t, struct ip_rules_arm *arm,
 	t->watched[t->nwatched++] = arm;
 }
 
-/* Those of the rules whose functions can be measured in one session. */
+/* Adds the latencies of those rules whose functions can be measured in one session. */
 static void watch_latencies(struct ip_rules_target *t, struct ip_rules_command *c, uint64_t now_ns)
 {
 	for (size_t i = 0; i < t->narms && t->nwatched < IP_RULES_WATCHED; i++) {
@@ -89,7 +89,7 @@ static void watch_latencies(struct ip_rules_target *t, struct ip_rules_command *
 	}
 }
 
-/* The first rule that wants the process watched now; NULL: none. */
+/* Returns the first rule that wants the target to be watched now; NULL: none. */
 static struct ip_rules_arm *first_watcher(const struct ip_rules_target *t, uint64_t now_ns)
 {
 	for (size_t i = 0; i < t->narms; i++) {
@@ -196,7 +196,7 @@ int ip_rules_snapshot_begin(struct ip_rules *e, struct ip_rules_target *t,
 	return 0;
 }
 
-/* Of what the job has left in the directory. */
+/* Logs what the job has written to the directory. */
 static void tell_written(const struct ip_rules_target *t, const struct ip_rules_arm *arm,
 			 const struct ip_rules_job *job, const char *dir)
 {
@@ -208,7 +208,7 @@ static void tell_written(const struct ip_rules_target *t, const struct ip_rules_
 	ip_rules_log(arm->state, t, "has written its flight recorder: %s; in %s", line, dir);
 }
 
-/* The store's part: *ret is the directory, which is removed where it fails. */
+/* Keeps the recorder's trace. *ret: its directory, which is removed if this fails. */
 static int keep(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm,
 		const char *why, char **ret)
 {

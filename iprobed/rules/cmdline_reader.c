@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading command lines by a child. See cmdline_reader.h.
+ * Command lines are read by a child process. See cmdline_reader.h.
  */
 #include "iprobed/rules/cmdline_reader.h"
 
@@ -23,10 +23,11 @@
 
 #define CMDLINE_MAX 4096
 #define TIMEOUT_NS  2000000000ull
-#define SOCKET_FD   0 /* the child's only one */
+#define SOCKET_FD   0 /* the child's only descriptor */
 #define LATE	    (-2)
 
-/* In the child, behind the byte. The number of bytes. */
+/* Runs in the child. text: the place after the answer's first byte. Returns the number of bytes
+ * read. */
 static ssize_t read_cmdline(pid_t pid, char *text, size_t size)
 {
 	ssize_t n = 0, all = 0;
@@ -91,7 +92,7 @@ static int begin(struct ip_rules_reader *r)
 	return ip_error_errno("cannot start the process that reads command lines");
 }
 
-/* Kills it: one that hangs may take its time to go. */
+/* Kills the child. If it hangs, it may take some time to end. */
 static void give_up(struct ip_rules_reader *r)
 {
 	if (!r->pid)
@@ -112,7 +113,7 @@ void ip_rules_reader_close(struct ip_rules_reader *r)
 	r->nlost = 0;
 }
 
-/* The size of the answer; LATE; or 0 or less: the reader has gone. */
+/* Returns the size of the answer; LATE; or 0 or less: the child has gone. */
 static ssize_t ask(const struct ip_rules_reader *r, pid_t pid, char *buffer, size_t size)
 {
 	uint64_t limit = ip_now_ns() + TIMEOUT_NS, now;
@@ -135,7 +136,7 @@ int ip_rules_cmdline_read(struct ip_rules_reader *r, struct ip_rules_process *p)
 
 	if (p->cmdline)
 		return 0;
-	/* one that somebody has killed is replaced once */
+	/* A child that another process has killed is replaced once. */
 	for (int i = 0; i < 2 && n <= 0 && n != LATE; i++) {
 		if (!r->pid && begin(r) < 0)
 			return -1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests: iprobed --fire and --rules, and who serves them. A Unix socket in the state directory,
- * that only root and who we are may connect to. The reply begins with "ok" or "no", its size and a
- * newline, and comes in as many packets as it takes.
+ * Requests: iprobed --fire and --rules, and the process that serves them. They use a Unix socket in
+ * the state directory. Only root and the user that iprobed runs as may connect to it. The reply
+ * begins with "ok" or "no", its size and a newline, and is sent in as many packets as needed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ int ip_rules_listen(struct ip_rules *e)
 
 	if (address_of(e->options->state, &address) < 0)
 		return -1;
-	unlink(address.sun_path); /* the lock is ours, so nobody listens there */
+	unlink(address.sun_path); /* this process has the lock, so no other one listens there */
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	before = umask(0177);
 	done = fd < 0 ? -1 : bind(fd, (const struct sockaddr *)&address, sizeof(address));
@@ -120,7 +120,8 @@ char *ip_rules_plain(const char *text, bool all)
 	return plain;
 }
 
-/* The process has chosen its name: it is for no terminal to obey, and makes no lines. */
+/* The process has chosen its own name. The name must neither control a terminal nor begin a new
+ * line. */
 static void put_program(const char *text, FILE *out)
 {
 	for (; *text; text++)
@@ -149,7 +150,8 @@ static void list_text(const struct ip_rules *e, FILE *out)
 		fputs("no rules are carried out\n", out);
 }
 
-/* Fires it for those that it is for (pid 0: for all). Returns how many these are. */
+/* Fires the rule for the targets that it is for (pid 0: for all). Returns the number of these
+ * targets. */
 static unsigned fire_for(struct ip_rules *e, const char *name, pid_t pid, uint64_t now_ns,
 			 unsigned *ret_fired)
 {
@@ -169,7 +171,7 @@ static unsigned fire_for(struct ip_rules *e, const char *name, pid_t pid, uint64
 	return found;
 }
 
-/* -1 with an error. */
+/* Returns -1 with an error. */
 static int fire(struct ip_rules *e, const char *name, pid_t pid, uint64_t now_ns, FILE *out)
 {
 	unsigned found, fired = 0;
@@ -180,7 +182,8 @@ static int fire(struct ip_rules *e, const char *name, pid_t pid, uint64_t now_ns
 	if (!known)
 		return ip_error("no rule '%s' is carried out (iprobed --rules lists them)", name);
 	found = fire_for(e, name, pid, now_ns, &fired);
-	if (!found && !e->ending && !e->reloading) { /* it may have started since the last look */
+	/* the process may have started since the last scan */
+	if (!found && !e->ending && !e->reloading) {
 		e->scan_ns = 0;
 		ip_rules_scan(e, now_ns);
 		found = fire_for(e, name, pid, now_ns, &fired);
@@ -214,7 +217,7 @@ static int carry_out(struct ip_rules *e, char *request, uint64_t now_ns, FILE *o
 	return fire(e, first, pid, now_ns, out);
 }
 
-/* Who asks and does not read is not waited for. */
+/* A client that does not read is not waited for. */
 static void send_all(int fd, const char *text, size_t size)
 {
 	const struct timeval timeout = {.tv_sec = 2};
@@ -231,7 +234,7 @@ static void send_all(int fd, const char *text, size_t size)
 static void serve(struct ip_rules *e, int fd, uint64_t now_ns)
 {
 	const struct timeval timeout = {
-		.tv_sec = 2}; /* nobody connects whom we do not trust; the machine may be busy */
+		.tv_sec = 2}; /* only trusted users can connect, but the machine may be busy */
 	_cleanup_free_ char *text = NULL, *reply = NULL;
 	char request[REQUEST_MAX + 1];
 	struct ucred who;
@@ -269,7 +272,8 @@ void ip_rules_serve(struct ip_rules *e, uint64_t now_ns)
 		serve(e, fd, now_ns);
 }
 
-/* All that comes until the other end is closed; malloc'ed. NULL with an error. */
+/* Returns everything that is received until the other end is closed. The caller frees it. NULL with
+ * an error. */
 static char *receive_all(int fd)
 {
 	_cleanup_free_ char *all = NULL;
@@ -315,7 +319,7 @@ int ip_rules_ask(const char *state, const char *request, char **ret)
 			       ? ip_error("no iprobed carries out rules here: nobody listens at %s",
 					  address.sun_path)
 			       : ip_error_errno("%s", address.sun_path);
-	/* who listens where others may make names might be anybody */
+	/* If other users can make names in the directory, any process might listen there. */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0 ||
 	    (who.uid && who.uid != geteuid()))
 		return ip_error("%s: who listens there is user %u", address.sun_path, who.uid);

@@ -35,7 +35,7 @@ static void fail(const char *what)
 static void run_child(char *const *argv, char **env, const char *directory, const int fds[4],
 		      pid_t parent)
 {
-	/* whose rules they are has set none */
+	/* the user of the rules has set no limits */
 	const struct ip_peer_limits none_of_his = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
 	sigset_t none;
 	int from[4];
@@ -45,7 +45,7 @@ static void run_child(char *const *argv, char **env, const char *directory, cons
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	umask(077);
-	/* what they are now may lie in each other's way */
+	/* the present numbers may overlap with the places */
 	for (int i = 0; i < 4; i++)
 		if (fds[i] >= 0 && (from[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 16)) < 0)
 			_exit(1);
@@ -144,7 +144,7 @@ void ip_rules_job_end(struct ip_rules_job *job, uint64_t now_ns)
 {
 	if (!job->pid || job->told_ns)
 		return;
-	/* not reaped yet, so the number is its */
+	/* it has not been reaped, so the pid is its own */
 	kill(job->pid, SIGTERM);
 	job->told_ns = now_ns;
 }
@@ -156,7 +156,8 @@ bool ip_rules_job_step(struct ip_rules_job *job, uint64_t now_ns)
 
 	listen(job);
 	if (done == job->pid && WIFSTOPPED(status)) {
-		/* it might hold the process: the kernel lets it go when its tracer is killed */
+		/* It might keep the target stopped. When a tracer is killed, the kernel lets its
+		 * tracees go. */
 		kill(job->pid, SIGKILL);
 	} else if (done == job->pid || (done < 0 && errno == ECHILD)) {
 		job->status = done < 0 ? 0 : status;
@@ -180,8 +181,8 @@ void ip_rules_job_clear(struct ip_rules_job *job)
 	*job = (struct ip_rules_job){.out = -1, .err = -1};
 }
 
-/* What is behind "key":, blanks left out. Quotes within texts are escaped, so nothing else looks
- * like this. */
+/* Returns the text after "key":, without leading blanks. Quotes inside of texts are escaped, so
+ * nothing else looks like a key. */
 static const char *find(const struct ip_rules_job *job, const char *key)
 {
 	char name[64];

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A command of ours that does what a rule asks for: iprobe attach, detach or snapshot, or fperf, as
- * a person would run it. So all that holds for these holds here, too: who dies in the middle leaves
- * no process stopped and none with live sites for good.
+ * A command that does what a rule asks for: iprobe attach, detach or snapshot, or fperf, as a user
+ * would run it. So what holds for these commands holds here, too: one that is killed in the middle
+ * leaves no target stopped, and no site live for good.
  *
- *   1. It gets a session of its own, no terminal, a pipe for each output, and the descriptor that
- *      holds the process (delegation.h): should the number mean another process by the time when it
- *      begins, it refuses. It has the limits of memory, and the few variables, that workers have
- *      (worker.h).
- *   2. When we die it gets SIGTERM, and puts every byte back. So it does when its time is over:
- *      what takes longer than that, by half a minute, is killed. What was killed may have left
- *      sites live: that is the caller's to put right (iprobe detach).
+ *   1. The command gets a session (setsid) of its own, no terminal, a pipe for each output, and the
+ *      pidfd that holds the target (delegation.h). If the pid belongs to another process when the
+ *      command begins, it refuses. It has the memory limits and the few environment variables that
+ *      workers have (worker.h).
+ *   2. When iprobed's process dies the command gets SIGTERM, and restores every byte. It also gets
+ *      SIGTERM when its time is over. If it takes half a minute longer than that, it is killed. A
+ *      command that was killed may have left sites live: the caller must restore them (iprobe
+ *      detach).
  */
 #ifndef IP_RULES_JOB_H
 #define IP_RULES_JOB_H
@@ -26,35 +27,36 @@
 struct ip_rules_job {
 	pid_t pid; /* 0: none */
 	int out, err;
-	char *text; /* what it has printed so far, up to IP_RULES_JOB_TEXT */
+	char *text; /* output so far, up to IP_RULES_JOB_TEXT bytes */
 	size_t ntext;
 	char word[IP_RULES_JOB_WORD]; /* the last line on standard error */
 	size_t nword;
-	bool ended_line;	     /* the next byte begins a new one */
-	uint64_t since_ns, limit_ns; /* when it is to be told to end; 0: not by itself */
-	uint64_t told_ns;	     /* when it was */
-	int status;		     /* as from waitpid, once it has ended */
+	bool ended_line; /* the next byte begins a new line */
+	/* limit_ns: when it gets SIGTERM; 0: there is no limit */
+	uint64_t since_ns, limit_ns;
+	uint64_t told_ns; /* when it got SIGTERM; 0: it has not */
+	int status;	  /* as waitpid() returns it, once the command has ended */
 };
 
-/* argv[0] is the path of the program. directory: where it runs. pidfd: of the process; -1: none.
- * environment: more variables, may be NULL. 0, or -1 with an error. */
+/* Starts a command. argv[0]: path of the program. directory: where it runs. pidfd: of the target;
+ * -1: none. environment: additional variables, may be NULL. Returns 0, or -1 with an error. */
 int ip_rules_job_start(struct ip_rules_job *job, char *const *argv, const char *directory,
 		       int pidfd, char *const *environment);
 
-/* Reads what it says, and sees to its limit. True: it has ended, status tells how; all it has said
- * is read. */
+/* Reads the output of the command, and enforces its limit. Returns true if it has ended. Then
+ * status is set, and all output has been read. */
 bool ip_rules_job_step(struct ip_rules_job *job, uint64_t now_ns);
 
-/* Tells it to end. */
+/* Sends it SIGTERM. */
 void ip_rules_job_end(struct ip_rules_job *job, uint64_t now_ns);
 
-/* Of one that has ended, or never begun. */
+/* Frees a job that has ended, or that never began. */
 void ip_rules_job_clear(struct ip_rules_job *job);
 
-/* A number, or the sum of a list of numbers, behind "key": in what it has printed; 0: there is
+/* Returns the number after "key": in the output, or the sum if it is a list of numbers; 0: there is
  * none. */
 double ip_rules_job_figure(const struct ip_rules_job *job, const char *key);
-/* The text behind "key":, up to its closing quote; false: there is none. */
+/* Copies the text after "key": up to its closing quote. Returns false if there is none. */
 bool ip_rules_job_string(const struct ip_rules_job *job, const char *key, char *buffer,
 			 size_t size);
 

@@ -21,7 +21,7 @@
 #define CGROUP_MAX 8192
 #define DELETED	   " (deleted)"
 
-/* At most size - 1 bytes, a zero behind them. The number, or -1. */
+/* Reads at most size - 1 bytes, and adds a zero. Returns their number, or -1. */
 static ssize_t read_file(const char *path, char *buffer, size_t size)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -46,7 +46,7 @@ static ssize_t read_of(pid_t pid, const char *name, char *buffer, size_t size)
 int ip_rules_stat_parse(const char *text, struct ip_rules_stat *ret)
 {
 	unsigned long user, kernel, ticks = sysconf(_SC_CLK_TCK);
-	const char *p = strrchr(text, ')'); /* a name may hold anything */
+	const char *p = strrchr(text, ')'); /* the name before it may contain anything */
 	long pages;
 
 	if (!p || sscanf(p + 1,
@@ -116,7 +116,7 @@ void ip_rules_process_clear(struct ip_rules_process *p)
 	*p = (struct ip_rules_process){0};
 }
 
-/* A glob with a '/' in it is for the whole path, one without for the last component. */
+/* A glob with a '/' is compared with the whole path, one without with the last component. */
 static bool match_path(const char *glob, const char *path)
 {
 	const char *base = strrchr(path, '/');
@@ -136,7 +136,7 @@ static bool match_user(const char *text, uid_t uid)
 	return found && found->pw_uid == uid;
 }
 
-/* The path of a line "ID:CONTROLLERS:PATH"; NULL: it is none. */
+/* Returns the path in a line "ID:CONTROLLERS:PATH"; NULL: it is not such a line. */
 static char *cgroup_path(char *line)
 {
 	char *p = strchr(line, ':');
@@ -204,14 +204,14 @@ int ip_rules_pressure_parse(const char *text, bool full, uint64_t *ret_us)
 	const char *total = line ? strstr(line + 1, "total=") : NULL;
 	char *end;
 
-	/* of this line */
+	/* it must be in this line */
 	if (!total || memchr(line + 1, '\n', total - line - 1))
 		return -1;
 	*ret_us = strtoull(total + 6, &end, 10);
 	return end == total + 6 ? -1 : 0;
 }
 
-/* Where the second version of cgroups is mounted; static. NULL: nowhere. */
+/* Returns where cgroups version 2 are mounted: static text. NULL: nowhere. */
 static const char *cgroup_root(void)
 {
 	static char root[PATH_MAX];
@@ -233,7 +233,7 @@ int ip_rules_pressure_read(const struct ip_rules_process *p, enum ip_rules_press
 	char path[PATH_MAX + CGROUP_MAX + 32], text[512];
 	int length = at ? (int)strcspn(at, "\n") : 0;
 
-	/* the whole machine's, which the root has no file of its own for */
+	/* The root group is the whole machine, and has no file of its own. */
 	if (length == 1)
 		snprintf(path, sizeof(path), "/proc/pressure/%s", names[what]);
 	else if (root && length)

@@ -2,8 +2,8 @@
 /*
  * What is known of a process, and whether a rule is for it.
  *
- * All of it is what the process, or who started it, has chosen: names that are matched, and nothing
- * that is trusted.
+ * The process, or the user who started it, has chosen all of this: it is only compared with rules,
+ * and never trusted.
  */
 #ifndef IP_RULES_MATCH_H
 #define IP_RULES_MATCH_H
@@ -14,10 +14,10 @@
 
 #include "config/rule.h"
 
-/* Of /proc/PID/stat. */
+/* From /proc/PID/stat. */
 struct ip_rules_stat {
 	char state;
-	/* in the kernel's ticks since boot: with its number it means this process and no other */
+	/* in the kernel's ticks since boot: together with the pid it identifies this process */
 	unsigned long long start;
 	uint64_t cpu_ns;
 	uint64_t resident; /* bytes */
@@ -26,35 +26,39 @@ struct ip_rules_stat {
 struct ip_rules_process {
 	pid_t pid;
 	unsigned long long start;
-	uid_t uid;     /* real */
-	char *exe;     /* path, without what the kernel adds to one that is deleted */
-	char *cmdline; /* arguments with blanks between them, the first 4 KiB; NULL: not read yet */
-	char *cgroup;  /* /proc/PID/cgroup */
+	uid_t uid; /* real */
+	char *exe; /* path, without " (deleted)" */
+	/* the arguments, separated by blanks, the first 4 KiB; NULL: not read yet */
+	char *cmdline;
+	char *cgroup; /* contents of /proc/PID/cgroup */
 };
 
-/* The text of /proc/PID/stat. 0, or -1: it is none. */
+/* Parses the text of /proc/PID/stat. Returns 0, or -1: it is not such a text. */
 int ip_rules_stat_parse(const char *text, struct ip_rules_stat *ret);
-/* 0, or -1: the process is gone. */
+/* Returns 0, or -1: the process is gone. */
 int ip_rules_stat_read(pid_t pid, struct ip_rules_stat *ret);
 
-/* All but the command line (cmdline_reader.h). 0, or -1: it is gone, one of the kernel's own, or
- * closed to us. */
+/* Reads everything except the command line (cmdline_reader.h). Returns 0, or -1: the process is
+ * gone, is a kernel thread, or may not be read. */
 int ip_rules_process_read(pid_t pid, struct ip_rules_process *ret);
 void ip_rules_process_clear(struct ip_rules_process *process);
 
-/* Its executable as the link says; malloc'ed, NULL: none. */
+/* Returns the target of /proc/PID/exe, without " (deleted)". The caller frees it. NULL: there is
+ * none. */
 char *ip_rules_exe(pid_t pid);
 
-/* Whether the rule is for it, as far as is known without the command line. */
+/* Returns whether the rule is for the process, as far as this is known without the command line. */
 bool ip_rules_may_match(const struct ip_rules_rule *rule, const struct ip_rules_process *process);
-/* Whether it is. Where the rule asks for the command line it has been read. */
+/* Returns whether the rule is for the process. If the rule asks for the command line, it must have
+ * been read. */
 bool ip_rules_match(const struct ip_rules_rule *rule, const struct ip_rules_process *process);
 
-/* Microseconds for which some (full: all) tasks of the process's cgroup have waited for the
- * resource since the cgroup was made. -1 with an error where the kernel does not tell. */
+/* Reads the microseconds for which some (full: all) tasks of the process's cgroup have waited for
+ * the resource since the cgroup was made. Returns -1 with an error if the kernel does not report
+ * it. */
 int ip_rules_pressure_read(const struct ip_rules_process *process, enum ip_rules_pressure what,
 			   uint64_t *ret_us);
-/* The text of such a file. 0 or -1. */
+/* Parses the text of such a file. Returns 0 or -1. */
 int ip_rules_pressure_parse(const char *text, bool full, uint64_t *ret_us);
 
 #endif

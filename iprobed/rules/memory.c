@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of rules' sessions. They are no user's, so they have a bound of their own, for all
- * together: what is beyond waits. Those that only watch leave a quarter of it to those that record.
+ * Memory of the rules' sessions. They belong to no user, so they have a limit of their own, for all
+ * together: sessions beyond it wait. Sessions that only watch leave a quarter of it to those that
+ * record.
  */
 #include "access/request.h"
 #include "common/error.h"
@@ -18,7 +19,7 @@ static uint64_t limit_of(const struct ip_rules *e)
 {
 	uint64_t given = e->options->memory;
 
-	/* looked at each time: limits of groups change */
+	/* read each time, since the limits of groups change */
 	return given ? given
 		     : ip_iprobed_memory_there("/proc/self/cgroup", "/sys/fs/cgroup",
 					       "/proc/meminfo") /
@@ -46,6 +47,6 @@ bool ip_rules_memory_fits(const struct ip_rules *e, const struct ip_rules_target
 		if (e->targets[i] != t && (e->targets[i]->doing == IP_RULES_WATCH ||
 					   e->targets[i]->doing == IP_RULES_ACT))
 			all += e->targets[i]->memory;
-	/* what never will is not waited for: it fails */
+	/* A session that can never have its memory does not wait: it fails. */
 	return all <= (watch ? limit / 4 * 3 : limit) || needed > limit || (all == needed && watch);
 }

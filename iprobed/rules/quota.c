@@ -2,11 +2,11 @@
 /*
  * The places of a rule (processes), shared among users.
  *
- * A user may have as many as are free. When none is, one who has at least two fewer than the user
- * who has most takes one of these: that of the newest process to which nothing is being done but
- * that it is watched. So a user's thousand processes keep nobody else out, where there is but one
- * user he has all places, and no place goes back and forth. Who has lost his waits for a free one,
- * like others that came too late.
+ * A user may have as many places as are free. When none is free, a user who has at least two fewer
+ * than the user with most of them takes one of that user's places. It is the place of the newest
+ * process to which nothing is done except watching. So a user's thousand processes keep no other
+ * user out. If there is only one user, he has all places. No place goes back and forth. A process
+ * that has lost its place waits for a free one, like others that came too late.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "common/error.h"
 #include "iprobed/rules/rules_private.h"
 
-/* Whether the process has a place of the rule. */
+/* Returns whether the process has a place of the rule. */
 static bool has_one(const struct ip_rules_target *t, const struct ip_rules_state *state)
 {
 	for (size_t k = 0; k < t->narms && !t->gone; k++)
@@ -31,7 +31,8 @@ static int compare(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Who has most of the n places, and how many; 0: it cannot be told. */
+/* Finds the user who has most of the n places. Returns the number of his places; 0: it cannot be
+ * found out. */
 static size_t richest(const struct ip_rules *e, const struct ip_rules_state *state, size_t n,
 		      uid_t *ret)
 {
@@ -59,7 +60,8 @@ static bool is_busy(const struct ip_rules_target *t)
 	       t->side.pid;
 }
 
-/* Whose place the user may have; NULL with *ret_free: one is free; NULL without: nobody's. */
+/* Returns the target whose place the user may have. NULL with *ret_free: a place is free. NULL
+ * without it: there is none. */
 static struct ip_rules_target *look_for(struct ip_rules *e, const struct ip_rules_state *state,
 					uid_t uid, bool *ret_free)
 {
@@ -73,7 +75,7 @@ static struct ip_rules_target *look_for(struct ip_rules *e, const struct ip_rule
 			his += e->targets[i]->process.uid == uid;
 		}
 	*ret_free = all < state->rule->processes;
-	/* who has half of them has as many as any other */
+	/* a user who has half of the places has as many as any other */
 	if (*ret_free || 2 * his >= all || richest(e, state, all, &rich) < his + 2)
 		return NULL;
 	for (size_t i = 0; i < e->ntargets; i++) {
@@ -105,7 +107,7 @@ bool ip_rules_take_place(struct ip_rules *e, const struct ip_rules_state *state,
 		return is_free;
 	ip_rules_log(state, t,
 		     "its place is another user's now, who has fewer of them (processes)");
-	/* it is met anew when what is done to it has ended: other rules may be for it, too */
+	/* It is matched again when what is done to it has ended: other rules may be for it, too. */
 	t->gone = true;
 	ip_rules_scan_pending(e, t->process.pid);
 	return true;

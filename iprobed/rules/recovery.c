@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notes of processes that have a session of ours, for one that comes after us when we were killed
- * with all sessions. And a lock: one that ends may still be putting bytes back when the next
- * begins.
+ * Notes of the targets that have a session. They are for the next process of rules, if this one is
+ * killed together with all its sessions. And a lock: a process that ends may still be restoring
+ * bytes when the next one begins.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -72,7 +72,7 @@ static void name_lock(const struct ip_rules *e, char name[4096])
 	snprintf(name, 4096, "%s/rules.lock", e->options->state);
 }
 
-/* -1 with an error. */
+/* Returns a descriptor; -2 if another process has the lock; -1 with an error. */
 static int try_lock(const char *name)
 {
 	_cleanup_close_ int fd = open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -82,11 +82,11 @@ static int try_lock(const char *name)
 		return ip_error_errno("cannot open %s", name);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? -2 : ip_error_errno("cannot lock %s", name);
-	/* who had it before us has removed it at its end */
+	/* the process that had it before has removed it at its end */
 	return fstat(fd, &st) == 0 && st.st_nlink ? ip_steal_fd(&fd) : -2;
 }
 
-/* For as long as there is something to carry out. */
+/* Takes the lock. It is held as long as there are rules to carry out. */
 static int lock(struct ip_rules *e)
 {
 	uint64_t limit = ip_now_ns() + LOCK_NS;
@@ -126,7 +126,8 @@ void ip_rules_unlock(struct ip_rules *e)
 	e->lock = -1;
 }
 
-/* Runs iprobe detach on the process of a note, and waits for it. Whether the note is done with. */
+/* Runs iprobe detach on the process of a note, and waits for it. Returns whether the note is no
+ * longer needed. */
 static bool clean(struct ip_rules *e, const char *name)
 {
 	_cleanup_fclose_ FILE *file = fopen(name, "re");
@@ -148,7 +149,7 @@ static bool clean(struct ip_rules *e, const char *name)
 		return false;
 	}
 	ip_rules_log(NULL, t, "rules before these have left a session: what is live is put back");
-	/* with all of its steps: where it fails the loop goes on with it */
+	/* It takes all of its steps. If it fails the loop goes on with it. */
 	t->doing = IP_RULES_CLEAN;
 	while (ip_rules_target_step(e, t, ip_now_ns()) && !ip_rules_target_rests(t) &&
 	       ip_now_ns() < limit)

@@ -87,8 +87,8 @@ static void clear_states(struct ip_rules *e)
 	e->users = e->cmdlines = false;
 }
 
-/* All that defines anything: selections and profiles are what rules are made of. Who may write
- * them, or put others in their place, decides what is recorded of everybody. */
+/* Checks all files that define anything, since rules are made of selections and profiles, too. A
+ * user who may write them, or replace them, decides what is recorded of all users' processes. */
 static int check_files(const struct ip_probes_d *probes)
 {
 	int done = 0;
@@ -102,7 +102,7 @@ static int check_files(const struct ip_probes_d *probes)
 	return done < 0 ? ip_error("%s; rules are made of it", ip_error_message()) : 0;
 }
 
-/* Reads the files, and all that can be wrong is found here. 0, or -1 with an error. */
+/* Reads the files. All errors in them are found here. Returns 0, or -1 with an error. */
 static int read_files(const struct ip_rules *e, struct ip_probes_d *ret)
 {
 	bool any = false;
@@ -122,7 +122,7 @@ static int read_files(const struct ip_rules *e, struct ip_probes_d *ret)
 	return done;
 }
 
-/* Of files that have been read. */
+/* Takes over the rules of files that have been read. */
 static int take_over(struct ip_rules *e)
 {
 	for (size_t i = 0; i < e->probes.nrules; i++)
@@ -132,7 +132,7 @@ static int take_over(struct ip_rules *e)
 	return 0;
 }
 
-/* Lock and socket are there while there is something to carry out. */
+/* The lock and the socket exist only while there are rules to carry out. */
 static int get_ready(struct ip_rules *e)
 {
 	if (e->nstates && e->lock < 0 && ip_rules_left_over(e) < 0)
@@ -151,8 +151,8 @@ static void close_down(struct ip_rules *e)
 	ip_rules_unlock(e);
 }
 
-/* What has been read (done: or not), and now is what counts. With an error nothing is carried
- * out. */
+/* The files have been read (done: 0), or could not be read. From now on these rules are carried
+ * out. After an error none are carried out. */
 static void load(struct ip_rules *e, int done)
 {
 	free(ip_steal_ptr(e->environment));
@@ -183,7 +183,7 @@ static void reload(struct ip_rules *e)
 			ip_rules_target_free(t);
 			e->targets[i--] = e->targets[--e->ntargets];
 		} else {
-			ip_rules_target_disarm(t); /* it is still to be put right */
+			ip_rules_target_disarm(t); /* it must still be restored */
 		}
 	}
 	clear_states(e);
@@ -195,7 +195,7 @@ static void reload(struct ip_rules *e)
 	load(e, 0);
 }
 
-/* Files that cannot be used are not taken: what is at work goes on. */
+/* Files with errors are not used: the present rules stay. */
 static void begin_reload(struct ip_rules *e, uint64_t now_ns)
 {
 	struct ip_probes_d probes;
@@ -204,7 +204,7 @@ static void begin_reload(struct ip_rules *e, uint64_t now_ns)
 		ip_rules_log(NULL, NULL, "all stays as it was: %s", ip_error_message());
 		return;
 	}
-	ip_probes_d_clear(&e->next); /* of one that has not come to its end */
+	ip_probes_d_clear(&e->next); /* of a reload that has not been completed */
 	e->next = probes;
 	if (!e->reloading)
 		e->reload_ns = now_ns;
@@ -243,22 +243,24 @@ static unsigned count_acting(const struct ip_rules *e)
 	return n;
 }
 
-/* Puts the one at index first in line, in front of those that have had their turn. */
+/* Moves the targets before index to the end, since they have had their turn. So the one at index is
+ * first. */
 static void put_first(struct ip_rules *e, size_t index)
 {
 	_cleanup_free_ struct ip_rules_target **before = malloc((index + 1) * sizeof(*before));
 
 	if (!before)
-		return; /* the line stays as it is: it waits for longer */
+		/* the order stays as it is: the target waits for longer */
+		return;
 	memcpy(before, e->targets, index * sizeof(*before));
 	memmove(e->targets, e->targets + index, (e->ntargets - index) * sizeof(*before));
 	memcpy(e->targets + e->ntargets - index, before, index * sizeof(*before));
 }
 
-/* Whether all rest. */
+/* Does one step for all targets. Returns whether nothing is being done to any of them. */
 static bool turn(struct ip_rules *e, uint64_t now_ns)
 {
-	size_t first = 0; /* that was held back */
+	size_t first = 0; /* index of the first target that was held back */
 	bool rest = true;
 
 	e->begun = 0;
@@ -286,8 +288,8 @@ static void loop(struct ip_rules *e, int signals)
 {
 	uint64_t limit = 0;
 
-	/* where there is nothing to be carried out we are not needed: SIGHUP to iprobed starts us
-	 * again */
+	/* If there are no rules to carry out this process is not needed: SIGHUP to iprobed starts
+	 * it again. */
 	for (bool rest = true; e->ending ? !rest && ip_now_ns() < limit
 					 : e->nstates || e->ntargets || e->reloading;) {
 		struct pollfd polled[] = {{.fd = signals, .events = POLLIN},
@@ -321,7 +323,8 @@ static int open_signals(void)
 	return fd >= 0 ? fd : ip_error_errno("signalfd");
 }
 
-/* Sessions are root's, or who we are's, and of other ids none is ever needed. */
+/* Gives up capabilities. Sessions run as root, or as the user that iprobed runs as, so no
+ * capability to change ids is needed. */
 static int give_up_capabilities(void)
 {
 	const uint64_t needed = 1ull << CAP_SYS_PTRACE | 1ull << CAP_SYS_NICE |
@@ -343,7 +346,7 @@ static int give_up_capabilities(void)
 	return syscall(SYS_capset, &header, data) < 0 ? ip_error_errno("capset") : 0;
 }
 
-/* Each process that a rule is for takes a descriptor. */
+/* Raises the limit of descriptors: each target takes one. */
 static void raise_limit(void)
 {
 	struct rlimit limit;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside of the process that carries out rules, for rules*.c alone.
+ * Internals of the process that carries out rules, only for the sources of this directory.
  */
 #ifndef IP_RULES_PRIVATE_H
 #define IP_RULES_PRIVATE_H
@@ -13,50 +13,54 @@
 #include "iprobed/rules/rate_limit.h"
 #include "iprobed/rules/rules.h"
 
-#define IP_RULES_WAITING 8u /* firings that wait for a process */
+#define IP_RULES_WAITING 8u /* firings that may wait for one target */
 #define IP_RULES_WHY	 512u
-#define IP_RULES_BEGIN	 4u /* sessions that one turn begins: requests are served between turns */
-#define IP_RULES_ACTING                                                                            \
-	32u /* that record at the same time: each has 64 MiB, unless its rule says otherwise */
-#define IP_RULES_TIMEOUT_NS 20000000000ull /* beyond what a session is to take */
-/* What benchmarks/active measures here, rounded up: nanoseconds of the process's time. */
+/* sessions that may begin in one step of the loop: requests are served between steps */
+#define IP_RULES_BEGIN 4u
+/* Targets that record at the same time. Each has 64 MiB, unless its rule says otherwise. */
+#define IP_RULES_ACTING	    32u
+#define IP_RULES_TIMEOUT_NS 20000000000ull /* added to the time that a session takes */
+/* As benchmarks/active measures it, rounded up: nanoseconds of the target's time. */
 #define IP_RULES_EVENT_NS   13.0
-#define IP_RULES_MEASURE_NS 30.0		    /* a call with a histogram */
-#define IP_RULES_WATCHED    (IP_CONDITIONS_MAX / 2) /* each may have a limit of calls besides */
+#define IP_RULES_MEASURE_NS 30.0 /* a call with a histogram */
+/* each of these may also have a limit of calls */
+#define IP_RULES_WATCHED (IP_CONDITIONS_MAX / 2)
 
 /* A program that a process has just begun to run. */
 struct ip_rules_begun {
 	pid_t pid;
 	unsigned long long start;
-	uint64_t exe; /* a hash */
+	uint64_t exe; /* a hash of its path */
 };
 
-/* What is kept of a rule. */
+/* The state of a rule. */
 struct ip_rules_state {
 	const struct ip_rules_rule *rule;
 	struct ip_rules_history history;
-	uint64_t fired; /* times, since we began */
-	char last[96];	/* when and of whom, for people; "": never */
+	uint64_t fired; /* number of times since this process began */
+	/* when and for which process it fired last, as text; "": never */
+	char last[96];
 	bool told_most, told_processes;
-	struct ip_rules_begun *begun; /* that it has met: they start once */
+	struct ip_rules_begun *begun; /* program starts that the rule has seen: each counts once */
 	size_t nbegun;
 };
 
-/* A rule and a process that it is for. */
+/* A rule and a target that it is for. */
 struct ip_rules_arm {
 	struct ip_rules_state *state;
 	struct ip_rules_hold cpu, memory, pressure[IP_RULES_PRESSURES];
-	uint64_t pressure_us[IP_RULES_PRESSURES]; /* at the last look */
-	uint64_t every_ns;			  /* when next; 0: never */
-	uint64_t not_before_ns;			  /* until what it has cost is paid back */
-	bool fresh;				  /* the process has just started */
+	uint64_t pressure_us[IP_RULES_PRESSURES]; /* at the last check */
+	uint64_t every_ns;			  /* the next time; 0: never */
+	/* no earlier: its cost must be paid back first */
+	uint64_t not_before_ns;
+	bool fresh; /* the target has just started */
 	bool told_waits, told_deaf;
 };
 
-/* A rule has fired. */
+/* A rule that has fired. */
 struct ip_rules_firing {
 	struct ip_rules_arm *arm;
-	uint64_t due_ns; /* of a snapshot, later than it has fired */
+	uint64_t due_ns; /* when to act; for a snapshot, some time after the firing */
 	char why[IP_RULES_WHY];
 };
 
@@ -64,8 +68,8 @@ enum ip_rules_doing {
 	IP_RULES_NOTHING,
 	IP_RULES_WATCH,
 	IP_RULES_ACT,
-	/* puts back what one that was killed, or failed, may have left; between two tries there is
-	 * no job */
+	/* restores what a session that was killed or failed may have left. Between two tries there
+	 * is no job */
 	IP_RULES_CLEAN,
 };
 
@@ -74,16 +78,19 @@ struct ip_rules_target {
 	int pidfd;
 	struct ip_rules_arm *arms;
 	size_t narms;
-	struct ip_rules_stat stat; /* at the last look */
-	uint64_t looked_ns;	   /* 0: there was none */
+	struct ip_rules_stat stat; /* at the last check */
+	uint64_t looked_ns;	   /* time of the last check; 0: none */
 	enum ip_rules_doing doing;
 	struct ip_rules_job job;
-	struct ip_rules_arm *by; /* who acts; of a flight recorder: whose it is; else NULL */
-	char *dir;		 /* of the session */
-	uint64_t memory;	 /* that it may take, its worker included */
-	bool told_memory;	 /* that there is none for it now */
-	struct ip_rules_arm *watched[IP_CONDITIONS_MAX]; /* by condition of --until, */
-	bool is_overhead[IP_CONDITIONS_MAX]; /* that ends the watch because it costs too much */
+	/* the arm that acts, or whose flight recorder runs; otherwise NULL */
+	struct ip_rules_arm *by;
+	char *dir;	 /* the session's */
+	uint64_t memory; /* most memory of the session, its worker included */
+	/* it was logged that there is no memory for the session now */
+	bool told_memory;
+	struct ip_rules_arm *watched[IP_CONDITIONS_MAX]; /* by condition of --until */
+	/* the condition ends the watch because it costs too much */
+	bool is_overhead[IP_CONDITIONS_MAX];
 	size_t nwatched;
 	struct ip_rules_job side; /* asks the flight recorder for a snapshot */
 	struct ip_rules_arm *side_by;
@@ -91,28 +98,30 @@ struct ip_rules_target {
 	char side_why[IP_RULES_WHY];
 	struct ip_rules_firing waiting[IP_RULES_WAITING];
 	size_t nwaiting;
-	/* after something has failed: when again, and how long it was */
+	/* After a failure: when to try again, and the length of that pause. */
 	uint64_t retry_ns, backoff_ns;
-	char said[IP_RULES_JOB_WORD]; /* what was logged last about that */
-	bool unclean;		      /* that was putting back */
+	char said[IP_RULES_JOB_WORD]; /* last log message about a failure */
+	bool unclean;		      /* the failure was in restoring */
 	bool told_watch;
-	bool gone; /* it has ended, or is another program now */
+	bool gone; /* the process has ended, or runs another program now */
 };
 
-/* A process that has been looked at. */
+/* A process that the scan has seen. */
 struct ip_rules_seen {
 	pid_t pid;
 	unsigned long long start;
-	uint64_t exe; /* a hash */
+	uint64_t exe; /* a hash of its path */
 	long uid;
-	uint64_t since_ns; /* when it was found, or had another program */
-	/* what meets it before has seen it start; 0: it was there before us */
+	/* when it was found, or was found to run another program */
+	uint64_t since_ns;
+	/* A rule that is matched before this time has seen the process start. 0: the process was
+	 * there before this one. */
 	uint64_t fresh_until_ns;
 	bool met; /* a rule is for it */
-	/* to be read once more, when what has just been executed has its command line */
+	/* To be read once more, when a program that has just been executed has its command line. */
 	bool again;
-	bool left_out; /* a rule had enough processes */
-	bool pending;  /* to be met when its session has ended */
+	bool left_out; /* left out because a rule had enough processes */
+	bool pending;  /* to be matched again when its session has ended */
 };
 
 struct ip_rules {
@@ -120,113 +129,120 @@ struct ip_rules {
 	struct ip_probes_d probes;
 	char *environment; /* IPROBE_PROBES_D=DIR */
 	char *fperf;
-	struct ip_rules_state *states; /* of the rules that are carried out */
+	struct ip_rules_state *states; /* states of the rules that are carried out */
 	size_t nstates;
 	struct ip_rules_target **targets;
 	size_t ntargets;
-	struct ip_rules_seen *seen; /* by pid */
+	struct ip_rules_seen *seen; /* sorted by pid */
 	size_t nseen;
-	struct ip_rules_seen *found; /* by the look that goes on, in any order */
+	struct ip_rules_seen *found; /* found by the present scan, in any order */
 	size_t nfound;
 	struct ip_rules_reader reader;
-	bool first;    /* what is found now has been there before us */
-	bool room;     /* a process has gone: one that was left out may take its place */
-	bool wanted;   /* one would take a place of a process that is busy: it is looked at again */
-	bool all;      /* rules are others than they were */
-	bool users;    /* some of them are for users, */
-	bool cmdlines; /* or for command lines */
-	uint64_t scan_ns;	/* when next */
-	int listening;		/* for requests; -1: not */
-	int lock;		/* -1: not taken */
-	unsigned begun, acting; /* sessions: begun in this turn; that record */
-	bool held_back;		/* one has to wait for these */
+	bool first; /* processes that are found now were there before this one */
+	/* a process has gone: one that was left out may take its place */
+	bool room;
+	/* a process could take the place of one that is busy: to be tried again */
+	bool wanted;
+	bool all;	  /* the rules have changed */
+	bool users;	  /* some rules ask for users */
+	bool cmdlines;	  /* some rules ask for command lines */
+	uint64_t scan_ns; /* time of the next scan */
+	int listening;	  /* socket for requests; -1: none */
+	int lock;	  /* -1: not taken */
+	/* number of sessions begun in this step, and number of targets that record */
+	unsigned begun, acting;
+	bool held_back; /* a target must wait because of these limits */
 	bool ending, reloading;
-	struct ip_probes_d next; /* while reloading: what is to be carried out then */
-	uint64_t reload_ns;	 /* since when */
+	/* while reloading: the rules to be carried out then */
+	struct ip_probes_d next;
+	uint64_t reload_ns; /* when reloading began */
 };
 
-/* Of a rule (may be NULL) and a process (may be NULL). */
+/* Logs a line about a rule (may be NULL) and a target (may be NULL). */
 void ip_rules_log(const struct ip_rules_state *state, const struct ip_rules_target *target,
 		  const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* scan.c. Looks for processes where it is time to. */
+/* scan.c. Looks for processes if it is time to. */
 void ip_rules_scan(struct ip_rules *e, uint64_t now_ns);
-/* Rules are others: all processes are looked at anew. Which have been there before is known
- * still. */
+/* The rules have changed: all processes are matched again. The process still knows which of them
+ * were there before. */
 void ip_rules_scan_again(struct ip_rules *e);
-/* The process, of which there is a target that goes, is to be met anew. */
+/* Matches the process again when its target, which goes, has gone. */
 void ip_rules_scan_pending(struct ip_rules *e, pid_t pid);
 
-/* quota.c. Whether the rule has a place for one more process of the user: one that is free, or
- * that of a user who has more than his share, whose newest process loses it. */
+/* quota.c. Returns whether the rule has a place for one more process of the user: a free one, or
+ * one of a user who has more than his share and whose newest process loses it. */
 bool ip_rules_has_place(struct ip_rules *e, const struct ip_rules_state *state, uid_t uid);
-/* The same, and takes it. */
+/* Takes such a place. Returns whether there was one. */
 bool ip_rules_take_place(struct ip_rules *e, const struct ip_rules_state *state, uid_t uid);
 
-/* poll_conditions.c. Conditions of a process that are looked at now and then; fires what is due. */
+/* poll_conditions.c. Checks the conditions of a target that are polled, and fires rules that are
+ * due. */
 void ip_rules_look(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns);
 
 /* target_state.c */
 int ip_rules_target_add(struct ip_rules *e, struct ip_rules_process *process,
 			struct ip_rules_target **ret);
 void ip_rules_target_free(struct ip_rules_target *t);
-/* No rule is for it any more. */
+/* No rule is for the target any more. */
 void ip_rules_target_disarm(struct ip_rules_target *t);
-/* Goes on with it. False: it is gone, and nothing of it is left. */
+/* Does the next step for the target. Returns false if it is gone, and nothing of it is left to
+ * do. */
 bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns);
-/* Whether nothing is being done to it. */
+/* Returns whether nothing is being done to the target. */
 bool ip_rules_target_rests(const struct ip_rules_target *t);
-/* The rule fires, unless it has too often, or has not paid back yet what it has cost. forced: all
- * the same. Whether it does. */
+/* Fires the rule, unless it has fired too often, or has not paid back its cost yet. forced: fires
+ * it in any case. Returns whether it fires. */
 bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm,
 		   bool forced, uint64_t now_ns, const char *format, ...)
 	__attribute__((format(printf, 6, 7)));
-/* Logs, once, that there is no memory for its session now. */
+/* Logs, once, that there is no memory for the target's session now. */
 void ip_rules_tell_memory(const struct ip_rules_state *state, struct ip_rules_target *t);
-/* Whether the rule may fire now. */
+/* Returns whether the rule may fire now. */
 bool ip_rules_may_fire(const struct ip_rules_arm *arm, uint64_t now_ns);
 
-/* action.c and arm.c. Each: 0, or -1 with an error. */
+/* action.c and arm.c. Each returns 0, or -1 with an error. */
 int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t,
 		       const struct ip_rules_firing *firing);
 int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t);
 int ip_rules_clean_begin(struct ip_rules *e, struct ip_rules_target *t);
 int ip_rules_snapshot_begin(struct ip_rules *e, struct ip_rules_target *t,
 			    const struct ip_rules_firing *firing);
-/* The directory of what the rule is to record, for which there is room then. *ret: malloc'ed. */
+/* Makes room on the disk, and makes the directory for what the rule is to record. *ret: its path;
+ * the caller frees it. */
 int ip_rules_begin_directory(struct ip_rules *e, struct ip_rules_target *t,
 			     const struct ip_rules_arm *arm, const char *why, char **ret);
-/* What an action, or a snapshot, has come to: logs it, and lets the rule pay back. Whether it
- * worked. */
+/* An action, or a snapshot, has ended: logs the result, and makes the rule pay back the cost.
+ * Returns whether it succeeded. */
 bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns);
 bool ip_rules_snapshot_end(struct ip_rules *e, struct ip_rules_target *t);
-/* The flight recorder has ended because the rule's latency was too much: what it has written is
- * kept. */
+/* The flight recorder has ended because the rule's latency was too high: keeps the trace that it
+ * has written. */
 void ip_rules_recorder_keep(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm,
 			    const char *why);
 
-/* memory.c. Bytes that a session of the rule takes, its process included. */
+/* memory.c. Returns the bytes that a session of the rule takes, its process included. */
 uint64_t ip_rules_memory_of(const struct ip_rules_rule *rule);
-/* Whether it can ever have so much: 0, or -1 with an error. */
+/* Checks whether a session can ever have that much memory. Returns 0, or -1 with an error. */
 int ip_rules_memory_check(const struct ip_rules *e, uint64_t needed);
-/* Whether there is room for it beside all others; watch: it only watches. True also where it never
- * can have so much. */
+/* Returns whether there is memory for the session beside all others. watch: it is a session that
+ * only watches. Returns true also if the session can never have that much. */
 bool ip_rules_memory_fits(const struct ip_rules *e, const struct ip_rules_target *t,
 			  uint64_t needed, bool watch);
 
-/* recovery.c. Notes of processes that have a session, or have had one that may have left
- * something. */
+/* recovery.c. Notes of targets that have a session, or have had one that may have left sites
+ * live. */
 int ip_rules_note(const struct ip_rules *e, const struct ip_rules_process *process);
 void ip_rules_forget(const struct ip_rules *e, const struct ip_rules_process *process);
-/* Whether one before us has ended in another way than it should. */
+/* Returns whether an earlier process of rules has not ended properly. */
 bool ip_rules_were_here(const struct ip_rules *e);
-/* Takes the lock: waits for one before us to end, and puts back what it has left. 0, or -1 with an
- * error. */
+/* Takes the lock: waits until an earlier process has ended, and restores what it has left. Returns
+ * 0, or -1 with an error. */
 int ip_rules_left_over(struct ip_rules *e);
-/* At the end, or where there is nothing to be carried out. */
+/* To be called at the end, or if there are no rules to be carried out. */
 void ip_rules_unlock(struct ip_rules *e);
 
-/* control.c. 0, or -1 with an error. */
+/* control.c. ip_rules_listen() returns 0, or -1 with an error. */
 int ip_rules_listen(struct ip_rules *e);
 void ip_rules_listen_no_more(struct ip_rules *e);
 void ip_rules_serve(struct ip_rules *e, uint64_t now_ns);

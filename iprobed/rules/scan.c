@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking for processes: /proc is listed again and again. Of one that is known two small files are
- * looked at, which tell whether it is still that one, and the same program and user; of a new one
- * what rules ask for is read, and read again after a second: a program that has just been executed
- * may not have its command line yet, or not the one that it gives itself. The kernel's messages
- * about processes would take CAP_NET_ADMIN, which we have not. No more than a hundredth of a CPU
- * goes there.
+ * Looks for processes: it lists /proc again and again. For a known process it looks at two small
+ * files. They tell whether it is still the same process, with the same program and user. For a new
+ * process it reads what rules ask for, and reads it again after a second: a program that has just
+ * been executed may not have its command line yet, or may change it later. (The kernel's messages
+ * about processes would need CAP_NET_ADMIN, which iprobed does not have.) The scan takes at most
+ * one part in SCAN_SHARE of a CPU.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -23,10 +23,11 @@
 #include "iprobed/rules/rules_private.h"
 
 #define SCAN_NS	      200000000ull
-#define SCAN_SHARE    250 /* one part in so many of a CPU goes there */
+#define SCAN_SHARE    250 /* the scan takes at most one part in so many of a CPU */
 #define SCAN_LIMIT_NS 5000000000ull
 #define AGAIN_NS      1000000000ull
-#define FRESH_NS      3000000000ull /* what matches a rule later than that has not just started */
+/* a process that matches a rule later than that has not just started */
+#define FRESH_NS 3000000000ull
 
 static uint64_t hash_of(const char *text)
 {
@@ -44,7 +45,7 @@ static int compare(const void *a, const void *b)
 	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-/* Those that are ours are nobody's business. */
+/* Returns whether the program is one of iprobe's own, which are never traced. */
 static bool is_ours(const struct ip_rules *e, const char *exe)
 {
 	const char *slash = strrchr(e->options->program, '/');
@@ -55,7 +56,7 @@ static bool is_ours(const struct ip_rules *e, const char *exe)
 		!strcmp(exe + folder, "fperf"));
 }
 
-/* Whether the rule has seen this process start this program; if it has not, it has now. */
+/* Returns whether the rule has seen this process start this program. If not, it has from now on. */
 static bool has_begun(struct ip_rules_state *state, const struct ip_rules_seen *seen)
 {
 	const struct ip_rules_begun begun = {seen->pid, seen->start, seen->exe};
@@ -82,7 +83,7 @@ static struct ip_rules_arm arm_of(struct ip_rules_state *state, const struct ip_
 	return arm;
 }
 
-/* It is for so many processes at the same time at most, and has them. */
+/* The rule has as many processes as it may have at the same time. */
 static void leave_out(struct ip_rules_state *state, struct ip_rules_seen *seen)
 {
 	if (!state->told_processes)
@@ -94,8 +95,8 @@ static void leave_out(struct ip_rules_state *state, struct ip_rules_seen *seen)
 	seen->left_out = true;
 }
 
-/* Which rules are for it? Before the process was held it may have been another one: what was read
- * is compared again. */
+/* Finds the rules that are for the process. Before the pidfd held it, the pid may have belonged to
+ * another process: what was read is compared again. */
 static void meet(struct ip_rules *e, pid_t pid, struct ip_rules_seen *seen, uint64_t now_ns)
 {
 	struct ip_rules_target *t = NULL;
@@ -110,14 +111,14 @@ static void meet(struct ip_rules *e, pid_t pid, struct ip_rules_seen *seen, uint
 
 		if (!ip_rules_may_match(state->rule, p))
 			continue;
-		/* said once; then it takes no more time than that */
+		/* This is logged once. After that it takes no more time. */
 		if (state->told_processes && !ip_rules_has_place(e, state, p->uid)) {
 			seen->left_out = true;
 			continue;
 		}
 		if (state->rule->cmdline.n && ip_rules_cmdline_read(&e->reader, p) < 0) {
 			ip_rules_log(state, NULL, "%s: it is left out", ip_error_message());
-			seen->again = false; /* it has held us up for long enough */
+			seen->again = false; /* it has delayed the scan for long enough */
 			break;
 		}
 		if (!ip_rules_match(state->rule, p))
@@ -134,8 +135,8 @@ static void meet(struct ip_rules *e, pid_t pid, struct ip_rules_seen *seen, uint
 			break;
 		t->arms[t->narms++] = arm_of(state, seen, now_ns);
 	}
-	/* one that had to wait for the end of its session has been met in time; from now on that
-	 * counts no more */
+	/* A process that had to wait for the end of its session was matched in time. From now on
+	 * this does not count any more. */
 	if (seen->fresh_until_ns == UINT64_MAX)
 		seen->fresh_until_ns = now_ns;
 	seen->met = t;
@@ -154,7 +155,8 @@ static struct ip_rules_target *target_of(const struct ip_rules *e, pid_t pid)
 	return NULL;
 }
 
-/* Whether a rule is for it that was not when it was met: its command line is another one. */
+/* Returns whether a rule is for the process that was not when it was matched, because its command
+ * line has changed. */
 static bool is_for_more(struct ip_rules *e, const struct ip_rules_target *t)
 {
 	struct ip_rules_process process;
@@ -189,7 +191,7 @@ void ip_rules_scan_pending(struct ip_rules *e, pid_t pid)
 {
 	struct ip_rules_seen *before = seen_before(e, pid);
 
-	/* the look that goes on may have had it already, or not */
+	/* the present scan may have visited it already, or not */
 	if (before)
 		before->pending = true;
 	for (size_t i = 0; i < e->nfound; i++)
@@ -197,7 +199,7 @@ void ip_rules_scan_pending(struct ip_rules *e, pid_t pid)
 			e->found[i].pending = true;
 }
 
-/* One entry of /proc. */
+/* Visits one entry of /proc. */
 static int visit(struct ip_rules *e, pid_t pid, uint64_t now_ns)
 {
 	const struct ip_rules_seen *before = seen_before(e, pid);
@@ -209,7 +211,7 @@ static int visit(struct ip_rules *e, pid_t pid, uint64_t now_ns)
 
 	if (ip_rules_stat_read(pid, &stat) < 0 || stat.state == 'Z')
 		return 0;
-	exe = ip_rules_exe(pid); /* NULL: one of the kernel's own */
+	exe = ip_rules_exe(pid); /* NULL: a kernel thread */
 	seen.start = stat.start;
 	seen.exe = exe ? hash_of(exe) : 0;
 	seen.uid = exe && e->users ? ip_proc_status(pid, "Uid") : 0;
@@ -224,13 +226,13 @@ static int visit(struct ip_rules *e, pid_t pid, uint64_t now_ns)
 	}
 	again = same && seen.again && now_ns - seen.since_ns >= AGAIN_NS;
 	t = target_of(e, pid);
-	/* what rules before these have met has not just started */
+	/* a process that earlier rules have matched has not just started */
 	if (e->all && seen.met)
 		seen.fresh_until_ns = 0;
 	meets = !same || e->all || before->pending || before->uid != seen.uid ||
 		(again && (!t || is_for_more(e, t)));
-	/* it is another process now, or is met anew: that has to wait until nothing is being done
-	 * to it any more */
+	/* It is another process now, or is to be matched again. This must wait until nothing is
+	 * being done to it any more. */
 	if (t && meets) {
 		t->gone = true;
 		seen.pending = true;
@@ -248,7 +250,7 @@ static int visit(struct ip_rules *e, pid_t pid, uint64_t now_ns)
 	return remember(e, &seen);
 }
 
-/* Of ours: on a busy machine a look takes longer, and costs no more. */
+/* Returns the CPU time of this thread: on a busy machine a scan takes longer, but costs no more. */
 static uint64_t cpu_ns(void)
 {
 	struct timespec t;
@@ -257,7 +259,7 @@ static uint64_t cpu_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* What was found is what has been seen from now on. */
+/* The processes that were found replace those of the last scan. */
 static void take_found(struct ip_rules *e)
 {
 	if (e->nfound)
@@ -268,7 +270,7 @@ static void take_found(struct ip_rules *e)
 	e->nfound = 0;
 }
 
-/* What has begun some time ago has not just started in any case. */
+/* Forgets program starts that are too old to count as just started. */
 static void forget_begun(const struct ip_rules *e, struct ip_rules_state *state, uint64_t now_ns)
 {
 	for (size_t i = 0; i < state->nbegun;) {

@@ -32,7 +32,8 @@ void ip_rules_store_remove(const char *path)
 	ip_dir_place_close(&place);
 }
 
-/* Sums what it visits. One at a time, in one process without threads. */
+/* Sum of the sizes that nftw() visits. There is only one walk at a time, in a process without
+ * threads. */
 static uint64_t visited;
 
 static int add_size(const char *path, const struct stat *st, int type, struct FTW *where)
@@ -54,7 +55,7 @@ int ip_rules_store_open(const char *dir)
 	return ip_dir_check_way(dir, 0700);
 }
 
-/* Of "20261122T153110.123Z-1234", nanoseconds since 1970; 0: it is no such name. */
+/* Parses "20261122T153110.123Z-1234". Returns nanoseconds since 1970; 0: it is not such a name. */
 static uint64_t time_of(const char *name)
 {
 	struct tm tm = {0};
@@ -74,8 +75,8 @@ static int is_ours(const struct dirent *entry)
 	return time_of(entry->d_name) != 0;
 }
 
-/* In the order of names, which is that of time. The number, or -1: there are none; to be freed by
- * free_list(). */
+/* Lists a directory in the order of names, which is the order of time. Returns the number of
+ * entries, or -1: there are none. To be freed by free_list(). */
 static int list(const char *dir, const char *rule, int (*is_wanted)(const struct dirent *),
 		struct dirent ***ret)
 {
@@ -114,7 +115,8 @@ void ip_rules_store_history(const char *dir, const char *rule, uint64_t now_ns,
 	for (int i = 0; i < n; i++) {
 		uint64_t when = time_of(entries[i]->d_name);
 
-		/* before the machine was started: the rule had all the time since then */
+		/* Times before the machine was started are left out: the history's clock begins
+		 * there. */
 		if (when <= today && today - when < now_ns)
 			ip_rules_history_add(ret, now_ns - (today - when));
 	}
@@ -174,7 +176,8 @@ void ip_rules_store_note(const char *path, const char *line)
 		dprintf(fd, "%s\n", line);
 }
 
-/* The process has chosen some of it: no lines of its own. */
+/* Writes a line to why.txt. The process has chosen some of it, so control characters are
+ * replaced. */
 static void note(const char *path, const char *what, const char *text)
 {
 	char line[4352];
@@ -204,7 +207,7 @@ int ip_rules_store_begin(const char *dir, const struct ip_rules_rule *rule, pid_
 	}
 	if (ip_dir_check_way(above, 0700) < 0)
 		return -1;
-	/* the same process twice in a millisecond */
+	/* the same process may come twice in a millisecond */
 	for (int i = 0; i < 10 && done < 0; i++) {
 		free(ip_steal_ptr(path));
 		if (asprintf(&path, "%s/%s.%03uZ-%d", above, when,

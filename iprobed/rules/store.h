@@ -3,9 +3,9 @@
  * Where rules keep what they record: DIR/RULE/TIME-PID/, with why.txt, and trace/ (or fperf.json)
  * in it.
  *
- * TIME is 20261122T153110.123Z, so names in their order are in the order of time, and a new iprobed
- * knows from them when a rule has fired. No rule has more on disk than it may: room is made before
- * a session begins, by removing the oldest; and the session gets a limit.
+ * TIME is 20261122T153110.123Z. So the order of names is the order of time, and a new iprobed
+ * learns from the names when a rule has fired. No rule has more on disk than it may. Room is made
+ * before a session begins, by removing the oldest directories, and the session gets a limit.
  */
 #ifndef IP_RULES_STORE_H
 #define IP_RULES_STORE_H
@@ -16,37 +16,39 @@
 #include "config/rule.h"
 #include "iprobed/rules/rate_limit.h"
 
-/* Makes DIR if need be. Only root, or who we are, may be able to write there. 0, or -1 with an
- * error. */
+/* Makes DIR if needed. Only root, or the user that iprobed runs as, may be able to write there.
+ * Returns 0, or -1 with an error. */
 int ip_rules_store_open(const char *dir);
 
-/* Takes the times out of the names that are there into the history, as of a clock that says now_ns
- * now. */
+/* Adds the times of the existing names to the history. now_ns: the present time on the clock of the
+ * history. */
 void ip_rules_store_history(const char *dir, const char *rule, uint64_t now_ns,
 			    struct ip_rules_history *ret);
 
-/* Removes the oldest until no more than a half of what the rule may have is used. *ret_removed: how
- * many. 0 or -1. */
+/* Removes the oldest directories until at most half of the rule's disk space is used. *ret_removed:
+ * number of removed directories. Returns 0 or -1. */
 int ip_rules_store_make_room(const char *dir, const struct ip_rules_rule *rule,
 			     unsigned *ret_removed);
 
-/* Makes the directory for one more, and why.txt. *ret_path: malloc'ed. 0, or -1 with an error. */
+/* Makes one more directory, with why.txt. *ret_path: its path; the caller frees it. Returns 0, or
+ * -1 with an error. */
 int ip_rules_store_begin(const char *dir, const struct ip_rules_rule *rule, pid_t pid,
 			 const char *exe, const char *cmdline, const char *why, char **ret_path);
 
-/* Where a session of the rule may write what is not to be kept yet: DIR/RULE/.recorder-PID, which
- * does not exist then. *ret_path: malloc'ed. 0 or -1. */
+/* Names the place where a session of the rule may write a trace that is not to be kept yet:
+ * DIR/RULE/.recorder-PID. It does not exist afterwards. *ret_path: the caller frees it. Returns 0
+ * or -1. */
 int ip_rules_store_begin_recorder(const char *dir, const struct ip_rules_rule *rule, pid_t pid,
 				  char **ret_path);
-/* It is kept, as PATH/trace. 0, or -1 with an error. */
+/* Keeps such a trace as PATH/trace. Returns 0, or -1 with an error. */
 int ip_rules_store_keep_recorder(const char *recorder, const char *path);
-/* Removes those that nobody writes to any more. */
+/* Removes such traces that no session writes any more. */
 void ip_rules_store_remove_recorders(const char *dir, const struct ip_rules_rule *rule);
 
-/* A line more for why.txt. */
+/* Adds a line to why.txt. */
 void ip_rules_store_note(const char *path, const char *line);
 
-/* Removes a directory with all that is in it. */
+/* Removes a directory with everything in it. */
 void ip_rules_store_remove(const char *path);
 
 #endif

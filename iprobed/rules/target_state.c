@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One process that rules are for: what is done to it now, and what comes next. rules.h says in
- * which order.
+ * One target that rules are for: what is done to it now, and what comes next. rules.h has the
+ * order.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,7 +21,8 @@
 #define BACKOFF_NS	1000000000ull
 #define BACKOFF_MOST_NS 600000000000ull
 #define RELOAD_NS	5000000000ull
-#define COSTLY_NS	60000000000ull /* a watch that costs too much is left alone */
+/* a target whose watch costs too much is left alone for so long */
+#define COSTLY_NS 60000000000ull
 
 int ip_rules_target_add(struct ip_rules *e, struct ip_rules_process *process,
 			struct ip_rules_target **ret)
@@ -67,7 +68,7 @@ void ip_rules_target_disarm(struct ip_rules_target *t)
 
 bool ip_rules_target_rests(const struct ip_rules_target *t)
 {
-	/* what cannot be put back now is tried again later, and else by the next iprobed */
+	/* What cannot be restored now is tried again later, or by the next iprobed. */
 	return (t->doing == IP_RULES_NOTHING ||
 		(t->doing == IP_RULES_CLEAN && !t->job.pid && t->unclean)) &&
 	       !t->side.pid;
@@ -90,7 +91,7 @@ static bool is_waiting(const struct ip_rules_target *t, const struct ip_rules_ar
 	return waits;
 }
 
-/* Whether it may fire; why it does not is logged. */
+/* Returns whether the rule may fire. If it may not, the reason is logged. */
 static bool may_fire(const struct ip_rules_target *t, const struct ip_rules_arm *arm,
 		     uint64_t now_ns)
 {
@@ -116,7 +117,8 @@ static void count_firing(const struct ip_rules_target *t, struct ip_rules_state 
 	ip_rules_log(state, t, "fires: %s", why);
 }
 
-/* Also while all comes to its end: what has been written is worth having. */
+/* Notes that the rule has fired, also while everything ends: what has been written is worth
+ * keeping. */
 static bool has_fired(const struct ip_rules_target *t, const struct ip_rules_arm *arm,
 		      uint64_t now_ns, const char *why)
 {
@@ -154,8 +156,7 @@ static void drop_waiting(struct ip_rules_target *t, size_t i)
 	t->nwaiting--;
 }
 
-/* Says what went wrong, unless it is what was said last; and leaves the process alone for a
- * while. */
+/* Logs what went wrong, unless it was the last message; and leaves the target alone for a while. */
 static void failed(struct ip_rules_target *t, const struct ip_rules_state *state, const char *what,
 		   uint64_t now_ns)
 {
@@ -175,7 +176,7 @@ static void failed(struct ip_rules_target *t, const struct ip_rules_state *state
 	snprintf(t->said, sizeof(t->said), "%s", what);
 }
 
-/* What is live stays live meanwhile, which is said. */
+/* What is live stays live meanwhile, and the log says so. */
 static void failed_to_clean(struct ip_rules_target *t, const char *what, uint64_t now_ns)
 {
 	char text[IP_RULES_JOB_WORD];
@@ -209,7 +210,7 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 				     arm->state->rule->overhead_percent, end);
 			arm->not_before_ns = now_ns + COSTLY_NS;
 		} else if (t->by == arm) {
-			/* whatever ended it, that was the moment */
+			/* whatever ended the session, the latency was too high at that moment */
 			ip_rules_job_string(&t->job, "until_met", end, sizeof(end));
 			if (has_fired(t, arm, now_ns, end))
 				ip_rules_recorder_keep(e, t, arm, end);
@@ -217,13 +218,13 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 			ip_rules_fire(e, t, arm, false, now_ns, "%s", end);
 		}
 	} else if (t->job.told_ns) {
-		t->backoff_ns = 0; /* we have ended it */
+		t->backoff_ns = 0; /* this process has ended it */
 	} else if (ip_pidfd_lives(t->pidfd)) {
 		failed(t, state, end, now_ns);
 	}
 }
 
-/* The job of the process has ended. */
+/* The job of the target has ended. */
 static void job_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
 	bool killed = WIFSIGNALED(t->job.status), watched = t->doing == IP_RULES_WATCH,
@@ -247,13 +248,14 @@ static void job_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 		ip_rules_forget(e, &t->process);
 		return;
 	}
-	/* Also one that has ended by itself may have left sites live. */
+	/* A session that failed by itself may also have left sites live. */
 	if (killed && !cleaned && ip_pidfd_lives(t->pidfd))
 		ip_rules_log(NULL, t, "its session was killed: what is live is put back");
 	t->doing = IP_RULES_CLEAN;
 }
 
-/* Nothing else is begun, and the note stays, until it has worked or the process has ended. */
+/* Restores the target. No other session begins, and the note stays, until this has worked or the
+ * target has ended. */
 static void clean(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
 	if (!ip_pidfd_lives(t->pidfd)) {
@@ -275,7 +277,8 @@ static void act(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 		ip_rules_log(firing.arm->state, t, "nothing is recorded: %s", ip_error_message());
 }
 
-/* Snapshots that are due: of the recorder that runs, if it is this rule's. */
+/* Takes the snapshots that are due, from the flight recorder that runs, if it is the same
+ * rule's. */
 static void take_snapshots(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
 	for (size_t i = 0; i < t->nwaiting && !t->side.pid; i++) {
@@ -311,15 +314,15 @@ void ip_rules_tell_memory(const struct ip_rules_state *state, struct ip_rules_ta
 	t->told_memory = true;
 }
 
-/* A flight recorder has not watched for a latency, since its rule could not have fired, and now it
- * may. */
+/* Returns whether the rule of a flight recorder may fire again. The recorder does not watch the
+ * latency, since the rule could not fire when it began. */
 static bool may_watch_again(const struct ip_rules_target *t, uint64_t now_ns)
 {
 	return t->by && t->by->state->rule->until && !t->nwatched &&
 	       ip_rules_may_fire(t->by, now_ns);
 }
 
-/* A snapshot that waits must not hold up what came after it. */
+/* A snapshot that waits must not delay the actions that came after it. */
 static void put_actions_first(struct ip_rules_target *t)
 {
 	for (size_t i = 1; i < t->nwaiting && !wants_to_act(t); i++)
@@ -343,7 +346,7 @@ bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_
 	}
 	if (t->job.pid && ip_rules_job_step(&t->job, now_ns))
 		job_ended(e, t, now_ns);
-	/* one that has ended needs no other try, and no note */
+	/* a target that has ended needs neither another try nor a note */
 	if (t->doing == IP_RULES_CLEAN && !t->job.pid &&
 	    (!t->unclean || !e->ending || !ip_pidfd_lives(t->pidfd)))
 		clean(e, t, now_ns);
@@ -351,8 +354,8 @@ bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_
 	draining |= t->gone;
 	if (draining) {
 		t->nwaiting = 0;
-		/* what is being recorded is worth having, but neither our end nor others wait for
-		 * it: it is ended whole */
+		/* What is being recorded is worth keeping. But if this process ends, or the rules
+		 * have been waiting for long, it is ended properly now. */
 		hurry = e->ending || (e->reloading && now_ns - e->reload_ns > RELOAD_NS);
 		if (t->doing == IP_RULES_WATCH ? !t->side.pid : t->doing == IP_RULES_ACT && hurry)
 			ip_rules_job_end(&t->job, now_ns);
