@@ -158,7 +158,7 @@ int ip_rules_clean_begin(struct ip_rules *e, struct ip_rules_target *t)
 	struct ip_rules_command c;
 
 	ip_rules_command_iprobe(&c, e, "detach");
-	/* the session of another user must not be ended */
+	/* the session of another iprobe must not be ended */
 	ip_rules_command_add(&c, "--left-over");
 	ip_rules_command_add(&c, "--");
 	ip_rules_command_add(&c, "%d", t->process.pid);

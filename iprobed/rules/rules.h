@@ -14,6 +14,10 @@
  *   store.c            directories of what is recorded
  *   control.c          requests
  *   recovery.c         notes for the next process of rules
+ *   match.c            what is known of a process, and whether a rule is for it
+ *   cmdline_reader.c   reading command lines
+ *   rate_limit.c       when a rule may fire
+ *   memory.c           how much memory the sessions may take
  *
  * It works for the user who wrote the files: root, or the user that iprobed runs as. Files and
  * directories that other users can write are refused. Everything that touches a target is an
