@@ -365,7 +365,7 @@ static void put_row(struct page *p, uint32_t at, size_t *stay)
 	fputs(",\"stays\":[", p->out);
 	for (p->separator = ""; *stay < t->nstays && t->stays[*stay].row == at;
 	     (*stay)++, p->separator = ",") {
-		const struct ip_job_control *s = &t->stays[*stay];
+		const struct ip_timeline_call *s = &t->stays[*stay];
 		uint64_t start = ns(p, s->start);
 
 		fprintf(p->out, "%s%" PRIu64 ",%" PRIu64 ",%u", p->separator, start - last,
@@ -376,7 +376,7 @@ static void put_row(struct page *p, uint32_t at, size_t *stay)
 	fputs("],\"sums\":[", p->out);
 	p->separator = "";
 	for (size_t i = 0; row->sums && i < t->nslices; i++) {
-		const struct ip_job_control_sum *sum = &row->sums[i];
+		const struct ip_timeline_sum *sum = &row->sums[i];
 
 		if ((!sum->vote && !sum->covered && !sum->calls) ||
 		    p->shown[sum->function] == UNUSED)

@@ -30,7 +30,7 @@ struct ip_timeline_candidate {
 	bool kept;
 };
 
-static uint64_t length(const struct ip_job_control *stay)
+static uint64_t length(const struct ip_timeline_call *stay)
 {
 	return stay->end - stay->start;
 }
@@ -54,7 +54,7 @@ static size_t slice_of(const struct ip_timeline *t, uint64_t ticks)
 
 /* The majority vote of Boyer and Moore, weighted. It is exact where one function has more than
  * half of the time. */
-static void vote(struct ip_job_control_sum *sum, uint32_t function, uint64_t ticks)
+static void vote(struct ip_timeline_sum *sum, uint32_t function, uint64_t ticks)
 {
 	if (sum->function == function) {
 		sum->vote += ticks;
@@ -71,11 +71,11 @@ static void coarsen(struct ip_timeline *t)
 {
 	t->nslices /= 2;
 	for (size_t r = 0; r < t->nrows; r++) {
-		struct ip_job_control_sum *sums = t->rows[r].sums;
+		struct ip_timeline_sum *sums = t->rows[r].sums;
 
 		for (size_t i = 0; sums && i < t->nslices; i++) {
-			struct ip_job_control_sum sum = sums[2 * i];
-			const struct ip_job_control_sum *next = &sums[2 * i + 1];
+			struct ip_timeline_sum sum = sums[2 * i];
+			const struct ip_timeline_sum *next = &sums[2 * i + 1];
 
 			if (!sum.calls && !sum.covered && !sum.vote)
 				sum.function = next->function; /* sum is empty */
@@ -94,9 +94,9 @@ static void coarsen(struct ip_timeline *t)
 	}
 }
 
-static struct ip_job_control_sum *make_sums(struct ip_timeline *t)
+static struct ip_timeline_sum *make_sums(struct ip_timeline *t)
 {
-	struct ip_job_control_sum *sums;
+	struct ip_timeline_sum *sums;
 
 	while (++t->nsummed * t->nslices > SUMS_MAX && t->nslices > SLICES_MIN) {
 		t->nsummed--;
@@ -107,7 +107,7 @@ static struct ip_job_control_sum *make_sums(struct ip_timeline *t)
 	return sums;
 }
 
-static void sum_up(struct ip_timeline *t, const struct ip_job_control *stay)
+static void sum_up(struct ip_timeline *t, const struct ip_timeline_call *stay)
 {
 	struct ip_timeline_row *row = &t->rows[stay->row];
 	size_t i;
@@ -134,9 +134,9 @@ static void sum_up(struct ip_timeline *t, const struct ip_job_control *stay)
 }
 
 /* Moves the element at i down to its place in the heap. */
-static void sink(struct ip_job_control *heap, size_t n, size_t i)
+static void sink(struct ip_timeline_call *heap, size_t n, size_t i)
 {
-	const struct ip_job_control stay = heap[i];
+	const struct ip_timeline_call stay = heap[i];
 
 	for (;;) {
 		size_t child = 2 * i + 1;
@@ -151,7 +151,7 @@ static void sink(struct ip_job_control *heap, size_t n, size_t i)
 	heap[i] = stay;
 }
 
-static void keep(struct ip_timeline *t, const struct ip_job_control *stay)
+static void keep(struct ip_timeline *t, const struct ip_timeline_call *stay)
 {
 	size_t i;
 
@@ -209,7 +209,7 @@ static void stay_begins(struct ip_timeline *t, size_t depth, uint64_t ts)
 
 static void stay_ends(struct ip_timeline *t, uint32_t function, size_t depth, uint64_t ts)
 {
-	struct ip_job_control stay;
+	struct ip_timeline_call stay;
 
 	if (t->skip || t->failed || !t->selected[function])
 		return;
@@ -217,7 +217,7 @@ static void stay_ends(struct ip_timeline *t, uint32_t function, size_t depth, ui
 		t->deeper += !t->weighing;
 		return;
 	}
-	stay = (struct ip_job_control){
+	stay = (struct ip_timeline_call){
 		.start = t->since[depth], .end = ts, .function = function, .row = row_of(t, depth)};
 	if (stay.row == NO_ROW)
 		return;
@@ -277,7 +277,7 @@ static void on_run(void *context, const struct ip_run *run)
 
 static int by_row_and_start(const void *a, const void *b)
 {
-	const struct ip_job_control *x = a, *y = b;
+	const struct ip_timeline_call *x = a, *y = b;
 
 	if (x->row != y->row)
 		return x->row < y->row ? -1 : 1;

@@ -21,14 +21,14 @@
 #define IP_TIMELINE_ROWS 20000u
 
 /* Times in TSC ticks. */
-struct ip_job_control {
+struct ip_timeline_call {
 	uint64_t start, end;
 	uint32_t function;
 	uint32_t row;
 };
 
 /* The stays of one row in one slice of time that are not kept one by one. */
-struct ip_job_control_sum {
+struct ip_timeline_sum {
 	uint64_t covered; /* ticks that the stays cover */
 	uint32_t calls;	  /* stays that began there */
 	/* The function in which most of the time was spent, or nearly most (a majority vote). */
@@ -40,11 +40,11 @@ struct ip_job_control_sum {
 struct ip_timeline_row {
 	uint32_t pid, tid;
 	uint32_t depth;
-	struct ip_job_control_sum *sums; /* nslices elements; NULL: none */
+	struct ip_timeline_sum *sums; /* nslices elements; NULL: none */
 };
 
 struct ip_timeline {
-	struct ip_job_control *stays; /* by row, then by start */
+	struct ip_timeline_call *stays; /* by row, then by start */
 	size_t nstays;
 	struct ip_timeline_row *rows; /* in no order */
 	size_t nrows;
