@@ -131,11 +131,11 @@ static int restore(struct ip_target *target, const struct ip_modules *modules, b
 			      : ip_restore(target, modules, max_stop_ns(target), result);
 		if (ret < 0)
 			ip_patch_result_append(all, &result->stops);
-		ip_patch_result_append(all, &target->stops);
-		ip_stop_log_clear(&target->stops);
+		ip_patch_result_append(all, &ip_stops_of(target)->log);
+		ip_stop_log_clear(&ip_stops_of(target)->log);
 		if (ret == 0 || !result->transient || !ip_stop_go_on(target, began, &said))
 			break;
-		ip_stop_rest(target, target->asleep ? NAP_NS / 10 : NAP_NS, NULL);
+		ip_stop_rest(target, ip_stops_of(target)->asleep ? NAP_NS / 10 : NAP_NS, NULL);
 	}
 	ip_patch_result_append(result, &all->stops);
 	free(all);
@@ -157,7 +157,7 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 	int ret = -1;
 
 	ip_priority_guard_start();
-	if (ip_target_open(pid, true, &target) < 0)
+	if (ip_stops_open(pid, &target) < 0)
 		return -1;
 	/* without the runtime no site can be live; without the runtime's memory the text can
 	 * still be put back */

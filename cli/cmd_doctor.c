@@ -29,6 +29,7 @@
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/process/target.h"
 #include "hotpatcher/ptrace/priority_guard.h"
+#include "hotpatcher/ptrace/stops.h"
 #include "hotpatcher/shm/area.h"
 
 static const char help[] =
@@ -218,7 +219,7 @@ static void examine_target(struct examination *e, pid_t pid)
 	long threads = ip_proc_status(pid, "Threads"), seccomp = ip_proc_status(pid, "Seccomp");
 	char size[16];
 
-	if (ip_target_open(pid, true, &target) < 0) {
+	if (ip_stops_open(pid, &target) < 0) {
 		tell(e, BAD, "process", "%s", ip_error_message());
 		return;
 	}

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "common/json.h"
-#include "hotpatcher/process/stop_log.h"
+#include "hotpatcher/ptrace/stop_log.h"
 
 /* " 1.2 ms, 3.4 ms and 5 times more, at most 6.7 ms". */
 void cli_print_stops(FILE *out, const struct ip_stop_log *stops);

@@ -34,7 +34,7 @@ static void note_hold(struct ip_session *s, uint64_t held_ns)
 		.kind = "hold", .tsc = ip_clock_now(), .ns = held_ns, .threads = 1};
 
 	if (held_ns)
-		ip_stop_log_add(&s->target->stops, &hold);
+		ip_stop_log_add(&ip_stops_of(s->target)->log, &hold);
 }
 
 /* A runtime that is linked in may never have been needed before; where there is none it is put
@@ -105,7 +105,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options,
 	ip_clock_read(&s.start);
 	ip_priority_guard_start();
 	ip_session_hurry(&s, true);
-	if (ip_session_select(&s) < 0 || ip_target_open(pid, true, &s.target) < 0)
+	if (ip_session_select(&s) < 0 || ip_stops_open(pid, &s.target) < 0)
 		goto out;
 	if (options->resume) {
 		if (take_left_over(&s) < 0 || (done = ip_session_resume(&s, &resumed)) < 0)

@@ -13,6 +13,7 @@
 #include "hotpatcher/patch/remap.h"
 #include "hotpatcher/patch/stop_batches.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
+#include "hotpatcher/ptrace/stops.h"
 #include "session/session_private.h"
 #include "session/update.h"
 
@@ -86,7 +87,7 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options,
 	int done = -1;
 
 	*ret = (struct ip_session_preview){.summary.pid = pid};
-	if (ip_session_select(&s) < 0 || ip_target_open(pid, true, &s.target) < 0 ||
+	if (ip_session_select(&s) < 0 || ip_stops_open(pid, &s.target) < 0 ||
 	    (!s.target->has_runtime && ip_inject_check(s.target) < 0) ||
 	    (s.target->has_runtime && !ip_is_asleep(s.target) &&
 	     ip_area_open(s.target, &s.area) < 0))

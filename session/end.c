@@ -35,7 +35,8 @@ static void close_gate(struct ip_session *s)
 /* The target runs on until the next try. */
 static void rest(struct ip_session *s)
 {
-	const uint64_t nap = s->target->asleep ? IP_SESSION_TRY_NS / 5 : IP_SESSION_TRY_NS;
+	const uint64_t nap =
+		ip_stops_of(s->target)->asleep ? IP_SESSION_TRY_NS / 5 : IP_SESSION_TRY_NS;
 
 	if (ip_collector_poll(s->collector) < 0)
 		s->write_failed = true;
@@ -209,7 +210,7 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	if (stats.threads > sum->threads)
 		sum->threads = stats.threads;
 	sum->children_restored = s->restored_before + ip_follow_fork_restored(s->followed);
-	sum->renewed = s->target->renewed.n;
+	sum->renewed = ip_stops_of(s->target)->renewed.n;
 	ip_restart_describe(s->target, sum->renewed_last, sizeof(sum->renewed_last));
 	ip_site_monitor_clear(s->watch, s->trace);
 	sum->disturbed = s->disturbed_before + ip_site_monitor_summary(s->watch).disturbed;

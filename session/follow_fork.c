@@ -333,7 +333,7 @@ static void let_late_go(struct ip_follow_fork *f)
 
 	for (size_t i = 0; i < f->nlate; i++) {
 		ip_stop_let_go(f->late[i]);
-		if (f->late[i]->nheld)
+		if (ip_stops_of(f->late[i])->nheld)
 			f->late[kept++] = f->late[i];
 		else
 			ip_target_close(f->late[i]);
@@ -346,11 +346,12 @@ void ip_follow_fork_close_target(struct ip_follow_fork *f, struct ip_target *tar
 	const struct timespec nap = {.tv_nsec = 1000000};
 
 	ip_stop_let_go(target);
-	if (target->nheld && ip_array_grow(&f->late, f->nlate, sizeof(struct ip_target *)) == 0) {
+	if (ip_stops_of(target)->nheld &&
+	    ip_array_grow(&f->late, f->nlate, sizeof(struct ip_target *)) == 0) {
 		f->late[f->nlate++] = target;
 		return;
 	}
-	while (target->nheld) {
+	while (ip_stops_of(target)->nheld) {
 		nanosleep(&nap, NULL);
 		ip_stop_let_go(target);
 	}
@@ -376,7 +377,7 @@ static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsi
 		return ip_error(
 			"pid %d may live in the memory of pid %d: the kernel does not tell (kcmp)",
 			r->pid, f->target->pid);
-	if (ip_target_open(r->pid, true, &target) < 0)
+	if (ip_stops_open(r->pid, &target) < 0)
 		return has_ended(r) ? 0 : -1;
 	/* in this order: who reads the first before opens a gate that we close, or sees the area's
 	 * word */
@@ -389,11 +390,14 @@ static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsi
 		for (unsigned i = 1;; i++) {
 			ip_stop_let_go(target);
 			ret = ip_restore(target, &modules, f->deadline_ns, &result);
-			ip_stop_log_append(&f->target->stops, &result.stops, "child");
-			ip_stop_log_move(&f->target->stops, &target->stops, "child");
+			ip_stop_log_append(&ip_stops_of(f->target)->log, &result.stops, "child");
+			ip_stop_log_move(&ip_stops_of(f->target)->log, &ip_stops_of(target)->log,
+					 "child");
 			if (ret == 0 || !result.transient ||
-			    (i >= tries && (tries == 1 || !(target->asleep || target->starved) ||
-					    !ip_stop_go_on(target, began, &said))))
+			    (i >= tries &&
+			     (tries == 1 ||
+			      !(ip_stops_of(target)->asleep || ip_stops_of(target)->starved) ||
+			      !ip_stop_go_on(target, began, &said))))
 				break;
 			ip_stop_rest(target, NAP_NS, NULL);
 		}

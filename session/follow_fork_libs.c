@@ -110,7 +110,7 @@ static int enter(struct ip_session *s, struct memory *m, pid_t pid)
 	struct ip_target *target;
 	int ret = 1;
 
-	if (ip_target_open(pid, true, &target) < 0)
+	if (ip_stops_open(pid, &target) < 0)
 		return -1;
 	target->one_image = true;
 	if (ip_follow_fork_has(s->followed, pid) && target->has_runtime &&

@@ -161,7 +161,8 @@ static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
 	/* threads of which we have not said whether they are wanted record nothing */
 	if (s->options->filters.names)
 		return ATTENTIVE_NS;
-	if (s->execed || s->follow_exec || s->target->nheld || ip_follow_dlopen_expects(s->follow))
+	if (s->execed || s->follow_exec || ip_stops_of(s->target)->nheld ||
+	    ip_follow_dlopen_expects(s->follow))
 		return ATTENTIVE_NS;
 	if (s->options->duration_ns && s->start_ns + s->options->duration_ns < now + longest)
 		return ATTENTIVE_NS;

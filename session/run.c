@@ -236,7 +236,7 @@ static int take_image(struct launch *l)
 	int ret;
 
 	if (!s->target) {
-		if (ip_target_open(l->pid, true, &s->target) < 0)
+		if (ip_stops_open(l->pid, &s->target) < 0)
 			return -1;
 	} else {
 		/* exec: the threads of the old image are gone */

@@ -22,6 +22,7 @@
 #include "hotpatcher/plan/bounds.h"
 #include "hotpatcher/plan/plan_conflicts.h"
 #include "hotpatcher/process/probe_list_search.h"
+#include "hotpatcher/ptrace/stops.h"
 #include "session/drop_hot.h"
 #include "session/session_private.h"
 #include "session/until.h"
@@ -86,8 +87,8 @@ void ip_session_tell_stops(struct ip_session *s, const char *kind)
 {
 	if (!s->target)
 		return;
-	add_stops(s, &s->target->stops, kind);
-	ip_stop_log_clear(&s->target->stops);
+	add_stops(s, &ip_stops_of(s->target)->log, kind);
+	ip_stop_log_clear(&ip_stops_of(s->target)->log);
 }
 
 void ip_session_note_stop(struct ip_session *s, const char *kind, const struct ip_patch_result *r)
@@ -107,7 +108,7 @@ static int restore_leftovers(struct ip_session *s, const struct ip_modules *modu
 
 	/* there may be no trace yet */
 	if (!s->options->no_stop)
-		ip_stop_log_append(&s->target->stops, &result.stops, "leftovers");
+		ip_stop_log_append(&ip_stops_of(s->target)->log, &result.stops, "leftovers");
 	if (ret == 0 && result.sites) {
 		ip_notice("pid %d: put back %zu sites that an earlier iprobe had left live "
 			  "(--resume goes on with its recording instead)",

@@ -19,6 +19,7 @@
 #include "hotpatcher/plan/bounds.h"
 #include "hotpatcher/plan/plan_diff.h"
 #include "hotpatcher/process/link_map.h"
+#include "hotpatcher/ptrace/stops.h"
 #include "session/session_private.h"
 
 #define TRIES 3 /* where somebody else changes a site between our looks */
@@ -140,10 +141,10 @@ static int carry_out(struct ip_session *s, const struct ip_plan_diff *d,
 	ip_clock_read(&now);
 	free(result.inside);
 	ret->stops = result.stops;
-	ip_stop_log_append(&ret->stops, &s->target->stops, NULL);
+	ip_stop_log_append(&ret->stops, &ip_stops_of(s->target)->log, NULL);
 	if (done < 0) {
 		_cleanup_free_ char *why = strdup(ip_error_message());
-		struct ip_stop_log in_vain = s->target->stops;
+		struct ip_stop_log in_vain = ip_stops_of(s->target)->log;
 
 		ip_session_note_stop(s, o->kind, &result);
 		return ip_stop_tell_in_vain(&in_vain, why ? why : "out of memory");

@@ -13,6 +13,7 @@
 #include "common/dir.h"
 #include "common/trace_format.h"
 #include "hotpatcher/plan/plan.h"
+#include "hotpatcher/ptrace/stop_log.h"
 #include "trace_writer/journal.h"
 
 struct ip_trace;

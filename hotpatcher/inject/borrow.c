@@ -32,6 +32,7 @@
 #include "hotpatcher/arch/x86_64/borrow.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
 #include "hotpatcher/ptrace/priority_guard.h"
+#include "hotpatcher/ptrace/stops.h"
 #include "hotpatcher/ptrace/syscall_dispatch.h"
 
 #ifndef PTRACE_EVENT_STOP
@@ -190,7 +191,8 @@ static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which,
 	if (!ip_arch_in_call(&b->regs))
 		return which >= IP_BORROW_RUNNING && !in_sequence(b->target, b->tid, b->regs.rip);
 	/* it may have got on meanwhile */
-	if (b->tid == b->target->lender && which < IP_BORROW_RUNNING && !ip_arch_waits(&b->regs))
+	if (b->tid == ip_stops_of(b->target)->lender && which < IP_BORROW_RUNNING &&
+	    !ip_arch_waits(&b->regs))
 		return false;
 	return ip_target_read(b->target, b->regs.rip - 2, code, 2) == 0 && code[0] == 0x0f &&
 	       code[1] == 0x05;
@@ -204,8 +206,9 @@ static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which 
 
 	/* on its way back to the call that it was taken from it runs */
 	if (!is_candidate(target->pid, tid,
-			  tid == target->lender && which < IP_BORROW_RUNNING ? IP_BORROW_RUNNING
-									     : which,
+			  tid == ip_stops_of(target)->lender && which < IP_BORROW_RUNNING
+				  ? IP_BORROW_RUNNING
+				  : which,
 			  confined))
 		return 0;
 	*ret = (struct ip_borrowed){.target = target, .tid = tid};
@@ -239,7 +242,9 @@ int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which,
 	_cleanup_closedir_ DIR *dir = NULL;
 	const struct dirent *entry;
 	char name[64];
-	int got = target->lender ? try_thread(target, target->lender, which, confined, ret) : 0;
+	int got = ip_stops_of(target)->lender
+			  ? try_thread(target, ip_stops_of(target)->lender, which, confined, ret)
+			  : 0;
 
 	snprintf(name, sizeof(name), "/proc/%d/task", target->pid);
 	dir = opendir(name);
@@ -248,7 +253,7 @@ int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which,
 	while (got == 0 && (entry = readdir(dir))) {
 		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
-		if (tid && tid != target->lender)
+		if (tid && tid != ip_stops_of(target)->lender)
 			got = try_thread(target, tid, which, confined, ret);
 	}
 	return got;

@@ -17,8 +17,9 @@
 #include "common/error.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/remap_thread.h"
-#include "hotpatcher/process/stop_log.h"
+#include "hotpatcher/ptrace/stop_log.h"
 #include "hotpatcher/process/target.h"
+#include "hotpatcher/ptrace/stops.h"
 
 #define FIND_NS	   100000000ull
 #define WAITING_NS 4000000ull /* so long only threads that wait are asked */
@@ -90,7 +91,7 @@ int ip_target_clock_ask(struct ip_target *target)
 	done = ip_remap_thread_run(target, soon, FIND_NS, &piece, 1, &held);
 	if (!held.tsc) /* nobody was there to be asked */
 		return 0;
-	ip_stop_log_add_look(&target->stops, held.ns);
+	ip_stop_log_add_look(&ip_stops_of(target)->log, held.ns);
 	if (done < 0 && piece.error == -1) /* it never got there: it is kept from running */
 		return 0;
 	if (done < 0)

@@ -468,7 +468,7 @@ static void undo_later(const struct ip_patch *patch, uint64_t deadline_ns, int64
 		record.tsc = stop.began_tsc;
 		undo(patch, gate_session);
 		record.ns = ip_stop_end(&stop);
-		ip_stop_log_add(&patch->target->stops, &record);
+		ip_stop_log_add(&ip_stops_of(patch->target)->log, &record);
 	}
 	ip_error("%s", why ? why : "out of memory");
 }

@@ -49,6 +49,7 @@
 
 #include "common/arch/arch.h"
 #include "hotpatcher/process/target.h"
+#include "hotpatcher/ptrace/stop_log.h"
 
 struct ip_change {
 	uint64_t address;
@@ -58,7 +59,8 @@ struct ip_change {
 	/* of a library that can be unloaded: what is mapped there may be another's in a moment */
 	bool may_go;
 	uint8_t old_bytes[IP_SITE_MAX], new_bytes[IP_SITE_MAX];
-	uint32_t group; /* changes of one group are never divided between two stops (stop_batches.h) */
+	uint32_t group; /* changes of one group are never divided between two stops (stop_batches.h)
+			 */
 };
 
 struct ip_patch;

@@ -18,6 +18,7 @@
 #include "hotpatcher/patch/remap_limits.h"
 #include "hotpatcher/patch/remap_plan.h"
 #include "hotpatcher/patch/restore.h"
+#include "hotpatcher/ptrace/stops.h"
 
 #define MAPPINGS 4 /* that a piece may take, for a moment */
 /* the second hold may take so many times as long to find a thread: one has just been there */
@@ -76,7 +77,7 @@ static int hold(struct ip_remap_plan *plan, size_t first, size_t n, bool stage, 
 	}
 	ret = ip_remap_thread_run(plan->target, ip_borrow_waiting, find_ns, pieces, n, &held);
 	note_hold(result, &held);
-	plan->target->lender = stage ? held.tid : 0;
+	ip_stops_of(plan->target)->lender = stage ? held.tid : 0;
 	result->begun |= held.ns && (!stage || alone);
 	if (ret < 0)
 		return -1;
@@ -256,7 +257,7 @@ int ip_remap_apply(struct ip_remap_plan *plan, int64_t gate_session, uint64_t fi
 		changing += count(plan, first, left < IP_REMAP_PIECES ? left : IP_REMAP_PIECES,
 				  IP_REMAP_CHANGING);
 	}
-	plan->target->lender = 0;
+	ip_stops_of(plan->target)->lender = 0;
 	if (changing)
 		ret->bare_ns /= changing;
 	if (done == 0) /* nothing is staged any more */

@@ -16,6 +16,7 @@
 #include "hotpatcher/patch/patch_in_place.h"
 #include "hotpatcher/patch/site_state.h"
 #include "hotpatcher/patch/stop_batches.h"
+#include "hotpatcher/ptrace/stops.h"
 
 int ip_each_site(const struct ip_target *target, const struct ip_module *module,
 		 int (*visit)(void *, const struct ip_pl_probe *, uint64_t address,
@@ -314,8 +315,8 @@ int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint6
 	int done;
 
 	*ret = (struct ip_patch_result){0};
-	target->asleep = 0;
-	target->starved = false;
+	ip_stops_of(target)->asleep = 0;
+	ip_stops_of(target)->starved = false;
 	done = collect(target, modules, &r);
 	if (done < 0)
 		goto out;

@@ -127,7 +127,8 @@ static int apply(struct ip_patch *patch, struct ip_target *target, uint64_t max_
 	for (unsigned i = 1;; i++) {
 		if (ip_patch_apply(patch, max_stop_ns, gate_session, result) == 0)
 			return 0;
-		if (!result->transient || i >= tries || (i >= OTHER_TRIES && !target->starved))
+		if (!result->transient || i >= tries ||
+		    (i >= OTHER_TRIES && !ip_stops_of(target)->starved))
 			return -1;
 		ip_stop_let_go(target);
 		if (rest(target, began + TIMEOUT_NS) < 0)

@@ -363,7 +363,8 @@ void ip_target_close(struct ip_target *target)
 		close(target->mem);
 	maps_clear(&target->maps);
 	free(target->rooms);
-	free(target->held);
+	if (target->state)
+		target->state->destroy(target->state);
 	free(target);
 }
 

@@ -13,7 +13,6 @@
 #include "common/arch/arch.h"
 #include "common/elf_file.h"
 #include "common/proc.h"
-#include "hotpatcher/process/stop_log.h"
 
 struct ip_mapping {
 	uint64_t start, end, offset;
@@ -33,6 +32,11 @@ struct ip_stub_room {
 	uint64_t address, size;
 };
 
+/* What a room above remembers of a target; it begins a structure of that room. */
+struct ip_target_state {
+	void (*destroy)(struct ip_target_state *state);
+};
+
 struct ip_target {
 	pid_t pid;
 	pid_t inner_pid;	    /* as it sees itself */
@@ -50,31 +54,10 @@ struct ip_target {
 	/* that modules bring along for stubs, as far as they are executable (ip_modules_load) */
 	struct ip_stub_room *rooms;
 	size_t nrooms;
-	/* threads that did not stop in time: still our tracees, see ip_stop_let_go() */
-	pid_t *held;
-	size_t nheld;
-	uint64_t held_looked_ns; /* when they were last looked after */
-	/* a thread in uninterruptible sleep, because of which the last stop failed; 0: none */
-	pid_t asleep;
-	bool starved;		/* the last stop failed since threads got no CPU in time */
-	unsigned nstarved;	/* how many in a row did */
-	uint64_t max_stop_ns;	/* of the last stop, as asked for */
-	uint64_t rest_until_ns; /* after a stop in vain: until then it is not stopped again */
-	pid_t sleeper; /* because of which a stop was in vain: until then, or until it is awake */
-	uint64_t sleeper_rest_until_ns;
-	struct ip_stop_log stops; /* that nobody has been told of */
-	unsigned images;	  /* how often refreshing has found another program in it */
+	struct ip_target_state *state; /* NULL: it is not to be stopped (ptrace/stops.h) */
+	unsigned images;	       /* how often refreshing has found another program in it */
 	/* never to be that of another program: once the present one is gone every use fails */
 	bool one_image;
-	/* a thread that has just been borrowed, and is the first to be so again; 0: none */
-	pid_t lender;
-	bool stay; /* ip_job_control_end() is due when none is held any more */
-	struct {
-		size_t n;
-		pid_t tid; /* of the last one */
-		long number;
-	} renewed; /* system calls whose time limit a stop had to let begin anew (syscall_restart.h)
-		    */
 	bool exited; /* a stop saw it end */
 	/* it executes a program that we may not touch (setuid, unreadable): for us it has ended */
 	bool closed;

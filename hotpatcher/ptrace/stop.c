@@ -19,6 +19,7 @@
 #include "hotpatcher/ptrace/job_control.h"
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stop_private.h"
+#include "hotpatcher/ptrace/stops.h"
 
 #define RELEASE_NS	10000u	/* that letting one thread go takes */
 #define TICK_MIN_NS	100000u /* between looks at the time, of a thread that is waited for */
@@ -119,9 +120,9 @@ static int check_limit(const struct ip_stop *stop)
 static void note_late(struct ip_stop *stop, pid_t asleep)
 {
 	stop->late = true;
-	stop->target->asleep = asleep;
-	stop->target->starved = !asleep;
-	stop->target->nstarved += !asleep;
+	ip_stops_of(stop->target)->asleep = asleep;
+	ip_stops_of(stop->target)->starved = !asleep;
+	ip_stops_of(stop->target)->nstarved += !asleep;
 }
 
 static int refuse_late(struct ip_stop *stop)
@@ -177,7 +178,7 @@ static int stop_all(struct ip_stop *stop)
 {
 	/* without priority each of the two has to wait for CPUs: at once it is the shorter of two
 	 * evils */
-	const bool at_once = !stop->lend && stop->target->nstarved;
+	const bool at_once = !stop->lend && ip_stops_of(stop->target)->nstarved;
 	uint64_t interval_signal = stop->max_ns / 16;
 	int ret;
 
@@ -233,13 +234,13 @@ int ip_stop_begin(struct ip_target *target, uint64_t max_ns, uint64_t reserve_ns
 				"while before the next try: nothing was changed; try again",
 				target->pid);
 	}
-	target->max_stop_ns = max_ns;
+	ip_stops_of(target)->max_stop_ns = max_ns;
 	ip_job_control_begin(max_ns);
-	target->asleep = 0;
-	target->starved = false;
+	ip_stops_of(target)->asleep = 0;
+	ip_stops_of(target)->starved = false;
 	if (gather(ret) == 0 && ip_stop_decide(ret, true) == 0) {
 		ret->whole = true;
-		target->nstarved = 0;
+		ip_stops_of(target)->nstarved = 0;
 		ip_stop_change(ret);
 		return 0;
 	}
@@ -253,7 +254,7 @@ int ip_stop_one(struct ip_target *target, pid_t tid, uint64_t deadline_ns, struc
 	*ret = (struct ip_stop){.target = target, .max_ns = deadline_ns};
 	/* one that still runs and is ours could execute a program, and take the leader's number in
 	 * the midst of it */
-	if (tid == target->pid && target->nheld) {
+	if (tid == target->pid && ip_stops_of(target)->nheld) {
 		errno = ESRCH;
 		return -1;
 	}

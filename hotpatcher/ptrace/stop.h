@@ -73,6 +73,7 @@
 #include "common/now.h"
 #include "hotpatcher/process/target.h"
 #include "hotpatcher/ptrace/priority.h"
+#include "hotpatcher/ptrace/stops.h"
 #include "hotpatcher/ptrace/syscall_restart.h"
 
 struct ip_stopped_thread {
@@ -123,7 +124,7 @@ struct ip_stop {
 /* Steps 0 to 8, within max_ns from the first INTERRUPT to the last DETACH, of which the caller
  * is expected to take reserve_ns: so gathering has less. 0; or -1 with the reason, everything
  * released: already traced, gone, deadline, another image, not ours to trace. Where threads
- * stood, that is in target->stops. */
+ * stood, that is in ip_stops_of(target)->log. */
 int ip_stop_begin(struct ip_target *target, uint64_t max_ns, uint64_t reserve_ns,
 		  struct ip_stop *ret);
 
@@ -148,9 +149,9 @@ int ip_stop_detach(pid_t tid, int signal_number);
  * then. */
 void ip_stop_let_go(struct ip_target *target);
 
-/* A stop that has changed nothing: it is told of (target->stops), and the next one fails at once
- * until the target has run for a while: of the time 5 % at most are ours where a thread is in
- * uninterruptible sleep, which may last; else five times what is allowed for one a second, and a
+/* A stop that has changed nothing: it is told of (ip_stops_of(target)->log), and the next one fails
+ * at once until the target has run for a while: of the time 5 % at most are ours where a thread is
+ * in uninterruptible sleep, which may last; else five times what is allowed for one a second, and a
  * quarter of the time. kind: static text, or NULL. */
 void ip_stop_was_in_vain(struct ip_target *target, const struct ip_stop_record *record);
 

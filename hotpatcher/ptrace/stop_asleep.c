@@ -18,6 +18,7 @@
 #include "common/interrupted.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
 #include "hotpatcher/ptrace/stop_private.h"
+#include "hotpatcher/ptrace/stops.h"
 
 #define LOOK_NS	   1000000l
 #define TIMEOUT_NS 20000000ull /* at least: a read from a disk is over by then */
@@ -105,7 +106,7 @@ int ip_stop_await_asleep(struct ip_stop *stop)
 		nanosleep(&nap, NULL);
 	}
 	stop->late = true;
-	stop->target->asleep = all[0].tid;
+	ip_stops_of(stop->target)->asleep = all[0].tid;
 	return ip_error("pid %d: thread %d cannot be stopped now (%s): no thread was stopped, "
 			"nothing was changed; try again",
 			pid, all[0].tid, ip_stop_why_late(pid, all[0].tid));

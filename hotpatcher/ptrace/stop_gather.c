@@ -20,6 +20,7 @@
 #include "hotpatcher/ptrace/interval_signal.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
 #include "hotpatcher/ptrace/stop_private.h"
+#include "hotpatcher/ptrace/stops.h"
 
 /* kin that is about to become another program does so in this many looks */
 #define SHARED_MM_LOOKS	 4
@@ -189,10 +190,10 @@ void ip_stop_take_held(struct ip_stop *stop)
 	struct ip_target *target = stop->target;
 	size_t left = 0;
 
-	for (size_t i = 0; i < target->nheld; i++)
-		if (!ip_stop_find(stop, target->held[i]))
-			target->held[left++] = target->held[i];
-	target->nheld = left;
+	for (size_t i = 0; i < ip_stops_of(target)->nheld; i++)
+		if (!ip_stop_find(stop, ip_stops_of(target)->held[i]))
+			ip_stops_of(target)->held[left++] = ip_stops_of(target)->held[i];
+	ip_stops_of(target)->nheld = left;
 }
 
 /* A thread that has not ended; 0: none. The leader may have. */

@@ -17,6 +17,7 @@
 #include "hotpatcher/ptrace/job_control.h"
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stop_private.h"
+#include "hotpatcher/ptrace/stops.h"
 
 #define HELD_LOOK_NS	 1000000ull
 #define REST_LOOK_NS	 5000000ull
@@ -80,18 +81,18 @@ void ip_stop_let_go(struct ip_target *target)
 {
 	struct ip_stop_record record = {
 		.kind = "late", .tsc = ip_clock_now(), .threads = 1, .failed = true};
-	const uint64_t looked = target->held_looked_ns;
+	const uint64_t looked = ip_stops_of(target)->held_looked_ns;
 	size_t left = 0;
 
-	target->held_looked_ns = ip_now_ns();
-	for (size_t i = 0; i < target->nheld; i++) {
-		pid_t tid = target->held[i], got;
+	ip_stops_of(target)->held_looked_ns = ip_now_ns();
+	for (size_t i = 0; i < ip_stops_of(target)->nheld; i++) {
+		pid_t tid = ip_stops_of(target)->held[i], got;
 		int status;
 
 		got = waitpid(tid, &status, __WALL | WNOHANG);
 		if (got == 0 ||
 		    (got == tid && WIFSTOPPED(status) && let_go(target, tid, status) > 0))
-			target->held[left++] = tid;
+			ip_stops_of(target)->held[left++] = tid;
 		if (got == tid && WIFSTOPPED(status)) {
 			/* it has stood for no longer than since the last look */
 			record.ns = ip_now_ns() - looked;
@@ -101,10 +102,10 @@ void ip_stop_let_go(struct ip_target *target)
 			target->exit_status = status;
 		}
 	}
-	target->nheld = left;
+	ip_stops_of(target)->nheld = left;
 	let_strays_go();
-	if (!left && target->stay) {
-		target->stay = false;
+	if (!left && ip_stops_of(target)->job_control) {
+		ip_stops_of(target)->job_control = false;
 		ip_job_control_end();
 	}
 }
@@ -113,35 +114,37 @@ void ip_stop_was_in_vain(struct ip_target *target, const struct ip_stop_record *
 {
 	/* before the first stop of all threads, when one is looked for to be borrowed, there is no
 	 * limit yet to make five times a second of */
-	const uint64_t now = ip_now_ns(), period = target->max_stop_ns ? SECOND_NS / MOST_A_SECOND *
-										 record->ns /
-										 target->max_stop_ns
-								       : 0;
+	const uint64_t now = ip_now_ns(),
+		       period = ip_stops_of(target)->max_stop_ns
+					? SECOND_NS / MOST_A_SECOND * record->ns /
+						  ip_stops_of(target)->max_stop_ns
+					: 0;
 	uint64_t rest = REST * record->ns;
 
 	if (period > record->ns + rest)
 		rest = period - record->ns;
-	if (target->rest_until_ns < now)
-		target->rest_until_ns = now;
-	target->rest_until_ns += rest;
-	if (target->asleep) {
-		target->sleeper = target->asleep;
-		if (target->sleeper_rest_until_ns < now)
-			target->sleeper_rest_until_ns = now;
-		target->sleeper_rest_until_ns += ASLEEP_REST * record->ns;
+	if (ip_stops_of(target)->rest_until_ns < now)
+		ip_stops_of(target)->rest_until_ns = now;
+	ip_stops_of(target)->rest_until_ns += rest;
+	if (ip_stops_of(target)->asleep) {
+		ip_stops_of(target)->sleeper = ip_stops_of(target)->asleep;
+		if (ip_stops_of(target)->sleeper_rest_until_ns < now)
+			ip_stops_of(target)->sleeper_rest_until_ns = now;
+		ip_stops_of(target)->sleeper_rest_until_ns += ASLEEP_REST * record->ns;
 	}
-	ip_stop_log_add(&target->stops, record);
+	ip_stop_log_add(&ip_stops_of(target)->log, record);
 }
 
 uint64_t ip_stop_rest_ns(const struct ip_target *target)
 {
 	const uint64_t now = ip_now_ns();
-	uint64_t until = target->rest_until_ns;
+	uint64_t until = ip_stops_of(target)->rest_until_ns;
 
 	/* once it is awake a stop is in vain no longer */
-	if (target->sleeper_rest_until_ns > until && target->sleeper_rest_until_ns > now &&
-	    ip_stop_is_asleep(target->pid, target->sleeper))
-		until = target->sleeper_rest_until_ns;
+	if (ip_stops_of(target)->sleeper_rest_until_ns > until &&
+	    ip_stops_of(target)->sleeper_rest_until_ns > now &&
+	    ip_stop_is_asleep(target->pid, ip_stops_of(target)->sleeper))
+		until = ip_stops_of(target)->sleeper_rest_until_ns;
 	return until > now ? until - now : 0;
 }
 
@@ -149,19 +152,20 @@ bool ip_stop_go_on(const struct ip_target *target, uint64_t began_ns, bool *said
 {
 	const uint64_t ns = ip_now_ns() - began_ns;
 
-	if (ns > (target->asleep || target->starved ? TIMEOUT_NS : OTHER_TIMEOUT_NS))
+	if (ns > (ip_stops_of(target)->asleep || ip_stops_of(target)->starved ? TIMEOUT_NS
+									      : OTHER_TIMEOUT_NS))
 		return false;
 	if (ns < SAY_NS || *said)
 		return true;
-	if (target->asleep)
+	if (ip_stops_of(target)->asleep)
 		ip_notice("pid %d: waiting for thread %d to wake up, to put its sites back; nobody "
 			  "stands meanwhile",
-			  target->pid, target->asleep);
-	else if (target->starved)
+			  target->pid, ip_stops_of(target)->asleep);
+	else if (ip_stops_of(target)->starved)
 		ip_notice("pid %d: its threads get no CPU in time to be stopped within the limit: "
 			  "trying on to put its sites back",
 			  target->pid);
-	*said = target->asleep || target->starved;
+	*said = ip_stops_of(target)->asleep || ip_stops_of(target)->starved;
 	return true;
 }
 
@@ -170,8 +174,9 @@ void ip_stop_nap(struct ip_target *target, uint64_t ns)
 	const uint64_t end = ip_now_ns() + ns;
 
 	for (uint64_t now; (now = ip_now_ns()) < end;) {
-		uint64_t left = end - now,
-			 step = target->nheld && left > HELD_LOOK_NS ? HELD_LOOK_NS : left;
+		uint64_t left = end - now, step = ip_stops_of(target)->nheld && left > HELD_LOOK_NS
+							  ? HELD_LOOK_NS
+							  : left;
 
 		nanosleep(&(struct timespec){step / 1000000000, step % 1000000000}, NULL);
 		ip_stop_let_go(target);
@@ -275,7 +280,7 @@ static void let_late_go(struct ip_stop *stop)
 		ip_priority_guard_restore(t->raised);
 		t->raised = 0;
 	}
-	stop->target->held_looked_ns = ip_now_ns();
+	ip_stops_of(stop->target)->held_looked_ns = ip_now_ns();
 }
 
 /* Step 10 for one thread. One that was killed meanwhile must be reaped, or it stays a zombie of
@@ -354,10 +359,10 @@ uint64_t ip_stop_end(struct ip_stop *stop)
 	stop->threads = NULL;
 	stop->shared_mm = stop->workers = NULL;
 	stop->n = stop->capacity = stop->nkin = stop->nworkers = 0;
-	if (target->nheld || stop->failed)
+	if (ip_stops_of(target)->nheld || stop->failed)
 		ip_stop_let_go(target);
-	if (target->nheld && !target->stay)
-		target->stay = true; /* until they are ours no more */
+	if (ip_stops_of(target)->nheld && !ip_stops_of(target)->job_control)
+		ip_stops_of(target)->job_control = true; /* until they are ours no more */
 	else
 		ip_job_control_end();
 	return length;
@@ -365,7 +370,7 @@ uint64_t ip_stop_end(struct ip_stop *stop)
 
 void ip_stop_end_look(struct ip_stop *stop)
 {
-	struct ip_stop_log *log = &stop->target->stops;
+	struct ip_stop_log *log = &ip_stops_of(stop->target)->log;
 
 	ip_stop_log_add_look(log, ip_stop_end(stop));
 }

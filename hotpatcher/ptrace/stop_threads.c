@@ -19,6 +19,7 @@
 #include "hotpatcher/process/shared_mm.h"
 #include "hotpatcher/ptrace/interval_signal.h"
 #include "hotpatcher/ptrace/stop_private.h"
+#include "hotpatcher/ptrace/stops.h"
 
 /* The signal to hand on at DETACH for a wait status: only a signal-delivery-stop holds one.
  * Group-stops, our own INTERRUPT and events are PTRACE_EVENT stops. */
@@ -29,14 +30,15 @@ int ip_stop_signal_of(int status)
 
 void ip_stop_hold(struct ip_target *target, pid_t tid)
 {
-	void *grown = realloc(target->held, (target->nheld + 1) * sizeof(*target->held));
+	void *grown = realloc(ip_stops_of(target)->held, (ip_stops_of(target)->nheld +
+							  1) * sizeof(*ip_stops_of(target)->held));
 
 	if (!grown)
 		return;
-	target->held = grown;
-	if (!target->nheld)
-		target->held_looked_ns = ip_now_ns();
-	target->held[target->nheld++] = tid;
+	ip_stops_of(target)->held = grown;
+	if (!ip_stops_of(target)->nheld)
+		ip_stops_of(target)->held_looked_ns = ip_now_ns();
+	ip_stops_of(target)->held[ip_stops_of(target)->nheld++] = tid;
 }
 
 struct ip_stopped_thread *ip_stop_find(struct ip_stop *stop, pid_t tid)
@@ -140,9 +142,9 @@ static void reap(void *data)
 	for (size_t i = 0; i < stop->n; i++)
 		if (stop->threads[i].tid != stop->threads[i].pid && !stop->threads[i].gone)
 			reap_one(stop->threads[i].tid);
-	for (size_t i = 0; i < stop->target->nheld; i++)
-		if (stop->target->held[i] != stop->target->pid)
-			reap_one(stop->target->held[i]);
+	for (size_t i = 0; i < ip_stops_of(stop->target)->nheld; i++)
+		if (ip_stops_of(stop->target)->held[i] != stop->target->pid)
+			reap_one(ip_stops_of(stop->target)->held[i]);
 	errno = error;
 }
 

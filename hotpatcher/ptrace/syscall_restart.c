@@ -23,6 +23,7 @@
 #include "common/cleanup.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/ptrace/restart_slot.h"
+#include "hotpatcher/ptrace/stops.h"
 #include "hotpatcher/ptrace/syscall_dispatch.h"
 
 #ifndef PTRACE_EVENT_STOP
@@ -165,9 +166,9 @@ static int read_limit(const struct broken *b, int socket, uint64_t *ret)
 
 static void count_renewed(const struct broken *b)
 {
-	b->target->renewed.n++;
-	b->target->renewed.tid = b->tid;
-	b->target->renewed.number = b->call.number;
+	ip_stops_of(b->target)->renewed.n++;
+	ip_stops_of(b->target)->renewed.tid = b->tid;
+	ip_stops_of(b->target)->renewed.number = b->call.number;
 }
 
 /* When an unbroken sleep began. The clock of a CPU is not slewed as CLOCK_MONOTONIC is, by at most
@@ -612,12 +613,13 @@ void ip_restart_release(pid_t tid, const struct ip_time_left *left)
 
 void ip_restart_describe(const struct ip_target *target, char *ret, size_t size)
 {
-	const char *name =
-		target->arch->bits == 32 ? NULL : ip_arch_wait_name(target->renewed.number);
+	const char *name = target->arch->bits == 32
+				   ? NULL
+				   : ip_arch_wait_name(ip_stops_of(target)->renewed.number);
 
 	if (name)
-		snprintf(ret, size, "thread %d in %s", target->renewed.tid, name);
+		snprintf(ret, size, "thread %d in %s", ip_stops_of(target)->renewed.tid, name);
 	else
-		snprintf(ret, size, "thread %d in system call %ld", target->renewed.tid,
-			 target->renewed.number);
+		snprintf(ret, size, "thread %d in system call %ld",
+			 ip_stops_of(target)->renewed.tid, ip_stops_of(target)->renewed.number);
 }

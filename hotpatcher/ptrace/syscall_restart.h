@@ -32,7 +32,7 @@
  * ppoll() for what is left, and makes the call for what is ready. Where that would not be the same,
  * where no code of ours is there, or the thread was not seen to fall asleep, a call begins anew
  * with all of its limit: never shorter than asked for, never EINTR; and counted
- * (ip_target.renewed).
+ * (ip_stops.renewed).
  *
  * Never touched: close(), which has closed what it was to close; calls that we do not know.
  */

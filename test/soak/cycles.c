@@ -140,7 +140,7 @@ static int cycle(struct soak *k, uint64_t n)
 static int prepare(struct soak *k, pid_t pid, const char *selection)
 {
 	return ip_selections_add(&k->selections, selection) < 0 ||
-			       ip_target_open(pid, true, &k->target) < 0 ||
+			       ip_stops_open(pid, &k->target) < 0 ||
 			       ip_area_open(k->target, &k->area) < 0 ||
 			       ip_area_lock_session(k->area, pid) < 0 ||
 			       ip_area_lock_patch(k->area, pid) < 0 ||

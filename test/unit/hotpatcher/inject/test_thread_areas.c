@@ -19,6 +19,7 @@
 #include "hotpatcher/arch/x86_64/borrow.h"
 #include "hotpatcher/inject/thread_areas.h"
 #include "hotpatcher/process/target.h"
+#include "hotpatcher/ptrace/stops.h"
 
 #define MS 1000
 
@@ -68,7 +69,7 @@ static void a_thread_that_ends_behind_the_look_is_sound(void **state)
 	struct ip_target *target;
 
 	assert_non_null(watch);
-	assert_int_equal(ip_target_open(pid, true, &target), 0);
+	assert_int_equal(ip_stops_open(pid, &target), 0);
 	target->anchor.tid_at = ip_arch_tid_places[0];
 	for (int i = 0; i < 2000 && !looks; i++) {
 		assert_int_equal(ip_thread_watch_step(watch, target, false), 0);

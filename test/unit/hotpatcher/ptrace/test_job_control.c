@@ -40,8 +40,7 @@ static pid_t make_stopper_that(pid_t pid, int signal_number, bool late)
 		return child;
 	}
 	setpgid(0, 0);
-	if (ip_target_open(pid, true, &target) < 0 ||
-	    ip_stop_begin(target, DEADLINE_NS, 0, &stop) < 0)
+	if (ip_stops_open(pid, &target) < 0 || ip_stop_begin(target, DEADLINE_NS, 0, &stop) < 0)
 		_exit(1);
 	raise(signal_number);
 	if (ip_proc_status(pid, "TracerPid") != getpid())

@@ -331,18 +331,19 @@ static void the_rest_for_a_sleeper_ends_when_it_wakes_up(void **state)
 {
 	enum { MS = 1000000 };
 	const struct ip_stop_record record = {.ns = 40 * MS, .failed = true};
-	struct ip_target target = {.max_stop_ns = 50 * MS};
+	struct ip_stops stops = {.max_stop_ns = 50 * MS};
+	struct ip_target target = {.state = &stops.base};
 	uint64_t before = ip_now_ns();
 	struct ip_stop stop;
 	int fd;
 
-	target.pid = target.asleep = start_sleeper(&fd);
+	target.pid = stops.asleep = start_sleeper(&fd);
 	ip_stop_was_in_vain(&target, &record);
-	target.asleep = 0; /* as the next try does */
+	stops.asleep = 0; /* as the next try does */
 	assert_true(ip_now_ns() + ip_stop_rest_ns(&target) >= before + 760ull * MS);
 	assert_true(ip_stop_begin(&target, 50 * MS, 0, &stop) < 0 && stop.late && !stop.began_ns);
-	target.sleeper_rest_until_ns = ip_now_ns() + 3600000ull * MS;
-	target.rest_until_ns = ip_now_ns() + 100 * MS;
+	stops.sleeper_rest_until_ns = ip_now_ns() + 3600000ull * MS;
+	stops.rest_until_ns = ip_now_ns() + 100 * MS;
 	close(fd);
 	before = ip_now_ns();
 	assert_int_equal(ip_stop_rest(&target, 0, NULL), 0);
@@ -356,8 +357,8 @@ static void the_rest_for_a_sleeper_ends_when_it_wakes_up(void **state)
 static void a_rest_ends_when_it_is_told_to(void **state)
 {
 	static const volatile int end = 1;
-	struct ip_target target = {.pid = getpid(),
-				   .rest_until_ns = ip_now_ns() + 3600000000000ull};
+	struct ip_stops stops = {.rest_until_ns = ip_now_ns() + 3600000000000ull};
+	struct ip_target target = {.pid = getpid(), .state = &stops.base};
 
 	assert_int_equal(ip_stop_rest(&target, 0, &end), -1);
 }
@@ -372,7 +373,8 @@ static void a_stop_in_vain_is_followed_by_a_rest(void **state)
 	} cases[] = {{50, 150}, {10, 30}, {100, 300}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct ip_target target = {.pid = getpid(), .max_stop_ns = 50 * MS};
+		struct ip_stops stops = {.max_stop_ns = 50 * MS};
+		struct ip_target target = {.pid = getpid(), .state = &stops.base};
 		const struct ip_stop_record record = {.ns = cases[i].stood_ms * MS, .failed = true};
 		struct ip_stop stop;
 		uint64_t before, until;
@@ -380,30 +382,31 @@ static void a_stop_in_vain_is_followed_by_a_rest(void **state)
 		assert_int_equal(ip_stop_rest_ns(&target), 0);
 		before = ip_now_ns();
 		ip_stop_was_in_vain(&target, &record);
-		until = target.rest_until_ns;
+		until = stops.rest_until_ns;
 		assert_true(until >= before + cases[i].rest_ms * MS);
 		assert_true(until <= ip_now_ns() + cases[i].rest_ms * MS);
 		assert_true(ip_stop_rest_ns(&target) <= cases[i].rest_ms * MS);
 		/* the next one has its rest behind this one's, or behind now if that is over */
 		ip_stop_was_in_vain(&target, &record);
-		assert_true(target.rest_until_ns >= until + cases[i].rest_ms * MS);
-		assert_int_equal(target.stops.n, 2);
-		target.rest_until_ns = ip_now_ns() + 3600000ull * MS;
+		assert_true(stops.rest_until_ns >= until + cases[i].rest_ms * MS);
+		assert_int_equal(stops.log.n, 2);
+		stops.rest_until_ns = ip_now_ns() + 3600000ull * MS;
 		assert_true(ip_stop_begin(&target, 50 * MS, 0, &stop) < 0 && stop.late &&
 			    !stop.began_ns);
 	}
 	/* a limit that is shorter than what it takes: five times the limit a second all the same */
-	struct ip_target target = {.pid = getpid(), .max_stop_ns = MS};
+	struct ip_stops stops = {.max_stop_ns = MS}, none = {0};
+	struct ip_target target = {.pid = getpid(), .state = &stops.base};
 	const struct ip_stop_record record = {.ns = 10 * MS, .failed = true};
 	const uint64_t began = ip_now_ns();
 
 	ip_stop_was_in_vain(&target, &record);
-	assert_true(target.rest_until_ns + record.ns >= began + 2000ull * MS);
+	assert_true(stops.rest_until_ns + record.ns >= began + 2000ull * MS);
 	/* no stop has had a limit yet: a thread that was looked at to be borrowed stopped late */
-	struct ip_target early = {.pid = getpid()};
+	struct ip_target early = {.pid = getpid(), .state = &none.base};
 
 	ip_stop_was_in_vain(&early, &record);
-	assert_true(early.rest_until_ns && ip_stop_rest_ns(&early) <= 30 * MS);
+	assert_true(none.rest_until_ns && ip_stop_rest_ns(&early) <= 30 * MS);
 }
 
 int main(void)

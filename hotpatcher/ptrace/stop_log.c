@@ -2,7 +2,7 @@
 /*
  * Logs of stops. See stop_log.h.
  */
-#include "hotpatcher/process/stop_log.h"
+#include "hotpatcher/ptrace/stop_log.h"
 
 #include "common/error.h"
 #include "common/units.h"
