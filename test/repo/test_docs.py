@@ -5,6 +5,7 @@ way round.
 
 import re
 import shlex
+import shutil
 
 import pytest
 
@@ -32,10 +33,21 @@ PROGRAMS = {
     "coldpatch": "coldpatch",
 }  # and the folder of the build that each is in
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+INCLUDE = re.compile(r"(?m)^\.\. include:: (.+)$")
 
 
-def page(root, name):
-    return (root / "docs" / "man" / f"{name}.1.rst").read_text(encoding="utf-8")
+def whole(path):
+    """The text of a man page with the texts that it includes, as rst2man puts them together."""
+    text = path.read_text(encoding="utf-8")
+    return INCLUDE.sub(lambda found: whole(path.parent / found[1]), text)
+
+
+def page(root, name, section=1):
+    return whole(root / "docs" / "man" / f"{name}.{section}.rst")
+
+
+def man_pages(root):
+    return sorted((root / "docs" / "man").glob("*.rst"))
 
 
 def documented(text):
@@ -80,8 +92,38 @@ def test_help_names_exactly_the_commands_that_have_pages(root, builddir, sh):
 
 def test_every_man_page_is_built(root):
     text = (root / "docs" / "meson.build").read_text(encoding="utf-8")
-    for path in (root / "docs" / "man").iterdir():
+    for path in man_pages(root):
         assert f"'{path.name.removesuffix('.rst')}'" in text
+    files = [path for path in (root / "docs" / "man").iterdir() if path.is_file()]
+    assert sorted(files) == man_pages(root)
+
+
+def test_what_pages_include_is_known_to_the_build(root):
+    """A change of a shared text builds the pages anew; each shared text is one that a page has."""
+    man = root / "docs" / "man"
+    build = (root / "docs" / "meson.build").read_text(encoding="utf-8")
+    included = set()
+    for path in man.rglob("*.rst"):
+        included |= set(INCLUDE.findall(path.read_text(encoding="utf-8")))
+    assert included == set(re.findall(r"'man/([\w./+-]+\.rst)'", build))
+    shared = {f"include/{path.name}" for path in (man / "include").iterdir()}
+    assert shared == {name for name in included if "/" in name}
+
+
+def test_pages_are_right_for_rst2man(root, sh):
+    """Each with what it includes, without a warning; where rst2man is installed."""
+    program = shutil.which("rst2man") or shutil.which("rst2man.py")
+    if not program:
+        pytest.skip("no rst2man")
+    for path in man_pages(root):
+        # iprobe-c++(1) is iprobe-cc(1)
+        alias = re.search(r"(?m)^\.\. include:: ([^/\n]+)$", path.read_text(encoding="utf-8"))
+        name, section = (alias[1] if alias else path.name).removesuffix(".rst").rsplit(".", 1)
+        lines = sh(program, "--strict", path).stdout.splitlines()
+        title = next(line for line in lines if line.startswith(".TH "))
+        assert title.startswith(f'.TH "{name.upper()}" {section} '), path.name
+        second = ".SH DESCRIPTION" if section == "7" else ".SH SYNOPSIS"
+        assert {".SH NAME", second, ".SH SEE ALSO"} <= set(lines), path.name
 
 
 def test_links_lead_somewhere(root):
@@ -144,7 +186,7 @@ def documents(root):
     return [
         *root.glob("*.md"),
         *(root / "docs").rglob("*.md"),
-        *(root / "docs" / "man").glob("*.rst"),
+        *(root / "docs" / "man").rglob("*.rst"),
         root / "demo",
         *(walks / p.stem for p in walks.glob("*.md")),
     ]

@@ -34,7 +34,7 @@ def stays(pid, before):
 
 
 def test_what_stays_is_what_is_told(root, programs, targets):
-    """Address space and descriptors as README.md and iprobe-detach(1) say; no more with each
+    """Address space and descriptors as README.md and the man pages say; no more with each
     session.
     """
     top = memory.__file__.rpartition("/test/")[0]
@@ -44,9 +44,10 @@ def test_what_stays_is_what_is_told(root, programs, targets):
         ]
     )
     detach = open(f"{top}/docs/man/iprobe-detach.1.rst", encoding="utf-8").read()
-    window = int(re.search(r"window of (\d+) MiB", detach)[1])
-    attach = open(f"{top}/docs/man/iprobe-attach.1.rst", encoding="utf-8").read()
-    assert int(re.search(r"runtime stays, (\d+) MiB", attach)[1]) == said
+    window = int(re.search(r"window\s+of\s+(\d+)\s+MiB", detach)[1])
+    for page in ("iprobe-attach.1", "iprobe-concepts.7"):
+        text = open(f"{top}/docs/man/{page}.rst", encoding="utf-8").read()
+        assert int(re.search(r"runtime\s+stays[,:]\s+(\d+)\s+MiB", text)[1]) == said, page
     target = targets.steady(root, programs.simple("steady"), preload=False)
     fds, size = descriptors(target.pid), size_mib(target.pid)
     maps = set(open(f"/proc/{target.pid}/maps", encoding="utf-8"))
