@@ -33,7 +33,10 @@ PROGRAMS = {
     "coldpatch": "coldpatch",
 }  # and the folder of the build that each is in
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+TITLE = "[A-Z][A-Z ]+[A-Z]"
 INCLUDE = re.compile(r"(?m)^\.\. include:: (.+)$")
+# the sections of a command's page, in this order; others stand between
+SECTIONS = ["SYNOPSIS", "DESCRIPTION", "EXAMPLES", "OPTIONS", "EXIT STATUS", "JSON", "SEE ALSO"]
 
 
 def whole(path):
@@ -48,6 +51,11 @@ def page(root, name, section=1):
 
 def man_pages(root):
     return sorted((root / "docs" / "man").glob("*.rst"))
+
+
+def sections(text):
+    """The titles of a page's sections, in their order."""
+    return re.findall(r"(?m)^(\S.*)\n=+$", re.sub(r"(?m)^=+\n.*\n=+\n", "", text, count=1))
 
 
 def documented(text):
@@ -73,6 +81,11 @@ def test_man_page_of_each_program_has_its_options(root, builddir, sh, program):
     assert documented(page(root, program)) == helped(text)
 
 
+def test_man_page_of_iprobed_has_its_options(root, builddir, sh):
+    text = sh(builddir / "cli" / "iprobed", "--help").stdout
+    assert documented(page(root, "iprobed", 8)) == helped(text)
+
+
 def test_man_page_of_fperf_has_its_columns_and_keys(root):
     """What it prints as CSV and JSON."""
     source, text = (root / "cli" / "fperf_print.c").read_text(encoding="utf-8"), page(root, "fperf")
@@ -80,6 +93,40 @@ def test_man_page_of_fperf_has_its_columns_and_keys(root):
     columns = set(re.findall(r'"(\w+)"', re.search(r"columns\[\] = \{(.*?)\}", source, re.S)[1]))
     assert len(keys) > 30 and len(columns) == 7
     assert not {key for key in keys | columns if not re.search(rf"\*({key}|NAME {key})\*", text)}
+
+
+def test_an_option_is_explained_once(root):
+    for path in man_pages(root):
+        terms = [line for line in whole(path).splitlines() if re.match(r"-{1,2}[a-zA-Z]", line)]
+        again = [term for term in set(terms) if terms.count(term) > 1]
+        assert not again, f"{path.name}: {again}"
+
+
+def test_pages_of_commands_have_their_sections_in_order(root):
+    for path in (root / "docs" / "man").glob("*.1.rst"):
+        found = [s for s in sections(whole(path)) if s in SECTIONS]
+        assert found == [s for s in SECTIONS if s in found], f"{path.name}: {found}"
+        assert {"SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "SEE ALSO"} <= set(found), path.name
+
+
+def test_sections_that_pages_point_to_exist(root):
+    """Where a page says STOPS in iprobe-concepts(7), that page has a section of this name."""
+    reference = re.compile(rf"\b({TITLE}(?: and {TITLE})*) in \*\*([\w.-]+)\*\*\\\((\d)\)")
+    shown = 0
+    for path in man_pages(root):
+        text = " ".join(whole(path).split())
+        for titles, name, section in reference.findall(text):
+            for title in titles.split(" and "):
+                about = f"{path.name}: {title} in {name}({section})"
+                assert title in sections(page(root, name, section)), about
+                shown += 1
+    assert shown > 60
+
+
+def test_lines_of_man_pages_are_short(root):
+    for path in (root / "docs" / "man").rglob("*.rst"):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            assert len(line) <= 100, f"{path.relative_to(root)}:{number}: {len(line)} characters"
 
 
 def test_help_names_exactly_the_commands_that_have_pages(root, builddir, sh):
