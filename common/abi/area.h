@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ABI: the memory that the runtime in the target and iprobe outside share.
- * Fixed-width types, no pointers, no libc: both sides include it.
+ * ABI: the memory that the runtime in the target and iprobe outside share. Types have fixed widths;
+ * there are no pointers and no libc, since both sides include this file.
  *
- * Four pieces of memory:
+ * There are four pieces of memory:
  *
- *   anchor   data of libiprobe-rt.so, exported as iprobe_rt_anchor. Says where the
- *            rest is. Written once by the runtime's constructor, read from outside.
- *   gate     one private page of the target, wiped in a forked child
- *            (MADV_WIPEONFORK). gate->session is the session that records; 0: none.
- *            Only the hotpatcher writes it: opens it while the target is stopped,
- *            closes it at any time. Only a forked child of a session that follows forks opens its
- *            own.
- *   private  data of the runtime (struct ip_rt_private): whatever decides where hooks read, write
- *            and jump. Only the hotpatcher writes it, by /proc/PID/mem, while the gate is closed.
- *   area     a memfd, shared, and kept from forked children (runtime/area.c) unless they are
- *            followed. Header, modules, slots (one a thread), descriptors of sub-buffers, what
- *            values to record where, what functions do, sub-buffers, counts and histograms. Forked
- *            children share it with their parent; one session at a time uses it (an OFD write lock
- *            on byte IP_AREA_LOCK_SESSION of the memfd).
+ *   anchor   data of libiprobe-rt.so, exported as iprobe_rt_anchor. It says where the other pieces
+ *            are. The runtime's constructor writes it once; iprobe reads it from outside.
+ *   gate     one private page of the target. The kernel clears it in a forked child
+ *            (MADV_WIPEONFORK). gate->session is the session that records; 0: none. Only the
+ *            hotpatcher writes the gate: it opens the gate while the target is stopped, and
+ *            closes it at any time. There is one exception: a forked child of a session that
+ *            follows forks opens its own gate.
+ *   private  data of the runtime (struct ip_rt_private). It decides where hooks read, write and
+ *            jump. Only the hotpatcher writes it, through /proc/PID/mem, while the gate is closed.
+ *   area     a shared memfd. Forked children do not get it (runtime/area.c), unless they are
+ *            followed. It holds the header, modules, slots (one a thread), descriptors of
+ *            sub-buffers, which values to record where, what functions do, sub-buffers, counts
+ *            and histograms. A followed child shares it with its parent. One session at a time
+ *            uses it: that session holds an OFD write lock on byte IP_AREA_LOCK_SESSION of the
+ *            memfd.
  *
- * Everything in the area may be scribbled over, by the target and by whoever else may have it
- * mapped: a followed child, which may have other credentials than its parent by now. So the
- * collector checks every index; and so do hooks, against struct ip_rt_private. Nothing in the area
- * is an address, and none that is computed from what stands there lies outside of what the file has
- * room for.
+ * The target may overwrite everything in the area. So may any other process that has the area
+ * mapped: a followed child, whose credentials may differ from its parent's by now. Therefore the
+ * collector checks every index. Hooks check every index too, against struct ip_rt_private. The area
+ * contains no addresses. No address that is computed from its contents lies outside of the memory
+ * that the file has room for.
  */
 #ifndef IP_ABI_AREA_H
 #define IP_ABI_AREA_H
@@ -41,11 +42,12 @@
 #define IP_AREA_MAGIC 0x414165626f727069ull /* "iprobeAA" */
 
 struct ip_gate {
-	uint32_t session; /* 0: silent */
-	/* whose session it is, in its own namespace: a vfork child shares the gate, but is
-	 * silent */
+	uint32_t session; /* 0: hooks record nothing */
+	/* process that the session belongs to, in its own namespace: a vfork child shares the gate,
+	 * but records nothing */
 	uint32_t pid;
-	/* the hotpatcher's number of the session: that of a followed child is its own */
+	/* the hotpatcher's number of the session; a followed child has its own number in
+	 * `session` */
 	uint32_t base;
 	uint32_t reserved;
 };
@@ -56,18 +58,18 @@ struct ip_gate {
 #define IP_AREA_LOCK_SESSION 0 /* held by the iprobe whose session uses the area */
 #define IP_AREA_LOCK_PATCH   1 /* held while text is being changed */
 
-/* A module that has ever been patched in this process family. Its stubs have fixed places and
- * numbers for good, so that writing them again changes no byte under a thread that may still be
- * on its way through. */
+/* A module that has ever been patched in this process family. The places and numbers of its stubs
+ * never change. So writing the stubs again changes no byte under a thread that may still be running
+ * through them. */
 struct ip_area_module {
 	uint64_t load_bias;
-	uint64_t stubs; /* where they start (hotpatcher/plan/stub_layout.h) */
-	/* function f has number first_number + 2 f, its inlined instances the next one */
+	uint64_t stubs; /* address of the first stub (hotpatcher/plan/stub_layout.h) */
+	/* function f has number first_number + 2 f, its inlined instances have the next number */
 	uint32_t first_number;
 	uint32_t nfunctions;
 	uint32_t build_id_size; /* 0: entry unused */
 	uint8_t build_id[32];
-	uint32_t pool; /* IP_POOL_... that they lie in, or IP_POOL_OWN */
+	uint32_t pool; /* pool that the stubs lie in: IP_POOL_..., or IP_POOL_OWN */
 };
 
 #define IP_NUMBERS_PER_FUNCTION 2u
@@ -75,74 +77,81 @@ struct ip_area_module {
 struct ip_area_header {
 	uint64_t magic;
 	uint32_t abi;
-	uint32_t session;    /* number of the last session; never repeats */
+	uint32_t session;    /* number of the last session; it never repeats */
 	uint32_t nsubbufs;   /* in this session's pool */
-	int32_t nfree;	     /* atomic, a hint: <= 0 means do not search */
+	int32_t nfree;	     /* atomic; a hint: if it is <= 0, threads do not search */
 	uint32_t hint;	     /* where the next search starts */
-	uint32_t slots_used; /* atomic: slots ever claimed in this session lie below it */
-	uint64_t unserved;   /* atomic: events lost because no slot was free */
+	uint32_t slots_used; /* atomic; every slot that was claimed in this session lies below it */
+	uint64_t unserved;   /* atomic; events lost because no slot was free */
 	uint32_t owner_pid;  /* the iprobe of the last session, for messages */
 	uint32_t nmodules;
 	uint64_t stubs_used[IP_POOLS]; /* bytes handed out */
 	/* iprobe run: the launcher makes the area, the constructor reports and waits. */
-	uint32_t ready;	      /* futex: number of images that reached their constructor */
+	uint32_t ready;	      /* futex: number of images whose constructor has run */
 	uint32_t go;	      /* futex: images released; an image waits until go >= its ready */
 	int32_t run_pid;      /* only this process may use the area that IPROBE_AREA names */
 	uint32_t ended;	      /* number of a session that iprobe detach has ended from outside */
 	uint32_t session_pid; /* target of the session, as its iprobe names it */
-	uint32_t npayloads;   /* payload numbers given for good, 0 included, which is none */
-	uint32_t user;	      /* 1: the session has a payload of the user's */
-	/* atomic: the last number given, to a session or to a forked child that records */
+	/* payload numbers that are given out and never change, number 0 included, which means
+	 * none */
+	uint32_t npayloads;
+	uint32_t user; /* 1: the session has a payload of the user */
+	/* atomic: the last number that was given, to a session or to a forked child that records */
 	uint32_t last_session;
-	uint32_t follow; /* as in struct ip_rt_private; who clears it here stops children at once */
-	/* atomic, of FPerf's hooks: a system call has failed, so they make none any more */
+	/* as in struct ip_rt_private; clearing it here stops children at once */
+	uint32_t follow;
+	/* atomic, written by FPerf's hooks; 1: a system call has failed, so they make no more */
 	uint32_t refused;
-	uint32_t modes; /* of the session, IP_MODE_..., for the next iprobe */
-	/* blocks of meters (struct ip_meters), the shared one included, a power of two; 0: none */
+	uint32_t modes; /* IP_MODE_... of the session, for the next iprobe */
+	/* blocks of meters (struct ip_meters) that are handed out now, the shared one included; a
+	 * power of two; 0: none */
 	uint32_t nmeters;
-	/* for the next iprobe, too; hooks have theirs in struct ip_rt_private */
+	/* for the next iprobe; hooks use the copy in struct ip_rt_private */
 	uint64_t meters, meters_size;
-	/* blocks that the session began with, a power of two; nmeters: that are handed out now */
+	/* blocks that the session began with, a power of two */
 	uint32_t meters_all;
 	uint32_t fperf;
-	/* where the next search for a free block starts: the lowest come first */
+	/* where the next search for a free block starts: threads take the lowest free blocks
+	 * first */
 	uint32_t meters_hint;
-	uint32_t share;	  /* sessions that overwrite: sub-buffers that a thread may have */
-	uint32_t reserve; /* the same: so many stay free for threads that have none yet */
-	uint32_t inherit; /* the launcher's: 1: forked children get the area */
+	/* sessions that overwrite: the number of sub-buffers that a thread may have */
+	uint32_t share;
+	/* sessions that overwrite: free sub-buffers to keep for threads that have none yet */
+	uint32_t reserve;
+	uint32_t inherit; /* written by the launcher; 1: forked children get the area */
 };
 
 /*
- * What a session wants besides the common case: every function logged, with precise time. Slots
- * have a copy (struct ip_slot).
+ * What a session wants besides the common case. In the common case every function is logged, with
+ * precise time. Each slot has a copy of the modes (struct ip_slot).
  *
- * The hooks' common path does not look at them: in a session with one of IP_MODES_MARKED threads
- * note the session's number with IP_SESSION_MARK (rt_self.session, slot->session), so that the
- * comparison with the gate, which that path makes anyway, fails. Whoever compares such a number
- * takes the mark off (IP_SESSION_NUMBER).
+ * The common path of the hooks does not look at the modes. In a session with one of
+ * IP_MODES_MARKED, threads note the session's number with IP_SESSION_MARK (rt_self.session,
+ * slot->session). Then the comparison with the gate, which the common path makes anyway, fails.
+ * Code that compares such a number removes the mark first (IP_SESSION_NUMBER).
  */
 #define IP_MODE_CAREFUL	  1u /* every event goes through C (record.c): filters, call sites */
-#define IP_MODE_COARSE	  2u /* stamps are the clock line's (struct ip_area_clock) */
+#define IP_MODE_COARSE	  2u /* stamps come from struct ip_area_clock */
 #define IP_MODE_PAYLOADS  4u /* duties[] say what a probe does */
-#define IP_MODE_OVERWRITE 8u /* where no sub-buffer is free, a thread writes over its oldest */
-/* The TSC is not to be trusted: stamps are CLOCK_MONOTONIC_RAW, by a system call, in
- * nanoseconds; every event goes through C. Where may_read is 0 they are the clock line's. */
+#define IP_MODE_OVERWRITE 8u /* if no sub-buffer is free, a thread overwrites its oldest one */
+/* The TSC is not reliable. Stamps are CLOCK_MONOTONIC_RAW in nanoseconds, read by a system call,
+ * and every event goes through C. If may_read is 0, stamps come from struct ip_area_clock. */
 #define IP_MODE_MONOTONIC 16u
 #define IP_MODES_MARKED	  (IP_MODE_CAREFUL | IP_MODE_COARSE | IP_MODE_PAYLOADS | IP_MODE_MONOTONIC)
 
-#define IP_SESSION_MARK		  0x80000000u /* no session's number has it */
+#define IP_SESSION_MARK		  0x80000000u /* no session's number has this bit */
 #define IP_SESSION_NUMBER(marked) ((marked) & ~IP_SESSION_MARK)
 
-/* A line of its own in the header's page (IP_AREA_CLOCK_OFFSET): only the iprobe of a session
- * with IP_MODE_COARSE writes it, and all threads of the target read it. */
+/* A cache line of its own in the header's page (IP_AREA_CLOCK_OFFSET). Only the iprobe of a session
+ * with IP_MODE_COARSE or IP_MODE_MONOTONIC writes it. All threads of the target read it. */
 struct ip_area_clock {
-	uint64_t now; /* TSC, read just before it was stored; never goes back */
+	uint64_t now; /* TSC, read just before it was stored; it never decreases */
 	uint64_t reserved[7];
 };
 
-/* Offsets in the memfd; each a multiple of the page size. FIRSTS: a module's first payload
- * number, 0: it has none yet; from PAYLOADS on the file has holes up to the sub-buffers, but for
- * what a session uses. */
+/* Offsets in the memfd; each is a multiple of the page size. The table at FIRSTS holds the first
+ * payload number of each module; 0: the module has none yet. From PAYLOADS on, up to the
+ * sub-buffers, the file has holes except for the pages that a session uses. */
 #define IP_AREA_MODULES_OFFSET 4096ull
 #define IP_AREA_SLOTS_OFFSET   (IP_AREA_MODULES_OFFSET + IP_AREA_MODULES * 64ull)
 #define IP_AREA_SUBBUFS_OFFSET (IP_AREA_SLOTS_OFFSET + IP_AREA_SLOTS * 128ull)
@@ -156,19 +165,20 @@ struct ip_area_clock {
 #define IP_AREA_CLOCK_OFFSET	2048ull
 #define IP_AREA_FILTERS_OFFSET	2560ull /* struct ip_filters */
 
-#define IP_AREA_DUTIES	 (1u << 21) /* all probe numbers */
+#define IP_AREA_DUTIES	 (1u << 21) /* one for each probe number */
 #define IP_AREA_PAYLOADS (1u << 20)
 #define IP_AREA_PROGRAMS (1u << 15)
-#define IP_AREA_RULES	 (1u << 21) /* numbers */
+#define IP_AREA_RULES	 (1u << 21) /* one for each number */
 
-/* Covers: pages of the mapping that are not the file's (runtime/area.c): behind the descriptors,
- * and at the start of some sub-buffers, which nobody takes (OWNED, of no slot), close enough for
- * a usual limit on stacks. Blocks of meters lie beyond them. */
+/* Covers: pages of the mapping that are not pages of the file (runtime/area.c). One lies behind the
+ * descriptors. The others lie at the start of some sub-buffers, which no thread takes (state OWNED,
+ * no slot). They are close enough to each other for a usual limit on stacks. Blocks of meters lie
+ * beyond them. */
 #define IP_AREA_COVERS	10u
 #define IP_COVER_STRIDE 240u /* sub-buffers: 7.5 MiB */
 #define IP_COVER_LAST	((IP_AREA_COVERS - 1) * IP_COVER_STRIDE)
 
-/* Where one lies, an offset; below IP_AREA_COVERS. */
+/* The offset of cover i; i is below IP_AREA_COVERS. */
 static inline uint64_t ip_area_cover(unsigned i)
 {
 	return i ? IP_AREA_DATA_OFFSET + (uint64_t)i * IP_COVER_STRIDE * IP_SUBBUF_SIZE
@@ -180,13 +190,15 @@ static inline int ip_subbuf_is_cover(uint32_t i)
 	return i && i <= IP_COVER_LAST && i % IP_COVER_STRIDE == 0;
 }
 
-/* Where the runtime asks for it, 64 bits: up to 256 GiB above. The kernel's own mappings begin
- * at least 200 GiB further up, from the stack downwards, or at a third of the address space; and
- * ThreadSanitizer bears mappings from 0x7e8000000000 on only. */
+/* The address that the runtime asks for, on 64 bits: between this one and 256 GiB above it. The
+ * kernel's own mappings begin at least 200 GiB further up: it places them from the stack downwards,
+ * or from a third of the address space on. ThreadSanitizer tolerates mappings from 0x7e8000000000
+ * on only. */
 #define IP_AREA_PLACE	    0x7e8100000000ull
 #define IP_AREA_PLACE_RANGE 0x4000000000ull
 
-#define IP_AREA_OWN_SIZE (312ull << 20) /* mapped of an area that the runtime makes itself */
+/* bytes mapped for an area that the runtime makes itself */
+#define IP_AREA_OWN_SIZE (312ull << 20)
 
 #define IP_AREA_WINDOW_MAX (IP_AREA_DATA_OFFSET + (uint64_t)IP_AREA_SUBBUFS * IP_SUBBUF_SIZE)
 
@@ -196,8 +208,8 @@ _Static_assert(sizeof(struct ip_area_module) == 64 &&
 _Static_assert(IP_AREA_CLOCK_OFFSET + sizeof(struct ip_area_clock) <= IP_AREA_FILTERS_OFFSET &&
 		       IP_AREA_FILTERS_OFFSET + sizeof(struct ip_filters) <= IP_AREA_MODULES_OFFSET,
 	       "filters lie in the header's page");
-/* 32-bit compilers align 64-bit numbers to 4 bytes in a structure: where each lies must not depend
- * on that. */
+/* 32-bit compilers align 64-bit numbers to 4 bytes in a structure. The offsets must not depend on
+ * that. */
 _Static_assert(offsetof(struct ip_area_header, unserved) == 32 &&
 		       offsetof(struct ip_area_header, stubs_used) == 48 &&
 		       offsetof(struct ip_area_header, modes) == 104 &&

@@ -1,68 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ABI: what a borrowed thread does in code of the runtime, and its way back, which it takes by
- * itself if its iprobe has died. Fixed-width types, no pointers, no libc: both sides include it.
+ * ABI: what a borrowed thread does in code of the runtime, and its way back. The thread takes this
+ * way by itself if its iprobe has died. Types have fixed widths; there are no pointers and no libc,
+ * since both sides include this file.
  */
 #ifndef IP_ABI_BORROW_H
 #define IP_ABI_BORROW_H
 
 #include <stdint.h>
 
-#define IP_WAKE_STACK 262144ull /* bytes below wake_block (arch/ARCH/wake.S) */
+#define IP_WAKE_STACK 262144ull /* bytes of stack below wake_block (arch/ARCH/wake.S) */
 
-/* The way back of a borrowed thread, which it takes by itself if its iprobe has died; the stack is
- * below. */
+/* The way back of a borrowed thread. The thread takes it by itself if its iprobe has died. Its
+ * stack lies below this structure. */
 struct ip_wake {
-	uint64_t registers[15]; /* in the order in which the code at wake takes them off */
-	/* as an interrupt's: instruction pointer, cs, flags, stack pointer, ss */
+	uint64_t registers[15]; /* in the order in which the code at wake pops them */
+	/* as an interrupt leaves it: instruction pointer, cs, flags, stack pointer, ss */
 	uint64_t frame[5];
-	uint64_t mask; /* of signals */
-	uint64_t tid;  /* whose, as iprobe names it; 0: nobody's */
+	uint64_t mask; /* signal mask */
+	uint64_t tid;  /* the thread's id, as iprobe sees it; 0: no thread is borrowed */
 };
 
-/* Text that is switched as a whole, in pages. */
+/* A range of text whose pages are switched all at once. */
 struct ip_remap_piece {
 	uint64_t at, size;
-	uint64_t staged; /* where pages of it lie besides; 0: nowhere */
-	uint32_t what;	 /* enum ip_remap_what */
-	int32_t error;	 /* errno of what was done last; 0: none */
+	/* address of the other mapping of its pages; 0: there is none */
+	uint64_t staged;
+	uint32_t what; /* enum ip_remap_what */
+	int32_t error; /* errno of the last operation; 0: no error */
 };
 
 enum ip_remap_what {
 	IP_REMAP_NOTHING = 0,
-	/* moves the text's pages away, to a mapping of the same file; it has the file's then */
+	/* moves the text's pages to another mapping of the same file; the text then has the file's
+	 * pages */
 	IP_REMAP_STAGE = 1,
-	IP_REMAP_SWITCH = 2, /* puts the staged pages in the place of the text's */
-	IP_REMAP_DROP = 3,   /* unmaps what is staged */
-	IP_REMAP_REVERT = 4, /* the text has the file's pages then: staged, and dropped */
-	/* no text: closes descriptor at, if it is that of the kernel's counter size
+	IP_REMAP_SWITCH = 2, /* puts the staged pages in place of the text's */
+	IP_REMAP_DROP = 3,   /* unmaps the staged pages */
+	IP_REMAP_REVERT = 4, /* gives the text the file's pages: stages and drops */
+	/* no text: closes descriptor `at` if it is the kernel's counter with the number `size`
 	 * (fperf_pmu.h) */
 	IP_REMAP_CLOSE = 5,
-	IP_REMAP_INHERIT = 7,  /* no text: forked children get the area (at, size); */
-	IP_REMAP_WITHHOLD = 8, /* or do not */
-	/* no text: error says whether the thread, and those that it makes, may read the processor's
-	 * clock */
+	/* no text: from now on forked children get the area (at, size) */
+	IP_REMAP_INHERIT = 7,
+	IP_REMAP_WITHHOLD = 8, /* no text: from now on they do not */
+	/* no text: error says whether this thread, and the threads that it makes, may read the
+	 * processor's clock */
 	IP_REMAP_CLOCK = 10,
-	/* no text: the area (at, size) is put out of this process's reach, by zeros of its own */
+	/* no text: replaces the area (at, size) in this process by zero pages of its own */
 	IP_REMAP_DISOWN = 9,
-	/* the text stays as it is, but for the moment that it takes; staged is another mapping of
-	 * the same file then, and has the file's pages */
+	/* the text stays as it is, except for a short moment; afterwards `staged` is another
+	 * mapping of the same file, with the file's pages */
 	IP_REMAP_COPY = 6,
 };
 
 #define IP_REMAP_PIECES 512u
 
 struct ip_remap {
-	/* the thread's way back, which it takes by itself if its iprobe has died; the stack is
+	/* the thread's way back, which it takes by itself if its iprobe has died; its stack lies
 	 * below */
 	struct ip_wake back;
 	uint32_t npieces;
-	/* 1 + the thread's scheduling policy, where it was raised: it goes back to that by itself;
-	 * 0: it was not */
+	/* If the thread's scheduling policy was raised: 1 + the old policy, which the thread
+	 * restores by itself. 0: it was not raised */
 	uint32_t policy;
-	/* Of the last run, nanoseconds, written by the thread: so long mappings were changed; so
-	 * long, of these, pieces that were being copied had the file's pages, one after the
-	 * other. */
+	/* Times of the last run in nanoseconds, written by the thread. changing_ns: how long
+	 * mappings were being changed. bare_ns: the part of it during which pieces that were being
+	 * copied had the file's pages, the sum over all pieces. */
 	uint32_t changing_ns, bare_ns;
 	struct ip_remap_piece pieces[IP_REMAP_PIECES];
 };

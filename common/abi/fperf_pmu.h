@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * FPerf's counters of the kernel (perf_event_open(2)), hardware events among them: the shared
+ * FPerf's counters of the kernel (perf_event_open(2)), among them hardware events: the shared
  * memory of runtime/fperf_pmu.c in the target and fperf/pmu.c outside. It lies at
- * ip_fperf_header.pmu: in block 0 a struct ip_pmu_set, in others a struct ip_pmu_thread.
+ * ip_fperf_header.pmu: a struct ip_pmu_set in block 0, a struct ip_pmu_thread in the others.
  *
- * Why no PAPI in the target. A hook runs wherever a function begins: within malloc, a signal
- * handler, the loader, a program with another C library or none. PAPI_start and PAPI_read take
- * locks and memory of the C library there, so they would hang or spoil what they measure. What PAPI
- * knows is names: which events of this processor a name stands for. That is asked outside, in fperf
- * (coldly, hotpatcher/fperf_papi.h), and what comes of it is numbers for perf_event_open, which
- * PAPI itself would call with the same ones. Opening and reading are plain system calls, or rdpmc,
- * which a hook may make anywhere.
+ * Why the target does not use PAPI: a hook runs wherever a function begins. That may be within
+ * malloc, a signal handler, the loader, or a program with another C library or none. PAPI_start and
+ * PAPI_read take locks and memory of the C library. There they would hang, or change what they
+ * measure. What PAPI knows is names: which events of this processor a name stands for. iprobe asks
+ * that outside of the target, in fperf (cli/fperf_papi.c). The answer is numbers for
+ * perf_event_open; PAPI itself would use the same numbers. Opening and reading are plain system
+ * calls, or rdpmc. A hook may make them anywhere.
  */
 #ifndef IP_ABI_FPERF_PMU_H
 #define IP_ABI_FPERF_PMU_H
@@ -26,23 +26,23 @@
 #define IP_PMU_NO_KERNEL 2u
 #define IP_PMU_NO_HV	 4u
 
-/* What perf_event_open(2) is told of a counter. */
+/* What perf_event_open(2) is told about a counter. */
 struct ip_pmu_counter {
 	uint32_t type, exclude;
 	uint64_t config, config1, config2;
 };
 
-/* All counters of a session. An event (source IP_FPERF_PMU + i) is the sum of some, each times its
- * weight. */
+/* All counters of a session. The value of an event (source IP_FPERF_PMU + i) is a sum over some
+ * counters, each times its weight. */
 struct ip_pmu_set {
 	uint32_t ncounters, nevents;
-	/* 1: each counter by itself, so that the kernel may take turns with them, and counts are
-	 * scaled; 0: all at once, or none */
+	/* 1: each counter is opened by itself, so the kernel may multiplex them, and counts are
+	 * scaled; 0: all count at the same time, or none does */
 	uint32_t scale;
 	uint32_t reserved;
 	struct ip_pmu_counter counters[IP_PMU_COUNTERS];
 	struct {
-		uint32_t uses; /* bits: counters */
+		uint32_t uses; /* bit mask of counters */
 		int32_t weights[IP_PMU_COUNTERS];
 	} events[IP_FPERF_EVENTS];
 };
@@ -50,17 +50,18 @@ struct ip_pmu_set {
 enum ip_pmu_state {
 	IP_PMU_NONE = 0,
 	IP_PMU_OPENING = 1,
-	IP_PMU_FAILED = 2, /* error says why: there will be none */
-	IP_PMU_PAGES = 3,  /* each has a page, by which rdpmc reads it: no descriptor is kept */
-	IP_PMU_GROUP = 4,  /* one descriptor reads all; the others keep theirs open */
-	IP_PMU_SINGLE = 5, /* each is read by its own */
-	IP_PMU_LEFT = 6,   /* its thread has ended: who takes the block closes what is here */
+	IP_PMU_FAILED = 2, /* error says why; no counter will be opened */
+	IP_PMU_PAGES = 3,  /* each has a page, by which rdpmc reads it; no descriptor is kept */
+	IP_PMU_GROUP = 4,  /* one descriptor reads all; the others keep their descriptors open */
+	IP_PMU_SINGLE = 5, /* each is read by its own descriptor */
+	/* its thread has ended: the next thread that takes the block closes what is noted here */
+	IP_PMU_LEFT = 6,
 };
 
-/* What the process has of a counter. */
+/* What the process holds of a counter. */
 struct ip_pmu_held {
-	/* the kernel's number of it: what a descriptor must still be of before it is used; 0:
-	 * nothing is held */
+	/* the kernel's number of the counter. A descriptor must still belong to this counter before
+	 * it is used. 0: nothing is held */
 	uint64_t id;
 	uint64_t page; /* its address; 0: it has none */
 	int32_t fd;    /* -1: it has none */
@@ -69,22 +70,24 @@ struct ip_pmu_held {
 
 struct ip_pmu_mark {
 	uint64_t value;
-	uint64_t enabled, running; /* ns that it was to count, and did */
+	uint64_t enabled, running; /* ns that it was enabled, and ns that it counted */
 };
 
 struct ip_pmu_thread {
-	uint64_t image; /* of which process image what is held is: another exec(2) has closed it */
+	/* the image of the process that has opened the counters: another exec(2) has closed them */
+	uint64_t image;
 	uint32_t tid;
 	uint32_t state;
 	struct ip_pmu_held held[IP_PMU_COUNTERS];
-	/* what comes before stays when the thread ends, until all is closed; what follows does
-	 * not */
-	int32_t error;			      /* errno of what failed, and */
-	uint32_t failed;		      /* the counter */
-	uint32_t generation;		      /* how often they were opened */
-	uint32_t gone;			      /* how often a descriptor was not ours any more */
-	uint32_t generations[IP_FPERF_DEPTH]; /* of open samples: what their marks are of */
-	struct ip_pmu_mark marks[];	      /* of open samples, ncounters of each */
+	/* the members above stay when the thread ends, until all counters are closed; those below
+	 * do not */
+	int32_t error;	     /* errno of the failure */
+	uint32_t failed;     /* index of the counter that failed */
+	uint32_t generation; /* how often the counters were opened */
+	/* how often a descriptor no longer belonged to the counter */
+	uint32_t gone;
+	uint32_t generations[IP_FPERF_DEPTH]; /* of open samples: the generation of their marks */
+	struct ip_pmu_mark marks[];	      /* of open samples, ncounters for each */
 };
 
 #define IP_PMU_KEPT offsetof(struct ip_pmu_thread, error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ABI: what a system call that a stop broke off needs in order to go on in code of the runtime.
- * Fixed-width types, no pointers, no libc: both sides include it.
+ * ABI: what a system call that a stop interrupted needs to continue in code of the runtime. Types
+ * have fixed widths; there are no pointers and no libc, since both sides include this file.
  */
 #ifndef IP_ABI_RESTART_H
 #define IP_ABI_RESTART_H
@@ -11,40 +11,41 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A system call that a stop broke off goes on in code of the runtime with what is left of its
- * time limit or of its transfer, and then returns to its caller with every register but its
- * result as it was (hotpatcher/ptrace/syscall_restart.h). It lies in a slot of the runtime
- * meanwhile (hotpatcher/ptrace/restart_slot.h). Written from outside; read by
- * arch/x86_64/again.S. */
+/* A system call that a stop interrupted continues in code of the runtime, with what is left of its
+ * time limit or of its transfer. Then it returns to its caller; every register except the result is
+ * as it was (hotpatcher/ptrace/syscall_restart.h). Meanwhile this structure lies in a slot of the
+ * runtime (hotpatcher/ptrace/restart_slot.h). The tracer writes it from outside;
+ * arch/x86_64/syscall_resume.S reads it. */
 struct ip_restart {
-	uint64_t pc;	/* where the caller goes on */
+	uint64_t pc;	/* where the caller continues */
 	uint64_t flags; /* the caller's */
-	/* registers of the caller that hold arguments of a system call, in their order */
+	/* the caller's registers that hold arguments of a system call, in their order */
 	uint64_t arguments[6];
-	uint64_t deadline; /* CLOCK_MONOTONIC, nanoseconds; ~0: none */
-	uint64_t time[2];  /* what is left: a struct timespec or timeval */
-	uint64_t number;   /* of the call */
-	/* The long form only: ppoll() for what is left, then the call for what is ready, until all
-	 * is transferred. */
-	uint64_t rest[7];    /* number and arguments of the call to make */
-	uint64_t part;	     /* bytes that were transferred already */
-	uint64_t all;	     /* 1: all must be transferred; rest[2] is advanced, rest[3] reduced */
-	int64_t limit_error; /* what it returns when its time is over */
-	/* how often it may be ready for nothing; then it is started anew as a whole */
+	uint64_t deadline; /* CLOCK_MONOTONIC, nanoseconds; ~0: no deadline */
+	uint64_t time[2];  /* time that is left: a struct timespec or timeval */
+	uint64_t number;   /* number of the system call */
+	/* The members below are for the long form only: ppoll() for the time that is left, then the
+	 * call that transfers what is ready, until all is transferred. */
+	uint64_t rest[7]; /* number and arguments of the call to make */
+	uint64_t part;	  /* bytes that are already transferred */
+	/* 1: everything must be transferred; then rest[2] is advanced and rest[3] reduced */
+	uint64_t all;
+	int64_t limit_error; /* result when the time is over */
+	/* how often ppoll() may report ready when nothing is; then the whole call starts again */
 	uint64_t tries;
-	int32_t poll_fd; /* a struct pollfd; without events: does not poll */
+	int32_t poll_fd; /* a struct pollfd; without events the code does not poll */
 	int16_t poll_events, poll_revents;
 };
 
-/* Where that lies on x86-64: in the runtime's own memory. A slot is free where owner is 0; the
- * thread gives it back itself, last of all. Handed out from outside, while every thread stands
- * (hotpatcher/ptrace/restart_slot.h). */
+/* The slot on x86-64. It lies in the runtime's own memory. A slot is free while owner is 0. The
+ * thread gives its slot back itself, as its last step. The tracer hands slots out from outside,
+ * while every thread is stopped (hotpatcher/ptrace/restart_slot.h). */
 struct ip_restart_slot {
 	struct ip_restart again;
-	uint64_t calls;	 /* of this slot: where they lie */
+	uint64_t calls;	 /* address of this slot's calls */
 	uint64_t owner;	 /* the thread's id in its own namespace */
-	uint64_t sp;	 /* its stack pointer */
-	uint64_t result; /* the code's own */
+	uint64_t sp;	 /* the thread's stack pointer */
+	uint64_t result; /* used by the code itself */
 	uint64_t reserved[4];
 };
 
