@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack of frames that a careful thread has: what lies in its memory, which call an event
- * belongs to, and what is to be put right where a hook was left in the middle. Part of filter.c.
+ * The stack of frames of a careful thread: what its memory holds, which call an event belongs to,
+ * and how the memory is repaired if a hook was left in the middle. Part of filter.c.
  *
- * Rules as in analysis/callstack/frames.c, but for what comes back after it was left: of that the
- * last few are remembered. Where a call goes on in a function that it has jumped to (IP_RULE_JUMP),
- * the jump stands on top of it, and the function on top of that, with the same stack pointer: a
- * chain, which is recorded or left out by what its outermost call is.
+ * The rules are those of analysis/callstack/frames.c, with one difference. Only the last few frames
+ * that were left are remembered, in case they come back. If a call continues in a function that it
+ * has jumped to (IP_RULE_JUMP), the jump stands on top of the call's frame, and the function's
+ * frame on top of the jump, all with the same stack pointer. These frames are a chain. The
+ * outermost call of a chain decides whether the chain is recorded or left out.
  */
 #ifndef RT_FRAMES_H
 #define RT_FRAMES_H
@@ -16,18 +17,18 @@
 #include "runtime/ring.h"
 #include "runtime/rt.h"
 
-#define BELOW (1ull << 20) /* of a stack's innermost frame, and */
-#define ABOVE (8ull << 10) /* of its outermost: frames of the same stack */
+#define BELOW (1ull << 20) /* frames of one stack lie less than this below its innermost frame */
+#define ABOVE (8ull << 10) /* and at most this above its outermost frame */
 
 #define FRAMES_MAX 784u
 #define QUEUE_MAX  192u
 #define LEFT_MAX   64u
 
 enum frame_state {
-	FRAME_OUT = 0,	   /* left out: its exit is, too */
+	FRAME_OUT = 0,	   /* the call is left out, its exit too */
 	FRAME_HELD = 1,	   /* its entry waits to be written */
 	FRAME_WRITTEN = 2, /* its entry is in the ring */
-	FRAME_LOST = 3,	   /* its entry found no room: its exit is lost, too */
+	FRAME_LOST = 3,	   /* its entry found no room; its exit is lost too */
 };
 
 struct frame {
@@ -35,32 +36,35 @@ struct frame {
 	uint32_t number;
 	uint16_t base; /* index of the outermost frame of this stack */
 	uint8_t state;
-	uint8_t jump; /* it is a jump: its event is a tail exit, caller that one's stack pointer */
+	/* 1: the frame is a jump; its event is a tail exit, and `caller` is that event's stack
+	 * pointer */
+	uint8_t jump;
 };
 
 struct queued {
 	uint64_t time, sp, caller;
-	uint32_t number, kind; /* kind: written last; 0: not there */
+	uint32_t number, kind; /* kind is written last; 0: the entry is not there */
 };
 
-/* One that was left and whose entry is in the ring: it may come back (coroutines, handlers on
+/* A frame that was left and whose entry is in the ring. It may come back (coroutines, handlers on
  * stacks of their own). */
 struct left {
 	uint64_t sp;
 	uint32_t group, used;
 };
 
-/* In the area, which others may write to: indexes are volatile, so that each is read once where it
- * is checked (frame_at). */
+/* Lies in the area, which other processes may overwrite. The indexes are volatile, so that each is
+ * read once, at the place where it is checked (frame_at). */
 struct memory {
-	volatile uint32_t n;	/* frames */
-	volatile uint32_t held; /* those below are not HELD */
-	uint32_t over;		/* calls that go on without a frame: there was no room */
-	volatile uint32_t next; /* of left */
-	uint64_t writing; /* slot->cur where frame at is about to be written; 0: it has been */
-	uint64_t queued;  /* atomic for handlers: entries of queue that are taken */
+	volatile uint32_t n;	/* number of frames */
+	volatile uint32_t held; /* frames below this index are not HELD */
+	uint32_t over;		/* open calls without a frame, for which there was no room */
+	volatile uint32_t next; /* next entry of left */
+	/* slot->cur when frame `at` was about to be written; 0: it has been written */
+	uint64_t writing;
+	uint64_t queued; /* atomic for handlers: entries of queue that are taken */
 	volatile uint32_t at;
-	uint32_t chained; /* of frames: jumps, and what they lead to */
+	uint32_t chained; /* number of frames that are jumps, or that a jump leads to */
 	uint32_t reserved[6];
 	struct left left[LEFT_MAX];
 	struct queued queue[QUEUE_MAX];
@@ -78,7 +82,7 @@ static inline struct ip_rule rule_of(uint32_t number)
 		       : none;
 }
 
-/* What the parts and instances of one function have in common. */
+/* The number that all parts and instances of one function share. */
 static inline uint32_t group_of(uint32_t number)
 {
 	uint32_t group = rule_of(number).group;
@@ -86,13 +90,13 @@ static inline uint32_t group_of(uint32_t number)
 	return group ? group : number;
 }
 
-/* Frame i; one too many is the last. */
+/* Frame i; an index that is too large gives the last frame. */
 static inline struct frame *frame_at(const struct memory *m, uint32_t i)
 {
 	return (struct frame *)&m->frames[i < FRAMES_MAX ? i : FRAMES_MAX - 1];
 }
 
-/* How many there are. */
+/* The number of frames. */
 static inline uint32_t depth_of(const struct memory *m)
 {
 	uint32_t n = m->n;
@@ -108,7 +112,7 @@ static inline uint32_t outermost(const struct memory *m, uint32_t i)
 	return base < i ? base : i;
 }
 
-/* Whether frame i is where a call goes on that has jumped. */
+/* Whether a call that has jumped continues in frame i. */
 static inline int is_joined(const struct memory *m, uint32_t i)
 {
 	return i && frame_at(m, i - 1)->jump && frame_at(m, i - 1)->sp == frame_at(m, i)->sp;
@@ -122,7 +126,7 @@ static inline uint32_t base_of_chain(const struct memory *m, uint32_t i)
 	return i;
 }
 
-/* Takes the topmost frame off: there is one. */
+/* Removes the topmost frame. There must be one. */
 static inline void take_off(struct memory *m)
 {
 	uint32_t i = depth_of(m) - 1, chained = m->chained;
@@ -132,7 +136,7 @@ static inline void take_off(struct memory *m)
 	m->n = i;
 }
 
-/* How many calls deep it is: what was jumped to is as deep as what has jumped. */
+/* The depth in calls: a function that was jumped to is as deep as the function that has jumped. */
 static inline uint32_t calls_of(const struct memory *m)
 {
 	uint32_t n = depth_of(m), chained = m->chained;
@@ -146,13 +150,13 @@ static int is_same_stack(const struct memory *m, uint32_t i, uint64_t sp)
 	return sp <= frame_at(m, outermost(m, i))->sp + ABOVE && sp + BELOW > frame_at(m, i)->sp;
 }
 
-/* The frame of the call that ends; FRAMES_MAX: none. */
+/* The frame of the call that ends; FRAMES_MAX: there is none. */
 static uint32_t find(const struct memory *m, const struct rt_event *event)
 {
 	uint32_t group = group_of(event->number), found = FRAMES_MAX, n = depth_of(m), i = n;
 	uint64_t sp = event->sp;
 
-	/* its frame has been taken down: the outermost below sp */
+	/* the function has removed its frame: find the outermost one below sp */
 	if (event->kind == IP_PROBE_TAIL_EXIT) {
 		for (; i && frame_at(m, i - 1)->sp <= sp; i--)
 			if (group_of(frame_at(m, i - 1)->number) == group &&
@@ -161,7 +165,7 @@ static uint32_t find(const struct memory *m, const struct rt_event *event)
 				found = i - 1;
 		return found;
 	}
-	/* exactly there; a stack that lies above is passed over */
+	/* find the frame at exactly sp; skip a stack that lies above */
 	while (i) {
 		const struct frame *frame = frame_at(m, i - 1);
 
@@ -172,7 +176,8 @@ static uint32_t find(const struct memory *m, const struct rt_event *event)
 	if (rule_of(event->number).flags & IP_RULE_EXACT ||
 	    (m->over && n && sp <= frame_at(m, n - 1)->sp))
 		return FRAMES_MAX;
-	/* what an alloca has moved, or an inlined instance whose host has taken its frame down */
+	/* find a frame that an alloca has moved, or an inlined instance whose function has removed
+	 * its frame */
 	for (i = n; i; i--) {
 		const struct frame *frame = frame_at(m, i - 1);
 
@@ -191,9 +196,9 @@ static inline struct memory *memory_of(const struct ip_slot *slot)
 	return taken ? rt_memory(taken) : NULL;
 }
 
-/* The guard is set, by us or by the hook below: a handler that comes in the thread's very first
- * hook takes the stack of frames, for the queue that is in it, and the hook goes on with what it
- * finds. NULL: the pool is exhausted. */
+/* The guard is set, by this hook or by the hook below. A handler that comes during the thread's
+ * very first hook takes the memory, since it needs the queue in it. The hook then continues with
+ * that memory. NULL: the pool is exhausted. */
 static __attribute__((noinline, cold)) struct memory *take_memory(struct ip_slot *slot)
 {
 	uint32_t taken = rt_take_memory(), none = 0;
@@ -211,18 +216,18 @@ static inline int is_queue_empty(const struct ip_slot *slot)
 	return !m || !*(volatile const uint64_t *)&m->queued;
 }
 
-/* Whether words were reserved since cur was writing. Handlers put theirs into the queue, so all
- * that was done since is this hook's; and leaving a sub-buffer, or taking the next one, which
- * has one word then, the one that is never used, is no reserving. */
+/* Whether words were reserved since cur was `writing`. Handlers put their events into the queue, so
+ * everything that was done since then is this hook's work. Two changes of cur do not count: leaving
+ * a sub-buffer, and taking the next one. A new sub-buffer has one word, which is never used. */
 static int has_reserved(uint64_t writing, uint64_t cur)
 {
 	return cur != writing && cur >> IP_POSITION_BITS != IP_NO_SUBBUF &&
 	       (cur & (IP_SUBBUF_WORDS - 1)) != 1;
 }
 
-/* A hook was left in the middle: what it was about to write is still held back, unless it has
- * come as far as the ring. How many are is counted anew: nobody knows between which two steps it
- * was left. */
+/* A hook was left in the middle. The frame that it was about to write is still held back, unless
+ * its record has reached the ring. The number of held frames is counted anew, since it is not known
+ * between which two steps the hook was left. */
 static void repair(struct ip_slot *slot, struct memory *m)
 {
 	uint32_t held = 0, at = m->at;

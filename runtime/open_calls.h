@@ -1,59 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pile of frames in a thread's block: the calls that are open, and what becomes of their times.
- * Part of meters.c.
+ * The stack of frames in a thread's block: the calls that are open, and how their times are
+ * counted. Part of meters.c.
  *
- * Open calls stand in a pile of frames, bounded, each with its stack pointer. Handlers of the same
- * thread put theirs on top and take them off again before they return. So plain stores suffice:
+ * Each open call has a frame with its stack pointer. The number of frames is bounded. Signal
+ * handlers of the same thread put their frames on top, and remove them before they return. So plain
+ * stores suffice:
  *
- *   1. Enter: read top, store top + 1, fill the frame, its stack pointer last: without one it is
- *      nobody's, whatever a handler finds in it that comes before, or leaves behind that never
- *      comes back. A handler between the reading and the store leaves top as it was; frames that it
- *      has not left are dead.
- *   2. Leave: the frame of the function with the exit's stack pointer (kind EXIT: the same as the
- *      entry's; behind an alloca the entry's lies above; TAIL_EXIT: the entry's lies below, by 8 in
- *      placement fentry; the caller's may lie where the exit's does), the innermost where there are
- *      more. It is taken out wherever it stands: its duration is right. What stands above it stays:
- *      those are calls that longjmp or an exception has ended, or open ones on another stack
- *      (coroutines, handlers), and nothing tells which.
- *   3. No room: what lies below the new frame on its stack (BELOW) is gone; where there is nothing
- *      such, the oldest frame goes. Each counts as unmeasured: sum of the buckets + unmeasured +
- *      frames still open = calls.
- *   4. No frame: the call began before the recording, or its frame had to go (and was counted
- *      then).
+ *   1. Enter: read top, store top + 1, fill the frame, and store its stack pointer last. A frame
+ *      without a stack pointer belongs to no call, so it does not matter what a handler finds in it
+ *      that comes before that store. Nor does it matter what a handler that never returns leaves in
+ *      it. A handler that comes between the reading and the store of top leaves top as it was. The
+ *      frames that such a handler has not left are dead.
+ *   2. Leave: find the frame of the function that belongs to the exit's stack pointer. For kind
+ *      EXIT it is the same as the entry's; after an alloca the entry's lies above it. For kind
+ *      TAIL_EXIT the entry's lies below it, by 8 in placement fentry; the caller's frame may lie
+ *      where the exit's does. If several frames match, take the innermost. The frame is removed
+ *      wherever it stands: its duration is right. The frames above it stay. They belong to calls
+ *      that longjmp or an exception has ended, or to open calls on another stack (coroutines,
+ *      handlers). Nothing tells which.
+ *   3. No room: drop the frames that lie below the new frame on its stack (BELOW), since their
+ *      calls have ended. If there are none, drop the oldest frame. Each dropped frame counts as
+ *      unmeasured: sum of the buckets + unmeasured + frames still open = calls.
+ *   4. No frame: the call began before the recording, or its frame was dropped (and counted then).
  *
- * Frames that a new call of the same function at the same stack pointer leaves behind are never
- * taken for it: the innermost wins.
+ * A new call of the same function at the same stack pointer may leave older frames behind. Those
+ * are never taken for the new call: the innermost frame wins.
  *
- * Self time. Each frame adds up what the measured calls in it took (inner); what is left of its own
- * duration is its own.
+ * Self time. Each frame adds up the time of the measured calls in it (inner). The rest of its
+ * duration is its self time.
  *
- *   5. A call that ends adds its duration to its caller's frame: the innermost below it in the pile
- *      that is not known to be gone. Gone are those on its stack (BELOW) with a smaller stack
- *      pointer: a caller's is never smaller. On another stack it is the call that a signal has
- *      interrupted, or that has resumed a coroutine: the time is none of its own either.
- *   6. What longjmp or an exception has ended stays in the pile, and may pass for the caller of
- *      what is called afterwards. So a frame that is left takes what frames above it on its stack
- *      have added up: they were called in it. One that rule 3 drops gives it to its caller.
- *   7. No self time is below 0: coroutines whose calls overlap may add up to more than the call
- *      that resumed them took.
+ *   5. A call that ends adds its duration to its caller's frame. That is the innermost frame below
+ *      it whose call is not known to have ended. A call has ended if its frame is on the same stack
+ *      (BELOW) and has a smaller stack pointer: a caller's stack pointer is never smaller. On
+ *      another stack, the frame is that of the call that a signal has interrupted, or that has
+ *      resumed a coroutine: the time is not that call's self time either.
+ *   6. A frame whose call longjmp or an exception has ended stays. It may pass for the caller of
+ *      functions that are called afterwards. So a frame that is left also takes the sums of the
+ *      frames above it on its stack: those calls were made in it. A frame that rule 3 drops gives
+ *      its sum to its caller.
+ *   7. No self time is below 0. Coroutines whose calls overlap may add up to more than the duration
+ *      of the call that resumed them.
  *
- * Tail calls. A call lasts until it returns to its caller, whoever executes the return. Where a
- * function jumps to one that has probes, its tail exit has a number of its own, with IP_DUTY_JUMP:
+ * Tail calls. A call lasts until control returns to its caller, whichever function executes the
+ * return. If a function jumps to one that has probes, its tail exit has a number of its own, with
+ * IP_DUTY_JUMP:
  *
- *   8. Jump: the frame stays, with JUMPED(sp) for a stack pointer, which is odd as no other is, and
- *      is below what it was: so hooks.S does not take a frame off that stands on it, and leaves
- *      that to C. What it is to return to is noted beside its duty. Where the chain of jumps has
- *      been in the function before, at the same stack pointer (a loop), its frame goes instead, as
- *      unmeasured: chains are as long as there are functions in them.
- *   9. Leave: what stands directly below, jumped at the same stack pointer and is to return to
- *      where this returns to, ends too, one by one.
- *  10. Functions that nobody has selected, but others jump to (IP_DUTY_JOIN), have a frame where
- *      they were jumped to, and no histogram: what their calls took is handed on to who has jumped.
- *      Both ends of a call have one stack pointer, exactly.
+ *   8. Jump: the frame stays. Its stack pointer becomes JUMPED(sp). That value is odd, as no stack
+ *      pointer is, and lies below the old value. So hooks.S does not remove a frame that stands on
+ *      top of it, and leaves that to C. The address that the call returns to is noted beside the
+ *      duty. The chain of jumps may have been in the function before, at the same stack pointer (a
+ *      loop). Then this frame is dropped instead, as unmeasured. So a chain is at most as long as
+ *      the number of functions in it.
+ *   9. Leave: a frame directly below ends too, if it has jumped at the same stack pointer and is to
+ *      return to the same address. This repeats, frame by frame.
+ *  10. Functions that were not selected, but that others jump to (IP_DUTY_JOIN), have a frame only
+ *      if they were jumped to, and no histogram. The time of the calls in them is passed on to the
+ *      function that has jumped. The entry and the exit of such a call have exactly the same stack
+ *      pointer.
  *
- * Where what was jumped to ended by longjmp or an exception its frame stays, and stands between
- * those that have jumped and what comes next: they are never taken for its chain.
+ * If a function that was jumped to ends by longjmp or an exception, its frame stays. It then stands
+ * between the frames that have jumped and the next frame. So they are never taken for the chain of
+ * that next frame.
  */
 #ifndef RT_OPEN_CALLS_H
 #define RT_OPEN_CALLS_H
@@ -65,7 +73,7 @@
 
 #define FRAME sizeof(struct ip_meters_frame)
 #define BELOW (1ull << 20)
-/* between an entry and an exit of one call that do not have one stack pointer */
+/* largest distance between an entry and an exit of one call whose stack pointers differ */
 #define NEAR	   (64ull << 10)
 #define JUMPED(sp) ((sp)-1)
 
@@ -86,14 +94,14 @@ static struct ip_hist_tails *tails_of(struct ip_meters *m, uint64_t duty)
 	return rt_meters_at(m, IP_DUTY_OFFSET((uint32_t)duty), sizeof(struct ip_hist_tails));
 }
 
-/* Whether the call goes on in a function that it has jumped to. */
+/* Whether the call continues in a function that it has jumped to. */
 static int is_jumped(const struct ip_meters_frame *f)
 {
 	return f->sp & 1;
 }
 
-/* What lies at a hook's own stack pointer, where a function begins and where it ends: half of where
- * it returns to. */
+/* The word at a hook's own stack pointer, where a function begins or ends: the lower half of the
+ * address that it returns to. */
 static uint32_t returns_to(uint64_t sp)
 {
 	return *(const volatile uint32_t *)(uintptr_t)sp;
@@ -104,7 +112,7 @@ static uint64_t limit_of_frames(void)
 	return *(const volatile uint64_t *)&rt_private.frames;
 }
 
-/* As it is, or as it could be. */
+/* m->top, limited to a value that is possible. */
 static uint64_t top_of(const struct ip_meters *m)
 {
 	uint64_t top = *(const volatile uint64_t *)&m->top, limit = limit_of_frames();
@@ -112,7 +120,7 @@ static uint64_t top_of(const struct ip_meters *m)
 	return top < limit ? top - top % FRAME : limit;
 }
 
-/* Takes a frame out of the pile. */
+/* Removes a frame. */
 static void take_out(struct ip_meters *m, uint64_t at)
 {
 	uint64_t top = top_of(m);
@@ -124,14 +132,15 @@ static void take_out(struct ip_meters *m, uint64_t at)
 	m->top = at;
 }
 
-/* Whether a frame with stack pointer other is gone when one at sp is there that was entered
- * later. */
+/* Whether the call of a frame with stack pointer `other` has ended, if a call at sp that was
+ * entered later is there. */
 static int is_gone(uint64_t other, uint64_t sp)
 {
 	return other < sp && sp - other < BELOW && other != JUMPED(sp);
 }
 
-/* Rule 5: where the caller's frame at (sp: its stack pointer) adds up what its calls took. */
+/* Rule 5: the member in which the caller of the frame `at` adds up the time of its calls. sp: the
+ * frame's stack pointer. */
 static uint64_t *inner_of_caller(struct ip_meters *m, uint64_t at, uint64_t sp)
 {
 	while (at) {
@@ -143,7 +152,7 @@ static uint64_t *inner_of_caller(struct ip_meters *m, uint64_t at, uint64_t sp)
 	return &m->inner;
 }
 
-/* Whether the duty's functions have histograms. */
+/* Whether functions with this duty have histograms. */
 static int is_measured(uint64_t duty)
 {
 	return (duty & IP_DUTY_MASK) == IP_DUTY_HIST || (duty & IP_DUTY_MASK) == IP_DUTY_TIMED;
@@ -163,7 +172,8 @@ static void drop(struct ip_meters *m, uint64_t at)
 	take_out(m, at);
 }
 
-/* Rule 6. What the frame at has in it, those above included; they have nothing then. */
+/* Rule 6. Returns the sum of the frame `at` and of the frames above it on its stack, and sets the
+ * sums of those above to 0. */
 static uint64_t take_inner(struct ip_meters *m, uint64_t at)
 {
 	uint64_t sp = frame_at(m, at)->sp, inner = frame_at(m, at)->inner, top = top_of(m);
@@ -211,7 +221,7 @@ static void enter(struct ip_meters *m, uint32_t duty, uint64_t sp)
 	f->sp = sp;
 }
 
-/* Rule 2. The frame's place; ~0: there is none. */
+/* Rule 2. Returns the offset of the frame; ~0: there is none. */
 static uint64_t find(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t sp)
 {
 	uint64_t best = ~0ull, nearest = NEAR;
@@ -233,7 +243,7 @@ static uint64_t find(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t
 	return best;
 }
 
-/* To value, where it is less; a handler that comes in between may do it, too. */
+/* Raises *p to value if it is less. A handler that comes in between may do the same. */
 static void raise(uint32_t *p, uint32_t value)
 {
 	uint32_t seen = *(volatile uint32_t *)p;
@@ -257,14 +267,15 @@ static void add(struct ip_hist *h, uint64_t ticks, uint64_t inner)
 	raise(&h->min, ~packed);
 }
 
-/* The call of the frame at ends; sp: its own, whatever stands there now. tailed: at a tail exit. */
+/* Ends the call of the frame `at`. sp: its stack pointer, whatever the frame says now. tailed: it
+ * ends at a tail exit. */
 static void end(struct ip_meters *m, uint64_t at, uint64_t sp, uint64_t now, int tailed)
 {
 	struct ip_meters_frame *f = frame_at(m, at);
 	uint64_t duty = f->duty, time = f->time, ticks = now > time ? now - time : 0;
 	uint64_t inner = take_inner(m, at);
 
-	/* of a function that nobody has selected the time is its caller's */
+	/* if the function was not selected, the time belongs to its caller */
 	cpu_add_local(inner_of_caller(m, at, sp), is_measured(duty) ? ticks : inner);
 	if (is_jumped(f))
 		cpu_add_local(&m->jumped, -1ull);
@@ -272,13 +283,13 @@ static void end(struct ip_meters *m, uint64_t at, uint64_t sp, uint64_t now, int
 	if (!is_measured(duty))
 		return;
 	add(hist_of(m, duty), ticks, inner);
-	/* who ends so has tail exits, and room for that */
+	/* a function that ends in this way has tail exits, and room for that counter */
 	if (tailed)
 		cpu_add_local(&tails_of(m, duty)->tailed, 1);
 }
 
-/* Rule 9: those below at that have jumped to the call that has just ended there, with stack pointer
- * sp. */
+/* Rule 9: ends the frames below `at` that have jumped to the call that has just ended there, with
+ * stack pointer sp. */
 static void end_chain(struct ip_meters *m, uint64_t at, uint64_t sp, uint64_t now, int tailed)
 {
 	while (at) {
@@ -290,7 +301,7 @@ static void end_chain(struct ip_meters *m, uint64_t at, uint64_t sp, uint64_t no
 	}
 }
 
-/* Rule 8. sp: as a tail exit has it. */
+/* Rule 8. sp: as at a tail exit. */
 static void jump(struct ip_meters *m, uint32_t duty, uint64_t sp)
 {
 	uint64_t at = find(m, duty, IP_PROBE_TAIL_EXIT, sp), below;
@@ -312,8 +323,8 @@ static void jump(struct ip_meters *m, uint32_t duty, uint64_t sp)
 	cpu_add_local(&m->jumped, 1);
 }
 
-/* Rule 10. A call of a function that nobody has selected: its frame matters where a call goes on in
- * it. */
+/* Rule 10. A call of a function that was not selected: it needs a frame only if another call
+ * continues in it. */
 static void join(struct ip_meters *m, uint32_t duty, uint64_t sp)
 {
 	uint64_t top = top_of(m);
@@ -326,14 +337,14 @@ static void leave(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t sp
 {
 	uint64_t now = cpu_clock(), at = find(m, duty, kind, sp);
 
-	/* most calls of those that nobody has selected have no frame: another call's is not
-	 * theirs */
+	/* most calls of functions that were not selected have no frame: do not take another
+	 * call's */
 	if (at == ~0ull ||
 	    (!is_measured(duty) &&
 	     frame_at(m, at)->sp != (kind == IP_PROBE_EXIT ? sp : sp - sizeof(long))))
 		return;
 	end(m, at, frame_at(m, at)->sp, now, kind == IP_PROBE_TAIL_EXIT);
-	/* by the hook's own stack pointer: the frame is shared memory */
+	/* uses the hook's own stack pointer, since the frame is shared memory */
 	if (m->jumped)
 		end_chain(m, at, kind == IP_PROBE_EXIT ? sp : sp - sizeof(long), now,
 			  kind == IP_PROBE_TAIL_EXIT);

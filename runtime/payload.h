@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Registers as a payload hook has found them.
+ * The registers at a site, as a payload hook has found them.
  */
 #ifndef RT_PAYLOAD_H
 #define RT_PAYLOAD_H
@@ -11,20 +11,21 @@
 #define RT_VECTOR_REGISTERS  8
 #define RT_STACK_POINTER     4 /* its number */
 
-/* Laid out by arch/ARCH/payload.S. */
+/* arch/ARCH/payload.S fills it. */
 struct rt_frame {
 	uint64_t vector[RT_VECTOR_REGISTERS];	/* low halves */
-	uint64_t general[RT_GENERAL_REGISTERS]; /* the stack pointer is the site's */
+	uint64_t general[RT_GENERAL_REGISTERS]; /* the stack pointer is that of the site */
 	uint64_t flags;
 };
 
 _Static_assert(sizeof(struct rt_frame) == 200, "payload.S");
 
-/* Records the event of a payload number with its values. kind: enum ip_probe_kind. */
+/* Records the event of a payload number together with its values. kind: enum ip_probe_kind. */
 void rt_record_values(const struct rt_frame *frame, uint32_t payload, uint32_t kind);
 
-/* Reads up to size bytes of the process, at most a page, that need not be there, and returns how
- * many: up to the first page that is not. A system call: 0 where none may be made. */
+/* Reads up to `size` bytes of the process, at most a page. The memory may be unmapped. Returns the
+ * number of bytes up to the first page that is not mapped. This takes a system call; returns 0 if
+ * hooks may not make one. */
 uint64_t rt_read(uint64_t address, void *to, uint64_t size);
 
 #endif

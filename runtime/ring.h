@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread's ring, inside of the runtime: what its position says (common/abi/ring.h), and the
- * sub-buffers that it goes through (subbufs.c).
+ * A thread's ring, inside of the runtime: the meaning of its position (common/abi/ring.h), and how
+ * it takes its sub-buffers (subbufs.c).
  */
 #ifndef RT_RING_H
 #define RT_RING_H
@@ -24,7 +24,8 @@ static inline int has_room(const struct ip_slot *slot, uint64_t cur, uint64_t wo
 	       WORD_INDEX(cur) + words <= IP_SUBBUF_WORDS - (is_coarse(slot) ? IP_SUBBUF_SPARE : 0);
 }
 
-/* cur without a sub-buffer: of the ordinal that the next one is to have. */
+/* The value of cur without a sub-buffer. Its position has the ordinal that the next sub-buffer will
+ * have. */
 static inline uint64_t cur_of_none(const struct ip_slot *slot, uint64_t position)
 {
 	return CUR(IP_NO_SUBBUF, (position & ~(uint64_t)(IP_SUBBUF_WORDS - 1)) +
@@ -36,16 +37,17 @@ static inline uint64_t *word_at(uint64_t cur)
 	return (uint64_t *)(rt_data + SUBBUF(cur) * IP_SUBBUF_SIZE) + WORD_INDEX(cur);
 }
 
-/* Leaves the sub-buffer in cur, if any, and takes a new one. 1: look at slot->cur again; 0:
- * there is none. outermost: no hook below may still have to fill words. */
+/* Leaves the sub-buffer in cur, if there is one, and takes a new one. Returns 1 if the caller must
+ * read slot->cur again; 0 if there is no sub-buffer. outermost: no hook below may still have to
+ * fill words. */
 int rt_change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost);
 
-/* A sub-buffer of the pool for other use; the collector does not look at it. Its index + 1; 0:
- * there is none. */
+/* Takes a sub-buffer of the pool for another use. The collector does not look at it. Returns its
+ * index + 1; 0: there is none. */
 uint32_t rt_take_memory(void);
-/* Gives one back that was not used. */
+/* Gives back such a sub-buffer that was not used. */
 void rt_give_memory(uint32_t taken);
-/* The words of it; NULL: there is no such one. */
+/* The memory of such a sub-buffer; NULL: it does not exist. */
 void *rt_memory(uint32_t taken);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside of the runtime: what its files share. The runtime is freestanding: it calls nothing
- * outside of itself, so that it can be called from anywhere (signal handlers, a thread that is half
- * set up, code that runs before libc is ready) and traces nothing of itself.
+ * The inside of the runtime: what its files share. The runtime is freestanding: it calls nothing
+ * outside of itself. So it can be called from anywhere (a signal handler, a thread that is half set
+ * up, code that runs before libc is ready), and it traces nothing of itself.
  */
 #ifndef RT_RT_H
 #define RT_RT_H
@@ -17,14 +17,14 @@
 
 #define rt_unlikely(x) __builtin_expect(!!(x), 0)
 
-/* What is not said to be hidden goes through a table of addresses, which an image without a loader
- * does not have. */
+/* Symbols that are not declared hidden are reached through a table of addresses. An image without a
+ * loader has no such table. */
 #ifdef RT_INJECTED
 #pragma GCC visibility push(hidden)
 #endif
 
-/* Where the constructor mapped the pieces; constant after it. Valid only while rt_gate is not
- * NULL. */
+/* Where the constructor has mapped the pieces of memory; constant afterwards. Valid only while
+ * rt_gate is not NULL. */
 extern volatile struct ip_gate *rt_gate;
 extern struct ip_area_header *rt_header;
 extern struct ip_slot *rt_slots;
@@ -37,7 +37,7 @@ extern struct ip_area_clock *rt_clock;
 extern struct ip_rule *rt_rules;
 extern struct ip_filters *rt_filters;
 
-/* What bounds all that hooks read in the area. Written from outside. */
+/* The bounds of everything that hooks read in the area. The tracer writes it from outside. */
 extern struct ip_rt_private rt_private;
 
 static inline uint32_t rt_nsubbufs(void)
@@ -50,100 +50,109 @@ static inline int rt_may_read(void)
 	return __atomic_load_n(&rt_private.may_read, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Makes a record of a probe. kind: enum ip_probe_kind; sp: as trace_format.h has it. Called by the
- * hooks. */
+/* Makes the record of a probe. kind: enum ip_probe_kind; sp: as in trace_format.h. The hooks call
+ * it. */
 void rt_record(uint32_t number, uint32_t kind, uint64_t sp);
 
-/* Of what starts the runtime: preload.c, static_entry.c or injected.c. */
+/* Defined by the file that starts the runtime: preload.c, static_entry.c or injected.c. */
 extern struct ip_rt_anchor iprobe_rt_anchor;
 
-/* Maps the area of a launcher, if it was made for this process. 1; 0: it was not. */
+/* Maps the area that the launcher has made, if it was made for this process. Returns 1 if so, else
+ * 0. */
 int rt_map_launched(const char *path);
 
 enum rt_start {
 	RT_PRELOADED, /* nothing else runs in the process yet */
-	/* as well, and rt_map_launched() has mapped an area, where else one of our own is */
+	/* likewise, and rt_map_launched() has mapped an area; in the other cases the runtime maps
+	 * its own */
 	RT_LAUNCHED,
-	RT_WOKEN, /* by a borrowed thread, amid others */
+	RT_WOKEN, /* by a borrowed thread, while other threads run */
 };
 
-/* Maps an area of the process's own. 1; 0: the anchor says why not. */
+/* Maps an area of the process's own. Returns 1; 0: the anchor says why it failed. */
 int rt_map_own_area(enum rt_start how);
 
-/* Whether children that are forked from now on get the area. 0, or an error as of a system call. */
+/* Decides whether children that are forked from now on get the area. Returns 0, or an error as from
+ * a system call. */
 long rt_area_keep(int inherit);
 
-/* In a forked child that has it: private zeros in its place. The same. */
+/* For a forked child that has the area: replaces it by private zero pages. Returns 0, or an error
+ * as from a system call. */
 long rt_area_disown(void);
 
-/* Whether reading the processor's clock ends this thread, and those that it makes. What cannot be
- * known counts as a yes. */
+/* Whether reading the processor's clock ends this thread, or threads that it makes. If that cannot
+ * be found out, the answer is yes. */
 int rt_clock_is_forbidden(void);
 
-/* Sets everything up. executable: an address of the executable, for a pool near it;
- * library_pool: where the one for libraries is to be, 0: none. Fills the anchor in; waits for
- * the launcher if there is one. */
+/* Sets everything up. executable: an address in the executable, for a pool near it; library_pool:
+ * the address for the pool of the libraries, 0: none. Fills in the anchor, and waits for the
+ * launcher if there is one. */
 void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool);
 
-/* Value of an environment variable, of an entry of the auxiliary vector behind the environment;
- * NULL, 0: not there. */
+/* The value of an environment variable; NULL: it is not set. The value of an entry of the auxiliary
+ * vector, which follows the environment; 0: it is not there. */
 const char *rt_environment(char **envp, const char *name);
 uint64_t rt_auxiliary(char **envp, uint64_t type);
 
-/* Makes the room for stubs of one module executable: its program headers and where they are
- * loaded. Of all modules: the program headers of the executable, which may be NULL. */
+/* rt_stub_room_open() makes the room for stubs of one module executable. It takes the module's
+ * program headers and the bias that they are loaded with. rt_rooms_open() does so for all modules.
+ * It takes the program headers of the executable, which may be NULL. */
 void rt_stub_room_open(const void *headers, size_t n, uint64_t bias);
 void rt_rooms_open(const void *headers, size_t n);
 
-/* arch/ARCH/wake.S: what a borrowed thread runs, and the top of its stack, a struct ip_wake. */
+/* arch/ARCH/wake.S: the code that a borrowed thread runs, and the top of its stack, a struct
+ * ip_wake. */
 extern const char rt_wake[], rt_wake_end[];
 extern char rt_wake_block[];
 void rt_wake_up(void);
-/* What it does (static_entry.c, injected.c). */
+/* The work of that thread (static_entry.c, injected.c). */
 void rt_wake_set_up(void);
 
-/* Of a runtime that iprobe has put into a running process: what it has told it. */
+/* For a runtime that iprobe has put into a running process: what iprobe has told it. */
 extern struct ip_injection rt_injection;
 
-/* arch/ARCH/flip.S: the same for changing mappings of text (remap.c); the block is a struct
- * ip_remap. */
+/* arch/ARCH/remap.S: the code that a borrowed thread runs to change mappings of text (remap.c), and
+ * the top of its stack, a struct ip_remap. */
 extern const char rt_remap[], rt_remap_end[];
 extern char rt_remap_block[];
 void rt_remap_run(void);
 
-/* arch/ARCH/again.S: where threads go on whose system call a stop broke off. */
+/* arch/ARCH/syscall_resume.S: where a thread continues a system call that a stop interrupted. */
 extern const char rt_restart[], rt_restart_end[], rt_restart_slots[];
 
-/* The same with values behind it (trace_format.h): the word that tells of them, and n words. */
+/* A record with values (trace_format.h): the word that describes them, and n words. */
 struct rt_payload {
 	uint64_t tells;
 	const uint64_t *words;
 	uint32_t n;
-	/* whose signature and values they are: in another one the event comes without them */
+	/* session that the signature and the values belong to; in another session the event is
+	 * recorded without them */
 	uint32_t session;
 };
 void rt_record_payload(uint32_t number, uint32_t kind, uint64_t sp,
 		       const struct rt_payload *payload);
 
-/* The session that records; 0: be silent. */
+/* The session that records; 0: record nothing. */
 static inline uint32_t rt_session(void)
 {
 	return rt_gate ? rt_gate->session : 0;
 }
 
-/* For who finds the gate closed. A forked child of a session that follows forks opens it, for
- * itself; its number, or 0: be silent (claim.c). */
+/* A hook calls this if it finds the gate closed. In a forked child of a session that follows forks,
+ * it opens the child's own gate and returns the child's number. Otherwise it returns 0: record
+ * nothing (claim.c). */
 uint32_t rt_follow_fork(void);
 
-/* A slot for this thread in the session of the gate; NULL: stay silent. */
+/* Claims a slot for this thread in the session of the gate; NULL: record nothing. */
 __attribute__((cold)) struct ip_slot *rt_claim_slot(void);
 
-/* The hooks that stubs jump to (arch/ARCH/hooks.S), by kind - 1 and registers, and those that
- * jump stubs call: offsets from rt_hooks_base. */
+/* The hooks that stubs jump to (arch/ARCH/hooks.S), by kind - 1 and registers, and the hooks that
+ * jump stubs call. All are offsets from rt_hooks_base. */
 extern const char rt_hooks_base[];
 extern const int32_t rt_hooks[IP_HOOK_KINDS][IP_HOOK_REGS];
 extern const int32_t rt_jump_hooks[IP_HOOK_KINDS];
-/* Those of sites whose values are recorded (arch/ARCH/payload.S), from rt_payload_base; 0: none. */
+/* The hooks of sites whose values are recorded (arch/ARCH/payload.S), as offsets from
+ * rt_payload_base; 0: there is none. */
 extern const char rt_payload_base[];
 extern const int32_t rt_payload_hooks[IP_HOOK_KINDS][2];
 

@@ -2,16 +2,18 @@
 /*
  * How a thread finds its slot.
  *
- * A runtime that was loaded or linked with the program has thread-local storage; the thread's id,
- * which the slot tells, is what the C library has noted behind the thread pointer, so that hooks
- * make no system call. One that iprobe has put into a running process has none: no loader knows of
- * it. There the thread's id, which the C library keeps at a fixed place behind the thread pointer
- * (iprobe has looked where), leads to an entry of a table. The slot itself says whose it is and in
- * which session, so an entry may be stale, or another thread's: then it does not count. hooks.S
- * does the common case by the same steps.
+ * A runtime that was loaded or linked with the program has thread-local storage. The slot holds the
+ * thread's id. The hook reads this id where the C library has stored it behind the thread pointer,
+ * so hooks make no system call.
  *
- * Numbers of sessions that are noted for a thread have IP_SESSION_MARK where the session's modes
- * ask for it (common/abi/area.h).
+ * A runtime that iprobe has put into a running process has no thread-local storage, since no loader
+ * knows of it. There the thread's id leads to an entry of a table. The C library keeps the id at a
+ * fixed place behind the thread pointer; iprobe has found out where. The slot itself says which
+ * thread and which session it belongs to. So an entry may be stale, or another thread's: then it
+ * does not count. hooks.S does the common case by the same steps.
+ *
+ * The session numbers that are noted for a thread carry IP_SESSION_MARK if the session's modes
+ * require it (common/abi/area.h).
  */
 #ifndef RT_SELF_H
 #define RT_SELF_H
@@ -24,13 +26,13 @@
 
 #ifdef RT_INJECTED
 
-/* Nothing else tells it the id. */
+/* Nothing else tells the runtime the id. */
 static inline void rt_self_check_tid(uint32_t pid)
 {
 	(void)pid;
 }
 
-#define RT_THREADS     65536u /* hooks.S takes the low 16 bits */
+#define RT_THREADS     65536u /* hooks.S uses the low 16 bits */
 #define RT_THREAD_WAYS 8u
 
 extern struct ip_slot *rt_threads[RT_THREADS] __attribute__((visibility("hidden")));
@@ -40,8 +42,8 @@ static inline uint32_t rt_self_tid(void)
 	return cpu_thread_word(rt_injection.tid_at);
 }
 
-/* A child that shares our memory (vfork) shares our thread pointer too: what it claims is its
- * parent thread's. */
+/* A child that shares the parent's memory (vfork) shares the thread pointer too: what it claims
+ * belongs to its parent's thread. */
 static inline int rt_self_is_in(uint32_t pid)
 {
 	return pid != 0;
@@ -58,13 +60,13 @@ static inline struct ip_slot **rt_self_entry(uint32_t tid, unsigned way)
 	return &rt_threads[(tid + way) % RT_THREADS];
 }
 
-/* This thread's slot of the session in the gate; NULL: it has none. */
+/* This thread's slot in the session of the gate; NULL: it has none. */
 static inline struct ip_slot *rt_self_slot(void)
 {
 	uint32_t tid = rt_self_tid(), session = rt_gate->session;
 	int full = 1;
 
-	if (!session) /* a forked child, maybe: there may be no slots at these addresses */
+	if (!session) /* maybe a forked child: there may be no slots at these addresses */
 		return NULL;
 	for (unsigned way = 0; way < RT_THREAD_WAYS; way++) {
 		struct ip_slot *slot = __atomic_load_n(rt_self_entry(tid, way), __ATOMIC_RELAXED);
@@ -74,15 +76,15 @@ static inline struct ip_slot *rt_self_slot(void)
 		full &= slot && slot->state != IP_SLOT_FREE &&
 			IP_SESSION_NUMBER(slot->session) == session;
 	}
-	/* all its places are other threads': ids that differ by multiples of 65536 */
+	/* all places of this thread are taken by threads whose ids differ by multiples of 65536 */
 	for (uint32_t i = 0; full && i < rt_header->slots_used && i < IP_AREA_SLOTS; i++)
 		if (rt_self_is(&rt_slots[i], tid, session))
 			return &rt_slots[i];
 	return NULL;
 }
 
-/* Makes it this thread's. The slot to use: a handler may have been faster, then ours stays empty
- * until the thread ends. */
+/* Makes the slot this thread's. Returns the slot to use: a handler may have been faster. Then
+ * `slot` stays empty until the thread ends. */
 static inline struct ip_slot *rt_self_set(struct ip_slot *slot, uint32_t session)
 {
 	uint32_t tid = slot->tid;
@@ -111,14 +113,14 @@ struct rt_self {
 extern __thread struct rt_self rt_self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* From the thread pointer to the thread's id, where the C library keeps it at a place that we
- * know: the thread that set us up had its own there. 0: it does not, and hooks ask the kernel,
- * for which a seccomp filter might end the thread. */
+/* Distance from the thread pointer to the thread's id, if the C library keeps it at a known place.
+ * The thread that set the runtime up had its id there. 0: there is no such place, and hooks ask the
+ * kernel. A seccomp filter might end the thread for that. */
 extern uint32_t rt_tid_at __attribute__((visibility("hidden")));
 
 void rt_self_find_tid(void);
 
-/* In a forked child: one that the C library did not make has its parent's id there. */
+/* In a forked child: if the C library did not make the child, its parent's id stands there. */
 void rt_self_check_tid(uint32_t pid);
 
 static inline uint32_t rt_self_tid(void)
@@ -126,16 +128,17 @@ static inline uint32_t rt_self_tid(void)
 	return rt_tid_at ? cpu_thread_word(rt_tid_at) : cpu_syscall(SYS_gettid, 0, 0, 0, 0);
 }
 
-/* Whether this is a thread of the process. A child that shares our memory (vfork) shares our
- * thread's slot too: what it claims is that thread's, by the id. Where ids are the kernel's it
- * must not claim it, since it ends before the thread does. */
+/* Whether this is a thread of the process `pid`. A child that shares the parent's memory (vfork)
+ * shares the thread's slot too. If the id is read from memory, the child has that thread's id, so
+ * what it claims belongs to that thread. If the id comes from the kernel, the child must not claim
+ * a slot, since the child ends before the thread does. */
 static inline int rt_self_is_in(uint32_t pid)
 {
 	return rt_tid_at ? pid != 0 : cpu_syscall(SYS_getpid, 0, 0, 0, 0) == pid;
 }
 
-/* In this order: a handler that comes in between and claims a slot for a new session shows in the
- * gate. */
+/* The order matters: if a handler comes in between and claims a slot for a new session, the gate
+ * shows it. */
 static inline struct ip_slot *rt_self_slot(void)
 {
 	uint32_t session = rt_self.session;
@@ -147,8 +150,8 @@ static inline struct ip_slot *rt_self_slot(void)
 	return IP_SESSION_NUMBER(session) == rt_gate->session ? slot : NULL;
 }
 
-/* A handler that interrupts us before the second store claims a slot of its own and we go on with
- * that one. */
+/* If a handler interrupts before the second store, it claims a slot of its own, and this hook
+ * continues with that slot. */
 static inline struct ip_slot *rt_self_set(struct ip_slot *slot, uint32_t session)
 {
 	rt_self.slot = slot;

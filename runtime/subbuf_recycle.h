@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that overwrites: in sessions with IP_MODE_OVERWRITE a full ring goes on in the oldest of
- * its own sub-buffers. Part of subbufs.c; record.c has the protocol of records; test/model explores
- * both, by these steps.
+ * A thread that overwrites. In sessions with IP_MODE_OVERWRITE a full ring continues in the oldest
+ * of its own sub-buffers. Part of subbufs.c. record.c has the protocol of records; test/model
+ * explores both, by these steps.
  *
- *   O1. Read the tail. Between the oldest ordinal that is kept and the one to take lie the
- *       sub-buffers that are ours; none: give up.
- *   O2. Find the oldest one. It must be FULL; or OWNED (left by a hook in a handler), if we are the
- *       outermost hook: else a hook below may still have to fill words of it, give up. (Whoever is
- *       given up for drops the event, and counts it lost.)
- *   O3. Its events: all words less its surplus. That is final: no hook that is in flight has words
- *       in it.
- *   O4. Move the tail on, by a locked compare-and-exchange, over its ordinal and its events in one.
- *       Where a handler of this thread or the collector was faster, start again. From here on
- *       nobody else has it.
- *   O5. Name it nobody's. A reader that copies it meanwhile sees that afterwards, and leaves it
+ *   O1. Read the tail. The thread's sub-buffers lie between the oldest ordinal that is kept and the
+ *       ordinal to take. If there are none, give up.
+ *   O2. Find the oldest one. It must be FULL. If this hook is the outermost hook, it may also be
+ *       OWNED (left by a hook in a handler). Otherwise a hook below may still have to fill words of
+ *       it: give up. (If the hook gives up and there is no other sub-buffer, it drops the event and
+ *       counts it as lost.)
+ *   O3. Compute the number of its events: all words minus its surplus. This number is final: no
+ *       hook in flight has words in it.
+ *   O4. Move the tail on, over the ordinal and over the events in one step, by a locked
+ *       compare-and-exchange. If a handler of this thread or the collector was faster, start again.
+ *       From here on the sub-buffer is this hook's alone.
+ *   O5. Set its slot to IP_NO_SLOT. A reader that is copying it sees that afterwards, and leaves it
  *       out.
- *   O6. Suspect (record.c, step 7): leave it to the collector (LEFT), and start again. Else OWNED,
- *       and zero it.
+ *   O6. If it is suspect (record.c, step 7), leave it to the collector (LEFT), and start again.
+ *       Otherwise set it to OWNED, and zero it.
  *
- * A thread takes a free sub-buffer instead while it has fewer than two; and while it has less than
- * its share and there are more free ones than are held back for threads that come.
+ * A thread takes a free sub-buffer instead in two cases: while it has fewer than two; and while it
+ * has less than its share and there are more free sub-buffers than are reserved for new threads.
  */
 #ifndef RT_SUBBUF_RECYCLE_H
 #define RT_SUBBUF_RECYCLE_H
@@ -31,8 +32,10 @@
 
 static int64_t take_subbuf(void);
 
-/* Whether words of it were reserved and filled, or padded. One that a hook named, before a
- * handler was faster and left it by longjmp, has none, and another has its ordinal. */
+/* Whether words of the sub-buffer were reserved and filled, or padded. A hook writes slot and
+ * ordinal into a sub-buffer before it puts the sub-buffer into cur. A handler may come first, and
+ * then leave the hook by longjmp. The sub-buffer then has no such words, and another one has the
+ * same ordinal. */
 static int is_used(int64_t k)
 {
 	const uint64_t *words = (const uint64_t *)(rt_data + k * IP_SUBBUF_SIZE);
@@ -60,7 +63,8 @@ static int64_t find_subbuf(const struct ip_slot *slot, uint64_t ordinal)
 	return found;
 }
 
-/* The oldest of the slot's, emptied; it has those up to ordinal. -1: none can be had. */
+/* Empties and returns the oldest sub-buffer of the slot. The slot has the sub-buffers up to
+ * `ordinal`, without it. -1: none can be had. */
 static int64_t recycle_subbuf(struct ip_slot *slot, uint64_t ordinal, int outermost)
 {
 	for (unsigned tries = 0; tries < RECYCLE_TRIES; tries++) {
