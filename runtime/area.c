@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The area: opening or making its memfd, mapping it, and who else gets at it.
+ * The area: opening or making its memfd, mapping it, and who else has access to it.
  *
- * Forked children do not get it (MADV_DONTFORK), unless they are followed: they may give up
- * privileges that we have. Hooks that begin in one find its gate wiped, and touch nothing of the
- * area. But one that a signal handler interrupts, and that forks, goes on in the child, too, with
- * addresses of the area in its registers. So that it finds memory there:
+ * Forked children do not get the area (MADV_DONTFORK), unless they are followed: a child may give
+ * up privileges that its parent has. A hook that begins in a child finds the gate cleared, and
+ * touches nothing of the area. But a signal handler may interrupt a hook and fork. Then this hook
+ * also continues in the child, with addresses of the area in its registers. So that it finds memory
+ * there:
  *
- *   1. Some pages of the area are not the file's but private ones, covers (common/abi/area.h),
- *      mapped as stacks are that grow down (MAP_GROWSDOWN). In the process itself they lie right
- *      above the area's memory, and never grow.
- *   2. In a child there is nothing below them: the kernel makes a cover grow to where a late hook
- *      reads or writes, by zeros of the child's own, up to its limit on stacks (RLIMIT_STACK,
- *      mostly 8 MiB). Zeros name no sub-buffer of ours and no session: what the hook still does to
- *      them is without consequence.
- *   3. The area lies far from all that the kernel maps by itself: what the child maps later is not
- *      where such a hook writes.
+ *   1. Some pages of the area are not pages of the file but private ones: covers
+ *      (common/abi/area.h). They are mapped like stacks that grow down (MAP_GROWSDOWN). In the
+ *      process itself they lie right above the area's memory, and never grow.
+ *   2. In a child there is nothing below them. When a late hook reads or writes there, the kernel
+ *      lets a cover grow down to that address, up to the child's limit on stacks (RLIMIT_STACK,
+ *      mostly 8 MiB). The new pages are zeros of the child's own. Zeros name no sub-buffer of the
+ *      child and no session. So what the hook still does to them has no effect.
+ *   3. The area lies far from everything that the kernel maps by itself. So what the child maps
+ *      later does not lie where such a hook writes.
  *
- * Covered is what records take: the header, slots, descriptors, and the first sub-buffers. The
- * collector lets the lowest ones go round, so they are the ones in use.
+ * The covers protect what records use: the header, slots, descriptors, and the first sub-buffers.
+ * The collector lets the sub-buffers with the lowest numbers circulate, so they are the ones in
+ * use.
  */
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -27,9 +29,9 @@
 #include "runtime/rt.h"
 
 #define PAGE	  4096ull
-#define AREA_SIZE IP_AREA_OWN_SIZE /* a launcher's is mapped as long as it is */
-#define FD_FLOOR  900 /* the memfd keeps out of the low numbers, which programs count on */
-/* below 64, which every process's table of descriptors holds: see raise_fd() */
+#define AREA_SIZE IP_AREA_OWN_SIZE /* a launcher's area is mapped in its full length */
+#define FD_FLOOR  900 /* the memfd avoids the low numbers: programs rely on getting them */
+/* below 64, which is the size of every process's first table of descriptors: see raise_fd() */
 #define FD_FLOOR_WOKEN 48
 
 #define PROT_READ	   1
@@ -57,15 +59,15 @@
 
 #define FAILED(ret) ((unsigned long)(ret) > -4096ul)
 
-/* An address, or an error as from any system call. */
+/* Returns an address, or an error as from any system call. */
 static unsigned long map(uint64_t address, uint64_t size, long prot, long flags, long fd)
 {
 	return cpu_syscall6(CPU_SYS_MMAP, address, size, prot, flags, fd, 0);
 }
 
-/* A hint for the kernel: amid the range that it fills from neither end, and not to be guessed
- * better than other addresses of the process. 0: there is no such range. local: something on the
- * stack. */
+/* A hint for the kernel: an address in the middle of the range that the kernel fills from neither
+ * end. It is not easier to guess than other addresses of the process. 0: there is no such range.
+ * local: any object on the stack. */
 static uint64_t place_far_away(const void *local)
 {
 	const uint64_t mixed =
@@ -76,7 +78,7 @@ static uint64_t place_far_away(const void *local)
 		       : 0;
 }
 
-/* Step 1. 0, or an error. */
+/* Step 1. Returns 0, or an error. */
 static long lay_covers(uint64_t area, uint64_t size)
 {
 	for (unsigned i = 0; i < IP_AREA_COVERS && ip_area_cover(i) < size; i++) {
@@ -89,7 +91,8 @@ static long lay_covers(uint64_t area, uint64_t size)
 	return 0;
 }
 
-/* Whether forked children get it. They always get the covers. 0, or an error. */
+/* Decides whether forked children get the area. They always get the covers. Returns 0, or an
+ * error. */
 static long keep(uint64_t area, uint64_t size, int inherit)
 {
 	uint64_t from = 0;
@@ -125,13 +128,14 @@ long rt_area_disown(void)
 	return FAILED(at) ? (long)at : 0;
 }
 
-/* Out of the low numbers, as the very next thing: the kernel gives new descriptors the lowest
- * one there is, and knows no way to ask for another at once. A thread that opens something
- * between the two calls gets a number higher than the lowest, as it does when any other thread
- * opens something just then. Below the process's limit, however low that is. Where other threads
- * run, no higher than any table of descriptors reaches: to enlarge a shared one the kernel waits
- * for all processors (an RCU grace period), for milliseconds, on a busy machine for seconds, for
- * which a borrowed thread would be held. */
+/* Moves a descriptor out of the low numbers, at once. The kernel gives a new descriptor the lowest
+ * free number, and has no call that asks for another number directly. A thread that opens something
+ * between the two calls gets a number higher than the lowest. That also happens when any other
+ * thread opens something at that time. The new number must lie below the process's limit, however
+ * low that is. If other threads run, it must not be higher than the smallest table of descriptors
+ * reaches. The reason: to enlarge a shared table the kernel waits for all processors (an RCU grace
+ * period). That takes milliseconds, on a busy machine seconds, and a borrowed thread would be held
+ * for that time. */
 static long raise_fd(long fd, long highest)
 {
 	long raised = fd;
@@ -162,15 +166,16 @@ static int is_privileged(void)
 			       0)) ||
 	    FAILED(cpu_syscall(SYS_capget, (long)&header, (long)set, 0, 0)))
 		return 1;
-	/* effective, permitted, inheritable; twice */
+	/* effective, permitted, inheritable; two words each */
 	return !ids[0] || ids[0] != ids[1] || ids[0] != ids[2] || ids[3] != ids[4] ||
 	       ids[3] != ids[5] || set[0] || set[1] || set[3] || set[4];
 }
 
-/* A descriptor would be inherited by each child. Who may trace a privileged process gets at the
- * area through its mapping (map_files), and it keeps none. Of another one the user's own iprobe
- * would not: it keeps one that is a name only, for its user, in whose name children run as well.
- * The number, or -1. */
+/* Closes the descriptor of the area, since each child would inherit it. A tracer of a privileged
+ * process reaches the area through its mapping (map_files), so such a process keeps no descriptor.
+ * The user's own iprobe cannot do that with an unprivileged process. So that process keeps a
+ * descriptor that only names the file (O_PATH). It is of use to the process's user alone, and
+ * children run as that user too. Returns the number, or -1. */
 static int32_t keep_name(long fd, long highest)
 {
 	char name[32] = "/proc/self/fd/";
@@ -194,7 +199,7 @@ static int32_t keep_name(long fd, long highest)
 	return FAILED(path) ? -1 : (int32_t)path;
 }
 
-/* Opens and maps the launcher's area if this process is the one it was made for. */
+/* Opens and maps the launcher's area if it was made for this process. */
 int rt_map_launched(const char *path)
 {
 	long fd = raise_fd(cpu_syscall(SYS_openat, -100, path, O_RDWR | O_CLOEXEC, 0), FD_FLOOR);
@@ -231,7 +236,8 @@ not_ours:
 	return 0;
 }
 
-/* Past its limit on file sizes, which holds for memfds too, a process gets SIGXFSZ, and ends. */
+/* If a file grows beyond the process's limit on file sizes, the process gets SIGXFSZ and ends. The
+ * limit holds for memfds too. */
 static int fits_limit(uint64_t size)
 {
 	uint64_t limit[2]; /* current, maximal */
@@ -252,7 +258,8 @@ int rt_map_own_area(enum rt_start how)
 		return 0;
 	}
 	fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_NOEXEC_SEAL, 0, 0);
-	if (FAILED(fd)) /* kernels before 6.3 do not know that flag, which allows sealing too */
+	/* kernels before 6.3 do not know MFD_NOEXEC_SEAL, which allows sealing too */
+	if (FAILED(fd))
 		fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0);
 	fd = raise_fd(fd, how == RT_WOKEN ? FD_FLOOR_WOKEN : FD_FLOOR);
 	if (FAILED(fd)) {
@@ -275,7 +282,7 @@ int rt_map_own_area(enum rt_start how)
 		iprobe_rt_anchor.error = -ret;
 		return 0;
 	}
-	/* the descriptor goes before all else, since such a process has that, too */
+	/* close the descriptor before anything else, since such a process has it too */
 	name = keep_name(fd, how == RT_WOKEN ? FD_FLOOR_WOKEN : FD_FLOOR);
 	ret = lay_covers(at, AREA_SIZE);
 	if (FAILED(ret)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread's first event in a session: its slot (step 1 of record.c), and before that, in a forked
- * child, the session. No system call is made where self.h knows of the ids of threads.
+ * A thread's first event in a session: it claims its slot (step 1 of record.c). In a forked child
+ * the session begins before that. No system call is made if self.h knows where threads' ids are.
  */
 #include "runtime/arch/cpu.h"
 #include "runtime/meters.h"
@@ -10,23 +10,24 @@
 #include "runtime/self.h"
 
 /*
- * A forked child. The kernel has wiped its gate, so it is silent; its text is its parent's, live
- * sites included, so that its next hook comes here. Where the session follows forks it opens the
- * gate by itself, with a number of its own: the slot that its thread has inherited is the parent's,
- * and belongs to another number. So it records from its first call on, nobody stops it, and the
- * parent does not notice. Else it has nothing to do with the area, which need not be there.
+ * A forked child. The kernel has cleared its gate, so its hooks record nothing. Its text is its
+ * parent's, live sites included, so its next hook comes here. If the session follows forks, the
+ * child opens the gate by itself, with a number of its own. The slot that its thread has inherited
+ * belongs to the parent and to another number. So the child records from its first call on, no
+ * tracer stops it, and the parent does not notice. If the session does not follow forks, the child
+ * must not use the area, which may be missing.
  *
- *   1. Its own memory, a copy of its parent's, says whether children have the area. Only then
- *      follow is read; 0: silent.
- *   2. whose the gate is, then the number, from nobody's to ours: another thread of the child may
- *      be at it, too.
- *   3. follow is read again. The hotpatcher ends a session by clearing it first and closing the
- *      gates of all children that it finds then: who opened too late to be found sees the change
- *      here, and closes again.
+ *   1. The child's own memory, a copy of its parent's, says whether children have the area. Only if
+ *      they have it, the child reads `follow` in the area. 0: record nothing.
+ *   2. Write whose gate it is. Then change the session number from 0 to the child's own, by
+ *      compare-and-exchange: another thread of the child may be doing the same.
+ *   3. Read `follow` again. When the hotpatcher ends a session it clears `follow` first, and then
+ *      closes the gates of all children that it finds. A child that opens its gate too late to be
+ *      found sees the change here, and closes its gate again.
  *
- * A child that shares its parent's memory (vfork) finds the parent's gate. Where that is itself a
- * forked child that was never in a hook before, it opens it in its own name, and its parent's
- * threads count as unserved: lost, not silent.
+ * A child that shares its parent's memory (vfork) finds the parent's gate. The parent may itself be
+ * a forked child that has never been in a hook. Then the vfork child opens the gate in its own
+ * name. The parent's threads count as unserved: their events are lost, but counted.
  */
 uint32_t rt_follow_fork(void)
 {
@@ -55,7 +56,7 @@ uint32_t rt_follow_fork(void)
 	return number;
 }
 
-/* What --tid and --thread say of a thread that is new to us. */
+/* What --tid and --thread say of a thread that claims its slot. */
 static uint32_t is_wanted(uint32_t tid)
 {
 	const struct ip_filters *f = rt_filters;

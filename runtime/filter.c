@@ -2,31 +2,33 @@
 /*
  * The careful path: what is left out of a recording, and where calls come from.
  *
- *   1. A thread that is not asked for (--tid, --thread) records nothing.
- *   2. Nothing is recorded before a function has been called so and so often (--start-on), nothing
- *      after (--stop-on).
- *   3. A call is left out because it is too deep (--depth), not its turn (--sample), or too short
- *      (--min-duration). Entry and exit go together: what was decided at the entry stands in a
- *      stack of frames, where the exit finds it. What cannot be decided at the entry (how long it
- *      will last) is held back there: the entry is written, with the time that it had, as soon as
- *      the call has lasted long enough, behind those of the calls that it is in. Nothing of the
- *      thread is written in between, so that the stream stays in time order.
+ *   1. A thread that the user has not chosen (--tid, --thread) records nothing.
+ *   2. Nothing is recorded before a function has been called a given number of times (--start-on),
+ *      and nothing after that for another one (--stop-on).
+ *   3. A call is left out if it is too deep (--depth), if sampling does not choose it (--sample),
+ *      or if it is too short (--min-duration). Its entry and its exit are treated alike: the
+ *      decision at the entry stands in a stack of frames, where the exit finds it. How long a call
+ *      lasts cannot be known at its entry. So the entry is held back. It is written, with the time
+ *      that it had, as soon as the call has lasted long enough. The entries of the calls around it
+ *      are written before it. Nothing of the thread is written in between, so the stream stays in
+ *      time order.
  *
  * Each event that leaves nothing is counted in the slot: recorded + lost + filtered = happened.
  *
- * The stack of frames is a sub-buffer of the pool, one a thread, taken at its first event and given
- * back by the collector when the thread has ended. Calls nested deeper than it has room for are
- * recorded as they are, but for those that are too deep.
+ * The stack of frames is a sub-buffer of the pool. Each thread takes one at its first event. The
+ * collector gives it back when the thread has ended. Calls may be nested deeper than the stack of
+ * frames has room for. Those are recorded without a frame, except for those that --depth leaves
+ * out.
  *
- * Signal handlers. The guard (record.c) is ours while the stack of frames is being changed. A
- * handler that comes meanwhile puts its events into a queue, each with its time; we take them from
- * there before we give the guard back, and look once more behind that. A handler that leaves by
- * longjmp leaves the guard; the next hook that is not on top of it goes on with what it finds: each
- * step of ours leaves the stack whole, and the one that is not a single store, writing what was
- * held back, says what it is at (writing).
+ * Signal handlers. While a hook changes the stack of frames it holds the guard (record.c). A
+ * handler that comes in the meantime puts its events into a queue, each with its time. The hook
+ * takes them from there before it gives the guard back, and looks once more afterwards. If a
+ * handler leaves by longjmp, the guard stays set. The next hook that is not on top of it continues
+ * with the stack of frames as it is. Each step leaves the stack consistent. One step is not a
+ * single store: writing what was held back. That step notes what it is doing (writing).
  *
  * All indexes are checked where they are read: on an alternate stack a guard may be taken for stale
- * that is not.
+ * although it is not.
  */
 #include "runtime/filter.h"
 
@@ -43,7 +45,7 @@ static inline void leave_out(struct ip_slot *slot)
 	cpu_increment_local(&slot->filtered);
 }
 
-/* How large the frame is says the area: what it leads to need not be there. */
+/* The frame's size comes from the area. So the address computed from it may be unmapped. */
 uint64_t rt_call_site(uint32_t flags, uint32_t frame, uint64_t sp)
 {
 	uintptr_t at, ret = 0;
@@ -78,7 +80,7 @@ static int is_time(uint32_t number, uint32_t kind)
 	if (triggers & IP_RULE_STOP) {
 		uint32_t calls = __atomic_add_fetch(&f->stop_calls, 1, __ATOMIC_RELAXED);
 
-		/* the call that it ends with is the last one recorded */
+		/* the call that ends the recording is the last one recorded */
 		if (calls >= f->stop_after)
 			__atomic_store_n(&f->stopped, 1, __ATOMIC_RELAXED);
 		return calls <= f->stop_after;
@@ -86,7 +88,7 @@ static int is_time(uint32_t number, uint32_t kind)
 	return 1;
 }
 
-/* Writes the entries that are held back below index end. */
+/* Writes the held entries below index end. */
 static void write_held(struct ip_slot *slot, struct memory *m, uint32_t end)
 {
 	uint32_t i;
@@ -121,19 +123,19 @@ static void write_held(struct ip_slot *slot, struct memory *m, uint32_t end)
 	}
 }
 
-/* Those that have lasted long enough by now, with those below them. */
+/* Writes the held entries of calls that have lasted long enough by now, and those below them. */
 static void write_old(struct ip_slot *slot, struct memory *m, uint64_t now)
 {
 	uint64_t least = rt_filters->min_ticks;
 	uint32_t end = m->held;
 
-	/* inner calls are younger */
+	/* inner calls began later */
 	for (uint32_t i = end, n = depth_of(m); i < n && now - frame_at(m, i)->time >= least; i++)
 		end = i + 1;
 	write_held(slot, m, end);
 }
 
-/* Takes the frames from index keep on off: they were left without an exit. */
+/* Removes the frames from index keep on: their calls were left without an exit. */
 static void leave(struct ip_slot *slot, struct memory *m, uint32_t keep)
 {
 	uint32_t n;
@@ -157,17 +159,17 @@ static void leave(struct ip_slot *slot, struct memory *m, uint32_t keep)
 		m->held = keep;
 }
 
-/* Takes off what is gone when a frame begins at sp; room: what it needs below its caller's. The
- * base of the new one. */
+/* Removes the frames whose calls have ended when a frame begins at sp. room: bytes that the new
+ * frame needs below its caller's. Returns the base of the new frame. */
 static uint32_t make_way(struct ip_slot *slot, struct memory *m, uint64_t sp, uint64_t room)
 {
 	uint32_t n = depth_of(m), i = n, base;
 
-	/* a stack below: those on top of it have been left */
+	/* a stack further below: the frames on top of it have been left */
 	while (i && !is_same_stack(m, i - 1, sp))
 		i = outermost(m, i - 1);
 	if (!i)
-		return n; /* a stack of its own: what is open stays so */
+		return n; /* a stack of its own: the open frames stay */
 	base = outermost(m, i - 1);
 	while (i > base && frame_at(m, i - 1)->sp < sp + room &&
 	       !(frame_at(m, i - 1)->jump && frame_at(m, i - 1)->sp == sp))
@@ -177,8 +179,8 @@ static uint32_t make_way(struct ip_slot *slot, struct memory *m, uint64_t sp, ui
 	return base;
 }
 
-/* A call that goes on in a function which it has been in before: a loop. What came since is given
- * up; index i: where it was entered. */
+/* A call continues in a function that it has been in before: a loop. The frames since then are
+ * removed. i: index of the frame with which the function was entered. */
 static void enter_again(struct ip_slot *slot, struct memory *m, uint32_t i,
 			const struct rt_event *event)
 {
@@ -203,7 +205,7 @@ static void enter_again(struct ip_slot *slot, struct memory *m, uint32_t i,
 		leave_out(slot);
 }
 
-/* The frame of the same function in the chain on top; FRAMES_MAX: none. */
+/* The frame of the same function in the topmost chain; FRAMES_MAX: there is none. */
 static uint32_t find_in_chain(const struct memory *m, uint32_t number)
 {
 	uint32_t group = group_of(number), i = depth_of(m);
@@ -246,7 +248,7 @@ static void enter(struct ip_slot *slot, struct memory *m, const struct rt_event 
 	else if (f->min_ticks && !event->payload && !(rule.flags & IP_RULE_NO_EXIT))
 		state = FRAME_HELD;
 	if (rule.flags & IP_RULE_NO_EXIT || n >= FRAMES_MAX) {
-		/* no exit will tell of it, or there is no room for what it has to know */
+		/* no exit will come, or there is no room for what the exit needs */
 		m->over += !(rule.flags & IP_RULE_NO_EXIT);
 		if (state == FRAME_OUT) {
 			leave_out(slot);
@@ -282,7 +284,8 @@ static void exit_of_none(struct ip_slot *slot, struct memory *m, const struct rt
 
 	if (m->over && n && event->sp <= frame_at(m, n - 1)->sp) {
 		m->over--;
-		if (rt_filters->depth) /* which leaves no more frames than there is room for */
+		/* with --depth, frames left out are more than there is room for */
+		if (rt_filters->depth)
 			leave_out(slot);
 		else
 			rt_put(slot, event, 0);
@@ -297,11 +300,11 @@ static void exit_of_none(struct ip_slot *slot, struct memory *m, const struct rt
 			rt_put(slot, event, 0);
 			return;
 		}
-	leave_out(slot); /* it began before the recording did, or was left out */
+	leave_out(slot); /* its call began before the recording, or was left out */
 }
 
-/* The call of the topmost frame goes on where it jumps to: what the jump is is what the call is.
- * There is room. */
+/* The call of the topmost frame continues in the function that it jumps to. The jump gets the same
+ * state as the call. There must be room. */
 static void jump(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
 {
 	uint32_t n = depth_of(m);
@@ -342,7 +345,7 @@ static void leave_call(struct ip_slot *slot, struct memory *m, const struct rt_e
 		jump(slot, m, event);
 		return;
 	}
-	/* it ends with those that have jumped to it */
+	/* the call ends together with the calls that have jumped to it */
 	base = base_of_chain(m, i);
 	if (base < i && frame_at(m, base)->state == FRAME_WRITTEN)
 		write_held(slot, m, depth_of(m));
@@ -393,7 +396,7 @@ static void sift(struct ip_slot *slot, struct memory *m, const struct rt_event *
 	}
 }
 
-/* What handlers have left for us, in the order of time. */
+/* Handles the events that handlers have queued, in the order of time. */
 static void take_queue(struct ip_slot *slot, struct memory *m)
 {
 	uint64_t done = 0;
@@ -416,14 +419,15 @@ static void take_queue(struct ip_slot *slot, struct memory *m)
 				cpu_increment_local(
 					&slot->lost); /* its handler left in the middle */
 		}
-		/* fewer than we have seen: a handler on an alternate stack took our guard for
-		 * stale, and the queue for its own */
+		/* Fewer entries than before: a handler on an alternate stack took this hook's guard
+		 * for stale, and handled the queue itself. */
 		if (n > QUEUE_MAX || n < done)
 			done = n;
 	}
 }
 
-/* In a handler, on top of a hook. The time is read in front of the taking, as for a record. */
+/* Called in a handler, on top of a hook. The time is read before the entry is taken, as for a
+ * record. */
 static void queue(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
 {
 	for (;;) {
@@ -489,7 +493,7 @@ void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t s
 	if (!m)
 		m = take_memory(slot);
 	if (m) {
-		do { /* what a handler queues behind the reading is later */
+		do { /* what a handler queues after the clock was read is later */
 			take_queue(slot, m);
 			event.time = rt_stamp(slot);
 		} while (!is_queue_empty(slot));
@@ -498,7 +502,7 @@ void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t s
 		cpu_increment_local(&slot->lost);
 	}
 	for (;;) {
-		m = memory_of(slot); /* a handler may have found some where there was none for us */
+		m = memory_of(slot); /* a handler may have found memory when this hook found none */
 		if (m)
 			take_queue(slot, m);
 		cpu_store_order();

@@ -2,41 +2,43 @@
 /*
  * Reading counters at the entry and exit of a function, in its own thread.
  *
- * Open samples stand in a pile of frames, the innermost on top.
+ * Open samples stand in a stack of frames, the innermost on top.
  *
- *   1. Entry. Frames whose stack pointer lies below ours, on the same stack, are of calls that
- *      longjmp or an exception has ended: cut. So are one of the same function at the same place of
- *      the stack, and those whose function has been without probes meanwhile: nobody has seen their
- *      exit.
- *   2. Whether this call is a sample: the function's quota, and one call in `every`, at random, so
- *      that what a program does in turns is not always met in the same phase.
- *   3. The counters are read as late as can be behind the entry, and as early as can be in front of
- *      the exit, in the opposite order. The time-stamp counter is read by itself: when all else is
- *      done (meters.c), and first of all. Between those two lies the way out of a hook and into the
- *      next, which takes some ten nanoseconds. From the thread's clock, which the kernel reads,
- *      what passed between its readings and those two is taken off, as it was in this very sample:
- *      behind a sleep caches are cold and a system call takes several times what it takes else. And
- *      no call has had more of the CPU than there was time. What lies between all the same is
- *      measured once in a thread, by hooks of number 0 that stand for those of an empty function
- *      (fperf_read.c): the least of it (bias, path) is taken off each sample; and so is the time of
- *      hooks that ran in between. The processor may go that way while it still does what is left of
- *      the function, and then all of it is taken off where nothing was spent: so times are
- *      uncertain by a path (fperf/results.c).
- *   4. Exit. The frame of the function with the exit's stack pointer (runtime/meters.c, rule 2,
- *      tells which); what stands above it is cut. Calls of the function inside of an open one,
- *      which are no samples, are counted in its frame (within): the exit of one of them is not
- *      taken for its own.
- *   5. Quota used up, nothing open: the function is only counted from now on (abi/fperf.h, step 2).
- *      So a sample is open before it takes its part of the quota: a thread that finds none left
- *      sees all that may still want their exit.
+ *   1. Entry. Frames whose stack pointer lies below the new one, on the same stack, belong to calls
+ *      that longjmp or an exception has ended: they are cut. A frame of the same function at the
+ *      same stack pointer is cut too. So are frames whose function has been without probes in the
+ *      meantime: their exit was not seen.
+ *   2. Decide whether this call is a sample. That depends on the function's quota, and on one call
+ *      in `every`, chosen at random. Random choice avoids that a program's periodic behaviour is
+ *      always met in the same phase.
+ *   3. The counters are read as late as possible behind the entry and as early as possible in front
+ *      of the exit, in the opposite order. The time-stamp counter is read separately: when
+ *      everything else is done (meters.c), and first of all. Between those two readings lies the
+ *      way out of one hook and into the next, which takes some ten nanoseconds. The thread's clock
+ *      is read by the kernel. The time between its readings and those two is subtracted, as it was
+ *      in this very sample: after a sleep caches are cold, and a system call takes several times as
+ *      long. And no call can have had more CPU time than time has passed. What still remains in
+ *      between is measured once in a thread, by hooks of number 0 that stand for the hooks of an
+ *      empty function (fperf_read.c). The smallest measured values (bias, path) are subtracted from
+ *      each sample. The time of hooks that ran in between is subtracted too. The processor may
+ *      execute this path while it still executes the rest of the function. Then the whole path is
+ *      subtracted although it cost no time. So times are uncertain by one path (fperf/results.c).
+ *   4. Exit. Find the frame of the function that belongs to the exit's stack pointer (open_calls.h,
+ *      rule 2, tells which). The frames above it are cut. Calls of the function within an open
+ *      sample that are no samples are counted in the sample's frame (within). So the exit of such a
+ *      call is not taken for the exit of the sample.
+ *   5. If the quota is used up and no sample is open, the function is only counted from now on
+ *      (abi/fperf.h, step 2). A sample counts as open before it takes its part of the quota. So a
+ *      thread that finds no quota left sees all samples whose exit may still come.
  *
- * What is different where samples are exclusive: fperf_exclusive.c. Functions that jump at their
- * end: fperf_chain.c. How counters are read: fperf_read.c.
+ * fperf_exclusive.c describes what differs for exclusive samples, fperf_chain.c functions that jump
+ * at their end, and fperf_read.c how counters are read.
  *
- * A handler may interrupt us anywhere: while busy says that we are at work, hooks on top of us
- * leave the block alone (as for the user's payload). Calls of the kernel are made by hand, so errno
- * stays; where iprobe has seen that the process is under seccomp, or one of them has failed, there
- * are none any more, and no samples; those that were open are cut.
+ * A handler may interrupt a hook anywhere. While busy says that a hook is working, hooks on top of
+ * it do not touch the block (as for the user's payload). System calls are made without the C
+ * library, so errno does not change. If iprobe has seen that the process is under seccomp, or if
+ * one of these calls has failed, there are no more such calls and no more samples. Samples that
+ * were open are cut.
  */
 #include "runtime/fperf.h"
 
@@ -53,8 +55,8 @@
 
 static uint32_t random_below(struct ip_fperf_thread *t, uint32_t n)
 {
-	/* of threads that begin one after the other the first draws must differ in their upper
-	 * bits, too */
+	/* for threads that begin one after the other, the first draws must differ in their upper
+	 * bits too */
 	if (!t->random)
 		t->random = (cpu_clock() ^ (uintptr_t)t) * 0x9e3779b97f4a7c15 | 1;
 	t->random ^= t->random << 13;
@@ -63,10 +65,10 @@ static uint32_t random_below(struct ip_fperf_thread *t, uint32_t n)
 	return ((t->random >> 32) * n) >> 32;
 }
 
-/* Calls to pass over up to a first sample, such that each call has the same chance, 1 / every,
- * given what is drawn behind a sample (any of 0 to 2 * every - 2 alike): k of them with a
- * probability in proportion to 2 * every - 1 - k, as the lesser one of two different numbers
- * below 2 * every is. */
+/* The number of calls to skip before a first sample. Each call must have the same chance, 1 /
+ * every. The number that is drawn after a sample is uniform in 0 to 2 * every - 2. So k calls are
+ * skipped with a probability proportional to 2 * every - 1 - k. The smaller one of two different
+ * numbers below 2 * every has this distribution. */
 static uint32_t first_skip(struct ip_fperf_thread *t, uint32_t every)
 {
 	uint32_t a = random_below(t, 2 * every), b = random_below(t, 2 * every - 1);
@@ -75,13 +77,14 @@ static uint32_t first_skip(struct ip_fperf_thread *t, uint32_t every)
 	return a < b ? a : b;
 }
 
-/* Its function has not been without probes since it began. */
+/* The frame's function has had its probes all the time since the frame began. */
 int rt_fperf_is_current(struct ip_meters *shared, const struct ip_fperf_frame *f)
 {
 	return f->turn == *(volatile uint32_t *)&rt_fperf_control(shared, f->place)->turn;
 }
 
-/* Step 1: whether a frame can be no open call's, seen from one that begins. */
+/* Step 1: whether a frame can belong to no open call, given that a call with place and sp
+ * begins. */
 int rt_fperf_is_dead(struct ip_meters *shared, const struct ip_fperf_frame *f, uint64_t place,
 		     uint64_t sp)
 {
@@ -101,7 +104,7 @@ static struct ip_fperf_frame *innermost(const struct at *at, uint32_t place)
 	return NULL;
 }
 
-/* A call that is no sample, inside of an open one of the same function. */
+/* Notes a call that is no sample and lies within an open sample of the same function. */
 void rt_fperf_note_within(const struct at *at, uint32_t place, uint64_t sp)
 {
 	struct ip_fperf_frame *f = innermost(at, place);
@@ -118,7 +121,7 @@ void rt_fperf_end_within(const struct at *at, uint32_t place, uint64_t sp)
 		f->within -= f->sp > sp;
 }
 
-/* Nothing open is above from. */
+/* Cuts all open frames from index `from` on. */
 void rt_fperf_cut_from(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
 		       uint32_t from)
 {
@@ -137,7 +140,8 @@ void rt_fperf_cut_from(const struct at *at, struct ip_meters *m, struct ip_meter
 	at->thread->top = from;
 }
 
-/* The process has come under seccomp since they began: no sample ends any more. */
+/* The process has come under seccomp since the open samples began: cuts them, since none can
+ * end. */
 void rt_fperf_forget_unreadable(const struct at *at, struct ip_meters *m, struct ip_meters *shared)
 {
 	if (at->thread->top && !rt_fperf_may_read(at))
@@ -155,8 +159,8 @@ static void only_count(const struct at *at, uint32_t word, uint32_t number)
 					    __ATOMIC_RELAXED);
 }
 
-/* Whether the thread has counters of the kernel. It takes some ten microseconds to open them, as
- * many times as threads begin. */
+/* Whether the thread has counters of the kernel. Opening them takes some ten microseconds, once for
+ * each thread. */
 static int has_counters(const struct at *at, uint64_t *begin)
 {
 	uint32_t generation = at->pmu->generation, state = at->pmu->state;
@@ -168,7 +172,7 @@ static int has_counters(const struct at *at, uint64_t *begin)
 	return ready;
 }
 
-/* Step 2. If so, it counts as open (5). */
+/* Step 2. If the call is a sample, it counts as open (step 5). */
 int rt_fperf_is_sample(const struct at *at, uint64_t *begin)
 {
 	uint32_t every = *(volatile uint32_t *)&at->control->every;
@@ -176,9 +180,9 @@ int rt_fperf_is_sample(const struct at *at, uint64_t *begin)
 
 	if (__atomic_load_n(&at->control->quota, __ATOMIC_RELAXED) <= 0)
 		return 0;
-	/* The first call of a thread is colder than others, and where threads are short there
-	 * are many. And what was drawn when few calls were to be samples would pass over all
-	 * that are to be now. */
+	/* A thread's first call is colder than others, and where threads are short there are many
+	 * first calls. So the first skip is drawn too. A skip that was drawn when few calls were to
+	 * be samples would pass over all calls that are to be samples now. So it is drawn again. */
 	if (!at->cell->skip || at->cell->skip - 1 >= 2 * (uint64_t)(every ? every : 1) - 1)
 		at->cell->skip = every > 1 ? 1 + first_skip(at->thread, every) : 1;
 	if (at->cell->skip > 1) {
@@ -216,9 +220,10 @@ static uint64_t *enter(const struct at *at, struct ip_meters *m, struct ip_meter
 	uint32_t top;
 
 	cpu_increment_local(
-		&at->cell->calls); /* a handler on top of us may count too, if its duty is COUNT */
+		/* a handler on top of this hook may count too, if its duty is COUNT */
+		&at->cell->calls);
 	t->entries++;
-	/* 1 */
+	/* step 1 */
 	if (rt_fperf_enter_chain(at, m, shared, IP_DUTY_OFFSET(word), sp) &&
 	    rt_fperf_is_loop(at, IP_DUTY_OFFSET(word), sp)) {
 		t->hooks++;
@@ -240,7 +245,7 @@ static uint64_t *enter(const struct at *at, struct ip_meters *m, struct ip_meter
 	f->within = f->flags = 0;
 	f->turn = *(volatile uint32_t *)&at->control->turn;
 	t->top = top + 1;
-	/* 3 */
+	/* step 3 */
 	rt_fperf_read_at_entry(at, &now);
 	rt_fperf_note(at, top, &f->start, &now);
 	rt_fperf_spend(at, cpu_clock() - begin);
@@ -248,7 +253,7 @@ static uint64_t *enter(const struct at *at, struct ip_meters *m, struct ip_meter
 	return &f->start.began;
 }
 
-/* Step 4: index + 1, or 0. */
+/* Step 4. Returns index + 1, or 0. */
 uint32_t rt_fperf_find(const struct at *at, uint32_t place, uint32_t kind, uint64_t sp)
 {
 	struct ip_fperf_thread *t = at->thread;
@@ -263,7 +268,7 @@ uint32_t rt_fperf_find(const struct at *at, uint32_t place, uint32_t kind, uint6
 			continue;
 		if (kind == IP_PROBE_EXIT && !away)
 			return i;
-		/* the stack pointer of a call inside of it is smaller */
+		/* a call inside of the sample has a smaller stack pointer */
 		if (f->within && f->sp > sp) {
 			f->within--;
 			return 0;
@@ -276,8 +281,8 @@ uint32_t rt_fperf_find(const struct at *at, uint32_t place, uint32_t kind, uint6
 	return best;
 }
 
-/* The value and its square, which takes up to 128 bits: (a + b)^2 with the upper half of its bits
- * in a. */
+/* Adds the value and its square, which takes up to 128 bits: (a + b)^2, with the upper half of the
+ * value's bits in a. */
 void rt_fperf_add(struct ip_fperf_sum *s, uint64_t value)
 {
 	uint64_t a = value >> 32, b = value & 0xffffffff, low = b * b, middle = a * b;
@@ -296,7 +301,7 @@ uint64_t rt_fperf_to_ns(const struct ip_fperf_header *h, uint64_t ticks)
 	return (ticks >> 32) * h->ns_per_tick + ((ticks & 0xffffffff) * h->ns_per_tick >> 32);
 }
 
-/* The value, less what of it is ours; below 0: 0. */
+/* The value, less the part of it that hooks have caused; 0 if that is negative. */
 static uint64_t net(uint64_t value, uint64_t ours)
 {
 	return value > ours && value >> 63 == 0 ? value - ours : 0;
@@ -400,7 +405,7 @@ uint64_t *rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place
 
 	if (!rt_fperf_find_at(m, shared, place, word, &at))
 		return NULL;
-	/* calls that are no samples, and not within one, need no clock */
+	/* a call that is no sample, and not within one, needs no clock */
 	if (!number || at.thread->top || at.header->exclusive)
 		begin = cpu_clock();
 	cpu_store_order();

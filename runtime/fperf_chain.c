@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of functions that jump to another one at their end. A call lasts until it returns to its
- * caller, whoever executes the return: so the sample stays open, and ends where what was jumped to
- * returns. Functions that calls may go on in are live as long as such samples are (the controller
- * sees to that: fperf/tails.h), also those that are only counted.
+ * Samples of functions that jump to another function at their end. A call lasts until control
+ * returns to its caller, whichever function executes the return. So the sample stays open, and ends
+ * when the function that was jumped to returns. Functions in which calls may continue are live as
+ * long as such samples are (the controller ensures that: fperf/tails.h), also those that are only
+ * counted.
  *
  *  10. Jump. The frame stays. It notes the address that the call returns to, and that an entry with
- *      the same stack pointer comes next. Where the function that jumps has no frame itself, but
- *      the call is the rest of one that has jumped before, the next entry belongs to that one.
- *  11. Entry, with the stack pointer of a frame that has jumped, on top of the pile, and with the
- *      same address to return to: the rest of its call, if the frame awaits it. Any other call with
- *      that stack pointer means that the first has ended without a return (longjmp, an exception):
- *      it is cut. Only one function of a loop of jumps has a frame at a time.
- *  12. Exit, with that stack pointer and that address: all frames that have jumped there end, with
- *      the same reading. Where the exit is a jump that is not followed they end there, too, and
- *      count as such (tailed).
- *  13. While a thread has such a frame, ip_meters.jumped says so: then hooks of functions that are
+ *      the same stack pointer comes next. The function that jumps may have no frame itself, while
+ *      the call is the rest of one that has jumped before. Then the next entry belongs to that
+ *      earlier call.
+ *  11. Entry. It is the rest of a call that has jumped if three things hold: it has the stack
+ *      pointer of a frame that has jumped, on top of the stack of frames; it returns to the same
+ *      address; and the frame awaits it. Any other call with that stack pointer means that the
+ *      first call has ended without a return (longjmp, an exception): its frame is cut. Only one
+ *      function of a loop of jumps has a frame at a time.
+ *  12. Exit, with that stack pointer and that address. All frames that have jumped there end, with
+ *      the same reading. If the exit is a jump that is not followed, they end there too, and count
+ *      as tailed.
+ *  13. While a thread has such a frame, ip_meters.jumped says so. Then hooks of functions that are
  *      only counted come here as well (arch/ARCH/hooks.S). They take no samples.
  *
- * Exclusive samples end at the jump: what they count is the function's own, up to there.
+ * Exclusive samples end at the jump: they count what the function itself does up to there.
  *
  * Rules 1 to 5 are in fperf.c.
  */
@@ -30,8 +33,8 @@
 #include "runtime/fperf_internal.h"
 #include "runtime/rt.h"
 
-/* What lies at the stack pointer with which a function begins and returns: half of where it returns
- * to. */
+/* The word at the stack pointer with which a function begins and returns: the lower half of the
+ * address that it returns to. */
 static uint32_t returns_to(uint64_t sp)
 {
 	return *(const volatile uint32_t *)(uintptr_t)sp;
@@ -42,7 +45,7 @@ static int has_jumped_at(const struct ip_fperf_frame *f, uint64_t sp)
 	return f->flags & IP_FPERF_JUMPED && f->sp == sp;
 }
 
-/* Rule 11. The frames of calls that have ended without an exit are cut. */
+/* Rule 11. Frames of calls that have ended without an exit are cut. */
 int rt_fperf_enter_chain(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
 			 uint32_t place, uint64_t sp)
 {
@@ -89,7 +92,7 @@ uint32_t rt_fperf_find_chain(const struct at *at, uint64_t sp)
 	return 0;
 }
 
-/* Rule 12. Of frames that are on top. */
+/* Rule 12, for the frames on top. */
 void rt_fperf_end_chain(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
 			uint64_t sp, const struct reading *now, int tailed)
 {
@@ -108,7 +111,7 @@ void rt_fperf_end_chain(const struct at *at, struct ip_meters *m, struct ip_mete
 	}
 }
 
-/* Rule 10. sp: the one that the function began with. */
+/* Rule 10. sp: the stack pointer with which the function began. */
 static void jump(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t place,
 		 uint64_t sp)
 {

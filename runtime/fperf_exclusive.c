@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exclusive samples (abi/fperf.h, exclusive). A sample counts while it is the topmost frame: what
- * comes between is measured off at both of its ends.
+ * Exclusive samples (abi/fperf.h, exclusive). A sample counts only while it is the topmost frame.
+ * What comes in between is measured at both of its ends and left out.
  *
- *   6. Entry. The topmost sample stops counting. A call that is no sample gets a frame as well
- *      (IP_FPERF_PAUSE), since its exit has to be known; within that one no others but samples do.
- *   7. Exit. The topmost frame goes; the sample below it, if that is one, counts on.
- *   8. It is all or nothing: where a frame has lost its exit, or a function has lost its probes
- *      (whole), nobody knows whose the counts are. All are cut.
- *   9. No function is only counted: a call in a sample must be seen.
+ *   6. Entry. The topmost sample stops counting. A call that is no sample gets a frame too
+ *      (IP_FPERF_PAUSE), since its exit must be recognised. Within such a frame, only samples get
+ *      frames.
+ *   7. Exit. The topmost frame is removed. If the frame below it is a sample, that one counts
+ *      again.
+ *   8. If a frame has lost its exit, or a function has lost its probes (whole), nothing tells which
+ *      function the counts belong to. Then all samples are cut.
+ *   9. No function is only counted: a call within a sample must be seen.
  *
  * Rules 1 to 5 are in fperf.c.
  */
@@ -20,7 +22,7 @@
 #include "runtime/fperf_pmu.h"
 #include "runtime/rt.h"
 
-/* Whether a frame is on top, and a sample. */
+/* Whether the topmost frame is a sample. */
 static int is_counting(const struct ip_fperf_thread *t)
 {
 	uint32_t top = rt_fperf_top(t);
@@ -28,7 +30,7 @@ static int is_counting(const struct ip_fperf_thread *t)
 	return top && !(t->frames[top - 1].flags & IP_FPERF_PAUSE);
 }
 
-/* What the topmost sample has counted is added up: up to now, which was read first of all in this
+/* Adds up what the topmost sample has counted until now. `now` was read first of all in this
  * hook. */
 static void pause(const struct at *at, const struct reading *now)
 {
@@ -53,7 +55,7 @@ static void pause(const struct at *at, const struct reading *now)
 		whole = rt_fperf_since(at->header, e, &t->since, now, &pmu, &value);
 		f->missing |= !whole << e;
 		f->scaled |= (whole == 2) << e;
-		/* may be less than nothing of a short stretch: it is the sum that counts */
+		/* may be negative for a short stretch: only the sum matters */
 		value -= less;
 		if (source == IP_FPERF_TASK_CLOCK && (int64_t)value > passed)
 			value = passed;
@@ -61,7 +63,7 @@ static void pause(const struct at *at, const struct reading *now)
 	}
 }
 
-/* The topmost sample counts from now on: the last thing in a hook, which began at begin. */
+/* The topmost sample counts from now on. This is the last step of a hook that began at `begin`. */
 static uint64_t *go_on(const struct at *at, uint64_t begin)
 {
 	struct ip_fperf_thread *t = at->thread;
@@ -74,7 +76,7 @@ static uint64_t *go_on(const struct at *at, uint64_t begin)
 	return &t->since.began;
 }
 
-/* Rule 8, seen at an entry with sp, or 0. */
+/* Rule 8, at an entry with sp, or 0. */
 static int is_spoiled(const struct at *at, struct ip_meters *shared, uint32_t place, uint64_t sp)
 {
 	struct ip_fperf_thread *t = at->thread;

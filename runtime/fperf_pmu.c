@@ -1,34 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters of the kernel: opened by a thread at its first sample, for itself alone, and read in its
- * hooks.
+ * Counters of the kernel. A thread opens them at its first sample, for itself alone, and reads them
+ * in its hooks.
  *
- * The program may do what it wants with its descriptors: close all it has (close_range, as daemons
- * do), put others in their place, run out of them. So:
- *   1. Opening. perf_event_open gives the lowest number that is free; it is moved up at once (LOW),
- *      so that what the program opens gets the numbers that it would have got, but for what another
- *      thread opens in these microseconds. That thread may put a file of its own there, too (dup2,
- *      close_range): a number is closed, and a copy kept, only after it has answered with the
- *      counter's number. Closed by exec. Not more than a part of the program's limit (SHARE).
- *   2. Each counter has its page mapped, where it is one of a PMU. If the kernel lets all of them
- *      be read there by rdpmc, the descriptors are closed: a mapping keeps the counter. From then
- *      on nothing of ours is in the table of descriptors, and reading is no system call.
- *   3. Else it is read(2), once for all where they are a group. Before each use the descriptor is
- *      asked for the number of its counter (PERF_EVENT_IOC_ID, which is an error for any other
- *      file, and changes nothing there): numbers never repeat, so it is ours, or it is left alone.
- *      What was read names the counters once more.
- *      A thread that closes ours and has another file put at its number between the question and
- *      the reading or closing, by dup2 in the same microsecond, is not held off.
- *   4. One that is gone: all that is still ours is closed, and at the next sample they are opened
- *      anew. A sample that is open then has no value of them.
- *   5. fork: counters are this thread's alone (no inherit). A child has no hooks; one that shares
- *      our memory (vfork) is not tid: it opens and closes none.
- *   6. The thread ends without telling us. What it held stays noted in its block: the next one that
- *      takes the block closes it first, and iprobe what is left at the end (fperf/pmu.c). What
- *      another image of the process has opened is closed by exec.
+ * The program may do what it wants with its descriptors: close all of them (close_range, as daemons
+ * do), put others in their place, or run out of them. So:
+ *   1. Opening. perf_event_open gives the lowest free number. The descriptor is moved up at once
+ *      (LOW). So what the program opens gets the numbers that it would have got, except for what
+ *      another thread opens in these microseconds. That thread may also put a file of its own at
+ *      this number (dup2, close_range). Therefore a number is closed, and a copy kept, only after
+ *      it has answered with the counter's number. exec closes the descriptors. They take no more
+ *      than a part of the program's limit (SHARE).
+ *   2. The page of each counter is mapped, if the counter belongs to a PMU. If the kernel lets all
+ *      of them be read there by rdpmc, the descriptors are closed: a mapping keeps the counter
+ *      alive. From then on the runtime has nothing in the table of descriptors, and reading takes
+ *      no system call.
+ *   3. Otherwise counters are read by read(2), by one call for all if they are a group. Before each
+ *      use the descriptor is asked for the number of its counter (PERF_EVENT_IOC_ID; this is an
+ *      error for any other file, and changes nothing there). Numbers never repeat. So the
+ *      descriptor is either the runtime's, or it is not touched. The data that was read names the
+ *      counters once more. One case is not prevented: a thread closes the descriptor and puts
+ *      another file at its number by dup2, in the same microsecond, between the question and the
+ *      reading or closing.
+ *   4. If a descriptor is gone, all descriptors that still belong to counters are closed. They are
+ *      opened anew at the next sample. A sample that is open then has no values of these counters.
+ *   5. fork: the counters count this thread alone (no inherit). A child has no hooks. A child that
+ *      shares the memory (vfork) is not tid: it opens and closes no counter.
+ *   6. The thread ends without notice. What it held stays noted in its block. The next thread that
+ *      takes the block closes it first; iprobe closes what is left at the end (fperf/pmu.c). exec
+ *      closes what another image of the process has opened.
  *
- * A counter that the kernel has not had on the PMU for all of the sample (it takes turns when there
- * are more than the PMU has room for) has no value, or one that is scaled, if that was asked for.
+ * The kernel multiplexes counters if there are more than the PMU has room for. A counter that was
+ * not on the PMU during the whole sample has no value; or it has a scaled one, if the user asked
+ * for that.
  */
 #include "runtime/fperf_pmu.h"
 
@@ -37,9 +41,10 @@
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 
-#define PAGE	     4096ul
-#define LOW	     512 /* descriptors are moved there, or to half of the limit */
-#define SHARE	     8	 /* no more than one in so many that the limit allows is ours */
+#define PAGE 4096ul
+#define LOW  512 /* descriptors are moved to this number, or to half of the limit */
+/* no more than one in this many descriptors of the limit is the runtime's */
+#define SHARE	     8
 #define READ_TRIES   64
 #define RLIMIT_FILES 7
 #define DUP_CLOEXEC  1030 /* F_DUPFD_CLOEXEC */
@@ -48,7 +53,7 @@
 
 #define FAILED(ret) ((unsigned long)(ret) > -4096ul)
 
-/* Of this image of the process. */
+/* Identifies this image of the process. */
 static uint64_t image;
 
 static uint64_t this_image(void)
@@ -77,9 +82,9 @@ static uint64_t id_of(long fd)
 	return cpu_syscall(SYS_ioctl, fd, PERF_EVENT_IOC_ID, &id, 0) == 0 ? id : 0;
 }
 
-/* Pages of counters that this process has mapped: what the area says is one is compared with
- * them before it is used. By address, in the next place that is free; 1: was used, and is not
- * any more. */
+/* Pages of counters that this process has mapped. An address that the area gives is compared with
+ * them before it is used. A page is stored by its address, in the next free place. 1: the place was
+ * used and is free again. */
 #define PAGES	   8192u
 #define PAGES_NEAR 32u
 
@@ -170,8 +175,8 @@ static void close_counter(long fd, uint64_t id)
 		cpu_syscall(SYS_close, fd, 0, 0, 0);
 }
 
-/* Step 1. The descriptor, and the number of its counter; or an error: EINTR if another thread has
- * put something else at the low number meanwhile. */
+/* Step 1. Returns the descriptor, and the number of its counter; or an error. EINTR: another thread
+ * has put something else at the low number in the meantime. */
 static long move_up(long fd, uint64_t limit, uint64_t *ret_id)
 {
 	uint64_t id = id_of(fd), from = limit / 2 < LOW ? limit / 2 : LOW;
@@ -182,7 +187,7 @@ static long move_up(long fd, uint64_t limit, uint64_t *ret_id)
 	up = cpu_syscall(SYS_fcntl, fd, DUP_CLOEXEC, from, 0);
 	close_counter(fd, id);
 	if (!FAILED(up) && id_of(up) != id) {
-		/* a copy of what is the program's */
+		/* a copy of a file of the program */
 		cpu_syscall(SYS_close, up, 0, 0, 0);
 		return -EINTR;
 	}
@@ -194,8 +199,8 @@ static long move_up(long fd, uint64_t limit, uint64_t *ret_id)
 	return up;
 }
 
-/* Whether they are one group. A clock in a group is brought up to date by the tick only, unless
- * it leads (seen on Linux 6.18): then each is by itself. */
+/* Whether the counters are one group. In a group only the tick updates a clock, unless the clock is
+ * the leader (seen on Linux 6.18). If there is a clock, each counter is by itself. */
 static int is_group(const struct ip_pmu_set *set)
 {
 	int group = !set->scale;
@@ -207,7 +212,7 @@ static int is_group(const struct ip_pmu_set *set)
 	return group;
 }
 
-/* leader: -1: it is none's. */
+/* leader: -1: the counter joins no group. */
 static long open_counter(const struct ip_pmu_counter *c, int group, long leader)
 {
 	struct perf_event_attr attr;
@@ -227,7 +232,7 @@ static long open_counter(const struct ip_pmu_counter *c, int group, long leader)
 			    0);
 }
 
-/* 0, or an errno. */
+/* Returns 0, or an errno. */
 static int hold(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t i, int group,
 		uint64_t limit)
 {
@@ -239,7 +244,7 @@ static int hold(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t 
 		fd = move_up(fd, limit, &id);
 	if (FAILED(fd))
 		return -fd;
-	/* from here on it can be closed by whoever finds it */
+	/* from here on the thread that finds it can close it */
 	h->fd = fd;
 	cpu_store_order();
 	h->id = id;
@@ -260,7 +265,7 @@ static int may_rdpmc(const struct ip_pmu_held *h)
 	       ((const volatile struct perf_event_mmap_page *)(uintptr_t)page)->cap_user_rdpmc;
 }
 
-/* Step 2: whether all are read without a descriptor now. */
+/* Step 2: whether all counters can now be read without a descriptor. */
 static int map_pages(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t n)
 {
 	int all = 1;
@@ -304,7 +309,7 @@ static void open_all(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint
 		if (!error)
 			continue;
 		rt_pmu_close(t);
-		if (error == EINTR) /* a signal came first: at the next sample */
+		if (error == EINTR) /* a signal came first: try again at the next sample */
 			return;
 		t->failed = i;
 		t->error = error;
@@ -323,7 +328,7 @@ int rt_pmu_ready(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t
 		t->state && (t->state == IP_PMU_LEFT || t->tid != tid || t->image != this_image());
 
 	if (stale || t->state == IP_PMU_NONE) {
-		/* 5 */
+		/* step 5 */
 		if (cpu_syscall(SYS_gettid, 0, 0, 0, 0) != tid)
 			return 0;
 		if (stale) {
@@ -336,7 +341,7 @@ int rt_pmu_ready(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t
 	return t->state >= IP_PMU_PAGES && t->state <= IP_PMU_SINGLE;
 }
 
-/* As linux/perf_event.h tells. */
+/* As linux/perf_event.h describes. */
 static int read_page(const struct ip_pmu_held *h, struct ip_pmu_mark *m)
 {
 	uint64_t page = cpu_load_word(&h->page);
@@ -363,7 +368,7 @@ static int read_page(const struct ip_pmu_held *h, struct ip_pmu_mark *m)
 		index = p->index;
 		m->value = p->offset;
 		width = p->pmc_width;
-		/* on another PMU now, or off: offset is all of it */
+		/* it is on another PMU now, or off: offset is the whole value */
 		if (index && (!p->cap_user_rdpmc || !width || width > 64))
 			return 0;
 		if (index)
@@ -372,7 +377,7 @@ static int read_page(const struct ip_pmu_held *h, struct ip_pmu_mark *m)
 		cpu_load_order();
 		if (p->lock != lock)
 			continue;
-		/* of one that is off nobody could tell for how long */
+		/* if it is off, nothing tells for how long */
 		if (!index && !timed)
 			return 0;
 		if (timed) {
@@ -426,7 +431,7 @@ void rt_pmu_read(const struct ip_pmu_set *set, struct ip_pmu_thread *t, struct r
 		good = state == IP_PMU_PAGES ? read_page(&t->held[i], &ret->marks[i])
 					     : read_single(&t->held[i], &ret->marks[i]);
 	ret->generation = good ? t->generation : 0;
-	/* 4. A child that shares our memory (vfork) may have closed its own copies only. */
+	/* Step 4. A child that shares the memory (vfork) may have closed only its own copies. */
 	if (!good && (state == IP_PMU_GROUP || state == IP_PMU_SINGLE) &&
 	    cpu_syscall(SYS_gettid, 0, 0, 0, 0) == t->tid) {
 		t->gone++;
@@ -445,9 +450,10 @@ void rt_pmu_note(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t
 		t->marks[frame * n + i] = reading->marks[i];
 }
 
-/* What a counter has counted, in *ret. 1: all of it; 2: scaled; 0: it did not count all the
- * time. One that was not even to count has been switched off by somebody
- * (PR_TASK_PERF_EVENTS_DISABLE does that to all of a thread); pages may not tell. */
+/* Computes what a counter has counted, in *ret. Returns 1 if it counted all the time, 2 if the
+ * value is scaled, 0 if it did not count all the time. A counter that was not even enabled has been
+ * switched off by the program (PR_TASK_PERF_EVENTS_DISABLE does that to all counters of a thread);
+ * pages may not tell so. */
 static int difference(const struct ip_pmu_set *set, int tells, const struct ip_pmu_mark *from,
 		      const struct ip_pmu_mark *to, uint64_t *ret)
 {
@@ -459,7 +465,7 @@ static int difference(const struct ip_pmu_set *set, int tells, const struct ip_p
 		return enabled || !tells;
 	if (!set->scale || !running || running > enabled || *ret >> 40)
 		return 0;
-	/* in parts of 2^16: the shorter it ran, the less its count is worth anyway */
+	/* in units of 1 / 2^16: the shorter it ran, the less its count is worth anyway */
 	factor = enabled >> 47 ? 0 : (enabled << 16) / running;
 	if (!factor || factor >> 24)
 		return 0;

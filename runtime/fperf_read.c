@@ -2,8 +2,8 @@
 /*
  * What a hook reads of counters, and what two readings mean.
  *
- * Calls of the kernel are made by hand, so errno stays. Where one fails a filter has done that:
- * none is made any more.
+ * System calls are made without the C library, so errno does not change. If one fails, a seccomp
+ * filter has refused it: no more are made.
  */
 #include "runtime/fperf_internal.h"
 
@@ -13,9 +13,9 @@
 #include "runtime/fperf_pmu.h"
 #include "runtime/rt.h"
 
-#define TRIALS 16 /* of a reading, to learn its bias */
+#define TRIALS 16 /* trials of a reading, to learn its bias */
 
-#define THREAD_CPUTIME	 3 /* CLOCK_THREAD_CPUTIME_ID, the kernel's numbers */
+#define THREAD_CPUTIME	 3 /* the kernel's number of CLOCK_THREAD_CPUTIME_ID */
 #define RUSAGE_OF_THREAD 1
 
 static void check(long result)
@@ -71,8 +71,7 @@ void rt_fperf_read_at_exit(const struct at *at, uint64_t entered, struct reading
 		read_usage(&r->usage);
 }
 
-/* What passed between two readings of the clock in one hook; 0 where it was another thread that
- * ran. */
+/* The time between two readings of the clock in one hook; 0 if another thread ran in between. */
 static uint64_t between(const struct ip_fperf_header *h, uint64_t from, uint64_t to)
 {
 	return to - from < h->most_ticks ? rt_fperf_to_ns(h, to - from) : 0;
@@ -100,8 +99,8 @@ static uint64_t value_of(uint32_t source, const struct reading *r)
 	}
 }
 
-/* What an event has counted since the open sample frame began, in *ret. 1: yes; 2: it is scaled; 0:
- * it has no value. */
+/* Writes to *ret what an event has counted since the open sample frame began. Returns 1 if the
+ * value is exact, 2 if it is scaled, 0 if the event has no value. */
 int rt_fperf_since(const struct ip_fperf_header *h, uint32_t e, const struct ip_fperf_start *start,
 		   const struct reading *now, const struct rt_pmu_values *pmu, uint64_t *ret)
 {
@@ -142,9 +141,9 @@ void rt_fperf_pmu_since(const struct at *at, uint32_t frame, const struct readin
 		rt_pmu_since(at->set, at->pmu, frame, &now->pmu, ret);
 }
 
-/* Learning: reads as a sample does; what is then between the two hooks is what lies between a
- * sample's. Number 0 has no frame: marks of the kernel's counters go where the next frame has
- * its own. */
+/* Learning: reads as a sample does. Then what is counted between the two hooks is what lies between
+ * the hooks of a sample. Number 0 has no frame. So the marks of the kernel's counters go to the
+ * place of the next frame. */
 uint64_t *rt_fperf_trial(const struct at *at, uint32_t kind, uint64_t entered)
 {
 	const struct ip_fperf_header *h = at->header;
@@ -170,7 +169,7 @@ uint64_t *rt_fperf_trial(const struct at *at, uint32_t kind, uint64_t entered)
 
 		if (rt_fperf_since(h, e, &t->trial, &now, &pmu, &more) != 1)
 			continue;
-		/* of a difference of counters it may be below 0 */
+		/* a difference of counters may be negative */
 		more = more >> 63 ? 0 : more;
 		t->bias[e] = more < t->bias[e] ? more : t->bias[e];
 	}
