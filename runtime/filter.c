@@ -284,7 +284,7 @@ static void exit_of_none(struct ip_slot *slot, struct memory *m, const struct rt
 
 	if (m->over && n && event->sp <= frame_at(m, n - 1)->sp) {
 		m->over--;
-		/* with --depth, frames left out are more than there is room for */
+		/* --depth keeps no more frames than there is room for */
 		if (rt_filters->depth)
 			leave_out(slot);
 		else

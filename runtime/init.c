@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Setting the runtime up: maps what a session needs, says in the anchor where it is, and is silent
- * from then on.
+ * Setting the runtime up: it maps what a session needs, writes to the anchor where that is, and is
+ * silent from then on.
  *
- * In libiprobe-rt.so the constructor does it (preload.c), before every other of the process; in a
- * static program `iprobe run` at the start or a borrowed thread later (static_entry.c); where
- * iprobe has put it, a borrowed thread (injected.c). Whatever fails leaves the runtime inert, with
- * the errno in the anchor.
+ * In libiprobe-rt.so the constructor does it (preload.c), before every other constructor of the
+ * process. In a static program, `iprobe run` causes it at the start, or a borrowed thread does it
+ * later (static_entry.c). In a runtime that iprobe has put into a process, a borrowed thread does
+ * it (injected.c). If anything fails, the runtime does nothing, and the anchor holds the errno.
  *
- * What is mapped costs address space, not memory: of the area only pages that a session fills, of
- * the stub pools only pages that hold stubs.
+ * The mappings cost address space, not memory. Of the area only the pages that a session fills take
+ * memory, of the stub pools only the pages that hold stubs.
  */
 #include <elf.h>
 #include <linux/futex.h>
@@ -24,7 +24,7 @@
 
 #define PAGE	   4096ull
 #define POOL_SIZE  ((uint64_t)RT_POOL_SIZE)
-#define WAIT_LIMIT 30 /* seconds an image waits for its launcher */
+#define WAIT_LIMIT 30 /* seconds that an image waits for its launcher */
 
 #define PROT_READ	    1
 #define PROT_WRITE	    2
@@ -52,12 +52,12 @@ struct ip_rule *rt_rules;
 struct ip_filters *rt_filters;
 struct ip_rt_private rt_private;
 
-/* Of the runtime's own code: named by the linker, and differently where it is linked in
- * (meson.build) */
+/* The bounds of the runtime's own code. The linker defines them, under other names where the
+ * runtime is linked into a program (meson.build). */
 extern const char RT_TEXT_START[] __attribute__((visibility("hidden")));
 extern const char RT_TEXT_END[] __attribute__((visibility("hidden")));
 
-/* An address, or an error as from any system call. */
+/* Returns an address, or an error as from any system call. */
 static unsigned long map(uint64_t address, uint64_t size, long prot, long flags, long fd)
 {
 	return cpu_syscall6(CPU_SYS_MMAP, address, size, prot, flags, fd, 0);
@@ -88,9 +88,9 @@ uint64_t rt_auxiliary(char **envp, uint64_t type)
 	return 0;
 }
 
-/* A pool that every site of the executable reaches. Below it where there is room: above it the
- * heap grows. A non-PIE executable starts too low for that; its pool lies as high as a call
- * reaches, far above a heap of any usual size. */
+/* Maps a pool that every site of the executable reaches. It lies below the executable if there is
+ * room, since the heap grows above it. A non-PIE executable starts too low for that. Its pool lies
+ * as high as a call reaches, far above a heap of any usual size. */
 static void map_executable_pool(uint64_t executable)
 {
 	const uint64_t reach = 0x70000000ull, step = 4 * POOL_SIZE;
@@ -103,7 +103,7 @@ static void map_executable_pool(uint64_t executable)
 		at = map(base - down, POOL_SIZE, PROT_READ | PROT_EXEC, flags, -1);
 		if (at == base - down)
 			goto found;
-		if (!FAILED(at)) /* a kernel that takes NOREPLACE for a hint */
+		if (!FAILED(at)) /* an old kernel treats NOREPLACE as a hint */
 			cpu_syscall(SYS_munmap, at, POOL_SIZE, 0, 0);
 	}
 	for (uint64_t up = reach - POOL_SIZE; up > reach / 2 && base < (1ull << 32); up -= step) {
@@ -119,8 +119,8 @@ found:
 	iprobe_rt_anchor.pools[0].size = POOL_SIZE;
 }
 
-/* Tells the launcher that this image is there, and waits until it has been dealt with. A
- * launcher that has died leaves us with another parent: go on without it. */
+/* Tells the launcher that this image has started, and waits until the launcher releases it. If the
+ * launcher dies, the process gets another parent: then continue without it. */
 static void wait_for_launcher(void)
 {
 	const struct {
@@ -150,8 +150,8 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 {
 	unsigned long gate, pool;
 
-	/* inherited from who executed the program; which may forbid it later, too
-	 * (IP_REMAP_CLOCK) */
+	/* The setting is inherited from the process that executed the program. The program may also
+	 * forbid the clock later (IP_REMAP_CLOCK). */
 	if (rt_clock_is_forbidden()) {
 		iprobe_rt_anchor.error = IP_RT_NO_TSC;
 		return;
@@ -173,7 +173,7 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 		    0);
 	if (CPU_CALLS_ARE_NEAR)
 		map_executable_pool(executable);
-	/* Loaders but glibc's leave file pages there, behind the file's end. */
+	/* Loaders other than glibc's leave pages of the file there, behind the file's end. */
 	pool = library_pool ? map(library_pool, POOL_SIZE, PROT_READ | PROT_EXEC,
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1)
 			    : -1ul;
@@ -223,12 +223,12 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 	iprobe_rt_anchor.text_end = (uintptr_t)RT_TEXT_END;
 	iprobe_rt_anchor.again = (uintptr_t)rt_restart;
 	iprobe_rt_anchor.restart_end = (uintptr_t)rt_restart_end;
-	if (CPU_RESTART_SLOTS) /* apart from their code */
+	if (CPU_RESTART_SLOTS) /* these slots are not in their code */
 		iprobe_rt_anchor.restart_slots = (uintptr_t)rt_restart_slots;
 	iprobe_rt_anchor.restart_nslots =
 		CPU_RESTART_SLOTS ? IP_RESTART_SLOTS : IP_RESTART_NARROW_SLOTS;
 	cpu_store_order();
-	iprobe_rt_anchor.gate = gate; /* last: who sees it sees the rest */
+	iprobe_rt_anchor.gate = gate; /* last: a reader that sees it sees the rest */
 
 	if (how == RT_LAUNCHED)
 		wait_for_launcher();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The runtime that `iprobe attach` puts into a running process (hotpatcher/inject/inject.h). No
- * loader knows of it: iprobe writes it into memory that a borrowed thread has made, fills in
- * rt_injection, and has another borrowed thread run rt_wake (arch/ARCH/wake.S).
+ * loader knows of it. A borrowed thread maps memory; iprobe writes the runtime into that memory and
+ * fills in rt_injection; then another borrowed thread runs rt_wake (arch/ARCH/wake.S).
  */
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -14,7 +14,8 @@
 #define PROT_READ 1
 #define PROT_EXEC 4
 
-/* At the start of the writable part, one behind the other; iprobe writes the magic number last. */
+/* Both lie at the start of the writable part, one behind the other. iprobe writes the magic number
+ * last. */
 struct ip_rt_anchor iprobe_rt_anchor __attribute__((section(".iprobe.anchor"))) = {
 	.abi = IP_RT_ABI,
 	.fperf_abi = IP_FPERF_ABI,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Setting up a runtime that slept until a borrowed thread came (arch/ARCH/wake.S): one that is
- * linked into a static program (static_entry.c), or that iprobe has put into the process
+ * Sets up a runtime that does nothing until a borrowed thread comes (arch/ARCH/wake.S). Such a
+ * runtime is linked into a static program (static_entry.c), or iprobe has put it into the process
  * (injected.c).
  */
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 
-/* Called by rt_wake. Once only, whoever comes; after a failure somebody may try again. */
+/* Called by rt_wake. Sets the runtime up once only, whichever thread comes. After a failure a later
+ * thread may try again. */
 void rt_wake_up(void)
 {
 	uint32_t nobody = 0;

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts and histograms (memory in common/abi/meters.h). hooks.S does by itself: counting in the
- * thread's own block, entering a frame where there is room, and leaving the topmost one by its
- * exact stack pointer. The rest is done here, by the same rules.
+ * Counts and histograms (memory in common/abi/meters.h). hooks.S does three things by itself: it
+ * counts in the thread's own block, enters a frame if there is room, and leaves the topmost frame
+ * by its exact stack pointer. This file does the rest, by the same rules.
  *
- * Open calls stand in a pile of frames: open_calls.h, rules 1 to 10.
+ * Open calls stand in a stack of frames: open_calls.h, rules 1 to 10.
  *
- * Hooks that outlive their session. A signal handler may hold a hook up, on top of it, over a
- * detach and into the next session, whose rings and blocks lie where this one's did. So whoever
- * works in a block has the slot's guard meanwhile:
+ * Hooks that outlive their session. A signal handler may interrupt a hook and run until after a
+ * detach, into the next session. The rings and blocks of that session lie at the same addresses. So
+ * a hook holds the slot's guard while it works in a block:
  *
- *   G1. Guard. Where another hook below has it, it stays that hook's, and is given back to it
- *       (record.c, step 7, tells when it is stale).
+ *   G1. Take the guard. If another hook below holds it, that hook still owns it and gets it back
+ *       (record.c, step 7, tells when a guard is stale).
  *   G2. The slot must still be this thread's, in the session of the gate. If so, what was read so
- *       far (the duty's word, where the blocks are, what the header says of the user's payload)
- *       belongs together.
- *   G3. Work in the block, or in the shared one. Its address is not read again.
+ *       far belongs together: the duty's word, where the blocks are, and what the header says about
+ *       the user's payload.
+ *   G3. Work in the block, or in the shared block. Its address is not read again.
  *   G4. Give the guard back.
  *
- * A session that ends waits for guards a while. The next one takes a slot whose guard is still set
- * out of use, and keeps clear of its block (hotpatcher/shm/meter_blocks.h), and of the shared one
- * where that tells about the user's payload: a hook that goes on at G3 writes where nobody else
- * does. What is late between finding the slot and G1 ends at G2. Where a guard was taken for stale
- * the hook below may be there still (it is, if its stack lies below an alternate one): from then on
- * the slot says so (oldest), and counts as one with a guard.
+ * A session that ends waits a while for guards. The next session takes a slot whose guard is still
+ * set out of use, and does not use its block (hotpatcher/shm/meter_blocks.h). It does not use the
+ * shared block either, where that holds data of the user's payload. So a hook that continues at G3
+ * writes where nobody else does. A hook that is delayed between finding the slot and G1 ends at G2.
+ * If a guard was taken for stale, the hook below may still be there (it is, if its stack lies below
+ * an alternate one). From then on the slot says so (oldest), and counts as a slot with a guard.
  */
 #include "runtime/meters.h"
 
@@ -95,10 +95,10 @@ struct user {
 };
 
 /*
- * The user's payload. It is compiled code that knows nothing of us, so it is never entered twice in
- * a thread: one that runs into probes of its own, or is interrupted by a handler that does, is left
- * alone (busy holds the stack pointer of the hook it runs in; where a hook is not on top of that, a
- * handler has left it by longjmp).
+ * The user's payload. It is compiled code that knows nothing of the runtime, so a thread never
+ * enters it twice. It may reach probes itself, or a handler that interrupts it may. Such a probe
+ * does not call it again. busy holds the stack pointer of the hook that it runs in. If a hook is
+ * not on top of that stack pointer, a handler has left the payload by longjmp.
  */
 static void call_user(struct ip_slot *slot, const struct user *user, struct ip_meters *m,
 		      struct ip_meters *shared, uint32_t word, uint32_t number, uint32_t kind,
@@ -160,8 +160,8 @@ static void work(struct ip_meters *m, struct ip_meters *shared, uint32_t word, u
 	}
 }
 
-/* Step G3 for what jumps, and for what is jumped to (open_calls.h, rules 8 and 10). base: the word
- * of the function that jumps. */
+/* Step G3 for a function that jumps, and for one that is jumped to (open_calls.h, rules 8 and 10).
+ * base: the word of the function that jumps. */
 static void chain(struct ip_meters *m, uint32_t word, uint32_t base, uint32_t number, uint32_t kind,
 		  uint64_t sp)
 {
@@ -179,8 +179,8 @@ static void chain(struct ip_meters *m, uint32_t word, uint32_t base, uint32_t nu
 		leave(m, base, kind, sp);
 }
 
-/* Step G3 for a function that is only counted, and what else it may be to samples of others. fperf:
- * as in rt_private. */
+/* Step G3 for a function that is only counted. It also tells FPerf about the probe, which may
+ * matter to samples of other functions. fperf: as in rt_private. */
 static void count(struct ip_meters *m, struct ip_meters *shared, uint32_t fperf, uint32_t word,
 		  uint32_t kind, uint64_t sp)
 {
@@ -217,7 +217,7 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 	     duty != IP_DUTY_USER && duty != IP_DUTY_FPERF && duty != IP_DUTY_JOIN))
 		return 0;
 	/* G1 */
-	/* number 0 is called by the hook below itself (fperf.c, rule 3) */
+	/* number 0: the hook below has called this one itself (fperf.c, step 3) */
 	if (below && number && !rt_is_nested(slot, sp)) {
 		below = 0;
 		slot->oldest = 1;
@@ -234,13 +234,13 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 				     .cell = *(volatile uint32_t *)&rt_private.user_cell};
 	else if (word == IP_DUTY_JUMP && number)
 		base = ((volatile uint32_t *)rt_duties)[number - 1];
-	/* of the session of the gate, as the rest */
+	/* of the gate's session, like the rest */
 	fperf = *(volatile uint32_t *)&rt_private.fperf;
 	cpu_store_order();
 	/* G2. The duty is read twice: it may change while probes are live. */
 	mine = rt_self_slot() == slot;
 	if (mine && (word & IP_DUTY_MASK) != duty && counts(word & IP_DUTY_MASK) && counts(duty)) {
-		/* a quota has just been used up, or given: the call counts all the same */
+		/* the quota has just been used up, or renewed: the call counts in both cases */
 		count(m, shared, fperf, word, kind, sp);
 	} else if (mine && (word & IP_DUTY_MASK) == duty) {
 		if (duty == IP_DUTY_FPERF) {
@@ -267,8 +267,8 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 		*last = cpu_clock();
 	cpu_store_order();
 	slot->guard = below;
-	/* it may just have become one that is logged: this event, too. Jumps are where what jumps
-	 * is */
+	/* The function may just have become one that is logged: then this event is logged too. A
+	 * jump is logged if the function that jumps is. */
 	if (word == IP_DUTY_JUMP)
 		word = base;
 	return !mine ||

@@ -2,19 +2,21 @@
 /*
  * Reading values at a site and recording them with its event.
  *
- *   1. payloads[] says whose event the payload number is and which program reads its values.
- *   2. Copy the program; if it is not this session's, in front of and behind the copying, record
- *      the event without values.
- *   3. Run it: the values go to a buffer on the stack, as large as the program says it needs. The
- *      slot is not touched until they are there: a handler that comes now finds the thread outside
- *      of any hook.
+ *   1. payloads[] says which probe's event the payload number is and which program reads its
+ *      values.
+ *   2. Copy the program. If it does not belong to this session, both before and after the copy,
+ *      record the event without values.
+ *   3. Run the program. The values go to a buffer on the stack, as large as the program says it
+ *      needs. The hook does not touch the slot until the values are there. So a handler that comes
+ *      now finds the thread outside of any hook.
  *   4. Record event and values together (record.c).
  *
- * Nothing that a value points to can fault. Memory in the page of the site's stack pointer is
- * there; all other is read by process_vm_readv from ourselves: one system call, whose error is a
- * return value, which touches neither errno nor signals, and is never interrupted. Under a seccomp
- * filter it might end the thread: the hotpatcher forbids it (may_read) where any thread has one;
- * what would need it is then recorded as unreadable.
+ * No access to memory that a value points to can fault. Memory in the page of the site's stack
+ * pointer is mapped. All other memory is read by process_vm_readv from the process itself: one
+ * system call, whose error is a return value. It changes neither errno nor signals, and is never
+ * interrupted. Under a seccomp filter it might end the thread. So if any thread has a filter, the
+ * hotpatcher forbids the call (may_read). A value that would need it is then recorded as
+ * unreadable.
  */
 #include "runtime/payload.h"
 
@@ -58,7 +60,8 @@ static void put(struct run *r, uint64_t word)
 		r->words[r->n++] = word;
 }
 
-/* st(0) in its own precision, by storing the whole state, which changes nothing in it. */
+/* Stores st(0) in its own precision. It does so by storing the whole x87 state, which does not
+ * change the state. */
 static void put_x87(struct run *r)
 {
 	uint64_t state[64] __attribute__((aligned(16)));
@@ -68,8 +71,8 @@ static void put_x87(struct run *r)
 	put(r, state[5] & 0xffff);
 }
 
-/* limit bytes and one more, which tells whether it ends there, fit into the words that the program
- * has counted. */
+/* `limit` bytes and one more byte, which tells whether the string ends there, fit into the words
+ * that the program has counted. */
 static void put_string(struct run *r, uint64_t address, uint32_t limit)
 {
 	uint64_t *head = r->words + r->n;
@@ -91,7 +94,7 @@ static void put_string(struct run *r, uint64_t address, uint32_t limit)
 	while (length < got && bytes[length])
 		length++;
 	*head = length;
-	if (length == got) { /* no end in sight */
+	if (length == got) { /* no end of the string was found */
 		length = length > limit ? limit : length;
 		*head = length | IP_STRING_CUT;
 	}

@@ -2,9 +2,9 @@
 /*
  * The constructor of libiprobe-rt.so.
  *
- * It is linked with -z initfirst, so that it comes before every other constructor of the process:
- * in `iprobe run` it waits here until the launcher has made the probes live, and constructors of
- * the program and its libraries are recorded like anything else.
+ * The library is linked with -z initfirst, so this constructor comes before every other constructor
+ * of the process. In `iprobe run` it waits here until the launcher has made the probes live. So
+ * constructors of the program and of its libraries are recorded like any other function.
  */
 #include <elf.h>
 #include <sys/syscall.h>

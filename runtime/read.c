@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading memory that need not be there.
+ * Reading memory that may be unmapped.
  */
 #include <sys/syscall.h>
 

@@ -1,52 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing records. The hooks (arch/ARCH/hooks.S) do the common case of it by themselves, by the
- * same steps; what is not common comes here.
+ * Writing records. The hooks (arch/ARCH/hooks.S) do the common case by themselves, by the same
+ * steps. All other cases come here.
  *
- * One writer a thread, plus the signal handlers that interrupt it. The protocol (memory in
- * common/abi/ring.h, record layout in common/trace_format.h):
+ * A ring has one writer: its thread, and the signal handlers that interrupt it. The protocol
+ * (memory in common/abi/ring.h, record layout in common/trace_format.h):
  *
- *   1. The thread's slot is valid only for the session in the gate. Else claim one, or, where the
- *      gate is 0 (no session, or we are a forked child: the kernel wiped the gate), do nothing,
- *      unless the session follows forks (rt_follow_fork).
- *   2. guard != 0: we run in a signal handler on top of another hook of this thread: nested path,
- *      step 6.
- *   3. guard = our stack pointer. From here to step 5 the collector knows a hook is in flight.
- *   4. Read cur, then the clock, note the stack pointer, and reserve by cmpxchg of cur. It fails
- *      exactly if a handler recorded in between; then start again, with a new time. So records lie
- *      in time order, and what steps 4 read (epoch, last_sp) was still true when the words became
- *      ours. Then fill the words: a handler that comes now reserves words behind ours, with a later
- *      time.
- *   5. guard = 0. x86 keeps the stores in order: who sees guard == 0 sees the words filled.
- *   6. Nested: the same, but always an extended record (the hook below may or may not have noted
- *      its stack pointer), it forces the next one to be extended too (epoch = ~0), and it never
- *      hands a full sub-buffer to the collector: the hook below may still have to fill words in it.
- *   7. A handler that left by longjmp leaves guard set for ever. Between a hook and a handler on
+ *   1. The thread's slot is valid only for the session in the gate. If it is not valid, claim one.
+ *      If the gate is 0, there is no session, or this is a forked child: the kernel has cleared its
+ *      gate. Then do nothing, unless the session follows forks (rt_follow_fork).
+ *   2. If guard != 0, this hook runs in a signal handler on top of another hook of this thread:
+ *      take the nested path, step 6.
+ *   3. guard = the hook's stack pointer. From here to step 5 the collector knows that a hook is in
+ *      flight.
+ *   4. Read cur, then the clock; store the stack pointer; reserve words by cmpxchg of cur. The
+ *      cmpxchg fails exactly if a handler has recorded in between; then start again, with a new
+ *      time. So records lie in time order, and the values that this step read (epoch, last_sp) were
+ *      still true when the words became the hook's. Then fill the words. A handler that comes now
+ *      reserves words behind them, with a later time.
+ *   5. guard = 0. x86 keeps the stores in order: a reader that sees guard == 0 sees the filled
+ *      words.
+ *   6. Nested: the same steps, with three differences. The record is always an extended one: the
+ *      hook below may or may not have stored its stack pointer. The next record must be extended
+ *      too (epoch = ~0). And the nested hook never hands a full sub-buffer to the collector: the
+ *      hook below may still have to fill words in it.
+ *   7. A handler that leaves by longjmp leaves guard set for ever. Between a hook and a handler on
  *      top of it lie the red zone and the signal frame, more than 900 bytes (asm/sigcontext.h);
  *      stacks grow down. So a hook whose stack pointer is not below guard by that much is not on
- *      top of the hook that set it; that hook is gone: take the guard over. On an alternate stack
- *      that lies above the interrupted one this conclusion may be wrong: the sub-buffer in use is
- *      marked suspect and the collector does not hand it out again in this session, so that the
- *      words which the hook below fills late do no harm.
+ *      top of the hook that set it. That hook is gone: take the guard over. This conclusion may be
+ *      wrong on an alternate stack that lies above the interrupted stack. Therefore the sub-buffer
+ *      in use is marked suspect, and the collector does not hand it out again in this session. So
+ *      the words that the hook below fills late do no harm.
  *
- * With coarse time (IP_MODE_COARSE) the hooks reserve by addition, which takes less time than
- * comparing, and is undone where it was in vain:
+ * With coarse time (IP_MODE_COARSE) the hooks reserve words by addition. This takes less time than
+ * comparing. If it was in vain, it is undone:
  *
- *   A1. Only for a compact record, with no hook below (2), and with the stamp of the record before:
- *       epoch is that stamp in such a session, so that one comparison tells. Anything else comes
- *       here, where words are reserved as ever.
- *   A2. Steps 3 and 4, but cur is increased by one instruction that tells what it was (not locked).
- *       As it was read: the word is ours, and what was read was still true, as in step 4.
- *   A3. Else a handler has recorded meanwhile, and the word is the one behind. The addition is
- *       undone, by cmpxchg, and rt_record() starts again. That fails if another handler has
- *       recorded since: then the word stays, is never filled, and is the event, a lost one. (A hook
- *       may be sure of no other word: a hook that took its guard for stale may have handed the
- *       sub-buffer over.) Where there was no room any more, or no sub-buffer, the addition must do
- *       no harm: so the last words of a sub-buffer (IP_SUBBUF_SPARE) are no room, and without a
- *       sub-buffer the position is that of the first of them. Whoever finds it beyond sets it back.
+ *   A1. Addition is used only for a compact record, with no hook below (step 2), and with the same
+ *       stamp as the record before. In such a session epoch is that stamp, so one comparison is
+ *       enough. All other records come here, where words are reserved by cmpxchg.
+ *   A2. Steps 3 and 4, but one instruction increases cur and returns its old value (not locked). If
+ *       the old value is the one that was read, the word is the hook's, and what was read was still
+ *       true, as in step 4.
+ *   A3. Otherwise a handler has recorded in the meantime, and the word is the one behind its words.
+ *       The addition is undone by cmpxchg, and rt_record() starts again. The cmpxchg fails if
+ *       another handler has recorded since. Then the word stays and is never filled; it stands for
+ *       this event, which is lost. (The hook can be sure of no other word: a hook that took its
+ *       guard for stale may have handed the sub-buffer over.) If there was no room any more, or no
+ *       sub-buffer, the addition must do no harm. So the last words of a sub-buffer
+ *       (IP_SUBBUF_SPARE) are no room, and without a sub-buffer the position is that of the first
+ *       of these words. A hook that finds the position beyond them sets it back.
  *
- * Nothing here allocates, locks or calls out, nor does what it calls: claim.c at a thread's first
- * event, subbufs.c where a sub-buffer is full.
+ * Nothing here allocates, locks or calls functions outside of the runtime. The same holds for what
+ * it calls: claim.c at a thread's first event, subbufs.c where a sub-buffer is full.
  */
 #include <stddef.h>
 
@@ -106,12 +111,14 @@ _Static_assert(offsetof(struct ip_slot, cur) == SLOT_CUR &&
 		       SUBBUF_SPARE == IP_SUBBUF_SPARE,
 	       "layout.h");
 
-/* Coarse time comes from a line that iprobe refreshes from outside (struct ip_area_clock): it
- * never goes back either, and stands still in between, so that many records have one stamp, in
- * their order. The kernel's clock costs a system call, which a thread under seccomp might be
- * ended for: as soon as iprobe sees one, the line stands still ahead of all stamps until the
- * session ends. One that only refuses the call may come before iprobe has seen it: then time
- * stands still where it was. A handler that has read a later time in between makes us read
+/* With coarse time the stamp comes from struct ip_area_clock, which iprobe updates from outside. It
+ * never decreases. Between updates it stands still, so many records have one stamp, in their order.
+ *
+ * With IP_MODE_MONOTONIC the stamp comes from the kernel's clock. That takes a system call, for
+ * which a thread under seccomp might be ended. As soon as iprobe sees a thread under seccomp, it
+ * sets struct ip_area_clock to a time after all stamps, and that time stands still until the
+ * session ends. A filter that only refuses the call may come before iprobe has seen it. Then time
+ * stands still where it was. If a handler has read a later time in between, this function reads
  * again. */
 static __attribute__((noinline, cold)) uint64_t other_clock(struct ip_slot *slot)
 {
@@ -137,8 +144,8 @@ static inline uint64_t clock_of(struct ip_slot *slot)
 									       : cpu_clock();
 }
 
-/* What slot->epoch is to be after a record at that time, and whether it tells that the upper bits
- * are others. */
+/* epoch_at(): the value of slot->epoch after a record at that time. is_another_epoch(): whether the
+ * upper bits of that time differ from those of the last record. */
 static inline uint64_t epoch_at(const struct ip_slot *slot, uint64_t now)
 {
 	return is_coarse(slot) ? now : now >> IP_TIME_BITS;
@@ -149,16 +156,16 @@ static inline int is_another_epoch(const struct ip_slot *slot, uint64_t now)
 	return now >> IP_TIME_BITS != (is_coarse(slot) ? slot->epoch >> IP_TIME_BITS : slot->epoch);
 }
 
-/* Fills the words of an extended record; number: with the stack pointer's bits. caller: 0 where it
- * is not recorded. */
+/* Fills the words of an extended record. number: with the stack pointer's bits. caller: 0 if it is
+ * not recorded. */
 static void fill_extended(uint64_t *word, uint32_t number, uint32_t kind, uint64_t sp, uint64_t now,
 			  const struct rt_payload *payload, uint64_t caller)
 {
 	if (payload || caller) {
 		uint32_t n = payload ? payload->n : 0;
 
-		/* first what tells how long it is, so that one that is never finished can be
-		 * skipped */
+		/* The word that tells the record's length comes first. So a reader can skip a
+		 * record that is never finished. */
 		word[IP_PAYLOAD_HEAD - 1] =
 			(payload ? payload->tells : 0) +
 			(caller ? IP_PAYLOAD_WORD(1, 0, 0) | IP_PAYLOAD_CALLER : 0);
@@ -169,8 +176,8 @@ static void fill_extended(uint64_t *word, uint32_t number, uint32_t kind, uint64
 		cpu_store_order();
 		kind += IP_ID_PAYLOAD_BASE - IP_ID_EXT_BASE;
 	}
-	/* in this order, so that one that is never finished shows: none of the three is ever
-	 * zero */
+	/* The order matters: it shows if a record is never finished. None of the three words is
+	 * ever zero. */
 	cpu_store_word(&word[0], now << 32 | (kind + IP_ID_EXT_BASE) << 3 | IP_ID_EXTENDED);
 	cpu_store_order();
 	cpu_store_word(&word[1], (uint64_t)number << 32 | now >> 32);
@@ -209,8 +216,8 @@ static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot
 	}
 }
 
-/* A session that is careful (filter.c) comes here for each record. Its words are reserved as in
- * step 4; a time that was given is not read again. */
+/* A careful session (filter.c) writes each of its records here. Words are reserved as in step 4. If
+ * the event has a time, the clock is not read again. */
 int rt_put(struct ip_slot *slot, const struct rt_event *event, int nested)
 {
 	uint64_t values = event->payload ? event->payload->n : 0, extra = event->caller ? 1 : 0,
@@ -221,7 +228,7 @@ int rt_put(struct ip_slot *slot, const struct rt_event *event, int nested)
 		uint64_t cur = *(volatile uint64_t *)&slot->cur, words = 1;
 		uint64_t now = event->time ? event->time : clock_of(slot), *word;
 
-		/* a guard was taken for stale that is not */
+		/* a guard was taken for stale although it was not */
 		if (event->time && now < slot->last_time)
 			now = slot->last_time;
 		if (event->payload || extra)
@@ -278,7 +285,7 @@ int rt_is_nested(struct ip_slot *slot, uint64_t sp)
 	return 0;
 }
 
-/* Steps 6 and 7. Returns 1 where the guard was stale and is ours now. */
+/* Steps 6 and 7. Returns 1 if the guard was stale and the hook may take it now. */
 static __attribute__((noinline, cold)) int nested(struct ip_slot *slot, uint32_t number,
 						  uint32_t kind, uint64_t sp,
 						  const struct rt_payload *payload)
@@ -295,7 +302,7 @@ record(uint32_t number, uint32_t kind, uint64_t sp, const struct rt_payload *pay
 {
 	struct ip_slot *slot;
 
-	/* 1 */
+	/* step 1 */
 	slot = rt_self_slot();
 	if (rt_unlikely(!slot)) {
 		slot = rt_claim_slot();
@@ -304,7 +311,7 @@ record(uint32_t number, uint32_t kind, uint64_t sp, const struct rt_payload *pay
 	}
 	if (rt_unlikely(slot->modes & IP_MODE_PAYLOADS) && rt_meters_do(slot, number, kind, sp))
 		return;
-	/* a trial of fperf's (fperf_read.c), whose session has just ended */
+	/* a trial of FPerf (fperf_read.c) whose session has just ended */
 	if (rt_unlikely(!number))
 		return;
 	if (payload && payload->session != IP_SESSION_NUMBER(slot->session))
@@ -313,13 +320,13 @@ record(uint32_t number, uint32_t kind, uint64_t sp, const struct rt_payload *pay
 		rt_careful(slot, number, kind, sp, payload);
 		return;
 	}
-	/* 2 */
+	/* step 2 */
 	if (rt_unlikely(slot->guard) && !nested(slot, number, kind, sp, payload))
 		return;
-	/* 3 */
+	/* step 3 */
 	slot->guard = sp;
 	cpu_store_order();
-	/* 4 */
+	/* step 4 */
 	for (;;) {
 		uint64_t cur = *(volatile uint64_t *)&slot->cur;
 		uint64_t now = clock_of(slot);
@@ -333,8 +340,8 @@ record(uint32_t number, uint32_t kind, uint64_t sp, const struct rt_payload *pay
 		slot->epoch = epoch_at(slot, now);
 		cpu_store_order();
 		if (rt_unlikely(!cpu_cmpxchg_local(&slot->cur, cur, cur + 1))) {
-			/* a handler that took our guard for stale has not said so, and last_sp is
-			 * not its own any more */
+			/* a handler that took this hook's guard for stale has not set epoch to ~0,
+			 * and last_sp is no longer that of its record */
 			slot->epoch = ~0ull;
 			continue;
 		}
@@ -344,7 +351,7 @@ record(uint32_t number, uint32_t kind, uint64_t sp, const struct rt_payload *pay
 				       (uint32_t)(now << 3 | kind));
 		break;
 	}
-	/* 5 */
+	/* step 5 */
 	cpu_store_order();
 	slot->guard = 0;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Changing mappings of text under the threads that run it. A borrowed thread does here what only a
- * thread of the process can do: the system calls. What, in which order, and why it is safe tells
- * hotpatcher/patch/remap.h; the pages' contents are written from outside.
+ * thread of the process can do: the system calls. hotpatcher/patch/remap.h describes them, their
+ * order, and why they are safe. The contents of the pages are written from outside.
  *
- * Each piece's entry always says what is mapped: whoever comes after an iprobe that died finds
- * there what it has left.
+ * Each piece's entry always says what is mapped. If an iprobe has died, the next one finds there
+ * what it has left.
  */
 #include <linux/perf_event.h>
 #include <sys/syscall.h>
@@ -26,7 +26,7 @@
 
 #define FAILED(ret) ((unsigned long)(ret) > -4096ul)
 
-/* By the kernel's clock: a process may have made reading the processor's own a fault
+/* Uses the kernel's clock: the process may have made reading the processor's clock a fault
  * (PR_SET_TSC). */
 static void add_since(uint32_t *sum, uint64_t began)
 {
@@ -35,7 +35,7 @@ static void add_since(uint32_t *sum, uint64_t began)
 	*sum = ns < UINT32_MAX - *sum ? *sum + ns : UINT32_MAX;
 }
 
-/* An address, or an error. */
+/* Returns an address, or an error. */
 static long move_away(struct ip_remap *remap, const struct ip_remap_piece *piece)
 {
 	uint64_t began = cpu_monotonic();
@@ -46,7 +46,7 @@ static long move_away(struct ip_remap *remap, const struct ip_remap_piece *piece
 	return ret;
 }
 
-/* Threads that run there would have to fault its pages in, one by one. */
+/* Without this, threads that run there would fault the pages in one by one. */
 static void fill(uint64_t address, uint64_t size)
 {
 	cpu_syscall(SYS_madvise, address, size, MADV_POPULATE_READ, 0);
@@ -68,7 +68,7 @@ static int32_t drop(struct ip_remap *remap, struct ip_remap_piece *piece)
 	uint64_t began = cpu_monotonic();
 	long ret;
 
-	rt_pmu_forget_page(piece->staged); /* where it is a counter's */
+	rt_pmu_forget_page(piece->staged); /* if it is the page of a counter */
 	ret = piece->staged ? cpu_syscall(SYS_munmap, piece->staged, piece->size, 0, 0) : 0;
 
 	add_since(&remap->changing_ns, began);
@@ -78,8 +78,9 @@ static int32_t drop(struct ip_remap *remap, struct ip_remap_piece *piece)
 	return 0;
 }
 
-/* If memory for the kernel's own records of mappings is short (it was looked that it is not),
- * then between unmapping the old text and mapping the new: the one thing to do is to try again. */
+/* The kernel's memory for its records of mappings may be short (the tracer has checked that it is
+ * not). Then mremap fails between unmapping the old text and mapping the new text. The only remedy
+ * is to try again. */
 static int32_t switch_over(struct ip_remap *remap, struct ip_remap_piece *piece)
 {
 	uint64_t began = cpu_monotonic();
@@ -99,8 +100,8 @@ static int32_t switch_over(struct ip_remap *remap, struct ip_remap_piece *piece)
 	return 0;
 }
 
-/* The pages of the text are moved away, twice, of which the second mapping has none, and the
- * first is put back. While they are away the text is the file's: nothing else is done in that
+/* Moves the text's pages away, twice. The second mapping has none of them. Then the first one is
+ * put back. While the pages are away the text has the file's pages: nothing else is done in that
  * time. */
 static int32_t copy(struct ip_remap *remap, struct ip_remap_piece *piece)
 {
@@ -116,7 +117,7 @@ static int32_t copy(struct ip_remap *remap, struct ip_remap_piece *piece)
 	add_since(&remap->bare_ns, began);
 	if (FAILED(other))
 		return error ? error : -other;
-	if (error) { /* what is staged has to come back: that is all that the entry can tell */
+	if (error) { /* what is staged must come back: the entry can hold nothing else */
 		cpu_syscall(SYS_munmap, other, piece->size, 0, 0);
 		return error;
 	}
@@ -125,7 +126,7 @@ static int32_t copy(struct ip_remap *remap, struct ip_remap_piece *piece)
 	return 0;
 }
 
-/* Another file's answer is an error. */
+/* If the descriptor belongs to another file, the ioctl fails. */
 static int32_t close_counter(const struct ip_remap_piece *piece)
 {
 	uint64_t id = 0;
@@ -135,7 +136,7 @@ static int32_t close_counter(const struct ip_remap_piece *piece)
 	return 0;
 }
 
-/* The area, and nothing else, whatever the entry says. */
+/* The area and nothing else, whatever the entry says. */
 static int32_t inherit(const struct ip_remap_piece *piece, uint32_t is)
 {
 	long ret;
@@ -146,7 +147,7 @@ static int32_t inherit(const struct ip_remap_piece *piece, uint32_t is)
 	return FAILED(ret) ? -ret : 0;
 }
 
-/* In a child: the area is replaced at once, so that a hook that is late finds memory. */
+/* In a child: replaces the area in one step, so that a late hook finds memory. */
 static int32_t disown(const struct ip_remap_piece *piece)
 {
 	long ret;
@@ -157,7 +158,7 @@ static int32_t disown(const struct ip_remap_piece *piece)
 	return FAILED(ret) ? -ret : 0;
 }
 
-/* The first failure ends it: iprobe, or the next one, sees to the rest. */
+/* Stops at the first failure. iprobe, or the next one, handles the rest. */
 static void remap_all(struct ip_remap *remap)
 {
 	for (uint32_t i = 0; i < remap->npieces && i < IP_REMAP_PIECES; i++) {
@@ -211,7 +212,7 @@ void rt_remap_run(void)
 
 	remap->changing_ns = remap->bare_ns = 0;
 	remap_all(remap);
-	/* no privilege is needed for going down */
+	/* lowering the priority needs no privilege */
 	if (remap->policy)
 		cpu_syscall(SYS_sched_setscheduler, 0, remap->policy - 1, &priority, 0);
 	remap->policy = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory in which threads find their slots, and where their ids are.
+ * The memory in which threads find their slots, and the place of their ids.
  */
 #include "runtime/self.h"
 
@@ -12,7 +12,7 @@ __thread struct rt_self rt_self __attribute__((tls_model("initial-exec")));
 uint32_t rt_tid_at;
 
 /* Whether a word behind the thread pointer is mapped: what the C library has there may be smaller
- * than what we look for. */
+ * than what this code looks for. */
 static int is_there(uintptr_t pointer, uint32_t offset)
 {
 	const uintptr_t page = 4096, last = (pointer + offset + 3) & ~(page - 1);
@@ -22,7 +22,8 @@ static int is_there(uintptr_t pointer, uint32_t offset)
 	       !cpu_syscall(SYS_mincore, last, page, &resident, 0);
 }
 
-/* By the thread that sets us up: the first of its process, or one that iprobe has borrowed. */
+/* Called by the thread that sets the runtime up: the first of its process, or one that iprobe has
+ * borrowed. */
 void rt_self_find_tid(void)
 {
 	static const uint16_t places[] = {CPU_TID_PLACES};

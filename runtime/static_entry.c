@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The runtime that is linked into a static program (iprobe-rt.o). It sleeps: a program that nobody
- * traces makes no system call and maps nothing because of it. `iprobe run` wakes it at the start,
- * by the environment; `iprobe attach` by a borrowed thread, which runs rt_wake (arch/ARCH/wake.S).
+ * The runtime that is linked into a static program (iprobe-rt.o). A program that is not traced
+ * makes no system call and maps nothing because of it. `iprobe run` starts it at the program's
+ * start, by the environment. `iprobe attach` starts it by a borrowed thread, which runs rt_wake
+ * (arch/ARCH/wake.S).
  */
 #include <elf.h>
 #include <stddef.h>
@@ -10,7 +11,7 @@
 #include "common/abi/fperf.h"
 #include "runtime/rt.h"
 
-/* Of the program that we are part of. */
+/* The ELF header of the program that contains the runtime. */
 extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
 
 __attribute__((visibility("default"))) struct ip_rt_anchor iprobe_rt_anchor = {
@@ -36,14 +37,14 @@ static void set_up(enum rt_start how)
 	rt_set_up(how, (uint64_t)header, 0);
 }
 
-/* Of all that a program runs before main, this array is the first. Who gained privileges by exec
- * listens to no environment. */
+/* Of everything that a program runs before main, this array comes first. A program that has gained
+ * privileges by exec ignores the environment. */
 static void start(int argc __attribute__((unused)), char **argv __attribute__((unused)),
 		  char **envp)
 {
 	const char *path = rt_environment(envp, IP_ENV_AREA);
 
-	/* a program that the launched one has started in its turn sleeps on */
+	/* a program that the launched program has started does nothing */
 	if (path && !rt_auxiliary(envp, AT_SECURE) && rt_map_launched(path))
 		set_up(RT_LAUNCHED);
 }

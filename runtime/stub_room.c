@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making the rooms for stubs that modules bring along (arch/ARCH/room.S) executable.
+ * Makes the rooms for stubs that modules bring along (arch/ARCH/stub_room.S) executable.
  *
- * By hand, from the program headers and the dynamic linker's list: the runtime calls no library. A
- * module without a room, or whose room cannot be made executable (a policy against it), is served
- * from the pools.
+ * The code reads the program headers and the dynamic linker's list itself: the runtime calls no
+ * library. Stubs of a module without a room lie in the pools. So do stubs of a module whose room
+ * cannot be made executable (a policy against it).
  */
 #include <elf.h>
 #include <link.h>
@@ -16,7 +16,7 @@
 #include "runtime/rt.h"
 
 #define PAGE	    4096ull
-#define MODULES_MAX 100000 /* a list that is longer is none */
+#define MODULES_MAX 100000 /* a longer list is taken for damaged */
 #define PROT_READ   1
 #define PROT_EXEC   4
 
@@ -64,8 +64,8 @@ void rt_stub_room_open(const void *headers, size_t n, uint64_t bias)
 			open_in_notes(bias + phdr[i].p_vaddr, phdr[i].p_memsz);
 }
 
-/* The ELF header of a library lies where it is loaded, unless it was linked to a place of its
- * own. */
+/* The ELF header of a library lies where the library is loaded, unless the library was linked to an
+ * address of its own. */
 static const ElfW(Ehdr) * header_of(const struct link_map *module)
 {
 	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)module->l_addr;
@@ -103,7 +103,7 @@ void rt_rooms_open(const void *headers, size_t n)
 	}
 	if (!debug)
 		return;
-	/* the first is the executable */
+	/* the first entry is the executable */
 	const struct link_map *module = debug->r_map ? debug->r_map->l_next : NULL;
 
 	for (unsigned i = 0; module && i < MODULES_MAX; module = module->l_next, i++) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sub-buffers: taking one from the pool, and going from one to the next (steps 6, 7 and A3 of
- * record.c; their life is common/abi/ring.h's). A thread that overwrites goes on in the oldest of
- * its own (subbuf_recycle.h).
+ * record.c; common/abi/ring.h describes their life). A thread that overwrites continues in the
+ * oldest of its own (subbuf_recycle.h).
  *
- * What the area says is bounded by what it has room for (struct ip_rt_private): the position of a
- * slot may name a sub-buffer that there is not.
+ * Values from the area are limited to what the area has room for (struct ip_rt_private): the
+ * position of a slot may name a sub-buffer that does not exist.
  *
- * A handler may come at any step and do the same. So cur is changed by compare-and-exchange only;
- * who was slower gives back what it has taken.
+ * A handler may come at any step and do the same. So cur is changed by compare-and-exchange only.
+ * If the exchange fails, the hook gives back the sub-buffer that it has taken.
  */
 #include "common/trace_format.h"
 #include "runtime/arch/cpu.h"
@@ -17,7 +17,7 @@
 
 #define PAD_WORD 8ull /* event id 0, not zero: filled, but no event */
 
-/* In the pool. */
+/* The number of sub-buffers in the pool. */
 static uint32_t pool_size(void)
 {
 	uint32_t n = *(volatile uint32_t *)&rt_header->nsubbufs, most = rt_nsubbufs();
@@ -47,7 +47,7 @@ static int64_t take_subbuf(void)
 	return -1;
 }
 
-/* One that was taken and not used. */
+/* Gives back a sub-buffer that was taken and not used. */
 static void put_subbuf_back(int64_t taken)
 {
 	rt_subbufs[taken].slot = IP_NO_SLOT;
@@ -96,7 +96,7 @@ int rt_change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 	rt_subbufs[taken].lost = slot->lost;
 	rt_subbufs[taken].suspect = 0;
 	rt_subbufs[taken].surplus = 0;
-	cpu_store_order(); /* until it is named, the collector does not look at the rest */
+	cpu_store_order(); /* the collector looks at the rest only after slot is set */
 	rt_subbufs[taken].slot = slot - rt_slots;
 	if (!cpu_cmpxchg_local(&slot->cur, cur,
 			       CUR(taken, (position & ~(uint64_t)(IP_SUBBUF_WORDS - 1)) + 1))) {
