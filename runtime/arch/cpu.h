@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The machine that this runtime is for. It is built once for each that one kernel runs.
+ * The machine that this runtime is built for. There is one build for each machine whose programs
+ * the kernel runs.
  */
 #ifdef __i386__
 #include "runtime/arch/i386/cpu.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the runtime needs of i386: raw system calls, the clock, and operations on 64-bit words that
- * a signal handler of the same thread, and the collector, which is a 64-bit program, see done or
- * not done, never half. There cmpxchg8b is the only instruction that leaves vector and x87 state
- * alone; it is locked, since only then is it one store for other processors.
+ * What the runtime needs of i386: raw system calls, the clock, and operations on 64-bit words. A
+ * signal handler of the same thread, and the collector, which is a 64-bit program, must see such an
+ * operation done or not done, never half done. On i386 cmpxchg8b is the only instruction for this
+ * that does not touch vector and x87 state. It is locked, since only then other processors see one
+ * store.
  */
 #ifndef RT_I386_CPU_H
 #define RT_I386_CPU_H
@@ -14,16 +15,16 @@
 
 #define CPU_CLOCK_MONOTONIC_RAW 4 /* the kernel's number */
 
-/* A call reaches everything. */
+/* A call reaches every address. */
 #define CPU_CALLS_ARE_NEAR 0
 #define CPU_CALLS_USERS	   0
 #define CPU_REMAPS	   0 /* a borrowed thread must be a 64-bit one */
 #define CPU_SYS_GETRESUID  SYS_getresuid32
 #define CPU_SYS_GETRESGID  SYS_getresgid32
-#define CPU_RESTART_SLOTS  0	     /* syscall_resume.S has what it needs on the stack */
+#define CPU_RESTART_SLOTS  0	     /* syscall_resume.S has its data in its code */
 #define CPU_SYS_MMAP	   SYS_mmap2 /* its offset, in pages, is always 0 here */
 
-/* Where C libraries keep a thread's id, from the thread pointer: musl, musl before 1.2, glibc. */
+/* Offset of a thread's id from the thread pointer in C libraries: musl, musl before 1.2, glibc. */
 #define CPU_TID_PLACES 0x18, 0x1c, 0x68
 
 typedef Elf32_auxv_t cpu_auxv;
@@ -32,7 +33,7 @@ static inline long cpu_syscall6(long nr, long a, long b, long c, long d, long e,
 {
 	long ret;
 
-	/* the sixth argument goes into the frame pointer, which cannot be named as an operand */
+	/* the sixth argument goes into the frame pointer, which cannot be an operand */
 	__asm__ volatile("pushl %[f]\n\t"
 			 "pushl %%ebp\n\t"
 			 "movl 4(%%esp), %%ebp\n\t"
@@ -65,7 +66,7 @@ static inline uint64_t cpu_clock(void)
 	return (uint64_t)hi << 32 | lo;
 }
 
-/* The thread pointer, which is where it points at, too. */
+/* The thread pointer. The word that it points at is the thread pointer itself. */
 static inline uint32_t cpu_thread_pointer(void)
 {
 	uint32_t pointer;
@@ -74,7 +75,7 @@ static inline uint32_t cpu_thread_pointer(void)
 	return pointer;
 }
 
-/* A word of what the thread pointer points at. */
+/* A word at an offset from the thread pointer. */
 static inline uint32_t cpu_thread_word(uint32_t offset)
 {
 	uint32_t word;
@@ -107,7 +108,7 @@ static inline void cpu_zero(void *p, uint32_t bytes)
 	__asm__ volatile("rep stosl" : "+D"(p), "+c"(bytes) : "a"(0) : "memory");
 }
 
-/* Carries are in the flags, which a signal handler gives back: none gets lost. */
+/* The carry is in the flags. A signal handler restores them, so no carry is lost. */
 static inline void cpu_increment_local(uint64_t *p)
 {
 	uint32_t *half = (uint32_t *)p;
@@ -141,7 +142,7 @@ static inline void cpu_increment_shared(uint64_t *p)
 		seen = *(volatile uint64_t *)p;
 }
 
-/* Of a word that only grows, and by far less than 2^32 between the loads. */
+/* Reads a word that only grows, by far less than 2^32 between the two loads. */
 static inline uint64_t cpu_load_word(const uint64_t *p)
 {
 	const volatile uint32_t *half = (const volatile uint32_t *)p;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hooks of i386: where stubs (common/arch/i386/site.c) hand over, with the number in eax and
- * the site's return address on top of the stack. Sites are where the compiler expects a call
- * (IP_REGS_CALL): eax, ecx, edx and the flags are free, and all else the C behind them preserves.
+ * The hooks of i386. Stubs (common/arch/i386/site.c) jump to them, with the number in eax and the
+ * site's return address on top of the stack. Sites are where the compiler expects a call
+ * (IP_REGS_CALL): eax, ecx, edx and the flags are free. The C code that the hooks call preserves
+ * all other registers.
  *
- * The stack pointer that is recorded is the site's before its call; for a site of form RETURN,
- * where the function's own return address is on top of the stack, the caller's before its call.
- * That is the same sum.
+ * The recorded stack pointer is the site's before its call. At a site of form RETURN, the
+ * function's own return address is on top of the stack: there the caller's stack pointer before its
+ * call is recorded. Both are computed by the same sum.
  */
 	.macro hook name, kind
 	.p2align 5
@@ -40,8 +41,8 @@ rt_hooks_base:
 	hook hook_tail_exit, 3
 	hook hook_point, 4
 
-	/* Offsets from rt_hooks_base. No stub of i386 passes other registers, or calls a hook:
-	 * the rest of the table is there since the ABI has it. */
+	/* Offsets from rt_hooks_base. No stub of i386 passes other registers or calls a hook. The
+	 * rest of the table exists because the ABI has it. */
 	.section .rodata
 	.p2align 3
 	.globl rt_hooks, rt_jump_hooks
@@ -57,7 +58,7 @@ rt_jump_hooks:
 	.long \name - rt_hooks_base
 	.endr
 
-	/* no values are recorded here */
+	/* values are not recorded on i386 */
 	.globl rt_payload_base, rt_payload_hooks
 	.hidden rt_payload_base, rt_payload_hooks
 	.set rt_payload_base, rt_hooks_base

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What assembler must know of C: as for x86-64, but for the width of a pointer.
+ * What assembler must know of C. It is the same as on x86-64, except for the width of a pointer.
  */
 #ifndef RT_I386_LAYOUT_H
 #define RT_I386_LAYOUT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Room for stubs, of the executable and of libraries alike (IP_POOL_LIBRARIES), as on x86-64. All
- * of a stub, the site's return address is on top of the stack, which is what unwinders assume at a
- * function's first instruction.
+ * Room for stubs, those of the executable and those of libraries (IP_POOL_LIBRARIES), as on x86-64.
+ * At every instruction of a stub the site's return address is on top of the stack. Unwinders assume
+ * the same at a function's first instruction.
  */
 #include "runtime/arch/i386/layout.h"
 

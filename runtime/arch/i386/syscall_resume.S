@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * As on x86-64 (../x86_64/again.S), the short form only. 32-bit code has no register to spare that
- * could tell the slot, and the program's stack may have no room below its pointer. So a slot here
- * holds the code itself, which iprobe writes while every thread stands, with the caller's registers
- * and its address in the instructions (hotpatcher/ptrace/restart_slot.c, narrow_code()):
+ * As on x86-64 (../x86_64/syscall_resume.S), but with the short form only. 32-bit code has no spare
+ * register that could tell the slot, and the program's stack may have no room below its pointer. So
+ * a slot holds the code itself. The tracer writes this code while every thread is stopped. The
+ * instructions contain the caller's registers and its address (hotpatcher/ptrace/restart_slot.c,
+ * narrow_code()):
  *
  *         int $0x80; mov $.., %ebx; %ecx; %edx; %esi; %edi; %ebp; jmp CALLER
  *
- * and behind it struct ip_restart. No flag changes, no register but eax, and nothing is read from
- * memory or written to it. To unwinders this is a signal's frame, whose registers lie in the slot:
- * at (eip & -IP_RESTART_NARROW) + offset, which is breg8 0, const2s -256, and, plus_uconst offset.
+ * struct ip_restart follows. The code changes no flag and no register except eax. It reads nothing
+ * from memory and writes nothing to memory. For unwinders this is the frame of a signal, whose
+ * registers lie in the slot: at (eip & -IP_RESTART_NARROW) + offset, which is breg8 0, const2s
+ * -256, and, plus_uconst offset.
  */
 #include "common/abi/restart_slots.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the runtime needs of the machine: raw system calls (no libc, so no errno and no
- * PLT), the clock, and operations that are atomic against signal handlers of the
- * same thread but not locked.
+ * What the runtime needs of the machine: raw system calls (no libc, so no errno and no PLT), the
+ * clock, and operations that are atomic against signal handlers of the same thread but not locked.
  */
 #ifndef RT_X86_64_CPU_H
 #define RT_X86_64_CPU_H
@@ -19,11 +18,11 @@
 #define CPU_SYS_GETRESGID  SYS_getresgid
 #define CPU_SYS_MMAP	   SYS_mmap
 #define CPU_CALLS_USERS	   1 /* user.S */
-#define CPU_READS_PMCS	   1 /* cpu_read_pmc(), where the kernel lets us */
-#define CPU_REMAPS	   1 /* remap.S is there */
-#define CPU_RESTART_SLOTS  1 /* of syscall_resume.S */
+#define CPU_READS_PMCS	   1 /* cpu_read_pmc(), if the kernel allows it */
+#define CPU_REMAPS	   1 /* remap.S exists */
+#define CPU_RESTART_SLOTS  1 /* slots of syscall_resume.S */
 
-/* Where C libraries keep a thread's id, from the thread pointer: musl, musl before 1.2, glibc. */
+/* Offset of a thread's id from the thread pointer in C libraries: musl, musl before 1.2, glibc. */
 #define CPU_TID_PLACES 0x30, 0x38, 0x2d0
 
 typedef Elf64_auxv_t cpu_auxv;
@@ -62,7 +61,7 @@ static inline uint64_t cpu_clock(void)
 	return (uint64_t)hi << 32 | lo;
 }
 
-/* A counter of the PMU. */
+/* Reads a counter of the PMU. */
 static inline uint64_t cpu_read_pmc(uint32_t number)
 {
 	uint32_t lo, hi;
@@ -71,7 +70,7 @@ static inline uint64_t cpu_read_pmc(uint32_t number)
 	return (uint64_t)hi << 32 | lo;
 }
 
-/* The thread pointer, which is where it points at, too. */
+/* The thread pointer. The word that it points at is the thread pointer itself. */
 static inline uint64_t cpu_thread_pointer(void)
 {
 	uint64_t pointer;
@@ -80,7 +79,7 @@ static inline uint64_t cpu_thread_pointer(void)
 	return pointer;
 }
 
-/* A word of what the thread pointer points at. */
+/* A word at an offset from the thread pointer. */
 static inline uint32_t cpu_thread_word(uint64_t offset)
 {
 	uint32_t word;
@@ -89,8 +88,8 @@ static inline uint32_t cpu_thread_word(uint64_t offset)
 	return word;
 }
 
-/* cmpxchg without lock: one instruction, so a signal handler of this thread comes before or after
- * it. */
+/* cmpxchg without lock. It is one instruction, so a signal handler of this thread runs before or
+ * after it. */
 static inline int cpu_cmpxchg_local(uint64_t *p, uint64_t expected, uint64_t desired)
 {
 	uint8_t done;
@@ -102,7 +101,7 @@ static inline int cpu_cmpxchg_local(uint64_t *p, uint64_t expected, uint64_t des
 	return done;
 }
 
-/* The same against other processors, too. */
+/* The same, atomic against other processors too. */
 static inline int cpu_cmpxchg_shared(uint64_t *p, uint64_t expected, uint64_t desired)
 {
 	uint8_t done;
@@ -147,13 +146,13 @@ static inline void cpu_increment_shared(uint64_t *p)
 	__atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
 }
 
-/* One load, whole. */
+/* One load of the whole word. */
 static inline uint64_t cpu_load_word(const uint64_t *p)
 {
 	return *(const volatile uint64_t *)p;
 }
 
-/* One store, whole for a handler and for other processors. */
+/* One store, which a handler and other processors see as a whole. */
 static inline void cpu_store_word(uint64_t *p, uint64_t word)
 {
 	*p = word;
@@ -162,7 +161,7 @@ static inline void cpu_store_word(uint64_t *p, uint64_t word)
 /* Keeps the compiler from moving memory accesses; x86 itself keeps stores in order (SDM vol. 3,
  * 9.2.2). */
 #define cpu_store_order() __asm__ volatile("" : : : "memory")
-/* Loads stay in order as well. */
+/* Loads stay in order too. */
 #define cpu_load_order() __asm__ volatile("" : : : "memory")
 
 #endif

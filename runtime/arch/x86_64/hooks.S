@@ -1,33 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hooks: where stubs (common/arch/x86_64/site.c) hand over.
+ * The hooks. Stubs (common/arch/x86_64/site.c) jump to them or call them.
  *
- *   hook_KIND_REGS   jumped to; the site's return address on top of the stack, the number in r11d
- *   hook_KIND_all    jumped to; the number on top of the stack, the site's return address under it
+ *   hook_KIND_REGS   jumped to; the site's return address is on top of the stack, the number is in
+ *                    r11d
+ *   hook_KIND_all    jumped to; the number is on top of the stack, the site's return address
+ *                    under it
  *   jump_KIND        called by a jump stub: return address, number, 128 bytes of red zone
  *
- * Each tries the common case of rt_record() (record.c) in line: steps 1 to 5 of its protocol, in
- * its order, where the thread has its slot and no other hook below, the sub-buffer has room, and a
- * compact record will do. Anything else is left as if nothing had happened, and slow_KIND does it:
- * it saves what may be live, calls rt_record() and goes back to the site.
+ * Each hook tries the common case of rt_record() (record.c) in line: steps 1 to 5 of its protocol,
+ * in its order. In the common case the thread has its slot, there is no other hook below, the
+ * sub-buffer has room, and a compact record is enough. In all other cases the hook changes nothing,
+ * and slow_KIND does the work: it saves the registers that may be live, calls rt_record(), and
+ * returns to the site.
  *
- * Sessions with modes (common/abi/area.h) fail the comparison of their number, and go on behind:
- * coarse time (steps A1 to A3), counts and histograms in line, with the same registers. The common
- * case does not pay for them.
+ * In sessions with modes (common/abi/area.h) the comparison of the session's number fails. The code
+ * behind that handles coarse time (steps A1 to A3), counts and histograms in line, with the same
+ * registers. So the common case does not pay for them.
  *
- * What stays as it was: all that the site may count on (enum ip_site_regs), the flags where they
- * may be live, the direction and alignment-check flags always; x87, MXCSR, vector and mask
- * registers, since nothing here or in the C behind it (compiled for general registers) touches
- * them; and memory above the stack pointer. Below it, a site of form CALL has nothing, and of form
- * JUMP 128 bytes that its stub has stepped over. There the common case saves registers without
- * moving the stack pointer: signal handlers keep 128 bytes clear of it.
+ * A hook preserves:
+ *   - all registers that the site relies on (enum ip_site_regs);
+ *   - the flags where they may be live, and always the direction and alignment-check flags;
+ *   - x87, MXCSR, vector and mask registers. Neither the hooks nor the C code behind them touch
+ *     these: it is compiled for general registers;
+ *   - memory above the stack pointer. Below it, a site of form CALL has nothing; a site of form
+ *     JUMP has 128 bytes, which its stub has stepped over.
  *
- * The stack pointer that is recorded is the site's; for a tail exit the caller's before its call:
- * there the return address of the function has been on top of the stack at the site, and in a site
- * of form RETURN it is the only one.
+ * In the common case a hook saves registers below the stack pointer without moving it: signal
+ * handlers keep clear of the 128 bytes below it.
  *
- * Unwinding works at each instruction; registers that no call preserves are told too, since in the
- * middle of a function (regs ALL) its frame may be reckoned from one.
+ * The recorded stack pointer is the site's. For a tail exit it is the caller's before its call:
+ * there the function's return address was on top of the stack at the site; at a site of form RETURN
+ * it is the only return address.
+ *
+ * Unwinding works at each instruction. Also the registers that no call preserves have unwinding
+ * information: in the middle of a function (regs ALL) its frame may be computed from one of them.
  */
 #include "runtime/arch/x86_64/layout.h"
 
@@ -80,10 +87,11 @@
 	.endm
 
 	/*
-	 * A jump stub's hook leaves the stub out of the chain of frames: it was not called from a
-	 * function, and unwinders that look from outside (libdw, libunwind) do not know memory that
-	 * is no part of a file. Its frame begins at the site's stack pointer, and returns to the
-	 * site's end, where the jump at byte 24 of the stub goes (stub_cfi.h):
+	 * The hook of a jump stub leaves the stub out of the chain of frames. No function has
+	 * called the stub, and unwinders that look from outside (libdw, libunwind) do not know
+	 * memory that is not part of a file. The hook's frame begins at the site's stack pointer.
+	 * It returns to the site's end, which is where the jump at byte 24 of the stub goes
+	 * (stub_cfi.h):
 	 *   const2u 144, minus, deref           the return address: byte 16 of the stub
 	 *   dup, plus_uconst 8, deref           e9 rel32 cc cc cc
 	 *   const1u 24, shl, const1u 32, shra, plus, plus_uconst 13
@@ -95,7 +103,7 @@
 	.endm
 
 	/*
-	 * The slow hooks. tail: bytes from the site's stack pointer to what is recorded.
+	 * The slow hooks. tail: bytes from the site's stack pointer to the recorded one.
 	 */
 	.macro slow name, kind, tail
 	begin \name
@@ -109,7 +117,7 @@
 	end \name
 	.endm
 
-	/* flags: rax has none left for them, the direction flag must be clear in C */
+	/* Saves the flags too: rax has no room for them. The direction flag must be clear in C. */
 	.macro slow_all name, kind, tail
 	begin \name
 	.cfi_def_cfa_offset 16
@@ -152,8 +160,8 @@
 	end \name
 	.endm
 
-	/* The thread's slot of the session in the gate to rcx; goes to 8 where there is none
-	 * (runtime/self.h), to 9 where a mark may be what makes the session's number differ. */
+	/* Puts the thread's slot of the session in the gate into rcx. Jumps to 8 if there is none
+	 * (runtime/self.h), and to 9 if the session's number may differ because of a mark. */
 	.macro slot_of_thread
 #ifdef RT_INJECTED
 	movq rt_injection(%rip), %rdx
@@ -175,8 +183,8 @@
 	cmpl %eax, SLOT_SESSION(%rcx)
 	jne 9f
 #else
-	/* in this order: a handler that comes in between and claims a slot for a new session shows
-	 * in the gate */
+	/* The order matters: if a handler comes in between and claims a slot for a new session, the
+	 * gate shows it. */
 	movq rt_self@gottpoff(%rip), %rcx
 	movq rt_gate(%rip), %rdx
 	movl %fs:SELF_SESSION(%rcx), %eax
@@ -188,8 +196,8 @@
 #endif
 	.endm
 
-	/* From 9: goes on where the session has modes and the thread its slot in it, in rcx. A
-	 * number with the mark is noted for a thread behind its slot, so there is one. */
+	/* At 9: continues if the session has modes and rcx is the thread's slot in it. A number
+	 * with the mark is noted for a thread after its slot, so there is a slot. */
 	.macro slot_with_mark
 	xorl $SESSION_MARK, %eax
 #ifdef RT_INJECTED
@@ -200,24 +208,24 @@
 	jne 8f
 	.endm
 
-	/* eax: its number, with the mark, as the slot has it. */
+	/* Puts the session's number, with the mark, into eax, as the slot has it. */
 	.macro number_with_mark
 #ifndef RT_INJECTED
 	xorl $SESSION_MARK, %eax
 #endif
 	.endm
 
-	/* Steps 2 to 5, the slot in rcx. */
+	/* Steps 2 to 5. The slot is in rcx. */
 	.macro write_record kind, up
-	/* 2. */
+	/* step 2 */
 	cmpq $0, SLOT_GUARD(%rcx)
 	jne 8f
-	/* 3. */
+	/* step 3 */
 	leaq \up(%rsp), %rdi
 	movq %rdi, SLOT_GUARD(%rcx)
-	/* 4. rsi: cur */
+	/* step 4. rsi: cur */
 	movq SLOT_CUR(%rcx), %rsi
-	/* of a sub-buffer that there is: the slot is shared memory */
+	/* the sub-buffer must exist: the slot is shared memory */
 	movq %rsi, %rax
 	shrq $POSITION_BITS, %rax
 	cmpl rt_private + PRIVATE_NSUBBUFS(%rip), %eax
@@ -236,7 +244,7 @@
 	subq SLOT_LAST_SP(%rcx), %rdx
 	cmpq $SP_WINDOW, %rdx
 	jae 7f
-	/* rdi: the word */
+	/* rdi: the word to write */
 	leal \kind(, %rax, 8), %edi
 	leaq \up(%rsp), %rdx
 	movq %rdx, SLOT_LAST_SP(%rcx)
@@ -245,7 +253,7 @@
 	orl %r11d, %edx
 	shlq $32, %rdx
 	orq %rdx, %rdi
-	/* reserve: not locked, only this thread's own handlers compete */
+	/* reserve; not locked, since only this thread's own handlers compete */
 	movq %rsi, %rax
 	leaq 1(%rsi), %rdx
 	cmpxchgq %rdx, SLOT_CUR(%rcx)
@@ -256,12 +264,12 @@
 	shlq $SUBBUF_SHIFT, %rax
 	addq rt_data(%rip), %rax
 	movq %rdi, (%rax, %rsi, 8)
-	/* 5. */
+	/* step 5 */
 	movq $0, SLOT_GUARD(%rcx)
 	.endm
 
-	/* The same with coarse time: A1 and A2. Goes to 4 where cur was something else, which rax
-	 * tells. */
+	/* The same with coarse time: steps A1 and A2. Jumps to 4 if cur had another value, which is
+	 * in rax. */
 	.macro write_coarse kind, up
 	cmpq $0, SLOT_GUARD(%rcx)
 	jne 8f
@@ -274,7 +282,7 @@
 	shrq $POSITION_BITS, %rdx
 	cmpl rt_private + PRIVATE_NSUBBUFS(%rip), %edx
 	jae 7f
-	/* none of the words that are spared */
+	/* the word must not be one of the spare words */
 	leal SUBBUF_SPARE(%rsi), %edx
 	testl $SUBBUF_WORDS - SUBBUF_SPARE, %edx
 	jz 7f
@@ -285,7 +293,7 @@
 	cmpq $SP_WINDOW, %rdx
 	jae 7f
 	movq %rdi, SLOT_LAST_SP(%rcx)
-	/* rdi: the word */
+	/* rdi: the word to write */
 	shrl $SP_SHIFT, %edi
 	shll $NUMBER_BITS, %edi
 	orl %r11d, %edi
@@ -296,7 +304,7 @@
 	xaddq %rax, SLOT_CUR(%rcx)
 	cmpq %rsi, %rax
 	jne 4f
-	/* where it lies follows from what was read: that is known earlier */
+	/* the address is computed from the value that was read: that is known earlier */
 	movq %rsi, %rdx
 	shrq $POSITION_BITS, %rdx
 	andl $SUBBUF_WORDS - 1, %esi
@@ -306,7 +314,7 @@
 	movq $0, SLOT_GUARD(%rcx)
 	.endm
 
-	/* A3. rax: what cur was. Goes on at 6, or to 5 where the event is lost. */
+	/* Step A3. rax: the old value of cur. Continues at 6, or at 5 if the event is lost. */
 	.macro take_back
 	movq %rax, %rdx
 	incq %rax
@@ -321,20 +329,21 @@
 	.endm
 
 	/*
-	 * The common case. rsp + up is the stack pointer to record, number in r11d. Uses rax, rcx,
-	 * rdx, rsi, rdi and the flags (r11 too, once nothing can go to C any more). Falls through
-	 * to 5 when the record is written; goes to 8 where nothing has happened.
+	 * The common case. rsp + up is the stack pointer to record; the number is in r11d. It uses
+	 * rax, rcx, rdx, rsi, rdi and the flags (and r11, after the last point where C may be
+	 * called). It falls through to 5 when the record is written, and jumps to 8 if nothing has
+	 * happened.
 	 */
 	.macro record kind, up
-	/* 1. */
+	/* step 1 */
 	slot_of_thread
 2:
 	write_record \kind, \up
 5:
 	.endm
 
-	/* The block of the slot in rcx to rsi, by what the process notes of it; zero flag: it has
-	 * none. Uses rdi. */
+	/* Puts the block of the slot in rcx into rsi. The process's own table says which block that
+	 * is. Zero flag: the slot has none. Uses rdi. */
 	.macro block_of_slot
 	movq %rcx, %rsi
 	subq rt_slots(%rip), %rsi
@@ -345,11 +354,11 @@
 	.endm
 
 	/*
-	 * runtime/meters.c: holds the guard while the block is worked in. rcx: slot, edi: the
-	 * session's number, with its mark; where the slot is another session's by now, nothing has
-	 * been done. rdx: the duty's word, which names a place in the blocks: it and the frames are
-	 * shared memory, so what they say counts up to the bounds of rt_private. rsi: the block, of
-	 * which the process keeps note by itself.
+	 * runtime/meters.c: holds the guard while it works in the block. rcx: slot; edi: the
+	 * session's number, with its mark. If the slot now belongs to another session, nothing has
+	 * been done. rdx: the duty's word, which names a place in the blocks. This word and the
+	 * frames are shared memory, so their values are checked against the bounds in rt_private.
+	 * rsi: the block, which the process itself has noted.
 	 */
 	.macro hold_guard up
 	cmpq $0, SLOT_GUARD(%rcx)
@@ -365,7 +374,7 @@
 	ja 7f
 	.endm
 
-	/* Enters a frame. rcx: slot, rdx: the duty's word, rsi: block */
+	/* Enters a frame. rcx: slot; rdx: the duty's word; rsi: block */
 	.macro enter_frame up
 	movq METERS_TOP(%rsi), %rdi
 	cmpq rt_private + PRIVATE_FRAMES(%rip), %rdi
@@ -383,17 +392,18 @@
 	movq %rsi, METERS_FRAMES + FRAME_SP(%rdi)
 	.endm
 
-	/* The topmost frame is the one, and the next one, or the head, is its caller's. Else C
-	 * looks for them. rsp + up is the frame's stack pointer; of a function that has moved it
-	 * in front of its entry site (tail 1) its caller's: then the frame's lies below that,
-	 * and the caller's does not. */
+	/* Leaves a frame. The topmost frame must be the one that ends, and the frame below it, or
+	 * the head, must be its caller's. Otherwise C searches for them. rsp + up is the frame's
+	 * stack pointer. A function may have moved its stack pointer in front of its entry site
+	 * (tail 1). Then rsp + up is the caller's stack pointer: the frame's lies below it, and the
+	 * caller's frame does not. */
 	.macro leave_frame up, tail=0
 	movq METERS_TOP(%rsi), %rdi
 	testq %rdi, %rdi
 	jz 7f
 	cmpq rt_private + PRIVATE_FRAMES(%rip), %rdi
 	ja 7f
-	/* the word that was checked, not what the frame says later */
+	/* uses the word that was checked, not what the frame says later */
 	movl %edx, -64(%rsp)
 	addq %rsi, %rdi
 	leaq \up(%rsp), %rax
@@ -415,8 +425,8 @@
 	shlq $32, %rdx
 	orq %rdx, %rax
 	subq METERS_FRAMES - METERS_FRAME + FRAME_TIME(%rdi), %rax
-	/* what comes to lie above the last bound, and what two processors' clocks disagree about,
-	 * are C's */
+	/* C handles durations above the last bound, and negative ones, where two processors' clocks
+	 * disagree */
 	movq %rax, %rdx
 	shrq $HIST_SHIFT + HIST_LAST, %rdx
 	jnz 7f
@@ -425,14 +435,14 @@
 	jb 7f
 	movq $0, METERS_FRAMES - METERS_FRAME + FRAME_SP(%rdi)
 	addq %rax, METERS_FRAMES - 2 * METERS_FRAME + FRAME_INNER(%rdi)
-	/* nothing goes to C from here on: the number is not needed any more. With the new top the
-	 * frame is a handler's */
+	/* From here on C is not called, so the number is not needed any more. After the new top is
+	 * stored, the frame belongs to handlers. */
 	movl -64(%rsp), %r11d
 	subq $METERS_FRAME, METERS_TOP(%rsi)
 	addq %r11, %rsi
 	addq %rax, HIST_SUM - DUTY_HIST(%rsi)
 	addq %rdx, HIST_SELF - DUTY_HIST(%rsi)
-	/* below 2^31: packed as it is */
+	/* a duration below 2^31 is its own packed form */
 	movl %eax, %edi
 3:	movl HIST_MAX - DUTY_HIST(%rsi), %eax
 	cmpl %eax, %edi
@@ -446,12 +456,12 @@
 	jbe 3f
 	cmpxchgl %edx, HIST_MIN - DUTY_HIST(%rsi)
 	jne 3b
-3:	/* those too short for bucket 1 go to 0 */
+3:	/* durations that are too short for bucket 1 go to bucket 0 */
 	orl $1 << (HIST_SHIFT - 1), %edi
 	bsrl %edi, %edi
-	/* An address that depends on the time would hold up all loads behind this store until
-	 * the time is known: a quarter of the whole cost. Mostly it is the bucket of the last
-	 * time; that can be predicted. */
+	/* If the address depended on the time, all loads behind this store would wait until the
+	 * time is known. That is a quarter of the whole cost. Mostly the bucket is that of the last
+	 * time, and the processor can predict that. */
 	movl HIST_RECENT - DUTY_HIST(%rsi), %eax
 	cmpl %eax, %edi
 	je 3f
@@ -461,8 +471,8 @@
 	.endm
 
 	/*
-	 * 9: another session, or one with modes: coarse time alone first; filters are C's; then the
-	 * duty of the number decides. Goes back to 5 when it is done, or leaves.
+	 * At 9: another session, or a session with modes. Coarse time alone comes first. C handles
+	 * filters. Then the duty of the number decides. Jumps back to 5 when it is done, or leaves.
 	 */
 	.macro by_modes kind, up, leave
 9:
@@ -491,7 +501,7 @@
 	jne 3f
 	hold_guard \up
 	.if \kind == 1
-	/* a sample may go on in it, or end there (fperf_chain.c, rule 13) */
+	/* a sample may continue in this function, or end there (fperf_chain.c, rule 13) */
 	cmpq $0, METERS_JUMPED(%rsi)
 	jne 7f
 	.endif
@@ -520,13 +530,13 @@
 	movq $0, SLOT_GUARD(%rcx)
 	.endif
 	jmp 5b
-	/* Mostly nobody has jumped to the function (open_calls.h, rule 10). The block is only
-	 * looked at. */
+	/* Mostly no call has jumped to the function (open_calls.h, rule 10). The block is only
+	 * read. */
 10:	cmpl $DUTY_JOIN, %eax
 	jne 8f
 	testb $DUTY_JUMP_BIT, %dl
 	jz 11f
-	/* of a function that is only counted no call is open */
+	/* a function that is only counted has no open call */
 	movq rt_duties(%rip), %rsi
 	movl -4(%rsi, %r11, 4), %esi
 	andl $DUTY_MASK, %esi
@@ -537,15 +547,15 @@
 	cmpq $0, METERS_JUMPED(%rsi)
 	je 5b
 	jmp 8f
-	/* it is logged */
+	/* the function is logged */
 4:	testb $MODE_COARSE, SLOT_MODES(%rcx)
 	jz 2b
 	jmp 1b
 	.endm
 
-	/* 7: takes the guard back: for whoever comes now, nothing has begun. 6: last_sp has been
-	 * set, but a handler has recorded meanwhile, maybe as the outermost hook (it took the
-	 * guard for stale): the next record must be an extended one. */
+	/* 7: gives the guard back: for a hook that comes now, nothing has begun. 6: last_sp has
+	 * been set, but a handler has recorded in the meantime, maybe as the outermost hook (if it
+	 * took the guard for stale). So the next record must be an extended one. */
 	.macro give_back kind, up, leave
 	by_modes \kind, \up, \leave
 6:	movq $-1, SLOT_EPOCH(%rcx)
@@ -553,7 +563,8 @@
 8:
 	.endm
 
-	/* Keeps reg below the stack pointer; cfa: from the stack pointer to the frame's address. */
+	/* Saves reg below the stack pointer. cfa: distance from the stack pointer to the frame's
+	 * address. */
 	.macro keep reg, at, cfa
 	movq %\reg, -\at(%rsp)
 	.cfi_offset \reg, -\at - \cfa
@@ -581,8 +592,8 @@
 	.endm
 
 	/*
-	 * The compiler expects a call: all registers that one may change are free. slow saves them
-	 * for nothing.
+	 * The compiler expects a call: all registers that a call may change are free. The slow hook
+	 * saves them although it need not.
 	 */
 	.macro leave_call
 	ret
@@ -619,17 +630,18 @@
 	.endm
 
 	/*
-	 * In front of a return: of those that no call preserves rax and rdx are live; others where
-	 * the function has a calling convention of its own (ms_abi, preserve_most, regcall). No
-	 * convention keeps r11 or the flags.
+	 * In front of a return. Of the registers that no call preserves, rax and rdx are live.
+	 * Others are live if the function has a calling convention of its own (ms_abi,
+	 * preserve_most, regcall). No convention preserves r11 or the flags.
 	 */
 	.macro hook_return name, kind, up, slow
 	hook_entry \name, \kind, \up, \slow
 	.endm
 
 	/*
-	 * Everything is live. Of the flags, lahf and seto take what instructions here change (the
-	 * overflow flag comes back where 127 + 1 overflows); pushf and popf take ten times as long.
+	 * Everything is live. lahf and seto save the flags that instructions here change. (The
+	 * overflow flag comes back by an addition: 127 + 1 overflows.) pushf and popf would take
+	 * ten times as long.
 	 */
 	.macro keep_all cfa, number
 	keep_five \cfa
@@ -695,8 +707,8 @@
 	.hidden rt_hooks_base
 rt_hooks_base:
 
-	/* enum ip_probe_kind; up: 8 to the site's stack pointer, 8 more to the caller's before the
-	 * call of the function */
+	/* enum ip_probe_kind. up: 8 bytes to the site's stack pointer; 8 more to the caller's
+	 * before the call of the function */
 	.macro kind name, kind, up, up_call
 	hook_call hook_\name\()_call, \kind, \up_call, slow_\name\()_call
 	hook_entry hook_\name\()_entry, \kind, \up, slow_\name
@@ -715,14 +727,14 @@ rt_hooks_base:
 
 	kind entry, 1, 8, 8
 	kind exit, 2, 8, 8
-	/* Registers CALL: a site of form RETURN, where the stub was jumped to and the function's
-	 * return address is on top. */
+	/* Registers CALL: a site of form RETURN. The function has jumped to the stub, and the
+	 * function's return address is on top of the stack. */
 	kind tail_exit, 3, 16, 8
 	kind point, 4, 8, 8
 
 	/*
-	 * What stubs do, of number 0: the hooks of an entry and of an exit, in C, as all of a
-	 * number whose duty is FPERF.
+	 * Does what stubs do, with number 0: it calls the hook of an entry and the hook of an exit.
+	 * C handles them, as all events of a number with duty FPERF.
 	 */
 	.globl rt_fperf_try
 	.hidden rt_fperf_try

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head of the image (struct ip_rt_image). Distances only: nothing in the image depends on where
- * it lies.
+ * The head of the image (struct ip_rt_image). It holds distances only: nothing in the image depends
+ * on its address.
  */
 	.section .iprobe.head, "a"
 head:

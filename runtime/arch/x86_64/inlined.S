@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of libstdc++ that are inlined always, and whose class is instantiated in the library
- * only (extern template): they exist nowhere. clang hands their addresses to the hooks of
- * -finstrument-functions all the same, so that no program with a std::string in it links. Linked
- * from an archive, only where they are missed. Each does what its namesake does.
+ * Functions of libstdc++ that are always inlined and whose class is instantiated in the library
+ * only (extern template). No object file defines them. But clang passes their addresses to the
+ * hooks of -finstrument-functions, so no program with a std::string in it links. This file is
+ * linked from an archive, only where one of these functions is missing. Each function here does
+ * what the one in libstdc++ does.
  */
 	.macro string_use_local_data name
 	.weak \name

@@ -12,11 +12,11 @@
 #define SLOT_GUARD   8
 #define SLOT_LAST_SP 16
 #define SLOT_EPOCH   24
-#define SLOT_STATE   64 /* the thread's id behind it */
+#define SLOT_STATE   64 /* the thread's id follows it */
 #define SLOT_SESSION 76
 #define SLOT_CLAIMED 1
 
-/* struct ip_slot of a session with modes */
+/* struct ip_slot, in a session with modes */
 #define SLOT_MODES     96
 #define SESSION_MARK   0x80000000
 #define MODE_CAREFUL   1
@@ -39,16 +39,16 @@
 #define FRAME_TIME    8
 #define FRAME_DUTY    16
 #define FRAME_INNER   24
-#define FRAME_NEAR    (1 << 16) /* meters.c: NEAR */
+#define FRAME_NEAR    (1 << 16) /* open_calls.h: NEAR */
 #define HIST_SUM      0
 #define HIST_SELF     8
 #define HIST_MAX      16
 #define HIST_MIN      20
 #define HIST_RECENT   28
 #define HIST_BUCKETS  32
-#define HIST_TAILED   128 /* of struct ip_hist_tails */
+#define HIST_TAILED   128 /* in struct ip_hist_tails */
 #define HIST_SHIFT    7
-#define HIST_LAST     23 /* bucket */
+#define HIST_LAST     23 /* the last bucket */
 
 /* struct rt_self */
 #define SELF_SLOT    0

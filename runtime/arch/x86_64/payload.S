@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hooks of sites whose values are recorded. All registers go to a frame (struct rt_frame in
- * runtime/payload.h) where rt_record_values() reads them; what the C behind it may change is put
- * back, the flags too. Of the vector registers the low halves are stored, which changes nothing in
- * them.
+ * Hooks of sites whose values are recorded. A hook stores all registers in a frame (struct rt_frame
+ * in runtime/payload.h), where rt_record_values() reads them. It restores what the C code may
+ * change, and the flags. Of the vector registers it stores the low halves, which does not change
+ * the registers.
  *
  *   payload_KIND        jumped to by a stub: payload number, the site's return address
  *   payload_jump_KIND   called by a jump stub: return address, payload number, 128 bytes of red
@@ -12,7 +12,7 @@
 #define XMM   0
 #define GPR   64
 #define FRAME 192
-#define FLAGS 200 /* bytes of the frame and the flags */
+#define FLAGS 200 /* bytes of the frame and of the flags */
 
 	.macro keep reg, number
 	movq %\reg, GPR + 8 * \number(%rsp)
@@ -24,8 +24,8 @@
 	.cfi_restore \reg
 	.endm
 
-	/* above: bytes between the flags and the site's stack; number: where among them the
-	 * payload number lies; cfa: of them, what the stub has made */
+	/* above: bytes between the flags and the site's stack; number: offset of the payload number
+	 * in them; cfa: the part of them that the stub has pushed */
 	.macro payload_hook name, kind, above, number, cfa, drop
 	.p2align 5
 	.type \name, @function
@@ -94,7 +94,7 @@
 	.globl rt_payload_base
 	.hidden rt_payload_base
 rt_payload_base:
-	.skip 1 /* no hook has the offset 0 */
+	.skip 1 /* so that no hook has the offset 0 */
 	payload_hook payload_entry, 1, 16, 0, 16, 1
 	payload_hook payload_exit, 2, 16, 0, 16, 1
 	payload_hook payload_point, 4, 16, 0, 16, 1

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Room for the stubs of libraries (IP_POOL_LIBRARIES): a part of the runtime's own image, so that
+ * Room for the stubs of libraries (IP_POOL_LIBRARIES). It is a part of the runtime's own image. So
  * unwinders find the stubs' unwinding information as they find that of any function. It takes
- * address space, not memory and no room in the file; it is never writable for the process itself.
+ * address space, but no memory and no room in the file. The process itself can never write it.
  */
 #include "common/arch/x86_64/stub_cfi.h"
 #include "runtime/arch/x86_64/layout.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a static program carries besides the runtime: the empty hooks of -finstrument-functions, and
- * the note that tells where the anchor is.
+ * What a static program contains besides the runtime: the empty hooks of -finstrument-functions,
+ * and the note that tells where the anchor is.
  */
 	.text
-	/* libc's are one function under two names. Ours are two, so that calls can be told
-	 * apart; weak, so that a program's own tracer comes first. */
+	/* In libc both names are one function. Here they are two, so that their calls can be told
+	 * apart. They are weak, so that a program's own tracer comes first. */
 	.irp name, __cyg_profile_func_enter, __cyg_profile_func_exit
 	.p2align 4
 	.weak \name

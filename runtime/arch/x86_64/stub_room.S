@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Room for stubs, which iprobe-cc links into every executable and shared library. Being part of the
- * module, it is always within reach of a call. It holds nothing in the file and takes no memory
- * until stubs are written; no code refers to it.
+ * Room for stubs. iprobe-cc links it into every executable and shared library. It is part of the
+ * module, so a call always reaches it. It occupies nothing in the file, and no memory until stubs
+ * are written. No code refers to it.
  *
- * The note tells where it is (common/note.h), also in a stripped file and in a running process.
+ * A note tells where the room is (common/note.h), also in a stripped file and in a running process.
  */
 #include "common/arch/x86_64/stub_cfi.h"
 

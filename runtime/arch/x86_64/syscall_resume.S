@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a thread goes on waiting whose system call a stop broke off (struct ip_restart_slot in
- * common/abi/restart.h). It has been sent here by the hotpatcher: behind one of the calls, with a
- * result that makes the kernel start that call again, or, where a signal comes first, return EINTR
- * from it, as it would have without us.
+ * Where a thread continues to wait in a system call that a stop interrupted (struct ip_restart_slot
+ * in common/abi/restart.h). The hotpatcher has set the thread's program counter behind one of the
+ * calls here, with a result that makes the kernel start that call again. If a signal comes first,
+ * the kernel returns EINTR from the call, as it would have done without the stop.
  *
- * All that the code needs lies in a slot of our own memory, one for each such thread; nothing is
- * read from or written to the program's stack, whose pointer stays as it is: that of a coroutine
- * may have no room. Each slot has calls of its own, so that the place of the call tells the slot:
- * the processor leaves the address behind a call in rcx. So all registers but those of a changed
- * argument are the program's during the wait.
+ * All data that the code needs lies in a slot of the runtime's memory, one for each such thread.
+ * The code neither reads nor writes the program's stack, and does not change the stack pointer: a
+ * coroutine's stack may have no room. Each slot has calls of its own, so the address of the call
+ * tells the slot: the processor leaves the address behind the call in rcx. So during the wait all
+ * registers are the program's, except those of a changed argument.
  *
- * The caller sees what the kernel promises: nothing has changed but rax, rcx and r11. To unwinders
- * this is a signal's frame: the caller goes on at the very instruction, and was not left by a call.
- * The slot is given back last, when nothing is needed of it any more.
+ * The caller sees what the kernel promises: only rax, rcx and r11 have changed. For unwinders this
+ * is the frame of a signal: the caller continues at exactly that instruction, and no call has left
+ * it. The slot is given back last, when nothing in it is needed any more.
  */
 #include <sys/syscall.h>
 
@@ -45,7 +45,7 @@
 	movq \from + 40(%rcx), %r9
 	.endm
 
-	/* from a slot's calls to the slot; flags stay */
+	/* goes from a slot's calls to the slot; does not change flags */
 	.macro find_slot
 	movq IP_RESTART_TO_SLOT(%rcx), %r11
 	leaq (%rcx,%r11), %rcx
@@ -60,14 +60,14 @@ rt_restart:
 	.cfi_startproc
 	.cfi_signal_frame
 	.cfi_def_cfa rsp, 0
-	/* rip lies at C + *(C + IP_RESTART_TO_SLOT), C being rcx & -IP_RESTART_CALLS: breg2 0,
+	/* rip lies at C + *(C + IP_RESTART_TO_SLOT), where C is rcx & -IP_RESTART_CALLS: breg2 0,
 	 * const1s -64, and, dup, plus_uconst 48, deref, plus */
 	.cfi_escape 0x10, 16, 10, 0x72, 0, 0x09, 0xc0, 0x1a, 0x12, 0x23, 48, 0x06, 0x22
 .Lslot = 0
 	.rept IP_RESTART_SLOTS
 0:	syscall
 	leaq 0b(%rip), %rcx
-	.byte 0xe9 /* jmp: always in its long form */
+	.byte 0xe9 /* jmp, always in its long form */
 	.long .Lcall - . - 4
 	.p2align 4, 0xcc
 	syscall
@@ -85,7 +85,7 @@ rt_restart:
 .Lslot = .Lslot + 1
 	.endr
 
-	/* the short form: one call, no flag changed */
+	/* the short form: one call; it changes no flag */
 rt_restart_common:
 .Lcall:
 	find_slot
@@ -100,13 +100,13 @@ rt_restart_common:
 	notrack jmp *%rcx
 	.cfi_restore_state
 
-	/* the long form */
+	/* the long form: poll, then transfer */
 .Lwait:
 	cmpw $0, POLL_EVENTS(%rcx)
 	je .Lmove
 	leaq POLL(%rcx), %rdi
 	movl $1, %esi
-	leaq TIME(%rcx), %rdx /* the kernel keeps what is left in it */
+	leaq TIME(%rcx), %rdx /* the kernel writes the time that is left into it */
 	xorl %r10d, %r10d
 	movl $8, %r8d
 	movl $SYS_ppoll, %eax
@@ -163,8 +163,8 @@ rt_restart_common:
 .Lerror:
 	cmpq $0, PART(%rcx)
 	cmovneq PART(%rcx), %rax
-	/* the arithmetic flags as they were, without a stack: the overflow flag by a sum, then the
-	 * others */
+	/* Restores the arithmetic flags without a stack: first the overflow flag, by an addition,
+	 * then the others. */
 .Lout:
 	movq %rax, RESULT(%rcx)
 	movq FLAGS(%rcx), %rax

@@ -2,12 +2,13 @@
 /*
  * void rt_user_call(uint64_t function, const struct iprobe_call *call, uint32_t mask)
  *
- * Calls compiled code that uses vector and x87 registers as it likes. What it may change of them is
- * kept on the stack meanwhile: the state components of mask (x87, SSE, AVX, AVX-512: bits of XCR0),
- * by XSAVE; mask 0: by FXSAVE. It finds them as the ABI promises at a call. Its own stack is
- * aligned; general registers are kept by whoever called us.
+ * Calls compiled code that uses vector and x87 registers as it likes. The state that this code may
+ * change is saved on the stack meanwhile: by XSAVE the state components of mask (x87, SSE, AVX,
+ * AVX-512: bits of XCR0); by FXSAVE if mask is 0. The code finds the registers in the state that
+ * the ABI promises at a call. Its stack is aligned. The caller of this function saves the general
+ * registers.
  */
-#define STATE 2752 /* of these components in the standard format, and more */
+#define STATE 2752 /* bytes of these components in the standard format, and more */
 
 	.text
 	.p2align 5
@@ -38,7 +39,7 @@ rt_user_call:
 	xsave64 (%rsp)
 	jmp 2f
 1:	fxsave64 (%rsp)
-	/* compilers count on no alignment checks, and on the direction flag */
+	/* compilers rely on a clear alignment-check flag and a clear direction flag */
 2:	pushfq
 	andl $~0x40400, (%rsp)
 	popfq
