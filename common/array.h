@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arrays that grow by doubling, without a field for their room: an array of n elements is full
+ * Arrays that grow by doubling, without a member for their capacity: an array of n elements is full
  * whenever n is zero or a power of two.
  */
 #ifndef IP_ARRAY_H
@@ -10,8 +10,9 @@
 
 #include <stdlib.h>
 
-/* Makes room for one more element in *array (a pointer to malloc'ed elements), which holds n of
- * that size and has only ever grown by this function, one by one. 0, or -1 with an error. */
+/* Makes room for one more element in *array, a pointer to malloc'ed elements. The array holds n
+ * elements of the given size, and has only ever grown by this function, one by one. Returns 0, or
+ * -1 with an error. */
 static inline int ip_array_grow(void *array, size_t n, size_t size)
 {
 	void **p = array;

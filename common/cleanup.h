@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scope-bound release of resources, so that an early return needs no goto ladder.
+ * Releases resources at the end of a scope, so that an early return needs no chain of gotos.
  *
  *   _cleanup_free_ char *name = NULL;      freed on every way out of the scope
- *   _cleanup_close_ int fd = -1;           closed where it is >= 0
- *   return ip_steal_ptr(name);             hands the pointer on, nothing is freed
+ *   _cleanup_close_ int fd = -1;           closed if it is >= 0
+ *   return ip_steal_ptr(name);             passes the pointer on; nothing is freed
  */
 #ifndef IP_CLEANUP_H
 #define IP_CLEANUP_H

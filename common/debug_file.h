@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Separate debug information, looked for by libdwfl through us: the names come out of ELF files
- * that a target or a trace has named, so each is looked up beneath one root directory, and only a
- * regular file is opened.
+ * Separate debug information. libdwfl looks for it by the callbacks here. The names come from ELF
+ * files that a target or a trace has named. So each name is looked up beneath one root directory,
+ * and only a regular file is opened.
  *
- *   1. by build-id, in /usr/lib/debug/.build-id, of our root and of the target's
- *   2. by the name in .gnu_debuglink: beside the module, in .debug beside it, and in /usr/lib/debug
- *      behind its directory
- *   3. what that file shares with others (.gnu_debugaltlink), by its path
+ *   1. By build-id, in /usr/lib/debug/.build-id: of this process's root, and of the target's.
+ *   2. By the name in .gnu_debuglink: beside the module, in .debug beside it, and in /usr/lib/debug
+ *      under the path of the module's directory.
+ *   3. The file that this file shares with others (.gnu_debugaltlink), by its path.
  *
- * What is found by 1 and 2 must have the module's build-id: one without has no separate file for
- * us.
+ * A file that is found by 1 or 2 must have the module's build-id. So no separate file is found for
+ * a module without a build-id.
  */
 #ifndef IP_DEBUG_FILE_H
 #define IP_DEBUG_FILE_H
@@ -18,20 +18,21 @@
 #include <elfutils/libdwfl.h>
 #include <stdbool.h>
 
-/* What dwfl_begin() takes. */
+/* The argument of dwfl_begin(). */
 extern const Dwfl_Callbacks ip_debug_file_callbacks;
 
 struct ip_debug_file_search {
-	int root;	   /* of which names are, O_PATH; -1: ours */
-	bool found_shared; /* what debug information shares with others has been found for it */
+	/* root directory to look names up in, O_PATH; -1: that of this process */
+	int root;
+	bool found_shared; /* the file of shared debug information has been found */
 };
 
-/* What the callbacks search for the module by, which must stay there; without this call: our
- * root. */
+/* Sets what the callbacks use to search for the module. It must stay valid. Without this call they
+ * use the root of this process. */
 void ip_debug_file_set_search(Dwfl_Module *module, struct ip_debug_file_search *search);
 
-/* Whether debug information of the module refers to a file that it shares and that was not
- * found: libdw would look for that by itself, wherever the names lead. To be asked behind
+/* Whether debug information of the module refers to a shared file that was not found. libdw would
+ * search for that file by itself, wherever the names lead. To be called after
  * dwfl_module_getdwarf(). */
 bool ip_debug_file_lacks_shared(Dwarf *dwarf, const struct ip_debug_file_search *search);
 

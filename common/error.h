@@ -23,9 +23,8 @@ int ip_error_errno(const char *format, ...) __attribute__((format(printf, 1, 2))
 /* Puts "prefix: " in front of the recorded line. Always returns -1. */
 int ip_error_prefix(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The line recorded last by this thread; "" where none was. Never NULL. Control
- * characters and the like have been escaped (common/print.h): names come from files we do not
- * trust. */
+/* The line that this thread recorded last; "" if there was none. Never NULL. Control characters and
+ * the like are escaped (common/print.h): names come from files that are not trusted. */
 const char *ip_error_message(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing JSON: a small streaming emitter. It keeps track of commas and nesting;
- * strings are escaped and bytes that are no UTF-8 become U+FFFD, so that the result always parses.
- * A value at the top is followed by a newline: one document a line.
+ * Writing JSON: a small streaming emitter. It keeps track of commas and nesting. Strings are
+ * escaped, and bytes that are no UTF-8 become U+FFFD, so the result always parses. A value at the
+ * top is followed by a newline: one document a line.
  */
 #ifndef IP_JSON_H
 #define IP_JSON_H
@@ -18,9 +18,9 @@ struct ip_json {
 };
 
 void ip_json_init(struct ip_json *j, FILE *out);
-/* Inside an object that the caller has begun by itself, with a member in it already. */
+/* Begins inside of an object that the caller has begun itself, with a member in it already. */
 void ip_json_init_inside(struct ip_json *j, FILE *out);
-/* key is NULL inside arrays and at the top. */
+/* key must be NULL inside arrays and at the top. */
 void ip_json_object(struct ip_json *j, const char *key);
 void ip_json_end_object(struct ip_json *j);
 void ip_json_array(struct ip_json *j, const char *key);

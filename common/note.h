@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe's notes: what a module says of itself, in a PT_NOTE with owner IP_NOTE_OWNER. They are
- * loaded, and so survive strip and can be read from a live process. Written by
- * runtime/arch/ARCH/room.S and anchor_note.S.
+ * iprobe's notes: what a module says about itself, in a PT_NOTE with owner IP_NOTE_OWNER. They are
+ * loaded. So they survive strip, and can be read from a live process. runtime/arch/ARCH/stub_room.S
+ * and static.S write them.
  */
 #ifndef IP_NOTE_H
 #define IP_NOTE_H
@@ -17,7 +17,7 @@ enum ip_note_type {
 };
 
 struct ip_note_place {
-	int64_t distance; /* of what it names from this field itself */
+	int64_t distance; /* distance from this member itself to what the note names */
 	uint64_t size;
 };
 

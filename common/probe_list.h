@@ -2,9 +2,9 @@
 /*
  * The probe list: all probes of one module, keyed by its build-id.
  *
- * ColdPatch writes it, everything else reads it. It is one block of bytes, the same
- * in the module (non-allocated section IP_PROBE_SECTION) and in a file of its own
- * (*.probes), little-endian, position-independent, usable straight from mmap:
+ * ColdPatch writes it, everything else reads it. It is one block of bytes. The block is the same in
+ * the module (non-allocated section IP_PROBE_SECTION) and in a file of its own (*.probes). It is
+ * little-endian and position-independent, and can be used directly from mmap:
  *
  *   struct ip_pl_header
  *   struct ip_pl_function[nfunctions]      at functions_offset
@@ -12,9 +12,8 @@
  *   char strings[strings_size]             at strings_offset, first byte '\0',
  *                                          last byte '\0'
  *
- * The reader treats the block as hostile: every offset, index and string is
- * checked once by ip_probe_list_parse(); after that the accessors cannot go
- * out of bounds.
+ * The reader does not trust the block. ip_probe_list_parse() checks every offset, index and string
+ * once. After that the accessors cannot go out of bounds.
  */
 #ifndef IP_PROBE_LIST_H
 #define IP_PROBE_LIST_H
@@ -41,48 +40,50 @@ enum ip_placement {
 enum ip_probe_kind {
 	IP_PROBE_ENTRY = 1,
 	IP_PROBE_EXIT = 2,
-	IP_PROBE_TAIL_EXIT = 3, /* the function leaves by a jump to another one */
+	IP_PROBE_TAIL_EXIT = 3, /* the function ends with a jump to another function */
 	IP_PROBE_POINT = 4,	/* a developer's IPROBE_POINT */
 };
 
 /* What a site looks like, idle and live (common/arch/ARCH/site.c). */
 enum ip_site_form {
-	/* a NOP; live a call of the stub. What lies below the stack pointer is dead */
+	/* a NOP; when live, a call of the stub. Memory below the stack pointer holds nothing that
+	 * is in use */
 	IP_FORM_CALL = 0,
 	/* a return and a NOP (an exit hook that was tail-called: kind TAIL_EXIT, registers CALL);
-	 * live a jump to the stub */
+	 * when live, a jump to the stub */
 	IP_FORM_RETURN = 1,
-	/* a NOP; live a jump to a stub of the site's own, which keeps off the red zone and jumps
-	 * back */
+	/* a NOP; when live, a jump to a stub of the site's own, which steps over the red zone and
+	 * jumps back */
 	IP_FORM_JUMP = 2,
 };
 
 /* Which registers hold live values at a site, besides those that a call preserves. */
 enum ip_site_regs {
 	IP_REGS_CALL = 0, /* none: the compiler expects a call here (placement instrument) */
-	/* a function's first instruction: all that can carry an argument; rax and r10 too. Free:
-	 * r11 and the flags */
+	/* a function's first instruction: every register that can carry an argument, also rax and
+	 * r10. r11 and the flags are free */
 	IP_REGS_ENTRY = 1,
-	/* in front of a return: rax, rdx, xmm0, xmm1, x87, and what a convention of the function's
-	 * own keeps. Free: r11 and the flags */
+	/* in front of a return: rax, rdx, xmm0, xmm1, x87, and registers that a calling convention
+	 * of the function's own preserves. r11 and the flags are free */
 	IP_REGS_RETURN = 2,
-	IP_REGS_ALL = 3, /* everything, the flags too: tail jumps, placement inline, points */
+	IP_REGS_ALL = 3, /* everything, also the flags: tail jumps, placement inline, points */
 };
 
 /* How ColdPatch found sites; a list may hold several kinds. Bits of ip_pl_header.found_by. */
-#define IP_FOUND_BY_TABLE	0x1u /* the table that the assembler stage or a macro wrote */
+#define IP_FOUND_BY_TABLE	0x1u /* the table that the assembler stage or a macro has written */
 #define IP_FOUND_BY_RELOCATIONS 0x2u /* relocations that the linker kept */
 #define IP_FOUND_BY_DECODING	0x4u /* calls found by decoding the code */
-/* other people's NOPs: patchable entries, __mcount_loc, XRay sleds */
+/* NOPs of other tools: patchable entries, __mcount_loc, XRay sleds */
 #define IP_FOUND_BY_FOREIGN 0x8u
 
-/* The probe belongs to an instance of its function that was inlined into another:
- * its stack frame is the other's. Readers of traces need this to close frames. */
+/* The probe belongs to an instance of its function that was inlined into another function: its
+ * stack frame is the frame of that other function. Readers of traces need this to close frames. */
 #define IP_PROBE_INLINED 0x01
-/* An entry whose function has no exit probes: its calls are counted, their end is not known. */
+/* An entry whose function has no exit probes: its calls are counted, but their ends are not
+ * known. */
 #define IP_PROBE_ENTRY_ONLY 0x02
-/* Whatever regs says, the flags are not live: what the code does next sets them, or it leaves
- * the function. Such a site can be written wherever it crosses a page. */
+/* The flags are not live, whatever regs says: the next code sets them, or leaves the function. Such
+ * a site can be written wherever it crosses a page. */
 #define IP_PROBE_FLAGS_DEAD 0x04
 
 struct ip_pl_header {
@@ -90,7 +91,7 @@ struct ip_pl_header {
 	uint32_t version;
 	uint32_t header_size;
 	uint32_t machine;   /* EM_X86_64, EM_386 */
-	uint32_t placement; /* enum ip_placement: of most of the probes */
+	uint32_t placement; /* enum ip_placement of most probes */
 	uint32_t nfunctions;
 	uint32_t nprobes;
 	uint64_t functions_offset;
@@ -100,15 +101,15 @@ struct ip_pl_header {
 	uint32_t build_id_size; /* 1..IP_BUILD_ID_MAX */
 	uint8_t build_id[IP_BUILD_ID_MAX];
 	uint32_t found_by; /* IP_FOUND_BY_... */
-	/* Room for stubs that the module brings along (section IP_STUB_SECTION); link-time address,
+	/* Room for stubs that the module brings (section IP_STUB_SECTION), as a link-time address;
 	 * 0: none */
 	uint64_t stub_area_offset, stub_area_size;
-	/* of a runtime that is linked in: its struct ip_rt_anchor; 0: none */
+	/* struct ip_rt_anchor of a runtime that is linked in; 0: none */
 	uint64_t rt_anchor_offset;
 };
 
 struct ip_pl_function {
-	uint64_t address; /* link-time address of the function, 0 where unknown */
+	uint64_t address; /* link-time address of the function; 0: unknown */
 	uint32_t name;	  /* linker name, offset into strings; never 0 */
 	uint32_t file;	  /* source file, offset into strings; 0: unknown */
 	uint32_t line;	  /* line of the function's declaration; 0: unknown */
@@ -117,7 +118,7 @@ struct ip_pl_function {
 
 struct ip_pl_probe {
 	uint64_t offset;   /* link-time address of the site, as nm prints it */
-	uint32_t function; /* index */
+	uint32_t function; /* index of the function */
 	uint32_t line;	   /* line of the site; 0: unknown */
 	uint8_t kind;	   /* enum ip_probe_kind */
 	uint8_t length;	   /* bytes of the site: 5 or 6 */
@@ -125,12 +126,12 @@ struct ip_pl_probe {
 	uint8_t form;	   /* enum ip_site_form */
 	uint8_t regs;	   /* enum ip_site_regs */
 	uint8_t reserved[3];
-	/* of a point: where its arguments are (common/point_args.h), offset into strings; 0:
+	/* for a point: where its arguments are (common/point_args.h), offset into strings; 0:
 	 * none */
 	uint32_t args;
-	/* entry: bytes from the stack pointer at the site up to the caller's before its call; 0:
-	 * unknown. Readers of traces need it to tell a new call from one inside a frame that is
-	 * gone */
+	/* for an entry: bytes from the stack pointer at the site to the caller's stack pointer
+	 * before its call; 0: unknown. Readers of traces need it to tell a new call from a call
+	 * inside of a frame that has ended */
 	uint32_t frame;
 };
 
@@ -142,19 +143,21 @@ struct ip_probe_list {
 	void *owned; /* freed by ip_probe_list_destroy() */
 };
 
-/* Checks a block and makes a list over a private copy of it. 0, or -1 with an
- * error that says what is wrong at which offset. */
+/* Checks a block, and makes a list over a private copy of it. Returns 0, or -1 with an error that
+ * says what is wrong at which offset. */
 int ip_probe_list_parse(const void *data, size_t size, struct ip_probe_list **ret);
 
-/* Reads a list from its own file; the second one from a descriptor that stays open. */
+/* Read a list from its own file. The second function reads it from a descriptor, which stays
+ * open. */
 int ip_probe_list_load(const char *path, struct ip_probe_list **ret);
 int ip_probe_list_load_fd(int fd, const char *path, struct ip_probe_list **ret);
 
-/* Reads the list out of the section of an ELF that is open on fd (kept open, position
- * unchanged). 1: found; 0: the ELF has none (*ret is NULL); -1: error. path is for messages. */
+/* Reads the list from the section of an ELF file that is open on fd (fd stays open, its position
+ * unchanged). Returns 1: found; 0: the ELF file has none (*ret is NULL); -1: error. path is for
+ * messages. */
 int ip_probe_list_from_elf(int fd, const char *path, struct ip_probe_list **ret);
 
-/* Where the list of a build lies in a directory of lists: ".build-id/ab/cdef.probes". malloc'ed;
+/* The path of the list of a build in a directory of lists: ".build-id/ab/cdef.probes". malloc'ed;
  * NULL: out of memory. */
 char *ip_probe_list_file_name(const uint8_t *build_id, size_t size);
 
@@ -168,7 +171,7 @@ static inline const char *ip_probe_list_string(const struct ip_probe_list *list,
 const char *ip_placement_name(uint32_t placement); /* "instrument" ...; "?" */
 const char *ip_probe_kind_name(uint32_t kind);	   /* "entry", "exit", "tail-exit", "point" */
 
-/* What struct ip_arch's transit() may take for its registers. */
+/* The registers that transit() of struct ip_arch must preserve at this probe. */
 static inline unsigned ip_probe_transit_regs(const struct ip_pl_probe *probe)
 {
 	return probe->flags & IP_PROBE_FLAGS_DEAD ? IP_REGS_CALL : probe->regs;
@@ -179,13 +182,14 @@ struct ip_probe_list_builder;
 int ip_probe_list_builder_create(uint32_t machine, enum ip_placement placement,
 				 const uint8_t *build_id, size_t build_id_size,
 				 struct ip_probe_list_builder **ret);
-/* Index of the function, made where (name, address) is new; -1 with an error. file may be NULL. */
+/* Index of the function; it is made if (name, address) is new. -1 with an error. file may be
+ * NULL. */
 int64_t ip_probe_list_builder_function(struct ip_probe_list_builder *b, const char *name,
 				       uint64_t address, const char *file, uint32_t line);
-/* probe->args is not looked at: args is the text itself, NULL: none. */
+/* probe->args is ignored: args is the text itself, NULL: none. */
 int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, const struct ip_pl_probe *probe,
 				const char *args);
-/* What the header says besides; all 0 where it is not called. */
+/* Sets the other members of the header; they are 0 if this is not called. */
 void ip_probe_list_builder_header(struct ip_probe_list_builder *b, uint32_t found_by,
 				  uint64_t stub_area_offset, uint64_t stub_area_size,
 				  uint64_t rt_anchor_offset);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trying again what fails while a session lasts: soon and in silence for ten seconds (no real-time
- * priority on a busy machine, a thread that cannot stop, a library that is gone before it goes
- * live); then it is told, once, and the tries come once a second.
+ * Retrying what fails while a session lasts: no real-time priority on a busy machine, a thread that
+ * cannot stop, a library that is gone before it goes live. For ten seconds the retries come soon
+ * and in silence. Then the failure is reported, once, and the retries come once a second.
  */
 #ifndef IP_RETRY_H
 #define IP_RETRY_H
@@ -11,15 +11,15 @@
 #include <stdint.h>
 
 struct ip_retry {
-	uint64_t failing_ns; /* since when; 0: it worked last time */
+	uint64_t failing_ns; /* since when it has failed; 0: it worked last time */
 	bool told;
 };
 
-/* It has failed again; began_ns: when the try did. When to try next. *ret_tell: now is the time to
- * say so; set told then. */
+/* The try has failed again. began_ns: when the try began. Returns the time of the next try.
+ * *ret_tell: the caller must report the failure now, and set told. */
 uint64_t ip_retry_failed(struct ip_retry *retry, uint64_t began_ns, bool *ret_tell);
 
-/* It has worked. Whether a failure was told before. */
+/* The try has worked. Returns whether a failure was reported before. */
 bool ip_retry_worked(struct ip_retry *retry);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside of a selection, for selection*.c alone.
+ * The inside of a selection, for selection*.c only.
  */
 #ifndef IP_SELECTION_ITEM_H
 #define IP_SELECTION_ITEM_H
@@ -17,7 +17,7 @@ enum ip_selection_kind {
 struct ip_selection_item {
 	enum ip_selection_kind kind;
 	bool negative;
-	bool has_paren; /* the glob speaks of arguments */
+	bool has_paren; /* the glob contains arguments */
 	bool used;	/* it has matched something */
 	char *glob;
 };
@@ -27,7 +27,7 @@ struct ip_selection {
 	size_t nitems, npositive;
 };
 
-/* A copy (malloc'ed) of a demangled name without its "[abi:...]"; NULL where it has none. */
+/* A copy (malloc'ed) of a demangled name without its "[abi:...]"; NULL if it has none. */
 char *ip_without_abi_tags(const char *name);
 
 #endif

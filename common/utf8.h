@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Just enough UTF-8 to tell text from noise: names come from files that we do not trust.
+ * The part of UTF-8 that is needed to tell text from other bytes: names come from files that are
+ * not trusted.
  */
 #ifndef IP_UTF8_H
 #define IP_UTF8_H
@@ -9,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of the well-formed character at s (1..4; NUL-terminated string, not at its end); 0 where
- * there is none: a stray or missing continuation byte, an overlong form, a surrogate, beyond
+/* Bytes of the well-formed character at s (1..4; s is a NUL-terminated string, not at its end). 0
+ * if there is none: a stray or missing continuation byte, an overlong form, a surrogate, or beyond
  * U+10FFFF. */
 static inline size_t ip_utf8_length(const char *s)
 {
@@ -53,7 +54,7 @@ static inline bool ip_utf8_is_control(const char *s)
 	return u[0] < 0x20 || u[0] == 0x7f || (u[0] == 0xc2 && u[1] < 0xa0);
 }
 
-/* The number of the well-formed character at s. */
+/* The code point of the well-formed character at s. */
 static inline uint32_t ip_utf8_code(const char *s)
 {
 	const unsigned char *u = (const unsigned char *)s;
@@ -65,10 +66,10 @@ static inline uint32_t ip_utf8_code(const char *s)
 	return code;
 }
 
-/* Whether the well-formed character at s could steer what is shown around it: a control
- * character, a separator of lines or paragraphs, a mark of direction (which makes text read as
- * something else: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), and the byte
- * order mark, which nobody sees. */
+/* Whether the well-formed character at s could change how the text around it is shown. Such
+ * characters are: control characters; separators of lines or paragraphs; marks of direction, which
+ * make text read as something else (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069);
+ * and the byte order mark, which is invisible. */
 static inline bool ip_utf8_steers(const char *s)
 {
 	uint32_t code;

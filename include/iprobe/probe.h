@@ -1,41 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Points and scopes of your own in C and C++ programs, for iprobe, and for gdb, bpftrace and perf
- * beside it.
+ * Points and scopes of your own in C and C++ programs, for iprobe, and also for gdb, bpftrace and
+ * perf.
  *
- *   IPROBE_POINT(name);                  somebody may want to know that control came by here
- *   IPROBE_POINT(name, arg...);          and with what: up to six integers, enumerations, pointers
- *                                        or strings (char *)
- *   IPROBE_SCOPE(name);                  from here to the end of the block, however that is left:
- *                                        return, break, goto, exception
- *   IPROBE_NO_PROBE                      attribute of a function that is never to have probes
+ *   IPROBE_POINT(name);                  marks a place; a trace can show that control came by here
+ *   IPROBE_POINT(name, arg...);          and with which values: up to six integers, enumerations,
+ *                                        pointers or strings (char *)
+ *   IPROBE_SCOPE(name);                  from here to the end of the block, however control leaves
+ *                                        it: return, break, goto, exception
+ *   IPROBE_NO_PROBE                      attribute of a function that must never have probes
  *
- * name is an identifier. Points of the same name are one in what iprobe shows.
+ * name is an identifier. iprobe shows points of the same name as one point.
  *
- * A point is a 5-byte NOP for iprobe and a 1-byte NOP for the others; a scope has two of each.
- * Beside the code stand records that are not loaded into memory: for coldpatch in section
- * .iprobe.points, for the others SystemTap's (.note.stapsdt, provider "iprobe" unless
- * IPROBE_PROVIDER is defined otherwise before this header is included). Nothing is linked in or
- * called, so a program that is built with this header and without iprobe runs the same; `coldpatch
- * PROGRAM` makes its points ready for use.
+ * A point is a 5-byte NOP for iprobe and a 1-byte NOP for the other tools. A scope has two of each.
+ * Beside the code there are records that are not loaded into memory: those for coldpatch in section
+ * .iprobe.points, those for the other tools in the form of SystemTap (.note.stapsdt; the provider
+ * is "iprobe", unless IPROBE_PROVIDER is defined before this header is included). Nothing is linked
+ * in or called. So a program that is built with this header and without iprobe runs the same.
+ * `coldpatch PROGRAM` makes its points ready for use.
  *
- * Arguments are evaluated once, always; where they are (register, memory, constant) is noted, they
- * are not copied. For a string memory is up to date, as before a call.
+ * Arguments are always evaluated, exactly once. They are not copied: the records only note where
+ * they are (register, memory, constant). For a string, memory is up to date, as before a call.
  *
- * This file needs no other: you may keep a copy in your sources. gcc 9 and later, clang 11 and
- * later, C from gnu89 or c99 on and C++ from 11 on, x86-64. Elsewhere the macros evaluate their
- * arguments and do no more. With IPROBE_DISABLE defined they vanish, and their arguments are not
- * evaluated.
+ * This file needs no other file: you may keep a copy in your sources. It supports gcc 9 and later,
+ * clang 11 and later, C from gnu89 or c99 on and C++ from 11 on, on x86-64. Elsewhere the macros
+ * only evaluate their arguments. If IPROBE_DISABLE is defined, the macros do nothing, and their
+ * arguments are not evaluated.
  */
 #ifndef IPROBE_PROBE_H
 #define IPROBE_PROBE_H
 
-/* Variadic macros, statement expressions, nested functions: no business of -pedantic */
+/* Variadic macros, statement expressions, nested functions: -pedantic must not complain about
+ * them. */
 #if defined(__GNUC__)
 #pragma GCC system_header
 #endif
 
-/* It looks at the strings of macros as if they were the user's; C90's limit is 509 characters. */
+/* clang checks the strings of these macros as if they were the user's; C90's limit is 509
+ * characters. */
 #if defined(__clang__) && !defined(__STDC_VERSION__) && !defined(__cplusplus)
 #pragma clang diagnostic ignored "-Woverlength-strings"
 #endif
@@ -61,8 +63,8 @@
 #define IPROBE_NO_PROBE
 #endif
 
-/* The second argument of a list of ten and more: what a variadic macro is to become by the number
- * of its arguments. */
+/* Expands to its twelfth argument. The caller puts a list of macros behind its own arguments, so
+ * the number of these arguments decides which macro is chosen. */
 #define IPROBE_SELECT_(p, a, b, c, d, e, f, g, h, i, j, chosen, ...) chosen
 #define IPROBE_PASTE_(a, b)					     IPROBE_PASTE2_(a, b)
 #define IPROBE_PASTE2_(a, b)					     a##b
@@ -91,7 +93,7 @@
 
 #if defined(IPROBE_DISABLE)
 /*
- * Nothing at all; variables that only points use stay used in the eyes of the compiler.
+ * Generates no code. Variables that only points use still count as used for the compiler.
  */
 #if defined(__GNUC__)
 #define IPROBE_EVALUATE_(x) (void)(__typeof__(((void)0, (x))) *)0
@@ -103,28 +105,29 @@
 #elif !defined(__GNUC__) || defined(__TINYC__) || !defined(__x86_64__) || defined(__ILP32__) ||    \
 	defined(__CUDA_ARCH__)
 /*
- * Evaluate, no more.
+ * Evaluates the arguments, and does no more.
  */
 #define IPROBE_EVALUATE_(x) (void)(x)
 #define IPROBE_SCOPE(name)  struct iprobe_no_scope_
 
 #else
 
-/* __inline__: for the compiler one instruction, however long the text */
+/* __inline__: the compiler counts it as one instruction, however long the text is. */
 #define IPROBE_ASM_ __asm__ __inline__ __volatile__
 
 /*
- * A record of .iprobe.points:
- *   4 bytes its size, 1 version, 1 kind (0 point, 1 begin, 2 end of a scope), 1 mask of the
- *   arguments that are strings, 1 zero, 8 bytes link-time address of the site, then name,
- *   arguments, identity, each ended by a NUL; padded to a multiple of 8.
- * Arguments are "SIZE@OPERAND;" each, a negative SIZE for a signed one.
- * identity: of an end without name: the hash of its name, as an operand.
+ * A record of .iprobe.points has
+ *   - 4 bytes: its size; 1: version; 1: kind (0 point, 1 begin, 2 end of a scope); 1: mask of the
+ *     arguments that are strings; 1: zero; 8: link-time address of the site;
+ *   - then name, arguments, identity, each ended by a NUL; padded to a multiple of 8. Each argument
+ *     is "SIZE@OPERAND;"; SIZE is negative for a signed one. identity: for an end without a name,
+ *     the hash of its name, as an operand.
  *
  * The sections are not loaded, so an absolute address needs no relocation at run time, as in debug
- * information. "?o": they go with the code, where that is dropped (groups, --gc-sections).
+ * information. "?o": they are dropped together with the code (groups, --gc-sections).
  */
-/* The one NOP in front, an instruction to the assembler as bytes are not, gives both their line. */
+/* The nop in front gives both NOPs their line: it is an instruction for the assembler, and bytes
+ * are not. */
 #define IPROBE_SITE_                                                                               \
 	"\n"                                                                                       \
 	".Liprobe_note%=:\n\t"                                                                     \
@@ -171,8 +174,8 @@
 						    ".endif\n"
 
 /*
- * Arguments: their size, negative for signed ones, and whether they are strings; constants that no
- * argument is evaluated for.
+ * Arguments: their size, negative for signed ones, and whether they are strings. These are
+ * constants, for which no argument is evaluated.
  */
 #if defined(__cplusplus)
 
@@ -262,14 +265,14 @@ IPROBE_STRING_TYPE_(const volatile char *)
 
 #endif
 
-/* clang copies to memory whatever may be there */
+/* clang copies everything to memory that may be there */
 #if defined(__clang__)
 #define IPROBE_ANYWHERE_ "nr"
 #else
 #define IPROBE_ANYWHERE_ "nor"
 #endif
 
-/* name, how many arguments, mask of the strings, "memory" or "cc" (which an asm statement clobbers
+/* name, number of arguments, mask of the strings, "memory" or "cc" (which an asm statement clobbers
  * anyway), operands */
 #define IPROBE_EMIT_(name, n, strings, clobber, ...)                                               \
 	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_("0", "%c[mask]", name, IPROBE_TEXT##n##_(";"), "") \
@@ -277,8 +280,8 @@ IPROBE_STRING_TYPE_(const volatile char *)
 		    :                                                                              \
 		    : [mask] "n"(strings), __VA_ARGS__                                             \
 		    : clobber)
-/* Only for a string the compiler must have written to memory what it would keep elsewhere. The
- * condition is a constant: one of the two remains. */
+/* Only for a string, the compiler must have written to memory what it would keep elsewhere. The
+ * condition is a constant, so only one of the two remains. */
 #define IPROBE_EMIT_EITHER_(name, n, strings, ...)                                                 \
 	do {                                                                                       \
 		if (strings)                                                                       \
@@ -404,9 +407,10 @@ IPROBE_STRING_TYPE_(const volatile char *)
 
 #elif defined(__clang__)
 /*
- * clang's C has no functions within functions, and all scopes share one cleanup function: which
- * scope it is a constant says, the hash of its name, which optimisation brings to the place where
- * it is inlined. Without optimisation coldpatch pairs the ends with the beginnings by their order.
+ * clang's C has no nested functions, so all scopes share one cleanup function. A constant says
+ * which scope it is: the hash of its name. Optimisation brings this constant to the place where the
+ * function is inlined. Without optimisation coldpatch pairs the ends with the beginnings by their
+ * order.
  */
 #define IPROBE_HASH1_(s, i, h)                                                                     \
 	((h)*31 + ((i) < sizeof(s) ? (unsigned char)(s)[(i) < sizeof(s) ? (i) : 0] : 0))
