@@ -3,8 +3,9 @@
  * Compression of packets. A compressed stream, DIR/stream-N.zst, is a sequence of pairs:
  *
  *   struct ip_encoded_packet_head   a skippable frame of zstd; it contains the packet's header as
- * in the plain stream a frame of zstd                 the packet's words in columns. If the head
- * says so, this frame is missing, and the words lie unchanged in the head's own frame
+ *                                   in the plain stream
+ *   a frame of zstd                 the packet's words in columns. If the head says so, this frame
+ *                                   is missing, and the words lie unchanged in the head's own frame
  *
  * Columns: in each word, the time and the bits of the stack pointer are replaced by their
  * difference to those of the word before it (0 for the first), modulo their width. The word's bits

@@ -14,7 +14,8 @@
  *           | "*" number                        link-time address in the probe's module: add its
  *                                               load bias
  *           | symbol [("+" | "-") number]       as compilers print it, mostly with "(%rip)". A
- * probe list contains none: ColdPatch turns it into the form with "*"
+ *                                               probe list contains none: ColdPatch turns it into
+ *                                               the form with "*"
  *
  * SystemTap's notes use the same forms (4@%edi -8@-16(%rbp)), except for the three with s, * and ?.
  * Numbers are decimal, or hexadecimal with 0x.

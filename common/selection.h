@@ -12,9 +12,9 @@
  *                 names registers them by ip_selection_set_finder()
  *   @FILE         as a whole argument: reads the items from FILE, one a line or comma-separated.
  *                 '#' at the start of a line or after white space starts a comment. FILE may also
- * be a possible NAME (without '/' and the like). Then it means the named selection if there is one,
- * and the file only if there is none. If both exist it is an error, and
- *                 @./FILE means the file
+ *                 be a possible NAME (without '/' and the like). Then it means the named selection
+ *                 if there is one, and the file only if there is none. If both exist it is an
+ *                 error, and @./FILE means the file
  *
  * A glob without '(' is matched against names without arguments. '*' also matches "::" and '/'.
  * `foo` does not match ns::foo, `*::foo` does. A backslash takes a character's special meaning

@@ -17,12 +17,13 @@
  *                           (common/trace_segments.h)
  *   DIR/iprobe/session      text, see below
  *   DIR/iprobe/stamps       for a trace with coarse time: lines "FROM TO WIDTH", in ticks of the
- * TSC. The true time of an event whose stamp lies from FROM to TO is at most WIDTH after its stamp,
- * and never before it. One line stands for everything that --rotate has removed
+ *                           TSC. The true time of an event whose stamp lies from FROM to TO is at
+ *                           most WIDTH after its stamp, and never before it. One line stands for
+ *                           everything that --rotate has removed
  *   DIR/iprobe/HEX.probes   copies of the probe lists, by build-id
  *   DIR/iprobe/payload.txt  a table of what a payload of the user has counted; columns are
- * separated by tabs (include/iprobe/payload.h) DIR/iprobe/counts       text, if functions were
- * counted or their durations measured
+ *                           separated by tabs (include/iprobe/payload.h)
+ *   DIR/iprobe/counts       text, if functions were counted or their durations measured
  *                           (--payload): see below
  *
  * A packet is a struct ip_packet_header, then records up to content_size, and nothing after them. A
@@ -112,7 +113,8 @@
  *            a call is open when its function is removed, it ends there for the reader)
  *   dropped TSC NUMBER KIND(count|idle) CALLS_A_SECOND OWN_TICKS PERCENT
  *            (by --drop-hot: the function lost its probes at that moment, since they took PERCENT
- * of its time. count: its calls are counted from then on. The function is in a "removed" line too)
+ *            of its time. count: its calls are counted from then on. The function is in a "removed"
+ *            line too)
  *   payload KIND(count|hist|user) NUMBERS
  *            (what these functions did instead of logging, while they were live)
  *   stop KIND(attach|change|dlopen|repair|detach) TSC DURATION_NS THREADS PAGES SITES
@@ -143,10 +145,11 @@
  *            (iprobe trim has kept this part of the time. events and lost are those of this part)
  *   coarse LATE LATEST REFRESHES CPU_NS
  *            (stamps come from a clock that was updated REFRESHES times. For 99 % of the time
- * events happened at most LATE ticks after their stamps, and never more than LATEST; 0 0 0 0 while
- * that is not known) events N | lost N | unserved N | invalid N | end REASON (written if the
- * session ends properly. lost: by threads that have streams; unserved: by other threads; invalid:
- * words that were no records)
+ *            events happened at most LATE ticks after their stamps, and never more than LATEST; 0 0
+ *            0 0 while that is not known)
+ *   events N | lost N | unserved N | invalid N | end REASON
+ *            (written if the session ends properly. lost: by threads that have streams; unserved:
+ *            by other threads; invalid: words that were no records)
  *
  * DIR/iprobe/counts is written about every second and at the end, each time as a whole (a new file
  * is renamed over it). Its lines are like those above:
@@ -163,11 +166,15 @@
  *            in them)
  *   tailed NUMBER CALLS
  *            (after its "hist": for this number of calls the time ends at a tail exit; for
- * functions that have tail exits) hist NUMBER CALLS UNMEASURED SUM MIN MAX B0,B1,... (CALLS: calls
- * that have ended. SUM, MIN and MAX: the sum, the shortest and the longest of their durations.
- * UNMEASURED: calls of which nothing more is known. Durations are in TSC ticks. MIN and MAX of 2^31
- * and more are rounded down and up, to 27 bits. B0 calls took less than 2^SHIFT ticks, Bi calls
- * from 2^(SHIFT+i-1) to 2^(SHIFT+i), the calls of the last bucket that or more) end (last line)
+ *            functions that have tail exits)
+ *   hist NUMBER CALLS UNMEASURED SUM MIN MAX B0,B1,...
+ *            (CALLS: calls that have ended. SUM, MIN and MAX: the sum, the shortest and the longest
+ *            of their durations. UNMEASURED: calls of which nothing more is known. Durations are in
+ *            TSC ticks. MIN and MAX of 2^31 and more are rounded down and up, to 27 bits. B0 calls
+ *            took less than 2^SHIFT ticks, Bi calls from 2^(SHIFT+i-1) to 2^(SHIFT+i), the calls of
+ *            the last bucket that or more)
+ *   end
+ *            (last line)
  */
 #ifndef IP_TRACE_FORMAT_H
 #define IP_TRACE_FORMAT_H

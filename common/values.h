@@ -13,9 +13,12 @@
  *   c                1   a C char
  *   b                1   a truth value: 0, or not 0
  *   e1 e2 e4 e8      1   enumeration, extended; NAME is followed by {NAME=VALUE,...}, as many as
- * fit p                1   pointer, reference f4 f8            1   bits of a float, of a double x
- * 2   x87 extended precision: mantissa, then sign and exponent in bits 0..15 s                1
- * string: IP_STRING_... and its length in bytes; its bytes follow, in as many words as they fill
+ *                        fit
+ *   p                1   pointer, reference
+ *   f4 f8            1   bits of a float, of a double
+ *   x                2   x87 extended precision: mantissa, then sign and exponent in bits 0..15
+ *   s                1   string: IP_STRING_... and its length in bytes; its bytes follow, in as
+ *                        many words as they fill
  *   -                0   a value that is not recorded (a structure)
  */
 #ifndef IP_VALUES_H
