@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calibrating the TSC.
+ * Selecting and calibrating the clock.
  */
 #include "common/clock.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What conditions of --until say, and what they are held against. See until.h.
+ * The text of --until conditions, and how measured values are checked against them. See
+ * condition.h.
  */
 #include "common/condition.h"
 
@@ -125,7 +126,7 @@ void ip_conditions_clear(struct ip_conditions *options)
 	*options = (struct ip_conditions){0};
 }
 
-/* Of the last bucket, which has no upper bound, that of one more. */
+/* The last bucket has no upper bound. The bound of one bucket more is taken for it. */
 double ip_condition_percentile(const struct ip_condition_durations *d, double share)
 {
 	uint64_t total = 0, seen = 0, rank;

@@ -2,9 +2,9 @@
 /*
  * Writes the TSDL text that describes the packets and records of trace_format.h.
  *
- * CTF numbers the bits of a little-endian field from the lowest, so that the fields of a record,
+ * CTF numbers the bits of a little-endian field from the lowest. So the fields of a record,
  * declared from bit 0 upwards with an alignment of one bit, are exactly the C layout. The size of a
- * record is a multiple of 8 bytes and the packet header is 80 bytes long: no field ever needs
+ * record is a multiple of 8 bytes, and the packet header is 80 bytes long. So no field ever needs
  * padding.
  */
 #include "common/ctf_metadata.h"
@@ -15,7 +15,7 @@
 #include "common/probe_list.h"
 #include "common/trace_format.h"
 
-/* The event names. The ids of a tail exit are its own, its name is not: to a reader it is an
+/* The event names. A tail exit has its own ids, but not its own name: for a reader it is an
  * exit. */
 static const struct {
 	enum ip_probe_kind id;
@@ -27,8 +27,8 @@ static const struct {
 	{IP_PROBE_POINT, "point"},
 };
 
-/* A string literal. '\' and '"' are escaped; control characters become '?': babeltrace2 and
- * Trace Compass disagree on the other escapes. */
+/* Writes a string literal. '\' and '"' are escaped. Control characters become '?', since
+ * babeltrace2 and Trace Compass disagree on the other escapes. */
 static void write_string(FILE *out, const char *text)
 {
 	fputc('"', out);
@@ -42,7 +42,7 @@ static void write_string(FILE *out, const char *text)
 	fputc('"', out);
 }
 
-/* Integers; those that are mapped to the clock can only be declared behind it. */
+/* Writes the integer types. Those that are mapped to the clock can only be declared after it. */
 static void write_types(FILE *out, bool clock)
 {
 	static const struct {
@@ -62,8 +62,8 @@ static void write_types(FILE *out, bool clock)
 		{"address_t", 64, 8, 16, false},
 		{"uint29_clock_t", IP_TIME_BITS, 1, 10, true},
 		{"uint64_clock_t", 64, 8, 10, true},
-		/* A structure is aligned as its widest field is: this one stands behind 32 bits
-		 * that begin at bit 3. */
+		/* A structure is aligned like its widest field. This one stands behind 32 bits that
+		 * begin at bit 3. */
 		{"uint64_packed_clock_t", 64, 1, 10, true},
 	};
 
@@ -87,7 +87,7 @@ static void write_uuid(FILE *out, const uint8_t uuid[16])
 
 static void write_clock(FILE *out, const struct ip_ctf_metadata *m)
 {
-	/* Wall time at TSC 0, in cycles; it lies before 1970 where the machine's clock was never
+	/* Wall time at TSC 0, in cycles. It lies before 1970 if the machine's clock was never
 	 * set. */
 	__int128 offset = (__int128)m->start_realtime_ns * m->tsc_hz / 1000000000 - m->tsc_start;
 	__int128 seconds = offset / (__int128)m->tsc_hz;
@@ -136,7 +136,7 @@ static int write_probes(FILE *out, const struct ip_ctf_metadata *m)
 		write_string(out, m->labels[i].label);
 		fprintf(out, " = %u,\n", m->labels[i].number);
 	}
-	/* An enumeration may not be empty, and 0 is no probe's number. */
+	/* An enumeration may not be empty, and no probe has number 0. */
 	fputs("	\"(none)\" = 0\n};\n\n", out);
 	return 0;
 }
@@ -199,8 +199,8 @@ int ip_ctf_metadata_write(FILE *out, const struct ip_ctf_metadata *m)
 		IP_ID_EXTENDED - 1, IP_ID_EXTENDED);
 	if (write_probes(out, m) < 0)
 		return -1;
-	/* The probe stands in the context that all events share: readers compare each label of
-	 * an enumeration with all the others, once for every place that uses it. */
+	/* The probe stands in the context that all events share: readers compare each label of an
+	 * enumeration with all the others, once for every place that uses it. */
 	fputs("stream {\n"
 	      "	id = 0;\n"
 	      "	event.header := struct event_header;\n"

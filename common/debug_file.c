@@ -14,7 +14,7 @@
 
 #define DEBUG_DIR "/usr/lib/debug"
 
-/* No main file is looked for: it is given by descriptor. */
+/* No main file is searched for: the caller passes it as a descriptor. */
 static int find_no_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
 		       char **ret_name, Elf **ret_elf)
 {
@@ -39,7 +39,7 @@ static bool has_build_id(int fd, const unsigned char *id, int size)
 	return same;
 }
 
-/* ret_name: malloc'ed, by which libdwfl knows it. */
+/* ret_name: malloc'ed; the name that libdwfl uses for the file. */
 static int try_file(int root, char *path, const unsigned char *id, int size, char **ret_name)
 {
 	_cleanup_free_ char *name = path;
@@ -79,8 +79,8 @@ static char *beside(const char *file, const char *link, int n)
 		       : path;
 }
 
-/* What debug information shares: the link is a path, absolute or from where that information
- * lies. */
+/* Finds the file of shared debug information. The link is a path: absolute, or relative to the
+ * directory of the file that contains it. */
 static int find_shared(int root, const char *file, const char *link, char **ret_name)
 {
 	return try_file(root, *link == '/' ? strdup(link) : beside(file, link, 0), NULL, 0,

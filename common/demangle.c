@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names as the programmer wrote them.
+ * Function names in the form in which the programmer wrote them.
  *
- * Names come out of files that we do not trust, and a mangled name of a few hundred bytes can stand
- * for terabytes: substitutions double it at each step. libiberty's callback interface keeps the
- * tree on the stack and hands the text over in pieces, so we stop it by longjmp at DEMANGLED_MAX
- * and show the mangled name instead. Its D demangler has no such interface; there the number of
- * back references, which is what doubles, is limited. Its limit on recursion stays on: C++ names of
- * more than 1024 bytes are shown as they are.
+ * Names come from files that are not trusted. A mangled name of a few hundred bytes can stand for
+ * terabytes, since substitutions double it at each step. libiberty's callback interface keeps the
+ * tree on the stack and passes the text on in pieces. So longjmp stops it at DEMANGLED_MAX, and the
+ * mangled name is shown instead. libiberty's D demangler has no such interface. There the number of
+ * back references is limited, since they cause the doubling. libiberty's limit on recursion stays
+ * on: C++ names of more than 1024 bytes are shown as they are.
  */
 #include "common/selection.h"
 
@@ -25,11 +25,11 @@
 #define D_MAX	       4096
 #define D_BACKREFS_MAX 12
 
-/* What compilers put behind a name, each with or without a number of its own. */
+/* Suffixes that compilers append to a name, each with or without a number of its own. */
 static const char *const suffixes[] = {"isra", "part",	     "constprop", "cold",      "lto_priv",
 				       "llvm", "localalias", "clone",	  "warm_split"};
 
-/* Length of name[0..n) less one suffix; n where it ends in none. *ret_kind: which one. */
+/* Length of name[0..n) without its last suffix; n if it has none. *ret_kind: which suffix it is. */
 static size_t without_suffix(const char *name, size_t n, const char **ret_kind)
 {
 	size_t end = n, start;
@@ -121,8 +121,8 @@ static char *demangle_by_callback(int (*demangle)(const char *, int, demangle_ca
 	return result;
 }
 
-/* D's demangler knows no names without arguments: takes off the last parenthesis, unless it
- * holds template arguments, "f!(int)". */
+/* D's demangler cannot leave out arguments. This function removes the last parenthesis, unless it
+ * contains template arguments, "f!(int)". */
 static void cut_d_arguments(char *name)
 {
 	char *p = strrchr(name, ')');

@@ -61,7 +61,7 @@ void ip_dir_place_close(struct ip_dir_place *place)
 	place->parent = -1;
 }
 
-/* Whether it is ours. -1 with EPERM. */
+/* Whether the file belongs to this user. Returns -1 with EPERM if not. */
 static int check_owner(int fd)
 {
 	struct stat st;
@@ -82,7 +82,8 @@ int ip_dir_open(int parent, const char *name)
 	return fd < 0 || check_owner(fd) < 0 ? -1 : ip_steal_fd(&fd);
 }
 
-/* Nothing is in it: another one of ours, put in its place, might have something. */
+/* Checks that the directory is empty. Another directory of this user that was put in its place
+ * might not be. */
 static int check_empty(int fd)
 {
 	int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -109,24 +110,25 @@ int ip_dir_make(int parent, const char *name)
 	if (fd >= 0 && check_empty(fd) == 0)
 		return ip_steal_fd(&fd);
 	if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
-		errno = EPERM; /* another has been put in its place */
+		errno = EPERM; /* another file has been put in its place */
 	return -1;
 }
 
-/* 12 characters that nobody guesses. */
+/* 12 characters that cannot be guessed */
 static void make_suffix(char suffix[13])
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
 	uint8_t bytes[12];
 
 	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-		memset(bytes, 0, sizeof(bytes)); /* EEXIST tells of one that was guessed */
+		/* if such a name was guessed, making the file fails with EEXIST */
+		memset(bytes, 0, sizeof(bytes));
 	for (int i = 0; i < 12; i++)
 		suffix[i] = letters[bytes[i] % (sizeof(letters) - 1)];
 	suffix[12] = '\0';
 }
 
-/* flags -1: a directory. */
+/* flags -1: makes a directory. */
 static int make_beside(const struct ip_dir_place *place, char name[NAME_MAX + 1], int flags)
 {
 	int fd = -1;
@@ -184,7 +186,8 @@ bool ip_dir_is_at(int parent, const char *name, int fd)
 	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* What is in it. It is ours and stays open; so the names can be looked up by nobody's path. */
+/* Removes what is in the directory. It belongs to this user and stays open, so no other user can
+ * change where the names lead. */
 static int empty(int fd, dev_t device, int depth)
 {
 	int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -199,8 +202,8 @@ static int empty(int fd, dev_t device, int depth)
 
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
-		/* what is a directory says EISDIR (EPERM elsewhere), and nothing else is ever
-		 * entered */
+		/* for a directory this fails with EISDIR (EPERM on other systems); nothing else is
+		 * ever entered */
 		if (unlinkat(fd, entry->d_name, 0) == 0 || errno == ENOENT)
 			continue;
 		inner = ip_dir_open(fd, entry->d_name);
@@ -239,8 +242,8 @@ int ip_dir_rename(int parent, const char *from, const char *to)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
-	/* a file system without the flag: rename() replaces an empty directory at most, where from
-	 * is one */
+	/* a file system without the flag: if `from` is a directory, rename() replaces at most an
+	 * empty directory */
 	if (fstatat(parent, to, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		errno = EEXIST;
 		return -1;
@@ -264,8 +267,8 @@ static int refuse_owner(const char *path, const struct stat *st)
 	return ip_error("%s is user %u's: name another file with -o", path, st->st_uid);
 }
 
-/* The file itself, found already. linked: a symbolic link that we trust has led to it, as
- * /dev/stdout to a pipe that may be whosever. */
+/* Opens the file itself, which has been found already. linked: a trusted symbolic link has led to
+ * it, such as /dev/stdout to a pipe of any user. */
 static int open_found(int found, const char *path, bool linked)
 {
 	char self[64];

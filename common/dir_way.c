@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether others could turn a path elsewhere. See dir.h.
+ * Whether another user could make a path lead elsewhere. See dir.h.
  *
- * The way is gone by single names from the root directory on, links read and followed by us. Each
- * name is looked up in a directory that was checked before: so whatever was found at a step is
- * found there again, by whoever looks it up later.
+ * The path is followed by single names from the root directory on; links are read and followed
+ * here. Each name is looked up in a directory that was checked before. So a later lookup finds the
+ * same file at each step, whichever process does it.
  */
 #include "common/dir.h"
 
@@ -23,14 +23,14 @@ static bool is_trusted(uid_t uid)
 	return uid == geteuid() || uid == 0;
 }
 
-/* One name of a way, which leads on from a directory. */
+/* The state of following a path. */
 struct step {
-	const char *path; /* the whole, for errors */
-	mode_t make;	  /* of the last one that is not there; 0: it must be */
+	const char *path; /* the whole path, for errors */
+	mode_t make;	  /* mode of the last directory if it does not exist; 0: it must exist */
 	int depth;	  /* symbolic links so far */
 };
 
-/* Whether others could put something else in the place of a name in the directory. */
+/* Whether another user could replace a name in the directory. */
 static int check_directory(int fd, const char *path)
 {
 	struct stat st;
@@ -50,8 +50,8 @@ static int check_directory(int fd, const char *path)
 
 static int walk(int *fd, const char *way, struct step *step, bool last);
 
-/* A link in a directory that has been checked: its text does not change, and is a way like
- * others. */
+/* Follows a link in a directory that has been checked: its text does not change, and is followed
+ * like any other path. */
 static int walk_link(int *fd, int link, struct step *step, bool last)
 {
 	char text[PATH_MAX];
@@ -63,7 +63,7 @@ static int walk_link(int *fd, int link, struct step *step, bool last)
 	return walk(fd, text, step, last);
 }
 
-/* Goes on from *fd by one name. last: with it the way ends. */
+/* Follows one name from *fd. last: the path ends with this name. */
 static int walk_name(int *fd, const char *name, struct step *step, bool last)
 {
 	_cleanup_close_ int next = -1;

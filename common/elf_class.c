@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Headers of the two classes. See elf_class.h.
+ * Headers of the two ELF classes. See elf_class.h.
  */
 #include "common/elf_class.h"
 

@@ -2,10 +2,10 @@
 /*
  * Reading ELF files.
  *
- * The first bytes are judged by hand, so that a file of another kind is refused by what it is and
- * libelf is never asked about it. Segments and sections are checked against the size of the file
- * once, when it is opened. libelf reads the file (no mmap: a file that shrinks under us would be
- * SIGBUS).
+ * The first bytes are checked here, before libelf sees the file. So a file of another kind is
+ * refused by what it is. Segments and sections are checked against the size of the file once, when
+ * it is opened. libelf reads the file; it does not map it, since a mapped file that shrinks would
+ * cause SIGBUS.
  */
 #include "common/elf_file.h"
 
@@ -56,7 +56,7 @@ static int refuse_machine(const char *path, unsigned machine)
 			name, machine);
 }
 
-/* Identity, by the first 20 bytes: they are the same in every ELF. */
+/* Checks the identity by the first 20 bytes: they have the same layout in every ELF file. */
 static int check_ident(int fd, const char *path, uint64_t size)
 {
 	uint8_t start[EI_NIDENT + 4] = {0};
@@ -110,7 +110,8 @@ static bool lies_within(uint64_t offset, uint64_t size, uint64_t file_size)
 	return offset <= file_size && size <= file_size - offset;
 }
 
-/* Both header tables, before libelf looks at them: it says "invalid data" where we can say what. */
+/* Checks both header tables before libelf does: libelf only says "invalid data", but this function
+ * says what is wrong. */
 static int check_tables(struct ip_elf_file *file, uint64_t size)
 {
 	const Elf64_Ehdr *ehdr = &file->ehdr;
@@ -135,8 +136,8 @@ static int check_tables(struct ip_elf_file *file, uint64_t size)
 	if (ehdr->e_shentsize != shdr_size)
 		return ip_error("%s: corrupt ELF file: section headers of %u bytes", file->path,
 				ehdr->e_shentsize);
-	/* e_shnum is 0 where there are too many for it: then section 0 says how many, and must be
-	 * there. */
+	/* e_shnum is 0 if there are too many sections for it. Then section 0 holds their number,
+	 * and must exist. */
 	if (!lies_within(ehdr->e_shoff, (ehdr->e_shnum ? ehdr->e_shnum : 1) * shdr_size, size))
 		return ip_error("%s: truncated ELF file: the section headers lie behind its end",
 				file->path);
@@ -180,7 +181,7 @@ static int read_segments(struct ip_elf_file *file, uint64_t size)
 	return 0;
 }
 
-/* A file without a section table is fine: only its names are missing. */
+/* A file without a section table is valid: only the sections' names are missing. */
 static int check_sections(struct ip_elf_file *file, uint64_t size)
 {
 	size_t n, shdr_size = ip_elf_shdr_size(file->ehdr.e_ident[EI_CLASS]);
@@ -189,7 +190,7 @@ static int check_sections(struct ip_elf_file *file, uint64_t size)
 		return 0;
 	if (elf_getshdrnum(file->elf, &n) < 0)
 		return ip_error("%s: corrupt ELF file: %s", file->path, elf_errmsg(-1));
-	/* libelf itself counts none where they do not fit. */
+	/* libelf itself reports no sections if they do not fit. */
 	if (n < file->ehdr.e_shnum || n > size / shdr_size ||
 	    !lies_within(file->ehdr.e_shoff, n * shdr_size, size))
 		return ip_error("%s: truncated ELF file: the section headers lie behind its end",
@@ -220,8 +221,9 @@ size_t ip_elf_build_id_in_notes(const void *notes, size_t size, uint8_t *ret)
 		uint64_t name, desc, end;
 
 		memcpy(&note, p + at, sizeof(note));
-		/* 32-bit sizes rounded up to 4 and added to a size_t offset: no overflow in 64
-		 * bits. GNU property notes are aligned to 8, but their sizes make that the same. */
+		/* 32-bit sizes are rounded up to 4 and added to a size_t offset: no overflow in 64
+		 * bits. GNU property notes are aligned to 8, but with their sizes this gives the
+		 * same offsets. */
 		name = at + sizeof(note);
 		desc = name + (((uint64_t)note.n_namesz + 3) & ~3ull);
 		end = desc + note.n_descsz;
@@ -435,7 +437,7 @@ int ip_elf_symbol(struct ip_elf_file *file, const char *name, uint64_t *ret)
 	return r ? r : symbol_in(file, ".symtab", name, ret);
 }
 
-/* The place that a note of ours in a blob names; address is that of the blob. */
+/* The place that a note of iprobe names. notes: the bytes of notes; address: their address. */
 static bool find_place(const uint8_t *notes, uint64_t size, uint64_t address, uint32_t type,
 		       uint64_t *ret_address, uint64_t *ret_size)
 {

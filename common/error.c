@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The line of the last error, one per thread.
+ * The line of the last error, one for each thread.
  *
- * A line is composed in a local buffer first, since an argument may be the line
- * recorded before. Whatever is no printable UTF-8 is escaped (common/print.h), so that a name out
- * of a file cannot steer the terminal of the person who reads the message.
+ * A line is composed in a local buffer first, since an argument may be the line recorded before.
+ * Everything that is no printable UTF-8 is escaped (common/print.h). So a name from a file cannot
+ * control the terminal of the person who reads the message.
  */
 #include "common/error.h"
 
@@ -15,11 +15,12 @@
 
 #include "common/print.h"
 
-#define LINE_MAX_BYTES 6144 /* a path of PATH_MAX and what is wrong with it */
+#define LINE_MAX_BYTES 6144 /* a path of PATH_MAX and the description of the error */
 
 static _Thread_local char line[LINE_MAX_BYTES];
 
-/* The line of a composed text of wanted bytes: marks a cut, escapes what must not be printed. */
+/* Records a composed text. wanted: the bytes that the whole text would take. Marks a cut, and
+ * escapes what must not be printed. */
 static void set_line(char *text, size_t size, size_t wanted)
 {
 	if (wanted >= size)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Files that somebody else named.
+ * Files whose names come from outside.
  */
 #include "common/file.h"
 

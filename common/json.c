@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A streaming JSON writer. Write errors are the stream's: the caller looks at ferror() at the end.
+ * A streaming JSON writer. Write errors stay in the stream: the caller checks ferror() at the end.
  */
 #include "common/json.h"
 
@@ -31,7 +31,7 @@ static void write_text(FILE *out, const char *s)
 			fputs("\\t", out);
 		} else if (c == '\r') {
 			fputs("\\r", out);
-		} else if (ip_utf8_steers(s)) { /* people look at it, too */
+		} else if (ip_utf8_steers(s)) { /* people read it too */
 			fprintf(out, "\\u%04x", (unsigned)ip_utf8_code(s));
 		} else {
 			fwrite(s, 1, n, out);
@@ -41,7 +41,7 @@ static void write_text(FILE *out, const char *s)
 	putc('"', out);
 }
 
-/* What stands in front of a value: the comma, the key. */
+/* Writes what precedes a value: the comma and the key. */
 static void begin_value(struct ip_json *j, const char *key)
 {
 	if (j->depth && !j->first[j->depth])
@@ -53,7 +53,7 @@ static void begin_value(struct ip_json *j, const char *key)
 	}
 }
 
-/* A document ends with its line. */
+/* A document ends with a newline. */
 static void end_value(struct ip_json *j)
 {
 	if (j->depth == 0)
@@ -133,7 +133,7 @@ void ip_json_int(struct ip_json *j, const char *key, int64_t value)
 	end_value(j);
 }
 
-/* The locale may write another decimal point, of several bytes even. */
+/* The locale may use another decimal point, even one of several bytes. */
 static void write_number(FILE *out, const char *text)
 {
 	bool pointed = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Columns, and zstd behind them.
+ * Columns, and their compression by zstd.
  */
 #include "common/packet_codec.h"
 
@@ -19,7 +19,7 @@ struct ip_packet_codec {
 	ZSTD_CCtx *out;
 	ZSTD_DCtx *in;
 	uint8_t *columns;
-	size_t room; /* words */
+	size_t room; /* in words */
 };
 
 struct ip_packet_codec *ip_packet_codec_create(void)

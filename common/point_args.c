@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading and writing where a point's arguments are. See point_args.h.
+ * Parsing and formatting the places of a point's arguments. See point_args.h.
  */
 #include "common/point_args.h"
 
@@ -11,7 +11,7 @@
 #include "common/arch/registers.h"
 #include "common/error.h"
 
-/* What is left of one argument. */
+/* The unread rest of one argument. */
 struct rest {
 	const char *p, *end;
 };
@@ -107,7 +107,7 @@ static bool take_symbol(struct rest *r, struct ip_point_arg *ret)
 	return true;
 }
 
-/* (base,index,scale), all of it optional but for one of the first two. */
+/* (base,index,scale); all parts are optional, but base or index must be there. */
 static bool take_registers(struct rest *r, struct ip_point_arg *ret)
 {
 	unsigned number = 0, size = 8;
@@ -121,7 +121,7 @@ static bool take_registers(struct rest *r, struct ip_point_arg *ret)
 			return false;
 		if (!pc)
 			ret->base = (uint8_t)number;
-		/* a distance from a program counter that nobody knows any more */
+		/* a distance from a program counter whose value is not known any more */
 		else if (ret->operand != IP_OPERAND_SYMBOL)
 			return false;
 	}
@@ -151,7 +151,7 @@ static bool take_memory(struct rest *r, struct ip_point_arg *ret)
 		return false;
 	}
 	if (r->p == r->end)
-		return ret->in_module; /* a bare number is an address that no compiler would give */
+		return ret->in_module; /* a bare number is an address that no compiler prints */
 	return take_registers(r, ret);
 }
 

@@ -2,8 +2,8 @@
 /*
  * Printing for people. See print.h.
  *
- * A format is taken apart: a conversion of a number is given to fprintf() alone, with its own
- * specification, one of text is cleaned first.
+ * The format is split into conversions. A conversion of a number is passed to fprintf() alone, with
+ * its own specification. The text of a string conversion is cleaned first.
  */
 #include "common/print.h"
 
@@ -14,10 +14,10 @@
 
 #include "common/utf8.h"
 
-#define ESCAPE_MAX 9 /* \u{10FFFF} is not among them: "\u{2069}" and a zero */
+#define ESCAPE_MAX 9 /* \u{10FFFF} does not occur; the longest is "\u{2069}" and a zero */
 
-/* What stands for the character at text, of n bytes (0: it is none); "" where it may stand for
- * itself. Bytes that are no UTF-8 are told one by one. */
+/* Writes the escape for the character at text, of n bytes (0: it is no character). "" if the
+ * character may be printed as it is. Bytes that are no UTF-8 are escaped one by one. */
 static size_t escape_of(const char *text, size_t n, char ret[ESCAPE_MAX])
 {
 	unsigned char c = *text;
@@ -29,7 +29,8 @@ static size_t escape_of(const char *text, size_t n, char ret[ESCAPE_MAX])
 	return 0;
 }
 
-/* Bytes at text that may be printed as they are. keep: control characters that are among them. */
+/* Number of bytes at text that may be printed as they are. keep: control characters that may be
+ * printed too. */
 static size_t harmless(const char *text, const char *keep)
 {
 	char escape[ESCAPE_MAX];
@@ -109,11 +110,11 @@ void ip_clean(char *text)
 	}
 }
 
-/* A conversion: "%-*.3lu". */
+/* A conversion, such as "%-*.3lu". */
 struct conversion {
 	char spec[32];
-	size_t length; /* of the format that it takes */
-	bool stars[2]; /* width, precision by argument */
+	size_t length; /* bytes of the format that it takes */
+	bool stars[2]; /* width, precision: given by an argument */
 	bool has_precision;
 	int precision;
 	unsigned longs; /* l: 1, ll: 2, z, j, t: 3 */
@@ -126,7 +127,7 @@ static size_t digits_or_star(const char *p, bool *ret_star)
 	return *ret_star ? 1 : strspn(p, "0123456789");
 }
 
-/* Formats are ours: what no conversion is known for would be a mistake in this program. */
+/* The formats are constants of this program: an unknown conversion would be a mistake in it. */
 static void read_conversion(const char *p, struct conversion *ret)
 {
 	const char *start = p++;
@@ -148,7 +149,8 @@ static void read_conversion(const char *p, struct conversion *ret)
 	memcpy(ret->spec, start, ret->length);
 }
 
-/* Text with its width: the specification without the precision, which has been used. */
+/* Prints text with its width. The specification has no precision, since that has been applied
+ * already. */
 static void print_string(FILE *out, const struct conversion *c, int width, int precision,
 			 const char *text)
 {
@@ -208,7 +210,8 @@ static void print_one(FILE *out, const struct conversion *c, va_list *args)
 	case 'X':
 	case 'o':
 		if (c->longs)
-			PRINT(va_arg(*args, long)); /* as wide as long long, size_t, intmax_t */
+			/* long is as wide as long long, size_t, intmax_t */
+			PRINT(va_arg(*args, long));
 		else
 			PRINT(va_arg(*args, int));
 		break;
@@ -230,7 +233,7 @@ void ip_vprint(FILE *out, const char *format, va_list args)
 	va_list rest;
 
 	va_copy(rest, args);
-	flockfile(out); /* a line is one thread's */
+	flockfile(out); /* the lines of several threads must not be mixed */
 	while (*format) {
 		size_t n = strcspn(format, "%");
 		struct conversion c;

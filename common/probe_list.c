@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading probe lists. Everything is checked once, in check_list(), against a private
- * copy: the accessors and everybody who walks the tables afterwards need no checks.
+ * Reading probe lists. check_list() checks everything once, on a private copy. So the accessors,
+ * and all code that walks the tables afterwards, need no checks.
  */
 #include "common/probe_list.h"
 
@@ -58,7 +58,7 @@ static bool all_zero(const uint8_t *bytes, size_t n)
 	return true;
 }
 
-/* at: offset within the block of what is wrong */
+/* at: offset within the block at which something is wrong */
 #define BAD(at, ...) bad_list((unsigned long long)(at), __VA_ARGS__)
 
 static int __attribute__((format(printf, 2, 3)))
@@ -159,7 +159,7 @@ static int check_probes(const struct ip_probe_list *list)
 {
 	const struct ip_pl_header *h = list->header;
 	const struct ip_arch *arch = ip_arch_for_machine(h->machine);
-	uint64_t end = 0; /* of the site before */
+	uint64_t end = 0; /* end of the site before */
 
 	for (uint32_t i = 0; i < h->nprobes; i++) {
 		const struct ip_pl_probe *p = &list->probes[i];
@@ -221,7 +221,7 @@ static int check_list(struct ip_probe_list *list, size_t size)
 	return check_probes(list);
 }
 
-/* Takes the block (malloc'ed), whatever comes of it. */
+/* Takes the ownership of the block (malloc'ed), also if it fails. */
 static int adopt(void *block, size_t size, struct ip_probe_list **ret)
 {
 	struct ip_probe_list *list = calloc(1, sizeof(*list));
@@ -281,7 +281,7 @@ int ip_probe_list_load_fd(int fd, const char *path, struct ip_probe_list **ret)
 	return 0;
 }
 
-/* A list that was carried over into another build's file describes other code. */
+/* A list that was copied into the file of another build describes other code. */
 static int check_build_id(const struct ip_probe_list *list, const struct ip_elf_file *elf)
 {
 	const struct ip_pl_header *h = list->header;

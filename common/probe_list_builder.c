@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Building probe lists. Strings and functions are found again by hashing; probes are sorted at
- * the end. What comes out has passed the reader's own checks.
+ * Building probe lists. Strings and functions are looked up by hashing. Probes are sorted at the
+ * end. The result has passed the reader's own checks.
  */
 #include "common/probe_list.h"
 
@@ -12,7 +12,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
-/* Open addressing; a slot holds index + 1, 0 is empty. At most half full. */
+/* Open addressing. An entry holds index + 1; 0 means empty. The table is at most half full. */
 struct table {
 	uint32_t *slots;
 	size_t nslots, used;
@@ -28,11 +28,11 @@ struct ip_probe_list_builder {
 
 	char *strings;
 	size_t strings_size, strings_room;
-	struct table string_table; /* of offsets into strings */
+	struct table string_table; /* offsets into strings */
 
 	struct ip_pl_function *functions;
 	size_t nfunctions, functions_room;
-	struct table function_table; /* of indices */
+	struct table function_table; /* indexes of functions */
 
 	struct ip_pl_probe *probes;
 	size_t nprobes, probes_room;
@@ -61,7 +61,7 @@ static uint64_t hash_function(uint32_t name, uint64_t address)
 	return hash ^ hash >> 32;
 }
 
-/* Makes room for one more of size bytes each. */
+/* Makes room for one more element of the given size. */
 static int grow(void *array, size_t used, size_t *room, size_t size)
 {
 	void **p = array;
@@ -111,7 +111,7 @@ static int table_grow(const struct ip_probe_list_builder *b, struct table *table
 	return 0;
 }
 
-/* Offset of s among the strings, where it is put if it is new; -1 with an error. */
+/* Offset of s among the strings; s is added if it is new. -1 with an error. */
 static int64_t intern(struct ip_probe_list_builder *b, const char *s)
 {
 	struct table *table = &b->string_table;
@@ -302,7 +302,7 @@ int ip_probe_list_builder_finish(struct ip_probe_list_builder *b, void **ret_dat
 		memcpy(block + header.probes_offset, b->probes, probes_size);
 	memcpy(block + header.strings_offset, b->strings, b->strings_size);
 
-	/* Nothing leaves here that a reader would refuse later, in production. */
+	/* A list that a reader would refuse must fail here, not later in production. */
 	if (ip_probe_list_parse(block, size, &list) < 0)
 		return -1;
 	ip_probe_list_destroy(list);

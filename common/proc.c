@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading what the kernel tells of a process in /proc.
+ * Reading what the kernel says about a process in /proc.
  */
 #include "common/proc.h"
 
@@ -39,7 +39,7 @@ uint64_t ip_proc_started_at(pid_t pid)
 	if (n <= 0)
 		return 0;
 	line[n] = '\0';
-	at = strrchr(line, ')');	   /* the name may hold anything */
+	at = strrchr(line, ')');	   /* the name may contain anything */
 	for (int i = 0; at && i < 20; i++) /* from the second field to the 22nd */
 		at = strchr(at + 1, ' ');
 	return at ? strtoull(at, NULL, 10) : 0;

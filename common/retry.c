@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When to try again.
+ * When to retry. See retry.h.
  */
 #include "common/retry.h"
 
 #include "common/now.h"
 
-#define REST_SHARE     4	      /* times as long as the try took */
-#define RETRY_NS       10000000ull    /* at least */
-#define REST_MAX_NS    200000000ull   /* at most, as long as it fails in silence */
-#define RETRY_LIMIT_NS 10000000000ull /* so long it does */
-#define SLOW_NS	       1000000000ull  /* between tries from then on */
+#define REST_SHARE     4	      /* a pause is this many times as long as the try took */
+#define RETRY_NS       10000000ull    /* added to each pause */
+#define REST_MAX_NS    200000000ull   /* longest pause while it fails in silence */
+#define RETRY_LIMIT_NS 10000000000ull /* how long it fails in silence */
+#define SLOW_NS	       1000000000ull  /* pause between tries afterwards */
 
 uint64_t ip_retry_failed(struct ip_retry *p, uint64_t began_ns, bool *ret_tell)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The selection language: items, and what matches them. How a text is cut into items is
- * selection_parse.c's.
+ * The selection language: items, and what matches them. selection_parse.c splits a text into items.
  */
 #include "common/selection.h"
 
@@ -14,12 +13,12 @@
 #include "common/error.h"
 #include "common/selection_item.h"
 
-/* The names of one function, made when an item first asks for them. */
+/* The names of one function. Each is made when an item first needs it. */
 struct names {
 	const char *linker;
 	char *base;	 /* without the compiler's suffixes */
 	char *plain;	 /* demangled, without arguments */
-	char *with_args; /* demangled, with them */
+	char *with_args; /* demangled, with arguments */
 };
 
 static bool glob_matches(const char *glob, const char *text)
@@ -27,8 +26,8 @@ static bool glob_matches(const char *glob, const char *text)
 	return text && fnmatch(glob, text, 0) == 0;
 }
 
-/* A demangled name, with its ABI tags and without: what returns a std::string is f[abi:cxx11] to
- * the linker, but nobody wrote that. */
+/* Matches a demangled name with and without its ABI tags. To the linker, a function that returns a
+ * std::string is f[abi:cxx11], but no programmer wrote that. */
 static bool glob_matches_demangled(const char *glob, const char *name)
 {
 	_cleanup_free_ char *bare = NULL;
@@ -67,8 +66,8 @@ static bool matches_function(const struct ip_selection_item *item, struct names 
 	if (glob_matches(item->glob, names->linker) || glob_matches(item->glob, names_base(names)))
 		return true;
 	if (names->linker[0] != '_')
-		return false; /* no demangler changes it */
-	/* Without '(' in it a glob means the name alone: 'set*int' is not to match set(int). */
+		return false; /* demanglers do not change it */
+	/* A glob without '(' means the name alone: 'set*int' must not match set(int). */
 	return glob_matches_demangled(item->glob, names_plain(names)) ||
 	       (item->has_paren && glob_matches_demangled(item->glob, names_with_args(names)));
 }
@@ -94,7 +93,7 @@ bool ip_selection_match(const struct ip_selection *selection, const char *linker
 		bool matched = false;
 
 		if (!item->negative && selected && item->used)
-			continue; /* one is enough */
+			continue; /* one match is enough */
 		switch (item->kind) {
 		case IP_SELECT_FUNCTION:
 			matched = matches_function(item, &names);
@@ -109,7 +108,7 @@ bool ip_selection_match(const struct ip_selection *selection, const char *linker
 		item->used |= matched;
 		if (matched && item->negative) {
 			selected = false;
-			break; /* nothing brings it back, wherever it stands */
+			break; /* no other item selects it again, wherever that item stands */
 		}
 		if (matched)
 			selected = true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * "Did you mean": the names that are nearest to a selection that matched nothing.
+ * "Did you mean": the names that are nearest to a selection that has matched nothing.
  *
- * The distance is Levenshtein's, case folded, to the whole demangled name or to its last component,
- * whichever is less. A name that contains what was asked for is near, too.
+ * The distance is Levenshtein's with case folded, to the whole demangled name or to its last
+ * component, whichever is less. A name that contains the wanted text is near too.
  */
 #include "common/selection.h"
 
@@ -29,7 +29,7 @@ static unsigned fold(char c)
 	return (unsigned)tolower((unsigned char)c);
 }
 
-/* Distance of two words, or limit + 1 where it is more than limit. */
+/* Distance of two words, or limit + 1 if it is more than limit. */
 static unsigned distance(const char *a, size_t na, const char *b, size_t nb, unsigned limit)
 {
 	unsigned row[WORD_MAX + 1];
@@ -61,7 +61,7 @@ static unsigned distance(const char *a, size_t na, const char *b, size_t nb, uns
 	return row[nb] > limit ? limit + 1 : row[nb];
 }
 
-/* What is left of a glob when its wildcards are taken out; malloc'ed. */
+/* A glob without its wildcards; malloc'ed. */
 static char *plain_text(const char *glob)
 {
 	char *text = malloc(strlen(glob) + 1), *out = text;
@@ -101,7 +101,7 @@ static unsigned judge(const char *wanted, const char *name, unsigned limit)
 	return d;
 }
 
-/* Keeps the best, in order; a name counts once. Takes name. */
+/* Keeps the best names, in order. A name counts once. Takes the ownership of name. */
 static void consider(struct candidate *best, char *name, unsigned d)
 {
 	size_t i;
@@ -145,7 +145,8 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
 	wanted = plain_text(item->glob);
 	if (!wanted || !*wanted)
 		return strdup("");
-	/* A third of the letters may be wrong, two at least. */
+	/* A third of the letters may be wrong, but at least two; in a word of one or two letters,
+	 * one. */
 	limit = (unsigned)(strlen(wanted) > WORD_MAX ? WORD_MAX : strlen(wanted)) / 3;
 	if (limit < 2)
 		limit = strlen(wanted) > 2 ? 2 : 1;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Cutting the text of a selection into its items.
+ * Splitting the text of a selection into its items.
  *
- * A comma separates, but not inside (), <> and [], so that a C++ name with arguments is one item.
- * The brackets of operator<, operator-> and the like open nothing. A backslash takes the meaning
- * from the character behind it, for us as for fnmatch().
+ * A comma separates items, but not inside (), <> and []. So a C++ name with arguments is one item.
+ * The brackets of operator<, operator-> and the like do not open anything. A backslash takes the
+ * special meaning of the next character away, here and in fnmatch().
  */
 #include "common/selection.h"
 
@@ -19,12 +19,12 @@
 #include "common/selection_item.h"
 
 #define SELECTION_FILE_MAX (16u << 20)
-#define NAMES_DEPTH_MAX	   8u /* of names in the text of names */
+#define NAMES_DEPTH_MAX	   8u /* nesting of named selections */
 #define NAME_LENGTH_MAX	   64u
-/* that names may stand for: they may name each other many times over */
+/* items that named selections may expand to: they may name each other many times */
 #define NAMED_ITEMS_MAX 100000u
 
-/* Who knows named selections, in this process. */
+/* Finds named selections, in this process. */
 static ip_selection_finder *finder;
 static void *finder_context;
 
@@ -45,7 +45,7 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Length of "operator" and the symbol behind it, where one begins at p; else 0. */
+/* Length of "operator" and the symbol behind it, if one begins at p; else 0. */
 static size_t operator_length(const char *text, const char *p)
 {
 	static const char *const symbols[] = {"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=",
@@ -67,8 +67,8 @@ bool ip_selection_is_name(const char *text, size_t n)
 	return n && n <= NAME_LENGTH_MAX && text[0] != '_';
 }
 
-/* The end of the item that begins at p: its comma or the text's end. *ret_open: a bracket that
- * was open at a comma. */
+/* The end of the item that begins at p: its comma, or the text's end. *ret_open: a bracket that was
+ * open at a comma. */
 static const char *item_end(const char *p, char *ret_open)
 {
 	const char *text = p;
@@ -103,7 +103,8 @@ static const char *item_end(const char *p, char *ret_open)
 	return p;
 }
 
-/* "word:" at the start of an item, but not "word::". Its length without the colon, or 0. */
+/* Length of "word:" at the start of an item, without the colon; "word::" does not count. 0: there
+ * is none. */
 static size_t prefix_length(const char *item)
 {
 	size_t n = 0;
@@ -117,7 +118,7 @@ static int append(struct ip_selection *selection, struct ip_selection_item item)
 {
 	size_t n = selection->nitems;
 
-	/* room for 1, 2, 4...: whoever has a power of two has no more */
+	/* The capacity is 1, 2, 4...: an array whose size is a power of two is full. */
 	if ((n & (n - 1)) == 0) {
 		struct ip_selection_item *items =
 			reallocarray(selection->items, n ? 2 * n : 1, sizeof(*items));
@@ -134,8 +135,8 @@ static int append(struct ip_selection *selection, struct ip_selection_item item)
 static int add_items(struct ip_selection *selection, const char *text, bool from_file,
 		     unsigned depth);
 
-/* The items of a named selection, as if they stood there. 1; 0: there is none of that name; -1 with
- * an error. */
+/* Adds the items of a named selection, as if they stood there. Returns 1; 0: no selection has this
+ * name; -1 with an error. */
 static int add_named(struct ip_selection *selection, const char *name, bool negative,
 		     unsigned depth)
 {
@@ -170,7 +171,7 @@ static int add_named(struct ip_selection *selection, const char *name, bool nega
 	return ret < 0 ? -1 : 1;
 }
 
-/* An item that begins with '@'. */
+/* Adds an item that begins with '@'. */
 static int add_reference(struct ip_selection *selection, const char *text, const char *name,
 			 bool negative, unsigned depth)
 {
@@ -256,8 +257,8 @@ static int add_items(struct ip_selection *selection, const char *text, bool from
 	}
 }
 
-/* '#' starts a comment at the start of a line and behind white space; inside a word it is a part
- * of the name: Rust has {closure#0}. */
+/* '#' starts a comment at the start of a line and after white space. Inside a word it is a part of
+ * the name: Rust has {closure#0}. */
 static void cut_comment(char *line)
 {
 	for (char *p = line; *p; p++) {
@@ -294,7 +295,7 @@ static int add_file(struct ip_selection *selection, const char *path)
 	return 0;
 }
 
-/* '@' and what is behind it, as the whole argument: a named selection, or a file. */
+/* Adds '@' and the text behind it, as the whole argument: a named selection, or a file. */
 static int add_name_or_file(struct ip_selection *selection, const char *name)
 {
 	int ret;

@@ -31,7 +31,7 @@ static bool is_stream(const char *name)
 	return !strcmp(name, "metadata") || ip_stream_name_parse(name, &parsed);
 }
 
-/* Of IP_TRACE_SUBDIR. A file on its way has ".new" behind its name. */
+/* Files of IP_TRACE_SUBDIR. A file that is being written has ".new" at the end of its name. */
 static bool is_ours(const char *name)
 {
 	static const char *const names[] = {IP_TRACE_SESSION,
@@ -62,7 +62,7 @@ static DIR *list(int fd)
 	return dir;
 }
 
-/* The next name but "." and "..". */
+/* The next name except "." and "..". */
 static const char *next(DIR *dir)
 {
 	const struct dirent *entry;
@@ -88,7 +88,7 @@ bool ip_trace_dir_is_one(int fd)
 	return !next(dir);
 }
 
-/* inner: the directory within is let pass. */
+/* inner: the directory IP_TRACE_SUBDIR is allowed. */
 static int check_names(int fd, const char *path, is_known *known, bool inner)
 {
 	_cleanup_closedir_ DIR *dir = list(fd);
@@ -127,7 +127,7 @@ static int remove_names(int fd, const char *path, is_known *known)
 	return 0;
 }
 
-/* The directory within. -1 with an error; -2: there is none. */
+/* Opens the directory IP_TRACE_SUBDIR. Returns -1 with an error; -2: there is none. */
 static int open_inner(int fd, const char *path)
 {
 	int inner = ip_dir_open(fd, IP_TRACE_SUBDIR);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of pieces, and names of streams.
+ * The table of pieces, and the names of streams.
  */
 #include "common/trace_segments.h"
 
@@ -27,7 +27,7 @@ void ip_trace_segment_format(const struct ip_trace_segment *p, char line[IP_TRAC
 	line[IP_TRACE_SEGMENT_LINE - 1] = '\n';
 }
 
-/* One number behind one tab; moves on behind it. */
+/* Parses one tab and one number, and moves *text behind them. */
 static bool parse_number(const char **text, uint64_t max, uint64_t *ret)
 {
 	char *end;
@@ -59,7 +59,7 @@ static bool parse_line(const char *at, struct ip_trace_segment *ret)
 	return true;
 }
 
-/* Whether one may have come before the other. */
+/* Whether a may have come before b. */
 static bool is_before(const struct ip_trace_segment *a, const struct ip_trace_segment *b)
 {
 	return a->first <= b->first && a->tsc <= b->tsc && a->packets <= b->packets &&
@@ -113,7 +113,7 @@ void ip_stream_name_format(const struct ip_stream_name *name, char ret[IP_STREAM
 		snprintf(ret + n, IP_STREAM_NAME_MAX - n, "%s", IP_ENCODED_PACKET_SUFFIX);
 }
 
-/* A hyphen and a number; moves on behind it. */
+/* Parses a hyphen and a number, and moves *text behind them. */
 static bool parse_part(const char **text, uint32_t *ret)
 {
 	unsigned long long n;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Numbers as people write and read them. Parsing is done in integers: the result does
- * not depend on the locale and nothing is rounded but what lies below one unit.
+ * Numbers in the form in which people write and read them. Parsing uses integers. So the result
+ * does not depend on the locale, and only what is less than one unit is rounded.
  */
 #include "common/units.h"
 
@@ -51,7 +51,7 @@ static const struct unit size_units[] = {
 	{0},
 };
 
-#define FRACTION_MAX 1000000000000ull /* digits behind the twelfth are not looked at */
+#define FRACTION_MAX 1000000000000ull /* digits behind the twelfth are ignored */
 
 /* DIGITS[.DIGITS][UNIT]; what and example are for the message. */
 static int parse_quantity(const char *text, const struct unit *units, bool fold_case,

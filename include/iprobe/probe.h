@@ -119,9 +119,10 @@
  * A record of .iprobe.points has
  *   - 4 bytes: its size; 1: version; 1: kind (0 point, 1 begin, 2 end of a scope); 1: mask of the
  *     arguments that are strings; 1: zero; 8: link-time address of the site;
- *   - then name, arguments, identity, each ended by a NUL; padded to a multiple of 8. Each argument
- *     is "SIZE@OPERAND;"; SIZE is negative for a signed one. identity: for an end without a name,
- *     the hash of its name, as an operand.
+ *   - then name, arguments, identity, each ended by a NUL; padded to a multiple of 8.
+ *
+ * Each argument is "SIZE@OPERAND;"; SIZE is negative for a signed one. identity: for an end without
+ * a name, the hash of its name, as an operand.
  *
  * The sections are not loaded, so an absolute address needs no relocation at run time, as in debug
  * information. "?o": they are dropped together with the code (groups, --gc-sections).

@@ -4,20 +4,21 @@
  *
  *   form, length  idle                     live
  *   CALL, 5       0f 1f 44 00 00           e8 rel32         call
- *   CALL, 6       66 0f 1f 44 00 00 67 e8 rel32 addr16 call: the prefix means nothing, ld writes it
- *                 too
+ *   CALL, 6       66 0f 1f 44 00 00        67 e8 rel32      addr16 call: the prefix has no effect;
+ *                                                           ld writes it too
  *   RETURN, 5     c3, 0f 1f 40 00          e9 rel32         jmp
  *   RETURN, 6     c3, 0f 1f 44 00 00       e9 rel32, 90     jmp, and a byte that is never reached
  *
- * The bytes are those of x86-64, and mean the same. The long NOP is one of every processor since
- * the Pentium Pro.
+ * The bytes and their meaning are those of x86-64. Every processor since the Pentium Pro has the
+ * long NOP.
  *
- *   stub          b8 number mov $number,%eax: where a call is expected, eax, ecx and edx are free
+ *   stub          b8 number                mov $number,%eax: where the compiler expects a call,
+ *                                          eax, ecx and edx are free
  *                 e9 rel32                 jmp hook
  *                 cc ...                   up to 16 bytes
  *
- * A jump reaches all of the address space. There are no jump sites: no compiler keeps data below
- * the stack pointer.
+ * A jump reaches the whole address space. There are no jump sites: no compiler keeps data below the
+ * stack pointer.
  */
 #include <elf.h>
 #include <string.h>

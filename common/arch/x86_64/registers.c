@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * General registers of x86-64. ah, ch, dh and bh are left out: no low bytes of anything.
+ * General registers of x86-64. ah, ch, dh and bh are left out: they are not the low bytes of a
+ * register.
  */
 #include "common/arch/registers.h"
 

@@ -8,26 +8,27 @@
  *   RETURN, 5     c3, 0f 1f 40 00          e9 rel32         jmp
  *   RETURN, 6     c3, 0f 1f 44 00 00       e9 rel32, 90     jmp, and a byte that is never reached
  *   JUMP, 5       0f 1f 44 00 00           e9 rel32         jmp
- *   JUMP, 6       66 0f 1f 44 00 00 e9 rel32, 90 jmp; its stub comes back behind the last byte
+ *   JUMP, 6       66 0f 1f 44 00 00        e9 rel32, 90     jmp; its stub returns behind the 90
  *
- * A call's return address is the end of its site in both lengths: were the six-byte one `e8 rel32
- * 90`, a thread could come back into the middle of it after it has become a NOP again. A jmp does
- * not come back, so the padding is never entered.
+ * The return address of a call is the end of its site in both lengths. If the live six-byte form
+ * were `e8 rel32 90`, a thread could return into the middle of the site after it has become a NOP
+ * again. Control does not return to a jmp, so the padding is never executed.
  *
- *   stub          41 bb number             mov $number,%r11d    where r11 is free, else
+ *   stub          41 bb number             mov $number,%r11d    if r11 is free, else
  *                 68 number                push $number
- *                 e9 rel32                 jmp hook              or, out of its reach,
+ *                 e9 rel32                 jmp hook             or, if it is out of reach,
  *                 ff 25 rel32              jmp *slot(%rip)
  *                 cc ...                   up to 16 bytes
  *
- *   jump stub     48 8d 64 24 80           lea -128(%rsp),%rsp  over the red zone; touches no flags
+ *   jump stub     48 8d 64 24 80           lea -128(%rsp),%rsp  over the red zone; changes no flags
  *                 68 number                push $number
- *                 67 e8 rel32              call hook             or ff 15 rel32, call *slot(%rip)
+ *                 67 e8 rel32              call hook            or ff 15 rel32, call *slot(%rip)
  *                 48 8d a4 24 88 00 00 00  lea 136(%rsp),%rsp   over the number too
  *                 e9 rel32                 jmp back
  *                 cc ...                   up to 32 bytes
  *
- * Their first bytes and their alignment tell the unwinder which is which (stub_cfi.h).
+ * The unwinder tells the kinds of stubs apart by their first bytes and their alignment
+ * (stub_cfi.h).
  */
 #include "common/arch/x86_64/site.h"
 
@@ -53,7 +54,7 @@ static int check_site(unsigned form, unsigned length)
 	return 0;
 }
 
-/* The 32-bit displacement from the end of an instruction; -1 where it does not fit. */
+/* Writes the 32-bit displacement from the end of an instruction. Returns -1 if it does not fit. */
 int ip_x86_displacement(unsigned bits, uint64_t from, uint64_t to, uint8_t *ret)
 {
 	int64_t distance = (int64_t)(to - from);
@@ -95,7 +96,7 @@ int ip_x86_live(unsigned bits, unsigned form, unsigned length, uint64_t address,
 		uint8_t *ret)
 {
 	bool jump = form != IP_FORM_CALL;
-	unsigned opcode = !jump && length == 6 ? 1 : 0; /* where in the site it stands */
+	unsigned opcode = !jump && length == 6 ? 1 : 0; /* offset of the opcode in the site */
 
 	if (check_site(form, length) < 0)
 		return -1;
@@ -131,25 +132,24 @@ int ip_x86_live_target(unsigned bits, unsigned form, unsigned length, uint64_t a
 }
 
 /*
- * The state between must be one harmless instruction whichever mixture of idle and live bytes
+ * The state between must be one harmless instruction, whichever mixture of idle and live bytes
  * follows.
  *
- *   RETURN      c3                ret: the idle form's own first byte, nothing behind it is reached
- *   any         eb rel8 jmp to the site's end, where two bytes or more lie in front of the boundary
- *   5 bytes     a9 imm32 where one does: test $imm32,%eax changes the flags alone. Where those are
- *               live
- *                                 there is no such instruction: the site stays as it is
- *   CALL, 6     67 | nop, 67 | e8 where one does: the idle tail makes an addr32 NOP of it, the live
- *               tail is the
- *                                 live form itself. i386 (2e): there 67 would make the NOP's
- *                                 operand one of 16 bits, and the NOP a byte shorter; a cs prefix
- *                                 means nothing to a NOP nor to a call (gcc puts it in front of
- *                                 calls itself, -mindirect-branch-cs-prefix)
- *   JUMP, 6     66 | nop, 66 | e9 rel32: a jmp with a 16-bit operand on AMD: not to be crossed
- *               after one byte
+ *   RETURN   c3                  ret: the first byte of the idle form. No byte behind it is reached
+ *   any      eb rel8             jmp to the site's end, if two or more bytes lie in front of the
+ *                                boundary
+ *   5 bytes  a9 imm32            if one byte does: test $imm32,%eax changes only the flags. If they
+ *                                are live, there is no such instruction: the site stays as it is
+ *   CALL, 6  67 | nop, 67 | e8   if one byte does: with the idle tail it is an addr32 NOP, with the
+ *                                live tail it is the live form itself. i386 uses 2e: there 67 would
+ *                                give the NOP a 16-bit operand and make it one byte shorter. A cs
+ *                                prefix changes neither a NOP nor a call (gcc itself puts it in
+ *                                front of calls, -mindirect-branch-cs-prefix)
+ *   JUMP, 6  66 | nop, 66 | e9   none: on AMD, 66 e9 rel32 is a jmp with a 16-bit operand. So such
+ *                                a site must not cross a page after one byte
  *
- * No single first byte would do for all of the six-byte site: its second byte would be the idle
- * form's 0f or the live form's e8 behind it, and no instruction takes six bytes and touches nothing
+ * No single first byte is possible for all of the six-byte site. Its second byte is the 0f of the
+ * idle form or the e8 of the live form, and no instruction is six bytes long and changes nothing
  * with either.
  */
 unsigned ip_x86_transit(unsigned bits, unsigned form, unsigned regs, unsigned length,
@@ -176,8 +176,8 @@ unsigned ip_x86_transit(unsigned bits, unsigned form, unsigned regs, unsigned le
 	return 1;
 }
 
-/* Writes a jump or call of target at ret[at], or one through slot. Returns the bytes written; 0:
- * neither is within reach. padded: six bytes either way. */
+/* Writes a jump or call of target at ret[at], or one through slot. Returns the number of bytes
+ * written; 0: neither is within reach. padded: it takes six bytes in both cases. */
 static unsigned transfer(uint64_t address, uint8_t *ret, unsigned at, bool call, bool padded,
 			 uint64_t target, uint64_t slot)
 {
@@ -259,7 +259,7 @@ const struct ip_arch ip_arch_x86_64 = {
 	.bits = 64,
 	.stub_size = STUB_SIZE,
 	.jump_stub_size = JUMP_STUB_SIZE,
-	/* +-2 GiB less 1 MiB: the planner may reckon from any byte of site or stub */
+	/* +-2 GiB less 1 MiB: the planner may count from any byte of the site or of the stub */
 	.reach = 0x7ff00000,
 	.trap = 0xcc, /* int3 */
 	.idle = ip_x86_idle,

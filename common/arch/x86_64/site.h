@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the sites of i386 have in common with those of x86-64. bits: of an address. With 32 every
- * address is within reach of every other one, since they wrap.
+ * What the sites of i386 and of x86-64 have in common. bits: bits of an address. With 32 bits every
+ * address is within reach of every other one, since addresses wrap.
  */
 #ifndef IP_X86_64_SITE_H
 #define IP_X86_64_SITE_H
@@ -17,7 +17,8 @@ int ip_x86_live_target(unsigned bits, unsigned form, unsigned length, uint64_t a
 unsigned ip_x86_transit(unsigned bits, unsigned form, unsigned regs, unsigned length,
 			unsigned split, uint8_t *ret);
 
-/* Writes the displacement of a jump or call whose end is at from. -1 where to is out of reach. */
+/* Writes the displacement of a jump or call whose end is at from. Returns -1 if to is out of
+ * reach. */
 int ip_x86_displacement(unsigned bits, uint64_t from, uint64_t to, uint8_t *ret);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unwinding information of stubs, for whatever reserves room for them: one frame description entry
- * over the whole room, whose rules look at the program counter and at the bytes there. C and
- * assembler include it.
+ * Unwinding information of stubs, for every file that reserves room for them. It is one frame
+ * description entry over the whole room. Its rules look at the program counter and at the bytes
+ * there. C and assembler include this file.
  *
  *         .section .iprobe.stubs, "ax", @nobits
  *         .p2align 12
@@ -12,28 +12,28 @@
  *         .skip SIZE
  *         .cfi_endproc
  *
- * The room must begin at a multiple of 32 bytes (so do the jump stubs in it). In C,
- * IP_STUB_CFI_TEXT is the two lines in the middle. No personality, no callee-saved register is
- * touched. pc is the program counter, or the return address where the hook has been called.
+ * The room must begin at a multiple of 32 bytes, and so must the jump stubs in it. In C,
+ * IP_STUB_CFI_TEXT is the two lines in the middle. There is no personality, and no callee-saved
+ * register changes. pc is the program counter, or the return address if the hook has been called.
  *
  *   Jump stub    (byte 48 at pc & ~31; site.c)
  *     CFA   the stack pointer of its site: rsp + 0, from byte 5 on + 128 (lea), from 10 on + 136
  *           (push), from 24 on + 0 (lea)
- *     RA    the site's end, where the jump in its bytes 24..28 goes: it was not called, so nothing
- *           on the stack tells
+ *     RA    the site's end, to which the jump in bytes 24..28 of the stub goes. The stub was not
+ *           called, so it has no return address on the stack
  *   Other stub
- *     CFA   rsp + 8; + 16 from byte 5 on where it begins with 68 (push)
+ *     CFA   rsp + 8; + 16 from byte 5 on if it begins with 68 (push)
  *     RA    at CFA - 8
  *
- * Memory is read in aligned words of 8 bytes only, which every reader can: libgcc, libunwind, gdb,
- * libdw. An unwinder that looks at a process from outside needs the process for it: in a core file
- * the stubs are there as private memory.
+ * Memory is read only in aligned words of 8 bytes. Every unwinder can do that: libgcc, libunwind,
+ * gdb, libdw. An unwinder that looks at a process from outside needs the process's memory for it. A
+ * core file contains the stubs as private memory.
  */
 #ifndef IP_X86_64_STUB_CFI_H
 #define IP_X86_64_STUB_CFI_H
 
-/* DW_CFA_def_cfa_expression, 70 bytes. DWARF allows a branch to the very end; libdw wants an
- * operation there: thus the nop.
+/* DW_CFA_def_cfa_expression, 70 bytes. DWARF allows a branch to the very end, but libdw requires an
+ * operation there: hence the nop.
  *   breg16 0, const1s -32, and, deref, const1u 255, and, const1u 0x48, ne, bra 1f
  *   breg7 0, breg16 0, lit31, and                                     rsp, o = pc & 31
  *   dup, lit5, ge, over, lit24, ge, minus, lit7, shl, swap            128 where 5 <= o < 24

@@ -13,7 +13,7 @@ static inline uint64_t ip_tsc(void)
 	return __rdtsc();
 }
 
-/* Read after every store made before is seen by all processors. */
+/* Reads the counter after all processors see every earlier store. */
 static inline uint64_t ip_tsc_after(void)
 {
 	__asm__ volatile("mfence; lfence" : : : "memory");
