@@ -282,7 +282,8 @@ int rt_map_own_area(enum rt_start how)
 		iprobe_rt_anchor.error = -ret;
 		return 0;
 	}
-	/* close the descriptor before anything else, since such a process has it too */
+	/* close the descriptor before anything else, since a process that was forked in between has
+	 * it too */
 	name = keep_name(fd, how == RT_WOKEN ? FD_FLOOR_WOKEN : FD_FLOOR);
 	ret = lay_covers(at, AREA_SIZE);
 	if (FAILED(ret)) {

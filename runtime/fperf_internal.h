@@ -180,7 +180,7 @@ void rt_fperf_end_chain(const struct at *at, struct ip_meters *m, struct ip_mete
 
 /* Notes a call that is no sample and lies within an open sample of the same function. */
 void rt_fperf_note_within(const struct at *at, uint32_t place, uint64_t sp);
-/* Such a call has jumped; its exit will not be seen. */
+/* A call that rt_fperf_note_within() has noted has jumped; its exit will not be seen. */
 void rt_fperf_end_within(const struct at *at, uint32_t place, uint64_t sp);
 
 /* Cuts all open frames from index `from` on. */

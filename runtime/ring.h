@@ -45,9 +45,9 @@ int rt_change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost);
 /* Takes a sub-buffer of the pool for another use. The collector does not look at it. Returns its
  * index + 1; 0: there is none. */
 uint32_t rt_take_memory(void);
-/* Gives back such a sub-buffer that was not used. */
+/* Gives back a sub-buffer of rt_take_memory() that was not used. */
 void rt_give_memory(uint32_t taken);
-/* The memory of such a sub-buffer; NULL: it does not exist. */
+/* The memory of a sub-buffer of rt_take_memory(); NULL: it does not exist. */
 void *rt_memory(uint32_t taken);
 
 #endif

@@ -65,7 +65,7 @@ struct ip_rt_anchor {
 	 * stubs call [1]. The stub passes the payload number as an IP_REGS_ALL stub passes its
 	 * number. 0 for tail exits, which have no values. These hooks preserve all registers. */
 	uint64_t payload_hooks[IP_HOOK_KINDS][2];
-	/* the runtime's own code: the tracer does not leave a stopped thread in it */
+	/* bounds of the runtime's own code: a thread in it counts as being inside a hook */
 	uint64_t text_start, text_end;
 	struct {
 		uint64_t address, size; /* r-x, private; 0: none */

@@ -19,7 +19,7 @@ struct ip_filters {
 	/* 1: only threads[]; 2: iprobe decides for each slot (wanted); 3: both; 0: all threads */
 	uint32_t threads;
 	uint32_t nrules; /* numbers below it have a rule */
-	/* number of calls of a function with such a rule; 0: none */
+	/* calls of a function with IP_RULE_START, with IP_RULE_STOP; 0: there is none */
 	uint32_t start_after, stop_after;
 	/* written by hooks, atomic */
 	uint32_t started, stopped, start_calls, stop_calls;

@@ -124,7 +124,7 @@ struct ip_fperf_thread {
 	uint64_t path; /* how long that takes, in ticks */
 	/* ticks that a hook takes besides those that it measures of itself */
 	uint64_t rest;
-	struct ip_fperf_start trial; /* start of a trial of such hooks */
+	struct ip_fperf_start trial; /* where a trial with nothing in between began */
 	uint64_t trial_ticks;	     /* ticks that the trial's hooks have measured of themselves */
 	/* for exclusive samples: since when the topmost one counts */
 	struct ip_fperf_start since;

@@ -157,7 +157,7 @@ struct ip_meters {
 	/* calls of the user's payload that were left out because it was already running */
 	uint64_t reentered;
 	uint64_t reserved;
-	uint64_t inner; /* ticks of such calls */
+	uint64_t inner; /* ticks of measured calls that lie in no other one */
 	struct ip_meters_frame frames[];
 };
 
