@@ -21,9 +21,10 @@
  * A session that ends waits a while for guards. The next session takes a slot whose guard is still
  * set out of use, and does not use its block (hotpatcher/shm/meter_blocks.h). It does not use the
  * shared block either, where that holds data of the user's payload. So a hook that continues at G3
- * writes where no other hook does. A hook that is delayed between finding the slot and G1 ends at G2.
- * If a guard was taken for stale, the hook below may still be there (it is, if its stack lies below
- * an alternate one). From then on the slot says so (oldest), and counts as a slot with a guard.
+ * writes where no other hook does. A hook that is delayed between finding the slot and G1 ends at
+ * G2. If a guard was taken for stale, the hook below may still be there (it is, if its stack lies
+ * below an alternate one). From then on the slot says so (oldest), and counts as a slot with a
+ * guard.
  */
 #include "runtime/meters.h"
 
