@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts of the reasons why recordings end. See end_reason.h. Traces have them: a text that was
- * changed would no longer be known in older ones.
+ * Texts of the reasons why recordings end. See end_reason.h. Traces contain these texts: if a text
+ * changes, it is no longer recognised in older traces.
  */
 #include "common/end_reason.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a recording ended: the reasons, and the text of each as the trace and the summary have it.
+ * Why a recording ended: the reasons, and the text of each. Traces and summaries contain the text.
  */
 #ifndef IP_END_REASON_H
 #define IP_END_REASON_H
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 enum ip_end_reason {
-	IP_END_NONE = 0,    /* it goes on */
+	IP_END_NONE = 0,    /* the recording has not ended */
 	IP_END_INTERRUPTED, /* Ctrl-C, or a signal that asks for the end */
 	IP_END_DURATION,    /* --duration */
 	IP_END_UNTIL,	    /* a condition of --until holds; the session says which one */
@@ -24,22 +24,22 @@ enum ip_end_reason {
 	IP_END_CONFINED,
 	IP_END_WRITE_FAILED, /* the trace could not be written */
 	IP_END_NOT_LIVE,     /* the sites could not go live */
-	IP_END_NOT_RESUMED,  /* nor could a recording whose iprobe was killed go on */
+	IP_END_NOT_RESUMED,  /* a recording whose iprobe was killed could not continue */
 	IP_END_NOT_RECORDED, /* the command ended, or was ended, before anything was recorded */
 	IP_END_FAILED,
 };
 
-/* Static text; that of IP_END_NONE is NULL. */
+/* Returns a static text; NULL for IP_END_NONE. */
 const char *ip_end_reason_text(enum ip_end_reason reason);
 
-/* The reason that a trace tells by this text; IP_END_NONE where text is NULL or no text of these.
- */
+/* Returns the reason with this text, as a trace contains it; IP_END_NONE if text is NULL or
+ * unknown. */
 enum ip_end_reason ip_end_reason_of(const char *text);
 
-/* Whether a recording that ended for this reason ended before it was to. */
+/* Whether a recording that ended for this reason ended early. */
 bool ip_end_reason_is_early(enum ip_end_reason reason);
 
-/* Whether it ended for want of room. */
+/* Whether the recording ended because it had no more room. */
 bool ip_end_reason_is_room(enum ip_end_reason reason);
 
 #endif

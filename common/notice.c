@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handing notices on. See notice.h.
+ * Passes notices to the receiver. See notice.h.
  */
 #include "common/notice.h"
 

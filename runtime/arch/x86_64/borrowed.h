@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a borrowed thread runs: code of the runtime between a beginning and an end that are the same
- * for all (hotpatcher/inject/runtime_wake.h tells the steps by their numbers). The hotpatcher
- * compares it byte by byte with its own, but for what stands in front of the numbered labels:
- * distances.
+ * The code that a borrowed thread runs. It is code of the runtime between a beginning and an end
+ * that are the same for all users (hotpatcher/inject/runtime_wake.h describes the numbered steps).
+ * The hotpatcher compares this code byte by byte with its own copy. It leaves out the bytes in
+ * front of the numbered labels: they are distances.
  */
 /* clang-format off */
 #include <sys/syscall.h>
 
 #define SIG_SETMASK 2
-/* all but ILL, TRAP, BUS, FPE, SEGV, SYS: those are our own, and must not be put off */
+/* All signals except ILL, TRAP, BUS, FPE, SEGV and SYS: this code itself can cause those, so they
+ * must not be delayed. */
 #define SIGNALS_ALL (~((1 << 3) | (1 << 4) | (1 << 6) | (1 << 7) | (1 << 10) | (1 << 30)))
 
 	/*
-	 * The thread comes to `name` with the stack pointer at `block`, a struct ip_wake; every
-	 * register is free. It calls `function` and goes back to where it was. General registers
-	 * only: vector and x87 state stay as they are.
+	 * The thread enters at `name` with the stack pointer at `block`, a struct ip_wake. Every
+	 * register is free. The thread calls `function` and returns to where it was. The code uses
+	 * general registers only: vector and x87 state do not change.
 	 */
 	.macro BORROWED name, block, function
 	.text
@@ -27,7 +28,8 @@
 	.cfi_startproc
 	.cfi_signal_frame
 	.cfi_undefined rip
-	/* 6: no handler runs on this stack, even if nobody has masked signals for us */
+	/* Step 6: no signal handler runs on this stack, even if the tracer has not masked the
+	 * signals. */
 	movl $SYS_rt_sigprocmask, %eax
 	movl $SIG_SETMASK, %edi
 	leaq \name\()_signals(%rip), %rsi
@@ -35,12 +37,12 @@
 	xorl %edx, %edx
 	movl $8, %r10d
 	syscall
-	/* 7 */
+	/* Step 7 */
 	call \function
 .L\name\()_2:
-	/* 8: who traces us finds us in this call, and takes us back from here; else it is over
-	 * soon. It is none of those that leave something behind for restart_syscall: that may be
-	 * the thread's own. */
+	/* Step 8: a tracer finds the thread in this system call and takes the thread back from
+	 * here. Without a tracer the call soon ends. This call leaves no state for restart_syscall:
+	 * that state may be the thread's own. */
 	movl $SYS_rt_sigtimedwait, %eax
 	leaq \name\()_none(%rip), %rdi
 .L\name\()_3:
@@ -49,7 +51,7 @@
 .L\name\()_4:
 	movl $8, %r10d
 	syscall
-	/* 10: nobody does, so we go by ourselves */
+	/* Step 10: no tracer has taken the thread back, so the thread returns by itself. */
 	movl $SYS_rt_sigprocmask, %eax
 	movl $SIG_SETMASK, %edi
 	leaq 160 + \block(%rip), %rsi
