@@ -147,8 +147,8 @@ size_t ip_packet_encode(struct ip_packet_codec *s, const struct ip_packet_header
 	return sizeof(struct ip_encoded_packet_head) + size;
 }
 
-int ip_unsqueeze(struct ip_packet_codec *s, const struct ip_encoded_packet_head *head,
-		 const void *bytes, uint64_t *words, size_t n)
+int ip_packet_decode(struct ip_packet_codec *s, const struct ip_encoded_packet_head *head,
+		     const void *bytes, uint64_t *words, size_t n)
 {
 	if (head->form == IP_ENCODED_PACKET_PLAIN) {
 		if (head->bytes != n * sizeof(*words))

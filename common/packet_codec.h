@@ -72,7 +72,7 @@ size_t ip_packet_encode_plain(const struct ip_packet_header *header, const uint6
 
 /* The reverse: turns the head->bytes bytes after the head into n words, as many as the header says.
  * Returns 0; -1 (without an error line): the bytes are damaged. */
-int ip_unsqueeze(struct ip_packet_codec *s, const struct ip_encoded_packet_head *head,
-		 const void *bytes, uint64_t *words, size_t n);
+int ip_packet_decode(struct ip_packet_codec *s, const struct ip_encoded_packet_head *head,
+		     const void *bytes, uint64_t *words, size_t n);
 
 #endif

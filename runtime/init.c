@@ -221,7 +221,7 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 	iprobe_rt_anchor.own = (uintptr_t)&rt_private;
 	iprobe_rt_anchor.text_start = (uintptr_t)RT_TEXT_START;
 	iprobe_rt_anchor.text_end = (uintptr_t)RT_TEXT_END;
-	iprobe_rt_anchor.again = (uintptr_t)rt_restart;
+	iprobe_rt_anchor.restart = (uintptr_t)rt_restart;
 	iprobe_rt_anchor.restart_end = (uintptr_t)rt_restart_end;
 	if (CPU_RESTART_SLOTS) /* these slots are not in their code */
 		iprobe_rt_anchor.restart_slots = (uintptr_t)rt_restart_slots;

@@ -53,7 +53,7 @@ struct ip_meters *rt_block(uint32_t i)
 
 void *rt_meters_at(struct ip_meters *m, uint64_t offset, uint64_t size)
 {
-	static char nowhere[RT_STUB_ROOM_MAX] __attribute__((aligned(64)));
+	static char nowhere[RT_METERS_DUMMY] __attribute__((aligned(64)));
 	uint64_t at = (char *)m - (char *)rt_header + offset,
 		 end = *(volatile uint64_t *)&rt_private.end;
 

@@ -20,8 +20,8 @@ struct ip_meters *rt_block(uint32_t i);
 
 /* Returns `size` bytes at an offset of a block, if they lie within the area's file. The offset may
  * come from memory that another process has overwritten. If the bytes lie outside, the function
- * returns memory whose contents do not matter. size is at most RT_STUB_ROOM_MAX. */
-#define RT_STUB_ROOM_MAX 1024u
+ * returns memory whose contents do not matter. size is at most RT_METERS_DUMMY. */
+#define RT_METERS_DUMMY 1024u
 void *rt_meters_at(struct ip_meters *m, uint64_t offset, uint64_t size);
 
 /* Takes a block of meters for a thread that is claiming `slot`. The thread gets none if none is

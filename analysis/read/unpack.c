@@ -74,5 +74,5 @@ int ip_unpack_read(struct ip_unpack *u, int fd, const char *path, uint64_t offse
 	}
 	if (ip_read_at(fd, path, offset + sizeof(*head), u->bytes, head->bytes) < 0)
 		return -1;
-	return ip_unsqueeze(u->codec, head, u->bytes, words, ip_unpack_words(head)) == 0;
+	return ip_packet_decode(u->codec, head, u->bytes, words, ip_unpack_words(head)) == 0;
 }

@@ -80,7 +80,7 @@ struct ip_rt_anchor {
 	 * ip_restart). 0: the runtime has no such code. Only older runtimes fill restart_places.
 	 * Their code needs room on the thread's stack, so the tracer sends no thread there any
 	 * more. */
-	uint64_t again, restart_end, restart_places[3];
+	uint64_t restart, restart_end, restart_places[3];
 	/* Slots for such threads, and their number. x86-64: `again` is the address of the slots'
 	 * calls, IP_RESTART_CALLS bytes for each slot; the code that all slots share follows. i386:
 	 * `again` is the address of the slots themselves, and restart_slots is 0. If restart_nslots

@@ -71,6 +71,6 @@ struct ip_remap {
 	struct ip_remap_piece pieces[IP_REMAP_PIECES];
 };
 
-_Static_assert(sizeof(struct ip_remap) == 192 + IP_REMAP_PIECES * 32, "arch/x86_64/flip.S");
+_Static_assert(sizeof(struct ip_remap) == 192 + IP_REMAP_PIECES * 32, "arch/x86_64/remap.S");
 
 #endif

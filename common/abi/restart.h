@@ -41,7 +41,7 @@ struct ip_restart {
  * thread gives its slot back itself, as its last step. The tracer hands slots out from outside,
  * while every thread is stopped (hotpatcher/ptrace/restart_slot.h). */
 struct ip_restart_slot {
-	struct ip_restart again;
+	struct ip_restart restart;
 	uint64_t calls;	 /* address of this slot's calls */
 	uint64_t owner;	 /* the thread's id in its own namespace */
 	uint64_t sp;	 /* the thread's stack pointer */
@@ -53,11 +53,11 @@ _Static_assert(sizeof(struct ip_restart_slot) == IP_RESTART_SLOT &&
 		       offsetof(struct ip_restart_slot, calls) == 192 &&
 		       offsetof(struct ip_restart_slot, owner) == 200 &&
 		       offsetof(struct ip_restart_slot, result) == 216,
-	       "arch/x86_64/again.S");
+	       "arch/x86_64/syscall_resume.S");
 _Static_assert(sizeof(struct ip_restart) == 192 && offsetof(struct ip_restart, arguments) == 16 &&
 		       offsetof(struct ip_restart, time) == 72 &&
 		       offsetof(struct ip_restart, rest) == 96 &&
 		       offsetof(struct ip_restart, poll_fd) == 184,
-	       "arch/ARCH/again.S");
+	       "arch/ARCH/syscall_resume.S");
 
 #endif

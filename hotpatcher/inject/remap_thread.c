@@ -17,7 +17,7 @@
 
 #define RUN_NS	    10000000000ull
 #define NAP_NS	    2000000l
-#define STACK_BYTES 65536ull /* flip.S */
+#define STACK_BYTES 65536ull /* remap.S */
 
 #define BLOCK(target, member) ((target)->anchor.remap_block + offsetof(struct ip_remap, member))
 

@@ -97,7 +97,7 @@
  *      no manual promises that the first half of an instruction, fetched before, is discarded while
  *      the fetch of the second half waits for a page fault. Fetches are of lines, so only a site
  *      that crosses one of 64 bytes could be so cut: where the processor has INVLPGB such sites are
- *      left out (arch/ARCH/flip.h).
+ *      left out (arch/ARCH/remap.h).
  *   e. madvise(MADV_DONTNEED) would revert as well, but under a lock that lets faults through:
  *   another processor's fault may enter a new
  *      translation before all have flushed. That is why reverting moves the pages away.

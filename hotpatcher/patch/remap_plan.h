@@ -58,7 +58,7 @@ uint64_t ip_remap_border(const struct ip_module *module, const struct ip_mapping
 
 /* Fills *ret, whose start, size, first and n are set, and notes functions. -1 with the reason;
  * *ret_fatal: nothing shall be flipped; *ret_bad: where the text is not its file's, 0: not
- * known. silently: arch/ARCH/flip.h. */
+ * known. silently: arch/ARCH/remap.h. */
 int ip_remap_make_images(struct ip_remap_plan *plan, const struct ip_module *module,
 			 const struct ip_mapping *m, bool silently, struct ip_remap_part *ret,
 			 bool *ret_fatal, uint64_t *ret_bad);

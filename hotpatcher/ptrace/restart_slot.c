@@ -15,7 +15,7 @@
 #include "common/cleanup.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 
-/* hotpatcher/arch/ARCH/again.S: what we know of the code. */
+/* hotpatcher/arch/ARCH/syscall_resume.S: what we know of the code. */
 extern const uint8_t ip_restart_code[], ip_restart_common[], ip_restart_code_end[];
 
 #define COMMON_MAX 1024
@@ -33,13 +33,13 @@ static bool has_slots(const struct ip_target *target)
 
 	return target->has_runtime && target->arch->bits == 64 && a->restart_slots &&
 	       a->restart_nslots == IP_RESTART_SLOTS &&
-	       a->restart_end - a->again == (uint64_t)(ip_restart_code_end - ip_restart_code);
+	       a->restart_end - a->restart == (uint64_t)(ip_restart_code_end - ip_restart_code);
 }
 
 static struct ip_restart_place place_of(const struct ip_target *target, uint64_t i)
 {
 	return (struct ip_restart_place){.slot = target->anchor.restart_slots + i * IP_RESTART_SLOT,
-					 .calls = target->anchor.again + i * IP_RESTART_CALLS};
+					 .calls = target->anchor.restart + i * IP_RESTART_CALLS};
 }
 
 /* Whether the slot's calls, and what they go on with, stand in the thread's memory byte for byte
@@ -49,12 +49,12 @@ static bool is_known(const struct ip_target *target, pid_t tid,
 {
 	const size_t common = ip_restart_common - ip_restart_code,
 		     size = ip_restart_code_end - ip_restart_common;
-	const uint64_t first = place->calls - target->anchor.again;
+	const uint64_t first = place->calls - target->anchor.restart;
 	uint8_t calls[IP_RESTART_CALLS], there[COMMON_MAX];
 	uint64_t distance;
 
 	if (size > sizeof(there) || copy_in(tid, place->calls, calls, sizeof(calls)) < 0 ||
-	    copy_in(tid, target->anchor.again + common, there, size) < 0)
+	    copy_in(tid, target->anchor.restart + common, there, size) < 0)
 		return false;
 	memcpy(&distance, calls + IP_RESTART_TO_SLOT, sizeof(distance));
 	return !memcmp(calls, ip_restart_code + first, IP_RESTART_TO_SLOT) &&
@@ -78,16 +78,16 @@ static bool has_ended(const struct ip_target *target, uint64_t owner)
 #define NARROW_OWNER 40
 
 /* The code of a slot; arguments and place of the caller as they are in again. */
-static void narrow_code(const struct ip_restart *again, uint64_t slot, uint8_t *ret)
+static void narrow_code(const struct ip_restart *restart, uint64_t slot, uint8_t *ret)
 {
 	static const uint8_t movs[6] = {0xbb, 0xb9, 0xba, 0xbe, 0xbf, 0xbd}; /* as arguments */
-	const uint32_t distance = again->pc - (slot + NARROW_CODE);
+	const uint32_t distance = restart->pc - (slot + NARROW_CODE);
 	uint8_t *p = ret;
 
 	*p++ = 0xcd;
 	*p++ = 0x80;
 	for (unsigned i = 0; i < 6; i++) {
-		const uint32_t value = again->arguments[i];
+		const uint32_t value = restart->arguments[i];
 
 		*p++ = movs[i];
 		memcpy(p, &value, sizeof(value));
@@ -97,26 +97,26 @@ static void narrow_code(const struct ip_restart *again, uint64_t slot, uint8_t *
 	memcpy(p, &distance, sizeof(distance));
 }
 
-void ip_restart_narrow_image(const struct ip_restart *again, const struct ip_restart_place *place,
+void ip_restart_narrow_image(const struct ip_restart *restart, const struct ip_restart_place *place,
 			     pid_t owner, uint64_t sp, uint8_t *ret)
 {
 	const uint32_t who[2] = {owner, sp};
 
 	memset(ret, 0, IP_RESTART_NARROW);
-	narrow_code(again, place->slot, ret);
+	narrow_code(restart, place->slot, ret);
 	memcpy(ret + NARROW_OWNER, who, sizeof(who));
-	memcpy(ret + IP_RESTART_NARROW_DATA, again, sizeof(*again));
+	memcpy(ret + IP_RESTART_NARROW_DATA, restart, sizeof(*restart));
 }
 
 /* Whether a slot is as we leave one, or as it was at the start. */
 static bool is_known_narrow(uint64_t slot, const uint8_t *there)
 {
 	static const uint8_t none[IP_RESTART_NARROW];
-	struct ip_restart again;
+	struct ip_restart restart;
 	uint8_t code[NARROW_CODE];
 
-	memcpy(&again, there + IP_RESTART_NARROW_DATA, sizeof(again));
-	narrow_code(&again, slot, code);
+	memcpy(&restart, there + IP_RESTART_NARROW_DATA, sizeof(restart));
+	narrow_code(&restart, slot, code);
 	return !memcmp(there, code, sizeof(code)) || !memcmp(there, none, sizeof(none));
 }
 
@@ -143,16 +143,17 @@ static bool has_narrow_slots(const struct ip_target *target)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
 
-	return target->has_runtime && target->arch->bits == 32 && a->again &&
-	       a->again % IP_RESTART_NARROW == 0 && a->restart_nslots == IP_RESTART_NARROW_SLOTS &&
-	       a->restart_end - a->again == IP_RESTART_NARROW_SLOTS * IP_RESTART_NARROW;
+	return target->has_runtime && target->arch->bits == 32 && a->restart &&
+	       a->restart % IP_RESTART_NARROW == 0 &&
+	       a->restart_nslots == IP_RESTART_NARROW_SLOTS &&
+	       a->restart_end - a->restart == IP_RESTART_NARROW_SLOTS * IP_RESTART_NARROW;
 }
 
 static int take_narrow(const struct ip_target *target, pid_t tid, uint64_t sp,
 		       struct ip_restart_place *ret)
 {
 	const pid_t own = ip_proc_inner_pid(tid);
-	const uint64_t first = target->anchor.again;
+	const uint64_t first = target->anchor.restart;
 	uint8_t there[IP_RESTART_NARROW];
 	uint32_t who[2];
 
@@ -179,7 +180,7 @@ static int take_narrow(const struct ip_target *target, pid_t tid, uint64_t sp,
 static bool narrow_at(const struct ip_target *target, pid_t tid, uint64_t pc,
 		      struct ip_restart_place *ret)
 {
-	const uint64_t at = pc - target->anchor.again;
+	const uint64_t at = pc - target->anchor.restart;
 	uint8_t there[IP_RESTART_NARROW];
 
 	if (!has_narrow_slots(target) || at >= IP_RESTART_NARROW_SLOTS * IP_RESTART_NARROW ||
@@ -217,7 +218,7 @@ int ip_restart_slot_take(const struct ip_target *target, pid_t tid, uint64_t sp,
 bool ip_restart_slot_at(const struct ip_target *target, pid_t tid, uint64_t pc,
 			struct ip_restart_place *ret)
 {
-	const uint64_t at = pc - target->anchor.again,
+	const uint64_t at = pc - target->anchor.restart,
 		       call = at % IP_RESTART_CALLS - IP_ARCH_CALL_LENGTH;
 
 	if (target->arch->bits == 32)

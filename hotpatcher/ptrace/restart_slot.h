@@ -38,7 +38,7 @@ int ip_restart_slot_take(const struct ip_target *target, pid_t tid, uint64_t sp,
 			 struct ip_restart_place *ret);
 
 /* What is to be written to the slot of a thread of 32-bit code, IP_RESTART_NARROW bytes. */
-void ip_restart_narrow_image(const struct ip_restart *again, const struct ip_restart_place *place,
+void ip_restart_narrow_image(const struct ip_restart *restart, const struct ip_restart_place *place,
 			     pid_t owner, uint64_t sp, uint8_t *ret);
 
 /* Which slot and call a thread waits in that stands at pc, behind that call; false: none. */

@@ -203,21 +203,21 @@ static uint64_t deadline_of(const struct broken *b, uint64_t limit, uint64_t *re
 	return began + limit;
 }
 
-/* What is left until the deadline, as the call wants it: in again->time, or in an argument. */
-static void set_time(const struct ip_wait *wait, struct ip_restart *again, uint64_t *arguments)
+/* What is left until the deadline, as the call wants it: in restart->time, or in an argument. */
+static void set_time(const struct ip_wait *wait, struct ip_restart *restart, uint64_t *arguments)
 {
-	uint64_t now = now_ns(), left = again->deadline > now ? again->deadline - now : 0;
+	uint64_t now = now_ns(), left = restart->deadline > now ? restart->deadline - now : 0;
 	uint32_t two[2] = {left / SECOND, left % SECOND};
 
-	again->time[0] = left / SECOND;
-	again->time[1] = left % SECOND;
+	restart->time[0] = left / SECOND;
+	restart->time[1] = left % SECOND;
 	if (wait->limit == IP_WAIT_TIMEVAL) {
 		left += 999;
-		again->time[0] = left / SECOND;
-		again->time[1] = left % SECOND / 1000;
+		restart->time[0] = left / SECOND;
+		restart->time[1] = left % SECOND / 1000;
 	}
 	if (wait->limit == IP_WAIT_TIMESPEC32)
-		memcpy(again->time, two, sizeof(two));
+		memcpy(restart->time, two, sizeof(two));
 	if (wait->limit == IP_WAIT_MILLISECONDS)
 		arguments[wait->argument] = (left + 999999) / 1000000;
 }
@@ -226,7 +226,7 @@ bool ip_restart_is_waiting(const struct ip_target *target, uint64_t pc)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
 
-	return target->has_runtime && a->again && pc >= a->again && pc < a->restart_end;
+	return target->has_runtime && a->restart && pc >= a->restart && pc < a->restart_end;
 }
 
 /* Whether the thread can be sent through the runtime's code: it is there, the call was made by
@@ -236,7 +236,7 @@ static bool can_go_through(const struct broken *b)
 {
 	uint8_t code[2];
 
-	if (!b->target->has_runtime || !b->target->anchor.again ||
+	if (!b->target->has_runtime || !b->target->anchor.restart ||
 	    b->call.narrow != (b->target->arch->bits == 32) ||
 	    copy_in(b->tid, b->call.pc - sizeof(code), code, sizeof(code)) < 0 ||
 	    !ip_arch_is_own_call(&b->call, code))
@@ -278,9 +278,10 @@ static int find_way(const struct broken *b, uint64_t call, struct way *ret)
 	return 0;
 }
 
-static int write_slot(const struct broken *b, const struct way *way, const struct ip_restart *again)
+static int write_slot(const struct broken *b, const struct way *way,
+		      const struct ip_restart *restart)
 {
-	const struct ip_restart_slot slot = {.again = *again,
+	const struct ip_restart_slot slot = {.restart = *restart,
 					     .calls = way->place.calls,
 					     .owner = ip_proc_inner_pid(b->tid),
 					     .sp = b->call.sp};
@@ -288,7 +289,7 @@ static int write_slot(const struct broken *b, const struct way *way, const struc
 
 	if (!b->call.narrow)
 		return copy_out(b->tid, way->at, &slot, sizeof(slot));
-	ip_restart_narrow_image(again, &way->place, slot.owner, slot.sp, image);
+	ip_restart_narrow_image(restart, &way->place, slot.owner, slot.sp, image);
 	return ip_target_write(b->target, way->place.slot, image, sizeof(image));
 }
 
@@ -304,7 +305,7 @@ static void give_back(const struct broken *b, const struct way *way)
 
 /* Step 3: the thread goes on behind one of the calls of the code. 0; -1: it cannot, nothing has
  * been changed. */
-static int go_through(struct broken *b, struct ip_restart *again, uint64_t which)
+static int go_through(struct broken *b, struct ip_restart *restart, uint64_t which)
 {
 	uint64_t arguments[6], time;
 	struct ip_arch_call call = b->call;
@@ -313,22 +314,22 @@ static int go_through(struct broken *b, struct ip_restart *again, uint64_t which
 	if (find_way(b, which, &way) < 0)
 		return -1;
 	time = way.at + offsetof(struct ip_restart, time);
-	again->pc = call.pc;
-	again->flags = call.regs.eflags & ~0x100ull;
-	again->number = call.number;
-	memcpy(again->arguments, call.arguments, sizeof(again->arguments));
-	memcpy(arguments, which == IP_RESTART_REST ? again->rest + 1 : call.arguments,
+	restart->pc = call.pc;
+	restart->flags = call.regs.eflags & ~0x100ull;
+	restart->number = call.number;
+	memcpy(restart->arguments, call.arguments, sizeof(restart->arguments));
+	memcpy(arguments, which == IP_RESTART_REST ? restart->rest + 1 : call.arguments,
 	       sizeof(arguments));
-	if (again->deadline != NO_DEADLINE) {
-		set_time(&call.wait, again, arguments);
+	if (restart->deadline != NO_DEADLINE) {
+		set_time(&call.wait, restart, arguments);
 		if (!b->kept && call.wait.limit != IP_WAIT_MILLISECONDS &&
 		    call.wait.limit < IP_WAIT_RECEIVE)
 			arguments[call.wait.argument] = time;
 	}
-	if (write_slot(b, &way, again) < 0)
+	if (write_slot(b, &way, restart) < 0)
 		return -1;
-	if (b->kept && copy_out(b->tid, call.arguments[call.wait.argument], again->time,
-				sizeof(again->time)) < 0) {
+	if (b->kept && copy_out(b->tid, call.arguments[call.wait.argument], restart->time,
+				sizeof(restart->time)) < 0) {
 		give_back(b, &way);
 		return -1;
 	}
@@ -337,14 +338,14 @@ static int go_through(struct broken *b, struct ip_restart *again, uint64_t which
 		call.regs.rcx = way.behind;
 	} else {
 		ip_arch_prepare(&call, arguments,
-				which == IP_RESTART_REST ? (long)again->rest[0] : call.number,
+				which == IP_RESTART_REST ? (long)restart->rest[0] : call.number,
 				way.behind);
 	}
 	if (ptrace(PTRACE_SETREGS, b->tid, 0, &call.regs) < 0) {
 		give_back(b, &way);
 		return -1;
 	}
-	if (again->deadline != NO_DEADLINE)
+	if (restart->deadline != NO_DEADLINE)
 		keep(b, b->kept ? call.arguments[call.wait.argument] : time);
 	return 0;
 }
@@ -352,13 +353,13 @@ static int go_through(struct broken *b, struct ip_restart *again, uint64_t which
 /* A call with a limit of its own. */
 static void wait_on(struct broken *b)
 {
-	struct ip_restart again = {0};
+	struct ip_restart restart = {0};
 	uint64_t limit, late;
 
 	if (read_limit(b, -1, &limit) < 0)
 		return;
-	again.deadline = deadline_of(b, limit, &late);
-	if (limit != NO_DEADLINE && can_go_through(b) && go_through(b, &again, 0) == 0) {
+	restart.deadline = deadline_of(b, limit, &late);
+	if (limit != NO_DEADLINE && can_go_through(b) && go_through(b, &restart, 0) == 0) {
 		if (late > CLOSE_ENOUGH)
 			count_renewed(b);
 		return;
@@ -372,18 +373,18 @@ static void wait_on(struct broken *b)
 static void wait_on_socket(struct broken *b)
 {
 	_cleanup_close_ int socket = borrow_socket(b);
-	struct ip_restart again = {0};
+	struct ip_restart restart = {0};
 	uint64_t limit, late;
 
 	/* without a limit it would not have returned EINTR: then that is not because of us */
 	if (read_limit(b, socket, &limit) < 0 || limit == NO_DEADLINE)
 		return;
-	again.deadline = deadline_of(b, limit, &late);
+	restart.deadline = deadline_of(b, limit, &late);
 	if (!b->call.narrow && can_go_through(b) && ip_proc_status(b->tid, "Seccomp") == 0 &&
 	    ip_arch_poll_first(b->call.number, b->call.arguments, 0,
 			       socket_option(socket, SO_DOMAIN), socket_option(socket, SO_TYPE),
-			       &again) &&
-	    go_through(b, &again, IP_RESTART_POLL) == 0) {
+			       &restart) &&
+	    go_through(b, &restart, IP_RESTART_POLL) == 0) {
 		if (late > CLOSE_ENOUGH)
 			count_renewed(b);
 		return;
@@ -412,7 +413,7 @@ static bool is_stream_of_bytes(const struct broken *b)
 static void move_rest(struct broken *b)
 {
 	_cleanup_close_ int socket = -1;
-	struct ip_restart again = {.deadline = NO_DEADLINE};
+	struct ip_restart restart = {.deadline = NO_DEADLINE};
 	uint64_t limit = NO_DEADLINE, late;
 
 	if (!is_stream_of_bytes(b) || !can_go_through(b))
@@ -422,16 +423,16 @@ static void move_rest(struct broken *b)
 	    (socket_option(socket, SO_TYPE) != SOCK_STREAM || read_limit(b, socket, &limit) < 0))
 		return;
 	if (limit == NO_DEADLINE) {
-		ip_arch_rest_of_call(b->call.number, b->call.arguments, b->call.result, &again);
-		go_through(b, &again, IP_RESTART_REST);
+		ip_arch_rest_of_call(b->call.number, b->call.arguments, b->call.result, &restart);
+		go_through(b, &restart, IP_RESTART_REST);
 		return;
 	}
-	again.deadline = deadline_of(b, limit, &late);
+	restart.deadline = deadline_of(b, limit, &late);
 	if (ip_proc_status(b->tid, "Seccomp") == 0 &&
 	    ip_arch_poll_first(b->call.number, b->call.arguments, b->call.result,
 			       socket_option(socket, SO_DOMAIN), socket_option(socket, SO_TYPE),
-			       &again))
-		go_through(b, &again, IP_RESTART_POLL);
+			       &restart))
+		go_through(b, &restart, IP_RESTART_POLL);
 }
 
 /* Where a thread stands that is in our code: which call of it, and where its struct ip_restart
@@ -451,31 +452,31 @@ static bool find_there(const struct broken *b, uint64_t *ret_call, uint64_t *ret
 static void wait_on_there(struct broken *b)
 {
 	struct ip_arch_call call = b->call;
-	struct ip_restart again;
+	struct ip_restart restart;
 	uint64_t which, at, time;
 
-	if (!find_there(b, &which, &at) || copy_in(b->tid, at, &again, sizeof(again)) < 0)
+	if (!find_there(b, &which, &at) || copy_in(b->tid, at, &restart, sizeof(restart)) < 0)
 		return;
 	time = at + offsetof(struct ip_restart, time);
-	if (!which && again.deadline != NO_DEADLINE && call.wait.limit < IP_WAIT_RECEIVE) {
+	if (!which && restart.deadline != NO_DEADLINE && call.wait.limit < IP_WAIT_RECEIVE) {
 		/* in our memory, or in the program's */
 		if (call.wait.limit != IP_WAIT_MILLISECONDS && !call.narrow)
 			time = call.arguments[call.wait.argument];
-		set_time(&call.wait, &again, call.arguments);
+		set_time(&call.wait, &restart, call.arguments);
 		ip_arch_prepare(&call, call.arguments, call.number, call.pc);
 	} else if (!which) {
 		do_the_same(b);
 		count_renewed(b);
 		return;
-	} else if (again.poll_events) {
-		set_time(&call.wait, &again, call.arguments);
+	} else if (restart.poll_events) {
+		set_time(&call.wait, &restart, call.arguments);
 		ip_arch_do_poll(&call.regs, at, call.pc - which + IP_RESTART_POLL);
 		call.regs.rcx = call.regs.rip;
 	} else {
 		return;
 	}
-	if ((call.narrow ? ip_target_write(b->target, time, again.time, sizeof(again.time))
-			 : copy_out(b->tid, time, again.time, sizeof(again.time))) == 0 &&
+	if ((call.narrow ? ip_target_write(b->target, time, restart.time, sizeof(restart.time))
+			 : copy_out(b->tid, time, restart.time, sizeof(restart.time))) == 0 &&
 	    ptrace(PTRACE_SETREGS, b->tid, 0, &call.regs) == 0)
 		keep(b, time);
 }
@@ -517,22 +518,22 @@ static void wait_on_kept(struct broken *b)
 {
 	const struct ip_syscall_wait s = ip_syscall_waits_find(b->waits, b->tid);
 	const uint64_t at = b->call.arguments[b->call.wait.argument];
-	struct ip_restart again = {0};
+	struct ip_restart restart = {0};
 	uint64_t limit, end;
 
 	if (read_limit(b, -1, &limit) < 0 || limit == NO_DEADLINE)
 		return;
-	again.deadline = now_ns() + limit;
+	restart.deadline = now_ns() + limit;
 	if (s.number == b->call.number && s.since_ns &&
 	    ip_syscall_wait_was_unbroken(b->target->pid, &s)) {
 		end = began_at(&s) +
 		      in_ns(s.time[0],
 			    s.time[1] * (b->call.wait.limit == IP_WAIT_TIMEVAL ? 1000 : 1));
-		if (end < again.deadline)
-			again.deadline = end;
+		if (end < restart.deadline)
+			restart.deadline = end;
 	}
 	b->kept = true;
-	if (!can_go_through(b) || go_through(b, &again, 0) < 0)
+	if (!can_go_through(b) || go_through(b, &restart, 0) < 0)
 		b->left =
 			(struct ip_time_left){at, b->call.wait.limit == IP_WAIT_TIMEVAL, now_ns()};
 }

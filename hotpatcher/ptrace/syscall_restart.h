@@ -12,8 +12,8 @@
  *      only threads that are traced) is made to start the call again: without a limit, by the
  *      kernel's own means (ERESTARTNOHAND).
  *   3. With a limit it has to be another call, with what is left; and no register may be different
- *      after it. So the thread goes to code of the runtime (arch/ARCH/again.S) which makes that
- *      call, puts the registers back, and returns to where the thread was. What the code needs lies
+ *      after it. So the thread goes to code of the runtime (arch/ARCH/syscall_resume.S) which makes
+ * that call, puts the registers back, and returns to where the thread was. What the code needs lies
  *      in a slot of the runtime's own memory (restart_slot.h): below the thread's stack pointer
  *      there may be no room, and the code believes nobody's memory but ours. The slot lasts as long
  *      as the wait. (32-bit code has no register to spare that tells the slot: there the slot is

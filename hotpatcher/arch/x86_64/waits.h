@@ -158,22 +158,22 @@ static inline bool ip_arch_is_partial(long number, const uint64_t *args, long n)
 
 /* The call that moves what is left behind the first n bytes, waiting as it did. */
 static inline void ip_arch_rest_of_call(long number, const uint64_t *args, long n,
-					struct ip_restart *again)
+					struct ip_restart *restart)
 {
-	again->rest[0] = number;
-	memcpy(again->rest + 1, args, 6 * sizeof(*args));
-	again->rest[2] += n;
-	again->rest[3] -= n;
-	again->part = n;
-	again->all = 1;
-	again->tries = 1;
+	restart->rest[0] = number;
+	memcpy(restart->rest + 1, args, 6 * sizeof(*args));
+	restart->rest[2] += n;
+	restart->rest[3] -= n;
+	restart->part = n;
+	restart->all = 1;
+	restart->tries = 1;
 }
 
 /* As the former, or with n == 0 for a call that has moved nothing yet: ppoll() first, then the
  * same on a socket without waiting. Only where the one says that the other would not wait, and
  * where no more than that is different. */
 static inline bool ip_arch_poll_first(long number, const uint64_t *args, long n, int domain,
-				      int type, struct ip_restart *again)
+				      int type, struct ip_restart *restart)
 {
 	const uint64_t receive_flags = MSG_PEEK | MSG_TRUNC | MSG_WAITALL | MSG_CMSG_CLOEXEC,
 		       send_flags = MSG_NOSIGNAL | MSG_MORE;
@@ -181,48 +181,48 @@ static inline bool ip_arch_poll_first(long number, const uint64_t *args, long n,
 		   known = internet || domain == AF_UNIX || domain == AF_NETLINK;
 	uint64_t flags;
 
-	again->limit_error = -EAGAIN;
-	again->poll_fd = args[0];
-	ip_arch_rest_of_call(number, args, 0, again);
-	again->all = 0;
+	restart->limit_error = -EAGAIN;
+	restart->poll_fd = args[0];
+	ip_arch_rest_of_call(number, args, 0, restart);
+	restart->all = 0;
 	switch (number) {
 	case SYS_read: /* of a socket: recv() */
-		again->rest[0] = SYS_recvfrom;
-		again->rest[4] = again->rest[5] = again->rest[6] = 0;
+		restart->rest[0] = SYS_recvfrom;
+		restart->rest[4] = restart->rest[5] = restart->rest[6] = 0;
 		/* fall through */
 	case SYS_recvfrom:
-		flags = again->rest[4];
-		again->rest[4] |= MSG_DONTWAIT;
-		again->all = stream && (flags & MSG_WAITALL) && !(flags & MSG_PEEK);
-		again->poll_events = POLLIN;
+		flags = restart->rest[4];
+		restart->rest[4] |= MSG_DONTWAIT;
+		restart->all = stream && (flags & MSG_WAITALL) && !(flags & MSG_PEEK);
+		restart->poll_events = POLLIN;
 		break;
 	case SYS_recvmsg:
-		flags = again->rest[3];
+		flags = restart->rest[3];
 		if (flags & MSG_WAITALL)
 			return false;
-		again->rest[3] |= MSG_DONTWAIT;
-		again->poll_events = POLLIN;
+		restart->rest[3] |= MSG_DONTWAIT;
+		restart->poll_events = POLLIN;
 		break;
 	case SYS_accept:
 	case SYS_accept4:
-		again->poll_events = POLLIN;
+		restart->poll_events = POLLIN;
 		flags = 0;
 		break;
 	case SYS_write:
-		again->rest[0] = SYS_sendto;
-		again->rest[4] = again->rest[5] = again->rest[6] = 0;
+		restart->rest[0] = SYS_sendto;
+		restart->rest[4] = restart->rest[5] = restart->rest[6] = 0;
 		/* fall through */
 	case SYS_sendto:
-		flags = again->rest[4];
-		again->rest[4] |= MSG_DONTWAIT;
-		again->all = stream;
-		again->poll_events = POLLOUT;
+		flags = restart->rest[4];
+		restart->rest[4] |= MSG_DONTWAIT;
+		restart->all = stream;
+		restart->poll_events = POLLOUT;
 		if (!stream && !internet)
 			return false; /* it may be ready while the receiver is not */
 		break;
 	case SYS_connect:
-		again->poll_events = POLLOUT;
-		again->limit_error = -EINPROGRESS;
+		restart->poll_events = POLLOUT;
+		restart->limit_error = -EINPROGRESS;
 		if (!stream || !internet)
 			return false;
 		flags = 0;
@@ -231,12 +231,12 @@ static inline bool ip_arch_poll_first(long number, const uint64_t *args, long n,
 		return false;
 	}
 	if (n) {
-		again->rest[2] += n;
-		again->rest[3] -= n;
-		again->part = n;
+		restart->rest[2] += n;
+		restart->rest[3] -= n;
+		restart->part = n;
 	}
-	again->tries = 64;
-	return known && !(flags & ~(again->poll_events == POLLIN ? receive_flags : send_flags));
+	restart->tries = 64;
+	return known && !(flags & ~(restart->poll_events == POLLIN ? receive_flags : send_flags));
 }
 
 /* The registers of a thread that is made to do the call again, from behind it: the kernel starts
@@ -248,10 +248,10 @@ static inline void ip_arch_do_restart(struct user_regs_struct *r, long number, u
 	r->rip = behind;
 }
 
-static inline void ip_arch_do_poll(struct user_regs_struct *r, uint64_t again, uint64_t behind)
+static inline void ip_arch_do_poll(struct user_regs_struct *r, uint64_t restart, uint64_t behind)
 {
-	const uint64_t arguments[6] = {again + offsetof(struct ip_restart, poll_fd), 1,
-				       again + offsetof(struct ip_restart, time), 0, 8};
+	const uint64_t arguments[6] = {restart + offsetof(struct ip_restart, poll_fd), 1,
+				       restart + offsetof(struct ip_restart, time), 0, 8};
 
 	ip_arch_set_arguments(r, arguments);
 	ip_arch_do_restart(r, SYS_ppoll, behind);

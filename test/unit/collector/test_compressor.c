@@ -51,7 +51,8 @@ static void check(struct ip_packet_codec *s, uint64_t number, const struct ip_co
 	assert_int_equal(note->events, n);
 	assert_int_equal(head.header.packet_seq_num, number);
 	assert_int_equal(size, sizeof(head) + head.bytes);
-	assert_int_equal(ip_unsqueeze(s, &head, (const uint8_t *)bytes + sizeof(head), back, n), 0);
+	assert_int_equal(ip_packet_decode(s, &head, (const uint8_t *)bytes + sizeof(head), back, n),
+			 0);
 	assert_memory_equal(back, words, n * sizeof(*words));
 	columns += head.form == IP_ENCODED_PACKET_COLUMNS;
 	plain += head.form == IP_ENCODED_PACKET_PLAIN && n > 1000;

@@ -42,7 +42,7 @@ static size_t there_and_back(struct ip_packet_codec *s, size_t n, bool plain)
 			 IP_ENCODED_PACKET_SKIP +
 				 (head.form == IP_ENCODED_PACKET_PLAIN ? head.bytes : 0));
 	memset(back, 0xaa, sizeof(back));
-	assert_int_equal(ip_unsqueeze(s, &head, out + sizeof(head), back, n), 0);
+	assert_int_equal(ip_packet_decode(s, &head, out + sizeof(head), back, n), 0);
 	assert_memory_equal(back, words, n * sizeof(*words));
 	free(out);
 	return size;
@@ -102,7 +102,7 @@ static void test_damage_is_noticed(void **state)
 	assert_int_equal(head.form, IP_ENCODED_PACKET_COLUMNS);
 	for (size_t i = 0; i < head.bytes; i++) {
 		out[sizeof(head) + i] ^= 0x10;
-		if (ip_unsqueeze(s, &head, out + sizeof(head), back, 1000) ==
+		if (ip_packet_decode(s, &head, out + sizeof(head), back, 1000) ==
 		    0) { /* a few bits of a frame mean nothing */
 			assert_memory_equal(back, words, 1000 * sizeof(*words));
 			unnoticed++;
@@ -112,13 +112,13 @@ static void test_damage_is_noticed(void **state)
 	assert_true(unnoticed < 8);
 	/* neither more nor fewer words than there are, nor a part of the frame, nor a form that
 	 * nobody knows */
-	assert_int_equal(ip_unsqueeze(s, &head, out + sizeof(head), back, 999), -1);
-	assert_int_equal(ip_unsqueeze(s, &head, out + sizeof(head), back, 1001), -1);
+	assert_int_equal(ip_packet_decode(s, &head, out + sizeof(head), back, 999), -1);
+	assert_int_equal(ip_packet_decode(s, &head, out + sizeof(head), back, 1001), -1);
 	head.bytes--;
-	assert_int_equal(ip_unsqueeze(s, &head, out + sizeof(head), back, 1000), -1);
+	assert_int_equal(ip_packet_decode(s, &head, out + sizeof(head), back, 1000), -1);
 	head.bytes++;
 	head.form = 9;
-	assert_int_equal(ip_unsqueeze(s, &head, out + sizeof(head), back, 1000), -1);
+	assert_int_equal(ip_packet_decode(s, &head, out + sizeof(head), back, 1000), -1);
 	free(out);
 	ip_packet_codec_destroy(s);
 }
