@@ -49,7 +49,7 @@
  * one; without the privilege we refuse.
  *
  * The memory stays for good. Its code has no unwinding information that the process's own unwinder
- * would find: see limits in README.
+ * would find: see docs/limits.md.
  */
 #ifndef IP_INJECT_H
 #define IP_INJECT_H

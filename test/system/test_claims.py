@@ -34,20 +34,20 @@ def stays(pid, before):
 
 
 def test_what_stays_is_what_is_told(root, programs, targets):
-    """Address space and descriptors as README.md and the man pages say; no more with each
-    session.
+    """Address space and descriptors as docs/limits.md, README.md and iprobe-detach(1) say; no more
+    with each session.
     """
     top = memory.__file__.rpartition("/test/")[0]
-    said = int(
-        re.search(r"(\d+) MiB of address space", open(f"{top}/README.md", encoding="utf-8").read())[
-            1
-        ]
-    )
+    limits = open(f"{top}/docs/limits.md", encoding="utf-8").read()
+    said = int(re.search(r"(\d+) MiB of address space", limits)[1])
+    readme = open(f"{top}/README.md", encoding="utf-8").read()
+    assert int(re.search(r"(\d+) MiB of address space", readme)[1]) == said
     detach = open(f"{top}/docs/man/iprobe-detach.1.rst", encoding="utf-8").read()
     window = int(re.search(r"window\s+of\s+(\d+)\s+MiB", detach)[1])
     for page in ("iprobe-attach.1", "iprobe-concepts.7"):
         text = open(f"{top}/docs/man/{page}.rst", encoding="utf-8").read()
         assert int(re.search(r"runtime\s+stays[,:]\s+(\d+)\s+MiB", text)[1]) == said, page
+    assert int(re.search(r"(\d+) MiB of them are a window", limits)[1]) == window
     target = targets.steady(root, programs.simple("steady"), preload=False)
     fds, size = descriptors(target.pid), size_mib(target.pid)
     maps = set(open(f"/proc/{target.pid}/maps", encoding="utf-8"))
