@@ -173,12 +173,130 @@ def test_pages_are_right_for_rst2man(root, sh):
         assert {".SH NAME", second, ".SH SEE ALSO"} <= set(lines), path.name
 
 
+def prose(text):
+    """A document's lines without its blocks of code and output."""
+    return re.sub(r"(?ms)^```.*?^```$", "", text)
+
+
+def anchors(text):
+    """The headings of a document of Markdown, as GitHub makes anchors of them."""
+    words = (
+        re.sub(r"[`*]", "", heading).lower()
+        for heading in re.findall(r"(?m)^#+ +(.*?) *$", prose(text))
+    )
+    return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in words}
+
+
+def broken_links(document):
+    """The local links of a document that lead to no file, or to no heading of it."""
+    found = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(document.read_text(encoding="utf-8"))):
+        name, _, anchor = link.partition("#")
+        target = document.parent / name if name else document
+        if not link.startswith("http") and (
+            not target.exists()
+            or anchor
+            and anchor not in anchors(target.read_text(encoding="utf-8"))
+        ):
+            found.append(f"{document.name}: {link}")
+    return found
+
+
 def test_links_lead_somewhere(root):
-    for document in [*root.glob("*.md"), *root.glob("docs/**/*.md")]:
-        for link in re.findall(r"\]\(([^)#]+)", document.read_text(encoding="utf-8")):
-            assert (
-                link.startswith("http") or (document.parent / link).exists()
-            ), f"{document.name}: {link}"
+    documents_ = [*root.glob("*.md"), *root.glob("docs/**/*.md")]
+    assert len(documents_) > 10
+    assert [link for document in documents_ for link in broken_links(document)] == []
+
+
+def test_broken_links_are_found(tmp_path):
+    """Those of the test above."""
+    (tmp_path / "other.md").write_text("# One `two`: three\n```\n# none\n```\n", encoding="utf-8")
+    page_ = tmp_path / "page.md"
+    page_.write_text(
+        "# A_b\n[a](other.md#one-two-three) [b](#a_b) [c](other.md) [d](https://example.org/x#y)\n"
+        "[e](other.md#none) [f](#c) [g](gone.md)",
+        encoding="utf-8",
+    )
+    assert broken_links(page_) == ["page.md: other.md#none", "page.md: #c", "page.md: gone.md"]
+
+
+# What the README tells a newcomer, in this order. All else stands in docs/.
+SECTIONS = [
+    "Requirements",
+    "Install",
+    "Five minutes on a real program",
+    "What you can do",
+    "What it costs",
+    "Limits",
+    "Links",
+]
+PAGES = ["guide", "placements", "performance", "limits"]
+
+
+def test_readme_is_short_and_in_order(root):
+    text = (root / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 140 and len(text.split()) <= 1500
+    assert re.findall(r"(?m)^## (.*)$", prose(text)) == SECTIONS
+    head = text[: text.index("\n## ")]
+    assert re.search(
+        r"!\[[^]]+\]\(docs/pictures/\w+\.png\)", head
+    ), "a picture comes before the first section"
+    for name in PAGES:
+        assert f"](docs/{name}.md" in text, f"no link to docs/{name}.md"
+    for command in ("./demo", "./check"):
+        assert (root / command).exists() and command in text
+
+
+@pytest.mark.parametrize("name", ["README.md", *(f"docs/{page}.md" for page in PAGES)])
+def test_lines_are_short(root, name):
+    """But for tables, pictures, and what is shown as it is."""
+    lines = prose((root / name).read_text(encoding="utf-8")).splitlines()
+    assert [line for line in lines if len(line) > 100 and not line.startswith(("|", "!["))] == []
+
+
+def test_figures_of_the_readme_are_those_of_the_pages(root):
+    """What it costs is a summary: each figure stands on the page that has them all."""
+    section = re.search(
+        r"(?ms)^## What it costs\n(.*?)^## ", (root / "README.md").read_text(encoding="utf-8")
+    )[1]
+    rows = [row for row in section.splitlines() if row.startswith("| ") and row != "| | |"]
+    assert len(rows) == 5
+    text = (root / "docs" / "performance.md").read_text(encoding="utf-8")
+    for row in rows:
+        for figure in re.findall(r"\d[\d.,]*\d|\d", row.replace("`", "")):
+            assert re.search(
+                rf"(?<![\d.,]){re.escape(figure)}(?![\d,]|\.\d)", text
+            ), f"{figure} of: {row}"
+
+
+def test_each_figure_has_its_command(root):
+    """Each section of docs/performance.md names the benchmark or the test that measures it."""
+    text = (root / "docs" / "performance.md").read_text(encoding="utf-8")
+    sections = re.split(r"(?m)^## ", text)[1:]
+    assert len(sections) > 8
+    for section in sections:
+        assert re.search(r"`benchmarks/\w+", section), section.splitlines()[0]
+    for name in re.findall(r"benchmarks/(\w+)", text):
+        assert (root / "benchmarks" / name).exists(), name
+
+
+def test_options_of_the_guide_exist(root):
+    """In a man page, in the text of a script of ours, or in a program of others that it runs."""
+    pages = "\n".join(
+        path.read_text(encoding="utf-8") for path in (root / "docs" / "man").glob("*.rst")
+    )
+    scripts = "\n".join(
+        (root / name).read_text(encoding="utf-8")
+        for name in ("scripts/check.py", "scripts/install-deps", "scripts/fetch-source")
+    )
+    known = (
+        documented(pages)
+        | set(OPTION.findall(scripts))
+        | {"--help", "--buildtype", "--cflags", "--now"}
+    )
+    named = set(OPTION.findall((root / "docs" / "guide.md").read_text(encoding="utf-8")))
+    assert len(named) > 40
+    assert named - known == set()
 
 
 def commands(text):

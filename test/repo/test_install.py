@@ -5,6 +5,7 @@ prefix.
 
 import json
 import os
+import re
 import shutil
 
 import pytest
@@ -26,7 +27,8 @@ def test_layout(prefix, root, builddir, sh):
         assert (prefix / "bin" / name).stat().st_mode & 0o111 == 0o111
     assert len(list(prefix.glob("lib/**/iprobe/libiprobe-rt.so"))) == 1
     assert (prefix / "include" / "iprobe" / "trace_format.h").exists()
-    assert (prefix / "share" / "doc" / "iprobe" / "how-it-works.md").exists()
+    for name in ("guide", "how-it-works", "limits", "performance", "placements"):
+        assert (prefix / "share" / "doc" / "iprobe" / f"{name}.md").exists()
     assert {p.name for p in (prefix / "share" / "doc" / "iprobe" / "examples").iterdir()} == {
         "callers.c",
         "orders.c",
@@ -43,6 +45,17 @@ def test_layout(prefix, root, builddir, sh):
     pages = {p.name for p in (root / "docs" / "man").glob("*.rst")}
     if any((builddir / "docs").glob("*.1")):
         assert {p.name + ".rst" for p in (prefix / "share" / "man").glob("man?/*")} == pages
+
+
+def test_installed_documents_link_to_installed_ones(prefix):
+    """Pages, walks and pictures: what an installed document links to has been installed, too."""
+    documents = list((prefix / "share" / "doc" / "iprobe").rglob("*.md"))
+    assert len(documents) > 7
+    for document in documents:
+        for link in re.findall(r"\]\(([^)#\s]+)", document.read_text(encoding="utf-8")):
+            assert (
+                link.startswith("http") or (document.parent / link).exists()
+            ), f"{document.name}: {link}"
 
 
 def test_pkg_config_leads_to_the_header(prefix, root, sh, tmp_path):
