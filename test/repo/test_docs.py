@@ -221,7 +221,7 @@ def test_broken_links_are_found(tmp_path):
 
 
 # What the README tells a newcomer, in this order. All else stands in docs/.
-SECTIONS = [
+README_SECTIONS = [
     "Requirements",
     "Install",
     "Five minutes on a real program",
@@ -236,7 +236,7 @@ PAGES = ["guide", "placements", "performance", "limits"]
 def test_readme_is_short_and_in_order(root):
     text = (root / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 140 and len(text.split()) <= 1500
-    assert re.findall(r"(?m)^## (.*)$", prose(text)) == SECTIONS
+    assert re.findall(r"(?m)^## (.*)$", prose(text)) == README_SECTIONS
     head = text[: text.index("\n## ")]
     assert re.search(
         r"!\[[^]]+\]\(docs/pictures/\w+\.png\)", head
@@ -282,9 +282,7 @@ def test_each_figure_has_its_command(root):
 
 def test_options_of_the_guide_exist(root):
     """In a man page, in the text of a script of ours, or in a program of others that it runs."""
-    pages = "\n".join(
-        path.read_text(encoding="utf-8") for path in (root / "docs" / "man").glob("*.rst")
-    )
+    pages = "\n".join(whole(path) for path in man_pages(root))
     scripts = "\n".join(
         (root / name).read_text(encoding="utf-8")
         for name in ("scripts/check.py", "scripts/install-deps", "scripts/fetch-source")
