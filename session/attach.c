@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe attach: put the runtime there where it is not, wake it where it sleeps, go live, record,
- * go idle.
+ * iprobe attach, from a PID to live sites:
+ *
+ *   1. Open the target: /proc/PID, its memory, its maps, and whether it may be traced.
+ *   2. Ensure the runtime: where it sleeps it is set up, where it is not it is put there, by a
+ *      borrowed thread; and only if the selection names anything, so that step 3 comes first then.
+ *      Its area tells whether another iprobe has the session of the target: that one is asked to
+ *      do the rest.
+ *   3. Plan: modules with probe lists, and the changes that the selection asks for.
+ *   4. Begin: what others have changed is left out; area, trace, collector and control are made.
+ *   5. Patch: stubs and duties are written, and then the sites.
+ *
+ * Where a library was unloaded in between, 3 to 5 are done again. Then the session's loop records
+ * (loop.c), and in the end every site is put back (end.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,36 +48,21 @@ static void note_hold(struct ip_session *s, uint64_t held_ns)
 		ip_stop_log_add(&ip_stops_of(s->target)->log, &hold);
 }
 
-/* A runtime that is linked in may never have been needed before; where there is none it is put
- * there. The hold of the borrowed thread is a stop too. Where there is nothing to make live the
- * process is left as it is. 1: it was there already. */
-static int wake(struct ip_session *s)
+/* Sets up a runtime that sleeps, or puts one there. The hold of the borrowed thread is a stop, too.
+ * Where there is nothing to make live the process is left as it is: so the plan comes first. */
+static int set_up_runtime(struct ip_session *s)
 {
-	struct ip_plan plan = {0};
 	uint64_t held = 0;
-	int ret;
 
-	if (ip_target_clock_check(s->target->pid) < 0)
-		return -1;
-	if (s->target->has_runtime && !ip_is_asleep(s->target))
-		return 1;
 	if (!s->target->has_runtime && ip_inject_check(s->target) < 0)
 		return -1;
-	ip_modules_clear(&s->modules);
-	if (ip_modules_load(s->target, &s->modules) < 0 ||
-	    ip_session_check_lists(s->target, &s->modules) < 0)
-		return -1;
-	ret = ip_plan_select(s->target, &s->modules, &s->selections, &plan);
-	ip_plan_clear(&plan);
-	if (ret < 0)
-		return -1;
-	if (ip_inject(s->target, &s->modules, &held) < 0)
+	if (ip_session_plan(s, false) < 0 || ip_inject(s->target, &s->modules, &held) < 0)
 		return -1;
 	note_hold(s, held);
 	if (ip_wake(s->target, &held) < 0)
 		return -1;
 	note_hold(s, held);
-	return 0;
+	return ip_modules_find_rooms(s->target, &s->modules);
 }
 
 /* Takes the session of the target, or asks the iprobe that has it. 0: it is ours; 1: the other one
@@ -84,12 +80,63 @@ static int take_or_ask(struct ip_session *s)
 	}
 }
 
-/* The target has the runtime, and nobody has its session. */
-static int take_left_over(struct ip_session *s)
+/* Step 2. 0: the session is ours; 1: another iprobe has it, and has done what is asked for; -1 with
+ * an error. */
+static int ensure_runtime(struct ip_session *s)
 {
+	bool was_there = s->target->has_runtime && !ip_is_asleep(s->target);
+	int ret;
+
+	if (ip_target_clock_check(s->target->pid) < 0)
+		return -1;
+	if (!was_there && set_up_runtime(s) < 0)
+		return -1;
 	if (ip_area_open(s->target, &s->area) < 0)
 		return -1;
-	return ip_area_lock_session(s->area, s->target->pid);
+	ret = take_or_ask(s);
+	/* when the session is ours: a request for a change of another one holds none of its
+	 * threads. A runtime that was set up now has asked itself */
+	return ret == 0 && was_there ? ip_target_clock_ask(s->target) : ret;
+}
+
+/* Steps 3 to 5, as long as what was planned is there. */
+static int go_live(struct ip_session *s)
+{
+	struct ip_session_tries tries = {.images = s->target->images};
+
+	for (;;) {
+		if (ip_session_plan(s, false) == 0 && /* 3 */
+		    ip_session_begin(s) == 0 &&	      /* 4 */
+		    ip_session_patch(s) == 0)	      /* 5 */
+			return 0;
+		if (!ip_session_plans_again(s, &tries))
+			return -1;
+	}
+}
+
+/* The target has the runtime, and nobody has its session: goes on with the recording of an iprobe
+ * that was killed. */
+static int resume(struct ip_session *s, struct ip_session_options *options, bool *ret_closed)
+{
+	int done;
+
+	if (ip_area_open(s->target, &s->area) < 0 ||
+	    ip_area_lock_session(s->area, s->target->pid) < 0)
+		return -1;
+	done = ip_session_resume(s, options);
+	*ret_closed = done > 0;
+	return done < 0 ? -1 : 0;
+}
+
+/* The session's loop, and its end. */
+static int record(struct ip_session *s, enum ip_end_reason reason)
+{
+	s->start_ns = s->shown_ns = ip_now_ns();
+	while (!reason)
+		reason = ip_session_step(s);
+	if (s->write_failed || ip_session_go_idle(s) < 0)
+		return fail_keeping(s, reason);
+	return ip_session_finish(s, reason);
 }
 
 int ip_session_attach(pid_t pid, const struct ip_session_options *options,
@@ -97,51 +144,37 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options,
 {
 	struct ip_session s = {.options = options, .summary = ret, .start_ns = ip_now_ns()};
 	struct ip_session_options resumed;
-	enum ip_end_reason reason = IP_END_NONE;
-	int done = -1, was_there = 0;
+	bool closed = false;
+	int done = -1;
 
 	*ret = (struct ip_session_summary){.pid = pid};
 	ip_session_choose_clock(options);
 	ip_clock_read(&s.start);
 	ip_priority_guard_start();
 	ip_session_hurry(&s, true);
-	if (ip_session_select(&s) < 0 || ip_stops_open(pid, &s.target) < 0)
+	if (ip_session_select(&s) < 0 || ip_stops_open(pid, &s.target) < 0) /* 1 */
 		goto out;
 	if (options->resume) {
-		if (take_left_over(&s) < 0 || (done = ip_session_resume(&s, &resumed)) < 0)
+		if (resume(&s, &resumed, &closed) < 0)
 			goto out;
-		reason = done ? IP_END_INTERRUPTED : IP_END_NONE;
-	} else if ((was_there = wake(&s)) < 0 || ip_area_open(s.target, &s.area) < 0 ||
-		   (done = take_or_ask(&s)) != 0) {
-		done = done > 0 ? 0 : -1;
-		goto out;
-	}
-	done = -1;
-	/* when the session is ours: who asks another one for a change holds none of its threads.
-	 * One that was set up now was asked then. */
-	if (was_there > 0 && ip_target_clock_ask(s.target) < 0)
-		goto out;
-	if (!options->resume && ip_session_go_live(&s, false) < 0) {
-		fail_keeping(&s, IP_END_NOT_LIVE);
-		goto out;
+	} else {
+		done = ensure_runtime(&s); /* 2 */
+		if (done) {
+			done = done < 0 ? -1 : 0;
+			goto out;
+		}
+		done = -1;
+		if (go_live(&s) < 0) { /* 3 to 5 */
+			fail_keeping(&s, IP_END_NOT_LIVE);
+			goto out;
+		}
 	}
 	ip_session_hurry(&s, false);
 	if (!options->resume)
 		ip_session_tell_unused(&s);
 	if (options->on_live)
 		options->on_live(options->context);
-	s.start_ns = s.shown_ns = ip_now_ns();
-	while (!reason)
-		reason = ip_session_step(&s);
-	if (s.write_failed) {
-		fail_keeping(&s, reason);
-		goto out;
-	}
-	if (ip_session_go_idle(&s) < 0) {
-		fail_keeping(&s, reason);
-		goto out;
-	}
-	done = ip_session_finish(&s, reason);
+	done = record(&s, closed ? IP_END_INTERRUPTED : IP_END_NONE);
 out:
 	ip_session_hurry(&s, false);
 	ip_session_clear(&s);

@@ -33,7 +33,7 @@ static uint64_t default_max_size(int dir, const char **ret_by)
 	return tenth;
 }
 
-int ip_session_begin(struct ip_session *s, uint64_t max_size)
+int ip_session_begin_collector(struct ip_session *s, uint64_t max_size)
 {
 	if (s->area->modes & IP_MODE_COARSE) {
 		if (ip_coarse_clock_start(s->area, ip_trace_dirfd(s->trace), &s->coarse_clock) < 0)
@@ -166,7 +166,7 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan,
 		ip_trace_add_selection(s->trace, s->selections.items[i].text);
 	if (ip_trace_begin_journal(s->trace, s->area->header->session, max_size) < 0)
 		return -1;
-	if (ip_session_begin(s, max_size) < 0)
+	if (ip_session_begin_collector(s, max_size) < 0)
 		return -1;
 	if ((s->selections.rules || ip_controllers_count(s)) &&
 	    ip_counters_create(s->area, s->user.path ? &s->user : NULL, &s->counters) < 0)

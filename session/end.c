@@ -248,6 +248,8 @@ void ip_session_clear(struct ip_session *s)
 		ip_area_end(s->area);
 	ip_area_close(s->area);
 	ip_selections_clear(&s->selections);
+	ip_plan_clear(&s->plan);
+	ip_plan_conflicts_clear(&s->conflicts);
 	ip_modules_clear(&s->modules);
 	free(s->counted);
 	ip_target_close(s->target);

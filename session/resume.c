@@ -124,7 +124,8 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 	s->area->modes = own.modes;
 	s->area->may_read = own.may_read;
 	if (ip_area_resume(s->area, s->target->pid, session) < 0 || take_selections(s) < 0 ||
-	    ip_session_begin(s, s->options->max_size ? s->options->max_size : max_size) < 0)
+	    ip_session_begin_collector(s, s->options->max_size ? s->options->max_size : max_size) <
+		    0)
 		return -1;
 	ip_collector_resume(s->collector);
 	s->summary->recorded = true;

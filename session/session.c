@@ -131,11 +131,11 @@ void ip_session_hurry(struct ip_session *s, bool start)
 
 /* What somebody else changes between our looks and the stop is left out too; then it is tried
  * again. */
-static int patch_live(struct ip_session *s, struct ip_plan *plan, struct ip_plan_conflicts *foreign,
-		      struct ip_patch_result *result)
+static int patch_live(struct ip_session *s, struct ip_plan *plan,
+		      struct ip_plan_conflicts *conflicts, struct ip_patch_result *result)
 {
 	for (int i = 0;; i++) {
-		size_t known = foreign->sites;
+		size_t known = conflicts->sites;
 		int ret;
 
 		s->live = true; /* from here on: even a failure leaves nothing to chance */
@@ -147,9 +147,9 @@ static int patch_live(struct ip_session *s, struct ip_plan *plan, struct ip_plan
 		if (ret < 0 && i < FOREIGN_TRIES) {
 			_cleanup_free_ char *why = strdup(ip_error_message());
 
-			if (ip_plan_conflicts_leave_out(plan, s->target, foreign) < 0)
+			if (ip_plan_conflicts_leave_out(plan, s->target, conflicts) < 0)
 				return -1;
-			if (foreign->sites > known)
+			if (conflicts->sites > known)
 				continue;
 			ip_error("%s", why ? why : "out of memory");
 		}
@@ -173,74 +173,6 @@ static int find_user(struct ip_session *s, const struct ip_modules *modules)
 				s->target->pid, user.path);
 	s->user = user;
 	return 0;
-}
-
-static int go_live(struct ip_session *s, const struct ip_modules *modules, struct ip_plan *plan)
-{
-	_cleanup_foreign_ struct ip_plan_conflicts foreign = {0};
-	struct ip_patch_result result = {0};
-	int ret = -1;
-
-	if (restore_leftovers(s, modules) < 0)
-		return -1;
-	/* another image of a session that was changed by request: what is taken away everywhere may
-	 * be all there is */
-	if (s->trace && s->selections.n > 1) {
-		if (ip_plan_match(s->target, modules, &s->selections, plan) < 0)
-			return -1;
-		if (!plan->nchanges)
-			return 0;
-	} else if (ip_plan_select(s->target, modules, &s->selections, plan) < 0) {
-		return -1;
-	}
-	if (ip_plan_conflicts_leave_out(plan, s->target, &foreign) < 0 || find_user(s, modules) < 0)
-		return -1;
-	if (!s->trace && (ip_filters_check(&s->options->filters, plan, s->target->pid) < 0 ||
-			  ip_session_begin_trace(s, plan, modules) < 0))
-		return -1;
-	if ((s->options->values.args || s->options->values.retval) &&
-	    ip_session_plan_values(s, plan, modules, &s->options->values) < 0)
-		return -1;
-	/* before any site of this image is live; the second has a thread do something, so the
-	 * first, which sees whose memory that is, comes first */
-	if (ip_bounds_write(s->target, s->area, &s->user) < 0 ||
-	    ip_bounds_set_inherited(s->target, s->options->follow_fork) < 0)
-		return -1;
-	s->records |= ip_plan_records(plan);
-	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
-		return -1;
-	if (ip_plan_bind(plan, s->target, s->area) < 0 ||
-	    ip_filters_add_plan(&s->options->filters, s->area, plan) < 0 ||
-	    ip_trace_add_plan(s->trace, plan, modules, s->area) < 0 ||
-	    (s->counters && ip_counters_plan(s->counters, plan, s->trace) < 0) ||
-	    ip_controllers_planned(s, plan) < 0 || ip_trace_sync(s->trace) < 0)
-		goto out;
-	/* a child may be forked as soon as the stop is over */
-	ip_follow_fork_allow(s->followed, true);
-	ret = s->options->no_stop ? ip_session_remap_live(s, plan, &result)
-				  : patch_live(s, plan, &foreign, &result);
-	/* it has ended, or executed another program, behind a stop, before we saw that all was
-	 * as written: nothing is left to be put back, and what it did meanwhile is recorded */
-	if (ret < 0 && result.stops.n && ip_target_image_is_gone(s->target))
-		ret = 0;
-	if (ret == 0)
-		ret = ip_session_watch(s, plan);
-	if (ret == 0) {
-		ip_collector_priority(true);
-		s->summary->recorded = true;
-		/* another image gives its numbers anew */
-		free(ip_steal_ptr(s->counted));
-		ip_session_count(s, plan);
-		s->summary->left_out += plan->left_out;
-		s->summary->foreign += foreign.sites;
-		ip_plan_conflicts_tell(&foreign, s->target->pid);
-		s->summary->pages += result.pages;
-		s->summary->threads = result.threads;
-	} /* else what was written was written back; going idle makes sure of it */
-out:
-	ip_area_unlock_patch(s->area);
-	free(result.inside);
-	return ret;
 }
 
 static bool any_probes(const struct ip_modules *modules)
@@ -291,28 +223,127 @@ void ip_session_tell_unused(const struct ip_session *s)
 	ip_filters_tell_samples(&s->options->filters, s->target->pid);
 }
 
-static int try_go_live(struct ip_session *s, bool allow_none)
+int ip_session_plan(struct ip_session *s, bool allow_none)
 {
-	struct ip_plan plan = {0};
 	int ret;
 
+	if (s->planned)
+		return 0;
+	ip_plan_clear(&s->plan);
 	ip_site_monitor_clear(s->watch, s->trace);
 	ip_modules_clear(&s->modules);
 	if (ip_modules_load(s->target, &s->modules) < 0)
 		return -1;
-	if (!allow_none && ip_session_check_lists(s->target, &s->modules) < 0)
-		return -1;
 	if (allow_none && !any_probes(&s->modules)) {
 		/* leaves the reason, should it come to that */
 		ip_modules_no_probes(s->target, &s->modules);
-		ret = 1;
-	} else {
-		ret = go_live(s, &s->modules, &plan);
-		if (ret == 0)
-			ret = ip_follow_dlopen_begin(s);
+		return 1;
 	}
-	ip_plan_clear(&plan);
+	if (!allow_none && ip_session_check_lists(s->target, &s->modules) < 0)
+		return -1;
+	/* where the area is not there yet nothing was ever live */
+	if (s->area && restore_leftovers(s, &s->modules) < 0)
+		return -1;
+	/* another image of a session that was changed by request: what is taken away everywhere may
+	 * be all there is */
+	if (s->trace && s->selections.n > 1)
+		ret = ip_plan_match(s->target, &s->modules, &s->selections, &s->plan);
+	else
+		ret = ip_plan_select(s->target, &s->modules, &s->selections, &s->plan);
+	s->planned = ret == 0;
 	return ret;
+}
+
+int ip_session_begin(struct ip_session *s)
+{
+	if (!s->plan.nchanges)
+		return 0;
+	ip_plan_conflicts_clear(&s->conflicts);
+	if (ip_plan_conflicts_leave_out(&s->plan, s->target, &s->conflicts) < 0 ||
+	    find_user(s, &s->modules) < 0)
+		return -1;
+	if (s->trace)
+		return 0;
+	if (ip_filters_check(&s->options->filters, &s->plan, s->target->pid) < 0)
+		return -1;
+	return ip_session_begin_trace(s, &s->plan, &s->modules);
+}
+
+/* The sites of the plan go live, in stops or by other pages. */
+static int make_live(struct ip_session *s, struct ip_patch_result *result)
+{
+	int ret;
+
+	/* a child may be forked as soon as the stop is over */
+	ip_follow_fork_allow(s->followed, true);
+	ret = s->options->no_stop ? ip_session_remap_live(s, &s->plan, result)
+				  : patch_live(s, &s->plan, &s->conflicts, result);
+	/* it has ended, or executed another program, behind a stop, before we saw that all was
+	 * as written: nothing is left to be put back, and what it did meanwhile is recorded */
+	if (ret < 0 && result->stops.n && ip_target_image_is_gone(s->target))
+		ret = 0;
+	return ret;
+}
+
+/* Stubs, numbers and duties, so that each site has somewhere to lead; then the sites. The area is
+ * locked. */
+static int carry_out(struct ip_session *s)
+{
+	struct ip_patch_result result = {0};
+	int ret = -1;
+
+	if (ip_plan_bind(&s->plan, s->target, s->area) < 0 ||
+	    ip_filters_add_plan(&s->options->filters, s->area, &s->plan) < 0 ||
+	    ip_trace_add_plan(s->trace, &s->plan, &s->modules, s->area) < 0 ||
+	    (s->counters && ip_counters_plan(s->counters, &s->plan, s->trace) < 0) ||
+	    ip_controllers_planned(s, &s->plan) < 0 || ip_trace_sync(s->trace) < 0)
+		return -1;
+	ret = make_live(s, &result);
+	if (ret == 0)
+		ret = ip_session_watch(s, &s->plan);
+	if (ret == 0) {
+		ip_collector_priority(true);
+		s->summary->recorded = true;
+		/* another image gives its numbers anew */
+		free(ip_steal_ptr(s->counted));
+		ip_session_count(s, &s->plan);
+		s->summary->left_out += s->plan.left_out;
+		s->summary->foreign += s->conflicts.sites;
+		ip_plan_conflicts_tell(&s->conflicts, s->target->pid);
+		s->summary->pages += result.pages;
+		s->summary->threads = result.threads;
+	} /* else what was written was written back; going idle makes sure of it */
+	free(result.inside);
+	return ret;
+}
+
+static int patch(struct ip_session *s)
+{
+	int ret;
+
+	if ((s->options->values.args || s->options->values.retval) &&
+	    ip_session_plan_values(s, &s->plan, &s->modules, &s->options->values) < 0)
+		return -1;
+	/* before any site of this image is live; the second has a thread do something, so the
+	 * first, which sees whose memory that is, comes first */
+	if (ip_bounds_write(s->target, s->area, &s->user) < 0 ||
+	    ip_bounds_set_inherited(s->target, s->options->follow_fork) < 0)
+		return -1;
+	s->records |= ip_plan_records(&s->plan);
+	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
+		return -1;
+	ret = carry_out(s);
+	ip_area_unlock_patch(s->area);
+	return ret;
+}
+
+int ip_session_patch(struct ip_session *s)
+{
+	int ret = s->plan.nchanges ? patch(s) : 0;
+
+	s->planned = false;
+	ip_plan_clear(&s->plan);
+	return ret < 0 ? -1 : ip_follow_dlopen_begin(s);
 }
 
 /* Whether a library of which sites were to go live has been unloaded while we looked at it. Another
@@ -334,21 +365,33 @@ static bool has_gone(struct ip_session *s)
 
 /* A target that loads and unloads libraries is looked at anew. (What of several stops was made by
  * then is put back first.) */
+bool ip_session_plans_again(struct ip_session *s, struct ip_session_tries *tries)
+{
+	s->planned = false;
+	if (tries->n++ == LOAD_TRIES || ip_interrupted || !ip_target_alive(s->target) ||
+	    !has_gone(s))
+		return false;
+	ip_session_nap(IP_SESSION_TRY_NS);
+	if (ip_target_refresh(s->target) < 0)
+		return false;
+	if (s->target->images != tries->images) {
+		ip_error("pid %d executes another program now: try again", s->target->pid);
+		return false;
+	}
+	return true;
+}
+
 int ip_session_go_live(struct ip_session *s, bool allow_none)
 {
-	const unsigned images = s->target->images;
+	struct ip_session_tries tries = {.images = s->target->images};
+	int ret;
 
-	for (int i = 0;; i++) {
-		int ret = try_go_live(s, allow_none);
-
-		if (ret >= 0 || i == LOAD_TRIES || ip_interrupted || !ip_target_alive(s->target) ||
-		    !has_gone(s))
-			return ret;
-		ip_session_nap(IP_SESSION_TRY_NS);
-		if (ip_target_refresh(s->target) < 0)
-			return -1;
-		if (s->target->images != images)
-			return ip_error("pid %d executes another program now: try again",
-					s->target->pid);
-	}
+	do {
+		ret = ip_session_plan(s, allow_none);
+		if (ret == 0)
+			ret = ip_session_begin(s);
+		if (ret == 0)
+			ret = ip_session_patch(s);
+	} while (ret < 0 && ip_session_plans_again(s, &tries));
+	return ret;
 }

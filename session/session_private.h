@@ -10,6 +10,7 @@
 #include "collector/meters.h"
 #include "collector/poll_interval.h"
 #include "hotpatcher/plan/plan.h"
+#include "hotpatcher/plan/plan_conflicts.h"
 #include "hotpatcher/plan/user_payload.h"
 #include "hotpatcher/process/modules.h"
 #include "hotpatcher/shm/area.h"
@@ -34,6 +35,9 @@ struct ip_session {
 	/* of the present image; files and lists stay open until the end */
 	struct ip_modules modules;
 	struct ip_selections selections;
+	struct ip_plan plan;		    /* of what is to go live next; */
+	bool planned;			    /* it is made, and not yet carried out */
+	struct ip_plan_conflicts conflicts; /* what it leaves out, since others have changed it */
 	struct ip_trace *trace;
 	struct ip_counters *counters; /* NULL: every function logs */
 	struct ip_user user;	      /* its path NULL: the session has no payload of the user's */
@@ -94,16 +98,37 @@ int ip_session_check_lists(const struct ip_target *target, const struct ip_modul
  * likely. */
 void ip_session_tell_unused(const struct ip_session *s);
 
-/* Makes the present image of the target live: modules, selection, plan, stop. Creates trace and
- * collector at the first call. allow_none: return 1, without an error, where no module has
- * probes. */
+/* The steps by which the present image of a target goes live (attach.c tells all of them). Each
+ * returns 0, or -1 with an error.
+ *
+ * Plan: modules, what an earlier iprobe left live in them, the changes that the selection asks for.
+ * A plan that is made is kept until it is carried out. allow_none: returns 1, without an error,
+ * where no module has probes. */
+int ip_session_plan(struct ip_session *s, bool allow_none);
+/* Begin: leaves out what others have changed, and finds the user's payload; once in a session it
+ * readies area, trace, collector and control. */
+int ip_session_begin(struct ip_session *s);
+/* Patch: stubs, names and duties of the plan; its sites go live. */
+int ip_session_patch(struct ip_session *s);
+
+/* Tries of these steps. */
+struct ip_session_tries {
+	unsigned n;
+	unsigned images; /* of the target, at the first */
+};
+
+/* After a step has failed: whether to begin with the plan again, since a library of it has been
+ * unloaded meanwhile. */
+bool ip_session_plans_again(struct ip_session *s, struct ip_session_tries *tries);
+
+/* Plan, begin and patch, for an image that waits or that the target has executed. */
 int ip_session_go_live(struct ip_session *s, bool allow_none);
 
-/* Area, trace, collector, family and control of a session whose plan is made. begin.c */
+/* Area, trace, collector and control of a session whose plan is made. begin.c */
 int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan,
 			   const struct ip_modules *modules);
-/* Collector, family and control of a session whose trace and area are ready. */
-int ip_session_begin(struct ip_session *s, uint64_t max_size);
+/* Collector, followed children and control of a session whose trace and area are ready. */
+int ip_session_begin_collector(struct ip_session *s, uint64_t max_size);
 
 /* In the place of ip_session_go_live(): goes on with a session whose iprobe was killed
  * (resume.c). 1: its gate is closed, what is left is to end it properly. options: room for those

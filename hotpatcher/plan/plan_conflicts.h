@@ -31,6 +31,6 @@ int ip_plan_conflicts_take_out(struct ip_plan *plan, const bool *gone);
 void ip_plan_conflicts_tell(const struct ip_plan_conflicts *foreign, pid_t pid);
 
 void ip_plan_conflicts_clear(struct ip_plan_conflicts *foreign);
-#define _cleanup_foreign_ __attribute__((cleanup(ip_plan_conflicts_clear)))
+#define _cleanup_plan_conflicts_ __attribute__((cleanup(ip_plan_conflicts_clear)))
 
 #endif

@@ -217,6 +217,17 @@ static int take_room(struct ip_target *target, struct ip_module *module)
 	return 0;
 }
 
+int ip_modules_find_rooms(struct ip_target *target, struct ip_modules *modules)
+{
+	target->nrooms = 0;
+	for (size_t i = 0; i < modules->n; i++) {
+		modules->items[i].room = modules->items[i].room_size = 0;
+		if (modules->items[i].list && take_room(target, &modules->items[i]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int load_module(struct ip_target *target, const struct ip_mapping *first,
 		       struct ip_module *module)
 {

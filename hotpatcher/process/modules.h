@@ -62,6 +62,10 @@ size_t ip_modules_build_id_at(const struct ip_target *target, uint64_t start, ui
 /* The room for stubs that the module brings along, executable or not. */
 bool ip_module_room(const struct ip_module *module, struct ip_stub_room *ret);
 
+/* Looks anew which rooms for stubs are executable: the runtime makes them so when it is set up. 0,
+ * or -1 with an error. */
+int ip_modules_find_rooms(struct ip_target *target, struct ip_modules *modules);
+
 /* Whether the module is still mapped where it was, by the maps read last. */
 bool ip_module_is_mapped(const struct ip_target *target, const struct ip_module *module);
 
