@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Borrowing one thread of a target: it is stopped, runs code of ours on a stack of its own, and
- * goes back to where it was. The other threads run on.
+ * Borrows one thread of a target: the thread is stopped, runs code of ours, mostly on a stack of
+ * its own there, and goes back to where it was. The other threads run on.
  */
 #ifndef IP_BORROW_H
 #define IP_BORROW_H
@@ -15,60 +15,68 @@
 
 struct ip_borrowed {
 	struct ip_target *target;
-	struct ip_stop stop; /* of the one thread */
+	struct ip_stop stop; /* of the one borrowed thread */
 	pid_t tid;
 	struct user_regs_struct regs;
-	uint64_t mask; /* of signals */
-	/* under seccomp: what it may do in spite of that; NULL: it is not */
+	uint64_t mask; /* the thread's signal mask */
+	/* set if the thread is under seccomp: what it may do all the same; NULL: it is not under
+	 * seccomp */
 	struct ip_confined *confined;
-	/* ip_borrow_end() could not stop it, or not take it back: it takes its own way */
+	/* ip_borrow_end() could not stop the thread, or could not take it back: the thread goes
+	 * back by itself */
 	bool astray;
 	struct ip_priority priority;
-	uint32_t raised; /* the thread's priority, as priority_guard.h has it */
-	bool sent;	 /* it may run code of ours: */
-	/* the code, and the top of the stack that it has meanwhile; 0: its own */
+	uint32_t raised; /* entry + 1 (priority_guard.h); 0: not raised */
+	bool sent;	 /* the thread may run code of ours */
+	/* where that code begins and ends, and the top of the stack that the thread has while it
+	 * runs the code; stack 0: the thread's own */
 	uint64_t code, end, stack;
 };
 
-/* Which threads may be borrowed; each includes those before. */
+/* Which threads may be borrowed. Each value includes the threads of the values before it. */
 enum ip_borrow_which {
-	IP_BORROW_WAITING, /* those that wait in a system call which starts again by itself */
-	IP_BORROW_RUNNING, /* in no call at all */
-	/* in any call: it may return EINTR, or have done a part, as after any stop of the whole
-	 * process */
+	IP_BORROW_WAITING, /* threads that wait in a system call which starts again by itself */
+	IP_BORROW_RUNNING, /* threads that are in no system call */
+	/* threads in any system call: the call may return EINTR, or have done a part of its work,
+	 * as after any stop of the whole process */
 	IP_BORROW_ANY,
 };
 
-/* Whether no thread of the process may ever be borrowed: -1 with the reason. */
+/* Whether threads of the process may be borrowed at all. 0; -1 with the reason why none may ever
+ * be. */
 int ip_borrow_check(pid_t pid);
 
-/* Stops a thread that may be borrowed now. 1; 0: none now; -1 with the reason: never. confined:
- * what the errand may do in a thread that is under seccomp, which outlives *ret; NULL: no such
- * thread is taken. */
+/* Stops a thread that may be borrowed now. 1: *ret has it; 0: no thread may be borrowed now; -1
+ * with the reason why none ever may. confined: what our code may do in a thread that is under
+ * seccomp. It is the caller's and must outlive *ret. NULL: threads under seccomp are not
+ * borrowed. */
 int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which,
 		    struct ip_confined *confined, struct ip_borrowed *ret);
 
-/* Why running threads were not borrowed, to follow the reasons that hold for all: "" or ", or
- * ...". */
+/* Why running threads were not borrowed, as the end of a message whose beginning names the reasons
+ * that always hold. "" or ", or ...". Static text. */
 const char *ip_borrow_hindrance(void);
 
-/* Has the thread run code, whose end is end, with the stack pointer at block, until it is done
- * (arch/ARCH/borrow.h). 0; -1 with the reason: it was stopped before its end. In any case
- * ip_borrow_end() comes next. */
+/* Has the thread run the code from code to end, with the stack pointer at block, until the code
+ * is done (arch/ARCH/borrow.h). deadline_ns: how long this may take. 0; -1 with the reason: the
+ * thread was stopped before the end of the code. In both cases the caller must call
+ * ip_borrow_end() next. */
 int ip_borrow_run(struct ip_borrowed *b, uint64_t code, uint64_t end, uint64_t block,
 		  uint64_t deadline_ns);
 
-/* The same for code that keeps the thread's stack and flags; signals are not masked. regs: to
- * start with, then as they are at the end. 1: it is done; 0: a signal came first, which the
- * thread gets when it is back: begin anew; -1 with the reason. */
+/* As ip_borrow_run(), for code that keeps the thread's stack pointer and flags; signals are not
+ * masked. regs: the registers to start with; at the return, the registers that the thread has then.
+ * 1: the code is done; 0: a signal came first, which the thread gets when it is back, and the
+ * caller has to begin anew; -1 with the reason. */
 int ip_borrow_visit(struct ip_borrowed *b, struct user_regs_struct *regs, uint64_t start,
 		    uint64_t end, uint64_t deadline_ns);
 
-/* Whether we may suspend the seccomp filters of a thread that is ours, for a call (confined.h:
- * CAP_SYS_ADMIN, and no filter of our own). */
+/* Whether we may suspend the seccomp filters of a tracee for one system call (confined.h). That
+ * takes CAP_SYS_ADMIN, and no seccomp filter may hold for ourselves. */
 bool ip_borrow_may_suspend_seccomp(void);
 
-/* Puts everything back as it was and lets the thread go. How long it was held, in nanoseconds. */
+/* Gives the thread its registers and its signal mask back and lets it go. Returns how long the
+ * thread was held, in nanoseconds. */
 uint64_t ip_borrow_end(struct ip_borrowed *b);
 
 #endif

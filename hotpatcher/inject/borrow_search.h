@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding a thread to borrow: one iprobe at a time, not while a thread is left in the code, and
- * again and again where there is none just now.
+ * Finds a thread to borrow. Only one iprobe does so at a time, and only while no borrowed thread is
+ * left in the code. Where no thread may be borrowed at the moment, the search looks again and
+ * again.
  */
 #ifndef IP_BORROW_SEARCH_H
 #define IP_BORROW_SEARCH_H
@@ -12,41 +13,45 @@
 
 #include "hotpatcher/inject/borrow.h"
 
-/* Code in the target that borrowed threads run, and the block at the top of the stack that they
- * have meanwhile. */
+/* Code in the target that a borrowed thread runs, and the block at the top of the stack that the
+ * thread has while it does. */
 struct ip_borrow_place {
 	uint64_t code, end;
 	uint64_t block, size, stack; /* bytes of the block, and of the stack below it */
-	uint64_t tid_at;	     /* where in memory the thread is named that was there last */
+	uint64_t tid_at;	     /* address of the id of the thread that was borrowed last */
 };
 
-/* Whether it lies in code and in memory that can be written: what the anchor says may have been
- * scribbled over. */
+/* Whether the code lies in executable memory and the block in writable memory. This is checked
+ * because the process may have written over the anchor that names both. */
 bool ip_borrow_is_sound(const struct ip_target *target, const struct ip_borrow_place *place);
 
-/* A thread that an iprobe which died has left there is so for a moment only. 1: still; 0: none; -1:
- * an error. */
+/* Whether a borrowed thread is still in the code or on its stack. An iprobe that died may have left
+ * it there; the thread stays for a moment only. 1: it is there; 0: no thread is there; -1: an
+ * error. */
 int ip_borrow_is_occupied(struct ip_target *target, const struct ip_borrow_place *place);
 
-/* The lock that one iprobe at a time holds who borrows threads of the process: a descriptor to
- * close, or -1 with the reason. */
+/* Takes the lock of the process that an iprobe holds while it borrows threads; one iprobe at a time
+ * can have it. Returns a descriptor that the caller closes to unlock, or -1 with the reason. */
 int ip_borrow_lock(pid_t pid);
 
-/* Whom to take after so long a search, the less welcome ones late. */
+/* Which threads to take after a search of ns nanoseconds. Threads whose calls a stop disturbs are
+ * taken last. ip_borrow_anyone(): at last threads in any call. ip_borrow_waiting(): waiting threads
+ * only. */
 enum ip_borrow_which ip_borrow_anyone(uint64_t ns);
 enum ip_borrow_which ip_borrow_waiting(uint64_t ns);
 
 struct ip_borrow_search {
 	struct ip_borrow_place place;
 	enum ip_borrow_which (*which)(uint64_t ns);
-	/* asked before each look: 1; 0: no more; -1. NULL: it is */
+	/* asked before each look whether a thread is still needed: 1; 0: no; -1: an error, which
+	 * ends the search. NULL: it is needed. */
 	int (*needed)(struct ip_target *target);
 	uint64_t limit_ns;
-	struct ip_confined *confined; /* as ip_borrow_begin() has it */
+	struct ip_confined *confined; /* as for ip_borrow_begin() */
 };
 
-/* 1: a thread, stopped (ip_borrow_begin); 0: none could be had in time; 2: none is needed any more;
- * -1 with the reason. */
+/* 1: *ret has a thread, stopped (ip_borrow_begin()); 0: no thread could be borrowed within
+ * limit_ns; 2: no thread is needed any more; -1 with the reason. */
 int ip_borrow_search(struct ip_target *target, const struct ip_borrow_search *search,
 		     struct ip_borrowed *ret);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the threads of a target may read the processor's clock, as hooks do. It is an attribute
- * of each thread, which those that it makes inherit (PR_SET_TSC), and nothing tells it from
- * outside. The thread that sets a runtime up is asked (runtime/init.c); where that was long ago,
- * one that is borrowed. Strict seccomp sets it too, and shows.
+ * Checks whether the threads of a target may read the processor's clock, as hooks do. That is an
+ * attribute of each thread (PR_SET_TSC), and new threads inherit it from the thread that makes
+ * them. Nothing shows it from outside. The thread that sets a runtime up asks for its own
+ * (runtime/init.c). If that was long ago, a borrowed thread is asked. Strict seccomp forbids
+ * reading the clock, too, and strict seccomp shows from outside.
  */
 #ifndef IP_TARGET_CLOCK_H
 #define IP_TARGET_CLOCK_H
@@ -12,13 +13,13 @@
 
 #include "hotpatcher/process/target.h"
 
-/* 0; -1 with the reason: a thread is under strict seccomp. */
+/* 0; -1 with the reason: a thread is under strict seccomp, or the threads cannot be listed. */
 int ip_target_clock_check(pid_t pid);
 
-/* Of a target whose runtime has been set up before: asks one of its threads, where one can be
- * had. 0; -1 with the reason. It is not asked while it is stopped or frozen, where none may be
- * borrowed (shadow stacks), nor under seccomp, whose filter might end it for the question: what
- * it was when the runtime was set up counts then. */
+/* For a target whose runtime has been set up before: asks one of its threads, if one can be
+ * borrowed. 0; -1 with the reason. No thread is asked while the target is stopped or frozen, if
+ * none of its threads may be borrowed (shadow stacks), or if it is under seccomp, whose filter
+ * might end the thread for the question. Then the answer from the set-up of the runtime counts. */
 int ip_target_clock_ask(struct ip_target *target);
 
 #endif
