@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps are told in runtime_wake.h; the comments here name them.
+ * Borrows a thread, lets it run our code and takes it back. runtime_wake.h describes the steps; the
+ * comments here name them.
  *
- * Ptrace restores the thread exactly: its calls start again with what is left of their time limits,
- * signals that came meanwhile are delivered where the thread really is. Should we die at any
- * moment, then either nothing has been changed yet, or the thread runs through our code by itself,
- * whose end brings it back.
+ * Ptrace restores the thread exactly: its system calls start again with what is left of their time
+ * limits, and signals that came meanwhile are delivered where the thread really is. If we die at
+ * any moment, then either nothing has been changed yet, or the thread runs through our code by
+ * itself, and the end of that code brings it back.
  */
 #include "hotpatcher/inject/borrow.h"
 
@@ -64,7 +65,8 @@ bool ip_borrow_may_suspend_seccomp(void)
 	return (capabilities & ADMIN) && ip_proc_status(getpid(), "Seccomp") <= 0;
 }
 
-/* What cannot be known counts as a yes, where the kernel knows filters at all. */
+/* Whether a thread is under seccomp. If that cannot be known, it counts as a yes, where the kernel
+ * knows seccomp at all. */
 static bool is_confined(pid_t tid)
 {
 	long mode = ip_proc_status(tid, "Seccomp");
@@ -91,8 +93,8 @@ int ip_borrow_check(pid_t pid)
 	return 0;
 }
 
-/* What the kernel shows of a thread without stopping it. A seccomp filter may kill it for our
- * calls. */
+/* Whether the thread may be borrowed, by what the kernel shows of it without a stop. A thread under
+ * seccomp only counts if its filters may be suspended: a filter may kill it for our calls. */
 static bool is_candidate(pid_t pid, pid_t tid, enum ip_borrow_which which, bool confined)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -112,7 +114,7 @@ static bool is_candidate(pid_t pid, pid_t tid, enum ip_borrow_which which, bool 
 		return false;
 	if (!strncmp(line, "running", strlen("running")))
 		return which >= IP_BORROW_RUNNING;
-	/* "-1 ...": it waits outside of any call, for a page */
+	/* "-1 ...": the thread waits outside of any system call, for a page */
 	return sscanf(line,
 		      "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64
 		      " 0x%" SCNx64,
@@ -120,13 +122,14 @@ static bool is_candidate(pid_t pid, pid_t tid, enum ip_borrow_which which, bool 
 	       number >= 0 && ip_arch_call_restarts(number, args);
 }
 
-/* Whether the kernel knows restartable sequences at all. Nothing is registered by this. */
+/* Whether the kernel knows restartable sequences at all. The call registers nothing. */
 static bool has_sequences(void)
 {
 	return syscall(SYS_rseq, NULL, 0, 0, 0) == 0 || errno != ENOSYS;
 }
 
-/* a running thread was left alone since the kernel does not tell what it is in */
+/* a running thread was left alone since the kernel does not tell whether it is in a restartable
+ * sequence */
 static bool untold;
 
 const char *ip_borrow_hindrance(void)
@@ -136,8 +139,8 @@ const char *ip_borrow_hindrance(void)
 		      : "";
 }
 
-/* Whether the thread is in a restartable sequence: leaving that for a while must abort it, and
- * nobody would. */
+/* Whether the thread is in a restartable sequence. A sequence that is left for a while must be
+ * aborted, and nothing would abort it here. */
 static bool in_sequence(const struct ip_target *target, pid_t tid, uint64_t pc)
 {
 	struct {
@@ -150,8 +153,8 @@ static bool in_sequence(const struct ip_target *target, pid_t tid, uint64_t pc)
 	} sequence;
 	uint64_t current;
 
-	/* kernels before 5.13 do not tell: what cannot be known counts as a yes, where there are
-	 * such sequences at all */
+	/* Kernels before 5.13 do not tell. What cannot be known counts as a yes, where the kernel
+	 * knows restartable sequences at all. */
 	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof(configuration), &configuration) < 0)
 		return untold |= has_sequences();
 	if (!configuration.address)
@@ -164,7 +167,7 @@ static bool in_sequence(const struct ip_target *target, pid_t tid, uint64_t pc)
 	       pc - sequence.start < sequence.length;
 }
 
-/* Step 2, judging: the thread has stopped. */
+/* Step 2: whether a thread that has stopped may be borrowed. */
 static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which,
 		       struct ip_confined *confined)
 {
@@ -172,8 +175,8 @@ static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which,
 	uint8_t code[2];
 	char name[64];
 
-	/* a number that was given to another process meanwhile: what has stopped cannot change any
-	 * more */
+	/* The id may have been given to a thread of another process meanwhile. Once the thread has
+	 * stopped, that cannot happen any more. */
 	snprintf(name, sizeof(name), "/proc/%d/task/%d", b->target->pid, b->tid);
 	if (access(name, F_OK) < 0)
 		return false;
@@ -190,7 +193,7 @@ static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which,
 	}
 	if (!ip_arch_in_call(&b->regs))
 		return which >= IP_BORROW_RUNNING && !in_sequence(b->target, b->tid, b->regs.rip);
-	/* it may have got on meanwhile */
+	/* the thread may have entered another call since it was looked at */
 	if (b->tid == ip_stops_of(b->target)->lender && which < IP_BORROW_RUNNING &&
 	    !ip_arch_waits(&b->regs))
 		return false;
@@ -198,13 +201,13 @@ static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which,
 	       code[1] == 0x05;
 }
 
-/* 1; 0: not this one; -1 with the reason: none. */
+/* 1: borrowed; 0: this thread may not be borrowed now; -1 with the reason why no thread may be. */
 static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which which,
 		      struct ip_confined *confined, struct ip_borrowed *ret)
 {
 	bool boosted;
 
-	/* on its way back to the call that it was taken from it runs */
+	/* a thread that was borrowed just before runs while it is on its way back to its call */
 	if (!is_candidate(target->pid, tid,
 			  tid == ip_stops_of(target)->lender && which < IP_BORROW_RUNNING
 				  ? IP_BORROW_RUNNING
@@ -212,16 +215,16 @@ static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which 
 			  confined))
 		return 0;
 	*ret = (struct ip_borrowed){.target = target, .tid = tid};
-	boosted = ip_priority_begin(&ret->priority); /* its hold is mostly waiting for a CPU */
-	/* before the INTERRUPT: to stop, a thread that waits needs a CPU, which others may keep
-	 * busy for long */
+	boosted = ip_priority_begin(&ret->priority); /* the hold is mostly the wait for a CPU */
+	/* before the INTERRUPT: to stop, a waiting thread needs a CPU, and other threads may keep
+	 * the CPUs busy for long */
 	ret->raised = boosted && ip_priority_guard_begin() ? ip_priority_guard_raise(tid) : 0;
 	if (ip_stop_one(target, tid, STOP_NS, &ret->stop) < 0) {
 		int error = errno;
 
 		ip_priority_guard_restore(ret->raised);
 		ip_priority_end(&ret->priority);
-		/* one that did not stop in time before is ours already */
+		/* a thread that did not stop in time before is our tracee already */
 		if (error == EPERM && ip_proc_status(tid, "TracerPid") != getpid())
 			return ip_error("pid %d: thread %d cannot be traced: it is traced already, "
 					"or belongs to another user",
@@ -259,7 +262,8 @@ int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which,
 	return got;
 }
 
-/* Waits for the thread to stop. Its status; -1: it has ended; 0: the deadline has passed. */
+/* Waits for the thread to stop. Returns its wait status; -1: the thread has ended; 0: the deadline
+ * has passed. */
 static int wait_for(struct ip_borrowed *b, uint64_t deadline)
 {
 	struct ip_stopped_thread *t = &b->stop.threads[0];
@@ -288,15 +292,16 @@ static int wait_for(struct ip_borrowed *b, uint64_t deadline)
 	}
 }
 
-/* Signals that an instruction raises. The kernel resets the handler of one that is masked; SYS:
- * where the thread dispatches system calls itself. */
+/* Signals that an instruction raises. They stay unmasked, since the kernel resets the handler of
+ * such a signal that is raised while it is masked. SIGSYS is raised where the thread dispatches
+ * system calls itself. */
 static uint64_t faults(void)
 {
 	return bit(SIGILL) | bit(SIGTRAP) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGSEGV) | bit(SIGSYS);
 }
 
-/* A signal stop: one that somebody sent is handed on when the thread is back; one that our own code
- * raised dies here. */
+/* Handles a signal stop. A signal that was sent to the thread is handed on when the thread is back.
+ * A signal that our own code raised is dropped. */
 static void keep_signal(struct ip_borrowed *b, int status)
 {
 	int number = WSTOPSIG(status);
@@ -316,7 +321,8 @@ static int resume(struct ip_borrowed *b, enum __ptrace_request how)
 	return 0;
 }
 
-/* At the entry or the exit of a system call: judged, and on its way to the next stop. */
+/* If the thread has stopped at the entry or the exit of a system call, judges the call
+ * (confined.h). True if so; the thread can go on to its next stop then. */
 static bool pass_call(struct ip_borrowed *b, int status)
 {
 	if (!b->confined || status <= 0 || status >> 8 != CALL_STOP)
@@ -325,7 +331,7 @@ static bool pass_call(struct ip_borrowed *b, int status)
 	return true;
 }
 
-/* Wherever the thread runs: stops it. */
+/* Stops the thread, wherever it runs. */
 static void halt(struct ip_borrowed *b)
 {
 	uint64_t deadline = ip_now_ns() + STOP_NS;
@@ -334,7 +340,7 @@ static void halt(struct ip_borrowed *b)
 	if (b->stop.threads[0].stopped || b->stop.threads[0].gone)
 		return;
 	ptrace(PTRACE_INTERRUPT, b->tid, 0, 0);
-	/* the stop at a call takes the place of the one that was asked for */
+	/* a stop at a system call takes the place of the stop that was asked for */
 	do
 		status = wait_for(b, deadline);
 	while (pass_call(b, status) && ptrace(PTRACE_INTERRUPT, b->tid, 0, 0) == 0 &&
@@ -343,14 +349,15 @@ static void halt(struct ip_borrowed *b)
 		keep_signal(b, status);
 }
 
-/* Whether the stopped thread has not gone back yet. Where we were slow it may have, by itself:
- * it must be left alone then. On a stack of ours it keeps signals masked until the very end. */
+/* Whether the stopped thread has not gone back yet. If we were slow it may have gone back by
+ * itself; then it must be left alone. A thread on a stack of ours keeps signals masked until the
+ * very end. */
 static bool is_away(const struct ip_borrowed *b, const struct user_regs_struct *regs)
 {
 	const uint64_t cannot = bit(SIGKILL) | bit(SIGSTOP);
 	uint64_t mask;
 
-	if (!b->sent || ip_target_image_is_gone(b->target)) /* what another image has is its own */
+	if (!b->sent || ip_target_image_is_gone(b->target)) /* other images run no code of ours */
 		return false;
 	if (!b->stack)
 		return regs->rip - b->code < b->end - b->code;
@@ -360,7 +367,7 @@ static bool is_away(const struct ip_borrowed *b, const struct user_regs_struct *
 	       (mask | cannot) == (~faults() | cannot);
 }
 
-/* Whether the thread waits in the last call of its visit, by what the kernel shows of it. */
+/* Whether the thread waits in the last system call of our code, by what the kernel shows of it. */
 static bool seems_done(int fd, uint64_t code, uint64_t end)
 {
 	char line[256], *last;
@@ -368,16 +375,16 @@ static bool seems_done(int fd, uint64_t code, uint64_t end)
 	uint64_t pc;
 
 	if (n <= 0)
-		return true; /* there is no telling: look */
+		return true; /* that cannot be told: stop the thread and look */
 	line[n] = '\0';
 	last = strrchr(line, ' ');
 	return atol(line) == IP_ARCH_LAST_CALL && last && sscanf(last, " 0x%" SCNx64, &pc) == 1 &&
 	       pc >= code && pc < end;
 }
 
-/* 6 to 8: until the thread waits in its last call, where we stop it. The thread runs freely
- * meanwhile: each stop more would cost two turns of the scheduler. 1; 0: a signal came first; -1
- * with the reason. */
+/* Steps 6 to 8, until the thread waits in its last system call, where we stop it. The thread runs
+ * freely meanwhile: each further stop would cost two turns of the scheduler. 1; 0: a signal came
+ * first; -1 with the reason. */
 static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint64_t code,
 		      uint64_t end, uint64_t deadline)
 {
@@ -399,7 +406,8 @@ static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint
 			nanosleep(&nap, NULL);
 		else
 			sched_yield();
-		/* now and then in any case: where we were slow it has gone back by itself */
+		/* also now and then in any case: if we were slow, the thread has gone back by
+		 * itself */
 		if (!b->confined && (seems_done(fd, code, end) || ip_now_ns() - looked > LOOK_NS) &&
 		    ptrace(PTRACE_INTERRUPT, b->tid, 0, 0) == 0) {
 			status = wait_for(b, deadline);
@@ -415,8 +423,8 @@ static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint
 			continue;
 		if (pass_call(b, status)) {
 			turns = 0;
-			/* it returns at once; and stops behind the stop at its exit, which takes
-			 * the place of this one */
+			/* the last call returns at once then; the thread stops behind the stop at
+			 * the call's exit, which takes the place of this stop */
 			if (b->confined->number == IP_ARCH_LAST_CALL)
 				ptrace(PTRACE_INTERRUPT, b->tid, 0, 0);
 			if (!b->confined->strayed)
@@ -429,7 +437,7 @@ static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint
 		}
 		if (ptrace(PTRACE_GETREGS, b->tid, 0, regs) < 0)
 			return ip_error("pid %d has ended", pid);
-		/* ours, or the process is being stopped: this thread joins later */
+		/* our own stop, or the whole process is being stopped: this thread joins later */
 		if (status >> 16 == PTRACE_EVENT_STOP) {
 			if (ip_arch_is_done(regs, code, end))
 				return 1;
@@ -444,7 +452,7 @@ static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint
 	}
 }
 
-/* 4 */
+/* Step 4. */
 static int send(struct ip_borrowed *b, const struct user_regs_struct *regs)
 {
 	b->sent = true;
@@ -481,8 +489,9 @@ int ip_borrow_visit(struct ip_borrowed *b, struct user_regs_struct *regs, uint64
 	return send(b, regs) < 0 ? -1 : run_to_end(b, regs, start, end, ip_now_ns() + deadline_ns);
 }
 
-/* Step 9, in this order: a thread that we leave between the two is still on its own way back.
- * False where it is left on that. Its registers are its life: no answer is believed at once. */
+/* Step 9, in this order: if we leave the thread between the two, it is still on its own way back.
+ * False if the thread is left on that way. A wrong answer would ruin the thread's registers, so
+ * each request is tried several times. */
 static bool take_back(struct ip_borrowed *b)
 {
 	struct user_regs_struct regs;

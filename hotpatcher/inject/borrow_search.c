@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding a thread to borrow. The steps are told in runtime_wake.h.
+ * Finds a thread to borrow. runtime_wake.h describes the steps.
  */
 #include "hotpatcher/inject/borrow_search.h"
 
@@ -17,10 +17,10 @@
 
 #define LOCK_NS	   2000000000ull
 #define STOP_NS	   1000000000ull
-#define WAITING_NS 100000000ull	 /* so long only threads that wait are taken */
-#define RUNNING_NS 1000000000ull /* so long also those that run */
+#define WAITING_NS 100000000ull	 /* how long only waiting threads are taken */
+#define RUNNING_NS 1000000000ull /* how long running threads are taken, too */
 #define NAP_NS	   2000000l
-#define LOOKS	   4 /* of a short search */
+#define LOOKS	   4 /* looks in a short search */
 
 static void nap(long ns)
 {
@@ -49,12 +49,12 @@ int ip_borrow_is_occupied(struct ip_target *target, const struct ip_borrow_place
 
 	if (ip_target_read(target, p->tid_at, &tid, sizeof(tid)) < 0)
 		return -1;
-	/* of another process where this one was forked in the middle */
+	/* the thread of another process, if this process was forked while a thread was borrowed */
 	snprintf(name, sizeof(name), "/proc/%d/task/%lu", target->pid, tid);
 	if (!tid || tid > INT32_MAX || (access(name, F_OK) < 0 && errno == ENOENT))
 		return 0;
 	if (ip_stop_one(target, tid, STOP_NS, &stop) < 0)
-		return access(name, F_OK) == 0; /* who cannot be looked at may be there */
+		return access(name, F_OK) == 0; /* a thread that cannot be looked at may be there */
 	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) == 0)
 		ret = regs.rsp - (p->block - p->stack) <= p->stack + sizeof(struct ip_wake) ||
 		      regs.rip - p->code < p->end - p->code;
@@ -111,7 +111,7 @@ int ip_borrow_search(struct ip_target *target, const struct ip_borrow_search *se
 		got = ip_borrow_is_occupied(target, &search->place);
 		if (got == 0)
 			got = ip_borrow_begin(target, search->which(ip_now_ns() - began),
-					      search->confined, ret); /* 2 */
+					      search->confined, ret); /* step 2 */
 		else if (got > 0)
 			got = 0;
 		if (got)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps are told in confined.h; the comments here name them.
+ * Judges the system calls of a confined thread. confined.h describes the steps; the comments here
+ * name them.
  */
 #include "hotpatcher/inject/confined.h"
 
@@ -35,8 +36,8 @@
 #endif
 
 #define PAGE	     4096ull
-#define CALLS_MAX    128u	   /* an errand makes some forty */
-#define OWN_MAX	     (64ull << 20) /* of memory that is not shared */
+#define CALLS_MAX    128u	   /* a wake makes about 35, an injection 4 */
+#define OWN_MAX	     (64ull << 20) /* the most memory that is not shared, bytes */
 #define OWNER_ALONE  0600
 #define FD_FLOOR_MAX 1024u
 #define SIGNALS_SIZE 8u
@@ -73,15 +74,17 @@ static bool knows_fd(const struct ip_confined *c, uint64_t fd)
 	return false;
 }
 
-/* The hint that the runtime gives for the area; it takes no place that is taken. */
+/* Whether the address is the hint that the runtime gives for the area. mmap() with a hint replaces
+ * no mapping. */
 static bool is_place(uint64_t address)
 {
 	return !address ||
 	       (address >= IP_AREA_PLACE && address < IP_AREA_PLACE + IP_AREA_PLACE_RANGE);
 }
 
-/* Anonymous memory that holds nothing and cannot be written, for code; such as the thread may
- * write; the area; or a page in the place of one of the area. */
+/* Whether a call of mmap() is ours. It may map: anonymous memory that holds nothing and cannot be
+ * written, for code; anonymous memory that the thread may write; the area; or a page in the place
+ * of a page of the area. */
 static bool may_map(const struct ip_confined *c, const uint64_t *a)
 {
 	const uint64_t flags = a[3], own = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -164,14 +167,15 @@ static enum verdict judge(const struct ip_confined *c, uint64_t number, const ui
 	case SYS_capget:
 		return GRANTED;
 	case SYS_munmap:
-	/* what the name is would be the process's say. We get at the area without it */
+	/* openat(): the process could choose the name. iprobe reaches the area without that
+	 * descriptor */
 	case SYS_openat:
 		return DENIED;
 	}
 	return STRANGE;
 }
 
-/* Step 3: the area's size and mode. 0, or a negative errno. */
+/* Step 3: sets the size or the mode of the area. 0, or a negative errno. */
 static int prepare_memfd(int pidfd, uint64_t number, const uint64_t *a)
 {
 	_cleanup_close_ int fd = syscall(SYS_pidfd_getfd, pidfd, (int)a[0], 0);
@@ -179,7 +183,7 @@ static int prepare_memfd(int pidfd, uint64_t number, const uint64_t *a)
 
 	if (fd < 0)
 		return -errno;
-	/* a memfd, and one that nobody uses yet */
+	/* it must be a memfd, and one that nobody uses yet */
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink || st.st_size ||
 	    fcntl(fd, F_GET_SEALS) < 0)
 		return -EPERM;
@@ -213,7 +217,7 @@ static int at_entry(struct ip_confined *c, pid_t tid, const struct __ptrace_sysc
 	c->strayed |= verdict == STRANGE;
 	if (verdict == OURS)
 		result = prepare_memfd(c->pidfd, c->number, a);
-	/* in this order: where registers cannot be set the filters judge the call */
+	/* In this order: if the registers cannot be set, the filters judge the call. */
 	if (verdict != GRANTED && skip(tid, result) < 0)
 		return -1;
 	return set_options(tid, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps are told in inject.h; the comments here name them.
+ * Puts the runtime into a process. inject.h describes the steps; the comments here name them.
  */
 #include "hotpatcher/inject/inject.h"
 
@@ -24,12 +24,12 @@
 #include "hotpatcher/inject/inject_code.h"
 #include "hotpatcher/inject/text_padding.h"
 
-#define LIMIT_NS    2000000000ull /* so long a thread is looked for */
+#define LIMIT_NS    2000000000ull /* how long to search for a thread */
 #define STOP_NS	    1000000000ull
 #define RUN_NS	    10000000000ull
 #define NAP_NS	    2000000l
 #define PAGE	    4096ull
-#define STACK_LOOK  (8ull << 20) /* of a stack that is searched */
+#define STACK_LOOK  (8ull << 20) /* bytes of a stack that are searched */
 #define MEMORY_NAME "[anon:" IP_RT_SONAME "]"
 
 static const uint8_t image[] __attribute__((aligned(16))) = {
@@ -40,10 +40,11 @@ struct injection {
 	struct ip_target *target;
 	const struct ip_rt_image *head;
 	struct ip_text_padding padding; /* where the code stands */
-	uint64_t memory;		/* that has been made; 0: none yet */
-	uint64_t tid_at;		/* 0: not known yet */
-	bool odd;			/* a thread's id was not where it should be */
-	bool astray;			/* a thread may still be in the slack */
+	uint64_t memory;		/* address of the memory that was made; 0: none yet */
+	/* from the thread pointer to a thread's id, in bytes; 0: not known yet */
+	uint64_t tid_at;
+	bool odd;    /* a thread's id was not where C libraries keep it */
+	bool astray; /* a thread may still be in the text padding */
 	uint64_t held_ns;
 };
 
@@ -57,7 +58,7 @@ static uint64_t place_of(const struct injection *in, const uint8_t *label)
 	return in->padding.address + (label - ip_inject_code);
 }
 
-/* The soft limit in /proc/PID/limits; none: UINT64_MAX. */
+/* The soft limit of that name in /proc/PID/limits; UINT64_MAX: there is none. */
 static uint64_t limit_of(pid_t pid, const char *name)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -72,7 +73,8 @@ static uint64_t limit_of(pid_t pid, const char *name)
 	return UINT64_MAX;
 }
 
-/* Step 1: room for the image, the area and two pools. */
+/* Step 1: whether the limits leave room for the image, the area and two pools. 0, or -1 with the
+ * reason. */
 static int check_limits(const struct ip_target *target)
 {
 	const struct ip_rt_image *head = (const struct ip_rt_image *)image;
@@ -144,7 +146,7 @@ bool ip_inject_is_in_use(struct ip_target *target, uint64_t address, uint64_t si
 	return found;
 }
 
-/* Whether memory holds nothing, or a part of the image without its magic number. */
+/* Whether the memory holds nothing, or a part of the image without its magic number. */
 static bool is_unfinished(const struct ip_target *target, const struct ip_rt_image *head,
 			  uint64_t memory)
 {
@@ -185,7 +187,8 @@ static bool is_part(const struct ip_mapping *m, const char *perms, uint64_t star
 	       (!m->path[0] || !strcmp(m->path, MEMORY_NAME));
 }
 
-/* Step 1: memory that an iprobe which died has had made for this very image. */
+/* Step 1: finds memory that an iprobe which died had made for this very image. Its address; 0:
+ * there is none. */
 static uint64_t find_memory(const struct ip_target *target, const struct ip_rt_image *head)
 {
 	for (size_t i = 0; i + 2 < target->maps.n; i++) {
@@ -201,7 +204,8 @@ static uint64_t find_memory(const struct ip_target *target, const struct ip_rt_i
 	return 0;
 }
 
-/* The executable's program headers, as the kernel told it; 0: not known. */
+/* Address of the executable's program headers, as the kernel told it to the process; 0: not
+ * known. */
 static uint64_t executable_of(pid_t pid)
 {
 	_cleanup_close_ int fd = -1;
@@ -218,9 +222,10 @@ static uint64_t executable_of(pid_t pid)
 	return 0;
 }
 
-/* Step 2. In the executable, which stays where it is; else from the end, where libraries lie
- * that came with it, rather than what dlclose() may take away under the thread. The very last
- * may be the kernel's own library, which every process has. */
+/* Step 2. The code goes into the executable, which stays mapped. If there is no room, it goes into
+ * the last module that has room: at the end of the address space lie the libraries that came with
+ * the executable, rather than those that dlclose() may unmap under the thread. The last resort is
+ * the kernel's own library (vdso), which every process has. */
 static int place_code(struct injection *in)
 {
 	_cleanup_free_ struct ip_text_padding *all = NULL;
@@ -269,8 +274,8 @@ static bool knows_tid(struct injection *in, const struct ip_borrowed *b)
 	return false;
 }
 
-/* Whether the code stands there as it was written: what it reads, and the way back, lie behind
- * it. */
+/* Whether the code stands there as it was written. This leaves out what lies behind it: the facts
+ * that it reads, and the way back. */
 static bool holds_code(const struct injection *in)
 {
 	const size_t size = ip_inject_code_facts - ip_inject_code;
@@ -281,7 +286,7 @@ static bool holds_code(const struct injection *in)
 	       !memcmp(there, ip_inject_code, size);
 }
 
-/* Steps 4 to 6. 1 the memory is there; 0: again; -1 */
+/* Steps 4 to 6. 1: the memory is there; 0: begin again from step 3; -1 with the reason. */
 static int visit(struct injection *in, struct ip_borrowed *b)
 {
 	uint64_t block = place_of(in, ip_inject_code_facts) + sizeof(struct ip_inject_facts), made;
@@ -305,11 +310,13 @@ static int visit(struct injection *in, struct ip_borrowed *b)
 			     in->memory);
 	ret = ip_borrow_visit(b, &regs, place_of(in, ip_inject_code_start),
 			      place_of(in, ip_inject_code_end), RUN_NS);
-	/* what registers say is the process's own say where others of its threads run */
+	/* If the thread is confined, the address that the kernel returned counts: the registers may
+	 * hold what another thread of the process has chosen. */
 	made = b->confined && !in->memory ? b->confined->memory : ip_arch_made(&regs);
 	if (ret < 0 || (regs.rip - in->padding.address >= code_size() && ret == 0))
 		return ret;
-	/* on its way back the thread's own registers say nothing of our memory */
+	/* if the thread is on its way back, its registers are its own and say nothing of our
+	 * memory */
 	if (ret == 0 && regs.rip > place_of(in, ip_inject_code_back))
 		return 0;
 	if (made && !(made % PAGE))
@@ -349,7 +356,8 @@ static int make_memory(struct injection *in)
 		if (got) {
 			got = knows_tid(in, &b) ? visit(in, &b) : 0;
 			held = ip_borrow_end(&b);
-			/* it may have gone back by itself: what it has made is there */
+			/* the thread may have gone back by itself: then the memory that it made is
+			 * there */
 			if (got == 0 && !in->memory && ip_target_refresh(in->target) == 0)
 				in->memory = find_memory(in->target, in->head);
 			in->held_ns = held > in->held_ns ? held : in->held_ns;
@@ -374,7 +382,7 @@ static int make_memory(struct injection *in)
 	}
 }
 
-/* The rooms for stubs that are still what the loader made of them. */
+/* Notes the rooms for stubs that are still as the loader mapped them. */
 static void list_rooms(const struct ip_target *target, const struct ip_modules *modules,
 		       struct ip_injection *ret)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Comparing code. See own_code.h.
+ * Compares code. See own_code.h.
  */
 #include "hotpatcher/inject/own_code.h"
 
@@ -15,16 +15,16 @@
 #include "hotpatcher/process/target_files.h"
 
 #define CODE_MAX   256u
-#define TEXT_MAX   (1ull << 20) /* of a runtime; all are smaller */
+#define TEXT_MAX   (1ull << 20) /* more than the text of any runtime, bytes */
 #define DISTANCES  6
 #define MASK_PLACE offsetof(struct ip_wake, mask)
 
-/* hotpatcher/arch/ARCH/borrowed.S: the code; behind its numbered distances; signals, none, and the
- * time. */
+/* From hotpatcher/arch/ARCH/borrowed.S: the code; where its distances end, in bytes from its start;
+ * its data: the set of signals to mask, the empty set, and the time to wait (two words). */
 extern const uint8_t ip_borrowed_code[], ip_borrowed_code_end[];
 extern const uint64_t ip_borrowed_distances[DISTANCES], ip_borrowed_data[4];
 
-/* In the order of the code. */
+/* What the distances lead to, in the order of the code. */
 enum { SIGNALS, FUNCTION, NONE, WHILE, MASK, BLOCK };
 
 static int refuse(const struct ip_target *target)
@@ -71,8 +71,8 @@ int ip_own_code_check_place(const struct ip_target *target, const struct ip_borr
 	return 0;
 }
 
-/* [start, end) lies in the mapping, which is of a file. 1: it is what the file has, or that cannot
- * be told; 0: it is not. */
+/* Whether the mapped bytes [start, end) are what the file of the mapping has. The range must lie in
+ * the mapping. 1: they are, or that cannot be told; 0: they are not; -1 with an error. */
 static int is_as_file(const struct ip_target *target, const struct ip_mapping *m, uint64_t start,
 		      uint64_t end)
 {
@@ -98,8 +98,8 @@ int ip_own_code_check(const struct ip_target *target, uint64_t within)
 
 	if (target->injected)
 		return ip_inject_is_intact(target) ? 0 : refuse(target);
-	/* a runtime that sleeps has not said yet where its code is: what is called first has to
-	 * do */
+	/* a runtime that sleeps has not told yet where its code is: only the code that is called
+	 * first can be checked */
 	if (!start && !end) {
 		start = a->wake;
 		end = a->wake_end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Borrowing a thread that waits in a system call, for changing mappings.
+ * Borrows a thread that waits in a system call, to change mappings.
  */
 #include "hotpatcher/inject/remap_thread.h"
 
@@ -17,7 +17,7 @@
 
 #define RUN_NS	    10000000000ull
 #define NAP_NS	    2000000l
-#define STACK_BYTES 65536ull /* remap.S */
+#define STACK_BYTES 65536ull /* arch/ARCH/remap.S */
 
 #define BLOCK(target, member) ((target)->anchor.remap_block + offsetof(struct ip_remap, member))
 
@@ -53,7 +53,7 @@ int ip_remap_thread_check(const struct ip_target *target)
 	return ip_borrow_check(target->pid);
 }
 
-/* A thread that waits, stopped. 0 or -1. */
+/* Finds a thread to borrow and stops it. 0, or -1 with the reason. */
 static int find_thread(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns),
 		       uint64_t find_ns, struct ip_borrowed *b)
 {
@@ -70,17 +70,18 @@ static int find_thread(struct ip_target *target, enum ip_borrow_which (*which)(u
 }
 
 /*
- * Whoever holds the locks of the mappings must not wait for a CPU: threads that fault wait for him.
- * So the thread is raised to real time for the length of its errand, where we may, and we with it.
- * It goes back by itself (runtime/remap.c), whatever becomes of us: so it is raised last, when it
- * is on its way already.
+ * A thread that holds the locks of the mappings must not wait for a CPU, since threads that fault
+ * wait for it. So the borrowed thread gets real-time priority while it runs our code, where we may
+ * give it, and so do we. The thread goes back to its own policy by itself (runtime/remap.c),
+ * whatever becomes of us. So it is raised last, when it is on its way already.
  */
 struct raised {
 	int policy, own_policy; /* -1: not raised */
 	struct sched_param own;
 };
 
-/* Ours, and what the block is told of the thread's. */
+/* Raises our own priority. Returns what the block is told of the thread's policy: the policy + 1;
+ * 0: it is not to be raised. */
 static uint32_t raise_self(pid_t tid, struct raised *ret)
 {
 	const struct sched_param high = {.sched_priority = 10};
@@ -135,9 +136,8 @@ int ip_remap_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(
 	ret->tsc = b.stop.began_tsc;
 	back = (struct ip_wake){.mask = b.mask, .tid = b.tid};
 	ip_arch_way_back(&b.regs, &back);
-	done = ip_own_code_check_place(target,
-				       /* it stands, so the image is the one that was opened */
-				       &place);
+	/* the thread is stopped, so the image is the one that was opened */
+	done = ip_own_code_check_place(target, &place);
 	if (done == 0)
 		done = ip_target_write(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces));
 	if (done == 0)
@@ -152,7 +152,8 @@ int ip_remap_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(
 		raise_thread(b.tid);
 	if (done == 0)
 		done = ip_borrow_run(&b, a->remap, a->remap_end, a->remap_block, RUN_NS);
-	lower(b.tid, &raised); /* first: what it puts back was read while borrowing had raised us */
+	/* first: the policies that it puts back were read while the borrowing had raised us */
+	lower(b.tid, &raised);
 	ret->ns = ip_borrow_end(&b);
 	ret->tid = b.tid;
 	if (ip_target_read(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces)) < 0 ||
@@ -165,8 +166,8 @@ int ip_remap_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(
 	return done;
 }
 
-/* Whether the piece names a second mapping of the text's own file, as ours are. *ret_empty:
- * nothing is mapped at its place, in the midst of its module. */
+/* Whether the piece names a second mapping of the text's own file, as our pieces do. *ret_empty:
+ * nothing is mapped at the place of the text, in the middle of its module. */
 static bool is_ours(const struct ip_target *target, const struct ip_remap_piece *piece,
 		    bool *ret_empty)
 {
@@ -202,7 +203,7 @@ int ip_remap_thread_clean(struct ip_target *target, uint64_t find_ns, struct ip_
 	n = n < IP_REMAP_PIECES ? n : IP_REMAP_PIECES;
 	if (!n)
 		return 0;
-	/* a thread that was left there may be at work on them still */
+	/* a thread that was left in the code may still be at work on the pieces */
 	for (uint64_t limit = ip_now_ns() + find_ns;
 	     ip_borrow_is_occupied(target, &place) == 1 && ip_now_ns() < limit;)
 		nanosleep(&nap, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps are told in runtime_wake.h; the comments here and in borrow.c name them.
+ * Wakes a runtime. runtime_wake.h describes the steps; the comments here and in borrow.c name them.
  */
 #include "hotpatcher/inject/runtime_wake.h"
 
@@ -13,10 +13,9 @@
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/own_code.h"
 
-#define LIMIT_NS 2000000000ull /* so long a thread is looked for */
-#define RUN_NS                                                                                     \
-	10000000000ull /* some sixty turns of the scheduler: on a machine with twenty hogs that    \
-			  takes seconds */
+#define LIMIT_NS 2000000000ull /* how long to search for a thread */
+/* some sixty turns of the scheduler: with twenty CPU hogs beside, these take seconds */
+#define RUN_NS 10000000000ull
 
 bool ip_is_asleep(const struct ip_target *target)
 {
@@ -42,7 +41,7 @@ static struct ip_borrow_place place_of(const struct ip_target *target)
 					.tid_at = a->wake_block + offsetof(struct ip_wake, tid)};
 }
 
-/* Steps 3 to 9 with a thread that has been stopped. */
+/* Steps 3 to 9, with a thread that has been stopped. */
 static int run(struct ip_target *target, struct ip_borrowed *b, uint64_t *ret_held_ns)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
@@ -50,12 +49,12 @@ static int run(struct ip_target *target, struct ip_borrowed *b, uint64_t *ret_he
 		       nobody = 0;
 	const struct ip_borrow_place place = place_of(target);
 	struct ip_wake block = {.mask = b->mask, .tid = b->tid};
-	int ret = ip_own_code_check_place(target,
-					  /* it stands, so the image is the one that was opened */
-					  &place);
+	/* the thread is stopped, so the image is the one that was opened */
+	int ret = ip_own_code_check_place(target, &place);
 
 	ip_arch_way_back(&b->regs, &block);
-	/* 3. Whoever said that it was at it is gone, or is not in this process. */
+	/* Step 3. If a thread has marked the runtime as being set up, that thread is gone, or is
+	 * not in this process. */
 	if (ret == 0)
 		ret = a->waking ? ip_target_write(target, waking, &nobody, sizeof(a->waking)) : 0;
 	if (ret == 0)
@@ -66,12 +65,12 @@ static int run(struct ip_target *target, struct ip_borrowed *b, uint64_t *ret_he
 	if (ret == 0)
 		return ip_target_write(target, a->wake_block + offsetof(struct ip_wake, tid),
 				       &nobody, sizeof(nobody));
-	/* taken away in the middle: somebody may begin anew */
+	/* the thread was taken back in the middle: another one may set the runtime up anew */
 	ip_target_write(target, waking, &nobody, sizeof(a->waking));
 	return -1;
 }
 
-/* Whether it sleeps still: 1, 0, or -1 with an error. */
+/* Whether the runtime still sleeps: 1, 0, or -1 with an error. */
 static int is_needed(struct ip_target *target)
 {
 	return read_anchor(target) < 0 ? -1 : ip_is_asleep(target);
@@ -86,7 +85,7 @@ static int wake(struct ip_target *target, uint64_t *ret_held_ns)
 						.limit_ns = LIMIT_NS,
 						.confined = &confined};
 	struct ip_borrowed b;
-	int got = ip_borrow_search(target, &search, &b); /* 2 */
+	int got = ip_borrow_search(target, &search, &b); /* step 2 */
 
 	if (got == 2)
 		return 0;

@@ -22,7 +22,7 @@
 #include "hotpatcher/ptrace/stops.h"
 
 #define FIND_NS	   100000000ull
-#define WAITING_NS 4000000ull /* so long only threads that wait are asked */
+#define WAITING_NS 4000000ull /* how long only waiting threads are asked */
 
 int ip_target_clock_check(pid_t pid)
 {
@@ -57,8 +57,8 @@ static enum ip_borrow_which soon(uint64_t ns)
 	return ns < WAITING_NS ? IP_BORROW_WAITING : IP_BORROW_RUNNING;
 }
 
-/* Stopped, or frozen by its cgroup (newer kernels name the function around it): such a thread can
- * be stopped by us, but does not run. */
+/* Whether the thread is stopped, or frozen by its cgroup (newer kernels name the function around
+ * it). We can stop such a thread, but it does not run. */
 static bool stands_still(pid_t tid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -89,10 +89,10 @@ int ip_target_clock_ask(struct ip_target *target)
 	if (lock < 0)
 		return -1;
 	done = ip_remap_thread_run(target, soon, FIND_NS, &piece, 1, &held);
-	if (!held.tsc) /* nobody was there to be asked */
+	if (!held.tsc) /* no thread could be asked */
 		return 0;
 	ip_stop_log_add_look(&ip_stops_of(target)->log, held.ns);
-	if (done < 0 && piece.error == -1) /* it never got there: it is kept from running */
+	if (done < 0 && piece.error == -1) /* never asked: the thread is kept from running */
 		return 0;
 	if (done < 0)
 		return -1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding slack by the program headers in the target's memory, and clearing up what was left in it.
+ * Finds text padding by the program headers in the target's memory, and clears up what was left in
+ * it.
  */
 #include "hotpatcher/inject/text_padding.h"
 
@@ -18,7 +19,7 @@
 #define ALIGN	    16ull
 #define HEADERS_MAX 64u
 
-/* The mapping of the file's start that belongs to mapping i. */
+/* Finds the mapping of the file's start that belongs to mapping i. NULL: there is none. */
 static const struct ip_mapping *first_of(const struct ip_maps *maps, size_t i)
 {
 	const struct ip_mapping *m = &maps->items[i];
@@ -33,8 +34,8 @@ static const struct ip_mapping *first_of(const struct ip_maps *maps, size_t i)
 	return NULL;
 }
 
-/* The program headers of a module, as far as they load something. Their number; 0: cannot be
- * read. */
+/* Reads the program headers of a module that load something. Returns their number; 0: they cannot
+ * be read. */
 static unsigned read_loads(const struct ip_target *target, uint64_t start, Elf64_Phdr *ret)
 {
 	uint8_t bytes[sizeof(Elf64_Ehdr)], header[sizeof(Elf64_Phdr)];
@@ -58,7 +59,7 @@ static unsigned read_loads(const struct ip_target *target, uint64_t start, Elf64
 	return n;
 }
 
-/* Where the code in mapping m ends; 0: there is no telling. */
+/* Where the code in mapping m ends; 0: that cannot be told. */
 static uint64_t end_of_code(const struct ip_target *target, const struct ip_mapping *first,
 			    const struct ip_mapping *m)
 {
@@ -76,7 +77,7 @@ static uint64_t end_of_code(const struct ip_target *target, const struct ip_mapp
 		    segment_end > m->start && segment_end < m->end && segment_end > end)
 			end = segment_end;
 	}
-	/* no other segment has bytes in that page */
+	/* the page must hold no bytes of another segment */
 	for (unsigned i = 0; i < n && end; i++) {
 		uint64_t start = bias + loads[i].p_vaddr, stop = start + loads[i].p_memsz;
 
@@ -100,7 +101,7 @@ static void look_at(const struct ip_target *target, struct ip_text_padding *s)
 	memcpy(&head, bytes, sizeof(head));
 	if (!memcmp(head.magic, ip_inject_code, sizeof(head.magic)) && head.size >= sizeof(head) &&
 	    head.size <= s->size) {
-		/* what was there stands behind it */
+		/* the fill byte stands behind the code */
 		s->left_behind = head.size;
 		s->fill = head.size < s->size ? bytes[head.size] : 0;
 		return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps are told in thread_areas.h; the comments here name them.
+ * Checks thread areas. thread_areas.h describes the steps; the comments here name them.
  */
 #include "hotpatcher/inject/thread_areas.h"
 
@@ -22,17 +22,17 @@
 #include "hotpatcher/ptrace/kernel_worker.h"
 
 #define LOOK_NS	   20000000ull
-#define LOOK_SHARE 50 /* of our time goes to looks, one in so many */
+#define LOOK_SHARE 50 /* one part in so many of our time goes to looks */
 #define STOP_NS	   20000000ull
-#define BATCH	   128 /* areas read at once */
+#define BATCH	   128 /* areas that are read at once */
 
 struct area {
-	uint64_t pointer; /* the thread's */
+	uint64_t pointer; /* the thread pointer */
 	pid_t tid, pid;
 };
 
-/* Where hooks take a thread's id from; 0: they do not. What the anchor says may have been scribbled
- * over. */
+/* Where hooks take a thread's id from, in bytes from the thread pointer; 0: hooks do not. The
+ * process may have written over the anchor, so only places that we know count. */
 static uint16_t tid_place(const struct ip_target *target)
 {
 	for (size_t i = 0; i < sizeof(ip_arch_tid_places) / sizeof(*ip_arch_tid_places); i++)
@@ -55,7 +55,7 @@ static bool read_slowly(const struct ip_target *target, const struct area *a, ui
 				  sizeof(ret->tid));
 }
 
-/* Of many at once. */
+/* Reads n areas, at most BATCH, at once. False if one of them cannot be read. */
 static bool read_all(const struct ip_target *target, const struct area *areas, size_t n,
 		     uint16_t place, struct content *ret)
 {
@@ -77,8 +77,9 @@ static bool read_all(const struct ip_target *target, const struct area *areas, s
 	return process_vm_readv(target->pid, local, parts, remote, parts, 0) == (ssize_t)bytes;
 }
 
-/* An id of 0: the C library is about to end the thread. Ids in another namespace are others: the
- * first thread's is known. */
+/* Whether the area is the thread's own. An id of 0 means that the C library is about to end the
+ * thread. In another namespace the ids are different: only the id of the first thread is known
+ * there. */
 static bool is_own(const struct ip_target *target, const struct area *a, const struct content *c)
 {
 	uint32_t own = a->tid == target->pid		  ? (uint32_t)target->inner_pid
@@ -88,7 +89,7 @@ static bool is_own(const struct ip_target *target, const struct area *a, const s
 	return a->pointer && c->self == a->pointer && (!c->tid || !own || c->tid == own);
 }
 
-/* The first of them that has no area of its own; n: there is none. */
+/* Index of the first thread that has no area of its own; n: there is none. */
 static size_t find_bad(const struct ip_target *target, const struct area *areas, size_t n)
 {
 	uint16_t place = tid_place(target);
@@ -126,7 +127,7 @@ static int by_pointer(const void *a, const void *b)
 	return x->pointer < y->pointer ? -1 : x->pointer > y->pointer;
 }
 
-/* Sorts them. */
+/* Checks all areas; sorts them. 0, or -1 with the reason. */
 static int check(const struct ip_target *target, struct area *areas, size_t n)
 {
 	size_t bad;
@@ -139,7 +140,8 @@ static int check(const struct ip_target *target, struct area *areas, size_t n)
 	return bad < n ? refuse(target, areas[bad].tid, 0) : 0;
 }
 
-/* Of a thread that stands; -1: of one that does not (ESRCH: it has been killed). */
+/* Reads the thread pointer of a stopped thread. -1: the thread is not stopped (ESRCH: it has been
+ * killed). */
 static int get_pointer(pid_t tid, uint64_t *ret)
 {
 	struct user_regs_struct regs;
@@ -172,13 +174,13 @@ int ip_thread_areas_check(const struct ip_stop *stop)
 			return ip_error_errno("pid %d: cannot read the registers of thread %d",
 					      target->pid, t->tid);
 	}
-	/* a program that begins: its loader has not set the area up yet, and runs before all that
-	 * has probes */
+	/* A program that begins: its loader has not set the area up yet, and runs before all code
+	 * that has probes. */
 	if (n == 1 && !areas[0].pointer)
 		return 0;
 	if (check(target, areas, n) == 0)
 		return 0;
-	/* asked only now: it takes a file each */
+	/* looked for only now: that takes reading a file for each thread */
 	for (size_t i = 0; i < n; i++)
 		if (!ip_is_kernel_worker(areas[i].pid, areas[i].tid))
 			areas[left++] = areas[i];
@@ -188,7 +190,7 @@ int ip_thread_areas_check(const struct ip_stop *stop)
 /* Step 2. */
 
 enum state {
-	SOUND,	/* it has been looked at, or needs no look */
+	SOUND,	/* checked, or needs no check */
 	SUSPECT /* the C library has not registered it */
 };
 
@@ -228,7 +230,7 @@ static bool is_registered(pid_t tid)
 	return syscall(SYS_get_robust_list, tid, &head, &size) == 0 && head;
 }
 
-/* 1: sound; 0: not known yet; -1 with the reason. */
+/* 1: the thread has an area of its own; 0: not known yet; -1 with the reason. */
 static int look_at(struct ip_target *target, pid_t tid)
 {
 	struct area area = {0, tid, target->pid};
@@ -239,12 +241,12 @@ static int look_at(struct ip_target *target, pid_t tid)
 		return 1;
 	if (ip_stop_one(target, tid, STOP_NS, &stop) < 0)
 		return 0;
-	/* read while it stands: once it runs it may end, and its area be marked as joined, used
-	 * anew or unmapped */
+	/* The area is read while the thread is stopped: once the thread runs it may end, and the
+	 * area may be marked as joined, used anew or unmapped. */
 	if (get_pointer(tid, &area.pointer) == 0)
 		ret = find_bad(target, &area, 1) ? 1 : -1;
 	if (ret < 0 && get_pointer(tid, &area.pointer) < 0)
-		ret = 0; /* it has been killed meanwhile, and its memory may be gone */
+		ret = 0; /* the thread has been killed meanwhile, and its memory may be gone */
 	ip_stop_end_look(&stop);
 	return ret < 0 ? refuse(target, tid, 0) : ret;
 }
@@ -256,7 +258,7 @@ static int by_tid(const void *a, const void *b)
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-/* All threads that are there, sorted; -1: that cannot be told. */
+/* Lists all threads of the process, sorted. Returns their number; -1: they cannot be listed. */
 static ssize_t list(pid_t pid, struct seen **ret)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -299,7 +301,7 @@ int ip_thread_watch_step(struct ip_thread_watch *watch, struct ip_target *target
 				 : NULL;
 		int got;
 
-		/* those that stood when probes went live have been looked at */
+		/* threads that were stopped when probes went live have been checked */
 		now[i].state = before			   ? before->state
 			       : !watch->begun && !no_stop ? SOUND
 			       : is_registered(now[i].tid) ? SOUND
