@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading calls out of a live process.
+ * Reads calls out of a live process.
  *
- * A function reaches from its address to the end that its symbol tells; without a symbol table up
- * to the next function that has probes. What the compiler has moved elsewhere (.cold) is not looked
- * at.
+ * A function reaches from its address to the end that its symbol tells; without a symbol table, up
+ * to the next function that has probes. Code that the compiler has moved elsewhere (.cold) is not
+ * looked at.
  */
 #include "hotpatcher/process/callees.h"
 
@@ -20,10 +20,11 @@
 #include "hotpatcher/arch/x86_64/calls.h"
 #include "hotpatcher/process/modules.h"
 
-/* bytes of a function; no compiler makes longer ones but by mistake of ours */
+/* the most bytes of a function: compilers make none longer, so a longer one means a mistake of
+ * ours */
 #define CODE_MAX (1u << 20)
 
-/* A function with probes, where it is in the process. */
+/* A function with probes, and where it is in the process. */
 struct place {
 	uint64_t address;
 	const struct ip_module *module;
@@ -79,7 +80,7 @@ static struct place *find(const struct search *s, uint64_t address)
 	return s->n ? bsearch(&key, s->places, s->n, sizeof(*s->places), by_address) : NULL;
 }
 
-/* Of the symbol table that is there; 0: it tells nothing. */
+/* Size of a function by the symbol tables of its module; 0: they do not tell it. */
 static uint64_t symbol_size(const struct place *p)
 {
 	uint64_t address = p->address - p->module->load_bias;
@@ -107,7 +108,7 @@ static uint64_t size_of(const struct search *s, const struct place *p)
 	uint64_t size = symbol_size(p), most = text ? text->end - p->address : 0;
 
 	for (const struct place *next = p + 1; !size && next < s->places + s->n; next++)
-		size = next->address - p->address; /* two names of one place: 0 */
+		size = next->address - p->address; /* 0 if one place has two names */
 	if (!size || size > most)
 		size = most;
 	return size < CODE_MAX ? size : CODE_MAX;
@@ -120,7 +121,7 @@ static bool is_code(const struct search *s, uint64_t address)
 	return m && m->perms[2] == 'x' && address + IP_PLT_LENGTH <= m->end;
 }
 
-/* Where the pointer at slot points; 0: it cannot be read. */
+/* Where the pointer at the address slot points; 0: it cannot be read. */
 static uint64_t follow(const struct search *s, uint64_t slot)
 {
 	uint64_t address = 0;
@@ -169,7 +170,7 @@ static int scan(struct search *s, const struct place *caller)
 	return 0;
 }
 
-/* Names of the callees, each once. */
+/* Makes the selection: the names of the callees, each once. */
 static int name_them(const struct search *s, char **ret, size_t *ret_n)
 {
 	size_t size;

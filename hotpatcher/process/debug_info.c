@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walking through compilation units. Those whose address ranges hold none of the wanted addresses
- * are skipped; an index of addresses (.debug_aranges) is not counted on: clang writes none.
+ * Walks through compilation units. Units whose address ranges hold none of the wanted addresses are
+ * skipped. An index of addresses (.debug_aranges) is not relied on: clang writes none.
  */
 #include "hotpatcher/process/debug_info.h"
 
@@ -36,7 +36,7 @@ struct ip_debug_info {
 	struct symbol *symbols; /* of functions, by address */
 	size_t nsymbols;
 	struct ip_debug_file_search search;
-	bool may_split; /* files that units name may be opened by libdw */
+	bool may_split; /* libdw may open files that units name */
 };
 
 static int by_address(const void *a, const void *b)
@@ -46,7 +46,8 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* libdwfl's own search goes over all symbols each time. */
+/* Reads the symbols of functions into a sorted table: libdwfl's own search goes over all symbols
+ * each time. */
 static int read_symbols(struct ip_debug_info *info)
 {
 	int n = dwfl_module_getsymtab(info->module);
@@ -69,7 +70,8 @@ static int read_symbols(struct ip_debug_info *info)
 	return 0;
 }
 
-/* NULL: there is none. Of several the one to which the compiler has added something. */
+/* Name of the symbol at an address; NULL: there is none. If there are several, the one to which the
+ * compiler has added something. */
 static const char *symbol_at(const struct ip_debug_info *info, uint64_t address)
 {
 	size_t low = 0, high = info->nsymbols;
@@ -155,7 +157,7 @@ struct search {
 	void *context;
 };
 
-/* First wanted address that is not below address. */
+/* Index of the first wanted address that is not below address. */
 static size_t first_from(const struct search *s, uint64_t address)
 {
 	size_t low = 0, high = s->n;
@@ -178,7 +180,7 @@ static bool is_wanted(const struct search *s, uint64_t start, uint64_t end)
 	return i < s->n && s->addresses[i] < end;
 }
 
-/* Whether a unit may hold a wanted function: one that does not say where its code lies may. */
+/* Whether a unit may hold a wanted function. A unit that does not say where its code lies may. */
 static bool may_hold(const struct search *s, Dwarf_Die *unit)
 {
 	Dwarf_Addr base, start, end;
@@ -193,8 +195,8 @@ static bool may_hold(const struct search *s, Dwarf_Die *unit)
 	return !any;
 }
 
-/* A function may lie in several ranges (parts that are hardly ever executed): one of them begins
- * with its entry. */
+/* Calls found() if the function is wanted. A function may lie in several ranges (parts that are
+ * hardly ever executed are apart): one of them begins with its entry. */
 static void look_at(const struct search *s, Dwarf_Die *die)
 {
 	Dwarf_Addr base, start, end;

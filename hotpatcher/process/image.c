@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Telling images apart. See image.h.
+ * Tells images apart. See image.h.
  */
 #include "hotpatcher/process/image.h"
 
@@ -20,7 +20,7 @@
 
 #define WORDS 2 /* AT_RANDOM has 16 bytes */
 
-/* The value of an entry of the auxiliary vector; 0: it has none. */
+/* The value of the entry of that type in an auxiliary vector; 0: there is no such entry. */
 static uint64_t find_entry(const uint8_t *vector, size_t size, unsigned bits, uint64_t type)
 {
 	const size_t width = bits / 8;
@@ -36,7 +36,8 @@ static uint64_t find_entry(const uint8_t *vector, size_t size, unsigned bits, ui
 	return 0;
 }
 
-/* A thread's; that of a leader that has ended is empty. 0: not there. */
+/* Address of the random bytes, by the auxiliary vector of a thread. The vector of a leader that has
+ * ended is empty. 0: not there. */
 static uint64_t random_of(const struct ip_target *target, const char *tid)
 {
 	uint8_t vector[4096];
@@ -63,7 +64,8 @@ void ip_image_remember(struct ip_target *target)
 			target->random_at = random_of(target, entry->d_name);
 }
 
-/* 1: both hold the same there; 0: they do not; -1: ours has nothing there. */
+/* Compares the memory of the thread with the memory that we have open, at one address. 1: both hold
+ * the same there; 0: they do not; -1: ours has nothing there. */
 static int compare(const struct ip_target *target, pid_t tid, uint64_t address)
 {
 	uint64_t ours[WORDS];
@@ -88,6 +90,6 @@ bool ip_image_is_same(const struct ip_target *target, pid_t tid)
 	if (ip_target_image_is_gone(target))
 		return false;
 	same = compare(target, tid, target->random_at);
-	/* a program that has unmapped its first stack: then the thread's own */
+	/* if the program has unmapped its first stack, the thread's own stack is compared */
 	return (same < 0 ? compare(target, tid, ip_arch_stack_pointer(tid)) : same) == 1;
 }

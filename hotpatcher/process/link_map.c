@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the loader's list. All of it is the target's memory: nothing in it is believed but that
- * it changed.
+ * Reads the loader's list. All of it is the target's memory: nothing in it is believed except that
+ * it has changed.
  */
 #include "hotpatcher/process/link_map.h"
 
@@ -18,24 +18,24 @@
 #include "common/elf_class.h"
 #include "common/error.h"
 
-#define WORDS	   6	/* of r_debug, of which a link_map has the first 5 */
-#define LINKS_MAX  8192 /* a list that is longer is none */
+#define WORDS	   6	/* words of r_debug; of a link_map 5 are read */
+#define LINKS_MAX  8192 /* the rest of a longer list is not read */
 #define NAMESPACES 16
-#define BATCH	   512 /* places a call */
+#define BATCH	   512 /* places that one system call reads */
 
 /* A place that is watched. */
 struct place {
 	uint64_t address;
 	uint8_t size; /* bytes */
-	bool old;     /* of a site: it was not found live when the others were noted */
+	bool old;     /* a site that was not found live when the others were noted */
 	uint8_t bytes[8 * WORDS];
 };
 
 struct ip_link_map {
 	struct place *links, *sites;
 	size_t nlinks, nsites;
-	uint64_t debug; /* of the image with that anchor; 0: not known */
-	bool none;	/* it has no list */
+	uint64_t debug; /* address of r_debug; 0: not known */
+	bool none;	/* the target has no list */
 };
 
 struct ip_link_map *ip_link_map_create(void)
@@ -86,7 +86,7 @@ void ip_link_map_destroy(struct ip_link_map *l)
 	free(l);
 }
 
-/* A word of the target's size. */
+/* Word i of an array of words of the target's size. */
 static uint64_t word(const struct ip_target *target, const uint8_t *bytes, unsigned i)
 {
 	uint64_t wide;
@@ -105,7 +105,7 @@ static int read_words(const struct ip_target *target, uint64_t address, unsigned
 	return ip_target_read(target, address, ret, n * target->arch->bits / 8);
 }
 
-/* The address of r_debug. 1; 0: the loader has not written it yet; -1: there is none. */
+/* Finds the address of r_debug. 1; 0: the loader has not written it yet; -1: there is none. */
 static int find_debug(const struct ip_target *target, uint64_t *ret)
 {
 	unsigned size = target->arch->bits / 8;
@@ -201,7 +201,7 @@ int ip_link_map_note(struct ip_link_map *l, const struct ip_target *target)
 			if (read_words(target, map, 5, link) < 0 ||
 			    add(&l->links, &l->nlinks, map, 5 * size, link) < 0)
 				return 0;
-		/* r_version: there is r_next */
+		/* from r_version 2 on there is r_next */
 		at = *(int *)debug >= 2 ? word(target, debug, 5) : 0;
 	}
 	return 1;
@@ -212,8 +212,8 @@ int ip_link_map_expect(struct ip_link_map *l, uint64_t address, const uint8_t *b
 	return add(&l->sites, &l->nsites, address, size, bytes);
 }
 
-/* None of the module's sites is live: what was noted before, unless that was so the last time
- * too. */
+/* For a module none of whose sites is live: keeps the site that was noted before, unless it was
+ * already kept so the last time. */
 static int keep_old(struct ip_link_map *l, const struct ip_module *module,
 		    const struct place *before, size_t n)
 {
@@ -282,7 +282,7 @@ static bool differ(const struct place *places, size_t n, const struct ip_target 
 						   places[done + i].size};
 			local.iov_len += places[done + i].size;
 		}
-		/* a leader that has ended has no memory any more, the others have */
+		/* a leader that has ended has no memory any more, but its other threads have */
 		if (process_vm_readv(target->pid, &local, 1, remote, count, 0) !=
 		    (ssize_t)local.iov_len)
 			return differ_by_mem(places + done, n - done, target);

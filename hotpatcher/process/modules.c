@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding modules, their files and their probe lists.
+ * Finds modules, their files and their probe lists.
  */
 #include "hotpatcher/process/modules.h"
 
@@ -66,8 +66,8 @@ size_t ip_modules_build_id_at(const struct ip_target *target, uint64_t start, ui
 }
 
 /*
- * The end of the module whose first mapping starts at start, by its program headers; 0 where none
- * can be read there. Of a small file all segments lie in its first page: then each of its mappings
+ * The end of the module whose first mapping begins at start, by its program headers; 0: they cannot
+ * be read there. All segments of a small file lie in its first page: then each of its mappings
  * begins with that page.
  */
 static uint64_t module_end(const struct ip_target *target, uint64_t start)
@@ -165,8 +165,8 @@ static int load_list(const struct ip_target *target, struct ip_module *module)
 	return check_sites(module);
 }
 
-/* Whether the list names memory of the module behind what its file holds: nobody else's, whatever
- * the list says. */
+/* Whether the list names memory of the module, behind what its file holds. Whatever the list says,
+ * memory that is not the module's must not be taken. */
 static bool is_room(const struct ip_elf_file *elf, uint64_t offset, uint64_t size)
 {
 	for (size_t i = 0; i < elf->nloads; i++) {
@@ -191,8 +191,8 @@ bool ip_module_room(const struct ip_module *module, struct ip_stub_room *ret)
 	return true;
 }
 
-/* Takes the room that the module brings along, if all of it is executable and nothing else than
- * private memory. */
+/* Takes the room for stubs that the module brings along, if all of it is executable, and private
+ * memory only. */
 static int take_room(struct ip_target *target, struct ip_module *module)
 {
 	struct ip_stub_room room;
@@ -279,7 +279,7 @@ static int load_module(struct ip_target *target, const struct ip_mapping *first,
 	return 0;
 }
 
-/* What was taken over stays the old ones'. */
+/* Leaves what was taken over to the old modules. */
 static void disown(struct ip_modules *modules)
 {
 	for (size_t i = 0; i < modules->n; i++)
@@ -289,7 +289,7 @@ static void disown(struct ip_modules *modules)
 		}
 }
 
-/* Takes the files of a module that is mapped as it was. */
+/* Takes the files of the old module over, if it is mapped as it was. */
 static bool take_over(struct ip_target *target, struct ip_modules *old, struct ip_module *module)
 {
 	uint8_t id[IP_BUILD_ID_MAX];
@@ -343,7 +343,7 @@ int ip_modules_reload(struct ip_target *target, struct ip_modules *old, struct i
 			continue;
 		}
 		end = module_end(target, first->start);
-		/* anonymous memory (bss, a page somebody changed) may lie between two mappings of a
+		/* anonymous memory (bss, a page that was changed) may lie between two mappings of a
 		 * file */
 		for (size_t k = i;
 		     k < maps->n && (same_file(first, &maps->items[k]) || !maps->items[k].inode);
@@ -377,8 +377,7 @@ int ip_modules_reload(struct ip_target *target, struct ip_modules *old, struct i
 					  target->anchor_address < module->end;
 			module->fresh = !take_over(target, old, module);
 			if (module->fresh)
-				load_module(target, first,
-					    module); /* what is wrong with it is kept in problem */
+				load_module(target, first, module); /* keeps errors in problem */
 		}
 		i = j + 1;
 	}
@@ -392,7 +391,7 @@ int ip_modules_reload(struct ip_target *target, struct ip_modules *old, struct i
 	for (size_t i = 0; i < ret->n; i++) {
 		size_t from = ret->items[i].old;
 
-		if (from) { /* theirs now */
+		if (from) { /* the new module owns them now */
 			old->items[from - 1].elf = NULL;
 			old->items[from - 1].list = NULL;
 			ret->items[i].old = 0;

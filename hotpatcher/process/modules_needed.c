@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Following DT_NEEDED from the executable.
+ * Follows DT_NEEDED from the executable.
  */
 #include "hotpatcher/process/modules_needed.h"
 
@@ -26,7 +26,8 @@ static bool has_interpreter(const struct ip_elf_file *elf)
 	return false;
 }
 
-/* Calls visit for each entry of the dynamic section that has the tag, until it returns true. */
+/* Calls visit for each string of the dynamic section that has the tag, until visit returns true.
+ * True if it did. */
 static bool each_string(const struct ip_module *module, GElf_Sxword tag,
 			bool (*visit)(void *, const char *), void *data)
 {
@@ -70,7 +71,7 @@ struct walk {
 	bool changed;
 };
 
-/* Something that stays needs a library of that name. */
+/* A module that stays needs a library of that name: so this library stays, too. */
 static bool needs(void *data, const char *name)
 {
 	struct walk *w = data;
@@ -95,7 +96,7 @@ void ip_modules_mark_lasting(const struct ip_target *target, struct ip_modules *
 	bool known;
 
 	snprintf(name, sizeof(name), "/proc/%d/exe", target->pid);
-	known = stat(name, &st) == 0; /* not of a leader that has ended */
+	known = stat(name, &st) == 0; /* not known if the leader has ended */
 	for (size_t i = 0; i < modules->n; i++) {
 		struct ip_module *m = &modules->items[i];
 

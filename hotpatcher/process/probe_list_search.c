@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking for probe lists. The order is told in probe_list_search.h.
+ * Looks for probe lists. probe_list_search.h tells the order.
  */
 #include "hotpatcher/process/probe_list_search.h"
 
@@ -21,11 +21,11 @@ struct named {
 	const char *path;
 	bool directory;
 	bool used;
-	uint8_t build_id[IP_BUILD_ID_MAX]; /* of a file */
+	uint8_t build_id[IP_BUILD_ID_MAX]; /* if it is a file */
 	size_t build_id_size;
 };
 
-/* What the user said on the command line holds for the whole command. */
+/* What the user named on the command line holds for the whole command. */
 static struct named *all_named;
 static size_t nnamed;
 
@@ -57,8 +57,8 @@ static bool is_for(const struct ip_probe_list *list, const struct ip_elf_file *e
 	       !memcmp(list->header->build_id, elf->build_id, elf->build_id_size);
 }
 
-/* The list that the path leads to from the root (-1: ours). 1; 0: there is none that we could read;
- * -1 with an error. */
+/* Loads the list that the path leads to from the root (-1: our own). 1; 0: there is none that we
+ * may read; -1 with an error. */
 static int load(int root, const char *path, struct ip_probe_list **ret)
 {
 	_cleanup_close_ int found = ip_find_in_root(root, path), fd = -1;
@@ -79,7 +79,8 @@ static int load(int root, const char *path, struct ip_probe_list **ret)
 	return fd < 0 || ip_probe_list_load_fd(fd, path, ret) < 0 ? -1 : 1;
 }
 
-/* One file, if there is one. 1, 0, or -1: it cannot be read, or is another build's. */
+/* Loads one file, if it exists. 1; 0: there is none; -1 with an error: it cannot be read, or is the
+ * list of another build. */
 static int try_file(int root, const char *path, const struct ip_elf_file *elf,
 		    struct ip_probe_list **ret)
 {
@@ -99,7 +100,7 @@ static int try_file(int root, const char *path, const struct ip_elf_file *elf,
 			elf->path, path, has, wants);
 }
 
-/* By build-id in a directory of a root. */
+/* Looks for the list by build-id in a directory of a root. */
 static int try_directory(int root, const char *directory, int length, const struct ip_elf_file *elf,
 			 struct ip_probe_list **ret)
 {
@@ -150,7 +151,7 @@ static int try_named(const struct ip_elf_file *elf, struct ip_probe_list **ret)
 	return 0;
 }
 
-/* Colon-separated directories, of ours and of the root of the process. */
+/* Looks in colon-separated directories, of our root and of the process's. */
 static int try_path(int root, const char *path, const struct ip_elf_file *elf,
 		    struct ip_probe_list **ret)
 {

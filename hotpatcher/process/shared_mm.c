@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding processes that share memory. See shared_mm.h.
+ * Finds processes that share memory. See shared_mm.h.
  */
 #include "hotpatcher/process/shared_mm.h"
 
@@ -19,10 +19,10 @@
 #include "common/error.h"
 
 #define LOOKS 96
-#define ENOUGH                                                                                     \
-	24 /* looks that say the same: of a memory that has two sizes by turns, one in 2^24 does   \
-	      so many times by chance */
-#define SIZES 1024
+/* looks that must say the same: with one memory that has two sizes by turns, so many do by
+ * chance in one of 2^24 cases */
+#define ENOUGH 24
+#define SIZES  1024
 
 enum answer {
 	SHARES,
@@ -42,14 +42,14 @@ bool ip_shared_mm_is(pid_t a, pid_t b)
 	return ask(a, b) == SHARES;
 }
 
-/* We lack what it takes to look: no answer. */
+/* Whether we lack what a look takes. The look gives no answer then. */
 static bool is_our_want(int error)
 {
 	return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
-/* What anybody may see of a process's memory: how many pages it has, of which kinds. 0; -1: it has
- * none, or has ended (errno). */
+/* Reads what every user may see of a process's memory: how many pages it has, of which kinds. 0;
+ * -1: it has none, or has ended (errno). */
 static int read_sizes(pid_t pid, char *ret, size_t size)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -61,7 +61,8 @@ static int read_sizes(pid_t pid, char *ret, size_t size)
 	return file && fgets(ret, size, file) && atol(ret) ? 0 : -1;
 }
 
-/* The same, and more that only grows or changes elsewhere: the most that it had, tables, swap. */
+/* As read_sizes(), and more that only grows or changes at other times: the peak sizes, page tables,
+ * swap. */
 static int read_more(pid_t pid, char *ret, size_t size)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -83,7 +84,7 @@ static int read_more(pid_t pid, char *ret, size_t size)
 	return n ? 0 : -1;
 }
 
-/* The most that the process's memory was large, kB; 0: not known. */
+/* The peak size of the process's memory, kB; 0: not known. */
 static unsigned long read_peak(pid_t pid)
 {
 	char sizes[SIZES];
@@ -93,7 +94,8 @@ static unsigned long read_peak(pid_t pid)
 	return line ? strtoul(line + strlen("VmPeak:"), NULL, 10) : 0;
 }
 
-/* It never falls. So one look is enough, also where the first one grows all the while. */
+/* The peak size never falls. So one look is enough, even if the memory of the first process grows
+ * all the while. */
 static bool differ_by_peak(pid_t a, pid_t b)
 {
 	const unsigned long before = read_peak(a), other = read_peak(b), after = read_peak(a);
@@ -101,8 +103,9 @@ static bool differ_by_peak(pid_t a, pid_t b)
 	return before && other && after && (other < before || other > after);
 }
 
-/* One memory may be of two sizes by turns, and be seen so once by chance: so it takes several
- * looks that all say the same. Those during which the first one's sizes change say nothing. */
+/* Whether a kind of look tells that the two memories differ. One memory may have two sizes by
+ * turns, and may seem to be two memories once by chance. So it takes several looks that all say the
+ * same. A look during which the sizes of the first process change says nothing. */
 static bool differ_by(int (*look)(pid_t pid, char *ret, size_t size), pid_t a, pid_t b)
 {
 	char before[SIZES], other[SIZES], after[SIZES];
@@ -124,8 +127,8 @@ static bool differ_by(int (*look)(pid_t pid, char *ret, size_t size), pid_t a, p
 	return false;
 }
 
-/* Whether two of which the kernel does not tell are seen to differ: of one memory all sizes are the
- * same at any time. */
+/* Whether two processes of which the kernel does not tell are seen to differ: if they share one
+ * memory, all sizes are the same at any time. */
 static bool seem_to_differ(pid_t a, pid_t b)
 {
 	return differ_by_peak(a, b) || differ_by(read_sizes, a, b) || differ_by(read_more, a, b);
@@ -138,7 +141,8 @@ bool ip_shared_mm_may_be(pid_t a, pid_t b)
 	return answer == SHARES || (answer == REFUSED && !seem_to_differ(a, b));
 }
 
-/* A kernel thread has no memory, and so has a process that is ending: two of them are no kin. */
+/* Whether the process has memory. A kernel thread has none, and a process that is ending has none:
+ * two of them share nothing. */
 static bool has_memory(pid_t pid)
 {
 	_cleanup_fclose_ FILE *file = NULL;

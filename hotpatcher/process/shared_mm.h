@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that share a target's memory without being threads of it: made by clone(CLONE_VM)
- * without CLONE_THREAD, or by vfork and not yet gone over to another program. They execute the same
- * text, and are not in /proc/PID/task.
+ * Finds the processes that share a target's memory without being threads of it. Such a process was
+ * made by clone(CLONE_VM) without CLONE_THREAD, or by vfork and has not executed another program
+ * yet. These processes execute the same text, and are not in /proc/PID/task.
  *
- * Any process may be one: such a child need not have the target for its parent (CLONE_PARENT, or
- * its parent has ended), nor the same name, and no file tells. So the kernel is asked (kcmp) about
- * each process that there is: one system call each, less than reading any file of theirs. Where it
- * does not tell (another user's process, a kernel without kcmp, a filter that forbids it), two that
- * share their memory have the same sizes of it (/proc/PID/statm, /proc/PID/status) at any time; who
- * has others is none. One that cannot be told apart so for a while is not taken for a stranger: the
- * stop is refused.
+ * Any process may be one: the target need not be its parent (CLONE_PARENT, or the parent has
+ * ended), it need not have the same name, and no file tells. So we ask the kernel (kcmp) about each
+ * process that exists: that takes one system call for each, less than reading any file of theirs.
+ * The kernel does not tell if the process is another user's, if the kernel has no kcmp, or if a
+ * filter forbids kcmp. Then we compare sizes: two processes that share their memory have the same
+ * sizes of it (/proc/PID/statm, /proc/PID/status) at any time. A process with other sizes does not
+ * share the memory. If sizes do not tell two processes apart for a while, they may share their
+ * memory: the stop is refused.
  */
 #ifndef IP_SHARED_MM_H
 #define IP_SHARED_MM_H
@@ -19,14 +20,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Whether the two share their memory. */
+/* Whether the kernel tells that the two processes share their memory. */
 bool ip_shared_mm_is(pid_t a, pid_t b);
-/* Whether it is not known that they do not: asked, or where the kernel does not tell, seen by their
- * sizes. */
+/* Whether the two processes may share their memory. False only if they are known not to: by the
+ * kernel or, where the kernel does not tell, by their sizes. */
 bool ip_shared_mm_may_be(pid_t a, pid_t b);
 
-/* All processes that share the memory of the process: 0 and an array of pids that the caller
- * frees (NULL where there are none), or -1. tid: a thread of it that lives. */
+/* Finds all processes that share the memory of the process. 0, and an array of pids that the
+ * caller frees (NULL if there are none); or -1 with the reason. tid: a thread of the process
+ * that lives. */
 int ip_shared_mm_find(pid_t pid, pid_t tid, pid_t **ret, size_t *ret_n);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking names of functions up. See tail_symbols.h. The files are input from outside: libelf
- * checks offsets and sizes, and a name that lies outside of its table is none.
+ * Looks names of functions up. See tail_symbols.h. The files are input from outside: libelf checks
+ * offsets and sizes, and a name that lies outside of its table does not count.
  */
 #include "hotpatcher/process/tail_symbols.h"
 
@@ -11,7 +11,7 @@
 #include "common/array.h"
 #include "common/error.h"
 
-/* One name. address 0: defined more than once, or not to be foreseen. */
+/* One name. address 0: it is defined more than once, or its address cannot be foreseen. */
 struct definition {
 	const char *name;
 	uint64_t address;
@@ -28,7 +28,7 @@ struct ip_tail_symbols {
 	size_t size;			/* a power of two */
 	struct slot *slots;		/* by address */
 	size_t nslots;
-	bool blind; /* a module cannot be read: it may define anything */
+	bool blind; /* a module cannot be read: it may define any name */
 };
 
 static uint64_t hash(const char *name)
@@ -57,7 +57,7 @@ static bool is_definition(const GElf_Sym *symbol)
 	       (bind == STB_GLOBAL || bind == STB_WEAK || bind == STB_GNU_UNIQUE);
 }
 
-/* The dynamic symbols of a module, one by one. */
+/* Calls visit for each dynamic symbol that a module defines. */
 static void each_symbol(const struct ip_module *m,
 			void (*visit)(struct ip_tail_symbols *s, const struct ip_module *m,
 				      const char *name, const GElf_Sym *symbol),

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of functions across modules: what the dynamic linker will write into a table that is not
- * bound yet.
+ * Names of functions across modules: tells what the dynamic linker will write into a table entry
+ * that is not bound yet.
  *
- * A name counts only where one single module of the process defines it, by one address, and it is
- * no indirect function: which of several the linker takes depends on the order of loading, on
- * scopes and versions.
+ * A name counts only if exactly one module of the process defines it, by one address, and it is no
+ * indirect function. Which of several definitions the linker takes depends on the order of loading,
+ * on scopes and versions.
  */
 #ifndef IP_TAIL_SYMBOLS_H
 #define IP_TAIL_SYMBOLS_H
@@ -14,11 +14,11 @@
 
 struct ip_tail_symbols;
 
-/* modules: borrowed. NULL: out of memory, with an error. */
+/* modules is borrowed. The caller destroys the result. NULL with an error if memory ran out. */
 struct ip_tail_symbols *ip_tail_symbols_create(const struct ip_modules *modules);
 void ip_tail_symbols_destroy(struct ip_tail_symbols *symbols);
 
-/* Where the pointer at address slot of the process will lead; 0: that is not certain. */
+/* Where the pointer at the address slot of the process will lead; 0: that is not certain. */
 uint64_t ip_tail_symbols_find(const struct ip_tail_symbols *symbols, uint64_t slot);
 
 #endif

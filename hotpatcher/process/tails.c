@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Following tail jumps. See tails.h.
+ * Follows tail jumps. See tails.h.
  */
 #include "hotpatcher/process/tails.h"
 
@@ -11,13 +11,15 @@
 #include "hotpatcher/arch/x86_64/calls.h"
 #include "hotpatcher/process/tail_symbols.h"
 
-#define WINDOW (64u << 10) /* bytes of text that are read at once: sites come by address */
-/* bytes that are looked at: NOPs that fill a site up and a jump; a linker's stub */
+#define WINDOW                                                                                     \
+	(64u << 10) /* bytes of text that are read at once: sites are asked for by address         \
+		     */
+/* bytes that are looked at: the NOPs that fill a site up, and a jump; or a linker's stub */
 #define JUMP_MAX 32u
 
 _Static_assert(JUMP_MAX >= IP_PLT_LENGTH, "a stub");
 
-/* A function that can be followed; address 0: none. */
+/* A function to which a jump can be followed; address 0: none. */
 struct place {
 	uint64_t address;
 	uint32_t module, function;
@@ -57,16 +59,16 @@ static void add(struct ip_tails *t, uint64_t address, uint32_t module, uint32_t 
 		t->places[i] = (struct place){address, module, function};
 }
 
-/* In other placements the entry lies behind the prologue, where the stack pointer is another than
- * at the jump. */
+/* Whether a jump to the function of this entry site can be followed. In other placements the entry
+ * site lies behind the prologue, where the stack pointer is another than at the jump. */
 static bool is_followable(const struct ip_pl_probe *p)
 {
 	return p->kind == IP_PROBE_ENTRY && p->regs == IP_REGS_ENTRY && p->form == IP_FORM_CALL &&
 	       !(p->flags & (IP_PROBE_INLINED | IP_PROBE_ENTRY_ONLY));
 }
 
-/* The function begins where its symbol says, or at the site; in front of that there may be an
- * endbr64. */
+/* Adds the functions of module m. A function begins where its symbol says, or at the site. There
+ * may be an endbr64 in front of the site. */
 static void add_module(struct ip_tails *t, uint32_t m)
 {
 	const struct ip_module *module = &t->modules->items[m];
@@ -127,7 +129,7 @@ void ip_tails_destroy(struct ip_tails *t)
 	free(t);
 }
 
-/* JUMP_MAX bytes of code, less at the end of a mapping: zeros then. */
+/* Reads JUMP_MAX bytes of code. At the end of a mapping there may be less: then zeros follow. */
 static bool read_code(struct ip_tails *t, uint64_t address, uint8_t *ret)
 {
 	const struct ip_mapping *m = ip_maps_find(&t->target->maps, address);
@@ -153,8 +155,8 @@ static bool read_code(struct ip_tails *t, uint64_t address, uint8_t *ret)
 	return true;
 }
 
-/* Whether the pointer in a linker's table still leads to where the dynamic linker finds out: into
- * the module that has the table. */
+/* Whether the pointer in a linker's table is still unbound. It leads into the module that has the
+ * table then, to where the dynamic linker finds the function. */
 static bool is_unbound(const struct ip_tails *t, uint64_t slot, uint64_t to)
 {
 	const struct ip_module *owner = NULL;
@@ -162,14 +164,15 @@ static bool is_unbound(const struct ip_tails *t, uint64_t slot, uint64_t to)
 	for (size_t i = 0; i < t->modules->n && !owner; i++)
 		if (slot >= t->modules->items[i].start && slot < t->modules->items[i].end)
 			owner = &t->modules->items[i];
-	/* before the program's relocations the address is the link-time one, or nothing */
+	/* before the relocations are done, the pointer is the link-time address, or 0 */
 	return owner &&
 	       ((to >= owner->start && to < owner->end) ||
 		(to + owner->load_bias >= owner->start && to + owner->load_bias < owner->end) ||
 		!to);
 }
 
-/* What a pointer of the linker's leads to. *ret_lasting: and will lead to. */
+/* The function that a pointer in a linker's table leads to. *ret_lasting: it will always lead
+ * there. */
 static const struct place *through_slot(struct ip_tails *t, uint64_t slot, bool *ret_lasting)
 {
 	const struct place *found;
@@ -189,8 +192,8 @@ static const struct place *through_slot(struct ip_tails *t, uint64_t slot, bool 
 	return to ? find(t, to) : NULL;
 }
 
-/* Bytes of the NOP at b, of the forms that compilers and assemblers fill with; 0: it is none.
- * NOP_MAX bytes are there. */
+/* Bytes of the NOP at b, if it is one of those that compilers and assemblers fill with; 0: it is
+ * none. NOP_MAX bytes must be readable at b. */
 #define NOP_MAX 8u
 static unsigned nop_length(const uint8_t *b)
 {
@@ -207,7 +210,8 @@ static unsigned nop_length(const uint8_t *b)
 	return n + 3 + (mod != 3 && rm == 4) + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
 }
 
-/* *ret_lasting: it is so as long as the modules are the same. */
+/* The function that the jump behind the site enters; NULL: none. *ret_lasting: the answer holds as
+ * long as the modules are the same. */
 static const struct place *follow(struct ip_tails *t, const struct ip_module *module,
 				  const struct ip_pl_probe *probe, bool *ret_lasting)
 {

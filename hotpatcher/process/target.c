@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening a target and reading what /proc tells of it.
+ * Opens a target and reads what /proc tells of it.
  */
 #include "hotpatcher/process/target.h"
 
@@ -27,7 +27,7 @@
 #include "hotpatcher/process/image.h"
 #include "hotpatcher/process/target_files.h"
 
-/* that a program may take to be mapped, where it hardly gets a CPU */
+/* how long the mapping of a program may take if it hardly gets a CPU */
 #define START_NS      5000000000ull
 #define START_LOOK_NS 1000000ull
 
@@ -118,7 +118,8 @@ const struct ip_mapping *ip_maps_find(const struct ip_maps *maps, uint64_t addre
 	return low < maps->n && maps->items[low].start <= address ? &maps->items[low] : NULL;
 }
 
-/* The file of the thread, not of the process, which adds up what all threads have used. */
+/* Reads the stat of the thread, not of the process: the kernel adds up the times of all threads for
+ * the latter. */
 bool ip_proc_is_zombie(pid_t pid)
 {
 	char name[64], line[512];
@@ -132,11 +133,11 @@ bool ip_proc_is_zombie(pid_t pid)
 	if (n <= 0)
 		return false;
 	line[n] = '\0';
-	state = strrchr(line, ')'); /* a name may have some, too */
+	state = strrchr(line, ')'); /* the name may hold a ')', too */
 	return state && (!strncmp(state, ") Z", 3) || !strncmp(state, ") X", 3));
 }
 
-/* The last field of NSpid. */
+/* The inner id is the last field of NSpid. */
 pid_t ip_proc_inner_pid(pid_t pid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -150,7 +151,8 @@ pid_t ip_proc_inner_pid(pid_t pid)
 	return pid;
 }
 
-/* The leader may have ended while other threads live on: its mem is dead then, theirs is not. */
+/* Opens the memory of the process. The leader may have ended while other threads live on: the
+ * leader's mem is dead then, those of the other threads are not. */
 static int open_mem(pid_t pid, int flags)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -162,7 +164,8 @@ static int open_mem(pid_t pid, int flags)
 	fd = ip_delegation_open(name, flags);
 	if (fd < 0)
 		return -1;
-	/* Nothing is mapped at 0, usually: EIO from a live mm, 0 bytes from a dead one. */
+	/* Usually nothing is mapped at address 0: a read there fails with EIO if the memory lives,
+	 * and returns 0 bytes if it is dead. */
 	if (pread(fd, &byte, 1, 0) != 0)
 		return fd;
 	close(fd);
@@ -182,7 +185,8 @@ static int open_mem(pid_t pid, int flags)
 	return -1;
 }
 
-/* Another iprobe's stop is over in a moment; a debugger stays. */
+/* Waits until the process has no tracer. The stop of another iprobe is over in a moment; a debugger
+ * stays attached. Returns the tracer that is left; 0: none. */
 static long wait_for_tracer(pid_t pid)
 {
 	const struct timespec nap = {.tv_nsec = 10000000};
@@ -215,13 +219,13 @@ static int check_process(pid_t pid, bool write)
 	}
 	if (tgid >= 0 && tgid != pid)
 		return ip_error("pid %d is a thread of process %ld: name the process", pid, tgid);
-	/* reading needs nobody's leave */
+	/* reading the memory does not need the process to be untraced */
 	if (write && tracer > 0 && (tracer = wait_for_tracer(pid)) > 0)
 		return ip_error("pid %d is already traced by pid %ld (gdb, strace, another "
 				"iprobe?): end that first",
 				pid, tracer);
 	if (!has_memory && (state == 'Z' || state == 'X')) {
-		/* a leader that ended while other threads go on has no VmSize either */
+		/* a leader that has ended while other threads go on has no VmSize either */
 		if (ip_proc_status(pid, "Threads") <= 1)
 			return ip_error("pid %d has ended already (zombie)", pid);
 	} else if (!has_memory) {
@@ -230,7 +234,7 @@ static int check_process(pid_t pid, bool write)
 	return 0;
 }
 
-/* The machine of the executable. */
+/* Finds the architecture of the executable. */
 static int read_arch(struct ip_target *target)
 {
 	_cleanup_close_ int fd = -1;
@@ -245,7 +249,7 @@ static int read_arch(struct ip_target *target)
 		target->arch = ip_arch_for_machine(EM_X86_64);
 	if (fd < 0 || read(fd, &ehdr, sizeof(ehdr)) != sizeof(ehdr) ||
 	    memcmp(ehdr.e_ident, ELFMAG, SELFMAG))
-		return 0; /* a leader that has ended: the modules will tell */
+		return 0; /* the leader has ended: the modules will tell */
 	arch = ip_arch_for_machine(ehdr.e_machine);
 	if (!arch)
 		return ip_error(
@@ -272,7 +276,8 @@ static uint64_t permitted_capabilities(pid_t pid)
 	return set;
 }
 
-/* Why the kernel does not let us look at the process (ptrace(2), "Ptrace access mode checking"). */
+/* Sets the error: why the kernel does not let us look at the process (ptrace(2), "Ptrace access
+ * mode checking"). */
 static void explain_refusal(pid_t pid)
 {
 	long uid = ip_proc_status(pid, "Uid");
@@ -295,9 +300,10 @@ static void explain_refusal(pid_t pid)
 			 pid);
 }
 
-/* A process in the midst of execve(2) has its new memory, and its mappings come one by one: the
- * kernel lays down the auxiliary vector when all are there. Waits for that, as long as it may
- * take where there is hardly any CPU; who has no memory has no vector. */
+/* Waits until the image of the process is mapped. In the middle of execve(2) a process has its new
+ * memory already, and its mappings come one by one: the kernel writes the auxiliary vector when all
+ * are there. Waits for that, at most as long as it may take if the process hardly gets a CPU. A
+ * process without memory has no vector. */
 static void await_image(pid_t pid)
 {
 	const struct timespec nap = {.tv_nsec = START_LOOK_NS};
@@ -305,7 +311,7 @@ static void await_image(pid_t pid)
 
 	snprintf(name, sizeof(name), "/proc/%d/auxv", pid);
 	for (unsigned i = 0; i < START_NS / START_LOOK_NS; i++) {
-		/* anew: it is bound to a memory */
+		/* opened anew each time: the file is bound to one memory */
 		_cleanup_close_ int fd = ip_delegation_open(name, O_RDONLY);
 		uint32_t first;
 
@@ -329,8 +335,8 @@ int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 	target->inner_pid = ip_proc_inner_pid(pid);
 	target->exit_status = -1;
 	target->pidfd = syscall(SYS_pidfd_open, pid, 0);
-	/* before and behind: of a child of vfork what was opened might be its parent's memory, and
-	 * the exec come in between */
+	/* Checked before and after: the memory that was opened of a child of vfork may be its
+	 * parent's, and the exec may come in between. */
 	allowed = ip_delegation_check(pid) == 0;
 	target->mem = open_mem(pid, write ? O_RDWR : O_RDONLY);
 	if (target->mem < 0) {
@@ -368,8 +374,8 @@ void ip_target_close(struct ip_target *target)
 	free(target);
 }
 
-/* Opens the runtime's own file (its path as the target sees it) and asks for the anchor's
- * address. */
+/* Opens the runtime's own file (its path as the target sees it) and finds the anchor's address in
+ * it. */
 static int anchor_offset(pid_t pid, const struct ip_mapping *m, uint64_t *ret_vaddr)
 {
 	_cleanup_close_ int fd = -1;
@@ -401,7 +407,8 @@ int ip_elf_linked_runtime(struct ip_elf_file *file, uint64_t *ret_address)
 	return ip_elf_note_place(file, IP_NOTE_ANCHOR, ret_address, &size);
 }
 
-/* The runtime in the executable itself, where it is static. 1 found, 0 none. */
+/* Finds the anchor of a runtime in the executable itself, if it is static. 1: found; 0: there is
+ * none. */
 static int find_linked_anchor(const struct ip_target *target, uint64_t *ret_address)
 {
 	struct ip_elf_file *elf;
@@ -428,9 +435,9 @@ static int find_linked_anchor(const struct ip_target *target, uint64_t *ret_addr
 	return 0;
 }
 
-/* The runtime that iprobe has put there: the anchor begins the writable part of its image, right
- * behind the code. Every part is private memory without a file; the magic number is written
- * last. */
+/* Whether mapping i begins with the anchor of a runtime that iprobe has put there. The anchor
+ * begins the writable part of the runtime's image, right behind its code. Every part is private
+ * memory without a file. The magic number is written last. */
 static bool is_injected_at(const struct ip_target *target, size_t i)
 {
 	const struct ip_mapping *code = &target->maps.items[i - 1], *data = &target->maps.items[i];
@@ -443,7 +450,7 @@ static bool is_injected_at(const struct ip_target *target, size_t i)
 	       magic == IP_RT_MAGIC;
 }
 
-/* 1 found, 0 none. */
+/* Finds the anchor of an injected runtime. 1: found; 0: there is none. */
 static int find_injected_anchor(const struct ip_target *target, uint64_t *ret_address)
 {
 	for (size_t i = 1; i < target->maps.n; i++) {
@@ -480,8 +487,8 @@ bool ip_proc_has_runtime(pid_t pid)
 	return found;
 }
 
-/* Whether the anchor is still where it was. Its file may have been replaced on disk since: what
- * is loaded counts. */
+/* Whether the anchor is still where it was. Its file may have been replaced on disk since: what is
+ * loaded counts. */
 static bool anchor_stands(struct ip_target *target)
 {
 	const struct ip_mapping *m = ip_maps_find(&target->maps, target->anchor_address);
@@ -512,7 +519,7 @@ static int find_anchor(struct ip_target *target)
 		if (anchor_offset(target->pid, m, &vaddr) <= 0)
 			return ip_error("pid %d: %s cannot be read or is not iprobe's runtime",
 					target->pid, m->path);
-		/* the runtime's first segment has address 0 */
+		/* the runtime's first segment has link-time address 0 */
 		target->anchor_address = m->start + vaddr;
 		if (ip_target_read(target, target->anchor_address, &target->anchor,
 				   sizeof(target->anchor)) < 0)
@@ -552,10 +559,10 @@ int ip_target_refresh(struct ip_target *target)
 {
 	char byte;
 
-	/* after exec the old mem file belongs to the old image */
+	/* after an exec the open mem file belongs to the old image */
 	if (pread(target->mem, &byte, 1, 0) == 0) {
 		int flags = fcntl(target->mem, F_GETFL) & O_ACCMODE;
-		bool allowed = ip_delegation_check(target->pid) == 0; /* as ip_target_open() */
+		bool allowed = ip_delegation_check(target->pid) == 0; /* as in ip_target_open() */
 		int fd = target->one_image ? -1 : open_mem(target->pid, flags);
 
 		if (fd < 0 && !target->one_image && (errno == EACCES || errno == EPERM))

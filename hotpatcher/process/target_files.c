@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening files that a process names. See target_files.h.
+ * Opens files that a process names. See target_files.h.
  */
 #include "hotpatcher/process/target_files.h"
 
@@ -35,8 +35,8 @@ const char *ip_target_path(pid_t pid, const char *path)
 		       : path;
 }
 
-/* Some file systems (overlayfs, btrfs) show another device in maps than in stat; the build-id
- * decides there. */
+/* Whether the file is the mapped one, by its inode. The device is not compared: some file systems
+ * (overlayfs, btrfs) show another device in maps than in stat. The build-id decides there. */
 static bool is_mapped(int fd, const struct ip_mapping *m)
 {
 	struct stat st;
@@ -44,7 +44,7 @@ static bool is_mapped(int fd, const struct ip_mapping *m)
 	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == m->inode;
 }
 
-/* One of the kernel's own links to files of the process. */
+/* Opens one of the kernel's own links to files of the process. */
 static int find_link(const char *name)
 {
 	return open(name, O_PATH | O_CLOEXEC);
