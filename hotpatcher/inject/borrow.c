@@ -475,7 +475,7 @@ int ip_borrow_run(struct ip_borrowed *b, uint64_t code, uint64_t end, uint64_t b
 	b->stack = block;
 	if (send(b, &regs) < 0)
 		return -1;
-	if (ptrace(PTRACE_SETSIGMASK, b->tid, sizeof(masked), &masked) < 0) /* 5 */
+	if (ptrace(PTRACE_SETSIGMASK, b->tid, sizeof(masked), &masked) < 0) /* step 5 */
 		return ip_error_errno("pid %d: cannot mask the signals of thread %d",
 				      b->target->pid, b->tid);
 	return run_to_end(b, &regs, code, end, deadline) == 1 ? 0 : -1;

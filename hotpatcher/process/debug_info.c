@@ -21,7 +21,7 @@
 #include "hotpatcher/process/target_files.h"
 
 #define DEPTH_MAX  64u /* scopes within scopes */
-#define BEHIND_MAX 16u /* bytes from a function's begin to its entry site */
+#define BEHIND_MAX 16u /* bytes from a function's start to its entry site */
 
 struct symbol {
 	uint64_t address;

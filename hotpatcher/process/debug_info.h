@@ -32,7 +32,7 @@ struct ip_debug_function {
 /* Looks for the functions that begin at the n link-time addresses, which must be ascending. found()
  * is called for each function that is there, with the index of its address: several times for one
  * address where the linker has folded functions into one. An address may lie a few bytes behind the
- * begin of its function (endbr64). */
+ * start of its function (endbr64). */
 void ip_debug_info_find(struct ip_debug_info *info, const uint64_t *addresses, size_t n,
 			void (*found)(void *context, size_t index,
 				      struct ip_debug_function *function),

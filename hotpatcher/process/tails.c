@@ -11,9 +11,7 @@
 #include "hotpatcher/arch/x86_64/calls.h"
 #include "hotpatcher/process/tail_symbols.h"
 
-#define WINDOW                                                                                     \
-	(64u << 10) /* bytes of text that are read at once: sites are asked for by address         \
-		     */
+#define WINDOW (64u << 10) /* bytes of text read at once: sites come in order of address */
 /* bytes that are looked at: the NOPs that fill a site up, and a jump; or a linker's stub */
 #define JUMP_MAX 32u
 
