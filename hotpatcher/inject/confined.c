@@ -35,8 +35,9 @@
 #define PR_SET_VMA 0x53564d41
 #endif
 
-#define PAGE	     4096ull
-#define CALLS_MAX    128u	   /* a wake makes about 35, an injection 4 */
+#define PAGE 4096ull
+/* a wake makes about 35 calls and one for each room for stubs, an injection 4 */
+#define CALLS_MAX    (128u + IP_INJECTION_ROOMS)
 #define OWN_MAX	     (64ull << 20) /* the most memory that is not shared, bytes */
 #define OWNER_ALONE  0600
 #define FD_FLOOR_MAX 1024u

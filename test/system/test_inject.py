@@ -454,6 +454,39 @@ def test_a_filter_that_would_kill(root, targets):
     count_exactly(root, targets.start(root, [program], preload=False))
 
 
+LIBRARY = "long in_library(long n) { __asm__ volatile(\"\" : \"+r\"(n)); return n + 7; }\n"
+LOADING = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((no_instrument_function, constructor(101))) static void load(void)
+{
+	char path[64];
+	for (int i = 0; i < LIBRARIES; i++) {
+		snprintf(path, sizeof(path), "libs/%d.so", i);
+		if (!dlopen(path, RTLD_NOW)) { puts(dlerror()); exit(1); }
+	}
+}
+"""
+
+
+def test_many_libraries_under_a_filter(root, targets):
+    """Each library brings room for stubs along, and each room is one system call more of the
+    borrowed thread: all of them are known to be ours.
+    """
+    libraries = 150
+    folder = root.dir()
+    (folder / "libs").mkdir(exist_ok=True)
+    library = compile_with(root, folder, LIBRARY, "library.so", "-shared", "-fPIC")
+    for i in range(libraries):
+        shutil.copyfile(library, folder / "libs" / f"{i}.so")
+    program = compile_with(
+        root, folder, LOADING + FILTERED + COUNTED, "loading", f"-DLIBRARIES={libraries}"
+    )
+    target = targets.start(root, [program], preload=False, cwd=folder)
+    count_exactly(root, target)
+
+
 def test_seccomp_without_the_privilege(user, programs, targets):
     target = start_waits(user, programs, targets, "seccomp")
     done = user.iprobe("attach", target.pid, "--duration", "20ms", "-o", user.dir() / "trace")
