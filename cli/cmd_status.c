@@ -19,6 +19,7 @@
 #include "common/units.h"
 #include "hotpatcher/inject/text_padding.h"
 #include "hotpatcher/patch/restore.h"
+#include "hotpatcher/process/anchor.h"
 #include "hotpatcher/process/probe_list_search.h"
 
 static const char help[] = "usage: iprobe status [--list FILE] [--json] [PID]\n\n"

@@ -15,6 +15,7 @@
 #include "common/elf_file.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "hotpatcher/process/anchor.h"
 #include "hotpatcher/process/target.h"
 
 /* Finds the file that execvp would take. NULL: none, execvp will say so. */

@@ -24,99 +24,13 @@
 #include "common/elf_file.h"
 #include "common/error.h"
 #include "common/note.h"
+#include "hotpatcher/process/anchor.h"
 #include "hotpatcher/process/image.h"
 #include "hotpatcher/process/target_files.h"
 
 /* how long the mapping of a program may take if it hardly gets a CPU */
 #define START_NS      5000000000ull
 #define START_LOOK_NS 1000000ull
-
-static void maps_clear(struct ip_maps *maps)
-{
-	for (size_t i = 0; i < maps->n; i++)
-		free(maps->items[i].path);
-	free(maps->items);
-	maps->items = NULL;
-	maps->n = 0;
-}
-
-/* The kernel writes newlines in paths as \012. */
-static void unescape(char *path)
-{
-	char *out = path;
-
-	for (const char *in = path; *in;) {
-		if (in[0] == '\\' && !strncmp(in, "\\012", 4)) {
-			*out++ = '\n';
-			in += 4;
-		} else {
-			*out++ = *in++;
-		}
-	}
-	*out = '\0';
-}
-
-static int maps_read(pid_t pid, struct ip_maps *maps)
-{
-	_cleanup_fclose_ FILE *file = NULL;
-	_cleanup_free_ char *line = NULL;
-	size_t room = 0, capacity = 0;
-	char name[64];
-
-	maps_clear(maps);
-	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
-	file = fopen(name, "re");
-	if (!file)
-		return ip_error_errno("pid %d: cannot open %s", pid, name);
-	while (getline(&line, &room, file) > 0) {
-		struct ip_mapping m = {0};
-		int path_at = 0;
-		size_t length;
-
-		if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &m.start, &m.end, m.perms,
-			   &m.offset, &m.dev_major, &m.dev_minor, &m.inode, &path_at) < 7)
-			continue;
-		length = strlen(line + path_at);
-		if (length && line[path_at + length - 1] == '\n')
-			line[path_at + --length] = '\0';
-		if (length > 10 && !strcmp(line + path_at + length - 10, " (deleted)")) {
-			m.deleted = true;
-			line[path_at + length - 10] = '\0';
-		}
-		m.path = strdup(line + path_at);
-		if (maps->n == capacity) {
-			size_t grown = capacity ? 2 * capacity : 64;
-			void *items = realloc(maps->items, grown * sizeof(*maps->items));
-
-			if (!items) {
-				free(m.path);
-				return ip_error("pid %d: out of memory reading its maps", pid);
-			}
-			maps->items = items;
-			capacity = grown;
-		}
-		if (!m.path)
-			return ip_error("pid %d: out of memory reading its maps", pid);
-		unescape(m.path);
-		maps->items[maps->n++] = m;
-	}
-	return 0;
-}
-
-const struct ip_mapping *ip_maps_find(const struct ip_maps *maps, uint64_t address)
-{
-	size_t low = 0, high = maps->n;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (maps->items[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < maps->n && maps->items[low].start <= address ? &maps->items[low] : NULL;
-}
 
 /* Reads the stat of the thread, not of the process: the kernel adds up the times of all threads for
  * the latter. */
@@ -153,7 +67,7 @@ pid_t ip_proc_inner_pid(pid_t pid)
 
 /* Opens the memory of the process. The leader may have ended while other threads live on: the
  * leader's mem is dead then, those of the other threads are not. */
-static int open_mem(pid_t pid, int flags)
+int ip_proc_open_mem(pid_t pid, int flags)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
@@ -338,7 +252,7 @@ int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 	/* Checked before and after: the memory that was opened of a child of vfork may be its
 	 * parent's, and the exec may come in between. */
 	allowed = ip_delegation_check(pid) == 0;
-	target->mem = open_mem(pid, write ? O_RDWR : O_RDONLY);
+	target->mem = ip_proc_open_mem(pid, write ? O_RDWR : O_RDONLY);
 	if (target->mem < 0) {
 		if (errno == EACCES || errno == EPERM)
 			explain_refusal(pid);
@@ -367,192 +281,11 @@ void ip_target_close(struct ip_target *target)
 		close(target->pidfd);
 	if (target->mem >= 0)
 		close(target->mem);
-	maps_clear(&target->maps);
+	ip_maps_clear(&target->maps);
 	free(target->rooms);
 	if (target->state)
 		target->state->destroy(target->state);
 	free(target);
-}
-
-/* Opens the runtime's own file (its path as the target sees it) and finds the anchor's address in
- * it. */
-static int anchor_offset(pid_t pid, const struct ip_mapping *m, uint64_t *ret_vaddr)
-{
-	_cleanup_close_ int fd = -1;
-	struct ip_elf_file *elf;
-	bool exact;
-	int found;
-
-	fd = ip_target_open_mapping(pid, m, &exact);
-	if (fd < 0 || ip_elf_open_fd(fd, m->path, &elf) < 0)
-		return -1;
-	found = ip_elf_symbol(elf, IP_ANCHOR_SYMBOL, ret_vaddr);
-	ip_elf_close(elf);
-	return found;
-}
-
-int ip_elf_linked_runtime(struct ip_elf_file *file, uint64_t *ret_address)
-{
-	uint64_t size;
-	size_t n;
-
-	if (elf_getphdrnum(file->elf, &n) < 0)
-		return 0;
-	for (size_t i = 0; i < n; i++) {
-		GElf_Phdr phdr;
-
-		if (gelf_getphdr(file->elf, i, &phdr) && phdr.p_type == PT_INTERP)
-			return 0;
-	}
-	return ip_elf_note_place(file, IP_NOTE_ANCHOR, ret_address, &size);
-}
-
-/* Finds the anchor of a runtime in the executable itself, if it is static. 1: found; 0: there is
- * none. */
-static int find_linked_anchor(const struct ip_target *target, uint64_t *ret_address)
-{
-	struct ip_elf_file *elf;
-	struct stat st;
-	char name[64];
-	int found;
-
-	snprintf(name, sizeof(name), "/proc/%d/exe", target->pid);
-	if (ip_elf_open(name, &elf) < 0)
-		return 0;
-	found = ip_elf_linked_runtime(elf, ret_address) > 0 && elf->nloads &&
-		fstat(elf->fd, &st) == 0;
-	for (size_t i = 0; found && i < target->maps.n; i++) {
-		const struct ip_mapping *m = &target->maps.items[i];
-		const struct ip_elf_segment *first = &elf->loads[0];
-
-		if (m->inode != st.st_ino || m->offset != (first->offset & ~4095ull))
-			continue;
-		*ret_address += m->start - (first->vaddr & ~4095ull);
-		ip_elf_close(elf);
-		return 1;
-	}
-	ip_elf_close(elf);
-	return 0;
-}
-
-/* Whether mapping i begins with the anchor of a runtime that iprobe has put there. The anchor
- * begins the writable part of the runtime's image, right behind its code. Every part is private
- * memory without a file. The magic number is written last. */
-static bool is_injected_at(const struct ip_target *target, size_t i)
-{
-	const struct ip_mapping *code = &target->maps.items[i - 1], *data = &target->maps.items[i];
-	uint64_t magic;
-
-	return code->end == data->start && !code->inode && !data->inode &&
-	       !memcmp(code->perms, "r-xp", 4) && !memcmp(data->perms, "rw-p", 4) &&
-	       data->path[0] != '/' &&
-	       pread(target->mem, &magic, sizeof(magic), data->start) == sizeof(magic) &&
-	       magic == IP_RT_MAGIC;
-}
-
-/* Finds the anchor of an injected runtime. 1: found; 0: there is none. */
-static int find_injected_anchor(const struct ip_target *target, uint64_t *ret_address)
-{
-	for (size_t i = 1; i < target->maps.n; i++) {
-		if (!is_injected_at(target, i))
-			continue;
-		*ret_address = target->maps.items[i].start;
-		return 1;
-	}
-	return 0;
-}
-
-bool ip_proc_has_runtime(pid_t pid)
-{
-	struct ip_target target = {.pid = pid};
-	bool found = false, link_map = false;
-	uint64_t address;
-
-	if (maps_read(pid, &target.maps) < 0) {
-		maps_clear(&target.maps);
-		return false;
-	}
-	for (size_t i = 0; i < target.maps.n && !found; i++) {
-		found = strstr(target.maps.items[i].path, "/" IP_RT_SONAME) != NULL;
-		link_map |= strstr(target.maps.items[i].path, "/ld-") != NULL;
-	}
-	if (!found && !link_map)
-		found = find_linked_anchor(&target, &address);
-	target.mem = found ? -1 : open_mem(pid, O_RDONLY);
-	if (target.mem >= 0) {
-		found = find_injected_anchor(&target, &address);
-		close(target.mem);
-	}
-	maps_clear(&target.maps);
-	return found;
-}
-
-/* Whether the anchor is still where it was. Its file may have been replaced on disk since: what is
- * loaded counts. */
-static bool anchor_stands(struct ip_target *target)
-{
-	const struct ip_mapping *m = ip_maps_find(&target->maps, target->anchor_address);
-	const char *base = m ? strrchr(m->path, '/') : NULL;
-	bool there = target->injected
-			     ? m && m > target->maps.items && m->start == target->anchor_address &&
-				       is_injected_at(target, m - target->maps.items)
-			     : base && !strncmp(base + 1, IP_RT_SONAME, strlen(IP_RT_SONAME));
-
-	return target->has_runtime && there &&
-	       ip_target_read(target, target->anchor_address, &target->anchor,
-			      sizeof(target->anchor)) == 0 &&
-	       target->anchor.magic == IP_RT_MAGIC && target->anchor.abi == IP_RT_ABI;
-}
-
-static int find_anchor(struct ip_target *target)
-{
-	if (anchor_stands(target))
-		return 0;
-	target->has_runtime = target->linked_in = target->injected = false;
-	for (size_t i = 0; i < target->maps.n; i++) {
-		const struct ip_mapping *m = &target->maps.items[i];
-		const char *base = strrchr(m->path, '/');
-		uint64_t vaddr;
-
-		if (!base || strncmp(base + 1, IP_RT_SONAME, strlen(IP_RT_SONAME)) || m->offset)
-			continue;
-		if (anchor_offset(target->pid, m, &vaddr) <= 0)
-			return ip_error("pid %d: %s cannot be read or is not iprobe's runtime",
-					target->pid, m->path);
-		/* the runtime's first segment has link-time address 0 */
-		target->anchor_address = m->start + vaddr;
-		if (ip_target_read(target, target->anchor_address, &target->anchor,
-				   sizeof(target->anchor)) < 0)
-			return -1;
-		if (target->anchor.magic != IP_RT_MAGIC || target->anchor.abi != IP_RT_ABI)
-			return ip_error("pid %d: %s speaks ABI %u, this iprobe %u: use the iprobe "
-					"that came with it",
-					target->pid, m->path, target->anchor.abi, IP_RT_ABI);
-		target->has_runtime = true;
-		return 0;
-	}
-	if (find_injected_anchor(target, &target->anchor_address)) {
-		if (ip_target_read(target, target->anchor_address, &target->anchor,
-				   sizeof(target->anchor)) < 0)
-			return -1;
-		if (target->anchor.abi != IP_RT_ABI)
-			return ip_error("pid %d: the runtime that an iprobe has put into it speaks "
-					"ABI %u, this iprobe %u: use the iprobe that did",
-					target->pid, target->anchor.abi, IP_RT_ABI);
-		target->has_runtime = target->injected = true;
-		return 0;
-	}
-	if (find_linked_anchor(target, &target->anchor_address)) {
-		if (ip_target_read(target, target->anchor_address, &target->anchor,
-				   sizeof(target->anchor)) < 0)
-			return -1;
-		if (target->anchor.magic != IP_RT_MAGIC || target->anchor.abi != IP_RT_ABI)
-			return ip_error("pid %d: the runtime that is linked into it speaks ABI %u, "
-					"this iprobe %u: use the iprobe that came with it",
-					target->pid, target->anchor.abi, IP_RT_ABI);
-		target->has_runtime = target->linked_in = true;
-	}
-	return 0;
 }
 
 int ip_target_refresh(struct ip_target *target)
@@ -563,7 +296,7 @@ int ip_target_refresh(struct ip_target *target)
 	if (pread(target->mem, &byte, 1, 0) == 0) {
 		int flags = fcntl(target->mem, F_GETFL) & O_ACCMODE;
 		bool allowed = ip_delegation_check(target->pid) == 0; /* as in ip_target_open() */
-		int fd = target->one_image ? -1 : open_mem(target->pid, flags);
+		int fd = target->one_image ? -1 : ip_proc_open_mem(target->pid, flags);
 
 		if (fd < 0 && !target->one_image && (errno == EACCES || errno == EPERM))
 			target->closed = true;
@@ -583,7 +316,7 @@ int ip_target_refresh(struct ip_target *target)
 		target->images++;
 		target->random_at = 0;
 	}
-	if (maps_read(target->pid, &target->maps) < 0)
+	if (ip_maps_read(target->pid, &target->maps) < 0)
 		return -1;
 	if (!target->maps.n)
 		return ip_error("pid %d has ended", target->pid);
@@ -591,7 +324,7 @@ int ip_target_refresh(struct ip_target *target)
 		return -1;
 	if (!target->random_at)
 		ip_image_remember(target);
-	return find_anchor(target);
+	return ip_anchor_find(target);
 }
 
 bool ip_target_is_stub(const struct ip_target *target, uint64_t address)

@@ -13,20 +13,7 @@
 #include "common/arch/arch.h"
 #include "common/elf_file.h"
 #include "common/proc.h"
-
-struct ip_mapping {
-	uint64_t start, end, offset;
-	char perms[5];
-	uint32_t dev_major, dev_minor;
-	uint64_t inode;
-	char *path; /* as in /proc/PID/maps without " (deleted)"; "" for anonymous memory */
-	bool deleted;
-};
-
-struct ip_maps {
-	struct ip_mapping *items;
-	size_t n;
-};
+#include "hotpatcher/process/maps.h"
 
 struct ip_stub_room {
 	uint64_t address, size;
@@ -92,20 +79,14 @@ bool ip_target_may_write_text(void);
 /* Whether the address lies in one of the target's pools or rooms for stubs. */
 bool ip_target_is_stub(const struct ip_target *target, uint64_t address);
 
-const struct ip_mapping *ip_maps_find(const struct ip_maps *maps, uint64_t address);
-
-/* Whether the process has the runtime, loaded or linked in; false also where we may not look. */
-bool ip_proc_has_runtime(pid_t pid);
-
-/* Link-time address of the anchor of a runtime that is linked into a static program. 1; 0: it has
- * none; -1 error. */
-int ip_elf_linked_runtime(struct ip_elf_file *file, uint64_t *ret_address);
-
 /* Whether the process's first thread has ended: others may go on, or nobody has waited for it
  * yet. */
 bool ip_proc_is_zombie(pid_t pid);
 
 /* The id of a process or thread in its own namespace. */
 pid_t ip_proc_inner_pid(pid_t pid);
+
+/* Opens the memory of a process: a descriptor, which the caller closes, or -1 with errno. */
+int ip_proc_open_mem(pid_t pid, int flags);
 
 #endif
