@@ -128,8 +128,9 @@ def hmmer2(folder, cc, _):
 
 
 # Lua's library and interpreter
-LUA_FILES = """lapi lauxlib lbaselib lcode lcorolib lctype ldblib ldebug ldo ldump lfunc lgc linit liolib llex lmathlib lmem loadlib lobject
-lopcodes loslib lparser lstate lstring lstrlib ltable ltablib ltm lua lundump lutf8lib lvm lzio""".split()
+LUA_FILES = """lapi lauxlib lbaselib lcode lcorolib lctype ldblib ldebug ldo ldump lfunc lgc linit
+liolib llex lmathlib lmem loadlib lobject lopcodes loslib lparser lstate lstring lstrlib ltable
+ltablib ltm lua lundump lutf8lib lvm lzio""".split()
 
 
 # A little of everything that scripts do: arithmetic in loops, permutations of arrays, objects and

@@ -160,7 +160,8 @@ class Xray(Tracer):
             env={
                 **os.environ,
                 "XRAY_OPTIONS": f"patch_premain=false xray_logfile_base={place}/",
-                "XRAY_FDR_OPTIONS": "func_duration_threshold_us=0:buffer_size=1048576:buffer_max=2048",
+                "XRAY_FDR_OPTIONS": "func_duration_threshold_us=0:buffer_size=1048576"
+                ":buffer_max=2048",
             },
         )
         log = next(place.iterdir(), None)

@@ -57,7 +57,8 @@ SANITIZER_ENV = {
     # LeakSanitizer stops its own process by ptrace, which does not go together with a tool that
     # ptraces; leaks are looked for in the unit tests only. The order of libraries is wrong by
     # intention where a tool inherits our runtime by LD_PRELOAD.
-    "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:detect_stack_use_after_return=1:verify_asan_link_order=0",
+    "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:detect_stack_use_after_return=1"
+    ":verify_asan_link_order=0",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
 }
 

@@ -304,7 +304,8 @@ class Trace:
             lines.append("ends\tpackets")
         for i, path in enumerate(self.modules):
             lines.append(
-                f"module\t{i}\t{path}\t{i:02x}aabbcc\t{0x555500000000 + i * 0x10000000}\t1\tinstrument"
+                f"module\t{i}\t{path}\t{i:02x}aabbcc\t{0x555500000000 + i * 0x10000000}\t1"
+                "\tinstrument"
             )
         for f in self.order:
             known = f"\t{f.frame}" if self.frames_known and not f.inlined else ""

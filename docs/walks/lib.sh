@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What the three walks share; sourced by them. A walk works in one folder, which it keeps, so that what was built is built once.
+# What the three walks share; sourced by them. A walk works in one folder, which it keeps, so that
+# what was built is built once.
 set -Eeuo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -43,7 +44,8 @@ begin()
 	trap 'exit 143' TERM HUP
 	trap 'die "line $LINENO: a command failed"' ERR
 	[ ! -x "$build/cli/iprobe" ] || PATH=$build/cli:$build/coldpatch:$PATH
-	command -v iprobe >/dev/null || die "no iprobe: build it first (meson setup build && ninja -C build)"
+	command -v iprobe >/dev/null ||
+		die "no iprobe: build it first (meson setup build && ninja -C build)"
 	echo "Working in $dir"
 }
 

@@ -59,8 +59,8 @@ struct ip_change {
 	/* of a library that can be unloaded: what is mapped there may be another's in a moment */
 	bool may_go;
 	uint8_t old_bytes[IP_SITE_MAX], new_bytes[IP_SITE_MAX];
-	uint32_t group; /* changes of one group are never divided between two stops (stop_batches.h)
-			 */
+	/* changes of one group are never divided between two stops (stop_batches.h) */
+	uint32_t group;
 };
 
 struct ip_patch;

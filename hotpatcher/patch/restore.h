@@ -44,10 +44,10 @@ int ip_restore_collect(struct ip_target *target, const struct ip_modules *module
 		       struct ip_change **ret, size_t *ret_n);
 
 /* Brings every site of all modules that any iprobe left live back to its idle form, in as many
- * stops as deadline_ns asks for (stop_batches.h), and closes the gate. 0 with result->sites == 0 where
- * there was nothing to do (no stop then). A site that somebody else has changed is left alone,
- * but for two forms that are known to be ours (site_state.h): what a uprobe left that came and
- * went becomes idle as a live site does; below a uprobe that is still there all but the first
+ * stops as deadline_ns asks for (stop_batches.h), and closes the gate. 0 with result->sites == 0
+ * where there was nothing to do (no stop then). A site that somebody else has changed is left
+ * alone, but for two forms that are known to be ours (site_state.h): what a uprobe left that came
+ * and went becomes idle as a live site does; below a uprobe that is still there all but the first
  * byte becomes idle, in a stop of its own (patch_in_place.h), so that the uprobe works on, and
  * leaves a NOP when it goes. */
 int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint64_t deadline_ns,

@@ -21,7 +21,10 @@ from proof import matrix
 from proof.shop import Shop
 
 TWICE = "int twice(int n);\nint twice(int n) { return 2 * n; }\n"
-MAIN = '#include <stdio.h>\nint twice(int);\nint main(void) { printf("%d\\n", twice(21)); return twice(21) != 42; }\n'
+MAIN = (
+    "#include <stdio.h>\nint twice(int);\n"
+    'int main(void) { printf("%d\\n", twice(21)); return twice(21) != 42; }\n'
+)
 THROWS = """
 #include <stdexcept>
 #include <cstdio>
@@ -222,7 +225,8 @@ def answers(folder):
     for line in (folder / "config.cache").read_text().splitlines():
         variable = re.match(r"(\w+)=\$\{\w+=(.*)\}$", line)
         if variable and not re.match(
-            r"ac_cv_(env|prog_(ac_ct_)?(CC|CXX|CPP|CXXCPP)$|path_)|.*(lt_cv_sys_global_symbol|_max_cmd_len)",
+            r"ac_cv_(env|prog_(ac_ct_)?(CC|CXX|CPP|CXXCPP)$|path_)"
+            r"|.*(lt_cv_sys_global_symbol|_max_cmd_len)",
             variable[1],
         ):
             found[variable[1]] = variable[2]
@@ -463,7 +467,8 @@ def test_recursive_make_with_dependency_files(shops):
     for i in range(16):
         ours.write(
             f"p{i}.c",
-            f'#include <answer.h>\n#include "shared.h"\nint f{i}(int n) {{ return n + {i} + ZERO; }}\n'
+            '#include <answer.h>\n#include "shared.h"\n'
+            f"int f{i}(int n) {{ return n + {i} + ZERO; }}\n"
             f"int main(void) {{ return f{i}(ANSWER) != 42 + {i} || ODD[0] != 'a'; }}\n",
         )
     ours.write("shared.h", "#define ZERO 0\n")

@@ -30,7 +30,8 @@ CASES += [case for case in matrix.pairwise(ALL) if case not in CASES]
 # Functions of the sources, and of the compiler's own, that have no entry where only code that a
 # user wrote has.
 NO_PROBES = re.compile(
-    r"resolve|uninstrumented|calls_count|calls_print|_ZThn|_ZTv|_ZTc|_ZTW|_ZTH|__clang_call_terminate|.*\.cold$"
+    r"resolve|uninstrumented|calls_count|calls_print|_ZThn|_ZTv|_ZTc|_ZTW|_ZTH"
+    r"|__clang_call_terminate|.*\.cold$"
 )
 
 # What iprobe-cc adds to each compilation, as far as it decides what hooks there are.

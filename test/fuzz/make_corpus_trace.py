@@ -147,12 +147,11 @@ def main():
             "unknown-extended": session + SEPARATOR + header + b"\xff" * 24 + stream[104:],
             "compact-first": session + SEPARATOR + header + stream[104:],
             "every-line": session
-            + b"exec\t1000\t5\nagain\t1000\t5\t9\nmissing\t1\t2\t3\ntrimmed\t1\t99\nclock\tmonotonic\ncompressed\tzstd\t3\n"
-            b"filter\tdepth "
-            b"3\nselection\tf*\npayload\tcount\t1-3,5\npayload\thist\t4\ndropped\t5\t2\tcount\t9\t8\t7\nload\t1\t2\tab\t/l.so\n"
-            b"unload\t3\t2\tab\t/l.so\nother\t4096\tcd\t/o.so\ncoarse\t1\t2\t3\t4\noverwritten\t5\nfiltered\t6\n"
-            + SEPARATOR
-            + stream,
+            + b"exec\t1000\t5\nagain\t1000\t5\t9\nmissing\t1\t2\t3\ntrimmed\t1\t99\n"
+            b"clock\tmonotonic\ncompressed\tzstd\t3\nfilter\tdepth 3\nselection\tf*\n"
+            b"payload\tcount\t1-3,5\npayload\thist\t4\ndropped\t5\t2\tcount\t9\t8\t7\nload\t1\t2\tab\t/l.so\n"
+            b"unload\t3\t2\tab\t/l.so\nother\t4096\tcd\t/o.so\ncoarse\t1\t2\t3\t4\n"
+            b"overwritten\t5\nfiltered\t6\n" + SEPARATOR + stream,
             "ends": session
             + b"ends\tpackets\n"
             + SEPARATOR
@@ -167,8 +166,8 @@ def main():
             "hexadecimal": smallest + b"pid\t0x7g\n",
             "module": smallest + b"module\t0\ta\n",
             "module-twice": smallest + b"module\t1\t\\x00\\x41\\xZZ\tb\t1\t1\tc\n" * 2,
-            "same-module": smallest
-            + b"module\t0\ta\tb\t1\t1\tc\nmodule\t1\ta\tb\t9\t1\tc\nfunction\t3\t1\tf.cold\t\t0\ti\n",
+            "same-module": smallest + b"module\t0\ta\tb\t1\t1\tc\nmodule\t1\ta\tb\t9\t1\tc\n"
+            b"function\t3\t1\tf.cold\t\t0\ti\n",
             "function": smallest + b"function\t1\n",
             "function-nowhere": smallest + b"function\t1\t5\tf\t\t0\t-\n",
             "function-0": smallest + b"module\t0\ta\tb\t1\t1\tc\nfunction\t0\t0\tf\t\t0\t-\n",
@@ -201,7 +200,10 @@ def main():
     seeds["values"] = with_values
     seeds["values-cut"] = with_values[:-20]
     seeds["signatures"] = smallest + b"signature\t0\ti4\n"
-    counted = b"iprobe-counts\t1\ntime\t77\nbuckets\t3\t7\nhist\t1\t5\t2\t1000\t10\t600\t1,2,2\nself\t1\t400\ncount\t3\t9\n"
+    counted = (
+        b"iprobe-counts\t1\ntime\t77\nbuckets\t3\t7\nhist\t1\t5\t2\t1000\t10\t600\t1,2,2\n"
+        b"self\t1\t400\ncount\t3\t9\n"
+    )
     for name, text in {
         "": counted + b"later\tthan\tthis\nend\n",
         "-cut": counted,
@@ -214,8 +216,8 @@ def main():
         "-short": counted + b"count\t1\nend\n",
         "-hist": counted + b"hist\t1\t5\n",
         "-no-time": b"iprobe-counts\t1\ntime\tx\nend\n",
-        "-wrap": counted
-        + b"count\t3\t18446744073709551615\nhist\t1\t18446744073709551615\t1\t1\t9\t3\t9,18446744073709551615,1\nend\n",
+        "-wrap": counted + b"count\t3\t18446744073709551615\n"
+        b"hist\t1\t18446744073709551615\t1\t1\t9\t3\t9,18446744073709551615,1\nend\n",
     }.items():
         seeds["counts" + name] = session + SEPARATOR + text
     lines = [

@@ -33,8 +33,8 @@
 	X(begin)                                                                                   \
 	X(level1)                                                                                  \
 	X(level2)                                                                                  \
-	X(level3) X(level4) X(outer) X(quick) X(slow) X(down) X(catcher) X(thrower) X(finish)      \
-		X(handled)
+	X(level3)                                                                                  \
+	X(level4) X(outer) X(quick) X(slow) X(down) X(catcher) X(thrower) X(finish) X(handled)
 
 #define NUMBER(name) N_##name,
 enum { FUNCTIONS(NUMBER) NFUNCTIONS };

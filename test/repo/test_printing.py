@@ -37,8 +37,8 @@ LIBRARIES = [
     "trace_writer",
 ]
 WRITERS = (
-    r"printf|fprintf|vprintf|vfprintf|puts|fputs|putchar|putc|fputc|fwrite|perror|psignal|dprintf|vdprintf|putchar_unlocked|"
-    r"putc_unlocked|fputs_unlocked|puts_unlocked|fwrite_unlocked"
+    r"printf|fprintf|vprintf|vfprintf|puts|fputs|putchar|putc|fputc|fwrite|perror|psignal|"
+    r"dprintf|vdprintf|putchar_unlocked|putc_unlocked|fputs_unlocked|puts_unlocked|fwrite_unlocked"
 )
 CALL = re.compile(rf"(?<![\w.>])({WRITERS})\s*\(")
 TO_PEOPLE = re.compile(
@@ -121,7 +121,8 @@ def test_it_would_be_found(tmp_path):
     (tmp_path / "cli").mkdir()
     (tmp_path / "analysis").mkdir()
     (tmp_path / "cli" / "bad.c").write_text(
-        '/* printf(x) */ int f(void) { snprintf(b, 1, "puts("); ip_print(stdout, "x"); return\nfputs\n(s, out); }\n'
+        '/* printf(x) */ int f(void) { snprintf(b, 1, "puts("); ip_print(stdout, "x"); return\n'
+        "fputs\n(s, out); }\n"
     )
     with pytest.raises(AssertionError, match="fputs"):
         test_commands_print_through_one_function(tmp_path)

@@ -7,7 +7,15 @@ import pytest
 
 PAGES = ["patching", "no-stop", "injection", "rings", "fperf-statistics", "daemon"]
 CODE = "Where it stands in the code"
-SECTIONS = ["What must hold", "Parties", "Steps", "Why each step is safe", CODE, "Tests", "What it follows"]
+SECTIONS = [
+    "What must hold",
+    "Parties",
+    "Steps",
+    "Why each step is safe",
+    CODE,
+    "Tests",
+    "What it follows",
+]
 TEST = re.compile(r"((?:system|unit|compilers|repo)/[\w./-]+)::(\w+)")
 PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)+/?")
 WIDTH = 100
@@ -68,7 +76,8 @@ def test_tests_exist(root, page):
         path, test = match.groups()
         assert (root / "test" / path).exists(), f"there is no test/{path}"
         source = (root / "test" / path).read_text(encoding="utf-8")
-        assert re.search(rf"^\s*(?:def|static void) {test}\(", source, re.M), f"{path} has no {test}"
+        defined = re.search(rf"^\s*(?:def|static void) {test}\(", source, re.M)
+        assert defined, f"{path} has no {test}"
 
 
 def test_pages_are_installed(root):

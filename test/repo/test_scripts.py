@@ -47,7 +47,8 @@ def perform(root, command, junit=None, timeout=10, again=None, said=None):
         sys.path.insert(0, {str(root / "scripts")!r})
         import check
         ctypes.CDLL(None).prctl(check.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        result = check.perform(check.Stage("it", {command!r}, {timeout}, junit={junit!r}, again={again!r}), dict(os.environ))
+        stage = check.Stage("it", {command!r}, {timeout}, junit={junit!r}, again={again!r})
+        result = check.perform(stage, dict(os.environ))
         print("SAID", list(result.said.values()))
         print("RESULT", result.passed, result.failed, result.skipped, *result.notes)
     """
@@ -160,7 +161,8 @@ def test_check_counts_unit_tests_that_time_out(root, tmp_path):
         sys.path.insert(0, {str(root / "scripts")!r})
         import check
         result = check.perform(check.unit("it", {str(build)!r}), dict(os.environ))
-        print("RESULT", result.passed, result.failed, result.skipped, sorted(result.notes), sorted(result.said.items()))
+        counts = result.passed, result.failed, result.skipped
+        print("RESULT", *counts, sorted(result.notes), sorted(result.said.items()))
     """
     out = subprocess.run(
         [sys.executable, "-B", "-c", textwrap.dedent(program)],
@@ -183,7 +185,10 @@ def test_check_ends_and_counts_what_a_stage_leaves_running(root):
 
 def test_check_interrupts_what_takes_too_long(root, tmp_path):
     results = tmp_path / "results.xml"
-    script = f'trap \'echo "<testsuite><testcase name=\\"a\\"/></testsuite>" >{results}; exit 2\' INT; sleep 60 & wait'
+    script = (
+        f'trap \'echo "<testsuite><testcase name=\\"a\\"/></testsuite>" >{results}; exit 2\' INT; '
+        "sleep 60 & wait"
+    )
     counts = perform(root, ["sh", "-c", script], str(results), timeout=1)
     assert (
         counts[:3] == ["1", "2", "0"] and "no end after 1 s" in counts[3] and "(sleep)" in counts[3]

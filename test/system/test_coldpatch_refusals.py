@@ -72,7 +72,10 @@ def test_refuses_calls_through_registers(coldpatch, tmp_path, flags):
 
 
 def test_refuses_taken_addresses(coldpatch, tmp_path):
-    taken = "void __cyg_profile_func_exit(void *, void *); void *volatile p = (void *)__cyg_profile_func_exit;"
+    taken = (
+        "void __cyg_profile_func_exit(void *, void *); "
+        "void *volatile p = (void *)__cyg_profile_func_exit;"
+    )
     refused(coldpatch, from_c(tmp_path, taken + C_PROGRAM), "__cyg_profile_func_exit", "0x")
     loaded = """void __cyg_profile_func_exit(void *, void *);
         void *get(void) { return (void *)__cyg_profile_func_exit; }"""

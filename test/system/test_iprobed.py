@@ -571,7 +571,10 @@ def test_snapshot_where_the_caller_sees_it(daemon, root, user, target):
         path.mkdir()
         os.chown(path, user.uid, user.uid)
     (directory / "link").symlink_to(onto)
-    script = f'mount --bind "{seen}" "{onto}" && exec setpriv --reuid {user.uid} --regid {user.uid} --clear-groups "$@"'
+    script = (
+        f'mount --bind "{seen}" "{onto}" && '
+        f'exec setpriv --reuid {user.uid} --regid {user.uid} --clear-groups "$@"'
+    )
 
     def snap():
         return root.run(
@@ -1482,7 +1485,10 @@ def test_socket_activation_and_notification(root, user, target):
     listening.bind(str(daemon.socket))
     listening.listen(5)
     os.chmod(daemon.socket, 0o666)
-    script = f'exec 3<&{listening.fileno()}; LISTEN_FDS=1 LISTEN_PID=$$ exec "$@" --socket /nowhere/at/all'
+    script = (
+        f"exec 3<&{listening.fileno()}; "
+        'LISTEN_FDS=1 LISTEN_PID=$$ exec "$@" --socket /nowhere/at/all'
+    )
     name, value = actors.MARK.split("=")
     with open(daemon.log_path, "w", encoding="utf-8") as log:
         daemon.proc = subprocess.Popen(

@@ -58,24 +58,30 @@ mkdir "$root/dev/shm" "$root/dev/pts"
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 mount -t tmpfs -o mode=755 tmpfs "$root/run"
 # nothing of this machine's own: its services, its disks
-rm -rf "$root"/etc/systemd/system/*.wants "$root"/usr/lib/systemd/system/*.wants "$root"/lib/systemd/system/*.wants "$root/etc/fstab"
+for place in etc usr/lib lib; do
+    rm -rf "$root/$place"/systemd/system/*.wants
+done
+rm -rf "$root/etc/fstab"
 rm -rf "$root/etc/iprobe" "$root/var/lib/iprobe" "$root/etc/machine-id"
 echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
-mkdir "$root/etc/systemd/system/iprobed.service.d"
-printf '[Service]\nStandardError=append:%s/log\n' "$out" >"$root/etc/systemd/system/iprobed.service.d/log.conf"
-cp "$out/iprobed.service" "$out/iprobed.socket" "$out/test.target" "$out/scenario.service" "$root/etc/systemd/system/"
+units=$root/etc/systemd/system
+mkdir "$units/iprobed.service.d"
+printf '[Service]\nStandardError=append:%s/log\n' "$out" >"$units/iprobed.service.d/log.conf"
+cp "$out/iprobed.service" "$out/iprobed.socket" "$out/test.target" "$out/scenario.service" "$units/"
 mkdir -p "$root/etc/iprobe/probes.d"
 cp "$out/rules.yaml" "$root/etc/iprobe/probes.d/"
 chmod 755 "$root/etc/iprobe" "$root/etc/iprobe/probes.d"
 chmod 644 "$root/etc/iprobe/probes.d/rules.yaml"
 touch "$out/ready"
 export container=iprobe-test
-# as the root of all, and not by chroot: the service, in a mount namespace of its own, sees paths of other processes from there
+# as the root of all, and not by chroot: the service, in a mount namespace of its own, sees paths of
+# other processes from there
 mkdir "$root/before"
 cd "$root"
 pivot_root . before
 umount -l /before
-exec /lib/systemd/systemd --system --unit=test.target --log-target=console --log-level=info --show-status=no
+exec /lib/systemd/systemd --system --unit=test.target --log-target=console --log-level=info \
+    --show-status=no
 """
 
 TARGET = """
@@ -115,6 +121,7 @@ rules:
 
 SCENARIO = r'''
 import glob, json, os, shutil, subprocess, sys, time
+
 out, build, program, uid = sys.argv[1:]
 saw = {}
 me = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
@@ -123,14 +130,27 @@ env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "IPROBE_DAEMON": "always"}
 
 
 def run(*args, user=True):
-    done = subprocess.run([*(me if user else []), *map(str, args)], capture_output=True, text=True, env=env, cwd=place, timeout=120)
+    done = subprocess.run(
+        [*(me if user else []), *map(str, args)],
+        capture_output=True,
+        text=True,
+        env=env,
+        cwd=place,
+        timeout=120,
+    )
     return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
 
 
 def leave(*options):
     """The session has our standard output: a pipe would not end."""
-    return subprocess.run([*me, iprobe, "attach", "--leave", "-q", *options, str(target.pid)], env=env, cwd=place, timeout=120,
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+    return subprocess.run(
+        [*me, iprobe, "attach", "--leave", "-q", *options, str(target.pid)],
+        env=env,
+        cwd=place,
+        timeout=120,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ).returncode
 
 
 def show(unit, *names):
@@ -160,8 +180,12 @@ def wait_for(condition, seconds=90):
 
 
 def workers(pid):
-    done = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(pid)], capture_output=True, text=True)
-    return [int(line.split()[0]) for line in done.stdout.splitlines() if line.split()[1] == "iprobe"]
+    done = subprocess.run(
+        ["ps", "-o", "pid=,comm=", "--ppid", str(pid)], capture_output=True, text=True
+    )
+    return [
+        int(line.split()[0]) for line in done.stdout.splitlines() if line.split()[1] == "iprobe"
+    ]
 
 
 def rules():
@@ -173,7 +197,12 @@ def recorded(name):
     """Where a rule has recorded, once it is complete."""
 
     def complete():
-        return [line.split("; in ")[1] for line in open(out + "/log", encoding="utf-8") if f"rule {name}: " in line and "; in " in line]
+        return [
+            line.split("; in ")[1]
+            for line in open(out + "/log", encoding="utf-8")
+            if f"rule {name}: " in line and "; in " in line
+        ]
+
     return complete()[0].rstrip("\n") if wait_for(complete) else ""
 
 
@@ -182,30 +211,51 @@ def fire(name):
 
 
 def named(pid, name):
-    done = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(pid)], capture_output=True, text=True)
-    return next((int(line.split()[0]) for line in done.stdout.splitlines() if line.split()[1] == name), None)
+    done = subprocess.run(
+        ["ps", "-o", "pid=,comm=", "--ppid", str(pid)], capture_output=True, text=True
+    )
+    return next(
+        (int(line.split()[0]) for line in done.stdout.splitlines() if line.split()[1] == name), None
+    )
 
 
 iprobe = build + "/cli/iprobe"
-target = subprocess.Popen([*me, program, "plain"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+target = subprocess.Popen(
+    [*me, program, "plain"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+)
 target.stdout.readline()
 
 # The socket is there, the service is not, until somebody asks.
-saw["before"] = {**show("iprobed.socket", "ActiveState", "SubState"), "service": show("iprobed.service", "ActiveState")["ActiveState"]}
+saw["before"] = {
+    **show("iprobed.socket", "ActiveState", "SubState"),
+    "service": show("iprobed.service", "ActiveState")["ActiveState"],
+}
 saw["first"] = run(iprobe, "attach", "--json", "--duration", "200ms", "-o", "first", target.pid)
 saw["owner"] = os.stat(place + "/first").st_uid
-saw["running"] = show("iprobed.service", "ActiveState", "SubState", "NRestarts", "StatusErrno", "MainPID", "Result")
+saw["running"] = show(
+    "iprobed.service", "ActiveState", "SubState", "NRestarts", "StatusErrno", "MainPID", "Result"
+)
 main = int(saw["running"]["MainPID"])
 saw["main"] = status(main)
 
-# fperf by a user, and rules: one that watches, and two that are fired. All of it with what the unit leaves them.
+# fperf by a user, and rules: one that watches, and two that are fired. All of it with what the unit
+# leaves them.
 # fperf has a process to itself: whom a rule watches has a session already.
 shutil.copy(program, out + "/uncounted")
-uncounted = subprocess.Popen([*me, out + "/uncounted", "plain"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+uncounted = subprocess.Popen(
+    [*me, out + "/uncounted", "plain"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+)
 uncounted.stdout.readline()
-saw["fperf"] = run(build + "/cli/fperf", "--json", "-e", "TASK-CLOCK", "--duration", "1s", "-p", uncounted.pid)
+saw["fperf"] = run(
+    build + "/cli/fperf", "--json", "-e", "TASK-CLOCK", "--duration", "1s", "-p", uncounted.pid
+)
 uncounted.kill()
-saw["rules found"] = wait_for(lambda: all(target.pid in {p["pid"] for p in rules()[name]["processes"]} for name in ("look", "count", "watch")))
+saw["rules found"] = wait_for(
+    lambda: all(
+        target.pid in {p["pid"] for p in rules()[name]["processes"]}
+        for name in ("look", "count", "watch")
+    )
+)
 saw["rules' process"] = status(named(main, "iprobed-rules"))
 saw["watch"] = recorded("watch")
 saw["watch fired"] = rules()["watch"]["fired"]
@@ -214,24 +264,37 @@ saw["look"] = recorded("look")
 saw["look report"] = run(iprobe, "report", "--json", saw["look"] + "/trace", user=False)
 saw["fire count"] = fire("count")
 saw["count"] = recorded("count")
-saw["count result"] = open(saw["count"] + "/fperf.json", encoding="utf-8").read() if saw["count"] else ""
-saw["traces"] = {p: (os.stat(p).st_uid, oct(os.stat(p).st_mode & 0o777)) for p in glob.glob("/var/lib/iprobe/*")}
+saw["count result"] = (
+    open(saw["count"] + "/fperf.json", encoding="utf-8").read() if saw["count"] else ""
+)
+saw["traces"] = {
+    p: (os.stat(p).st_uid, oct(os.stat(p).st_mode & 0o777)) for p in glob.glob("/var/lib/iprobe/*")
+}
 saw["idle after rules"] = wait_for(lambda: patched() == 0)
 
-# A session, what its worker may do, and a snapshot of it, into a place that is read-only for the service.
+# A session, what its worker may do, and a snapshot of it, into a place that is read-only for the
+# service.
 saw["leave"] = leave("--overwrite", "-o", "left")
 saw["live"] = wait_for(lambda: patched() > 0)
 worker = workers(main)
 saw["worker"] = status(worker[0]) if worker else {}
-saw["snapshot"] = wait_for(lambda: run(iprobe, "snapshot", "-o", "snap", target.pid)["code"] == 0) or run(iprobe, "snapshot", "-o", "snap", target.pid)
+saw["snapshot"] = wait_for(
+    lambda: run(iprobe, "snapshot", "-o", "snap", target.pid)["code"] == 0
+) or run(iprobe, "snapshot", "-o", "snap", target.pid)
 saw["snapshot is mine"] = os.path.exists(place + "/snap") and os.stat(place + "/snap").st_uid
 
-# All of the service's processes are killed at once; systemd starts it again, and it puts back what is live.
+# All of the service's processes are killed at once; systemd starts it again, and it puts back what
+# is live.
 saw["notes"] = len([n for n in os.listdir("/run/iprobe") if n.startswith("session-")])
 run("systemctl", "kill", "--kill-who=all", "-s", "KILL", "iprobed.service", user=False)
-saw["restarted"] = wait_for(lambda: show("iprobed.service", "ActiveState", "NRestarts") == {"ActiveState": "active", "NRestarts": "1"})
+saw["restarted"] = wait_for(
+    lambda: show("iprobed.service", "ActiveState", "NRestarts")
+    == {"ActiveState": "active", "NRestarts": "1"}
+)
 saw["idle again"] = wait_for(lambda: patched() == 0)
-saw["no notes"] = wait_for(lambda: not [n for n in os.listdir("/run/iprobe") if n.startswith("session-")])
+saw["no notes"] = wait_for(
+    lambda: not [n for n in os.listdir("/run/iprobe") if n.startswith("session-")]
+)
 saw["second"] = run(iprobe, "attach", "--json", "--duration", "200ms", "-o", "second", target.pid)
 
 # Its end ends sessions, not the target.

@@ -282,7 +282,8 @@ def test_templates_of_several_objects(both, linker):
         'extern "C" int other(int);\n'
     )
     (both.folder / "t1.cc").write_text(
-        '#include "t.h"\nint main(int argc, char **) { try { if (Box<int>{3}.get(argc) + other(argc) != 8) return 1; '
+        '#include "t.h"\nint main(int argc, char **) '
+        "{ try { if (Box<int>{3}.get(argc) + other(argc) != 8) return 1; "
         "Box<int>{3}.get(-argc); } catch (int) { return 0; } return 2; }\n"
     )
     (both.folder / "t2.cc").write_text(
@@ -414,7 +415,8 @@ def test_sources_are_seen_as_they_are(both):
     """
     (both.folder / "own.h").write_text("static const int own = __COUNTER__;\n")
     (both.folder / "seen.c").write_text(
-        '#include "own.h"\n#if __COUNTER__ != 1 || __LINE__ != 2 || __INCLUDE_LEVEL__\n#error changed\n#endif\n'
+        '#include "own.h"\n#if __COUNTER__ != 1 || __LINE__ != 2 || __INCLUDE_LEVEL__\n'
+        "#error changed\n#endif\n"
         "int main(void) { return own; }\n"
     )
     both.silent(

@@ -25,6 +25,11 @@ import tracegen  # noqa: E402
 from iptest.actor import one_line  # noqa: E402
 
 SEEDS = [1, 2, 3, 4, 5]
+# std::vector<std::pair<int, std::string>>::push_back
+PUSH_BACK = (
+    "_ZNSt6vectorISt4pairIiNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEESaIS7_EE"
+    "9push_backERKS7_"
+)
 
 
 def ns(trace, ticks):
@@ -468,7 +473,7 @@ def test_the_table_fits(me):
     for name in (
         "plain",
         "a_function_with_a_name_that_is_longer_than_any_column_of_a_table_could_ever_be",
-        "_ZNSt6vectorISt4pairIiNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEESaIS7_EE9push_backERKS7_",
+        PUSH_BACK,
         "_Z1fi",
         "_Z1fd",
         "\u00fcml\u00e4ut_" * 10,
@@ -496,8 +501,7 @@ def test_callers_fit(me):
     """The arrow in front of a caller is no bracket of a template."""
     trace = tracegen.Trace()
     t = trace.thread()
-    push_back = "_ZNSt6vectorISt4pairIiNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEESaIS7_EE9push_backERKS7_"
-    for name in ("caller_of_it", push_back):
+    for name in ("caller_of_it", PUSH_BACK):
         trace.add(name)
         t.call(name)
         t.advance(100)

@@ -769,7 +769,8 @@ def test_who_starts_and_changes_the_user(root):
         f"1h}}\n"
     )
     memory.wait_for("no look at all processes", lambda: rules.listed(), WAIT)
-    code = f"import os, time; input(); os.setresuid({ORDINARY_UID}, {ORDINARY_UID}, {ORDINARY_UID}); time.sleep(600)"
+    ids = f"{ORDINARY_UID}, {ORDINARY_UID}, {ORDINARY_UID}"
+    code = f"import os, time; input(); os.setresuid({ids}); time.sleep(600)"
     for _ in range(10):
         proc = root.popen([sys.executable, "-c", code, word], stdin=subprocess.PIPE, text=True)
 

@@ -221,7 +221,8 @@ def test_the_linker_is_told_to_strip(tmp_path, builddir, placement, flags):
     """
     (tmp_path / "p.c").write_text(
         "#include <stdio.h>\n"
-        '__attribute__((noinline)) static int named(int i) { __asm__ volatile("" : "+r"(i)); return i + 1; }\n'
+        "__attribute__((noinline)) static int named(int i) "
+        '{ __asm__ volatile("" : "+r"(i)); return i + 1; }\n'
         'int main(void) { printf("%d\\n", named(1)); return 0; }\n',
         encoding="ascii",
     )

@@ -14,8 +14,8 @@ from iptest import memory, patience
 SECONDS = patience.scaled(3.0)
 LATE = patience.scaled(
     1.2
-    # the first stop; a time limit that begins anew then is longer by that, one that does at each by far
-    # more
+    # the first stop; a time limit that begins anew then is longer by that, one that does at each by
+    # far more
 )
 # Calls that neither a stop nor we make longer: as late as they are all others may be, and a little.
 RULERS = ["nanosleep", "clock_nanosleep", "usleep", "poll", "futex", "read_timerfd"]

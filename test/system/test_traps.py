@@ -74,7 +74,8 @@ def test_text_relocations(me, programs, targets, builddir):
     source.write_text(
         "int answer = 42;\nint read_answer(void);\n"
         '__asm__(".text\\nhidden: movabs $answer, %rax\\nmov (%rax), %eax\\nret");\n'
-        'int hidden(void) __asm__("hidden");\n__attribute__((noinline)) int read_answer(void) { return hidden(); }\n'
+        'int hidden(void) __asm__("hidden");\n'
+        "__attribute__((noinline)) int read_answer(void) { return hidden(); }\n"
         "#include <stdio.h>\n#include <unistd.h>\n"
         'int main(void) { char c; puts("ready"); fflush(stdout); alarm(60);\n'
         "  do { if (read_answer() != 42) return 9; usleep(1000); } while (!answer || (c = 0, "

@@ -21,7 +21,10 @@ COMPILERS = [name for name in CXX_OF if shutil.which(name)]
 
 MAIN = "int twice(int); int main(void) { return twice(21) != 42; }\n"
 TWICE = "int twice(int n) { return 2 * n; }\n"
-WHOLE = "static int twice(int n) { return 2 * n; } int main(int argc, char **argv) { return twice(argc) < 2; }\n"
+WHOLE = (
+    "static int twice(int n) { return 2 * n; } "
+    "int main(int argc, char **argv) { return twice(argc) < 2; }\n"
+)
 THROWS = """
 #include <stdexcept>
 #include <cstdio>

@@ -114,9 +114,10 @@ class Trace:
         known = {short(name) for name in self.missing}
         for name in (entries | exits).keys() - known:
             left = calls[name].left if name in calls else 0
-            assert (
-                0 <= entries[name] - exits[name] <= left
-            ), f"{name}: {entries[name]} entries, {exits[name]} exits, the program left it {left} times"
+            assert 0 <= entries[name] - exits[name] <= left, (
+                f"{name}: {entries[name]} entries, {exits[name]} exits, "
+                f"the program left it {left} times"
+            )
         for name in (self.entries | self.exits).keys() - self.missing:
             if of_library(name):
                 entered, ended = self.entries[name] - self.again[name], self.exits[name]

@@ -237,7 +237,10 @@ def refused(coldpatch, path, *words):
     return line
 
 
-C_PROGRAM = "static int twice(int n) { return 2 * n; } int main(int argc, char **argv) { return twice(argc) != 2; }"
+C_PROGRAM = (
+    "static int twice(int n) { return 2 * n; } "
+    "int main(int argc, char **argv) { return twice(argc) != 2; }"
+)
 
 
 def from_c(tmp_path, text, *flags, **kwargs):
