@@ -17,8 +17,8 @@
 #include "common/error.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/remap_thread.h"
-#include "hotpatcher/ptrace/stop_log.h"
 #include "hotpatcher/process/target.h"
+#include "hotpatcher/ptrace/stop_log.h"
 #include "hotpatcher/ptrace/stops.h"
 
 #define FIND_NS	   100000000ull

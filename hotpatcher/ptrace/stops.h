@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "hotpatcher/ptrace/stop_log.h"
 #include "hotpatcher/process/target.h"
+#include "hotpatcher/ptrace/stop_log.h"
 
 struct ip_stops {
 	struct ip_target_state base;
