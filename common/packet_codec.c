@@ -52,7 +52,7 @@ void ip_packet_codec_destroy(struct ip_packet_codec *s)
 
 size_t ip_encoded_packet_room(size_t n)
 {
-	return sizeof(struct ip_encoded_packet_head) + ZSTD_compressBound(n * sizeof(uint64_t));
+	return sizeof(struct ip_encoded_packet_header) + ZSTD_compressBound(n * sizeof(uint64_t));
 }
 
 static bool make_room(struct ip_packet_codec *s, size_t n)
@@ -112,7 +112,7 @@ static void from_columns(const uint8_t *columns, size_t n, uint64_t *words)
 static void put_head(const struct ip_packet_header *header, enum ip_encoded_packet_form form,
 		     size_t bytes, void *out)
 {
-	const struct ip_encoded_packet_head head = {
+	const struct ip_encoded_packet_header head = {
 		.magic = IP_ENCODED_PACKET_MAGIC,
 		.skip = IP_ENCODED_PACKET_SKIP + (form == IP_ENCODED_PACKET_PLAIN ? bytes : 0),
 		.header = *header,
@@ -126,14 +126,14 @@ size_t ip_packet_encode_plain(const struct ip_packet_header *header, const uint6
 			      size_t n, void *out)
 {
 	put_head(header, IP_ENCODED_PACKET_PLAIN, n * sizeof(*words), out);
-	memcpy((uint8_t *)out + sizeof(struct ip_encoded_packet_head), words, n * sizeof(*words));
-	return sizeof(struct ip_encoded_packet_head) + n * sizeof(*words);
+	memcpy((uint8_t *)out + sizeof(struct ip_encoded_packet_header), words, n * sizeof(*words));
+	return sizeof(struct ip_encoded_packet_header) + n * sizeof(*words);
 }
 
 size_t ip_packet_encode(struct ip_packet_codec *s, const struct ip_packet_header *header,
 			const uint64_t *words, size_t n, void *out)
 {
-	uint8_t *frame = (uint8_t *)out + sizeof(struct ip_encoded_packet_head);
+	uint8_t *frame = (uint8_t *)out + sizeof(struct ip_encoded_packet_header);
 	size_t size;
 
 	if (!n || !make_room(s, n))
@@ -144,10 +144,10 @@ size_t ip_packet_encode(struct ip_packet_codec *s, const struct ip_packet_header
 	if (ZSTD_isError(size) || size >= n * COLUMNS)
 		return ip_packet_encode_plain(header, words, n, out);
 	put_head(header, IP_ENCODED_PACKET_COLUMNS, size, out);
-	return sizeof(struct ip_encoded_packet_head) + size;
+	return sizeof(struct ip_encoded_packet_header) + size;
 }
 
-int ip_packet_decode(struct ip_packet_codec *s, const struct ip_encoded_packet_head *head,
+int ip_packet_decode(struct ip_packet_codec *s, const struct ip_encoded_packet_header *head,
 		     const void *bytes, uint64_t *words, size_t n)
 {
 	if (head->form == IP_ENCODED_PACKET_PLAIN) {

@@ -2,7 +2,7 @@
 /*
  * Compression of packets. A compressed stream, DIR/stream-N.zst, is a sequence of pairs:
  *
- *   struct ip_encoded_packet_head   a skippable frame of zstd; it contains the packet's header as
+ *   struct ip_encoded_packet_header   a skippable frame of zstd; it contains the packet's header as
  *                                   in the plain stream
  *   a frame of zstd                 the packet's words in columns. If the head says so, this frame
  *                                   is missing, and the words lie unchanged in the head's own frame
@@ -40,7 +40,7 @@ enum ip_encoded_packet_form {
 	IP_ENCODED_PACKET_COLUMNS = 1,
 };
 
-struct ip_encoded_packet_head {
+struct ip_encoded_packet_header {
 	uint32_t magic;
 	uint32_t skip; /* bytes of the skippable frame after this member */
 	struct ip_packet_header header;
@@ -48,9 +48,9 @@ struct ip_encoded_packet_head {
 	uint32_t bytes; /* bytes that follow this head */
 } __attribute__((packed));
 
-_Static_assert(sizeof(struct ip_encoded_packet_head) == 96, "head of a compressed packet");
+_Static_assert(sizeof(struct ip_encoded_packet_header) == 96, "head of a compressed packet");
 
-#define IP_ENCODED_PACKET_SKIP (sizeof(struct ip_encoded_packet_head) - 8)
+#define IP_ENCODED_PACKET_SKIP (sizeof(struct ip_encoded_packet_header) - 8)
 
 /* The largest number of bytes that a packet of n words needs. */
 size_t ip_encoded_packet_room(size_t n);
@@ -72,7 +72,7 @@ size_t ip_packet_encode_plain(const struct ip_packet_header *header, const uint6
 
 /* The reverse: turns the head->bytes bytes after the head into n words, as many as the header says.
  * Returns 0; -1 (without an error line): the bytes are damaged. */
-int ip_packet_decode(struct ip_packet_codec *s, const struct ip_encoded_packet_head *head,
+int ip_packet_decode(struct ip_packet_codec *s, const struct ip_encoded_packet_header *head,
 		     const void *bytes, uint64_t *words, size_t n);
 
 #endif

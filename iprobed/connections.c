@@ -205,7 +205,7 @@ static void gone(struct ip_iprobed_connection *c)
 /* Handles one message of the receiver. The receiver may have been taken over by an attacker: it can
  * only do harm to its own connection. */
 static void take_word(struct ip_iprobed *d, struct ip_iprobed_connection *c,
-		      const struct ip_receiver_head *head, const char *text)
+		      const struct ip_receiver_header *head, const char *text)
 {
 	if (head->what == IP_RECEIVER_READY && c->stage == STARTING) {
 		set_stage(c, SPARE);
@@ -235,8 +235,8 @@ static int make_room(struct ip_iprobed_connection *c)
 
 static void take_words(struct ip_iprobed *d, struct ip_iprobed_connection *c)
 {
-	while (c->stage != OVER && c->have >= sizeof(struct ip_receiver_head)) {
-		struct ip_receiver_head head;
+	while (c->stage != OVER && c->have >= sizeof(struct ip_receiver_header)) {
+		struct ip_receiver_header head;
 		size_t size;
 		char *text;
 

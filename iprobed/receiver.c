@@ -49,7 +49,7 @@ static void write_all(const void *data, size_t size)
 
 static void tell(enum ip_receiver_word word, const char *text, size_t size)
 {
-	const struct ip_receiver_head head = {.what = word, .size = size};
+	const struct ip_receiver_header head = {.what = word, .size = size};
 
 	write_all(&head, sizeof(head));
 	write_all(text, size);
@@ -72,7 +72,7 @@ static void refuse(const char *why)
 static void take_order(void)
 {
 	struct {
-		struct ip_receiver_head head;
+		struct ip_receiver_header head;
 		char text[IP_RECEIVER_TEXT_MAX];
 	} order;
 	int fd = -1, flags;
@@ -222,7 +222,7 @@ int ip_receiver_start(struct ip_receiver *ret)
 int ip_receiver_order(const struct ip_receiver *f, enum ip_receiver_order order, int fd,
 		      const char *text)
 {
-	const struct ip_receiver_head head = {.what = order};
+	const struct ip_receiver_header head = {.what = order};
 
 	return ip_send_with_fds(f->to, &head, sizeof(head), text, text ? strlen(text) : 0, &fd,
 				fd >= 0, MSG_DONTWAIT) < 0

@@ -47,7 +47,7 @@ enum ip_receiver_word {
 	IP_RECEIVER_GONE, /* the client has closed the connection */
 };
 
-struct ip_receiver_head {
+struct ip_receiver_header {
 	uint32_t what;
 	uint32_t size;
 };

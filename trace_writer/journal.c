@@ -23,7 +23,7 @@
 #define ENTRY_SIZE 128u /* so an entry does not cross a page: the kernel copies it whole */
 
 _Static_assert(sizeof(struct ip_journal_entry) <= ENTRY_SIZE &&
-		       sizeof(struct ip_journal_head) <= 4096,
+		       sizeof(struct ip_journal_header) <= 4096,
 	       "the journal's places");
 
 struct ip_journal {
@@ -60,10 +60,10 @@ static int open_journal(int dirfd, int flags)
 		      flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-int ip_journal_create(int dirfd, const struct ip_journal_head *head, struct ip_journal **ret)
+int ip_journal_create(int dirfd, const struct ip_journal_header *head, struct ip_journal **ret)
 {
 	_cleanup_close_ int fd = ip_file_make(dirfd, IP_TRACE_JOURNAL, O_RDWR);
-	struct ip_journal_head h = *head;
+	struct ip_journal_header h = *head;
 
 	h.magic = MAGIC;
 	if (fd < 0 || !lock(fd) || pwrite(fd, &h, sizeof(h), 0) != sizeof(h))
@@ -76,7 +76,7 @@ int ip_journal_create(int dirfd, const struct ip_journal_head *head, struct ip_j
 	return 0;
 }
 
-int ip_journal_open(int dirfd, struct ip_journal_head *head, struct ip_journal **ret)
+int ip_journal_open(int dirfd, struct ip_journal_header *head, struct ip_journal **ret)
 {
 	_cleanup_close_ int fd = open_journal(dirfd, O_RDWR);
 
@@ -98,7 +98,7 @@ int ip_journal_open(int dirfd, struct ip_journal_head *head, struct ip_journal *
 int ip_journal_expect_session(struct ip_journal *journal, uint32_t session)
 {
 	if (pwrite(journal->fd, &session, sizeof(session),
-		   offsetof(struct ip_journal_head, next)) != sizeof(session))
+		   offsetof(struct ip_journal_header, next)) != sizeof(session))
 		return ip_error_errno("cannot write the journal of the trace (%s)",
 				      IP_TRACE_JOURNAL);
 	return 0;
@@ -107,7 +107,7 @@ int ip_journal_expect_session(struct ip_journal *journal, uint32_t session)
 int ip_journal_set_session(struct ip_journal *journal, uint32_t session)
 {
 	if (pwrite(journal->fd, &session, sizeof(session),
-		   offsetof(struct ip_journal_head, session)) != sizeof(session))
+		   offsetof(struct ip_journal_header, session)) != sizeof(session))
 		return ip_error_errno("cannot write the journal of the trace (%s)",
 				      IP_TRACE_JOURNAL);
 	return 0;

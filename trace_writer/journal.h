@@ -57,7 +57,7 @@ struct ip_journal_entry {
 	uint64_t seq_again; /* the same as seq; written last */
 };
 
-struct ip_journal_head {
+struct ip_journal_header {
 	uint64_t magic;
 	uint32_t session; /* ip_area_header.session */
 	int32_t pid;
@@ -74,11 +74,11 @@ struct ip_journal_head {
 struct ip_journal;
 
 /* Makes the journal in the directory and locks it. Returns 0, or -1 with an error. */
-int ip_journal_create(int dirfd, const struct ip_journal_head *head, struct ip_journal **ret);
+int ip_journal_create(int dirfd, const struct ip_journal_header *head, struct ip_journal **ret);
 
 /* Opens the journal that a dead iprobe left, and locks it. Returns 0; 1 if there is none; -1 with
  * an error if a living iprobe has it, or if it is damaged. */
-int ip_journal_open(int dirfd, struct ip_journal_head *head, struct ip_journal **ret);
+int ip_journal_open(int dirfd, struct ip_journal_header *head, struct ip_journal **ret);
 
 /* Records that the session will go on under another number (follow_exec.h). From here on both
  * numbers name the session. Returns 0, or -1 with an error. */

@@ -30,13 +30,13 @@
 
 int ip_trace_begin_journal(struct ip_trace *trace, uint32_t session, uint64_t max_size)
 {
-	struct ip_journal_head head = {.session = session,
-				       .pid = trace->pid,
-				       .started = ip_proc_started_at(trace->pid),
-				       .max_size = max_size,
-				       .start = trace->start,
-				       .compressed = trace->codec != NULL,
-				       .pieces = ip_rotation_pieces(trace)};
+	struct ip_journal_header head = {.session = session,
+					 .pid = trace->pid,
+					 .started = ip_proc_started_at(trace->pid),
+					 .max_size = max_size,
+					 .start = trace->start,
+					 .compressed = trace->codec != NULL,
+					 .pieces = ip_rotation_pieces(trace)};
 
 	memcpy(head.uuid, trace->uuid, sizeof(head.uuid));
 	return ip_journal_create(trace->dirfd, &head, &trace->journal);
@@ -239,7 +239,7 @@ int ip_trace_reopen(const char *dir, pid_t pid, uint32_t session, struct ip_trac
 		    uint64_t *ret_max_size)
 {
 	struct ip_trace *trace = ip_trace_new(dir);
-	struct ip_journal_head head;
+	struct ip_journal_header head;
 	int opened;
 
 	if (!trace)

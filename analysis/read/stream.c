@@ -43,7 +43,7 @@ struct ip_stream {
 
 	bool compressed;
 	/* head of the packet, where the stream is compressed */
-	struct ip_encoded_packet_head encoded;
+	struct ip_encoded_packet_header encoded;
 	struct ip_unpack **unpack; /* what unpacks it: own_unpack, or the caller's */
 	struct ip_unpack *own_unpack;
 
@@ -107,7 +107,7 @@ static const char *check_header(const struct ip_stream *s, const struct ip_packe
 
 static size_t head_size(const struct ip_stream *s)
 {
-	return s->compressed ? sizeof(struct ip_encoded_packet_head)
+	return s->compressed ? sizeof(struct ip_encoded_packet_header)
 			     : sizeof(struct ip_packet_header);
 }
 

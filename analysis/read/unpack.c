@@ -40,12 +40,12 @@ void ip_unpack_destroy(struct ip_unpack *u)
 	free(u);
 }
 
-size_t ip_unpack_words(const struct ip_encoded_packet_head *head)
+size_t ip_unpack_words(const struct ip_encoded_packet_header *head)
 {
 	return (head->header.content_size / 8 - sizeof(head->header)) / sizeof(uint64_t);
 }
 
-const char *ip_unpack_check(const struct ip_encoded_packet_head *head)
+const char *ip_unpack_check(const struct ip_encoded_packet_header *head)
 {
 	if (head->header.packet_size != head->header.content_size ||
 	    ip_unpack_words(head) > IP_ENCODED_PACKET_WORDS_MAX ||
@@ -62,7 +62,7 @@ const char *ip_unpack_check(const struct ip_encoded_packet_head *head)
 }
 
 int ip_unpack_read(struct ip_unpack *u, int fd, const char *path, uint64_t offset,
-		   const struct ip_encoded_packet_head *head, uint64_t *words)
+		   const struct ip_encoded_packet_header *head, uint64_t *words)
 {
 	if (head->bytes > u->room) {
 		uint8_t *bytes = realloc(u->bytes, head->bytes);

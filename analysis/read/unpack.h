@@ -22,15 +22,15 @@ void ip_unpack_destroy(struct ip_unpack *u);
 
 /* Returns what is wrong with a head, or NULL. The caller has checked the packet header in it as
  * it checks any packet header. */
-const char *ip_unpack_check(const struct ip_encoded_packet_head *head);
+const char *ip_unpack_check(const struct ip_encoded_packet_header *head);
 
 /* Returns how many words the packet has. */
-size_t ip_unpack_words(const struct ip_encoded_packet_head *head);
+size_t ip_unpack_words(const struct ip_encoded_packet_header *head);
 
 /* Reads the compressed bytes that follow the head, from offset of the file, and unpacks the
  * packet's words into words. Returns 1; 0 where they are damaged; -1 with an error where reading
  * fails. */
 int ip_unpack_read(struct ip_unpack *u, int fd, const char *path, uint64_t offset,
-		   const struct ip_encoded_packet_head *head, uint64_t *words);
+		   const struct ip_encoded_packet_header *head, uint64_t *words);
 
 #endif

@@ -113,7 +113,7 @@ int ip_inject_check(const struct ip_target *target)
 bool ip_inject_is_in_use(struct ip_target *target, uint64_t address, uint64_t size)
 {
 	struct user_regs_struct regs;
-	struct ip_inject_head head;
+	struct ip_inject_header head;
 	struct ip_stop stop;
 	struct ip_wake block;
 	bool found = true;

@@ -12,7 +12,7 @@
 
 #include "hotpatcher/process/target.h"
 
-struct ip_inject_head {
+struct ip_inject_header {
 	uint8_t magic[10]; /* two trap instructions, and a word */
 	uint32_t size;	   /* bytes of the whole code */
 	uint16_t block;	   /* where the struct ip_wake begins in it */
@@ -23,7 +23,7 @@ struct ip_inject_facts {
 	uint64_t size, data, data_size; /* of the memory to make, and of its writable part */
 };
 
-/* The code begins with a struct ip_inject_head. _start: where a thread begins. _again: where a
+/* The code begins with a struct ip_inject_header. _start: where a thread begins. _again: where a
  * thread begins if the memory is there already. _back: from here on the code loads the thread's own
  * registers, one by one. */
 extern const uint8_t ip_inject_code[], ip_inject_code_end[], ip_inject_code_start[],

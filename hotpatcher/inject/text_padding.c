@@ -89,7 +89,7 @@ static uint64_t end_of_code(const struct ip_target *target, const struct ip_mapp
 
 static void look_at(const struct ip_target *target, struct ip_text_padding *s)
 {
-	struct ip_inject_head head;
+	struct ip_inject_header head;
 	uint8_t bytes[PAGE];
 	size_t same = 0;
 
@@ -132,7 +132,7 @@ int ip_text_padding_find(const struct ip_target *target, struct ip_text_padding 
 			continue;
 		s.address = (end + ALIGN - 1) & ~(ALIGN - 1);
 		s.size = (end | (PAGE - 1)) + 1 - s.address;
-		if (s.size < sizeof(struct ip_inject_head))
+		if (s.size < sizeof(struct ip_inject_header))
 			continue;
 		look_at(target, &s);
 		if (!s.size)
@@ -146,7 +146,7 @@ int ip_text_padding_find(const struct ip_target *target, struct ip_text_padding 
 
 bool ip_text_padding_is_ours(const struct ip_target *target, const struct ip_text_padding *padding)
 {
-	struct ip_inject_head head;
+	struct ip_inject_header head;
 
 	return pread(target->mem, &head, sizeof(head), padding->address) == (ssize_t)sizeof(head) &&
 	       !memcmp(head.magic, ip_inject_code, sizeof(head.magic));

@@ -19,7 +19,7 @@
 	.hidden ip_inject_code
 	.globl ip_inject_code_end
 	.hidden ip_inject_code_end
-ip_inject_code: /* struct ip_inject_head in inject.c */
+ip_inject_code: /* struct ip_inject_header in inject.c */
 	.ascii "\xcc\xccinject\0\0"
 	.long ip_inject_code_end - ip_inject_code
 	.word block - ip_inject_code

@@ -42,7 +42,7 @@ static void submit(struct ip_compressor *p, uint64_t number)
 static void check(struct ip_packet_codec *s, uint64_t number, const struct ip_compressor_note *note,
 		  const void *bytes, size_t size)
 {
-	struct ip_encoded_packet_head head;
+	struct ip_encoded_packet_header head;
 	size_t n = fill(number);
 
 	memcpy(&head, bytes, sizeof(head));

@@ -27,7 +27,7 @@ static size_t there_and_back(struct ip_packet_codec *s, size_t n, bool plain)
 {
 	struct ip_packet_header header = header_for(n);
 	uint8_t *out = malloc(ip_encoded_packet_room(n));
-	struct ip_encoded_packet_head head;
+	struct ip_encoded_packet_header head;
 	size_t size;
 
 	assert_non_null(out);
@@ -93,7 +93,7 @@ static void test_damage_is_noticed(void **state)
 	struct ip_packet_codec *s = ip_packet_codec_create();
 	struct ip_packet_header header = header_for(1000);
 	uint8_t *out = malloc(ip_encoded_packet_room(1000));
-	struct ip_encoded_packet_head head;
+	struct ip_encoded_packet_header head;
 	unsigned unnoticed = 0;
 
 	fill_with_calls(1000);

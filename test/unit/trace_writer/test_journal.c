@@ -28,7 +28,7 @@ static uint64_t size_of(void *context, uint32_t slot, uint32_t piece)
 
 static int begin(void **state)
 {
-	const struct ip_journal_head head = {.session = 1, .pid = 1, .pieces = 2};
+	const struct ip_journal_header head = {.session = 1, .pid = 1, .pieces = 2};
 	struct ip_journal *journal;
 
 	(void)state;
@@ -53,7 +53,7 @@ static int end(void **state)
 /* As an iprobe that goes on. */
 static struct ip_journal *open_again(struct ip_journal *before, struct ip_journal_entry *ret)
 {
-	struct ip_journal_head head;
+	struct ip_journal_header head;
 	struct ip_journal *journal;
 
 	ip_journal_close(before);
