@@ -26,7 +26,7 @@
 #include "common/packet_codec.h"
 
 struct job {
-	struct ip_compressor_note note;
+	struct ip_compressor_packet note;
 	struct ip_packet_header header;
 	/* given_up: the collector has taken the packet while the thread has the job */
 	bool ready, given_up;
@@ -194,7 +194,7 @@ bool ip_compressor_is_empty(const struct ip_compressor *p)
 }
 
 void ip_compressor_submit(struct ip_compressor *p, const struct ip_packet_header *header,
-			  const uint64_t *words, size_t n, const struct ip_compressor_note *note)
+			  const uint64_t *words, size_t n, const struct ip_compressor_packet *note)
 {
 	struct job *job = *place_of(p, p->submitted);
 
@@ -262,7 +262,7 @@ static struct job *make_ready(struct ip_compressor *p, enum ip_compressor_how ho
 }
 
 bool ip_compressor_take(struct ip_compressor *p, enum ip_compressor_how how,
-			const struct ip_compressor_note **ret, const void **ret_bytes,
+			const struct ip_compressor_packet **ret, const void **ret_bytes,
 			size_t *ret_size)
 {
 	struct job *job = ip_compressor_is_empty(p) ? NULL : make_ready(p, how);

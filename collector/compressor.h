@@ -29,7 +29,7 @@
 struct ip_compressor;
 
 /* What belongs to a packet. */
-struct ip_compressor_note {
+struct ip_compressor_packet {
 	uint32_t slot, subbuf; /* subbuf: the one to be freed. IP_NO_SLOT: none */
 	uint64_t events;
 	size_t plain; /* its size in bytes without compression */
@@ -55,12 +55,12 @@ bool ip_compressor_is_empty(const struct ip_compressor *compressor);
 
 /* The compressor must not be full. All arguments are copied. */
 void ip_compressor_submit(struct ip_compressor *compressor, const struct ip_packet_header *header,
-			  const uint64_t *words, size_t n, const struct ip_compressor_note *note);
+			  const uint64_t *words, size_t n, const struct ip_compressor_packet *note);
 
 /* Takes the oldest packet out. Returns false if there is none, or if how is IP_COMPRESSOR_READY and
  * it is not ready. The results are valid until the next packet is submitted. */
 bool ip_compressor_take(struct ip_compressor *compressor, enum ip_compressor_how how,
-			const struct ip_compressor_note **ret, const void **ret_bytes,
+			const struct ip_compressor_packet **ret, const void **ret_bytes,
 			size_t *ret_size);
 
 /* Returns the number of packets that were left uncompressed because the thread was too slow. */

@@ -31,7 +31,7 @@ void ip_drain_advance(struct ip_collector *c, uint32_t slot, const struct ip_pro
 }
 
 /* The packet was counted as written, and now there is no room for it. */
-static int drop(struct ip_collector *c, const struct ip_compressor_note *note)
+static int drop(struct ip_collector *c, const struct ip_compressor_packet *note)
 {
 	struct ip_progress now = c->slots[note->slot].p;
 
@@ -48,7 +48,7 @@ static int drop(struct ip_collector *c, const struct ip_compressor_note *note)
  * (IP_COMPRESSOR_READY) it is not ready; -1 with an error. */
 static int write_oldest(struct ip_collector *c, enum ip_compressor_how how)
 {
-	const struct ip_compressor_note *note;
+	const struct ip_compressor_packet *note;
 	const void *bytes;
 	size_t size;
 
@@ -112,11 +112,12 @@ int ip_drain_note(struct ip_collector *c, uint32_t slot, struct ip_progress *nex
 static int compressor(struct ip_collector *c, uint32_t slot, uint32_t subbuf,
 		      struct ip_packet_header *header, size_t n, const struct ip_progress *next)
 {
-	const struct ip_compressor_note note = {.slot = slot,
-						.subbuf = subbuf,
-						.events = next->events - c->slots[slot].p.events,
-						.plain = sizeof(*header) + n * sizeof(*c->records),
-						.next = *next};
+	const struct ip_compressor_packet note = {.slot = slot,
+						  .subbuf = subbuf,
+						  .events = next->events - c->slots[slot].p.events,
+						  .plain =
+							  sizeof(*header) + n * sizeof(*c->records),
+						  .next = *next};
 	unsigned limit = c->area->nsubbufs / COMPRESSOR_SHARE;
 
 	if (!c->compressor) {

@@ -31,16 +31,16 @@ static void submit(struct ip_compressor *p, uint64_t number)
 	struct ip_packet_header header = {.packet_seq_num = number,
 					  .content_size = 8 * (80 + 8 * n),
 					  .packet_size = 8 * (80 + 8 * n)};
-	struct ip_compressor_note note = {.slot = number % 7,
-					  .subbuf = number % 11,
-					  .events = n,
-					  .next = {.next_ordinal = number}};
+	struct ip_compressor_packet note = {.slot = number % 7,
+					    .subbuf = number % 11,
+					    .events = n,
+					    .next = {.next_ordinal = number}};
 
 	ip_compressor_submit(p, &header, words, n, &note);
 }
 
-static void check(struct ip_packet_codec *s, uint64_t number, const struct ip_compressor_note *note,
-		  const void *bytes, size_t size)
+static void check(struct ip_packet_codec *s, uint64_t number,
+		  const struct ip_compressor_packet *note, const void *bytes, size_t size)
 {
 	struct ip_encoded_packet_header head;
 	size_t n = fill(number);
@@ -69,7 +69,7 @@ static void test_order(void **state)
 	columns = plain = 0;
 	while (out < PACKETS) {
 		enum ip_compressor_how how = random() % 3;
-		const struct ip_compressor_note *note;
+		const struct ip_compressor_packet *note;
 		const void *bytes;
 		size_t size;
 
