@@ -225,7 +225,7 @@ int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty, bool 
 }
 
 static int set_user(struct ip_counters *c, const struct ip_plan_function *f,
-		    const struct ip_rule *rule)
+		    const struct ip_filter_rule *rule)
 {
 	HOLD(c);
 	const char *name = name_of(f), *base = strrchr(f->module->path, '/');
@@ -314,7 +314,7 @@ static void warn_of_tails(const struct ip_plan *plan)
 
 int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct ip_trace *trace)
 {
-	_cleanup_free_ struct ip_rule *rules = c->user ? ip_filters_call_sites(plan) : NULL;
+	_cleanup_free_ struct ip_filter_rule *rules = c->user ? ip_filters_call_sites(plan) : NULL;
 
 	if (c->user && !rules)
 		return -1;

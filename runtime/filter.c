@@ -222,7 +222,7 @@ static uint32_t find_in_chain(const struct memory *m, uint32_t number)
 static void enter(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
 {
 	struct ip_filters *f = rt_filters;
-	struct ip_rule rule = rule_of(event->number);
+	struct ip_filter_rule rule = rule_of(event->number);
 	uint32_t base = make_way(slot, m, event->sp, rule.flags & IP_RULE_INLINED ? 0 : 8),
 		 every = rule.every, n = depth_of(m);
 	uint32_t joined = n && frame_at(m, n - 1)->jump && frame_at(m, n - 1)->sp == event->sp,

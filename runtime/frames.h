@@ -73,12 +73,12 @@ struct memory {
 
 _Static_assert(sizeof(struct memory) <= IP_SUBBUF_SIZE, "one sub-buffer");
 
-static inline struct ip_rule rule_of(uint32_t number)
+static inline struct ip_filter_rule rule_of(uint32_t number)
 {
-	static const struct ip_rule none;
+	static const struct ip_filter_rule none;
 
 	return number < rt_filters->nrules && number < IP_AREA_RULES
-		       ? *(volatile struct ip_rule *)&rt_rules[number]
+		       ? *(volatile struct ip_filter_rule *)&rt_rules[number]
 		       : none;
 }
 

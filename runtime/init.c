@@ -48,7 +48,7 @@ struct ip_payload *rt_payloads;
 struct ip_value_program *rt_programs;
 uint32_t *rt_duties;
 struct ip_area_clock *rt_clock;
-struct ip_rule *rt_rules;
+struct ip_filter_rule *rt_rules;
 struct ip_filters *rt_filters;
 struct ip_rt_private rt_private;
 
@@ -193,7 +193,8 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 	rt_duties = (uint32_t *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_DUTIES_OFFSET);
 	rt_clock =
 		(struct ip_area_clock *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_CLOCK_OFFSET);
-	rt_rules = (struct ip_rule *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_RULES_OFFSET);
+	rt_rules =
+		(struct ip_filter_rule *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_RULES_OFFSET);
 	rt_filters =
 		(struct ip_filters *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_FILTERS_OFFSET);
 	rt_gate = (volatile struct ip_gate *)gate;

@@ -34,7 +34,7 @@ extern struct ip_payload *rt_payloads;
 extern struct ip_value_program *rt_programs;
 extern uint32_t *rt_duties;
 extern struct ip_area_clock *rt_clock;
-extern struct ip_rule *rt_rules;
+extern struct ip_filter_rule *rt_rules;
 extern struct ip_filters *rt_filters;
 
 /* The bounds of everything that hooks read in the area. The tracer writes it from outside. */

@@ -28,7 +28,7 @@ struct ip_filters {
 };
 
 /* The rule of one number: for sampling, to tell frames apart, and to find return addresses. */
-struct ip_rule {
+struct ip_filter_rule {
 	uint32_t every; /* one call out of this many is kept; 0: every call */
 	uint32_t count; /* atomic, written by hooks: calls so far */
 	/* the smallest number of the same function: its instances and parts share it */
@@ -51,6 +51,6 @@ struct ip_rule {
 /* the second number of a function: its tail exits lead to functions whose exits are live */
 #define IP_RULE_JUMP 64u
 
-_Static_assert(sizeof(struct ip_rule) == 16, "ABI");
+_Static_assert(sizeof(struct ip_filter_rule) == 16, "ABI");
 
 #endif

@@ -136,7 +136,7 @@ enum ip_meters_state {
 struct ip_user_function {
 	/* distance from the duty's offset to the function's cell, in each thread's block */
 	uint32_t cell;
-	uint16_t frame; /* frame and flags as in struct ip_rule */
+	uint16_t frame; /* frame and flags as in struct ip_filter_rule */
 	uint16_t flags;
 	char name[]; /* the linker's name, and a zero */
 };

@@ -271,9 +271,10 @@ static bool matches(const struct ip_selection *selection, const struct ip_plan_f
 				  f->module->path);
 }
 
-static struct ip_rule rule_for(const struct ip_filter_options *o, const struct ip_plan_function *f)
+static struct ip_filter_rule rule_for(const struct ip_filter_options *o,
+				      const struct ip_plan_function *f)
 {
-	struct ip_rule rule = {0};
+	struct ip_filter_rule rule = {0};
 
 	for (size_t i = 0; i < o->nsamples; i++) /* the last one that speaks of it */
 		if (!o->samples[i].selection || matches(o->samples[i].selection, f))
@@ -295,12 +296,12 @@ static struct ip_rule rule_for(const struct ip_filter_options *o, const struct i
 	return rule;
 }
 
-static void add_frames(struct ip_rule *rules, const struct ip_plan *plan);
+static void add_frames(struct ip_filter_rule *rules, const struct ip_plan *plan);
 
-struct ip_rule *ip_filters_call_sites(const struct ip_plan *plan)
+struct ip_filter_rule *ip_filters_call_sites(const struct ip_plan *plan)
 {
 	static const struct ip_filter_options none;
-	struct ip_rule *rules = calloc(plan->nfunctions + 1, sizeof(*rules));
+	struct ip_filter_rule *rules = calloc(plan->nfunctions + 1, sizeof(*rules));
 
 	if (!rules) {
 		ip_error("out of memory");
@@ -313,12 +314,12 @@ struct ip_rule *ip_filters_call_sites(const struct ip_plan *plan)
 }
 
 /* Where the return address lies: only where all entry sites of the function agree. */
-static void add_frames(struct ip_rule *rules, const struct ip_plan *plan)
+static void add_frames(struct ip_filter_rule *rules, const struct ip_plan *plan)
 {
 	for (size_t i = 0; i < plan->nchanges; i++) {
 		const struct ip_plan_function *f = &plan->functions[plan->function_of[i]];
 		const struct ip_pl_probe *probe = &f->module->list->probes[plan->probe_of[i]];
-		struct ip_rule *rule = &rules[plan->function_of[i]];
+		struct ip_filter_rule *rule = &rules[plan->function_of[i]];
 
 		if (probe->kind != IP_PROBE_ENTRY)
 			continue;
@@ -338,7 +339,7 @@ static void add_frames(struct ip_rule *rules, const struct ip_plan *plan)
 }
 
 /* Parts and instances of one function have the least of their numbers in common. */
-static int add_groups(struct ip_rule *rules, const struct ip_plan *plan)
+static int add_groups(struct ip_filter_rule *rules, const struct ip_plan *plan)
 {
 	_cleanup_free_ struct named *names =
 		calloc(plan->nfunctions ? plan->nfunctions : 1, sizeof(*names));
@@ -363,7 +364,8 @@ static int add_groups(struct ip_rule *rules, const struct ip_plan *plan)
 
 static int reserve(struct ip_area *area, uint32_t n)
 {
-	uint64_t size = ((uint64_t)n * sizeof(struct ip_rule) + RULES_PAGE - 1) & ~(RULES_PAGE - 1);
+	uint64_t size =
+		((uint64_t)n * sizeof(struct ip_filter_rule) + RULES_PAGE - 1) & ~(RULES_PAGE - 1);
 
 	if (n > IP_AREA_RULES)
 		return ip_error("probe numbers up to %u are too many", n);
@@ -375,7 +377,7 @@ static int reserve(struct ip_area *area, uint32_t n)
 int ip_filters_add_plan(const struct ip_filter_options *o, struct ip_area *area,
 			const struct ip_plan *plan)
 {
-	_cleanup_free_ struct ip_rule *rules =
+	_cleanup_free_ struct ip_filter_rule *rules =
 		calloc(plan->nfunctions ? plan->nfunctions : 1, sizeof(*rules));
 	uint32_t n = area->nrules;
 
@@ -394,7 +396,7 @@ int ip_filters_add_plan(const struct ip_filter_options *o, struct ip_area *area,
 	if (add_groups(rules, plan) < 0 || reserve(area, n) < 0)
 		return -1;
 	for (size_t i = 0; i < plan->nfunctions; i++) {
-		struct ip_rule *rule = &area->rules[plan->functions[i].number];
+		struct ip_filter_rule *rule = &area->rules[plan->functions[i].number];
 
 		rules[i].count = rule->count; /* goes on where the function has been live before */
 		*rule = rules[i];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a session leaves out, and call sites: tells the hooks (struct ip_filters, struct ip_rule in
- * common/abi/filters.h), and says of threads by their names whether they are recorded.
+ * What a session leaves out, and call sites: tells the hooks (struct ip_filters, struct
+ * ip_filter_rule in common/abi/filters.h), and says of threads by their names whether they are
+ * recorded.
  */
 #ifndef IP_FILTERS_H
 #define IP_FILTERS_H
@@ -44,7 +45,7 @@ void ip_filter_options_clear(struct ip_filter_options *options);
 
 /* Where the return addresses of a plan's functions lie: flags and frames, an array as
  * plan->functions (malloc'ed). NULL with an error. */
-struct ip_rule *ip_filters_call_sites(const struct ip_plan *plan);
+struct ip_filter_rule *ip_filters_call_sites(const struct ip_plan *plan);
 
 /* Whether anything is asked for that takes a careful session (IP_MODE_CAREFUL). */
 bool ip_filters_any(const struct ip_filter_options *options);

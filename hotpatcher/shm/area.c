@@ -62,7 +62,7 @@ static int area_map(struct ip_area *area, size_t size)
 	area->duties = (uint32_t *)(at + IP_AREA_DUTIES_OFFSET);
 	area->clock = (struct ip_area_clock *)(at + IP_AREA_CLOCK_OFFSET);
 	area->filters = (struct ip_filters *)(at + IP_AREA_FILTERS_OFFSET);
-	area->rules = (struct ip_rule *)(at + IP_AREA_RULES_OFFSET);
+	area->rules = (struct ip_filter_rule *)(at + IP_AREA_RULES_OFFSET);
 	area->data = at + IP_AREA_DATA_OFFSET;
 	return 0;
 }

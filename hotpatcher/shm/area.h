@@ -40,9 +40,9 @@ struct ip_area {
 	uint32_t *duties; /* by probe number */
 	struct ip_area_clock *clock;
 	struct ip_filters *filters;
-	struct ip_rule *rules; /* by probe number */
-	uint32_t nrules;       /* of the current session */
-	uint32_t nprograms;    /* of the current session */
+	struct ip_filter_rule *rules; /* by probe number */
+	uint32_t nrules;	      /* of the current session */
+	uint32_t nprograms;	      /* of the current session */
 	/* payload numbers of the module have a meaning in the current session */
 	bool bound[IP_AREA_MODULES];
 	char *data;

@@ -39,7 +39,7 @@ struct ip_payload *rt_payloads;
 struct ip_value_program *rt_programs;
 uint32_t *rt_duties;
 struct ip_area_clock *rt_clock;
-struct ip_rule *rt_rules;
+struct ip_filter_rule *rt_rules;
 struct ip_filters *rt_filters;
 struct ip_rt_private rt_private;
 extern struct ip_meters *rt_blocks[IP_AREA_SLOTS];
@@ -112,7 +112,7 @@ static void scribble(uint64_t *state)
 		{IP_AREA_PAYLOADS_OFFSET, NUMBERS * sizeof(struct ip_payload)},
 		{IP_AREA_PROGRAMS_OFFSET, 4 * sizeof(struct ip_value_program)},
 		{IP_AREA_DUTIES_OFFSET, NUMBERS * sizeof(uint32_t)},
-		{IP_AREA_RULES_OFFSET, NUMBERS * sizeof(struct ip_rule)},
+		{IP_AREA_RULES_OFFSET, NUMBERS * sizeof(struct ip_filter_rule)},
 		{IP_AREA_DATA_OFFSET, IP_SUBBUF_SIZE},
 		{IP_AREA_DATA_OFFSET + IP_SUBBUF_SIZE, 4096},
 		{rt_private.meters, 8192},
@@ -138,8 +138,8 @@ static void set_up_lies(uint64_t *state, uint32_t modes)
 						: draw(state) & ~7ull) |
 			       draw(state) % 8;
 		rt_payloads[i] = (struct ip_payload){i + 1, 1 + i % 4};
-		rt_rules[i] =
-			(struct ip_rule){draw(state) % 4, 0, i, draw(state), draw(state) % 64};
+		rt_rules[i] = (struct ip_filter_rule){draw(state) % 4, 0, i, draw(state),
+						      draw(state) % 64};
 	}
 	rt_duties[1] = IP_DUTY(IP_DUTY_HIST, 5504);
 	rt_duties[2] = IP_DUTY(IP_DUTY_FPERF, 24576);
@@ -323,7 +323,7 @@ static int group_setup(void **state)
 	rt_programs = (struct ip_value_program *)(area + IP_AREA_PROGRAMS_OFFSET);
 	rt_duties = (uint32_t *)(area + IP_AREA_DUTIES_OFFSET);
 	rt_clock = (struct ip_area_clock *)(area + IP_AREA_CLOCK_OFFSET);
-	rt_rules = (struct ip_rule *)(area + IP_AREA_RULES_OFFSET);
+	rt_rules = (struct ip_filter_rule *)(area + IP_AREA_RULES_OFFSET);
 	rt_filters = (struct ip_filters *)(area + IP_AREA_FILTERS_OFFSET);
 	return 0;
 }

@@ -31,7 +31,7 @@ struct ip_subbuf *rt_subbufs;
 char *rt_data;
 uint32_t *rt_duties;
 struct ip_area_clock *rt_clock;
-struct ip_rule *rt_rules;
+struct ip_filter_rule *rt_rules;
 struct ip_filters *rt_filters;
 struct ip_rt_private rt_private;
 extern struct ip_meters *rt_blocks[IP_AREA_SLOTS];
