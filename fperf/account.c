@@ -65,7 +65,7 @@ static uint64_t cpu_of(struct ip_fperf *f)
 	if (!ip_fperf_is_watched(f))
 		return clock;
 	most = IP_FPERF_TICK_S * 1e9 * f->watch.n + MISSED_NS;
-	if (ip_cpu_watch_read(&f->watch, &ns) && f->watch_start_ns + ns + most >= clock)
+	if (ip_cpu_time_read(&f->watch, &ns) && f->watch_start_ns + ns + most >= clock)
 		return f->watch_start_ns + ns;
 	ip_fperf_unwatch(f);
 	return clock;
@@ -73,15 +73,15 @@ static uint64_t cpu_of(struct ip_fperf *f)
 
 void ip_fperf_watch(struct ip_fperf *f, pid_t pid)
 {
-	if (ip_cpu_watch_start(&f->watch, pid))
+	if (ip_cpu_time_start(&f->watch, pid))
 		f->watch_start_ns = clock_of(f);
 	else
-		ip_cpu_watch_clear(&f->watch); /* for good: turns have to be longer then */
+		ip_cpu_time_clear(&f->watch); /* for good: turns have to be longer then */
 }
 
 void ip_fperf_unwatch(struct ip_fperf *f)
 {
-	ip_cpu_watch_stop(&f->watch);
+	ip_cpu_time_stop(&f->watch);
 }
 
 bool ip_fperf_is_watched(const struct ip_fperf *f)
@@ -179,8 +179,8 @@ void ip_fperf_settle(struct ip_fperf *f, struct ip_session *s, bool counted)
 
 void ip_fperf_open_account(struct ip_fperf *f, const struct ip_session *s, uint64_t now)
 {
-	ip_cpu_watch_clear(&f->watch);
-	ip_cpu_watch_init(&f->watch);
+	ip_cpu_time_clear(&f->watch);
+	ip_cpu_time_init(&f->watch);
 	if (clock_getcpuclockid(s->target->pid, &f->clock) != 0)
 		f->clock = CLOCK_MONOTONIC; /* it has ended already */
 	f->cpu_ns = 0;

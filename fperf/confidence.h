@@ -23,7 +23,7 @@ double ip_fperf_mean(uint64_t n, double sum, double squares, double *ret_ci);
  * function is taken to be called as often as on average in the stretch before it and the stretch
  * after it. The uncertainty of this follows from how much neighbouring stretches differ, and from
  * how exactly the length of a stretch is known. The kernel brings another process's CPU time up to
- * date only at each tick, unless the process is watched (cpu_watch.h).
+ * date only at each tick, unless the process is watched (cpu_time.h).
  */
 struct ip_fperf_gaps {
 	bool out;

@@ -71,7 +71,7 @@ void ip_fperf_destroy(struct ip_fperf *f)
 	}
 	for (size_t i = 0; i < f->nmodules; i++)
 		free(f->modules[i].index);
-	ip_cpu_watch_clear(&f->watch);
+	ip_cpu_time_clear(&f->watch);
 	free(f->functions);
 	free(f->modules);
 	free(f->owned);

@@ -12,7 +12,7 @@
 
 #include "common/probe_list.h"
 #include "fperf/confidence.h"
-#include "fperf/cpu_watch.h"
+#include "fperf/cpu_time.h"
 #include "fperf/fperf.h"
 #include "fperf/pmu.h"
 #include "fperf/stratified.h"
@@ -133,7 +133,7 @@ struct ip_fperf {
 	bool running;
 	clockid_t clock; /* CPU clock of the process */
 	/* started only during a turn (ip_fperf_watch) */
-	struct ip_cpu_watch watch;
+	struct ip_cpu_time watch;
 	uint64_t watch_start_ns; /* value of clock when the watch was started */
 	uint64_t start_ns, looked_ns, due_ns, interval_end_ns, window_end_ns, shown_ns;
 	uint64_t interval_ns; /* the present interval */

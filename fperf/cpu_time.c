@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters of CPU time. cpu_watch.h has the steps that comments here name.
+ * Counters of CPU time. cpu_time.h has the steps that comments here name.
  */
-#include "fperf/cpu_watch.h"
+#include "fperf/cpu_time.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -31,28 +31,28 @@ static int open_counter(pid_t tid, bool disabled)
 	return syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-bool ip_cpu_watch_init(struct ip_cpu_watch *w)
+bool ip_cpu_time_init(struct ip_cpu_time *w)
 {
 	w->n = 0;
 	w->own = open_counter(0, true);
 	return w->own >= 0;
 }
 
-void ip_cpu_watch_clear(struct ip_cpu_watch *w)
+void ip_cpu_time_clear(struct ip_cpu_time *w)
 {
-	ip_cpu_watch_stop(w);
+	ip_cpu_time_stop(w);
 	if (w->own >= 0)
 		close(w->own);
 	w->own = -1;
 }
 
-bool ip_cpu_watch_start(struct ip_cpu_watch *w, pid_t pid)
+bool ip_cpu_time_start(struct ip_cpu_time *w, pid_t pid)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
 	char name[64];
 
-	ip_cpu_watch_stop(w);
+	ip_cpu_time_stop(w);
 	if (w->own < 0)
 		return false;
 	snprintf(name, sizeof(name), "/proc/%d/task", pid);
@@ -62,11 +62,11 @@ bool ip_cpu_watch_start(struct ip_cpu_watch *w, pid_t pid)
 
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		fd = w->n < IP_CPU_WATCH_THREADS ? open_counter(atoi(entry->d_name), false) : -1;
-		if (fd < 0 && w->n < IP_CPU_WATCH_THREADS && errno == ESRCH)
+		fd = w->n < IP_CPU_TIME_THREADS ? open_counter(atoi(entry->d_name), false) : -1;
+		if (fd < 0 && w->n < IP_CPU_TIME_THREADS && errno == ESRCH)
 			continue; /* the thread has ended */
 		if (fd < 0) {
-			ip_cpu_watch_stop(w);
+			ip_cpu_time_stop(w);
 			return false;
 		}
 		w->fds[w->n++] = fd;
@@ -74,7 +74,7 @@ bool ip_cpu_watch_start(struct ip_cpu_watch *w, pid_t pid)
 	return w->n > 0;
 }
 
-bool ip_cpu_watch_read(const struct ip_cpu_watch *w, uint64_t *ret_ns)
+bool ip_cpu_time_read(const struct ip_cpu_time *w, uint64_t *ret_ns)
 {
 	uint64_t ns;
 
@@ -87,7 +87,7 @@ bool ip_cpu_watch_read(const struct ip_cpu_watch *w, uint64_t *ret_ns)
 	return w->n > 0;
 }
 
-void ip_cpu_watch_stop(struct ip_cpu_watch *w)
+void ip_cpu_time_stop(struct ip_cpu_time *w)
 {
 	while (w->n)
 		close(w->fds[--w->n]);

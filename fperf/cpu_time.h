@@ -15,32 +15,32 @@
  *      some ten milliseconds. It switches them off a second after the last one has gone. So fperf
  *      keeps a counter on itself, which counts nothing.
  */
-#ifndef IP_CPU_WATCH_H
-#define IP_CPU_WATCH_H
+#ifndef IP_CPU_TIME_H
+#define IP_CPU_TIME_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define IP_CPU_WATCH_THREADS 64u /* a process that has more threads is not watched */
+#define IP_CPU_TIME_THREADS 64u /* a process that has more threads is not watched */
 
-struct ip_cpu_watch {
+struct ip_cpu_time {
 	int own; /* descriptor of the counter of step 2; -1: none */
-	int fds[IP_CPU_WATCH_THREADS];
+	int fds[IP_CPU_TIME_THREADS];
 	size_t n; /* number of fds; 0: the process is not watched */
 };
 
 /* The watch is not started. Returns whether the kernel lets fperf have such counters. */
-bool ip_cpu_watch_init(struct ip_cpu_watch *watch);
-void ip_cpu_watch_clear(struct ip_cpu_watch *watch);
+bool ip_cpu_time_init(struct ip_cpu_time *watch);
+void ip_cpu_time_clear(struct ip_cpu_time *watch);
 
 /* Counts from now on. Returns false if this is not possible: it is not allowed, or there are too
  * many threads. */
-bool ip_cpu_watch_start(struct ip_cpu_watch *watch, pid_t pid);
+bool ip_cpu_time_start(struct ip_cpu_time *watch, pid_t pid);
 /* Reads the CPU time that the threads have had since the start, in ns. Returns false if it is not
  * known, or if the watch is not started. */
-bool ip_cpu_watch_read(const struct ip_cpu_watch *watch, uint64_t *ret_ns);
-void ip_cpu_watch_stop(struct ip_cpu_watch *watch);
+bool ip_cpu_time_read(const struct ip_cpu_time *watch, uint64_t *ret_ns);
+void ip_cpu_time_stop(struct ip_cpu_time *watch);
 
 #endif
