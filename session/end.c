@@ -239,7 +239,7 @@ void ip_session_clear(struct ip_session *s)
 	ip_follow_fork_destroy(s->followed);
 	ip_control_destroy(s->control);
 	ip_site_monitor_destroy(s->watch);
-	ip_thread_watch_destroy(s->threads);
+	ip_thread_areas_destroy(s->threads);
 	ip_collector_destroy(s->collector);
 	ip_counters_destroy(s->counters);
 	ip_controllers_destroy(s);

@@ -174,7 +174,7 @@ static int move(struct ip_session *s, struct ip_area *area)
 	s->disturbed_before += ip_site_monitor_summary(s->watch).disturbed;
 	ip_site_monitor_destroy(s->watch);
 	s->watch = NULL;
-	ip_thread_watch_destroy(s->threads);
+	ip_thread_areas_destroy(s->threads);
 	s->threads = NULL;
 	ip_control_destroy(s->control);
 	s->control = NULL;

@@ -78,10 +78,10 @@ static void watch_confinement(struct ip_session *s)
 static void watch_threads(struct ip_session *s)
 {
 	if (!s->threads)
-		s->threads = ip_thread_watch_create();
+		s->threads = ip_thread_areas_create();
 	if (!s->threads || s->mixed || s->execed || s->follow_exec)
 		return;
-	if (ip_thread_watch_step(s->threads, s->target, s->options->no_stop) < 0) {
+	if (ip_thread_areas_step(s->threads, s->target, s->options->no_stop) < 0) {
 		ip_notice("%s: the recording ends", ip_error_message());
 		s->mixed = true;
 	}

@@ -54,7 +54,7 @@ struct ip_session {
 	struct ip_follow_dlopen *follow;
 	struct ip_follow_exec *follow_exec; /* NULL: no exec is being followed */
 	struct ip_control *control;	    /* NULL: nobody can change the session */
-	struct ip_thread_watch *threads;  /* over those that come while it records; NULL: not yet */
+	struct ip_thread_areas *threads;  /* over those that come while it records; NULL: not yet */
 	struct ip_site_monitor *watch;	  /* over the live sites of the present image */
 	uint64_t shown_ns, shown_events;  /* of the live line */
 	struct ip_poll_interval interval; /* of its turns */

@@ -199,23 +199,23 @@ struct seen {
 	enum state state;
 };
 
-struct ip_thread_watch {
+struct ip_thread_areas {
 	struct seen *threads; /* sorted */
 	size_t n;
 	bool begun;
 	uint64_t next_ns;
 };
 
-struct ip_thread_watch *ip_thread_watch_create(void)
+struct ip_thread_areas *ip_thread_areas_create(void)
 {
-	struct ip_thread_watch *watch = calloc(1, sizeof(*watch));
+	struct ip_thread_areas *watch = calloc(1, sizeof(*watch));
 
 	if (!watch)
 		ip_error("out of memory");
 	return watch;
 }
 
-void ip_thread_watch_destroy(struct ip_thread_watch *watch)
+void ip_thread_areas_destroy(struct ip_thread_areas *watch)
 {
 	if (watch)
 		free(watch->threads);
@@ -281,7 +281,7 @@ static ssize_t list(pid_t pid, struct seen **ret)
 	return dir ? (ssize_t)n : -1;
 }
 
-int ip_thread_watch_step(struct ip_thread_watch *watch, struct ip_target *target, bool no_stop)
+int ip_thread_areas_step(struct ip_thread_areas *watch, struct ip_target *target, bool no_stop)
 {
 	_cleanup_free_ struct seen *now = NULL;
 	uint64_t began = ip_now_ns();

@@ -28,14 +28,14 @@
 /* Step 1. 0, or -1 with the reason. */
 int ip_thread_areas_check(const struct ip_stop *stop);
 
-struct ip_thread_watch;
+struct ip_thread_areas;
 
-struct ip_thread_watch *ip_thread_watch_create(void);
-void ip_thread_watch_destroy(struct ip_thread_watch *watch);
+struct ip_thread_areas *ip_thread_areas_create(void);
+void ip_thread_areas_destroy(struct ip_thread_areas *watch);
 
 /* Step 2, to be called now and then. no_stop: no probe went live in a stop; then no thread is
  * stopped if the C library does not register its threads. 0; -1 with the reason: there is a thread
  * without an area of its own. */
-int ip_thread_watch_step(struct ip_thread_watch *watch, struct ip_target *target, bool no_stop);
+int ip_thread_areas_step(struct ip_thread_areas *watch, struct ip_target *target, bool no_stop);
 
 #endif

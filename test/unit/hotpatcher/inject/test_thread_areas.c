@@ -64,7 +64,7 @@ static pid_t start(void)
 
 static void a_thread_that_ends_behind_the_look_is_sound(void **state)
 {
-	struct ip_thread_watch *watch = ip_thread_watch_create();
+	struct ip_thread_areas *watch = ip_thread_areas_create();
 	pid_t pid = start();
 	struct ip_target *target;
 
@@ -72,12 +72,12 @@ static void a_thread_that_ends_behind_the_look_is_sound(void **state)
 	assert_int_equal(ip_stops_open(pid, &target), 0);
 	target->anchor.tid_at = ip_arch_tid_places[0];
 	for (int i = 0; i < 2000 && !looks; i++) {
-		assert_int_equal(ip_thread_watch_step(watch, target, false), 0);
+		assert_int_equal(ip_thread_areas_step(watch, target, false), 0);
 		usleep(5 * MS);
 	}
 	assert_int_equal(looks, 1);
 	ip_target_close(target);
-	ip_thread_watch_destroy(watch);
+	ip_thread_areas_destroy(watch);
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
