@@ -234,7 +234,7 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 		if (arch->idle(probe->form, probe->length, c.old_bytes) < 0)
 			goto out;
 		if (ip_choice_follows(choice, m, i)) {
-			const struct ip_tail_target *to = &choices->targets[i];
+			const struct ip_tail_callee *to = &choices->targets[i];
 			const struct ip_plan_jump jump = {
 				.module_index = m,
 				.function = probe->function,

@@ -107,7 +107,7 @@ static int have_targets(struct ip_module_choice *c, uint32_t nprobes)
 	if (!c->targets)
 		return ip_error("out of memory");
 	for (uint32_t i = 0; i < nprobes; i++)
-		c->targets[i] = (struct ip_tail_target){NOT_LOOKED, 0};
+		c->targets[i] = (struct ip_tail_callee){NOT_LOOKED, 0};
 	return 0;
 }
 
@@ -122,7 +122,7 @@ static int follow_module(struct ip_choice *choice, const struct ip_target *targe
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ip_pl_probe *probe = &module->list->probes[i];
 		struct ip_module_choice *to;
-		struct ip_tail_target *at;
+		struct ip_tail_callee *at;
 		int duty;
 
 		if (!ip_probe_jumps(probe) || !is_taken(c->state[2 * probe->function]) ||
@@ -175,7 +175,7 @@ int ip_choice_follow(struct ip_choice *choice, const struct ip_target *target)
 
 bool ip_choice_follows(const struct ip_choice *choice, uint32_t module, uint32_t probe)
 {
-	const struct ip_tail_target *targets = choice->items[module].targets;
+	const struct ip_tail_callee *targets = choice->items[module].targets;
 
 	return targets && targets[probe].module < NOT_LOOKED;
 }

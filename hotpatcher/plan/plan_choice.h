@@ -23,7 +23,7 @@ enum {
 	IP_CHOICE_SILENT, /* not selected, but jumped to */
 };
 
-struct ip_tail_target {
+struct ip_tail_callee {
 	uint32_t module; /* UINT32_MAX: not known */
 	uint32_t function;
 };
@@ -32,7 +32,7 @@ struct ip_module_choice {
 	uint8_t *state, *duty; /* by function and instance: 2 * function + inlined */
 	uint8_t *broken;       /* by function: a site of it cannot be written, or it was dropped */
 	uint8_t *tails;	       /* by function: it has jumps that are not followed; the plan's */
-	struct ip_tail_target *targets; /* by probe; NULL: of none */
+	struct ip_tail_callee *targets; /* by probe; NULL: of none */
 };
 
 struct ip_choice {
