@@ -17,7 +17,7 @@ static void look_at_memory(struct ip_rules *e, struct ip_rules_target *t, struct
 	const struct ip_rules_level *level = &arm->state->rule->memory;
 	char have[16], limit[16];
 
-	if (level->set && ip_rules_hold(level, &arm->memory, now->resident, now_ns, now_ns))
+	if (level->set && ip_rules_above(level, &arm->memory, now->resident, now_ns, now_ns))
 		ip_rules_fire(e, t, arm, false, now_ns, "it has %s of memory, more than %s",
 			      ip_format_size(now->resident, have),
 			      ip_format_size(level->limit, limit));
@@ -32,7 +32,7 @@ static void look_at_cpu(struct ip_rules *e, struct ip_rules_target *t, struct ip
 	if (!level->set || !t->looked_ns || now->cpu_ns < t->stat.cpu_ns)
 		return;
 	share = 100.0 * (now->cpu_ns - t->stat.cpu_ns) / (now_ns - t->looked_ns);
-	if (ip_rules_hold(level, &arm->cpu, share, t->looked_ns, now_ns))
+	if (ip_rules_above(level, &arm->cpu, share, t->looked_ns, now_ns))
 		ip_rules_fire(e, t, arm, false, now_ns,
 			      "it takes %.0f %% of a CPU, more than %.0f %%", share, level->limit);
 }
@@ -56,7 +56,7 @@ static void look_at_pressure(struct ip_rules *e, struct ip_rules_target *t,
 	if (!t->looked_ns || !before || us < before)
 		return;
 	share = 100.0 * (us - before) * 1000 / (now_ns - t->looked_ns);
-	if (ip_rules_hold(level, &arm->pressure[what], share, t->looked_ns, now_ns))
+	if (ip_rules_above(level, &arm->pressure[what], share, t->looked_ns, now_ns))
 		ip_rules_fire(
 			e, t, arm, false, now_ns,
 			"its cgroup has waited for %s in %.1f %% of the time, more than %.1f %%",

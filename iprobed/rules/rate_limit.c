@@ -8,15 +8,15 @@
 
 #include "common/array.h"
 
-bool ip_rules_hold(const struct ip_rules_level *level, struct ip_rules_hold *hold, double value,
-		   uint64_t from_ns, uint64_t now_ns)
+bool ip_rules_above(const struct ip_rules_level *level, struct ip_rules_above *hold, double value,
+		    uint64_t from_ns, uint64_t now_ns)
 {
 	if (!(value > level->limit)) {
 		hold->above = false;
 		return false;
 	}
 	if (!hold->above)
-		*hold = (struct ip_rules_hold){.above = true, .since_ns = from_ns};
+		*hold = (struct ip_rules_above){.above = true, .since_ns = from_ns};
 	return now_ns - hold->since_ns >= level->for_ns;
 }
 

@@ -13,15 +13,15 @@
 #include "config/rule_level.h"
 
 /* Since when a value has been above its level. */
-struct ip_rules_hold {
+struct ip_rules_above {
 	bool above;
 	uint64_t since_ns;
 };
 
 /* value: the mean between from_ns and now_ns. Returns whether the value has been above the level
  * for as long as the level asks for. */
-bool ip_rules_hold(const struct ip_rules_level *level, struct ip_rules_hold *hold, double value,
-		   uint64_t from_ns, uint64_t now_ns);
+bool ip_rules_above(const struct ip_rules_level *level, struct ip_rules_above *hold, double value,
+		    uint64_t from_ns, uint64_t now_ns);
 
 /* When a rule has fired: the newest IP_RULES_AT_MOST times. */
 struct ip_rules_history {

@@ -48,7 +48,7 @@ struct ip_rules_state {
 /* A rule and a target that it is for. */
 struct ip_rules_arm {
 	struct ip_rules_state *state;
-	struct ip_rules_hold cpu, memory, pressure[IP_RULES_PRESSURES];
+	struct ip_rules_above cpu, memory, pressure[IP_RULES_PRESSURES];
 	uint64_t pressure_us[IP_RULES_PRESSURES]; /* at the last check */
 	uint64_t every_ns;			  /* the next time; 0: never */
 	/* no earlier: its cost must be paid back first */

@@ -341,20 +341,20 @@ static void test_levels(void **state)
 {
 	const struct ip_rules_level level = {.set = true, .limit = 90, .for_ns = 5 * SECOND},
 				    once = {.set = true, .limit = 90};
-	struct ip_rules_hold hold = {0};
+	struct ip_rules_above hold = {0};
 
 	(void)state;
 	/* the value is of the time between two looks, so what is above begins with the first of
 	 * them */
-	assert_false(ip_rules_hold(&level, &hold, 95, 10 * SECOND, 11 * SECOND));
-	assert_false(ip_rules_hold(&level, &hold, 91, 11 * SECOND, 14 * SECOND));
-	assert_true(ip_rules_hold(&level, &hold, 91, 14 * SECOND, 15 * SECOND));
-	assert_true(ip_rules_hold(&level, &hold, 91, 15 * SECOND, 16 * SECOND));
-	assert_false(ip_rules_hold(&level, &hold, 90, 16 * SECOND, 17 * SECOND)); /* not above */
-	assert_false(ip_rules_hold(&level, &hold, 99, 17 * SECOND, 21 * SECOND));
-	assert_true(ip_rules_hold(&level, &hold, 99, 21 * SECOND, 22 * SECOND));
-	hold = (struct ip_rules_hold){0};
-	assert_true(ip_rules_hold(&once, &hold, 90.1, SECOND, SECOND));
+	assert_false(ip_rules_above(&level, &hold, 95, 10 * SECOND, 11 * SECOND));
+	assert_false(ip_rules_above(&level, &hold, 91, 11 * SECOND, 14 * SECOND));
+	assert_true(ip_rules_above(&level, &hold, 91, 14 * SECOND, 15 * SECOND));
+	assert_true(ip_rules_above(&level, &hold, 91, 15 * SECOND, 16 * SECOND));
+	assert_false(ip_rules_above(&level, &hold, 90, 16 * SECOND, 17 * SECOND)); /* not above */
+	assert_false(ip_rules_above(&level, &hold, 99, 17 * SECOND, 21 * SECOND));
+	assert_true(ip_rules_above(&level, &hold, 99, 21 * SECOND, 22 * SECOND));
+	hold = (struct ip_rules_above){0};
+	assert_true(ip_rules_above(&once, &hold, 90.1, SECOND, SECOND));
 }
 
 static void test_how_often(void **state)
