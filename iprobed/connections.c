@@ -128,7 +128,7 @@ void ip_iprobed_accept(struct ip_iprobed *d)
 		why = "cannot see who asks (SO_PEERCRED)";
 	if (!why)
 		why = check_limits(d, peer.uid);
-	if (why || ip_receiver_order(&c->receiver, IP_RECEIVER_CONNECTION, fd, NULL) < 0) {
+	if (why || ip_receiver_command(&c->receiver, IP_RECEIVER_CONNECTION, fd, NULL) < 0) {
 		ip_iprobed_turn_away(d, fd,
 				     why ? why : "iprobed cannot take the connection: try again");
 		if (!why) {
@@ -147,7 +147,7 @@ void ip_iprobed_accept(struct ip_iprobed *d)
 		c->refusal = strdup(ip_error_message());
 	/* This is not the last open descriptor: the receiver has not used its own yet. */
 	close(fd);
-	ip_receiver_order(&c->receiver, IP_RECEIVER_GO, -1, NULL);
+	ip_receiver_command(&c->receiver, IP_RECEIVER_GO, -1, NULL);
 	start_spare(d); /* if this fails it is tried again */
 }
 
@@ -158,7 +158,7 @@ void ip_iprobed_say(struct ip_iprobed_connection *c, bool last, const char *word
 	if (!c || c->stage != TAKEN)
 		return;
 	snprintf(text, sizeof(text), "%s %s\n", word, what);
-	ip_receiver_order(&c->receiver, last ? IP_RECEIVER_LAST_WORD : IP_RECEIVER_SAY, -1, text);
+	ip_receiver_command(&c->receiver, last ? IP_RECEIVER_LAST_WORD : IP_RECEIVER_SAY, -1, text);
 	if (last) {
 		if (c->session)
 			c->session->connection = NULL;
@@ -176,7 +176,7 @@ void ip_iprobed_bind(struct ip_iprobed_connection *c, struct ip_iprobed_session 
 
 int ip_iprobed_hand_on(struct ip_iprobed_connection *c, int worker)
 {
-	return ip_receiver_order(&c->receiver, IP_RECEIVER_WORKER, worker, NULL);
+	return ip_receiver_command(&c->receiver, IP_RECEIVER_WORKER, worker, NULL);
 }
 
 int ip_iprobed_who(struct ip_iprobed_connection *c, struct ip_peer *ret)

@@ -36,7 +36,7 @@ static void free_session(struct ip_iprobed_session *s)
 {
 	if (s->target >= 0)
 		close(s->target);
-	ip_iprobed_words_free(s->words);
+	ip_worker_log_free(s->words);
 	ip_peer_clear(&s->who);
 	ip_request_clear(&s->request);
 	ip_iprobed_clear_entry(&s->entry);
@@ -79,8 +79,8 @@ static int start_worker(struct ip_iprobed *d, struct ip_iprobed_session *s, int 
 				      s->request.what == IP_REQUEST_FPERF ? d->fperf : d->program};
 
 	if (channel < 0) {
-		ip_iprobed_words_free(s->words);
-		s->words = ip_iprobed_words_new(&words);
+		ip_worker_log_free(s->words);
+		s->words = ip_worker_log_new(&words);
 		if (!s->words)
 			return -1;
 		w.out = w.err = words;
@@ -241,7 +241,7 @@ static void worker_ended(struct ip_iprobed *d, size_t i, int status)
 	int number = exited ? WEXITSTATUS(status) : WTERMSIG(status);
 	char text[16];
 
-	ip_iprobed_words_read(s);
+	ip_worker_log_read(s);
 	if (exited)
 		ip_iprobed_log(s, "ended with code %d after %.1f s", number, seconds);
 	else
@@ -434,7 +434,7 @@ static nfds_t gather(struct ip_iprobed *d, int signals)
 				   .events = POLLIN};
 	n += ip_iprobed_poll_connections(d, grown + n);
 	for (size_t i = 0; i < d->nsessions; i++)
-		grown[n++] = (struct pollfd){.fd = ip_iprobed_words_fd(d->sessions[i]->words),
+		grown[n++] = (struct pollfd){.fd = ip_worker_log_fd(d->sessions[i]->words),
 					     .events = POLLIN};
 	return n;
 }
@@ -446,7 +446,7 @@ static void serve(struct ip_iprobed *d)
 
 	for (size_t i = 0; i < sessions; i++)
 		if (d->polled[2 + connections + i].revents)
-			ip_iprobed_words_read(d->sessions[i]);
+			ip_worker_log_read(d->sessions[i]);
 	ip_iprobed_serve_connections(d, d->polled + 2, connections);
 	if (d->polled[1].revents)
 		ip_iprobed_accept(d);

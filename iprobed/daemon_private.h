@@ -23,9 +23,9 @@ struct ip_iprobed_session {
 	struct ip_peer who;
 	struct ip_request request;
 	bool member;
-	struct ip_policy_entry entry;	/* for a member; a copy */
-	bool cleaning;			/* the worker restores what another worker left */
-	struct ip_iprobed_words *words; /* output of a worker that cleans up */
+	struct ip_policy_entry entry; /* for a member; a copy */
+	bool cleaning;		      /* the worker restores what another worker left */
+	struct ip_worker_log *words;  /* output of a worker that cleans up */
 	uint64_t since;
 };
 
@@ -61,10 +61,10 @@ int ip_iprobed_check_memory(const struct ip_iprobed *d, const struct ip_iprobed_
 
 /* The output of a worker, for the log (worker_log.c). It is split at newlines. Only printable
  * characters remain, and its length is limited. */
-struct ip_iprobed_words *ip_iprobed_words_new(int *ret_for_worker);
-int ip_iprobed_words_fd(const struct ip_iprobed_words *w);
-void ip_iprobed_words_read(struct ip_iprobed_session *s);
-void ip_iprobed_words_free(struct ip_iprobed_words *w);
+struct ip_worker_log *ip_worker_log_new(int *ret_for_worker);
+int ip_worker_log_fd(const struct ip_worker_log *w);
+void ip_worker_log_read(struct ip_iprobed_session *s);
+void ip_worker_log_free(struct ip_worker_log *w);
 
 /* Connections (connections.c). ip_iprobed_can_accept() returns whether one can be accepted;
  * ip_iprobed_accept() accepts it. */

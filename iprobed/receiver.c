@@ -47,7 +47,7 @@ static void write_all(const void *data, size_t size)
 	}
 }
 
-static void tell(enum ip_receiver_word word, const char *text, size_t size)
+static void tell(enum ip_receiver_message word, const char *text, size_t size)
 {
 	const struct ip_receiver_header head = {.what = word, .size = size};
 
@@ -219,8 +219,8 @@ int ip_receiver_start(struct ip_receiver *ret)
 	return -1;
 }
 
-int ip_receiver_order(const struct ip_receiver *f, enum ip_receiver_order order, int fd,
-		      const char *text)
+int ip_receiver_command(const struct ip_receiver *f, enum ip_receiver_command order, int fd,
+			const char *text)
 {
 	const struct ip_receiver_header head = {.what = order};
 

@@ -31,7 +31,7 @@
 
 /* Orders to the receiver: packets with this head, some with one descriptor or with text after
  * it. */
-enum ip_receiver_order {
+enum ip_receiver_command {
 	IP_RECEIVER_CONNECTION, /* descriptor: the connection */
 	IP_RECEIVER_GO,		/* only the receiver has it open now */
 	IP_RECEIVER_WORKER,	/* descriptor: where to send the client's descriptors */
@@ -40,7 +40,7 @@ enum ip_receiver_order {
 };
 
 /* Messages from the receiver, through the pipe. */
-enum ip_receiver_word {
+enum ip_receiver_message {
 	IP_RECEIVER_READY,
 	IP_RECEIVER_REQUEST, /* size bytes of text follow */
 	IP_RECEIVER_STOP,
@@ -66,8 +66,8 @@ int ip_receiver_start(struct ip_receiver *ret);
 
 /* Sends an order, without waiting. fd: -1, or the descriptor that goes with it. Returns 0, or -1 if
  * the receiver is gone. */
-int ip_receiver_order(const struct ip_receiver *receiver, enum ip_receiver_order order, int fd,
-		      const char *text);
+int ip_receiver_command(const struct ip_receiver *receiver, enum ip_receiver_command order, int fd,
+			const char *text);
 
 /* From now on this process can do no more than a receiver needs. Returns 0 or -1. */
 int ip_receiver_confine(void);

@@ -17,16 +17,16 @@
 #define LINE  512 /* bytes; a longer line is continued in the next one */
 #define LINES 32  /* limit for one worker */
 
-struct ip_iprobed_words {
+struct ip_worker_log {
 	int fd; /* -1: the output has ended */
 	char line[LINE];
 	size_t n;
 	unsigned lines;
 };
 
-struct ip_iprobed_words *ip_iprobed_words_new(int *ret_for_worker)
+struct ip_worker_log *ip_worker_log_new(int *ret_for_worker)
 {
-	struct ip_iprobed_words *w = calloc(1, sizeof(*w));
+	struct ip_worker_log *w = calloc(1, sizeof(*w));
 	int ends[2];
 
 	if (!w || pipe2(ends, O_CLOEXEC) < 0) {
@@ -40,14 +40,14 @@ struct ip_iprobed_words *ip_iprobed_words_new(int *ret_for_worker)
 	return w;
 }
 
-int ip_iprobed_words_fd(const struct ip_iprobed_words *w)
+int ip_worker_log_fd(const struct ip_worker_log *w)
 {
 	return w ? w->fd : -1;
 }
 
 static void put(struct ip_iprobed_session *s)
 {
-	struct ip_iprobed_words *w = s->words;
+	struct ip_worker_log *w = s->words;
 
 	if (w->n && ++w->lines <= LINES)
 		ip_iprobed_log(s, "says: %.*s%s", (int)w->n, w->line,
@@ -55,9 +55,9 @@ static void put(struct ip_iprobed_session *s)
 	w->n = 0;
 }
 
-void ip_iprobed_words_read(struct ip_iprobed_session *s)
+void ip_worker_log_read(struct ip_iprobed_session *s)
 {
-	struct ip_iprobed_words *w = s->words;
+	struct ip_worker_log *w = s->words;
 	char text[4096];
 	ssize_t n;
 
@@ -81,7 +81,7 @@ void ip_iprobed_words_read(struct ip_iprobed_session *s)
 	}
 }
 
-void ip_iprobed_words_free(struct ip_iprobed_words *w)
+void ip_worker_log_free(struct ip_worker_log *w)
 {
 	if (w && w->fd >= 0)
 		close(w->fd);

@@ -24,16 +24,16 @@ static const char *log_of(const char *text, size_t size, bool at_once)
 
 	assert_return_code(file, errno);
 	assert_return_code(dup2(file, STDERR_FILENO), errno);
-	s.words = ip_iprobed_words_new(&out);
+	s.words = ip_worker_log_new(&out);
 	assert_non_null(s.words);
 	for (size_t i = 0; i < size; i += at_once ? size : 1) {
 		assert_return_code(write(out, text + i, at_once ? size : 1), errno);
-		ip_iprobed_words_read(&s);
+		ip_worker_log_read(&s);
 	}
 	close(out);
-	ip_iprobed_words_read(&s);
-	assert_int_equal(ip_iprobed_words_fd(s.words), -1);
-	ip_iprobed_words_free(s.words);
+	ip_worker_log_read(&s);
+	assert_int_equal(ip_worker_log_fd(s.words), -1);
+	ip_worker_log_free(s.words);
 	assert_return_code(dup2(before, STDERR_FILENO), errno);
 	close(before);
 	length = lseek(file, 0, SEEK_END);
