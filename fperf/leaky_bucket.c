@@ -52,7 +52,7 @@ static int upwards(const void *a, const void *b)
 	return x->key < y->key ? -1 : x->key > y->key;
 }
 
-static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means *m)
+static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_allowance *m)
 {
 	return i->calls_per_s * ip_fperf_call_cost(i->calls_per_s, m);
 }
@@ -60,7 +60,7 @@ static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means
 /* Step 1. Decides which functions stay for good, and moves them to the front of the ranks, which
  * are sorted by rate. Returns their number. */
 static size_t stay(struct ip_fperf_item *items, struct rank *ranks, size_t n,
-		   const struct ip_fperf_means *m)
+		   const struct ip_fperf_allowance *m)
 {
 	bool may_return = m->turns && IP_FPERF_TURN_SHARE * m->credit_ns > 2 * m->change_ns;
 	double rate = 0, going = 0;
@@ -155,7 +155,7 @@ static void give_turn(struct ip_fperf_item *i, double window_s, double *left)
 
 /* The turn of all functions, if samples are exclusive. */
 static void take_turn_together(struct ip_fperf_item *items, size_t n,
-			       const struct ip_fperf_means *m, double left)
+			       const struct ip_fperf_allowance *m, double left)
 {
 	double cost = m->run_ns * m->window_s + 2 * m->change_ns;
 
@@ -174,7 +174,7 @@ static void take_turn_together(struct ip_fperf_item *items, size_t n,
 /* Returns what the function and those that it needs cost per second, without those that are in
  * already. */
 static double rate_of_turn(const struct ip_fperf_item *items, const struct ip_fperf_item *i,
-			   const struct ip_fperf_means *m)
+			   const struct ip_fperf_allowance *m)
 {
 	double rate = i->stay ? 0 : cost_of(i, m);
 
@@ -187,8 +187,8 @@ static double rate_of_turn(const struct ip_fperf_item *items, const struct ip_fp
 /* Buys more samples for the functions that matter most. turns: functions that have a turn. left:
  * ns. samples: number that may be given. */
 static void give_more(struct ip_fperf_item *items, const struct rank *turns, size_t nturns,
-		      size_t called, const struct ip_fperf_means *m, double window_s, double left,
-		      double samples)
+		      size_t called, const struct ip_fperf_allowance *m, double window_s,
+		      double left, double samples)
 {
 	/* calls between two samples cost, too */
 	double more = left / (m->sample_ns + 2 * EVERY_MAX * m->hook_ns), sum = 0;
@@ -213,7 +213,7 @@ static void give_more(struct ip_fperf_item *items, const struct rank *turns, siz
 /* Step 2, for the hot functions, and those that need one of them. ranks: of all functions. The
  * first staying ones stay for good. */
 static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, size_t staying,
-		      size_t n, const struct ip_fperf_means *m, double samples)
+		      size_t n, const struct ip_fperf_allowance *m, double samples)
 {
 	_cleanup_free_ struct rank *turns = calloc(n + 1, sizeof(*turns));
 	double left = IP_FPERF_TURN_SHARE * m->credit_ns - 2 * m->change_ns, rates = 0, window_s;
@@ -290,7 +290,7 @@ static double weight_of(const struct ip_fperf_item *i, size_t n)
 
 /* Returns the calls that are expected in the interval. A function that was not called just now may
  * be called, and is then seen only if it has a quota. */
-static double expected_calls(const struct ip_fperf_item *i, const struct ip_fperf_means *m)
+static double expected_calls(const struct ip_fperf_item *i, const struct ip_fperf_allowance *m)
 {
 	double calls = i->calls_per_s * m->interval_s;
 
@@ -300,7 +300,7 @@ static double expected_calls(const struct ip_fperf_item *i, const struct ip_fper
 /* For many functions the rest is less than a sample each. It goes to the widest of those that will
  * be called, and then to others, one sample each. left: number of samples. */
 static void give_rest(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
-		      const struct ip_fperf_means *m, double left)
+		      const struct ip_fperf_allowance *m, double left)
 {
 	_cleanup_free_ struct rank *wide = calloc(n + 1, sizeof(*wide));
 
@@ -330,7 +330,7 @@ static void give_rest(struct ip_fperf_item *items, const struct rank *ranks, siz
 /* If samples are limited, returns how many are kept for functions that have turns: only if the
  * function with the widest interval of all is among these. */
 static double kept_for_turns(const struct ip_fperf_item *items, const struct rank *ranks,
-			     size_t staying, size_t n, const struct ip_fperf_means *m)
+			     size_t staying, size_t n, const struct ip_fperf_allowance *m)
 {
 	double widest = 0, hot = 0, share;
 
@@ -353,7 +353,7 @@ static double kept_for_turns(const struct ip_fperf_item *items, const struct ran
 /* Steps 3 and 4, for the functions that stay for good. kept: the part of the allowed samples for
  * other functions. Returns how many of the allowed samples it gave. */
 static double give_quotas(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
-			  const struct ip_fperf_means *m, double kept, size_t all)
+			  const struct ip_fperf_allowance *m, double kept, size_t all)
 {
 	double part = n < all ? SAMPLING_HOT : SAMPLING, sum = 0,
 	       spare = m->credit_ns > 0 ? part * m->budget_ns * m->interval_s / m->sample_ns : 0;
@@ -408,7 +408,7 @@ static double give_quotas(struct ip_fperf_item *items, const struct rank *ranks,
 	return given;
 }
 
-static int decide(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+static int decide(struct ip_fperf_item *items, size_t n, const struct ip_fperf_allowance *m)
 {
 	_cleanup_free_ struct rank *ranks = calloc(n + 1, sizeof(*ranks));
 	size_t staying;

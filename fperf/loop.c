@@ -166,7 +166,8 @@ static void fill_item(const struct ip_fperf_function *fn, uint64_t now, double a
 }
 
 /* Returns what a call that is counted costs now, on average over all live functions. */
-static double call_cost(const struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+static double call_cost(const struct ip_fperf_item *items, size_t n,
+			const struct ip_fperf_allowance *m)
 {
 	double calls = 0, cost = 0;
 
@@ -313,7 +314,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	bool goes = false;
 	_cleanup_free_ struct ip_fperf_item *items = calloc(n + 1, sizeof(*items));
 	uint64_t now = ip_now_ns();
-	struct ip_fperf_means means = {
+	struct ip_fperf_allowance means = {
 		.budget_ns = f->options.budget * 1e9 * f->busy,
 		.credit_ns = f->credit_ns,
 		.limit_ns = ip_fperf_limit(f),

@@ -12,12 +12,12 @@
 
 #define RARE 2e4 /* calls per second: in 50 us a program replaces what is in the caches */
 
-double ip_fperf_call_cost(double calls_per_s, const struct ip_fperf_means *m)
+double ip_fperf_call_cost(double calls_per_s, const struct ip_fperf_allowance *m)
 {
 	return m->count_ns + m->cold_ns / (1 + calls_per_s / RARE);
 }
 
-double ip_fperf_window(double cost, const struct ip_fperf_means *m)
+double ip_fperf_window(double cost, const struct ip_fperf_allowance *m)
 {
 	double seconds =
 		(IP_FPERF_TURN_SHARE * m->credit_ns - 2 * m->change_ns) / (cost > 1 ? cost : 1);
@@ -26,7 +26,7 @@ double ip_fperf_window(double cost, const struct ip_fperf_means *m)
 	return seconds > m->window_s ? seconds : m->window_s;
 }
 
-static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means *m)
+static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_allowance *m)
 {
 	return i->calls_per_s * ip_fperf_call_cost(i->calls_per_s, m);
 }
@@ -44,7 +44,7 @@ static int downwards(const void *a, const void *b)
 }
 
 /* 4. The most expensive functions go out. */
-static int take_out(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+static int take_out(struct ip_fperf_item *items, size_t n, const struct ip_fperf_allowance *m)
 {
 	_cleanup_free_ struct cost *costs = calloc(n + 1, sizeof(*costs));
 	double all = 0;
@@ -72,7 +72,7 @@ bool ip_fperf_is_blocked(const struct ip_fperf_item *items, const struct ip_fper
 }
 
 /* 2, 4, 5, 6. none: the function gets no quota. left: what is left of the limited samples. */
-static void hold_quota(struct ip_fperf_item *i, const struct ip_fperf_means *m, bool none,
+static void hold_quota(struct ip_fperf_item *i, const struct ip_fperf_allowance *m, bool none,
 		       double *left)
 {
 	uint32_t promised = i->samples < IP_FPERF_PROMISED ? IP_FPERF_PROMISED : 0, more;
@@ -91,7 +91,7 @@ static void hold_quota(struct ip_fperf_item *i, const struct ip_fperf_means *m, 
 }
 
 int ip_fperf_decide(const struct ip_fperf_policy *policy, struct ip_fperf_item *items, size_t n,
-		    const struct ip_fperf_means *m)
+		    const struct ip_fperf_allowance *m)
 {
 	double left = m->samples >= 0 ? floor(m->samples) : 0;
 	bool all = true;

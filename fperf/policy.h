@@ -58,7 +58,7 @@ struct ip_fperf_item {
 	uint32_t quota, every;
 };
 
-struct ip_fperf_means {
+struct ip_fperf_allowance {
 	double budget_ns; /* per second; negative: no budget */
 	double credit_ns; /* saved; negative: overdrawn */
 	double limit_ns;  /* the most that can be saved */
@@ -89,10 +89,10 @@ struct ip_fperf_means {
 
 /* Returns the length of a turn of functions that cost so much per second while they are live: as
  * long as the savings last. */
-double ip_fperf_window(double cost_per_s, const struct ip_fperf_means *means);
+double ip_fperf_window(double cost_per_s, const struct ip_fperf_allowance *means);
 
 /* Returns what counting a call costs, in ns, if the function is called that often. */
-double ip_fperf_call_cost(double calls_per_s, const struct ip_fperf_means *means);
+double ip_fperf_call_cost(double calls_per_s, const struct ip_fperf_allowance *means);
 
 /* Returns whether a function that the item needs does not stay, as decided so far. */
 bool ip_fperf_is_blocked(const struct ip_fperf_item *items, const struct ip_fperf_item *item);
@@ -100,11 +100,12 @@ bool ip_fperf_is_blocked(const struct ip_fperf_item *items, const struct ip_fper
 struct ip_fperf_policy {
 	const char *name;
 	/* Called only if there is a budget. Returns 0, or -1: out of memory. */
-	int (*decide)(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *means);
+	int (*decide)(struct ip_fperf_item *items, size_t n,
+		      const struct ip_fperf_allowance *means);
 };
 
 /* Asks the policy, and enforces the rules above. Returns 0, or -1 with an error. */
 int ip_fperf_decide(const struct ip_fperf_policy *policy, struct ip_fperf_item *items, size_t n,
-		    const struct ip_fperf_means *means);
+		    const struct ip_fperf_allowance *means);
 
 #endif

@@ -10,7 +10,7 @@
 #include "fperf/leaky_bucket.h"
 #include "test/policies.h"
 
-static int decide(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *means)
+static int decide(struct ip_fperf_item *items, size_t n, const struct ip_fperf_allowance *means)
 {
 	static const struct ip_fperf_policy *const policies[] = {&test_rounds, &test_rate,
 								 &test_spendthrift, &test_miser};

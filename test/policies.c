@@ -15,7 +15,7 @@ static int longest_first(const void *a, const void *b)
 	return x->out_s > y->out_s ? -1 : x->out_s < y->out_s;
 }
 
-static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means *m)
+static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_allowance *m)
 {
 	return i->calls_per_s * ip_fperf_call_cost(i->calls_per_s, m);
 }
@@ -23,7 +23,7 @@ static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means
 /* Fair: each function has the same share of the budget. Who takes no more while live stays; the
  * others take turns, who has been out longest first, as many as what is saved up pays for. All
  * get as many samples. */
-static int decide_round(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+static int decide_round(struct ip_fperf_item *items, size_t n, const struct ip_fperf_allowance *m)
 {
 	double share = m->budget_ns / 4 / n, left = m->credit_ns / 2 - 2 * m->change_ns;
 	struct place *out = calloc(n + 1, sizeof(*out));
@@ -53,7 +53,7 @@ static int decide_round(struct ip_fperf_item *items, size_t n, const struct ip_f
 
 /* So many samples a second of each, whatever it costs to be live; a tenth of those that are not
  * cheap at a time, in turn. */
-static int decide_rate(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+static int decide_rate(struct ip_fperf_item *items, size_t n, const struct ip_fperf_allowance *m)
 {
 	double live = 0;
 
@@ -72,7 +72,7 @@ static int decide_rate(struct ip_fperf_item *items, size_t n, const struct ip_fp
 }
 
 /* All at once, all the time, and more than there is. */
-static int decide_all(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+static int decide_all(struct ip_fperf_item *items, size_t n, const struct ip_fperf_allowance *m)
 {
 	(void)m;
 	for (size_t i = 0; i < n; i++) {
@@ -83,7 +83,7 @@ static int decide_all(struct ip_fperf_item *items, size_t n, const struct ip_fpe
 }
 
 /* Nobody, ever. */
-static int decide_none(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+static int decide_none(struct ip_fperf_item *items, size_t n, const struct ip_fperf_allowance *m)
 {
 	(void)items;
 	(void)n;

@@ -96,17 +96,17 @@ static inline void pass(struct world *w, double seconds)
 
 static inline bool decide(struct world *w, bool turns)
 {
-	const struct ip_fperf_means m = {.budget_ns = w->budget * 1e9,
-					 .credit_ns = w->credit,
-					 .limit_ns = SAVE_S * w->budget * 1e9,
-					 .samples = -1,
-					 .interval_s = INTERVAL,
-					 .window_s = WINDOW,
-					 .count_ns = COUNT_NS,
-					 .sample_ns = SAMPLE_NS,
-					 .change_ns = CHANGE_NS,
-					 .hook_ns = HOOK_NS,
-					 .turns = turns};
+	const struct ip_fperf_allowance m = {.budget_ns = w->budget * 1e9,
+					     .credit_ns = w->credit,
+					     .limit_ns = SAVE_S * w->budget * 1e9,
+					     .samples = -1,
+					     .interval_s = INTERVAL,
+					     .window_s = WINDOW,
+					     .count_ns = COUNT_NS,
+					     .sample_ns = SAMPLE_NS,
+					     .change_ns = CHANGE_NS,
+					     .hook_ns = HOOK_NS,
+					     .turns = turns};
 	bool changed = false, come = false;
 
 	assert_int_equal(ip_fperf_decide(w->policy, w->items, w->n, &m), 0);

@@ -92,22 +92,22 @@ static void test_turns(void **state)
 }
 
 /* A budget of 2 %, of a process that keeps one CPU busy. */
-static const struct ip_fperf_means ordinary = {.budget_ns = 2e7,
-					       .credit_ns = 1e6,
-					       .samples = -1,
-					       .interval_s = INTERVAL,
-					       .window_s = WINDOW,
-					       .count_ns = COUNT_NS,
-					       .sample_ns = SAMPLE_NS,
-					       .change_ns = CHANGE_NS,
-					       .hook_ns = HOOK_NS};
+static const struct ip_fperf_allowance ordinary = {.budget_ns = 2e7,
+						   .credit_ns = 1e6,
+						   .samples = -1,
+						   .interval_s = INTERVAL,
+						   .window_s = WINDOW,
+						   .count_ns = COUNT_NS,
+						   .sample_ns = SAMPLE_NS,
+						   .change_ns = CHANGE_NS,
+						   .hook_ns = HOOK_NS};
 
 /* A call costs more of a function that is called seldom: fewer of many such stay. */
 static void test_cold(void **state)
 {
 	enum { MANY = 1000 };
 	struct ip_fperf_item items[MANY];
-	struct ip_fperf_means means = ordinary;
+	struct ip_fperf_allowance means = ordinary;
 	size_t stay[2] = {0};
 
 	for (int cold = 0; cold < 2; cold++) {
@@ -133,7 +133,7 @@ static void test_quotas(void **state)
 		{.live = true, .calls_per_s = 1e4, .samples = 100, .width = 0.05},
 		{.live = true, .calls_per_s = 0, .samples = 0, .width = -1},
 	};
-	struct ip_fperf_means m = ordinary;
+	struct ip_fperf_allowance m = ordinary;
 
 	(void)state;
 	assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, 3, &m), 0);
@@ -161,7 +161,7 @@ static void test_quotas(void **state)
 static void test_less_than_one_each(void **state)
 {
 	static struct ip_fperf_item items[MANY];
-	struct ip_fperf_means m = ordinary;
+	struct ip_fperf_allowance m = ordinary;
 	uint64_t least = UINT64_MAX, given;
 
 	(void)state;
@@ -202,7 +202,7 @@ static void test_bursts(void **state)
 		 .width = 0.01,
 		 .samples_none = true},
 	};
-	struct ip_fperf_means m = ordinary;
+	struct ip_fperf_allowance m = ordinary;
 
 	(void)state;
 	assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, 3, &m), 0);
@@ -221,7 +221,7 @@ static void test_samples_of_turns(void **state)
 		{.live = false, .calls_per_s = 1e7, .out_s = 2, .samples = 100, .width = 0.5},
 		{.live = false, .calls_per_s = 2e7, .out_s = 2, .samples = 1, .width = -1},
 	};
-	struct ip_fperf_means m = ordinary;
+	struct ip_fperf_allowance m = ordinary;
 
 	(void)state;
 	m.turns = true;
@@ -267,7 +267,7 @@ static void test_spreading(void **state)
 		{.live = true, .calls_per_s = 2e3, .samples = 100, .width = 0.5},
 		{.live = true, .calls_per_s = 5e5, .samples = 100, .width = 0.5},
 	};
-	struct ip_fperf_means m = ordinary;
+	struct ip_fperf_allowance m = ordinary;
 
 	(void)state;
 	m.samples = 20;
@@ -384,7 +384,7 @@ static void test_many_in_a_turn(void **state)
 {
 	enum { BUSY = 100 };
 	struct ip_fperf_item items[BUSY];
-	struct ip_fperf_means m = ordinary;
+	struct ip_fperf_allowance m = ordinary;
 	size_t in[2] = {0};
 
 	(void)state;

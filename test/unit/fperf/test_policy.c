@@ -81,23 +81,23 @@ static void test_policies_are_obeyed(void **state)
 		fail_msg("hot ones have from %lu to %lu samples", least[1], most[1]);
 }
 
-static struct ip_fperf_means ordinary(void)
+static struct ip_fperf_allowance ordinary(void)
 {
-	return (struct ip_fperf_means){.budget_ns = 2e7,
-				       .credit_ns = 1e7,
-				       .limit_ns = 2e7,
-				       .samples = -1,
-				       .interval_s = INTERVAL,
-				       .window_s = WINDOW,
-				       .count_ns = COUNT_NS,
-				       .sample_ns = SAMPLE_NS,
-				       .change_ns = CHANGE_NS,
-				       .hook_ns = HOOK_NS,
-				       .turns = true};
+	return (struct ip_fperf_allowance){.budget_ns = 2e7,
+					   .credit_ns = 1e7,
+					   .limit_ns = 2e7,
+					   .samples = -1,
+					   .interval_s = INTERVAL,
+					   .window_s = WINDOW,
+					   .count_ns = COUNT_NS,
+					   .sample_ns = SAMPLE_NS,
+					   .change_ns = CHANGE_NS,
+					   .hook_ns = HOOK_NS,
+					   .turns = true};
 }
 
 static void decide_by(const struct ip_fperf_policy *policy, struct ip_fperf_item *items, size_t n,
-		      const struct ip_fperf_means *m)
+		      const struct ip_fperf_allowance *m)
 {
 	assert_int_equal(ip_fperf_decide(policy, items, n, m), 0);
 }
@@ -110,7 +110,7 @@ static void test_each_point(void **state)
 		{.live = true, .calls_per_s = 1e7, .samples = 50, .stay = true},
 		{.live = false, .calls_per_s = 10, .samples = 50, .out_s = 1}};
 	const uint32_t third = 2;
-	struct ip_fperf_means m = ordinary();
+	struct ip_fperf_allowance m = ordinary();
 
 	(void)state;
 	/* 1 */
@@ -175,7 +175,7 @@ static void test_the_bucket_keeps_them(void **state)
 {
 	enum { N = 60, TRIES = 3000 };
 	struct ip_fperf_item items[N], raw[N];
-	struct ip_fperf_means m;
+	struct ip_fperf_allowance m;
 	uint32_t needs[N][2];
 
 	(void)state;
