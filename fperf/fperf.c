@@ -253,8 +253,8 @@ struct ip_fperf_function *ip_fperf_find(const struct ip_fperf *f, const struct i
 		       : NULL;
 }
 
-struct ip_fperf_control *ip_fperf_control_of(const struct ip_fperf *f,
-					     const struct ip_fperf_function *fn, int instance)
+struct ip_fperf_quota *ip_fperf_quota_of(const struct ip_fperf *f,
+					 const struct ip_fperf_function *fn, int instance)
 {
 	return fn->offsets[instance] ? at(f, 0, fn->offsets[instance]) : NULL;
 }
@@ -361,7 +361,7 @@ void ip_fperf_grant(struct ip_fperf *f, struct ip_fperf_function *fn, uint32_t q
 	fn->every = every;
 	fn->granted = ip_clock_now();
 	for (int i = 0; i < 2; i++) {
-		struct ip_fperf_control *control;
+		struct ip_fperf_quota *control;
 
 		if (!fn->offsets[i])
 			continue;
@@ -387,7 +387,7 @@ void ip_fperf_grant(struct ip_fperf *f, struct ip_fperf_function *fn, uint32_t q
 void ip_fperf_close_quota(struct ip_fperf *f, struct ip_fperf_function *fn)
 {
 	for (int i = 0; i < 2; i++) {
-		struct ip_fperf_control *control = ip_fperf_control_of(f, fn, i);
+		struct ip_fperf_quota *control = ip_fperf_quota_of(f, fn, i);
 
 		if (control && __atomic_exchange_n(&control->quota, 0, __ATOMIC_SEQ_CST) > 0)
 			__atomic_store_n(&control->used_up, ip_clock_now(), __ATOMIC_RELAXED);
@@ -399,7 +399,7 @@ int64_t ip_fperf_open_samples(const struct ip_fperf *f, const struct ip_fperf_fu
 	int64_t open = 0;
 
 	for (int i = 0; i < 2; i++) {
-		const struct ip_fperf_control *control = ip_fperf_control_of(f, fn, i);
+		const struct ip_fperf_quota *control = ip_fperf_quota_of(f, fn, i);
 		int32_t n = control ? __atomic_load_n(&control->open, __ATOMIC_RELAXED) : 0;
 
 		open += n > 0 ? n : 0;
@@ -469,7 +469,7 @@ static void look_at_control(const struct ip_fperf *f, struct ip_fperf_function *
 {
 	fn->used_up = false;
 	for (int i = 0; i < 2; i++) {
-		const struct ip_fperf_control *control =
+		const struct ip_fperf_quota *control =
 			fn->offsets[i] ? at(f, 0, fn->offsets[i]) : NULL;
 
 		if (!control)
@@ -488,7 +488,7 @@ uint64_t ip_fperf_calls(struct ip_fperf *f)
 
 	renew_owned(f);
 	for (size_t i = 0; i < f->nplaces; i++)
-		calls += load(&((struct ip_fperf_control *)at(f, 0, f->places[i]))->calls);
+		calls += load(&((struct ip_fperf_quota *)at(f, 0, f->places[i]))->calls);
 	for (uint32_t k = 0; k < f->nowned; k++)
 		for (size_t i = 0; is_owned(f, f->owned[k]) && i < f->nplaces; i++)
 			calls += load(
@@ -563,7 +563,7 @@ static void forget_open(struct ip_fperf *f, uint32_t block)
 			continue;
 		for (size_t k = 0; frame.place && k < 2 * f->nfunctions; k++) {
 			struct ip_fperf_function *fn = &f->functions[k / 2];
-			struct ip_fperf_control *control;
+			struct ip_fperf_quota *control;
 
 			if (fn->offsets[k % 2] != frame.place)
 				continue;

@@ -205,8 +205,8 @@ double ip_fperf_undisturbed(const struct ip_fperf *f);
 struct ip_fperf_function *ip_fperf_find(const struct ip_fperf *f, const struct ip_module *module,
 					uint32_t function);
 /* instance: 0 or 1. Returns NULL if there is none. */
-struct ip_fperf_control *ip_fperf_control_of(const struct ip_fperf *f,
-					     const struct ip_fperf_function *fn, int instance);
+struct ip_fperf_quota *ip_fperf_quota_of(const struct ip_fperf *f,
+					 const struct ip_fperf_function *fn, int instance);
 /* Functions for struct ip_change_gap (remap_gap.c). context: the struct ip_fperf. */
 void ip_fperf_gap_begins(void *context, const struct ip_module *module, uint32_t function);
 void ip_fperf_gap_ended(void *context, uint64_t ns);

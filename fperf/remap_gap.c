@@ -28,7 +28,7 @@ void ip_fperf_gap_begins(void *context, const struct ip_module *module, uint32_t
 		return;
 	fn->paused = true;
 	for (int i = 0; i < 2; i++) {
-		struct ip_fperf_control *control = ip_fperf_control_of(f, fn, i);
+		struct ip_fperf_quota *control = ip_fperf_quota_of(f, fn, i);
 
 		if (control)
 			fn->kept_quota[i] =
@@ -53,7 +53,7 @@ void ip_fperf_gap_ended(void *context, uint64_t ns)
 		fn->bare_squares += calls * calls;
 		ip_fperf_forget_open(f, fn);
 		for (int i = 0; i < 2; i++) {
-			struct ip_fperf_control *control = ip_fperf_control_of(f, fn, i);
+			struct ip_fperf_quota *control = ip_fperf_quota_of(f, fn, i);
 
 			if (!control || fn->out || ip_fperf_only_counts(fn) ||
 			    fn->kept_quota[i] <= 0)

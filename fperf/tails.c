@@ -119,7 +119,7 @@ int ip_fperf_follow(struct ip_fperf *f, const struct ip_plan *plan)
 void ip_fperf_forget_open(struct ip_fperf *f, struct ip_fperf_function *fn)
 {
 	for (int i = 0; i < 2; i++) {
-		struct ip_fperf_control *control = ip_fperf_control_of(f, fn, i);
+		struct ip_fperf_quota *control = ip_fperf_quota_of(f, fn, i);
 
 		if (!control)
 			continue;

@@ -38,7 +38,7 @@ struct reading {
 struct at {
 	struct ip_fperf_header *header;
 	struct ip_fperf_thread *thread;
-	struct ip_fperf_control *control;
+	struct ip_fperf_quota *control;
 	struct ip_fperf_cell *cell;
 	const struct ip_pmu_set *set; /* NULL, and pmu too: there are no counters of the kernel */
 	struct ip_pmu_thread *pmu;
@@ -69,9 +69,9 @@ static inline struct ip_fperf_frame *rt_fperf_frame(struct ip_fperf_thread *t, u
 
 /* What all threads share of a function, and what this thread has of it. place: offset of the
  * function's cell. */
-static inline struct ip_fperf_control *rt_fperf_control(struct ip_meters *shared, uint32_t place)
+static inline struct ip_fperf_quota *rt_fperf_control(struct ip_meters *shared, uint32_t place)
 {
-	return rt_meters_at(shared, place, sizeof(struct ip_fperf_control));
+	return rt_meters_at(shared, place, sizeof(struct ip_fperf_quota));
 }
 
 static inline struct ip_fperf_cell *rt_fperf_cell(struct ip_meters *m, uint32_t place)

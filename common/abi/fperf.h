@@ -7,7 +7,7 @@
  *   at ip_area_header.fperf     block 0: struct ip_fperf_header, the control block: what is
  *                               counted, and how; others: struct ip_fperf_thread, the open samples
  *                               of that thread
- *   at the offset of the duty   block 0: struct ip_fperf_control, the quota of a function;
+ *   at the offset of the duty   block 0: struct ip_fperf_quota, the quota of a function;
  *   (IP_DUTY_FPERF)             others: struct ip_fperf_cell, the data table: calls and sums of
  *                               that function in that thread
  *
@@ -99,7 +99,7 @@ struct ip_fperf_frame {
 	/* open calls of the function within this sample that have no frame */
 	uint32_t within;
 	uint64_t ticks; /* ticks that hooks had taken when it began */
-	uint32_t turn;	/* ip_fperf_control.turn when it began */
+	uint32_t turn;	/* ip_fperf_quota.turn when it began */
 	uint8_t flags;	/* IP_FPERF_PAUSE... */
 	/* for exclusive samples, one bit an event: it has no value; its value is an estimate */
 	uint8_t missing, scaled;
@@ -134,7 +134,7 @@ struct ip_fperf_thread {
 	struct ip_fperf_frame frames[IP_FPERF_DEPTH];
 };
 
-struct ip_fperf_control {
+struct ip_fperf_quota {
 	uint64_t calls; /* calls of threads without a block; atomic */
 	int32_t quota;	/* samples that may still begin; atomic */
 	/* open samples; atomic, a hint: samples that longjmp has ended are noticed late */
@@ -176,7 +176,7 @@ struct ip_fperf_cell {
 	(sizeof(struct ip_fperf_cell) + (nevents) * sizeof(struct ip_fperf_sum))
 
 _Static_assert(sizeof(struct ip_fperf_cell) == 48 && sizeof(struct ip_fperf_sum) == 32 &&
-		       sizeof(struct ip_fperf_control) <= sizeof(struct ip_fperf_cell) &&
+		       sizeof(struct ip_fperf_quota) <= sizeof(struct ip_fperf_cell) &&
 		       sizeof(struct ip_fperf_frame) == 120,
 	       "ABI");
 

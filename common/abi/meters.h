@@ -43,7 +43,7 @@ enum ip_duty {
 	 * in block 0, of the function's cell in the others */
 	IP_DUTY_USER = 3,
 	IP_DUTY_SILENT = 4, /* does nothing */
-	/* reads counters (fperf.h); offset: of a struct ip_fperf_control in block 0, of a struct
+	/* reads counters (fperf.h); offset: of a struct ip_fperf_quota in block 0, of a struct
 	 * ip_fperf_cell in the others */
 	IP_DUTY_FPERF = 5,
 	IP_DUTY_TIMED = 6, /* as HIST, and each event is logged too */

@@ -31,7 +31,7 @@ uint32_t *rt_duties;
 
 struct fixture {
 	struct ip_meters *shared, *own;
-	struct ip_fperf_control *control;
+	struct ip_fperf_quota *control;
 	struct ip_fperf_cell *cell;
 	struct ip_fperf_thread *thread;
 };
@@ -73,7 +73,7 @@ static int set_up(void **state)
 	h->source[0] = IP_FPERF_TSC;
 	h->most_ticks = 60000;
 	h->ns_per_tick = 1ull << 31;
-	f->control = (struct ip_fperf_control *)((char *)f->shared + CELL);
+	f->control = (struct ip_fperf_quota *)((char *)f->shared + CELL);
 	f->thread = (struct ip_fperf_thread *)((char *)f->own + PLACE);
 	f->cell = (struct ip_fperf_cell *)((char *)f->own + CELL);
 	*state = tried = f;
@@ -307,15 +307,15 @@ static struct ip_fperf_cell *cell_of(struct fixture *f, uint32_t number)
 	return (struct ip_fperf_cell *)((char *)f->own + cell_offset(number));
 }
 
-static struct ip_fperf_control *control_of(struct fixture *f, uint32_t number)
+static struct ip_fperf_quota *control_of(struct fixture *f, uint32_t number)
 {
-	return (struct ip_fperf_control *)((char *)f->shared + cell_offset(number));
+	return (struct ip_fperf_quota *)((char *)f->shared + cell_offset(number));
 }
 
 /* The function takes so many samples; without any it is only counted. */
 static void allow(struct fixture *f, uint32_t number, int32_t quota)
 {
-	*control_of(f, number) = (struct ip_fperf_control){.quota = quota, .every = 1};
+	*control_of(f, number) = (struct ip_fperf_quota){.quota = quota, .every = 1};
 	rt_duties[number] = IP_DUTY(quota ? IP_DUTY_FPERF : IP_DUTY_COUNT, cell_offset(number));
 	rt_duties[number + 1] = IP_DUTY_JUMP;
 }
