@@ -48,8 +48,8 @@ struct ip_counters {
 	struct ip_area *area;
 	struct meter *meters;
 	size_t nmeters;
-	const struct ip_user *user;	  /* NULL: none */
-	const struct ip_meter_kind *kind; /* NULL: counts and histograms */
+	const struct ip_user_payload *user; /* NULL: none */
+	const struct ip_meter_kind *kind;   /* NULL: counts and histograms */
 	/* calls left out since the payload was running already, of threads that have ended */
 	uint64_t reentered;
 	uint32_t *meter_of; /* by number: index into meters + 1 */
@@ -70,7 +70,7 @@ static void unlock(pthread_mutex_t **lock)
 
 /* Returns the room that a function with the user's payload takes: struct ip_user_function with the
  * name, and the cell. *ret_cell: offset of the cell. */
-static uint32_t user_room(const struct ip_user *user, const char *name, uint32_t *ret_cell)
+static uint32_t user_room(const struct ip_user_payload *user, const char *name, uint32_t *ret_cell)
 {
 	*ret_cell = (sizeof(struct ip_user_function) + strlen(name) + 1 + 7) / 8 * 8;
 	return *ret_cell + user->cell_size;
@@ -89,7 +89,7 @@ static const char *name_of(const struct ip_plan_function *f)
 }
 
 void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules *rules,
-		       const struct ip_user *user, const struct ip_modules *modules,
+		       const struct ip_user_payload *user, const struct ip_modules *modules,
 		       const struct ip_area *area, struct ip_area_needs *ret)
 {
 	uint32_t known = __atomic_load_n(&area->header->nmodules, __ATOMIC_RELAXED);
@@ -117,7 +117,8 @@ void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules
 	ret->numbers = numbers < IP_AREA_DUTIES ? numbers : IP_AREA_DUTIES;
 }
 
-int ip_counters_create(struct ip_area *area, const struct ip_user *user, struct ip_counters **ret)
+int ip_counters_create(struct ip_area *area, const struct ip_user_payload *user,
+		       struct ip_counters **ret)
 {
 	struct ip_counters *c = calloc(1, sizeof(*c));
 

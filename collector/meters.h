@@ -22,17 +22,18 @@
 struct ip_counters;
 
 struct ip_payload_rules;
-struct ip_user;
+struct ip_user_payload;
 
 /* Computes what a plan needs of the area, with room for functions that may be added later. modules:
  * all modules of the target. */
 void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules *rules,
-		       const struct ip_user *user, const struct ip_modules *modules,
+		       const struct ip_user_payload *user, const struct ip_modules *modules,
 		       const struct ip_area *area, struct ip_area_needs *ret);
 
 /* To be called after ip_area_begin(). area and user are borrowed. user is NULL if the session has
  * no user payload. */
-int ip_counters_create(struct ip_area *area, const struct ip_user *user, struct ip_counters **ret);
+int ip_counters_create(struct ip_area *area, const struct ip_user_payload *user,
+		       struct ip_counters **ret);
 void ip_counters_destroy(struct ip_counters *c);
 
 /* Meters of another kind, in place of counts and histograms. */

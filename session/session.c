@@ -161,7 +161,7 @@ static int patch_live(struct ip_session *s, struct ip_plan *plan,
  * on. */
 static int find_user(struct ip_session *s, const struct ip_modules *modules)
 {
-	struct ip_user user = {.path = s->options->payloads.object};
+	struct ip_user_payload user = {.path = s->options->payloads.object};
 
 	if (!user.path)
 		return 0;

@@ -40,7 +40,7 @@ struct ip_session {
 	struct ip_plan_conflicts conflicts; /* what it leaves out, since others have changed it */
 	struct ip_trace *trace;
 	struct ip_counters *counters; /* NULL: every function logs */
-	struct ip_user user;	      /* its path NULL: the session has no payload of the user's */
+	struct ip_user_payload user;  /* its path NULL: the session has no payload of the user's */
 	/* who decides in it what is live, and when it ends */
 	const struct ip_session_controller *controllers[IP_CONTROLLERS_MAX];
 	size_t ncontrollers;

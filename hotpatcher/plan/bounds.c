@@ -29,7 +29,7 @@ static bool is_the_areas(const struct ip_target *target, const struct ip_area *a
 }
 
 int ip_bounds_write(const struct ip_target *target, struct ip_area *area,
-		    const struct ip_user *user)
+		    const struct ip_user_payload *user)
 {
 	off_t end = lseek(area->fd, 0, SEEK_END);
 	struct ip_rt_private own = {.frames = area->blocks.depth * sizeof(struct ip_meters_frame),

@@ -20,7 +20,7 @@
 
 /* Step 1, of an area whose session has begun. user: its call is 0 where there is none. */
 int ip_bounds_write(const struct ip_target *target, struct ip_area *area,
-		    const struct ip_user *user);
+		    const struct ip_user_payload *user);
 
 /* What was written last, by whichever iprobe. */
 int ip_bounds_read(const struct ip_target *target, struct ip_rt_private *ret);

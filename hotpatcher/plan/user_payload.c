@@ -114,7 +114,7 @@ static bool read_name(const struct ip_target *target, uint64_t at, char *name)
 }
 
 static int read_fields(const struct ip_target *target, const struct iprobe_payload *p,
-		       struct ip_user *ret)
+		       struct ip_user_payload *ret)
 {
 	struct iprobe_field fields[IPROBE_FIELDS_MAX];
 
@@ -135,7 +135,7 @@ static int read_fields(const struct ip_target *target, const struct iprobe_paylo
 }
 
 int ip_user_find(const struct ip_target *target, const struct ip_modules *modules, const char *path,
-		 bool preloaded, struct ip_user *ret)
+		 bool preloaded, struct ip_user_payload *ret)
 {
 	const struct ip_module *m = find_module(target, modules, path);
 	struct iprobe_payload p;
@@ -175,7 +175,7 @@ int ip_user_find(const struct ip_target *target, const struct ip_modules *module
 	return read_fields(target, &p, ret);
 }
 
-void ip_user_merge(const struct ip_user *user, const void *cell, uint64_t *sums)
+void ip_user_merge(const struct ip_user_payload *user, const void *cell, uint64_t *sums)
 {
 	for (uint32_t i = 0; i < user->nfields; i++) {
 		uint64_t value = __atomic_load_n(

@@ -18,7 +18,7 @@
 
 #define IP_USER_NAME_MAX 32u
 
-struct ip_user {
+struct ip_user_payload {
 	char *path;	/* of the object, absolute */
 	bool preloaded; /* by iprobe run */
 	uint64_t call;	/* in the present image */
@@ -36,9 +36,9 @@ int ip_user_check_file(const char *path);
 /* Finds it in the target and reads what it says. -1 with an error: it is not there, or cannot
  * serve. */
 int ip_user_find(const struct ip_target *target, const struct ip_modules *modules, const char *path,
-		 bool preloaded, struct ip_user *ret);
+		 bool preloaded, struct ip_user_payload *ret);
 
 /* One more thread's cell into sums. */
-void ip_user_merge(const struct ip_user *user, const void *cell, uint64_t *sums);
+void ip_user_merge(const struct ip_user_payload *user, const void *cell, uint64_t *sums);
 
 #endif

@@ -42,7 +42,7 @@ static void test_whose_memory_is_mapped(void **state)
 {
 	int ours = make_file(), others = make_file();
 	char *at = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_SHARED, others, 0);
-	const struct ip_user user = {0};
+	const struct ip_user_payload user = {0};
 	struct ip_area_header header = {0};
 	/* of the image that is there now */
 	struct ip_rt_private own, before;
