@@ -22,9 +22,10 @@ int ip_stop_refuse_image(const struct ip_stop *stop)
 
 void ip_stop_look(const struct ip_stop *stop, struct ip_stopped_thread *t)
 {
-	struct ip_arch_call call;
+	struct ip_arch_syscall call;
 
-	t->lost = ip_arch_call(t->tid, &call) < 0 || ip_delegation_check_place(t->pid, t->tid) < 0;
+	t->lost =
+		ip_arch_syscall(t->tid, &call) < 0 || ip_delegation_check_place(t->pid, t->tid) < 0;
 	if (t->lost)
 		return;
 	t->pc = call.pc;

@@ -39,7 +39,7 @@ struct broken {
 	struct ip_target *target;
 	pid_t tid;
 	struct ip_syscall_waits *waits;
-	struct ip_arch_call call;
+	struct ip_arch_syscall call;
 	bool may_take; /* a slot of the runtime's memory */
 	bool kept;     /* the kernel has noted in the program's memory what is left */
 	struct ip_time_left left;
@@ -308,7 +308,7 @@ static void give_back(const struct broken *b, const struct way *way)
 static int go_through(struct broken *b, struct ip_restart *restart, uint64_t which)
 {
 	uint64_t arguments[6], time;
-	struct ip_arch_call call = b->call;
+	struct ip_arch_syscall call = b->call;
 	struct way way;
 
 	if (find_way(b, which, &way) < 0)
@@ -451,7 +451,7 @@ static bool find_there(const struct broken *b, uint64_t *ret_call, uint64_t *ret
 /* Step 5: a thread that is in our code already. */
 static void wait_on_there(struct broken *b)
 {
-	struct ip_arch_call call = b->call;
+	struct ip_arch_syscall call = b->call;
 	struct ip_restart restart;
 	uint64_t which, at, time;
 
@@ -492,20 +492,20 @@ static bool is_in_poll(const struct broken *b)
 /* Whether the call is one that the kernel, left alone, does not start again as it should. */
 static bool is_broken_off(const struct broken *b)
 {
-	const struct ip_arch_call *call = &b->call;
+	const struct ip_arch_syscall *call = &b->call;
 
 	return call->result == -EINTR ||
 	       (!call->narrow && call->result == IP_ARCH_RESTART_UNLESS_HANDLER &&
 		(ip_arch_restarts_anew(call->number) || is_in_poll(b)));
 }
 
-static bool is_partial(const struct ip_arch_call *call)
+static bool is_partial(const struct ip_arch_syscall *call)
 {
 	return !call->narrow && ip_arch_is_partial(call->number, call->arguments, call->result);
 }
 
 /* Whether the call starts again with the time that it has left itself in the program's memory. */
-static bool keeps_time(const struct ip_arch_call *call)
+static bool keeps_time(const struct ip_arch_syscall *call)
 {
 	return !call->narrow && call->result == IP_ARCH_RESTART_UNLESS_HANDLER &&
 	       (call->wait.limit == IP_WAIT_TIMESPEC || call->wait.limit == IP_WAIT_TIMEVAL);
@@ -538,7 +538,8 @@ static void wait_on_kept(struct broken *b)
 			(struct ip_time_left){at, b->call.wait.limit == IP_WAIT_TIMEVAL, now_ns()};
 }
 
-bool ip_restart_concerns(const struct ip_target *target, pid_t tid, const struct ip_arch_call *call)
+bool ip_restart_concerns(const struct ip_target *target, pid_t tid,
+			 const struct ip_arch_syscall *call)
 {
 	const struct broken b = {.target = (struct ip_target *)target, .tid = tid, .call = *call};
 
@@ -551,10 +552,10 @@ void ip_restart_stopped(struct ip_target *target, pid_t tid, int status,
 			struct ip_time_left *ret_left)
 {
 	struct broken b = {.target = target, .tid = tid, .waits = waits, .may_take = may_take};
-	const struct ip_arch_call *call = &b.call;
+	const struct ip_arch_syscall *call = &b.call;
 
 	*ret_left = (struct ip_time_left){0};
-	if (ip_arch_call(tid, &b.call) < 0 || !ip_restart_concerns(target, tid, call) ||
+	if (ip_arch_syscall(tid, &b.call) < 0 || !ip_restart_concerns(target, tid, call) ||
 	    !is_ours(tid, status))
 		return;
 	if (ip_restart_is_waiting(target, call->pc)) {
@@ -582,7 +583,7 @@ void ip_restart_plainly(const struct ip_target *target, pid_t tid, int status)
 	_cleanup_close_ int socket = -1;
 	uint64_t limit;
 
-	if (status >> 16 == PTRACE_EVENT_EXEC || ip_arch_call(tid, &b.call) < 0 ||
+	if (status >> 16 == PTRACE_EVENT_EXEC || ip_arch_syscall(tid, &b.call) < 0 ||
 	    b.call.number < 0 || b.call.wait.limit == IP_WAIT_OTHER || b.call.result != -EINTR ||
 	    !is_ours(tid, status))
 		return;

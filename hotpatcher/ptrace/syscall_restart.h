@@ -50,11 +50,11 @@ struct ip_time_left {
 	uint64_t stopped_ns; /* CLOCK_MONOTONIC when it was right */
 };
 
-struct ip_arch_call;
+struct ip_arch_syscall;
 
 /* Whether the thread, of which this was read, may come from a call that has to be looked after. */
 bool ip_restart_concerns(const struct ip_target *target, pid_t tid,
-			 const struct ip_arch_call *call);
+			 const struct ip_arch_syscall *call);
 
 /* Step 4, for a thread that stands, with its wait status. may_take: all threads do. What
  * ip_restart_release() wants. */

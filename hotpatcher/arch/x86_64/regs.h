@@ -19,7 +19,7 @@
 #include "hotpatcher/arch/x86_64/waits.h"
 
 /* The system call that a stopped thread comes from. */
-struct ip_arch_call {
+struct ip_arch_syscall {
 	struct user_regs_struct regs;
 	bool narrow; /* 32-bit code */
 	long number; /* -1: it comes from none */
@@ -30,7 +30,7 @@ struct ip_arch_call {
 };
 
 /* 0, or -1 where the thread is gone. */
-static inline int ip_arch_call(pid_t tid, struct ip_arch_call *ret)
+static inline int ip_arch_syscall(pid_t tid, struct ip_arch_syscall *ret)
 {
 	struct user_regs_struct *r = &ret->regs;
 
@@ -72,13 +72,13 @@ static inline void ip_arch_restart_plainly(pid_t tid)
 
 /* The two bytes in front of the program counter of a thread that comes from a system call: of the
  * calls that this table numbers. */
-static inline bool ip_arch_is_own_call(const struct ip_arch_call *call, const uint8_t *code)
+static inline bool ip_arch_is_own_call(const struct ip_arch_syscall *call, const uint8_t *code)
 {
 	return call->narrow || (code[0] == 0x0f && code[1] == 0x05);
 }
 
 /* Sets the registers for the call to be done again, from behind it. */
-static inline void ip_arch_prepare(struct ip_arch_call *call, const uint64_t *arguments,
+static inline void ip_arch_prepare(struct ip_arch_syscall *call, const uint64_t *arguments,
 				   long number, uint64_t behind)
 {
 	if (call->narrow)
