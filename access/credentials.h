@@ -28,7 +28,7 @@ struct ip_peer_limits {
 struct ip_peer {
 	pid_t pid;
 	int pidfd;
-	struct ip_caller_credentials facts;
+	struct ip_tracer_credentials facts;
 	gid_t *groups; /* supplementary groups */
 	size_t ngroups;
 	struct ip_peer_limits limits;

@@ -16,7 +16,7 @@ static bool has_ptrace(uint64_t set)
 /* ptrace_has_cap() and ns_capable() for the target's user namespace. A capability holds in a
  * process's own namespace and in those below it. The user who has made a namespace has all
  * capabilities in it (cap_capable()). */
-static bool can_ptrace_in(const struct ip_caller_credentials *caller,
+static bool can_ptrace_in(const struct ip_tracer_credentials *caller,
 			  const struct ip_target_credentials *target)
 {
 	switch (target->userns) {
@@ -41,7 +41,7 @@ static bool same_group(const struct ip_ids *caller, const struct ip_ids *target)
 	       caller->rgid == target->sgid;
 }
 
-const char *ip_ptrace_access_refusal(const struct ip_caller_credentials *caller,
+const char *ip_ptrace_access_refusal(const struct ip_tracer_credentials *caller,
 				     const struct ip_target_credentials *target)
 {
 	bool able = can_ptrace_in(caller, target);

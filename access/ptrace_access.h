@@ -24,7 +24,7 @@ enum ip_user_namespace {
 	IP_USERNS_OTHER,
 };
 
-struct ip_caller_credentials {
+struct ip_tracer_credentials {
 	struct ip_ids ids;
 	uint64_t permitted, effective; /* capabilities */
 };
@@ -42,7 +42,7 @@ struct ip_target_credentials {
 
 /* Returns NULL if the kernel would let the caller trace the target. Else returns the reason why
  * not, as the end of a sentence that begins with "it". */
-const char *ip_ptrace_access_refusal(const struct ip_caller_credentials *caller,
+const char *ip_ptrace_access_refusal(const struct ip_tracer_credentials *caller,
 				     const struct ip_target_credentials *target);
 
 /* Returns NULL if the target runs as one plain user, so that a policy could name that user. Else

@@ -24,7 +24,7 @@
 
 struct row {
 	const char *what;
-	struct ip_caller_credentials caller;
+	struct ip_tracer_credentials caller;
 	struct ip_target_credentials target;
 	const char *refusal; /* NULL: allowed */
 };
