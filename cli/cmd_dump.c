@@ -319,7 +319,7 @@ static void on_values(void *context, const uint64_t *payload)
 	d->payload = payload;
 }
 
-static void on_run(void *context, const struct ip_run *run)
+static void on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct dump *d = context;
 

@@ -175,8 +175,8 @@ static void print_execs(const struct ip_recording *s)
 
 static int by_process(const void *a, const void *b)
 {
-	const struct ip_run *x = *(const struct ip_run *const *)a,
-			    *y = *(const struct ip_run *const *)b;
+	const struct ip_thread_packets *x = *(const struct ip_thread_packets *const *)a,
+				       *y = *(const struct ip_thread_packets *const *)b;
 
 	if (x->pid != y->pid)
 		return x->pid < y->pid ? -1 : 1;
@@ -191,7 +191,7 @@ struct process {
 /* Returns the number of processes; 0 where memory ran out. */
 static size_t list_processes(const struct ip_trace_reader *t, struct process **ret)
 {
-	const struct ip_run **runs = calloc(t->nruns + 1, sizeof(*runs));
+	const struct ip_thread_packets **runs = calloc(t->nruns + 1, sizeof(*runs));
 	struct process *processes = calloc(t->processes + 1, sizeof(*processes));
 	size_t n = 0;
 

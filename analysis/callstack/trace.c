@@ -148,7 +148,7 @@ static uint64_t last_exec(const struct ip_recording *s, const struct ip_packet *
 static int scan_stream(struct ip_trace_reader *t, uint32_t index)
 {
 	struct ip_stream *stream;
-	struct ip_run *run = NULL;
+	struct ip_thread_packets *run = NULL;
 	struct ip_packet p;
 	int more;
 
@@ -167,7 +167,7 @@ static int scan_stream(struct ip_trace_reader *t, uint32_t index)
 				break;
 			}
 			run = &t->runs[t->nruns++];
-			*run = (struct ip_run){
+			*run = (struct ip_thread_packets){
 				.stream = index, .pid = p.pid, .tid = p.tid, .begin = p.begin};
 		}
 		run->packets++;
@@ -192,8 +192,8 @@ static int scan_stream(struct ip_trace_reader *t, uint32_t index)
 
 static int by_thread(const void *a, const void *b)
 {
-	const struct ip_run *x = *(const struct ip_run *const *)a,
-			    *y = *(const struct ip_run *const *)b;
+	const struct ip_thread_packets *x = *(const struct ip_thread_packets *const *)a,
+				       *y = *(const struct ip_thread_packets *const *)b;
 
 	if (x->pid != y->pid)
 		return x->pid < y->pid ? -1 : 1;
@@ -205,7 +205,8 @@ static int by_thread(const void *a, const void *b)
 /* Counts the threads and finds out up to when each run may have lasted. */
 static int bound_runs(struct ip_trace_reader *t)
 {
-	_cleanup_free_ struct ip_run **sorted = calloc(t->nruns ? t->nruns : 1, sizeof(*sorted));
+	_cleanup_free_ struct ip_thread_packets **sorted =
+		calloc(t->nruns ? t->nruns : 1, sizeof(*sorted));
 	const struct ip_recording *s = t->session;
 
 	if (!sorted)
@@ -214,9 +215,10 @@ static int bound_runs(struct ip_trace_reader *t)
 		sorted[i] = &t->runs[i];
 	qsort(sorted, t->nruns, sizeof(*sorted), by_thread);
 	for (size_t i = 0; i < t->nruns; i++) {
-		struct ip_run *run = sorted[i];
-		const struct ip_run *next = i + 1 < t->nruns ? sorted[i + 1] : NULL;
-		const struct ip_run *later = run + 1 < t->runs + t->nruns ? run + 1 : NULL;
+		struct ip_thread_packets *run = sorted[i];
+		const struct ip_thread_packets *next = i + 1 < t->nruns ? sorted[i + 1] : NULL;
+		const struct ip_thread_packets *later =
+			run + 1 < t->runs + t->nruns ? run + 1 : NULL;
 		uint64_t last = run->end;
 
 		run->end = run->gone || !s->ends ? last : t->end;
@@ -316,8 +318,8 @@ int ip_trace_reader_next_packet(struct ip_stream *stream, struct ip_packet *ret)
 }
 
 /* Feeds all events of one run. frames NULL: counts them only. */
-static int visit_run(struct ip_stream *stream, const struct ip_run *run, struct ip_frames *frames,
-		     uint64_t *events)
+static int visit_run(struct ip_stream *stream, const struct ip_thread_packets *run,
+		     struct ip_frames *frames, uint64_t *events)
 {
 	struct ip_event batch[BATCH];
 	struct ip_packet p;
@@ -353,7 +355,7 @@ static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visit
 
 	*ret_events = 0;
 	for (size_t i = 0; ret == 0 && i < t->nruns; i++) {
-		struct ip_run *run = &t->runs[i];
+		struct ip_thread_packets *run = &t->runs[i];
 		uint64_t before = *ret_events;
 
 		if (!stream)

@@ -15,7 +15,7 @@
 
 /* Consecutive packets of one thread in one stream. A thread has one run, unless its process
  * became another program. */
-struct ip_run {
+struct ip_thread_packets {
 	uint32_t stream; /* index into first */
 	uint32_t pid, tid;
 	uint32_t packets;
@@ -43,7 +43,7 @@ struct ip_trace_reader {
 	 * first one are its pieces, in order. */
 	size_t *first;
 	size_t nstreams;
-	struct ip_run *runs; /* by stream, in the order of the file */
+	struct ip_thread_packets *runs; /* by stream, in the order of the file */
 	size_t nruns;
 	uint64_t threads;   /* number of different threads */
 	uint64_t processes; /* number of different processes */
@@ -75,7 +75,7 @@ struct ip_trace_visitor {
 	const struct ip_frames_ops *ops;
 	void *context; /* for ops and run */
 	/* The events that follow belong to this thread. */
-	void (*run)(void *context, const struct ip_run *run);
+	void (*run)(void *context, const struct ip_thread_packets *run);
 };
 
 /* Feeds all events to the visitor, thread by thread. *ret_events is their number. Returns 0, or

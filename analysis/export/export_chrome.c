@@ -93,7 +93,7 @@ static bool on_event(void *context, const struct ip_export_event *e)
 	return !ferror(c->out);
 }
 
-static void on_run(void *context, const struct ip_run *run)
+static void on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct chrome *c = context;
 

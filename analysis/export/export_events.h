@@ -23,7 +23,7 @@ struct ip_export_event {
 
 struct ip_export_writer {
 	/* The events that follow belong to this thread. */
-	void (*run)(void *context, const struct ip_run *run);
+	void (*run)(void *context, const struct ip_thread_packets *run);
 	/* Writes an event. Returns false where it could not, because memory ran out or the
 	 * stream had a write error. */
 	bool (*event)(void *context, const struct ip_export_event *event);

@@ -187,7 +187,7 @@ static int by_id(const void *a, const void *b)
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-static void on_run(void *context, const struct ip_run *run)
+static void on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct perfetto *p = context;
 	const struct thread wanted = {run->pid, run->tid};

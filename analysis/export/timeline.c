@@ -265,7 +265,7 @@ static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts
 	stay_ends(context, function, depth, ts);
 }
 
-static void on_run(void *context, const struct ip_run *run)
+static void on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct ip_timeline *t = context;
 

@@ -179,7 +179,7 @@ static uint32_t of_frame(struct ip_groups *g, uint32_t function, bool around, ui
 	return found != IP_NO_GROUP ? found : note(g, a, caller, add(g, &group));
 }
 
-static uint32_t of_thread(struct ip_groups *g, const struct ip_run *run)
+static uint32_t of_thread(struct ip_groups *g, const struct ip_thread_packets *run)
 {
 	uint64_t key = (uint64_t)run->pid << 32 | run->tid;
 	struct ip_group group = {.function = IP_NO_FUNCTION,
@@ -218,7 +218,8 @@ static uint32_t of_file(struct ip_groups *g, uint32_t function)
 	return note(g, KEY_FILE, function, found);
 }
 
-uint32_t ip_groups_of_function(struct ip_groups *g, const struct ip_run *run, uint32_t function)
+uint32_t ip_groups_of_function(struct ip_groups *g, const struct ip_thread_packets *run,
+			       uint32_t function)
 {
 	switch (g->by) {
 	case IP_GROUP_BY_THREAD:
@@ -232,7 +233,7 @@ uint32_t ip_groups_of_function(struct ip_groups *g, const struct ip_run *run, ui
 	}
 }
 
-uint32_t ip_groups_of_call(struct ip_groups *g, const struct ip_run *run,
+uint32_t ip_groups_of_call(struct ip_groups *g, const struct ip_thread_packets *run,
 			   const struct ip_frame *frame, size_t depth, const uint64_t *payload)
 {
 	uint64_t address;

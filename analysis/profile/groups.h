@@ -67,12 +67,12 @@ void ip_groups_destroy(struct ip_groups *groups);
 /* Returns the group of a call. frame[-1] is the call around it where depth is not 0. payload is
  * what came with its entry; NULL: nothing. Returns IP_NO_GROUP with an error where memory ran
  * out. */
-uint32_t ip_groups_of_call(struct ip_groups *groups, const struct ip_run *run,
+uint32_t ip_groups_of_call(struct ip_groups *groups, const struct ip_thread_packets *run,
 			   const struct ip_frame *frame, size_t depth, const uint64_t *payload);
 
 /* Returns the group of a point, or of calls that were counted. For counted calls run is NULL,
  * and groups are not by caller, call site or thread. */
-uint32_t ip_groups_of_function(struct ip_groups *groups, const struct ip_run *run,
+uint32_t ip_groups_of_function(struct ip_groups *groups, const struct ip_thread_packets *run,
 			       uint32_t function);
 
 #endif

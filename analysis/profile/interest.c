@@ -82,7 +82,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 		frame->start > f->margin ? frame->start - f->margin : 0, end + f->margin};
 }
 
-static void on_run(void *context, const struct ip_run *run)
+static void on_run(void *context, const struct ip_thread_packets *run)
 {
 }
 

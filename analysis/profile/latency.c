@@ -68,7 +68,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 		l->failed = true;
 }
 
-static void on_run(void *context, const struct ip_run *run)
+static void on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct ip_latencies *l = context;
 

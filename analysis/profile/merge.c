@@ -18,7 +18,7 @@ struct source {
 	struct ip_stream *stream;
 	struct ip_frames *frames;
 	/* run: the current run. end: behind the stream's last run */
-	const struct ip_run *run, *end;
+	const struct ip_thread_packets *run, *end;
 	uint32_t packets; /* packets of the run that are still to come */
 	bool begun;	  /* the first packet of the run has been read */
 	/* Time of the next event; never earlier than the event before it. */
@@ -145,7 +145,8 @@ static int drop(struct merge *m, struct source *s)
 }
 
 /* Adds the stream whose runs are [run, end). */
-static int add(struct merge *m, const struct ip_run *run, const struct ip_run *end)
+static int add(struct merge *m, const struct ip_thread_packets *run,
+	       const struct ip_thread_packets *end)
 {
 	struct source *s = calloc(1, sizeof(*s));
 	int more;

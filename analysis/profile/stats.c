@@ -9,7 +9,7 @@
 
 #include "common/error.h"
 
-static void on_run(void *context, const struct ip_run *run)
+static void on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct ip_stats *stats = context;
 

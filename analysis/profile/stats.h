@@ -56,7 +56,7 @@ struct ip_stats {
 	uint64_t unwound, unfinished, suspect;
 	/* Private: */
 	uint64_t run;
-	const struct ip_run *thread;
+	const struct ip_thread_packets *thread;
 	uint32_t tid;
 	bool skip;		 /* the current run belongs to another thread */
 	const uint64_t *payload; /* that came with the current event */

@@ -98,12 +98,13 @@ static int choose_packet(struct chooser *c, struct ip_stream *stream)
 	return n < 0 ? -1 : 0;
 }
 
-static bool is_wanted(const struct ip_trim_options *o, const struct ip_run *run)
+static bool is_wanted(const struct ip_trim_options *o, const struct ip_thread_packets *run)
 {
 	return (!o->tid || o->tid == run->tid) && (!o->pid || o->pid == run->pid);
 }
 
-static int choose_run(struct chooser *c, struct ip_stream *stream, const struct ip_run *run)
+static int choose_run(struct chooser *c, struct ip_stream *stream,
+		      const struct ip_thread_packets *run)
 {
 	const struct ip_trim_options *o = c->options;
 	bool wanted = is_wanted(o, run);
@@ -224,7 +225,7 @@ static int write_lost(void *context, uint64_t n, uint64_t ts)
 	return ip_trim_writer_lost(writer_at(context, ts), n, ts);
 }
 
-static int write_run(void *context, const struct ip_run *run)
+static int write_run(void *context, const struct ip_thread_packets *run)
 {
 	struct spread *s = context;
 	int ret = 0;
@@ -235,7 +236,7 @@ static int write_run(void *context, const struct ip_run *run)
 }
 
 /* In a part that ends before the thread ends, the thread has no end. */
-static int write_run_end(void *context, const struct ip_run *run)
+static int write_run_end(void *context, const struct ip_thread_packets *run)
 {
 	struct spread *s = context;
 	int ret = 0;

@@ -84,12 +84,12 @@ static int size_packet(struct cuts *c, uint64_t ts)
 	return 0;
 }
 
-static int size_run(void *context, const struct ip_run *run)
+static int size_run(void *context, const struct ip_thread_packets *run)
 {
 	return size_packet(context, run->begin);
 }
 
-static int size_run_end(void *context, const struct ip_run *run)
+static int size_run_end(void *context, const struct ip_thread_packets *run)
 {
 	return size_packet(context, run->end);
 }

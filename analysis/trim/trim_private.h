@@ -12,9 +12,9 @@ struct ip_trim_chosen {
 	int (*event)(void *context, const struct ip_event *e, const uint64_t *payload);
 	/* n events were lost, at about ts. */
 	int (*lost)(void *context, uint64_t n, uint64_t ts);
-	int (*run)(void *context, const struct ip_run *run);
+	int (*run)(void *context, const struct ip_thread_packets *run);
 	/* Called after the events of a run that ends before the trace does. */
-	int (*run_end)(void *context, const struct ip_run *run);
+	int (*run_end)(void *context, const struct ip_thread_packets *run);
 	int (*stream_end)(void *context);
 };
 
