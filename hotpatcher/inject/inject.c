@@ -229,8 +229,8 @@ static uint64_t executable_of(pid_t pid)
 static int place_code(struct injection *in)
 {
 	_cleanup_free_ struct ip_text_padding *all = NULL;
-	const struct ip_inject_facts facts = {in->head->end, in->head->data,
-					      in->head->pool - in->head->data};
+	const struct ip_inject_arguments facts = {in->head->end, in->head->data,
+						  in->head->pool - in->head->data};
 	_cleanup_free_ uint8_t *code = malloc(code_size());
 	const struct ip_mapping *own =
 		ip_maps_find(&in->target->maps, executable_of(in->target->pid));
@@ -252,7 +252,7 @@ static int place_code(struct injection *in)
 				in->target->pid, code_size());
 	in->padding = all[best];
 	memcpy(code, ip_inject_code, code_size());
-	memcpy(code + (ip_inject_code_facts - ip_inject_code), &facts, sizeof(facts));
+	memcpy(code + (ip_inject_code_arguments - ip_inject_code), &facts, sizeof(facts));
 	return ip_target_write(in->target, in->padding.address, code, code_size());
 }
 
@@ -278,7 +278,7 @@ static bool knows_tid(struct injection *in, const struct ip_borrowed *b)
  * that it reads, and the way back. */
 static bool holds_code(const struct injection *in)
 {
-	const size_t size = ip_inject_code_facts - ip_inject_code;
+	const size_t size = ip_inject_code_arguments - ip_inject_code;
 	uint8_t there[PAGE];
 
 	return size <= sizeof(there) &&
@@ -289,7 +289,9 @@ static bool holds_code(const struct injection *in)
 /* Steps 4 to 6. 1: the memory is there; 0: begin again from step 3; -1 with the reason. */
 static int visit(struct injection *in, struct ip_borrowed *b)
 {
-	uint64_t block = place_of(in, ip_inject_code_facts) + sizeof(struct ip_inject_facts), made;
+	uint64_t block = place_of(in, ip_inject_code_arguments) +
+			 sizeof(struct ip_inject_arguments),
+		 made;
 	struct ip_wake way = {.mask = b->mask, .tid = b->tid};
 	struct user_regs_struct regs = b->regs;
 	int ret;
@@ -305,9 +307,9 @@ static int visit(struct injection *in, struct ip_borrowed *b)
 				in->target->pid);
 	if (ip_target_write(in->target, block, &way, sizeof(way)) < 0)
 		return -1;
-	ip_arch_send_lightly(&regs,
-			     place_of(in, in->memory ? ip_inject_code_again : ip_inject_code_start),
-			     in->memory);
+	ip_arch_send_lightly(
+		&regs, place_of(in, in->memory ? ip_inject_code_resume : ip_inject_code_start),
+		in->memory);
 	ret = ip_borrow_visit(b, &regs, place_of(in, ip_inject_code_start),
 			      place_of(in, ip_inject_code_end), RUN_NS);
 	/* If the thread is confined, the address that the kernel returned counts: the registers may

@@ -19,15 +19,15 @@ struct ip_inject_header {
 } __attribute__((packed));
 
 /* What the code reads behind itself. A struct ip_wake follows. */
-struct ip_inject_facts {
+struct ip_inject_arguments {
 	uint64_t size, data, data_size; /* of the memory to make, and of its writable part */
 };
 
-/* The code begins with a struct ip_inject_header. _start: where a thread begins. _again: where a
+/* The code begins with a struct ip_inject_header. _start: where a thread begins. _resume: where a
  * thread begins if the memory is there already. _back: from here on the code loads the thread's own
  * registers, one by one. */
 extern const uint8_t ip_inject_code[], ip_inject_code_end[], ip_inject_code_start[],
-	ip_inject_code_again[], ip_inject_code_back[], ip_inject_code_facts[];
+	ip_inject_code_resume[], ip_inject_code_back[], ip_inject_code_arguments[];
 
 /* Whether a thread is in code that an iprobe which died has left at address, or will come back to
  * that code from a signal handler. True also if that cannot be told. */

@@ -38,9 +38,9 @@ ip_inject_code_start:
 	movq %rax, %r12
 	/* r13: the result. Where there is no memory the address is no page's, and the kernel
 	 * refuses both calls. */
-	.globl ip_inject_code_again
-	.hidden ip_inject_code_again
-ip_inject_code_again:
+	.globl ip_inject_code_resume
+	.hidden ip_inject_code_resume
+ip_inject_code_resume:
 	movl $SYS_mprotect, %eax
 	movq data(%rip), %rdi
 	leaq (%r12, %rdi), %rdi
@@ -93,9 +93,9 @@ no_signals:
 	.quad 0
 a_while:
 	.quad 0, 100000000
-	.globl ip_inject_code_facts
-	.hidden ip_inject_code_facts
-ip_inject_code_facts:
+	.globl ip_inject_code_arguments
+	.hidden ip_inject_code_arguments
+ip_inject_code_arguments:
 size:
 	.quad 0
 data:
