@@ -117,7 +117,7 @@ enum image {
 	FILES,
 };
 
-static const uint8_t *image_of(const struct ip_remap_part *p, enum image image)
+static const uint8_t *image_of(const struct ip_remap_plan_piece *p, enum image image)
 {
 	return image == BEFORE ? p->before : image == AFTER ? p->after : p->file;
 }
@@ -127,7 +127,7 @@ static int verify(const struct ip_remap_plan *plan, size_t first, size_t n, bool
 		  enum image image, struct ip_remap_result *result)
 {
 	for (size_t i = first; i < first + n; i++) {
-		const struct ip_remap_part *p = &plan->pieces[i];
+		const struct ip_remap_plan_piece *p = &plan->pieces[i];
 		int same;
 
 		if (staged && p->kind == IP_REMAP_REVERTING)
@@ -153,7 +153,7 @@ static int verify(const struct ip_remap_plan *plan, size_t first, size_t n, bool
 /* Step 6, one piece: only pages that are not the file's are written, in runs. */
 static int write_staged(const struct ip_remap_plan *plan, size_t i)
 {
-	const struct ip_remap_part *p = &plan->pieces[i];
+	const struct ip_remap_plan_piece *p = &plan->pieces[i];
 	size_t start = 0;
 
 	while (start < p->size) {

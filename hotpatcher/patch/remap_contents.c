@@ -15,7 +15,7 @@
 #include "hotpatcher/patch/remap_plan.h"
 #include "hotpatcher/patch/site_state.h"
 
-void ip_remap_part_clear(struct ip_remap_part *part)
+void ip_remap_plan_piece_clear(struct ip_remap_plan_piece *part)
 {
 	free(part->before);
 	free(part->after);
@@ -73,7 +73,7 @@ uint64_t ip_remap_border(const struct ip_module *module, const struct ip_mapping
 
 /* The file's image; behind its end there are zeros. */
 static int read_file(const struct ip_module *module, const struct ip_mapping *m,
-		     struct ip_remap_part *part)
+		     struct ip_remap_plan_piece *part)
 {
 	for (size_t done = 0; done < part->size;) {
 		ssize_t n = pread(module->elf->fd, part->file + done, part->size - done,
@@ -120,7 +120,7 @@ static int note_function(struct ip_remap_plan *plan, const struct ip_module *mod
 /* Live sites are ours: into mask, a byte for each of the piece, and their functions into the plan.
  * -1 with the reason. */
 static int mark_live(struct ip_remap_plan *plan, const struct ip_module *module, bool silently,
-		     const struct ip_remap_part *part, uint8_t *mask, bool *ret_fatal)
+		     const struct ip_remap_plan_piece *part, uint8_t *mask, bool *ret_fatal)
 {
 	const struct ip_target *target = plan->target;
 	uint32_t n = module->list ? module->list->header->nprobes : 0;
@@ -151,7 +151,7 @@ static int mark_live(struct ip_remap_plan *plan, const struct ip_module *module,
 
 /* The first byte that is neither the file's, nor changes, nor is marked; the piece's size: none
  * is. */
-static size_t find_foreign(const struct ip_remap_part *p, const uint8_t *mask)
+static size_t find_foreign(const struct ip_remap_plan_piece *p, const uint8_t *mask)
 {
 	size_t i = 0;
 
@@ -162,7 +162,7 @@ static size_t find_foreign(const struct ip_remap_part *p, const uint8_t *mask)
 }
 
 static int make_changing(struct ip_remap_plan *plan, const struct ip_module *module, bool silently,
-			 struct ip_remap_part *part, bool *ret_fatal, uint64_t *ret_bad)
+			 struct ip_remap_plan_piece *part, bool *ret_fatal, uint64_t *ret_bad)
 {
 	_cleanup_free_ uint8_t *mask =
 		plan->flags & IP_REMAP_KEEPING ? calloc(1, part->size) : NULL;
@@ -190,7 +190,7 @@ static int make_changing(struct ip_remap_plan *plan, const struct ip_module *mod
 }
 
 int ip_remap_make_images(struct ip_remap_plan *plan, const struct ip_module *module,
-			 const struct ip_mapping *m, bool silently, struct ip_remap_part *ret,
+			 const struct ip_mapping *m, bool silently, struct ip_remap_plan_piece *ret,
 			 bool *ret_fatal, uint64_t *ret_bad)
 {
 	*ret_fatal = false;

@@ -170,13 +170,13 @@ static int make_piece(struct ip_remap_plan *plan, const struct ip_modules *modul
 	const struct ip_mapping *m =
 		ip_maps_find(&plan->target->maps, plan->changes[first].address);
 	const struct ip_module *module = ip_remap_module_of(modules, m);
-	struct ip_remap_part *part = &plan->pieces[plan->npieces];
+	struct ip_remap_plan_piece *part = &plan->pieces[plan->npieces];
 	uint64_t start, end, bad;
 	size_t in_front, behind;
 	bool fatal;
 
 	*ret_next = cut(plan, module, n, first, m, &start, &end);
-	*part = (struct ip_remap_part){
+	*part = (struct ip_remap_plan_piece){
 		.start = start, .size = end - start, .first = first, .n = *ret_next - first};
 	if (ip_remap_make_images(plan, module, m, ip_arch_flushes_silently(), part, &fatal, &bad) ==
 	    0) {
@@ -184,7 +184,7 @@ static int make_piece(struct ip_remap_plan *plan, const struct ip_modules *modul
 			(struct ip_remap_piece){.at = part->start, .size = part->size};
 		return 0;
 	}
-	ip_remap_part_clear(part);
+	ip_remap_plan_piece_clear(part);
 	if (fatal || !(plan->flags & IP_REMAP_PARTIAL))
 		return -1;
 	for (in_front = first;
@@ -256,7 +256,7 @@ void ip_remap_destroy(struct ip_remap_plan *plan)
 	if (!plan)
 		return;
 	for (size_t i = 0; i < plan->npieces; i++)
-		ip_remap_part_clear(&plan->pieces[i]);
+		ip_remap_plan_piece_clear(&plan->pieces[i]);
 	free(plan->pieces);
 	free(plan->entries);
 	free(plan->functions);
@@ -278,7 +278,7 @@ static size_t pages_unlike(const struct ip_remap_plan *plan, bool file)
 	size_t pages = 0;
 
 	for (size_t i = 0; i < plan->npieces; i++) {
-		const struct ip_remap_part *p = &plan->pieces[i];
+		const struct ip_remap_plan_piece *p = &plan->pieces[i];
 
 		for (size_t at = 0; at < p->size; at += IP_REMAP_PAGE)
 			pages += memcmp((file ? p->file : p->before) + at, p->after + at,

@@ -15,7 +15,7 @@ enum ip_remap_kind {
 	IP_REMAP_CHANGING,
 };
 
-struct ip_remap_part {
+struct ip_remap_plan_piece {
 	uint64_t start;
 	size_t size;		 /* pages */
 	size_t first, n;	 /* its changes */
@@ -35,7 +35,7 @@ struct ip_remap_plan {
 	unsigned flags;		   /* enum ip_remap_how */
 	struct ip_change *changes; /* that are in pieces; by address */
 	size_t nchanges;
-	struct ip_remap_part *pieces;
+	struct ip_remap_plan_piece *pieces;
 	struct ip_remap_piece *entries; /* what the target is told of each */
 	size_t npieces;
 	struct ip_remap_function *functions; /* the same one now and then several times */
@@ -60,8 +60,8 @@ uint64_t ip_remap_border(const struct ip_module *module, const struct ip_mapping
  * *ret_fatal: nothing shall be flipped; *ret_bad: where the text is not its file's, 0: not
  * known. silently: arch/ARCH/remap.h. */
 int ip_remap_make_images(struct ip_remap_plan *plan, const struct ip_module *module,
-			 const struct ip_mapping *m, bool silently, struct ip_remap_part *ret,
+			 const struct ip_mapping *m, bool silently, struct ip_remap_plan_piece *ret,
 			 bool *ret_fatal, uint64_t *ret_bad);
-void ip_remap_part_clear(struct ip_remap_part *part);
+void ip_remap_plan_piece_clear(struct ip_remap_plan_piece *part);
 
 #endif
