@@ -20,11 +20,11 @@ bool cold_emit_relocs_exist(const struct cold_module *m)
 	return false;
 }
 
-void cold_emit_relocs_drop(struct cold_elf_tail *t)
+void cold_emit_relocs_drop(struct cold_elf_end *t)
 {
 	for (size_t i = 1; i < t->n; i++)
 		if (is_of_emit_relocs(&t->headers[i])) {
-			cold_elf_tail_drop(t, i);
+			cold_elf_end_drop(t, i);
 			t->relocs_gone = true;
 		}
 }

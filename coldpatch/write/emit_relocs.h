@@ -6,12 +6,12 @@
 #ifndef COLD_EMIT_RELOCS_H
 #define COLD_EMIT_RELOCS_H
 
-#include "coldpatch/write/elf_tail.h"
+#include "coldpatch/write/elf_end.h"
 
 /* Whether the module has such sections. */
 bool cold_emit_relocs_exist(const struct cold_module *module);
 
 /* Drops them, and the symbols that nothing else names. */
-void cold_emit_relocs_drop(struct cold_elf_tail *tail);
+void cold_emit_relocs_drop(struct cold_elf_end *tail);
 
 #endif

@@ -22,7 +22,7 @@
 #define GONE UINT32_MAX
 
 struct numbers {
-	struct cold_elf_tail *t;
+	struct cold_elf_end *t;
 	uint32_t *sections; /* new number by old number; GONE */
 	uint32_t *symbols;  /* of the table that is being written: new number by old number; GONE */
 	size_t nsymbols;
@@ -35,17 +35,17 @@ struct symbol {
 	uint16_t section;
 };
 
-static size_t symbol_size(const struct cold_elf_tail *t)
+static size_t symbol_size(const struct cold_elf_end *t)
 {
 	return t->m->bits == 32 ? sizeof(Elf32_Sym) : sizeof(Elf64_Sym);
 }
 
-static size_t section_at(const struct cold_elf_tail *t)
+static size_t section_at(const struct cold_elf_end *t)
 {
 	return t->m->bits == 32 ? offsetof(Elf32_Sym, st_shndx) : offsetof(Elf64_Sym, st_shndx);
 }
 
-static struct symbol read_symbol(const struct cold_elf_tail *t, const uint8_t *at)
+static struct symbol read_symbol(const struct cold_elf_end *t, const uint8_t *at)
 {
 	struct symbol s;
 
@@ -56,7 +56,7 @@ static struct symbol read_symbol(const struct cold_elf_tail *t, const uint8_t *a
 }
 
 /* Returns the present contents of a section; NULL if they cannot be read. */
-static const uint8_t *bytes_of(const struct cold_elf_tail *t, size_t index, size_t *ret_size)
+static const uint8_t *bytes_of(const struct cold_elf_end *t, size_t index, size_t *ret_size)
 {
 	Elf_Data *data;
 
@@ -70,7 +70,7 @@ static const uint8_t *bytes_of(const struct cold_elf_tail *t, size_t index, size
 }
 
 /* Returns the section of that type that is linked to a symbol table and is not loaded. 0: none. */
-static size_t companion(const struct cold_elf_tail *t, size_t table, uint32_t type)
+static size_t companion(const struct cold_elf_end *t, size_t table, uint32_t type)
 {
 	for (size_t i = 1; i < t->n; i++)
 		if (t->headers[i].sh_type == type && t->headers[i].sh_link == table &&
@@ -80,7 +80,7 @@ static size_t companion(const struct cold_elf_tail *t, size_t table, uint32_t ty
 }
 
 /* Whether relocations that stay, or groups, name the symbols of a table. */
-static bool is_counted(const struct cold_elf_tail *t, size_t table)
+static bool is_counted(const struct cold_elf_end *t, size_t table)
 {
 	return companion(t, table, SHT_RELA) || companion(t, table, SHT_REL) ||
 	       companion(t, table, SHT_GROUP);
@@ -113,7 +113,7 @@ static uint32_t new_section(const struct numbers *r, uint16_t section, uint32_t 
 /* Step 2. */
 static int write_symbols(struct numbers *r, size_t table)
 {
-	struct cold_elf_tail *t = r->t;
+	struct cold_elf_end *t = r->t;
 	size_t entry = symbol_size(t), size, large_size = 0, names_size = 0, kept = 0, local = 0, n;
 	size_t large_index = companion(t, table, SHT_SYMTAB_SHNDX),
 	       names_index = t->headers[table].sh_link;
@@ -172,10 +172,10 @@ static int write_symbols(struct numbers *r, size_t table)
 	}
 	if (!changed && !large_index)
 		return 0;
-	cold_elf_tail_replace(t, table, ip_steal_ptr(symbols), kept * entry);
+	cold_elf_end_replace(t, table, ip_steal_ptr(symbols), kept * entry);
 	t->headers[table].sh_info = local;
 	if (large_index)
-		cold_elf_tail_replace(t, large_index, ip_steal_ptr(large), kept * sizeof(uint32_t));
+		cold_elf_end_replace(t, large_index, ip_steal_ptr(large), kept * sizeof(uint32_t));
 	return 0;
 }
 
@@ -189,7 +189,7 @@ static uint32_t new_symbol(const struct numbers *r, uint32_t old)
 /* Step 3, relocations: a symbol that was removed becomes no symbol. */
 static int write_relocs(const struct numbers *r, size_t index)
 {
-	struct cold_elf_tail *t = r->t;
+	struct cold_elf_end *t = r->t;
 	bool rela = t->headers[index].sh_type == SHT_RELA, wide = t->m->bits == 64;
 	size_t entry = wide ? (rela ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel))
 			    : (rela ? sizeof(Elf32_Rela) : sizeof(Elf32_Rel));
@@ -219,14 +219,14 @@ static int write_relocs(const struct numbers *r, size_t index)
 			memcpy(copy + at + info_at, &info32, sizeof(info32));
 		}
 	}
-	cold_elf_tail_replace(t, index, copy, size);
+	cold_elf_end_replace(t, index, copy, size);
 	return 0;
 }
 
 /* Step 3, a group: a word of flags and the numbers of its sections. Its header names a symbol. */
 static int write_group(const struct numbers *r, size_t index)
 {
-	struct cold_elf_tail *t = r->t;
+	struct cold_elf_end *t = r->t;
 	size_t size, kept = sizeof(uint32_t);
 	const uint8_t *old = bytes_of(t, index, &size);
 	uint8_t *copy;
@@ -249,13 +249,13 @@ static int write_group(const struct numbers *r, size_t index)
 		kept += sizeof(section);
 	}
 	t->headers[index].sh_info = new_symbol(r, t->headers[index].sh_info);
-	cold_elf_tail_replace(t, index, copy, kept);
+	cold_elf_end_replace(t, index, copy, kept);
 	return 0;
 }
 
 static int write_table(struct numbers *r, size_t table)
 {
-	struct cold_elf_tail *t = r->t;
+	struct cold_elf_end *t = r->t;
 	int result = write_symbols(r, table);
 
 	for (size_t i = 1; i < t->n && !result; i++) {
@@ -277,7 +277,7 @@ static int write_table(struct numbers *r, size_t table)
  * tools. */
 static int write_loaded(const struct numbers *r, size_t table)
 {
-	struct cold_elf_tail *t = r->t;
+	struct cold_elf_end *t = r->t;
 	size_t entry = symbol_size(t), size;
 	const uint8_t *old = bytes_of(t, table, &size);
 	_cleanup_free_ uint8_t *copy = NULL;
@@ -305,14 +305,14 @@ static int write_loaded(const struct numbers *r, size_t table)
 		changed = true;
 	}
 	if (changed)
-		cold_elf_tail_replace(t, table, ip_steal_ptr(copy), size);
+		cold_elf_end_replace(t, table, ip_steal_ptr(copy), size);
 	return 0;
 }
 
 /* Step 5. */
 static int order_headers(struct numbers *r, const uint32_t *order, size_t n)
 {
-	struct cold_elf_tail *t = r->t;
+	struct cold_elf_end *t = r->t;
 	_cleanup_free_ Elf64_Shdr *headers = calloc(n, sizeof(*headers));
 	_cleanup_free_ const void **contents = calloc(n, sizeof(*contents));
 	_cleanup_free_ void **made = calloc(n, sizeof(*made));
@@ -346,7 +346,7 @@ static int order_headers(struct numbers *r, const uint32_t *order, size_t n)
 	return 0;
 }
 
-int cold_renumber(struct cold_elf_tail *t, const uint32_t *order, size_t n)
+int cold_renumber(struct cold_elf_end *t, const uint32_t *order, size_t n)
 {
 	_cleanup_free_ uint32_t *sections = malloc(t->n * sizeof(*sections));
 	struct numbers r = {.t = t, .sections = sections};

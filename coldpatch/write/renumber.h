@@ -6,14 +6,14 @@
 #ifndef COLD_RENUMBER_H
 #define COLD_RENUMBER_H
 
-#include "coldpatch/write/elf_tail.h"
+#include "coldpatch/write/elf_end.h"
 
 /*
  * order: the n sections that the file will have, by their numbers in tail, in the order of their
  * new numbers; 0 is first. Afterwards the headers stand in that order. Where contents change, tail
  * holds the new contents. Those of tables that are loaded must be written to the place where the
- * tables are (cold_elf_tail.contents of a section with SHF_ALLOC). Returns 0, or -1 with an error.
+ * tables are (cold_elf_end.contents of a section with SHF_ALLOC). Returns 0, or -1 with an error.
  */
-int cold_renumber(struct cold_elf_tail *tail, const uint32_t *order, size_t n);
+int cold_renumber(struct cold_elf_end *tail, const uint32_t *order, size_t n);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes the new file. The loaded part is copied, the sites are overwritten, and the tail
- * (elf_tail.h) follows, with the probe list.
+ * (elf_end.h) follows, with the probe list.
  */
 #include "coldpatch/write/rewrite.h"
 
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/site_table.h"
-#include "coldpatch/write/elf_tail.h"
+#include "coldpatch/write/elf_end.h"
 #include "coldpatch/write/emit_relocs.h"
 #include "coldpatch/write/strip.h"
 #include "common/arch/arch.h"
@@ -93,28 +93,28 @@ static int write_sites(const struct cold_module *m, const struct cold_sites *sit
 int cold_rewrite(const struct cold_module *m, const struct cold_sites *sites, const void *list,
 		 size_t size, const struct cold_rewrite_how *how, struct cold_atomic_file *f)
 {
-	struct cold_elf_tail tail;
+	struct cold_elf_end tail;
 	int result = -1;
 
-	if (cold_elf_tail_open(m, &tail))
+	if (cold_elf_end_open(m, &tail))
 		return -1;
 	if (!how->keep_relocs)
 		cold_emit_relocs_drop(&tail);
-	if (list && cold_elf_tail_add(&tail, IP_PROBE_SECTION, 8, list, size))
+	if (list && cold_elf_end_add(&tail, IP_PROBE_SECTION, 8, list, size))
 		goto out;
 	/* drops the tables of sites, with their relocations that -q has left: the probe list holds
 	 * all of it */
-	cold_elf_tail_drop_named(&tail, COLD_TABLE_SECTION);
+	cold_elf_end_drop_named(&tail, COLD_TABLE_SECTION);
 	if (how->strip)
 		cold_strip(&tail, how->drop_list);
 	if (how->drop_debug)
 		/* and their relocations that -q has left: the probe list holds all of it */
-		cold_elf_tail_drop_named(&tail, ".debug_");
-	if (cold_rewrite_copy(m, 0, cold_elf_tail_start(&tail), f, 0) || write_sites(m, sites, f) ||
-	    cold_elf_tail_write(&tail, f))
+		cold_elf_end_drop_named(&tail, ".debug_");
+	if (cold_rewrite_copy(m, 0, cold_elf_end_start(&tail), f, 0) || write_sites(m, sites, f) ||
+	    cold_elf_end_write(&tail, f))
 		goto out;
 	result = 0;
 out:
-	cold_elf_tail_close(&tail);
+	cold_elf_end_close(&tail);
 	return result;
 }

@@ -14,7 +14,7 @@ static const char *const prefixes[] = {
 	".stab",   ".line",    ".iprobe.sites", ".iprobe.points",
 };
 
-static bool starts_with(const struct cold_elf_tail *t, size_t index, const char *prefix)
+static bool starts_with(const struct cold_elf_end *t, size_t index, const char *prefix)
 {
 	uint64_t at = t->headers[index].sh_name;
 	size_t n = strlen(prefix);
@@ -22,13 +22,13 @@ static bool starts_with(const struct cold_elf_tail *t, size_t index, const char 
 	return at < t->names_size && t->names_size - at > n && !memcmp(t->names + at, prefix, n);
 }
 
-static bool is_list(const struct cold_elf_tail *t, size_t index)
+static bool is_list(const struct cold_elf_end *t, size_t index)
 {
 	return starts_with(t, index, IP_PROBE_SECTION) &&
 	       t->names[t->headers[index].sh_name + strlen(IP_PROBE_SECTION)] == '\0';
 }
 
-static bool goes(const struct cold_elf_tail *t, size_t index, bool list)
+static bool goes(const struct cold_elf_end *t, size_t index, bool list)
 {
 	const Elf64_Shdr *h = &t->headers[index];
 
@@ -51,10 +51,10 @@ static bool goes(const struct cold_elf_tail *t, size_t index, bool list)
 	return false;
 }
 
-void cold_strip(struct cold_elf_tail *t, bool list)
+void cold_strip(struct cold_elf_end *t, bool list)
 {
 	/* the sections behind old_n are new: they are not stripped */
 	for (size_t i = 1; i < t->old_n; i++)
 		if (goes(t, i, list))
-			cold_elf_tail_drop(t, i);
+			cold_elf_end_drop(t, i);
 }

@@ -6,9 +6,9 @@
 #ifndef COLD_STRIP_H
 #define COLD_STRIP_H
 
-#include "coldpatch/write/elf_tail.h"
+#include "coldpatch/write/elf_end.h"
 
 /* list: remove the module's own probe list, too. */
-void cold_strip(struct cold_elf_tail *tail, bool list);
+void cold_strip(struct cold_elf_end *tail, bool list);
 
 #endif

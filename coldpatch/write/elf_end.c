@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Writes the tail of a file without libelf, which would lay out and write every section again. See
- * elf_tail.h.
+ * elf_end.h.
  *
  *  - If sections were dropped, the remaining ones move together, right behind what is loaded. New
  *    sections stand in front of symbols and names.
@@ -10,7 +10,7 @@
  *    The old names and headers stay where they were, unused (a few kilobytes; strip and objcopy
  *    drop them).
  */
-#include "coldpatch/write/elf_tail.h"
+#include "coldpatch/write/elf_end.h"
 
 #include "coldpatch/write/renumber.h"
 #include "coldpatch/write/rewrite.h"
@@ -34,7 +34,7 @@ static uint64_t round_up(uint64_t v, uint64_t to)
 	return to > 1 ? (v + to - 1) / to * to : v;
 }
 
-static int read_headers(struct cold_elf_tail *t)
+static int read_headers(struct cold_elf_end *t)
 {
 	unsigned elf_class = t->ehdr.e_ident[EI_CLASS];
 	size_t size = ip_elf_shdr_size(elf_class);
@@ -49,7 +49,7 @@ static int read_headers(struct cold_elf_tail *t)
 	return 0;
 }
 
-static int write_headers(const struct cold_elf_tail *t, struct cold_atomic_file *f)
+static int write_headers(const struct cold_elf_end *t, struct cold_atomic_file *f)
 {
 	unsigned elf_class = t->ehdr.e_ident[EI_CLASS];
 	size_t size = ip_elf_shdr_size(elf_class);
@@ -67,9 +67,9 @@ static int write_headers(const struct cold_elf_tail *t, struct cold_atomic_file 
 	return cold_atomic_file_write(f, header, ip_elf_ehdr_encode(&t->ehdr, header), 0);
 }
 
-int cold_elf_tail_open(const struct cold_module *m, struct cold_elf_tail *ret)
+int cold_elf_end_open(const struct cold_module *m, struct cold_elf_end *ret)
 {
-	struct cold_elf_tail t = {.m = m};
+	struct cold_elf_end t = {.m = m};
 	struct stat st;
 	Elf_Data *data;
 
@@ -110,11 +110,11 @@ int cold_elf_tail_open(const struct cold_module *m, struct cold_elf_tail *ret)
 	*ret = t;
 	return 0;
 fail:
-	cold_elf_tail_close(&t);
+	cold_elf_end_close(&t);
 	return -1;
 }
 
-void cold_elf_tail_close(struct cold_elf_tail *t)
+void cold_elf_end_close(struct cold_elf_end *t)
 {
 	for (size_t i = 0; t->made && i < t->n; i++)
 		free(t->made[i]);
@@ -125,8 +125,8 @@ void cold_elf_tail_close(struct cold_elf_tail *t)
 	memset(t, 0, sizeof(*t));
 }
 
-int cold_elf_tail_add(struct cold_elf_tail *t, const char *name, uint64_t align, const void *data,
-		      size_t size)
+int cold_elf_end_add(struct cold_elf_end *t, const char *name, uint64_t align, const void *data,
+		     size_t size)
 {
 	size_t length = strlen(name) + 1;
 	char *names = realloc(t->names, t->names_size + length);
@@ -148,7 +148,7 @@ int cold_elf_tail_add(struct cold_elf_tail *t, const char *name, uint64_t align,
 	return 0;
 }
 
-void cold_elf_tail_replace(struct cold_elf_tail *t, size_t index, void *data, size_t size)
+void cold_elf_end_replace(struct cold_elf_end *t, size_t index, void *data, size_t size)
 {
 	free(t->made[index]);
 	t->made[index] = data;
@@ -156,13 +156,13 @@ void cold_elf_tail_replace(struct cold_elf_tail *t, size_t index, void *data, si
 	t->headers[index].sh_size = size;
 }
 
-void cold_elf_tail_drop(struct cold_elf_tail *t, size_t index)
+void cold_elf_end_drop(struct cold_elf_end *t, size_t index)
 {
 	t->headers[index] = (Elf64_Shdr){.sh_type = SHT_NULL};
 	t->dropped = true;
 }
 
-static bool is_named(const struct cold_elf_tail *t, size_t index, const char *prefix)
+static bool is_named(const struct cold_elf_end *t, size_t index, const char *prefix)
 {
 	const Elf64_Shdr *h = &t->headers[index];
 	size_t n = strlen(prefix);
@@ -172,11 +172,11 @@ static bool is_named(const struct cold_elf_tail *t, size_t index, const char *pr
 	       !memcmp(t->names + h->sh_name, prefix, n);
 }
 
-void cold_elf_tail_drop_named(struct cold_elf_tail *t, const char *prefix)
+void cold_elf_end_drop_named(struct cold_elf_end *t, const char *prefix)
 {
 	for (size_t i = 1; i < t->n; i++)
 		if (is_named(t, i, prefix))
-			cold_elf_tail_drop(t, i);
+			cold_elf_end_drop(t, i);
 }
 
 static bool in_tail(const Elf64_Shdr *h, uint64_t loaded)
@@ -192,7 +192,7 @@ static void raise_to(uint64_t *end, uint64_t offset, uint64_t size)
 }
 
 /* Returns the end of the last byte that is loaded, or that a program header describes. */
-static uint64_t loaded_end(const struct cold_elf_tail *t)
+static uint64_t loaded_end(const struct cold_elf_end *t)
 {
 	const struct cold_module *m = t->m;
 	uint64_t end = ip_elf_ehdr_size(t->ehdr.e_ident[EI_CLASS]);
@@ -212,7 +212,7 @@ static uint64_t loaded_end(const struct cold_elf_tail *t)
 	return end;
 }
 
-static bool only_zeros(const struct cold_elf_tail *t, uint64_t from)
+static bool only_zeros(const struct cold_elf_end *t, uint64_t from)
 {
 	uint8_t bytes[256];
 	ssize_t n = pread(t->m->elf->fd, bytes, sizeof(bytes), from);
@@ -241,7 +241,7 @@ static int compare_extents(const void *pa, const void *pb)
 
 /* Whether the sections can be moved together. They cannot if they overlap, or if data was appended
  * that no section describes. */
-static int is_movable(const struct cold_elf_tail *t, uint64_t loaded, bool *ret)
+static int is_movable(const struct cold_elf_end *t, uint64_t loaded, bool *ret)
 {
 	uint64_t end = t->ehdr.e_shoff + t->old_n * t->ehdr.e_shentsize, at = loaded;
 	_cleanup_free_ struct extent *extents = calloc(t->old_n, sizeof(*extents));
@@ -272,7 +272,7 @@ static int is_movable(const struct cold_elf_tail *t, uint64_t loaded, bool *ret)
 }
 
 /* Drops the relocations against a section that was dropped. */
-static void drop_orphans(struct cold_elf_tail *t)
+static void drop_orphans(struct cold_elf_end *t)
 {
 	for (size_t i = 1; i < t->old_n; i++) {
 		const Elf64_Shdr *h = &t->headers[i];
@@ -280,12 +280,12 @@ static void drop_orphans(struct cold_elf_tail *t)
 		if ((h->sh_type == SHT_RELA || h->sh_type == SHT_REL) &&
 		    !(h->sh_flags & SHF_ALLOC) && h->sh_info && h->sh_info < t->old_n &&
 		    t->headers[h->sh_info].sh_type == SHT_NULL)
-			cold_elf_tail_drop(t, i);
+			cold_elf_end_drop(t, i);
 	}
 }
 
 /* Whether a section holds symbols or names: these stand last. */
-static bool stands_last(const struct cold_elf_tail *t, size_t index)
+static bool stands_last(const struct cold_elf_end *t, size_t index)
 {
 	const Elf64_Shdr *h = &t->headers[index];
 
@@ -298,7 +298,7 @@ static bool stands_last(const struct cold_elf_tail *t, size_t index)
  * their order. Then come those that are not loaded, the new ones, and symbols and names. If the old
  * file stays as it is: the old sections in their order, then the new ones.
  */
-static size_t make_order(const struct cold_elf_tail *t, bool movable, uint32_t *ret)
+static size_t make_order(const struct cold_elf_end *t, bool movable, uint32_t *ret)
 {
 	size_t loaded = 1, n = 0;
 
@@ -322,7 +322,7 @@ static size_t make_order(const struct cold_elf_tail *t, bool movable, uint32_t *
  * they are for, which may be loaded. Linkers put their contents behind the symbols' names, and dwz
  * expects that.
  */
-static size_t list_written(const struct cold_elf_tail *t, bool movable, uint64_t loaded,
+static size_t list_written(const struct cold_elf_end *t, bool movable, uint64_t loaded,
 			   uint32_t *ret)
 {
 	size_t n = 0;
@@ -341,7 +341,7 @@ static size_t list_written(const struct cold_elf_tail *t, bool movable, uint64_t
 }
 
 /* Writes the sections at their places. *at is the end of what has been written. */
-static int write_sections(struct cold_elf_tail *t, const uint32_t *written, size_t n,
+static int write_sections(struct cold_elf_end *t, const uint32_t *written, size_t n,
 			  struct cold_atomic_file *f, uint64_t *at)
 {
 	for (size_t i = 1; i < t->n; i++)
@@ -364,7 +364,7 @@ static int write_sections(struct cold_elf_tail *t, const uint32_t *written, size
 }
 
 /* Counts that do not fit into the ELF header are stored in the first section header. */
-static void set_counts(struct cold_elf_tail *t)
+static void set_counts(struct cold_elf_end *t)
 {
 	bool many = t->n >= SHN_LORESERVE, far = t->shstrndx >= SHN_LORESERVE;
 
@@ -374,12 +374,12 @@ static void set_counts(struct cold_elf_tail *t)
 	t->headers[0].sh_link = far ? t->shstrndx : 0;
 }
 
-uint64_t cold_elf_tail_start(const struct cold_elf_tail *t)
+uint64_t cold_elf_end_start(const struct cold_elf_end *t)
 {
 	return loaded_end(t);
 }
 
-int cold_elf_tail_write(struct cold_elf_tail *t, struct cold_atomic_file *f)
+int cold_elf_end_write(struct cold_elf_end *t, struct cold_atomic_file *f)
 {
 	_cleanup_free_ uint32_t *order = calloc(t->n, sizeof(*order));
 	uint64_t loaded = loaded_end(t), at = loaded;

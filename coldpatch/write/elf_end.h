@@ -6,13 +6,13 @@
  * symbol table. The remaining sections are numbered without a gap (renumber.h). They stand in the
  * file in that order, as linkers write them and as other tools expect.
  */
-#ifndef COLD_ELF_TAIL_H
-#define COLD_ELF_TAIL_H
+#ifndef COLD_ELF_END_H
+#define COLD_ELF_END_H
 
 #include "coldpatch/elf/module.h"
 #include "coldpatch/write/atomic_file.h"
 
-struct cold_elf_tail {
+struct cold_elf_end {
 	const struct cold_module *m;
 	Elf64_Ehdr ehdr;
 	Elf64_Shdr *headers; /* n headers, with room for TAIL_MORE more */
@@ -30,25 +30,25 @@ struct cold_elf_tail {
 };
 
 /* Reads headers and names. Returns 0, or -1 with an error. */
-int cold_elf_tail_open(const struct cold_module *module, struct cold_elf_tail *ret);
-void cold_elf_tail_close(struct cold_elf_tail *tail);
+int cold_elf_end_open(const struct cold_module *module, struct cold_elf_end *ret);
+void cold_elf_end_close(struct cold_elf_end *tail);
 
-/* Adds a section that is not allocated. data is borrowed until cold_elf_tail_write(). Returns 0 or
+/* Adds a section that is not allocated. data is borrowed until cold_elf_end_write(). Returns 0 or
  * -1. */
-int cold_elf_tail_add(struct cold_elf_tail *tail, const char *name, uint64_t align,
-		      const void *data, size_t size);
+int cold_elf_end_add(struct cold_elf_end *tail, const char *name, uint64_t align, const void *data,
+		     size_t size);
 /* Gives a section new contents. A loaded section must keep its size. The tail owns data from now
  * on. */
-void cold_elf_tail_replace(struct cold_elf_tail *tail, size_t index, void *data, size_t size);
+void cold_elf_end_replace(struct cold_elf_end *tail, size_t index, void *data, size_t size);
 /* Drops a section that is not loaded. */
-void cold_elf_tail_drop(struct cold_elf_tail *tail, size_t index);
+void cold_elf_end_drop(struct cold_elf_end *tail, size_t index);
 /* Drops all sections whose names begin with prefix. */
-void cold_elf_tail_drop_named(struct cold_elf_tail *tail, const char *prefix);
+void cold_elf_end_drop_named(struct cold_elf_end *tail, const char *prefix);
 
-/* Returns how many bytes of the old file cold_elf_tail_write() does not write. The new file must
+/* Returns how many bytes of the old file cold_elf_end_write() does not write. The new file must
  * hold them before. */
-uint64_t cold_elf_tail_start(const struct cold_elf_tail *tail);
+uint64_t cold_elf_end_start(const struct cold_elf_end *tail);
 /* Writes the tail and the ELF header. Returns 0, or -1 with an error. */
-int cold_elf_tail_write(struct cold_elf_tail *tail, struct cold_atomic_file *file);
+int cold_elf_end_write(struct cold_elf_end *tail, struct cold_atomic_file *file);
 
 #endif
