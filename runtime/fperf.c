@@ -45,8 +45,8 @@
 #include "common/abi/fperf.h"
 #include "common/probe_list.h"
 #include "runtime/arch/cpu.h"
-#include "runtime/fperf_internal.h"
 #include "runtime/fperf_pmu.h"
+#include "runtime/fperf_private.h"
 #include "runtime/meters.h"
 #include "runtime/rt.h"
 

@@ -30,7 +30,7 @@
 #include "common/abi/fperf.h"
 #include "common/probe_list.h"
 #include "runtime/arch/cpu.h"
-#include "runtime/fperf_internal.h"
+#include "runtime/fperf_private.h"
 #include "runtime/rt.h"
 
 /* The word at the stack pointer with which a function begins and returns: the lower half of the

@@ -14,7 +14,7 @@
  *
  * Rules 1 to 5 are in fperf.c.
  */
-#include "runtime/fperf_internal.h"
+#include "runtime/fperf_private.h"
 
 #include "common/abi/fperf.h"
 #include "common/probe_list.h"

@@ -5,7 +5,7 @@
  * System calls are made without the C library, so errno does not change. If one fails, a seccomp
  * filter has refused it: no more are made.
  */
-#include "runtime/fperf_internal.h"
+#include "runtime/fperf_private.h"
 
 #include "common/abi/fperf.h"
 #include "common/probe_list.h"

@@ -10,7 +10,7 @@
 #include "common/abi/fperf.h"
 #include "common/probe_list.h"
 #include "runtime/fperf.h"
-#include "runtime/fperf_internal.h"
+#include "runtime/fperf_private.h"
 #include "runtime/meters.h"
 #include "runtime/rt.h"
 #include "test/unit/test.h"

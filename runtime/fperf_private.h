@@ -4,8 +4,8 @@
  * fperf_exclusive.c keeps samples that leave out what called functions count; fperf_chain.c keeps
  * samples that continue in another function.
  */
-#ifndef RT_FPERF_INTERNAL_H
-#define RT_FPERF_INTERNAL_H
+#ifndef RT_FPERF_PRIVATE_H
+#define RT_FPERF_PRIVATE_H
 
 #include <stdint.h>
 
