@@ -370,7 +370,7 @@ static void leave_call(struct ip_slot *slot, struct memory *m, const struct rt_e
 }
 
 /* Step 3. */
-static void sift(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
+static void filter_event(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
 {
 	uint32_t n = m->n = depth_of(m);
 
@@ -414,7 +414,7 @@ static void take_queue(struct ip_slot *slot, struct memory *m)
 
 			q->kind = 0;
 			if (event.kind)
-				sift(slot, m, &event);
+				filter_event(slot, m, &event);
 			else
 				cpu_increment_local(
 					&slot->lost); /* its handler left in the middle */
@@ -497,7 +497,7 @@ void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t s
 			take_queue(slot, m);
 			event.time = rt_stamp(slot);
 		} while (!is_queue_empty(slot));
-		sift(slot, m, &event);
+		filter_event(slot, m, &event);
 	} else {
 		cpu_increment_local(&slot->lost);
 	}

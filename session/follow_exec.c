@@ -237,7 +237,7 @@ static void tell_success(struct ip_session *s)
 	uint64_t now_tsc = ip_clock_now(), gap = ip_now_ns() - b->seen_ns;
 	char path[256], length[16];
 
-	ip_trace_add_again(s->trace, s->target->inner_pid, b->seen_tsc, now_tsc);
+	ip_trace_add_resumed(s->trace, s->target->inner_pid, b->seen_tsc, now_tsc);
 	s->summary->execs++;
 	if (gap > s->summary->exec_gap_ns)
 		s->summary->exec_gap_ns = gap;

@@ -369,7 +369,7 @@ void ip_trace_add_exec(struct ip_trace *trace, pid_t pid)
 	fprintf(trace->text_out, "exec\t%d\t%lu\n", pid, now.tsc);
 }
 
-void ip_trace_add_again(struct ip_trace *trace, pid_t pid, uint64_t from_tsc, uint64_t to_tsc)
+void ip_trace_add_resumed(struct ip_trace *trace, pid_t pid, uint64_t from_tsc, uint64_t to_tsc)
 {
 	fprintf(trace->text_out, "again\t%d\t%lu\t%lu\n", pid, from_tsc, to_tsc);
 }

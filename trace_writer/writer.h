@@ -120,7 +120,7 @@ void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct
 void ip_trace_add_exec(struct ip_trace *trace, pid_t pid);
 /* The process is recorded again, as that program, from to_tsc on. from_tsc: when it was last
  * recorded before. */
-void ip_trace_add_again(struct ip_trace *trace, pid_t pid, uint64_t from_tsc, uint64_t to_tsc);
+void ip_trace_add_resumed(struct ip_trace *trace, pid_t pid, uint64_t from_tsc, uint64_t to_tsc);
 /* Calls of the function were not recorded from from_tsc to to_tsc: another program had changed its
  * sites. */
 void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from_tsc,

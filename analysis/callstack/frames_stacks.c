@@ -174,7 +174,7 @@ int ip_frames_enter(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_
 	return ip_frames_push(t, function, sp, flags);
 }
 
-static int push_again(struct ip_frames *t, const struct ip_frame *frame)
+static int push_kept(struct ip_frames *t, const struct ip_frame *frame)
 {
 	if (ip_frames_reserve(t) < 0)
 		return -1;
@@ -196,11 +196,11 @@ int ip_frames_resume(struct ip_frames *t, const struct ip_abandoned_frames_entry
 
 	ip_frames_begin_segment(t);
 	first = t->n;
-	if (push_again(t, &e.frame) < 0)
+	if (push_kept(t, &e.frame) < 0)
 		return -1;
 	while (e.has_parent &&
 	       ip_abandoned_frames_take(&t->abandoned, e.parent_function, e.parent_sp, e.group, &e))
-		if (push_again(t, &e.frame) < 0)
+		if (push_kept(t, &e.frame) < 0)
 			return -1;
 	for (size_t i = first, j = t->n - 1; i < j; i++, j--) {
 		struct ip_frame frame = t->frames[i];

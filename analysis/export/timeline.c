@@ -207,7 +207,7 @@ static void stay_begins(struct ip_timeline *t, size_t depth, uint64_t ts)
 		t->since[depth] = ts;
 }
 
-static void stay_ends(struct ip_timeline *t, uint32_t function, size_t depth, uint64_t ts)
+static void call_ends(struct ip_timeline *t, uint32_t function, size_t depth, uint64_t ts)
 {
 	struct ip_timeline_call stay;
 
@@ -244,7 +244,7 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 
 static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
 {
-	stay_ends(context, frame->function, depth, ts);
+	call_ends(context, frame->function, depth, ts);
 }
 
 static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
@@ -256,13 +256,13 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 		      enum ip_frame_end how)
 {
 	if (how != IP_END_UNWOUND) /* otherwise the stay ended when the frame was left */
-		stay_ends(context, frame->function, depth, end);
+		call_ends(context, frame->function, depth, end);
 }
 
 static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
 {
 	stay_begins(context, depth, ts);
-	stay_ends(context, function, depth, ts);
+	call_ends(context, function, depth, ts);
 }
 
 static void on_run(void *context, const struct ip_thread_packets *run)

@@ -107,7 +107,7 @@ static bool before(const struct source *a, const struct source *b)
 	return a->key != b->key ? a->key < b->key : a->run < b->run;
 }
 
-static void sift_down(struct merge *m, size_t i)
+static void heap_down(struct merge *m, size_t i)
 {
 	for (;;) {
 		size_t least = i, child = 2 * i + 1;
@@ -186,7 +186,7 @@ static int add_all(struct merge *m)
 			ret = add(m, t->runs + i, t->runs + end);
 	}
 	for (size_t i = m->n / 2; i-- > 0;)
-		sift_down(m, i);
+		heap_down(m, i);
 	return ret;
 }
 
@@ -217,7 +217,7 @@ static int step(struct merge *m, uint64_t *events)
 			return -1;
 	}
 	if (m->n)
-		sift_down(m, 0);
+		heap_down(m, 0);
 	return 0;
 }
 

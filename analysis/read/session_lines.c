@@ -80,7 +80,7 @@ static int parse_exec(struct ip_session_parser *p)
 }
 
 /* The line belongs to the last exec of the process. */
-static int parse_again(struct ip_session_parser *p)
+static int parse_resumed(struct ip_session_parser *p)
 {
 	struct ip_recording *s = p->session;
 	uint64_t pid = 0, from = 0, to = 0;
@@ -340,7 +340,7 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"stop", parse_stop},
 		       {"thread", parse_thread},
 		       {"exec", parse_exec},
-		       {"again", parse_again},
+		       {"again", parse_resumed},
 		       {"missing", parse_missing},
 		       {"filter", parse_filter},
 		       {"selection", parse_selection},

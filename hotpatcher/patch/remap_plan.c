@@ -128,7 +128,7 @@ static void leave_out(struct ip_remap_plan *plan, const struct ip_change *change
 }
 
 /* Takes out of changes[] those that no piece can hold. */
-static int sift(struct ip_remap_plan *plan)
+static int leave_out_unfit(struct ip_remap_plan *plan)
 {
 	bool silently = ip_arch_flushes_silently();
 	const struct ip_mapping *m, *locked = NULL, *free_one = NULL;
@@ -236,7 +236,7 @@ int ip_remap_prepare(struct ip_target *target, const struct ip_modules *modules,
 	}
 	memcpy(plan->changes, changes, n * sizeof(*changes));
 	qsort(plan->changes, n, sizeof(*changes), by_address);
-	if (sift(plan) < 0 || make_pieces(plan, modules) < 0) {
+	if (leave_out_unfit(plan) < 0 || make_pieces(plan, modules) < 0) {
 		ip_remap_destroy(plan);
 		return -1;
 	}

@@ -190,7 +190,7 @@ static void reload(struct ip_rules *e)
 	ip_probes_d_clear(&e->probes);
 	e->probes = e->next;
 	e->next = (struct ip_probes_d){0};
-	ip_rules_scan_again(e);
+	ip_rules_rescan(e);
 	e->reloading = false;
 	load(e, 0);
 }

@@ -166,7 +166,7 @@ void ip_rules_log(const struct ip_rules_state *state, const struct ip_rules_targ
 void ip_rules_scan(struct ip_rules *e, uint64_t now_ns);
 /* The rules have changed: all processes are matched again. The process still knows which of them
  * were there before. */
-void ip_rules_scan_again(struct ip_rules *e);
+void ip_rules_rescan(struct ip_rules *e);
 /* Matches the process again when its target, which goes, has gone. */
 void ip_rules_scan_pending(struct ip_rules *e, pid_t pid);
 

@@ -316,7 +316,7 @@ void ip_rules_scan(struct ip_rules *e, uint64_t now_ns)
 						      : next);
 }
 
-void ip_rules_scan_again(struct ip_rules *e)
+void ip_rules_rescan(struct ip_rules *e)
 {
 	e->scan_ns = 0;
 	e->all = true;
