@@ -19,8 +19,8 @@
  *      before the stop, and in the stop each byte must be as planned. Nothing is made idle: that
  *      would be a change of the session, which is refused while children live.
  *   5. Note the live sites, and forget all the rest: nothing is kept of a child between its loads
- *      but what is watched. What fails is tried again (patience.h). dlclose therefore needs nothing
- *      of us: it shows at 1, and what is gone is not found at 3.
+ *      but what is watched. What fails is tried again (common/retry.h). dlclose therefore needs
+ * nothing of us: it shows at 1, and what is gone is not found at 3.
  *
  * Stubs and numbers. The session's list of modules (ip_area_module) is the whole family's: places
  * of stubs are given once, for all of them; their bytes are each process's own, since pools are

@@ -413,7 +413,7 @@ def test_exec_of_a_process(me, programs, targets):
     """Where fperf -p has come the session ends at an exec: with what was counted, and a line
     that says so.
     """
-    target = targets.start(me, [programs.simple("become")])
+    target = targets.start(me, [programs.simple("exec_next")])
     proc = me.popen([fperf_path(me), "--json", "--budget", "none", "-p", target.pid])
     memory.wait_for(
         "fperf does not go live",

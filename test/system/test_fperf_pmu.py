@@ -204,7 +204,7 @@ def test_the_next_one_closes_what_a_killed_one_has_left(me, programs, targets):
 
 def test_another_program_in_the_process(me, programs, targets):
     """exec closes what is held, and fperf has nothing to complain about."""
-    target = targets.start(me, [programs.simple("become")])
+    target = targets.start(me, [programs.simple("exec_next")])
     proc = start_fperf(me, target, "--budget", "none", "-e", FAULTS)
     memory.wait_for("no counter is opened", lambda: held(target.pid)[0], 60, 0.05)
     target.say()

@@ -18,7 +18,7 @@ from random import Random
 import pytest
 
 from iptest import actor as actors
-from iptest import memory, patience
+from iptest import memory, time_scale
 from iptest.daemon import Daemon
 
 # Without iprobed: a sanitizer's runtime makes calls that the filter of its socket's side forbids.
@@ -101,7 +101,7 @@ class Storm:
         """
         pid, rng = self.target.pid, self.rng
         self.trace = trace = who.dir() / "trace"
-        stop = ["--max-stop", patience.milliseconds(MAX_STOP_MS)]
+        stop = ["--max-stop", time_scale.milliseconds(MAX_STOP_MS)]
         record = [
             "-o",
             trace,
@@ -167,7 +167,7 @@ class Storm:
             # of one thread that stopped late it is known that it stood for no longer than since the
             # last look, which may be long ago where iprobe itself got no CPU
             late = stop.get("failed") and stop["threads"] == 1 and not stop["sites"]
-            assert SANITIZED or stop["stop_us"] <= patience.scaled(MAX_STOP_MS * 1000) * (
+            assert SANITIZED or stop["stop_us"] <= time_scale.scaled(MAX_STOP_MS * 1000) * (
                 5 if late else 1.5
             ), repr(done)
 
@@ -239,7 +239,7 @@ def test_nobody_gains_anything_and_nothing_breaks(
             if d.returncode == 0 and d.stdout.rstrip().endswith("}") and '"stop_us"' in d.stdout
         )
     assert contents(treasure) == before
-    assert sessions >= SECONDS / patience.scaled(4) and rounds > 0 and events > 0, (
+    assert sessions >= SECONDS / time_scale.scaled(4) and rounds > 0 and events > 0, (
         sessions,
         rounds,
         events,

@@ -607,7 +607,7 @@ def test_exec_ends_the_session(actor, programs, targets):
 
 
 def test_exec_by_another_thread_ends_the_session(actor, programs, targets):
-    target = targets.start(actor, [programs.simple("become")])
+    target = targets.start(actor, [programs.simple("exec_next")])
 
     def ask_it():
         target.proc.stdin.write("x")
@@ -634,7 +634,7 @@ def test_exec_is_followed(actor, programs, targets, preload):
     """Twice, by a thread that is not the first: one trace, in which each image is recorded, and
     the gaps are told.
     """
-    target = targets.start(actor, [programs.simple("become")], preload=preload)
+    target = targets.start(actor, [programs.simple("exec_next")], preload=preload)
     directory = actor.dir() / "trace"
     session = actor.start_iprobe(
         "attach", target.pid, "--follow-exec", "-f", "step*", "--json", "-q", "-o", directory

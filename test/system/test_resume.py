@@ -216,7 +216,7 @@ def test_resumed_behind_an_exec(me, programs, targets):
     """The session has followed its target into another image, under another number, when its
     iprobe is killed.
     """
-    target = targets.start(me, [programs.simple("become")])
+    target = targets.start(me, [programs.simple("exec_next")])
     directory = me.dir() / "trace"
     proc = me.start_iprobe(
         "attach", target.pid, "--follow-exec", "-f", "step*", "-q", "-o", directory
@@ -255,7 +255,7 @@ def test_resumed_behind_an_exec(me, programs, targets):
 @pytest.mark.parametrize("when", [3, 2])
 def test_killed_while_it_moves_to_another_image(me, programs, targets, when):
     """When the new area has a session and the journal does not say so; and just before that."""
-    target = targets.start(me, [programs.simple("become")])
+    target = targets.start(me, [programs.simple("exec_next")])
     # so that the session's number there is another one
     for _ in range(2):
         assert (

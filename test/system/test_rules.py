@@ -18,7 +18,7 @@ import time
 
 import pytest
 
-from iptest import memory, patience
+from iptest import memory, time_scale
 from iptest.actor import ORDINARY_UID, one_line
 from iptest.daemon import Daemon
 
@@ -221,7 +221,7 @@ def test_of_two_limits_the_one_that_is_passed(rules, serving):
 
 
 def test_cpu(rules, serving):
-    much = round(patience.FACTOR * 4)  # per cent: what it takes at rest is more on a slow machine
+    much = round(time_scale.FACTOR * 4)  # per cent: what it takes at rest is more on a slow machine
     rules.start(rule(f"{{cpu: '> {much}% for 1s'}}", more="for: 100ms\n    at_most: 1 per 1h"))
     rules.wait_log("1 carried out")
     time.sleep(2)

@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from iptest import memory, patience
+from iptest import memory, time_scale
 from iptest.actor import end, last_words, one_line
 
 FUNCTIONS = 1500
@@ -232,7 +232,7 @@ def test_a_plan_in_several_stops(actor, many, targets):
             "--duration",
             "200ms",
             "--max-stop",
-            patience.milliseconds(2),
+            time_scale.milliseconds(2),
             "--json",
             "-o",
             trace,

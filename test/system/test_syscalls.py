@@ -9,17 +9,17 @@ import time
 
 import pytest
 
-from iptest import memory, patience
+from iptest import memory, time_scale
 
-SECONDS = patience.scaled(3.0)
-LATE = patience.scaled(
+SECONDS = time_scale.scaled(3.0)
+LATE = time_scale.scaled(
     1.2
     # the first stop; a time limit that begins anew then is longer by that, one that does at each by
     # far more
 )
 # Calls that neither a stop nor we make longer: as late as they are all others may be, and a little.
 RULERS = ["nanosleep", "clock_nanosleep", "usleep", "poll", "futex", "read_timerfd"]
-PATIENCE = patience.scaled(0.3)
+PATIENCE = time_scale.scaled(0.3)
 NO_LIMIT = ["cpu_timer", "queued_signals", "send"]  # the CPU they need comes on top
 
 
@@ -85,17 +85,17 @@ class Table:
                 "attach", self.target.pid, "--duration", "20ms", "-f", names, "-o", out
             )
             assert done.returncode == 0 or self.over.wait(
-                patience.scaled(2)
+                time_scale.scaled(2)
             ), f"{done!r}, the target: {self.target.proc.poll()}"
             n += done.returncode == 0
             self.said.append(done.stderr)
         return n
 
     def finish(self):
-        assert self.over.wait(patience.scaled(40)), f"still waiting: {self.rows}"
+        assert self.over.wait(time_scale.scaled(40)), f"still waiting: {self.rows}"
         self.reader.join()
         self.target.proc.stdin.close()
-        assert self.target.proc.wait(timeout=patience.scaled(20)) == 0
+        assert self.target.proc.wait(timeout=time_scale.scaled(20)) == 0
         return self.rows
 
 
@@ -267,7 +267,7 @@ def test_handlers_end_calls_as_ever(actor, programs, targets, stops):
         programs.simple("table"),
         *ALWAYS,
         *UNLESS_RESTARTED,
-        seconds=patience.scaled(4),
+        seconds=time_scale.scaled(4),
     )
     if stops:
         for _ in range(4):

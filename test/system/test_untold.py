@@ -7,7 +7,7 @@ a seccomp filter that iprobe runs beneath.
 import pytest
 
 from iptest import actor as actors
-from iptest import memory, patience
+from iptest import memory, time_scale
 
 TRIES = 3
 
@@ -24,7 +24,7 @@ def words(target):
     target.proc.stdin.close()
     out = target.proc.stdout.read()
     assert (
-        target.proc.wait(timeout=patience.scaled(60)) == 0
+        target.proc.wait(timeout=time_scale.scaled(60)) == 0
     ), f"the target ended with {target.proc.returncode}"
     return out
 

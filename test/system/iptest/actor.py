@@ -17,14 +17,14 @@ import subprocess
 import sys
 import tempfile
 
-from . import patience
+from . import time_scale
 
 MARK = f"IPROBE_TEST_MARK={os.getpid()}"
 ORDINARY_UID = 64231  # nobody's: no account has it, so that counts of processes by user are ours
 OTHER_UID = 64232
 
 # A command that has not ended after this time hangs.
-PATIENCE = patience.scaled(60)
+PATIENCE = time_scale.scaled(60)
 
 
 def stops_of(summary):
@@ -55,7 +55,7 @@ class Result:
 
 def last_words(proc, timeout=60):
     """Waits for a Popen that has pipes; a Result."""
-    timeout = patience.scaled(timeout)
+    timeout = time_scale.scaled(timeout)
     try:
         out, err = proc.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -123,7 +123,7 @@ class Actor:
         return proc
 
     def run(self, args, timeout=60, input="", **kw):
-        timeout = patience.scaled(timeout)
+        timeout = time_scale.scaled(timeout)
         proc = self.popen(args, **kw)
         try:
             out, err = proc.communicate(input=input, timeout=timeout)
@@ -166,7 +166,7 @@ def end(proc):
         # Not yet waited for, so the number still means the group that popen() made.
         os.killpg(proc.pid, signal.SIGKILL)
     try:
-        proc.wait(timeout=patience.scaled(10))
+        proc.wait(timeout=time_scale.scaled(10))
     except subprocess.TimeoutExpired:
         print(f"cannot be ended: {proc.args}", file=sys.stderr)
     for stream in (proc.stdin, proc.stdout, proc.stderr):

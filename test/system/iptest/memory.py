@@ -9,7 +9,7 @@ import os
 import signal
 import time
 
-from . import patience
+from . import time_scale
 
 
 class Mapping:
@@ -94,7 +94,7 @@ def differences(pid, instead):
 
 def wait_for(what, condition, timeout=20, step=0.005):
     """Polls until condition() is true; its value."""
-    timeout = patience.scaled(timeout)
+    timeout = time_scale.scaled(timeout)
     deadline = time.monotonic() + timeout
     while True:
         value = condition()
