@@ -125,7 +125,7 @@ struct options {
 	uint64_t limit;
 	int pid;
 	bool quiet, budget_given;
-	const struct ip_profile *profile; /* NULL: none */
+	const struct ip_fperf_profile *profile; /* NULL: none */
 };
 
 int cli_fail(void)
@@ -273,7 +273,7 @@ static int parse_one(int option, struct options *o)
  * parse_one(). */
 static int apply_profile(struct options *o)
 {
-	const struct ip_profile *p = o->profile;
+	const struct ip_fperf_profile *p = o->profile;
 	int n;
 
 	if (!p)
@@ -509,7 +509,7 @@ static int check_refused(struct ip_fperf *f)
  * do it; else the exit code. */
 static int ask_daemon(const struct options *o, int argc, char **argv)
 {
-	const struct ip_profile *p = o->profile;
+	const struct ip_fperf_profile *p = o->profile;
 	struct cli_via_daemon_word words[7] = {0};
 	char budget[64], duration[32], interval[32];
 	size_t n = 0;

@@ -88,7 +88,7 @@ static int read_selection(const struct ip_yaml_document *document, const struct 
 
 /* Reads "2%" or "500/s". */
 static int read_budget(const struct ip_yaml_document *document, const struct ip_yaml *node,
-		       struct ip_profile *ret)
+		       struct ip_fperf_profile *ret)
 {
 	const char *text = ip_yaml_text(document, node, "budget");
 	char *end;
@@ -114,7 +114,7 @@ static int read_budget(const struct ip_yaml_document *document, const struct ip_
 }
 
 static int read_profile(const struct ip_yaml_document *document, const struct ip_yaml *key,
-			const struct ip_yaml *map, struct ip_profile *ret)
+			const struct ip_yaml *map, struct ip_fperf_profile *ret)
 {
 	const struct ip_yaml *node;
 
@@ -148,7 +148,7 @@ static void clear_selection(struct ip_named_selection *s)
 	free(s->place.file);
 }
 
-static void clear_profile(struct ip_profile *p)
+static void clear_profile(struct ip_fperf_profile *p)
 {
 	free(p->name);
 	free(p->description);
@@ -182,8 +182,9 @@ static int add_profiles(struct ip_probes_d *probes, const struct ip_yaml_documen
 			const struct ip_yaml *map)
 {
 	for (size_t i = 0; i + 1 < map->n; i += 2) {
-		const struct ip_profile *other = ip_probes_d_profile(probes, map->items[i]->text);
-		struct ip_profile p = {0};
+		const struct ip_fperf_profile *other =
+			ip_probes_d_profile(probes, map->items[i]->text);
+		struct ip_fperf_profile p = {0};
 
 		if (check_name(document, map->items[i], "profile", other ? &other->place : NULL) <
 		    0)
@@ -284,7 +285,8 @@ const struct ip_named_selection *ip_probes_d_selection(const struct ip_probes_d 
 	return NULL;
 }
 
-const struct ip_profile *ip_probes_d_profile(const struct ip_probes_d *probes, const char *name)
+const struct ip_fperf_profile *ip_probes_d_profile(const struct ip_probes_d *probes,
+						   const char *name)
 {
 	for (size_t i = 0; i < probes->nprofiles; i++)
 		if (!strcmp(probes->profiles[i].name, name))

@@ -32,7 +32,7 @@ struct ip_named_selection {
 };
 
 /* The settings of fperf under one name. NULL or 0: the profile does not give that setting. */
-struct ip_profile {
+struct ip_fperf_profile {
 	char *name;
 	char *description;
 	char *events;		 /* comma-separated, as fperf -e takes them */
@@ -49,7 +49,7 @@ struct ip_probes_d {
 	size_t nrules;
 	struct ip_named_selection *selections;
 	size_t nselections;
-	struct ip_profile *profiles;
+	struct ip_fperf_profile *profiles;
 	size_t nprofiles;
 	size_t nfiles;
 };
@@ -75,7 +75,8 @@ void ip_probes_d_clear(struct ip_probes_d *probes);
 
 const struct ip_named_selection *ip_probes_d_selection(const struct ip_probes_d *probes,
 						       const char *name);
-const struct ip_profile *ip_probes_d_profile(const struct ip_probes_d *probes, const char *name);
+const struct ip_fperf_profile *ip_probes_d_profile(const struct ip_probes_d *probes,
+						   const char *name);
 const struct ip_rules_rule *ip_probes_d_rule(const struct ip_probes_d *probes, const char *name);
 
 /* From now on ip_selection_parse() finds '@NAME' in ip_probes_d_dir(). The directory is read when
@@ -84,6 +85,6 @@ void ip_probes_d_serve(void);
 
 /* Returns the profile of that name, for fperf --profile. The profile lives until the process ends.
  * NULL with an error that lists the names of the existing profiles. */
-const struct ip_profile *ip_profile_find(const char *name);
+const struct ip_fperf_profile *ip_profile_find(const char *name);
 
 #endif

@@ -151,10 +151,10 @@ void ip_probes_d_serve(void)
 	ip_selection_set_finder(find_anywhere, NULL, NULL);
 }
 
-const struct ip_profile *ip_profile_find(const char *name)
+const struct ip_fperf_profile *ip_profile_find(const char *name)
 {
 	const struct ip_probes_d *probes = all();
-	const struct ip_profile *profile;
+	const struct ip_fperf_profile *profile;
 	char names[512] = "";
 
 	if (!probes)

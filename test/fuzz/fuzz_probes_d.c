@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_assert(*s->functions && s->place.line && s->place.column);
 	}
 	for (size_t i = 0; i < probes.nprofiles; i++) {
-		const struct ip_profile *p = &probes.profiles[i];
+		const struct ip_fperf_profile *p = &probes.profiles[i];
 
 		fuzz_assert(ip_probes_d_profile(&probes, p->name) == p);
 		fuzz_assert(!p->budget_samples || !p->budget_percent);
