@@ -22,7 +22,7 @@
  */
 #include "coldpatch/elf/eh_frame.h"
 #include "coldpatch/sites/arch/x86_64/calls.h"
-#include "coldpatch/sites/arch/x86_64/unit.h"
+#include "coldpatch/sites/arch/x86_64/flow_blocks.h"
 #include "coldpatch/sites/hooks.h"
 #include "coldpatch/sites/sites.h"
 #include "common/cleanup.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks, their states and the queue. See unit.h.
+ * Blocks, their states and the queue. See flow_blocks.h.
  */
-#include "coldpatch/sites/arch/x86_64/unit.h"
+#include "coldpatch/sites/arch/x86_64/flow_blocks.h"
 
 #include "common/error.h"
 
