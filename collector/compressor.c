@@ -55,7 +55,7 @@ static struct job **place_of(struct ip_compressor *p, uint64_t number)
 	return &p->jobs[number % p->room];
 }
 
-static void squeeze(struct ip_packet_codec *codec, struct job *job)
+static void encode(struct ip_packet_codec *codec, struct job *job)
 {
 	job->size = ip_packet_encode(codec, &job->header, job->words, job->n, job->out);
 }
@@ -95,7 +95,7 @@ static void *run(void *context)
 			return NULL;
 		job = begin(p);
 		if (job) {
-			squeeze(p->codec, job);
+			encode(p->codec, job);
 			set_ready(p, job);
 		}
 	}
@@ -256,7 +256,7 @@ static struct job *make_ready(struct ip_compressor *p, enum ip_compressor_how ho
 		job->size = ip_packet_encode_plain(&job->header, job->words, job->n, job->out);
 		p->plain++;
 	} else {
-		squeeze(p->own, job);
+		encode(p->own, job);
 	}
 	return job;
 }

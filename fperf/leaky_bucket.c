@@ -59,8 +59,8 @@ static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_allow
 
 /* Step 1. Decides which functions stay for good, and moves them to the front of the ranks, which
  * are sorted by rate. Returns their number. */
-static size_t stay(struct ip_fperf_item *items, struct rank *ranks, size_t n,
-		   const struct ip_fperf_allowance *m)
+static size_t keep_live(struct ip_fperf_item *items, struct rank *ranks, size_t n,
+			const struct ip_fperf_allowance *m)
 {
 	bool may_return = m->turns && IP_FPERF_TURN_SHARE * m->credit_ns > 2 * m->change_ns;
 	double rate = 0, going = 0;
@@ -419,7 +419,7 @@ static int decide(struct ip_fperf_item *items, size_t n, const struct ip_fperf_a
 	for (size_t i = 0; i < n; i++)
 		ranks[i] = (struct rank){.key = items[i].calls_per_s, .item = i};
 	qsort(ranks, n, sizeof(*ranks), upwards);
-	staying = stay(items, ranks, n, m);
+	staying = keep_live(items, ranks, n, m);
 	if (m->exclusive && staying < n) {
 		if (m->turns && m->credit_ns > 0)
 			take_turn_together(items, n, m,

@@ -181,8 +181,8 @@ static uint32_t make_way(struct ip_slot *slot, struct memory *m, uint64_t sp, ui
 
 /* A call continues in a function that it has been in before: a loop. The frames since then are
  * removed. i: index of the frame with which the function was entered. */
-static void enter_again(struct ip_slot *slot, struct memory *m, uint32_t i,
-			const struct rt_event *event)
+static void enter_loop(struct ip_slot *slot, struct memory *m, uint32_t i,
+		       const struct rt_event *event)
 {
 	uint32_t n, state = frame_at(m, i)->state;
 
@@ -235,7 +235,7 @@ static void enter(struct ip_slot *slot, struct memory *m, const struct rt_event 
 	}
 	again = joined ? find_in_chain(m, event->number) : FRAMES_MAX;
 	if (again < FRAMES_MAX) {
-		enter_again(slot, m, again, event);
+		enter_loop(slot, m, again, event);
 		return;
 	}
 	if (before != FRAME_HELD)

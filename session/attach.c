@@ -109,7 +109,7 @@ static int go_live(struct ip_session *s)
 		    ip_session_begin(s) == 0 &&	      /* 4 */
 		    ip_session_patch(s) == 0)	      /* 5 */
 			return 0;
-		if (!ip_session_plans_again(s, &tries))
+		if (!ip_session_replans(s, &tries))
 			return -1;
 	}
 }

@@ -365,7 +365,7 @@ static bool has_gone(struct ip_session *s)
 
 /* A target that loads and unloads libraries is looked at anew. (What of several stops was made by
  * then is put back first.) */
-bool ip_session_plans_again(struct ip_session *s, struct ip_session_tries *tries)
+bool ip_session_replans(struct ip_session *s, struct ip_session_tries *tries)
 {
 	s->planned = false;
 	if (tries->n++ == LOAD_TRIES || ip_interrupted || !ip_target_alive(s->target) ||
@@ -392,6 +392,6 @@ int ip_session_go_live(struct ip_session *s, bool allow_none)
 			ret = ip_session_begin(s);
 		if (ret == 0)
 			ret = ip_session_patch(s);
-	} while (ret < 0 && ip_session_plans_again(s, &tries));
+	} while (ret < 0 && ip_session_replans(s, &tries));
 	return ret;
 }

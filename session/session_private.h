@@ -119,7 +119,7 @@ struct ip_session_tries {
 
 /* After a step has failed: whether to begin with the plan again, since a library of it has been
  * unloaded meanwhile. */
-bool ip_session_plans_again(struct ip_session *s, struct ip_session_tries *tries);
+bool ip_session_replans(struct ip_session *s, struct ip_session_tries *tries);
 
 /* Plan, begin and patch, for an image that waits or that the target has executed. */
 int ip_session_go_live(struct ip_session *s, bool allow_none);

@@ -201,7 +201,7 @@ static uint32_t row_of(struct ip_timeline *t, size_t depth)
 	return t->row_of_depth[depth] = t->nrows++;
 }
 
-static void stay_begins(struct ip_timeline *t, size_t depth, uint64_t ts)
+static void call_begins(struct ip_timeline *t, size_t depth, uint64_t ts)
 {
 	if (depth < IP_TIMELINE_DEPTHS)
 		t->since[depth] = ts;
@@ -239,7 +239,7 @@ static void call_ends(struct ip_timeline *t, uint32_t function, size_t depth, ui
 
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
-	stay_begins(context, depth, frame->start);
+	call_begins(context, depth, frame->start);
 }
 
 static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
@@ -249,7 +249,7 @@ static void on_left(void *context, const struct ip_frame *frame, size_t depth, u
 
 static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
 {
-	stay_begins(context, depth, ts);
+	call_begins(context, depth, ts);
 }
 
 static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
@@ -261,7 +261,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 
 static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
 {
-	stay_begins(context, depth, ts);
+	call_begins(context, depth, ts);
 	call_ends(context, function, depth, ts);
 }
 

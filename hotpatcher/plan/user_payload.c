@@ -44,7 +44,7 @@ int ip_user_check_file(const char *path)
 }
 
 /* Linked with -z nodelete: dlclose leaves it where it is. */
-static bool stays(const struct ip_module *m)
+static bool never_unloaded(const struct ip_module *m)
 {
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
@@ -149,7 +149,7 @@ int ip_user_find(const struct ip_target *target, const struct ip_modules *module
 			"pid %d has not loaded %s, and iprobe loads nothing into a process that "
 			"runs: start it by iprobe run --payload user:..., or with LD_PRELOAD=%s",
 			target->pid, path, path);
-	if (!preloaded && !stays(m))
+	if (!preloaded && !never_unloaded(m))
 		return ip_error(
 			"pid %d may unload %s while a hook calls it: link it with -Wl,-z,nodelete",
 			target->pid, path);

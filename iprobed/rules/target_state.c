@@ -316,7 +316,7 @@ void ip_rules_tell_memory(const struct ip_rules_state *state, struct ip_rules_ta
 
 /* Returns whether the rule of a flight recorder may fire again. The recorder does not watch the
  * latency, since the rule could not fire when it began. */
-static bool may_watch_again(const struct ip_rules_target *t, uint64_t now_ns)
+static bool may_watch(const struct ip_rules_target *t, uint64_t now_ns)
 {
 	return t->by && t->by->state->rule->until && !t->nwatched &&
 	       ip_rules_may_fire(t->by, now_ns);
@@ -369,8 +369,7 @@ bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_
 		if (e->acting < IP_RULES_ACTING)
 			ip_rules_tell_memory(t->waiting[0].arm->state, t);
 	}
-	if (t->doing == IP_RULES_WATCH && (may_act(e, t) || may_watch_again(t, now_ns)) &&
-	    !t->side.pid)
+	if (t->doing == IP_RULES_WATCH && (may_act(e, t) || may_watch(t, now_ns)) && !t->side.pid)
 		ip_rules_job_end(&t->job, now_ns);
 	if (t->doing != IP_RULES_NOTHING)
 		return true;
