@@ -85,8 +85,16 @@ struct cli_report {
 	uint64_t uncounted; /* calls that were counted but belong to no row */
 };
 
-/* "calls", "p99.9" ... The name of CLI_BY_FUNCTION is what the rows are. */
-const char *cli_report_column_name(enum cli_report_column column);
+struct cli_column {
+	const char *name; /* "calls", "p99.9" ... That of CLI_BY_FUNCTION is what the rows are. */
+	const char *key;  /* for programs; NULL: not among the figures */
+	/* key of the bounds between which a percentile of a histogram lies that the process made */
+	const char *bounds;
+	double share;  /* of a percentile; 0: it is none */
+	size_t figure; /* where it is in struct ip_stats_summary, for times but stddev */
+};
+/* report_columns.c */
+extern const struct cli_column cli_report_columns[CLI_REPORT_COLUMNS];
 
 const char *cli_report_group_name(enum ip_group_by by); /* "caller" ... */
 
@@ -102,10 +110,15 @@ int cli_report_load(const char *dir, const struct cli_report_options *options,
 int cli_report_load_compared(const char *dir, const struct cli_report_options *options,
 			     const struct cli_report *base, struct cli_report *ret);
 void cli_report_clear(struct cli_report *report);
+
+/* report_columns.c. A time of a summary; not of columns that are none. */
+uint64_t *cli_report_figure(struct ip_stats_summary *summary, enum cli_report_column column);
 bool cli_report_has_times(const struct cli_report_row *row);
 /* Returns whether the row has a figure in the column. Percentiles of durations that the process
  * measured are upper bounds. */
 bool cli_report_is_known(const struct cli_report_row *row, enum cli_report_column column);
+/* The same, but such a bound does not count. */
+bool cli_report_is_exact(const struct cli_report_row *row, enum cli_report_column column);
 double cli_report_value(const struct cli_report_row *row, enum cli_report_column column);
 
 /* Returns the function that a line about missing calls is about. */

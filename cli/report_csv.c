@@ -6,16 +6,6 @@
 #include "cli/csv.h"
 #include "cli/report.h"
 
-static const struct {
-	enum cli_report_column column;
-	const char *key;
-} columns[] = {{CLI_BY_CALLS, "calls"}, {CLI_BY_TOTAL, "total_ns"},   {CLI_BY_SELF, "self_ns"},
-	       {CLI_BY_MIN, "min_ns"},	{CLI_BY_AVG, "avg_ns"},	      {CLI_BY_P50, "p50_ns"},
-	       {CLI_BY_P90, "p90_ns"},	{CLI_BY_P99, "p99_ns"},	      {CLI_BY_P999, "p999_ns"},
-	       {CLI_BY_MAX, "max_ns"},	{CLI_BY_STDDEV, "stddev_ns"}, {CLI_BY_THREADS, "threads"}};
-
-#define NCOLUMNS (sizeof(columns) / sizeof(*columns))
-
 static void print_fields(struct cli_csv *csv, const struct cli_report *r,
 			 const struct cli_report_row *row)
 {
@@ -31,15 +21,6 @@ static void print_fields(struct cli_csv *csv, const struct cli_report *r,
 			cli_csv_uint(csv, fields[i].type == CLI_FIELD_NUMBER, fields[i].number);
 }
 
-/* Percentiles of a histogram that the process made are bounds: only JSON has them. */
-static bool is_known(const struct cli_report_row *row, enum cli_report_column column)
-{
-	bool bound = !row->logged && (column == CLI_BY_P50 || column == CLI_BY_P90 ||
-				      column == CLI_BY_P99 || column == CLI_BY_P999);
-
-	return !bound && cli_report_is_known(row, column);
-}
-
 void cli_report_csv(const struct cli_report *r)
 {
 	struct cli_csv csv = {.out = stdout};
@@ -47,8 +28,9 @@ void cli_report_csv(const struct cli_report *r)
 	const struct ip_recording_drop *drop;
 
 	print_fields(&csv, r, NULL);
-	for (size_t i = 0; i < NCOLUMNS; i++)
-		cli_csv_string(&csv, columns[i].key);
+	for (size_t i = 0; i < CLI_REPORT_COLUMNS; i++)
+		if (cli_report_columns[i].key)
+			cli_csv_string(&csv, cli_report_columns[i].key);
 	cli_csv_string(&csv, "dropped_after_ns");
 	cli_csv_string(&csv, "until_tail_call");
 	cli_csv_end(&csv);
@@ -56,14 +38,15 @@ void cli_report_csv(const struct cli_report *r)
 		const struct cli_report_row *row = &r->rows[i];
 
 		print_fields(&csv, r, row);
-		for (size_t k = 0; k < NCOLUMNS; k++) {
-			double value = cli_report_value(row, columns[k].column);
-
-			if (columns[k].column == CLI_BY_STDDEV)
-				cli_csv_double(&csv, is_known(row, CLI_BY_STDDEV), value);
-			else
-				cli_csv_uint(&csv, is_known(row, columns[k].column), value);
-		}
+		/* percentiles of a histogram that the process made are bounds: only JSON has them
+		 */
+		for (size_t k = 0; k < CLI_REPORT_COLUMNS; k++)
+			if (k == CLI_BY_STDDEV)
+				cli_csv_double(&csv, cli_report_is_exact(row, k),
+					       cli_report_value(row, k));
+			else if (cli_report_columns[k].key)
+				cli_csv_uint(&csv, cli_report_is_exact(row, k),
+					     cli_report_value(row, k));
 		drop = row->function ? ip_names_drop(s, row->function - s->functions) : NULL;
 		cli_csv_uint(&csv, drop, drop ? ip_recording_since_start(s, drop->tsc) : 0);
 		if (row->counted && !row->logged)

@@ -28,34 +28,28 @@ static void print_missing_json(struct ip_json *j, const struct cli_report *r)
 	ip_json_end_array(j);
 }
 
-static void json_known(struct ip_json *j, const char *key, bool known, uint64_t value)
+/* All columns but the calls, which stand elsewhere. Durations are those of calls that have ended:
+ * null where none has ended. */
+static void json_columns(struct ip_json *j, const struct cli_report_row *row)
 {
-	if (known)
-		ip_json_uint(j, key, value);
-	else
-		ip_json_string(j, key, NULL);
+	for (size_t i = CLI_BY_CALLS + 1; i < CLI_REPORT_COLUMNS; i++) {
+		const char *key = cli_report_columns[i].key;
+		bool sum = row->logged && (i == CLI_BY_TOTAL || i == CLI_BY_SELF);
+
+		if (!key)
+			continue;
+		if (!sum && !cli_report_is_exact(row, i))
+			ip_json_string(j, key, NULL);
+		else if (i == CLI_BY_STDDEV)
+			ip_json_double(j, key, cli_report_value(row, i));
+		else
+			ip_json_uint(j, key, cli_report_value(row, i));
+	}
 }
 
-/* Durations are those of calls that have ended: null where none has ended. */
 static void json_logged(struct ip_json *j, const struct cli_report_row *row)
 {
-	const struct ip_stats_summary *s = &row->summary;
-	bool known = cli_report_is_known(row, CLI_BY_MIN);
-
-	ip_json_uint(j, "total_ns", s->total);
-	ip_json_uint(j, "self_ns", s->self);
-	json_known(j, "min_ns", known, s->min);
-	json_known(j, "avg_ns", known, s->avg);
-	json_known(j, "p50_ns", known, s->p50);
-	json_known(j, "p90_ns", known, s->p90);
-	json_known(j, "p99_ns", known, s->p99);
-	json_known(j, "p999_ns", known, s->p999);
-	json_known(j, "max_ns", known, s->max);
-	if (known)
-		ip_json_double(j, "stddev_ns", s->stddev);
-	else
-		ip_json_string(j, "stddev_ns", NULL);
-	ip_json_uint(j, "threads", row->stats->threads);
+	json_columns(j, row);
 	ip_json_uint(j, "tail_exits", row->stats->tails);
 	cli_report_tail_json(j, row);
 	ip_json_uint(j, "unwound", row->stats->unwound);
@@ -82,28 +76,14 @@ static void json_bounds(struct ip_json *j, const struct cli_report *r,
 	ip_json_end_array(j);
 }
 
-/* Writes the same keys as json_logged(). What is not known is null. */
 static void json_counted(struct ip_json *j, const struct cli_report *r,
 			 const struct cli_report_row *row)
 {
-	static const char *const unknown[] = {"p50_ns",	 "p90_ns",    "p99_ns",
-					      "p999_ns", "stddev_ns", "threads"};
-	const struct ip_stats_summary *s = &row->summary;
-	bool known = row->counted->ended;
-
-	json_known(j, "total_ns", known, s->total);
-	json_known(j, "self_ns", known && row->counted->has_self, s->self);
-	json_known(j, "min_ns", known, s->min);
-	json_known(j, "avg_ns", known, s->avg);
-	json_known(j, "max_ns", known, s->max);
-	for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++)
-		ip_json_string(j, unknown[i], NULL);
-	if (known) {
-		json_bounds(j, r, row, "p50_bounds_ns", 0.5);
-		json_bounds(j, r, row, "p90_bounds_ns", 0.9);
-		json_bounds(j, r, row, "p99_bounds_ns", 0.99);
-		json_bounds(j, r, row, "p999_bounds_ns", 0.999);
-	}
+	json_columns(j, row);
+	for (size_t i = 0; row->counted->ended && i < CLI_REPORT_COLUMNS; i++)
+		if (cli_report_columns[i].share)
+			json_bounds(j, r, row, cli_report_columns[i].bounds,
+				    cli_report_columns[i].share);
 	cli_report_tail_json(j, row);
 	if (row->counted->measured)
 		ip_json_uint(j, "unmeasured", row->counted->calls - row->counted->ended);

@@ -35,21 +35,12 @@ static const char help[] =
 	"      --json           one JSON document, with all columns\n"
 	"      --csv            the rows with all columns, separated by commas\n";
 
-static const char *const columns[CLI_REPORT_COLUMNS] = {
-	"calls", "total", "self", "min",    "avg",     "p50",	  "p90",
-	"p99",	 "p99.9", "max",  "stddev", "threads", "function"};
-
 static const char *const groups[] = {
 	[IP_GROUP_BY_FUNCTION] = "function",  [IP_GROUP_BY_CALLER] = "caller",
 	[IP_GROUP_BY_CALL_SITE] = "callsite", [IP_GROUP_BY_THREAD] = "thread",
 	[IP_GROUP_BY_MODULE] = "module",      [IP_GROUP_BY_FILE] = "file"};
 
 enum { OPT_BY = 256, OPT_BY_CALLER, OPT_COLUMNS, OPT_DIFF, OPT_JSON, OPT_CSV };
-
-const char *cli_report_column_name(enum cli_report_column column)
-{
-	return columns[column];
-}
 
 const char *cli_report_group_name(enum ip_group_by by)
 {
@@ -59,7 +50,8 @@ const char *cli_report_group_name(enum ip_group_by by)
 static bool find_column(const char *text, size_t length, enum cli_report_column *ret)
 {
 	for (size_t i = 0; i < CLI_REPORT_COLUMNS; i++)
-		if (strlen(columns[i]) == length && !strncmp(text, columns[i], length)) {
+		if (strlen(cli_report_columns[i].name) == length &&
+		    !strncmp(text, cli_report_columns[i].name, length)) {
 			*ret = i;
 			return true;
 		}

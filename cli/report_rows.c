@@ -13,20 +13,6 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
-double cli_report_value(const struct cli_report_row *row, enum cli_report_column column)
-{
-	const struct ip_stats_summary *s = &row->summary;
-	const double keys[CLI_REPORT_COLUMNS] = {
-		[CLI_BY_CALLS] = row->count, [CLI_BY_TOTAL] = s->total,
-		[CLI_BY_SELF] = s->self,     [CLI_BY_MIN] = s->min,
-		[CLI_BY_AVG] = s->avg,	     [CLI_BY_P50] = s->p50,
-		[CLI_BY_P90] = s->p90,	     [CLI_BY_P99] = s->p99,
-		[CLI_BY_P999] = s->p999,     [CLI_BY_MAX] = s->max,
-		[CLI_BY_STDDEV] = s->stddev, [CLI_BY_THREADS] = row->stats->threads};
-
-	return keys[column];
-}
-
 static int compare_strings(const char *a, const char *b)
 {
 	return strcmp(a ? a : "", b ? b : "");
@@ -66,11 +52,6 @@ static void summarize_counted(const struct cli_report *r, const struct ip_count 
 			      struct ip_stats_summary *ret)
 {
 	const struct ip_recording *s = r->trace->session;
-	const struct {
-		double share;
-		uint64_t *ret;
-	} percentiles[] = {
-		{0.5, &ret->p50}, {0.9, &ret->p90}, {0.99, &ret->p99}, {0.999, &ret->p999}};
 	uint64_t from;
 
 	*ret = (struct ip_stats_summary){0};
@@ -81,30 +62,10 @@ static void summarize_counted(const struct cli_report *r, const struct ip_count 
 	ret->avg = ip_recording_ns(s, c->sum / c->ended);
 	ret->min = ip_recording_ns(s, c->min);
 	ret->max = ip_recording_ns(s, c->max);
-	for (size_t i = 0; i < sizeof(percentiles) / sizeof(*percentiles); i++)
-		ip_counts_percentile(r->counts, s, c, percentiles[i].share, &from,
-				     percentiles[i].ret);
-}
-
-bool cli_report_has_times(const struct cli_report_row *row)
-{
-	return row->logged ? row->stats->calls : row->counted && row->counted->ended;
-}
-
-bool cli_report_is_known(const struct cli_report_row *row, enum cli_report_column column)
-{
-	const struct ip_histogram *h = &row->stats->histogram;
-
-	if (column == CLI_BY_CALLS)
-		return true;
-	if (column == CLI_BY_THREADS)
-		return row->logged;
-	if (!cli_report_has_times(row))
-		return false;
-	if (!row->logged)
-		return column == CLI_BY_SELF ? row->counted->has_self : column != CLI_BY_STDDEV;
-	/* the other columns are about calls that have ended */
-	return column == CLI_BY_TOTAL || column == CLI_BY_SELF || h->count || h->dropped;
+	for (size_t i = 0; i < CLI_REPORT_COLUMNS; i++)
+		if (cli_report_columns[i].share)
+			ip_counts_percentile(r->counts, s, c, cli_report_columns[i].share, &from,
+					     cli_report_figure(ret, i));
 }
 
 static bool is_wanted(const struct cli_report *r, const struct cli_report_row *row)
@@ -310,7 +271,7 @@ static void sort(struct cli_report *r)
 	const char *column = r->options->sort ? r->options->sort : "total";
 	enum cli_report_column by = 0;
 
-	while (strcmp(cli_report_column_name(by), column))
+	while (strcmp(cli_report_columns[by].name, column))
 		by++;
 	for (size_t i = 0; i < r->nrows; i++)
 		r->rows[i].key = cli_report_value(&r->rows[i], by);

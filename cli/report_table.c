@@ -268,7 +268,7 @@ int cli_report_table(const struct cli_report *r)
 	for (size_t i = 0; i < o->ncolumns; i++) {
 		int width = o->columns[i] == CLI_BY_CALLS ? 10 : 8;
 
-		ip_print(stdout, " %*s", width, cli_report_column_name(o->columns[i]));
+		ip_print(stdout, " %*s", width, cli_report_columns[o->columns[i]].name);
 		others += width + 1;
 	}
 	ip_print(stdout, "  %s\n", titles[o->by]);
