@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-#include "cli/csv.h"
 #include "cli/papi_names.h"
+#include "common/csv.h"
 #include "common/json.h"
 #include "fperf/fperf.h"
 
@@ -42,8 +42,8 @@ const struct ip_fperf_event *fperf_papi_event(const struct papi_event *p);
  * asked for decide which metrics there are. */
 void fperf_derived_header(FILE *out, struct ip_fperf *f);
 void fperf_derived_cells(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *row);
-void fperf_derived_csv_header(struct cli_csv *csv, struct ip_fperf *f);
-void fperf_derived_csv(struct cli_csv *csv, struct ip_fperf *f, const struct ip_fperf_row *row);
+void fperf_derived_csv_header(struct ip_csv *csv, struct ip_fperf *f);
+void fperf_derived_csv(struct ip_csv *csv, struct ip_fperf *f, const struct ip_fperf_row *row);
 void fperf_derived_json(struct ip_json *j, struct ip_fperf *f, const struct ip_fperf_row *row);
 
 int fperf_list_events(int argc, char **argv);

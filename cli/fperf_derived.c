@@ -101,19 +101,19 @@ void fperf_derived_cells(FILE *out, struct ip_fperf *f, const struct ip_fperf_ro
 	}
 }
 
-void fperf_derived_csv_header(struct cli_csv *csv, struct ip_fperf *f)
+void fperf_derived_csv_header(struct ip_csv *csv, struct ip_fperf *f)
 {
 	for (size_t i = 0; i < NMETRICS; i++)
 		if (applies(f, &metrics[i]))
-			cli_csv_string(csv, metrics[i].name);
+			ip_csv_string(csv, metrics[i].name);
 }
 
-void fperf_derived_csv(struct cli_csv *csv, struct ip_fperf *f, const struct ip_fperf_row *row)
+void fperf_derived_csv(struct ip_csv *csv, struct ip_fperf *f, const struct ip_fperf_row *row)
 {
 	for (size_t i = 0; i < NMETRICS; i++)
 		if (applies(f, &metrics[i]))
-			cli_csv_double(csv, !isnan(value_of(f, &metrics[i], row)),
-				       value_of(f, &metrics[i], row));
+			ip_csv_double(csv, !isnan(value_of(f, &metrics[i], row)),
+				      value_of(f, &metrics[i], row));
 }
 
 void fperf_derived_json(struct ip_json *j, struct ip_fperf *f, const struct ip_fperf_row *row)

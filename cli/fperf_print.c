@@ -8,11 +8,11 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "cli/csv.h"
 #include "cli/elide.h"
 #include "cli/fperf.h"
 #include "cli/tail_mark.h"
 #include "common/cleanup.h"
+#include "common/csv.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/print.h"
@@ -206,7 +206,7 @@ static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row
 
 /* Prints two titles: in how many samples a counter has no value, and in how many its value is an
  * estimate. */
-static void print_csv_losses(struct cli_csv *csv, const char *event)
+static void print_csv_losses(struct ip_csv *csv, const char *event)
 {
 	static const char *const what[] = {"missing", "scaled"};
 
@@ -215,49 +215,49 @@ static void print_csv_losses(struct cli_csv *csv, const char *event)
 
 		if (asprintf(&title, "%s %s", event, what[i]) < 0)
 			title = NULL;
-		cli_csv_string(csv, title);
+		ip_csv_string(csv, title);
 	}
 }
 
 static void print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n)
 {
 	const struct ip_fperf_options *o = ip_fperf_get_options(f);
-	struct cli_csv csv = {.out = out};
+	struct ip_csv csv = {.out = out};
 	static const char *const columns[] = {"function",   "module", "samples",	"calls",
 					      "calls_ci95", "live",   "until_tail_call"};
 
 	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
-		cli_csv_string(&csv, columns[i]);
+		ip_csv_string(&csv, columns[i]);
 	for (unsigned e = 0; e < o->nevents; e++) {
 		_cleanup_free_ char *ci = NULL;
 
 		if (asprintf(&ci, "%s ci95", o->events[e]->name) < 0)
 			ci = NULL;
-		cli_csv_string(&csv, o->events[e]->name);
-		cli_csv_string(&csv, ci);
+		ip_csv_string(&csv, o->events[e]->name);
+		ip_csv_string(&csv, ci);
 		if (o->events[e]->ncounters)
 			print_csv_losses(&csv, o->events[e]->name);
 	}
 	fperf_derived_csv_header(&csv, f);
-	cli_csv_end(&csv);
+	ip_csv_end(&csv);
 	for (size_t i = 0; i < n; i++) {
-		cli_csv_string(&csv, rows[i].function);
-		cli_csv_string(&csv, rows[i].module);
-		cli_csv_uint(&csv, true, rows[i].samples);
-		cli_csv_double(&csv, true, rows[i].calls);
-		cli_csv_double(&csv, rows[i].calls_ci >= 0, rows[i].calls_ci);
-		cli_csv_double(&csv, true, rows[i].live);
-		cli_csv_uint(&csv, rows[i].samples, rows[i].until_tail);
+		ip_csv_string(&csv, rows[i].function);
+		ip_csv_string(&csv, rows[i].module);
+		ip_csv_uint(&csv, true, rows[i].samples);
+		ip_csv_double(&csv, true, rows[i].calls);
+		ip_csv_double(&csv, rows[i].calls_ci >= 0, rows[i].calls_ci);
+		ip_csv_double(&csv, true, rows[i].live);
+		ip_csv_uint(&csv, rows[i].samples, rows[i].until_tail);
 		for (unsigned e = 0; e < o->nevents; e++) {
-			cli_csv_double(&csv, valued(&rows[i], e), rows[i].mean[e]);
-			cli_csv_double(&csv, rows[i].ci[e] >= 0, rows[i].ci[e]);
+			ip_csv_double(&csv, valued(&rows[i], e), rows[i].mean[e]);
+			ip_csv_double(&csv, rows[i].ci[e] >= 0, rows[i].ci[e]);
 			if (o->events[e]->ncounters) {
-				cli_csv_uint(&csv, true, rows[i].missing[e]);
-				cli_csv_uint(&csv, true, rows[i].scaled[e]);
+				ip_csv_uint(&csv, true, rows[i].missing[e]);
+				ip_csv_uint(&csv, true, rows[i].scaled[e]);
 			}
 		}
 		fperf_derived_csv(&csv, f, &rows[i]);
-		cli_csv_end(&csv);
+		ip_csv_end(&csv);
 	}
 }
 

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/csv.h"
 #include "cli/elide.h"
 #include "cli/report_diff.h"
 #include "common/cleanup.h"
+#include "common/csv.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/print.h"
@@ -289,18 +289,18 @@ void cli_diff_json(const struct cli_diff *d)
 	ip_json_end_object(&j);
 }
 
-static void csv_side(struct cli_csv *csv, const struct cli_report_row *row)
+static void csv_side(struct ip_csv *csv, const struct cli_report_row *row)
 {
 	static const enum cli_report_column times[] = {CLI_BY_TOTAL, CLI_BY_SELF, CLI_BY_AVG,
 						       CLI_BY_P50,   CLI_BY_P99,  CLI_BY_MAX};
 
-	cli_csv_uint(csv, row, row ? row->count : 0);
+	ip_csv_uint(csv, row, row ? row->count : 0);
 	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
 		bool known = row && cli_report_is_known(row, times[i]);
 
-		cli_csv_uint(csv, known, known ? (uint64_t)cli_report_value(row, times[i]) : 0);
+		ip_csv_uint(csv, known, known ? (uint64_t)cli_report_value(row, times[i]) : 0);
 	}
-	cli_csv_uint(csv, row && row->logged, row && row->logged ? row->stats->until_tail : 0);
+	ip_csv_uint(csv, row && row->logged, row && row->logged ? row->stats->until_tail : 0);
 }
 
 void cli_diff_csv(const struct cli_diff *d)
@@ -309,32 +309,32 @@ void cli_diff_csv(const struct cli_diff *d)
 					   "p",	       "q",	      "tail_p", "tail_q"};
 	static const char *const sides[] = {"calls",  "total_ns", "self_ns", "avg_ns",
 					    "p50_ns", "p99_ns",	  "max_ns",  "until_tail_call"};
-	struct cli_csv csv = {.out = stdout};
+	struct ip_csv csv = {.out = stdout};
 	char key[32];
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-		cli_csv_string(&csv, keys[i]);
+		ip_csv_string(&csv, keys[i]);
 	for (int side = 0; side < 2; side++)
 		for (size_t i = 0; i < sizeof(sides) / sizeof(*sides); i++) {
 			snprintf(key, sizeof(key), "%s_%s", side ? "after" : "before", sides[i]);
-			cli_csv_string(&csv, key);
+			ip_csv_string(&csv, key);
 		}
-	cli_csv_end(&csv);
+	ip_csv_end(&csv);
 	for (size_t i = 0; i < d->n && i < d->options->filter.limit; i++) {
 		const struct cli_pair *p = &d->pairs[i];
 		const struct ip_recording_function *f = cli_pair_row(p)->function;
 
-		cli_csv_string(&csv, cli_pair_row(p)->name);
-		cli_csv_string(&csv, f->linker_name);
-		cli_csv_string(&csv,
-			       ip_recording_module_name(cli_pair_report(d, p)->trace->session, f));
-		cli_csv_string(&csv, cli_verdict_name(p->verdict));
-		cli_csv_double(&csv, true, p->comparison.location);
-		cli_csv_double(&csv, true, p->q);
-		cli_csv_double(&csv, true, p->comparison.tail);
-		cli_csv_double(&csv, true, p->tail_q);
+		ip_csv_string(&csv, cli_pair_row(p)->name);
+		ip_csv_string(&csv, f->linker_name);
+		ip_csv_string(&csv,
+			      ip_recording_module_name(cli_pair_report(d, p)->trace->session, f));
+		ip_csv_string(&csv, cli_verdict_name(p->verdict));
+		ip_csv_double(&csv, true, p->comparison.location);
+		ip_csv_double(&csv, true, p->q);
+		ip_csv_double(&csv, true, p->comparison.tail);
+		ip_csv_double(&csv, true, p->tail_q);
 		csv_side(&csv, p->before);
 		csv_side(&csv, p->after);
-		cli_csv_end(&csv);
+		ip_csv_end(&csv);
 	}
 }

@@ -2,7 +2,7 @@
 /*
  * Writes comma-separated values.
  */
-#include "cli/csv.h"
+#include "common/csv.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -11,14 +11,14 @@
 #include "common/cleanup.h"
 #include "common/print.h"
 
-static void next(struct cli_csv *csv)
+static void next(struct ip_csv *csv)
 {
 	if (csv->begun)
 		ip_print(csv->out, ",");
 	csv->begun = true;
 }
 
-void cli_csv_string(struct cli_csv *csv, const char *value)
+void ip_csv_string(struct ip_csv *csv, const char *value)
 {
 	_cleanup_free_ char *text = value ? strdup(value) : NULL;
 
@@ -40,21 +40,21 @@ void cli_csv_string(struct cli_csv *csv, const char *value)
 	ip_print(csv->out, "\"");
 }
 
-void cli_csv_uint(struct cli_csv *csv, bool known, uint64_t value)
+void ip_csv_uint(struct ip_csv *csv, bool known, uint64_t value)
 {
 	next(csv);
 	if (known)
 		ip_print(csv->out, "%" PRIu64, value);
 }
 
-void cli_csv_double(struct cli_csv *csv, bool known, double value)
+void ip_csv_double(struct ip_csv *csv, bool known, double value)
 {
 	next(csv);
 	if (known && isfinite(value))
 		ip_print(csv->out, "%.6g", value);
 }
 
-void cli_csv_end(struct cli_csv *csv)
+void ip_csv_end(struct ip_csv *csv)
 {
 	ip_print(csv->out, "\n");
 	csv->begun = false;
