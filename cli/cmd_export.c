@@ -72,6 +72,20 @@ static const struct format *find_format(const char *name)
 	return NULL;
 }
 
+static int no_format(const char *command)
+{
+	char names[256] = "";
+	const size_t n = sizeof(formats) / sizeof(*formats);
+
+	for (size_t i = 0; i < n; i++) {
+		const char *before = !i ? "" : i + 1 < n ? ", " : " or ";
+		size_t used = strlen(names);
+
+		snprintf(names + used, sizeof(names) - used, "%s%s", before, formats[i].name);
+	}
+	return cli_usage(command, "--format is needed: %s", names);
+}
+
 struct options {
 	struct cli_filter filter;
 	const char *path, *other;
@@ -258,9 +272,7 @@ int cmd_export(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (!o.format)
-		return cli_usage(
-			argv[0],
-			"--format is needed: html, chrome, perfetto, folded, callgrind or pprof");
+		return no_format(argv[0]);
 	if (o.other && o.format->run != ip_export_html)
 		return cli_usage(argv[0], "--diff goes with --format html only");
 	if (o.other && o.filter.tid)
