@@ -57,6 +57,15 @@ const char *ip_rules_pressure_name(enum ip_rules_pressure pressure)
 	return pressure_names[pressure];
 }
 
+bool ip_rules_has_level(const struct ip_rules_rule *rule)
+{
+	bool has = rule->cpu.set || rule->memory.set;
+
+	for (unsigned i = 0; i < IP_RULES_PRESSURES; i++)
+		has |= rule->pressure[i].set;
+	return has;
+}
+
 bool ip_rules_watches(const struct ip_rules_rule *rule)
 {
 	return rule->until || rule->action == IP_RULES_SNAPSHOT;
@@ -426,9 +435,7 @@ int ip_rules_read(const struct ip_yaml_document *document, const struct ip_yaml 
 	    read_do(document, ip_yaml_get(map, "do"), ret) < 0 ||
 	    read_limits(document, map, ret) < 0 || check(document, map, ret) < 0)
 		return -1;
-	lasts = ret->until || ret->cpu.set || ret->memory.set || ret->start;
-	for (unsigned i = 0; i < IP_RULES_PRESSURES; i++)
-		lasts |= ret->pressure[i].set;
+	lasts = ret->until || ret->start || ip_rules_has_level(ret);
 	if (lasts && !ret->at_most) {
 		ret->at_most = AT_MOST;
 		ret->per_ns = AT_MOST_PER;

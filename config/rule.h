@@ -90,6 +90,8 @@ const char *ip_rules_action_name(enum ip_rules_action action);
 /* "memory_full"... */
 const char *ip_rules_pressure_name(enum ip_rules_pressure pressure);
 
+/* Whether a condition of the rule is a level that is looked at from outside. */
+bool ip_rules_has_level(const struct ip_rules_rule *rule);
 /* Whether the rule needs a session of its own that watches the process all the time: a flight
  * recorder, or the histogram of a function. */
 bool ip_rules_watches(const struct ip_rules_rule *rule);

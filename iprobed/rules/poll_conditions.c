@@ -63,15 +63,6 @@ static void look_at_pressure(struct ip_rules *e, struct ip_rules_target *t,
 			ip_rules_pressure_name(what), share, level->limit);
 }
 
-static bool wants_look(const struct ip_rules_rule *r)
-{
-	bool wants = r->cpu.set || r->memory.set;
-
-	for (unsigned i = 0; i < IP_RULES_PRESSURES; i++)
-		wants |= r->pressure[i].set;
-	return wants;
-}
-
 void ip_rules_look(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
 	struct ip_rules_stat now;
@@ -82,7 +73,7 @@ void ip_rules_look(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_n
 		struct ip_rules_arm *arm = &t->arms[i];
 		const struct ip_rules_rule *r = arm->state->rule;
 
-		wanted |= wants_look(r);
+		wanted |= ip_rules_has_level(r);
 		if (arm->fresh && r->start)
 			ip_rules_fire(e, t, arm, false, now_ns, "it has started");
 		arm->fresh = false;
