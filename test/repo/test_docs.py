@@ -385,3 +385,44 @@ def test_commands_in_documents_exist_with_their_options(root, builddir, sh):
                     assert option[0] in helps[key], about
             shown += 1
     assert shown > 60
+
+
+def choices(text, pattern):
+    """The strings of a list in a source."""
+    found = re.search(pattern, text, re.DOTALL)
+    assert found, pattern
+    return re.findall(r'"([\w.]+)"', found[1])
+
+
+def untold(words, *texts):
+    return [
+        word
+        for word in words
+        if not all(re.search(rf"(?<![\w.]){re.escape(word)}(?![\w])", text) for text in texts)
+    ]
+
+
+def test_lists_of_the_sources_stand_in_help_and_pages(root, builddir, sh):
+    """A format, a column or a key of a rule that is added to its list is told to users, too."""
+    pages = root / "docs" / "man"
+    for source, pattern, page, command, least in [
+        ("cli/cmd_export.c", r"\} formats\[\] = \{\n(.*?)\n\};", "iprobe-export.1", "export", 6),
+        ("config/rule.c", r"when_keys\[\] = \{(.*?)\};", "iprobe-probes.d.5", None, 8),
+        ("config/rule.c", r"do_keys\[\] = \{(.*?)\};", "iprobe-probes.d.5", None, 4),
+        ("config/rule.c", r" rule_keys\[\] = \{(.*?)\};", "iprobe-probes.d.5", None, 9),
+    ]:
+        words = choices((root / source).read_text(encoding="utf-8"), pattern)
+        texts = [(pages / f"{page}.rst").read_text(encoding="utf-8")]
+        if command:
+            texts.append(sh(builddir / "cli" / "iprobe", command, "--help").stdout)
+        assert len(words) >= least and not untold(words, *texts), source
+    text = (root / "cli" / "report_columns.c").read_text(encoding="utf-8")
+    words = re.findall(r'\] = \{(?:\.name = )?"([\w.]+)"', text)
+    told = (pages / "iprobe-report.1.rst").read_text(encoding="utf-8")
+    helped = sh(builddir / "cli" / "iprobe", "report", "--help").stdout
+    assert len(words) >= 13 and not untold(words, told, helped)
+
+
+def test_a_choice_that_is_not_told_is_found():
+    assert choices('x[] = {"a",\n  "b.c"};\ny[] = {"d"};', r"x\[\] = \{(.*?)\};") == ["a", "b.c"]
+    assert untold(["p99", "p99.9", "p9"], "p99.9, p99", "p99 p99.9 p95") == ["p9"]
