@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/stops.h"
-#include "cli/via_daemon.h"
+#include "cli/record/stops.h"
+#include "cli/record/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"

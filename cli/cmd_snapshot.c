@@ -10,7 +10,7 @@
 
 #include "access/delegation.h"
 #include "cli/cli.h"
-#include "cli/via_daemon.h"
+#include "cli/record/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"

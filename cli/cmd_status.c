@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/via_daemon.h"
+#include "cli/record/via_daemon.h"
 #include "collector/rates.h"
 #include "common/cleanup.h"
 #include "common/error.h"

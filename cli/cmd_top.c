@@ -13,8 +13,8 @@
 
 #include "cli/cli.h"
 #include "cli/filter_options.h"
-#include "cli/top.h"
-#include "cli/via_daemon.h"
+#include "cli/record/via_daemon.h"
+#include "cli/top/top.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"

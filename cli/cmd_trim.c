@@ -18,7 +18,7 @@
 #include "common/error.h"
 #include "common/json.h"
 #include "common/print.h"
-#include "common/trace_dir.h"
+#include "common/trace/trace_dir.h"
 #include "common/units.h"
 
 #define PARTS_MAX 10000u

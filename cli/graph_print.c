@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/report.h"
+#include "cli/report/report.h"
 #include "common/cleanup.h"
 #include "common/json.h"
 #include "common/print.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cli/hist.h"
-#include "cli/report.h"
+#include "cli/report/report.h"
 #include "cli/tail_mark.h"
 #include "common/json.h"
 #include "common/print.h"

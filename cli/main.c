@@ -10,7 +10,7 @@
 
 #include "access/delegation.h"
 #include "cli/cli.h"
-#include "cli/live_line.h"
+#include "cli/record/live_line.h"
 #include "common/error.h"
 #include "common/print.h"
 #include "config/probes_d.h"

@@ -13,8 +13,8 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/print.h"
-#include "common/selection.h"
-#include "common/trace_format.h"
+#include "common/selection/selection.h"
+#include "common/trace/trace_format.h"
 #include "common/units.h"
 
 int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "analysis/callstack/trace.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 
 #define CLI_DEFAULT_DIR "iprobe.data"
 

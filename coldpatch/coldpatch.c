@@ -19,8 +19,8 @@
 #include "coldpatch/write/rewrite.h"
 #include "common/arch/arch.h"
 #include "common/cleanup.h"
+#include "common/elf/note.h"
 #include "common/error.h"
-#include "common/note.h"
 
 #include <signal.h>
 #include <string.h>

@@ -6,8 +6,8 @@
 #ifndef COLD_COLDPATCH_H
 #define COLD_COLDPATCH_H
 
-#include "common/probe_list.h"
-#include "common/selection.h"
+#include "common/elf/probe_list.h"
+#include "common/selection/selection.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -55,7 +55,7 @@
 #include "common/clock.h"
 #include "common/dir.h"
 #include "common/error.h"
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 
 #define NEW	   IP_TRACE_STAMPS ".new"

@@ -22,8 +22,8 @@ struct ip_coarse_clock_stats {
 };
 
 /* Refreshes the clock line of the area once before it returns, and from then on in the clock
- * thread. The notes go to DIR/iprobe/stamps (common/trace_format.h). If an iprobe that was killed
- * has left notes there, new ones are added to them. */
+ * thread. The notes go to DIR/iprobe/stamps (common/trace/trace_format.h). If an iprobe that was
+ * killed has left notes there, new ones are added to them. */
 int ip_coarse_clock_start(struct ip_area *area, int dirfd, struct ip_coarse_clock **ret);
 
 /* Replaces the notes about stamps before that time (TSC) by one note, whose width is the largest of

@@ -23,7 +23,7 @@
 
 #include "common/abi/ring.h"
 #include "common/error.h"
-#include "common/packet_codec.h"
+#include "common/trace/packet_codec.h"
 
 struct job {
 	struct ip_compressor_packet note;

@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 #include "trace_writer/journal.h"
 
 struct ip_compressor;

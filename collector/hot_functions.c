@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "common/arch/x86_64/tsc.h"
+#include "common/elf/probe_list.h"
 #include "common/error.h"
-#include "common/probe_list.h"
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 
 #define SAMPLE	  4u	/* one packet in so many is looked at */
 #define CALLS_MIN 2000u /* fewer calls are not enough to judge */

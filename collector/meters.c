@@ -15,7 +15,7 @@
 #include "common/condition.h"
 #include "common/error.h"
 #include "common/notice.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 #include "common/units.h"
 #include "hotpatcher/plan/filters.h"
 #include "hotpatcher/plan/payload_rules.h"

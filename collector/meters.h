@@ -2,7 +2,7 @@
 /*
  * Counts and histograms of a session (common/abi/meters.h: duties and meters). This file gives each
  * function its place in the blocks, keeps the totals, and writes them to DIR/iprobe/counts
- * (common/trace_format.h).
+ * (common/trace/trace_format.h).
  *
  * Each thread adds to its own block in the area and never reads it back. The collector reads the
  * blocks at intervals and adds the differences to its own totals, so buckets of 32 bits may wrap in

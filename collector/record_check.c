@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks records. common/trace_format.h tells what a record is. common/abi/ring.h tells what else
- * the runtime leaves in a sub-buffer.
+ * Checks records. common/trace/trace_format.h tells what a record is. common/abi/ring.h tells what
+ * else the runtime leaves in a sub-buffer.
  */
 #include "collector/record_check.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "common/probe_list.h"
-#include "common/trace_format.h"
+#include "common/elf/probe_list.h"
+#include "common/trace/trace_format.h"
 
 /* Returns the number of words of the payload record at i. n: number of words in all. 0: it is not a
  * payload record. */

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "common/abi/meters.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 
 #define IP_CONDITIONS_MAX     16u
 #define IP_CONDITION_CALLS    10u /* fewer calls say nothing about a percentile or a mean */

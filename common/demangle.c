@@ -9,7 +9,7 @@
  * back references is limited, since they cause the doubling. libiberty's limit on recursion stays
  * on: C++ names of more than 1024 bytes are shown as they are.
  */
-#include "common/selection.h"
+#include "common/selection/selection.h"
 
 #include <ctype.h>
 #include <libiberty/demangle.h>
@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-#include "common/selection_item.h"
+#include "common/selection/selection_item.h"
 
 #define MANGLED_MAX    16384
 #define DEMANGLED_MAX  32768

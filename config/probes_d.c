@@ -12,7 +12,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 #include "common/units.h"
 #include "config/probes_d_values.h"
 #include "config/yaml_tree.h"

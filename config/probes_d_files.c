@@ -13,7 +13,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 #include "config/probes_d.h"
 #include "config/yaml_tree.h"
 

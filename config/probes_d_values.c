@@ -10,7 +10,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 #include "common/units.h"
 
 int ip_probes_error_at(const struct ip_yaml_document *document, const struct ip_yaml *node,

@@ -14,7 +14,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 #include "fperf/fperf_private.h"
 #include "fperf/policy.h"
 #include "fperf/tails.h"

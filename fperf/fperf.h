@@ -4,9 +4,9 @@
  * shares with the runtime.
  *
  * An FPerf session is a session like any other, whose functions have IP_DUTY_FPERF. Nothing is
- * recorded. The runtime adds to each thread's own cells, and fperf reads them. cli/fperf.c creates
- * the struct ip_fperf, puts it into the session's options, and gets the rows from it when the
- * session has ended.
+ * recorded. The runtime adds to each thread's own cells, and fperf reads them. cli/fperf/fperf.c
+ * creates the struct ip_fperf, puts it into the session's options, and gets the rows from it when
+ * the session has ended.
  *
  * Each step of the session's loop (loop.c):
  *   1. It reads what was spent: time in hooks, calls that were only counted, stops. It compares

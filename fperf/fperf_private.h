@@ -10,7 +10,7 @@
 
 #include <time.h>
 
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 #include "fperf/confidence.h"
 #include "fperf/cpu_time.h"
 #include "fperf/fperf.h"

@@ -32,8 +32,8 @@
  */
 #include "runtime/filter.h"
 
-#include "common/probe_list.h"
-#include "common/trace_format.h"
+#include "common/elf/probe_list.h"
+#include "common/trace/trace_format.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/frames.h"
 #include "runtime/payload.h"

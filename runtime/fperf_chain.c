@@ -28,7 +28,7 @@
 #include "runtime/fperf.h"
 
 #include "common/abi/fperf.h"
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/fperf_private.h"
 #include "runtime/rt.h"

@@ -8,7 +8,7 @@
 #include "runtime/fperf_private.h"
 
 #include "common/abi/fperf.h"
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/fperf_pmu.h"
 #include "runtime/rt.h"

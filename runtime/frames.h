@@ -12,7 +12,7 @@
 #ifndef RT_FRAMES_H
 #define RT_FRAMES_H
 
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/ring.h"
 #include "runtime/rt.h"

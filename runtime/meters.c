@@ -28,7 +28,7 @@
  */
 #include "runtime/meters.h"
 
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 #include "include/iprobe/payload.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/filter.h"

@@ -66,7 +66,7 @@
 #ifndef RT_OPEN_CALLS_H
 #define RT_OPEN_CALLS_H
 
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/meters.h"
 #include "runtime/rt.h"

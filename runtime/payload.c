@@ -20,8 +20,8 @@
  */
 #include "runtime/payload.h"
 
-#include "common/trace_format.h"
-#include "common/values.h"
+#include "common/trace/trace_format.h"
+#include "common/trace/values.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 

@@ -4,7 +4,7 @@
  * steps. All other cases come here.
  *
  * A ring has one writer: its thread, and the signal handlers that interrupt it. The protocol
- * (memory in common/abi/ring.h, record layout in common/trace_format.h):
+ * (memory in common/abi/ring.h, record layout in common/trace/trace_format.h):
  *
  *   1. The thread's slot is valid only for the session in the gate. If it is not valid, claim one.
  *      If the gate is 0, there is no session, or this is a forked child: the kernel has cleared its
@@ -55,8 +55,8 @@
  */
 #include <stddef.h>
 
-#include "common/probe_list.h"
-#include "common/trace_format.h"
+#include "common/elf/probe_list.h"
+#include "common/trace/trace_format.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/filter.h"
 #include "runtime/meters.h"

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
-#include "common/note.h"
+#include "common/elf/note.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 

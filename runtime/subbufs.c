@@ -10,7 +10,7 @@
  * A handler may come at any step and do the same. So cur is changed by compare-and-exchange only.
  * If the exchange fails, the hook gives back the sub-buffer that it has taken.
  */
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/ring.h"
 #include "runtime/rt.h"

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "collector/meters.h"
-#include "common/end_reason.h"
+#include "common/trace/end_reason.h"
 #include "hotpatcher/plan/selections.h"
 
 #define IP_CONTROLLERS_MAX 3

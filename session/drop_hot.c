@@ -14,7 +14,7 @@
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/notice.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 #include "common/units.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "session/session_private.h"

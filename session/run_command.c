@@ -12,7 +12,7 @@
 
 #include "common/arch/arch.h"
 #include "common/cleanup.h"
-#include "common/elf_file.h"
+#include "common/elf/elf_file.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "hotpatcher/process/anchor.h"

@@ -13,7 +13,7 @@
 
 #include "common/clock.h"
 #include "common/condition.h"
-#include "common/end_reason.h"
+#include "common/trace/end_reason.h"
 #include "hotpatcher/patch/patch.h"
 #include "hotpatcher/plan/filters.h"
 #include "hotpatcher/plan/payload_rules.h"

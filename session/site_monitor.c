@@ -14,7 +14,7 @@
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/notice.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/patch/patch_in_place.h"
 #include "hotpatcher/patch/site_state.h"

@@ -13,7 +13,7 @@
 #include "collector/drain_thread.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/values.h"
+#include "common/trace/values.h"
 #include "hotpatcher/patch/remap.h"
 #include "hotpatcher/patch/stop_batches.h"
 #include "hotpatcher/plan/bounds.h"

@@ -17,7 +17,7 @@
 #include "common/cleanup.h"
 #include "common/dir.h"
 #include "common/error.h"
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 
 #define MAGIC	   0x334a65626f727069ull /* "iprobeJ3" */
 #define ENTRY_SIZE 128u /* so an entry does not cross a page: the kernel copies it whole */

@@ -14,7 +14,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/trace_segments.h"
+#include "common/trace/trace_segments.h"
 #include "trace_writer/writer_private.h"
 
 struct ip_trace_rotation {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the newest part of a trace. The streams are in pieces (common/trace_segments.h), and the
- * oldest pieces are removed. A packet goes into the newest piece. If that piece would become larger
- * than a piece may be:
+ * Keeps the newest part of a trace. The streams are in pieces (common/trace/trace_segments.h), and
+ * the oldest pieces are removed. A packet goes into the newest piece. If that piece would become
+ * larger than a piece may be:
  *
  *   1. The table gets the line of a new piece, which is the newest from here on. The line names the
  *      first piece that counts. The pieces before it do not count any more. The first piece's line

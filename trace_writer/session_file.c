@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "common/elf_file.h"
+#include "common/elf/elf_file.h"
 #include "common/error.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 #include "hotpatcher/plan/payload_rules.h"
 #include "trace_writer/writer_private.h"
 

@@ -11,7 +11,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/packet_codec.h"
+#include "common/trace/packet_codec.h"
 #include "trace_writer/writer_private.h"
 
 #define WORD sizeof(uint64_t)

@@ -13,7 +13,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/packet_codec.h"
+#include "common/trace/packet_codec.h"
 #include "trace_writer/writer_private.h"
 
 /* Opens the directory of that name. It must be a trace of iprobe that no living iprobe writes, or

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a trace directory (common/trace_format.h).
+ * Writes a trace directory (common/trace/trace_format.h).
  */
 #ifndef IP_WRITER_H
 #define IP_WRITER_H
@@ -11,7 +11,7 @@
 
 #include "common/clock.h"
 #include "common/dir.h"
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 #include "hotpatcher/plan/plan.h"
 #include "hotpatcher/ptrace/stop_log.h"
 #include "trace_writer/journal.h"
@@ -30,8 +30,8 @@ int ip_trace_create(const char *dir, pid_t pid, const char *command,
 int ip_trace_create_at(struct ip_dir_place *place, const char *dir, pid_t pid, const char *command,
 		       const struct ip_clock_reading *start, struct ip_trace **ret);
 
-/* The streams will be compressed (common/packet_codec.h). Call this before the journal and any
- * packet. Returns 0, or -1 with an error. */
+/* The streams will be compressed (common/trace/packet_codec.h). Call this before the journal and
+ * any packet. Returns 0, or -1 with an error. */
 int ip_trace_compress(struct ip_trace *trace);
 bool ip_trace_compresses(const struct ip_trace *trace);
 /* Adds the result of compression to the session file. plain: the number of packets that were left
@@ -90,8 +90,8 @@ size_t ip_trace_selections(const struct ip_trace *trace, char *const **ret);
 /* The session records by this selection too, from now on. text: ip_selections_item.text. */
 void ip_trace_add_selection(struct ip_trace *trace, const char *text);
 
-/* Adds a signature of values (common/values.h). Returns its number, from 1; 0 if there are too
- * many; -1 with an error. */
+/* Adds a signature of values (common/trace/values.h). Returns its number, from 1; 0 if there are
+ * too many; -1 with an error. */
 int64_t ip_trace_add_signature(struct ip_trace *trace, const char *text);
 
 /* Adds the modules and functions of a bound plan, and copies the modules' probe lists. It may be

@@ -9,9 +9,9 @@
 
 #include <stdio.h>
 
-#include "common/ctf_metadata.h"
-#include "common/trace_dir.h"
-#include "common/trace_segments.h"
+#include "common/trace/ctf_metadata.h"
+#include "common/trace/trace_dir.h"
+#include "common/trace/trace_segments.h"
 #include "trace_writer/rotate.h"
 #include "trace_writer/writer.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 
 #define CAPACITY_MIN 64u
 

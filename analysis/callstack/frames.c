@@ -122,8 +122,8 @@
 #include <stdlib.h>
 
 #include "analysis/callstack/frames_private.h"
+#include "common/elf/probe_list.h"
 #include "common/error.h"
-#include "common/probe_list.h"
 
 static void begin_thread(struct ip_frames *t)
 {

@@ -88,7 +88,7 @@ struct ip_frames_ops {
 	void (*orphan)(void *context, uint32_t function, size_t depth, uint64_t ts);
 	void (*point)(void *context, uint32_t function, size_t depth, uint64_t ts);
 	/* Called with the values of the event that is being fed, where it has some
-	 * (common/trace_format.h), and with NULL when the event has been handled. Between the
+	 * (common/trace/trace_format.h), and with NULL when the event has been handled. Between the
 	 * two the event's own opened(), closed() with IP_END_EXIT, orphan() or point() is
 	 * called. */
 	void (*values)(void *context, const uint64_t *payload);

@@ -6,7 +6,7 @@
  * same index. Only the entry of the topmost frame of a chain counts: the call goes on there.
  */
 #include "analysis/callstack/frames_private.h"
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 
 /* The most members of a chain, which are all different functions. A jump to a further function
  * is counted, but gets no frame. */

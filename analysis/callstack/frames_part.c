@@ -26,8 +26,8 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "common/elf/probe_list.h"
 #include "common/error.h"
-#include "common/probe_list.h"
 
 int ip_frames_find_hosts(struct ip_frames *t)
 {

@@ -5,7 +5,7 @@
  */
 #include "analysis/callstack/frames_private.h"
 
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 
 uint64_t ip_frames_next_removal(const struct ip_frames *t)
 {

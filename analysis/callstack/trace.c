@@ -14,7 +14,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/trace_segments.h"
+#include "common/trace/trace_segments.h"
 
 #define BATCH 256u
 

@@ -18,7 +18,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 
 #define COUNTS_MAX (1ull << 30)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What functions counted and measured instead of logging: DIR/iprobe/counts
- * (common/trace_format.h), by function of the session. The file is input from outside:
+ * (common/trace/trace_format.h), by function of the session. The file is input from outside:
  * everything is checked.
  */
 #ifndef IP_COUNTS_H

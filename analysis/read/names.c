@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 #include "common/units.h"
 
 struct ip_names {

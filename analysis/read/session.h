@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parsed form of DIR/iprobe/session of a trace (common/trace_format.h): where the recording
- * comes from, and which function a probe number stands for. The file is input from outside:
- * everything is checked.
+ * The parsed form of DIR/iprobe/session of a trace (common/trace/trace_format.h): where the
+ * recording comes from, and which function a probe number stands for. The file is input from
+ * outside: everything is checked.
  *
  * A function can have several numbers: its out-of-line and its inlined instances, and the copies
  * that the compiler made (.isra.0, .constprop.1 ...). The numbers of one function in one module
@@ -19,7 +19,7 @@
 
 #include "analysis/read/changes.h"
 #include "analysis/read/values.h"
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 
 struct ip_recording_module {
 	const char *path;

@@ -11,7 +11,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 
 int ip_session_parse_module(struct ip_session_parser *p)
 {

@@ -12,7 +12,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
-#include "common/trace_segments.h"
+#include "common/trace/trace_segments.h"
 
 int ip_session_load_pieces(const char *dir, struct ip_recording *s)
 {

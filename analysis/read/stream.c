@@ -11,8 +11,8 @@
  * A bad record ends its packet, and so do words that cannot be unpacked.
  *
  * The first bytes of a stream, not its name, tell whether it is compressed
- * (common/packet_codec.h). The words of a compressed packet are unpacked when the caller reads
- * the first of them. So a reader that looks at all headers reads nothing else.
+ * (common/trace/packet_codec.h). The words of a compressed packet are unpacked when the caller
+ * reads the first of them. So a reader that looks at all headers reads nothing else.
  */
 #include "analysis/read/stream.h"
 
@@ -26,7 +26,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 
 #define BUFFER_SIZE 32768u
 #define SMALL_SIZE  8192u	 /* holds any record */

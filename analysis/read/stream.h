@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads one stream file of a trace: packets, and the events in them (common/trace_format.h).
+ * Reads one stream file of a trace: packets, and the events in them (common/trace/trace_format.h).
  *
  * The file is input from outside, and a crash or a full disk may have cut it off. The reader
  * reads what is good, leaves out the rest, and ip_stream_damage() tells what is wrong. Memory is
@@ -66,7 +66,7 @@ const uint8_t *ip_stream_uuid(const struct ip_stream *stream);
 ssize_t ip_stream_read(struct ip_stream *stream, struct ip_event *events, size_t max);
 
 /* ip_event_payload() returns the values of an event that ip_stream_read() has just delivered:
- * the word that describes them and the value words after it (common/trace_format.h). As many
+ * the word that describes them and the value words after it (common/trace/trace_format.h). As many
  * words as the first one says are there. base is what ip_stream_payloads() returns; it is valid
  * until the next read. */
 const uint64_t *ip_stream_payloads(const struct ip_stream *stream);

@@ -17,13 +17,13 @@
 
 #include "analysis/read/names.h"
 #include "common/cleanup.h"
-#include "common/debug_file.h"
-#include "common/elf_file.h"
+#include "common/elf/debug_file.h"
+#include "common/elf/elf_file.h"
+#include "common/elf/probe_list.h"
 #include "common/error.h"
 #include "common/print.h"
-#include "common/probe_list.h"
-#include "common/selection.h"
-#include "common/trace_format.h"
+#include "common/selection/selection.h"
+#include "common/trace/trace_format.h"
 
 /* A probe list without sizes gives each function the addresses up to the next function, but not
  * more than this many bytes. */

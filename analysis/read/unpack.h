@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unpacks the packets of a compressed stream (common/packet_codec.h) for the reader of the
+ * Unpacks the packets of a compressed stream (common/trace/packet_codec.h) for the reader of the
  * stream. The file is input from outside: this code checks what a head claims before it
  * allocates anything for it.
  */
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/packet_codec.h"
+#include "common/trace/packet_codec.h"
 
 /* The memory that unpacking needs, some 200 KB. Any number of streams that are read in turn
  * share it. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/print.h"
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 #include "common/utf8.h"
 
 static int parse_type(const char *text, struct ip_value_type *ret)

@@ -11,10 +11,10 @@
 #include <stdio.h>
 
 #include "common/json.h"
-#include "common/values.h"
+#include "common/trace/values.h"
 
 struct ip_value_type {
-	char code;	   /* of common/values.h: i u c b e p f x s - */
+	char code;	   /* of common/trace/values.h: i u c b e p f x s - */
 	uint8_t size;	   /* of i u e f, in bytes */
 	const char *name;  /* NULL: none */
 	char *enumerators; /* "NAME=VALUE,NAME=VALUE"; NULL: none */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a part of a trace as a trace of its own (common/trace_format.h): by time, thread,
+ * Writes a part of a trace as a trace of its own (common/trace/trace_format.h): by time, thread,
  * process, function, depth or size. Calls that are open at an edge of the part's time look as
  * they do in a recording that begins or ends there. Events that were lost within the part remain
  * lost: the part's packets say how many. Times are those of the whole trace.

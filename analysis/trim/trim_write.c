@@ -21,7 +21,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
-#include "common/trace_dir.h"
+#include "common/trace/trace_dir.h"
 
 /* as the recorder's packets; the largest record fits into an empty one */
 #define PACKET_WORDS 4095u
@@ -163,7 +163,7 @@ static int copy_metadata(struct ip_trim_writer *w)
 		       : copy_file(w, "metadata");
 }
 
-/* Counts and histograms (common/trace_format.h) are about the whole trace only. */
+/* Counts and histograms (common/trace/trace_format.h) are about the whole trace only. */
 static bool is_whole(const struct ip_trace_reader *trace, const struct ip_trim_options *o)
 {
 	return o->from <= trace->begin && o->to > trace->end && !o->tid && !o->pid &&

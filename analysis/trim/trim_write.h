@@ -8,7 +8,7 @@
 #define IP_TRIM_WRITE_H
 
 #include "analysis/trim/trim.h"
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 
 struct ip_trim_writer;
 

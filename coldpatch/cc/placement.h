@@ -6,7 +6,7 @@
 #define COLD_PLACEMENT_H
 
 #include "coldpatch/cc/command_line.h"
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 
 #include <stddef.h>
 

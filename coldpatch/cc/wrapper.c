@@ -18,7 +18,7 @@
 #include "coldpatch/sites/exclude.h"
 #include "common/arch/arch.h"
 #include "common/cleanup.h"
-#include "common/elf_class.h"
+#include "common/elf/elf_class.h"
 #include "common/error.h"
 #include "common/print.h"
 

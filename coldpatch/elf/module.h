@@ -10,7 +10,7 @@
 #ifndef COLD_MODULE_H
 #define COLD_MODULE_H
 
-#include "common/elf_file.h"
+#include "common/elf/elf_file.h"
 
 #include <stdbool.h>
 #include <stddef.h>

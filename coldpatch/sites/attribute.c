@@ -10,7 +10,7 @@
 #include "coldpatch/sites/arch.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 
 #include <inttypes.h>
 #include <string.h>

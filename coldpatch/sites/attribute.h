@@ -7,8 +7,8 @@
 
 #include "coldpatch/sites/hooks.h"
 #include "coldpatch/sites/sites.h"
-#include "common/probe_list.h"
-#include "common/selection.h"
+#include "common/elf/probe_list.h"
+#include "common/selection/selection.h"
 
 struct cold_attribution {
 	size_t by_code;	  /* functions known from the hook's argument */

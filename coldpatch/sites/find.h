@@ -10,7 +10,7 @@
 #include "coldpatch/elf/module.h"
 #include "coldpatch/sites/hooks.h"
 #include "coldpatch/sites/sites.h"
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 
 struct cold_found {
 	struct cold_sites sites;

@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/elf/point_args.h"
 #include "common/error.h"
-#include "common/point_args.h"
 
 struct candidates {
 	const struct ip_point_arg *arg;

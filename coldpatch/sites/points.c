@@ -13,8 +13,8 @@
 #include "common/arch/arch.h"
 #include "common/array.h"
 #include "common/cleanup.h"
+#include "common/elf/point_args.h"
 #include "common/error.h"
-#include "common/point_args.h"
 
 #define VERSION	    1
 #define SITE_LENGTH 5

@@ -4,7 +4,7 @@
  */
 #include "coldpatch/stage/instruction.h"
 
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 
 #define FAR 64 /* lines of code; after them the flags count as not known to be dead */
 

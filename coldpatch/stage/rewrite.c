@@ -43,7 +43,7 @@
 #include "coldpatch/stage/naked_attr.h"
 #include "coldpatch/stage/output.h"
 #include "coldpatch/stage/section.h"
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 
 #include <stdlib.h>
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "coldpatch/stage/output.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 
 struct stage_rewriter;
 

@@ -15,7 +15,7 @@
 #include "coldpatch/write/renumber.h"
 #include "coldpatch/write/rewrite.h"
 #include "common/cleanup.h"
-#include "common/elf_class.h"
+#include "common/elf/elf_class.h"
 #include "common/error.h"
 
 #include <string.h>

@@ -6,9 +6,9 @@
 #include "coldpatch/write/list_path.h"
 
 #include "common/cleanup.h"
-#include "common/elf_file.h"
+#include "common/elf/elf_file.h"
+#include "common/elf/probe_list.h"
 #include "common/error.h"
-#include "common/probe_list.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,8 +12,8 @@
 #include "coldpatch/write/strip.h"
 #include "common/arch/arch.h"
 #include "common/cleanup.h"
+#include "common/elf/probe_list.h"
 #include "common/error.h"
-#include "common/probe_list.h"
 
 #include <errno.h>
 #include <string.h>

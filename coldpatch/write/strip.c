@@ -4,7 +4,7 @@
  */
 #include "coldpatch/write/strip.h"
 
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  * malloc, a signal handler, the loader, or a program with another C library or none. PAPI_start and
  * PAPI_read take locks and memory of the C library. There they would hang, or change what they
  * measure. What PAPI knows is names: which events of this processor a name stands for. iprobe asks
- * that outside of the target, in fperf (cli/fperf_papi.c). The answer is numbers for
+ * that outside of the target, in fperf (cli/fperf/fperf_papi.c). The answer is numbers for
  * perf_event_open; PAPI itself would use the same numbers. Opening and reading are plain system
  * calls, or rdpmc. A hook may make them anywhere.
  */

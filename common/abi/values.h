@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ABI: how hooks read the values of arguments and results (programs in the shared area,
- * abi/area.h). common/values.h describes how a record holds the values, and what a signature is.
+ * abi/area.h). common/trace/values.h describes how a record holds the values, and what a signature
+ * is.
  */
 #ifndef IP_ABI_VALUES_H
 #define IP_ABI_VALUES_H
@@ -30,7 +31,7 @@ enum ip_value_source {
 };
 
 #define IP_VALUE_SIGNED 1u /* extend the value with its sign */
-/* the value is the address of a string; common/values.h describes the words */
+/* the value is the address of a string; common/trace/values.h describes the words */
 #define IP_VALUE_STRING	 2u
 #define IP_VALUE_LONG	 4u    /* 16 bytes in memory, of which 10 are used: two words */
 #define IP_VALUE_NOTHING 0xffu /* base, index: no register */

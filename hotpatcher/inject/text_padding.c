@@ -11,7 +11,7 @@
 
 #include "common/array.h"
 #include "common/cleanup.h"
-#include "common/elf_class.h"
+#include "common/elf/elf_class.h"
 #include "common/error.h"
 #include "hotpatcher/inject/inject_code.h"
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 
 #define PAGE_SIZE 4096u
 

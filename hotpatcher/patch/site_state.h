@@ -23,7 +23,7 @@
 #ifndef IP_SITE_STATE_H
 #define IP_SITE_STATE_H
 
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 #include "hotpatcher/process/target.h"
 
 enum ip_site_state {

@@ -18,7 +18,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/notice.h"
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 #include "hotpatcher/ptrace/stop.h"
 
 #define LOOK_NS	   100000000ull /* between looks at the names of threads that have been looked at */

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/selection.h"
+#include "common/selection/selection.h"
 #include "hotpatcher/plan/selections.h"
 
 struct ip_payload_rule {

@@ -9,7 +9,7 @@
 
 #include "common/abi/meters.h"
 #include "common/error.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 
 #define UNKNOWN	   UINT32_MAX
 #define NOT_LOOKED (UINT32_MAX - 1)

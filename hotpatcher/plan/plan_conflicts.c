@@ -12,7 +12,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/notice.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 
 #define PIECE (1u << 20)
 

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/selection.h"
+#include "common/selection/selection.h"
 
 struct ip_module;
 struct ip_payload_rules;

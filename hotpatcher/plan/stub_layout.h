@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "common/arch/arch.h"
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 
 #define IP_STUB_ALIGN 32u /* of the start of a module's stubs: the unwinder counts on it */
 

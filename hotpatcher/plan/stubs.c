@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 #include "hotpatcher/plan/plan.h"
 #include "hotpatcher/plan/stub_layout.h"
 

@@ -20,9 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/elf/point_args.h"
 #include "common/error.h"
-#include "common/point_args.h"
-#include "common/values.h"
+#include "common/trace/values.h"
 #include "hotpatcher/plan/value_types.h"
 #include "hotpatcher/plan/x86_64/call_abi.h"
 

@@ -29,8 +29,8 @@ int ip_arguments_of_entry(struct ip_debug_function *function, unsigned string_li
 int ip_arguments_of_return(struct ip_debug_function *function, unsigned string_limit,
 			   struct ip_arguments *ret);
 
-/* The arguments of a point; text: ip_pl_probe.args (common/point_args.h), bias: the load bias of
- * its module. */
+/* The arguments of a point; text: ip_pl_probe.args (common/elf/point_args.h), bias: the load bias
+ * of its module. */
 int ip_arguments_of_point(const char *text, uint64_t bias, unsigned string_limit,
 			  struct ip_arguments *ret);
 

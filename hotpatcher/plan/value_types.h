@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Types of values as debug information has them: how a signature names them (common/values.h).
+ * Types of values as debug information has them: how a signature names them
+ * (common/trace/values.h).
  */
 #ifndef IP_VALUE_TYPES_H
 #define IP_VALUE_TYPES_H

@@ -14,9 +14,9 @@
 
 #include "access/delegation.h"
 #include "common/cleanup.h"
-#include "common/elf_file.h"
+#include "common/elf/elf_file.h"
+#include "common/elf/note.h"
 #include "common/error.h"
-#include "common/note.h"
 #include "hotpatcher/process/target.h"
 #include "hotpatcher/process/target_files.h"
 

@@ -16,7 +16,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/selection.h"
+#include "common/selection/selection.h"
 #include "hotpatcher/arch/x86_64/calls.h"
 #include "hotpatcher/process/modules.h"
 

@@ -16,7 +16,7 @@
 
 #include "common/array.h"
 #include "common/cleanup.h"
-#include "common/debug_file.h"
+#include "common/elf/debug_file.h"
 #include "common/error.h"
 #include "hotpatcher/process/target_files.h"
 

@@ -15,7 +15,7 @@
 #include "access/delegation.h"
 #include "common/array.h"
 #include "common/cleanup.h"
-#include "common/elf_class.h"
+#include "common/elf/elf_class.h"
 #include "common/error.h"
 
 #define WORDS	   6	/* words of r_debug; of a link_map 5 are read */

@@ -15,9 +15,9 @@
 
 #include "common/array.h"
 #include "common/cleanup.h"
-#include "common/elf_class.h"
+#include "common/elf/elf_class.h"
+#include "common/elf/note.h"
 #include "common/error.h"
-#include "common/note.h"
 #include "hotpatcher/process/modules_needed.h"
 #include "hotpatcher/process/probe_list_search.h"
 #include "hotpatcher/process/target_files.h"

@@ -9,8 +9,8 @@
 #ifndef IP_MODULES_H
 #define IP_MODULES_H
 
-#include "common/elf_file.h"
-#include "common/probe_list.h"
+#include "common/elf/elf_file.h"
+#include "common/elf/probe_list.h"
 #include "hotpatcher/process/target.h"
 
 /* Where the jump behind a tail exit leads (tails.h), as far as that will never change. */

@@ -18,8 +18,8 @@
 
 #include <sys/types.h>
 
-#include "common/elf_file.h"
-#include "common/probe_list.h"
+#include "common/elf/elf_file.h"
+#include "common/elf/probe_list.h"
 
 #define IP_PROBE_LIST_SEARCH_DEFAULT "/var/lib/iprobe/probes:/usr/lib/iprobe/probes:/usr/lib/debug"
 

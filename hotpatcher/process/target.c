@@ -21,9 +21,9 @@
 
 #include "access/delegation.h"
 #include "common/cleanup.h"
-#include "common/elf_file.h"
+#include "common/elf/elf_file.h"
+#include "common/elf/note.h"
 #include "common/error.h"
-#include "common/note.h"
 #include "hotpatcher/process/anchor.h"
 #include "hotpatcher/process/image.h"
 #include "hotpatcher/process/target_files.h"

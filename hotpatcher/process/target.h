@@ -11,7 +11,7 @@
 
 #include "common/abi/anchor.h"
 #include "common/arch/arch.h"
-#include "common/elf_file.h"
+#include "common/elf/elf_file.h"
 #include "common/proc.h"
 #include "hotpatcher/process/maps.h"
 

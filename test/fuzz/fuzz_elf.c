@@ -2,9 +2,9 @@
 /*
  * The ELF reader: opens any bytes as a file and asks for all that it can be asked for.
  *
- * covers: common/elf_file.c
+ * covers: common/elf/elf_file.c
  */
-#include "common/elf_file.h"
+#include "common/elf/elf_file.h"
 #include "fuzz.h"
 
 static volatile unsigned sum;

@@ -2,9 +2,9 @@
 /*
  * The parser of where a point's arguments are: any text. What it takes is written and read again.
  *
- * covers: common/point_args.c
+ * covers: common/elf/point_args.c
  */
-#include "common/point_args.h"
+#include "common/elf/point_args.h"
 #include "fuzz.h"
 
 static bool same(const struct ip_point_arg *a, const struct ip_point_arg *b)

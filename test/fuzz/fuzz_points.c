@@ -11,7 +11,7 @@
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/find.h"
 #include "coldpatch/sites/points.h"
-#include "common/point_args.h"
+#include "common/elf/point_args.h"
 #include "fuzz.h"
 
 #define TEXT	  0x11000ull

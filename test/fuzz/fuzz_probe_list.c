@@ -3,9 +3,9 @@
  * The probe list reader: any bytes as a list in memory, as a list's file, and as an ELF file that
  * carries a list. What it takes is walked to the end of every table and string, and built again.
  *
- * covers: common/probe_list.c
+ * covers: common/elf/probe_list.c
  */
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 #include "fuzz.h"
 
 static volatile size_t sum;

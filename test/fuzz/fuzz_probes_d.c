@@ -6,7 +6,7 @@
  * covers: config/yaml_tree.c config/probes_d.c config/probes_d_values.c config/rule.c
  * config/rule_level.c
  */
-#include "common/selection.h"
+#include "common/selection/selection.h"
 #include "config/probes_d.h"
 #include "fuzz.h"
 

@@ -16,8 +16,8 @@
 #include "analysis/read/session.h"
 #include "analysis/read/stream.h"
 #include "analysis/read/values.h"
-#include "common/trace_format.h"
-#include "common/trace_segments.h"
+#include "common/trace/trace_format.h"
+#include "common/trace/trace_segments.h"
 #include "fuzz.h"
 
 #define SEPARATOR 0x1e

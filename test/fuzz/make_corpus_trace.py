@@ -17,7 +17,7 @@ SEPARATOR = b"\x1e"
 
 
 def squeezed(stream, frames):
-    """A compressed stream of plain packets: each as common/packet_codec.h has it. frames: zstd
+    """A compressed stream of plain packets: each as common/trace/packet_codec.h has it. frames: zstd
     can be had, packets go into columns by turns.
     """
     out, at = b"", 0
@@ -46,7 +46,7 @@ def squeezed(stream, frames):
 
 
 def columns(data):
-    """The words in columns (common/packet_codec.h)."""
+    """The words in columns (common/trace/packet_codec.h)."""
     rows, time, sp = [], 0, 0
     for (word,) in struct.iter_unpack("<Q", data):
         now, here = word >> 3 & 0x1FFFFFFF, word >> 53

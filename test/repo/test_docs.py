@@ -88,7 +88,8 @@ def test_man_page_of_iprobed_has_its_options(root, builddir, sh):
 
 def test_man_page_of_fperf_has_its_columns_and_keys(root):
     """What it prints as CSV and JSON."""
-    source, text = (root / "cli" / "fperf_print.c").read_text(encoding="utf-8"), page(root, "fperf")
+    path = root / "cli" / "fperf" / "fperf_print.c"
+    source, text = path.read_text(encoding="utf-8"), page(root, "fperf")
     keys = set(re.findall(r'ip_json_\w+\(&j, "(\w+)"', source))
     columns = set(re.findall(r'"(\w+)"', re.search(r"columns\[\] = \{(.*?)\}", source, re.S)[1]))
     assert len(keys) > 30 and len(columns) == 7
@@ -416,7 +417,7 @@ def test_lists_of_the_sources_stand_in_help_and_pages(root, builddir, sh):
         if command:
             texts.append(sh(builddir / "cli" / "iprobe", command, "--help").stdout)
         assert len(words) >= least and not untold(words, *texts), source
-    text = (root / "cli" / "report_columns.c").read_text(encoding="utf-8")
+    text = (root / "cli" / "report" / "report_columns.c").read_text(encoding="utf-8")
     words = re.findall(r'\] = \{(?:\.name = )?"([\w.]+)"', text)
     told = (pages / "iprobe-report.1.rst").read_text(encoding="utf-8")
     helped = sh(builddir / "cli" / "iprobe", "report", "--help").stdout

@@ -158,7 +158,7 @@ def test_a_word_outside_the_glossary_is_found(tmp_path):
         ("common/list.h", "enum ip_probe_gizmo {\n\tA,\n};\nint ip_probe_flip(int n);\n"),
         ("common/limbo.c", "static int probes(void)\n{\n\treturn 0;\n}\n"),
     ]:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "glossary.md").write_text(

@@ -19,7 +19,7 @@ from iptest.actor import last_words
 from test_resume import is_live, kill, listens
 
 CALLS = 100_000
-HEADER = 80  # of a packet (common/trace_format.h)
+HEADER = 80  # of a packet (common/trace/trace_format.h)
 TIME_BITS = 29
 # What a processor reads ahead: rdtsc is not held up by what stands in front of it, nor is the load
 # of a stamp.

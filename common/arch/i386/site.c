@@ -24,8 +24,8 @@
 #include <string.h>
 
 #include "common/arch/x86_64/site.h"
+#include "common/elf/probe_list.h"
 #include "common/error.h"
-#include "common/probe_list.h"
 
 #define STUB_SIZE 16
 

@@ -35,8 +35,8 @@
 #include <elf.h>
 #include <string.h>
 
+#include "common/elf/probe_list.h"
 #include "common/error.h"
-#include "common/probe_list.h"
 
 #define STUB_SIZE      16
 #define JUMP_STUB_SIZE 32

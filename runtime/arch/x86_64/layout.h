@@ -64,7 +64,7 @@
 /* struct ip_gate */
 #define GATE_SESSION 0
 
-/* common/trace_format.h, common/abi/ring.h */
+/* common/trace/trace_format.h, common/abi/ring.h */
 #define TIME_BITS     29
 #define NUMBER_BITS   21
 #define SP_SHIFT      3

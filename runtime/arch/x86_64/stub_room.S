@@ -4,7 +4,8 @@
  * module, so a call always reaches it. It occupies nothing in the file, and no memory until stubs
  * are written. No code refers to it.
  *
- * A note tells where the room is (common/note.h), also in a stripped file and in a running process.
+ * A note tells where the room is (common/elf/note.h), also in a stripped file and in a running
+ * process.
  */
 #include "common/arch/x86_64/stub_cfi.h"
 

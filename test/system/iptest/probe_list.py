@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A probe list by the book (common/probe_list.h), independently of the C reader."""
+"""A probe list by the book (common/elf/probe_list.h), independently of the C reader."""
 
 import collections
 import pathlib

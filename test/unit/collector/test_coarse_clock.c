@@ -16,7 +16,7 @@
 #include "collector/coarse_clock.h"
 #include "common/abi/area.h"
 #include "common/clock.h"
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 #include "hotpatcher/shm/area.h"
 #include "test/unit/test.h"
 

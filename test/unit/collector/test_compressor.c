@@ -7,7 +7,7 @@
 
 #include "collector/compressor.h"
 #include "common/abi/ring.h"
-#include "common/packet_codec.h"
+#include "common/trace/packet_codec.h"
 #include "test/unit/test.h"
 
 #define LIMIT	5

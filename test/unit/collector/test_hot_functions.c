@@ -3,8 +3,8 @@
  * What is hot, by packets of which all is known.
  */
 #include "collector/hot_functions.h"
-#include "common/probe_list.h"
-#include "common/trace_format.h"
+#include "common/elf/probe_list.h"
+#include "common/trace/trace_format.h"
 #include "test/unit/test.h"
 
 #define COST	50u /* of a pair, ticks */

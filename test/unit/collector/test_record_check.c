@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "collector/record_check.h"
-#include "common/probe_list.h"
-#include "common/trace_format.h"
+#include "common/elf/probe_list.h"
+#include "common/trace/trace_format.h"
 
 #define SINCE (1ull << 40)
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "common/arch/arch.h"
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 #include "test/unit/test.h"
 
 static const unsigned forms[] = {IP_FORM_CALL, IP_FORM_RETURN, IP_FORM_JUMP};

@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 #include "common/arch/arch.h"
-#include "common/elf_class.h"
-#include "common/probe_list.h"
+#include "common/elf/elf_class.h"
+#include "common/elf/probe_list.h"
 #include "test/unit/test.h"
 
 static const struct ip_arch *const arch = &ip_arch_i386;

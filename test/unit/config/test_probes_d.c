@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/selection.h"
+#include "common/selection/selection.h"
 #include "config/probes_d.h"
 #include "test/unit/probes_d_text.h"
 #include "test/unit/test.h"

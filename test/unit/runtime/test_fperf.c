@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "common/abi/fperf.h"
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 #include "runtime/fperf.h"
 #include "runtime/fperf_private.h"
 #include "runtime/meters.h"

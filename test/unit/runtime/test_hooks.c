@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#include "common/probe_list.h"
-#include "common/trace_format.h"
+#include "common/elf/probe_list.h"
+#include "common/trace/trace_format.h"
 #include "runtime/rt.h"
 #include "test/unit/test.h"
 

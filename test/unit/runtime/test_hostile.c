@@ -15,7 +15,7 @@
 #include <x86intrin.h>
 
 #include "common/abi/fperf_pmu.h"
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 #include "runtime/payload.h"
 #include "runtime/rt.h"
 #include "test/unit/test.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 #include "runtime/rt.h"
 #include "test/unit/test.h"
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/trace_format.h"
+#include "common/trace/trace_format.h"
 #include "test/unit/test.h"
 #include "trace_writer/journal.h"
 

@@ -7,8 +7,8 @@
  */
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/arch/x86_64/insn.h"
+#include "common/elf/probe_list.h"
 #include "common/error.h"
-#include "common/probe_list.h"
 
 #include <string.h>
 

@@ -16,8 +16,8 @@
 #include "coldpatch/sites/arch/x86_64/insn.h"
 #include "coldpatch/sites/arch/x86_64/nops.h"
 #include "common/array.h"
+#include "common/elf/probe_list.h"
 #include "common/error.h"
-#include "common/probe_list.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -26,8 +26,8 @@
 #include "coldpatch/sites/hooks.h"
 #include "coldpatch/sites/sites.h"
 #include "common/cleanup.h"
+#include "common/elf/probe_list.h"
 #include "common/error.h"
-#include "common/probe_list.h"
 
 #include <dwarf.h>
 #include <stdlib.h>

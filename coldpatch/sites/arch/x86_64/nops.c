@@ -5,7 +5,7 @@
 #include "coldpatch/sites/arch/x86_64/nops.h"
 
 #include "coldpatch/sites/arch/x86_64/insn.h"
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 
 #include <string.h>
 

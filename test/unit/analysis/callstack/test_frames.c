@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "analysis/callstack/frames.h"
+#include "common/elf/probe_list.h"
 #include "common/error.h"
-#include "common/probe_list.h"
 #include "test/unit/test.h"
 
 #define BASE 0x7ffd00100000ull

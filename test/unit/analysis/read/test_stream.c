@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "analysis/read/stream.h"
-#include "common/probe_list.h"
-#include "common/trace_format.h"
+#include "common/elf/probe_list.h"
+#include "common/trace/trace_format.h"
 #include "test/unit/test.h"
 
 #define T0 0x123456789000ull

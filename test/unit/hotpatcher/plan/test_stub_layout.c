@@ -6,7 +6,7 @@
 #include <elf.h>
 #include <stdlib.h>
 
-#include "common/probe_list.h"
+#include "common/elf/probe_list.h"
 #include "hotpatcher/plan/stub_layout.h"
 #include "test/unit/test.h"
 

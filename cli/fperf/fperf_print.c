@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prints the results of fperf as a table, CSV and JSON.
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "cli/elide.h"
+#include "cli/fperf/fperf.h"
+#include "cli/tail_mark.h"
+#include "common/cleanup.h"
+#include "common/csv.h"
+#include "common/error.h"
+#include "common/json.h"
+#include "common/print.h"
+#include "common/units.h"
+#include "common/utf8.h"
+
+#define NAME_MIN  24
+#define NAME_MOST 80 /* the most columns of a name without a terminal */
+#define LIVE_ROWS 20
+/* Lines besides the rows: what was counted, the titles, the line above guesses, how many
+ * functions more, and the line of the cursor. */
+#define LINES_MORE    5
+#define COLUMN	      20 /* width of an event's column */
+#define GUESSES_SHOWN 10 /* rows below the line, unless more were asked for */
+
+/* Makes "1.23M". buffer has at least 16 bytes. */
+static const char *short_number(double n, char *buffer)
+{
+	static const char *const units[] = {"", "k", "M", "G", "T", "P"};
+	unsigned unit = 0;
+
+	if (isnan(n))
+		return strcpy(buffer, "-");
+	while (fabs(n) >= 999.5 && unit + 1 < sizeof(units) / sizeof(*units)) {
+		n /= 1000;
+		unit++;
+	}
+	snprintf(buffer, 16, !unit && n == floor(n) ? "%.0f" : "%.3g", n);
+	return strcat(buffer, units[unit]);
+}
+
+static const char *short_name(const char *name)
+{
+	const char *colon = strstr(name, "::");
+
+	return colon ? colon + 2 : name;
+}
+
+/* Returns the width of an event's column: names of native events are long. */
+static int column_of(const struct ip_fperf_event *e)
+{
+	int n = (int)strlen(short_name(e->name));
+
+	return n > COLUMN ? n : COLUMN;
+}
+
+/* Prints mean and interval; "-" where no sample has a value. */
+static void print_value(FILE *out, const struct ip_fperf_event *e, double mean, double ci,
+			uint64_t samples, bool scaled)
+{
+	char value[24], width[24], cell[64];
+
+	if (!samples) {
+		ip_print(out, " %*s", column_of(e), "-");
+		return;
+	}
+	if (!strcmp(e->unit, "ns")) {
+		ip_format_ns(mean, value);
+		ip_format_ns(ci < 0 ? 0 : ci, width);
+	} else {
+		short_number(mean, value);
+		short_number(ci < 0 ? 0 : ci, width);
+	}
+	snprintf(cell, sizeof(cell), "%s%s +-%s", scaled ? "~" : "", value, ci < 0 ? "?" : width);
+	ip_print(out, " %*s", column_of(e), cell);
+}
+
+static void print_calls(FILE *out, const struct ip_fperf_row *row)
+{
+	char calls[24], ci[24], cell[64];
+
+	short_number(row->calls, calls);
+	if (row->calls_ci == 0)
+		snprintf(cell, sizeof(cell), "%s", calls);
+	else
+		snprintf(cell, sizeof(cell), "~%s +-%s", calls,
+			 row->calls_ci < 0 ? "?" : short_number(row->calls_ci, ci));
+	ip_print(out, " %18s", cell);
+}
+
+/* Returns how many samples have a value of the event. */
+static uint64_t valued(const struct ip_fperf_row *row, unsigned event)
+{
+	return row->samples > row->missing[event] ? row->samples - row->missing[event] : 0;
+}
+
+/* Prints the titles of all columns except the name. Returns the columns that they take. */
+static size_t print_header(FILE *out, struct ip_fperf *f)
+{
+	const struct ip_fperf_options *o = ip_fperf_get_options(f);
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *header = open_memstream(&text, &size);
+
+	if (!header)
+		return 0;
+	ip_print(header, " %8s %18s", "samples", "calls");
+	for (unsigned e = 0; e < o->nevents; e++)
+		ip_print(header, " %*s", column_of(o->events[e]), short_name(o->events[e]->name));
+	fperf_derived_header(header, f);
+	if (fclose(header) != 0)
+		return 0;
+	if (out)
+		ip_print_lines(out, text);
+	return size;
+}
+
+/* Returns the name in at most width columns; NULL where memory ran out. */
+static char *name_of(const struct ip_fperf_row *row, size_t width)
+{
+	char *name = strdup(row->function);
+
+	if (name)
+		cli_fit_name(name, width); /* the name comes from the program's file */
+	return name;
+}
+
+/* Returns the width of names on a terminal of so many columns; columns 0: it is no terminal. */
+static size_t width_of_names(struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
+			     size_t columns)
+{
+	size_t others = print_header(NULL, f), most = columns ? NAME_MIN : NAME_MOST,
+	       width = strlen("function");
+
+	if (columns > others + most)
+		most = columns - others;
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_free_ char *name = name_of(&rows[i], most);
+		size_t one = name ? cli_width_of(name) : 0;
+
+		width = one > width ? one : width;
+	}
+	return width;
+}
+
+static void print_row(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *row, size_t width)
+{
+	const struct ip_fperf_options *o = ip_fperf_get_options(f);
+	_cleanup_free_ char *name = name_of(row, width);
+	char buffer[CLI_TAIL_MARK_MAX];
+	const char *mark = cli_tail_mark(row->until_tail, row->samples, buffer);
+
+	ip_print(out, "%s%*s %8lu", name ? name : "?",
+		 (int)(width - cli_width_of(name ? name : "?")), "", row->samples);
+	print_calls(out, row);
+	for (unsigned e = 0; e < o->nevents; e++)
+		print_value(out, o->events[e], row->mean[e], row->ci[e], valued(row, e),
+			    row->scaled[e]);
+	fperf_derived_cells(out, f, row);
+	ip_print(out, "%s%s%s\n", *mark ? "  (" : "", mark, *mark ? ")" : "");
+}
+
+/* Prints the rows that are known, or those that are not, in their order. Returns their number. */
+static size_t print_rows(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
+			 bool known, size_t most, size_t width)
+{
+	size_t shown = 0;
+
+	for (size_t i = 0; i < n && shown < most; i++)
+		if (rows[i].known == known) {
+			print_row(out, f, &rows[i], width);
+			shown++;
+		}
+	return shown;
+}
+
+/* Prints first the rows that are known; below a line those that are still guesses. most: rows in
+ * all; guesses: how many of them may be guesses. */
+static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
+			size_t most, size_t guesses, size_t columns)
+{
+	size_t width = width_of_names(f, rows, n, columns), known = 0, shown;
+
+	for (size_t i = 0; i < n; i++)
+		known += rows[i].known;
+	ip_print(out, "%-*s", (int)width, "function");
+	print_header(out, f);
+	ip_print(out, "\n");
+	shown = print_rows(out, f, rows, n, true, most, width);
+	if (known < n)
+		ip_print(out,
+			 "--- %zu function%s with too few samples to tell (wider than +-%.0f %%): "
+			 "fewer functions (-f), more (--budget), or longer (--duration) ---\n",
+			 n - known, n - known == 1 ? "" : "s", 100 * IP_FPERF_MOST_WIDTH);
+	if (guesses > most - shown)
+		guesses = most - shown;
+	shown += print_rows(out, f, rows, n, false, guesses, width);
+	if (n > shown)
+		ip_print(out, "(%zu functions more)\n", n - shown);
+}
+
+/* Prints two titles: in how many samples a counter has no value, and in how many its value is an
+ * estimate. */
+static void print_csv_losses(struct ip_csv *csv, const char *event)
+{
+	static const char *const what[] = {"missing", "scaled"};
+
+	for (size_t i = 0; i < sizeof(what) / sizeof(*what); i++) {
+		_cleanup_free_ char *title = NULL;
+
+		if (asprintf(&title, "%s %s", event, what[i]) < 0)
+			title = NULL;
+		ip_csv_string(csv, title);
+	}
+}
+
+static void print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n)
+{
+	const struct ip_fperf_options *o = ip_fperf_get_options(f);
+	struct ip_csv csv = {.out = out};
+	static const char *const columns[] = {"function",   "module", "samples",	"calls",
+					      "calls_ci95", "live",   "until_tail_call"};
+
+	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
+		ip_csv_string(&csv, columns[i]);
+	for (unsigned e = 0; e < o->nevents; e++) {
+		_cleanup_free_ char *ci = NULL;
+
+		if (asprintf(&ci, "%s ci95", o->events[e]->name) < 0)
+			ci = NULL;
+		ip_csv_string(&csv, o->events[e]->name);
+		ip_csv_string(&csv, ci);
+		if (o->events[e]->ncounters)
+			print_csv_losses(&csv, o->events[e]->name);
+	}
+	fperf_derived_csv_header(&csv, f);
+	ip_csv_end(&csv);
+	for (size_t i = 0; i < n; i++) {
+		ip_csv_string(&csv, rows[i].function);
+		ip_csv_string(&csv, rows[i].module);
+		ip_csv_uint(&csv, true, rows[i].samples);
+		ip_csv_double(&csv, true, rows[i].calls);
+		ip_csv_double(&csv, rows[i].calls_ci >= 0, rows[i].calls_ci);
+		ip_csv_double(&csv, true, rows[i].live);
+		ip_csv_uint(&csv, rows[i].samples, rows[i].until_tail);
+		for (unsigned e = 0; e < o->nevents; e++) {
+			ip_csv_double(&csv, valued(&rows[i], e), rows[i].mean[e]);
+			ip_csv_double(&csv, rows[i].ci[e] >= 0, rows[i].ci[e]);
+			if (o->events[e]->ncounters) {
+				ip_csv_uint(&csv, true, rows[i].missing[e]);
+				ip_csv_uint(&csv, true, rows[i].scaled[e]);
+			}
+		}
+		fperf_derived_csv(&csv, f, &rows[i]);
+		ip_csv_end(&csv);
+	}
+}
+
+static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
+		       const char *end)
+{
+	const struct ip_fperf_options *o = ip_fperf_get_options(f);
+	struct ip_fperf_summary sum;
+	struct ip_json j;
+
+	ip_fperf_summary(f, &sum);
+	ip_json_init(&j, out);
+	ip_json_object(&j, NULL);
+	ip_json_array(&j, "events");
+	for (unsigned e = 0; e < o->nevents; e++)
+		ip_json_string(&j, NULL, o->events[e]->name);
+	ip_json_end_array(&j);
+	ip_json_double(&j, "budget", o->budget < 0 ? NAN : o->budget);
+	ip_json_bool(&j, "exclusive", o->exclusive);
+	ip_json_string(&j, "end", end);
+	ip_json_double(&j, "overhead", sum.overhead);
+	ip_json_double(&j, "stops_share", sum.stops_share);
+	ip_json_double(&j, "run_s", sum.run_s);
+	ip_json_double(&j, "own_s", sum.own_s);
+	ip_json_bool(&j, "confined", sum.confined);
+	ip_json_double(&j, "duration_s", sum.length_s);
+	ip_json_double(&j, "ns_per_tick", sum.ns_per_tick);
+	ip_json_uint(&j, "samples", sum.samples);
+	ip_json_uint(&j, "changes", sum.changes);
+	ip_json_uint(&j, "changes_without_stop", sum.changes_without_stop);
+	ip_json_double(&j, "longest_stop_us", sum.longest_stop_ns / 1e3);
+	ip_json_double(&j, "longest_gap_us", sum.longest_gap_ns / 1e3);
+	ip_json_uint(&j, "changes_failed", sum.changes_failed);
+	ip_json_string(&j, "change_failure", sum.change_failure);
+	ip_json_uint(&j, "selected", sum.functions);
+	ip_json_uint(&j, "called", sum.called);
+	ip_json_uint(&j, "sampled", sum.sampled);
+	ip_json_uint(&j, "left_out", sum.left_out);
+	ip_json_uint(&j, "missing", sum.missing);
+	ip_json_uint(&j, "scaled", sum.scaled);
+	ip_json_uint(&j, "reopened", sum.gone);
+	ip_json_array(&j, "functions");
+	for (size_t i = 0; i < n; i++) {
+		ip_json_object(&j, NULL);
+		ip_json_string(&j, "function", rows[i].function);
+		ip_json_string(&j, "module", rows[i].module);
+		ip_json_uint(&j, "samples", rows[i].samples);
+		ip_json_uint(&j, "cut", rows[i].cut);
+		cli_tail_json(&j, rows[i].until_tail, rows[i].samples);
+		ip_json_bool(&j, "known", rows[i].known);
+		ip_json_double(&j, "calls", rows[i].calls);
+		ip_json_double(&j, "calls_ci95", rows[i].calls_ci < 0 ? NAN : rows[i].calls_ci);
+		ip_json_uint(&j, "counted", rows[i].counted);
+		ip_json_double(&j, "live", rows[i].live);
+		ip_json_object(&j, "counters");
+		for (unsigned e = 0; rows[i].samples && e < o->nevents; e++) {
+			ip_json_object(&j, o->events[e]->name);
+			ip_json_double(&j, "per_call", rows[i].mean[e]);
+			ip_json_double(&j, "ci95", rows[i].ci[e] < 0 ? NAN : rows[i].ci[e]);
+			if (o->events[e]->ncounters) {
+				ip_json_uint(&j, "missing", rows[i].missing[e]);
+				ip_json_uint(&j, "scaled", rows[i].scaled[e]);
+			}
+			ip_json_end_object(&j);
+		}
+		ip_json_end_object(&j);
+		fperf_derived_json(&j, f, &rows[i]);
+		ip_json_end_object(&j);
+	}
+	ip_json_end_array(&j);
+	ip_json_end_object(&j);
+}
+
+/* Returns the size of the terminal; zeros: it is no terminal. */
+static struct winsize size_of(FILE *out)
+{
+	struct winsize size = {0};
+
+	if (ioctl(fileno(out), TIOCGWINSZ, &size) < 0)
+		size = (struct winsize){0};
+	return size;
+}
+
+void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit,
+		 const char *end)
+{
+	size_t n;
+	_cleanup_free_ struct ip_fperf_row *rows = ip_fperf_rows(f, &n);
+
+	if (!rows)
+		ip_print(stderr, "fperf: %s\n", ip_error_message());
+	else if (format == FPERF_CSV)
+		print_csv(out, f, rows, n);
+	else if (format == FPERF_JSON)
+		print_json(out, f, rows, n, end);
+	else
+		print_table(out, f, rows, n, limit == FPERF_SOME ? SIZE_MAX : limit,
+			    limit == FPERF_SOME ? GUESSES_SHOWN : limit, size_of(out).ws_col);
+}
+
+/* Returns how many bytes of a line fit into so many columns. */
+static size_t fitting(const char *line, size_t columns)
+{
+	size_t n = 0;
+
+	for (; line[n] && line[n] != '\n' && columns; columns--)
+		n += ip_utf8_length(line + n) ? ip_utf8_length(line + n) : 1;
+	return n;
+}
+
+/* Returns for how many functions a terminal of so many lines has room; lines 0: it is no
+ * terminal. */
+static size_t rows_of(size_t lines)
+{
+	return !lines ? LIVE_ROWS : lines > LINES_MORE ? lines - LINES_MORE : 0;
+}
+
+/* A line must not be broken at the terminal's edge, and there must be no more lines than the
+ * terminal has: else the way back to the first line would be wrong. */
+void fperf_show_live(void *context, struct ip_fperf *f)
+{
+	const struct winsize size = size_of(stderr);
+	const size_t columns = size.ws_col ? size.ws_col - 1u : 80, room = rows_of(size.ws_row);
+	_cleanup_free_ char *text = NULL;
+	size_t n, length = 0, lines = 0;
+	_cleanup_free_ struct ip_fperf_row *rows = room ? ip_fperf_rows(f, &n) : NULL;
+	FILE *table = rows ? open_memstream(&text, &length) : NULL;
+	struct ip_fperf_summary sum;
+
+	if (!table)
+		return;
+	ip_fperf_summary(f, &sum);
+	ip_print(table, "%.0f s, %lu samples of %zu functions, cost %.2f %%\n", sum.length_s,
+		 sum.samples, sum.sampled, 100 * sum.overhead);
+	print_table(table, f, rows, n, room < LIVE_ROWS ? room : LIVE_ROWS, GUESSES_SHOWN, columns);
+	if (fclose(table) != 0)
+		return;
+	ip_print(stderr, "\033[J");
+	for (const char *line = text; *line; line += strcspn(line, "\n") + 1, lines++)
+		ip_print(stderr, "%.*s\n", (int)fitting(line, columns), line);
+	/* moves the cursor back to the first line */
+	ip_print(stderr, "\033[%zuF", lines);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What run and attach print at their end.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/record/live_line.h"
+#include "cli/record/stops.h"
+#include "common/json.h"
+#include "common/print.h"
+#include "common/trace/trace_format.h"
+#include "common/units.h"
+
+static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s)
+{
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	ip_json_object(&j, NULL);
+	ip_json_int(&j, "pid", s->pid);
+	ip_json_uint(&j, "sites", s->sites);
+	ip_json_uint(&j, "functions", s->functions);
+	ip_json_uint(&j, "threads", s->threads);
+	ip_json_uint(&j, "pages", s->pages);
+	ip_json_uint(&j, "foreign", s->foreign);
+	ip_json_uint(&j, "disturbed", s->disturbed);
+	if (options->session.no_stop)
+		ip_json_uint(&j, "unswitched", s->unswitched);
+	cli_json_stops(&j, &s->stops);
+	ip_json_array(&j, "stops");
+	for (size_t i = 0; i < s->stops.n; i++) {
+		const struct ip_stop_record *stop = &s->stops.items[i];
+
+		ip_json_object(&j, NULL);
+		ip_json_double(&j, "stop_us", stop->ns / 1e3);
+		ip_json_double(&j, "running_us", stop->running_ns / 1e3);
+		ip_json_uint(&j, "threads", stop->threads);
+		ip_json_uint(&j, "pages", stop->pages);
+		ip_json_uint(&j, "sites", stop->sites);
+		if (stop->failed)
+			ip_json_bool(&j, "failed", true);
+		ip_json_end_object(&j);
+	}
+	ip_json_end_array(&j);
+	ip_json_uint(&j, "looks", s->stops.looks.n);
+	ip_json_double(&j, "looks_us", s->stops.looks.ns / 1e3);
+	ip_json_double(&j, "looks_max_us", s->stops.looks.longest_ns / 1e3);
+	ip_json_uint(&j, "renewed_calls", s->renewed);
+	ip_json_uint(&j, "events", s->events);
+	ip_json_uint(&j, "lost", s->lost);
+	ip_json_uint(&j, "invalid", s->invalid);
+	ip_json_uint(&j, "filtered", s->filtered);
+	if (s->counting)
+		ip_json_uint(&j, "counted", s->calls);
+	if (options->session.drop_hot)
+		ip_json_uint(&j, "dropped", s->dropped);
+	if (options->session.overwrite)
+		ip_json_uint(&j, "overwritten", s->overwritten);
+	if (s->rotates) {
+		ip_json_uint(&j, "rotated", s->rotated.events);
+		ip_json_uint(&j, "rotated_pieces", s->rotated.pieces);
+		ip_json_uint(&j, "rotated_packets", s->rotated.packets);
+		ip_json_uint(&j, "rotated_bytes", s->rotated.bytes);
+		ip_json_uint(&j, "kept_from_ns", s->kept_from_ns);
+	}
+	ip_json_uint(&j, "bytes", s->written);
+	if (options->session.compress)
+		ip_json_uint(&j, "uncompressed_packets", s->plain);
+	ip_json_string(&j, "dir", options->session.dir);
+	ip_json_uint(&j, "processes", s->processes);
+	ip_json_uint(&j, "children_restored", s->children_restored);
+	if (options->session.follow_exec) {
+		ip_json_uint(&j, "execs", s->execs);
+		ip_json_double(&j, "exec_gap_us", s->exec_gap_ns / 1e3);
+	}
+	ip_json_uint(&j, "duration_ns", s->length_ns);
+	ip_json_string(&j, "end", ip_session_end_text(s));
+	ip_json_bool(&j, "ended_early", ip_end_reason_is_early(s->end));
+	if (ip_end_reason_is_room(s->end) && s->limit) {
+		ip_json_uint(&j, "limit_bytes", s->limit);
+		ip_json_string(&j, "limit_by", s->limit_by);
+	}
+	if (s->until) {
+		ip_json_uint(&j, "until", s->until);
+		ip_json_string(&j, "until_met", s->until_said);
+	}
+	if (options->session.values.args || options->session.values.retval) {
+		ip_json_uint(&j, "without_values",
+			     s->value_gaps.no_debug_info + s->value_gaps.other_placement +
+				     s->value_gaps.too_many);
+		ip_json_bool(&j, "strings_read", !s->value_gaps.no_reading);
+	}
+	ip_json_end_object(&j);
+}
+
+static void print_value_gaps(const struct ip_value_gaps *gaps)
+{
+	if (gaps->no_debug_info)
+		ip_print(stderr,
+			 "iprobe: %zu functions recorded without values: no debug information "
+			 "tells of them (build with -g, or install it)\n",
+			 gaps->no_debug_info);
+	if (gaps->other_placement)
+		ip_print(stderr,
+			 "iprobe: %zu functions or scopes recorded without values: only placement "
+			 "fentry has them\n",
+			 gaps->other_placement);
+	if (gaps->too_many)
+		ip_print(stderr,
+			 "iprobe: %zu functions and results recorded without values: there are too "
+			 "many (select fewer)\n",
+			 gaps->too_many);
+	if (gaps->no_reading)
+		ip_print(stderr, "iprobe: strings were not read: the process is under seccomp, or "
+				 "may be soon (libseccomp), and might be ended for that\n");
+}
+
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+void cli_record_summary(const struct cli_record_options *options,
+			const struct ip_session_summary *s)
+{
+	char counted[32], events[32], lost[32], filtered[32],
+		overwritten[64] = "", count[32], sites[32], functions[32], length[16], size[16];
+
+	cli_live_line_clear();
+	if (!s->recorded)
+		return;
+	if (s->left_out)
+		ip_print(stderr,
+			 "iprobe: %zu sites cross a page in a way that cannot be patched safely: "
+			 "left out\n",
+			 s->left_out);
+	if (s->renewed)
+		ip_print(stderr,
+			 "iprobe: %zu system call%s of the process waited for longer: the time "
+			 "limit began anew after a stop (last: %s)\n",
+			 s->renewed, plural(s->renewed), s->renewed_last);
+	if (s->disturbed)
+		ip_print(stderr,
+			 "iprobe: calls of %zu function%s are missing for a while, since somebody "
+			 "else changed live sites: iprobe report says when\n",
+			 s->disturbed, s->disturbed == 1 ? "" : "s");
+	if (s->unswitched)
+		ip_print(stderr,
+			 "iprobe: %zu sites stay idle, since --no-stop cannot switch them (%s)\n",
+			 s->unswitched, s->unswitched_why);
+	print_value_gaps(&s->value_gaps);
+	if (s->invalid)
+		ip_print(stderr,
+			 "iprobe: pid %d scribbled over its rings: %lu words were no records\n",
+			 s->pid, s->invalid);
+	if (s->end == IP_END_SIZE_LIMIT)
+		ip_print(stderr,
+			 "iprobe: ended early: recording stopped at the size limit of %s (%s; %s); "
+			 "%s events recorded until then were dropped\n",
+			 ip_format_size(s->limit, size), s->limit_by,
+			 !strcmp(s->limit_by, IP_LIMIT_ASKED) ? "more lasts longer"
+							      : "--max-size sets another",
+			 ip_format_count(s->lost, lost));
+	else if (s->end == IP_END_NO_SPACE)
+		ip_print(stderr,
+			 "iprobe: ended early: recording stopped: there is no space left for %s; "
+			 "%s events recorded until then were dropped\n",
+			 options->session.dir, ip_format_count(s->lost, lost));
+	else if (s->lost)
+		ip_print(stderr,
+			 "iprobe: %s events lost (the rings were full: select fewer functions, or "
+			 "give more --memory)\n",
+			 ip_format_count(s->lost, lost));
+	if (s->plain)
+		ip_print(stderr, "iprobe: %s packet%s left uncompressed: compressing fell behind\n",
+			 ip_format_count(s->plain, count), plural(s->plain));
+	if (options->json) {
+		print_json(options, s);
+		return;
+	}
+	if (options->quiet)
+		return;
+	if (s->until)
+		ip_print(stderr, "iprobe: --until is met: %s\n", s->until_said);
+	if (s->children_restored)
+		ip_print(stderr,
+			 "iprobe: %zu forked process%s got the NOPs back (--follow-fork records "
+			 "them)\n",
+			 s->children_restored, s->children_restored == 1 ? "" : "es");
+	if (ip_filters_any(&options->session.filters))
+		ip_print(stderr, "iprobe: %s event%s filtered\n",
+			 ip_format_count(s->filtered, filtered), plural(s->filtered));
+	if (options->session.payloads.object && !s->change.done)
+		ip_print(stderr,
+			 "iprobe: what the payload has counted is in %s/" IP_TRACE_PAYLOAD "\n",
+			 options->session.dir);
+	if (s->dropped)
+		ip_print(stderr, "iprobe: %zu function%s dropped (--drop-hot): %s\n", s->dropped,
+			 plural(s->dropped), s->dropped_names ? s->dropped_names : "");
+	if (s->counting && (s->calls || !options->session.payloads.object))
+		ip_print(stderr, "iprobe: %s call%s counted\n", ip_format_count(s->calls, counted),
+			 plural(s->calls));
+	if (options->session.overwrite)
+		snprintf(overwritten, sizeof(overwritten), ", %s before them overwritten",
+			 ip_format_count(s->overwritten, count));
+	if (s->rotates)
+		snprintf(overwritten, sizeof(overwritten), ", %s before them rotated away",
+			 ip_format_count(s->rotated.events, count));
+	ip_print(stderr,
+		 "iprobe: %s%s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s, %s "
+		 "lost; %s",
+		 ip_end_reason_is_early(s->end) ? "ended early: " : "",
+		 ip_format_count(s->events, events), plural(s->events),
+		 ip_format_count(s->functions, functions), plural(s->functions),
+		 ip_format_count(s->sites, sites), plural(s->sites), s->threads, plural(s->threads),
+		 ip_format_ns(s->length_ns, length), overwritten,
+		 s->lost ? ip_format_count(s->lost, lost) : "none",
+		 options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
+	cli_print_stops(stderr, &s->stops);
+	ip_print(stderr, "; trace in %s\n", options->session.dir);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads the options of iprobe report.
+ */
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/report/report.h"
+#include "cli/report/report_diff.h"
+#include "common/error.h"
+#include "common/units.h"
+
+static const char help[] =
+	"usage: iprobe report [OPTIONS] [DIR]\n\n"
+	"Shows the functions of a trace (iprobe.data): calls, times, percentiles.\n\n"
+	"      --by WHAT        function (default), caller, callsite, thread, module or file: what "
+	"calls are put\n"
+	"                       together by\n"
+	"      --by-caller      the same as --by caller: each function, by who called it\n"
+	"  -s, --sort COLUMN    calls, total (default), self, min, avg, p50, p90, p99, p99.9, max, "
+	"stddev,\n"
+	"                       threads or function\n"
+	"  -w, --where COND     rows with p99>10ms, calls>=100, ... only; several, separated by "
+	"commas: all hold\n"
+	"      --columns LIST   what text shows: columns, separated by commas, or all\n"
+	"  -n, --limit N        the first N rows only\n"
+	"  -f, --functions SEL  these functions only\n"
+	"      --diff OTHER     how the trace differs from trace OTHER, function by function; a "
+	"test tells which\n"
+	"                       differences of their latency are more than chance\n"
+	"      --json           one JSON document, with all columns\n"
+	"      --csv            the rows with all columns, separated by commas\n";
+
+static const char *const groups[] = {
+	[IP_GROUP_BY_FUNCTION] = "function",  [IP_GROUP_BY_CALLER] = "caller",
+	[IP_GROUP_BY_CALL_SITE] = "callsite", [IP_GROUP_BY_THREAD] = "thread",
+	[IP_GROUP_BY_MODULE] = "module",      [IP_GROUP_BY_FILE] = "file"};
+
+enum { OPT_BY = 256, OPT_BY_CALLER, OPT_COLUMNS, OPT_DIFF, OPT_JSON, OPT_CSV };
+
+const char *cli_report_group_name(enum ip_group_by by)
+{
+	return groups[by];
+}
+
+static bool find_column(const char *text, size_t length, enum cli_report_column *ret)
+{
+	for (size_t i = 0; i < CLI_REPORT_COLUMNS; i++)
+		if (strlen(cli_report_columns[i].name) == length &&
+		    !strncmp(text, cli_report_columns[i].name, length)) {
+			*ret = i;
+			return true;
+		}
+	return false;
+}
+
+static bool find_group(const char *text, enum ip_group_by *ret)
+{
+	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
+		if (!strcmp(text, groups[i])) {
+			*ret = i;
+			return true;
+		}
+	return false;
+}
+
+/* Parses a number of calls or threads, or a time. */
+static bool parse_value(enum cli_report_column column, const char *text, double *ret)
+{
+	uint64_t ns;
+	char *end;
+
+	if (column == CLI_BY_CALLS || column == CLI_BY_THREADS) {
+		*ret = strtod(text, &end);
+		return *text >= '0' && *text <= '9' && !*end && isfinite(*ret);
+	}
+	if (ip_parse_duration(text, &ns) < 0)
+		return false;
+	*ret = ns;
+	return true;
+}
+
+/* Parses COLUMN OP VALUE. It cuts text in place. */
+static bool parse_condition(char *text, struct cli_report_condition *ret)
+{
+	size_t length = strcspn(text, "<>=");
+	char *value = text + length;
+
+	if (!find_column(text, length, &ret->column) || ret->column == CLI_BY_FUNCTION ||
+	    (*value != '<' && *value != '>'))
+		return false;
+	ret->op = *value++;
+	if (*value == '=') {
+		ret->op = ret->op == '<' ? 'l' : 'g';
+		value++;
+	}
+	return parse_value(ret->column, value, &ret->value);
+}
+
+/* Parses the list of conditions. This list, and that of columns, is cut in place. */
+static int parse_conditions(const char *command, char *text, struct cli_report_options *o)
+{
+	for (char *item, *rest = text; (item = strsep(&rest, ","));) {
+		if (o->nconditions == CLI_CONDITIONS_MAX)
+			return cli_usage(command, "more than %u conditions", CLI_CONDITIONS_MAX);
+		if (!parse_condition(item, &o->conditions[o->nconditions++]))
+			return cli_usage(
+				command,
+				"'%s' is no condition: COLUMN, one of < <= > >=, a number or time",
+				item);
+	}
+	return 0;
+}
+
+static int parse_columns(const char *command, char *text, struct cli_report_options *o)
+{
+	bool all = !strcmp(text, "all");
+
+	o->chosen = true;
+	o->ncolumns = 0;
+	for (enum cli_report_column i = 0; all && i < CLI_BY_FUNCTION; i++)
+		o->columns[o->ncolumns++] = i;
+	for (char *item, *rest = all ? NULL : text; (item = strsep(&rest, ","));) {
+		enum cli_report_column column;
+
+		if (!find_column(item, strlen(item), &column))
+			return cli_usage(command, "there is no column '%s'", item);
+		if (column == CLI_BY_FUNCTION)
+			continue; /* always shown */
+		if (o->ncolumns == CLI_BY_FUNCTION)
+			return cli_usage(command, "more columns than there are");
+		o->columns[o->ncolumns++] = column;
+	}
+	return 0;
+}
+
+static int check(const char *command, const struct cli_report_options *o)
+{
+	enum cli_report_column column;
+
+	if (o->other && o->by != IP_GROUP_BY_FUNCTION)
+		return cli_usage(command, "--diff compares functions: it does not go with --by");
+	if (o->other && o->chosen)
+		return cli_usage(command, "--diff does not go with --columns");
+	if (o->other && o->nconditions)
+		return cli_usage(command, "--diff does not go with --where");
+	if (o->other && o->sort && !cli_diff_has_column(o->sort))
+		return cli_usage(command, "--diff cannot sort by '%s'", o->sort);
+	if (o->sort && !o->other && !find_column(o->sort, strlen(o->sort), &column))
+		return cli_usage(command, "there is no column '%s' to sort by", o->sort);
+	return -1;
+}
+
+static int take(const char *command, int option, void *context)
+{
+	struct cli_report_options *o = context;
+
+	switch (option) {
+	case OPT_BY:
+		if (!find_group(optarg, &o->by))
+			return cli_usage(
+				command,
+				"--by function, caller, callsite, thread, module or file, not '%s'",
+				optarg);
+		break;
+	case OPT_BY_CALLER:
+		o->by = IP_GROUP_BY_CALLER;
+		break;
+	case 's':
+		o->sort = optarg;
+		break;
+	case 'w':
+		return parse_conditions(command, optarg, o) ? 2 : -1;
+	case OPT_COLUMNS:
+		return parse_columns(command, optarg, o) ? 2 : -1;
+	case OPT_DIFF:
+		o->other = optarg;
+		break;
+	default:
+		o->format = option == OPT_JSON ? CLI_REPORT_JSON : CLI_REPORT_CSV;
+	}
+	return -1;
+}
+
+int cli_report_parse(int argc, char **argv, struct cli_report_options *o)
+{
+	static const struct option long_options[] = {
+		CLI_FILTER_FUNCTIONS,
+		CLI_FILTER_LIMIT,
+		{"by", required_argument, NULL, OPT_BY},
+		{"by-caller", no_argument, NULL, OPT_BY_CALLER},
+		{"sort", required_argument, NULL, 's'},
+		{"where", required_argument, NULL, 'w'},
+		{"columns", required_argument, NULL, OPT_COLUMNS},
+		{"diff", required_argument, NULL, OPT_DIFF},
+		{"json", no_argument, NULL, OPT_JSON},
+		{"csv", no_argument, NULL, OPT_CSV},
+		CLI_FILTER_HELP,
+		{0}};
+	static const struct cli_filter_command command = {"s:w:n:f:h", help, long_options, take};
+	int code;
+
+	*o = (struct cli_report_options){.filter = CLI_FILTER_ALL,
+					 .columns = {CLI_BY_CALLS, CLI_BY_TOTAL, CLI_BY_SELF,
+						     CLI_BY_MIN, CLI_BY_AVG, CLI_BY_P50, CLI_BY_P99,
+						     CLI_BY_MAX},
+					 .ncolumns = 8};
+	code = cli_filter_parse(argc, argv, &command, &o->filter, o);
+	return code < 0 ? check(argv[0], o) : code;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes the rows of iprobe report: figures, names, conditions, order.
+ */
+#include "cli/report/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/trace_args.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+
+static int compare_strings(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "");
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct cli_report_row *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	if (!order && x->function && y->function)
+		order = strcmp(x->function->linker_name, y->function->linker_name);
+	if (!order)
+		order = compare_strings(x->caller, y->caller);
+	if (!order && x->function != y->function)
+		order = x->function > y->function ? 1 : -1;
+	return order ? order : (x->stats > y->stats) - (x->stats < y->stats);
+}
+
+/* Sorts the largest first, then the row with more calls (functions that were only counted have
+ * no time). Equal rows are always in the same order. */
+static int by_key(const void *a, const void *b)
+{
+	const struct cli_report_row *x = a, *y = b;
+	uint64_t x_calls = cli_report_value(x, CLI_BY_CALLS),
+		 y_calls = cli_report_value(y, CLI_BY_CALLS);
+
+	if (x->key != y->key)
+		return x->key < y->key ? 1 : -1;
+	if (x_calls != y_calls)
+		return x_calls < y_calls ? 1 : -1;
+	return by_name(a, b);
+}
+
+/* Takes the figures of a histogram. Percentiles are upper bounds. */
+static void summarize_counted(const struct cli_report *r, const struct ip_count *c,
+			      struct ip_stats_summary *ret)
+{
+	const struct ip_recording *s = r->trace->session;
+	uint64_t from;
+
+	*ret = (struct ip_stats_summary){0};
+	if (!c->ended)
+		return;
+	ret->total = ip_recording_ns(s, c->sum);
+	ret->self = ip_recording_ns(s, c->self);
+	ret->avg = ip_recording_ns(s, c->sum / c->ended);
+	ret->min = ip_recording_ns(s, c->min);
+	ret->max = ip_recording_ns(s, c->max);
+	for (size_t i = 0; i < CLI_REPORT_COLUMNS; i++)
+		if (cli_report_columns[i].share)
+			ip_counts_percentile(r->counts, s, c, cli_report_columns[i].share, &from,
+					     cli_report_figure(ret, i));
+}
+
+static bool is_wanted(const struct cli_report *r, const struct cli_report_row *row)
+{
+	const struct cli_report_options *o = r->options;
+
+	for (size_t i = 0; i < o->nconditions; i++) {
+		const struct cli_report_condition *c = &o->conditions[i];
+		double value = cli_report_value(row, c->column);
+
+		/* an unknown figure cannot be compared */
+		if (!cli_report_is_known(row, c->column))
+			return false;
+		if (!(c->op == '<'   ? value < c->value
+		      : c->op == '>' ? value > c->value
+		      : c->op == 'l' ? value <= c->value
+				     : value >= c->value))
+			return false;
+	}
+	return true;
+}
+
+static void summarize(const struct cli_report *r, struct cli_report_row *row)
+{
+	const struct ip_recording *s = r->trace->session;
+
+	ip_stats_summarize(r->clock, row->stats, &row->summary);
+	row->summary.total = ip_recording_ns(s, row->stats->total);
+	row->summary.self = ip_recording_ns(s, row->stats->self);
+}
+
+/* Makes one row for each function that was called. */
+static int make_functions(struct cli_report *r, const bool *selected)
+{
+	const struct ip_recording *s = r->trace->session;
+
+	r->rows = calloc(s->nfunctions, sizeof(*r->rows));
+	if (!r->rows)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < s->nfunctions; i++) {
+		struct cli_report_row *row = &r->rows[r->nrows];
+
+		*row = (struct cli_report_row){.stats = &r->stats->items[i],
+					       .function = &s->functions[i]};
+		row->count = row->stats->calls ? row->stats->calls : row->stats->points;
+		row->logged = row->count;
+		row->counted = r->counts->functions[i].calls ? &r->counts->functions[i] : NULL;
+		row->count += r->counts->functions[i].calls;
+		if (!row->count || !selected[i])
+			continue;
+		row->name = ip_names_get(r->names, i);
+		if (row->counted && !row->logged)
+			summarize_counted(r, row->counted, &row->summary);
+		else
+			summarize(r, row);
+		r->nrows += is_wanted(r, row);
+	}
+	return 0;
+}
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct ip_recording_thread *x = *(const struct ip_recording_thread *const *)a,
+					 *y = *(const struct ip_recording_thread *const *)b;
+
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+/* Makes "1234 worker", with the process before it where there are several processes. The name is
+ * the last one that the trace tells. */
+static void name_thread(const struct cli_report *r, struct cli_report_row *row,
+			const struct ip_recording_thread **threads)
+{
+	const struct ip_recording_thread key = {.tid = row->group->tid}, *p = &key, **found;
+	size_t n = r->trace->session->nthreads;
+	char pid[16] = "";
+
+	found = n ? bsearch(&p, threads, n, sizeof(*threads), by_tid) : NULL;
+	row->thread = found ? (*found)->name : NULL;
+	if (r->trace->processes > 1)
+		snprintf(pid, sizeof(pid), "%u/", row->group->pid);
+	if (asprintf(&row->text, "%s%u%s%s", pid, key.tid, found ? " " : "",
+		     found ? row->thread : "") < 0)
+		row->text = NULL;
+	row->name = row->text;
+}
+
+static int name_group(struct cli_report *r, struct cli_report_row *row,
+		      const struct ip_recording_thread **threads)
+{
+	const struct ip_recording *s = r->trace->session;
+	const struct ip_group *g = row->group;
+
+	if (row->function) {
+		row->name = ip_names_get(r->names, g->function);
+		if (g->from == IP_CALLER_FRAME) {
+			row->caller = ip_names_get(r->names, g->caller);
+		} else if (g->from == IP_CALLER_SITE &&
+			   (r->options->by == IP_GROUP_BY_CALL_SITE || !g->site->name)) {
+			row->caller = row->text = ip_place_text(g->site);
+			if (!row->text)
+				return ip_error("out of memory");
+		} else if (g->from == IP_CALLER_SITE) {
+			row->caller = g->site->name;
+		}
+	} else if (r->options->by == IP_GROUP_BY_THREAD) {
+		name_thread(r, row, threads);
+	} else if (r->options->by == IP_GROUP_BY_MODULE) {
+		row->name = g->module == IP_NO_MODULE ? "[unknown]" : s->modules[g->module].path;
+	} else {
+		row->name = g->file ? g->file : "[unknown]";
+	}
+	return row->name ? 0 : ip_error("out of memory");
+}
+
+/* Calls that were only counted have a module and a file, but no thread or caller. */
+static int count_groups(struct cli_report *r, const bool *selected, uint64_t **ret)
+{
+	const struct ip_recording *s = r->trace->session;
+	bool known = r->options->by == IP_GROUP_BY_MODULE || r->options->by == IP_GROUP_BY_FILE;
+	uint64_t *counted = calloc(r->stats->groups->n + s->nfunctions, sizeof(*counted));
+
+	*ret = counted;
+	if (!counted)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < s->nfunctions; i++) {
+		uint32_t group;
+
+		if (!selected[i] || !r->counts->functions[i].calls)
+			continue;
+		if (!known) {
+			r->uncounted += r->counts->functions[i].calls;
+			continue;
+		}
+		group = ip_groups_of_function(r->stats->groups, NULL, i);
+		if (group == IP_NO_GROUP)
+			return -1;
+		counted[group] += r->counts->functions[i].calls;
+	}
+	return 0;
+}
+
+static int make_groups(struct cli_report *r, const bool *selected)
+{
+	static const struct ip_call_stats none;
+	const struct ip_recording *s = r->trace->session;
+	_cleanup_free_ const struct ip_recording_thread **threads =
+		calloc(s->nthreads + 1, sizeof(*threads));
+	_cleanup_free_ uint64_t *counted = NULL;
+
+	if (!threads)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < s->nthreads; i++)
+		threads[i] = &s->threads[i];
+	if (s->nthreads)
+		qsort(threads, s->nthreads, sizeof(*threads), by_tid);
+	if (count_groups(r, selected, &counted) < 0)
+		return -1;
+	r->rows = calloc(r->stats->groups->n + 1, sizeof(*r->rows));
+	if (!r->rows)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < r->stats->groups->n; i++) {
+		struct cli_report_row *row = &r->rows[r->nrows];
+
+		*row = (struct cli_report_row){.stats = i < r->stats->nitems ? &r->stats->items[i]
+									     : &none,
+					       .group = &r->stats->groups->groups[i]};
+		if (row->group->function != IP_NO_FUNCTION)
+			row->function = &s->functions[row->group->function];
+		/* points are no calls, unless the function has nothing else */
+		row->count = row->stats->calls + counted[i];
+		if (!row->count && row->function)
+			row->count = row->stats->points;
+		row->logged = row->stats->calls || row->stats->points;
+		if (!row->count)
+			continue;
+		ip_stats_summarize(s, row->stats, &row->summary);
+		if (!is_wanted(r, row))
+			continue;
+		r->nrows++;
+		if (name_group(r, row, threads) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Rows are sorted by name. Marks all rows of a name that belong to several functions. */
+static void mark_ambiguous(struct cli_report *r)
+{
+	for (size_t i = 0, end; i < r->nrows; i = end) {
+		bool differ = false;
+
+		for (end = i + 1; end < r->nrows && !strcmp(r->rows[end].name, r->rows[i].name);
+		     end++)
+			differ |= r->rows[end].function != r->rows[i].function;
+		for (size_t k = i; k < end; k++)
+			r->rows[k].ambiguous = differ;
+	}
+}
+
+static void sort(struct cli_report *r)
+{
+	const char *column = r->options->sort ? r->options->sort : "total";
+	enum cli_report_column by = 0;
+
+	while (strcmp(cli_report_columns[by].name, column))
+		by++;
+	for (size_t i = 0; i < r->nrows; i++)
+		r->rows[i].key = cli_report_value(&r->rows[i], by);
+	qsort(r->rows, r->nrows, sizeof(*r->rows), by_name);
+	mark_ambiguous(r);
+	if (by != CLI_BY_FUNCTION)
+		qsort(r->rows, r->nrows, sizeof(*r->rows), by_key);
+}
+
+/* Two calibrations of one clock differ by less than this share. */
+#define SAME_CLOCK 0.001
+
+static int load(const char *dir, const struct cli_report_options *options, bool compared,
+		const struct cli_report *base, struct cli_report *r)
+{
+	struct ip_stats_options wanted = {.by = options->by, .batches = compared, .scale = 1};
+	_cleanup_free_ bool *selected = NULL;
+	int ret;
+
+	*r = (struct cli_report){.options = options};
+	if (ip_trace_reader_open(dir, &r->trace) < 0)
+		return -1;
+	r->clock = r->trace->session;
+	if (base) {
+		double ratio = (double)base->clock->tsc_hz / r->clock->tsc_hz;
+
+		/* Steps of the same duration must have the same ticks. But between two
+		 * calibrations of one clock there is no scaling: rounding would separate ties. */
+		if (fabs(ratio - 1) > SAME_CLOCK) {
+			wanted.scale = ratio;
+			r->clock = base->clock;
+		}
+	}
+	selected = cli_reader_select(r->trace, options->filter.functions);
+	wanted.selected = selected;
+	r->names = ip_names_create(r->trace->session);
+	if (!selected || !r->names || ip_counts_load(dir, r->trace->session, &r->counts) < 0 ||
+	    ip_stats_collect(r->trace, &wanted, &r->stats) < 0)
+		return -1;
+	ret = options->by == IP_GROUP_BY_FUNCTION ? make_functions(r, selected)
+						  : make_groups(r, selected);
+	if (ret == 0 && r->nrows && !compared)
+		sort(r);
+	return ret;
+}
+
+int cli_report_load_compared(const char *dir, const struct cli_report_options *options,
+			     const struct cli_report *base, struct cli_report *r)
+{
+	return load(dir, options, true, base, r);
+}
+
+int cli_report_load(const char *dir, const struct cli_report_options *options, struct cli_report *r)
+{
+	return load(dir, options, false, NULL, r);
+}
+
+void cli_report_clear(struct cli_report *r)
+{
+	for (size_t i = 0; i < r->nrows; i++)
+		free(r->rows[i].text);
+	free(r->rows);
+	ip_stats_destroy(r->stats);
+	ip_counts_destroy(r->counts);
+	ip_names_destroy(r->names);
+	ip_trace_reader_close(r->trace);
+}
+
+uint32_t cli_report_missing_function(const struct cli_report *r,
+				     const struct ip_recording_missing *m)
+{
+	return ip_recording_number(r->trace->session, m->number).function;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prints the table of iprobe report, and the notes above and below it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/elide.h"
+#include "cli/info_recorded.h"
+#include "cli/report/report.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/print.h"
+#include "common/selection/selection.h"
+#include "common/units.h"
+
+#define NAME_MIN 24u
+
+#define MISSING_SHOWN 10 /* --json has all */
+
+static void print_time(uint64_t ns)
+{
+	char buffer[16];
+
+	ip_print(stdout, " %8s", ip_format_ns(ns, buffer));
+}
+
+/* Prints a percentile. For a histogram only an upper bound is known. */
+static void print_percentile(const struct cli_report_row *row, uint64_t ns)
+{
+	char buffer[16], bound[20];
+
+	if (row->logged) {
+		print_time(ns);
+		return;
+	}
+	snprintf(bound, sizeof(bound), "<%s", ip_format_ns(ns, buffer));
+	ip_print(stdout, " %8s", bound);
+}
+
+static void print_missing(const struct cli_report *r)
+{
+	const struct ip_recording *s = r->trace->session;
+	char from[16], to[16];
+
+	if (s->nmissing)
+		ip_print(stdout, "\nCalls are missing, since somebody else (a uprobe, a debugger) "
+				 "had changed the sites of\n");
+	for (size_t i = 0; i < s->nmissing && i < MISSING_SHOWN; i++) {
+		ip_print(stdout, "  ");
+		ip_print(stdout, "%s",
+			 ip_names_get(r->names, cli_report_missing_function(r, &s->missing[i])));
+		ip_print(stdout, " from %s to %s after the start\n",
+			 ip_format_ns(ip_recording_since_start(s, s->missing[i].from), from),
+			 ip_format_ns(ip_recording_since_start(s, s->missing[i].to), to));
+	}
+	if (s->nmissing > MISSING_SHOWN)
+		ip_print(stdout, "  ... and %zu more\n", s->nmissing - MISSING_SHOWN);
+}
+
+/* Prints what the rows of dropped functions are about. */
+static void print_drops(const struct cli_report *r)
+{
+	const struct ip_recording *s = r->trace->session;
+	char at[16];
+
+	if (s->ndrops)
+		ip_print(stdout,
+			 "\nProbes took too much of the time of these functions, and were taken "
+			 "away (--drop-hot). Times and events are those until then:\n");
+	for (size_t i = 0; i < s->ndrops; i++) {
+		ip_print(stdout, "  ");
+		ip_print(stdout, "%s", ip_names_get(r->names, s->drops[i].function));
+		ip_print(stdout, " after %s%s\n",
+			 ip_format_ns(ip_recording_since_start(s, s->drops[i].tsc), at),
+			 s->drops[i].counted ? ", calls are all that were made"
+					     : ", later calls are not known");
+	}
+}
+
+static void print_header(const struct cli_report *r)
+{
+	const struct ip_trace_reader *t = r->trace;
+	char duration[16], events[32], threads[32], lost[32], invalid[32], counted[32], early[256];
+
+	if (cli_info_early(t->session, early, sizeof(early)))
+		ip_print(stdout, "%s\n", early);
+	ip_print(stdout, "%s", t->dir);
+	if (t->session->command && *t->session->command) {
+		ip_print(stdout, ": ");
+		ip_print(stdout, "%s", t->session->command);
+	}
+	ip_print(stdout, "\n%s events", ip_format_count(r->stats->events, events));
+	if (t->lost)
+		ip_print(stdout, ", %s LOST", ip_format_count(t->lost, lost));
+	else
+		ip_print(stdout, ", none lost");
+	if (t->session->invalid)
+		ip_print(stdout, ", %s INVALID", ip_format_count(t->session->invalid, invalid));
+	if (t->session->payloads)
+		ip_print(stdout, ", %s calls counted", ip_format_count(r->counts->calls, counted));
+	if (t->session->overwrites)
+		ip_print(stdout, ", %s before them overwritten",
+			 ip_format_count(t->session->overwritten, lost));
+	if (t->session->rotates)
+		ip_print(stdout, ", %s before them rotated away",
+			 ip_format_count(t->session->rotated, lost));
+	if (t->session->filtered)
+		ip_print(stdout, ", %s filtered", ip_format_count(t->session->filtered, lost));
+	ip_print(stdout, ", %s thread%s, %s\n\n", ip_format_count(t->threads, threads),
+		 t->threads == 1 ? "" : "s",
+		 ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration));
+}
+
+/* Prints how many calls had not finished. Their time is never longer than their threads lived
+ * (ip_run.end). */
+static void print_unfinished(const struct cli_report *r)
+{
+	const struct ip_trace_reader *t = r->trace;
+	bool one = r->stats->unfinished == 1;
+	char count[32], within[16];
+
+	ip_print(stdout,
+		 "\n%s call%s had not finished when %s thread or the recording ended; until then "
+		 "%s in calls, total and self",
+		 ip_format_count(r->stats->unfinished, count), one ? "" : "s",
+		 one ? "its" : "their", one ? "it counts" : "they count");
+	if (!t->session->ends)
+		ip_print(stdout, ":\nuntil the thread's last event, since this trace does not tell "
+				 "when threads ended");
+	else if (t->ended)
+		ip_print(stdout,
+			 ".\nA thread ends here when it was seen last, which was up to %s before "
+			 "it was seen to be gone",
+			 ip_format_ns(ip_recording_ns(t->session, t->ended_within), within));
+	ip_print(stdout, ".\n");
+}
+
+static void print_footer(const struct cli_report *r, size_t limit)
+{
+	char count[32];
+
+	if (limit < r->nrows)
+		ip_print(stdout, "... and %zu more %s\n", r->nrows - limit,
+			 r->options->by == IP_GROUP_BY_FUNCTION ? "functions" : "rows");
+	if (r->uncounted)
+		ip_print(stdout,
+			 "\n%s calls were counted without a thread and a caller; they are not "
+			 "among these.\n",
+			 ip_format_count(r->uncounted, count));
+	if (r->stats->unfinished)
+		print_unfinished(r);
+	if (r->stats->suspect)
+		ip_print(stdout,
+			 "\n%s calls may be several taken for one, since events were lost "
+			 "meanwhile; they are not in min to max,\n"
+			 "and the time in which events were lost is in none's total and self.\n",
+			 ip_format_count(r->stats->suspect, count));
+	if (r->stats->orphans)
+		ip_print(stdout,
+			 "\n%s exit%s of calls that began before the recording %s not counted.\n",
+			 ip_format_count(r->stats->orphans, count),
+			 r->stats->orphans == 1 ? "" : "s", r->stats->orphans == 1 ? "is" : "are");
+}
+
+/* Returns the name of a row. Several functions with the same name get what tells them apart. The
+ * caller follows. */
+static char *name_of(const struct cli_report *r, const struct cli_report_row *row, size_t width)
+{
+	_cleanup_free_ char *full =
+		row->ambiguous ? ip_demangle(row->function->linker_name, true) : NULL;
+	const char *name = full ? full : row->name;
+	const char *module = full ? ip_recording_module_name(r->trace->session, row->function) : "";
+	bool called = row->group && row->group->from != IP_CALLER_NONE;
+	const struct ip_recording *s = r->trace->session;
+	const struct ip_recording_drop *drop =
+		row->function ? ip_names_drop(s, row->function - s->functions) : NULL;
+	char *text, *marked, mark[64] = "", at[16];
+
+	/* the row's calls include those that were counted afterwards */
+	if (drop)
+		snprintf(mark, sizeof(mark), " [%suntil dropped at %s]",
+			 drop->counted && r->options->by == IP_GROUP_BY_FUNCTION ? "times " : "",
+			 ip_format_ns(ip_recording_since_start(s, drop->tsc), at));
+	if (asprintf(&text, "%s%s%s%s%s%s%s", name, full ? " [" : "", module, full ? "]" : "",
+		     called ? " <- " : "", called ? row->caller : "",
+		     called && row->group->from == IP_CALLER_FRAME ? " (around)" : "") < 0)
+		return NULL;
+	cli_fit_name(text, width > strlen(mark) + 3 ? width - strlen(mark) : 3);
+	if (asprintf(&marked, "%s%s", text, mark) < 0)
+		marked = NULL;
+	free(text);
+	return marked;
+}
+
+const char *cli_report_tail_mark(const struct cli_report_row *row, char mark[CLI_TAIL_MARK_MAX])
+{
+	if (!row->logged && row->counted && row->counted->measured)
+		return cli_tail_mark_counted(row->counted, row->function && row->function->tails,
+					     mark);
+	return row->logged ? cli_tail_mark(row->stats->until_tail, row->stats->calls, mark) : "";
+}
+
+static void print_cell(const struct cli_report_row *row, enum cli_report_column column)
+{
+	if (!cli_report_is_known(row, column)) {
+		ip_print(stdout, " %8s", "-");
+		return;
+	}
+	switch (column) {
+	case CLI_BY_CALLS:
+		ip_print(stdout, " %10" PRIu64, row->count);
+		break;
+	case CLI_BY_THREADS:
+		ip_print(stdout, " %8" PRIu64, row->stats->threads);
+		break;
+	case CLI_BY_TOTAL:
+	case CLI_BY_SELF:
+	case CLI_BY_STDDEV:
+	case CLI_BY_MIN:
+	case CLI_BY_AVG:
+	case CLI_BY_MAX:
+		print_time(cli_report_value(row, column));
+		break;
+	default:
+		print_percentile(row, cli_report_value(row, column));
+	}
+}
+
+/* Prints how callers are known. */
+static void print_callers(const struct cli_report *r)
+{
+	uint64_t by_frame = 0, by_site = 0;
+	char count[32];
+
+	for (size_t i = 0; i < r->stats->groups->n && i < r->stats->nitems; i++) {
+		const struct ip_group *g = &r->stats->groups->groups[i];
+
+		by_site += g->from == IP_CALLER_SITE ? r->stats->items[i].calls : 0;
+		by_frame += g->from == IP_CALLER_FRAME ? r->stats->items[i].calls : 0;
+	}
+	if (by_site)
+		ip_print(stdout, "\n<-: the caller, by the return address of %s calls.\n",
+			 ip_format_count(by_site, count));
+	if (by_frame)
+		ip_print(stdout,
+			 "\n<- ... (around): the recorded call around it, of %s calls; functions "
+			 "without probes in between are not seen\n"
+			 "(iprobe run --callsite records return addresses).\n",
+			 ip_format_count(by_frame, count));
+}
+
+int cli_report_table(const struct cli_report *r)
+{
+	static const char *const titles[] = {[IP_GROUP_BY_FUNCTION] = "function",
+					     [IP_GROUP_BY_CALLER] = "function <- caller",
+					     [IP_GROUP_BY_CALL_SITE] =
+						     "function <- place of the call",
+					     [IP_GROUP_BY_THREAD] = "thread",
+					     [IP_GROUP_BY_MODULE] = "module",
+					     [IP_GROUP_BY_FILE] = "file"};
+	const struct cli_report_options *o = r->options;
+	size_t others = 1;
+
+	print_header(r);
+	for (size_t i = 0; i < o->ncolumns; i++) {
+		int width = o->columns[i] == CLI_BY_CALLS ? 10 : 8;
+
+		ip_print(stdout, " %*s", width, cli_report_columns[o->columns[i]].name);
+		others += width + 1;
+	}
+	ip_print(stdout, "  %s\n", titles[o->by]);
+	for (size_t i = 0; i < r->nrows && i < o->filter.limit; i++) {
+		const struct cli_report_row *row = &r->rows[i];
+		char buffer[CLI_TAIL_MARK_MAX];
+		const char *mark = cli_report_tail_mark(row, buffer);
+		size_t more = *mark ? strlen(mark) + 4 : 0;
+		_cleanup_free_ char *name =
+			name_of(r, row, cli_name_width(others + 1 + more, NAME_MIN));
+
+		if (!name)
+			return ip_error("out of memory");
+		for (size_t k = 0; k < o->ncolumns; k++)
+			print_cell(row, o->columns[k]);
+		ip_print(stdout, "  %s%s%s%s\n", name, *mark ? "  (" : "", mark, *mark ? ")" : "");
+	}
+	print_footer(r, o->filter.limit);
+	if (o->by == IP_GROUP_BY_CALLER || o->by == IP_GROUP_BY_CALL_SITE)
+		print_callers(r);
+	print_missing(r);
+	print_drops(r);
+	return 0;
+}

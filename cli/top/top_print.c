@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prints rows of iprobe top for people and as JSON. Where a terminal is too narrow, the columns
+ * that matter least are left out.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/elide.h"
+#include "cli/tail_mark.h"
+#include "cli/top/top.h"
+#include "common/cleanup.h"
+#include "common/json.h"
+#include "common/print.h"
+#include "common/units.h"
+
+#define NAME_LEAST 16u
+/* The times of some calls end at a tail call; it is not counted how many. */
+#define TAIL_MARK	" [until its tail call]"
+#define TAIL_MARK_SHORT " [tail]"
+
+/* The columns before the name. width includes the blank before the column. The column with the
+ * least weight is left out first. */
+static const struct {
+	const char *title;
+	unsigned width, weight;
+	enum cli_top_column column;
+	bool share; /* a share of the interval, in per cent */
+} columns[] = {
+	{"RATE/s", 8, 9, CLI_TOP_RATE, false}, {"CALLS", 8, 4, CLI_TOP_CALLS, false},
+	{"%SELF", 7, 10, CLI_TOP_SELF, true},  {"SELF", 9, 7, CLI_TOP_SELF, false},
+	{"%TOTAL", 8, 6, CLI_TOP_TOTAL, true}, {"AVG", 9, 5, CLI_TOP_AVG, false},
+	{"P50", 9, 3, CLI_TOP_P50, false},     {"P99", 9, 8, CLI_TOP_P99, false},
+	{"MAX", 9, 2, CLI_TOP_MAX, false},
+};
+
+#define NCOLUMNS (sizeof(columns) / sizeof(*columns))
+
+/* Returns the least weight of the columns for which there is room. */
+static unsigned least_weight(size_t width)
+{
+	for (unsigned weight = 0;; weight++) {
+		size_t used = 0;
+
+		for (size_t i = 0; i < NCOLUMNS; i++)
+			used += columns[i].weight >= weight ? columns[i].width : 0;
+		if (!used || width >= used + 2 + NAME_LEAST)
+			return weight;
+	}
+}
+
+static size_t used_by(unsigned weight)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < NCOLUMNS; i++)
+		used += columns[i].weight >= weight ? columns[i].width : 0;
+	return used;
+}
+
+/* "123", "1.2k", "45.6M": at most 5 columns. */
+static char *compact(double n, char *buffer)
+{
+	static const char units[] = " kMGTPE";
+	unsigned i = 0;
+
+	if (n < 999.5 && n > 0 && n < 9.95 && n != floor(n)) {
+		snprintf(buffer, 16, "%.1f", n);
+		return buffer;
+	}
+	for (; n >= 999.5 && units[i + 1]; i++)
+		n /= 1000;
+	if (!i)
+		snprintf(buffer, 16, "%.0f", n);
+	else
+		snprintf(buffer, 16, "%.*f%c", n < 99.95 ? 1 : 0, n, units[i]);
+	return buffer;
+}
+
+static const char *cell(const struct cli_top_rows *rows, const struct cli_top_row *r, size_t i,
+			char *buffer)
+{
+	char number[16];
+	uint64_t ns = columns[i].column == CLI_TOP_SELF	   ? r->self_ns
+		      : columns[i].column == CLI_TOP_TOTAL ? r->total_ns
+		      : columns[i].column == CLI_TOP_AVG   ? r->avg_ns
+		      : columns[i].column == CLI_TOP_P50   ? r->p50
+		      : columns[i].column == CLI_TOP_P99   ? r->p99
+							   : r->max_ns;
+
+	if (columns[i].column == CLI_TOP_RATE)
+		return compact(r->rate, buffer);
+	if (columns[i].column == CLI_TOP_CALLS)
+		return compact(r->all_calls, buffer);
+	if (!r->timed || (columns[i].column == CLI_TOP_SELF && !r->has_self))
+		return "-";
+	if (columns[i].share)
+		snprintf(buffer, 24, "%.1f",
+			 rows->interval_ns ? 100.0 * ns / rows->interval_ns : 0.0);
+	else
+		snprintf(buffer, 24, "%s%s",
+			 columns[i].column == CLI_TOP_P50 || columns[i].column == CLI_TOP_P99 ? "<"
+											      : "",
+			 ip_format_ns(ns, number));
+	return buffer;
+}
+
+void cli_top_print_head(FILE *out, size_t width, enum cli_top_column mark)
+{
+	unsigned weight = least_weight(width);
+
+	for (size_t i = 0; i < NCOLUMNS; i++) {
+		bool marked = columns[i].column == mark && !columns[i].share;
+		char title[16];
+
+		snprintf(title, sizeof(title), "%s%s", marked ? "*" : "", columns[i].title);
+		if (columns[i].weight >= weight)
+			ip_print(out, "%*s", columns[i].width, title);
+	}
+	ip_print(out, "  %.*s",
+		 (int)(width - used_by(weight) > 18 ? 18 : width - used_by(weight) - 2),
+		 mark == CLI_TOP_FUNCTION ? "*FUNCTION" : "FUNCTION");
+}
+
+void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
+		       const struct cli_top_row *row)
+{
+	_cleanup_free_ char *name = strdup(row->shown);
+	unsigned weight = least_weight(width);
+	size_t room = width == SIZE_MAX		    ? width
+		      : width > used_by(weight) + 2 ? width - used_by(weight) - 2
+						    : 0;
+	const char *mark = "";
+	char buffer[24];
+
+	for (size_t i = 0; i < NCOLUMNS; i++)
+		if (columns[i].weight >= weight)
+			ip_print(out, "%*s", columns[i].width, cell(rows, row, i, buffer));
+	if (!name || room < 3)
+		return;
+	if (row->tails)
+		mark = room < NAME_LEAST + strlen(TAIL_MARK) ? TAIL_MARK_SHORT : TAIL_MARK;
+	if (strlen(mark) + 3 > room)
+		mark = "";
+	cli_fit_name(name, room - strlen(mark));
+	ip_print(out, "  %s%s", name, mark);
+}
+
+void cli_top_print_sums(FILE *out, const struct cli_top_rows *rows)
+{
+	char rate[16], interval[16];
+	double seconds = rows->interval_ns / 1e9;
+
+	ip_print(out, "%s calls/s of %zu of %zu functions in %s",
+		 compact(seconds > 0 ? rows->calls / seconds : 0, rate), rows->n, rows->functions,
+		 ip_format_ns(rows->interval_ns, interval));
+	if (seconds > 0)
+		ip_print(out, ", %.1f%% self", 100.0 * rows->self_ns / rows->interval_ns);
+	if (rows->logged)
+		ip_print(out, "; %zu are logged, not shown", rows->logged);
+}
+
+static void json_bounds(struct ip_json *j, const char *key, uint64_t from, uint64_t below)
+{
+	ip_json_array(j, key);
+	ip_json_uint(j, NULL, from);
+	ip_json_uint(j, NULL, below);
+	ip_json_end_array(j);
+}
+
+static void json_row(struct ip_json *j, const struct cli_top_snapshot *s,
+		     const struct cli_top_row *r)
+{
+	const struct ip_recording_function *f = &s->recording->functions[r->function];
+
+	ip_json_object(j, NULL);
+	ip_json_string(j, "function", r->name);
+	ip_json_string(j, "module", ip_recording_module_name(s->recording, f));
+	ip_json_uint(j, "calls", r->calls);
+	ip_json_uint(j, "all_calls", r->all_calls);
+	ip_json_double(j, "rate", r->rate);
+	if (r->tails)
+		cli_tail_json_counted(j,
+				      &(struct ip_count){.ended = r->timed,
+							 .tailed = r->tailed,
+							 .has_tailed = r->has_tailed},
+				      true);
+	if (r->timed) {
+		ip_json_uint(j, "total_ns", r->total_ns);
+		if (r->has_self)
+			ip_json_uint(j, "self_ns", r->self_ns);
+		ip_json_uint(j, "avg_ns", r->avg_ns);
+		ip_json_uint(j, "max_ns", r->max_ns);
+		json_bounds(j, "p50_bounds_ns", r->p50_from, r->p50);
+		json_bounds(j, "p99_bounds_ns", r->p99_from, r->p99);
+	}
+	ip_json_end_object(j);
+}
+
+void cli_top_print_json(const struct cli_top_options *o, const struct cli_top_session *session,
+			const struct cli_top_snapshot *s, const struct cli_top_rows *rows,
+			uint64_t iteration)
+{
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	ip_json_object(&j, NULL);
+	ip_json_int(&j, "pid", o->pid);
+	ip_json_uint(&j, "iteration", iteration);
+	ip_json_bool(&j, "joined", cli_top_session_is_joined(session));
+	ip_json_uint(&j, "ts", ip_recording_since_start(s->recording, s->now->tsc));
+	ip_json_uint(&j, "interval_ns", rows->interval_ns);
+	ip_json_uint(&j, "measured", rows->functions);
+	ip_json_uint(&j, "logged", rows->logged);
+	ip_json_uint(&j, "calls", rows->calls);
+	ip_json_array(&j, "functions");
+	for (size_t i = 0; i < rows->n && (!o->limit || i < o->limit); i++)
+		json_row(&j, s, &rows->items[i]);
+	ip_json_end_array(&j);
+	ip_json_end_object(&j);
+}

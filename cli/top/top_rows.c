@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes the rows of iprobe top: what was counted between two moments.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/top/top.h"
+#include "cli/trace_args.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/selection/selection.h"
+
+static const char *const names[CLI_TOP_COLUMNS] = {
+	[CLI_TOP_RATE] = "rate",   [CLI_TOP_CALLS] = "calls", [CLI_TOP_SELF] = "self",
+	[CLI_TOP_TOTAL] = "total", [CLI_TOP_AVG] = "avg",     [CLI_TOP_P50] = "p50",
+	[CLI_TOP_P99] = "p99",	   [CLI_TOP_MAX] = "max",     [CLI_TOP_FUNCTION] = "function"};
+
+const char *cli_top_column_name(enum cli_top_column column)
+{
+	return names[column];
+}
+
+enum cli_top_column cli_top_column_of(const char *name)
+{
+	enum cli_top_column column = 0;
+
+	while (column < CLI_TOP_COLUMNS && strcmp(names[column], name))
+		column++;
+	return column;
+}
+
+bool *cli_top_select(const struct ip_recording *s, const char *text, size_t *ret_n)
+{
+	struct ip_selection *selection;
+	bool *selected;
+
+	if (ip_selection_parse(text, &selection) < 0)
+		return NULL;
+	selected = cli_match_functions(s, selection, ret_n);
+	ip_selection_destroy(selection);
+	return selected;
+}
+
+/* A figure of a function does not shrink, unless the target has overwritten it. */
+static uint64_t since(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+static struct ip_count difference(const struct ip_count *now, const struct ip_count *before)
+{
+	struct ip_count d = *now;
+
+	if (!before)
+		return d;
+	d.calls = since(now->calls, before->calls);
+	d.ended = since(now->ended, before->ended);
+	d.sum = since(now->sum, before->sum);
+	d.self = since(now->self, before->self);
+	d.tailed = since(now->tailed, before->tailed);
+	for (unsigned i = 0; i < IP_COUNT_BUCKETS; i++)
+		d.buckets[i] = since(now->buckets[i], before->buckets[i]);
+	return d;
+}
+
+/* The shortest and the longest call are known only for all calls since the beginning. They still
+ * bound the calls of the interval. */
+static void fill(struct cli_top_row *row, const struct cli_top_snapshot *s,
+		 const struct ip_count *d, double seconds)
+{
+	const struct ip_recording *r = s->recording;
+
+	row->calls = d->calls;
+	row->rate = seconds > 0 ? d->calls / seconds : 0;
+	row->timed = d->ended;
+	row->has_self = d->ended && d->has_self;
+	row->tails = d->measured && r->functions[row->function].tails;
+	row->tailed = d->tailed;
+	row->has_tailed = d->has_tailed;
+	if (!d->ended)
+		return;
+	row->total_ns = ip_recording_ns(r, d->sum);
+	row->self_ns = ip_recording_ns(r, d->self);
+	row->avg_ns = ip_recording_ns(r, d->sum / d->ended);
+	row->max_ns = ip_recording_ns(r, d->max);
+	ip_counts_percentile(s->now, r, d, 0.5, &row->p50_from, &row->p50);
+	ip_counts_percentile(s->now, r, d, 0.99, &row->p99_from, &row->p99);
+}
+
+static double key_of(const struct cli_top_row *r, enum cli_top_column column)
+{
+	switch (column) {
+	case CLI_TOP_RATE:
+		return r->rate;
+	case CLI_TOP_CALLS:
+		return r->all_calls;
+	case CLI_TOP_SELF:
+		return r->self_ns;
+	case CLI_TOP_TOTAL:
+		return r->total_ns;
+	case CLI_TOP_AVG:
+		return r->avg_ns;
+	case CLI_TOP_P50:
+		return r->p50;
+	case CLI_TOP_P99:
+		return r->p99;
+	case CLI_TOP_MAX:
+		return r->max_ns;
+	default:
+		return 0;
+	}
+}
+
+static int by_name(const struct cli_top_row *x, const struct cli_top_row *y)
+{
+	int order = strcmp(x->name, y->name);
+
+	return order ? order : (x->function > y->function) - (x->function < y->function);
+}
+
+/* Sorts the largest first, and equal ones by name from A to Z. */
+static int downwards(const void *a, const void *b)
+{
+	const struct cli_top_row *x = a, *y = b;
+
+	return x->key != y->key ? (x->key < y->key ? 1 : -1) : by_name(x, y);
+}
+
+static int upwards(const void *a, const void *b)
+{
+	const struct cli_top_row *x = a, *y = b;
+
+	return x->key != y->key ? (x->key > y->key ? 1 : -1) : -by_name(x, y);
+}
+
+static void count_payloads(const struct ip_recording *s, struct cli_top_rows *ret)
+{
+	_cleanup_free_ uint8_t *seen = calloc(1, s->nfunctions);
+
+	for (uint32_t i = 1; seen && i < s->nnumbers; i++) {
+		const struct ip_recording_number *n = &s->numbers[i];
+
+		if (!n->function || seen[n->function]++)
+			continue;
+		ret->functions +=
+			n->payload == IP_RECORDING_HIST || n->payload == IP_RECORDING_COUNT;
+		ret->logged += n->payload == IP_RECORDING_LOG || n->payload == IP_RECORDING_USER;
+	}
+}
+
+int cli_top_rows_make(const struct cli_top_snapshot *s, const bool *wanted, bool since_start,
+		      enum cli_top_column sort, bool reverse, struct cli_top_rows *ret)
+{
+	const struct ip_counts *before = since_start ? NULL : s->before;
+	uint64_t begin = before ? before->tsc : s->recording->tsc_start;
+	double seconds;
+
+	*ret = (struct cli_top_rows){.items = calloc(s->now->nfunctions, sizeof(*ret->items))};
+	if (!ret->items)
+		return ip_error("out of memory");
+	ret->interval_ns = ip_recording_ns(s->recording, since(s->now->tsc, begin));
+	seconds = ret->interval_ns / 1e9;
+	for (size_t i = 0; i < s->now->nfunctions; i++) {
+		struct ip_count d =
+			difference(&s->now->functions[i], before ? &before->functions[i] : NULL);
+		struct cli_top_row *row = &ret->items[ret->n];
+
+		if (!d.calls || (wanted && !wanted[i]))
+			continue;
+		*row = (struct cli_top_row){.function = i,
+					    .name = ip_names_get(s->names, i),
+					    .shown = ip_names_shown(s->names, i),
+					    .all_calls = s->now->functions[i].calls};
+		fill(row, s, &d, seconds);
+		row->key = key_of(row, sort);
+		ret->calls += row->calls;
+		ret->self_ns += row->self_ns;
+		ret->n++;
+	}
+	count_payloads(s->recording, ret);
+	if (ret->n)
+		qsort(ret->items, ret->n, sizeof(*ret->items), reverse ? upwards : downwards);
+	return 0;
+}
+
+void cli_top_rows_clear(struct cli_top_rows *rows)
+{
+	free(rows->items);
+	*rows = (struct cli_top_rows){0};
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The selection language: items, and what matches them. selection_parse.c splits a text into items.
+ */
+#include "common/selection/selection.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/selection/selection_item.h"
+
+/* The names of one function. Each is made when an item first needs it. */
+struct names {
+	const char *linker;
+	char *base;	 /* without the compiler's suffixes */
+	char *plain;	 /* demangled, without arguments */
+	char *with_args; /* demangled, with arguments */
+};
+
+static bool glob_matches(const char *glob, const char *text)
+{
+	return text && fnmatch(glob, text, 0) == 0;
+}
+
+/* Matches a demangled name with and without its ABI tags. To the linker, a function that returns a
+ * std::string is f[abi:cxx11], but no programmer wrote that. */
+static bool glob_matches_demangled(const char *glob, const char *name)
+{
+	_cleanup_free_ char *bare = NULL;
+
+	if (glob_matches(glob, name))
+		return true;
+	bare = name ? ip_without_abi_tags(name) : NULL;
+	return bare && glob_matches(glob, bare);
+}
+
+static const char *names_base(struct names *names)
+{
+	if (!names->base)
+		names->base = strndup(names->linker, ip_base_name_length(names->linker));
+	return names->base;
+}
+
+static const char *names_plain(struct names *names)
+{
+	if (!names->plain && names_base(names))
+		names->plain = ip_demangle(names_base(names), false);
+	return names->plain;
+}
+
+static const char *names_with_args(struct names *names)
+{
+	if (!names->with_args && names_base(names))
+		names->with_args = ip_demangle(names_base(names), true);
+	return names->with_args;
+}
+
+static bool matches_function(const struct ip_selection_item *item, struct names *names)
+{
+	if (!strcmp(item->glob, "*"))
+		return true;
+	if (glob_matches(item->glob, names->linker) || glob_matches(item->glob, names_base(names)))
+		return true;
+	if (names->linker[0] != '_')
+		return false; /* demanglers do not change it */
+	/* A glob without '(' means the name alone: 'set*int' must not match set(int). */
+	return glob_matches_demangled(item->glob, names_plain(names)) ||
+	       (item->has_paren && glob_matches_demangled(item->glob, names_with_args(names)));
+}
+
+static bool matches_path(const char *glob, const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return glob_matches(glob, path) || (slash && glob_matches(glob, slash + 1));
+}
+
+bool ip_selection_match(const struct ip_selection *selection, const char *linker_name,
+			const char *file, const char *module)
+{
+	struct names names = {.linker = linker_name};
+	bool selected;
+
+	if (!selection)
+		return true;
+	selected = !selection->npositive;
+	for (size_t i = 0; i < selection->nitems; i++) {
+		struct ip_selection_item *item = &selection->items[i];
+		bool matched = false;
+
+		if (!item->negative && selected && item->used)
+			continue; /* one match is enough */
+		switch (item->kind) {
+		case IP_SELECT_FUNCTION:
+			matched = matches_function(item, &names);
+			break;
+		case IP_SELECT_FILE:
+			matched = matches_path(item->glob, file);
+			break;
+		case IP_SELECT_LIB:
+			matched = matches_path(item->glob, module);
+			break;
+		}
+		item->used |= matched;
+		if (matched && item->negative) {
+			selected = false;
+			break; /* no other item selects it again, wherever that item stands */
+		}
+		if (matched)
+			selected = true;
+	}
+	free(names.base);
+	free(names.plain);
+	free(names.with_args);
+	return selected;
+}
+
+char *ip_selection_unused(const struct ip_selection *selection)
+{
+	static const char *const prefixes[] = {
+		[IP_SELECT_FUNCTION] = "", [IP_SELECT_FILE] = "file:", [IP_SELECT_LIB] = "lib:"};
+	size_t size;
+	char *text = NULL;
+	FILE *out = NULL;
+
+	for (size_t i = 0; selection && i < selection->nitems; i++) {
+		const struct ip_selection_item *item = &selection->items[i];
+
+		if (item->used || item->negative)
+			continue;
+		if (!out)
+			out = open_memstream(&text, &size);
+		if (!out)
+			return NULL;
+		fprintf(out, "%s%s%s", ftell(out) ? ", " : "", prefixes[item->kind], item->glob);
+	}
+	if (out && fclose(out) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+bool ip_selection_only_takes_away(const struct ip_selection *selection)
+{
+	return selection && selection->nitems && !selection->npositive;
+}
+
+char *ip_selection_text(const struct ip_selection *selection)
+{
+	static const char *const prefixes[] = {
+		[IP_SELECT_FUNCTION] = "", [IP_SELECT_FILE] = "file:", [IP_SELECT_LIB] = "lib:"};
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	for (size_t i = 0; out && selection && i < selection->nitems; i++) {
+		const struct ip_selection_item *item = &selection->items[i];
+
+		fprintf(out, "%s%s%s%s", i ? "," : "", item->negative ? "!" : "",
+			prefixes[item->kind], item->glob);
+	}
+	if (!out || fclose(out) != 0) {
+		free(text);
+		ip_error("out of memory");
+		return NULL;
+	}
+	return text;
+}
+
+bool ip_selection_is_all(const struct ip_selection *selection)
+{
+	bool all;
+
+	if (!selection)
+		return true;
+	all = !selection->npositive;
+	for (size_t i = 0; i < selection->nitems; i++) {
+		const struct ip_selection_item *item = &selection->items[i];
+
+		if (item->negative)
+			return false;
+		if (item->kind == IP_SELECT_FUNCTION && !strcmp(item->glob, "*"))
+			all = true;
+	}
+	return all;
+}
+
+void ip_selection_destroy(struct ip_selection *selection)
+{
+	if (!selection)
+		return;
+	for (size_t i = 0; i < selection->nitems; i++)
+		free(selection->items[i].glob);
+	free(selection->items);
+	free(selection);
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The selection language, and names as the programmer wrote them.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/selection/selection.h"
+#include "test/unit/make_elf.h"
+#include "test/unit/test.h"
+
+#define FOO_INT	  "_ZN2ns3fooEi"	    /* ns::foo(int) */
+#define BAR_T	  "_Z3barIiEvT_"	    /* void bar<int>(int) */
+#define CALL	  "_ZNK1XclEii"		    /* X::operator()(int, int) const */
+#define LESS	  "_ZN1XltERKS_"	    /* X::operator<(X const&) */
+#define SHIFT	  "_ZN1XlsEi"		    /* X::operator<<(int) */
+#define INDEX	  "_ZN1XixEi"		    /* X::operator[](int) */
+#define ANONYMOUS "_ZN12_GLOBAL__N_13bazEv" /* (anonymous namespace)::baz() */
+#define MAP	  "_ZN3mapIiiE3getEv"	    /* map<int, int>::get() */
+#define TAGGED	  "_ZN2ns4textB5cxx11Ei"    /* ns::text[abi:cxx11](int) */
+#define RUST	  "_ZN4core3fmt5write17h0123456789abcdefE"
+#define RUST_V0	  "_RNvC6_123foo3bar"
+#define DLANG	  "_D3std5stdio7writelnFZv"
+
+static bool matches(const char *selection, const char *name)
+{
+	struct ip_selection *s;
+	bool r;
+
+	if (ip_selection_parse(selection, &s) < 0)
+		fail_msg("'%s': %s", selection, ip_error_message());
+	r = ip_selection_match(s, name, "/src/lib/parse.c", "/usr/lib/libfoo.so.1");
+	ip_selection_destroy(s);
+	return r;
+}
+
+struct match {
+	const char *selection, *name;
+	bool expected;
+};
+
+static void check(const struct match *cases, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (matches(cases[i].selection, cases[i].name) != cases[i].expected)
+			fail_msg("'%s' %s '%s'", cases[i].selection,
+				 cases[i].expected ? "should match" : "should not match",
+				 cases[i].name);
+}
+
+static void test_globs(void **state)
+{
+	static const struct match cases[] = {
+		{"main", "main", true},
+		{"main", "main2", false},
+		{"mai?", "main", true},
+		{"m[ab]in", "main", true},
+		{"*", "anything", true},
+		{"MAIN", "main", false},
+		{" main , other ", "other", true},
+		{"a,b,c", "c", true},
+		{"a,b,c", "d", false},
+		{"_start", "_start", true},
+		{"*/x*", "a/xy", true},
+		{"ma\\in", "main", true},
+		{"a\\,b", "a,b", true},
+		{"a\\,b", "a", false},
+	};
+
+	(void)state;
+	check(cases, N_ELEMENTS(cases));
+}
+
+static void test_cxx(void **state)
+{
+	static const struct match cases[] = {
+		{FOO_INT, FOO_INT, true}, /* linker name */
+		{"_ZN2ns*", FOO_INT, true},
+		{"ns::foo", FOO_INT, true},
+		{"foo", FOO_INT, false},
+		{"*::foo", FOO_INT, true},
+		{"ns::*", FOO_INT, true},
+		{"ns::foo(int)", FOO_INT, true},
+		{"ns::foo(*)", FOO_INT, true},
+		{"ns::foo(long)", FOO_INT, false},
+		{"ns*int*", FOO_INT, false}, /* arguments only where the glob has a '(' */
+		{"bar<int>", BAR_T, true},
+		{"bar<int>(int)", BAR_T, true}, /* without the return type */
+		{"bar*", BAR_T, true},
+		{"X::operator()", CALL, true},
+		{"X::operator()(int, int) const", CALL, true},
+		{"main,X::operator()(int, int) const,x", CALL, true},
+		{"X::operator<", LESS, true},
+		{"main,X::operator<,x", LESS, true},
+		{"X::operator<,main", "main", true},
+		{"X::operator<<,main", "main", true},
+		{"X::operator<<,main", SHIFT, true},
+		{"X::operator->,X::operator>=,main", "main", true},
+		{"X::operator[],main", INDEX, true},
+		{"X::operator\\[\\]", INDEX, true},
+		{"X::operator\\[\\],main", "main", true},
+		{"*baz", ANONYMOUS, true},
+		{"(anonymous namespace)::baz", ANONYMOUS, true},
+		{"(anonymous namespace)::baz()", ANONYMOUS, true},
+		{"map<int, int>::*,main", MAP, true},
+		{"map<int, int>::*,main", "main", true},
+		{"core::fmt::write", RUST, true},
+		{"std.stdio.writeln", DLANG, true},
+	};
+
+	(void)state;
+	check(cases, N_ELEMENTS(cases));
+}
+
+static void test_not(void **state)
+{
+	static const struct match cases[] = {
+		{"!main", "other", true},
+		{"!main", "main", false},
+		{"a*,!ab", "ab", false},
+		{"!ab,a*", "ab", false}, /* the order does not matter */
+		{"a*,!ab", "ac", true},
+		{"a*,!ab", "b", false},
+		{"! main", "main", false},
+		{"!lib:libfoo*", "x", false},
+		{"!lib:libbar*", "x", true},
+		{"!file:parse.c", "x", false},
+		{"lib:*,!file:*.h", "x", true},
+		{"!*", "x", false},
+	};
+
+	(void)state;
+	check(cases, N_ELEMENTS(cases));
+}
+
+static void test_file_and_lib(void **state)
+{
+	static const struct match cases[] = {
+		{"file:parse.c", "x", true},	  {"file:/src/*", "x", true},
+		{"file:lib/parse.c", "x", false}, {"file:*.cc", "x", false},
+		{"lib:libfoo.so.1", "x", true},	  {"lib:libfoo*", "x", true},
+		{"lib:/usr/*", "x", true},	  {"lib:lib", "x", false},
+		{"file:*.cc,x", "x", true},	  {"file: parse.c", "x", false},
+	};
+	struct ip_selection *s;
+
+	(void)state;
+	check(cases, N_ELEMENTS(cases));
+	assert_int_equal(ip_selection_parse("file:*,lib:*", &s), 0);
+	assert_false(ip_selection_match(s, "x", NULL, NULL));
+	assert_true(ip_selection_match(s, "x", "f", NULL));
+	assert_true(ip_selection_match(s, "x", NULL, "m"));
+	ip_selection_destroy(s);
+}
+
+static void test_suffixes(void **state)
+{
+	static const struct {
+		const char *name, *base;
+	} cases[] = {
+		{"f.isra.0", "f"},
+		{"f.part.12", "f"},
+		{"f.constprop.0.isra.3", "f"},
+		{"f.cold", "f"},
+		{"f.part.0.cold", "f"},
+		{"f.cold.1", "f"},
+		{"f.lto_priv.3", "f"},
+		{"f.llvm.1234567890", "f"},
+		{"f.other.1", "f.other.1"},
+		{"f.0", "f.0"}, /* gcc's nested functions: a name of its own */
+		{"f.", "f."},
+		{"f.isra.", "f.isra."},
+		{".cold", ".cold"},
+		{"cold", "cold"},
+		{"", ""},
+		{"123", "123"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+		assert_int_equal(ip_base_name_length(cases[i].name), strlen(cases[i].base));
+	assert_true(matches("f", "f.isra.0"));
+	assert_true(matches("f.isra.*", "f.isra.0"));
+	assert_true(matches("ns::foo", FOO_INT ".constprop.0"));
+	assert_false(matches("f", "f.other.1"));
+}
+
+static void test_all(void **state)
+{
+	static const struct {
+		const char *text;
+		bool all;
+	} cases[] = {
+		{NULL, true}, {"", true},    {"*", true},     {"a,*", true},
+		{"a", false}, {"!a", false}, {"*,!a", false}, {"lib:*", false},
+	};
+	struct ip_selection *s;
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		assert_int_equal(ip_selection_parse(cases[i].text, &s), 0);
+		assert_int_equal(ip_selection_is_all(s), cases[i].all);
+		ip_selection_destroy(s);
+	}
+	assert_true(ip_selection_is_all(NULL));
+	assert_true(ip_selection_match(NULL, "x", NULL, NULL));
+	assert_int_equal(ip_selection_parse(NULL, &s), 0);
+	assert_true(ip_selection_match(s, "x", NULL, NULL));
+	ip_selection_destroy(s);
+	ip_selection_destroy(NULL);
+}
+
+static void test_bad(void **state)
+{
+	static const struct {
+		const char *text, *error;
+	} cases[] = {
+		{",", "empty item"},
+		{"a,,b", "empty item"},
+		{"a,", "empty item"},
+		{" ", "empty item"},
+		{"!", "empty item '!'"},
+		{"file:", "empty item 'file:'"},
+		{"a,!lib:", "empty item '!lib:'"},
+		{"fil:x", "unknown prefix in 'fil:x'"},
+		{"f(int,b", "'(' that is not closed"},
+		{"map<int,b", "'<' that is not closed"},
+		{"a,[x,y", "'[' that is not closed"},
+		{"a,@b", "'@b': @FILE must be the whole"},
+		{"!@b", "@FILE must be the whole"},
+		{"@", "'@' needs the name"},
+		{"@/nowhere/at", "/nowhere/at: cannot open"},
+		{"@/", "/: cannot read: Is a directory"},
+	};
+	struct ip_selection *s;
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		ip_error("none");
+		if (ip_selection_parse(cases[i].text, &s) != -1)
+			fail_msg("'%s' was taken for a selection", cases[i].text);
+		assert_error(cases[i].error);
+		assert_error("selection");
+	}
+	/* Without a comma an open bracket is a part of the glob. */
+	assert_true(matches("ns::foo(*", FOO_INT));
+}
+
+static int parse_file(const char *contents, size_t size, struct ip_selection **ret)
+{
+	int fd = made_fd(contents, size);
+	char text[64];
+	int r;
+
+	snprintf(text, sizeof(text), "@/proc/self/fd/%d", fd);
+	r = ip_selection_parse(text, ret);
+	close(fd);
+	return r;
+}
+
+static void test_from_file(void **state)
+{
+	static const char contents[] = "# what we care about\n"
+				       "main, other # and why\r\n"
+				       "\n"
+				       "  !other2,\n"
+				       "lib:libx*\n"
+				       "closure#0,f(int, char)";
+	static const struct {
+		const char *text, *error;
+	} bad[] = {
+		{"", "no item in it"},
+		{"# nothing\n\n", "no item in it"},
+		{"a\n\nb,,c\n", ":3: selection: empty item"},
+		{"@other\n", ":1: selection: '@other'"},
+		{"x:y", ":1: selection: unknown prefix"},
+	};
+	struct ip_selection *s;
+
+	(void)state;
+	assert_int_equal(parse_file(contents, strlen(contents), &s), 0);
+	assert_true(ip_selection_match(s, "main", NULL, NULL));
+	assert_true(ip_selection_match(s, "other", NULL, NULL));
+	assert_true(ip_selection_match(s, "x", NULL, "libx.so"));
+	assert_false(ip_selection_match(s, "other2", NULL, "libx.so"));
+	assert_true(ip_selection_match(s, "closure#0", NULL, NULL));
+	assert_false(ip_selection_match(s, "and", NULL, NULL));
+	ip_selection_destroy(s);
+
+	for (size_t i = 0; i < N_ELEMENTS(bad); i++) {
+		assert_int_equal(parse_file(bad[i].text, strlen(bad[i].text), &s), -1);
+		assert_error(bad[i].error);
+	}
+	assert_int_equal(parse_file("a\0b", 3, &s), -1);
+	assert_error("not a text file");
+}
+
+static void test_demangle(void **state)
+{
+	static const struct {
+		const char *name, *plain, *with_args;
+	} cases[] = {
+		{FOO_INT, "ns::foo", "ns::foo(int)"},
+		{BAR_T ".isra.0", "bar<int>", "bar<int>(int)"},
+		{CALL, "X::operator()", "X::operator()(int, int) const"},
+		{RUST, "core::fmt::write", "core::fmt::write"},
+		{RUST_V0, "123foo::bar", "123foo[0]::bar"},
+		{DLANG, "std.stdio.writeln", "std.stdio.writeln()"},
+		{"main", "main", "main"},
+		{"f.cold", "f", "f"},
+		{"f.part.3", "f [part]", "f [part]"},
+		{"f.constprop.0.part.1.isra.2.cold", "f [part]", "f [part]"},
+		{"f.cold.1", "f [part]", "f [part]"},
+		{BAR_T ".part.0", "bar<int> [part]", "bar<int>(int) [part]"},
+		{"_Zgarbage", "_Zgarbage", "_Zgarbage"},
+		{"_Z", "_Z", "_Z"},
+		{"_R", "_R", "_R"},
+		{"_D", "_D", "_D"},
+		{"_", "_", "_"},
+		{"", "", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		char *plain = ip_demangle(cases[i].name, false),
+		     *with_args = ip_demangle(cases[i].name, true);
+
+		assert_string_equal(plain, cases[i].plain);
+		/* libiberty's versions differ in how they show a Rust crate's number. */
+		if (strcmp(cases[i].name, RUST_V0) != 0)
+			assert_string_equal(with_args, cases[i].with_args);
+		free(plain);
+		free(with_args);
+	}
+}
+
+/* f<P<P<...<A, A>, P<A, A>>...>>, doubled steps times by substitutions; steps < 36. */
+static void cxx_bomb(char *name, unsigned steps)
+{
+	strcpy(name, "_Z1fI1PI");
+	for (unsigned i = 1; i < steps; i++)
+		strcat(name, "S0_I");
+	strcat(name, "1A");
+	for (unsigned i = 1; i <= steps; i++)
+		sprintf(name + strlen(name), "S%c_E", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i]);
+	strcat(name, "Evv");
+}
+
+/* Tuples of two references to the tuple before. */
+static void d_bomb(char *name, unsigned steps)
+{
+	strcpy(name, "_D1fFB2mmB2QgQi");
+	for (unsigned i = 1; i < steps; i++)
+		strcat(name, "B2QiQk");
+	strcat(name, "Zv");
+}
+
+/* Names that double at each step: a few hundred bytes that stand for terabytes. */
+static void test_bombs(void **state)
+{
+	static void (*const make[])(char *, unsigned) = {cxx_bomb, d_bomb};
+	char name[2048];
+	char *demangled;
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(make); i++) {
+		make[i](name, 4);
+		demangled = ip_demangle(name, true);
+		assert_true(strlen(demangled) > 100); /* it is a bomb, a small one */
+		free(demangled);
+		make[i](name, 35);
+		demangled = ip_demangle(name, true);
+		assert_string_equal(demangled, name);
+		free(demangled);
+	}
+
+	/* Nested as deep as it gets. */
+	memset(name, 'P', sizeof(name));
+	memcpy(name, "_Z1f", 4);
+	strcpy(name + sizeof(name) - 2, "i");
+	demangled = ip_demangle(name, true);
+	assert_string_equal(demangled, name);
+	free(demangled);
+}
+
+static void nearest(const char *selection, const char *const *names, size_t n, const char *expected)
+{
+	struct ip_selection *s;
+	char *line;
+
+	assert_int_equal(ip_selection_parse(selection, &s), 0);
+	line = ip_selection_nearest(s, names, n);
+	assert_string_equal(line, expected);
+	free(line);
+	ip_selection_destroy(s);
+}
+
+static void test_nearest(void **state)
+{
+	static const char *const names[] = {
+		"main",	 "parse_line", "parse_lines", "parse_file.isra.0", "parse_file",
+		FOO_INT, "tokenize",   BAR_T,	      "json_parse_value"};
+	static const char *const tagged[] = {"main", TAGGED};
+	char long_name[300];
+
+	(void)state;
+	nearest("maim", names, N_ELEMENTS(names), "main");
+	nearest("Main", names, N_ELEMENTS(names), "main");
+	nearest("parse_lin", names, N_ELEMENTS(names), "parse_line, parse_lines, parse_file");
+	nearest("!x,foo", names, N_ELEMENTS(names), "ns::foo");
+	nearest("ns::fo0(int)", names, N_ELEMENTS(names), "ns::foo(int)");
+	nearest("ns::tex", tagged, N_ELEMENTS(tagged), "ns::text[abi:cxx11]");
+	nearest("tokenise*", names, N_ELEMENTS(names), "tokenize");
+	nearest("_parse_", names, N_ELEMENTS(names), "json_parse_value");
+	nearest("quite_different", names, N_ELEMENTS(names), "");
+	nearest("lib:libx", names, N_ELEMENTS(names), "");
+	nearest("!main", names, N_ELEMENTS(names), "");
+	nearest("**", names, N_ELEMENTS(names), "");
+	nearest("main", NULL, 0, "");
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	long_name[sizeof(long_name) - 1] = '\0';
+	nearest(long_name, names, N_ELEMENTS(names), "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_globs),	 cmocka_unit_test(test_cxx),
+		cmocka_unit_test(test_not),	 cmocka_unit_test(test_file_and_lib),
+		cmocka_unit_test(test_suffixes), cmocka_unit_test(test_all),
+		cmocka_unit_test(test_bad),	 cmocka_unit_test(test_from_file),
+		cmocka_unit_test(test_demangle), cmocka_unit_test(test_bombs),
+		cmocka_unit_test(test_nearest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
