@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What fperf.c (memory), results.c (results) and loop.c (control) share.
+ * What memory.c (memory), results.c (results) and loop.c (control) share.
  *
  * A function is out while its probes are not live. A turn is a window for which hot functions come
  * in together.

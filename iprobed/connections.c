@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "access/request.h"
+#include "access/protocol.h"
 #include "common/error.h"
 #include "common/now.h"
 #include "iprobed/daemon_private.h"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "access/fd_passing.h"
-#include "access/request.h"
+#include "access/protocol.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/notice.h"

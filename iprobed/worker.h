@@ -30,7 +30,7 @@
 
 #include "access/credentials.h"
 #include "access/policy.h"
-#include "access/request.h"
+#include "access/protocol.h"
 
 struct ip_worker {
 	const struct ip_peer *who;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The client's side of the socket of iprobed (access/request.h).
+ * The client's side of the socket of iprobed (access/protocol.h).
  */
 #include "cli/record/via_daemon.h"
 

@@ -8,7 +8,7 @@
 #include <getopt.h>
 #include <sys/types.h>
 
-#include "access/request.h"
+#include "access/protocol.h"
 
 /* Returns whether to ask iprobed: this user may not trace the process, and iprobed is running;
  * or $IPROBE_DAEMON says so. Returns 1 (yes), 0 (no), or -1 with an error. *ret_socket is

@@ -4,7 +4,7 @@
  * together: sessions beyond it wait. Sessions that only watch leave a quarter of it to those that
  * record.
  */
-#include "access/request.h"
+#include "access/protocol.h"
 #include "common/error.h"
 #include "common/units.h"
 #include "iprobed/daemon_private.h"

@@ -3,10 +3,10 @@
  * Requests to iprobed: any bytes. What it takes is written and read again, and holds no option that
  * names a file. The same bytes as a policy.
  *
- * covers: access/request.c
+ * covers: access/protocol.c
  */
 #include "access/policy.h"
-#include "access/request.h"
+#include "access/protocol.h"
 #include "fuzz.h"
 
 static void check(const struct ip_request *r)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "access/policy.h"
-#include "access/request.h"
+#include "access/protocol.h"
 #include "test/unit/test.h"
 
 static int parse(const char *text, struct ip_request *ret)

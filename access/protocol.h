@@ -20,8 +20,8 @@
  * The client also opens the directory of a snapshot. Its descriptor goes on to the session that
  * writes the snapshot (control_socket.h).
  */
-#ifndef IP_REQUEST_H
-#define IP_REQUEST_H
+#ifndef IP_PROTOCOL_H
+#define IP_PROTOCOL_H
 
 #include <stdbool.h>
 #include <stddef.h>

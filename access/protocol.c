@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parses, checks and writes requests. See request.h.
+ * Parses, checks and writes requests. See protocol.h.
  */
-#include "access/request.h"
+#include "access/protocol.h"
 
 #include <stdio.h>
 #include <stdlib.h>
