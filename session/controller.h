@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Controllers: who looks at a session while it lasts, and decides what is live in it or when it
- * ends. FPerf is one, and so are --drop-hot and --until. The session knows none of them by name: it
- * calls the operations below, of each of its controllers in turn.
+ * Controllers. A controller watches a session while it lasts, and decides which functions are live
+ * in it or when it ends. FPerf is a controller; so are --drop-hot and --until. The session knows
+ * none of them by name: it calls the operations below for each of its controllers, one after the
+ * other.
  */
 #ifndef IP_CONTROLLER_H
 #define IP_CONTROLLER_H
@@ -21,55 +22,58 @@ struct ip_plan;
 struct ip_session;
 struct ip_target;
 
-/* Each operation may be NULL. The session's thread calls them, with data. */
+/* Each operation may be NULL. The session's thread calls the operations, with data. */
 struct ip_session_controller {
 	void *data;
-	/* The program that the session is for, where it is not for recording: nothing is written to
-	 * rings then, and nobody else may change it. NULL: the session records. */
+	/* The name of the program that the session works for, if the session does not record. Then
+	 * nothing is written to rings, and no other iprobe may change the session. NULL: the
+	 * session records. */
 	const char *program;
-	/* Of one of the controllers only. */
+	/* At most one of a session's controllers has a chooser, and at most one has meters. */
 	const struct ip_chooser *chooser;
 	const struct ip_meter_kind *meters;
-	/* It needs meters, whatever was asked for with --payload. */
+	/* The controller needs meters, whatever --payload asks for. */
 	bool counts;
-	/* Whether it works in this process; adds to *room what it needs in each block. -1 with an
-	 * error. */
+	/* Checks whether the controller works in this process. Adds to *room the bytes that it
+	 * needs in each block. -1 with an error. */
 	int (*check)(void *data, const struct ip_target *target, const struct ip_plan *plan,
 		     uint64_t *room);
-	/* Whether its hooks make system calls. */
+	/* Whether hooks of this controller make system calls. */
 	bool (*makes_calls)(const void *data);
-	/* The session's area, trace, collector and meters are ready. -1 with an error. */
+	/* Called when the session's area, trace, collector and meters are ready. -1 with an
+	 * error. */
 	int (*begin)(void *data, struct ip_session *s);
-	/* The functions of a plan have their numbers, and are about to go live. -1 with an error.
-	 */
+	/* Called when the functions of a plan have their numbers and are about to go live. -1 with
+	 * an error. */
 	int (*planned)(void *data, struct ip_session *s, const struct ip_plan *plan);
-	/* At each step of the session's loop. IP_END_NONE: the session goes on. */
+	/* Called at each step of the session's loop. IP_END_NONE: the session goes on. */
 	enum ip_end_reason (*step)(void *data, struct ip_session *s);
-	/* How long the session's loop may sleep, ns. */
+	/* How long the session's loop may sleep, in ns. */
 	uint64_t (*nap)(const void *data, uint64_t now_ns);
-	/* The session ends: reads everything for the last time, and fills in the summary. */
+	/* Called when the session ends. Reads everything for the last time, and fills in the
+	 * summary. */
 	void (*end)(void *data, struct ip_session *s);
-	/* Of a controller that belongs to the session. */
+	/* Frees data, if the session owns the controller. */
 	void (*destroy)(void *data);
 };
 
-/* One more. c is borrowed; its data is destroyed with the session, where it has an operation for
- * that. */
+/* Adds a controller to the session. c is borrowed. Its data is destroyed with the session if c has
+ * the operation destroy. */
 void ip_controllers_add(struct ip_session *s, const struct ip_session_controller *c);
 
-/* The program that the session is for; NULL: it records. */
+/* The program that the session works for; NULL: the session records. */
 const char *ip_controllers_program(const struct ip_session *s);
 bool ip_controllers_count(const struct ip_session *s);
 const struct ip_meter_kind *ip_controllers_meters(const struct ip_session *s);
 
-/* The operations, of all. */
+/* These call the operation of the same name for all controllers. */
 int ip_controllers_check(const struct ip_session *s, const struct ip_plan *plan, uint64_t *room);
 bool ip_controllers_make_calls(const struct ip_session *s);
 int ip_controllers_begin(struct ip_session *s);
 int ip_controllers_planned(struct ip_session *s, const struct ip_plan *plan);
-/* The reason of the first that has one; all are called. */
+/* All controllers are called. Returns the reason of the first controller that gives one. */
 enum ip_end_reason ip_controllers_step(struct ip_session *s);
-/* The shortest of theirs; UINT64_MAX: none has a limit. */
+/* The shortest time that a controller allows; UINT64_MAX: no controller sets a limit. */
 uint64_t ip_controllers_nap(const struct ip_session *s, uint64_t now_ns);
 void ip_controllers_end(struct ip_session *s);
 void ip_controllers_destroy(struct ip_session *s);

@@ -1,35 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Going on in the program that a target has become (--follow-exec), in the same trace. Nothing can
- * wait for us in the new image, as it does under iprobe run: what it calls before we are there is
- * not recorded, and how long that was is told.
+ * Continues in the program that a target has executed (--follow-exec), in the same trace. Nothing
+ * in the new image can wait for us, as the runtime does under `iprobe run`. Calls that the new
+ * program makes before we are ready are not recorded. The length of that gap is reported.
  *
- *   1. follow_dlopen.c has seen that the image is gone and has taken what it had recorded out of
- *      the rings. When it saw the old image for the last time, a turn before, the gap begins, at
- *      the latest.
- *   2. Wait until the loader has all libraries in place: it says so itself (link_map.h). A text
- *      that is being mapped must not be taken for one that somebody else has changed.
- *   3. Does the selection mean any probe of the image? Where not (a shell, env, a wrapper), nothing
- *      of it is touched, and we look again: libraries come late, and it may become yet another
- *      program, which begins at 1. Ever more seldom, but until the session ends.
- *   4. Put the runtime there or wake it, as in any attach (inject.h, runtime_wake.h). The new image
- *      has an area of its own: the old one went with its memory.
- *   5. Move the session to the new area: its lock; an entry in its list of modules that stands for
- *      all numbers given so far, so that every number of the trace means one thing; the number that
- *      the session will have there, in the journal beside the one that it has; a new pool. The
- *      collector goes on with the same streams: a slot's losses only grow. Family, watch and
- *      control are made anew. Children that were forked before and are silent are put back through
- *      the old area, which is then given up.
+ *   1. follow_dlopen.c has found that the image is gone, and has taken what it had recorded out of
+ *      the rings. The gap begins no later than the moment when follow_dlopen.c saw the old image
+ *      for the last time, one step of the session before.
+ *   2. Wait until the loader has all libraries in place; the loader itself tells when (link_map.h).
+ *      A text that is still being mapped must not be mistaken for a text that another tool has
+ *      changed.
+ *   3. Does the selection match any probe of the image? If it does not (a shell, env, a wrapper),
+ *      nothing of the image is touched, and we look again: libraries are loaded late, and the
+ *      process may execute yet another program, which begins at step 1. The looks become less and
+ *      less frequent, but go on until the session ends.
+ *   4. Inject the runtime, or set it up if it sleeps, as in any attach (inject.h, runtime_wake.h).
+ *      The new image has an area of its own: the old area went with the memory of the old image.
+ *   5. Move the session to the new area. This takes: its lock; an entry in its list of modules that
+ *      stands for all numbers given so far, so that every number of the trace has one meaning; the
+ *      number that the session will have in the new area, written into the journal beside the
+ *      present number; a new pool. The collector goes on with the same streams: the losses of a
+ *      slot only grow. What follows forked processes, the site monitor and the control socket are
+ *      made anew. Silent children that were forked before are put back through the old area. After
+ *      that the old area is given up.
  *   6. Go live as in any attach. The gap ends.
  *
- * Where 4 to 6 fail they are tried again for some seconds; then the session ends, with the reason.
- * Killed at any point: the lock is the kernel's to release, and the next attach or detach finds the
- * runtime asleep or idle, as after any attach. From 5 on attach --resume knows the session by
- * either number: nothing is live before 6, so it ends the recording properly.
+ * If a step from 4 to 6 fails, it is tried again for some seconds; then the session ends, with the
+ * reason. If iprobe is killed at any point, the kernel releases the lock, and the next attach or
+ * detach finds the runtime asleep or idle, as after any attach. From step 5 on attach --resume
+ * knows the session by either number. Nothing is live before step 6, so attach --resume then ends
+ * the recording properly.
  *
- * A session that records forked children too cannot move while one lives that shares the old area:
- * then the new program is not recorded, which is said, and the session goes on for them. Programs
- * that a child executes are not followed.
+ * A session that also records forked children cannot move while a child lives that shares the old
+ * area. Then the new program is not recorded, which is reported, and the session goes on for the
+ * children. Programs that a child executes are not followed.
  */
 #ifndef IP_FOLLOW_EXEC_H
 #define IP_FOLLOW_EXEC_H
@@ -39,12 +43,13 @@
 struct ip_session;
 struct ip_follow_exec;
 
-/* Step 1: the image is gone. seen_ns, seen_tsc: when it was there for the last time. -1 with an
- * error. */
+/* Step 1: the image is gone. seen_ns, seen_tsc: when the old image was seen for the last time. 0,
+ * or -1 with an error. */
 int ip_follow_exec_begin(struct ip_session *s, uint64_t seen_ns, uint64_t seen_tsc);
 void ip_follow_exec_destroy(struct ip_follow_exec *follow_exec);
 
-/* One turn of steps 2 to 6. NULL: go on; else why to end. Does nothing where nothing has begun. */
+/* Tries steps 2 to 6 once. IP_END_NONE: the session goes on; else the reason why it ends. Does
+ * nothing if no exec is being followed. */
 enum ip_end_reason ip_follow_exec_step(struct ip_session *s);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters of the kernel that threads of a target still hold when nobody counts any more: of the
- * session that ends, or of an fperf that was killed.
+ * Closes counters of the kernel that threads of a target still hold although no session counts any
+ * more: counters of the session that ends, or of an fperf that was killed.
  */
 #ifndef IP_PMU_LEFTOVERS_H
 #define IP_PMU_LEFTOVERS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ending a session when a condition holds (--until; common/condition.h): its functions are
- * measured, and looked at four times in each while.
+ * Ends a session when a condition holds (--until; common/condition.h). The functions of a condition
+ * are measured. They are looked at four times in each period that the condition names.
  */
 #ifndef IP_UNTIL_H
 #define IP_UNTIL_H
@@ -10,9 +10,9 @@
 
 struct ip_session;
 
-/* Adds a controller (controller.h) to the session, which ends it when one of the conditions holds:
- * the summary says which one, before the end where the session is to linger (--linger). conditions
- * are borrowed. 0, or -1 with an error. */
+/* Adds a controller (controller.h) to the session, which ends the session when one of the
+ * conditions holds. The summary tells which condition that is; if the session is to linger
+ * (--linger), it tells so before the end. conditions are borrowed. 0, or -1 with an error. */
 int ip_until_add(struct ip_session *s, const struct ip_conditions *conditions);
 
 #endif
