@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session: one target, its live probes, one trace directory. From outside (attach) or from the
- * first instruction (run).
+ * A session: one target, its live probes, one trace directory. It begins from outside (attach) or
+ * with the target's first instruction (run).
  */
 #ifndef IP_SESSION_H
 #define IP_SESSION_H
@@ -23,7 +23,7 @@
 #define IP_DEFAULT_MEMORY   (64ull << 20)
 #define IP_DEFAULT_MAX_STOP 50000000ull
 
-/* Whose word the limit of a trace's size is. */
+/* What has set the limit of a trace's size. */
 #define IP_LIMIT_ASKED	 "--max-size"
 #define IP_LIMIT_DEFAULT "the default"
 #define IP_LIMIT_SPACE	 "a tenth of the space that was free"
@@ -31,12 +31,12 @@
 
 struct ip_session_controller;
 
-/* How far a session is. */
+/* How far a session has come. */
 struct ip_session_progress {
 	uint64_t events, lost; /* so far */
 	uint64_t per_second;   /* events, since the last call */
-	uint64_t written;      /* bytes of the trace */
-	bool has_duration;     /* it is to last for a time, of which is left: */
+	uint64_t written;      /* of the trace, in bytes */
+	bool has_duration;     /* the session lasts for a given time, of which is left: */
 	uint64_t left_ns;
 };
 
@@ -44,24 +44,24 @@ struct ip_session_options {
 	const char *functions; /* NULL: all */
 	const char *dir;
 	uint64_t duration_ns; /* 0: until the end */
-	uint64_t memory;      /* of the rings, bytes */
-	/* of the trace, bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
+	uint64_t memory;      /* of the rings, in bytes */
+	/* of the trace, in bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
 	uint64_t max_size;
 	uint64_t max_stop_ns;
-	bool follow_exec; /* attach: what the target executes, too */
-	bool overwrite;	  /* keep the newest (flight_recorder.h) */
+	bool follow_exec; /* attach: also follow the programs that the target executes */
+	bool overwrite;	  /* keep the newest events (flight_recorder.h) */
 	bool follow_fork; /* forked children record, too */
 	bool no_stop;	  /* switch pages instead (remap.h) */
-	bool resume;	  /* go on with the recording in dir, whose iprobe was killed */
-	/* an option that was given and that only a new session can have; NULL: none */
+	bool resume;	  /* continue the recording in dir, whose iprobe was killed */
+	/* an option that the user gave and that only a new session can have; NULL: none */
 	const char *own;
 	enum ip_clock_source clock;
-	bool compress; /* streams (compressor.h) */
-	/* keep the newest max_size bytes, in so many pieces (rotate.h); 0: stop there */
+	bool compress; /* compress the streams (compressor.h) */
+	/* keep the newest max_size bytes, in that many pieces (rotate.h); 0: stop at max_size */
 	unsigned rotate;
-	/* called once, when probes have gone live; NULL: nobody is */
+	/* called once, when probes have gone live; NULL: not called */
 	void (*on_live)(void *context);
-	/* called some four times a second; NULL: nobody is */
+	/* called about four times a second; NULL: not called */
 	void (*on_progress)(void *context, const struct ip_session_progress *progress);
 	void *context;
 	unsigned drop_hot; /* per cent (hot_functions.h); 0: not asked for */
@@ -69,9 +69,9 @@ struct ip_session_options {
 	struct ip_value_options values;
 	struct ip_filter_options filters;
 	struct ip_payload_rules payloads;
-	struct ip_conditions until; /* their functions have the payload hist; */
-	uint64_t linger_ns;	    /* when one is met the session goes on for so long */
-	/* in place of recording; NULL: none. Borrowed */
+	struct ip_conditions until; /* its functions have the payload hist */
+	uint64_t linger_ns;	    /* how long the session goes on after a condition holds */
+	/* works in place of recording; NULL: none. Borrowed */
 	const struct ip_session_controller *controller;
 };
 
@@ -79,25 +79,25 @@ struct ip_session_options {
 struct ip_session_change {
 	bool done; /* the target had a session, which was changed */
 	size_t functions_added, functions_removed, sites_added, sites_removed;
-	char *dir;    /* of the session; malloc'ed */
-	char *unused; /* items that matched nothing; malloc'ed or NULL */
+	char *dir;    /* of the session; the owner of the struct frees it */
+	char *unused; /* items that matched nothing, or NULL; freed like dir */
 };
 
 struct ip_session_summary {
 	pid_t pid;
 	size_t sites, functions, threads, pages, left_out;
-	/* functions of which calls are missing: somebody else changed their live sites
+	/* functions of which calls are missing: another tool changed their live sites
 	 * (site_monitor.h) */
 	size_t disturbed;
-	/* selected sites that somebody else had changed: left as they were (plan_conflicts.h) */
+	/* selected sites that another tool had changed: left as they were (plan_conflicts.h) */
 	size_t foreign;
 	size_t unswitched;	  /* selected sites that --no-stop had to leave idle */
-	char unswitched_why[256]; /* the first of them */
-	struct ip_stop_log stops; /* the hold of a borrowed thread is one, too */
+	char unswitched_why[256]; /* the reason of the first of them */
+	struct ip_stop_log stops; /* the hold of a borrowed thread counts as a stop, too */
 	struct {		  /* changes that were made without a stop (update.h): */
 		size_t changes;
-		/* so long mappings were changed, all together, those of attempts that failed as
-		 * well */
+		/* for how long mappings were changed, all changes and all failed attempts
+		 * together */
 		uint64_t changing_ns;
 		uint64_t hold_ns; /* the longest hold of a thread that waited */
 		uint64_t gap_ns;  /* the longest time for which probes that stayed live were idle */
@@ -105,26 +105,28 @@ struct ip_session_summary {
 	/* system calls of the target whose time limit began anew after a stop
 	 * (syscall_restart.h) */
 	size_t renewed;
-	char renewed_last[64]; /* thread and call of the last */
+	char renewed_last[64]; /* thread and system call of the last one */
 	uint64_t events, lost, unserved, invalid;
-	bool rotates;			 /* --rotate: */
-	struct ip_trace_rotated rotated; /* what was removed; events, written are what is there */
-	/* nothing was removed of what happened so long after the start, or later */
+	bool rotates; /* the session was begun with --rotate */
+	/* what was removed; events and written count what is left */
+	struct ip_trace_rotated rotated;
+	/* from this time after the start on, nothing that happened was removed */
 	uint64_t kept_from_ns;
 	uint64_t filtered;   /* events that were left out on purpose */
 	uint64_t written;    /* bytes of packets */
-	uint64_t plain;	     /* packets that were not compressed, though they should have been */
-	size_t dropped;	     /* functions by --drop-hot; */
-	char *dropped_names; /* of them; malloc'ed or NULL */
+	uint64_t plain;	     /* packets that were not compressed, although they should have been */
+	size_t dropped;	     /* functions that --drop-hot dropped */
+	char *dropped_names; /* names of the first of them, or NULL; freed like dir */
 	bool counting;	     /* functions have payloads of their own */
-	uint64_t calls;	     /* that were counted or measured instead of logged */
+	uint64_t calls;	     /* calls that were counted or measured instead of logged */
 	uint64_t overwritten;
 	uint64_t processes;	  /* that recorded anything */
-	size_t children_restored; /* silent ones that had live sites */
-	size_t execs;		  /* that were followed under attach */
-	uint64_t exec_gap_ns;	  /* in the longest of them nothing was recorded */
+	size_t children_restored; /* silent children that had live sites */
+	size_t execs;		  /* execs that were followed under attach */
+	uint64_t exec_gap_ns;	  /* nothing was recorded during the longest gap of an exec */
 	enum ip_end_reason end;
-	/* bytes of the trace after which it ends, and whose word that is (static text) */
+	/* bytes of the trace after which the recording ends, and what has set this limit (static
+	 * text) */
 	uint64_t limit;
 	const char *limit_by;
 	char until_said[512];
@@ -132,7 +134,8 @@ struct ip_session_summary {
 	uint64_t length_ns;
 	bool recorded; /* probes went live */
 	struct ip_value_gaps value_gaps;
-	struct ip_session_change change; /* functions and sites are those that are live now, then */
+	/* if done, functions and sites above are those that are live now */
+	struct ip_session_change change;
 };
 
 /* What an attach would do. */
@@ -143,50 +146,51 @@ struct ip_session_preview {
 		size_t sites, functions;
 	} * modules;
 	size_t nmodules;
-	uint64_t expected_stop_ns; /* of the longest; --no-stop: 0 */
+	uint64_t expected_stop_ns; /* the longest stop; --no-stop: 0 */
 	size_t nstops;
-	size_t pieces; /* --no-stop: that would be switched, one after the other */
+	size_t pieces; /* --no-stop: pieces that would be switched, one after the other */
 };
 
-/* Attaches, records until the end, puts everything back. Where the target has a session already,
- * that one is changed instead, at once: see ret->change. 0; -1: the reason; what was recorded
- * until then is kept and every site is back, or the message says what is left. */
+/* Attaches, records until the end, and puts everything back. If the target has a session already,
+ * that session is changed instead, at once: see ret->change. 0; -1 with an error: what was recorded
+ * until then is kept, and every site is put back, or the message tells what is left. */
 int ip_session_attach(pid_t pid, const struct ip_session_options *options,
 		      struct ip_session_summary *ret);
 
-/* The plan, without stopping or changing anything. */
+/* Makes the plan, without stopping or changing anything. 0, or -1 with an error. */
 int ip_session_preview(pid_t pid, const struct ip_session_options *options,
 		       struct ip_session_preview *ret);
 void ip_session_preview_clear(struct ip_session_preview *preview);
 
-/* Launches argv with the runtime and records from its first instruction. *ret_status: how it
- * ended, as from waitpid. -1 where it could not be launched or recorded; then it has not run its
- * own code, unless the message says so. runtime: path of the shared object. */
+/* Launches argv with the runtime, and records from its first instruction. runtime: path of the
+ * shared object. *ret_status: how the command ended, as from waitpid. -1 if the command could not
+ * be launched or recorded; then it has not executed its own code, unless the message says
+ * otherwise. */
 int ip_session_run(char **argv, const char *runtime, const struct ip_session_options *options,
 		   struct ip_session_summary *ret, int *ret_status);
 
-/* Asks the session of the target, which overwrites, to write what its rings hold now. dir: as we
- * see it. */
+/* Asks the session of the target, which must be one with --overwrite, to write what its rings hold
+ * now. dir: path of the new directory as the caller sees it. 0, or -1 with an error. */
 struct ip_session_snapshot {
 	uint64_t events, lost, invalid, overwritten, torn;
 };
 int ip_session_ask_snapshot(pid_t pid, const char *dir, struct ip_session_snapshot *ret);
 
-/* The same (see ip_session_ask_counts()) of a target that may have no session: 1 then. Tries for
- * some seconds where nobody listens. */
+/* Does the same as ip_session_ask_counts(), of a target that may have no session: returns 1 then.
+ * Tries for some seconds if the session does not listen. */
 int ip_session_join(pid_t pid, char **ret_dir);
 
-/* Asks the session of the target to change what it records: selection as in a second attach, no
- * stop longer than that. */
+/* Asks the session of the target to change what it records. selection: as in a second attach.
+ * max_stop_ns: no stop may be longer. 0, or -1 with an error. */
 int ip_session_ask_change(pid_t pid, const char *selection, uint64_t max_stop_ns,
 			  struct ip_session_summary *ret);
 
 /* Asks the session of the target to write what it has counted and measured up to now (--payload).
- * *ret_dir: the trace's directory, the caller's. */
+ * *ret_dir: the trace's directory, which the caller frees. 0, or -1 with an error. */
 int ip_session_ask_counts(pid_t pid, char **ret_dir);
 
-/* Why it ended, in words: which condition of --until was met, where it was one. NULL: it has not
- * ended. Of the summary, or static. */
+/* Tells why the session ended, in words: if it was a condition of --until, which one. NULL: it has
+ * not ended. The text belongs to the summary, or is static. */
 const char *ip_session_end_text(const struct ip_session_summary *summary);
 
 #endif

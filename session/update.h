@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changing what a session records while it runs.
+ * Changes what a session records while it runs.
  *
- *   1. Read the maps again. Hold the selections against the modules, and the plan against the text:
- *      what is to go live and what idle (plan_diff.h). A pump drains the rings meanwhile
- *      (drain_thread.h), since this may take a while.
- *   2. Stubs for what goes live; its functions into the trace, on disk: readers know a number
- *      before its first event.
- *   3. One patch, one stop, writes both. Sites that stay live keep their bytes, so their functions
- *      miss nothing. The gate stays open. Where the caller asks for it (no_stop), and a thread that
- *      waits can be borrowed at once, pages are switched instead and nothing is stopped (remap.h).
- *      Where that fails the stop comes in its place, by a difference that is made anew if pieces
- *      had been switched; and the next changes do not try for a while, twice as long after each
- *      further failure.
- *   4. The trace learns when functions were added (the beginning of the stop) and removed (a moment
- *      behind its end: no site of theirs is live then, only a hook that was in flight may still
- *      record). Readers close the frames of removed functions there.
+ *   1. Read the maps again. Compare the selections with the modules, and the plan with the text:
+ *      the result is what is to go live and what is to become idle (plan_diff.h). This may take a
+ *      while, so a thread drains the rings meanwhile (drain_thread.h).
+ *   2. Write the stubs for what goes live. Write its functions into the trace, and the trace to
+ *      disk: readers must know a number before its first event.
+ *   3. One patch, in one stop, writes both. Sites that stay live keep their bytes, so their
+ *      functions miss nothing. The gate stays open. If the caller asks for it (no_stop), and a
+ *      thread that waits can be borrowed at once, pages are switched instead and nothing is stopped
+ *      (remap.h). If that fails, a stop takes its place; its difference is made anew if pieces had
+ *      been switched. The next changes do not try to switch pages for a while, and for twice as
+ *      long after each further failure.
+ *   4. The trace is told when functions were added (the beginning of the stop) and removed (a
+ *      moment after its end: none of their sites is live then, only a hook that was in flight may
+ *      still record). Readers close the frames of removed functions there.
  *
- * Failing at any step leaves the session as it was. Killed at any step, what is live is known by
- * the text: `iprobe detach`.
+ * A failure at any step leaves the session as it was. If iprobe is killed at any step, the text
+ * itself tells what is live: `iprobe detach`.
  */
 #ifndef IP_UPDATE_H
 #define IP_UPDATE_H
@@ -29,33 +29,35 @@
 struct ip_link_map;
 struct ip_session;
 
-/* Who is told of a change without a stop in which probes that are live are idle for a moment
- * (remap.h, step 4). */
+/* Callbacks for a change without a stop in which live probes are idle for a moment (remap.h, step
+ * 4). */
 struct ip_change_gap {
-	/* Before: of each function that is live now and whose probes will be idle then, or go. May
-	 * be called several times for one. */
+	/* Called before the change, for each function that is live now and whose probes will be
+	 * idle then, or go. May be called several times for one function. */
 	void (*begins)(void *context, const struct ip_module *module, uint32_t function);
-	/* After, whatever came of it: once, if the other was called. ns: how long they were
-	 * idle. */
+	/* Called after the change, whatever its result: once, if begins was called. ns: for how
+	 * long the probes were idle. */
 	void (*ended)(void *context, uint64_t ns);
 	void *context;
 };
 
 struct ip_change_options {
 	const char *kind; /* of the stop, for the trace: "change", "dlopen"... */
-	bool must_match;  /* the last selection has to speak of some function */
+	bool must_match;  /* the last selection must name a function of the target */
 	bool dry_run;	  /* only count */
-	bool quiet;	  /* the trace is told nothing: nobody will read it */
-	bool urgent;	  /* planning keeps our priority: what is live now costs the target more */
-	/* of a process that the session's target has forked: nothing is taken away, and its sites
-	 * are not watched */
+	/* removed functions are not written into the trace: no reader needs them */
+	bool quiet;
+	bool urgent; /* planning keeps our priority: what is live now costs the target more */
+	/* of a process that the session's target has forked: nothing is removed, and its sites are
+	 * not watched */
 	bool child;
-	bool no_stop;			 /* where that can be had at once */
-	const struct ip_change_gap *gap; /* NULL: nobody is told */
+	/* switch pages instead of a stop, if a thread can be borrowed at once */
+	bool no_stop;
+	const struct ip_change_gap *gap; /* NULL: none */
 	uint64_t max_stop_ns;
 	struct ip_value_options values; /* of what goes live */
-	/* is told what went live in libraries that may go (ip_link_map_expect()); NULL: nobody
-	 * is */
+	/* is told what went live in libraries that may be unloaded (ip_link_map_expect()); NULL:
+	 * none */
 	struct ip_link_map *link_map;
 };
 
@@ -65,29 +67,29 @@ struct ip_change_result {
 	size_t left_out, foreign;
 	size_t threads, pages;
 	struct ip_stop_log stops; /* none: there was nothing to do */
-	bool remapped;		  /* it came about without a stop: */
-	/* so long mappings were changed, which running threads may have had to wait for; of a
-	 * failure, too */
+	bool remapped;		  /* the change was made without a stop: */
+	/* for how long mappings were changed: running threads may have had to wait so long; also
+	 * after a failure */
 	uint64_t changing_ns;
-	/* of a failure: some of several stops had been made, or some pages switched */
+	/* after a failure: some of several stops had been made, or some pages switched */
 	bool partial;
 };
 
-/* Makes exactly what s->selections mean of s->modules live. For changes of the selections and of
- * the modules: put the new ones there and call this. -1 with an error: nothing has changed, or
- * ret->partial: call it again with the old ones. The session goes on, but look at
- * s->write_failed. */
+/* Makes live exactly what s->selections mean in s->modules. To change the selections or the
+ * modules, put the new ones there and call this. 0; -1 with an error: nothing has changed; or, if
+ * ret->partial is set, call it again with the old ones. The session goes on, but the caller must
+ * look at s->write_failed. */
 int ip_session_update(struct ip_session *s, const struct ip_change_options *options,
 		      struct ip_change_result *ret);
 
-/* Carries out a request that came by the control socket (struct ip_session as context). */
+/* Carries out a request that came by the control socket. context: the struct ip_session. */
 void ip_session_serve(void *context, const struct ip_control_request *request,
 		      const char *selection, int directory, struct ip_control_reply *reply,
 		      char *text, size_t *text_size);
 
-/* The other side, for who finds that the target has a session: s->target, s->area and s->options
- * are there. Fills in s->summary. Tries for some seconds where nobody listens: 1 where the
- * session is free by then. */
+/* The client's side of a change, for an iprobe that finds that the target has a session. s->target,
+ * s->area and s->options must be set. Fills in s->summary. Tries for some seconds if the session
+ * does not listen. 0: done; 1: the session is free by then; -1 with an error. */
 int ip_session_ask(struct ip_session *s, bool dry_run);
 
 #endif
