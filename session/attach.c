@@ -3,16 +3,17 @@
  * iprobe attach, from a PID to live sites:
  *
  *   1. Open the target: /proc/PID, its memory, its maps, and whether it may be traced.
- *   2. Ensure the runtime: where it sleeps it is set up, where it is not it is put there, by a
- *      borrowed thread; and only if the selection names anything, so that step 3 comes first then.
- *      Its area tells whether another iprobe has the session of the target: that one is asked to
- *      do the rest.
- *   3. Plan: modules with probe lists, and the changes that the selection asks for.
- *   4. Begin: what others have changed is left out; area, trace, collector and control are made.
- *   5. Patch: stubs and duties are written, and then the sites.
+ *   2. Ensure that the runtime is there. If the runtime sleeps, a borrowed thread sets it up; if it
+ *      is not there, a borrowed thread injects it. Both are done only if the selection names
+ *      anything, so in these cases step 3 comes first. The area of the runtime tells whether
+ *      another iprobe has the session of the target. If so, that iprobe is asked to do the rest.
+ *   3. Plan: find the modules with probe lists, and the changes that the selection asks for.
+ *   4. Begin: leave out what other tools have changed; make area, trace, collector and control
+ *      socket.
+ *   5. Patch: write stubs and duties, and then the sites.
  *
- * Where a library was unloaded in between, 3 to 5 are done again. Then the session's loop records
- * (loop.c), and in the end every site is put back (end.c).
+ * If a library was unloaded in between, steps 3 to 5 are done again. Then the session's loop
+ * records (loop.c), and at the end every site is put back (end.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@
 #include "session/session_private.h"
 #include "session/update.h"
 
-/* Keeps the first error while cleaning up. */
+/* Cleans up, and keeps the first error. */
 static int fail_keeping(struct ip_session *s, enum ip_end_reason reason)
 {
 	_cleanup_free_ char *why = strdup(ip_error_message());
@@ -48,8 +49,9 @@ static void note_hold(struct ip_session *s, uint64_t held_ns)
 		ip_stop_log_add(&ip_stops_of(s->target)->log, &hold);
 }
 
-/* Sets up a runtime that sleeps, or puts one there. The hold of the borrowed thread is a stop, too.
- * Where there is nothing to make live the process is left as it is: so the plan comes first. */
+/* Sets up a runtime that sleeps, or injects a runtime. The hold of the borrowed thread counts as a
+ * stop, too. If there is nothing to make live, the process is left as it is: so the plan comes
+ * first. */
 static int set_up_runtime(struct ip_session *s)
 {
 	uint64_t held = 0;
@@ -65,8 +67,8 @@ static int set_up_runtime(struct ip_session *s)
 	return ip_modules_find_rooms(s->target, &s->modules);
 }
 
-/* Takes the session of the target, or asks the iprobe that has it. 0: it is ours; 1: the other one
- * has done it; -1 error. */
+/* Takes the session of the target, or asks the iprobe that has it. 0: the session is ours; 1: the
+ * other iprobe has done what was asked for; -1 with an error. */
 static int take_or_ask(struct ip_session *s)
 {
 	for (;;) {
@@ -80,8 +82,8 @@ static int take_or_ask(struct ip_session *s)
 	}
 }
 
-/* Step 2. 0: the session is ours; 1: another iprobe has it, and has done what is asked for; -1 with
- * an error. */
+/* Step 2. 0: the session is ours; 1: another iprobe has it, and has done what was asked for; -1
+ * with an error. */
 static int ensure_runtime(struct ip_session *s)
 {
 	bool was_there = s->target->has_runtime && !ip_is_asleep(s->target);
@@ -94,12 +96,13 @@ static int ensure_runtime(struct ip_session *s)
 	if (ip_area_open(s->target, &s->area) < 0)
 		return -1;
 	ret = take_or_ask(s);
-	/* when the session is ours: a request for a change of another one holds none of its
-	 * threads. A runtime that was set up now has asked itself */
+	/* Only when the session is ours: a request for a change of another iprobe's session must
+	 * hold none of its threads. A runtime that was set up just now has asked for the clock
+	 * itself. */
 	return ret == 0 && was_there ? ip_target_clock_ask(s->target) : ret;
 }
 
-/* Steps 3 to 5, as long as what was planned is there. */
+/* Steps 3 to 5, again if a library of the plan was unloaded. */
 static int go_live(struct ip_session *s)
 {
 	struct ip_session_tries tries = {.images = s->target->images};
@@ -114,8 +117,8 @@ static int go_live(struct ip_session *s)
 	}
 }
 
-/* The target has the runtime, and nobody has its session: goes on with the recording of an iprobe
- * that was killed. */
+/* Continues the recording of an iprobe that was killed. The target must have the runtime, and no
+ * iprobe may have its session. */
 static int resume(struct ip_session *s, struct ip_session_options *options, bool *ret_closed)
 {
 	int done;
@@ -128,7 +131,7 @@ static int resume(struct ip_session *s, struct ip_session_options *options, bool
 	return done < 0 ? -1 : 0;
 }
 
-/* The session's loop, and its end. */
+/* Runs the session's loop, and ends the session. */
 static int record(struct ip_session *s, enum ip_end_reason reason)
 {
 	s->start_ns = s->shown_ns = ip_now_ns();

@@ -43,7 +43,7 @@ int ip_session_begin_collector(struct ip_session *s, uint64_t max_size)
 	s->summary->limit = max_size;
 	if (!s->summary->limit_by)
 		s->summary->limit_by = s->options->max_size ? IP_LIMIT_ASKED : IP_LIMIT_BEGUN;
-	/* the family first: who has a collector has one */
+	/* the followed children come first: code that has a collector may rely on them */
 	if (ip_follow_fork_create(s->area, s->target, s->options->follow_fork,
 				  s->options->max_stop_ns, &s->followed) < 0 ||
 	    ip_collector_create(s->area, s->trace, s->target,
@@ -51,7 +51,7 @@ int ip_session_begin_collector(struct ip_session *s, uint64_t max_size)
 				&s->collector) < 0 ||
 	    ((s->area->modes & IP_MODE_OVERWRITE) && ip_collector_overwrite(s->collector) < 0))
 		return -1;
-	/* the user's own, though we may be in a hurry just now */
+	/* the nice value of the user, although ours may be another one just now */
 	ip_collector_set_nice(s->collector,
 			      s->hurries ? s->own_nice : getpriority(PRIO_PROCESS, 0));
 	if (s->options->follow_fork)
@@ -93,13 +93,13 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area,
 	if (ip_area_begin(area, s->target->pid, &needs) < 0)
 		return -1;
 	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE)) {
-		/* for hooks whose first call of the clock fails */
+		/* for hooks whose first read of the clock fails */
 		__atomic_store_n(&area->clock->now, ip_clock_now(), __ATOMIC_RELEASE);
 		area->may_read = true;
 	}
 	if (ip_controllers_make_calls(s))
 		area->may_read = true;
-	/* where a call comes from may have to be read (runtime/filter.c, rt_call_site) */
+	/* the place that a call comes from may have to be read (runtime/filter.c, rt_call_site) */
 	if (s->options->filters.callsite && !ip_values_is_confined(s->target))
 		area->may_read = true;
 	return 0;
@@ -133,7 +133,7 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan,
 	bool down;
 	int made;
 
-	/* an fperf that was killed has left its counters */
+	/* an fperf that was killed has left its counters in the target */
 	if (ip_pmu_clean(s->target, s->area) < 0)
 		ip_notice("%s", ip_error_message());
 	if (ip_follow_fork_restore_dead(s->area, s->target, s->options->max_stop_ns) < 0 ||

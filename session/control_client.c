@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asking the iprobe that has the session of a target.
+ * Asks the iprobe that has the session of a target.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define TIMEOUT_NS 5000000000ull /* with a session that does not listen */
 
 /* Whether the iprobe that has the session is in another network namespace, as far as we can see
- * it. */
+ * that. */
 static bool is_elsewhere(const struct ip_session *s)
 {
 	char name[64], ours[64] = "", theirs[64] = "";
@@ -28,7 +28,7 @@ static bool is_elsewhere(const struct ip_session *s)
 	       readlink(name, theirs, sizeof(theirs) - 1) > 0 && strcmp(ours, theirs);
 }
 
-/* Why nobody listens although somebody has the session. */
+/* Sets the error that explains why no iprobe listens, although the session is taken. */
 static int no_answer(const struct ip_session *s)
 {
 	pid_t owner = ip_area_owner(s->area);
@@ -77,7 +77,7 @@ int ip_session_note_change(struct ip_session_summary *sum, const struct ip_contr
 	return sum->change.dir ? 0 : ip_error("out of memory");
 }
 
-/* One try. */
+/* Asks once. */
 static int ask(struct ip_session *s, bool dry_run)
 {
 	const struct ip_session_options *o = s->options;
@@ -125,7 +125,7 @@ int ip_session_ask(struct ip_session *s, bool dry_run)
 
 		if (ret <= 0)
 			return ret;
-		/* it may not listen yet, or not any more */
+		/* the session may not listen yet, or not any more */
 		if (!ip_area_has_session(s->area))
 			return 1;
 		if (is_elsewhere(s) || ip_now_ns() > limit || ip_interrupted)

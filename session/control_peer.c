@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is at the other end of the control socket. See control_peer.h.
+ * Checks the process at the other end of the control socket. See control_peer.h.
  */
 #include "session/control_peer.h"
 
@@ -39,8 +39,8 @@ int ip_control_peer_hold(int socket, struct ip_control_peer *ret)
 	size = sizeof(ret->pidfd);
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &ret->pidfd, &size) == 0)
 		return 0;
-	/* kernels before 6.5: held from now on; that it is the same process is shown by what it
-	 * sends */
+	/* Kernels before 6.5: the process is held from now on. The packets that it sends show that
+	 * it is the same process. */
 	ret->pidfd = ip_pidfd_open(who.pid);
 	return ret->pidfd < 0 ? -1 : 0;
 }
@@ -61,8 +61,8 @@ static ssize_t read_text(const char *name, char *text, size_t size)
 	return file ? (ssize_t)n : -1;
 }
 
-/* Numbers of users that have no name in our user namespace are all shown as one, which may be ours,
- * too. */
+/* Whether the user id tells who the user is. All ids that have no name in our user namespace are
+ * shown as one id, which may be ours, too. */
 static bool is_known(uid_t uid)
 {
 	char map[4096], overflow[32];
@@ -75,7 +75,8 @@ static bool is_known(uid_t uid)
 	       uid != strtoul(overflow, NULL, 10);
 }
 
-/* 1: it executes one of our programs; 0: another; -1: that is not to be seen. */
+/* 1: the process executes one of our programs; 0: it executes another program; -1: we may not see
+ * that. */
 static int is_iprobe(pid_t pid)
 {
 	static const char *const names[] = {"", "iprobe", "fperf", "iprobed"};
@@ -104,8 +105,9 @@ static int is_iprobe(pid_t pid)
 	return 0;
 }
 
-/* Whether it might trace us in any case: has CAP_SYS_PTRACE where we live. A user namespace
- * below ours has another map: one that is the same takes a privilege of ours to make. */
+/* Whether the process could trace us in any case: it has CAP_SYS_PTRACE in our user namespace. A
+ * user namespace below ours has another map: making one with the same map takes a privilege in
+ * ours. */
 static bool is_above(pid_t pid)
 {
 	char name[64], ours[4096], theirs[4096], status[8192];
@@ -119,13 +121,13 @@ static bool is_above(pid_t pid)
 	snprintf(name, sizeof(name), "/proc/%d/status", pid);
 	if (read_text(name, status, sizeof(status)) <= 0)
 		return false;
-	/* its name comes first, in which a newline is escaped */
+	/* the name of the process comes first in the file; a newline in it is escaped */
 	line = strstr(status, "\nCapEff:");
 	return line && sscanf(line, "\nCapEff: %" SCNx64, &effective) == 1 &&
 	       effective >> CAP_SYS_PTRACE & 1;
 }
 
-/* What was read of /proc/PID counts only if the process lives afterwards. */
+/* Step 3. What was read from /proc/PID counts only if the process is still alive afterwards. */
 static const char *check_program(const struct ip_control_peer *peer)
 {
 	int found = peer->pid ? is_iprobe(peer->pid) : -1;
@@ -191,7 +193,7 @@ ssize_t ip_control_peer_receive(int socket, const struct ip_control_peer *peer, 
 				 .msg_controllen = ret_fd ? CMSG_SPACE(sizeof(struct ucred)) +
 								    CMSG_SPACE(sizeof(int))
 							  : CMSG_SPACE(sizeof(struct ucred))};
-	/* what else came along, descriptors, finds no room and is closed by the kernel */
+	/* descriptors that came along beyond this find no room and are closed by the kernel */
 	ssize_t n = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
 	_cleanup_close_ int fd = -1;
 	bool his = false;
@@ -208,8 +210,8 @@ ssize_t ip_control_peer_receive(int socket, const struct ip_control_peer *peer, 
 			memcpy(&who, CMSG_DATA(c), sizeof(who));
 			his = who.pid == peer->pid;
 		}
-		/* padding of the room may hold a second one: a kernel gives as many as there are
-		 * bytes for */
+		/* padding in the buffer may hold a second descriptor: a kernel gives as many as
+		 * there are bytes for */
 		for (size_t i = 0;
 		     c->cmsg_type == SCM_RIGHTS && CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len;
 		     i++) {

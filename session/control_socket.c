@@ -25,11 +25,11 @@
 #include "session/session.h"
 
 #define CLIENTS	   8
-#define ACCEPTS	   4		/* in one turn */
-#define SILENCE_NS 300000000ull /* how long a connection may say nothing; who asks tries again */
+#define ACCEPTS	   4		/* in one step of the session */
+#define SILENCE_NS 300000000ull /* how long a connection may be silent; the client tries again */
 #define TIMEOUT_MS 60000	/* how long an answer may take: others may be served before */
 
-#define NAMES_MAX 64 /* sockets that say by their name that they are the session's */
+#define NAMES_MAX 64 /* sockets whose name claims that they are the session's */
 #define LETTERS	  16
 
 struct client {
@@ -45,7 +45,7 @@ struct ip_control {
 	char text[IP_CONTROL_TEXT_MAX];
 };
 
-/* The name, without the zero that it begins with. */
+/* Makes the name, without the zero byte that it begins with. */
 static int name_of(const struct ip_area *area, char *ret, size_t size)
 {
 	struct stat st;
@@ -66,8 +66,8 @@ static socklen_t address_of(const char *name, struct sockaddr_un *ret)
 	return offsetof(struct sockaddr_un, sun_path) + 1 + n;
 }
 
-/* Whoever has taken the name keeps nobody from listening: then letters follow that cannot be
- * guessed. */
+/* Binds the socket to the name. A process that has taken the name cannot keep us from listening:
+ * then we append letters that cannot be guessed. */
 static int bind_name(int fd, char *name, size_t length)
 {
 	struct sockaddr_un address;
@@ -131,7 +131,7 @@ int ip_control_fd(const struct ip_control *c)
 	return c ? c->fd : -1;
 }
 
-/* A packet of two parts; whole, or not at all. */
+/* Sends a packet of two parts; either all of it, or nothing. */
 static ssize_t send_packet(int fd, const void *head, size_t head_size, const void *text,
 			   size_t text_size)
 {
@@ -180,8 +180,8 @@ const char *ip_control_parse(const void *packet, size_t size, struct ip_control_
 		return "the request is of another version of iprobe";
 	if (size > IP_CONTROL_TEXT_MAX)
 		return "the selection is too long";
-	/* files are read by who asks: the session stands in another directory, maybe with other
-	 * rights */
+	/* The client reads files of selections itself: the session has another working directory,
+	 * and perhaps other rights. */
 	if (memchr(text, '\0', size) || (size && text[0] == '@'))
 		return "the request is damaged";
 	if (!ret->max_stop_ns)
@@ -190,7 +190,7 @@ const char *ip_control_parse(const void *packet, size_t size, struct ip_control_
 	return *ret_selection ? NULL : "out of memory";
 }
 
-/* Whether the client is still there: who has gone does not want it any more. */
+/* Whether the client has closed its end: then it does not want the change any more. */
 static bool has_gone(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
@@ -198,7 +198,7 @@ static bool has_gone(int fd)
 	return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
-/* 1: a request was served. */
+/* 1: a request was served; 0: none was. */
 static int read_client(struct ip_control *c, struct client *client, ip_control_serve serve,
 		       void *context)
 {
@@ -271,8 +271,8 @@ static int read_reply(int fd, const struct ip_control_peer *peer, pid_t pid,
 	if (ready == 0)
 		return ip_error(
 			"pid %d: the iprobe that records it does not answer: is it stopped?", pid);
-	/* it may have closed without reading our request: that is told first, its answer is there
-	 * all the same */
+	/* The session may have closed the connection without reading our request. The kernel
+	 * reports that first (ECONNRESET); the answer is there all the same. */
 	do {
 		n = ip_control_peer_receive(fd, peer, packet, sizeof(*ret) + IP_CONTROL_TEXT_MAX,
 					    MSG_DONTWAIT, NULL);
@@ -301,7 +301,7 @@ static int read_reply(int fd, const struct ip_control_peer *peer, pid_t pid,
 	return -1;
 }
 
-/* Root may ask the session of another user; what that says is that user's word. */
+/* Root may ask the session of another user. What that session answers is the word of that user. */
 static void tell_whose(const struct ip_control_peer *peer, pid_t pid)
 {
 	static pid_t told;
@@ -314,18 +314,19 @@ static void tell_whose(const struct ip_control_peer *peer, pid_t pid)
 		  pid, peer->uid, peer->pid);
 }
 
-/* Who is refused for who they are is told so, and hung up on, maybe before they have asked. */
+/* Whether the session has answered already. A client that is refused because of its user or program
+ * is answered, and its connection is closed, perhaps before it has sent its request. */
 static bool has_answered(int fd)
 {
 	char byte;
 	ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 
-	if (n < 0 && errno == ECONNRESET) /* told first, see read_reply() */
+	if (n < 0 && errno == ECONNRESET) /* reported first, see read_reply() */
 		n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 	return n > 0;
 }
 
-/* The next name in the kernel's list of sockets that begins as wanted, or NULL. */
+/* Returns the next name in the kernel's list of sockets that begins with wanted, or NULL. */
 static const char *next_name(FILE *list, const char *wanted, char *line, size_t size)
 {
 	size_t length = strlen(wanted);
@@ -342,8 +343,8 @@ static const char *next_name(FILE *list, const char *wanted, char *line, size_t 
 	return NULL;
 }
 
-/* Connects to one name. 0; 1: nobody listens; -1 with an error: somebody who is not to be
- * believed. */
+/* Connects to one name. 0; 1: no process listens; -1 with an error: the process that listens must
+ * not be trusted. */
 static int try_name(const char *name, const struct ip_area *area, pid_t pid, int *ret,
 		    struct ip_control_peer *peer)
 {
@@ -373,7 +374,7 @@ static int try_name(const char *name, const struct ip_area *area, pid_t pid, int
 	return 0;
 }
 
-/* The same for all names. The first is tried also where there is no list. */
+/* Does the same for all names. The first name is tried even if there is no list. */
 static int find_session(const struct ip_area *area, pid_t pid, int *ret,
 			struct ip_control_peer *peer)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a session has counted and measured up to now: both ends. Its iprobe writes the counts into
- * the trace; who asks reads them there.
+ * Requests for what a session has counted and measured up to now: both ends. The iprobe that has
+ * the session writes the counts into the trace. The iprobe that asks reads them there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ int ip_session_serve_counts(struct ip_session *s)
 	return 0;
 }
 
-/* Asks the session of a process. 1 with an error: nobody listens. */
+/* Asks the session of a process. 0: done; 1 with an error: no session listens; -1 with an error. */
 static int request_of(pid_t pid, struct ip_control_request request, const char *text, int directory,
 		      const char *nobody, struct ip_control_reply *ret, char **ret_text,
 		      size_t *ret_size)
@@ -114,7 +114,8 @@ static int has_session(pid_t pid)
 	return found;
 }
 
-/* One that has just begun does not listen yet, one that is about to end not any more. */
+/* A session that has just begun does not listen yet; a session that is about to end does not listen
+ * any more. */
 int ip_session_join(pid_t pid, char **ret_dir)
 {
 	const struct ip_control_request request = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dropping. The steps are told in drop_hot.h; comments here name them.
+ * Drops hot functions. drop_hot.h describes the steps; comments here name them.
  */
 #include "session/drop_hot.h"
 
@@ -21,7 +21,7 @@
 #include "session/update.h"
 
 #define LOOK_NS	  100000000ull
-#define REST	  100u /* times as long as the stops of a change took, until the next one */
+#define REST	  100u /* the pause after a change, as a multiple of the length of its stops */
 #define RETRY_NS  1000000000ull
 #define AT_ONCE	  256u /* functions */
 #define NAMES_MAX 4u   /* in the summary; the trace has all */
@@ -42,7 +42,7 @@ struct drop_hot {
 	struct drop *items;
 	size_t n;
 	uint64_t next_ns, hz;
-	bool behind; /* step 4 has failed: it is to be done again */
+	bool behind; /* step 4 has failed: it must be done again */
 };
 
 static void destroy(void *data)
@@ -56,7 +56,7 @@ static void destroy(void *data)
 	free(d);
 }
 
-/* Whether a function of the module's probe list was dropped; NULL: it was not. */
+/* Finds the entry of a function of the module's probe list; NULL: the function was not dropped. */
 static const struct drop *find(const struct drop_hot *d, const struct ip_module *module,
 			       uint32_t function)
 {
@@ -80,7 +80,7 @@ static enum ip_verdict judge(const void *data, const struct ip_module *module, u
 	return drop->counted ? IP_VERDICT_COUNTED : IP_VERDICT_LEFT_OUT;
 }
 
-/* The module and function of a number; NULL: it is not there any more. */
+/* Finds the module and function of a number; NULL: the module is not there any more. */
 static const struct ip_module *find_function(const struct ip_session *s, uint32_t number,
 					     uint32_t *ret_function)
 {
@@ -97,8 +97,8 @@ static const struct ip_module *find_function(const struct ip_session *s, uint32_
 	return NULL;
 }
 
-/* Step 2. *ret_first: the first of the function's numbers. false: it is unknown, or was dropped
- * before. */
+/* Step 2. *ret_first: the first of the function's numbers. false: the function is unknown, was
+ * dropped before, does not log, or memory ran out. */
 static bool note(struct drop_hot *d, const struct ip_session *s, const struct ip_hot_function *f,
 		 uint32_t *ret_first)
 {
@@ -141,7 +141,7 @@ static void tell(const struct drop_hot *d, const struct drop *drop, const struct
 		  drop->counted ? "from now on its calls are counted" : "from now on it has none");
 }
 
-/* n may be 0: then there is only step 4 to make up for. */
+/* Steps 2 to 5. n may be 0: then only step 4 is done, which has failed before. */
 static void drop(struct drop_hot *d, struct ip_session *s, const struct ip_hot_function *hot,
 		 size_t n)
 {
@@ -161,7 +161,8 @@ static void drop(struct drop_hot *d, struct ip_session *s, const struct ip_hot_f
 		if (!note(d, s, &hot[i], &firsts[at]))
 			continue;
 		from[at] = i;
-		/* no room: better no calls of it than what they cost now */
+		/* there is no room for the count: losing the calls is better than what they cost
+		 * now */
 		if (d->items[d->n - 1].counted && set_duties(s, firsts[at], IP_DUTY_COUNT) < 0)
 			d->items[d->n - 1].counted = false;
 	}
@@ -189,7 +190,7 @@ static void drop(struct drop_hot *d, struct ip_session *s, const struct ip_hot_f
 		ip_trace_sync(s->trace);
 }
 
-/* Step 1, and the rest where there is anything to do. */
+/* Step 1, and the other steps if there is anything to do. */
 static enum ip_end_reason step(void *data, struct ip_session *s)
 {
 	struct drop_hot *d = data;

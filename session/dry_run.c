@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an attach would do, without doing it (--dry-run): the plan, and what its stop is expected to
- * cost.
+ * --dry-run: shows what an attach would do, without doing it: the plan, and what its stop is
+ * expected to cost.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,8 @@ static size_t count_pages(const struct ip_plan *plan)
 	return pages;
 }
 
-/* --no-stop: what is cut into how many pieces, what cannot be, whether it would serve. */
+/* --no-stop: how many pieces would be switched, which sites cannot be, and whether it would
+ * work. */
 static int preview_remap(struct ip_session_preview *preview, struct ip_target *target,
 			 const struct ip_modules *modules, const struct ip_plan *plan)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a session: going idle, the last words.
+ * The end of a session: it goes idle, and writes the last lines of the trace.
  */
 #include "session/session.h"
 
@@ -23,7 +23,7 @@
 
 #define LOCK_NS 65000000000ull /* longer than another iprobe tries (stop.h) */
 
-/* Recording ends now, even if it takes a while until the threads can be stopped: hooks look at
+/* Ends the recording now, even if it takes a while until the threads can be stopped: hooks look at
  * the gate first. */
 static void close_gate(struct ip_session *s)
 {
@@ -32,7 +32,7 @@ static void close_gate(struct ip_session *s)
 	ip_target_write(s->target, s->target->anchor.gate, &closed, sizeof(closed));
 }
 
-/* The target runs on until the next try. */
+/* Lets the target run until the next try. */
 static void rest(struct ip_session *s)
 {
 	const uint64_t nap =
@@ -43,8 +43,8 @@ static void rest(struct ip_session *s)
 	ip_stop_rest(s->target, nap, NULL);
 }
 
-/* An iprobe detach beside us may hold the lock for as long as it waits for a thread; then it puts
- * our sites back. */
+/* Waits for the patch lock. An `iprobe detach` that runs at the same time may hold the lock for as
+ * long as it waits for a thread; then it puts our sites back. */
 static int await_lock(struct ip_session *s)
 {
 	const uint64_t began = ip_now_ns();
@@ -58,8 +58,8 @@ static int await_lock(struct ip_session *s)
 	return got < 0 ? -1 : 0;
 }
 
-/* Back to NOPs. Unlike at the start we go on trying: live sites stay where we do not succeed. No
- * stop is longer than was allowed. */
+/* Turns all sites back into NOPs. Unlike at the start of a session we go on trying, since sites
+ * stay live if we do not succeed. No stop is longer than the user allowed. */
 static int restore_all(struct ip_session *s)
 {
 	struct ip_patch_result result = {0};
@@ -101,13 +101,14 @@ int ip_session_go_idle(struct ip_session *s)
 
 	if (s->followed)
 		ip_follow_fork_allow(s->followed, false);
-	ip_control_destroy(ip_steal_ptr(s->control)); /* who asks now finds nobody */
+	/* an iprobe that asks from now on finds no session */
+	ip_control_destroy(ip_steal_ptr(s->control));
 	ip_delegation_restore_only();
 	if (s->live && ip_target_alive(s->target)) {
 		close_gate(s);
 		ret = restore_all(s);
 		s->live = ret < 0;
-		/* one that ends has lost its memory some time before it is seen to have ended */
+		/* a target that ends has lost its memory some time before its end is seen */
 		if (ret < 0 && (!ip_target_alive(s->target) || ip_target_image_is_gone(s->target)))
 			ret = 0;
 		if (ret < 0)
@@ -117,7 +118,7 @@ int ip_session_go_idle(struct ip_session *s)
 	if (!s->collector)
 		return ret;
 	ip_follow_fork_restore(s->followed);
-	/* where no thread can be borrowed for it now the next session sees to it */
+	/* if no thread can be borrowed for this now, the next session does it */
 	if (s->options->follow_fork && ret == 0 && ip_target_alive(s->target))
 		ip_bounds_set_inherited(s->target, false);
 	for (uint64_t limit = ip_now_ns() + IP_SESSION_SETTLE_NS;
@@ -177,7 +178,7 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	}
 	if (ip_collector_finish(s->collector) < 0)
 		return -1;
-	if (ip_collector_full(s->collector)) /* maybe by what was drained last */
+	if (ip_collector_full(s->collector)) /* perhaps because of what was drained last */
 		sum->end =
 			ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
 	saved = s->write_failed ? 0 : ip_session_save_counts(s);
@@ -206,7 +207,7 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	if (ip_trace_compresses(s->trace) && stats.plain)
 		ip_trace_add_compressed(s->trace, stats.plain);
 	sum->processes = stats.processes;
-	/* run goes live while there is only one */
+	/* `iprobe run` goes live while there is only one thread */
 	if (stats.threads > sum->threads)
 		sum->threads = stats.threads;
 	sum->children_restored = s->restored_before + ip_follow_fork_restored(s->followed);
@@ -225,8 +226,8 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	if (ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved,
 			    stats.invalid, ip_session_end_text(sum)) < 0)
 		return -1;
-	/* the clock's rate is known for sure by the end only: a recording that was resumed may have
-	 * been too short before */
+	/* The clock's rate is known for sure only at the end: before that, a recording that was
+	 * resumed may have been too short. */
 	sum->kept_from_ns = ip_trace_ns(s->trace, sum->rotated.tsc);
 	return saved;
 }

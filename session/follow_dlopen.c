@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Following dlopen, dlclose and exec. The steps are told in follow_dlopen.h.
+ * Follows dlopen, dlclose and exec. follow_dlopen.h describes the steps.
  */
 #include "session/follow_dlopen.h"
 
@@ -22,21 +22,21 @@
 #include "session/session_private.h"
 #include "session/update.h"
 
-#define REST_SHARE 4		 /* times as long as the last change took */
+#define REST_SHARE 4		 /* the pause after a change, as a multiple of its length */
 #define SLOW_NS	   1000000000ull /* between looks at a process without a list */
 #define BURST_NS   1000000000ull
 
 struct ip_follow_dlopen {
 	struct ip_link_map *link_map;
-	uint64_t next_ns;    /* no look before */
-	uint64_t changed_ns; /* when something had changed last */
+	uint64_t next_ns;    /* no look before that time */
+	uint64_t changed_ns; /* when something changed last */
 	struct ip_retry failures;
-	uint64_t seen_ns, seen_tsc; /* when the image was there for the last time */
-	/* of the target, when its probes went live: who looks at it for another reason may be the
-	 * first to find a new one */
+	uint64_t seen_ns, seen_tsc; /* when the image was seen for the last time */
+	/* number of the target's image when its probes went live: other code that looks at the
+	 * target may be the first to find a new image */
 	unsigned images;
 	bool listless, retry;
-	bool wanted; /* an update, whatever the list says */
+	bool wanted; /* an update is wanted, even if the list has not changed */
 };
 
 int ip_follow_dlopen_begin(struct ip_session *s)
@@ -53,8 +53,8 @@ int ip_follow_dlopen_begin(struct ip_session *s)
 	f->images = s->target->images;
 	f->seen_ns = ip_now_ns();
 	f->seen_tsc = ip_clock_now();
-	/* in this order: what came between the plan and now shows as a change that has to be looked
-	 * at */
+	/* The order matters: what came between the plan and now then shows as a change that must be
+	 * looked at. */
 	f->listless = ip_link_map_note(f->link_map, s->target) < 0;
 	f->retry = !f->listless;
 	for (size_t i = 0; i < s->modules.n; i++) {
@@ -106,7 +106,7 @@ int ip_follow_dlopen_refresh(struct ip_session *s)
 			if (ip_site_monitor_forget(s->watch, s->modules.items[i].start,
 						   s->modules.items[i].end, s->trace) < 0)
 				ip_site_monitor_clear(s->watch,
-						      /* no memory: what is left goes unwatched */
+						      /* no memory: no site is watched now */
 						      s->trace);
 		}
 	for (size_t i = 0; i < now.n; i++)
@@ -117,8 +117,8 @@ int ip_follow_dlopen_refresh(struct ip_session *s)
 	return 0;
 }
 
-/* Step 3: whether there is anything that could go live. A library at its old place whose site does
- * not stand was loaded anew. */
+/* Step 3: whether there is anything that could go live. If a library is at its old place but its
+ * noted site is not as it was, the library was loaded anew. */
 static bool anything_new(const struct ip_session *s)
 {
 	for (size_t i = 0; i < s->modules.n; i++) {
@@ -131,7 +131,7 @@ static bool anything_new(const struct ip_session *s)
 	return false;
 }
 
-/* Steps 2 to 4. 1; 0: the loader is at work; -1 with an error. */
+/* Steps 2 to 4. 1: done; 0: the loader is changing its list; -1 with an error. */
 static int catch_up(struct ip_session *s)
 {
 	const struct ip_change_options options = {.kind = "dlopen",
@@ -148,10 +148,10 @@ static int catch_up(struct ip_session *s)
 	if (ip_target_refresh(s->target) < 0)
 		return -1;
 	if (f->images != s->target->images)
-		return 0; /* the next turn sees to it */
+		return 0; /* the next step of the session deals with it */
 	if (ip_follow_dlopen_refresh(s) < 0)
 		return -1;
-	/* who wants no stop gets none */
+	/* no stop if the user wants none */
 	if (!s->options->no_stop && (f->failures.failing_ns || f->wanted || anything_new(s)) &&
 	    ip_session_update(s, &options, &result) < 0)
 		return -1;
@@ -163,7 +163,7 @@ static int catch_up(struct ip_session *s)
 		       : 1;
 }
 
-/* The process goes on as another program. */
+/* The process executes another program now. */
 static enum ip_end_reason leave_image(struct ip_session *s)
 {
 	bool children = ip_follow_fork_lives(s->followed);
@@ -191,8 +191,9 @@ static enum ip_end_reason leave_image(struct ip_session *s)
 										    : IP_END_NONE;
 }
 
-/* Step 5. A machine may be busy for minutes, a thread sleep for hours: that is no reason to give
- * up for good. What takes long to fail has rested between its own tries. began_ns: of the try. */
+/* Step 5. A machine may be busy for minutes, and a thread may sleep for hours: that is no reason to
+ * give up for good. A try that takes long to fail has paused between its own tries. began_ns: when
+ * the try began. */
 static void failed(struct ip_session *s, uint64_t began_ns)
 {
 	struct ip_follow_dlopen *f = s->follow;
@@ -226,8 +227,8 @@ enum ip_end_reason ip_follow_dlopen_step(struct ip_session *s)
 	if (s->execed)
 		return ip_follow_exec_step(s);
 	if (f->images != s->target->images || ip_target_image_is_gone(s->target)) {
-		/* it executes another program, or ends: then it has no new image either, and we are
-		 * told in a moment */
+		/* The target executes another program, or ends. If it ends, there is no new image
+		 * either, and its end is reported in a moment. */
 		if (s->launched || ip_target_refresh(s->target) < 0)
 			return IP_END_NONE;
 		return leave_image(s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Following exec. The steps are told in follow_exec.h; the comments here name them.
+ * Follows exec. follow_exec.h describes the steps; the comments here name them.
  */
 #include "session/follow_exec.h"
 
@@ -25,16 +25,16 @@
 #include "session/session_private.h"
 
 #define FIRST_NS   1000000ull	/* between looks at an image that is being loaded */
-#define SELDOM_NS  250000000ull /* at one that has nothing for us, at most */
-#define SHARE	   20		/* of our time goes to looks, one in so many */
+#define SELDOM_NS  250000000ull /* at most, between looks at an image that has nothing for us */
+#define SHARE	   20		/* one part in so many of our time goes to looks */
 #define GIVE_UP_NS 5000000000ull
 
 struct ip_follow_exec {
 	struct ip_link_map *link_map;
 	uint64_t seen_ns, seen_tsc;
 	uint64_t next_ns, rest_ns;
-	uint64_t failing_ns; /* since when; 0: it does not */
-	bool told;	     /* that there is nothing to record */
+	uint64_t failing_ns; /* since when the tries fail; 0: they do not */
+	bool told;	     /* it was reported that there is nothing to record */
 };
 
 void ip_follow_exec_destroy(struct ip_follow_exec *b)
@@ -60,7 +60,7 @@ int ip_follow_exec_begin(struct ip_session *s, uint64_t seen_ns, uint64_t seen_t
 	return b->link_map ? 0 : -1;
 }
 
-/* What it executes now, for people. */
+/* The program that the process executes now, as a text for messages. */
 static const char *program_of(pid_t pid, char path[256])
 {
 	char name[64];
@@ -74,7 +74,7 @@ static const char *program_of(pid_t pid, char path[256])
 			*c = '?';
 	return n > 0 ? path : "another program";
 }
-/* Step 3. 1; 0: nothing is selected; -1. */
+/* Step 3. 1: some probe is selected; 0: none is; -1 with an error. */
 static int is_wanted(struct ip_session *s, struct ip_modules *modules)
 {
 	struct ip_plan plan = {0};
@@ -113,7 +113,7 @@ static bool same_memory(const struct ip_area *a, const struct ip_area *b)
 	       x.st_dev == y.st_dev;
 }
 
-/* Step 5: the numbers of the old area are taken in the new one. */
+/* Step 5: marks the numbers of the old area as taken in the new one. */
 static int take_numbers_over(struct ip_area *area, const struct ip_area *old, pid_t pid)
 {
 	uint32_t n = __atomic_load_n(&old->header->nmodules, __ATOMIC_RELAXED);
@@ -133,7 +133,7 @@ static int take_numbers_over(struct ip_area *area, const struct ip_area *old, pi
 		return ip_error(
 			"pid %d: its programs have more functions than a trace has numbers for",
 			pid);
-	/* no module has it: its build-id is empty */
+	/* no module matches this entry: its build-id is empty */
 	area->modules[0] = (struct ip_area_module){
 		.first_number = 1,
 		.nfunctions = (end + IP_NUMBERS_PER_FUNCTION - 2) / IP_NUMBERS_PER_FUNCTION};
@@ -141,7 +141,7 @@ static int take_numbers_over(struct ip_area *area, const struct ip_area *old, pi
 	return 0;
 }
 
-/* Step 5. What is of the old area goes when all is there. */
+/* Step 5. What belongs to the old area is given up when everything of the new area is ready. */
 static int move(struct ip_session *s, struct ip_area *area)
 {
 	pid_t pid = s->target->pid;
@@ -153,12 +153,12 @@ static int move(struct ip_session *s, struct ip_area *area)
 	    ip_session_begin_area(s, area, NULL, NULL) < 0 ||
 	    ip_follow_fork_create(area, s->target, s->options->follow_fork, s->options->max_stop_ns,
 				  &followed) < 0) {
-		/* the next try finds it as this one did */
+		/* so that the next try finds the area as this one did */
 		__atomic_store_n(&area->header->nmodules, 0, __ATOMIC_RELEASE);
 		ip_area_close(area);
 		return -1;
 	}
-	/* what was recorded before is on disk by then */
+	/* what was recorded before is on disk after this */
 	if (ip_collector_move(s->collector, area) < 0 ||
 	    ip_trace_move_journal(s->trace, area->header->session) < 0) {
 		s->write_failed = true;
@@ -198,15 +198,15 @@ static int enter(struct ip_session *s)
 		return -1;
 	if (!same_memory(area, s->area))
 		return move(s, area);
-	/* a try before has moved it already; or the new image was given the old area, as under
-	 * iprobe run */
+	/* an earlier try has moved the session already; or the new image was given the old area, as
+	 * under iprobe run */
 	ip_area_close(area);
 	if (!s->live)
 		ip_area_forget_stubs(s->area);
 	return 0;
 }
 
-/* Steps 2 to 6. 1: recording; 0: not yet; -1 with an error. */
+/* Steps 2 to 6. 1: the program is recorded; 0: not yet; -1 with an error. */
 static int take(struct ip_session *s)
 {
 	struct ip_follow_exec *b = s->follow_exec;
@@ -245,7 +245,7 @@ static void tell_success(struct ip_session *s)
 		  s->target->pid, program_of(s->target->pid, path), ip_format_ns(gap, length));
 }
 
-/* Another exec before we were there. */
+/* The target has executed yet another program before we were ready: begins again with step 1. */
 static int begin_anew(struct ip_session *s)
 {
 	struct ip_follow_exec *b = s->follow_exec;
@@ -282,7 +282,7 @@ enum ip_end_reason ip_follow_exec_step(struct ip_session *s)
 		return IP_END_NONE;
 	if (ip_target_image_is_gone(s->target)) {
 		if (ip_target_refresh(s->target) < 0)
-			return IP_END_NONE; /* it ends: that is told in a moment */
+			return IP_END_NONE; /* it ends: that is reported in a moment */
 		if (begin_anew(s) < 0)
 			return s->write_failed ? IP_END_WRITE_FAILED : IP_END_EXECED;
 		return IP_END_NONE;
@@ -313,7 +313,7 @@ enum ip_end_reason ip_follow_exec_step(struct ip_session *s)
 	}
 	cost = SHARE * (ip_now_ns() - now);
 	cost = cost < SELDOM_NS ? cost : SELDOM_NS;
-	/* while it is being loaded a look is cheap, and haste of use */
+	/* while the image is being loaded, a look is cheap and should come soon */
 	b->next_ns =
 		ip_now_ns() + (b->rest_ns == FIRST_NS || b->rest_ns > cost ? b->rest_ns : cost);
 	b->rest_ns = 2 * b->rest_ns < SELDOM_NS ? 2 * b->rest_ns : SELDOM_NS;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding forked children, and putting them back. See follow_fork.h, whose steps are named here.
+ * Finds forked children, and puts them back. follow_fork.h describes the steps; the comments here
+ * name them.
  */
 #include "session/follow_fork.h"
 
@@ -31,31 +32,33 @@
 #define NAP_NS	      5000000ull
 #define PASSES	      10
 #define LOOK_NS	      5000000ull   /* between looks, at least */
-#define LOOK_SHARE    20	   /* of our time go to them, one in so many */
-#define IDLE_NS	      250000000ull /* between looks where nothing calls for one */
+#define LOOK_SHARE    20	   /* one part in so many of our time goes to looks */
+#define IDLE_NS	      250000000ull /* between looks if nothing calls for one */
 #define GROWN_NS      20000000ull  /* how long a silent child has lived when it is put back */
 #define DIFFERS_TRIES 8
-#define THREADS_MOST  256u	  /* whose credentials are read in a look, all children together, */
-#define THREADS_LEAST 4u	  /* and at least so many of each */
-#define DISOWN_NS     20000000ull /* so long a thread is looked for that lays a child's area down */
+#define THREADS_MOST  256u	  /* whose credentials a look reads: of all children together, */
+#define THREADS_LEAST 4u	  /* and at least of each child */
+#define DISOWN_NS     20000000ull /* how long to look for a thread to unmap a child's area */
 
 enum kind {
-	CHILD,	  /* has the target's image, and maybe live sites */
-	CLEAN,	  /* a silent one that was put back; its own children may have been forked before */
-	STRANGER, /* has become another program, or may not be looked at */
+	CHILD, /* has the target's image, and perhaps live sites */
+	/* a silent child that was put back; it may have forked its own children before that */
+	CLEAN,
+	STRANGER, /* executes another program, or we may not look at it */
 };
 
 struct relative {
 	pid_t pid, inner;
-	int fd; /* a pidfd: the number may be another process's one day */
+	int fd; /* a pidfd: another process may get the number one day */
 	enum kind kind;
 	uint64_t found_ns;
 	unsigned tries;
-	unsigned credentials_at; /* which of its threads is the next whose credentials are read */
-	bool differs; /* a followed one with other credentials: its sites go, and the area */
+	unsigned credentials_at; /* index of the thread whose credentials are read next */
+	bool differs; /* a followed child with other credentials: it loses its sites and the area */
 	uint64_t again_ns;
-	bool shares; /* its memory is the target's, or that of another child that was met before */
-	void *kept;  /* ip_follow_fork_each() */
+	/* its memory is the target's, or that of another child that was found before */
+	bool shares;
+	void *kept; /* of the caller of ip_follow_fork_each() */
 };
 
 struct ip_follow_fork {
@@ -64,18 +67,19 @@ struct ip_follow_fork {
 	bool follow;
 	uint64_t deadline_ns;
 	uint64_t inode; /* of the area */
-	uint64_t gate;	/* of the target's image, when we began */
+	uint64_t gate;	/* of the target's image, at the beginning */
 	long last_pid;	/* at the last look */
 	bool same_namespace;
-	struct ip_credentials credentials; /* the target's, as they were seen last */
+	struct ip_credentials credentials; /* of the target, as they were last seen */
 	struct relative *items;
 	size_t n;
-	uint64_t look_ns; /* no look before */
-	uint64_t idle_ns; /* a look by then */
+	uint64_t look_ns; /* no look before that time */
+	uint64_t idle_ns; /* a look at that time at the latest */
 	size_t restored;
 	void (*forget)(void *);
-	unsigned visits; /* under way: nobody is forgotten meanwhile */
-	/* closed once no thread of theirs is ours any more: one that did not stop in time is */
+	unsigned visits; /* visits in progress: no child is forgotten meanwhile */
+	/* targets that are closed once none of their threads is our tracee: a thread that did not
+	 * stop in time still is */
 	struct ip_target **late;
 	size_t nlate;
 };
@@ -91,8 +95,8 @@ static bool same_pid_namespace(pid_t pid)
 	       readlink(name, theirs, sizeof(theirs) - 1) > 0 && !strcmp(ours, theirs);
 }
 
-/* The id that was given to a process last: another one, and some process has forked. It costs
- * one small file, where to look for children costs one for each thread. */
+/* Returns the id that was last given to a process. If it has changed, some process has forked.
+ * Reading it costs one small file; looking for children costs one file for each thread. */
 static long last_pid(void)
 {
 	_cleanup_fclose_ FILE *file = fopen("/proc/loadavg", "re");
@@ -143,7 +147,7 @@ void ip_follow_fork_destroy(struct ip_follow_fork *f)
 	for (size_t i = 0; i < f->n; i++)
 		drop(f, &f->items[i]);
 	free(f->items);
-	/* who is left does not stop, nor run: the kernel lets it go when we end */
+	/* a thread that is left neither stops nor runs: the kernel detaches it when we end */
 	for (size_t i = 0; i < f->nlate; i++) {
 		ip_stop_let_go(f->late[i]);
 		ip_target_close(f->late[i]);
@@ -156,18 +160,19 @@ void ip_follow_fork_allow(struct ip_follow_fork *f, bool allow)
 {
 	uint32_t session = allow && f->follow ? f->area->header->session : 0;
 
-	/* where it cannot be written the process has ended */
+	/* if it cannot be written, the process has ended */
 	ip_bounds_set_follow(f->target, session);
 	__atomic_store_n(&f->area->header->follow, session, __ATOMIC_SEQ_CST);
 }
 
-/* Whether the process has the image that the target had, as its child: it has the target's gate,
- * a page of its own at the same address, and no area but the target's. (It has that only if
- * children are followed, or if it lives in the target's memory.) */
+/* Whether the process is a child with the image that the target had. Such a child has the target's
+ * gate, which is a page of its own at the same address, and no other area than the target's. (It
+ * has the target's area only if children are followed, or if it lives in the target's memory.) */
 static bool has_image(const struct ip_follow_fork *f, pid_t pid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
-	_cleanup_free_ char *line = NULL; /* as a whole: what a path says is no line */
+	/* the whole line: a part of a path must not be taken for a line */
+	_cleanup_free_ char *line = NULL;
 	bool has_gate = false, has_another = false;
 	uint64_t inode, start, end;
 	char name[64], perms[5];
@@ -206,7 +211,7 @@ static bool has_area(const struct ip_follow_fork *f, pid_t pid)
 	return false;
 }
 
-/* Its id as it sees itself: the last field of NSpid. */
+/* The process's id as the process itself sees it: the last field of NSpid. */
 static pid_t inner_pid(pid_t pid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -253,7 +258,7 @@ static struct relative *find(const struct ip_follow_fork *f, pid_t pid)
 	return NULL;
 }
 
-/* Another iprobe has the area mapped too: to ask for a change of the session, say. It is no
+/* Another iprobe has the area mapped, too, for example to ask for a change of the session. It is no
  * child. */
 static bool is_iprobe(pid_t pid)
 {
@@ -265,7 +270,8 @@ static bool is_iprobe(pid_t pid)
 	       ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
-/* A child of vfork, or of clone(CLONE_VM). */
+/* Whether the process is a child of vfork, or of clone(CLONE_VM), of the target or of another
+ * child. */
 static bool lives_in_another(const struct ip_follow_fork *f, pid_t pid)
 {
 	if (ip_shared_mm_is(f->target->pid, pid))
@@ -276,7 +282,7 @@ static bool lives_in_another(const struct ip_follow_fork *f, pid_t pid)
 	return false;
 }
 
-/* Step 2. */
+/* Step 2, for a process that was found just now. */
 static void meet(struct ip_follow_fork *f, pid_t pid)
 {
 	struct relative r = {.pid = pid, .found_ns = ip_now_ns()};
@@ -291,7 +297,7 @@ static void meet(struct ip_follow_fork *f, pid_t pid)
 	f->items[f->n++] = r;
 }
 
-/* Step 1: the children of all of its threads. */
+/* Step 1: finds the children of all threads of a process. */
 static void meet_children(struct ip_follow_fork *f, pid_t pid)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -313,7 +319,7 @@ static void meet_children(struct ip_follow_fork *f, pid_t pid)
 	}
 }
 
-/* Step 4: all processes that have the image. */
+/* Step 4: finds all processes that have the image. */
 static void meet_all(struct ip_follow_fork *f)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
@@ -358,7 +364,8 @@ void ip_follow_fork_close_target(struct ip_follow_fork *f, struct ip_target *tar
 	ip_target_close(target);
 }
 
-/* The number of sites put back, or -1. Nothing is left to it of the area. */
+/* Returns the number of sites that were put back, or -1. The process has nothing of the area any
+ * more afterwards. */
 static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsigned tries)
 {
 	const uint64_t began = ip_now_ns();
@@ -369,18 +376,18 @@ static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsi
 	bool said = false;
 	int ret;
 
-	/* its text is the target's own: vfork, or clone(CLONE_VM) */
+	/* its text is the target's own, as after vfork or clone(CLONE_VM) */
 	if (ip_shared_mm_is(f->target->pid, r->pid))
 		return 0;
-	/* what is taken from a child would be taken from the target */
+	/* what is taken from such a child would be taken from the target */
 	if (ip_shared_mm_may_be(f->target->pid, r->pid))
 		return ip_error(
 			"pid %d may live in the memory of pid %d: the kernel does not tell (kcmp)",
 			r->pid, f->target->pid);
 	if (ip_stops_open(r->pid, &target) < 0)
 		return has_ended(r) ? 0 : -1;
-	/* in this order: who reads the first before opens a gate that we close, or sees the area's
-	 * word */
+	/* The order matters: a child that reads the first word before our write opens a gate that
+	 * we close, or sees the word of the area. */
 	if (f->follow)
 		ip_bounds_set_follow(target, 0);
 	if (f->follow && target->anchor.gate)
@@ -412,21 +419,23 @@ static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsi
 			"pid %d: it has mapped the ring memory elsewhere, too, and has it still",
 			r->pid);
 	if (ret < 0 && (!ip_target_alive(target) || !has_image(f, r->pid)))
-		ret = 0; /* ended, or became another program */
+		ret = 0; /* it has ended, or executes another program */
 	ip_follow_fork_close_target(f, target);
 	return ret < 0 ? -1 : (long)result.sites;
 }
 
-/* A child of vfork runs in the target's own memory: its sites are the target's, and meant to be
- * live. Where the kernel does not tell, the end of the session will do. */
+/* Whether a child may run in the target's own memory, as a child of vfork does: its sites are the
+ * target's, and are meant to be live. If the kernel does not tell, the end of the session will
+ * do. */
 static bool shares_memory(const struct ip_follow_fork *f, pid_t pid)
 {
 	return ip_shared_mm_may_be(f->target->pid, pid);
 }
 
-/* Step 3: one child a turn, so that the rings are drained in between. A child that cannot be
- * stopped now is tried again, later and later. Whether it may open a gate does not matter: it is
- * silent. */
+/* Step 3: puts back one child in a step of the session, so that the rings are drained in between. A
+ * child that cannot be stopped now is tried again, after longer and longer pauses. Whether it may
+ * open a gate does not matter: it is silent. Returns whether a child was put back, or that was
+ * tried. */
 static bool restore_a_grown_one(struct ip_follow_fork *f, uint64_t now)
 {
 	for (size_t i = 0; i < f->n; i++) {
@@ -468,8 +477,8 @@ static void check_holder(void *data, pid_t pid)
 		meet(f, pid);
 }
 
-/* Step 2, for followed ones: what became another program has ended as far as the trace is
- * concerned. */
+/* Step 2, for followed children: a child that executes another program has ended as far as the
+ * trace is concerned. */
 static int drop_execed(struct ip_follow_fork *f, struct ip_collector *collector,
 		       struct ip_trace *trace)
 {
@@ -495,8 +504,9 @@ static size_t count_children(const struct ip_follow_fork *f)
 	return n;
 }
 
-/* Its first thread in each look; the others in turns, where there are many. What cannot be known
- * counts as a no. */
+/* Whether the child has the target's credentials. Each look checks the first thread of the child;
+ * if there are many threads, the others are checked some at a time. What cannot be found out counts
+ * as a no. */
 static bool has_our_credentials(const struct ip_follow_fork *f, struct relative *r, unsigned most)
 {
 	struct ip_credentials theirs;
@@ -506,7 +516,7 @@ static bool has_our_credentials(const struct ip_follow_fork *f, struct relative 
 	       ip_credentials_of_threads_are(r->pid, &f->credentials, most, &r->credentials_at);
 }
 
-/* Step 5: one a turn, as in step 3. */
+/* Step 5: one child in a step of the session, as in step 3. */
 static int let_changed_go(struct ip_follow_fork *f, struct ip_collector *collector, uint64_t now)
 {
 	size_t children = count_children(f);
@@ -514,7 +524,7 @@ static int let_changed_go(struct ip_follow_fork *f, struct ip_collector *collect
 				? THREADS_MOST / children
 				: THREADS_LEAST;
 
-	/* one that has ended stays what it was */
+	/* a target that has ended keeps the credentials that were seen last */
 	ip_credentials_read(f->target->pid, &f->credentials);
 	for (size_t i = 0; i < f->n; i++) {
 		struct relative *r = &f->items[i];
@@ -567,7 +577,7 @@ int ip_follow_fork_step(struct ip_follow_fork *f, struct ip_collector *collector
 			ip_collector_each_process(collector, check_holder, f);
 		}
 		meet_children(f, f->target->pid);
-		for (size_t i = 0; i < f->n; i++) /* grows: new ones are met, too */
+		for (size_t i = 0; i < f->n; i++) /* f->n grows: new children are visited, too */
 			if (f->items[i].kind != STRANGER)
 				meet_children(f, f->items[i].pid);
 	} else {
@@ -609,7 +619,7 @@ bool ip_follow_fork_lives(struct ip_follow_fork *f)
 		for (size_t i = 0; i < f->n; i++)
 			if (f->items[i].kind == CHILD)
 				return true;
-		meet_all(f); /* whose parent has ended are not found by it */
+		meet_all(f); /* meet_children() does not find children whose parent has ended */
 	}
 	return false;
 }
@@ -637,9 +647,9 @@ void ip_follow_fork_restore(struct ip_follow_fork *f)
 	for (int pass = 0; again && pass < PASSES; pass++) {
 		again = false;
 		forget_ended(f);
-		/* A child that has called no hook since we last looked may have become another
-		 * program; and one that was clean has nothing to find: all are looked at once
-		 * more. */
+		/* A child that has called no hook since the last look may execute another program
+		 * by now. A child that was clean has nothing to put back. So all processes are
+		 * looked at once more. */
 		for (size_t i = 0; i < f->n; i++)
 			drop(f, &f->items[i]);
 		f->n = 0;

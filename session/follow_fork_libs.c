@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Following what followed children load. The steps are told in follow_fork_libs.h; the comments
- * here name them.
+ * Follows the libraries that followed children load. follow_fork_libs.h describes the steps; the
+ * comments here name them.
  */
 #include "session/follow_fork_libs.h"
 
@@ -23,14 +23,14 @@
 #include "session/update.h"
 
 #define LOOK_NS	   1000000ull /* between looks, at least */
-#define LOOK_SHARE 20	      /* of our time go to them, one in so many */
+#define LOOK_SHARE 20	      /* one part in so many of our time goes to looks */
 
 /* What is kept of a child. */
 struct memory {
 	struct ip_link_map *link_map;
 	struct ip_retry failures;
-	uint64_t next_ns; /* no look before */
-	uint32_t changes; /* of the session's selection, as far as the child has them */
+	uint64_t next_ns; /* no look before that time */
+	uint32_t changes; /* number of changes of the session's selection that the child has */
 	bool retry;
 };
 
@@ -44,7 +44,7 @@ static void forget(void *kept)
 	free(m);
 }
 
-/* Step 1. NULL: no memory, or nothing is known of the target itself yet. */
+/* Step 1. NULL: memory ran out, or nothing is known of the target itself yet. */
 static struct memory *remember(const struct ip_session *s)
 {
 	struct memory *m = calloc(1, sizeof(*m));
@@ -60,16 +60,16 @@ static struct memory *remember(const struct ip_session *s)
 	return m;
 }
 
-/* Step 1. */
+/* Step 1: whether the child has to be opened. */
 static bool differs(const struct ip_session *s, const struct memory *m, pid_t pid)
 {
-	/* without its memory file, which costs more than the look */
+	/* without the child's memory file: opening that costs more than the look */
 	const struct ip_target glance = {.pid = pid, .arch = s->target->arch, .mem = -1};
 
 	return m->retry || m->changes != s->changes || ip_link_map_changed(m->link_map, &glance);
 }
 
-/* Steps 3 to 5. 1; 0: the loader is at work; -1 with an error. */
+/* Steps 3 to 5. 1: done; 0: the loader is changing its list; -1 with an error. */
 static int catch_up(struct ip_session *s, struct memory *m, struct ip_target *target)
 {
 	const struct ip_change_options options = {.kind = "dlopen",
@@ -77,7 +77,7 @@ static int catch_up(struct ip_session *s, struct memory *m, struct ip_target *ta
 						  .max_stop_ns = s->options->max_stop_ns,
 						  .values = s->options->values,
 						  .link_map = m->link_map};
-	struct ip_session view = *s; /* the same session, of this process */
+	struct ip_session view = *s; /* the same session, as it applies to this process */
 	struct ip_change_result result;
 	struct ip_modules modules;
 	uint32_t changes = s->changes;
@@ -104,7 +104,8 @@ static int catch_up(struct ip_session *s, struct memory *m, struct ip_target *ta
 	return ret < 0 ? -1 : 1;
 }
 
-/* Steps 2 to 5. The same; 1 also where it is none of the family any more. */
+/* Steps 2 to 5. Returns what catch_up() does, and 1 also if the process is no child with the
+ * target's image any more. */
 static int enter(struct ip_session *s, struct memory *m, pid_t pid)
 {
 	struct ip_target *target;
@@ -117,7 +118,7 @@ static int enter(struct ip_session *s, struct memory *m, pid_t pid)
 	    !ip_target_image_is_gone(target))
 		ret = catch_up(s, m, target);
 	if (ret < 0 && (!ip_target_alive(target) || ip_target_image_is_gone(target)))
-		ret = 1; /* it has ended, or become another program */
+		ret = 1; /* it has ended, or executes another program */
 	ip_follow_fork_close_target(s->followed, target);
 	return ret;
 }
@@ -135,7 +136,7 @@ static void failed(const struct ip_session *s, struct memory *m, pid_t pid, uint
 		  pid, s->target->pid, ip_error_message());
 }
 
-/* One child. 1 where it was changed, or that was tried. */
+/* Looks at one child. 1: it was changed, or that was tried. */
 static int look_at(void *data, pid_t pid, void **kept)
 {
 	struct ip_session *s = data;
@@ -161,7 +162,7 @@ struct question {
 	const struct ip_area_module *entry;
 };
 
-/* Whether the process has the module of the entry where the entry says. */
+/* Whether the process has the module of the entry at the address that the entry gives. */
 static int has_it(void *data, pid_t pid, void **kept)
 {
 	const struct question *q = data;
@@ -194,7 +195,7 @@ void ip_follow_fork_libs_step(struct ip_session *s)
 {
 	uint64_t now = ip_now_ns();
 
-	/* who wants no stop gets none */
+	/* no stop if the user wants none */
 	if (!s->options->follow_fork || s->options->no_stop || now < s->children_ns)
 		return;
 	s->area->elsewhere = is_elsewhere;

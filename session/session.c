@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The session: going live. What it begins with is in begin.c, how it ends in end.c; between them,
- * loop.c.
+ * The session: how it goes live. begin.c makes what a session begins with, loop.c has its loop, and
+ * end.c ends it.
  */
 #include "session/session.h"
 
@@ -56,7 +56,8 @@ void ip_session_count(struct ip_session *s, const struct ip_plan *plan)
 
 		if (is_counted(s, f->number))
 			continue;
-		/* the number of the other instance is next to it (ip_plan_bind) */
+		/* the number of the function's other instance is next to this number
+		 * (ip_plan_bind) */
 		s->summary->functions +=
 			!f->silent && !is_counted(s, f->inlined ? f->number - 1 : f->number + 1);
 		s->counted[f->number / 8] |= 1 << f->number % 8;
@@ -70,7 +71,7 @@ void ip_session_add_stop(struct ip_session *s, const struct ip_stop_record *stop
 		ip_trace_add_stop(s->trace, stop);
 }
 
-/* Those of a log: into the summary, and, as far as they are listed, into the trace. */
+/* Adds the stops of a log to the summary, and those that are listed in it also to the trace. */
 static void add_stops(struct ip_session *s, const struct ip_stop_log *log, const char *kind)
 {
 	for (size_t i = 0; s->trace && i < log->n; i++) {
@@ -98,7 +99,8 @@ void ip_session_note_stop(struct ip_session *s, const char *kind, const struct i
 	add_stops(s, &r->stops, kind);
 }
 
-/* Where an iprobe was killed sites are still live. The session lock is ours, so it is dead. */
+/* Puts back sites that are still live since an iprobe was killed. We hold the session lock, so that
+ * iprobe is dead. */
 static int restore_leftovers(struct ip_session *s, const struct ip_modules *modules)
 {
 	struct ip_patch_result result = {0};
@@ -129,8 +131,8 @@ void ip_session_hurry(struct ip_session *s, bool start)
 	}
 }
 
-/* What somebody else changes between our looks and the stop is left out too; then it is tried
- * again. */
+/* Makes the plan live. If another tool changes sites between our looks and the stop, these sites
+ * are left out, too, and the stop is tried again. */
 static int patch_live(struct ip_session *s, struct ip_plan *plan,
 		      struct ip_plan_conflicts *conflicts, struct ip_patch_result *result)
 {
@@ -138,7 +140,7 @@ static int patch_live(struct ip_session *s, struct ip_plan *plan,
 		size_t known = conflicts->sites;
 		int ret;
 
-		s->live = true; /* from here on: even a failure leaves nothing to chance */
+		s->live = true; /* from here on: even after a failure the sites must be put back */
 		free(result->inside);
 		ret = ip_stop_batches_apply(s->target, plan->changes, plan->nchanges,
 					    s->options->max_stop_ns, s->area->header->session,
@@ -157,8 +159,8 @@ static int patch_live(struct ip_session *s, struct ip_plan *plan,
 	}
 }
 
-/* Where the user's payload is in this image. Another one's must have the same memory: there it goes
- * on. */
+/* Finds where the user's payload is in this image. In an image that the target executes later it
+ * must have the same memory: the session goes on in that memory. */
 static int find_user(struct ip_session *s, const struct ip_modules *modules)
 {
 	struct ip_user_payload user = {.path = s->options->payloads.object};
@@ -203,7 +205,7 @@ int ip_session_check_lists(const struct ip_target *target, const struct ip_modul
 
 	snprintf(what, sizeof(what), "pid %d", target->pid);
 	return any_probes(modules) ? ip_probe_list_search_check_used(what)
-				   : 0; /* where there are none, that will be said */
+				   : 0; /* if there are no probes, another message says so */
 }
 
 void ip_session_tell_unused(const struct ip_session *s)
@@ -235,17 +237,17 @@ int ip_session_plan(struct ip_session *s, bool allow_none)
 	if (ip_modules_load(s->target, &s->modules) < 0)
 		return -1;
 	if (allow_none && !any_probes(&s->modules)) {
-		/* leaves the reason, should it come to that */
+		/* sets the error, in case it is needed */
 		ip_modules_no_probes(s->target, &s->modules);
 		return 1;
 	}
 	if (!allow_none && ip_session_check_lists(s->target, &s->modules) < 0)
 		return -1;
-	/* where the area is not there yet nothing was ever live */
+	/* if there is no area yet, nothing was ever live */
 	if (s->area && restore_leftovers(s, &s->modules) < 0)
 		return -1;
-	/* another image of a session that was changed by request: what is taken away everywhere may
-	 * be all there is */
+	/* This is another image of a session that was changed by request: what a change took away
+	 * everywhere may be all that this image has. */
 	if (s->trace && s->selections.n > 1)
 		ret = ip_plan_match(s->target, &s->modules, &s->selections, &s->plan);
 	else
@@ -269,7 +271,7 @@ int ip_session_begin(struct ip_session *s)
 	return ip_session_begin_trace(s, &s->plan, &s->modules);
 }
 
-/* The sites of the plan go live, in stops or by other pages. */
+/* Makes the sites of the plan live, in stops or by switching pages. */
 static int make_live(struct ip_session *s, struct ip_patch_result *result)
 {
 	int ret;
@@ -278,15 +280,16 @@ static int make_live(struct ip_session *s, struct ip_patch_result *result)
 	ip_follow_fork_allow(s->followed, true);
 	ret = s->options->no_stop ? ip_session_remap_live(s, &s->plan, result)
 				  : patch_live(s, &s->plan, &s->conflicts, result);
-	/* it has ended, or executed another program, behind a stop, before we saw that all was
-	 * as written: nothing is left to be put back, and what it did meanwhile is recorded */
+	/* The target has ended, or executed another program, after a stop, and before we saw that
+	 * all was written correctly. Then nothing is left to be put back, and what the target did
+	 * meanwhile is recorded. */
 	if (ret < 0 && result->stops.n && ip_target_image_is_gone(s->target))
 		ret = 0;
 	return ret;
 }
 
-/* Stubs, numbers and duties, so that each site has somewhere to lead; then the sites. The area is
- * locked. */
+/* Writes stubs, numbers and duties, so that each site has a stub to lead to; then makes the sites
+ * live. The area must be locked. */
 static int carry_out(struct ip_session *s)
 {
 	struct ip_patch_result result = {0};
@@ -304,7 +307,7 @@ static int carry_out(struct ip_session *s)
 	if (ret == 0) {
 		ip_collector_priority(true);
 		s->summary->recorded = true;
-		/* another image gives its numbers anew */
+		/* numbers are given anew in another image */
 		free(ip_steal_ptr(s->counted));
 		ip_session_count(s, &s->plan);
 		s->summary->left_out += s->plan.left_out;
@@ -324,8 +327,8 @@ static int patch(struct ip_session *s)
 	if ((s->options->values.args || s->options->values.retval) &&
 	    ip_session_plan_values(s, &s->plan, &s->modules, &s->options->values) < 0)
 		return -1;
-	/* before any site of this image is live; the second has a thread do something, so the
-	 * first, which sees whose memory that is, comes first */
+	/* Both are done before any site of this image is live. The second makes a thread of the
+	 * target do something. So the first comes before it: it checks whose memory that is. */
 	if (ip_bounds_write(s->target, s->area, &s->user) < 0 ||
 	    ip_bounds_set_inherited(s->target, s->options->follow_fork) < 0)
 		return -1;
@@ -346,8 +349,8 @@ int ip_session_patch(struct ip_session *s)
 	return ret < 0 ? -1 : ip_follow_dlopen_begin(s);
 }
 
-/* Whether a library of which sites were to go live has been unloaded while we looked at it. Another
- * image is none of ours: the area that we have open is the old one's. */
+/* Whether a library of which sites were to go live has been unloaded while we looked at it. false
+ * if the target executes another image: the area that we have open belongs to the old image. */
 static bool has_gone(struct ip_session *s)
 {
 	_cleanup_free_ char *why = strdup(ip_error_message());
@@ -363,8 +366,8 @@ static bool has_gone(struct ip_session *s)
 	return gone;
 }
 
-/* A target that loads and unloads libraries is looked at anew. (What of several stops was made by
- * then is put back first.) */
+/* Looks again at a target that loads and unloads libraries. (If some of several stops were made by
+ * then, their sites are put back first.) */
 bool ip_session_replans(struct ip_session *s, struct ip_session_tries *tries)
 {
 	s->planned = false;
