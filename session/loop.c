@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One turn of a session's loop: drain the rings, look after the target, show, decide whether to go
- * on.
+ * One step of a session's loop: drain the rings, look after the target, report, decide whether to
+ * go on.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -19,10 +19,10 @@
 #include "session/update.h"
 
 #define CONFINEMENT_NS	  5000000ull /* between looks for seccomp, at least */
-#define CONFINEMENT_SHARE 20	     /* of our time go to them, one in so many */
+#define CONFINEMENT_SHARE 20	     /* one part in so many of our time goes to them */
 #define LISTEN_NS	  1000000ull
-#define LISTEN_LATE_NS	  20000000ull /* while nobody has knocked */
-#define ATTEND_NS	  50000000ull /* after somebody has */
+#define LISTEN_LATE_NS	  20000000ull /* while no client has connected */
+#define ATTEND_NS	  50000000ull /* after a client has */
 #define ATTENTIVE_NS	  1000000ull  /* the longest nap while something is expected */
 #define STANDSTILL	  1000000ull  /* ticks: ahead of what any thread has read */
 #define LAUNCH_NS	  1000000000ull
@@ -53,8 +53,8 @@ static void tell_progress(struct ip_session *s, uint64_t now)
 	s->shown_events = p.events;
 }
 
-/* A target that puts itself under seccomp while we record may be ended for the call that reads
- * strings: forbid it as soon as that is seen. */
+/* Watches for seccomp. A target that puts itself under seccomp while we record may be ended because
+ * of the system call that reads strings. So that call is forbidden as soon as seccomp is seen. */
 static void watch_confinement(struct ip_session *s)
 {
 	uint64_t now = ip_now_ns();
@@ -74,7 +74,7 @@ static void watch_confinement(struct ip_session *s)
 	s->watch_ns = now + CONFINEMENT_NS + CONFINEMENT_SHARE * (ip_now_ns() - now);
 }
 
-/* Threads that would be recorded as others. */
+/* Watches for threads whose calls would be recorded as those of other threads. */
 static void watch_threads(struct ip_session *s)
 {
 	if (!s->threads)
@@ -95,15 +95,15 @@ int ip_session_watch(struct ip_session *s, const struct ip_plan *plan)
 	return ip_site_monitor_add(s->watch, plan);
 }
 
-/* What was counted is on disk every second: of a killed iprobe that is what is left. No more than a
- * hundredth of our time goes there. */
+/* Saves what was counted, once a second: if iprobe is killed, that is what is left on disk. At most
+ * a hundredth of our time is spent on this. */
 static void save_counts(struct ip_session *s)
 {
 	uint64_t now = ip_now_ns();
 
 	if (!s->counters || now - s->saved_ns < s->save_after_ns)
 		return;
-	ip_session_save_counts(s); /* the last time will tell where it fails */
+	ip_session_save_counts(s); /* if this fails, the last save reports it */
 	s->saved_ns = ip_now_ns();
 	s->save_after_ns = SAVE_SHARE * (s->saved_ns - now);
 	if (s->save_after_ns < SAVE_NS)
@@ -117,7 +117,7 @@ static void watch_text(struct ip_session *s)
 	struct ip_patch_result result = ip_site_monitor_step(s->watch, s->trace);
 
 	ip_session_note_stop(s, "repair", &result);
-	/* who wants no stop gets none */
+	/* no stop if the user wants none */
 	if (ip_site_monitor_wants_update(s->watch) && !s->options->no_stop)
 		ip_follow_dlopen_want(s->follow);
 }
@@ -135,8 +135,8 @@ void ip_session_condense(struct ip_session *s)
 	ip_coarse_clock_condense(s->coarse_clock, rotated.early);
 }
 
-/* What has become known is put on disk now and then, lest it be lost with us. A full disk shows
- * when events are to be written. */
+/* Writes what has become known to disk from time to time, so that it is not lost if we are killed.
+ * A full disk shows when events are to be written. */
 static void sync_trace(struct ip_session *s, uint64_t now)
 {
 	if (now < s->sync_ns)
@@ -146,19 +146,19 @@ static void sync_trace(struct ip_session *s, uint64_t now)
 	s->sync_ns = ip_now_ns() + SYNC_NS + SYNC_SHARE * (ip_now_ns() - now);
 }
 
-/* How long we may sleep for the sake of what comes by no descriptor. */
+/* How long the session may sleep with regard to events that no descriptor reports. */
 static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
 {
 	uint64_t longest = s->area->may_read ? CONFINEMENT_NS : IP_POLL_INTERVAL_MAX_NS;
 	uint64_t asked = ip_controllers_nap(s, now);
 
-	/* the next image of a command waits for us; wrappers execute at their start */
+	/* the next image of a command waits for us; wrappers exec soon after they start */
 	if (s->launched && now - s->start_ns < LAUNCH_NS)
 		return ATTENTIVE_NS;
 	/* a controller knows best what must be seen soon */
 	if (asked != UINT64_MAX)
 		return asked;
-	/* threads of which we have not said whether they are wanted record nothing */
+	/* threads record nothing until we have decided whether they are wanted */
 	if (s->options->filters.names)
 		return ATTENTIVE_NS;
 	if (s->execed || s->follow_exec || ip_stops_of(s->target)->nheld ||
@@ -169,8 +169,8 @@ static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
 	return longest;
 }
 
-/* Until something is to be done. The kernel wakes us for the target's end, and for who asks
- * something. */
+/* Sleeps until something is to be done. The kernel wakes us when the target ends, and when a client
+ * connects. */
 static void sleep_a_little(struct ip_session *s, int taken, bool alive)
 {
 	struct pollfd p[2] = {{.fd = ip_control_fd(s->control), .events = POLLIN},
@@ -183,7 +183,7 @@ static void sleep_a_little(struct ip_session *s, int taken, bool alive)
 	if (!nap)
 		return;
 	t = (struct timespec){nap / 1000000000, nap % 1000000000};
-	if (ppoll(p, 1 + alive, &t, NULL) <= 0) /* a negative descriptor is left out */
+	if (ppoll(p, 1 + alive, &t, NULL) <= 0) /* ppoll ignores a negative descriptor */
 		return;
 	ip_poll_interval_hurry(&s->interval);
 	if (p[0].revents) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session's way of going live and idle without a stop. Its holds of a thread count as stops of
- * that one.
+ * How a session goes live and idle without a stop. The holds of a borrowed thread count as stops of
+ * that thread.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +16,14 @@
 #include "session/update.h"
 
 #define TRIES 5
-/* of a session that changes itself often: a stop is better than a long search, or than very many
- * switches one after the other */
+/* For a session that changes itself often: a stop is better than a long search for a thread, or
+ * than switching very many pieces one after the other. */
 #define CHANGE_FIND_NS	   1000000ull
 #define CHANGE_PIECES	   64
 #define CHANGE_WAIT_NS	   100000000ull
 #define CHANGE_WAIT_MAX_NS 6400000000ull
 
-/* Leaves in *result what a stop would, but for its length: the holds are noted already. */
+/* Fills in *result as a stop would, except for the length: the holds are noted already. */
 static void note_holds(struct ip_session *s, const char *kind,
 		       const struct ip_remap_result *remapped, struct ip_patch_result *result)
 {
@@ -39,7 +39,8 @@ static void note_holds(struct ip_session *s, const char *kind,
 	result->threads = ip_user_threads(s->target->pid);
 }
 
-/* Prepares and carries out; what may work a moment later is tried again. */
+/* Prepares and carries out the changes. A failure that may be over a moment later is tried
+ * again. */
 static int remap(struct ip_session *s, const struct ip_modules *modules,
 		 const struct ip_change *changes, size_t n, int64_t gate, const char *kind,
 		 struct ip_patch_result *result)
@@ -54,21 +55,22 @@ static int remap(struct ip_session *s, const struct ip_modules *modules,
 			return -1;
 		ret = ip_remap_check(plan);
 		if (ret == 0) {
-			/* from here on: even a failure leaves nothing to chance */
+			/* from here on: even after a failure the sites must be put back */
 			s->live |= gate != 0;
 			ret = ip_remap_apply(plan, gate, IP_REMAP_FIND_NS, &remapped);
 		}
 		note_holds(s, kind, &remapped, result);
 		ip_remap_destroy(plan);
-		/* where pieces of what was to go live are live, it is not what was prepared any
-		 * more: that is not tried again */
+		/* If some pieces of what was to go live are live, the text is not what was prepared
+		 * any more: that is not tried again. */
 		if (ret == 0 || !remapped.transient || i == TRIES)
 			return ret;
 		ip_session_nap(IP_SESSION_TRY_NS);
 	}
 }
 
-/* Takes functions out of which a site cannot be flipped: their entries and exits go together. */
+/* Takes those functions out of the plan of which a site cannot be remapped: entries and exits of a
+ * function go together. */
 static int leave_out(struct ip_session *s, struct ip_plan *plan)
 {
 	for (;;) {
@@ -124,7 +126,7 @@ static void note_change(struct ip_session *s, const struct ip_remap_result *rema
 		sum->remapped.gap_ns = remapped->bare_ns;
 }
 
-/* Not again before long. */
+/* Postpones the next change without a stop: each time for longer. */
 static void wait_longer(struct ip_session *s)
 {
 	uint64_t ns = s->remap_wait_ns ? 2 * s->remap_wait_ns : CHANGE_WAIT_NS;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Going on with a recording whose iprobe was killed. Its sites are live still, and its hooks record
- * into the rings until these are full; then they count what is lost.
+ * Continues a recording whose iprobe was killed. The sites are still live, and the hooks record
+ * into the rings until the rings are full. Then the hooks count what is lost.
  *
- *   1. The trace is opened again where its journal says (reopen.c), the area is mapped as it is:
- *      nothing in it begins anew.
- *   2. What had been written but not freed is freed (ip_collector_resume). From here on it is
- *      drained as ever.
- *   3. The sites that are live now are looked after as ever, and the selection is that of the
- *      session; libraries that came meanwhile go live when the next one comes.
+ *   1. The trace is opened again at the point that its journal names (reopen.c). The area is mapped
+ *      as it is: nothing in it begins anew.
+ *   2. Sub-buffers that had been written but not freed are freed (ip_collector_resume). From here
+ *      on the rings are drained as usual.
+ *   3. The sites that are live now are watched as usual. The selection is that of the session.
+ *      Libraries that were loaded meanwhile go live when the next library is loaded.
  *
- * The target is not stopped, and nothing of it is written but stubs, which hold the same bytes
- * already.
+ * The target is not stopped, and nothing of it is written except stubs, which already hold the same
+ * bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +35,8 @@ static int take_selections(struct ip_session *s)
 	return n ? 0 : ip_selections_add(&s->selections, NULL);
 }
 
-/* Takes out of the plan the functions of which no site is live, and notes what the sites of the
- * others hold. */
+/* Takes out of the plan those functions of which no site is live. Notes what the sites of the other
+ * functions hold. */
 static int keep_live(const struct ip_session *s, struct ip_plan *plan)
 {
 	_cleanup_free_ bool *idle = malloc(plan->nfunctions + 1);
@@ -53,7 +53,8 @@ static int keep_live(const struct ip_session *s, struct ip_plan *plan)
 		if (ip_site_state_of_form(s->target, c->form, c->length, c->transit_regs,
 					  c->address, bytes) != IP_SITE_LIVE)
 			continue;
-		/* those whose values are recorded call another stub than the plan would have */
+		/* sites whose values are recorded call another stub than the plan would give
+		 * them */
 		memcpy(c->new_bytes, bytes, c->length);
 		idle[plan->function_of[i]] = false;
 	}
@@ -92,7 +93,7 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 
 	if (ip_bounds_read(s->target, &own) < 0)
 		return -1;
-	/* what had been added up went with the iprobe */
+	/* what had been added up was lost with the killed iprobe */
 	if (own.modes & IP_MODE_PAYLOADS)
 		return ip_error("pid %d: its session counts calls (--payload), and such a one "
 				"cannot be gone on with: iprobe report shows what was saved, "
@@ -103,7 +104,7 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 				"and such a one cannot be gone on with: iprobe detach %d puts the "
 				"sites back, or attach anew without --resume",
 				s->target->pid, s->target->pid);
-	/* what was left out was chosen and counted there, too */
+	/* what was left out was chosen and counted in that iprobe, too */
 	if (own.modes & IP_MODE_CAREFUL)
 		return ip_error("pid %d: its session leaves calls out (filters), and such a one "
 				"cannot be gone on with: iprobe detach %d puts the sites back, or "

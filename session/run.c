@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe run: recording from the first instruction.
+ * iprobe run: records from the first instruction.
  *
- *   1. We make the area and fork. The child waits until its pid stands in the area, then execs the
- *      command with the runtime preloaded and IPROBE_AREA naming our memfd.
- *   2. The runtime's constructor, first of all constructors, maps the area, counts `ready` up and
- *      waits.
+ *   1. We make the area and fork. The child waits until its pid stands in the area. Then it execs
+ *      the command, with the runtime preloaded and with IPROBE_AREA naming our memfd.
+ *   2. The runtime's constructor, which is the first of all constructors, maps the area, increments
+ *      `ready`, and waits.
  *   3. We go live as in any attach, and set `go`.
- *   4. When the command execs another program, that one's constructor counts `ready` up again:
- *      drain what the old image left, go live in the new one.
- *   5. When the command has ended, drain the rest.
+ *   4. If the command execs another program, the constructor in that program increments `ready`
+ *      again: we drain what the old image has left, and go live in the new one.
+ *   5. When the command has ended, we drain the rest.
  *
- * A static program has the runtime in it, which looks for IPROBE_AREA too. A child that never
- * becomes ready has neither, or does not take LD_PRELOAD (setuid).
+ * A static program has the runtime in it, and this runtime looks for IPROBE_AREA, too. A child that
+ * never becomes ready has no runtime, or does not accept LD_PRELOAD (setuid).
  *
- * The runtime is the one for the command's own machine: a loader says a line about each library of
- * another that it is to preload, so both cannot be named. A 64-bit shell that starts 32-bit
- * programs is therefore not followed into them.
+ * The runtime is the one for the command's own machine. A loader prints a line about each library
+ * for another machine that it is told to preload, so LD_PRELOAD cannot name both. A 64-bit shell
+ * that starts 32-bit programs is therefore not followed into them.
  */
 #include <elf.h>
 #include <errno.h>
@@ -39,18 +39,19 @@
 #include "session/run_command.h"
 #include "session/session_private.h"
 
-#define RETRY_NS 1000000000ull /* between tries to go idle after the first failed */
+#define RETRY_NS 1000000000ull /* between tries to go idle, after the first has failed */
 
 struct launch {
 	struct ip_session *s;
 	pid_t pid;
 	bool ended;
 	int status;
-	uint32_t released; /* images let go */
+	uint32_t released; /* how many images were let go */
 	bool saw_image;
 };
 
-/* What asks us to end is meant for the command: it decides, and we record until then. */
+/* Signals that ask us to end are meant for the command: the command decides, and we record until it
+ * ends. */
 static volatile pid_t launched;
 
 static void pass_on(int signal_number)
@@ -82,14 +83,14 @@ static void take_signals(void)
 	}
 }
 
-/* The command gets what we were given: what nohup ignores stays ignored. */
+/* Gives the command the signal handling that we were given: what nohup ignores stays ignored. */
 static void restore_signals(void)
 {
 	for (size_t i = 0; i < NSIGNALS; i++)
 		sigaction(our_signals[i].number, &inherited[i], NULL);
 }
 
-/* In the child. Never returns. fd: where to report an exec that failed. */
+/* Called in the child. Never returns. report_fd: where to report an exec that failed. */
 static void exec_command(char **argv, const char *ours, int area_fd, int wait_fd, int report_fd)
 {
 	const char *before = getenv("LD_PRELOAD");
@@ -165,7 +166,7 @@ static bool has_ended(struct launch *l)
 		l->ended = true;
 	} else if (waitpid(l->pid, &status, WNOHANG) == l->pid) {
 		if (WIFSTOPPED(status)) {
-			/* our tracee still: a stop had to leave it behind */
+			/* still our tracee: a stop had to leave it behind */
 			ip_stop_detach(l->pid, status >> 16 ? 0 : WSTOPSIG(status));
 			return false;
 		}
@@ -179,7 +180,7 @@ static bool has_ended(struct launch *l)
 	return l->ended;
 }
 
-/* An image waits in its constructor. */
+/* Whether an image waits in its constructor. */
 static bool is_waiting(const struct launch *l)
 {
 	return __atomic_load_n(&l->s->area->header->ready, __ATOMIC_SEQ_CST) != l->released;
@@ -202,8 +203,8 @@ static void wait_a_little(struct launch *l)
 	syscall(SYS_futex, &h->ready, FUTEX_WAIT, l->released, &tick, NULL, 0);
 }
 
-/* Whether the process could still become another program: one of its files imports an exec or
- * spawn function. A shell, env, a wrapper script's interpreter. */
+/* Whether the process could still execute another program: one of its files imports an exec or
+ * spawn function. A shell, env, or the interpreter of a wrapper script does. */
 static bool may_exec(const struct ip_modules *modules)
 {
 	static const char *const names[] = {"execve", "execv",	"execvp",  "execvpe", "execl",
@@ -229,7 +230,9 @@ static bool may_exec(const struct ip_modules *modules)
 	return false;
 }
 
-/* Step 3 (and 4) for the image that waits. 1: it has no probes, and may exec; it was let go. */
+/* Step 3 (and 4) for the image that waits. 0: it is live; 1: it has no probes, and was let go; -1
+ * with an error. An image without probes is an error if none was live before, and if it cannot
+ * exec. */
 static int take_image(struct launch *l)
 {
 	struct ip_session *s = l->s;
@@ -271,9 +274,8 @@ static int take_image(struct launch *l)
 	return ret;
 }
 
-/* Waits for the command to go on by itself after the recording has ended. A second image is let go
- * as it is.
- */
+/* Waits until the command ends by itself, after the recording has ended. An image that the command
+ * executes meanwhile is let go as it is. */
 static void wait_for_end(struct launch *l)
 {
 	uint64_t tried = ip_now_ns();
@@ -294,7 +296,7 @@ static void wait_for_end(struct launch *l)
 	}
 }
 
-/* Ends a command that has not run its own code yet. */
+/* Ends a command that has not executed its own code yet. */
 static int give_up(struct launch *l)
 {
 	_cleanup_free_ char *why = strdup(ip_error_message());
@@ -323,7 +325,7 @@ static void say_nothing_was_there(const struct launch *l)
 					  : "; what it forks is recorded with --follow-fork only");
 }
 
-/* The loop. IP_END_NONE: it never recorded anything, the message says why. */
+/* The loop. IP_END_NONE: nothing was recorded, and the error tells why. */
 static enum ip_end_reason record(struct launch *l)
 {
 	struct ip_session *s = l->s;
@@ -332,7 +334,8 @@ static enum ip_end_reason record(struct launch *l)
 		enum ip_end_reason reason;
 
 		if (has_ended(l)) {
-			/* its turn tells, which goes on for the sake of followed children */
+			/* The session's step tells whether to end: it goes on for followed
+			 * children. */
 			if (s->collector)
 				goto turn;
 			say_nothing_was_there(l);
@@ -351,14 +354,15 @@ static enum ip_end_reason record(struct launch *l)
 		}
 	turn:
 		reason = ip_session_step(s);
-		/* the loop itself tells the command's end, and a look at a dying image is no end */
+		/* this loop itself detects the end of the command, and a look at a dying image is
+		 * no end */
 		if (reason && (l->ended || reason != IP_END_TARGET_ENDED))
 			return reason;
 	}
 }
 
-/* Behind the runtime. The loader says a line, and goes on, where the object cannot be had; we look
- * for it then. */
+/* Appends the user's object to what is preloaded, after the runtime. If the loader cannot load the
+ * object, it prints a line and goes on; we look for the object then. */
 static int add_object(char **preload, const char *object)
 {
 	char *both;
@@ -401,10 +405,10 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 	}
 	done = reason && !s.write_failed ? 0 : -1;
 	if (done == 0) {
-		/* Where sites cannot be put back now, wait_for_end() goes on trying; they end
-		 * with the process in any case. */
+		/* If sites cannot be put back now, wait_for_end() goes on trying. They end with the
+		 * process in any case. */
 		ip_session_go_idle(&s);
-		ip_session_tell_unused(&s); /* now, since libraries may have come late */
+		ip_session_tell_unused(&s); /* now, since libraries may have been loaded late */
 		if (s.write_failed || ip_session_finish(&s, reason) < 0)
 			done = -1;
 	} else {

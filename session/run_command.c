@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking at a command before it is launched. See run_command.h.
+ * Looks at a command before it is launched. See run_command.h.
  */
 #include "session/run_command.h"
 
@@ -18,7 +18,8 @@
 #include "hotpatcher/process/anchor.h"
 #include "hotpatcher/process/target.h"
 
-/* Finds the file that execvp would take. NULL: none, execvp will say so. */
+/* Finds the file that execvp would execute. The caller frees the path. NULL: there is none; execvp
+ * will report that. */
 static char *find_command(const char *name)
 {
 	const char *path = getenv("PATH");
@@ -39,8 +40,8 @@ static char *find_command(const char *name)
 	return NULL;
 }
 
-/* The library among those that the file needs which gives up unless it is the first of all;
- * malloc'ed, NULL: none. */
+/* Finds, among the libraries that the file needs, the library that gives up unless it is the first
+ * of all. The caller frees the name. NULL: there is none. */
 static char *insists_on_first(struct ip_elf_file *elf)
 {
 	Elf_Scn *scn = NULL;
@@ -66,7 +67,8 @@ static char *insists_on_first(struct ip_elf_file *elf)
 	return NULL;
 }
 
-/* *ret_first: see insists_on_first(). */
+/* Checks whether the command can be recorded. *ret_first: see insists_on_first(). 0, or -1 with an
+ * error. */
 static int check(const char *name, unsigned *ret_bits, char **ret_first)
 {
 	_cleanup_free_ char *path = find_command(name);
@@ -99,7 +101,7 @@ static int check(const char *name, unsigned *ret_bits, char **ret_first)
 				 path);
 }
 
-/* NULL with an error. */
+/* Path of the runtime for programs of that many bits; the caller frees it. NULL with an error. */
 static char *runtime_for(const char *runtime, unsigned bits)
 {
 	const char *base = strrchr(runtime, '/');

@@ -141,7 +141,7 @@ int ip_session_begin_collector(struct ip_session *s, uint64_t max_size);
 
 /* Continues a session whose iprobe was killed, in place of ip_session_go_live() (resume.c). 0; 1:
  * its gate is closed, and it remains only to end the session properly; -1 with an error. options:
- * room for the options of the session; the caller keeps it for longer than s. */
+ * room for the options of the session, which must outlive s. */
 int ip_session_resume(struct ip_session *s, struct ip_session_options *options);
 
 /* Begins the session in an area: in the first area, and in the area of a program that the target

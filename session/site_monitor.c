@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking after live sites. The steps are told in site_monitor.h; comments here name them.
+ * Watches live sites. site_monitor.h describes the steps; comments here name them.
  */
 #include "session/site_monitor.h"
 
@@ -23,39 +23,39 @@
 
 #define PIECE	   (256u << 10)
 #define PASS_NS	   100000000ull /* all sites are looked at this often */
-#define TURN_NS	   500000ull	/* of looking in one turn, about: the rings must be drained */
-#define STOP_SHARE 20		/* of the target's time: what the stops take, at most */
-#define SHARE	   100		/* of our time: one part in so many */
+#define TURN_NS	   500000ull	/* of looking in one step, about: the rings must be drained */
+#define STOP_SHARE 20		/* at most one part in so many of the target's time goes to stops */
+#define SHARE	   100		/* one part in so many of our time */
 #define BACK_NS	   1000000000ull
 #define BACK_MAX   60000000000ull
 #define TELL_NS	   10000000000ull
-/* sites that are read to see whether a library is the one that we have patched */
+/* sites that are read to find out whether a library is the one that we have patched */
 #define STANDS_MAX 64u
 
 struct site {
 	uint64_t address;
-	uint64_t library; /* where its module starts, if dlclose may take that away; 0: it stays */
+	uint64_t library; /* where its module starts, if dlclose may unload that; 0: it may not */
 	uint32_t function;
 	uint8_t length, form, transit_regs;
 	uint8_t live[IP_SITE_MAX];
 };
 
 struct function {
-	char *name; /* the linker's */
+	char *name; /* the linker's name */
 	uint32_t number;
-	bool off;	   /* its sites are idle, since somebody else is at one */
-	bool suspect;	   /* to be looked at whole */
-	bool pending;	   /* it was suspect and has not been settled since */
-	bool disturbed;	   /* counted */
-	bool late;	   /* idle sites in a library: an update is to make them live */
-	bool removed;	   /* not selected any more: ours goes, and nothing comes back */
-	uint64_t seen_tsc; /* when its sites were all right for the last time */
+	bool off;	   /* its sites are idle, since another tool has changed one */
+	bool suspect;	   /* all its sites are to be looked at */
+	bool pending;	   /* it was suspect, and has not been settled since */
+	bool disturbed;	   /* counted in the summary */
+	bool late;	   /* has idle sites in a library, which an update must make live */
+	bool removed;	   /* not selected any more: what is ours becomes idle and stays so */
+	uint64_t seen_tsc; /* when its sites were last seen as they must be */
 	uint64_t wait_ns, back_ns;
 	uint64_t ask_ns; /* late: when to ask for an update again */
 };
 
 struct piece {
-	size_t first, end; /* sites */
+	size_t first, end; /* indexes of sites */
 	uint64_t seen_tsc;
 };
 
@@ -63,7 +63,7 @@ struct ip_site_monitor {
 	struct ip_target *target;
 	struct ip_area *area;
 	uint64_t max_stop_ns;
-	struct site *sites; /* ascending */
+	struct site *sites; /* sorted by address */
 	size_t nsites;
 	struct function *functions;
 	size_t nfunctions, noff;
@@ -71,8 +71,8 @@ struct ip_site_monitor {
 	size_t npieces, at;
 	uint8_t *text;
 	uint64_t next_ns, told_ns;
-	bool late;  /* any function is */
-	bool wants; /* ip_site_monitor_wants_update() */
+	bool late;  /* any function is late */
+	bool wants; /* the next answer of ip_site_monitor_wants_update() */
 	struct ip_site_monitor_summary summary;
 };
 
@@ -99,7 +99,7 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* Cuts the sites into pieces: within one there is no page without a site. */
+/* Cuts the sites into pieces: no page within a piece is without a site. */
 static int cut(struct ip_site_monitor *w)
 {
 	uint64_t now = ip_clock_now();
@@ -132,7 +132,8 @@ static int by_known(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* The functions that are watched, by number; NULL: none, or no memory. */
+/* Lists the functions that are watched, sorted by number; the caller frees the list. NULL: memory
+ * ran out. */
 static struct known *list_known(const struct ip_site_monitor *w, size_t *ret_n)
 {
 	struct known *known = calloc(w->nfunctions + 1, sizeof(*known));
@@ -148,7 +149,7 @@ static struct known *list_known(const struct ip_site_monitor *w, size_t *ret_n)
 
 int ip_site_monitor_add(struct ip_site_monitor *w, const struct ip_plan *plan)
 {
-	/* + 1; 0: none */
+	/* index in w->functions, plus 1; 0: not known yet */
 	_cleanup_free_ uint32_t *place = calloc(plan->nfunctions + 1, sizeof(*place));
 	_cleanup_free_ struct known *known = NULL;
 	size_t n = 0, nknown;
@@ -172,7 +173,7 @@ int ip_site_monitor_add(struct ip_site_monitor *w, const struct ip_plan *plan)
 		const struct ip_plan_function *f = &plan->functions[plan->function_of[n]];
 		const struct known key = {.number = f->number}, *found;
 
-		/* of some functions a site was live before, or is still missed */
+		/* of some functions a site was live before, or calls are still missing */
 		if (!place[plan->function_of[n]] && known &&
 		    (found = bsearch(&key, known, nknown, sizeof(*known), by_known)))
 			place[plan->function_of[n]] = found->place + 1;
@@ -199,7 +200,7 @@ int ip_site_monitor_add(struct ip_site_monitor *w, const struct ip_plan *plan)
 	return cut(w);
 }
 
-/* Forgets the functions of which no site is left and nothing has to be told yet. */
+/* Forgets the functions of which no site is left and about which nothing is left to be reported. */
 static int forget_functions(struct ip_site_monitor *w)
 {
 	_cleanup_free_ uint32_t *place = calloc(w->nfunctions + 1, sizeof(*place));
@@ -332,8 +333,9 @@ void ip_site_monitor_select(struct ip_site_monitor *w, uint32_t *numbers, size_t
 		f->pending = false;
 		f->seen_tsc = ip_clock_now();
 		f->back_ns = 0;
-		/* what is left of it is looked at with the others that are off: idle below
-		 * somebody's breakpoint, or live again */
+		/* What is left of the function is looked at together with the functions that are
+		 * off. Its sites become idle below the breakpoint of the other tool, or live
+		 * again. */
 		w->noff += !f->off;
 		f->off = true;
 	}
@@ -371,7 +373,7 @@ struct ip_site_monitor_summary ip_site_monitor_summary(const struct ip_site_moni
 	return w ? w->summary : (struct ip_site_monitor_summary){0};
 }
 
-/* Step 1. How many functions of the piece are suspect. */
+/* Step 1. Returns how many functions of the piece have become suspect. */
 static size_t look(struct ip_site_monitor *w, struct piece *piece)
 {
 	const struct site *first = &w->sites[piece->first], *last = &w->sites[piece->end - 1];
@@ -397,21 +399,22 @@ static size_t look(struct ip_site_monitor *w, struct piece *piece)
 	return found;
 }
 
-/* What settling changes. */
+/* What settling finds, and what it will change. */
 struct settling {
 	struct ip_change *changes;
 	size_t n;
-	uint8_t *blocked; /* by function: somebody else is still there */
-	uint8_t *gone;	  /* its library has, or was loaded anew */
-	uint8_t *late;	  /* it has idle sites that are to be live, which is not ours to do */
-	uint64_t library; /* asked for last */
-	bool stands;	  /* what the answer was */
-	const struct site *first; /* that is not as it should be */
+	uint8_t *blocked;	  /* by function: another tool is still there */
+	uint8_t *gone;		  /* its library has gone, or was loaded anew */
+	uint8_t *late;		  /* it has idle sites that must become live, but not by us */
+	uint64_t library;	  /* the last library of which library_stands() was asked */
+	bool stands;		  /* what the answer was */
+	const struct site *first; /* the first site that is not as it must be */
 	enum ip_site_state first_state;
 	size_t sites;
 };
 
-/* Not where its stub went away with the library that brought it. */
+/* Whether the stub of the site is still there: it may have gone with the library that brought
+ * it. */
 static bool stub_stands(const struct ip_site_monitor *w, const struct site *s)
 {
 	static const uint8_t nothing[16];
@@ -424,13 +427,13 @@ static bool stub_stands(const struct ip_site_monitor *w, const struct site *s)
 	       memcmp(bytes, nothing, sizeof(bytes)) != 0;
 }
 
-/* Step 3: no file has such bytes, so the page is the one that we have written. */
+/* Step 3. No file has such bytes, so the page is the one that we have written. */
 static bool holds_ours(enum ip_site_state state)
 {
 	return state == IP_SITE_LIVE || state == IP_SITE_ORPHAN || state == IP_SITE_TRAPPED_LIVE;
 }
 
-/* Step 3: whether the library is the one that we have patched. */
+/* Step 3. Whether the library is the one that we have patched. */
 static bool library_stands(const struct ip_site_monitor *w, struct settling *g, uint64_t library)
 {
 	unsigned looks = 0;
@@ -482,7 +485,8 @@ static int add_change(struct settling *g, const struct ip_site_monitor *w, const
 	return 0;
 }
 
-/* The sites of all suspect functions, twice: who is blocked, and then what is to be done. */
+/* Looks at the sites of all suspect functions twice: first to find out which functions are blocked,
+ * then to find the changes. */
 static int gather(struct ip_site_monitor *w, struct settling *g, uint64_t now)
 {
 	for (int pass = 0; pass < 2; pass++)
@@ -537,7 +541,8 @@ static void tell(struct ip_site_monitor *w, const struct settling *g, uint64_t n
 		  ip_site_state_name(g->first_state), name ? name : "?", g->first->address);
 }
 
-/* Step 3. It stays pending, or off, until its sites are found live. */
+/* Step 3. Asks for an update. The function stays pending, or off, until its sites are found
+ * live. */
 static void ask(struct ip_site_monitor *w, struct function *f, uint64_t now)
 {
 	if (!f->late || now >= f->ask_ns) {
@@ -547,7 +552,7 @@ static void ask(struct ip_site_monitor *w, struct function *f, uint64_t now)
 	f->late = w->late = true;
 }
 
-/* The suspects are as they should be now. */
+/* Notes that the suspect functions are as they must be now. */
 static void note_settled(struct ip_site_monitor *w, const struct settling *g, uint64_t now,
 			 struct ip_trace *trace)
 {
@@ -558,8 +563,8 @@ static void note_settled(struct ip_site_monitor *w, const struct settling *g, ui
 			continue;
 		if (g->gone[i]) {
 			f->pending = f->pending && f->late;
-			/* or nothing of it holds ours because we have made all of it idle: an
-			 * update tells, by the file */
+			/* Or no site holds what is ours because we have made all of them idle. An
+			 * update can tell, by the library's file. */
 			if (f->off && !f->removed && now >= f->back_ns) {
 				w->wants = true;
 				f->wait_ns = f->wait_ns < BACK_MAX / 2 ? 2 * f->wait_ns : BACK_MAX;
@@ -588,7 +593,7 @@ static void note_settled(struct ip_site_monitor *w, const struct settling *g, ui
 	}
 }
 
-/* Step 2: all suspects. */
+/* Step 2, for all suspect functions. */
 static struct ip_patch_result settle(struct ip_site_monitor *w, struct ip_trace *trace)
 {
 	struct settling g = {.blocked = calloc(w->nfunctions, 1),
@@ -600,8 +605,8 @@ static struct ip_patch_result settle(struct ip_site_monitor *w, struct ip_trace 
 
 	if (!g.blocked || !g.gone || !g.late || ip_area_lock_patch(w->area, w->target->pid) < 0)
 		goto out;
-	/* iprobe detach puts sites back from outside: then we are about to end; and of another
-	 * program they are none of ours */
+	/* If iprobe detach has put the sites back, the session is about to end. If the target
+	 * executes another program, the sites are not ours. */
 	if (w->area->header->ended != w->area->header->session &&
 	    ip_target_refresh(w->target) == 0 && w->target->images == images &&
 	    gather(w, &g, now) == 0) {
@@ -632,7 +637,7 @@ static uint64_t cpu_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* Step 1: the pieces that are due. */
+/* Step 1: looks at the pieces whose time has come. */
 struct ip_patch_result ip_site_monitor_step(struct ip_site_monitor *w, struct ip_trace *trace)
 {
 	struct ip_patch_result result = {0};
@@ -662,7 +667,7 @@ struct ip_patch_result ip_site_monitor_step(struct ip_site_monitor *w, struct ip
 		uint64_t settling = ip_now_ns();
 
 		result = settle(w, trace);
-		/* a stop that failed held the target as well */
+		/* a stop that failed has held the target as well */
 		stopped = result.transient ? ip_now_ns() - settling : result.stop_ns;
 	}
 	cost = SHARE * (cpu_ns() - began);

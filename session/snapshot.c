@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots: both ends. The session writes them, since it knows what the numbers in the rings mean;
- * while it does the threads go on.
+ * Snapshots: both ends. The session writes a snapshot, since it knows what the numbers in the rings
+ * mean. The threads go on meanwhile.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ int ip_session_snapshot(struct ip_session *s, int directory, const char *name,
 				s->target->pid);
 	if (directory < 0 || !ip_dir_is_name(name))
 		return ip_error("the request is damaged");
-	/* the request's descriptor goes with the request */
+	/* the request's descriptor is closed together with the request */
 	place.parent = fcntl(directory, F_DUPFD_CLOEXEC, 0);
 	if (place.parent < 0)
 		return ip_error_errno("cannot hold the directory of %s", name);

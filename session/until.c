@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --until in a session: whose histograms are looked at, and when. See until.h.
+ * --until in a session: which histograms are looked at, and when. See until.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +12,12 @@
 #include "session/session_private.h"
 #include "session/until.h"
 
-/* One function under one condition; of inlined instances each by itself. */
+/* One function under one condition. Each inlined instance has an entry of its own. */
 struct watched {
 	uint32_t number;
 	const struct ip_condition *condition;
 	char *function;
-	/* looks[at] is the oldest: it is the next to be replaced */
+	/* looks[at] is the oldest look, which is the next to be replaced */
 	struct ip_condition_durations looks[IP_CONDITION_LOOKS];
 	unsigned nlooks, at;
 	uint64_t next_ns;
@@ -28,8 +28,8 @@ struct until {
 	const struct ip_conditions *conditions;
 	struct watched *items;
 	size_t n;
-	uint64_t next_ns; /* the first of theirs */
-	uint64_t met_ns;  /* when a condition was met; 0: none yet */
+	uint64_t next_ns; /* the earliest next_ns of the items */
+	uint64_t met_ns;  /* when a condition was met; 0: none was yet */
 };
 
 static void destroy(void *data)
@@ -60,7 +60,7 @@ static int watch(struct until *u, const struct ip_condition *condition, uint32_t
 	return 0;
 }
 
-/* Those of the plan's functions that a condition names are watched. */
+/* Watches those functions of the plan that a condition names. */
 static int planned(void *data, struct ip_session *s, const struct ip_plan *plan)
 {
 	struct until *u = data;
@@ -92,8 +92,8 @@ static double ns_per_tick(const struct ip_session *s)
 		       : 0;
 }
 
-/* What has come since the oldest look there is; the first has everything since the start before
- * it. */
+/* Whether the condition holds for the calls since the oldest look. At the first looks these are all
+ * calls since the start. */
 static bool look(struct ip_session *s, struct watched *w, double *ret_value, uint64_t *ret_calls)
 {
 	struct ip_condition_durations now = {0}, in;
@@ -115,8 +115,8 @@ static bool look(struct ip_session *s, struct watched *w, double *ret_value, uin
 	return ip_condition_holds(w->condition, &in, ns_per_tick(s), ret_value);
 }
 
-/* Looks at those whose time it is. Whether a condition is met: what the summary says of it is
- * filled in. */
+/* Looks at those functions whose time has come. Returns whether a condition is met; if so, the
+ * summary tells which one. */
 static bool look_at_all(struct until *u, struct ip_session *s, uint64_t now)
 {
 	ip_counters_collect(s->counters);

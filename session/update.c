@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Updating a session. The steps are told in update.h; comments here name them.
+ * Updates a session. update.h describes the steps; comments here name them.
  */
 #include "session/update.h"
 
@@ -22,7 +22,7 @@
 #include "hotpatcher/ptrace/stops.h"
 #include "session/session_private.h"
 
-#define TRIES 3 /* where somebody else changes a site between our looks */
+#define TRIES 3 /* if another tool changes a site between our looks */
 
 static bool wants_values(const struct ip_value_options *o)
 {
@@ -61,13 +61,13 @@ static int prepare(struct ip_session *s, struct ip_plan_diff *d, const struct ip
 	if ((s->counters && ip_counters_plan(s->counters, &d->live, s->trace) < 0) ||
 	    ip_controllers_planned(s, &d->live) < 0)
 		return -1;
-	/* a library that comes back brings nothing new */
+	/* a library that was loaded again brings nothing new */
 	if ((new || wants_values(&o->values)) && ip_trace_sync(s->trace) < 0)
 		return -1;
 	return 0;
 }
 
-/* One live site of each library. */
+/* Notes one live site of each library. */
 static int tell_link_map(struct ip_link_map *link_map, const struct ip_plan *live)
 {
 	uint32_t last = UINT32_MAX;
@@ -85,13 +85,13 @@ static int tell_link_map(struct ip_link_map *link_map, const struct ip_plan *liv
 	return 0;
 }
 
-/* Step 3. 0, or -1. *ret_again: pieces were switched, but not all, or somebody else was at a site
- * just now. */
+/* Step 3. 0, or -1. *ret_again: some of the pieces were switched, but not all; or another tool has
+ * changed a site just now. */
 static int apply(struct ip_session *s, const struct ip_plan_diff *d,
 		 const struct ip_change_options *o, const struct ip_change *changes, size_t n,
 		 struct ip_patch_result *result, struct ip_change_result *ret, bool *ret_again)
 {
-	/* no site of this image has been live before: then the gate is closed still */
+	/* if no site of this image has been live before, the gate is still closed */
 	int64_t gate = s->live ? -1 : (int64_t)s->area->header->session;
 	struct ip_remap_result remapped;
 	int done = 0;
@@ -121,7 +121,7 @@ static int apply(struct ip_session *s, const struct ip_plan_diff *d,
 	return done;
 }
 
-/* Steps 3 and 4. *ret_again: as above. */
+/* Steps 3 and 4. *ret_again: as for apply(). */
 static int carry_out(struct ip_session *s, const struct ip_plan_diff *d,
 		     const struct ip_change_options *o, struct ip_change_result *ret,
 		     bool *ret_again)
@@ -151,27 +151,28 @@ static int carry_out(struct ip_session *s, const struct ip_plan_diff *d,
 	}
 	if (!o->child && ((s->watch && ip_site_monitor_drop(s->watch, &d->idle) < 0) ||
 			  ip_session_watch(s, &d->live) < 0))
-		ip_site_monitor_clear(s->watch, s->trace); /* no memory: they go unwatched */
+		/* no memory: no site is watched any more */
+		ip_site_monitor_clear(s->watch, s->trace);
 	done = tell_link_map(o->link_map, &d->live);
 	ret->threads = result.threads;
 	ret->pages = result.pages;
 	s->summary->recorded = true;
 	ip_session_count(s, &d->live);
 	ip_session_note_stop(s, o->kind, &result);
-	/* what no change has taken away is there from its first event on: a program may load and
-	 * unload a library all day */
+	/* A function that no change has taken away is there from its first event on: a program may
+	 * load and unload a library all day. */
 	if (o->must_match)
 		ip_trace_add_change(s->trace, "added", result.stop_tsc, &d->live);
 	if (!o->quiet)
 		ip_trace_add_change(s->trace, "removed", now.tsc, &d->idle);
-	/* what is on disk is for who reads while we record, or after our death: not worth failing
-	 * for */
+	/* What is on disk is for readers who read while we record, or after our death: a failure of
+	 * this write does not matter. */
 	if (d->idle.nchanges && !o->quiet)
 		ip_trace_sync(s->trace);
 	return done;
 }
 
-/* The watch must not bring back what is not selected any more. */
+/* Tells the site monitor which functions are selected: it must not make others live again. */
 static void tell_watch(struct ip_session *s)
 {
 	_cleanup_free_ uint32_t *numbers = NULL;
@@ -179,7 +180,8 @@ static void tell_watch(struct ip_session *s)
 
 	if (ip_plan_match(s->target, &s->modules, &s->selections, &plan) < 0 ||
 	    !(numbers = calloc(plan.nfunctions + 1, sizeof(*numbers)))) {
-		ip_site_monitor_clear(s->watch, s->trace); /* no memory: they go unwatched */
+		/* no memory: no site is watched any more */
+		ip_site_monitor_clear(s->watch, s->trace);
 		return;
 	}
 	for (size_t i = 0; i < plan.nfunctions; i++) {
@@ -192,7 +194,7 @@ static void tell_watch(struct ip_session *s)
 	ip_plan_clear(&plan);
 }
 
-/* children: others are recorded besides the target. */
+/* Tries the update once. children: forked children are recorded besides the target. */
 static int update_once(struct ip_session *s, const struct ip_change_options *o, bool children,
 		       struct ip_change_result *ret, bool *ret_again)
 {
@@ -222,8 +224,8 @@ static int update_once(struct ip_session *s, const struct ip_change_options *o, 
 	} else if (o->dry_run || (!d.live.nchanges && !d.idle.nchanges)) {
 		done = 0;
 	} else if (ip_area_lock_patch(s->area, s->target->pid) == 0) {
-		/* what iprobe detach has put back, under this lock, must not come back: our own end
-		 * is a moment away */
+		/* What `iprobe detach` has put back, under this lock, must not become live again:
+		 * the end of this session is a moment away. */
 		if (s->area->header->ended == s->area->header->session)
 			done = ip_error(
 				"pid %d: iprobe detach has just ended its session: attach anew",
@@ -244,16 +246,16 @@ static int update_once(struct ip_session *s, const struct ip_change_options *o, 
 int ip_session_update(struct ip_session *s, const struct ip_change_options *options,
 		      struct ip_change_result *ret)
 {
-	/* before the pump, which asks the family too */
+	/* before the thread that drains is started: it uses the list of children, too */
 	bool children = ip_follow_fork_lives(s->followed);
-	/* without a recording nothing could overflow */
+	/* if nothing is recorded, no ring can overflow */
 	struct ip_drain_thread *drain_thread =
 		ip_controllers_program(s) ? NULL : ip_drain_thread_start(s->collector);
 	bool again, partial = false;
 	int done;
 
 	if (drain_thread && !options->urgent)
-		ip_collector_priority(false); /* the target shall not wait for our plans */
+		ip_collector_priority(false); /* the target must not wait for our planning */
 	for (int i = 0;; i++) {
 		done = update_once(s, options, children, ret, &again);
 		partial |= ret->partial;
@@ -273,7 +275,8 @@ int ip_session_update(struct ip_session *s, const struct ip_change_options *opti
 	return s->write_failed ? -1 : done;
 }
 
-/* The directory, as others can find it, a zero, and what matched nothing. */
+/* Writes the directory, as other processes can find it, a zero byte, and the items that matched
+ * nothing. Returns the number of bytes. */
 static size_t describe(const struct ip_session *s, const char *unused, char *text)
 {
 	_cleanup_free_ char *dir = realpath(s->options->dir, NULL);
