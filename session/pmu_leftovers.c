@@ -37,7 +37,7 @@ static int add(struct pieces *p, uint32_t what, uint64_t at, uint64_t staged, ui
 	return 0;
 }
 
-/* A page of a counter, and nothing else. */
+/* Whether the page is the mapped page of a counter, and nothing else. */
 static bool is_page(const struct ip_target *target, uint64_t page)
 {
 	const struct ip_mapping *m = ip_maps_find(&target->maps, page);
@@ -46,8 +46,8 @@ static bool is_page(const struct ip_target *target, uint64_t page)
 	       strstr(m->path, "[perf_event]");
 }
 
-/* A descriptor of some counter: not in another image of the process, since exec has closed them.
- * Which one, the process itself is asked later. */
+/* Whether the descriptor belongs to a counter. In another image of the process it does not, since
+ * exec has closed the counters. Which counter it is, the process itself is asked later. */
 static bool is_counter(const struct ip_target *target, int fd)
 {
 	char path[64], name[64];
@@ -61,7 +61,7 @@ static bool is_counter(const struct ip_target *target, int fd)
 	return strstr(name, "[perf_event]");
 }
 
-/* What the thread of a block holds. */
+/* Collects what the thread of a block still holds. */
 static int gather(const struct ip_target *target, const struct ip_pmu_thread *t, struct pieces *p)
 {
 	for (unsigned i = 0; i < IP_PMU_COUNTERS; i++) {
@@ -76,7 +76,8 @@ static int gather(const struct ip_target *target, const struct ip_pmu_thread *t,
 	return 0;
 }
 
-/* Not all of the area is mapped here: what is not there reads as zeros. */
+/* Reads from the area. Not all of the area is mapped here, so it is read from its file; what is not
+ * there reads as zeros. */
 static void read_area(const struct ip_area *area, uint64_t at, void *to, size_t size)
 {
 	ssize_t got = pread(area->fd, to, size, at);
@@ -85,8 +86,8 @@ static void read_area(const struct ip_area *area, uint64_t at, void *to, size_t 
 		memset((char *)to + (got > 0 ? got : 0), 0, size - (got > 0 ? got : 0));
 }
 
-/* Where a thread's counters are noted in block 0. What the target has scribbled over is not
- * believed. */
+/* Where the counters of a thread are noted: in its block, at the place that block 0 gives. A note
+ * that the target has overwritten is not trusted. */
 struct notes {
 	uint64_t at, blocks, size;
 	uint32_t n;
@@ -94,7 +95,7 @@ struct notes {
 
 static bool find_notes(const struct ip_area *area, struct notes *ret)
 {
-	/* once: the target may change it */
+	/* read once: the target may change it */
 	const volatile struct ip_area_header *h = area->header;
 	uint64_t at = h->meters, size = h->meters_size, all = h->meters_all, n = h->nmeters,
 		 fperf = h->fperf;
@@ -112,7 +113,7 @@ static bool find_notes(const struct ip_area *area, struct notes *ret)
 	return true;
 }
 
-/* A hook may be at work there. */
+/* Whether a hook may be using the counters of this block. */
 static bool is_busy(const struct ip_area *area, const struct ip_meters *m)
 {
 	return m->state == IP_METERS_OWNED && area->slots[m->slot % IP_AREA_SLOTS].guard;
