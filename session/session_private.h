@@ -41,7 +41,7 @@ struct ip_session {
 	struct ip_plan_conflicts conflicts;
 	struct ip_trace *trace;
 	struct ip_counters *counters; /* NULL: every function logs */
-	struct ip_user_payload user;	      /* path NULL: the session has no payload of the user's */
+	struct ip_user_payload user;  /* path NULL: the session has no payload of the user's */
 	/* they decide what is live in the session, and when it ends */
 	const struct ip_session_controller *controllers[IP_CONTROLLERS_MAX];
 	size_t ncontrollers;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Telling the runtime what bounds it. The steps are told in bounds.h.
+ * Sets the bounds of the runtime. The steps are described in bounds.h.
  */
 #include "hotpatcher/plan/bounds.h"
 
@@ -17,8 +17,8 @@
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/remap_thread.h"
 
-/* The process may have executed another program since the area was opened: then what is mapped
- * there, if anything, is another file. */
+/* Returns whether the process still has the area mapped. It may have executed another program since
+ * the area was opened. Then another file is mapped there, or nothing. */
 static bool is_the_areas(const struct ip_target *target, const struct ip_area *area)
 {
 	const struct ip_mapping *m = ip_maps_find(&target->maps, target->anchor.area);
@@ -60,7 +60,7 @@ int ip_bounds_write(const struct ip_target *target, struct ip_area *area,
 	if (own.nsubbufs > IP_AREA_SUBBUFS)
 		own.nsubbufs = IP_AREA_SUBBUFS;
 	area->header->user = user->call != 0;
-	/* what the runtime says of itself stays */
+	/* the fields that the runtime itself writes are left alone */
 	return ip_target_write(target, target->anchor.own, &own,
 			       offsetof(struct ip_rt_private, inherited));
 }
@@ -86,7 +86,7 @@ int ip_bounds_set_reading(const struct ip_target *target, struct ip_area *area, 
 	return set(target, offsetof(struct ip_rt_private, may_read), may_read);
 }
 
-/* Has a thread do the one thing with the area. */
+/* Has a borrowed thread do one operation (what: enum ip_remap_what) with the area's mapping. */
 static int run(struct ip_target *target, uint32_t what, uint64_t find_ns, const char *to_what,
 	       const char *advice)
 {

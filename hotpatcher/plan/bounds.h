@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What decides where the hooks of a process read, write and jump: struct ip_rt_private, in memory
- * of its own. The area may be written by others, too (a followed child has it, whoever it is by
- * then); this may not.
+ * struct ip_rt_private: it decides where the hooks of a process read, write and jump to. It lies in
+ * memory of its own. Other processes may write to the area, too: a child that was followed has it
+ * mapped, whoever that child runs as by then. They cannot write to this memory.
  *
- *   1. It is written before the gate opens, when no hook of the session is in flight, with
- *      /proc/PID/mem.
- *   2. A hook that is late, of the session before, may find half of it: what keeps it within memory
- *      only grows (the file, which is sealed against shrinking), and all else it looks at behind
- *      the number of the session (runtime/meters.c, step G2).
- *   3. What changes while the session goes on is one aligned word.
+ *   1. The tracer writes the structure through /proc/PID/mem before it opens the gate, when no hook
+ *      of the session is in flight.
+ *   2. A late hook of the session before may read the structure while half of it is written. The
+ *      bound that keeps the hook within memory only grows (it is the size of the file, which is
+ *      sealed against shrinking). The hook reads everything else after it has checked the number of
+ *      the session (runtime/meters.c, step G2).
+ *   3. Whatever changes while the session goes on is one aligned word.
  */
 #ifndef IP_BOUNDS_H
 #define IP_BOUNDS_H
@@ -18,23 +19,24 @@
 #include "hotpatcher/process/target.h"
 #include "hotpatcher/shm/area.h"
 
-/* Step 1, of an area whose session has begun. user: its call is 0 where there is none. */
+/* Does step 1, for an area whose session has begun. user->call is 0 if there is no user's
+ * payload. */
 int ip_bounds_write(const struct ip_target *target, struct ip_area *area,
 		    const struct ip_user_payload *user);
 
-/* What was written last, by whichever iprobe. */
+/* Reads what was written last, by this iprobe or by another one. */
 int ip_bounds_read(const struct ip_target *target, struct ip_rt_private *ret);
 
-/* Step 3. From now on hooks may make system calls, or not. */
+/* Does step 3: from now on hooks may make system calls, or may not. */
 int ip_bounds_set_reading(const struct ip_target *target, struct ip_area *area, bool may_read);
-/* Has a borrowed thread see to it that forked children get the area, or do not. Does nothing where
- * that is so already. */
+/* Has a borrowed thread set whether forked children get the area. Does nothing if that is already
+ * set as wanted. */
 int ip_bounds_set_inherited(struct ip_target *target, bool inherited);
-/* Has a borrowed thread of a forked child put the area out of the child's reach. One is looked for
- * for find_ns. */
+/* Has a borrowed thread of a forked child take the area away from the child. The search for such a
+ * thread takes at most find_ns. */
 int ip_bounds_disown(struct ip_target *child, uint64_t find_ns);
-/* Children that are forked from now on have the area, and record in this session; 0: they do
- * not. */
+/* Sets the session in which children that are forked from now on record, with the area; 0: they do
+ * not record. */
 int ip_bounds_set_follow(const struct ip_target *target, uint32_t session);
 
 #endif

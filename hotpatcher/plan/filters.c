@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Filters, seen from outside: options, rules of functions, names of threads.
+ * The tracer's side of filters: options, rules of functions, names of threads.
  */
 #include "hotpatcher/plan/filters.h"
 
@@ -21,7 +21,7 @@
 #include "common/trace/trace_format.h"
 #include "hotpatcher/ptrace/stop.h"
 
-#define LOOK_NS	   100000000ull /* between looks at the names of threads that have been looked at */
+#define LOOK_NS	   100000000ull /* how often the names of known threads are read again */
 #define RULES_PAGE 4096ull
 
 static int parse_number(const char *text, size_t length, uint32_t *ret)
@@ -64,7 +64,7 @@ int ip_filter_parse_trigger(const char *text, struct ip_filter_trigger *ret)
 	free(ret->name);
 	ip_selection_destroy(ret->selection);
 	*ret = (struct ip_filter_trigger){.calls = 1};
-	/* not the colons of ns::f */
+	/* the last of these colons must not be one of ns::f */
 	if (colon && (colon == text || colon[-1] != ':') && colon[1] &&
 	    strspn(colon + 1, "0123456789") == strlen(colon + 1)) {
 		if (parse_number(colon + 1, strlen(colon + 1), &ret->calls) < 0)
@@ -79,7 +79,8 @@ int ip_filter_parse_trigger(const char *text, struct ip_filter_trigger *ret)
 	return ip_selection_parse(ret->name, &ret->selection);
 }
 
-/* The next of a list of thread ids; NULL at its end. 0 where it is none. */
+/* Reads the next id in a list of thread ids. Returns the rest of the list; NULL at its end. *ret: 0
+ * if it is no id. */
 static const char *next_tid(const char *text, uint32_t *ret)
 {
 	size_t length = strcspn(text, ",");
@@ -132,7 +133,7 @@ static bool same_pid_namespace(pid_t pid)
 	       readlink(name, theirs, sizeof(theirs) - 1) > 0 && !strcmp(ours, theirs);
 }
 
-/* The thread's id as the target itself sees it; 0: there is no such thread. */
+/* Returns the thread's id in the target's own namespace; 0: there is no such thread. */
 static uint32_t inner_tid(pid_t pid, uint32_t tid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -231,7 +232,7 @@ int ip_filters_begin(const struct ip_filter_options *o, struct ip_area *area,
 	return 0;
 }
 
-/* A function with the part of its name that its parts and instances share. */
+/* A function, with the part of its name that it has in common with its parts and instances. */
 struct named {
 	const struct ip_plan_function *f;
 	const char *name;
@@ -276,7 +277,7 @@ static struct ip_filter_rule rule_for(const struct ip_filter_options *o,
 {
 	struct ip_filter_rule rule = {0};
 
-	for (size_t i = 0; i < o->nsamples; i++) /* the last one that speaks of it */
+	for (size_t i = 0; i < o->nsamples; i++) /* the last one that matches decides */
 		if (!o->samples[i].selection || matches(o->samples[i].selection, f))
 			rule.every = o->samples[i].every;
 	if (o->start.name && matches(o->start.selection, f))
@@ -313,7 +314,7 @@ struct ip_filter_rule *ip_filters_call_sites(const struct ip_plan *plan)
 	return rules;
 }
 
-/* Where the return address lies: only where all entry sites of the function agree. */
+/* Sets where the return address lies, if all entry sites of the function agree. */
 static void add_frames(struct ip_filter_rule *rules, const struct ip_plan *plan)
 {
 	for (size_t i = 0; i < plan->nchanges; i++) {
@@ -338,7 +339,7 @@ static void add_frames(struct ip_filter_rule *rules, const struct ip_plan *plan)
 			rules[i].frame = 0;
 }
 
-/* Parts and instances of one function have the least of their numbers in common. */
+/* Gives the parts and instances of a function a common group: the smallest of their numbers. */
 static int add_groups(struct ip_filter_rule *rules, const struct ip_plan *plan)
 {
 	_cleanup_free_ struct named *names =
@@ -398,7 +399,8 @@ int ip_filters_add_plan(const struct ip_filter_options *o, struct ip_area *area,
 	for (size_t i = 0; i < plan->nfunctions; i++) {
 		struct ip_filter_rule *rule = &area->rules[plan->functions[i].number];
 
-		rules[i].count = rule->count; /* goes on where the function has been live before */
+		/* if the function was live before, its count goes on */
+		rules[i].count = rule->count;
 		*rule = rules[i];
 	}
 	area->nrules = n;
@@ -454,7 +456,7 @@ void ip_filters_tell_names(const struct ip_filter_options *o, const struct ip_fi
 	}
 }
 
-/* Whether a name matches one of the globs; which of them have matched any so far. */
+/* Returns whether the name matches one of the globs. *seen: adds the globs that it matches. */
 static bool match_name(const char *globs, const char *name, uint64_t *seen)
 {
 	bool matched = false;
@@ -478,7 +480,7 @@ static bool match_name(const char *globs, const char *name, uint64_t *seen)
 	}
 }
 
-/* The name of a thread; pid and tid as the target sees them. */
+/* Reads the name of a thread. pid and tid are ids in the target's namespace. */
 static bool thread_name(const struct ip_target *target, pid_t pid, pid_t tid, char *name,
 			size_t size)
 {
@@ -510,7 +512,7 @@ static bool thread_name(const struct ip_target *target, pid_t pid, pid_t tid, ch
 	return true;
 }
 
-/* --tid has the first word: what it names is wanted. */
+/* Returns whether --tid names the thread. Then it is recorded, whatever its name is. */
 static bool named_by_id(const struct ip_filters *f, uint32_t tid)
 {
 	for (uint32_t i = 0; f->threads & 1 && i < f->nthreads && i < IP_FILTER_THREADS; i++)

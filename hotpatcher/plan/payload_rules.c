@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules of --payload.
+ * Parses and applies the rules of --payload.
  */
 #include "hotpatcher/plan/payload_rules.h"
 
@@ -43,7 +43,7 @@ static int parse_payload(const char *text, size_t length, struct ip_payload_rule
 			text);
 }
 
-/* "user:FILE[:SEL]". *ret_length: up to the selection's colon. */
+/* Parses "user:FILE[:SEL]". *ret_length: length up to the selection's colon. */
 static int parse_user(struct ip_payload_rules *rules, const char *text, size_t *ret_length)
 {
 	const char *file = text + strlen("user:");
@@ -164,7 +164,7 @@ struct ip_payload_rule *ip_payload_rules_find(const struct ip_payload_rules *rul
 			found = rule;
 		else if (found->duty != rule->duty && !*ret_other)
 			*ret_other = rule;
-		/* a rule that only repeats another one has its function all the same */
+		/* a rule that only repeats another one has applied to the function, too */
 		else
 			rule->functions++;
 	}
@@ -197,7 +197,7 @@ int ip_payload_rules_select(const struct ip_payload_rules *rules, const char *fu
 
 		if (!text)
 			return -1;
-		/* by itself, one that takes away is everything else */
+		/* if the selection consists of ! items only, it stands for all other functions */
 		if (asprintf(&whole, "%s%s", ip_selection_only_takes_away(selection) ? "*," : "",
 			     text) < 0) {
 			whole = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a selection to sites.
+ * Makes a plan from a selection.
  */
 #include "hotpatcher/plan/plan.h"
 
@@ -35,15 +35,15 @@ static enum ip_verdict verdict_on(const struct ip_selections *selections,
 	return chooser ? chooser->judge(chooser->data, module, function) : IP_VERDICT_TAKEN;
 }
 
-/* Whether a probe is none of the chooser's. */
+/* Returns whether the chooser takes no probes of this kind. */
 static bool is_passed_over(const struct ip_selections *selections, const struct ip_pl_probe *probe)
 {
 	return selections->chooser && selections->chooser->calls_only &&
 	       probe->kind == IP_PROBE_POINT;
 }
 
-/* What its probes do. Where there is no second moment there is no duration: calls are counted
- * then. */
+/* Returns the duty of the function's probes. Without a second event there is no duration: then
+ * calls are counted. */
 static uint8_t duty_of(struct ip_plan *plan, const struct ip_module *module,
 		       const struct ip_selections *selections, const struct ip_pl_probe *probe)
 {
@@ -103,7 +103,7 @@ static int add_function(struct ip_plan *plan, const struct ip_plan_function *f)
 	return 0;
 }
 
-/* Decides about the functions of a module one by one. */
+/* Decides for each function of a module whether it is selected, and what its duty is. */
 static int choose(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 		  const struct ip_selections *selections)
 {
@@ -140,7 +140,7 @@ static int choose(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 		if (!selected)
 			continue;
 		verdict = verdict_on(selections, module, probe->function);
-		/* a call that goes on in one that was dropped is not followed there */
+		/* a call that goes on in a dropped function is not followed into it */
 		if (verdict == IP_VERDICT_COUNTED || verdict == IP_VERDICT_LEFT_OUT)
 			c->broken[probe->function] = 1;
 		if (verdict == IP_VERDICT_LEFT_OUT)
@@ -153,8 +153,8 @@ static int choose(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 	return 0;
 }
 
-/* The index of the probe's function in the plan, which it may be the first of. The jumps of a
- * function have an entry of their own. */
+/* Sets *ret to the index of the probe's function in the plan, and adds the function if it is not
+ * there yet. The jumps of a function have an entry of their own. */
 static int place(struct ip_plan *plan, const struct ip_choice *choice, uint32_t m,
 		 const struct ip_pl_probe *probe, bool jumps, uint32_t *places, uint32_t *ret)
 {
@@ -170,7 +170,7 @@ static int place(struct ip_plan *plan, const struct ip_choice *choice, uint32_t 
 				     .duty = c->duty[at],
 				     .frame = UINT32_MAX};
 
-	/* where events are logged the number alone tells */
+	/* if events are logged, the number alone tells that it is a jump */
 	if (jumps && f.duty != IP_DUTY_LOG)
 		f.duty = IP_DUTY_JUMP;
 
@@ -190,7 +190,8 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 	const struct ip_arch *arch = ip_arch_for_machine(module->list->header->machine);
 	const struct ip_probe_list *list = module->list;
 	const struct ip_module_choice *choices = &choice->items[m];
-	uint32_t *places = calloc(2ull * list->header->nfunctions + 1, sizeof(*places)); /* + 1 */
+	/* index + 1; 0: not in the plan yet */
+	uint32_t *places = calloc(2ull * list->header->nfunctions + 1, sizeof(*places));
 	size_t before = plan->nchanges;
 	int ret = -1;
 
@@ -226,7 +227,7 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 			plan->functions[function].returns = 1;
 		if (plan->functions[function].duty == IP_DUTY_COUNT &&
 		    (probe->kind == IP_PROBE_EXIT || probe->kind == IP_PROBE_TAIL_EXIT))
-			continue; /* the entry tells all; it stays idle */
+			continue; /* the entry alone is enough: the exit stays idle */
 		if (!can_cross(arch, &c)) {
 			plan->left_out++;
 			continue;
@@ -250,7 +251,7 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 		} else if (ip_probe_jumps(probe)) {
 			choices->tails[probe->function] = 1;
 		}
-		/* function_of and probe_of grow in step with changes */
+		/* function_of and probe_of grow together with changes */
 		if (ip_array_grow(&plan->changes, plan->nchanges, sizeof(*plan->changes)) < 0 ||
 		    ip_array_grow(&plan->function_of, plan->nchanges, sizeof(*plan->function_of)) <
 			    0 ||
@@ -268,8 +269,8 @@ out:
 	return ret;
 }
 
-/* Marks those with jumps that lead nobody knows where: a call that goes on in such a function ends
- * there, too. */
+/* Marks the functions with jumps that lead to an unknown function. If a call goes on in such a
+ * function, it ends at that jump, too. So functions that jump there are marked as well. */
 static void mark_tails(struct ip_plan *plan, const struct ip_choice *choice)
 {
 	bool again = true;
@@ -293,7 +294,7 @@ static void mark_tails(struct ip_plan *plan, const struct ip_choice *choice)
 	}
 }
 
-/* The names of all functions, for messages (calloc'ed). */
+/* Returns the names of all functions, for messages (calloc'ed). */
 static const char **all_names(const struct ip_modules *modules, size_t *ret_n)
 {
 	const char **names;
@@ -390,7 +391,8 @@ int ip_plan_check_last(const struct ip_target *target, const struct ip_modules *
 		       : ip_modules_no_probes(target, modules);
 }
 
-/* Whether the rules of --payload make sense for what is selected. */
+/* Checks that the rules of --payload do not contradict each other, and that each matches a selected
+ * function. */
 static int check_rules(const struct ip_target *target, const struct ip_modules *modules,
 		       const struct ip_payload_rules *rules, const struct ip_plan *plan)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Following tail exits from function to function. See plan_choice.h.
+ * Follows tail exits from function to function. See plan_choice.h.
  */
 #include "hotpatcher/plan/plan_choice.h"
 
@@ -53,8 +53,8 @@ static bool is_taken(uint8_t state)
 	return state == IP_CHOICE_SELECTED || state == IP_CHOICE_SILENT;
 }
 
-/* What the function has to do where calls of one with duty from go on in it; -1: they cannot. have:
- * what it does now, if it is taken. */
+/* Returns the duty that a function needs if calls of a function with duty from go on in it; -1:
+ * they cannot go on there. have: the duty that it has now, if it is taken. */
 static int duty_to_follow(uint8_t from, uint8_t state, uint8_t have)
 {
 	bool logged = have == IP_DUTY_LOG || have == IP_DUTY_TIMED;
@@ -66,10 +66,10 @@ static int duty_to_follow(uint8_t from, uint8_t state, uint8_t have)
 		return logged ? have : -1;
 	case IP_DUTY_TIMED:
 		return logged ? IP_DUTY_TIMED : -1;
-	case IP_DUTY_FPERF: /* then all are */
+	case IP_DUTY_FPERF: /* if one function has this duty, all have it */
 		return have;
-	/* IP_DUTY_HIST, IP_DUTY_JOIN: one that is measured without being shown would take its time
-	 * off theirs */
+	/* IP_DUTY_HIST, IP_DUTY_JOIN: the time of a function that is measured but not shown would
+	 * be subtracted from the time of the others */
 	default:
 		if (state == IP_CHOICE_SILENT)
 			return have == IP_DUTY_JOIN ? have : -1;
@@ -77,7 +77,7 @@ static int duty_to_follow(uint8_t from, uint8_t state, uint8_t have)
 	}
 }
 
-/* Whether calls of a function with that duty last beyond its jumps. */
+/* Returns whether calls of a function with that duty go on after its jumps. */
 static bool is_followed(const struct ip_choice *choice, uint8_t duty)
 {
 	if (duty == IP_DUTY_FPERF)
@@ -86,8 +86,8 @@ static bool is_followed(const struct ip_choice *choice, uint8_t duty)
 	       duty == IP_DUTY_JOIN;
 }
 
-/* Whether the jump leads to a part of the function itself: where events are logged the analysis
- * takes that for the same call (analysis/callstack/frames_part.c). */
+/* Returns whether the jump leads to a part of the same function. If events are logged, the analysis
+ * treats the part as the same call (analysis/callstack/frames_part.c). */
 static bool is_own_part(const struct ip_module *from, uint32_t function, const struct ip_module *to,
 			uint32_t part)
 {
@@ -111,7 +111,8 @@ static int have_targets(struct ip_module_choice *c, uint32_t nprobes)
 	return 0;
 }
 
-/* One round. *again: functions were taken, so their jumps matter too. */
+/* Follows the jumps of a module once. *again: it has taken functions, so their jumps must be
+ * followed, too. */
 static int follow_module(struct ip_choice *choice, const struct ip_target *target,
 			 struct ip_tails **tails, uint32_t m, bool *again)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Leaving out what somebody else has changed.
+ * Takes functions out of a plan if another program has changed one of their sites.
  */
 #include "hotpatcher/plan/plan_conflicts.h"
 
@@ -16,15 +16,15 @@
 
 #define PIECE (1u << 20)
 
-/* Reads text piece by piece as sites come along in ascending order. */
+/* Reads text in large parts. Sites must come in ascending order. */
 struct reader {
 	const struct ip_target *target;
 	uint8_t *text;
 	uint64_t start, end;
 };
 
-/* The bytes of changes[i]; the piece ends with the last site of the plan that lies in it. NULL:
- * error. */
+/* Returns the bytes of changes[i]; NULL: error. The part that is read ends with the last site of
+ * the plan within it. */
 static const uint8_t *bytes_of(struct reader *r, const struct ip_plan *plan, size_t i)
 {
 	const struct ip_change *c = &plan->changes[i];
@@ -53,8 +53,8 @@ static char *name_of(const struct ip_plan_function *f)
 	return ip_demangle(ip_probe_list_string(list, list->functions[f->function].name), false);
 }
 
-/* A site that is not idle in the module's file either is none: the list is another build's, or
- * damaged. */
+/* Checks that the site is idle in the module's file. If it is not, there is no site at this
+ * address: the list belongs to another build, or is damaged. */
 static int check_file(const struct ip_target *target, const struct ip_module *module,
 		      const struct ip_change *c)
 {
@@ -75,7 +75,7 @@ static int check_file(const struct ip_target *target, const struct ip_module *mo
 	return 0;
 }
 
-/* Marks the functions that go. How many there are, or -1. */
+/* Marks the functions that have to be taken out. Returns their number, or -1. */
 static long find(const struct ip_plan *plan, const struct ip_target *target, bool *gone,
 		 struct ip_plan_conflicts *sum)
 {
@@ -111,7 +111,8 @@ static long find(const struct ip_plan *plan, const struct ip_target *target, boo
 	return found;
 }
 
-/* Functions of the plan; an inlined instance and its function stand apart in it. */
+/* Counts the functions of the plan. An inlined instance and its function are separate in the plan,
+ * but count once. */
 static long count_distinct(const struct ip_plan *plan)
 {
 	_cleanup_free_ bool *seen = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holding a plan against the text as it is.
+ * Compares a plan with the text as it is now.
  */
 #include "hotpatcher/plan/plan_diff.h"
 
@@ -15,15 +15,15 @@ struct comparison {
 	const struct ip_target *target;
 	const struct ip_module *module;
 	uint32_t module_index;
-	uint32_t first_number; /* of the module */
+	uint32_t first_number; /* number of the module's first function */
 	struct ip_plan_diff *d;
-	size_t at, end;	   /* of the wanted changes: those of the module that were not met yet */
-	size_t kept;	   /* changes of d->live that stay in it so far */
-	bool *spoiled;	   /* by wanted function: somebody else has changed a site of it */
+	size_t at, end; /* the wanted changes of the module that have not been met yet: [at, end) */
+	size_t kept;	/* changes of d->live that remain in it so far */
+	bool *spoiled;	/* by wanted function: another program has changed one of its sites */
 	uint32_t *idle_of; /* by function and instance: index + 1 into d->idle.functions */
 };
 
-/* The function of a site that is to go idle. */
+/* Finds or adds the function of a site that is to go idle. */
 static int idle_function(struct comparison *c, const struct ip_pl_probe *probe, uint32_t *ret)
 {
 	struct ip_plan *idle = &c->d->idle;
@@ -108,7 +108,7 @@ static int compare_site(void *context, const struct ip_pl_probe *probe, uint64_t
 	return 0;
 }
 
-/* Takes out what cannot go live as a whole. */
+/* Takes out the changes of functions that cannot go live as a whole. */
 static void drop_spoiled(struct ip_plan *plan, const bool *spoiled)
 {
 	size_t n = 0;
@@ -123,10 +123,11 @@ static void drop_spoiled(struct ip_plan *plan, const bool *spoiled)
 	plan->nchanges = n;
 }
 
-/* Forgets the functions of which nothing goes live. */
+/* Takes out the functions that have no changes left. */
 static int drop_functions(struct ip_plan *plan)
 {
-	uint32_t *place = calloc(plan->nfunctions ? plan->nfunctions : 1, sizeof(*place)); /* + 1 */
+	/* index + 1; 0: no change of it is left */
+	uint32_t *place = calloc(plan->nfunctions ? plan->nfunctions : 1, sizeof(*place));
 	size_t kept = 0;
 
 	if (!place)
@@ -153,7 +154,7 @@ static int by_function(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Functions of which an instance is in the plan. */
+/* Counts functions: an inlined instance and its function count once. */
 static int count_distinct(struct ip_plan *plan)
 {
 	uint64_t *keys = calloc(plan->nfunctions ? plan->nfunctions : 1, sizeof(*keys));
@@ -204,7 +205,7 @@ int ip_plan_diff_make(struct ip_target *target, const struct ip_modules *modules
 		ip_error("out of memory");
 		goto fail;
 	}
-	/* changes come module by module (ip_plan_match) */
+	/* changes are ordered by module (ip_plan_match) */
 	for (uint32_t i = 0; i < modules->n; i++) {
 		c.module = &modules->items[i];
 		c.module_index = i;
@@ -234,7 +235,7 @@ struct ip_change *ip_plan_diff_changes(const struct ip_plan_diff *d, size_t *ret
 {
 	size_t n = d->live.nchanges + d->idle.nchanges;
 	struct ip_change *changes = calloc(n ? n : 1, sizeof(*changes));
-	uint32_t groups = 0; /* that functions going live have */
+	uint32_t groups = 0; /* number of groups of the functions that go live */
 
 	if (!changes) {
 		ip_error("out of memory");
@@ -245,8 +246,8 @@ struct ip_change *ip_plan_diff_changes(const struct ip_plan_diff *d, size_t *ret
 	if (d->idle.nchanges)
 		memcpy(changes + d->live.nchanges, d->idle.changes,
 		       d->idle.nchanges * sizeof(*changes));
-	/* what goes idle is divided among stops by functions as well: one group would be one stop
-	 * of any length */
+	/* Changes to idle get one group per function, too, so that several stops can share them. A
+	 * single group would have to be written in one stop of any length. */
 	for (size_t i = 0; i < d->live.nchanges; i++)
 		groups = changes[i].group >= groups ? changes[i].group + 1 : groups;
 	for (size_t i = 0; i < d->idle.nchanges; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several selections as one.
+ * The selections of a session, treated as one.
  */
 #include "hotpatcher/plan/selections.h"
 
@@ -10,7 +10,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
-/* Each is held against every function of the target. */
+/* Each selection is matched against every function of the target. */
 #define SELECTIONS_MAX 4096u
 
 static void clear_item(struct ip_selections_item *item)
@@ -19,8 +19,9 @@ static void clear_item(struct ip_selections_item *item)
 	free(item->text);
 }
 
-/* What the last one does to a function no earlier one with the same text can do otherwise. The
- * first stays: it alone may start from everything. */
+/* Removes an earlier selection with the same text as the last one: the last one decides about every
+ * function that the earlier one decides about. The first selection is kept, since only it may start
+ * from all functions. */
 static void drop_void(struct ip_selections *s)
 {
 	const struct ip_selections_item *last = ip_selections_last(s);
@@ -85,7 +86,7 @@ bool ip_selections_match(const struct ip_selections *s, const char *linker_name,
 	for (size_t i = s->n; i-- > 0;) {
 		bool matched = ip_selection_match(s->items[i].selection, linker_name, file, module);
 
-		/* one that takes away is, by itself, everything else */
+		/* a selection of ! items only, taken by itself, matches all other functions */
 		if (matched != s->items[i].takes_away)
 			return matched;
 	}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The selections of a session, in the order in which people asked for them: the one that it began
- * with, and what was added and taken away since. The last one that speaks of a function decides.
+ * The selections of a session, in the order of the requests: the one that the session began with,
+ * and each one that added or took away functions since. The last selection that decides about a
+ * function counts.
  *
- * A change that consists of nothing but ! items takes away what these match; any other adds what it
- * matches. The first selection is as everywhere: nothing but ! items start from everything.
+ * A later selection that consists of ! items only takes away the functions that they name. Any
+ * other one adds the functions that it matches. The first selection is like any single one: if it
+ * consists of ! items only, it starts from all functions.
  */
 #ifndef IP_SELECTIONS_H
 #define IP_SELECTIONS_H
@@ -18,11 +20,12 @@
 struct ip_module;
 struct ip_payload_rules;
 
-/* What somebody who looks at the session while it lasts makes of a selected function. */
+/* What a chooser, which looks at the session while it runs, decides about a selected function. */
 enum ip_verdict {
 	IP_VERDICT_TAKEN,   /* as selected */
-	IP_VERDICT_RESTS,   /* it has its place, and no probes for now */
-	IP_VERDICT_COUNTED, /* its calls are counted only, and others are not followed into it */
+	IP_VERDICT_RESTS,   /* it keeps its number, and has no live probes for now */
+	IP_VERDICT_COUNTED, /* its calls are only counted; no call of another function is followed
+			       into it */
 	IP_VERDICT_LEFT_OUT,
 };
 
@@ -30,7 +33,7 @@ struct ip_chooser {
 	void *data;
 	enum ip_verdict (*judge)(const void *data, const struct ip_module *module,
 				 uint32_t function);
-	uint8_t duty;	 /* of those that are taken; IP_DUTY_LOG: as selected */
+	uint8_t duty;	 /* of functions that are taken; IP_DUTY_LOG: as selected */
 	bool calls_only; /* no points */
 	bool exclusive;	 /* what is measured ends at a jump */
 };
@@ -38,28 +41,28 @@ struct ip_chooser {
 struct ip_selections {
 	struct ip_selections_item {
 		struct ip_selection *selection;
-		char *text; /* of it, to know it again */
+		char *text; /* its text, to recognise it when it comes again */
 		bool takes_away;
 	} * items;
 	size_t n;
-	/* what the probes of the functions do; NULL: log. Borrowed */
+	/* duties of the functions' probes; NULL: all are logged. Borrowed */
 	const struct ip_payload_rules *rules;
-	const struct ip_chooser *chooser; /* NULL: there is none. Borrowed */
+	const struct ip_chooser *chooser; /* NULL: none. Borrowed */
 };
 
-/* Parses text (NULL: everything) as the next one, which makes an earlier one of the same text
- * void. -1 with an error: nothing changed. */
+/* Parses text (NULL: all functions) and adds it as the last selection. It replaces an earlier one
+ * with the same text. Returns -1 with an error: nothing has changed. */
 int ip_selections_add(struct ip_selections *selections, const char *text);
 
-/* The same for a whole set: *ret is selections with text added, of its own. selections stays as it
- * is. */
+/* Makes *ret a copy of selections with text added. selections stays as it is. The caller clears
+ * *ret. */
 int ip_selections_with(const struct ip_selections *selections, const char *text,
 		       struct ip_selections *ret);
 
-/* The one that was added last. There is one. */
+/* Returns the selection that was added last. There must be one. */
 const struct ip_selections_item *ip_selections_last(const struct ip_selections *selections);
 
-/* As ip_selection_match(). */
+/* Matches like ip_selection_match(). */
 bool ip_selections_match(const struct ip_selections *selections, const char *linker_name,
 			 const char *file, const char *module);
 

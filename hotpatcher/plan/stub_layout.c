@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Laying stubs out. See stub_layout.h.
+ * Lays out the stubs of a module. See stub_layout.h.
  *
- * Jump stubs come first, since they are the larger ones: so each is aligned to its size.
+ * Jump stubs come first, since they are the larger ones. So each stub is aligned to its size.
  */
 #include "hotpatcher/plan/stub_layout.h"
 
@@ -22,8 +22,8 @@ bool ip_probe_has_values(const struct ip_pl_probe *p)
 	       (p->kind == IP_PROBE_POINT && p->args);
 }
 
-/* The payload stubs, from *size on. seen: by function, instance and kind, all 0: 1 + the first
- * probe that has the stub. */
+/* Places the payload stubs, from *size on. seen: by function, instance and kind, all 0 at first; 1
+ * + the first probe that has the stub. */
 static void place_payloads(const struct ip_probe_list *list, const struct ip_arch *arch,
 			   uint32_t *seen, struct ip_stub_layout *map, uint64_t *size)
 {
@@ -54,8 +54,8 @@ static void place_payloads(const struct ip_probe_list *list, const struct ip_arc
 	}
 }
 
-/* The stubs with second numbers, from *size on. seen: by function and registers, all 0: 1 + the
- * first probe that has the stub. */
+/* Places the stubs with second numbers, from *size on. seen: by function and registers, all 0 at
+ * first; 1 + the first probe that has the stub. */
 static void place_jumps(const struct ip_probe_list *list, const struct ip_arch *arch,
 			uint32_t *seen, struct ip_stub_layout *map, uint64_t *size)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers and stubs.
+ * Numbers and stubs of functions.
  *
- * The stubs of a module that was ever patched have places that stay the same for the life of the
- * process (stub_layout.h, and the module's entry in the area). So a second session writes the same
- * bytes over the same stub, and a thread that is still on its way through it from the first one
- * notices nothing. Stubs are written before any site jumps to them; they are never taken away.
+ * Once a module has been patched, its stubs keep their places for the life of the process
+ * (stub_layout.h, and the module's entry in the area). So a second session writes the same bytes
+ * over the same stub, and a thread that is still in the stub from the first session notices
+ * nothing. A stub is written before any site jumps to it. Stubs are never removed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ uint32_t ip_plan_first_number(const struct ip_area *area, const struct ip_module
 		module->list ? (uint64_t)IP_NUMBERS_PER_FUNCTION * module->list->header->nfunctions
 			     : 0;
 
-	/* no number that it leads to is larger than any can be */
+	/* the first number is refused if any number of the module would be too large */
 	return first + numbers > IP_NUMBER_MAX ? 0 : first;
 }
 
@@ -55,7 +55,8 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* Whether every byte of the module reaches every byte of [start, start + size). */
+/* Returns whether a jump from every byte of the module reaches every byte of [start, start +
+ * size). */
 static bool reaches(const struct ip_module *module, uint64_t start, uint64_t size, uint64_t reach)
 {
 	return distance(module->start, start + size) < reach &&
@@ -64,11 +65,12 @@ static bool reaches(const struct ip_module *module, uint64_t start, uint64_t siz
 }
 
 /*
- * A library that was unloaded and comes back elsewhere takes over the entry that it had, numbers
- * and stubs: else a program that loads and unloads for days would use them up. What is written then
- * differs from what is there only in stubs of form JUMP, which lead back into the module. No thread
- * can be in one of those: it is still in a function of the library, which must not be unloaded
- * until that returns.
+ * If a library was unloaded and is loaded again at another address, it takes over its former entry,
+ * with numbers and stubs. Otherwise a program that loads and unloads libraries for days would use
+ * up all entries. The stubs that are written then differ from the old ones only if they are of form
+ * JUMP, which jump back into the module. No thread can be in one of those stubs: a thread in such a
+ * stub is still in a function of the library, and the library must not be unloaded until that
+ * function returns.
  */
 static struct ip_area_module *take_over_entry(struct ip_area *area, const struct ip_target *target,
 					      const struct ip_module *module, uint64_t reach)
@@ -89,7 +91,7 @@ static struct ip_area_module *take_over_entry(struct ip_area *area, const struct
 			continue;
 		if (ip_modules_build_id_at(target, bias, bias, id) == module->elf->build_id_size &&
 		    !memcmp(id, m->build_id, module->elf->build_id_size))
-			continue; /* another copy is there still */
+			continue; /* another copy is still mapped there */
 		if (area->elsewhere && area->elsewhere(area->elsewhere_data, target, m))
 			continue; /* or in another process */
 		m->load_bias = module->load_bias;
@@ -105,7 +107,7 @@ static int new_entry(struct ip_area *area, const struct ip_target *target,
 	const struct ip_rt_anchor *anchor = &target->anchor;
 	struct ip_area_header *h = area->header;
 	uint32_t nfunctions = module->list->header->nfunctions;
-	/* once: the target may change it */
+	/* read once: the target may change it */
 	uint32_t nmodules = __atomic_load_n(&h->nmodules, __ATOMIC_RELAXED);
 	uint64_t first = 1;
 	struct ip_area_module *m;
@@ -128,7 +130,8 @@ static int new_entry(struct ip_area *area, const struct ip_target *target,
 				     .nfunctions = nfunctions,
 				     .build_id_size = module->elf->build_id_size};
 	memcpy(m->build_id, module->elf->build_id, module->elf->build_id_size);
-	/* not into a room that may be another's memory in a moment */
+	/* The room that a module brings along is not used if the module may be unloaded: a moment
+	 * later it may be other memory. */
 	if (!module->may_go && module->room_size >= IP_POOL_HEAD &&
 	    size <= module->room_size - IP_POOL_HEAD &&
 	    reaches(module, module->room, module->room_size, arch->reach)) {
@@ -170,11 +173,12 @@ static uint64_t pool_address(const struct ip_rt_anchor *anchor, const struct ip_
 static void copy_entry(struct ip_area_module *to, const struct ip_area_module *from)
 {
 	memcpy(to, from, sizeof(*to));
-	/* nothing of it is read from there again */
+	/* the compiler must not read any of it from the area again */
 	__asm__ volatile("" : : "r"(to) : "memory");
 }
 
-/* Whether the stubs lie in the pool that their entry names: else the area was scribbled over. */
+/* Returns whether the stubs lie in the pool that their entry names. If not, the target has
+ * overwritten the area. */
 static bool is_in_pool(const struct ip_rt_anchor *anchor, const struct ip_module *module,
 		       const struct ip_area_module *m, uint64_t size)
 {
@@ -204,11 +208,11 @@ static int write_pool_head(const struct ip_target *target, uint64_t pool)
 	return ip_target_write(target, pool, head, sizeof(head));
 }
 
-/* Writes stubs; those that follow each other in one piece. */
+/* Writes stubs. Stubs that follow each other are written together. */
 struct writer {
 	const struct ip_target *target;
 	uint8_t buffer[65536];
-	uint64_t address; /* of buffer[0] */
+	uint64_t address; /* the address of buffer[0] */
 	size_t used;
 };
 
@@ -232,7 +236,7 @@ static int writer_add(struct writer *w, uint64_t address, const uint8_t *bytes, 
 	return 0;
 }
 
-/* A change and the place of its stub. */
+/* A change, and the address of its stub. */
 struct wanted {
 	uint64_t stub;
 	size_t change;
@@ -264,7 +268,8 @@ static int write_stub(struct writer *w, const struct ip_arch *arch, uint64_t poo
 	return writer_add(w, stub, bytes, arch->stub_size);
 }
 
-/* The stub of a site whose values are recorded: it passes a payload number instead. */
+/* Writes the stub of a site whose values are recorded. It passes a payload number instead of the
+ * function's number. */
 static int write_payload_stub(struct writer *w, const struct ip_arch *arch, uint64_t pool,
 			      const struct ip_change *c, uint32_t payload, uint64_t stub)
 {
@@ -279,8 +284,8 @@ static int write_payload_stub(struct writer *w, const struct ip_arch *arch, uint
 		       : writer_add(w, stub, bytes, jump ? arch->jump_stub_size : arch->stub_size);
 }
 
-/* Gives the module's payload stubs their numbers, for good, and says what they mean in this
- * session: nothing yet. */
+/* Gives the module's payload stubs their numbers, which they keep. In this session the numbers have
+ * no meaning at first. */
 static int number_payloads(struct ip_area *area, const struct ip_area_module *m,
 			   const struct ip_stub_layout *map, uint32_t *ret_first)
 {
@@ -295,20 +300,21 @@ static int number_payloads(struct ip_area *area, const struct ip_area_module *m,
 		*first = used;
 		area->header->npayloads = used + map->npayloads;
 	}
-	*ret_first = __atomic_load_n(first, __ATOMIC_RELAXED); /* once: the target may change it */
+	/* read once: the target may change it */
+	*ret_first = __atomic_load_n(first, __ATOMIC_RELAXED);
 	if (!*ret_first || *ret_first > IP_AREA_PAYLOADS ||
 	    map->npayloads > IP_AREA_PAYLOADS - *ret_first)
 		return ip_error("the runtime's memory is damaged (payload numbers)");
 	if (ip_area_reserve_values(area, *ret_first + map->npayloads, 0) < 0)
 		return -1;
-	/* once a session: what it has bound before records on */
+	/* only once per session: what this session has bound before must go on recording */
 	if (!area->bound[m - area->modules])
 		memset(area->payloads + *ret_first, 0, map->npayloads * sizeof(*area->payloads));
 	area->bound[m - area->modules] = true;
 	return 0;
 }
 
-/* The changes [first, last) are those of one module. */
+/* Binds the changes [first, last), which all belong to one module. */
 static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip_area *area,
 		       const struct ip_arch *arch, size_t first, size_t last, struct wanted *wanted,
 		       struct writer *w)
@@ -326,7 +332,7 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 		entry = take_over_entry(area, target, module, arch->reach);
 	if (!entry && new_entry(area, target, module, arch, map.size, &entry) < 0)
 		goto out;
-	/* the target may change it: what is checked is what is written to */
+	/* the target may change the entry, so the checked copy is the one that is used */
 	copy_entry(&is, entry);
 	if (!is_in_pool(&target->anchor, module, m, map.size) || m->nfunctions != nfunctions ||
 	    !m->first_number ||
@@ -407,7 +413,7 @@ int ip_plan_bind(struct ip_plan *plan, struct ip_target *target, struct ip_area 
 		goto out;
 	for (size_t i = 0; i < plan->nprograms; i++)
 		ip_area_add_program(area, &plan->programs[i]);
-	/* changes come module by module (ip_plan_select) */
+	/* changes are ordered by module (ip_plan_select) */
 	for (; first < plan->nchanges; first = last) {
 		uint32_t module = plan->functions[plan->function_of[first]].module_index;
 

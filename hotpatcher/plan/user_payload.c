@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading a payload object's description.
+ * Reads the description in a payload object.
  */
 #include "hotpatcher/plan/user_payload.h"
 
@@ -43,7 +43,8 @@ int ip_user_check_file(const char *path)
 	return found > 0 ? 0 : -1;
 }
 
-/* Linked with -z nodelete: dlclose leaves it where it is. */
+/* Returns whether the module stays mapped after dlclose: it cannot be unloaded, or it was linked
+ * with -z nodelete. */
 static bool never_unloaded(const struct ip_module *m)
 {
 	Elf_Scn *scn = NULL;
@@ -74,8 +75,8 @@ static const struct ip_module *find_file(const struct ip_modules *modules, const
 	for (size_t i = 0; i < modules->n; i++) {
 		const struct ip_module *m = &modules->items[i];
 
-		/* some file systems (overlayfs, btrfs) show another device in maps than in stat:
-		 * ask the file that was mapped */
+		/* Some file systems (overlayfs, btrfs) show another device in maps than in stat. So
+		 * the mapped file itself is compared. */
 		if (m->elf && fstat(m->elf->fd, &opened) == 0 && opened.st_ino == st.st_ino &&
 		    opened.st_dev == st.st_dev)
 			return m;
@@ -83,7 +84,8 @@ static const struct ip_module *find_file(const struct ip_modules *modules, const
 	return NULL;
 }
 
-/* By the path as we see it, or as the process does, which may have mounts of its own. */
+/* Finds the module by the path as the tracer sees it, or else as the target sees it, which may have
+ * mounts of its own. */
 static const struct ip_module *find_module(const struct ip_target *target,
 					   const struct ip_modules *modules, const char *path)
 {
@@ -99,7 +101,7 @@ static const struct ip_module *find_module(const struct ip_target *target,
 	return find_file(modules, theirs);
 }
 
-/* The string may end just in front of what is not mapped. */
+/* Reads a name, byte by byte: the string may end just before memory that is not mapped. */
 static bool read_name(const struct ip_target *target, uint64_t at, char *name)
 {
 	for (unsigned i = 0; i < IP_USER_NAME_MAX; i++) {

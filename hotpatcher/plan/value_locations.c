@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making programs and signatures.
+ * Makes programs and signatures.
  *
- * Where is an argument at the entry? Three sources, the first that knows decides:
+ * Where is an argument at the entry? There are three sources. The first one that gives an answer
+ * decides:
  *
- *   1. A constant: what the compiler has put in for the parameter (.constprop).
- *   2. A list of locations that begins at the entry and names a register or the caller's part of
- *      the stack there. A single location for the whole function is no such list: without
- *      optimisation, and for variables declared register, it holds only behind the prologue.
- *   3. The ABI, by the types of all parameters in order. Not for functions whose parameters the
- *      compiler may have changed (.isra, .constprop, .part; clang: all local ones): for these a
- *      single location that is an argument's register counts too, and what has none is shown as
- *      missing.
+ *   1. A constant: the value that the compiler has put in for the parameter (.constprop).
+ *   2. A list of locations that begins at the entry and names a register, or the caller's part of
+ *      the stack, there. A single location for the whole function is no such list: without
+ *      optimisation, and for variables declared register, it holds only after the prologue.
+ *   3. The ABI, applied to the types of all parameters in order. It is not used for functions whose
+ *      parameters the compiler may have changed (.isra, .constprop, .part; clang: all local
+ *      functions). For these a single location that is an argument's register counts, too, and a
+ *      parameter without one is shown as missing.
  */
 #include "hotpatcher/plan/value_locations.h"
 
@@ -26,23 +27,23 @@
 #include "hotpatcher/plan/value_types.h"
 #include "hotpatcher/plan/x86_64/call_abi.h"
 
-/* A signature in the making. */
+/* State of making a program and its signature. */
 struct maker {
 	struct ip_arguments *result;
 	FILE *text;
 	size_t size;
-	unsigned n;  /* items */
-	bool useful; /* one of them at least is recorded */
+	unsigned n;  /* number of items */
+	bool useful; /* at least one of them is recorded */
 	unsigned string_limit;
 };
 
-/* What the ABI has given to the parameters so far. */
+/* The registers and the stack that the parameters so far have used, according to the ABI. */
 struct given {
 	unsigned general, vector;
 	uint64_t stack; /* bytes above the return address */
 	bool unknown;
 	bool stack_unknown; /* from here on */
-	bool gnu;	    /* gcc made it */
+	bool gnu;	    /* compiled by gcc */
 };
 
 void ip_arguments_clear(struct ip_arguments *arguments)
@@ -66,7 +67,7 @@ static unsigned words_of(const struct ip_value_op *op)
 	return op->source == IP_VALUE_X87 || op->flags & IP_VALUE_LONG ? 2 : 1;
 }
 
-/* Long strings are cut so that all values together fit. */
+/* Shortens the strings' limits so that all values together fit. */
 static void share_room(struct ip_value_program *p)
 {
 	unsigned fixed = 0, strings = 0;
@@ -100,7 +101,7 @@ static int finish(struct maker *m)
 	return 0;
 }
 
-/* Adds an item; op NULL: a value that is not recorded. false: there is no room for more. */
+/* Adds an item; op NULL: its value is not recorded. Returns false if there is no room for more. */
 static bool add(struct maker *m, const struct ip_value_type *type, const char *name,
 		const struct ip_value_op *op)
 {
@@ -127,7 +128,8 @@ static bool add(struct maker *m, const struct ip_value_type *type, const char *n
 	p->ops[p->nops] = *op;
 	p->ops[p->nops].size = type->size > 8 ? 8 : type->size;
 	p->ops[p->nops].flags |= type->flags;
-	if (type->item[0] == 'x') /* two words even where it is not known: readers go by the type */
+	/* It takes two words even if its value is unknown: readers go by the type. */
+	if (type->item[0] == 'x')
 		p->ops[p->nops].flags |= IP_VALUE_LONG;
 	if (type->flags & IP_VALUE_STRING)
 		p->ops[p->nops].limit = m->string_limit;
@@ -145,7 +147,7 @@ static struct ip_value_op in_register(int number)
 						  .index = IP_VALUE_NOTHING};
 }
 
-/* On the stack; offset: bytes above the return address. */
+/* Describes a place on the stack. offset: bytes above the return address. */
 static struct ip_value_op on_stack(uint64_t offset)
 {
 	return (struct ip_value_op){.source = IP_VALUE_MEMORY,
@@ -162,7 +164,7 @@ static bool is_argument_register(int number)
 	return number >= 16 && number < 16 + IP_ARGUMENT_VECTOR;
 }
 
-/* Whether DW_OP_fbreg counts from the caller's stack pointer before its call. */
+/* Returns whether DW_OP_fbreg counts from the stack pointer that the caller had before its call. */
 static bool frame_base_is_cfa(Dwarf_Die *function)
 {
 	Dwarf_Attribute attr;
@@ -193,7 +195,7 @@ static bool constant_of(const Dwarf_Op *op, Dwarf_Sword *ret)
 	return true;
 }
 
-/* Sources 1 and 2. 1: *ret; 0: it does not say. */
+/* Uses sources 1 and 2. Returns 1 and sets *ret; 0: they do not tell. */
 static int place_from_debug_info(Dwarf_Die *function, Dwarf_Die *parameter, uint64_t entry,
 				 bool changed, struct ip_value_op *ret)
 {
@@ -243,15 +245,15 @@ static int place_from_debug_info(Dwarf_Die *function, Dwarf_Die *parameter, uint
 	return 1;
 }
 
-/* Source 3. Counts the parameter in any case. 1: *ret; 0: it cannot be told, or is spread over
- * several places. */
+/* Uses source 3. It counts the parameter in any case. Returns 1 and sets *ret; 0: the place cannot
+ * be told, or the parameter is spread over several places. */
 static int place_by_abi(struct given *g, const struct ip_call_abi *p, struct ip_value_op *ret)
 {
 	if (p->unknown)
 		g->unknown = true;
 	if (g->unknown)
 		return 0;
-	if (p->memory && p->ngeneral) { /* the address of a copy */
+	if (p->memory && p->ngeneral) { /* the address of a copy is passed */
 		if (g->general < IP_ARGUMENT_GENERAL)
 			g->general++;
 		else
@@ -268,7 +270,7 @@ static int place_by_abi(struct given *g, const struct ip_call_abi *p, struct ip_
 		g->vector += p->nvector;
 		return p->ngeneral + p->nvector == 1;
 	}
-	/* compilers have not agreed on how a 128-bit integer is aligned on the stack */
+	/* compilers do not agree on the alignment of a 128-bit integer on the stack */
 	if (p->ngeneral == 2 && p->align == 16 && !g->gnu)
 		g->stack_unknown = true;
 	if (g->stack_unknown)
@@ -279,7 +281,8 @@ static int place_by_abi(struct given *g, const struct ip_call_abi *p, struct ip_
 	return p->ngeneral + p->nvector == 1 || p->x87;
 }
 
-/* A convention of its own, or none: clang marks functions whose parameters it has changed. */
+/* Returns whether the function has a calling convention of its own, or none: clang marks functions
+ * whose parameters it has changed. */
 static bool is_called_otherwise(Dwarf_Die *function)
 {
 	Dwarf_Attribute attr;
@@ -290,7 +293,8 @@ static bool is_called_otherwise(Dwarf_Die *function)
 	       convention != DW_CC_normal;
 }
 
-/* Other languages have ways of their own to pass what they declare. */
+/* Returns whether the function is written in C or C++; *ret_c: in C. Other languages pass their
+ * parameters in ways of their own. */
 static bool is_c_or_cxx(Dwarf_Die *function, bool *ret_c)
 {
 	Dwarf_Die unit;
@@ -312,7 +316,7 @@ static bool is_c_or_cxx(Dwarf_Die *function, bool *ret_c)
 	case DW_LANG_ObjC:
 	case DW_LANG_ObjC_plus_plus:
 		return true;
-	/* from DWARF 5's later list: C17, C++17, C++20, C23, C++23 */
+	/* from the later list of DWARF 5: C17, C++17, C++20, C23, C++23 */
 	case 0x2c:
 	case 0x3e:
 		*ret_c = true;
@@ -337,9 +341,9 @@ static bool is_made_by(Dwarf_Die *function, const char *compiler)
 	return producer && strstr(producer, compiler);
 }
 
-/* What the compiler may have made of the function's parameters, and of its result. Where no
- * symbol tells, a local function that is told of apart from its declaration (an abstract
- * instance) may be any. */
+/* What the compiler may have changed: the function's parameters, and its result. If there is no
+ * symbol, a local function that is described apart from its declaration (an abstract instance) may
+ * have been changed in any way. */
 struct changes {
 	bool parameters, result;
 };
@@ -349,7 +353,8 @@ static struct changes changes_of(struct ip_debug_function *f)
 	bool is_c, nocall = is_called_otherwise(&f->die) || !is_c_or_cxx(&f->die, &is_c);
 	bool isra, part;
 
-	/* before it learnt to mark them it did not: any local function may have been changed */
+	/* Earlier versions of clang do not mark changed functions, so any local function may have
+	 * been changed. */
 	nocall |= is_made_by(&f->die, "clang") && !dwarf_hasattr_integrate(&f->die, DW_AT_external);
 	if (!f->symbol) {
 		nocall |= dwarf_hasattr(&f->die, DW_AT_abstract_origin) &&
@@ -392,16 +397,16 @@ static const char *name_of(Dwarf_Die *die)
 	return dwarf_formstring(dwarf_attr_integrate(die, DW_AT_name, &attr));
 }
 
-/* What adding parameters needs. */
+/* State of adding the parameters of a function. */
 struct entry {
 	struct maker m;
 	struct given given;
 	struct ip_debug_function *function;
 	bool changed;
-	bool promoted; /* no prototype: a float is passed as a double */
+	bool promoted; /* without a prototype: a float is passed as a double */
 };
 
-/* false: there is no room for more. */
+/* Adds a parameter. Returns false if there is no room for more. */
 static bool add_parameter(struct entry *e, Dwarf_Die *die)
 {
 	struct ip_call_abi passing;
@@ -420,19 +425,21 @@ static bool add_parameter(struct entry *e, Dwarf_Die *die)
 	ip_call_abi_of(&type.die, &passing);
 	known = place_by_abi(&e->given, &passing, &by_abi);
 	if (place_from_debug_info(&e->function->die, die, e->function->entry, e->changed, &op)) {
-		/* two registers or more: the first tells nothing of the whole */
+		/* if it is in two registers or more, the first tells nothing about the whole */
 		known = passing.ngeneral + passing.nvector == 1 || passing.x87;
 	} else {
 		op = by_abi;
 	}
 	if (known && passing.x87)
 		op.flags |= IP_VALUE_LONG;
-	if (!known) /* shown as missing; a structure is not shown at all */
+	/* The value is shown as missing. A structure is not shown at all. */
+	if (!known)
 		op = (struct ip_value_op){.base = IP_VALUE_NOTHING, .index = IP_VALUE_NOTHING};
 	return add(&e->m, &type, name_of(die), &op);
 }
 
-/* Where what it stands for was declared; where it stands itself, if that is all there is. */
+/* Returns where the parameter was declared: the offset of its declaration, or its own if it has no
+ * other. */
 static Dwarf_Off declared_at(Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
@@ -444,9 +451,9 @@ static Dwarf_Off declared_at(Dwarf_Die *die)
 }
 
 /*
- * Those of a template's pack stand in a scope of their own. gcc's clones (.isra, .constprop) have
- * parameters that it has taken away behind those that are left: all are given in the order of the
- * declaration.
+ * Adds the parameters in scope. The parameters of a template's pack are in a scope of their own. In
+ * gcc's clones (.isra, .constprop), the parameters that gcc has removed come after the ones that
+ * are left. So all parameters are added in the order of the declaration.
  */
 static bool add_parameters(struct entry *e, Dwarf_Die *scope, bool pack)
 {
@@ -462,7 +469,7 @@ static bool add_parameters(struct entry *e, Dwarf_Die *scope, bool pack)
 		    (tag != DW_TAG_GNU_formal_parameter_pack || pack))
 			continue;
 		if (n == sizeof(all) / sizeof(*all))
-			break; /* more than there is room for */
+			break; /* there is no room for more */
 		for (at = n++; at && e->changed && declared_at(&die) < declared_at(&all[at - 1]);
 		     at--)
 			all[at] = all[at - 1];
@@ -519,7 +526,7 @@ int ip_arguments_of_return(struct ip_debug_function *f, unsigned string_limit,
 	return finish(&m);
 }
 
-/* A point's argument as a signature names it. */
+/* Returns the type of a point's argument, as a signature names it. */
 static struct ip_value_type type_of_point_arg(const struct ip_point_arg *arg)
 {
 	struct ip_value_type type = {.size = arg->size ? arg->size : 8,
@@ -547,7 +554,7 @@ static struct ip_value_op op_of_point_arg(const struct ip_point_arg *arg, uint64
 	else if (arg->operand == IP_OPERAND_MEMORY)
 		op.source = IP_VALUE_MEMORY;
 	else
-		op.source = 0; /* not known: shown as missing */
+		op.source = 0; /* unknown: shown as missing */
 	if (arg->in_module)
 		op.value += (int64_t)bias;
 	return op;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Planning values: for each selected function the programs of its entry and exits, for each point
- * its own. Programs that are alike are made once, so that a million functions that return int share
- * one.
+ * Chooses the programs for values: for each selected function one for its entry and one for its
+ * exits, for each point one of its own. Equal programs are made once, so that a million functions
+ * that return int share one.
  */
 #include "hotpatcher/plan/value_plan.h"
 
@@ -23,16 +23,16 @@
 
 #define PROGRAMS_MAX (IP_AREA_PROGRAMS - 1u)
 
-/* Programs of one function. */
+/* The programs of one function. */
 struct function_values {
 	uint32_t entry, exit; /* index + 1; 0: none */
 	bool wanted, found, named;
 };
 
-/* Where to look for a function's debug information. */
+/* The address by which a function's debug information is looked up. */
 struct place {
 	uint64_t address;
-	uint32_t function; /* in the plan */
+	uint32_t function; /* index in the plan */
 };
 
 struct planner {
@@ -45,7 +45,7 @@ struct planner {
 	uint32_t *index;		   /* hash of program and signature -> index + 1 */
 	uint64_t *hashes;
 	size_t index_size;
-	/* of the module in hand */
+	/* for the current module */
 	const struct ip_module *module;
 	struct place *places;
 	bool failed;
@@ -63,9 +63,9 @@ static uint64_t hash(const struct ip_arguments *a)
 	return h ? h : 1;
 }
 
-/* The program, made where there is no such one yet: index + 1; 0: there is no room; -1: memory
- * ran out. A hash of 64 bits stands for program and text: two that differ and have one by chance
- * are not to be expected. */
+/* Finds the program, or adds it if there is no equal one. Returns index + 1; 0: there is no room;
+ * -1: out of memory. A hash of 64 bits stands for the program and its text. Two different ones with
+ * the same hash are so unlikely that this is not checked. */
 static int64_t add_program(struct planner *p, const struct ip_arguments *a)
 {
 	struct ip_plan *plan = p->plan;
@@ -89,7 +89,8 @@ static int64_t add_program(struct planner *p, const struct ip_arguments *a)
 	return p->index[i] = ++plan->nprograms;
 }
 
-/* Takes what was found for an entry, exit or point. *ret: 0 where there is nothing to record. */
+/* Takes the program of an entry, exit or point, and frees a's text. *ret: its index + 1; 0 if there
+ * is nothing to record. */
 static int take(struct planner *p, struct ip_arguments *a, uint32_t *ret)
 {
 	int64_t program = 0;
@@ -121,7 +122,8 @@ static void on_found(void *context, size_t i, struct ip_debug_function *function
 	if (!other)
 		other = dwarf_diename(&function->die);
 	named = other && !strncmp(other, name, strlen(other));
-	/* of functions that were folded into one the one with the right name, else the first */
+	/* if several functions were folded into one, take the one with the right name, otherwise
+	 * the first */
 	if (p->failed || (v->found && (v->named || !named)))
 		return;
 	v->found = true;
@@ -144,7 +146,7 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* Functions of the changes [first, last), which are one module's. */
+/* Plans the functions of the changes [first, last), which all belong to one module. */
 static int plan_functions(struct planner *p, const struct ip_target *target, size_t first,
 			  size_t last)
 {
@@ -171,7 +173,7 @@ static int plan_functions(struct planner *p, const struct ip_target *target, siz
 	if (!n)
 		return 0;
 	qsort(places, n, sizeof(*places), by_address);
-	/* one place a function: its entry, or where there is none its begin */
+	/* one address per function: its entry, or its begin if it has no entry */
 	for (size_t i = 0; i < n; i++)
 		if (!kept || places[kept - 1].function != places[i].function)
 			places[kept++] = places[i];
@@ -188,7 +190,7 @@ static int plan_functions(struct planner *p, const struct ip_target *target, siz
 	return p->failed ? -1 : 0;
 }
 
-/* The programs of the changes [first, last). */
+/* Sets the programs of the changes [first, last). */
 static int assign(struct planner *p, size_t first, size_t last)
 {
 	struct ip_plan *plan = p->plan;
@@ -219,7 +221,7 @@ static int plan_module(struct planner *p, const struct ip_target *target, size_t
 	return plan_functions(p, target, first, last) < 0 || assign(p, first, last) < 0 ? -1 : 0;
 }
 
-/* Counts what has no values, and refuses where nothing can have any. */
+/* Counts the functions that have no values. It is an error if no selected probe can have values. */
 static int check(struct planner *p, const struct ip_target *target)
 {
 	const struct ip_plan *plan = p->plan;
@@ -236,7 +238,7 @@ static int check(struct planner *p, const struct ip_target *target)
 	for (size_t i = 0; i < plan->nfunctions; i++) {
 		if (p->functions[i].wanted)
 			p->gaps->no_debug_info += !p->functions[i].found;
-		/* not those that are points alone */
+		/* functions with points only are not counted */
 		else if (plan->functions[i].module->list->header->placement != IP_PLACEMENT_FENTRY)
 			p->gaps->other_placement += plan->functions[i].frame != UINT32_MAX;
 	}
@@ -262,7 +264,7 @@ bool ip_values_is_confined(const struct ip_target *target)
 			continue;
 		snprintf(name, sizeof(name), "/proc/%d/task/%s/status", pid, entry->d_name);
 		file = fopen(name, "re");
-		if (!file && errno != ENOENT) /* it has not ended */
+		if (!file && errno != ENOENT) /* the thread has not ended */
 			return true;
 		while (file && fgets(line, sizeof(line), file))
 			if (!strncmp(line, "Seccomp:", 8) && atoi(line + 8) != 0)
@@ -292,7 +294,7 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target,
 		ip_error("out of memory");
 		goto out;
 	}
-	/* changes come module by module */
+	/* changes are ordered by module */
 	for (size_t first = 0, last; first < plan->nchanges; first = last) {
 		uint32_t module = plan->functions[plan->function_of[first]].module_index;
 
@@ -306,8 +308,8 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target,
 	if (check(&p, target) < 0)
 		goto out;
 	gaps->no_reading |= ip_values_is_confined(target);
-	/* where it is the clock that is read by calls, it has to be put ahead first:
-	 * watch_confinement() in loop.c */
+	/* If hooks read the clock by system calls, the shared clock must be set ahead before
+	 * may_read changes: watch_confinement() in loop.c */
 	if ((area->header->modes & (IP_MODE_MONOTONIC | IP_MODE_COARSE)) != IP_MODE_MONOTONIC)
 		area->may_read = !gaps->no_reading;
 	ret = 0;

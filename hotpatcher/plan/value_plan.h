@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which sites of a plan record values (--args, --retval), and how.
+ * The sites of a plan that record values (--args, --retval), and how they do it.
  */
 #ifndef IP_VALUE_PLAN_H
 #define IP_VALUE_PLAN_H
@@ -14,30 +14,31 @@ struct ip_value_options {
 	unsigned string_limit; /* bytes */
 };
 
-/* What could not be done. Counts of functions, of all plans so far. */
+/* What could not be done. The numbers count functions, summed over all plans so far. */
 struct ip_value_gaps {
-	size_t no_debug_info;	/* no debug information tells of them */
+	size_t no_debug_info;	/* debug information does not have them */
 	size_t other_placement; /* only placement fentry has values */
 	size_t too_many;	/* no room for their programs or signatures */
 	bool no_reading;	/* memory is not read: a thread is under seccomp, or may be soon */
 };
 
-/* Who keeps the signatures: add() gives a text its number; 0: there is no room. */
+/* The keeper of the signatures. add() gives a text its number; 0: there is no room. */
 struct ip_signatures {
 	void *data;
 	int64_t (*add)(void *data, const char *text);
 };
 
-/* Fills in plan->program_of and plan->programs and hands the signatures on. To be called between
- * ip_plan_select() and ip_plan_bind(); area: of the session. -1 with an error: memory ran out,
- * or nothing selected can have values. */
+/* Fills in plan->program_of and plan->programs, and passes the signatures on. It is called between
+ * ip_plan_select() and ip_plan_bind(). area: of the session. Returns -1 with an error if memory ran
+ * out, or if none of the selected probes can have values. */
 int ip_values_plan(struct ip_plan *plan, const struct ip_target *target,
 		   const struct ip_modules *modules, const struct ip_value_options *options,
 		   struct ip_area *area, const struct ip_signatures *signatures,
 		   struct ip_value_gaps *gaps);
 
-/* Whether a thread of the process is under seccomp, which may end a thread for a system call, or
- * the library is loaded by which programs put themselves under it. */
+/* Returns whether a thread of the process is under seccomp, which may kill a thread for a system
+ * call, or whether the process has loaded the library by which programs put themselves under
+ * seccomp. */
 bool ip_values_is_confined(const struct ip_target *target);
 
 #endif

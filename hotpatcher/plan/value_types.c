@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Naming types.
+ * Names types in signatures.
  */
 #include "hotpatcher/plan/value_types.h"
 
@@ -36,7 +36,8 @@ static bool is_named(Dwarf_Die *die, const char *name)
 	return real && !strcmp(real, name);
 }
 
-/* char, of any signedness; not signed char or unsigned char, which are small numbers. */
+/* Returns whether the type is char, signed or not. signed char and unsigned char are not meant:
+ * they are small numbers. */
 static bool is_char(Dwarf_Die *die)
 {
 	int encoding = encoding_of(die);
@@ -161,7 +162,8 @@ int ip_value_type_of(Dwarf_Die *die, struct ip_value_type *ret)
 	return 1;
 }
 
-/* Names are cut and cleaned: a signature is one line, its items are separated by spaces. */
+/* Writes a name, shortened and cleaned: a signature is one line, and its items are separated by
+ * spaces. */
 static void write_name(FILE *out, const char *name)
 {
 	for (size_t i = 0; name[i] && i < NAME_MAX_BYTES; i++) {

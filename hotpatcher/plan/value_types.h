@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Types of values as debug information has them: how a signature names them
- * (common/trace/values.h).
+ * Types of values in debug information, and how a signature names them (common/values.h).
  */
 #ifndef IP_VALUE_TYPES_H
 #define IP_VALUE_TYPES_H
@@ -12,19 +11,19 @@
 
 struct ip_value_type {
 	char item[4];  /* as in a signature: "i4", "s"; "-": not recorded */
-	uint8_t size;  /* bytes of it that count, 1..8; 16: x87 */
+	uint8_t size;  /* number of its bytes that count, 1..8; 16: x87 */
 	uint8_t flags; /* IP_VALUE_SIGNED, IP_VALUE_STRING */
 	Dwarf_Die die; /* without typedefs and qualifiers */
 };
 
-/* The type that an attribute DW_AT_type of die says, through its declaration where that has it.
- * 1; 0: it has none (void); -1: it cannot be read. */
+/* Reads the type in the attribute DW_AT_type of die, or of its declaration. Returns 1; 0: it has
+ * none (void); -1: it cannot be read. */
 int ip_value_type_of(Dwarf_Die *die, struct ip_value_type *ret);
 
-/* Peels typedefs and qualifiers off. 0 or -1. */
+/* Removes typedefs and qualifiers. Returns 0, or -1. */
 int ip_value_type_peel(Dwarf_Die *die, Dwarf_Die *ret);
 
-/* Writes an item of a signature: type, name (NULL: none), enumerators. */
+/* Writes one item of a signature: type, name (NULL: none), enumerators. */
 void ip_value_type_write(FILE *out, const struct ip_value_type *type, const char *name);
 
 #endif

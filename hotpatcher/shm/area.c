@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making, opening, locking and resetting the area.
+ * Makes, opens, locks and resets the area.
  */
 #include "hotpatcher/shm/area.h"
 
@@ -24,11 +24,12 @@
 #include "common/error.h"
 #include "common/units.h"
 
-/* sub-buffers, 8 MiB, and two for each thread: for the first milliseconds */
+/* Sub-buffers. 256 of them are 8 MiB. With two more for each thread they last for the first
+ * milliseconds. */
 #define AT_FIRST	 256u
 #define AT_ONCE		 128u
 #define COVER_SIZE	 4096u
-#define RUNTIME_RESIDENT (512u << 10) /* of its text, data and stubs: 0.4 MiB seen */
+#define RUNTIME_RESIDENT (512u << 10) /* of its text, data and stubs: 0.4 MiB were measured */
 
 static struct ip_area *area_new(int fd, uint64_t window)
 {
@@ -67,9 +68,10 @@ static int area_map(struct ip_area *area, size_t size)
 	return 0;
 }
 
-/* From now on nobody can make the memory shorter under our feet (that would be a SIGBUS). Only a
- * memfd can be sealed, so this also proves that it is one. Of huge pages it must not be: where
- * the machine has none left, to read them is a SIGBUS as well. */
+/* Seals the memory, so that no process can make it shorter while it is mapped here (reading it
+ * would be a SIGBUS). Only a memfd can be sealed, so this also proves that the file is one. It
+ * must not be made of huge pages: if the machine has none left, reading such a file is a SIGBUS
+ * as well. */
 static int seal(int fd, pid_t pid)
 {
 	struct statfs fs;
@@ -98,7 +100,7 @@ static uint64_t subbufs_for(uint64_t memory)
 
 int ip_area_create(uint64_t memory, struct ip_area **ret)
 {
-	/* blocks of meters, half of it at most, lie behind the covers */
+	/* blocks of meters take half of it at most, and lie behind the covers */
 	uint64_t n = subbufs_for(memory), behind = IP_COVER_LAST + 1 + n / 2 + 1;
 	uint64_t size = IP_AREA_DATA_OFFSET + (n > behind ? n : behind) * IP_SUBBUF_SIZE;
 	int fd = memfd_create("iprobe", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -131,8 +133,8 @@ static int open_memfd(const struct ip_target *target, const struct ip_mapping *m
 	_cleanup_close_ int place = -1;
 	int fd = -1;
 
-	/* The number is the target's word: to open what it means may do things (a watchdog, a
-	 * tape), so that is looked at first. */
+	/* The number of the descriptor comes from the target. Opening what it refers to may have
+	 * effects (a watchdog, a tape), so its kind is checked first. */
 	if (target->anchor.area_fd >= 0) {
 		snprintf(name, sizeof(name), "/proc/%d/fd/%d", target->pid, target->anchor.area_fd);
 		place = ip_delegation_open(name, O_PATH);
@@ -157,8 +159,8 @@ static int open_memfd(const struct ip_target *target, const struct ip_mapping *m
 	return fd;
 }
 
-/* How far the process has the area mapped, as its runtime maps it: of one file, in one piece but
- * for covers. */
+/* Returns how many bytes of the area the process has mapped in the way its runtime maps it: from
+ * one file, without gaps except for covers. */
 static uint64_t window_of(const struct ip_maps *maps, const struct ip_mapping *first)
 {
 	const struct ip_mapping *m = first;
@@ -252,7 +254,9 @@ bool ip_area_has_session(const struct ip_area *area)
 	return fcntl(area->fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
-/* "lock:	1: OFDLCK ADVISORY  WRITE -1 00:01:1030 0 0": the byte is the first one. */
+/* Returns whether the line describes the session lock: a lock whose first byte is that of the
+ * session. An example:
+ * "lock:	1: OFDLCK ADVISORY  WRITE -1 00:01:1030 0 0" */
 static bool is_session_lock(const char *line, const struct stat *st)
 {
 	unsigned dev_major, dev_minor;
@@ -348,8 +352,8 @@ void ip_area_unlock_patch(struct ip_area *area)
 	lock(area, IP_AREA_LOCK_PATCH, F_UNLCK);
 }
 
-/* cur where hooks of a session with these modes find no sub-buffer, and no room for one word
- * (runtime/record.c, A3). */
+/* Returns the value of cur for which hooks of a session with these modes find no sub-buffer, and no
+ * room for one word (runtime/record.c, A3). */
 static uint64_t cur_of_none(uint32_t modes)
 {
 	return IP_NO_SUBBUF << IP_POSITION_BITS |
@@ -357,14 +361,15 @@ static uint64_t cur_of_none(uint32_t modes)
 }
 
 /*
- * All slots are free again, and a hook that outlived its session (its thread got no CPU meanwhile)
- * finds no sub-buffer to write to. But it may go on to take one, of the new session, for the record
- * that it was about to write: so its slot must not be given to another thread, since two writers in
- * one would take each other's words. Two kinds of slots may have such a thread: those with a hook
- * in flight, and those that a thread is just setting up (which it ends by calling it claimed, with
- * the number of the old session, and leaves it for another at its next hook). They stay out of use
- * for this one session, and so does the memory of their blocks (meter_blocks.h). No longer: a
- * thread that was killed in a hook never leaves it.
+ * Frees all slots. A hook that outlived its session (its thread got no CPU meanwhile) then finds no
+ * sub-buffer to write to. But it may take a sub-buffer of the new session for the record that it
+ * was about to write. So its slot must not be given to another thread: two threads that write to
+ * one slot would overwrite each other's words. Two kinds of slots may have such a thread: slots
+ * with a hook in flight, and slots that a thread is just setting up (at the end that thread marks
+ * the slot as claimed, with the number of the old session, and takes another slot at its next
+ * hook). These slots are not used for this one session, and neither is the memory of their blocks
+ * (meter_blocks.h). They are used again after that, since a thread that was killed in a hook never
+ * leaves its slot.
  */
 static void forget_slots(struct ip_area *area)
 {
@@ -372,11 +377,12 @@ static void forget_slots(struct ip_area *area)
 		struct ip_slot *slot = &area->slots[i];
 		bool late = ip_blocks_is_late(slot);
 
-		/* as a hook of its own session, which may be about to read it, has to find it */
+		/* a hook of the slot's own session may be about to read cur, so it gets the value
+		 * for that session */
 		__atomic_store_n(&slot->cur, cur_of_none(slot->modes), __ATOMIC_SEQ_CST);
 		if (late) {
 			slot->state = IP_SLOT_LATE;
-			slot->block = 0; /* it is another's from now on */
+			slot->block = 0; /* the block belongs to another thread from now on */
 			continue;
 		}
 		memset(&slot->guard, 0, sizeof(*slot) - offsetof(struct ip_slot, guard));
@@ -399,8 +405,8 @@ void ip_area_set_duty(struct ip_area *area, uint32_t number, uint32_t duty, uint
 		__atomic_store_n(&area->duties[number], IP_DUTY(duty, offset), __ATOMIC_RELAXED);
 }
 
-/* What is left for rings and meters: the cap holds for the runtime's own pages and for what is
- * noted about threads and sub-buffers, too, unless they would take a quarter of it. */
+/* Returns the bytes that are left for rings and meters. The limit also covers the runtime's own
+ * pages, and the tables of threads and sub-buffers, unless these would take a quarter of it. */
 static uint64_t without_overhead(uint64_t memory)
 {
 	uint64_t notes = IP_AREA_SUBBUFS_OFFSET +
@@ -425,7 +431,7 @@ static int divide(struct ip_area *area, const struct ip_area_needs *needs)
 	return 0;
 }
 
-/* Bytes of the session from the first sub-buffer on. */
+/* Returns the bytes of the session, counted from the first sub-buffer on. */
 static uint64_t data_size(const struct ip_area *area)
 {
 	uint64_t end = IP_AREA_DATA_OFFSET + (uint64_t)area->nsubbufs * IP_SUBBUF_SIZE;
@@ -435,7 +441,7 @@ static uint64_t data_size(const struct ip_area *area)
 	return end - IP_AREA_DATA_OFFSET;
 }
 
-/* Sub-buffers that can be used, of those below n. */
+/* Returns how many of the first n sub-buffers can be used. */
 static uint32_t usable(uint32_t n)
 {
 	uint32_t covers = n ? (n - 1) / IP_COVER_STRIDE : 0;
@@ -452,8 +458,9 @@ static void keep_clear(void *data, uint64_t from, uint64_t to)
 		area->subbufs[i].state = IP_SUBBUF_OWNED;
 }
 
-/* Of a session's pool, what is allocated before its first site goes live. Rings that are written
- * over are shared out at once, and behind meters the pool cannot grow. */
+/* Returns how many sub-buffers of a session's pool are allocated before its first site goes live.
+ * Rings in overwrite mode are shared out at once, so they need the whole pool. If there are meters,
+ * the pool cannot grow, since they lie behind it. */
 static uint32_t first_subbufs(const struct ip_area *area, pid_t pid, uint32_t modes)
 {
 	long threads = ip_proc_status(pid, "Threads");
@@ -493,8 +500,8 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 					 ftruncate(area->fd, IP_AREA_DATA_OFFSET + size) < 0))
 		return ip_error_errno("pid %d: cannot resize its ring memory", pid);
 	ip_area_end(area);
-	/* allocating and zeroing all of 64 MiB takes longer than the rest of an attach to ten
-	 * thousand functions */
+	/* To allocate and zero all of 64 MiB takes longer than everything else in an attach to ten
+	 * thousand functions. */
 	area->ngrown = first_subbufs(area, pid, needs->modes);
 	if (fallocate(area->fd, 0, IP_AREA_DATA_OFFSET, (uint64_t)area->ngrown * IP_SUBBUF_SIZE) <
 		    0 ||
@@ -563,7 +570,8 @@ int ip_area_resume(struct ip_area *area, pid_t pid, uint32_t session)
 	if (area_map(area, size) < 0)
 		return -1;
 	area->nsubbufs = n;
-	area->ngrown = n; /* where it was killed while the pool still grew, that is all there is */
+	/* If the iprobe was killed while the pool still grew, the pool does not grow any more. */
+	area->ngrown = n;
 	area->header->owner_pid = getpid();
 	for (uint32_t i = 0; i < IP_AREA_PROGRAMS; i++)
 		if (__atomic_load_n(&area->programs[i].session, __ATOMIC_RELAXED) == session)
@@ -643,7 +651,7 @@ void ip_area_end(struct ip_area *area)
 {
 	off_t end = lseek(area->fd, 0, SEEK_END);
 
-	/* events of a hook that is late come without values then */
+	/* after this, events of a late hook have no values */
 	fallocate(area->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, IP_AREA_PROGRAMS_OFFSET,
 		  IP_AREA_DATA_OFFSET - IP_AREA_PROGRAMS_OFFSET);
 	if (end > (off_t)IP_AREA_DATA_OFFSET)

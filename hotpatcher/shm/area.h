@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our side of the area: the memory that the runtime shares with the collector.
- * What it holds may have been scribbled over by the target: indexes are checked by who uses them.
+ * The tracer's side of the area: the memory that the runtime shares with the collector. The target
+ * can overwrite it at any time, so each function that uses an index from it checks the index.
  */
 #ifndef IP_AREA_H
 #define IP_AREA_H
@@ -21,12 +21,12 @@
 
 struct ip_area {
 	int fd;
-	size_t mapped;	   /* bytes mapped here */
-	uint64_t window;   /* bytes that the target has mapped: no session can use more */
-	uint32_t nsubbufs; /* of the current session, those included that are not allocated yet */
-	uint32_t ngrown;   /* allocated, and handed to the runtime */
-	struct ip_blocks blocks; /* of meters; what the header says can be scribbled over */
-	uint32_t numbers;	 /* below which all have duties */
+	size_t mapped;		 /* bytes mapped here */
+	uint64_t window;	 /* bytes that the target has mapped; no session can use more */
+	uint32_t nsubbufs;	 /* number in the current session; some may not be allocated yet */
+	uint32_t ngrown;	 /* allocated, and handed to the runtime */
+	struct ip_blocks blocks; /* of meters; the target can overwrite the header's copy */
+	uint32_t numbers;	 /* all probe numbers below it have duties */
 	/* as in struct ip_rt_private (bounds.h) */
 	uint32_t modes, user_scratch, fperf, fperf_pmu, fperf_counters, fperf_reads;
 	bool may_read;
@@ -41,85 +41,89 @@ struct ip_area {
 	struct ip_area_clock *clock;
 	struct ip_filters *filters;
 	struct ip_filter_rule *rules; /* by probe number */
-	uint32_t nrules;	      /* of the current session */
-	uint32_t nprograms;	      /* of the current session */
-	/* payload numbers of the module have a meaning in the current session */
+	uint32_t nrules;	      /* number in the current session */
+	uint32_t nprograms;	      /* number in the current session */
+	/* the module's payload numbers have a meaning in the current session */
 	bool bound[IP_AREA_MODULES];
 	char *data;
-	/* Whether a process of the family other than the one has the module of the entry mapped
-	 * where the entry says: then the entry stays as it is. NULL: the area is one process's */
+	/* Returns whether a process of the family, other than except, has the module of the entry
+	 * mapped at the entry's address. If so, the entry stays as it is. NULL: the area belongs to
+	 * one process */
 	bool (*elsewhere)(void *data, const struct ip_target *except,
 			  const struct ip_area_module *entry);
 	void *elsewhere_data;
 };
 
-/* Makes an area for a process that is about to be launched. memory: bytes for sub-buffers. */
+/* Makes an area for a process that is about to be started. memory: bytes for sub-buffers. */
 int ip_area_create(uint64_t memory, struct ip_area **ret);
 
 /* Opens the area of a target that has the runtime. */
 int ip_area_open(const struct ip_target *target, struct ip_area **ret);
 void ip_area_close(struct ip_area *area);
 
-/* Whether an iprobe has the session. */
+/* Returns whether an iprobe has the session. */
 bool ip_area_has_session(const struct ip_area *area);
-/* Whether the process has an open file that holds the session lock, by the kernel's word. -1: that
- * is not to be seen. */
+/* Asks the kernel whether the process has an open file that holds the session lock. Returns 1: it
+ * has; 0: it has not; -1: this cannot be seen. */
 int ip_area_held_by(const struct ip_area *area, pid_t pid);
-/* The iprobe that has the session; 0 where what the area says of it is not so. */
+/* Returns the process id of the iprobe that has the session. Returns 0 if the id in the area is
+ * wrong. */
 pid_t ip_area_owner(const struct ip_area *area);
-/* Takes the session lock; 1 where another iprobe holds it. */
+/* Takes the session lock. Returns 0; 1: another iprobe holds it; -1 with an error. */
 int ip_area_try_session(struct ip_area *area, pid_t pid);
-/* The same; -1 where another iprobe holds it. Released by close or death. */
+/* Takes the session lock. Returns 0, or -1 with an error, also if another iprobe holds it. The lock
+ * is released when the area is closed, or when this process ends. */
 int ip_area_lock_session(struct ip_area *area, pid_t pid);
-/* Takes (waits for up to a second) and releases the lock that guards changes of text. */
+/* Take and release the lock that guards changes of text. Taking it waits for up to a second. */
 int ip_area_lock_patch(struct ip_area *area, pid_t pid);
-/* The same without waiting. 1: ours; 0: another's; -1. */
+/* Tries to take that lock without waiting. Returns 1: taken; 0: another iprobe holds it; -1 with an
+ * error. */
 int ip_area_try_patch(struct ip_area *area, pid_t pid);
 void ip_area_unlock_patch(struct ip_area *area);
 
-/* What a session needs of the area. */
+/* What a session needs from the area. */
 struct ip_area_needs {
 	uint64_t memory; /* bytes, for sub-buffers and meters */
 	uint32_t modes;	 /* IP_MODE_... */
-	/* IP_MODE_PAYLOADS: bytes of room in each block, whether durations are measured; all probe
-	 * numbers are below numbers */
+	/* for IP_MODE_PAYLOADS: bytes of room in each block; whether durations are measured; the
+	 * limit that all probe numbers lie below */
 	uint64_t room;
 	bool frames;
 	uint32_t numbers;
 };
 
-/* Starts a session with empty slots, a pool of sub-buffers and blocks of meters, allocated and
- * zero: all meters, and as many sub-buffers as are used up only after a while. The session lock
- * must be held and the gate be closed. Sets header->session. Every number's duty is to log,
- * until ip_area_set_duty(). */
+/* Starts a session with empty slots, a pool of sub-buffers and blocks of meters. Meters are all
+ * allocated and zero. Of the sub-buffers, as many are allocated as last for a while. The caller
+ * must hold the session lock, and the gate must be closed. Sets header->session. The duty of every
+ * number is to log, until ip_area_set_duty(). */
 int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *needs);
-/* The number that it will have; the session lock must be held. */
+/* Returns the number that the next session will have. The caller must hold the session lock. */
 uint32_t ip_area_next_session(const struct ip_area *area);
-/* Allocates some more of the pool, and only then hands it to the runtime. 1: call again, there
- * is more to come; 0: all is there; -1: there is no memory for the rest, the session goes on
- * without it. */
+/* Allocates some more of the pool, and only then hands it to the runtime. Returns 1: call it again,
+ * there is more to come; 0: the pool is complete; -1 with an error: there is no memory for the
+ * rest, and the session goes on without it. */
 int ip_area_grow(struct ip_area *area, pid_t pid);
 
-/* Says what a probe number does from now on: enum ip_duty, with the offset of what it counts in, 0
- * for the others. */
+/* Sets what a probe number does from now on: enum ip_duty, with the offset of what it counts in; 0
+ * for other duties. */
 void ip_area_set_duty(struct ip_area *area, uint32_t number, uint32_t duty, uint32_t offset);
-/* Block i of meters, 0 being the one that threads without a block share; below area->blocks.all. */
+/* Returns block i of meters, i below area->blocks.all. Threads without a block share block 0. */
 struct ip_meters *ip_area_meters(const struct ip_area *area, uint32_t i);
 
-/* Goes on with that session, of an iprobe that was killed. The session lock must be held. */
+/* Goes on with a session of an iprobe that was killed. The caller must hold the session lock. */
 int ip_area_resume(struct ip_area *area, pid_t pid, uint32_t session);
 
-/* Values (common/abi/values.h). Allocates memory for n more programs and all payload numbers
- * below npayloads; -1 with an error where there is none. */
+/* For values (common/abi/values.h): allocates memory for nprograms more programs, and for all
+ * payload numbers below npayloads. Returns -1 with an error if there is no memory. */
 int ip_area_reserve_values(struct ip_area *area, uint32_t npayloads, uint32_t nprograms);
-/* Adds a program to the session, for which there is room. The number that ip_payload.program
- * has. */
+/* Adds a program to the session. There must be room for it. Returns the number that
+ * ip_payload.program has. */
 uint32_t ip_area_add_program(struct ip_area *area, const struct ip_value_program *program);
 
-/* The process has exec'ed: its stubs are gone. Numbers that were given stay taken. */
+/* Forgets the stubs after an exec of the process. Numbers that were given stay taken. */
 void ip_area_forget_stubs(struct ip_area *area);
 
-/* Gives the pool's memory back. No hook may be in flight. */
+/* Gives the pool's memory back to the kernel. No hook may be in flight. */
 void ip_area_end(struct ip_area *area);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dividing, halving and avoiding memory of blocks. The steps are told in meter_blocks.h; comments
- * here name them.
+ * Divides memory into blocks of meters, halves the blocks, and avoids late memory. The steps are
+ * described in meter_blocks.h; comments here refer to them.
  */
 #include "hotpatcher/shm/meter_blocks.h"
 
@@ -9,7 +9,7 @@
 #include "common/units.h"
 #include "hotpatcher/shm/area.h"
 
-#define METERS_DEPTH 166u /* frames: with the head a page, but for 48 bytes */
+#define METERS_DEPTH 166u /* frames; with the head they take a page, less 48 bytes */
 #define LINE	     128u
 
 static uint64_t round_up(uint64_t n, uint64_t to)
@@ -21,7 +21,7 @@ bool ip_blocks_is_late(const struct ip_slot *slot)
 {
 	uint32_t state = slot->state;
 
-	if (state == IP_SLOT_LATE) /* was so for one session */
+	if (state == IP_SLOT_LATE) /* this state holds for one session only */
 		return false;
 	return state == IP_SLOT_CLAIMING || slot->guard ||
 	       ((slot->modes & IP_MODE_PAYLOADS) && slot->oldest);
@@ -30,10 +30,9 @@ bool ip_blocks_is_late(const struct ip_slot *slot)
 void ip_blocks_each_late(const struct ip_area *area,
 			 void (*visit)(void *data, uint64_t from, uint64_t to), void *data)
 {
-	/* once: the target may change it */
+	/* each field is read once: the target may change it */
 	const volatile struct ip_area_header *h = area->header;
-	/* what the header says may have been scribbled over: then somebody spoils their own
-	 * trace */
+	/* The target may have overwritten the header. Then it damages only its own trace. */
 	uint64_t at = h->meters, size = h->meters_size, all = h->meters_all, n = h->nmeters;
 
 	if (!n || n > all || all > IP_AREA_SLOTS || at < IP_AREA_DATA_OFFSET || at > area->window ||
@@ -46,7 +45,7 @@ void ip_blocks_each_late(const struct ip_area *area,
 			continue;
 		for (uint64_t b = slot->block; b < all; b += n)
 			visit(data, at + b * size, at + (b + 1) * size);
-		/* where it reads what it has to know of the user's payload, or of FPerf */
+		/* the shared block, where the hook reads about the user's payload or FPerf */
 		for (uint64_t b = 0; (h->user || h->fperf) && slot->block && b < all; b += n)
 			visit(data, at + b * size, at + (b + 1) * size);
 	}
@@ -99,7 +98,7 @@ static struct ip_meters *block(const struct ip_area *area, uint64_t i)
 	return ip_area_meters(area, i);
 }
 
-/* Steps 1 to 3. */
+/* Does steps 1 to 3. */
 static bool halve(struct ip_area *area)
 {
 	struct ip_blocks *b = &area->blocks;
@@ -129,7 +128,8 @@ static bool halve(struct ip_area *area)
 	return true;
 }
 
-/* Those that fill lines from below, others from above: so none is lost between them. */
+/* Reserves bytes in a room that has enough left. Meters of whole lines take them from the bottom,
+ * other meters from the top. So no line is lost between them. */
 static uint32_t find(struct ip_blocks *b, uint32_t bytes)
 {
 	for (uint32_t i = 0; i < b->nrooms; i++) {

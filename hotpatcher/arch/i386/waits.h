@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting in system calls of i386 (hotpatcher/arch/waits.h), as a 64-bit tracer sees it: numbers of
- * i386, arguments in ebx, ecx, edx, esi, edi, ebp.
+ * Waits of i386 system calls (hotpatcher/arch/waits.h), as a 64-bit tracer sees them: with the
+ * numbers of i386, and with arguments in ebx, ecx, edx, esi, edi, ebp.
  */
 #ifndef IP_I386_WAITS_H
 #define IP_I386_WAITS_H
@@ -15,7 +15,7 @@
 /* The code segment of 32-bit programs (asm/segment.h: __USER32_CS). */
 #define IP_I386_CODE_SEGMENT 0x23
 
-/* asm/unistd_32.h, which a 64-bit program cannot include beside its own */
+/* Numbers of asm/unistd_32.h, which a 64-bit program cannot include beside its own */
 enum {
 	IP_I386_READ = 3,
 	IP_I386_WRITE = 4,

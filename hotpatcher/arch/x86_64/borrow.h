@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Registers of a thread that is borrowed: where that may be done, and how it comes back.
+ * Registers of a borrowed thread: when a thread may be borrowed, and how it returns to its own
+ * code.
  */
 #ifndef IP_X86_64_BORROW_H
 #define IP_X86_64_BORROW_H
@@ -16,17 +17,18 @@
 
 #define IP_ARCH_USER_CS 0x33 /* 64-bit code */
 
-/* What the kernel leaves in rax of a call that it means to start again (linux/errno.h). */
+/* The values that the kernel leaves in rax of a call that it will start again (linux/errno.h). */
 #define IP_ARCH_RESTARTSYS	     (-512)
 #define IP_ARCH_RESTARTNOINTR	     (-513)
 #define IP_ARCH_RESTARTNOHAND	     (-514)
 #define IP_ARCH_RESTART_RESTARTBLOCK (-516)
-/* restart_syscall: goes on with what is left of a time limit */
+/* restart_syscall: goes on with the rest of a time limit */
 #define IP_ARCH_SYS_RESTART 219
 
-/* System calls that wait in a way that a stop can break off without the program noticing: each
- * starts again by itself, or is made to by ip_arch_stopped(). Not among them: what returns EINTR
- * after any stop (see signal(7)). */
+/* Returns whether the system call waits in such a way that a stop can interrupt it without the
+ * program noticing. Each of these calls starts again by itself, or is made to start again
+ * (hotpatcher/ptrace/syscall_restart.h). Other calls that return EINTR after any stop (see
+ * signal(7)) are not among them. */
 static inline bool ip_arch_call_restarts(long number, const uint64_t *args)
 {
 	switch (number) {
@@ -42,7 +44,7 @@ static inline bool ip_arch_call_restarts(long number, const uint64_t *args)
 	case SYS_accept:
 	case SYS_accept4:
 	case SYS_flock:
-	/* what one with a time limit is in after it was broken off once */
+	/* the call that continues one with a time limit after an interruption */
 	case SYS_restart_syscall:
 		return true;
 	case SYS_epoll_wait:
@@ -59,14 +61,14 @@ static inline bool ip_arch_call_restarts(long number, const uint64_t *args)
 	return false;
 }
 
-/* Whether the thread was stopped in a system call (its return, or before it starts again),
- * rather than between two instructions of its own. */
+/* Returns whether the thread was stopped in a system call (at its return, or before it starts
+ * again), rather than between two instructions of its own. */
 static inline bool ip_arch_in_call(const struct user_regs_struct *r)
 {
 	return (long)r->orig_rax >= 0;
 }
 
-/* Whether the call is one that waits, and can be broken off. */
+/* Returns whether the call is one that waits and can be interrupted. */
 static inline bool ip_arch_waits(const struct user_regs_struct *r)
 {
 	const uint64_t args[6] = {r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9};
@@ -82,9 +84,9 @@ static inline bool ip_arch_will_restart(const struct user_regs_struct *r)
 		(long)r->rax == IP_ARCH_RESTART_RESTARTBLOCK);
 }
 
-/* The registers with which the thread goes on where nobody but itself restores them: what the
- * kernel would do about a call that is to start again is done already. The order is that of
- * wake.S. */
+/* Makes the registers with which the thread goes on if it has to restore them by itself. If a
+ * system call is to start again, they already have the values that the kernel would set for that.
+ * The order of the registers is that of wake.S. */
 static inline void ip_arch_way_back(const struct user_regs_struct *r, struct ip_wake *ret)
 {
 	uint64_t rax = r->rax, rip = r->rip;
@@ -103,7 +105,8 @@ static inline void ip_arch_way_back(const struct user_regs_struct *r, struct ip_
 	memcpy(ret->frame, frame, sizeof(frame));
 }
 
-/* The registers with which it starts to run code of ours. No call is to be started again. */
+/* Sets the registers with which the thread starts to run code of the runtime. No system call is
+ * started again. */
 static inline void ip_arch_send(struct user_regs_struct *r, uint64_t code, uint64_t stack)
 {
 	const uint64_t direction_and_trap = 0x500;
@@ -115,8 +118,8 @@ static inline void ip_arch_send(struct user_regs_struct *r, uint64_t code, uint6
 	r->eflags &= ~direction_and_trap;
 }
 
-/* The registers with which it starts to run code that keeps the stack pointer and the flags
- * (inject.S). memory: what that has made already, 0: nothing. */
+/* Sets the registers with which the thread starts to run code that keeps the stack pointer and the
+ * flags (inject.S). memory: the address that an earlier run of that code has mapped; 0: none. */
 static inline void ip_arch_send_lightly(struct user_regs_struct *r, uint64_t code, uint64_t memory)
 {
 	r->rip = code;
@@ -126,8 +129,8 @@ static inline void ip_arch_send_lightly(struct user_regs_struct *r, uint64_t cod
 	r->r13 = -1;
 }
 
-/* What it has made so far: an address, or an error; 0: nothing yet. And whether that can be
- * written. */
+/* The address that the thread has mapped so far, or an error; 0: nothing yet. The second function
+ * returns the result of making it writable. */
 static inline uint64_t ip_arch_made(const struct user_regs_struct *r)
 {
 	return r->r12;
@@ -143,19 +146,20 @@ static inline uint64_t ip_arch_thread_pointer(const struct user_regs_struct *r)
 	return r->fs_base;
 }
 
-/* Where C libraries keep a thread's id, from the thread pointer: glibc, musl, musl before 1.2. */
+/* Where C libraries keep a thread's id, as a distance from the thread pointer: glibc, musl, musl
+ * before 1.2. */
 static const uint16_t ip_arch_tid_places[] = {0x2d0, 0x30, 0x38};
 
-/* Whether a line of /proc/PID/status says that the process has a shadow stack: a thread that
- * goes back by itself ends in iretq, which looks there for a return address that nobody has put
- * there. */
+/* Returns whether a line of /proc/PID/status says that the process has a shadow stack. A thread
+ * that returns to its own code by itself ends with iretq. With a shadow stack, iretq looks there
+ * for a return address that was never pushed. */
 static inline bool ip_arch_tells_shadow_stack(const char *line)
 {
 	return !strncmp(line, "x86_Thread_features:", strlen("x86_Thread_features:")) &&
 	       strstr(line, "shstk");
 }
 
-/* In the call in which our code waits to be taken back. */
+/* The system call in which the injected code waits until the tracer takes the thread back. */
 #define IP_ARCH_LAST_CALL SYS_rt_sigtimedwait
 
 static inline bool ip_arch_is_done(const struct user_regs_struct *r, uint64_t start, uint64_t end)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where an instruction calls, or jumps out of a function, if that can be read from its bytes:
- * x86-64, and i386, whose direct forms are the same.
+ * The target of a call, or of a jump out of a function, if it can be read from the bytes of the
+ * instruction. For x86-64, and for i386, whose direct forms are the same.
  */
 #ifndef IP_X86_64_CALLS_H
 #define IP_X86_64_CALLS_H
@@ -10,12 +10,12 @@
 #include <string.h>
 
 #define IP_CALL_LENGTH_MAX 6u  /* of such an instruction */
-#define IP_PLT_LENGTH	   16u /* of a stub of the linker's, as far as it matters */
+#define IP_PLT_LENGTH	   16u /* the part of a PLT stub that matters */
 
 enum ip_call_form {
 	IP_CALL_NONE,
-	IP_CALL_DIRECT, /* to the address */
-	IP_CALL_SLOT,	/* to where the pointer at the address points */
+	IP_CALL_DIRECT, /* it leads to the address */
+	IP_CALL_SLOT,	/* it leads to where the pointer at the address points */
 };
 
 static inline uint64_t ip_call_relative(uint64_t next, const uint8_t *displacement)
@@ -26,7 +26,7 @@ static inline uint64_t ip_call_relative(uint64_t next, const uint8_t *displaceme
 	return next + (uint64_t)(int64_t)distance;
 }
 
-/* bytes: IP_CALL_LENGTH_MAX, of what stands at address. bits: of the machine's addresses. */
+/* bytes: IP_CALL_LENGTH_MAX bytes at address. bits: width of the machine's addresses. */
 static inline enum ip_call_form ip_call_at(unsigned bits, uint64_t address, const uint8_t *bytes,
 					   uint64_t *ret)
 {
@@ -43,8 +43,8 @@ static inline enum ip_call_form ip_call_at(unsigned bits, uint64_t address, cons
 	return IP_CALL_NONE;
 }
 
-/* The pointer through which the linker's stub at address jumps, bytes: IP_PLT_LENGTH of it; 0: it
- * is none. */
+/* Returns the address of the pointer through which the PLT stub at address jumps; 0: it is no such
+ * stub. bytes: IP_PLT_LENGTH bytes of it. */
 static inline uint64_t ip_call_plt_slot(unsigned bits, uint64_t address, const uint8_t *bytes)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a borrowed thread runs to make room for the runtime (hotpatcher/inject/inject.h), as it is
- * copied into the target. It needs no stack and no memory that it could write: the stack pointer
- * stays the thread's own, so a signal handler may run at any of its instructions, and none of them
- * changes a flag. What it has to know and the registers for the way back stand behind it.
+ * The code that a borrowed thread runs to make room for the runtime (hotpatcher/inject/inject.h).
+ * It is copied into the target. It needs no stack, and writes no memory: the stack pointer remains
+ * the thread's own, so a signal handler may run at any of its instructions. None of its
+ * instructions changes a flag. The data that it reads, and the registers for the return to the
+ * thread's own code, stand behind it.
  */
 #include <sys/syscall.h>
 
@@ -19,7 +20,7 @@
 	.hidden ip_inject_code
 	.globl ip_inject_code_end
 	.hidden ip_inject_code_end
-ip_inject_code: /* struct ip_inject_header in inject.c */
+ip_inject_code: /* struct ip_inject_header (hotpatcher/inject/inject_code.h) */
 	.ascii "\xcc\xccinject\0\0"
 	.long ip_inject_code_end - ip_inject_code
 	.word block - ip_inject_code
@@ -36,7 +37,7 @@ ip_inject_code_start:
 	movl $0, %r9d
 	syscall
 	movq %rax, %r12
-	/* r13: the result. Where there is no memory the address is no page's, and the kernel
+	/* r13 becomes the result. If no memory was mapped, r12 is no page's address, and the kernel
 	 * refuses both calls. */
 	.globl ip_inject_code_resume
 	.hidden ip_inject_code_resume
@@ -48,7 +49,8 @@ ip_inject_code_resume:
 	movl $PROT_READ_WRITE, %edx
 	syscall
 	movq %rax, %r13
-	/* a name, for people and for iprobe; kernels before 5.17 know none */
+	/* The name of the mapping, for people and for iprobe. Kernels before 5.17 do not have this
+	 * call. */
 	movl $SYS_prctl, %eax
 	movl $PR_SET_VMA, %edi
 	movl $PR_SET_VMA_ANON_NAME, %esi
@@ -56,7 +58,8 @@ ip_inject_code_resume:
 	movq size(%rip), %r10
 	leaq name(%rip), %r8
 	syscall
-	/* who traces us finds us in this call, and takes us back from here; else it is over soon */
+	/* The tracer finds the thread in this call, and takes it back from here. Without a tracer
+	 * the call ends soon. */
 	movl $SYS_rt_sigtimedwait, %eax
 	leaq no_signals(%rip), %rdi
 	movl $0, %esi
@@ -66,7 +69,8 @@ ip_inject_code_resume:
 	.globl ip_inject_code_back
 	.hidden ip_inject_code_back
 ip_inject_code_back:
-	/* nobody does, so we go by ourselves; the stack pointer and the flags are as they were */
+	/* No tracer takes the thread back, so it returns to its own code by itself. The stack
+	 * pointer and the flags are as they were. */
 	.macro back reg, at
 	movq block + 8 * \at(%rip), %\reg
 	.endm

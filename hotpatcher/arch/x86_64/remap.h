@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the processor lets go of a page that was taken from under it (hotpatcher/patch/remap.h tells
- * why that matters).
+ * How the processor gives up the translation of a page that was unmapped while it executes there
+ * (hotpatcher/patch/remap.h tells why that matters).
  */
 #ifndef IP_X86_64_REMAP_H
 #define IP_X86_64_REMAP_H
@@ -12,9 +12,9 @@
 
 #define IP_ARCH_FETCH_LINE 64u
 
-/* Whether translations may be flushed on another processor without interrupting what it
- * executes: by INVLPGB (AMD, Linux 6.15 on; CPUID 8000_0008h, EBX bit 3), or by a hypervisor on
- * the kernel's behalf that may use it (Hyper-V's calls for that). */
+/* Returns whether the kernel may flush translations on another processor without interrupting it.
+ * It can do so by INVLPGB (AMD, from Linux 6.15 on; CPUID 8000_0008h, EBX bit 3), or through a
+ * hypervisor that may use INVLPGB on the kernel's behalf (Hyper-V's calls for that). */
 static inline bool ip_arch_flushes_silently(void)
 {
 	unsigned a, b, c, d;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The runtime's code for threads that go on waiting, as this iprobe knows it: to be compared with
- * what stands in a target, never executed here.
+ * The runtime's code for threads that go on waiting, as this iprobe knows it. It is compared with
+ * the code in a target, and is never executed here.
  */
 #define rt_restart	ip_restart_code
 #define rt_restart_common ip_restart_common

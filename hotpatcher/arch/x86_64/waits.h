@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting in system calls of x86-64 (hotpatcher/arch/waits.h): which calls, and how those on
- * sockets are made for what is ready.
+ * Waits of x86-64 system calls (hotpatcher/arch/waits.h): the calls that wait, and how a call on a
+ * socket is made only when the socket is ready.
  */
 #ifndef IP_X86_64_WAITS_H
 #define IP_X86_64_WAITS_H
@@ -18,7 +18,7 @@
 #include "common/abi/restart.h"
 #include "hotpatcher/arch/waits.h"
 
-#define IP_ARCH_CALL_LENGTH 2 /* of the instruction `syscall` */
+#define IP_ARCH_CALL_LENGTH 2 /* length of the instruction `syscall` */
 
 #define IP_ARCH_RESTART_UNLESS_HANDLER (-514l) /* ERESTARTNOHAND */
 
@@ -43,7 +43,7 @@ static inline void ip_arch_set_arguments(struct user_regs_struct *r, const uint6
 	r->r9 = arguments[5];
 }
 
-/* A limit that is not there makes the call endless. */
+/* If there is no limit, the call is endless. */
 static inline struct ip_wait ip_wait_by_pointer(const uint64_t *args, unsigned i,
 						enum ip_wait_limit limit)
 {
@@ -61,8 +61,8 @@ static inline struct ip_wait ip_arch_wait(long number, const uint64_t *args)
 	case SYS_semtimedop:
 		return ip_wait_by_pointer(args, 3, IP_WAIT_TIMESPEC);
 	case SYS_rt_sigtimedwait:
-	/* this one and the next two only where the kernel cannot write to the limit what is left of
-	 * it */
+	/* ppoll, pselect6 and select: only if the kernel cannot write the rest of the limit back to
+	 * the program */
 	case SYS_ppoll:
 		return ip_wait_by_pointer(args, 2, IP_WAIT_TIMESPEC);
 	case SYS_pselect6:
@@ -74,7 +74,7 @@ static inline struct ip_wait ip_arch_wait(long number, const uint64_t *args)
 		return ip_wait_by_pointer(args, 4, IP_WAIT_TIMESPEC);
 	case SYS_semop:
 		return (struct ip_wait){IP_WAIT_ENDLESS, 0};
-	case SYS_io_uring_enter: /* that only waits: nothing to submit, no limit */
+	case SYS_io_uring_enter: /* only if it just waits: nothing to submit, no limit */
 		return (struct ip_wait){
 			!args[1] && (args[3] & (IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG)) ==
 						IORING_ENTER_GETEVENTS
@@ -100,7 +100,7 @@ static inline struct ip_wait ip_arch_wait(long number, const uint64_t *args)
 	return (struct ip_wait){IP_WAIT_OTHER, 0};
 }
 
-/* NULL: none of them. */
+/* Returns the call's name; NULL: it is none of these calls. */
 static inline const char *ip_arch_wait_name(long number)
 {
 	static const struct {
@@ -138,14 +138,14 @@ static inline const char *ip_arch_wait_name(long number)
 	return NULL;
 }
 
-/* Whether the call restarts by itself, but with all of its limit. */
+/* Returns whether the call starts again by itself, but with its whole limit. */
 static inline bool ip_arch_restarts_anew(long number)
 {
 	return number == SYS_io_pgetevents;
 }
 
-/* Whether the call, having moved n bytes, is to move more: what was broken off would not have
- * returned. */
+/* Returns whether the call, after it has moved n bytes, is to move more: without the stop it would
+ * not have returned yet. */
 static inline bool ip_arch_is_partial(long number, const uint64_t *args, long n)
 {
 	const bool some = n > 0 && (uint64_t)n < args[2] && args[2] < INT64_MAX;
@@ -156,7 +156,7 @@ static inline bool ip_arch_is_partial(long number, const uint64_t *args, long n)
 		 !(args[3] & (MSG_DONTWAIT | MSG_PEEK))));
 }
 
-/* The call that moves what is left behind the first n bytes, waiting as it did. */
+/* Makes the call that moves the bytes after the first n. It waits as the original call did. */
 static inline void ip_arch_rest_of_call(long number, const uint64_t *args, long n,
 					struct ip_restart *restart)
 {
@@ -169,9 +169,10 @@ static inline void ip_arch_rest_of_call(long number, const uint64_t *args, long 
 	restart->tries = 1;
 }
 
-/* As the former, or with n == 0 for a call that has moved nothing yet: ppoll() first, then the
- * same on a socket without waiting. Only where the one says that the other would not wait, and
- * where no more than that is different. */
+/* Makes the same as ip_arch_rest_of_call(), but with ppoll() first, then the call on a socket
+ * without waiting. n may be 0: the original call has moved nothing yet. Returns whether this is
+ * possible: after ppoll() has reported the socket as ready, the call must not wait, and nothing
+ * else may be different from the original call. */
 static inline bool ip_arch_poll_first(long number, const uint64_t *args, long n, int domain,
 				      int type, struct ip_restart *restart)
 {
@@ -186,7 +187,7 @@ static inline bool ip_arch_poll_first(long number, const uint64_t *args, long n,
 	ip_arch_rest_of_call(number, args, 0, restart);
 	restart->all = 0;
 	switch (number) {
-	case SYS_read: /* of a socket: recv() */
+	case SYS_read: /* of a socket: becomes recv() */
 		restart->rest[0] = SYS_recvfrom;
 		restart->rest[4] = restart->rest[5] = restart->rest[6] = 0;
 		/* fall through */
@@ -218,7 +219,7 @@ static inline bool ip_arch_poll_first(long number, const uint64_t *args, long n,
 		restart->all = stream;
 		restart->poll_events = POLLOUT;
 		if (!stream && !internet)
-			return false; /* it may be ready while the receiver is not */
+			return false; /* the socket may be ready while the receiver is not */
 		break;
 	case SYS_connect:
 		restart->poll_events = POLLOUT;
@@ -239,8 +240,8 @@ static inline bool ip_arch_poll_first(long number, const uint64_t *args, long n,
 	return known && !(flags & ~(restart->poll_events == POLLIN ? receive_flags : send_flags));
 }
 
-/* The registers of a thread that is made to do the call again, from behind it: the kernel starts
- * it anew, unless a signal comes first. */
+/* Sets the registers of a thread so that it makes the call again. behind: the address after the
+ * call's instruction. The kernel starts the call anew, unless a signal comes first. */
 static inline void ip_arch_do_restart(struct user_regs_struct *r, long number, uint64_t behind)
 {
 	r->orig_rax = number;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Classes of types. The ABI classifies each eightbyte of a value; an aggregate of up to two is
- * passed in registers by the classes of its eightbytes, anything larger, packed or with a long
- * double in memory.
+ * Classes of types. The ABI gives each eightbyte of a value a class. An aggregate of up to two
+ * eightbytes is passed in registers, by the classes of its eightbytes. A larger one is passed in
+ * memory, and so is a packed one, or one with a long double.
  */
 #include "hotpatcher/plan/x86_64/call_abi.h"
 
@@ -29,7 +29,7 @@ int ip_register_of_dwarf(unsigned number)
 
 enum class { NO_CLASS, INTEGER, SSE, MEMORY, UNKNOWN };
 
-/* The classes of an aggregate in the making. */
+/* The classes of an aggregate, while its members are added. */
 struct classes {
 	enum class eightbytes[2];
 	bool memory, unknown;
@@ -82,7 +82,7 @@ static void classify_base(struct classes *c, Dwarf_Die *type, uint64_t offset)
 	case DW_ATE_decimal_float:
 		if (size == 16 && (!name || !strcmp(name, "long double")))
 			scalar(c, offset, size, 16, MEMORY);
-		else if (size == 16) /* one vector register: nothing in its second half */
+		else if (size == 16) /* in one vector register: the second half adds no register */
 			scalar(c, offset, 8, 16, SSE);
 		else
 			scalar(c, offset, size, align, SSE);
@@ -103,7 +103,8 @@ static void classify_base(struct classes *c, Dwarf_Die *type, uint64_t offset)
 	}
 }
 
-/* 1 and the value; 0: there is no such attribute; -1: not a constant. */
+/* Reads a constant attribute. Returns 1 and sets *ret; 0: there is no such attribute; -1: it is no
+ * constant. */
 static int constant(Dwarf_Die *die, unsigned name, uint64_t *ret)
 {
 	Dwarf_Attribute attr;
@@ -117,8 +118,8 @@ static int constant(Dwarf_Die *die, unsigned name, uint64_t *ret)
 	return 1;
 }
 
-/* The first bit of a bit field; -1: unknown. Before DWARF 5 it is counted from the highest of the
- * unit that holds it. */
+/* Returns the first bit of a bit field; -1: unknown. Before DWARF 5, DW_AT_bit_offset counts from
+ * the highest bit of the unit that holds the field. */
 static int64_t first_bit(Dwarf_Die *member, uint64_t bits)
 {
 	uint64_t first, location, size, from_top;
@@ -139,7 +140,7 @@ static void classify_member(struct classes *c, Dwarf_Die *member, uint64_t base,
 	struct ip_value_type type;
 
 	if (dwarf_hasattr(member, DW_AT_external) || dwarf_hasattr(member, DW_AT_declaration))
-		return; /* static */
+		return; /* a static member */
 	if (constant(member, DW_AT_bit_size, &bits) == 1) {
 		int64_t first = bits <= 128 ? first_bit(member, bits) : -1;
 
@@ -152,7 +153,7 @@ static void classify_member(struct classes *c, Dwarf_Die *member, uint64_t base,
 	}
 	if (constant(member, DW_AT_data_member_location, &offset) < 0 || offset > 16 ||
 	    ip_value_type_of(member, &type) <= 0) {
-		c->unknown = true; /* a virtual base, too */
+		c->unknown = true; /* this is also the case of a virtual base */
 		return;
 	}
 	classify(c, &type.die, base + offset, depth + 1);
@@ -174,7 +175,7 @@ static void classify_members(struct classes *c, Dwarf_Die *type, uint64_t offset
 	} while (dwarf_siblingof(&die, &die) == 0);
 }
 
-/* Whether a pointer to a member is one to a function: two words. */
+/* Returns whether a pointer to a member points to a function. It has two words then. */
 static bool is_member_function(Dwarf_Die *type)
 {
 	struct ip_value_type member;
@@ -250,8 +251,8 @@ static void classify(struct classes *c, Dwarf_Die *type, uint64_t offset, unsign
 	}
 }
 
-/* Whether a C++ class is passed by the address of a copy. Newer debug information says so;
- * without, a destructor or virtual functions do. */
+/* Returns whether a C++ class is passed by the address of a copy. Newer debug information tells
+ * this. In older one, a destructor or virtual functions show it. */
 static bool is_by_reference(Dwarf_Die *type)
 {
 	uint64_t convention;
@@ -288,7 +289,7 @@ static bool is_long_double(Dwarf_Die *type)
 	       !strcmp(name, "long double");
 }
 
-/* UINT64_MAX: unknown. */
+/* Returns the size in bytes; UINT64_MAX: unknown. */
 static uint64_t size_of(Dwarf_Die *type)
 {
 	Dwarf_Word size;
@@ -329,7 +330,7 @@ void ip_call_abi_of(Dwarf_Die *type, struct ip_call_abi *ret)
 		ret->ngeneral += c.eightbytes[i] == INTEGER;
 		ret->nvector += c.eightbytes[i] == SSE;
 	}
-	/* an empty one of C++ has a size, but is passed nowhere */
+	/* an empty C++ class has a size, but is not passed at all */
 	if (!ret->ngeneral && !ret->nvector)
 		ret->size = 0;
 }
