@@ -14,7 +14,7 @@
 #include "hotpatcher/plan/user_payload.h"
 #include "hotpatcher/process/modules.h"
 #include "hotpatcher/shm/area.h"
-#include "session/control_socket.h"
+#include "session/control/control_socket.h"
 #include "session/controller.h"
 #include "session/follow_dlopen.h"
 #include "session/follow_fork.h"

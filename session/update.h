@@ -23,7 +23,7 @@
 #ifndef IP_UPDATE_H
 #define IP_UPDATE_H
 
-#include "session/control_socket.h"
+#include "session/control/control_socket.h"
 #include "session/session.h"
 
 struct ip_link_map;

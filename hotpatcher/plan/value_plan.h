@@ -14,6 +14,12 @@ struct ip_value_options {
 	unsigned string_limit; /* bytes */
 };
 
+/* Whether any values are to be recorded. */
+static inline bool ip_values_any(const struct ip_value_options *options)
+{
+	return options->args || options->retval;
+}
+
 /* What could not be done. The numbers count functions, summed over all plans so far. */
 struct ip_value_gaps {
 	size_t no_debug_info;	/* debug information does not have them */

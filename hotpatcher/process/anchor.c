@@ -4,20 +4,13 @@
  */
 #include "hotpatcher/process/anchor.h"
 
-#include <elf.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "access/delegation.h"
 #include "common/cleanup.h"
-#include "common/elf/elf_file.h"
 #include "common/elf/note.h"
 #include "common/error.h"
-#include "hotpatcher/process/target.h"
 #include "hotpatcher/process/target_files.h"
 
 /* Opens the runtime's own file (its path as the target sees it) and finds the anchor's address in

@@ -5,28 +5,19 @@
 #include "hotpatcher/process/target.h"
 
 #include <ctype.h>
-#include <dirent.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "access/delegation.h"
 #include "common/cleanup.h"
-#include "common/elf/elf_file.h"
-#include "common/elf/note.h"
 #include "common/error.h"
 #include "hotpatcher/process/anchor.h"
 #include "hotpatcher/process/image.h"
-#include "hotpatcher/process/target_files.h"
 
 /* how long the mapping of a program may take if it hardly gets a CPU */
 #define START_NS      5000000000ull

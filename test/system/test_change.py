@@ -23,7 +23,7 @@ from iptest import ctf, memory
 from iptest.actor import end, last_words, one_line, stops_of
 from test_counting import own_counts
 
-MAGIC = 0x3574736575716572  # as in session/control_socket.h
+MAGIC = 0x3574736575716572  # as in session/control/control_socket.h
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 /*
  * Both ends of the control socket.
  */
-#include "session/control_socket.h"
+#include "session/control/control_socket.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 #include "common/interrupted.h"
 #include "common/notice.h"
 #include "hotpatcher/ptrace/stop.h"
-#include "session/control_peer.h"
+#include "session/control/control_peer.h"
 #include "session/session.h"
 
 #define CLIENTS	   8

@@ -2,7 +2,7 @@
 /*
  * Checks the process at the other end of the control socket. See control_peer.h.
  */
-#include "session/control_peer.h"
+#include "session/control/control_peer.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "hotpatcher/plan/selections.h"
-#include "session/control_socket.h"
+#include "session/control/control_socket.h"
 #include "test/unit/test.h"
 
 #define MAX (sizeof(struct ip_control_request) + IP_CONTROL_TEXT_MAX)

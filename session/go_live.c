@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Going live: the plan of what is to change, the beginning of the recording, and the sites.
+ * attach.c tells the steps. end.c puts all of it back.
+ */
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/interrupted.h"
+#include "common/notice.h"
+#include "hotpatcher/patch/restore.h"
+#include "hotpatcher/patch/stop_batches.h"
+#include "hotpatcher/plan/bounds.h"
+#include "hotpatcher/process/probe_list_search.h"
+#include "hotpatcher/ptrace/stops.h"
+#include "session/session_private.h"
+
+#define FOREIGN_TRIES 3
+#define LOAD_TRIES    10
+
+/* Puts back sites that are still live since an iprobe was killed. We hold the session lock, so that
+ * iprobe is dead. */
+static int restore_leftovers(struct ip_session *s, const struct ip_modules *modules)
+{
+	struct ip_patch_result result = {0};
+	int ret = s->options->no_stop
+			  ? ip_session_remap_idle(s, modules, "leftovers", &result)
+			  : ip_restore(s->target, modules, s->options->max_stop_ns, &result);
+
+	/* there may be no trace yet */
+	if (!s->options->no_stop)
+		ip_stop_log_append(&ip_stops_of(s->target)->log, &result.stops, "leftovers");
+	if (ret == 0 && result.sites) {
+		ip_notice("pid %d: put back %zu sites that an earlier iprobe had left live "
+			  "(--resume goes on with its recording instead)",
+			  s->target->pid, result.sites);
+		ip_patch_settle(s->target, &result, IP_SESSION_SETTLE_NS);
+	}
+	free(result.inside);
+	return ret;
+}
+
+/* Makes the plan live. If another tool changes sites between our looks and the stop, these sites
+ * are left out, too, and the stop is tried again. */
+static int patch_live(struct ip_session *s, struct ip_plan *plan,
+		      struct ip_plan_conflicts *conflicts, struct ip_patch_result *result)
+{
+	for (int i = 0;; i++) {
+		size_t known = conflicts->sites;
+		int ret;
+
+		s->live = true; /* from here on: even after a failure the sites must be put back */
+		free(result->inside);
+		ret = ip_stop_batches_apply(s->target, plan->changes, plan->nchanges,
+					    s->options->max_stop_ns, s->area->header->session,
+					    IP_SESSION_ATTACH_TRIES, result);
+		ip_session_note_stop(s, "attach", result);
+		if (ret < 0 && i < FOREIGN_TRIES) {
+			_cleanup_free_ char *why = strdup(ip_error_message());
+
+			if (ip_plan_conflicts_leave_out(plan, s->target, conflicts) < 0)
+				return -1;
+			if (conflicts->sites > known)
+				continue;
+			ip_error("%s", why ? why : "out of memory");
+		}
+		return ret;
+	}
+}
+
+/* Finds where the user's payload is in this image. In an image that the target executes later it
+ * must have the same memory: the session goes on in that memory. */
+static int find_user(struct ip_session *s, const struct ip_modules *modules)
+{
+	struct ip_user_payload user = {.path = s->options->payloads.object};
+
+	if (!user.path)
+		return 0;
+	if (ip_user_find(s->target, modules, user.path, s->launched, &user) < 0)
+		return -1;
+	if (s->trace &&
+	    (user.cell_size != s->user.cell_size || user.scratch_size != s->user.scratch_size))
+		return ip_error("pid %d: %s is another one in the program that it has executed",
+				s->target->pid, user.path);
+	s->user = user;
+	return 0;
+}
+
+static bool any_probes(const struct ip_modules *modules)
+{
+	for (size_t i = 0; i < modules->n; i++)
+		if (modules->items[i].list && modules->items[i].list->header->nprobes)
+			return true;
+	return false;
+}
+
+int ip_session_check_lists(const struct ip_target *target, const struct ip_modules *modules)
+{
+	char what[32];
+
+	snprintf(what, sizeof(what), "pid %d", target->pid);
+	return any_probes(modules) ? ip_probe_list_search_check_used(what)
+				   : 0; /* if there are no probes, another message says so */
+}
+
+int ip_session_plan(struct ip_session *s, bool allow_none)
+{
+	int ret;
+
+	if (s->planned)
+		return 0;
+	ip_plan_clear(&s->plan);
+	ip_site_monitor_clear(s->watch, s->trace);
+	ip_modules_clear(&s->modules);
+	if (ip_modules_load(s->target, &s->modules) < 0)
+		return -1;
+	if (allow_none && !any_probes(&s->modules)) {
+		/* sets the error, in case it is needed */
+		ip_modules_no_probes(s->target, &s->modules);
+		return 1;
+	}
+	if (!allow_none && ip_session_check_lists(s->target, &s->modules) < 0)
+		return -1;
+	/* if there is no area yet, nothing was ever live */
+	if (s->area && restore_leftovers(s, &s->modules) < 0)
+		return -1;
+	/* This is another image of a session that was changed by request: what a change took away
+	 * everywhere may be all that this image has. */
+	if (s->trace && s->selections.n > 1)
+		ret = ip_plan_match(s->target, &s->modules, &s->selections, &s->plan);
+	else
+		ret = ip_plan_select(s->target, &s->modules, &s->selections, &s->plan);
+	s->planned = ret == 0;
+	return ret;
+}
+
+int ip_session_begin(struct ip_session *s)
+{
+	if (!s->plan.nchanges)
+		return 0;
+	ip_plan_conflicts_clear(&s->conflicts);
+	if (ip_plan_conflicts_leave_out(&s->plan, s->target, &s->conflicts) < 0 ||
+	    find_user(s, &s->modules) < 0)
+		return -1;
+	if (s->trace)
+		return 0;
+	if (ip_filters_check(&s->options->filters, &s->plan, s->target->pid) < 0)
+		return -1;
+	return ip_session_begin_trace(s, &s->plan, &s->modules);
+}
+
+/* Makes the sites of the plan live, in stops or by switching pages. */
+static int make_live(struct ip_session *s, struct ip_patch_result *result)
+{
+	int ret;
+
+	/* a child may be forked as soon as the stop is over */
+	ip_follow_fork_allow(s->followed, true);
+	ret = s->options->no_stop ? ip_session_remap_live(s, &s->plan, result)
+				  : patch_live(s, &s->plan, &s->conflicts, result);
+	/* The target has ended, or executed another program, after a stop, and before we saw that
+	 * all was written correctly. Then nothing is left to be put back, and what the target did
+	 * meanwhile is recorded. */
+	if (ret < 0 && result->stops.n && ip_target_image_is_gone(s->target))
+		ret = 0;
+	return ret;
+}
+
+/* Writes stubs, numbers and duties, so that each site has a stub to lead to; then makes the sites
+ * live. The area must be locked. */
+static int carry_out(struct ip_session *s)
+{
+	struct ip_patch_result result = {0};
+	int ret = -1;
+
+	if (ip_plan_bind(&s->plan, s->target, s->area) < 0 ||
+	    ip_filters_add_plan(&s->options->filters, s->area, &s->plan) < 0 ||
+	    ip_trace_add_plan(s->trace, &s->plan, &s->modules, s->area) < 0 ||
+	    (s->counters && ip_counters_plan(s->counters, &s->plan, s->trace) < 0) ||
+	    ip_controllers_planned(s, &s->plan) < 0 || ip_trace_sync(s->trace) < 0)
+		return -1;
+	ret = make_live(s, &result);
+	if (ret == 0)
+		ret = ip_session_watch(s, &s->plan);
+	if (ret == 0) {
+		ip_collector_priority(true);
+		s->summary->recorded = true;
+		/* numbers are given anew in another image */
+		free(ip_steal_ptr(s->counted));
+		ip_session_count(s, &s->plan);
+		s->summary->left_out += s->plan.left_out;
+		s->summary->foreign += s->conflicts.sites;
+		ip_plan_conflicts_tell(&s->conflicts, s->target->pid);
+		s->summary->pages += result.pages;
+		s->summary->threads = result.threads;
+	} /* else what was written was written back; going idle makes sure of it */
+	free(result.inside);
+	return ret;
+}
+
+static int patch(struct ip_session *s)
+{
+	int ret;
+
+	if (ip_values_any(&s->options->values) &&
+	    ip_session_plan_values(s, &s->plan, &s->modules, &s->options->values) < 0)
+		return -1;
+	/* Both are done before any site of this image is live. The second makes a thread of the
+	 * target do something. So the first comes before it: it checks whose memory that is. */
+	if (ip_bounds_write(s->target, s->area, &s->user) < 0 ||
+	    ip_bounds_set_inherited(s->target, s->options->follow_fork) < 0)
+		return -1;
+	s->records |= ip_plan_records(&s->plan);
+	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
+		return -1;
+	ret = carry_out(s);
+	ip_area_unlock_patch(s->area);
+	return ret;
+}
+
+int ip_session_patch(struct ip_session *s)
+{
+	int ret = s->plan.nchanges ? patch(s) : 0;
+
+	s->planned = false;
+	ip_plan_clear(&s->plan);
+	return ret < 0 ? -1 : ip_follow_dlopen_begin(s);
+}
+
+/* Whether a library of which sites were to go live has been unloaded while we looked at it. false
+ * if the target executes another image: the area that we have open belongs to the old image. */
+static bool has_gone(struct ip_session *s)
+{
+	_cleanup_free_ char *why = strdup(ip_error_message());
+	const unsigned images = s->target->images;
+	bool gone = false;
+
+	if (!ip_target_image_is_gone(s->target) && ip_target_refresh(s->target) == 0 &&
+	    s->target->images == images)
+		for (size_t i = 0; i < s->modules.n; i++)
+			gone |= s->modules.items[i].list &&
+				!ip_module_is_mapped(s->target, &s->modules.items[i]);
+	ip_error("%s", why ? why : "out of memory");
+	return gone;
+}
+
+/* Looks again at a target that loads and unloads libraries. (If some of several stops were made by
+ * then, their sites are put back first.) */
+bool ip_session_replans(struct ip_session *s, struct ip_session_tries *tries)
+{
+	s->planned = false;
+	if (tries->n++ == LOAD_TRIES || ip_interrupted || !ip_target_alive(s->target) ||
+	    !has_gone(s))
+		return false;
+	ip_session_nap(IP_SESSION_TRY_NS);
+	if (ip_target_refresh(s->target) < 0)
+		return false;
+	if (s->target->images != tries->images) {
+		ip_error("pid %d executes another program now: try again", s->target->pid);
+		return false;
+	}
+	return true;
+}
+
+int ip_session_go_live(struct ip_session *s, bool allow_none)
+{
+	struct ip_session_tries tries = {.images = s->target->images};
+	int ret;
+
+	do {
+		ret = ip_session_plan(s, allow_none);
+		if (ret == 0)
+			ret = ip_session_begin(s);
+		if (ret == 0)
+			ret = ip_session_patch(s);
+	} while (ret < 0 && ip_session_replans(s, &tries));
+	return ret;
+}
