@@ -4,7 +4,7 @@
  * one looks like, and how to tell them apart.
  *
  * To add an architecture: write common/arch/NAME/site.c with one struct ip_arch, name it in
- * ip_arch_for_machine(), then follow the list in CONTRIBUTING.md.
+ * ip_arch_for_machine(), then follow the list in docs/architecture.md.
  */
 #ifndef IP_ARCH_H
 #define IP_ARCH_H
