@@ -454,7 +454,7 @@ def test_a_filter_that_would_kill(root, targets):
     count_exactly(root, targets.start(root, [program], preload=False))
 
 
-LIBRARY = "long in_library(long n) { __asm__ volatile(\"\" : \"+r\"(n)); return n + 7; }\n"
+LIBRARY = 'long in_library(long n) { __asm__ volatile("" : "+r"(n)); return n + 7; }\n'
 LOADING = """
 #include <dlfcn.h>
 #include <stdio.h>
