@@ -64,29 +64,29 @@ static uint64_t cpu_of(struct ip_fperf *f)
 
 	if (!ip_fperf_is_watched(f))
 		return clock;
-	most = IP_FPERF_TICK_S * 1e9 * f->watch.n + MISSED_NS;
-	if (ip_cpu_time_read(&f->watch, &ns) && f->watch_start_ns + ns + most >= clock)
-		return f->watch_start_ns + ns;
+	most = IP_FPERF_TICK_S * 1e9 * f->cpu_time.n + MISSED_NS;
+	if (ip_cpu_time_read(&f->cpu_time, &ns) && f->cpu_time_start_ns + ns + most >= clock)
+		return f->cpu_time_start_ns + ns;
 	ip_fperf_unwatch(f);
 	return clock;
 }
 
 void ip_fperf_watch(struct ip_fperf *f, pid_t pid)
 {
-	if (ip_cpu_time_start(&f->watch, pid))
-		f->watch_start_ns = clock_of(f);
+	if (ip_cpu_time_start(&f->cpu_time, pid))
+		f->cpu_time_start_ns = clock_of(f);
 	else
-		ip_cpu_time_clear(&f->watch); /* for good: turns have to be longer then */
+		ip_cpu_time_clear(&f->cpu_time); /* for good: turns have to be longer then */
 }
 
 void ip_fperf_unwatch(struct ip_fperf *f)
 {
-	ip_cpu_time_stop(&f->watch);
+	ip_cpu_time_stop(&f->cpu_time);
 }
 
 bool ip_fperf_is_watched(const struct ip_fperf *f)
 {
-	return f->watch.n > 0;
+	return f->cpu_time.n > 0;
 }
 
 /* Returns the number of CPUs that the process has kept busy since its start. A process that hardly
@@ -179,8 +179,8 @@ void ip_fperf_settle(struct ip_fperf *f, struct ip_session *s, bool counted)
 
 void ip_fperf_open_account(struct ip_fperf *f, const struct ip_session *s, uint64_t now)
 {
-	ip_cpu_time_clear(&f->watch);
-	ip_cpu_time_init(&f->watch);
+	ip_cpu_time_clear(&f->cpu_time);
+	ip_cpu_time_init(&f->cpu_time);
 	if (clock_getcpuclockid(s->target->pid, &f->clock) != 0)
 		f->clock = CLOCK_MONOTONIC; /* it has ended already */
 	f->cpu_ns = 0;

@@ -31,16 +31,16 @@ struct ip_cpu_time {
 	size_t n; /* number of fds; 0: the process is not watched */
 };
 
-/* The watch is not started. Returns whether the kernel lets fperf have such counters. */
-bool ip_cpu_time_init(struct ip_cpu_time *watch);
-void ip_cpu_time_clear(struct ip_cpu_time *watch);
+/* It is not started. Returns whether the kernel lets fperf have such counters. */
+bool ip_cpu_time_init(struct ip_cpu_time *t);
+void ip_cpu_time_clear(struct ip_cpu_time *t);
 
 /* Counts from now on. Returns false if this is not possible: it is not allowed, or there are too
  * many threads. */
-bool ip_cpu_time_start(struct ip_cpu_time *watch, pid_t pid);
+bool ip_cpu_time_start(struct ip_cpu_time *t, pid_t pid);
 /* Reads the CPU time that the threads have had since the start, in ns. Returns false if it is not
- * known, or if the watch is not started. */
-bool ip_cpu_time_read(const struct ip_cpu_time *watch, uint64_t *ret_ns);
-void ip_cpu_time_stop(struct ip_cpu_time *watch);
+ * known, or if it is not started. */
+bool ip_cpu_time_read(const struct ip_cpu_time *t, uint64_t *ret_ns);
+void ip_cpu_time_stop(struct ip_cpu_time *t);
 
 #endif

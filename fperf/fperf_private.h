@@ -133,8 +133,8 @@ struct ip_fperf {
 	bool running;
 	clockid_t clock; /* CPU clock of the process */
 	/* started only during a turn (ip_fperf_watch) */
-	struct ip_cpu_time watch;
-	uint64_t watch_start_ns; /* value of clock when the watch was started */
+	struct ip_cpu_time cpu_time;
+	uint64_t cpu_time_start_ns; /* value of clock when that was started */
 	uint64_t start_ns, looked_ns, due_ns, interval_end_ns, window_end_ns, shown_ns;
 	uint64_t interval_ns; /* the present interval */
 	uint64_t counted_ns;  /* when calls are to be counted next */

@@ -321,7 +321,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 		.samples = samples_left(f, now),
 		.interval_s = f->interval_ns / 1e9,
 		.window_s = f->window_s,
-		.good_s = f->watch.own >= 0 ? GOOD_S : IP_FPERF_WINDOW_MAX_S,
+		.good_s = f->cpu_time.own >= 0 ? GOOD_S : IP_FPERF_WINDOW_MAX_S,
 		.count_ns = f->count_ns,
 		.cold_ns = f->cold_ns,
 		.sample_ns = f->sample_ns,

@@ -52,7 +52,7 @@ int ip_fperf_create(const struct ip_fperf_options *options, struct ip_fperf **re
 	if (!f)
 		return ip_error("out of memory");
 	f->options = *options;
-	f->watch.own = -1;
+	f->cpu_time.own = -1;
 	ip_fperf_set_controller(f);
 	*ret = f;
 	return 0;
@@ -71,7 +71,7 @@ void ip_fperf_destroy(struct ip_fperf *f)
 	}
 	for (size_t i = 0; i < f->nmodules; i++)
 		free(f->modules[i].index);
-	ip_cpu_time_clear(&f->watch);
+	ip_cpu_time_clear(&f->cpu_time);
 	free(f->functions);
 	free(f->modules);
 	free(f->owned);

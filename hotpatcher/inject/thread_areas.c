@@ -208,18 +208,18 @@ struct ip_thread_areas {
 
 struct ip_thread_areas *ip_thread_areas_create(void)
 {
-	struct ip_thread_areas *watch = calloc(1, sizeof(*watch));
+	struct ip_thread_areas *areas = calloc(1, sizeof(*areas));
 
-	if (!watch)
+	if (!areas)
 		ip_error("out of memory");
-	return watch;
+	return areas;
 }
 
-void ip_thread_areas_destroy(struct ip_thread_areas *watch)
+void ip_thread_areas_destroy(struct ip_thread_areas *areas)
 {
-	if (watch)
-		free(watch->threads);
-	free(watch);
+	if (areas)
+		free(areas->threads);
+	free(areas);
 }
 
 static bool is_registered(pid_t tid)
@@ -281,14 +281,14 @@ static ssize_t list(pid_t pid, struct seen **ret)
 	return dir ? (ssize_t)n : -1;
 }
 
-int ip_thread_areas_step(struct ip_thread_areas *watch, struct ip_target *target, bool no_stop)
+int ip_thread_areas_step(struct ip_thread_areas *areas, struct ip_target *target, bool no_stop)
 {
 	_cleanup_free_ struct seen *now = NULL;
 	uint64_t began = ip_now_ns();
 	ssize_t n;
 	int ret = 0;
 
-	if (began < watch->next_ns || target->arch->bits != 64)
+	if (began < areas->next_ns || target->arch->bits != 64)
 		return 0;
 	n = list(target->pid, &now);
 	if (n < 0)
@@ -297,13 +297,13 @@ int ip_thread_areas_step(struct ip_thread_areas *watch, struct ip_target *target
 		n = 0;
 	for (ssize_t i = 0; i < n; i++) {
 		const struct seen *before =
-			watch->n ? bsearch(&now[i], watch->threads, watch->n, sizeof(*now), by_tid)
+			areas->n ? bsearch(&now[i], areas->threads, areas->n, sizeof(*now), by_tid)
 				 : NULL;
 		int got;
 
 		/* threads that were stopped when probes went live have been checked */
 		now[i].state = before			   ? before->state
-			       : !watch->begun && !no_stop ? SOUND
+			       : !areas->begun && !no_stop ? SOUND
 			       : is_registered(now[i].tid) ? SOUND
 							   : SUSPECT;
 		if (now[i].state == SOUND || !before || ret < 0)
@@ -314,11 +314,11 @@ int ip_thread_areas_step(struct ip_thread_areas *watch, struct ip_target *target
 		if (got < 0)
 			ret = -1;
 	}
-	free(watch->threads);
-	watch->threads = now;
-	watch->n = n;
-	watch->begun = true;
+	free(areas->threads);
+	areas->threads = now;
+	areas->n = n;
+	areas->begun = true;
 	now = NULL;
-	watch->next_ns = ip_now_ns() + LOOK_NS + LOOK_SHARE * (ip_now_ns() - began);
+	areas->next_ns = ip_now_ns() + LOOK_NS + LOOK_SHARE * (ip_now_ns() - began);
 	return ret;
 }

@@ -31,11 +31,11 @@ int ip_thread_areas_check(const struct ip_stop *stop);
 struct ip_thread_areas;
 
 struct ip_thread_areas *ip_thread_areas_create(void);
-void ip_thread_areas_destroy(struct ip_thread_areas *watch);
+void ip_thread_areas_destroy(struct ip_thread_areas *areas);
 
 /* Step 2, to be called now and then. no_stop: no probe went live in a stop; then no thread is
  * stopped if the C library does not register its threads. 0; -1 with the reason: there is a thread
  * without an area of its own. */
-int ip_thread_areas_step(struct ip_thread_areas *watch, struct ip_target *target, bool no_stop);
+int ip_thread_areas_step(struct ip_thread_areas *areas, struct ip_target *target, bool no_stop);
 
 #endif

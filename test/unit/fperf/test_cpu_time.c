@@ -97,51 +97,51 @@ static void end_worker(pid_t child, int in, int out)
 
 static void test_threads_old_and_new(void **state)
 {
-	struct ip_cpu_time watch;
+	struct ip_cpu_time cpu_time;
 	uint64_t before, own, seen;
 	int in[2], out[2];
 	pid_t child;
 
 	(void)state;
-	if (!ip_cpu_time_init(&watch))
+	if (!ip_cpu_time_init(&cpu_time))
 		skip();
 	child = make_worker(3, in, out);
 	before = answer(out[0]);
-	assert_true(ip_cpu_time_start(&watch, child));
-	assert_int_equal(watch.n, 4);
+	assert_true(ip_cpu_time_start(&cpu_time, child));
+	assert_int_equal(cpu_time.n, 4);
 	for (const char *what = "wtfwfwt"; *what; what++) {
 		assert_int_equal(write(in[1], what, 1), 1);
 		own = answer(out[0]) - before;
-		assert_true(ip_cpu_time_read(&watch, &seen));
+		assert_true(ip_cpu_time_read(&cpu_time, &seen));
 		assert_true(seen + CLOSE_NS > own && seen < own + CLOSE_NS);
 	}
 	assert_true(own >= 5 * TICK_LESS * MS);
-	ip_cpu_time_stop(&watch);
-	assert_false(ip_cpu_time_read(&watch, &seen));
+	ip_cpu_time_stop(&cpu_time);
+	assert_false(ip_cpu_time_read(&cpu_time, &seen));
 	/* from anew */
-	assert_true(ip_cpu_time_start(&watch, child) && ip_cpu_time_read(&watch, &seen));
+	assert_true(ip_cpu_time_start(&cpu_time, child) && ip_cpu_time_read(&cpu_time, &seen));
 	assert_true(seen < CLOSE_NS);
-	ip_cpu_time_clear(&watch);
+	ip_cpu_time_clear(&cpu_time);
 	end_worker(child, in[1], out[0]);
 }
 
 static void test_too_many(void **state)
 {
-	struct ip_cpu_time watch;
+	struct ip_cpu_time cpu_time;
 	int in[2], out[2];
 	pid_t child;
 
 	(void)state;
-	if (!ip_cpu_time_init(&watch))
+	if (!ip_cpu_time_init(&cpu_time))
 		skip();
 	child = make_worker(IP_CPU_TIME_THREADS, in, out);
 	answer(out[0]);
-	assert_false(ip_cpu_time_start(&watch, child));
-	assert_int_equal(watch.n, 0);
+	assert_false(ip_cpu_time_start(&cpu_time, child));
+	assert_int_equal(cpu_time.n, 0);
 	end_worker(child, in[1], out[0]);
 	/* nor of one that is gone */
-	assert_false(ip_cpu_time_start(&watch, child));
-	ip_cpu_time_clear(&watch);
+	assert_false(ip_cpu_time_start(&cpu_time, child));
+	ip_cpu_time_clear(&cpu_time);
 }
 
 int main(void)
