@@ -314,7 +314,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	bool goes = false;
 	_cleanup_free_ struct ip_fperf_item *items = calloc(n + 1, sizeof(*items));
 	uint64_t now = ip_now_ns();
-	struct ip_fperf_allowance means = {
+	struct ip_fperf_allowance allowance = {
 		.budget_ns = f->options.budget * 1e9 * f->busy,
 		.credit_ns = f->credit_ns,
 		.limit_ns = ip_fperf_limit(f),
@@ -356,8 +356,8 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	}
 	for (size_t i = 0; i < n; i++)
 		fill_item(&f->functions[i], now, all, &items[i]);
-	f->call_ns = call_cost(items, n, &means);
-	if (ip_fperf_decide(f->options.policy, items, n, &means) < 0)
+	f->call_ns = call_cost(items, n, &allowance);
+	if (ip_fperf_decide(f->options.policy, items, n, &allowance) < 0)
 		return;
 	for (size_t i = 0; i < n; i++)
 		goes |= !items[i].stay;
@@ -368,7 +368,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 		comes += items[i].stay && !items[i].live;
 		if (items[i].stay && !items[i].live)
 			coming += items[i].calls_per_s *
-				  ip_fperf_call_cost(items[i].calls_per_s, &means);
+				  ip_fperf_call_cost(items[i].calls_per_s, &allowance);
 		/* Otherwise its samples begin when the functions that it needs have come in. */
 		if (items[i].stay && ip_fperf_has_needs(f, &f->functions[i]))
 			ip_fperf_grant(f, &f->functions[i], items[i].quota, items[i].every);
@@ -396,7 +396,8 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	/* In a turn of exclusive samples each call may be a sample. */
 	f->window_length_ns = WINDOW_NS;
 	if (!f->options.exclusive)
-		f->window_length_ns += (ip_fperf_window(coming, &means) - means.window_s) * 1e9;
+		f->window_length_ns +=
+			(ip_fperf_window(coming, &allowance) - allowance.window_s) * 1e9;
 	f->window_end_ns = comes ? now + f->window_length_ns : 0;
 	f->ending_ns = 0;
 }

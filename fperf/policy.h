@@ -6,8 +6,8 @@
  * plug in others.
  *
  * The controller asks the policy at each interval, and whenever more was spent than there is. It
- * passes what is known of each function, and the means. The policy decides which functions are live
- * from now on (stay), how many samples each may take (quota), and from one call in how many
+ * passes what is known of each function, and the allowance. The policy decides which functions are
+ * live from now on (stay), how many samples each may take (quota), and from one call in how many
  * (every). A policy keeps nothing from one decision to the next: how long a function has been out,
  * and how many samples it has, is passed to it.
  *
@@ -15,7 +15,7 @@
  *   1. Without a budget all functions are live, without a limit: the policy is not asked.
  *   2. The promise. A live function that has fewer than IP_FPERF_PROMISED samples may take that
  *      many, of the first calls that come. These samples are not part of the limited ones
- *      (means.samples). All other samples together are at most means.samples.
+ *      (allowance.samples). All other samples together are at most allowance.samples.
  *   3. A function that is out comes in only when turns are allowed and something is saved.
  *   4. If the account is overdrawn, no samples are taken but the promised ones. If it is overdrawn
  *      by more than can ever be saved, the most expensive functions go out, until the live ones
@@ -89,10 +89,10 @@ struct ip_fperf_allowance {
 
 /* Returns the length of a turn of functions that cost so much per second while they are live: as
  * long as the savings last. */
-double ip_fperf_window(double cost_per_s, const struct ip_fperf_allowance *means);
+double ip_fperf_window(double cost_per_s, const struct ip_fperf_allowance *allowance);
 
 /* Returns what counting a call costs, in ns, if the function is called that often. */
-double ip_fperf_call_cost(double calls_per_s, const struct ip_fperf_allowance *means);
+double ip_fperf_call_cost(double calls_per_s, const struct ip_fperf_allowance *allowance);
 
 /* Returns whether a function that the item needs does not stay, as decided so far. */
 bool ip_fperf_is_blocked(const struct ip_fperf_item *items, const struct ip_fperf_item *item);
@@ -101,11 +101,11 @@ struct ip_fperf_policy {
 	const char *name;
 	/* Called only if there is a budget. Returns 0, or -1: out of memory. */
 	int (*decide)(struct ip_fperf_item *items, size_t n,
-		      const struct ip_fperf_allowance *means);
+		      const struct ip_fperf_allowance *allowance);
 };
 
 /* Asks the policy, and enforces the rules above. Returns 0, or -1 with an error. */
 int ip_fperf_decide(const struct ip_fperf_policy *policy, struct ip_fperf_item *items, size_t n,
-		    const struct ip_fperf_allowance *means);
+		    const struct ip_fperf_allowance *allowance);
 
 #endif

@@ -107,22 +107,22 @@ static void test_cold(void **state)
 {
 	enum { MANY = 1000 };
 	struct ip_fperf_item items[MANY];
-	struct ip_fperf_allowance means = ordinary;
+	struct ip_fperf_allowance allowance = ordinary;
 	size_t stay[2] = {0};
 
 	for (int cold = 0; cold < 2; cold++) {
-		means.cold_ns = cold ? 10 * COUNT_NS : 0;
+		allowance.cold_ns = cold ? 10 * COUNT_NS : 0;
 		for (size_t i = 0; i < MANY; i++)
 			items[i] = (struct ip_fperf_item){
 				.live = true, .calls_per_s = 600, .samples = 100, .width = 0.1};
-		assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, MANY, &means), 0);
+		assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, MANY, &allowance), 0);
 		for (size_t i = 0; i < MANY; i++)
 			stay[cold] += items[i].stay;
 	}
 	assert_int_equal(stay[0], MANY);
 	assert_in_range(stay[1], 1, MANY / 2);
-	assert_true(ip_fperf_call_cost(1000, &means) > 10 * COUNT_NS);
-	assert_true(ip_fperf_call_cost(1e8, &means) < 1.01 * COUNT_NS);
+	assert_true(ip_fperf_call_cost(1000, &allowance) > 10 * COUNT_NS);
+	assert_true(ip_fperf_call_cost(1e8, &allowance) < 1.01 * COUNT_NS);
 }
 
 /* The wider an interval, the more of what is left. */
