@@ -55,7 +55,7 @@ void ip_collector_destroy(struct ip_collector *c)
 {
 	if (!c)
 		return;
-	ip_flight_recorder_destroy(c->window);
+	ip_flight_recorder_destroy(c->recorder);
 	ip_compressor_destroy(c->compressor);
 	free(c->slots);
 	free(c->suspended);
@@ -79,13 +79,13 @@ int ip_collector_snapshot(struct ip_collector *c, struct ip_trace *trace,
 
 int ip_collector_finish(struct ip_collector *c)
 {
-	return c->window ? ip_flight_recorder_finish(c) : 0;
+	return c->recorder ? ip_flight_recorder_finish(c) : 0;
 }
 
 int ip_collector_poll(struct ip_collector *c)
 {
 	uint64_t now = ip_now_ns();
-	bool often = !c->window && slots_used(c) <= REAP_OFTEN_SLOTS;
+	bool often = !c->recorder && slots_used(c) <= REAP_OFTEN_SLOTS;
 	int taken;
 
 	if (ip_drain_write_ready(c) < 0)
@@ -98,7 +98,7 @@ int ip_collector_poll(struct ip_collector *c)
 		ip_drain_end_suspensions(c, now);
 		if (ip_reap(c) < 0)
 			return -1;
-		if (c->window) {
+		if (c->recorder) {
 			ip_flight_recorder_trim(c);
 			ip_flight_recorder_share(c);
 		}
@@ -117,7 +117,7 @@ uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_poll_interval 
 	if (c->compressor && !ip_compressor_is_empty(c->compressor) && max_ns > COMPRESSOR_NAP_NS)
 		max_ns = COMPRESSOR_NAP_NS;
 	/* the collector drains nothing, and the number of free sub-buffers means nothing */
-	if (c->window)
+	if (c->recorder)
 		nready = total;
 	if (!records)
 		nready = UINT32_MAX;
@@ -291,7 +291,7 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 			ret->pending += position - c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS;
 	}
 	ret->plain = c->compressor ? ip_compressor_plain(c->compressor) : 0;
-	if (c->window) {
+	if (c->recorder) {
 		ret->pending = ip_flight_recorder_kept(c);
 		ret->overwritten = ip_flight_recorder_overwritten(c);
 	}

@@ -65,7 +65,7 @@ struct ip_collector {
 	int nice; /* of the compressor's thread */
 	/* bytes of the packets in the compressor, counted as if uncompressed */
 	uint64_t on_its_way;
-	struct ip_flight_recorder *window; /* only of sessions that overwrite; else NULL */
+	struct ip_flight_recorder *recorder; /* only of sessions that overwrite; else NULL */
 };
 
 #define PID_LIMIT (1u << 22) /* the kernel's limit */

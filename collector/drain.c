@@ -170,7 +170,7 @@ int ip_drain_full(struct ip_collector *c, bool quiet)
 	size_t n = 0;
 	int taken = 0, kept;
 
-	if (c->window) /* the threads keep their sub-buffers */
+	if (c->recorder) /* the threads keep their sub-buffers */
 		return 0;
 	for (uint32_t i = 0; i < c->area->nsubbufs; i++) {
 		const struct ip_subbuf *b = &c->area->subbufs[i];
@@ -236,7 +236,7 @@ static int put_end(struct ip_collector *c, uint32_t index, uint64_t alive)
 
 	if (!p->last)
 		return 0;
-	if (c->window)
+	if (c->recorder)
 		return ip_flight_recorder_tell_end(c, index, alive, now > alive ? now : alive);
 	if (c->full || ip_trace_bytes(c->trace) + c->on_its_way + sizeof(struct ip_packet_header) >
 			       c->max_size)
@@ -256,7 +256,7 @@ int ip_drain_slot(struct ip_collector *c, uint32_t index, uint64_t alive)
 	int kept;
 
 	ip_drain_meet(c, index);
-	if (c->window) {
+	if (c->recorder) {
 		if (ip_flight_recorder_end_slot(c, index, lives ? ip_drain_now(c) : alive) < 0)
 			return -1;
 	} else if (subbuf < c->area->nsubbufs && c->area->subbufs[subbuf].slot == index) {
@@ -272,7 +272,7 @@ int ip_drain_slot(struct ip_collector *c, uint32_t index, uint64_t alive)
 	if (alive < s->p.last)
 		alive = s->p.last;
 	discarded = s->p.lost_before + slot->lost + s->p.holes;
-	if (!c->window && discarded > s->p.last_discarded) {
+	if (!c->recorder && discarded > s->p.last_discarded) {
 		uint64_t at = lives || !alive ? ip_drain_now(c) : alive;
 
 		if (put_empty(c, index, at, at, discarded) < 0)
@@ -325,7 +325,7 @@ void ip_drain_release(struct ip_collector *c, uint32_t index)
 	 * again. */
 	ip_trace_note_progress(c->trace, index, &next);
 	ip_drain_advance(c, index, &next);
-	if (c->window)
+	if (c->recorder)
 		ip_flight_recorder_release(c, index);
 	free_slot(c, index);
 }

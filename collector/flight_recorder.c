@@ -110,7 +110,7 @@ int ip_flight_recorder_begin(struct ip_collector *c)
 	w->most = (size_t)c->area->nsubbufs * IP_SUBBUF_SIZE;
 	w->dropped = calloc(IP_AREA_SLOTS, sizeof(*w->dropped));
 	w->before = calloc(IP_AREA_SLOTS, sizeof(*w->before));
-	c->window = w;
+	c->recorder = w;
 	if (!w->dropped || !w->before)
 		return ip_error("out of memory");
 	h->share = c->area->nsubbufs;
@@ -193,7 +193,7 @@ int ip_flight_recorder_end_slot(struct ip_collector *c, uint32_t index, uint64_t
 {
 	const struct ip_slot *slot = &c->area->slots[index];
 	struct ip_claim *s = &c->slots[index];
-	uint64_t base = s->p.lost_before + c->window->before[index] + IP_TAIL_EVENTS(slot->tail),
+	uint64_t base = s->p.lost_before + c->recorder->before[index] + IP_TAIL_EVENTS(slot->tail),
 		 last = 0;
 	size_t n = list_subbufs(c, index);
 
@@ -215,7 +215,7 @@ int ip_flight_recorder_end_slot(struct ip_collector *c, uint32_t index, uint64_t
 		s->p.holes += found.holes;
 		c->invalid += found.invalid;
 		if (found.words) {
-			p = packets_add(&c->window->kept, c, index, &found);
+			p = packets_add(&c->recorder->kept, c, index, &found);
 			if (!p)
 				return -1;
 			last = p->discarded = base + c->area->subbufs[r->subbuf].lost + s->p.holes;
@@ -230,14 +230,14 @@ int ip_flight_recorder_end_slot(struct ip_collector *c, uint32_t index, uint64_t
 	if (at < s->p.last)
 		at = s->p.last;
 	return tell_losses(c, index, at ? at : ip_drain_now(c), s->p.last_discarded,
-			   &c->window->kept);
+			   &c->recorder->kept);
 }
 
 int ip_flight_recorder_tell_end(struct ip_collector *c, uint32_t index, uint64_t alive,
 				uint64_t gone)
 {
 	const struct ip_checked_records end = {.begin = alive, .end = gone};
-	struct packet *p = packets_add(&c->window->kept, c, index, &end);
+	struct packet *p = packets_add(&c->recorder->kept, c, index, &end);
 
 	if (!p)
 		return -1;
@@ -250,8 +250,8 @@ void ip_flight_recorder_release(struct ip_collector *c, uint32_t index)
 	struct ip_slot *slot = &c->area->slots[index];
 	uint64_t overwritten = IP_TAIL_EVENTS(slot->tail);
 
-	c->window->before[index] += overwritten;
-	c->window->overwritten += overwritten;
+	c->recorder->before[index] += overwritten;
+	c->recorder->overwritten += overwritten;
 	slot->tail = 0;
 }
 
@@ -263,7 +263,7 @@ static int write_packet(struct ip_collector *c, struct ip_trace *trace, const st
 					  .pid = p->pid,
 					  .tid = p->tid,
 					  .events_discarded =
-						  p->discarded + c->window->dropped[p->slot]};
+						  p->discarded + c->recorder->dropped[p->slot]};
 
 	if (ip_trace_write_packet(trace, p->slot, &header, p->words, p->n, &c->slots[p->slot].p) <
 	    0)
@@ -304,7 +304,7 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 		}
 		/* A target that moves its sub-buffers to another slot each time could make the
 		 * collector copy them without end. */
-		if (list->bytes + own.bytes > COPIES_MOST * c->window->most) {
+		if (list->bytes + own.bytes > COPIES_MOST * c->recorder->most) {
 			ret->torn++;
 			packets_clear(&own);
 			holes = invalid = 0;
@@ -344,7 +344,7 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 	     p = p->next)
 		before -= IP_SUBBUF_ROOM - p->surplus;
 	ret->overwritten += before;
-	before += c->slots[index].p.lost_before + c->window->before[index];
+	before += c->slots[index].p.lost_before + c->recorder->before[index];
 	ret->lost += lost + holes;
 	ret->invalid += invalid;
 	for (struct packet *p = own.first; p; p = p->next)
@@ -365,8 +365,9 @@ int ip_flight_recorder_snapshot(struct ip_collector *c, struct ip_trace *trace,
 	int done = 0;
 
 	packets_init(&list);
-	*ret = (struct ip_flight_recorder_counts){
-		.overwritten = c->window->overwritten, .lost = c->lost_done, .invalid = c->invalid};
+	*ret = (struct ip_flight_recorder_counts){.overwritten = c->recorder->overwritten,
+						  .lost = c->lost_done,
+						  .invalid = c->invalid};
 	/* 1. A new list for each thread: while other threads are copied, a busy thread overwrites
 	 * all of its ring. */
 	for (uint32_t i = 0; i < used && done == 0; i++) {
@@ -378,7 +379,7 @@ int ip_flight_recorder_snapshot(struct ip_collector *c, struct ip_trace *trace,
 		n = list_subbufs(c, i);
 		done = copy_slot(c, i, n, &list, ret);
 	}
-	for (const struct packet *p = c->window->kept.first; p && done == 0; p = p->next)
+	for (const struct packet *p = c->recorder->kept.first; p && done == 0; p = p->next)
 		done = write_packet(c, trace, p, &ret->events);
 	for (const struct packet *p = list.first; p && done == 0; p = p->next)
 		if (p->n)
@@ -389,13 +390,13 @@ int ip_flight_recorder_snapshot(struct ip_collector *c, struct ip_trace *trace,
 
 void ip_flight_recorder_trim(struct ip_collector *c)
 {
-	while (c->window->kept.bytes > c->window->most)
-		drop_first(c->window);
+	while (c->recorder->kept.bytes > c->recorder->most)
+		drop_first(c->recorder);
 }
 
 int ip_flight_recorder_finish(struct ip_collector *c)
 {
-	struct ip_flight_recorder *w = c->window;
+	struct ip_flight_recorder *w = c->recorder;
 
 	/* If not all packets fit, drop the oldest. */
 	while (w->kept.first && w->kept.bytes > c->max_size)
@@ -419,7 +420,7 @@ int ip_flight_recorder_finish(struct ip_collector *c)
 
 uint64_t ip_flight_recorder_overwritten(const struct ip_collector *c)
 {
-	uint64_t sum = c->window->overwritten;
+	uint64_t sum = c->recorder->overwritten;
 
 	for (uint32_t i = 0; i < slots_used(c); i++)
 		if (is_claimed(c, i))
@@ -431,7 +432,7 @@ uint64_t ip_flight_recorder_kept(const struct ip_collector *c)
 {
 	uint64_t sum = 0;
 
-	for (const struct packet *p = c->window->kept.first; p; p = p->next)
+	for (const struct packet *p = c->recorder->kept.first; p; p = p->next)
 		sum += p->events;
 	for (uint32_t i = 0; i < slots_used(c); i++) {
 		uint64_t position = c->area->slots[i].cur & IP_POSITION_MASK;
