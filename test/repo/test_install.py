@@ -38,6 +38,9 @@ def test_layout(prefix, root, builddir, sh):
     assert (prefix / "share" / "iprobe" / "tracecompass.xml").read_bytes() == (
         root / "analysis" / "export" / "tracecompass.xml"
     ).read_bytes()
+    for name in ("coldpatch", "fperf", "iprobe", "iprobed"):
+        assert (prefix / "share" / "bash-completion" / "completions" / name).exists()
+        assert (prefix / "share" / "zsh" / "site-functions" / f"_{name}").exists()
     for name in ("probe.h", "payload.h"):
         assert (prefix / "include" / "iprobe" / name).read_bytes() == (
             root / "include" / "iprobe" / name
