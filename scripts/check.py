@@ -553,7 +553,14 @@ def plan(mode, scratch):
     stages = meson_build("build", BUILD, ["-Dwerror=true"], vital="")
     stages += [
         unit("unit", BUILD),
-        pytest("repo", "repo", BUILD, 300, scratch),
+        pytest(
+            "repo",
+            "repo",
+            BUILD,
+            600,
+            scratch,
+            arguments=["-m", "not slow"] if quick else [],
+        ),
         pytest(
             "system",
             "system",

@@ -12,6 +12,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes more than a few seconds; left out of a quick run")
+
+
 @pytest.fixture(scope="session")
 def root():
     return ROOT
