@@ -114,11 +114,12 @@ _iprobe()
 	_init_completion -s -n :@ || return
 
 	local program=${words[0]/#\~\//$HOME/}
-	local name=${words[0]##*/} command help i=1
+	local name=${words[0]##*/} command commands help i=1
 	if [[ $name == iprobe ]]; then
 		if ((cword == 1)); then
 			help=$("$program" --help 2>/dev/null </dev/null)
-			_iprobe_part '' "$(sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' <<<"$help") --help --version"
+			commands=$(sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' <<<"$help")
+			_iprobe_part '' "$commands --help --version"
 			return
 		fi
 		command=${words[1]} i=2

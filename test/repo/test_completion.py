@@ -73,25 +73,44 @@ class Bash:
         # as readline parts a line, by what bash-completion leaves of COMP_WORDBREAKS
         words = re.findall(r"'[^']*|[^\s:=]+|[:=]+", line) + ([""] if line.endswith(" ") else [])
         file = self.completions / words[0]
-        done = subprocess.run(["bash", "--norc", "-c", BASH, "bash", LIBRARY, file, line, *words],
-                              env=self.env, cwd=self.cwd, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(
+            ["bash", "--norc", "-c", BASH, "bash", LIBRARY, file, line, *words],
+            env=self.env,
+            cwd=self.cwd,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
         assert done.stderr == ""
         return set(done.stdout.split())
 
 
 class Zsh:
     """One that sits at a terminal, with a compadd that notes what it is given."""
+
     name = "zsh"
 
     def __init__(self, builddir, scratch, env):
         self.scratch = scratch
         (scratch / "setup").write_text(ZSH, encoding="utf-8")
         self.terminal, other = pty.openpty()
-        env = {**env, "IPROBE_COMPLETIONS": str(builddir / "completions"),
-               "IPROBE_SCRATCH": str(scratch), "TERM": "dumb"}
-        self.process = subprocess.Popen(["zsh", "-f", "-i"], stdin=other, stdout=other,
-                                        stderr=other, start_new_session=True, cwd=scratch, env=env)
+        env = {
+            **env,
+            "IPROBE_COMPLETIONS": str(builddir / "completions"),
+            "IPROBE_SCRATCH": str(scratch),
+            "TERM": "dumb",
+        }
+        self.process = subprocess.Popen(
+            ["zsh", "-f", "-i"],
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            start_new_session=True,
+            cwd=scratch,
+            env=env,
+        )
         os.close(other)
         self.send("source ./setup\n")
 
@@ -128,8 +147,12 @@ def shell(request, builddir, tmp_path_factory):
     (scratch / "traces" / "other").mkdir()
     (scratch / "probes.d").mkdir()
     (scratch / "probes.d" / "some.yaml").write_text(PROBES_D, encoding="utf-8")
-    env = {**os.environ, "PATH": f"{builddir}/cli:{builddir}/coldpatch:{os.environ['PATH']}",
-           "IPROBE_PROBES_D": str(scratch / "probes.d"), "LC_ALL": "C.UTF-8"}
+    env = {
+        **os.environ,
+        "PATH": f"{builddir}/cli:{builddir}/coldpatch:{os.environ['PATH']}",
+        "IPROBE_PROBES_D": str(scratch / "probes.d"),
+        "LC_ALL": "C.UTF-8",
+    }
     one = (Bash if request.param == "bash" else Zsh)(builddir, scratch, env)
     yield one
     if request.param == "zsh":

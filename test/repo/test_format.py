@@ -14,7 +14,11 @@ import pytest
 VERSION = "14"  # Debian 12's; other versions break some lines in other places
 COLUMNS = 100  # with tabs to 8, as .clang-format has them
 LONG_WORD = 60  # an URL, a mangled name: nothing can be broken there
-UNCHECKED = (".md",)  # prose whose lines are longer today
+UNCHECKED = (
+    # a maintainer's line and an override are one line by Debian's formats
+    "debian/changelog",
+    ".lintian-overrides",
+)
 
 
 def tracked(root, *patterns):

@@ -74,8 +74,13 @@ def tool(name, package):
 
 def copy_of_the_sources(folder):
     """What git knows or would take; without git, all but build folders."""
-    done = subprocess.run([*GIT, "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT,
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*GIT, "ls-files", "-z", "-co", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         ignore = shutil.ignore_patterns("build*", "__pycache__")
         shutil.copytree(ROOT, folder, symlinks=True, ignore=ignore)
@@ -93,8 +98,11 @@ def built(sh, tmp_path_factory):
     tool("dh", "debhelper")
     folder = tmp_path_factory.mktemp("packages")
     copy_of_the_sources(folder / "iprobe")
-    env = {name: value for name, value in os.environ.items()
-           if not name.startswith(("CC", "CXX", "CFLAGS", "DEB_"))}
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("CC", "CXX", "CFLAGS", "DEB_"))
+    }
     env["DEB_BUILD_OPTIONS"] = "nocheck noautodbgsym parallel=2"
     sh("dpkg-buildpackage", "-b", "-us", "-uc", cwd=folder / "iprobe", timeout=500, env=env)
     shutil.rmtree(folder / "iprobe")
@@ -111,8 +119,11 @@ def debs(built):
 
 def files_of(sh, deb):
     lines = sh("dpkg-deb", "-c", deb).stdout.splitlines()
-    return {line.split(None, 5)[5].removeprefix("./").split(" -> ")[0] for line in lines
-            if not line.endswith("/")}
+    return {
+        line.split(None, 5)[5].removeprefix("./").split(" -> ")[0]
+        for line in lines
+        if not line.endswith("/")
+    }
 
 
 def test_lintian_has_nothing_to_say(built, sh):
@@ -134,24 +145,55 @@ def test_version_is_that_of_the_program(debs, sh, root):
 FILES = {
     "libiprobe-rt": {LIB + "libiprobe-rt.so", LIB + "32/libiprobe-rt.so"},
     "iprobe": {
-        "etc/iprobe/probes.d/examples.yaml", "usr/bin/fperf", "usr/bin/iprobe",
-        "usr/share/iprobe/tracecompass.xml", LIB + "libiprobe-papi.so",
-        BASH + "fperf", BASH + "iprobe", ZSH + "_fperf", ZSH + "_iprobe",
+        "etc/iprobe/probes.d/examples.yaml",
+        "usr/bin/fperf",
+        "usr/bin/iprobe",
+        "usr/share/iprobe/tracecompass.xml",
+        LIB + "libiprobe-papi.so",
+        BASH + "fperf",
+        BASH + "iprobe",
+        ZSH + "_fperf",
+        ZSH + "_iprobe",
     },
     "iprobe-dev": {
-        *(f"usr/bin/{name}" for name in (
-            "coldpatch", "iprobe-c++", "iprobe-cc", "iprobe-gcc-ar", "iprobe-gcc-nm",
-            "iprobe-gcc-ranlib", "iprobe-llvm-ar", "iprobe-llvm-nm", "iprobe-llvm-ranlib")),
+        *(
+            f"usr/bin/{name}"
+            for name in (
+                "coldpatch",
+                "iprobe-c++",
+                "iprobe-cc",
+                "iprobe-gcc-ar",
+                "iprobe-gcc-nm",
+                "iprobe-gcc-ranlib",
+                "iprobe-llvm-ar",
+                "iprobe-llvm-nm",
+                "iprobe-llvm-ranlib",
+            )
+        ),
         *(f"usr/include/iprobe/{name}.h" for name in ("payload", "probe", "trace_format")),
-        *(f"usr/libexec/iprobe/{name}" for name in (
-            "include/iprobe/probe.h", "stage/as", "stage/fentry.specs", "stage/inline.specs",
-            "stage/include/iprobe_inline.h", "stage/include/iprobe_large.h")),
+        *(
+            f"usr/libexec/iprobe/{name}"
+            for name in (
+                "include/iprobe/probe.h",
+                "stage/as",
+                "stage/fentry.specs",
+                "stage/inline.specs",
+                "stage/include/iprobe_inline.h",
+                "stage/include/iprobe_large.h",
+            )
+        ),
         *(LIB + name for name in ("iprobe-inlined.ar", "iprobe-room.o", "iprobe-rt.o")),
-        "usr/share/pkgconfig/iprobe.pc", BASH + "coldpatch", ZSH + "_coldpatch",
+        "usr/share/pkgconfig/iprobe.pc",
+        BASH + "coldpatch",
+        ZSH + "_coldpatch",
     },
     "iprobed": {
-        "etc/iprobe/probes.d/rules.yaml", "lib/systemd/system/iprobed.service",
-        "lib/systemd/system/iprobed.socket", "usr/bin/iprobed", BASH + "iprobed", ZSH + "_iprobed",
+        "etc/iprobe/probes.d/rules.yaml",
+        "lib/systemd/system/iprobed.service",
+        "lib/systemd/system/iprobed.socket",
+        "usr/bin/iprobed",
+        BASH + "iprobed",
+        ZSH + "_iprobed",
     },
 }
 
@@ -167,8 +209,14 @@ def test_each_package_has_its_files(debs, sh, name):
 
 
 def test_manual_pages_go_with_their_programs(debs, sh, root):
-    pages = {name: {pathlib.Path(path).name.removesuffix(".gz") for path in files_of(sh, deb)
-                    if path.startswith("usr/share/man/")} for name, deb in debs.items()}
+    pages = {
+        name: {
+            pathlib.Path(path).name.removesuffix(".gz")
+            for path in files_of(sh, deb)
+            if path.startswith("usr/share/man/")
+        }
+        for name, deb in debs.items()
+    }
     assert pages["iprobe-dev"] == {"coldpatch.1", "iprobe-cc.1", "iprobe-c++.1", "iprobe-probe.3"}
     assert pages["iprobed"] == {"iprobed.8"} and not pages["libiprobe-rt"]
     written = {path.name.removesuffix(".rst") for path in (root / "docs" / "man").iterdir()}
@@ -190,10 +238,20 @@ def test_unpacked_anywhere(debs, sh, tmp_path, root):
     flags = sh("pkg-config", "--define-prefix", "--cflags", "iprobe", env=where).stdout.split()
     assert flags == [f"-I{tmp_path}/usr/include"]
     sh("cc", *flags, "-O2", root / "examples" / "points.c", "-o", "points", cwd=tmp_path)
-    sh("cc", *flags, "-O2", "-shared", "-fPIC", root / "examples" / "callers.c", "-o", "callers.so",
-       cwd=tmp_path)
-    if subprocess.run(["cc", "-m32", "program.c", "-o", "plain"], cwd=tmp_path,
-                      capture_output=True, check=False).returncode:
+    sh(
+        "cc",
+        *flags,
+        "-O2",
+        "-shared",
+        "-fPIC",
+        root / "examples" / "callers.c",
+        "-o",
+        "callers.so",
+        cwd=tmp_path,
+    )
+    if subprocess.run(
+        ["cc", "-m32", "program.c", "-o", "plain"], cwd=tmp_path, capture_output=True, check=False
+    ).returncode:
         pytest.skip("cc -m32 makes no programs here (gcc-multilib)")
     programs = tmp_path / "usr" / "bin"
     sh(programs / "iprobe-cc", "-m32", "-O2", "program.c", "-o", "program", cwd=tmp_path)
@@ -211,8 +269,15 @@ def dependencies(sh, debs):
 
 def names_in(folder):
     """Of all files, but for what dpkg, passwd and adduser note down for themselves."""
-    own = ("var/lib/dpkg", "var/log", "var/cache", "etc/group-", "etc/gshadow-", "etc/.pwd.lock",
-           "run/adduser")
+    own = (
+        "var/lib/dpkg",
+        "var/log",
+        "var/cache",
+        "etc/group-",
+        "etc/gshadow-",
+        "etc/.pwd.lock",
+        "run/adduser",
+    )
     found = set()
     for path, folders, names in os.walk(folder):
         found |= {os.path.relpath(os.path.join(path, name), folder) for name in folders + names}
@@ -232,8 +297,14 @@ class System:
         self.debs = [f"/var/cache/{deb.name}" for deb in debs.values()]
 
     def run(self, *words, timeout=120):
-        done = subprocess.run([*self.command, *words], stdin=subprocess.DEVNULL, text=True,
-                              capture_output=True, timeout=timeout, check=False)
+        done = subprocess.run(
+            [*self.command, *words],
+            stdin=subprocess.DEVNULL,
+            text=True,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
         said = f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
         assert done.returncode == 0, f"{words}: exit code {done.returncode}\n{said}"
         return done.stdout
@@ -245,8 +316,13 @@ class System:
 @pytest.fixture(scope="module")
 def system(debs, sh, root, tmp_path_factory):
     folder = tmp_path_factory.mktemp("root") / "root"
-    made = subprocess.run([root / "scripts" / "clean-root", folder, *dependencies(sh, debs)],
-                          capture_output=True, text=True, timeout=300, check=False)
+    made = subprocess.run(
+        [root / "scripts" / "clean-root", folder, *dependencies(sh, debs)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     if made.returncode == 77:
         pytest.skip(made.stderr.strip())
     assert made.returncode == 0, made.stderr
