@@ -1,36 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Not being stopped ourselves while others are stopped by us: Ctrl-Z in the middle of a stop must
- * not leave the target standing.
+ * Job control: iprobe itself must not be stopped while it has stopped the threads of a target.
+ * Ctrl-Z in the middle of a stop must not leave the target stopped.
  *
- *   1. Before the first SEIZE: SIGTSTP, SIGTTIN and SIGTTOU, where they would stop us, get a
- *      handler that takes note of them. (Blocking them would not do: a SIGCONT that is sent, 2,
- *      takes away those that wait.) They come in the thread that stops others, which is the only
- *      one that takes signals at all (drain_thread.c); system calls are started again (SA_RESTART)
- *      or tried again by who makes them, as with 2.
- *   2. SIGSTOP cannot be blocked. But the kernel continues a process in the moment in which a
- *      SIGCONT is sent to it, and its timers run while the process is stopped: ours send us SIGCONT
- *      from the stop's deadline on (at most a tenth of a second), every 20 ms. A SIGSTOP takes away
- *      a SIGCONT that waits to be delivered, and the timer that has sent it stands still then: so
- *      there are two, which take turns, and whichever is delivered starts both anew.
- *      Then the stop goes on, past its deadline: it releases all. So SIGSTOP makes a stop longer by
- *      no more than that. It does not come back afterwards: who wants us to stand sends it again.
- *   3. When all are released the timer stops and the signals are what they were; one that was noted
- *      is raised, once, and stops us now. Where a thread that could not be stopped in time is our
- *      tracee still (ip_stop_let_go()), this waits until that is gone, too.
+ *   1. Before the first SEIZE, SIGTSTP, SIGTTIN and SIGTTOU get a handler that notes the signal.
+ *      Only a signal with the default action gets it, since only that action would stop iprobe.
+ *      (To block the signals would not be enough: a SIGCONT that is sent to iprobe, see 2, removes
+ *      those that are pending.) The signals are delivered to the thread that stops others: it is
+ *      the only thread of iprobe that takes signals at all (drain_thread.c). System calls start
+ *      again (SA_RESTART), or their callers try them again, as with 2.
+ *   2. SIGSTOP cannot be blocked. But the kernel continues a process at the moment at which a
+ *      SIGCONT is sent to it, and the timers of a process run while it is stopped. Timers of
+ *      iprobe send it a SIGCONT every 20 ms from the stop's deadline on, or from a tenth of a
+ *      second on if that is earlier. A SIGSTOP removes a SIGCONT that is pending, and the timer
+ *      that has sent this SIGCONT then stands still. So there are two timers, which alternate, and
+ *      whichever SIGCONT is delivered starts both anew.
+ *      Then the stop goes on, past its deadline: it releases all threads. So a SIGSTOP makes a
+ *      stop longer by no more than that time. The SIGSTOP does not come back afterwards: a user
+ *      who wants iprobe to be stopped sends it again.
+ *   3. When all threads are released, the timers stop, and the signals get their former actions
+ *      back. A signal that was noted is raised, once, and stops iprobe now. If a thread that could
+ *      not be stopped in time is still a tracee of iprobe (ip_stop_let_go()), this step waits
+ *      until it is none any more.
  *
- * Needs no privilege, no other process, and costs twelve system calls a stop, none of them between
- * the first thread's stop and the last one's release.
+ * This needs no privilege and no other process. It costs twelve system calls a stop, none of them
+ * between the first thread's stop and the last thread's release.
  */
 #ifndef IP_JOB_CONTROL_H
 #define IP_JOB_CONTROL_H
 
 #include <stdint.h>
 
-/* Steps 1 and 2. They nest; to be called by one thread only. */
+/* Steps 1 and 2. Calls nest. Only one thread may call this. deadline_ns: the time that the stop may
+ * take. */
 void ip_job_control_begin(uint64_t deadline_ns);
 
-/* Step 3, for the last of those that have begun. */
+/* Step 3, at the end that belongs to the outermost ip_job_control_begin(). */
 void ip_job_control_end(void);
 
 #endif

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads of a process in which only the kernel runs: io_uring's workers (PF_IO_WORKER, Linux 5.12)
- * and vhost's (PF_USER_WORKER, Linux 6.4). They are in /proc/PID/task like all others, but never
- * execute an instruction of the program. An INTERRUPT breaks off what they do for it: the program
- * sees a result of -512. So they are left alone: neither SEIZEd, nor stopped, nor borrowed. None of
- * them makes a thread that executes the program.
+ * Threads of a process in which only the kernel runs: the workers of io_uring (PF_IO_WORKER, Linux
+ * 5.12) and of vhost (PF_USER_WORKER, Linux 6.4). /proc/PID/task lists them like all other
+ * threads, but they never execute an instruction of the program. An INTERRUPT breaks off the work
+ * that they do for the program, which then sees a result of -512. So iprobe leaves them alone: it
+ * does not SEIZE, stop or borrow them. None of them can make a thread that executes the program.
  *
- * A thread counts as one where three things agree, none of which a program can set: the flag (field
- * 9 of stat; it had another meaning in older kernels, which are not asked), the signals that are
- * blocked (all but SIGKILL and SIGSTOP), and a stack pointer and a program counter of 0 (syscall).
- * Never by name, which the program chooses.
+ * A thread counts as such a worker if three facts agree, none of which a program can set:
+ *   - its flag (field 9 of stat; in older kernels the bit had another meaning, and it is not
+ *     looked at there);
+ *   - its blocked signals (all but SIGKILL and SIGSTOP);
+ *   - a stack pointer and a program counter of 0 (syscall).
+ * The name of a thread never counts, since the program chooses it.
  */
 #ifndef IP_KERNEL_WORKER_H
 #define IP_KERNEL_WORKER_H
@@ -18,18 +20,18 @@
 #include <sys/types.h>
 
 struct ip_task_look {
-	char state;	    /* letter of stat; 'X': it is gone */
-	bool kernel_worker; /* false where that is not known */
+	char state;	    /* state letter of stat; 'X': the thread is gone */
+	bool kernel_worker; /* false also if it is not known */
 };
 
-/* task: /proc/PID/task, a directory that is open. known: it was one a moment ago, so that its flags
- * suffice. */
+/* Looks at one thread. task: /proc/PID/task, an open directory. known: the thread was a worker a
+ * moment ago, so that its flags suffice. */
 struct ip_task_look ip_task_look(int task, pid_t pid, const char *tid, bool known);
 
 bool ip_is_kernel_worker(pid_t pid, pid_t tid);
 
-/* Threads of the process that are none, those that have ended but are listed included; -1: it is
- * gone. */
+/* The number of threads of the process that are no kernel workers. It includes threads that have
+ * ended but are still listed. -1: the process is gone. */
 long ip_user_threads(pid_t pid);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our own real-time priority while threads of a target are stopped or borrowed: these wait for us.
+ * iprobe's own real-time priority while threads of a target are stopped or borrowed: these threads
+ * wait for iprobe.
  */
 #ifndef IP_PRIORITY_H
 #define IP_PRIORITY_H
@@ -12,14 +13,15 @@
 
 struct ip_priority {
 	bool on;
-	int policy; /* ours before */
+	int policy; /* the policy of the calling thread before */
 	struct sched_param priority;
 };
 
-/* Whether we have it. Ordinary users may not; then it takes longer. */
+/* Gives the calling thread real-time priority. false: it may not have it, as ordinary users may
+ * not; then the stop takes longer. */
 bool ip_priority_begin(struct ip_priority *ret);
 
-/* Back to what we had; nothing to do where it was not on. */
+/* Gives the calling thread its former policy back. Does nothing if ip_priority_begin() failed. */
 void ip_priority_end(struct ip_priority *priority);
 
 #endif

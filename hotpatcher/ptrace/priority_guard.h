@@ -1,34 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Borrowed priority: threads of the target run with real-time priority from just before they are
- * interrupted until they are released, so that on a busy machine no stop waits for somebody else's
- * turn on a CPU. And the guard: a process of ours that gives every thread its own policy back
- * should we be killed in between, since SCHED_FIFO would stay with it.
+ * Lent priority: threads of the target run with real-time priority from just before they are
+ * interrupted until they are released. So on a busy machine no stop waits until another process
+ * has used its share of a CPU. And the guard: a process of iprobe that gives every thread its own
+ * policy back if iprobe is killed in between, since otherwise the thread would keep SCHED_FIFO.
  *
- *   1. Early, while we are small, the guard is forked by the thread that will raise others. It
- *      shares one table with us, closes all files but a pipe from us, blocks all signals, and asks
- *      for one when that thread ends, leaves our session (so that a signal to our group is not one
- *      to it), takes a priority above all that we lend, and sleeps until we close the pipe or end.
- *   2. To raise a thread: write it and its policy into the table; then change its policy. Killed
- *      between the two: step 5 finds nothing to do.
- *   3. To give back: if the thread still has exactly what we gave it (else somebody else has
- *      changed it meanwhile: theirs counts), set the policy that the table names; then clear the
- *      entry. Nice value and time slice of the thread have stayed as they were: the kernel keeps
- *      them beside a real-time priority.
- *   4. Before each stop we look whether the guard still lives, and is ready: it might not have had
- *      a CPU so far. Without it no thread is raised.
- *   5. The pipe is closed, or our thread has ended (not: we have, since others of us may not come
- *      to that for want of a CPU, which is what the raised threads have): for each entry left, if
- *      the thread is not younger than the table's last use (a number that was given to a new thread
- *      since) and has exactly what we gave, the guard does step 3. Then it ends: it outlives us by
- *      no more than that.
+ *   1. Early, while iprobe is small, the thread that will raise other threads forks the guard. The
+ *      guard shares one table with iprobe and closes all files but a pipe from iprobe. It blocks
+ *      all signals, and asks the kernel for a signal when the thread that forked it ends. It
+ *      leaves iprobe's session, so that a signal to iprobe's process group does not reach it. It
+ *      takes a priority above all that iprobe lends, and sleeps until iprobe closes the pipe or
+ *      ends.
+ *   2. To raise a thread: write the thread and its policy into the table; then change its policy.
+ *      If iprobe is killed between the two, step 5 finds nothing to do.
+ *   3. To take the priority back: if the thread still has exactly what iprobe gave it, set the
+ *      policy that the table names; then clear the entry. (If the thread has anything else, some
+ *      other program has changed it meanwhile, and that change stands.) The nice value and the
+ *      time slice of the thread have stayed as they were: the kernel keeps them beside a real-time
+ *      priority.
+ *   4. Before each stop iprobe looks whether the guard still lives and is ready: the guard might
+ *      not have had a CPU so far. Without it no thread is raised.
+ *   5. The pipe is closed, or the thread that forked the guard has ended. (The guard does not wait
+ *      for the end of iprobe's process: other threads of iprobe may not get to their end for want
+ *      of a CPU, which the raised threads have.) For each entry left the guard does step 3, if the
+ *      thread is not younger than the table's last use (a younger one is a new thread with an old
+ *      number) and has exactly what iprobe gave. Then the guard ends: it outlives iprobe by no
+ *      more than that.
  *
- * Only threads of the ordinary policy (SCHED_OTHER) with a nice value of 0 or more are raised. What
- * we give them has
- * SCHED_RESET_ON_FORK: a child that is forked in that moment has SCHED_OTHER and the same nice
- * value then, as it would have had without us. Of a batch, idle or negative-nice thread the child
- * would have another one: they are left alone, as are real-time and deadline threads. It takes
- * CAP_SYS_NICE; without it stops take longer and all else is the same.
+ * Only threads of the ordinary policy (SCHED_OTHER) with a nice value of 0 or more are raised. The
+ * lent policy has SCHED_RESET_ON_FORK: a child that is forked at that moment then has SCHED_OTHER
+ * and the same nice value, as it would have had without iprobe. A child of a batch, idle or
+ * negative-nice thread would get another policy or nice value, so such threads are left alone, as
+ * are real-time and deadline threads. Lending takes CAP_SYS_NICE; without it stops take longer and
+ * all else is the same.
  */
 #ifndef IP_PRIORITY_GUARD_H
 #define IP_PRIORITY_GUARD_H
@@ -37,45 +41,46 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define IP_PRIORITY_GUARD_THREADS 16384u /* that are raised at a time; more than that are not */
+#define IP_PRIORITY_GUARD_THREADS                                                                  \
+	16384u /* the most threads that are raised at a time; further ones are not */
 
-/* What the table holds of a thread that is raised. */
+/* The entry of a raised thread. */
 struct ip_priority_guard_entry {
 	pid_t tid;  /* 0: none */
-	int policy; /* as from sched_getscheduler() */
+	int policy; /* as sched_getscheduler() returns it */
 };
 
 struct ip_priority_guard_table {
 	/* when the table was last used, in the unit of a thread's start time */
 	uint64_t used_ticks;
-	uint32_t ready; /* the guard will hear of our thread's end */
+	uint32_t ready; /* the guard has asked for the signal of step 1 */
 	uint32_t n;
 	struct ip_priority_guard_entry entries[IP_PRIORITY_GUARD_THREADS];
 };
 
-/* Whether priority can be lent and taken back: needs CAP_SYS_NICE. */
+/* Whether the calling thread can lend priority and take it back: this needs CAP_SYS_NICE. */
 bool ip_priority_guard_may_lend(void);
 
-/* Step 1. Does nothing where we may not lend priority, or a guard is there already. Never fails:
- * without a guard nothing is lent. */
+/* Step 1. Does nothing if iprobe may not lend priority, or if a guard was started already. Never
+ * fails: without a guard nothing is lent. */
 void ip_priority_guard_start(void);
 
 /* Ends the guard and waits for it. */
 void ip_priority_guard_stop(void);
 
-/* Step 4; starts a turn with an empty table. Whether threads can be raised. */
+/* Step 4; then empties the table for the next stop. Returns whether threads can be raised. */
 bool ip_priority_guard_begin(void);
 
-/* Step 2. The entry + 1; 0: not raised. */
+/* Step 2. Returns the number of the entry, counted from 1; 0: the thread was not raised. */
 uint32_t ip_priority_guard_raise(pid_t tid);
 
-/* Step 3 for an entry; 0 is none. */
+/* Step 3 for an entry; 0 means none. */
 void ip_priority_guard_restore(uint32_t entry);
 
-/* Step 5, on any table: how many threads were put back. */
+/* Step 5, on any table. Returns how many threads got their policy back. */
 unsigned ip_priority_guard_restore_all(struct ip_priority_guard_table *table);
 
-/* Steps 2 and 3 on any table, as used by the others. */
+/* Steps 2 and 3 on any table; the functions above use them. */
 uint32_t ip_priority_guard_table_raise(struct ip_priority_guard_table *table, pid_t tid);
 bool ip_priority_guard_table_restore(struct ip_priority_guard_table *table, uint32_t entry);
 
