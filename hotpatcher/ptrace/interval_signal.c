@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tick. See interval_signal.h.
+ * The interval signal. See interval_signal.h.
  */
 #include "hotpatcher/ptrace/interval_signal.h"
 
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static timer_t timer;
-static pid_t owner; /* the thread that has made the timer; 0: none has */
+static pid_t owner; /* the thread that has made the timer; 0: no thread has */
 
 static void (*what)(void *);
 static void *whose;
@@ -22,7 +22,7 @@ static void on_tick(int number)
 		what(whose);
 }
 
-/* Timers do not go over to children. */
+/* Makes the timer, unless this thread has made it. A child does not inherit timers. */
 static bool make(void)
 {
 	const struct sigaction action = {.sa_handler = on_tick}; /* no SA_RESTART */
@@ -32,7 +32,7 @@ static bool make(void)
 	if (owner == gettid())
 		return true;
 	event._sigev_un._tid = gettid();
-	if (sigaction(SIGRTMAX - 1, &action, NULL) < 0) /* without a handler it would end us */
+	if (sigaction(SIGRTMAX - 1, &action, NULL) < 0) /* without a handler it would end iprobe */
 		return false;
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGRTMAX - 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps are told in job_control.h; the comments here name them.
+ * Job control. The steps are told in job_control.h; the comments here name them.
  */
 #include "hotpatcher/ptrace/job_control.h"
 
@@ -15,13 +15,13 @@
 #define EVERY_NS     20000000l
 
 static timer_t timers[2];
-static pid_t owner; /* the process that has made the timers; 0: none has */
+static pid_t owner; /* the process that has made the timers; 0: no process has */
 static volatile unsigned depth;
 static const int numbers[] = {SIGTSTP, SIGTTIN, SIGTTOU};
-static struct sigaction before[3]; /* theirs */
+static struct sigaction before[3]; /* the actions of these signals before */
 static volatile sig_atomic_t noted[3];
 
-/* They take turns. */
+/* Starts both timers, so that they alternate. */
 static void start_timers(uint64_t first_ns)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -32,7 +32,8 @@ static void start_timers(uint64_t first_ns)
 	}
 }
 
-/* One that was taken away while it waited to be delivered never comes again by itself. */
+/* Step 2: starts both timers anew, since the timer of a SIGCONT that was removed while it was
+ * pending never sends one again by itself. */
 static void on_continue(int number)
 {
 	int error = errno;
@@ -48,8 +49,8 @@ static void on_stop(int number)
 		noted[i] |= numbers[i] == number;
 }
 
-/* A kernel gives up a timer whose signal is ignored: so there is a handler. Timers do not go over
- * to children. */
+/* Makes the timers. The kernel may give up a timer whose signal is ignored: so SIGCONT has a
+ * handler. A child does not inherit timers. */
 static bool make(void)
 {
 	const struct sigaction action = {.sa_handler = on_continue, .sa_flags = SA_RESTART};
@@ -93,8 +94,8 @@ void ip_job_control_end(void)
 		return;
 	for (size_t i = 0; i < 2 && owner == getpid(); i++)
 		timer_settime(timers[i], 0, &never, NULL);
-	/* 3. One that comes meanwhile is the same as the one that was noted: both stop us once,
-	 * when they are let in */
+	/* 3. A signal that comes meanwhile is the same as the one that was noted: both stop iprobe
+	 * once, when they are unblocked */
 	sigemptyset(&these);
 	for (size_t i = 0; i < 3; i++)
 		sigaddset(&these, numbers[i]);

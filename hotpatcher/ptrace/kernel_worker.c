@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Telling the kernel's own threads of a process from the program's.
+ * Telling the kernel's own threads of a process from the program's. See kernel_worker.h.
  */
 #include "hotpatcher/ptrace/kernel_worker.h"
 
@@ -19,9 +19,9 @@
 #include "access/delegation.h"
 #include "common/cleanup.h"
 
-/* before 5.8: PF_VCPU; until 5.11 workers were threads of the kernel's own */
+/* before 5.8 this bit was PF_VCPU; until 5.11 the workers were threads of the kernel itself */
 #define PF_IO_WORKER   0x10ul
-#define PF_USER_WORKER 0x4000ul /* before 6.4: other things */
+#define PF_USER_WORKER 0x4000ul /* before 6.4 this bit meant other things */
 
 static int read_text(int task, const char *tid, const char *file, char *buffer, size_t size)
 {
@@ -37,7 +37,7 @@ static int read_text(int task, const char *tid, const char *file, char *buffer, 
 	return 0;
 }
 
-/* The flags that mean a worker in this kernel. */
+/* The flags that mark a worker in this kernel. */
 static unsigned long worker_flags(void)
 {
 	static unsigned long flags;
@@ -64,7 +64,8 @@ static bool blocks_all(int task, const char *tid)
 	       blocked == all;
 }
 
-/* Of one that is on a CPU the kernel shows no registers. */
+/* Whether stack pointer and program counter are 0. Of a thread that is on a CPU the kernel shows no
+ * registers: then the answer is true. */
 static bool has_no_registers(pid_t pid, const char *tid)
 {
 	uint64_t sp = 1, pc = 1;
@@ -89,7 +90,7 @@ struct ip_task_look ip_task_look(int task, pid_t pid, const char *tid, bool know
 
 	if (read_text(task, tid, "stat", text, sizeof(text)) < 0)
 		return look;
-	p = strrchr(text, ')'); /* the name before it has 64 bytes at most, and may hold anything */
+	p = strrchr(text, ')'); /* the name in front of it has at most 64 bytes, of any value */
 	if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %lu", &look.state, &flags) < 1)
 		return look;
 	look.kernel_worker = (flags & worker_flags()) &&

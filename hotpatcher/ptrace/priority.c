@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our own priority. See priority.h.
+ * iprobe's own priority. See priority.h.
  */
 #include "hotpatcher/ptrace/priority.h"
 
@@ -18,8 +18,8 @@ void ip_priority_end(struct ip_priority *priority)
 {
 	if (!priority->on)
 		return;
-	/* who may have the priority by a limit only (RLIMIT_RTPRIO) may not take the flag away
-	 * again */
+	/* a process that may have the priority only by a limit (RLIMIT_RTPRIO) may not take the
+	 * flag away again */
 	if (sched_setscheduler(0, priority->policy, &priority->priority) < 0)
 		sched_setscheduler(0, priority->policy | SCHED_RESET_ON_FORK, &priority->priority);
 	priority->on = false;

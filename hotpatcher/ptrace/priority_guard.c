@@ -34,12 +34,13 @@
 
 static struct {
 	struct ip_priority_guard_table *table; /* shared with the guard */
-	pid_t pid;			       /* of the guard; 0: none */
-	int pipe;			       /* the end that we hold */
+	pid_t pid;			       /* process id of the guard; 0: none */
+	int pipe;			       /* the end of the pipe that iprobe holds */
 	bool tried;
 } guard = {.pipe = -1};
 
-/* Now, as start times of threads are counted: ticks since the machine was started. */
+/* The present time in the unit of the start times of threads: ticks since the machine was
+ * started. */
 static uint64_t now_ticks(void)
 {
 	struct timespec t;
@@ -49,7 +50,7 @@ static uint64_t now_ticks(void)
 	return t.tv_sec * (uint64_t)hz + t.tv_nsec / (1000000000 / hz);
 }
 
-/* Start time of a thread; UINT64_MAX where there is none. */
+/* The start time of a thread; UINT64_MAX: there is no such thread. */
 static uint64_t start_ticks(pid_t tid)
 {
 	char name[64], text[1024], *p;
@@ -62,7 +63,7 @@ static uint64_t start_ticks(pid_t tid)
 	if (n <= 0)
 		return UINT64_MAX;
 	text[n] = '\0';
-	p = strrchr(text, ')'); /* the name before it may hold anything */
+	p = strrchr(text, ')'); /* the name in front of it may hold any byte */
 	if (!p || sscanf(p + 1,
 			 " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
 			 "%*d %llu",
@@ -71,15 +72,16 @@ static uint64_t start_ticks(pid_t tid)
 	return ticks;
 }
 
-/* Behind a call that failed: the thread has ended. No single answer is believed, as a wrong one
- * would leave it raised. */
+/* To be called after a call that failed: whether it failed because the thread has ended. One answer
+ * is not enough, since a wrong one would leave the thread raised. */
 static bool is_gone(pid_t tid)
 {
 	return errno == ESRCH && start_ticks(tid) == UINT64_MAX;
 }
 
-/* Whether the thread has what we lend. One that lives and cannot be asked counts as having it:
- * better the ordinary policy, which it had, than a real-time one that stays. */
+/* Whether the thread has the policy and priority that iprobe lends. A thread that lives and cannot
+ * be asked counts as having them: it is better that it gets the ordinary policy back, which it had,
+ * than that it keeps a real-time policy. */
 static bool is_raised(pid_t tid)
 {
 	int policy = sched_getscheduler(tid);
@@ -122,7 +124,7 @@ bool ip_priority_guard_table_restore(struct ip_priority_guard_table *table, uint
 	 * first answer was */
 	for (int i = 0; ours && !back && i < RESTORE_TRIES; i++)
 		back = sched_setscheduler(e->tid, e->policy, &none) == 0;
-	/* tried again by who ends, and by who lends next */
+	/* the entry stays: it is tried again when iprobe ends, and before priority is lent again */
 	if (ours && !back && !is_gone(e->tid))
 		return false;
 	__atomic_store_n(&e->tid, 0, __ATOMIC_SEQ_CST);
@@ -143,9 +145,10 @@ unsigned ip_priority_guard_restore_all(struct ip_priority_guard_table *table)
 	return restored;
 }
 
-/* Step 5. The kernel sends what is asked for by PR_SET_PDEATHSIG when the thread ends that has
- * forked us, others of its process or not. Where that was before we asked, it has raised nobody.
- * Who else sends it has us end, too: then nobody is raised any more. */
+/* The guard: step 1, then step 5. The kernel sends the signal of PR_SET_PDEATHSIG when the thread
+ * that has forked the guard ends, whether or not other threads of its process go on. If that thread
+ * ended before the guard asked for the signal, it has raised no thread. If any other process sends
+ * this signal, the guard ends, too: then no thread is raised any more. */
 static void __attribute__((noreturn)) watch(int pipe, struct ip_priority_guard_table *table)
 {
 	const struct sched_param high = {.sched_priority = GUARD};
@@ -163,7 +166,7 @@ static void __attribute__((noreturn)) watch(int pipe, struct ip_priority_guard_t
 	setsid();
 	prctl(PR_SET_NAME, "iprobe-guard");
 	sched_setscheduler(0, SCHED_FIFO, &high);
-	/* neither of the two is below 5 afterwards, so that no dup2() closes the other */
+	/* both descriptors are 5 or more afterwards, so that no dup2() closes the other one */
 	pipe = fcntl(pipe, F_DUPFD, 5);
 	signals = fcntl(signals, F_DUPFD, 5);
 	dup2(pipe, 3);
@@ -178,7 +181,7 @@ static void __attribute__((noreturn)) watch(int pipe, struct ip_priority_guard_t
 	_exit(0);
 }
 
-/* Tried on ourselves. */
+/* Tries it on the calling thread. */
 bool ip_priority_guard_may_lend(void)
 {
 	const struct sched_param lent = {.sched_priority = LENT};
@@ -232,7 +235,8 @@ void ip_priority_guard_stop(void)
 	if (guard.pipe >= 0)
 		close(guard.pipe);
 	guard.pipe = -1;
-	/* It ends on that; where the pipe could not be closed, when we end: not waited for. */
+	/* The guard ends when the pipe is closed. If the pipe could not be closed, the guard ends
+	 * when iprobe ends: the wait for it is limited. */
 	for (int i = 0; guard.pid && i < END_TRIES; i++) {
 		pid_t ended = waitpid(guard.pid, NULL, WNOHANG);
 
@@ -254,10 +258,10 @@ bool ip_priority_guard_begin(void)
 	     i++)
 		usleep(PAUSE_US);
 	if (guard.pid && waitpid(guard.pid, NULL, WNOHANG) == guard.pid)
-		guard.pid = 0; /* somebody has killed it */
+		guard.pid = 0; /* another process has killed it */
 	if (!guard.pid || !guard.table->ready)
 		return false;
-	/* what could not be taken back stays in the table */
+	/* what cannot be taken back stays in the table */
 	ip_priority_guard_restore_all(guard.table);
 	for (uint32_t i = 0; i < guard.table->n; i++)
 		if (guard.table->entries[i].tid)

@@ -41,8 +41,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define IP_PRIORITY_GUARD_THREADS                                                                  \
-	16384u /* the most threads that are raised at a time; further ones are not */
+#define IP_PRIORITY_GUARD_THREADS 16384u /* raised at a time; more are not */
 
 /* The entry of a raised thread. */
 struct ip_priority_guard_entry {
@@ -68,7 +67,8 @@ void ip_priority_guard_start(void);
 /* Ends the guard and waits for it. */
 void ip_priority_guard_stop(void);
 
-/* Step 4; then empties the table for the next stop. Returns whether threads can be raised. */
+/* Step 4; then takes back what is still lent, and empties the table unless that fails for a thread.
+ * Returns whether threads can be raised. */
 bool ip_priority_guard_begin(void);
 
 /* Step 2. Returns the number of the entry, counted from 1; 0: the thread was not raised. */

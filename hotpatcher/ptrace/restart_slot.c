@@ -15,7 +15,7 @@
 #include "common/cleanup.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 
-/* hotpatcher/arch/ARCH/syscall_resume.S: what we know of the code. */
+/* the code as iprobe knows it */
 extern const uint8_t ip_restart_code[], ip_restart_common[], ip_restart_code_end[];
 
 #define COMMON_MAX 1024
@@ -42,8 +42,8 @@ static struct ip_restart_place place_of(const struct ip_target *target, uint64_t
 					 .calls = target->anchor.restart + i * IP_RESTART_CALLS};
 }
 
-/* Whether the slot's calls, and what they go on with, stand in the thread's memory byte for byte
- * as we know them, and lead to that slot. */
+/* Whether the slot's calls, and the code with which they go on, stand in the thread's memory byte
+ * for byte as iprobe knows them, and lead to that slot. */
 static bool is_known(const struct ip_target *target, pid_t tid,
 		     const struct ip_restart_place *place)
 {
@@ -61,7 +61,8 @@ static bool is_known(const struct ip_target *target, pid_t tid,
 	       !memcmp(there, ip_restart_common, size) && place->calls + distance == place->slot;
 }
 
-/* Step 3. Numbers of threads are those of their own namespace. */
+/* Step 3: whether the owner has ended. Numbers of threads are those of their own PID namespace: if
+ * the target is in another namespace than iprobe, the answer is false. */
 static bool has_ended(const struct ip_target *target, uint64_t owner)
 {
 	char name[64];
@@ -72,12 +73,13 @@ static bool has_ended(const struct ip_target *target, uint64_t owner)
 	return access(name, F_OK) < 0 && errno == ENOENT;
 }
 
-/* 32-bit code: what a slot holds, and who has it. */
+/* 32-bit code: the length of the code in a slot */
 #define NARROW_CODE 37
-/* the thread's id in its own namespace, and its stack pointer; 4 bytes each */
+/* where the slot holds its owner: the thread's id in its own namespace, and its stack pointer; 4
+ * bytes each */
 #define NARROW_OWNER 40
 
-/* The code of a slot; arguments and place of the caller as they are in again. */
+/* Makes the code of a slot. restart holds the arguments of the call and the place of the caller. */
 static void narrow_code(const struct ip_restart *restart, uint64_t slot, uint8_t *ret)
 {
 	static const uint8_t movs[6] = {0xbb, 0xb9, 0xba, 0xbe, 0xbf, 0xbd}; /* as arguments */
@@ -108,7 +110,7 @@ void ip_restart_narrow_image(const struct ip_restart *restart, const struct ip_r
 	memcpy(ret + IP_RESTART_NARROW_DATA, restart, sizeof(*restart));
 }
 
-/* Whether a slot is as we leave one, or as it was at the start. */
+/* Whether a slot is as iprobe leaves one, or as it was at the start. */
 static bool is_known_narrow(uint64_t slot, const uint8_t *there)
 {
 	static const uint8_t none[IP_RESTART_NARROW];
@@ -120,12 +122,12 @@ static bool is_known_narrow(uint64_t slot, const uint8_t *there)
 	return !memcmp(there, code, sizeof(code)) || !memcmp(there, none, sizeof(none));
 }
 
-/* Whether what stands there is the process's own: of memory that is shared another process could
- * change it behind us. To be asked while all who have the memory stand. */
+/* Whether the code there is the process's own: another process could change the code in shared
+ * memory unnoticed. To be asked while all threads stand that have the memory. */
 static bool is_private_code(pid_t pid, uint64_t start, uint64_t end)
 {
 	_cleanup_fclose_ FILE *file = NULL;
-	_cleanup_free_ char *line = NULL; /* as a whole: what a path says is no line */
+	_cleanup_free_ char *line = NULL; /* whole lines: a path may hold text like a line */
 	char name[64], perms[5];
 	uint64_t from, to;
 	size_t size = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stop. The steps are told in stop.h; the comments here name them. Finding the threads:
- * stop_gather.c; letting them go: stop_release.c.
+ * The stop. The steps are told in stop.h; the comments here name them. stop_gather.c finds the
+ * threads; stop_release.c lets them go.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,10 +21,10 @@
 #include "hotpatcher/ptrace/stop_private.h"
 #include "hotpatcher/ptrace/stops.h"
 
-#define RELEASE_NS	10000u	/* that letting one thread go takes */
-#define TICK_MIN_NS	100000u /* between looks at the time, of a thread that is waited for */
-#define THREAD_LEAST_NS 8000	/* that stopping one and letting it go take at least */
-/* listings before the first INTERRUPT, at most: a target may make threads all the time */
+#define RELEASE_NS	10000u	/* time to let one thread go */
+#define TICK_MIN_NS	100000u /* least interval of the signal while a thread is waited for */
+#define THREAD_LEAST_NS 8000	/* least time to stop one thread and let it go */
+/* the most listings before the first INTERRUPT: a target may make threads all the time */
 #define PASSES 4
 
 void ip_stop_order(struct ip_stopped_thread *threads, size_t n)
@@ -33,7 +33,7 @@ void ip_stop_order(struct ip_stopped_thread *threads, size_t n)
 	size_t blocked = 0, nrunning = 0;
 
 	if (!running)
-		return; /* none, or in any order, then */
+		return; /* there is none, or they stay in any order */
 	for (size_t i = 0; i < n; i++)
 		if (threads[i].running)
 			running[nrunning++] = threads[i];
@@ -56,7 +56,8 @@ const char *ip_stop_why_late(pid_t pid, pid_t tid)
 					   : "it got no CPU in time";
 }
 
-/* Waits for thread i. 0; -1: the deadline has passed. */
+/* Waits for thread i. 0; -1: the deadline has passed, or the thread is asleep and a quarter of the
+ * time is over. */
 int ip_stop_wait_for(struct ip_stop *stop, size_t i)
 {
 	struct ip_stopped_thread *t = &stop->threads[i];
@@ -69,8 +70,8 @@ int ip_stop_wait_for(struct ip_stop *stop, size_t i)
 			ip_stop_note(stop, t, status);
 		} else if (errno == ECHILD) {
 			t->gone = true;
-			/* a thread that executes a program has become the leader: it will tell of
-			 * that, and must be let go then */
+			/* a thread that executes a program has become the leader: it will report
+			 * the exec, and must be let go then */
 			if (t->tid != t->pid)
 				ip_stop_hold(stop->target, t->pid);
 		} else if (ip_now_ns() > stop->deadline_ns ||
@@ -78,7 +79,7 @@ int ip_stop_wait_for(struct ip_stop *stop, size_t i)
 			    ip_stop_is_asleep(t->pid, t->tid))) {
 			return -1;
 		} else if (ip_stop_has_ended(t->pid, t->tid)) {
-			/* a leader, which its tracer sees end with the last thread only */
+			/* a leader: its tracer sees it end only with the last thread */
 			t->gone = true;
 			ip_stop_hold(stop->target, t->tid);
 		} else {
@@ -89,7 +90,8 @@ int ip_stop_wait_for(struct ip_stop *stop, size_t i)
 	return 0;
 }
 
-/* Of the time allowed, what gathering may take: the rest is for the caller, and for letting go. */
+/* The part of the time allowed that gathering may take: the rest is for the caller, and for letting
+ * the threads go. */
 static uint64_t gather_ns(const struct ip_stop *stop)
 {
 	const uint64_t rest = stop->reserve_ns + stop->max_ns / 16 + stop->n * RELEASE_NS,
@@ -103,7 +105,7 @@ static bool is_late(const struct ip_stop *stop)
 	return stop->began_ns && ip_now_ns() > stop->deadline_ns;
 }
 
-/* What cannot be done in time whatever happens is not begun. */
+/* Refuses a stop that cannot be done in time whatever happens. */
 static int check_limit(const struct ip_stop *stop)
 {
 	const pid_t pid = stop->target->pid;
@@ -176,8 +178,8 @@ static int stop_some(struct ip_stop *stop, bool blocked, bool running)
 
 static int stop_all(struct ip_stop *stop)
 {
-	/* without priority each of the two has to wait for CPUs: at once it is the shorter of two
-	 * evils */
+	/* without lent priority blocked and running threads each have to wait for CPUs: if all are
+	 * INTERRUPTed at once, there is only one such wait */
 	const bool at_once = !stop->lend && ip_stops_of(stop->target)->nstarved;
 	uint64_t interval_signal = stop->max_ns / 16;
 	int ret;
@@ -198,7 +200,7 @@ static int gather(struct ip_stop *stop)
 {
 	int found = 0;
 
-	if (ip_target_image_is_gone(stop->target)) /* then nobody needs to be stopped */
+	if (ip_target_image_is_gone(stop->target)) /* then no thread needs to be stopped */
 		return ip_stop_refuse_image(stop);
 	if (check_limit(stop) < 0 || ip_stop_await_asleep(stop) < 0 ||
 	    ip_stop_find_shared_mm(stop) < 0)
@@ -252,13 +254,13 @@ int ip_stop_begin(struct ip_target *target, uint64_t max_ns, uint64_t reserve_ns
 int ip_stop_one(struct ip_target *target, pid_t tid, uint64_t deadline_ns, struct ip_stop *ret)
 {
 	*ret = (struct ip_stop){.target = target, .max_ns = deadline_ns};
-	/* one that still runs and is ours could execute a program, and take the leader's number in
-	 * the midst of it */
+	/* a tracee that still runs could execute a program, and take the leader's number in the
+	 * middle of the stop */
 	if (tid == target->pid && ip_stops_of(target)->nheld) {
 		errno = ESRCH;
 		return -1;
 	}
-	/* it would have to be left behind, and stand alone when it wakes up */
+	/* the thread would have to be left behind, and would stand alone when it wakes up */
 	if (ip_stop_is_asleep(target->pid, tid)) {
 		errno = EAGAIN;
 		return -1;

@@ -3,66 +3,71 @@
  * Stopping all threads of a target, and letting them go.
  *
  *   0. See since when threads have been waiting (syscall_wait.h), so that the stop does not make
- *      their calls last longer (syscall_restart.h).
- *   1. Look: processes that share the target's memory without being its threads (shared_mm.h); all
- *      threads of it and of these, and what each does, running or blocked.
+ *      their system calls last longer (syscall_restart.h).
+ *   1. Look: find the processes that share the target's memory without being its threads
+ *      (shared_mm.h). List all threads of the target and of these processes, and see what each
+ *      does: whether it is running or blocked.
  *
- *   1b. Threads in uninterruptible sleep cannot be stopped at will. While there is one nothing is
- *       done to any thread: it is waited
- *      for, as long as the deadline says, and the others run on (stop_asleep.c).
+ *   1b. Threads in uninterruptible sleep cannot be stopped at will. While there is one, nothing is
+ *      done to any thread: iprobe waits for that thread for as long as the stop may take (max_ns),
+ *      but at least for 20 ms, and the other threads run on (stop_asleep.c).
  *
- * Gather: nothing of the target is changed (but for priorities that are lent, priority_guard.h),
- * and what each thread needs is only noted.
+ * Gather: nothing of the target is changed (except for priorities that are lent,
+ * priority_guard.h), and what each thread needs is only noted.
  *
- *   2. SEIZE every thread (they run on), to be told of children and of exec: a thread or process
- *      that is made from now on is ours from its first instruction. A child with memory of its own
- *      is none of our business and is let go at once.
+ *   2. SEIZE every thread (they run on), so that the kernel reports children and exec to iprobe: a
+ *      thread or process that is made from now on is iprobe's tracee from its first instruction. A
+ *      child with memory of its own is none of iprobe's business and is let go at once.
  *      Threads in which only the kernel runs are left alone (kernel_worker.h).
- *   3. INTERRUPT the blocked threads, wait for them; then the running ones: these stand still for
- *      the shortest time. We run with real-time priority from before the first INTERRUPT to the
- *      last DETACH, where we may, and each thread gets it just before its INTERRUPT
- *      (priority_guard.h): the length of a stop is mostly waiting for a CPU. Where we may not, and
- *      the last stop failed because threads got no CPU in time, all are INTERRUPTed at once: one
- *      such wait is shorter than two.
- *   4. As many threads have stopped as the process has: every one is ours and none can make
- *      another. Otherwise, as with workers of the kernel, which come and go, list the threads
- *      again; new ones: back to 2. A pass that finds none ends the gathering.
+ *   3. INTERRUPT the blocked threads and wait until they have stopped; then do the same with the
+ *      running threads, which so stand for the shortest time. iprobe runs with real-time priority
+ *      from before the first INTERRUPT to the last DETACH, if it may. Each thread gets real-time
+ *      priority just before its INTERRUPT (priority_guard.h): the length of a stop is mostly the
+ *      wait for a CPU. If iprobe may not lend priority, and the last stop failed because threads
+ *      got no CPU in time, all threads are INTERRUPTed at once: one such wait is shorter than two.
+ *   4. If as many threads have stopped as the process has, every thread is iprobe's tracee and
+ *      none can make another. Otherwise, as with workers of the kernel, which come and go, list
+ *      the threads again; if there are new ones, go back to 2. A pass that finds none ends the
+ *      gathering.
  *
  * Decide: all threads stand; none can execute a program, change its credentials, or make another
  * thread any more.
  *
- *   5. Each thread answered when it stopped: its registers were read, and it is one of its process.
- *      The leaders are asked again: a thread that executes another program takes the leader's
- *      number. One that does not answer is being killed, by that or by the end of the process.
- *      Nothing is changed then.
- *   6. The image is the one that was looked at (image.h): no thread has told of an exec, the memory
- *      that we have open lives, and is what the threads have, of the target and of its kin. Else
- *      nothing is changed.
- *   7. The right to trace is asked for again, of each thread (delegation.h). Where sites are put
- *      back, and only there, a refusal leaves text and gate as what may be written, and 8 is left
- *      out.
+ *   5. Each thread answered when it stopped: its registers were read, and it is a thread of its
+ *      process. The leaders are asked again, since a thread that executes another program takes
+ *      the leader's number. A leader that does not answer is being killed, by that exec or by the
+ *      end of the process. Then nothing is changed.
+ *   6. The image must be the one that iprobe looked at (image.h): no thread has reported an exec;
+ *      the memory that iprobe has open is alive; and it is the memory that the threads have, those
+ *      of the target and those of the processes that share its memory. Otherwise nothing is
+ *      changed.
+ *   7. iprobe asks again whether it may trace each thread (delegation.h). A refusal ends the stop,
+ *      except where sites are put back: there, and only there, text and gate may still be written
+ *      after a refusal. Then 8 is left out, and the calls begin anew, as told below.
  *
  * Change:
  *
- *   8. Calls that we broke off and that the kernel, left alone, would not start again go on with
- *      what is left (syscall_restart.h): the first write of the stop.
- *   9. (the caller checks program counters, writes)
- *  10. The running threads first: give each its own policy back, and DETACH it with the signal it
- *      was about to get, so that none
- *      is lost. A group-stop stays a group-stop.
+ *   8. System calls that iprobe broke off and that the kernel, left alone, would not start again
+ *      go on with what is left of them (syscall_restart.h): this is the first write of the stop.
+ *   9. (The caller checks program counters and writes.)
+ *  10. Let the running threads go first: give each its own policy back, and DETACH it with the
+ *      signal that it was about to get, so that no signal is lost. A group-stop stays a
+ *      group-stop.
  *
- * Where 5 to 7 say no, or the deadline passes, all is released, and no register is written but one:
- * the result of a call that our own INTERRUPT broke off, EINTR, becomes the kernel's request to
- * start that very call again (ERESTARTNOHAND). It is executed by the program's own instruction,
- * with the registers and the memory that it has: there is nothing in it that anybody could choose.
- * Not where the image is another one that is not ours to trace: that is left as it is. If we are
- * killed between 3 and 8, such a call returns EINTR, as it does after SIGSTOP and SIGCONT.
+ * If 5 to 7 say no, or if the deadline passes, all threads are released, and no register is
+ * written but one: the result of a system call that iprobe's own INTERRUPT broke off, EINTR,
+ * becomes the kernel's request to start that very call again (ERESTARTNOHAND). The program's own
+ * instruction executes the call, with the registers and the memory that the thread has: there is
+ * nothing in it that anybody could choose. This is not done if the image is another one that
+ * iprobe may not trace: such a thread is left as it is. If iprobe is killed between 3 and 8, such
+ * a call returns EINTR, as it does after SIGSTOP and SIGCONT.
  *
- * Past the deadline, or a quarter of what is allowed where a thread is found in uninterruptible
- * sleep by then, those that stand are released at once, and only then the others looked after: a
- * thread that was INTERRUPTed stays ours, and will stop when it wakes up: ip_stop_let_go(), called
- * now and then, lets it go on. If we are killed the kernel detaches every thread and they run on,
- * and the guard gives them their policies back.
+ * The time is over at the deadline; or after a quarter of the time that is allowed, if a thread is
+ * then found in uninterruptible sleep. Then the threads that stand are released at once, and only
+ * afterwards iprobe looks after the others. A thread that was INTERRUPTed stays iprobe's tracee
+ * and will stop when it wakes up; ip_stop_let_go(), which is called now and then, lets it go on.
+ * If iprobe is killed, the kernel detaches every thread, the threads run on, and the guard gives
+ * them their policies back.
  */
 #ifndef IP_STOP_H
 #define IP_STOP_H
@@ -78,19 +83,19 @@
 
 struct ip_stopped_thread {
 	pid_t tid;
-	pid_t pid;    /* its process: the target, or kin of it */
-	int signal;   /* to hand on at the release; 0: none */
-	bool running; /* was on a CPU, or waited for one, when we looked */
+	pid_t pid;    /* its process: the target, or one that shares its memory */
+	int signal;   /* to be delivered at the release; 0: none */
+	bool running; /* it was on a CPU, or waited for one, when iprobe looked */
 	bool asked;   /* INTERRUPTed */
 	bool stopped;
-	bool lost;   /* it stands no more, or is not one of the process */
-	int status;  /* as wait told */
-	bool broken; /* its call may have been broken off, and step 8 has not seen to it yet */
-	bool by_us;  /* by our own INTERRUPT: neither a signal nor a stop of the whole process */
+	bool lost;   /* it does not stand any more, or is no thread of the process */
+	int status;  /* wait status of the thread */
+	bool broken; /* its call may have been broken off, and step 8 is still to come */
+	bool by_us;  /* stopped by our own INTERRUPT: by no signal and no group-stop */
 	bool gone;
-	uint32_t raised;	  /* entry of the guard; 0: none */
+	uint32_t raised;	  /* its entry in the guard's table; 0: none */
 	uint64_t pc;		  /* read in step 5 */
-	struct ip_time_left left; /* of the system call that starts again */
+	struct ip_time_left left; /* time left of the system call that starts again */
 };
 
 struct ip_stop {
@@ -99,83 +104,87 @@ struct ip_stop {
 	size_t n, capacity;
 	pid_t *shared_mm;
 	size_t nkin;
-	pid_t *workers; /* threads that are the kernel's own (kernel_worker.h) */
+	pid_t *workers; /* threads in which only the kernel runs (kernel_worker.h) */
 	size_t nworkers;
-	struct ip_syscall_waits waits; /* of threads that were waiting before */
+	struct ip_syscall_waits waits; /* of threads that waited in a call before the stop */
 	uint64_t began_ns;	       /* CLOCK_MONOTONIC at the first INTERRUPT */
 	uint64_t began_tsc;
-	/* at the first INTERRUPT of a running thread; 0: there was none */
+	/* CLOCK_MONOTONIC at the first INTERRUPT of a running thread; 0: there was none */
 	uint64_t running_began_ns;
-	/* from there to the release of the last of them; set by ip_stop_end() */
+	/* from there to the release of the last running thread; ip_stop_end() sets it */
 	uint64_t running_ns;
-	uint64_t max_ns, reserve_ns; /* as asked for */
-	uint64_t deadline_ns;	     /* of gathering; it counts from the first INTERRUPT on */
+	uint64_t max_ns, reserve_ns; /* arguments of ip_stop_begin() */
+	uint64_t deadline_ns;	     /* end of the time for gathering; set at the first INTERRUPT */
 	bool late;		     /* the deadline passed */
 	bool failed;		     /* nothing is to be changed */
 	size_t stood;		     /* threads that had stopped when they were let go */
 	bool lend;		     /* threads may be raised */
-	bool whole;		     /* of all threads */
-	bool executed;		     /* a thread of the target has told of an exec */
+	bool whole;		     /* the stop is one of all threads */
+	bool executed;		     /* a thread of the target has reported an exec */
 	bool same_image;	     /* step 6 said so */
-	bool text_only;		     /* step 7: nothing but text may be put back */
+	bool text_only;		     /* step 7: only text and gate may be written */
 	struct ip_priority priority;
 };
 
-/* Steps 0 to 8, within max_ns from the first INTERRUPT to the last DETACH, of which the caller
- * is expected to take reserve_ns: so gathering has less. 0; or -1 with the reason, everything
- * released: already traced, gone, deadline, another image, not ours to trace. Where threads
- * stood, that is in ip_stops_of(target)->log. */
+/* Steps 0 to 8. max_ns: the time allowed from the first INTERRUPT to the last DETACH. reserve_ns:
+ * the part of it that the caller is expected to take, so that less is left for gathering. 0; or -1
+ * with the reason, and everything is released: the target is already traced or gone, the deadline
+ * has passed, the image is another one, or iprobe may not trace it. If threads stood,
+ * ip_stops_of(target)->log tells for how long. */
 int ip_stop_begin(struct ip_target *target, uint64_t max_ns, uint64_t reserve_ns,
 		  struct ip_stop *ret);
 
-/* Lets all go. Returns the length of the stop in nanoseconds: first INTERRUPT to last DETACH. */
+/* Lets all threads go. Returns the length of the stop in nanoseconds: from the first INTERRUPT to
+ * the last DETACH. */
 uint64_t ip_stop_end(struct ip_stop *stop);
 
-/* The same for a stop that was but a look at one thread: it is counted as such. */
+/* As ip_stop_end(), for a stop that was only a look at one thread: it is counted as a look. */
 void ip_stop_end_look(struct ip_stop *stop);
 
-/* Stops one thread; ip_stop_end() lets it go. 0, or -1 (errno says why) where it cannot be traced,
- * is gone, or is late. */
+/* Stops one thread; ip_stop_end() lets it go. deadline_ns: the time allowed. 0, or -1 (errno says
+ * why): the thread cannot be traced, is gone, or does not stop in time. */
 int ip_stop_one(struct ip_target *target, pid_t tid, uint64_t deadline_ns, struct ip_stop *ret);
 
-/* Lets a thread go that has stopped, with a signal or 0. 0; -1: it has been killed meanwhile,
- * and is to be reaped; 1: the kernel refused again and again (nothing but a filter around us
- * does), and it runs on as our tracee, which the next stop can stop: one that is left standing
- * nobody can. */
+/* Lets a thread go that has stopped, with a signal or with 0. 0; -1: the thread has been killed
+ * meanwhile, and is to be reaped; 1: the kernel refused the DETACH again and again (only a system
+ * call filter on iprobe itself does that). In the last case the thread runs on as a tracee of
+ * iprobe, and the next stop can stop it: a thread that was left standing could not be stopped. */
 int ip_stop_detach(pid_t tid, int signal_number);
 
-/* Lets threads and children go on that a stop had to leave behind, as far as they have stopped
- * since. To be called when nothing is stopped on purpose: soon after each stop, and now and
- * then. */
+/* Lets threads and children go on that a stop had to leave behind, if they have stopped since. To
+ * be called when no thread is stopped on purpose: soon after each stop, and now and then. */
 void ip_stop_let_go(struct ip_target *target);
 
-/* A stop that has changed nothing: it is told of (ip_stops_of(target)->log), and the next one fails
- * at once until the target has run for a while: of the time 5 % at most are ours where a thread is
- * in uninterruptible sleep, which may last; else five times what is allowed for one a second, and a
- * quarter of the time. kind: static text, or NULL. */
+/* Notes a stop that has changed nothing. The stop goes into ip_stops_of(target)->log. The next stop
+ * fails at once until the target has run for a while. If a thread is in uninterruptible sleep,
+ * which may last, stops may take at most 5 % of the time. Otherwise they may take, each second, at
+ * most five times what is allowed for one stop, and a quarter of the time. record->kind: static
+ * text, or NULL. */
 void ip_stop_was_in_vain(struct ip_target *target, const struct ip_stop_record *record);
 
-/* For how long the target is to run on before the next try. The 5 % end when the thread that slept
- * is awake. */
+/* For how many nanoseconds the target is to run on before the next try. The limit of 5 % ends when
+ * the thread that slept is awake. */
 uint64_t ip_stop_rest_ns(const struct ip_target *target);
 
-/* Whether it is worth trying again after a failure: a thread sleeps, or threads get no CPU. Says
- * once which, where it takes long. began_ns: of the first try. */
+/* Whether to try again after a failure. began_ns: time of the first try. Tries go on for 60 s if
+ * a thread is in uninterruptible sleep or threads got no CPU in time, and for 5 s otherwise. In
+ * the first two cases a notice tells the user, once and after a second, what iprobe waits for
+ * (*said). */
 bool ip_stop_go_on(const struct ip_target *target, uint64_t began_ns, bool *said);
 
-/* Naps; what a stop had to leave behind is let go meanwhile. */
+/* Sleeps for ns nanoseconds, and lets go meanwhile what a stop had to leave behind. */
 void ip_stop_nap(struct ip_target *target, uint64_t ns);
 
-/* Naps for as long as the target is to run on, least_ns at least. -1: *end (NULL: none) was set
- * meanwhile. */
+/* Sleeps for as long as the target is to run on, but at least for least_ns. 0; -1: *end (NULL:
+ * none) was set meanwhile. */
 int ip_stop_rest(struct ip_target *target, uint64_t least_ns, const volatile int *end);
 
-/* Where the one thread stands; 0 and *ret_pc, or -1 where it is gone. It is stopped for a
- * moment. */
+/* Finds where one thread stands; to do so it stops the thread for a moment. 0 and *ret_pc, or -1:
+ * the thread is gone, or cannot be stopped. */
 int ip_stop_peek(struct ip_target *target, pid_t tid, uint64_t deadline_ns, uint64_t *ret_pc);
 
-/* The order in which threads are stopped: blocked ones first, running ones last; else as they were.
- * They are released from the end. */
+/* Puts threads into the order in which they are stopped: blocked ones first, running ones last, and
+ * otherwise as they were. The running ones are released first. */
 void ip_stop_order(struct ip_stopped_thread *threads, size_t n);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that nobody can stop at will: in uninterruptible sleep (state D), as the parent of a
- * vfork is until its child ends or executes a program. Step 1b of stop.h: they are waited for
- * before anything is done to any thread, so that nobody stands meanwhile.
+ * Threads that cannot be stopped at will: threads in uninterruptible sleep (state D), for example
+ * the parent of a vfork until its child ends or executes a program. Step 1b of stop.h: iprobe
+ * waits for them before anything is done to any thread, so that no thread stands meanwhile.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -21,12 +21,12 @@
 #include "hotpatcher/ptrace/stops.h"
 
 #define LOOK_NS	   1000000l
-#define TIMEOUT_NS 20000000ull /* at least: a read from a disk is over by then */
+#define TIMEOUT_NS 20000000ull /* the least time to wait: a read from a disk is over by then */
 
 struct sleeper {
 	pid_t tid;
 	char number[16];
-	uint64_t turns; /* how often it has come to a CPU */
+	uint64_t turns; /* how often the thread has come to a CPU */
 };
 
 static uint64_t turns_of(pid_t pid, const char *number)
@@ -76,14 +76,15 @@ bool ip_stop_is_asleep(pid_t pid, pid_t tid)
 	return dir && ip_stop_state_of(dirfd(dir), number) == 'D';
 }
 
-/* Each sleep that was seen is waited for, none that begins later: of many threads that read from a
- * disk one may always be asleep. */
+/* Waits for the end of each sleep that was seen at the beginning, and for none that begins later:
+ * if many threads read from a disk, one of them may always be asleep. The wait ends after
+ * stop->max_ns, but not before TIMEOUT_NS, or when the user interrupts. */
 int ip_stop_await_asleep(struct ip_stop *stop)
 {
 	const struct timespec nap = {.tv_nsec = LOOK_NS};
 	const pid_t pid = stop->target->pid;
 	_cleanup_free_ struct sleeper *all = NULL;
-	/* where it is already, we are at the session's end */
+	/* if it is set already, this stop belongs to the end of the session */
 	const int interrupted = ip_interrupted;
 	uint64_t began = ip_now_ns();
 	size_t n = 0;

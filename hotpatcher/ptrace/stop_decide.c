@@ -32,8 +32,8 @@ void ip_stop_look(const struct ip_stop *stop, struct ip_stopped_thread *t)
 	t->broken = ip_restart_concerns(stop->target, t->tid, &call);
 }
 
-/* Step 5. A thread that stands does so until it is killed, and then all of its process are. What
- * its number means can change for a leader's alone. */
+/* Step 5. A thread that stands does so until it is killed, and then all threads of its process are
+ * killed. Only for a leader can the meaning of its number change. */
 static int look(struct ip_stop *stop)
 {
 	for (size_t i = 0; i < stop->n; i++) {
@@ -60,14 +60,14 @@ static bool image_is_same(const struct ip_stop *stop)
 {
 	const struct ip_stopped_thread *t = standing(stop, stop->target->pid);
 
-	/* where only kin is left of the process, that has its memory */
+	/* if only processes that share its memory are left, they have the memory */
 	for (size_t i = 0; !t && i < stop->nkin; i++)
 		t = standing(stop, stop->shared_mm[i]);
 	return !stop->executed && t && ip_image_is_same(stop->target, t->tid);
 }
 
-/* Step 6. Kin that has become another program meanwhile will not be found to be kin by the next
- * try. */
+/* Step 6. A process that shared the memory and has become another program meanwhile will not be
+ * found by the next try. */
 static int prove_image(struct ip_stop *stop)
 {
 	if (!image_is_same(stop))
@@ -85,9 +85,9 @@ static int prove_image(struct ip_stop *stop)
 	return 0;
 }
 
-/* Step 7. Nobody can change its credentials any more, and no thread's number can come to mean
- * another: what was allowed when we looked must be so now (delegation.h). A thread that has
- * ended is nobody's. */
+/* Step 7. No thread can change its credentials any more, and no thread's number can come to mean
+ * another thread: what was allowed when iprobe looked must still be allowed (delegation.h). A
+ * thread that has ended is not asked about. */
 static int check_threads(const struct ip_stop *stop, int (*check)(pid_t pid, pid_t tid))
 {
 	for (size_t i = 0; i < stop->n; i++)

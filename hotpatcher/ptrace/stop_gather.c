@@ -22,24 +22,26 @@
 #include "hotpatcher/ptrace/stop_private.h"
 #include "hotpatcher/ptrace/stops.h"
 
-/* kin that is about to become another program does so in this many looks */
+/* a process that shares the memory and is about to become another program does so within this many
+ * looks */
 #define SHARED_MM_LOOKS	 4
 #define SHARED_MM_NAP_NS 2000000l
-#define UNTOLD		 20 /* looks for who cannot be told apart */
+#define UNTOLD		 20 /* looks at a process that cannot be told apart */
 
-/* SEIZE did not work. 0: never mind; 1: list again; 2: it is ours already; -1: an error. */
+/* Judges why SEIZE did not work. 0: it does not matter; 1: list the threads again; 2: the thread is
+ * already a tracee of iprobe; -1: an error. */
 static int judge_refusal(pid_t pid, pid_t tid, int error)
 {
 	long tracer;
 
-	/* One that has just ended may have made the listing skip others. A leader that has ended
-	 * stays listed. */
+	/* A thread that has just ended may have made the listing skip others. A leader that has
+	 * ended stays listed. */
 	if (error == ESRCH)
 		return 1;
 	if (ip_stop_has_ended(pid, tid))
 		return 0;
 	tracer = ip_proc_status(tid, "TracerPid");
-	if (tracer == getpid()) /* born to a thread of ours, or held since an earlier stop */
+	if (tracer == getpid()) /* born to a tracee, or held since an earlier stop */
 		return 2;
 	if (tracer > 0)
 		return ip_error("pid %d: thread %d is already traced by pid %ld (gdb, strace, "
@@ -50,7 +52,7 @@ static int judge_refusal(pid_t pid, pid_t tid, int error)
 			pid, tid, strerror(error));
 }
 
-/* Links of /proc/PID/task: one for each thread, besides its own two. */
+/* The number of links of /proc/PID/task: one for each thread, besides its own two. */
 static nlink_t links_of(pid_t pid)
 {
 	struct stat st;
@@ -78,9 +80,9 @@ static int add_worker(struct ip_stop *stop, pid_t tid)
 	return 0;
 }
 
-/* Steps 1, 2 and 4 for one process: seizes every thread not known yet. The number of new ones,
- * or -1. A worker that ends while it is listed hides those behind it: then the counts before and
- * after differ from each other or from what was listed. */
+/* Steps 1, 2 and 4 for one process: seizes every thread that is not known yet. Returns the number
+ * of new ones, or -1. A worker that ends while the threads are listed hides those behind it: then
+ * the counts before and after differ from each other or from the number of listed threads. */
 static int seize_process(struct ip_stop *stop, pid_t pid)
 {
 	const nlink_t links = links_of(pid);
@@ -144,8 +146,8 @@ int ip_stop_seize_new(struct ip_stop *stop)
 	return found;
 }
 
-/* Step 4, the short way. A leader that has ended counts; so do workers: with them all threads are
- * listed. */
+/* Step 4, the short way. A leader that has ended counts. So does a worker: if a process has one,
+ * all its threads are listed again. */
 static bool has_all(const struct ip_stop *stop, pid_t pid)
 {
 	const nlink_t links = links_of(pid);
@@ -166,7 +168,8 @@ bool ip_stop_is_complete(const struct ip_stop *stop)
 	return true;
 }
 
-/* After a failure: threads that were born to ours meanwhile are ours too, and wait. */
+/* After a failure: takes in threads that were born to tracees meanwhile. They are tracees of
+ * iprobe, too, and wait. */
 void ip_stop_adopt_strays(struct ip_stop *stop)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -183,7 +186,7 @@ void ip_stop_adopt_strays(struct ip_stop *stop)
 	}
 }
 
-/* Those that an earlier stop had to leave behind and that are in the list now are not held any
+/* Threads that an earlier stop had to leave behind and that are in the list now are not held any
  * more. */
 void ip_stop_take_held(struct ip_stop *stop)
 {
@@ -196,7 +199,7 @@ void ip_stop_take_held(struct ip_stop *stop)
 	ip_stops_of(target)->nheld = left;
 }
 
-/* A thread that has not ended; 0: none. The leader may have. */
+/* Finds a thread that has not ended, since the leader may have; 0: there is none. */
 static pid_t live_thread(pid_t pid)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -215,9 +218,10 @@ static pid_t live_thread(pid_t pid)
 	return 0;
 }
 
-/* Step 1: a child of vfork or posix_spawn shares the memory for a moment only, and its parent
- * cannot stop before that is over. Another user's process that cannot be told apart, such as the
- * same program at its start or end, can be a moment later, mostly. */
+/* Step 1. A child of vfork or posix_spawn shares the memory only for a moment, and its parent
+ * cannot stop before that is over. It may be impossible to tell whether another user's process
+ * shares the memory, for example the same program at its start or end. A moment later that can
+ * mostly be told. */
 int ip_stop_find_shared_mm(struct ip_stop *stop)
 {
 	const struct timespec nap = {.tv_nsec = SHARED_MM_NAP_NS};

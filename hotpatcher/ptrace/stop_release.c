@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Letting threads go: step 10 of stop.h, and what a stop had to leave behind.
+ * Letting threads go: step 10 of stop.h, and the threads that a stop had to leave behind.
  */
 #include <errno.h>
 #include <signal.h>
@@ -19,20 +19,19 @@
 #include "hotpatcher/ptrace/stop_private.h"
 #include "hotpatcher/ptrace/stops.h"
 
-#define HELD_LOOK_NS	 1000000ull
-#define REST_LOOK_NS	 5000000ull
-#define SECOND_NS	 1000000000ull
-#define MOST_A_SECOND	 5  /* stops of the greatest length, or as much in shorter ones */
-#define REST		 3  /* the target runs so many times as long as a try has stopped it, */
-#define ASLEEP_REST	 19 /* and where a thread is asleep */
-#define TIMEOUT_NS	 60000000000ull /* for sleeping threads, and those that get no CPU */
+#define HELD_LOOK_NS  1000000ull
+#define REST_LOOK_NS  5000000ull
+#define SECOND_NS     1000000000ull
+#define MOST_A_SECOND 5 /* stops of the length allowed, or as much time in shorter ones */
+/* after a try the target runs for so many times as long as the try has stopped it */
+#define REST		 3
+#define ASLEEP_REST	 19		/* the same if a thread is asleep */
+#define TIMEOUT_NS	 60000000000ull /* if a thread is asleep, or got no CPU */
 #define OTHER_TIMEOUT_NS 5000000000ull
 #define DETACH_TRIES	 8
 #define SAY_NS		 1000000000ull
 #define LATE_LOOK_NS	 200000l
-#define RELEASE_NS                                                                                 \
-	50000000ull /* how long threads that were not stopped yet are waited for in order to let   \
-		       them go */
+#define RELEASE_NS	 50000000ull /* how long to wait for threads that were not stopped yet */
 
 int ip_stop_detach(pid_t tid, int signal_number)
 {
@@ -45,16 +44,16 @@ int ip_stop_detach(pid_t tid, int signal_number)
 	return 1;
 }
 
-/* Children whose parent was killed before it could tell of them, and threads of targets that are
- * closed: whatever is stopped now is ours by mistake, since nothing is stopped on purpose when
- * this is called. */
+/* Lets go children whose parent was killed before it could report them, and threads of targets that
+ * are closed. Any tracee that is stopped now is stopped by mistake, since no thread is stopped on
+ * purpose when this is called. */
 static void let_strays_go(void)
 {
 	for (;;) {
 		siginfo_t info = {0};
 		int status;
 
-		/* a look first: what is no tracee is for somebody else to wait for */
+		/* look first: another part of iprobe waits for processes that are no tracees */
 		if (waitid(P_ALL, 0, &info, WSTOPPED | WNOHANG | WNOWAIT | __WALL) < 0 ||
 		    !info.si_pid || info.si_code != CLD_TRAPPED)
 			return;
@@ -68,8 +67,8 @@ static void let_strays_go(void)
 	}
 }
 
-/* Nothing was decided about it, and where it is not ours to trace, nothing is written. As
- * ip_stop_detach(). */
+/* Lets go a thread about which nothing was decided. Nothing is written to it if its image is
+ * another one that iprobe may not trace. Returns as ip_stop_detach(). */
 static int let_go(const struct ip_target *target, pid_t tid, int status)
 {
 	if (ip_image_is_same(target, tid) || ip_delegation_check_thread(target->pid, tid) == 0)
@@ -112,8 +111,8 @@ void ip_stop_let_go(struct ip_target *target)
 
 void ip_stop_was_in_vain(struct ip_target *target, const struct ip_stop_record *record)
 {
-	/* before the first stop of all threads, when one is looked for to be borrowed, there is no
-	 * limit yet to make five times a second of */
+	/* before the first stop of all threads, when iprobe looks for a thread to borrow, no limit
+	 * is known yet from which to count five stops a second */
 	const uint64_t now = ip_now_ns(),
 		       period = ip_stops_of(target)->max_stop_ns
 					? SECOND_NS / MOST_A_SECOND * record->ns /
@@ -140,7 +139,7 @@ uint64_t ip_stop_rest_ns(const struct ip_target *target)
 	const uint64_t now = ip_now_ns();
 	uint64_t until = ip_stops_of(target)->rest_until_ns;
 
-	/* once it is awake a stop is in vain no longer */
+	/* once the thread is awake, a stop can succeed again */
 	if (ip_stops_of(target)->sleeper_rest_until_ns > until &&
 	    ip_stops_of(target)->sleeper_rest_until_ns > now &&
 	    ip_stop_is_asleep(target->pid, ip_stops_of(target)->sleeper))
@@ -201,8 +200,8 @@ int ip_stop_rest(struct ip_target *target, uint64_t least_ns, const volatile int
 	}
 }
 
-/* Of those that have been told to stop, takes note of who has. Others may have been waited for
- * meanwhile. */
+/* Takes note of the threads that were INTERRUPTed and have stopped. Other threads may have been
+ * waited for meanwhile. */
 static void sweep(struct ip_stop *stop)
 {
 	int status;
@@ -216,8 +215,9 @@ static void sweep(struct ip_stop *stop)
 	}
 }
 
-/* Behind step 10, after a failure only, when those that stood run again: DETACH needs a stopped
- * thread. Each is let go as soon as it has stopped; who does not is kept for later. */
+/* After step 10, and only after a failure: the threads that stood run again, and the others are let
+ * go. DETACH needs a stopped thread, so each is let go as soon as it has stopped. A thread that
+ * does not stop within RELEASE_NS is kept for later. */
 static void let_late_go(struct ip_stop *stop)
 {
 	const struct timespec nap = {.tv_nsec = LATE_LOOK_NS};
@@ -283,8 +283,8 @@ static void let_late_go(struct ip_stop *stop)
 	ip_stops_of(stop->target)->held_looked_ns = ip_now_ns();
 }
 
-/* Step 10 for one thread. One that was killed meanwhile must be reaped, or it stays a zombie of
- * ours: until then the process cannot end, nor exec. */
+/* Step 10 for one thread. A thread that was killed meanwhile must be reaped, or it stays a zombie
+ * of iprobe: until then its process can neither end nor exec. */
 static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
 {
 	int status, detached;
@@ -306,7 +306,7 @@ static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
 		if (got == t->tid && !WIFSTOPPED(status))
 			ip_stop_note(stop, t, status);
 		else if (got == t->tid) {
-			/* a thread that executes a program has its number now */
+			/* a thread that executes a program has this number now */
 			if (ip_stop_detach(t->tid, ip_stop_signal_of(status)) > 0)
 				ip_stop_hold(stop->target, t->tid);
 			t->gone = true;
@@ -362,7 +362,7 @@ uint64_t ip_stop_end(struct ip_stop *stop)
 	if (ip_stops_of(target)->nheld || stop->failed)
 		ip_stop_let_go(target);
 	if (ip_stops_of(target)->nheld && !ip_stops_of(target)->job_control)
-		ip_stops_of(target)->job_control = true; /* until they are ours no more */
+		ip_stops_of(target)->job_control = true; /* until they are no tracees any more */
 	else
 		ip_job_control_end();
 	return length;

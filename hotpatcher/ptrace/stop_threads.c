@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of a stop: the list of them, and what the kernel says of each. The steps are told in
- * stop.h; the comments here name them.
+ * The threads of a stop: the list of them, and what the kernel tells of each. The steps are told
+ * in stop.h; the comments here name them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,8 @@
 #include "hotpatcher/ptrace/stop_private.h"
 #include "hotpatcher/ptrace/stops.h"
 
-/* The signal to hand on at DETACH for a wait status: only a signal-delivery-stop holds one.
- * Group-stops, our own INTERRUPT and events are PTRACE_EVENT stops. */
+/* The signal to deliver at DETACH, from a wait status. Only a signal-delivery-stop holds a signal.
+ * Group-stops, stops by an INTERRUPT and events are PTRACE_EVENT stops. */
 int ip_stop_signal_of(int status)
 {
 	return status >> 16 ? 0 : WSTOPSIG(status);
@@ -73,9 +73,9 @@ static bool is_thread_of(pid_t pid, pid_t tid)
 	return access(name, F_OK) == 0;
 }
 
-/* Step 2: a thread has told of a child, which was attached to us. A thread will be found by step
- * 4; another process waits before its first instruction until the stop is over: it is not worth
- * the time to wait for it to get there. */
+/* Step 2: a thread has reported a child, which is attached to iprobe. If the child is a thread,
+ * step 4 will find it. If it is another process, it waits before its first instruction until the
+ * stop is over: to wait here until it gets there would not be worth the time. */
 static void meet_child(struct ip_stop *stop, pid_t pid, pid_t tid)
 {
 	unsigned long child;
@@ -91,8 +91,8 @@ static void meet_child(struct ip_stop *stop, pid_t pid, pid_t tid)
 		ip_stop_hold(stop->target, child);
 }
 
-/* Takes note of a status of a thread, and changes nothing of it. The leader's exit status is kept:
- * it may be our own child. */
+/* Takes note of a wait status of a thread, and changes nothing of the thread. Keeps the leader's
+ * exit status, since the target may be a child of iprobe. */
 void ip_stop_note(struct ip_stop *stop, struct ip_stopped_thread *t, int status)
 {
 	pid_t pid = t->pid, tid = t->tid;
@@ -109,7 +109,7 @@ void ip_stop_note(struct ip_stop *stop, struct ip_stopped_thread *t, int status)
 	t->signal = ip_stop_signal_of(status);
 	t->by_us = status >> 8 == (SIGTRAP | PTRACE_EVENT_STOP << 8);
 	t->status = status;
-	t->broken = true; /* until it is known better */
+	t->broken = true; /* until ip_stop_look() knows better */
 	ip_stop_look(stop, t);
 	if (status >> 16 == PTRACE_EVENT_EXEC && pid == stop->target->pid)
 		stop->executed = true;
@@ -122,18 +122,18 @@ static void reap_one(pid_t tid)
 {
 	siginfo_t info = {0};
 
-	/* of a tracee the kernel hands out stops whether WSTOPPED asks for them or not: a look
+	/* the kernel hands out stops of a tracee whether or not WSTOPPED asks for them: so look
 	 * first, or the stop that the gathering waits for is lost */
 	if (waitid(P_PID, tid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 && info.si_pid &&
 	    info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
 		waitid(P_PID, tid, &info, WEXITED | WNOHANG | __WALL);
 }
 
-/* A thread that executes another program waits in the midst of that until all other threads have
- * ended, which those that we trace have not before we have taken note; and until it is through the
- * kernel keeps us in PTRACE_SEIZE. So what has ended is taken note of there, too: who is asked for
- * later is gone. Not the leader's status, which may be our own child's; the kernel does not wait
- * for that. */
+/* A thread that executes another program waits in the middle of the exec until all other threads
+ * have ended. A tracee has not ended in this sense before iprobe has reaped it. Until the exec is
+ * through, the kernel keeps iprobe in PTRACE_SEIZE. So threads that have ended are reaped there,
+ * too, in the signal's handler; a later wait for such a thread finds it gone. The leader is not
+ * reaped: its status may be that of iprobe's own child, and the kernel does not wait for it. */
 static void reap(void *data)
 {
 	const struct ip_stop *stop = data;
@@ -165,7 +165,7 @@ int ip_stop_seize(struct ip_stop *stop, pid_t tid, unsigned long options)
 	return ret;
 }
 
-/* State letter of a thread; 'X' where it is gone. task: /proc/PID/task. */
+/* The state letter of a thread; 'X': it is gone. task: /proc/PID/task. */
 char ip_stop_state_of(int task, const char *tid)
 {
 	char name[300], text[128], *p;
@@ -177,12 +177,12 @@ char ip_stop_state_of(int task, const char *tid)
 	if (n <= 0)
 		return 'X';
 	text[n] = '\0';
-	p = strrchr(text, ')'); /* the name before it has 64 bytes at most */
+	p = strrchr(text, ')'); /* the name in front of it has at most 64 bytes */
 	return p && p[1] ? p[2] : 'X';
 }
 
-/* A thread that has ended but is still listed: a leader whose other threads go on, or one about to
- * vanish. */
+/* Whether a thread has ended, even if it is still listed: a leader whose other threads go on, or a
+ * thread that is about to vanish. */
 bool ip_stop_has_ended(pid_t pid, pid_t tid)
 {
 	char name[64], number[16], state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of a target's stops. See stops.h.
+ * What iprobe remembers of a target's stops. See stops.h.
  */
 #include "hotpatcher/ptrace/stops.h"
 

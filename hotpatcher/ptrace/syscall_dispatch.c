@@ -22,8 +22,8 @@
 #define PR_SYS_DISPATCH_OFF	     0
 #endif
 
-/* Whether this kernel has no dispatch at all: it does not know how to switch it off, for
- * ourselves. */
+/* Whether this kernel has no dispatch at all: then it does not know how to switch dispatch off,
+ * which iprobe asks for itself. */
 static bool has_none(void)
 {
 	static int none = -1;
