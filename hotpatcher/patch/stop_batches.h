@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes of text in as many stops as it takes for none to last longer than the user allows
+ * Changes of text in several stops, so many that none of them lasts longer than the user allows
  * (--max-stop).
  *
- *   1. Of the time allowed, half is for writing, less what gathering the threads is expected to
- *      take where that is more than the other half. Pages and crossing sites that are expected to
- *      be written in it make a part; what is expected follows from the stops so far (patch.h), so
- *      the first one guides the next.
- *   2. Changes of one group go into the same part: a group is a function, so that no function has
+ *   1. Half of the time allowed is for writing. If gathering the threads is expected to take more
+ *      than the other half, the time for writing is shorter by the excess. A part is made of as
+ *      many pages and crossing sites as are expected to be written in that time. The expectation
+ *      follows from the stops so far (patch.h), so each stop guides the next.
+ *   2. Changes of one group go into the same part. A group is a function, so that no function has
  *      its entry live and its exit idle. Groups are ordered by where they begin, so that parts
  *      write few pages twice.
- *   3. The gate is written with the first part, and the same with each later one: recording begins
- *      with the first stop, and where all becomes idle it ends there, so between the stops a trace
- *      has whole functions or nothing.
- *   4. What may work a moment later (a thread did not stop in time, or stood inside a site) is
- *      tried again, 4 times at most, or as often as the caller says where threads got no CPU in
- *      time, with the target left to run meanwhile (ip_stop_rest_ns()): for 10 s at most, and not
- *      when the user has interrupted us.
- *   5. A part that fails ends it; the parts before stay as they are, and the caller puts them back.
+ *   3. The gate is written with the first part, and again with the same value with each later one.
+ *      Recording begins with the first stop; if all sites become idle, it ends with the first
+ *      stop. So between the stops a trace has whole functions or nothing.
+ *   4. A part that failed may succeed a moment later (a thread did not stop in time, or stood
+ *      inside a site). Such a part is tried as often as the caller says, but at most 4 times in
+ *      all unless threads got no CPU in time. Between two tries the target is left to run
+ *      (ip_stop_rest_ns()). The tries take 10 s at most, and end when the user interrupts iprobe.
+ *   5. If a part fails, no further part is written. The parts before it stay as they are, and the
+ *      caller puts them back.
  */
 #ifndef IP_STOP_BATCHES_H
 #define IP_STOP_BATCHES_H
@@ -27,19 +28,21 @@
 /* Orders changes for step 2. 0, or -1: out of memory. */
 int ip_stop_batches_order(struct ip_change *changes, size_t n);
 
-/* How many of the changes, which are in order, make the next part: whole groups, one at least. */
+/* Returns how many of the changes, which are in order, make the next part: whole groups, and at
+ * least one. */
 size_t ip_stop_batches_next(const struct ip_change *changes, size_t n, uint64_t write_ns);
 
-/* The time for writing in one stop of so many threads. */
+/* Step 1. Returns the time for writing in a stop of this many threads, in nanoseconds. */
 uint64_t ip_stop_batches_write_ns(uint64_t max_stop_ns, size_t threads);
 
-/* How long the longest stop is expected to be, and how many there are; changes are ordered by
- * it. */
+/* Returns how many nanoseconds the longest stop is expected to take, and in *ret_stops how many
+ * stops there are. Orders the changes. */
 uint64_t ip_stop_batches_expect(struct ip_change *changes, size_t n, uint64_t max_stop_ns,
 				size_t threads, size_t *ret_stops);
 
-/* Carries out all changes; they are not reordered. tries: for each part, see step 4. ret: all
- * stops together; it says what has been done where it fails, too. 0 or -1. */
+/* Carries out all changes; they are not reordered. tries: how often each part may be tried, see
+ * step 4. *ret: all stops together; after a failure it says what has been done. 0 or -1 with the
+ * reason. */
 int ip_stop_batches_apply(struct ip_target *target, const struct ip_change *changes, size_t n,
 			  uint64_t max_stop_ns, int64_t gate_session, unsigned tries,
 			  struct ip_patch_result *ret);
