@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Carrying out changes of text. The steps are told in patch.h; comments here name them.
+ * Carrying out changes of text. The steps are told in patch.h; the comments here name them.
  */
 #include "hotpatcher/patch/patch.h"
 
@@ -23,8 +23,8 @@
 
 #define PIECE_PAGES 64u
 
-/* Costs as measured on a small, slow machine (benchmarks/stop): what is expected of the first
- * stop. */
+/* Costs as measured on a small, slow machine (benchmarks/stop): they are what the first stop is
+ * expected to take. */
 #define FIRST_PAGE_NS	  2500u
 #define FIRST_CROSSING_NS 6000u
 #define THREAD_NS	  25000u
@@ -33,9 +33,9 @@
 struct piece {
 	uint64_t start;	    /* of its first page */
 	uint32_t size;	    /* to the end of its last site that crosses no page */
-	size_t first, last; /* changes in it, those that cross included: [first, last) */
-	bool exact;	    /* no byte may change between our looks and the stop */
-	uint64_t sum;	    /* of its bytes, where exact */
+	size_t first, last; /* the changes in it, including those that cross: [first, last) */
+	bool exact;	    /* no byte may change from the preparation to the stop */
+	uint64_t sum;	    /* checksum of its bytes, if exact */
 };
 
 struct ip_patch {
@@ -46,10 +46,10 @@ struct ip_patch {
 	struct piece *pieces;
 	size_t npieces;
 	size_t pages, ncrossing;
-	uint8_t *buffer; /* one piece */
+	uint8_t *buffer; /* room for one piece */
 };
 
-/* By the stops so far. */
+/* What a page is expected to take, by the stops so far. */
 static uint64_t page_ns = FIRST_PAGE_NS;
 
 bool ip_change_crosses_page(const struct ip_change *c)
@@ -115,7 +115,7 @@ static bool holds(const uint8_t *bytes, const uint8_t *wanted, size_t length)
 	return !memcmp(bytes, wanted, length);
 }
 
-/* Step 1, for one site: 0 where it holds its old or new bytes. */
+/* Step 1, for one site: 0 if it holds its old or new bytes. */
 static int check_site(const struct ip_patch *patch, const struct ip_change *c, const uint8_t *bytes)
 {
 	char found[32], expected[32];
@@ -133,7 +133,7 @@ static int read_crossing(const struct ip_patch *patch, const struct ip_change *c
 	return ip_target_read(patch->target, c->address, ret, c->length);
 }
 
-/* Steps 1 and 9: has a look at each site. */
+/* Steps 1 and 9: calls look for each site. */
 static int each_site(const struct ip_patch *patch,
 		     int (*look)(const struct ip_patch *, const struct ip_change *,
 				 const uint8_t *))
@@ -162,7 +162,8 @@ static int each_site(const struct ip_patch *patch,
 	return 0;
 }
 
-/* Step 2. A byte of a site that we are about to change: nobody else has business there. */
+/* Step 2. Writes a byte of a site that is about to be changed: no other program has business
+ * there. */
 static int prefault(const struct ip_patch *patch)
 {
 	uint64_t last = ~0ull;
@@ -174,7 +175,7 @@ static int prefault(const struct ip_patch *patch)
 
 		if (c->resident || c->may_go)
 			continue;
-		/* what a site has, old or new, has been checked: but it may be either */
+		/* check_site() has found old or new bytes; here it does not matter which */
 		if (PAGE(c->address) != last &&
 		    (ip_target_read(patch->target, c->address, &byte, 1) < 0 ||
 		     ip_target_write(patch->target, c->address, &byte, 1) < 0))
@@ -188,7 +189,7 @@ static int prefault(const struct ip_patch *patch)
 	return 0;
 }
 
-/* A new piece begins behind a page without sites, and where one is full. */
+/* A new piece begins after a page without sites, and when a piece is full. */
 static void make_pieces(struct ip_patch *patch)
 {
 	struct piece *p = NULL;
@@ -232,7 +233,7 @@ static int sort(struct ip_patch *patch)
 	return 0;
 }
 
-/* Step 1, for libraries that may be unloaded: what has to be there still. */
+/* Step 1, for libraries that may be unloaded: remembers what must still be there in the stop. */
 static int remember_exact(const struct ip_patch *patch)
 {
 	for (size_t i = 0; i < patch->npieces; i++) {
@@ -305,7 +306,7 @@ static bool is_inside(const struct ip_target *target, uint64_t pc)
 		ip_target_is_stub(target, pc));
 }
 
-/* Step 4, and the threads that are inside our own code. */
+/* Step 4. Also notes the threads that are inside the runtime's code or its stubs. */
 static int check_pcs(const struct ip_patch *patch, const struct ip_stop *stop,
 		     struct ip_patch_result *result)
 {
@@ -346,7 +347,7 @@ static int changed_by_others(const struct ip_patch *patch, const struct ip_chang
 			patch->target->pid, c->address);
 }
 
-/* Step 6 for a piece; back: step 7. */
+/* Step 6 for a piece. back: step 7. */
 static int write_piece(const struct ip_patch *patch, const struct piece *p, bool back)
 {
 	if (ip_target_read(patch->target, p->start, patch->buffer, p->size) < 0)
@@ -371,7 +372,7 @@ static int write_piece(const struct ip_patch *patch, const struct piece *p, bool
 	return ip_target_write(patch->target, p->start, patch->buffer, p->size);
 }
 
-/* Steps 6 and 7 for a site that crosses. */
+/* Steps 6 and 7 for a site that crosses a page. */
 static int write_crossing(const struct ip_patch *patch, const struct ip_change *c, bool back)
 {
 	const uint8_t *from = back ? c->new_bytes : c->old_bytes,
@@ -395,7 +396,7 @@ static int write_crossing(const struct ip_patch *patch, const struct ip_change *
 	return ip_target_write(patch->target, c->address, to, split);
 }
 
-/* Step 6; back: step 7, where all is tried, whatever fails. */
+/* Step 6. back: step 7, which tries all pieces and sites, whatever fails. */
 static int write_all(const struct ip_patch *patch, bool back)
 {
 	int ret = 0;
@@ -428,7 +429,7 @@ static int write_gate(const struct ip_target *target, int64_t session)
 	return ip_target_write(target, target->anchor.gate, &gate, sizeof(gate));
 }
 
-/* What the next stop may be expected to take. The slower of the last ones counts most. */
+/* Learns what the next stop may be expected to take. The slower of the last stops counts most. */
 static void learn(const struct ip_patch *patch, uint64_t ns)
 {
 	uint64_t crossings = patch->ncrossing * FIRST_CROSSING_NS, seen;
@@ -440,7 +441,7 @@ static void learn(const struct ip_patch *patch, uint64_t ns)
 	page_ns = seen > page_ns ? seen : (page_ns + seen) / 2;
 }
 
-/* Step 7. What has become idle stays so. */
+/* Step 7. Sites that have become idle stay idle. */
 static void undo(const struct ip_patch *patch, int64_t gate_session)
 {
 	if (!gate_session)
@@ -454,7 +455,7 @@ static uint64_t expected(const struct ip_patch *patch)
 	return ip_patch_expect_ns(patch->pages, patch->ncrossing);
 }
 
-/* Step 7 after step 9, in a stop of its own. Where that cannot be had the caller will restore the
+/* Step 7 after step 9, in a stop of its own. If that stop fails, the caller will restore the
  * sites. */
 static void undo_later(const struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_session)
 {

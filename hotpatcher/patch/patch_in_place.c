@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changing single sites. The steps are told in patch_in_place.h; comments here name them.
+ * Changing single sites. The steps are told in patch_in_place.h; the comments here name them.
  */
 #include "hotpatcher/patch/patch_in_place.h"
 
@@ -10,7 +10,7 @@
 #include "hotpatcher/ptrace/stop.h"
 
 #define PAGE_SIZE 4096ull
-#define SITE_NS	  5000u /* that reading and writing one takes */
+#define SITE_NS	  5000u /* time to read and write one site */
 
 /* Step 2. */
 static int check_pcs(const struct ip_target *target, const struct ip_stop *stop,

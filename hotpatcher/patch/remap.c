@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Carrying out flips. The steps are told in remap.h; comments here name them. The first one is
- * remap_plan.c.
+ * Carrying out remaps. The steps are told in remap.h; the comments here name them. The first step
+ * is in remap_plan.c.
  */
 #include "hotpatcher/patch/remap.h"
 
@@ -20,8 +20,9 @@
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/ptrace/stops.h"
 
-#define MAPPINGS 4 /* that a piece may take, for a moment */
-/* the second hold may take so many times as long to find a thread: one has just been there */
+#define MAPPINGS 4 /* mappings that a piece may take, for a moment */
+/* the second hold may take this many times as long to find a thread: a thread has just been
+ * found */
 #define AGAIN 4
 
 static void note_hold(struct ip_remap_result *result, const struct ip_remap_hold *hold)
@@ -48,8 +49,8 @@ static size_t count(const struct ip_remap_plan *plan, size_t first, size_t n,
 	return found;
 }
 
-/* What is to be done to a piece of that kind in step 4, or 8. alone: all pieces of the batch
- * revert. */
+/* What a thread is to do to a piece of this kind: in step 4 if stage is set, otherwise in step 8.
+ * alone: all pieces of the batch revert. */
 static enum ip_remap_what what_of(enum ip_remap_kind kind, bool stage, bool alone)
 {
 	switch (kind) {
@@ -62,7 +63,7 @@ static enum ip_remap_what what_of(enum ip_remap_kind kind, bool stage, bool alon
 	}
 }
 
-/* Steps 4 and 8: has a thread do to each piece what its kind asks for. */
+/* Steps 4 and 8: has a thread do to each piece what its kind needs. */
 static int hold(struct ip_remap_plan *plan, size_t first, size_t n, bool stage, uint64_t find_ns,
 		struct ip_remap_result *result)
 {
@@ -82,7 +83,7 @@ static int hold(struct ip_remap_plan *plan, size_t first, size_t n, bool stage, 
 	if (ret < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++) {
-		/* what was moved away did not come back: live sites are idle */
+		/* the pages that were moved away did not come back: live sites are idle */
 		result->begun |= stage && plan->pieces[first + i].kind == IP_REMAP_CHANGING &&
 				 pieces[i].error && pieces[i].staged;
 		if (pieces[i].error == EINVAL)
@@ -102,7 +103,7 @@ static int hold(struct ip_remap_plan *plan, size_t first, size_t n, bool stage, 
 	return 0;
 }
 
-/* Whether memory at address is what it has to be. 1, 0, or -1 with an error. */
+/* Whether memory at address holds the expected bytes. 1, 0, or -1 with an error. */
 static int holds(const struct ip_remap_plan *plan, uint64_t address, const uint8_t *expected,
 		 size_t size)
 {
@@ -122,7 +123,8 @@ static const uint8_t *image_of(const struct ip_remap_plan_piece *p, enum image i
 	return image == BEFORE ? p->before : image == AFTER ? p->after : p->file;
 }
 
-/* Steps 3, 5, 6 and 9: all pieces hold that, or those that are staged. */
+/* Steps 3, 5, 6 and 9: checks that all pieces hold that image. staged: checks the staged pages
+ * instead of the text. */
 static int verify(const struct ip_remap_plan *plan, size_t first, size_t n, bool staged,
 		  enum image image, struct ip_remap_result *result)
 {
@@ -150,7 +152,7 @@ static int verify(const struct ip_remap_plan *plan, size_t first, size_t n, bool
 	return 0;
 }
 
-/* Step 6, one piece: only pages that are not the file's are written, in runs. */
+/* Step 6 for one piece: writes only pages that differ from the file's, in runs. */
 static int write_staged(const struct ip_remap_plan *plan, size_t i)
 {
 	const struct ip_remap_plan_piece *p = &plan->pieces[i];
@@ -176,8 +178,9 @@ static int write_gate(const struct ip_target *target, int64_t session)
 	return session < 0 ? 0 : ip_target_write(target, target->anchor.gate, &gate, sizeof(gate));
 }
 
-/* Step 5 has failed: what was moved away of pieces that were the file's holds somebody's byte,
- * which comes back. Of pieces that change the text has all, and what is staged is dropped. */
+/* Step 5 has failed. A piece that was the file's holds a byte of another program in the pages that
+ * were moved away: they come back. A piece that changes has all its pages in the text: its staged
+ * pages are dropped. */
 static int put_back(struct ip_remap_plan *plan, size_t first, size_t n, uint64_t find_ns,
 		    struct ip_remap_result *result)
 {
@@ -195,7 +198,7 @@ static int put_back(struct ip_remap_plan *plan, size_t first, size_t n, uint64_t
 	return ip_error("%s", why ? why : "out of memory");
 }
 
-/* Steps 3 to 9 for as many pieces as a thread can be told of at a time. */
+/* Steps 3 to 9 for a batch: as many pieces as a thread can be told of at a time. */
 static int remap_batch(struct ip_remap_plan *plan, size_t first, size_t n, int64_t gate_session,
 		       uint64_t find_ns, struct ip_remap_result *result)
 {

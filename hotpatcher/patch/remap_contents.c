@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Step 1 of a flip: what each piece was and shall be, and whose bytes are in it.
+ * Step 1 of a remap: what each piece was and is to become, and whose bytes are in it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,8 @@ const struct ip_module *ip_remap_module_of(const struct ip_modules *modules,
 	return NULL;
 }
 
-/* The index of the first site that begins there or above; the list is by address. */
+/* The index of the first site that begins at this address or above; the list is sorted by
+ * address. */
 static uint32_t first_site(const struct ip_module *module, uint64_t address)
 {
 	const struct ip_probe_list *list = module->list;
@@ -71,7 +72,7 @@ uint64_t ip_remap_border(const struct ip_module *module, const struct ip_mapping
 	return address;
 }
 
-/* The file's image; behind its end there are zeros. */
+/* Reads the file's image; after the end of the file it has zeros. */
 static int read_file(const struct ip_module *module, const struct ip_mapping *m,
 		     struct ip_remap_plan_piece *part)
 {
@@ -117,8 +118,8 @@ static int note_function(struct ip_remap_plan *plan, const struct ip_module *mod
 	return 0;
 }
 
-/* Live sites are ours: into mask, a byte for each of the piece, and their functions into the plan.
- * -1 with the reason. */
+/* Marks the live sites of iprobe in mask, which has a byte for each byte of the piece, and notes
+ * their functions in the plan. -1 with the reason. */
 static int mark_live(struct ip_remap_plan *plan, const struct ip_module *module, bool silently,
 		     const struct ip_remap_plan_piece *part, uint8_t *mask, bool *ret_fatal)
 {
@@ -149,8 +150,8 @@ static int mark_live(struct ip_remap_plan *plan, const struct ip_module *module,
 	return 0;
 }
 
-/* The first byte that is neither the file's, nor changes, nor is marked; the piece's size: none
- * is. */
+/* Finds the first byte that is not the file's, does not change, and is not marked. Returns the
+ * piece's size if there is none. */
 static size_t find_foreign(const struct ip_remap_plan_piece *p, const uint8_t *mask)
 {
 	size_t i = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits on mappings and memory, each asked of the kernel: the process's own, its memory cgroups'
- * (both versions), the machine's.
+ * Limits on mappings and memory, each as the kernel tells it: the limits of the process, of its
+ * memory cgroups (both versions), and of the machine. See remap_limits.h.
  */
 #include "hotpatcher/patch/remap_limits.h"
 
@@ -13,11 +13,12 @@
 #include "common/error.h"
 
 #define PAGE_SIZE     4096ull
-#define SPARE_MAPS    64u	   /* that the program itself may make meanwhile */
+#define SPARE_MAPS    64u	   /* mappings that the program itself may make meanwhile */
 #define SPARE_CGROUP  (8ull << 20) /* page tables, and the kernel's records of mappings */
 #define SPARE_MACHINE (64ull << 20)
 
-/* The number that the file holds; otherwise where it cannot be read or holds none ("max"). */
+/* Returns the number that the file holds; `otherwise` if it cannot be read or holds none
+ * ("max"). */
 static uint64_t read_number(const char *path, uint64_t otherwise)
 {
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
@@ -26,7 +27,7 @@ static uint64_t read_number(const char *path, uint64_t otherwise)
 	return file && fscanf(file, "%lu", &value) == 1 ? value : otherwise;
 }
 
-/* The value of a line "key value" (or "key: value kB"). */
+/* Returns the value of a line "key value" (or "key: value kB"); `otherwise` if there is none. */
 static uint64_t read_key(const char *path, const char *key, uint64_t otherwise)
 {
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
@@ -39,7 +40,7 @@ static uint64_t read_key(const char *path, const char *key, uint64_t otherwise)
 	return otherwise;
 }
 
-/* What one cgroup leaves, page cache that it can give up at once included. */
+/* How much memory one cgroup leaves, in bytes, including page cache that it can give up at once. */
 static uint64_t left_in(const char *folder, const char *limit, const char *usage,
 			const char *reclaimable)
 {
@@ -57,7 +58,7 @@ static uint64_t left_in(const char *folder, const char *limit, const char *usage
 	return max + cache > used ? max + cache - used : 0;
 }
 
-/* The least that the process's cgroup and those above it leave. */
+/* The least that the process's cgroup and the cgroups above it leave, in bytes. */
 static uint64_t left_in_cgroups(pid_t pid)
 {
 	_cleanup_fclose_ FILE *file = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Step 1 of a flip: cutting the changed sites into pieces, and what each piece was and shall be.
+ * Step 1 of a remap: dividing the changed sites into pieces.
  */
 #include "hotpatcher/patch/remap_plan.h"
 
@@ -15,12 +15,12 @@
 
 #define PAGE(a)	   ((a) & ~(IP_REMAP_PAGE - 1))
 #define PAGE_UP(a) PAGE((a) + IP_REMAP_PAGE - 1)
-#define PIECE_MAX  (512ull << 10) /* threads that run in a piece wait while it is switched */
-/* pages without sites that a piece may hold between two with; */
+#define PIECE_MAX  (512ull << 10) /* a thread that runs in a piece waits while it is switched */
+/* the most bytes of pages without sites between two pages with sites in a piece */
 #define GAP_MAX (16 * IP_REMAP_PAGE)
 #define KEEPING_GAP_MAX                                                                            \
-	IP_REMAP_PAGE /* where functions of these may be live, and be idle for nothing while it is \
-			 copied */
+	IP_REMAP_PAGE /* the same if such pages may hold live functions, which would be idle       \
+			 without need while the piece is copied */
 
 static int by_address(const void *a, const void *b)
 {
@@ -34,12 +34,12 @@ static uint64_t end_of(const struct ip_change *c)
 	return c->address + c->length;
 }
 
-/* Whether pages of the text are locked in memory: the file's own pages would not be, when they come
- * back. */
+/* Whether pages of the text are locked in memory: the file's own pages would not be locked when
+ * they come back. */
 static bool is_locked(pid_t pid, uint64_t address)
 {
 	_cleanup_fclose_ FILE *file = NULL;
-	_cleanup_free_ char *line = NULL; /* as a whole: what a path says is no line */
+	_cleanup_free_ char *line = NULL; /* whole lines: a path may hold text like a line */
 	bool here = false;
 	char name[64];
 	size_t size = 0;
@@ -59,14 +59,15 @@ static bool is_locked(pid_t pid, uint64_t address)
 	return true;
 }
 
-/* Whether the change can be part of any piece; *ret_mapping: where it lies. -1 with the reason. */
+/* Whether the change can be part of any piece. *ret_mapping: the mapping in which it lies. 0, or -1
+ * with the reason. */
 static int check_change(const struct ip_target *target, const struct ip_change *c, bool silently,
 			const struct ip_mapping **ret_mapping)
 {
 	const struct ip_mapping *m = ip_maps_find(&target->maps, c->address);
 
 	*ret_mapping = m;
-	/* what is prepared would take the place of whatever is mapped there by then */
+	/* the prepared pages would take the place of whatever is mapped there by then */
 	if (c->may_go)
 		return ip_error("pid %d: the library at %#lx may be unloaded at any time, which "
 				"takes a stop",
@@ -84,9 +85,10 @@ static int check_change(const struct ip_target *target, const struct ip_change *
 	return 0;
 }
 
-/* Where the piece that begins with changes[first] begins and ends: the index behind its last
- * change. Where others are live, too, no site may lie across its borders; else only its own, and
- * a site that does takes both sides of it along. */
+/* Finds where the piece that begins with changes[first] begins and ends. Returns the index after
+ * its last change. If other sites stay live, too, no site may lie across its borders. Otherwise no
+ * changed site may, and a changed site that lies across a border takes the pages on both sides into
+ * the piece. */
 static size_t cut(const struct ip_remap_plan *plan, const struct ip_module *of, size_t n,
 		  size_t first, const struct ip_mapping *m, uint64_t *ret_start, uint64_t *ret_end)
 {
@@ -161,9 +163,9 @@ static int leave_out_unfit(struct ip_remap_plan *plan)
 	return 0;
 }
 
-/* Makes one piece of as many of changes[first..n-1] as it can hold; *ret_next: behind the last.
- * Where somebody's byte is in the way it ends in front of that page, and the sites on it are
- * left out. */
+/* Makes one piece of as many of changes[first..n-1] as it can hold. *ret_next: the index after the
+ * last one. If a byte of another program is in the way, the piece ends in front of that page, and
+ * the sites on that page are left out. */
 static int make_piece(struct ip_remap_plan *plan, const struct ip_modules *modules, size_t first,
 		      size_t n, size_t *ret_next)
 {
@@ -209,7 +211,7 @@ static int make_pieces(struct ip_remap_plan *plan, const struct ip_modules *modu
 		largest = plan->pieces[i].size > largest ? plan->pieces[i].size : largest;
 		kept += plan->pieces[i].n;
 	}
-	/* images are made: the changes themselves are not looked at any more */
+	/* the images are made: the changes themselves are not needed any more */
 	plan->nchanges = kept;
 	plan->scratch = malloc(largest + 1);
 	return plan->scratch ? 0 : ip_error("out of memory");
@@ -272,7 +274,8 @@ size_t ip_remap_sites(const struct ip_remap_plan *plan)
 	return plan->nchanges;
 }
 
-/* Pages that shall be other than they are, or than the file's. */
+/* The number of pages that are to differ from what they are, or, if file is set, from the
+ * file's. */
 static size_t pages_unlike(const struct ip_remap_plan *plan, bool file)
 {
 	size_t pages = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inspecting and restoring text.
+ * Inspecting and restoring text. See restore.h.
  */
 #include "hotpatcher/patch/restore.h"
 
@@ -25,7 +25,7 @@ int ip_each_site(const struct ip_target *target, const struct ip_module *module,
 {
 	const size_t piece = 1 << 20;
 	_cleanup_free_ uint8_t *text = malloc(piece + IP_SITE_MAX);
-	uint64_t start = 0, end = 0; /* what text holds */
+	uint64_t start = 0, end = 0; /* the addresses whose bytes text holds */
 
 	if (!text)
 		return ip_error("out of memory");
@@ -174,7 +174,7 @@ static int inspect(struct ip_target *target, const struct ip_module *module,
 	return 0;
 }
 
-/* Whether its text is not mapped any more where it was. */
+/* Whether the module's text is not mapped any more where it was. */
 static bool is_gone(struct ip_target *target, const struct ip_module *module)
 {
 	const struct ip_mapping *m;
@@ -185,8 +185,8 @@ static bool is_gone(struct ip_target *target, const struct ip_module *module)
 	return !m || m->inode != module->inode;
 }
 
-/* A program may unload a library, and load it or another in its place, while we read: what is
- * foreign then was never the module's. */
+/* A program may unload a library, and load it or another one in its place, while iprobe reads:
+ * bytes that are foreign then were never the module's. */
 int ip_module_inspect(struct ip_target *target, const struct ip_module *module,
 		      struct ip_module_state *ret)
 {
@@ -211,7 +211,7 @@ struct change_list {
 
 struct restoration {
 	const struct ip_target *target;
-	uint32_t group;		  /* of the module's first function */
+	uint32_t group;		  /* group of the module's first function */
 	struct change_list whole; /* sites that become idle */
 	struct change_list tails; /* sites below a uprobe: all but the first byte */
 };
@@ -253,7 +253,8 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* Below uprobes. What is not as it was any more is left to the next try. */
+/* Restores the sites below uprobes. A site that is not as it was any more is left to the next
+ * try. */
 static int restore_tails(struct ip_target *target, struct change_list *tails, uint64_t deadline_ns,
 			 struct ip_patch_result *ret)
 {
@@ -323,7 +324,7 @@ int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint6
 	if (r.whole.n) {
 		done = ip_stop_batches_apply(target, r.whole.items, r.whole.n, deadline_ns, 0, 1,
 					     ret);
-		/* somebody has changed a site just now */
+		/* another program has changed a site just now */
 		if (done < 0 && !ret->stops.n)
 			ret->transient |= ip_target_alive(target);
 	}

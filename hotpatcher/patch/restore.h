@@ -36,8 +36,8 @@ struct ip_module_state {
 int ip_module_inspect(struct ip_target *target, const struct ip_module *module,
 		      struct ip_module_state *ret);
 
-/* Finds a live site of the module: its address, and its bytes (IP_SITE_MAX of them). Returns the
- * site's length; 0: there is none. */
+/* Finds a live site of the module: its address, and its bytes (ret_bytes has room for IP_SITE_MAX).
+ * Returns the site's length; 0: there is none. */
 unsigned ip_module_find_live(const struct ip_target *target, const struct ip_module *module,
 			     uint64_t *ret_address, uint8_t *ret_bytes);
 

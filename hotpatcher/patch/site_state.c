@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Telling the states of a site apart.
+ * Telling the states of a site apart. See site_state.h.
  */
 #include "hotpatcher/patch/site_state.h"
 
@@ -10,7 +10,7 @@
 
 #define PAGE_SIZE 4096u
 
-/* The kernel's calls for uprobes lead there. */
+/* Whether the address is in the mapping into which the kernel's calls for uprobes lead. */
 static bool is_uprobe_trampoline(const struct ip_target *target, uint64_t address)
 {
 	const struct ip_mapping *m = ip_maps_find(&target->maps, address);
@@ -40,7 +40,7 @@ enum ip_site_state ip_site_state_of_form(const struct ip_target *target, unsigne
 			return IP_SITE_KERNEL;
 	} else if (arch->live_target(IP_FORM_CALL, 5, address, bytes, &called) &&
 		   is_uprobe_trampoline(target, called)) {
-		return IP_SITE_KERNEL; /* a call in a site that jumps */
+		return IP_SITE_KERNEL; /* a call in a site whose own form is a jump */
 	}
 	if (boundary < length) {
 		n = arch->transit(form, transit_regs, length, boundary, transit);
@@ -49,7 +49,7 @@ enum ip_site_state ip_site_state_of_form(const struct ip_target *target, unsigne
 	}
 	if (bytes[0] == arch->trap && !memcmp(bytes + 1, idle + 1, length - 1))
 		return IP_SITE_TRAPPED_IDLE;
-	/* what it would be without the foreign first byte */
+	/* what the site would be without the foreign first byte */
 	memcpy(whole, bytes, length);
 	whole[0] = live[0];
 	if ((bytes[0] == arch->trap || bytes[0] == idle[0]) &&

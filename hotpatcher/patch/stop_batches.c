@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several stops. The steps are told in parts.h; the comments here name them.
+ * Several stops. The steps are told in stop_batches.h; the comments here name them.
  */
 #include "hotpatcher/patch/stop_batches.h"
 
@@ -15,7 +15,7 @@
 
 #define PAGE(a)	    ((a) >> 12)
 #define NAP_NS	    5000000ull
-#define OTHER_TRIES 4 /* at most, but for threads that got no CPU in time */
+#define OTHER_TRIES 4 /* the most tries, unless threads got no CPU in time */
 #define TIMEOUT_NS  10000000000ull
 
 static int by_group(const void *a, const void *b, void *data)
@@ -30,7 +30,7 @@ static int by_group(const void *a, const void *b, void *data)
 
 int ip_stop_batches_order(struct ip_change *changes, size_t n)
 {
-	_cleanup_free_ uint64_t *first = NULL; /* lowest address of each group */
+	_cleanup_free_ uint64_t *first = NULL; /* the lowest address of each group */
 	uint32_t last = 0;
 	bool ordered = true;
 
@@ -50,7 +50,8 @@ int ip_stop_batches_order(struct ip_change *changes, size_t n)
 	return 0;
 }
 
-/* One more site: pages that it begins and whether it crosses. last: the page of the one before. */
+/* Counts one more site: the pages that it begins, and whether it crosses. last: the page of the
+ * site before. */
 static void count(const struct ip_change *c, uint64_t *last, size_t *pages, size_t *crossing)
 {
 	uint64_t page = PAGE(c->address);
@@ -110,7 +111,7 @@ uint64_t ip_stop_batches_expect(struct ip_change *changes, size_t n, uint64_t ma
 	return ip_patch_expect_threads_ns(threads) + longest;
 }
 
-/* The target runs until the next try. -1: there will be none. Keeps the error. */
+/* Lets the target run until the next try. -1: there will be no next try. Keeps the error. */
 static int rest(struct ip_target *target, uint64_t limit_ns)
 {
 	if (ip_now_ns() + NAP_NS > limit_ns || ip_now_ns() + ip_stop_rest_ns(target) > limit_ns)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps are told in syscall_restart.h; comments here name them.
+ * Makes a stop go unnoticed by system calls. The steps are told in syscall_restart.h; the comments
+ * here name them.
  */
 #include "hotpatcher/ptrace/syscall_restart.h"
 
@@ -32,16 +33,16 @@
 
 #define SECOND	     1000000000ull
 #define NO_DEADLINE  UINT64_MAX
-#define CLOSE_ENOUGH 10000000ull /* a limit that is longer by less counts as kept */
+#define CLOSE_ENOUGH 10000000ull /* a limit that is longer by less than this counts as kept */
 
-/* One call of one thread that is looked after. */
+/* A call of a thread that is looked after. */
 struct broken {
 	struct ip_target *target;
 	pid_t tid;
 	struct ip_syscall_waits *waits;
 	struct ip_arch_syscall call;
-	bool may_take; /* a slot of the runtime's memory */
-	bool kept;     /* the kernel has noted in the program's memory what is left */
+	bool may_take; /* a slot of the runtime's memory may be taken */
+	bool kept;     /* the kernel has noted the time left in the program's memory */
 	struct ip_time_left left;
 };
 
@@ -53,8 +54,8 @@ static uint64_t now_ns(void)
 	return t.tv_sec * SECOND + t.tv_nsec;
 }
 
-/* The thread's memory, as the thread may use it. Without a word about failure: there is always
- * another way. */
+/* Reads the thread's memory, with the access that the thread has. Sets no error on failure, since
+ * there is always another way. */
 static int copy_in(pid_t tid, uint64_t address, void *buffer, size_t size)
 {
 	const struct iovec ours = {buffer, size}, theirs = {(void *)(uintptr_t)address, size};
@@ -70,7 +71,7 @@ static int copy_out(pid_t tid, uint64_t address, const void *buffer, size_t size
 	return process_vm_writev(tid, &ours, 1, &theirs, 1, 0) == (ssize_t)size ? 0 : -1;
 }
 
-/* Whether a signal that has no handler does nothing. */
+/* Whether a signal has no handler and does nothing. */
 static bool is_ignored(pid_t tid, int signal_number)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -89,7 +90,7 @@ static bool is_ignored(pid_t tid, int signal_number)
 	       signal_number == SIGWINCH || signal_number == SIGCONT;
 }
 
-/* Step 2: whether we are why the thread has left its call. */
+/* Step 2: whether iprobe is the reason why the thread has left its call. */
 static bool is_ours(pid_t tid, int status)
 {
 	if (status >> 16)
@@ -102,7 +103,8 @@ static uint64_t in_ns(uint64_t seconds, uint64_t ns)
 	return seconds > (uint64_t)INT64_MAX / 2 / SECOND ? NO_DEADLINE : seconds * SECOND + ns;
 }
 
-/* A socket of the target, ours to ask; -1: it is none, or cannot be had. */
+/* Gets a descriptor of the target's socket, of which options can be read; the caller closes it. -1:
+ * it is no socket, or cannot be had. */
 static int borrow_socket(const struct broken *b)
 {
 	int fd = syscall(SYS_pidfd_getfd, b->target->pidfd, (int)b->call.arguments[0], 0), type;
@@ -123,8 +125,8 @@ static int socket_option(int fd, int option)
 	return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
 }
 
-/* The time limit of the call in nanoseconds; NO_DEADLINE: it has none, or none that anybody lives
- * to see. -1 where that is unknown. */
+/* Reads the time limit of the call, in nanoseconds. NO_DEADLINE: it has none, or one of more than a
+ * hundred years. 0; -1: it is unknown. */
 static int read_limit(const struct broken *b, int socket, uint64_t *ret)
 {
 	const struct ip_wait *wait = &b->call.wait;
@@ -171,8 +173,8 @@ static void count_renewed(const struct broken *b)
 	ip_stops_of(b->target)->renewed.number = b->call.number;
 }
 
-/* When an unbroken sleep began. The clock of a CPU is not slewed as CLOCK_MONOTONIC is, by at most
- * 1/2000. */
+/* When an unbroken sleep began. CLOCK_MONOTONIC is slewed, by at most 1/2000; the clock of a CPU is
+ * not. */
 static uint64_t began_at(const struct ip_syscall_wait *s)
 {
 	const uint64_t now = now_ns();
@@ -180,9 +182,9 @@ static uint64_t began_at(const struct ip_syscall_wait *s)
 	return now > s->since_ns ? s->since_ns + ((now - s->since_ns) >> 11) : now;
 }
 
-/* When the call's time is over. It began with the sleep that we broke off, if the thread was
- * seen in it; else later than the look, and at the latest now. *ret_late: by how much that may
- * be too late. */
+/* When the call's time is over. If the thread was seen in the sleep that the stop broke off, the
+ * call began with that sleep. Otherwise it began after the look, and at the latest now. *ret_late:
+ * by how much the result may be too late. */
 static uint64_t deadline_of(const struct broken *b, uint64_t limit, uint64_t *ret_late)
 {
 	const struct ip_syscall_wait s = ip_syscall_waits_find(b->waits, b->tid);
@@ -192,7 +194,7 @@ static uint64_t deadline_of(const struct broken *b, uint64_t limit, uint64_t *re
 	if (limit == NO_DEADLINE)
 		return NO_DEADLINE;
 	if (s.number != b->call.number) {
-		*ret_late = now - s.looked_ns; /* it was not in the call then */
+		*ret_late = now - s.looked_ns; /* it was not in the call at the look */
 	} else if (!s.seen || !s.since_ns) {
 		*ret_late = UINT64_MAX;
 	} else if (!ip_syscall_wait_was_unbroken(b->target->pid, &s)) {
@@ -203,7 +205,8 @@ static uint64_t deadline_of(const struct broken *b, uint64_t limit, uint64_t *re
 	return began + limit;
 }
 
-/* What is left until the deadline, as the call wants it: in restart->time, or in an argument. */
+/* Sets the time left until the deadline, in the form that the call needs: in restart->time, or in
+ * an argument. */
 static void set_time(const struct ip_wait *wait, struct ip_restart *restart, uint64_t *arguments)
 {
 	uint64_t now = now_ns(), left = restart->deadline > now ? restart->deadline - now : 0;
@@ -229,9 +232,9 @@ bool ip_restart_is_waiting(const struct ip_target *target, uint64_t pc)
 	return target->has_runtime && a->restart && pc >= a->restart && pc < a->restart_end;
 }
 
-/* Whether the thread can be sent through the runtime's code: it is there, the call was made by
- * the instruction that the code makes it by, and it is known that nobody judges calls by where
- * they come from. */
+/* Whether the thread can be sent through the runtime's code: the code is there; the call was made
+ * by the instruction by which the code makes it; and it is known that calls are not dispatched by
+ * where they come from. */
 static bool can_go_through(const struct broken *b)
 {
 	uint8_t code[2];
@@ -244,15 +247,16 @@ static bool can_go_through(const struct broken *b)
 	return ip_dispatch_of(b->tid) == IP_DISPATCH_OFF;
 }
 
-/* Has the kernel start the very call again. */
+/* Makes the kernel start the very call again. */
 static void do_the_same(const struct broken *b)
 {
 	ip_arch_restart_plainly(b->tid);
 }
 
-/* What ip_restart_release() will want, of a thread that goes on in our code with what is left at
- * this address. In 32-bit code that is no memory that could be written then: its limit is longer
- * by the length of the stop, and no longer after more of them. */
+/* Notes what ip_restart_release() will need for a thread that goes on in the runtime's code with
+ * the time left at this address. With 32-bit code this memory could not be written at the release:
+ * such a limit becomes longer by the length of the stop, and no longer than that after further
+ * stops. */
 static void keep(struct broken *b, uint64_t address)
 {
 	const enum ip_wait_limit limit = b->call.wait.limit;
@@ -261,14 +265,15 @@ static void keep(struct broken *b, uint64_t address)
 		b->left = (struct ip_time_left){address, limit == IP_WAIT_TIMEVAL, now_ns()};
 }
 
-/* Where the thread goes on behind one of the calls of the code, and what that needs. */
+/* How the thread goes on: behind one of the calls of the code, and what that needs. */
 struct way {
-	uint64_t at; /* of the struct ip_restart */
+	uint64_t at; /* address of the struct ip_restart */
 	uint64_t behind;
 	struct ip_restart_place place;
 };
 
-/* call: 0, IP_RESTART_POLL or IP_RESTART_REST; 32-bit code knows the first alone. */
+/* Finds how to go on. call: 0, IP_RESTART_POLL or IP_RESTART_REST; 32-bit code has the first alone.
+ * 0; -1: there is no way. */
 static int find_way(const struct broken *b, uint64_t call, struct way *ret)
 {
 	if (!b->may_take || ip_restart_slot_take(b->target, b->tid, b->call.sp, &ret->place) < 0)
@@ -293,7 +298,8 @@ static int write_slot(const struct broken *b, const struct way *way,
 	return ip_target_write(b->target, way->place.slot, image, sizeof(image));
 }
 
-/* A slot that the thread was not sent to after all. That of 32-bit code stays its own. */
+/* Gives back a slot to which the thread was not sent after all. A slot of 32-bit code stays the
+ * thread's. */
 static void give_back(const struct broken *b, const struct way *way)
 {
 	const uint64_t nobody = 0;
@@ -303,8 +309,8 @@ static void give_back(const struct broken *b, const struct way *way)
 			 sizeof(nobody));
 }
 
-/* Step 3: the thread goes on behind one of the calls of the code. 0; -1: it cannot, nothing has
- * been changed. */
+/* Step 3: sends the thread on, behind one of the calls of the code. 0; -1: this is not possible,
+ * and the thread is unchanged. */
 static int go_through(struct broken *b, struct ip_restart *restart, uint64_t which)
 {
 	uint64_t arguments[6], time;
@@ -350,7 +356,7 @@ static int go_through(struct broken *b, struct ip_restart *restart, uint64_t whi
 	return 0;
 }
 
-/* A call with a limit of its own. */
+/* Looks after a call with a time limit of its own. */
 static void wait_on(struct broken *b)
 {
 	struct ip_restart restart = {0};
@@ -369,14 +375,14 @@ static void wait_on(struct broken *b)
 		count_renewed(b);
 }
 
-/* A call on a socket that has a limit: nothing was transferred. */
+/* Looks after a call on a socket that has a time limit: nothing was transferred. */
 static void wait_on_socket(struct broken *b)
 {
 	_cleanup_close_ int socket = borrow_socket(b);
 	struct ip_restart restart = {0};
 	uint64_t limit, late;
 
-	/* without a limit it would not have returned EINTR: then that is not because of us */
+	/* without a limit the call would not have returned EINTR: then iprobe is not the reason */
 	if (read_limit(b, socket, &limit) < 0 || limit == NO_DEADLINE)
 		return;
 	restart.deadline = deadline_of(b, limit, &late);
@@ -393,7 +399,8 @@ static void wait_on_socket(struct broken *b)
 	count_renewed(b);
 }
 
-/* Only what gives and takes byte by byte returns in the middle because of us. */
+/* Whether the descriptor gives and takes byte by byte: only then does a call return in the middle
+ * because of the stop. */
 static bool is_stream_of_bytes(const struct broken *b)
 {
 	struct stat st;
@@ -409,7 +416,7 @@ static bool is_stream_of_bytes(const struct broken *b)
 		 (major(st.st_rdev) >= 136 && major(st.st_rdev) <= 143))); /* terminals */
 }
 
-/* A call that has moved a part. */
+/* Looks after a call that has transferred a part. */
 static void move_rest(struct broken *b)
 {
 	_cleanup_close_ int socket = -1;
@@ -435,8 +442,8 @@ static void move_rest(struct broken *b)
 		go_through(b, &restart, IP_RESTART_POLL);
 }
 
-/* Where a thread stands that is in our code: which call of it, and where its struct ip_restart
- * is. */
+/* Finds where a thread in the runtime's code stands: in which call of it, and where its struct
+ * ip_restart is. */
 static bool find_there(const struct broken *b, uint64_t *ret_call, uint64_t *ret_at)
 {
 	struct ip_restart_place place;
@@ -448,7 +455,7 @@ static bool find_there(const struct broken *b, uint64_t *ret_call, uint64_t *ret
 	return true;
 }
 
-/* Step 5: a thread that is in our code already. */
+/* Step 5: looks after a thread that is in the runtime's code already. */
 static void wait_on_there(struct broken *b)
 {
 	struct ip_arch_syscall call = b->call;
@@ -459,7 +466,7 @@ static void wait_on_there(struct broken *b)
 		return;
 	time = at + offsetof(struct ip_restart, time);
 	if (!which && restart.deadline != NO_DEADLINE && call.wait.limit < IP_WAIT_RECEIVE) {
-		/* in our memory, or in the program's */
+		/* in the runtime's memory, or in the program's */
 		if (call.wait.limit != IP_WAIT_MILLISECONDS && !call.narrow)
 			time = call.arguments[call.wait.argument];
 		set_time(&call.wait, &restart, call.arguments);
@@ -489,7 +496,7 @@ static bool is_in_poll(const struct broken *b)
 	       place.call == IP_RESTART_POLL;
 }
 
-/* Whether the call is one that the kernel, left alone, does not start again as it should. */
+/* Whether the kernel, left alone, would not start the call again as it should. */
 static bool is_broken_off(const struct broken *b)
 {
 	const struct ip_arch_syscall *call = &b->call;
@@ -504,16 +511,16 @@ static bool is_partial(const struct ip_arch_syscall *call)
 	return !call->narrow && ip_arch_is_partial(call->number, call->arguments, call->result);
 }
 
-/* Whether the call starts again with the time that it has left itself in the program's memory. */
+/* Whether the call starts again with the time that it has itself left in the program's memory. */
 static bool keeps_time(const struct ip_arch_syscall *call)
 {
 	return !call->narrow && call->result == IP_ARCH_RESTART_UNLESS_HANDLER &&
 	       (call->wait.limit == IP_WAIT_TIMESPEC || call->wait.limit == IP_WAIT_TIMEVAL);
 }
 
-/* A call that has noted in the program's memory what was left when it woke up, and would go on
- * with that: longer by all the time until it gets to run, at each stop. So it goes through our
- * code too, where the end of its limit is kept. */
+/* Looks after a call that has noted in the program's memory what was left when it woke up. It would
+ * go on with that time, and so become longer at each stop by all the time until it gets to run. So
+ * it goes through the runtime's code, too, which keeps the end of its limit. */
 static void wait_on_kept(struct broken *b)
 {
 	const struct ip_syscall_wait s = ip_syscall_waits_find(b->waits, b->tid);
@@ -575,8 +582,8 @@ void ip_restart_stopped(struct ip_target *target, pid_t tid, int status,
 	*ret_left = b.left;
 }
 
-/* As a signal of which the program does not know may end it: only what returns EINTR where it would
- * not have without one. */
+/* To the program the stop is a signal that it does not know of, and that may end a call. So only a
+ * call that returns EINTR, and would not have done so without the stop, begins anew. */
 void ip_restart_plainly(const struct ip_target *target, pid_t tid, int status)
 {
 	struct broken b = {.target = (struct ip_target *)target, .tid = tid};

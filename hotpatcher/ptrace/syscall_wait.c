@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps:
+ * Since when a thread has been waiting in a system call. The steps; all files named here are in
+ * /proc/PID/task/TID:
  *
- *   1. syscall says that the thread sleeps, and in which call.
- *   2. schedstat: how often it has come to a CPU. 3. syscall again. 4. sched: when it ran last, and
- *      how often it has given its CPU away. 5. schedstat again: the same as in 2, so it slept from
- *      3 to 5, and 4 tells of this sleep.
- *   6. The clock of its CPU, where we run on that just now: we have the kernel bring our own entry
- *      up to date, and read it. Where others run, of whom one may be on that CPU: all threads of
- *      the machine are looked through for those that do, and those few are watched until their
- *      entries change: the kernel has them brought up to date with that CPU's clock at each tick.
- *      Who has been moved meanwhile says nothing. What that may take is bounded.
- *   7. When the thread has stopped: its own entry is a reading of the clock of the CPU that it has
- *      come to. Then 6 once more.
- *   8. Where it has come to another CPU than it slept on: a few of the other threads, all of which
- *      have stopped just now, may show that one's clock. Everything stands still meanwhile, so they
- *      are few.
+ *   1. syscall tells that the thread sleeps, and in which call.
+ *   2. schedstat tells how often the thread has come to a CPU.
+ *   3. syscall again.
+ *   4. sched tells when the thread last ran, and how often it has given its CPU away.
+ *   5. schedstat again. If it is the same as in 2, the thread slept from 3 to 5, and 4 tells of
+ *      this sleep.
+ *   6. The clock of the thread's CPU. If iprobe runs on that CPU just now, it makes the kernel
+ *      bring iprobe's own entry up to date, and reads that entry. If other threads run, one of
+ *      them may be on that CPU: iprobe looks through all threads of the machine for those that
+ *      are, and watches those few until their entries change, since the kernel brings them up to
+ *      date with that CPU's clock at each tick. A thread that has been moved meanwhile says
+ *      nothing. The time that this may take is bounded.
+ *   7. When the thread has stopped, its own entry is a reading of the clock of the CPU to which it
+ *      has come. Then 6 once more, without the search.
+ *   8. If the thread has come to another CPU than the one it slept on: a few of the other threads,
+ *      all of which have stopped just now, may show that CPU's clock. Everything stands still
+ *      meanwhile, so only a few are read.
  */
 #include "hotpatcher/ptrace/syscall_wait.h"
 #include "access/delegation.h"
@@ -36,7 +40,7 @@
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/ptrace/syscall_wait_private.h"
 
-#define OTHERS 16 /* threads asked in one stop */
+#define OTHERS 16 /* the most other threads that are read in one stop */
 
 static uint64_t now_ns(void)
 {
@@ -46,7 +50,7 @@ static uint64_t now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* A file of /proc as text. */
+/* Reads a file of /proc as text. */
 int ip_syscall_wait_read_text(const char *name, char *buffer, size_t size)
 {
 	_cleanup_close_ int fd = ip_delegation_open(name, O_RDONLY);
@@ -66,8 +70,8 @@ int ip_syscall_wait_read(pid_t pid, pid_t tid, const char *file, char *buffer, s
 	return ip_syscall_wait_read_text(name, buffer, size);
 }
 
-/* The number behind a name at the beginning of a line, in millionths where it has a fraction (six
- * digits). */
+/* Finds the number behind a name at the beginning of a line, in millionths if it has a fraction
+ * (six digits). */
 int ip_syscall_wait_number(const char *text, const char *name, uint64_t *ret)
 {
 	const char *at = text;
@@ -101,8 +105,8 @@ static int read_turns(pid_t pid, pid_t tid, uint64_t *ret)
 		       : -1;
 }
 
-/* The CPU that a thread ran on last: field 39, counted from behind the name, which may hold
- * anything. Its state is field 3. */
+/* The CPU on which a thread ran last: field 39, counted from behind the name, which may hold any
+ * byte. The state of the thread is field 3. */
 long ip_syscall_wait_cpu(pid_t pid, pid_t tid, char *ret_state)
 {
 	char text[1024];
@@ -117,8 +121,8 @@ long ip_syscall_wait_cpu(pid_t pid, pid_t tid, char *ret_state)
 	return at ? strtol(at, NULL, 10) : -1;
 }
 
-/* Step 1. The call that the thread sleeps in, if it is our concern; -1: none. *ret_limit: where its
- * limit is, 0: nowhere. */
+/* Steps 1 and 3. Returns the call in which the thread sleeps, if iprobe looks after such calls; -1:
+ * none. *ret_limit: the address of its time limit; 0: it has none in memory. */
 static long sleeps_in(pid_t pid, pid_t tid, bool narrow, uint64_t *ret_limit)
 {
 	struct ip_wait wait;
@@ -132,7 +136,7 @@ static long sleeps_in(pid_t pid, pid_t tid, bool narrow, uint64_t *ret_limit)
 		   " 0x%" SCNx64,
 		   &number, &args[0], &args[1], &args[2], &args[3], &args[4], &args[5]) != 7 ||
 	    number < 0)
-		return -1; /* it runs, or is gone */
+		return -1; /* the thread runs, or is gone */
 	wait = narrow ? ip_i386_wait(number, args) : ip_arch_wait(number, args);
 	*ret_limit = wait.limit == IP_WAIT_TIMESPEC || wait.limit == IP_WAIT_TIMEVAL
 			     ? args[wait.argument]
@@ -140,7 +144,8 @@ static long sleeps_in(pid_t pid, pid_t tid, bool narrow, uint64_t *ret_limit)
 	return wait.limit == IP_WAIT_OTHER || wait.limit == IP_WAIT_ENDLESS ? -1 : number;
 }
 
-/* The clock may have stood still between an earlier reading and the sleep. */
+/* Whether a reading serves for this wait. The clock may have stood still between an earlier reading
+ * and the sleep. */
 bool ip_syscall_wait_is_of_use(const struct ip_cpu_clock *clock, const struct ip_syscall_wait *t)
 {
 	return clock && clock->cpu == t->cpu && clock->said >= t->ran;
@@ -154,8 +159,8 @@ struct ip_cpu_clock *ip_syscall_wait_clock(const struct ip_syscall_waits *s, lon
 	return NULL;
 }
 
-/* A clock of a CPU said this before now. The time of CLOCK_MONOTONIC is taken here, last: too late
- * rather than too early. */
+/* Notes that the clock of a CPU said this before now. The time of CLOCK_MONOTONIC is taken here,
+ * last: it may be too late, never too early. */
 void ip_syscall_wait_note_clock(struct ip_syscall_waits *s, long cpu, uint64_t said,
 				const struct ip_syscall_wait *t)
 {
@@ -175,7 +180,8 @@ void ip_syscall_wait_note_clock(struct ip_syscall_waits *s, long cpu, uint64_t s
 	s->clocks[s->nclocks++] = reading;
 }
 
-/* When we ran last, which is now, and how often we have been moved to another CPU. */
+/* When iprobe's own thread ran last, which is now, and how often it has been moved to another
+ * CPU. */
 static int read_own(uint64_t *ret_ran, uint64_t *ret_moves)
 {
 	char text[8192];
@@ -188,7 +194,8 @@ static int read_own(uint64_t *ret_ran, uint64_t *ret_moves)
 		       : -1;
 }
 
-/* Step 6. Where we are moved meanwhile nobody knows which CPU's clock we have read. */
+/* Step 6, for the CPU on which iprobe runs. If iprobe is moved meanwhile, it is not known which
+ * CPU's clock was read. */
 static void read_own_clock(struct ip_syscall_waits *s, const struct ip_syscall_wait *t)
 {
 	uint64_t ran, moves, later, moves_later;
@@ -197,13 +204,14 @@ static void read_own_clock(struct ip_syscall_waits *s, const struct ip_syscall_w
 	if (ip_syscall_wait_is_of_use(ip_syscall_wait_clock(s, t->cpu), t) ||
 	    sched_getcpu() != t->cpu)
 		return;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used); /* makes the kernel reckon up to now */
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID,
+		      &used); /* makes the kernel bring our entry up to date */
 	if (read_own(&ran, &moves) == 0 && sched_getcpu() == t->cpu &&
 	    read_own(&later, &moves_later) == 0 && moves == moves_later)
 		ip_syscall_wait_note_clock(s, t->cpu, ran, t);
 }
 
-/* Step 7. Where the thread has not come to a CPU since, this says nothing of a clock. */
+/* Step 7. If the thread has not come to a CPU since, its entry tells nothing about a clock. */
 static void read_stopped(struct ip_syscall_waits *s, const struct ip_syscall_wait *t)
 {
 	char text[8192];
@@ -217,8 +225,8 @@ static void read_stopped(struct ip_syscall_waits *s, const struct ip_syscall_wai
 		ip_syscall_wait_note_clock(s, cpu, ran, t);
 }
 
-/* Step 8. Those that have not stopped yet may have slept for as long: what they show says
- * little. */
+/* Step 8. Threads that have not stopped yet may have slept for as long: their entries tell little,
+ * so only stopped ones count. */
 static void read_others(struct ip_syscall_waits *s, const struct ip_syscall_wait *t)
 {
 	const struct dirent *entry;
@@ -247,7 +255,7 @@ static void reckon_since(struct ip_syscall_waits *s, struct ip_syscall_wait *t)
 	const struct ip_cpu_clock *clock;
 
 	read_stopped(s, t);
-	read_own_clock(s, t); /* a thread that slept where we run goes elsewhere when it wakes up */
+	read_own_clock(s, t); /* a thread that slept on our CPU wakes up on another one */
 	read_others(s, t);
 	clock = ip_syscall_wait_clock(s, t->cpu);
 	if (ip_syscall_wait_is_of_use(clock, t))
@@ -327,7 +335,7 @@ void ip_syscall_waits_look(pid_t pid, pid_t tid, bool narrow, struct ip_syscall_
 
 struct ip_syscall_wait ip_syscall_waits_find(struct ip_syscall_waits *s, pid_t tid)
 {
-	/* they are asked for in the order in which they were listed */
+	/* threads are looked up in the order in which they were listed */
 	for (size_t i = 0; i < s->n; i++) {
 		size_t at = (s->hint + i) % s->n;
 
@@ -357,7 +365,7 @@ bool ip_syscall_wait_was_unbroken(pid_t pid, const struct ip_syscall_wait *wait)
 		return false;
 	if (read_turns(pid, wait->tid, &turns) == 0 && turns == wait->turns + 1)
 		return true;
-	/* it may have been pushed aside on its way to the stop */
+	/* the thread may have been preempted on its way to the stop */
 	return ip_syscall_wait_read(pid, wait->tid, "status", text, sizeof(text)) == 0 &&
 	       ip_syscall_wait_number(text, "voluntary_ctxt_switches", &given_away) == 0 &&
 	       given_away == wait->given_away + 1;

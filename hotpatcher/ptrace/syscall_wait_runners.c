@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clocks of CPUs on which others run: step 6 of syscall_wait.c, where we do not run ourselves.
+ * The clocks of CPUs on which other threads run: step 6 of syscall_wait.c for CPUs on which iprobe
+ * does not run itself.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -12,10 +13,10 @@
 #include "common/cleanup.h"
 #include "hotpatcher/ptrace/syscall_wait_private.h"
 
-#define RUNNERS	  64	     /* threads watched */
-#define SEARCH_NS 4000000ull /* of our CPU time: where others run it may take longer */
+#define RUNNERS	  64	     /* the most threads that are watched */
+#define SEARCH_NS 4000000ull /* CPU time of ours: if other threads run, it may last longer */
 #define WATCH_NAP 500000
-/* naps: two ticks and a half, of the slowest clock that kernels have as a rule */
+/* number of naps: two and a half ticks, of the slowest clock that kernels usually have */
 #define WATCHES 20
 
 static uint64_t used_ns(void)
@@ -26,15 +27,15 @@ static uint64_t used_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* A thread that runs, or is about to, on a CPU of which no reading is known. */
+/* A thread that runs, or is about to run, on a CPU of which there is no reading. */
 struct runner {
 	pid_t pid, tid;
 	uint64_t ran, moves;
-	const struct ip_syscall_wait *wait; /* of one that has slept there */
+	const struct ip_syscall_wait *wait; /* of a thread that has slept there */
 };
 
-/* A thread that was seen to sleep on this CPU, of which no reading is known; NULL: there is none.
- * cpu -1: on any. */
+/* Finds a thread that was seen to sleep on this CPU (-1: on any CPU), of which there is no reading;
+ * NULL: there is none. */
 static const struct ip_syscall_wait *unknown_on(const struct ip_syscall_waits *s, long cpu)
 {
 	for (size_t i = 0; i < s->n; i++) {
@@ -47,8 +48,8 @@ static const struct ip_syscall_wait *unknown_on(const struct ip_syscall_waits *s
 	return NULL;
 }
 
-/* What a thread that is on this CPU, before and after, says of when it ran, and how often it has
- * been moved. */
+/* Reads when a thread last ran, and how often it has been moved. The thread must be on this CPU
+ * before and after. */
 static int read_runner(pid_t pid, pid_t tid, long cpu, uint64_t *ret_ran, uint64_t *ret_moves)
 {
 	char text[8192], state;
@@ -97,7 +98,7 @@ static size_t find_runners(const struct ip_syscall_waits *s, struct runner *runn
 	return n;
 }
 
-/* Whether somebody runs on this machine besides us. */
+/* Whether another thread than iprobe's runs on this machine. */
 static bool others_run(void)
 {
 	char text[128];
@@ -107,7 +108,7 @@ static bool others_run(void)
 	       sscanf(text, "%*s %*s %*s %u/", &running) == 1 && running > 1;
 }
 
-/* Step 6, where we do not run ourselves. */
+/* Step 6, for CPUs on which iprobe does not run. */
 void ip_syscall_wait_read_runners(struct ip_syscall_waits *s)
 {
 	const struct timespec nap = {0, WATCH_NAP};
