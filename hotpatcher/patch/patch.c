@@ -175,7 +175,7 @@ static int prefault(const struct ip_patch *patch)
 
 		if (c->resident || c->may_go)
 			continue;
-		/* check_site() has found old or new bytes; here it does not matter which */
+		/* check_site() has found old or new bytes, it may be either: read the byte first */
 		if (PAGE(c->address) != last &&
 		    (ip_target_read(patch->target, c->address, &byte, 1) < 0 ||
 		     ip_target_write(patch->target, c->address, &byte, 1) < 0))

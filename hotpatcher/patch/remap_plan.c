@@ -18,9 +18,9 @@
 #define PIECE_MAX  (512ull << 10) /* a thread that runs in a piece waits while it is switched */
 /* the most bytes of pages without sites between two pages with sites in a piece */
 #define GAP_MAX (16 * IP_REMAP_PAGE)
-#define KEEPING_GAP_MAX                                                                            \
-	IP_REMAP_PAGE /* the same if such pages may hold live functions, which would be idle       \
-			 without need while the piece is copied */
+/* the same if such pages may hold live functions: these would be idle without need while the piece
+ * is copied */
+#define KEEPING_GAP_MAX IP_REMAP_PAGE
 
 static int by_address(const void *a, const void *b)
 {
