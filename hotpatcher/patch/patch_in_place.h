@@ -32,7 +32,8 @@
 #include "hotpatcher/patch/patch.h"
 
 /* changes must be sorted by address. deadline_ns: the time allowed for the stop. Returns the number
- * of sites changed (result->sites, too), or -1 with the reason: nothing was changed. */
+ * of sites changed (result->sites, too), or -1 with the reason: result->sites were changed until
+ * then, and none after. */
 int ip_patch_in_place(struct ip_target *target, const struct ip_change *changes, size_t n,
 		      uint64_t deadline_ns, struct ip_patch_result *result);
 

@@ -13,7 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: takes more than a few seconds; left out of a quick run")
+    config.addinivalue_line(
+        "markers", "slow: takes more than a few seconds; left out of a quick run"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -50,11 +50,11 @@ def lines_of_strings(text):
 
 
 def lines_of_tables(text):
-    """The lines of Markdown's tables and code blocks."""
+    """The lines of Markdown's tables, code blocks and pictures (a picture is one line)."""
     found, code = set(), False
     for number, line in enumerate(text.split("\n"), 1):
         fence = line.lstrip().startswith("```")
-        if code or fence or line.lstrip().startswith("|"):
+        if code or fence or line.lstrip().startswith(("|", "![")):
             found.add(number)
         code ^= fence
     return found
