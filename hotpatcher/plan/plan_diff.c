@@ -19,7 +19,8 @@ struct comparison {
 	struct ip_plan_diff *d;
 	size_t at, end; /* the wanted changes of the module that have not been met yet: [at, end) */
 	size_t kept;	/* changes of d->live that remain in it so far */
-	bool *spoiled;	/* by wanted function: another program has changed one of its sites */
+	/* by group of the wanted changes: another program has changed a site of the function */
+	bool *spoiled;
 	uint32_t *idle_of; /* by function and instance: index + 1 into d->idle.functions */
 };
 
@@ -91,7 +92,7 @@ static int compare_site(void *context, const struct ip_pl_probe *probe, uint64_t
 		if (!c->d->foreign++)
 			c->d->first_foreign = address;
 		if (wanted)
-			c->spoiled[live->function_of[at]] = true;
+			c->spoiled[live->changes[at].group] = true;
 		return 0;
 	}
 	if (!wanted)
@@ -108,13 +109,14 @@ static int compare_site(void *context, const struct ip_pl_probe *probe, uint64_t
 	return 0;
 }
 
-/* Takes out the changes of functions that cannot go live as a whole. */
+/* Takes out the changes of functions that cannot go live as a whole: a function and its jumps are
+ * one group. */
 static void drop_spoiled(struct ip_plan *plan, const bool *spoiled)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < plan->nchanges; i++) {
-		if (spoiled[plan->function_of[i]])
+		if (spoiled[plan->changes[i].group])
 			continue;
 		plan->changes[n] = plan->changes[i];
 		plan->probe_of[n] = plan->probe_of[i];
@@ -200,6 +202,7 @@ int ip_plan_diff_make(struct ip_target *target, const struct ip_modules *modules
 	if (ip_plan_match(target, modules, selections, live) < 0)
 		goto fail;
 	ret->functions = live->ndistinct;
+	/* a group has the index of its function (plan.c) */
 	c.spoiled = calloc(live->nfunctions + 1, sizeof(*c.spoiled));
 	if (!c.spoiled) {
 		ip_error("out of memory");
@@ -218,8 +221,6 @@ int ip_plan_diff_make(struct ip_target *target, const struct ip_modules *modules
 		c.at = c.end;
 	}
 	live->nchanges = c.kept;
-	if (ip_plan_mark_whole(live, c.spoiled) < 0)
-		goto fail;
 	drop_spoiled(live, c.spoiled);
 	if (drop_functions(live) < 0 || count_distinct(live) < 0)
 		goto fail;
