@@ -146,8 +146,7 @@ static void sync_trace(struct ip_session *s, uint64_t now)
 	s->sync_ns = ip_now_ns() + SYNC_NS + SYNC_SHARE * (ip_now_ns() - now);
 }
 
-/* How long the session may sleep with regard to events that no descriptor reports. */
-static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
+uint64_t ip_session_longest_nap(const struct ip_session *s, uint64_t now)
 {
 	uint64_t longest = s->area->may_read ? CONFINEMENT_NS : IP_POLL_INTERVAL_MAX_NS;
 	uint64_t asked = ip_controllers_nap(s, now);
@@ -179,7 +178,7 @@ static void sleep_a_little(struct ip_session *s, int taken, bool alive)
 	struct timespec t;
 
 	nap = ip_collector_nap(s->collector, &s->interval, taken, s->records, now,
-			       longest_nap(s, now));
+			       ip_session_longest_nap(s, now));
 	if (!nap)
 		return;
 	t = (struct timespec){nap / 1000000000, nap % 1000000000};

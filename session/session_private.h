@@ -197,6 +197,9 @@ int ip_session_save_counts(struct ip_session *s);
  * reason why it ends. */
 enum ip_end_reason ip_session_step(struct ip_session *s);
 
+/* How long the session's loop may sleep with regard to events that no descriptor reports, ns. */
+uint64_t ip_session_longest_nap(const struct ip_session *s, uint64_t now_ns);
+
 /* Puts everything back, and drains the rest. Keeps trying for some seconds if threads cannot be
  * stopped. 0, or -1 with an error. */
 int ip_session_go_idle(struct ip_session *s);

@@ -40,7 +40,7 @@ static int check_pcs(const struct ip_target *target, const struct ip_stop *stop,
 }
 
 /* Step 4. */
-static int write_site(const struct ip_target *target, const struct ip_change *c)
+int ip_patch_in_place_write(const struct ip_target *target, const struct ip_change *c)
 {
 	unsigned first = 0, end = c->length, split = PAGE_SIZE - c->address % PAGE_SIZE, n;
 	uint8_t transit[IP_SITE_MAX];
@@ -94,7 +94,7 @@ int ip_patch_in_place(struct ip_target *target, const struct ip_change *changes,
 		}
 		if (done < 0 || memcmp(now, changes[i].old_bytes, changes[i].length))
 			continue;
-		done = write_site(target, &changes[i]);
+		done = ip_patch_in_place_write(target, &changes[i]);
 		record.sites += done == 0;
 	}
 	record.pages = record.sites;

@@ -37,4 +37,7 @@
 int ip_patch_in_place(struct ip_target *target, const struct ip_change *changes, size_t n,
 		      uint64_t deadline_ns, struct ip_patch_result *result);
 
+/* Step 4 for one site, which must hold its old bytes. 0, or -1 with an error. */
+int ip_patch_in_place_write(const struct ip_target *target, const struct ip_change *change);
+
 #endif

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/patch/patch_in_place.h"
+#include "hotpatcher/patch/restore_changes.h"
 #include "hotpatcher/patch/site_state.h"
 #include "hotpatcher/patch/stop_batches.h"
 #include "hotpatcher/ptrace/stops.h"
@@ -204,48 +204,6 @@ int ip_module_inspect(struct ip_target *target, const struct ip_module *module,
 	return done;
 }
 
-struct change_list {
-	struct ip_change *items;
-	size_t n;
-};
-
-struct restoration {
-	const struct ip_target *target;
-	uint32_t group;		  /* group of the module's first function */
-	struct change_list whole; /* sites that become idle */
-	struct change_list tails; /* sites below a uprobe: all but the first byte */
-};
-
-static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t address,
-			const uint8_t *bytes)
-{
-	struct restoration *r = data;
-	enum ip_site_state s = ip_site_state(r->target, r->target->arch, probe, address, bytes);
-	struct change_list *list = s == IP_SITE_TRAPPED_LIVE ? &r->tails : &r->whole;
-	struct ip_change *c;
-
-	if (!ip_site_is_ours(s))
-		return 0;
-	if (ip_array_grow(&list->items, list->n, sizeof(*list->items)) < 0)
-		return -1;
-	c = &list->items[list->n++];
-	*c = (struct ip_change){.address = address,
-				.length = probe->length,
-				.kind = probe->kind,
-				.form = probe->form,
-				.regs = probe->regs,
-				.transit_regs = ip_probe_transit_regs(probe),
-				.resident = true,
-				.group = r->group + 2 * probe->function +
-					 !!(probe->flags & IP_PROBE_INLINED)};
-	memcpy(c->old_bytes, bytes, probe->length);
-	if (r->target->arch->idle(probe->form, probe->length, c->new_bytes) < 0)
-		return -1;
-	if (s == IP_SITE_TRAPPED_LIVE)
-		c->new_bytes[0] = bytes[0];
-	return 0;
-}
-
 static int by_address(const void *a, const void *b)
 {
 	const struct ip_change *x = a, *y = b;
@@ -255,8 +213,8 @@ static int by_address(const void *a, const void *b)
 
 /* Restores the sites below uprobes. A site that is not as it was any more is left to the next
  * try. */
-static int restore_tails(struct ip_target *target, struct change_list *tails, uint64_t deadline_ns,
-			 struct ip_patch_result *ret)
+static int restore_tails(struct ip_target *target, struct ip_change_list *tails,
+			 uint64_t deadline_ns, struct ip_patch_result *ret)
 {
 	struct ip_patch_result result;
 	int done;
@@ -272,53 +230,32 @@ static int restore_tails(struct ip_target *target, struct change_list *tails, ui
 				   target->pid);
 }
 
-static int collect(struct ip_target *target, const struct ip_modules *modules,
-		   struct restoration *ret)
-{
-	*ret = (struct restoration){.target = target};
-	for (size_t i = 0; i < modules->n; i++) {
-		const struct ip_probe_list *list = modules->items[i].list;
-
-		if (!list)
-			continue;
-		if (ip_module_is_mapped(target, &modules->items[i]) &&
-		    ip_each_site(target, &modules->items[i], restore_site, ret) < 0)
-			return -1;
-		ret->group += 2 * list->header->nfunctions;
-	}
-	return 0;
-}
-
 int ip_restore_collect(struct ip_target *target, const struct ip_modules *modules,
 		       struct ip_change **ret, size_t *ret_n)
 {
-	struct restoration r;
-	int done = collect(target, modules, &r);
+	struct ip_restore_changes r;
+	int done = ip_restore_changes_find(target, modules, &r);
 
 	if (done == 0 && r.tails.n)
 		done = ip_error(
 			"pid %d: there is a uprobe on %zu of its live sites, the first at %#lx",
 			target->pid, r.tails.n, r.tails.items[0].address);
-	free(r.tails.items);
-	*ret = r.whole.items;
+	*ret = done < 0 ? NULL : ip_steal_ptr(r.whole.items);
 	*ret_n = r.whole.n;
-	if (done < 0) {
-		free(r.whole.items);
-		*ret = NULL;
-	}
+	ip_restore_changes_clear(&r);
 	return done;
 }
 
 int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint64_t deadline_ns,
 	       struct ip_patch_result *ret)
 {
-	struct restoration r;
+	struct ip_restore_changes r;
 	int done;
 
 	*ret = (struct ip_patch_result){0};
 	ip_stops_of(target)->asleep = 0;
 	ip_stops_of(target)->starved = false;
-	done = collect(target, modules, &r);
+	done = ip_restore_changes_find(target, modules, &r);
 	if (done < 0)
 		goto out;
 	if (r.whole.n) {
@@ -331,7 +268,6 @@ int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint6
 	if (done == 0 && r.tails.n)
 		done = restore_tails(target, &r.tails, deadline_ns, ret);
 out:
-	free(r.whole.items);
-	free(r.tails.items);
+	ip_restore_changes_clear(&r);
 	return done;
 }
