@@ -445,6 +445,67 @@ static void test_no_space(void **state)
 	assert_false(fake_packet(&r, SLOT, 0, &h));
 }
 
+/* Another iprobe goes on with the trace and the rings of one that was killed. */
+static void begin_again(void)
+{
+	uint64_t max_size;
+
+	assert_int_equal(ip_trace_sync(r.trace), 0);
+	ip_collector_destroy(r.collector);
+	ip_trace_close(r.trace);
+	r.collector = NULL;
+	r.trace = NULL;
+	if (ip_trace_reopen(r.dir, getpid(), r.area->header->session, &r.trace, &max_size) < 0)
+		fail_msg("%s", ip_error_message());
+	assert_int_equal(max_size, MANY_BYTES);
+	assert_int_equal(ip_collector_create(r.area, r.trace, r.target, max_size, &r.collector), 0);
+	ip_collector_resume(r.collector);
+}
+
+/* What was written is not written again, and what was not is. */
+static void test_one_that_was_killed(void **state)
+{
+	struct ip_packet_header h;
+
+	(void)state;
+	put_full(3, 0);
+	fake_words(&r, 3)[10] = 0;
+	r.area->subbufs[3].lost = r.area->slots[SLOT].lost = 4;
+	assert_int_equal(drain(), 1);
+	assert_int_equal(stats().lost, 4 + 1);
+	/* killed before the sub-buffer was freed, while another was being freed, and before the
+	 * next one was looked at */
+	put_full(3, 0);
+	put_full(4, 1);
+	fake_thread_take(&r, SLOT + 1, 5, 0, IP_SUBBUF_WORDS);
+	r.area->subbufs[5].state = IP_SUBBUF_TAKEN;
+	r.area->header->nfree = 0;
+	begin_again();
+	assert_free(3);
+	assert_free(5);
+	assert_int_equal(r.area->subbufs[4].state, IP_SUBBUF_FULL);
+	assert_int_equal(r.area->header->nfree, r.area->nsubbufs - 1);
+	assert_int_equal(stats().events, EVENTS - 1);
+	assert_int_equal(stats().lost, 4 + 1);
+	assert_int_equal(drain(), 1);
+	assert_int_equal(stats().events, 2 * EVENTS - 1);
+	assert_true(fake_packet(&r, SLOT, 1, &h));
+	assert_int_equal(h.packet_seq_num, 1);
+	assert_int_equal(h.events_discarded, 4 + 1);
+	assert_false(fake_packet(&r, SLOT, 2, &h));
+	/* killed between the note of a thread's end and the freeing of its slot */
+	ip_drain_release(r.collector, SLOT);
+	r.area->slots[SLOT].state = IP_SLOT_CLAIMED;
+	r.area->slots[SLOT].lost = 4;
+	begin_again();
+	assert_int_equal(r.area->slots[SLOT].state, IP_SLOT_FREE);
+	assert_int_equal(stats().lost, 4 + 1);
+	/* a thread that has taken the slot since keeps it */
+	fake_thread_claim(&r, SLOT, 78);
+	begin_again();
+	assert_int_equal(r.area->slots[SLOT].state, IP_SLOT_CLAIMED);
+}
+
 /* What is counted without a slot, and what is still in rings. */
 static void test_figures(void **state)
 {
@@ -482,6 +543,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_memory_of_filters, begin, end),
 		cmocka_unit_test_setup_teardown(test_the_limit_of_the_size, begin, end),
 		cmocka_unit_test_setup_teardown(test_no_space, begin, end),
+		cmocka_unit_test_setup_teardown(test_one_that_was_killed, begin, end),
 		cmocka_unit_test_setup_teardown(test_figures, begin, end),
 	};
 
