@@ -96,6 +96,10 @@ static int ensure_runtime(struct ip_session *s)
 	if (ip_area_open(s->target, &s->area) < 0)
 		return -1;
 	ret = take_or_ask(s);
+	/* The plan was made when there was no area yet. If another iprobe has had a session since
+	 * then, and was killed, its sites are still live: the next plan puts them back. */
+	if (ret == 0 && s->area->header->session)
+		s->planned = false;
 	/* Only when the session is ours: a request for a change of another iprobe's session must
 	 * hold none of its threads. A runtime that was set up just now has asked for the clock
 	 * itself. */

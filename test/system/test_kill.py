@@ -6,9 +6,12 @@ a system call of the shipped binary.
 """
 
 import json
+import pathlib
 import random
 import re
 import shutil
+import signal
+import subprocess
 import time
 
 import pytest
@@ -16,6 +19,7 @@ import pytest
 from iptest import actor as actors
 from iptest import memory
 
+PROGRAMS = pathlib.Path(__file__).parent.parent / "programs"
 QUICK_KILLS = 12
 CALLS = [
     "pwrite64",
@@ -221,6 +225,41 @@ def test_attach_after_a_kill(actor, programs, targets):
     else:
         actors.one_line(done)
     check_and_restore(actor, target, "a session after a killed one")
+    target.finish()
+
+
+def test_killed_while_another_iprobe_has_injected(me, programs, targets):
+    """One iprobe injects the runtime, and another is the first to have a session in it, and is
+    killed. The first has planned before; it still puts back what the other has left.
+    """
+    stopper = me.dir() / "at_lock.so"
+    subprocess.run(
+        ["gcc", "-O2", "-shared", "-fPIC", "-o", stopper, PROGRAMS / "at_lock.c", "-ldl"],
+        check=True,
+    )
+    target = targets.steady(me, programs.simple("steady"), preload=False)
+    directory = me.dir() / "trace"
+    first = me.popen(
+        [me.iprobe_path, "attach", target.pid, "-f", "step_1*", "-o", directory]
+        + ["--duration", "200ms", "--json"],
+        env={"LD_PRELOAD": str(stopper)},
+    )
+    memory.wait_for(
+        "does not stop at its lock",
+        lambda: first.poll() is not None or memory.status_field(first.pid, "State")[0] == "T",
+    )
+    second = me.start_iprobe("attach", target.pid, "-o", me.dir() / "trace")
+    memory.wait_until_live(target.pid, second)
+    second.kill()
+    actors.end(second)
+    first.send_signal(signal.SIGCONT)
+    done = actors.last_words(first)
+    assert done.returncode == 0, repr(done)
+    assert "that an earlier iprobe had left live" in done.stderr, repr(done)
+    assert done.summary()["foreign"] == 0
+    report = json.loads(me.iprobe("report", "--json", directory).stdout)
+    assert {f["function"].startswith("step_1") for f in report["functions"]} == {True}
+    memory.assert_untouched(target.pid)
     target.finish()
 
 
