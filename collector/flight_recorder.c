@@ -25,6 +25,7 @@ struct packet {
 	uint64_t discarded;
 	uint64_t events;
 	uint64_t surplus, ordinal; /* of the sub-buffer, used while it is copied */
+	uint64_t holes, invalid;   /* the same, and of all that were copied before it */
 	/* the sub-buffer was FULL: surplus cannot change any more */
 	bool final;
 	uint32_t slot;
@@ -323,6 +324,8 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 		p->discarded = lost_before + holes;
 		p->ordinal = r->ordinal;
 		p->surplus = surplus;
+		p->holes = holes;
+		p->invalid = invalid;
 		p->final = state == IP_SUBBUF_FULL;
 	}
 	/* 4. */
@@ -331,11 +334,20 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 	before = IP_TAIL_EVENTS(tail);
 	for (struct packet *p = own.first; p;) {
 		bool gone = (int16_t)IP_TAIL_DISTANCE(tail, p->ordinal) < 0, partial = !p->final;
+		uint64_t torn_holes = p->holes, torn_invalid = p->invalid;
 
 		p = p->next;
 		if (!gone || !partial)
 			continue;
-		/* more events may have come after the copy and before the overwriting */
+		/* More events may have come after the copy and before the overwriting. What is left
+		 * out is among the overwritten as a whole. */
+		for (struct packet *later = p; later; later = later->next) {
+			later->discarded -= torn_holes;
+			later->holes -= torn_holes;
+			later->invalid -= torn_invalid;
+		}
+		holes -= torn_holes;
+		invalid -= torn_invalid;
 		while (own.first != p)
 			free(packets_shift(&own));
 		ret->torn++;
