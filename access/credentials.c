@@ -192,12 +192,12 @@ static int read_groups(int socket, struct ip_peer *peer)
 	socklen_t size = 0;
 
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) < 0 && errno != ERANGE)
-		return ip_error_errno("cannot see the groups of who asks (SO_PEERGROUPS)");
+		return ip_error_errno("cannot see the groups of the peer (SO_PEERGROUPS)");
 	peer->groups = calloc(size ? size : 1, 1);
 	if (!peer->groups)
 		return ip_error("out of memory");
 	if (size && getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, peer->groups, &size) < 0)
-		return ip_error_errno("cannot see the groups of who asks (SO_PEERGROUPS)");
+		return ip_error_errno("cannot see the groups of the peer (SO_PEERGROUPS)");
 	peer->ngroups = size / sizeof(*peer->groups);
 	return 0;
 }
@@ -212,7 +212,7 @@ static int hold_peer(int socket, struct ip_peer *peer)
 		return 0;
 	peer->pidfd = -1;
 	if (errno != ENOPROTOOPT)
-		return ip_error_errno("cannot hold who asks (SO_PEERPIDFD)");
+		return ip_error_errno("cannot hold the peer (SO_PEERPIDFD)");
 	peer->pidfd = ip_pidfd_open(peer->pid);
 	return peer->pidfd < 0 ? -1 : 0;
 }

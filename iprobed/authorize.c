@@ -131,7 +131,7 @@ int ip_iprobed_decide(const struct ip_iprobed *d, struct ip_iprobed_session *s)
 	pid_t pid = s->request.pid;
 
 	if (!ip_pidfd_lives(s->who.pidfd))
-		return ip_error("who asks (pid %d) has ended", s->who.pid);
+		return ip_error("the client (pid %d) has ended", s->who.pid);
 	s->target = ip_pidfd_open(pid);
 	if (s->target < 0 ||
 	    ip_credentials_of_target(pid, s->target, s->who.facts.ids.euid, &target) < 0)

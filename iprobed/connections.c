@@ -125,7 +125,7 @@ void ip_iprobed_accept(struct ip_iprobed *d)
 	if (fd < 0)
 		return;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-		why = "cannot see who asks (SO_PEERCRED)";
+		why = "cannot see the client's credentials (SO_PEERCRED)";
 	if (!why)
 		why = check_limits(d, peer.uid);
 	if (why || ip_receiver_command(&c->receiver, IP_RECEIVER_CONNECTION, fd, NULL) < 0) {

@@ -105,7 +105,7 @@ static int start_worker_for(struct ip_iprobed *d, struct ip_iprobed_session *s,
 	if (done == 0 && ip_iprobed_hand_on(c, pair[1]) < 0) {
 		/* it has not begun, and will be reaped without a session */
 		kill(s->worker, SIGKILL);
-		done = ip_error("who asks has gone");
+		done = ip_error("the client has gone");
 	}
 	close(pair[1]);
 	return done;

@@ -132,7 +132,7 @@ static void receive(const struct ip_worker *w, int ret[3])
 				MSG_DONTWAIT) != 1 ||
 	    n != expected) {
 		errno = ECONNRESET;
-		fail("who asks has sent nothing, or has gone");
+		fail("the client has sent nothing, or has gone");
 	}
 	for (size_t i = 0; i < n; i++)
 		ret[3 - n + i] = fds[i];
@@ -212,7 +212,7 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 	if (ip_worker_set_limits(&w->who->limits) < 0)
 		fail("limits");
 	if (become(w->who, kind_of(w)) < 0)
-		fail("cannot become who asks");
+		fail("cannot become the client's user");
 	/* After the change of ids, which clears it. The parent may be gone already. */
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
 		fail("iprobed ended");

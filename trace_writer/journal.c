@@ -162,8 +162,8 @@ int ip_journal_get(struct ip_journal *journal, uint32_t slot,
 	*ret = holds ? *newer : *older;
 	journal->seq[slot] = ret->seq;
 	if (ret->seq && size_of(context, slot, ret->piece) < ret->size)
-		return ip_error("stream-%u is shorter than its journal says: somebody has changed "
-				"the trace",
+		return ip_error("stream-%u is shorter than its journal says: another program has "
+				"changed the trace",
 				slot);
 	/* else it would become valid once its piece is removed */
 	if (!holds &&
