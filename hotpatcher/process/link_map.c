@@ -19,7 +19,7 @@
 #include "common/error.h"
 
 #define WORDS	   6	/* words of r_debug; of a link_map 5 are read */
-#define LINKS_MAX  8192 /* the rest of a longer list is not read */
+#define LINKS_MAX  8192 /* a longer list, or one that has no end, counts as none */
 #define NAMESPACES 16
 #define BATCH	   512 /* places that one system call reads */
 
@@ -201,10 +201,12 @@ int ip_link_map_note(struct ip_link_map *l, const struct ip_target *target)
 			if (read_words(target, map, 5, link) < 0 ||
 			    add(&l->links, &l->nlinks, map, 5 * size, link) < 0)
 				return 0;
+		l->none |= map != 0;
 		/* from r_version 2 on there is r_next */
 		at = *(int *)debug >= 2 ? word(target, debug, 5) : 0;
 	}
-	return 1;
+	l->none |= at != 0;
+	return l->none ? -1 : 1;
 }
 
 int ip_link_map_expect(struct ip_link_map *l, uint64_t address, const uint8_t *bytes, unsigned size)

@@ -27,7 +27,7 @@ struct ip_link_map *ip_link_map_copy(const struct ip_link_map *link_map);
 void ip_link_map_destroy(struct ip_link_map *link_map);
 
 /* Notes the list as it is now. 1: noted; 0: the loader is changing the list, look again in a
- * moment; -1: the target has no list. */
+ * moment; -1: the target has no list, or one that is too long to be read whole. */
 int ip_link_map_note(struct ip_link_map *link_map, const struct ip_target *target);
 
 /* Notes that a site of a module that can be unloaded has just been made live: its address and its
