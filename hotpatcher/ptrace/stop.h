@@ -103,7 +103,7 @@ struct ip_stop {
 	struct ip_stopped_thread *threads;
 	size_t n, capacity;
 	pid_t *shared_mm;
-	size_t nkin;
+	size_t nshared_mm;
 	pid_t *workers; /* threads in which only the kernel runs (kernel_worker.h) */
 	size_t nworkers;
 	struct ip_syscall_waits waits; /* of threads that waited in a call before the stop */

@@ -61,7 +61,7 @@ static bool image_is_same(const struct ip_stop *stop)
 	const struct ip_stopped_thread *t = standing(stop, stop->target->pid);
 
 	/* if only processes that share its memory are left, they have the memory */
-	for (size_t i = 0; !t && i < stop->nkin; i++)
+	for (size_t i = 0; !t && i < stop->nshared_mm; i++)
 		t = standing(stop, stop->shared_mm[i]);
 	return !stop->executed && t && ip_image_is_same(stop->target, t->tid);
 }
@@ -72,7 +72,7 @@ static int prove_image(struct ip_stop *stop)
 {
 	if (!image_is_same(stop))
 		return ip_stop_refuse_image(stop);
-	for (size_t i = 0; i < stop->nkin; i++) {
+	for (size_t i = 0; i < stop->nshared_mm; i++) {
 		const struct ip_stopped_thread *t = standing(stop, stop->shared_mm[i]);
 
 		if (!t || ip_image_is_same(stop->target, t->tid))

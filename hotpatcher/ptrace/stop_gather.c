@@ -137,7 +137,7 @@ int ip_stop_seize_new(struct ip_stop *stop)
 
 	ip_interval_signal_start(IP_INTERVAL_SIGNAL_NS);
 	found = seize_process(stop, stop->target->pid);
-	for (size_t i = 0; found >= 0 && i < stop->nkin; i++) {
+	for (size_t i = 0; found >= 0 && i < stop->nshared_mm; i++) {
 		int more = seize_process(stop, stop->shared_mm[i]);
 
 		found = more < 0 ? -1 : found + more;
@@ -162,7 +162,7 @@ bool ip_stop_is_complete(const struct ip_stop *stop)
 {
 	if (!has_all(stop, stop->target->pid))
 		return false;
-	for (size_t i = 0; i < stop->nkin; i++)
+	for (size_t i = 0; i < stop->nshared_mm; i++)
 		if (!has_all(stop, stop->shared_mm[i]))
 			return false;
 	return true;
@@ -233,8 +233,8 @@ int ip_stop_find_shared_mm(struct ip_stop *stop)
 
 		if (!tid)
 			return ip_error("pid %d has ended", pid);
-		found = ip_shared_mm_find(pid, tid, &stop->shared_mm, &stop->nkin);
-		if (found == 0 && (!stop->nkin || i >= SHARED_MM_LOOKS))
+		found = ip_shared_mm_find(pid, tid, &stop->shared_mm, &stop->nshared_mm);
+		if (found == 0 && (!stop->nshared_mm || i >= SHARED_MM_LOOKS))
 			return 0;
 		if (found < 0 && i >= UNTOLD)
 			return -1;

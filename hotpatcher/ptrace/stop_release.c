@@ -358,7 +358,7 @@ uint64_t ip_stop_end(struct ip_stop *stop)
 	free(stop->workers);
 	stop->threads = NULL;
 	stop->shared_mm = stop->workers = NULL;
-	stop->n = stop->capacity = stop->nkin = stop->nworkers = 0;
+	stop->n = stop->capacity = stop->nshared_mm = stop->nworkers = 0;
 	if (ip_stops_of(target)->nheld || stop->failed)
 		ip_stop_let_go(target);
 	if (ip_stops_of(target)->nheld && !ip_stops_of(target)->job_control)

@@ -84,9 +84,9 @@ static void meet_child(struct ip_stop *stop, pid_t pid, pid_t tid)
 	    is_thread_of(pid, child))
 		return;
 	if (ip_shared_mm_may_be(tid, child) &&
-	    ip_array_grow(&stop->shared_mm, stop->nkin, sizeof(*stop->shared_mm)) == 0 &&
+	    ip_array_grow(&stop->shared_mm, stop->nshared_mm, sizeof(*stop->shared_mm)) == 0 &&
 	    ip_stop_add(stop, child, child, false) == 0)
-		stop->shared_mm[stop->nkin++] = child;
+		stop->shared_mm[stop->nshared_mm++] = child;
 	else
 		ip_stop_hold(stop->target, child);
 }

@@ -111,14 +111,14 @@ int ip_area_try_patch(struct ip_area *area, pid_t pid)
 
 int ip_area_lock_patch(struct ip_area *area, pid_t pid)
 {
-	const struct timespec interval_signal = {.tv_nsec = 10 * 1000 * 1000};
+	const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
 
 	for (int i = 0; i < 100; i++) {
 		int got = ip_area_try_patch(area, pid);
 
 		if (got)
 			return got < 0 ? -1 : 0;
-		nanosleep(&interval_signal, NULL);
+		nanosleep(&pause, NULL);
 	}
 	return ip_error("pid %d is being patched by another iprobe: try again", pid);
 }
