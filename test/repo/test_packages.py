@@ -219,7 +219,7 @@ def test_manual_pages_go_with_their_programs(debs, sh, root):
     }
     assert pages["iprobe-dev"] == {"coldpatch.1", "iprobe-cc.1", "iprobe-c++.1", "iprobe-probe.3"}
     assert pages["iprobed"] == {"iprobed.8"} and not pages["libiprobe-rt"]
-    written = {path.name.removesuffix(".rst") for path in (root / "docs" / "man").iterdir()}
+    written = {path.name.removesuffix(".rst") for path in (root / "docs" / "man").glob("*.rst")}
     assert set.union(*pages.values()) == written
 
 
