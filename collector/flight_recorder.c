@@ -280,6 +280,7 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 	const struct ip_ready *ready = c->ready;
 	const struct ip_slot *slot = &c->area->slots[index];
 	uint64_t tail, before, holes = 0, invalid = 0, lost, last = 0;
+	uint64_t torn_holes = 0, torn_invalid = 0; /* of what is left out at the end */
 	struct packets own;
 
 	packets_init(&own);
@@ -334,24 +335,24 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 	before = IP_TAIL_EVENTS(tail);
 	for (struct packet *p = own.first; p;) {
 		bool gone = (int16_t)IP_TAIL_DISTANCE(tail, p->ordinal) < 0, partial = !p->final;
-		uint64_t torn_holes = p->holes, torn_invalid = p->invalid;
 
+		if (gone && partial) {
+			torn_holes = p->holes;
+			torn_invalid = p->invalid;
+		}
 		p = p->next;
 		if (!gone || !partial)
 			continue;
-		/* More events may have come after the copy and before the overwriting. What is left
-		 * out is among the overwritten as a whole. */
-		for (struct packet *later = p; later; later = later->next) {
-			later->discarded -= torn_holes;
-			later->holes -= torn_holes;
-			later->invalid -= torn_invalid;
-		}
-		holes -= torn_holes;
-		invalid -= torn_invalid;
+		/* more events may have come after the copy and before the overwriting */
 		while (own.first != p)
 			free(packets_shift(&own));
 		ret->torn++;
 	}
+	/* what is left out is among the overwritten as a whole */
+	for (struct packet *p = own.first; p; p = p->next)
+		p->discarded -= torn_holes;
+	holes -= torn_holes;
+	invalid -= torn_invalid;
 	for (struct packet *p = own.first; p && (int16_t)IP_TAIL_DISTANCE(tail, p->ordinal) < 0;
 	     p = p->next)
 		before -= IP_SUBBUF_ROOM - p->surplus;
