@@ -18,6 +18,12 @@
  *   3. The area lies far from everything that the kernel maps by itself. So what the child maps
  *      later does not lie where such a hook writes.
  *
+ *   4. iprobe may attach to a child later. Then a borrowed thread gives it an area of its own, at
+ * the same addresses (rt_area_renew): between the covers where the child has nothing there, or in
+ *      the place of what it has inherited or was left. The new file is as long as the old one was,
+ *      so a late hook still finds memory, and numbers of sessions go on, so no thread takes a slot
+ *      for its own that it had in its parent.
+ *
  * The covers protect what records use: the header, slots, descriptors, and the first sub-buffers.
  * The collector lets the sub-buffers with the lowest numbers circulate, so they are the ones in
  * use.
@@ -34,35 +40,46 @@
 /* below 64, which is the size of every process's first table of descriptors: see raise_fd() */
 #define FD_FLOOR_WOKEN 48
 
-#define PROT_READ	   1
-#define PROT_WRITE	   2
-#define MAP_SHARED	   0x01
-#define MAP_PRIVATE	   0x02
-#define MAP_FIXED	   0x10
-#define MAP_ANONYMOUS	   0x20
-#define MAP_GROWSDOWN	   0x100
-#define MAP_NORESERVE	   0x4000
-#define MADV_DONTFORK	   10
-#define MADV_DOFORK	   11
-#define O_PATH		   010000000
-#define CAPABILITY_VERSION 0x20080522u /* _LINUX_CAPABILITY_VERSION_3 */
-#define OWNER_ALONE	   0600
-#define MFD_CLOEXEC	   1u
-#define MFD_ALLOW_SEALING  2u
-#define MFD_NOEXEC_SEAL	   8u
-#define O_RDWR		   2
-#define O_CLOEXEC	   02000000
-#define F_DUPFD_CLOEXEC	   1030
-#define SEEK_END	   2
-#define LIMIT_FSIZE	   1
-#define EFBIG		   27
+#define PROT_READ	    1
+#define PROT_WRITE	    2
+#define MAP_SHARED	    0x01
+#define MAP_PRIVATE	    0x02
+#define MAP_FIXED	    0x10
+#define MAP_ANONYMOUS	    0x20
+#define MAP_GROWSDOWN	    0x100
+#define MAP_NORESERVE	    0x4000
+#define MAP_FIXED_NOREPLACE 0x100000
+#define MADV_DONTFORK	    10
+#define MADV_DOFORK	    11
+#define MADV_DONTDUMP	    16
+#define O_PATH		    010000000
+#define CAPABILITY_VERSION  0x20080522u /* _LINUX_CAPABILITY_VERSION_3 */
+#define OWNER_ALONE	    0600
+#define MFD_CLOEXEC	    1u
+#define MFD_ALLOW_SEALING   2u
+#define MFD_NOEXEC_SEAL	    8u
+#define O_RDWR		    2
+#define O_CLOEXEC	    02000000
+#define F_DUPFD_CLOEXEC	    1030
+#define SEEK_END	    2
+#define LIMIT_FSIZE	    1
+#define EFBIG		    27
+#define EEXIST		    17
 
 #define FAILED(ret) ((unsigned long)(ret) > -4096ul)
 
-/* Returns an address, or an error as from any system call. */
+/* Returns an address, or an error as from any system call. offset: a multiple of a page. */
+static unsigned long map_from(uint64_t address, uint64_t size, long prot, long flags, long fd,
+			      uint64_t offset)
+{
+	/* mmap2 counts the offset in pages */
+	return cpu_syscall6(CPU_SYS_MMAP, address, size, prot, flags, fd,
+			    sizeof(void *) == 8 ? offset : offset / PAGE);
+}
+
 static unsigned long map(uint64_t address, uint64_t size, long prot, long flags, long fd)
 {
-	return cpu_syscall6(CPU_SYS_MMAP, address, size, prot, flags, fd, 0);
+	return map_from(address, size, prot, flags, fd, 0);
 }
 
 /* A hint for the kernel: an address in the middle of the range that the kernel fills from neither
@@ -246,37 +263,47 @@ static int fits_limit(uint64_t size)
 	return FAILED(ret) || size <= limit[0];
 }
 
-int rt_map_own_area(enum rt_start how)
+/* Makes a memfd of that size. highest: as for raise_fd(). Returns a descriptor, or an error. */
+static long make_file(uint64_t size, long highest)
 {
-	struct ip_area_header *header;
-	unsigned long at = 0;
-	int32_t name;
 	long fd, ret;
 
-	if (!fits_limit(IP_AREA_DATA_OFFSET)) {
-		iprobe_rt_anchor.error = EFBIG;
-		return 0;
-	}
+	if (!fits_limit(size))
+		return -EFBIG;
 	fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_NOEXEC_SEAL, 0, 0);
 	/* kernels before 6.3 do not know MFD_NOEXEC_SEAL, which allows sealing too */
 	if (FAILED(fd))
 		fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0);
-	fd = raise_fd(fd, how == RT_WOKEN ? FD_FLOOR_WOKEN : FD_FLOOR);
+	fd = raise_fd(fd, highest);
+	if (FAILED(fd))
+		return fd;
+	ret = cpu_syscall(SYS_fchmod, fd, OWNER_ALONE, 0, 0);
+	if (!FAILED(ret))
+		ret = cpu_syscall(SYS_ftruncate, fd, size, 0, 0);
+	if (!FAILED(ret))
+		return fd;
+	cpu_syscall(SYS_close, fd, 0, 0, 0);
+	return ret;
+}
+
+int rt_map_own_area(enum rt_start how)
+{
+	const long highest = how == RT_WOKEN ? FD_FLOOR_WOKEN : FD_FLOOR;
+	struct ip_area_header *header;
+	unsigned long at = 0;
+	int32_t name;
+	long fd = make_file(IP_AREA_DATA_OFFSET, highest), ret;
+
 	if (FAILED(fd)) {
 		iprobe_rt_anchor.error = -fd;
 		return 0;
 	}
-	ret = cpu_syscall(SYS_fchmod, fd, OWNER_ALONE, 0, 0);
+	ret = at = map(place_far_away(&at), AREA_SIZE, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_NORESERVE, fd);
+	/* at once: a process that another thread forks in between has the area
+	 * (session/follow_fork.h, step 6) */
 	if (!FAILED(ret))
-		ret = cpu_syscall(SYS_ftruncate, fd, IP_AREA_DATA_OFFSET, 0, 0);
-	if (!FAILED(ret)) {
-		ret = at = map(place_far_away(&at), AREA_SIZE, PROT_READ | PROT_WRITE,
-			       MAP_SHARED | MAP_NORESERVE, fd);
-		/* at once: a process that another thread forks in between has the area
-		 * (session/follow_fork.h, step 6) */
-		if (!FAILED(ret))
-			ret = cpu_syscall(SYS_madvise, at, AREA_SIZE, MADV_DONTFORK, 0);
-	}
+		ret = cpu_syscall(SYS_madvise, at, AREA_SIZE, MADV_DONTFORK, 0);
 	if (FAILED(ret)) {
 		cpu_syscall(SYS_close, fd, 0, 0, 0);
 		iprobe_rt_anchor.error = -ret;
@@ -284,7 +311,7 @@ int rt_map_own_area(enum rt_start how)
 	}
 	/* close the descriptor before anything else, since a process that was forked in between has
 	 * it too */
-	name = keep_name(fd, how == RT_WOKEN ? FD_FLOOR_WOKEN : FD_FLOOR);
+	name = keep_name(fd, highest);
 	ret = lay_covers(at, AREA_SIZE);
 	if (FAILED(ret)) {
 		if (name >= 0)
@@ -299,4 +326,81 @@ int rt_map_own_area(enum rt_start how)
 	iprobe_rt_anchor.area_size = AREA_SIZE;
 	iprobe_rt_anchor.area_fd = name;
 	return 1;
+}
+
+/* The end of the gap that begins at `from`: the next cover, or the end of the area. */
+static uint64_t gap_end(uint64_t from, uint64_t size)
+{
+	for (unsigned i = 0; i < IP_AREA_COVERS; i++)
+		if (ip_area_cover(i) >= from)
+			return ip_area_cover(i) < size ? ip_area_cover(i) : size;
+	return size;
+}
+
+/* Maps the file into the gaps between the covers. Nothing may be there. Returns 0, or an error:
+ * then the gaps are as they were. */
+static long fill_gaps(uint64_t area, uint64_t size, long fd)
+{
+	uint64_t from, to;
+	long ret = 0;
+
+	for (from = 0; from < size; from = to + PAGE) {
+		unsigned long at;
+
+		to = gap_end(from, size);
+		at = map_from(area + from, to - from, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, from);
+		if (at == area + from)
+			continue;
+		if (!FAILED(at)) /* an old kernel takes NOREPLACE for a hint */
+			cpu_syscall(SYS_munmap, at, to - from, 0, 0);
+		ret = FAILED(at) ? (long)at : -EEXIST;
+		break;
+	}
+	for (uint64_t done = 0; ret && done < from; done = to + PAGE) {
+		to = gap_end(done, size);
+		cpu_syscall(SYS_munmap, area + done, to - done, 0, 0);
+	}
+	return ret;
+}
+
+long rt_area_renew(int replace)
+{
+	const uint64_t area = iprobe_rt_anchor.area, size = iprobe_rt_anchor.area_size;
+	/* what the old area's sessions were numbered up to; only a mapped one can be read */
+	const uint32_t last = replace ? rt_header->last_session : 0;
+	/* a hook that began before the fork may still write up to here (step 2 above) */
+	uint64_t end = rt_private.end > IP_AREA_DATA_OFFSET && rt_private.end <= size
+			       ? rt_private.end
+			       : IP_AREA_DATA_OFFSET;
+	long fd = make_file(end, FD_FLOOR_WOKEN), ret;
+
+	if (FAILED(fd))
+		return fd;
+	if (replace) {
+		ret = map(area, size, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd);
+		if (!FAILED(ret))
+			ret = lay_covers(area, size);
+	} else {
+		ret = fill_gaps(area, size, fd);
+	}
+	/* a child that another thread forks in between has the area, as in rt_map_own_area() */
+	if (!FAILED(ret))
+		ret = keep(area, size, 0);
+	if (FAILED(ret)) {
+		cpu_syscall(SYS_close, fd, 0, 0, 0);
+		return ret;
+	}
+	rt_private.inherited = 0;
+	cpu_syscall(SYS_madvise, area, size, MADV_DONTDUMP, 0);
+	iprobe_rt_anchor.area_fd = keep_name(fd, FD_FLOOR_WOKEN);
+	iprobe_rt_anchor.pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
+	/* Threads remember slots by the session's number: no number of the old area may come
+	 * again. */
+	rt_header->last_session = last > rt_last_session ? last : rt_last_session;
+	rt_header->abi = IP_RT_ABI;
+	cpu_store_order();
+	rt_header->magic = IP_AREA_MAGIC;
+	return 0;
 }

@@ -9,6 +9,8 @@
 #include "runtime/rt.h"
 #include "runtime/self.h"
 
+uint32_t rt_last_session;
+
 /*
  * A forked child. The kernel has cleared its gate, so its hooks record nothing. Its text is its
  * parent's, live sites included, so its next hook comes here. If the session follows forks, the
@@ -80,6 +82,8 @@ struct ip_slot *rt_claim_slot(void)
 	mine = rt_self_slot();
 	if (mine)
 		return mine;
+	if (session > rt_last_session)
+		rt_last_session = session;
 	pid = rt_gate->pid;
 	tid = rt_self_tid();
 	if (!tid || !rt_self_is_in(pid)) {

@@ -158,6 +158,17 @@ static int32_t disown(const struct ip_remap_piece *piece)
 	return FAILED(ret) ? -ret : 0;
 }
 
+/* In a child: gives it an area of its own. */
+static int32_t renew(const struct ip_remap_piece *piece, int replace)
+{
+	long ret;
+
+	if (piece->at != iprobe_rt_anchor.area || piece->size != iprobe_rt_anchor.area_size)
+		return EINVAL;
+	ret = rt_area_renew(replace);
+	return FAILED(ret) ? -ret : 0;
+}
+
 /* Stops at the first failure. iprobe, or the next one, handles the rest. */
 static void remap_all(struct ip_remap *remap)
 {
@@ -188,6 +199,12 @@ static void remap_all(struct ip_remap *remap)
 			break;
 		case IP_REMAP_DISOWN:
 			piece->error = disown(piece);
+			break;
+		case IP_REMAP_RENEW:
+			piece->error = renew(piece, 0);
+			break;
+		case IP_REMAP_REPLACE:
+			piece->error = renew(piece, 1);
 			break;
 		case IP_REMAP_CLOCK:
 			piece->error = rt_clock_is_forbidden() ? EPERM : 0;

@@ -80,6 +80,15 @@ long rt_area_keep(int inherit);
  * as from a system call. */
 long rt_area_disown(void);
 
+/* For a forked child: maps an area of its own where its parent's area was. replace: in the place of
+ * what is mapped there, which must be the parent's area or what rt_area_disown() has left; else
+ * between the covers, and nothing may be there. Returns 0, or an error as from a system call. */
+long rt_area_renew(int replace);
+
+/* The number of the last session in which a thread of this process, or of one that it was forked
+ * from, has claimed a slot. */
+extern uint32_t rt_last_session;
+
 /* Whether reading the processor's clock ends this thread, or threads that it makes. If that cannot
  * be found out, the answer is yes. */
 int rt_clock_is_forbidden(void);

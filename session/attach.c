@@ -22,9 +22,12 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
+#include "hotpatcher/inject/area_renew.h"
+#include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/inject.h"
 #include "hotpatcher/inject/runtime_wake.h"
 #include "hotpatcher/inject/target_clock.h"
+#include "hotpatcher/plan/bounds.h"
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "session/session_private.h"
@@ -67,6 +70,63 @@ static int set_up_runtime(struct ip_session *s)
 	return ip_modules_find_rooms(s->target, &s->modules);
 }
 
+/* Whether the session of an area that the target shares with the process that it was forked from
+ * records the target, too, or may at any moment: the target's gate is open, or the target may open
+ * it by itself (runtime/claim.c). 1, 0, or -1 with an error. */
+static int is_followed(const struct ip_session *s)
+{
+	struct ip_rt_private own;
+	struct ip_gate gate;
+
+	if (ip_bounds_read(s->target, &own) < 0 ||
+	    ip_target_read(s->target, s->target->anchor.gate, &gate, sizeof(gate)) < 0)
+		return -1;
+	return gate.session ||
+	       (own.follow &&
+		own.follow == __atomic_load_n(&s->area->header->follow, __ATOMIC_SEQ_CST));
+}
+
+/* Gives the target an area of its own, and takes its session. 0, or -1 with an error. */
+static int renew_area(struct ip_session *s, bool shares)
+{
+	/* until the session is ours (area_renew.h, step 1) */
+	_cleanup_close_ int lock = ip_borrow_lock(s->target->pid);
+	uint64_t held = 0;
+
+	ip_area_close(s->area);
+	s->area = NULL;
+	if (lock < 0 || ip_area_renew(s->target, shares, &held) < 0)
+		return -1;
+	note_hold(s, held);
+	s->planned = false;
+	return ip_area_open(s->target, &s->area) < 0
+		       ? -1
+		       : ip_area_lock_session(s->area, s->target->pid);
+}
+
+/* Opens the area of the target. 0; 1: the target has got an area just now, whose session is ours;
+ * -1 with an error. */
+static int open_area(struct ip_session *s)
+{
+	bool shares;
+	int held, followed;
+
+	if (!ip_area_renew_is_needed(s->target, &shares))
+		return ip_area_open(s->target, &s->area);
+	if (!shares)
+		return renew_area(s, false) < 0 ? -1 : 1;
+	if (ip_area_open(s->target, &s->area) < 0)
+		return -1;
+	/* alone with it, the target may keep it */
+	held = ip_area_try_session(s->area, s->target->pid);
+	if (held <= 0)
+		return held < 0 ? -1 : 1;
+	followed = is_followed(s);
+	if (followed)
+		return followed < 0 ? -1 : 0;
+	return renew_area(s, true) < 0 ? -1 : 1;
+}
+
 /* Takes the session of the target, or asks the iprobe that has it. 0: the session is ours; 1: the
  * other iprobe has done what was asked for; -1 with an error. */
 static int take_or_ask(struct ip_session *s)
@@ -93,9 +153,10 @@ static int ensure_runtime(struct ip_session *s)
 		return -1;
 	if (!was_there && set_up_runtime(s) < 0)
 		return -1;
-	if (ip_area_open(s->target, &s->area) < 0)
+	ret = open_area(s);
+	if (ret < 0)
 		return -1;
-	ret = take_or_ask(s);
+	ret = ret ? 0 : take_or_ask(s);
 	/* The plan was made when there was no area yet. If another iprobe has had a session since
 	 * then, and was killed, its sites are still live: the next plan puts them back. */
 	if (ret == 0 && s->area->header->session)

@@ -23,6 +23,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/notice.h"
+#include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/plan/bounds.h"
 #include "hotpatcher/process/shared_mm.h"
@@ -372,6 +373,7 @@ static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsi
 	const uint32_t closed = 0;
 	struct ip_patch_result result = {0};
 	struct ip_modules modules;
+	_cleanup_close_ int lock = -1;
 	struct ip_target *target;
 	bool said = false;
 	int ret;
@@ -384,6 +386,13 @@ static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsi
 		return ip_error(
 			"pid %d may live in the memory of pid %d: the kernel does not tell (kcmp)",
 			r->pid, f->target->pid);
+	/* A child that has an area of its own by now is another session's, or will be: that session
+	 * takes this lock before it gets the area (hotpatcher/inject/area_renew.h, step 1). */
+	lock = ip_borrow_lock(r->pid);
+	if (lock < 0)
+		return has_ended(r) ? 0 : -1;
+	if (!has_image(f, r->pid))
+		return 0;
 	if (ip_stops_open(r->pid, &target) < 0)
 		return has_ended(r) ? 0 : -1;
 	/* The order matters: a child that reads the first word before our write opens a gate that
@@ -412,6 +421,7 @@ static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsi
 	}
 	free(result.inside);
 	ip_stop_let_go(target);
+	close(ip_steal_fd(&lock));
 	if (ret == 0 && has_area(f, r->pid))
 		ret = ip_bounds_disown(target, DISOWN_NS);
 	if (ret == 0 && has_area(f, r->pid))

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define IP_RT_MAGIC 0x545265626f727069ull /* "iprobeRT" */
-#define IP_RT_ABI   11
+#define IP_RT_ABI   12
 
 #define IP_ANCHOR_SYMBOL "iprobe_rt_anchor"
 #define IP_RT_SONAME	 "libiprobe-rt.so"

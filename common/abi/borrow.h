@@ -49,6 +49,10 @@ enum ip_remap_what {
 	IP_REMAP_CLOCK = 10,
 	/* no text: replaces the area (at, size) in this process by zero pages of its own */
 	IP_REMAP_DISOWN = 9,
+	/* no text: gives this process, a forked child, an area of its own at (at, size): where
+	 * nothing is mapped there, or in the place of what is (runtime/area.c) */
+	IP_REMAP_RENEW = 11,
+	IP_REMAP_REPLACE = 12,
 	/* the text stays as it is, except for a short moment; afterwards `staged` is another
 	 * mapping of the same file, with the file's pages */
 	IP_REMAP_COPY = 6,

@@ -14,6 +14,7 @@
 #include "common/trace/trace_format.h"
 #include "hotpatcher/plan/plan.h"
 #include "hotpatcher/plan/stub_layout.h"
+#include "hotpatcher/process/pagemap.h"
 
 static struct ip_area_module *find_entry(const struct ip_area *area, const struct ip_module *module)
 {
@@ -100,6 +101,26 @@ static struct ip_area_module *take_over_entry(struct ip_area *area, const struct
 	return NULL;
 }
 
+/* How much of a pool is used. A forked process with a new area (hotpatcher/inject/area_renew.h) has
+ * its parent's pools, and may have its parent's stubs: a thread that is still in one must find it
+ * as it was. So nothing of what the pool has pages for is written to. *ret: bytes. 0, or -1 with an
+ * error. */
+static int pool_used(const struct ip_area *area, const struct ip_target *target, unsigned pool,
+		     uint64_t *ret)
+{
+	const uint64_t start = target->anchor.pools[pool].address,
+		       size = target->anchor.pools[pool].size;
+	uint64_t end;
+
+	*ret = __atomic_load_n(&area->header->stubs_used[pool], __ATOMIC_RELAXED);
+	if (*ret || !size || start % 4096)
+		return 0;
+	if (ip_pagemap_end(target, start, size, &end) < 0)
+		return -1;
+	*ret = end - start;
+	return 0;
+}
+
 static int new_entry(struct ip_area *area, const struct ip_target *target,
 		     const struct ip_module *module, const struct ip_arch *arch, uint64_t size,
 		     struct ip_area_module **ret)
@@ -140,8 +161,10 @@ static int new_entry(struct ip_area *area, const struct ip_target *target,
 		goto found;
 	}
 	for (unsigned p = 0; p < IP_POOLS; p++) {
-		uint64_t used = __atomic_load_n(&h->stubs_used[p], __ATOMIC_RELAXED);
+		uint64_t used;
 
+		if (pool_used(area, target, p, &used) < 0)
+			goto failed;
 		if (used > anchor->pools[p].size)
 			continue;
 		used = used > IP_POOL_HEAD ? used : IP_POOL_HEAD;
@@ -155,9 +178,11 @@ static int new_entry(struct ip_area *area, const struct ip_target *target,
 		h->stubs_used[p] = used + size;
 		goto found;
 	}
+	ip_error("%s: no room for its stubs within a call's reach of %#lx..%#lx", module->path,
+		 module->start, module->end);
+failed:
 	m->build_id_size = 0;
-	return ip_error("%s: no room for its stubs within a call's reach of %#lx..%#lx",
-			module->path, module->start, module->end);
+	return -1;
 found:
 	__atomic_store_n(&h->nmodules, nmodules + 1, __ATOMIC_RELEASE);
 	*ret = m;

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A server that forks its workers beforehand. It obeys lines of stdin:
+ *
+ *   fork     forks a worker, and prints its pid
+ *   vfork    prints the pid of a child that lives in this process's memory; it ends at the next
+ * line go N     each worker answers N requests; prints "done" once all have as UID   workers that
+ * are forked from now on become that user
+ *
+ * It ends when stdin is closed. Workers check what they compute, and abort if it is wrong. While
+ * nothing is asked they call prefork_tick() each millisecond.
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KEEP	__attribute__((noinline))
+#define WORKERS 64
+
+static struct {
+	volatile unsigned turn, n;
+	unsigned done;
+	volatile int go_on; /* of the child that shares the memory */
+} * shared;
+
+static char stack[65536] __attribute__((aligned(16)));
+static pid_t workers[WORKERS];
+static unsigned nworkers, uid;
+static unsigned long taken;
+
+KEEP uint32_t prefork_hash(uint32_t x)
+{
+	for (int i = 0; i < 20; i++)
+		x = (x ^ (x >> 7)) * 0x9e3779b1u;
+	return x;
+}
+
+KEEP uint32_t prefork_answer(uint32_t request)
+{
+	return prefork_hash(request) ^ 1;
+}
+
+KEEP void prefork_tick(void)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+
+	nanosleep(&nap, NULL);
+}
+
+static uint32_t expected(uint32_t x)
+{
+	for (int i = 0; i < 20; i++)
+		x = (x ^ (x >> 7)) * 0x9e3779b1u;
+	return x ^ 1;
+}
+
+KEEP void prefork_turn(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (prefork_answer(i) != expected(i))
+			abort();
+}
+
+KEEP static void prefork_work(unsigned turn)
+{
+	for (;;) {
+		if (shared->turn == turn) {
+			prefork_tick();
+			continue;
+		}
+		turn = shared->turn;
+		prefork_turn(shared->n);
+		__atomic_add_fetch(&shared->done, 1, __ATOMIC_SEQ_CST);
+	}
+}
+
+static int wait_there(void *unused)
+{
+	while (!shared->go_on)
+		usleep(1000);
+	_exit(0);
+}
+
+static void start_worker(void)
+{
+	const unsigned turn = shared->turn; /* a turn that begins right now is the worker's, too */
+	pid_t pid = nworkers < WORKERS ? fork() : -1;
+
+	if (pid < 0)
+		_exit(3);
+	if (!pid) {
+		if (uid && (setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0))
+			_exit(4);
+		if (taken && mmap((void *)taken, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+				  0) == (void *)taken)
+			dprintf(1, "mapped\n");
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prefork_work(turn);
+	}
+	workers[nworkers++] = pid;
+	printf("%d\n", pid);
+}
+
+int main(void)
+{
+	char line[64];
+	int ret = 0;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED)
+		return 2;
+	puts("ready");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		shared->go_on = 1;
+		if (!strcmp(line, "fork\n")) {
+			start_worker();
+		} else if (!strcmp(line, "vfork\n")) {
+			shared->go_on = 0;
+			printf("%d\n",
+			       clone(wait_there, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL));
+		} else if (!strncmp(line, "at ", 3)) {
+			taken = strtoul(line + 3, NULL, 16);
+		} else if (!strncmp(line, "as ", 3)) {
+			uid = atoi(line + 3);
+			puts("done");
+		} else if (!strncmp(line, "go ", 3)) {
+			shared->n = atoi(line + 3);
+			shared->done = 0;
+			__atomic_add_fetch(&shared->turn, 1, __ATOMIC_SEQ_CST);
+			while (__atomic_load_n(&shared->done, __ATOMIC_SEQ_CST) < nworkers)
+				usleep(1000);
+			puts("done");
+		}
+		fflush(stdout);
+	}
+	for (unsigned i = 0; i < nworkers; i++) {
+		int status;
+
+		/* a worker that has ended by itself has found something wrong */
+		if (waitpid(workers[i], &status, WNOHANG) != 0)
+			ret = 1;
+		kill(workers[i], SIGKILL);
+		waitpid(workers[i], &status, 0);
+	}
+	return ret;
+}
