@@ -359,6 +359,7 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	json_execs(&j, s);
 	json_drops(&j, t);
 	json_processes(&j, t);
+	cli_reader_json_no_events(&j, s);
 	json_threads(&j, s);
 	ip_json_end_object(&j);
 }

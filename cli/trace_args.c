@@ -136,11 +136,29 @@ void cli_reader_warn(const struct ip_trace_reader *trace)
 			 "iprobe: %s: %s WORDS WERE NO RECORDS: the process scribbled over its "
 			 "rings; figures are too low, and some calls are missing from them\n",
 			 trace->dir, ip_format_count(trace->session->invalid, count));
+	for (size_t i = 0; i < trace->session->nno_events; i++) {
+		ip_print(stderr, "iprobe: no events: ");
+		ip_print(stderr, "%s\n", trace->session->no_events[i].text);
+	}
 	if (trace->missing)
 		ip_print(
 			stderr,
 			"iprobe: %s: %s packets are missing: their events are not in the figures\n",
 			trace->dir, ip_format_count(trace->missing, count));
+}
+
+void cli_reader_json_no_events(struct ip_json *j, const struct ip_recording *s)
+{
+	if (!s->nno_events)
+		return;
+	ip_json_array(j, "no_events");
+	for (size_t i = 0; i < s->nno_events; i++) {
+		ip_json_object(j, NULL);
+		ip_json_string(j, "why", s->no_events[i].code);
+		ip_json_string(j, "text", s->no_events[i].text);
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
 }
 
 void cli_reader_warn_counted(const struct ip_trace_reader *trace)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "analysis/callstack/trace.h"
+#include "common/json.h"
 #include "common/selection/selection.h"
 
 #define CLI_DEFAULT_DIR "iprobe.data"
@@ -29,6 +30,9 @@ bool *cli_match_functions(const struct ip_recording *s, struct ip_selection *sel
 /* Prints on stderr what is damaged, cut off or lost. To be called after the events have been
  * read. */
 void cli_reader_warn(const struct ip_trace_reader *trace);
+
+/* Writes why the trace has no events, if it has none, as the member "no_events". */
+void cli_reader_json_no_events(struct ip_json *j, const struct ip_recording *s);
 
 /* Warns in a command that shows events: functions that the process counted or measured have
  * none. */

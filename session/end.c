@@ -99,6 +99,7 @@ int ip_session_go_idle(struct ip_session *s)
 {
 	int ret = 0;
 
+	ip_session_look_at_cpu(s, true);
 	if (s->followed)
 		ip_follow_fork_allow(s->followed, false);
 	/* an iprobe that asks from now on finds no session */
@@ -217,6 +218,7 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	sum->disturbed = s->disturbed_before + ip_site_monitor_summary(s->watch).disturbed;
 	ip_filters_tell_names(&s->options->filters, &s->names, s->target->pid);
 	ip_session_add_names(s, s->trace);
+	ip_session_explain(s);
 	if (s->coarse_clock) {
 		ip_session_condense(s);
 		ip_coarse_clock_stop(ip_steal_ptr(s->coarse_clock), &coarse_clock);

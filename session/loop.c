@@ -205,6 +205,7 @@ enum ip_end_reason ip_session_step(struct ip_session *s)
 	watch_confinement(s);
 	watch_threads(s);
 	ip_filters_step(&s->options->filters, s->area, s->target, &s->names);
+	ip_session_look_at_cpu(s, false);
 	watch_text(s);
 	decided = ip_controllers_step(s);
 	save_counts(s);

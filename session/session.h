@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "common/condition.h"
 #include "common/trace/end_reason.h"
+#include "common/trace/no_events.h"
 #include "hotpatcher/patch/patch.h"
 #include "hotpatcher/plan/filters.h"
 #include "hotpatcher/plan/payload_rules.h"
@@ -134,6 +135,7 @@ struct ip_session_summary {
 	uint64_t length_ns;
 	bool recorded; /* probes went live */
 	struct ip_value_gaps value_gaps;
+	struct ip_no_events no_events; /* if there are none: why */
 	/* if done, functions and sites above are those that are live now */
 	struct ip_session_change change;
 };

@@ -18,6 +18,7 @@
 #include "session/controller.h"
 #include "session/follow_dlopen.h"
 #include "session/follow_fork.h"
+#include "session/no_events.h"
 #include "session/session.h"
 #include "session/site_monitor.h"
 #include "trace_writer/writer.h"
@@ -85,6 +86,7 @@ struct ip_session {
 	/* resume: what the area holds still belongs to the killed iprobe; if we fail, it is left
 	 * there */
 	bool is_others;
+	struct ip_cpu_used cpu_used;
 	int own_nice; /* before ip_session_hurry() */
 	bool hurries;
 };

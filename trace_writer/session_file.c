@@ -11,6 +11,7 @@
 #include "common/elf/elf_file.h"
 #include "common/error.h"
 #include "common/selection/selection.h"
+#include "common/trace/no_events.h"
 #include "hotpatcher/plan/payload_rules.h"
 #include "trace_writer/writer_private.h"
 
@@ -421,6 +422,13 @@ int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name)
 	ip_trace_put_value(trace->text_out, name);
 	putc('\n', trace->text_out);
 	return 0;
+}
+
+void ip_trace_add_no_events(struct ip_trace *trace, const struct ip_no_events_reason *reason)
+{
+	fprintf(trace->text_out, "no_events\t%s\t", reason->code);
+	ip_trace_put_value(trace->text_out, reason->text);
+	putc('\n', trace->text_out);
 }
 
 void ip_trace_add_selection(struct ip_trace *trace, const char *text)

@@ -138,6 +138,9 @@ void ip_trace_add_filter(struct ip_trace *trace, const char *text);
 void ip_trace_add_others(struct ip_trace *trace, const struct ip_modules *modules);
 /* How many events the session has left out in the end. */
 void ip_trace_add_filtered(struct ip_trace *trace, uint64_t events);
+/* Adds a reason why there are no events. */
+struct ip_no_events_reason;
+void ip_trace_add_no_events(struct ip_trace *trace, const struct ip_no_events_reason *reason);
 int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name);
 
 /* The session overwrites. events: how many events newer events have replaced in the rings. */

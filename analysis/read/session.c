@@ -189,6 +189,7 @@ void ip_recording_destroy(struct ip_recording *s)
 	free(s->functions);
 	free(s->stops);
 	free(s->threads);
+	free(s->no_events);
 	free(s->execs);
 	free(s->missing);
 	free(s->drops);

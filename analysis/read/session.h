@@ -56,6 +56,11 @@ struct ip_recording_thread {
 	const char *name;
 };
 
+/* Why there are no events: a word for scripts, and a line for people. */
+struct ip_recording_reason {
+	const char *code, *text;
+};
+
 /* The process became another program at tsc: none of the calls that were open went on. */
 struct ip_recording_exec {
 	uint32_t pid;
@@ -176,6 +181,8 @@ struct ip_recording {
 	uint64_t more_stops, more_stops_ns, more_stops_longest_ns;
 	struct ip_recording_thread *threads;
 	size_t nthreads;
+	struct ip_recording_reason *no_events;
+	size_t nno_events;
 	struct ip_recording_exec *execs;
 	size_t nexecs;
 	struct ip_recording_missing *missing;

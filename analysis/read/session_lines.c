@@ -66,6 +66,18 @@ static int parse_thread(struct ip_session_parser *p)
 	return 0;
 }
 
+static int parse_no_events(struct ip_session_parser *p)
+{
+	struct ip_recording *s = p->session;
+
+	if (p->nfields < 3)
+		return ip_session_bad(p, "a reason needs a word and a text");
+	if (ip_array_grow(&s->no_events, s->nno_events, sizeof(*s->no_events)) < 0)
+		return -1;
+	s->no_events[s->nno_events++] = (struct ip_recording_reason){p->fields[1], p->fields[2]};
+	return 0;
+}
+
 static int parse_exec(struct ip_session_parser *p)
 {
 	struct ip_recording *s = p->session;
@@ -339,6 +351,7 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"jump", ip_session_parse_jump},
 		       {"stop", parse_stop},
 		       {"thread", parse_thread},
+		       {"no_events", parse_no_events},
 		       {"exec", parse_exec},
 		       {"again", parse_resumed},
 		       {"missing", parse_missing},

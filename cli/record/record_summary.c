@@ -86,6 +86,16 @@ static void print_json(const struct cli_record_options *options, const struct ip
 		ip_json_uint(&j, "until", s->until);
 		ip_json_string(&j, "until_met", s->until_said);
 	}
+	if (s->no_events.n)
+		ip_json_array(&j, "no_events");
+	for (size_t i = 0; i < s->no_events.n; i++) {
+		ip_json_object(&j, NULL);
+		ip_json_string(&j, "why", s->no_events.items[i].code);
+		ip_json_string(&j, "text", s->no_events.items[i].text);
+		ip_json_end_object(&j);
+	}
+	if (s->no_events.n)
+		ip_json_end_array(&j);
 	if (options->session.values.args || options->session.values.retval) {
 		ip_json_uint(&j, "without_values",
 			     s->value_gaps.no_debug_info + s->value_gaps.other_placement +
@@ -220,4 +230,8 @@ void cli_record_summary(const struct cli_record_options *options,
 		 options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
 	cli_print_stops(stderr, &s->stops);
 	ip_print(stderr, "; trace in %s\n", options->session.dir);
+	for (size_t i = 0; i < s->no_events.n; i++) {
+		ip_print(stderr, "iprobe: no events: ");
+		ip_print(stderr, "%s\n", s->no_events.items[i].text);
+	}
 }

@@ -5,6 +5,7 @@
 #include "cli/info_recorded.h"
 #include "cli/report/report.h"
 #include "cli/tail_mark.h"
+#include "cli/trace_args.h"
 
 #include "common/json.h"
 
@@ -162,5 +163,6 @@ void cli_report_json(const struct cli_report *r)
 		ip_json_end_object(&j);
 	}
 	ip_json_end_array(&j);
+	cli_reader_json_no_events(&j, t->session);
 	ip_json_end_object(&j);
 }

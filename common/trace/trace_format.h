@@ -139,6 +139,8 @@
  *   rotated EVENTS PIECES PACKETS BYTES TSC
  *            (the recording kept the newest pieces: what was removed. No event after TSC was
  *            removed)
+ *   no_events CODE TEXT
+ *            (a reason why there are none, one a line: a word for scripts, and a sentence)
  *   trimmed TSC TSC
  *            (iprobe trim has kept this part of the time. events and lost are those of this part)
  *   coarse LATE LATEST REFRESHES CPU_NS

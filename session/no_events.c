@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds out why a session has recorded nothing. See no_events.h.
+ */
+#include "session/no_events.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "common/array.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/now.h"
+#include "common/units.h"
+#include "session/session_private.h"
+
+/* Threads that were woken to go live are back in their waits by then. */
+#define SETTLED_NS   20000000ull
+#define CHILDREN_MAX 4096u /* processes that are looked at */
+
+static int cpu_time(pid_t pid, uint64_t *ret_ns)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) < 0)
+		return -1;
+	*ret_ns = t.tv_sec * 1000000000ull + t.tv_nsec;
+	return 0;
+}
+
+void ip_session_look_at_cpu(struct ip_session *s, bool ends)
+{
+	struct ip_cpu_used *used = &s->cpu_used;
+	uint64_t now;
+
+	if (ends ? !used->from_ns : used->from_ns != 0)
+		return;
+	now = ip_now_ns();
+	if (ends)
+		used->known = cpu_time(s->target->pid, &used->last_ns) == 0;
+	else if (now - s->start_ns >= SETTLED_NS && cpu_time(s->target->pid, &used->first_ns) == 0)
+		used->from_ns = now - s->start_ns;
+}
+
+struct processes {
+	pid_t *items;
+	size_t n;
+};
+
+/* Adds the children of all threads of a process. */
+static void add_children(struct processes *p, pid_t pid)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char name[300];
+	int child;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	while (dir && (entry = readdir(dir))) {
+		_cleanup_fclose_ FILE *file = NULL;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(name, sizeof(name), "/proc/%d/task/%s/children", pid, entry->d_name);
+		file = fopen(name, "re");
+		while (file && p->n < CHILDREN_MAX && fscanf(file, "%d", &child) == 1) {
+			if (ip_array_grow(&p->items, p->n, sizeof(*p->items)) < 0)
+				return;
+			p->items[p->n++] = child;
+		}
+	}
+}
+
+static bool runs_same(pid_t pid, const struct stat *program)
+{
+	struct stat st;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
+	return stat(name, &st) == 0 && st.st_dev == program->st_dev && st.st_ino == program->st_ino;
+}
+
+/* Counts the processes below the target, at any depth, that run its program. A process that we may
+ * not look at does not count. */
+static size_t count_children(pid_t pid)
+{
+	struct processes below = {0};
+	struct stat program;
+	size_t same = 0;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
+	if (stat(name, &program) < 0)
+		return 0;
+	add_children(&below, pid);
+	for (size_t i = 0; i < below.n; i++) { /* below.n grows */
+		same += runs_same(below.items[i], &program);
+		add_children(&below, below.items[i]);
+	}
+	free(below.items);
+	return same;
+}
+
+/* A list of filters as the options say them: "--tid 12, --depth 3". */
+struct filter_text {
+	char text[160];
+};
+
+static void add_filter(void *data, const char *text)
+{
+	struct filter_text *f = data;
+	size_t length = strlen(f->text);
+
+	snprintf(f->text + length, sizeof(f->text) - length, "%s%s", length ? ", " : "", text);
+}
+
+static void explain_calls(struct ip_session *s, struct ip_no_events *why)
+{
+	const struct ip_session_summary *sum = s->summary;
+	const struct ip_cpu_used *cpu = &s->cpu_used;
+	char what[80], used[16], from[16];
+
+	if (cpu->known && cpu->last_ns == cpu->first_ns) {
+		ip_no_events_add(why, "slept",
+				 "the process slept: from %s after the start on its threads used "
+				 "no CPU time",
+				 ip_format_ns(cpu->from_ns, from));
+		return;
+	}
+	/* another tool had taken probes away for a while: calls may be missing */
+	if (sum->disturbed)
+		return;
+	if (sum->functions == 1)
+		snprintf(what, sizeof(what), "the function was not called");
+	else
+		snprintf(what, sizeof(what), "none of the %zu functions was called",
+			 sum->functions);
+	if (cpu->known && cpu->last_ns > cpu->first_ns)
+		ip_no_events_add(why, "not_called",
+				 "%s; the process used %s of CPU time for other code", what,
+				 ip_format_ns(cpu->last_ns - cpu->first_ns, used));
+	else
+		ip_no_events_add(why, "not_called", "%s", what);
+}
+
+static void explain(struct ip_session *s, struct ip_no_events *why)
+{
+	const struct ip_filter_options *filters = &s->options->filters;
+	struct ip_session_summary *sum = s->summary;
+	struct filter_text filter = {""};
+	size_t children;
+	char count[32];
+
+	if (filters->start.name && s->area->filters && !s->area->filters->started)
+		ip_no_events_add(why, "start_on",
+				 "--start-on %s: that call did not come, and nothing is recorded "
+				 "before it",
+				 filters->start.name);
+	else if (sum->filtered) {
+		ip_filters_describe(filters, add_filter, &filter);
+		ip_no_events_add(why, "filtered",
+				 "the filters left out all %s event%s that happened (%s)",
+				 ip_format_count(sum->filtered, count),
+				 sum->filtered == 1 ? "" : "s", filter.text);
+	} else {
+		explain_calls(s, why);
+	}
+	children = s->options->follow_fork ? 0 : count_children(s->target->pid);
+	if (children == 1)
+		ip_no_events_add(why, "children",
+				 "its child process runs the same program: add --children");
+	else if (children)
+		ip_no_events_add(why, "children",
+				 "its %zu child processes run the same program: add --children",
+				 children);
+	if (sum->foreign)
+		ip_no_events_add(why, "foreign",
+				 "%zu of the selected sites hold%s what another tool has put there "
+				 "(a breakpoint, a uprobe), and %s not recorded",
+				 sum->foreign, sum->foreign == 1 ? "s" : "",
+				 sum->foreign == 1 ? "is" : "are");
+}
+
+void ip_session_explain(struct ip_session *s)
+{
+	const struct ip_session_summary *sum = s->summary;
+
+	if (sum->events || sum->lost || sum->invalid || sum->overwritten || sum->rotated.events ||
+	    sum->calls || s->user.path || ip_controllers_program(s) || s->execed)
+		return;
+	explain(s, &s->summary->no_events);
+	for (size_t i = 0; i < sum->no_events.n; i++)
+		ip_trace_add_no_events(s->trace, &sum->no_events.items[i]);
+}

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+A recording without events says why, at its end and in each view of the trace: one line for each
+reason, and only what is proved.
+"""
+
+import json
+import os
+import signal
+
+import pytest
+
+from iptest import actor as actors
+from iptest import memory
+
+# what busy() of waits.c does not call, and what it calls all the time
+IDLE, BUSY = "judge", "next"
+
+
+@pytest.fixture
+def busy(me, programs, targets):
+    target = targets.start(me, [programs.simple("waits"), "busy"])
+    yield target
+    os.kill(target.pid, signal.SIGALRM)
+    actors.last_words(target.proc)
+
+
+def attach(actor, pid, *options, duration="100ms"):
+    out = actor.dir() / "trace"
+    done = actor.iprobe("attach", pid, "--duration", duration, "-o", out, *options)
+    assert done.returncode == 0, repr(done)
+    return done, out
+
+
+def reasons(actor, pid, *options, **kw):
+    """What the JSON of the recording, of report and of info say; it is the same, and on stderr."""
+    done, out = attach(actor, pid, "--json", *options, **kw)
+    said = done.summary().get("no_events", [])
+    for command in ("report", "info"):
+        shown = actor.iprobe(command, "--json", out)
+        assert json.loads(shown.stdout).get("no_events", []) == said
+        for reason in said:
+            assert f"iprobe: no events: {reason['text']}\n" in shown.stderr, repr(shown)
+    return {reason["why"]: reason["text"] for reason in said}
+
+
+def test_it_slept(me, programs, targets):
+    target = targets.start(me, [programs.simple("waits"), "read"])
+    memory.wait_for("does not wait", lambda: "S" in memory.status_field(target.pid, "State"))
+    done, _ = attach(me, target.pid, duration="200ms")
+    assert done.stderr.count("no events: ") == 1, repr(done)
+    assert "iprobe: no events: the process slept: from " in done.stderr
+    assert list(reasons(me, target.pid)) == ["slept"]
+    target.proc.stdin.write("x")
+    assert actors.last_words(target.proc).stdout == "good\n"
+
+
+def test_nothing_was_called(me, busy):
+    said = reasons(me, busy.pid, "-f", IDLE)
+    assert list(said) == ["not_called"]
+    assert said["not_called"].startswith("the function was not called; the process used "), said
+
+
+def test_events_need_no_reason(me, busy):
+    done, _ = attach(me, busy.pid, "-f", BUSY)
+    assert "no events" not in done.stderr
+    assert reasons(me, busy.pid, "-f", BUSY) == {}
+    # calls are counted, and there are no events on purpose
+    assert reasons(me, busy.pid, "--payload", "count", "-f", BUSY) == {}
+
+
+def test_filters(me, busy):
+    said = reasons(me, busy.pid, "-f", BUSY, "--min-duration", "1m")
+    assert list(said) == ["filtered"]
+    assert said["filtered"].endswith(" events that happened (min-duration 60000000000 ns)"), said
+    assert list(reasons(me, busy.pid, "-f", BUSY, "--thread", "nobody")) == ["filtered"]
+    said = reasons(me, busy.pid, "-f", f"{BUSY},{IDLE}", "--start-on", IDLE)
+    assert said == {
+        "start_on": f"--start-on {IDLE}: that call did not come, and nothing is recorded before it"
+    }
+    # the filter has left nothing out
+    assert list(reasons(me, busy.pid, "-f", IDLE, "--min-duration", "1m")) == ["not_called"]
+
+
+def test_children(me, programs, targets):
+    """The children of its program count, at any depth; others do not."""
+    target = targets.start(me, [programs.simple("blocked"), "poll"])
+    said = reasons(me, target.pid)
+    assert said["children"] == "its child process runs the same program: add --children"
+    target.say("go on")
+    assert actors.last_words(target.proc).stdout == "good\n"
+    shell = targets.start(
+        me, ["sh", "-c", f"echo ready; {programs.simple('waits')} read"], preload=True
+    )
+    children = f"/proc/{shell.pid}/task/{shell.pid}/children"
+    memory.wait_for("no child", lambda: open(children, encoding="ascii").read().split())
+    child = int(open(children, encoding="ascii").read())
+    memory.wait_for("does not wait", lambda: memory.status_field(child, "State")[0] == "S")
+    assert "children" not in reasons(me, child)
+    shell.proc.stdin.write("x")
+    actors.last_words(shell.proc)
