@@ -14,7 +14,31 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/trace/packet_codec.h"
+#include "common/trace/trace_members.h"
 #include "trace_writer/writer_private.h"
+
+/* Checks that no living iprobe writes the trace, or that of one of its members. Returns -1 with an
+ * error. */
+static int check_unlocked(int fd, const char *path)
+{
+	struct ip_trace_members members;
+	bool locked = ip_journal_is_locked(fd);
+	int ret = ip_trace_members_read(fd, path, &members);
+
+	for (size_t i = 0; !locked && ret == 0 && i < members.n; i++) {
+		_cleanup_close_ int member = ip_trace_member_open(fd, members.items[i].name);
+
+		locked = member >= 0 && ip_journal_is_locked(member);
+		if (member < 0 && errno != ENOENT)
+			ret = ip_error_errno("cannot open %s/%s", path, members.items[i].name);
+	}
+	ip_trace_members_clear(&members);
+	if (locked)
+		return ip_error(
+			"%s is being written by another iprobe: name another directory with -o",
+			path);
+	return ret < 0 ? -1 : 0;
+}
 
 /* Opens the directory of that name. It must be a trace of iprobe that no living iprobe writes, or
  * empty. Returns -1 if there is nothing, -2 with an error. */
@@ -29,10 +53,7 @@ static int open_trace(int parent, const char *name, const char *path)
 	else if (fd < 0 || !ip_trace_dir_is_one(fd))
 		ip_error("%s exists and is not a trace of iprobe: name another directory with -o",
 			 path);
-	else if (ip_journal_is_locked(fd))
-		ip_error("%s is being written by another iprobe: name another directory with -o",
-			 path);
-	else
+	else if (check_unlocked(fd, path) == 0)
 		return ip_steal_fd(&fd);
 	return -2;
 }

@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/trace/trace_format.h"
+#include "common/trace/trace_members.h"
 #include "common/trace/trace_segments.h"
 
 typedef bool is_known(const char *name);
@@ -34,13 +35,9 @@ static bool is_stream(const char *name)
 /* Files of IP_TRACE_SUBDIR. A file that is being written has ".new" at the end of its name. */
 static bool is_ours(const char *name)
 {
-	static const char *const names[] = {IP_TRACE_SESSION,
-					    IP_TRACE_JOURNAL,
-					    IP_TRACE_STAMPS,
-					    IP_TRACE_COUNTS,
-					    IP_TRACE_PAYLOAD,
-					    IP_TRACE_PIECES,
-					    IP_TRACE_SUBDIR "/metadata"};
+	static const char *const names[] = {
+		IP_TRACE_SESSION, IP_TRACE_JOURNAL, IP_TRACE_STAMPS,  IP_TRACE_COUNTS,
+		IP_TRACE_PAYLOAD, IP_TRACE_PIECES,  IP_TRACE_MEMBERS, IP_TRACE_SUBDIR "/metadata"};
 	size_t n = strlen(name) - (ends_in(name, ".new") ? 4 : 0);
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -73,23 +70,39 @@ static const char *next(DIR *dir)
 	return NULL;
 }
 
+static bool has_plain(int inner, const char *name)
+{
+	struct stat st;
+
+	return fstatat(inner, strrchr(name, '/') + 1, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISREG(st.st_mode);
+}
+
 bool ip_trace_dir_is_one(int fd)
 {
 	_cleanup_closedir_ DIR *dir = list(fd);
 	_cleanup_close_ int inner = ip_dir_open(fd, IP_TRACE_SUBDIR);
-	struct stat st;
 
 	if (!dir)
 		return false;
 	if (inner >= 0 &&
-	    fstatat(inner, strrchr(IP_TRACE_SESSION, '/') + 1, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    S_ISREG(st.st_mode))
+	    (has_plain(inner, IP_TRACE_SESSION) || has_plain(inner, IP_TRACE_MEMBERS)))
 		return true;
 	return !next(dir);
 }
 
-/* inner: the directory IP_TRACE_SUBDIR is allowed. */
-static int check_names(int fd, const char *path, is_known *known, bool inner)
+static bool is_member(const struct ip_trace_members *members, const char *name)
+{
+	for (size_t i = 0; members && i < members->n; i++)
+		if (!strcmp(members->items[i].name, name))
+			return true;
+	return false;
+}
+
+/* inner: the directory IP_TRACE_SUBDIR is allowed. members, whose names are allowed, may be NULL.
+ */
+static int check_names(int fd, const char *path, is_known *known, bool inner,
+		       const struct ip_trace_members *members)
 {
 	_cleanup_closedir_ DIR *dir = list(fd);
 	const char *name;
@@ -99,7 +112,7 @@ static int check_names(int fd, const char *path, is_known *known, bool inner)
 	while ((name = next(dir))) {
 		struct stat st;
 
-		if (inner && !strcmp(name, IP_TRACE_SUBDIR))
+		if ((inner && !strcmp(name, IP_TRACE_SUBDIR)) || is_member(members, name))
 			continue;
 		if (!known(name))
 			return ip_error(
@@ -139,21 +152,66 @@ static int open_inner(int fd, const char *path)
 	return ip_error_errno("%s/%s is no directory of yours", path, IP_TRACE_SUBDIR);
 }
 
-int ip_trace_dir_check(int fd, const char *path)
+/* Checks one directory, without those of its members. */
+static int check_one(int fd, const char *path, const struct ip_trace_members *members)
 {
 	int inner = open_inner(fd, path), ret;
 
 	if (inner == -1)
 		return -1;
-	ret = check_names(fd, path, is_stream, true);
+	ret = check_names(fd, path, is_stream, true, members);
 	if (ret == 0 && inner >= 0)
-		ret = check_names(inner, path, is_ours, false);
+		ret = check_names(inner, path, is_ours, false, NULL);
 	if (inner >= 0)
 		close(inner);
 	return ret;
 }
 
-int ip_trace_dir_remove(int parent, const char *name, int fd, const char *path)
+/* What is done to the directory of each member. */
+typedef int each_member(int parent, const char *name, int fd, const char *path);
+
+static int for_each(int fd, const char *path, const struct ip_trace_members *members,
+		    each_member *each)
+{
+	for (size_t i = 0; i < members->n; i++) {
+		const char *name = members->items[i].name;
+		_cleanup_close_ int member = ip_dir_open(fd, name);
+		_cleanup_free_ char *inner = NULL;
+
+		if (member < 0 && errno == ENOENT)
+			continue; /* its recording never began */
+		if (member < 0)
+			return ip_error_errno("%s/%s is no directory of yours", path, name);
+		if (asprintf(&inner, "%s/%s", path, name) < 0) {
+			inner = NULL;
+			return ip_error("out of memory");
+		}
+		if (each(fd, name, member, inner) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int check_member(int parent, const char *name, int fd, const char *path)
+{
+	return check_one(fd, path, NULL);
+}
+
+int ip_trace_dir_check(int fd, const char *path)
+{
+	struct ip_trace_members members;
+	int ret = ip_trace_members_read(fd, path, &members);
+
+	if (ret < 0)
+		return -1;
+	ret = check_one(fd, path, &members);
+	if (ret == 0)
+		ret = for_each(fd, path, &members, check_member);
+	ip_trace_members_clear(&members);
+	return ret;
+}
+
+static int remove_one(int parent, const char *name, int fd, const char *path)
 {
 	int inner = open_inner(fd, path), ret = 0;
 
@@ -171,4 +229,17 @@ int ip_trace_dir_remove(int parent, const char *name, int fd, const char *path)
 		return ip_error("%s: another has been put in its place meanwhile", path);
 	return unlinkat(parent, name, AT_REMOVEDIR) < 0 ? ip_error_errno("cannot remove %s", path)
 							: 0;
+}
+
+/* The members go first. Until they are gone the list says which directories they have. */
+int ip_trace_dir_remove(int parent, const char *name, int fd, const char *path)
+{
+	struct ip_trace_members members;
+	int ret = ip_trace_members_read(fd, path, &members);
+
+	if (ret < 0)
+		return -1;
+	ret = for_each(fd, path, &members, remove_one);
+	ip_trace_members_clear(&members);
+	return ret < 0 ? -1 : remove_one(parent, name, fd, path);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The directory of a trace, judged by its name and its files: whether it may be moved away or
- * removed to make place for another trace.
+ * removed to make place for another trace. It is a trace of one process, or has the traces of
+ * several in sub-directories (common/trace/trace_members.h).
  *
  * Only files that are known by name as files of a trace are ever removed, and only if there is
  * nothing else in the directory. Everything is checked before the first file is removed.
