@@ -24,10 +24,16 @@
 static int restore_leftovers(struct ip_session *s, const struct ip_modules *modules)
 {
 	struct ip_patch_result result = {0};
-	int ret = s->options->no_stop
-			  ? ip_session_remap_idle(s, modules, "leftovers", &result)
-			  : ip_restore(s->target, modules, s->options->max_stop_ns, &result);
+	int ret;
 
+	/* an `iprobe detach` may be putting back the same sites: of two that switch pages, the
+	 * later one would bring back what the earlier one has replaced */
+	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
+		return -1;
+	ret = s->options->no_stop
+		      ? ip_session_remap_idle(s, modules, "leftovers", &result)
+		      : ip_restore(s->target, modules, s->options->max_stop_ns, &result);
+	ip_area_unlock_patch(s->area);
 	/* there may be no trace yet */
 	if (!s->options->no_stop)
 		ip_stop_log_append(&ip_stops_of(s->target)->log, &result.stops, "leftovers");

@@ -17,7 +17,7 @@ import time
 import pytest
 
 from iptest import actor as actors
-from iptest import memory
+from iptest import impostor, memory
 
 PROGRAMS = pathlib.Path(__file__).parent.parent / "programs"
 QUICK_KILLS = 12
@@ -225,6 +225,36 @@ def test_attach_after_a_kill(actor, programs, targets):
     else:
         actors.one_line(done)
     check_and_restore(actor, target, "a session after a killed one")
+    target.finish()
+
+
+@pytest.mark.parametrize("options", [[], ["--no-stop"]], ids=["stop", "no-stop"])
+def test_leftovers_wait_for_who_patches(actor, programs, targets, options):
+    """What a killed iprobe left live is put back under the patch lock, as `iprobe detach` does."""
+    target = targets.steady(actor, programs.simple("steady"))
+    proc = actor.start_iprobe("attach", target.pid, "-f", "step_1*", "-o", actor.dir() / "trace")
+    memory.wait_until_live(target.pid, proc)
+    proc.kill()
+    actors.end(proc)
+
+    def live():
+        return json.loads(actor.iprobe("status", "--json", target.pid).stdout)["patched"]
+
+    def attach():
+        return actor.iprobe(
+            *("attach", target.pid, "-f", "step_2*", "--duration", "50ms", *options),
+            *("--json", "-o", actor.dir() / "trace"),
+        )
+
+    left = live()
+    assert left > 0
+    with impostor.patch_lock(target.pid):
+        assert "is being patched by another iprobe" in actors.one_line(attach())
+        assert live() == left, "put back beside the holder of the lock"
+    done = attach()
+    assert done.returncode == 0, repr(done)
+    assert "that an earlier iprobe had left live" in done.stderr, repr(done)
+    memory.assert_untouched(target.pid)
     target.finish()
 
 

@@ -17,6 +17,11 @@ import sys
 MAGIC = 0x3574736575716572  # as in session/control/control_socket.h
 FORGED = b"/tmp/FORGED\x1b]0;owned\x07\x1b[2J\nall is well"
 F_OFD_SETLK = 37
+SESSION, PATCH = 0, 1  # bytes of the area that are locked, as in common/abi/area.h
+
+
+def lock(fd, byte):
+    fcntl.fcntl(fd, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0))
 
 
 def area_of(pid):
@@ -48,6 +53,17 @@ def reply(pid, functions=77):
     return head + struct.pack(f"<{len(numbers)}Q", *numbers) + FORGED + b"\0\x1b[1mFORGED too"
 
 
+@contextlib.contextmanager
+def patch_lock(pid):
+    """Holds the lock of who changes the text of the process."""
+    fd = os.open(area_of(pid), os.O_RDWR)
+    try:
+        lock(fd, PATCH)
+        yield
+    finally:
+        os.close(fd)
+
+
 def answer(listening):
     while True:
         connection, _ = listening.accept()
@@ -64,7 +80,7 @@ def main():
     listening.listen(16)
     if how == "lock":
         fd = os.open(area, os.O_RDWR)
-        fcntl.fcntl(fd, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
+        lock(fd, SESSION)
     print("listens", flush=True)
     if how == "handed" and os.fork() != 0:
         listening.close()
