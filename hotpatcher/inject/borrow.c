@@ -95,14 +95,18 @@ int ip_borrow_check(pid_t pid)
 
 /* Whether the thread may be borrowed, by what the kernel shows of it without a stop. A thread under
  * seccomp only counts if its filters may be suspended: a filter may kill it for our calls. */
-static bool is_candidate(pid_t pid, pid_t tid, enum ip_borrow_which which, bool confined)
+static bool is_candidate(const struct ip_target *target, pid_t tid, enum ip_borrow_which which,
+			 bool confined)
 {
+	const pid_t pid = target->pid;
 	_cleanup_fclose_ FILE *file = NULL;
 	char name[64], line[256];
 	uint64_t args[6];
 	long number;
 
 	if (ip_is_kernel_worker(pid, tid))
+		return false;
+	if (which < IP_BORROW_ANY && tid == ip_stops_of(target)->masks_more)
 		return false;
 	if (is_confined(tid) && !(confined && ip_borrow_may_suspend_seccomp()))
 		return false;
@@ -115,11 +119,14 @@ static bool is_candidate(pid_t pid, pid_t tid, enum ip_borrow_which which, bool 
 	if (!strncmp(line, "running", strlen("running")))
 		return which >= IP_BORROW_RUNNING;
 	/* "-1 ...": the thread waits outside of any system call, for a page */
-	return sscanf(line,
-		      "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64
-		      " 0x%" SCNx64,
-		      &number, &args[0], &args[1], &args[2], &args[3], &args[4], &args[5]) == 7 &&
-	       number >= 0 && ip_arch_call_restarts(number, args);
+	if (sscanf(line,
+		   "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64
+		   " 0x%" SCNx64,
+		   &number, &args[0], &args[1], &args[2], &args[3], &args[4], &args[5]) != 7 ||
+	    number < 0)
+		return false;
+	return ip_arch_call_restarts(number, args) ||
+	       (which >= IP_BORROW_RUNNING && ip_arch_call_renews(number, args));
 }
 
 /* Whether the kernel knows restartable sequences at all. The call registers nothing. */
@@ -167,6 +174,26 @@ static bool in_sequence(const struct ip_target *target, pid_t tid, uint64_t pc)
 	       pc - sequence.start < sequence.length;
 }
 
+/* Whether the call in which the thread has stopped blocks, while it waits, a signal that the thread
+ * does not block otherwise. Once the thread is back, such a signal would be delivered before the
+ * call waits again, and would end the call. What cannot be read counts as a yes. (All other masks
+ * are safe: a signal that the call lets through is blocked until the call waits again, or is
+ * delivered at once and ends the call, as without the stop.) */
+static bool masks_more(const struct ip_borrowed *b)
+{
+	const uint64_t cannot = bit(SIGKILL) | bit(SIGSTOP);
+	uint64_t args[6], address, set;
+	bool indirect;
+
+	ip_arch_arguments(&b->regs, args);
+	address = ip_arch_call_mask(b->regs.orig_rax, args, &indirect);
+	if (address && indirect &&
+	    ip_target_read(b->target, address, &address, sizeof(address)) < 0)
+		return true;
+	return address && (ip_target_read(b->target, address, &set, sizeof(set)) < 0 ||
+			   (set & ~b->mask & ~cannot));
+}
+
 /* Step 2: whether a thread that has stopped may be borrowed. */
 static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which,
 		       struct ip_confined *confined)
@@ -197,6 +224,10 @@ static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which,
 	if (b->tid == ip_stops_of(b->target)->lender && which < IP_BORROW_RUNNING &&
 	    !ip_arch_waits(&b->regs))
 		return false;
+	if (which < IP_BORROW_ANY && masks_more(b)) {
+		ip_stops_of(b->target)->masks_more = b->tid;
+		return false;
+	}
 	return ip_target_read(b->target, b->regs.rip - 2, code, 2) == 0 && code[0] == 0x0f &&
 	       code[1] == 0x05;
 }
@@ -208,7 +239,7 @@ static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which 
 	bool boosted;
 
 	/* a thread that was borrowed just before runs while it is on its way back to its call */
-	if (!is_candidate(target->pid, tid,
+	if (!is_candidate(target, tid,
 			  tid == ip_stops_of(target)->lender && which < IP_BORROW_RUNNING
 				  ? IP_BORROW_RUNNING
 				  : which,
@@ -453,7 +484,7 @@ static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint
 }
 
 /* Step 4. */
-static int send(struct ip_borrowed *b, const struct user_regs_struct *regs)
+static int send_to_code(struct ip_borrowed *b, const struct user_regs_struct *regs)
 {
 	b->sent = true;
 	if (ptrace(PTRACE_SETREGS, b->tid, 0, regs) < 0)
@@ -473,7 +504,7 @@ int ip_borrow_run(struct ip_borrowed *b, uint64_t code, uint64_t end, uint64_t b
 	b->code = code;
 	b->end = end;
 	b->stack = block;
-	if (send(b, &regs) < 0)
+	if (send_to_code(b, &regs) < 0)
 		return -1;
 	if (ptrace(PTRACE_SETSIGMASK, b->tid, sizeof(masked), &masked) < 0) /* step 5 */
 		return ip_error_errno("pid %d: cannot mask the signals of thread %d",
@@ -486,7 +517,9 @@ int ip_borrow_visit(struct ip_borrowed *b, struct user_regs_struct *regs, uint64
 {
 	b->code = start;
 	b->end = end;
-	return send(b, regs) < 0 ? -1 : run_to_end(b, regs, start, end, ip_now_ns() + deadline_ns);
+	return send_to_code(b, regs) < 0
+		       ? -1
+		       : run_to_end(b, regs, start, end, ip_now_ns() + deadline_ns);
 }
 
 /* Step 9, in this order: if we leave the thread between the two, it is still on its own way back.

@@ -14,11 +14,13 @@
  *      priority, where we may, until it is back (priority_guard.h: the thread has to get a CPU
  *      three times, and the hold is mostly the wait for that). SEIZE, INTERRUPT, look at its
  *      registers. If there is no such thread for a while, take one that is between two instructions
- *      of its own and in no restartable sequence. At last take one in any call; that call ends then
- *      as it does after any stop (a short count, EINTR). All of these are safe, since the code that
- *      the thread will run calls no library, takes no lock, uses general registers only, and brings
- *      its own stack: whatever the thread is in the middle of, malloc, a signal handler, a tiny
- *      stack, is not touched.
+ *      of its own and in no restartable sequence, or one in a call whose time limit begins anew
+ *      then. At last take one in any call; that call ends then as it does after any stop (a short
+ *      count, EINTR). A call that waits under a signal mask of its own (sigsuspend) counts among
+ *      the last if it blocks a signal that its thread does not: that signal would end the call. All
+ * of these are safe, since the code that the thread will run calls no library, takes no lock, uses
+ * general registers only, and brings its own stack: whatever the thread is in the middle of,
+ * malloc, a signal handler, a tiny stack, is not touched.
  *   3. Write the way back into the target's struct ip_wake: the thread's registers, with an
  *      interrupted call wound back to its start, and the thread's signal mask. (Nothing has changed
  *      for the thread.)

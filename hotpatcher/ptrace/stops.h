@@ -34,6 +34,9 @@ struct ip_stops {
 	/* a thread that has just been borrowed; it is the first choice when a thread is borrowed
 	 * again; 0: none */
 	pid_t lender;
+	/* a thread whose call was seen to block more signals than the thread itself: it is borrowed
+	 * only if no other one can be had; 0: none */
+	pid_t masks_more;
 	bool job_control; /* ip_job_control_end() is to be called when no thread is held any more */
 	struct {
 		size_t n;

@@ -245,3 +245,57 @@ def test_masks_of_calls(me, programs, targets, how, link):
     os.kill(target.pid, signal.SIGUSR1)
     done = actors.last_words(target.proc)
     assert (done.returncode, done.stdout) == (0, "-1 EINTR, 1 1, 1 0\n"), repr(done)
+
+
+LIMITED = ["sigtimedwait", "epoll_wait_limit", "semtimedop", "io_getevents_limit"]
+NAP = re.compile(r"^clock_nanosleep\(CLOCK_REALTIME, 0, \{tv_sec=0, tv_nsec=2000000\}", re.M)
+
+
+def start_blocked(targets, actor, program, call):
+    target = targets.start(actor, [program, call], preload=False)
+    memory.wait_for("does not wait", lambda: "S" in memory.status_field(target.pid, "State"))
+    return target
+
+
+def is_good(target):
+    target.say("go on")
+    done = actors.last_words(target.proc)
+    assert (done.returncode, done.stdout) == (0, "good\n"), repr(done)
+
+
+def test_waiting_calls_are_borrowed_at_once(me, programs, targets):
+    """A thread that waits is taken at the first look, in whatever call, and the call ends as it
+    does without iprobe. A call whose limit begins anew is taken later than others, but long before
+    one that would be disturbed. The tracer's naps tell, which a busy machine does not make more of.
+    """
+    program, directory = programs.simple("blocked"), me.dir()
+    calls = me.run([program, "list"]).stdout.split()
+    assert len(calls) >= 29 and set(LIMITED) < set(calls)
+    wrong = {}
+    for call in calls:
+        target = start_blocked(targets, me, program, call)
+        done = me.run(
+            ["strace", "-o", directory / "strace", "--trace=ptrace,clock_nanosleep"]
+            + [me.iprobe_path, "attach", target.pid, "--duration", "5ms"]
+            + ["-q", "-o", directory / "trace"]
+        )
+        assert done.returncode == 0, (call, done)
+        log = (directory / "strace").read_text(errors="replace")
+        naps = len(NAP.findall(log.split("PTRACE_SETREGS")[0]))
+        if not (0 < naps <= 51 if call in LIMITED else naps == 0):
+            wrong[call] = naps
+        is_good(target)
+    assert not wrong
+
+
+def test_signals_that_come_while_its_thread_is_away(me, programs, targets):
+    """sigsuspend is left by the signal that it waits for, and by it alone, whenever that comes."""
+    program = programs.simple("blocked")
+    for i in range(12):
+        target = start_blocked(targets, me, program, "rt_sigsuspend")
+        iprobe = me.start_iprobe(
+            "attach", target.pid, "--duration", "5ms", "-o", me.dir() / "trace"
+        )
+        time.sleep(0.004 * i)
+        is_good(target)
+        actors.last_words(iprobe)  # the target may have ended first

@@ -6,16 +6,20 @@
 #ifndef IP_X86_64_BORROW_H
 #define IP_X86_64_BORROW_H
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
 
 #include "common/abi/borrow.h"
+#include "hotpatcher/arch/x86_64/waits.h"
 
-#define IP_ARCH_USER_CS 0x33 /* 64-bit code */
+#define IP_ARCH_USER_CS	   0x33 /* 64-bit code */
+#define IP_ARCH_OFD_SETLKW 38	/* F_OFD_SETLKW, which <fcntl.h> has with _GNU_SOURCE alone */
 
 /* The values that the kernel leaves in rax of a call that it will start again (linux/errno.h). */
 #define IP_ARCH_RESTARTSYS	     (-512)
@@ -26,9 +30,10 @@
 #define IP_ARCH_SYS_RESTART 219
 
 /* Returns whether the system call waits in such a way that a stop can interrupt it without the
- * program noticing. Each of these calls starts again by itself, or is made to start again
- * (hotpatcher/ptrace/syscall_restart.h). Other calls that return EINTR after any stop (see
- * signal(7)) are not among them. */
+ * program noticing. Each of these calls starts again by itself, with what is left of its time
+ * limit, or is made to start again (hotpatcher/ptrace/syscall_restart.h). Not among them: calls
+ * whose limit begins anew, see ip_arch_call_renews(), and calls that may have done a part of their
+ * work. */
 static inline bool ip_arch_call_restarts(long number, const uint64_t *args)
 {
 	switch (number) {
@@ -38,27 +43,64 @@ static inline bool ip_arch_call_restarts(long number, const uint64_t *args)
 	case SYS_clock_nanosleep:
 	case SYS_poll:
 	case SYS_select:
+	case SYS_ppoll:
+	case SYS_pselect6:
 	case SYS_wait4:
 	case SYS_waitid:
 	case SYS_pause:
+	case SYS_rt_sigsuspend:
 	case SYS_accept:
 	case SYS_accept4:
 	case SYS_flock:
+	case SYS_msgrcv:
+	case SYS_msgsnd:
+	case SYS_mq_timedreceive:
+	case SYS_mq_timedsend:
 	/* the call that continues one with a time limit after an interruption */
 	case SYS_restart_syscall:
 		return true;
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-		return (int)args[3] < 0 && (number == SYS_epoll_wait || !args[4]);
-	case SYS_pselect6:
-		return !args[5];
-	case SYS_ppoll:
-		return !args[3];
+	case SYS_recvfrom:
+		return !(args[3] & MSG_WAITALL);
+	case SYS_recvmsg:
+		return !(args[2] & MSG_WAITALL);
+	case SYS_fcntl:
+		return args[1] == F_SETLKW || args[1] == IP_ARCH_OFD_SETLKW;
 	case SYS_futex:
 		return (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT ||
 		       (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
 	}
-	return false;
+	return ip_arch_wait(number, args).limit == IP_WAIT_ENDLESS;
+}
+
+/* Returns whether the call waits with a time limit which begins anew if a stop interrupts the call
+ * in a process that has no runtime yet. The call is never shorter than the program asked for, and
+ * never returns EINTR. */
+static inline bool ip_arch_call_renews(long number, const uint64_t *args)
+{
+	const enum ip_wait_limit limit = ip_arch_wait(number, args).limit;
+
+	return !ip_arch_call_restarts(number, args) && limit > IP_WAIT_ENDLESS &&
+	       limit < IP_WAIT_RECEIVE;
+}
+
+/* Returns where the set of signals lies that are blocked while the call waits; 0: the call waits
+ * under the mask of its thread. *ret_indirect: a pointer to the set lies there. */
+static inline uint64_t ip_arch_call_mask(long number, const uint64_t *args, bool *ret_indirect)
+{
+	*ret_indirect = number == SYS_pselect6 || number == SYS_io_pgetevents;
+	switch (number) {
+	case SYS_rt_sigsuspend:
+		return args[0];
+	case SYS_ppoll:
+		return args[3];
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+		return args[4];
+	case SYS_pselect6:
+	case SYS_io_pgetevents:
+		return args[5];
+	}
+	return 0;
 }
 
 /* Returns whether the thread was stopped in a system call (at its return, or before it starts
@@ -71,8 +113,9 @@ static inline bool ip_arch_in_call(const struct user_regs_struct *r)
 /* Returns whether the call is one that waits and can be interrupted. */
 static inline bool ip_arch_waits(const struct user_regs_struct *r)
 {
-	const uint64_t args[6] = {r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9};
+	uint64_t args[6];
 
+	ip_arch_arguments(r, args);
 	return ip_arch_in_call(r) && ip_arch_call_restarts(r->orig_rax, args);
 }
 
