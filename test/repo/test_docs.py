@@ -36,7 +36,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 TITLE = "[A-Z][A-Z ]+[A-Z]"
 INCLUDE = re.compile(r"(?m)^\.\. include:: (.+)$")
 # the sections of a command's page, in this order; others stand between
-SECTIONS = ["SYNOPSIS", "DESCRIPTION", "EXAMPLES", "OPTIONS", "EXIT STATUS", "JSON", "SEE ALSO"]
+SECTIONS = ["SYNOPSIS", "EXAMPLES", "OPTIONS", "EXIT STATUS", "FILES", "JSON", "NOTES", "SEE ALSO"]
 
 
 def whole(path):
@@ -103,11 +103,52 @@ def test_an_option_is_explained_once(root):
         assert not again, f"{path.name}: {again}"
 
 
-def test_pages_of_commands_have_their_sections_in_order(root):
-    for path in (root / "docs" / "man").glob("*.1.rst"):
-        found = [s for s in sections(whole(path)) if s in SECTIONS]
+def commands_and_files(root):
+    """The pages of all that one types or writes; section 7 has what these share."""
+    return [path for path in man_pages(root) if not path.name.endswith(".7.rst")]
+
+
+def test_pages_have_their_sections_in_order(root):
+    """What a reader types comes first, and why it works that way last."""
+    for path in commands_and_files(root):
+        titles = sections(whole(path))
+        found = [s for s in titles if s in SECTIONS]
         assert found == [s for s in SECTIONS if s in found], f"{path.name}: {found}"
-        assert {"SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "SEE ALSO"} <= set(found), path.name
+        assert titles[:2] == ["SYNOPSIS", "EXAMPLES"] and titles[-1] == "SEE ALSO", path.name
+        assert "NOTES" in titles and "DESCRIPTION" not in titles, path.name
+        if not path.name.endswith((".3.rst", ".5.rst")):
+            assert "EXIT STATUS" in titles, path.name
+
+
+def examples(text):
+    """[(what is said in front, block)] of a page's section EXAMPLES."""
+    section = re.search(r"(?ms)^EXAMPLES\n=+\n(.*?)^\S[^\n]*\n=+\n", text)[1]
+    return re.findall(r"(?m)((?:^\S.*\n)*^\S.*)::\n\n((?: {4}.*\n|\n(?= {4}))+)", section)
+
+
+def test_each_example_says_what_it_does(root):
+    """A few commands, below a line or two that tell what they do."""
+    shown = 0
+    for path in commands_and_files(root):
+        found = examples(whole(path))
+        assert len(found) >= 2, path.name
+        for said, block in found:
+            assert len(said.split()) >= 2 and len(said) <= 200, f"{path.name}: {said}"
+            if not path.name.endswith((".3.rst", ".5.rst")):
+                assert len(block.splitlines()) <= 2, f"{path.name}: {block}"
+            shown += 1
+    assert shown > 80
+
+
+def test_options_are_grouped_by_task(root):
+    """Where there are more than a few."""
+    for path in commands_and_files(root):
+        text = whole(path)
+        section = re.search(r"(?ms)^OPTIONS\n=+\n(.*?)^\S[^\n]*\n=+\n", text)
+        if section and len(documented(section[1])) > 4:
+            titles = re.findall(r"(?m)^(\S.*)\n-+$", section[1])
+            assert len(titles) >= 2, path.name
+            assert re.match(r"\n\S.*\n-+\n", section[1]), f"{path.name}: options in no group"
 
 
 def test_sections_that_pages_point_to_exist(root):
