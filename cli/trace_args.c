@@ -26,14 +26,22 @@ int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)
 	return -1;
 }
 
-static void *nothing_selected(const struct ip_recording *s, const struct ip_selection *selection,
-			      const char *dir)
+/* Returns the names of the functions but the first, which is none; NULL: out of memory. */
+static const char **all_names(const struct ip_recording *s)
 {
-	_cleanup_free_ const char **names = calloc(s->nfunctions, sizeof(*names));
-	_cleanup_free_ char *nearest = NULL;
+	const char **names = calloc(s->nfunctions, sizeof(*names));
 
 	for (size_t i = 1; names && i < s->nfunctions; i++)
 		names[i - 1] = s->functions[i].linker_name;
+	return names;
+}
+
+static void *nothing_selected(const struct ip_recording *s, const struct ip_selection *selection,
+			      const char *dir)
+{
+	_cleanup_free_ const char **names = all_names(s);
+	_cleanup_free_ char *nearest = NULL;
+
 	if (names)
 		nearest = ip_selection_nearest(selection, names, s->nfunctions - 1);
 	if (nearest && *nearest)
@@ -85,7 +93,14 @@ bool *cli_reader_select(const struct ip_trace_reader *trace, const char *text)
 		return NULL;
 	}
 	unused = ip_selection_unused(selection);
-	cli_warn_unused(trace->dir, unused);
+	if (unused) {
+		_cleanup_free_ const char **names = all_names(s);
+		_cleanup_free_ char *nearest =
+			names ? ip_selection_unused_nearest(selection, names, s->nfunctions - 1)
+			      : NULL;
+
+		cli_warn_unused(trace->dir, nearest ? nearest : unused);
+	}
 	ip_selection_destroy(selection);
 	return selected;
 }

@@ -170,3 +170,8 @@ char *ip_format_count(uint64_t n, char *buffer)
 	*out = '\0';
 	return buffer;
 }
+
+const char *ip_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}

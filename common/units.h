@@ -25,5 +25,7 @@ char *ip_format_ns(double ns, char *buffer);
 char *ip_format_size(uint64_t bytes, char *buffer);
 /* Writes 1234567 as "1,234,567"; buffer >= 32. */
 char *ip_format_count(uint64_t n, char *buffer);
+/* Returns what is put behind a word that counts things: "" for one of them, else "s". */
+const char *ip_plural(uint64_t n);
 
 #endif

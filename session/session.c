@@ -113,12 +113,13 @@ int ip_session_select(struct ip_session *s)
 void ip_session_tell_unused(const struct ip_session *s)
 {
 	const struct ip_payload_rules *rules = &s->options->payloads;
-	_cleanup_free_ char *unused = ip_selection_unused(s->selections.items[0].selection);
+	_cleanup_free_ char *unused = ip_plan_unused(&s->modules, s->selections.items[0].selection);
 
 	if (unused)
 		ip_notice("pid %d: nothing matches %s", s->target->pid, unused);
 	for (size_t i = 0; i < rules->n; i++) {
-		_cleanup_free_ char *missing = ip_selection_unused(rules->items[i].selection);
+		_cleanup_free_ char *missing =
+			ip_plan_unused(&s->modules, rules->items[i].selection);
 
 		if (missing)
 			ip_notice("pid %d: nothing matches %s of --payload %s", s->target->pid,

@@ -83,7 +83,7 @@ bool ip_selection_match(const struct ip_selection *selection, const char *linker
 			const char *file, const char *module)
 {
 	struct names names = {.linker = linker_name};
-	bool selected;
+	bool selected, taken_away = false;
 
 	if (!selection)
 		return true;
@@ -92,8 +92,9 @@ bool ip_selection_match(const struct ip_selection *selection, const char *linker
 		struct ip_selection_item *item = &selection->items[i];
 		bool matched = false;
 
-		if (!item->negative && selected && item->used)
-			continue; /* one match is enough */
+		/* one match is enough; what is taken away once is not selected again */
+		if (item->used && (item->negative ? taken_away : selected || taken_away))
+			continue;
 		switch (item->kind) {
 		case IP_SELECT_FUNCTION:
 			matched = matches_function(item, &names);
@@ -106,17 +107,15 @@ bool ip_selection_match(const struct ip_selection *selection, const char *linker
 			break;
 		}
 		item->used |= matched;
-		if (matched && item->negative) {
-			selected = false;
-			break; /* no other item selects it again, wherever that item stands */
-		}
-		if (matched)
+		if (matched && item->negative)
+			taken_away = true;
+		else if (matched)
 			selected = true;
 	}
 	free(names.base);
 	free(names.plain);
 	free(names.with_args);
-	return selected;
+	return selected && !taken_away;
 }
 
 char *ip_selection_unused(const struct ip_selection *selection)
@@ -130,13 +129,14 @@ char *ip_selection_unused(const struct ip_selection *selection)
 	for (size_t i = 0; selection && i < selection->nitems; i++) {
 		const struct ip_selection_item *item = &selection->items[i];
 
-		if (item->used || item->negative)
+		if (item->used || (item->negative && item->from_name))
 			continue;
 		if (!out)
 			out = open_memstream(&text, &size);
 		if (!out)
 			return NULL;
-		fprintf(out, "%s%s%s", ftell(out) ? ", " : "", prefixes[item->kind], item->glob);
+		fprintf(out, "%s%s%s%s", ftell(out) ? ", " : "", item->negative ? "!" : "",
+			prefixes[item->kind], item->glob);
 	}
 	if (out && fclose(out) != 0) {
 		free(text);

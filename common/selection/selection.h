@@ -65,13 +65,17 @@ char *ip_selection_text(const struct ip_selection *selection);
 
 bool ip_selection_is_all(const struct ip_selection *selection);
 
-/* The items that select and have matched nothing in all calls of ip_selection_match() so far. They
- * are most likely misspelt. "a, lib:b", malloc'ed; NULL: none (or no memory). */
+/* The items that have matched nothing in all calls of ip_selection_match() so far. They are most
+ * likely misspelt. What named selections take away is left out, since these are written for many
+ * programs. "a, lib:b, !c", malloc'ed; NULL: none (or no memory). */
 char *ip_selection_unused(const struct ip_selection *selection);
+/* The same for a person who is to mend it: "aa, lib:b (nearest: a)". */
+char *ip_selection_unused_nearest(const struct ip_selection *selection,
+				  const char *const *linker_names, size_t n);
 
 /* For the message "nothing matched": up to three of the names (demangled base names) that are
- * nearest to the selection's first positive item, by edit distance with case folded. As "a, b, c"
- * (malloc'ed, "" if none is near). */
+ * nearest to the first item that has matched nothing, by edit distance with case folded. Items
+ * that select go before those that take away. As "a, b, c" (malloc'ed, "" if none is near). */
 char *ip_selection_nearest(const struct ip_selection *selection, const char *const *linker_names,
 			   size_t n);
 

@@ -19,6 +19,7 @@ struct ip_selection_item {
 	bool negative;
 	bool has_paren; /* the glob contains arguments */
 	bool used;	/* it has matched something */
+	bool from_name; /* it is an item of a named selection */
 	char *glob;
 };
 

@@ -2,64 +2,26 @@
 /*
  * "Did you mean": the names that are nearest to a selection that has matched nothing.
  *
- * The distance is Levenshtein's with case folded, to the whole demangled name or to its last
- * component, whichever is less. A name that contains the wanted text is near too.
+ * The distance is that of edit_distance.h, to the whole demangled name or to its last component,
+ * whichever is less. A name that contains the wanted text is near too.
  */
 #include "common/selection/selection.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "common/cleanup.h"
+#include "common/edit_distance.h"
 #include "common/selection/selection_item.h"
 
-#define NEAREST	 3
-#define WORD_MAX 96 /* longer words are compared by their first bytes */
+#define NEAREST 3
 
 struct candidate {
 	unsigned distance;
 	char *name;
 };
-
-static unsigned fold(char c)
-{
-	return (unsigned)tolower((unsigned char)c);
-}
-
-/* Distance of two words, or limit + 1 if it is more than limit. */
-static unsigned distance(const char *a, size_t na, const char *b, size_t nb, unsigned limit)
-{
-	unsigned row[WORD_MAX + 1];
-
-	if (na > WORD_MAX || nb > WORD_MAX || (na > nb ? na - nb : nb - na) > limit)
-		return limit + 1;
-	for (size_t j = 0; j <= nb; j++)
-		row[j] = (unsigned)j;
-	for (size_t i = 1; i <= na; i++) {
-		unsigned diagonal = row[0], best;
-
-		best = row[0] = (unsigned)i;
-		for (size_t j = 1; j <= nb; j++) {
-			unsigned above = row[j];
-			unsigned d = diagonal + (fold(a[i - 1]) != fold(b[j - 1]));
-
-			if (above + 1 < d)
-				d = above + 1;
-			if (row[j - 1] + 1 < d)
-				d = row[j - 1] + 1;
-			row[j] = d;
-			diagonal = above;
-			if (d < best)
-				best = d;
-		}
-		if (best > limit)
-			return limit + 1;
-	}
-	return row[nb] > limit ? limit + 1 : row[nb];
-}
 
 /* A glob without its wildcards; malloc'ed. */
 static char *plain_text(const char *glob)
@@ -90,9 +52,9 @@ static unsigned judge(const char *wanted, const char *name, unsigned limit)
 {
 	size_t nw = strlen(wanted), nn = strlen(name);
 	const char *last = last_component(name);
-	unsigned d = distance(wanted, nw, name, nn, limit);
+	unsigned d = ip_edit_distance(wanted, nw, name, nn, limit);
 	unsigned d_last =
-		last != name ? distance(wanted, nw, last, strlen(last), limit) : limit + 1;
+		last != name ? ip_edit_distance(wanted, nw, last, strlen(last), limit) : limit + 1;
 
 	if (d_last < d)
 		d = d_last;
@@ -126,10 +88,26 @@ static void consider(struct candidate *best, char *name, unsigned d)
 	best[i] = (struct candidate){d, name};
 }
 
+/* Returns the item that is most likely misspelt, or NULL. */
+static const struct ip_selection_item *wanted_item(const struct ip_selection *selection)
+{
+	const struct ip_selection_item *positive = NULL, *negative = NULL;
+
+	for (size_t i = 0; selection && i < selection->nitems; i++) {
+		const struct ip_selection_item *item = &selection->items[i];
+
+		if (!item->negative && (!positive || (positive->used && !item->used)))
+			positive = item;
+		else if (item->negative && !item->used && !item->from_name && !negative)
+			negative = item;
+	}
+	return positive && (!positive->used || !negative) ? positive : negative;
+}
+
 char *ip_selection_nearest(const struct ip_selection *selection, const char *const *linker_names,
 			   size_t n)
 {
-	const struct ip_selection_item *item = NULL;
+	const struct ip_selection_item *item = wanted_item(selection);
 	struct candidate best[NEAREST] = {0};
 	_cleanup_free_ char *wanted = NULL;
 	_cleanup_free_ char *line = NULL;
@@ -137,19 +115,12 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
 	unsigned limit;
 	FILE *out;
 
-	for (size_t i = 0; selection && i < selection->nitems && !item; i++)
-		if (!selection->items[i].negative)
-			item = &selection->items[i];
 	if (!item || item->kind != IP_SELECT_FUNCTION)
 		return strdup("");
 	wanted = plain_text(item->glob);
 	if (!wanted || !*wanted)
 		return strdup("");
-	/* A third of the letters may be wrong, but at least two; in a word of one or two letters,
-	 * one. */
-	limit = (unsigned)(strlen(wanted) > WORD_MAX ? WORD_MAX : strlen(wanted)) / 3;
-	if (limit < 2)
-		limit = strlen(wanted) > 2 ? 2 : 1;
+	limit = ip_edit_limit(strlen(wanted));
 
 	for (size_t i = 0; i < n; i++) {
 		_cleanup_free_ char *base =
@@ -173,4 +144,17 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
 	if (out)
 		fclose(out);
 	return line ? ip_steal_ptr(line) : NULL;
+}
+
+char *ip_selection_unused_nearest(const struct ip_selection *selection,
+				  const char *const *linker_names, size_t n)
+{
+	_cleanup_free_ char *unused = ip_selection_unused(selection);
+	_cleanup_free_ char *nearest =
+		unused ? ip_selection_nearest(selection, linker_names, n) : NULL;
+	char *text;
+
+	if (!nearest || !*nearest)
+		return ip_steal_ptr(unused);
+	return asprintf(&text, "%s (nearest: %s)", unused, nearest) < 0 ? NULL : text;
 }

@@ -159,6 +159,7 @@ static int add_named(struct ip_selection *selection, const char *name, bool nega
 				       "itself, so that it cannot be taken away",
 				       name);
 		item->negative |= negative;
+		item->from_name = true;
 		if (ret == 0 && selection->nitems >= NAMED_ITEMS_MAX)
 			ret = ip_error("selection: '@%s' makes it more than %u items", name,
 				       NAMED_ITEMS_MAX);

@@ -358,6 +358,21 @@ int ip_plan_match(const struct ip_target *target, const struct ip_modules *modul
 	return done;
 }
 
+/* Of so many functions the nearest are found in some 50 ms: a session is live meanwhile. */
+#define NEAREST_MAX 20000
+
+char *ip_plan_unused(const struct ip_modules *modules, const struct ip_selection *selection)
+{
+	_cleanup_free_ char *unused = ip_selection_unused(selection);
+	_cleanup_free_ const char **names = NULL;
+	size_t n = 0;
+
+	if (unused)
+		names = all_names(modules, &n);
+	return names ? ip_selection_unused_nearest(selection, names, n < NEAREST_MAX ? n : 0)
+		     : ip_steal_ptr(unused);
+}
+
 static uint64_t count_probes(const struct ip_modules *modules)
 {
 	uint64_t n = 0;

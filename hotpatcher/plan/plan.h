@@ -85,6 +85,10 @@ int ip_plan_match(const struct ip_target *target, const struct ip_modules *modul
 int ip_plan_check_last(const struct ip_target *target, const struct ip_modules *modules,
 		       const struct ip_selections *selections);
 
+/* Returns the items of the selection that have matched nothing, and the functions nearest to them
+ * (ip_selection_unused_nearest(); malloc'ed). NULL: none. */
+char *ip_plan_unused(const struct ip_modules *modules, const struct ip_selection *selection);
+
 void ip_plan_clear(struct ip_plan *plan);
 
 /* marks: by index into functions. Completes the marks: a function and its jumps belong together, so

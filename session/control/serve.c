@@ -58,7 +58,8 @@ static int serve(struct ip_session *s, const struct ip_control_request *request,
 	s->selections = next;
 	done = ip_session_update(s, &options, result);
 	if (done == 0)
-		*ret_unused = ip_selection_unused(ip_selections_last(&s->selections)->selection);
+		*ret_unused =
+			ip_plan_unused(&s->modules, ip_selections_last(&s->selections)->selection);
 	if (done < 0 || options.dry_run) {
 		ip_selections_clear(&s->selections);
 		s->selections = before;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/cleanup.h"
 #include "common/selection/selection.h"
 #include "test/unit/make_elf.h"
 #include "test/unit/test.h"
@@ -415,12 +416,62 @@ static void test_nearest(void **state)
 	nearest("_parse_", names, N_ELEMENTS(names), "json_parse_value");
 	nearest("quite_different", names, N_ELEMENTS(names), "");
 	nearest("lib:libx", names, N_ELEMENTS(names), "");
-	nearest("!main", names, N_ELEMENTS(names), "");
+	nearest("!maim", names, N_ELEMENTS(names), "main");
+	nearest("!maim,tokenzie", names, N_ELEMENTS(names), "tokenize"); /* letters swapped */
 	nearest("**", names, N_ELEMENTS(names), "");
 	nearest("main", NULL, 0, "");
 	memset(long_name, 'x', sizeof(long_name) - 1);
 	long_name[sizeof(long_name) - 1] = '\0';
 	nearest(long_name, names, N_ELEMENTS(names), "");
+}
+
+/* Compares the selection with all names, and then checks what has matched nothing. */
+static void unused(const char *selection, const char *expected, const char *with_nearest)
+{
+	static const char *const names[] = {"main", "parse_line", "parse_file", "tokenize"};
+	_cleanup_free_ char *line = NULL;
+	_cleanup_free_ char *nearest = NULL;
+	struct ip_selection *s;
+
+	assert_int_equal(ip_selection_parse(selection, &s), 0);
+	for (size_t i = 0; i < N_ELEMENTS(names); i++)
+		ip_selection_match(s, names[i], "a.c", "/lib/libx.so");
+	line = ip_selection_unused(s);
+	nearest = ip_selection_unused_nearest(s, names, N_ELEMENTS(names));
+	if (expected) {
+		assert_string_equal(line, expected);
+		assert_string_equal(nearest, with_nearest);
+	} else {
+		assert_null(line);
+		assert_null(nearest);
+	}
+	ip_selection_destroy(s);
+}
+
+static int find_noise(void *context, const char *name, char **ret_text)
+{
+	(void)context;
+	if (strcmp(name, "noise"))
+		return 0;
+	*ret_text = strdup("!none_here");
+	return 1;
+}
+
+static void test_unused(void **state)
+{
+	(void)state;
+	unused("main,parse_*,!tokenize", NULL, NULL);
+	unused("main,mian", "mian", "mian (nearest: main)");
+	unused("!tokenzie", "!tokenzie", "!tokenzie (nearest: tokenize)");
+	unused("parse_*,!parse_fiel", "!parse_fiel",
+	       "!parse_fiel (nearest: parse_file, parse_line)");
+	unused("lib:none,!file:a.c", "lib:none", "lib:none");
+	/* each of several items that take the same function away has matched it */
+	unused("!parse_*,!parse_line,!parse_file", NULL, NULL);
+	unused("!parse_*,parse_line", NULL, NULL);
+	ip_selection_set_finder(find_noise, NULL, NULL);
+	unused("@noise,main", NULL, NULL);
+	ip_selection_set_finder(NULL, NULL, NULL);
 }
 
 int main(void)
@@ -431,7 +482,7 @@ int main(void)
 		cmocka_unit_test(test_suffixes), cmocka_unit_test(test_all),
 		cmocka_unit_test(test_bad),	 cmocka_unit_test(test_from_file),
 		cmocka_unit_test(test_demangle), cmocka_unit_test(test_bombs),
-		cmocka_unit_test(test_nearest),
+		cmocka_unit_test(test_nearest),	 cmocka_unit_test(test_unused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

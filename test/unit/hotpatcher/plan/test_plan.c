@@ -200,7 +200,7 @@ static void test_nothing_matches(void **state)
 	/* what takes away has to be there as well */
 	assert_int_equal(ip_selections_add(&selections, "!wrok"), 0);
 	assert_int_equal(ip_plan_check_last(target, &modules, &selections), -1);
-	assert_error("iprobe list");
+	assert_error("nearest: work");
 }
 
 static void test_no_probes_at_all(void **state)
