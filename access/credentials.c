@@ -34,7 +34,8 @@ int ip_pidfd_open(pid_t pid)
 
 	if (fd >= 0)
 		return fd;
-	return errno == ESRCH ? ip_error("pid %d: no such process", pid)
+	return errno == ESRCH
+		       ? ip_error("pid %d: no such process (ps and pgrep show what there is)", pid)
 	       : errno == EINVAL || errno == ENOENT
 		       ? ip_error("pid %d is no process, or a thread of one: name the process", pid)
 		       : ip_error_errno("pid %d: pidfd_open", pid);

@@ -31,8 +31,6 @@ int cmd_top(int argc, char **argv);
 int cli_fail(void);
 /* Prints "iprobe COMMAND: MESSAGE" and a hint at --help on stderr. Returns 2. */
 int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Reports the option that getopt_long() has just refused as a usage error. Returns 2. */
-int cli_bad_option(const char *command, int argc, char **argv);
 
 /* Takes the argument of -f. An empty one is a usage error, since most likely a script has not
  * set its variable. Returns 0, or 2 after a usage error. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/args/operands.h"
 #include "cli/cli.h"
 #include "cli/record/stops.h"
 #include "cli/record/via_daemon.h"
@@ -27,6 +28,7 @@ static const char help[] =
 	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; "
 	"@NAME from\n"
 	"                        probes.d; -f @FILE reads them (default: all probes)\n"
+	"  -p, --pid PID         the process, in the place of the operand\n"
 	"  -o, --output DIR      trace directory (default iprobe.data; one that exists is kept as "
 	"DIR.old)\n"
 	"      --duration T      200ms, 10s, 2m (default: until Ctrl-C)\n"
@@ -215,16 +217,6 @@ static void clear_change(struct ip_session_change *c)
 	free(c->unused);
 }
 
-static int find_pid(int argc, char **argv, int next, const char **ret)
-{
-	if (next >= argc)
-		return cli_usage(argv[0], "which process? PID is missing");
-	if (next + 1 < argc)
-		return cli_usage(argv[0], "one PID, not '%s' too", argv[next + 1]);
-	*ret = argv[next];
-	return -1;
-}
-
 /* Asks iprobed where this user may not trace the process and iprobed is running. Returns -1:
  * this process is to do it; else the exit code. */
 static int ask_daemon(int pid, const struct cli_record_options *options, int argc, char **argv)
@@ -256,17 +248,13 @@ int cmd_attach(int argc, char **argv)
 {
 	struct cli_record_options options;
 	struct ip_session_summary summary;
-	const char *text = NULL;
 	int next, pid, code;
 
 	code = cli_record_parse(argc, argv, help, true, &options, &next);
 	if (code < 0)
-		code = find_pid(argc, argv, next, &text);
-	if (code >= 0)
-		return code;
-	if (ip_parse_pid(text, &pid) < 0)
-		return cli_usage(argv[0], "%s", ip_error_message());
-	code = ask_daemon(pid, &options, argc, argv);
+		code = cli_one_pid(argc, argv, &pid);
+	if (code < 0)
+		code = ask_daemon(pid, &options, argc, argv);
 	if (code >= 0)
 		return code;
 	if (options.dry_run) {

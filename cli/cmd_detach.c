@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/args/operands.h"
+#include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/record/stops.h"
 #include "cli/record/via_daemon.h"
@@ -38,10 +40,14 @@ static const char help[] =
 	"usage: iprobe detach [--no-stop] [--left-over] [--list FILE] [--json] PID\n\n"
 	"Puts back every site that any iprobe left live in the process, whoever did it and however "
 	"it ended.\n"
-	"A session that is still recording ends. --no-stop: switch pages instead of stopping the "
-	"threads. --left-over: do nothing where an iprobe is alive that has the session.\n"
+	"A session that is still recording ends.\n"
 	"A thread in uninterruptible sleep is waited for, for up to a minute; all others run "
-	"meanwhile.\n";
+	"meanwhile.\n\n"
+	"  -p, --pid PID    the process, in the place of the operand\n"
+	"      --no-stop    switch pages instead of stopping the threads\n"
+	"      --left-over  do nothing where an iprobe is alive that has the session\n"
+	"      --list FILE  the probe list of a stripped module, or a directory of such lists\n"
+	"      --json       what was put back, as JSON\n";
 
 /* Returns whether the module may have live sites. Where its file is missing, the address at
  * which it is mapped is used. */
@@ -227,16 +233,20 @@ out:
 
 int cmd_detach(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{"list", required_argument, NULL, 'l'}, {"json", no_argument, NULL, 'j'},
-		{"no-stop", no_argument, NULL, 'n'},	{"left-over", no_argument, NULL, 'o'},
-		{"help", no_argument, NULL, 'h'},	{0}};
+	static const char letters[] = ":p:h";
+	static const struct option long_options[] = {{"list", required_argument, NULL, 'l'},
+						     {"json", no_argument, NULL, 'j'},
+						     {"no-stop", no_argument, NULL, 'n'},
+						     {"left-over", no_argument, NULL, 'o'},
+						     CLI_OPTION_PID,
+						     {"help", no_argument, NULL, 'h'},
+						     {0}};
 	struct ip_patch_result result = {0};
 	bool json = false, no_stop = false, left_over = false;
 	int option, pid, code;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
 		if (option == 'l') {
 			if (ip_probe_list_search_add(optarg) < 0)
 				return cli_fail();
@@ -246,18 +256,20 @@ int cmd_detach(int argc, char **argv)
 			no_stop = true;
 		} else if (option == 'o') {
 			left_over = true;
+		} else if (option == 'p') {
+			if (cli_pid_option(argv[0], optarg))
+				return 2;
 		} else if (option == 'h') {
 			ip_print_lines(stdout, help);
 			return 0;
 		} else {
-			return cli_bad_option(argv[0], argc, argv);
+			return cli_bad_option(argv[0], argc, argv, letters, long_options);
 		}
 	}
-	if (optind + 1 != argc)
-		return cli_usage(argv[0], "one PID is needed");
-	if (ip_parse_pid(argv[optind], &pid) < 0)
-		return cli_usage(argv[0], "%s", ip_error_message());
-	code = cli_via_daemon_try(IP_REQUEST_DETACH, pid, argc, argv, "h", long_options, NULL);
+	code = cli_one_pid(argc, argv, &pid);
+	if (code >= 0)
+		return code;
+	code = cli_via_daemon_try(IP_REQUEST_DETACH, pid, argc, argv, letters, long_options, NULL);
 	if (code >= 0)
 		return code;
 	if (detach(pid, no_stop, left_over, &result) < 0)

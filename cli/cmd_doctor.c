@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/args/operands.h"
+#include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -36,7 +38,9 @@ static const char help[] =
 	"usage: iprobe doctor [--json] [PID]\n\n"
 	"Checks what this kernel and user allow, and with PID whether that process can be attached "
 	"to.\n"
-	"Nothing is changed. Exit code 0: all that is needed is there; 1: something is missing.\n";
+	"Nothing is changed. Exit code 0: all that is needed is there; 1: something is missing.\n\n"
+	"  -p, --pid PID  the process, in the place of the operand\n"
+	"      --json     the checks, as JSON\n";
 
 enum verdict { GOOD, NOTE, BAD };
 
@@ -265,28 +269,33 @@ static void examine_target(struct examination *e, pid_t pid)
 
 int cmd_doctor(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+	static const char letters[] = ":p:h";
+	static const struct option long_options[] = {{"json", no_argument, NULL, 'j'},
+						     CLI_OPTION_PID,
+						     {"help", no_argument, NULL, 'h'},
+						     {0}};
 	struct examination e = {0};
 	struct ip_json j;
 	bool json = false;
-	int option, pid = 0;
+	int option, pid, code;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
 		if (option == 'j') {
 			json = true;
+		} else if (option == 'p') {
+			if (cli_pid_option(argv[0], optarg))
+				return 2;
 		} else if (option == 'h') {
 			ip_print_lines(stdout, help);
 			return 0;
 		} else {
-			return cli_bad_option(argv[0], argc, argv);
+			return cli_bad_option(argv[0], argc, argv, letters, long_options);
 		}
 	}
-	if (optind + 1 < argc)
-		return cli_usage(argv[0], "one PID, or none");
-	if (optind < argc && ip_parse_pid(argv[optind], &pid) < 0)
-		return cli_usage(argv[0], "%s", ip_error_message());
+	code = cli_one_pid_or_none(argc, argv, &pid);
+	if (code >= 0)
+		return code;
 	if (json) {
 		ip_json_init(&j, stdout);
 		ip_json_object(&j, NULL);

@@ -239,7 +239,10 @@ static int take(const char *command, int option, void *context)
 	case 'F':
 		o->format = find_format(optarg);
 		if (!o->format)
-			return cli_usage(command, "there is no format '%s'", optarg);
+			return cli_usage(command,
+					 "there is no format '%s', but html, chrome, perfetto, "
+					 "folded, callgrind and pprof",
+					 optarg);
 		break;
 	case 'o':
 		if (!*optarg)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/args/operands.h"
 #include "cli/cli.h"
 #include "cli/filter_options.h"
 #include "cli/hist.h"
@@ -25,6 +26,7 @@ static const char help[] =
 	"  -f, --functions SEL  these functions only\n"
 	"  -n, --limit N        the first N functions in the order of total time (default 10; with "
 	"-f all)\n"
+	"  -p, --pid PID        a process, in the place of the operand\n"
 	"      --over-time      a heat map: time from left to right, duration upwards\n"
 	"      --tid TID        this thread only\n"
 	"      --interval T     of a process: again each T, until the session ends\n"
@@ -104,6 +106,9 @@ static int take(const char *command, int option, void *context)
 	struct cli_hist_options *o = context;
 
 	switch (option) {
+	case 'p':
+		o->is_process = true;
+		return cli_pid_option(command, optarg) ? 2 : -1;
 	case OPT_OVER_TIME:
 		o->over_time = true;
 		break;
@@ -127,12 +132,13 @@ static int parse(int argc, char **argv, struct cli_hist_options *o)
 		CLI_FILTER_FUNCTIONS,
 		CLI_FILTER_LIMIT,
 		CLI_FILTER_TID,
+		CLI_OPTION_PID,
 		{"over-time", no_argument, NULL, OPT_OVER_TIME},
 		{"interval", required_argument, NULL, OPT_INTERVAL},
 		{"json", no_argument, NULL, OPT_JSON},
 		CLI_FILTER_HELP,
 		{0}};
-	static const struct cli_filter_command command = {"f:n:h", help, long_options, take};
+	static const struct cli_filter_command command = {"f:n:p:h", help, long_options, take};
 	int code;
 
 	*o = (struct cli_hist_options){.filter = CLI_FILTER_ALL};
@@ -145,18 +151,21 @@ static int parse(int argc, char **argv, struct cli_hist_options *o)
 int cmd_hist(int argc, char **argv)
 {
 	struct cli_hist_options o;
-	const char *operand;
+	const char *operand = NULL;
 	int pid = 0, code = parse(argc, argv, &o);
 
 	if (code < 0)
-		code = cli_reader_dir(argv[0], argc, argv, &operand);
+		code = o.is_process ? cli_one_pid(argc, argv, &pid)
+				    : cli_reader_operand(argv[0], argc, argv, &operand);
 	if (code >= 0)
 		return code;
-	if (is_process(operand, &pid) && (o.over_time || o.filter.tid))
+	if ((pid || is_process(operand, &pid)) && (o.over_time || o.filter.tid))
 		return cli_usage(argv[0], "histograms of a process know no time and no thread: "
 					  "--over-time and --tid are for traces");
 	if (!pid && o.interval_ns)
 		return cli_usage(argv[0], "--interval goes with a PID");
+	if (!pid && (code = cli_trace_operand(operand, optind == argc)) >= 0)
+		return code;
 	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);
 	return (pid ? cli_hist_live(pid, &o) : show(operand, &o)) < 0 ? cli_fail() : 0;

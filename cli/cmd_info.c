@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "analysis/read/names.h"
+#include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/info_recorded.h"
 #include "cli/trace_args.h"
@@ -524,6 +525,7 @@ static int show(const char *dir, bool json)
 
 int cmd_info(int argc, char **argv)
 {
+	static const char letters[] = "h";
 	static const struct option long_options[] = {
 		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
 	const char *dir;
@@ -531,14 +533,14 @@ int cmd_info(int argc, char **argv)
 	int option, code;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
 		if (option == 'j') {
 			json = true;
 		} else if (option == 'h') {
 			ip_print_lines(stdout, help);
 			return 0;
 		} else {
-			return cli_bad_option(argv[0], argc, argv);
+			return cli_bad_option(argv[0], argc, argv, letters, long_options);
 		}
 	}
 	code = cli_reader_dir(argv[0], argc, argv, &dir);

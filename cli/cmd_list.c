@@ -2,6 +2,7 @@
 /*
  * iprobe list.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #include "analysis/read/names.h"
+#include "cli/args/operands.h"
+#include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "common/cleanup.h"
 #include "common/elf/elf_file.h"
@@ -25,6 +28,7 @@
 static const char help[] = "usage: iprobe list [-f SEL] [--list FILE] [--json] ELF|PID\n\n"
 			   "The probes of a file, or of every module of a running process.\n\n"
 			   "  -f, --functions SEL   only those selected\n"
+			   "  -p, --pid PID         a process, in the place of the operand\n"
 			   "      --list FILE       the probe list of a stripped module, or a "
 			   "directory of such lists\n"
 			   "      --json            one document: path, build-id, placement and "
@@ -124,13 +128,17 @@ static int show_module(struct listing *l, const char *path, const struct ip_prob
 	return 0;
 }
 
-/* Returns 0, or -1 with an error where the selection matched nothing. */
+/* Returns 0, or -1 with an error where the selection matched nothing. Where a part of it did, says
+ * so on stderr. */
 static int check_shown(const struct listing *l, const char *what)
 {
 	_cleanup_free_ char *nearest = NULL;
 
-	if (l->shown)
+	if (l->shown) {
+		nearest = ip_selection_unused_nearest(l->selection, l->names, l->nnames);
+		cli_warn_unused(what, nearest);
 		return 0;
+	}
 	nearest = ip_selection_nearest(l->selection, l->names, l->nnames);
 	if (nearest && *nearest)
 		return ip_error("%s: the selection matches none of its %lu probes; nearest: %s",
@@ -145,6 +153,12 @@ static int list_file(struct listing *l, const char *path)
 	uint64_t room, size;
 	int ret;
 
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return ip_error("%s: no such file%s%s", path,
+				strchr(path, '/') ? ""
+						  : "; a running process is named by its PID: "
+						    "pgrep -x ",
+				strchr(path, '/') ? "" : path);
 	if (ip_elf_open(path, &elf) < 0)
 		return -1;
 	ret = ip_probe_list_from_elf(elf->fd, path, &list);
@@ -205,9 +219,11 @@ static int list_process(struct listing *l, pid_t pid)
 
 int cmd_list(int argc, char **argv)
 {
+	static const char letters[] = ":f:p:h";
 	static const struct option long_options[] = {{"functions", required_argument, NULL, 'f'},
 						     {"list", required_argument, NULL, 'l'},
 						     {"json", no_argument, NULL, 'j'},
+						     CLI_OPTION_PID,
 						     {"help", no_argument, NULL, 'h'},
 						     {0}};
 	_cleanup_free_ char *text = NULL;
@@ -218,10 +234,12 @@ int cmd_list(int argc, char **argv)
 	struct ip_json j;
 	bool json = false;
 	FILE *buffer = NULL;
-	int option, pid, ret;
+	_cleanup_free_ char **operands = NULL;
+	size_t noperands;
+	int option, pid = 0, ret;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":f:h", long_options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
 		if (option == 'f') {
 			if (cli_functions(argv[0], optarg, &functions))
 				return 2;
@@ -230,15 +248,32 @@ int cmd_list(int argc, char **argv)
 				return cli_fail();
 		} else if (option == 'j') {
 			json = true;
+		} else if (option == 'p') {
+			if (cli_pid_option(argv[0], optarg))
+				return 2;
 		} else if (option == 'h') {
 			ip_print_lines(stdout, help);
 			return 0;
 		} else {
-			return cli_bad_option(argv[0], argc, argv);
+			return cli_bad_option(argv[0], argc, argv, letters, long_options);
 		}
 	}
-	if (optind + 1 != argc)
-		return cli_usage(argv[0], "one ELF file or PID is needed");
+	operands = cli_operands(argc, argv, optind, &noperands);
+	if (!operands)
+		return cli_fail();
+	if (noperands != 1)
+		return cli_usage(argv[0],
+				 noperands ? "one ELF file or PID, not '%s' too%s"
+					   : "one ELF file or PID is needed",
+				 noperands ? operands[1] : "",
+				 noperands && !functions ? " (functions are chosen by -f)" : "");
+	/* an operand of digits only is a process; a file of such a name is written ./1234 */
+	if (optind == argc || operands[0][strspn(operands[0], "0123456789")] == '\0') {
+		int code = cli_pid_operand(argv[0], operands[0], true, &pid);
+
+		if (code >= 0)
+			return code;
+	}
 	if (ip_selection_parse(functions, &selection) < 0)
 		return cli_fail();
 	l.selection = selection;
@@ -252,12 +287,7 @@ int cmd_list(int argc, char **argv)
 		ip_json_array(&j, "modules");
 		l.json = &j;
 	}
-	/* an operand of digits only is a process; a file of such a name is written ./1234 */
-	if (strspn(argv[optind], "0123456789") == strlen(argv[optind]) &&
-	    ip_parse_pid(argv[optind], &pid) == 0)
-		ret = list_process(&l, pid);
-	else
-		ret = list_file(&l, argv[optind]);
+	ret = pid ? list_process(&l, pid) : list_file(&l, operands[0]);
 	if (json) {
 		ip_json_end_array(&j);
 		ip_json_end_object(&j);
@@ -266,11 +296,6 @@ int cmd_list(int argc, char **argv)
 			ip_print_lines(stdout, text);
 	}
 	free(l.names);
-	if (ret == 0) {
-		_cleanup_free_ char *unused = ip_selection_unused(selection);
-
-		cli_warn_unused(argv[optind], unused);
-	}
 	ip_selection_destroy(selection);
 	return ret < 0 ? cli_fail() : 0;
 }

@@ -4,7 +4,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "common/error.h"
@@ -85,6 +87,11 @@ int cmd_run(int argc, char **argv)
 		return code;
 	if (next >= argc)
 		return cli_usage(argv[0], "which command? CMD is missing");
+	if (argv[next][strspn(argv[next], "0123456789")] == '\0' && access(argv[next], F_OK) < 0)
+		return cli_usage(argv[0],
+				 "there is no command '%s': a process that runs already is "
+				 "recorded by iprobe attach %s",
+				 argv[next], argv[next]);
 	/* the live line would be mixed with the command's own output */
 	options.session.on_progress = NULL;
 	runtime = cli_runtime_path();

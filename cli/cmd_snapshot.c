@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "access/delegation.h"
+#include "cli/args/operands.h"
+#include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/record/via_daemon.h"
 #include "common/cleanup.h"
@@ -23,6 +25,7 @@ static const char help[] = "usage: iprobe snapshot [-o DIR] [--json] PID\n\n"
 			   "is not stopped.\n\n"
 			   "  -o, --output DIR  trace directory (default iprobe.snapshot; one that "
 			   "exists is kept as DIR.old)\n"
+			   "  -p, --pid PID     the process, in the place of the operand\n"
 			   "      --json        what was written, as JSON\n"
 			   "  -h, --help\n";
 
@@ -57,8 +60,10 @@ static void print_json(pid_t pid, const char *dir, const struct ip_session_snaps
 
 int cmd_snapshot(int argc, char **argv)
 {
+	static const char letters[] = ":o:p:h";
 	static const struct option long_options[] = {{"output", required_argument, NULL, 'o'},
 						     {"json", no_argument, NULL, 'j'},
+						     CLI_OPTION_PID,
 						     {"help", no_argument, NULL, 'h'},
 						     {0}};
 	const char *dir = "iprobe.snapshot";
@@ -69,25 +74,28 @@ int cmd_snapshot(int argc, char **argv)
 	int option, pid, code;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":o:h", long_options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
 		if (option == 'o') {
 			if (!*optarg)
 				return cli_usage(argv[0], "-o needs the name of a directory");
 			dir = optarg;
 		} else if (option == 'j') {
 			json = true;
+		} else if (option == 'p') {
+			if (cli_pid_option(argv[0], optarg))
+				return 2;
 		} else if (option == 'h') {
 			ip_print_lines(stdout, help);
 			return 0;
 		} else {
-			return cli_bad_option(argv[0], argc, argv);
+			return cli_bad_option(argv[0], argc, argv, letters, long_options);
 		}
 	}
-	if (optind + 1 != argc)
-		return cli_usage(argv[0], "one PID is needed");
-	if (ip_parse_pid(argv[optind], &pid) < 0)
-		return cli_usage(argv[0], "%s", ip_error_message());
-	code = cli_via_daemon_try(IP_REQUEST_SNAPSHOT, pid, argc, argv, ":o:h", long_options, NULL);
+	code = cli_one_pid(argc, argv, &pid);
+	if (code >= 0)
+		return code;
+	code = cli_via_daemon_try(IP_REQUEST_SNAPSHOT, pid, argc, argv, letters, long_options,
+				  NULL);
 	if (code >= 0)
 		return code;
 	if (ip_session_ask_snapshot(pid, dir, &done) < 0)

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/args/operands.h"
+#include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/record/via_daemon.h"
 #include "collector/rates.h"
@@ -22,11 +24,15 @@
 #include "hotpatcher/process/anchor.h"
 #include "hotpatcher/process/probe_list_search.h"
 
-static const char help[] = "usage: iprobe status [--list FILE] [--json] [PID]\n\n"
-			   "Compares every byte of every executable segment of the process with "
-			   "the files on disk and tells which\n"
-			   "sites are live, and how fast what is recorded comes in. Without PID: "
-			   "all processes that have iprobe's runtime.\n";
+static const char help[] =
+	"usage: iprobe status [--list FILE] [--json] [PID]\n\n"
+	"Compares every byte of every executable segment of the process with "
+	"the files on disk and tells which\n"
+	"sites are live, and how fast what is recorded comes in. Without PID: "
+	"all processes that have iprobe's runtime.\n\n"
+	"  -p, --pid PID    the process, in the place of the operand\n"
+	"      --list FILE  the probe list of a stripped module, or a directory of such lists\n"
+	"      --json       one object (without PID: an array of them)\n";
 
 #define RATES_NS 250000000ull
 
@@ -164,8 +170,10 @@ static int show_all(bool json)
 
 int cmd_status(int argc, char **argv)
 {
+	static const char letters[] = ":p:h";
 	static const struct option long_options[] = {{"list", required_argument, NULL, 'l'},
 						     {"json", no_argument, NULL, 'j'},
+						     CLI_OPTION_PID,
 						     {"help", no_argument, NULL, 'h'},
 						     {0}};
 	struct ip_json j;
@@ -173,26 +181,28 @@ int cmd_status(int argc, char **argv)
 	int option, pid, code;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
 		if (option == 'l') {
 			if (ip_probe_list_search_add(optarg) < 0)
 				return cli_fail();
 		} else if (option == 'j') {
 			json = true;
+		} else if (option == 'p') {
+			if (cli_pid_option(argv[0], optarg))
+				return 2;
 		} else if (option == 'h') {
 			ip_print_lines(stdout, help);
 			return 0;
 		} else {
-			return cli_bad_option(argv[0], argc, argv);
+			return cli_bad_option(argv[0], argc, argv, letters, long_options);
 		}
 	}
-	if (optind == argc)
+	code = cli_one_pid_or_none(argc, argv, &pid);
+	if (code >= 0)
+		return code;
+	if (!pid)
 		return show_all(json);
-	if (optind + 1 != argc)
-		return cli_usage(argv[0], "one PID, or none for all");
-	if (ip_parse_pid(argv[optind], &pid) < 0)
-		return cli_usage(argv[0], "%s", ip_error_message());
-	code = cli_via_daemon_try(IP_REQUEST_STATUS, pid, argc, argv, "h", long_options, NULL);
+	code = cli_via_daemon_try(IP_REQUEST_STATUS, pid, argc, argv, letters, long_options, NULL);
 	if (code >= 0)
 		return code;
 	ip_json_init(&j, stdout);

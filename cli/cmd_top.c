@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/args/operands.h"
+#include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/filter_options.h"
 #include "cli/record/via_daemon.h"
@@ -37,6 +39,7 @@ static const char help[] =
 	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; -f "
 	"@FILE reads them\n"
 	"                        (default: all probes)\n"
+	"  -p, --pid PID         the process, in the place of the operand\n"
 	"  -d, --delay T         between two pictures (default 1s)\n"
 	"  -n, --iterations N    end after N of them\n"
 	"      --duration T      end after T\n"
@@ -160,6 +163,7 @@ static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
 					     {"duration", required_argument, NULL, OPT_DURATION},
 					     {"sort", required_argument, NULL, 's'},
 					     {"limit", required_argument, NULL, OPT_LIMIT},
+					     CLI_OPTION_PID,
 					     {"batch", no_argument, NULL, 'b'},
 					     {"json", no_argument, NULL, OPT_JSON},
 					     {"memory", required_argument, NULL, OPT_MEMORY},
@@ -167,7 +171,7 @@ static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
 					     {"help", no_argument, NULL, 'h'},
 					     {0}};
 
-#define LETTERS "f:d:n:s:bh"
+#define LETTERS ":f:d:n:s:p:bh"
 
 /* Parses an option. Returns -1: go on; else the exit code. */
 static int parse_option(const char *command, int option, struct cli_top_options *o)
@@ -200,6 +204,8 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 			return 2;
 		o->limit = n;
 		return -1;
+	case 'p':
+		return cli_pid_option(command, optarg) ? 2 : -1;
 	case 'b':
 		o->batch = true;
 		return -1;
@@ -222,7 +228,7 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 
 static int parse(int argc, char **argv, struct cli_top_options *o)
 {
-	int option;
+	int option, code;
 
 	*o = (struct cli_top_options){.delay_ns = DELAY_NS,
 				      .sort = CLI_TOP_SELF,
@@ -230,19 +236,16 @@ static int parse(int argc, char **argv, struct cli_top_options *o)
 				      .max_stop_ns = IP_DEFAULT_MAX_STOP};
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, LETTERS, long_options, NULL)) >= 0) {
-		int code = parse_option(argv[0], option, o);
+		code = parse_option(argv[0], option, o);
 
 		if (code == 3)
-			return cli_bad_option(argv[0], argc, argv);
+			return cli_bad_option(argv[0], argc, argv, LETTERS, long_options);
 		if (code >= 0)
 			return code;
 	}
-	if (optind >= argc)
-		return cli_usage(argv[0], "which process? PID is missing");
-	if (optind + 1 < argc)
-		return cli_usage(argv[0], "one PID, not '%s' too", argv[optind + 1]);
-	if (ip_parse_pid(argv[optind], &o->pid) < 0)
-		return cli_usage(argv[0], "%s", ip_error_message());
+	code = cli_one_pid(argc, argv, &o->pid);
+	if (code >= 0)
+		return code;
 	o->batch |= o->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO);
 	if (!o->limit && o->batch && !o->json)
 		o->limit = BATCH_ROWS;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "common/error.h"
 #include "common/print.h"
@@ -76,7 +77,8 @@ int cli_filter_parse(int argc, char **argv, const struct cli_filter_command *com
 			return 0;
 		}
 		if (option == '?')
-			return cli_bad_option(argv[0], argc, argv);
+			return cli_bad_option(argv[0], argc, argv, command->short_options,
+					      command->long_options);
 		if (!taken)
 			code = command->take(argv[0], option, context);
 	}

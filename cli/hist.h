@@ -39,6 +39,7 @@ struct cli_hist_options {
 	struct cli_filter filter;
 	uint64_t interval_ns; /* of a session: time between repeated outputs; 0: one output */
 	bool over_time, json;
+	bool is_process; /* -p */
 };
 
 /* hist_live.c. Shows the histograms of the session of a process. Returns 0, or -1 with an error. */

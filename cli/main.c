@@ -4,11 +4,13 @@
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "access/delegation.h"
+#include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/record/live_line.h"
 #include "common/error.h"
@@ -48,12 +50,13 @@ static void print_help(FILE *out)
 {
 	ip_print(
 		out,
-		"usage: iprobe COMMAND [OPTIONS] ...\n\n"
+		"usage: iprobe COMMAND [OPTIONS] ...\n"
+		"       iprobe -p PID [OPTIONS]      (iprobe attach)\n\n"
 		"Traces functions of programs that were built with iprobe-cc, while they run.\n\n");
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		ip_print(out, "  %-8s %s\n", commands[i].name, commands[i].what);
-	ip_print(out, "\niprobe COMMAND --help tells a command's options; iprobe --version the "
-		      "version.\n");
+	ip_print(out, "\niprobe COMMAND --help, or iprobe help COMMAND, tells a command's "
+		      "options; iprobe --version the version.\n");
 }
 
 int cli_fail(void)
@@ -89,6 +92,60 @@ void cli_warn_unused(const char *what, const char *unused)
 		ip_print(stderr, "iprobe: %s: nothing matches %s\n", what, unused);
 }
 
+/* Calls a command with its own name as argv[0]. Returns its exit code. */
+static int run(size_t command, int argc, char **argv)
+{
+	int code = commands[command].run(argc, argv);
+
+	if (fflush(stdout) != 0 && !code) {
+		ip_print(stderr, "iprobe: cannot write to stdout: %s\n", strerror(errno));
+		code = 1;
+	}
+	return code;
+}
+
+/* Returns the index of a command, or NCOMMANDS. */
+static size_t find(const char *name)
+{
+	size_t i = 0;
+
+	while (i < NCOMMANDS && strcmp(commands[i].name, name))
+		i++;
+	return i;
+}
+
+static int no_command(const char *word)
+{
+	const char *names[NCOMMANDS + 1] = {NULL};
+
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		names[i] = commands[i].name;
+	return cli_no_command(word, names);
+}
+
+/* iprobe help COMMAND */
+static int help_on(char *name)
+{
+	char option[] = "--help", *words[] = {name, option, NULL};
+	const size_t i = find(name);
+
+	if (*name == '-') {
+		print_help(stdout);
+		return 0;
+	}
+	return i < NCOMMANDS ? run(i, 2, words) : no_command(name);
+}
+
+/* Whether -p PID is among the words of a command line that names no command. */
+static bool names_a_process(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+		if (!strncmp(argv[i], "-p", 2) || !strcmp(argv[i], "--pid") ||
+		    !strncmp(argv[i], "--pid=", 6))
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
 	cli_print_notices();
@@ -96,6 +153,8 @@ int main(int argc, char **argv)
 		print_help(stderr);
 		return 2;
 	}
+	if (!strcmp(argv[1], "help") && argc > 2)
+		return help_on(argv[2]);
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		print_help(stdout);
 		return 0;
@@ -107,17 +166,12 @@ int main(int argc, char **argv)
 	if (ip_delegation_take() < 0)
 		return cli_fail();
 	ip_probes_d_serve();
-	for (size_t i = 0; i < NCOMMANDS; i++)
-		if (!strcmp(argv[1], commands[i].name)) {
-			int code = commands[i].run(argc - 1, argv + 1);
-
-			if (fflush(stdout) != 0 && !code) {
-				ip_print(stderr, "iprobe: cannot write to stdout: %s\n",
-					 strerror(errno));
-				code = 1;
-			}
-			return code;
-		}
-	ip_print(stderr, "iprobe: no command '%s' (iprobe --help lists them)\n", argv[1]);
-	return 2;
+	if (find(argv[1]) < NCOMMANDS)
+		return run(find(argv[1]), argc - 1, argv + 1);
+	/* as with perf, strace and gdb: iprobe -p PID */
+	if (*argv[1] == '-' && names_a_process(argc, argv)) {
+		argv[0] = "attach";
+		return run(find("attach"), argc, argv);
+	}
+	return no_command(argv[1]);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "analysis/read/names.h"
+#include "cli/args/operands.h"
 #include "cli/cli.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -17,13 +18,24 @@
 #include "common/trace/trace_format.h"
 #include "common/units.h"
 
-int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)
+int cli_reader_operand(const char *command, int argc, char **argv, const char **ret)
 {
 	if (argc - optind > 1)
-		return cli_usage(command, "one trace directory at most, not '%s' as well",
+		return cli_usage(command,
+				 cli_may_be_functions(argv[optind + 1])
+					 ? "one trace directory at most, not '%s' as well: "
+					   "functions are chosen by -f"
+					 : "one trace directory at most, not '%s' as well",
 				 argv[optind + 1]);
 	*ret = optind < argc ? argv[optind] : CLI_DEFAULT_DIR;
 	return -1;
+}
+
+int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)
+{
+	int code = cli_reader_operand(command, argc, argv, ret);
+
+	return code >= 0 ? code : cli_trace_operand(*ret, optind == argc);
 }
 
 /* Returns the names of the functions but the first, which is none; NULL: out of memory. */

@@ -14,8 +14,10 @@
 #define CLI_DEFAULT_DIR "iprobe.data"
 
 /* Takes the operand DIR, or iprobe.data where it is left out. Returns -1 and the directory in
- * *ret; else the exit code after a usage error. */
+ * *ret; else the exit code, after a message about what can be no trace. */
 int cli_reader_dir(const char *command, int argc, char **argv, const char **ret);
+/* The same, but does not look what there is under that name. */
+int cli_reader_operand(const char *command, int argc, char **argv, const char **ret);
 
 /* Returns which functions a selection (NULL: all) means: an array by index of
  * trace->session->functions. The caller frees it. Returns NULL with an error: the selection is

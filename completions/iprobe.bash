@@ -119,10 +119,17 @@ _iprobe()
 		if ((cword == 1)); then
 			help=$("$program" --help 2>/dev/null </dev/null)
 			commands=$(sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' <<<"$help")
-			_iprobe_part '' "$commands --help --version"
+			_iprobe_part '' "$commands --help --version -p"
+			return
+		fi
+		if [[ ${words[1]} == help ]]; then
+			help=$("$program" --help 2>/dev/null </dev/null)
+			commands=$(sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' <<<"$help")
+			((cword > 2)) || _iprobe_part '' "$commands"
 			return
 		fi
 		command=${words[1]} i=2
+		[[ $command != -* ]] || command=attach i=1
 		help=$("$program" "$command" --help 2>/dev/null </dev/null)
 	else
 		command=$name

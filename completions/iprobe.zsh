@@ -135,13 +135,24 @@ _iprobe_programs()
 			help="$($program --help 2>/dev/null </dev/null)"
 			names=(${(f)"$(sed -n 's/^  \([a-z][a-z-]*\)  *\(.*\)/\1:\2/p' <<<$help)"})
 			_describe -t commands command names
-			_arguments : --help --version
+			_arguments : --help --version -p
 			return
 		fi
 		command=$words[2]
-		help="$($program $command --help 2>/dev/null </dev/null)"
-		shift words
-		(( CURRENT-- ))
+		if [[ $command == help ]]; then
+			help="$($program --help 2>/dev/null </dev/null)"
+			names=(${(f)"$(sed -n 's/^  \([a-z][a-z-]*\)  *.*/\1/p' <<<$help)"})
+			(( CURRENT > 3 )) || compadd -- $names
+			return
+		fi
+		if [[ $command == -* ]]; then
+			command=attach
+			help="$($program $command --help 2>/dev/null </dev/null)"
+		else
+			help="$($program $command --help 2>/dev/null </dev/null)"
+			shift words
+			(( CURRENT-- ))
+		fi
 	else
 		command=$name
 		help="$($program --help 2>/dev/null </dev/null)"

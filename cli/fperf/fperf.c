@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "access/delegation.h"
+#include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/record/live_line.h"
 #include "cli/record/via_daemon.h"
@@ -344,7 +345,7 @@ static int parse(int argc, char **argv, struct options *o)
 			return 0;
 		case '?':
 		case ':':
-			return cli_bad_option("fperf", argc, argv);
+			return cli_bad_option("fperf", argc, argv, LETTERS, long_options);
 		default:
 			code = parse_one(option, o);
 			if (code == -2) /* the request is well-formed, but it cannot be served */

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/args/operands.h"
+#include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/record/live_line.h"
 #include "cli/record/via_daemon.h"
@@ -91,18 +93,10 @@ static const struct option long_options[] = {
 	{"until", required_argument, NULL, OPT_UNTIL},
 	{"linger", required_argument, NULL, OPT_LINGER},
 	{"quiet", no_argument, NULL, 'q'},
+	CLI_OPTION_PID,
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
-
-int cli_bad_option(const char *command, int argc, char **argv)
-{
-	const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "?";
-
-	if (optopt && optopt < 256)
-		return cli_usage(command, "option -%c is unknown or lacks its value", optopt);
-	return cli_usage(command, "option %s is unknown, ambiguous, or wrong in its value", word);
-}
 
 static int parse_value(int option, const char *text, struct ip_session_options *session)
 {
@@ -285,7 +279,7 @@ static int add_trigger(struct ip_session_options *session, const char *name)
 int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 		     struct cli_record_options *ret, int *ret_next)
 {
-	const char *command = argv[0];
+	const char *command = argv[0], *letters = attach ? ":f:o:p:qh" : "+:f:o:p:qh";
 	int option;
 
 	*ret = (struct cli_record_options){
@@ -297,8 +291,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 	};
 	opterr = 0;
 	optind = 0;
-	while ((option = getopt_long(argc, argv, attach ? ":f:o:qh" : "+:f:o:qh", long_options,
-				     NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
 		switch (option) {
 		case 'f':
 			if (cli_functions(command, optarg, &ret->session.functions))
@@ -309,6 +302,15 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 				return cli_usage(command, "-o needs the name of a directory");
 			ret->session.dir = optarg;
 			ret->session.own = "-o";
+			break;
+		case 'p':
+			if (!attach)
+				return cli_usage(command,
+						 "a process that runs already is recorded "
+						 "by iprobe attach %s",
+						 optarg);
+			if (cli_pid_option(command, optarg))
+				return 2;
 			break;
 		case OPT_LIST:
 			if (ip_probe_list_search_add(optarg) < 0)
@@ -429,7 +431,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 									  : "--max-size";
 			break;
 		default:
-			return cli_bad_option(command, argc, argv);
+			return cli_bad_option(command, argc, argv, letters, long_options);
 		}
 	}
 	if (measure_conditions(&ret->session) < 0)
@@ -474,5 +476,5 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 
 int cli_record_words(int argc, char **argv, struct ip_request *request, const char **ret_dir)
 {
-	return cli_via_daemon_options(argc, argv, ":f:o:qh", long_options, request, ret_dir);
+	return cli_via_daemon_options(argc, argv, ":f:o:p:qh", long_options, request, ret_dir);
 }

@@ -127,7 +127,7 @@ int cli_via_daemon_options(int argc, char **argv, const char *letters, const str
 			ret = add_functions(request, optarg);
 		else if (!strcmp(name, "output"))
 			*ret_dir = optarg;
-		else if (option == 'p' && request->what == IP_REQUEST_FPERF)
+		else if (!strcmp(name, "pid"))
 			; /* the request names the process itself */
 		else if (!strcmp(name, "profile"))
 			/* a profile of iprobed can have another content: what this user's

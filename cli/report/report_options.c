@@ -116,6 +116,16 @@ static int parse_conditions(const char *command, char *text, struct cli_report_o
 	return 0;
 }
 
+static int no_column(const char *command, const char *name)
+{
+	char names[256] = "";
+
+	for (size_t i = 0, n = 0; i < CLI_REPORT_COLUMNS && n < sizeof(names); i++)
+		n += snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "",
+			      cli_report_columns[i].name);
+	return cli_usage(command, "there is no column '%s', but %s", name, names);
+}
+
 static int parse_columns(const char *command, char *text, struct cli_report_options *o)
 {
 	bool all = !strcmp(text, "all");
@@ -128,7 +138,7 @@ static int parse_columns(const char *command, char *text, struct cli_report_opti
 		enum cli_report_column column;
 
 		if (!find_column(item, strlen(item), &column))
-			return cli_usage(command, "there is no column '%s'", item);
+			return no_column(command, item);
 		if (column == CLI_BY_FUNCTION)
 			continue; /* always shown */
 		if (o->ncolumns == CLI_BY_FUNCTION)
@@ -151,7 +161,7 @@ static int check(const char *command, const struct cli_report_options *o)
 	if (o->other && o->sort && !cli_diff_has_column(o->sort))
 		return cli_usage(command, "--diff cannot sort by '%s'", o->sort);
 	if (o->sort && !o->other && !find_column(o->sort, strlen(o->sort), &column))
-		return cli_usage(command, "there is no column '%s' to sort by", o->sort);
+		return no_column(command, o->sort);
 	return -1;
 }
 

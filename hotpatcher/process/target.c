@@ -114,7 +114,9 @@ static int check_process(pid_t pid, bool write)
 	snprintf(name, sizeof(name), "/proc/%d/status", pid);
 	file = fopen(name, "re");
 	if (!file)
-		return errno == ENOENT ? ip_error("pid %d: no such process", pid)
+		return errno == ENOENT ? ip_error("pid %d: no such process (ps and pgrep show what "
+						  "there is)",
+						  pid)
 				       : ip_error_errno("pid %d: cannot open %s", pid, name);
 	while (fgets(line, sizeof(line), file)) {
 		sscanf(line, "State: %c", &state);

@@ -168,6 +168,7 @@ def test_commands(shell, builddir, sh):
     assert len(names) > 15
     assert {word for word in shell.complete("iprobe ") if word[0] != "-"} == names
     assert shell.complete("iprobe rep") == {"report"}
+    assert shell.complete("iprobe help rep") == {"report"}
 
 
 def test_options_are_those_of_help(shell, builddir, sh):
@@ -216,7 +217,14 @@ def test_names_in_probes_d(shell):
 
 
 def test_processes(shell):
-    for words in ("iprobe attach ", "iprobe status ", "fperf -p ", "iprobe list "):
+    for words in (
+        "iprobe attach ",
+        "iprobe status ",
+        "fperf -p ",
+        "iprobe list ",
+        "iprobe top -p ",
+        "iprobe -p ",
+    ):
         assert str(os.getpid()) in shell.complete(words), words
 
 

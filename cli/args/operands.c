@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operands that name processes.
+ */
+#include "cli/args/operands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "common/array.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/units.h"
+
+static char **named; /* by -p */
+static size_t nnamed;
+
+int cli_pid_option(const char *command, const char *text)
+{
+	const char *const between = ", \t\n";
+	const size_t before = nnamed;
+
+	for (const char *p = text + strspn(text, between); *p; p += strspn(p, between)) {
+		const size_t n = strcspn(p, between);
+
+		if (ip_array_grow(&named, nnamed, sizeof(*named)) < 0 ||
+		    !(named[nnamed] = strndup(p, n)))
+			return cli_usage(command, "-p: out of memory");
+		nnamed++;
+		p += n;
+	}
+	return nnamed > before ? 0
+			       : cli_usage(command, "-p is empty: it needs the number of a process "
+						    "(did pidof find none?)");
+}
+
+char **cli_operands(int argc, char **argv, int next, size_t *ret_n)
+{
+	const size_t rest = next < argc ? argc - next : 0;
+	char **all = calloc(nnamed + rest + 1, sizeof(*all));
+
+	if (!all) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	if (nnamed)
+		memcpy(all, named, nnamed * sizeof(*all));
+	if (rest)
+		memcpy(all + nnamed, argv + next, rest * sizeof(*all));
+	*ret_n = nnamed + rest;
+	return all;
+}
+
+/* Whether the directory is one of iprobe's traces. */
+static bool is_trace(const char *path)
+{
+	_cleanup_free_ char *inside = NULL;
+	struct stat st;
+
+	if (asprintf(&inside, "%s/iprobe", path) < 0) {
+		inside = NULL;
+		return false;
+	}
+	return stat(inside, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool cli_may_be_functions(const char *text)
+{
+	return strpbrk(text, "*?!@") || strstr(text, "::") || !strncmp(text, "lib:", 4) ||
+	       !strncmp(text, "file:", 5);
+}
+
+static bool takes_functions(const char *command)
+{
+	return !strcmp(command, "attach") || !strcmp(command, "top") || !strcmp(command, "hist");
+}
+
+int cli_pid_operand(const char *command, const char *text, bool is_first, int *ret)
+{
+	struct stat st;
+
+	if (ip_parse_pid(text, ret) == 0)
+		return -1;
+	if (!*text)
+		return cli_usage(command, "the PID is empty: did pidof or pgrep find none?");
+	if (!strcmp(text, "--"))
+		return cli_usage(command, "a command behind -- is started by iprobe run");
+	if (text[strspn(text, "0123456789")] == '\0' || *text == '-')
+		return cli_usage(command, "%s", ip_error_message());
+	if (takes_functions(command) && stat(text, &st) < 0 &&
+	    (!is_first || cli_may_be_functions(text)))
+		return cli_usage(command, "'%s' is no process id: functions are chosen by -f '%s'",
+				 text, text);
+	if (stat(text, &st) == 0 && S_ISDIR(st.st_mode))
+		return cli_usage(command,
+				 is_trace(text)
+					 ? "%s is a trace, and a running process is needed: iprobe "
+					   "report %s shows the trace"
+					 : "%s is a directory, and %s needs the PID of a running "
+					   "process",
+				 text, is_trace(text) ? text : command);
+	if (strchr(text, '/') || (stat(text, &st) == 0 && st.st_mode & 0111))
+		return cli_usage(command,
+				 "%s is a file, and %s needs the PID of a running process (pgrep "
+				 "-f %s finds it); iprobe run %s starts one",
+				 text, command, text, text);
+	if (!strcmp(command, "attach"))
+		return cli_usage(command,
+				 "'%s' is no process id: --name %s takes the processes of that "
+				 "name",
+				 text, text);
+	return cli_usage(command,
+			 "'%s' is no process id: pgrep -x %s finds that of a process of "
+			 "this name",
+			 text, text);
+}
+
+int cli_trace_operand(const char *text, bool is_default)
+{
+	const bool is_number = text[strspn(text, "0123456789")] == '\0';
+	char proc[32];
+	struct stat st;
+	int pid;
+
+	if (stat(text, &st) == 0 && !S_ISREG(st.st_mode))
+		return -1;
+	if (stat(text, &st) == 0)
+		ip_error("%s: not a trace: a trace is a directory that iprobe run or iprobe attach "
+			 "wrote%s",
+			 text, st.st_mode & 0111 ? "; iprobe list shows a program's probes" : "");
+	else if (is_number && ip_parse_pid(text, &pid) == 0) {
+		snprintf(proc, sizeof(proc), "/proc/%d", pid);
+		if (access(proc, F_OK) < 0)
+			return -1;
+		ip_error("%s: there is no such trace, but a process: iprobe attach %s records it, "
+			 "iprobe top %s shows it live",
+			 text, text, text);
+	} else if (is_default) {
+		ip_error("there is no trace %s here: name its directory, or record one first "
+			 "(iprobe attach PID, iprobe run CMD)",
+			 text);
+	} else if (cli_may_be_functions(text)) {
+		ip_error("there is no trace '%s': functions are chosen by -f '%s'", text, text);
+	} else {
+		return -1;
+	}
+	return cli_fail();
+}
+
+static int one_pid(int argc, char **argv, bool may_miss, int *ret)
+{
+	_cleanup_free_ char **all = NULL;
+	size_t n;
+	int code;
+
+	*ret = 0;
+	all = cli_operands(argc, argv, optind, &n);
+	if (!all)
+		return cli_fail();
+	if (!n && may_miss)
+		return -1;
+	if (!n)
+		return cli_usage(argv[0], "which process? PID is missing");
+	for (size_t i = n; i-- > 0;) {
+		code = cli_pid_operand(argv[0], all[i], i == 0, ret);
+		if (code >= 0)
+			return code;
+	}
+	return n == 1 ? -1 : cli_usage(argv[0], "one PID, not '%s' too", all[1]);
+}
+
+int cli_one_pid(int argc, char **argv, int *ret)
+{
+	return one_pid(argc, argv, false, ret);
+}
+
+int cli_one_pid_or_none(int argc, char **argv, int *ret)
+{
+	return one_pid(argc, argv, true, ret);
+}

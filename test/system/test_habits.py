@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+The command line as people type it out of habit: -p PID, commands and options of other tools,
+mistyped ones, a forgotten -f. What cannot be done is one line that says what was most likely meant.
+"""
+
+import json
+import os
+
+import pytest
+
+from iptest import memory
+from iptest.actor import last_words, one_line
+
+
+def refused(me, *words, code=2):
+    done = me.iprobe(*words)
+    lines = done.stderr.splitlines()
+    assert done.returncode == code and len(lines) == 1 and not done.stdout, repr(done)
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    "word,meant",
+    [
+        ("record", "'attach'"),
+        ("record", "'run'"),
+        ("trace", "'attach'"),
+        ("log", "'attach'"),
+        ("stop", "'detach'"),
+        ("stat", "'report'"),
+        ("script", "'dump'"),
+        ("flamegraph", "'export'"),
+        ("diff", "'report --diff'"),
+        ("atach", "'attach'"),
+        ("atatch", "'attach'"),
+        ("attahc", "'attach'"),
+        ("reprot", "'report'"),
+        ("snap", "'snapshot'"),
+        ("1234", "iprobe attach 1234"),
+        ("/bin/true", "iprobe run /bin/true"),
+        ("-q", "name the command first"),
+    ],
+)
+def test_commands(me, word, meant):
+    said = refused(me, word)
+    assert meant in said and word in said
+
+
+@pytest.mark.parametrize("word", ["xyzzy", "", "\n", "a" * 5000, "%s%n", "\x1b[31m"])
+def test_no_command_comes_near(me, word):
+    said = refused(me, word)
+    assert "do you mean" not in said and "\x1b" not in said
+
+
+@pytest.mark.parametrize(
+    "words,meant",
+    [
+        (["attach", "--durtion", "3", "1"], "no option --durtion: do you mean --duration?"),
+        (["attach", "--durtion=3", "1"], "no option --durtion: do you mean --duration?"),
+        (["attach", "--xyzzyx", "1"], "no option --xyzzyx ("),
+        (["attach", "--s", "3", "1"], "option --s may be --string-limit, --sample, --start-on"),
+        (["attach", "--json=3", "1"], "option --json takes no value"),
+        (["attach", "1", "--duration"], "option --duration needs a time, such as 200ms"),
+        (["attach", "1", "--dura"], "option --duration needs a time, such as 200ms"),
+        (["attach", "-f"], "option -f (--functions) needs a selection"),
+        (["attach", "-z", "1"], "no option -z"),
+        (["attach", "--json", "-qz", "1"], "no option -z"),
+        (["status", "-j", "1"], "no option -j: do you mean --json?"),
+        (["report", "--fuctions", "x"], "no option --fuctions: do you mean --functions?"),
+        (["report", "-p", "1"], "no option -p: this command takes no process"),
+        (["report", "--sort", "x"], "there is no column 'x', but calls, total, self"),
+        (["export", "--format", "svg"], "html, chrome, perfetto"),
+        (["run", "-p", "77"], "iprobe attach 77"),
+        (["run", "77"], "iprobe attach 77"),
+        (["top", "-d"], "option -d (--delay) needs a time"),
+    ],
+)
+def test_options(me, words, meant):
+    assert meant in refused(me, *words)
+
+
+def test_options_of_fperf(me):
+    done = me.run([me.builddir / "cli" / "fperf", "--bugdet", "2%", "-p", "1"])
+    assert done.returncode == 2 and "do you mean --budget?" in done.stderr, repr(done)
+
+
+@pytest.mark.parametrize(
+    "words,meant",
+    [
+        (["attach", "123", "parse_*"], "functions are chosen by -f 'parse_*'"),
+        (["attach", "123", "main"], "functions are chosen by -f 'main'"),
+        (["attach", "ns::f"], "functions are chosen by -f 'ns::f'"),
+        (["top", "123", "main"], "functions are chosen by -f 'main'"),
+        (["attach", "nginx"], "--name nginx"),
+        (["status", "nginx"], "pgrep -x nginx"),
+        (["detach", ""], "did pidof"),
+        (["attach", "-p", ""], "did pidof"),
+        (["attach", "-p", " , "], "did pidof"),
+        (["attach"], "which process?"),
+        (["attach", "/bin/true"], "/bin/true is a file"),
+        (["attach", "/"], "/ is a directory"),
+        (["attach", "99999999999"], "is no process id"),
+        (["detach", "1", "2"], "one PID, not '2' too"),
+        (["detach", "-p", "1", "2"], "one PID, not '2' too"),
+        (["detach", "-p", "1,2"], "one PID, not '2' too"),
+        (["report", "a.data", "x*"], "functions are chosen by -f"),
+        (["list", "/bin/true", "x"], "functions are chosen by -f"),
+    ],
+)
+def test_operands(me, words, meant):
+    assert meant in refused(me, *words)
+
+
+def test_what_is_no_trace(me):
+    here = me.dir()
+    for words, meant in [
+        (["report"], "there is no trace iprobe.data here"),
+        (["graph", "x*"], "functions are chosen by -f 'x*'"),
+        (["report", os.getpid()], f"iprobe attach {os.getpid()} records it"),
+        (["report", "/bin/true"], "iprobe list shows"),
+        (["list", "nginx"], "pgrep -x nginx"),
+    ]:
+        done = me.iprobe(*words, cwd=here)
+        assert done.returncode == 1 and meant in one_line(done), repr(done)
+    # a trace where a process is meant
+    (here / "t" / "iprobe").mkdir(parents=True)
+    done = me.iprobe("attach", "t", cwd=here)
+    assert done.returncode == 2 and "iprobe report t shows the trace" in done.stderr, repr(done)
+
+
+def test_help(me):
+    for name in ("attach", "report", "trim"):
+        done = me.iprobe("help", name)
+        assert done.returncode == 0 and done.stdout == me.iprobe(name, "--help").stdout, repr(done)
+    assert me.iprobe("help").stdout == me.iprobe("--help").stdout == me.iprobe("help", "-h").stdout
+    assert "'attach'" in refused(me, "help", "atach")
+
+
+@pytest.mark.parametrize("form", [["-p", "PID"], ["-pPID"], ["--pid", "PID"], ["--pid=PID"]])
+def test_attach_by_option(me, programs, targets, form):
+    """Without a command, too; and wherever the option stands."""
+    target = targets.start(me, [programs.simple("count"), "-w", "-t", "2", "-n", "2000"])
+    words = [word.replace("PID", str(target.pid)) for word in form]
+    for command in (["attach", "-f", "leaf", *words], [*words, "-f", "leaf"]):
+        directory = me.dir() / "trace"
+        done = me.iprobe(*command, "--json", "--duration", "50ms", "-o", directory)
+        assert done.returncode == 0, repr(done)
+        assert json.loads(done.stdout)["pid"] == target.pid
+    memory.assert_untouched(target.pid)
+    target.say()
+    target.finish()
+
+
+def test_the_other_commands_by_option(me, programs, targets):
+    target = targets.start(me, [programs.simple("count"), "-w", "-t", "2", "-n", "2000"])
+    pid = target.pid
+    session = me.start_iprobe(
+        "attach", "-p", pid, "--json", "--payload", "hist", "-o", me.dir() / "trace"
+    )
+    memory.wait_until_live(pid, session)
+    for words in (
+        ["status", "--json"],
+        ["top", "--json", "-n", "1", "-d", "50ms"],
+        ["doctor", "--json"],
+        ["list", "--json"],
+    ):
+        done = me.iprobe(*words, "-p", pid)
+        assert done.stdout.startswith(("{", "[")), repr(done)
+        assert me.iprobe(*words, pid).returncode == done.returncode
+    # what the process has no data for is refused for that reason, not for the option
+    assert "has ended yet" in one_line(me.iprobe("hist", "-p", pid))
+    assert "--overwrite" in one_line(me.iprobe("snapshot", "-p", pid))
+    done = me.iprobe("detach", "--json", "-p", pid)
+    assert done.returncode == 0 and json.loads(done.stdout)["pid"] == pid, repr(done)
+    last_words(session)
+    memory.assert_untouched(pid)
+    target.say()
+    target.finish()
