@@ -43,6 +43,9 @@ void cli_warn_unused(const char *what, const char *unused);
 struct cli_record_options {
 	struct ip_session_options session;
 	bool json, dry_run, quiet;
+	bool memory_asked; /* --memory was given */
+	/* the process was found by a choice of several: it may have nothing to record */
+	bool found;
 	bool leave; /* attach: iprobed continues the session on its own */
 };
 

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/args/operands.h"
+#include "cli/args/processes.h"
 #include "cli/cli.h"
+#include "cli/record/attach.h"
 #include "cli/record/stops.h"
 #include "cli/record/via_daemon.h"
 #include "common/error.h"
@@ -16,19 +17,21 @@
 #include "common/units.h"
 
 static const char help[] =
-	"usage: iprobe attach [OPTIONS] PID\n\n"
+	"usage: iprobe attach [OPTIONS] PID...\n"
+	"       iprobe attach [OPTIONS] --name GLOB | --unit UNIT | --cgroup PATH\n\n"
 	"Makes the chosen probes of a running process live, records until the time is over, "
 	"Ctrl-C, or the\n"
 	"process ends, and puts every byte back. The first attach puts iprobe's runtime into the "
 	"process,\n"
 	"unless it was started with it.\n\n"
+	"Several processes go into one trace, each by a session of its own, and those that come "
+	"later join.\n\n"
 	"While iprobe records the process already, another attach changes that session and ends: "
 	"-f SEL adds,\n"
-	"-f '!GLOB' takes away.\n\n"
+	"-f '!GLOB' takes away.\n\n" CLI_PROCESS_HELP
 	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; "
 	"@NAME from\n"
 	"                        probes.d; -f @FILE reads them (default: all probes)\n"
-	"  -p, --pid PID         the process, in the place of the operand\n"
 	"  -o, --output DIR      trace directory (default iprobe.data; one that exists is kept as "
 	"DIR.old)\n"
 	"      --duration T      200ms, 10s, 2m (default: until Ctrl-C)\n"
@@ -217,12 +220,13 @@ static void clear_change(struct ip_session_change *c)
 	free(c->unused);
 }
 
-/* Asks iprobed where this user may not trace the process and iprobed is running. Returns -1:
- * this process is to do it; else the exit code. */
-static int ask_daemon(int pid, const struct cli_record_options *options, int argc, char **argv)
+/* Asks iprobed where this user may not trace the process and iprobed is running. dir: of the trace;
+ * NULL: as the command line says. Returns -1: this process is to do it; else the exit code. */
+static int ask_daemon(int pid, const struct cli_record_options *options, int argc, char **argv,
+		      const char *dir)
 {
 	struct ip_request request = {.what = IP_REQUEST_ATTACH, .pid = pid};
-	const char *dir;
+	const char *said;
 	int socket = -1, wanted = cli_via_daemon_wanted(pid, &socket);
 
 	if (wanted < 0)
@@ -235,47 +239,100 @@ static int ask_daemon(int pid, const struct cli_record_options *options, int arg
 			 pid);
 		return cli_fail();
 	}
-	if (cli_record_words(argc, argv, &request, &dir) < 0) {
+	if (cli_record_words(argc, argv, &request, &said) < 0) {
 		close(socket);
 		ip_request_clear(&request);
 		return cli_fail();
 	}
 	cli_catch_signals();
-	return cli_via_daemon(socket, &request, dir);
+	return cli_via_daemon(socket, &request, dir ? dir : said);
+}
+
+static int preview(pid_t pid, const struct cli_record_options *options)
+{
+	struct ip_session_preview p;
+	int ret = ip_session_preview(pid, &options->session, &p), code;
+
+	if (ret == 0 && p.summary.change.done)
+		print_change(options, &p.summary);
+	else if (ret == 0)
+		print_preview(options, &p);
+	code = ret < 0 ? cli_fail() : 0;
+	clear_change(&p.summary.change);
+	ip_session_preview_clear(&p);
+	return code;
+}
+
+/* What the worker of a service leaves for its sum. */
+static void fill(struct ip_service_worker_result *r, const struct ip_session_summary *s, int code)
+{
+	r->events = s->events;
+	r->lost = s->lost;
+	r->invalid = s->invalid;
+	r->filtered = s->filtered;
+	r->functions = s->functions;
+	r->sites = s->sites;
+	r->threads = s->threads;
+	r->pages = s->pages;
+	r->bytes = s->written;
+	r->length_ns = s->length_ns;
+	r->stops = s->stops.n;
+	for (size_t i = 0; i < s->stops.n; i++) {
+		r->stops_ns += s->stops.items[i].ns;
+		if (s->stops.items[i].ns > r->longest_stop_ns)
+			r->longest_stop_ns = s->stops.items[i].ns;
+	}
+	r->recorded = s->recorded;
+	r->changed = s->change.done;
+	r->followed = s->followed;
+	r->none = s->nothing;
+	r->over = s->end == IP_END_UNTIL || s->end == IP_END_STOP_ON;
+	if (code)
+		snprintf(r->why, sizeof(r->why), "%s", ip_error_message());
+	if (ip_session_end_text(s))
+		snprintf(r->end, sizeof(r->end), "%s", ip_session_end_text(s));
+}
+
+int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc, char **argv,
+		   const char *dir, struct ip_service_worker_result *result)
+{
+	struct ip_session_summary summary;
+	int code = ask_daemon(pid, options, argc, argv, dir);
+
+	if (code >= 0) {
+		if (result)
+			result->recorded = !code;
+		return code;
+	}
+	if (options->dry_run)
+		return preview(pid, options);
+	cli_catch_signals();
+	code = ip_session_attach(pid, &options->session, &summary) < 0;
+	if (result)
+		fill(result, &summary, code);
+	/* a process that was found and has nothing to record is counted, not named */
+	if (code && !(options->found && summary.nothing))
+		cli_fail();
+	if (summary.change.done)
+		print_change(options, &summary);
+	else
+		cli_record_summary(options, &summary);
+	clear_change(&summary.change);
+	return code;
 }
 
 int cmd_attach(int argc, char **argv)
 {
 	struct cli_record_options options;
-	struct ip_session_summary summary;
-	int next, pid, code;
+	struct ip_service_choice choice;
+	int next, code;
 
 	code = cli_record_parse(argc, argv, help, true, &options, &next);
 	if (code < 0)
-		code = cli_one_pid(argc, argv, &pid);
-	if (code < 0)
-		code = ask_daemon(pid, &options, argc, argv);
+		code = cli_process_choice(argc, argv, next, &choice);
 	if (code >= 0)
 		return code;
-	if (options.dry_run) {
-		struct ip_session_preview preview;
-		int ret = ip_session_preview(pid, &options.session, &preview);
-
-		if (ret == 0 && preview.summary.change.done)
-			print_change(&options, &preview.summary);
-		else if (ret == 0)
-			print_preview(&options, &preview);
-		code = ret < 0 ? cli_fail() : 0;
-		clear_change(&preview.summary.change);
-		ip_session_preview_clear(&preview);
-		return code;
-	}
-	cli_catch_signals();
-	code = ip_session_attach(pid, &options.session, &summary) < 0 ? cli_fail() : 0;
-	if (summary.change.done)
-		print_change(&options, &summary);
-	else
-		cli_record_summary(&options, &summary);
-	clear_change(&summary.change);
-	return code;
+	return cli_is_one_process(&choice)
+		       ? cli_attach_one(choice.pids[0], &options, argc, argv, NULL, NULL)
+		       : cli_attach_service(&choice, &options, argc, argv);
 }

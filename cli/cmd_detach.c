@@ -12,6 +12,7 @@
 #include "cli/args/operands.h"
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
+#include "cli/record/attach.h"
 #include "cli/record/stops.h"
 #include "cli/record/via_daemon.h"
 #include "common/cleanup.h"
@@ -229,6 +230,15 @@ out:
 	ip_target_close(target);
 	ip_priority_guard_stop();
 	return ret;
+}
+
+void cli_detach_left(pid_t pid)
+{
+	struct ip_patch_result result = {0};
+
+	if (detach(pid, false, true, &result) < 0)
+		cli_fail();
+	free(result.inside);
 }
 
 int cmd_detach(int argc, char **argv)

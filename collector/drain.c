@@ -238,8 +238,9 @@ static int put_end(struct ip_collector *c, uint32_t index, uint64_t alive)
 		return 0;
 	if (c->recorder)
 		return ip_flight_recorder_tell_end(c, index, alive, now > alive ? now : alive);
-	if (c->full || ip_trace_bytes(c->trace) + c->on_its_way + sizeof(struct ip_packet_header) >
-			       c->max_size)
+	if (c->full ||
+	    ip_trace_limited_bytes(c->trace) + c->on_its_way + sizeof(struct ip_packet_header) >
+		    c->max_size)
 		return 0;
 	return put_empty(c, index, alive, now > alive ? now : alive, p->last_discarded);
 }

@@ -150,7 +150,8 @@ int ip_drain_put(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct 
 		if (write_oldest(c, IP_COMPRESSOR_MUST) < 0)
 			return -1;
 	/* The sizes of packets in the compressor are known only when they are written. */
-	if (c->on_its_way && ip_trace_bytes(c->trace) + c->on_its_way + size > c->max_size &&
+	if (c->on_its_way &&
+	    ip_trace_limited_bytes(c->trace) + c->on_its_way + size > c->max_size &&
 	    ip_drain_settle(c) < 0)
 		return -1;
 	if (ip_trace_compresses(c->trace)) { /* some packets may have been dropped meanwhile */
@@ -158,7 +159,7 @@ int ip_drain_put(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct 
 		next->beyond = p->beyond;
 	}
 	header.events_discarded = discarded < p->last_discarded ? p->last_discarded : discarded;
-	c->full |= ip_trace_bytes(c->trace) + size > c->max_size;
+	c->full |= ip_trace_limited_bytes(c->trace) + size > c->max_size;
 	if (!c->full) {
 		next->events += found->events;
 		next->last_discarded = header.events_discarded;

@@ -167,6 +167,13 @@ void ip_json_double(struct ip_json *j, const char *key, double value)
 	end_value(j);
 }
 
+void ip_json_raw(struct ip_json *j, const char *key, const char *text)
+{
+	begin_value(j, key);
+	fputs(text, j->out);
+	end_value(j);
+}
+
 void ip_json_bool(struct ip_json *j, const char *key, bool value)
 {
 	begin_value(j, key);

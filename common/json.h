@@ -29,6 +29,8 @@ void ip_json_string(struct ip_json *j, const char *key, const char *value); /* N
 void ip_json_uint(struct ip_json *j, const char *key, uint64_t value);
 void ip_json_int(struct ip_json *j, const char *key, int64_t value);
 void ip_json_double(struct ip_json *j, const char *key, double value); /* not finite -> null */
+/* text: a whole JSON value */
+void ip_json_raw(struct ip_json *j, const char *key, const char *text);
 void ip_json_bool(struct ip_json *j, const char *key, bool value);
 
 #endif

@@ -16,4 +16,8 @@ long ip_proc_status(pid_t pid, const char *key);
  * the process does not exist, or the time is not known. */
 uint64_t ip_proc_started_at(pid_t pid);
 
+/* The id that was last given to a process or thread. If it has changed, some process has forked.
+ * Reading it costs one small file. -1: not known. */
+long ip_proc_last_pid(void);
+
 #endif

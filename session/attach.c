@@ -127,6 +127,15 @@ static int open_area(struct ip_session *s)
 	return renew_area(s, true) < 0 ? -1 : 1;
 }
 
+/* Whether the iprobe that has the session works for the same service as this one. */
+static bool is_sibling(const struct ip_session *s)
+{
+	const pid_t owner = ip_area_owner(s->area);
+
+	return s->options->service && owner &&
+	       ip_proc_status(owner, "PPid") == s->options->service->parent;
+}
+
 /* Takes the session of the target, or asks the iprobe that has it. 0: the session is ours; 1: the
  * other iprobe has done what was asked for; -1 with an error. */
 static int take_or_ask(struct ip_session *s)
@@ -136,6 +145,9 @@ static int take_or_ask(struct ip_session *s)
 
 		if (held <= 0)
 			return held;
+		s->summary->followed = is_sibling(s);
+		if (s->summary->followed)
+			return 1;
 		ret = ip_session_ask(s, false);
 		if (ret <= 0)
 			return ret < 0 ? -1 : 1;

@@ -4,6 +4,7 @@
  */
 #include "session/session.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -54,6 +55,8 @@ int ip_session_begin_collector(struct ip_session *s, uint64_t max_size)
 	/* the nice value of the user, although ours may be another one just now */
 	ip_collector_set_nice(s->collector,
 			      s->hurries ? s->own_nice : getpriority(PRIO_PROCESS, 0));
+	if (s->options->service)
+		ip_follow_fork_leave_to_others(s->followed);
 	if (s->options->follow_fork)
 		ip_collector_set_followed(s->collector, ip_follow_fork_is_gone, s->followed);
 	if (ip_control_create(s->area, &s->control) < 0)
@@ -125,6 +128,26 @@ static void add_filter(void *trace, const char *text)
 	ip_trace_add_filter(trace, text);
 }
 
+static int make_trace(struct ip_session *s, const char *command)
+{
+	const struct ip_session_service *service = s->options->service;
+	struct ip_dir_place place = {.parent = -1};
+
+	if (!service)
+		return ip_trace_create(s->options->dir, s->target->pid, command, &s->start,
+				       &s->trace);
+	place.parent = fcntl(service->dir, F_DUPFD_CLOEXEC, 0);
+	if (place.parent < 0)
+		return ip_error_errno("cannot make %s", s->options->dir);
+	snprintf(place.name, sizeof(place.name), "%s", service->name);
+	if (ip_trace_create_at(&place, s->options->dir, s->target->pid, command, &s->start,
+			       &s->trace) < 0)
+		return -1;
+	if (!s->options->rotate)
+		ip_trace_share_limit(s->trace, service->written);
+	return 0;
+}
+
 int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan,
 			   const struct ip_modules *modules)
 {
@@ -140,7 +163,7 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan,
 	    ip_session_begin_area(s, s->area, plan, modules) < 0)
 		return -1;
 	down = ip_delegation_put_down();
-	made = ip_trace_create(s->options->dir, s->target->pid, command, &s->start, &s->trace);
+	made = make_trace(s, command);
 	ip_delegation_take_up(down);
 	if (made < 0)
 		return -1;

@@ -23,6 +23,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/notice.h"
+#include "common/proc.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/plan/bounds.h"
@@ -65,7 +66,7 @@ struct relative {
 struct ip_follow_fork {
 	struct ip_area *area;
 	struct ip_target *target;
-	bool follow;
+	bool follow, others; /* others: have sessions for what is not followed */
 	uint64_t deadline_ns;
 	uint64_t inode; /* of the area */
 	uint64_t gate;	/* of the target's image, at the beginning */
@@ -96,18 +97,6 @@ static bool same_pid_namespace(pid_t pid)
 	       readlink(name, theirs, sizeof(theirs) - 1) > 0 && !strcmp(ours, theirs);
 }
 
-/* Returns the id that was last given to a process. If it has changed, some process has forked.
- * Reading it costs one small file; looking for children costs one file for each thread. */
-static long last_pid(void)
-{
-	_cleanup_fclose_ FILE *file = fopen("/proc/loadavg", "re");
-	long pid = -1;
-
-	if (file && fscanf(file, "%*s %*s %*s %*s %ld", &pid) != 1)
-		pid = -1;
-	return pid;
-}
-
 int ip_follow_fork_create(struct ip_area *area, struct ip_target *target, bool follow,
 			  uint64_t deadline_ns, struct ip_follow_fork **ret)
 {
@@ -126,7 +115,7 @@ int ip_follow_fork_create(struct ip_area *area, struct ip_target *target, bool f
 	f->deadline_ns = deadline_ns;
 	f->inode = st.st_ino;
 	f->gate = target->anchor.gate;
-	f->last_pid = last_pid();
+	f->last_pid = ip_proc_last_pid();
 	f->same_namespace = same_pid_namespace(target->pid);
 	ip_credentials_read(target->pid, &f->credentials);
 	*ret = f;
@@ -155,6 +144,11 @@ void ip_follow_fork_destroy(struct ip_follow_fork *f)
 	}
 	free(f->late);
 	free(f);
+}
+
+void ip_follow_fork_leave_to_others(struct ip_follow_fork *f)
+{
+	f->others = true;
 }
 
 void ip_follow_fork_allow(struct ip_follow_fork *f, bool allow)
@@ -546,8 +540,10 @@ static int let_changed_go(struct ip_follow_fork *f, struct ip_collector *collect
 			continue;
 		if (!r->differs)
 			ip_notice("pid %d, forked from pid %d, has other credentials than that: it "
-				  "is not recorded any more",
-				  r->pid, f->target->pid);
+				  "is %s",
+				  r->pid, f->target->pid,
+				  f->others ? "recorded by a session of its own from now on"
+					    : "not recorded any more");
 		r->differs = true;
 		if (ip_area_lock_patch(f->area, f->target->pid) < 0)
 			return 0;
@@ -576,7 +572,7 @@ int ip_follow_fork_step(struct ip_follow_fork *f, struct ip_collector *collector
 		let_late_go(f);
 	if (now < f->look_ns)
 		return 0;
-	last = last_pid();
+	last = ip_proc_last_pid();
 	if (f->follow || last != f->last_pid || now > f->idle_ns) {
 		f->last_pid = last;
 		f->idle_ns = now + IDLE_NS;

@@ -138,6 +138,7 @@ int ip_session_plan(struct ip_session *s, bool allow_none)
 	else
 		ret = ip_plan_select(s->target, &s->modules, &s->selections, &s->plan);
 	s->planned = ret == 0;
+	s->summary->nothing = ret < 0;
 	return ret;
 }
 

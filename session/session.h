@@ -41,6 +41,16 @@ struct ip_session_progress {
 	uint64_t left_ns;
 };
 
+/* A session that is one of several of a service (service/service.h). */
+struct ip_session_service {
+	int dir;	   /* the directory of all traces */
+	const char *name;  /* of this trace's sub-directory */
+	uint64_t *written; /* bytes of all traces; max_size is the limit of their sum */
+	/* the process that has started this one and the other workers. A target that one of their
+	 * sessions records already is left to it */
+	pid_t parent;
+};
+
 struct ip_session_options {
 	const char *functions; /* NULL: all */
 	const char *dir;
@@ -60,6 +70,8 @@ struct ip_session_options {
 	bool compress; /* compress the streams (compressor.h) */
 	/* keep the newest max_size bytes, in that many pieces (rotate.h); 0: stop at max_size */
 	unsigned rotate;
+	/* NULL: the session is alone. dir is for messages then. Borrowed */
+	const struct ip_session_service *service;
 	/* called once, when probes have gone live; NULL: not called */
 	void (*on_live)(void *context);
 	/* called about four times a second; NULL: not called */
@@ -134,6 +146,9 @@ struct ip_session_summary {
 	size_t until; /* the condition of --until that was met, from 1 on; 0: none */
 	uint64_t length_ns;
 	bool recorded; /* probes went live */
+	/* another session of the same service records the target; nothing was done */
+	bool followed;
+	bool nothing; /* no module of the target has probes, or none that is selected */
 	struct ip_value_gaps value_gaps;
 	struct ip_no_events no_events; /* if there are none: why */
 	/* if done, functions and sites above are those that are live now */

@@ -151,6 +151,8 @@ static int append(struct ip_trace *trace, uint32_t stream, struct iovec *parts, 
 		s->piece = piece;
 		s->size = before + size;
 		trace->bytes += size;
+		if (trace->shared_bytes)
+			__atomic_add_fetch(trace->shared_bytes, size, __ATOMIC_RELAXED);
 		ip_rotation_wrote(trace, size);
 		advance(trace, stream, progress);
 		return 0;

@@ -14,82 +14,8 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/trace/packet_codec.h"
-#include "common/trace/trace_members.h"
+#include "trace_writer/place.h"
 #include "trace_writer/writer_private.h"
-
-/* Checks that no living iprobe writes the trace, or that of one of its members. Returns -1 with an
- * error. */
-static int check_unlocked(int fd, const char *path)
-{
-	struct ip_trace_members members;
-	bool locked = ip_journal_is_locked(fd);
-	int ret = ip_trace_members_read(fd, path, &members);
-
-	for (size_t i = 0; !locked && ret == 0 && i < members.n; i++) {
-		_cleanup_close_ int member = ip_trace_member_open(fd, members.items[i].name);
-
-		locked = member >= 0 && ip_journal_is_locked(member);
-		if (member < 0 && errno != ENOENT)
-			ret = ip_error_errno("cannot open %s/%s", path, members.items[i].name);
-	}
-	ip_trace_members_clear(&members);
-	if (locked)
-		return ip_error(
-			"%s is being written by another iprobe: name another directory with -o",
-			path);
-	return ret < 0 ? -1 : 0;
-}
-
-/* Opens the directory of that name. It must be a trace of iprobe that no living iprobe writes, or
- * empty. Returns -1 if there is nothing, -2 with an error. */
-static int open_trace(int parent, const char *name, const char *path)
-{
-	_cleanup_close_ int fd = ip_dir_open(parent, name);
-
-	if (fd < 0 && errno == ENOENT)
-		return -1;
-	if (fd < 0 && errno == EPERM)
-		ip_error("%s is another user's: name another directory with -o", path);
-	else if (fd < 0 || !ip_trace_dir_is_one(fd))
-		ip_error("%s exists and is not a trace of iprobe: name another directory with -o",
-			 path);
-	else if (check_unlocked(fd, path) == 0)
-		return ip_steal_fd(&fd);
-	return -2;
-}
-
-/* Renames the existing directory to DIR.old and removes the directory that was DIR.old. Both are
- * checked before either is changed. *ret_moved: a descriptor of the renamed directory, or -1. */
-static int make_room(const char *dir, const struct ip_dir_place *place, int *ret_moved)
-{
-	_cleanup_free_ char *old = NULL;
-	_cleanup_close_ int there = open_trace(place->parent, place->name, dir), before = -1;
-	char name[NAME_MAX + 1];
-
-	*ret_moved = -1;
-	if (there < 0)
-		return there + 1;
-	if (asprintf(&old, "%s.old", dir) < 0) {
-		old = NULL;
-		return ip_error("out of memory");
-	}
-	if (snprintf(name, sizeof(name), "%s.old", place->name) >= (int)sizeof(name))
-		return ip_error("%s: the name is too long", old);
-	before = open_trace(place->parent, name, old);
-	if (before < -1 ||
-	    (before >= 0 && (ip_trace_dir_check(before, old) < 0 ||
-			     ip_trace_dir_remove(place->parent, name, before, old) < 0)))
-		return -1;
-	if (ip_dir_rename(place->parent, place->name, name) < 0)
-		return ip_error_errno("cannot keep %s as %s", dir, old);
-	if (!ip_dir_is_at(place->parent, name, there)) {
-		/* it is not the directory that was checked: it gets its name back */
-		ip_dir_rename(place->parent, name, place->name);
-		return ip_error("%s: another has been put in its place meanwhile", dir);
-	}
-	*ret_moved = ip_steal_fd(&there);
-	return 0;
-}
 
 char *ip_proc_command(pid_t pid)
 {
@@ -162,7 +88,7 @@ int ip_trace_create_at(struct ip_dir_place *place, const char *dir, pid_t pid, c
 	}
 	trace->place = *place;
 	place->parent = -1;
-	if (make_room(dir, &trace->place, &trace->old) < 0) {
+	if (ip_trace_place_take(dir, &trace->place, &trace->old) < 0) {
 		ip_trace_close(trace);
 		return -1;
 	}
@@ -224,7 +150,6 @@ void ip_trace_close(struct ip_trace *trace)
 void ip_trace_discard(struct ip_trace *trace)
 {
 	_cleanup_free_ char *why = NULL;
-	char old[NAME_MAX + 1];
 
 	if (!trace)
 		return;
@@ -232,11 +157,7 @@ void ip_trace_discard(struct ip_trace *trace)
 	if (trace->dirfd >= 0)
 		ip_trace_dir_remove(trace->place.parent, trace->place.name, trace->dirfd,
 				    trace->dir);
-	/* if the directory could not be removed, both directories stay */
-	if (trace->old >= 0 &&
-	    snprintf(old, sizeof(old), "%s.old", trace->place.name) < (int)sizeof(old) &&
-	    ip_dir_is_at(trace->place.parent, old, trace->old))
-		ip_dir_rename(trace->place.parent, old, trace->place.name);
+	ip_trace_place_give_back(&trace->place, trace->old);
 	ip_trace_close(trace);
 	if (why)
 		ip_error("%s", why); /* the error that has led here */
@@ -263,6 +184,17 @@ uint64_t ip_trace_ns(const struct ip_trace *trace, uint64_t tsc)
 uint64_t ip_trace_bytes(const struct ip_trace *trace)
 {
 	return trace->bytes;
+}
+
+void ip_trace_share_limit(struct ip_trace *trace, uint64_t *written)
+{
+	trace->shared_bytes = written;
+}
+
+uint64_t ip_trace_limited_bytes(const struct ip_trace *trace)
+{
+	return trace->shared_bytes ? __atomic_load_n(trace->shared_bytes, __ATOMIC_RELAXED)
+				   : trace->bytes;
 }
 
 int ip_trace_dirfd(const struct ip_trace *trace)

@@ -189,7 +189,12 @@ int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream,
 			   const struct ip_progress *progress);
 
 uint64_t ip_trace_bytes(const struct ip_trace *trace); /* of packets in the trace */
-int ip_trace_dirfd(const struct ip_trace *trace);      /* of the trace directory */
+/* Several traces, written by several processes, share one limit. written: in memory that all of
+ * them share; what is written of this trace is added to it. Borrowed. */
+void ip_trace_share_limit(struct ip_trace *trace, uint64_t *written);
+/* What the limit counts: the bytes of this trace, or of all that share the limit. */
+uint64_t ip_trace_limited_bytes(const struct ip_trace *trace);
+int ip_trace_dirfd(const struct ip_trace *trace); /* of the trace directory */
 
 /* Returns the "command line" of a process: its arguments, separated by blanks, as a user would type
  * it (malloc'ed, never NULL). */

@@ -36,6 +36,7 @@ struct ip_trace {
 	struct ip_trace_stream *streams;
 	size_t nstreams;
 	uint64_t bytes;
+	uint64_t *shared_bytes; /* of all traces that share one limit; NULL: this one has its own */
 	/* the body of the session file; lines are added as facts become known */
 	char *text;
 	size_t text_size;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/args/operands.h"
+#include "cli/args/processes.h"
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/record/live_line.h"
@@ -93,7 +94,7 @@ static const struct option long_options[] = {
 	{"until", required_argument, NULL, OPT_UNTIL},
 	{"linger", required_argument, NULL, OPT_LINGER},
 	{"quiet", no_argument, NULL, 'q'},
-	CLI_OPTION_PID,
+	CLI_PROCESS_OPTIONS,
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
@@ -280,7 +281,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 		     struct cli_record_options *ret, int *ret_next)
 {
 	const char *command = argv[0], *letters = attach ? ":f:o:p:qh" : "+:f:o:p:qh";
-	int option;
+	int option, code;
 
 	*ret = (struct cli_record_options){
 		.session = {.dir = "iprobe.data",
@@ -424,6 +425,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 		case OPT_LINGER:
 			if (parse_value(option, optarg, &ret->session) < 0)
 				return cli_usage(command, "%s", ip_error_message());
+			ret->memory_asked |= option == OPT_MEMORY;
 			if (option != OPT_MAX_STOP)
 				ret->session.own = option == OPT_DURATION ? "--duration"
 						   : option == OPT_MEMORY ? "--memory"
@@ -431,7 +433,12 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 									  : "--max-size";
 			break;
 		default:
-			return cli_bad_option(command, argc, argv, letters, long_options);
+			code = attach ? cli_process_option(command, option, optarg) : -2;
+			if (code == -2)
+				return cli_bad_option(command, argc, argv, letters, long_options);
+			if (code >= 0)
+				return code;
+			break;
 		}
 	}
 	if (measure_conditions(&ret->session) < 0)

@@ -195,10 +195,11 @@ void cli_record_summary(const struct cli_record_options *options,
 	if (s->until)
 		ip_print(stderr, "iprobe: --until is met: %s\n", s->until_said);
 	if (s->children_restored)
-		ip_print(stderr,
-			 "iprobe: %zu forked process%s got the NOPs back (--follow-fork records "
-			 "them)\n",
-			 s->children_restored, s->children_restored == 1 ? "" : "es");
+		ip_print(stderr, "iprobe: %zu forked process%s got the NOPs back%s\n",
+			 s->children_restored, s->children_restored == 1 ? "" : "es",
+			 options->session.service || options->session.follow_fork
+				 ? ""
+				 : " (--follow-fork records them)");
 	if (ip_filters_any(&options->session.filters))
 		ip_print(stderr, "iprobe: %s event%s filtered\n",
 			 ip_format_count(s->filtered, filtered), plural(s->filtered));
@@ -218,8 +219,11 @@ void cli_record_summary(const struct cli_record_options *options,
 	if (s->rotates)
 		snprintf(overwritten, sizeof(overwritten), ", %s before them rotated away",
 			 ip_format_count(s->rotated.events, count));
+	ip_print(stderr, "iprobe: ");
+	if (options->session.service)
+		ip_print(stderr, "pid %d: ", s->pid);
 	ip_print(stderr,
-		 "iprobe: %s%s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s, %s "
+		 "%s%s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s, %s "
 		 "lost; %s",
 		 ip_end_reason_is_early(s->end) ? "ended early: " : "",
 		 ip_format_count(s->events, events), plural(s->events),
@@ -230,7 +234,8 @@ void cli_record_summary(const struct cli_record_options *options,
 		 options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
 	cli_print_stops(stderr, &s->stops);
 	ip_print(stderr, "; trace in %s\n", options->session.dir);
-	for (size_t i = 0; i < s->no_events.n; i++) {
+	/* of a service some processes sleep; report says so of each */
+	for (size_t i = 0; i < s->no_events.n && !options->session.service; i++) {
 		ip_print(stderr, "iprobe: no events: ");
 		ip_print(stderr, "%s\n", s->no_events.items[i].text);
 	}

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "access/fd_passing.h"
+#include "cli/args/processes.h"
 #include "cli/cli.h"
 #include "common/cleanup.h"
 #include "common/dir.h"
@@ -127,7 +128,7 @@ int cli_via_daemon_options(int argc, char **argv, const char *letters, const str
 			ret = add_functions(request, optarg);
 		else if (!strcmp(name, "output"))
 			*ret_dir = optarg;
-		else if (!strcmp(name, "pid"))
+		else if (cli_is_process_option(name))
 			; /* the request names the process itself */
 		else if (!strcmp(name, "profile"))
 			/* a profile of iprobed can have another content: what this user's

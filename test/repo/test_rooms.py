@@ -26,6 +26,7 @@ ROOMS = {
     "hotpatcher/plan": ["hotpatcher/patch", "hotpatcher/shm", "include"],
     "trace_writer": ["hotpatcher/plan"],
     "collector": ["trace_writer"],
+    "service": ["trace_writer"],
     "session": ["collector"],
     "fperf": ["session"],
     "iprobed": ["access"],
@@ -41,7 +42,7 @@ ROOMS = {
     "analysis/profile": ["analysis/callstack"],
     "analysis/export": ["analysis/profile"],
     "analysis/trim": ["analysis/callstack"],
-    "cli": ["fperf", "iprobed", "analysis/export", "analysis/trim"],
+    "cli": ["fperf", "service", "iprobed", "analysis/export", "analysis/trim"],
 }
 # Files of the runtime: what is compared with, or laid into, a target; and its way of reading
 # counters, which fperf tries on itself.

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe attach with several processes: what each worker does, and what is printed at the end.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cli/record/attach.h"
+#include "cli/record/live_line.h"
+#include "common/array.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/json.h"
+#include "common/now.h"
+#include "common/print.h"
+#include "common/proc.h"
+#include "common/units.h"
+
+#define MEMORY_WHOLE 4		  /* so many processes have the default ring memory each; */
+#define MEMORY_LEAST (8ull << 20) /* more of them share as much, down to this */
+
+struct service {
+	const struct ip_service_choice *choice;
+	const struct cli_record_options *options;
+	int argc;
+	char **argv;
+	uint64_t *written; /* in shared memory */
+	uint64_t start_ns;
+	char **documents; /* JSON, one of each worker */
+	size_t ndocuments;
+	struct ip_service_worker_result sum;
+	size_t recorded, changed, without; /* without: there was nothing to record */
+};
+
+/* ---- the worker's side ---- */
+
+struct worker_context {
+	int socket;
+};
+
+static void tell_live(void *context)
+{
+	const struct worker_context *c = context;
+
+	ip_service_worker_say_live(c->socket);
+}
+
+static void tell_progress(void *context, const struct ip_session_progress *p)
+{
+	const struct worker_context *c = context;
+	const struct ip_service_worker_progress progress = {p->events, p->lost, p->per_second,
+							    p->written};
+
+	ip_service_worker_say_progress(c->socket, &progress);
+}
+
+static uint64_t memory_of(const struct cli_record_options *options, size_t n)
+{
+	uint64_t memory = options->session.memory;
+
+	if (options->memory_asked || n <= MEMORY_WHOLE)
+		return memory;
+	memory = memory * MEMORY_WHOLE / n;
+	return memory > MEMORY_LEAST ? memory : MEMORY_LEAST;
+}
+
+static int work(void *context, const struct ip_service_task *task, int socket,
+		struct ip_service_worker_result *result)
+{
+	static char line[65536];
+	const struct service *s = context;
+	struct cli_record_options options = *s->options;
+	struct ip_session_options *session = &options.session;
+	struct worker_context own = {socket};
+	struct ip_session_service service = {
+		.dir = task->dir, .name = task->name, .written = s->written, .parent = getppid()};
+	_cleanup_free_ char *dir = NULL;
+
+	/* lines of several workers must not mix */
+	setvbuf(stderr, line, _IOLBF, sizeof(line));
+	if (asprintf(&dir, "%s/%s", session->dir, task->name) < 0)
+		return 1;
+	session->dir = dir;
+	session->service = &service;
+	session->duration_ns = task->left_ns;
+	session->memory = memory_of(&options, task->n);
+	if (session->rotate && session->max_size && task->n)
+		session->max_size /= task->n;
+	/* its children are recorded without a gap where the session can follow them; those that it
+	 * cannot follow get sessions of their own */
+	if (s->choice->children && !session->drop_hot && !session->overwrite &&
+	    ip_proc_status(task->pid, "Seccomp") <= 0)
+		session->follow_fork = true;
+	session->on_live = tell_live;
+	session->on_progress = tell_progress;
+	session->context = &own;
+	options.found = !task->named;
+	return cli_attach_one(task->pid, &options, s->argc, s->argv, dir, result);
+}
+
+/* ---- the command's side ---- */
+
+static void show_progress(void *context, const struct ip_service_sum *sum)
+{
+	const struct ip_session_progress p = {.events = sum->progress.events,
+					      .lost = sum->progress.lost,
+					      .per_second = sum->progress.per_second,
+					      .written = sum->progress.written,
+					      .has_duration = sum->has_duration,
+					      .left_ns = sum->left_ns};
+
+	cli_live_line_show(NULL, &p);
+}
+
+static void take_result(void *context, const struct ip_service_worker *worker, const char *name)
+{
+	struct service *s = context;
+	const struct ip_service_worker_result *r = worker->result;
+	char *text = s->options->json ? ip_service_worker_output(worker) : NULL;
+
+	s->recorded += r->recorded;
+	s->changed += r->changed;
+	s->without += r->none;
+	s->sum.events += r->events;
+	s->sum.lost += r->lost;
+	s->sum.filtered += r->filtered;
+	s->sum.functions += r->functions;
+	s->sum.sites += r->sites;
+	s->sum.threads += r->threads;
+	s->sum.pages += r->pages;
+	s->sum.bytes += r->bytes;
+	s->sum.stops += r->stops;
+	s->sum.stops_ns += r->stops_ns;
+	if (r->longest_stop_ns > s->sum.longest_stop_ns)
+		s->sum.longest_stop_ns = r->longest_stop_ns;
+	if (!text)
+		return;
+	text[strcspn(text, "\n")] = '\0';
+	if (!*text || ip_array_grow(&s->documents, s->ndocuments, sizeof(*s->documents)) < 0) {
+		free(text);
+		return;
+	}
+	s->documents[s->ndocuments++] = text;
+}
+
+static void restore(void *context, pid_t pid)
+{
+	cli_detach_left(pid);
+}
+
+static void print_json(const struct service *s)
+{
+	_cleanup_free_ char *service = ip_service_choice_text(s->choice);
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	ip_json_object(&j, NULL);
+	ip_json_string(&j, "service", service);
+	ip_json_uint(&j, "processes", s->recorded);
+	ip_json_uint(&j, "changed", s->changed);
+	ip_json_uint(&j, "without_probes", s->without);
+	ip_json_uint(&j, "sites", s->sum.sites);
+	ip_json_uint(&j, "functions", s->sum.functions);
+	ip_json_uint(&j, "threads", s->sum.threads);
+	ip_json_uint(&j, "pages", s->sum.pages);
+	ip_json_uint(&j, "events", s->sum.events);
+	ip_json_uint(&j, "lost", s->sum.lost);
+	ip_json_uint(&j, "filtered", s->sum.filtered);
+	ip_json_uint(&j, "bytes", s->sum.bytes);
+	ip_json_uint(&j, "stops", s->sum.stops);
+	ip_json_double(&j, "longest_stop_us", s->sum.longest_stop_ns / 1e3);
+	ip_json_string(&j, "dir", s->recorded ? s->options->session.dir : NULL);
+	ip_json_uint(&j, "duration_ns", ip_now_ns() - s->start_ns);
+	ip_json_array(&j, "members");
+	for (size_t i = 0; i < s->ndocuments; i++)
+		ip_json_raw(&j, NULL, s->documents[i]);
+	ip_json_end_array(&j);
+	ip_json_end_object(&j);
+}
+
+static void print_summary(const struct service *s)
+{
+	char events[32], lost[32], length[16], longest[16];
+
+	cli_live_line_clear();
+	if (s->options->json) {
+		print_json(s);
+		return;
+	}
+	if (s->options->quiet)
+		return;
+	if (s->without)
+		ip_print(stderr,
+			 "iprobe: %zu process%s left out: no module of theirs has such probes\n",
+			 s->without, s->without == 1 ? "" : "es");
+	if (!s->recorded)
+		return;
+	ip_print(stderr,
+		 "iprobe: %s event%s of %zu process%s in %s, %s lost; no stop longer than %s; "
+		 "trace in %s\n",
+		 ip_format_count(s->sum.events, events), s->sum.events == 1 ? "" : "s", s->recorded,
+		 s->recorded == 1 ? "" : "es", ip_format_ns(ip_now_ns() - s->start_ns, length),
+		 s->sum.lost ? ip_format_count(s->sum.lost, lost) : "none",
+		 ip_format_ns(s->sum.longest_stop_ns, longest), s->options->session.dir);
+}
+
+static int finish(struct service *s, int done)
+{
+	if (done >= 0)
+		print_summary(s);
+	for (size_t i = 0; i < s->ndocuments; i++)
+		free(s->documents[i]);
+	free(s->documents);
+	munmap(s->written, sizeof(*s->written));
+	if (done < 0)
+		return cli_fail();
+	if (!done && !s->recorded && !s->changed) {
+		ip_error("none of these processes could be recorded");
+		return cli_fail();
+	}
+	return done ? 1 : 0;
+}
+
+static int preview_all(struct service *s)
+{
+	struct ip_service_processes found;
+	int code = 0;
+
+	if (ip_service_processes_find(s->choice, &found) < 0)
+		return cli_fail();
+	for (size_t i = 0; i < found.n; i++) {
+		const int one = cli_attach_one(found.items[i].pid, s->options, s->argc, s->argv,
+					       NULL, NULL);
+
+		code = found.items[i].named || one == 2 ? (one ? one : code) : code;
+	}
+	if (!found.n) {
+		ip_error("no process matches");
+		code = cli_fail();
+	}
+	ip_service_processes_clear(&found);
+	return code;
+}
+
+int cli_attach_service(const struct ip_service_choice *choice,
+		       const struct cli_record_options *options, int argc, char **argv)
+{
+	struct service s = {.choice = choice,
+			    .options = options,
+			    .argc = argc,
+			    .argv = argv,
+			    .start_ns = ip_now_ns()};
+	const struct ip_service_options service = {
+		.choice = *choice,
+		.dir = options->session.dir,
+		.duration_ns = options->session.duration_ns,
+		.follows = (choice->children || options->session.follow_fork) &&
+			   !options->session.drop_hot && !options->session.overwrite,
+		.work = work,
+		.on_end = take_result,
+		.on_progress = options->session.on_progress ? show_progress : NULL,
+		.restore = restore,
+		.context = &s};
+	struct ip_service_sum sum;
+
+	if (options->session.resume)
+		return cli_usage(argv[0], "--resume goes on with the session of one process: name "
+					  "its PID, and its directory in the trace's by -o");
+	if (options->leave)
+		return cli_usage(argv[0], "--leave goes with one PID");
+	if (options->dry_run)
+		return preview_all(&s);
+	s.written = mmap(NULL, sizeof(*s.written), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (s.written == MAP_FAILED) {
+		ip_error("out of memory");
+		return cli_fail();
+	}
+	cli_catch_signals();
+	return finish(&s, ip_service_record(&service, &sum));
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds the processes of a service in /proc. See processes.h.
+ */
+#include "service/processes.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/array.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+
+#define CGROUP_ROOT    "/sys/fs/cgroup"
+#define LINE_MAX_BYTES 8192
+
+bool ip_service_choice_is_open(const struct ip_service_choice *choice)
+{
+	return choice->nnames || choice->nunits || choice->ncgroups || choice->children;
+}
+
+char *ip_service_choice_text(const struct ip_service_choice *choice)
+{
+	_cleanup_fclose_ FILE *out = NULL;
+	char *text = NULL;
+	size_t size;
+
+	out = open_memstream(&text, &size);
+	if (!out)
+		return NULL;
+	if (choice->npids)
+		fputs(choice->npids == 1 ? "PID" : "PIDs", out);
+	for (size_t i = 0; i < choice->npids; i++)
+		fprintf(out, " %d", choice->pids[i]);
+	for (size_t i = 0; i < choice->nnames; i++)
+		fprintf(out, " --name %s", choice->names[i]);
+	for (size_t i = 0; i < choice->nunits; i++)
+		fprintf(out, " --unit %s", choice->units[i]);
+	for (size_t i = 0; i < choice->ncgroups; i++)
+		fprintf(out, " --cgroup %s", choice->cgroups[i]);
+	if (choice->children)
+		fputs(" --children", out);
+	fclose(ip_steal_ptr(out));
+	if (text && *text == ' ')
+		memmove(text, text + 1, strlen(text));
+	return text;
+}
+
+/* Mixes 8 bytes into a hash. */
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	return (hash ^ value) * 0x9e3779b97f4a7c15ull ^ (hash >> 29);
+}
+
+/* Reads the state, the parent and the start of a process. The name in parentheses may contain
+ * anything. Returns false where the process is gone or a zombie. */
+static bool read_stat(int dir, struct ip_service_process *p)
+{
+	_cleanup_close_ int fd = openat(dir, "stat", O_RDONLY | O_CLOEXEC);
+	char text[1024];
+	const char *at;
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	char state;
+
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	at = strrchr(text, ')');
+	return at &&
+	       sscanf(at + 1,
+		      " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+		      "%*d %*d %lu",
+		      &state, &p->parent, &p->started) == 3 &&
+	       state != 'Z' && state != 'X';
+}
+
+static void read_comm(int dir, struct ip_service_process *p)
+{
+	_cleanup_close_ int fd = openat(dir, "comm", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, p->comm, sizeof(p->comm) - 1);
+
+	p->comm[n > 0 ? n : 0] = '\0';
+	p->comm[strcspn(p->comm, "\n")] = '\0';
+}
+
+static void read_identity(int dir, struct ip_service_process *p)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	int fd = openat(dir, "status", O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	char line[256];
+
+	p->identity = 1;
+	/* where it may not be followed, the link itself tells as much as we may know */
+	if (fstatat(dir, "exe", &st, 0) == 0) {
+		p->identity = mix(p->identity, st.st_ino);
+		p->identity = mix(p->identity, st.st_dev);
+	}
+	file = fd < 0 ? NULL : fdopen(fd, "r");
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, "Uid:", 4) || !strncmp(line, "Gid:", 4))
+			for (const char *c = line; *c; c++)
+				p->identity = mix(p->identity, (unsigned char)*c);
+}
+
+static bool has_name(int dir, const struct ip_service_process *p,
+		     const struct ip_service_choice *choice)
+{
+	char path[PATH_MAX];
+	ssize_t n = choice->nnames ? readlinkat(dir, "exe", path, sizeof(path) - 1) : -1;
+	const char *base = NULL;
+
+	if (n > 0) {
+		path[n] = '\0';
+		/* the kernel adds this to the path of a file that was replaced by a new version */
+		if (n > 10 && !strcmp(path + n - 10, " (deleted)"))
+			path[n - 10] = '\0';
+		base = strrchr(path, '/');
+	}
+	for (size_t i = 0; i < choice->nnames; i++)
+		if (fnmatch(choice->names[i], p->comm, 0) == 0 ||
+		    (base && fnmatch(choice->names[i], base + 1, 0) == 0))
+			return true;
+	return false;
+}
+
+/* Whether a component of the path is the unit's name. */
+static bool has_unit(const char *path, const char *unit)
+{
+	char name[NAME_MAX + 1];
+	size_t n;
+
+	snprintf(name, sizeof(name), "%s%s", unit, strchr(unit, '.') ? "" : ".service");
+	n = strlen(name);
+	for (const char *at = path; (at = strstr(at, name)); at++)
+		if (at > path && at[-1] == '/' && (!at[n] || at[n] == '/'))
+			return true;
+	return false;
+}
+
+/* Whether the path is the group's, or lies below it. */
+static bool is_in_group(const char *path, const char *group)
+{
+	size_t n;
+
+	if (!strncmp(group, CGROUP_ROOT "/", sizeof(CGROUP_ROOT)))
+		group += sizeof(CGROUP_ROOT) - 1;
+	while (group[0] == '/' && group[1] == '/')
+		group++;
+	n = strlen(group);
+	while (n > 1 && group[n - 1] == '/')
+		n--;
+	if (*group != '/') /* a name relative to the root */
+		return *path == '/' && !strncmp(path + 1, group, n) &&
+		       (!path[1 + n] || path[1 + n] == '/');
+	return n == 1 || (!strncmp(path, group, n) && (!path[n] || path[n] == '/'));
+}
+
+/* Version 1 of control groups has a line for each hierarchy. The directory under /sys/fs/cgroup is
+ * named by its controllers there, so that a path with this directory in front is compared, too. */
+static bool is_in_any(char *line, const struct ip_service_choice *choice)
+{
+	char *controllers = strchr(line, ':'),
+	     *path = controllers ? strchr(controllers + 1, ':') : NULL;
+	char whole[LINE_MAX_BYTES + 64];
+
+	if (!path)
+		return false;
+	*path++ = '\0';
+	controllers++;
+	if (!strncmp(controllers, "name=", 5))
+		controllers += 5;
+	path[strcspn(path, "\n")] = '\0';
+	snprintf(whole, sizeof(whole), "/%s%s", controllers, path);
+	for (size_t i = 0; i < choice->nunits; i++)
+		if (has_unit(path, choice->units[i]))
+			return true;
+	for (size_t i = 0; i < choice->ncgroups; i++)
+		if (is_in_group(path, choice->cgroups[i]) ||
+		    (*controllers && is_in_group(whole, choice->cgroups[i])))
+			return true;
+	return false;
+}
+
+static bool has_group(int dir, const struct ip_service_choice *choice)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char line[LINE_MAX_BYTES];
+	int fd;
+
+	if (!choice->nunits && !choice->ncgroups)
+		return false;
+	fd = openat(dir, "cgroup", O_RDONLY | O_CLOEXEC);
+	file = fd < 0 ? NULL : fdopen(fd, "r");
+	while (file && fgets(line, sizeof(line), file))
+		if (is_in_any(line, choice))
+			return true;
+	return false;
+}
+
+static bool is_named(pid_t pid, const struct ip_service_choice *choice)
+{
+	for (size_t i = 0; i < choice->npids; i++)
+		if (choice->pids[i] == pid)
+			return true;
+	return false;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct ip_service_process *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+const struct ip_service_process *
+ip_service_processes_get(const struct ip_service_processes *processes, pid_t pid)
+{
+	const struct ip_service_process key = {.pid = pid};
+
+	return processes->n ? bsearch(&key, processes->items, processes->n, sizeof(key), by_pid)
+			    : NULL;
+}
+
+/* Whether an ancestor of the process is this process (*ret_ours), or is chosen. */
+static bool descends(const struct ip_service_processes *all, size_t i, bool *ret_ours)
+{
+	bool chosen = false;
+
+	pid_t parent = all->items[i].parent;
+
+	/* a pid that was given anew while /proc was read may close a circle */
+	for (unsigned depth = 0; parent > 1 && depth < 4096; depth++) {
+		const struct ip_service_process *p = ip_service_processes_get(all, parent);
+
+		*ret_ours |= parent == getpid();
+		if (!p)
+			break;
+		chosen |= p->chosen;
+		parent = p->parent;
+	}
+	return chosen;
+}
+
+static int read_all(const struct ip_service_choice *choice, struct ip_service_processes *ret)
+{
+	_cleanup_closedir_ DIR *proc = opendir("/proc");
+	const struct dirent *entry;
+
+	if (!proc)
+		return ip_error_errno("cannot read /proc");
+	while ((entry = readdir(proc))) {
+		struct ip_service_process p = {0};
+		_cleanup_close_ int dir = -1;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		p.pid = atoi(entry->d_name);
+		dir = openat(dirfd(proc), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (dir < 0 || !read_stat(dir, &p))
+			continue;
+		read_comm(dir, &p);
+		p.named = is_named(p.pid, choice);
+		p.chosen = p.named || has_name(dir, &p, choice) || has_group(dir, choice);
+		if (ip_array_grow(&ret->items, ret->n, sizeof(*ret->items)) < 0)
+			return -1;
+		ret->items[ret->n++] = p;
+	}
+	qsort(ret->items, ret->n, sizeof(*ret->items), by_pid);
+	return 0;
+}
+
+/* The identity of a process that is chosen; 0 where it is gone. */
+static void identify(struct ip_service_process *p)
+{
+	_cleanup_close_ int dir = -1;
+	char name[32];
+
+	snprintf(name, sizeof(name), "/proc/%d", p->pid);
+	dir = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir >= 0)
+		read_identity(dir, p);
+}
+
+int ip_service_processes_find(const struct ip_service_choice *choice,
+			      struct ip_service_processes *ret)
+{
+	struct ip_service_processes all = {0};
+	int done = read_all(choice, &all);
+
+	*ret = (struct ip_service_processes){0};
+	for (size_t i = 0; done == 0 && i < all.n; i++) {
+		bool ours = all.items[i].pid == getpid(),
+		     below = descends(&all, i, &ours) && choice->children;
+
+		if (ours || !(all.items[i].chosen || below))
+			continue;
+		if (ret->n == IP_SERVICE_PROCESSES)
+			done = ip_error("more than %u processes match: name fewer",
+					IP_SERVICE_PROCESSES);
+		else
+			done = ip_array_grow(&ret->items, ret->n, sizeof(*ret->items));
+		if (done < 0)
+			break;
+		ret->items[ret->n] = all.items[i];
+		identify(&ret->items[ret->n++]);
+	}
+	ip_service_processes_clear(&all);
+	if (done < 0)
+		ip_service_processes_clear(ret);
+	return done;
+}
+
+void ip_service_processes_clear(struct ip_service_processes *processes)
+{
+	free(processes->items);
+	*processes = (struct ip_service_processes){0};
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes of a service: those that a user names by their pids, by the name of their program,
+ * by a unit of systemd, by a control group, and all that these fork.
+ *
+ * Names, units and control groups are what /proc says at the time of a look. A process chooses its
+ * own name: that it is found here gives it nothing, and nobody a right. Whether it may be traced is
+ * decided when a session is begun, as for any other process.
+ */
+#ifndef IP_SERVICE_PROCESSES_H
+#define IP_SERVICE_PROCESSES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define IP_SERVICE_CHOICES   1024u /* of each kind, at most */
+#define IP_SERVICE_PROCESSES 4096u
+
+struct ip_service_choice {
+	const pid_t *pids;
+	size_t npids;
+	/* globs, compared with the name of the main thread (comm) and with the last component of
+	 * the executable's path */
+	const char *const *names;
+	size_t nnames;
+	/* names of units; without a dot ".service" is meant */
+	const char *const *units;
+	size_t nunits;
+	/* paths of control groups, with or without /sys/fs/cgroup in front: processes in them and
+	 * below them */
+	const char *const *cgroups;
+	size_t ncgroups;
+	bool children; /* and all descendants of these */
+};
+
+/* Whether the choice is open: processes that come later belong to it, too. */
+bool ip_service_choice_is_open(const struct ip_service_choice *choice);
+
+/* How the processes are chosen, for people: "--name nginx", "PIDs 12 13". malloc'ed; NULL where
+ * memory ran out. */
+char *ip_service_choice_text(const struct ip_service_choice *choice);
+
+struct ip_service_process {
+	pid_t pid, parent;
+	/* the time at which it was started (common/proc.h): a pid can be another process later */
+	uint64_t started;
+	/* of the program that it executes and of its users and groups: changes when one of them
+	 * does, and is the same for processes that have the same */
+	uint64_t identity;
+	bool named;  /* by its pid */
+	bool chosen; /* by itself, not as a descendant of another */
+	char comm[16];
+};
+
+struct ip_service_processes {
+	struct ip_service_process *items; /* sorted by pid */
+	size_t n;
+};
+
+/* Looks at all processes. Zombies, and this process with its own children, are left out. Processes
+ * that are named by pid and do not exist are left out, too. Returns 0, or -1 with an error. */
+int ip_service_processes_find(const struct ip_service_choice *choice,
+			      struct ip_service_processes *ret);
+void ip_service_processes_clear(struct ip_service_processes *processes);
+
+/* Returns the process, or NULL. */
+const struct ip_service_process *
+ip_service_processes_get(const struct ip_service_processes *processes, pid_t pid);
+
+#endif

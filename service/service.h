@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recording a service: all processes of a choice (processes.h), each by a worker of its own
+ * (workers.h), into one directory (trace_writer/member_dirs.h).
+ *
+ *   1. Find the processes. None: an error. Start a worker for each.
+ *   2. While workers live: take their reports; look for new processes where the kernel has given a
+ *      pid since the last look. A process that has come only just is left alone for a moment: most
+ *      children execute another program at once, or end. A process that could not be recorded is
+ *      tried again when it has executed another program or got other users.
+ *   3. Where sessions follow forks, a child that a session records already is left to it: the
+ *      worker finds that out without touching the child.
+ *   4. A worker that was killed may have left live sites: they are put back at once, by the
+ *      caller's `restore`.
+ *   5. The end: the time is over, a signal, a condition in one of the sessions, or no process has
+ *      been left for a while. All workers end their sessions; the last one's end is ours.
+ */
+#ifndef IP_SERVICE_H
+#define IP_SERVICE_H
+
+#include "common/trace/trace_members.h"
+#include "service/processes.h"
+#include "service/workers.h"
+
+/* What a worker is to do. */
+struct ip_service_task {
+	pid_t pid;
+	const char *name; /* of the member's sub-directory; NULL: there is no directory */
+	int dir;	  /* the directory of all members; -1: none */
+	uint64_t left_ns; /* of the recording's duration; 0: it has none */
+	size_t n;	  /* how many processes there are now */
+	bool named;	  /* by its pid */
+};
+
+struct ip_service_sum {
+	struct ip_service_worker_progress progress;
+	size_t processes; /* that were recorded so far, or are */
+	size_t live;	  /* that are recorded now */
+	bool has_duration;
+	uint64_t left_ns;
+};
+
+struct ip_service_options {
+	struct ip_service_choice choice;
+	const char *dir; /* of the traces; NULL: none is made */
+	uint64_t duration_ns;
+	bool follows; /* sessions follow forks (step 3) */
+	/* begins, runs and ends the session of one process, in the worker */
+	int (*work)(void *context, const struct ip_service_task *task, int socket,
+		    struct ip_service_worker_result *result);
+	/* a worker has ended; NULL: not called. name: of its sub-directory, or NULL */
+	void (*on_end)(void *context, const struct ip_service_worker *worker, const char *name);
+	/* called some times a second; NULL: not called */
+	void (*on_progress)(void *context, const struct ip_service_sum *sum);
+	/* step 4: puts back what a killed worker has left live in the process */
+	void (*restore)(void *context, pid_t pid);
+	void *context;
+};
+
+/* Records until the end. Returns 0; 1: a process that was named by its pid could not be recorded,
+ * and that has been told by its worker; -1 with an error: nothing was recorded. ret: the sum at the
+ * end. */
+int ip_service_record(const struct ip_service_options *options, struct ip_service_sum *ret);
+
+#endif

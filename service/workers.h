@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Workers: one child process for each target. A session is made for one target and one iprobe; so
+ * each target of a service gets an iprobe of its own, and a session that fails takes no other with
+ * it.
+ *
+ *   1. start: fork. The worker ends properly (SIGINT) when this process dies, however it dies.
+ *   2. The worker calls work(), which reports by ip_service_worker_say_live() and
+ *      ip_service_worker_say_progress(), and fills in the result. Its stdout goes to a file of its
+ * own, which is read when it has ended.
+ *   3. stop: SIGINT, the same as Ctrl-C, which a terminal sends to all of them at once.
+ *   4. poll: takes the reports. A worker that was ended by a signal is told: its target may have
+ *      live sites, and the caller puts them back.
+ */
+#ifndef IP_SERVICE_WORKERS_H
+#define IP_SERVICE_WORKERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* What a worker leaves. It lies in memory that both processes share; the worker is this program,
+ * and no target can reach it. */
+struct ip_service_worker_result {
+	uint64_t events, lost, invalid, filtered, functions, sites, threads, pages, bytes,
+		length_ns;
+	uint64_t stops, stops_ns, longest_stop_ns;
+	bool recorded; /* its trace exists */
+	bool changed;  /* the target had a session, which was changed */
+	bool followed; /* another worker's session records the target already */
+	bool none;     /* nothing to do: no module of the target has probes, or none is selected */
+	bool over;     /* what ended it ends the whole recording (--until, --stop-on) */
+	char why[256]; /* why there is no recording; empty: there is */
+	char end[128]; /* why the recording ended */
+};
+
+struct ip_service_worker_progress {
+	uint64_t events, lost, per_second, written;
+};
+
+struct ip_service_worker {
+	pid_t target;
+	pid_t pid; /* of the worker; 0: it has ended */
+	int socket, out;
+	int code;      /* when it has ended: its exit code; -1: it was ended by a signal */
+	bool live;     /* it has said so */
+	bool reported; /* of the caller: its end has been dealt with */
+	struct ip_service_worker_progress progress;
+	struct ip_service_worker_result *result;
+};
+
+/* What a worker does. Returns its exit code. socket: for the two functions below. */
+typedef int (*ip_service_worker_work)(void *context, pid_t target, int socket,
+				      struct ip_service_worker_result *result);
+
+void ip_service_worker_say_live(int socket);
+void ip_service_worker_say_progress(int socket, const struct ip_service_worker_progress *progress);
+
+/* Starts a worker. Returns 0, or -1 with an error. */
+int ip_service_worker_start(struct ip_service_worker *worker, pid_t target,
+			    ip_service_worker_work work, void *context);
+
+/* Waits until a worker reports or ends, at most timeout_ms, and takes all reports. Returns how many
+ * workers have ended during the call, or -1 with an error. */
+int ip_service_workers_poll(struct ip_service_worker *const *workers, size_t n, int timeout_ms);
+
+/* Asks a worker to end its session properly. */
+void ip_service_worker_stop(const struct ip_service_worker *worker);
+
+/* Returns what the worker has written to stdout, once it has ended; malloc'ed. NULL with an error.
+ */
+char *ip_service_worker_output(const struct ip_service_worker *worker);
+
+/* The worker must have ended. */
+void ip_service_worker_clear(struct ip_service_worker *worker);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The directory of a recording of several processes, for the iprobe that writes it: it keeps the
+ * list of members (common/trace/trace_members.h). Each member's trace is written by another
+ * process, which makes the sub-directory itself.
+ */
+#ifndef IP_MEMBER_DIRS_H
+#define IP_MEMBER_DIRS_H
+
+#include <sys/types.h>
+
+#include "common/trace/trace_members.h"
+
+struct ip_member_dirs;
+
+/* Makes the directory by the rules of ip_trace_create(): one that exists is kept as DIR.old.
+ * service: how the processes were chosen, for people. Returns 0, or -1 with an error. */
+int ip_member_dirs_create(const char *dir, const char *service, struct ip_member_dirs **ret);
+
+/* Announces a member, before its trace is made. ret: receives the name of its sub-directory.
+ * Returns 0, or -1 with an error. */
+int ip_member_dirs_add(struct ip_member_dirs *dirs, pid_t pid, const char *comm,
+		       char ret[IP_TRACE_MEMBER_NAME]);
+
+/* A member that was announced has come to nothing. Returns 0, or -1 with an error. */
+int ip_member_dirs_remove(struct ip_member_dirs *dirs, const char *name);
+
+/* The directory, open; of dirs. */
+int ip_member_dirs_fd(const struct ip_member_dirs *dirs);
+/* The number of members. */
+size_t ip_member_dirs_n(const struct ip_member_dirs *dirs);
+
+/* Ends the recording. A directory without members is removed, and what was kept as DIR.old for it
+ * comes back. dirs may be NULL. */
+void ip_member_dirs_close(struct ip_member_dirs *dirs);
+
+#endif
