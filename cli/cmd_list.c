@@ -29,8 +29,8 @@ static const char help[] = "usage: iprobe list [-f SEL] [--list FILE] [--json] E
 			   "The probes of a file, or of every module of a running process.\n\n"
 			   "  -f, --functions SEL   only those selected\n"
 			   "  -p, --pid PID         a process, in the place of the operand\n"
-			   "      --list FILE       the probe list of a stripped module, or a "
-			   "directory of such lists\n"
+			   "      --list FILE       probe list or debug file of a stripped "
+			   "module, or a folder of such\n"
 			   "      --json            one document: path, build-id, placement and "
 			   "probes of each module\n";
 
@@ -169,9 +169,9 @@ static int list_file(struct listing *l, const char *path)
 	if (ret >= 0 && ip_probe_list_search_check_used(path) < 0)
 		ret = -1;
 	if (ret == 0 && ip_elf_note_place(elf, IP_NOTE_ROOM, &room, &size) > 0)
-		ret = ip_error("%s: no probe list for it is found: name it with --list, or put it "
-			       "beside as %s.probes",
-			       path, path);
+		ret = ip_error("%s: no probe list for it is found: install its debug symbols "
+			       "(-dbgsym, -debuginfo), or name the list with --list",
+			       path);
 	if (ret == 0)
 		ret = ip_error("%s has no probes: it was not built with iprobe-cc (or not run "
 			       "through coldpatch)",

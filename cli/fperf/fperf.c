@@ -59,7 +59,7 @@ static const char help[] =
 	"      --memory SIZE     for counters (default 64M)\n"
 	"      --max-stop T      no stop longer than T (default 50ms)\n"
 	"      --stop            change probes by stops only, also where pages could be switched\n"
-	"      --list FILE       the probe list of a stripped module; repeatable\n"
+	"      --list FILE       probe list or debug file of a stripped module; repeatable\n"
 	"      --alternate T     to measure what it costs: count for T, have no probes for T, and "
 	"so on; a line on stderr for each:\n"
 	"                        on or off, nanoseconds, CPU time, bytes that the process has read "

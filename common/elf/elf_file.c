@@ -148,6 +148,8 @@ static int read_segments(struct ip_elf_file *file, uint64_t size)
 {
 	size_t n = file->ehdr.e_phnum;
 
+	if (file->debug)
+		return 0;
 	file->loads = calloc(n, sizeof(*file->loads));
 	if (!file->loads)
 		return ip_error("%s: out of memory", file->path);
@@ -309,7 +311,7 @@ static int open_elf(struct ip_elf_file *file)
 	return find_build_id(file, size);
 }
 
-static int open_with(int fd, bool own_fd, const char *path, struct ip_elf_file **ret)
+static int open_with(int fd, bool own_fd, bool debug, const char *path, struct ip_elf_file **ret)
 {
 	struct ip_elf_file *file = calloc(1, sizeof(*file));
 
@@ -320,6 +322,7 @@ static int open_with(int fd, bool own_fd, const char *path, struct ip_elf_file *
 	}
 	file->fd = fd;
 	file->own_fd = own_fd;
+	file->debug = debug;
 	file->path = strdup(path);
 	if (!file->path || open_elf(file) < 0) {
 		if (!file->path)
@@ -333,7 +336,12 @@ static int open_with(int fd, bool own_fd, const char *path, struct ip_elf_file *
 
 int ip_elf_open_fd(int fd, const char *path, struct ip_elf_file **ret)
 {
-	return open_with(fd, false, path, ret);
+	return open_with(fd, false, false, path, ret);
+}
+
+int ip_elf_open_debug_fd(int fd, const char *path, struct ip_elf_file **ret)
+{
+	return open_with(fd, false, true, path, ret);
 }
 
 int ip_elf_open(const char *path, struct ip_elf_file **ret)
@@ -343,7 +351,7 @@ int ip_elf_open(const char *path, struct ip_elf_file **ret)
 
 	if (fd < 0)
 		return -1;
-	return open_with(fd, true, path, ret);
+	return open_with(fd, true, false, path, ret);
 }
 
 void ip_elf_close(struct ip_elf_file *file)

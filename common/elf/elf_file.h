@@ -19,6 +19,7 @@ struct ip_elf_segment {
 struct ip_elf_file {
 	int fd; /* owned by the caller of ip_elf_open_fd(), else by this structure */
 	bool own_fd;
+	bool debug; /* separate debug information */
 	char *path; /* for messages */
 	Elf *elf;
 	GElf_Ehdr ehdr; /* in the 64-bit form for both classes: see elf_class.h */
@@ -34,6 +35,9 @@ struct ip_elf_file {
  * table lie within the file. */
 int ip_elf_open(const char *path, struct ip_elf_file **ret);
 int ip_elf_open_fd(int fd, const char *path, struct ip_elf_file **ret);
+/* The same for separate debug information of such a file (objcopy --only-keep-debug, eu-strip -f).
+ * Its segments describe what another file holds: loads is empty. */
+int ip_elf_open_debug_fd(int fd, const char *path, struct ip_elf_file **ret);
 void ip_elf_close(struct ip_elf_file *file);
 
 /* Finds a section by name: its header and contents (owned by the Elf). Returns 1: found; 0: not

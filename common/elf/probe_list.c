@@ -292,7 +292,8 @@ static int check_build_id(const struct ip_probe_list *list, const struct ip_elf_
 	    !memcmp(h->build_id, elf->build_id, elf->build_id_size))
 		return 0;
 	return ip_error(
-		"its probe list belongs to another build (build-id differs); build it again");
+		"its probe list belongs to another build (build-id differs); build it again, and "
+		"let no tool change the build-id (debugedit -i)");
 }
 
 int ip_probe_list_from_elf(int fd, const char *path, struct ip_probe_list **ret)
@@ -317,6 +318,26 @@ int ip_probe_list_from_elf(int fd, const char *path, struct ip_probe_list **ret)
 	}
 	ip_elf_close(elf);
 	return r;
+}
+
+int ip_probe_list_from_debug_file(int fd, const char *path, struct ip_probe_list **ret)
+{
+	struct ip_elf_file *elf;
+	GElf_Shdr shdr;
+	const void *data;
+	size_t size;
+	int r;
+
+	*ret = NULL;
+	if (ip_elf_open_debug_fd(fd, path, &elf) < 0)
+		return 0;
+	r = ip_elf_section(elf, IP_PROBE_SECTION, &shdr, &data, &size, NULL);
+	if (r > 0 && !size) /* only its header is there: the module has the list */
+		r = 0;
+	if (r > 0 && ip_probe_list_parse(data, size, ret) < 0)
+		r = ip_error_prefix("%s", path);
+	ip_elf_close(elf);
+	return r < 0 ? -1 : r;
 }
 
 char *ip_probe_list_file_name(const uint8_t *build_id, size_t size)

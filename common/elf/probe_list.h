@@ -157,6 +157,10 @@ int ip_probe_list_load_fd(int fd, const char *path, struct ip_probe_list **ret);
  * messages. */
 int ip_probe_list_from_elf(int fd, const char *path, struct ip_probe_list **ret);
 
+/* The same of separate debug information, which has what strip took off the module: 0 also if it
+ * is no such file. Whose list it is, its header says: the caller compares the build-id. */
+int ip_probe_list_from_debug_file(int fd, const char *path, struct ip_probe_list **ret);
+
 /* The path of the list of a build in a directory of lists: ".build-id/ab/cdef.probes". malloc'ed;
  * NULL: out of memory. */
 char *ip_probe_list_file_name(const uint8_t *build_id, size_t size);

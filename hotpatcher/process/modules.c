@@ -443,8 +443,9 @@ int ip_modules_no_probes(const struct ip_target *target, const struct ip_modules
 		    ip_elf_note_place(modules->items[i].elf, IP_NOTE_ROOM, &room, &size) > 0)
 			return ip_error(
 				"pid %d: no probe list for %s, which was built with iprobe-cc: "
-				"name it with --list, or put it beside as %s.probes",
-				target->pid, modules->items[i].path, modules->items[i].path);
+				"install its debug symbols (-dbgsym, -debuginfo), or name the "
+				"list with --list",
+				target->pid, modules->items[i].path);
 	return ip_error("pid %d has no probes: %s was not built with iprobe-cc", target->pid,
 			modules->n ? modules->items[0].path : "it");
 }

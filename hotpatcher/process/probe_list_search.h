@@ -7,11 +7,17 @@
  *   2. MODULE.probes beside the module, as the process sees it
  *   3. the directories in IPROBE_LIST_PATH, then those in IP_PROBE_LIST_SEARCH_DEFAULT; each
  *      directory as we see it and, if its path is absolute, also as the process sees it
+ *   4. the separate debug information that the module names (.gnu_debuglink), as the process sees
+ *      it: beside the module, in .debug/ there, and below /usr/lib/debug
  *
- * In a directory the name of a list is its build-id: .build-id/ab/cdef.probes (as for separate
- * debug information) or abcdef.probes. A file that the user named is used for modules of its own
- * build-id only. A list that is found beside the module or in a directory, but belongs to another
- * build, is an error.
+ * In a directory the name of a list is its build-id: .build-id/ab/cdef.probes or abcdef.probes.
+ * Separate debug information has what strip took off a module, its probe list too:
+ * .build-id/ab/cdef.debug, in a package of debug symbols. Where there is none that can be read,
+ * there is no list there.
+ *
+ * A file that the user named is used for modules of its own build-id only. A list that is found
+ * anywhere else, but belongs to another build, is an error. The caller checks what the list says,
+ * as it does for a list that the module carries.
  */
 #ifndef IP_PROBE_LIST_SEARCH_H
 #define IP_PROBE_LIST_SEARCH_H
@@ -30,7 +36,7 @@ int ip_probe_list_search_add(const char *path);
 /* Finds the list of a module. pid: a process that has the module mapped; 0: none. path: the
  * module's, as that process sees it. 1: *ret has the list, and the caller destroys it; 0: there is
  * none; -1 with an error. */
-int ip_probe_list_search_find(pid_t pid, const char *path, const struct ip_elf_file *elf,
+int ip_probe_list_search_find(pid_t pid, const char *path, struct ip_elf_file *elf,
 			      struct ip_probe_list **ret);
 
 /* Tells that the module carries its list. A list of the same build that the user named is not

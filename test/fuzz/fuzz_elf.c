@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The ELF reader: opens any bytes as a file and asks for all that it can be asked for.
+ * The ELF reader: opens any bytes as a file, and as separate debug information, and asks for all
+ * that it can be asked for.
  *
  * covers: common/elf/elf_file.c
  */
@@ -16,7 +17,7 @@ static void ask(struct ip_elf_file *file, size_t size)
 	char id[65];
 	uint64_t value;
 
-	fuzz_assert(file->nloads > 0);
+	fuzz_assert(file->debug ? !file->nloads : file->nloads > 0);
 	for (size_t i = 0; i < file->nloads; i++) {
 		fuzz_assert(file->loads[i].offset <= size &&
 			    file->loads[i].filesz <= size - file->loads[i].offset);
@@ -58,6 +59,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (ip_elf_open(path, &file) < 0) {
+		fuzz_check_error();
+	} else {
+		ask(file, size);
+		ip_elf_close(file);
+	}
+	if (ip_elf_open_debug_fd(fd, path, &file) < 0) {
 		fuzz_check_error();
 	} else {
 		ask(file, size);

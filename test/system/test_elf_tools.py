@@ -44,8 +44,9 @@ KINDS = {
 }
 LINKERS = {"bfd": "ld", "gold": "ld.gold", "lld": "ld.lld", "mold": "mold"}
 
-# Each is a shell command on the file $F in an empty folder; what takes all that is not loaded takes
-# the list as well: GONE.
+# Each is a shell command on the file $F in an empty folder. What takes all that is not loaded takes
+# the list as well: GONE. Where it goes into separate debug information that the file names, it is
+# found there: SPLIT.
 MOVERS = {
     "dwz": "dwz $F",
     "strip": "strip $F",
@@ -65,6 +66,9 @@ TOOLS = {
     "eu-strip -g": "eu-strip -g $F",
     "eu-unstrip": "eu-strip -f $F.dbg $F && eu-unstrip -o $F.whole $F $F.dbg",
     "llvm-strip": "llvm-strip $F",
+    "llvm-strip, split": "objcopy --only-keep-debug $F $F.debug && llvm-strip $F && objcopy "
+    "--add-gnu-debuglink=$F.debug $F",
+    "eu-strip -f, not shipped": "eu-strip -f $F.dbg $F && rm $F.dbg",
     "llvm-strip -g": "llvm-strip -g $F",
     "llvm-strip --strip-unneeded": "llvm-strip --strip-unneeded $F",
     "llvm-objcopy": "llvm-objcopy $F && llvm-objcopy --only-keep-debug $F $F.debug",
@@ -80,11 +84,13 @@ TOOLS = {
     "twice": "objcopy $F && dwz $F && strip -g $F && patchelf --set-rpath "
     "/opt/one/rather/long/path/that/needs/room $F",
 }
-GONE = {"eu-strip", "eu-strip -f", "eu-unstrip", "llvm-strip"}
+GONE = {"eu-strip", "eu-strip -f, not shipped", "llvm-strip"}
+SPLIT = {"eu-strip -f", "eu-unstrip", "llvm-strip, split"}
 # What plain binaries of the kind are refused for, too.
 NOT_FOR = {
     "static": {
         "llvm-strip",
+        "llvm-strip, split",
         "llvm-strip -g",
         "llvm-strip --strip-unneeded",
         "llvm-objcopy",
@@ -96,7 +102,10 @@ NOT_FOR = {
     },
     "shared": {"patchelf --set-interpreter"},
     "compressed": {"dwz", "dwz -m", "debugedit", "twice"},
-    "stripped": {"dwz", "dwz -m", "debugedit", "eu-unstrip", "twice", "eu-strip -f"},
+    "stripped": {
+        *("dwz", "dwz -m", "debugedit", "eu-unstrip", "twice", "eu-strip -f"),
+        "eu-strip -f, not shipped",
+    },
 }
 WHOLE = [("fentry", "pie"), ("inline", "shared"), ("instrument", "no-pie"), ("fentry", "static")]
 OTHERS = [(p, k) for k in KINDS for p in ("fentry", "inline", "instrument") if (p, k) not in WHOLE]
@@ -273,6 +282,8 @@ def test_tool(placement, kind, tool, made, builddir, tmp_path):
         "lib_sum": 1,
         "inner": 10,
     }
+    if tool in SPLIT:
+        return
     # coldpatch takes what it became for what it is
     assert "already" in run([builddir / "coldpatch" / "coldpatch", path.name], tmp_path).stdout
 

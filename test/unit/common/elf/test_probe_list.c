@@ -457,6 +457,57 @@ static void test_from_elf(void **state)
 	free(block.bytes);
 }
 
+/* Separate debug information: segments that lie elsewhere, and what is no list is none. */
+static void test_from_debug_file(void **state)
+{
+	struct block block = small_block();
+	struct elf_recipe recipe = {
+		.build_id = (const char *)build_id, .list = block.bytes, .list_size = block.size};
+	struct made_elf elf = make_elf(&recipe);
+	struct ip_probe_list *list;
+	int fd;
+
+	(void)state;
+	elf.phdrs[0].p_offset = elf.phdrs[1].p_offset = 1u << 30;
+	fd = made_fd(elf.bytes, elf.size);
+	assert_int_equal(ip_probe_list_from_elf(fd, "made", &list), -1);
+	assert_error("segment 0 lies behind its end");
+	assert_int_equal(ip_probe_list_from_debug_file(fd, "made", &list), 1);
+	check_small(list);
+	ip_probe_list_destroy(list);
+	close(fd);
+
+	/* The module has kept the section: its header alone is here. */
+	elf.shdrs[MADE_LIST].sh_type = SHT_NOBITS;
+	fd = made_fd(elf.bytes, elf.size);
+	assert_int_equal(ip_probe_list_from_debug_file(fd, "made", &list), 0);
+	assert_null(list);
+	close(fd);
+
+	/* What it says is checked as in the module. */
+	elf.shdrs[MADE_LIST].sh_type = SHT_PROGBITS;
+	elf.shdrs[MADE_LIST].sh_size--;
+	fd = made_fd(elf.bytes, elf.size);
+	assert_int_equal(ip_probe_list_from_debug_file(fd, "made", &list), -1);
+	assert_error("made: corrupt probe list");
+	assert_null(list);
+	close(fd);
+
+	/* Nothing behind the end of the file is read. */
+	elf.shdrs[MADE_LIST].sh_size = 1u << 30;
+	fd = made_fd(elf.bytes, elf.size);
+	assert_int_equal(ip_probe_list_from_debug_file(fd, "made", &list), 0);
+	assert_null(list);
+	close(fd);
+	free(elf.bytes);
+
+	fd = made_fd("no ELF", 6);
+	assert_int_equal(ip_probe_list_from_debug_file(fd, "made", &list), 0);
+	assert_null(list);
+	close(fd);
+	free(block.bytes);
+}
+
 static void test_names(void **state)
 {
 	(void)state;
@@ -484,6 +535,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_fields),
 		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_from_elf),
+		cmocka_unit_test(test_from_debug_file),
 		cmocka_unit_test(test_names),
 	};
 
