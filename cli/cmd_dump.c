@@ -18,6 +18,7 @@
 #include "analysis/read/symbolize.h"
 #include "cli/cli.h"
 #include "cli/dump_options.h"
+#include "cli/elide.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -27,6 +28,7 @@
 
 /* Deeper calls are not indented further. */
 #define INDENT_MAX 60u
+#define NAME_WIDTH 15u /* a thread's name is no longer */
 
 struct dump {
 	const struct cli_dump_options *options;
@@ -42,6 +44,7 @@ struct dump {
 	const uint64_t *payload; /* of the current event; NULL: the event has no values */
 	uint32_t pid, tid;
 	bool several; /* there are several processes: lines of text name them */
+	bool named;   /* there are several threads, and names of them: lines of text tell them */
 	bool json, stop;
 };
 
@@ -116,6 +119,27 @@ static bool is_wanted(struct dump *d, uint64_t call, size_t depth, uint64_t ts, 
 	return span;
 }
 
+/* Prints the name that the thread has at ts: in text padded to a column, in JSON a member. */
+static void print_thread(const struct dump *d, uint64_t ts)
+{
+	const char *name = d->named || d->json
+				   ? ip_recording_thread_name_at(d->trace->session, d->tid, ts)
+				   : NULL;
+	char text[64];
+	struct ip_json j;
+
+	if (d->json && name) {
+		ip_json_init_inside(&j, stdout);
+		ip_json_string(&j, "thread", name);
+	} else if (d->named && !d->json) {
+		snprintf(text, sizeof(text), "%s", name ? name : "");
+		ip_clean(text);
+		ip_print(stdout, " %s", text);
+		for (size_t width = cli_width_of(text); width < NAME_WIDTH; width++)
+			ip_print(stdout, " ");
+	}
+}
+
 /* Prints the common part of a line. Returns false where nothing is to be printed. */
 static bool begin_line(struct dump *d, uint32_t function, uint64_t call, const char *event,
 		       size_t depth, uint64_t ts)
@@ -128,16 +152,19 @@ static bool begin_line(struct dump *d, uint32_t function, uint64_t call, const c
 	text = fragment(d, function);
 	if (!text)
 		return false;
-	if (d->json)
+	if (d->json) {
 		ip_print(stdout,
 			 "{\"ts\":%" PRIu64
 			 ",\"pid\":%u,\"tid\":%u,\"event\":\"%s\",\"depth\":%zu,%s",
 			 ns, d->pid, d->tid, event, depth, text);
-	else
-		ip_print(stdout, "%5" PRIu64 ".%09" PRIu64 " %*.0u%8u  %*s%s%s", ns / 1000000000,
-			 ns % 1000000000, d->several ? 8 : 0, d->several ? d->pid : 0, d->tid,
-			 (int)(2 * (depth < INDENT_MAX ? depth : INDENT_MAX)), "",
-			 *event == 'e' && event[1] == 'x' ? "} " : "", text);
+		print_thread(d, ts);
+		return true;
+	}
+	ip_print(stdout, "%5" PRIu64 ".%09" PRIu64 " %*.0u%8u", ns / 1000000000, ns % 1000000000,
+		 d->several ? 8 : 0, d->several ? d->pid : 0, d->tid);
+	print_thread(d, ts);
+	ip_print(stdout, "  %*s%s%s", (int)(2 * (depth < INDENT_MAX ? depth : INDENT_MAX)), "",
+		 *event == 'e' && event[1] == 'x' ? "} " : "", text);
 	return true;
 }
 
@@ -402,6 +429,7 @@ static int show(const char *dir, const struct cli_dump_options *options)
 
 	if (ret == 0) {
 		d.several = d.trace->processes > 1;
+		d.named = d.trace->threads > 1 && d.trace->session->nthreads;
 		d.selected = cli_reader_select(d.trace, options->filter.functions);
 		ret = d.selected ? find_interest(&d) : -1;
 	}

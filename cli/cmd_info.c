@@ -294,9 +294,27 @@ static void json_threads(struct ip_json *j, const struct ip_recording *s)
 		ip_json_object(j, NULL);
 		ip_json_uint(j, "tid", s->threads[i].tid);
 		ip_json_string(j, "name", s->threads[i].name);
+		ip_json_uint(j, "from_ns", ip_recording_since_start(s, s->threads[i].tsc));
 		ip_json_end_object(j);
 	}
 	ip_json_end_array(j);
+}
+
+/* A name that came after another one is told with its time. */
+static void print_threads(const struct ip_recording *s)
+{
+	char at[16];
+
+	for (size_t i = 0; i < s->nthreads; i++) {
+		const struct ip_recording_thread *t = &s->threads[i];
+
+		ip_print(stdout, "%-10s %u ", "thread", t->tid);
+		ip_print(stdout, "%s", *t->name ? t->name : "(name not known)");
+		if (i && t[-1].tid == t->tid)
+			ip_print(stdout, " (from %s on)",
+				 ip_format_ns(ip_recording_since_start(s, t->tsc), at));
+		ip_print(stdout, "\n");
+	}
 }
 
 static void print_json(const struct ip_trace_reader *t, uint64_t events)
@@ -495,11 +513,7 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	print_drops(s);
 	print_processes(t);
 	print_stops(s);
-	for (size_t i = 0; i < s->nthreads; i++) {
-		ip_print(stdout, "%-10s %u ", "thread", s->threads[i].tid);
-		ip_print(stdout, "%s", s->threads[i].name);
-		ip_print(stdout, "\n");
-	}
+	print_threads(s);
 }
 
 static int show(const char *dir, bool json)

@@ -20,6 +20,7 @@
 #include "session/follow_exec.h"
 #include "session/pmu_leftovers.h"
 #include "session/session_private.h"
+#include "session/thread_names.h"
 
 #define LOCK_NS 65000000000ull /* longer than another iprobe tries (stop.h) */
 
@@ -100,6 +101,7 @@ int ip_session_go_idle(struct ip_session *s)
 	int ret = 0;
 
 	ip_session_look_at_cpu(s, true);
+	ip_session_watch_names(s, true);
 	if (s->followed)
 		ip_follow_fork_allow(s->followed, false);
 	/* an iprobe that asks from now on finds no session */
@@ -142,16 +144,28 @@ int ip_session_save_counts(struct ip_session *s)
 	return ip_counters_save(s->counters, s->trace);
 }
 
-/* Names of the threads that live at the end. */
+void ip_session_watch_names(struct ip_session *s, bool last)
+{
+	if (!s->collector)
+		return;
+	if (!s->thread_names)
+		s->thread_names = ip_thread_names_create();
+	if (s->thread_names) /* names are no reason to end a recording */
+		ip_thread_names_step(s->thread_names, s->area, s->target, s->followed, s->trace,
+				     last);
+}
+
 void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace)
 {
 	char path[80], name[64];
 
+	if (ip_thread_names_has(s->thread_names, s->target->inner_pid))
+		return;
 	snprintf(path, sizeof(path), "/proc/%d/comm", s->target->pid);
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
 	if (file && fgets(name, sizeof(name), file)) {
 		name[strcspn(name, "\n")] = '\0';
-		ip_trace_add_thread(trace, s->target->pid, name);
+		ip_trace_add_thread(trace, s->target->inner_pid, name, s->start.tsc);
 	}
 }
 
@@ -242,6 +256,7 @@ void ip_session_clear(struct ip_session *s)
 	ip_follow_fork_destroy(s->followed);
 	ip_control_destroy(s->control);
 	ip_site_monitor_destroy(s->watch);
+	ip_thread_names_destroy(s->thread_names);
 	ip_thread_areas_destroy(s->threads);
 	ip_collector_destroy(s->collector);
 	ip_counters_destroy(s->counters);

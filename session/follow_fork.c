@@ -616,6 +616,14 @@ bool ip_follow_fork_has(const struct ip_follow_fork *f, pid_t pid)
 	return has_image(f, pid);
 }
 
+pid_t ip_follow_fork_outer_pid(const struct ip_follow_fork *f, pid_t pid)
+{
+	for (size_t i = 0; f->follow && i < f->n; i++)
+		if (f->items[i].kind == CHILD && f->items[i].inner == pid)
+			return f->items[i].pid;
+	return 0;
+}
+
 bool ip_follow_fork_lives(struct ip_follow_fork *f)
 {
 	if (!f->follow)

@@ -72,6 +72,9 @@ bool ip_follow_fork_has(const struct ip_follow_fork *followed, pid_t pid);
  * must be let go first. */
 void ip_follow_fork_close_target(struct ip_follow_fork *followed, struct ip_target *target);
 
+/* Returns our id of the followed child that sees itself as pid; 0: there is none. */
+pid_t ip_follow_fork_outer_pid(const struct ip_follow_fork *followed, pid_t pid);
+
 /* Whether the session goes on without its target: a followed child is alive. */
 bool ip_follow_fork_lives(struct ip_follow_fork *followed);
 

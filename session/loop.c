@@ -214,6 +214,7 @@ enum ip_end_reason ip_session_step(struct ip_session *s)
 		s->write_failed = true;
 		return IP_END_WRITE_FAILED;
 	}
+	ip_session_watch_names(s, false);
 	ip_follow_fork_libs_step(s);
 	if (s->write_failed)
 		return IP_END_WRITE_FAILED;

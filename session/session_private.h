@@ -24,6 +24,7 @@
 #include "trace_writer/writer.h"
 
 struct ip_change_gap;
+struct ip_thread_names;
 struct ip_remap_result;
 
 struct ip_session {
@@ -65,9 +66,10 @@ struct ip_session {
 	uint64_t attend_ns;
 	uint64_t listened_ns; /* when the session looked for requests last */
 	uint64_t sync_ns;     /* when to look next whether the session file is out of date */
-	struct ip_filter_names names; /* of threads (--thread) */
-	uint64_t children_ns;	      /* when to look at what followed children load */
-	uint32_t changes;	      /* how often a request has changed the selection */
+	struct ip_filter_names names;	      /* of threads (--thread) */
+	struct ip_thread_names *thread_names; /* NULL: none was read yet */
+	uint64_t children_ns;		      /* when to look at what followed children load */
+	uint32_t changes;		      /* how often a request has changed the selection */
 	uint64_t remap_after_ns,
 		/* after a failed change without a stop: no other one before that time; how long
 		 * that wait is. 0: the last one did not fail */
@@ -227,7 +229,9 @@ int ip_session_remap_change(struct ip_session *s, const struct ip_change *change
 int ip_session_remap_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
 			  struct ip_patch_result *result);
 
-/* Names of the threads that live now. */
+/* Reads the names of threads that are new or may have changed (thread_names.h). last: of all. */
+void ip_session_watch_names(struct ip_session *s, bool last);
+/* The name of the target's first thread, unless the trace has it. */
 void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace);
 
 /* Fills in the client's summary with what a session has answered to a change. text, size: as from

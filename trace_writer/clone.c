@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "trace_writer/writer_private.h"
@@ -80,6 +81,16 @@ static bool is_in_the_way(const struct ip_trace *trace, const struct ip_dir_plac
 		ip_dir_is_at(place->parent, old, trace->dirfd));
 }
 
+static int copy_threads(const struct ip_trace *from, struct ip_trace *to)
+{
+	for (; to->nthreads < from->nthreads; to->nthreads++) {
+		if (ip_array_grow(&to->threads, to->nthreads, sizeof(*to->threads)) < 0)
+			return -1;
+		to->threads[to->nthreads] = from->threads[to->nthreads];
+	}
+	return 0;
+}
+
 int ip_trace_clone(const struct ip_trace *trace, struct ip_dir_place *place, struct ip_trace **ret)
 {
 	struct ip_trace *clone;
@@ -99,7 +110,8 @@ int ip_trace_clone(const struct ip_trace *trace, struct ip_dir_place *place, str
 	}
 	fflush(trace->text_out);
 	fwrite(trace->text, 1, trace->text_size, clone->text_out);
-	if (copy_labels(trace, clone) < 0 || copy_lists(trace, clone) < 0) {
+	if (copy_labels(trace, clone) < 0 || copy_threads(trace, clone) < 0 ||
+	    copy_lists(trace, clone) < 0) {
 		ip_trace_discard(clone);
 		return -1;
 	}

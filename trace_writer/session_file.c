@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/elf/elf_file.h"
 #include "common/error.h"
@@ -416,12 +417,30 @@ void ip_trace_add_rotated(struct ip_trace *trace)
 		r.packets, r.bytes, r.tsc);
 }
 
-int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name)
+/* Keeps the last name of each thread for other readers of CTF. Without memory they see fewer. */
+static void note_thread(struct ip_trace *trace, uint32_t tid, const char *name)
+{
+	struct ip_ctf_thread *t = NULL;
+
+	for (size_t i = 0; i < trace->nthreads && !t; i++)
+		if (trace->threads[i].tid == tid)
+			t = &trace->threads[i];
+	if (!t) {
+		if (!*name ||
+		    ip_array_grow(&trace->threads, trace->nthreads, sizeof(*trace->threads)) < 0)
+			return;
+		t = &trace->threads[trace->nthreads++];
+		t->tid = tid;
+	}
+	snprintf(t->name, sizeof(t->name), "%s", name);
+}
+
+void ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name, uint64_t tsc)
 {
 	fprintf(trace->text_out, "thread\t%d\t", tid);
 	ip_trace_put_value(trace->text_out, name);
-	putc('\n', trace->text_out);
-	return 0;
+	fprintf(trace->text_out, "\t%lu\n", tsc);
+	note_thread(trace, tid, name);
 }
 
 void ip_trace_add_no_events(struct ip_trace *trace, const struct ip_no_events_reason *reason)

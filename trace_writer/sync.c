@@ -98,7 +98,9 @@ static int write_metadata(struct ip_trace *trace)
 				    .host = u.nodename,
 				    .command = trace->command,
 				    .labels = trace->labels,
-				    .nlabels = trace->nlabels};
+				    .nlabels = trace->nlabels,
+				    .threads = trace->threads,
+				    .nthreads = trace->nthreads};
 
 	/* The temporary file lies in the sub-directory: a CTF reader fails on unknown files beside
 	 * the streams. */

@@ -137,6 +137,7 @@ void ip_trace_close(struct ip_trace *trace)
 	free(trace->selections);
 	free(trace->streams);
 	free(trace->labels);
+	free(trace->threads);
 	free(trace->modules);
 	free(trace->known);
 	free(trace->silent);

@@ -141,7 +141,7 @@ void ip_trace_add_filtered(struct ip_trace *trace, uint64_t events);
 /* Adds a reason why there are no events. */
 struct ip_no_events_reason;
 void ip_trace_add_no_events(struct ip_trace *trace, const struct ip_no_events_reason *reason);
-int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name);
+void ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name, uint64_t tsc);
 
 /* The session overwrites. events: how many events newer events have replaced in the rings. */
 void ip_trace_add_overwritten(struct ip_trace *trace, uint64_t events);

@@ -43,6 +43,8 @@ struct ip_trace {
 	FILE *text_out;
 	struct ip_ctf_label *labels; /* owns the labels */
 	size_t nlabels;
+	struct ip_ctf_thread *threads;
+	size_t nthreads;
 	char **modules; /* "build-id bias" of the modules in the session file */
 	size_t nmodules;
 	uint8_t *known; /* bitmap of the numbers in the session file */

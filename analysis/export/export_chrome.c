@@ -8,6 +8,7 @@
 
 #include "analysis/export/export_events.h"
 #include "analysis/read/names.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
 
@@ -101,12 +102,12 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	c->tid = run->tid;
 }
 
-static void print_metadata(struct chrome *c, const char *what, uint32_t tid, const char *name)
+static void print_metadata(struct chrome *c, const char *what, uint32_t pid, uint32_t tid,
+			   const char *name)
 {
 	struct ip_json j;
 
-	fprintf(c->out, ",\n{\"ph\":\"M\",\"pid\":%" PRIu64 ",\"tid\":%u,\"name\":\"%s\"",
-		c->trace->session->pid, tid, what);
+	fprintf(c->out, ",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"%s\"", pid, tid, what);
 	ip_json_init_inside(&j, c->out);
 	ip_json_object(&j, "args");
 	ip_json_string(&j, "name", name);
@@ -114,8 +115,47 @@ static void print_metadata(struct chrome *c, const char *what, uint32_t tid, con
 	putc('}', c->out);
 }
 
+static int by_tid(const void *a, const void *b)
+{
+	const struct ip_thread_packets *x = *(const struct ip_thread_packets *const *)a,
+				       *y = *(const struct ip_thread_packets *const *)b;
+
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+/* Prints the last name of each thread, since in this format a thread has one. A thread without
+ * events is one of the recorded process. Names and runs are both in the order of the threads. */
+static void print_threads(struct chrome *c, const struct ip_thread_packets **runs)
+{
+	const struct ip_recording *s = c->trace->session;
+	size_t n = c->trace->nruns, k = 0;
+
+	for (size_t i = 0; i < n; i++)
+		runs[i] = &c->trace->runs[i];
+	qsort(runs, n, sizeof(*runs), by_tid);
+	for (size_t i = 0; i < s->nthreads; i++) {
+		const uint32_t tid = s->threads[i].tid;
+		const char *name = ip_recording_thread_name(s, tid);
+		bool any = false;
+
+		if (!name || (i && s->threads[i - 1].tid == tid))
+			continue;
+		while (k < n && runs[k]->tid < tid)
+			k++;
+		for (; k < n && runs[k]->tid == tid; k++) {
+			if (!any || runs[k - 1]->pid != runs[k]->pid)
+				print_metadata(c, "thread_name", runs[k]->pid, tid, name);
+			any = true;
+		}
+		if (!any)
+			print_metadata(c, "thread_name", s->pid, tid, name);
+	}
+}
+
 /* Prints what comes before the events. In otherData people look for the origin of a trace. */
-static void print_top(struct chrome *c)
+static void print_top(struct chrome *c, const struct ip_thread_packets **runs)
 {
 	const struct ip_recording *s = c->trace->session;
 	struct ip_json j;
@@ -132,9 +172,8 @@ static void print_top(struct chrome *c)
 	fputs(",\n\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"trace\",\"args\":"
 	      "{}}",
 	      c->out);
-	print_metadata(c, "process_name", s->pid, s->command ? s->command : "?");
-	for (size_t i = 0; i < s->nthreads; i++)
-		print_metadata(c, "thread_name", s->threads[i].tid, s->threads[i].name);
+	print_metadata(c, "process_name", s->pid, s->pid, s->command ? s->command : "?");
+	print_threads(c, runs);
 }
 
 int ip_export_chrome(struct ip_trace_reader *trace, const struct ip_export_options *options,
@@ -144,11 +183,14 @@ int ip_export_chrome(struct ip_trace_reader *trace, const struct ip_export_optio
 	struct chrome c = {.trace = trace, .out = out, .names = ip_names_create(trace->session)};
 	int ret = -1;
 
+	_cleanup_free_ const struct ip_thread_packets **runs =
+		calloc(trace->nruns + 1, sizeof(*runs));
+
 	c.names_json = calloc(trace->session->nfunctions, sizeof(*c.names_json));
-	if (!c.names || !c.names_json) {
+	if (!c.names || !c.names_json || !runs) {
 		ip_error("out of memory");
 	} else {
-		print_top(&c);
+		print_top(&c, runs);
 		ret = ip_export_events(trace, options, &writer, &c, out);
 		fputs("\n]}\n", out);
 	}

@@ -113,6 +113,7 @@ static int parse_text(struct ip_session_parser *p, size_t size)
 	if (p->line == 0 || (p->line == 1 && text < end))
 		return ip_error("%s: not a session of iprobe", p->name);
 	ip_session_index_jumps(p->session);
+	ip_session_index_threads(p->session);
 	return check(p) < 0 ? -1 : ip_changes_index(&p->session->changes, p->session);
 }
 
@@ -217,14 +218,6 @@ const char *ip_recording_module_name(const struct ip_recording *s,
 	slash = strrchr(path, '/');
 	path = slash && slash[1] ? slash + 1 : path;
 	return *path ? path : "[unknown]";
-}
-
-const char *ip_recording_thread_name(const struct ip_recording *s, uint32_t tid)
-{
-	for (size_t i = 0; i < s->nthreads; i++)
-		if (s->threads[i].tid == tid)
-			return s->threads[i].name;
-	return NULL;
 }
 
 uint64_t ip_recording_ns(const struct ip_recording *s, uint64_t ticks)

@@ -51,8 +51,11 @@ struct ip_recording_stop {
 	bool failed; /* nothing was changed at this stop */
 };
 
+/* The thread had the name from tsc on. An empty name: it is not known from then on. */
 struct ip_recording_thread {
 	uint32_t tid;
+	uint32_t order; /* in the file: private */
+	uint64_t tsc;
 	const char *name;
 };
 
@@ -179,6 +182,7 @@ struct ip_recording {
 	size_t nstops;
 	/* stops beyond stops[]: their number, the sum of their times, and the longest time */
 	uint64_t more_stops, more_stops_ns, more_stops_longest_ns;
+	/* names of threads, by number and time; a thread whose name has changed has several */
 	struct ip_recording_thread *threads;
 	size_t nthreads;
 	struct ip_recording_reason *no_events;
@@ -234,8 +238,12 @@ uint32_t ip_recording_host(const struct ip_recording *session, uint32_t function
 const char *ip_recording_module_name(const struct ip_recording *session,
 				     const struct ip_recording_function *function);
 
-/* Returns the name of the thread; NULL: not known. */
+/* Returns the last name of the thread that is known; NULL: none is. */
 const char *ip_recording_thread_name(const struct ip_recording *session, uint32_t tid);
+
+/* Returns the name that the thread had at the TSC time ts; NULL: not known. */
+const char *ip_recording_thread_name_at(const struct ip_recording *session, uint32_t tid,
+					uint64_t ts);
 
 static inline struct ip_recording_number ip_recording_number(const struct ip_recording *session,
 							     uint32_t number)

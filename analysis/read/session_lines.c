@@ -53,19 +53,6 @@ static int parse_stop(struct ip_session_parser *p)
 	return 0;
 }
 
-static int parse_thread(struct ip_session_parser *p)
-{
-	struct ip_recording *s = p->session;
-	uint64_t tid = 0;
-
-	if (ip_session_number(p, 1, UINT32_MAX, &tid) < 0 ||
-	    ip_array_grow(&s->threads, s->nthreads, sizeof(*s->threads)) < 0)
-		return -1;
-	s->threads[s->nthreads++] =
-		(struct ip_recording_thread){tid, p->nfields > 2 ? p->fields[2] : ""};
-	return 0;
-}
-
 static int parse_no_events(struct ip_session_parser *p)
 {
 	struct ip_recording *s = p->session;
@@ -350,7 +337,7 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"tails", ip_session_parse_silent},
 		       {"jump", ip_session_parse_jump},
 		       {"stop", parse_stop},
-		       {"thread", parse_thread},
+		       {"thread", ip_session_parse_thread},
 		       {"no_events", parse_no_events},
 		       {"exec", parse_exec},
 		       {"again", parse_resumed},

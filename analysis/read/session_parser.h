@@ -41,6 +41,11 @@ int ip_session_parse_jump(struct ip_session_parser *p);
 /* Must be called when all lines have been read. */
 void ip_session_index_jumps(struct ip_recording *s);
 
+/* session_threads.c */
+int ip_session_parse_thread(struct ip_session_parser *p);
+/* Must be called when all lines have been read. */
+void ip_session_index_threads(struct ip_recording *s);
+
 /* Keeps the index of functions at most half full. Returns 0, or -1 with an error. */
 int ip_recording_grow_index(struct ip_recording *s);
 

@@ -126,35 +126,23 @@ static int make_functions(struct cli_report *r, const bool *selected)
 	return 0;
 }
 
-static int by_tid(const void *a, const void *b)
-{
-	const struct ip_recording_thread *x = *(const struct ip_recording_thread *const *)a,
-					 *y = *(const struct ip_recording_thread *const *)b;
-
-	return x->tid < y->tid ? -1 : x->tid > y->tid;
-}
-
 /* Makes "1234 worker", with the process before it where there are several processes. The name is
  * the last one that the trace tells. */
-static void name_thread(const struct cli_report *r, struct cli_report_row *row,
-			const struct ip_recording_thread **threads)
+static void name_thread(const struct cli_report *r, struct cli_report_row *row)
 {
-	const struct ip_recording_thread key = {.tid = row->group->tid}, *p = &key, **found;
-	size_t n = r->trace->session->nthreads;
+	const uint32_t tid = row->group->tid;
 	char pid[16] = "";
 
-	found = n ? bsearch(&p, threads, n, sizeof(*threads), by_tid) : NULL;
-	row->thread = found ? (*found)->name : NULL;
+	row->thread = ip_recording_thread_name(r->trace->session, tid);
 	if (r->trace->processes > 1)
 		snprintf(pid, sizeof(pid), "%u/", row->group->pid);
-	if (asprintf(&row->text, "%s%u%s%s", pid, key.tid, found ? " " : "",
-		     found ? row->thread : "") < 0)
+	if (asprintf(&row->text, "%s%u%s%s", pid, tid, row->thread ? " " : "",
+		     row->thread ? row->thread : "") < 0)
 		row->text = NULL;
 	row->name = row->text;
 }
 
-static int name_group(struct cli_report *r, struct cli_report_row *row,
-		      const struct ip_recording_thread **threads)
+static int name_group(struct cli_report *r, struct cli_report_row *row)
 {
 	const struct ip_recording *s = r->trace->session;
 	const struct ip_group *g = row->group;
@@ -172,7 +160,7 @@ static int name_group(struct cli_report *r, struct cli_report_row *row,
 			row->caller = g->site->name;
 		}
 	} else if (r->options->by == IP_GROUP_BY_THREAD) {
-		name_thread(r, row, threads);
+		name_thread(r, row);
 	} else if (r->options->by == IP_GROUP_BY_MODULE) {
 		row->name = g->module == IP_NO_MODULE ? "[unknown]" : s->modules[g->module].path;
 	} else {
@@ -212,16 +200,8 @@ static int make_groups(struct cli_report *r, const bool *selected)
 {
 	static const struct ip_call_stats none;
 	const struct ip_recording *s = r->trace->session;
-	_cleanup_free_ const struct ip_recording_thread **threads =
-		calloc(s->nthreads + 1, sizeof(*threads));
 	_cleanup_free_ uint64_t *counted = NULL;
 
-	if (!threads)
-		return ip_error("out of memory");
-	for (size_t i = 0; i < s->nthreads; i++)
-		threads[i] = &s->threads[i];
-	if (s->nthreads)
-		qsort(threads, s->nthreads, sizeof(*threads), by_tid);
 	if (count_groups(r, selected, &counted) < 0)
 		return -1;
 	r->rows = calloc(r->stats->groups->n + 1, sizeof(*r->rows));
@@ -246,7 +226,7 @@ static int make_groups(struct cli_report *r, const bool *selected)
 		if (!is_wanted(r, row))
 			continue;
 		r->nrows++;
-		if (name_group(r, row, threads) < 0)
+		if (name_group(r, row) < 0)
 			return -1;
 	}
 	return 0;

@@ -122,6 +122,13 @@ static void write_env(FILE *out, const struct ip_ctf_metadata *m)
 		write_string(out, m->command);
 		fputs(";\n", out);
 	}
+	for (size_t i = 0; i < m->nthreads; i++) {
+		if (!*m->threads[i].name)
+			continue;
+		fprintf(out, "	thread_%u = ", m->threads[i].tid);
+		write_string(out, m->threads[i].name);
+		fputs(";\n", out);
+	}
 	fputs("};\n\n", out);
 }
 

@@ -15,6 +15,11 @@ struct ip_ctf_label {
 	const char *label; /* "module:function"; several numbers may have the same label */
 };
 
+struct ip_ctf_thread {
+	uint32_t tid;
+	char name[16]; /* the last one that is known; empty: none */
+};
+
 /* The caller keeps the ownership of everything. */
 struct ip_ctf_metadata {
 	uint8_t uuid[16]; /* as in each packet header */
@@ -25,6 +30,8 @@ struct ip_ctf_metadata {
 	const char *command;	    /* NULL: left out */
 	const struct ip_ctf_label *labels;
 	size_t nlabels;
+	const struct ip_ctf_thread *threads; /* become thread_TID = "NAME" of the environment */
+	size_t nthreads;
 };
 
 /* Writes the text to out; does not flush or close it. Returns 0, or -1 with an error: a number is

@@ -133,7 +133,10 @@
  *   compressed zstd N
  *            (streams are compressed. N packets were left uncompressed because the compressor fell
  *            behind)
- *   thread TID NAME
+ *   thread TID NAME TSC
+ *            (the thread has this name from then on, as far as was seen; "" if the name is not
+ *            known. Before its first line a thread has the name of that line. Without TSC, in older
+ *            traces: always)
  *   overwritten N
  *            (the session kept only the newest events: N events came before them)
  *   rotated EVENTS PIECES PACKETS BYTES TSC

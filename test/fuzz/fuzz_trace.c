@@ -225,8 +225,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_assert(*ip_recording_module_name(session, &session->functions[i]));
 		fuzz_assert(*session->functions[i].linker_name);
 	}
-	for (size_t i = 0; i < session->nthreads; i++)
-		fuzz_assert(ip_recording_thread_name(session, session->threads[i].tid));
+	for (size_t i = 0; i < session->nthreads; i++) {
+		const struct ip_recording_thread *t = &session->threads[i];
+
+		fuzz_assert(!*t->name || ip_recording_thread_name(session, t->tid));
+		ip_recording_thread_name_at(session, t->tid, t->tsc - 1);
+	}
 	fuzz_assert(ip_recording_since_start(session, session->tsc_start) == 0);
 
 	read_counts(session, stream_data, size - (stream_data - data));

@@ -140,6 +140,48 @@ static void test_times(void **state)
 	ip_recording_destroy(s);
 }
 
+static void test_thread_names(void **state)
+{
+	static const char text[] = HEAD "thread\t7\tlast\t300\n"
+					"thread\t9\told trace\n"
+					"thread\t7\tfirst\t100\n"
+					"thread\t7\t\t200\n"
+					"thread\t8\t\t150\n"
+					"thread\t7\tafter a resume\t300\n";
+	struct ip_recording *s;
+
+	(void)state;
+	assert_int_equal(ip_recording_parse("session", text, strlen(text), &s), 0);
+	/* before its name was read the thread had it, too */
+	assert_string_equal(ip_recording_thread_name_at(s, 7, 99), "first");
+	assert_string_equal(ip_recording_thread_name_at(s, 7, 100), "first");
+	assert_string_equal(ip_recording_thread_name_at(s, 7, 199), "first");
+	/* another thread with this number, whose name is not known */
+	assert_null(ip_recording_thread_name_at(s, 7, 200));
+	assert_string_equal(ip_recording_thread_name_at(s, 7, 300), "after a resume");
+	assert_string_equal(ip_recording_thread_name_at(s, 7, UINT64_MAX), "after a resume");
+	assert_string_equal(ip_recording_thread_name(s, 7), "after a resume");
+	assert_null(ip_recording_thread_name(s, 8));
+	assert_null(ip_recording_thread_name_at(s, 8, 1000));
+	assert_string_equal(ip_recording_thread_name_at(s, 9, 1), "old trace");
+	assert_null(ip_recording_thread_name_at(s, 10, 1));
+	assert_null(ip_recording_thread_name_at(s, 6, 1));
+	ip_recording_destroy(s);
+}
+
+static void test_no_events(void **state)
+{
+	static const char text[] = HEAD "no_events\tslept\tthe process slept\n";
+	struct ip_recording *s;
+
+	(void)state;
+	assert_int_equal(ip_recording_parse("session", text, strlen(text), &s), 0);
+	assert_int_equal(s->nno_events, 1);
+	assert_string_equal(s->no_events[0].code, "slept");
+	assert_string_equal(s->no_events[0].text, "the process slept");
+	ip_recording_destroy(s);
+}
+
 static void test_refusals(void **state)
 {
 	static const struct {
@@ -169,6 +211,8 @@ static void test_refusals(void **state)
 		{HEAD MODULE "function\t1\t0\tf\t\t0\t-\tx\n", "line 5: a number is missing"},
 		{HEAD "stop\tattach\t1\t2\t3\n", "line 4: a number is missing"},
 		{HEAD "thread\t4294967296\tx\n", "line 4: a number is out of range"},
+		{HEAD "thread\t1\tx\t-1\n", "line 4: a number is missing"},
+		{HEAD "no_events\tslept\n", "line 4: a reason needs"},
 		{HEAD "exec\t1\n", "line 4: a number is missing"},
 		{HEAD "missing\t1\t2\n", "line 4: a number is missing"},
 	};
@@ -192,6 +236,8 @@ int main(void)
 		cmocka_unit_test(test_many_functions),
 		cmocka_unit_test(test_cut_off),
 		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_thread_names),
+		cmocka_unit_test(test_no_events),
 		cmocka_unit_test(test_refusals),
 	};
 

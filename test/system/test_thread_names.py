@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+The names of recorded threads, as they change, in each view of a trace.
+"""
+
+import json
+import os
+import re
+import subprocess
+import time
+
+import pytest
+
+from iptest import actor as actors
+
+WORKERS = [f"mc-worker-{i}" for i in range(4)]
+HOSTILE = b'\x1b[2J\t\n\\"\xe2\x82'
+UTF8 = "grüß dich"
+SECONDS = 1.6  # "early" becomes "late" after 0.7
+
+
+def in_json(name):
+    """What JSON says in place of bytes that are no UTF-8: a character for each."""
+    return re.sub("[\udc80-\udcff]", "\ufffd", name.decode("utf-8", "surrogateescape"))
+
+
+NAMES = {*WORKERS, "late", in_json(HOSTILE), UTF8}
+
+
+class Recorded:
+    """The program's run under iprobe run: its trace, and what it said of its threads."""
+
+    def __init__(self, actor, program, *args, options=()):
+        self.actor, self.dir = actor, actor.dir() / "trace"
+        proc = actor.popen(
+            [actor.iprobe_path, "run", "-q", "-o", self.dir, *options, "--", program, *args],
+            env={"LANG": "C.UTF-8"},
+        )
+        assert proc.stdout.readline() == "ready\n"
+        time.sleep(SECONDS)
+        done = actors.last_words(proc)
+        assert done.returncode == 0, repr(done)
+        lines = [line.split() for line in done.stdout.splitlines()]
+        self.threads = {int(tid): bytes.fromhex(name) for _, tid, name in lines}
+        assert len(self.threads) == 7
+
+    def json(self, *args):
+        done = self.actor.iprobe(*args, self.dir)
+        assert done.returncode == 0, repr(done)
+        return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def recorded(top, builddir, programs):
+    """One run for all views, of whoever runs the tests."""
+    actor = actors.Actor("root" if os.getuid() == 0 else "user", os.getuid(), top, builddir)
+    yield Recorded(actor, programs.simple("named"))
+    actor.cleanup()
+
+
+def test_info_tells_all_names_with_their_times(recorded):
+    said = recorded.json("info", "--json")["thread_names"]
+    last = {t["tid"]: t["name"] for t in said if t["tid"] in recorded.threads}
+    assert last == {tid: in_json(name) for tid, name in recorded.threads.items()}
+    late = next(tid for tid, name in recorded.threads.items() if name == b"late")
+    names = [t["name"] for t in said if t["tid"] == late]
+    assert names[-2:] == ["early", "late"], names
+    times = [t["from_ns"] / 1e9 for t in said if t["tid"] == late]
+    # noticed within half a second, and never before
+    assert 0.69 < times[-1] - times[0] < 1.5, times
+    assert any(t["name"] == "brief" for t in said)
+    text = recorded.actor.iprobe("info", recorded.dir).stdout
+    assert re.search(rf"^thread +{late} late \(from .* on\)$", text, re.M), text
+    assert "\x1b" not in text and UTF8 in text
+
+
+def test_report(recorded):
+    rows = recorded.json("report", "--json", "--by", "thread")["rows"]
+    named = {row["tid"]: row["name"] for row in rows}
+    assert {named[tid] for tid in recorded.threads} == NAMES
+    text = recorded.actor.iprobe("report", "--by", "thread", recorded.dir).stdout
+    for tid, name in recorded.threads.items():
+        if name != HOSTILE:
+            assert re.search(rf" {tid} {name.decode()}$", text, re.M), text
+    assert "\x1b" not in text
+
+
+def test_dump(recorded):
+    dump = recorded.actor.iprobe("dump", "--json", recorded.dir).stdout
+    lines = [json.loads(line) for line in dump.splitlines()]
+    names = {}
+    for line in lines:
+        seen = names.setdefault(line["tid"], [])
+        if not seen or seen[-1] != line.get("thread"):
+            seen.append(line.get("thread"))
+    for tid, name in recorded.threads.items():
+        assert names[tid][-1] == in_json(name)
+        if name == b"late":
+            assert names[tid][-2] == "early", names[tid]
+    text = recorded.actor.iprobe("dump", recorded.dir).stdout.splitlines()
+    tid = next(tid for tid, name in recorded.threads.items() if name == UTF8.encode())
+    # the columns behind the name stand below each other
+    columns = {re.search(r"(} )?work( {|  \d)", line).start() for line in text}
+    assert len(columns) == 1, columns
+    assert any(re.match(rf" +\d+\.\d+ +{tid} {UTF8} +work {{$", line) for line in text)
+    assert not any("\x1b" in line or "\t" in line for line in text)
+
+
+def test_exports(recorded):
+    made = {}
+    for form in ("chrome", "html"):
+        made[form] = recorded.dir.parent / f"out.{form}"
+        done = recorded.actor.iprobe("export", "--format", form, "-o", made[form], recorded.dir)
+        assert done.returncode == 0, repr(done)
+    events = json.loads(made["chrome"].read_text())["traceEvents"]
+    chrome = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert NAMES <= set(chrome.values())
+    assert {pid for pid, _ in chrome} == {e["pid"] for e in events if e["ph"] == "B"}
+    html = made["html"].read_text()
+    assert "mc-worker-3" in html and UTF8 in html and '"late"' in html
+
+
+def test_ctf(recorded):
+    """The environment is where the format has room for them; other readers stay content."""
+    metadata = (recorded.dir / "metadata").read_bytes()
+    for tid, name in recorded.threads.items():
+        if name != HOSTILE:
+            assert b'thread_%d = "%s";' % (tid, name) in metadata
+    assert b"\x1b" not in metadata
+    read = subprocess.run(["babeltrace2", recorded.dir], capture_output=True, check=True)
+    assert not read.stderr, read.stderr
+    events = recorded.json("info", "--json")["events"]
+    assert len(read.stdout.splitlines()) == events
+
+
+def test_followed_children(me, programs):
+    recorded = Recorded(me, programs.simple("named"), "-c", options=["--follow-fork"])
+    rows = recorded.json("report", "--json", "--by", "thread")["rows"]
+    named = {row["tid"]: row["name"] for row in rows}
+    assert {named[tid] for tid in recorded.threads} == NAMES
+    chrome = recorded.actor.iprobe("export", "--format", "chrome", recorded.dir)
+    events = json.loads(chrome.stdout)["traceEvents"]
+    pids = {e["pid"] for e in events if e["name"] == "thread_name"}
+    assert recorded.json("info", "--json")["pid"] not in pids and len(pids) == 1
+
+
+def test_attached(me, programs, targets):
+    """Threads that began before the recording have their names from its start on, also in a
+    snapshot."""
+    target = targets.start(me, [programs.simple("named")], env={"LANG": "C.UTF-8"})
+    time.sleep(1)
+    iprobe = me.start_iprobe("attach", target.pid, "--overwrite", "-q", "-o", me.dir() / "trace")
+    time.sleep(0.5)
+    shot = me.dir() / "shot"
+    done = me.iprobe("snapshot", target.pid, "-o", shot)
+    assert done.returncode == 0, repr(done)
+    iprobe.terminate()
+    actors.last_words(iprobe)
+    lines = me.iprobe("dump", "--json", shot).stdout.splitlines()
+    assert NAMES <= {json.loads(line).get("thread") for line in lines}
+    assert "early" not in {json.loads(line).get("thread") for line in lines}
+    target.proc.stdin.close()
+    assert target.proc.wait(timeout=60) == 0
