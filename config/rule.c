@@ -23,9 +23,9 @@
 #define MOST_BYTES  1e15
 #define MOST_CPU    1e6 /* per cent of one CPU */
 
-static const char *const rule_keys[] = {"description", "enabled",   "match",   "when",
-					"do",	       "for",	    "at_most", "overhead",
-					"disk",	       "processes", NULL};
+static const char *const rule_keys[] = {"description", "enabled", "match",     "when",
+					"do",	       "for",	  "every",     "at_most",
+					"overhead",    "disk",	  "processes", NULL};
 static const char *const match_keys[] = {"exe", "cmdline", "user", "cgroup", "unit", NULL};
 static const char *const when_keys[] = {"start",   "every",  "cpu",	"memory", "pressure",
 					"latency", "signal", "request", NULL};
@@ -360,6 +360,8 @@ static int read_limits(const struct ip_yaml_document *document, const struct ip_
 		return -1;
 	if (ret->for_ns > IP_RULES_FOR_MOST)
 		return ip_yaml_error(document, ip_yaml_get(map, "for"), "for is an hour at most");
+	if (ip_probes_duration(document, map, "every", &ret->cooldown_ns) < 0)
+		return -1;
 	if ((node = ip_yaml_get(map, "at_most"))) {
 		text = ip_yaml_text(document, node, "at_most");
 		if (!text)

@@ -69,8 +69,9 @@ struct ip_rules_rule {
 	uint64_t ring; /* memory of a flight recorder or of a trace, in bytes; 0: the default */
 	/* how long to record; for a snapshot: how long to record after the rule has fired */
 	uint64_t for_ns;
-	unsigned at_most;	 /* how many times the rule may fire in per_ns; 0: any number */
+	unsigned at_most;	 /* how many episodes of a service in per_ns; 0: any number */
 	uint64_t per_ns;	 /* the time for at_most */
+	uint64_t cooldown_ns;	 /* how long a service is left alone after a firing; 0: not */
 	double overhead_percent; /* 0: no limit */
 	uint64_t disk;
 	unsigned processes; /* how many processes at the same time */

@@ -81,7 +81,7 @@ int ip_rules_begin_directory(struct ip_rules *e, struct ip_rules_target *t,
 
 	make_room(e, arm->state);
 	return ip_rules_store_begin(e->options->traces, arm->state->rule, p->pid, p->exe,
-				    cmdline_of(e, t), why, ret);
+				    cmdline_of(e, t), t->service, why, ret);
 }
 
 int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t,
@@ -134,6 +134,7 @@ bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 		ip_rules_log(t->by->state, t, "nothing is recorded: %s",
 			     *t->job.word ? t->job.word : "its session was killed");
 		ip_rules_store_remove(t->dir);
+		ip_rules_service_failed(&t->by->state->services, t->by->service);
 		return false;
 	}
 	if (r->action == IP_RULES_FPERF) {

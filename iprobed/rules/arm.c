@@ -228,6 +228,7 @@ void ip_rules_recorder_keep(struct ip_rules *e, struct ip_rules_target *t, struc
 
 	if (keep(e, t, arm, why, &dir) < 0) {
 		ip_rules_log(arm->state, t, "no snapshot: %s", ip_error_message());
+		ip_rules_service_failed(&arm->state->services, arm->service);
 		return;
 	}
 	tell_written(t, arm, &t->job, dir);
@@ -244,6 +245,7 @@ bool ip_rules_snapshot_end(struct ip_rules *e, struct ip_rules_target *t)
 		ip_rules_log(t->side_by->state, t, "no snapshot: %s",
 			     *t->side.word ? t->side.word : "iprobe snapshot was killed");
 		ip_rules_store_remove(t->side_dir);
+		ip_rules_service_failed(&t->side_by->state->services, t->side_by->service);
 	}
 	free(ip_steal_ptr(t->side_dir));
 	t->side_by = NULL;

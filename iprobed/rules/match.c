@@ -116,6 +116,15 @@ void ip_rules_process_clear(struct ip_rules_process *p)
 	*p = (struct ip_rules_process){0};
 }
 
+uint64_t ip_rules_hash(const char *text)
+{
+	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
+	return hash;
+}
+
 /* A glob with a '/' is compared with the whole path, one without with the last component. */
 static bool match_path(const char *glob, const char *path)
 {

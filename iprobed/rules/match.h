@@ -47,6 +47,9 @@ void ip_rules_process_clear(struct ip_rules_process *process);
  * none. */
 char *ip_rules_exe(pid_t pid);
 
+/* Hashes a text; not for what an enemy gains by a collision. */
+uint64_t ip_rules_hash(const char *text);
+
 /* Returns whether the rule is for the process, as far as this is known without the command line. */
 bool ip_rules_may_match(const struct ip_rules_rule *rule, const struct ip_rules_process *process);
 /* Returns whether the rule is for the process. If the rule asks for the command line, it must have

@@ -67,9 +67,9 @@ static int add_state(struct ip_rules *e, const struct ip_rules_rule *rule)
 		return ip_error("out of memory");
 	e->states = grown;
 	e->states[e->nstates] = (struct ip_rules_state){.rule = rule};
-	if (rule->at_most)
-		ip_rules_store_history(e->options->traces, rule->name, ip_now_ns(),
-				       &e->states[e->nstates].history);
+	if (rule->at_most || rule->cooldown_ns)
+		ip_rules_store_history(e->options->traces, rule, ip_now_ns(),
+				       &e->states[e->nstates].services);
 	e->nstates++;
 	e->users |= rule->user.n != 0;
 	e->cmdlines |= rule->cmdline.n != 0;
@@ -79,7 +79,7 @@ static int add_state(struct ip_rules *e, const struct ip_rules_rule *rule)
 static void clear_states(struct ip_rules *e)
 {
 	for (size_t i = 0; i < e->nstates; i++) {
-		ip_rules_history_clear(&e->states[i].history);
+		ip_rules_services_clear(&e->states[i].services);
 		free(e->states[i].begun);
 	}
 	free(ip_steal_ptr(e->states));

@@ -17,6 +17,7 @@
  *   match.c            what is known of a process, and whether a rule is for it
  *   cmdline_reader.c   reading command lines
  *   rate_limit.c       when a rule may fire
+ *   service.c          the same, for each service that it is for
  *   memory.c           how much memory the sessions may take
  *
  * It works for the user who wrote the files: root, or the user that iprobed runs as. Files and

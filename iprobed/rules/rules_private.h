@@ -12,6 +12,7 @@
 #include "iprobed/rules/match.h"
 #include "iprobed/rules/rate_limit.h"
 #include "iprobed/rules/rules.h"
+#include "iprobed/rules/service.h"
 
 #define IP_RULES_WAITING 8u /* firings that may wait for one target */
 #define IP_RULES_WHY	 512u
@@ -36,11 +37,11 @@ struct ip_rules_begun {
 /* The state of a rule. */
 struct ip_rules_state {
 	const struct ip_rules_rule *rule;
-	struct ip_rules_history history;
-	uint64_t fired; /* number of times since this process began */
+	struct ip_rules_services services; /* that it has fired for */
+	uint64_t fired;			   /* number of times since this process began */
 	/* when and for which process it fired last, as text; "": never */
 	char last[96];
-	bool told_most, told_processes;
+	bool told_processes;
 	struct ip_rules_begun *begun; /* program starts that the rule has seen: each counts once */
 	size_t nbegun;
 };
@@ -48,6 +49,7 @@ struct ip_rules_state {
 /* A rule and a target that it is for. */
 struct ip_rules_arm {
 	struct ip_rules_state *state;
+	uint64_t service; /* of the target */
 	struct ip_rules_above cpu, memory, pressure[IP_RULES_PRESSURES];
 	uint64_t pressure_us[IP_RULES_PRESSURES]; /* at the last check */
 	uint64_t every_ns;			  /* the next time; 0: never */
@@ -80,6 +82,7 @@ struct ip_rules_target {
 	size_t narms;
 	struct ip_rules_stat stat; /* at the last check */
 	uint64_t looked_ns;	   /* time of the last check; 0: none */
+	char *service;		   /* its name */
 	enum ip_rules_doing doing;
 	struct ip_rules_job job;
 	/* the arm that acts, or whose flight recorder runs; otherwise NULL */

@@ -29,15 +29,6 @@
 /* a process that matches a rule later than that has not just started */
 #define FRESH_NS 3000000000ull
 
-static uint64_t hash_of(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
-	return hash;
-}
-
 static int compare(const void *a, const void *b)
 {
 	const struct ip_rules_seen *x = a, *y = b;
@@ -72,11 +63,12 @@ static bool has_begun(struct ip_rules_state *state, const struct ip_rules_seen *
 	return false;
 }
 
-static struct ip_rules_arm arm_of(struct ip_rules_state *state, const struct ip_rules_seen *seen,
-				  uint64_t now_ns)
+static struct ip_rules_arm arm_of(struct ip_rules_state *state, const struct ip_rules_target *t,
+				  const struct ip_rules_seen *seen, uint64_t now_ns)
 {
 	const struct ip_rules_rule *r = state->rule;
-	struct ip_rules_arm arm = {.state = state};
+	struct ip_rules_arm arm = {.state = state,
+				   .service = ip_rules_service_id(t->service ? t->service : "")};
 
 	arm.every_ns = r->every_ns ? now_ns + r->every_ns : 0;
 	arm.fresh = r->start && now_ns < seen->fresh_until_ns && !has_begun(state, seen);
@@ -133,7 +125,7 @@ static void meet(struct ip_rules *e, pid_t pid, struct ip_rules_seen *seen, uint
 		}
 		if (ip_array_grow(&t->arms, t->narms, sizeof(*t->arms)) < 0)
 			break;
-		t->arms[t->narms++] = arm_of(state, seen, now_ns);
+		t->arms[t->narms++] = arm_of(state, t, seen, now_ns);
 	}
 	/* A process that had to wait for the end of its session was matched in time. From now on
 	 * this does not count any more. */
@@ -213,7 +205,7 @@ static int visit(struct ip_rules *e, pid_t pid, uint64_t now_ns)
 		return 0;
 	exe = ip_rules_exe(pid); /* NULL: a kernel thread */
 	seen.start = stat.start;
-	seen.exe = exe ? hash_of(exe) : 0;
+	seen.exe = exe ? ip_rules_hash(exe) : 0;
 	seen.uid = exe && e->users ? ip_proc_status(pid, "Uid") : 0;
 	seen.fresh_until_ns = e->first ? 0 : now_ns + FRESH_NS;
 	same = before && before->start == seen.start && before->exe == seen.exe;

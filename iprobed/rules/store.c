@@ -21,6 +21,8 @@
 
 #define TIME_FORMAT "%Y%m%dT%H%M%S"
 #define RECORDER    ".recorder-"
+#define WHY_COLUMN  9  /* of the values in why.txt */
+#define WHY_LINES   16 /* the first lines of it tell what was recorded */
 
 void ip_rules_store_remove(const char *path)
 {
@@ -105,12 +107,36 @@ static uint64_t realtime_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-void ip_rules_store_history(const char *dir, const char *rule, uint64_t now_ns,
-			    struct ip_rules_history *ret)
+/* Returns the service that the recording was of. An older iprobed has noted the program alone. */
+static uint64_t service_of(const char *dir, const char *rule, const char *name)
+{
+	_cleanup_free_ char *path = NULL, *line = NULL;
+	_cleanup_fclose_ FILE *file = NULL;
+	size_t size = 0;
+	uint64_t id = 0;
+	ssize_t length;
+
+	if (asprintf(&path, "%s/%s/%s/why.txt", dir, rule, name) < 0) {
+		path = NULL;
+		return 0;
+	}
+	file = fopen(path, "re");
+	for (int i = 0; file && i < WHY_LINES && (length = getline(&line, &size, file)) > 0; i++) {
+		line[length - 1] = '\0'; /* what has no newline is cut off */
+		if (!strncmp(line, "service  ", WHY_COLUMN))
+			return ip_rules_service_id(line + WHY_COLUMN);
+		if (!strncmp(line, "program  ", WHY_COLUMN))
+			id = ip_rules_service_id(line + WHY_COLUMN);
+	}
+	return id;
+}
+
+void ip_rules_store_history(const char *dir, const struct ip_rules_rule *rule, uint64_t now_ns,
+			    struct ip_rules_services *ret)
 {
 	struct dirent **entries;
 	uint64_t today = realtime_ns();
-	int n = list(dir, rule, is_ours, &entries);
+	int n = list(dir, rule->name, is_ours, &entries);
 
 	for (int i = 0; i < n; i++) {
 		uint64_t when = time_of(entries[i]->d_name);
@@ -118,7 +144,9 @@ void ip_rules_store_history(const char *dir, const char *rule, uint64_t now_ns,
 		/* Times before the machine was started are left out: the history's clock begins
 		 * there. */
 		if (when <= today && today - when < now_ns)
-			ip_rules_history_add(ret, now_ns - (today - when));
+			ip_rules_service_fired(ret, rule,
+					       service_of(dir, rule->name, entries[i]->d_name),
+					       now_ns - (today - when));
 	}
 	free_list(entries, n);
 }
@@ -181,7 +209,7 @@ void ip_rules_store_note(const char *path, const char *line)
 static void note(const char *path, const char *what, const char *text)
 {
 	char line[4352];
-	int n = snprintf(line, sizeof(line), "%-9s%s", what, text);
+	int n = snprintf(line, sizeof(line), "%-*s%s", WHY_COLUMN, what, text);
 
 	for (int i = 0; i < n && i < (int)sizeof(line) - 1; i++)
 		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
@@ -190,7 +218,8 @@ static void note(const char *path, const char *what, const char *text)
 }
 
 int ip_rules_store_begin(const char *dir, const struct ip_rules_rule *rule, pid_t pid,
-			 const char *exe, const char *cmdline, const char *why, char **ret_path)
+			 const char *exe, const char *cmdline, const char *service, const char *why,
+			 char **ret_path)
 {
 	uint64_t now = realtime_ns();
 	time_t seconds = now / 1000000000;
@@ -225,6 +254,8 @@ int ip_rules_store_begin(const char *dir, const struct ip_rules_rule *rule, pid_
 	note(path, "rule", rule->name);
 	note(path, "pid", number);
 	note(path, "program", exe);
+	if (service)
+		note(path, "service", service);
 	note(path, "command", cmdline);
 	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	note(path, "when", when);

@@ -14,26 +14,27 @@
 #include <sys/types.h>
 
 #include "config/rule.h"
-#include "iprobed/rules/rate_limit.h"
+#include "iprobed/rules/service.h"
 
 /* Makes DIR if needed. Only root, or the user that iprobed runs as, may be able to write there.
  * Returns 0, or -1 with an error. */
 int ip_rules_store_open(const char *dir);
 
-/* Adds the times of the existing names to the history. now_ns: the present time on the clock of the
- * history. */
-void ip_rules_store_history(const char *dir, const char *rule, uint64_t now_ns,
-			    struct ip_rules_history *ret);
+/* Adds what was recorded before: the times of the existing names, for the services that stand in
+ * why.txt. now_ns: the present time on the clock of the services. */
+void ip_rules_store_history(const char *dir, const struct ip_rules_rule *rule, uint64_t now_ns,
+			    struct ip_rules_services *ret);
 
 /* Removes the oldest directories until at most half of the rule's disk space is used. *ret_removed:
  * number of removed directories. Returns 0 or -1. */
 int ip_rules_store_make_room(const char *dir, const struct ip_rules_rule *rule,
 			     unsigned *ret_removed);
 
-/* Makes one more directory, with why.txt. *ret_path: its path; the caller frees it. Returns 0, or
- * -1 with an error. */
+/* Makes one more directory, with why.txt. service: NULL: not known. *ret_path: its path; the caller
+ * frees it. Returns 0, or -1 with an error. */
 int ip_rules_store_begin(const char *dir, const struct ip_rules_rule *rule, pid_t pid,
-			 const char *exe, const char *cmdline, const char *why, char **ret_path);
+			 const char *exe, const char *cmdline, const char *service, const char *why,
+			 char **ret_path);
 
 /* Names the place where a session of the rule may write a trace that is not to be kept yet:
  * DIR/RULE/.recorder-PID. It does not exist afterwards. *ret_path: the caller frees it. Returns 0

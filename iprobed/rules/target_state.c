@@ -43,6 +43,7 @@ int ip_rules_target_add(struct ip_rules *e, struct ip_rules_process *process,
 	e->targets = grown;
 	e->targets[e->ntargets++] = t;
 	t->process = *process;
+	t->service = ip_rules_service_name(process);
 	*ret = t;
 	return 0;
 }
@@ -56,6 +57,7 @@ void ip_rules_target_free(struct ip_rules_target *t)
 	free(t->arms);
 	free(t->dir);
 	free(t->side_dir);
+	free(t->service);
 	free(t);
 }
 
@@ -76,10 +78,11 @@ bool ip_rules_target_rests(const struct ip_rules_target *t)
 
 bool ip_rules_may_fire(const struct ip_rules_arm *arm, uint64_t now_ns)
 {
-	const struct ip_rules_rule *r = arm->state->rule;
+	bool every;
 
 	return now_ns >= arm->not_before_ns &&
-	       !ip_rules_wait(&arm->state->history, r->at_most, r->per_ns, now_ns);
+	       !ip_rules_service_wait(&arm->state->services, arm->state->rule, arm->service, now_ns,
+				      &every);
 }
 
 static bool is_waiting(const struct ip_rules_target *t, const struct ip_rules_arm *arm)
@@ -95,25 +98,37 @@ static bool is_waiting(const struct ip_rules_target *t, const struct ip_rules_ar
 static bool may_fire(const struct ip_rules_target *t, const struct ip_rules_arm *arm,
 		     uint64_t now_ns)
 {
-	struct ip_rules_state *state = arm->state;
-	char per[16];
+	const struct ip_rules_rule *rule = arm->state->rule;
+	struct ip_rules_service *s = ip_rules_service_find(&arm->state->services, arm->service);
+	char per[16], ago[16];
+	bool every;
 
 	if (ip_rules_may_fire(arm, now_ns))
 		return true;
-	if (!state->told_most && now_ns >= arm->not_before_ns)
-		ip_rules_log(state, t, "would fire, and has %u times in %s (at_most): not now",
-			     state->rule->at_most, ip_format_ns(state->rule->per_ns, per));
-	state->told_most |= now_ns >= arm->not_before_ns;
+	if (now_ns < arm->not_before_ns || !s)
+		return false;
+	ip_rules_service_wait(&arm->state->services, rule, arm->service, now_ns, &every);
+	if (every && !s->told_every)
+		ip_rules_log(arm->state, t,
+			     "would fire, and has %s ago for its service (every %s): not now",
+			     ip_format_ns(now_ns - s->fired_ns, ago),
+			     ip_format_ns(rule->cooldown_ns, per));
+	else if (!every && !s->told_most)
+		ip_rules_log(arm->state, t, "would fire, and has %u times in %s (at_most): not now",
+			     rule->at_most, ip_format_ns(rule->per_ns, per));
+	s->told_every |= every;
+	s->told_most |= !every;
 	return false;
 }
 
-static void count_firing(const struct ip_rules_target *t, struct ip_rules_state *state,
+static void count_firing(const struct ip_rules_target *t, const struct ip_rules_arm *arm,
 			 uint64_t now_ns, const char *why)
 {
-	state->told_most = false;
+	struct ip_rules_state *state = arm->state;
+
 	state->fired++;
 	snprintf(state->last, sizeof(state->last), "pid %d", t->process.pid);
-	ip_rules_history_add(&state->history, now_ns);
+	ip_rules_service_fired(&state->services, state->rule, arm->service, now_ns);
 	ip_rules_log(state, t, "fires: %s", why);
 }
 
@@ -124,7 +139,7 @@ static bool has_fired(const struct ip_rules_target *t, const struct ip_rules_arm
 {
 	if (!may_fire(t, arm, now_ns))
 		return false;
-	count_firing(t, arm->state, now_ns, why);
+	count_firing(t, arm, now_ns, why);
 	return true;
 }
 
@@ -146,7 +161,7 @@ bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rule
 	f->arm = arm;
 	f->due_ns = now_ns + (rule->action == IP_RULES_SNAPSHOT ? rule->for_ns : 0);
 	t->nwaiting++;
-	count_firing(t, arm->state, now_ns, f->why);
+	count_firing(t, arm, now_ns, f->why);
 	return true;
 }
 
@@ -273,8 +288,10 @@ static void act(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 	struct ip_rules_firing firing = t->waiting[0];
 
 	drop_waiting(t, 0);
-	if (ip_rules_act_begin(e, t, &firing) < 0)
+	if (ip_rules_act_begin(e, t, &firing) < 0) {
 		ip_rules_log(firing.arm->state, t, "nothing is recorded: %s", ip_error_message());
+		ip_rules_service_failed(&firing.arm->state->services, firing.arm->service);
+	}
 }
 
 /* Takes the snapshots that are due, from the flight recorder that runs, if it is the same
@@ -292,6 +309,9 @@ static void take_snapshots(struct ip_rules *e, struct ip_rules_target *t, uint64
 				     "its flight recorder does not run just now: no snapshot");
 		else if (ip_rules_snapshot_begin(e, t, &firing) < 0)
 			ip_rules_log(firing.arm->state, t, "no snapshot: %s", ip_error_message());
+		else
+			continue;
+		ip_rules_service_failed(&firing.arm->state->services, firing.arm->service);
 	}
 }
 

@@ -48,7 +48,8 @@ SEEDS = [
     "signal: USR1}, do: {snapshot: {memory: 16M}}}}",
     "rules: {a: {match: {exe: x}, when: {latency: {functions: [f, g], p99: '> 10ms', over: 2s}}, "
     "do: {trace: {args: true}}, for: 200ms,"
-    " at_most: 3 per 1h, overhead: 1%, disk: 500M, processes: 4, enabled: false, description: d}}",
+    " every: 10m, at_most: 3 per 1h, overhead: 1%, disk: 500M, processes: 4, enabled: false, "
+    "description: d}}",
     "rules: {a: {match: {exe: x}, when: {latency: {functions: f, calls: '>5'}}, do: {fperf: "
     "p}}}\nprofiles: {p: {}}",
 ]

@@ -563,6 +563,38 @@ def test_at_most_outlives_a_restart(rules, serving):
     assert rules.log().count("fires: ") == 2
 
 
+def test_a_service_is_recorded_once_in_a_while(rules, targets, me, program):
+    """Workers of a service share a cool-down, which outlives a restart; another program has its
+    own; a request is not kept waiting.
+    """
+    other = me.dir() / "other"
+    shutil.copy(program, other)
+    other.chmod(0o755)
+    for path in (program, program, other):
+        targets.start(me, [path], preload=False)
+    text = rule(
+        "{every: 1s, request: true}",
+        match=f"{{exe: [PROGRAM, {other}]}}",
+        more="for: 50ms\n    every: 1h\n    at_most: 2 per 1h",
+    )
+    rules.start(text)
+    said = [p / "why.txt" for p in rules.recorded("r", 2)]
+    services = {re.search(r"^service  (\S+)", p.read_text(), re.M)[1] for p in said}
+    assert services == {str(program), str(other)}, services
+    rules.wait_log("ago for its service (every 3600 s): not now")
+    for _ in range(2):
+        # one worker, and the other program, some seconds later
+        memory.wait_for(
+            "they do not wait", lambda: rules.log().count("for its service (every") >= 2, WAIT
+        )
+        assert rules.log().count("fires: ") == 2, rules.log()
+        rules.daemon.end()
+        rules.start(text)
+        time.sleep(1.2)
+    assert rules.command("--fire", "r").stdout == "the rule 'r' fires for 3 processes\n"
+    rules.recorded("r", 5)
+
+
 def test_users(rules, me, serving):
     """By number; another user's process is left alone."""
     rules.start(

@@ -18,6 +18,7 @@
 #include "iprobed/rules/match.h"
 #include "iprobed/rules/rate_limit.h"
 #include "iprobed/rules/rules.h"
+#include "iprobed/rules/service.h"
 #include "test/unit/probes_d_text.h"
 #include "test/unit/test.h"
 
@@ -42,6 +43,7 @@ static void test_what_is_taken(void **state)
 		    "      cpu: '> 90% for 5s'\n"
 		    "    do: {trace: {functions: '*', args: true, memory: 16M}}\n"
 		    "    for: 200ms\n"
+		    "    every: 10m\n"
 		    "    at_most: 3 per 2h\n"
 		    "    overhead: 1.5%\n"
 		    "    disk: 100M\n"
@@ -68,6 +70,7 @@ static void test_what_is_taken(void **state)
 	assert_int_equal(r->ring, 16 << 20);
 	assert_int_equal(r->for_ns, SECOND / 5);
 	assert_true(r->at_most == 3 && r->per_ns == 7200 * SECOND);
+	assert_true(r->cooldown_ns == 600 * SECOND && !r->every_ns);
 	assert_true(r->overhead_percent == 1.5 && r->disk == 100 << 20 && r->processes == 4);
 	assert_int_equal(r->line, 4);
 	assert_true(ip_rules_watches(r));
@@ -81,7 +84,7 @@ static void test_what_is_taken(void **state)
 	assert_true(r->request && !r->enabled && !r->at_most && r->action == IP_RULES_FPERF);
 	assert_string_equal(r->profile, "faults");
 	r = ip_probes_d_rule(&p, "flight");
-	assert_true(r->every_ns == 600 * SECOND && r->signal == SIGUSR2 &&
+	assert_true(r->every_ns == 600 * SECOND && !r->cooldown_ns && r->signal == SIGUSR2 &&
 		    r->memory.limit == 2.0 * (1u << 30));
 	assert_true(r->pressure[IP_RULES_PRESSURE_MEMORY].set &&
 		    !r->pressure[IP_RULES_PRESSURE_IO].set);
@@ -177,6 +180,7 @@ static void test_what_is_wrong_and_where(void **state)
 		{RULE("exe: x", "start: true", "trace", ", for: 2h"), "for is an hour at most"},
 		{RULE("exe: x", "start: true", "trace", ", at_most: 3"),
 		 "at_most: how often is written as '3 per 1h'"},
+		{RULE("exe: x", "start: true", "trace", ", every: often"), "every"},
 		{RULE("exe: x", "start: true", "trace", ", at_most: 0 per 1h"),
 		 "at_most: how often"},
 		{RULE("exe: x", "start: true", "trace", ", at_most: 3 per 0s"),
@@ -357,6 +361,92 @@ static void test_levels(void **state)
 	assert_true(ip_rules_above(&once, &hold, 90.1, SECOND, SECOND));
 }
 
+static void assert_service(const char *exe, const char *cgroup, const char *expected)
+{
+	const struct ip_rules_process p = {.exe = (char *)exe, .cgroup = (char *)cgroup};
+	char *name = ip_rules_service_name(&p);
+
+	assert_string_equal(name, expected);
+	assert_true(ip_rules_service_id(name));
+	free(name);
+}
+
+static void test_names_of_services(void **state)
+{
+	(void)state;
+	assert_service("/usr/sbin/nginx", "0::/system.slice/nginx.service\n",
+		       "/usr/sbin/nginx in nginx.service");
+	assert_service("/a",
+		       "0::/user.slice/user-0.slice/user@0.service/app.slice/web.service/part\n",
+		       "/a in web.service");
+	assert_service("/a", "0::/system.slice/docker-0f.scope\n", "/a in docker-0f.scope");
+	assert_service("/a", "1:cpu:/\n0::/b.service\n", "/a in b.service");
+	/* no unit: a name must come before the suffix, and behind a slash */
+	assert_service("/a", "0::/x/.service\n", "/a");
+	assert_service("/a", "0::/\n", "/a");
+	assert_service("/a", "", "/a");
+	/* it becomes a line of why.txt */
+	assert_service("/a\nb", "", "/a?b");
+}
+
+/* Two services and a cool-down of 10 s, which two episodes in 100 s may begin. */
+static void test_services(void **state)
+{
+	struct ip_rules_rule rule = {
+		.at_most = 2, .per_ns = 100 * SECOND, .cooldown_ns = 10 * SECOND};
+	struct ip_rules_services s = {0};
+	bool every;
+
+	(void)state;
+	assert_int_equal(ip_rules_service_wait(&s, &rule, 7, 1000 * SECOND, &every), 0);
+	ip_rules_service_fired(&s, &rule, 7, 1000 * SECOND);
+	assert_int_equal(ip_rules_service_wait(&s, &rule, 7, 1001 * SECOND, &every), 9 * SECOND);
+	assert_true(every);
+	assert_int_equal(ip_rules_service_wait(&s, &rule, 8, 1001 * SECOND, &every), 0);
+	/* asked for: the same episode, which lasts for longer */
+	ip_rules_service_fired(&s, &rule, 7, 1008 * SECOND);
+	assert_int_equal(ip_rules_service_find(&s, 7)->history.n, 1);
+	assert_int_equal(ip_rules_service_wait(&s, &rule, 7, 1017 * SECOND, &every), SECOND);
+	assert_int_equal(ip_rules_service_wait(&s, &rule, 7, 1018 * SECOND, &every), 0);
+	/* the second episode is the last for a while */
+	ip_rules_service_fired(&s, &rule, 7, 1020 * SECOND);
+	assert_int_equal(ip_rules_service_wait(&s, &rule, 7, 1031 * SECOND, &every), 69 * SECOND);
+	assert_false(every);
+	assert_int_equal(ip_rules_service_wait(&s, &rule, 7, 1100 * SECOND, &every), 0);
+	/* nothing was recorded: no cool-down, but it has fired */
+	ip_rules_service_fired(&s, &rule, 7, 1200 * SECOND);
+	ip_rules_service_failed(&s, 7);
+	assert_int_equal(ip_rules_service_wait(&s, &rule, 7, 1201 * SECOND, &every), 0);
+	ip_rules_service_fired(&s, &rule, 7, 1201 * SECOND);
+	assert_int_equal(ip_rules_service_wait(&s, &rule, 7, 1250 * SECOND, &every), 50 * SECOND);
+	ip_rules_services_clear(&s);
+}
+
+/* Who makes ever more services gets no more of the rule than one of them, and a little. */
+static void test_many_services(void **state)
+{
+	struct ip_rules_rule rule = {.at_most = 1, .per_ns = 3600 * SECOND};
+	struct ip_rules_services s = {0};
+	unsigned fired = 0;
+	bool every;
+
+	(void)state;
+	for (uint64_t id = 1; id <= 10000; id++)
+		if (!ip_rules_service_wait(&s, &rule, id, 100 * SECOND, &every)) {
+			ip_rules_service_fired(&s, &rule, id, 100 * SECOND);
+			fired++;
+		}
+	assert_int_equal(fired, IP_RULES_SERVICES + 1);
+	assert_int_equal(s.n, IP_RULES_SERVICES + 1);
+	/* those that are known keep their own limits, and lose them when these are over */
+	assert_true(ip_rules_service_wait(&s, &rule, 5, 3000 * SECOND, &every));
+	assert_int_equal(ip_rules_service_wait(&s, &rule, 20000, 3700 * SECOND, &every), 0);
+	ip_rules_service_fired(&s, &rule, 20000, 3700 * SECOND);
+	assert_int_equal(ip_rules_service_find(&s, 20000)->id, 20000);
+	assert_int_equal(s.n, IP_RULES_SERVICES + 1);
+	ip_rules_services_clear(&s);
+}
+
 static void test_how_often(void **state)
 {
 	struct ip_rules_history h = {0};
@@ -497,6 +587,9 @@ int main(void)
 		cmocka_unit_test(test_pressure),
 		cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_how_often),
+		cmocka_unit_test(test_names_of_services),
+		cmocka_unit_test(test_services),
+		cmocka_unit_test(test_many_services),
 		cmocka_unit_test(test_until),
 		cmocka_unit_test(test_jobs),
 		cmocka_unit_test(test_plain),
