@@ -94,6 +94,8 @@ static const char help[] =
 	"such; repeatable\n"
 	"      --leave           where iprobed does it: end at once, and let the session go on by "
 	"itself\n"
+	"      --yield           end when another iprobe attach comes, which begins then (watches "
+	"of iprobed's rules)\n"
 	"      --json            the summary as one line of JSON on stdout\n"
 	"  -q, --quiet           no live line, no summary\n"
 	"  -h, --help\n";

@@ -6,7 +6,8 @@
  *   2. Ensure that the runtime is there. If the runtime sleeps, a borrowed thread sets it up; if it
  *      is not there, a borrowed thread injects it. Both are done only if the selection names
  *      anything, so in these cases step 3 comes first. The area of the runtime tells whether
- *      another iprobe has the session of the target. If so, that iprobe is asked to do the rest.
+ *      another iprobe has the session of the target. If so, that iprobe is asked to do the rest. A
+ *      session that only watches for a rule of iprobed (--yield) ends instead, and this one begins.
  *   3. Plan: find the modules with probe lists, and the changes that the selection asks for.
  *   4. Begin: leave out what other tools have changed; make area, trace, collector and control
  *      socket.
@@ -148,6 +149,11 @@ static int take_or_ask(struct ip_session *s)
 		s->summary->followed = is_sibling(s);
 		if (s->summary->followed)
 			return 1;
+		if (!s->options->yields && ip_session_yields(s->area)) {
+			if (ip_session_take_over(s) < 0)
+				return -1;
+			continue;
+		}
 		ret = ip_session_ask(s, false);
 		if (ret <= 0)
 			return ret < 0 ? -1 : 1;

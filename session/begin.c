@@ -102,6 +102,7 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area,
 	}
 	if (ip_controllers_make_calls(s))
 		area->may_read = true;
+	area->header->yields = s->options->yields ? area->header->session : 0;
 	/* the place that a call comes from may have to be read (runtime/filter.c, rt_call_site) */
 	if (s->options->filters.callsite && !ip_values_is_confined(s->target))
 		area->may_read = true;

@@ -93,7 +93,7 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options,
 	    (s.target->has_runtime && !ip_is_asleep(s.target) &&
 	     ip_area_open(s.target, &s.area) < 0))
 		goto out;
-	if (s.area && ip_area_has_session(s.area)) {
+	if (s.area && ip_area_has_session(s.area) && !ip_session_yields(s.area)) {
 		done = ip_session_ask(&s, true);
 		if (done <= 0)
 			goto out;

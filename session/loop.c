@@ -242,7 +242,8 @@ enum ip_end_reason ip_session_step(struct ip_session *s)
 	sync_trace(s, now);
 	ip_session_condense(s);
 	if (s->area->header->ended == s->area->header->session)
-		return IP_END_DETACHED;
+		return s->options->yields && !s->area->header->yields ? IP_END_YIELDED
+								      : IP_END_DETACHED;
 	reason = ip_follow_dlopen_step(s);
 	if (reason)
 		return reason;

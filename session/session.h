@@ -63,6 +63,7 @@ struct ip_session_options {
 	bool overwrite;	  /* keep the newest events (flight_recorder.h) */
 	bool follow_fork; /* forked children record, too */
 	bool no_stop;	  /* switch pages instead (remap.h) */
+	bool yields;	  /* end when another iprobe attaches: it begins a session of its own */
 	bool resume;	  /* continue the recording in dir, whose iprobe was killed */
 	/* an option that the user gave and that only a new session can have; NULL: none */
 	const char *own;

@@ -54,6 +54,7 @@ enum {
 	OPT_CLOCK,
 	OPT_ROTATE,
 	OPT_LEAVE,
+	OPT_YIELD,
 	OPT_UNTIL,
 	OPT_LINGER
 };
@@ -91,6 +92,7 @@ static const struct option long_options[] = {
 	{"clock", required_argument, NULL, OPT_CLOCK},
 	{"rotate", required_argument, NULL, OPT_ROTATE},
 	{"leave", no_argument, NULL, OPT_LEAVE},
+	{"yield", no_argument, NULL, OPT_YIELD},
 	{"until", required_argument, NULL, OPT_UNTIL},
 	{"linger", required_argument, NULL, OPT_LINGER},
 	{"quiet", no_argument, NULL, 'q'},
@@ -404,6 +406,12 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 			if (!attach)
 				return cli_usage(command, "--resume goes with attach");
 			ret->session.resume = true;
+			break;
+		case OPT_YIELD:
+			if (!attach)
+				return cli_usage(command, "--yield goes with attach");
+			ret->session.yields = true;
+			ret->session.own = "--yield";
 			break;
 		case OPT_LEAVE:
 			if (!attach)

@@ -119,6 +119,9 @@ struct ip_area_header {
 	/* sessions that overwrite: free sub-buffers to keep for threads that have none yet */
 	uint32_t reserve;
 	uint32_t inherit; /* written by the launcher; 1: forked children get the area */
+	/* number of the session, if it ends when another iprobe attaches. Written by the iprobe of
+	 * the session; 0 by the other one, before that sets ended */
+	uint32_t yields;
 };
 
 /*

@@ -14,6 +14,7 @@ static const char *const texts[] = {
 	[IP_END_UNTIL] = "a condition of --until holds",
 	[IP_END_STOP_ON] = "stopped by --stop-on",
 	[IP_END_DETACHED] = "ended by iprobe detach",
+	[IP_END_YIELDED] = "ended for another iprobe attach",
 	[IP_END_TARGET_ENDED] = "target ended",
 	[IP_END_EXECED] = "target exec'ed",
 	[IP_END_SIZE_LIMIT] = "size limit reached",

@@ -14,6 +14,7 @@ enum ip_end_reason {
 	IP_END_UNTIL,	    /* a condition of --until holds; the session says which one */
 	IP_END_STOP_ON,	    /* --stop-on */
 	IP_END_DETACHED,    /* iprobe detach */
+	IP_END_YIELDED,	    /* another iprobe has attached (--yield) */
 	IP_END_TARGET_ENDED,
 	IP_END_EXECED,	   /* the target executes another program, which is not followed */
 	IP_END_SIZE_LIMIT, /* --max-size */

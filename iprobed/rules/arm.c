@@ -148,6 +148,7 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 	}
 	ip_rules_store_remove(t->dir);
 	ip_rules_command_iprobe(&c, e, "attach");
+	ip_rules_command_add(&c, "--yield"); /* a person's own recording comes first */
 	if (r->action == IP_RULES_SNAPSHOT) {
 		record_in_ring(t, first, &c, now_ns);
 	} else {

@@ -14,6 +14,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/trace/end_reason.h"
 #include "common/units.h"
 #include "iprobed/rules/rules_private.h"
 #include "iprobed/rules/store.h"
@@ -23,6 +24,8 @@
 #define RELOAD_NS	5000000000ull
 /* a target whose watch costs too much is left alone for so long */
 #define COSTLY_NS 60000000000ull
+/* a target is left to another iprobe for so long at first */
+#define YIELD_NS 1000000000ull
 
 int ip_rules_target_add(struct ip_rules *e, struct ip_rules_process *process,
 			struct ip_rules_target **ret)
@@ -232,6 +235,13 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 		} else {
 			ip_rules_fire(e, t, arm, false, now_ns, "%s", end);
 		}
+	} else if (ip_end_reason_of(end) == IP_END_YIELDED) {
+		/* meanwhile its tries fail, since the other iprobe has the session */
+		t->backoff_ns = 0;
+		t->retry_ns = now_ns + YIELD_NS;
+		ip_rules_log(state, t,
+			     "is watched no longer: another iprobe has attached; it is "
+			     "tried again when that may have ended");
 	} else if (t->job.told_ns) {
 		t->backoff_ns = 0; /* this process has ended it */
 	} else if (ip_pidfd_lives(t->pidfd)) {

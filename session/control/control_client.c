@@ -11,11 +11,13 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
+#include "common/notice.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "session/session_private.h"
 #include "session/update.h"
 
-#define TIMEOUT_NS 5000000000ull /* with a session that does not listen */
+#define TIMEOUT_NS 5000000000ull  /* with a session that does not listen */
+#define YIELD_NS   70000000000ull /* longer than a session tries to put its sites back */
 
 /* Whether the iprobe that has the session is in another network namespace, as far as we can see
  * that. */
@@ -103,6 +105,35 @@ static int ask(struct ip_session *s, bool dry_run)
 	return ip_session_note_change(s->summary, &reply, text, size);
 }
 
+bool ip_session_yields(const struct ip_area *area)
+{
+	const uint32_t yields = area->header->yields;
+
+	return yields && yields == area->header->session;
+}
+
+int ip_session_take_over(struct ip_session *s)
+{
+	const struct timespec nap = {.tv_nsec = 10000000};
+	const uint64_t limit = ip_now_ns() + YIELD_NS;
+	struct ip_area_header *h = s->area->header;
+	const pid_t owner = ip_area_owner(s->area);
+
+	ip_notice("pid %d: iprobe pid %d watches it for a rule of iprobed: the watch ends for this "
+		  "recording, and begins again after it",
+		  s->target->pid, owner);
+	h->yields = 0;
+	__atomic_store_n(&h->ended, h->session, __ATOMIC_RELEASE);
+	while (ip_area_has_session(s->area)) {
+		if (ip_now_ns() > limit || ip_interrupted)
+			return ip_error("pid %d: iprobe pid %d watches it, and does not end: "
+					"iprobe detach %d puts back what is live",
+					s->target->pid, owner, s->target->pid);
+		nanosleep(&nap, NULL);
+	}
+	return 0;
+}
+
 int ip_session_ask(struct ip_session *s, bool dry_run)
 {
 	const struct timespec nap = {.tv_nsec = 10000000};
@@ -116,9 +147,12 @@ int ip_session_ask(struct ip_session *s, bool dry_run)
 				"its own, end that first",
 				s->target->pid, ip_area_owner(s->area), program);
 	if (s->options->own) {
-		return ip_error("pid %d has a session already, by iprobe pid %d: %s is for a new "
-				"one; leave it out to change that session, or end it first",
-				s->target->pid, s->area->header->owner_pid, s->options->own);
+		return ip_error(
+			"pid %d has a session already, by iprobe pid %d: %s is for a new "
+			"one; leave it out to change that session, or end it first (iprobe detach "
+			"%d)",
+			s->target->pid, s->area->header->owner_pid, s->options->own,
+			s->target->pid);
 	}
 	for (;;) {
 		int ret = ask(s, dry_run);

@@ -145,7 +145,7 @@ const char *ip_control_peer_may_ask(const struct ip_control_peer *peer)
 {
 	if ((peer->uid != 0 && peer->uid != geteuid()) || !is_known(peer->uid))
 		return "the session belongs to another user: only that user, and root, may change "
-		       "it";
+		       "it (iprobe detach ends it, where you may trace the process)";
 	return check_program(peer) ? "who asks is no iprobe, or not the same as the session's: "
 				     "nothing was changed"
 				   : NULL;

@@ -19,7 +19,7 @@ import time
 import pytest
 
 from iptest import memory, time_scale
-from iptest.actor import ORDINARY_UID, one_line
+from iptest.actor import ORDINARY_UID, end, last_words, one_line
 from iptest.daemon import Daemon
 
 pytestmark = pytest.mark.skipif(
@@ -152,8 +152,8 @@ def rule(when, do="trace", name="r", match="{exe: PROGRAM}", more=""):
     return f"rules:\n  {name}:\n    match: {match}\n    when: {when}\n    do: {do}\n    {more}\n"
 
 
-def report(me, path):
-    done = me.iprobe("report", "--json", path / "trace")
+def report(me, path, name="trace"):
+    done = me.iprobe("report", "--json", path / name)
     assert done.returncode == 0, repr(done)
     return {f["function"]: f for f in json.loads(done.stdout)["functions"]}
 
@@ -518,6 +518,49 @@ def test_two_rules_one_process(rules, serving, me):
     ), info  # for: 1s; a busy machine may have held its threads up
     wait_until_live(serving.pid)  # it is watched again
     assert "tried again" not in rules.log()
+
+
+@pytest.mark.parametrize("how", ["histogram", "flight-recorder"])
+def test_a_watch_makes_way(rules, root, user, targets, program, me, how):
+    """Whoever may trace a process records it while a rule watches it, with all that a recording of
+    its own may have; the watch begins again behind it.
+    """
+    watched = "{latency: {functions: handle, p99: '> 100s'}}"
+    rules.start(
+        rule(watched)
+        if how == "histogram"
+        else rule("request", do="{snapshot: {functions: handle, memory: 1M}}")
+    )
+    for actor in (user, root) if how == "histogram" else (user,):
+        target = targets.start(actor, [program], preload=False)
+        wait_until_live(target.pid)
+        out = actor.dir() / "own"
+        done = actor.iprobe("attach", "--dry-run", "-f", "handle", target.pid)
+        assert done.returncode == 0 and "nothing was changed" in done.stdout, repr(done)
+        done = actor.iprobe(
+            *("attach", "-f", "handle", "--duration", "500ms", "--json", "-o", out, target.pid)
+        )
+        assert done.returncode == 0 and done.summary()["events"] > 0, repr(done)
+        assert "watches it for a rule of iprobed: the watch ends for this recording" in done.stderr
+        assert set(report(me, out.parent, "own")) == {"handle"}
+        rules.wait_log("is watched no longer: another iprobe has attached")
+        wait_until_live(target.pid)
+        target.say("")
+        end(target.proc)
+
+
+def test_what_does_not_make_way_names_the_way(me, user, targets, program):
+    """A session that is no watch stays; the refusal tells the command that ends it."""
+    target = targets.start(user, [program], preload=False)
+    session = me.start_iprobe("attach", "-q", "-f", "handle", "-o", me.dir() / "t", target.pid)
+    wait_until_live(target.pid)
+    done = me.iprobe("attach", "--duration", "1s", target.pid)
+    assert f"end it first (iprobe detach {target.pid})" in one_line(done)
+    if me.is_root:
+        done = user.iprobe("attach", "-f", "handle", target.pid)
+        assert "iprobe detach ends it" in one_line(done)
+    assert user.iprobe("detach", target.pid).returncode == 0
+    assert last_words(session).returncode == 0
 
 
 def test_overhead_of_a_watch(rules, serving):

@@ -6,12 +6,14 @@ The names of recorded threads, as they change, in each view of a trace.
 import json
 import os
 import re
+import struct
 import subprocess
 import time
 
 import pytest
 
 from iptest import actor as actors
+from iptest import area, memory
 
 WORKERS = [f"mc-worker-{i}" for i in range(4)]
 HOSTILE = b'\x1b[2J\t\n\\"\xe2\x82'
@@ -161,3 +163,42 @@ def test_attached(me, programs, targets):
     assert "early" not in {json.loads(line).get("thread") for line in lines}
     target.proc.stdin.close()
     assert target.proc.wait(timeout=60) == 0
+
+
+def test_slots_that_lie(me, programs, targets):
+    """The target may write what it likes into its slots: no name of a process that is not
+    recorded comes into the trace, nor of a thread that there cannot be, and little time goes there.
+    """
+    target = targets.start(me, [programs.simple("named")], env={"LANG": "C.UTF-8"})
+    stranger = targets.start(me, [programs.simple("waits"), "read"])
+    out, at = me.dir() / "trace", area.offsets()
+    iprobe = me.start_iprobe("attach", target.pid, "--json", "-o", out)
+    memory.wait_until_live(target.pid, iprobe)
+    shared = area.mapped(target.pid)
+    for i, (pid, tid) in enumerate(
+        [
+            (stranger.pid, stranger.pid),
+            (target.pid, stranger.pid),
+            (1, 1),
+            (0, 0),
+            (2**32 - 1,) * 2,
+        ]
+    ):
+        slot = at["SLOTS"] + 128 * (100 + i)
+        for field, value in (("pid", pid), ("tid", tid), ("state", 1)):
+            struct.pack_into("<I", shared, slot + at[f"slot.{field}"], value)
+        struct.pack_into("<Q", shared, slot + at["slot.claimed"], 2**64 - 1 if i % 2 else 1)
+    struct.pack_into("<I", shared, at["area.slots_used"], 0xFFFFFFFF)
+    time.sleep(1)
+    with open(f"/proc/{iprobe.pid}/stat", encoding="ascii") as f:
+        used = sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+    assert used < 0.5, f"{used} s of CPU time"
+    iprobe.terminate()
+    done = actors.last_words(iprobe)
+    assert done.returncode == 0, repr(done)
+    names = json.loads(me.iprobe("info", "--json", out).stdout)["thread_names"]
+    # in the second slot the thread is one of the other process: this process has no such thread
+    assert not [t for t in names if t["tid"] in (1, 0, 2**32 - 1)], names
+    assert "waits" not in {t["name"] for t in names} and len(names) < 100
+    target.proc.stdin.close()
+    stranger.proc.stdin.close()
