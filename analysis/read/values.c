@@ -70,15 +70,6 @@ int ip_signature_parse(char *text, struct ip_signature *ret)
 	return ret->n ? 0 : -1;
 }
 
-/* One value with its words. */
-struct value {
-	const struct ip_value_type *type;
-	unsigned place; /* index in the signature */
-	bool missing;
-	const uint64_t *words;
-	uint32_t length; /* length in bytes of a string that is there */
-};
-
 struct walk {
 	const struct ip_signature *signature;
 	unsigned next;	  /* index in the signature of the next item */
@@ -94,13 +85,13 @@ static struct walk begin(const struct ip_signature *signature, const uint64_t *p
 
 /* Goes to the next value. Returns false where there is none, or where its words are not all
  * there. */
-static bool step(struct walk *w, struct value *ret)
+static bool step(struct walk *w, struct ip_value *ret)
 {
 	size_t left = w->end - w->at, n = 1;
 
 	if (w->next == w->signature->n)
 		return false;
-	*ret = (struct value){
+	*ret = (struct ip_value){
 		.type = &w->signature->values[w->next], .place = w->next, .words = w->at};
 	ret->missing = ret->type->code != '-' && w->missing & 1;
 	if (ret->type->code == '-')
@@ -122,7 +113,7 @@ static bool step(struct walk *w, struct value *ret)
 	return true;
 }
 
-static int64_t extend(uint64_t word, unsigned size, bool is_signed)
+int64_t ip_value_extend(uint64_t word, unsigned size, bool is_signed)
 {
 	unsigned unused = 64 - 8 * size;
 
@@ -130,9 +121,7 @@ static int64_t extend(uint64_t word, unsigned size, bool is_signed)
 			 : (int64_t)(word << unused >> unused);
 }
 
-/* Finds the enumerator whose number is word. Returns the length of its name, and the name in
- * *ret; 0: there is none. */
-static size_t find_enumerator(const struct ip_value_type *type, uint64_t word, const char **ret)
+size_t ip_value_enumerator(const struct ip_value_type *type, uint64_t word, const char **ret)
 {
 	const char *p = type->enumerators;
 
@@ -140,8 +129,8 @@ static size_t find_enumerator(const struct ip_value_type *type, uint64_t word, c
 		size_t name = strcspn(p, "=,");
 
 		if (p[name] == '=' && (isdigit((unsigned char)p[name + 1]) || p[name + 1] == '-') &&
-		    extend(strtoull(p + name + 1, NULL, 10), type->size, false) ==
-			    extend(word, type->size, false)) {
+		    ip_value_extend(strtoull(p + name + 1, NULL, 10), type->size, false) ==
+			    ip_value_extend(word, type->size, false)) {
 			*ret = p;
 			return name;
 		}
@@ -163,7 +152,7 @@ static long double extended(const uint64_t *words)
 	return value;
 }
 
-static double floating(const struct value *v)
+double ip_value_floating(const struct ip_value *v)
 {
 	double d;
 	float f;
@@ -179,9 +168,9 @@ static double floating(const struct value *v)
 }
 
 /* Writes the shortest text that reads back as the same value, with the decimal point of C. */
-static void format_floating(const struct value *v, char *buffer, size_t size)
+static void format_floating(const struct ip_value *v, char *buffer, size_t size)
 {
-	long double x = v->type->code == 'x' ? extended(v->words) : floating(v);
+	long double x = v->type->code == 'x' ? extended(v->words) : ip_value_floating(v);
 	bool is_float = v->type->code == 'f' && v->type->size == 4;
 	int last = v->type->code == 'x' ? 21 : is_float ? 9 : 17;
 
@@ -232,7 +221,7 @@ static void print_quoted(FILE *out, const char *bytes, size_t length, char quote
 	ip_print(out, "%c", quote);
 }
 
-static void print_value(FILE *out, const struct value *v)
+void ip_value_print(FILE *out, const struct ip_value *v)
 {
 	uint64_t word = v->type->code == '-' ? 0 : v->words[0];
 	unsigned size = v->type->size;
@@ -246,10 +235,10 @@ static void print_value(FILE *out, const struct value *v)
 	}
 	switch (v->type->code) {
 	case 'i':
-		ip_print(out, "%" PRId64, extend(word, size, true));
+		ip_print(out, "%" PRId64, ip_value_extend(word, size, true));
 		break;
 	case 'u':
-		ip_print(out, "%" PRIu64, (uint64_t)extend(word, size, false));
+		ip_print(out, "%" PRIu64, (uint64_t)ip_value_extend(word, size, false));
 		break;
 	case 'c':
 		print_quoted(out, &c, 1, '\'');
@@ -259,7 +248,7 @@ static void print_value(FILE *out, const struct value *v)
 		ip_print(out, "%s", word & 0xff ? "true" : "false");
 		break;
 	case 'e':
-		length = find_enumerator(v->type, word, &enumerator);
+		length = ip_value_enumerator(v->type, word, &enumerator);
 		if (length)
 			ip_print(out, "%.*s", (int)length, enumerator);
 		else
@@ -292,20 +281,20 @@ static void print_value(FILE *out, const struct value *v)
 void ip_values_print(FILE *out, const struct ip_signature *signature, const uint64_t *payload)
 {
 	struct walk w = begin(signature, payload);
-	struct value v;
+	struct ip_value v;
 
 	while (step(&w, &v)) {
 		if (v.place)
 			ip_print(out, ", ");
 		if (v.type->name)
 			ip_print(out, "%s=", v.type->name);
-		print_value(out, &v);
+		ip_value_print(out, &v);
 	}
 	if (w.next < signature->n)
 		ip_print(out, "%s", w.next ? ", ..." : "...");
 }
 
-static void json_value(struct ip_json *json, const char *key, const struct value *v)
+void ip_value_write(struct ip_json *json, const char *key, const struct ip_value *v)
 {
 	uint64_t word = v->type->code == '-' ? 0 : v->words[0];
 	unsigned size = v->type->size;
@@ -319,10 +308,10 @@ static void json_value(struct ip_json *json, const char *key, const struct value
 	}
 	switch (v->type->code) {
 	case 'i':
-		ip_json_int(json, key, extend(word, size, true));
+		ip_json_int(json, key, ip_value_extend(word, size, true));
 		break;
 	case 'u':
-		ip_json_uint(json, key, extend(word, size, false));
+		ip_json_uint(json, key, ip_value_extend(word, size, false));
 		break;
 	case 'c':
 		ip_json_int(json, key, (char)word);
@@ -331,7 +320,7 @@ static void json_value(struct ip_json *json, const char *key, const struct value
 		ip_json_bool(json, key, word & 0xff);
 		break;
 	case 'e':
-		length = find_enumerator(v->type, word, &enumerator);
+		length = ip_value_enumerator(v->type, word, &enumerator);
 		if (length) {
 			snprintf(text, sizeof(text), "%.*s", (int)length, enumerator);
 			ip_json_string(json, key, text);
@@ -345,8 +334,8 @@ static void json_value(struct ip_json *json, const char *key, const struct value
 		break;
 	case 'f':
 	case 'x':
-		if (isfinite(floating(v))) {
-			ip_json_double(json, key, floating(v));
+		if (isfinite(ip_value_floating(v))) {
+			ip_json_double(json, key, ip_value_floating(v));
 		} else {
 			format_floating(v, text, sizeof(text));
 			ip_json_string(json, key, text);
@@ -376,12 +365,12 @@ void ip_values_json(struct ip_json *json, const struct ip_signature *signature,
 		    const uint64_t *payload)
 {
 	struct walk w = begin(signature, payload);
-	struct value v;
+	struct ip_value v;
 	char name[16];
 
 	while (step(&w, &v)) {
 		snprintf(name, sizeof(name), "arg%u", v.place + 1);
-		json_value(json, v.type->name ? v.type->name : name, &v);
+		ip_value_write(json, v.type->name ? v.type->name : name, &v);
 	}
 }
 
@@ -389,16 +378,16 @@ void ip_value_json(struct ip_json *json, const char *key, const struct ip_signat
 		   const uint64_t *payload)
 {
 	struct walk w = begin(signature, payload);
-	struct value v;
+	struct ip_value v;
 
 	if (step(&w, &v))
-		json_value(json, key, &v);
+		ip_value_write(json, key, &v);
 }
 
 bool ip_values_cut(const struct ip_signature *signature, const uint64_t *payload)
 {
 	struct walk w = begin(signature, payload);
-	struct value v;
+	struct ip_value v;
 	bool cut = false;
 
 	while (step(&w, &v))
@@ -406,4 +395,15 @@ bool ip_values_cut(const struct ip_signature *signature, const uint64_t *payload
 		       (v.words[0] & (IP_STRING_CUT | IP_STRING_UNREADABLE | IP_STRING_NULL)) ==
 			       IP_STRING_CUT;
 	return cut;
+}
+
+bool ip_value_at(const struct ip_signature *signature, const uint64_t *payload, unsigned place,
+		 struct ip_value *ret)
+{
+	struct walk w = begin(signature, payload);
+
+	while (step(&w, ret))
+		if (ret->place == place)
+			return true;
+	return false;
 }

@@ -25,6 +25,15 @@ struct ip_signature {
 	unsigned n;
 };
 
+/* One value of a payload, with its words. It points into the signature and the payload. */
+struct ip_value {
+	const struct ip_value_type *type;
+	unsigned place; /* index in the signature */
+	bool missing;	/* it could not be recorded */
+	const uint64_t *words;
+	uint32_t length; /* length in bytes of a string that is there */
+};
+
 /* Parses text. It cuts text in place and keeps pointers into it. Returns 0, or -1 without an
  * error where text is no signature. */
 int ip_signature_parse(char *text, struct ip_signature *ret);
@@ -43,6 +52,22 @@ void ip_values_json(struct ip_json *json, const struct ip_signature *signature,
 /* Writes the first value only, under key. */
 void ip_value_json(struct ip_json *json, const char *key, const struct ip_signature *signature,
 		   const uint64_t *payload);
+
+/* Takes the value at place out of a payload. Returns false where the payload has no such value. */
+bool ip_value_at(const struct ip_signature *signature, const uint64_t *payload, unsigned place,
+		 struct ip_value *ret);
+
+/* Print or write one value, as ip_values_print() and ip_values_json() do. */
+void ip_value_print(FILE *out, const struct ip_value *value);
+void ip_value_write(struct ip_json *json, const char *key, const struct ip_value *value);
+
+/* Returns the number of an integer of size bytes, whose upper bytes mean nothing. */
+int64_t ip_value_extend(uint64_t word, unsigned size, bool is_signed);
+/* Returns the number of a floating value. */
+double ip_value_floating(const struct ip_value *value);
+/* Finds the enumerator whose number is word. Returns the length of its name, and the name in
+ * *ret; 0: there is none. */
+size_t ip_value_enumerator(const struct ip_value_type *type, uint64_t word, const char **ret);
 
 /* Returns whether a string among the values was cut at the limit. */
 bool ip_values_cut(const struct ip_signature *signature, const uint64_t *payload);

@@ -73,6 +73,10 @@ char *ip_selection_unused(const struct ip_selection *selection);
 char *ip_selection_unused_nearest(const struct ip_selection *selection,
 				  const char *const *linker_names, size_t n);
 
+/* Returns up to three of the names that are nearest to the wanted one, by edit distance with case
+ * folded. As "a, b, c" (malloc'ed, "" if none is near; NULL: no memory). */
+char *ip_nearest_names(const char *wanted, const char *const *names, size_t n);
+
 /* For the message "nothing matched": up to three of the names (demangled base names) that are
  * nearest to the first item that has matched nothing, by edit distance with case folded. Items
  * that select go before those that take away. As "a, b, c" (malloc'ed, "" if none is near). */

@@ -88,6 +88,38 @@ static void consider(struct candidate *best, char *name, unsigned d)
 	best[i] = (struct candidate){d, name};
 }
 
+/* Makes a line of the best names, and frees them. Returns NULL where memory ran out. */
+static char *join(struct candidate *best)
+{
+	_cleanup_free_ char *line = NULL;
+	size_t size;
+	FILE *out = open_memstream(&line, &size);
+
+	for (size_t i = 0; i < NEAREST; i++) {
+		if (best[i].name && out)
+			fprintf(out, "%s%s", i ? ", " : "", best[i].name);
+		free(best[i].name);
+	}
+	if (out)
+		fclose(out);
+	return line ? ip_steal_ptr(line) : NULL;
+}
+
+char *ip_nearest_names(const char *wanted, const char *const *names, size_t n)
+{
+	struct candidate best[NEAREST] = {0};
+	unsigned limit = ip_edit_limit(strlen(wanted));
+
+	for (size_t i = 0; *wanted && i < n; i++) {
+		unsigned d = judge(wanted, names[i], limit);
+		char *name = d <= limit ? strdup(names[i]) : NULL;
+
+		if (name)
+			consider(best, name, d);
+	}
+	return join(best);
+}
+
 /* Returns the item that is most likely misspelt, or NULL. */
 static const struct ip_selection_item *wanted_item(const struct ip_selection *selection)
 {
@@ -110,10 +142,7 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
 	const struct ip_selection_item *item = wanted_item(selection);
 	struct candidate best[NEAREST] = {0};
 	_cleanup_free_ char *wanted = NULL;
-	_cleanup_free_ char *line = NULL;
-	size_t size;
 	unsigned limit;
-	FILE *out;
 
 	if (!item || item->kind != IP_SELECT_FUNCTION)
 		return strdup("");
@@ -135,15 +164,7 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
 			free(name);
 	}
 
-	out = open_memstream(&line, &size);
-	for (size_t i = 0; i < NEAREST; i++) {
-		if (best[i].name && out)
-			fprintf(out, "%s%s", i ? ", " : "", best[i].name);
-		free(best[i].name);
-	}
-	if (out)
-		fclose(out);
-	return line ? ip_steal_ptr(line) : NULL;
+	return join(best);
 }
 
 char *ip_selection_unused_nearest(const struct ip_selection *selection,
