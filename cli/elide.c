@@ -90,6 +90,19 @@ void cli_fit_name(char *name, size_t width)
 	}
 }
 
+void cli_cut_text(char *text, size_t width)
+{
+	size_t n;
+
+	ip_clean(text);
+	n = cli_width_of(text);
+	if (n <= width)
+		return;
+	for (size_t kept = width - 3; kept; kept--)
+		text += ip_utf8_length(text);
+	strcpy(text, "...");
+}
+
 size_t cli_name_width(size_t others, size_t least)
 {
 	struct winsize size = {0};

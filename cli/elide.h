@@ -12,6 +12,10 @@
  * '?'. width is 3 or more. */
 void cli_fit_name(char *name, size_t width);
 
+/* Shortens a text to at most width columns, in place: its beginning is kept. Control characters
+ * become '?'. width is 3 or more. */
+void cli_cut_text(char *text, size_t width);
+
 /* Returns how many columns a text takes on a terminal, one for each character. */
 size_t cli_width_of(const char *text);
 

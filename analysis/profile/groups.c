@@ -25,7 +25,8 @@
 #define KEY_FILE    (10ull << 32)
 #define KEY_NAME    (11ull << 32)
 
-struct ip_groups *ip_groups_create(const struct ip_trace_reader *trace, enum ip_group_by by)
+struct ip_groups *ip_groups_create(const struct ip_trace_reader *trace, enum ip_group_by by,
+				   const char *value)
 {
 	struct ip_groups *g = calloc(1, sizeof(*g));
 
@@ -36,8 +37,10 @@ struct ip_groups *ip_groups_create(const struct ip_trace_reader *trace, enum ip_
 	g->by = by;
 	g->session = trace->session;
 	g->places = ip_symbolizer_create(trace->dir, trace->session);
-	if (!g->places) {
-		free(g);
+	if (g->places && by == IP_GROUP_BY_VALUE)
+		g->values = ip_value_groups_create(trace->session, trace->dir, value);
+	if (!g->places || (by == IP_GROUP_BY_VALUE && !g->values)) {
+		ip_groups_destroy(g);
 		return NULL;
 	}
 	return g;
@@ -51,6 +54,7 @@ void ip_groups_destroy(struct ip_groups *g)
 		free(g->callers[i]);
 	free(g->callers);
 	ip_symbolizer_destroy(g->places);
+	ip_value_groups_destroy(g->values);
 	free(g->groups);
 	free(g->index);
 	free(g);
@@ -218,6 +222,39 @@ static uint32_t of_file(struct ip_groups *g, uint32_t function)
 	return note(g, KEY_FILE, function, found);
 }
 
+/* Takes over a group that ip_value_groups has made, where it is new. */
+static uint32_t of_value(struct ip_groups *g, uint32_t number)
+{
+	struct ip_group group;
+
+	if (number == UINT32_MAX)
+		return IP_NO_GROUP;
+	if (number < g->n)
+		return number;
+	group = (struct ip_group){.function = g->values->items[number]->function,
+				  .value = &g->values->items[number]->key};
+	group.module = g->session->functions[group.function].module;
+	return add(g, &group);
+}
+
+int ip_groups_of_result(struct ip_groups *g, const struct ip_frame *frame, const uint64_t *payload,
+			uint32_t *ret)
+{
+	int found =
+		g->values ? ip_value_groups_at_exit(g->values, frame->function, payload, ret) : 0;
+
+	if (found == 1)
+		*ret = of_value(g, *ret);
+	return found == 1 && *ret == IP_NO_GROUP ? -1 : found;
+}
+
+uint32_t ip_groups_of_point(struct ip_groups *g, const struct ip_thread_packets *run,
+			    uint32_t function, const uint64_t *payload)
+{
+	return g->values ? of_value(g, ip_value_groups_at_entry(g->values, function, payload))
+			 : ip_groups_of_function(g, run, function);
+}
+
 uint32_t ip_groups_of_function(struct ip_groups *g, const struct ip_thread_packets *run,
 			       uint32_t function)
 {
@@ -238,6 +275,8 @@ uint32_t ip_groups_of_call(struct ip_groups *g, const struct ip_thread_packets *
 {
 	uint64_t address;
 
+	if (g->values)
+		return of_value(g, ip_value_groups_at_entry(g->values, frame->function, payload));
 	if (g->by != IP_GROUP_BY_CALLER && g->by != IP_GROUP_BY_CALL_SITE)
 		return ip_groups_of_function(g, run, frame->function);
 	address = ip_recording_call_site(payload);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups of calls: by function and caller, call site, thread, module, or source file. A group is
+ * Groups of calls: by function and caller, call site, thread, module, source file, or a recorded
+ * value. A group is
  * made when its first call comes; there are as many groups as different keys.
  */
 #ifndef IP_GROUPS_H
@@ -9,6 +10,7 @@
 #include <stdint.h>
 
 #include "analysis/callstack/trace.h"
+#include "analysis/profile/value_groups.h"
 #include "analysis/read/symbolize.h"
 
 enum ip_group_by {
@@ -18,6 +20,7 @@ enum ip_group_by {
 	IP_GROUP_BY_THREAD,
 	IP_GROUP_BY_MODULE,
 	IP_GROUP_BY_FILE,
+	IP_GROUP_BY_VALUE,
 };
 
 /* How the caller is known. */
@@ -40,6 +43,7 @@ struct ip_group {
 	uint32_t caller; /* function; valid with IP_CALLER_FRAME */
 	/* valid with IP_CALLER_SITE; in groups by caller: the site of one of its calls */
 	const struct ip_place *site;
+	const struct ip_value_key *value; /* in groups by value */
 };
 
 struct ip_groups {
@@ -48,6 +52,7 @@ struct ip_groups {
 	struct ip_group *groups;
 	size_t n;
 	struct ip_symbolizer *places;
+	struct ip_value_groups *values; /* NULL: not by value; its groups have the same numbers */
 	/* Private: a hash table by key (open addressing), and the names of callers. */
 	struct ip_group_slot {
 		uint64_t a, b;
@@ -60,8 +65,10 @@ struct ip_groups {
 
 #define IP_NO_GROUP UINT32_MAX
 
-/* by is not IP_GROUP_BY_FUNCTION. Returns NULL with an error where memory ran out. */
-struct ip_groups *ip_groups_create(const struct ip_trace_reader *trace, enum ip_group_by by);
+/* by is not IP_GROUP_BY_FUNCTION. value is for groups by value: NAME or NAME/log2. Returns NULL
+ * with an error: no function records that value, or memory ran out. */
+struct ip_groups *ip_groups_create(const struct ip_trace_reader *trace, enum ip_group_by by,
+				   const char *value);
 void ip_groups_destroy(struct ip_groups *groups);
 
 /* Returns the group of a call. frame[-1] is the call around it where depth is not 0. payload is
@@ -69,6 +76,24 @@ void ip_groups_destroy(struct ip_groups *groups);
  * out. */
 uint32_t ip_groups_of_call(struct ip_groups *groups, const struct ip_thread_packets *run,
 			   const struct ip_frame *frame, size_t depth, const uint64_t *payload);
+
+/* In groups by value: finds the group of a call by what came with its exit. Returns 1; 0: the value
+ * is not among it, and the group of ip_groups_of_call() stands; -1 with an error. */
+int ip_groups_of_result(struct ip_groups *groups, const struct ip_frame *frame,
+			const uint64_t *payload, uint32_t *ret);
+
+/* Returns whether what came with the current event is the result of a call that is being closed in
+ * this way. An event that shows that a function jumped away ends that function, too, but its values
+ * are those of another one. */
+static inline bool ip_groups_is_result(const struct ip_frame *frame, enum ip_frame_end how,
+				       const uint64_t *payload)
+{
+	return payload && how == IP_END_EXIT && !(frame->flags & IP_FRAME_TAIL);
+}
+
+/* Returns the group of a point. payload is what came with it; NULL: nothing. */
+uint32_t ip_groups_of_point(struct ip_groups *groups, const struct ip_thread_packets *run,
+			    uint32_t function, const uint64_t *payload);
 
 /* Returns the group of a point, or of calls that were counted. For counted calls run is NULL,
  * and groups are not by caller, call site or thread. */

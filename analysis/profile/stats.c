@@ -198,14 +198,23 @@ static void on_group_closed(void *context, const struct ip_frame *frame, size_t 
 	struct ip_stats *stats = context;
 	enum ip_group_by by = stats->groups->by;
 	uint32_t group = frame->tag & ~TAG_INNER;
-	bool inner = by == IP_GROUP_BY_CALLER || by == IP_GROUP_BY_CALL_SITE
-			     ? frame->flags & IP_FRAME_INNER
-			     : frame->tag & TAG_INNER;
-
+	bool by_function = by == IP_GROUP_BY_CALLER || by == IP_GROUP_BY_CALL_SITE;
+	int result = 0;
 	if (frame->tag == TAG_OUTSIDE)
 		return;
 	stats->open[group] -= how != IP_END_UNWOUND; /* otherwise the call was left before */
-	add_call(stats, &stats->items[group], frame, end, how, !inner, ip_frame_ticks(frame, end));
+	if (ip_groups_is_result(frame, how, stats->payload)) {
+		result = ip_groups_of_result(stats->groups, frame, stats->payload, &group);
+		if (result < 0 || (result && !reserve(stats, group))) {
+			stats->failed = true;
+			return;
+		}
+	}
+	/* in a recursion it is known too late which of the calls around return the same value */
+	add_call(stats, &stats->items[group], frame, end, how,
+		 by_function || result ? !(frame->flags & IP_FRAME_INNER)
+				       : !(frame->tag & TAG_INNER),
+		 ip_frame_ticks(frame, end));
 }
 
 static void on_group_point(void *context, uint32_t function, size_t depth, uint64_t ts)
@@ -215,7 +224,7 @@ static void on_group_point(void *context, uint32_t function, size_t depth, uint6
 
 	if (stats->failed || stats->skip || (stats->selected && !stats->selected[function]))
 		return;
-	group = ip_groups_of_function(stats->groups, stats->thread, function);
+	group = ip_groups_of_point(stats->groups, stats->thread, function, stats->payload);
 	if (!reserve(stats, group)) {
 		stats->failed = true;
 		return;
@@ -267,7 +276,7 @@ int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_option
 		stats->items = calloc(stats->nitems, sizeof(*stats->items));
 		stats->failed = !stats->items && ip_error("out of memory");
 	} else {
-		stats->groups = ip_groups_create(trace, options->by);
+		stats->groups = ip_groups_create(trace, options->by, options->value);
 		stats->failed = !stats->groups;
 	}
 	if (stats->failed || ip_trace_reader_visit(trace, &visitor, &stats->events) < 0 ||

@@ -7,7 +7,9 @@
  * total       Time in the function, callees included. In a recursion only the outermost frame
  *             counts. By thread, module and file: the time of calls that lie in no other call of
  *             the group. By caller and call site: the time of the function's outermost frames,
- *             so that the groups of a function add up to its total. A call that goes on in a
+ *             so that the groups of a function add up to its total. By a value that came with an
+ *             entry: the time of calls that lie in no other call of the function with the same
+ *             value; by a result: of the function's outermost frames. A call that goes on in a
  *             function that it has jumped to lasts until that function returns.
  * self        Time in which the function was the innermost one. Callees that were not recorded
  *             are part of it.
@@ -69,6 +71,7 @@ struct ip_stats {
 
 struct ip_stats_options {
 	enum ip_group_by by;
+	const char *value;    /* by value: NAME or NAME/log2 */
 	const bool *selected; /* by function: those that count; NULL: all */
 	uint32_t tid;	      /* calls of this thread only; 0: all threads */
 	bool batches;	      /* for compare.h; only where by is IP_GROUP_BY_FUNCTION */

@@ -32,6 +32,7 @@ enum cli_report_column {
 enum cli_report_format { CLI_REPORT_TEXT, CLI_REPORT_JSON, CLI_REPORT_CSV };
 
 #define CLI_CONDITIONS_MAX 16u
+#define CLI_SORT_VALUE	   "value" /* what --sort calls the order of values */
 
 /* Keeps the rows whose column compares in this way with the value. */
 struct cli_report_condition {
@@ -43,6 +44,7 @@ struct cli_report_condition {
 struct cli_report_options {
 	struct cli_filter filter;
 	enum ip_group_by by;
+	const char *value; /* --by value: NAME or NAME/log2 */
 	enum cli_report_format format;
 	const char *sort;  /* name of a column; NULL: the default order */
 	const char *other; /* --diff: directory of the trace to compare with; NULL: none */
@@ -69,7 +71,9 @@ struct cli_report_row {
 	bool logged;			/* its times come from logged events */
 	double key;
 	bool ambiguous; /* another row has the same name */
-	char *text;	/* private: the text that name or caller points into */
+	/* By value: `uri="/index.html"`, and the value alone for programs; NULL: not by value. */
+	char *value, *value_text;
+	char *text; /* private: the text that name or caller points into */
 };
 
 struct cli_report {
@@ -83,6 +87,8 @@ struct cli_report {
 	/* durations of calls are in ticks of this recording's clock */
 	const struct ip_recording *clock;
 	uint64_t uncounted; /* calls that were counted but belong to no row */
+	/* by value: calls of functions none of whose calls has the value */
+	uint64_t valueless;
 };
 
 struct cli_column {
@@ -96,7 +102,8 @@ struct cli_column {
 /* report_columns.c */
 extern const struct cli_column cli_report_columns[CLI_REPORT_COLUMNS];
 
-const char *cli_report_group_name(enum ip_group_by by); /* "caller" ... */
+/* Returns what rows are put together by: "caller", "value:uri" ... */
+const char *cli_report_group_name(const struct cli_report_options *options);
 
 /* report_options.c. Returns -1: go on; else the exit code. */
 int cli_report_parse(int argc, char **argv, struct cli_report_options *ret);
@@ -128,9 +135,17 @@ uint32_t cli_report_missing_function(const struct cli_report *r,
 /* A field of a row, for programs. */
 struct cli_field {
 	const char *key;
-	enum { CLI_FIELD_STRING, CLI_FIELD_NUMBER, CLI_FIELD_NONE } type;
+	enum {
+		CLI_FIELD_STRING,
+		CLI_FIELD_NUMBER,
+		CLI_FIELD_REAL,
+		CLI_FIELD_VALUE, /* JSON: value, CSV: string */
+		CLI_FIELD_NONE
+	} type;
 	const char *string; /* NULL: unknown */
 	uint64_t number;
+	double real;
+	const struct ip_value_key *value;
 	char buffer[24];
 };
 

@@ -15,8 +15,10 @@ static void print_fields(struct ip_csv *csv, const struct cli_report *r,
 	for (size_t i = 0; i < n; i++)
 		if (!row)
 			ip_csv_string(csv, fields[i].key);
-		else if (fields[i].type == CLI_FIELD_STRING)
+		else if (fields[i].type == CLI_FIELD_STRING || fields[i].type == CLI_FIELD_VALUE)
 			ip_csv_string(csv, fields[i].string);
+		else if (fields[i].type == CLI_FIELD_REAL)
+			ip_csv_double(csv, true, fields[i].real);
 		else
 			ip_csv_uint(csv, fields[i].type == CLI_FIELD_NUMBER, fields[i].number);
 }

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/report/report.h"
 
@@ -85,6 +86,28 @@ static void add_caller(struct fields *f, const struct cli_report *r,
 	add_number(f, "caller_line", site && site->file, site ? site->line : 0);
 }
 
+static void add_bound(struct fields *f, const char *key, bool known, double value)
+{
+	f->items[f->n++] = (struct cli_field){
+		.key = key, .type = known ? CLI_FIELD_REAL : CLI_FIELD_NONE, .real = value};
+}
+
+static void add_value(struct fields *f, const struct cli_report_row *row)
+{
+	const struct ip_value_key *value = row ? row->group->value : NULL;
+	double from = 0, to = 0;
+	bool bounded = value && !strcmp(ip_value_key_is(value), "range") &&
+		       ip_value_key_bounds(value, &from, &to);
+
+	f->items[f->n++] = (struct cli_field){.key = "value",
+					      .type = CLI_FIELD_VALUE,
+					      .string = row ? row->value_text : NULL,
+					      .value = value};
+	add_string(f, "value_is", value ? ip_value_key_is(value) : NULL);
+	add_bound(f, "value_from", bounded, from);
+	add_bound(f, "value_to", bounded, to);
+}
+
 size_t cli_report_fields(const struct cli_report *r, const struct cli_report_row *row,
 			 struct cli_field ret[CLI_FIELDS_MAX])
 {
@@ -110,6 +133,10 @@ size_t cli_report_fields(const struct cli_report *r, const struct cli_report_row
 		add_string(&f, "module", row ? row->name : NULL);
 		add_string(&f, "build_id",
 			   g && g->module != IP_NO_MODULE ? s->modules[g->module].build_id : NULL);
+		break;
+	case IP_GROUP_BY_VALUE:
+		add_function(&f, r, row);
+		add_value(&f, row);
 		break;
 	case IP_GROUP_BY_FILE:
 		add_string(&f, "file", g ? g->file : NULL);

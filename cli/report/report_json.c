@@ -99,6 +99,10 @@ static void json_fields(struct ip_json *j, const struct cli_report *r,
 	for (size_t i = 0; i < n; i++)
 		if (fields[i].type == CLI_FIELD_NUMBER)
 			ip_json_uint(j, fields[i].key, fields[i].number);
+		else if (fields[i].type == CLI_FIELD_REAL)
+			ip_json_double(j, fields[i].key, fields[i].real);
+		else if (fields[i].type == CLI_FIELD_VALUE)
+			ip_value_key_json(j, fields[i].key, fields[i].value);
 		else
 			ip_json_string(j, fields[i].key,
 				       fields[i].type == CLI_FIELD_NONE ? NULL : fields[i].string);
@@ -143,7 +147,11 @@ void cli_report_json(const struct cli_report *r)
 	ip_json_uint(&j, "suspect", r->stats->suspect);
 	print_missing_json(&j, r);
 	if (r->options->by != IP_GROUP_BY_FUNCTION)
-		ip_json_string(&j, "by", cli_report_group_name(r->options->by));
+		ip_json_string(&j, "by", cli_report_group_name(r->options));
+	if (r->options->by == IP_GROUP_BY_VALUE) {
+		ip_json_uint(&j, "without_value", r->valueless);
+		ip_json_uint(&j, "other_values", r->stats->groups->values->others);
+	}
 	ip_json_array(&j, r->options->by == IP_GROUP_BY_FUNCTION ? "functions" : "rows");
 	for (size_t i = 0; i < r->nrows && i < r->options->filter.limit; i++) {
 		const struct cli_report_row *row = &r->rows[i];

@@ -17,13 +17,14 @@
 static const char help[] =
 	"usage: iprobe report [OPTIONS] [DIR]\n\n"
 	"Shows the functions of a trace (iprobe.data): calls, times, percentiles.\n\n"
-	"      --by WHAT        function (default), caller, callsite, thread, module or file: what "
-	"calls are put\n"
-	"                       together by\n"
+	"      --by WHAT        function (default), caller, callsite, thread, module, file, or "
+	"value:NAME (an argument\n"
+	"                       or retval; value:NAME/log2 by powers of two): what calls are put "
+	"together by\n"
 	"      --by-caller      the same as --by caller: each function, by who called it\n"
 	"  -s, --sort COLUMN    calls, total (default), self, min, avg, p50, p90, p99, p99.9, max, "
 	"stddev,\n"
-	"                       threads or function\n"
+	"                       threads or function; with --by value:NAME value, too\n"
 	"  -w, --where COND     rows with p99>10ms, calls>=100, ... only; several, separated by "
 	"commas: all hold\n"
 	"      --columns LIST   what text shows: columns, separated by commas, or all\n"
@@ -38,13 +39,26 @@ static const char help[] =
 static const char *const groups[] = {
 	[IP_GROUP_BY_FUNCTION] = "function",  [IP_GROUP_BY_CALLER] = "caller",
 	[IP_GROUP_BY_CALL_SITE] = "callsite", [IP_GROUP_BY_THREAD] = "thread",
-	[IP_GROUP_BY_MODULE] = "module",      [IP_GROUP_BY_FILE] = "file"};
+	[IP_GROUP_BY_MODULE] = "module",      [IP_GROUP_BY_FILE] = "file",
+	[IP_GROUP_BY_VALUE] = "value:"};
 
-enum { OPT_BY = 256, OPT_BY_CALLER, OPT_COLUMNS, OPT_DIFF, OPT_JSON, OPT_CSV };
+enum {
+	OPT_BY = 256,
+	OPT_BY_CALLER,
+	OPT_COLUMNS,
+	OPT_DIFF,
+	OPT_JSON,
+	OPT_CSV,
+	OPT_SLOWEST,
+	OPT_VALUE
+};
 
-const char *cli_report_group_name(enum ip_group_by by)
+#define BY_VALUE "value:"
+
+const char *cli_report_group_name(const struct cli_report_options *o)
 {
-	return groups[by];
+	/* the name stands behind the prefix in the option's argument */
+	return o->by == IP_GROUP_BY_VALUE ? o->value - strlen(BY_VALUE) : groups[o->by];
 }
 
 static bool find_column(const char *text, size_t length, enum cli_report_column *ret)
@@ -58,11 +72,16 @@ static bool find_column(const char *text, size_t length, enum cli_report_column 
 	return false;
 }
 
-static bool find_group(const char *text, enum ip_group_by *ret)
+static bool find_group(const char *text, struct cli_report_options *o)
 {
+	if (!strncmp(text, BY_VALUE, strlen(BY_VALUE)) && text[strlen(BY_VALUE)]) {
+		o->by = IP_GROUP_BY_VALUE;
+		o->value = text + strlen(BY_VALUE);
+		return true;
+	}
 	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
-		if (!strcmp(text, groups[i])) {
-			*ret = i;
+		if (i != IP_GROUP_BY_VALUE && !strcmp(text, groups[i])) {
+			o->by = i;
 			return true;
 		}
 	return false;
@@ -160,6 +179,8 @@ static int check(const char *command, const struct cli_report_options *o)
 		return cli_usage(command, "--diff does not go with --where");
 	if (o->other && o->sort && !cli_diff_has_column(o->sort))
 		return cli_usage(command, "--diff cannot sort by '%s'", o->sort);
+	if (o->sort && o->by == IP_GROUP_BY_VALUE && !strcmp(o->sort, CLI_SORT_VALUE))
+		return -1;
 	if (o->sort && !o->other && !find_column(o->sort, strlen(o->sort), &column))
 		return no_column(command, o->sort);
 	return -1;
@@ -171,11 +192,11 @@ static int take(const char *command, int option, void *context)
 
 	switch (option) {
 	case OPT_BY:
-		if (!find_group(optarg, &o->by))
-			return cli_usage(
-				command,
-				"--by function, caller, callsite, thread, module or file, not '%s'",
-				optarg);
+		if (!find_group(optarg, o))
+			return cli_usage(command,
+					 "--by function, caller, callsite, thread, module, file or "
+					 "value:NAME, not '%s'",
+					 optarg);
 		break;
 	case OPT_BY_CALLER:
 		o->by = IP_GROUP_BY_CALLER;

@@ -22,6 +22,7 @@ static int by_name(const void *a, const void *b)
 {
 	const struct cli_report_row *x = a, *y = b;
 	int order = strcmp(x->name, y->name);
+	const struct ip_value_key *a_value = x->group ? x->group->value : NULL;
 
 	if (!order && x->function && y->function)
 		order = strcmp(x->function->linker_name, y->function->linker_name);
@@ -29,7 +30,18 @@ static int by_name(const void *a, const void *b)
 		order = compare_strings(x->caller, y->caller);
 	if (!order && x->function != y->function)
 		order = x->function > y->function ? 1 : -1;
+	if (!order && a_value)
+		order = ip_value_key_compare(a_value, y->group->value);
 	return order ? order : (x->stats > y->stats) - (x->stats < y->stats);
+}
+
+/* Sorts the values of a function by size. */
+static int by_value(const void *a, const void *b)
+{
+	const struct cli_report_row *x = a, *y = b;
+	int order = ip_value_key_compare(x->group->value, y->group->value);
+
+	return order ? order : by_name(a, b);
 }
 
 /* Sorts the largest first, then the row with more calls (functions that were only counted have
@@ -147,6 +159,15 @@ static int name_group(struct cli_report *r, struct cli_report_row *row)
 	const struct ip_recording *s = r->trace->session;
 	const struct ip_group *g = row->group;
 
+	if (g->value) {
+		const struct ip_value_groups *values = r->stats->groups->values;
+
+		row->value =
+			ip_value_group_text(values, values->items[g - r->stats->groups->groups]);
+		row->value_text = ip_value_key_text(g->value);
+		if (!row->value || !row->value_text)
+			return -1;
+	}
 	if (row->function) {
 		row->name = ip_names_get(r->names, g->function);
 		if (g->from == IP_CALLER_FRAME) {
@@ -222,6 +243,11 @@ static int make_groups(struct cli_report *r, const bool *selected)
 		row->logged = row->stats->calls || row->stats->points;
 		if (!row->count)
 			continue;
+		if (row->group->value &&
+		    !ip_value_groups_has_values(r->stats->groups->values, row->group->function)) {
+			r->valueless += row->count;
+			continue;
+		}
 		ip_stats_summarize(s, row->stats, &row->summary);
 		if (!is_wanted(r, row))
 			continue;
@@ -251,6 +277,12 @@ static void sort(struct cli_report *r)
 	const char *column = r->options->sort ? r->options->sort : "total";
 	enum cli_report_column by = 0;
 
+	if (!strcmp(column, CLI_SORT_VALUE)) {
+		qsort(r->rows, r->nrows, sizeof(*r->rows), by_name);
+		mark_ambiguous(r);
+		qsort(r->rows, r->nrows, sizeof(*r->rows), by_value);
+		return;
+	}
 	while (strcmp(cli_report_columns[by].name, column))
 		by++;
 	for (size_t i = 0; i < r->nrows; i++)
@@ -267,7 +299,8 @@ static void sort(struct cli_report *r)
 static int load(const char *dir, const struct cli_report_options *options, bool compared,
 		const struct cli_report *base, struct cli_report *r)
 {
-	struct ip_stats_options wanted = {.by = options->by, .batches = compared, .scale = 1};
+	struct ip_stats_options wanted = {
+		.by = options->by, .value = options->value, .batches = compared, .scale = 1};
 	_cleanup_free_ bool *selected = NULL;
 	int ret;
 
@@ -293,6 +326,10 @@ static int load(const char *dir, const struct cli_report_options *options, bool 
 		return -1;
 	ret = options->by == IP_GROUP_BY_FUNCTION ? make_functions(r, selected)
 						  : make_groups(r, selected);
+	if (ret == 0 && options->by == IP_GROUP_BY_VALUE && !r->stats->groups->values->nvalues)
+		return ip_error("%s: no call%s has recorded the value '%s'", dir,
+				options->filter.functions ? " of these functions" : "",
+				r->stats->groups->values->name.text);
 	if (ret == 0 && r->nrows && !compared)
 		sort(r);
 	return ret;
@@ -311,8 +348,11 @@ int cli_report_load(const char *dir, const struct cli_report_options *options, s
 
 void cli_report_clear(struct cli_report *r)
 {
-	for (size_t i = 0; i < r->nrows; i++)
+	for (size_t i = 0; i < r->nrows; i++) {
 		free(r->rows[i].text);
+		free(r->rows[i].value);
+		free(r->rows[i].value_text);
+	}
 	free(r->rows);
 	ip_stats_destroy(r->stats);
 	ip_counts_destroy(r->counts);

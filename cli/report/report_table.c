@@ -165,6 +165,26 @@ static void print_footer(const struct cli_report *r, size_t limit)
 			 r->stats->orphans == 1 ? "" : "s", r->stats->orphans == 1 ? "is" : "are");
 }
 
+/* Prints what is not told by value. */
+static void print_values(const struct cli_report *r)
+{
+	const struct ip_value_groups *values = r->stats->groups->values;
+	char count[32];
+
+	if (r->valueless)
+		ip_print(stdout,
+			 "\n%s calls and points of functions that do not record %s are not among "
+			 "these.\n",
+			 ip_format_count(r->valueless, count), values->name.text);
+	if (values->others)
+		ip_print(stdout,
+			 "\n(others): %s calls or points with values beyond the first %u of a "
+			 "function, or %u of all%s.\n",
+			 ip_format_count(values->others, count), IP_VALUES_OF_FUNCTION,
+			 IP_VALUES_OF_ALL,
+			 values->ranges ? "" : "; --by value:NAME/log2 puts numbers together");
+}
+
 /* Returns the name of a row. Several functions with the same name get what tells them apart. The
  * caller follows. */
 static char *name_of(const struct cli_report *r, const struct cli_report_row *row, size_t width)
@@ -178,18 +198,28 @@ static char *name_of(const struct cli_report *r, const struct cli_report_row *ro
 	const struct ip_recording_drop *drop =
 		row->function ? ip_names_drop(s, row->function - s->functions) : NULL;
 	char *text, *marked, mark[64] = "", at[16];
+	_cleanup_free_ char *value = row->value ? strdup(row->value) : NULL;
 
 	/* the row's calls include those that were counted afterwards */
 	if (drop)
 		snprintf(mark, sizeof(mark), " [%suntil dropped at %s]",
 			 drop->counted && r->options->by == IP_GROUP_BY_FUNCTION ? "times " : "",
 			 ip_format_ns(ip_recording_since_start(s, drop->tsc), at));
+	if (row->value && !value)
+		return NULL;
+	/* the value gets what the name leaves, and a half of the room at least */
+	if (value) {
+		size_t taken = cli_width_of(name) + 2, half = width / 2;
+
+		cli_cut_text(value, taken < half ? width - taken : half);
+		width -= cli_width_of(value) + 2;
+	}
 	if (asprintf(&text, "%s%s%s%s%s%s%s", name, full ? " [" : "", module, full ? "]" : "",
 		     called ? " <- " : "", called ? row->caller : "",
 		     called && row->group->from == IP_CALLER_FRAME ? " (around)" : "") < 0)
 		return NULL;
 	cli_fit_name(text, width > strlen(mark) + 3 ? width - strlen(mark) : 3);
-	if (asprintf(&marked, "%s%s", text, mark) < 0)
+	if (asprintf(&marked, "%s%s%s%s", text, mark, value ? "  " : "", value ? value : "") < 0)
 		marked = NULL;
 	free(text);
 	return marked;
@@ -260,7 +290,8 @@ int cli_report_table(const struct cli_report *r)
 						     "function <- place of the call",
 					     [IP_GROUP_BY_THREAD] = "thread",
 					     [IP_GROUP_BY_MODULE] = "module",
-					     [IP_GROUP_BY_FILE] = "file"};
+					     [IP_GROUP_BY_FILE] = "file",
+					     [IP_GROUP_BY_VALUE] = "function, value"};
 	const struct cli_report_options *o = r->options;
 	size_t others = 1;
 
@@ -287,6 +318,8 @@ int cli_report_table(const struct cli_report *r)
 		ip_print(stdout, "  %s%s%s%s\n", name, *mark ? "  (" : "", mark, *mark ? ")" : "");
 	}
 	print_footer(r, o->filter.limit);
+	if (o->by == IP_GROUP_BY_VALUE)
+		print_values(r);
 	if (o->by == IP_GROUP_BY_CALLER || o->by == IP_GROUP_BY_CALL_SITE)
 		print_callers(r);
 	print_missing(r);
