@@ -27,12 +27,16 @@ static const char help[] =
 	"  -n, --limit N        the first N functions in the order of total time (default 10; with "
 	"-f all)\n"
 	"  -p, --pid PID        a process, in the place of the operand\n"
+	"      --by value:NAME  a histogram for each value that was recorded: an argument, or "
+	"retval;\n"
+	"                       value:NAME/log2: numbers by powers of two\n"
 	"      --over-time      a heat map: time from left to right, duration upwards\n"
 	"      --tid TID        this thread only\n"
 	"      --interval T     of a process: again each T, until the session ends\n"
 	"      --json           one JSON document\n";
 
-#define SLICES 64u
+#define SLICES	 64u
+#define BY_VALUE "value:"
 
 /* A histogram that the process made does not tell threads or times. */
 static void warn_of_measured(const struct cli_hist *h)
@@ -42,6 +46,12 @@ static void warn_of_measured(const struct cli_hist *h)
 			 "iprobe: %s: --payload hist does not tell threads apart: with --tid only "
 			 "functions that were logged are shown\n",
 			 h->dir);
+	if (h->latencies->groups && cli_hist_any_measured(h))
+		ip_print(
+			stderr,
+			"iprobe: %s: --payload hist keeps no values: with --by only functions that "
+			"were logged are shown\n",
+			h->dir);
 	if (h->latencies->nslices && cli_hist_any_measured(h))
 		ip_print(stderr,
 			 "iprobe: %s: --payload hist keeps no times: --over-time shows these "
@@ -65,10 +75,14 @@ static int show(const char *dir, const struct cli_hist_options *o)
 		ret = selected && names ? ip_counts_load(dir, trace->session, &counts) : -1;
 	}
 	if (ret == 0)
-		ret = ip_latencies_collect(trace, selected, o->over_time ? SLICES : 0,
-					   o->filter.tid, &latencies);
+		ret = o->by ? ip_latencies_collect_by_value(trace, selected,
+							    o->by + strlen(BY_VALUE), o->filter.tid,
+							    &latencies)
+			    : ip_latencies_collect(trace, selected, o->over_time ? SLICES : 0,
+						   o->filter.tid, &latencies);
 	if (ret == 0) {
 		h.session = trace->session;
+		h.by = o->by;
 		h.lost = trace->lost;
 		h.names = names;
 		h.counts = counts;
@@ -81,9 +95,10 @@ static int show(const char *dir, const struct cli_hist_options *o)
 		if (o->json)
 			cli_hist_json(&h);
 		else
-			cli_hist_text(&h);
-		ret = cli_reader_check_stdout();
+			ret = cli_hist_text(&h);
 	}
+	if (ret == 0)
+		ret = cli_reader_check_stdout();
 	free(h.order);
 	ip_latencies_destroy(latencies);
 	ip_counts_destroy(counts);
@@ -99,7 +114,7 @@ static bool is_process(const char *operand, int *ret)
 	       ip_parse_pid(operand, ret) == 0;
 }
 
-enum { OPT_OVER_TIME = 256, OPT_INTERVAL, OPT_JSON };
+enum { OPT_OVER_TIME = 256, OPT_INTERVAL, OPT_JSON, OPT_BY };
 
 static int take(const char *command, int option, void *context)
 {
@@ -118,6 +133,11 @@ static int take(const char *command, int option, void *context)
 		if (!o->interval_ns)
 			return cli_usage(command, "--interval needs a time above 0");
 		break;
+	case OPT_BY:
+		if (strncmp(optarg, BY_VALUE, strlen(BY_VALUE)) || !optarg[strlen(BY_VALUE)])
+			return cli_usage(command, "--by value:NAME, not '%s'", optarg);
+		o->by = optarg;
+		break;
 	case OPT_JSON:
 		o->json = true;
 		break;
@@ -133,6 +153,7 @@ static int parse(int argc, char **argv, struct cli_hist_options *o)
 		CLI_FILTER_LIMIT,
 		CLI_FILTER_TID,
 		CLI_OPTION_PID,
+		{"by", required_argument, NULL, OPT_BY},
 		{"over-time", no_argument, NULL, OPT_OVER_TIME},
 		{"interval", required_argument, NULL, OPT_INTERVAL},
 		{"json", no_argument, NULL, OPT_JSON},
@@ -159,7 +180,14 @@ int cmd_hist(int argc, char **argv)
 				    : cli_reader_operand(argv[0], argc, argv, &operand);
 	if (code >= 0)
 		return code;
-	if ((pid || is_process(operand, &pid)) && (o.over_time || o.filter.tid))
+	if (o.by && o.over_time)
+		return cli_usage(argv[0], "--over-time shows functions: it does not go with --by");
+	if (!pid)
+		is_process(operand, &pid);
+	if (pid && o.by)
+		return cli_usage(argv[0], "histograms of a process know no values: --by is for "
+					  "traces");
+	if (pid && (o.over_time || o.filter.tid))
 		return cli_usage(argv[0], "histograms of a process know no time and no thread: "
 					  "--over-time and --tid are for traces");
 	if (!pid && o.interval_ns)

@@ -17,27 +17,36 @@ struct cli_hist {
 	struct ip_names *names;
 	const struct ip_latencies *latencies; /* NULL: logged calls are not read */
 	const struct ip_counts *counts;
+	const char *by;	 /* "value:NAME"; NULL: by function */
 	int pid;	 /* process of a session that goes on; 0: a trace */
-	uint32_t *order; /* functions, the most expensive first */
+	uint32_t *order; /* functions, or groups by value, the most expensive first */
 	size_t n;
 };
 
-uint64_t cli_hist_calls(const struct cli_hist *h, uint32_t function);
-uint64_t cli_hist_total(const struct cli_hist *h, uint32_t function);
+/* Of an element of order. */
+uint64_t cli_hist_calls(const struct cli_hist *h, uint32_t item);
+uint64_t cli_hist_total(const struct cli_hist *h, uint32_t item);
+
+/* Returns the function of an element of order. */
+uint32_t cli_hist_function(const struct cli_hist *h, uint32_t item);
+/* By value: returns the value of an element of order; NULL: not by value. */
+const struct ip_value_group *cli_hist_value(const struct cli_hist *h, uint32_t item);
 
 /* Returns whether the process made some of the histograms. */
 bool cli_hist_any_measured(const struct cli_hist *h);
 
-/* Sorts the selected functions, at most limit. Returns 0, or -1 with an error: there are none. */
+/* Sorts the selected functions, or their values, at most limit. Returns 0, or -1 with an error:
+ * there are none. */
 int cli_hist_order(struct cli_hist *h, const bool *selected, size_t limit);
 
 /* Print the functions in order. */
-void cli_hist_text(const struct cli_hist *h);
+int cli_hist_text(const struct cli_hist *h); /* 0, or -1 with an error */
 void cli_hist_json(const struct cli_hist *h);
 
 struct cli_hist_options {
 	struct cli_filter filter;
 	uint64_t interval_ns; /* of a session: time between repeated outputs; 0: one output */
+	const char *by;	      /* "value:NAME", "value:NAME/log2"; NULL: by function */
 	bool over_time, json;
 	bool is_process; /* -p */
 };

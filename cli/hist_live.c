@@ -39,9 +39,10 @@ static int show(int pid, const char *dir, const struct cli_hist_options *o)
 		if (o->json)
 			cli_hist_json(&h);
 		else
-			cli_hist_text(&h);
-		ret = cli_reader_check_stdout();
+			ret = cli_hist_text(&h);
 	}
+	if (ret == 0)
+		ret = cli_reader_check_stdout();
 	free(h.order);
 	ip_counts_destroy(counts);
 	ip_names_destroy(names);

@@ -32,6 +32,10 @@ bool cli_hist_any_measured(const struct cli_hist *h)
 
 static int none(const struct cli_hist *h)
 {
+	if (h->latencies && h->latencies->groups)
+		return ip_error("%s: no call that ended%s has recorded the value '%s'", h->dir,
+				h->latencies->tid ? " in that thread" : "",
+				h->latencies->groups->values->name.text);
 	if (!h->latencies)
 		return ip_error("pid %d: no call of a function with a histogram has ended yet "
 				"(--payload hist)",
@@ -46,14 +50,17 @@ static int none(const struct cli_hist *h)
 
 int cli_hist_order(struct cli_hist *h, const bool *selected, size_t limit)
 {
-	size_t n = h->session->nfunctions;
-	_cleanup_free_ struct key *keys = calloc(n, sizeof(*keys));
+	const struct ip_groups *groups = h->latencies ? h->latencies->groups : NULL;
+	size_t n = groups ? h->latencies->nfunctions : h->session->nfunctions;
+	_cleanup_free_ struct key *keys = calloc(n + 1, sizeof(*keys));
 
-	h->order = calloc(n, sizeof(*h->order));
+	h->order = calloc(n + 1, sizeof(*h->order));
 	if (!keys || !h->order)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < n; i++)
-		if (selected[i] && cli_hist_calls(h, i))
+		if (selected[cli_hist_function(h, i)] && cli_hist_calls(h, i) &&
+		    (!groups ||
+		     ip_value_groups_has_values(groups->values, cli_hist_function(h, i))))
 			keys[h->n++] = (struct key){cli_hist_total(h, i), i};
 	if (!h->n)
 		return none(h);

@@ -10,6 +10,7 @@
 #include "cli/hist.h"
 #include "cli/report/report.h"
 #include "cli/tail_mark.h"
+#include "common/cleanup.h"
 #include "common/json.h"
 #include "common/print.h"
 #include "common/units.h"
@@ -29,41 +30,54 @@ struct histogram {
 	const struct ip_latency *logged; /* NULL: the function was not logged */
 };
 
-static const struct ip_latency *logged_of(const struct cli_hist *h, uint32_t function)
+static const struct ip_latency *logged_of(const struct cli_hist *h, uint32_t item)
 {
 	static const struct ip_latency none;
 
-	return h->latencies ? &h->latencies->functions[function] : &none;
+	return h->latencies ? &h->latencies->functions[item] : &none;
 }
 
-uint64_t cli_hist_calls(const struct cli_hist *h, uint32_t function)
+const struct ip_value_group *cli_hist_value(const struct cli_hist *h, uint32_t item)
 {
-	uint64_t logged = logged_of(h, function)->count;
+	const struct ip_groups *groups = h->latencies ? h->latencies->groups : NULL;
+
+	return groups ? groups->values->items[item] : NULL;
+}
+
+uint32_t cli_hist_function(const struct cli_hist *h, uint32_t item)
+{
+	const struct ip_value_group *value = cli_hist_value(h, item);
+
+	return value ? value->function : item;
+}
+
+uint64_t cli_hist_calls(const struct cli_hist *h, uint32_t item)
+{
+	uint64_t logged = logged_of(h, item)->count;
 
 	/* histograms that the process made do not tell threads */
-	return logged				   ? logged
-	       : h->latencies && h->latencies->tid ? 0
-						   : h->counts->functions[function].ended;
+	if (logged || cli_hist_value(h, item) || (h->latencies && h->latencies->tid))
+		return logged;
+	return h->counts->functions[item].ended;
 }
 
-uint64_t cli_hist_total(const struct cli_hist *h, uint32_t function)
+uint64_t cli_hist_total(const struct cli_hist *h, uint32_t item)
 {
-	const struct ip_latency *f = logged_of(h, function);
+	const struct ip_latency *f = logged_of(h, item);
 
-	return f->count ? f->total
-			: ip_recording_ns(h->session, h->counts->functions[function].sum);
+	return f->count ? f->total : ip_recording_ns(h->session, h->counts->functions[item].sum);
 }
 
-static void make_histogram(const struct cli_hist *h, uint32_t function, struct histogram *ret)
+static void make_histogram(const struct cli_hist *h, uint32_t item, struct histogram *ret)
 {
-	const struct ip_latency *f = logged_of(h, function);
-	const struct ip_count *c = &h->counts->functions[function];
+	const struct ip_latency *f = logged_of(h, item);
+	const struct ip_count *c = &h->counts->functions[cli_hist_function(h, item)];
 	const struct ip_recording *s = h->session;
 	struct ip_latency counted = {.count = c->ended};
 
 	*ret = (struct histogram){
 		.count = f->count, .min = f->min, .max = f->max, .nbuckets = IP_LATENCY_BUCKETS};
-	ret->total = cli_hist_total(h, function);
+	ret->total = cli_hist_total(h, item);
 	ret->until_tail = f->until_tail;
 	if (f->count) {
 		ret->logged = f;
@@ -100,11 +114,37 @@ static void bounds(const uint64_t *calls, unsigned n, unsigned *ret_first, unsig
 		}
 }
 
-static void print_head(const struct cli_hist *h, uint32_t function, const struct histogram *f)
+/* Percentiles that are shown by value. */
+static const struct {
+	const char *name, *key;
+	double share;
+} percentiles[] = {{"p50", "p50_ns", 0.5},
+		   {"p90", "p90_ns", 0.9},
+		   {"p99", "p99_ns", 0.99},
+		   {"p99.9", "p999_ns", 0.999}};
+
+#define PERCENTILES (sizeof(percentiles) / sizeof(*percentiles))
+
+/* Returns a percentile, kept within the true minimum and maximum. */
+static uint64_t percentile(const struct histogram *f, size_t i)
 {
+	uint64_t ns = ip_histogram_percentile(f->logged->durations, percentiles[i].share);
+
+	return ns < f->min ? f->min : ns > f->max ? f->max : ns;
+}
+
+static int print_head(const struct cli_hist *h, uint32_t item, const struct histogram *f)
+{
+	const struct ip_value_group *group = cli_hist_value(h, item);
+	uint32_t function = cli_hist_function(h, item);
+	_cleanup_free_ char *value =
+		group ? ip_value_group_text(h->latencies->groups->values, group) : NULL;
 	char count[32], min[16], max[16], mean[16], self[16], mark[CLI_TAIL_MARK_MAX];
 
-	ip_print(stdout, "%s", ip_names_shown(h->names, function));
+	if (group && !value)
+		return -1;
+	ip_print(stdout, "%s%s%s", ip_names_shown(h->names, function), value ? "  " : "",
+		 value ? value : "");
 	ip_print(stdout, ": %s call%s, %s to %s, %s in the mean", ip_format_count(f->count, count),
 		 f->count == 1 ? "" : "s", ip_format_ns(f->min, min), ip_format_ns(f->max, max),
 		 ip_format_ns((double)f->total / f->count, mean));
@@ -119,6 +159,12 @@ static void print_head(const struct cli_hist *h, uint32_t function, const struct
 	if (mark[0])
 		ip_print(stdout, " (%s)", mark);
 	ip_print(stdout, "\n");
+	for (size_t i = 0; value && i < PERCENTILES; i++)
+		ip_print(stdout, "%s%s %s", i ? ", " : "  ", percentiles[i].name,
+			 ip_format_ns(percentile(f, i), min));
+	if (value)
+		ip_print(stdout, "\n");
+	return 0;
 }
 
 static void print_bars(const struct histogram *f)
@@ -171,20 +217,31 @@ static void print_heat(const struct cli_hist *h, const struct ip_latency *f)
 		 "");
 }
 
-void cli_hist_text(const struct cli_hist *h)
+int cli_hist_text(const struct cli_hist *h)
 {
+	char count[32];
+
 	for (size_t i = 0; i < h->n; i++) {
 		struct histogram f;
 
 		make_histogram(h, h->order[i], &f);
 		if (i)
 			ip_print(stdout, "\n");
-		print_head(h, h->order[i], &f);
+		if (print_head(h, h->order[i], &f) < 0)
+			return -1;
 		if (h->latencies && h->latencies->nslices && f.logged)
 			print_heat(h, f.logged);
 		else
 			print_bars(&f);
 	}
+	if (h->latencies && h->latencies->groups && h->latencies->groups->values->others)
+		ip_print(
+			stdout,
+			"\n(others): %s calls with values beyond the first %u of a function, or %u "
+			"of all.\n",
+			ip_format_count(h->latencies->groups->values->others, count),
+			IP_VALUES_OF_FUNCTION, IP_VALUES_OF_ALL);
+	return 0;
 }
 
 static void json_over_time(struct ip_json *j, const struct cli_hist *h, const struct ip_latency *f)
@@ -205,6 +262,22 @@ static void json_over_time(struct ip_json *j, const struct cli_hist *h, const st
 	ip_json_end_array(j);
 }
 
+static void json_value(struct ip_json *j, const struct ip_value_group *group,
+		       const struct histogram *f)
+{
+	double from, to;
+
+	ip_value_key_json(j, "value", &group->key);
+	ip_json_string(j, "value_is", ip_value_key_is(&group->key));
+	if (!strcmp(ip_value_key_is(&group->key), "range") &&
+	    ip_value_key_bounds(&group->key, &from, &to)) {
+		ip_json_double(j, "value_from", from);
+		ip_json_double(j, "value_to", to);
+	}
+	for (size_t i = 0; i < PERCENTILES; i++)
+		ip_json_uint(j, percentiles[i].key, percentile(f, i));
+}
+
 void cli_hist_json(const struct cli_hist *h)
 {
 	struct ip_json j;
@@ -222,18 +295,25 @@ void cli_hist_json(const struct cli_hist *h)
 	}
 	if (h->latencies && h->latencies->nslices)
 		ip_json_uint(&j, "slice_ns", h->latencies->slice_ns);
-	ip_json_array(&j, "functions");
+	if (h->latencies && h->latencies->groups) {
+		ip_json_uint(&j, "other_values", h->latencies->groups->values->others);
+		ip_json_string(&j, "by", h->by);
+	}
+	ip_json_array(&j, h->latencies && h->latencies->groups ? "rows" : "functions");
 	for (size_t i = 0; i < h->n; i++) {
 		const struct ip_recording *s = h->session;
+		const struct ip_value_group *group = cli_hist_value(h, h->order[i]);
+		uint32_t function = cli_hist_function(h, h->order[i]);
 		struct histogram f;
 
 		make_histogram(h, h->order[i], &f);
 		ip_json_object(&j, NULL);
-		ip_json_string(&j, "function", ip_names_get(h->names, h->order[i]));
-		ip_json_string(&j, "module",
-			       ip_recording_module_name(s, &s->functions[h->order[i]]));
+		ip_json_string(&j, "function", ip_names_get(h->names, function));
+		ip_json_string(&j, "module", ip_recording_module_name(s, &s->functions[function]));
 		ip_json_string(&j, "payload", f.logged ? "log" : "hist");
-		cli_json_dropped(&j, s, h->order[i]);
+		if (group)
+			json_value(&j, group, &f);
+		cli_json_dropped(&j, s, function);
 		ip_json_uint(&j, "calls", f.count);
 		ip_json_uint(&j, "min_ns", f.min);
 		ip_json_uint(&j, "max_ns", f.max);
@@ -243,8 +323,8 @@ void cli_hist_json(const struct cli_hist *h)
 		if (f.logged)
 			cli_tail_json(&j, f.until_tail, f.count);
 		else
-			cli_tail_json_counted(&j, &h->counts->functions[h->order[i]],
-					      s->functions[h->order[i]].tails);
+			cli_tail_json_counted(&j, &h->counts->functions[function],
+					      s->functions[function].tails);
 		ip_json_array(&j, "buckets");
 		for (unsigned b = 0; b < f.nbuckets; b++) {
 			if (!f.calls[b])

@@ -36,19 +36,20 @@ static size_t slice_of(const struct ip_latencies *l, uint64_t start)
 	return slice < l->nslices ? slice : l->nslices - 1;
 }
 
-static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+/* Returns whether a closed frame is a call whose duration is known. */
+static bool is_wanted(const struct ip_latencies *l, const struct ip_frame *frame,
 		      enum ip_frame_end how)
 {
-	struct ip_latencies *l = context;
-	struct ip_latency *f = &l->functions[frame->function];
-	unsigned bucket;
-	uint64_t ns;
+	return !l->skip && l->selected[frame->function] && !(frame->flags & IP_FRAME_SUSPECT) &&
+	       (how == IP_END_EXIT || how == IP_END_UNWOUND);
+}
 
-	if (l->skip || !l->selected[frame->function] || frame->flags & IP_FRAME_SUSPECT ||
-	    (how != IP_END_EXIT && how != IP_END_UNWOUND))
-		return;
-	ns = ip_recording_ns(l->trace->session, end - frame->start);
-	bucket = bucket_of(ns);
+static void count(struct ip_latencies *l, struct ip_latency *f, const struct ip_frame *frame,
+		  uint64_t end)
+{
+	uint64_t ns = ip_recording_ns(l->trace->session, end - frame->start);
+	unsigned bucket = bucket_of(ns);
+
 	if (!f->count++)
 		f->min = f->max = ns;
 	if (ns < f->min)
@@ -58,6 +59,8 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 	f->total += ns;
 	f->calls[bucket]++;
 	f->until_tail += !!(frame->flags & IP_FRAME_TAIL);
+	if (f->durations)
+		ip_histogram_add(f->durations, ns);
 	if (!l->nslices)
 		return;
 	if (!f->over_time)
@@ -68,11 +71,81 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 		l->failed = true;
 }
 
+static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		      enum ip_frame_end how)
+{
+	struct ip_latencies *l = context;
+
+	if (is_wanted(l, frame, how))
+		count(l, &l->functions[frame->function], frame, end);
+}
+
+/* Makes room for a group, which may be new. */
+static struct ip_latency *reserve(struct ip_latencies *l, uint32_t group)
+{
+	size_t room = l->room ? 2 * l->room : 64;
+	struct ip_latency *items;
+
+	if (group == IP_NO_GROUP)
+		return NULL;
+	if (group >= l->room) {
+		items = reallocarray(l->functions, room, sizeof(*items));
+		if (!items)
+			return NULL;
+		l->functions = items;
+		l->room = room;
+	}
+	/* group numbers grow one by one */
+	if (group == l->nfunctions)
+		l->functions[l->nfunctions++] = (struct ip_latency){0};
+	if (!l->functions[group].durations)
+		l->functions[group].durations = calloc(1, sizeof(*l->functions[group].durations));
+	return l->functions[group].durations ? &l->functions[group] : NULL;
+}
+
+/* By value: a frame's tag is its group + 1. */
+static void on_group_opened(void *context, struct ip_frame *frame, size_t depth)
+{
+	struct ip_latencies *l = context;
+	uint32_t group;
+
+	if (l->failed || l->skip || !l->selected[frame->function])
+		return;
+	group = ip_groups_of_call(l->groups, l->thread, frame, depth, l->payload);
+	l->failed = !reserve(l, group);
+	frame->tag = l->failed ? 0 : group + 1;
+}
+
+static void on_group_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+			    enum ip_frame_end how)
+{
+	struct ip_latencies *l = context;
+	uint32_t group = frame->tag - 1;
+	struct ip_latency *f;
+
+	if (l->failed || !frame->tag || !is_wanted(l, frame, how))
+		return;
+	if (ip_groups_is_result(frame, how, l->payload) &&
+	    ip_groups_of_result(l->groups, frame, l->payload, &group) < 0)
+		l->failed = true;
+	f = l->failed ? NULL : reserve(l, group);
+	if (f)
+		count(l, f, frame, end);
+	else
+		l->failed = true;
+}
+
+static void on_values(void *context, const uint64_t *payload)
+{
+	((struct ip_latencies *)context)->payload = payload;
+}
+
 static void on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct ip_latencies *l = context;
 
 	l->skip = l->tid && l->tid != run->tid;
+	l->thread = run;
 }
 
 int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, size_t nslices,
@@ -106,12 +179,41 @@ int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, si
 	return 0;
 }
 
+int ip_latencies_collect_by_value(struct ip_trace_reader *trace, const bool *selected,
+				  const char *value, uint32_t tid, struct ip_latencies **ret)
+{
+	static const struct ip_frames_ops ops = {
+		.opened = on_group_opened, .closed = on_group_closed, .values = on_values};
+	struct ip_latencies *l = calloc(1, sizeof(*l));
+	const struct ip_trace_visitor visitor = {.ops = &ops, .context = l, .run = on_run};
+
+	if (!l)
+		return ip_error("out of memory");
+	l->trace = trace;
+	l->selected = selected;
+	l->tid = tid;
+	l->groups = ip_groups_create(trace, IP_GROUP_BY_VALUE, value);
+	if (!l->groups || ip_trace_reader_visit(trace, &visitor, &l->events) < 0 || l->failed) {
+		if (l->failed)
+			ip_error("out of memory");
+		ip_latencies_destroy(l);
+		return -1;
+	}
+	*ret = l;
+	return 0;
+}
+
 void ip_latencies_destroy(struct ip_latencies *l)
 {
 	if (!l)
 		return;
-	for (size_t i = 0; l->functions && i < l->nfunctions; i++)
+	for (size_t i = 0; l->functions && i < l->nfunctions; i++) {
 		free(l->functions[i].over_time);
+		if (l->functions[i].durations)
+			ip_histogram_deinit(l->functions[i].durations);
+		free(l->functions[i].durations);
+	}
+	ip_groups_destroy(l->groups);
 	free(l->functions);
 	free(l);
 }

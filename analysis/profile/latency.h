@@ -16,6 +16,8 @@
 #include <stdint.h>
 
 #include "analysis/callstack/trace.h"
+#include "analysis/profile/groups.h"
+#include "analysis/profile/histogram.h"
 
 /* Bucket 0 holds durations below 1 ns. Bucket b holds those from 2^(b - 1) ns up to, but not
  * including, 2^b ns. */
@@ -31,11 +33,13 @@ struct ip_latency {
 	/* By [slice * IP_LATENCY_BUCKETS + bucket], where slice is the slice in which the call
 	 * began. NULL: not wanted, or no calls. */
 	uint32_t *over_time;
+	struct ip_histogram *durations; /* of these calls, in ns; by value only */
 };
 
 struct ip_latencies {
-	struct ip_latency *functions; /* as in session->functions */
+	struct ip_latency *functions; /* as in session->functions; by value as in groups->groups */
 	size_t nfunctions;
+	struct ip_groups *groups; /* NULL: not by value */
 	size_t nslices;
 	uint64_t slice_ns;
 	uint64_t events;
@@ -44,12 +48,18 @@ struct ip_latencies {
 	const bool *selected;
 	uint32_t tid;
 	bool skip, failed;
+	const struct ip_thread_packets *thread;
+	const uint64_t *payload; /* that came with the current event */
+	size_t room;		 /* size of functions, by value */
 };
 
 /* Reads the whole trace. nslices 0: nothing over time. tid 0: all threads. Returns 0, or -1 with
  * an error. */
 int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, size_t nslices,
 			 uint32_t tid, struct ip_latencies **ret);
+/* Does the same for each value of a function (NAME or NAME/log2), without slices. */
+int ip_latencies_collect_by_value(struct ip_trace_reader *trace, const bool *selected,
+				  const char *value, uint32_t tid, struct ip_latencies **ret);
 void ip_latencies_destroy(struct ip_latencies *latencies);
 
 /* Return the bounds of a bucket in ns: it begins at ip_latency_from() and ends before
