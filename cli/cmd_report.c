@@ -38,7 +38,10 @@ int cmd_report(int argc, char **argv)
 		code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;
-	return (options.other ? cli_report_diff(dir, &options) : show(dir, &options)) < 0
-		       ? cli_fail()
-		       : 0;
+	if (options.slowest)
+		code = cli_report_slowest(dir, &options);
+	else
+		code = options.other ? cli_report_diff(dir, &options) : show(dir, &options);
+	ip_value_matches_clear(&options.matches);
+	return code < 0 ? cli_fail() : 0;
 }

@@ -7,6 +7,7 @@
 #define IP_CLI_REPORT_H
 
 #include "analysis/profile/counts.h"
+#include "analysis/profile/slowest.h"
 #include "analysis/profile/stats.h"
 #include "analysis/read/names.h"
 #include "cli/filter_options.h"
@@ -45,6 +46,10 @@ struct cli_report_options {
 	struct cli_filter filter;
 	enum ip_group_by by;
 	const char *value; /* --by value: NAME or NAME/log2 */
+	size_t slowest;	   /* --slowest; 0: not given */
+	enum ip_slowest_by slowest_by;
+	bool in_time;			 /* --slowest: in the order of time */
+	struct ip_value_matches matches; /* --value */
 	enum cli_report_format format;
 	const char *sort;  /* name of a column; NULL: the default order */
 	const char *other; /* --diff: directory of the trace to compare with; NULL: none */
@@ -177,6 +182,9 @@ void cli_report_tail_json(struct ip_json *j, const struct cli_report_row *row);
 struct ip_json;
 void cli_json_dropped(struct ip_json *j, const struct ip_recording *session, uint32_t function);
 void cli_report_csv(const struct cli_report *r);
+
+/* report_slowest.c. Prints report --slowest. Returns 0, or -1 with an error. */
+int cli_report_slowest(const char *dir, struct cli_report_options *options);
 
 /* report_diff.c. Prints report --diff: dir compared with options->other. Returns 0, or -1 with
  * an error. */

@@ -30,6 +30,12 @@ static const char help[] =
 	"      --columns LIST   what text shows: columns, separated by commas, or all\n"
 	"  -n, --limit N        the first N rows only\n"
 	"  -f, --functions SEL  these functions only\n"
+	"      --slowest N      the N slowest calls instead: when, thread, values, caller; with -s "
+	"duration (default),\n"
+	"                       self, or time (the N slowest in the order of time)\n"
+	"      --value COND     with --slowest: calls whose values meet fd=3, len>4096, "
+	"uri=*.html ... only; may be\n"
+	"                       repeated: all hold\n"
 	"      --diff OTHER     how the trace differs from trace OTHER, function by function; a "
 	"test tells which\n"
 	"                       differences of their latency are more than chance\n"
@@ -167,7 +173,25 @@ static int parse_columns(const char *command, char *text, struct cli_report_opti
 	return 0;
 }
 
-static int check(const char *command, const struct cli_report_options *o)
+/* Calls are no rows: what is about rows does not go with --slowest. */
+static int check_slowest(const char *command, struct cli_report_options *o)
+{
+	if (o->by != IP_GROUP_BY_FUNCTION || o->other || o->nconditions || o->chosen ||
+	    o->filter.limit != SIZE_MAX)
+		return cli_usage(command, "--slowest lists calls: it does not go with --by, "
+					  "--diff, --where, --columns and --limit");
+	if (!o->sort || !strcmp(o->sort, "duration"))
+		return -1;
+	o->in_time = !strcmp(o->sort, "time");
+	if (!strcmp(o->sort, "self"))
+		o->slowest_by = IP_SLOWEST_BY_SELF;
+	else if (!o->in_time)
+		return cli_usage(command, "--slowest sorts by duration, self or time, not '%s'",
+				 o->sort);
+	return -1;
+}
+
+static int check(const char *command, struct cli_report_options *o)
 {
 	enum cli_report_column column;
 
@@ -179,11 +203,28 @@ static int check(const char *command, const struct cli_report_options *o)
 		return cli_usage(command, "--diff does not go with --where");
 	if (o->other && o->sort && !cli_diff_has_column(o->sort))
 		return cli_usage(command, "--diff cannot sort by '%s'", o->sort);
+	if (o->slowest)
+		return check_slowest(command, o);
+	if (o->matches.n)
+		return cli_usage(command, "--value goes with --slowest");
 	if (o->sort && o->by == IP_GROUP_BY_VALUE && !strcmp(o->sort, CLI_SORT_VALUE))
 		return -1;
 	if (o->sort && !o->other && !find_column(o->sort, strlen(o->sort), &column))
 		return no_column(command, o->sort);
 	return -1;
+}
+
+#define SLOWEST_MAX 100000u
+
+static int parse_slowest(const char *command, const char *text, size_t *ret)
+{
+	char *end;
+
+	*ret = strtoul(text, &end, 10);
+	if (*text >= '0' && *text <= '9' && !*end && *ret && *ret <= SLOWEST_MAX)
+		return 0;
+	return cli_usage(command, "--slowest needs a number of calls from 1 to %u, not '%s'",
+			 SLOWEST_MAX, text);
 }
 
 static int take(const char *command, int option, void *context)
@@ -208,6 +249,12 @@ static int take(const char *command, int option, void *context)
 		return parse_conditions(command, optarg, o) ? 2 : -1;
 	case OPT_COLUMNS:
 		return parse_columns(command, optarg, o) ? 2 : -1;
+	case OPT_SLOWEST:
+		return parse_slowest(command, optarg, &o->slowest) ? 2 : -1;
+	case OPT_VALUE:
+		if (ip_value_matches_add(&o->matches, optarg) < 0)
+			return cli_usage(command, "%s", ip_error_message());
+		break;
 	case OPT_DIFF:
 		o->other = optarg;
 		break;
@@ -224,6 +271,8 @@ int cli_report_parse(int argc, char **argv, struct cli_report_options *o)
 		CLI_FILTER_LIMIT,
 		{"by", required_argument, NULL, OPT_BY},
 		{"by-caller", no_argument, NULL, OPT_BY_CALLER},
+		{"slowest", required_argument, NULL, OPT_SLOWEST},
+		{"value", required_argument, NULL, OPT_VALUE},
 		{"sort", required_argument, NULL, 's'},
 		{"where", required_argument, NULL, 'w'},
 		{"columns", required_argument, NULL, OPT_COLUMNS},

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The slowest calls of a trace, with their values, in one reading. Memory is bounded: as many calls
+ * are kept as are wanted, and the values of calls that are still open take 64 MiB at most.
+ *
+ * Calls that were not finished when their thread or the recording ended are among them: one that
+ * hangs is the slowest of all. Calls during which events were lost are not, since they may be
+ * several calls taken for one; their number is told.
+ */
+#ifndef IP_SLOWEST_H
+#define IP_SLOWEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/callstack/trace.h"
+#include "analysis/read/value_match.h"
+
+enum ip_slowest_by { IP_SLOWEST_BY_DURATION, IP_SLOWEST_BY_SELF };
+
+struct ip_slow_call {
+	uint64_t start, ticks, self; /* TSC; ticks: how long it took */
+	uint64_t ordinal;	     /* among the calls of the trace, in the order of their ends */
+	uint32_t function, pid, tid;
+	uint32_t flags; /* IP_FRAME_... */
+	enum ip_frame_end how;
+	size_t depth;	 /* number of frames below it at its entry */
+	uint32_t around; /* function of the recorded call around it; IP_NO_CALL_AROUND: none */
+	/* What came with its entry and with its exit (common/trace/trace_format.h); NULL: nothing.
+	 */
+	uint64_t *args, *result;
+};
+
+#define IP_NO_CALL_AROUND UINT32_MAX
+
+struct ip_slowest {
+	struct ip_slow_call *calls; /* the slowest first */
+	size_t n;
+	uint64_t events;
+	uint64_t suspect; /* calls that were left out, since events were lost during them */
+	uint64_t unkept;  /* calls whose values took too much memory while they were open */
+};
+
+struct ip_slowest_options {
+	size_t n; /* above 0 */
+	enum ip_slowest_by by;
+	const bool *selected;			/* by function: those that count */
+	const struct ip_value_matches *matches; /* ip_value_matches_find() has been called */
+};
+
+/* Reads the whole trace. Returns 0, or -1 with an error. */
+int ip_slowest_find(struct ip_trace_reader *trace, const struct ip_slowest_options *options,
+		    struct ip_slowest **ret);
+void ip_slowest_destroy(struct ip_slowest *slowest);
+
+#endif
