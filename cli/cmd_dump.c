@@ -17,6 +17,7 @@
 #include "analysis/read/names.h"
 #include "analysis/read/symbolize.h"
 #include "cli/cli.h"
+#include "cli/dump_calls.h"
 #include "cli/dump_options.h"
 #include "cli/elide.h"
 #include "cli/trace_args.h"
@@ -32,6 +33,8 @@
 
 struct dump {
 	const struct cli_dump_options *options;
+	struct ip_value_matches *matches;    /* those of options */
+	struct cli_dump_calls open;	     /* a frame's tag is the number of its call here */
 	struct ip_interest *interest;	     /* NULL: all events are shown */
 	uint64_t calls;			     /* calls opened so far */
 	const struct ip_interest_span *span; /* the span of the last line */
@@ -93,6 +96,20 @@ static const char *fragment(struct dump *d, uint32_t function)
 	if (!d->fragments[function])
 		d->stop = true;
 	return d->fragments[function];
+}
+
+static const struct cli_dump_call *call_of(const struct dump *d, const struct ip_frame *frame)
+{
+	static const struct cli_dump_call none; /* memory ran out: nothing is printed any more */
+
+	return frame->tag ? cli_dump_calls_get(&d->open, frame->tag) : &none;
+}
+
+/* Returns whether values meet all conditions. met: what the call's entry has met. */
+static bool has_values(const struct dump *d, uint32_t met, const uint64_t *payload, bool at_exit)
+{
+	return (met | ip_value_matches_test(d->matches, payload, at_exit)) ==
+	       ip_value_matches_all(d->matches);
 }
 
 /* In place of a call's ordinal: the event is a point, or an exit without its entry. */
@@ -259,9 +276,12 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 		       enum ip_frame_end how)
 {
 	uint64_t ns = ip_recording_ns(d->trace->session, ts - frame->start);
+	const struct cli_dump_call *call = call_of(d, frame);
+	bool has_result = how == IP_END_EXIT && !(frame->flags & IP_FRAME_TAIL);
 	char buffer[16];
 
-	if (!begin_line(d, frame->function, frame->tag, "exit", depth, ts))
+	if (!has_values(d, call->met, has_result ? d->payload : NULL, true) ||
+	    !begin_line(d, frame->function, call->ordinal, "exit", depth, ts))
 		return;
 	if (how == IP_END_EXIT)
 		print_retval(d);
@@ -269,7 +289,7 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 		ip_print(stdout, ",\"duration_ns\":%" PRIu64, ns);
 	else
 		ip_print(stdout, "  %s", ip_format_ns(ns, buffer));
-	if (d->interest && ip_interest_is_slow(d->interest, frame->tag))
+	if (d->interest && ip_interest_is_slow(d->interest, call->ordinal))
 		ip_print(stdout, "%s", d->json ? ",\"slow\":true" : "  (slow)");
 	if (how == IP_END_EXIT && frame->flags & IP_FRAME_TAIL)
 		end_line(d, "  (until its tail call)", ",\"tail\":true,\"until_tail_call\":true}");
@@ -284,12 +304,18 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	struct dump *d = context;
+	uint32_t ordinal, met;
 
 	/* the same ordinals as in the first reading (interest.c) */
-	frame->tag = d->calls < UINT32_MAX ? d->calls++ : UINT32_MAX;
-	if (begin_line(context, frame->function, frame->tag, "entry", depth, frame->start)) {
+	ordinal = d->calls < UINT32_MAX ? d->calls++ : UINT32_MAX;
+	met = ip_value_matches_test(d->matches, d->payload, false);
+	frame->tag = cli_dump_calls_open(&d->open, ordinal, met);
+	if (!frame->tag)
+		d->stop = true;
+	if (has_values(d, met, NULL, false) &&
+	    begin_line(context, frame->function, ordinal, "entry", depth, frame->start)) {
 		print_args(context);
-		if (d->json && d->interest && ip_interest_is_slow(d->interest, frame->tag))
+		if (d->json && d->interest && ip_interest_is_slow(d->interest, ordinal))
 			ip_print(stdout, ",\"slow\":true");
 		if (!d->json)
 			ip_print(stdout, "%s",
@@ -312,20 +338,30 @@ static void on_left(void *context, const struct ip_frame *frame, size_t depth, u
 
 static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
 {
-	if (begin_line(context, frame->function, frame->tag, "entry", depth, ts))
+	const struct cli_dump_call *call = call_of(context, frame);
+
+	if (has_values(context, call->met, NULL, false) &&
+	    begin_line(context, frame->function, call->ordinal, "entry", depth, ts))
 		end_line(context, " {  (resumed)", ",\"resumed\":true}");
 }
 
 static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
 		      enum ip_frame_end how)
 {
+	struct dump *d = context;
+
 	if (how == IP_END_EXIT)
 		print_exit(context, frame, depth, end, how);
+	if (frame->tag)
+		cli_dump_calls_close(&d->open, frame->tag);
 }
 
 static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t ts)
 {
-	if (begin_line(context, function, NO_CALL, "exit", depth, ts)) {
+	const struct dump *d = context;
+
+	if (has_values(d, 0, d->payload, true) &&
+	    begin_line(context, function, NO_CALL, "exit", depth, ts)) {
 		print_retval(context);
 		end_line(context, "  (its entry is not in the trace)", ",\"orphan\":true}");
 	}
@@ -333,7 +369,10 @@ static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t t
 
 static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
 {
-	if (begin_line(context, function, NO_CALL, "point", depth, ts)) {
+	const struct dump *d = context;
+
+	if (has_values(d, 0, d->payload, false) &&
+	    begin_line(context, function, NO_CALL, "point", depth, ts)) {
 		print_args(context);
 		end_line(context, "  (point)", "}");
 	}
@@ -417,21 +456,24 @@ static void clear(struct dump *d)
 		free(d->fragments[i]);
 	free(d->fragments);
 	free(d->selected);
+	cli_dump_calls_clear(&d->open);
 	ip_names_destroy(d->names);
 	ip_symbolizer_destroy(d->places);
 	ip_trace_reader_close(d->trace);
 }
 
-static int show(const char *dir, const struct cli_dump_options *options)
+static int show(const char *dir, struct cli_dump_options *options)
 {
-	struct dump d = {.options = options, .json = options->json};
+	struct dump d = {.options = options, .matches = &options->matches, .json = options->json};
 	int ret = ip_trace_reader_open(dir, &d.trace);
 
 	if (ret == 0) {
 		d.several = d.trace->processes > 1;
 		d.named = d.trace->threads > 1 && d.trace->session->nthreads;
 		d.selected = cli_reader_select(d.trace, options->filter.functions);
-		ret = d.selected ? find_interest(&d) : -1;
+		ret = d.selected && ip_value_matches_find(d.matches, d.trace->session, dir) == 0
+			      ? find_interest(&d)
+			      : -1;
 	}
 	if (ret == 0) {
 		d.names = ip_names_create(d.trace->session);
@@ -461,5 +503,7 @@ int cmd_dump(int argc, char **argv)
 		return code;
 	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);
-	return show(dir, &options);
+	code = show(dir, &options);
+	ip_value_matches_clear(&options.matches);
+	return code;
 }

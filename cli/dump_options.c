@@ -28,10 +28,13 @@ static const char help[] =
 	"(--margin, default 1ms)\n"
 	"      --slower-than T\n"
 	"      --margin T\n"
+	"      --value COND     events whose values meet fd=3, len>4096, uri=*.html, retval<0 ... "
+	"only: calls by their\n"
+	"                       arguments, exits by their results, too; may be repeated: all hold\n"
 	"      --json           one JSON object a line; ts: nanoseconds since the start of the "
 	"recording\n";
 
-enum { OPT_MIN_DURATION = 256, OPT_JSON, OPT_AROUND, OPT_SLOWER_THAN, OPT_MARGIN };
+enum { OPT_MIN_DURATION = 256, OPT_JSON, OPT_AROUND, OPT_SLOWER_THAN, OPT_MARGIN, OPT_VALUE };
 
 static int take(const char *command, int option, void *context)
 {
@@ -47,6 +50,10 @@ static int take(const char *command, int option, void *context)
 		return cli_parse_time(command, optarg, &o->slower_than_ns) < 0 ? 2 : -1;
 	case OPT_MARGIN:
 		return cli_parse_time(command, optarg, &o->margin_ns) < 0 ? 2 : -1;
+	case OPT_VALUE:
+		return ip_value_matches_add(&o->matches, optarg) < 0
+			       ? cli_usage(command, "%s", ip_error_message())
+			       : -1;
 	default:
 		o->json = true;
 		return -1;
@@ -65,6 +72,7 @@ int cli_dump_parse(int argc, char **argv, struct cli_dump_options *o)
 		{"around", required_argument, NULL, OPT_AROUND},
 		{"slower-than", required_argument, NULL, OPT_SLOWER_THAN},
 		{"margin", required_argument, NULL, OPT_MARGIN},
+		{"value", required_argument, NULL, OPT_VALUE},
 		{"json", no_argument, NULL, OPT_JSON},
 		CLI_FILTER_HELP,
 		{0}};

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/read/value_match.h"
 #include "cli/filter_options.h"
 
 struct cli_dump_options {
@@ -16,6 +17,7 @@ struct cli_dump_options {
 	const char *around; /* NULL: not given */
 	uint64_t min_duration_ns, slower_than_ns, margin_ns;
 	bool slower_than, json;
+	struct ip_value_matches matches; /* --value */
 };
 
 /* Parses the options. Returns -1: go on; else the exit code. */
