@@ -161,8 +161,8 @@ class Thread:
     def advance(self, ticks):
         self.trace.now += ticks
 
-    def call(self, name, gap=0):
-        """gap: stack that functions in between take that are not recorded."""
+    def call(self, name, gap=0, values=None):
+        """gap: stack that functions in between take that are not recorded. values: as in record()."""
         function = self.trace.function(name)
         cfa = self.sp - gap
         sp = cfa - (0 if function.inlined else function.frame)
@@ -173,7 +173,7 @@ class Thread:
         call.parent = next(
             (frames[-1] for _, frames in reversed(self.stacks.values()) if frames), None
         )
-        self.record(ENTRY, function.number, sp)
+        self.record(ENTRY, function.number, sp, values)
         call.depth = len(self.frames)
         self.trace.steps.append(Step("entry", call.name, call.depth, self.tid, self.time()))
         self.frames.append(call)
@@ -181,10 +181,13 @@ class Thread:
         self.trace.calls.append(call)
         return call
 
-    def ret(self, tail=False):
+    def ret(self, tail=False, values=None):
         call = self.frames[-1]
         self.record(
-            TAIL_EXIT if tail else EXIT, call.function.number, call.cfa if tail else call.low
+            TAIL_EXIT if tail else EXIT,
+            call.function.number,
+            call.cfa if tail else call.low,
+            values,
         )
         self.frames.pop()
         self.end(call, "exit")
@@ -193,8 +196,8 @@ class Thread:
     def alloca(self, size):
         self.frames[-1].low -= size
 
-    def point(self, name):
-        self.record(POINT, self.trace.function(name).number, self.sp)
+    def point(self, name, values=None):
+        self.record(POINT, self.trace.function(name).number, self.sp, values)
         self.trace.steps.append(Step("point", name, len(self.frames), self.tid, self.time()))
 
     def longjmp(self, depth):
@@ -265,6 +268,12 @@ class Trace:
         inlined = name.endswith("|i")
         name = name.removesuffix("|i")
         return self.functions.get((name, inlined)) or self.add(name, inlined=inlined)
+
+    def signature(self, text):
+        """Its number, for the values of an event."""
+        number = 1 + sum(line.startswith("signature\t") for line in self.extra_lines)
+        self.extra_lines.append(f"signature\t{number}\t{text}")
+        return number
 
     def thread(self, stream=0, tid=None, **more):
         thread = Thread(self, stream, tid or 1000 + len(self.threads), **more)

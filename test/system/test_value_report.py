@@ -1,0 +1,559 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures by recorded values: report --by value:NAME, --slowest and --value, hist --by and dump
+--value, on traces whose calls are known (test/tracegen.py) and on a program that times itself.
+"""
+
+import collections
+import csv
+import fnmatch
+import io
+import json
+import pathlib
+import random
+import re
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import tracegen  # noqa: E402
+from iptest.actor import one_line  # noqa: E402
+from test_report import check_row, ns, rank, report  # noqa: E402
+
+CUT, UNREADABLE, NULL = 1 << 63, 1 << 62, 1 << 61
+URIS = ["/", "/index.html", "/\x1b[2Jcl\n", 'quo"te\\', "ü" * 20]
+SEEDS = [1, 2, 3]
+
+
+def string(text, flags=0):
+    data = text.encode()
+    padded = data + bytes(-len(data) % 8)
+    return [flags | len(data)] + [
+        int.from_bytes(padded[i : i + 8], "little") for i in range(0, len(padded), 8)
+    ]
+
+
+def word(n):
+    return n & (1 << 64) - 1
+
+
+def valued_trace(seed, steps=1500):
+    """handle(n, uri) with results, recursive at times; other() has another value, plain() none. In
+    some calls handle() comes without values, or one of them could not be read. Calls have args (n,
+    uri) and result; None where they are not recorded.
+    """
+    trace, rng = tracegen.Trace(), random.Random(seed)
+    entry, leave = trace.signature("i4:n s:uri"), trace.signature("i8")
+    other = trace.signature("u4:port")
+    for i in range(3):
+        thread = trace.thread(i)
+        thread.call("main")
+        for _ in range(steps):
+            thread.advance(rng.choice([1, 9, 130, 2100, 70_000]))
+            p, depth = rng.random(), len(thread.frames)
+            if (p < 0.5 and depth < 12) or depth < 2:
+                name = rng.choice(["handle", "handle", "other", "plain"])
+                n, uri = rng.choice([-5, 0, 1, 3, 1000]), rng.choice(URIS)
+                args, missing, values = (None, None), 0, None
+                if name == "handle" and rng.random() < 0.9:
+                    missing = rng.choice([0, 0, 0, 0, 1, 2])
+                    values = (
+                        entry,
+                        missing,
+                        [0 if missing & 1 else word(n)]
+                        + (string("", NULL) if missing & 2 else string(uri)),
+                    )
+                    args = None if missing & 1 else n, None if missing & 2 else uri
+                elif name == "other":
+                    values = (other, 0, [n & 0xFFFFFFFF])
+                call = thread.call(name, values=values)
+                call.args, call.result = args, None
+            elif p < 0.93:
+                call = thread.frames[-1]
+                if call.name == "handle":
+                    tail = rng.random() < 0.1
+                    if not tail:
+                        call.result = rng.choice([-1, 0, 7])
+                    thread.ret(tail, None if tail else (leave, 0, [word(call.result)]))
+                elif call.name != "main":
+                    thread.ret()
+            elif depth > 3:
+                thread.longjmp(rng.randrange(2, depth))
+    return trace
+
+
+def calls_of(trace, name="handle"):
+    return [c for c in trace.calls if c.name == name]
+
+
+def above(call):
+    call = call.parent
+    while call:
+        yield call
+        call = call.parent
+
+
+def check_rows(trace, document, value_of, is_outermost):
+    """Rows against the calls of the trace, by what value_of() makes of them."""
+    groups = collections.defaultdict(list)
+    for call in calls_of(trace):
+        groups[value_of(call)].append(call)
+    rows = {None if row["value_is"] == "missing" else row["value"]: row for row in document["rows"]}
+    assert len(rows) == len(document["rows"])
+    assert rows.keys() == groups.keys()
+    for value, row in rows.items():
+        assert row["function"] == "handle" and row["module"] == "demo"
+        assert row["value_is"] in ("value", "missing", "range")
+        # by the tail exits a call has ended, too
+        check_row(trace, row, groups[value], is_outermost)
+    assert document["without_value"] == sum(c.name != "handle" for c in trace.calls)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", ["n", "uri", "arg1"])
+def test_by_argument(me, seed, name):
+    trace = valued_trace(seed)
+    directory = trace.write(me.dir() / "trace")
+    place = 1 if name == "uri" else 0
+    document = report(me, directory, "--by", f"value:{name}", "-f", "!other")
+    assert document["by"] == f"value:{name}" and document["other_values"] == 0
+
+    def is_outermost(call):
+        return all(c.name != "handle" or c.args[place] != call.args[place] for c in above(call))
+
+    trace.calls = [c for c in trace.calls if c.name != "other"]
+    check_rows(trace, document, lambda c: c.args[place], is_outermost)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_by_result(me, seed):
+    """A call that has not returned, or ended by a jump, has no result."""
+    trace = valued_trace(seed)
+    directory = trace.write(me.dir() / "trace")
+
+    check_rows(
+        trace,
+        report(me, directory, "--by", "value:retval"),
+        lambda c: c.result,
+        lambda c: c.outermost,
+    )
+
+
+def test_powers_of_two(me):
+    trace = valued_trace(4)
+    directory = trace.write(me.dir() / "trace")
+    ranges = {-5: "-7..-4", 0: 0, 1: 1, 3: "2..3", 1000: "512..1023", None: None}
+    document = report(me, directory, "--by", "value:n/log2", "-s", "value", "-f", "handle")
+    assert document["by"] == "value:n/log2"
+    rows = document["rows"]
+    assert [row["value"] for row in rows] == ["-7..-4", 0, 1, "2..3", "512..1023", None]
+    assert [row["value_is"] for row in rows] == ["range", "value", "value"] + ["range"] * 2 + [
+        "missing"
+    ]
+    assert [(row["value_from"], row["value_to"]) for row in rows] == [
+        (-7, -4),
+        (None, None),
+        (None, None),
+        (2, 3),
+        (512, 1023),
+        (None, None),
+    ]
+    counts = collections.Counter(ranges[c.args[0]] for c in calls_of(trace))
+    assert {row["value"]: row["calls"] for row in rows} == counts
+    # strings are no numbers, and stay as they are
+    plain, log2 = (
+        report(me, directory, "--by", by)["rows"] for by in ("value:uri", "value:uri/log2")
+    )
+    assert plain == log2
+
+
+def test_rows_are_chosen_and_sorted_as_others(me):
+    trace = valued_trace(5)
+    directory = trace.write(me.dir() / "trace")
+    rows = report(me, directory, "--by", "value:n")["rows"]
+    assert rows == sorted(rows, key=lambda r: -r["total_ns"])
+    by_calls = report(me, directory, "--by", "value:n", "-s", "calls")["rows"]
+    assert [r["calls"] for r in by_calls] == sorted((r["calls"] for r in rows), reverse=True)
+    least = sorted(r["calls"] for r in rows)[2]
+    some = report(me, directory, "--by", "value:n", "--where", f"calls>{least}")["rows"]
+    assert some == [r for r in rows if r["calls"] > least] and len(some) < len(rows)
+    assert report(me, directory, "--by", "value:n", "-n", 2)["rows"] == rows[:2]
+    text = me.iprobe("report", "--by", "value:n", "-s", "value", directory).stdout
+    shown = re.findall(r"  handle  n(=\S+| \(none\))", text)
+    assert shown == [f"={n}" for n in (-5, 0, 1, 3, 1000)] + [" (none)"]
+    assert "calls and points of functions that do not record n are not among these" in text
+
+
+def test_csv_says_the_same(me):
+    trace = valued_trace(6)
+    directory = trace.write(me.dir() / "trace")
+    for by in ("value:n", "value:n/log2", "value:uri", "value:retval"):
+        rows = report(me, directory, "--by", by)["rows"]
+        table = list(
+            csv.DictReader(io.StringIO(me.iprobe("report", "--csv", "--by", by, directory).stdout))
+        )
+        assert len(table) == len(rows) > 2
+        for row, line in zip(rows, table):
+            said = row["value"]
+            if isinstance(said, str):  # control characters are '?'
+                said = "".join("?" if ord(c) < 32 else c for c in said)
+            assert line["value"] == ("" if said is None else str(said))
+            assert line["value_is"] == row["value_is"] and line["calls"] == str(row["calls"])
+            assert line["value_from"] == str(row["value_from"] or "")
+
+
+def test_hostile_values(me):
+    """Whatever stands in a trace is shown harmlessly, and each value once."""
+    trace = tracegen.Trace()
+    thread = trace.thread()
+    real, text = trace.signature("f8:v"), trace.signature("s:v")
+    values = [
+        (real, 0, [0x7FF8000000000000]),
+        (real, 0, [0xFFF8000000000001]),  # another NaN
+        (real, 0, [0x8000000000000000]),
+        (real, 0, [0]),
+        (real, 0, [0x7FF0000000000000]),
+        (text, 0, string("\x1b]0;title\x07\u202e")),
+        (text, 0, string("x" * 1024, CUT)),
+        (text, 0, string("x" * 1024)),
+        (text, 0, string("", NULL)),
+        (text, 0, [UNREADABLE, 0x1234]),
+        (text, 0, [UNREADABLE, 0x5678]),
+        (text, 0, [5000]),  # longer than its record
+        (text, 0, []),
+        (99, 0, [1]),
+    ]
+    thread.call("main")
+    for value in values:
+        thread.call("f", values=value)
+        thread.advance(100)
+        thread.ret()
+    directory = trace.write(me.dir() / "trace")
+    rows = report(me, directory, "--by", "value:v")["rows"]
+    # the document has no NaN: the text is the value
+    assert sorted((str(r["value"]), r["value_is"], r["calls"]) for r in rows) == sorted(
+        [
+            ("nan", "value", 2),
+            ("0", "value", 2),
+            ("inf", "value", 1),
+            ("\x1b]0;title\x07\u202e", "value", 1),
+            ("x" * 1024, "cut", 1),
+            ("x" * 1024, "value", 1),
+            ("None", "null", 1),
+            ("None", "missing", 5),
+        ]
+    )
+    for command in (
+        ("report", "--by", "value:v"),
+        ("report", "--by", "value:v", "--csv"),
+        ("report", "--slowest", 20),
+        ("report", "--slowest", 20, "--csv"),
+        ("hist", "--by", "value:v"),
+        ("dump", "--value", "v=*"),
+    ):
+        out = me.iprobe(*command, directory).stdout
+        assert "\x1b" not in out and "\x07" not in out and "\u202e" not in out, command
+        assert "title" in out
+
+
+def test_too_many_values(me):
+    """The first 10,000 of a function have rows; the others are summed up, and that is told."""
+    trace = tracegen.Trace()
+    thread = trace.thread()
+    n = trace.signature("u4:id")
+    thread.call("main")
+    for i in range(10_050):
+        thread.call("f", values=(n, 0, [i]))
+        thread.advance(1000)
+        thread.ret()
+    directory = trace.write(me.dir() / "trace")
+    document = report(me, directory, "--by", "value:id", "-s", "calls")
+    assert len(document["rows"]) == 10_001 and document["other_values"] == 50
+    first = document["rows"][0]
+    assert (first["value_is"], first["value"], first["calls"]) == ("others", None, 50)
+    assert first["total_ns"] == ns(trace, 50 * 1000)
+    assert {r["value"] for r in document["rows"][1:]} == set(range(10_000))
+    text = me.iprobe("report", "--by", "value:id", "-s", "calls", "-n", 1, directory).stdout
+    assert "f  id (others)" in text and "(others): 50 calls or points" in text
+    assert "(others): 50 calls" in me.iprobe("hist", "--by", "value:id", "-n", 1, directory).stdout
+
+
+def test_lost_events(me):
+    """A call that may be several taken for one is in calls, but not in min to max; the values of
+    events that are not there are missed by nobody.
+    """
+    trace = tracegen.Trace()
+    thread = trace.thread()
+    n = trace.signature("i4:n")
+    thread.call("main")
+    for i in range(20):
+        thread.call("f", values=(n, 0, [i % 2]))
+        thread.advance(1000)
+        if i == 7:
+            thread.lose(40)
+            thread.advance(1_000_000)
+        thread.ret()
+    directory = trace.write(me.dir() / "trace")
+    rows = report(me, directory, "--by", "value:n", "-f", "f")["rows"]
+    assert {r["value"]: r["calls"] for r in rows} == {0: 10, 1: 10}
+    assert all(r["max_ns"] == ns(trace, 1000) for r in rows)
+    document = report(me, directory, "--slowest", 30, "-f", "f")
+    assert document["suspect"] == 1 and len(document["slowest"]) == 19
+    assert "may be several taken for one" in me.iprobe("report", "--slowest", 3, directory).stdout
+    rows = json.loads(me.iprobe("hist", "--json", "--by", "value:n", directory).stdout)["rows"]
+    assert {r["value"]: r["calls"] for r in rows} == {0: 10, 1: 9}
+
+
+def test_points(me):
+    trace = tracegen.Trace()
+    thread = trace.thread()
+    n = trace.signature("u8 s")
+    thread.call("main")
+    for i in range(30):
+        thread.point("seen", values=(n, 0, [i % 3, *string("ab"[i % 2])]))
+    directory = trace.write(me.dir() / "trace")
+    rows = report(me, directory, "--by", "value:arg1", "-s", "value")["rows"]
+    assert [(r["function"], r["value"], r["calls"], r["points"]) for r in rows] == [
+        ("seen", i, 10, 10) for i in range(3)
+    ]
+    rows = report(me, directory, "--by", "value:arg2")["rows"]
+    assert {r["value"]: r["points"] for r in rows} == {"a": 15, "b": 15}
+    events = [
+        json.loads(line)
+        for line in me.iprobe("dump", "--json", "--value", "arg2=b", directory).stdout.splitlines()
+    ]
+    assert len(events) == 15 and all(e["args"]["arg2"] == "b" for e in events)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_histograms(me, seed):
+    trace = valued_trace(seed)
+    directory = trace.write(me.dir() / "trace")
+    for name, value_of in (
+        ("n", lambda c: c.args[0]),
+        ("uri", lambda c: c.args[1]),
+        ("retval", lambda c: c.result),
+    ):
+        durations = collections.defaultdict(list)
+        for c in calls_of(trace):
+            if c.how != "unfinished":
+                durations[value_of(c)].append(ns(trace, c.end - c.start))
+        document = json.loads(
+            me.iprobe("hist", "--json", "--by", f"value:{name}", directory).stdout
+        )
+        assert document["by"] == f"value:{name}"
+        rows = {r["value"]: r for r in document["rows"]}
+        assert rows.keys() == durations.keys() and len(rows) == len(document["rows"])
+        for value, row in rows.items():
+            known = durations[value]
+            assert (row["calls"], row["min_ns"], row["max_ns"], row["total_ns"]) == (
+                len(known),
+                min(known),
+                max(known),
+                sum(known),
+            )
+            assert {b["from_ns"]: b["calls"] for b in row["buckets"]} == collections.Counter(
+                1 << d.bit_length() >> 1 for d in known
+            )
+            for key, share in (("p50_ns", 0.5), ("p90_ns", 0.9), ("p99_ns", 0.99)):
+                assert row[key] == pytest.approx(rank(known, share), rel=0.01, abs=1), key
+
+
+def as_shown(trace, call):
+    return {
+        "ts": ns(trace, call.start - trace.start),
+        "duration_ns": ns(trace, call.end - call.start),
+        "self_ns": ns(trace, call.own),
+        "tid": call.tid,
+        "function": call.name,
+        "end": {"exit": "exit"}.get(call.how, call.how),
+    }
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("by", ["duration", "self", "time"])
+def test_slowest(me, seed, by):
+    trace = valued_trace(seed)
+    trace.extra_lines.append("thread\t1001\tworker")
+    directory = trace.write(me.dir() / "trace")
+    for n in (1, 7, 100):
+        calls = calls_of(trace)
+        found = report(me, directory, "--slowest", n, "-f", "handle", "-s", by)["slowest"]
+        key = (lambda c: c.own) if by == "self" else (lambda c: c.end - c.start)
+        calls.sort(key=key, reverse=True)
+        assert len(found) == n
+        shown = [as_shown(trace, c) for c in calls]
+        got = [{key: row[key] for key in shown[0]} for row in found]
+        assert all(row in shown for row in got)
+        field = "self_ns" if by == "self" else "duration_ns"
+        assert sorted(row[field] for row in got) == sorted(row[field] for row in shown[:n])
+        order = [row["ts" if by == "time" else field] for row in got]
+        assert order == sorted(order, reverse=by != "time")
+        known = collections.defaultdict(list)  # some calls are shorter than a nanosecond
+        for c in calls:
+            known[c.tid, ns(trace, c.start - trace.start), c.depth].append(c)
+        for row in found:
+            args = row.get("args", {"n": None, "uri": None})
+            # a call that was unwound or has jumped away has returned nothing
+            call = next(
+                c
+                for c in known[row["tid"], row["ts"], row["depth"]]
+                if (c.args, c.result) == ((args["n"], args["uri"]), row.get("retval"))
+            )
+            assert row["caller"] == call.parent.name and row["caller_from"] == "frame"
+            assert row["thread"] == (
+                "worker" if row["tid"] == 1001 else {1000: "demo main"}.get(row["tid"])
+            )
+
+
+def test_slowest_of_chosen_values(me):
+    trace = valued_trace(7)
+    directory = trace.write(me.dir() / "trace")
+    conditions = {
+        ("n>0",): lambda c: (c.args[0] or 0) > 0,
+        ("uri=/*",): lambda c: fnmatch.fnmatchcase(c.args[1] or "", "/*"),
+        ("uri!=/", "n<=1", "n>=0"): lambda c: c.args[1] not in (None, "/") and c.args[0] in (0, 1),
+        ("retval=7",): lambda c: c.result == 7,
+        ("retval!=7", "n=-5"): lambda c: c.result in (0, -1) and c.args[0] == -5,
+    }
+    for texts, holds in conditions.items():
+        options = [word for text in texts for word in ("--value", text)]
+        found = report(me, directory, "--slowest", 10_000, *options)["slowest"]
+        wanted = [as_shown(trace, c) for c in calls_of(trace) if holds(c)]
+        assert len(wanted) > 10
+        assert sorted(str({k: r[k] for k in wanted[0]}) for r in found) == sorted(map(str, wanted))
+        # dump shows the same calls: both ends where their entries tell, else their exits
+        events = [
+            json.loads(line)
+            for line in me.iprobe("dump", "--json", *options, directory).stdout.splitlines()
+        ]
+        exits = [e for e in events if e["event"] == "exit"]
+        assert len(exits) == sum(r["end"] != "unfinished" for r in wanted)
+        entries = [e for e in events if e["event"] == "entry"]
+        at_exit = any(text.startswith("retval") for text in texts)
+        assert len(entries) == (0 if at_exit else len(wanted))
+
+
+def test_call_that_hangs(me):
+    """What was not finished at the end is the slowest, and is marked."""
+    trace = tracegen.Trace()
+    thread = trace.thread()
+    n = trace.signature("s:uri")
+    for i in range(5):
+        thread.call("serve", values=(n, 0, string(f"/{i}")))
+        thread.advance(1000)
+        thread.ret()
+    thread.call("serve", values=(n, 0, string("/hangs")))
+    thread.advance(5000)
+    directory = trace.write(me.dir() / "trace")
+    first = report(me, directory, "--slowest", 1)["slowest"][0]
+    assert first["end"] == "unfinished" and first["args"] == {"uri": "/hangs"}
+    text = me.iprobe("report", "--slowest", 2, directory).stdout
+    assert 'serve(uri="/hangs")  (not finished)' in text
+    (line,) = csv.DictReader(
+        io.StringIO(me.iprobe("report", "--slowest", 1, "--csv", directory).stdout)
+    )
+    assert line["args"] == 'uri="/hangs"' and line["end"] == "unfinished"
+
+
+def test_messages(me):
+    trace = valued_trace(8, steps=30)
+    directory = trace.write(me.dir() / "trace")
+    for command in (
+        ("report", "--by", "value:urj"),
+        ("hist", "--by", "value:urj"),
+        ("report", "--slowest", 1, "--value", "urj=1"),
+        ("dump", "--value", "urj=1"),
+    ):
+        done = me.iprobe(*command, directory)
+        assert done.returncode == 1 and done.stdout == ""
+        assert "no function records a value 'urj'; the nearest are: uri; there are: n, uri" in (
+            one_line(done)
+        )
+    done = me.iprobe("report", "--by", "value:port", "-f", "handle", directory)
+    assert "no call of these functions has recorded the value 'port'" in one_line(done)
+    done = me.iprobe("hist", "--by", "value:port", "-f", "handle", directory)
+    assert "has recorded the value 'port'" in one_line(done)
+    for usage in (
+        ("report", "--by", "value:"),
+        ("report", "--by", "value"),
+        ("report", "-s", "value"),
+        ("report", "--slowest", "0"),
+        ("report", "--slowest", "-1"),
+        ("report", "--slowest", "100001"),
+        ("report", "--slowest", "3", "--by", "thread"),
+        ("report", "--slowest", "3", "--by", "value:n"),
+        ("report", "--slowest", "3", "-n", "3"),
+        ("report", "--slowest", "3", "-w", "calls>1"),
+        ("report", "--slowest", "3", "-s", "p99"),
+        ("report", "--value", "n=1"),
+        ("report", "--slowest", "3", "--value", "n"),
+        ("report", "--diff", directory, "--by", "value:n"),
+        ("hist", "--by", "n"),
+        ("hist", "--by", "value:n", "--over-time"),
+        ("dump", "--value", "n>x"),
+    ):
+        done = me.iprobe(*usage, directory)
+        assert done.returncode == 2, (usage, done)
+    empty = tracegen.Trace()
+    empty.thread().call("f")
+    directory = empty.write(me.dir() / "empty")
+    done = me.iprobe("report", "--by", "value:n", directory)
+    assert done.returncode == 1 and "no values were recorded" in one_line(done)
+
+
+def test_requests_of_a_program(me, programs):
+    """A server's requests by their keys: each percentile is what the server's own clock says."""
+    include = pathlib.Path(__file__).resolve().parents[2] / "include"
+    program = programs.simple("keyed_requests", placement="fentry", extra=(f"-I{include}",))
+    directory = me.dir() / "trace"
+    done = me.iprobe("run", "-o", directory, "--args", "--retval", "--", program, 400)
+    assert done.returncode == 0, repr(done)
+    said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    uris = ["/fast", "/slow", "/nested", "/\x1b[31mred", None]
+    # the recorded time lies between what the two clocks say, whatever else the machine does
+    inside, around = ({uri: [] for uri in uris} for _ in range(2))
+    for request in said:
+        inside[uris[request["kind"]]].append(request["inside"])
+        around[uris[request["kind"]]].append(request["around"])
+    rows = {
+        r["value"]: r for r in report(me, directory, "--by", "value:uri", "-f", "serve")["rows"]
+    }
+    assert rows.keys() == {*uris, "/hangs"}
+    assert rows["/hangs"]["unfinished"] == 1 and rows["/hangs"]["p50_ns"] is None
+    for uri in uris:
+        assert rows[uri]["calls"] == len(inside[uri]) * (2 if uri == "/nested" else 1)
+        assert sum(inside[uri]) <= rows[uri]["total_ns"] <= sum(around[uri])
+        if uri == "/nested":
+            continue
+        for key, share in (("p50_ns", 0.5), ("p90_ns", 0.9), ("p99_ns", 0.99), ("max_ns", 1)):
+            bounds = rank(inside[uri], share), rank(around[uri], share)
+            assert 0.99 * bounds[0] <= rows[uri][key] <= 1.01 * bounds[1], (uri, key)
+    by_size = report(me, directory, "--by", "value:size/log2", "-f", "serve", "-s", "value")["rows"]
+    assert [r["value"] for r in by_size] == [
+        0,
+        1,
+        "2..3",
+        "64..127",
+        "4096..8191",
+        "65536..131071",
+    ]
+    # the point's second value is the URI, too
+    points = {
+        r["value"]: r for r in report(me, directory, "--by", "value:arg2", "-f", "parsed")["rows"]
+    }
+    assert points["/nested"]["points"] == 160 and points[None]["points"] == 80
+    # who ends by a jump has no result; done(), which it jumps to, has one
+    results = report(me, directory, "--by", "value:retval")["rows"]
+    assert {r["function"] for r in results} == {"serve", "done"}
+    counts = collections.Counter(r["status"] for r in said)
+    for row in results:
+        if row["function"] == "serve" and row["value"] is not None and row["value"] != -1:
+            assert row["calls"] == counts[row["value"]]
+    slow = report(me, directory, "--slowest", 80, "--value", "uri=/slow")["slowest"]
+    assert len(slow) == 80
+    own = zip(sorted(inside["/slow"], reverse=True), sorted(around["/slow"], reverse=True))
+    for call, (least, most) in zip(slow, own):
+        assert least <= call["duration_ns"] <= most
+        assert call["args"]["method"] == "PUT" and call["retval"] == 5000 % 7 - 3
