@@ -277,13 +277,13 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 {
 	uint64_t ns = ip_recording_ns(d->trace->session, ts - frame->start);
 	const struct cli_dump_call *call = call_of(d, frame);
-	bool has_result = how == IP_END_EXIT && !(frame->flags & IP_FRAME_TAIL);
+	bool has_result = ip_frame_has_result(frame, how);
 	char buffer[16];
 
 	if (!has_values(d, call->met, has_result ? d->payload : NULL, true) ||
 	    !begin_line(d, frame->function, call->ordinal, "exit", depth, ts))
 		return;
-	if (how == IP_END_EXIT)
+	if (has_result)
 		print_retval(d);
 	if (d->json)
 		ip_print(stdout, ",\"duration_ns\":%" PRIu64, ns);

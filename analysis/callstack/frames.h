@@ -102,6 +102,14 @@ static inline uint64_t ip_frame_ticks(const struct ip_frame *frame, uint64_t end
 	return ticks > frame->lost ? ticks - frame->lost : 0;
 }
 
+/* Returns whether the values that closed() finds (values()) are the result of the frame. An event
+ * that shows that a function had jumped away ends its frame, too, but its values are those of
+ * another function. */
+static inline bool ip_frame_has_result(const struct ip_frame *frame, enum ip_frame_end how)
+{
+	return how == IP_END_EXIT && !(frame->flags & IP_FRAME_TAIL);
+}
+
 struct ip_frames;
 
 /* session and ops are borrowed. Returns NULL with an error where memory ran out. */

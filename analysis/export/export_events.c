@@ -53,7 +53,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 {
 	struct walk *w = context;
 	const struct ip_export_event e = {IP_EXPORT_END, frame->function, ts,
-					  how == IP_END_EXIT ? w->payload : NULL,
+					  ip_frame_has_result(frame, how) ? w->payload : NULL,
 					  frame->flags & IP_FRAME_TAIL};
 
 	/* otherwise the frame was left before, or it became an instant event */

@@ -82,15 +82,6 @@ uint32_t ip_groups_of_call(struct ip_groups *groups, const struct ip_thread_pack
 int ip_groups_of_result(struct ip_groups *groups, const struct ip_frame *frame,
 			const uint64_t *payload, uint32_t *ret);
 
-/* Returns whether what came with the current event is the result of a call that is being closed in
- * this way. An event that shows that a function jumped away ends that function, too, but its values
- * are those of another one. */
-static inline bool ip_groups_is_result(const struct ip_frame *frame, enum ip_frame_end how,
-				       const uint64_t *payload)
-{
-	return payload && how == IP_END_EXIT && !(frame->flags & IP_FRAME_TAIL);
-}
-
 /* Returns the group of a point. payload is what came with it; NULL: nothing. */
 uint32_t ip_groups_of_point(struct ip_groups *groups, const struct ip_thread_packets *run,
 			    uint32_t function, const uint64_t *payload);

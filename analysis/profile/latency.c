@@ -125,7 +125,7 @@ static void on_group_closed(void *context, const struct ip_frame *frame, size_t 
 
 	if (l->failed || !frame->tag || !is_wanted(l, frame, how))
 		return;
-	if (ip_groups_is_result(frame, how, l->payload) &&
+	if (l->payload && ip_frame_has_result(frame, how) &&
 	    ip_groups_of_result(l->groups, frame, l->payload, &group) < 0)
 		l->failed = true;
 	f = l->failed ? NULL : reserve(l, group);

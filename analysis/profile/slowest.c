@@ -197,8 +197,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 {
 	struct finder *f = context;
 	const struct ip_value_matches *matches = f->options->matches;
-	const uint64_t *result =
-		how == IP_END_EXIT && !(frame->flags & IP_FRAME_TAIL) ? f->payload : NULL;
+	const uint64_t *result = ip_frame_has_result(frame, how) ? f->payload : NULL;
 	struct open_call *place;
 	uint32_t met;
 	struct ip_slow_call call = {.start = frame->start,

@@ -203,7 +203,7 @@ static void on_group_closed(void *context, const struct ip_frame *frame, size_t 
 	if (frame->tag == TAG_OUTSIDE)
 		return;
 	stats->open[group] -= how != IP_END_UNWOUND; /* otherwise the call was left before */
-	if (ip_groups_is_result(frame, how, stats->payload)) {
+	if (stats->payload && ip_frame_has_result(frame, how)) {
 		result = ip_groups_of_result(stats->groups, frame, stats->payload, &group);
 		if (result < 0 || (result && !reserve(stats, group))) {
 			stats->failed = true;

@@ -457,6 +457,47 @@ def test_call_that_hangs(me):
     assert line["args"] == 'uri="/hangs"' and line["end"] == "unfinished"
 
 
+def test_values_of_the_event_that_shows_a_jump(me):
+    """A function jumps to one that never comes: the next call, which shows it, has values, and they
+    are no result of the one that has jumped.
+    """
+    trace = tracegen.Trace()
+    thread = trace.thread()
+    first = trace.add("jumps")
+    trace.add("jumps", number=2)
+    trace.add("never", number=3)
+    trace.functions["jumps", False] = first
+    n = trace.signature("i4")
+    thread.call("main")
+    call = thread.call("jumps")
+    thread.advance(100)
+    thread.record(tracegen.TAIL_EXIT, 2, call.cfa)
+    thread.frames.pop()
+    thread.end(call, "exit")
+    thread.advance(100)
+    thread.call("other", values=(n, 0, [42]))
+    thread.advance(100)
+    thread.ret(values=(n, 0, [7]))
+    thread.ret()
+    directory = trace.write(me.dir() / "trace")
+    session = directory / "iprobe" / "session"
+    lines = session.read_text().splitlines()
+    lines = [line.replace("\t-\t", "\tj\t") if "function\t2\t" in line else line for line in lines]
+    session.write_text("\n".join(lines[:-4] + ["jump\t2\t3"] + lines[-4:]) + "\n")
+    events = [
+        json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()
+    ]
+    exits = {e["function"]: e for e in events if e["event"] == "exit"}
+    assert exits["jumps"]["until_tail_call"] and "retval" not in exits["jumps"]
+    assert exits["other"]["retval"] == 7
+    calls = {c["function"]: c for c in report(me, directory, "--slowest", 9)["slowest"]}
+    assert "retval" not in calls["jumps"] and calls["other"]["retval"] == 7
+    document = me.iprobe("export", "--format", "chrome", directory).stdout
+    assert document.count('"retval"') == 1
+    rows = report(me, directory, "--by", "value:retval")["rows"]
+    assert [(r["function"], r["value"]) for r in rows] == [("other", 7)]
+
+
 def test_messages(me):
     trace = valued_trace(8, steps=30)
     directory = trace.write(me.dir() / "trace")
