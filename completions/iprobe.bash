@@ -83,9 +83,18 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		_iprobe_trim
 		;;
 	export:--format) _iprobe_part '' 'html chrome perfetto folded callgrind pprof' ;;
-	report:--by) _iprobe_part '' 'function caller callsite thread module file' ;;
+	report:--by)
+		_iprobe_part '' 'function caller callsite thread module file value:'
+		[[ ${COMPREPLY[*]} != value: ]] || compopt -o nospace
+		_iprobe_trim
+		;;
+	hist:--by)
+		_iprobe_part '' 'value:'
+		compopt -o nospace
+		_iprobe_trim
+		;;
 	report:--columns) _iprobe_part , "$columns all" ;;
-	report:-s | report:--sort) _iprobe_part '' "$columns" ;;
+	report:-s | report:--sort) _iprobe_part '' "$columns value duration time" ;;
 	top:-s | top:--sort) _iprobe_part '' "$live_columns" ;;
 	fperf:--budget) _iprobe_part '' none ;;
 	fperf:--profile) _iprobe_part '' "$(_iprobe_names profiles)" ;;

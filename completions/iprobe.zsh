@@ -54,12 +54,16 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		fi
 		;;
 	export:--format) compadd -- html chrome perfetto folded callgrind pprof ;;
-	report:--by) compadd -- function caller callsite thread module file ;;
+	report:--by)
+		compadd -- function caller callsite thread module file
+		compadd -S '' -- value:
+		;;
+	hist:--by) compadd -S '' -- value: ;;
 	report:--columns)
 		compset -P '*,'
 		compadd -q -S , -- $columns all
 		;;
-	report:--sort) compadd -- $columns ;;
+	report:--sort) compadd -- $columns value duration time ;;
 	top:--sort) compadd -- rate calls self total avg p50 p99 max function ;;
 	fperf:--budget) compadd -- none ;;
 	fperf:--profile) compadd -- ${(f)"$(_iprobe_names profiles)"} ;;

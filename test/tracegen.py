@@ -162,7 +162,9 @@ class Thread:
         self.trace.now += ticks
 
     def call(self, name, gap=0, values=None):
-        """gap: stack that functions in between take that are not recorded. values: as in record()."""
+        """gap: stack that functions in between take that are not recorded. values: those that come
+        with the event, as in record().
+        """
         function = self.trace.function(name)
         cfa = self.sp - gap
         sp = cfa - (0 if function.inlined else function.frame)
