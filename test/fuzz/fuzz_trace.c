@@ -7,14 +7,17 @@
  *
  * covers: analysis/read/session.c analysis/read/session_lines.c analysis/read/session_functions.c
  * analysis/read/stream.c analysis/read/unpack.c covers: analysis/read/values.c
- * analysis/profile/counts.c
+ * covers: analysis/read/value_key.c analysis/read/value_name.c analysis/read/value_match.c
+ * covers: analysis/profile/counts.c
  */
 #include <sys/stat.h>
 
 #include "analysis/callstack/frames.h"
 #include "analysis/profile/counts.h"
+#include "analysis/profile/value_groups.h"
 #include "analysis/read/session.h"
 #include "analysis/read/stream.h"
+#include "analysis/read/value_match.h"
 #include "analysis/read/values.h"
 #include "common/trace/trace_format.h"
 #include "common/trace/trace_segments.h"
@@ -27,8 +30,96 @@ static const char small_session[] = "iprobe-session\t1\ntsc_hz\t1000\nmodule\t0\
 				    "function\t1\t0\tf\t\t0\t-\nfunction\t2\t0\tf\t\t0\ti\n";
 
 static struct {
-	uint64_t open, left, closed, orphans;
+	uint64_t open, left, closed, orphans, names;
 } counts;
+
+/* A copy of a key is equal to it and is shown without what it was made of. */
+static void check_key(FILE *out, const struct ip_value *value, bool ranges)
+{
+	struct ip_value_key key = ip_value_key_make(value, ranges), copy = key;
+	uint64_t *words;
+	struct ip_json json;
+	double from, to;
+	char *text;
+
+	fuzz_assert(ip_value_key_copy(&copy, &words) == 0);
+	fuzz_assert(ip_value_key_equals(&key, &copy) && ip_value_key_equals(&copy, &key));
+	fuzz_assert(ip_value_key_compare(&key, &copy) == 0);
+	fuzz_assert(ip_value_key_hash(&key) == ip_value_key_hash(&copy));
+	/* a NaN has no bounds that can be compared */
+	if (ip_value_key_bounds(&copy, &from, &to))
+		fuzz_assert(!(from > to));
+	ip_value_key_print(out, &copy);
+	ip_json_init(&json, out);
+	ip_value_key_json(&json, NULL, &copy);
+	text = ip_value_key_text(&copy);
+	fuzz_assert(text && ip_value_key_is(&copy));
+	free(text);
+	free(words);
+}
+
+/* What conditions that are made of a trace's own names say is of no interest here. */
+static void check_matches(const struct ip_recording *session, const char *name,
+			  const uint64_t *payload)
+{
+	static const char *const ends[] = {"=*",    "!=a*", "==x", "<1", "<=2.5",
+					   ">0x10", ">=-5", "=1",  "!",	 "<x"};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		struct ip_value_matches matches = {0};
+		char text[IP_SIGNATURE_MAX + 8];
+
+		snprintf(text, sizeof(text), "%s%s", name, ends[i]);
+		if (ip_value_matches_add(&matches, text) == 0 &&
+		    ip_value_matches_find(&matches, session, "fuzz") == 0) {
+			fuzz_assert(ip_value_matches_test(&matches, payload, false) <= 1);
+			fuzz_assert(ip_value_matches_test(&matches, payload, true) <= 1);
+		}
+		ip_value_matches_clear(&matches);
+	}
+}
+
+/* A name that the trace has not, or perhaps has: an error tells which there are. */
+static void check_other_name(const struct ip_recording *session, const char *name)
+{
+	struct ip_value_name found;
+
+	if (ip_value_name_find(session, "fuzz", name, &found) < 0)
+		fuzz_check_error();
+	ip_value_name_clear(&found);
+}
+
+/* Each value by itself. Of an input a few names only: for each of them all signatures are read. */
+static void check_values(FILE *out, const struct ip_recording *session, const uint64_t *payload)
+{
+	const struct ip_signature *signature = ip_recording_signature(session, payload);
+	struct ip_value value;
+
+	for (unsigned i = 0; signature && i < signature->n; i++) {
+		const char *name = signature->values[i].name;
+
+		if (ip_value_at(signature, payload, i, &value)) {
+			fuzz_assert(value.place == i);
+			check_key(out, &value, false);
+			check_key(out, &value, true);
+		}
+		if (name && counts.names++ < 4) {
+			struct ip_value_groups *groups =
+				ip_value_groups_create(session, "fuzz", name);
+
+			if (groups) {
+				fuzz_assert(ip_value_groups_at_entry(groups, 0, payload) == 0);
+				fuzz_assert(ip_value_groups_at_entry(groups, 0, payload) == 0);
+			}
+			ip_value_groups_destroy(groups);
+			check_matches(session, name, payload);
+			check_matches(session, "arg2", payload);
+			check_matches(session, "retval", payload);
+			check_other_name(session, name + 1);
+			check_other_name(session, "arg17");
+		}
+	}
+}
 
 /* Values are shown in both ways; JSON is one object. */
 static void show_values(const struct ip_recording *session, const uint64_t *payload)
@@ -48,6 +139,7 @@ static void show_values(const struct ip_recording *session, const uint64_t *payl
 		ip_value_json(&json, "retval", signature, payload);
 		ip_json_bool(&json, "cut", ip_values_cut(signature, payload));
 		ip_json_end_object(&json);
+		check_values(out, session, payload);
 	}
 	fclose(out);
 	free(text);
