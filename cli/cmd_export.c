@@ -40,10 +40,15 @@ static const char help[] =
 	"  -f, --functions SEL  these functions only; folded, callgrind, pprof, html's flame "
 	"graph: ways of calls that begin at them\n"
 	"      --tid TID        this thread only\n"
+	"      --details SIZE   html: room for short calls, one by one (default 8M; 0: only their "
+	"sums)\n"
 	"      --diff OTHER     html: the flame graph shows what has changed since the trace "
 	"OTHER\n";
 
 #define LARGE 1000000000ull /* bytes: viewers have trouble with smaller files already */
+
+#define DETAILS	    (8ull << 20)
+#define DETAILS_MAX (256ull << 20) /* browsers take no text of more than 512 MiB */
 
 typedef int (*exporter)(struct ip_trace_reader *trace, const struct ip_export_options *options,
 			FILE *out);
@@ -90,6 +95,8 @@ struct options {
 	struct cli_filter filter;
 	const char *path, *other;
 	const struct format *format;
+	uint64_t details;
+	bool details_given;
 };
 
 /* Warns of a large file before it is written. It is not known yet how many events each function
@@ -204,7 +211,7 @@ static int open_other(const char *dir, const struct cli_filter *filter,
 
 static int show(const char *dir, const struct options *o)
 {
-	struct ip_export_options options = {.tid = o->filter.tid};
+	struct ip_export_options options = {.tid = o->filter.tid, .details = o->details};
 	_cleanup_free_ bool *selected = NULL;
 	struct ip_trace_reader *trace;
 	int ret = ip_trace_reader_open(dir, &trace);
@@ -249,6 +256,14 @@ static int take(const char *command, int option, void *context)
 			return cli_usage(command, "-o needs the name of a file");
 		o->path = optarg;
 		break;
+	case 'D':
+		o->details_given = true;
+		if (ip_parse_size(optarg, &o->details) < 0)
+			return cli_usage(command, "--details: %s", ip_error_message());
+		if (o->details > DETAILS_MAX)
+			return cli_usage(command, "--details is at most 256M: browsers take no "
+						  "larger pages; iprobe trim takes out a part");
+		break;
 	case 'd':
 		o->other = optarg;
 		break;
@@ -262,11 +277,12 @@ int cmd_export(int argc, char **argv)
 						     {"output", required_argument, NULL, 'o'},
 						     CLI_FILTER_FUNCTIONS,
 						     CLI_FILTER_TID,
+						     {"details", required_argument, NULL, 'D'},
 						     {"diff", required_argument, NULL, 'd'},
 						     CLI_FILTER_HELP,
 						     {0}};
 	static const struct cli_filter_command command = {"o:f:h", help, long_options, take};
-	struct options o = {.filter = CLI_FILTER_ALL};
+	struct options o = {.filter = CLI_FILTER_ALL, .details = DETAILS};
 	const char *dir;
 	int code = cli_filter_parse(argc, argv, &command, &o.filter, &o);
 
@@ -278,6 +294,8 @@ int cmd_export(int argc, char **argv)
 		return no_format(argv[0]);
 	if (o.other && o.format->run != ip_export_html)
 		return cli_usage(argv[0], "--diff goes with --format html only");
+	if (o.details_given && o.format->run != ip_export_html)
+		return cli_usage(argv[0], "--details goes with --format html only");
 	if (o.other && o.filter.tid)
 		return cli_usage(
 			argv[0],

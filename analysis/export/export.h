@@ -19,6 +19,7 @@ struct ip_export_options {
 	/* html: the trace to compare with, and what is selected in it; NULL: none */
 	struct ip_trace_reader *other;
 	const bool *other_selected;
+	uint64_t details; /* html: bytes that short calls may take, one by one */
 };
 
 /* Writes every event in the Trace Event Format of chrome://tracing, Perfetto's UI, Firefox

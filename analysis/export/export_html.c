@@ -16,6 +16,7 @@
 #include "analysis/export/export.h"
 #include "analysis/export/html/parts.h"
 #include "analysis/export/timeline.h"
+#include "analysis/export/timeline_details.h"
 #include "analysis/profile/calltree.h"
 #include "analysis/profile/latency.h"
 #include "analysis/profile/stats.h"
@@ -40,6 +41,7 @@ struct page {
 	struct ip_stats *stats;
 	struct ip_calltree *tree;
 	struct ip_timeline *timeline;
+	struct ip_timeline_details *details;
 	struct ip_latencies *latencies;
 	struct ip_tree_compare *other; /* the comparison with the other trace; NULL: none */
 	/* functions of the session, followed by those that only the other trace has */
@@ -146,6 +148,8 @@ static void put_meta(struct page *p)
 	put_field(p, "start", when);
 	put_field(p, "version", IP_VERSION);
 	put_number(p, "pid", s->pid);
+	/* times of the page count from there; dump and trim count from the start of the session */
+	put_number(p, "begin", ip_recording_since_start(s, p->trace->begin));
 	put_number(p, "duration", ns(p, p->timeline->ticks));
 	put_number(p, "events", p->stats->events);
 	put_number(p, "lost", p->trace->lost);
@@ -397,6 +401,37 @@ static void put_timeline(struct page *p)
 	p->separator = "";
 	for (uint32_t i = 0; i < p->timeline->nrows; i++)
 		put_row(p, i, &stay);
+	fputs("]}", p->out);
+}
+
+/* Spans without any call are put together with the span behind them, and so are those that the
+ * limit left out. */
+static void put_details(struct page *p)
+{
+	const struct ip_timeline_details *d = p->details;
+	uint64_t calls = 0, longest = d->nspans ? ns(p, p->timeline->shortest) : 0;
+	const char *separator = "";
+
+	fprintf(p->out,
+		",\n\"details\":{\"longest\":%" PRIu64 ",\"limit\":%" PRIu64 ",\"kept\":%" PRIu64
+		",\"left_out\":%" PRIu64 ",\"spans\":[",
+		longest, p->options->details, d->kept, d->left_out);
+	/* Each span: its end, its calls, its packed text or 0. */
+	for (size_t i = 0; i < d->nspans; i++) {
+		const struct ip_detail_span *s = &d->spans[i];
+		bool last = i + 1 == d->nspans;
+
+		calls += s->calls;
+		if (!s->packed && !last && (!s[1].packed || !calls))
+			continue;
+		fprintf(p->out, "%s%" PRIu64 ",%" PRIu64 ",", separator, ns(p, s->end), calls);
+		if (s->packed)
+			fprintf(p->out, "\"%s\"", s->packed);
+		else
+			putc('0', p->out);
+		separator = ",\n";
+		calls = 0;
+	}
 	fputs("]}}\n", p->out);
 }
 
@@ -452,7 +487,11 @@ static int collect(struct page *p)
 			return -1;
 		p->nfunctions += p->other->nfunctions;
 	}
-	return choose_functions(p);
+	return choose_functions(p) < 0 ||
+			       ip_timeline_details_collect(p->timeline, p->trace, p->shown,
+							   p->options->details, &p->details) < 0
+		       ? -1
+		       : 0;
 }
 
 static int put(struct page *p)
@@ -463,6 +502,7 @@ static int put(struct page *p)
 		return -1;
 	put_latencies(p);
 	put_timeline(p);
+	put_details(p);
 	fputs(ip_html_tail, p->out);
 	return 0;
 }
@@ -474,8 +514,11 @@ int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options
 			 .options = options,
 			 .out = out,
 			 .names = ip_names_create(trace->session)};
+	const uint64_t begin = trace->begin;
 	int ret = -1;
 
+	/* nothing is to be seen before */
+	trace->begin = ip_trace_reader_recorded_from(trace);
 	if (options->other)
 		p.other_names = ip_names_create(options->other->session);
 	if (p.names && (p.other_names || !options->other) && collect(&p) == 0)
@@ -483,11 +526,13 @@ int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options
 	ip_stats_destroy(p.stats);
 	ip_calltree_destroy(p.tree);
 	ip_timeline_destroy(p.timeline);
+	ip_timeline_details_destroy(p.details);
 	ip_latencies_destroy(p.latencies);
 	ip_names_destroy(p.names);
 	ip_names_destroy(p.other_names);
 	ip_tree_compare_destroy(p.other);
 	free(p.shown);
 	free(p.ranked);
+	trace->begin = begin;
 	return ret;
 }

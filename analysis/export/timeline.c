@@ -107,6 +107,18 @@ static struct ip_timeline_sum *make_sums(struct ip_timeline *t)
 	return sums;
 }
 
+static uint32_t *make_bins(struct ip_timeline *t)
+{
+	uint32_t *bins;
+
+	while (t->ticks >> t->bin_shift >> IP_TIMELINE_BINS)
+		t->bin_shift++;
+	t->nbins = (t->ticks >> t->bin_shift) + 1; /* a stay may end at ticks */
+	bins = calloc(t->nbins, sizeof(*bins));
+	t->failed |= !bins;
+	return bins;
+}
+
 static void sum_up(struct ip_timeline *t, const struct ip_timeline_call *stay)
 {
 	struct ip_timeline_row *row = &t->rows[stay->row];
@@ -116,7 +128,12 @@ static void sum_up(struct ip_timeline *t, const struct ip_timeline_call *stay)
 		row->sums = make_sums(t);
 	if (!row->sums)
 		return;
+	if (!t->ends)
+		t->ends = make_bins(t);
+	if (!t->ends)
+		return;
 	t->summed++;
+	t->ends[stay->end >> t->bin_shift] += t->ends[stay->end >> t->bin_shift] != UINT32_MAX;
 	i = slice_of(t, stay->start);
 	row->sums[i].calls += row->sums[i].calls != UINT32_MAX;
 	for (uint64_t at = stay->start;; i++) {
@@ -174,6 +191,13 @@ static void keep(struct ip_timeline *t, const struct ip_timeline_call *stay)
 	t->stays[i] = *stay;
 }
 
+/* Returns whether the row with the number is kept. */
+static bool has_room(const struct ip_timeline *t, size_t number)
+{
+	/* someone may have changed the trace between two readings */
+	return number < t->ncandidates && t->candidates[number].kept;
+}
+
 static uint32_t row_of(struct ip_timeline *t, size_t depth)
 {
 	size_t number;
@@ -181,6 +205,8 @@ static uint32_t row_of(struct ip_timeline *t, size_t depth)
 	if (t->row_of_depth[depth] != NO_ROW)
 		return t->row_of_depth[depth];
 	number = t->wanted++;
+	if (t->receiver && (!t->candidates || has_room(t, number)))
+		return t->row_of_depth[depth] = t->reread < t->nrows ? t->reread++ : LEFT_OUT;
 	if (t->weighing) {
 		if (ip_array_grow(&t->candidates, number, sizeof(*t->candidates)) < 0) {
 			t->failed = true;
@@ -190,7 +216,7 @@ static uint32_t row_of(struct ip_timeline *t, size_t depth)
 			(struct ip_timeline_candidate){.number = number, .depth = depth};
 		return t->row_of_depth[depth] = number;
 	}
-	if (t->candidates && !t->candidates[number].kept)
+	if (t->candidates && !has_room(t, number))
 		return t->row_of_depth[depth] = LEFT_OUT;
 	if (ip_array_grow(&t->rows, t->nrows, sizeof(*t->rows)) < 0) {
 		t->failed = true;
@@ -199,6 +225,27 @@ static uint32_t row_of(struct ip_timeline *t, size_t depth)
 	t->rows[t->nrows] =
 		(struct ip_timeline_row){.pid = t->run_pid, .tid = t->run_tid, .depth = depth};
 	return t->row_of_depth[depth] = t->nrows++;
+}
+
+/* Returns whether the stay is only in sums. Those that are kept are in the order of the reading. */
+static bool is_summed(struct ip_timeline *t, const struct ip_timeline_call *stay)
+{
+	size_t *at = &t->cursors[stay->row];
+
+	if (length(stay) != t->shortest)
+		return length(stay) < t->shortest;
+	for (; *at < t->nstays && t->stays[*at].row == stay->row; ++*at) {
+		const struct ip_timeline_call *kept = &t->stays[*at];
+
+		if (kept->start > stay->start ||
+		    (kept->start == stay->start && kept->end > stay->end))
+			return true;
+		if (kept->start == stay->start && kept->end == stay->end) {
+			++*at;
+			return false;
+		}
+	}
+	return true;
 }
 
 static void call_begins(struct ip_timeline *t, size_t depth, uint64_t ts)
@@ -214,7 +261,7 @@ static void call_ends(struct ip_timeline *t, uint32_t function, size_t depth, ui
 	if (t->skip || t->failed || !t->selected[function])
 		return;
 	if (depth >= IP_TIMELINE_DEPTHS) {
-		t->deeper += !t->weighing;
+		t->deeper += !t->weighing && !t->receiver;
 		return;
 	}
 	stay = (struct ip_timeline_call){
@@ -222,7 +269,7 @@ static void call_ends(struct ip_timeline *t, uint32_t function, size_t depth, ui
 	if (stay.row == NO_ROW)
 		return;
 	if (stay.row == LEFT_OUT) {
-		t->beyond++;
+		t->beyond += !t->receiver;
 		return;
 	}
 	stay.start = stay.start > t->begin ? stay.start - t->begin : 0;
@@ -233,6 +280,9 @@ static void call_ends(struct ip_timeline *t, uint32_t function, size_t depth, ui
 		stay.start = stay.end;
 	if (t->weighing)
 		t->candidates[stay.row].ticks += length(&stay);
+	else if (t->receiver)
+		t->failed = is_summed(t, &stay) &&
+			    t->receiver->call(t->receiver_context, &stay, depth) < 0;
 	else
 		keep(t, &stay);
 }
@@ -273,15 +323,20 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	t->run_pid = run->pid;
 	t->run_tid = run->tid;
 	memset(t->row_of_depth, 0xff, IP_TIMELINE_DEPTHS * sizeof(*t->row_of_depth));
+	if (t->receiver && !t->failed)
+		t->failed = t->receiver->run(t->receiver_context) < 0;
 }
 
+/* Sorts by row; in a row as they were read: none of them begins before the one before it ends. */
 static int by_row_and_start(const void *a, const void *b)
 {
 	const struct ip_timeline_call *x = a, *y = b;
 
 	if (x->row != y->row)
 		return x->row < y->row ? -1 : 1;
-	return x->start < y->start ? -1 : x->start > y->start;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->end < y->end ? -1 : x->end > y->end;
 }
 
 /* Sorts those with the most time first; of equal ones those of lower depth first. */
@@ -313,6 +368,7 @@ static int choose_rows(struct ip_timeline *t, struct ip_trace_reader *trace,
 	if (ip_trace_reader_visit(trace, visitor, &t->events) < 0 || t->failed)
 		return -1;
 	t->weighing = false;
+	t->ncandidates = t->wanted;
 	if (t->wanted <= IP_TIMELINE_ROWS) {
 		free(t->candidates);
 		t->candidates = NULL;
@@ -326,14 +382,15 @@ static int choose_rows(struct ip_timeline *t, struct ip_trace_reader *trace,
 	return 0;
 }
 
+static const struct ip_frames_ops ops = {.opened = on_opened,
+					 .left = on_left,
+					 .resumed = on_resumed,
+					 .closed = on_closed,
+					 .point = on_point};
+
 int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uint32_t tid,
 			size_t most, size_t nslices, struct ip_timeline **ret)
 {
-	static const struct ip_frames_ops ops = {.opened = on_opened,
-						 .left = on_left,
-						 .resumed = on_resumed,
-						 .closed = on_closed,
-						 .point = on_point};
 	struct ip_timeline *t = calloc(1, sizeof(*t));
 	const struct ip_trace_visitor visitor = {.ops = &ops, .context = t, .run = on_run};
 
@@ -359,9 +416,30 @@ int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uin
 		return -1;
 	}
 	if (t->nstays)
+		t->shortest = length(&t->stays[0]); /* the top of the heap */
+	if (t->nstays)
 		qsort(t->stays, t->nstays, sizeof(*t->stays), by_row_and_start);
 	*ret = t;
 	return 0;
+}
+
+int ip_timeline_read_summed(struct ip_timeline *t, struct ip_trace_reader *trace,
+			    const struct ip_timeline_receiver *receiver, void *context)
+{
+	const struct ip_trace_visitor visitor = {.ops = &ops, .context = t, .run = on_run};
+	uint64_t events;
+
+	t->cursors = calloc(t->nrows + 1, sizeof(*t->cursors));
+	if (!t->cursors)
+		return ip_error("out of memory");
+	for (size_t i = t->nstays; i--;)
+		t->cursors[t->stays[i].row] = i;
+	t->wanted = t->reread = 0;
+	t->receiver = receiver;
+	t->receiver_context = context;
+	if (ip_trace_reader_visit(trace, &visitor, &events) < 0 || t->failed)
+		return -1;
+	return receiver->run(context);
 }
 
 void ip_timeline_destroy(struct ip_timeline *t)
@@ -375,5 +453,7 @@ void ip_timeline_destroy(struct ip_timeline *t)
 	free(t->row_of_depth);
 	free(t->since);
 	free(t->candidates);
+	free(t->ends);
+	free(t->cursors);
 	free(t);
 }

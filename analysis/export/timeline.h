@@ -19,6 +19,7 @@
 #define IP_TIMELINE_DEPTHS 256u /* deeper stays are counted, not shown */
 /* the most rows: those with the most time; stays of other rows are counted, not shown */
 #define IP_TIMELINE_ROWS 20000u
+#define IP_TIMELINE_BINS 20u /* there are at most 2 to the power of this many bins */
 
 /* Times in TSC ticks. */
 struct ip_timeline_call {
@@ -43,6 +44,8 @@ struct ip_timeline_row {
 	struct ip_timeline_sum *sums; /* nslices elements; NULL: none */
 };
 
+struct ip_timeline_receiver;
+
 struct ip_timeline {
 	struct ip_timeline_call *stays; /* by row, then by start */
 	size_t nstays;
@@ -54,6 +57,12 @@ struct ip_timeline {
 	uint64_t summed; /* stays that are only in sums */
 	uint64_t deeper; /* stays deeper than the last row */
 	uint64_t beyond; /* stays of rows for which there was no room */
+	/* Where stays were summed up: how many of them end in each bin, at most UINT32_MAX. Bin i
+	 * begins at i << bin_shift ticks since begin. NULL: all stays are kept. */
+	uint32_t *ends;
+	size_t nbins;
+	unsigned bin_shift;
+	uint64_t shortest; /* ticks of the shortest stay that is kept; no stay in sums is longer */
 	/* Private: */
 	size_t most, nsummed;
 	const bool *selected;
@@ -65,7 +74,12 @@ struct ip_timeline {
 	size_t wanted;
 	/* in the same order; NULL: there is room for all rows */
 	struct ip_timeline_candidate *candidates;
+	size_t ncandidates;
 	bool weighing; /* The first reading: only the time of each candidate is collected. */
+	/* The last reading: stays that are in sums go to the receiver. */
+	const struct ip_timeline_receiver *receiver;
+	void *receiver_context;
+	size_t reread, *cursors; /* rows that appeared again; by row: the next stay that is kept */
 	bool skip, failed;
 };
 
@@ -74,6 +88,21 @@ struct ip_timeline {
  * slices are made. Returns 0, or -1 with an error. */
 int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uint32_t tid,
 			size_t most, size_t nslices, struct ip_timeline **ret);
+
+/* Receives the stays that are only in sums. */
+struct ip_timeline_receiver {
+	/* depth is that of the call's row. Returns 0, or -1 to end the reading. */
+	int (*call)(void *context, const struct ip_timeline_call *call, uint32_t depth);
+	/* The stays that follow belong to another run of a thread. Returns as call does. */
+	int (*run)(void *context);
+};
+
+/* Reads the trace of the timeline again and gives each stay that is only in sums to the receiver,
+ * run by run, mostly in the order of their ends. Of stays without length that ended in one row at
+ * one time, some may be given in the place of others. Returns 0, or -1 with an error; where the
+ * receiver returned -1, the error is the receiver's. */
+int ip_timeline_read_summed(struct ip_timeline *timeline, struct ip_trace_reader *trace,
+			    const struct ip_timeline_receiver *receiver, void *context);
 void ip_timeline_destroy(struct ip_timeline *timeline);
 
 /* Returns where slice i begins, in ticks since begin. For i = nslices it is ticks. */

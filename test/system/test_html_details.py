@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+iprobe export --format html: the short calls that the page has one by one, within its limit; where
+its time begins.
+"""
+
+import base64
+import collections
+import zlib
+
+import pytest
+from test_html import STAYS, chain, document, export, ns, stays
+
+import tracegen
+
+
+def numbers(column):
+    value = shift = 0
+    for byte in column:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            yield value
+            value = shift = 0
+    assert not shift
+
+
+def unpack(text):
+    """[(row, time from the first start to the span's end, gaps, lengths, functions)]"""
+    data = zlib.decompress(base64.b64decode(text, validate=True))
+    sizes, at = [], 0
+    while len(sizes) < 3:
+        end = at + 1
+        while data[end - 1] & 128:
+            end += 1
+        sizes += numbers(data[at:end])
+        at = end
+    columns = []
+    for size in (*sizes, len(data) - at - sum(sizes)):
+        columns.append(numbers(data[at : at + size]))
+        at += size
+    sections, gaps, lengths, functions = columns
+    for row in sections:
+        n, back = next(sections), next(sections)
+        yield (
+            row,
+            back,
+            [next(gaps) for _ in range(n - 1)],
+            [next(lengths) for _ in range(n)],
+            [next(functions) for _ in range(n)],
+        )
+    assert not any(list(column) for column in columns), "a column has more than the sections say"
+
+
+def spans(data):
+    """[(from, to, calls, text or 0)]"""
+    found, begin = [], 0
+    flat = data["details"]["spans"]
+    for i in range(0, len(flat), 3):
+        found.append((begin, *flat[i : i + 3]))
+        begin = flat[i]
+    return found
+
+
+def details(data):
+    """[(tid, depth, function, start, length)] of the packed calls."""
+    found = []
+    for begin, end, calls, text in spans(data):
+        if not text:
+            continue
+        here = 0
+        for row, back, gaps, lengths, functions in unpack(text):
+            row, at = data["timeline"]["rows"][row], end - back
+            for gap, length, function in zip((0, *gaps), lengths, functions):
+                at += gap
+                name = data["functions"][function]["name"]
+                found.append((row["tid"], row["depth"], name, at, length))
+                at += length
+                assert begin <= at <= end and length <= data["details"]["longest"]
+                here += 1
+        assert here == calls
+    return found
+
+
+def test_each_short_call_is_there(me):
+    """All calls of three threads, of which most have the length of the shortest call that is kept:
+    each is in the page once, by itself or in the details.
+    """
+    trace = tracegen.Trace(hz=1_000_000_000)
+    threads = [trace.thread(i, stack=tracegen.STACK - i * 0x1000000) for i in range(3)]
+    for t in threads:
+        t.call("main")
+    for i in range(STAYS // 4):
+        for t in threads:
+            t.call(f"f{i % 5}")
+            trace.now += 3
+            t.call("leaf")
+            trace.now += 20 if i % 4 else 7
+            t.ret()
+            t.ret()
+    for t in threads:
+        while t.frames:
+            t.ret()
+    page = export(me, trace.write(me.dir() / "trace"))
+    data = document(page)
+    begin = min(call.start for call in trace.calls)
+    known = collections.Counter(
+        (call.tid, call.depth, call.name, call.start - begin, call.end - call.start)
+        for call in trace.calls
+    )
+    short = details(data)
+    assert len(short) == data["meta"]["summed"] == data["details"]["kept"] > 30_000
+    assert data["details"]["left_out"] == 0
+    assert collections.Counter(stays(data)) + collections.Counter(short) == known
+
+
+def test_the_limit(me):
+    """The details keep to the limit. Those that fit are spread over the time, and the page has the
+    number of those that did not fit.
+    """
+    _, directory = chain(me, 2 * STAYS)
+    whole = document(export(me, directory))
+    full = sum(len(text) for *_, text in spans(whole))
+    assert whole["details"]["left_out"] == 0 and len(spans(whole)) >= 6
+    for limit in (full // 2, 0):
+        page = export(me, directory, "--details", limit)
+        data = document(page)
+        packed = [bool(text) for *_, text in spans(data)]
+        assert sum(len(text) for *_, text in spans(data) if text) <= limit
+        assert data["details"]["kept"] == len(details(data))
+        assert data["details"]["kept"] + data["details"]["left_out"] == data["meta"]["summed"]
+        assert sum(calls for _, _, calls, _ in spans(data)) == data["meta"]["summed"]
+        assert [stay for stay in stays(data)] == [stay for stay in stays(whole)]
+        if limit:
+            assert "101" in "".join("01"[one] for one in packed), packed
+        else:
+            assert not any(packed) and page.stat().st_size < 3_000_000
+
+
+@pytest.mark.parametrize("given", [["--details", "257M"], ["--details", "much"]])
+def test_bad_limits(me, given):
+    done = me.iprobe("export", "--format", "html", *given, "/nothing")
+    assert done.returncode == 2 and "--details" in done.stderr, repr(done)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_details_are_for_pages(me):
+    _, directory = chain(me, 3)
+    done = me.iprobe("export", "--format", "folded", "--details", "1M", directory)
+    assert done.returncode == 2 and "--format html" in done.stderr, repr(done)
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_time_begins_where_recording_began(me, early):
+    """early: the first event was before the stop that `iprobe attach` tells of. The page shows
+    neither the time in which iprobe made ready, nor does it lose an event.
+    """
+    trace = tracegen.Trace(hz=1_000_000_000)
+    t = trace.thread()
+    t.advance(400 if early else 5_000_000)
+    for _ in range(5):
+        t.call("work")
+        t.advance(1000)
+        t.ret()
+        t.advance(10)
+    data = document(export(me, trace.write(me.dir() / "trace")))
+    begin = 400 if early else 1000  # tracegen's stop is 1000 ticks behind the start
+    assert data["meta"]["begin"] == begin
+    assert [start + begin for *_, start, _ in stays(data)] == [
+        ns(trace, call.start - trace.start) for call in trace.calls
+    ]
+    assert data["meta"]["duration"] == trace.now - trace.start - begin
