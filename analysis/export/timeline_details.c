@@ -24,8 +24,8 @@
 /* A span with more calls would take a browser too long. So many end in one bin where more than a
  * hundred threads make calls at once. */
 #define SPAN_MAX (1u << 20)
-/* No more calls than these are gathered for a byte of packed text. A call takes from 0.7 bytes,
- * where a loop repeats itself, to 4 bytes. */
+/* No more calls than these are gathered for a byte of packed text. Programs
+ * that were tried took 0.7 to 0.95 bytes a call. */
 #define CALLS_A_BYTE 2u
 
 struct short_call {

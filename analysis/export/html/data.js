@@ -17,12 +17,52 @@ function time(ns) {
     " " + units[at][0];
 }
 
+/* Times in the document count from where the recording began. People see times since the session
+ * began, which are those of `iprobe dump` and `iprobe trim`. */
+const since = ns => time(meta.begin + ns);
+
+/* Nanoseconds exactly, in the unit that fits the power of ten, with digits down to that of step. */
+function exact(ns, largest, step) {
+  const units = [["ns", 0], ["µs", 3], ["ms", 6], ["s", 9]];
+  const [unit, power] = units.filter(([, p], i) => i === 0 || largest >= 10 ** p).pop();
+  const digits = Math.max(0, power - Math.floor(Math.log10(step) + 1e-9));
+  return { value: (ns / 10 ** power).toFixed(digits), unit, digits };
+}
+
+/* When something of that length was, with as many digits as tell it from its neighbours. */
+function when(ns, length) {
+  const at = meta.begin + ns, { value, unit } = exact(at, at, Math.max(1, length / 1000));
+  return `${value} ${unit}`;
+}
+
+/* Where an axis from a to b (ns) has its marks, about most of them, and what they say: no two of
+ * them the same. Where that needs many digits, base has those that all marks share, once. */
+function axis(a, b, most) {
+  const wanted = Math.max(1, (b - a) / Math.max(2, most)),
+    power = 10 ** Math.floor(Math.log10(wanted) + 1e-9),
+    step = [1, 2, 5, 10].map(k => k * power).find(s => s >= wanted * (1 - 1e-9)),
+    marks = [];
+  const whole = exact(b, b, step), deep = whole.value.replace(".", "").length > 6;
+  const round = 10 ** Math.ceil(Math.log10(Math.max(1, b - a)) - 1e-9),
+    base = deep ? Math.floor(a / round) * round : 0;
+  for (let t = Math.ceil(a / step) * step; t <= b; t += step) {
+    const one = exact(t - base, deep ? Math.max(round, b - base) : b, step);
+    marks.push({ at: t, text: `${deep ? "+" : ""}${one.value} ${one.unit}` });
+  }
+  const shared = exact(base, b, round);
+  return { marks, step, base: deep ? `${shared.value} ${shared.unit}` : "" };
+}
+
 /* A share in percent. */
 function percent(part, whole) {
   if (!whole) return "0 %";
   const value = 100 * part / whole;
   return (value && value < 0.1 ? "< 0.1" : value.toFixed(1)) + " %";
 }
+
+/* What people see of a function's name: the short name where there is one. The whole name is in
+ * tooltips and details. */
+const shown = i => functions[i].short || functions[i].name;
 
 /* The note that the times of a function end at a tail call. */
 function untilTail(f) {
@@ -87,8 +127,12 @@ function find(text) {
     calls += f.calls || 0;
     self += f.self || 0;
   });
-  return n === 0 ? "nothing matches"
-    : `${plural(n, "function")}, ${plural(calls, "call")}, ${percent(self, all)} of the time`;
+  if (n === 0) return "nothing matches";
+  const inclusive = flame.inclusive(matches);
+  return `${plural(n, "function")}, ${plural(calls, "call")}: ` +
+    `inclusive ${inclusive.atLeast ? "at least " : ""}` +
+    `${percent(inclusive.time, inclusive.all)} (${time(inclusive.time)}), ` +
+    `self ${percent(self, all)} (${time(self)})`;
 }
 
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

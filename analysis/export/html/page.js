@@ -1,19 +1,82 @@
-/* The page around the views: tabs, keys, search, theme, details. */
+/* The page around the views: tabs, address, keys, search, tables, print, theme, details. */
 const page = (function () {
-  const views = { timeline, flame, functions: { draw: figures.draw, key: () => false }, latency };
-  const names = Object.keys(views);
-  let current = "timeline";
+  const views = {
+    timeline, flame, latency,
+    functions: { ...figures, key: () => false } };
+  const names = ["timeline", "flame", "functions", "latency"];
+  let current = "timeline", chosen = false;
 
-  function show(tab) {
+  function show(tab, focusIt = true) {
+    settle();
     current = tab;
     document.body.dataset.tab = tab;
     for (const name of names) {
       $(name).hidden = name !== tab;
       $("tab-" + name).setAttribute("aria-selected", name === tab);
+      $("tab-" + name).tabIndex = name === tab ? 0 : -1;
     }
     tip(null);
     views[tab].draw();
-    if (views[tab].canvas) views[tab].canvas.focus({ preventScroll: true });
+    const inner = $(tab).dataset.table ? $(tab).querySelector(".as-table")
+      : views[tab].canvas || $(tab).querySelector(".scroll");
+    if (focusIt) inner.focus({ preventScroll: true });
+    remember(true);
+  }
+
+  /* The address: the view, and its state as the query behind it. A link leads to the same; back
+   * and forward go from one to the next. A movement is one step, however many events it has. */
+  let timer = 0, written = "", restoring = false;
+
+  function address() {
+    const params = new URLSearchParams(views[current].state());
+    if ($("search").value) params.set("search", $("search").value);
+    const query = params.toString();
+    return "#" + current + (query ? "?" + query : "");
+  }
+
+  function write() {
+    timer = 0;
+    const now = address();
+    if (now === written) return;
+    written = now;
+    try {
+      history.pushState(null, "", now);
+    } catch (e) { /* a page inside of another one may have no address */ }
+  }
+
+  function remember(soon) {
+    if (restoring) return;
+    clearTimeout(timer);
+    if (soon) write(); else timer = setTimeout(write, 250);
+  }
+
+  /* Writes what is not written yet. */
+  function settle() {
+    if (timer) remember(true);
+  }
+
+  /* Does what is no step of its own. */
+  function quietly(run) {
+    const before = restoring;
+    restoring = true;
+    try {
+      run();
+    } finally {
+      restoring = before;
+    }
+  }
+
+  function restore() {
+    const [name, query] = location.hash.slice(1).split("?", 2),
+      params = new URLSearchParams(query || ""), tab = names.includes(name) ? name : "timeline";
+    clearTimeout(timer);
+    timer = 0;
+    quietly(() => {
+      if ($("search").value !== (params.get("search") || "")) search(params.get("search") || "");
+      show(tab, document.activeElement === document.body || tab !== current);
+      views[tab].restore(params);
+    });
+    written = address();
   }
 
   function tip(text, e) {
@@ -53,7 +116,7 @@ const page = (function () {
         ": who it jumps to is not known, or has no probes."));
     if (current !== "flame")
       panel.append(button("Flame graph", () => { show("flame"); flame.show(fn); }));
-    if (latency.show(fn))
+    if (Object.hasOwn(data.latency.functions, fn))
       panel.append(button("Latency", () => { latency.show(fn); show("latency"); }));
     panel.append(button("Search for it", () => search(f.name)));
   }
@@ -68,6 +131,51 @@ const page = (function () {
     $("found").textContent = find(text);
     document.body.dataset.matches = matches ? matches.filter(Boolean).length : "";
     views[current].draw();
+    remember();
+  }
+
+  /* What the canvas of the view shows, as a table. Each view calls this when it has drawn. */
+  const open = new Set(), shownTables = new Map();
+
+  function table() {
+    if (!open.has(current) || !views[current].table) return;
+    const box = $(current).querySelector(".as-table"), now = views[current].table();
+    const content = JSON.stringify([now.caption, now.rows.map(row => row.cells)]);
+    if (shownTables.get(current) === content) return; /* whoever reads it stays where they are */
+    shownTables.set(current, content);
+    const made = element("table"), head = element("tr"), body = element("tbody");
+    made.append(element("caption", now.caption));
+    for (const name of now.head) head.append(element("th", name, { scope: "col" }));
+    const thead = element("thead");
+    thead.append(head);
+    made.append(thead, body);
+    for (const row of now.rows) {
+      const tr = element("tr");
+      row.cells.forEach((cell, i) => {
+        const td = element("td");
+        if (row.fn !== undefined && now.head[i] === "function") {
+          const b = button(cell, row.run);
+          b.title = functions[row.fn].name;
+          td.append(b);
+          td.style.paddingLeft = row.level ? Math.min(row.level, 40) * 6 + "px" : "";
+        } else td.textContent = cell;
+        tr.append(td);
+      });
+      body.append(tr);
+    }
+    const inside = box.contains(document.activeElement);
+    box.replaceChildren(made);
+    if (inside) box.focus();
+  }
+
+  function asTable(on) {
+    const box = $(current).querySelector(".as-table");
+    if (!box) return;
+    if (on) open.add(current); else open.delete(current);
+    $(current).dataset.table = on ? "yes" : "";
+    box.hidden = !on;
+    $(current).querySelector(".to-table").setAttribute("aria-pressed", on);
+    views[current].draw();
   }
 
   function theme(value) {
@@ -75,10 +183,30 @@ const page = (function () {
     views[current].draw();
   }
 
-  function help(open) {
-    $("help").hidden = !open;
-    $("keys").setAttribute("aria-expanded", open);
+  function help(on) {
+    $("help").hidden = !on;
+    $("keys").setAttribute("aria-expanded", on);
     views[current].draw();
+  }
+
+  /* On paper all views stand one below the other, in dark text on white. */
+  let before = "";
+  function print(on) {
+    const body = document.body;
+    if (on === Boolean(body.dataset.printing)) return;
+    if (on) {
+      before = document.documentElement.dataset.theme;
+      body.dataset.printing = "yes";
+      $("timeline").querySelector("canvas").style.height =
+        Math.min(timeline.fullHeight(), 1600) + "px";
+    } else {
+      delete body.dataset.printing;
+      $("timeline").querySelector("canvas").style.height = "";
+    }
+    document.documentElement.dataset.theme = on ? "light" : before;
+    quietly(() => {
+      for (const name of on ? names : [current]) views[name].draw();
+    });
   }
 
   function begin() {
@@ -96,7 +224,8 @@ const page = (function () {
     if (meta.other) notes.push(`compared with ${meta.other}`);
     if (meta.summed)
       notes.push(
-        `${count(meta.summed)} short calls are summed up in the timeline, by slices of time`);
+        `${count(meta.summed)} short calls are summed up in the timeline, by slices of time` +
+        (shortCalls.note() ? `; ${shortCalls.note()}` : ""));
     if (meta.deeper) notes.push(`${count(meta.deeper)} calls are deeper than the timeline goes`);
     if (meta.beyond)
       notes.push(`${count(meta.beyond)} calls are not in the timeline: there are too many threads`);
@@ -104,18 +233,45 @@ const page = (function () {
       notes.push(`${plural(meta.unranked, "function")} with a shorter total ` +
         `${meta.unranked === 1 ? "has" : "have"} no histogram`);
     $("notes").textContent = notes.join(" · ");
-    document.documentElement.dataset.theme =
-      matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    document.documentElement.dataset.theme = dark.matches ? "dark" : "light";
+    dark.addEventListener("change", () => {
+      if (!chosen) theme(dark.matches ? "dark" : "light");
+    });
     for (const name of names) $("tab-" + name).addEventListener("click", () => show(name));
+    document.querySelector("[role=tablist]").addEventListener("keydown", tabKey);
     $("search").addEventListener("input", e => search(e.target.value));
-    $("theme").addEventListener("click", () =>
-      theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+    $("theme").addEventListener("click", () => {
+      chosen = true;
+      theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+    });
     $("keys").addEventListener("click", () => help($("help").hidden));
+    for (const b of document.querySelectorAll(".to-table"))
+      b.addEventListener("click", () => asTable(!open.has(current)));
     /* the description of the new selection may need more lines than that of the old one */
-    new ResizeObserver(() => views[current].draw()).observe(document.querySelector("main"));
+    const resized = new ResizeObserver(() => {
+      if (!document.body.dataset.printing) views[current].draw();
+    });
+    resized.observe(document.querySelector("main"));
+    resized.observe(timeline.canvas);
     document.addEventListener("keydown", key);
-    show("timeline");
+    addEventListener("popstate", restore);
+    addEventListener("beforeprint", () => print(true));
+    addEventListener("afterprint", () => print(false));
+    restore();
     document.body.dataset.ready = "yes";
+  }
+
+  /* The keys of a list of tabs. */
+  function tabKey(e) {
+    const at = names.indexOf(current), last = names.length - 1;
+    const to = { ArrowLeft: at ? at - 1 : last, ArrowRight: at < last ? at + 1 : 0, Home: 0,
+      End: last }[e.key];
+    if (to === undefined || e.ctrlKey || e.metaKey || e.altKey) return;
+    show(names[to], false);
+    $("tab-" + names[to]).focus();
+    e.preventDefault();
+    e.stopPropagation();
   }
 
   function key(e) {
@@ -131,12 +287,13 @@ const page = (function () {
     } else if (e.key >= "1" && e.key <= "4") show(names[e.key - 1]);
     else if (e.key === "/") $("search").focus();
     else if (e.key === "?") help($("help").hidden);
+    else if (e.key === "t") asTable(!open.has(current));
     else if (e.target.tagName === "BUTTON" && e.key === "Enter") return;
     else if (!views[current].key(e.key)) return;
     e.preventDefault();
   }
 
   /* the views use these functions as soon as they are drawn */
-  return { details, tip, function: fromTable, begin };
+  return { details, tip, table, remember, quietly, function: fromTable, begin };
 })();
 page.begin();

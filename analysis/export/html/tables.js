@@ -6,15 +6,17 @@ const figures = (function () {
     ["p50", "p50", time], ["p90", "p90", time], ["p99", "p99", time], ["p999", "p99.9", time],
     ["max", "max", time], ["threads", "threads", count]];
   const head = $("functions").querySelector("thead"), body = $("functions").querySelector("tbody");
-  let by = "total", down = true, most = 300;
+  let by = "total", down = true, rowsMost = 300;
+  const downAtFirst = key => key !== "name" && key !== "module";
   const row = element("tr");
   for (const [key, label] of columns) {
     const th = element("th", null, { scope: "col", "data-key": key }),
       button = element("button", label);
     button.addEventListener("click", () => {
-      down = by === key ? !down : key !== "name" && key !== "module";
+      down = by === key ? !down : downAtFirst(key);
       by = key;
       draw();
+      page.remember(true);
     });
     th.append(button);
     row.append(th);
@@ -22,6 +24,7 @@ const figures = (function () {
   head.append(row);
 
   function draw() {
+    const most = document.body.dataset.printing ? 60 : rowsMost;
     const list = functions.map((f, i) => i)
       .filter(i => functions[i].calls !== undefined && (!matches || matches[i]));
     const order = down ? -1 : 1;
@@ -37,7 +40,7 @@ const figures = (function () {
       for (const [key, , format] of columns) {
         const td = element("td");
         if (key === "name") {
-          const button = element("button", functions[i].name);
+          const button = element("button", shown(i), { title: functions[i].name });
           button.addEventListener("click", () => page.function(i));
           td.append(button);
           if (functions[i].untilTail)
@@ -48,14 +51,27 @@ const figures = (function () {
       return tr;
     }));
     $("more").hidden = list.length <= most;
-    $("more").textContent = `show all ${count(list.length)}`;
+    $("more").textContent = document.body.dataset.printing
+      ? `${count(list.length - most)} more are not printed` : `show all ${count(list.length)}`;
   }
 
   $("more").addEventListener("click", () => {
-    most = Infinity;
+    rowsMost = Infinity;
     draw();
   });
-  return { draw };
+
+  function state() {
+    return by === "total" && down ? {} : { by, order: down ? "down" : "up" };
+  }
+
+  function restore(params) {
+    const wanted = columns.find(([key]) => key === params.get("by"));
+    by = wanted ? wanted[0] : "total";
+    down = params.get("order") ? params.get("order") === "down" : downAtFirst(by);
+    draw();
+  }
+
+  return { draw, state, restore };
 })();
 
 const latency = (function () {
@@ -64,11 +80,15 @@ const latency = (function () {
   const listed = Object.keys(all).map(Number)
     .sort((a, b) => functions[b].total - functions[a].total);
   let cells = null, low = 0, high = 0;
-  for (const i of listed) choose.append(element("option", functions[i].name, { value: i }));
+  for (const i of listed) choose.append(element("option", shown(i), { value: i }));
   /* at first the function with the longest self time is chosen */
   if (listed.length)
     choose.value = listed.reduce((a, b) => functions[b].self > functions[a].self ? b : a);
-  choose.addEventListener("change", draw);
+  const first = choose.value;
+  choose.addEventListener("change", () => {
+    draw();
+    page.remember(true);
+  });
 
   /* Bucket b holds the calls that lasted from 2^(b - 1) ns up to, but not including, 2^b ns. */
   const lower = b => b ? 2 ** (b - 1) : 0;
@@ -105,6 +125,7 @@ const latency = (function () {
     }
     body.replaceChildren(...rows);
     drawHeat(l);
+    page.table();
   }
 
   function drawHeat(l) {
@@ -127,8 +148,10 @@ const latency = (function () {
     }
     c.fillStyle = css("--soft");
     for (let b = low; b <= high; b++) c.fillText(time(lower(b)), 0, (high - b) * row + 11);
-    c.fillText("0", gutter, height - 6);
-    c.fillText(time(meta.duration), width - 60, height - 6);
+    c.fillText(since(0), gutter, height - 6);
+    c.textAlign = "right";
+    c.fillText(since(meta.duration), width, height - 6);
+    c.textAlign = "left";
     $("heat-legend").textContent =
       `A cell is ${time(meta.duration / slices)} wide and a power of two high; ` +
       `dark is one call, bright up to ${count(most)}. Times go up.`;
@@ -137,7 +160,7 @@ const latency = (function () {
       const n = s >= 0 && s < slices && b >= low && b <= high
         ? cells.get(s * data.latency.buckets + b) : 0;
       page.tip(n ? `${plural(n, "call")} of ${time(lower(b))} to ${time(lower(b + 1))} ` +
-        `that began from ${time(s * meta.duration / slices)} on` : null, e);
+        `that began from ${since(s * meta.duration / slices)} on` : null, e);
     };
     canvas.onpointerleave = () => page.tip(null);
   }
@@ -148,5 +171,30 @@ const latency = (function () {
     return true;
   }
 
-  return { draw, show, key: () => false };
+  /* The heat map: how many calls began in each slice of time, and how long they lasted. */
+  function table() {
+    const slices = new Map(), buckets = data.latency.buckets;
+    for (const [at, n] of cells || []) {
+      const s = Math.floor(at / buckets), b = at % buckets,
+        one = slices.get(s) || { n: 0, low: b, high: b };
+      slices.set(s, { n: one.n + n, low: Math.min(one.low, b), high: Math.max(one.high, b) });
+    }
+    return {
+      caption: "Calls over time: how many began when, and how long they lasted",
+      head: ["from", "calls", "at least", "less than"],
+      rows: [...slices].sort((a, b) => a[0] - b[0]).map(([s, one]) => ({
+        cells: [since(s * meta.duration / data.latency.slices), count(one.n), time(lower(one.low)),
+          time(lower(one.high + 1))] })) };
+  }
+
+  const state = () => choose.value === first ? {} : { function: functions[choose.value].name };
+
+  function restore(params) {
+    const wanted = params.get("function");
+    const i = listed.find(one => functions[one].name === wanted);
+    choose.value = i === undefined ? first : i;
+    draw();
+  }
+
+  return { draw, show, table, state, restore, key: () => false };
 })();

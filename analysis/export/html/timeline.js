@@ -1,26 +1,29 @@
 /* Calls of each thread over time. A stay (the time of a call on the stack) that is at least a pixel
- * wide is drawn by itself; of the shorter ones one is drawn for each pixel. Behind them are the
- * sums of short stays: a sum is as high as the share of time that they took. */
+ * wide is drawn by itself; of the shorter ones one is drawn for each pixel. Where the details of
+ * short stays are not there, their sums are: a sum is as high as the share of time that they
+ * took. */
 const timeline = (function () {
   const canvas = $("timeline").querySelector("canvas");
-  const ROW = 16, HEAD = 20, AXIS = 24, duration = Math.max(1, meta.duration);
+  const ROW = 16, HEAD = 20, AXIS = 26, duration = Math.max(1, meta.duration);
   const slice = duration / data.timeline.slices;
-  let from = 0, to = duration, top = 0, selected = null, drawn = false;
+  let from = 0, to = duration, top = 0, selected = null, drawn = false, range = null, sought = "";
+  const past = []; /* views before each zoom by mouse or Enter */
 
   /* threads: rows by depth; each row has typed arrays, in order of time */
-  const threads = [];
+  const threads = [], processes = [];
   {
-    const byKey = new Map();
+    const byKey = new Map(), all = [];
     for (const r of data.timeline.rows) {
       const key = r.pid + ":" + r.tid, n = r.stays.length / 3;
       let t = byKey.get(key);
       if (!t) {
-        byKey.set(key, t = { pid: r.pid, tid: r.tid, name: r.name, rows: [], busy: null });
+        byKey.set(key, t = { key, pid: r.pid, tid: r.tid, name: r.name, rows: [], busy: null });
         threads.push(t);
       }
       const row = {
-        thread: t, depth: r.depth, n, start: new Float64Array(n), length: new Float64Array(n),
-        fn: new Uint32Array(n), sums: [] };
+        number: all.length, thread: t, depth: r.depth, n, start: new Float64Array(n),
+        length: new Float64Array(n), fn: new Uint32Array(n), sums: [], parts: [] };
+      all.push(row);
       for (let i = 0, at = 0; i < n; i++) {
         row.start[i] = at += r.stays[3 * i];
         row.length[i] = r.stays[3 * i + 1];
@@ -37,22 +40,31 @@ const timeline = (function () {
     }
     threads.sort((a, b) =>
       a.pid - b.pid || (a.tid === a.pid ? -1 : b.tid === b.pid ? 1 : a.tid - b.tid));
+    const several = new Set(threads.map(t => t.pid)).size > 1;
     let y = 0;
     for (const t of threads) {
+      if (several && (!processes.length || processes[processes.length - 1].pid !== t.pid)) {
+        processes.push({ pid: t.pid, name: t.tid === t.pid ? t.name : "", y, threads: 0 });
+        y += HEAD;
+      }
+      if (several) processes[processes.length - 1].threads++;
       t.rows.sort((a, b) => a.depth - b.depth);
       t.y = y;
       t.depths = 1 + Math.max(...t.rows.map(r => r.depth));
       y += HEAD + t.depths * ROW + 6;
     }
     threads.height = y;
+    shortCalls.connect(all, () => { seek(); draw(); });
   }
   data.timeline = null;
 
   const width = () => canvas.clientWidth, height = () => canvas.clientHeight;
   const x = ns => (ns - from) / (to - from) * width();
   const ns = px => from + px / width() * (to - from);
+  const title = t => `${t.name || "thread"} ${t.tid}` +
+    (t.pid !== t.tid && !processes.length ? ` of ${t.pid}` : "");
 
-  /* Returns the index of the first stay of a row that ends at or after time t. */
+  /* Returns the index of the first stay of a row, or of a part of it, that ends at or after t. */
   function first(row, t) {
     let lo = 0, hi = row.n;
     while (lo < hi) {
@@ -69,16 +81,7 @@ const timeline = (function () {
     c.globalAlpha = 1;
   }
 
-  function drawRow(c, row, y, w, soft) {
-    for (const s of row.sums) {
-      const left = x(s.slice * slice), right = x((s.slice + 1) * slice);
-      if (right < 0 || left > w) continue;
-      const h = Math.max(2, (ROW - 1) * Math.min(1, s.covered / slice));
-      c.globalAlpha = matches && !matches[s.fn] ? 0.12 : 0.55;
-      c.fillStyle = colours[s.fn];
-      c.fillRect(left, y + ROW - 1 - h, Math.max(1, right - left), h);
-      c.globalAlpha = 1;
-    }
+  function drawStays(c, row, y, w, soft) {
     const scale = w / (to - from);
     let last = -1;
     for (let i = first(row, from); i < row.n && row.start[i] <= to; i++) {
@@ -89,37 +92,67 @@ const timeline = (function () {
         if (pixel === last && !(matches && matches[row.fn[i]])) continue;
         last = pixel;
       }
-      box(c, Math.max(left, -1), Math.min(right, w + 1), y, row.fn[i], 1);
+      box(c, Math.max(left, -1), Math.min(right, w + 1) - (right - left > 3 ? 0.5 : 0), y,
+        row.fn[i], 1);
       const visible = Math.min(right, w) - Math.max(left, 0);
       if (visible > 30) {
         c.fillStyle = matches && !matches[row.fn[i]] ? soft : "#111";
-        c.fillText(fitted(c, functions[row.fn[i]].name, visible - 6),
-          Math.max(left, 0) + 3, y + 11.5);
+        c.fillText(fitted(c, shown(row.fn[i]), visible - 6), Math.max(left, 0) + 3, y + 11.5);
       }
     }
   }
 
+  function drawRow(c, row, y, w, soft, seen) {
+    for (const s of row.sums) {
+      const begin = s.slice * slice, end = begin + slice;
+      if (end < from || begin > to) continue;
+      const h = Math.max(2, (ROW - 1) * Math.min(1, s.covered / slice));
+      c.globalAlpha = matches && !matches[s.fn] ? 0.12 : 0.55;
+      c.fillStyle = colours[s.fn];
+      for (const [a, b] of seen.gaps) {
+        if (b < begin || a > end) continue;
+        const left = x(Math.max(a, begin)), right = x(Math.min(b, end));
+        c.fillRect(left, y + ROW - 1 - h, Math.max(1, right - left), h);
+      }
+      c.globalAlpha = 1;
+    }
+    if (seen.open) for (const part of row.parts) drawStays(c, part, y, w, soft);
+    drawStays(c, row, y, w, soft);
+  }
+
   function drawAxis(c, w) {
-    const wanted = (to - from) / Math.max(2, w / 120),
-      power = 10 ** Math.floor(Math.log10(wanted));
-    const step = [1, 2, 5, 10].map(k => k * power).find(s => s >= wanted);
+    const { marks, base } = axis(meta.begin + from, meta.begin + to, w / 120);
     c.fillStyle = css("--back");
     c.fillRect(0, 0, w, AXIS);
     c.fillStyle = css("--soft");
     c.strokeStyle = css("--line");
-    for (let t = Math.ceil(from / step) * step; t <= to; t += step) {
-      c.beginPath();
-      c.moveTo(x(t), 16);
-      c.lineTo(x(t), AXIS);
-      c.stroke();
-      /* where the view is narrow, times count from its left end */
-      c.fillText(to - from < from / 1e4 ? "+" + time(t - from) : time(t), x(t) + 3, 14);
+    let free = 0;
+    if (base) {
+      c.fillStyle = css("--front");
+      c.fillText(base, 4, 14);
+      free = c.measureText(base).width + 14;
+      c.fillStyle = css("--soft");
     }
+    for (const mark of marks) {
+      const at = x(mark.at - meta.begin);
+      c.beginPath();
+      c.moveTo(at, 16);
+      c.lineTo(at, AXIS - 3);
+      c.stroke();
+      if (at + 3 >= free) c.fillText(mark.text, at + 3, 14);
+    }
+    /* where the page has details, if it does not have all of them */
+    c.fillStyle = css("--bar");
+    for (const [a, b] of shortCalls.known())
+      if (b >= from && a <= to) c.fillRect(x(a), AXIS - 3, Math.max(1, x(b) - x(a)), 2);
   }
 
   function draw() {
     const w = width(), h = height();
-    if (!w || !h) return;
+    if (!w || !h) {
+      page.table(); /* stands in its place */
+      return;
+    }
     const ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(w * ratio);
     canvas.height = Math.round(h * ratio);
@@ -127,16 +160,25 @@ const timeline = (function () {
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     c.font = font;
     top = Math.max(0, Math.min(top, threads.height - h + AXIS + 8));
-    const soft = css("--soft");
+    const soft = css("--soft"), seen = shortCalls.look(from, to);
+    for (const p of processes) {
+      const y = AXIS + p.y - top;
+      if (y > h || y + HEAD < 0) continue;
+      c.fillStyle = css("--panel");
+      c.fillRect(0, y + 2, w, HEAD - 2);
+      c.fillStyle = css("--front");
+      c.fillText(`process ${p.pid}${p.name ? " " + p.name : ""}   ` +
+        plural(p.threads, "thread"), 4, y + 15);
+    }
     for (const t of threads) {
       const y = AXIS + t.y - top;
       if (y > h || y + HEAD + t.depths * ROW < 0) continue;
       c.fillStyle = soft;
-      c.fillText(`${t.name || "thread"} ${t.tid}${t.pid !== t.tid ? " of " + t.pid : ""}` +
-        `${t.busy === null ? "" : `   ${percent(t.busy, duration)} in calls`}`, 4, y + 14);
+      c.fillText(title(t) + (t.busy === null ? "" : `   ${percent(t.busy, duration)} in calls`),
+        4, y + 14);
       for (const row of t.rows)
         if (y + HEAD + (row.depth + 1) * ROW > 0 && y + HEAD + row.depth * ROW < h)
-          drawRow(c, row, y + HEAD + row.depth * ROW, w, soft);
+          drawRow(c, row, y + HEAD + row.depth * ROW, w, soft, seen);
     }
     if (selected) {
       const y = AXIS + selected.row.thread.y - top + HEAD + selected.row.depth * ROW;
@@ -147,9 +189,24 @@ const timeline = (function () {
       c.lineWidth = 1;
     }
     drawAxis(c, w);
+    if (range) {
+      const left = Math.min(...range), right = Math.max(...range);
+      c.fillStyle = css("--link");
+      c.globalAlpha = 0.2;
+      c.fillRect(left, 0, right - left, h);
+      c.globalAlpha = 1;
+      c.fillText(time(ns(right) - ns(left)), left + 4, AXIS + 12);
+    }
     drawn = true;
+    $("timeline-seen").textContent =
+      `${time(to - from)} from ${when(from, to - from)} on; ${seen.text}`;
+    $("nearest").hidden = !seen.none || !shortCalls.nearest(from);
+    $("timeline-seen").title = $("timeline-seen").textContent;
+    $("lane").value = (visibleThread() || threads[0] || {}).key;
     document.body.dataset.from = Math.round(from);
     document.body.dataset.to = Math.round(to);
+    document.body.dataset.seen = shortCalls.waits() ? "" : seen.text;
+    page.table();
   }
 
   function view(a, b) {
@@ -157,6 +214,7 @@ const timeline = (function () {
     from = Math.min(Math.max(0, a), duration - length);
     to = from + length;
     draw();
+    page.remember();
   }
 
   function zoom(factor, at) {
@@ -164,23 +222,48 @@ const timeline = (function () {
     view(fixed - (fixed - from) * factor, fixed + (to - fixed) * factor);
   }
 
+  function zoomTo(a, b) {
+    past.push([from, to]);
+    view(a, b);
+  }
+
+  function zoomOut() {
+    view(...(past.pop() || [0, duration]));
+  }
+
+  /* Moves to the nearest time of which the page has details, and makes it fill the view. */
+  function goToDetails() {
+    const span = shortCalls.nearest((from + to) / 2);
+    if (!span) return;
+    const middle = Math.min(Math.max((from + to) / 2, span.from), span.to),
+      length = Math.min(to - from, span.to - span.from),
+      start = Math.min(Math.max(middle - length / 2, span.from), span.to - length);
+    zoomTo(start, start + length);
+  }
+
   /* Returns the stay at a place; else the sum there; else null. */
   function at(px, py) {
     const y = py - AXIS + top,
       t = threads.find(one => y >= one.y + HEAD && y < one.y + HEAD + one.depths * ROW);
     if (!t || py < AXIS) return null;
-    const depth = Math.floor((y - t.y - HEAD) / ROW), when = ns(px), slack = (to - from) / width();
+    const depth = Math.floor((y - t.y - HEAD) / ROW), when = ns(px), slack = (to - from) / width(),
+      seen = shortCalls.look(from, to);
     for (const row of t.rows.filter(one => one.depth === depth)) {
-      const i = first(row, when - slack);
-      if (i < row.n && row.start[i] <= when + slack) return stay(row, i);
-      const s = row.sums.find(one => one.slice === Math.floor(when / slice));
+      for (const some of [row, ...(seen.open ? row.parts : [])]) {
+        const i = first(some, when - slack);
+        if (i < some.n && some.start[i] <= when + slack) return stay(row, some, i);
+      }
+      const s = seen.gaps.some(([a, b]) => when >= a && when <= b) &&
+        row.sums.find(one => one.slice === Math.floor(when / slice));
       if (s) return { row, sum: s, fn: s.fn, start: s.slice * slice, length: slice };
     }
     return null;
   }
 
-  const stay = (row, i) => ({
-    row, index: i, fn: row.fn[i], start: row.start[i], length: row.length[i] });
+  const stay = (row, some, i) => ({
+    row, fn: some.fn[i], start: some.start[i], length: some.length[i] });
+  const visibleThread = () => threads.find(t => t.y + HEAD + t.depths * ROW > top);
+  const same = (a, b) => a && b && a.row === b.row && a.start === b.start && a.fn === b.fn;
 
   function describe(it) {
     const f = functions[it.fn];
@@ -190,27 +273,25 @@ const timeline = (function () {
       : `${f.name}\n${time(it.length)}`;
   }
 
-  function select(it, zoomTo) {
+  function select(it, zoomed) {
     selected = it;
-    if (it && zoomTo) {
-      const margin = it.length / 8 || 1;
-      from = it.start - margin;
-      to = it.start + it.length + margin;
-    }
     if (it) {
       const y = it.row.thread.y + HEAD + it.row.depth * ROW;
       if (y < top || y + ROW > top + height() - AXIS) top = y - height() / 3;
     }
-    view(from, to);
+    const margin = it && zoomed ? it.length / 8 || 1 : 0;
+    if (it && zoomed) zoomTo(it.start - margin, it.start + it.length + margin);
+    else view(from, to);
     if (!it) {
       page.details();
       return;
     }
     const thread = it.row.thread;
     page.details(it.fn,
-      it.sum ? describe(it) + `, between ${time(it.start)} and ${time(it.start + it.length)}`
-        : `${time(it.length)}, from ${time(it.start)} on, at depth ${it.row.depth}`,
-      `${thread.name || "thread"} ${thread.tid}`);
+      it.sum ? describe(it) + `, between ${when(it.start, slice)} and ` +
+        when(it.start + slice, slice)
+        : `${time(it.length)}, from ${when(it.start, it.length)} on, at depth ${it.row.depth}`,
+      title(thread));
   }
 
   /* Selects the next stay that matches the search, by time and then by depth. direction -1: the
@@ -222,23 +303,73 @@ const timeline = (function () {
     if (!matches) return;
     for (const t of threads)
       for (const row of t.rows)
-        for (let i = 0; i < row.n; i++) {
-          if (!matches[row.fn[i]] || selected && row === selected.row && i === selected.index)
-            continue;
-          const ahead = direction * (row.start[i] - now) || direction * (row.depth - depthNow);
-          if (ahead > 0 && (!best || direction * (row.start[i] - best.start) < 0))
-            best = stay(row, i);
-        }
-    if (best) {
-      if (best.start + best.length < from || best.start > to)
-        view(best.start - (to - from) / 2, best.start + (to - from) / 2);
-      select(best, false);
+        for (const some of [row, ...row.parts])
+          for (let i = 0; i < some.n; i++) {
+            if (!matches[some.fn[i]]) continue;
+            const one = some.start[i],
+              ahead = direction * (one - now) || direction * (row.depth - depthNow);
+            if (ahead > 0 && (!best || direction * (one - best.start) < 0) &&
+                !same(selected, stay(row, some, i)))
+              best = stay(row, some, i);
+          }
+    if (best) reveal(best);
+  }
+
+  function reveal(it) {
+    if (it.start + it.length < from || it.start > to) {
+      const length = to - from;
+      from = Math.min(Math.max(0, it.start - length / 2), duration - length);
+      to = from + length;
     }
+    select(it, false);
+  }
+
+  /* Selects the neighbour of what is selected: the call before or behind it, its caller, or the
+   * first call that it makes. Where nothing is selected, the first visible call. */
+  function step(where) {
+    const open = shortCalls.look(from, to).open;
+    const calls = row => [row, ...(open ? row.parts : [])];
+    const pick = (row, good, better) => {
+      let best = null;
+      for (const some of row ? calls(row) : [])
+        for (let i = Math.max(0, first(some, good.from) - 1); i < some.n; i++) {
+          const it = stay(row, some, i);
+          if (it.start > good.to) break;
+          if (good.fits(it) && (!best || better(it, best))) best = it;
+        }
+      return best;
+    };
+    const early = (a, b) => a.start < b.start, late = (a, b) => a.start > b.start;
+    let it = null;
+    if (!selected) {
+      const t = visibleThread();
+      for (const row of t ? t.rows : [])
+        it = it || pick(row, { from, to, fits: s => s.start + s.length >= from }, early);
+    } else {
+      const { row, start, length } = selected, end = start + length;
+      const near = row.thread.rows.filter(r => r.depth === row.depth + (
+        where === "caller" ? -1 : where === "callee" ? 1 : 0));
+      for (const r of near) {
+        const found =
+          where === "next" ? pick(r, { from: end, to: Infinity, fits: s =>
+            s.start >= end && s.start > start }, early)
+          : where === "before" ? pick(r, { from: 0, to: start, fits: s => s.start < start }, late)
+          : where === "caller" ? pick(r, { from: start, to: start, fits: s =>
+            s.start <= start && s.start + s.length >= end }, late)
+          : pick(r, { from: start, to: end, fits: s =>
+            s.start >= start && s.start + s.length <= end }, early);
+        if (found && (!it || early(found, it))) it = found;
+      }
+    }
+    if (it) reveal(it);
   }
 
   let drag = null;
   canvas.addEventListener("pointerdown", e => {
-    drag = { x: e.offsetX, y: e.offsetY, from, to, top, moved: false };
+    if (e.button > 1) return;
+    drag = {
+      x: e.offsetX, y: e.offsetY, from, to, top, moved: false,
+      pans: e.shiftKey || e.button === 1 || e.pointerType === "touch" };
     canvas.setPointerCapture(e.pointerId);
   });
   canvas.addEventListener("pointermove", e => {
@@ -249,16 +380,34 @@ const timeline = (function () {
     }
     drag.moved = drag.moved || Math.abs(e.offsetX - drag.x) + Math.abs(e.offsetY - drag.y) > 4;
     if (!drag.moved) return;
+    page.tip(null);
+    if (!drag.pans) {
+      range = [drag.x, Math.min(Math.max(0, e.offsetX), width())];
+      draw();
+      return;
+    }
     const shift = (drag.x - e.offsetX) / width() * (drag.to - drag.from);
     top = drag.top + drag.y - e.offsetY;
     view(drag.from + shift, drag.to + shift);
   });
   canvas.addEventListener("pointerup", e => {
+    const chosen = range;
+    range = null;
     if (drag && !drag.moved) select(at(e.offsetX, e.offsetY), false);
+    else if (chosen && Math.abs(chosen[1] - chosen[0]) > 4)
+      zoomTo(ns(Math.min(...chosen)), ns(Math.max(...chosen)));
+    else if (chosen) draw();
     drag = null;
   });
+  canvas.addEventListener("pointercancel", () => {
+    drag = range = null;
+    draw();
+  });
   canvas.addEventListener("pointerleave", () => page.tip(null));
-  canvas.addEventListener("dblclick", e => select(at(e.offsetX, e.offsetY), true));
+  canvas.addEventListener("dblclick", e => {
+    const it = e.shiftKey ? null : at(e.offsetX, e.offsetY);
+    if (it) select(it, true); else zoomOut();
+  });
   canvas.addEventListener("wheel", e => {
     e.preventDefault();
     if (e.ctrlKey || e.metaKey) zoom(Math.exp(e.deltaY / 400), ns(e.offsetX));
@@ -267,9 +416,18 @@ const timeline = (function () {
       view(from + shift, to + shift);
     } else {
       top += e.deltaY;
-      draw();
+      view(from, to);
     }
   }, { passive: false });
+
+  for (const t of threads) $("lane").append(element("option", title(t), { value: t.key }));
+  $("lane").addEventListener("change", e => {
+    top = threads.find(t => t.key === e.target.value).y;
+    view(from, to);
+  });
+  $("timeline-all").addEventListener("click", () => view(0, duration));
+  $("timeline-out").addEventListener("click", zoomOut);
+  $("nearest").addEventListener("click", goToDetails);
 
   function key(name) {
     const shift = (to - from) / 5;
@@ -278,17 +436,104 @@ const timeline = (function () {
       case "-": case "s": zoom(2); break;
       case "ArrowLeft": case "a": view(from - shift, to - shift); break;
       case "ArrowRight": case "d": view(from + shift, to + shift); break;
-      case "ArrowUp": top -= 3 * ROW; draw(); break;
-      case "ArrowDown": top += 3 * ROW; draw(); break;
+      case "ArrowUp": top -= 3 * ROW; view(from, to); break;
+      case "ArrowDown": top += 3 * ROW; view(from, to); break;
+      case "PageUp": top -= height() - AXIS; view(from, to); break;
+      case "PageDown": top += height() - AXIS; view(from, to); break;
       case "0": case "Home": view(0, duration); break;
       case "n": next(1); break;
       case "N": next(-1); break;
+      case "h": step("before"); break;
+      case "l": step("next"); break;
+      case "k": step("caller"); break;
+      case "j": step("callee"); break;
       case "Enter": if (selected) select(selected, true); break;
-      case "Escape": select(null); view(0, duration); break;
+      case "Backspace": zoomOut(); break;
+      case "g": goToDetails(); break;
+      case "Escape":
+        if (drag) {
+          drag = range = null;
+          draw();
+        } else {
+          select(null);
+          view(0, duration);
+        }
+        break;
       default: return false;
     }
     return true;
   }
 
-  return { draw, key, canvas, threads, drawn: () => drawn };
+  /* The calls that are visible, the longest of them, in order of time. */
+  function table() {
+    const seen = shortCalls.look(from, to), list = [];
+    let summed = 0;
+    for (const t of threads)
+      for (const row of t.rows) {
+        for (const some of [row, ...(seen.open ? row.parts : [])])
+          for (let i = first(some, from); i < some.n && some.start[i] <= to; i++)
+            list.push(stay(row, some, i));
+        for (const s of row.sums)
+          if (seen.gaps.some(([a, b]) => s.slice * slice <= b && (s.slice + 1) * slice >= a) &&
+              s.slice * slice <= to && (s.slice + 1) * slice >= from)
+            summed += s.calls;
+      }
+    const most = list.length > 500 ? list.map(s => s.length).sort((a, b) => b - a)[499] : -1;
+    const rows = list.filter(s => s.length >= most).slice(0, 500)
+      .sort((a, b) => a.start - b.start || a.row.depth - b.row.depth);
+    return {
+      caption: `Calls from ${when(from, to - from)} to ${when(to, to - from)}` +
+        (list.length > rows.length ? `: the longest ${count(rows.length)} of ${count(list.length)}`
+          : "") + (summed ? `; ${plural(summed, "short call")} in sums` : ""),
+      head: ["thread", "depth", "function", "from", "lasts"],
+      rows: rows.map(s => ({
+        cells: [title(s.row.thread), s.row.depth, shown(s.fn), when(s.start, s.length),
+          time(s.length)],
+        fn: s.fn, run: () => select(s, false) })) };
+  }
+
+  /* The state as the address has it. */
+  function state() {
+    const t = visibleThread(), all = {};
+    if (from > 0 || to < duration) {
+      all.from = Math.round(from);
+      all.to = Math.round(to);
+    }
+    if (t && t !== threads[0]) all.thread = t.key;
+    if (selected && !selected.sum) all.call = `${selected.row.number}.${selected.start}`;
+    return all;
+  }
+
+  /* Selects the call that the address names, as soon as it is there. */
+  function seek() {
+    const found = /^(\d+)\.(\d+)$/.exec(sought);
+    if (!found) return;
+    for (const t of threads)
+      for (const row of t.rows)
+        if (row.number === Number(found[1]))
+          for (const some of [row, ...row.parts]) {
+            const i = first(some, Number(found[2]));
+            for (let k = i; k < Math.min(i + 2, some.n); k++)
+              if (some.start[k] === Number(found[2])) {
+                sought = "";
+                page.quietly(() => select(stay(row, some, k), false));
+                return;
+              }
+          }
+  }
+
+  function restore(params) {
+    const number = (key, missing) =>
+      /^\d{1,15}$/.test(params.get(key) || "") ? Number(params.get(key)) : missing;
+    const t = threads.find(one => one.key === params.get("thread"));
+    top = t ? t.y : 0;
+    sought = params.get("call") || "";
+    selected = null;
+    page.details();
+    view(number("from", 0), number("to", duration));
+    seek();
+  }
+
+  return { draw, key, canvas, threads, table, state, restore, drawn: () => drawn,
+    fullHeight: () => threads.height + AXIS + 8 };
 })();
