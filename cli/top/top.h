@@ -2,7 +2,7 @@
 /*
  * What the source files of iprobe top share: options, the source of the figures (top_session.c),
  * the rows that are made of them (top_rows.c), their output (top_print.c), and the screen with
- * its keys (top_view.c on top_screen.c).
+ * its keys (top_view.c on cli/screen/).
  */
 #ifndef IP_CLI_TOP_H
 #define IP_CLI_TOP_H

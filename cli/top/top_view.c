@@ -15,8 +15,9 @@
 #include <time.h>
 
 #include "cli/cli.h"
+#include "cli/screen/screen.h"
+#include "cli/screen/screen_line.h"
 #include "cli/top/top.h"
-#include "cli/top/top_screen.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
@@ -322,28 +323,17 @@ static void set_delay(struct view *v, uint64_t ns)
 
 static void typed(struct view *v, int key)
 {
-	size_t n = strlen(v->typed);
+	enum cli_screen_line done = cli_screen_line_key(v->typed, sizeof(v->typed), key);
 
-	if (key == '\r' || key == '\n') {
-		if (v->mode == FILTER) {
-			memcpy(v->filter, v->typed, sizeof(v->filter));
-			make_rows(v);
-		} else if (*v->typed) {
-			change(v, v->typed, v->typed);
-		}
-		v->mode = ROWS;
-	} else if (key == CLI_KEY_ESCAPE) {
-		v->mode = ROWS;
-	} else if (key == 0x7f || key == '\b') {
-		while (n && (v->typed[n - 1] & 0xc0) == 0x80) /* the other bytes of a character */
-			n--;
-		v->typed[n ? n - 1 : 0] = '\0';
-	} else if (key == 'U' - '@') {
-		*v->typed = '\0';
-	} else if (key >= ' ' && key < 256 && n + 1 < sizeof(v->typed)) {
-		v->typed[n] = (char)key;
-		v->typed[n + 1] = '\0';
+	if (done == CLI_SCREEN_LINE_OPEN)
+		return;
+	if (done == CLI_SCREEN_LINE_DONE && v->mode == FILTER) {
+		memcpy(v->filter, v->typed, sizeof(v->filter));
+		make_rows(v);
+	} else if (done == CLI_SCREEN_LINE_DONE && *v->typed) {
+		change(v, v->typed, v->typed);
 	}
+	v->mode = ROWS;
 }
 
 static void move(struct view *v, int key)
@@ -504,7 +494,7 @@ int cli_top_view(const struct cli_top_options *options, struct cli_top_session *
 
 	if (options->duration_ns)
 		v.end_ns = now_ns() + options->duration_ns;
-	if (cli_screen_open() < 0)
+	if (cli_screen_open("--batch does without") < 0)
 		return -1;
 	done = run(&v);
 	cli_screen_close();

@@ -20,7 +20,7 @@ ALLOWED = {
     "analysis/export/export_stacks.c",
     "analysis/trim/trim_write.c",
     # puts a screen that was composed by ip_print() to its place, line by line
-    "cli/top/top_screen.c",
+    "cli/screen/screen.c",
     # one line of the log by one write, in which nothing but plain ASCII stands as it is
     "iprobed/authorize.c",
 }

@@ -5,7 +5,7 @@
  * The code that gives it back may run in a signal handler after a crash: it makes only calls
  * that are safe there.
  */
-#include "cli/top/top_screen.h"
+#include "cli/screen/screen.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -21,7 +21,6 @@
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "common/utf8.h"
-#include "session/session.h"
 
 #define SLICE_NS 100000000ull /* a signal that comes just before poll() is seen after this time */
 #define REST_MS	 25	      /* time in which an escape sequence arrives whole */
@@ -83,13 +82,13 @@ static void on_stop(int number)
 	to_stop = 1;
 }
 
-int cli_screen_open(void)
+int cli_screen_open(const char *hint)
 {
 	static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 	struct sigaction action = {.sa_handler = on_crash};
 
 	if (tcgetattr(STDIN_FILENO, &before) < 0)
-		return ip_error_errno("cannot look at the terminal (--batch does without)");
+		return ip_error_errno("cannot look at the terminal (%s)", hint);
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(*crashes); i++)
 		sigaction(crashes[i], &action, NULL);
 	action.sa_handler = on_resize;

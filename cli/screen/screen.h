@@ -7,8 +7,8 @@
  * The code uses a dozen control sequences that every terminal of today knows; a library is not
  * worth its size for them.
  */
-#ifndef IP_CLI_TOP_SCREEN_H
-#define IP_CLI_TOP_SCREEN_H
+#ifndef IP_CLI_SCREEN_H
+#define IP_CLI_SCREEN_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,8 +31,9 @@ enum cli_key {
 	CLI_KEY_RESIZED, /* the screen must be drawn again; also after Ctrl-Z and fg */
 };
 
-/* Opens the screen. stdin and stdout must be terminals. Returns 0, or -1 with an error. */
-int cli_screen_open(void);
+/* Opens the screen. stdin and stdout must be terminals. hint: what the error tells to do where
+ * they are not. Returns 0, or -1 with an error. */
+int cli_screen_open(const char *hint);
 /* Closes the screen. Does nothing where it is not open. */
 void cli_screen_close(void);
 
