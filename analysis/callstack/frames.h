@@ -133,6 +133,23 @@ void ip_frames_loss(struct ip_frames *frames);
  * thread's last event. */
 void ip_frames_finish(struct ip_frames *frames, uint64_t end);
 
+/* Sets *ret to the open frames, the outermost first. They are valid until the next event is fed.
+ * Returns their number. */
+size_t ip_frames_open(const struct ip_frames *frames, const struct ip_frame **ret);
+
+/* What a machine knows between two packets of a thread: from there another machine of the same
+ * recording can go on. */
+struct ip_frames_state;
+
+/* ip_frames_save() returns the state; NULL with an error where memory ran out. ip_frames_restore()
+ * gives it to a machine that has no open frames; the visitor is told nothing. It returns 0, or -1
+ * with an error where memory ran out. ip_frames_state_size() returns the bytes that a state
+ * takes. */
+struct ip_frames_state *ip_frames_save(const struct ip_frames *frames);
+int ip_frames_restore(struct ip_frames *frames, const struct ip_frames_state *state);
+size_t ip_frames_state_size(const struct ip_frames_state *state);
+void ip_frames_state_destroy(struct ip_frames_state *state);
+
 /* Returns the TSC of the last event; 0: there was none since the creation or ip_frames_finish(). */
 uint64_t ip_frames_now(const struct ip_frames *frames);
 

@@ -336,8 +336,9 @@ int ip_trace_reader_next_packet(struct ip_stream *stream, struct ip_packet *ret)
 }
 
 /* Feeds all events of one run. frames NULL: counts them only. */
-static int visit_run(struct ip_stream *stream, const struct ip_thread_packets *run,
-		     struct ip_frames *frames, uint64_t *events)
+static int visit_run(const struct ip_trace_reader *t, struct ip_stream *stream,
+		     const struct ip_thread_packets *run, struct ip_frames *frames,
+		     uint64_t *events)
 {
 	struct ip_event batch[BATCH];
 	struct ip_packet p;
@@ -357,6 +358,8 @@ static int visit_run(struct ip_stream *stream, const struct ip_thread_packets *r
 				return -1;
 		}
 		if (n < 0)
+			return -1;
+		if (t->on_packet && t->on_packet(t->on_packet_context, &p) < 0)
 			return -1;
 	}
 	if (frames)
@@ -381,7 +384,7 @@ static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visit
 		if (ret == 0) {
 			if (visitor)
 				visitor->run(visitor->context, run);
-			ret = visit_run(stream, run, frames, ret_events);
+			ret = visit_run(t, stream, run, frames, ret_events);
 			run->events = *ret_events - before;
 		}
 		if (ret == 0 && (i + 1 == t->nruns || t->runs[i + 1].stream != run->stream)) {

@@ -57,6 +57,10 @@ struct ip_trace_reader {
 	uint64_t missing; /* packets that are missing */
 	char **damages;	  /* a line for each damaged stream, as far as packet headers tell */
 	size_t ndamages;
+	/* Called for each packet whose events have been visited, where the caller has set it. A
+	 * negative value ends the reading: the reader returns it, with the callback's error. */
+	int (*on_packet)(void *context, const struct ip_packet *packet);
+	void *on_packet_context;
 };
 
 /* Opens a trace and looks at all packet headers. Returns 0, or -1 with an error. */

@@ -321,6 +321,49 @@ int ip_stream_next_packet(struct ip_stream *s, struct ip_packet *ret)
 	}
 }
 
+void ip_stream_mark(const struct ip_stream *s, struct ip_stream_mark *ret)
+{
+	*ret = (struct ip_stream_mark){.next = s->next,
+				       .nlater = s->nlater,
+				       .sequence = s->sequence,
+				       .discarded = s->discarded,
+				       .ts = s->ts,
+				       .sp = s->sp,
+				       .pid = s->pid,
+				       .tid = s->tid,
+				       .begun = s->begun,
+				       .known = s->known,
+				       .spoiled = s->spoiled};
+	memcpy(ret->uuid, s->uuid, sizeof(ret->uuid));
+}
+
+int ip_stream_go_to(struct ip_stream *s, const struct ip_stream_mark *mark)
+{
+	if (mark->nlater < s->nlater) {
+		/* open_later() opens the first of the files that are left */
+		s->later += s->nlater - mark->nlater - 1;
+		s->nlater = mark->nlater + 1;
+		if (open_later(s) < 0)
+			return -1;
+	}
+	if (mark->next > s->size)
+		return ip_error("%s: changed while it was being read", s->path);
+	s->next = mark->next;
+	s->left = 0;
+	s->at = s->filled = 0;
+	s->sequence = mark->sequence;
+	s->discarded = mark->discarded;
+	s->ts = mark->ts;
+	s->sp = mark->sp;
+	s->pid = mark->pid;
+	s->tid = mark->tid;
+	memcpy(s->uuid, mark->uuid, sizeof(s->uuid));
+	s->begun = mark->begun;
+	s->known = mark->known;
+	s->spoiled = mark->spoiled;
+	return 0;
+}
+
 static uint64_t offset_of(const struct ip_stream *s, size_t at)
 {
 	return s->compressed ? s->packet : s->position - (s->filled - at) * WORD;

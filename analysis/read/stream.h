@@ -35,6 +35,17 @@ struct ip_packet {
 	bool ended; /* The packet has no records: the thread has ended, between begin and end. */
 };
 
+/* A place between two packets of a stream. A reader that has been there may go there again. */
+struct ip_stream_mark {
+	uint64_t next; /* offset of the next packet's header */
+	size_t nlater; /* files that follow this one */
+	/* Of the packet before the place, and of its last record: */
+	uint64_t sequence, discarded, ts, sp;
+	uint32_t pid, tid;
+	uint8_t uuid[16];
+	bool begun, known, spoiled;
+};
+
 struct ip_stream;
 struct ip_unpack;
 
@@ -56,6 +67,13 @@ void ip_stream_go_on(struct ip_stream *stream, const char *const *paths, size_t 
 /* Goes to the next packet and skips what was not read of the packet before. Returns 1; 0 at the
  * end, which may be where the damage begins; -1 with an error where reading fails. */
 int ip_stream_next_packet(struct ip_stream *stream, struct ip_packet *ret);
+
+/* ip_stream_mark() notes the place before the next packet. It must be called when all events of the
+ * packet that was read last have been read. ip_stream_go_to() goes to a place of these files. The
+ * stream must have been opened anew: it has no damage, and no packet of it has been read. Returns
+ * 0, or -1 with an error: the file has become shorter, or cannot be opened any more. */
+void ip_stream_mark(const struct ip_stream *stream, struct ip_stream_mark *ret);
+int ip_stream_go_to(struct ip_stream *stream, const struct ip_stream_mark *mark);
 
 /* Returns the 16 bytes that name the trace in the packet that was read last. They are valid as
  * long as the stream. */

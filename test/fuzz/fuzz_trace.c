@@ -2,8 +2,9 @@
 /*
  * The trace reader. An input is a session file, the byte 0x1e, and a stream file; one without 0x1e
  * is taken for both. What is read goes through the call stack machine of one thread, whose promises
- * are checked: each frame that was opened is closed once, not before it began. What stands behind
- * 0x1e is read as counts of that session, too.
+ * are checked: each frame that was opened is closed once, not before it began. Between two packets
+ * another machine takes over the state of the first one, and sees the same from there on. What
+ * stands behind 0x1e is read as counts of that session, too.
  *
  * covers: analysis/read/session.c analysis/read/session_lines.c analysis/read/session_functions.c
  * analysis/read/stream.c analysis/read/unpack.c covers: analysis/read/values.c
@@ -185,6 +186,96 @@ static const struct ip_frames_ops ops = {.opened = on_opened,
 					 .closed = on_closed,
 					 .orphan = on_orphan};
 
+/* What a visitor was told, as a number. */
+static void mix(void *context, uint64_t what, uint64_t function, uint64_t depth, uint64_t ts)
+{
+	uint64_t *hash = context;
+
+	*hash = (*hash ^ what ^ function << 8 ^ depth << 40 ^ ts) * 0x9e3779b97f4a7c15ull;
+	*hash ^= *hash >> 29;
+}
+
+static void hash_opened(void *context, struct ip_frame *frame, size_t depth)
+{
+	mix(context, 1 | frame->flags << 4, frame->function, depth, frame->start);
+}
+
+static void hash_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	mix(context, 2, frame->function, depth, ts);
+}
+
+static void hash_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	mix(context, 3, frame->function, depth, ts);
+}
+
+static void hash_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+			enum ip_frame_end how)
+{
+	mix(context, 4 | how << 4, frame->function, depth, end ^ frame->self << 1 ^ frame->lost);
+}
+
+static void hash_orphan(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	mix(context, 5, function, depth, ts);
+}
+
+static const struct ip_frames_ops hash_ops = {.opened = hash_opened,
+					      .left = hash_left,
+					      .resumed = hash_resumed,
+					      .closed = hash_closed,
+					      .orphan = hash_orphan};
+
+/* Two machines: the second one begins with the state of the first one before the packet at_packet.
+ * From there on both see the same, and end alike. */
+static void read_on(const struct ip_recording *session, const char *path, unsigned at_packet)
+{
+	uint64_t hashes[2] = {0, 0};
+	struct ip_frames *first = ip_frames_create(session, &hash_ops, &hashes[0]), *second = NULL;
+	struct ip_frames_state *state;
+	struct ip_stream *stream;
+	struct ip_stream_mark mark;
+	struct ip_event events[7];
+	struct ip_packet packet;
+	ssize_t got;
+
+	fuzz_assert(first && ip_stream_open(path, &stream) == 0);
+	for (unsigned i = 0;; i++) {
+		if (i == at_packet) {
+			second = ip_frames_create(session, &hash_ops, &hashes[1]);
+			state = ip_frames_save(first);
+			fuzz_assert(second && state && ip_frames_restore(second, state) == 0);
+			ip_frames_state_destroy(state);
+			hashes[0] = 0;
+			/* the stream goes on from its mark as if it had not been left */
+			ip_stream_mark(stream, &mark);
+			ip_stream_close(stream);
+			fuzz_assert(ip_stream_open(path, &stream) == 0);
+			fuzz_assert(ip_stream_go_to(stream, &mark) == 0);
+		}
+		if (ip_stream_next_packet(stream, &packet) <= 0)
+			break;
+		if (packet.lost || packet.missing) {
+			ip_frames_loss(first);
+			if (second)
+				ip_frames_loss(second);
+		}
+		while ((got = ip_stream_read(stream, events, 7)) > 0) {
+			fuzz_assert(ip_frames_feed(first, events, got) == 0);
+			fuzz_assert(!second || ip_frames_feed(second, events, got) == 0);
+		}
+	}
+	ip_frames_finish(first, 0);
+	if (second) {
+		ip_frames_finish(second, 0);
+		fuzz_assert(hashes[0] == hashes[1]);
+	}
+	ip_stream_close(stream);
+	ip_frames_destroy(first);
+	ip_frames_destroy(second);
+}
+
 static void read_stream(const struct ip_recording *session, struct ip_stream *stream,
 			struct ip_frames *frames)
 {
@@ -336,6 +427,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	} else {
 		read_stream(session, stream, frames);
 		ip_stream_close(stream);
+		read_on(session, path, size % 5);
 	}
 	ip_frames_destroy(frames);
 	ip_recording_destroy(session);
