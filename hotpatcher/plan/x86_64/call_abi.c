@@ -11,10 +11,14 @@
 
 #include "hotpatcher/plan/value_types.h"
 
-#define DEPTH_MAX 16u
+#define DEPTH_MAX  16u
+#define OFFSET_MAX (1u << 28) /* bytes, of a member */
 
 /* rdi rsi rdx rcx r8 r9 */
 const uint8_t ip_argument_registers[IP_ARGUMENT_GENERAL] = {7, 6, 2, 1, 8, 9};
+
+/* rax rdx, xmm0 xmm1 */
+const uint8_t ip_result_general[2] = {0, 2}, ip_result_vector[2] = {0, 1};
 
 int ip_register_of_dwarf(unsigned number)
 {
@@ -125,11 +129,11 @@ static int64_t first_bit(Dwarf_Die *member, uint64_t bits)
 	uint64_t first, location, size, from_top;
 
 	if (constant(member, DW_AT_data_bit_offset, &first) == 1)
-		return first <= 128 ? (int64_t)first : -1;
+		return first <= OFFSET_MAX ? (int64_t)first : -1;
 	if (constant(member, DW_AT_data_member_location, &location) != 1 ||
 	    constant(member, DW_AT_byte_size, &size) != 1 ||
-	    constant(member, DW_AT_bit_offset, &from_top) != 1 || location > 16 || size > 16 ||
-	    from_top + bits > size * 8)
+	    constant(member, DW_AT_bit_offset, &from_top) != 1 || location > OFFSET_MAX ||
+	    size > 16 || from_top + bits > size * 8)
 		return -1;
 	return (int64_t)(location * 8 + size * 8 - from_top - bits);
 }
@@ -151,7 +155,7 @@ static void classify_member(struct classes *c, Dwarf_Die *member, uint64_t base,
 			      INTEGER);
 		return;
 	}
-	if (constant(member, DW_AT_data_member_location, &offset) < 0 || offset > 16 ||
+	if (constant(member, DW_AT_data_member_location, &offset) < 0 || offset > OFFSET_MAX ||
 	    ip_value_type_of(member, &type) <= 0) {
 		c->unknown = true; /* this is also the case of a virtual base */
 		return;

@@ -36,6 +36,8 @@ int ip_register_of_dwarf(unsigned number);
 
 #define IP_RESULT_GENERAL 0 /* rax */
 #define IP_RESULT_VECTOR  0 /* xmm0 */
+/* the registers of a result of two eightbytes, in order */
+extern const uint8_t ip_result_general[2], ip_result_vector[2];
 #define IP_STACK_POINTER  4 /* rsp */
 #define IP_RETURN_ADDRESS 8 /* bytes on top of the stack at a function's first instruction */
 
