@@ -70,6 +70,7 @@ static const struct {
 	{"iterations", BIT(TOP), true},
 	{"sort", BIT(TOP), true},
 	{"batch", BIT(TOP), false},
+	{"full-names", BIT(TOP) | BIT(FPERF), false},
 	{"limit", BIT(TOP) | BIT(FPERF), true},
 	{"events", BIT(FPERF), true},
 	{"budget", BIT(FPERF), true},

@@ -81,7 +81,7 @@ static char *json_fragment(struct dump *d, uint32_t function)
 
 static char *text_fragment(struct dump *d, uint32_t function)
 {
-	char *text = strdup(ip_names_get(d->names, function));
+	char *text = strdup(ip_names_text(d->names, function));
 
 	if (text)
 		ip_clean(text);
@@ -465,7 +465,7 @@ static void clear(struct dump *d)
 static int show(const char *dir, struct cli_dump_options *options)
 {
 	struct dump d = {.options = options, .matches = &options->matches, .json = options->json};
-	int ret = ip_trace_reader_open(dir, &d.trace);
+	int ret = cli_reader_open(dir, &d.trace);
 
 	if (ret == 0) {
 		d.several = d.trace->processes > 1;
@@ -477,6 +477,8 @@ static int show(const char *dir, struct cli_dump_options *options)
 	}
 	if (ret == 0) {
 		d.names = ip_names_create(d.trace->session);
+		if (d.names && options->filter.full_names)
+			ip_names_use_full(d.names);
 		d.places = ip_symbolizer_create(dir, d.trace->session);
 		d.fragments = calloc(d.trace->session->nfunctions, sizeof(*d.fragments));
 		ret = !d.names || !d.places ? -1 : d.fragments ? 0 : ip_error("out of memory");

@@ -42,6 +42,7 @@ static const char help[] =
 	"      --tid TID        this thread only\n"
 	"      --details SIZE   html: room for short calls, one by one (default 8M; 0: only their "
 	"sums)\n"
+	"      --full-names     folded, callgrind: whole C++ names, not their short forms\n"
 	"      --diff OTHER     html: the flame graph shows what has changed since the trace "
 	"OTHER\n";
 
@@ -203,7 +204,7 @@ static int write_file(struct ip_trace_reader *trace, exporter run,
 static int open_other(const char *dir, const struct cli_filter *filter,
 		      struct ip_export_options *options)
 {
-	if (ip_trace_reader_open(dir, &options->other) < 0)
+	if (cli_reader_open(dir, &options->other) < 0)
 		return -1;
 	options->other_selected = cli_reader_select(options->other, filter->functions);
 	return options->other_selected ? 0 : -1;
@@ -211,10 +212,12 @@ static int open_other(const char *dir, const struct cli_filter *filter,
 
 static int show(const char *dir, const struct options *o)
 {
-	struct ip_export_options options = {.tid = o->filter.tid, .details = o->details};
+	struct ip_export_options options = {.tid = o->filter.tid,
+					    .details = o->details,
+					    .full_names = o->filter.full_names};
 	_cleanup_free_ bool *selected = NULL;
 	struct ip_trace_reader *trace;
-	int ret = ip_trace_reader_open(dir, &trace);
+	int ret = cli_reader_open(dir, &trace);
 
 	if (ret == 0) {
 		selected = cli_reader_select(trace, o->filter.functions);
@@ -279,6 +282,7 @@ int cmd_export(int argc, char **argv)
 						     CLI_FILTER_TID,
 						     {"details", required_argument, NULL, 'D'},
 						     {"diff", required_argument, NULL, 'd'},
+						     CLI_FILTER_FULL_NAMES,
 						     CLI_FILTER_HELP,
 						     {0}};
 	static const struct cli_filter_command command = {"o:f:h", help, long_options, take};

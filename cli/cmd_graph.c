@@ -29,6 +29,7 @@ static const char help[] =
 	"      --depth N        so many levels\n"
 	"      --min-percent P  leave out what costs less than P percent of all (default 0.5)\n"
 	"      --tid TID        this thread only\n"
+	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document with all nodes\n"
 	"      --dot            for Graphviz: iprobe graph --dot | dot -Tsvg > calls.svg\n";
 
@@ -89,6 +90,7 @@ static int parse(int argc, char **argv, struct options *ret)
 		CLI_FILTER_TID,
 		{"json", no_argument, NULL, OPT_JSON},
 		{"dot", no_argument, NULL, OPT_DOT},
+		CLI_FILTER_FULL_NAMES,
 		CLI_FILTER_HELP,
 		{0}};
 	static const struct cli_filter_command command = {"f:h", help, long_options, take};
@@ -133,12 +135,14 @@ static int show(const char *dir, const struct options *o)
 			      .min_percent = o->min_percent,
 			      .bottom_up = o->bottom_up};
 	_cleanup_free_ bool *selected = NULL, *of = NULL;
-	int ret = ip_trace_reader_open(dir, &g.trace);
+	int ret = cli_reader_open(dir, &g.trace);
 
 	if (ret == 0) {
 		selected = cli_reader_select(g.trace, o->filter.functions);
 		of = selected && o->of ? cli_reader_select(g.trace, o->of) : NULL;
 		g.names = ip_names_create(g.trace->session);
+		if (g.names && o->filter.full_names)
+			ip_names_use_full(g.names);
 		ret = selected && g.names && (of || !o->of) ? collect(&g, o, selected) : -1;
 	}
 	if (ret == 0) {

@@ -34,6 +34,7 @@ static const char help[] =
 	"      --over-time      a heat map: time from left to right, duration upwards\n"
 	"      --tid TID        this thread only\n"
 	"      --interval T     of a process: again each T, until the session ends\n"
+	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n";
 
 #define SLICES	 64u
@@ -68,11 +69,13 @@ static int show(const char *dir, const struct cli_hist_options *o)
 	struct ip_latencies *latencies = NULL;
 	struct ip_counts *counts = NULL;
 	_cleanup_free_ bool *selected = NULL;
-	int ret = ip_trace_reader_open(dir, &trace);
+	int ret = cli_reader_open(dir, &trace);
 
 	if (ret == 0) {
 		selected = cli_reader_select(trace, o->filter.functions);
 		names = ip_names_create(trace->session);
+		if (names && o->filter.full_names)
+			ip_names_use_full(names);
 		ret = selected && names ? ip_counts_load(dir, trace->session, &counts) : -1;
 	}
 	if (ret == 0)
@@ -158,6 +161,7 @@ static int parse(int argc, char **argv, struct cli_hist_options *o)
 		{"over-time", no_argument, NULL, OPT_OVER_TIME},
 		{"interval", required_argument, NULL, OPT_INTERVAL},
 		{"json", no_argument, NULL, OPT_JSON},
+		CLI_FILTER_FULL_NAMES,
 		CLI_FILTER_HELP,
 		{0}};
 	static const struct cli_filter_command command = {"f:n:p:h", help, long_options, take};
@@ -178,7 +182,7 @@ int cmd_hist(int argc, char **argv)
 
 	if (code < 0)
 		code = o.is_process ? cli_one_pid(argc, argv, &pid)
-				    : cli_reader_operand(argv[0], argc, argv, &operand);
+				    : cli_reader_dir(argv[0], argc, argv, &operand);
 	if (code >= 0)
 		return code;
 	if (o.by && o.over_time)
@@ -193,8 +197,6 @@ int cmd_hist(int argc, char **argv)
 					  "--over-time and --tid are for traces");
 	if (!pid && o.interval_ns)
 		return cli_usage(argv[0], "--interval goes with a PID");
-	if (!pid && (code = cli_trace_operand(operand, optind == argc)) >= 0)
-		return code;
 	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);
 	return (pid ? cli_hist_live(pid, &o) : show(operand, &o)) < 0 ? cli_fail() : 0;

@@ -244,7 +244,7 @@ static void print_drops(const struct ip_recording *s)
 		const struct ip_recording_drop *d = &s->drops[i];
 
 		ip_print(stdout, "dropped    ");
-		ip_print(stdout, "%s", ip_names_get(names, d->function));
+		ip_print(stdout, "%s", ip_names_text(names, d->function));
 		ip_print(stdout,
 			 " after %s: %s calls a second of %s each, %" PRIu64
 			 " %% of its time went to its probes; %s\n",
@@ -522,7 +522,7 @@ static int show(const char *dir, bool json)
 	uint64_t events;
 	int ret;
 
-	if (ip_trace_reader_open(dir, &trace) < 0)
+	if (cli_reader_open(dir, &trace) < 0)
 		return cli_fail();
 	ret = ip_trace_reader_count(trace, &events);
 	if (ret == 0) {

@@ -14,6 +14,7 @@
 #include "cli/args/operands.h"
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
+#include "cli/elide.h"
 #include "common/cleanup.h"
 #include "common/elf/elf_file.h"
 #include "common/elf/note.h"
@@ -21,22 +22,29 @@
 #include "common/json.h"
 #include "common/print.h"
 #include "common/selection/selection.h"
+#include "common/short_name.h"
 #include "common/units.h"
 #include "hotpatcher/process/modules.h"
 #include "hotpatcher/process/probe_list_search.h"
 
-static const char help[] = "usage: iprobe list [-f SEL] [--list FILE] [--json] ELF|PID\n\n"
-			   "The probes of a file, or of every module of a running process.\n\n"
-			   "  -f, --functions SEL   only those selected\n"
-			   "  -p, --pid PID         a process, in the place of the operand\n"
-			   "      --list FILE       probe list or debug file of a stripped "
-			   "module, or a folder of such\n"
-			   "      --json            one document: path, build-id, placement and "
-			   "probes of each module\n";
+static const char help[] =
+	"usage: iprobe list [-f SEL] [--list FILE] [--json] ELF|PID\n\n"
+	"The probes of a file, or of every module of a running process.\n\n"
+	"  -f, --functions SEL   only those selected\n"
+	"      --by-function     a row for each function, with the number of its probes; "
+	"--functions\n"
+	"                        without SEL is the same\n"
+	"  -p, --pid PID         a process, in the place of the operand\n"
+	"      --list FILE       probe list or debug file of a stripped "
+	"module, or a folder of such\n"
+	"      --full-names      whole C++ names, not their short forms\n"
+	"      --json            one document: path, build-id, placement and "
+	"probes of each module\n";
 
 struct listing {
 	const struct ip_selection *selection;
-	struct ip_json *json; /* NULL: as text */
+	struct ip_json *json;	    /* NULL: as text */
+	bool full_names, functions; /* functions: a row for each function */
 	uint64_t shown, probes;
 	const char **names; /* names of all functions, for the nearest ones in an error */
 	size_t nnames;
@@ -47,7 +55,11 @@ static void show_probe(struct listing *l, const struct ip_probe_list *list,
 {
 	const struct ip_pl_function *f = &list->functions[probe->function];
 	/* with the argument list for people; without it for scripts, as in report and dump */
-	_cleanup_free_ char *name = ip_demangle(ip_probe_list_string(list, f->name), !l->json);
+	_cleanup_free_ char *whole = ip_demangle(ip_probe_list_string(list, f->name), !l->json);
+	/* not elided: it can be given to -f */
+	_cleanup_free_ char *shorter =
+		whole && !l->json && !l->full_names ? ip_short_name(whole, SIZE_MAX) : NULL;
+	const char *name = shorter ? shorter : whole;
 	const char *linker_name = ip_probe_list_string(list, f->name),
 		   *clone = ip_clone_kind(linker_name);
 	const char *file = f->file ? ip_probe_list_string(list, f->file) : NULL;
@@ -86,16 +98,80 @@ static void show_probe(struct listing *l, const struct ip_probe_list *list,
 	ip_json_end_object(l->json);
 }
 
+/* Shows a function with its number of probes. */
+static void show_function(struct listing *l, const struct ip_probe_list *list,
+			  const struct ip_pl_function *f, uint32_t nprobes)
+{
+	const char *linker_name = ip_probe_list_string(list, f->name),
+		   *clone = ip_clone_kind(linker_name),
+		   *file = f->file ? ip_probe_list_string(list, f->file) : NULL;
+	_cleanup_free_ char *whole = ip_demangle(linker_name, !l->json);
+	_cleanup_free_ char *form = whole ? ip_short_name(whole, SIZE_MAX) : NULL;
+
+	if (!l->json) {
+		ip_print(stdout, "%8u  %s", nprobes, l->full_names ? whole : form);
+		if (file)
+			ip_print(stdout, "  %s:%u", file, f->line);
+		if (clone)
+			ip_print(stdout, "  (%s %s)",
+				 strcmp(clone, "part") ? "copy" : "split off:", linker_name);
+		ip_print(stdout, "\n");
+		return;
+	}
+	ip_json_object(l->json, NULL);
+	ip_json_string(l->json, "function", whole);
+	cli_json_short(l->json, whole, form);
+	ip_json_string(l->json, "linker_name", linker_name);
+	ip_json_string(l->json, "clone", clone);
+	ip_json_string(l->json, "file", file);
+	if (f->line)
+		ip_json_uint(l->json, "line", f->line);
+	else
+		ip_json_string(l->json, "line", NULL);
+	ip_json_uint(l->json, "probes", nprobes);
+	ip_json_end_object(l->json);
+}
+
+/* Prints what is listed of how much there is: "12 of 300 probes in 3 of 80 functions". */
+static void print_header(const struct listing *l, const char *path, const struct ip_pl_header *h,
+			 const uint32_t *probes)
+{
+	char id[2 * IP_BUILD_ID_MAX + 1];
+	uint32_t nprobes = 0, nfunctions = 0;
+
+	for (uint32_t i = 0; i < h->nfunctions; i++) {
+		nprobes += probes[i];
+		nfunctions += probes[i] > 0;
+	}
+	ip_build_id_format(h->build_id, h->build_id_size, id);
+	if (l->json) {
+		ip_json_object(l->json, NULL);
+		ip_json_string(l->json, "path", path);
+		ip_json_string(l->json, "build_id", id);
+		ip_json_string(l->json, "placement", ip_placement_name(h->placement));
+		return;
+	}
+	ip_print(stdout, "%s: %u", path, nprobes);
+	if (nprobes < h->nprobes)
+		ip_print(stdout, " of %u", h->nprobes);
+	ip_print(stdout, " probe%s in %u", ip_plural(h->nprobes), nfunctions);
+	if (nfunctions < h->nfunctions)
+		ip_print(stdout, " of %u", h->nfunctions);
+	ip_print(stdout, " function%s, placement %s, build-id %s\n", ip_plural(h->nfunctions),
+		 ip_placement_name(h->placement), id);
+}
+
 static int show_module(struct listing *l, const char *path, const struct ip_probe_list *list)
 {
 	const struct ip_pl_header *h = list->header;
-	char id[2 * IP_BUILD_ID_MAX + 1];
 	const char **grown = realloc(l->names, (l->nnames + h->nfunctions + 1) * sizeof(*grown));
 	_cleanup_free_ uint8_t *selected = calloc(h->nfunctions + 1, 1);
+	/* of each function: how many of its probes are shown */
+	_cleanup_free_ uint32_t *probes = calloc(h->nfunctions + 1, sizeof(*probes));
 
 	if (grown)
 		l->names = grown;
-	if (!grown || !selected)
+	if (!grown || !selected || !probes)
 		return ip_error("out of memory");
 	for (uint32_t i = 0; i < h->nfunctions; i++) {
 		const char *name = ip_probe_list_string(list, list->functions[i].name);
@@ -106,19 +182,18 @@ static int show_module(struct listing *l, const char *path, const struct ip_prob
 		l->names[l->nnames++] = name;
 		selected[i] = ip_selection_match(l->selection, name, file, path);
 	}
-	ip_build_id_format(h->build_id, h->build_id_size, id);
-	l->probes += h->nprobes;
-	if (l->json) {
-		ip_json_object(l->json, NULL);
-		ip_json_string(l->json, "path", path);
-		ip_json_string(l->json, "build_id", id);
-		ip_json_string(l->json, "placement", ip_placement_name(h->placement));
-		ip_json_array(l->json, "probes");
-	} else {
-		ip_print(stdout, "%s: %u probes in %u functions, placement %s, build-id %s\n", path,
-			 h->nprobes, h->nfunctions, ip_placement_name(h->placement), id);
-	}
 	for (uint32_t i = 0; i < h->nprobes; i++)
+		probes[list->probes[i].function] += selected[list->probes[i].function];
+	l->probes += h->nprobes;
+	print_header(l, path, h, probes);
+	if (l->json)
+		ip_json_array(l->json, l->functions ? "functions" : "probes");
+	for (uint32_t i = 0; l->functions && i < h->nfunctions; i++)
+		if (probes[i]) {
+			l->shown++;
+			show_function(l, list, &list->functions[i], probes[i]);
+		}
+	for (uint32_t i = 0; !l->functions && i < h->nprobes; i++)
 		if (selected[list->probes[i].function])
 			show_probe(l, list, &list->probes[i]);
 	if (l->json) {
@@ -220,8 +295,10 @@ static int list_process(struct listing *l, pid_t pid)
 int cmd_list(int argc, char **argv)
 {
 	static const char letters[] = ":f:p:h";
-	static const struct option long_options[] = {{"functions", required_argument, NULL, 'f'},
+	static const struct option long_options[] = {{"functions", required_argument, NULL, 'U'},
 						     {"list", required_argument, NULL, 'l'},
+						     {"by-function", no_argument, NULL, 'F'},
+						     {"full-names", no_argument, NULL, 'N'},
 						     {"json", no_argument, NULL, 'j'},
 						     CLI_OPTION_PID,
 						     {"help", no_argument, NULL, 'h'},
@@ -230,7 +307,7 @@ int cmd_list(int argc, char **argv)
 	size_t text_size = 0;
 	struct ip_selection *selection;
 	struct listing l = {0};
-	const char *functions = NULL;
+	const char *functions = NULL, *long_value = NULL;
 	struct ip_json j;
 	bool json = false;
 	FILE *buffer = NULL;
@@ -243,11 +320,22 @@ int cmd_list(int argc, char **argv)
 		if (option == 'f') {
 			if (cli_functions(argv[0], optarg, &functions))
 				return 2;
+		} else if (option == 'U' && *optarg == '-') {
+			l.functions = true;
+			optind--; /* it is the next option */
+		} else if (option == 'U') {
+			long_value = optarg;
+		} else if (option == ':' && optopt == 'U') {
+			l.functions = true;
 		} else if (option == 'l') {
 			if (ip_probe_list_search_add(optarg) < 0)
 				return cli_fail();
 		} else if (option == 'j') {
 			json = true;
+		} else if (option == 'F') {
+			l.functions = true;
+		} else if (option == 'N') {
+			l.full_names = true;
 		} else if (option == 'p') {
 			if (cli_pid_option(argv[0], optarg))
 				return 2;
@@ -261,6 +349,14 @@ int cmd_list(int argc, char **argv)
 	operands = cli_operands(argc, argv, optind, &noperands);
 	if (!operands)
 		return cli_fail();
+	/* --functions FILE: the word behind it is no selection where no other one can be the file
+	 */
+	if (long_value && !noperands) {
+		l.functions = true;
+		operands[noperands++] = (char *)long_value;
+	} else if (long_value && cli_functions(argv[0], long_value, &functions)) {
+		return 2;
+	}
 	if (noperands != 1)
 		return cli_usage(argv[0],
 				 noperands ? "one ELF file or PID, not '%s' too%s"
@@ -268,7 +364,8 @@ int cmd_list(int argc, char **argv)
 				 noperands ? operands[1] : "",
 				 noperands && !functions ? " (functions are chosen by -f)" : "");
 	/* an operand of digits only is a process; a file of such a name is written ./1234 */
-	if (optind == argc || operands[0][strspn(operands[0], "0123456789")] == '\0') {
+	if ((optind == argc && !long_value) ||
+	    operands[0][strspn(operands[0], "0123456789")] == '\0') {
 		int code = cli_pid_operand(argv[0], operands[0], true, &pid);
 
 		if (code >= 0)

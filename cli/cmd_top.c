@@ -49,6 +49,7 @@ static const char help[] =
 	"  -b, --batch           plain text, each picture below the other; so it is where stdout "
 	"is no terminal\n"
 	"      --json            each picture as one JSON object on a line\n"
+	"      --full-names      whole C++ names, not their short forms\n"
 	"      --memory SIZE     for rings and histograms (default 64M)\n"
 	"      --max-stop T      no stop of the process longer than T (default 50ms)\n"
 	"  -h, --help\n\n"
@@ -155,7 +156,7 @@ static int parse_count(const char *command, const char *text, const char *what, 
 		       : cli_usage(command, "'%s' is no number of %s", text, what);
 }
 
-enum { OPT_DURATION = 256, OPT_LIMIT, OPT_JSON, OPT_MEMORY, OPT_MAX_STOP };
+enum { OPT_DURATION = 256, OPT_LIMIT, OPT_JSON, OPT_MEMORY, OPT_MAX_STOP, OPT_FULL_NAMES };
 
 static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
 					     {"delay", required_argument, NULL, 'd'},
@@ -168,6 +169,7 @@ static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
 					     {"json", no_argument, NULL, OPT_JSON},
 					     {"memory", required_argument, NULL, OPT_MEMORY},
 					     {"max-stop", required_argument, NULL, OPT_MAX_STOP},
+					     {"full-names", no_argument, NULL, OPT_FULL_NAMES},
 					     {"help", no_argument, NULL, 'h'},
 					     {0}};
 
@@ -203,6 +205,9 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 		if (parse_count(command, optarg, "functions", &n))
 			return 2;
 		o->limit = n;
+		return -1;
+	case OPT_FULL_NAMES:
+		o->full_names = true;
 		return -1;
 	case 'p':
 		return cli_pid_option(command, optarg) ? 2 : -1;

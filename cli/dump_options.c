@@ -31,6 +31,7 @@ static const char help[] =
 	"      --value COND     events whose values meet fd=3, len>4096, uri=*.html, retval<0 ... "
 	"only: calls by their\n"
 	"                       arguments, exits by their results, too; may be repeated: all hold\n"
+	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON object a line; ts: nanoseconds since the start of the "
 	"recording\n";
 
@@ -74,6 +75,7 @@ int cli_dump_parse(int argc, char **argv, struct cli_dump_options *o)
 		{"margin", required_argument, NULL, OPT_MARGIN},
 		{"value", required_argument, NULL, OPT_VALUE},
 		{"json", no_argument, NULL, OPT_JSON},
+		CLI_FILTER_FULL_NAMES,
 		CLI_FILTER_HELP,
 		{0}};
 	static const struct cli_filter_command command = {"f:h", help, long_options, take};

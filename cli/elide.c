@@ -113,3 +113,9 @@ size_t cli_name_width(size_t others, size_t least)
 		return least;
 	return size.ws_col - others;
 }
+
+void cli_json_short(struct ip_json *j, const char *function, const char *form)
+{
+	if (function && form && strcmp(function, form))
+		ip_json_string(j, "short", form);
+}

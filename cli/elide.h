@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#include "common/json.h"
+
 /* Shortens a name to at most width columns, in place. A name that is too long first loses its
  * template arguments; then only its end is kept, which tells most. Control characters become
  * '?'. width is 3 or more. */
@@ -22,5 +24,8 @@ size_t cli_width_of(const char *text);
 /* Returns the columns for names when other columns take others, at least least. Where stdout is
  * no terminal (a pipe, a file) names are not shortened: SIZE_MAX. */
 size_t cli_name_width(size_t others, size_t least);
+
+/* Prints "short", the short form of a function's name, where it is not the name itself. */
+void cli_json_short(struct ip_json *j, const char *function, const char *form);
 
 #endif

@@ -55,6 +55,9 @@ static int take_own(const char *command, int option, struct cli_filter *f)
 			return 1;
 		cli_usage(command, "'%s' is no thread id", optarg);
 		return -1;
+	case CLI_OPT_FULL_NAMES:
+		f->full_names = true;
+		return 1;
 	default:
 		return 0;
 	}

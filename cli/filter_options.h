@@ -7,6 +7,7 @@
 #define IP_CLI_FILTER_OPTIONS_H
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ struct cli_filter {
 	size_t depth; /* levels of calls; SIZE_MAX: all */
 	size_t limit; /* -n; SIZE_MAX: all */
 	int tid;      /* 0: all */
+	bool full_names;
 };
 
 #define CLI_FILTER_ALL                                                                             \
@@ -23,7 +25,7 @@ struct cli_filter {
 		.to_ns = UINT64_MAX, .depth = SIZE_MAX, .limit = SIZE_MAX                          \
 	}
 
-enum { CLI_OPT_TID = 1024, CLI_OPT_FROM, CLI_OPT_TO, CLI_OPT_DEPTH };
+enum { CLI_OPT_TID = 1024, CLI_OPT_FROM, CLI_OPT_TO, CLI_OPT_DEPTH, CLI_OPT_FULL_NAMES };
 
 /* For getopt_long(): each command lists the options that it takes. */
 #define CLI_FILTER_FUNCTIONS                                                                       \
@@ -51,6 +53,10 @@ enum { CLI_OPT_TID = 1024, CLI_OPT_FROM, CLI_OPT_TO, CLI_OPT_DEPTH };
 		"depth", required_argument, NULL, CLI_OPT_DEPTH                                    \
 	}
 
+#define CLI_FILTER_FULL_NAMES                                                                      \
+	{                                                                                          \
+		"full-names", no_argument, NULL, CLI_OPT_FULL_NAMES                                \
+	}
 #define CLI_FILTER_HELP                                                                            \
 	{                                                                                          \
 		"help", no_argument, NULL, 'h'                                                     \

@@ -30,6 +30,8 @@ static int show(int pid, const char *dir, const struct cli_hist_options *o)
 		h.session = trace.session;
 		selected = cli_reader_select(&trace, o->filter.functions);
 		h.names = names = ip_names_create(trace.session);
+		if (names && o->filter.full_names)
+			ip_names_use_full(names);
 		ret = selected && names ? ip_counts_load(dir, trace.session, &counts) : -1;
 		h.counts = counts;
 	}

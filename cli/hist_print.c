@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/elide.h"
 #include "cli/hist.h"
 #include "cli/report/report.h"
 #include "cli/tail_mark.h"
@@ -309,6 +310,8 @@ void cli_hist_json(const struct cli_hist *h)
 		make_histogram(h, h->order[i], &f);
 		ip_json_object(&j, NULL);
 		ip_json_string(&j, "function", ip_names_get(h->names, function));
+		cli_json_short(&j, ip_names_get(h->names, function),
+			       ip_names_short(h->names, function));
 		ip_json_string(&j, "module", ip_recording_module_name(s, &s->functions[function]));
 		ip_json_string(&j, "payload", f.logged ? "log" : "hist");
 		if (group)

@@ -18,7 +18,7 @@
 #include "common/trace/trace_format.h"
 #include "common/units.h"
 
-int cli_reader_operand(const char *command, int argc, char **argv, const char **ret)
+int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)
 {
 	if (argc - optind > 1)
 		return cli_usage(command,
@@ -31,11 +31,9 @@ int cli_reader_operand(const char *command, int argc, char **argv, const char **
 	return -1;
 }
 
-int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)
+int cli_reader_open(const char *dir, struct ip_trace_reader **ret)
 {
-	int code = cli_reader_operand(command, argc, argv, ret);
-
-	return code >= 0 ? code : cli_trace_operand(*ret, optind == argc);
+	return cli_trace_operand(dir) < 0 ? -1 : ip_trace_reader_open(dir, ret);
 }
 
 /* Returns the names of the functions but the first, which is none; NULL: out of memory. */

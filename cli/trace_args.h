@@ -14,10 +14,12 @@
 #define CLI_DEFAULT_DIR "iprobe.data"
 
 /* Takes the operand DIR, or iprobe.data where it is left out. Returns -1 and the directory in
- * *ret; else the exit code, after a message about what can be no trace. */
+ * *ret; else the exit code after a usage error. */
 int cli_reader_dir(const char *command, int argc, char **argv, const char **ret);
-/* The same, but does not look what there is under that name. */
-int cli_reader_operand(const char *command, int argc, char **argv, const char **ret);
+
+/* Opens the trace of an operand. Returns 0, or -1 with an error, which tells of what can be no
+ * trace what it is. */
+int cli_reader_open(const char *dir, struct ip_trace_reader **ret);
 
 /* Returns which functions a selection (NULL: all) means: an array by index of
  * trace->session->functions. The caller frees it. Returns NULL with an error: the selection is

@@ -182,6 +182,20 @@ static const struct ip_recording_function *function_of(const struct page *p, uin
 	return &(*ret_session)->functions[i < own ? i : p->other->functions[i - own]];
 }
 
+/* Puts the short form of a function's name, with the note that ip_names_shown() has added, where it
+ * is another one. */
+static void put_short(struct page *p, uint32_t i, const char *name)
+{
+	const uint32_t own = p->trace->session->nfunctions,
+		       function = i < own ? i : p->other->functions[i - own];
+	struct ip_names *names = i < own ? p->names : p->other_names;
+	const char *whole = ip_names_get(names, function), *form = ip_names_short(names, function);
+	_cleanup_free_ char *text = NULL;
+
+	if (strcmp(whole, form) && asprintf(&text, "%s%s", form, name + strlen(whole)) >= 0)
+		put_field(p, "short", text);
+}
+
 static void put_function(struct page *p, uint32_t i)
 {
 	const struct ip_recording *session;
@@ -192,6 +206,7 @@ static void put_function(struct page *p, uint32_t i)
 	p->separator = "";
 	putc('{', p->out);
 	put_field(p, "name", name);
+	put_short(p, i, name);
 	put_field(p, "module", ip_recording_module_name(session, f));
 	put_field(p, "file", f->file);
 	put_number(p, "line", f->line);
@@ -521,6 +536,11 @@ int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options
 	trace->begin = ip_trace_reader_recorded_from(trace);
 	if (options->other)
 		p.other_names = ip_names_create(options->other->session);
+	/* the page has both forms, and shows the short one */
+	if (p.names)
+		ip_names_use_full(p.names);
+	if (p.other_names)
+		ip_names_use_full(p.other_names);
 	if (p.names && (p.other_names || !options->other) && collect(&p) == 0)
 		ret = put(&p);
 	ip_stats_destroy(p.stats);

@@ -295,6 +295,8 @@ int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_option
 	struct ip_calltree *tree = NULL;
 	int ret = -1;
 
+	if (p.names)
+		ip_names_use_full(p.names); /* pprof shortens names itself */
 	p.strings.out = &p.out;
 	p.used = used;
 	if (!used)

@@ -56,7 +56,8 @@ static void print_way(const struct ip_calltree *tree, struct ip_names *names, ui
 	fprintf(out, " %" PRIu64 "\n", ns);
 }
 
-static int print_ways(struct ip_trace_reader *trace, const struct ip_calltree *tree, FILE *out)
+static int print_ways(struct ip_trace_reader *trace, const struct ip_calltree *tree,
+		      bool full_names, FILE *out)
 {
 	struct ip_names *names = ip_names_create(trace->session);
 	struct ip_deep_paths deep = {0};
@@ -64,6 +65,8 @@ static int print_ways(struct ip_trace_reader *trace, const struct ip_calltree *t
 
 	if (names)
 		ip_names_mark_tails(names, tree->until_tail);
+	if (names && full_names)
+		ip_names_use_full(names);
 	for (uint32_t i = 1; ret == 0 && i < tree->n; i++)
 		if (deep.depths[i] <= IP_WAY_MAX)
 			print_way(tree, names, i, deep.depths[i],
@@ -85,7 +88,7 @@ int ip_export_folded(struct ip_trace_reader *trace, const struct ip_export_optio
 
 	if (collect(trace, options, options->selected, &tree) < 0)
 		return -1;
-	ret = print_ways(trace, tree, out);
+	ret = print_ways(trace, tree, options->full_names, out);
 	ip_calltree_destroy(tree);
 	return ret;
 }
@@ -175,6 +178,8 @@ int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_op
 		n = ip_calltree_arcs(tree, &arcs);
 	if (n >= 0) {
 		ip_names_mark_tails(c.names, tree->until_tail);
+		if (options->full_names)
+			ip_names_use_full(c.names);
 		/* UINT64_MAX: the function was not called */
 		memset(self, 0xff, s->nfunctions * sizeof(*self));
 		for (uint32_t i = 1; i < tree->n; i++) {

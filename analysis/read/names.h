@@ -22,7 +22,18 @@ void ip_names_destroy(struct ip_names *names);
  * owned by names and may hold any byte. */
 const char *ip_names_get(struct ip_names *names, uint32_t function);
 
-/* Returns the name of ip_names_get(). Where the function's figures are not about the whole
+/* Returns the name for people: the short form (common/short_name.h), or the whole name after
+ * ip_names_use_full(). Functions of different names have different short forms: where template
+ * arguments that were elided would tell two functions of the recording apart, neither of them has
+ * them elided. Owned by names, may hold any byte. */
+const char *ip_names_text(struct ip_names *names, uint32_t function);
+/* The same, but short even after ip_names_use_full(). */
+const char *ip_names_short(struct ip_names *names, uint32_t function);
+/* Makes ip_names_text() and ip_names_shown() return whole names from now on, for --full-names. Must
+ * be called before the first call of ip_names_shown(). */
+void ip_names_use_full(struct ip_names *names);
+
+/* Returns the name of ip_names_text(). Where the function's figures are not about the whole
  * recording, or not about whole calls, a note follows: "f [until dropped at 310 ms]", "f [until
  * its tail call]". It is for views for people, and for formats that have no other place for the
  * note. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/trace_args.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -41,7 +42,7 @@ int cli_pid_option(const char *command, const char *text)
 char **cli_operands(int argc, char **argv, int next, size_t *ret_n)
 {
 	const size_t rest = next < argc ? argc - next : 0;
-	char **all = calloc(nnamed + rest + 1, sizeof(*all));
+	char **all = calloc(nnamed + rest + 2, sizeof(*all));
 
 	if (!all) {
 		ip_error("out of memory");
@@ -119,7 +120,7 @@ int cli_pid_operand(const char *command, const char *text, bool is_first, int *r
 			 text, text);
 }
 
-int cli_trace_operand(const char *text, bool is_default)
+int cli_trace_operand(const char *text)
 {
 	const bool is_number = text[strspn(text, "0123456789")] == '\0';
 	char proc[32];
@@ -127,28 +128,27 @@ int cli_trace_operand(const char *text, bool is_default)
 	int pid;
 
 	if (stat(text, &st) == 0 && !S_ISREG(st.st_mode))
-		return -1;
+		return 0;
 	if (stat(text, &st) == 0)
-		ip_error("%s: not a trace: a trace is a directory that iprobe run or iprobe attach "
-			 "wrote%s",
-			 text, st.st_mode & 0111 ? "; iprobe list shows a program's probes" : "");
-	else if (is_number && ip_parse_pid(text, &pid) == 0) {
+		return ip_error(
+			"%s: not a trace: a trace is a directory that iprobe run or iprobe attach "
+			"wrote%s",
+			text, st.st_mode & 0111 ? "; iprobe list shows a program's probes" : "");
+	if (is_number && ip_parse_pid(text, &pid) == 0) {
 		snprintf(proc, sizeof(proc), "/proc/%d", pid);
-		if (access(proc, F_OK) < 0)
-			return -1;
-		ip_error("%s: there is no such trace, but a process: iprobe attach %s records it, "
-			 "iprobe top %s shows it live",
-			 text, text, text);
-	} else if (is_default) {
-		ip_error("there is no trace %s here: name its directory, or record one first "
-			 "(iprobe attach PID, iprobe run CMD)",
-			 text);
-	} else if (cli_may_be_functions(text)) {
-		ip_error("there is no trace '%s': functions are chosen by -f '%s'", text, text);
-	} else {
-		return -1;
+		if (access(proc, F_OK) == 0)
+			return ip_error("%s: there is no such trace, but a process: iprobe attach "
+					"%s records it, iprobe top %s shows it live",
+					text, text, text);
 	}
-	return cli_fail();
+	if (!strcmp(text, CLI_DEFAULT_DIR))
+		return ip_error("there is no trace %s here: name its directory, or record one "
+				"first (iprobe attach PID, iprobe run CMD)",
+				text);
+	if (cli_may_be_functions(text))
+		return ip_error("there is no trace '%s': functions are chosen by -f '%s'", text,
+				text);
+	return 0;
 }
 
 static int one_pid(int argc, char **argv, bool may_miss, int *ret)

@@ -21,8 +21,8 @@
 int cli_pid_option(const char *command, const char *text);
 
 /* Returns the operands from argv[next] on, with those of -p before them: a NULL-terminated array
- * (malloc'ed; the texts are borrowed), their number in *ret_n. NULL with an error where memory ran
- * out. */
+ * (malloc'ed, with room for one more; the texts are borrowed), their number in *ret_n. NULL with an
+ * error where memory ran out. */
 char **cli_operands(int argc, char **argv, int next, size_t *ret_n);
 
 /* Reads an operand as a PID. Returns -1: *ret is it; else the exit code, 2, after a message that
@@ -33,9 +33,9 @@ int cli_pid_operand(const char *command, const char *text, bool is_first, int *r
 /* Whether an operand that is no file looks like a selection of functions. */
 bool cli_may_be_functions(const char *text);
 
-/* Looks whether an operand can be a trace. Returns -1: go on, opening it tells more; else the exit
- * code, after a message that says what it is instead. is_default: the user has named none. */
-int cli_trace_operand(const char *text, bool is_default);
+/* Looks whether an operand can be a trace. Returns 0: opening it tells more; or -1 with an error
+ * that says what it is instead. */
+int cli_trace_operand(const char *text);
 
 /* Reads the only operand of a command, which is a PID. Returns -1: go on; else the exit code. */
 int cli_one_pid(int argc, char **argv, int *ret);

@@ -71,6 +71,7 @@ static const char help[] =
 	"  -n, --limit N         rows of the table at most, 0: all (default: all that are known to "
 	"within +-50 %,\n"
 	"                        and 10 of the others, below a line)\n"
+	"      --full-names      whole C++ names in the table, not their short forms\n"
 	"      --csv, --json     in the place of the table\n"
 	"  -o, --output FILE     write it there, not to stdout\n"
 	"  -q, --quiet           no table while it runs, no summary\n"
@@ -91,7 +92,8 @@ enum {
 	OPT_PROFILE,
 	OPT_MULTIPLEX,
 	OPT_EXCLUSIVE,
-	OPT_STOP
+	OPT_STOP,
+	OPT_FULL_NAMES
 };
 
 static const struct option long_options[] = {
@@ -110,6 +112,7 @@ static const struct option long_options[] = {
 	{"exclusive", no_argument, NULL, OPT_EXCLUSIVE},
 	{"stop", no_argument, NULL, OPT_STOP},
 	{"limit", required_argument, NULL, 'n'},
+	{"full-names", no_argument, NULL, OPT_FULL_NAMES},
 	{"csv", no_argument, NULL, OPT_CSV},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"output", required_argument, NULL, 'o'},
@@ -327,6 +330,9 @@ static int parse(int argc, char **argv, struct options *o)
 			break;
 		case OPT_STOP:
 			o->fperf.stops = true;
+			break;
+		case OPT_FULL_NAMES:
+			fperf_print_full_names();
 			break;
 		case OPT_CSV:
 			o->format = FPERF_CSV;

@@ -19,6 +19,8 @@ enum fperf_format { FPERF_TABLE, FPERF_CSV, FPERF_JSON };
 /* Prints the results. limit: the most rows of a table. end: why the counting ended. */
 void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit,
 		 const char *end);
+/* Makes tables show whole C++ names from now on (--full-names). */
+void fperf_print_full_names(void);
 /* Prints the table on a terminal while fperf counts. Each call overwrites the table of the call
  * before. */
 void fperf_show_live(void *context, struct ip_fperf *f);

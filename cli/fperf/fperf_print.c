@@ -16,6 +16,7 @@
 #include "common/error.h"
 #include "common/json.h"
 #include "common/print.h"
+#include "common/short_name.h"
 #include "common/units.h"
 #include "common/utf8.h"
 
@@ -120,10 +121,18 @@ static size_t print_header(FILE *out, struct ip_fperf *f)
 	return size;
 }
 
+static bool full_names;
+
+void fperf_print_full_names(void)
+{
+	full_names = true;
+}
+
 /* Returns the name in at most width columns; NULL where memory ran out. */
 static char *name_of(const struct ip_fperf_row *row, size_t width)
 {
-	char *name = strdup(row->function);
+	/* with its parameters, and nothing is elided that has room: names stay different */
+	char *name = full_names ? strdup(row->function) : ip_short_name(row->function, SIZE_MAX);
 
 	if (name)
 		cli_fit_name(name, width); /* the name comes from the program's file */
@@ -302,7 +311,10 @@ static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row 
 	ip_json_array(&j, "functions");
 	for (size_t i = 0; i < n; i++) {
 		ip_json_object(&j, NULL);
+		_cleanup_free_ char *form = ip_short_name(rows[i].function, SIZE_MAX);
+
 		ip_json_string(&j, "function", rows[i].function);
+		cli_json_short(&j, rows[i].function, form);
 		ip_json_string(&j, "module", rows[i].module);
 		ip_json_uint(&j, "samples", rows[i].samples);
 		ip_json_uint(&j, "cut", rows[i].cut);

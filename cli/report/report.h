@@ -134,6 +134,9 @@ bool cli_report_is_exact(const struct cli_report_row *row, enum cli_report_colum
 double cli_report_value(const struct cli_report_row *row, enum cli_report_column column);
 
 /* Returns the function that a line about missing calls is about. */
+/* Returns the name of a row for people: short, unless --full-names. */
+const char *cli_report_text(const struct cli_report *r, const struct cli_report_row *row);
+
 uint32_t cli_report_missing_function(const struct cli_report *r,
 				     const struct ip_recording_missing *m);
 

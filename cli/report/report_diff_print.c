@@ -136,7 +136,7 @@ static void print_tails(const struct cli_report_row *row, const char *which)
 
 static int print_row(const struct cli_diff *d, const struct cli_pair *p)
 {
-	_cleanup_free_ char *name = strdup(cli_pair_row(p)->name);
+	_cleanup_free_ char *name = strdup(cli_report_text(cli_pair_report(d, p), cli_pair_row(p)));
 
 	if (!name)
 		return ip_error("out of memory");

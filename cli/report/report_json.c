@@ -2,6 +2,7 @@
 /*
  * iprobe report --json.
  */
+#include "cli/elide.h"
 #include "cli/info_recorded.h"
 #include "cli/report/report.h"
 #include "cli/tail_mark.h"
@@ -106,6 +107,10 @@ static void json_fields(struct ip_json *j, const struct cli_report *r,
 		else
 			ip_json_string(j, fields[i].key,
 				       fields[i].type == CLI_FIELD_NONE ? NULL : fields[i].string);
+	if (row && row->function)
+		cli_json_short(
+			j, row->name,
+			ip_names_short(r->names, row->function - r->trace->session->functions));
 }
 
 void cli_json_dropped(struct ip_json *j, const struct ip_recording *s, uint32_t function)

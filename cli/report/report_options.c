@@ -39,6 +39,7 @@ static const char help[] =
 	"      --diff OTHER     how the trace differs from trace OTHER, function by function; a "
 	"test tells which\n"
 	"                       differences of their latency are more than chance\n"
+	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document, with all columns\n"
 	"      --csv            the rows with all columns, separated by commas\n";
 
@@ -279,6 +280,7 @@ int cli_report_parse(int argc, char **argv, struct cli_report_options *o)
 		{"diff", required_argument, NULL, OPT_DIFF},
 		{"json", no_argument, NULL, OPT_JSON},
 		{"csv", no_argument, NULL, OPT_CSV},
+		CLI_FILTER_FULL_NAMES,
 		CLI_FILTER_HELP,
 		{0}};
 	static const struct cli_filter_command command = {"s:w:n:f:h", help, long_options, take};

@@ -154,6 +154,12 @@ static void name_thread(const struct cli_report *r, struct cli_report_row *row)
 	row->name = row->text;
 }
 
+const char *cli_report_text(const struct cli_report *r, const struct cli_report_row *row)
+{
+	return row->function ? ip_names_text(r->names, row->function - r->trace->session->functions)
+			     : row->name;
+}
+
 static int name_group(struct cli_report *r, struct cli_report_row *row)
 {
 	const struct ip_recording *s = r->trace->session;
@@ -305,7 +311,7 @@ static int load(const char *dir, const struct cli_report_options *options, bool 
 	int ret;
 
 	*r = (struct cli_report){.options = options};
-	if (ip_trace_reader_open(dir, &r->trace) < 0)
+	if (cli_reader_open(dir, &r->trace) < 0)
 		return -1;
 	r->clock = r->trace->session;
 	if (base) {
@@ -321,6 +327,8 @@ static int load(const char *dir, const struct cli_report_options *options, bool 
 	selected = cli_reader_select(r->trace, options->filter.functions);
 	wanted.selected = selected;
 	r->names = ip_names_create(r->trace->session);
+	if (r->names && options->filter.full_names)
+		ip_names_use_full(r->names);
 	if (!selected || !r->names || ip_counts_load(dir, r->trace->session, &r->counts) < 0 ||
 	    ip_stats_collect(r->trace, &wanted, &r->stats) < 0)
 		return -1;

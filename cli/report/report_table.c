@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/print.h"
 #include "common/selection/selection.h"
+#include "common/short_name.h"
 #include "common/units.h"
 
 #define NAME_MIN 24u
@@ -51,7 +52,7 @@ static void print_missing(const struct cli_report *r)
 	for (size_t i = 0; i < s->nmissing && i < MISSING_SHOWN; i++) {
 		ip_print(stdout, "  ");
 		ip_print(stdout, "%s",
-			 ip_names_get(r->names, cli_report_missing_function(r, &s->missing[i])));
+			 ip_names_text(r->names, cli_report_missing_function(r, &s->missing[i])));
 		ip_print(stdout, " from %s to %s after the start\n",
 			 ip_format_ns(ip_recording_since_start(s, s->missing[i].from), from),
 			 ip_format_ns(ip_recording_since_start(s, s->missing[i].to), to));
@@ -72,7 +73,7 @@ static void print_drops(const struct cli_report *r)
 			 "away (--drop-hot). Times and events are those until then:\n");
 	for (size_t i = 0; i < s->ndrops; i++) {
 		ip_print(stdout, "  ");
-		ip_print(stdout, "%s", ip_names_get(r->names, s->drops[i].function));
+		ip_print(stdout, "%s", ip_names_text(r->names, s->drops[i].function));
 		ip_print(stdout, " after %s%s\n",
 			 ip_format_ns(ip_recording_since_start(s, s->drops[i].tsc), at),
 			 s->drops[i].counted ? ", calls are all that were made"
@@ -185,13 +186,35 @@ static void print_values(const struct cli_report *r)
 			 values->ranges ? "" : "; --by value:NAME/log2 puts numbers together");
 }
 
+/* Returns the name with the parameters, which tell functions of one name apart. The caller frees
+ * it. */
+static char *name_with_args(const struct cli_report *r, const struct cli_report_row *row)
+{
+	char *name = ip_demangle(row->function->linker_name, true), *shorter;
+
+	if (!name || r->options->filter.full_names)
+		return name;
+	shorter = ip_short_name(name, SIZE_MAX);
+	free(name);
+	return shorter;
+}
+
+/* Returns the name of the caller of a row that has one. The caller of this function frees it. */
+static char *caller_of(const struct cli_report *r, const struct cli_report_row *row)
+{
+	if (row->group->from == IP_CALLER_FRAME)
+		return strdup(ip_names_text(r->names, row->group->caller));
+	return r->options->filter.full_names ? strdup(row->caller)
+					     : ip_short_name(row->caller, SIZE_MAX);
+}
+
 /* Returns the name of a row. Several functions with the same name get what tells them apart. The
  * caller follows. */
 static char *name_of(const struct cli_report *r, const struct cli_report_row *row, size_t width)
 {
-	_cleanup_free_ char *full =
-		row->ambiguous ? ip_demangle(row->function->linker_name, true) : NULL;
-	const char *name = full ? full : row->name;
+	_cleanup_free_ char *full = row->ambiguous ? name_with_args(r, row) : NULL;
+	_cleanup_free_ char *caller = NULL;
+	const char *name = full ? full : cli_report_text(r, row);
 	const char *module = full ? ip_recording_module_name(r->trace->session, row->function) : "";
 	bool called = row->group && row->group->from != IP_CALLER_NONE;
 	const struct ip_recording *s = r->trace->session;
@@ -214,8 +237,12 @@ static char *name_of(const struct cli_report *r, const struct cli_report_row *ro
 		cli_cut_text(value, taken < half ? width - taken : half);
 		width -= cli_width_of(value) + 2;
 	}
+	if (called)
+		caller = caller_of(r, row);
+	if (called && !caller)
+		return NULL;
 	if (asprintf(&text, "%s%s%s%s%s%s%s", name, full ? " [" : "", module, full ? "]" : "",
-		     called ? " <- " : "", called ? row->caller : "",
+		     called ? " <- " : "", called ? caller : "",
 		     called && row->group->from == IP_CALLER_FRAME ? " (around)" : "") < 0)
 		return NULL;
 	cli_fit_name(text, width > strlen(mark) + 3 ? width - strlen(mark) : 3);

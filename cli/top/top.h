@@ -37,7 +37,7 @@ struct cli_top_options {
 	uint64_t iterations; /* 0: until the end */
 	size_t limit;	     /* rows; 0: all rows, or as many as the screen has */
 	enum cli_top_column sort;
-	bool batch, json;
+	bool batch, json, full_names;
 };
 
 /* ---- the source of the figures ---- */

@@ -176,6 +176,7 @@ static void json_row(struct ip_json *j, const struct cli_top_snapshot *s,
 
 	ip_json_object(j, NULL);
 	ip_json_string(j, "function", r->name);
+	cli_json_short(j, r->name, ip_names_short(s->names, r->function));
 	ip_json_string(j, "module", ip_recording_module_name(s->recording, f));
 	ip_json_uint(j, "calls", r->calls);
 	ip_json_uint(j, "all_calls", r->all_calls);

@@ -58,7 +58,7 @@ struct cli_top_session {
 	int status;   /* as from waitpid() */
 	/* Pipe with what the child prints; its first byte tells that it is live. -1: closed. */
 	int words;
-	bool live, terminal, read_last;
+	bool live, terminal, read_last, full_names;
 	char *said; /* all that the child has printed */
 	size_t nsaid, shown;
 
@@ -325,6 +325,7 @@ int cli_top_session_begin(const struct cli_top_options *o, bool terminal,
 	s->pid = o->pid;
 	s->words = s->kept = -1;
 	s->terminal = terminal;
+	s->full_names = o->full_names;
 	done = ip_session_join(s->pid, &s->dir);
 	if (done <= 0)
 		return done;
@@ -434,6 +435,8 @@ static int read_recording(struct cli_top_session *s)
 		ip_recording_destroy(recording);
 		return -1;
 	}
+	if (s->full_names)
+		ip_names_use_full(names);
 	ip_names_destroy(s->names);
 	ip_recording_destroy(s->recording);
 	s->recording = recording;

@@ -5,6 +5,7 @@
 #include "common/selection/selection.h"
 
 #include <fnmatch.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/selection/selection_item.h"
+#include "common/short_name.h"
 
 /* The names of one function. Each is made when an item first needs it. */
 struct names {
@@ -19,6 +21,8 @@ struct names {
 	char *base;	 /* without the compiler's suffixes */
 	char *plain;	 /* demangled, without arguments */
 	char *with_args; /* demangled, with arguments */
+	char *shorter;	 /* the short form of plain, in which nothing is elided */
+	char *shorter_args;
 };
 
 static bool glob_matches(const char *glob, const char *text)
@@ -59,6 +63,24 @@ static const char *names_with_args(struct names *names)
 	return names->with_args;
 }
 
+static const char *names_shorter(struct names *names, bool with_args)
+{
+	char **ret = with_args ? &names->shorter_args : &names->shorter;
+	const char *whole = with_args ? names_with_args(names) : names_plain(names);
+
+	if (!*ret && whole)
+		*ret = ip_short_name(whole, SIZE_MAX);
+	return *ret;
+}
+
+/* Whether a glob can match the short form of a name and not the name itself. */
+static bool may_be_short(const char *glob, struct names *names)
+{
+	const char *plain = names_plain(names);
+
+	return plain && (strpbrk(glob, "<{") || strstr(glob, "std::") || strstr(plain, ")::"));
+}
+
 static bool matches_function(const struct ip_selection_item *item, struct names *names)
 {
 	if (!strcmp(item->glob, "*"))
@@ -68,8 +90,12 @@ static bool matches_function(const struct ip_selection_item *item, struct names 
 	if (names->linker[0] != '_')
 		return false; /* demanglers do not change it */
 	/* A glob without '(' means the name alone: 'set*int' must not match set(int). */
-	return glob_matches_demangled(item->glob, names_plain(names)) ||
-	       (item->has_paren && glob_matches_demangled(item->glob, names_with_args(names)));
+	if (glob_matches_demangled(item->glob, names_plain(names)) ||
+	    (item->has_paren && glob_matches_demangled(item->glob, names_with_args(names))))
+		return true;
+	return may_be_short(item->glob, names) &&
+	       (glob_matches(item->glob, names_shorter(names, false)) ||
+		(item->has_paren && glob_matches(item->glob, names_shorter(names, true))));
 }
 
 static bool matches_path(const char *glob, const char *path)
@@ -115,6 +141,8 @@ bool ip_selection_match(const struct ip_selection *selection, const char *linker
 	free(names.base);
 	free(names.plain);
 	free(names.with_args);
+	free(names.shorter);
+	free(names.shorter_args);
 	return selected && !taken_away;
 }
 

@@ -16,6 +16,10 @@
  *                 if there is one, and the file only if there is none. If both exist it is an
  *                 error, and @./FILE means the file
  *
+ * A name may be written in its short form, too (common/short_name.h), as commands show it:
+ * std::vector<int>::push_back, std::string::append, main::{lambda#1}::operator(). "<...>" means
+ * "<*>": std::map<...>::find are all functions that are shown by that name.
+ *
  * A glob without '(' is matched against names without arguments. '*' also matches "::" and '/'.
  * `foo` does not match ns::foo, `*::foo` does. A backslash takes a character's special meaning
  * away: operator\[\]. Commas inside (), <> and [] do not separate: f(int, char) and map<int,int>::*

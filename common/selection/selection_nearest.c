@@ -7,6 +7,7 @@
  */
 #include "common/selection/selection.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "common/cleanup.h"
 #include "common/edit_distance.h"
 #include "common/selection/selection_item.h"
+#include "common/short_name.h"
 
 #define NEAREST 3
 
@@ -155,13 +157,16 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
 		_cleanup_free_ char *base =
 			strndup(linker_names[i], ip_base_name_length(linker_names[i]));
 		char *name = base ? ip_demangle(base, item->has_paren) : NULL;
-		_cleanup_free_ char *bare = name ? ip_without_abi_tags(name) : NULL;
-		unsigned d = name ? judge(wanted, bare ? bare : name, limit) : limit + 1;
+		char *shorter = name ? ip_short_name(name, SIZE_MAX) : NULL;
+		unsigned d = name ? judge(wanted, name, limit) : limit + 1,
+			 d_shorter = shorter ? judge(wanted, shorter, limit) : limit + 1;
 
-		if (d <= limit)
-			consider(best, name, d);
+		free(name);
+		d = d_shorter < d ? d_shorter : d;
+		if (shorter && d <= limit)
+			consider(best, shorter, d);
 		else
-			free(name);
+			free(shorter);
 	}
 
 	return join(best);

@@ -189,6 +189,21 @@ static int add_reference(struct ip_selection *selection, const char *text, const
 	return ip_error("selection: '%s': @FILE must be the whole selection", text);
 }
 
+/* Replaces "<...>", as short names have it, by "<*>", in place. */
+static void open_elided(char *glob)
+{
+	char *out = glob;
+
+	for (const char *p = glob; *p;) {
+		const bool elided = !strncmp(p, "<...>", 5);
+
+		memcpy(out, elided ? "<*>" : p, elided ? 3 : 1);
+		out += elided ? 3 : 1;
+		p += elided ? 5 : 1;
+	}
+	*out = '\0';
+}
+
 static int add_item(struct ip_selection *selection, const char *start, size_t n, unsigned depth)
 {
 	struct ip_selection_item item = {0};
@@ -228,6 +243,8 @@ static int add_item(struct ip_selection *selection, const char *start, size_t n,
 
 	item.has_paren = strchr(glob, '(') != NULL;
 	item.glob = strdup(glob);
+	if (item.glob && item.kind == IP_SELECT_FUNCTION)
+		open_elided(item.glob);
 	if (item.glob && append(selection, item) == 0)
 		return 0;
 	free(item.glob);

@@ -411,7 +411,7 @@ static void test_nearest(void **state)
 	nearest("parse_lin", names, N_ELEMENTS(names), "parse_line, parse_lines, parse_file");
 	nearest("!x,foo", names, N_ELEMENTS(names), "ns::foo");
 	nearest("ns::fo0(int)", names, N_ELEMENTS(names), "ns::foo(int)");
-	nearest("ns::tex", tagged, N_ELEMENTS(tagged), "ns::text[abi:cxx11]");
+	nearest("ns::tex", tagged, N_ELEMENTS(tagged), "ns::text");
 	nearest("tokenise*", names, N_ELEMENTS(names), "tokenize");
 	nearest("_parse_", names, N_ELEMENTS(names), "json_parse_value");
 	nearest("quite_different", names, N_ELEMENTS(names), "");
