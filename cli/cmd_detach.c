@@ -9,7 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/args/operands.h"
+#include "cli/args/each_process.h"
+#include "cli/args/processes.h"
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/record/attach.h"
@@ -38,13 +39,12 @@
 #define WAITS  50 /* of 20 ms: the processes of a killed iprobe are gone by then */
 
 static const char help[] =
-	"usage: iprobe detach [--no-stop] [--left-over] [--list FILE] [--json] PID\n\n"
+	"usage: iprobe detach [--no-stop] [--left-over] [--list FILE] [--json] PID...\n\n"
 	"Puts back every site that any iprobe left live in the process, whoever did it and however "
 	"it ended.\n"
 	"A session that is still recording ends.\n"
 	"A thread in uninterruptible sleep is waited for, for up to a minute; all others run "
-	"meanwhile.\n\n"
-	"  -p, --pid PID    the process, in the place of the operand\n"
+	"meanwhile.\n\n" CLI_PROCESS_HELP
 	"      --no-stop    switch pages instead of stopping the threads\n"
 	"      --left-over  do nothing where an iprobe is alive that has the session\n"
 	"      --list FILE  the probe list of a stripped module, or a directory of such lists\n"
@@ -241,53 +241,34 @@ void cli_detach_left(pid_t pid)
 	free(result.inside);
 }
 
-int cmd_detach(int argc, char **argv)
-{
-	static const char letters[] = ":p:h";
-	static const struct option long_options[] = {{"list", required_argument, NULL, 'l'},
-						     {"json", no_argument, NULL, 'j'},
-						     {"no-stop", no_argument, NULL, 'n'},
-						     {"left-over", no_argument, NULL, 'o'},
-						     CLI_OPTION_PID,
-						     {"help", no_argument, NULL, 'h'},
-						     {0}};
-	struct ip_patch_result result = {0};
-	bool json = false, no_stop = false, left_over = false;
-	int option, pid, code;
+static const char letters[] = ":p:h";
+static const struct option long_options[] = {{"list", required_argument, NULL, 'l'},
+					     {"json", no_argument, NULL, 'j'},
+					     {"no-stop", no_argument, NULL, 'n'},
+					     {"left-over", no_argument, NULL, 'o'},
+					     CLI_PROCESS_OPTIONS,
+					     {"help", no_argument, NULL, 'h'},
+					     {0}};
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
-		if (option == 'l') {
-			if (ip_probe_list_search_add(optarg) < 0)
-				return cli_fail();
-		} else if (option == 'j') {
-			json = true;
-		} else if (option == 'n') {
-			no_stop = true;
-		} else if (option == 'o') {
-			left_over = true;
-		} else if (option == 'p') {
-			if (cli_pid_option(argv[0], optarg))
-				return 2;
-		} else if (option == 'h') {
-			ip_print_lines(stdout, help);
-			return 0;
-		} else {
-			return cli_bad_option(argv[0], argc, argv, letters, long_options);
-		}
-	}
-	code = cli_one_pid(argc, argv, &pid);
+struct arguments {
+	int argc;
+	char **argv;
+	bool json, no_stop, left_over;
+};
+
+static int detach_from(const struct arguments *a, pid_t pid)
+{
+	struct ip_patch_result result = {0};
+	struct ip_json j;
+	int code = cli_via_daemon_try(IP_REQUEST_DETACH, pid, a->argc, a->argv, letters,
+				      long_options, NULL);
+
 	if (code >= 0)
 		return code;
-	code = cli_via_daemon_try(IP_REQUEST_DETACH, pid, argc, argv, letters, long_options, NULL);
-	if (code >= 0)
-		return code;
-	if (detach(pid, no_stop, left_over, &result) < 0)
+	if (detach(pid, a->no_stop, a->left_over, &result) < 0)
 		return cli_fail();
 	free(result.inside);
-	if (json) {
-		struct ip_json j;
-
+	if (a->json) {
 		ip_json_init(&j, stdout);
 		ip_json_object(&j, NULL);
 		ip_json_int(&j, "pid", pid);
@@ -297,11 +278,51 @@ int cmd_detach(int argc, char **argv)
 		ip_json_end_object(&j);
 	} else if (result.sites) {
 		ip_print(stdout, "pid %d: %zu sites put back on %zu pages; %s for", pid,
-			 result.sites, result.pages, no_stop ? "one thread held" : "stopped");
+			 result.sites, result.pages, a->no_stop ? "one thread held" : "stopped");
 		cli_print_stops(stdout, &result.stops);
 		ip_print(stdout, "\n");
 	} else {
 		ip_print(stdout, "pid %d: nothing was live\n", pid);
 	}
 	return 0;
+}
+
+static int detach_from_each(void *context, const struct ip_service_process *process)
+{
+	return detach_from(context, process->pid);
+}
+
+int cmd_detach(int argc, char **argv)
+{
+	struct arguments a = {.argc = argc, .argv = argv};
+	struct ip_service_choice choice;
+	int option, code;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
+		if (option == 'l') {
+			if (ip_probe_list_search_add(optarg) < 0)
+				return cli_fail();
+		} else if (option == 'j') {
+			a.json = true;
+		} else if (option == 'n') {
+			a.no_stop = true;
+		} else if (option == 'o') {
+			a.left_over = true;
+		} else if ((code = cli_process_option(argv[0], option, optarg)) != -2) {
+			if (code >= 0)
+				return code;
+		} else if (option == 'h') {
+			ip_print_lines(stdout, help);
+			return 0;
+		} else {
+			return cli_bad_option(argv[0], argc, argv, letters, long_options);
+		}
+	}
+	code = cli_process_choice(argc, argv, optind, &choice);
+	if (code >= 0)
+		return code;
+	return cli_is_one_process(&choice)
+		       ? detach_from(&a, choice.pids[0])
+		       : cli_each_process(&choice, a.json, detach_from_each, &a);
 }

@@ -212,9 +212,8 @@ static int open_other(const char *dir, const struct cli_filter *filter,
 
 static int show(const char *dir, const struct options *o)
 {
-	struct ip_export_options options = {.tid = o->filter.tid,
-					    .details = o->details,
-					    .full_names = o->filter.full_names};
+	struct ip_export_options options = {
+		.tid = o->filter.tid, .details = o->details, .full_names = o->filter.full_names};
 	_cleanup_free_ bool *selected = NULL;
 	struct ip_trace_reader *trace;
 	int ret = cli_reader_open(dir, &trace);

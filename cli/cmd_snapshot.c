@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "access/delegation.h"
-#include "cli/args/operands.h"
+#include "cli/args/each_process.h"
+#include "cli/args/processes.h"
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/record/via_daemon.h"
@@ -17,17 +18,20 @@
 #include "common/error.h"
 #include "common/json.h"
 #include "common/print.h"
+#include "common/trace/trace_members.h"
 #include "common/units.h"
+#include "trace_writer/member_dirs.h"
 
-static const char help[] = "usage: iprobe snapshot [-o DIR] [--json] PID\n\n"
-			   "Writes what the rings of a flight recorder (attach with its overwrite "
-			   "option) hold now, as a trace. The session goes on, and the process\n"
-			   "is not stopped.\n\n"
-			   "  -o, --output DIR  trace directory (default iprobe.snapshot; one that "
-			   "exists is kept as DIR.old)\n"
-			   "  -p, --pid PID     the process, in the place of the operand\n"
-			   "      --json        what was written, as JSON\n"
-			   "  -h, --help\n";
+static const char help[] =
+	"usage: iprobe snapshot [-o DIR] [--json] PID...\n\n"
+	"Writes what the rings of a flight recorder (attach with its overwrite option) hold now, "
+	"as "
+	"a trace. The session goes on, and the process\n"
+	"is not stopped.\n\n"
+	"  -o, --output DIR      trace directory (default iprobe.snapshot; one that exists is kept "
+	"as "
+	"DIR.old)\n" CLI_PROCESS_HELP "      --json            what was written, as JSON\n"
+	"  -h, --help\n";
 
 /* Returns the path to show. A worker of iprobed is in the directory that the caller has opened,
  * and has only a name; people want the path. */
@@ -58,44 +62,29 @@ static void print_json(pid_t pid, const char *dir, const struct ip_session_snaps
 	ip_json_end_object(&j);
 }
 
-int cmd_snapshot(int argc, char **argv)
+static const char letters[] = ":o:p:h";
+static const struct option long_options[] = {{"output", required_argument, NULL, 'o'},
+					     {"json", no_argument, NULL, 'j'},
+					     CLI_PROCESS_OPTIONS,
+					     {"help", no_argument, NULL, 'h'},
+					     {0}};
+
+struct arguments {
+	int argc;
+	char **argv;
+	const char *dir;
+	bool json;
+	/* of several processes: their directory. It is made before the snapshots are */
+	struct ip_member_dirs *members;
+};
+
+static int snapshot_of(const struct arguments *a, pid_t pid, const char *dir)
 {
-	static const char letters[] = ":o:p:h";
-	static const struct option long_options[] = {{"output", required_argument, NULL, 'o'},
-						     {"json", no_argument, NULL, 'j'},
-						     CLI_OPTION_PID,
-						     {"help", no_argument, NULL, 'h'},
-						     {0}};
-	const char *dir = "iprobe.snapshot";
 	_cleanup_free_ char *path = NULL;
 	struct ip_session_snapshot done;
 	char events[32], overwritten[32], lost[32];
-	bool json = false;
-	int option, pid, code;
+	int code = cli_via_daemon_snapshot(pid, a->argc, a->argv, letters, long_options, dir);
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
-		if (option == 'o') {
-			if (!*optarg)
-				return cli_usage(argv[0], "-o needs the name of a directory");
-			dir = optarg;
-		} else if (option == 'j') {
-			json = true;
-		} else if (option == 'p') {
-			if (cli_pid_option(argv[0], optarg))
-				return 2;
-		} else if (option == 'h') {
-			ip_print_lines(stdout, help);
-			return 0;
-		} else {
-			return cli_bad_option(argv[0], argc, argv, letters, long_options);
-		}
-	}
-	code = cli_one_pid(argc, argv, &pid);
-	if (code >= 0)
-		return code;
-	code = cli_via_daemon_try(IP_REQUEST_SNAPSHOT, pid, argc, argv, letters, long_options,
-				  NULL);
 	if (code >= 0)
 		return code;
 	if (ip_session_ask_snapshot(pid, dir, &done) < 0)
@@ -105,7 +94,7 @@ int cmd_snapshot(int argc, char **argv)
 		ip_error("out of memory");
 		return cli_fail();
 	}
-	if (json) {
+	if (a->json) {
 		print_json(pid, path, &done);
 		return 0;
 	}
@@ -122,4 +111,77 @@ int cmd_snapshot(int argc, char **argv)
 			 "left out\n",
 			 pid, done.torn);
 	return 0;
+}
+
+static int snapshot_of_each(void *context, const struct ip_service_process *process)
+{
+	const struct arguments *a = context;
+	char name[IP_TRACE_MEMBER_NAME];
+	_cleanup_free_ char *dir = NULL;
+
+	if (ip_trace_member_name(process->pid, process->comm, name, sizeof(name)) < 0 ||
+	    asprintf(&dir, "%s/%s", a->dir, name) < 0)
+		return cli_fail();
+	return snapshot_of(a, process->pid, dir);
+}
+
+/* Announces the processes whose snapshots are to be made; returns their number, or -1. */
+static int announce(struct arguments *a, const struct ip_service_choice *choice)
+{
+	_cleanup_free_ char *text = ip_service_choice_text(choice);
+	struct ip_service_processes found;
+	char name[IP_TRACE_MEMBER_NAME];
+	int ret;
+
+	if (!text)
+		return ip_error("out of memory");
+	if (ip_service_processes_find(choice, &found) < 0)
+		return -1;
+	ret = found.n ? ip_member_dirs_create(a->dir, text, &a->members) : 0;
+	for (size_t i = 0; i < found.n && ret == 0; i++)
+		ret = ip_member_dirs_add(a->members, found.items[i].pid, found.items[i].comm, name);
+	ip_service_processes_clear(&found);
+	return ret;
+}
+
+static int snapshot_of_all(struct arguments *a, const struct ip_service_choice *choice)
+{
+	int code = announce(a, choice) < 0 ? cli_fail()
+					   : cli_each_process(choice, a->json, snapshot_of_each, a);
+
+	/* those that have come to nothing are no members */
+	ip_member_dirs_keep_made(a->members);
+	ip_member_dirs_close(a->members);
+	return code;
+}
+
+int cmd_snapshot(int argc, char **argv)
+{
+	struct arguments a = {.argc = argc, .argv = argv, .dir = "iprobe.snapshot"};
+	struct ip_service_choice choice;
+	int option, code;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
+		if (option == 'o') {
+			if (!*optarg)
+				return cli_usage(argv[0], "-o needs the name of a directory");
+			a.dir = optarg;
+		} else if (option == 'j') {
+			a.json = true;
+		} else if ((code = cli_process_option(argv[0], option, optarg)) != -2) {
+			if (code >= 0)
+				return code;
+		} else if (option == 'h') {
+			ip_print_lines(stdout, help);
+			return 0;
+		} else {
+			return cli_bad_option(argv[0], argc, argv, letters, long_options);
+		}
+	}
+	code = cli_process_choice(argc, argv, optind, &choice);
+	if (code >= 0)
+		return code;
+	return cli_is_one_process(&choice) ? snapshot_of(&a, choice.pids[0], a.dir)
+					   : snapshot_of_all(&a, &choice);
 }

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/args/operands.h"
+#include "cli/args/each_process.h"
+#include "cli/args/processes.h"
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/record/via_daemon.h"
@@ -25,12 +26,11 @@
 #include "hotpatcher/process/probe_list_search.h"
 
 static const char help[] =
-	"usage: iprobe status [--list FILE] [--json] [PID]\n\n"
+	"usage: iprobe status [--list FILE] [--json] [PID...]\n\n"
 	"Compares every byte of every executable segment of the process with "
 	"the files on disk and tells which\n"
 	"sites are live, and how fast what is recorded comes in. Without PID: "
-	"all processes that have iprobe's runtime.\n\n"
-	"  -p, --pid PID    the process, in the place of the operand\n"
+	"all processes that have iprobe's runtime.\n\n" CLI_PROCESS_HELP
 	"      --list FILE  the probe list of a stripped module, or a directory of such lists\n"
 	"      --json       one object (without PID: an array of them)\n";
 
@@ -168,17 +168,41 @@ static int show_all(bool json)
 	return 0;
 }
 
+static const char letters[] = ":p:h";
+static const struct option long_options[] = {{"list", required_argument, NULL, 'l'},
+					     {"json", no_argument, NULL, 'j'},
+					     CLI_PROCESS_OPTIONS,
+					     {"help", no_argument, NULL, 'h'},
+					     {0}};
+
+struct arguments {
+	int argc;
+	char **argv;
+	bool json;
+};
+
+static int status_of(const struct arguments *a, pid_t pid)
+{
+	struct ip_json j;
+	int code = cli_via_daemon_try(IP_REQUEST_STATUS, pid, a->argc, a->argv, letters,
+				      long_options, NULL);
+
+	if (code >= 0)
+		return code;
+	ip_json_init(&j, stdout);
+	return show(a->json ? &j : NULL, pid) < 0 ? cli_fail() : 0;
+}
+
+static int status_of_each(void *context, const struct ip_service_process *process)
+{
+	return status_of(context, process->pid);
+}
+
 int cmd_status(int argc, char **argv)
 {
-	static const char letters[] = ":p:h";
-	static const struct option long_options[] = {{"list", required_argument, NULL, 'l'},
-						     {"json", no_argument, NULL, 'j'},
-						     CLI_OPTION_PID,
-						     {"help", no_argument, NULL, 'h'},
-						     {0}};
-	struct ip_json j;
-	bool json = false;
-	int option, pid, code;
+	struct arguments a = {.argc = argc, .argv = argv};
+	struct ip_service_choice choice;
+	int option, code;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
@@ -186,10 +210,10 @@ int cmd_status(int argc, char **argv)
 			if (ip_probe_list_search_add(optarg) < 0)
 				return cli_fail();
 		} else if (option == 'j') {
-			json = true;
-		} else if (option == 'p') {
-			if (cli_pid_option(argv[0], optarg))
-				return 2;
+			a.json = true;
+		} else if ((code = cli_process_option(argv[0], option, optarg)) != -2) {
+			if (code >= 0)
+				return code;
 		} else if (option == 'h') {
 			ip_print_lines(stdout, help);
 			return 0;
@@ -197,16 +221,11 @@ int cmd_status(int argc, char **argv)
 			return cli_bad_option(argv[0], argc, argv, letters, long_options);
 		}
 	}
-	code = cli_one_pid_or_none(argc, argv, &pid);
+	if (!cli_any_process(argc, optind))
+		return show_all(a.json);
+	code = cli_process_choice(argc, argv, optind, &choice);
 	if (code >= 0)
 		return code;
-	if (!pid)
-		return show_all(json);
-	code = cli_via_daemon_try(IP_REQUEST_STATUS, pid, argc, argv, letters, long_options, NULL);
-	if (code >= 0)
-		return code;
-	ip_json_init(&j, stdout);
-	if (show(json ? &j : NULL, pid) < 0)
-		return cli_fail();
-	return 0;
+	return cli_is_one_process(&choice) ? status_of(&a, choice.pids[0])
+					   : cli_each_process(&choice, a.json, status_of_each, &a);
 }

@@ -4,6 +4,7 @@
  */
 #include "trace_writer/member_dirs.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,17 @@ int ip_member_dirs_remove(struct ip_member_dirs *dirs, const char *name)
 		return ip_trace_members_write(dirs->fd, dirs->dir, m);
 	}
 	return 0;
+}
+
+void ip_member_dirs_keep_made(struct ip_member_dirs *dirs)
+{
+	for (size_t i = 0; dirs && i < dirs->members.n;) {
+		const char *name = dirs->members.items[i].name;
+		_cleanup_close_ int fd = ip_trace_member_open(dirs->fd, name);
+
+		if (fd >= 0 || errno != ENOENT || ip_member_dirs_remove(dirs, name) < 0)
+			i++;
+	}
 }
 
 int ip_member_dirs_fd(const struct ip_member_dirs *dirs)

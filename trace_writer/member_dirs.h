@@ -25,6 +25,9 @@ int ip_member_dirs_add(struct ip_member_dirs *dirs, pid_t pid, const char *comm,
 /* A member that was announced has come to nothing. Returns 0, or -1 with an error. */
 int ip_member_dirs_remove(struct ip_member_dirs *dirs, const char *name);
 
+/* Removes the members whose directories do not exist. Does nothing where dirs is NULL. */
+void ip_member_dirs_keep_made(struct ip_member_dirs *dirs);
+
 /* The directory, open; of dirs. */
 int ip_member_dirs_fd(const struct ip_member_dirs *dirs);
 /* The number of members. */

@@ -39,6 +39,11 @@ int cli_pid_option(const char *command, const char *text)
 						    "(did pidof find none?)");
 }
 
+bool cli_any_pid(int argc, int next)
+{
+	return nnamed || next < argc;
+}
+
 char **cli_operands(int argc, char **argv, int next, size_t *ret_n)
 {
 	const size_t rest = next < argc ? argc - next : 0;

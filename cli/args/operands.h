@@ -20,6 +20,9 @@
  * are kept until the process ends. Returns 0, or 2 after a usage error. */
 int cli_pid_option(const char *command, const char *text);
 
+/* Whether there are operands from argv[next] on, or some of -p. */
+bool cli_any_pid(int argc, int next);
+
 /* Returns the operands from argv[next] on, with those of -p before them: a NULL-terminated array
  * (malloc'ed, with room for one more; the texts are borrowed), their number in *ret_n. NULL with an
  * error where memory ran out. */

@@ -61,6 +61,11 @@ bool cli_is_process_option(const char *name)
 	return false;
 }
 
+bool cli_any_process(int argc, int next)
+{
+	return cli_any_pid(argc, next) || names.n || units.n || cgroups.n || children;
+}
+
 int cli_process_choice(int argc, char **argv, int next, struct ip_service_choice *ret)
 {
 	size_t n;

@@ -41,6 +41,9 @@ int cli_process_option(const char *command, int option, const char *text);
 /* Whether an option of a command line, by its long name, is one of these. */
 bool cli_is_process_option(const char *name);
 
+/* Whether any process is named by an option or by the operands from argv[next] on. */
+bool cli_any_process(int argc, int next);
+
 /* Returns the choice that the options, and the operands from argv[next] on, make. Returns -1; else
  * the exit code after a usage error. *ret borrows memory that is kept until the process ends. */
 int cli_process_choice(int argc, char **argv, int next, struct ip_service_choice *ret);

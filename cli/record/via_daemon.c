@@ -317,9 +317,10 @@ static int add_first(struct ip_request *request, const struct cli_via_daemon_wor
 	return ret;
 }
 
-int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **argv,
-		       const char *letters, const struct option *options,
-		       const struct cli_via_daemon_word *first)
+/* at: where the directory is to be made; NULL: nowhere. */
+static int try(enum ip_request_what what, pid_t pid, int argc, char **argv, const char *letters,
+	       const struct option *options, const struct cli_via_daemon_word *first,
+	       const char *at)
 {
 	struct ip_request request = {.what = what, .pid = pid};
 	const char *dir;
@@ -336,9 +337,21 @@ int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **ar
 		return cli_fail();
 	}
 	cli_catch_signals();
-	code = ask(socket, &request, what == IP_REQUEST_SNAPSHOT ? dir : NULL,
-		   what == IP_REQUEST_FPERF && dir);
+	code = ask(socket, &request, at, what == IP_REQUEST_FPERF && dir);
 	if (made && code)
 		remove_empty(dir);
 	return code;
+}
+
+int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **argv,
+		       const char *letters, const struct option *options,
+		       const struct cli_via_daemon_word *first)
+{
+	return try(what, pid, argc, argv, letters, options, first, NULL);
+}
+
+int cli_via_daemon_snapshot(pid_t pid, int argc, char **argv, const char *letters,
+			    const struct option *options, const char *dir)
+{
+	return try(IP_REQUEST_SNAPSHOT, pid, argc, argv, letters, options, NULL, dir);
 }

@@ -35,6 +35,10 @@ int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **ar
 		       const char *letters, const struct option *options,
 		       const struct cli_via_daemon_word *first);
 
+/* The same for a snapshot, which is to be made at dir, whatever the command line says. */
+int cli_via_daemon_snapshot(pid_t pid, int argc, char **argv, const char *letters,
+			    const struct option *options, const char *dir);
+
 /* Sends the request and waits for its end. A signal that asks this process to end is passed on
  * to iprobed. dir: where the directory is to be made, or NULL. Closes the socket. Returns the
  * exit code. */
