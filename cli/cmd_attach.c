@@ -312,6 +312,8 @@ int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc
 	code = ip_session_attach(pid, &options->session, &summary) < 0;
 	if (result)
 		fill(result, &summary, code);
+	if (result && !options->found)
+		result->none = false; /* it is told by itself */
 	/* a process that was found and has nothing to record is counted, not named */
 	if (code && !(options->found && summary.nothing))
 		cli_fail();

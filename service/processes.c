@@ -167,7 +167,7 @@ static bool is_in_group(const char *path, const char *group)
 
 /* Version 1 of control groups has a line for each hierarchy. The directory under /sys/fs/cgroup is
  * named by its controllers there, so that a path with this directory in front is compared, too. */
-static bool is_in_any(char *line, const struct ip_service_choice *choice)
+bool ip_service_choice_has_group(const struct ip_service_choice *choice, char *line)
 {
 	char *controllers = strchr(line, ':'),
 	     *path = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -202,7 +202,7 @@ static bool has_group(int dir, const struct ip_service_choice *choice)
 	fd = openat(dir, "cgroup", O_RDONLY | O_CLOEXEC);
 	file = fd < 0 ? NULL : fdopen(fd, "r");
 	while (file && fgets(line, sizeof(line), file))
-		if (is_in_any(line, choice))
+		if (ip_service_choice_has_group(choice, line))
 			return true;
 	return false;
 }

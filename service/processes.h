@@ -42,6 +42,10 @@ bool ip_service_choice_is_open(const struct ip_service_choice *choice);
  * memory ran out. */
 char *ip_service_choice_text(const struct ip_service_choice *choice);
 
+/* Whether a line of /proc/PID/cgroup is about one of the choice's units or control groups. The line
+ * is changed. */
+bool ip_service_choice_has_group(const struct ip_service_choice *choice, char *line);
+
 struct ip_service_process {
 	pid_t pid, parent;
 	/* the time at which it was started (common/proc.h): a pid can be another process later */

@@ -33,6 +33,7 @@ struct service {
 	char **documents; /* JSON, one of each worker */
 	size_t ndocuments;
 	struct ip_service_worker_result sum;
+	char why[256]; /* of the first that has nothing to record */
 	size_t recorded, changed, without; /* without: there was nothing to record */
 };
 
@@ -125,6 +126,8 @@ static void take_result(void *context, const struct ip_service_worker *worker, c
 	s->recorded += r->recorded;
 	s->changed += r->changed;
 	s->without += r->none;
+	if (r->none && !*s->why)
+		snprintf(s->why, sizeof(s->why), "%s", r->why);
 	s->sum.events += r->events;
 	s->sum.lost += r->lost;
 	s->sum.filtered += r->filtered;
@@ -193,7 +196,7 @@ static void print_summary(const struct service *s)
 	}
 	if (s->options->quiet)
 		return;
-	if (s->without)
+	if (s->without && s->recorded)
 		ip_print(stderr,
 			 "iprobe: %zu process%s left out: no module of theirs has such probes\n",
 			 s->without, s->without == 1 ? "" : "es");
@@ -219,7 +222,7 @@ static int finish(struct service *s, int done)
 	if (done < 0)
 		return cli_fail();
 	if (!done && !s->recorded && !s->changed) {
-		ip_error("none of these processes could be recorded");
+		ip_error("none of these processes can be recorded: %s", s->why);
 		return cli_fail();
 	}
 	return done ? 1 : 0;

@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recording several processes at once: by pid, by name, with all that they fork, by control group."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from iptest import memory
+
+N = 300
+
+
+class Server:
+    def __init__(self, actor, programs, targets, name=None):
+        self.actor = actor
+        program = programs.simple("prefork")
+        if name:
+            copy = actor.dir() / name
+            shutil.copy(program, copy)
+            program = copy
+        self.target = targets.start(actor, [program], preload=False)
+        self.pid, self.workers = self.target.pid, []
+
+    def say(self, line):
+        self.target.say(line)
+        return self.target.proc.stdout.readline().strip()
+
+    def fork(self):
+        self.workers.append(int(self.say("fork")))
+        return self.workers[-1]
+
+    def go(self, n=N):
+        assert self.say(f"go {n}") == "done"
+
+    def everybody(self):
+        return [self.pid, *self.workers]
+
+    def finish(self):
+        for pid in self.everybody():
+            memory.assert_untouched(pid)
+        self.target.finish()
+
+
+@pytest.fixture
+def server(actor, programs, targets):
+    server = Server(actor, programs, targets)
+    for _ in range(2):
+        server.fork()
+    return server
+
+
+def begin(actor, words, live, directory=None):
+    directory = directory or actor.dir() / "trace"
+    proc = actor.start_iprobe("attach", *words, "--json", "-q", "-o", directory)
+    for pid in live:
+        memory.wait_until_live(pid, proc)
+    return proc, directory
+
+
+def end(proc, code=0, sig=signal.SIGTERM):
+    if sig:
+        proc.send_signal(sig)
+    out, err = proc.communicate(timeout=60)
+    assert proc.returncode == code, err
+    return json.loads(out), err
+
+
+def member(directory, pid):
+    found = [p for p in directory.iterdir() if p.name.endswith(f"-{pid}")]
+    assert len(found) == 1, (pid, list(directory.iterdir()))
+    return found[0]
+
+
+def has_session(directory, pid):
+    return any(directory.glob(f"*-{pid}/metadata"))
+
+
+def calls(actor, trace, name="prefork_answer"):
+    report = actor.iprobe("report", "--json", trace)
+    assert report.returncode == 0, repr(report)
+    rows = json.loads(report.stdout)["functions"]
+    return sum(row["calls"] for row in rows if row["function"] == name)
+
+
+def listed(directory):
+    lines = (directory / "iprobe/members").read_text().splitlines()
+    return {int(line.split("\t")[1]) for line in lines if line.startswith("member")}
+
+
+def test_pids(actor, server):
+    """What everybody types first: iprobe attach $(pidof server)."""
+    proc, directory = begin(actor, server.everybody(), server.everybody())
+    server.go()
+    done, _ = end(proc)
+    assert listed(directory) == set(server.everybody())
+    assert [calls(actor, member(directory, pid)) for pid in server.workers] == [N, N]
+    assert calls(actor, member(directory, server.pid)) == 0
+    assert done["processes"] == 3 and done["lost"] == 0
+    assert {m["pid"] for m in done["members"]} == set(server.everybody())
+    assert done["events"] == sum(m["events"] for m in done["members"]) >= 2 * 2 * N
+    assert all(m["stop_us"] for m in done["members"])
+    if shutil.which("babeltrace2"):
+        text = subprocess.run(
+            ["babeltrace2", directory], capture_output=True, text=True, check=True
+        ).stdout
+        assert len(text.splitlines()) == done["events"]
+    server.finish()
+
+
+def test_pids_and_the_option(actor, server):
+    words = ["-p", ",".join(map(str, server.workers))]
+    proc, directory = begin(actor, words, server.workers)
+    end(proc)
+    assert listed(directory) == set(server.workers)
+    server.finish()
+
+
+def test_each_stop_is_printed(actor, server):
+    done = actor.iprobe(
+        "attach", *server.workers, "--duration", "50ms", "-o", actor.dir() / "trace"
+    )
+    assert done.returncode == 0, repr(done)
+    for pid in server.workers:
+        line = [text for text in done.stderr.splitlines() if text.startswith(f"iprobe: pid {pid}")]
+        assert len(line) == 1 and "stopped for" in line[0], done.stderr
+    assert "events of 2 processes" in done.stderr.splitlines()[-1]
+    server.finish()
+
+
+@pytest.mark.parametrize("how", ["same", "another user"])
+def test_children(me, programs, targets, how):
+    """Those that there are, and those that come: followed by their parent's session, or, where they
+    become another user, by a session of their own.
+    """
+    if how != "same" and me.uid:
+        pytest.skip("only root can become another user")
+    server = Server(me, programs, targets)
+    server.fork()
+    proc, directory = begin(me, [server.pid, "--children"], server.everybody())
+    if how != "same":
+        assert server.say("as 65534") == "done"
+    new = server.fork()
+    if how != "same":
+        memory.wait_for(
+            "the new worker has no session",
+            lambda: has_session(directory, new),
+        )
+        memory.wait_until_live(new, proc)
+    server.go()
+    done, _ = end(proc)
+    assert (new in listed(directory)) == (how != "same")
+    found = {pid: calls(me, member(directory, pid)) for pid in listed(directory)}
+    assert sum(found.values()) == 2 * N, found
+    assert found[server.workers[0]] == N
+    assert done["lost"] == 0
+    server.finish()
+
+
+def test_names(actor, programs, targets):
+    """A second server of that name, which is started later, joins."""
+    name = f"ipserver{os.getpid() % 10000}"
+    first = Server(actor, programs, targets, name)
+    proc, directory = begin(actor, ["--name", name[:-1] + "?"], [first.pid])
+    second = Server(actor, programs, targets, name)
+    memory.wait_for("the second one has no session", lambda: has_session(directory, second.pid))
+    memory.wait_until_live(second.pid, proc)
+    end(proc)
+    assert listed(directory) == {first.pid, second.pid}
+    first.finish()
+    second.finish()
+
+
+def test_it_ends_with_the_service(actor, programs, targets):
+    name = f"ipserver{os.getpid() % 10000}"
+    server = Server(actor, programs, targets, name)
+    proc, directory = begin(actor, ["--name", name], [server.pid])
+    server.target.finish()
+    done, _ = end(proc, sig=0)
+    assert done["members"][0]["end"] == "target ended", done
+
+
+@pytest.fixture
+def cgroup(me):
+    """A control group named like a unit."""
+    if me.uid:
+        pytest.skip("only root may make a control group")
+    for root in ["/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/pids"]:
+        path = f"{root}/iprobe-test-{os.getpid()}.service"
+        if not os.path.exists(f"{root}/cgroup.procs"):
+            continue
+        try:
+            os.mkdir(path)
+        except OSError:
+            continue
+        yield path
+        for _ in range(100):
+            try:
+                os.rmdir(path)
+                return
+            except OSError:
+                time.sleep(0.05)
+        os.rmdir(path)
+    else:
+        pytest.skip("no control group can be made")
+
+
+@pytest.mark.parametrize("how", ["--unit", "--cgroup"])
+def test_control_groups(me, programs, targets, cgroup, how):
+    inside, outside = Server(me, programs, targets), Server(me, programs, targets)
+    with open(f"{cgroup}/cgroup.procs", "w") as file:
+        file.write(str(inside.pid))
+    word = cgroup if how == "--cgroup" else os.path.basename(cgroup)[: -len(".service")]
+    proc, directory = begin(me, [how, word], [inside.pid])
+    worker = inside.fork()
+    memory.wait_for("the worker has no session", lambda: has_session(directory, worker))
+    memory.wait_until_live(worker, proc)
+    end(proc)
+    assert listed(directory) == {inside.pid, worker}
+    inside.finish()
+    outside.finish()
+
+
+def test_one_is_missing(actor, server):
+    """The others are recorded; the exit code and one line tell."""
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    directory = actor.dir() / "trace"
+    done = actor.iprobe(
+        "attach", dead.pid, *server.workers, "--duration", "50ms", "-q", "-o", directory
+    )
+    assert done.returncode == 1, repr(done)
+    assert done.stderr == f"iprobe: pid {dead.pid} does not exist (any more)\n"
+    assert listed(directory) == set(server.workers)
+    server.finish()
+
+
+def test_none_can_be_recorded(actor, server):
+    """Nothing is left: the directory that was there comes back."""
+    directory = actor.dir() / "trace"
+    done = actor.iprobe("attach", *server.workers, "--duration", "50ms", "-q", "-o", directory)
+    assert done.returncode == 0, repr(done)
+    done = actor.iprobe("attach", *server.workers, "-f", "no_such_function", "-o", directory)
+    assert done.returncode == 1, repr(done)
+    assert len(done.stderr.splitlines()) == 2, done.stderr
+    words = ["--name", "prefork", "-f", "no_such_function"]
+    done = actor.iprobe("attach", *words, "-o", directory)
+    assert done.returncode == 1 and "the selection matches none" in done.stderr, repr(done)
+    assert len(done.stderr.splitlines()) == 1
+    assert listed(directory) == set(server.workers)
+    assert not directory.with_name("trace.old").exists()
+    server.finish()
+
+
+def test_a_second_attach_changes_all(actor, server):
+    proc, directory = begin(actor, server.workers, server.workers)
+    done = actor.iprobe("attach", "--json", *server.workers, "-f", "!prefork_hash")
+    assert done.returncode == 0, repr(done)
+    change = json.loads(done.stdout)
+    assert change["changed"] == 2 and change["processes"] == 0 and change["dir"] is None
+    server.go()
+    end(proc)
+    for pid in server.workers:
+        assert calls(actor, member(directory, pid)) == N
+        assert calls(actor, member(directory, pid), "prefork_hash") == 0
+    server.finish()
+
+
+def test_a_condition_in_one_ends_all(actor, server):
+    words = [*server.workers, "--until", "calls>100/1s:prefork_answer"]
+    proc, _ = begin(actor, words, server.workers)
+    server.go(1000)
+    done, _ = end(proc, sig=0)
+    assert any("until" in m for m in done["members"]), done
+    server.finish()
+
+
+def test_one_limit_for_all(actor, server):
+    words = [*server.workers, "--max-size", "1M"]
+    proc, directory = begin(actor, words, server.workers)
+    server.go(100000)
+    done, _ = end(proc, sig=0)
+    # each writer may be about to write a packet when another one has just written its own
+    most = (1 << 20) + len(server.workers) * (33 << 10)
+    assert done["bytes"] <= most
+    assert sum(f.stat().st_size for f in directory.rglob("stream-*")) <= most
+    assert all(m["ended_early"] for m in done["members"]), done
+    server.finish()
+
+
+def test_a_worker_is_killed(actor, server):
+    """Its process is put back at once, the others go on."""
+    proc, directory = begin(actor, server.workers, server.workers)
+    children = open(f"/proc/{proc.pid}/task/{proc.pid}/children").read().split()
+    # the guard of a worker is a child of the worker
+    assert len(children) == 2, children
+    os.kill(int(children[0]), signal.SIGKILL)
+    memory.wait_for(
+        "the process is not put back",
+        lambda: any(memory.text_differences(pid) == [] for pid in server.workers),
+    )
+    left = [pid for pid in server.workers if memory.text_differences(pid)]
+    assert len(left) == 1
+    server.go()
+    _, err = end(proc, code=0)
+    assert "its worker was killed" in err
+    assert calls(actor, member(directory, left[0])) == N
+    server.finish()
+
+
+def test_it_is_killed_itself(actor, server):
+    """Workers end their sessions properly."""
+    proc, directory = begin(actor, server.workers, server.workers)
+    server.go()
+    proc.kill()
+    proc.wait()
+    for pid in server.workers:
+        memory.wait_for("sites are live", lambda: memory.text_differences(pid) == [])
+        memory.wait_for(
+            "the trace is not finished",
+            lambda: "\nend\t" in (member(directory, pid) / "iprobe/session").read_text(),
+        )
+        assert calls(actor, member(directory, pid)) == N
+    server.finish()
+
+
+def test_status_snapshot_detach(actor, server):
+    words = [*server.workers, "--overwrite"]
+    proc, _ = begin(actor, words, server.workers)
+    server.go()
+    status = actor.iprobe("status", "--json", server.pid, "--children")
+    assert status.returncode == 0, repr(status)
+    patched = {p["pid"]: p["patched"] > 0 for p in json.loads(status.stdout)}
+    assert patched == {server.pid: False, **{pid: True for pid in server.workers}}
+    snap = actor.dir() / "snap"
+    done = actor.iprobe("snapshot", "--json", "-o", snap, *server.everybody())
+    assert done.returncode == 1 and f"pid {server.pid}" in done.stderr, repr(done)
+    assert listed(snap) == set(server.workers)
+    for pid in server.workers:
+        assert calls(actor, member(snap, pid)) == N
+    done = actor.iprobe("detach", "--json", *server.everybody())
+    assert done.returncode == 0, repr(done)
+    restored = {p["pid"]: p["restored"] > 0 for p in json.loads(done.stdout)}
+    assert restored == patched
+    end(proc, sig=0)
+    server.finish()
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ([], "PID is missing"),
+        (["--children"], "--children: of which process"),
+        (["--name", ""], "--name is empty"),
+        (["--name", "no-such-server"], "no process matches --name no-such-server"),
+        (["--unit", "no-such-unit"], "no process matches --unit no-such-unit"),
+        (["--cgroup", "/no/such/group"], "no process matches --cgroup /no/such/group"),
+        (["1", "2", "--resume"], "--resume goes on with the session of one process"),
+    ],
+)
+def test_refusals(actor, words, message):
+    done = actor.iprobe("attach", *words, "-o", actor.dir() / "trace")
+    assert done.returncode in (1, 2) and message in done.stderr, repr(done)
+    assert len(done.stderr.splitlines()) == 1
+    assert not (actor.dir() / "trace").exists()
+
+
+def test_other_users_processes(me, programs, targets, user):
+    """A choice by name may find processes that one may not trace: told, and no right is gained."""
+    if me.uid:
+        pytest.skip("one run will do")
+    name = f"ipserver{os.getpid() % 10000}"
+    theirs = Server(me, programs, targets, name)
+    ours = Server(user, programs, targets, name)
+    directory = user.dir() / "trace"
+    proc, _ = begin(user, ["--name", name], [ours.pid], directory)
+    end(proc)
+    assert listed(directory) == {ours.pid}
+    ours.finish()
+    theirs.finish()

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Choosing processes: by pid, name, unit, control group, and with all that they fork.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "service/processes.h"
+#include "test.h"
+
+static bool in_group(const char *kind, const char *name, const char *line)
+{
+	const char *const names[] = {name};
+	struct ip_service_choice choice = {0};
+	char copy[256];
+
+	if (!strcmp(kind, "unit")) {
+		choice.units = names;
+		choice.nunits = 1;
+	} else {
+		choice.cgroups = names;
+		choice.ncgroups = 1;
+	}
+	snprintf(copy, sizeof(copy), "%s", line);
+	return ip_service_choice_has_group(&choice, copy);
+}
+
+static void test_units(void **state)
+{
+	assert_true(in_group("unit", "nginx", "0::/system.slice/nginx.service\n"));
+	assert_true(in_group("unit", "nginx.service", "0::/system.slice/nginx.service\n"));
+	assert_true(in_group("unit", "nginx", "0::/system.slice/nginx.service/worker\n"));
+	assert_true(
+		in_group("unit", "a@b", "1:name=systemd:/system.slice/system-a.slice/a@b.service"));
+	assert_true(in_group("unit", "system.slice", "0::/system.slice/nginx.service\n"));
+	assert_false(in_group("unit", "nginx", "0::/system.slice/nginx.service.d\n"));
+	assert_false(in_group("unit", "nginx", "0::/system.slice/my-nginx.service\n"));
+	assert_false(in_group("unit", "nginx", "0::/nginx\n"));
+	assert_false(in_group("unit", "nginx", "no line of the kernel's"));
+	assert_false(in_group("unit", "nginx", "0:broken"));
+}
+
+static void test_groups(void **state)
+{
+	assert_true(in_group("cgroup", "/a/b", "0::/a/b\n"));
+	assert_true(in_group("cgroup", "/a/b/", "0::/a/b/c\n"));
+	assert_true(in_group("cgroup", "a/b", "0::/a/b/c\n"));
+	assert_true(in_group("cgroup", "/sys/fs/cgroup/a/b", "0::/a/b\n"));
+	assert_true(in_group("cgroup", "/sys/fs/cgroup/cpu,cpuacct/a", "3:cpu,cpuacct:/a\n"));
+	assert_true(in_group("cgroup", "/sys/fs/cgroup/systemd/a", "1:name=systemd:/a\n"));
+	assert_true(in_group("cgroup", "/", "0::/a\n"));
+	assert_false(in_group("cgroup", "/a/b", "0::/a/bc\n"));
+	assert_false(in_group("cgroup", "/a/b", "0::/a\n"));
+	assert_false(in_group("cgroup", "b", "0::/a/b\n"));
+	assert_false(in_group("cgroup", "/sys/fs/cgroup/memory/a", "3:cpu,cpuacct:/a\n"));
+}
+
+/* A child that has a child; both wait for the other end of the pipe to be closed. */
+static pid_t start(const char *name, int go[2], pid_t *ret_grandchild)
+{
+	int tell[2];
+	pid_t child, grandchild = 0;
+
+	assert_int_equal(pipe2(tell, O_CLOEXEC), 0);
+	child = fork();
+	if (!child) {
+		char byte;
+
+		prctl(PR_SET_NAME, name);
+		grandchild = fork();
+		if (grandchild && write(tell[1], &grandchild, sizeof(grandchild)) < 0)
+			_exit(1);
+		close(go[1]);
+		_exit(read(go[0], &byte, 1) == 0 && grandchild ? waitpid(grandchild, NULL, 0) < 0
+							       : 0);
+	}
+	assert_int_equal(read(tell[0], &grandchild, sizeof(grandchild)), sizeof(grandchild));
+	*ret_grandchild = grandchild;
+	close(tell[0]);
+	close(tell[1]);
+	return child;
+}
+
+static size_t found(const struct ip_service_choice *choice, pid_t a, pid_t b)
+{
+	struct ip_service_processes all;
+	size_t n = 0;
+
+	assert_int_equal(ip_service_processes_find(choice, &all), 0);
+	for (size_t i = 0; i < all.n; i++) {
+		assert_true(i == 0 || all.items[i].pid > all.items[i - 1].pid);
+		assert_int_not_equal(all.items[i].started, 0);
+	}
+	n += a && ip_service_processes_get(&all, a) != NULL;
+	n += b && ip_service_processes_get(&all, b) != NULL;
+	assert_true(all.n >= n);
+	ip_service_processes_clear(&all);
+	return n;
+}
+
+/* This process and what it has started are never found: they are iprobe and its workers. So the
+ * looking is done by a sibling. */
+static void look_from_outside(pid_t child, pid_t grandchild)
+{
+	const char *const names[] = {"a)b (c"};
+	const char *const globs[] = {"a?b*"};
+	const pid_t dead = 0x7ffffff0;
+	struct ip_service_choice by_pid = {.pids = &child, .npids = 1},
+				 by_name = {.names = names, .nnames = 1},
+				 by_glob = {.names = globs, .nnames = 1},
+				 none = {.pids = &dead, .npids = 1};
+	struct ip_service_processes all;
+
+	assert_int_equal(found(&by_pid, child, grandchild), 1);
+	by_pid.children = true;
+	assert_int_equal(found(&by_pid, child, grandchild), 2);
+	assert_int_equal(found(&by_name, child, grandchild), 2); /* a child inherits the name */
+	assert_int_equal(found(&by_glob, child, grandchild), 2);
+	assert_int_equal(ip_service_processes_find(&none, &all), 0);
+	assert_int_equal(all.n, 0);
+	assert_int_equal(ip_service_processes_find(&by_pid, &all), 0);
+	assert_true(ip_service_processes_get(&all, child)->named);
+	assert_false(ip_service_processes_get(&all, grandchild)->named);
+	assert_int_equal(ip_service_processes_get(&all, child)->identity,
+			 ip_service_processes_get(&all, grandchild)->identity);
+	assert_string_equal(ip_service_processes_get(&all, child)->comm, "a)b (c");
+	ip_service_processes_clear(&all);
+}
+
+static void test_processes(void **state)
+{
+	pid_t child, grandchild, looker;
+	int go[2], status;
+
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	child = start("a)b (c", go, &grandchild);
+	looker = fork();
+	if (!looker) {
+		close(go[1]);
+		look_from_outside(child, grandchild);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(looker, &status, 0), looker);
+	assert_int_equal(status, 0);
+	/* from here they are descendants */
+	assert_int_equal(
+		found(&(struct ip_service_choice){.pids = &child, .npids = 1}, child, grandchild),
+		0);
+	close(go[1]);
+	close(go[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+}
+
+static void test_text(void **state)
+{
+	const pid_t pids[] = {1, 22};
+	const char *const names[] = {"x*"};
+	const struct ip_service_choice choice = {
+		.pids = pids, .npids = 2, .names = names, .nnames = 1, .children = true};
+	char *text = ip_service_choice_text(&choice);
+
+	assert_string_equal(text, "PIDs 1 22 --name x* --children");
+	assert_true(ip_service_choice_is_open(&choice));
+	assert_false(
+		ip_service_choice_is_open(&(struct ip_service_choice){.pids = pids, .npids = 2}));
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_units),
+		cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
