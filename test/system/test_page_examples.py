@@ -24,6 +24,7 @@ PAGES = [
     ["top"],
     ["doctor", "dump", "export", "graph", "info", "list", "report", "split", "trim"],
 ]
+NAME = f"server-{os.getpid()}"  # of the process
 OURS = {"iprobe": "cli", "fperf": "cli", "coldpatch": "coldpatch"}  # and their folders
 # a session of these goes on until it is ended
 ENDLESS = re.compile(
@@ -79,6 +80,8 @@ class Shell:
         for pattern, new in SOONER:
             command = re.sub(pattern, new, command)
         command = command.replace("$(pidof server)", str(self.target.pid))
+        # no other process of that name on this machine
+        command = command.replace("--name server", f"--name {NAME}")
         command = command.replace("--tid 4711", f"--tid {self.target.pid}")
         env = {"PATH": f"{self.path}:{os.environ['PATH']}", "COLUMNS": "200"}
         # exec: a signal to end it reaches the command itself
@@ -135,7 +138,7 @@ def shell(me, builddir, programs, targets):
         )
         assert done.returncode == 0, repr(done)
     cwd = me.dir()
-    for name in ("server", "program"):
+    for name in ("server", "program", NAME):
         shutil.copy(server, cwd / name)
     (cwd / "input.txt").write_text("", encoding="utf-8")
     (cwd / "test.conf").write_text("turns 50\n", encoding="utf-8")
@@ -143,7 +146,7 @@ def shell(me, builddir, programs, targets):
     path = me.dir()
     for program, folder in OURS.items():
         (path / program).symlink_to(builddir / folder / program)
-    target = targets.start(me, [cwd / "server", "--config", "endless.conf"], preload=False, cwd=cwd)
+    target = targets.start(me, [cwd / NAME, "--config", "endless.conf"], preload=False, cwd=cwd)
     shell = Shell(me, target, cwd, path)
     shell.run("iprobe attach $(pidof server) --args --retval --duration 1s")
     for name in ("before", "after", "yesterday", "today", "other"):
@@ -155,6 +158,8 @@ def all_work(shell, commands):
     """Each command works, in the order of the page; what came before it left a trace."""
     for command in map(without_what_is_not_there, commands):
         if not is_there(command) or command.endswith("&"):  # this comes with the one behind it
+            continue
+        if "--unit" in command:  # the server of this test is none
             continue
         done = shell.run(command)
         silent = (
