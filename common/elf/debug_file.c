@@ -87,6 +87,21 @@ static int find_shared(int root, const char *file, const char *link, char **ret_
 			ret_name);
 }
 
+static int find_named(const struct ip_debug_file_search *search, const unsigned char *id, int size,
+		      char **ret_name)
+{
+	int fd = -1;
+
+	for (size_t i = 0; fd < 0 && search && search->named; i++) {
+		char *path = search->named(i, id, (size_t)size);
+
+		if (!path)
+			break;
+		fd = try_file(-1, path, id, size, ret_name);
+	}
+	return fd;
+}
+
 static int find(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
 		const char *file, const char *link, GElf_Word crc, char **ret_name)
 {
@@ -105,7 +120,9 @@ static int find(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr b
 	size = dwfl_module_build_id(module, &id, &address);
 	if (size < 2)
 		return -1;
-	fd = try_file(-1, by_id(id, size), id, size, ret_name);
+	fd = find_named(search, id, size, ret_name);
+	if (fd < 0)
+		fd = try_file(-1, by_id(id, size), id, size, ret_name);
 	if (fd < 0 && root >= 0)
 		fd = try_file(root, by_id(id, size), id, size, ret_name);
 	for (int i = 0; fd < 0 && i < 3 && link && *link && file; i++)

@@ -4,7 +4,8 @@
  * files that a target or a trace has named. So each name is looked up beneath one root directory,
  * and only a regular file is opened.
  *
- *   1. By build-id, in /usr/lib/debug/.build-id: of this process's root, and of the target's.
+ *   1. By build-id: where the user says, and in /usr/lib/debug/.build-id of this process's root,
+ * and of the target's.
  *   2. By the name in .gnu_debuglink: beside the module, in .debug beside it, and in /usr/lib/debug
  *      under the path of the module's directory.
  *   3. The file that this file shares with others (.gnu_debugaltlink), by its path.
@@ -25,6 +26,10 @@ struct ip_debug_file_search {
 	/* root directory to look names up in, O_PATH; -1: that of this process */
 	int root;
 	bool found_shared; /* the file of shared debug information has been found */
+	/* the i-th path, malloc'ed, that the user names for debug information of this build-id;
+	 * NULL: no more. It is looked up before all others, from the root of this process; NULL:
+	 * there is none */
+	char *(*named)(size_t i, const uint8_t *id, size_t size);
 };
 
 /* Sets what the callbacks use to search for the module. It must stay valid. Without this call they

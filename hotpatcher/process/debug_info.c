@@ -18,6 +18,7 @@
 #include "common/cleanup.h"
 #include "common/elf/debug_file.h"
 #include "common/error.h"
+#include "hotpatcher/process/probe_list_search.h"
 #include "hotpatcher/process/target_files.h"
 
 #define DEPTH_MAX  64u /* scopes within scopes */
@@ -106,6 +107,7 @@ int ip_debug_info_open(const struct ip_module *module, pid_t pid, struct ip_debu
 		return ip_error("out of memory");
 	}
 	info->search.root = ip_target_root(pid);
+	info->search.named = ip_probe_list_search_debug_path;
 	info->may_split = ip_target_files_are_ours(pid);
 	info->dwfl = info->search.root < 0 ? NULL : dwfl_begin(&ip_debug_file_callbacks);
 	if (info->dwfl) {

@@ -212,6 +212,35 @@ void ip_probe_list_search_not_needed(const struct ip_elf_file *elf)
 		all_named[i].used |= is_named_for(&all_named[i], elf);
 }
 
+char *ip_probe_list_search_debug_path(size_t i, const uint8_t *build_id, size_t size)
+{
+	const char *path = getenv("IPROBE_LIST_PATH");
+	char id[2 * IP_BUILD_ID_MAX + 1], *ret;
+	int length = 0;
+
+	if (size < 2 || size > IP_BUILD_ID_MAX)
+		return NULL;
+	ip_build_id_format(build_id, size, id);
+	if (i < nnamed && !all_named[i].directory)
+		return strdup(all_named[i].path);
+	if (i < nnamed) {
+		path = all_named[i].path;
+		length = (int)strlen(path);
+	} else {
+		for (i -= nnamed; path; i--) {
+			path += strspn(path, ":");
+			length = (int)strcspn(path, ":");
+			if (!i)
+				break;
+			path += length;
+		}
+	}
+	if (!path || !length)
+		return NULL;
+	return asprintf(&ret, "%.*s/.build-id/%.2s/%s.debug", length, path, id, id + 2) < 0 ? NULL
+											    : ret;
+}
+
 static int try_named(const struct ip_elf_file *elf, struct ip_probe_list **ret)
 {
 	for (size_t i = 0; i < nnamed; i++) {

@@ -39,6 +39,11 @@ int ip_probe_list_search_add(const char *path);
 int ip_probe_list_search_find(pid_t pid, const char *path, struct ip_elf_file *elf,
 			      struct ip_probe_list **ret);
 
+/* The i-th path at which the user says that debug information of a build lies: a file of its own
+ * (--list FILE), or by build-id in a directory (--list DIR, IPROBE_LIST_PATH). Nothing need be
+ * there. malloc'ed; NULL: no more, or out of memory. */
+char *ip_probe_list_search_debug_path(size_t i, const uint8_t *build_id, size_t size);
+
 /* Tells that the module carries its list. A list of the same build that the user named is not
  * needed then, and is no mistake. */
 void ip_probe_list_search_not_needed(const struct ip_elf_file *elf);

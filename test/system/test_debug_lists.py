@@ -81,7 +81,7 @@ def test_it_is_found(me, split, how):
     elif how in ("directory", "variable"):
         (split / "w.debug").rename(by_id(split / "lib", split / "w"))
         options = ["--list", split / "lib"] if how == "directory" else []
-        env = {} if options else {"IPROBE_LIST_PATH": str(split / "lib")}
+        env = {} if options else {"IPROBE_LIST_PATH": f":{split / 'none'}::{split / 'lib'}"}
     else:
         link(me, split)
         if how == ".debug":
@@ -93,13 +93,15 @@ def test_it_is_found(me, split, how):
     assert proc.stdout.readline() == "ready\n"
     trace = me.dir() / "trace"
     done = me.iprobe(
-        *("attach", proc.pid, "-f", "work", "--duration", "200ms", "--json", "-o", trace),
+        *("attach", proc.pid, "-f", "work", "--args", "--duration", "200ms", "--json"),
+        *("-o", trace),
         *options,
         env=env,
     )
     assert done.returncode == 0 and done.summary()["events"] > 20, repr(done)
     shown = json.loads(me.iprobe("report", "--json", trace).stdout)["functions"]
     assert [f["function"] for f in shown] == ["work"]
+    assert "work(n=" in me.iprobe("dump", trace).stdout
     status = me.iprobe("status", "--json", proc.pid, *options, env=env)
     assert json.loads(status.stdout)["patched"] == 0, repr(status)
     actors.end(proc)

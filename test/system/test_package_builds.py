@@ -190,7 +190,7 @@ def test_a_process_is_recorded_by_the_debug_symbols(debs, builddir, me, tmp_path
     assert "install its debug symbols (-dbgsym" in actors.one_line(refused)
     trace = me.dir() / "trace"
     done = me.iprobe(
-        *("attach", proc.pid, "--list", folder, "-f", "serve,price,item"),
+        *("attach", proc.pid, "--list", folder, "-f", "serve,price,item", "--args", "--retval"),
         *("--duration", "300ms", "-o", trace),
     )
     assert done.returncode == 0, repr(done)
@@ -199,6 +199,8 @@ def test_a_process_is_recorded_by_the_debug_symbols(debs, builddir, me, tmp_path
     assert set(calls) == {"serve", "price", "item"} and min(calls.values()) > 20
     assert max(calls.values()) - min(calls.values()) <= 1
     assert {row["file"].rpartition("/")[2] for row in rows} == {"desk.c", "price.c", "item.c"}
+    shown = me.iprobe("dump", trace).stdout
+    assert "serve(id=1)" in shown and "serve = 3" in shown
     status = me.iprobe("status", "--json", proc.pid, "--list", folder)
     assert json.loads(status.stdout)["patched"] == 0
     actors.end(proc)
