@@ -171,7 +171,9 @@ static void explain(struct ip_session *s, struct ip_no_events *why)
 	} else {
 		explain_calls(s, why);
 	}
-	children = s->options->follow_fork ? 0 : count_children(s->target->pid);
+	/* the children of a service may have sessions of their own */
+	children =
+		s->options->follow_fork || s->options->service ? 0 : count_children(s->target->pid);
 	if (children == 1)
 		ip_no_events_add(why, "children",
 				 "its child process runs the same program: add --children");
