@@ -15,7 +15,9 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/now.h"
+#include "common/selection/selection.h"
 #include "common/units.h"
+#include "hotpatcher/plan/inlined_calls.h"
 #include "session/session_private.h"
 
 /* Threads that were woken to go live are back in their waits by then. */
@@ -149,6 +151,31 @@ static void explain_calls(struct ip_session *s, struct ip_no_events *why)
 		ip_no_events_add(why, "not_called", "%s", what);
 }
 
+/* No call reached a live site; but calls that have none may have been made. */
+static void explain_inlined(const struct ip_session *s, struct ip_no_events *why)
+{
+	_cleanup_free_ char *readable = NULL;
+	char name[512];
+	size_t all, found = ip_plan_inlined(s->target, &s->modules, &s->selections, &all, name,
+					    sizeof(name));
+
+	if (!found)
+		return;
+	readable = ip_demangle(name, true);
+	if (all == 1)
+		ip_no_events_add(
+			why, "inlined",
+			"the compiler has inlined %.100s into callers as well, where it has "
+			"no probe: IPROBE_PLACEMENT=inline gives it some",
+			readable ? readable : name);
+	else
+		ip_no_events_add(why, "inlined",
+				 "the compiler has inlined %zu of the functions into callers as "
+				 "well (%.100s%s), where they have no probes: "
+				 "IPROBE_PLACEMENT=inline gives them some",
+				 found, readable ? readable : name, found > 1 ? ", ..." : "");
+}
+
 static void explain(struct ip_session *s, struct ip_no_events *why)
 {
 	const struct ip_filter_options *filters = &s->options->filters;
@@ -170,6 +197,8 @@ static void explain(struct ip_session *s, struct ip_no_events *why)
 				 sum->filtered == 1 ? "" : "s", filter.text);
 	} else {
 		explain_calls(s, why);
+		if (why->n && strcmp(why->items[0].code, "slept"))
+			explain_inlined(s, why);
 	}
 	/* the children of a service may have sessions of their own */
 	children =

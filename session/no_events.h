@@ -6,6 +6,7 @@
  *   start_on     the function of --start-on was not called
  *   slept        the threads of the process used no CPU time
  *   not_called   no live site was reached
+ *   inlined      the compiler has put functions into their callers, where they have no probe
  *   children     child processes run the program of the process, and are not recorded
  *   foreign      selected sites hold what another tool has put there
  */

@@ -99,3 +99,19 @@ def test_children(me, programs, targets):
     assert "children" not in reasons(me, child)
     shell.proc.stdin.write("x")
     actors.last_words(shell.proc)
+
+
+def test_inlined_functions(me, programs, targets):
+    """A function is called all the time, where its code has no probe."""
+    target = targets.start(me, [programs.simple("inlined", placement="fentry")])
+    said = reasons(me, target.pid, "-f", "helper")
+    assert list(said) == ["not_called", "inlined"], said
+    assert said["inlined"].startswith("the compiler has inlined helper into callers as well")
+    said = reasons(me, target.pid, "-f", "helper,never_called")
+    assert "has inlined 1 of the functions into callers as well (helper)" in said["inlined"]
+    assert list(reasons(me, target.pid, "-f", "never_called")) == ["not_called"]
+    target.finish()
+    # placement inline sees these calls
+    target = targets.start(me, [programs.simple("inlined", placement="inline")])
+    assert reasons(me, target.pid, "-f", "helper", "--payload", "count") == {}
+    target.finish()
