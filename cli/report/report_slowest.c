@@ -112,9 +112,15 @@ static char *call_text(const struct slowest *s, const struct ip_slow_call *call)
 	return text;
 }
 
+/* A thread may change its name: the one that it had when the call ended counts. */
+static const char *thread_name(const struct slowest *s, const struct ip_slow_call *call)
+{
+	return ip_recording_thread_name_at(s->trace->session, call->tid, call->start + call->ticks);
+}
+
 static char *thread_text(const struct slowest *s, const struct ip_slow_call *call)
 {
-	const char *name = ip_recording_thread_name(s->trace->session, call->tid);
+	const char *name = thread_name(s, call);
 	char *text, pid[16] = "";
 
 	if (s->trace->processes > 1)
@@ -236,7 +242,7 @@ static int write_call(struct ip_json *j, const struct slowest *s, const struct i
 	ip_json_uint(j, "self_ns", ip_recording_ns(session, call->self));
 	ip_json_uint(j, "pid", call->pid);
 	ip_json_uint(j, "tid", call->tid);
-	ip_json_string(j, "thread", ip_recording_thread_name(session, call->tid));
+	ip_json_string(j, "thread", thread_name(s, call));
 	ip_json_string(j, "function", ip_names_get(s->names, call->function));
 	ip_json_string(j, "linker_name", f->linker_name);
 	ip_json_string(j, "module", ip_recording_module_name(session, f));
@@ -300,7 +306,7 @@ static int csv_call(struct ip_csv *csv, const struct slowest *s, const struct ip
 	ip_csv_uint(csv, true, ip_recording_ns(session, call->self));
 	ip_csv_uint(csv, true, call->pid);
 	ip_csv_uint(csv, true, call->tid);
-	ip_csv_string(csv, ip_recording_thread_name(session, call->tid));
+	ip_csv_string(csv, thread_name(s, call));
 	ip_csv_string(csv, ip_names_get(s->names, call->function));
 	ip_csv_string(csv, f->linker_name);
 	ip_csv_string(csv, ip_recording_module_name(session, f));
