@@ -286,11 +286,26 @@ void ip_value_key_print(FILE *out, const struct ip_value_key *key)
 		ip_value_print(out, &key->value);
 }
 
-char *ip_value_key_text(const struct ip_value_key *key)
+char *ip_value_key_shown(const struct ip_value_key *key)
 {
 	char *text = NULL;
 	size_t size;
-	FILE *out;
+	FILE *out = open_memstream(&text, &size);
+
+	if (out)
+		ip_value_key_print(out, key);
+	if (!out || fclose(out) != 0) {
+		free(text);
+		text = NULL;
+	}
+	if (!text)
+		ip_error("out of memory");
+	return text;
+}
+
+char *ip_value_key_text(const struct ip_value_key *key)
+{
+	char *text = NULL;
 
 	if (key->kind == IP_KEY_STRING) {
 		text = strndup(bytes_of(key), key->value.length);
@@ -303,11 +318,7 @@ char *ip_value_key_text(const struct ip_value_key *key)
 		if (asprintf(&text, "0x%" PRIx64, key->word) < 0)
 			text = NULL;
 	} else {
-		out = open_memstream(&text, &size);
-		if (out) {
-			ip_value_key_print(out, key);
-			fclose(out);
-		}
+		return ip_value_key_shown(key);
 	}
 	if (!text)
 		ip_error("out of memory");

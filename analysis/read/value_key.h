@@ -60,6 +60,9 @@ bool ip_value_key_bounds(const struct ip_value_key *key, double *ret_from, doubl
 
 /* Prints the key for people: 42, "GET", 4096..8191, (none), (others). */
 void ip_value_key_print(FILE *out, const struct ip_value_key *key);
+/* Returns the same as a text. The caller frees it. Returns NULL with an error where memory ran out.
+ */
+char *ip_value_key_shown(const struct ip_value_key *key);
 /* The same without quotes and with bytes as they are, as programs read it: GET. "" where there is
  * no value. The caller frees it. Returns NULL with an error where memory ran out. */
 char *ip_value_key_text(const struct ip_value_key *key);

@@ -76,7 +76,8 @@ struct cli_report_row {
 	bool logged;			/* its times come from logged events */
 	double key;
 	bool ambiguous; /* another row has the same name */
-	/* By value: `uri="/index.html"`, and the value alone for programs; NULL: not by value. */
+	/* By value: the value, "/index.html" with its quotes, and for programs without; NULL: not
+	 * by value. */
 	char *value, *value_text;
 	char *text; /* private: the text that name or caller points into */
 };

@@ -166,10 +166,7 @@ static int name_group(struct cli_report *r, struct cli_report_row *row)
 	const struct ip_group *g = row->group;
 
 	if (g->value) {
-		const struct ip_value_groups *values = r->stats->groups->values;
-
-		row->value =
-			ip_value_group_text(values, values->items[g - r->stats->groups->groups]);
+		row->value = ip_value_key_shown(g->value);
 		row->value_text = ip_value_key_text(g->value);
 		if (!row->value || !row->value_text)
 			return -1;

@@ -318,7 +318,7 @@ int cli_report_table(const struct cli_report *r)
 					     [IP_GROUP_BY_THREAD] = "thread",
 					     [IP_GROUP_BY_MODULE] = "module",
 					     [IP_GROUP_BY_FILE] = "file",
-					     [IP_GROUP_BY_VALUE] = "function, value"};
+					     [IP_GROUP_BY_VALUE] = "function, "};
 	const struct cli_report_options *o = r->options;
 	size_t others = 1;
 
@@ -329,7 +329,8 @@ int cli_report_table(const struct cli_report *r)
 		ip_print(stdout, " %*s", width, cli_report_columns[o->columns[i]].name);
 		others += width + 1;
 	}
-	ip_print(stdout, "  %s\n", titles[o->by]);
+	ip_print(stdout, "  %s%s\n", titles[o->by],
+		 o->by == IP_GROUP_BY_VALUE ? r->stats->groups->values->name.text : "");
 	for (size_t i = 0; i < r->nrows && i < o->filter.limit; i++) {
 		const struct cli_report_row *row = &r->rows[i];
 		char buffer[CLI_TAIL_MARK_MAX];
