@@ -391,12 +391,12 @@ def test_entries_and_exits_lost(me):
     record = t.record
     dropped = []
 
-    def lossy(kind, number, sp):
+    def lossy(kind, number, sp, values=None):
         if rng.random() < 0.03:
             t.lose(1)
             dropped.append(kind)
         else:
-            record(kind, number, sp)
+            record(kind, number, sp, values)
 
     t.record = lossy
     tracegen.play(trace, t, rng, 3000)
