@@ -202,12 +202,29 @@ static int by_thread(const void *a, const void *b)
 	return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
+/* Returns the time up to which sites were live. What is written of a trace after that takes some
+ * milliseconds, in which no call's end could be seen. */
+static uint64_t live_until(const struct ip_trace_reader *t)
+{
+	const struct ip_recording *s = t->session;
+	uint64_t idle = 0, live = 0;
+
+	for (size_t i = 0; i < s->nstops; i++) {
+		uint64_t *last = strcmp(s->stops[i].kind, "detach") ? &live : &idle;
+
+		if (!s->stops[i].failed && s->stops[i].tsc > *last)
+			*last = s->stops[i].tsc;
+	}
+	return idle > live && idle < t->end ? idle : t->end;
+}
+
 /* Counts the threads and finds out up to when each run may have lasted. */
 static int bound_runs(struct ip_trace_reader *t)
 {
 	_cleanup_free_ struct ip_thread_packets **sorted =
 		calloc(t->nruns ? t->nruns : 1, sizeof(*sorted));
 	const struct ip_recording *s = t->session;
+	uint64_t live = live_until(t);
 
 	if (!sorted)
 		return ip_error("out of memory");
@@ -221,7 +238,7 @@ static int bound_runs(struct ip_trace_reader *t)
 			run + 1 < t->runs + t->nruns ? run + 1 : NULL;
 		uint64_t last = run->end;
 
-		run->end = run->gone || !s->ends ? last : t->end;
+		run->end = run->gone || !s->ends ? last : live;
 		if (!i || sorted[i - 1]->pid != run->pid || sorted[i - 1]->tid != run->tid)
 			t->threads++;
 		t->processes += !i || sorted[i - 1]->pid != run->pid;

@@ -29,7 +29,8 @@ struct ip_thread_packets {
 	 *   seen.
 	 *   Else the run's last event, where another thread has the stream after it, or where
 	 *   the recording did not look for the ends of threads (a trace of an older iprobe).
-	 *   Else the thread's next run, its process's next exec, or the trace's end. */
+	 *   Else the thread's next run, its process's next exec, or the time at which the sites
+	 *   became idle; the trace's end where it does not tell. */
 	uint64_t end;
 	uint64_t gone; /* the thread had ended by then; 0: its end was not seen */
 };

@@ -458,6 +458,29 @@ def test_call_that_hangs(me):
     assert line["args"] == 'uri="/hangs"' and line["end"] == "unfinished"
 
 
+@pytest.mark.parametrize("stops", ["detach", "attach", "detach attach", "attach detach"])
+def test_call_under_way_when_sites_became_idle(me, stops):
+    """It lasts until then, not until the trace was written; but it goes on where sites became live
+    again.
+    """
+    trace = tracegen.Trace()
+    thread = trace.thread()
+    thread.call("serve")
+    for kind in stops.split():
+        thread.advance(10_000)
+        trace.extra_lines.append(f"stop\t{kind}\t{trace.now}\t1000\t1\t1\t1")
+    idle = trace.now
+    thread.advance(1_000_000)
+    directory = trace.write(me.dir() / "trace")
+    end = idle if stops.endswith("detach") else trace.now
+    took = ns(trace, end - trace.start)
+    (call,) = report(me, directory, "--slowest", 1)["slowest"]
+    assert (call["duration_ns"], call["self_ns"], call["end"]) == (took, took, "unfinished")
+    (row,) = report(me, directory)["functions"]
+    assert row["total_ns"] == row["self_ns"] == took
+    assert report(me, directory)["duration_ns"] == ns(trace, trace.now - trace.start)
+
+
 def test_values_of_the_event_that_shows_a_jump(me):
     """A function jumps to one that never comes: the next call, which shows it, has values, and they
     are no result of the one that has jumped.
