@@ -72,7 +72,7 @@ static void print(const struct ip_service_processes *found, struct ip_service_wo
 		else if (json && *text)
 			ip_json_raw(&j, NULL, (text[strcspn(text, "\n")] = '\0', text));
 		else if (!json)
-			fputs(text, stdout);
+			ip_print_lines(stdout, text);
 	}
 	if (json)
 		ip_json_end_array(&j);

@@ -33,7 +33,7 @@ struct service {
 	char **documents; /* JSON, one of each worker */
 	size_t ndocuments;
 	struct ip_service_worker_result sum;
-	char why[256]; /* of the first that has nothing to record */
+	char why[256];			   /* of the first that has nothing to record */
 	size_t recorded, changed, without; /* without: there was nothing to record */
 };
 

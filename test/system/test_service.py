@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recording several processes at once: by pid, by name, with all that they fork, by control group."""
+"""Recording several processes at once: by pid, by name, with what they fork, by control group."""
 
 import json
 import os
