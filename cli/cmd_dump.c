@@ -17,8 +17,9 @@
 #include "analysis/read/names.h"
 #include "analysis/read/symbolize.h"
 #include "cli/cli.h"
-#include "cli/dump_calls.h"
-#include "cli/dump_options.h"
+#include "cli/dump/dump_calls.h"
+#include "cli/dump/dump_lines.h"
+#include "cli/dump/dump_options.h"
 #include "cli/elide.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
@@ -49,6 +50,9 @@ struct dump {
 	bool several; /* there are several processes: lines of text name them */
 	bool named;   /* there are several threads, and names of them: lines of text tell them */
 	bool json, stop;
+	FILE *out;		      /* where the text of a line goes */
+	bool own_line;		      /* it is not put behind a call's entry */
+	struct cli_dump_lines *lines; /* NULL: each event is a line, and goes to stdout */
 };
 
 /* Makes "function":...,"module":...,"linker_name":... */
@@ -130,8 +134,12 @@ static bool is_wanted(struct dump *d, uint64_t call, size_t depth, uint64_t ts, 
 	if (!o->around)
 		return true;
 	span = ip_interest_span_at(d->interest, ts);
-	if (span && span != d->span && d->span && !d->json)
-		ip_print(stdout, "--\n");
+	if (span && span != d->span && d->span && !d->json) {
+		if (!d->lines)
+			ip_print(stdout, "--\n");
+		else if (cli_dump_lines_separate(d->lines, "--") < 0)
+			d->stop = true;
+	}
 	d->span = span ? span : d->span;
 	return span;
 }
@@ -146,14 +154,14 @@ static void print_thread(const struct dump *d, uint64_t ts)
 	struct ip_json j;
 
 	if (d->json && name) {
-		ip_json_init_inside(&j, stdout);
+		ip_json_init_inside(&j, d->out);
 		ip_json_string(&j, "thread", name);
 	} else if (d->named && !d->json) {
 		snprintf(text, sizeof(text), "%s", name ? name : "");
 		ip_clean(text);
-		ip_print(stdout, " %s", text);
+		ip_print(d->out, " %s", text);
 		for (size_t width = cli_width_of(text); width < NAME_WIDTH; width++)
-			ip_print(stdout, " ");
+			ip_print(d->out, " ");
 	}
 }
 
@@ -163,31 +171,48 @@ static bool begin_line(struct dump *d, uint32_t function, uint64_t call, const c
 {
 	uint64_t ns = ip_recording_since_start(d->trace->session, ts);
 	const char *text;
+	bool is_exit;
 
 	if (!d->selected[function] || d->stop || !is_wanted(d, call, depth, ts, ns))
 		return false;
 	text = fragment(d, function);
 	if (!text)
 		return false;
+	is_exit = *event == 'e' && event[1] == 'x';
+	d->own_line = !d->lines || !is_exit || call == NO_CALL ||
+		      !cli_dump_lines_closes(d->lines, d->tid, call);
+	if (!d->own_line)
+		return true;
 	if (d->json) {
-		ip_print(stdout,
+		ip_print(d->out,
 			 "{\"ts\":%" PRIu64
 			 ",\"pid\":%u,\"tid\":%u,\"event\":\"%s\",\"depth\":%zu,%s",
 			 ns, d->pid, d->tid, event, depth, text);
 		print_thread(d, ts);
 		return true;
 	}
-	ip_print(stdout, "%5" PRIu64 ".%09" PRIu64 " %*.0u%8u", ns / 1000000000, ns % 1000000000,
+	depth = depth < INDENT_MAX ? depth : INDENT_MAX;
+	if (d->lines)
+		cli_dump_lines_begin(d->lines, d->tid, depth);
+	ip_print(d->out, "%5" PRIu64 ".%09" PRIu64 " %*.0u%8u", ns / 1000000000, ns % 1000000000,
 		 d->several ? 8 : 0, d->several ? d->pid : 0, d->tid);
 	print_thread(d, ts);
-	ip_print(stdout, "  %*s%s%s", (int)(2 * (depth < INDENT_MAX ? depth : INDENT_MAX)), "",
-		 *event == 'e' && event[1] == 'x' ? "} " : "", text);
+	ip_print(d->out, "  %*s", d->lines ? 0 : (int)(2 * depth), "");
+	if (d->lines)
+		cli_dump_lines_headed(d->lines);
+	ip_print(d->out, "%s%s", is_exit ? "} " : "", text);
 	return true;
 }
 
 static void end_line(struct dump *d, const char *text, const char *json)
 {
-	ip_print(stdout, "%s\n", d->json ? json : text);
+	if (d->lines) {
+		ip_print(d->out, "%s", text);
+		if (cli_dump_lines_end(d->lines) < 0)
+			d->stop = true;
+	} else {
+		ip_print(d->out, "%s\n", d->json ? json : text);
+	}
 	if (ferror(stdout))
 		d->stop = true;
 }
@@ -202,12 +227,12 @@ static void print_args(const struct dump *d)
 	if (!signature)
 		return;
 	if (!d->json) {
-		ip_print(stdout, "(");
-		ip_values_print(stdout, signature, d->payload);
-		ip_print(stdout, ")");
+		ip_print(d->out, "(");
+		ip_values_print(d->out, signature, d->payload);
+		ip_print(d->out, ")");
 		return;
 	}
-	ip_json_init_inside(&j, stdout);
+	ip_json_init_inside(&j, d->out);
 	ip_json_object(&j, "args");
 	ip_values_json(&j, signature, d->payload);
 	ip_json_end_object(&j);
@@ -235,11 +260,11 @@ static void print_caller(struct dump *d, uint32_t function)
 		return;
 	}
 	if (!d->json) {
-		ip_print(stdout, "  <- %s", text);
+		ip_print(d->out, "  <- %s", text);
 		return;
 	}
 	snprintf(hex, sizeof(hex), "%#" PRIx64, address);
-	ip_json_init_inside(&j, stdout);
+	ip_json_init_inside(&j, d->out);
 	ip_json_object(&j, "caller");
 	ip_json_string(&j, "address", hex);
 	ip_json_string(&j, "function", place->name);
@@ -262,11 +287,11 @@ static void print_retval(const struct dump *d)
 	if (!signature)
 		return;
 	if (!d->json) {
-		ip_print(stdout, " = ");
-		ip_values_print(stdout, signature, d->payload);
+		ip_print(d->out, " = ");
+		ip_values_print(d->out, signature, d->payload);
 		return;
 	}
-	ip_json_init_inside(&j, stdout);
+	ip_json_init_inside(&j, d->out);
 	ip_value_json(&j, "retval", signature, d->payload);
 	if (ip_values_cut(signature, d->payload))
 		ip_json_bool(&j, "cut", true);
@@ -286,11 +311,11 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 	if (has_result)
 		print_retval(d);
 	if (d->json)
-		ip_print(stdout, ",\"duration_ns\":%" PRIu64, ns);
+		ip_print(d->out, ",\"duration_ns\":%" PRIu64, ns);
 	else
-		ip_print(stdout, "  %s", ip_format_ns(ns, buffer));
+		ip_print(d->out, "%s  %s", d->own_line ? "" : ";", ip_format_ns(ns, buffer));
 	if (d->interest && ip_interest_is_slow(d->interest, call->ordinal))
-		ip_print(stdout, "%s", d->json ? ",\"slow\":true" : "  (slow)");
+		ip_print(d->out, "%s", d->json ? ",\"slow\":true" : "  (slow)");
 	if (how == IP_END_EXIT && frame->flags & IP_FRAME_TAIL)
 		end_line(d, "  (until its tail call)", ",\"tail\":true,\"until_tail_call\":true}");
 	else if (how == IP_END_EXIT && frame->flags & IP_FRAME_JUMPED)
@@ -315,17 +340,21 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 	if (has_values(d, met, NULL, false) &&
 	    begin_line(context, frame->function, ordinal, "entry", depth, frame->start)) {
 		print_args(context);
+		if (d->lines && !ip_recording_signature(d->trace->session, d->payload))
+			ip_print(d->out, "()");
 		if (d->json && d->interest && ip_interest_is_slow(d->interest, ordinal))
-			ip_print(stdout, ",\"slow\":true");
-		if (!d->json)
-			ip_print(stdout, "%s",
+			ip_print(d->out, ",\"slow\":true");
+		if (d->lines && !(frame->flags & (IP_FRAME_ENTRY_ONLY | IP_FRAME_AGAIN)))
+			cli_dump_lines_opens(d->lines, ordinal);
+		else if (!d->json)
+			ip_print(d->out, "%s",
 				 frame->flags & IP_FRAME_ENTRY_ONLY ? "  (it has no exit probes)"
 				 : frame->flags & IP_FRAME_AGAIN    ? "  (again, by a tail call)"
 								    : " {");
 		else if (frame->flags & IP_FRAME_ENTRY_ONLY)
-			ip_print(stdout, ",\"entry_only\":true");
+			ip_print(d->out, ",\"entry_only\":true");
 		else if (frame->flags & IP_FRAME_AGAIN)
-			ip_print(stdout, ",\"again\":true");
+			ip_print(d->out, ",\"again\":true");
 		print_caller(context, frame->function);
 		end_line(context, "", "}");
 	}
@@ -464,7 +493,10 @@ static void clear(struct dump *d)
 
 static int show(const char *dir, struct cli_dump_options *options)
 {
-	struct dump d = {.options = options, .matches = &options->matches, .json = options->json};
+	struct dump d = {.options = options,
+			 .matches = &options->matches,
+			 .json = options->json,
+			 .out = stdout};
 	int ret = cli_reader_open(dir, &d.trace);
 
 	if (ret == 0) {
@@ -483,8 +515,14 @@ static int show(const char *dir, struct cli_dump_options *options)
 		d.fragments = calloc(d.trace->session->nfunctions, sizeof(*d.fragments));
 		ret = !d.names || !d.places ? -1 : d.fragments ? 0 : ip_error("out of memory");
 	}
+	if (ret == 0 && options->pretty) {
+		d.lines = cli_dump_lines_create(options->dim);
+		d.out = d.lines ? cli_dump_lines_out(d.lines) : stdout;
+		ret = d.lines ? 0 : -1;
+	}
 	if (ret == 0)
 		ret = print_all(&d, options->filter.tid);
+	cli_dump_lines_destroy(d.lines);
 	if (ret == 0) {
 		cli_reader_warn(d.trace);
 		cli_reader_warn_counted(d.trace);

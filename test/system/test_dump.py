@@ -2,7 +2,10 @@
 """What iprobe dump leaves out, on traces whose calls are known (test/tracegen.py)."""
 
 import json
+import os
 import pathlib
+import pty
+import re
 import sys
 
 import pytest
@@ -148,3 +151,108 @@ def test_around_slow_calls(me):
 )
 def test_wrong_usage(me, args):
     assert me.iprobe("dump", *args).returncode == 2
+
+
+# time, thread and its name, which has a column of its own where several threads have names
+HEAD = r"^ *\d+\.\d{9} +(?:\d+ +)?(\d+)(?: .{15})?  "
+PRETTY = re.compile(HEAD + r"((?:\| )*)(\S.*)$")
+PLAIN = re.compile(HEAD + r"( *)(\S.*)$")
+
+
+def pretty_lines(text):
+    """[(tid, depth, text)] of what stands on a terminal."""
+    found = [PRETTY.match(line) for line in text.splitlines()]
+    assert all(found), text[:2000]
+    return [(int(m[1]), len(m[2]) // 2, m[3]) for m in found]
+
+
+@pytest.fixture
+def calls(me):
+    """A trace without jumps over frames."""
+    return tracegen.random_trace(5, jumps=False).write(me.dir() / "trace")
+
+
+def test_a_line_for_each_event(me, calls):
+    """What scripts read does not change: in a pipe, and with --plain."""
+    done = me.iprobe("dump", calls)
+    assert done.returncode == 0 and done.stdout == me.iprobe("dump", "--plain", calls).stdout
+    lines, events = done.stdout.splitlines(), dump(me, calls)
+    assert len(lines) == len(events) > 100
+    for line, event in zip(lines, events):
+        parts = PLAIN.match(line)
+        assert parts and event["function"] in line and int(parts[1]) == event["tid"], line
+        assert parts[3].startswith("} ") == (event["event"] == "exit"), line
+        assert line.endswith(" {") == (event["event"] == "entry"), line
+        assert len(parts[2]) == 2 * event["depth"], line
+
+
+def test_pretty_lines(me, calls):
+    """A call in which nothing is shown is one line; the others have guides."""
+    events = dump(me, calls)
+    done = me.iprobe("dump", "--pretty", calls)
+    assert done.returncode == 0, repr(done)
+    lines = pretty_lines(done.stdout)
+    assert "\x1b" not in done.stdout
+    wanted, last = [], {}
+    for event in events:
+        tid, depth, name = event["tid"], event["depth"], event["function"]
+        if event["event"] == "entry":
+            wanted.append([tid, depth, f"{name}() {{"])
+            last[tid] = (wanted[-1], depth)
+        elif event["event"] == "exit":
+            opened = last.pop(tid, None)
+            if opened and opened[1] == depth and not event.get("orphan"):
+                opened[0][2] = f"{name}();  "
+            else:
+                wanted.append([tid, depth, f"}} {name}"])
+        else:
+            last.pop(tid, None)
+            wanted.append([tid, depth, name])
+    assert len(lines) == len(wanted) < len(events)
+    leaves = 0
+    for (tid, depth, text), (wanted_tid, wanted_depth, start) in zip(lines, wanted):
+        assert (tid, depth) == (wanted_tid, wanted_depth) and text.startswith(start), text
+        leaves += ";  " in start
+    assert leaves > 10
+
+
+def test_a_long_call_is_two_lines(me):
+    """More happens in other threads before its end than waits to be printed."""
+    recorded = tracegen.Trace(hz=1_000_000_000)
+    a, b = recorded.thread(0), recorded.thread(1, stack=tracegen.STACK - (1 << 24))
+    a.call("long")
+    for _ in range(2000):
+        b.call("leaf")
+        recorded.now += 100
+        b.ret()
+        recorded.now += 100
+    a.ret()
+    done = me.iprobe("dump", "--pretty", recorded.write(me.dir() / "trace"))
+    texts = [text for _, _, text in pretty_lines(done.stdout)]
+    assert texts[0] == "long() {" and texts[-1].startswith("} long  ")
+    assert sum(text.startswith("leaf();  ") for text in texts) == 2000 == len(texts) - 2
+
+
+def test_on_a_terminal(me, calls):
+    """Pretty and dim there, unless --plain or NO_COLOR is given."""
+    plain = me.iprobe("dump", calls).stdout
+    for options, env, dim in [([], {}, True), ([], {"NO_COLOR": "1"}, False), (["--plain"], {}, 0)]:
+        mine, other = pty.openpty()
+        with me.popen([me.iprobe_path, "dump", *options, calls], stdout=other, env=env) as proc:
+            os.close(other)
+            said = b""
+            while part := read(mine):
+                said += part
+            assert proc.wait() == 0
+        os.close(mine)
+        text = said.decode().replace("\r\n", "\n")
+        assert (b"\x1b[2m| " in said) == bool(dim) and (b"\x1b" in said) == bool(dim)
+        assert (text == plain) == (options == ["--plain"])
+        assert ("();  " in text) == (not options)
+
+
+def read(fd):
+    try:
+        return os.read(fd, 65536)
+    except OSError:  # the other end is closed
+        return b""

@@ -18,6 +18,8 @@ struct cli_dump_options {
 	uint64_t min_duration_ns, slower_than_ns, margin_ns;
 	bool slower_than, json;
 	struct ip_value_matches matches; /* --value */
+	bool pretty; /* with guides, calls without others in one line: on a terminal */
+	bool dim;    /* the guides are dim */
 };
 
 /* Parses the options. Returns -1: go on; else the exit code. */

@@ -2,7 +2,7 @@
 /*
  * A pool of open calls. Memory grows with the calls that are open at once.
  */
-#include "cli/dump_calls.h"
+#include "cli/dump/dump_calls.h"
 
 #include <stdlib.h>
 

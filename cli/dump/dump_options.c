@@ -2,10 +2,11 @@
 /*
  * Reads the options of iprobe dump.
  */
-#include "cli/dump_options.h"
+#include "cli/dump/dump_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "common/error.h"
@@ -31,11 +32,23 @@ static const char help[] =
 	"      --value COND     events whose values meet fd=3, len>4096, uri=*.html, retval<0 ... "
 	"only: calls by their\n"
 	"                       arguments, exits by their results, too; may be repeated: all hold\n"
+	"      --pretty         as on a terminal: guides, and a call that calls nothing in one "
+	"line\n"
+	"      --plain          as in a pipe: each event is a line\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON object a line; ts: nanoseconds since the start of the "
 	"recording\n";
 
-enum { OPT_MIN_DURATION = 256, OPT_JSON, OPT_AROUND, OPT_SLOWER_THAN, OPT_MARGIN, OPT_VALUE };
+enum {
+	OPT_MIN_DURATION = 256,
+	OPT_JSON,
+	OPT_AROUND,
+	OPT_SLOWER_THAN,
+	OPT_MARGIN,
+	OPT_VALUE,
+	OPT_PLAIN,
+	OPT_PRETTY
+};
 
 static int take(const char *command, int option, void *context)
 {
@@ -55,6 +68,10 @@ static int take(const char *command, int option, void *context)
 		return ip_value_matches_add(&o->matches, optarg) < 0
 			       ? cli_usage(command, "%s", ip_error_message())
 			       : -1;
+	case OPT_PLAIN:
+	case OPT_PRETTY:
+		o->pretty = option == OPT_PRETTY;
+		return -1;
 	default:
 		o->json = true;
 		return -1;
@@ -74,6 +91,8 @@ int cli_dump_parse(int argc, char **argv, struct cli_dump_options *o)
 		{"slower-than", required_argument, NULL, OPT_SLOWER_THAN},
 		{"margin", required_argument, NULL, OPT_MARGIN},
 		{"value", required_argument, NULL, OPT_VALUE},
+		{"plain", no_argument, NULL, OPT_PLAIN},
+		{"pretty", no_argument, NULL, OPT_PRETTY},
 		{"json", no_argument, NULL, OPT_JSON},
 		CLI_FILTER_FULL_NAMES,
 		CLI_FILTER_HELP,
@@ -81,8 +100,11 @@ int cli_dump_parse(int argc, char **argv, struct cli_dump_options *o)
 	static const struct cli_filter_command command = {"f:h", help, long_options, take};
 	int code;
 
-	*o = (struct cli_dump_options){.filter = CLI_FILTER_ALL, .margin_ns = 1000000};
+	*o = (struct cli_dump_options){
+		.filter = CLI_FILTER_ALL, .margin_ns = 1000000, .pretty = isatty(STDOUT_FILENO)};
 	code = cli_filter_parse(argc, argv, &command, &o->filter, o);
+	o->pretty &= !o->json;
+	o->dim = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 	if (code < 0 && o->slower_than != !!o->around)
 		return cli_usage(argv[0], "--around SEL and --slower-than T go together");
 	return code;
