@@ -53,7 +53,9 @@ static const char help[] =
 	"told, too\n"
 	"      --no-stop         switch pages under the running threads; one blocked thread is "
 	"held instead of all\n"
-	"      --resume          go on with the recording in DIR, whose iprobe was killed\n"
+	"      --resume          go on with the recording whose iprobe was killed (its directory "
+	"is "
+	"found, or named by -o)\n"
 	"      --dry-run         say what would be patched, in how many stops of what length; "
 	"change nothing\n"
 	"      --args            record the arguments of functions (placement fentry, with debug "
@@ -322,6 +324,7 @@ int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc
 	else
 		cli_record_summary(options, &summary);
 	clear_change(&summary.change);
+	free(summary.dir);
 	return code;
 }
 

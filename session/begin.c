@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/notice.h"
+#include "hotpatcher/shm/area_trace.h"
 #include "session/controller.h"
 #include "session/pmu_leftovers.h"
 #include "session/session_private.h"
@@ -190,6 +191,7 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan,
 		ip_trace_add_selection(s->trace, s->selections.items[i].text);
 	if (ip_trace_begin_journal(s->trace, s->area->header->session, max_size) < 0)
 		return -1;
+	ip_area_set_trace(s->area, s->options->dir);
 	if (ip_session_begin_collector(s, max_size) < 0)
 		return -1;
 	if ((s->selections.rules || ip_controllers_count(s)) &&

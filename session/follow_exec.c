@@ -22,6 +22,7 @@
 #include "hotpatcher/inject/thread_areas.h"
 #include "hotpatcher/process/link_map.h"
 #include "hotpatcher/ptrace/stop.h"
+#include "hotpatcher/shm/area_trace.h"
 #include "session/session_private.h"
 
 #define FIRST_NS   1000000ull	/* between looks at an image that is being loaded */
@@ -166,6 +167,7 @@ static int move(struct ip_session *s, struct ip_area *area)
 		ip_area_close(area);
 		return -1;
 	}
+	ip_area_set_trace(area, s->options->dir);
 	s->followed = followed;
 	s->area = area;
 	if (s->options->follow_fork)

@@ -3,7 +3,8 @@
  * Continues a recording whose iprobe was killed. The sites are still live, and the hooks record
  * into the rings until the rings are full. Then the hooks count what is lost.
  *
- *   1. The trace is opened again at the point that its journal names (reopen.c). The area is mapped
+ *   1. The trace is opened again at the point that its journal names (reopen.c). Where the user
+ *      does not name it, the area tells where it is (area_trace.h). The area is mapped
  *      as it is: nothing in it begins anew.
  *   2. Sub-buffers that had been written but not freed are freed (ip_collector_resume). From here
  *      on the rings are drained as usual.
@@ -17,10 +18,12 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/dir.h"
 #include "common/error.h"
 #include "hotpatcher/patch/site_state.h"
 #include "hotpatcher/plan/bounds.h"
 #include "hotpatcher/plan/plan_conflicts.h"
+#include "hotpatcher/shm/area_trace.h"
 #include "session/session_private.h"
 
 static int take_selections(struct ip_session *s)
@@ -84,6 +87,28 @@ out:
 	return ret;
 }
 
+/* Step 1. Without -o, the area tells where the trace lies. The target could have written that: a
+ * directory is taken only where no other user could have made it or its journal. Else the user has
+ * to name it, and then it is taken as before. */
+static int reopen(struct ip_session *s, uint32_t session, uint64_t *ret_max_size)
+{
+	const char *dir = s->options->dir;
+	char path[IP_AREA_TRACE_MAX];
+	bool told = !s->options->dir_given && ip_area_get_trace(s->area, session, path);
+
+	if (told && ip_dir_check_way(path, 0) == 0 &&
+	    ip_trace_reopen(path, s->target->pid, session, &s->trace, ret_max_size) == 0) {
+		s->summary->dir = strdup(path);
+		return s->summary->dir ? 0 : ip_error("out of memory");
+	}
+	if (ip_trace_reopen(dir, s->target->pid, session, &s->trace, ret_max_size) == 0)
+		return 0;
+	return told ? ip_error_prefix("pid %d: the process says that its trace is %s: name it with "
+				      "-o %s if that is true",
+				      s->target->pid, path, path)
+		    : -1;
+}
+
 int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 {
 	uint32_t session = __atomic_load_n(&s->area->header->session, __ATOMIC_RELAXED);
@@ -112,9 +137,11 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 				s->target->pid, s->target->pid);
 	ip_clock_select(own.modes & IP_MODE_MONOTONIC ? IP_CLOCK_MONOTONIC : IP_CLOCK_TSC, NULL);
 	if (ip_target_read(s->target, s->target->anchor.gate, &gate, sizeof(gate)) < 0 ||
-	    ip_trace_reopen(s->options->dir, s->target->pid, session, &s->trace, &max_size) < 0)
+	    reopen(s, session, &max_size) < 0)
 		return -1;
 	*options = *s->options;
+	if (s->summary->dir)
+		options->dir = s->summary->dir;
 	options->follow_fork = own.follow == session;
 	s->options = options;
 	s->start = *ip_trace_start(s->trace);

@@ -54,6 +54,7 @@ struct ip_session_service {
 struct ip_session_options {
 	const char *functions; /* NULL: all */
 	const char *dir;
+	bool dir_given;	      /* the user has named dir */
 	uint64_t duration_ns; /* 0: until the end */
 	uint64_t memory;      /* of the rings, in bytes */
 	/* of the trace, in bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
@@ -126,10 +127,11 @@ struct ip_session_summary {
 	struct ip_trace_rotated rotated;
 	/* from this time after the start on, nothing that happened was removed */
 	uint64_t kept_from_ns;
-	uint64_t filtered;   /* events that were left out on purpose */
-	uint64_t written;    /* bytes of packets */
-	uint64_t plain;	     /* packets that were not compressed, although they should have been */
-	size_t dropped;	     /* functions that --drop-hot dropped */
+	uint64_t filtered; /* events that were left out on purpose */
+	uint64_t written;  /* bytes of packets */
+	uint64_t plain;	   /* packets that were not compressed, although they should have been */
+	size_t dropped;	   /* functions that --drop-hot dropped */
+	char *dir; /* the trace, where it was found by --resume; malloc'ed; NULL: as in options */
 	char *dropped_names; /* names of the first of them, or NULL; freed like dir */
 	bool counting;	     /* functions have payloads of their own */
 	uint64_t calls;	     /* calls that were counted or measured instead of logged */

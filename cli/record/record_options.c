@@ -304,6 +304,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 			if (!*optarg)
 				return cli_usage(command, "-o needs the name of a directory");
 			ret->session.dir = optarg;
+			ret->session.dir_given = true;
 			ret->session.own = "-o";
 			break;
 		case 'p':

@@ -13,6 +13,12 @@
 #include "common/trace/trace_format.h"
 #include "common/units.h"
 
+static const char *dir_of(const struct cli_record_options *options,
+			  const struct ip_session_summary *s)
+{
+	return s->dir ? s->dir : options->session.dir;
+}
+
 static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s)
 {
 	struct ip_json j;
@@ -68,7 +74,7 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_uint(&j, "bytes", s->written);
 	if (options->session.compress)
 		ip_json_uint(&j, "uncompressed_packets", s->plain);
-	ip_json_string(&j, "dir", options->session.dir);
+	ip_json_string(&j, "dir", dir_of(options, s));
 	ip_json_uint(&j, "processes", s->processes);
 	ip_json_uint(&j, "children_restored", s->children_restored);
 	if (options->session.follow_exec) {
@@ -177,7 +183,7 @@ void cli_record_summary(const struct cli_record_options *options,
 		ip_print(stderr,
 			 "iprobe: ended early: recording stopped: there is no space left for %s; "
 			 "%s events recorded until then were dropped\n",
-			 options->session.dir, ip_format_count(s->lost, lost));
+			 dir_of(options, s), ip_format_count(s->lost, lost));
 	else if (s->lost)
 		ip_print(stderr,
 			 "iprobe: %s events lost (the rings were full: select fewer functions, or "
@@ -206,7 +212,7 @@ void cli_record_summary(const struct cli_record_options *options,
 	if (options->session.payloads.object && !s->change.done)
 		ip_print(stderr,
 			 "iprobe: what the payload has counted is in %s/" IP_TRACE_PAYLOAD "\n",
-			 options->session.dir);
+			 dir_of(options, s));
 	if (s->dropped)
 		ip_print(stderr, "iprobe: %zu function%s dropped (--drop-hot): %s\n", s->dropped,
 			 plural(s->dropped), s->dropped_names ? s->dropped_names : "");
@@ -233,7 +239,7 @@ void cli_record_summary(const struct cli_record_options *options,
 		 s->lost ? ip_format_count(s->lost, lost) : "none",
 		 options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
 	cli_print_stops(stderr, &s->stops);
-	ip_print(stderr, "; trace in %s\n", options->session.dir);
+	ip_print(stderr, "; trace in %s\n", dir_of(options, s));
 	/* of a service some processes sleep; report says so of each */
 	for (size_t i = 0; i < s->no_events.n && !options->session.service; i++) {
 		ip_print(stderr, "iprobe: no events: ");

@@ -152,6 +152,15 @@ struct ip_area_clock {
 	uint64_t reserved[7];
 };
 
+/* Where the trace of a session lies, for the iprobe that goes on with it (IP_AREA_TRACE_OFFSET, in
+ * the header's page). Only iprobes use it, and the target can write it: it is a hint. */
+#define IP_AREA_TRACE_MAX 1000u
+struct ip_area_trace {
+	uint32_t session;
+	uint32_t reserved;
+	char path[IP_AREA_TRACE_MAX]; /* absolute, ends with a zero */
+};
+
 /* Offsets in the memfd; each is a multiple of the page size. The table at FIRSTS holds the first
  * payload number of each module; 0: the module has none yet. From PAYLOADS on, up to the
  * sub-buffers, the file has holes except for the pages that a session uses. */
@@ -165,6 +174,7 @@ struct ip_area_clock {
 #define IP_AREA_DUTIES_OFFSET	(IP_AREA_PROGRAMS_OFFSET + IP_AREA_PROGRAMS * 272ull)
 #define IP_AREA_RULES_OFFSET	(IP_AREA_DUTIES_OFFSET + IP_AREA_DUTIES * 4ull)
 #define IP_AREA_DATA_OFFSET	(IP_AREA_RULES_OFFSET + IP_AREA_RULES * 16ull)
+#define IP_AREA_TRACE_OFFSET	1024ull
 #define IP_AREA_CLOCK_OFFSET	2048ull
 #define IP_AREA_FILTERS_OFFSET	2560ull /* struct ip_filters */
 
@@ -206,7 +216,8 @@ static inline int ip_subbuf_is_cover(uint32_t i)
 #define IP_AREA_WINDOW_MAX (IP_AREA_DATA_OFFSET + (uint64_t)IP_AREA_SUBBUFS * IP_SUBBUF_SIZE)
 
 _Static_assert(sizeof(struct ip_area_module) == 64 &&
-		       sizeof(struct ip_area_header) <= IP_AREA_CLOCK_OFFSET,
+		       sizeof(struct ip_area_header) <= IP_AREA_TRACE_OFFSET &&
+		       IP_AREA_TRACE_OFFSET + sizeof(struct ip_area_trace) <= IP_AREA_CLOCK_OFFSET,
 	       "ABI");
 _Static_assert(IP_AREA_CLOCK_OFFSET + sizeof(struct ip_area_clock) <= IP_AREA_FILTERS_OFFSET &&
 		       IP_AREA_FILTERS_OFFSET + sizeof(struct ip_filters) <= IP_AREA_MODULES_OFFSET,

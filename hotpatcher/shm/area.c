@@ -55,6 +55,7 @@ static int area_map(struct ip_area *area, size_t size)
 	area->payloads = (struct ip_payload *)(at + IP_AREA_PAYLOADS_OFFSET);
 	area->programs = (struct ip_value_program *)(at + IP_AREA_PROGRAMS_OFFSET);
 	area->duties = (uint32_t *)(at + IP_AREA_DUTIES_OFFSET);
+	area->trace = (struct ip_area_trace *)(at + IP_AREA_TRACE_OFFSET);
 	area->clock = (struct ip_area_clock *)(at + IP_AREA_CLOCK_OFFSET);
 	area->filters = (struct ip_filters *)(at + IP_AREA_FILTERS_OFFSET);
 	area->rules = (struct ip_filter_rule *)(at + IP_AREA_RULES_OFFSET);

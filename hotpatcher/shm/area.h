@@ -37,7 +37,8 @@ struct ip_area {
 	uint32_t *firsts; /* payload numbers, by module */
 	struct ip_payload *payloads;
 	struct ip_value_program *programs;
-	uint32_t *duties; /* by probe number */
+	uint32_t *duties;	     /* by probe number */
+	struct ip_area_trace *trace; /* see area_trace.h */
 	struct ip_area_clock *clock;
 	struct ip_filters *filters;
 	struct ip_filter_rule *rules; /* by probe number */

@@ -17,8 +17,8 @@ import time
 import pytest
 
 from iptest import actor as actors
-from iptest import ctf, memory
-from iptest.actor import last_words
+from iptest import area, ctf, memory
+from iptest.actor import last_words, one_line
 
 FULL = os.environ.get("IPROBE_TEST_FULL") == "1"
 SECONDS = 5
@@ -329,4 +329,41 @@ def test_refusals(actor, programs, targets):
     assert done.returncode == 0 and "--resume" in done.stderr, repr(done)
     done = actor.iprobe("attach", "--resume", target.pid, "-o", directory)
     assert done.returncode == 1 and "broken off" in done.stderr, repr(done)
+    memory.assert_untouched(target.pid)
+
+
+def test_the_directory_is_found(actor, programs, targets):
+    """Without -o, wherever --resume is typed; and it is the recording that was broken off."""
+    target, directory, proc = begin(actor, programs, targets, 1000)
+    kill(proc)
+    elsewhere = actor.dir()
+    proc = actor.start_iprobe("attach", "--resume", target.pid, "--json", cwd=elsewhere)
+    memory.wait_for("it does not listen", lambda: listens(proc), 30)
+    proc.send_signal(signal.SIGINT)
+    done = last_words(proc)
+    assert done.returncode == 0 and done.summary()["dir"] == str(directory), repr(done)
+    assert not os.listdir(elsewhere)
+    memory.assert_untouched(target.pid)
+
+
+def test_a_directory_that_the_target_names(me, programs, targets):
+    """What lies in the area is a hint: a directory that others may write to is not taken."""
+    target, directory, proc = begin(me, programs, targets, 1000)
+    kill(proc)
+    directory.chmod(0o777)
+    done = me.iprobe("attach", "--resume", target.pid, cwd=me.dir())
+    assert f"-o {directory}" in one_line(done), repr(done)
+    directory.chmod(0o755)
+    # what the target may have written instead: nothing of it is taken
+    mapped = area.mapped(target.pid)
+    at = area.offsets()["TRACE"] + 8
+    said = bytes(mapped[at : at + 1000])
+    assert said.partition(b"\0")[0] == str(directory).encode()
+    for forged in (str(me.dir()), "/", "/dev/null", "trace", "x" * 1000, "", "/../" * 250):
+        mapped[at : at + 1000] = forged.encode().ljust(1000, b"\0")
+        done = me.iprobe("attach", "--resume", target.pid, cwd=me.dir())
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, repr(done)
+    mapped[at : at + 1000] = said
+    done = me.iprobe("attach", "--resume", target.pid, "--duration", "50ms", cwd=me.dir())
+    assert done.returncode == 0, repr(done)
     memory.assert_untouched(target.pid)

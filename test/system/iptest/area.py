@@ -29,6 +29,7 @@ NAMES = [
     "DUTIES",
     "RULES",
     "DATA",
+    "TRACE",
     "CLOCK",
     "FILTERS",
 ]
