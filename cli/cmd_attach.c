@@ -110,22 +110,29 @@ static void print_preview(const struct cli_record_options *options,
 
 	if (!options->json) {
 		for (size_t i = 0; i < p->nmodules; i++)
-			ip_print(stdout, "%8zu sites  %8zu functions  %s\n", p->modules[i].sites,
-				 p->modules[i].functions, p->modules[i].path);
+			ip_print(stdout, "%8zu site%-1s  %8zu function%-1s  %s\n",
+				 p->modules[i].sites, ip_plural(p->modules[i].sites),
+				 p->modules[i].functions, ip_plural(p->modules[i].functions),
+				 p->modules[i].path);
 		if (options->session.no_stop) {
 			ip_print(stdout,
-				 "pid %d: %zu sites on %zu pages to switch in %zu pieces without a "
+				 "pid %d: %zu site%s on %zu page%s to switch in %zu piece%s "
+				 "without a "
 				 "stop, %zu to leave idle%s%s; nothing was changed\n",
-				 p->summary.pid, p->summary.sites, p->summary.pages, p->pieces,
-				 p->summary.unswitched, p->summary.unswitched ? ": " : "",
-				 p->summary.unswitched_why);
+				 p->summary.pid, p->summary.sites, ip_plural(p->summary.sites),
+				 p->summary.pages, ip_plural(p->summary.pages), p->pieces,
+				 ip_plural(p->pieces), p->summary.unswitched,
+				 p->summary.unswitched ? ": " : "", p->summary.unswitched_why);
 			return;
 		}
 		ip_print(stdout,
-			 "pid %d: %zu sites of %zu functions on %zu pages, %zu threads; %zu stop%s "
+			 "pid %d: %zu site%s of %zu function%s on %zu page%s, %zu thread%s; %zu "
+			 "stop%s "
 			 "of about %s%s; nothing was changed\n",
-			 p->summary.pid, p->summary.sites, p->summary.functions, p->summary.pages,
-			 p->summary.threads, p->nstops, p->nstops == 1 ? "" : "s",
+			 p->summary.pid, p->summary.sites, ip_plural(p->summary.sites),
+			 p->summary.functions, ip_plural(p->summary.functions), p->summary.pages,
+			 ip_plural(p->summary.pages), p->summary.threads,
+			 ip_plural(p->summary.threads), p->nstops, p->nstops == 1 ? "" : "s",
 			 ip_format_ns(p->expected_stop_ns, stop), p->nstops == 1 ? "" : " each");
 		return;
 	}
@@ -167,9 +174,9 @@ static void print_change(const struct cli_record_options *options,
 	cli_warn_unused(c->dir, c->unused);
 	if (s->foreign)
 		ip_print(stderr,
-			 "iprobe: pid %d: %zu sites hold something that is not iprobe's (a "
+			 "iprobe: pid %d: %zu site%s something that is not iprobe's (a "
 			 "breakpoint, a uprobe): left alone\n",
-			 s->pid, s->foreign);
+			 s->pid, s->foreign, s->foreign == 1 ? " holds" : "s hold");
 	if (options->json) {
 		ip_json_init(&j, stdout);
 		ip_json_object(&j, NULL);
@@ -199,13 +206,14 @@ static void print_change(const struct cli_record_options *options,
 	if (!c->sites_added && !c->sites_removed)
 		ip_print(out, "its session is as asked for already");
 	if (c->sites_added)
-		ip_print(out, "%zu function%s (%zu sites) %sadded to its session",
-			 c->functions_added, c->functions_added == 1 ? "" : "s", c->sites_added,
-			 would);
+		ip_print(out, "%zu function%s (%zu site%s) %sadded to its session",
+			 c->functions_added, ip_plural(c->functions_added), c->sites_added,
+			 ip_plural(c->sites_added), would);
 	if (c->sites_removed)
-		ip_print(out, "%s%zu function%s (%zu sites) %sremoved%s",
+		ip_print(out, "%s%zu function%s (%zu site%s) %sremoved%s",
 			 c->sites_added ? ", " : "", c->functions_removed,
-			 c->functions_removed == 1 ? "" : "s", c->sites_removed, would,
+			 ip_plural(c->functions_removed), c->sites_removed,
+			 ip_plural(c->sites_removed), would,
 			 c->sites_added ? "" : " from its session");
 	if (s->stops.n) {
 		ip_print(out, "; stopped for");

@@ -213,13 +213,15 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 		else if (state.foreign && state.foreign == state.probed && !state.patched)
 			ip_print(stderr,
 				 "iprobe: pid %d: %s: a uprobe or a debugger's breakpoint in %zu "
-				 "idle sites, the first at %#lx: left alone\n",
-				 pid, modules.items[i].path, state.foreign, state.first_foreign);
+				 "idle site%s, the first at %#lx: left alone\n",
+				 pid, modules.items[i].path, state.foreign,
+				 ip_plural(state.foreign), state.first_foreign);
 		else if (state.foreign)
-			ret = ip_error("pid %d: %s: %zu places hold bytes that are neither the "
+			ret = ip_error("pid %d: %s: %zu place%s bytes that are neither the "
 				       "file's nor iprobe's, the first at %#lx: left alone (a "
 				       "debugger's breakpoint, another patcher?)",
 				       pid, modules.items[i].path, state.foreign,
+				       state.foreign == 1 ? " holds" : "s hold",
 				       state.first_foreign);
 	}
 	if (ret == 0)
@@ -277,8 +279,9 @@ static int detach_from(const struct arguments *a, pid_t pid)
 		ip_json_uint(&j, "failed_stops", ip_stop_log_failed(&result.stops));
 		ip_json_end_object(&j);
 	} else if (result.sites) {
-		ip_print(stdout, "pid %d: %zu sites put back on %zu pages; %s for", pid,
-			 result.sites, result.pages, a->no_stop ? "one thread held" : "stopped");
+		ip_print(stdout, "pid %d: %zu site%s put back on %zu page%s; %s for", pid,
+			 result.sites, ip_plural(result.sites), result.pages,
+			 ip_plural(result.pages), a->no_stop ? "one thread held" : "stopped");
 		cli_print_stops(stdout, &result.stops);
 		ip_print(stdout, "\n");
 	} else {

@@ -209,7 +209,8 @@ static void examine_modules(struct examination *e, const struct ip_target *targe
 		probes += modules->items[i].list->header->nprobes;
 	}
 	if (probes)
-		tell(e, GOOD, "probes", "%zu in %zu of %zu modules", probes, prepared, modules->n);
+		tell(e, GOOD, "probes", "%zu in %zu of %zu module%s", probes, prepared, modules->n,
+		     ip_plural(modules->n));
 	else
 		tell(e, BAD, "probes", "none: no module of pid %d was built with iprobe-cc",
 		     target->pid);
@@ -227,7 +228,8 @@ static void examine_target(struct examination *e, pid_t pid)
 		tell(e, BAD, "process", "%s", ip_error_message());
 		return;
 	}
-	tell(e, GOOD, "process", "pid %d, %ld threads, may be traced", pid, threads);
+	tell(e, GOOD, "process", "pid %d, %ld thread%s, may be traced", pid, threads,
+	     ip_plural(threads));
 	if (seccomp > 0)
 		tell(e, NOTE, "seccomp", "mode %ld: %s", seccomp,
 		     target->has_runtime && !target->injected

@@ -23,11 +23,6 @@
 #define STOPS_SHOWN	16 /* of each kind */
 #define LIBRARIES_SHOWN 64
 
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
 static const char help[] = "usage: iprobe info [--json] [DIR]\n\n"
 			   "Tells where a trace (iprobe.data) comes from: host, command, modules, "
 			   "clock, stops of the process, events, losses.\n";
@@ -281,8 +276,9 @@ static void print_processes(const struct ip_trace_reader *t)
 	char events[32], threads[32];
 
 	for (size_t i = 0; i < n; i++)
-		ip_print(stdout, "process    %u: %s events of %s thread%s\n", processes[i].pid,
+		ip_print(stdout, "process    %u: %s event%s of %s thread%s\n", processes[i].pid,
 			 ip_format_count(processes[i].events, events),
+			 ip_plural(processes[i].events),
 			 ip_format_count(processes[i].threads, threads),
 			 processes[i].threads == 1 ? "" : "s");
 }
@@ -406,8 +402,9 @@ static void print_modules(const struct ip_recording *s)
 		ip_print(stdout, ", loaded at %#" PRIx64 ", placement ", m->load_bias);
 		ip_print(stdout, "%s", m->placement);
 		if (m->same_as == i)
-			ip_print(stdout, ", %s functions",
-				 ip_format_count(functions_of(s, i), count));
+			ip_print(stdout, ", %s function%s",
+				 ip_format_count(functions_of(s, i), count),
+				 ip_plural(functions_of(s, i)));
 		ip_print(stdout, "\n");
 	}
 }
@@ -439,8 +436,8 @@ static void print_stops(const struct ip_recording *s)
 			 stop->failed ? " failed" : "",
 			 ip_format_ns(ip_recording_since_start(s, stop->tsc), at),
 			 ip_format_ns(stop->duration_ns, length), stop->threads,
-			 plural(stop->threads), stop->sites, plural(stop->sites), stop->pages,
-			 plural(stop->pages));
+			 ip_plural(stop->threads), stop->sites, ip_plural(stop->sites), stop->pages,
+			 ip_plural(stop->pages));
 	}
 	if (more)
 		ip_print(stdout,
@@ -471,7 +468,7 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 		ip_print(stdout, "%-10s TSC, %.6f MHz%s\n", "clock", s->tsc_hz / 1e6,
 			 s->coarse ? ", coarse" : "");
 	ip_print(stdout, "%-10s %s in %zu stream%s", "threads", ip_format_count(t->threads, count),
-		 t->nstreams, plural(t->nstreams));
+		 t->nstreams, ip_plural(t->nstreams));
 	if (!s->ends)
 		ip_print(stdout, "; when they ended is not in the trace");
 	else if (t->ended)
@@ -500,10 +497,10 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	ip_print(stdout, "\n");
 	if (s->rotated_packets)
 		ip_print(stdout,
-			 "%-10s %s packets, %s; everything is there that happened later than %s "
+			 "%-10s %s packet%s, %s; everything is there that happened later than %s "
 			 "after the start\n",
 			 "rotated", ip_format_count(s->rotated_packets, count),
-			 ip_format_size(s->rotated_bytes, lost),
+			 ip_plural(s->rotated_packets), ip_format_size(s->rotated_bytes, lost),
 			 ip_format_ns(ip_recording_since_start(s, s->rotated_tsc), buffer));
 	ip_print(stdout, "%-10s %s\n", "functions", ip_format_count(s->nfunctions - 1, count));
 	cli_info_recorded(s);

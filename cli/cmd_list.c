@@ -216,9 +216,10 @@ static int check_shown(const struct listing *l, const char *what)
 	}
 	nearest = ip_selection_nearest(l->selection, l->names, l->nnames);
 	if (nearest && *nearest)
-		return ip_error("%s: the selection matches none of its %lu probes; nearest: %s",
-				what, l->probes, nearest);
-	return ip_error("%s: the selection matches none of its %lu probes", what, l->probes);
+		return ip_error("%s: the selection matches none of its %lu probe%s; nearest: %s",
+				what, l->probes, ip_plural(l->probes), nearest);
+	return ip_error("%s: the selection matches none of its %lu probe%s", what, l->probes,
+			ip_plural(l->probes));
 }
 
 static int list_file(struct listing *l, const char *path)

@@ -98,18 +98,19 @@ static int snapshot_of(const struct arguments *a, pid_t pid, const char *dir)
 		print_json(pid, path, &done);
 		return 0;
 	}
-	ip_print(stdout, "pid %d: %s events, %s before them overwritten, %s lost; trace in %s\n",
-		 pid, ip_format_count(done.events, events),
+	ip_print(stdout, "pid %d: %s event%s, %s before them overwritten, %s lost; trace in %s\n",
+		 pid, ip_format_count(done.events, events), ip_plural(done.events),
 		 ip_format_count(done.overwritten, overwritten),
 		 done.lost ? ip_format_count(done.lost, lost) : "none", path);
 	if (done.invalid)
-		ip_print(stdout, "pid %d: it scribbled over its rings: %lu words were no records\n",
-			 pid, done.invalid);
+		ip_print(stdout, "pid %d: it scribbled over its rings: %lu word%s no record%s\n",
+			 pid, done.invalid, done.invalid == 1 ? " was" : "s were",
+			 ip_plural(done.invalid));
 	if (done.torn)
 		ip_print(stdout,
-			 "pid %d: %lu pieces of 32 KiB were overwritten while they were read, and "
+			 "pid %d: %lu piece%s of 32 KiB overwritten while they were read, and "
 			 "left out\n",
-			 pid, done.torn);
+			 pid, done.torn, done.torn == 1 ? "" : "s");
 	return 0;
 }
 

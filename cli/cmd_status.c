@@ -49,9 +49,11 @@ static void show_module(struct ip_json *j, const struct ip_module *module,
 		ip_json_end_object(j);
 		return;
 	}
-	ip_print(stdout, "  %-9s %8u probes %8zu live  %s",
+	ip_print(stdout, "  %-9s %8u probe%-1s %8zu live  %s",
 		 state->text_matches_file ? "as on disk" : "changed",
-		 module->list ? module->list->header->nprobes : 0, state->patched, module->path);
+		 module->list ? module->list->header->nprobes : 0,
+		 ip_plural(module->list ? module->list->header->nprobes : 0), state->patched,
+		 module->path);
 	if (state->foreign)
 		ip_print(stdout, "  (%zu foreign, first at %#lx)", state->foreign,
 			 state->first_foreign);
@@ -111,7 +113,7 @@ static int show(struct ip_json *j, pid_t pid)
 		ip_json_bool(j, "runtime", target->has_runtime);
 		ip_json_uint(j, "patched", patched);
 	} else if (ret == 0) {
-		ip_print(stdout, "pid %d: %zu sites live%s\n", pid, patched,
+		ip_print(stdout, "pid %d: %zu site%s live%s\n", pid, patched, ip_plural(patched),
 			 target->has_runtime ? "" : " (no runtime yet)");
 	}
 	if (ret == 0 && patched && ip_rates_look(target, RATES_NS, &rates))

@@ -136,9 +136,9 @@ static void print_text(const struct parts *p)
 		const struct ip_trim_part *part = &p->parts[i];
 		char events[32], lost[32], size[16];
 
-		ip_print(stderr, "iprobe: %s: %s events, %s", part->dir,
+		ip_print(stderr, "iprobe: %s: %s event%s, %s", part->dir,
 			 ip_format_count(part->result.events, events),
-			 ip_format_size(part->result.bytes, size));
+			 ip_plural(part->result.events), ip_format_size(part->result.bytes, size));
 		if (part->result.lost)
 			ip_print(stderr, ", %s lost", ip_format_count(part->result.lost, lost));
 		ip_print(stderr, "\n");

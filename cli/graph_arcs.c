@@ -162,10 +162,11 @@ int cli_graph_dot(const struct cli_graph *g)
 
 		if (!sums[f].calls || 100 * sums[f].total / all < g->min_percent)
 			continue;
-		if (asprintf(&label, "%s\ntotal %s, self %s\n%s calls", ip_names_shown(g->names, f),
+		if (asprintf(&label, "%s\ntotal %s, self %s\n%s call%s",
+			     ip_names_shown(g->names, f),
 			     ip_format_ns(ip_recording_ns(s, sums[f].total), buffers[0]),
 			     ip_format_ns(ip_recording_ns(s, sums[f].self), buffers[1]),
-			     ip_format_count(sums[f].calls, count)) < 0)
+			     ip_format_count(sums[f].calls, count), ip_plural(sums[f].calls)) < 0)
 			return ip_error("out of memory");
 		ip_print(stdout, "\tf%u [label=", f);
 		/* a newline in a label is written as the two characters \n */

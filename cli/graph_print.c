@@ -89,8 +89,8 @@ static void print_head(const struct cli_graph *g)
 		ip_print(stdout, ": ");
 		ip_print(stdout, "%s", t->session->command);
 	}
-	ip_print(stdout, "\n%s events, %s lost", ip_format_count(g->tree->events, events),
-		 t->lost ? ip_format_count(t->lost, lost) : "none");
+	ip_print(stdout, "\n%s event%s, %s lost", ip_format_count(g->tree->events, events),
+		 ip_plural(g->tree->events), t->lost ? ip_format_count(t->lost, lost) : "none");
 	if (t->session->invalid)
 		ip_print(stdout, ", %s invalid", ip_format_count(t->session->invalid, invalid));
 	ip_print(stdout, ", %s thread%s, %s; 100 %% is %s%s\n\n",
@@ -144,8 +144,9 @@ void cli_graph_tree(const struct cli_graph *g)
 		at = next;
 	}
 	if (shown < g->tree->n - 1)
-		ip_print(stdout, "\n%zu ways of calls are not shown: below %g %%%s\n",
-			 g->tree->n - 1 - shown, g->min_percent,
+		ip_print(stdout, "\n%zu way%s of calls %s not shown: below %g %%%s\n",
+			 g->tree->n - 1 - shown, ip_plural(g->tree->n - 1 - shown),
+			 g->tree->n - 1 - shown == 1 ? "is" : "are", g->min_percent,
 			 g->max_depth != SIZE_MAX ? ", or too deep" : "");
 }
 

@@ -156,7 +156,7 @@ static int check(const char *dir, const char *policy_path)
 
 	if (ip_probes_d_load(dir, &probes) < 0)
 		return fail();
-	ip_print(stdout, "%s: %zu files\n", probes.dir, probes.nfiles);
+	ip_print(stdout, "%s: %zu file%s\n", probes.dir, probes.nfiles, ip_plural(probes.nfiles));
 	for (size_t i = 0; i < probes.nselections; i++)
 		ip_print(stdout, "  selection %s: %s\n", probes.selections[i].name,
 			 probes.selections[i].description ? probes.selections[i].description
@@ -174,7 +174,8 @@ static int check(const char *dir, const char *policy_path)
 	ip_probes_d_clear(&probes);
 	if (ip_policy_load(policy_path, &policy) < 0)
 		return fail();
-	ip_print(stdout, "%s: %zu entries for members\n", policy_path, policy.n);
+	ip_print(stdout, "%s: %zu entr%s for members\n", policy_path, policy.n,
+		 policy.n == 1 ? "y" : "ies");
 	ip_policy_clear(&policy);
 	return 0;
 }

@@ -166,10 +166,10 @@ void cli_reader_warn(const struct ip_trace_reader *trace)
 		ip_print(stderr, "%s\n", trace->session->no_events[i].text);
 	}
 	if (trace->missing)
-		ip_print(
-			stderr,
-			"iprobe: %s: %s packets are missing: their events are not in the figures\n",
-			trace->dir, ip_format_count(trace->missing, count));
+		ip_print(stderr,
+			 "iprobe: %s: %s packet%s missing: their events are not in the figures\n",
+			 trace->dir, ip_format_count(trace->missing, count),
+			 trace->missing == 1 ? " is" : "s are");
 }
 
 void cli_reader_json_no_events(struct ip_json *j, const struct ip_recording *s)

@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "common/json.h"
 #include "common/print.h"
+#include "common/units.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -82,10 +83,10 @@ static void print_text(const char *path, const struct ip_coldpatch_result *r)
 	};
 
 	ip_print(stdout,
-		 "%s: %s: %zu sites (%zu entry, %zu exit, %zu tail-exit, %zu point; %zu inlined) "
-		 "of %zu functions",
-		 path, verbs[r->status], r->sites, r->entry, r->exit, r->tail_exit, r->point,
-		 r->inlined, r->functions);
+		 "%s: %s: %zu site%s (%zu entry, %zu exit, %zu tail-exit, %zu point; %zu inlined) "
+		 "of %zu function%s",
+		 path, verbs[r->status], r->sites, ip_plural(r->sites), r->entry, r->exit,
+		 r->tail_exit, r->point, r->inlined, r->functions, ip_plural(r->functions));
 	for (size_t i = 0, n = 0; i < FOUND_BY_N; i++)
 		if (r->found_by & 1u << i)
 			ip_print(stdout, "%s%s", n++ ? ", " : ", found by ", found_by_names[i]);

@@ -24,6 +24,7 @@
 #include "common/dir.h"
 #include "common/error.h"
 #include "common/now.h"
+#include "common/units.h"
 #include "iprobed/daemon_private.h"
 #include "iprobed/receiver.h"
 #include "iprobed/rules/rules.h"
@@ -147,10 +148,11 @@ static int check_limits(const struct ip_iprobed *d, const struct ip_iprobed_sess
 	for (size_t i = 0; i < d->nsessions; i++)
 		same += d->sessions[i]->who.facts.ids.ruid == s->who.facts.ids.ruid;
 	if (same >= d->options->sessions_per_user)
-		return ip_error("uid %u has %u sessions by iprobed: end one", s->who.facts.ids.ruid,
-				same);
+		return ip_error("uid %u has %u session%s by iprobed: end one",
+				s->who.facts.ids.ruid, same, ip_plural(same));
 	if (d->nsessions >= d->options->sessions)
-		return ip_error("iprobed has %zu sessions: try again later", d->nsessions);
+		return ip_error("iprobed has %zu session%s: try again later", d->nsessions,
+				ip_plural(d->nsessions));
 	return ip_iprobed_check_memory(d, s);
 }
 

@@ -24,6 +24,7 @@
 #include "common/error.h"
 #include "common/notice.h"
 #include "common/proc.h"
+#include "common/units.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/plan/bounds.h"
@@ -673,8 +674,8 @@ void ip_follow_fork_restore(struct ip_follow_fork *f)
 			long sites = restore_one(f, r, TRIES);
 
 			if (sites > 0) {
-				ip_notice("pid %d, forked from pid %d: put back %ld sites", r->pid,
-					  f->target->pid, sites);
+				ip_notice("pid %d, forked from pid %d: put back %ld site%s", r->pid,
+					  f->target->pid, sites, ip_plural(sites));
 				f->restored++;
 				again = true;
 			} else if (sites < 0) {

@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "common/notice.h"
+#include "common/units.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/patch/stop_batches.h"
 #include "hotpatcher/plan/bounds.h"
@@ -38,9 +39,9 @@ static int restore_leftovers(struct ip_session *s, const struct ip_modules *modu
 	if (!s->options->no_stop)
 		ip_stop_log_append(&ip_stops_of(s->target)->log, &result.stops, "leftovers");
 	if (ret == 0 && result.sites) {
-		ip_notice("pid %d: put back %zu sites that an earlier iprobe had left live "
+		ip_notice("pid %d: put back %zu site%s that an earlier iprobe had left live "
 			  "(--resume goes on with its recording instead)",
-			  s->target->pid, result.sites);
+			  s->target->pid, result.sites, ip_plural(result.sites));
 		ip_patch_settle(s->target, &result, IP_SESSION_SETTLE_NS);
 	}
 	free(result.inside);

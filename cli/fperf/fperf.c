@@ -449,15 +449,17 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 	struct ip_fperf_summary sum;
 
 	ip_fperf_summary(f, &sum);
-	ip_print(stderr,
-		 "fperf: %lu samples in %.2f s (%.2f s of CPU time); %zu of %zu functions called, "
-		 "%zu of them have samples; it cost %.1f ms, %.2f %% (stops and page switches %.2f "
-		 "%%); probes changed %lu times, %lu of them without a stop; longest stop %.2f ms, "
-		 "longest gap of functions that stayed %.3f ms\n",
-		 sum.samples, sum.length_s, sum.run_s, sum.called, sum.functions, sum.sampled,
-		 1e3 * sum.overhead * sum.run_s, 100 * sum.overhead, 100 * sum.stops_share,
-		 sum.changes, sum.changes_without_stop, ip_stop_log_longest(&s->stops) / 1e6,
-		 sum.longest_gap_ns / 1e6);
+	ip_print(
+		stderr,
+		"fperf: %lu sample%s in %.2f s (%.2f s of CPU time); %zu of %zu function%s called, "
+		"%zu of them have samples; it cost %.1f ms, %.2f %% (stops and page switches %.2f "
+		"%%); probes changed %lu time%s, %lu of them without a stop; longest stop %.2f ms, "
+		"longest gap of functions that stayed %.3f ms\n",
+		sum.samples, ip_plural(sum.samples), sum.length_s, sum.run_s, sum.called,
+		sum.functions, ip_plural(sum.functions), sum.sampled,
+		1e3 * sum.overhead * sum.run_s, 100 * sum.overhead, 100 * sum.stops_share,
+		sum.changes, ip_plural(sum.changes), sum.changes_without_stop,
+		ip_stop_log_longest(&s->stops) / 1e6, sum.longest_gap_ns / 1e6);
 	if (s->end == IP_END_EXECED)
 		ip_print(stderr,
 			 "fperf: pid %d has executed another program: that one is not counted "
@@ -475,26 +477,27 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 				 "taken from then on, calls were counted\n");
 	if (sum.left_out)
 		ip_print(stderr,
-			 "fperf: %lu samples were not taken: too many others were open in their "
+			 "fperf: %lu sample%s not taken: too many others were open in their "
 			 "thread, or a hook below them\n",
-			 sum.left_out);
+			 sum.left_out, sum.left_out == 1 ? " was" : "s were");
 	if (sum.missing)
 		ip_print(stderr,
-			 "fperf: %lu values are missing in samples: the kernel had other counters "
+			 "fperf: %lu value%s missing in samples: the kernel had other counters "
 			 "in the PMU%s, or a descriptor had been closed\n",
-			 sum.missing, o->multiplex ? "" : " (--multiplex takes turns and scales)");
+			 sum.missing, sum.missing == 1 ? " is" : "s are",
+			 o->multiplex ? "" : " (--multiplex takes turns and scales)");
 	if (sum.scaled)
-		ip_print(stderr, "fperf: %lu values are scaled (~), since counters took turns\n",
-			 sum.scaled);
+		ip_print(stderr, "fperf: %lu value%s scaled (~), since counters took turns\n",
+			 sum.scaled, sum.scaled == 1 ? " is" : "s are");
 	if (sum.gone)
 		ip_print(stderr,
 			 "fperf: the process closed descriptors of counters, or put others in "
-			 "their place, %lu times: they were opened anew\n",
-			 sum.gone);
+			 "their place, %lu time%s: they were opened anew\n",
+			 sum.gone, ip_plural(sum.gone));
 	if (sum.refused)
-		ip_print(stderr,
-			 "fperf: %u threads have no samples, for want of a counter (%s): %s\n",
-			 sum.refused, sum.refused_event ? sum.refused_event : "?",
+		ip_print(stderr, "fperf: %u thread%s no samples, for want of a counter (%s): %s\n",
+			 sum.refused, sum.refused == 1 ? " has" : "s have",
+			 sum.refused_event ? sum.refused_event : "?",
 			 ip_pmu_error(sum.refused_error));
 }
 

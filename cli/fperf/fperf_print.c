@@ -210,7 +210,7 @@ static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row
 		guesses = most - shown;
 	shown += print_rows(out, f, rows, n, false, guesses, width);
 	if (n > shown)
-		ip_print(out, "(%zu functions more)\n", n - shown);
+		ip_print(out, "(%zu function%s more)\n", n - shown, ip_plural(n - shown));
 }
 
 /* Prints two titles: in how many samples a counter has no value, and in how many its value is an
@@ -402,8 +402,9 @@ void fperf_show_live(void *context, struct ip_fperf *f)
 	if (!table)
 		return;
 	ip_fperf_summary(f, &sum);
-	ip_print(table, "%.0f s, %lu samples of %zu functions, cost %.2f %%\n", sum.length_s,
-		 sum.samples, sum.sampled, 100 * sum.overhead);
+	ip_print(table, "%.0f s, %lu sample%s of %zu function%s, cost %.2f %%\n", sum.length_s,
+		 sum.samples, ip_plural(sum.samples), sum.sampled, ip_plural(sum.sampled),
+		 100 * sum.overhead);
 	print_table(table, f, rows, n, room < LIVE_ROWS ? room : LIVE_ROWS, GUESSES_SHOWN, columns);
 	if (fclose(table) != 0)
 		return;

@@ -38,8 +38,9 @@ void cli_live_line_show(void *context, const struct ip_session_progress *p)
 
 	if (p->has_duration)
 		snprintf(left, sizeof(left), ", %.1f s left", p->left_ns / 1e9);
-	ip_print(stderr, "\r%s events, %s/s, %s lost, %s%s \033[K",
-		 ip_format_count(p->events, events), ip_format_count(p->per_second, rate),
-		 ip_format_count(p->lost, lost), ip_format_size(p->written, size), left);
+	ip_print(stderr, "\r%s event%s, %s/s, %s lost, %s%s \033[K",
+		 ip_format_count(p->events, events), ip_plural(p->events),
+		 ip_format_count(p->per_second, rate), ip_format_count(p->lost, lost),
+		 ip_format_size(p->written, size), left);
 	shown = true;
 }

@@ -115,27 +115,22 @@ static void print_value_gaps(const struct ip_value_gaps *gaps)
 {
 	if (gaps->no_debug_info)
 		ip_print(stderr,
-			 "iprobe: %zu functions recorded without values: no debug information "
+			 "iprobe: %zu function%s recorded without values: no debug information "
 			 "tells of them (build with -g, or install it)\n",
-			 gaps->no_debug_info);
+			 gaps->no_debug_info, ip_plural(gaps->no_debug_info));
 	if (gaps->other_placement)
 		ip_print(stderr,
-			 "iprobe: %zu functions or scopes recorded without values: only placement "
+			 "iprobe: %zu function%s or scopes recorded without values: only placement "
 			 "fentry has them\n",
-			 gaps->other_placement);
+			 gaps->other_placement, ip_plural(gaps->other_placement));
 	if (gaps->too_many)
 		ip_print(stderr,
-			 "iprobe: %zu functions and results recorded without values: there are too "
+			 "iprobe: %zu function%s or results recorded without values: there are too "
 			 "many (select fewer)\n",
-			 gaps->too_many);
+			 gaps->too_many, ip_plural(gaps->too_many));
 	if (gaps->no_reading)
 		ip_print(stderr, "iprobe: strings were not read: the process is under seccomp, or "
 				 "may be soon (libseccomp), and might be ended for that\n");
-}
-
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
 }
 
 void cli_record_summary(const struct cli_record_options *options,
@@ -149,14 +144,14 @@ void cli_record_summary(const struct cli_record_options *options,
 		return;
 	if (s->left_out)
 		ip_print(stderr,
-			 "iprobe: %zu sites cross a page in a way that cannot be patched safely: "
+			 "iprobe: %zu site%s a page in a way that cannot be patched safely: "
 			 "left out\n",
-			 s->left_out);
+			 s->left_out, s->left_out == 1 ? " crosses" : "s cross");
 	if (s->renewed)
 		ip_print(stderr,
 			 "iprobe: %zu system call%s of the process waited for longer: the time "
 			 "limit began anew after a stop (last: %s)\n",
-			 s->renewed, plural(s->renewed), s->renewed_last);
+			 s->renewed, ip_plural(s->renewed), s->renewed_last);
 	if (s->disturbed)
 		ip_print(stderr,
 			 "iprobe: calls of %zu function%s are missing for a while, since somebody "
@@ -164,13 +159,15 @@ void cli_record_summary(const struct cli_record_options *options,
 			 s->disturbed, s->disturbed == 1 ? "" : "s");
 	if (s->unswitched)
 		ip_print(stderr,
-			 "iprobe: %zu sites stay idle, since --no-stop cannot switch them (%s)\n",
-			 s->unswitched, s->unswitched_why);
+			 "iprobe: %zu site%s idle, since --no-stop cannot switch them (%s)\n",
+			 s->unswitched, s->unswitched == 1 ? " stays" : "s stay",
+			 s->unswitched_why);
 	print_value_gaps(&s->value_gaps);
 	if (s->invalid)
 		ip_print(stderr,
-			 "iprobe: pid %d scribbled over its rings: %lu words were no records\n",
-			 s->pid, s->invalid);
+			 "iprobe: pid %d scribbled over its rings: %lu word%s no record%s\n",
+			 s->pid, s->invalid, s->invalid == 1 ? " was" : "s were",
+			 ip_plural(s->invalid));
 	if (s->end == IP_END_SIZE_LIMIT)
 		ip_print(stderr,
 			 "iprobe: ended early: recording stopped at the size limit of %s (%s; %s); "
@@ -186,12 +183,12 @@ void cli_record_summary(const struct cli_record_options *options,
 			 dir_of(options, s), ip_format_count(s->lost, lost));
 	else if (s->lost)
 		ip_print(stderr,
-			 "iprobe: %s events lost (the rings were full: select fewer functions, or "
+			 "iprobe: %s event%s lost (the rings were full: select fewer functions, or "
 			 "give more --memory)\n",
-			 ip_format_count(s->lost, lost));
+			 ip_format_count(s->lost, lost), ip_plural(s->lost));
 	if (s->plain)
 		ip_print(stderr, "iprobe: %s packet%s left uncompressed: compressing fell behind\n",
-			 ip_format_count(s->plain, count), plural(s->plain));
+			 ip_format_count(s->plain, count), ip_plural(s->plain));
 	if (options->json) {
 		print_json(options, s);
 		return;
@@ -208,17 +205,17 @@ void cli_record_summary(const struct cli_record_options *options,
 				 : " (--follow-fork records them)");
 	if (ip_filters_any(&options->session.filters))
 		ip_print(stderr, "iprobe: %s event%s filtered\n",
-			 ip_format_count(s->filtered, filtered), plural(s->filtered));
+			 ip_format_count(s->filtered, filtered), ip_plural(s->filtered));
 	if (options->session.payloads.object && !s->change.done)
 		ip_print(stderr,
 			 "iprobe: what the payload has counted is in %s/" IP_TRACE_PAYLOAD "\n",
 			 dir_of(options, s));
 	if (s->dropped)
 		ip_print(stderr, "iprobe: %zu function%s dropped (--drop-hot): %s\n", s->dropped,
-			 plural(s->dropped), s->dropped_names ? s->dropped_names : "");
+			 ip_plural(s->dropped), s->dropped_names ? s->dropped_names : "");
 	if (s->counting && (s->calls || !options->session.payloads.object))
 		ip_print(stderr, "iprobe: %s call%s counted\n", ip_format_count(s->calls, counted),
-			 plural(s->calls));
+			 ip_plural(s->calls));
 	if (options->session.overwrite)
 		snprintf(overwritten, sizeof(overwritten), ", %s before them overwritten",
 			 ip_format_count(s->overwritten, count));
@@ -232,10 +229,10 @@ void cli_record_summary(const struct cli_record_options *options,
 		 "%s%s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s, %s "
 		 "lost; %s",
 		 ip_end_reason_is_early(s->end) ? "ended early: " : "",
-		 ip_format_count(s->events, events), plural(s->events),
-		 ip_format_count(s->functions, functions), plural(s->functions),
-		 ip_format_count(s->sites, sites), plural(s->sites), s->threads, plural(s->threads),
-		 ip_format_ns(s->length_ns, length), overwritten,
+		 ip_format_count(s->events, events), ip_plural(s->events),
+		 ip_format_count(s->functions, functions), ip_plural(s->functions),
+		 ip_format_count(s->sites, sites), ip_plural(s->sites), s->threads,
+		 ip_plural(s->threads), ip_format_ns(s->length_ns, length), overwritten,
 		 s->lost ? ip_format_count(s->lost, lost) : "none",
 		 options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
 	cli_print_stops(stderr, &s->stops);

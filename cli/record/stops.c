@@ -21,8 +21,8 @@ void cli_print_stops(FILE *out, const struct ip_stop_log *stops)
 	for (size_t i = shown; i < n; i++)
 		most = stops->items[i].ns > most ? stops->items[i].ns : most;
 	if (all > shown)
-		ip_print(out, " and %zu times more, at most %s", all - shown,
-			 ip_format_ns(most, length));
+		ip_print(out, " and %zu time%s more, at most %s", all - shown,
+			 ip_plural(all - shown), ip_format_ns(most, length));
 }
 
 void cli_json_stops(struct ip_json *j, const struct ip_stop_log *stops)

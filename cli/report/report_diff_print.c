@@ -88,8 +88,8 @@ static void print_header(const char *what, const struct cli_report *r)
 		ip_print(stdout, ": ");
 		ip_print(stdout, "%s", t->session->command);
 	}
-	ip_print(stdout, "\n       %s events, %s lost", ip_format_count(r->stats->events, events),
-		 t->lost ? ip_format_count(t->lost, lost) : "none");
+	ip_print(stdout, "\n       %s event%s, %s lost", ip_format_count(r->stats->events, events),
+		 ip_plural(r->stats->events), t->lost ? ip_format_count(t->lost, lost) : "none");
 	if (t->session->invalid)
 		ip_print(stdout, ", %s invalid", ip_format_count(t->session->invalid, invalid));
 	ip_print(stdout, ", %s\n",
@@ -186,11 +186,11 @@ int cli_diff_table(const struct cli_diff *d)
 		ip_print(stdout, "... and %zu more functions that differ\n", certain - shown);
 	if (!shown)
 		ip_print(stdout, "(none)\n");
-	ip_print(
-		stdout,
-		"\n%s functions show no difference that is certain (q <= %g) and at least %g %%.\n",
-		ip_format_count(d->n - certain - few - untested, count), CLI_DIFF_Q,
-		100 * CLI_DIFF_MIN);
+	ip_print(stdout,
+		 "\n%s function%s no difference that is certain (q <= %g) and at least %g %%.\n",
+		 ip_format_count(d->n - certain - few - untested, count),
+		 d->n - certain - few - untested == 1 ? " shows" : "s show", CLI_DIFF_Q,
+		 100 * CLI_DIFF_MIN);
 	if (few)
 		ip_print(stdout, "%s more: too few calls to tell.\n", ip_format_count(few, count));
 	if (untested)

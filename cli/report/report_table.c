@@ -93,7 +93,8 @@ static void print_header(const struct cli_report *r)
 		ip_print(stdout, ": ");
 		ip_print(stdout, "%s", t->session->command);
 	}
-	ip_print(stdout, "\n%s events", ip_format_count(r->stats->events, events));
+	ip_print(stdout, "\n%s event%s", ip_format_count(r->stats->events, events),
+		 ip_plural(r->stats->events));
 	if (t->lost)
 		ip_print(stdout, ", %s LOST", ip_format_count(t->lost, lost));
 	else
@@ -101,7 +102,8 @@ static void print_header(const struct cli_report *r)
 	if (t->session->invalid)
 		ip_print(stdout, ", %s INVALID", ip_format_count(t->session->invalid, invalid));
 	if (t->session->payloads)
-		ip_print(stdout, ", %s calls counted", ip_format_count(r->counts->calls, counted));
+		ip_print(stdout, ", %s call%s counted", ip_format_count(r->counts->calls, counted),
+			 ip_plural(r->counts->calls));
 	if (t->session->overwrites)
 		ip_print(stdout, ", %s before them overwritten",
 			 ip_format_count(t->session->overwritten, lost));
@@ -148,17 +150,18 @@ static void print_footer(const struct cli_report *r, size_t limit)
 			 r->options->by == IP_GROUP_BY_FUNCTION ? "functions" : "rows");
 	if (r->uncounted)
 		ip_print(stdout,
-			 "\n%s calls were counted without a thread and a caller; they are not "
+			 "\n%s call%s counted without a thread and a caller; they are not "
 			 "among these.\n",
-			 ip_format_count(r->uncounted, count));
+			 ip_format_count(r->uncounted, count),
+			 r->uncounted == 1 ? " was" : "s were");
 	if (r->stats->unfinished)
 		print_unfinished(r);
 	if (r->stats->suspect)
 		ip_print(stdout,
-			 "\n%s calls may be several taken for one, since events were lost "
+			 "\n%s call%s may be several taken for one, since events were lost "
 			 "meanwhile; they are not in min to max,\n"
 			 "and the time in which events were lost is in none's total and self.\n",
-			 ip_format_count(r->stats->suspect, count));
+			 ip_format_count(r->stats->suspect, count), ip_plural(r->stats->suspect));
 	if (r->stats->orphans)
 		ip_print(stdout,
 			 "\n%s exit%s of calls that began before the recording %s not counted.\n",

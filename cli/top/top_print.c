@@ -152,9 +152,9 @@ void cli_top_print_sums(FILE *out, const struct cli_top_rows *rows)
 	char rate[16], interval[16];
 	double seconds = rows->interval_ns / 1e9;
 
-	ip_print(out, "%s calls/s of %zu of %zu functions in %s",
+	ip_print(out, "%s calls/s of %zu of %zu function%s in %s",
 		 compact(seconds > 0 ? rows->calls / seconds : 0, rate), rows->n, rows->functions,
-		 ip_format_ns(rows->interval_ns, interval));
+		 ip_plural(rows->functions), ip_format_ns(rows->interval_ns, interval));
 	if (seconds > 0)
 		ip_print(out, ", %.1f%% self", 100.0 * rows->self_ns / rows->interval_ns);
 	if (rows->logged)

@@ -253,10 +253,11 @@ static void change(struct view *v, const char *selection, const char *what)
 			 what);
 	else
 		snprintf(v->message, sizeof(v->message),
-			 "%s: %zu function%s (%zu sites) %s; stopped for %s", what,
+			 "%s: %zu function%s (%zu site%s) %s; stopped for %s", what,
 			 s.change.functions_added + s.change.functions_removed,
 			 s.change.functions_added + s.change.functions_removed == 1 ? "" : "s",
 			 s.change.sites_added + s.change.sites_removed,
+			 ip_plural(s.change.sites_added + s.change.sites_removed),
 			 s.change.sites_removed ? "are NOPs again" : "added",
 			 ip_format_ns(longest, stop));
 	free(s.change.dir);

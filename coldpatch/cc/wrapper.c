@@ -21,6 +21,7 @@
 #include "common/elf/elf_class.h"
 #include "common/error.h"
 #include "common/print.h"
+#include "common/units.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -178,8 +179,9 @@ static void coldpatch(const struct command_line *line, enum ip_placement placeme
 			 "IPROBE_PLACEMENT=instrument\n",
 			 self, path);
 	else if (verbose)
-		ip_print(stderr, "%s: coldpatch %s: %s, %zu sites of %zu functions\n", self, path,
-			 ip_coldpatch_status_name(result.status), result.sites, result.functions);
+		ip_print(stderr, "%s: coldpatch %s: %s, %zu site%s of %zu function%s\n", self, path,
+			 ip_coldpatch_status_name(result.status), result.sites,
+			 ip_plural(result.sites), result.functions, ip_plural(result.functions));
 	/* Removes the relocations, which only we asked for. We also strip: the linker was not asked
 	 * to do it. */
 	if ((failed || result.status == IP_COLDPATCH_NO_PROBES) &&

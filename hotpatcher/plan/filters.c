@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "common/notice.h"
 #include "common/trace/trace_format.h"
+#include "common/units.h"
 
 #define RULES_PAGE 4096ull
 
@@ -177,7 +178,8 @@ static int reserve(struct ip_area *area, uint32_t n)
 	if (n > IP_AREA_RULES)
 		return ip_error("probe numbers up to %u are too many", n);
 	if (fallocate(area->fd, 0, IP_AREA_RULES_OFFSET, size) < 0)
-		return ip_error_errno("cannot allocate memory for the rules of %u functions", n);
+		return ip_error_errno("cannot allocate memory for the rules of %u function%s", n,
+				      ip_plural(n));
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/units.h"
 #include "hotpatcher/plan/payload_rules.h"
 #include "hotpatcher/plan/plan_choice.h"
 
@@ -324,12 +325,12 @@ static int nothing_matched(const struct ip_target *target, const struct ip_modul
 		return ip_error("out of memory");
 	nearest = ip_selection_nearest(selection, names, n);
 	if (nearest && *nearest)
-		ip_error("pid %d: the selection matches none of its %lu probes; nearest: %s",
-			 target->pid, nprobes, nearest);
+		ip_error("pid %d: the selection matches none of its %lu probe%s; nearest: %s",
+			 target->pid, nprobes, ip_plural(nprobes), nearest);
 	else
-		ip_error("pid %d: the selection matches none of its %lu probes: iprobe list %d "
+		ip_error("pid %d: the selection matches none of its %lu probe%s: iprobe list %d "
 			 "shows them",
-			 target->pid, nprobes, target->pid);
+			 target->pid, nprobes, ip_plural(nprobes), target->pid);
 	free(nearest);
 	free(names);
 	return -1;

@@ -135,9 +135,9 @@ static void list_text(const struct ip_rules *e, FILE *out)
 	for (size_t i = 0; i < e->nstates; i++) {
 		const struct ip_rules_state *s = &e->states[i];
 
-		fprintf(out, "%s: %s, fired %lu times%s%s\n", s->rule->name,
-			ip_rules_action_name(s->rule->action), s->fired, *s->last ? ", last " : "",
-			s->last);
+		fprintf(out, "%s: %s, fired %lu time%s%s%s\n", s->rule->name,
+			ip_rules_action_name(s->rule->action), s->fired, ip_plural(s->fired),
+			*s->last ? ", last " : "", s->last);
 		for (size_t k = 0; k < e->ntargets; k++)
 			for (size_t a = 0; a < e->targets[k]->narms; a++)
 				if (e->targets[k]->arms[a].state == s && !e->targets[k]->gone) {

@@ -20,6 +20,7 @@
 #include "common/error.h"
 #include "common/now.h"
 #include "common/proc.h"
+#include "common/units.h"
 #include "iprobed/rules/rules_private.h"
 
 #define SCAN_NS	      200000000ull
@@ -80,9 +81,10 @@ static void leave_out(struct ip_rules_state *state, struct ip_rules_seen *seen)
 {
 	if (!state->told_processes)
 		ip_rules_log(state, NULL,
-			     "it is for %u processes at the same time at most (processes), which "
+			     "it is for %u process%s at the same time at most (processes), which "
 			     "it has: pid %d and others are left out",
-			     state->rule->processes, seen->pid);
+			     state->rule->processes, state->rule->processes == 1 ? "" : "es",
+			     seen->pid);
 	state->told_processes = true;
 	seen->left_out = true;
 }

@@ -117,8 +117,9 @@ static bool may_fire(const struct ip_rules_target *t, const struct ip_rules_arm 
 			     ip_format_ns(now_ns - s->fired_ns, ago),
 			     ip_format_ns(rule->cooldown_ns, per));
 	else if (!every && !s->told_most)
-		ip_rules_log(arm->state, t, "would fire, and has %u times in %s (at_most): not now",
-			     rule->at_most, ip_format_ns(rule->per_ns, per));
+		ip_rules_log(
+			arm->state, t, "would fire, and has %u time%s in %s (at_most): not now",
+			rule->at_most, ip_plural(rule->at_most), ip_format_ns(rule->per_ns, per));
 	s->told_every |= every;
 	s->told_most |= !every;
 	return false;

@@ -137,3 +137,29 @@ def test_c_that_is_not_formatted_is_found(root, tmp_path):
     (tmp_path / "good.c").write_text("int f(int n)\n{\n\treturn n;\n}\n")
     (tmp_path / "bad.c").write_text("int f(int n) {\n  return n;\n}\n")
     assert misformatted(program, tmp_path, ["good.c", "bad.c"]) == ["bad.c"]
+
+
+COUNTED = (
+    "sites|functions|probes|events|threads|pages|processes|stops|samples|times|modules|files|calls"
+    "|words|packets|pieces|records|entries|values"
+)
+# a number, by its conversion or by ip_format_count(), and behind it what it counts
+PLURAL = re.compile(rf"%(?:-?\d*)(?:l|ll|z)?[ud] (?:{COUNTED})\b(?!/)")
+# what is a limit, or cannot be one
+PLURAL_MAY = re.compile(
+    r"at most|more than|none of the|from [12] to|of %u pages touched|BAD\(|strerror|# payload"
+)
+
+
+def test_one_of_something_is_no_plural(root):
+    """Messages and tables take ip_plural(): "1 function", not "1 functions"."""
+    found, folders = [], ("cli", "session", "iprobed", "hotpatcher/plan", "collector", "coldpatch")
+    for name in tracked(root, "*.c"):
+        if not name.startswith(tuple(folder + "/" for folder in folders)):
+            continue
+        lines = (root / name).read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, 1):
+            around = " ".join(lines[max(0, number - 2) : number + 1])
+            if PLURAL.search(line) and not PLURAL_MAY.search(around):
+                found.append(f"{name}:{number}: {line.strip()}")
+    assert not found, "\n".join(found)
