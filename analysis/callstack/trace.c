@@ -309,22 +309,16 @@ int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret)
 	return 0;
 }
 
-uint64_t ip_trace_reader_recorded_from(const struct ip_trace_reader *t)
+uint64_t ip_trace_reader_first_event(const struct ip_trace_reader *t)
 {
-	uint64_t from = t->end;
+	uint64_t first = t->end;
 
 	if (t->session->trimmed || !t->nruns)
 		return t->begin;
 	for (size_t i = 0; i < t->nruns; i++)
-		if (t->runs[i].begin < from)
-			from = t->runs[i].begin;
-	for (size_t i = 0; i < t->session->nstops; i++) {
-		const struct ip_recording_stop *stop = &t->session->stops[i];
-
-		if (!strcmp(stop->kind, "attach") && !stop->failed && stop->tsc < from)
-			from = stop->tsc;
-	}
-	return from > t->begin ? from : t->begin;
+		if (t->runs[i].begin < first)
+			first = t->runs[i].begin;
+	return first > t->begin ? first : t->begin;
 }
 
 void ip_trace_reader_close(struct ip_trace_reader *t)

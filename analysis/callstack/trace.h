@@ -68,10 +68,9 @@ struct ip_trace_reader {
 int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret);
 void ip_trace_reader_close(struct ip_trace_reader *trace);
 
-/* Returns when the recording itself began, in TSC: when the first probes went live, or at the first
- * event, whichever was earlier. It is begin or later: before it, iprobe made ready. Of a part of a
- * trace it is the begin of that part. */
-uint64_t ip_trace_reader_recorded_from(const struct ip_trace_reader *trace);
+/* Returns the time of the first event, in TSC. It is begin or later: before it, iprobe made ready,
+ * and the program was loaded. Of a part of a trace, and of a trace without events, it is begin. */
+uint64_t ip_trace_reader_first_event(const struct ip_trace_reader *trace);
 
 /* Opens a stream with all of its pieces. The caller closes it. Returns 0, or -1 with an error. */
 int ip_trace_reader_stream(const struct ip_trace_reader *trace, uint32_t stream,

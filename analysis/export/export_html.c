@@ -533,7 +533,7 @@ int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options
 	int ret = -1;
 
 	/* nothing is to be seen before */
-	trace->begin = ip_trace_reader_recorded_from(trace);
+	trace->begin = ip_trace_reader_first_event(trace);
 	if (options->other)
 		p.other_names = ip_names_create(options->other->session);
 	/* the page has both forms, and shows the short one */

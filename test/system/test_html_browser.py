@@ -81,9 +81,9 @@ class View(Page):
         assert self.browser.get_log("browser") == []
 
 
-def program(me, *options, start=0, pids=(1000,)):
+def program(me, *options, start=0, last=0, pids=(1000,)):
     """main calls outer (600 ticks, of which 400 are in inner, 100 of these in outer again) and
-    other (200 ticks), in a thread of each process; 1 tick is 1 us.
+    other (200 ticks), in a thread of each process; 1 tick is 1 us. last: a call so much later.
     """
     trace = tracegen.Trace(hz=1_000_000)
     trace.now += start
@@ -104,6 +104,10 @@ def program(me, *options, start=0, pids=(1000,)):
         trace.now += 200
         t.ret()
         t.ret()
+        if last:
+            trace.now += last
+            t.call("last")
+            t.ret()
         t.flush()
     return export(me, trace.write(me.dir() / "trace"), *options)
 
@@ -221,12 +225,11 @@ def test_axis(me, browser):  # noqa: F811
     """However deep the zoom is, no two neighbours say the same; digits that all of them share are
     there once.
     """
-    page = View(browser, program(me, start=123_456_789))
-    assert page.run("return JSON.parse(document.getElementById('data').textContent).meta.begin") < (
-        123_456_789_000
-    )
+    path = program(me, start=123_456_789, last=654_321_987)
+    assert document(path)["meta"]["begin"] == 123_456_789_000
+    page = View(browser, path)
     deep = 0
-    for _ in range(32):
+    for _ in range(36):
         texts = page.texts("+")
         labels = [t for t in texts if re.fullmatch(r"\+?[\d.]+ (ns|µs|ms|s)", t)]
         assert len(labels) >= 3, texts

@@ -17,7 +17,7 @@ function time(ns) {
     " " + units[at][0];
 }
 
-/* Times in the document count from where the recording began. People see times since the session
+/* Times in the document count from the first event. People see times since the session
  * began, which are those of `iprobe dump` and `iprobe trim`. */
 const since = ns => time(meta.begin + ns);
 
