@@ -132,11 +132,15 @@ const shortCalls = (function () {
       { from: span.from, to: Math.max((span.from + span.to) / 2, span.to - longest - 1) };
   }
 
-  /* What the page tells at its head. */
-  const note = () => !spans.length ? ""
-    : missing && kept
-      ? `details of ${count(kept)} of ${count(kept + missing)} short calls fit into the limit`
-      : "";
+  /* What the page tells at its head of so many short calls. */
+  function note(summed) {
+    const all = `${plural(summed, "short call")} ${summed === 1 ? "is" : "are"} summed up in the ` +
+      "timeline, by slices of time";
+    return !kept ? all : all + (missing
+      ? `; zoomed in, it has ${count(kept)} of them: the others did not fit into its ` +
+        `${(limit / 2 ** 20).toPrecision(3)} MiB of details`
+      : ", until you zoom in");
+  }
 
   /* Times [from, to] of which the page has details. */
   const known = () => missing ? spans.filter(s => s.text).map(s => [s.from, s.to]) : [];

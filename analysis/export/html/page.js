@@ -222,10 +222,7 @@ const page = (function () {
     if (meta.damaged) notes.push("the trace is damaged: what follows the damage is not here");
     if (meta.late) notes.push(`times are coarse: up to ${time(meta.late)} late`);
     if (meta.other) notes.push(`compared with ${meta.other}`);
-    if (meta.summed)
-      notes.push(
-        `${count(meta.summed)} short calls are summed up in the timeline, by slices of time` +
-        (shortCalls.note() ? `; ${shortCalls.note()}` : ""));
+    if (meta.summed) notes.push(shortCalls.note(meta.summed));
     if (meta.deeper) notes.push(`${count(meta.deeper)} calls are deeper than the timeline goes`);
     if (meta.beyond)
       notes.push(`${count(meta.beyond)} calls are not in the timeline: there are too many threads`);
