@@ -121,7 +121,7 @@ static void warn_of_size(const struct ip_trace_reader *trace, const struct optio
 		ip_print(stderr,
 			 "iprobe: %s: %s has every event: the file will have up to about %s, more "
 			 "than most viewers open; iprobe trim takes out a part, and --format html "
-			 "shows everything in a few MB\n",
+			 "shows everything in some 10 MB\n",
 			 trace->dir, format->name, ip_format_size(size, buffer));
 }
 
