@@ -488,4 +488,9 @@ def test_short_names(me, browser):  # noqa: F811
     assert "in<…>" in page.texts("0")
     page.click("#flame canvas", 100, 3 * 18 + 9)
     assert page.find("#details b").text == "inner"
+    for wanted in ("inner", "in<"):  # both names are found
+        page.press("/")
+        page.press(wanted)
+        assert page.get("matches") == "1"
+        page.press(ESCAPE)
     page.clean()

@@ -118,7 +118,7 @@ function find(text) {
     const low = text.toLowerCase();
     wanted = name => name.toLowerCase().includes(low);
   }
-  matches = functions.map(f => wanted(f.name));
+  matches = functions.map(f => wanted(f.name) || Boolean(f.short) && wanted(f.short));
   let n = 0, calls = 0, self = 0, all = 0;
   functions.forEach((f, i) => {
     all += f.self || 0;
