@@ -46,7 +46,7 @@ struct dump {
 	/* by function: the text that all its lines share, made when it is first needed */
 	char **fragments;
 	const uint64_t *payload; /* of the current event; NULL: the event has no values */
-	uint32_t pid, tid;
+	uint32_t pid, tid, member;
 	bool several; /* there are several processes: lines of text name them */
 	bool named;   /* there are several threads, and names of them: lines of text tell them */
 	bool json, stop;
@@ -147,9 +147,9 @@ static bool is_wanted(struct dump *d, uint64_t call, size_t depth, uint64_t ts, 
 /* Prints the name that the thread has at ts: in text padded to a column, in JSON a member. */
 static void print_thread(const struct dump *d, uint64_t ts)
 {
-	const char *name = d->named || d->json
-				   ? ip_recording_thread_name_at(d->trace->session, d->tid, ts)
-				   : NULL;
+	const char *name = d->named || d->json ? ip_recording_thread_name_at(d->trace->session,
+									     d->member, d->tid, ts)
+					       : NULL;
 	char text[64];
 	struct ip_json j;
 
@@ -246,7 +246,7 @@ static void print_caller(struct dump *d, uint32_t function)
 	uint64_t address = ip_recording_call_site(d->payload);
 	uint32_t module = d->trace->session->functions[function].module;
 	const struct ip_place *place =
-		address ? ip_symbolizer_get(d->places, module, address) : NULL;
+		address ? ip_symbolizer_get(d->places, d->member, module, address) : NULL;
 	_cleanup_free_ char *text = NULL;
 	char hex[24];
 	struct ip_json j;
@@ -420,6 +420,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 
 	d->pid = run->pid;
 	d->tid = run->tid;
+	d->member = run->member;
 }
 
 static int print_all(struct dump *d, uint32_t tid)
@@ -497,7 +498,7 @@ static int show(const char *dir, struct cli_dump_options *options)
 			 .matches = &options->matches,
 			 .json = options->json,
 			 .out = stdout};
-	int ret = cli_reader_open(dir, &d.trace);
+	int ret = cli_reader_open(dir, options->filter.process, &d.trace);
 
 	if (ret == 0) {
 		d.several = d.trace->processes > 1;

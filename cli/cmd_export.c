@@ -40,6 +40,7 @@ static const char help[] =
 	"  -f, --functions SEL  these functions only; folded, callgrind, pprof, html's flame "
 	"graph: ways of calls that begin at them\n"
 	"      --tid TID        this thread only\n"
+	"      --process PROC   this process only: a pid, or a name with wildcards\n"
 	"      --details SIZE   html: room for short calls, one by one (default 8M; 0: only their "
 	"sums)\n"
 	"      --full-names     folded, callgrind: whole C++ names, not their short forms\n"
@@ -110,9 +111,9 @@ static void warn_of_size(const struct ip_trace_reader *trace, const struct optio
 	char buffer[16];
 
 	for (size_t i = 0; i < trace->nruns; i++)
-		events += !o->filter.tid || trace->runs[i].tid == (uint32_t)o->filter.tid
-				  ? trace->runs[i].bytes / 8
-				  : 0;
+		if (!trace->runs[i].off &&
+		    (!o->filter.tid || trace->runs[i].tid == (uint32_t)o->filter.tid))
+			events += trace->runs[i].bytes / 8;
 	for (size_t i = 1; i < s->nfunctions; i++)
 		names += strlen(s->functions[i].linker_name);
 	names = s->nfunctions > 1 ? names / (s->nfunctions - 1) : 0;
@@ -204,7 +205,7 @@ static int write_file(struct ip_trace_reader *trace, exporter run,
 static int open_other(const char *dir, const struct cli_filter *filter,
 		      struct ip_export_options *options)
 {
-	if (cli_reader_open(dir, &options->other) < 0)
+	if (cli_reader_open(dir, NULL, &options->other) < 0)
 		return -1;
 	options->other_selected = cli_reader_select(options->other, filter->functions);
 	return options->other_selected ? 0 : -1;
@@ -216,7 +217,7 @@ static int show(const char *dir, const struct options *o)
 		.tid = o->filter.tid, .details = o->details, .full_names = o->filter.full_names};
 	_cleanup_free_ bool *selected = NULL;
 	struct ip_trace_reader *trace;
-	int ret = cli_reader_open(dir, &trace);
+	int ret = cli_reader_open(dir, o->filter.process, &trace);
 
 	if (ret == 0) {
 		selected = cli_reader_select(trace, o->filter.functions);
@@ -280,6 +281,7 @@ int cmd_export(int argc, char **argv)
 						     CLI_FILTER_FUNCTIONS,
 						     CLI_FILTER_TID,
 						     {"details", required_argument, NULL, 'D'},
+						     CLI_FILTER_PROCESS,
 						     {"diff", required_argument, NULL, 'd'},
 						     CLI_FILTER_FULL_NAMES,
 						     CLI_FILTER_HELP,
@@ -299,10 +301,9 @@ int cmd_export(int argc, char **argv)
 		return cli_usage(argv[0], "--diff goes with --format html only");
 	if (o.details_given && o.format->run != ip_export_html)
 		return cli_usage(argv[0], "--details goes with --format html only");
-	if (o.other && o.filter.tid)
-		return cli_usage(
-			argv[0],
-			"--diff does not go with --tid: the other trace has other threads");
+	if (o.other && (o.filter.tid || o.filter.process))
+		return cli_usage(argv[0], "--diff does not go with --tid and --process: the other "
+					  "trace has other ones");
 	/* where the reader of stdout has gone, this process ends without a message */
 	if (!o.path)
 		signal(SIGPIPE, SIG_DFL);

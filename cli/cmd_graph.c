@@ -29,6 +29,7 @@ static const char help[] =
 	"      --depth N        so many levels\n"
 	"      --min-percent P  leave out what costs less than P percent of all (default 0.5)\n"
 	"      --tid TID        this thread only\n"
+	"      --process PROC   this process only: a pid, or a name with wildcards\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document with all nodes\n"
 	"      --dot            for Graphviz: iprobe graph --dot | dot -Tsvg > calls.svg\n";
@@ -88,6 +89,7 @@ static int parse(int argc, char **argv, struct options *ret)
 		CLI_FILTER_DEPTH,
 		{"min-percent", required_argument, NULL, OPT_MIN_PERCENT},
 		CLI_FILTER_TID,
+		CLI_FILTER_PROCESS,
 		{"json", no_argument, NULL, OPT_JSON},
 		{"dot", no_argument, NULL, OPT_DOT},
 		CLI_FILTER_FULL_NAMES,
@@ -135,7 +137,7 @@ static int show(const char *dir, const struct options *o)
 			      .min_percent = o->min_percent,
 			      .bottom_up = o->bottom_up};
 	_cleanup_free_ bool *selected = NULL, *of = NULL;
-	int ret = cli_reader_open(dir, &g.trace);
+	int ret = cli_reader_open(dir, o->filter.process, &g.trace);
 
 	if (ret == 0) {
 		selected = cli_reader_select(g.trace, o->filter.functions);

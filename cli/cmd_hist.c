@@ -33,6 +33,7 @@ static const char help[] =
 	"                       numbers by powers of two\n"
 	"      --over-time      a heat map: time from left to right, duration upwards\n"
 	"      --tid TID        this thread only\n"
+	"      --process PROC   this process only: a pid, or a name with wildcards\n"
 	"      --interval T     of a process: again each T, until the session ends\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n";
@@ -69,14 +70,14 @@ static int show(const char *dir, const struct cli_hist_options *o)
 	struct ip_latencies *latencies = NULL;
 	struct ip_counts *counts = NULL;
 	_cleanup_free_ bool *selected = NULL;
-	int ret = cli_reader_open(dir, &trace);
+	int ret = cli_reader_open(dir, o->filter.process, &trace);
 
 	if (ret == 0) {
 		selected = cli_reader_select(trace, o->filter.functions);
 		names = ip_names_create(trace->session);
 		if (names && o->filter.full_names)
 			ip_names_use_full(names);
-		ret = selected && names ? ip_counts_load(dir, trace->session, &counts) : -1;
+		ret = selected && names ? ip_counts_of_trace(trace, &counts) : -1;
 	}
 	if (ret == 0)
 		ret = o->by ? ip_latencies_collect_by_value(trace, selected,
@@ -157,6 +158,7 @@ static int parse(int argc, char **argv, struct cli_hist_options *o)
 		CLI_FILTER_LIMIT,
 		CLI_FILTER_TID,
 		CLI_OPTION_PID,
+		CLI_FILTER_PROCESS,
 		{"by", required_argument, NULL, OPT_BY},
 		{"over-time", no_argument, NULL, OPT_OVER_TIME},
 		{"interval", required_argument, NULL, OPT_INTERVAL},
@@ -192,9 +194,9 @@ int cmd_hist(int argc, char **argv)
 	if (pid && o.by)
 		return cli_usage(argv[0], "histograms of a process know no values: --by is for "
 					  "traces");
-	if (pid && (o.over_time || o.filter.tid))
+	if (pid && (o.over_time || o.filter.tid || o.filter.process))
 		return cli_usage(argv[0], "histograms of a process know no time and no thread: "
-					  "--over-time and --tid are for traces");
+					  "--over-time, --tid and --process are for traces");
 	if (!pid && o.interval_ns)
 		return cli_usage(argv[0], "--interval goes with a PID");
 	/* where the user leaves a pager, this process ends without a message */

@@ -9,10 +9,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "analysis/read/members.h"
 #include "analysis/read/names.h"
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/info_recorded.h"
+#include "cli/report/processes.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -72,6 +74,13 @@ static void json_modules(struct ip_json *j, const struct ip_recording *s)
 	ip_json_end_array(j);
 }
 
+/* The process whose recording something belongs to, where there are several. */
+static void json_member(struct ip_json *j, const struct ip_recording *s, uint32_t member)
+{
+	if (s->members)
+		ip_json_uint(j, "pid", s->members->items[member].pid);
+}
+
 static void json_stops(struct ip_json *j, const struct ip_recording *s)
 {
 	ip_json_array(j, "stops");
@@ -85,6 +94,7 @@ static void json_stops(struct ip_json *j, const struct ip_recording *s)
 		ip_json_uint(j, "threads", stop->threads);
 		ip_json_uint(j, "pages", stop->pages);
 		ip_json_uint(j, "sites", stop->sites);
+		json_member(j, s, stop->member);
 		if (stop->failed)
 			ip_json_bool(j, "failed", true);
 		ip_json_end_object(j);
@@ -104,19 +114,22 @@ static void json_libraries(struct ip_json *j, const struct ip_recording *s)
 		ip_json_string(j, "path", l->path);
 		ip_json_string(j, "build_id", l->build_id);
 		ip_json_uint(j, "load_bias", l->load_bias);
+		json_member(j, s, l->member);
 		ip_json_end_object(j);
 	}
 	ip_json_end_array(j);
 }
 
-static void print_libraries(const struct ip_recording *s)
+static void print_libraries(const struct ip_trace_reader *t)
 {
-	char at[16];
+	const struct ip_recording *s = t->session;
+	char at[16], in[16];
 
 	for (size_t i = 0; i < s->nlibraries && i < LIBRARIES_SHOWN; i++) {
 		const struct ip_recording_library *l = &s->libraries[i];
 
-		ip_print(stdout, "%-10s after %s, at %#" PRIx64 ": ", l->unload ? "unload" : "load",
+		ip_print(stdout, "%-10s%s after %s, at %#" PRIx64 ": ",
+			 l->unload ? "unload" : "load", cli_in_member(t, l->member, in),
 			 ip_format_ns(ip_recording_since_start(s, l->tsc), at), l->load_bias);
 		ip_print(stdout, "%s", l->path);
 		ip_print(stdout, "\n");
@@ -169,45 +182,6 @@ static void print_execs(const struct ip_recording *s)
 			 s->nexecs - LIBRARIES_SHOWN);
 }
 
-static int by_process(const void *a, const void *b)
-{
-	const struct ip_thread_packets *x = *(const struct ip_thread_packets *const *)a,
-				       *y = *(const struct ip_thread_packets *const *)b;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	return x->tid < y->tid ? -1 : x->tid > y->tid;
-}
-
-struct process {
-	uint32_t pid;
-	uint64_t threads, events;
-};
-
-/* Returns the number of processes; 0 where memory ran out. */
-static size_t list_processes(const struct ip_trace_reader *t, struct process **ret)
-{
-	const struct ip_thread_packets **runs = calloc(t->nruns + 1, sizeof(*runs));
-	struct process *processes = calloc(t->processes + 1, sizeof(*processes));
-	size_t n = 0;
-
-	for (size_t i = 0; runs && i < t->nruns; i++)
-		runs[i] = &t->runs[i];
-	if (runs)
-		qsort(runs, t->nruns, sizeof(*runs), by_process);
-	for (size_t i = 0; runs && processes && i < t->nruns; i++) {
-		bool new = !i || runs[i - 1]->pid != runs[i]->pid;
-
-		if (new)
-			processes[n++].pid = runs[i]->pid;
-		processes[n - 1].threads += new || runs[i - 1]->tid != runs[i]->tid;
-		processes[n - 1].events += runs[i]->events;
-	}
-	free(runs);
-	*ret = processes;
-	return n;
-}
-
 static void json_drops(struct ip_json *j, const struct ip_trace_reader *t)
 {
 	const struct ip_recording *s = t->session;
@@ -224,16 +198,18 @@ static void json_drops(struct ip_json *j, const struct ip_trace_reader *t)
 		ip_json_uint(j, "calls_per_second", d->per_second);
 		ip_json_uint(j, "own_ns", ip_recording_ns(s, d->own_ticks));
 		ip_json_uint(j, "probes_percent", d->percent);
+		json_member(j, s, d->member);
 		ip_json_end_object(j);
 	}
 	ip_json_end_array(j);
 	ip_names_destroy(names);
 }
 
-static void print_drops(const struct ip_recording *s)
+static void print_drops(const struct ip_trace_reader *t)
 {
+	const struct ip_recording *s = t->session;
 	struct ip_names *names = ip_names_create(s);
-	char at[16], own[16], rate[32];
+	char at[16], own[16], rate[32], in[16];
 
 	for (size_t i = 0; names && i < s->ndrops; i++) {
 		const struct ip_recording_drop *d = &s->drops[i];
@@ -241,8 +217,9 @@ static void print_drops(const struct ip_recording *s)
 		ip_print(stdout, "dropped    ");
 		ip_print(stdout, "%s", ip_names_text(names, d->function));
 		ip_print(stdout,
-			 " after %s: %s calls a second of %s each, %" PRIu64
+			 "%s after %s: %s calls a second of %s each, %" PRIu64
 			 " %% of its time went to its probes; %s\n",
+			 cli_in_member(t, d->member, in),
 			 ip_format_ns(ip_recording_since_start(s, d->tsc), at),
 			 ip_format_count(d->per_second, rate),
 			 ip_format_ns(ip_recording_ns(s, d->own_ticks), own), d->percent,
@@ -252,42 +229,12 @@ static void print_drops(const struct ip_recording *s)
 	ip_names_destroy(names);
 }
 
-static void json_processes(struct ip_json *j, const struct ip_trace_reader *t)
-{
-	_cleanup_free_ struct process *processes = NULL;
-	size_t n = list_processes(t, &processes);
-
-	ip_json_array(j, "processes");
-	for (size_t i = 0; i < n; i++) {
-		ip_json_object(j, NULL);
-		ip_json_uint(j, "pid", processes[i].pid);
-		ip_json_uint(j, "threads", processes[i].threads);
-		ip_json_uint(j, "events", processes[i].events);
-		ip_json_end_object(j);
-	}
-	ip_json_end_array(j);
-}
-
-/* Where there is only one process, the other fields tell all. */
-static void print_processes(const struct ip_trace_reader *t)
-{
-	_cleanup_free_ struct process *processes = NULL;
-	size_t n = t->processes > 1 ? list_processes(t, &processes) : 0;
-	char events[32], threads[32];
-
-	for (size_t i = 0; i < n; i++)
-		ip_print(stdout, "process    %u: %s event%s of %s thread%s\n", processes[i].pid,
-			 ip_format_count(processes[i].events, events),
-			 ip_plural(processes[i].events),
-			 ip_format_count(processes[i].threads, threads),
-			 processes[i].threads == 1 ? "" : "s");
-}
-
 static void json_threads(struct ip_json *j, const struct ip_recording *s)
 {
 	ip_json_array(j, "thread_names");
 	for (size_t i = 0; i < s->nthreads; i++) {
 		ip_json_object(j, NULL);
+		json_member(j, s, s->threads[i].member);
 		ip_json_uint(j, "tid", s->threads[i].tid);
 		ip_json_string(j, "name", s->threads[i].name);
 		ip_json_uint(j, "from_ns", ip_recording_since_start(s, s->threads[i].tsc));
@@ -297,16 +244,18 @@ static void json_threads(struct ip_json *j, const struct ip_recording *s)
 }
 
 /* A name that came after another one is told with its time. */
-static void print_threads(const struct ip_recording *s)
+static void print_threads(const struct ip_trace_reader *trace)
 {
-	char at[16];
+	const struct ip_recording *s = trace->session;
+	char at[16], in[16];
 
 	for (size_t i = 0; i < s->nthreads; i++) {
 		const struct ip_recording_thread *t = &s->threads[i];
 
-		ip_print(stdout, "%-10s %u ", "thread", t->tid);
+		ip_print(stdout, "%-10s %u%s ", "thread", t->tid,
+			 cli_in_member(trace, t->member, in));
 		ip_print(stdout, "%s", *t->name ? t->name : "(name not known)");
-		if (i && t[-1].tid == t->tid)
+		if (i && t[-1].tid == t->tid && t[-1].member == t->member)
 			ip_print(stdout, " (from %s on)",
 				 ip_format_ns(ip_recording_since_start(s, t->tsc), at));
 		ip_print(stdout, "\n");
@@ -325,6 +274,8 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	ip_json_string(&j, "kernel", s->kernel);
 	ip_json_string(&j, "command", s->command);
 	ip_json_uint(&j, "pid", s->pid);
+	if (s->members)
+		ip_json_string(&j, "service", s->members->service);
 	ip_json_uint(&j, "start_realtime_ns", s->start_realtime);
 	ip_json_uint(&j, "duration_ns", duration_ns(t));
 	ip_json_uint(&j, "tsc_start", s->tsc_start);
@@ -373,7 +324,7 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	json_libraries(&j, s);
 	json_execs(&j, s);
 	json_drops(&j, t);
-	json_processes(&j, t);
+	cli_processes_json(&j, t);
 	cli_reader_json_no_events(&j, s);
 	json_threads(&j, s);
 	ip_json_end_object(&j);
@@ -386,6 +337,15 @@ static void print_field(const char *name, const char *value)
 	ip_print(stdout, "\n");
 }
 
+/* Whether the module is also loaded at another address. */
+static bool is_elsewhere(const struct ip_recording *s, size_t module)
+{
+	for (size_t i = 0; i < s->nmodules; i++)
+		if (i != module && s->modules[i].same_as == module)
+			return true;
+	return false;
+}
+
 static void print_modules(const struct ip_recording *s)
 {
 	char count[32];
@@ -393,13 +353,17 @@ static void print_modules(const struct ip_recording *s)
 	for (size_t i = 0; i < s->nmodules; i++) {
 		const struct ip_recording_module *m = &s->modules[i];
 
-		if (!m->present)
+		/* each process has loaded it elsewhere */
+		if (!m->present || (s->members && m->same_as != i))
 			continue;
 		ip_print(stdout, "module     ");
 		ip_print(stdout, "%s", m->path);
 		ip_print(stdout, "\n             build-id ");
 		ip_print(stdout, "%s", *m->build_id ? m->build_id : "none");
-		ip_print(stdout, ", loaded at %#" PRIx64 ", placement ", m->load_bias);
+		if (s->members && is_elsewhere(s, i))
+			ip_print(stdout, ", loaded at several addresses, placement ");
+		else
+			ip_print(stdout, ", loaded at %#" PRIx64 ", placement ", m->load_bias);
 		ip_print(stdout, "%s", m->placement);
 		if (m->same_as == i)
 			ip_print(stdout, ", %s function%s",
@@ -410,11 +374,12 @@ static void print_modules(const struct ip_recording *s)
 }
 
 /* Prints the first stops of each kind, and sums of the others. */
-static void print_stops(const struct ip_recording *s)
+static void print_stops(const struct ip_trace_reader *t)
 {
+	const struct ip_recording *s = t->session;
 	uint64_t more = s->more_stops, more_ns = s->more_stops_ns,
 		 longest = s->more_stops_longest_ns;
-	char at[16], length[16];
+	char at[16], length[16], in[16];
 
 	for (size_t i = 0; i < s->nstops; i++) {
 		const struct ip_recording_stop *stop = &s->stops[i];
@@ -431,9 +396,9 @@ static void print_stops(const struct ip_recording *s)
 		ip_print(stdout, "stop       ");
 		ip_print(stdout, "%s", stop->kind);
 		ip_print(stdout,
-			 "%s after %s, for %s: %" PRIu64 " thread%s, %" PRIu64 " site%s on %" PRIu64
-			 " page%s\n",
-			 stop->failed ? " failed" : "",
+			 "%s%s after %s, for %s: %" PRIu64 " thread%s, %" PRIu64
+			 " site%s on %" PRIu64 " page%s\n",
+			 stop->failed ? " failed" : "", cli_in_member(t, stop->member, in),
 			 ip_format_ns(ip_recording_since_start(s, stop->tsc), at),
 			 ip_format_ns(stop->duration_ns, length), stop->threads,
 			 ip_plural(stop->threads), stop->sites, ip_plural(stop->sites), stop->pages,
@@ -454,8 +419,12 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	print_field("trace", t->dir);
 	print_field("host", s->host);
 	print_field("kernel", s->kernel);
-	print_field("command", s->command);
-	ip_print(stdout, "%-10s %" PRIu64 "\n", "pid", s->pid);
+	if (s->command || !s->members) /* else the processes have different ones */
+		print_field("command", s->command);
+	if (s->members)
+		print_field("processes", s->members->service);
+	else
+		ip_print(stdout, "%-10s %" PRIu64 "\n", "pid", s->pid);
 	print_field("start", format_time(s->start_realtime, buffer));
 	print_field("duration", ip_format_ns(duration_ns(t), buffer));
 	print_field("end", cli_info_early(s, early, sizeof(early)) ? early
@@ -505,12 +474,12 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	ip_print(stdout, "%-10s %s\n", "functions", ip_format_count(s->nfunctions - 1, count));
 	cli_info_recorded(s);
 	print_modules(s);
-	print_libraries(s);
+	print_libraries(t);
 	print_execs(s);
-	print_drops(s);
-	print_processes(t);
-	print_stops(s);
-	print_threads(s);
+	print_drops(t);
+	cli_processes_print(t);
+	print_stops(t);
+	print_threads(t);
 }
 
 static int show(const char *dir, bool json)
@@ -519,7 +488,7 @@ static int show(const char *dir, bool json)
 	uint64_t events;
 	int ret;
 
-	if (cli_reader_open(dir, &trace) < 0)
+	if (cli_reader_open(dir, NULL, &trace) < 0)
 		return cli_fail();
 	ret = ip_trace_reader_count(trace, &events);
 	if (ret == 0) {

@@ -307,7 +307,7 @@ static int work(const char *dir, const struct options *o,
 		int (*write)(struct parts *p, const char *dir))
 {
 	struct parts p = {.options = o};
-	int ret = cli_reader_open(dir, &p.trace);
+	int ret = cli_reader_open(dir, NULL, &p.trace);
 	bool failed;
 
 	if (ret < 0)

@@ -50,6 +50,13 @@ static int take_own(const char *command, int option, struct cli_filter *f)
 		return cli_parse_time(command, optarg, &f->from_ns) < 0 ? -1 : 1;
 	case CLI_OPT_TO:
 		return cli_parse_time(command, optarg, &f->to_ns) < 0 ? -1 : 1;
+	case CLI_OPT_PROCESS:
+		if (*optarg) {
+			f->process = optarg;
+			return 1;
+		}
+		cli_usage(command, "--process needs a pid, or a name: 4711, 'nginx*'");
+		return -1;
 	case CLI_OPT_TID:
 		if (ip_parse_pid(optarg, &f->tid) == 0)
 			return 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The options by which the commands that read traces choose a part of the trace: -f, --tid,
- * --from, --to, --depth; and -n.
+ * --process, --from, --to, --depth; and -n.
  */
 #ifndef IP_CLI_FILTER_OPTIONS_H
 #define IP_CLI_FILTER_OPTIONS_H
@@ -14,9 +14,10 @@
 struct cli_filter {
 	const char *functions; /* NULL: all */
 	uint64_t from_ns, to_ns;
-	size_t depth; /* levels of calls; SIZE_MAX: all */
-	size_t limit; /* -n; SIZE_MAX: all */
-	int tid;      /* 0: all */
+	size_t depth;	     /* levels of calls; SIZE_MAX: all */
+	size_t limit;	     /* -n; SIZE_MAX: all */
+	int tid;	     /* 0: all */
+	const char *process; /* pid, or pattern of names; NULL: all */
 	bool full_names;
 };
 
@@ -25,7 +26,14 @@ struct cli_filter {
 		.to_ns = UINT64_MAX, .depth = SIZE_MAX, .limit = SIZE_MAX                          \
 	}
 
-enum { CLI_OPT_TID = 1024, CLI_OPT_FROM, CLI_OPT_TO, CLI_OPT_DEPTH, CLI_OPT_FULL_NAMES };
+enum {
+	CLI_OPT_TID = 1024,
+	CLI_OPT_FROM,
+	CLI_OPT_TO,
+	CLI_OPT_DEPTH,
+	CLI_OPT_FULL_NAMES,
+	CLI_OPT_PROCESS
+};
 
 /* For getopt_long(): each command lists the options that it takes. */
 #define CLI_FILTER_FUNCTIONS                                                                       \
@@ -39,6 +47,10 @@ enum { CLI_OPT_TID = 1024, CLI_OPT_FROM, CLI_OPT_TO, CLI_OPT_DEPTH, CLI_OPT_FULL
 #define CLI_FILTER_TID                                                                             \
 	{                                                                                          \
 		"tid", required_argument, NULL, CLI_OPT_TID                                        \
+	}
+#define CLI_FILTER_PROCESS                                                                         \
+	{                                                                                          \
+		"process", required_argument, NULL, CLI_OPT_PROCESS                                \
 	}
 #define CLI_FILTER_FROM                                                                            \
 	{                                                                                          \

@@ -18,6 +18,9 @@
 #include "common/trace/trace_format.h"
 #include "common/units.h"
 
+/* Of several processes whose recording was cut off, so many are named. */
+#define CUT_OFF_SHOWN 4u
+
 int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)
 {
 	if (argc - optind > 1)
@@ -31,9 +34,14 @@ int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)
 	return -1;
 }
 
-int cli_reader_open(const char *dir, struct ip_trace_reader **ret)
+int cli_reader_open(const char *dir, const char *process, struct ip_trace_reader **ret)
 {
-	return cli_trace_operand(dir) < 0 ? -1 : ip_trace_reader_open(dir, ret);
+	if (cli_trace_operand(dir) < 0 || ip_trace_reader_open(dir, ret) < 0)
+		return -1;
+	if (ip_trace_reader_choose(*ret, process) == 0)
+		return 0;
+	ip_trace_reader_close(ip_steal_ptr(*ret));
+	return -1;
 }
 
 /* Returns the names of the functions but the first, which is none; NULL: out of memory. */
@@ -135,6 +143,27 @@ static void warn_of_time(const struct ip_trace_reader *trace)
 			 trace->dir, trace->dir, IP_TRACE_STAMPS);
 }
 
+/* Prints which recordings have not ended. */
+static void warn_of_end(const struct ip_trace_reader *trace)
+{
+	size_t n = trace->members ? trace->nmembers : 1, more = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ip_trace_reader *one = trace->members ? trace->members[i] : trace;
+
+		if (one->session->ended)
+			continue;
+		if (more++ < CUT_OFF_SHOWN)
+			ip_print(stderr,
+				 "iprobe: %s: the recording was cut off: it is still going on, or "
+				 "iprobe was killed; what had been written is shown\n",
+				 one->dir);
+	}
+	if (more > CUT_OFF_SHOWN)
+		ip_print(stderr, "iprobe: %s: so were those of %zu more processes\n", trace->dir,
+			 more - CUT_OFF_SHOWN);
+}
+
 void cli_reader_warn(const struct ip_trace_reader *trace)
 {
 	char count[32];
@@ -146,11 +175,7 @@ void cli_reader_warn(const struct ip_trace_reader *trace)
 		ip_print(stderr, "%s", trace->damages[i]);
 		ip_print(stderr, "\n");
 	}
-	if (!trace->session->ended)
-		ip_print(stderr,
-			 "iprobe: %s: the recording was cut off: it is still going on, or iprobe "
-			 "was killed; what had been written is shown\n",
-			 trace->dir);
+	warn_of_end(trace);
 	if (trace->lost)
 		ip_print(stderr,
 			 "iprobe: %s: %s EVENTS WERE LOST: figures are too low, and some calls are "

@@ -17,9 +17,9 @@
  * *ret; else the exit code after a usage error. */
 int cli_reader_dir(const char *command, int argc, char **argv, const char **ret);
 
-/* Opens the trace of an operand. Returns 0, or -1 with an error, which tells of what can be no
- * trace what it is. */
-int cli_reader_open(const char *dir, struct ip_trace_reader **ret);
+/* Opens the trace of an operand, and chooses processes as --process says (NULL: all). Returns 0, or
+ * -1 with an error, which tells of what can be no trace what it is. */
+int cli_reader_open(const char *dir, const char *process, struct ip_trace_reader **ret);
 
 /* Returns which functions a selection (NULL: all) means: an array by index of
  * trace->session->functions. The caller frees it. Returns NULL with an error: the selection is

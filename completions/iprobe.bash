@@ -84,7 +84,7 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		;;
 	export:--format) _iprobe_part '' 'html chrome perfetto folded callgrind pprof' ;;
 	report:--by)
-		_iprobe_part '' 'function caller callsite thread module file value:'
+		_iprobe_part '' 'function caller callsite thread module file process value:'
 		[[ ${COMPREPLY[*]} != value: ]] || compopt -o nospace
 		_iprobe_trim
 		;;

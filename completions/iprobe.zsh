@@ -55,7 +55,7 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		;;
 	export:--format) compadd -- html chrome perfetto folded callgrind pprof ;;
 	report:--by)
-		compadd -- function caller callsite thread module file
+		compadd -- function caller callsite thread module file process
 		compadd -S '' -- value:
 		;;
 	hist:--by) compadd -S '' -- value: ;;

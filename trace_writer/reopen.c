@@ -125,8 +125,8 @@ static int add_function(struct ip_trace *trace, char **fields, const struct path
 static int read_line(struct ip_trace *trace, char *line, struct paths *paths)
 {
 	static const char *const heads[] = {
-		"iprobe-session", "host",    "kernel", "pid", "start_realtime",
-		"tsc_start",	  "tsc_end", "tsc_hz", "ends"};
+		"iprobe-session", "host",      "kernel",  "boot",   "pid",
+		"start_realtime", "tsc_start", "tsc_end", "tsc_hz", "ends"};
 	_cleanup_free_ char *copy = strdup(line);
 	char *fields[FIELDS], *rest = copy, *field;
 	size_t n = 0;

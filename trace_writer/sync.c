@@ -23,6 +23,19 @@ static void put_line(FILE *out, const char *key, const char *value)
 	putc('\n', out);
 }
 
+/* The id of this boot. Times of the TSC of two traces can be compared if they have the same. */
+static void put_boot(FILE *out)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	char id[64];
+
+	if (!file || !fgets(id, sizeof(id), file))
+		return;
+	id[strcspn(id, "\n")] = '\0';
+	if (*id)
+		put_line(out, "boot", id);
+}
+
 static FILE *open_new(struct ip_trace *trace, const char *name, char **ret_temporary)
 {
 	int fd;
@@ -70,6 +83,7 @@ static int write_session(struct ip_trace *trace)
 	fprintf(out, "iprobe-session\t1\n");
 	put_line(out, "host", u.nodename);
 	put_line(out, "kernel", kernel);
+	put_boot(out);
 	put_line(out, "command", trace->command);
 	fprintf(out, "pid\t%d\nstart_realtime\t%lu\ntsc_start\t%lu\n", trace->pid,
 		trace->start.realtime_ns, trace->start.tsc);

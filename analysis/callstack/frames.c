@@ -122,6 +122,7 @@
 #include <stdlib.h>
 
 #include "analysis/callstack/frames_private.h"
+#include "analysis/read/members.h"
 #include "common/elf/probe_list.h"
 #include "common/error.h"
 
@@ -140,8 +141,10 @@ struct ip_frames *ip_frames_create(const struct ip_recording *session,
 {
 	struct ip_frames *t = calloc(1, sizeof(*t));
 
-	if (t)
+	if (t) {
 		t->session = session;
+		t->changes = ip_recording_changes(session, 0);
+	}
 	if (t && ip_frames_find_hosts(t) == 0)
 		t->active = calloc(session->nfunctions, sizeof(*t->active));
 	if (!t || !t->active) {
@@ -181,6 +184,12 @@ static inline bool is_tail_of_top(const struct ip_frames *t, const struct ip_fra
 	if (top->sp >= sp || sp - top->sp >= ABOVE_EXIT)
 		return false;
 	return t->n - 1 == t->starts[t->top] || top[-1].sp >= sp;
+}
+
+void ip_frames_set_member(struct ip_frames *t, uint32_t member)
+{
+	t->changes = ip_recording_changes(t->session, member);
+	begin_thread(t);
 }
 
 void ip_frames_set_payloads(struct ip_frames *t, const uint64_t *payloads)
@@ -258,7 +267,7 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 			if (ret == 0)
 				ip_frames_end_top_as(t, IP_END_UNKNOWN);
 		} else if (e->kind == IP_PROBE_ENTRY && unlikely(number.changes) &&
-			   ip_changes_is_off(&session->changes, function, e->ts)) {
+			   ip_changes_is_off(t->changes, function, e->ts)) {
 			ret = ip_frames_enter(t, function, e->sp, number.room, 0);
 			if (ret == 0)
 				ip_frames_end_top_as(t, IP_END_UNFINISHED);

@@ -121,6 +121,10 @@ void ip_frames_destroy(struct ip_frames *frames); /* closes no frame */
  * out. */
 int ip_frames_feed(struct ip_frames *frames, const struct ip_event *events, size_t n);
 
+/* Tells to which member of the recording (analysis/read/members.h) the next threads belong; at
+ * first it is 0. To be called between threads only. */
+void ip_frames_set_member(struct ip_frames *frames, uint32_t member);
+
 /* Sets where the values of the events that are fed from now on lie (ip_stream_payloads());
  * borrowed. */
 void ip_frames_set_payloads(struct ip_frames *frames, const uint64_t *payloads);

@@ -39,6 +39,7 @@ struct ip_frame_jump {
  * be empty, and only where it is the only one. Within a segment sp never grows with the index. */
 struct ip_frames {
 	const struct ip_recording *session;
+	const struct ip_changes *changes; /* of the functions of the thread's process */
 	struct ip_frames_ops ops;
 	void *context;
 	struct ip_frame *frames;

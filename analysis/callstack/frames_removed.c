@@ -9,14 +9,14 @@
 
 uint64_t ip_frames_next_removal(const struct ip_frames *t)
 {
-	const struct ip_changes *c = &t->session->changes;
+	const struct ip_changes *c = t->changes;
 
 	return t->nremovals < c->nremovals ? c->removals[t->nremovals] : UINT64_MAX;
 }
 
 static bool is_removed(const struct ip_frames *t, const struct ip_frame *f, uint64_t ts)
 {
-	return ip_changes_is_off(&t->session->changes, f->function, ts);
+	return ip_changes_is_off(t->changes, f->function, ts);
 }
 
 /* Ends the open frames of removed functions and closes the gaps in the array. */
@@ -89,7 +89,7 @@ bool ip_frames_is_late_exit(struct ip_frames *t, const struct ip_event *e,
 {
 	if (t->late || (e->kind != IP_PROBE_EXIT && e->kind != IP_PROBE_TAIL_EXIT) ||
 	    !number.changes || !t->active[number.function] ||
-	    !ip_changes_is_off(&t->session->changes, number.function, e->ts))
+	    !ip_changes_is_off(t->changes, number.function, e->ts))
 		return false;
 	t->late = true;
 	return true;

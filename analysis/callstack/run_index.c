@@ -42,6 +42,7 @@ static int begin_reading(const struct ip_trace_reader *t, const struct ip_thread
 	ret->frames = ip_frames_create(t->session, v->ops, v->context);
 	if (!ret->frames)
 		return -1;
+	ip_frames_set_member(ret->frames, run->member);
 	return ip_trace_reader_stream(t, run->stream, &ret->stream);
 }
 

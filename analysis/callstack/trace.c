@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/callstack/trace_private.h"
+#include "analysis/read/members.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -115,6 +117,14 @@ static int opened(const struct ip_trace_reader *t, uint32_t stream, int done, st
 	if (done < 0)
 		return has_gone(t, t->names[first]);
 	ip_stream_go_on(s, (const char *const *)t->names + first + 1, end - first - 1);
+	if (t->members) {
+		const struct ip_recording_member *m =
+			&t->session->members->items[t->stream_member[stream]];
+
+		ip_stream_renumber(s,
+				   &(struct ip_stream_renumber){m->numbers, m->most, m->signatures,
+								m->most_signature});
+	}
 	return 0;
 }
 
@@ -177,6 +187,7 @@ static int scan_stream(struct ip_trace_reader *t, uint32_t index)
 		else if (p.begin > run->end)
 			run->end = p.begin;
 		run->gone = p.ended ? p.end : 0;
+		run->lost += p.lost;
 		t->lost += p.lost;
 		t->missing += p.missing;
 		if (!t->begin || p.begin < t->begin)
@@ -263,9 +274,10 @@ static int bound_runs(struct ip_trace_reader *t)
 	return 0;
 }
 
-int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret)
+int ip_trace_reader_open_one(const char *dir, struct ip_trace_reader **ret)
 {
 	struct ip_trace_reader *t = calloc(1, sizeof(*t));
+	uint64_t told;
 	int bad;
 
 	if (!t)
@@ -295,6 +307,7 @@ int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret)
 		ip_trace_reader_close(t);
 		return -1;
 	}
+	told = t->lost;
 	/* CTF readers see events that were overwritten as discarded. People do not count them as
 	 * lost. */
 	t->lost -= t->session->overwritten < t->lost ? t->session->overwritten : t->lost;
@@ -305,6 +318,10 @@ int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret)
 	if (t->session->rotated_lost > t->lost)
 		t->lost = t->session->rotated_lost;
 	t->lost += t->session->unserved;
+	if (ip_trace_reader_list_processes(t, told) < 0) {
+		ip_trace_reader_close(t);
+		return -1;
+	}
 	*ret = t;
 	return 0;
 }
@@ -325,7 +342,15 @@ void ip_trace_reader_close(struct ip_trace_reader *t)
 {
 	if (!t)
 		return;
-	ip_recording_destroy(t->session);
+	if (!t->borrowed)
+		ip_recording_destroy(t->session);
+	for (size_t i = 0; i < t->nmembers; i++)
+		ip_trace_reader_close(t->members[i]);
+	free(t->members);
+	for (size_t i = 0; i < t->nprocesses; i++)
+		free(t->process_list[i].name);
+	free(t->process_list);
+	free(t->stream_member);
 	for (size_t i = 0; i < t->nnames; i++)
 		free(t->names[i]);
 	for (size_t i = 0; i < t->ndamages; i++)
@@ -359,6 +384,8 @@ static int visit_run(const struct ip_trace_reader *t, struct ip_stream *stream,
 
 		if (ip_trace_reader_next_packet(stream, &p) < 0)
 			return -1;
+		if (run->off)
+			continue;
 		if (frames && (p.lost || p.missing))
 			ip_frames_loss(frames);
 		while ((n = ip_stream_read(stream, batch, BATCH)) > 0) {
@@ -373,9 +400,20 @@ static int visit_run(const struct ip_trace_reader *t, struct ip_stream *stream,
 		if (t->on_packet && t->on_packet(t->on_packet_context, &p) < 0)
 			return -1;
 	}
-	if (frames)
+	if (frames && !run->off)
 		ip_frames_finish(frames, run->end);
 	return 0;
+}
+
+/* Returns whether none of the runs from i on, of the same stream, is wanted. */
+static bool is_off(const struct ip_trace_reader *t, size_t i)
+{
+	uint32_t stream = t->runs[i].stream;
+
+	while (i < t->nruns && t->runs[i].stream == stream)
+		if (!t->runs[i++].off)
+			return false;
+	return true;
 }
 
 /* Visits all runs. visitor and frames NULL: counts the events only. */
@@ -383,6 +421,7 @@ static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visit
 		 struct ip_frames *frames, uint64_t *ret_events)
 {
 	struct ip_stream *stream = NULL;
+	uint32_t member = 0;
 	int ret = 0;
 
 	*ret_events = 0;
@@ -390,11 +429,15 @@ static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visit
 		struct ip_thread_packets *run = &t->runs[i];
 		uint64_t before = *ret_events;
 
+		if (!stream && is_off(t, i))
+			continue;
 		if (!stream)
 			ret = ip_trace_reader_stream(t, run->stream, &stream);
 		if (ret == 0) {
-			if (visitor)
+			if (visitor && !run->off)
 				visitor->run(visitor->context, run);
+			if (frames && run->member != member)
+				ip_frames_set_member(frames, member = run->member);
 			ret = visit_run(t, stream, run, frames, ret_events);
 			run->events = *ret_events - before;
 		}

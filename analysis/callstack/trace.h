@@ -32,7 +32,25 @@ struct ip_thread_packets {
 	 *   Else the thread's next run, its process's next exec, or the time at which the sites
 	 *   became idle; the trace's end where it does not tell. */
 	uint64_t end;
-	uint64_t gone; /* the thread had ended by then; 0: its end was not seen */
+	uint64_t gone;	  /* the thread had ended by then; 0: its end was not seen */
+	uint64_t lost;	  /* events lost before its packets */
+	uint32_t process; /* index into process_list */
+	uint32_t member;  /* of the recording (analysis/read/members.h) */
+	bool off;	  /* its process was not chosen: readers pass over it */
+};
+
+/* A process of the trace. */
+struct ip_trace_process {
+	/* The pid as people see it. Processes of other pid namespaces may have one and the same:
+	 * then one of them has a number here that is larger than any pid. */
+	uint32_t pid;
+	uint32_t member;
+	uint32_t own; /* the pid in the packets */
+	char *name;   /* "nginx" */
+	/* the text of the trace; NULL: not told */
+	const char *command;
+	uint64_t threads, lost;
+	bool off; /* it was not chosen */
 };
 
 struct ip_trace_reader {
@@ -62,15 +80,33 @@ struct ip_trace_reader {
 	 * negative value ends the reading: the reader returns it, with the callback's error. */
 	int (*on_packet)(void *context, const struct ip_packet *packet);
 	void *on_packet_context;
+	struct ip_trace_process *process_list;
+	size_t nprocesses; /* of process_list, those that were not chosen included */
+	/* The traces that this one is put together from, as in session->members; NULL: it is the
+	 * trace of one recording. stream_member: by stream. */
+	struct ip_trace_reader **members;
+	size_t nmembers;
+	uint32_t *stream_member;
+	bool borrowed; /* private: the session belongs to the trace that this one is a member of */
 };
 
-/* Opens a trace and looks at all packet headers. Returns 0, or -1 with an error. */
+/* Opens a trace and looks at all packet headers. A directory with the traces of several processes
+ * (common/trace/trace_members.h) is opened as one trace. Returns 0, or -1 with an error. */
 int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret);
 void ip_trace_reader_close(struct ip_trace_reader *trace);
 
 /* Returns the time of the first event, in TSC. It is begin or later: before it, iprobe made ready,
  * and the program was loaded. Of a part of a trace, and of a trace without events, it is begin. */
 uint64_t ip_trace_reader_first_event(const struct ip_trace_reader *trace);
+
+/* Chooses processes: by pid, or by a pattern of names as of glob(7). Readers pass over the others
+ * from then on, and the figures of the trace are about the chosen ones. Returns 0, or -1 with an
+ * error: there is none. */
+int ip_trace_reader_choose(struct ip_trace_reader *trace, const char *process);
+
+/* Returns how many events of each process have been counted or visited, by index in process_list.
+ * The caller frees the array. Returns NULL with an error where memory ran out. */
+uint64_t *ip_trace_reader_processes_events(const struct ip_trace_reader *trace);
 
 /* Opens a stream with all of its pieces. The caller closes it. Returns 0, or -1 with an error. */
 int ip_trace_reader_stream(const struct ip_trace_reader *trace, uint32_t stream,

@@ -120,9 +120,20 @@ static int by_tid(const void *a, const void *b)
 	const struct ip_thread_packets *x = *(const struct ip_thread_packets *const *)a,
 				       *y = *(const struct ip_thread_packets *const *)b;
 
+	if (x->member != y->member)
+		return x->member < y->member ? -1 : 1;
 	if (x->tid != y->tid)
 		return x->tid < y->tid ? -1 : 1;
 	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+/* Returns the first process of a member. */
+static uint32_t pid_of_member(const struct ip_trace_reader *t, uint32_t member)
+{
+	for (size_t i = 0; i < t->nprocesses; i++)
+		if (t->process_list[i].member == member)
+			return t->process_list[i].pid;
+	return (uint32_t)t->session->pid;
 }
 
 /* Prints the last name of each thread, since in this format a thread has one. A thread without
@@ -136,21 +147,37 @@ static void print_threads(struct chrome *c, const struct ip_thread_packets **run
 		runs[i] = &c->trace->runs[i];
 	qsort(runs, n, sizeof(*runs), by_tid);
 	for (size_t i = 0; i < s->nthreads; i++) {
-		const uint32_t tid = s->threads[i].tid;
-		const char *name = ip_recording_thread_name(s, tid);
+		const uint32_t tid = s->threads[i].tid, member = s->threads[i].member;
+		const char *name = ip_recording_thread_name(s, member, tid);
 		bool any = false;
 
-		if (!name || (i && s->threads[i - 1].tid == tid))
+		if (!name ||
+		    (i && s->threads[i - 1].tid == tid && s->threads[i - 1].member == member))
 			continue;
-		while (k < n && runs[k]->tid < tid)
+		while (k < n && (runs[k]->member < member ||
+				 (runs[k]->member == member && runs[k]->tid < tid)))
 			k++;
-		for (; k < n && runs[k]->tid == tid; k++) {
+		for (; k < n && runs[k]->member == member && runs[k]->tid == tid; k++) {
 			if (!any || runs[k - 1]->pid != runs[k]->pid)
 				print_metadata(c, "thread_name", runs[k]->pid, tid, name);
 			any = true;
 		}
 		if (!any)
-			print_metadata(c, "thread_name", s->pid, tid, name);
+			print_metadata(c, "thread_name", pid_of_member(c->trace, member), tid,
+				       name);
+	}
+}
+
+static void print_processes(struct chrome *c)
+{
+	const struct ip_trace_reader *t = c->trace;
+
+	for (size_t i = 0; i < t->nprocesses; i++) {
+		const struct ip_trace_process *p = &t->process_list[i];
+
+		if (!p->off)
+			print_metadata(c, "process_name", p->pid, p->pid,
+				       p->command ? p->command : "?");
 	}
 }
 
@@ -172,7 +199,7 @@ static void print_top(struct chrome *c, const struct ip_thread_packets **runs)
 	fputs(",\n\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"trace\",\"args\":"
 	      "{}}",
 	      c->out);
-	print_metadata(c, "process_name", s->pid, s->pid, s->command ? s->command : "?");
+	print_processes(c);
 	print_threads(c, runs);
 }
 

@@ -375,11 +375,16 @@ static void put_row(struct page *p, uint32_t at, size_t *stay)
 {
 	const struct ip_timeline *t = p->timeline;
 	const struct ip_timeline_row *row = &t->rows[at];
+	const struct ip_trace_process *process = &p->trace->process_list[row->process];
 	uint64_t last = 0;
 
 	fprintf(p->out, "%s{\"pid\":%u,\"tid\":%u,\"depth\":%u,\"name\":", p->separator, row->pid,
 		row->tid, row->depth);
-	put_string(p, ip_recording_thread_name(p->trace->session, row->tid));
+	put_string(p, ip_recording_thread_name(p->trace->session, process->member, row->tid));
+	if (p->trace->processes > 1) {
+		fputs(",\"process\":", p->out);
+		put_string(p, process->name);
+	}
 	/* Each stay: time since the start of the stay before, duration, function. */
 	fputs(",\"stays\":[", p->out);
 	for (p->separator = ""; *stay < t->nstays && t->stays[*stay].row == at;

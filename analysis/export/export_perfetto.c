@@ -43,6 +43,7 @@ enum { ANNOTATION_BOOL = 2, ANNOTATION_JSON = 9, ANNOTATION_NAME };
 
 struct thread {
 	uint32_t pid, tid;
+	const struct ip_trace_process *process;
 };
 
 struct perfetto {
@@ -190,7 +191,7 @@ static int by_id(const void *a, const void *b)
 static void on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct perfetto *p = context;
-	const struct thread wanted = {run->pid, run->tid};
+	const struct thread wanted = {.pid = run->pid, .tid = run->tid};
 	const struct thread *found =
 		bsearch(&wanted, p->threads, p->nthreads, sizeof(wanted), by_id);
 
@@ -219,7 +220,6 @@ static void put_name(struct ip_message *m, unsigned field, const char *name)
 /* The tracks of processes have the numbers after those of threads. */
 static void put_tracks(struct perfetto *p)
 {
-	const struct ip_recording *s = p->trace->session;
 	uint64_t process = p->nthreads;
 
 	ip_message_number(&p->packet, PACKET_FLAGS, FLAG_CLEARED);
@@ -230,13 +230,14 @@ static void put_tracks(struct perfetto *p)
 		if (i == 0 || t->pid != t[-1].pid) {
 			ip_message_reset(&p->entry);
 			ip_message_number(&p->entry, PROCESS_PID, t->pid);
-			put_name(&p->entry, PROCESS_NAME, s->command);
+			put_name(&p->entry, PROCESS_NAME, t->process->command);
 			put_track(p, ++process, TRACK_PROCESS);
 		}
 		ip_message_reset(&p->entry);
 		ip_message_number(&p->entry, THREAD_PID, t->pid);
 		ip_message_number(&p->entry, THREAD_TID, t->tid);
-		put_name(&p->entry, THREAD_NAME, ip_recording_thread_name(s, t->tid));
+		put_name(&p->entry, THREAD_NAME,
+			 ip_recording_thread_name(p->trace->session, t->process->member, t->tid));
 		put_track(p, i + 1, TRACK_THREAD);
 	}
 }
@@ -248,10 +249,13 @@ static int list_threads(struct perfetto *p)
 	p->threads = calloc(p->trace->nruns + 1, sizeof(*p->threads));
 	if (!p->threads)
 		return ip_error("out of memory");
-	for (size_t i = 0; i < p->trace->nruns; i++)
-		if (!p->options->tid || p->trace->runs[i].tid == p->options->tid)
-			p->threads[n++] =
-				(struct thread){p->trace->runs[i].pid, p->trace->runs[i].tid};
+	for (size_t i = 0; i < p->trace->nruns; i++) {
+		const struct ip_thread_packets *run = &p->trace->runs[i];
+
+		if (!run->off && (!p->options->tid || run->tid == p->options->tid))
+			p->threads[n++] = (struct thread){run->pid, run->tid,
+							  &p->trace->process_list[run->process]};
+	}
 	if (n)
 		qsort(p->threads, n, sizeof(*p->threads), by_id);
 	for (size_t i = 0; i < n; i++)

@@ -222,8 +222,8 @@ static uint32_t row_of(struct ip_timeline *t, size_t depth)
 		t->failed = true;
 		return NO_ROW;
 	}
-	t->rows[t->nrows] =
-		(struct ip_timeline_row){.pid = t->run_pid, .tid = t->run_tid, .depth = depth};
+	t->rows[t->nrows] = (struct ip_timeline_row){
+		.pid = t->run_pid, .tid = t->run_tid, .process = t->run_process, .depth = depth};
 	return t->row_of_depth[depth] = t->nrows++;
 }
 
@@ -322,6 +322,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	t->skip = t->tid && t->tid != run->tid;
 	t->run_pid = run->pid;
 	t->run_tid = run->tid;
+	t->run_process = run->process;
 	memset(t->row_of_depth, 0xff, IP_TIMELINE_DEPTHS * sizeof(*t->row_of_depth));
 	if (t->receiver && !t->failed)
 		t->failed = t->receiver->run(t->receiver_context) < 0;

@@ -40,6 +40,7 @@ struct ip_timeline_sum {
 /* One depth of one run of a thread. */
 struct ip_timeline_row {
 	uint32_t pid, tid;
+	uint32_t process; /* index into process_list of the trace */
 	uint32_t depth;
 	struct ip_timeline_sum *sums; /* nslices elements; NULL: none */
 };
@@ -66,7 +67,7 @@ struct ip_timeline {
 	/* Private: */
 	size_t most, nsummed;
 	const bool *selected;
-	uint32_t tid, run_pid, run_tid;
+	uint32_t tid, run_pid, run_tid, run_process;
 	uint32_t *row_of_depth;
 	uint64_t *since; /* by depth: when the stay that is on the stack began */
 	/* Rows that appeared, in the order of their appearance, including those for which there

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/read/members.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
@@ -25,6 +26,7 @@
 struct reader {
 	const char *name;
 	const struct ip_recording *session;
+	const struct ip_recording_member *member; /* whose numbers they are; NULL: the session's */
 	struct ip_counts *counts;
 	const char *at; /* in the line, which ends in a zero byte */
 	size_t line;
@@ -69,9 +71,14 @@ static uint64_t add(uint64_t a, uint64_t b)
 
 static struct ip_count *function_of(const struct reader *r, uint64_t number)
 {
-	uint32_t function =
-		number <= IP_NUMBER_MAX ? ip_recording_number(r->session, number).function : 0;
+	uint32_t function = 0;
 
+	if (number <= IP_NUMBER_MAX && r->member)
+		number = ip_member_number(r->member, number);
+	else if (number > IP_NUMBER_MAX)
+		number = r->session->nnumbers;
+	if (number < r->session->nnumbers)
+		function = ip_recording_number(r->session, number).function;
 	return &r->counts->functions[function];
 }
 
@@ -157,6 +164,8 @@ static int parse_buckets(struct reader *r)
 	if (!take(r, '\t', &n) || !take(r, '\t', &shift) || !n || n > IP_COUNT_BUCKETS ||
 	    shift > 64 - n)
 		return bad(r, "no sensible buckets");
+	if (r->counts->nbuckets && (r->counts->nbuckets != n || r->counts->shift != shift))
+		return bad(r, "other buckets than those before");
 	r->counts->nbuckets = n;
 	r->counts->shift = shift;
 	return 0;
@@ -224,19 +233,23 @@ static struct ip_counts *new_counts(const struct ip_recording *session)
 	return c;
 }
 
+static int add_text(struct reader *r, const char *text, size_t size)
+{
+	_cleanup_free_ char *copy = malloc(size + 1);
+
+	if (!copy)
+		return ip_error("out of memory");
+	memcpy(copy, text, size);
+	copy[size] = '\0';
+	return parse_text(r, copy, copy + size);
+}
+
 int ip_counts_parse(const char *name, const char *text, size_t size,
 		    const struct ip_recording *session, struct ip_counts **ret)
 {
 	struct reader r = {.name = name, .session = session, .counts = new_counts(session)};
-	_cleanup_free_ char *copy = malloc(size + 1);
 
-	if (!r.counts || !copy) {
-		ip_counts_destroy(r.counts);
-		return ip_error("out of memory");
-	}
-	memcpy(copy, text, size);
-	copy[size] = '\0';
-	if (parse_text(&r, copy, copy + size) < 0) {
+	if (!r.counts || add_text(&r, text, size) < 0) {
 		ip_counts_destroy(r.counts);
 		return -1;
 	}
@@ -244,22 +257,59 @@ int ip_counts_parse(const char *name, const char *text, size_t size,
 	return 0;
 }
 
-int ip_counts_load(const char *dir, const struct ip_recording *session, struct ip_counts **ret)
+/* Adds the counts of a directory, where it has some. */
+static int add_file(const char *dir, const struct ip_recording *session,
+		    const struct ip_recording_member *member, struct ip_counts *counts)
 {
 	_cleanup_free_ char *path = NULL, *text = NULL;
+	struct reader r = {.session = session, .member = member, .counts = counts};
+	uint64_t tsc = counts->tsc;
 	size_t size;
 
 	if (asprintf(&path, "%s/%s", dir, IP_TRACE_COUNTS) < 0) {
 		path = NULL;
 		return ip_error("out of memory");
 	}
-	if (access(path, F_OK) < 0 && errno == ENOENT) {
-		*ret = new_counts(session);
-		return *ret ? 0 : -1;
-	}
-	return ip_read_regular_text(path, COUNTS_MAX, &text, &size) < 0
-		       ? -1
-		       : ip_counts_parse(path, text, size, session, ret);
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return 0;
+	r.name = path;
+	if (ip_read_regular_text(path, COUNTS_MAX, &text, &size) < 0 ||
+	    add_text(&r, text, size) < 0)
+		return -1;
+	if (counts->tsc < tsc)
+		counts->tsc = tsc;
+	return 0;
+}
+
+int ip_counts_load(const char *dir, const struct ip_recording *session, struct ip_counts **ret)
+{
+	*ret = new_counts(session);
+	if (*ret && add_file(dir, session, NULL, *ret) == 0)
+		return 0;
+	ip_counts_destroy(ip_steal_ptr(*ret));
+	return -1;
+}
+
+static bool is_chosen(const struct ip_trace_reader *t, uint32_t member)
+{
+	for (size_t i = 0; i < t->nprocesses; i++)
+		if (t->process_list[i].member == member && !t->process_list[i].off)
+			return true;
+	return false;
+}
+
+int ip_counts_of_trace(const struct ip_trace_reader *t, struct ip_counts **ret)
+{
+	if (!t->members)
+		return ip_counts_load(t->dir, t->session, ret);
+	*ret = new_counts(t->session);
+	for (uint32_t i = 0; *ret && i < t->nmembers; i++)
+		if (is_chosen(t, i) && add_file(t->members[i]->dir, t->session,
+						&t->session->members->items[i], *ret) < 0) {
+			ip_counts_destroy(ip_steal_ptr(*ret));
+			return -1;
+		}
+	return *ret ? 0 : -1;
 }
 
 void ip_counts_destroy(struct ip_counts *counts)

@@ -8,6 +8,7 @@
  */
 #include "analysis/profile/groups.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,9 @@
 #define KEY_MODULE  (9ull << 32)
 #define KEY_FILE    (10ull << 32)
 #define KEY_NAME    (11ull << 32)
+#define KEY_PROCESS (12ull << 32)
+/* Where groups are within processes: the process + 1, above the kind. */
+#define KEY_WITHIN(process) ((uint64_t)((process) + 1) << 40)
 
 struct ip_groups *ip_groups_create(const struct ip_trace_reader *trace, enum ip_group_by by,
 				   const char *value)
@@ -141,7 +145,7 @@ static uint32_t by_caller(struct ip_groups *g, const struct ip_group *wanted, co
 			  const char *name)
 {
 	uint32_t caller = number_of(g, module, name);
-	uint64_t key = KEY_CALLER + ((uint64_t)wanted->from << 32) + wanted->function;
+	uint64_t key = g->within + KEY_CALLER + ((uint64_t)wanted->from << 32) + wanted->function;
 	uint32_t group;
 
 	if (caller == IP_NO_GROUP)
@@ -150,32 +154,57 @@ static uint32_t by_caller(struct ip_groups *g, const struct ip_group *wanted, co
 	return group != IP_NO_GROUP ? group : note(g, key, caller, add(g, wanted));
 }
 
-static uint32_t of_address(struct ip_groups *g, uint32_t function, uint64_t address)
+/* One call site has other addresses in other processes: the place in its function tells it. */
+static uint32_t by_place(struct ip_groups *g, const struct ip_group *wanted)
+{
+	const struct ip_place *site = wanted->site;
+	uint32_t found;
+	char *place;
+
+	if (asprintf(&place, "%s+%#" PRIx64, site->function, site->offset) < 0) {
+		ip_error("out of memory");
+		return IP_NO_GROUP;
+	}
+	found = by_caller(g, wanted, site->module ? site->module : "", place);
+	free(place);
+	return found;
+}
+
+static uint32_t of_address(struct ip_groups *g, const struct ip_thread_packets *run,
+			   uint32_t function, uint64_t address)
 {
 	struct ip_group group = {.function = function,
 				 .module = g->session->functions[function].module,
+				 .process = run->process,
 				 .from = IP_CALLER_SITE};
-	uint32_t found = find(g, KEY_ADDRESS + function, address);
+	/* addresses mean something else in each member */
+	uint64_t key = (g->session->members ? KEY_WITHIN(run->process) : g->within) + KEY_ADDRESS +
+		       function;
+	uint32_t found = find(g, key, address);
 
 	if (found != IP_NO_GROUP)
 		return found;
-	group.site = ip_symbolizer_get(g->places, group.module, address);
+	group.site = ip_symbolizer_get(g->places, run->member, group.module, address);
 	if (!group.site)
 		return IP_NO_GROUP;
 	/* a call site whose function is not known is a group of its own */
-	if (g->by == IP_GROUP_BY_CALL_SITE || !group.site->function)
+	if (g->by == IP_GROUP_BY_CALL_SITE && g->session->members && group.site->function)
+		found = by_place(g, &group);
+	else if (g->by == IP_GROUP_BY_CALL_SITE || !group.site->function)
 		found = add(g, &group);
 	else
 		found = by_caller(g, &group, group.site->module ? group.site->module : "",
 				  group.site->function);
-	return note(g, KEY_ADDRESS + function, address, found);
+	return note(g, key, address, found);
 }
 
-static uint32_t of_frame(struct ip_groups *g, uint32_t function, bool around, uint32_t caller)
+static uint32_t of_frame(struct ip_groups *g, const struct ip_thread_packets *run,
+			 uint32_t function, bool around, uint32_t caller)
 {
-	uint64_t a = (around ? KEY_AROUND : KEY_NONE) + function;
+	uint64_t a = g->within + (around ? KEY_AROUND : KEY_NONE) + function;
 	struct ip_group group = {.function = function,
 				 .module = g->session->functions[function].module,
+				 .process = run ? run->process : 0,
 				 .from = around ? IP_CALLER_FRAME : IP_CALLER_NONE,
 				 .caller = caller};
 	uint32_t found = find(g, a, caller);
@@ -189,37 +218,62 @@ static uint32_t of_thread(struct ip_groups *g, const struct ip_thread_packets *r
 	struct ip_group group = {.function = IP_NO_FUNCTION,
 				 .module = IP_NO_MODULE,
 				 .pid = run->pid,
-				 .tid = run->tid};
+				 .tid = run->tid,
+				 .member = run->member,
+				 .process = run->process};
 	uint32_t found = find(g, KEY_THREAD, key);
 
 	return found != IP_NO_GROUP ? found : note(g, KEY_THREAD, key, add(g, &group));
 }
 
-static uint32_t of_module(struct ip_groups *g, uint32_t function)
+static uint32_t of_process(struct ip_groups *g, const struct ip_thread_packets *run)
+{
+	struct ip_group group = {.function = IP_NO_FUNCTION,
+				 .module = IP_NO_MODULE,
+				 .pid = run->pid,
+				 .process = run->process};
+	uint32_t found = find(g, KEY_PROCESS, run->process);
+
+	return found != IP_NO_GROUP ? found : note(g, KEY_PROCESS, run->process, add(g, &group));
+}
+
+static uint32_t of_module(struct ip_groups *g, const struct ip_thread_packets *run,
+			  uint32_t function)
 {
 	uint32_t module = g->session->functions[function].module;
-	struct ip_group group = {.function = IP_NO_FUNCTION, .module = module};
-	uint32_t found = find(g, KEY_MODULE, module);
+	struct ip_group group = {
+		.function = IP_NO_FUNCTION, .module = module, .process = run ? run->process : 0};
+	uint64_t key = g->within + KEY_MODULE;
+	uint32_t found = find(g, key, module);
 
-	return found != IP_NO_GROUP ? found : note(g, KEY_MODULE, module, add(g, &group));
+	return found != IP_NO_GROUP ? found : note(g, key, module, add(g, &group));
 }
 
 /* Files of one name are one group, in whichever module they are. */
-static uint32_t of_file(struct ip_groups *g, uint32_t function)
+static uint32_t of_file(struct ip_groups *g, const struct ip_thread_packets *run, uint32_t function)
 {
 	const char *file = g->session->functions[function].file;
-	struct ip_group group = {.function = IP_NO_FUNCTION, .module = IP_NO_MODULE, .file = file};
-	uint32_t found = find(g, KEY_FILE, function), name;
+	struct ip_group group = {.function = IP_NO_FUNCTION,
+				 .module = IP_NO_MODULE,
+				 .file = file,
+				 .process = run ? run->process : 0};
+	uint64_t key = g->within + KEY_FILE;
+	uint32_t found = find(g, key, function), name;
 
 	if (found != IP_NO_GROUP)
 		return found;
 	name = number_of(g, "", file ? file : "");
 	if (name == IP_NO_GROUP)
 		return IP_NO_GROUP;
-	found = find(g, KEY_FILE + (1ull << 31), name);
+	found = find(g, key + (1ull << 31), name);
 	if (found == IP_NO_GROUP)
-		found = note(g, KEY_FILE + (1ull << 31), name, add(g, &group));
-	return note(g, KEY_FILE, function, found);
+		found = note(g, key + (1ull << 31), name, add(g, &group));
+	return note(g, key, function, found);
+}
+
+static void set_process(struct ip_groups *g, const struct ip_thread_packets *run)
+{
+	g->within = g->per_process && run ? KEY_WITHIN(run->process) : 0;
 }
 
 /* Takes over a group that ip_value_groups has made, where it is new. */
@@ -258,15 +312,18 @@ uint32_t ip_groups_of_point(struct ip_groups *g, const struct ip_thread_packets 
 uint32_t ip_groups_of_function(struct ip_groups *g, const struct ip_thread_packets *run,
 			       uint32_t function)
 {
+	set_process(g, run);
 	switch (g->by) {
+	case IP_GROUP_BY_PROCESS:
+		return of_process(g, run);
 	case IP_GROUP_BY_THREAD:
 		return of_thread(g, run);
 	case IP_GROUP_BY_MODULE:
-		return of_module(g, function);
+		return of_module(g, run, function);
 	case IP_GROUP_BY_FILE:
-		return of_file(g, function);
+		return of_file(g, run, function);
 	default:
-		return of_frame(g, function, false, 0);
+		return of_frame(g, run, function, false, 0);
 	}
 }
 
@@ -279,8 +336,9 @@ uint32_t ip_groups_of_call(struct ip_groups *g, const struct ip_thread_packets *
 		return of_value(g, ip_value_groups_at_entry(g->values, frame->function, payload));
 	if (g->by != IP_GROUP_BY_CALLER && g->by != IP_GROUP_BY_CALL_SITE)
 		return ip_groups_of_function(g, run, frame->function);
+	set_process(g, run);
 	address = ip_recording_call_site(payload);
 	if (address)
-		return of_address(g, frame->function, address);
-	return of_frame(g, frame->function, depth, depth ? frame[-1].function : 0);
+		return of_address(g, run, frame->function, address);
+	return of_frame(g, run, frame->function, depth, depth ? frame[-1].function : 0);
 }

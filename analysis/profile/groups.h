@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups of calls: by function and caller, call site, thread, module, source file, or a recorded
- * value. A group is
+ * Groups of calls: by function and caller, call site, thread, module, source file, process, or a
+ * recorded value; any of these but the value, and functions, also within each process. A group is
  * made when its first call comes; there are as many groups as different keys.
  */
 #ifndef IP_GROUPS_H
@@ -21,6 +21,7 @@ enum ip_group_by {
 	IP_GROUP_BY_MODULE,
 	IP_GROUP_BY_FILE,
 	IP_GROUP_BY_VALUE,
+	IP_GROUP_BY_PROCESS,
 };
 
 /* How the caller is known. */
@@ -39,6 +40,10 @@ struct ip_group {
 	uint32_t module;   /* index into session->modules; IP_NO_MODULE: unknown */
 	const char *file;  /* in groups by file; NULL: unknown */
 	uint32_t pid, tid; /* in groups by thread */
+	uint32_t member;   /* likewise: of the recording, to which the thread belongs */
+	/* in groups by process, and in groups within processes: index into process_list of the
+	 * trace */
+	uint32_t process;
 	enum ip_caller_from from;
 	uint32_t caller; /* function; valid with IP_CALLER_FRAME */
 	/* valid with IP_CALLER_SITE; in groups by caller: the site of one of its calls */
@@ -51,6 +56,7 @@ struct ip_groups {
 	const struct ip_recording *session;
 	struct ip_group *groups;
 	size_t n;
+	bool per_process; /* calls of different processes are never in one group */
 	struct ip_symbolizer *places;
 	struct ip_value_groups *values; /* NULL: not by value; its groups have the same numbers */
 	/* Private: a hash table by key (open addressing), and the names of callers. */
@@ -59,14 +65,16 @@ struct ip_groups {
 		uint32_t value; /* value + 1; 0: free */
 	} * index;
 	size_t size, used;
+	uint64_t within; /* the process of the current call, as a part of keys; 0: not wanted */
 	char **callers;
 	size_t ncallers;
 };
 
 #define IP_NO_GROUP UINT32_MAX
 
-/* by is not IP_GROUP_BY_FUNCTION. value is for groups by value: NAME or NAME/log2. Returns NULL
- * with an error: no function records that value, or memory ran out. */
+/* per_process of the result may be set at once. by is not IP_GROUP_BY_FUNCTION, unless it is. value
+ * is for groups by value: NAME or NAME/log2. Returns NULL with an error: no function records that
+ * value, or memory ran out. */
 struct ip_groups *ip_groups_create(const struct ip_trace_reader *trace, enum ip_group_by by,
 				   const char *value);
 void ip_groups_destroy(struct ip_groups *groups);

@@ -47,8 +47,10 @@ static void source_destroy(struct source *s)
 
 static void end_run(const struct merge *m, struct source *s)
 {
-	m->visitor->run(m->visitor->context, s->run);
-	ip_frames_finish(s->frames, s->run->end);
+	if (!s->run->off) {
+		m->visitor->run(m->visitor->context, s->run);
+		ip_frames_finish(s->frames, s->run->end);
+	}
 	s->run++;
 	s->begun = false;
 }
@@ -70,7 +72,7 @@ static int next_packet(const struct merge *m, struct source *s)
 		s->packets--;
 		if (ip_trace_reader_next_packet(s->stream, &p) < 0)
 			return -1;
-		if (m->tid && s->run->tid != m->tid)
+		if (s->run->off || (m->tid && s->run->tid != m->tid))
 			continue;
 		if (p.lost || p.missing)
 			ip_frames_loss(s->frames);
@@ -161,6 +163,7 @@ static int add(struct merge *m, const struct ip_thread_packets *run,
 		source_destroy(s);
 		return -1;
 	}
+	ip_frames_set_member(s->frames, run->member);
 	more = advance(m, s);
 	if (more < 0) {
 		source_destroy(s);
@@ -181,7 +184,7 @@ static int add_all(struct merge *m)
 		bool wanted = false;
 
 		for (end = i; end < t->nruns && t->runs[end].stream == t->runs[i].stream; end++)
-			wanted |= !m->tid || t->runs[end].tid == m->tid;
+			wanted |= !t->runs[end].off && (!m->tid || t->runs[end].tid == m->tid);
 		if (wanted)
 			ret = add(m, t->runs + i, t->runs + end);
 	}

@@ -217,6 +217,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 	call.depth = place->depth;
 	call.pid = f->thread->pid;
 	call.tid = f->thread->tid;
+	call.member = f->thread->member;
 	if (!f->failed && how != IP_END_UNKNOWN && met == ip_value_matches_all(matches)) {
 		if (frame->flags & IP_FRAME_SUSPECT)
 			f->found->suspect++;

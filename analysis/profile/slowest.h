@@ -22,7 +22,7 @@ enum ip_slowest_by { IP_SLOWEST_BY_DURATION, IP_SLOWEST_BY_SELF };
 struct ip_slow_call {
 	uint64_t start, ticks, self; /* TSC; ticks: how long it took */
 	uint64_t ordinal;	     /* among the calls of the trace, in the order of their ends */
-	uint32_t function, pid, tid;
+	uint32_t function, pid, tid, member;
 	uint32_t flags; /* IP_FRAME_... */
 	enum ip_frame_end how;
 	size_t depth;	 /* number of frames below it at its entry */

@@ -198,7 +198,8 @@ static void on_group_closed(void *context, const struct ip_frame *frame, size_t 
 	struct ip_stats *stats = context;
 	enum ip_group_by by = stats->groups->by;
 	uint32_t group = frame->tag & ~TAG_INNER;
-	bool by_function = by == IP_GROUP_BY_CALLER || by == IP_GROUP_BY_CALL_SITE;
+	bool by_function = by == IP_GROUP_BY_FUNCTION || by == IP_GROUP_BY_CALLER ||
+			   by == IP_GROUP_BY_CALL_SITE;
 	int result = 0;
 	if (frame->tag == TAG_OUTSIDE)
 		return;
@@ -260,9 +261,10 @@ int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_option
 						    .point = on_group_point,
 						    .values = on_values};
 	struct ip_stats *stats = calloc(1, sizeof(*stats));
-	struct ip_trace_visitor visitor = {.ops = options->by != IP_GROUP_BY_FUNCTION ? &groups
-						  : options->batches		      ? &batched
-										      : &functions,
+	bool grouped = options->by != IP_GROUP_BY_FUNCTION || options->per_process;
+	struct ip_trace_visitor visitor = {.ops = grouped	     ? &groups
+						  : options->batches ? &batched
+								     : &functions,
 					   .context = stats,
 					   .run = on_run};
 
@@ -271,13 +273,15 @@ int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_option
 	stats->selected = options->selected;
 	stats->tid = options->tid;
 	stats->scale = options->scale;
-	if (options->by == IP_GROUP_BY_FUNCTION) {
+	if (!grouped) {
 		stats->nitems = trace->session->nfunctions;
 		stats->items = calloc(stats->nitems, sizeof(*stats->items));
 		stats->failed = !stats->items && ip_error("out of memory");
 	} else {
 		stats->groups = ip_groups_create(trace, options->by, options->value);
 		stats->failed = !stats->groups;
+		if (stats->groups)
+			stats->groups->per_process = options->per_process;
 	}
 	if (stats->failed || ip_trace_reader_visit(trace, &visitor, &stats->events) < 0 ||
 	    stats->failed) {

@@ -72,6 +72,7 @@ struct ip_stats {
 struct ip_stats_options {
 	enum ip_group_by by;
 	const char *value;    /* by value: NAME or NAME/log2 */
+	bool per_process;     /* each process by itself */
 	const bool *selected; /* by function: those that count; NULL: all */
 	uint32_t tid;	      /* calls of this thread only; 0: all threads */
 	bool batches;	      /* for compare.h; only where by is IP_GROUP_BY_FUNCTION */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analysis/read/members.h"
 #include "analysis/read/session_parser.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -202,6 +203,7 @@ void ip_recording_destroy(struct ip_recording *s)
 	free(s->numbers);
 	free(s->jumps);
 	ip_changes_clear(&s->changes);
+	ip_recording_members_destroy(s->members);
 	free(s->index);
 	free(s->text);
 	free(s);

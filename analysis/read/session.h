@@ -30,6 +30,7 @@ struct ip_recording_module {
 	/* index of the first module with this path and build-id; its own index where it is the
 	 * first */
 	uint32_t same_as;
+	uint32_t member; /* the first member that has it (members.h) */
 	bool present;
 };
 
@@ -48,13 +49,15 @@ struct ip_recording_function {
 struct ip_recording_stop {
 	const char *kind; /* "attach", "detach" */
 	uint64_t tsc, duration_ns, threads, pages, sites;
-	bool failed; /* nothing was changed at this stop */
+	bool failed;	 /* nothing was changed at this stop */
+	uint32_t member; /* whose process was stopped (members.h) */
 };
 
 /* The thread had the name from tsc on. An empty name: it is not known from then on. */
 struct ip_recording_thread {
 	uint32_t tid;
-	uint32_t order; /* in the file: private */
+	uint32_t member; /* to which the thread belongs (members.h) */
+	uint32_t order;	 /* in the file: private */
 	uint64_t tsc;
 	const char *name;
 };
@@ -67,6 +70,7 @@ struct ip_recording_reason {
 /* The process became another program at tsc: none of the calls that were open went on. */
 struct ip_recording_exec {
 	uint32_t pid;
+	uint32_t member;
 	uint64_t tsc;
 	uint64_t gap_tsc,
 		/* The process was recorded again from again_tsc on; nothing was recorded from
@@ -78,12 +82,14 @@ struct ip_recording_exec {
 /* Calls of a function are missing between from and to: another tool had changed its sites. */
 struct ip_recording_missing {
 	uint32_t number;
+	uint32_t member;
 	uint64_t from, to;
 };
 
 /* --drop-hot took the probes of a function away at tsc. */
 struct ip_recording_drop {
 	uint32_t function; /* index into functions */
+	uint32_t member;
 	uint64_t tsc, per_second, own_ticks,
 		/* Why: it had per_second calls a second, its own code took own_ticks a call, and
 		 * the probes took percent of its time. */
@@ -95,6 +101,7 @@ struct ip_recording_drop {
 struct ip_recording_library {
 	const char *path, *build_id;
 	uint64_t tsc, load_bias;
+	uint32_t member;
 	bool unload;
 };
 
@@ -130,8 +137,9 @@ struct ip_recording_jump {
 };
 
 struct ip_recording {
-	/* NULL: the file does not tell. end: why the recording ended. */
-	const char *host, *kernel, *command, *end;
+	/* NULL: the file does not tell. end: why the recording ended. boot: id of the boot of the
+	 * kernel. */
+	const char *host, *kernel, *command, *end, *boot;
 	/* tsc_end 0: the file does not tell */
 	uint64_t pid, start_realtime, tsc_start, tsc_end, tsc_hz;
 	uint64_t overwritten; /* events that newer events have overwritten */
@@ -210,6 +218,10 @@ struct ip_recording {
 	struct ip_signature *signatures; /* by number - 1; n 0: not known */
 	size_t nsignatures;
 
+	/* what several recordings were put together from (members.h); NULL: it is one recording,
+	 * and every member index is 0 */
+	struct ip_recording_members *members;
+
 	/* Private: the text that the strings point into, and the index that merges functions. */
 	char *text;
 	uint32_t *index;
@@ -238,12 +250,14 @@ uint32_t ip_recording_host(const struct ip_recording *session, uint32_t function
 const char *ip_recording_module_name(const struct ip_recording *session,
 				     const struct ip_recording_function *function);
 
-/* Returns the last name of the thread that is known; NULL: none is. */
-const char *ip_recording_thread_name(const struct ip_recording *session, uint32_t tid);
+/* Returns the last name of the thread that is known, of a member (0 in a recording of one process);
+ * NULL: none is. */
+const char *ip_recording_thread_name(const struct ip_recording *session, uint32_t member,
+				     uint32_t tid);
 
 /* Returns the name that the thread had at the TSC time ts; NULL: not known. */
-const char *ip_recording_thread_name_at(const struct ip_recording *session, uint32_t tid,
-					uint64_t ts);
+const char *ip_recording_thread_name_at(const struct ip_recording *session, uint32_t member,
+					uint32_t tid, uint64_t ts);
 
 static inline struct ip_recording_number ip_recording_number(const struct ip_recording *session,
 							     uint32_t number)

@@ -151,11 +151,27 @@ uint32_t ip_recording_host(const struct ip_recording *s, uint32_t function)
 	return name && s->index_size ? *index_slot(s, f->module, name) : 0;
 }
 
+uint32_t ip_recording_add_function(struct ip_recording *s, uint32_t module, const char *name)
+{
+	uint32_t *slot;
+
+	if (ip_array_grow(&s->functions, s->nfunctions, sizeof(*s->functions)) < 0 ||
+	    ip_recording_grow_index(s) < 0)
+		return 0;
+	slot = index_slot(s, module, name);
+	if (!*slot) {
+		*slot = s->nfunctions;
+		s->functions[s->nfunctions++] =
+			(struct ip_recording_function){.linker_name = name, .module = module};
+	}
+	return *slot;
+}
+
 int ip_session_parse_function(struct ip_session_parser *p)
 {
 	struct ip_recording *s = p->session;
 	uint64_t num, module, line, frame = 0;
-	uint32_t *slot;
+	uint32_t function;
 	char *name, *file;
 
 	if (p->nfields < 7)
@@ -175,25 +191,19 @@ int ip_session_parse_function(struct ip_session_parser *p)
 		return ip_session_bad(p, "a function of a module that is not there");
 	module = s->modules[module].same_as;
 	merge_name(name);
-	if (ip_array_grow(&s->functions, s->nfunctions, sizeof(*s->functions)) < 0 ||
-	    ip_recording_grow_index(s) < 0)
+	function = ip_recording_add_function(s, module, name);
+	if (!function)
 		return -1;
-	slot = index_slot(s, module, name);
-	if (!*slot) {
-		*slot = s->nfunctions;
-		s->functions[s->nfunctions++] =
-			(struct ip_recording_function){.linker_name = name, .module = module};
-	}
-	if (!s->functions[*slot].file && *file && strcmp(file, "-")) {
-		s->functions[*slot].file = file;
-		s->functions[*slot].line = line;
+	if (!s->functions[function].file && *file && strcmp(file, "-")) {
+		s->functions[function].file = file;
+		s->functions[function].line = line;
 	}
 	if (grow_numbers(s, num) < 0)
 		return -1;
 	s->numbers[num] =
-		(struct ip_recording_number){*slot, room_of(strchr(p->fields[6], 'i'), frame),
+		(struct ip_recording_number){function, room_of(strchr(p->fields[6], 'i'), frame),
 					     strchr(p->fields[6], 'e') != NULL};
 	s->numbers[num].jumps = strchr(p->fields[6], 'j') != NULL;
-	s->functions[s->numbers[num].function].returns |= strchr(p->fields[6], 'r') != NULL;
+	s->functions[function].returns |= strchr(p->fields[6], 'r') != NULL;
 	return 0;
 }

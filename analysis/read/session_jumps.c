@@ -49,6 +49,12 @@ static int by_number(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
+void ip_recording_sort_jumps(struct ip_recording *s)
+{
+	if (s->njumps)
+		qsort(s->jumps, s->njumps, sizeof(*s->jumps), by_number);
+}
+
 void ip_session_index_jumps(struct ip_recording *s)
 {
 	size_t n = 0;
@@ -60,8 +66,7 @@ void ip_session_index_jumps(struct ip_recording *s)
 			s->jumps[n++] = (struct ip_recording_jump){s->jumps[i].number, function};
 	}
 	s->njumps = n;
-	if (n)
-		qsort(s->jumps, n, sizeof(*s->jumps), by_number);
+	ip_recording_sort_jumps(s);
 }
 
 bool ip_recording_leads_to(const struct ip_recording *s, uint32_t number, uint32_t function)

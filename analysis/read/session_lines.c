@@ -107,7 +107,8 @@ static int parse_missing(struct ip_session_parser *p)
 	    ip_session_number(p, 3, UINT64_MAX, &to) < 0 ||
 	    ip_array_grow(&s->missing, s->nmissing, sizeof(*s->missing)) < 0)
 		return -1;
-	s->missing[s->nmissing++] = (struct ip_recording_missing){num, from, to};
+	s->missing[s->nmissing++] =
+		(struct ip_recording_missing){.number = num, .from = from, .to = to};
 	return 0;
 }
 
@@ -309,6 +310,7 @@ int ip_session_parse_line(struct ip_session_parser *p)
 	} texts[] = {{"host", &s->host},
 		     {"kernel", &s->kernel},
 		     {"command", &s->command},
+		     {"boot", &s->boot},
 		     {"end", &s->end}};
 	const struct {
 		const char *key;

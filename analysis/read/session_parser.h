@@ -45,6 +45,13 @@ void ip_session_index_jumps(struct ip_recording *s);
 int ip_session_parse_thread(struct ip_session_parser *p);
 /* Must be called when all lines have been read. */
 void ip_session_index_threads(struct ip_recording *s);
+/* Sorts the jumps, whose functions are known, for ip_recording_leads_to(). */
+void ip_recording_sort_jumps(struct ip_recording *s);
+
+/* Returns the index of the function of that name, which is added where it is new: the name is
+ * borrowed then. module is the first one of its path and build-id. Returns 0 with an error where
+ * memory ran out. */
+uint32_t ip_recording_add_function(struct ip_recording *s, uint32_t module, const char *name);
 
 /* Keeps the index of functions at most half full. Returns 0, or -1 with an error. */
 int ip_recording_grow_index(struct ip_recording *s);

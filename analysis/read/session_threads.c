@@ -29,6 +29,8 @@ static int by_thread_and_time(const void *a, const void *b)
 {
 	const struct ip_recording_thread *x = a, *y = b;
 
+	if (x->member != y->member)
+		return x->member < y->member ? -1 : 1;
 	if (x->tid != y->tid)
 		return x->tid < y->tid ? -1 : 1;
 	if (x->tsc != y->tsc)
@@ -43,9 +45,10 @@ void ip_session_index_threads(struct ip_recording *s)
 }
 
 /* Returns how many names belong to threads with smaller numbers, or to this thread not after ts. */
-static size_t count_before(const struct ip_recording *s, uint32_t tid, uint64_t ts)
+static size_t count_before(const struct ip_recording *s, uint32_t member, uint32_t tid, uint64_t ts)
 {
-	const struct ip_recording_thread key = {.tid = tid, .order = UINT32_MAX, .tsc = ts};
+	const struct ip_recording_thread key = {
+		.tid = tid, .member = member, .order = UINT32_MAX, .tsc = ts};
 	size_t low = 0, high = s->nthreads;
 
 	while (low < high) {
@@ -64,20 +67,28 @@ static const char *known(const char *name)
 	return *name ? name : NULL;
 }
 
-const char *ip_recording_thread_name(const struct ip_recording *s, uint32_t tid)
+/* Returns whether name i is there, and one of the thread. */
+static bool is_of(const struct ip_recording *s, size_t i, uint32_t member, uint32_t tid)
 {
-	for (size_t i = count_before(s, tid, UINT64_MAX); i && s->threads[i - 1].tid == tid; i--)
+	return i < s->nthreads && s->threads[i].tid == tid && s->threads[i].member == member;
+}
+
+const char *ip_recording_thread_name(const struct ip_recording *s, uint32_t member, uint32_t tid)
+{
+	for (size_t i = count_before(s, member, tid, UINT64_MAX); i && is_of(s, i - 1, member, tid);
+	     i--)
 		if (*s->threads[i - 1].name)
 			return s->threads[i - 1].name;
 	return NULL;
 }
 
-const char *ip_recording_thread_name_at(const struct ip_recording *s, uint32_t tid, uint64_t ts)
+const char *ip_recording_thread_name_at(const struct ip_recording *s, uint32_t member, uint32_t tid,
+					uint64_t ts)
 {
-	size_t i = count_before(s, tid, ts);
+	size_t i = count_before(s, member, tid, ts);
 
-	if (i && s->threads[i - 1].tid == tid)
+	if (i && is_of(s, i - 1, member, tid))
 		return known(s->threads[i - 1].name);
 	/* its name is read a moment after its first events */
-	return i < s->nthreads && s->threads[i].tid == tid ? known(s->threads[i].name) : NULL;
+	return is_of(s, i, member, tid) ? known(s->threads[i].name) : NULL;
 }

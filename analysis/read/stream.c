@@ -64,6 +64,8 @@ struct ip_stream {
 	bool known;   /* ts and sp are those of the record before */
 	uint64_t ts, sp;
 
+	struct ip_stream_renumber shift;
+
 	uint64_t *payloads; /* payloads of the events that were delivered last */
 	size_t npayloads, payloads_size;
 
@@ -156,6 +158,7 @@ static int open_stream(const char *path, size_t room, struct ip_unpack **unpack,
 	s->path = strdup(path);
 	s->unpack = unpack ? unpack : &s->own_unpack;
 	s->room = room;
+	s->shift.most = s->shift.signature_most = UINT32_MAX - 1;
 	s->buffer = malloc(room);
 	if (!s->path || !s->buffer) {
 		ip_stream_close(s);
@@ -218,6 +221,11 @@ const char *ip_stream_path(const struct ip_stream *s)
 const uint8_t *ip_stream_uuid(const struct ip_stream *s)
 {
 	return s->uuid;
+}
+
+void ip_stream_renumber(struct ip_stream *s, const struct ip_stream_renumber *shift)
+{
+	s->shift = *shift;
 }
 
 void ip_stream_go_on(struct ip_stream *s, const char *const *paths, size_t n)
@@ -438,6 +446,23 @@ static bool has_payload(uint64_t word)
 	return id > IP_ID_PAYLOAD_BASE && id < IP_ID_PAYLOAD_BASE + IP_ID_EXTENDED;
 }
 
+static inline uint32_t shift_number(const struct ip_stream_renumber *shift, uint32_t number)
+{
+	return shift->base + (number <= shift->most ? number : shift->most + 1);
+}
+
+/* Shifts the signature in the word that describes the values. */
+static uint64_t shift_signature(const struct ip_stream_renumber *shift, uint64_t word)
+{
+	uint32_t number = IP_PAYLOAD_SIGNATURE(word);
+
+	if (!number)
+		return word;
+	number = shift->signature_base +
+		 (number <= shift->signature_most ? number : shift->signature_most + 1);
+	return (word & ~IP_PAYLOAD_WORD(0, 0, 0x7fffffff)) | IP_PAYLOAD_WORD(0, 0, number);
+}
+
 /* Keeps the n words at w for the caller of ip_stream_payloads(). Returns 0, or -1 where memory
  * ran out. */
 static int keep_payload(struct ip_stream *s, const uint64_t *w, size_t n, struct ip_event *ret)
@@ -452,6 +477,7 @@ static int keep_payload(struct ip_stream *s, const uint64_t *w, size_t n, struct
 		s->payloads_size = size;
 	}
 	memcpy(s->payloads + s->npayloads, w, n * WORD);
+	s->payloads[s->npayloads] = shift_signature(&s->shift, w[0]);
 	ret->payload = s->npayloads + 1;
 	s->npayloads += n;
 	return 0;
@@ -478,14 +504,15 @@ static const char *decode_extended(struct ip_stream *s, const uint64_t *w, struc
 		return "record with an impossible time";
 	ret->ts = s->ts = ts;
 	ret->sp = s->sp = w[2] & ~((1ull << IP_SP_SHIFT) - 1);
-	ret->number = (w[1] >> 32) & IP_NUMBER_MAX;
+	ret->number = shift_number(&s->shift, (w[1] >> 32) & IP_NUMBER_MAX);
 	ret->kind = id - IP_ID_EXT_BASE;
 	ret->payload = 0;
-	return ret->number ? NULL : "record without a probe number";
+	return (w[1] >> 32) & IP_NUMBER_MAX ? NULL : "record without a probe number";
 }
 
 ssize_t ip_stream_read(struct ip_stream *s, struct ip_event *events, size_t max)
 {
+	const struct ip_stream_renumber shift = s->shift;
 	size_t n = 0;
 
 	s->npayloads = 0;
@@ -515,7 +542,8 @@ ssize_t ip_stream_read(struct ip_stream *s, struct ip_event *events, size_t max)
 				/* the signed 11-bit difference to the sp before, in units of 8 */
 				sp += (int64_t)(((word >> 53) - (sp >> IP_SP_SHIFT)) << 53) >>
 				      (53 - IP_SP_SHIFT);
-				events[n++] = (struct ip_event){ts, sp, number, kind, 0};
+				events[n++] = (struct ip_event){
+					ts, sp, shift_number(&shift, number), kind, 0};
 				w++;
 			}
 			s->left -= (w - s->buffer - s->at) * WORD;

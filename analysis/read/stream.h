@@ -64,6 +64,17 @@ void ip_stream_close(struct ip_stream *stream);
  * after the other. They are the pieces of one stream. The paths are borrowed. */
 void ip_stream_go_on(struct ip_stream *stream, const char *const *paths, size_t n);
 
+/* How the numbers in a stream are told to the reader: of functions, and of signatures of values.
+ * Those up to most become base + number; larger ones become base + most + 1. A signature 0 stays
+ * 0. */
+struct ip_stream_renumber {
+	uint32_t base, most;
+	uint32_t signature_base, signature_most;
+};
+
+/* Shifts the numbers of all events from now on. */
+void ip_stream_renumber(struct ip_stream *stream, const struct ip_stream_renumber *shift);
+
 /* Goes to the next packet and skips what was not read of the packet before. Returns 1; 0 at the
  * end, which may be where the damage begins; -1 with an error where reading fails. */
 int ip_stream_next_packet(struct ip_stream *stream, struct ip_packet *ret);

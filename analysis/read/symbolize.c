@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/read/members.h"
 #include "analysis/read/names.h"
 #include "common/cleanup.h"
 #include "common/elf/debug_file.h"
@@ -48,6 +49,7 @@ struct module {
 
 struct ip_symbolizer {
 	const char *dir;
+	const struct ip_recording *session;
 	struct module *modules; /* those in session->modules, then the others */
 	size_t nmodules, nrecorded;
 	struct ip_place **index; /* open addressing, by address */
@@ -66,6 +68,7 @@ struct ip_symbolizer *ip_symbolizer_create(const char *dir, const struct ip_reco
 		return NULL;
 	}
 	p->dir = dir;
+	p->session = session;
 	for (size_t i = 0; i < session->nmodules; i++)
 		p->modules[p->nmodules++].recorded = &session->modules[i];
 	p->nrecorded = p->nmodules;
@@ -112,10 +115,13 @@ static int by_address(const void *a, const void *b)
  * then. */
 static void open_list(struct ip_symbolizer *p, struct module *m)
 {
+	const struct ip_recording_members *members = p->session->members;
 	_cleanup_free_ char *path = NULL;
 
 	if (strspn(m->recorded->build_id, "0123456789abcdef") != strlen(m->recorded->build_id) ||
-	    asprintf(&path, "%s/%s/%s.probes", p->dir, IP_TRACE_SUBDIR, m->recorded->build_id) < 0)
+	    asprintf(&path, "%s%s%s/%s/%s.probes", p->dir, members ? "/" : "",
+		     members ? members->items[m->recorded->member].name : "", IP_TRACE_SUBDIR,
+		     m->recorded->build_id) < 0)
 		return;
 	if (access(path, R_OK) < 0 || ip_probe_list_load(path, &m->list) < 0)
 		return;
@@ -199,17 +205,58 @@ static const struct function *find_listed(const struct module *m, uint64_t addre
 									: NULL;
 }
 
+/* The modules of a member: those with probes, then the others. NULL: it has none of this index. */
+static size_t count_modules(const struct ip_symbolizer *p, uint32_t member)
+{
+	const struct ip_recording_member *m;
+
+	if (!p->session->members)
+		return p->nmodules;
+	m = &p->session->members->items[member];
+	return m->own->nmodules + m->nothers;
+}
+
+static struct module *module_at(struct ip_symbolizer *p, uint32_t member, size_t i)
+{
+	const struct ip_recording_member *m;
+
+	if (!p->session->members)
+		return &p->modules[i];
+	m = &p->session->members->items[member];
+	if (i >= m->own->nmodules)
+		return &p->modules[p->nrecorded + m->others + i - m->own->nmodules];
+	return m->modules[i] == IP_NO_MODULE ? NULL : &p->modules[m->modules[i]];
+}
+
+/* Returns the index of the module where the member has loaded it; SIZE_MAX: it has not. */
+static size_t loaded_as(const struct ip_symbolizer *p, uint32_t member, uint32_t module)
+{
+	const struct ip_recording_member *m;
+
+	if (module >= p->nrecorded || !p->session->members)
+		return module < p->nrecorded ? module : SIZE_MAX;
+	m = &p->session->members->items[member];
+	for (size_t i = 0; i < m->own->nmodules; i++)
+		if (m->modules[i] != IP_NO_MODULE &&
+		    p->session->modules[m->modules[i]].same_as == module)
+			return m->modules[i];
+	return SIZE_MAX;
+}
+
 /* Finds the module of the address: the module whose file has the address, else the module whose
  * list has a function just before it. */
-static struct module *find_module(struct ip_symbolizer *p, uint64_t address)
+static struct module *find_module(struct ip_symbolizer *p, uint32_t member, uint64_t address)
 {
+	size_t n = count_modules(p, member);
 	struct module *found = NULL;
 	uint64_t nearest = UINT64_MAX;
 
-	for (size_t i = 0; i < p->nmodules; i++) {
-		struct module *m = &p->modules[i];
+	for (size_t i = 0; i < n; i++) {
+		struct module *m = module_at(p, member, i);
 		const struct function *f;
 
+		if (!m)
+			continue;
 		look(p, m);
 		if (is_in_file(m, address))
 			return m;
@@ -265,7 +312,8 @@ static void find_line(const struct module *m, uint64_t address, struct ip_place 
 	ret->line = number;
 }
 
-static struct ip_place *make_place(struct ip_symbolizer *p, size_t chosen, uint64_t return_address)
+static struct ip_place *make_place(struct ip_symbolizer *p, uint32_t member, size_t chosen,
+				   uint64_t return_address)
 {
 	struct ip_place *place = calloc(1, sizeof(*place));
 	/* The call may be the last instruction of its function, and the instruction after it may
@@ -277,7 +325,8 @@ static struct ip_place *make_place(struct ip_symbolizer *p, size_t chosen, uint6
 		return NULL;
 	place->address = return_address;
 	place->chosen = chosen;
-	m = chosen ? &p->modules[chosen - 1] : find_module(p, address);
+	place->member = member;
+	m = chosen ? &p->modules[chosen - 1] : find_module(p, member, address);
 	if (m) {
 		const char *slash = strrchr(m->recorded->path, '/');
 
@@ -288,11 +337,14 @@ static struct ip_place *make_place(struct ip_symbolizer *p, size_t chosen, uint6
 	return place;
 }
 
-static size_t slot_of(const struct ip_symbolizer *p, size_t chosen, uint64_t address)
+static size_t slot_of(const struct ip_symbolizer *p, uint32_t member, size_t chosen,
+		      uint64_t address)
 {
-	size_t at = ((address + chosen) * 0x9e3779b97f4a7c15ull >> 20) & (p->size - 1);
+	size_t at = ((address + chosen + ((uint64_t)member << 48)) * 0x9e3779b97f4a7c15ull >> 20) &
+		    (p->size - 1);
 
-	while (p->index[at] && (p->index[at]->address != address || p->index[at]->chosen != chosen))
+	while (p->index[at] && (p->index[at]->address != address ||
+				p->index[at]->chosen != chosen || p->index[at]->member != member))
 		at = (at + 1) & (p->size - 1);
 	return at;
 }
@@ -309,28 +361,28 @@ static int grow(struct ip_symbolizer *p)
 	}
 	for (size_t i = 0; i < old.size; i++)
 		if (old.index[i])
-			p->index[slot_of(p, old.index[i]->chosen, old.index[i]->address)] =
-				old.index[i];
+			p->index[slot_of(p, old.index[i]->member, old.index[i]->chosen,
+					 old.index[i]->address)] = old.index[i];
 	free(old.index);
 	return 0;
 }
 
-const struct ip_place *ip_symbolizer_get(struct ip_symbolizer *p, uint32_t callee,
+const struct ip_place *ip_symbolizer_get(struct ip_symbolizer *p, uint32_t member, uint32_t callee,
 					 uint64_t return_address)
 {
-	size_t at, chosen = 0;
+	size_t at, chosen = 0, loaded = loaded_as(p, member, callee);
 
-	if (callee < p->nrecorded) {
-		look(p, &p->modules[callee]);
-		chosen = is_in_file(&p->modules[callee], return_address - !!return_address)
-				 ? callee + 1ull
+	if (loaded != SIZE_MAX) {
+		look(p, &p->modules[loaded]);
+		chosen = is_in_file(&p->modules[loaded], return_address - !!return_address)
+				 ? loaded + 1
 				 : 0;
 	}
 	if (2 * (p->n + 1) > p->size && grow(p) < 0)
 		return NULL;
-	at = slot_of(p, chosen, return_address);
+	at = slot_of(p, member, chosen, return_address);
 	if (!p->index[at]) {
-		p->index[at] = make_place(p, chosen, return_address);
+		p->index[at] = make_place(p, member, chosen, return_address);
 		if (!p->index[at]) {
 			ip_error("out of memory");
 			return NULL;

@@ -25,6 +25,7 @@ struct ip_place {
 	uint64_t offset; /* from the function's beginning */
 	/* Private. Index + 1 of the callee's module where that module has the address; else 0. */
 	size_t chosen;
+	uint32_t member;
 };
 
 struct ip_symbolizer;
@@ -34,14 +35,15 @@ struct ip_symbolizer;
 struct ip_symbolizer *ip_symbolizer_create(const char *dir, const struct ip_recording *session);
 void ip_symbolizer_destroy(struct ip_symbolizer *places);
 
-/* Returns what a return address belongs to: the call before it. callee is the module of the
+/* Returns what a return address in a process of a member (analysis/read/members.h; 0 in a recording
+ * of one process) belongs to: the call before it. callee is the module of the
  * function that was called there. Where several modules have the address, callee's module wins,
  * for two reasons: a trace of several processes does not tell which module belongs to which
  * process, and programs that are not position-independent all lie at one address. Each address
  * is looked up once and kept. The result is owned by places; NULL with an error where memory ran
  * out. */
-const struct ip_place *ip_symbolizer_get(struct ip_symbolizer *places, uint32_t callee,
-					 uint64_t return_address);
+const struct ip_place *ip_symbolizer_get(struct ip_symbolizer *places, uint32_t member,
+					 uint32_t callee, uint64_t return_address);
 
 /* Text for people: "main+0x3f", or "0x7f..." where nothing is known. Where the source is known,
  * a space and "file:line" follow, without directories. The result is malloc'ed and cleaned by

@@ -100,7 +100,7 @@ static int choose_packet(struct chooser *c, struct ip_stream *stream)
 
 static bool is_wanted(const struct ip_trim_options *o, const struct ip_thread_packets *run)
 {
-	return (!o->tid || o->tid == run->tid) && (!o->pid || o->pid == run->pid);
+	return !run->off && (!o->tid || o->tid == run->tid) && (!o->pid || o->pid == run->pid);
 }
 
 static int choose_run(struct chooser *c, struct ip_stream *stream,
@@ -112,6 +112,8 @@ static int choose_run(struct chooser *c, struct ip_stream *stream,
 
 	if (wanted && c->ops->run(c->context, run) < 0)
 		return -1;
+	if (c->frames)
+		ip_frames_set_member(c->frames, run->member);
 	for (uint32_t i = 0; i < run->packets; i++) {
 		if (ip_trace_reader_next_packet(stream, &p) < 0)
 			return -1;

@@ -19,6 +19,7 @@ static const char help[] =
 	"exit, how long the call took. With arguments and results, if those were recorded.\n\n"
 	"  -f, --functions SEL  these functions only\n"
 	"      --tid TID        this thread only\n"
+	"      --process PROC   this process only: a pid, or a name with wildcards\n"
 	"      --from T, --to T events of this time only, since the start of the recording: 1.5s, "
 	"200ms\n"
 	"      --depth N        calls below so many levels only\n"
@@ -83,6 +84,7 @@ int cli_dump_parse(int argc, char **argv, struct cli_dump_options *o)
 	static const struct option long_options[] = {
 		CLI_FILTER_FUNCTIONS,
 		CLI_FILTER_TID,
+		CLI_FILTER_PROCESS,
 		CLI_FILTER_FROM,
 		CLI_FILTER_TO,
 		CLI_FILTER_DEPTH,

@@ -45,6 +45,7 @@ struct cli_report_condition {
 struct cli_report_options {
 	struct cli_filter filter;
 	enum ip_group_by by;
+	bool per_process;  /* each process by itself */
 	const char *value; /* --by value: NAME or NAME/log2 */
 	size_t slowest;	   /* --slowest; 0: not given */
 	enum ip_slowest_by slowest_by;
@@ -71,6 +72,8 @@ struct cli_report_row {
 	const char *caller; /* NULL: no caller, or rows have no callers */
 	/* name of the thread; NULL: unknown, or the row is no thread */
 	const char *thread;
+	/* NULL: the row is not about one process */
+	const struct ip_trace_process *process;
 	uint64_t count;			/* calls; of a point: how often it was passed */
 	const struct ip_count *counted; /* NULL: the function logged only */
 	bool logged;			/* its times come from logged events */
@@ -110,6 +113,11 @@ extern const struct cli_column cli_report_columns[CLI_REPORT_COLUMNS];
 
 /* Returns what rows are put together by: "caller", "value:uri" ... */
 const char *cli_report_group_name(const struct cli_report_options *options);
+/* Returns whether rows are functions, as in session->functions. */
+static inline bool cli_report_is_by_function(const struct cli_report_options *o)
+{
+	return o->by == IP_GROUP_BY_FUNCTION && !o->per_process;
+}
 
 /* report_options.c. Returns -1: go on; else the exit code. */
 int cli_report_parse(int argc, char **argv, struct cli_report_options *ret);
@@ -158,7 +166,7 @@ struct cli_field {
 	char buffer[24];
 };
 
-#define CLI_FIELDS_MAX 12u
+#define CLI_FIELDS_MAX 14u
 
 /* report_fields.c. Makes the fields of a row, the same ones for all rows of a report. row NULL:
  * their keys only. Returns their number. */

@@ -108,6 +108,14 @@ static void add_value(struct fields *f, const struct cli_report_row *row)
 	add_bound(f, "value_to", bounded, to);
 }
 
+static void add_process(struct fields *f, const struct cli_report_row *row)
+{
+	const struct ip_trace_process *p = row ? row->process : NULL;
+
+	add_number(f, "pid", p, p ? p->pid : 0);
+	add_string(f, "process", p ? p->name : NULL);
+}
+
 size_t cli_report_fields(const struct cli_report *r, const struct cli_report_row *row,
 			 struct cli_field ret[CLI_FIELDS_MAX])
 {
@@ -115,7 +123,11 @@ size_t cli_report_fields(const struct cli_report *r, const struct cli_report_row
 	const struct ip_recording *s = r->trace->session;
 	const struct ip_group *g = row ? row->group : NULL;
 
+	if (r->options->per_process || r->options->by == IP_GROUP_BY_PROCESS)
+		add_process(&f, row);
 	switch (r->options->by) {
+	case IP_GROUP_BY_PROCESS:
+		break;
 	case IP_GROUP_BY_FUNCTION:
 		add_function(&f, r, row);
 		break;
@@ -125,7 +137,8 @@ size_t cli_report_fields(const struct cli_report *r, const struct cli_report_row
 		add_caller(&f, r, row);
 		break;
 	case IP_GROUP_BY_THREAD:
-		add_number(&f, "pid", g, g ? g->pid : 0);
+		if (!r->options->per_process)
+			add_number(&f, "pid", g, g ? g->pid : 0);
 		add_number(&f, "tid", g, g ? g->tid : 0);
 		add_string(&f, "name", row ? row->thread : NULL);
 		break;

@@ -4,6 +4,7 @@
  */
 #include "cli/elide.h"
 #include "cli/info_recorded.h"
+#include "cli/report/processes.h"
 #include "cli/report/report.h"
 #include "cli/tail_mark.h"
 #include "cli/trace_args.h"
@@ -151,22 +152,25 @@ void cli_report_json(const struct cli_report *r)
 	ip_json_uint(&j, "orphan_exits", r->stats->orphans);
 	ip_json_uint(&j, "suspect", r->stats->suspect);
 	print_missing_json(&j, r);
-	if (r->options->by != IP_GROUP_BY_FUNCTION)
+	cli_processes_json(&j, t);
+	if (!cli_report_is_by_function(r->options))
 		ip_json_string(&j, "by", cli_report_group_name(r->options));
+	if (r->options->per_process)
+		ip_json_bool(&j, "per_process", true);
 	if (r->options->by == IP_GROUP_BY_VALUE) {
 		ip_json_uint(&j, "without_value", r->valueless);
 		ip_json_uint(&j, "other_values", r->stats->groups->values->others);
 	}
-	ip_json_array(&j, r->options->by == IP_GROUP_BY_FUNCTION ? "functions" : "rows");
+	ip_json_array(&j, cli_report_is_by_function(r->options) ? "functions" : "rows");
 	for (size_t i = 0; i < r->nrows && i < r->options->filter.limit; i++) {
 		const struct cli_report_row *row = &r->rows[i];
 
 		ip_json_object(&j, NULL);
 		json_fields(&j, r, row);
 		ip_json_uint(&j, "calls", row->count);
-		if (r->options->by == IP_GROUP_BY_FUNCTION)
+		if (cli_report_is_by_function(r->options))
 			ip_json_string(&j, "payload", cli_report_payload(row));
-		if (row->function && r->options->by == IP_GROUP_BY_FUNCTION)
+		if (row->function && cli_report_is_by_function(r->options))
 			cli_json_dropped(&j, t->session, row->function - t->session->functions);
 		ip_json_uint(&j, "points", row->stats->points);
 		if (row->counted && !row->logged)

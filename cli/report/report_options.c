@@ -17,10 +17,12 @@
 static const char help[] =
 	"usage: iprobe report [OPTIONS] [DIR]\n\n"
 	"Shows the functions of a trace (iprobe.data): calls, times, percentiles.\n\n"
-	"      --by WHAT        function (default), caller, callsite, thread, module, file, or "
-	"value:NAME (an argument\n"
-	"                       or retval; value:NAME/log2 by powers of two): what calls are put "
-	"together by\n"
+	"      --by WHAT        function (default), caller, callsite, thread, module, file, "
+	"process, "
+	"or value:NAME (an\n"
+	"                       argument or retval; value:NAME/log2 by powers of two): what calls "
+	"are put together\n"
+	"                       by; with ',process' each process by itself\n"
 	"      --by-caller      the same as --by caller: each function, by who called it\n"
 	"  -s, --sort COLUMN    calls, total (default), self, min, avg, p50, p90, p99, p99.9, max, "
 	"stddev,\n"
@@ -36,6 +38,7 @@ static const char help[] =
 	"      --value COND     with --slowest: calls whose values meet fd=3, len>4096, "
 	"uri=*.html ... only; may be\n"
 	"                       repeated: all hold\n"
+	"      --process PROC   this process only: a pid, or a name with wildcards\n"
 	"      --diff OTHER     how the trace differs from trace OTHER, function by function; a "
 	"test tells which\n"
 	"                       differences of their latency are more than chance\n"
@@ -47,7 +50,7 @@ static const char *const groups[] = {
 	[IP_GROUP_BY_FUNCTION] = "function",  [IP_GROUP_BY_CALLER] = "caller",
 	[IP_GROUP_BY_CALL_SITE] = "callsite", [IP_GROUP_BY_THREAD] = "thread",
 	[IP_GROUP_BY_MODULE] = "module",      [IP_GROUP_BY_FILE] = "file",
-	[IP_GROUP_BY_VALUE] = "value:"};
+	[IP_GROUP_BY_VALUE] = "value:",	      [IP_GROUP_BY_PROCESS] = "process"};
 
 enum {
 	OPT_BY = 256,
@@ -92,6 +95,27 @@ static bool find_group(const char *text, struct cli_report_options *o)
 			return true;
 		}
 	return false;
+}
+
+/* Parses WHAT, "process", or both, separated by a comma. The name of a value may have commas. */
+static bool parse_groups(char *text, struct cli_report_options *o)
+{
+	char *other = strncmp(text, BY_VALUE, strlen(BY_VALUE)) ? strchr(text, ',') : NULL;
+	struct cli_report_options first = *o, second = *o;
+
+	o->per_process = false;
+	if (!other)
+		return find_group(text, o);
+	*other = '\0';
+	if (!find_group(text, &first) || !find_group(other + 1, &second) ||
+	    first.by == IP_GROUP_BY_VALUE || second.by == IP_GROUP_BY_VALUE ||
+	    (first.by == IP_GROUP_BY_PROCESS) == (second.by == IP_GROUP_BY_PROCESS)) {
+		*other = ',';
+		return false;
+	}
+	o->by = first.by == IP_GROUP_BY_PROCESS ? second.by : first.by;
+	o->per_process = true;
+	return true;
 }
 
 /* Parses a number of calls or threads, or a time. */
@@ -196,7 +220,7 @@ static int check(const char *command, struct cli_report_options *o)
 {
 	enum cli_report_column column;
 
-	if (o->other && o->by != IP_GROUP_BY_FUNCTION)
+	if (o->other && !cli_report_is_by_function(o))
 		return cli_usage(command, "--diff compares functions: it does not go with --by");
 	if (o->other && o->chosen)
 		return cli_usage(command, "--diff does not go with --columns");
@@ -234,10 +258,11 @@ static int take(const char *command, int option, void *context)
 
 	switch (option) {
 	case OPT_BY:
-		if (!find_group(optarg, o))
+		if (!parse_groups(optarg, o))
 			return cli_usage(command,
-					 "--by function, caller, callsite, thread, module, file or "
-					 "value:NAME, not '%s'",
+					 "--by function, caller, callsite, thread, module, file, "
+					 "process or value:NAME, or one of the first six and "
+					 "process (caller,process); not '%s'",
 					 optarg);
 		break;
 	case OPT_BY_CALLER:
@@ -269,6 +294,7 @@ int cli_report_parse(int argc, char **argv, struct cli_report_options *o)
 {
 	static const struct option long_options[] = {
 		CLI_FILTER_FUNCTIONS,
+		CLI_FILTER_PROCESS,
 		CLI_FILTER_LIMIT,
 		{"by", required_argument, NULL, OPT_BY},
 		{"by-caller", no_argument, NULL, OPT_BY_CALLER},

@@ -145,7 +145,7 @@ static void name_thread(const struct cli_report *r, struct cli_report_row *row)
 	const uint32_t tid = row->group->tid;
 	char pid[16] = "";
 
-	row->thread = ip_recording_thread_name(r->trace->session, tid);
+	row->thread = ip_recording_thread_name(r->trace->session, row->group->member, tid);
 	if (r->trace->processes > 1)
 		snprintf(pid, sizeof(pid), "%u/", row->group->pid);
 	if (asprintf(&row->text, "%s%u%s%s", pid, tid, row->thread ? " " : "",
@@ -158,6 +158,14 @@ const char *cli_report_text(const struct cli_report *r, const struct cli_report_
 {
 	return row->function ? ip_names_text(r->names, row->function - r->trace->session->functions)
 			     : row->name;
+}
+
+/* Makes "4711 nginx". */
+static char *process_text(const struct ip_trace_process *p)
+{
+	char *text;
+
+	return asprintf(&text, "%u %s", p->pid, p->name) < 0 ? NULL : text;
 }
 
 static int name_group(struct cli_report *r, struct cli_report_row *row)
@@ -185,6 +193,8 @@ static int name_group(struct cli_report *r, struct cli_report_row *row)
 		}
 	} else if (r->options->by == IP_GROUP_BY_THREAD) {
 		name_thread(r, row);
+	} else if (r->options->by == IP_GROUP_BY_PROCESS) {
+		row->name = row->text = process_text(row->process);
 	} else if (r->options->by == IP_GROUP_BY_MODULE) {
 		row->name = g->module == IP_NO_MODULE ? "[unknown]" : s->modules[g->module].path;
 	} else {
@@ -197,7 +207,8 @@ static int name_group(struct cli_report *r, struct cli_report_row *row)
 static int count_groups(struct cli_report *r, const bool *selected, uint64_t **ret)
 {
 	const struct ip_recording *s = r->trace->session;
-	bool known = r->options->by == IP_GROUP_BY_MODULE || r->options->by == IP_GROUP_BY_FILE;
+	bool known = (r->options->by == IP_GROUP_BY_MODULE || r->options->by == IP_GROUP_BY_FILE) &&
+		     !r->options->per_process;
 	uint64_t *counted = calloc(r->stats->groups->n + s->nfunctions, sizeof(*counted));
 
 	*ret = counted;
@@ -237,6 +248,9 @@ static int make_groups(struct cli_report *r, const bool *selected)
 		*row = (struct cli_report_row){.stats = i < r->stats->nitems ? &r->stats->items[i]
 									     : &none,
 					       .group = &r->stats->groups->groups[i]};
+		if (r->options->per_process || r->options->by == IP_GROUP_BY_PROCESS ||
+		    r->options->by == IP_GROUP_BY_THREAD)
+			row->process = &r->trace->process_list[row->group->process];
 		if (row->group->function != IP_NO_FUNCTION)
 			row->function = &s->functions[row->group->function];
 		/* points are no calls, unless the function has nothing else */
@@ -302,13 +316,16 @@ static void sort(struct cli_report *r)
 static int load(const char *dir, const struct cli_report_options *options, bool compared,
 		const struct cli_report *base, struct cli_report *r)
 {
-	struct ip_stats_options wanted = {
-		.by = options->by, .value = options->value, .batches = compared, .scale = 1};
+	struct ip_stats_options wanted = {.by = options->by,
+					  .value = options->value,
+					  .per_process = options->per_process,
+					  .batches = compared,
+					  .scale = 1};
 	_cleanup_free_ bool *selected = NULL;
 	int ret;
 
 	*r = (struct cli_report){.options = options};
-	if (cli_reader_open(dir, &r->trace) < 0)
+	if (cli_reader_open(dir, options->filter.process, &r->trace) < 0)
 		return -1;
 	r->clock = r->trace->session;
 	if (base) {
@@ -326,11 +343,11 @@ static int load(const char *dir, const struct cli_report_options *options, bool 
 	r->names = ip_names_create(r->trace->session);
 	if (r->names && options->filter.full_names)
 		ip_names_use_full(r->names);
-	if (!selected || !r->names || ip_counts_load(dir, r->trace->session, &r->counts) < 0 ||
+	if (!selected || !r->names || ip_counts_of_trace(r->trace, &r->counts) < 0 ||
 	    ip_stats_collect(r->trace, &wanted, &r->stats) < 0)
 		return -1;
-	ret = options->by == IP_GROUP_BY_FUNCTION ? make_functions(r, selected)
-						  : make_groups(r, selected);
+	ret = cli_report_is_by_function(options) ? make_functions(r, selected)
+						 : make_groups(r, selected);
 	if (ret == 0 && options->by == IP_GROUP_BY_VALUE && !r->stats->groups->values->nvalues)
 		return ip_error("%s: no call%s has recorded the value '%s'", dir,
 				options->filter.functions ? " of these functions" : "",

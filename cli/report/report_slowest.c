@@ -52,8 +52,8 @@ static int find_caller(const struct slowest *s, const struct ip_slow_call *call,
 
 	*ret = (struct caller){0};
 	if (address) {
-		place = ip_symbolizer_get(s->places, session->functions[call->function].module,
-					  address);
+		place = ip_symbolizer_get(s->places, call->member,
+					  session->functions[call->function].module, address);
 		ret->text = place ? ip_place_text(place) : NULL;
 		if (!ret->text)
 			return ip_error("out of memory");
@@ -115,7 +115,8 @@ static char *call_text(const struct slowest *s, const struct ip_slow_call *call)
 /* A thread may change its name: the one that it had when the call ended counts. */
 static const char *thread_name(const struct slowest *s, const struct ip_slow_call *call)
 {
-	return ip_recording_thread_name_at(s->trace->session, call->tid, call->start + call->ticks);
+	return ip_recording_thread_name_at(s->trace->session, call->member, call->tid,
+					   call->start + call->ticks);
 }
 
 static char *thread_text(const struct slowest *s, const struct ip_slow_call *call)
@@ -355,7 +356,7 @@ static int find(struct slowest *s, const char *dir, struct cli_report_options *o
 int cli_report_slowest(const char *dir, struct cli_report_options *o)
 {
 	struct slowest s = {.options = o};
-	int ret = ip_trace_reader_open(dir, &s.trace);
+	int ret = cli_reader_open(dir, o->filter.process, &s.trace);
 
 	if (ret == 0)
 		ret = find(&s, dir, o);

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/read/members.h"
 #include "cli/elide.h"
 #include "cli/info_recorded.h"
+#include "cli/report/processes.h"
 #include "cli/report/report.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -44,7 +46,7 @@ static void print_percentile(const struct cli_report_row *row, uint64_t ns)
 static void print_missing(const struct cli_report *r)
 {
 	const struct ip_recording *s = r->trace->session;
-	char from[16], to[16];
+	char from[16], to[16], in[16];
 
 	if (s->nmissing)
 		ip_print(stdout, "\nCalls are missing, since somebody else (a uprobe, a debugger) "
@@ -53,7 +55,8 @@ static void print_missing(const struct cli_report *r)
 		ip_print(stdout, "  ");
 		ip_print(stdout, "%s",
 			 ip_names_text(r->names, cli_report_missing_function(r, &s->missing[i])));
-		ip_print(stdout, " from %s to %s after the start\n",
+		ip_print(stdout, "%s from %s to %s after the start\n",
+			 cli_in_member(r->trace, s->missing[i].member, in),
 			 ip_format_ns(ip_recording_since_start(s, s->missing[i].from), from),
 			 ip_format_ns(ip_recording_since_start(s, s->missing[i].to), to));
 	}
@@ -65,7 +68,7 @@ static void print_missing(const struct cli_report *r)
 static void print_drops(const struct cli_report *r)
 {
 	const struct ip_recording *s = r->trace->session;
-	char at[16];
+	char at[16], in[16];
 
 	if (s->ndrops)
 		ip_print(stdout,
@@ -74,8 +77,9 @@ static void print_drops(const struct cli_report *r)
 	for (size_t i = 0; i < s->ndrops; i++) {
 		ip_print(stdout, "  ");
 		ip_print(stdout, "%s", ip_names_text(r->names, s->drops[i].function));
-		ip_print(stdout, " after %s%s\n",
+		ip_print(stdout, " after %s%s%s\n",
 			 ip_format_ns(ip_recording_since_start(s, s->drops[i].tsc), at),
+			 cli_in_member(r->trace, s->drops[i].member, in),
 			 s->drops[i].counted ? ", calls are all that were made"
 					     : ", later calls are not known");
 	}
@@ -84,14 +88,18 @@ static void print_drops(const struct cli_report *r)
 static void print_header(const struct cli_report *r)
 {
 	const struct ip_trace_reader *t = r->trace;
+	/* different commands are in the list of processes */
+	const char *what = t->session->command || !t->session->members
+				   ? t->session->command
+				   : t->session->members->service;
 	char duration[16], events[32], threads[32], lost[32], invalid[32], counted[32], early[256];
 
 	if (cli_info_early(t->session, early, sizeof(early)))
 		ip_print(stdout, "%s\n", early);
 	ip_print(stdout, "%s", t->dir);
-	if (t->session->command && *t->session->command) {
+	if (what && *what) {
 		ip_print(stdout, ": ");
-		ip_print(stdout, "%s", t->session->command);
+		ip_print(stdout, "%s", what);
 	}
 	ip_print(stdout, "\n%s event%s", ip_format_count(r->stats->events, events),
 		 ip_plural(r->stats->events));
@@ -112,6 +120,8 @@ static void print_header(const struct cli_report *r)
 			 ip_format_count(t->session->rotated, lost));
 	if (t->session->filtered)
 		ip_print(stdout, ", %s filtered", ip_format_count(t->session->filtered, lost));
+	if (t->processes > 1)
+		ip_print(stdout, ", %s processes", ip_format_count(t->processes, lost));
 	ip_print(stdout, ", %s thread%s, %s\n\n", ip_format_count(t->threads, threads),
 		 t->threads == 1 ? "" : "s",
 		 ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration));
@@ -147,7 +157,7 @@ static void print_footer(const struct cli_report *r, size_t limit)
 
 	if (limit < r->nrows)
 		ip_print(stdout, "... and %zu more %s\n", r->nrows - limit,
-			 r->options->by == IP_GROUP_BY_FUNCTION ? "functions" : "rows");
+			 cli_report_is_by_function(r->options) ? "functions" : "rows");
 	if (r->uncounted)
 		ip_print(stdout,
 			 "\n%s call%s counted without a thread and a caller; they are not "
@@ -223,13 +233,14 @@ static char *name_of(const struct cli_report *r, const struct cli_report_row *ro
 	const struct ip_recording *s = r->trace->session;
 	const struct ip_recording_drop *drop =
 		row->function ? ip_names_drop(s, row->function - s->functions) : NULL;
+	_cleanup_free_ char *process = NULL;
 	char *text, *marked, mark[64] = "", at[16];
 	_cleanup_free_ char *value = row->value ? strdup(row->value) : NULL;
 
 	/* the row's calls include those that were counted afterwards */
 	if (drop)
 		snprintf(mark, sizeof(mark), " [%suntil dropped at %s]",
-			 drop->counted && r->options->by == IP_GROUP_BY_FUNCTION ? "times " : "",
+			 drop->counted && cli_report_is_by_function(r->options) ? "times " : "",
 			 ip_format_ns(ip_recording_since_start(s, drop->tsc), at));
 	if (row->value && !value)
 		return NULL;
@@ -244,8 +255,14 @@ static char *name_of(const struct cli_report *r, const struct cli_report_row *ro
 		caller = caller_of(r, row);
 	if (called && !caller)
 		return NULL;
-	if (asprintf(&text, "%s%s%s%s%s%s%s", name, full ? " [" : "", module, full ? "]" : "",
-		     called ? " <- " : "", called ? caller : "",
+	/* a thread has its process in its name */
+	if (r->options->per_process && r->options->by != IP_GROUP_BY_THREAD &&
+	    asprintf(&process, "%u %s: ", row->process->pid, row->process->name) < 0) {
+		process = NULL;
+		return NULL;
+	}
+	if (asprintf(&text, "%s%s%s%s%s%s%s%s", process ? process : "", name, full ? " [" : "",
+		     module, full ? "]" : "", called ? " <- " : "", called ? caller : "",
 		     called && row->group->from == IP_CALLER_FRAME ? " (around)" : "") < 0)
 		return NULL;
 	cli_fit_name(text, width > strlen(mark) + 3 ? width - strlen(mark) : 3);
@@ -321,7 +338,8 @@ int cli_report_table(const struct cli_report *r)
 					     [IP_GROUP_BY_THREAD] = "thread",
 					     [IP_GROUP_BY_MODULE] = "module",
 					     [IP_GROUP_BY_FILE] = "file",
-					     [IP_GROUP_BY_VALUE] = "function, "};
+					     [IP_GROUP_BY_VALUE] = "function, ",
+					     [IP_GROUP_BY_PROCESS] = "process"};
 	const struct cli_report_options *o = r->options;
 	size_t others = 1;
 
@@ -332,7 +350,7 @@ int cli_report_table(const struct cli_report *r)
 		ip_print(stdout, " %*s", width, cli_report_columns[o->columns[i]].name);
 		others += width + 1;
 	}
-	ip_print(stdout, "  %s%s\n", titles[o->by],
+	ip_print(stdout, "  %s%s%s\n", o->per_process ? "process: " : "", titles[o->by],
 		 o->by == IP_GROUP_BY_VALUE ? r->stats->groups->values->name.text : "");
 	for (size_t i = 0; i < r->nrows && i < o->filter.limit; i++) {
 		const struct cli_report_row *row = &r->rows[i];

@@ -79,6 +79,9 @@
  *            (first line)
  *   host NAME | kernel TEXT | command TEXT | pid N | start_realtime NS
  *            (start_realtime: wall time at tsc_start)
+ *   boot TEXT
+ *            (/proc/sys/kernel/random/boot_id: times of two traces with the same one can be
+ *            compared)
  *   tsc_start N | tsc_end N | tsc_hz N
  *   ends packets
  *            (the ends of threads are in their streams)

@@ -411,8 +411,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < session->nthreads; i++) {
 		const struct ip_recording_thread *t = &session->threads[i];
 
-		fuzz_assert(!*t->name || ip_recording_thread_name(session, t->tid));
-		ip_recording_thread_name_at(session, t->tid, t->tsc - 1);
+		fuzz_assert(!*t->name || ip_recording_thread_name(session, 0, t->tid));
+		ip_recording_thread_name_at(session, 0, t->tid, t->tsc - 1);
 	}
 	fuzz_assert(ip_recording_since_start(session, session->tsc_start) == 0);
 

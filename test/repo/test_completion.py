@@ -185,7 +185,7 @@ VALUES = {
     "iprobe run --time ": 2,
     "iprobe attach --clock ": 3,
     "iprobe attach --payload ": 4,
-    "iprobe report --by ": 6,
+    "iprobe report --by ": 7,
     "iprobe report --sort ": 12,
     "iprobe report --columns ": 13,
     "iprobe top --sort ": 9,

@@ -153,19 +153,19 @@ static void test_thread_names(void **state)
 	(void)state;
 	assert_int_equal(ip_recording_parse("session", text, strlen(text), &s), 0);
 	/* before its name was read the thread had it, too */
-	assert_string_equal(ip_recording_thread_name_at(s, 7, 99), "first");
-	assert_string_equal(ip_recording_thread_name_at(s, 7, 100), "first");
-	assert_string_equal(ip_recording_thread_name_at(s, 7, 199), "first");
+	assert_string_equal(ip_recording_thread_name_at(s, 0, 7, 99), "first");
+	assert_string_equal(ip_recording_thread_name_at(s, 0, 7, 100), "first");
+	assert_string_equal(ip_recording_thread_name_at(s, 0, 7, 199), "first");
 	/* another thread with this number, whose name is not known */
-	assert_null(ip_recording_thread_name_at(s, 7, 200));
-	assert_string_equal(ip_recording_thread_name_at(s, 7, 300), "after a resume");
-	assert_string_equal(ip_recording_thread_name_at(s, 7, UINT64_MAX), "after a resume");
-	assert_string_equal(ip_recording_thread_name(s, 7), "after a resume");
-	assert_null(ip_recording_thread_name(s, 8));
-	assert_null(ip_recording_thread_name_at(s, 8, 1000));
-	assert_string_equal(ip_recording_thread_name_at(s, 9, 1), "old trace");
-	assert_null(ip_recording_thread_name_at(s, 10, 1));
-	assert_null(ip_recording_thread_name_at(s, 6, 1));
+	assert_null(ip_recording_thread_name_at(s, 0, 7, 200));
+	assert_string_equal(ip_recording_thread_name_at(s, 0, 7, 300), "after a resume");
+	assert_string_equal(ip_recording_thread_name_at(s, 0, 7, UINT64_MAX), "after a resume");
+	assert_string_equal(ip_recording_thread_name(s, 0, 7), "after a resume");
+	assert_null(ip_recording_thread_name(s, 0, 8));
+	assert_null(ip_recording_thread_name_at(s, 0, 8, 1000));
+	assert_string_equal(ip_recording_thread_name_at(s, 0, 9, 1), "old trace");
+	assert_null(ip_recording_thread_name_at(s, 0, 10, 1));
+	assert_null(ip_recording_thread_name_at(s, 0, 6, 1));
 	ip_recording_destroy(s);
 }
 
