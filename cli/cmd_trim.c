@@ -30,6 +30,7 @@ static const char trim_help[] =
 	"1.5s, 200ms\n"
 	"      --tid TID            this thread only\n"
 	"      --pid PID            this process only\n"
+	"      --process PROC       this process only: a pid, or a name with wildcards\n"
 	"  -f, --functions SEL      these functions only\n"
 	"      --depth N            calls below so many levels only\n"
 	"      --size SIZE          the first SIZE bytes of what the others leave: 10M, 1G\n"
@@ -263,6 +264,24 @@ static int split_by_size(struct parts *p, const char *prefix)
 	return split_by_time(p, prefix, cuts, n);
 }
 
+/* Writes the part of one process. The trace of several processes that it may come from has a trace
+ * for each of them (or for it and what it has forked): the part is a trace of one, too. */
+static int write_process(struct parts *p, struct ip_trim_options *o,
+			 const struct ip_thread_packets *run)
+{
+	struct ip_trace_reader *trace = p->trace;
+	size_t done;
+	int ret;
+
+	if (!trace->members)
+		return write_parts(p, o);
+	o->pid = trace->process_list[run->process].own;
+	ret = ip_trim_write(trace->members[run->member], o, p->parts + p->done, p->n - p->done,
+			    &done);
+	p->done += done;
+	return ret;
+}
+
 /* Makes the parts in the order in which threads or processes appear. Another process may use a
  * thread's number again: both are in one part then. */
 static int split_by_id(struct parts *p, const char *prefix, bool thread)
@@ -285,7 +304,7 @@ static int split_by_id(struct parts *p, const char *prefix, bool thread)
 		t.tid = thread ? id : 0;
 		t.pid = thread ? 0 : id;
 		if (add_part(p, t.from, t.to, name_behind(prefix, "%" PRIu64, id)) < 0 ||
-		    write_parts(p, &t) < 0)
+		    (thread ? write_parts(p, &t) : write_process(p, &t, &trace->runs[i])) < 0)
 			return -1;
 	}
 	return 0;
@@ -307,7 +326,7 @@ static int work(const char *dir, const struct options *o,
 		int (*write)(struct parts *p, const char *dir))
 {
 	struct parts p = {.options = o};
-	int ret = cli_reader_open(dir, NULL, &p.trace);
+	int ret = cli_reader_open(dir, o->filter.process, &p.trace);
 	bool failed;
 
 	if (ret < 0)
@@ -387,6 +406,7 @@ int cmd_trim(int argc, char **argv)
 	static const struct option long_options[] = {CLI_FILTER_FROM,
 						     CLI_FILTER_TO,
 						     CLI_FILTER_TID,
+						     CLI_FILTER_PROCESS,
 						     {"pid", required_argument, NULL, OPT_PID},
 						     CLI_FILTER_FUNCTIONS,
 						     CLI_FILTER_DEPTH,

@@ -98,7 +98,7 @@ static int choose_packet(struct chooser *c, struct ip_stream *stream)
 	return n < 0 ? -1 : 0;
 }
 
-static bool is_wanted(const struct ip_trim_options *o, const struct ip_thread_packets *run)
+bool ip_trim_is_wanted(const struct ip_trim_options *o, const struct ip_thread_packets *run)
 {
 	return !run->off && (!o->tid || o->tid == run->tid) && (!o->pid || o->pid == run->pid);
 }
@@ -107,7 +107,7 @@ static int choose_run(struct chooser *c, struct ip_stream *stream,
 		      const struct ip_thread_packets *run)
 {
 	const struct ip_trim_options *o = c->options;
-	bool wanted = is_wanted(o, run);
+	bool wanted = ip_trim_is_wanted(o, run);
 	struct ip_packet p;
 
 	if (wanted && c->ops->run(c->context, run) < 0)
@@ -160,7 +160,7 @@ static int choose_all(struct chooser *c)
 		bool wanted = false;
 
 		for (end = i; end < t->nruns && t->runs[end].stream == t->runs[i].stream; end++)
-			wanted |= is_wanted(c->options, &t->runs[end]);
+			wanted |= ip_trim_is_wanted(c->options, &t->runs[end]);
 		if (wanted)
 			ret = choose_stream(c, i, end);
 	}
@@ -296,8 +296,12 @@ int ip_trim_write(struct ip_trace_reader *trace, const struct ip_trim_options *o
 	int ret = 0;
 
 	*ret_done = 0;
-	for (size_t i = 0; ret == 0 && i < n; i += WRITERS)
-		ret = write_some(trace, options, parts + i, n - i < WRITERS ? n - i : WRITERS,
-				 ret_done);
+	for (size_t i = 0; ret == 0 && i < n; i += WRITERS) {
+		size_t some = n - i < WRITERS ? n - i : WRITERS;
+
+		ret = trace->members
+			      ? ip_trim_write_members(trace, options, parts + i, some, ret_done)
+			      : write_some(trace, options, parts + i, some, ret_done);
+	}
 	return ret;
 }

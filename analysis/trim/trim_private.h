@@ -18,6 +18,14 @@ struct ip_trim_chosen {
 	int (*stream_end)(void *context);
 };
 
+/* Returns whether the options choose events of the run. */
+bool ip_trim_is_wanted(const struct ip_trim_options *options, const struct ip_thread_packets *run);
+
+/* trim_members.c. Writes at most as many parts as one reading serves, of a trace of several
+ * processes. *ret_done grows by the parts that exist. Returns 0, or -1 with an error. */
+int ip_trim_write_members(struct ip_trace_reader *trace, const struct ip_trim_options *options,
+			  struct ip_trim_part *parts, size_t n, size_t *ret_done);
+
 /* Reads the whole trace once. Returns 0, or -1 with an error. */
 int ip_trim_choose(struct ip_trace_reader *trace, const struct ip_trim_options *options,
 		   const struct ip_trim_chosen *ops, void *context);

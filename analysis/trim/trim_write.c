@@ -166,6 +166,9 @@ static int copy_metadata(struct ip_trim_writer *w)
 /* Counts and histograms (common/trace/trace_format.h) are about the whole trace only. */
 static bool is_whole(const struct ip_trace_reader *trace, const struct ip_trim_options *o)
 {
+	for (size_t i = 0; i < trace->nruns; i++)
+		if (trace->runs[i].off)
+			return false;
 	return o->from <= trace->begin && o->to > trace->end && !o->tid && !o->pid &&
 	       !o->selected && o->depth == SIZE_MAX;
 }
