@@ -415,10 +415,18 @@ def play(trace, thread, rng, steps, jumps=True, depth_max=30, skews=(0,)):
             thread.ret()
 
 
-def random_trace(seed, streams=3, steps=2000, jumps=True, capacity=300, skews=(0,)):
-    """Several threads, some one after the other in one stream."""
+def random_trace(
+    seed, streams=3, steps=2000, jumps=True, capacity=300, skews=(0,), before=(), start=0
+):
+    """Several threads, some one after the other in one stream. before: functions with the first
+    numbers. start: ticks after that of other traces.
+    """
     rng = random.Random(seed)
     trace = Trace()
+    trace.start += start
+    trace.now += start
+    for name in before:
+        trace.add(name)
     declare(trace)
     for number in range(streams):
         for generation in range(1 + number % 2):

@@ -32,8 +32,12 @@
 static int leave_out(struct ip_trace_reader *t, const char *name, const char *why)
 {
 	_cleanup_free_ char *line = NULL;
+	size_t n = strlen(t->dir);
+	/* what could not be opened is named by the error, too */
+	bool named = !strncmp(why, t->dir, n) && why[n] == '/';
 
-	if (asprintf(&line, "%s/%s: left out: %s", t->dir, name, why) < 0) {
+	if (asprintf(&line, "%s%s%s%s%s: it is left out", named ? "" : t->dir, named ? "" : "/",
+		     named ? "" : name, named ? "" : ": ", why) < 0) {
 		line = NULL;
 		return ip_error("out of memory");
 	}
