@@ -17,7 +17,8 @@ const timeline = (function () {
       const key = r.pid + ":" + r.tid, n = r.stays.length / 3;
       let t = byKey.get(key);
       if (!t) {
-        byKey.set(key, t = { key, pid: r.pid, tid: r.tid, name: r.name, rows: [], busy: null });
+        byKey.set(key, t = { key, pid: r.pid, tid: r.tid, name: r.name, process: r.process,
+          rows: [], busy: null });
         threads.push(t);
       }
       const row = {
@@ -44,7 +45,7 @@ const timeline = (function () {
     let y = 0;
     for (const t of threads) {
       if (several && (!processes.length || processes[processes.length - 1].pid !== t.pid)) {
-        processes.push({ pid: t.pid, name: t.tid === t.pid ? t.name : "", y, threads: 0 });
+        processes.push({ pid: t.pid, name: t.process || "", y, threads: 0 });
         y += HEAD;
       }
       if (several) processes[processes.length - 1].threads++;
