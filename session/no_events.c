@@ -35,6 +35,31 @@ static int cpu_time(pid_t pid, uint64_t *ret_ns)
 	return 0;
 }
 
+/* Whether a thread of the process runs, or would if it had a CPU. A thread that has been runnable
+ * for some time and has not run is still so. */
+static bool is_runnable(pid_t pid)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char name[300], text[256], *end;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	while (dir && (entry = readdir(dir))) {
+		_cleanup_fclose_ FILE *file = NULL;
+		size_t n;
+
+		snprintf(name, sizeof(name), "/proc/%d/task/%s/stat", pid, entry->d_name);
+		file = isdigit((unsigned char)entry->d_name[0]) ? fopen(name, "re") : NULL;
+		n = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+		text[n] = '\0';
+		end = strrchr(text, ')'); /* the name before it may hold anything */
+		if (end && !strncmp(end, ") R", 3))
+			return true;
+	}
+	return !dir;
+}
+
 void ip_session_look_at_cpu(struct ip_session *s, bool ends)
 {
 	struct ip_cpu_used *used = &s->cpu_used;
@@ -43,9 +68,12 @@ void ip_session_look_at_cpu(struct ip_session *s, bool ends)
 	if (ends ? !used->from_ns : used->from_ns != 0)
 		return;
 	now = ip_now_ns();
-	if (ends)
+	if (ends) {
+		/* in this order: a thread that is not seen to wait has not run since, either */
+		used->waits = is_runnable(s->target->pid);
 		used->known = cpu_time(s->target->pid, &used->last_ns) == 0;
-	else if (now - s->start_ns >= SETTLED_NS && cpu_time(s->target->pid, &used->first_ns) == 0)
+	} else if (now - s->start_ns >= SETTLED_NS &&
+		   cpu_time(s->target->pid, &used->first_ns) == 0)
 		used->from_ns = now - s->start_ns;
 }
 
@@ -128,6 +156,14 @@ static void explain_calls(struct ip_session *s, struct ip_no_events *why)
 	const struct ip_cpu_used *cpu = &s->cpu_used;
 	char what[80], used[16], from[16];
 
+	if (cpu->known && cpu->last_ns == cpu->first_ns && cpu->waits) {
+		ip_no_events_add(
+			why, "no_cpu",
+			"the process got no CPU time, from %s after the start on, although "
+			"it would run: others keep the CPUs busy",
+			ip_format_ns(cpu->from_ns, from));
+		return;
+	}
 	if (cpu->known && cpu->last_ns == cpu->first_ns) {
 		ip_no_events_add(why, "slept",
 				 "the process slept: from %s after the start on its threads used "
@@ -197,7 +233,7 @@ static void explain(struct ip_session *s, struct ip_no_events *why)
 				 sum->filtered == 1 ? "" : "s", filter.text);
 	} else {
 		explain_calls(s, why);
-		if (why->n && strcmp(why->items[0].code, "slept"))
+		if (why->n && !strcmp(why->items[0].code, "not_called"))
 			explain_inlined(s, why);
 	}
 	/* the children of a service may have sessions of their own */
