@@ -80,6 +80,12 @@ bool cli_may_be_functions(const char *text)
 	       !strncmp(text, "file:", 5);
 }
 
+static bool takes_names(const char *command)
+{
+	return !strcmp(command, "attach") || !strcmp(command, "status") ||
+	       !strcmp(command, "detach") || !strcmp(command, "snapshot");
+}
+
 static bool takes_functions(const char *command)
 {
 	return !strcmp(command, "attach") || !strcmp(command, "top") || !strcmp(command, "hist");
@@ -114,7 +120,7 @@ int cli_pid_operand(const char *command, const char *text, bool is_first, int *r
 				 "%s is a file, and %s needs the PID of a running process (pgrep "
 				 "-f %s finds it); iprobe run %s starts one",
 				 text, command, text, text);
-	if (!strcmp(command, "attach"))
+	if (takes_names(command))
 		return cli_usage(command,
 				 "'%s' is no process id: --name %s takes the processes of that "
 				 "name",

@@ -73,6 +73,7 @@ def test_no_command_comes_near(me, word):
         (["export", "--format", "svg"], "html, chrome, perfetto"),
         (["run", "-p", "77"], "iprobe attach 77"),
         (["run", "77"], "iprobe attach 77"),
+        (["attach", "--name"], "option --name needs the name of a program"),
         (["top", "-d"], "option -d (--delay) needs a time"),
     ],
 )
@@ -93,7 +94,8 @@ def test_options_of_fperf(me):
         (["attach", "ns::f"], "functions are chosen by -f 'ns::f'"),
         (["top", "123", "main"], "functions are chosen by -f 'main'"),
         (["attach", "nginx"], "--name nginx"),
-        (["status", "nginx"], "pgrep -x nginx"),
+        (["status", "nginx"], "--name nginx"),
+        (["top", "nginx"], "pgrep -x nginx"),
         (["detach", ""], "did pidof"),
         (["attach", "-p", ""], "did pidof"),
         (["attach", "-p", " , "], "did pidof"),
