@@ -35,7 +35,7 @@
 struct dump {
 	const struct cli_dump_options *options;
 	struct ip_value_matches *matches;    /* those of options */
-	struct cli_dump_calls open;	     /* a frame's tag is the number of its call here */
+	struct cli_dump_calls open;	     /* with conditions: by tags of frames */
 	struct ip_interest *interest;	     /* NULL: all events are shown */
 	uint64_t calls;			     /* calls opened so far */
 	const struct ip_interest_span *span; /* the span of the last line */
@@ -102,18 +102,20 @@ static const char *fragment(struct dump *d, uint32_t function)
 	return d->fragments[function];
 }
 
-static const struct cli_dump_call *call_of(const struct dump *d, const struct ip_frame *frame)
+/* Without conditions a frame's tag is the ordinal itself. */
+static struct cli_dump_call call_of(const struct dump *d, const struct ip_frame *frame)
 {
-	static const struct cli_dump_call none; /* memory ran out: nothing is printed any more */
-
-	return frame->tag ? cli_dump_calls_get(&d->open, frame->tag) : &none;
+	if (!d->matches->n)
+		return (struct cli_dump_call){.ordinal = frame->tag};
+	/* otherwise memory has run out, and nothing is printed any more */
+	return frame->tag ? *cli_dump_calls_get(&d->open, frame->tag) : (struct cli_dump_call){0};
 }
 
 /* Returns whether values meet all conditions. met: what the call's entry has met. */
 static bool has_values(const struct dump *d, uint32_t met, const uint64_t *payload, bool at_exit)
 {
-	return (met | ip_value_matches_test(d->matches, payload, at_exit)) ==
-	       ip_value_matches_all(d->matches);
+	return !d->matches->n || (met | ip_value_matches_test(d->matches, payload, at_exit)) ==
+					 ip_value_matches_all(d->matches);
 }
 
 /* In place of a call's ordinal: the event is a point, or an exit without its entry. */
@@ -301,12 +303,12 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 		       enum ip_frame_end how)
 {
 	uint64_t ns = ip_recording_ns(d->trace->session, ts - frame->start);
-	const struct cli_dump_call *call = call_of(d, frame);
+	const struct cli_dump_call call = call_of(d, frame);
 	bool has_result = ip_frame_has_result(frame, how);
 	char buffer[16];
 
-	if (!has_values(d, call->met, has_result ? d->payload : NULL, true) ||
-	    !begin_line(d, frame->function, call->ordinal, "exit", depth, ts))
+	if (!has_values(d, call.met, has_result ? d->payload : NULL, true) ||
+	    !begin_line(d, frame->function, call.ordinal, "exit", depth, ts))
 		return;
 	if (has_result)
 		print_retval(d);
@@ -314,7 +316,7 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 		ip_print(d->out, ",\"duration_ns\":%" PRIu64, ns);
 	else
 		ip_print(d->out, "%s  %s", d->own_line ? "" : ";", ip_format_ns(ns, buffer));
-	if (d->interest && ip_interest_is_slow(d->interest, call->ordinal))
+	if (d->interest && ip_interest_is_slow(d->interest, call.ordinal))
 		ip_print(d->out, "%s", d->json ? ",\"slow\":true" : "  (slow)");
 	if (how == IP_END_EXIT && frame->flags & IP_FRAME_TAIL)
 		end_line(d, "  (until its tail call)", ",\"tail\":true,\"until_tail_call\":true}");
@@ -329,14 +331,16 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	struct dump *d = context;
-	uint32_t ordinal, met;
+	uint32_t ordinal, met = 0;
 
 	/* the same ordinals as in the first reading (interest.c) */
 	ordinal = d->calls < UINT32_MAX ? d->calls++ : UINT32_MAX;
-	met = ip_value_matches_test(d->matches, d->payload, false);
-	frame->tag = cli_dump_calls_open(&d->open, ordinal, met);
-	if (!frame->tag)
-		d->stop = true;
+	frame->tag = ordinal;
+	if (d->matches->n) {
+		met = ip_value_matches_test(d->matches, d->payload, false);
+		frame->tag = cli_dump_calls_open(&d->open, ordinal, met);
+		d->stop = d->stop || !frame->tag;
+	}
 	if (has_values(d, met, NULL, false) &&
 	    begin_line(context, frame->function, ordinal, "entry", depth, frame->start)) {
 		print_args(context);
@@ -367,10 +371,10 @@ static void on_left(void *context, const struct ip_frame *frame, size_t depth, u
 
 static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
 {
-	const struct cli_dump_call *call = call_of(context, frame);
+	const struct cli_dump_call call = call_of(context, frame);
 
-	if (has_values(context, call->met, NULL, false) &&
-	    begin_line(context, frame->function, call->ordinal, "entry", depth, ts))
+	if (has_values(context, call.met, NULL, false) &&
+	    begin_line(context, frame->function, call.ordinal, "entry", depth, ts))
 		end_line(context, " {  (resumed)", ",\"resumed\":true}");
 }
 
@@ -381,7 +385,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 
 	if (how == IP_END_EXIT)
 		print_exit(context, frame, depth, end, how);
-	if (frame->tag)
+	if (d->matches->n && frame->tag)
 		cli_dump_calls_close(&d->open, frame->tag);
 }
 
