@@ -36,6 +36,7 @@ static const struct {
 	const char *name;
 	unsigned of; /* bits of the commands that take it */
 	bool value;
+	bool may_lack_it;
 } options[] = {
 	{"functions", RECORDS, true},
 	{"duration", RECORDS, true},
@@ -47,8 +48,9 @@ static const struct {
 	{"left-over", BIT(DETACH), false},
 	{"max-size", BIT(ATTACH), true},
 	{"dry-run", BIT(ATTACH), false},
-	{"args", BIT(ATTACH), false},
-	{"retval", BIT(ATTACH), false},
+	{"args", BIT(ATTACH), true, true},
+	{"retval", BIT(ATTACH), true, true},
+	{"when", BIT(ATTACH), true},
 	{"string-limit", BIT(ATTACH), true},
 	{"follow-fork", BIT(ATTACH), false},
 	{"follow-exec", BIT(ATTACH), false},
@@ -63,7 +65,7 @@ static const struct {
 	{"thread", BIT(ATTACH), true},
 	{"callsite", BIT(ATTACH), false},
 	{"payload", BIT(ATTACH), true},
-	{"drop-hot", BIT(ATTACH), true},
+	{"drop-hot", BIT(ATTACH), true, true},
 	{"overwrite", BIT(ATTACH), false},
 	{"compress", BIT(ATTACH), false},
 	{"delay", BIT(TOP), true},
@@ -97,7 +99,7 @@ const char *ip_request_refusal(enum ip_request_what what, const char *option)
 			break;
 	if (i == sizeof(options) / sizeof(*options) || !(options[i].of >> what & 1))
 		return "is not taken by iprobed";
-	if (!strcmp(options[i].name, "drop-hot") ? false : options[i].value != (value != NULL))
+	if (options[i].value != (value != NULL) && !(options[i].may_lack_it && !value))
 		return value ? "takes no value" : "lacks its value";
 	/* @FILE as a whole selection, or behind the colon of P:SEL; below, a payload that is a
 	 * file */

@@ -6,12 +6,12 @@
  *   2. Nothing is recorded before a function has been called a given number of times (--start-on),
  *      and nothing after that for another one (--stop-on).
  *   3. A call is left out if it is too deep (--depth), if sampling does not choose it (--sample),
- *      or if it is too short (--min-duration). Its entry and its exit are treated alike: the
- *      decision at the entry stands in a stack of frames, where the exit finds it. How long a call
- *      lasts cannot be known at its entry. So the entry is held back. It is written, with the time
- *      that it had, as soon as the call has lasted long enough. The entries of the calls around it
- *      are written before it. Nothing of the thread is written in between, so the stream stays in
- *      time order.
+ *      if its condition is not true (--when), or if it is too short (--min-duration). Its entry and
+ * its exit are treated alike: the decision at the entry stands in a stack of frames, where the exit
+ * finds it. How long a call lasts cannot be known at its entry. So the entry is held back. It is
+ * written, with the time that it had, as soon as the call has lasted long enough. The entries of
+ * the calls around it are written before it. Nothing of the thread is written in between, so the
+ * stream stays in time order.
  *
  * Each event that leaves nothing is counted in the slot: recorded + lost + filtered = happened.
  *
@@ -242,6 +242,8 @@ static void enter(struct ip_slot *slot, struct memory *m, const struct rt_event 
 		state = before == FRAME_OUT ? FRAME_OUT : FRAME_WRITTEN;
 	else if (f->depth && !joined && calls_of(m) >= f->depth)
 		state = FRAME_OUT;
+	else if (event->out && !joined && n < FRAMES_MAX)
+		state = FRAME_OUT;
 	else if (every > 1 && !joined && n < FRAMES_MAX &&
 		 __atomic_fetch_add(&rt_rules[event->number].count, 1, __ATOMIC_RELAXED) % every)
 		state = FRAME_OUT;
@@ -382,7 +384,7 @@ static void filter_event(struct ip_slot *slot, struct memory *m, const struct rt
 	} else if (event->kind == IP_PROBE_POINT) {
 		uint32_t every = rule_of(event->number).every;
 
-		if ((rt_filters->depth && calls_of(m) > rt_filters->depth) ||
+		if (event->out || (rt_filters->depth && calls_of(m) > rt_filters->depth) ||
 		    (every > 1 &&
 		     __atomic_fetch_add(&rt_rules[event->number].count, 1, __ATOMIC_RELAXED) %
 			     every)) {
@@ -410,7 +412,8 @@ static void take_queue(struct ip_slot *slot, struct memory *m)
 						 .sp = q->sp,
 						 .caller = q->caller,
 						 .number = q->number,
-						 .kind = q->kind};
+						 .kind = q->kind & ~QUEUED_OUT,
+						 .out = (q->kind & QUEUED_OUT) != 0};
 
 			q->kind = 0;
 			if (event.kind)
@@ -446,7 +449,7 @@ static void queue(struct ip_slot *slot, struct memory *m, const struct rt_event 
 		q->caller = event->caller;
 		q->number = event->number;
 		cpu_store_order();
-		q->kind = event->kind;
+		q->kind = event->kind | (event->out ? QUEUED_OUT : 0);
 		return;
 	}
 }
@@ -458,10 +461,11 @@ static inline int is_silent(const struct ip_slot *slot)
 }
 
 void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t sp,
-		const struct rt_payload *payload)
+		const struct rt_payload *payload, int out)
 {
 	struct ip_filters *f = rt_filters;
-	struct rt_event event = {.sp = sp, .number = number, .kind = kind, .payload = payload};
+	struct rt_event event = {
+		.sp = sp, .number = number, .kind = kind, .payload = payload, .out = out};
 	struct memory *m;
 
 	if (is_silent(slot) || !is_time(number, kind)) {

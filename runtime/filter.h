@@ -13,11 +13,12 @@ struct rt_event {
 	uint64_t sp, caller;
 	uint32_t number, kind;
 	const struct rt_payload *payload; /* NULL: no values */
+	uint32_t out;			  /* 1: the condition of --when is not true */
 };
 
-/* Handles one event of a thread whose session is careful (filter.c). */
+/* Handles one event of a thread whose session is careful (filter.c). out: as in struct rt_event. */
 void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t sp,
-		const struct rt_payload *payload);
+		const struct rt_payload *payload, int out);
 
 /* Returns the function's return address, at its entry. For an inlined instance it returns the
  * address that the instance was inlined at. 0: not known. flags and frame are as in struct

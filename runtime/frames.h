@@ -23,6 +23,7 @@
 #define FRAMES_MAX 784u
 #define QUEUE_MAX  192u
 #define LEFT_MAX   64u
+#define QUEUED_OUT 0x100u
 
 enum frame_state {
 	FRAME_OUT = 0,	   /* the call is left out, its exit too */
@@ -43,7 +44,9 @@ struct frame {
 
 struct queued {
 	uint64_t time, sp, caller;
-	uint32_t number, kind; /* kind is written last; 0: the entry is not there */
+	/* kind is written last, with QUEUED_OUT if the event's condition is not true; 0: the entry
+	 * is not there */
+	uint32_t number, kind;
 };
 
 /* A frame that was left and whose entry is in the ring. It may come back (coroutines, handlers on

@@ -28,4 +28,10 @@ void rt_record_values(const struct rt_frame *frame, uint32_t payload, uint32_t k
  * hooks may not make one. */
 uint64_t rt_read(uint64_t address, void *to, uint64_t size);
 
+/* Reads n lines of 64 bytes (runtime/values.h), at most 32, at addresses that are multiples of 64.
+ * The memory may be unmapped. Returns one bit for each line that could not be read. This takes a
+ * system call, and one more for each line that is not readable; returns all bits if hooks may not
+ * make one. */
+uint32_t rt_read_lines(const uint64_t *addresses, void *to, uint32_t n);
+
 #endif

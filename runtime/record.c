@@ -317,9 +317,12 @@ record(uint32_t number, uint32_t kind, uint64_t sp, const struct rt_payload *pay
 	if (payload && payload->session != IP_SESSION_NUMBER(slot->session))
 		payload = NULL;
 	if (rt_unlikely(slot->modes & IP_MODE_CAREFUL)) {
-		rt_careful(slot, number, kind, sp, payload);
+		rt_careful(slot, number, kind, sp, payload && payload->bare ? NULL : payload,
+			   payload && payload->out);
 		return;
 	}
+	if (payload && payload->bare)
+		payload = NULL;
 	/* step 2 */
 	if (rt_unlikely(slot->guard) && !nested(slot, number, kind, sp, payload))
 		return;

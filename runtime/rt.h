@@ -137,6 +137,8 @@ struct rt_payload {
 	/* session that the signature and the values belong to; in another session the event is
 	 * recorded without them */
 	uint32_t session;
+	uint8_t bare; /* 1: a condition alone: the event has no values */
+	uint8_t out;  /* 1: the condition is not true: the call leaves no event */
 };
 void rt_record_payload(uint32_t number, uint32_t kind, uint64_t sp,
 		       const struct rt_payload *payload);

@@ -68,8 +68,7 @@ static void watch_confinement(struct ip_session *s)
 			s->confined = true;
 		}
 		ip_bounds_set_reading(s->target, s->area, false);
-		s->summary->value_gaps.no_reading |=
-			s->options->values.args || s->options->values.retval;
+		s->summary->value_gaps.no_reading |= ip_values_any(&s->options->values);
 	}
 	s->watch_ns = now + CONFINEMENT_NS + CONFINEMENT_SHARE * (ip_now_ns() - now);
 }

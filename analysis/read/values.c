@@ -380,8 +380,13 @@ void ip_value_json(struct ip_json *json, const char *key, const struct ip_signat
 	struct walk w = begin(signature, payload);
 	struct ip_value v;
 
-	if (step(&w, &v))
+	if (signature->values[0].name) {
+		ip_json_object(json, key);
+		ip_values_json(json, signature, payload);
+		ip_json_end_object(json);
+	} else if (step(&w, &v)) {
 		ip_value_write(json, key, &v);
+	}
 }
 
 bool ip_values_cut(const struct ip_signature *signature, const uint64_t *payload)

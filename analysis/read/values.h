@@ -49,7 +49,8 @@ void ip_values_print(FILE *out, const struct ip_signature *signature, const uint
 void ip_values_json(struct ip_json *json, const struct ip_signature *signature,
 		    const uint64_t *payload);
 
-/* Writes the first value only, under key. */
+/* Writes what a function has returned, under key: the value; or an object, if the values have
+ * names. */
 void ip_value_json(struct ip_json *json, const char *key, const struct ip_signature *signature,
 		   const uint64_t *payload);
 

@@ -13,6 +13,7 @@
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/record/live_line.h"
+#include "cli/record/value_words.h"
 #include "cli/record/via_daemon.h"
 #include "collector/hot_functions.h"
 #include "common/cleanup.h"
@@ -32,6 +33,7 @@ enum {
 	OPT_JSON,
 	OPT_DRY_RUN,
 	OPT_ARGS,
+	OPT_WHEN,
 	OPT_RETVAL,
 	OPT_STRING_LIMIT,
 	OPT_LIST,
@@ -70,8 +72,9 @@ static const struct option long_options[] = {
 	{"list", required_argument, NULL, OPT_LIST},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"dry-run", no_argument, NULL, OPT_DRY_RUN},
-	{"args", no_argument, NULL, OPT_ARGS},
-	{"retval", no_argument, NULL, OPT_RETVAL},
+	{"args", optional_argument, NULL, OPT_ARGS},
+	{"retval", optional_argument, NULL, OPT_RETVAL},
+	{"when", required_argument, NULL, OPT_WHEN},
 	{"string-limit", required_argument, NULL, OPT_STRING_LIMIT},
 	{"follow-fork", no_argument, NULL, OPT_FOLLOW_FORK},
 	{"resume", no_argument, NULL, OPT_RESUME},
@@ -144,6 +147,31 @@ static int parse_string_limit(const char *text, unsigned *ret)
 	if (!bytes || bytes > IP_STRING_LIMIT_MAX)
 		return ip_error("--string-limit %s: from 1 to %u bytes", text, IP_STRING_LIMIT_MAX);
 	*ret = bytes;
+	return 0;
+}
+
+/* Parses --args and --retval, with or without FUNC(EXPRESSION, ...), and --when. Returns 0, or -1
+ * with an error. */
+static int parse_values(int option, int argc, char **argv, struct ip_session_options *session)
+{
+	static struct ip_value_requests requests; /* lives as long as the process */
+	enum ip_value_request_kind kind = option == OPT_ARGS	 ? IP_REQUEST_ARGS
+					  : option == OPT_RETVAL ? IP_REQUEST_RETVAL
+								 : IP_REQUEST_WHEN;
+	const char *text = cli_value_word(argc, argv);
+
+	if (!text) {
+		session->values.args |= kind == IP_REQUEST_ARGS;
+		session->values.retval |= kind == IP_REQUEST_RETVAL;
+		return 0;
+	}
+	if (ip_value_requests_add(&requests, kind, text) < 0)
+		return -1;
+	session->values.requests = &requests;
+	session->filters.requests = &requests;
+	session->own = kind == IP_REQUEST_WHEN	 ? "--when"
+		       : kind == IP_REQUEST_ARGS ? "--args FUNC(...)"
+						 : "--retval FUNC(...)";
 	return 0;
 }
 
@@ -234,7 +262,9 @@ static int measure_conditions(struct ip_session_options *session)
 /* Returns which options contradict each other; NULL: none do. */
 static const char *contradiction(const struct ip_session_options *o)
 {
-	if (o->filters.min_duration_ns && o->values.args)
+	if (o->filters.min_duration_ns &&
+	    (o->values.args ||
+	     (o->values.requests && ip_value_requests_any(o->values.requests, IP_REQUEST_ARGS))))
 		return "--min-duration holds entries back, and --args records values with them: "
 		       "leave one out";
 	if (o->drop_hot && (o->coarse || o->overwrite || o->no_stop || o->follow_fork ||
@@ -328,10 +358,10 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 			ret->quiet = true;
 			break;
 		case OPT_ARGS:
-			ret->session.values.args = true;
-			break;
 		case OPT_RETVAL:
-			ret->session.values.retval = true;
+		case OPT_WHEN:
+			if (parse_values(option, argc, argv, &ret->session) < 0)
+				return cli_usage(command, "%s", ip_error_message());
 			break;
 		case OPT_STRING_LIMIT:
 			if (parse_string_limit(optarg, &ret->session.values.string_limit) < 0)

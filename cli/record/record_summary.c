@@ -102,7 +102,7 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	}
 	if (s->no_events.n)
 		ip_json_end_array(&j);
-	if (options->session.values.args || options->session.values.retval) {
+	if (ip_values_any(&options->session.values)) {
 		ip_json_uint(&j, "without_values",
 			     s->value_gaps.no_debug_info + s->value_gaps.other_placement +
 				     s->value_gaps.too_many);

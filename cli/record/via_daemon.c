@@ -18,6 +18,7 @@
 #include "access/fd_passing.h"
 #include "cli/args/processes.h"
 #include "cli/cli.h"
+#include "cli/record/value_words.h"
 #include "common/cleanup.h"
 #include "common/dir.h"
 #include "common/error.h"
@@ -136,6 +137,8 @@ int cli_via_daemon_options(int argc, char **argv, const char *letters, const str
 			;
 		else if (!strcmp(name, "leave"))
 			request->leave = true;
+		else if (!strcmp(name, "args") || !strcmp(name, "retval"))
+			ret = cli_via_daemon_add(request, name, cli_value_word(argc, argv));
 		else
 			ret = cli_via_daemon_add(request, name, optarg);
 		index = -1;

@@ -103,10 +103,15 @@ void ip_filter_options_clear(struct ip_filter_options *options)
 	options->start = options->stop = (struct ip_filter_trigger){0};
 }
 
+bool ip_filters_has_conditions(const struct ip_filter_options *o)
+{
+	return o->requests && ip_value_requests_any(o->requests, IP_REQUEST_WHEN);
+}
+
 bool ip_filters_any(const struct ip_filter_options *o)
 {
 	return o->depth || o->min_duration_ns || o->nsamples || o->start.name || o->stop.name ||
-	       o->tids || o->names || o->callsite;
+	       o->tids || o->names || o->callsite || ip_filters_has_conditions(o);
 }
 
 void ip_filters_describe(const struct ip_filter_options *o,
@@ -146,6 +151,11 @@ void ip_filters_describe(const struct ip_filter_options *o,
 		snprintf(text, sizeof(text), "thread %s", o->names);
 		tell(data, text);
 	}
+	for (size_t i = 0; o->requests && i < o->requests->n; i++)
+		if (o->requests->items[i].kind == IP_REQUEST_WHEN) {
+			snprintf(text, sizeof(text), "when %s", o->requests->items[i].text);
+			tell(data, text);
+		}
 	if (o->callsite)
 		tell(data, "callsite");
 }

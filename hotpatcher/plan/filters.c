@@ -35,7 +35,8 @@ int ip_filters_begin(const struct ip_filter_options *o, struct ip_area *area,
 	f->start_after = o->start.name ? o->start.calls : 0;
 	f->stop_after = o->stop.name ? o->stop.calls : 0;
 	f->callsite = o->callsite;
-	f->frames = o->depth || o->min_duration_ns || o->nsamples || o->start.name || o->names;
+	f->frames = o->depth || o->min_duration_ns || o->nsamples || o->start.name || o->names ||
+		    ip_filters_has_conditions(o);
 	return 0;
 }
 

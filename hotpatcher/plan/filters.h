@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/clock.h"
+#include "common/values/value_request.h"
 #include "hotpatcher/plan/plan.h"
 #include "hotpatcher/process/target.h"
 #include "hotpatcher/shm/area.h"
@@ -35,6 +36,8 @@ struct ip_filter_options {
 	const char *tids;  /* ids, separated by commas; NULL: all */
 	const char *names; /* globs of threads' names, separated by commas; NULL: all */
 	bool callsite;
+	/* of which those by --when count here; NULL: none */
+	const struct ip_value_requests *requests;
 };
 
 /* Parse arguments of options: "N" or "N:SEL", "FUNC" or "FUNC:N", thread ids. They return -1 with

@@ -27,16 +27,6 @@
 #include "hotpatcher/plan/value_types.h"
 #include "hotpatcher/plan/x86_64/call_abi.h"
 
-/* State of making a program and its signature. */
-struct maker {
-	struct ip_arguments *result;
-	FILE *text;
-	size_t size;
-	unsigned n;  /* number of items */
-	bool useful; /* at least one of them is recorded */
-	unsigned string_limit;
-};
-
 /* The registers and the stack that the parameters so far have used, according to the ABI. */
 struct given {
 	unsigned general, vector;
@@ -45,97 +35,6 @@ struct given {
 	bool stack_unknown; /* from here on */
 	bool gnu;	    /* compiled by gcc */
 };
-
-void ip_arguments_clear(struct ip_arguments *arguments)
-{
-	free(arguments->text);
-	arguments->text = NULL;
-}
-
-static int begin(struct maker *m, unsigned string_limit, struct ip_arguments *ret)
-{
-	*ret = (struct ip_arguments){0};
-	*m = (struct maker){.result = ret, .string_limit = string_limit};
-	m->text = open_memstream(&ret->text, &m->size);
-	return m->text ? 0 : ip_error("out of memory");
-}
-
-static unsigned words_of(const struct ip_value_op *op)
-{
-	if (op->flags & IP_VALUE_STRING)
-		return 2 + op->limit / 8;
-	return op->source == IP_VALUE_X87 || op->flags & IP_VALUE_LONG ? 2 : 1;
-}
-
-/* Shortens the strings' limits so that all values together fit. */
-static void share_room(struct ip_value_program *p)
-{
-	unsigned fixed = 0, strings = 0;
-
-	for (unsigned i = 0; i < p->nops; i++) {
-		if (p->ops[i].flags & IP_VALUE_STRING)
-			strings++;
-		else
-			fixed += words_of(&p->ops[i]);
-	}
-	for (unsigned i = 0; i < p->nops; i++) {
-		unsigned most = strings ? ((IP_PROGRAM_WORDS - fixed) / strings - 2) * 8 : 0;
-
-		if (p->ops[i].flags & IP_VALUE_STRING && p->ops[i].limit > most)
-			p->ops[i].limit = most;
-		p->max_words += words_of(&p->ops[i]);
-	}
-}
-
-static int finish(struct maker *m)
-{
-	struct ip_arguments *a = m->result;
-
-	if (fclose(m->text) != 0 || !a->text) {
-		ip_arguments_clear(a);
-		return ip_error("out of memory");
-	}
-	if (!m->useful)
-		ip_arguments_clear(a);
-	share_room(&a->program);
-	return 0;
-}
-
-/* Adds an item; op NULL: its value is not recorded. Returns false if there is no room for more. */
-static bool add(struct maker *m, const struct ip_value_type *type, const char *name,
-		const struct ip_value_op *op)
-{
-	static const struct ip_value_type nothing = {.item = "-"};
-	struct ip_value_program *p = &m->result->program;
-	bool recorded = op && type->item[0] != '-';
-	long before, after;
-
-	if (m->n == IP_VALUES_MAX)
-		return false;
-	before = ftell(m->text);
-	if (m->n)
-		putc(' ', m->text);
-	ip_value_type_write(m->text, recorded ? type : &nothing, name);
-	after = ftell(m->text);
-	if (after > (long)IP_SIGNATURE_MAX) {
-		fseek(m->text, before, SEEK_SET);
-		return false;
-	}
-	m->n++;
-	if (!recorded)
-		return true;
-	m->useful |= op->source != 0;
-	p->ops[p->nops] = *op;
-	p->ops[p->nops].size = type->size > 8 ? 8 : type->size;
-	p->ops[p->nops].flags |= type->flags;
-	/* It takes two words even if its value is unknown: readers go by the type. */
-	if (type->item[0] == 'x')
-		p->ops[p->nops].flags |= IP_VALUE_LONG;
-	if (type->flags & IP_VALUE_STRING)
-		p->ops[p->nops].limit = m->string_limit;
-	p->nops++;
-	return true;
-}
 
 static struct ip_value_op in_register(int number)
 {
@@ -245,40 +144,59 @@ static int place_from_debug_info(Dwarf_Die *function, Dwarf_Die *parameter, uint
 	return 1;
 }
 
-/* Uses source 3. It counts the parameter in any case. Returns 1 and sets *ret; 0: the place cannot
- * be told, or the parameter is spread over several places. */
-static int place_by_abi(struct given *g, const struct ip_call_abi *p, struct ip_value_op *ret)
+/* The registers of a value in order: its eightbytes, from the first one on. */
+static void take_registers(struct given *g, const struct ip_call_abi *p,
+			   struct ip_argument_place *ret)
 {
+	unsigned n = p->ngeneral + p->nvector;
+
+	ret->kind = n && n <= 2 ? IP_PLACE_REGISTERS : IP_PLACE_UNKNOWN;
+	ret->n = n;
+	for (unsigned i = 0; i < n && i < 2; i++) {
+		bool vector =
+			i ? p->nvector == 2 || (p->nvector && !p->vector_first) : p->vector_first;
+
+		ret->ops[i] = in_register(
+			vector ? 16 + (int)g->vector++
+			       : ip_argument_registers[g->general++ % IP_ARGUMENT_GENERAL]);
+	}
+}
+
+/* Uses source 3. It counts the parameter in any case, and sets *ret as far as it can be told. */
+static void place_by_abi(struct given *g, const struct ip_call_abi *p,
+			 struct ip_argument_place *ret)
+{
+	ret->kind = IP_PLACE_UNKNOWN;
 	if (p->unknown)
 		g->unknown = true;
 	if (g->unknown)
-		return 0;
+		return;
 	if (p->memory && p->ngeneral) { /* the address of a copy is passed */
-		if (g->general < IP_ARGUMENT_GENERAL)
-			g->general++;
-		else
+		ret->kind = g->general < IP_ARGUMENT_GENERAL || !g->stack_unknown
+				    ? IP_PLACE_REFERENCE
+				    : IP_PLACE_UNKNOWN;
+		if (g->general < IP_ARGUMENT_GENERAL) {
+			ret->ops[0] = in_register(ip_argument_registers[g->general++]);
+		} else {
+			ret->ops[0] = on_stack(g->stack);
 			g->stack += 8;
-		return 0;
+		}
+		return;
 	}
 	if (!p->memory && g->general + p->ngeneral <= IP_ARGUMENT_GENERAL &&
 	    g->vector + p->nvector <= IP_ARGUMENT_VECTOR) {
-		*ret = p->vector_first
-			       ? in_register(16 + g->vector)
-			       : in_register(
-					 ip_argument_registers[g->general % IP_ARGUMENT_GENERAL]);
-		g->general += p->ngeneral;
-		g->vector += p->nvector;
-		return p->ngeneral + p->nvector == 1;
+		take_registers(g, p, ret);
+		return;
 	}
 	/* compilers do not agree on the alignment of a 128-bit integer on the stack */
 	if (p->ngeneral == 2 && p->align == 16 && !g->gnu)
 		g->stack_unknown = true;
 	if (g->stack_unknown)
-		return 0;
+		return;
 	g->stack = (g->stack + p->align - 1) & ~(p->align - 1);
-	*ret = on_stack(g->stack);
+	ret->kind = IP_PLACE_STACK;
+	ret->ops[0] = on_stack(g->stack);
 	g->stack += p->size;
-	return p->ngeneral + p->nvector == 1 || p->x87;
 }
 
 /* Returns whether the function has a calling convention of its own, or none: clang marks functions
@@ -397,45 +315,72 @@ static const char *name_of(Dwarf_Die *die)
 	return dwarf_formstring(dwarf_attr_integrate(die, DW_AT_name, &attr));
 }
 
-/* State of adding the parameters of a function. */
+/* State of going over the parameters of a function. */
 struct entry {
-	struct maker m;
 	struct given given;
 	struct ip_debug_function *function;
 	bool changed;
 	bool promoted; /* without a prototype: a float is passed as a double */
+	/* returns false to end */
+	bool (*found)(void *context, const struct ip_argument_place *place);
+	void *context;
 };
 
-/* Adds a parameter. Returns false if there is no room for more. */
-static bool add_parameter(struct entry *e, Dwarf_Die *die)
+/* Whether one register, or one place on the stack, holds the whole value. */
+static bool is_single(const struct ip_argument_place *place)
 {
-	struct ip_call_abi passing;
-	struct ip_value_type type;
-	struct ip_value_op by_abi, op;
-	bool known;
+	return place->kind != IP_PLACE_UNKNOWN && place->kind != IP_PLACE_REFERENCE &&
+	       (place->abi.x87 ||
+		(!place->abi.memory && place->abi.ngeneral + place->abi.nvector == 1));
+}
 
-	if (ip_value_type_of(die, &type) <= 0) {
+static bool visit_parameter(struct entry *e, Dwarf_Die *die)
+{
+	struct ip_argument_place place = {.name = name_of(die)};
+	struct ip_value_op op;
+
+	if (ip_value_type_of(die, &place.type) <= 0) {
 		e->given.unknown = true;
-		return add(&e->m, NULL, name_of(die), NULL);
+		return e->found(e->context, &place);
 	}
-	if (e->promoted && !strcmp(type.item, "f4")) {
-		strcpy(type.item, "f8");
-		type.size = 8;
+	place.typed = true;
+	if (e->promoted && !strcmp(place.type.item, "f4")) {
+		strcpy(place.type.item, "f8");
+		place.type.size = 8;
 	}
-	ip_call_abi_of(&type.die, &passing);
-	known = place_by_abi(&e->given, &passing, &by_abi);
-	if (place_from_debug_info(&e->function->die, die, e->function->entry, e->changed, &op)) {
-		/* if it is in two registers or more, the first tells nothing about the whole */
-		known = passing.ngeneral + passing.nvector == 1 || passing.x87;
-	} else {
-		op = by_abi;
+	ip_call_abi_of(&place.type.die, &place.abi);
+	place_by_abi(&e->given, &place.abi, &place);
+	/* if it is in two registers or more, the first tells nothing about the whole */
+	if (place.kind != IP_PLACE_REFERENCE &&
+	    !(place.kind == IP_PLACE_REGISTERS && place.n > 1) &&
+	    place_from_debug_info(&e->function->die, die, e->function->entry, e->changed, &op)) {
+		bool whole = place.abi.x87 ||
+			     (!place.abi.memory && place.abi.ngeneral + place.abi.nvector == 1);
+
+		if (op.source == IP_VALUE_MEMORY)
+			place.kind = IP_PLACE_STACK;
+		else
+			place.kind = whole ? IP_PLACE_REGISTERS : IP_PLACE_UNKNOWN;
+		place.ops[0] = op;
+		place.n = 1;
 	}
-	if (known && passing.x87)
+	return e->found(e->context, &place);
+}
+
+/* Adds a parameter as an item. */
+static bool add_parameter(void *context, const struct ip_argument_place *place)
+{
+	static const struct ip_value_op unknown = {.base = IP_VALUE_NOTHING,
+						   .index = IP_VALUE_NOTHING};
+	struct ip_value_op op = place->ops[0];
+
+	if (!place->typed)
+		return ip_value_builder_add(context, NULL, place->name, NULL);
+	if (place->abi.x87)
 		op.flags |= IP_VALUE_LONG;
 	/* The value is shown as missing. A structure is not shown at all. */
-	if (!known)
-		op = (struct ip_value_op){.base = IP_VALUE_NOTHING, .index = IP_VALUE_NOTHING};
-	return add(&e->m, &type, name_of(die), &op);
+	return ip_value_builder_add(context, &place->type, place->name,
+				    is_single(place) ? &op : &unknown);
 }
 
 /* Returns where the parameter was declared: the offset of its declaration, or its own if it has no
@@ -451,11 +396,11 @@ static Dwarf_Off declared_at(Dwarf_Die *die)
 }
 
 /*
- * Adds the parameters in scope. The parameters of a template's pack are in a scope of their own. In
- * gcc's clones (.isra, .constprop), the parameters that gcc has removed come after the ones that
- * are left. So all parameters are added in the order of the declaration.
+ * Visits the parameters in scope. The parameters of a template's pack are in a scope of their own.
+ * In gcc's clones (.isra, .constprop), the parameters that gcc has removed come after the ones that
+ * are left. So all parameters are visited in the order of the declaration.
  */
-static bool add_parameters(struct entry *e, Dwarf_Die *scope, bool pack)
+static bool visit_parameters(struct entry *e, Dwarf_Die *scope, bool pack)
 {
 	Dwarf_Die all[IP_VALUES_MAX + 1], die;
 	unsigned n = 0, at;
@@ -477,53 +422,76 @@ static bool add_parameters(struct entry *e, Dwarf_Die *scope, bool pack)
 	} while (dwarf_siblingof(&die, &die) == 0);
 	for (unsigned i = 0; i < n; i++)
 		if (dwarf_tag(&all[i]) == DW_TAG_formal_parameter
-			    ? !add_parameter(e, &all[i])
-			    : !add_parameters(e, &all[i], true))
+			    ? !visit_parameter(e, &all[i])
+			    : !visit_parameters(e, &all[i], true))
 			return false;
 	return true;
 }
 
-int ip_arguments_of_entry(struct ip_debug_function *f, unsigned string_limit,
-			  struct ip_arguments *ret)
+void ip_argument_places(struct ip_debug_function *f,
+			bool (*found)(void *context, const struct ip_argument_place *place),
+			void *context)
 {
-	struct entry e = {.function = f, .changed = changes_of(f).parameters};
+	struct entry e = {.function = f,
+			  .changed = changes_of(f).parameters,
+			  .found = found,
+			  .context = context};
 	bool is_c;
 
-	if (begin(&e.m, string_limit, ret) < 0)
-		return -1;
 	e.given.general = has_hidden_result(&f->die);
 	e.given.unknown = e.changed || has_unknown_result(&f->die);
 	e.given.gnu = is_made_by(&f->die, "GNU ");
 	e.promoted = is_c_or_cxx(&f->die, &is_c) && is_c &&
 		     !dwarf_hasattr_integrate(&f->die, DW_AT_prototyped);
-	add_parameters(&e, &f->die, false);
-	return finish(&e.m);
+	visit_parameters(&e, &f->die, false);
 }
 
-int ip_arguments_of_return(struct ip_debug_function *f, unsigned string_limit,
-			   struct ip_arguments *ret)
+void ip_arguments_add_entry(struct ip_value_builder *b, struct ip_debug_function *f)
 {
-	struct ip_value_type type;
-	struct ip_call_abi passing;
-	struct ip_value_op op;
-	struct maker m;
+	ip_argument_places(f, add_parameter, b);
+}
 
-	if (begin(&m, string_limit, ret) < 0)
+int ip_result_place(struct ip_debug_function *f, struct ip_argument_place *ret)
+{
+	struct given none = {0};
+	unsigned general = 0, vector = 0;
+
+	*ret = (struct ip_argument_place){.name = "retval"};
+	if (changes_of(f).result)
 		return -1;
-	if (!changes_of(f).result && ip_value_type_of(&f->die, &type) > 0) {
-		ip_call_abi_of(&type.die, &passing);
-		if (passing.x87)
-			op = (struct ip_value_op){.source = IP_VALUE_X87,
-						  .base = IP_VALUE_NOTHING,
-						  .index = IP_VALUE_NOTHING};
-		else
-			op = in_register(passing.vector_first ? 16 + IP_RESULT_VECTOR
-							      : IP_RESULT_GENERAL);
-		if (passing.x87 || (!passing.unknown && !passing.memory &&
-				    passing.ngeneral + passing.nvector == 1))
-			add(&m, &type, NULL, &op);
+	if (ip_value_type_of(&f->die, &ret->type) <= 0)
+		return 0;
+	ret->typed = true;
+	ip_call_abi_of(&ret->type.die, &ret->abi);
+	if (ret->abi.unknown)
+		return -1;
+	if (ret->abi.x87) {
+		ret->kind = IP_PLACE_REGISTERS;
+		ret->n = 1;
+		ret->ops[0] = (struct ip_value_op){.source = IP_VALUE_X87,
+						   .base = IP_VALUE_NOTHING,
+						   .index = IP_VALUE_NOTHING};
+		return 1;
 	}
-	return finish(&m);
+	if (ret->abi.memory) { /* the function returns the address of its result */
+		ret->kind = IP_PLACE_REFERENCE;
+		ret->ops[0] = in_register(IP_RESULT_GENERAL);
+		return 1;
+	}
+	take_registers(&none, &ret->abi, ret);
+	for (unsigned i = 0; i < ret->n && i < 2; i++)
+		ret->ops[i] = in_register(ret->ops[i].source == IP_VALUE_VECTOR
+						  ? 16 + ip_result_vector[vector++ % 2]
+						  : ip_result_general[general++ % 2]);
+	return ret->kind == IP_PLACE_UNKNOWN ? -1 : 1;
+}
+
+void ip_arguments_add_return(struct ip_value_builder *b, struct ip_debug_function *f)
+{
+	struct ip_argument_place place;
+
+	if (ip_result_place(f, &place) > 0 && (place.abi.x87 || is_single(&place)))
+		ip_value_builder_add(b, &place.type, NULL, &place.ops[0]);
 }
 
 /* Returns the type of a point's argument, as a signature names it. */
@@ -565,15 +533,15 @@ int ip_arguments_of_point(const char *text, uint64_t bias, unsigned string_limit
 {
 	struct ip_point_arg args[IP_POINT_ARGS_MAX];
 	int n = ip_point_args_parse(text, args);
-	struct maker m;
+	struct ip_value_builder b;
 
-	if (begin(&m, string_limit, ret) < 0)
+	if (ip_value_builder_begin(&b, string_limit, ret) < 0)
 		return -1;
 	for (int i = 0; i < n; i++) {
 		struct ip_value_type type = type_of_point_arg(&args[i]);
 		struct ip_value_op op = op_of_point_arg(&args[i], bias);
 
-		add(&m, &type, NULL, &op);
+		ip_value_builder_add(&b, &type, NULL, &op);
 	}
-	return finish(&m);
+	return ip_value_builder_finish(&b);
 }

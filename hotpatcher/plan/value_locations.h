@@ -8,26 +8,41 @@
 
 #include <stdint.h>
 
-#include "common/abi/values.h"
+#include "hotpatcher/plan/values/builder.h"
+#include "hotpatcher/plan/x86_64/call_abi.h"
 #include "hotpatcher/process/debug_info.h"
 
-/* A program without session and signature number, and the text of its signature. The text is owned;
- * NULL: there is nothing to record. */
-struct ip_arguments {
-	struct ip_value_program program;
-	char *text;
+enum ip_place_kind {
+	IP_PLACE_UNKNOWN,   /* it cannot be told */
+	IP_PLACE_REGISTERS, /* ops[i] gives eightbyte i of the value */
+	IP_PLACE_STACK,	    /* ops[0] gives the first eightbyte; the rest lies behind it */
+	IP_PLACE_REFERENCE, /* ops[0] gives the address of the value */
 };
 
-void ip_arguments_clear(struct ip_arguments *arguments);
+/* Where a parameter, or a result, is. */
+struct ip_argument_place {
+	const char *name; /* NULL: it has none */
+	bool typed;	  /* type and abi are known */
+	struct ip_value_type type;
+	struct ip_call_abi abi;
+	enum ip_place_kind kind;
+	struct ip_value_op ops[2];
+	unsigned n; /* number of ops of IP_PLACE_REGISTERS, 1 or 2 */
+};
 
-/* Makes the program for the function's arguments at its first instruction, where only the return
- * address has been pushed. Returns 0, or -1 with an error: out of memory. */
-int ip_arguments_of_entry(struct ip_debug_function *function, unsigned string_limit,
-			  struct ip_arguments *ret);
+/* Calls found() for each parameter, in their order, until it returns false. The places are those at
+ * the function's first instruction, where only the return address has been pushed. */
+void ip_argument_places(struct ip_debug_function *function,
+			bool (*found)(void *context, const struct ip_argument_place *place),
+			void *context);
 
-/* Makes the program for the function's result, just before it returns. */
-int ip_arguments_of_return(struct ip_debug_function *function, unsigned string_limit,
-			   struct ip_arguments *ret);
+/* Finds where the result is just before the function returns. Returns 1; 0: the function returns
+ * nothing; -1: it cannot be told. */
+int ip_result_place(struct ip_debug_function *function, struct ip_argument_place *ret);
+
+/* Add all parameters, or the result, as items. */
+void ip_arguments_add_entry(struct ip_value_builder *b, struct ip_debug_function *function);
+void ip_arguments_add_return(struct ip_value_builder *b, struct ip_debug_function *function);
 
 /* Makes the program for the arguments of a point. text: ip_pl_probe.args (common/point_args.h).
  * bias: the load bias of the point's module. */

@@ -19,6 +19,7 @@
 #include "common/error.h"
 #include "hotpatcher/plan/stub_layout.h"
 #include "hotpatcher/plan/value_locations.h"
+#include "hotpatcher/plan/values/compile.h"
 #include "hotpatcher/process/debug_info.h"
 
 #define PROGRAMS_MAX (IP_AREA_PROGRAMS - 1u)
@@ -49,6 +50,7 @@ struct planner {
 	const struct ip_module *module;
 	struct place *places;
 	bool failed;
+	struct ip_value_outcome *outcomes; /* one for each request */
 };
 
 static uint64_t hash(const struct ip_arguments *a)
@@ -58,9 +60,30 @@ static uint64_t hash(const struct ip_arguments *a)
 
 	for (size_t i = 0; i < a->program.nops * sizeof(a->program.ops[0]); i++)
 		h = (h ^ bytes[i]) * 0x100000001b3ull;
-	for (const char *p = a->text; *p; p++)
+	for (const char *p = a->text ? a->text : ""; *p; p++)
 		h = (h ^ (unsigned char)*p) * 0x100000001b3ull;
 	return h ? h : 1;
+}
+
+/* Adds the blocks of a program. Returns 0, or -1 with an error. */
+static int add_blocks(struct ip_plan *plan, const struct ip_value_code *code, uint32_t signature)
+{
+	uint32_t at = 0;
+
+	do {
+		uint32_t n = code->nops - at;
+		struct ip_value_program *block;
+
+		n = n < IP_PROGRAM_BLOCK_OPS ? n : IP_PROGRAM_BLOCK_OPS;
+		if (ip_array_grow(&plan->programs, plan->nprograms, sizeof(*plan->programs)) < 0)
+			return -1;
+		block = &plan->programs[plan->nprograms++];
+		*block = (struct ip_value_program){
+			.signature = signature, .nops = code->nops, .max_words = code->max_words};
+		memcpy(block->ops, &code->ops[at], n * sizeof(*block->ops));
+		at += n;
+	} while (at < code->nops);
+	return 0;
 }
 
 /* Finds the program, or adds it if there is no equal one. Returns index + 1; 0: there is no room;
@@ -71,22 +94,22 @@ static int64_t add_program(struct planner *p, const struct ip_arguments *a)
 	struct ip_plan *plan = p->plan;
 	uint64_t h = hash(a);
 	size_t i = h & (p->index_size - 1);
-	int64_t signature;
+	uint32_t first = plan->nprograms + 1;
+	int64_t signature = 0;
 
 	for (; p->index[i]; i = (i + 1) & (p->index_size - 1))
 		if (p->hashes[i] == h)
 			return p->index[i];
-	if (p->area->nprograms + plan->nprograms >= PROGRAMS_MAX)
+	if (p->area->nprograms + plan->nprograms + IP_PROGRAM_BLOCKS >= PROGRAMS_MAX)
 		return 0;
-	signature = p->signatures->add(p->signatures->data, a->text);
-	if (signature <= 0)
+	if (a->text)
+		signature = p->signatures->add(p->signatures->data, a->text);
+	if (a->text && signature <= 0)
 		return signature;
-	if (ip_array_grow(&plan->programs, plan->nprograms, sizeof(*plan->programs)) < 0)
+	if (add_blocks(plan, &a->program, signature) < 0)
 		return -1;
-	plan->programs[plan->nprograms] = a->program;
-	plan->programs[plan->nprograms].signature = signature;
 	p->hashes[i] = h;
-	return p->index[i] = ++plan->nprograms;
+	return p->index[i] = first;
 }
 
 /* Takes the program of an entry, exit or point, and frees a's text. *ret: its index + 1; 0 if there
@@ -96,13 +119,26 @@ static int take(struct planner *p, struct ip_arguments *a, uint32_t *ret)
 	int64_t program = 0;
 
 	*ret = 0;
-	if (a->text) {
+	if (a->program.nops) {
 		program = add_program(p, a);
 		p->gaps->too_many += program == 0;
 	}
 	ip_arguments_clear(a);
 	*ret = program > 0 ? program : 0;
 	return program < 0 ? -1 : 0;
+}
+
+static struct ip_value_function name_of(const struct ip_plan_function *f,
+					struct ip_debug_function *debug)
+{
+	const struct ip_probe_list *list = f->module->list;
+	const struct ip_pl_function *function = &list->functions[f->function];
+
+	return (struct ip_value_function){
+		.debug = debug,
+		.linker_name = ip_probe_list_string(list, function->name),
+		.file = function->file ? ip_probe_list_string(list, function->file) : NULL,
+		.module = f->module->path};
 }
 
 static void on_found(void *context, size_t i, struct ip_debug_function *function)
@@ -113,6 +149,7 @@ static void on_found(void *context, size_t i, struct ip_debug_function *function
 	struct function_values *v = &p->functions[index];
 	const char *name =
 		ip_probe_list_string(f->module->list, f->module->list->functions[f->function].name);
+	const struct ip_value_function named_so = name_of(f, function);
 	const char *other;
 	struct ip_arguments a;
 	Dwarf_Attribute attr;
@@ -129,13 +166,10 @@ static void on_found(void *context, size_t i, struct ip_debug_function *function
 	v->found = true;
 	v->named = named;
 	v->entry = v->exit = 0;
-	if (p->options->args &&
-	    (ip_arguments_of_entry(function, p->options->string_limit, &a) < 0 ||
-	     take(p, &a, &v->entry) < 0))
-		p->failed = true;
-	if (!p->failed && p->options->retval &&
-	    (ip_arguments_of_return(function, p->options->string_limit, &a) < 0 ||
-	     take(p, &a, &v->exit) < 0))
+	if (ip_value_compile_entry(p->options, &named_so, p->outcomes, &a) < 0 ||
+	    take(p, &a, &v->entry) < 0 ||
+	    ip_value_compile_exit(p->options, &named_so, p->outcomes, &a) < 0 ||
+	    take(p, &a, &v->exit) < 0)
 		p->failed = true;
 }
 
@@ -152,6 +186,7 @@ static int plan_functions(struct planner *p, const struct ip_target *target, siz
 {
 	_cleanup_free_ struct place *places = calloc(last - first, sizeof(*places));
 	_cleanup_free_ uint64_t *addresses = calloc(last - first, sizeof(*addresses));
+	struct ip_value_function named_so;
 	struct ip_debug_info *info;
 	size_t n = 0, kept = 0;
 	int there;
@@ -165,6 +200,9 @@ static int plan_functions(struct planner *p, const struct ip_target *target, siz
 
 		if (probe->kind == IP_PROBE_POINT || !ip_probe_has_values(probe) ||
 		    p->plan->functions[function].silent || (probe->kind == IP_PROBE_EXIT && !begin))
+			continue;
+		named_so = name_of(&p->plan->functions[function], NULL);
+		if (!ip_value_is_wanted(p->options, &named_so))
 			continue;
 		places[n++] = (struct place){probe->kind == IP_PROBE_ENTRY ? probe->offset : begin,
 					     function};
@@ -284,13 +322,15 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target,
 			    .signatures = signatures,
 			    .gaps = gaps,
 			    .index_size = 4 * IP_AREA_PROGRAMS};
+	size_t nrequests = options->requests ? options->requests->n : 0;
 	int ret = -1;
 
 	plan->program_of = calloc(plan->nchanges ? plan->nchanges : 1, sizeof(*plan->program_of));
 	p.functions = calloc(plan->nfunctions ? plan->nfunctions : 1, sizeof(*p.functions));
 	p.index = calloc(p.index_size, sizeof(*p.index));
 	p.hashes = calloc(p.index_size, sizeof(*p.hashes));
-	if (!plan->program_of || !p.functions || !p.index || !p.hashes) {
+	p.outcomes = calloc(nrequests + 1, sizeof(*p.outcomes));
+	if (!plan->program_of || !p.functions || !p.index || !p.hashes || !p.outcomes) {
 		ip_error("out of memory");
 		goto out;
 	}
@@ -307,6 +347,11 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target,
 	}
 	if (check(&p, target) < 0)
 		goto out;
+	if (!gaps->checked && ip_value_outcomes_check(options->requests, p.outcomes) < 0) {
+		ip_error_prefix("pid %d", target->pid);
+		goto out;
+	}
+	gaps->checked = true;
 	gaps->no_reading |= ip_values_is_confined(target);
 	/* If hooks read the clock by system calls, the shared clock must be set ahead before
 	 * may_read changes: watch_confinement() in loop.c */
@@ -317,5 +362,6 @@ out:
 	free(p.functions);
 	free(p.index);
 	free(p.hashes);
+	ip_value_outcomes_clear(p.outcomes, nrequests);
 	return ret;
 }

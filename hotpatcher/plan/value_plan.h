@@ -8,23 +8,14 @@
 #include <stdbool.h>
 
 #include "hotpatcher/plan/plan.h"
-
-struct ip_value_options {
-	bool args, retval;
-	unsigned string_limit; /* bytes */
-};
-
-/* Whether any values are to be recorded. */
-static inline bool ip_values_any(const struct ip_value_options *options)
-{
-	return options->args || options->retval;
-}
+#include "hotpatcher/plan/value_options.h"
 
 /* What could not be done. The numbers count functions, summed over all plans so far. */
 struct ip_value_gaps {
 	size_t no_debug_info;	/* debug information does not have them */
 	size_t other_placement; /* only placement fentry has values */
 	size_t too_many;	/* no room for their programs or signatures */
+	bool checked;		/* the requests have been held against the first plan */
 	bool no_reading;	/* memory is not read: a thread is under seccomp, or may be soon */
 };
 

@@ -12,7 +12,7 @@
 #include "common/abi/values.h"
 
 #define ENUMERATORS_MAX 64u
-#define NAME_MAX_BYTES	64u
+#define NAME_MAX_BYTES	128u
 
 int ip_value_type_peel(Dwarf_Die *die, Dwarf_Die *ret)
 {
@@ -162,6 +162,12 @@ int ip_value_type_of(Dwarf_Die *die, struct ip_value_type *ret)
 	return 1;
 }
 
+void ip_value_type_from(Dwarf_Die *type, struct ip_value_type *ret)
+{
+	*ret = (struct ip_value_type){.die = *type};
+	name_type(ret);
+}
+
 /* Writes a name, shortened and cleaned: a signature is one line, and its items are separated by
  * spaces. */
 static void write_name(FILE *out, const char *name)
@@ -169,7 +175,9 @@ static void write_name(FILE *out, const char *name)
 	for (size_t i = 0; name[i] && i < NAME_MAX_BYTES; i++) {
 		unsigned char c = name[i];
 
-		putc(isalnum(c) || c == '_' || c == '$' || c == '.' || c >= 0x80 ? c : '_', out);
+		/* the second half stands in expressions */
+		putc(isalnum(c) || (c && strchr("_$.->[]()*&:+<!~|^", c)) || c >= 0x80 ? c : '_',
+		     out);
 	}
 }
 

@@ -20,6 +20,9 @@ struct ip_value_type {
  * none (void); -1: it cannot be read. */
 int ip_value_type_of(Dwarf_Die *die, struct ip_value_type *ret);
 
+/* Describes a type, which is without typedefs and qualifiers. */
+void ip_value_type_from(Dwarf_Die *type, struct ip_value_type *ret);
+
 /* Removes typedefs and qualifiers. Returns 0, or -1. */
 int ip_value_type_peel(Dwarf_Die *die, Dwarf_Die *ret);
 
