@@ -44,7 +44,7 @@ static int read_head(uint32_t index, uint32_t session, struct ip_value_program *
 }
 
 /* Copies n operations. Returns 0 if a block of them does not belong to the session. *ret_loads:
- * whether an operation reads memory through a pointer. */
+ * twice the number of strings, plus 1 if an operation loads. */
 static int copy_ops(uint32_t index, uint32_t session, uint32_t n, struct ip_value_op *ret,
 		    int *ret_loads)
 {
@@ -60,7 +60,8 @@ static int copy_ops(uint32_t index, uint32_t session, uint32_t n, struct ip_valu
 		cpu_load_order();
 		((uint64_t *)&ret[i])[0] = from[0];
 		((uint64_t *)&ret[i])[1] = from[1];
-		*ret_loads |= rt_value_loads(&ret[i]);
+		*ret_loads |= ret[i].source == IP_VALUE_LOAD;
+		*ret_loads += 2 * ((ret[i].flags & IP_VALUE_STRING) != 0);
 		cpu_load_order();
 		if ((i % IP_PROGRAM_BLOCK_OPS == IP_PROGRAM_BLOCK_OPS - 1 || i == n - 1) &&
 		    p->session != session)
@@ -104,11 +105,18 @@ void rt_record_values(const struct rt_frame *frame, uint32_t payload, uint32_t k
 	r.nops = program.nops;
 	r.words = __builtin_alloca_with_align(8ull * (program.max_words + 1), 64);
 	r.room = program.max_words;
-	r.n = r.place = r.missing = r.out = r.pending = 0;
+	r.n = r.place = r.missing = r.out = r.pending = r.at = 0;
 	r.unknown = ~0ull; /* no temporary has a value */
+	r.strings = loads >> 1;
 	r.loads = loads ? __builtin_alloca_with_align(sizeof(*r.loads), 64) : NULL;
-	if (r.loads)
-		r.loads->nlines = r.loads->nwaiting = r.loads->bad = 0;
+	if (r.loads) {
+		r.loads->guess = rt_values_guess(what.program, sp);
+		r.loads->nreads = r.loads->nwaiting = r.loads->asked = r.loads->used = 0;
+		r.loads->room = RT_READ_BYTES + 8 * program.max_words;
+		r.loads->bytes = __builtin_alloca_with_align(r.loads->room, 64);
+		for (uint32_t i = 0; i < RT_READS; i++)
+			r.loads->held[i].size = 0;
+	}
 	rt_values_run(&r);
 	record = (struct rt_payload){.tells = IP_PAYLOAD_WORD(r.n, r.missing, program.signature),
 				     .words = r.words,

@@ -28,10 +28,14 @@ void rt_record_values(const struct rt_frame *frame, uint32_t payload, uint32_t k
  * hooks may not make one. */
 uint64_t rt_read(uint64_t address, void *to, uint64_t size);
 
-/* Reads n lines of 64 bytes (runtime/values.h), at most 32, at addresses that are multiples of 64.
- * The memory may be unmapped. Returns one bit for each line that could not be read. This takes a
- * system call, and one more for each line that is not readable; returns all bits if hooks may not
- * make one. */
-uint32_t rt_read_lines(const uint64_t *addresses, void *to, uint32_t n);
+/* Memory to read; the layout is that of struct iovec. */
+struct rt_piece {
+	uintptr_t address, size;
+};
+
+/* Reads n pieces, size bytes together, one behind the other. The memory may be unmapped. Returns
+ * the number of bytes up to the first one that cannot be read. This takes a system call; returns 0
+ * if hooks may not make one. */
+uint64_t rt_gather(const struct rt_piece *from, uint32_t n, void *to, uint64_t size);
 
 #endif

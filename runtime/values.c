@@ -5,13 +5,15 @@
  *   1. The operations run in their order. There are no jumps, so a program ends after as many steps
  *      as it has operations.
  *   2. Memory in the page of the site's stack pointer is mapped: it is read by plain loads. All
- * other memory is read by the kernel (rt_read_lines(), rt_read()): one call, whose error is a
+ * other memory is read by the kernel (rt_gather(), rt_read()): one call, whose error is a
  * return value. There is no check before a load, so there is no time between a check and a load in
  *      which another thread could unmap the page.
  *   3. A load waits until its value is needed. Then all loads that wait are read by one call. The
- *      plan orders operations so that each step of all chains of pointers comes together.
- *   4. What was read is kept, as lines of 64 bytes, until the program ends. Members that lie near
- *      each other take one read.
+ *      plan orders operations so that each step of all chains of pointers comes together, and the
+ *      strings come last, together.
+ *   4. The first call also reads where the later loads and strings were found the last time. Where
+ *      an address then turns out to be the same, its bytes are there already: in the usual case one
+ *      call reads everything. A wrong guess costs some tens of nanoseconds, and is not used.
  *   5. A temporary whose memory could not be read is unknown, and so is what is computed from it,
  *      except for a logical operation that its other operand decides. An unknown value is recorded
  *      as missing. A condition that is unknown is not true.
@@ -76,26 +78,6 @@ static void put_x87(struct rt_run *r)
 	put(r, state[5] & 0xffff);
 }
 
-/* Finds the line at an address. Returns its index; RT_LINES: it has not been read. */
-static uint32_t find_line(const struct rt_loads *l, uint64_t address)
-{
-	uint32_t i = 0;
-
-	while (i < l->nlines && l->address[i] != address)
-		i++;
-	return i < l->nlines ? i : RT_LINES;
-}
-
-static uint64_t first_line(uint64_t address)
-{
-	return address / RT_LINE * RT_LINE;
-}
-
-static uint64_t last_line(uint64_t address, uint32_t size)
-{
-	return first_line(address + size - 1);
-}
-
 static void keep(struct rt_run *r, const struct ip_value_op *op, uint64_t value, int there)
 {
 	uint32_t number = op->limit % IP_PROGRAM_TEMPS;
@@ -105,52 +87,136 @@ static void keep(struct rt_run *r, const struct ip_value_op *op, uint64_t value,
 	r->pending &= ~(1ull << number);
 }
 
-/* Takes a value out of one line, or two. */
-static void take_load(struct rt_run *r, uint64_t address, const struct ip_value_op *op)
+static void keep_bytes(struct rt_run *r, const struct ip_value_op *op, const uint8_t *bytes)
 {
-	struct rt_loads *l = r->loads;
-	uint32_t size = size_of(op);
 	uint64_t value = 0;
-	int there = 1;
 
-	for (uint32_t i = 0; i < size; i++) {
-		uint64_t at = address + i;
-		uint32_t line = find_line(l, first_line(at));
-
-		if (line == RT_LINES || l->bad >> line & 1)
-			there = 0;
-		else
-			value |= (uint64_t)((const uint8_t *)l->words[line])[at % RT_LINE] << 8 * i;
-	}
-	keep(r, op, extend(value, 8 * size, op->flags & IP_VALUE_SIGNED), there);
+	for (uint32_t i = 0; i < size_of(op); i++)
+		value |= (uint64_t)bytes[i] << 8 * i;
+	keep(r, op, extend(value, 8 * size_of(op), op->flags & IP_VALUE_SIGNED), 1);
 }
 
-static void add_line(struct rt_loads *l, uint64_t address)
+#define GUESSES 32u
+
+struct rt_guess *rt_values_guess(uint32_t program, uint64_t sp)
 {
-	if (find_line(l, address) == RT_LINES && l->nlines < RT_LINES)
-		l->address[l->nlines++] = address;
+	static struct rt_guess guesses[GUESSES];
+	uint64_t key = (program ^ sp >> 20 << 8) * 0x9e3779b97f4a7c15ull;
+
+	return &guesses[key >> 32 & (GUESSES - 1)];
+}
+
+/* Number of the next read. The address is noted for the next run. */
+static uint32_t number_read(struct rt_loads *l, uint64_t address, uint64_t size)
+{
+	uint32_t number = l->nreads++;
+
+	if (number < RT_READS && l->guess->address[number] != address)
+		l->guess->address[number] = address;
+	if (number < RT_READS && l->guess->size[number] != size)
+		l->guess->size[number] = (uint16_t)size;
+	return number;
+}
+
+/* Bytes that are held for a read, at least size of them; NULL: there are none. */
+static const uint8_t *held(const struct rt_loads *l, uint32_t number, uint64_t address,
+			   uint64_t size)
+{
+	return number < RT_READS && l->held[number].size >= size && size &&
+			       l->held[number].address == address
+		       ? l->bytes + l->held[number].at
+		       : NULL;
+}
+
+/* One call in the making. */
+struct gathering {
+	struct rt_piece pieces[2 * RT_READS];
+	uint32_t numbers[2 * RT_READS]; /* of reads that the pieces are held for; RT_READS: none */
+	uint32_t n;
+	uint32_t size; /* bytes of all pieces */
+};
+
+static int add_piece(const struct rt_loads *l, struct gathering *g, uint64_t address, uint64_t size,
+		     uint32_t number)
+{
+	if (g->n == 2 * RT_READS || size > l->room - l->used - g->size)
+		return 0;
+	g->pieces[g->n] = (struct rt_piece){address, size};
+	g->numbers[g->n++] = number;
+	g->size += (uint32_t)size;
+	return 1;
+}
+
+/* Adds what later reads of the program will want, if they find it where they did the last time. */
+static void add_guesses(const struct rt_loads *l, struct gathering *g)
+{
+	for (uint32_t i = l->nreads; i < RT_READS; i++) {
+		uint64_t address = *(volatile uint64_t *)&l->guess->address[i];
+		uint32_t size = *(volatile uint16_t *)&l->guess->size[i];
+
+		/* there must always be room for the loads that wait */
+		if (address && size && size + RT_WAITING_BYTES <= l->room - l->used - g->size)
+			add_piece(l, g, address, size, i);
+	}
+}
+
+/* Makes the call. Pieces in front of `needed` are skipped if they cannot be read, and the rest is
+ * read by another call; the guesses behind them are given up. Returns one bit for each piece that
+ * has been read. */
+static uint32_t gather(struct rt_loads *l, const struct gathering *g, uint32_t needed)
+{
+	uint32_t first = 0, done = 0, start = l->used, left = g->size;
+
+	l->asked = 1;
+	while (first < g->n) {
+		uint64_t got = rt_gather(&g->pieces[first], g->n - first, l->bytes + start, left);
+
+		for (; first < g->n && got >= g->pieces[first].size; first++) {
+			uint32_t number = g->numbers[first], size = (uint32_t)g->pieces[first].size;
+
+			done |= 1u << first;
+			if (number < RT_READS) {
+				l->held[number].address = g->pieces[first].address;
+				l->held[number].size = size;
+				l->held[number].at = start;
+			}
+			got -= size;
+			start += size;
+			left -= size;
+		}
+		if (first >= needed)
+			break;
+		/* this one cannot be read: its room stays empty */
+		start += (uint32_t)g->pieces[first].size;
+		left -= (uint32_t)g->pieces[first].size;
+		first++;
+	}
+	return done;
 }
 
 /* Step 3: reads what all waiting loads need. */
 static void read_waiting(struct rt_run *r)
 {
 	struct rt_loads *l = r->loads;
-	uint32_t first;
+	struct gathering g = {.n = 0};
+	uint32_t needed, done, at;
 
-	if (l->nlines + 2 * l->nwaiting > RT_LINES)
-		l->nlines = l->bad = 0;
-	first = l->nlines;
-	for (uint32_t i = 0; i < l->nwaiting; i++) {
-		uint64_t address = l->waiting[i].address;
-
-		add_line(l, first_line(address));
-		add_line(l, last_line(address, size_of(l->waiting[i].op)));
-	}
-	if (first < l->nlines)
-		l->bad |= rt_read_lines(&l->address[first], l->words[first], l->nlines - first)
-			  << first;
 	for (uint32_t i = 0; i < l->nwaiting; i++)
-		take_load(r, l->waiting[i].address, l->waiting[i].op);
+		add_piece(l, &g, l->waiting[i].address, size_of(l->waiting[i].op), RT_READS);
+	needed = g.n;
+	if (!l->asked)
+		add_guesses(l, &g);
+	at = l->used;
+	done = gather(l, &g, needed);
+	for (uint32_t i = 0; i < l->nwaiting; i++) {
+		if (done >> i & 1)
+			keep_bytes(r, l->waiting[i].op, l->bytes + at);
+		else
+			keep(r, l->waiting[i].op, 0, 0);
+		at += size_of(l->waiting[i].op);
+	}
+	/* what is held for reads to come must stay */
+	l->used = needed < g.n ? l->used + g.size : l->used;
 	l->nwaiting = 0;
 	r->pending = 0;
 }
@@ -184,9 +250,12 @@ static void load(struct rt_run *r, const struct ip_value_op *op)
 	struct rt_loads *l = r->loads;
 	uint32_t number = op->limit % IP_PROGRAM_TEMPS, size = size_of(op);
 	uint64_t address, value;
+	const uint8_t *bytes;
 	int there = sum(r, op, &address);
 
 	if (!there || !l || !address) {
+		if (l)
+			l->nreads++;
 		keep(r, op, 0, 0);
 		return;
 	}
@@ -195,13 +264,14 @@ static void load(struct rt_run *r, const struct ip_value_op *op)
 		keep(r, op, extend(value, 8 * size, op->flags & IP_VALUE_SIGNED), there);
 		return;
 	}
-	if (find_line(l, first_line(address)) < RT_LINES &&
-	    find_line(l, last_line(address, size)) < RT_LINES) {
-		take_load(r, address, op);
+	bytes = held(l, number_read(l, address, size), address, size);
+	if (bytes) {
+		keep_bytes(r, op, bytes);
 		return;
 	}
 	/* a second load to the same temporary must not be overtaken by the first */
-	if (l->nwaiting == RT_LOADS || r->pending >> number & 1)
+	if (l->nwaiting == RT_READS || 8 * (l->nwaiting + 1) > l->room - l->used ||
+	    r->pending >> number & 1)
 		read_waiting(r);
 	l->waiting[l->nwaiting].address = address;
 	l->waiting[l->nwaiting++].op = op;
@@ -296,50 +366,6 @@ static uint32_t compare(struct rt_run *r, const struct ip_value_op *op, uint32_t
 	return text_ops(n);
 }
 
-/* `limit` bytes and one more byte, which tells whether the string ends there, fit into the words
- * that the program has counted. */
-static void put_string(struct rt_run *r, uint64_t address, const struct ip_value_op *op)
-{
-	uint64_t *head = r->words + r->n;
-	char *bytes = (char *)(head + 1);
-	uint64_t limit = op->limit, need = limit + 1, got, length = 0, counted = 0;
-	int is_counted = op->flags & IP_VALUE_COUNTED, there = 1;
-
-	if (is_counted) {
-		there = temporary(r, op->index, &counted);
-		need = counted < limit ? counted : limit;
-	}
-	if (r->n + 2 + limit / 8 > r->room || !there) {
-		put(r, IP_STRING_UNREADABLE);
-		put(r, address);
-		return;
-	}
-	if (is_counted && !counted) {
-		*head = 0;
-		r->n++;
-		return;
-	}
-	got = address ? read_bytes(r, address, bytes, need) : 0;
-	if (!got) {
-		put(r, address ? IP_STRING_UNREADABLE : IP_STRING_NULL);
-		if (address)
-			put(r, address);
-		return;
-	}
-	if (is_counted)
-		length = got;
-	while (length < got && bytes[length])
-		length++;
-	*head = length;
-	if (is_counted ? got < counted : length == got) { /* no end of the string was found */
-		length = length > limit ? limit : length;
-		*head = length | IP_STRING_CUT;
-	}
-	for (uint64_t i = length; i % 8; i++)
-		bytes[i] = 0;
-	r->n += 1 + (length + 7) / 8;
-}
-
 static uint64_t general(const struct rt_run *r, uint32_t number)
 {
 	return number < RT_GENERAL_REGISTERS ? r->frame->general[number] : 0;
@@ -370,6 +396,109 @@ static int value_of(struct rt_run *r, const struct ip_value_op *op, uint64_t *re
 	default:
 		return 0;
 	}
+}
+
+/* How many bytes of a string are read: of one that is not counted, one more than the limit, which
+ * tells whether the string ends there. Returns 0 if that is unknown. */
+static int size_of_string(struct rt_run *r, const struct ip_value_op *op, uint64_t *ret_counted,
+			  uint64_t *ret)
+{
+	int there = 1;
+
+	*ret_counted = 0;
+	*ret = op->limit + 1ull;
+	if (op->flags & IP_VALUE_COUNTED) {
+		there = temporary(r, op->index, ret_counted);
+		*ret = *ret_counted < op->limit ? *ret_counted : op->limit;
+	}
+	return there;
+}
+
+/* Reads a string, and with it those of the operations that follow: up to the end of the program
+ * there are no other operations. */
+static uint64_t read_string(struct rt_run *r, uint64_t address, void *to, uint64_t size)
+{
+	struct rt_loads *l = r->loads;
+	const uint8_t *bytes;
+	struct gathering g = {.n = 0};
+	uint32_t number;
+
+	if (!address || !l) {
+		if (l)
+			l->nreads++;
+		return address ? read_bytes(r, address, to, size) : 0;
+	}
+	number = number_read(l, address, size);
+	bytes = held(l, number, address, size);
+	if (!bytes && r->strings > 1 && !is_on_stack_page(r, address, size) && number < RT_READS) {
+		uint32_t next = number;
+
+		for (uint32_t i = r->at; i < r->nops && next < RT_READS; i++) {
+			uint64_t other, counted, need;
+
+			if (!(r->ops[i].flags & IP_VALUE_STRING))
+				continue;
+			if (value_of(r, &r->ops[i], &other) && other &&
+			    size_of_string(r, &r->ops[i], &counted, &need) && need &&
+			    !held(l, next, other, need))
+				add_piece(l, &g, other, need, next);
+			next++;
+		}
+		gather(l, &g, g.n);
+		l->used += g.size;
+		r->strings = 0;
+		bytes = held(l, number, address, size);
+	}
+	if (!bytes)
+		return read_bytes(r, address, to, size);
+	for (uint64_t i = 0; i < size; i++)
+		((uint8_t *)to)[i] = bytes[i];
+	return size;
+}
+
+/* `limit` bytes and one more byte, which tells whether the string ends there, fit into the words
+ * that the program has counted. */
+static void put_string(struct rt_run *r, uint64_t address, const struct ip_value_op *op)
+{
+	uint64_t *head = r->words + r->n;
+	char *bytes = (char *)(head + 1);
+	uint64_t limit = op->limit, need, got, length = 0, counted;
+	int is_counted = op->flags & IP_VALUE_COUNTED;
+	int there = size_of_string(r, op, &counted, &need);
+
+	if (r->n + 2 + limit / 8 > r->room || !there) {
+		if (r->loads)
+			r->loads->nreads++;
+		put(r, IP_STRING_UNREADABLE);
+		put(r, address);
+		return;
+	}
+	if (is_counted && !counted) {
+		if (r->loads)
+			r->loads->nreads++;
+		*head = 0;
+		r->n++;
+		return;
+	}
+	got = read_string(r, address, bytes, need);
+	if (!got) {
+		put(r, address ? IP_STRING_UNREADABLE : IP_STRING_NULL);
+		if (address)
+			put(r, address);
+		return;
+	}
+	if (is_counted)
+		length = got;
+	while (length < got && bytes[length])
+		length++;
+	*head = length;
+	if (is_counted ? got < counted : length == got) { /* no end of the string was found */
+		length = length > limit ? limit : length;
+		*head = length | IP_STRING_CUT;
+	}
+	for (uint64_t i = length; i % 8; i++)
+		bytes[i] = 0;
+	r->n += 1 + (length + 7) / 8;
 }
 
 /* Records a value. */
@@ -413,6 +542,7 @@ void rt_values_run(struct rt_run *r)
 	for (uint32_t i = 0; i < r->nops; i++) {
 		const struct ip_value_op *op = &r->ops[i];
 
+		r->at = i;
 		switch (op->source) {
 		case IP_VALUE_LOAD:
 			load(r, op);

@@ -10,22 +10,38 @@
 #include "common/abi/values.h"
 #include "runtime/payload.h"
 
-/* Memory is read in lines: a line lies in one page, so all of it can be read, or nothing. */
-#define RT_LINE	 64u
-#define RT_LINES 12u
-/* loads that are read together; each needs two lines at most */
-#define RT_LOADS (RT_LINES / 2)
+/* Reads of one program that are remembered, and those that wait for one call. */
+#define RT_READS	 16u
+#define RT_WAITING_BYTES (8 * RT_READS)
+/* Bytes of memory that one run keeps besides the strings. */
+#define RT_READ_BYTES 384u
 
-/* Memory that a program has read through pointers. Only programs that do so need one. */
+/* Where the reads of a program have found their memory the last time. It is a guess, and shared by
+ * all threads without any order: what is read there counts only where the address turns out to be
+ * the right one. */
+struct rt_guess {
+	uint64_t address[RT_READS];
+	uint16_t size[RT_READS];
+};
+
+/* Memory that a program reads through pointers. Only programs that do so need one. */
 struct rt_loads {
-	uint32_t nlines, nwaiting;
-	uint32_t bad; /* one bit a line: it cannot be read */
+	struct rt_guess *guess;
+	uint32_t
+		nreads; /* reads that the operations so far have made: the number of the next one */
+	uint32_t nwaiting;
+	uint32_t asked; /* 1: a call has been made, and the guesses were read with it */
 	struct {
 		uint64_t address;
 		const struct ip_value_op *op;
-	} waiting[RT_LOADS];
-	uint64_t address[RT_LINES];
-	uint64_t words[RT_LINES][RT_LINE / 8];
+	} waiting[RT_READS];
+	/* memory that has been read for a read to come; size 0: none */
+	struct {
+		uint64_t address;
+		uint32_t size, at; /* in bytes */
+	} held[RT_READS];
+	uint32_t used, room;
+	uint8_t *bytes; /* [room] */
 };
 
 struct rt_run {
@@ -35,6 +51,8 @@ struct rt_run {
 	uint64_t *words; /* [room] */
 	uint32_t n, room;
 	uint32_t place;	  /* of the next value */
+	uint32_t at;	  /* operation that runs */
+	uint32_t strings; /* strings that are to be read; 0: also if they have been read together */
 	uint32_t missing; /* one bit a value */
 	uint32_t out;	  /* 1: the condition is not true: the call leaves no event */
 	uint64_t unknown; /* one bit a temporary: its value could not be read */
@@ -47,10 +65,7 @@ struct rt_run {
  * numbers that are too large mean nothing, and no access to memory can fault. */
 void rt_values_run(struct rt_run *run);
 
-/* Whether an operation needs run->loads. */
-static inline int rt_value_loads(const struct ip_value_op *op)
-{
-	return op->source == IP_VALUE_LOAD;
-}
+/* The guesses of a program, for the stack that sp points into. */
+struct rt_guess *rt_values_guess(uint32_t program, uint64_t sp);
 
 #endif
