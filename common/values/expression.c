@@ -224,6 +224,10 @@ static struct ip_expression *parse_primary(struct parser *p)
 			ip_expression_destroy(e);
 			return fail(p, "')'");
 		}
+		if (e) { /* its text has the brackets, too */
+			e->begin = begin;
+			e->end = p->at;
+		}
 		return e;
 	}
 	if (c == '"' || c == '\'')

@@ -16,7 +16,15 @@
 
 int ip_value_type_peel(Dwarf_Die *die, Dwarf_Die *ret)
 {
-	return dwarf_peel_type(die, ret) == 0 ? 0 : -1;
+	Dwarf_Attribute attr;
+	Dwarf_Die whole;
+
+	if (dwarf_peel_type(die, ret) != 0)
+		return -1;
+	/* the type is in a unit of its own (-fdebug-types-section) */
+	if (dwarf_attr(ret, DW_AT_signature, &attr) && dwarf_formref_die(&attr, &whole))
+		*ret = whole;
+	return 0;
 }
 
 static int encoding_of(Dwarf_Die *die)

@@ -329,17 +329,12 @@ int ip_value_type_complete(Dwarf_Die *type)
 {
 	struct search s = {.tag = kind_of(dwarf_tag(type)), .name = dwarf_diename(type)};
 	Dwarf *dwarf = dwarf_cu_getdwarf(type->cu);
-	Dwarf_Attribute attr;
 	Dwarf_CU *unit = NULL;
-	Dwarf_Die die, other;
+	Dwarf_Die die;
 	uint8_t unit_type = 0;
 
 	if (!dwarf_hasattr(type, DW_AT_declaration))
 		return 0;
-	if (dwarf_attr(type, DW_AT_signature, &attr) && dwarf_formref_die(&attr, &other)) {
-		*type = other;
-		return 0;
-	}
 	if (!s.name || path_of(type, s.path) < 0)
 		return -1;
 	/* a unit that was split has its types in a file of its own: libdw opens it where the

@@ -20,8 +20,8 @@ struct ip_value_member {
 /* Whether the type is a structure, a union or a class. */
 bool ip_value_is_aggregate(Dwarf_Die *type);
 
-/* Finds the complete type if *type is only declared: in the unit of its signature, or in another
- * unit, by its name and the namespaces around it. Returns 0; -1: there is none, or there are
+/* Finds the complete type if *type is only declared: in another unit, by its name and the
+ * namespaces around it. Returns 0; -1: there is none, or there are
  * several that differ. */
 int ip_value_type_complete(Dwarf_Die *type);
 
