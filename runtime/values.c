@@ -136,10 +136,18 @@ struct gathering {
 	uint32_t size; /* bytes of all pieces */
 };
 
+/* The kernel refuses the whole call if one piece is not in the part of the address space that
+ * belongs to programs. Addresses above these 47 bits are rare, and are read one by one. */
+static int can_gather(uint64_t address, uint64_t size)
+{
+	return address < (1ull << 47) - PAGE && size < PAGE;
+}
+
 static int add_piece(const struct rt_loads *l, struct gathering *g, uint64_t address, uint64_t size,
 		     uint32_t number)
 {
-	if (g->n == 2 * RT_READS || size > l->room - l->used - g->size)
+	if (g->n == 2 * RT_READS || size > l->room - l->used - g->size ||
+	    !can_gather(address, size))
 		return 0;
 	g->pieces[g->n] = (struct rt_piece){address, size};
 	g->numbers[g->n++] = number;
@@ -259,7 +267,8 @@ static void load(struct rt_run *r, const struct ip_value_op *op)
 		keep(r, op, 0, 0);
 		return;
 	}
-	if (is_on_stack_page(r, address, size)) {
+	if (is_on_stack_page(r, address, size) || !can_gather(address, size)) {
+		l->nreads++;
 		there = read_word(r, address, &value, size);
 		keep(r, op, extend(value, 8 * size, op->flags & IP_VALUE_SIGNED), there);
 		return;

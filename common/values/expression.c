@@ -131,7 +131,7 @@ static bool take_number(struct parser *p, int64_t *ret)
 	size_t begin = p->at;
 	uint64_t value = 0;
 	int base = 10;
-	bool any = false;
+	bool any = false, fits = true;
 
 	if (p->length - p->at > 2 && p->text[p->at] == '0' && tolower(p->text[p->at + 1]) == 'x') {
 		base = 16;
@@ -140,8 +140,8 @@ static bool take_number(struct parser *p, int64_t *ret)
 	for (; p->at < p->length && digit_of(p->text[p->at]) < base; p->at++, any = true)
 		if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
 		    __builtin_add_overflow(value, (uint64_t)digit_of(p->text[p->at]), &value))
-			any = false, base = 0;
-	if (!any || (p->at < p->length && is_name_start(p->text[p->at]))) {
+			fits = false;
+	if (!any || !fits || (p->at < p->length && is_name_start(p->text[p->at]))) {
 		p->at = begin;
 		fail(p, "a number of at most 64 bits");
 		return false;
