@@ -15,6 +15,7 @@
 #include "common/condition.h"
 #include "common/error.h"
 #include "common/units.h"
+#include "common/values/value_request.h"
 #include "config/probes_d.h"
 #include "config/probes_d_values.h"
 
@@ -33,7 +34,9 @@ static const char *const latency_keys[] = {"functions", "p50",	"p90",	 "p95",	 "
 					   "p999",	"mean", "calls", "over", NULL};
 static const char *const measures[] = {"p50", "p90", "p95", "p99", "p999", "mean", "calls", NULL};
 static const char *const do_keys[] = {"trace", "hist", "fperf", "snapshot", NULL};
-static const char *const trace_keys[] = {"functions", "args", "retval", "memory", NULL};
+#define REQUESTS_MAX 8u /* of args, of retval, of when: each is a word of a command line */
+
+static const char *const trace_keys[] = {"functions", "args", "retval", "when", "memory", NULL};
 static const char *const hist_keys[] = {"functions", NULL};
 static const char *const fperf_keys[] = {"profile", NULL};
 static const char *const snapshot_keys[] = {"functions", "memory", NULL};
@@ -280,6 +283,40 @@ static int read_size(const struct ip_yaml_document *document, const struct ip_ya
 					     ip_format_size(least, size));
 }
 
+/* Reads the requests of args, retval or when: one, or a list of them. A map has `true` in the place
+ * of a request where all values of all functions are meant: *ret_all; NULL: that is not possible.
+ */
+static int read_requests(const struct ip_yaml_document *document, const struct ip_yaml *map,
+			 const char *key, enum ip_value_request_kind kind, bool *ret_all,
+			 struct ip_rules_texts *ret)
+{
+	const struct ip_yaml *node = ip_yaml_get(map, key), *const only[] = {node};
+	const struct ip_yaml *const *items = node && node->kind == IP_YAML_LIST
+						     ? (const struct ip_yaml *const *)node->items
+						     : only;
+	size_t n = !node ? 0 : node->kind == IP_YAML_LIST ? node->n : 1;
+	struct ip_value_requests requests = {0};
+	int done = 0;
+
+	if (node && ret_all && node->kind == IP_YAML_SCALAR && !ip_value_request_is(node->text))
+		return ip_yaml_bool(document, node, key, ret_all);
+	if (n > REQUESTS_MAX)
+		return ip_yaml_error(document, node, "%s has more than %u items", key,
+				     REQUESTS_MAX);
+	for (size_t i = 0; i < n && done == 0; i++) {
+		const char *text = ip_yaml_text(document, items[i], key);
+
+		if (!text)
+			done = -1;
+		else if (ip_value_requests_add(&requests, kind, text) < 0)
+			done = ip_probes_error_at(document, items[i], key);
+		else
+			done = add_text(ret, text);
+	}
+	ip_value_requests_clear(&requests);
+	return done;
+}
+
 /* Reads the value of trace, hist, fperf or snapshot. It is a map, or only its most important part:
  * the functions, or the profile of fperf. */
 static int read_action(const struct ip_yaml_document *document, const struct ip_yaml *node,
@@ -303,8 +340,10 @@ static int read_action(const struct ip_yaml_document *document, const struct ip_
 				      &ret->functions);
 	if (ip_yaml_check_map(document, node, what, keys[ret->action]) < 0 ||
 	    ip_probes_text(document, node, "profile", &ret->profile) < 0 ||
-	    read_bool(document, node, "args", &ret->args) < 0 ||
-	    read_bool(document, node, "retval", &ret->retval) < 0 ||
+	    read_requests(document, node, "args", IP_REQUEST_ARGS, &ret->args, &ret->args_of) < 0 ||
+	    read_requests(document, node, "retval", IP_REQUEST_RETVAL, &ret->retval,
+			  &ret->retval_of) < 0 ||
+	    read_requests(document, node, "when", IP_REQUEST_WHEN, NULL, &ret->when) < 0 ||
 	    read_size(document, node, "memory", 1u << 20, &ret->ring) < 0)
 		return -1;
 	functions = ip_yaml_get(node, "functions");
@@ -454,7 +493,8 @@ static void clear_texts(struct ip_rules_texts *texts)
 
 void ip_rules_rule_clear(struct ip_rules_rule *r)
 {
-	struct ip_rules_texts *texts[] = {&r->exe, &r->cmdline, &r->cgroup, &r->unit, &r->user};
+	struct ip_rules_texts *texts[] = {&r->exe,  &r->cmdline, &r->cgroup,	&r->unit,
+					  &r->user, &r->args_of, &r->retval_of, &r->when};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
 		clear_texts(texts[i]);

@@ -66,6 +66,8 @@ struct ip_rules_rule {
 	char *functions; /* as -f takes it; NULL: all */
 	char *profile;	 /* of fperf; NULL: none */
 	bool args, retval;
+	/* of single functions: the values of --args and --retval; and those of --when */
+	struct ip_rules_texts args_of, retval_of, when;
 	uint64_t ring; /* memory of a flight recorder or of a trace, in bytes; 0: the default */
 	/* how long to record; for a snapshot: how long to record after the rule has fired */
 	uint64_t for_ns;

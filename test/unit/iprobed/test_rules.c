@@ -55,10 +55,20 @@ static void test_what_is_taken(void **state)
 		    "    when: {every: 10m, signal: SIGUSR2, pressure: {memory: '> 10%', io_full: "
 		    "'>1% for "
 		    "1m'}, memory: '>2G'}\n"
-		    "    do: {snapshot: '@some'}\n") < 0)
+		    "    do: {snapshot: '@some'}\n"
+		    "  request:\n"
+		    "    match: {exe: x}\n"
+		    "    when: start\n"
+		    "    do: {trace: {args: ['f(r->uri, n=a[1])', 'g(b)'], retval: 'f(retval)', "
+		    "when: 'f: n > 1'}}\n") < 0)
 		fail_msg("%s", ip_error_message());
 	assert_int_equal(ip_probes_d_check(&p), 0);
-	assert_int_equal(p.nrules, 4);
+	assert_int_equal(p.nrules, 5);
+	r = ip_probes_d_rule(&p, "request");
+	assert_true(!r->args && !r->retval && r->args_of.n == 2 && r->retval_of.n == 1 &&
+		    r->when.n == 1);
+	assert_string_equal(r->args_of.items[0], "f(r->uri, n=a[1])");
+	assert_string_equal(r->when.items[0], "f: n > 1");
 	r = ip_probes_d_rule(&p, "slow");
 	assert_true(r->enabled && r->args && !r->retval && r->action == IP_RULES_TRACE);
 	assert_int_equal(r->exe.n, 2);
@@ -164,7 +174,13 @@ static void test_what_is_wrong_and_where(void **state)
 		 "f.yaml:1:55: do is one of trace, hist, fperf and snapshot"},
 		{RULE("exe: x", "start: true", "{trace: x, hist: y}", ""), "do is one of"},
 		{RULE("exe: x", "start: true", "{trace: {function: x}}", ""),
-		 "unknown key 'function'; trace has functions, args, retval, memory"},
+		 "unknown key 'function'; trace has functions, args, retval, when, memory"},
+		{RULE("exe: x", "start: true", "{trace: {args: [\"f(r->)\"]}}", ""),
+		 "args: --args f(r->): 'r->': a name is missing"},
+		{RULE("exe: x", "start: true", "{trace: {args: maybe}}", ""), "args"},
+		{RULE("exe: x", "start: true", "{trace: {when: [a, a, a, a, a, a, a, a, a]}}", ""),
+		 "when has more than 8 items"},
+		{RULE("exe: x", "start: true", "{hist: {when: a}}", ""), "unknown key 'when'"},
 		{RULE("exe: x", "start: true", "{hist: 'x,,y'}", ""), "selection: empty item"},
 		{RULE("exe: x", "start: true", "fperf", ""), "fperf by which profile?"},
 		{RULE("exe: x", "start: true", "{snapshot: {memory: 1k}}", ""),
