@@ -135,7 +135,7 @@ static bool resolve(const struct cold_module *m, const struct ip_point_arg *arg,
 
 /* Writes the place of one argument, which text holds as the compiler printed it. */
 static int place(const struct cold_module *m, const struct cold_point *p, const char *text,
-		 size_t length, bool string, FILE *out)
+		 size_t length, bool string, bool pointer, FILE *out)
 {
 	struct ip_point_arg arg;
 	char buffer[128];
@@ -153,6 +153,7 @@ static int place(const struct cold_module *m, const struct cold_point *p, const 
 		}
 	}
 	arg.is_string = string && arg.size == 8 && !arg.is_signed;
+	arg.is_pointer = pointer && !string && arg.size == 8 && !arg.is_signed;
 	ip_point_arg_format(&arg, buffer, sizeof(buffer));
 	return fputs(buffer, out);
 }
@@ -173,7 +174,7 @@ char *cold_point_places(const struct cold_module *m, const struct cold_point *p)
 
 		if (i)
 			fputc(' ', out);
-		place(m, p, text, length, p->strings >> i & 1, out);
+		place(m, p, text, length, p->strings >> i & 1, p->pointers >> i & 1, out);
 		text += length + (text[length] != '\0');
 	}
 	if (fclose(out) || !result) {

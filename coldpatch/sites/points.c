@@ -28,7 +28,7 @@
 /* A record as the assembler writes it; strings follow. */
 struct record {
 	uint32_t size;
-	uint8_t version, kind, strings, reserved;
+	uint8_t version, kind, strings, pointers;
 	uint64_t address;
 };
 
@@ -85,7 +85,8 @@ int cold_point_read(const uint8_t *bytes, size_t size, struct cold_point *ret, s
 			r.version, VERSION);
 	if (r.kind > COLD_SCOPE_END)
 		return ip_error("record of a point of unknown kind %u", r.kind);
-	*ret = (struct cold_point){.address = r.address, .kind = r.kind, .strings = r.strings};
+	*ret = (struct cold_point){
+		.address = r.address, .kind = r.kind, .strings = r.strings, .pointers = r.pointers};
 	ret->name = take_string(bytes, r.size, &at);
 	ret->args = ret->name ? take_string(bytes, r.size, &at) : NULL;
 	ret->identity = ret->args ? take_string(bytes, r.size, &at) : NULL;

@@ -181,6 +181,7 @@ static bool take_size(struct rest *r, struct ip_point_arg *ret)
 		return false;
 	ret->size = (uint8_t)(*r->p++ - '0');
 	ret->is_string = ret->size == 8 && !ret->is_signed && take(r, 's');
+	ret->is_pointer = ret->size == 8 && !ret->is_signed && !ret->is_string && take(r, 'p');
 	return take(r, '@');
 }
 
@@ -223,7 +224,9 @@ int ip_point_arg_format(const struct ip_point_arg *a, char *buffer, size_t size)
 	char place[32] = "", registers[32] = "";
 	const char *base = a->base == IP_NO_REGISTER ? NULL : ip_register_name(a->base, 8);
 	const char *index = a->index == IP_NO_REGISTER ? NULL : ip_register_name(a->index, 8);
-	const char *sign = a->is_signed ? "-" : "", *string = a->is_string ? "s" : "";
+	const char *sign = a->is_signed ? "-" : "", *string = a->is_string    ? "s"
+							      : a->is_pointer ? "p"
+									      : "";
 
 	switch (a->operand) {
 	case IP_OPERAND_REGISTER:

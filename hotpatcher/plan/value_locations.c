@@ -502,8 +502,8 @@ static struct ip_value_type type_of_point_arg(const struct ip_point_arg *arg)
 					      : arg->is_signed ? IP_VALUE_SIGNED
 							       : 0};
 
-	if (arg->is_string)
-		strcpy(type.item, "s");
+	if (arg->is_string || arg->is_pointer)
+		strcpy(type.item, arg->is_string ? "s" : "p");
 	else
 		snprintf(type.item, sizeof(type.item), "%c%u", arg->is_signed ? 'i' : 'u',
 			 type.size % 10u);

@@ -6,6 +6,7 @@
  *   IPROBE_POINT(name);                  marks a place; a trace can show that control came by here
  *   IPROBE_POINT(name, arg...);          and with which values: up to six integers, enumerations,
  *                                        pointers or strings (char *)
+ *   IPROBE_POINT(name, IPROBE_STRING(p)) the bytes at p as a string, whatever p points to
  *   IPROBE_SCOPE(name);                  from here to the end of the block, however control leaves
  *                                        it: return, break, goto, exception
  *   IPROBE_NO_PROBE                      attribute of a function that must never have probes
@@ -71,6 +72,9 @@
 #define IPROBE_STRING_(a)					     IPROBE_STRING2_(a)
 #define IPROBE_STRING2_(a)					     #a
 
+/* An argument of IPROBE_POINT whose bytes are a string: unsigned char *, void * and the like. */
+#define IPROBE_STRING(p) ((const char *)(const void *)(p))
+
 #ifndef IPROBE_PROVIDER
 #define IPROBE_PROVIDER iprobe
 #endif
@@ -118,7 +122,8 @@
 /*
  * A record of .iprobe.points has
  *   - 4 bytes: its size; 1: version; 1: kind (0 point, 1 begin, 2 end of a scope); 1: mask of the
- *     arguments that are strings; 1: zero; 8: link-time address of the site;
+ *     arguments that are strings; 1: mask of those that are other pointers; 8: link-time address of
+ *     the site;
  *   - then name, arguments, identity, each ended by a NUL; padded to a multiple of 8.
  *
  * Each argument is "SIZE@OPERAND;"; SIZE is negative for a signed one. identity: for an end without
@@ -136,12 +141,13 @@
 	".Liprobe_site%=:\n\t"                                                                     \
 	".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\t"
 
-#define IPROBE_RECORD_(kind, strings, name, args, identity)                                        \
+#define IPROBE_RECORD_(kind, masks, name, args, identity)                                          \
 	".pushsection .iprobe.points, \"?o\", @progbits, .Liprobe_site%=\n\t"                      \
 	".balign 8\n"                                                                              \
 	".Liprobe_record%=:\n\t"                                                                   \
 	".4byte .Liprobe_record_end%= - .Liprobe_record%=\n\t"                                     \
-	".byte 1, " kind ", " strings ", 0\n\t"                                                    \
+	".byte 1, " kind "\n\t"                                                                    \
+	".2byte " masks "\n\t"                                                                     \
 	".8byte .Liprobe_site%=\n\t"                                                               \
 	".asciz \"" name "\"\n\t"                                                                  \
 	".asciz \"" args "\"\n\t"                                                                  \
@@ -175,7 +181,8 @@
 						    ".endif\n"
 
 /*
- * Arguments: their size, negative for signed ones, and whether they are strings. These are
+ * Arguments: their size, negative for signed ones; and whether they are strings (1), or other
+ * pointers (0x100: a second mask stands above the first). These are
  * constants, for which no argument is evaluated.
  */
 #if defined(__cplusplus)
@@ -196,7 +203,7 @@ template <typename T> struct arg<T, true> {
 	enum { size = (number)-1 < (number)1 ? -(int)sizeof(T) : (int)sizeof(T), is_string = 0 };
 };
 template <typename T> struct arg<T *, false> {
-	enum { size = 8, is_string = 0 };
+	enum { size = 8, is_string = 0x100 };
 };
 #define IPROBE_INTEGER_(type)                                                                      \
 	template <> struct arg<type, false> {                                                      \
@@ -248,11 +255,15 @@ IPROBE_STRING_TYPE_(const volatile char *)
 /* The type that x has as a value: arrays are pointers then. */
 #define IPROBE_TYPE_(x)	      __typeof__(((void)0, (x)))
 #define IPROBE_IS_A_(x, type) __builtin_types_compatible_p(IPROBE_TYPE_(x), type)
+/* 5: pointer; 1..4: integer, character, enumeration, boolean */
+#define IPROBE_CLASS_(x)      __builtin_classify_type(((void)0, (x)))
 #define IPROBE_IS_STRING_(x)                                                                       \
 	(IPROBE_IS_A_(x, char *) || IPROBE_IS_A_(x, const char *) ||                               \
-	 IPROBE_IS_A_(x, volatile char *) || IPROBE_IS_A_(x, const volatile char *))
-/* 5: pointer; 1..4: integer, character, enumeration, boolean */
-#define IPROBE_CLASS_(x) __builtin_classify_type(((void)0, (x)))
+			 IPROBE_IS_A_(x, volatile char *) ||                                       \
+			 IPROBE_IS_A_(x, const volatile char *)                                    \
+		 ? 1                                                                               \
+	 : IPROBE_CLASS_(x) == 5 ? 0x100                                                           \
+				 : 0)
 #define IPROBE_INTEGER_(x)                                                                         \
 	__typeof__(__builtin_choose_expr(IPROBE_CLASS_(x) >= 1 && IPROBE_CLASS_(x) <= 4,           \
 					 ((void)0, (x)), 0U))
@@ -273,8 +284,8 @@ IPROBE_STRING_TYPE_(const volatile char *)
 #define IPROBE_ANYWHERE_ "nor"
 #endif
 
-/* name, number of arguments, mask of the strings, "memory" or "cc" (which an asm statement clobbers
- * anyway), operands */
+/* name, number of arguments, masks of the strings and of other pointers, "memory" or "cc" (which an
+ * asm statement clobbers anyway), operands */
 #define IPROBE_EMIT_(name, n, strings, clobber, ...)                                               \
 	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_("0", "%c[mask]", name, IPROBE_TEXT##n##_(";"), "") \
 			    IPROBE_NOTE_(name, IPROBE_TEXT##n##_(" "))                             \
@@ -285,10 +296,10 @@ IPROBE_STRING_TYPE_(const volatile char *)
  * condition is a constant, so only one of the two remains. */
 #define IPROBE_EMIT_EITHER_(name, n, strings, ...)                                                 \
 	do {                                                                                       \
-		if (strings)                                                                       \
+		if ((strings)&0xff)                                                                \
 			IPROBE_EMIT_(name, n, strings, "memory", __VA_ARGS__);                     \
 		else                                                                               \
-			IPROBE_EMIT_(name, n, 0, "cc", __VA_ARGS__);                               \
+			IPROBE_EMIT_(name, n, strings, "cc", __VA_ARGS__);                         \
 	} while (0)
 
 #define IPROBE_TEXT_(n)	      "%c[s" #n "]@%[a" #n "]"

@@ -11,8 +11,9 @@ static bool same(const struct ip_point_arg *a, const struct ip_point_arg *b)
 {
 	return a->operand == b->operand && a->size == b->size && a->base == b->base &&
 	       a->index == b->index && a->scale == b->scale && a->is_signed == b->is_signed &&
-	       a->is_string == b->is_string && a->in_module == b->in_module &&
-	       a->value == b->value && a->symbol_length == b->symbol_length &&
+	       a->is_string == b->is_string && a->is_pointer == b->is_pointer &&
+	       a->in_module == b->in_module && a->value == b->value &&
+	       a->symbol_length == b->symbol_length &&
 	       !memcmp(a->symbol_length ? a->symbol : "", b->symbol_length ? b->symbol : "",
 		       a->symbol_length);
 }
