@@ -162,6 +162,9 @@ def test_thread_by_name(me, fentry):
         ["--depth", "3", "--callsite"],
         ["--min-duration", "1ms", "--callsite"],
         ["--thread", "filtered", "--sample", "3"],
+        ["--when", "x & 1"],
+        ["--when", "level2: x & 1", "--args", "level3(x)"],
+        ["--when", "x & 1", "--min-duration", "1ms"],
     ],
     ids=" ".join,
 )
@@ -189,6 +192,14 @@ def test_signals(me, program, options):
     assert [e["ts"] for e in r.events] == sorted(e["ts"] for e in r.events) or len(
         {e["tid"] for e in r.events}
     ) > 1
+
+
+def test_signals_and_conditions(me, fentry):
+    """A handler that comes while a hook works is queued with what its condition says."""
+    r = record(me, fentry, "--when", "x & 1", args=["-n", "100", "-s", "-t"])
+    assert r.own["handled"] > 100
+    for name in ("level1", "level2", "level3", "level4"):
+        assert r.entries[name] == r.exits[name] < r.own[name], name
 
 
 def test_told(me, fentry):

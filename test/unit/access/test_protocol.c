@@ -23,20 +23,22 @@ static void test_what_is_understood(void **state)
 	assert_int_equal(parse("iprobe 1\nattach 17\nleave\ndirectory a b\noption "
 			       "--duration=10s\noption --json\n"
 			       "option --drop-hot\noption --drop-hot=30\noption "
-			       "--functions=a,!b,f(int, char)\n",
+			       "--functions=a,!b,f(int, char)\noption --args\noption "
+			       "--args=f(r->a, b)\noption --when=f: a > 1\n",
 			       &r),
 			 0);
 	assert_int_equal(r.what, IP_REQUEST_ATTACH);
 	assert_int_equal(r.pid, 17);
 	assert_true(r.leave);
 	assert_string_equal(r.directory, "a b");
-	assert_int_equal(r.noptions, 5);
+	assert_int_equal(r.noptions, 8);
 	assert_string_equal(r.options[0], "--duration=10s");
 	assert_string_equal(r.options[4], "--functions=a,!b,f(int, char)");
+	assert_string_equal(r.options[6], "--args=f(r->a, b)");
 	text = ip_request_format(&r);
 	assert_non_null(text);
 	assert_int_equal(parse(text, &again), 0);
-	assert_int_equal(again.noptions, 5);
+	assert_int_equal(again.noptions, 8);
 	assert_string_equal(again.directory, r.directory);
 	assert_true(again.leave);
 	free(text);
