@@ -139,6 +139,23 @@ def test_members_of_classes(me, programs, flags):
         assert leave["retval"] == expected["ret"]
 
 
+def test_structures_as_results(me, programs):
+    """--retval alone has the members of what is returned, and a std::string as a string."""
+    done, directory = record(
+        me, programs.simple("value_members", placement="fentry"), "-f", "small,mixed", "--retval"
+    )
+    said = [s for s in said_by(done) if s["f"] in ("small", "mixed")]
+    leaves = [leave for _, leave in calls_of(dump(me, directory))]
+    assert len(leaves) == len(said)
+    for leave, expected in zip(leaves, said):
+        names = {f"retval.{name}": value for name, value in leave["retval"].items()}
+        assert names == expected["ret"]
+    program = programs.simple("value_members_cxx", placement="fentry", suffix="cc")
+    _, directory = record(me, program, "-f", "web::make*", "--retval")
+    leaves = [leave["retval"] for _, leave in calls_of(dump(me, directory))]
+    assert leaves == ["x" * n for n in range(0, 40, 13)]
+
+
 def test_text_output(me, programs):
     program = programs.simple("value_members", placement="fentry")
     _, directory = record(

@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "hotpatcher/plan/value_locations.h"
 #include "hotpatcher/plan/values/expression.h"
+#include "hotpatcher/plan/values/members.h"
 
 /* State of compiling one program. */
 struct compiler {
@@ -144,6 +145,45 @@ static int compile_requests(struct compiler *c, enum ip_value_request_kind kind)
 	return named;
 }
 
+/* Records a structure that the function returns: as a string, if it is one; else its members, as
+ * far as each is a single value, or a string. Returns 1; 0: it returns none; -1 with an error. */
+static int add_result_members(struct compiler *c)
+{
+	struct ip_argument_place *place = &c->scope.places[0];
+	struct ip_expression result = {.kind = IP_EXPRESSION_NAME, .text = "retval"};
+	struct ip_value_result results[IP_VALUES_MAX];
+	const char *names[IP_VALUES_MAX];
+	size_t n, kept = 0;
+
+	ip_value_scope_init(&c->scope, c->function->debug, true);
+	if (!c->scope.nplaces || !place->typed || !ip_value_is_aggregate(&place->type.die) ||
+	    ip_value_type_complete(&place->type.die) < 0)
+		return 0;
+	if (ip_value_expression(&c->scope, &result, &results[0]) == 0) {
+		if (ip_value_steps_write(&c->scope.steps, &c->builder) < 0)
+			return -1;
+		return ip_value_builder_add(&c->builder, &results[0].type, NULL, &results[0].op);
+	}
+	c->scope.steps.n = 0;
+	n = ip_value_member_list(&place->type.die, names, IP_VALUES_MAX);
+	for (size_t i = 0; i < n; i++) {
+		struct ip_expression member = {
+			.kind = IP_EXPRESSION_MEMBER, .text = (char *)names[i], .left = &result};
+		unsigned before = c->scope.steps.n;
+
+		if (ip_value_expression(&c->scope, &member, &results[kept]) == 0)
+			names[kept++] = names[i];
+		else
+			c->scope.steps.n = before;
+	}
+	if (ip_value_steps_write(&c->scope.steps, &c->builder) < 0)
+		return -1;
+	for (size_t i = 0; i < kept; i++)
+		if (!ip_value_builder_add(&c->builder, &results[i].type, names[i], &results[i].op))
+			return ip_error("the values of one function are too many");
+	return kept > 0;
+}
+
 static int compile(const struct ip_value_options *options, const struct ip_value_function *function,
 		   bool at_return, struct ip_value_outcome *outcomes, struct ip_arguments *ret)
 {
@@ -165,6 +205,8 @@ static int compile(const struct ip_value_options *options, const struct ip_value
 	named = at_return ? 0 : compile_conditions(c);
 	if (named == 0)
 		named = compile_requests(c, at_return ? IP_REQUEST_RETVAL : IP_REQUEST_ARGS);
+	if (named == 0 && all && at_return)
+		named = add_result_members(c);
 	if (named == 0 && all && at_return)
 		ip_arguments_add_return(&c->builder, function->debug);
 	else if (named == 0 && all)

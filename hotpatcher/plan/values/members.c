@@ -165,7 +165,7 @@ int ip_value_member_find(Dwarf_Die *type, const char *name, struct ip_value_memb
 }
 
 /* Collects names of members, those of anonymous members and base classes, too. */
-static void collect(Dwarf_Die *type, unsigned depth, const char **names, size_t *n)
+static void collect(Dwarf_Die *type, unsigned depth, const char **names, size_t max, size_t *n)
 {
 	Dwarf_Die die;
 
@@ -176,7 +176,7 @@ static void collect(Dwarf_Die *type, unsigned depth, const char **names, size_t 
 		const char *name = dwarf_diename(&die);
 		struct ip_value_type inner;
 
-		if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) || *n == NAMES_MAX)
+		if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) || *n == max)
 			continue;
 		if (tag == DW_TAG_member && name) {
 			if (!is_static(&die))
@@ -184,9 +184,17 @@ static void collect(Dwarf_Die *type, unsigned depth, const char **names, size_t 
 		} else if (ip_value_type_of(&die, &inner) > 0 &&
 			   ip_value_is_aggregate(&inner.die) &&
 			   ip_value_type_complete(&inner.die) == 0) {
-			collect(&inner.die, depth + 1, names, n);
+			collect(&inner.die, depth + 1, names, max, n);
 		}
 	} while (dwarf_siblingof(&die, &die) == 0);
+}
+
+size_t ip_value_member_list(Dwarf_Die *type, const char **names, size_t max)
+{
+	size_t n = 0;
+
+	collect(type, 0, names, max, &n);
+	return n;
 }
 
 char *ip_value_member_names(Dwarf_Die *type, const char *name)
@@ -199,7 +207,7 @@ char *ip_value_member_names(Dwarf_Die *type, const char *name)
 
 	if (!names)
 		return NULL;
-	collect(type, 0, names, &n);
+	collect(type, 0, names, NAMES_MAX, &n);
 	if (name && ip_selection_parse_names(name, &selection) == 0)
 		text = ip_selection_nearest(selection, names, n);
 	ip_selection_destroy(selection);

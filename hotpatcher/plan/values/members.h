@@ -29,6 +29,10 @@ int ip_value_type_complete(Dwarf_Die *type);
  * there is none; -1: its place is not constant (a virtual base). */
 int ip_value_member_find(Dwarf_Die *type, const char *name, struct ip_value_member *ret);
 
+/* Lists up to max names of members, also of anonymous members and of base classes. type is
+ * complete. Returns their number. */
+size_t ip_value_member_list(Dwarf_Die *type, const char **names, size_t max);
+
 /* Names of the members that are nearest to name, or of the first ones if name is NULL (malloc'ed
  * text; NULL: out of memory). */
 char *ip_value_member_names(Dwarf_Die *type, const char *name);
