@@ -178,9 +178,10 @@ static int print_notes(const struct slowest *s)
 
 	if (s->found->suspect)
 		ip_print(stdout,
-			 "\n%s calls may be several taken for one, since events were lost "
-			 "meanwhile; they are not among these.\n",
-			 ip_format_count(s->found->suspect, count));
+			 "\n%s call%s may be several taken for one, since events were lost "
+			 "meanwhile: not among these.\n",
+			 ip_format_count(s->found->suspect, count),
+			 s->found->suspect == 1 ? "" : "s");
 	if (s->found->unkept)
 		ip_print(stdout,
 			 "\nThe values of %s calls were not kept: too many calls with values were "

@@ -185,7 +185,12 @@ static void print_values(const struct cli_report *r)
 	const struct ip_value_groups *values = r->stats->groups->values;
 	char count[32];
 
-	if (r->valueless)
+	if (r->valueless == 1)
+		ip_print(stdout,
+			 "\n1 call or point of a function that does not record %s is not among "
+			 "these.\n",
+			 values->name.text);
+	else if (r->valueless)
 		ip_print(stdout,
 			 "\n%s calls and points of functions that do not record %s are not among "
 			 "these.\n",
