@@ -5,18 +5,18 @@
  *   1. payloads[] says which probe's event the payload number is and which program reads its
  *      values.
  *   2. Copy the program, block by block. If a block does not belong to this session, both before
- * and after it is copied, record the event without values.
+ *      and after it is copied, record the event without values.
  *   3. Run the program (values.c). The values go to a buffer on the stack, as large as the program
  *      says it needs. The hook does not touch the slot until the values are there. So a handler
- * that comes now finds the thread outside of any hook.
+ *      that comes now finds the thread outside of any hook.
  *   4. Record event and values together (record.c), unless the program's condition is not true.
  *
  * No access to memory that a value points to can fault. Memory in the page of the site's stack
- * pointer is mapped. All other memory is read by process_vm_readv from the process itself: one
- * system call, whose error is a return value. It changes neither errno nor signals, and is never
- * interrupted. Under a seccomp filter it might end the thread. So if any thread has a filter, the
- * hotpatcher forbids the call (may_read). A value that would need it is then recorded as
- * unreadable.
+ * pointer is mapped. All other memory is copied by the kernel, from the process to itself
+ * (process_vm_writev, process_vm_readv): a system call whose error is a return value. It changes
+ * neither errno nor signals, and is never interrupted. Under a seccomp filter it might end the
+ * thread. So if any thread has a filter, the hotpatcher forbids the call (may_read). A value that
+ * would need it is then recorded as unreadable.
  */
 #include "runtime/payload.h"
 

@@ -5,9 +5,9 @@
  *   1. The operations run in their order. There are no jumps, so a program ends after as many steps
  *      as it has operations.
  *   2. Memory in the page of the site's stack pointer is mapped: it is read by plain loads. All
- * other memory is read by the kernel (rt_gather(), rt_read()): one call, whose error is a
- * return value. There is no check before a load, so there is no time between a check and a load in
- *      which another thread could unmap the page.
+ *      other memory is read by the kernel (rt_gather(), rt_read()): one call, whose error is a
+ *      return value. There is no check before a load, so there is no time between a check and a
+ *      load in which another thread could unmap the page.
  *   3. A load waits until its value is needed. Then all loads that wait are read by one call. The
  *      plan orders operations so that each step of all chains of pointers comes together, and the
  *      strings come last, together.
