@@ -258,7 +258,7 @@ static void call_ends(struct ip_timeline *t, uint32_t function, size_t depth, ui
 {
 	struct ip_timeline_call stay;
 
-	if (t->skip || t->failed || !t->selected[function])
+	if (t->skip || t->failed || (t->selected && !t->selected[function]))
 		return;
 	if (depth >= IP_TIMELINE_DEPTHS) {
 		t->deeper += !t->weighing && !t->receiver;
@@ -289,7 +289,10 @@ static void call_ends(struct ip_timeline *t, uint32_t function, size_t depth, ui
 
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
-	call_begins(context, depth, frame->start);
+	struct ip_timeline *t = context;
+
+	frame->tag = t->calls++; /* for the index of a run */
+	call_begins(t, depth, frame->start);
 }
 
 static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
@@ -311,7 +314,10 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 
 static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
 {
-	call_begins(context, depth, ts);
+	struct ip_timeline *t = context;
+
+	t->calls++;
+	call_begins(t, depth, ts);
 	call_ends(context, function, depth, ts);
 }
 
@@ -389,11 +395,10 @@ static const struct ip_frames_ops ops = {.opened = on_opened,
 					 .closed = on_closed,
 					 .point = on_point};
 
-int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uint32_t tid,
-			size_t most, size_t nslices, struct ip_timeline **ret)
+/* Returns an empty timeline from begin to end; NULL with an error. */
+static struct ip_timeline *create(uint64_t begin, uint64_t end, size_t most, size_t nslices)
 {
 	struct ip_timeline *t = calloc(1, sizeof(*t));
-	const struct ip_trace_visitor visitor = {.ops = &ops, .context = t, .run = on_run};
 
 	if (t) {
 		t->row_of_depth = calloc(IP_TIMELINE_DEPTHS, sizeof(*t->row_of_depth));
@@ -401,16 +406,20 @@ int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uin
 	}
 	if (!t || !t->row_of_depth || !t->since) {
 		ip_timeline_destroy(t);
-		return ip_error("out of memory");
+		ip_error("out of memory");
+		return NULL;
 	}
-	t->selected = selected;
-	t->tid = tid;
 	t->most = most;
 	t->nslices = nslices;
-	t->begin = trace->begin;
-	t->ticks = trace->end > trace->begin ? trace->end - trace->begin : 1;
-	if (choose_rows(t, trace, &visitor) < 0 ||
-	    ip_trace_reader_visit(trace, &visitor, &t->events) < 0 || t->failed) {
+	t->begin = begin;
+	t->ticks = end > begin ? end - begin : 1;
+	return t;
+}
+
+/* Takes the result of the reading. Returns 0, or -1 with an error. */
+static int finish(struct ip_timeline *t, int done, struct ip_timeline **ret)
+{
+	if (done < 0 || t->failed) {
 		if (t->failed)
 			ip_error("out of memory");
 		ip_timeline_destroy(t);
@@ -441,6 +450,47 @@ int ip_timeline_read_summed(struct ip_timeline *t, struct ip_trace_reader *trace
 	if (ip_trace_reader_visit(trace, &visitor, &events) < 0 || t->failed)
 		return -1;
 	return receiver->run(context);
+}
+
+int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uint32_t tid,
+			size_t most, size_t nslices, struct ip_timeline **ret)
+{
+	struct ip_timeline *t = create(trace->begin, trace->end, most, nslices);
+	const struct ip_trace_visitor visitor = {.ops = &ops, .context = t, .run = on_run};
+	int done;
+
+	if (!t)
+		return -1;
+	t->selected = selected;
+	t->tid = tid;
+	done = choose_rows(t, trace, &visitor);
+	if (done == 0)
+		done = ip_trace_reader_visit(trace, &visitor, &t->events);
+	return finish(t, done, ret);
+}
+
+int ip_timeline_collect_run(struct ip_trace_reader *trace, const struct ip_thread_packets *run,
+			    size_t most, size_t nslices, struct ip_timeline **ret,
+			    struct ip_run_index **ret_index)
+{
+	struct ip_timeline *t = create(run->begin, run->end, most, nslices);
+	struct ip_run_index *index = NULL;
+	const struct ip_slice_visitor visitor = {
+		.ops = &ops, .context = t, .calls = t ? &t->calls : NULL};
+	int done;
+
+	if (!t)
+		return -1;
+	on_run(t, run);
+	done = ip_run_index_make(trace, run, &visitor, 0, &index);
+	if (done == 0)
+		t->events = index->events;
+	done = finish(t, done, ret);
+	if (done < 0)
+		ip_run_index_destroy(index);
+	else
+		*ret_index = index;
+	return done;
 }
 
 void ip_timeline_destroy(struct ip_timeline *t)

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/callstack/run_index.h"
 #include "analysis/callstack/trace.h"
 
 #define IP_TIMELINE_DEPTHS 256u /* deeper stays are counted, not shown */
@@ -53,7 +54,7 @@ struct ip_timeline {
 	struct ip_timeline_row *rows; /* in no order */
 	size_t nrows;
 	size_t nslices;
-	uint64_t begin, ticks; /* of the trace; ticks >= 1 */
+	uint64_t begin, ticks; /* of the trace, or of the run; ticks >= 1 */
 	uint64_t events;
 	uint64_t summed; /* stays that are only in sums */
 	uint64_t deeper; /* stays deeper than the last row */
@@ -68,6 +69,7 @@ struct ip_timeline {
 	size_t most, nsummed;
 	const bool *selected;
 	uint32_t tid, run_pid, run_tid, run_process;
+	uint64_t calls;
 	uint32_t *row_of_depth;
 	uint64_t *since; /* by depth: when the stay that is on the stack began */
 	/* Rows that appeared, in the order of their appearance, including those for which there
@@ -104,6 +106,11 @@ struct ip_timeline_receiver {
  * receiver returned -1, the error is the receiver's. */
 int ip_timeline_read_summed(struct ip_timeline *timeline, struct ip_trace_reader *trace,
 			    const struct ip_timeline_receiver *receiver, void *context);
+/* The same of one run alone, with its index (run_index.h), by one reading of the run. It has at
+ * most IP_TIMELINE_DEPTHS rows. The caller destroys both. */
+int ip_timeline_collect_run(struct ip_trace_reader *trace, const struct ip_thread_packets *run,
+			    size_t most, size_t nslices, struct ip_timeline **ret,
+			    struct ip_run_index **ret_index);
 void ip_timeline_destroy(struct ip_timeline *timeline);
 
 /* Returns where slice i begins, in ticks since begin. For i = nslices it is ticks. */
