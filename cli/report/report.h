@@ -130,7 +130,13 @@ int cli_report_load(const char *dir, const struct cli_report_options *options,
  * before. base NULL: this is the first of the two. */
 int cli_report_load_compared(const char *dir, const struct cli_report_options *options,
 			     const struct cli_report *base, struct cli_report *ret);
+/* Loads a trace that is open already. ret->trace is that trace, and cli_report_clear() closes it.
+ */
+int cli_report_load_open(struct ip_trace_reader *trace, const struct cli_report_options *options,
+			 struct cli_report *ret);
 void cli_report_clear(struct cli_report *report);
+/* Sorts the rows by a column as the table is sorted: the largest first, names from A on. */
+void cli_report_sort(struct cli_report *report, enum cli_report_column by);
 
 /* report_columns.c. A time of a summary; not of columns that are none. */
 uint64_t *cli_report_figure(struct ip_stats_summary *summary, enum cli_report_column column);
@@ -181,6 +187,13 @@ const char *cli_report_caller_from(const struct ip_group *group);
 /* report_table.c: cli_report_table() returns 0, or -1 with an error. report_json.c,
  * report_csv.c: the others. */
 int cli_report_table(const struct cli_report *r);
+/* Prints a figure of a row with a blank before it: 9 columns, 11 for calls. */
+void cli_report_print_cell(FILE *out, const struct cli_report_row *row,
+			   enum cli_report_column column);
+/* Returns the name of a row in at most width columns. Several functions with the same name get what
+ * tells them apart. The caller follows. The caller frees it; NULL: memory ran out. */
+char *cli_report_row_name(const struct cli_report *r, const struct cli_report_row *row,
+			  size_t width);
 void cli_report_json(const struct cli_report *r);
 
 /* Returns a note about a row whose times end at a tail call in some or all calls; "": no note. */

@@ -289,6 +289,18 @@ static void mark_ambiguous(struct cli_report *r)
 	}
 }
 
+void cli_report_sort(struct cli_report *r, enum cli_report_column by)
+{
+	if (!r->nrows)
+		return;
+	for (size_t i = 0; i < r->nrows; i++)
+		r->rows[i].key = cli_report_value(&r->rows[i], by);
+	qsort(r->rows, r->nrows, sizeof(*r->rows), by_name);
+	mark_ambiguous(r);
+	if (by != CLI_BY_FUNCTION)
+		qsort(r->rows, r->nrows, sizeof(*r->rows), by_key);
+}
+
 static void sort(struct cli_report *r)
 {
 	const char *column = r->options->sort ? r->options->sort : "total";
@@ -302,18 +314,15 @@ static void sort(struct cli_report *r)
 	}
 	while (strcmp(cli_report_columns[by].name, column))
 		by++;
-	for (size_t i = 0; i < r->nrows; i++)
-		r->rows[i].key = cli_report_value(&r->rows[i], by);
-	qsort(r->rows, r->nrows, sizeof(*r->rows), by_name);
-	mark_ambiguous(r);
-	if (by != CLI_BY_FUNCTION)
-		qsort(r->rows, r->nrows, sizeof(*r->rows), by_key);
+	cli_report_sort(r, by);
 }
 
 /* Two calibrations of one clock differ by less than this share. */
 #define SAME_CLOCK 0.001
 
-static int load(const char *dir, const struct cli_report_options *options, bool compared,
+/* trace NULL: dir is opened. */
+static int load(const char *dir, struct ip_trace_reader *trace,
+		const struct cli_report_options *options, bool compared,
 		const struct cli_report *base, struct cli_report *r)
 {
 	struct ip_stats_options wanted = {.by = options->by,
@@ -324,8 +333,8 @@ static int load(const char *dir, const struct cli_report_options *options, bool 
 	_cleanup_free_ bool *selected = NULL;
 	int ret;
 
-	*r = (struct cli_report){.options = options};
-	if (cli_reader_open(dir, options->filter.process, &r->trace) < 0)
+	*r = (struct cli_report){.options = options, .trace = trace};
+	if (!trace && cli_reader_open(dir, options->filter.process, &r->trace) < 0)
 		return -1;
 	r->clock = r->trace->session;
 	if (base) {
@@ -360,12 +369,18 @@ static int load(const char *dir, const struct cli_report_options *options, bool 
 int cli_report_load_compared(const char *dir, const struct cli_report_options *options,
 			     const struct cli_report *base, struct cli_report *r)
 {
-	return load(dir, options, true, base, r);
+	return load(dir, NULL, options, true, base, r);
 }
 
 int cli_report_load(const char *dir, const struct cli_report_options *options, struct cli_report *r)
 {
-	return load(dir, options, false, NULL, r);
+	return load(dir, NULL, options, false, NULL, r);
+}
+
+int cli_report_load_open(struct ip_trace_reader *trace, const struct cli_report_options *options,
+			 struct cli_report *r)
+{
+	return load(trace->dir, trace, options, false, NULL, r);
 }
 
 void cli_report_clear(struct cli_report *r)

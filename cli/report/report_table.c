@@ -23,24 +23,24 @@
 
 #define MISSING_SHOWN 10 /* --json has all */
 
-static void print_time(uint64_t ns)
+static void print_time(FILE *out, uint64_t ns)
 {
 	char buffer[16];
 
-	ip_print(stdout, " %8s", ip_format_ns(ns, buffer));
+	ip_print(out, " %8s", ip_format_ns(ns, buffer));
 }
 
 /* Prints a percentile. For a histogram only an upper bound is known. */
-static void print_percentile(const struct cli_report_row *row, uint64_t ns)
+static void print_percentile(FILE *out, const struct cli_report_row *row, uint64_t ns)
 {
 	char buffer[16], bound[20];
 
 	if (row->logged) {
-		print_time(ns);
+		print_time(out, ns);
 		return;
 	}
 	snprintf(bound, sizeof(bound), "<%s", ip_format_ns(ns, buffer));
-	ip_print(stdout, " %8s", bound);
+	ip_print(out, " %8s", bound);
 }
 
 static void print_missing(const struct cli_report *r)
@@ -226,9 +226,8 @@ static char *caller_of(const struct cli_report *r, const struct cli_report_row *
 					     : ip_short_name(row->caller, SIZE_MAX);
 }
 
-/* Returns the name of a row. Several functions with the same name get what tells them apart. The
- * caller follows. */
-static char *name_of(const struct cli_report *r, const struct cli_report_row *row, size_t width)
+char *cli_report_row_name(const struct cli_report *r, const struct cli_report_row *row,
+			  size_t width)
 {
 	_cleanup_free_ char *full = row->ambiguous ? name_with_args(r, row) : NULL;
 	_cleanup_free_ char *caller = NULL;
@@ -285,18 +284,19 @@ const char *cli_report_tail_mark(const struct cli_report_row *row, char mark[CLI
 	return row->logged ? cli_tail_mark(row->stats->until_tail, row->stats->calls, mark) : "";
 }
 
-static void print_cell(const struct cli_report_row *row, enum cli_report_column column)
+void cli_report_print_cell(FILE *out, const struct cli_report_row *row,
+			   enum cli_report_column column)
 {
 	if (!cli_report_is_known(row, column)) {
-		ip_print(stdout, " %8s", "-");
+		ip_print(out, " %8s", "-");
 		return;
 	}
 	switch (column) {
 	case CLI_BY_CALLS:
-		ip_print(stdout, " %10" PRIu64, row->count);
+		ip_print(out, " %10" PRIu64, row->count);
 		break;
 	case CLI_BY_THREADS:
-		ip_print(stdout, " %8" PRIu64, row->stats->threads);
+		ip_print(out, " %8" PRIu64, row->stats->threads);
 		break;
 	case CLI_BY_TOTAL:
 	case CLI_BY_SELF:
@@ -304,10 +304,10 @@ static void print_cell(const struct cli_report_row *row, enum cli_report_column 
 	case CLI_BY_MIN:
 	case CLI_BY_AVG:
 	case CLI_BY_MAX:
-		print_time(cli_report_value(row, column));
+		print_time(out, cli_report_value(row, column));
 		break;
 	default:
-		print_percentile(row, cli_report_value(row, column));
+		print_percentile(out, row, cli_report_value(row, column));
 	}
 }
 
@@ -363,12 +363,12 @@ int cli_report_table(const struct cli_report *r)
 		const char *mark = cli_report_tail_mark(row, buffer);
 		size_t more = *mark ? strlen(mark) + 4 : 0;
 		_cleanup_free_ char *name =
-			name_of(r, row, cli_name_width(others + 1 + more, NAME_MIN));
+			cli_report_row_name(r, row, cli_name_width(others + 1 + more, NAME_MIN));
 
 		if (!name)
 			return ip_error("out of memory");
 		for (size_t k = 0; k < o->ncolumns; k++)
-			print_cell(row, o->columns[k]);
+			cli_report_print_cell(stdout, row, o->columns[k]);
 		ip_print(stdout, "  %s%s%s%s\n", name, *mark ? "  (" : "", mark, *mark ? ")" : "");
 	}
 	print_footer(r, o->filter.limit);
