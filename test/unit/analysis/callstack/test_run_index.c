@@ -3,7 +3,7 @@
  * Slices of a run are what a reading of the whole run sees in them: the same events with the same
  * tags, depths and times, and the same frames that are open before. The run is of a random program
  * that calls, returns, leaves frames by jumps and loses events; a run of another thread lies before
- * it in the stream.
+ * it in the stream. The stream is one file, or has many pieces (--rotate).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,14 +90,32 @@ static void write_packet(FILE *file, uint32_t tid, uint64_t sequence, uint64_t d
 	assert_int_equal(fwrite(words, 8, n, file), n);
 }
 
-static char dir[] = "/tmp/iprobe-run-index-XXXXXX";
+#define OF_A_PIECE 20u /* packets */
+
+static char dir[64];
+static bool in_pieces;
+
+static FILE *open_stream(unsigned piece)
+{
+	char path[96];
+	FILE *file;
+
+	if (in_pieces)
+		snprintf(path, sizeof(path), "%s/stream-0-%u", dir, piece);
+	else
+		snprintf(path, sizeof(path), "%s/stream-0", dir);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	return file;
+}
 
 static void write_trace(void)
 {
 	uint64_t discarded = 0;
-	char path[80];
+	char path[96];
 	FILE *file;
 
+	strcpy(dir, "/tmp/iprobe-run-index-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/iprobe", dir);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -106,9 +124,7 @@ static void write_trace(void)
 	assert_non_null(file);
 	assert_true(fputs(session_text, file) >= 0);
 	assert_int_equal(fclose(file), 0);
-	snprintf(path, sizeof(path), "%s/stream-0", dir);
-	file = fopen(path, "w");
-	assert_non_null(file);
+	file = open_stream(0);
 	program.now = 2000;
 	program.seed = 42;
 	for (unsigned i = 0; i < 3; i++)
@@ -117,6 +133,10 @@ static void write_trace(void)
 	for (unsigned i = 0; i < PACKETS; i++) {
 		if (i % 37 == 36)
 			discarded += 5;
+		if (in_pieces && i && i % OF_A_PIECE == 0) {
+			assert_int_equal(fclose(file), 0);
+			file = open_stream(i / OF_A_PIECE);
+		}
 		write_packet(file, 9, i + 3, discarded);
 	}
 	assert_int_equal(fclose(file), 0);
@@ -125,8 +145,12 @@ static void write_trace(void)
 static void remove_trace(void)
 {
 	static const char *const parts[] = {"/iprobe/session", "/iprobe", "/stream-0", ""};
-	char path[80];
+	char path[96];
 
+	for (unsigned i = 0; i < PACKETS / OF_A_PIECE; i++) {
+		snprintf(path, sizeof(path), "%s/stream-0-%u", dir, i);
+		remove(path);
+	}
 	for (unsigned i = 0; i < 4; i++) {
 		snprintf(path, sizeof(path), "%s%s", dir, parts[i]);
 		remove(path);
@@ -320,11 +344,11 @@ static void test_a_file_that_became_shorter(void **state)
 	struct record all = {0}, some = {0};
 	const struct ip_slice_visitor v = visitor_of(&all), w = visitor_of(&some);
 	struct ip_run_index *x;
-	char path[80];
+	char path[96];
 
 	assert_int_equal(ip_run_index_make(trace, run_of_9(), &v, 100, &x), 0);
-	snprintf(path, sizeof(path), "%s/stream-0", dir);
-	assert_int_equal(truncate(path, 5000), 0);
+	snprintf(path, sizeof(path), "%s/stream-0%s", dir, in_pieces ? "-9" : "");
+	assert_int_equal(truncate(path, 500), 0);
 	assert_int_equal(ip_run_index_visit(x, run_of_9()->end, UINT64_MAX, &w), -1);
 	assert_non_null(strstr(ip_error_message(), "changed while it was being read"));
 	ip_run_index_destroy(x);
@@ -332,23 +356,39 @@ static void test_a_file_that_became_shorter(void **state)
 	free(some.items);
 }
 
-int main(void)
+static int begin(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slices_are_parts_of_the_run),
-		cmocka_unit_test(test_a_slice_reads_few_events),
-		cmocka_unit_test(test_a_visitor_may_stop),
-		cmocka_unit_test(test_a_file_that_became_shorter),
-	};
-	int failed;
-
+	in_pieces = *state;
+	program = (typeof(program)){0};
 	write_trace();
 	if (ip_trace_reader_open(dir, &trace) < 0) {
 		remove_trace();
 		fail_msg("%s", ip_error_message());
 	}
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
+}
+
+static int end(void **state)
+{
 	ip_trace_reader_close(trace);
 	remove_trace();
-	return failed;
+	return 0;
+}
+
+#define BOTH(test)                                                                                 \
+	cmocka_unit_test_setup_teardown(test, begin, end),                                         \
+	{                                                                                          \
+#test " in pieces", test, begin, end, &trace                                       \
+	}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOTH(test_slices_are_parts_of_the_run),
+		BOTH(test_a_slice_reads_few_events),
+		BOTH(test_a_visitor_may_stop),
+		BOTH(test_a_file_that_became_shorter),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
