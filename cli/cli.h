@@ -26,6 +26,7 @@ int cmd_run(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_top(int argc, char **argv);
+int cmd_tui(int argc, char **argv);
 
 /* Prints "iprobe: MESSAGE" with the last error on stderr. Returns 1. */
 int cli_fail(void);

@@ -32,6 +32,7 @@ static const struct {
 	{"report", cmd_report, "a trace as a table: calls and times per function"},
 	{"graph", cmd_graph, "a trace as a tree of calls; callers and callees of a function"},
 	{"dump", cmd_dump, "a trace event by event"},
+	{"tui", cmd_tui, "a trace on the terminal: table, tree, timeline, by keys"},
 	{"top", cmd_top, "the busiest functions of a running process, live"},
 	{"hist", cmd_hist,
 	 "latency histograms of functions, with their peaks; heat maps over time"},

@@ -95,6 +95,8 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		;;
 	report:--columns) _iprobe_part , "$columns all" ;;
 	report:-s | report:--sort) _iprobe_part '' "$columns value duration time" ;;
+	tui:--view) _iprobe_part '' 'report graph timeline callers threads' ;;
+	tui:-s | tui:--sort) _iprobe_part '' "$columns" ;;
 	top:-s | top:--sort) _iprobe_part '' "$live_columns" ;;
 	fperf:--budget) _iprobe_part '' none ;;
 	fperf:--profile) _iprobe_part '' "$(_iprobe_names profiles)" ;;

@@ -64,6 +64,8 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		compadd -q -S , -- $columns all
 		;;
 	report:--sort) compadd -- $columns value duration time ;;
+	tui:--view) compadd -- report graph timeline callers threads ;;
+	tui:--sort) compadd -- $columns ;;
 	top:--sort) compadd -- rate calls self total avg p50 p99 max function ;;
 	fperf:--budget) compadd -- none ;;
 	fperf:--profile) compadd -- ${(f)"$(_iprobe_names profiles)"} ;;

@@ -189,6 +189,8 @@ VALUES = {
     "iprobe report --sort ": 12,
     "iprobe report --columns ": 13,
     "iprobe top --sort ": 9,
+    "iprobe tui --sort ": 13,
+    "iprobe tui --view ": 5,
     "iprobe split --by ": 2,
     "iprobe export --format ": 6,
     "fperf --budget ": 1,

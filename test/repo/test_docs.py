@@ -26,6 +26,7 @@ COMMANDS = [
     "trim",
     "split",
     "top",
+    "tui",
 ]
 PROGRAMS = {
     "iprobe": "cli",

@@ -19,14 +19,16 @@ SEQUENCE = re.compile(rb"\x1b\[(\??)([0-9;]*)([A-Za-z])")
 class Terminal:
     """
     Runs a command on a terminal of its own, which is its controlling one (Ctrl-C, Ctrl-Z,
-    sizes). Knows the handful of control sequences that iprobe top uses; any other is a failure.
+    sizes). Knows the handful of control sequences that iprobe top and tui use, and UTF-8; any
+    other is a failure.
     """
 
-    def __init__(self, actor, *args, lines=24, columns=100, env=None):
+    def __init__(self, actor, *args, lines=24, columns=100, env=None, **more):
         self.master, self.slave = os.openpty()
         self.lines, self.columns = lines, columns
         self.rows, self.row, self.column = [""] * lines, 0, 0
         self.alternate, self.pending = False, b""
+        self.style, self.styled = (), {}  # of what is put next; (row, column): of what stands there
         self.resize(lines, columns)
         self.before = termios.tcgetattr(self.slave)
         self.proc = actor.popen(
@@ -35,12 +37,14 @@ class Terminal:
             stdout=self.slave,
             stderr=subprocess.PIPE,
             env=env,
+            **more,
         )
 
     def resize(self, lines, columns):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self.rows = (self.rows + [""] * lines)[:lines]
         self.lines, self.columns = lines, columns
+        self.row, self.column = min(self.row, lines - 1), min(self.column, columns - 1)
 
     @property
     def pid(self):
@@ -53,12 +57,16 @@ class Terminal:
     def text(self):
         return "\n".join(self.rows)
 
-    def put(self, byte):
-        if byte in b"\r\n":
-            self.row, self.column = min(self.row + (byte == 10), self.lines - 1), 0
+    def put(self, character):
+        if character in "\r\n":
+            self.row, self.column = min(self.row + (character == "\n"), self.lines - 1), 0
             return
         line = self.rows[self.row].ljust(self.column)
-        self.rows[self.row] = line[: self.column] + chr(byte) + line[self.column + 1 :]
+        self.rows[self.row] = line[: self.column] + character + line[self.column + 1 :]
+        if self.style:
+            self.styled[self.row, self.column] = self.style
+        else:
+            self.styled.pop((self.row, self.column), None)
         if self.column < self.columns - 1:  # no new line: the cursor stays on the last column
             self.column += 1
 
@@ -76,18 +84,24 @@ class Terminal:
             )
         elif final == b"K":
             self.rows[self.row] = self.rows[self.row][: self.column]
+            for at in [at for at in self.styled if at[0] == self.row and at[1] >= self.column]:
+                del self.styled[at]
         elif final == b"J":
             first = 0 if n == [2] else self.row
             self.rows[first:] = [""] * (self.lines - first)
         else:
             assert final == b"m", final
+            self.style = (self.style + tuple(n)) if n and n != [0] else ()
 
     def feed(self, data):
         data = self.pending + data
         while data:
             if data[0] != 0x1B:
-                self.put(data[0])
-                data = data[1:]
+                length = 1 + sum(data[0] >= least for least in (0xC0, 0xE0, 0xF0))
+                if len(data) < length:
+                    break  # the rest is on its way
+                self.put(data[:length].decode())
+                data = data[length:]
                 continue
             found = SEQUENCE.match(data)
             if not found:
@@ -113,6 +127,11 @@ class Terminal:
 
     def wait_text(self, text):
         self.wait(f"no {text!r} on the screen", lambda t: text in t.text())
+
+    def settle(self, quiet=0.05):
+        """Waits until nothing more comes: a picture is whole then."""
+        while select.select([self.master], [], [], quiet)[0]:
+            self.read(0)
 
     def press(self, keys):
         os.write(self.master, keys if isinstance(keys, bytes) else keys.encode())
