@@ -1404,7 +1404,7 @@ def test_sessions_have_a_limit(root, user, targets, program):
     second = targets.start(user, [program, "plain"], preload=False)
     proc = daemon.start_attach(user, first.pid, cwd=user.dir())
     wait_until_live(first.pid)
-    assert "has 1 sessions by iprobed" in one_line(
+    assert "has 1 session by iprobed" in one_line(
         daemon.attach(user, second.pid, "--duration", "50ms")
     )
     proc.send_signal(signal.SIGINT)

@@ -346,7 +346,7 @@ def test_request(rules, serving, me):
     text = rules.command("--rules").stdout
     assert (
         fired
-        and text.startswith(f"r: trace, fired {fired} times")
+        and text.startswith(f"r: trace, fired {fired} time{'' if fired == 1 else 's'}")
         and f"  pid {serving.pid}  nothing  " in text
     )
     assert "off" not in text
@@ -725,7 +725,7 @@ def test_a_long_action_holds_nobody_up(rules, serving, me):
 def test_places_are_taken_again(rules, targets, me, program):
     several = {t.pid: t for t in (targets.start(me, [program], preload=False) for _ in range(2))}
     rules.start(rule("request", more="processes: 1"))
-    rules.wait_log("is for 1 processes at the same time at most (processes)")
+    rules.wait_log("is for 1 process at the same time at most (processes)")
     (first,) = memory.wait_for(
         "the process is not found", lambda: rules.listed()["r"]["processes"], WAIT
     )
