@@ -194,6 +194,19 @@ static int start(struct service *s, struct member *m, uint64_t now)
 	return 0;
 }
 
+/* Whether the session that follows the child will let it go: the child has become another user, and
+ * that session has not seen it yet. */
+static bool is_let_go(const struct service *s, const struct member *m)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const struct member *p = s->members[i];
+
+		if (!p->gone && p->process.pid == m->process.parent)
+			return p->process.identity != m->process.identity;
+	}
+	return false;
+}
+
 /* A session has ended, or has not begun. */
 static int settle(struct service *s, struct member *m, uint64_t now)
 {
@@ -208,6 +221,10 @@ static int settle(struct service *s, struct member *m, uint64_t now)
 	if (s->options->on_end)
 		s->options->on_end(s->options->context, w, s->options->dir ? m->name : NULL);
 	m->state = r->recorded || w->code < 0 ? RECORDED : r->followed ? FOLLOWED : LEFT;
+	if (m->state == FOLLOWED && is_let_go(s, m)) {
+		m->state = WAITING;
+		m->again_ns = now + GROWN_NS;
+	}
 	s->failed |= m->state == LEFT && m->process.named && w->code && !r->changed;
 	if (m->state == RECORDED || !s->options->dir)
 		return 0;

@@ -9,7 +9,8 @@
  *      children execute another program at once, or end. A process that could not be recorded is
  *      tried again when it has executed another program or got other users.
  *   3. Where sessions follow forks, a child that a session records already is left to it: the
- *      worker finds that out without touching the child.
+ *      worker finds that out without touching the child. A child that has become another user is
+ *      tried again: its parent's session lets it go when it sees that.
  *   4. A worker that was killed may have left live sites: they are put back at once, by the
  *      caller's `restore`.
  *   5. The end: the time is over, a signal, a condition in one of the sessions, or no process has
