@@ -71,20 +71,16 @@ static int set_up_runtime(struct ip_session *s)
 	return ip_modules_find_rooms(s->target, &s->modules);
 }
 
-/* Whether the session of an area that the target shares with the process that it was forked from
- * records the target, too, or may at any moment: the target's gate is open, or the target may open
- * it by itself (runtime/claim.c). 1, 0, or -1 with an error. */
-static int is_followed(const struct ip_session *s)
+int ip_session_is_followed(const struct ip_target *target, const struct ip_area *area)
 {
 	struct ip_rt_private own;
 	struct ip_gate gate;
 
-	if (ip_bounds_read(s->target, &own) < 0 ||
-	    ip_target_read(s->target, s->target->anchor.gate, &gate, sizeof(gate)) < 0)
+	if (ip_bounds_read(target, &own) < 0 ||
+	    ip_target_read(target, target->anchor.gate, &gate, sizeof(gate)) < 0)
 		return -1;
-	return gate.session ||
-	       (own.follow &&
-		own.follow == __atomic_load_n(&s->area->header->follow, __ATOMIC_SEQ_CST));
+	return gate.session || (own.follow && own.follow == __atomic_load_n(&area->header->follow,
+									    __ATOMIC_SEQ_CST));
 }
 
 /* Gives the target an area of its own, and takes its session. 0, or -1 with an error. */
@@ -122,7 +118,7 @@ static int open_area(struct ip_session *s)
 	held = ip_area_try_session(s->area, s->target->pid);
 	if (held <= 0)
 		return held < 0 ? -1 : 1;
-	followed = is_followed(s);
+	followed = ip_session_is_followed(s->target, s->area);
 	if (followed)
 		return followed < 0 ? -1 : 0;
 	return renew_area(s, true) < 0 ? -1 : 1;

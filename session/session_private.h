@@ -260,4 +260,9 @@ int ip_session_snapshot(struct ip_session *s, int directory, const char *name,
 
 void ip_session_clear(struct ip_session *s);
 
+/* Whether the session of an area that the target shares with the process that it was forked from
+ * records the target, too, or may at any moment: the target's gate is open, or the target may open
+ * it by itself (runtime/claim.c). 1, 0, or -1 with an error. */
+int ip_session_is_followed(const struct ip_target *target, const struct ip_area *area);
+
 #endif

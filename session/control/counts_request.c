@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
+#include "hotpatcher/inject/area_renew.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "session/session_private.h"
 
@@ -35,6 +36,17 @@ int ip_session_serve_counts(struct ip_session *s)
 	return 0;
 }
 
+/* Opens the area by which the session of a target can be asked. 0; 1: there is none, since the
+ * target has no runtime, or was forked and has no ring memory of its own; -1 with an error.
+ * *ret_shares: the area is that of the process that the target was forked from. */
+static int open_area(const struct ip_target *target, struct ip_area **ret, bool *ret_shares)
+{
+	*ret_shares = false;
+	if (!target->has_runtime || (ip_area_renew_is_needed(target, ret_shares) && !*ret_shares))
+		return 1;
+	return ip_area_open(target, ret);
+}
+
 /* Asks the session of a process. 0: done; 1 with an error: no session listens; -1 with an error. */
 static int request_of(pid_t pid, struct ip_control_request request, const char *text, int directory,
 		      const char *nobody, struct ip_control_reply *ret, char **ret_text,
@@ -42,19 +54,19 @@ static int request_of(pid_t pid, struct ip_control_request request, const char *
 {
 	struct ip_target *target;
 	struct ip_area *area = NULL;
-	int done = -1;
+	bool shares;
+	int done;
 
 	if (ip_target_open(pid, true, &target) < 0)
 		return -1;
-	if (!target->has_runtime || ip_area_open(target, &area) == 0) {
-		if (area)
-			request.inner_pid = target->inner_pid;
-		done = area ? ip_control_ask(area, pid, &request, text, directory, ret, ret_text,
-					     ret_size)
-			    : 1;
-		if (done > 0)
-			ip_error("pid %d has no session that could be asked: %s", pid, nobody);
+	done = open_area(target, &area, &shares);
+	if (done == 0) {
+		request.inner_pid = target->inner_pid;
+		done = ip_control_ask(area, pid, &request, text, directory, ret, ret_text,
+				      ret_size);
 	}
+	if (done > 0)
+		ip_error("pid %d has no session that could be asked: %s", pid, nobody);
 	ip_area_close(area);
 	ip_target_close(target);
 	return done;
@@ -99,16 +111,21 @@ int ip_session_ask_counts(pid_t pid, char **ret_dir)
 				  "iprobe attach --payload hist begins one", &reply, ret_dir);
 }
 
+/* A forked process may be recorded by the session of the process that it was forked from. */
 static int has_session(pid_t pid)
 {
 	struct ip_target *target;
 	struct ip_area *area = NULL;
-	int found = 0;
+	bool shares;
+	int found;
 
 	if (ip_target_open(pid, true, &target) < 0)
 		return -1;
-	if (target->has_runtime)
-		found = ip_area_open(target, &area) < 0 ? -1 : ip_area_has_session(area);
+	found = open_area(target, &area, &shares);
+	if (found == 0)
+		found = shares ? ip_session_is_followed(target, area) : ip_area_has_session(area);
+	else if (found > 0)
+		found = 0;
 	ip_area_close(area);
 	ip_target_close(target);
 	return found;
