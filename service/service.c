@@ -29,6 +29,9 @@
 #define PROGRESS_NS 250000000ull
 #define TICK_NS	    10000000ull /* of the times at which processes were started */
 
+#define MEMORY_WHOLE 4		  /* so many processes have the default ring memory each; */
+#define MEMORY_LEAST (8ull << 20) /* more of them share as much, down to this */
+
 enum state {
 	WAITING, /* for its time */
 	RECORDING,
@@ -454,4 +457,14 @@ int ip_service_record(const struct ip_service_options *options, struct ip_servic
 	free(s.members);
 	ip_member_dirs_close(s.dirs);
 	return done;
+}
+
+uint64_t ip_service_memory(uint64_t memory, size_t n)
+{
+	uint64_t least = memory < MEMORY_LEAST ? memory : MEMORY_LEAST;
+
+	if (n <= MEMORY_WHOLE)
+		return memory;
+	memory = memory * MEMORY_WHOLE / n;
+	return memory > least ? memory : least;
 }

@@ -63,4 +63,8 @@ struct ip_service_options {
  * end. */
 int ip_service_record(const struct ip_service_options *options, struct ip_service_sum *ret);
 
+/* Returns the ring memory of each of n processes, where the user has not said how much: a few have
+ * the whole amount each, more of them share it. */
+uint64_t ip_service_memory(uint64_t memory, size_t n);
+
 #endif

@@ -20,9 +20,6 @@
 #include "common/proc.h"
 #include "common/units.h"
 
-#define MEMORY_WHOLE 4		  /* so many processes have the default ring memory each; */
-#define MEMORY_LEAST (8ull << 20) /* more of them share as much, down to this */
-
 struct service {
 	const struct ip_service_choice *choice;
 	const struct cli_record_options *options;
@@ -59,16 +56,6 @@ static void tell_progress(void *context, const struct ip_session_progress *p)
 	ip_service_worker_say_progress(c->socket, &progress);
 }
 
-static uint64_t memory_of(const struct cli_record_options *options, size_t n)
-{
-	uint64_t memory = options->session.memory;
-
-	if (options->memory_asked || n <= MEMORY_WHOLE)
-		return memory;
-	memory = memory * MEMORY_WHOLE / n;
-	return memory > MEMORY_LEAST ? memory : MEMORY_LEAST;
-}
-
 static int work(void *context, const struct ip_service_task *task, int socket,
 		struct ip_service_worker_result *result)
 {
@@ -88,7 +75,8 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	session->dir = dir;
 	session->service = &service;
 	session->duration_ns = task->left_ns;
-	session->memory = memory_of(&options, task->n);
+	if (!options.memory_asked)
+		session->memory = ip_service_memory(session->memory, task->n);
 	if (session->rotate && session->max_size && task->n)
 		session->max_size /= task->n;
 	/* its children are recorded without a gap where the session can follow them; those that it
