@@ -218,7 +218,7 @@ static int parse_text(struct reader *r, char *text, char *end)
 	return complete ? 0 : bad(r, "the end is missing");
 }
 
-static struct ip_counts *new_counts(const struct ip_recording *session)
+struct ip_counts *ip_counts_create(const struct ip_recording *session)
 {
 	struct ip_counts *c = calloc(1, sizeof(*c));
 
@@ -233,27 +233,35 @@ static struct ip_counts *new_counts(const struct ip_recording *session)
 	return c;
 }
 
-static int add_text(struct reader *r, const char *text, size_t size)
+int ip_counts_add(const char *name, const char *text, size_t size,
+		  const struct ip_recording *session, const struct ip_recording_member *member,
+		  struct ip_counts *counts)
 {
+	struct reader r = {.name = name, .session = session, .member = member, .counts = counts};
 	_cleanup_free_ char *copy = malloc(size + 1);
+	uint64_t tsc = counts->tsc;
 
 	if (!copy)
 		return ip_error("out of memory");
 	memcpy(copy, text, size);
 	copy[size] = '\0';
-	return parse_text(r, copy, copy + size);
+	if (parse_text(&r, copy, copy + size) < 0)
+		return -1;
+	if (counts->tsc < tsc)
+		counts->tsc = tsc;
+	return 0;
 }
 
 int ip_counts_parse(const char *name, const char *text, size_t size,
 		    const struct ip_recording *session, struct ip_counts **ret)
 {
-	struct reader r = {.name = name, .session = session, .counts = new_counts(session)};
+	struct ip_counts *counts = ip_counts_create(session);
 
-	if (!r.counts || add_text(&r, text, size) < 0) {
-		ip_counts_destroy(r.counts);
+	if (!counts || ip_counts_add(name, text, size, session, NULL, counts) < 0) {
+		ip_counts_destroy(counts);
 		return -1;
 	}
-	*ret = r.counts;
+	*ret = counts;
 	return 0;
 }
 
@@ -262,8 +270,6 @@ static int add_file(const char *dir, const struct ip_recording *session,
 		    const struct ip_recording_member *member, struct ip_counts *counts)
 {
 	_cleanup_free_ char *path = NULL, *text = NULL;
-	struct reader r = {.session = session, .member = member, .counts = counts};
-	uint64_t tsc = counts->tsc;
 	size_t size;
 
 	if (asprintf(&path, "%s/%s", dir, IP_TRACE_COUNTS) < 0) {
@@ -272,18 +278,14 @@ static int add_file(const char *dir, const struct ip_recording *session,
 	}
 	if (access(path, F_OK) < 0 && errno == ENOENT)
 		return 0;
-	r.name = path;
-	if (ip_read_regular_text(path, COUNTS_MAX, &text, &size) < 0 ||
-	    add_text(&r, text, size) < 0)
-		return -1;
-	if (counts->tsc < tsc)
-		counts->tsc = tsc;
-	return 0;
+	return ip_read_regular_text(path, COUNTS_MAX, &text, &size) < 0
+		       ? -1
+		       : ip_counts_add(path, text, size, session, member, counts);
 }
 
 int ip_counts_load(const char *dir, const struct ip_recording *session, struct ip_counts **ret)
 {
-	*ret = new_counts(session);
+	*ret = ip_counts_create(session);
 	if (*ret && add_file(dir, session, NULL, *ret) == 0)
 		return 0;
 	ip_counts_destroy(ip_steal_ptr(*ret));
@@ -302,7 +304,7 @@ int ip_counts_of_trace(const struct ip_trace_reader *t, struct ip_counts **ret)
 {
 	if (!t->members)
 		return ip_counts_load(t->dir, t->session, ret);
-	*ret = new_counts(t->session);
+	*ret = ip_counts_create(t->session);
 	for (uint32_t i = 0; *ret && i < t->nmembers; i++)
 		if (is_chosen(t, i) && add_file(t->members[i]->dir, t->session,
 						&t->session->members->items[i], *ret) < 0) {

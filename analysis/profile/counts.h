@@ -14,6 +14,8 @@
 #include "analysis/callstack/trace.h"
 #include "analysis/read/session.h"
 
+struct ip_recording_member;
+
 #define IP_COUNT_BUCKETS 64u
 
 /* The figures of one function, over all its numbers (inlined instances, parts). */
@@ -54,6 +56,15 @@ int ip_counts_of_trace(const struct ip_trace_reader *trace, struct ip_counts **r
 /* Reads counts from memory. name is for messages. */
 int ip_counts_parse(const char *name, const char *text, size_t size,
 		    const struct ip_recording *session, struct ip_counts **ret);
+
+/* Makes empty counts for the functions of a session. Returns NULL with an error. */
+struct ip_counts *ip_counts_create(const struct ip_recording *session);
+
+/* Reads counts from memory and adds them to those that there are. member: whose numbers they are
+ * (analysis/read/members.h); NULL: the session's. After an error the counts are of no use. */
+int ip_counts_add(const char *name, const char *text, size_t size,
+		  const struct ip_recording *session, const struct ip_recording_member *member,
+		  struct ip_counts *counts);
 
 void ip_counts_destroy(struct ip_counts *counts);
 

@@ -61,6 +61,32 @@ static void test_what_it_says(void **state)
 }
 
 /* An older version's. */
+/* Those of several processes: figures add up, the time is the latest. */
+static void test_added(void **state)
+{
+	static const char text[] = "iprobe-counts\t1\ntime\t77\nbuckets\t3\t7\n"
+				   "hist\t1\t5\t2\t1000\t10\t600\t1,2,2\nself\t1\t400\nend\n",
+			  other[] = "iprobe-counts\t1\ntime\t70\nbuckets\t3\t7\n"
+				    "hist\t1\t1\t0\t5\t5\t5\t1,0,0\nend\n",
+			  shifted[] = "iprobe-counts\t1\ntime\t70\nbuckets\t3\t8\nend\n";
+	struct ip_counts *c = ip_counts_create(recording);
+
+	(void)state;
+	assert_non_null(c);
+	assert_int_equal(ip_counts_add("a", text, sizeof(text) - 1, recording, NULL, c), 0);
+	assert_int_equal(ip_counts_add("b", other, sizeof(other) - 1, recording, NULL, c), 0);
+	assert_int_equal(c->tsc, 77);
+	assert_int_equal(of(c, 1)->calls, 8);
+	assert_int_equal(of(c, 1)->sum, 1005);
+	assert_int_equal(of(c, 1)->min, 5);
+	assert_int_equal(of(c, 1)->max, 600);
+	assert_int_equal(of(c, 1)->self, 400);
+	assert_int_equal(of(c, 1)->buckets[0], 2);
+	/* buckets of another width cannot be added */
+	assert_int_equal(ip_counts_add("c", shifted, sizeof(shifted) - 1, recording, NULL, c), -1);
+	ip_counts_destroy(c);
+}
+
 static void test_without_self(void **state)
 {
 	struct ip_counts *c = parse(
@@ -130,6 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_it_says),
+		cmocka_unit_test(test_added),
 		cmocka_unit_test(test_without_self),
 		cmocka_unit_test(test_nothing_wraps),
 		cmocka_unit_test(test_percentiles_of_nonsense),
