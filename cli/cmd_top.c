@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe top: the busiest functions of a live process.
+ * iprobe top: the busiest functions of live processes.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/args/operands.h"
+#include "cli/args/processes.h"
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/filter_options.h"
@@ -29,17 +29,19 @@
 #define SLICE_NS   100000000ull /* time between checks for signals */
 
 static const char help[] =
-	"usage: iprobe top [OPTIONS] PID\n\n"
+	"usage: iprobe top [OPTIONS] PID...\n"
+	"       iprobe top [OPTIONS] --name GLOB | --unit UNIT | --cgroup PATH\n\n"
 	"Shows live which functions of a process are called how often, what time they take by "
 	"themselves and with what they call, and how\n"
 	"long calls last. Makes the chosen probes live with the hist payload until q, Ctrl-C, or "
 	"the process ends, and puts every byte back;\n"
 	"where the process is recorded with that payload already, shows what that session "
-	"measures. No trace is kept.\n\n"
+	"measures. No trace is kept. Figures of several\n"
+	"processes are added up by function; those that come later join.\n\n" CLI_PROCESS_HELP
 	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; -f "
 	"@FILE reads them\n"
 	"                        (default: all probes)\n"
-	"  -p, --pid PID         the process, in the place of the operand\n"
+	"      --by process      several processes: a row for each function of each of them\n"
 	"  -d, --delay T         between two pictures (default 1s)\n"
 	"  -n, --iterations N    end after N of them\n"
 	"      --duration T      end after T\n"
@@ -93,10 +95,11 @@ static int print(const struct cli_top_options *o, const struct cli_top_session *
 	size_t n;
 	int done;
 
-	if (o->functions && cli_top_session_is_joined(session) &&
+	if (o->functions && cli_top_session_joined(session) &&
 	    !(wanted = cli_top_select(snapshot->recording, o->functions, &n)))
 		return -1;
-	done = cli_top_rows_make(snapshot, wanted, false, o->sort, false, &rows);
+	done = cli_top_rows_make(snapshot, o->by_process ? cli_top_session_counts(session) : NULL,
+				 wanted, false, o->sort, false, &rows);
 	free(wanted);
 	if (done < 0)
 		return -1;
@@ -156,7 +159,7 @@ static int parse_count(const char *command, const char *text, const char *what, 
 		       : cli_usage(command, "'%s' is no number of %s", text, what);
 }
 
-enum { OPT_DURATION = 256, OPT_LIMIT, OPT_JSON, OPT_MEMORY, OPT_MAX_STOP, OPT_FULL_NAMES };
+enum { OPT_DURATION = 256, OPT_BY, OPT_LIMIT, OPT_JSON, OPT_MEMORY, OPT_MAX_STOP, OPT_FULL_NAMES };
 
 static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
 					     {"delay", required_argument, NULL, 'd'},
@@ -164,7 +167,8 @@ static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
 					     {"duration", required_argument, NULL, OPT_DURATION},
 					     {"sort", required_argument, NULL, 's'},
 					     {"limit", required_argument, NULL, OPT_LIMIT},
-					     CLI_OPTION_PID,
+					     CLI_PROCESS_OPTIONS,
+					     {"by", required_argument, NULL, OPT_BY},
 					     {"batch", no_argument, NULL, 'b'},
 					     {"json", no_argument, NULL, OPT_JSON},
 					     {"memory", required_argument, NULL, OPT_MEMORY},
@@ -209,8 +213,9 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 	case OPT_FULL_NAMES:
 		o->full_names = true;
 		return -1;
-	case 'p':
-		return cli_pid_option(command, optarg) ? 2 : -1;
+	case OPT_BY:
+		o->by_process = !strcmp(optarg, "process");
+		return o->by_process ? -1 : cli_usage(command, "--by process, not '%s'", optarg);
 	case 'b':
 		o->batch = true;
 		return -1;
@@ -218,6 +223,7 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 		o->json = true;
 		return -1;
 	case OPT_MEMORY:
+		o->memory_asked = true;
 		return ip_parse_size(optarg, &o->memory) < 0
 			       ? cli_usage(command, "%s", ip_error_message())
 			       : -1;
@@ -226,8 +232,11 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 	case 'h':
 		ip_print_lines(stdout, help);
 		return 0;
-	default:
-		return 3;
+	default: {
+		int code = cli_process_option(command, option, optarg);
+
+		return code == -2 ? 3 : code;
+	}
 	}
 }
 
@@ -248,9 +257,11 @@ static int parse(int argc, char **argv, struct cli_top_options *o)
 		if (code >= 0)
 			return code;
 	}
-	code = cli_one_pid(argc, argv, &o->pid);
+	code = cli_process_choice(argc, argv, optind, &o->choice);
 	if (code >= 0)
 		return code;
+	if (cli_is_one_process(&o->choice))
+		o->pid = o->choice.pids[0];
 	o->batch |= o->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO);
 	if (!o->limit && o->batch && !o->json)
 		o->limit = BATCH_ROWS;
@@ -283,7 +294,7 @@ int cmd_top(int argc, char **argv)
 	struct cli_top_snapshot first;
 	int done, ended, code = parse(argc, argv, &o);
 
-	if (code < 0)
+	if (code < 0 && o.pid)
 		code = cli_via_daemon_try(IP_REQUEST_TOP, o.pid, argc, argv, LETTERS, long_options,
 					  NULL);
 	if (code >= 0)

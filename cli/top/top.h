@@ -14,6 +14,8 @@
 
 #include "analysis/profile/counts.h"
 #include "analysis/read/names.h"
+#include "cli/live_counts.h"
+#include "service/processes.h"
 #include "session/session.h"
 
 /* The order in which the keys s and S step through the columns; names in top_rows.c. */
@@ -31,13 +33,15 @@ enum cli_top_column {
 };
 
 struct cli_top_options {
-	int pid;
+	int pid; /* 0: those of the choice */
+	struct ip_service_choice choice;
 	const char *functions; /* NULL: all */
 	uint64_t delay_ns, duration_ns, memory, max_stop_ns;
 	uint64_t iterations; /* 0: until the end */
 	size_t limit;	     /* rows; 0: all rows, or as many as the screen has */
 	enum cli_top_column sort;
-	bool batch, json, full_names;
+	bool batch, json, full_names, memory_asked;
+	bool by_process; /* a row for each function of each process */
 };
 
 /* ---- the source of the figures ---- */
@@ -71,8 +75,14 @@ struct cli_top_snapshot {
 int cli_top_session_begin(const struct cli_top_options *options, bool terminal,
 			  struct cli_top_session **ret);
 
-/* Returns whether another iprobe began the session. */
+/* Returns whether other commands began all the sessions. */
 bool cli_top_session_is_joined(const struct cli_top_session *session);
+
+/* Returns how many sessions other commands began. */
+size_t cli_top_session_joined(const struct cli_top_session *session);
+
+/* Returns the processes and their figures. */
+const struct cli_live_counts *cli_top_session_counts(const struct cli_top_session *session);
 
 /* Reads a snapshot. Returns 1; 0 where there is none, because the session has ended or does not
  * answer any more; -1 with an error. A session of iprobe top's own gives its last snapshot when
@@ -95,6 +105,7 @@ int cli_top_session_end(struct cli_top_session *session);
 
 struct cli_top_row {
 	uint32_t function;	  /* index in the recording */
+	pid_t pid;		  /* whose figures they are; 0: of all processes */
 	const char *name, *shown; /* shown: for people, with a note on what the figures are about */
 	bool timed;		  /* durations are known; they are those below */
 	bool has_self;
@@ -121,9 +132,10 @@ struct cli_top_rows {
 };
 
 /* Makes rows of the functions that were called between the two snapshots (since_start: since the
- * session began), sorted. wanted: by function of the recording; NULL: all. Returns 0, or -1 with
- * an error. */
-int cli_top_rows_make(const struct cli_top_snapshot *snapshot, const bool *wanted, bool since_start,
+ * session began), sorted. processes: a row for each function of each of them; NULL: for each
+ * function. wanted: by function of the recording; NULL: all. Returns 0, or -1 with an error. */
+int cli_top_rows_make(const struct cli_top_snapshot *snapshot,
+		      const struct cli_live_counts *processes, const bool *wanted, bool since_start,
 		      enum cli_top_column sort, bool reverse, struct cli_top_rows *ret);
 void cli_top_rows_clear(struct cli_top_rows *rows);
 

@@ -132,7 +132,7 @@ void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
 		      : width > used_by(weight) + 2 ? width - used_by(weight) - 2
 						    : 0;
 	const char *mark = "";
-	char buffer[24];
+	char buffer[24], pid[24] = "";
 
 	for (size_t i = 0; i < NCOLUMNS; i++)
 		if (columns[i].weight >= weight)
@@ -141,10 +141,14 @@ void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
 		return;
 	if (row->tails)
 		mark = room < NAME_LEAST + strlen(TAIL_MARK) ? TAIL_MARK_SHORT : TAIL_MARK;
-	if (strlen(mark) + 3 > room)
+	if (row->pid)
+		snprintf(pid, sizeof(pid), " [%d]", row->pid);
+	if (strlen(mark) + strlen(pid) + 3 > room)
 		mark = "";
-	cli_fit_name(name, room - strlen(mark));
-	ip_print(out, "  %s%s", name, mark);
+	if (strlen(pid) + 3 > room)
+		*pid = '\0';
+	cli_fit_name(name, room - strlen(mark) - strlen(pid));
+	ip_print(out, "  %s%s%s", name, pid, mark);
 }
 
 void cli_top_print_sums(FILE *out, const struct cli_top_rows *rows)
@@ -178,6 +182,8 @@ static void json_row(struct ip_json *j, const struct cli_top_snapshot *s,
 	ip_json_string(j, "function", r->name);
 	cli_json_short(j, r->name, ip_names_short(s->names, r->function));
 	ip_json_string(j, "module", ip_recording_module_name(s->recording, f));
+	if (r->pid)
+		ip_json_int(j, "pid", r->pid);
 	ip_json_uint(j, "calls", r->calls);
 	ip_json_uint(j, "all_calls", r->all_calls);
 	ip_json_double(j, "rate", r->rate);
@@ -199,6 +205,28 @@ static void json_row(struct ip_json *j, const struct cli_top_snapshot *s,
 	ip_json_end_object(j);
 }
 
+static void json_processes(struct ip_json *j, const struct cli_top_options *o,
+			   const struct cli_top_session *session)
+{
+	const struct cli_live_counts *c = cli_top_session_counts(session);
+	_cleanup_free_ char *text = ip_service_choice_text(&o->choice);
+
+	ip_json_string(j, "service", text);
+	ip_json_array(j, "processes");
+	for (size_t i = 0; i < c->n; i++) {
+		const struct cli_live_process *p = &c->processes[i];
+
+		if (!p->known)
+			continue;
+		ip_json_object(j, NULL);
+		ip_json_int(j, "pid", p->pid);
+		ip_json_bool(j, "joined", p->joined);
+		ip_json_bool(j, "ended", p->ended);
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
 void cli_top_print_json(const struct cli_top_options *o, const struct cli_top_session *session,
 			const struct cli_top_snapshot *s, const struct cli_top_rows *rows,
 			uint64_t iteration)
@@ -207,7 +235,10 @@ void cli_top_print_json(const struct cli_top_options *o, const struct cli_top_se
 
 	ip_json_init(&j, stdout);
 	ip_json_object(&j, NULL);
-	ip_json_int(&j, "pid", o->pid);
+	if (o->pid)
+		ip_json_int(&j, "pid", o->pid);
+	else
+		json_processes(&j, o, session);
 	ip_json_uint(&j, "iteration", iteration);
 	ip_json_bool(&j, "joined", cli_top_session_is_joined(session));
 	ip_json_uint(&j, "ts", ip_recording_since_start(s->recording, s->now->tsc));

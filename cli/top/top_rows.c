@@ -116,7 +116,11 @@ static int by_name(const struct cli_top_row *x, const struct cli_top_row *y)
 {
 	int order = strcmp(x->name, y->name);
 
-	return order ? order : (x->function > y->function) - (x->function < y->function);
+	if (order)
+		return order;
+	if (x->function != y->function)
+		return x->function < y->function ? -1 : 1;
+	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
 /* Sorts the largest first, and equal ones by name from A to Z. */
@@ -149,34 +153,80 @@ static void count_payloads(const struct ip_recording *s, struct cli_top_rows *re
 	}
 }
 
-int cli_top_rows_make(const struct cli_top_snapshot *s, const bool *wanted, bool since_start,
-		      enum cli_top_column sort, bool reverse, struct cli_top_rows *ret)
-{
-	const struct ip_counts *before = since_start ? NULL : s->before;
-	uint64_t begin = before ? before->tsc : s->recording->tsc_start;
+struct making {
+	const bool *wanted;
+	bool since_start;
+	enum cli_top_column sort;
 	double seconds;
+	struct cli_top_rows *rows;
+};
 
-	*ret = (struct cli_top_rows){.items = calloc(s->now->nfunctions, sizeof(*ret->items))};
-	if (!ret->items)
+/* Adds the rows of one process, or of all together (pid 0). */
+static int add_rows(const struct making *m, const struct cli_top_snapshot *s, pid_t pid)
+{
+	const struct ip_counts *before = m->since_start ? NULL : s->before;
+	struct cli_top_rows *rows = m->rows;
+	struct cli_top_row *items =
+		reallocarray(rows->items, rows->n + s->now->nfunctions, sizeof(*rows->items));
+
+	if (!items)
 		return ip_error("out of memory");
-	ret->interval_ns = ip_recording_ns(s->recording, since(s->now->tsc, begin));
-	seconds = ret->interval_ns / 1e9;
+	rows->items = items;
 	for (size_t i = 0; i < s->now->nfunctions; i++) {
 		struct ip_count d =
 			difference(&s->now->functions[i], before ? &before->functions[i] : NULL);
-		struct cli_top_row *row = &ret->items[ret->n];
+		struct cli_top_row *row = &rows->items[rows->n];
 
-		if (!d.calls || (wanted && !wanted[i]))
+		if (!d.calls || (m->wanted && !m->wanted[i]))
 			continue;
 		*row = (struct cli_top_row){.function = i,
+					    .pid = pid,
 					    .name = ip_names_get(s->names, i),
 					    .shown = ip_names_shown(s->names, i),
 					    .all_calls = s->now->functions[i].calls};
-		fill(row, s, &d, seconds);
-		row->key = key_of(row, sort);
-		ret->calls += row->calls;
-		ret->self_ns += row->self_ns;
-		ret->n++;
+		fill(row, s, &d, m->seconds);
+		row->key = key_of(row, m->sort);
+		rows->calls += row->calls;
+		rows->self_ns += row->self_ns;
+		rows->n++;
+	}
+	return 0;
+}
+
+static int add_processes(const struct making *m, const struct cli_top_snapshot *s,
+			 const struct cli_live_counts *processes)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < processes->n && ret >= 0; i++) {
+		struct cli_top_snapshot own = *s;
+		struct ip_counts *now, *before;
+
+		ret = cli_live_counts_of(processes, i, &now, &before);
+		own.now = now;
+		own.before = before;
+		if (ret > 0)
+			ret = add_rows(m, &own, processes->processes[i].pid);
+		ip_counts_destroy(now);
+		ip_counts_destroy(before);
+	}
+	return ret < 0 ? -1 : 0;
+}
+
+int cli_top_rows_make(const struct cli_top_snapshot *s, const struct cli_live_counts *processes,
+		      const bool *wanted, bool since_start, enum cli_top_column sort, bool reverse,
+		      struct cli_top_rows *ret)
+{
+	const struct ip_counts *before = since_start ? NULL : s->before;
+	uint64_t begin = before ? before->tsc : s->recording->tsc_start;
+	struct making m = {.wanted = wanted, .since_start = since_start, .sort = sort, .rows = ret};
+
+	*ret = (struct cli_top_rows){
+		.interval_ns = ip_recording_ns(s->recording, since(s->now->tsc, begin))};
+	m.seconds = ret->interval_ns / 1e9;
+	if ((processes ? add_processes(&m, s, processes) : add_rows(&m, s, 0)) < 0) {
+		cli_top_rows_clear(ret);
+		return -1;
 	}
 	count_payloads(s->recording, ret);
 	if (ret->n)

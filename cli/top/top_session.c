@@ -8,10 +8,10 @@
  *      kernel sends it a signal, which ends it properly). It is in a process group of its own
  *      (Ctrl-C and Ctrl-Z on the terminal are for iprobe top). It tells by a pipe when it is
  *      live, and what goes wrong.
- *   3. For each snapshot the session is asked to write its counts, which are read from its
- *      directory. The list of functions is read again when its file has changed. Functions may
- *      have other numbers then, so the counts of the snapshot before are parsed again from their
- *      text.
+ *      Of several processes, those that have a session are asked; for the others the child has
+ *      a worker each (top_service.c).
+ *   3. For each snapshot the sessions are asked to write their counts, which are read from their
+ *      directories (cli/live_counts.h).
  *   4. At the end the session is asked to end, and it puts everything back. The process that is
  *      there last removes the directory.
  */
@@ -31,7 +31,7 @@
 
 #include "cli/cli.h"
 #include "cli/record/stops.h"
-#include "cli/top/top.h"
+#include "cli/top/top_private.h"
 #include "common/cleanup.h"
 #include "common/dir.h"
 #include "common/error.h"
@@ -41,14 +41,16 @@
 #include "common/trace/trace_format.h"
 #include "common/units.h"
 
-#define COUNTS_MAX (1ull << 30)
-#define WAIT_MS	   100 /* time between checks for signals */
-#define ENDING_MS  10000
-#define OWN_SIZE   4096
+#define WAIT_MS	  100 /* time between checks for signals */
+#define ENDING_MS 10000
+#define OWN_SIZE  4096
 
 struct cli_top_session {
-	int pid;
-	char *dir; /* directory of the trace */
+	bool several;
+	int pid;   /* of one process */
+	char *dir; /* directory of the trace, or of all traces of iprobe top's own */
+	struct cli_top_service service;
+	struct cli_live_counts counts;
 	/* The directory above dir. Its text is in memory shared with the child, which makes the
 	 * directory. NULL: another iprobe has the session. */
 	char *own;
@@ -58,16 +60,9 @@ struct cli_top_session {
 	int status;   /* as from waitpid() */
 	/* Pipe with what the child prints; its first byte tells that it is live. -1: closed. */
 	int words;
-	bool live, terminal, read_last, full_names;
+	bool live, terminal, read_last;
 	char *said; /* all that the child has printed */
 	size_t nsaid, shown;
-
-	struct ip_recording *recording;
-	struct stat seen; /* state of the recording's file when it was read */
-	struct ip_names *names;
-	struct ip_counts *now, *before;
-	char *text; /* text of now */
-	size_t ntext;
 };
 
 /* ---- the child ---- */
@@ -154,6 +149,8 @@ static _Noreturn void be_session(const struct cli_top_options *o, struct cli_top
 	/* not earlier: a child that is killed before this leaves nothing behind */
 	if (make_directory(s) < 0 || ip_payload_rules_add(&options.payloads, "hist") < 0)
 		_exit(cli_fail());
+	if (s->several)
+		_exit(cli_top_service_run(o, s->dir, live));
 	options.dir = s->dir;
 	if (ip_session_attach(o->pid, &options, &summary) == 0)
 		tell_summary(&summary);
@@ -284,12 +281,21 @@ static bool reap(struct cli_top_session *s)
 	return true;
 }
 
+/* Whether a session that belongs to another command goes on. */
+static bool joined_lives(const struct cli_top_session *s)
+{
+	for (size_t i = 0; i < s->counts.n; i++)
+		if (s->counts.processes[i].joined && !s->counts.processes[i].ended)
+			return true;
+	return false;
+}
+
 bool cli_top_session_has_ended(struct cli_top_session *s)
 {
 	if (!s->own)
 		return false;
 	listen(s);
-	return reap(s);
+	return reap(s) && !joined_lives(s);
 }
 
 static void wait_a_little(struct cli_top_session *s)
@@ -313,6 +319,32 @@ static bool wait_for_end(struct cli_top_session *s)
 
 /* ---- joining, beginning, ending ---- */
 
+/* Joins the sessions that there are. Returns 1 where iprobe top is to begin one, 0 where it is
+ * not, -1 with an error. */
+static int join(struct cli_top_session *s)
+{
+	char *dir = NULL;
+	int done;
+
+	if (s->several)
+		return cli_top_service_begin(&s->service, &s->counts);
+	done = ip_session_join(s->pid, &dir);
+	return done ? done : cli_live_counts_add(&s->counts, s->pid, dir, true);
+}
+
+static int name_own(struct cli_top_session *s)
+{
+	char *dir;
+
+	if (name_trace(s) < 0)
+		return -1;
+	if (s->several)
+		return 0; /* those of the processes are listed there */
+	dir = strdup(s->dir);
+	return dir ? cli_live_counts_add(&s->counts, s->pid, dir, false)
+		   : ip_error("out of memory");
+}
+
 int cli_top_session_begin(const struct cli_top_options *o, bool terminal,
 			  struct cli_top_session **ret)
 {
@@ -323,10 +355,12 @@ int cli_top_session_begin(const struct cli_top_options *o, bool terminal,
 	if (!s)
 		return ip_error("out of memory");
 	s->pid = o->pid;
+	s->several = !o->pid;
+	s->service.choice = o->choice;
 	s->words = s->kept = -1;
 	s->terminal = terminal;
-	s->full_names = o->full_names;
-	done = ip_session_join(s->pid, &s->dir);
+	s->counts.full_names = o->full_names;
+	done = join(s);
 	if (done <= 0)
 		return done;
 	if (start(s, o) < 0)
@@ -336,7 +370,9 @@ int cli_top_session_begin(const struct cli_top_options *o, bool terminal,
 			return 1;
 		wait_a_little(s);
 	}
-	return !s->live ? 1 : name_trace(s);
+	if (!s->live && !joined_lives(s))
+		return 1;
+	return *s->own ? name_own(s) : 0;
 }
 
 int cli_top_session_end(struct cli_top_session *s)
@@ -357,7 +393,13 @@ int cli_top_session_end(struct cli_top_session *s)
 		waitpid(s->keeper, NULL, 0);
 	if (s->own) {
 		code = WIFEXITED(s->status) ? WEXITSTATUS(s->status) : 1;
-		if (WIFSIGNALED(s->status)) {
+		if (WIFSIGNALED(s->status) && s->several) {
+			ip_error("the process of the sessions was killed (signal %d): iprobe "
+				 "status shows where probes are live, iprobe detach puts every "
+				 "byte back",
+				 WTERMSIG(s->status));
+			cli_fail();
+		} else if (WIFSIGNALED(s->status)) {
 			ip_error("pid %d: the process of the session was killed (signal %d): "
 				 "iprobe detach %d puts every byte back",
 				 s->pid, WTERMSIG(s->status), s->pid);
@@ -368,11 +410,8 @@ int cli_top_session_end(struct cli_top_session *s)
 		ip_print_lines(stderr, s->said);
 	if (s->words >= 0)
 		close(s->words);
-	ip_counts_destroy(s->now);
-	ip_counts_destroy(s->before);
-	ip_names_destroy(s->names);
-	ip_recording_destroy(s->recording);
-	free(s->text);
+	cli_live_counts_clear(&s->counts);
+	cli_top_service_clear(&s->service);
 	free(s->said);
 	if (s->own)
 		munmap(s->own, OWN_SIZE);
@@ -384,6 +423,20 @@ int cli_top_session_end(struct cli_top_session *s)
 bool cli_top_session_is_joined(const struct cli_top_session *s)
 {
 	return !s->own;
+}
+
+size_t cli_top_session_joined(const struct cli_top_session *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->counts.n; i++)
+		n += s->counts.processes[i].joined;
+	return n;
+}
+
+const struct cli_live_counts *cli_top_session_counts(const struct cli_top_session *s)
+{
+	return &s->counts;
 }
 
 int cli_top_session_fd(const struct cli_top_session *s)
@@ -409,95 +462,44 @@ const char *cli_top_session_said(struct cli_top_session *s)
 
 /* ---- snapshots ---- */
 
-/* Reads the session file where it has changed. Returns 1 where it was read again, 0 where it is
- * the same, -1 with an error. */
-static int read_recording(struct cli_top_session *s)
+/* Whether nothing is left that could be asked. It waits for the end of sessions of iprobe top's own
+ * that do not answer. Returns 1: they are to be read once more; 0: that was all; -1 with an error.
+ */
+static int wait_for_answer(struct cli_top_session *s)
 {
-	_cleanup_free_ char *path = NULL;
-	struct ip_recording *recording;
-	struct ip_names *names;
-	struct stat st;
-
-	if (asprintf(&path, "%s/%s", s->dir, IP_TRACE_SESSION) < 0) {
-		path = NULL;
-		return ip_error("out of memory");
-	}
-	if (stat(path, &st) < 0)
-		return ip_error_errno("cannot read %s", path);
-	if (s->recording && st.st_ino == s->seen.st_ino && st.st_size == s->seen.st_size &&
-	    st.st_mtim.tv_sec == s->seen.st_mtim.tv_sec &&
-	    st.st_mtim.tv_nsec == s->seen.st_mtim.tv_nsec)
+	if (!s->own)
 		return 0;
-	if (ip_recording_load(s->dir, &recording) < 0)
+	if (!wait_for_end(s))
 		return -1;
-	names = ip_names_create(recording);
-	if (!names) {
-		ip_recording_destroy(recording);
-		return -1;
-	}
-	if (s->full_names)
-		ip_names_use_full(names);
-	ip_names_destroy(s->names);
-	ip_recording_destroy(s->recording);
-	s->recording = recording;
-	s->names = names;
-	s->seen = st;
-	return 1;
-}
-
-static int read_counts(struct cli_top_session *s, bool renewed)
-{
-	_cleanup_free_ char *path = NULL, *text = NULL;
-	struct ip_counts *counts, *before = s->now;
-	size_t size;
-
-	if (asprintf(&path, "%s/%s", s->dir, IP_TRACE_COUNTS) < 0) {
-		path = NULL;
-		return ip_error("out of memory");
-	}
-	if (ip_read_regular_text(path, COUNTS_MAX, &text, &size) < 0 ||
-	    ip_counts_parse(path, text, size, s->recording, &counts) < 0)
-		return -1;
-	if (renewed && before) {
-		if (ip_counts_parse(path, s->text, s->ntext, s->recording, &before) < 0) {
-			ip_counts_destroy(counts);
-			return -1;
-		}
-		ip_counts_destroy(s->now);
-	}
-	ip_counts_destroy(s->before);
-	s->before = before;
-	s->now = counts;
-	free(s->text);
-	s->text = ip_steal_ptr(text);
-	s->ntext = size;
-	return 0;
+	return !s->child; /* after a signal the user wants no more output */
 }
 
 int cli_top_session_read(struct cli_top_session *s, struct cli_top_snapshot *ret)
 {
-	_cleanup_free_ char *dir = NULL;
+	struct cli_live_counts *c = &s->counts;
+	size_t answered;
 	int renewed;
 
 	if (s->read_last || (ip_interrupted && s->own && !s->child))
 		return 0;
-	if (s->own && cli_top_session_has_ended(s)) {
-		s->read_last = true; /* it has written all its counts */
-		if (access(s->dir, F_OK) < 0)
-			return 0;
-	} else if (ip_session_ask_counts(s->pid, &dir) < 0) {
-		if (!s->own)
-			return 0;
-		if (!wait_for_end(s))
-			return -1;
-		return s->child ? 0
-				: cli_top_session_read(
-					  /* after a signal the user wants no more output */
-					  s, ret);
+	if (s->several && cli_top_service_look(&s->service, c, s->own ? s->dir : NULL) < 0)
+		return -1;
+	/* sessions of iprobe top's own that have ended have written all their counts */
+	s->read_last = s->own && cli_top_session_has_ended(s);
+	if (s->read_last && access(s->dir, F_OK) < 0)
+		return 0;
+	answered = cli_live_counts_ask(c, s->own && !s->child);
+	/* the members of an open service may all have ended, and others come */
+	if (!answered && !s->read_last &&
+	    !(s->own && ip_service_choice_is_open(&s->service.choice))) {
+		renewed = wait_for_answer(s);
+		return renewed > 0 ? cli_top_session_read(s, ret) : renewed;
 	}
-	renewed = read_recording(s);
-	if (renewed < 0 || read_counts(s, renewed) < 0)
+	renewed = cli_live_counts_read(c);
+	if (renewed < 0)
 		return s->read_last ? 0 : -1;
-	*ret = (struct cli_top_snapshot){s->recording, s->names, s->now, s->before, renewed};
+	if (!c->recording)
+		return 0;
+	*ret = (struct cli_top_snapshot){c->recording, c->names, c->now, c->before, renewed};
 	return 1;
 }

@@ -62,6 +62,7 @@ struct view {
 	char typed[256], filter[256]; /* filter: as it was typed; "": none */
 	char message[512];
 	char *chosen; /* linker name of the marked function; NULL: the first row */
+	pid_t chosen_pid;
 	size_t first; /* first row on the screen */
 };
 
@@ -81,7 +82,7 @@ static bool *wanted(struct view *v, size_t *ret_n)
 {
 	_cleanup_free_ char *text = NULL;
 	const char *selection = *v->filter ? v->filter : v->options->functions;
-	bool is_own = !*v->filter && !cli_top_session_is_joined(v->session);
+	bool is_own = !*v->filter && !cli_top_session_joined(v->session);
 
 	*ret_n = 1;
 	if (!selection || is_own)
@@ -101,7 +102,9 @@ static void choose(struct view *v, size_t row)
 	if (!v->rows.n)
 		return;
 	free(v->chosen);
-	v->chosen = strdup(linker_name(v, row < v->rows.n ? row : v->rows.n - 1));
+	row = row < v->rows.n ? row : v->rows.n - 1;
+	v->chosen = strdup(linker_name(v, row));
+	v->chosen_pid = v->rows.items[row].pid;
 }
 
 static void make_rows(struct view *v)
@@ -118,8 +121,9 @@ static void make_rows(struct view *v)
 		*v->filter = '\0';
 		n = 1;
 	}
-	if (cli_top_rows_make(&v->snapshot, selected, v->since_start, v->sort, v->reverse, &rows) <
-	    0) {
+	if (cli_top_rows_make(&v->snapshot,
+			      v->options->by_process ? cli_top_session_counts(v->session) : NULL,
+			      selected, v->since_start, v->sort, v->reverse, &rows) < 0) {
 		snprintf(v->message, sizeof(v->message), "%s", ip_error_message());
 		return;
 	}
@@ -134,7 +138,7 @@ static void make_rows(struct view *v)
 static size_t chosen_row(const struct view *v)
 {
 	for (size_t i = 0; v->chosen && i < v->rows.n; i++)
-		if (!strcmp(linker_name(v, i), v->chosen))
+		if (!strcmp(linker_name(v, i), v->chosen) && v->rows.items[i].pid == v->chosen_pid)
 			return i;
 	return NO_ROW;
 }
@@ -149,21 +153,55 @@ static char *program_of(const struct ip_recording *s)
 	return name < end ? strndup(name, end - name) : NULL;
 }
 
+/* Prints of which processes the figures are. */
+static void print_processes(FILE *out, const struct view *v)
+{
+	const struct cli_live_counts *c = cli_top_session_counts(v->session);
+	_cleanup_free_ char *text = NULL;
+	size_t known = 0, live = 0;
+
+	if (v->options->pid) {
+		_cleanup_free_ char *name = program_of(v->snapshot.recording);
+
+		ip_print(out, "pid %d", v->options->pid);
+		if (name)
+			ip_print(out, " (%s)", name);
+		return;
+	}
+	text = ip_service_choice_text(&v->options->choice);
+	for (size_t i = 0; i < c->n; i++) {
+		known += c->processes[i].known;
+		live += c->processes[i].known && !c->processes[i].ended;
+	}
+	ip_print(out, "%s, %zu process%s", text ? text : "", known, known == 1 ? "" : "es");
+	if (live < known)
+		ip_print(out, " (%zu ended)", known - live);
+}
+
+static void print_sessions(FILE *out, const struct view *v)
+{
+	const size_t joined = cli_top_session_joined(v->session);
+
+	if (cli_top_session_is_joined(v->session))
+		ip_print(out,
+			 v->options->pid ? "a session that was there" : "sessions that were there");
+	else if (joined)
+		ip_print(out, "%zu of the sessions were there", joined);
+	else
+		ip_print(out, v->options->pid ? "own session" : "own sessions");
+}
+
 static void print_title(FILE *out, const struct view *v)
 {
-	_cleanup_free_ char *name = program_of(v->snapshot.recording);
 	char delay[16];
 
-	ip_print(out, "iprobe top: pid %d", v->options->pid);
-	if (name) {
-		ip_print(out, " (");
-		ip_print(out, "%s", name);
-		ip_print(out, ")");
-	}
-	ip_print(out, ", %s, every %s%s%s%s",
-		 cli_top_session_is_joined(v->session) ? "a session that was there" : "own session",
-		 ip_format_ns(v->delay_ns, delay), v->since_start ? ", since its beginning" : "",
-		 v->paused ? ", PAUSED" : "", v->reverse ? ", reversed" : "");
+	ip_print(out, "iprobe top: ");
+	print_processes(out, v);
+	ip_print(out, ", ");
+	print_sessions(out, v);
+	ip_print(out, ", every %s%s%s%s", ip_format_ns(v->delay_ns, delay),
+		 v->since_start ? ", since its beginning" : "", v->paused ? ", PAUSED" : "",
+		 v->reverse ? ", reversed" : "");
 	if (*v->filter) {
 		ip_print(out, ", only ");
 		ip_print(out, "%s", v->filter);
@@ -236,32 +274,72 @@ static int show(struct view *v)
 
 /* ---- what keys do ---- */
 
-/* Asks the session for a change. The message tells the result. */
-static void change(struct view *v, const char *selection, const char *what)
+/* What a change has done in all processes. */
+struct changed {
+	size_t functions, sites, stops, asked, failed;
+	bool removed;
+	uint64_t longest_ns;
+};
+
+/* Asks the session of a process for a change. */
+static void change_one(struct view *v, pid_t pid, const char *selection, struct changed *ret)
 {
 	struct ip_session_summary s;
-	char stop[16];
+	size_t functions;
 	uint64_t longest;
 
-	if (ip_session_ask_change(v->options->pid, selection, v->options->max_stop_ns, &s) < 0) {
-		snprintf(v->message, sizeof(v->message), "%s", ip_error_message());
+	ret->asked++;
+	if (ip_session_ask_change(pid, selection, v->options->max_stop_ns, &s) < 0) {
+		if (!ret->failed++)
+			snprintf(v->message, sizeof(v->message), "%s", ip_error_message());
 		return;
 	}
+	functions = s.change.functions_added + s.change.functions_removed;
+	if (functions > ret->functions) /* mostly, all have the same functions */
+		ret->functions = functions;
+	ret->sites += s.change.sites_added + s.change.sites_removed;
+	ret->stops += s.stops.n;
+	ret->removed |= s.change.sites_removed;
 	longest = ip_stop_log_longest(&s.stops);
-	if (!s.stops.n)
-		snprintf(v->message, sizeof(v->message), "%s: nothing to do, it is so already",
-			 what);
-	else
-		snprintf(v->message, sizeof(v->message),
-			 "%s: %zu function%s (%zu site%s) %s; stopped for %s", what,
-			 s.change.functions_added + s.change.functions_removed,
-			 s.change.functions_added + s.change.functions_removed == 1 ? "" : "s",
-			 s.change.sites_added + s.change.sites_removed,
-			 ip_plural(s.change.sites_added + s.change.sites_removed),
-			 s.change.sites_removed ? "are NOPs again" : "added",
-			 ip_format_ns(longest, stop));
+	if (longest > ret->longest_ns)
+		ret->longest_ns = longest;
 	free(s.change.dir);
 	free(s.change.unused);
+}
+
+/* Tells the result. Where a process has refused, the message begins with its reason. */
+static void tell_change(struct view *v, const struct changed *c, const char *what)
+{
+	char stop[16], processes[64] = "", failed[80] = "";
+
+	if (c->failed == c->asked && c->asked)
+		return;
+	if (c->asked > 1)
+		snprintf(processes, sizeof(processes), " in %zu process%s", c->asked - c->failed,
+			 c->asked - c->failed == 1 ? "" : "es");
+	if (c->failed)
+		snprintf(failed, sizeof(failed), "; %zu refused", c->failed);
+	if (!c->stops)
+		snprintf(v->message, sizeof(v->message), "%s: nothing to do, it is so already%s",
+			 what, failed);
+	else
+		snprintf(v->message, sizeof(v->message),
+			 "%s: %zu function%s (%zu site%s) %s%s; stopped for %s%s", what,
+			 c->functions, ip_plural(c->functions), c->sites, ip_plural(c->sites),
+			 c->removed ? "are NOPs again" : "added", processes,
+			 ip_format_ns(c->longest_ns, stop), failed);
+}
+
+/* Asks the sessions of all processes for a change. The message tells the result. */
+static void change(struct view *v, const char *selection, const char *what)
+{
+	const struct cli_live_counts *c = cli_top_session_counts(v->session);
+	struct changed sum = {0};
+
+	for (size_t i = 0; i < c->n; i++)
+		if (c->processes[i].known && !c->processes[i].ended)
+			change_one(v, c->processes[i].pid, selection, &sum);
+	tell_change(v, &sum, what);
 }
 
 static bool is_chosen(struct view *v, size_t row)
@@ -289,22 +367,35 @@ static void drop(struct view *v)
 
 static void add_callees(struct view *v)
 {
-	_cleanup_free_ char *selection = NULL, *what = NULL;
+	const struct cli_live_counts *c = cli_top_session_counts(v->session);
+	_cleanup_free_ char *what = NULL;
 	size_t n, row = chosen_row(v);
+	struct changed sum = {0};
 
 	if (!is_chosen(v, row))
 		return;
-	if (ip_callees(v->options->pid, linker_name(v, row), &selection, &n) < 0)
-		snprintf(v->message, sizeof(v->message), "%s", ip_error_message());
-	else if (!selection)
-		snprintf(v->message, sizeof(v->message),
-			 "%s: calls no function with probes directly (calls through pointers "
-			 "cannot be seen)",
-			 v->rows.items[row].name);
-	else if (asprintf(&what, "callees of %s", v->rows.items[row].name) < 0)
+	if (asprintf(&what, "callees of %s", v->rows.items[row].name) < 0) {
 		what = NULL;
-	else
-		change(v, selection, what);
+		return;
+	}
+	/* each process may have other libraries */
+	for (size_t i = 0; i < c->n; i++) {
+		_cleanup_free_ char *selection = NULL;
+
+		if (!c->processes[i].known || c->processes[i].ended)
+			continue;
+		if (ip_callees(c->processes[i].pid, linker_name(v, row), &selection, &n) < 0)
+			snprintf(v->message, sizeof(v->message), "%s", ip_error_message());
+		else if (!selection)
+			snprintf(v->message, sizeof(v->message),
+				 "%s: calls no function with probes directly (calls through "
+				 "pointers cannot be seen)",
+				 v->rows.items[row].name);
+		else
+			change_one(v, c->processes[i].pid, selection, &sum);
+	}
+	if (sum.asked)
+		tell_change(v, &sum, what);
 }
 
 static void step(struct view *v, int by)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the source of the figures of iprobe top (top_session.c) has for several processes
+ * (top_service.c).
+ */
+#ifndef IP_CLI_TOP_PRIVATE_H
+#define IP_CLI_TOP_PRIVATE_H
+
+#include "cli/live_counts.h"
+#include "cli/top/top.h"
+
+struct cli_top_service {
+	struct ip_service_choice choice;
+	struct cli_top_seen *seen; /* processes that were asked for a session */
+	size_t nseen;
+};
+
+/* In the child: measures the processes of the choice that have no session until the end. dir is
+ * made here. live: a byte is written there whenever a session is live. Returns the exit code. */
+int cli_top_service_run(const struct cli_top_options *options, const char *dir, int live);
+
+/* Joins the sessions that there are. Returns 1 where there are others to measure, or none at all;
+ * 0 where each process has a session; -1 with an error. */
+int cli_top_service_begin(struct cli_top_service *service, struct cli_live_counts *counts);
+
+/* Adds processes that have come. dir: of the service of iprobe top's own; NULL: there is none.
+ * Returns 0, or -1 with an error. */
+int cli_top_service_look(struct cli_top_service *service, struct cli_live_counts *counts,
+			 const char *dir);
+
+void cli_top_service_clear(struct cli_top_service *service);
+
+#endif
