@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/args/operands.h"
+#include "cli/args/processes.h"
 #include "cli/cli.h"
 #include "cli/filter_options.h"
 #include "cli/hist.h"
@@ -19,14 +20,13 @@
 #include "common/units.h"
 
 static const char help[] =
-	"usage: iprobe hist [OPTIONS] [DIR|PID]\n\n"
+	"usage: iprobe hist [OPTIONS] [DIR|PID...]\n\n"
 	"Shows how many calls of a function lasted how long (iprobe.data), in powers of two, and "
-	"where the peaks are. Of a process that is being recorded with the hist payload: up to "
-	"now.\n\n"
+	"where the peaks are. Of processes that are being recorded with the hist payload: up to "
+	"now, added up.\n\n"
 	"  -f, --functions SEL  these functions only\n"
 	"  -n, --limit N        the first N functions in the order of total time (default 10; with "
-	"-f all)\n"
-	"  -p, --pid PID        a process, in the place of the operand\n"
+	"-f all)\n" CLI_PROCESS_HELP
 	"      --by WHAT        value:NAME: a histogram for each value of an argument, or of "
 	"retval; "
 	"value:NAME/log2:\n"
@@ -34,7 +34,7 @@ static const char help[] =
 	"      --over-time      a heat map: time from left to right, duration upwards\n"
 	"      --tid TID        this thread only\n"
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
-	"      --interval T     of a process: again each T, until the session ends\n"
+	"      --interval T     of processes: again each T, until the session ends\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n";
 
@@ -124,11 +124,13 @@ enum { OPT_OVER_TIME = 256, OPT_INTERVAL, OPT_JSON, OPT_BY };
 static int take(const char *command, int option, void *context)
 {
 	struct cli_hist_options *o = context;
+	const int code = cli_process_option(command, option, optarg);
 
-	switch (option) {
-	case 'p':
+	if (code != -2) {
 		o->is_process = true;
-		return cli_pid_option(command, optarg) ? 2 : -1;
+		return code;
+	}
+	switch (option) {
 	case OPT_OVER_TIME:
 		o->over_time = true;
 		break;
@@ -157,7 +159,7 @@ static int parse(int argc, char **argv, struct cli_hist_options *o)
 		CLI_FILTER_FUNCTIONS,
 		CLI_FILTER_LIMIT,
 		CLI_FILTER_TID,
-		CLI_OPTION_PID,
+		CLI_PROCESS_OPTIONS,
 		CLI_FILTER_PROCESS,
 		{"by", required_argument, NULL, OPT_BY},
 		{"over-time", no_argument, NULL, OPT_OVER_TIME},
@@ -176,30 +178,56 @@ static int parse(int argc, char **argv, struct cli_hist_options *o)
 	return code;
 }
 
+/* Whether several operands are processes: a trace is one operand. */
+static bool are_processes(int argc, char **argv)
+{
+	bool all = argc - optind > 1;
+	int pid;
+
+	for (int i = optind; i < argc; i++)
+		all &= is_process(argv[i], &pid);
+	return all;
+}
+
 int cmd_hist(int argc, char **argv)
 {
+	struct ip_service_choice choice = {0};
 	struct cli_hist_options o;
 	const char *operand = NULL;
-	int pid = 0, code = parse(argc, argv, &o);
+	pid_t pid = 0;
+	int code = parse(argc, argv, &o);
 
-	if (code < 0)
-		code = o.is_process ? cli_one_pid(argc, argv, &pid)
-				    : cli_reader_dir(argv[0], argc, argv, &operand);
+	if (code >= 0)
+		return code;
+	if (o.is_process || are_processes(argc, argv)) {
+		o.is_process = true;
+		code = cli_process_choice(argc, argv, optind, &choice);
+	} else {
+		code = cli_reader_dir(argv[0], argc, argv, &operand);
+	}
 	if (code >= 0)
 		return code;
 	if (o.by && o.over_time)
 		return cli_usage(argv[0], "--over-time shows functions: it does not go with --by");
-	if (!pid)
-		is_process(operand, &pid);
-	if (pid && o.by)
+	if (!o.is_process && is_process(operand, &pid)) {
+		o.is_process = true;
+		choice = (struct ip_service_choice){.pids = &pid, .npids = 1};
+	}
+	if (o.is_process && o.by)
 		return cli_usage(argv[0], "histograms of a process know no values: --by is for "
 					  "traces");
-	if (pid && (o.over_time || o.filter.tid || o.filter.process))
+	if (o.is_process && o.filter.process)
+		return cli_usage(argv[0],
+				 "--process is for traces: PIDs, --name and the like choose "
+				 "live processes");
+	if (o.is_process && (o.over_time || o.filter.tid))
 		return cli_usage(argv[0], "histograms of a process know no time and no thread: "
-					  "--over-time, --tid and --process are for traces");
-	if (!pid && o.interval_ns)
+					  "--over-time and --tid are for traces");
+	if (!o.is_process && o.interval_ns)
 		return cli_usage(argv[0], "--interval goes with a PID");
 	/* where the user leaves a pager, this process ends without a message */
 	signal(SIGPIPE, SIG_DFL);
-	return (pid ? cli_hist_live(pid, &o) : show(operand, &o)) < 0 ? cli_fail() : 0;
+	if (o.is_process)
+		return cli_hist_live(&choice, &o);
+	return show(operand, &o) < 0 ? cli_fail() : 0;
 }

@@ -9,6 +9,8 @@
 #include "analysis/profile/latency.h"
 #include "analysis/read/names.h"
 #include "cli/filter_options.h"
+#include "cli/live_counts.h"
+#include "service/processes.h"
 
 struct cli_hist {
 	const char *dir;
@@ -17,8 +19,9 @@ struct cli_hist {
 	struct ip_names *names;
 	const struct ip_latencies *latencies; /* NULL: logged calls are not read */
 	const struct ip_counts *counts;
-	const char *by;	 /* "value:NAME"; NULL: by function */
-	int pid;	 /* process of a session that goes on; 0: a trace */
+	const char *by; /* "value:NAME"; NULL: by function */
+	int pid;	/* process of a session that goes on; 0: a trace, or several */
+	const struct cli_live_counts *live; /* sessions that go on; NULL: a trace */
 	uint32_t *order; /* functions, or groups by value, the most expensive first */
 	size_t n;
 };
@@ -48,10 +51,10 @@ struct cli_hist_options {
 	uint64_t interval_ns; /* of a session: time between repeated outputs; 0: one output */
 	const char *by;	      /* "value:NAME", "value:NAME/log2"; NULL: by function */
 	bool over_time, json;
-	bool is_process; /* -p */
+	bool is_process; /* -p, --name and the like */
 };
 
-/* hist_live.c. Shows the histograms of the session of a process. Returns 0, or -1 with an error. */
-int cli_hist_live(int pid, const struct cli_hist_options *options);
+/* hist_live.c. Shows the histograms of the sessions of processes. Returns the exit code. */
+int cli_hist_live(const struct ip_service_choice *choice, const struct cli_hist_options *options);
 
 #endif

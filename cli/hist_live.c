@@ -1,42 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shows histograms of a session that goes on. The session's iprobe is asked to write them into
- * its trace, where this command reads them. The target is neither stopped nor read.
+ * Shows histograms of sessions that go on. The sessions' iprobes are asked to write them into
+ * their traces, where this command reads them (live_counts.h). The targets are neither stopped nor
+ * read.
+ *
+ * Of several processes the histograms are added up. One that has no session is told, unless it was
+ * only found: a service has processes that nobody records.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/args/processes.h"
 #include "cli/cli.h"
 #include "cli/hist.h"
+#include "cli/live_counts.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "common/print.h"
+#include "session/session.h"
 
-static int show(int pid, const char *dir, const struct cli_hist_options *o)
+struct live {
+	const struct ip_service_choice *choice;
+	const struct cli_hist_options *options;
+	struct cli_live_counts counts;
+	bool failed; /* a process that was named by its pid has no session with histograms */
+};
+
+static int show(const struct live *live, const char *where)
 {
-	struct ip_trace_reader trace = {.dir = (char *)dir}; /* streams are not read */
-	struct cli_hist h = {.dir = dir, .pid = pid};
-	struct ip_names *names = NULL;
-	struct ip_counts *counts = NULL;
-	_cleanup_free_ bool *selected = NULL;
-	int ret = ip_recording_load(dir, &trace.session);
+	const struct cli_hist_options *o = live->options;
+	const struct cli_live_counts *c = &live->counts;
+	/* streams are not read */
+	struct ip_trace_reader trace = {.dir = (char *)where, .session = c->recording};
+	struct cli_hist h = {.dir = where,
+			     .live = c,
+			     .pid = cli_is_one_process(live->choice) ? live->choice->pids[0] : 0,
+			     .session = c->recording,
+			     .names = c->names,
+			     .counts = c->now};
+	_cleanup_free_ bool *selected = cli_reader_select(&trace, o->filter.functions);
+	int ret = selected ? cli_hist_order(&h, selected, o->filter.limit) : -1;
 
-	if (ret == 0) {
-		h.session = trace.session;
-		selected = cli_reader_select(&trace, o->filter.functions);
-		h.names = names = ip_names_create(trace.session);
-		if (names && o->filter.full_names)
-			ip_names_use_full(names);
-		ret = selected && names ? ip_counts_load(dir, trace.session, &counts) : -1;
-		h.counts = counts;
-	}
-	if (ret == 0)
-		ret = cli_hist_order(&h, selected, o->filter.limit);
 	if (ret == 0) {
 		if (o->json)
 			cli_hist_json(&h);
@@ -46,30 +56,95 @@ static int show(int pid, const char *dir, const struct cli_hist_options *o)
 	if (ret == 0)
 		ret = cli_reader_check_stdout();
 	free(h.order);
-	ip_counts_destroy(counts);
-	ip_names_destroy(names);
-	ip_recording_destroy(trace.session);
 	return ret;
 }
 
-/* The first output must succeed. After it the session may end, and that is no error. */
-int cli_hist_live(int pid, const struct cli_hist_options *o)
+/* Tells what is wrong with a process, once, and goes on with the others. */
+static void tell(struct live *live, bool named, bool first)
 {
+	if (!named || !first)
+		return;
+	live->failed = true;
+	cli_fail();
+}
+
+/* Adds the processes of the choice whose sessions answer. first: nothing has been shown yet. */
+static int find(struct live *live, bool first)
+{
+	struct ip_service_processes found;
+	int ret = 0;
+
+	if (ip_service_processes_find(live->choice, &found) < 0)
+		return -1;
+	for (size_t i = 0; i < live->choice->npids; i++)
+		if (!ip_service_processes_get(&found, live->choice->pids[i])) {
+			ip_error("pid %d does not exist (any more)", live->choice->pids[i]);
+			tell(live, true, first);
+		}
+	for (size_t i = 0; i < found.n && ret == 0; i++) {
+		const struct ip_service_process *p = &found.items[i];
+		char *dir = NULL;
+
+		if (cli_live_counts_find(&live->counts, p->pid))
+			continue;
+		if (ip_session_ask_counts(p->pid, &dir) == 0)
+			ret = cli_live_counts_add(&live->counts, p->pid, dir, true);
+		else
+			tell(live, p->named, first);
+	}
+	ip_service_processes_clear(&found);
+	return ret;
+}
+
+/* Reads the counts. Returns 1; 0 where no session answers any more; -1 with an error. */
+static int look(struct live *live, bool first)
+{
+	if (cli_is_one_process(live->choice)) {
+		const pid_t pid = live->choice->pids[0];
+		char *dir = NULL;
+
+		if (first && (ip_session_ask_counts(pid, &dir) < 0 ||
+			      cli_live_counts_add(&live->counts, pid, dir, true) < 0))
+			return -1;
+	} else if ((first || ip_service_choice_is_open(live->choice)) && find(live, first) < 0) {
+		return -1;
+	}
+	if (!live->counts.n) {
+		_cleanup_free_ char *text = ip_service_choice_text(live->choice);
+
+		return ip_error("no process of %s is being recorded with histograms: iprobe attach "
+				"--payload hist does that",
+				text ? text : "these");
+	}
+	if (!cli_live_counts_ask(&live->counts, false))
+		return 0;
+	if (cli_live_counts_read(&live->counts) < 0)
+		return -1;
+	return live->counts.recording != NULL;
+}
+
+/* The first output must succeed. After it the sessions may end, and that is no error. */
+static int run(struct live *live)
+{
+	const struct cli_hist_options *o = live->options;
 	const struct timespec nap = {.tv_sec = o->interval_ns / 1000000000,
 				     .tv_nsec = o->interval_ns % 1000000000};
+	_cleanup_free_ char *text = ip_service_choice_text(live->choice);
 	bool terminal = isatty(STDOUT_FILENO);
 
-	cli_catch_signals();
+	if (!text)
+		return ip_error("out of memory");
 	for (unsigned i = 0;; i++) {
-		_cleanup_free_ char *dir = NULL;
+		int done = look(live, !i);
 
-		if (ip_session_ask_counts(pid, &dir) < 0)
+		if (done <= 0)
 			return i ? 0 : -1;
 		if (i && !o->json && terminal)
 			ip_print(stdout, "\033[H\033[J");
 		else if (i && !o->json)
 			ip_print(stdout, "\n");
-		if (show(pid, dir, o) < 0)
+		if (show(live, cli_is_one_process(live->choice) ? live->counts.processes[0].dir
+								: text) < 0)
 			return -1;
 		if (!o->interval_ns || ip_interrupted)
 			return 0;
@@ -77,4 +152,17 @@ int cli_hist_live(int pid, const struct cli_hist_options *o)
 		if (ip_interrupted)
 			return 0;
 	}
+}
+
+int cli_hist_live(const struct ip_service_choice *choice, const struct cli_hist_options *o)
+{
+	struct live live = {
+		.choice = choice, .options = o, .counts.full_names = o->filter.full_names};
+	int ret, code;
+
+	cli_catch_signals();
+	ret = run(&live);
+	code = ret < 0 ? cli_fail() : live.failed;
+	cli_live_counts_clear(&live.counts);
+	return code;
 }

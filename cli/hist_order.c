@@ -36,6 +36,10 @@ static int none(const struct cli_hist *h)
 		return ip_error("%s: no call that ended%s has recorded the value '%s'", h->dir,
 				h->latencies->tid ? " in that thread" : "",
 				h->latencies->groups->values->name.text);
+	if (!h->latencies && !h->pid)
+		return ip_error("%s: no call of a function with a histogram has ended yet "
+				"(--payload hist)",
+				h->dir);
 	if (!h->latencies)
 		return ip_error("pid %d: no call of a function with a histogram has ended yet "
 				"(--payload hist)",

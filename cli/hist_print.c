@@ -279,6 +279,30 @@ static void json_value(struct ip_json *j, const struct ip_value_group *group,
 		ip_json_uint(j, percentiles[i].key, percentile(f, i));
 }
 
+/* Of one process that goes on the keys are pid and dir. */
+static void json_processes(struct ip_json *j, const struct cli_hist *h)
+{
+	if (h->pid) {
+		ip_json_int(j, "pid", h->pid);
+		ip_json_string(j, "dir", h->dir);
+		return;
+	}
+	ip_json_string(j, "service", h->dir);
+	ip_json_array(j, "processes");
+	for (size_t i = 0; i < h->live->n; i++) {
+		const struct cli_live_process *p = &h->live->processes[i];
+
+		if (!p->known)
+			continue;
+		ip_json_object(j, NULL);
+		ip_json_int(j, "pid", p->pid);
+		ip_json_string(j, "dir", p->dir);
+		ip_json_bool(j, "ended", p->ended);
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
 void cli_hist_json(const struct cli_hist *h)
 {
 	struct ip_json j;
@@ -290,8 +314,7 @@ void cli_hist_json(const struct cli_hist *h)
 		ip_json_uint(&j, "lost", h->lost);
 		ip_json_uint(&j, "invalid", h->session->invalid);
 	} else {
-		ip_json_int(&j, "pid", h->pid);
-		ip_json_string(&j, "dir", h->dir);
+		json_processes(&j, h);
 		ip_json_uint(&j, "ts", ip_recording_since_start(h->session, h->counts->tsc));
 	}
 	if (h->latencies && h->latencies->nslices)
