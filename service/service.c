@@ -181,7 +181,8 @@ static int start(struct service *s, struct member *m, uint64_t now)
 				    .dir = -1,
 				    .left_ns = left_ns(s, now),
 				    .n = count(s, RECORDING) + count(s, WAITING),
-				    .named = m->process.named}};
+				    .named = m->process.named,
+				    .comm = m->process.comm}};
 
 	if (s->options->dir) {
 		if (ip_member_dirs_add(s->dirs, m->process.pid, m->process.comm, m->name) < 0)
@@ -216,7 +217,10 @@ static int settle(struct service *s, struct member *m, uint64_t now)
 	const struct ip_service_worker *w = &m->worker;
 	const struct ip_service_worker_result *r = w->result;
 
-	if (w->code < 0) {
+	if (w->code < 0 && !s->options->restore) {
+		ip_notice("pid %d: its worker was killed: iprobe detach %d puts back what is live",
+			  w->target, w->target);
+	} else if (w->code < 0) {
 		ip_notice("pid %d: its worker was killed: what is live is put back", w->target);
 		s->options->restore(s->options->context, w->target); /* step 4 */
 	}

@@ -31,6 +31,7 @@ struct ip_service_task {
 	uint64_t left_ns; /* of the recording's duration; 0: it has none */
 	size_t n;	  /* how many processes there are now */
 	bool named;	  /* by its pid */
+	const char *comm; /* its name, for people */
 };
 
 struct ip_service_sum {
@@ -53,7 +54,8 @@ struct ip_service_options {
 	void (*on_end)(void *context, const struct ip_service_worker *worker, const char *name);
 	/* called some times a second; NULL: not called */
 	void (*on_progress)(void *context, const struct ip_service_sum *sum);
-	/* step 4: puts back what a killed worker has left live in the process */
+	/* step 4: puts back what a killed worker has left live in the process; NULL: the user is
+	 * told what to do */
 	void (*restore)(void *context, pid_t pid);
 	void *context;
 };

@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 #include "access/delegation.h"
+#include "cli/args/processes.h"
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
+#include "cli/fperf/fperf_service.h"
 #include "cli/record/live_line.h"
 #include "cli/record/via_daemon.h"
 #include "common/cleanup.h"
@@ -35,7 +37,8 @@
 #define STOP_LEAST	200000ull
 
 static const char help[] =
-	"usage: fperf [OPTIONS] -p PID\n"
+	"usage: fperf [OPTIONS] -p PID,...\n"
+	"       fperf [OPTIONS] --name GLOB | --unit UNIT | --cgroup PATH\n"
 	"       fperf [OPTIONS] [--] CMD [ARGS...]\n"
 	"       fperf list-events [--native] [--json]\n"
 	"       fperf self-test\n\n"
@@ -45,7 +48,14 @@ static const char help[] =
 	"(unless --exclusive):\n"
 	"with what the function calls. Functions that are too hot for the budget have no probes "
 	"for most of the time.\n\n"
-	"  -p, --pid PID         a running process; until --duration, Ctrl-C or its end\n"
+	"  -p, --pid PID,...     running processes; until --duration, Ctrl-C or their end. Each "
+	"has "
+	"a budget and a\n"
+	"                        table of its own\n"
+	"      --children        also all that they have forked and will fork\n"
+	"      --name GLOB       processes whose name or program matches; repeatable\n"
+	"      --unit UNIT       processes of a unit of systemd (nginx.service, or nginx)\n"
+	"      --cgroup PATH     processes of a control group, such as a container's\n"
 	"  -e, --events LIST     comma-separated, at most 8; fperf list-events names them\n"
 	"                        (default " IP_FPERF_NAMES_DEFAULT ")\n"
 	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB "
@@ -97,7 +107,7 @@ enum {
 };
 
 static const struct option long_options[] = {
-	{"pid", required_argument, NULL, 'p'},
+	CLI_PROCESS_OPTIONS,
 	{"events", required_argument, NULL, 'e'},
 	{"functions", required_argument, NULL, 'f'},
 	{"budget", required_argument, NULL, OPT_BUDGET},
@@ -127,8 +137,11 @@ struct options {
 	enum fperf_format format;
 	const char *output;
 	uint64_t limit;
-	int pid;
-	bool quiet, budget_given;
+	int pid; /* 0: of the choice, or a command */
+	struct ip_service_choice choice;
+	const char *program; /* of one of several processes; NULL: there is one */
+	bool found;	     /* not named by its pid: it may have nothing to count */
+	bool any, quiet, budget_given, memory_given;
 	const struct ip_fperf_profile *profile; /* NULL: none */
 };
 
@@ -235,8 +248,6 @@ static int parse_one(int option, struct options *o)
 	int n;
 
 	switch (option) {
-	case 'p':
-		return ip_parse_pid(optarg, &o->pid);
 	case 'e':
 		n = ip_fperf_events_parse(optarg, o->fperf.events);
 		o->fperf.nevents = n < 0 ? 0 : n;
@@ -261,6 +272,7 @@ static int parse_one(int option, struct options *o)
 		o->fperf.window = tell_window;
 		return parse_interval(optarg, &o->fperf.alternate_ns);
 	case OPT_MEMORY:
+		o->memory_given = true;
 		return ip_parse_size(optarg, &o->session.memory);
 	default:
 		if (ip_parse_duration(optarg, &o->session.max_stop_ns) < 0)
@@ -298,6 +310,24 @@ static int apply_profile(struct options *o)
 	n = ip_fperf_events_parse(p->events, o->fperf.events);
 	o->fperf.nevents = n < 0 ? 0 : n;
 	return n < 0 ? ip_error_prefix("profile %s", p->name) : 0;
+}
+
+/* Reads which processes are meant. Returns -1: go on; else the exit code. */
+static int parse_processes(int argc, char **argv, struct options *o)
+{
+	int code = cli_process_choice(argc, argv, argc, &o->choice);
+
+	if (code >= 0)
+		return code;
+	if (cli_is_one_process(&o->choice)) {
+		o->pid = o->choice.pids[0];
+		return -1;
+	}
+	if (o->format == FPERF_CSV)
+		return cli_usage("fperf", "--csv is for one process: --json has several");
+	if (o->fperf.alternate_ns)
+		return cli_usage("fperf", "--alternate is for one process");
+	return -1;
 }
 
 /* Parses the command line. Returns -1: go on; else the exit code. */
@@ -353,6 +383,11 @@ static int parse(int argc, char **argv, struct options *o)
 		case ':':
 			return cli_bad_option("fperf", argc, argv, LETTERS, long_options);
 		default:
+			code = cli_process_option("fperf", option, optarg);
+			if (code >= 0)
+				return code;
+			if (code == -1)
+				break;
 			code = parse_one(option, o);
 			if (code == -2) /* the request is well-formed, but it cannot be served */
 				return cli_fail();
@@ -371,11 +406,12 @@ static int parse(int argc, char **argv, struct options *o)
 			return cli_fail();
 		o->fperf.nevents = n;
 	}
-	if (o->pid && optind < argc)
+	o->any = cli_any_process(argc, argc);
+	if (o->any && optind < argc)
 		return cli_usage("fperf", "-p PID and a command: one of them");
-	if (!o->pid && optind >= argc)
+	if (!o->any && optind >= argc)
 		return cli_usage("fperf", "whom? -p PID, or a command");
-	return -1;
+	return o->any ? parse_processes(argc, argv, o) : -1;
 }
 
 /* Makes a directory for the session's trace, which is not read. The caller frees the path. */
@@ -433,7 +469,11 @@ static int print(const struct options *o, struct output *output, struct ip_fperf
 
 	if (output->file && ftruncate(fileno(out), 0) < 0 && errno != EINVAL)
 		return ip_error_errno("cannot write %s", o->output);
-	fperf_print(out, f, o->format, o->limit, end);
+	if (o->program && o->format == FPERF_TABLE)
+		ip_print(out, "pid %d (%s)\n", o->pid, o->program);
+	fperf_print(out, f, o->format, o->limit, end, o->pid);
+	if (o->program && o->format == FPERF_TABLE)
+		ip_print(out, "\n");
 	if (fflush(out) != 0)
 		return ip_error_errno("cannot write %s", o->output ? o->output : "to stdout");
 	/* only the stream knows whether something could not be written before the last fflush() */
@@ -443,19 +483,24 @@ static int print(const struct options *o, struct output *output, struct ip_fperf
 	return 0;
 }
 
-static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
+/* several: the line says of which process it is. */
+static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f, bool several)
 {
 	const struct ip_fperf_options *o = ip_fperf_get_options(f);
 	struct ip_fperf_summary sum;
+	char process[32] = "";
 
 	ip_fperf_summary(f, &sum);
+	if (several)
+		snprintf(process, sizeof(process), "pid %d: ", s->pid);
 	ip_print(
 		stderr,
-		"fperf: %lu sample%s in %.2f s (%.2f s of CPU time); %zu of %zu function%s called, "
+		"fperf: %s%lu sample%s in %.2f s (%.2f s of CPU time); %zu of %zu function%s "
+		"called, "
 		"%zu of them have samples; it cost %.1f ms, %.2f %% (stops and page switches %.2f "
 		"%%); probes changed %lu time%s, %lu of them without a stop; longest stop %.2f ms, "
 		"longest gap of functions that stayed %.3f ms\n",
-		sum.samples, ip_plural(sum.samples), sum.length_s, sum.run_s, sum.called,
+		process, sum.samples, ip_plural(sum.samples), sum.length_s, sum.run_s, sum.called,
 		sum.functions, ip_plural(sum.functions), sum.sampled,
 		1e3 * sum.overhead * sum.run_s, 100 * sum.overhead, 100 * sum.stops_share,
 		sum.changes, ip_plural(sum.changes), sum.changes_without_stop,
@@ -547,10 +592,10 @@ static int ask_daemon(const struct options *o, int argc, char **argv)
 				  words);
 }
 
-static int run(const struct options *o, struct output *output, char **command)
+static int run(const struct options *o, struct output *output, char **command,
+	       struct ip_session_summary *summary)
 {
 	struct ip_session_options session = o->session;
-	struct ip_session_summary summary;
 	struct ip_fperf *f = NULL;
 	_cleanup_free_ char *base = NULL, *dir = NULL;
 	struct ip_dir_place place = {.parent = -1};
@@ -567,31 +612,91 @@ static int run(const struct options *o, struct output *output, char **command)
 	session.dir = dir;
 	session.controller = ip_fperf_controller(f);
 	if (o->pid) {
-		done = ip_session_attach(o->pid, &session, &summary);
+		done = ip_session_attach(o->pid, &session, summary);
 	} else {
 		const char *runtime = cli_runtime_path();
 
-		done = runtime ? ip_session_run(command, runtime, &session, &summary, &status) : -1;
+		done = runtime ? ip_session_run(command, runtime, &session, summary, &status) : -1;
 	}
 	if (done == 0 && o->fperf.show)
 		ip_print(stderr, "\033[J");
 	written = done == 0 && check_refused(f) == 0 &&
-		  print(o, output, f, ip_session_end_text(&summary)) == 0;
-	if (!written)
+		  print(o, output, f, ip_session_end_text(summary)) == 0;
+	if (!written && o->found && summary->nothing)
+		code = 1; /* it is not told of each process of a service */
+	else if (!written)
 		code = cli_fail();
 	else
 		code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	close_output(o, output, written);
 	if (done == 0 && !o->quiet)
-		tell_summary(&summary, f);
+		tell_summary(summary, f, o->program);
 	ip_fperf_destroy(f);
 	ip_dir_remove(place.parent, place.name);
 	ip_dir_place_close(&place);
 	return code;
 }
 
+static int refuse_daemon(pid_t pid)
+{
+	int socket = -1, wanted = cli_via_daemon_wanted(pid, &socket);
+
+	if (wanted <= 0)
+		return wanted;
+	close(socket);
+	return ip_error("pid %d: this user may not trace it, and iprobed serves fperf for one "
+			"process at a time: fperf -p %d",
+			pid, pid);
+}
+
+static void tell_live(void *context)
+{
+	ip_service_worker_say_live(*(const int *)context);
+}
+
+/* Counts one of several processes, in a worker. */
+static int work(void *context, const struct ip_service_task *task, int socket,
+		struct ip_service_worker_result *result)
+{
+	struct options o = *(const struct options *)context;
+	struct ip_session_summary summary = {0};
+	struct output output = {0};
+	int code;
+
+	o.pid = task->pid;
+	o.program = task->comm;
+	o.found = !task->named;
+	o.session.duration_ns = task->left_ns;
+	if (!o.memory_given)
+		o.session.memory = ip_service_memory(o.session.memory, task->n);
+	o.session.on_live = tell_live;
+	o.session.context = &socket;
+	code = refuse_daemon(task->pid) < 0 ? cli_fail() : run(&o, &output, NULL, &summary);
+	result->recorded = !code;
+	result->none = summary.nothing;
+	if (code)
+		snprintf(result->why, sizeof(result->why), "%s", ip_error_message());
+	return code;
+}
+
+static int run_service(struct options *o, struct output *output)
+{
+	const struct fperf_service service = {.choice = o->choice,
+					      .duration_ns = o->session.duration_ns,
+					      .json = o->format == FPERF_JSON,
+					      .out = output->file ? output->file : stdout,
+					      .work = work,
+					      .context = o};
+	bool written;
+	int code = fperf_service_run(&service, &written);
+
+	close_output(o, output, written);
+	return code;
+}
+
 static int count(int argc, char **argv)
 {
+	struct ip_session_summary summary;
 	struct options o;
 	struct output output;
 	int code = parse(argc, argv, &o);
@@ -604,7 +709,8 @@ static int count(int argc, char **argv)
 		o.fperf.show = fperf_show_live;
 	if (fperf_try(&o.fperf) < 0 || open_output(&o, &output) < 0)
 		return cli_fail();
-	return run(&o, &output, argv + optind);
+	return o.any && !o.pid ? run_service(&o, &output)
+			       : run(&o, &output, argv + optind, &summary);
 }
 
 int main(int argc, char **argv)

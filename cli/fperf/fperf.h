@@ -6,6 +6,7 @@
 #define IP_CLI_FPERF_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "cli/fperf/papi_names.h"
 #include "common/csv.h"
@@ -16,9 +17,10 @@ enum fperf_format { FPERF_TABLE, FPERF_CSV, FPERF_JSON };
 
 #define FPERF_SOME 0 /* a limit: all rows that are known, and some others */
 
-/* Prints the results. limit: the most rows of a table. end: why the counting ended. */
+/* Prints the results. limit: the most rows of a table. end: why the counting ended. pid: of a
+ * process that ran already; 0: it was started for this. */
 void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit,
-		 const char *end);
+		 const char *end, pid_t pid);
 /* Makes tables show whole C++ names from now on (--full-names). */
 void fperf_print_full_names(void);
 /* Prints the table on a terminal while fperf counts. Each call overwrites the table of the call

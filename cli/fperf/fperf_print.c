@@ -271,7 +271,7 @@ static void print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 }
 
 static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
-		       const char *end)
+		       const char *end, pid_t pid)
 {
 	const struct ip_fperf_options *o = ip_fperf_get_options(f);
 	struct ip_fperf_summary sum;
@@ -280,6 +280,8 @@ static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row 
 	ip_fperf_summary(f, &sum);
 	ip_json_init(&j, out);
 	ip_json_object(&j, NULL);
+	if (pid)
+		ip_json_int(&j, "pid", pid);
 	ip_json_array(&j, "events");
 	for (unsigned e = 0; e < o->nevents; e++)
 		ip_json_string(&j, NULL, o->events[e]->name);
@@ -354,7 +356,7 @@ static struct winsize size_of(FILE *out)
 }
 
 void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit,
-		 const char *end)
+		 const char *end, pid_t pid)
 {
 	size_t n;
 	_cleanup_free_ struct ip_fperf_row *rows = ip_fperf_rows(f, &n);
@@ -364,7 +366,7 @@ void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t
 	else if (format == FPERF_CSV)
 		print_csv(out, f, rows, n);
 	else if (format == FPERF_JSON)
-		print_json(out, f, rows, n, end);
+		print_json(out, f, rows, n, end, pid);
 	else
 		print_table(out, f, rows, n, limit == FPERF_SOME ? SIZE_MAX : limit,
 			    limit == FPERF_SOME ? GUESSES_SHOWN : limit, size_of(out).ws_col);
