@@ -595,7 +595,14 @@ def plan(mode, scratch):
             )
     stages += [
         Stage("demo", ["./demo"], 300, again=["./demo"]),
-        pytest("third-party", "thirdparty", BUILD, 900, scratch),
+        pytest(
+            "third-party",
+            "thirdparty",
+            BUILD,
+            3600 if mode == "full" else 900,
+            scratch,
+            arguments=[] if mode == "full" else ["-m", "not slow"],
+        ),
     ]
     stages += meson_build(
         "sanitizers build",
