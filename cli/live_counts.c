@@ -18,6 +18,7 @@
 #include "common/error.h"
 #include "common/file.h"
 #include "common/notice.h"
+#include "common/proc.h"
 #include "common/trace/trace_format.h"
 #include "session/session.h"
 
@@ -78,7 +79,8 @@ static bool ask(struct cli_live_process *p)
 
 	if (ip_session_ask_counts(p->pid, &dir) == 0 && is_directory(dir, p->dir))
 		return true;
-	p->ended = p->joined;
+	/* one of this command's own may be slow; a process that has ended has no memory */
+	p->ended = p->joined || ip_proc_status(p->pid, "VmSize") < 0;
 	return false;
 }
 

@@ -132,8 +132,8 @@ def test_processes_come_and_go(actor, server, place):
     top.until(lambda line: calls_of(line) == 5 * N)
     os.kill(new, signal.SIGKILL)
     memory.wait_for("it lives", lambda: memory.status_field(new, "State")[0] == "Z")
-    line = top.until(lambda line: line["iteration"] and line["interval_ns"])
-    assert new in pids_of(line)
+    line = top.until(lambda line: any(p["ended"] for p in line["processes"]))
+    assert [p["pid"] for p in line["processes"] if p["ended"]] == [new]
     server.workers.remove(new)
     after = [json.loads(top.proc.stdout.readline()) for _ in range(3)]
     assert all(calls_of(line) in (0, 5 * N) for line in after), "rows of busy intervals only"
