@@ -97,6 +97,10 @@ static uint32_t shown_pid(const struct ip_trace_reader *own, uint32_t pid, uint3
 {
 	const struct ip_thread_packets *first = NULL;
 
+	/* its first thread has the process's number; it may have recorded nothing, while what it
+	 * has forked did */
+	if (ip_recording_thread_name(own->session, 0, recorded))
+		return pid;
 	for (size_t i = 0; i < own->nruns; i++) {
 		if (own->runs[i].pid == recorded)
 			return pid; /* the numbers are those that the recorder sees */

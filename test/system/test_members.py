@@ -470,6 +470,20 @@ def test_pids_of_namespaces(me):
     assert read(me, "report", directory)["threads"] == 5
 
 
+def test_a_parent_that_has_recorded_nothing(me):
+    """The session of a master knows its children's calls alone: they stay theirs."""
+    directory = me.dir() / "all"
+    for master, workers in ((5, (8, 9)), (6, (10,))):
+        member = small_trace(directory / f"master-{master}", workers, ["f"], ["f"] * master)
+        with open(member / "iprobe" / "session", "a", encoding="ascii") as session:
+            session.write(f"thread\t{master}\tmaster\t1000\n")
+    list_members(directory, [("master-5", 5), ("master-6", 6)])
+    rows = read(me, "report", directory, "--by", "process")["rows"]
+    assert {row["pid"]: row["calls"] for row in rows} == {8: 5, 9: 5, 10: 6}
+    events = map(json.loads, me.iprobe("dump", "--json", directory).stdout.splitlines())
+    assert {event["pid"] for event in events} == {8, 9, 10}
+
+
 def own_counts(text):
     lines = [line.split() for line in text.splitlines()]
     return collections.Counter({l[1]: int(l[2]) for l in lines if l[0] == "function"})
