@@ -113,6 +113,13 @@ class Recording:
         assert done.returncode == 0, repr(done)
         return {row["function"]: row for row in json.loads(done.stdout)["functions"]}
 
+    def calls_by_process(self, function):
+        done = self.actor.iprobe(
+            "report", "--json", "--by", "process", "-f", function, self.dir, timeout=120
+        )
+        assert done.returncode == 0, repr(done)
+        return {row["pid"]: row["calls"] for row in json.loads(done.stdout)["rows"]}
+
     def members(self):
         return sorted(path.parent for path in self.dir.glob("*-*/metadata"))
 
