@@ -409,3 +409,22 @@ def test_how_long_requests_take(server):
     for (pid, told), (recorded_pid, recorded) in zip(sorted(logged), sorted(took)):
         # nginx counts in milliseconds, by a clock that it reads once in a turn
         assert pid == recorded_pid and abs(told - recorded) <= max(0.05 * told, 0.02)
+
+
+def test_which_requests_they_were(server):
+    """A value through a structure, in each worker: the URI as the access log has it."""
+    uris = [f"/page-{number}" for number in range(CLIENTS)]
+    for uri in uris:
+        shutil.copy(server.folder / "html" / "page", server.folder / "html" / uri[1:])
+    values = "ngx_http_log_handler(uri=r->uri.data:string(r->uri.len))"
+    words = (server.pid, "--children", "-f", "ngx_http_log_handler", "--args", values)
+    recording = Recording(server.actor, words, server.everybody(), *server.symbols)
+    server.served(server.clients(*uris, times=10))
+    recording.end()
+    seen = Counter(
+        (event["pid"], event["args"]["uri"])
+        for event in recording.events()
+        if event["event"] == "entry"
+    )
+    assert seen == Counter((pid, uri) for pid, _, _, uri in server.lines())
+    assert {uri for _, uri in seen} == set(uris)
