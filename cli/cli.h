@@ -47,7 +47,8 @@ struct cli_record_options {
 	bool memory_asked; /* --memory was given */
 	/* the process was found by a choice of several: it may have nothing to record */
 	bool found;
-	bool leave; /* attach: iprobed continues the session on its own */
+	bool tried_again; /* if it cannot be recorded now; then nothing is told of it yet */
+	bool leave;	  /* attach: iprobed continues the session on its own */
 };
 
 /* Parses the options. argv[*ret_next] is the first operand. attach: options may also follow the

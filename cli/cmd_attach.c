@@ -331,7 +331,7 @@ int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc
 	if (result && !options->found)
 		result->none = false; /* it is told by itself */
 	/* a process that was found and has nothing to record is counted, not named */
-	if (code && !(options->found && summary.nothing))
+	if (code && !options->tried_again && !(options->found && summary.nothing))
 		cli_fail();
 	if (summary.change.done)
 		print_change(options, &summary);

@@ -182,6 +182,7 @@ static int start(struct service *s, struct member *m, uint64_t now)
 				    .left_ns = left_ns(s, now),
 				    .n = count(s, RECORDING) + count(s, WAITING),
 				    .named = m->process.named,
+				    .last = m->process.named || m->tries + 1 >= TRIES,
 				    .comm = m->process.comm}};
 
 	if (s->options->dir) {

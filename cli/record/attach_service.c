@@ -88,6 +88,7 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	session->on_progress = tell_progress;
 	session->context = &own;
 	options.found = !task->named;
+	options.tried_again = !task->last;
 	return cli_attach_one(task->pid, &options, s->argc, s->argv, dir, result);
 }
 
