@@ -304,9 +304,12 @@ static void fill(struct ip_service_worker_result *r, const struct ip_session_sum
 	r->changed = s->change.done;
 	r->followed = s->followed;
 	r->none = s->nothing;
+	r->execed = s->end == IP_END_EXECED;
 	r->over = s->end == IP_END_UNTIL || s->end == IP_END_STOP_ON;
 	if (code)
 		snprintf(r->why, sizeof(r->why), "%s", ip_error_message());
+	else if (s->no_events.n)
+		snprintf(r->why, sizeof(r->why), "%s", s->no_events.items[0].text);
 	if (ip_session_end_text(s))
 		snprintf(r->end, sizeof(r->end), "%s", ip_session_end_text(s));
 }

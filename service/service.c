@@ -96,7 +96,8 @@ static void meet_anew(struct member *m, const struct ip_service_process *p, uint
 
 	m->process = *p;
 	m->gone = false;
-	if (!changed || (m->state != LEFT && m->state != FOLLOWED))
+	if (!changed || !(m->state == LEFT || m->state == FOLLOWED ||
+			  (m->state == RECORDED && m->worker.result->execed)))
 		return;
 	m->state = WAITING;
 	m->tries = 0;
@@ -343,19 +344,18 @@ static bool is_late(const struct service *s, uint64_t now, uint64_t ago_ns)
 /* Step 5: whether the end has come, workers that are left apart. */
 static bool is_over(struct service *s, uint64_t now)
 {
-	const bool open = ip_service_choice_is_open(&s->options->choice);
 	bool any = false;
 
 	if (s->ending || ip_interrupted || is_late(s, now, 0))
 		return true;
 	for (size_t i = 0; i < s->n; i++)
-		any |= s->members[i]->state == RECORDING || s->members[i]->state == WAITING ||
-		       (open && !s->members[i]->gone && s->sum.processes);
+		any |= s->members[i]->state == RECORDING || s->members[i]->state == WAITING;
 	if (any)
 		s->absent_ns = 0;
 	else if (!s->absent_ns)
 		s->absent_ns = now;
-	return !any && (!open || !s->sum.processes || now - s->absent_ns > ABSENT_NS);
+	return !any && (!ip_service_choice_is_open(&s->options->choice) || !s->sum.processes ||
+			now - s->absent_ns > ABSENT_NS);
 }
 
 static int step(struct service *s)

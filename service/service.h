@@ -13,8 +13,9 @@
  *      tried again: its parent's session lets it go when it sees that.
  *   4. A worker that was killed may have left live sites: they are put back at once, by the
  *      caller's `restore`.
- *   5. The end: the time is over, a signal, a condition in one of the sessions, or no process has
- *      been left for a while. All workers end their sessions; the last one's end is ours.
+ *   5. The end: the time is over, a signal, a condition in one of the sessions, or no session has
+ *      been left for a while: all processes have ended, or iprobe detach has ended their sessions.
+ * All workers end their sessions; the last one's end is ours.
  */
 #ifndef IP_SERVICE_H
 #define IP_SERVICE_H

@@ -30,8 +30,9 @@ struct ip_service_worker_result {
 	bool changed;  /* the target had a session, which was changed */
 	bool followed; /* another worker's session records the target already */
 	bool none;     /* nothing to do: no module of the target has probes, or none is selected */
+	bool execed;   /* the process executes another program now, which is not recorded */
 	bool over;     /* what ended it ends the whole recording (--until, --stop-on) */
-	char why[256]; /* why there is no recording; empty: there is */
+	char why[400]; /* why there is no recording; empty: there is */
 	char end[128]; /* why the recording ended */
 };
 

@@ -95,6 +95,7 @@ static int renew_area(struct ip_session *s, bool shares)
 	if (lock < 0 || ip_area_renew(s->target, shares, &held) < 0)
 		return -1;
 	note_hold(s, held);
+	s->forked = true;
 	s->planned = false;
 	return ip_area_open(s->target, &s->area) < 0
 		       ? -1

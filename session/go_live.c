@@ -39,9 +39,12 @@ static int restore_leftovers(struct ip_session *s, const struct ip_modules *modu
 	if (!s->options->no_stop)
 		ip_stop_log_append(&ip_stops_of(s->target)->log, &result.stops, "leftovers");
 	if (ret == 0 && result.sites) {
-		ip_notice("pid %d: put back %zu site%s that an earlier iprobe had left live "
-			  "(--resume goes on with its recording instead)",
-			  s->target->pid, result.sites, ip_plural(result.sites));
+		/* a child that was forked while its parent was recorded has copies of live sites */
+		if (!s->forked)
+			ip_notice(
+				"pid %d: put back %zu site%s that an earlier iprobe had left live "
+				"(--resume goes on with its recording instead)",
+				s->target->pid, result.sites, ip_plural(result.sites));
 		ip_patch_settle(s->target, &result, IP_SESSION_SETTLE_NS);
 	}
 	free(result.inside);

@@ -79,6 +79,7 @@ struct ip_session {
 	size_t disturbed_before, restored_before; /* in images that are gone */
 	bool live;     /* sites of the target's present image may be live */
 	bool records;  /* some function writes into rings */
+	bool forked;   /* its area was made in place of its parent's (area_renew.h) */
 	bool launched; /* by iprobe run, which detects exec by itself */
 	bool execed;   /* the target executes another program now: nothing of it is ours */
 	bool mixed;    /* a thread has come that has no thread area of its own */

@@ -124,7 +124,7 @@ const struct ip_fperf_event *fperf_papi_event(const struct papi_event *p)
 
 const struct ip_fperf_event *fperf_papi_find(const char *name, const char **ret_why)
 {
-	static char why[256];
+	static char why[400];
 	const struct ip_fperf_event *e;
 	const struct papi_names *papi = fperf_papi();
 	struct papi_event event;

@@ -277,7 +277,7 @@ static void test_papi(void)
 									   "PAPI_TOT_INS"};
 	const struct papi_names *papi = fperf_papi();
 	long long value = 0;
-	char why[256];
+	char why[400];
 	void *memory = fresh_pages();
 
 	if (!papi || !memory) {

@@ -26,7 +26,7 @@ struct results {
 	struct result *items;
 	size_t n;
 	bool failed;   /* a result is missing, which has been told */
-	char why[256]; /* of the first process that has nothing to count */
+	char why[400]; /* of the first process that has nothing to count */
 };
 
 static void take_result(void *context, const struct ip_service_worker *worker, const char *name)

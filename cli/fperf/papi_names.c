@@ -194,7 +194,7 @@ static void each_preset(void (*visit)(void *context, const struct papi_event *ev
 	do {
 		PAPI_event_info_t info;
 		struct papi_event event = {0};
-		char why[256] = "";
+		char why[400] = "";
 
 		if (PAPI_get_event_info(code, &info) == PAPI_OK)
 			visit(context, &event,
@@ -236,7 +236,7 @@ static void each(bool natives,
 		 void (*visit)(void *context, const struct papi_event *event, const char *why_not),
 		 void *context)
 {
-	char why[256];
+	char why[400];
 
 	if (!is_ready(why, sizeof(why)))
 		return;

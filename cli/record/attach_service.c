@@ -30,7 +30,8 @@ struct service {
 	char **documents; /* JSON, one of each worker */
 	size_t ndocuments;
 	struct ip_service_worker_result sum;
-	char why[256];			   /* of the first that has nothing to record */
+	char no_events[440];		   /* why one of the processes has none */
+	char why[400];			   /* of the first that has nothing to record */
 	size_t recorded, changed, without; /* without: there was nothing to record */
 };
 
@@ -117,6 +118,8 @@ static void take_result(void *context, const struct ip_service_worker *worker, c
 	s->without += r->none;
 	if (r->none && !*s->why)
 		snprintf(s->why, sizeof(s->why), "%s", r->why);
+	if (r->recorded && !r->events && *r->why && !*s->no_events)
+		snprintf(s->no_events, sizeof(s->no_events), "pid %d: %s", worker->target, r->why);
 	s->sum.events += r->events;
 	s->sum.lost += r->lost;
 	s->sum.filtered += r->filtered;
@@ -198,6 +201,8 @@ static void print_summary(const struct service *s)
 		 s->recorded == 1 ? "" : "es", ip_format_ns(ip_now_ns() - s->start_ns, length),
 		 s->sum.lost ? ip_format_count(s->sum.lost, lost) : "none",
 		 ip_format_ns(s->sum.longest_stop_ns, longest), s->options->session.dir);
+	if (!s->sum.events && *s->no_events)
+		ip_print(stderr, "iprobe: no events: %s\n", s->no_events);
 }
 
 static int finish(struct service *s, int done)

@@ -38,7 +38,7 @@ struct service {
 	uint64_t *written;
 	uint64_t calls, longest_stop_ns;
 	size_t recorded, joined;
-	char why[256]; /* of the first process that has nothing to measure */
+	char why[400]; /* of the first process that has nothing to measure */
 };
 
 struct worker_context {

@@ -382,3 +382,41 @@ def test_other_users_processes(me, programs, targets, user):
     assert listed(directory) == {ours.pid}
     ours.finish()
     theirs.finish()
+
+
+def test_detach_ends_the_service(actor, programs, targets):
+    """Nothing is recorded any more, although the processes live on."""
+    server = Server(actor, programs, targets)
+    server.fork()
+    proc, _ = begin(actor, [server.pid, "--children"], server.everybody())
+    done = actor.iprobe("detach", *server.everybody())
+    assert done.returncode == 0, repr(done)
+    summary, _ = end(proc, sig=0)
+    assert {m["end"] for m in summary["members"]} == {"ended by iprobe detach"}, summary
+    server.finish()
+
+
+def test_no_events_are_explained(actor, programs, targets):
+    server = Server(actor, programs, targets)
+    server.fork()
+    words = [*server.everybody(), "-f", "prefork_answer", "--duration", "100ms"]
+    done = actor.iprobe("attach", *words, "-o", actor.dir() / "trace")
+    assert done.returncode == 0, repr(done)
+    assert done.stderr.splitlines()[-1].startswith("iprobe: no events: pid "), done.stderr
+    server.finish()
+
+
+def test_copies_of_the_parents_sites_are_no_leftovers(me, programs, targets):
+    """They are put back before the child's own session goes live, and nobody is told that an iprobe
+    was killed.
+    """
+    if me.uid:
+        pytest.skip("only root can become another user")
+    server = Server(me, programs, targets)
+    proc, directory = begin(me, [server.pid, "--children"], server.everybody())
+    assert server.say("as 65534") == "done"
+    new = server.fork()
+    memory.wait_for("the new worker has no session", lambda: has_session(directory, new))
+    _, err = end(proc)
+    assert "earlier iprobe" not in err, err
+    server.finish()
