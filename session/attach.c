@@ -83,16 +83,13 @@ int ip_session_is_followed(const struct ip_target *target, const struct ip_area 
 									    __ATOMIC_SEQ_CST));
 }
 
-/* Gives the target an area of its own, and takes its session. 0, or -1 with an error. */
+/* Gives the target an area of its own, and takes its session. The caller has the target's lock. 0,
+ * or -1 with an error. */
 static int renew_area(struct ip_session *s, bool shares)
 {
-	/* until the session is ours (area_renew.h, step 1) */
-	_cleanup_close_ int lock = ip_borrow_lock(s->target->pid);
 	uint64_t held = 0;
 
-	ip_area_close(s->area);
-	s->area = NULL;
-	if (lock < 0 || ip_area_renew(s->target, shares, &held) < 0)
+	if (ip_area_renew(s->target, shares, &held) < 0)
 		return -1;
 	note_hold(s, held);
 	s->forked = true;
@@ -102,27 +99,41 @@ static int renew_area(struct ip_session *s, bool shares)
 		       : ip_area_lock_session(s->area, s->target->pid);
 }
 
+/* Whether the target shares its area with a session that records it. 1, 0, or -1 with an error. */
+static int is_recorded_with_its_parent(struct ip_session *s)
+{
+	int followed = ip_area_open(s->target, &s->area);
+
+	if (followed == 0)
+		followed = ip_area_has_session(s->area) ? ip_session_is_followed(s->target, s->area)
+							: 0;
+	if (followed <= 0) {
+		ip_area_close(s->area);
+		s->area = NULL;
+	}
+	return followed;
+}
+
 /* Opens the area of the target. 0; 1: the target has got an area just now, whose session is ours;
  * -1 with an error. */
 static int open_area(struct ip_session *s)
 {
+	_cleanup_close_ int lock = -1;
 	bool shares;
-	int held, followed;
+	int followed;
 
 	if (!ip_area_renew_is_needed(s->target, &shares))
 		return ip_area_open(s->target, &s->area);
-	if (!shares)
-		return renew_area(s, false) < 0 ? -1 : 1;
-	if (ip_area_open(s->target, &s->area) < 0)
+	/* until the session is ours (area_renew.h, step 1); what was seen before may be over */
+	lock = ip_borrow_lock(s->target->pid);
+	if (lock < 0 || ip_target_refresh(s->target) < 0)
 		return -1;
-	/* alone with it, the target may keep it */
-	held = ip_area_try_session(s->area, s->target->pid);
-	if (held <= 0)
-		return held < 0 ? -1 : 1;
-	followed = ip_session_is_followed(s->target, s->area);
+	if (!ip_area_renew_is_needed(s->target, &shares))
+		return ip_area_open(s->target, &s->area);
+	followed = shares ? is_recorded_with_its_parent(s) : 0;
 	if (followed)
 		return followed < 0 ? -1 : 0;
-	return renew_area(s, true) < 0 ? -1 : 1;
+	return renew_area(s, shares) < 0 ? -1 : 1;
 }
 
 /* Whether the iprobe that has the session works for the same service as this one. */

@@ -39,6 +39,7 @@
 #define IDLE_NS	      250000000ull /* between looks if nothing calls for one */
 #define GROWN_NS      20000000ull  /* how long a silent child has lived when it is put back */
 #define DIFFERS_TRIES 8
+#define LOCK_TRIES    3
 #define THREADS_MOST  256u	  /* whose credentials a look reads: of all children together, */
 #define THREADS_LEAST 4u	  /* and at least of each child */
 #define DISOWN_NS     20000000ull /* how long to look for a thread to unmap a child's area */
@@ -161,10 +162,28 @@ void ip_follow_fork_allow(struct ip_follow_fork *f, bool allow)
 	__atomic_store_n(&f->area->header->follow, session, __ATOMIC_SEQ_CST);
 }
 
+/* Whether a process that has an area of its own has a session, too. If this cannot be seen, it
+ * counts as one: its text is not ours then. */
+static bool has_own_session(pid_t pid)
+{
+	struct ip_target *target;
+	struct ip_area *area = NULL;
+	bool has;
+
+	if (ip_target_open(pid, false, &target) < 0)
+		return true;
+	has = !target->has_runtime || ip_area_open(target, &area) < 0 || ip_area_has_session(area);
+	ip_area_close(area);
+	ip_target_close(target);
+	return has;
+}
+
 /* Whether the process is a child with the image that the target had. Such a child has the target's
  * gate, which is a page of its own at the same address, and no other area than the target's. (It
- * has the target's area only if children are followed, or if it lives in the target's memory.) */
-static bool has_image(const struct ip_follow_fork *f, pid_t pid)
+ * has the target's area only if children are followed, or if it lives in the target's memory.)
+ * idle_too: also one whose own area has no session: it may have copies of live sites all the same.
+ */
+static bool is_copy(const struct ip_follow_fork *f, pid_t pid, bool idle_too)
 {
 	_cleanup_fclose_ FILE *file = NULL;
 	/* the whole line: a part of a path must not be taken for a line */
@@ -187,7 +206,12 @@ static bool has_image(const struct ip_follow_fork *f, pid_t pid)
 			return true;
 		has_another = true;
 	}
-	return has_gate && !has_another;
+	return has_gate && (!has_another || (idle_too && !has_own_session(pid)));
+}
+
+static bool has_image(const struct ip_follow_fork *f, pid_t pid)
+{
+	return is_copy(f, pid, false);
 }
 
 static bool has_area(const struct ip_follow_fork *f, pid_t pid)
@@ -315,8 +339,8 @@ static void meet_children(struct ip_follow_fork *f, pid_t pid)
 	}
 }
 
-/* Step 4: finds all processes that have the image. */
-static void meet_all(struct ip_follow_fork *f)
+/* Step 4: finds all processes that have the image. idle_too: as for is_copy(). */
+static void meet_all(struct ip_follow_fork *f, bool idle_too)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
 	struct dirent *entry;
@@ -324,7 +348,7 @@ static void meet_all(struct ip_follow_fork *f)
 	while (dir && (entry = readdir(dir))) {
 		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
-		if (pid && !find(f, pid) && has_image(f, pid))
+		if (pid && !find(f, pid) && is_copy(f, pid, idle_too))
 			meet(f, pid);
 	}
 }
@@ -381,12 +405,15 @@ static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsi
 		return ip_error(
 			"pid %d may live in the memory of pid %d: the kernel does not tell (kcmp)",
 			r->pid, f->target->pid);
-	/* A child that has an area of its own by now is another session's, or will be: that session
-	 * takes this lock before it gets the area (hotpatcher/inject/area_renew.h, step 1). */
-	lock = ip_borrow_lock(r->pid);
-	if (lock < 0)
+	/* A child whose own area has a session is that session's. Such a session takes this lock
+	 * before it gets the area, until it has the area's session lock
+	 * (hotpatcher/inject/area_renew.h, step 1). A step of our session does not wait for the
+	 * lock. The child itself may keep it from us (it may open its own memory): then it goes
+	 * without. */
+	lock = tries > 1 ? ip_borrow_lock(r->pid) : ip_borrow_try_lock(r->pid);
+	if (lock < 0 && (has_ended(r) || (tries == 1 && r->tries < LOCK_TRIES)))
 		return has_ended(r) ? 0 : -1;
-	if (!has_image(f, r->pid))
+	if (!is_copy(f, r->pid, tries > 1))
 		return 0;
 	if (ip_stops_open(r->pid, &target) < 0)
 		return has_ended(r) ? 0 : -1;
@@ -416,7 +443,6 @@ static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsi
 	}
 	free(result.inside);
 	ip_stop_let_go(target);
-	close(ip_steal_fd(&lock));
 	if (ret == 0 && has_area(f, r->pid))
 		ret = ip_bounds_disown(target, DISOWN_NS);
 	if (ret == 0 && has_area(f, r->pid))
@@ -634,7 +660,8 @@ bool ip_follow_fork_lives(struct ip_follow_fork *f)
 		for (size_t i = 0; i < f->n; i++)
 			if (f->items[i].kind == CHILD)
 				return true;
-		meet_all(f); /* meet_children() does not find children whose parent has ended */
+		meet_all(f,
+			 false); /* meet_children() does not find children whose parent has ended */
 	}
 	return false;
 }
@@ -668,7 +695,7 @@ void ip_follow_fork_restore(struct ip_follow_fork *f)
 		for (size_t i = 0; i < f->n; i++)
 			drop(f, &f->items[i]);
 		f->n = 0;
-		meet_all(f);
+		meet_all(f, true);
 		for (size_t i = 0; i < f->n; i++) {
 			struct relative *r = &f->items[i];
 			long sites = restore_one(f, r, TRIES);

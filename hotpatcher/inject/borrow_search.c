@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "access/delegation.h"
 #include "common/abi/borrow.h"
 #include "common/error.h"
 
@@ -62,18 +63,21 @@ int ip_borrow_is_occupied(struct ip_target *target, const struct ip_borrow_place
 	return ret;
 }
 
-int ip_borrow_lock(pid_t pid)
+static int lock(pid_t pid, uint64_t wait_ns)
 {
-	uint64_t limit = ip_now_ns() + LOCK_NS;
+	uint64_t limit = ip_now_ns() + wait_ns;
 	char name[64];
 	int fd;
 
-	snprintf(name, sizeof(name), "/proc/%d", pid);
-	fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* only who may trace the process can open this file, and so keep others from the lock */
+	snprintf(name, sizeof(name), "/proc/%d/mem", pid);
+	fd = ip_delegation_open(name, O_RDONLY);
 	if (fd < 0)
-		return ip_error("pid %d has ended", pid);
+		return errno == ENOENT || errno == ESRCH
+			       ? ip_error("pid %d has ended", pid)
+			       : ip_error_errno("pid %d: cannot open its memory", pid);
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (ip_now_ns() > limit) {
+		if (ip_now_ns() >= limit) {
 			close(fd);
 			return ip_error(
 				"pid %d: another iprobe has borrowed one of its threads: try again",
@@ -82,6 +86,16 @@ int ip_borrow_lock(pid_t pid)
 		nap(NAP_NS);
 	}
 	return fd;
+}
+
+int ip_borrow_lock(pid_t pid)
+{
+	return lock(pid, LOCK_NS);
+}
+
+int ip_borrow_try_lock(pid_t pid)
+{
+	return lock(pid, 0);
 }
 
 enum ip_borrow_which ip_borrow_anyone(uint64_t ns)

@@ -33,6 +33,8 @@ int ip_borrow_is_occupied(struct ip_target *target, const struct ip_borrow_place
 /* Takes the lock of the process that an iprobe holds while it borrows threads; one iprobe at a time
  * can have it. Returns a descriptor that the caller closes to unlock, or -1 with the reason. */
 int ip_borrow_lock(pid_t pid);
+/* The same without waiting for another iprobe. */
+int ip_borrow_try_lock(pid_t pid);
 
 /* Which threads to take after a search of ns nanoseconds. Threads whose calls a stop disturbs are
  * taken last. ip_borrow_anyone(): at last threads in any call. ip_borrow_waiting(): waiting threads

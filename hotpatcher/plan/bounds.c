@@ -86,17 +86,19 @@ int ip_bounds_set_reading(const struct ip_target *target, struct ip_area *area, 
 	return set(target, offsetof(struct ip_rt_private, may_read), may_read);
 }
 
-/* Has a borrowed thread do one operation (what: enum ip_remap_what) with the area's mapping. */
-static int run(struct ip_target *target, uint32_t what, uint64_t find_ns, const char *to_what,
-	       const char *advice)
+/* Has a borrowed thread do one operation (what: enum ip_remap_what) with the area's mapping.
+ * locked: the caller has the process's lock. */
+static int run(struct ip_target *target, uint32_t what, uint64_t find_ns, bool locked,
+	       const char *to_what, const char *advice)
 {
 	struct ip_remap_piece piece = {
 		.what = what, .at = target->anchor.area, .size = target->anchor.area_size};
-	_cleanup_close_ int lock = target->anchor.remap ? ip_borrow_lock(target->pid) : -1;
+	_cleanup_close_ int lock =
+		target->anchor.remap && !locked ? ip_borrow_lock(target->pid) : -1;
 	_cleanup_free_ char *why = NULL;
 	struct ip_remap_hold held;
 
-	if (lock >= 0 && ip_remap_thread_check(target) == 0 &&
+	if ((lock >= 0 || (locked && target->anchor.remap)) && ip_remap_thread_check(target) == 0 &&
 	    ip_remap_thread_run(target, ip_borrow_anyone, find_ns, &piece, 1, &held) == 0 &&
 	    !piece.error)
 		return 0;
@@ -118,16 +120,16 @@ int ip_bounds_set_inherited(struct ip_target *target, bool inherited)
 		return -1;
 	if ((own.inherited != 0) == inherited)
 		return 0;
-	return inherited ? run(target, IP_REMAP_INHERIT, IP_REMAP_FIND_NS,
+	return inherited ? run(target, IP_REMAP_INHERIT, IP_REMAP_FIND_NS, false,
 			       "give forked children the ring memory",
 			       "start it by iprobe run --follow-fork")
-			 : run(target, IP_REMAP_WITHHOLD, IP_REMAP_FIND_NS,
+			 : run(target, IP_REMAP_WITHHOLD, IP_REMAP_FIND_NS, false,
 			       "keep the ring memory from forked children", "try again");
 }
 
 int ip_bounds_disown(struct ip_target *child, uint64_t find_ns)
 {
-	return run(child, IP_REMAP_DISOWN, find_ns, "take the ring memory from it",
+	return run(child, IP_REMAP_DISOWN, find_ns, true, "take the ring memory from it",
 		   "it has it still");
 }
 

@@ -33,7 +33,7 @@ int ip_bounds_set_reading(const struct ip_target *target, struct ip_area *area, 
  * set as wanted. */
 int ip_bounds_set_inherited(struct ip_target *target, bool inherited);
 /* Has a borrowed thread of a forked child take the area away from the child. The search for such a
- * thread takes at most find_ns. */
+ * thread takes at most find_ns. The caller has the child's lock (ip_borrow_lock()). */
 int ip_bounds_disown(struct ip_target *child, uint64_t find_ns);
 /* Sets the session in which children that are forked from now on record, with the area; 0: they do
  * not record. */

@@ -11,6 +11,7 @@
  * nothing is asked they call prefork_tick() each millisecond.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -35,7 +37,7 @@ static struct {
 
 static char stack[65536] __attribute__((aligned(16)));
 static pid_t workers[WORKERS];
-static unsigned nworkers, uid;
+static unsigned nworkers, uid, locks;
 static unsigned long taken;
 
 KEEP uint32_t prefork_hash(uint32_t x)
@@ -104,6 +106,8 @@ static void start_worker(void)
 		if (taken && mmap((void *)taken, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 				  0) == (void *)taken)
 			dprintf(1, "mapped\n");
+		if (locks && flock(open("/proc/self/mem", O_RDONLY), LOCK_EX) < 0)
+			_exit(5);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prefork_work(turn);
 	}
@@ -130,6 +134,8 @@ int main(void)
 			shared->go_on = 0;
 			printf("%d\n",
 			       clone(wait_there, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL));
+		} else if (!strcmp(line, "lock\n")) {
+			locks = 1;
 		} else if (!strncmp(line, "at ", 3)) {
 			taken = strtoul(line + 3, NULL, 16);
 		} else if (!strncmp(line, "as ", 3)) {

@@ -242,3 +242,37 @@ def test_killed_while_it_makes_the_area(me, programs, targets):
     assert reached > 10
     go(server, 10)
     server.finish()
+
+
+def test_killed_before_it_puts_copies_back(me, programs, targets):
+    """The child has an area of its own, no session, and still its parent's live sites: the end of
+    the parent's session puts them back.
+    """
+    server = targets.start(me, [programs.simple("prefork")], preload=False)
+    for when in range(8, 30, 3):
+        first, first_dir = begin(me, server.pid)
+        child = fork(server)
+        done = me.run(
+            ["strace", "-o", me.dir() / "strace", "--trace=ptrace"]
+            + [f"--inject=ptrace:signal=SIGKILL:when={when}"]
+            + [me.iprobe_path, "attach", child, "--duration", "10ms", "-o", me.dir() / "other"]
+        )
+        assert done.returncode in (0, 1, -9, 137), repr(done)
+        shutil.rmtree(me.dir() / "other", ignore_errors=True)
+        end(first)
+        shutil.rmtree(first_dir)
+        memory.assert_untouched(child)
+    server.finish()
+
+
+def test_a_child_holds_the_lock_of_its_own_memory(me, programs, targets):
+    """It cannot keep the session of its parent from closing its gate and putting it back."""
+    server = targets.start(me, [programs.simple("prefork")], preload=False)
+    first, first_dir = begin(me, server.pid, "--follow-fork")
+    server.say("lock")
+    child = fork(server)
+    go(server)
+    end(first)
+    memory.assert_untouched(child)
+    assert calls(me, first_dir) == N
+    server.finish()
