@@ -143,11 +143,19 @@ static int can_gather(uint64_t address, uint64_t size)
 	return address < (1ull << 47) - PAGE && size < PAGE;
 }
 
+/* Bytes of the buffer that neither what has been read nor the call in the making takes. The pieces
+ * lie behind `used`: whoever lets it grow between a piece and its call takes their room. */
+static uint32_t room_left(const struct rt_loads *l, const struct gathering *g)
+{
+	const uint64_t taken = (uint64_t)l->used + g->size;
+
+	return taken < l->room ? (uint32_t)(l->room - taken) : 0;
+}
+
 static int add_piece(const struct rt_loads *l, struct gathering *g, uint64_t address, uint64_t size,
 		     uint32_t number)
 {
-	if (g->n == 2 * RT_READS || size > l->room - l->used - g->size ||
-	    !can_gather(address, size))
+	if (g->n == 2 * RT_READS || size > room_left(l, g) || !can_gather(address, size))
 		return 0;
 	g->pieces[g->n] = (struct rt_piece){address, size};
 	g->numbers[g->n++] = number;
@@ -163,7 +171,7 @@ static void add_guesses(const struct rt_loads *l, struct gathering *g)
 		uint32_t size = *(volatile uint16_t *)&l->guess->size[i];
 
 		/* there must always be room for the loads that wait */
-		if (address && size && size + RT_WAITING_BYTES <= l->room - l->used - g->size)
+		if (address && size && size + RT_WAITING_BYTES <= room_left(l, g))
 			add_piece(l, g, address, size, i);
 	}
 }
@@ -202,26 +210,33 @@ static uint32_t gather(struct rt_loads *l, const struct gathering *g, uint32_t n
 	return done;
 }
 
-/* Step 3: reads what all waiting loads need. */
+/* Step 3: reads what all waiting loads need. A temporary that has got another value since keeps
+ * that. */
 static void read_waiting(struct rt_run *r)
 {
 	struct rt_loads *l = r->loads;
 	struct gathering g = {.n = 0};
-	uint32_t needed, done, at;
+	uint32_t needed = 0, done, at;
+	const uint64_t pending = r->pending;
 
-	for (uint32_t i = 0; i < l->nwaiting; i++)
-		add_piece(l, &g, l->waiting[i].address, size_of(l->waiting[i].op), RT_READS);
-	needed = g.n;
+	/* a program that asks for more than it has counted may leave no room for the last ones */
+	while (needed < l->nwaiting && add_piece(l, &g, l->waiting[needed].address,
+						 size_of(l->waiting[needed].op), RT_READS))
+		needed++;
 	if (!l->asked)
 		add_guesses(l, &g);
 	at = l->used;
 	done = gather(l, &g, needed);
 	for (uint32_t i = 0; i < l->nwaiting; i++) {
-		if (done >> i & 1)
-			keep_bytes(r, l->waiting[i].op, l->bytes + at);
+		const struct ip_value_op *op = l->waiting[i].op;
+
+		if (!(pending >> op->limit % IP_PROGRAM_TEMPS & 1))
+			;
+		else if (i < needed && done >> i & 1)
+			keep_bytes(r, op, l->bytes + at);
 		else
-			keep(r, l->waiting[i].op, 0, 0);
-		at += size_of(l->waiting[i].op);
+			keep(r, op, 0, 0);
+		at += size_of(op);
 	}
 	/* what is held for reads to come must stay */
 	l->used = needed < g.n ? l->used + g.size : l->used;
@@ -439,6 +454,11 @@ static uint64_t read_string(struct rt_run *r, uint64_t address, void *to, uint64
 	}
 	number = number_read(l, address, size);
 	bytes = held(l, number, address, size);
+	/* before the first piece is sized: this takes room in the buffer */
+	if (!bytes && l->nwaiting) {
+		read_waiting(r);
+		bytes = held(l, number, address, size);
+	}
 	if (!bytes && r->strings > 1 && !is_on_stack_page(r, address, size) && number < RT_READS) {
 		uint32_t next = number;
 

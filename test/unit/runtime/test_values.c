@@ -14,7 +14,10 @@
 #include "test/unit/test.h"
 
 #define NONE IP_VALUE_NOTHING
+#define RSI  6u
 #define RDI  7u
+/* The buffer of a run ends here, and behind it nothing may be written. */
+#define BEHIND 65536u
 
 volatile struct ip_gate *rt_gate;
 struct ip_rt_private rt_private;
@@ -83,16 +86,19 @@ static struct ip_value_op string(unsigned temporary, unsigned length, unsigned l
 				    .limit = limit};
 }
 
-static struct rt_run run(const struct ip_value_op *ops, uint32_t n, uint64_t rdi)
+/* Runs a program that says it needs max_words. */
+static struct rt_run run_with(const struct ip_value_op *ops, uint32_t n, uint64_t rdi, uint64_t rsi,
+			      uint32_t max_words)
 {
-	static uint8_t bytes[RT_READ_BYTES + sizeof(words)];
+	static uint8_t bytes[RT_READ_BYTES + sizeof(words) + BEHIND], behind[BEHIND];
 	static struct rt_loads loads;
-	struct rt_frame frame = {.general = {[RT_STACK_POINTER] = (uintptr_t)&frame, [RDI] = rdi}};
+	struct rt_frame frame = {
+		.general = {[RT_STACK_POINTER] = (uintptr_t)&frame, [RDI] = rdi, [RSI] = rsi}};
 	struct rt_run r = {.frame = &frame,
 			   .ops = ops,
 			   .nops = n,
 			   .words = words,
-			   .room = IP_PROGRAM_WORDS,
+			   .room = max_words,
 			   .unknown = ~0ull,
 			   .loads = &loads};
 
@@ -100,11 +106,21 @@ static struct rt_run run(const struct ip_value_op *ops, uint32_t n, uint64_t rdi
 	memset(&loads, 0, sizeof(loads));
 	loads.guess = &guess;
 	loads.bytes = bytes;
-	loads.room = sizeof(bytes);
+	loads.room = RT_READ_BYTES + 8 * max_words;
+	memset(bytes + loads.room, 0xee, BEHIND);
+	memset(behind, 0xee, BEHIND);
 	for (uint32_t i = 0; i < n; i++)
 		r.strings += (ops[i].flags & IP_VALUE_STRING) != 0;
 	rt_values_run(&r);
+	assert_true(r.n <= max_words);
+	assert_true(loads.used <= loads.room);
+	assert_memory_equal(bytes + loads.room, behind, BEHIND);
 	return r;
+}
+
+static struct rt_run run(const struct ip_value_op *ops, uint32_t n, uint64_t rdi)
+{
+	return run_with(ops, n, rdi, 0, IP_PROGRAM_WORDS);
 }
 
 struct node {
@@ -336,6 +352,128 @@ static void test_programs_that_lie(void **state)
 	assert_int_equal(run(ops, 3, 0).n, 0);
 }
 
+/* A string in a register and, behind a pointer, so many others as there are. The first one is read
+ * before the loads of the others, which bring their guesses with them: those of another session,
+ * whose strings were many and short. */
+static void test_strings_beside_guesses_of_another_session(void **state)
+{
+	static const struct {
+		unsigned n, limit;
+	} sessions[] = {{8, 256}, {2, 1024}, {8, 32}, {4, 600}};
+	static char texts[8][4096];
+	static char *object[7];
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		memset(texts[i], 'a' + (int)i, sizeof(texts[i]));
+	for (unsigned i = 0; i < 7; i++)
+		object[i] = texts[i + 1];
+	for (size_t s = 0; s < N_ELEMENTS(sessions); s++) {
+		const unsigned n = sessions[s].n, limit = sessions[s].limit;
+		struct ip_value_op ops[2 + 7 + 8] = {in_rdi(0), in_rdi(1)};
+		uint32_t k = 2;
+
+		ops[1].base = RSI;
+		for (unsigned i = 0; i + 1 < n; i++)
+			ops[k++] = load(1, 8, 8 * (int64_t)i, 2 + i);
+		for (unsigned i = 0; i < n; i++)
+			ops[k++] = string(i ? 1 + i : 0, NONE, limit);
+		for (int call = 0; call < 3; call++) {
+			struct rt_run r = run_with(ops, k, (uintptr_t)texts[0], (uintptr_t)object,
+						   n * (2 + limit / 8));
+
+			assert_int_equal(r.missing, 0);
+			assert_int_equal(r.n, n * (1 + limit / 8));
+			for (unsigned i = 0; i < n; i++) {
+				const uint64_t *at = words + (size_t)i * (1 + limit / 8);
+
+				assert_int_equal(*at, limit | IP_STRING_CUT);
+				assert_memory_equal(at + 1, texts[i], limit);
+			}
+		}
+	}
+}
+
+/* A program that asks for far more than the words it has counted. */
+static void test_strings_that_are_longer_than_counted(void **state)
+{
+	static char text[65536];
+	static uint64_t pointer;
+	struct ip_value_op ops[14] = {number((intptr_t)&pointer, 0), load(0, 8, 0, 1)};
+
+	(void)state;
+	memset(text, 'X', sizeof(text));
+	pointer = (uintptr_t)text;
+	for (int i = 2; i < 14; i++) {
+		ops[i] = number((intptr_t)text + 64 * i, 4000);
+		ops[i].flags = IP_VALUE_STRING;
+	}
+	ops[2].limit = 180;
+	ops[3].limit = ops[4].limit = 150;
+	ops[5] = string(1, NONE, 4000);
+	for (int call = 0; call < 2; call++) {
+		for (unsigned i = 0; i < RT_READS; i++)
+			guess.address[i] = (uintptr_t)text, guess.size[i] = 48;
+		run_with(ops, N_ELEMENTS(ops), 0, 0, 24);
+		assert_int_equal(words[0], 180 | IP_STRING_CUT);
+	}
+}
+
+/* A load that waits for a temporary which has got another value since. */
+static void test_a_load_that_is_overtaken(void **state)
+{
+	static uint64_t memory[2] = {7, 8};
+	const struct ip_value_op ops[] = {in_rdi(0),	number(0, 3),	  load(0, 8, 0, 1),
+					  number(5, 1), load(0, 8, 8, 2), record(2),
+					  record(1)};
+
+	(void)state;
+	run(ops, N_ELEMENTS(ops), (uintptr_t)memory);
+	assert_int_equal(words[0], 8);
+	assert_int_equal(words[1], 5);
+}
+
+/* Any operations at all, with any guesses: nothing is written outside of the buffers. */
+static void test_any_program(void **state)
+{
+	static const uint32_t limits[] = {0, 1, 7, 40, 150, 256, 1024, 4000, 70000, UINT32_MAX};
+	static char memory[16384];
+	static uint64_t pointers[64];
+	unsigned seed = 1;
+
+	(void)state;
+	for (unsigned i = 0; i < 64; i++)
+		pointers[i] = (uintptr_t)memory + 97 * i;
+	memset(memory, 'm', sizeof(memory));
+	for (int program = 0; program < 20000; program++) {
+		struct ip_value_op ops[48];
+		uint32_t n = 1 + (uint32_t)rand_r(&seed) % N_ELEMENTS(ops);
+
+		for (uint32_t i = 0; i < n; i++) {
+			unsigned what = (unsigned)rand_r(&seed) % 8;
+			unsigned temporary = (unsigned)rand_r(&seed) % 12,
+				 other = (unsigned)rand_r(&seed) % 12,
+				 limit = limits[(unsigned)rand_r(&seed) % N_ELEMENTS(limits)];
+
+			if (what < 3)
+				ops[i] = load(temporary, 1u << other % 4, 8 * (int64_t)other,
+					      (unsigned)rand_r(&seed) % 64);
+			else if (what < 6)
+				ops[i] = string(temporary, what == 5 ? other : NONE, limit);
+			else
+				ops[i] = number((intptr_t)&pointers[4 * (what - 6) + other],
+						temporary);
+			if (what == 7 && other & 1) /* a string at a fixed address */
+				ops[i].flags = IP_VALUE_STRING, ops[i].limit = limit;
+		}
+		for (unsigned i = 0; i < RT_READS && program % 3 == 0; i++) {
+			guess.address[i] = (uintptr_t)memory + i;
+			guess.size[i] = (uint16_t)(rand_r(&seed) % (i % 4 ? 64 : 5000));
+		}
+		run_with(ops, n, 0, 0, (uint32_t)rand_r(&seed) % (IP_PROGRAM_WORDS / 2));
+	}
+}
+
 int main(void)
 {
 	static struct ip_gate gate;
@@ -347,6 +485,10 @@ int main(void)
 		cmocka_unit_test(test_bits_and_signs),
 		cmocka_unit_test(test_comparisons),
 		cmocka_unit_test(test_programs_that_lie),
+		cmocka_unit_test(test_strings_beside_guesses_of_another_session),
+		cmocka_unit_test(test_strings_that_are_longer_than_counted),
+		cmocka_unit_test(test_a_load_that_is_overtaken),
+		cmocka_unit_test(test_any_program),
 	};
 
 	gate.pid = getpid();
