@@ -110,7 +110,7 @@ void rt_record_values(const struct rt_frame *frame, uint32_t payload, uint32_t k
 	r.strings = loads >> 1;
 	r.loads = loads ? __builtin_alloca_with_align(sizeof(*r.loads), 64) : NULL;
 	if (r.loads) {
-		r.loads->guess = rt_values_guess(what.program, sp);
+		r.loads->guess = rt_values_guess(what.program, base, sp);
 		r.loads->nreads = r.loads->nwaiting = r.loads->asked = r.loads->used = 0;
 		r.loads->room = RT_READ_BYTES + 8 * program.max_words;
 		r.loads->bytes = __builtin_alloca_with_align(r.loads->room, 64);

@@ -98,12 +98,19 @@ static void keep_bytes(struct rt_run *r, const struct ip_value_op *op, const uin
 
 #define GUESSES 32u
 
-struct rt_guess *rt_values_guess(uint32_t program, uint64_t sp)
+struct rt_guess *rt_values_guess(uint32_t program, uint32_t session, uint64_t sp)
 {
 	static struct rt_guess guesses[GUESSES];
 	uint64_t key = (program ^ sp >> 20 << 8) * 0x9e3779b97f4a7c15ull;
 
-	return &guesses[key >> 32 & (GUESSES - 1)];
+	struct rt_guess *guess = &guesses[key >> 32 & (GUESSES - 1)];
+
+	if (rt_unlikely(guess->session != session)) {
+		for (uint32_t i = 0; i < RT_READS; i++)
+			guess->size[i] = 0;
+		guess->session = session;
+	}
+	return guess;
 }
 
 /* Number of the next read. The address is noted for the next run. */

@@ -20,6 +20,7 @@
  * all threads without any order: what is read there counts only where the address turns out to be
  * the right one. */
 struct rt_guess {
+	uint32_t session; /* that has found it */
 	uint64_t address[RT_READS];
 	uint16_t size[RT_READS];
 };
@@ -65,7 +66,8 @@ struct rt_run {
  * numbers that are too large mean nothing, and no access to memory can fault. */
 void rt_values_run(struct rt_run *run);
 
-/* The guesses of a program, for the stack that sp points into. */
-struct rt_guess *rt_values_guess(uint32_t program, uint64_t sp);
+/* The guesses of a program of a session, for the stack that sp points into. Those of an earlier
+ * session are forgotten: its programs have other reads. */
+struct rt_guess *rt_values_guess(uint32_t program, uint32_t session, uint64_t sp);
 
 #endif

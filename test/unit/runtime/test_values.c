@@ -394,6 +394,22 @@ static void test_strings_beside_guesses_of_another_session(void **state)
 	}
 }
 
+static void test_guesses_end_with_their_session(void **state)
+{
+	struct rt_guess *of_first = rt_values_guess(3, 10, 0x7000000), *of_second;
+
+	(void)state;
+	of_first->address[0] = 1, of_first->size[0] = 8;
+	of_first->address[RT_READS - 1] = 1, of_first->size[RT_READS - 1] = 257;
+	assert_ptr_equal(rt_values_guess(3, 10, 0x7000000), of_first);
+	assert_int_equal(of_first->size[RT_READS - 1], 257);
+	of_second = rt_values_guess(3, 11, 0x7000000);
+	for (unsigned i = 0; i < RT_READS; i++)
+		assert_int_equal(of_second->size[i], 0);
+	of_second->size[1] = 4;
+	assert_int_equal(rt_values_guess(3, 11, 0x7000000)->size[1], 4);
+}
+
 /* A program that asks for far more than the words it has counted. */
 static void test_strings_that_are_longer_than_counted(void **state)
 {
@@ -486,6 +502,7 @@ int main(void)
 		cmocka_unit_test(test_comparisons),
 		cmocka_unit_test(test_programs_that_lie),
 		cmocka_unit_test(test_strings_beside_guesses_of_another_session),
+		cmocka_unit_test(test_guesses_end_with_their_session),
 		cmocka_unit_test(test_strings_that_are_longer_than_counted),
 		cmocka_unit_test(test_a_load_that_is_overtaken),
 		cmocka_unit_test(test_any_program),
