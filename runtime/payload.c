@@ -7,8 +7,11 @@
  *   2. Copy the program, block by block. If a block does not belong to this session, both before
  *      and after it is copied, record the event without values.
  *   3. Run the program (values.c). The values go to a buffer on the stack, as large as the program
- *      says it needs. The hook does not touch the slot until the values are there. So a handler
- *      that comes now finds the thread outside of any hook.
+ *      says it needs; strings that are read together, and what expressions read, go to another
+ *      first. All of it is RT_VALUES_STACK bytes at most. The compiler's stack-clash protection
+ *      touches each page on the way down, so a stack that is too small ends at its guard page. The
+ *      hook does not touch the slot until the values are there. So a handler that comes now finds
+ *      the thread outside of any hook.
  *   4. Record event and values together (record.c), unless the program's condition is not true.
  *
  * No access to memory that a value points to can fault. Memory in the page of the site's stack
@@ -108,11 +111,12 @@ void rt_record_values(const struct rt_frame *frame, uint32_t payload, uint32_t k
 	r.n = r.place = r.missing = r.out = r.pending = r.at = 0;
 	r.unknown = ~0ull; /* no temporary has a value */
 	r.strings = loads >> 1;
-	r.loads = loads ? __builtin_alloca_with_align(sizeof(*r.loads), 64) : NULL;
+	/* one string alone is read into the words directly */
+	r.loads = loads && loads != 2 ? __builtin_alloca_with_align(sizeof(*r.loads), 64) : NULL;
 	if (r.loads) {
 		r.loads->guess = rt_values_guess(what.program, base, sp);
 		r.loads->nreads = r.loads->nwaiting = r.loads->asked = r.loads->used = 0;
-		r.loads->room = RT_READ_BYTES + 8 * program.max_words;
+		r.loads->room = RT_READ_BYTES + (r.strings ? 8 * program.max_words : 0);
 		r.loads->bytes = __builtin_alloca_with_align(r.loads->room, 64);
 		for (uint32_t i = 0; i < RT_READS; i++)
 			r.loads->held[i].size = 0;

@@ -11,6 +11,10 @@
 #define RT_VECTOR_REGISTERS  8
 #define RT_STACK_POINTER     4 /* its number */
 
+/* Bytes of the thread's stack that a hook with values takes at most, below the site's stack
+ * pointer. docs/limits.md names it. */
+#define RT_VALUES_STACK (14u * 1024)
+
 /* arch/ARCH/payload.S fills it. */
 struct rt_frame {
 	uint64_t vector[RT_VECTOR_REGISTERS];	/* low halves */

@@ -68,8 +68,9 @@ static void put(struct rt_run *r, uint64_t word)
 }
 
 /* Stores st(0) in its own precision. It does so by storing the whole x87 state, which does not
- * change the state. */
-static void put_x87(struct rt_run *r)
+ * change the state. Not inlined, like other functions with large frames: they take the thread's
+ * stack only while they run. */
+static __attribute__((noinline)) void put_x87(struct rt_run *r)
 {
 	uint64_t state[64] __attribute__((aligned(16)));
 
@@ -138,7 +139,7 @@ static const uint8_t *held(const struct rt_loads *l, uint32_t number, uint64_t a
 /* One call in the making. */
 struct gathering {
 	struct rt_piece pieces[2 * RT_READS];
-	uint32_t numbers[2 * RT_READS]; /* of reads that the pieces are held for; RT_READS: none */
+	uint8_t numbers[2 * RT_READS]; /* of reads that the pieces are held for; RT_READS: none */
 	uint32_t n;
 	uint32_t size; /* bytes of all pieces */
 };
@@ -165,7 +166,7 @@ static int add_piece(const struct rt_loads *l, struct gathering *g, uint64_t add
 	if (g->n == 2 * RT_READS || size > room_left(l, g) || !can_gather(address, size))
 		return 0;
 	g->pieces[g->n] = (struct rt_piece){address, size};
-	g->numbers[g->n++] = number;
+	g->numbers[g->n++] = (uint8_t)number;
 	g->size += (uint32_t)size;
 	return 1;
 }
@@ -219,7 +220,7 @@ static uint32_t gather(struct rt_loads *l, const struct gathering *g, uint32_t n
 
 /* Step 3: reads what all waiting loads need. A temporary that has got another value since keeps
  * that. */
-static void read_waiting(struct rt_run *r)
+static __attribute__((noinline)) void read_waiting(struct rt_run *r)
 {
 	struct rt_loads *l = r->loads;
 	struct gathering g = {.n = 0};
@@ -445,13 +446,34 @@ static int size_of_string(struct rt_run *r, const struct ip_value_op *op, uint64
 	return there;
 }
 
-/* Reads a string, and with it those of the operations that follow: up to the end of the program
- * there are no other operations. */
+/* Reads the strings of the operations from this one on, whose read has that number, by one call: up
+ * to the end of the program there are no other operations. No load may wait: reading it would take
+ * room in the buffer after the first piece is sized. */
+static __attribute__((noinline)) void read_strings(struct rt_run *r, uint32_t number)
+{
+	struct rt_loads *l = r->loads;
+	struct gathering g = {.n = 0};
+
+	for (uint32_t i = r->at; i < r->nops && number < RT_READS; i++) {
+		uint64_t other, counted, need;
+
+		if (!(r->ops[i].flags & IP_VALUE_STRING))
+			continue;
+		if (value_of(r, &r->ops[i], &other) && other &&
+		    size_of_string(r, &r->ops[i], &counted, &need) && need &&
+		    !held(l, number, other, need))
+			add_piece(l, &g, other, need, number);
+		number++;
+	}
+	gather(l, &g, g.n);
+	l->used += g.size;
+	r->strings = 0;
+}
+
 static uint64_t read_string(struct rt_run *r, uint64_t address, void *to, uint64_t size)
 {
 	struct rt_loads *l = r->loads;
 	const uint8_t *bytes;
-	struct gathering g = {.n = 0};
 	uint32_t number;
 
 	if (!address || !l) {
@@ -461,28 +483,12 @@ static uint64_t read_string(struct rt_run *r, uint64_t address, void *to, uint64
 	}
 	number = number_read(l, address, size);
 	bytes = held(l, number, address, size);
-	/* before the first piece is sized: this takes room in the buffer */
 	if (!bytes && l->nwaiting) {
 		read_waiting(r);
 		bytes = held(l, number, address, size);
 	}
 	if (!bytes && r->strings > 1 && !is_on_stack_page(r, address, size) && number < RT_READS) {
-		uint32_t next = number;
-
-		for (uint32_t i = r->at; i < r->nops && next < RT_READS; i++) {
-			uint64_t other, counted, need;
-
-			if (!(r->ops[i].flags & IP_VALUE_STRING))
-				continue;
-			if (value_of(r, &r->ops[i], &other) && other &&
-			    size_of_string(r, &r->ops[i], &counted, &need) && need &&
-			    !held(l, next, other, need))
-				add_piece(l, &g, other, need, next);
-			next++;
-		}
-		gather(l, &g, g.n);
-		l->used += g.size;
-		r->strings = 0;
+		read_strings(r, number);
 		bytes = held(l, number, address, size);
 	}
 	if (!bytes)

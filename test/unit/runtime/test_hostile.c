@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
@@ -292,6 +293,96 @@ static void test_each_mode_beside_a_liar(void **state)
 	pthread_join(liar, NULL);
 }
 
+#define STACK  65536u
+#define PAGE   4096u
+#define NUMBER 9u
+
+static void record_on_other_stack(void)
+{
+	struct rt_frame frame = {.general = {[RT_STACK_POINTER] = (uintptr_t)&frame}};
+
+	rt_record_values(&frame, NUMBER, IP_PROBE_ENTRY);
+}
+
+/* Runs the largest program there is: loads, and strings at that address behind them. */
+static void run_largest(char *stack, const char *string)
+{
+	static uint64_t pointer;
+	ucontext_t here, there;
+
+	begin(0);
+	pointer = (uintptr_t)string;
+	rt_payloads[NUMBER] = (struct ip_payload){1, 1};
+	for (unsigned i = 0; i < IP_PROGRAM_OPS; i++) {
+		struct ip_value_program *block = &rt_programs[i / IP_PROGRAM_BLOCK_OPS];
+		struct ip_value_op op = {.source = IP_VALUE_IMMEDIATE,
+					 .size = 8,
+					 .flags = IP_VALUE_KEEP,
+					 .base = IP_VALUE_NOTHING,
+					 .index = IP_VALUE_NOTHING,
+					 .value = (intptr_t)&pointer};
+
+		if (i && i <= 16) {
+			op.source = IP_VALUE_LOAD;
+			op.base = 0;
+			op.value = 0;
+			op.limit = i;
+		} else if (i >= IP_PROGRAM_OPS - 10) {
+			op.source =
+				i == IP_PROGRAM_OPS - 10 ? IP_VALUE_IMMEDIATE : IP_VALUE_TEMPORARY;
+			op.flags = IP_VALUE_STRING;
+			op.base = 1 + i % 16;
+			op.value = op.source == IP_VALUE_IMMEDIATE ? (intptr_t)string : 0;
+			op.limit = 380;
+		}
+		block->session = SESSION;
+		block->nops = IP_PROGRAM_OPS;
+		block->max_words = IP_PROGRAM_WORDS;
+		block->ops[i % IP_PROGRAM_BLOCK_OPS] = op;
+	}
+	assert_int_equal(getcontext(&there), 0);
+	there.uc_stack.ss_sp = stack;
+	there.uc_stack.ss_size = STACK;
+	there.uc_link = &here;
+	makecontext(&there, record_on_other_stack, 0);
+	assert_int_equal(swapcontext(&here, &there), 0);
+}
+
+/* However little of its buffers a hook uses, it steps over no page of the stack. */
+static void test_hooks_touch_each_page_of_the_stack(void **state)
+{
+	char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char is_there[STACK / PAGE];
+	unsigned first = 0;
+
+	(void)state;
+	assert_true(stack != MAP_FAILED);
+	madvise(stack, STACK, MADV_NOHUGEPAGE);
+	run_largest(stack, (const char *)16);
+	assert_int_equal(mincore(stack, STACK, is_there), 0);
+	while (first < N_ELEMENTS(is_there) && !(is_there[first] & 1))
+		first++;
+	assert_in_range(first, 1, N_ELEMENTS(is_there) - 3);
+	for (unsigned i = first; i < N_ELEMENTS(is_there); i++)
+		assert_true(is_there[i] & 1);
+	munmap(stack, STACK);
+}
+
+static void test_hooks_take_no_more_stack_than_documented(void **state)
+{
+	static char stack[STACK] __attribute__((aligned(64))), string[1024];
+	unsigned left = 0;
+
+	(void)state;
+	memset(stack, 0xee, sizeof(stack));
+	memset(string, 's', sizeof(string));
+	run_largest(stack, string);
+	while (left < STACK && (unsigned char)stack[left] == 0xee)
+		left++;
+	print_message("a hook with values took %u bytes\n", STACK - left);
+	assert_in_range(STACK - left, RT_VALUES_STACK - 4096, RT_VALUES_STACK);
+}
+
 static int group_setup(void **state)
 {
 	uint64_t size = IP_AREA_DATA_OFFSET + SUBBUFS * IP_SUBBUF_SIZE + BLOCKS * BLOCK,
@@ -333,6 +424,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_mode_alone),
 		cmocka_unit_test(test_each_mode_beside_a_liar),
+		cmocka_unit_test(test_hooks_touch_each_page_of_the_stack),
+		cmocka_unit_test(test_hooks_take_no_more_stack_than_documented),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, NULL);
