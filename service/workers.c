@@ -65,6 +65,15 @@ static _Noreturn void run(struct ip_service_worker *w, pid_t parent, ip_service_
 	_exit(code);
 }
 
+/* Workers are waited for: a signal that whoever started us ignores would have the kernel take their
+ * exit codes away. */
+static void take_children_back(void)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+
+	sigaction(SIGCHLD, &action, NULL);
+}
+
 int ip_service_worker_start(struct ip_service_worker *worker, pid_t target,
 			    ip_service_worker_work work, void *context)
 {
@@ -88,6 +97,7 @@ int ip_service_worker_start(struct ip_service_worker *worker, pid_t target,
 	/* what is buffered here must not be written twice */
 	fflush(stdout);
 	fflush(stderr);
+	take_children_back();
 	pid = fork();
 	if (pid < 0) {
 		ip_error_errno("cannot start a worker for pid %d", target);
@@ -121,12 +131,15 @@ static void listen_to(struct ip_service_worker *w)
 static bool has_ended(struct ip_service_worker *w)
 {
 	int status;
+	pid_t pid = waitpid(w->pid, &status, WNOHANG);
 
-	if (waitpid(w->pid, &status, WNOHANG) != w->pid)
+	if (pid == 0 || (pid < 0 && errno == EINTR))
 		return false;
 	listen_to(w);
 	w->pid = 0;
-	w->code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	/* how it has ended is not known where it is no child of ours any more: the worst is taken
+	 */
+	w->code = pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 	return true;
 }
 

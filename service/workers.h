@@ -10,7 +10,8 @@
  * own, which is read when it has ended.
  *   3. stop: SIGINT, the same as Ctrl-C, which a terminal sends to all of them at once.
  *   4. poll: takes the reports. A worker that was ended by a signal is told: its target may have
- *      live sites, and the caller puts them back.
+ *      live sites, and the caller puts them back. SIGCHLD gets its default action back, which our
+ *      parent may have taken: the kernel would reap the workers.
  */
 #ifndef IP_SERVICE_WORKERS_H
 #define IP_SERVICE_WORKERS_H
@@ -44,7 +45,7 @@ struct ip_service_worker {
 	pid_t target;
 	pid_t pid; /* of the worker; 0: it has ended */
 	int socket, out;
-	int code;      /* when it has ended: its exit code; -1: it was ended by a signal */
+	int code;      /* when it has ended: its exit code; -1: by a signal, or not known */
 	bool live;     /* it has said so */
 	bool reported; /* of the caller: its end has been dealt with */
 	struct ip_service_worker_progress progress;

@@ -312,6 +312,22 @@ def test_a_worker_is_killed(actor, server):
     server.finish()
 
 
+def ignore_children():
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+def test_children_are_ignored(actor, server):
+    """Some supervisors leave SIGCHLD ignored: iprobe waits for its workers all the same."""
+    directory = actor.dir() / "trace"
+    words = ["attach", *server.workers, "--json", "-q", "-o", directory, "--duration", "200ms"]
+    proc = actor.start_iprobe(*words, preexec_fn=ignore_children)
+    done, _ = end(proc, sig=0)
+    assert done["processes"] == 2 and listed(directory) == set(server.workers)
+    proc = actor.start_iprobe("detach", "--json", *server.workers, preexec_fn=ignore_children)
+    assert [p["restored"] for p in end(proc, sig=0)[0]] == [0, 0]
+    server.finish()
+
+
 def test_it_is_killed_itself(actor, server):
     """Workers end their sessions properly."""
     proc, directory = begin(actor, server.workers, server.workers)
