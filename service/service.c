@@ -48,6 +48,7 @@ struct member {
 	bool gone;
 	char name[IP_TRACE_MEMBER_NAME];
 	struct ip_service_worker worker;
+	bool execed;	  /* its session has ended, since it executes another program */
 	uint64_t live_ns; /* when its session went live, since boot; 0: it has not */
 };
 
@@ -96,8 +97,8 @@ static void meet_anew(struct member *m, const struct ip_service_process *p, uint
 
 	m->process = *p;
 	m->gone = false;
-	if (!changed || !(m->state == LEFT || m->state == FOLLOWED ||
-			  (m->state == RECORDED && m->worker.result->execed)))
+	if (!changed ||
+	    !(m->state == LEFT || m->state == FOLLOWED || (m->state == RECORDED && m->execed)))
 		return;
 	m->state = WAITING;
 	m->tries = 0;
@@ -147,14 +148,24 @@ static size_t count(const struct service *s, enum state state)
 }
 
 struct errand {
+	const struct service *service;
 	const struct ip_service_options *options;
 	struct ip_service_task task;
 };
+
+/* In a worker: what this process held for the others. */
+static void release_others(const struct service *s, pid_t target)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->members[i]->process.pid != target)
+			ip_service_worker_release(&s->members[i]->worker);
+}
 
 static int work(void *context, pid_t target, int socket, struct ip_service_worker_result *result)
 {
 	const struct errand *e = context;
 
+	release_others(e->service, target);
 	return e->options->work(e->options->context, &e->task, socket, result);
 }
 
@@ -177,7 +188,8 @@ static bool is_followed(const struct service *s, const struct member *m)
 
 static int start(struct service *s, struct member *m, uint64_t now)
 {
-	struct errand e = {.options = s->options,
+	struct errand e = {.service = s,
+			   .options = s->options,
 			   .task = {.pid = m->process.pid,
 				    .dir = -1,
 				    .left_ns = left_ns(s, now),
@@ -218,6 +230,7 @@ static int settle(struct service *s, struct member *m, uint64_t now)
 {
 	const struct ip_service_worker *w = &m->worker;
 	const struct ip_service_worker_result *r = w->result;
+	bool none;
 
 	if (w->code < 0 && !s->options->restore) {
 		ip_notice("pid %d: its worker was killed: iprobe detach %d puts back what is live",
@@ -235,11 +248,14 @@ static int settle(struct service *s, struct member *m, uint64_t now)
 		m->again_ns = now + GROWN_NS;
 	}
 	s->failed |= m->state == LEFT && m->process.named && w->code && !r->changed;
+	m->execed = r->execed;
+	none = r->none;
+	ip_service_worker_release(&m->worker);
 	if (m->state == RECORDED || !s->options->dir)
 		return 0;
 	/* what is only just being started, or executes another program, may come to be one that
 	 * can be recorded */
-	if (m->state == LEFT && !m->process.named && !r->none && m->tries < TRIES) {
+	if (m->state == LEFT && !m->process.named && !none && m->tries < TRIES) {
 		m->state = WAITING;
 		m->again_ns = now + (GROWN_NS << m->tries);
 	}
@@ -313,8 +329,18 @@ static void stop_all(struct service *s)
 	s->stopped = true;
 }
 
+/* No worker can be started: the others go on. */
+static void leave(struct service *s, struct member *m)
+{
+	ip_notice("pid %d is not recorded: %s", m->process.pid, ip_error_message());
+	m->state = LEFT;
+	s->failed |= m->process.named;
+	if (s->options->dir && *m->name)
+		ip_member_dirs_remove(s->dirs, m->name);
+}
+
 /* Starts those whose time has come. */
-static int start_due(struct service *s, uint64_t now)
+static void start_due(struct service *s, uint64_t now)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		struct member *m = s->members[i];
@@ -330,9 +356,8 @@ static int start_due(struct service *s, uint64_t now)
 			continue;
 		}
 		if (start(s, m, now) < 0)
-			return -1;
+			leave(s, m);
 	}
-	return 0;
 }
 
 /* Whether the recording's time was over that long ago. */
@@ -381,7 +406,8 @@ static int step(struct service *s)
 		s->idle_ns = now + IDLE_NS;
 		s->look_ns = now + LOOK_NS + LOOK_SHARE * (ip_now_ns() - now);
 	}
-	return start_due(s, now) < 0 ? -1 : 1;
+	start_due(s, now);
+	return 1;
 }
 
 static int none_found(const struct ip_service_options *o)
@@ -431,8 +457,8 @@ static int record(struct service *s)
 	tell_missing(s);
 	if (o->dir && ip_member_dirs_create(o->dir, text, &s->dirs) < 0)
 		return -1;
-	ret = start_due(s, s->start_ns);
-	while (ret >= 0 && (ret = step(s)) > 0)
+	start_due(s, s->start_ns);
+	while ((ret = step(s)) > 0)
 		;
 	return ret;
 }

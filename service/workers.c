@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -74,16 +75,27 @@ static void take_children_back(void)
 	sigaction(SIGCHLD, &action, NULL);
 }
 
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 int ip_service_worker_start(struct ip_service_worker *worker, pid_t target,
 			    ip_service_worker_work work, void *context)
 {
-	_cleanup_close_ int out = memfd_create("iprobe-worker", MFD_CLOEXEC), ours = -1,
-			    theirs = -1;
+	_cleanup_close_ int out = -1, ours = -1, theirs = -1;
 	const pid_t parent = getpid();
 	int pair[2];
 	pid_t pid;
 
 	*worker = (struct ip_service_worker){.target = target, .socket = -1, .out = -1};
+	raise_descriptor_limit();
+	out = memfd_create("iprobe-worker", MFD_CLOEXEC);
 	if (out < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return ip_error_errno("cannot start a worker for pid %d", target);
 	ours = pair[0];
@@ -189,7 +201,7 @@ char *ip_service_worker_output(const struct ip_service_worker *worker)
 	return text;
 }
 
-void ip_service_worker_clear(struct ip_service_worker *worker)
+void ip_service_worker_release(struct ip_service_worker *worker)
 {
 	if (worker->socket >= 0)
 		close(worker->socket);
@@ -197,5 +209,12 @@ void ip_service_worker_clear(struct ip_service_worker *worker)
 		close(worker->out);
 	if (worker->result)
 		munmap(worker->result, sizeof(*worker->result));
+	worker->socket = worker->out = -1;
+	worker->result = NULL;
+}
+
+void ip_service_worker_clear(struct ip_service_worker *worker)
+{
+	ip_service_worker_release(worker);
 	*worker = (struct ip_service_worker){.socket = -1, .out = -1};
 }

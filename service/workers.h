@@ -49,7 +49,7 @@ struct ip_service_worker {
 	bool live;     /* it has said so */
 	bool reported; /* of the caller: its end has been dealt with */
 	struct ip_service_worker_progress progress;
-	struct ip_service_worker_result *result;
+	struct ip_service_worker_result *result; /* NULL: it was released */
 };
 
 /* What a worker does. Returns its exit code. socket: for the two functions below. */
@@ -59,7 +59,8 @@ typedef int (*ip_service_worker_work)(void *context, pid_t target, int socket,
 void ip_service_worker_say_live(int socket);
 void ip_service_worker_say_progress(int socket, const struct ip_service_worker_progress *progress);
 
-/* Starts a worker. Returns 0, or -1 with an error. */
+/* Starts a worker. Each needs two descriptors: the soft limit of this process is raised to the hard
+ * one. Returns 0, or -1 with an error. */
 int ip_service_worker_start(struct ip_service_worker *worker, pid_t target,
 			    ip_service_worker_work work, void *context);
 
@@ -73,6 +74,10 @@ void ip_service_worker_stop(const struct ip_service_worker *worker);
 /* Returns what the worker has written to stdout, once it has ended; malloc'ed. NULL with an error.
  */
 char *ip_service_worker_output(const struct ip_service_worker *worker);
+
+/* Gives up what is held for a worker that has ended, or in a worker for another one: its socket,
+ * its output and its result. What it has reported stays. */
+void ip_service_worker_release(struct ip_service_worker *worker);
 
 /* The worker must have ended. */
 void ip_service_worker_clear(struct ip_service_worker *worker);

@@ -16,11 +16,14 @@
 #include "service/workers.h"
 
 #define POLL_MS 100
+#define AT_ONCE 64u /* workers: each has two descriptors, and memory of its own */
 
 struct errand {
 	int (*one)(void *context, const struct ip_service_process *process);
 	void *context;
 	const struct ip_service_process *process;
+	struct ip_service_worker *workers; /* of all; started: so many were started before */
+	size_t started;
 };
 
 static int work(void *context, pid_t target, int socket, struct ip_service_worker_result *result)
@@ -28,50 +31,64 @@ static int work(void *context, pid_t target, int socket, struct ip_service_worke
 	static char line[65536];
 	const struct errand *e = context;
 
+	for (size_t i = 0; i < e->started; i++)
+		ip_service_worker_release(&e->workers[i]);
 	setvbuf(stderr, line, _IOLBF, sizeof(line)); /* lines of several must not mix */
 	return e->one(e->context, e->process);
 }
 
-static int run(const struct ip_service_processes *found, struct ip_service_worker *workers,
-	       struct errand *e)
+/* What a worker has written, once it has ended. */
+static void take_output(struct ip_service_worker *worker, char **text)
 {
-	_cleanup_free_ struct ip_service_worker **all = calloc(found->n + 1, sizeof(*all));
-	size_t started = 0, ended = 0;
-	int ret = all ? 0 : ip_error("out of memory");
-
-	for (; ret == 0 && started < found->n; started++) {
-		e->process = &found->items[started];
-		ret = ip_service_worker_start(&workers[started], e->process->pid, work, e);
-		if (ret < 0)
-			break;
-		all[started] = &workers[started];
-	}
-	while (all && ended < started) {
-		int n = ip_service_workers_poll(all, started, POLL_MS);
-
-		if (n < 0)
-			return -1;
-		ended += n;
-	}
-	return ret;
+	*text = ip_service_worker_output(worker);
+	if (!*text)
+		cli_fail();
+	ip_service_worker_release(worker);
 }
 
-static void print(const struct ip_service_processes *found, struct ip_service_worker *workers,
-		  bool json)
+/* Fills in the texts, and the codes of the workers. */
+static int run(const struct ip_service_processes *found, struct errand *e, char **texts)
+{
+	struct ip_service_worker *now[AT_ONCE]; /* that have not ended */
+	size_t n = 0;
+
+	while (e->started < found->n || n) {
+		for (; e->started < found->n && n < AT_ONCE; e->started++) {
+			struct ip_service_worker *worker = &e->workers[e->started];
+
+			e->process = &found->items[e->started];
+			if (ip_service_worker_start(worker, e->process->pid, work, e) == 0)
+				now[n++] = worker;
+			else
+				worker->code = cli_fail();
+		}
+		if (ip_service_workers_poll(now, n, POLL_MS) < 0)
+			return -1;
+		for (size_t i = 0; i < n;) {
+			if (now[i]->pid) {
+				i++;
+				continue;
+			}
+			take_output(now[i], &texts[now[i] - e->workers]);
+			now[i] = now[--n];
+		}
+	}
+	return 0;
+}
+
+static void print(char **texts, size_t n, bool json)
 {
 	struct ip_json j;
 
 	ip_json_init(&j, stdout);
 	if (json)
 		ip_json_array(&j, NULL);
-	for (size_t i = 0; i < found->n; i++) {
-		_cleanup_free_ char *text = ip_service_worker_output(&workers[i]);
+	for (size_t i = 0; i < n; i++) {
+		char *text = texts[i];
 
-		if (!text)
-			cli_fail();
-		else if (json && *text)
+		if (text && json && *text)
 			ip_json_raw(&j, NULL, (text[strcspn(text, "\n")] = '\0', text));
-		else if (!json)
+		else if (text && !json)
 			ip_print_lines(stdout, text);
 	}
 	if (json)
@@ -99,7 +116,7 @@ int cli_each_process(const struct ip_service_choice *choice, bool json,
 {
 	struct errand e = {.one = one, .context = context};
 	struct ip_service_processes found;
-	struct ip_service_worker *workers;
+	_cleanup_free_ char **texts = NULL;
 	bool failed, any = false;
 	int code = 0;
 
@@ -112,19 +129,26 @@ int cli_each_process(const struct ip_service_choice *choice, bool json,
 		ip_error("no process matches %s", text ? text : "this");
 		return cli_fail();
 	}
-	workers = calloc(found.n + 1, sizeof(*workers));
-	for (size_t i = 0; workers && i < found.n; i++)
-		workers[i] = (struct ip_service_worker){.socket = -1, .out = -1};
-	if (!workers || run(&found, workers, &e) < 0)
+	e.workers = calloc(found.n + 1, sizeof(*e.workers));
+	texts = calloc(found.n + 1, sizeof(*texts));
+	for (size_t i = 0; e.workers && i < found.n; i++)
+		e.workers[i] = (struct ip_service_worker){.socket = -1, .out = -1};
+	if (!e.workers || !texts) {
+		ip_error("out of memory");
 		code = cli_fail();
-	else
-		print(&found, workers, json);
-	for (size_t i = 0; workers && i < found.n; i++) {
-		failed |= workers[i].code && found.items[i].named;
-		any |= !workers[i].code;
-		ip_service_worker_clear(&workers[i]);
+	} else if (run(&found, &e, texts) < 0) {
+		code = cli_fail();
+	} else {
+		print(texts, found.n, json);
 	}
-	free(workers);
+	for (size_t i = 0; e.workers && i < found.n; i++) {
+		failed |= e.workers[i].code && found.items[i].named;
+		any |= !e.workers[i].code;
+		ip_service_worker_clear(&e.workers[i]);
+	}
+	for (size_t i = 0; texts && i < found.n; i++)
+		free(texts[i]);
+	free(e.workers);
 	code = code || failed || !any;
 	ip_service_processes_clear(&found);
 	return code;

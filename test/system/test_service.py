@@ -3,6 +3,7 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -310,6 +311,55 @@ def test_a_worker_is_killed(actor, server):
     assert "its worker was killed" in err
     assert calls(actor, member(directory, left[0])) == N
     server.finish()
+
+
+def limit_descriptors(soft, hard):
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_processes_come_and_go(me, programs, targets):
+    """What is held for a process that has ended is given up: a service may run for weeks."""
+    if me.uid:
+        pytest.skip("one run will do")
+    name = f"ipserver{os.getpid() % 10000}"
+    limited = limit_descriptors(24, 28)
+    directory = me.dir() / "trace"
+    words = ["attach", "--name", name, "--json", "-q", "-o", directory, "--memory", "1M"]
+    server, seen, proc = Server(me, programs, targets, name), set(), None
+    for _ in range(12):
+        proc = proc or me.start_iprobe(*words, preexec_fn=limited)
+        memory.wait_until_live(server.pid, proc)
+        seen.add(server.pid)
+        after = Server(me, programs, targets, name)
+        server.target.finish()
+        server = after
+    memory.wait_until_live(server.pid, proc)
+    server.target.finish()
+    done, err = end(proc, sig=0)
+    assert done["processes"] == 13 and not err, err
+    assert seen < listed(directory)
+
+
+def test_many_at_once(actor, programs, targets):
+    """A command for each of many processes does some at a time."""
+    servers = [Server(actor, programs, targets) for _ in range(2)]
+    for server in servers:
+        for _ in range(50):
+            server.fork()
+    for hard in (160, 4096):
+        proc = actor.start_iprobe(
+            "status",
+            "--json",
+            *(server.pid for server in servers),
+            "--children",
+            preexec_fn=limit_descriptors(150, hard),
+        )
+        found, _ = end(proc, sig=0)
+        assert [p["pid"] for p in found] == sorted(
+            pid for server in servers for pid in server.everybody()
+        )
+    for server in servers:
+        server.finish()
 
 
 def ignore_children():
