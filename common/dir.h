@@ -76,8 +76,9 @@ void ip_file_unmake(const char *path, int fd);
 
 /* Checks that only root and this user could replace a directory or write to it. This must hold for
  * every directory and symbolic link on the path. So what the path leads to stays the same, and so
- * does what is made in it with mode 0700. make: if the directory does not exist, it is made with
- * this mode; 0: that is an error. Returns 0, or -1 with an error. */
+ * does what is made in it with mode 0700. A path through procfs is refused. make: if the directory
+ * does not exist, it is made with this mode; 0: that is an error. Returns 0, or -1 with an error.
+ */
 int ip_dir_check_way(const char *path, mode_t make);
 
 /* The same check for a file. */

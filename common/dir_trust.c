@@ -4,13 +4,16 @@
  *
  * The path is followed by single names from the root directory on; links are read and followed
  * here. Each name is looked up in a directory that was checked before. So a later lookup finds the
- * same file at each step, whichever process does it.
+ * same file at each step, whichever process does it. Links of procfs do not lead where their text
+ * says, but to what a process has open, or to its root directory: a way through procfs is refused.
  */
 #include "common/dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -33,10 +36,15 @@ struct step {
 /* Whether another user could replace a name in the directory. */
 static int check_directory(int fd, const char *path)
 {
+	struct statfs fs;
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
+	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
 		return ip_error_errno("%s: cannot look at a directory above it", path);
+	if (fs.f_type == PROC_SUPER_MAGIC)
+		return ip_error("%s: it leads through /proc, where links lead elsewhere than they "
+				"say: name it by its own path",
+				path);
 	if (!is_trusted(st.st_uid))
 		return ip_error("%s: it, or a directory above it, is user %u's, who could put "
 				"another in its place: chown it",

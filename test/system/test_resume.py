@@ -363,6 +363,12 @@ def test_a_directory_that_the_target_names(me, programs, targets):
         mapped[at : at + 1000] = forged.encode().ljust(1000, b"\0")
         done = me.iprobe("attach", "--resume", target.pid, cwd=me.dir())
         assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, repr(done)
+    # a link of /proc leads to what the process has open, whatever its text says: here it is true
+    for way in ("self/root", f"{target.pid}/root", "self/cwd"):
+        forged = f"/proc/{way}{directory}".replace("cwd/", "cwd/" + "../" * 30)
+        mapped[at : at + 1000] = forged.encode().ljust(1000, b"\0")
+        done = me.iprobe("attach", "--resume", target.pid, "--duration", "50ms", cwd=me.dir())
+        assert f"-o {forged}" in one_line(done), repr(done)
     mapped[at : at + 1000] = said
     done = me.iprobe("attach", "--resume", target.pid, "--duration", "50ms", cwd=me.dir())
     assert done.returncode == 0, repr(done)
