@@ -149,7 +149,8 @@ void ip_rules_service_failed(struct ip_rules_services *services, uint64_t id)
 {
 	struct ip_rules_service *s = ip_rules_service_find(services, id);
 
-	if (s)
+	/* what others share is not its own: one of them may have recorded meanwhile */
+	if (s && s->id == id)
 		s->fired_ns = 0;
 }
 

@@ -454,6 +454,13 @@ static void test_many_services(void **state)
 		}
 	assert_int_equal(fired, IP_RULES_SERVICES + 1);
 	assert_int_equal(s.n, IP_RULES_SERVICES + 1);
+	/* a failure of one of those that share a limit takes nothing from the others' */
+	rule.cooldown_ns = 10 * SECOND;
+	ip_rules_service_failed(&s, 20000);
+	assert_int_equal(ip_rules_service_wait(&s, &rule, 20001, 101 * SECOND, &every),
+			 3599 * SECOND);
+	assert_int_equal(ip_rules_service_find(&s, 20000)->fired_ns, 100 * SECOND);
+	rule.cooldown_ns = 0;
 	/* those that are known keep their own limits, and lose them when these are over */
 	assert_true(ip_rules_service_wait(&s, &rule, 5, 3000 * SECOND, &every));
 	assert_int_equal(ip_rules_service_wait(&s, &rule, 20000, 3700 * SECOND, &every), 0);
