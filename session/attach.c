@@ -34,6 +34,8 @@
 #include "session/session_private.h"
 #include "session/update.h"
 
+#define TAKE_OVERS 8
+
 /* Cleans up, and keeps the first error. */
 static int fail_keeping(struct ip_session *s, enum ip_end_reason reason)
 {
@@ -149,16 +151,19 @@ static bool is_sibling(const struct ip_session *s)
  * other iprobe has done what was asked for; -1 with an error. */
 static int take_or_ask(struct ip_session *s)
 {
-	for (;;) {
+	for (unsigned taken_over = 0;;) {
 		int held = ip_area_try_session(s->area, s->target->pid), ret;
+		uint32_t yields;
 
 		if (held <= 0)
 			return held;
 		s->summary->followed = is_sibling(s);
 		if (s->summary->followed)
 			return 1;
-		if (!s->options->yields && ip_session_yields(s->area)) {
-			if (ip_session_take_over(s) < 0)
+		yields = s->options->yields ? 0 : ip_session_yields(s->area);
+		/* bounded: the target can write what is read here */
+		if (yields && taken_over++ < TAKE_OVERS) {
+			if (ip_session_take_over(s, yields) < 0)
 				return -1;
 			continue;
 		}

@@ -235,12 +235,12 @@ void ip_session_watch_names(struct ip_session *s, bool last);
 /* The name of the target's first thread, unless the trace has it. */
 void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace);
 
-/* Whether the session of the area ends when another iprobe attaches (--yield). */
-bool ip_session_yields(const struct ip_area *area);
-/* Has such a session end, and waits until it has: its place is free then. Whoever may attach to the
- * target may do this, as `iprobe detach`: it takes no more than access to the area. 0, or -1 with
- * an error: it does not end. */
-int ip_session_take_over(struct ip_session *s);
+/* The number of the area's session if that ends when another iprobe attaches (--yield); else 0. */
+uint32_t ip_session_yields(const struct ip_area *area);
+/* Has the session of that number end, and waits until it has. Another session may have the area
+ * then: it goes on. Whoever may attach to the target may do this, as `iprobe detach`: it takes no
+ * more than access to the area. 0, or -1 with an error: it does not end. */
+int ip_session_take_over(struct ip_session *s, uint32_t number);
 
 /* Fills in the client's summary with what a session has answered to a change. text, size: as from
  * ip_control_ask(). 0, or -1 with an error. control_client.c */

@@ -105,26 +105,32 @@ static int ask(struct ip_session *s, bool dry_run)
 	return ip_session_note_change(s->summary, &reply, text, size);
 }
 
-bool ip_session_yields(const struct ip_area *area)
+uint32_t ip_session_yields(const struct ip_area *area)
 {
-	const uint32_t yields = area->header->yields;
+	const uint32_t yields = __atomic_load_n(&area->header->yields, __ATOMIC_ACQUIRE);
 
-	return yields && yields == area->header->session;
+	return yields == __atomic_load_n(&area->header->session, __ATOMIC_RELAXED) ? yields : 0;
 }
 
-int ip_session_take_over(struct ip_session *s)
+int ip_session_take_over(struct ip_session *s, uint32_t number)
 {
 	const struct timespec nap = {.tv_nsec = 10000000};
 	const uint64_t limit = ip_now_ns() + YIELD_NS;
 	struct ip_area_header *h = s->area->header;
 	const pid_t owner = ip_area_owner(s->area);
+	uint32_t yields = number;
 
+	/* another has had it end meanwhile, or it has ended by itself: a session that came after
+	 * it may be a recording */
+	if (!__atomic_compare_exchange_n(&h->yields, &yields, 0, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
+		return 0;
 	ip_notice("pid %d: iprobe pid %d watches it for a rule of iprobed: the watch ends for this "
 		  "recording, and begins again after it",
 		  s->target->pid, owner);
-	h->yields = 0;
-	__atomic_store_n(&h->ended, h->session, __ATOMIC_RELEASE);
-	while (ip_area_has_session(s->area)) {
+	__atomic_store_n(&h->ended, number, __ATOMIC_RELEASE);
+	while (ip_area_has_session(s->area) &&
+	       __atomic_load_n(&h->session, __ATOMIC_RELAXED) == number) {
 		if (ip_now_ns() > limit || ip_interrupted)
 			return ip_error("pid %d: iprobe pid %d watches it, and does not end: "
 					"iprobe detach %d puts back what is live",
