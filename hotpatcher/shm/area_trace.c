@@ -7,14 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "access/delegation.h"
 #include "common/cleanup.h"
 
 void ip_area_set_trace(struct ip_area *area, const char *dir)
 {
+	/* the target reads what is noted: a worker of iprobed finds no more than the caller could
+	 */
+	const bool down = ip_delegation_put_down();
 	_cleanup_free_ char *path = realpath(dir, NULL);
 	volatile struct ip_area_trace *trace = area->trace;
 	const size_t n = path ? strlen(path) : 0;
 
+	ip_delegation_take_up(down);
 	trace->session = 0;
 	if (!n || n >= IP_AREA_TRACE_MAX)
 		return;
