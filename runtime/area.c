@@ -400,6 +400,7 @@ long rt_area_renew(int replace)
 	 * again. */
 	rt_header->last_session = last > rt_last_session ? last : rt_last_session;
 	rt_header->abi = IP_RT_ABI;
+	rt_header->renewed = 1;
 	cpu_store_order();
 	rt_header->magic = IP_AREA_MAGIC;
 	return 0;

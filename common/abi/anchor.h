@@ -23,6 +23,7 @@
 #define IP_POOL_EXECUTABLE 0 /* memory near the executable; it has no unwinding information */
 #define IP_POOL_LIBRARIES  1 /* near the libraries */
 #define IP_POOL_OWN	   2 /* the module's own room */
+#define IP_POOL_SIZE_MAX   (64u << 20)
 
 /* Each pool, and each module's own room, starts with the addresses of the hooks. Stubs use them
  * where a direct jump does not reach the runtime. The order is hooks[kind - 1][regs], then

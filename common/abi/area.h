@@ -122,6 +122,8 @@ struct ip_area_header {
 	/* number of the session, if it ends when another iprobe attaches. Written by the iprobe of
 	 * the session; 0 by the other one, before that sets ended */
 	uint32_t yields;
+	/* 1: the area was made for a forked process, whose pools may hold its parent's stubs */
+	uint32_t renewed;
 };
 
 /*

@@ -103,8 +103,8 @@ static struct ip_area_module *take_over_entry(struct ip_area *area, const struct
 
 /* How much of a pool is used. A forked process with a new area (hotpatcher/inject/area_renew.h) has
  * its parent's pools, and may have its parent's stubs: a thread that is still in one must find it
- * as it was. So nothing of what the pool has pages for is written to. *ret: bytes. 0, or -1 with an
- * error. */
+ * as it was. So its stubs begin behind the last page in which there is something (no stub crosses a
+ * page). *ret: bytes. 0, or -1 with an error. */
 static int pool_used(const struct ip_area *area, const struct ip_target *target, unsigned pool,
 		     uint64_t *ret)
 {
@@ -113,9 +113,12 @@ static int pool_used(const struct ip_area *area, const struct ip_target *target,
 	uint64_t end;
 
 	*ret = __atomic_load_n(&area->header->stubs_used[pool], __ATOMIC_RELAXED);
-	if (*ret || !size || start % 4096)
+	if (*ret || !__atomic_load_n(&area->header->renewed, __ATOMIC_RELAXED) || !size)
 		return 0;
-	if (ip_pagemap_end(target, start, size, &end) < 0)
+	/* it is the target's word: no runtime has a larger pool, or one that begins in a page */
+	if (start % 4096 || size % 4096 || size > IP_POOL_SIZE_MAX)
+		return ip_error("pid %d: the runtime's memory is damaged (pools)", target->pid);
+	if (ip_pagemap_filled_end(target, start, size, &end) < 0)
 		return -1;
 	*ret = end - start;
 	return 0;

@@ -6,37 +6,58 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "access/delegation.h"
 #include "common/cleanup.h"
-#include "common/error.h"
 
 #define PAGE	 4096ull
 #define AT_ONCE	 512u
 #define IS_THERE (3ull << 62) /* present, or swapped out */
 
-int ip_pagemap_end(const struct ip_target *target, uint64_t start, uint64_t size, uint64_t *ret_end)
+/* Whether the page is not all zero: 1 or 0; -1 with an error. */
+static int is_filled(const struct ip_target *target, uint64_t address)
 {
-	uint64_t entries[AT_ONCE], pages = size / PAGE;
+	static const char zeros[PAGE];
+	char page[PAGE];
+
+	return ip_target_read(target, address, page, sizeof(page)) < 0
+		       ? -1
+		       : memcmp(page, zeros, sizeof(page)) != 0;
+}
+
+int ip_pagemap_filled_end(const struct ip_target *target, uint64_t start, uint64_t size,
+			  uint64_t *ret_end)
+{
 	_cleanup_close_ int fd = -1;
+	uint64_t entries[AT_ONCE];
 	char name[64];
 
 	*ret_end = start;
 	snprintf(name, sizeof(name), "/proc/%d/pagemap", target->pid);
+	/* a kernel without CONFIG_PROC_PAGE_MONITOR has no such file */
 	fd = ip_delegation_open(name, O_RDONLY);
-	if (fd < 0)
-		return ip_error_errno("pid %d: cannot see which pages it uses", target->pid);
-	for (uint64_t i = 0; i < pages; i += AT_ONCE) {
-		uint64_t n = pages - i < AT_ONCE ? pages - i : AT_ONCE;
-		ssize_t got = pread(fd, entries, n * 8, (start / PAGE + i) * 8);
+	/* from the end: the first page that is found is the last one */
+	for (uint64_t left = size / PAGE; left;) {
+		const uint64_t n = left < AT_ONCE ? left : AT_ONCE, first = left - n;
+		const bool told = fd >= 0 && pread(fd, entries, n * sizeof(*entries),
+						   (start / PAGE + first) * sizeof(*entries)) ==
+						     (ssize_t)(n * sizeof(*entries));
 
-		if (got != (ssize_t)(n * 8))
-			return ip_error("pid %d: cannot see which pages it uses at %#lx",
-					target->pid, (unsigned long)(start + i * PAGE));
-		for (uint64_t k = 0; k < n; k++)
-			if (entries[k] & IS_THERE)
-				*ret_end = start + (i + k + 1) * PAGE;
+		for (; left > first; left--) {
+			const uint64_t page = start + (left - 1) * PAGE;
+			const int filled = told && !(entries[left - 1 - first] & IS_THERE)
+						   ? 0
+						   : is_filled(target, page);
+
+			if (filled < 0)
+				return -1;
+			if (filled) {
+				*ret_end = page + PAGE;
+				return 0;
+			}
+		}
 	}
 	return 0;
 }

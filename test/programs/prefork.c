@@ -6,11 +6,14 @@
  *   vfork    prints the pid of a child that lives in this process's memory; it ends at the next
  * line go N     each worker answers N requests; prints "done" once all have as UID   workers that
  * are forked from now on become that user
+ *   load FILE   loads the library; a worker calls plug() of it for each request, too
+ *   mlock    workers that are forked from now on lock their memory; they print "locked"
  *
  * It ends when stdin is closed. Workers check what they compute, and abort if it is wrong. While
  * nothing is asked they call prefork_tick() each millisecond.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -39,6 +42,8 @@ static char stack[65536] __attribute__((aligned(16)));
 static pid_t workers[WORKERS];
 static unsigned nworkers, uid, locks;
 static unsigned long taken;
+static int in_memory;
+static unsigned long (*plug)(unsigned long);
 
 KEEP uint32_t prefork_hash(uint32_t x)
 {
@@ -69,7 +74,7 @@ static uint32_t expected(uint32_t x)
 KEEP void prefork_turn(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		if (prefork_answer(i) != expected(i))
+		if (prefork_answer(i) != expected(i) || (plug && plug(i) != 6ul * i + 5))
 			abort();
 }
 
@@ -108,6 +113,10 @@ static void start_worker(void)
 			dprintf(1, "mapped\n");
 		if (locks && flock(open("/proc/self/mem", O_RDONLY), LOCK_EX) < 0)
 			_exit(5);
+		if (in_memory && mlockall(MCL_CURRENT) < 0)
+			_exit(6);
+		if (in_memory)
+			dprintf(1, "locked\n");
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prefork_work(turn);
 	}
@@ -117,7 +126,7 @@ static void start_worker(void)
 
 int main(void)
 {
-	char line[64];
+	char line[512];
 	int ret = 0;
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
@@ -138,6 +147,16 @@ int main(void)
 			locks = 1;
 		} else if (!strncmp(line, "at ", 3)) {
 			taken = strtoul(line + 3, NULL, 16);
+		} else if (!strcmp(line, "mlock\n")) {
+			in_memory = 1;
+			puts("done");
+		} else if (!strncmp(line, "load ", 5)) {
+			void *library;
+
+			line[strcspn(line, "\n")] = '\0';
+			library = dlopen(line + 5, RTLD_NOW);
+			plug = library ? dlsym(library, "plug") : NULL;
+			puts(plug ? "done" : "failed");
 		} else if (!strncmp(line, "as ", 3)) {
 			uid = atoi(line + 3);
 			puts("done");

@@ -98,6 +98,26 @@ def test_parent_and_children_at_once(actor, server):
     server.finish()
 
 
+def test_a_library_in_a_child_that_locks_its_memory(me, programs, targets):
+    """The library may be unloaded, so its stubs lie in a pool, of which all pages are there."""
+    server = targets.start(me, [programs.simple("prefork", extra=["-ldl"])], preload=True)
+    library = programs.plugins()[1]
+    for line in (f"load {library}", "mlock"):
+        server.say(line)
+        assert server.proc.stdout.readline() == "done\n"
+    attach_shortly(me, server.pid)
+    server.say("fork")
+    lines = sorted([server.proc.stdout.readline(), server.proc.stdout.readline()])
+    assert lines[1] == "locked\n"
+    child = int(lines[0])
+    session, directory = begin(me, child, "-f", "plug")
+    go(server)
+    assert end(session)["lost"] == 0
+    assert calls(me, directory, "plug") == N
+    memory.assert_untouched(child)
+    server.finish()
+
+
 def test_again_and_again(actor, server):
     """Numbers of sessions go on, slots of the parent are not taken for the child's own, and the
     second session in a child needs no area any more.

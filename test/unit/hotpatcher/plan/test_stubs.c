@@ -3,6 +3,8 @@
  * Stubs: where they go, what they say, and that a second session finds them as the first left them.
  */
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common/trace/trace_format.h"
@@ -275,6 +277,60 @@ static void test_full_pools(void **state)
 	assert_error("no room for its stubs");
 }
 
+/* Where the module's stubs begin in a pool of which no use is noted. */
+static uint64_t first_stub_of(bool renewed, pid_t pid)
+{
+	area->header->renewed = renewed;
+	area->header->nmodules = 0;
+	area->header->stubs_used[0] = 0;
+	memset(area->modules, 0, sizeof(*area->modules));
+	ip_plan_clear(&plan);
+	assert_int_equal(ip_plan_select(target, &modules, &all, &plan), 0);
+	target->pid = pid;
+	if (ip_plan_bind(&plan, target, area) < 0)
+		fail_msg("%s", ip_error_message());
+	target->pid = getpid();
+	return area->modules[0].stubs;
+}
+
+/* Forked processes with an area of their own: behind the last page in which their parent has left
+ * something, whether the kernel says which pages they have (here: ours) or not. Pages that are
+ * there and zero are free: mlockall() makes all of them present. */
+static void test_pools_of_a_forked_process(void **state)
+{
+	const uint64_t left = POOL + 5 * FAKE_PAGE;
+	uint8_t *ours =
+		mmap((void *)POOL, POOL_SIZE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_POPULATE, -1, 0);
+	static const char zeros[FAKE_PAGE];
+
+	(void)state;
+	assert_ptr_equal(ours, (void *)POOL);
+	load(&without_room, BIAS);
+	assert_int_equal(first_stub_of(true, getpid()), POOL + IP_POOL_HEAD);
+	assert_int_equal(ip_target_write(target, POOL, zeros, sizeof(zeros)), 0);
+	assert_int_equal(first_stub_of(true, FAKE_NO_PID), POOL + IP_POOL_HEAD);
+	/* the last byte of a page, and the first one */
+	assert_int_equal(ip_target_write(target, left - 1, "x", 1), 0);
+	assert_int_equal(first_stub_of(true, getpid()), left);
+	assert_int_equal(first_stub_of(true, FAKE_NO_PID), left + FAKE_PAGE);
+	assert_int_equal(first_stub_of(true, getpid()), left + 2 * FAKE_PAGE);
+	/* a page that the process never had is not read */
+	assert_int_equal(ip_target_write(target, POOL + POOL_SIZE - 1, "x", 1), 0);
+	assert_int_equal(madvise(ours + POOL_SIZE - FAKE_PAGE, FAKE_PAGE, MADV_DONTNEED), 0);
+	assert_int_equal(first_stub_of(true, getpid()), left + 3 * FAKE_PAGE);
+	/* no area was made anew: what is noted holds */
+	assert_int_equal(first_stub_of(false, getpid()), POOL + IP_POOL_HEAD);
+	/* a pool that no runtime has is the target's word */
+	area->header->renewed = 1;
+	area->header->nmodules = 0;
+	area->header->stubs_used[0] = 0;
+	target->anchor.pools[0].size = IP_POOL_SIZE_MAX + FAKE_PAGE;
+	assert_int_equal(bind(), -1);
+	assert_error("damaged (pools)");
+	munmap(ours, POOL_SIZE);
+}
+
 /* A module that stays brings its own room; one that may go must not have stubs in memory that is
  * another's in a moment. */
 static void test_room_of_the_module(void **state)
@@ -471,6 +527,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hooks_out_of_reach, begin, end),
 		cmocka_unit_test_setup_teardown(test_no_pool_within_reach, begin, end),
 		cmocka_unit_test_setup_teardown(test_full_pools, begin, end),
+		cmocka_unit_test_setup_teardown(test_pools_of_a_forked_process, begin, end),
 		cmocka_unit_test_setup_teardown(test_room_of_the_module, begin, end),
 		cmocka_unit_test_setup_teardown(test_a_second_session, begin, end),
 		cmocka_unit_test_setup_teardown(test_a_library_that_comes_back, begin, end),
