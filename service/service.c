@@ -35,6 +35,7 @@
 enum state {
 	WAITING, /* for its time */
 	RECORDING,
+	RESTORING, /* its worker was killed: another one puts back what is live */
 	RECORDED,
 	LEFT, /* there is nothing to record, or it cannot be recorded */
 	FOLLOWED,
@@ -47,7 +48,9 @@ struct member {
 	unsigned tries;
 	bool gone;
 	char name[IP_TRACE_MEMBER_NAME];
-	struct ip_service_worker worker;
+	struct ip_service_worker worker, restorer;
+	const struct member *follower; /* FOLLOWED: whose session records it; NULL: not known */
+	bool freed;	  /* the session that followed it has failed: it gets its own */
 	bool execed;	  /* its session has ended, since it executes another program */
 	uint64_t live_ns; /* when its session went live, since boot; 0: it has not */
 };
@@ -85,7 +88,7 @@ static int meet(struct service *s, const struct ip_service_process *p, uint64_t 
 	m->process = *p;
 	m->found_ns = now;
 	m->again_ns = first ? now : now + GROWN_NS;
-	m->worker = (struct ip_service_worker){.socket = -1, .out = -1};
+	m->worker = m->restorer = (struct ip_service_worker){.socket = -1, .out = -1};
 	s->members[s->n++] = m;
 	return 0;
 }
@@ -157,8 +160,10 @@ struct errand {
 static void release_others(const struct service *s, pid_t target)
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (s->members[i]->process.pid != target)
+		if (s->members[i]->process.pid != target) {
 			ip_service_worker_release(&s->members[i]->worker);
+			ip_service_worker_release(&s->members[i]->restorer);
+		}
 }
 
 static int work(void *context, pid_t target, int socket, struct ip_service_worker_result *result)
@@ -167,6 +172,30 @@ static int work(void *context, pid_t target, int socket, struct ip_service_worke
 
 	release_others(e->service, target);
 	return e->options->work(e->options->context, &e->task, socket, result);
+}
+
+/* Whose session records what the member forks; NULL: nobody's. */
+static const struct member *recorder(const struct member *m)
+{
+	if (m->state == FOLLOWED)
+		return m->follower;
+	return m->state == RECORDING ? m : NULL;
+}
+
+static const struct member *find_parent(const struct service *s, const struct member *m)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (!s->members[i]->gone && s->members[i]->process.pid == m->process.parent)
+			return s->members[i];
+	return NULL;
+}
+
+static void set_followed(const struct service *s, struct member *m)
+{
+	const struct member *parent = find_parent(s, m);
+
+	m->state = FOLLOWED;
+	m->follower = parent ? recorder(parent) : NULL;
 }
 
 /* Step 3: whether a session has recorded the child since its fork: it is what its parent is, and
@@ -212,6 +241,12 @@ static int start(struct service *s, struct member *m, uint64_t now)
 	return 0;
 }
 
+/* Where it is not known who follows the process, it may be this one. */
+static bool is_followed_by(const struct member *m, const struct member *by)
+{
+	return m->state == FOLLOWED && (!m->follower || m->follower == by);
+}
+
 /* Whether the session that follows the child will let it go: the child has become another user, and
  * that session has not seen it yet. */
 static bool is_let_go(const struct service *s, const struct member *m)
@@ -225,6 +260,77 @@ static bool is_let_go(const struct service *s, const struct member *m)
 	return false;
 }
 
+/* The session that has followed forks has failed: who lives of those that it followed is recorded
+ * by a session of its own. */
+static void free_followed(struct service *s, const struct member *failed, uint64_t now)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct member *m = s->members[i];
+
+		if (!is_followed_by(m, failed))
+			continue;
+		m->state = WAITING;
+		m->follower = NULL;
+		m->freed = true;
+		m->tries = 0;
+		m->again_ns = now + GROWN_NS;
+	}
+}
+
+struct restoring {
+	const struct service *service;
+	const struct member *failed;
+};
+
+/* The number of a process that has ended may be another's by now. */
+static void restore_one(const struct service *s, const struct member *m)
+{
+	if (ip_proc_started_at(m->process.pid) == m->process.started)
+		s->options->restore(s->options->context, m->process.pid);
+}
+
+static int restore(void *context, pid_t target, int socket, struct ip_service_worker_result *result)
+{
+	const struct restoring *r = context;
+	const struct service *s = r->service;
+
+	release_others(s, target);
+	restore_one(s, r->failed);
+	/* those whose parent has ended are known to nobody else */
+	for (size_t i = 0; i < s->n; i++)
+		if (is_followed_by(s->members[i], r->failed))
+			restore_one(s, s->members[i]);
+	return 0;
+}
+
+/* Step 4. It may take as long as a thread sleeps: so it has a worker. Where none can be started
+ * this process does it. */
+static void start_restoring(struct service *s, struct member *m, uint64_t now)
+{
+	struct restoring r = {s, m};
+
+	ip_service_worker_clear(&m->restorer);
+	if (ip_service_worker_start(&m->restorer, m->process.pid, restore, &r) == 0) {
+		m->state = RESTORING;
+		return;
+	}
+	restore_one(s, m);
+	for (size_t i = 0; i < s->n; i++)
+		if (is_followed_by(s->members[i], m))
+			restore_one(s, s->members[i]);
+	free_followed(s, m, now);
+}
+
+static void end_restoring(struct service *s, struct member *m, uint64_t now)
+{
+	if (m->restorer.code < 0)
+		ip_notice("pid %d: what puts back its sites was killed: iprobe detach %d does it",
+			  m->process.pid, m->process.pid);
+	ip_service_worker_release(&m->restorer);
+	m->state = RECORDED;
+	free_followed(s, m, now);
+}
+
 /* A session has ended, or has not begun. */
 static int settle(struct service *s, struct member *m, uint64_t now)
 {
@@ -232,26 +338,33 @@ static int settle(struct service *s, struct member *m, uint64_t now)
 	const struct ip_service_worker_result *r = w->result;
 	bool none;
 
-	if (w->code < 0 && !s->options->restore) {
+	const bool killed = w->code < 0;
+
+	if (killed && !s->options->restore)
 		ip_notice("pid %d: its worker was killed: iprobe detach %d puts back what is live",
 			  w->target, w->target);
-	} else if (w->code < 0) {
+	else if (killed)
 		ip_notice("pid %d: its worker was killed: what is live is put back", w->target);
-		s->options->restore(s->options->context, w->target); /* step 4 */
-	}
 	s->ending |= r->over;
 	if (s->options->on_end)
 		s->options->on_end(s->options->context, w, s->options->dir ? m->name : NULL);
-	m->state = r->recorded || w->code < 0 ? RECORDED : r->followed ? FOLLOWED : LEFT;
-	if (m->state == FOLLOWED && is_let_go(s, m)) {
+	m->state = r->recorded || killed ? RECORDED : LEFT;
+	if (r->followed && !killed)
+		set_followed(s, m);
+	/* a freed one may have been taken for a child of one that was freed with it */
+	if (m->state == FOLLOWED && (is_let_go(s, m) || (m->freed && m->tries < TRIES))) {
 		m->state = WAITING;
-		m->again_ns = now + GROWN_NS;
+		m->again_ns = now + (GROWN_NS << (m->tries < TRIES ? m->tries : 0));
 	}
 	s->failed |= m->state == LEFT && m->process.named && w->code && !r->changed;
 	m->execed = r->execed;
 	none = r->none;
 	ip_service_worker_release(&m->worker);
-	if (m->state == RECORDED || !s->options->dir)
+	if (killed && s->options->restore)
+		start_restoring(s, m, now);
+	else if (m->worker.code && m->worker.live)
+		free_followed(s, m, now);
+	if (m->state == RECORDED || m->state == RESTORING || !s->options->dir)
 		return 0;
 	/* what is only just being started, or executes another program, may come to be one that
 	 * can be recorded */
@@ -282,6 +395,8 @@ static int poll_workers(struct service *s)
 	for (size_t i = 0; i < s->n; i++)
 		if (s->members[i]->state == RECORDING)
 			workers[n++] = &s->members[i]->worker;
+		else if (s->members[i]->state == RESTORING)
+			workers[n++] = &s->members[i]->restorer;
 	if (ip_service_workers_poll(workers, n, POLL_MS) < 0)
 		return -1;
 	s->sum.live = 0;
@@ -293,9 +408,11 @@ static int poll_workers(struct service *s)
 			m->live_ns = since_boot_ns();
 		if (m->state == RECORDING && !m->worker.pid && settle(s, m, ip_now_ns()) < 0)
 			return -1;
+		if (m->state == RESTORING && !m->restorer.pid)
+			end_restoring(s, m, ip_now_ns());
 		s->sum.live += m->state == RECORDING && m->worker.live;
-		s->sum.processes +=
-			m->state == RECORDED || (m->state == RECORDING && m->worker.live);
+		s->sum.processes += m->state == RECORDED || m->state == RESTORING ||
+				    (m->state == RECORDING && m->worker.live);
 		sum.events += m->worker.progress.events;
 		sum.lost += m->worker.progress.lost;
 		sum.written += m->worker.progress.written;
@@ -351,8 +468,8 @@ static void start_due(struct service *s, uint64_t now)
 			m->state = LEFT;
 			continue;
 		}
-		if (is_followed(s, m)) {
-			m->state = FOLLOWED;
+		if (!m->freed && is_followed(s, m)) {
+			set_followed(s, m);
 			continue;
 		}
 		if (start(s, m, now) < 0)
@@ -369,7 +486,7 @@ static bool is_late(const struct service *s, uint64_t now, uint64_t ago_ns)
 /* Step 5: whether the end has come, workers that are left apart. */
 static bool is_over(struct service *s, uint64_t now)
 {
-	bool any = false;
+	bool any = count(s, RESTORING);
 
 	if (s->ending || ip_interrupted || is_late(s, now, 0))
 		return true;
@@ -397,7 +514,7 @@ static int step(struct service *s)
 		if (!s->stopped && (s->ending || ip_interrupted || !s->options->duration_ns ||
 				    is_late(s, now, LATE_NS)))
 			stop_all(s);
-		return count(s, RECORDING) ? 1 : 0;
+		return count(s, RECORDING) + count(s, RESTORING) ? 1 : 0;
 	}
 	if (ip_service_choice_is_open(&s->options->choice) && now >= s->look_ns &&
 	    (ip_proc_last_pid() != s->last_pid || now >= s->idle_ns)) {
@@ -473,7 +590,7 @@ int ip_service_record(const struct ip_service_options *options, struct ip_servic
 		_cleanup_free_ char *why = strdup(ip_error_message());
 
 		stop_all(&s);
-		while (count(&s, RECORDING))
+		while (count(&s, RECORDING) + count(&s, RESTORING))
 			if (poll_workers(&s) < 0)
 				break;
 		ip_error("%s", why ? why : "out of memory");
@@ -483,6 +600,7 @@ int ip_service_record(const struct ip_service_options *options, struct ip_servic
 	*ret = s.sum;
 	for (size_t i = 0; i < s.n; i++) {
 		ip_service_worker_clear(&s.members[i]->worker);
+		ip_service_worker_clear(&s.members[i]->restorer);
 		free(s.members[i]);
 	}
 	free(s.members);

@@ -12,7 +12,9 @@
  *      worker finds that out without touching the child. A child that has become another user is
  *      tried again: its parent's session lets it go when it sees that.
  *   4. A worker that was killed may have left live sites: they are put back at once, by the
- *      caller's `restore`.
+ *      caller's `restore` in another worker, in its process and in the children that its session
+ *      has followed. These children get sessions of their own then, and also where a session that
+ *      followed forks has ended with an error.
  *   5. The end: the time is over, a signal, a condition in one of the sessions, or no session has
  *      been left for a while: all processes have ended, or iprobe detach has ended their sessions.
  * All workers end their sessions; the last one's end is ours.
@@ -56,8 +58,8 @@ struct ip_service_options {
 	void (*on_end)(void *context, const struct ip_service_worker *worker, const char *name);
 	/* called some times a second; NULL: not called */
 	void (*on_progress)(void *context, const struct ip_service_sum *sum);
-	/* step 4: puts back what a killed worker has left live in the process; NULL: the user is
-	 * told what to do */
+	/* step 4: puts back what a killed worker has left live in the process; in a worker of its
+	 * own where one can be started. NULL: the user is told what to do */
 	void (*restore)(void *context, pid_t pid);
 	void *context;
 };

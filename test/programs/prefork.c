@@ -4,8 +4,10 @@
  *
  *   fork     forks a worker, and prints its pid
  *   vfork    prints the pid of a child that lives in this process's memory; it ends at the next
- * line go N     each worker answers N requests; prints "done" once all have as UID   workers that
- * are forked from now on become that user
+ *            line
+ *   go N     each worker answers N requests; prints "done" once all have
+ *   as UID   workers that are forked from now on become that user
+ *   leave    workers that are forked from now on live on when this process is killed
  *   load FILE   loads the library; a worker calls plug() of it for each request, too
  *   mlock    workers that are forked from now on lock their memory; they print "locked"
  *
@@ -40,7 +42,7 @@ static struct {
 
 static char stack[65536] __attribute__((aligned(16)));
 static pid_t workers[WORKERS];
-static unsigned nworkers, uid, locks;
+static unsigned nworkers, uid, locks, leave;
 static unsigned long taken;
 static int in_memory;
 static unsigned long (*plug)(unsigned long);
@@ -117,7 +119,8 @@ static void start_worker(void)
 			_exit(6);
 		if (in_memory)
 			dprintf(1, "locked\n");
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (!leave)
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prefork_work(turn);
 	}
 	workers[nworkers++] = pid;
@@ -147,6 +150,9 @@ int main(void)
 			locks = 1;
 		} else if (!strncmp(line, "at ", 3)) {
 			taken = strtoul(line + 3, NULL, 16);
+		} else if (!strcmp(line, "leave\n")) {
+			leave = 1;
+			puts("done");
 		} else if (!strcmp(line, "mlock\n")) {
 			in_memory = 1;
 			puts("done");

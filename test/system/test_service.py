@@ -313,6 +313,46 @@ def test_a_worker_is_killed(actor, server):
     server.finish()
 
 
+@pytest.mark.parametrize("parent", ["lives", "is killed"])
+def test_the_worker_of_followed_children_is_killed(actor, programs, targets, parent):
+    """They are put back, and get sessions of their own."""
+    name = f"ipserver{os.getpid() % 10000}"
+    server = Server(actor, programs, targets, name)
+    assert server.say("leave") == "done"
+    proc, directory = begin(actor, ["--name", name, "--children"], [server.pid])
+    children = open(f"/proc/{proc.pid}/task/{proc.pid}/children").read().split()
+    assert len(children) == 1, children
+    followed = [server.fork() for _ in range(2)]
+    try:
+        server.go()
+        time.sleep(0.3)  # so long that others would have got sessions
+        assert listed(directory) == {server.pid}
+        if parent == "is killed":
+            server.target.proc.kill()
+            server.target.proc.wait()
+        os.kill(int(children[0]), signal.SIGKILL)
+        for pid in followed:
+            memory.wait_for("no session of its own", lambda: has_session(directory, pid))
+            memory.wait_until_live(pid, proc)
+        if parent == "lives":
+            server.go()
+        _, err = end(proc)
+        assert "its worker was killed" in err
+        assert listed(directory) == {server.pid, *followed}
+        for pid in followed:
+            memory.assert_untouched(pid)
+            if parent == "lives":
+                assert calls(actor, member(directory, pid)) == N
+        if parent == "lives":
+            server.finish()
+    finally:
+        for pid in followed if parent == "is killed" else []:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # its parent has ended it
+
+
 def limit_descriptors(soft, hard):
     return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
