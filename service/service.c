@@ -209,7 +209,7 @@ static bool is_followed(const struct service *s, const struct member *m)
 		    p->process.identity != m->process.identity)
 			continue;
 		return p->state == FOLLOWED ||
-		       (p->state == RECORDING && p->live_ns &&
+		       (p->state == RECORDING && p->live_ns && p->worker.follows &&
 			m->process.started * TICK_NS > p->live_ns + TICK_NS);
 	}
 	return false;

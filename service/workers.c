@@ -28,6 +28,7 @@ enum word { LIVE, PROGRESS };
 
 struct report {
 	enum word word;
+	bool follows; /* LIVE */
 	struct ip_service_worker_progress progress;
 };
 
@@ -37,9 +38,9 @@ static void say(int socket, const struct report *report)
 	send(socket, report, sizeof(*report), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-void ip_service_worker_say_live(int socket)
+void ip_service_worker_say_live(int socket, bool follows)
 {
-	const struct report report = {.word = LIVE};
+	const struct report report = {.word = LIVE, .follows = follows};
 
 	say(socket, &report);
 }
@@ -134,6 +135,7 @@ static void listen_to(struct ip_service_worker *w)
 
 	while (recv(w->socket, &report, sizeof(report), MSG_DONTWAIT) == sizeof(report)) {
 		w->live |= report.word == LIVE;
+		w->follows |= report.word == LIVE && report.follows;
 		if (report.word == PROGRESS)
 			w->progress = report.progress;
 	}

@@ -47,6 +47,7 @@ struct ip_service_worker {
 	int socket, out;
 	int code;      /* when it has ended: its exit code; -1: by a signal, or not known */
 	bool live;     /* it has said so */
+	bool follows;  /* it has said that it follows forks */
 	bool reported; /* of the caller: its end has been dealt with */
 	struct ip_service_worker_progress progress;
 	struct ip_service_worker_result *result; /* NULL: it was released */
@@ -56,7 +57,8 @@ struct ip_service_worker {
 typedef int (*ip_service_worker_work)(void *context, pid_t target, int socket,
 				      struct ip_service_worker_result *result);
 
-void ip_service_worker_say_live(int socket);
+/* follows: the session follows forks. */
+void ip_service_worker_say_live(int socket, bool follows);
 void ip_service_worker_say_progress(int socket, const struct ip_service_worker_progress *progress);
 
 /* Starts a worker. Each needs two descriptors: the soft limit of this process is raised to the hard

@@ -651,7 +651,7 @@ static int refuse_daemon(pid_t pid)
 
 static void tell_live(void *context)
 {
-	ip_service_worker_say_live(*(const int *)context);
+	ip_service_worker_say_live(*(const int *)context, false);
 }
 
 /* Counts one of several processes, in a worker. */

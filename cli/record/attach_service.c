@@ -39,13 +39,14 @@ struct service {
 
 struct worker_context {
 	int socket;
+	bool follows;
 };
 
 static void tell_live(void *context)
 {
 	const struct worker_context *c = context;
 
-	ip_service_worker_say_live(c->socket);
+	ip_service_worker_say_live(c->socket, c->follows);
 }
 
 static void tell_progress(void *context, const struct ip_session_progress *p)
@@ -64,7 +65,7 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	const struct service *s = context;
 	struct cli_record_options options = *s->options;
 	struct ip_session_options *session = &options.session;
-	struct worker_context own = {socket};
+	struct worker_context own = {.socket = socket};
 	struct ip_session_service service = {
 		.dir = task->dir, .name = task->name, .written = s->written, .parent = getppid()};
 	_cleanup_free_ char *dir = NULL;
@@ -85,6 +86,7 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	if (s->choice->children && !session->drop_hot && !session->overwrite &&
 	    ip_proc_status(task->pid, "Seccomp") <= 0)
 		session->follow_fork = true;
+	own.follows = session->follow_fork;
 	session->on_live = tell_live;
 	session->on_progress = tell_progress;
 	session->context = &own;

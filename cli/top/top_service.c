@@ -51,7 +51,7 @@ static void tell_live(void *context)
 	ssize_t ignored = write(c->live, "", 1);
 
 	(void)ignored;
-	ip_service_worker_say_live(c->socket);
+	ip_service_worker_say_live(c->socket, false);
 }
 
 static void fill(struct ip_service_worker_result *r, const struct ip_session_summary *s, int code)

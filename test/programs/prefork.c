@@ -6,7 +6,10 @@
  *   vfork    prints the pid of a child that lives in this process's memory; it ends at the next
  *            line
  *   go N     each worker answers N requests; prints "done" once all have
+ *   at ADDR  workers that are forked from now on map a page there, and say so
+ *   lock     workers that are forked from now on lock their own memory's file for ever
  *   as UID   workers that are forked from now on become that user
+ *   confine  comes under seccomp, with the workers that are forked from now on
  *   leave    workers that are forked from now on live on when this process is killed
  *   load FILE   loads the library; a worker calls plug() of it for each request, too
  *   mlock    workers that are forked from now on lock their memory; they print "locked"
@@ -17,6 +20,8 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -93,6 +98,16 @@ KEEP static void prefork_work(unsigned turn)
 	}
 }
 
+/* Under a filter that allows everything. */
+static int confine(void)
+{
+	struct sock_filter filter[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog program = {1, filter};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
 static int wait_there(void *unused)
 {
 	while (!shared->go_on)
@@ -163,6 +178,8 @@ int main(void)
 			library = dlopen(line + 5, RTLD_NOW);
 			plug = library ? dlsym(library, "plug") : NULL;
 			puts(plug ? "done" : "failed");
+		} else if (!strcmp(line, "confine\n")) {
+			puts(confine() ? "failed" : "done");
 		} else if (!strncmp(line, "as ", 3)) {
 			uid = atoi(line + 3);
 			puts("done");

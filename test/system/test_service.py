@@ -162,6 +162,23 @@ def test_children(me, programs, targets, how):
     server.finish()
 
 
+def test_children_of_one_under_seccomp(me, programs, targets):
+    """Its session does not follow them, and no session of their own can be made: that is told."""
+    if me.uid:
+        pytest.skip("only root can attach to it")
+    server = Server(me, programs, targets)
+    assert server.say("confine") == "done"
+    words = [server.pid, "--children", "--time", "coarse"]
+    proc, directory = begin(me, words, [server.pid])
+    time.sleep(0.1)  # so long that it is clear what has come after the session
+    new = server.fork()
+    time.sleep(0.8)  # all tries
+    _, err = end(proc)
+    assert f"pid {new} was forked from a process" in err and "under seccomp" in err, err
+    assert listed(directory) == {server.pid}
+    server.finish()
+
+
 def test_names(actor, programs, targets):
     """A second server of that name, which is started later, joins."""
     name = f"ipserver{os.getpid() % 10000}"
