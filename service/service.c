@@ -220,6 +220,7 @@ static int start(struct service *s, struct member *m, uint64_t now)
 	struct errand e = {.service = s,
 			   .options = s->options,
 			   .task = {.pid = m->process.pid,
+				    .started = m->process.started,
 				    .dir = -1,
 				    .left_ns = left_ns(s, now),
 				    .n = count(s, RECORDING) + count(s, WAITING),

@@ -29,6 +29,7 @@
 /* What a worker is to do. */
 struct ip_service_task {
 	pid_t pid;
+	uint64_t started; /* the time at which the process was started: its pid may be another's */
 	const char *name; /* of the member's sub-directory; NULL: there is no directory */
 	int dir;	  /* the directory of all members; -1: none */
 	uint64_t left_ns; /* of the recording's duration; 0: it has none */

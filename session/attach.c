@@ -23,6 +23,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
+#include "common/proc.h"
 #include "hotpatcher/inject/area_renew.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/inject.h"
@@ -238,6 +239,18 @@ static int record(struct ip_session *s, enum ip_end_reason reason)
 	return ip_session_finish(s, reason);
 }
 
+/* A process that has the pid now, and had it when it was chosen, is the one that was opened
+ * between. */
+static int check_start(const struct ip_session *s)
+{
+	const uint64_t wanted = s->options->started;
+
+	if (!wanted || ip_proc_started_at(s->target->pid) == wanted)
+		return 0;
+	return ip_error("pid %d has ended: it is another process now, which was not chosen",
+			s->target->pid);
+}
+
 int ip_session_attach(pid_t pid, const struct ip_session_options *options,
 		      struct ip_session_summary *ret)
 {
@@ -251,7 +264,8 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options,
 	ip_clock_read(&s.start);
 	ip_priority_guard_start();
 	ip_session_hurry(&s, true);
-	if (ip_session_select(&s) < 0 || ip_stops_open(pid, &s.target) < 0) /* 1 */
+	if (ip_session_select(&s) < 0 || ip_stops_open(pid, &s.target) < 0 ||
+	    check_start(&s) < 0) /* 1 */
 		goto out;
 	if (options->resume) {
 		if (resume(&s, &resumed, &closed) < 0)

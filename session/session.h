@@ -74,6 +74,9 @@ struct ip_session_options {
 	unsigned rotate;
 	/* NULL: the session is alone. dir is for messages then. Borrowed */
 	const struct ip_session_service *service;
+	/* attach: when the process was started (ip_proc_started_at()), where the caller has chosen
+	 * it before: another process that has its pid by now is refused. 0: any */
+	uint64_t started;
 	/* called once, when probes have gone live; NULL: not called */
 	void (*on_live)(void *context);
 	/* called about four times a second; NULL: not called */

@@ -669,6 +669,7 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	o.session.duration_ns = task->left_ns;
 	if (!o.memory_given)
 		o.session.memory = ip_service_memory(o.session.memory, task->n);
+	o.session.started = task->started;
 	o.session.on_live = tell_live;
 	o.session.context = &socket;
 	code = refuse_daemon(task->pid) < 0 ? cli_fail() : run(&o, &output, NULL, &summary);

@@ -87,6 +87,7 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	    ip_proc_status(task->pid, "Seccomp") <= 0)
 		session->follow_fork = true;
 	own.follows = session->follow_fork;
+	session->started = task->started;
 	session->on_live = tell_live;
 	session->on_progress = tell_progress;
 	session->context = &own;

@@ -91,6 +91,7 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 					     .duration_ns = task->left_ns,
 					     .memory = s->options->memory,
 					     .max_stop_ns = s->options->max_stop_ns,
+					     .started = task->started,
 					     .service = &service,
 					     .on_live = tell_live,
 					     .context = &own};
