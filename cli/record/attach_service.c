@@ -138,7 +138,9 @@ static void take_result(void *context, const struct ip_service_worker *worker, c
 	if (!text)
 		return;
 	text[strcspn(text, "\n")] = '\0';
-	if (!*text || ip_array_grow(&s->documents, s->ndocuments, sizeof(*s->documents)) < 0) {
+	/* a worker that was killed may have written a part */
+	if (!*text || text[strlen(text) - 1] != '}' ||
+	    ip_array_grow(&s->documents, s->ndocuments, sizeof(*s->documents)) < 0) {
 		free(text);
 		return;
 	}
@@ -219,7 +221,8 @@ static int finish(struct service *s, int done)
 	if (done < 0)
 		return cli_fail();
 	if (!done && !s->recorded && !s->changed) {
-		ip_error("none of these processes can be recorded: %s", s->why);
+		ip_error("none of these processes can be recorded%s%s", *s->why ? ": " : "",
+			 s->why);
 		return cli_fail();
 	}
 	return done ? 1 : 0;

@@ -419,6 +419,21 @@ def test_many_at_once(actor, programs, targets):
         server.finish()
 
 
+@pytest.mark.parametrize("most", [7, 9])
+def test_no_descriptors(actor, programs, targets, most):
+    """No worker can be started, or none can record: it is told, and the document is whole."""
+    name = f"ipserver{os.getpid() % 10000}"
+    server = Server(actor, programs, targets, name)
+    words = ["attach", "--name", name, "--json", "-o", actor.dir() / "trace"]
+    proc = actor.start_iprobe(*words, preexec_fn=limit_descriptors(most, most))
+    done, err = end(proc, code=1, sig=0)
+    assert done["processes"] == 0 and done["members"] == []
+    lines = err.splitlines()
+    assert f"pid {server.pid}" in lines[0] and lines[0].endswith("Too many open files"), err
+    assert lines[1:] == ["iprobe: none of these processes can be recorded"], err
+    server.finish()
+
+
 def ignore_children():
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
