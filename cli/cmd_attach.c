@@ -4,8 +4,10 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/read/session.h"
 #include "cli/args/processes.h"
 #include "cli/cli.h"
 #include "cli/record/attach.h"
@@ -314,6 +316,33 @@ static void fill(struct ip_service_worker_result *r, const struct ip_session_sum
 		snprintf(r->end, sizeof(r->end), "%s", ip_session_end_text(s));
 }
 
+/* The same after a session of iprobed, of which nothing but its trace is known here: how many
+ * functions, sites, threads and bytes it had is not in the sum. A session that has failed may have
+ * recorded before. */
+static void fill_from_trace(struct ip_service_worker_result *r, const char *dir, int code)
+{
+	struct ip_recording *recording;
+	struct stat st;
+
+	r->recorded = stat(dir, &st) == 0 && S_ISDIR(st.st_mode);
+	r->changed = !r->recorded && !code;
+	if (!r->recorded || ip_recording_load(dir, &recording) < 0)
+		return;
+	r->events = recording->events;
+	r->lost = recording->lost;
+	r->invalid = recording->invalid;
+	r->filtered = recording->filtered;
+	r->stops = recording->nstops + recording->more_stops;
+	r->stops_ns = recording->more_stops_ns;
+	r->longest_stop_ns = recording->more_stops_longest_ns;
+	for (size_t i = 0; i < recording->nstops; i++) {
+		r->stops_ns += recording->stops[i].duration_ns;
+		if (recording->stops[i].duration_ns > r->longest_stop_ns)
+			r->longest_stop_ns = recording->stops[i].duration_ns;
+	}
+	ip_recording_destroy(recording);
+}
+
 int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc, char **argv,
 		   const char *dir, struct ip_service_worker_result *result)
 {
@@ -322,7 +351,7 @@ int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc
 
 	if (code >= 0) {
 		if (result)
-			result->recorded = !code;
+			fill_from_trace(result, dir, code);
 		return code;
 	}
 	if (options->dry_run)

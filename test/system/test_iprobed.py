@@ -371,6 +371,34 @@ def test_a_worker_has_two_capabilities_and_the_callers_ids(daemon, user, target)
     assert idle(target.pid)
 
 
+@pytest.mark.parametrize("how", ["both end", "one is killed"])
+def test_the_sum_of_several_sessions(daemon, user, targets, target, program, how):
+    """Their traces tell what they have recorded; one that has failed keeps its trace."""
+    second = targets.start(user, [program, "plain"], preload=False)
+    pids, directory = [target.pid, second.pid], user.dir()
+    proc = daemon.start_attach(
+        user, target.pid, second.pid, "--json", cwd=directory, stdout=subprocess.PIPE
+    )
+    for pid in pids:
+        memory.wait_until_live(pid, proc)
+    memory.wait_for("no two workers", lambda: len(daemon.workers()) == 2)
+    time.sleep(0.5)  # until the events so far are in the traces
+    if how == "one is killed":
+        os.kill(daemon.workers()[0], signal.SIGKILL)
+        memory.wait_for("it is not put back", lambda: any(idle(pid) for pid in pids), 30)
+    proc.send_signal(signal.SIGINT)
+    out, err = proc.communicate(timeout=60)
+    done = json.loads(out)
+    members = (directory / "trace/iprobe/members").read_text()
+    assert all(f"\t{pid}" in members for pid in pids), members
+    assert done["processes"] == 2, (done, err)
+    assert done["stops"] >= 2 and done["longest_stop_us"] > 0, done
+    if how == "both end":
+        assert done["events"] == sum(m["events"] for m in done["members"]) > 0, done
+    for pid in pids:
+        memory.wait_for("it is not put back", lambda: idle(pid), 30)
+
+
 def test_a_member_cannot_end_a_worker_by_force(daemon, member, target):
     """It may be in the middle of an errand in somebody else's process."""
     proc = daemon.start_attach(member, target.pid)
