@@ -19,10 +19,12 @@
  *      later does not lie where such a hook writes.
  *
  *   4. iprobe may attach to a child later. Then a borrowed thread gives it an area of its own, at
- * the same addresses (rt_area_renew): between the covers where the child has nothing there, or in
- *      the place of what it has inherited or was left. The new file is as long as the old one was,
- *      so a late hook still finds memory, and numbers of sessions go on, so no thread takes a slot
- *      for its own that it had in its parent.
+ *      the same addresses (rt_area_renew): between the covers where the child has nothing there, or
+ * in the place of what it has inherited or was left. The new file is as long as the old one was, so
+ * a late hook still finds memory, and numbers of sessions go on, so no thread takes a slot for its
+ * own that it had in its parent. If the new area cannot be finished, nothing is left of it: the
+ * gaps are empty again, or all is private memory (rt_area_disown). Hooks are silent there, and a
+ * later attach tries again.
  *
  * The covers protect what records use: the header, slots, descriptors, and the first sub-buffers.
  * The collector lets the sub-buffers with the lowest numbers circulate, so they are the ones in
@@ -60,6 +62,7 @@
 #define MFD_NOEXEC_SEAL	    8u
 #define O_RDWR		    2
 #define O_CLOEXEC	    02000000
+#define F_GETFL		    3
 #define F_DUPFD_CLOEXEC	    1030
 #define SEEK_END	    2
 #define LIMIT_FSIZE	    1
@@ -188,6 +191,22 @@ static int is_privileged(void)
 	       ids[3] != ids[5] || set[0] || set[1] || set[3] || set[4];
 }
 
+/* Writes the path of a descriptor of this process. */
+static void name_descriptor(long fd, char ret[32])
+{
+	static const char folder[] = "/proc/self/fd/";
+	unsigned at = 0, end;
+
+	for (; folder[at]; at++)
+		ret[at] = folder[at];
+	end = at;
+	for (long n = fd; n || end == at; n /= 10)
+		end++;
+	ret[end] = '\0';
+	for (long n = fd; end > at; n /= 10)
+		ret[--end] = '0' + n % 10;
+}
+
 /* Closes the descriptor of the area, since each child would inherit it. A tracer of a privileged
  * process reaches the area through its mapping (map_files), so such a process keeps no descriptor.
  * The user's own iprobe cannot do that with an unprivileged process. So that process keeps a
@@ -195,18 +214,10 @@ static int is_privileged(void)
  * children run as that user too. Returns the number, or -1. */
 static int32_t keep_name(long fd, long highest)
 {
-	char name[32] = "/proc/self/fd/";
-	unsigned at = 14, from;
+	char name[32];
 	long path = -1;
 
-	for (long n = fd; n || at == 14; n /= 10)
-		name[at++] = '0' + n % 10;
-	for (from = 14; from < (14 + at) / 2; from++) {
-		char c = name[from];
-
-		name[from] = name[at - 1 - (from - 14)];
-		name[at - 1 - (from - 14)] = c;
-	}
+	name_descriptor(fd, name);
 	if (!is_privileged())
 		path = cpu_syscall(SYS_openat, -100, (long)name, O_PATH | O_CLOEXEC, 0);
 	cpu_syscall(SYS_close, fd, 0, 0, 0);
@@ -214,6 +225,27 @@ static int32_t keep_name(long fd, long highest)
 		return -1;
 	path = raise_fd(path, highest);
 	return FAILED(path) ? -1 : (int32_t)path;
+}
+
+/* Closes the descriptor that keep_name() has left, if the program has not put something else in its
+ * place: it must name a memfd of ours and do nothing else. A program that does just that at this
+ * moment would lose its descriptor. */
+static void close_name(int32_t fd)
+{
+	static const char ours[] = "/memfd:iprobe (deleted)";
+	char path[32], is[32] = "";
+	long flags = fd < 0 ? -1 : cpu_syscall(SYS_fcntl, fd, F_GETFL, 0, 0);
+
+	if (FAILED(flags) || !(flags & O_PATH))
+		return;
+	name_descriptor(fd, path);
+	if (cpu_syscall6(SYS_readlinkat, -100, (long)path, (long)is, sizeof(is), 0, 0) !=
+	    sizeof(ours) - 1)
+		return;
+	for (unsigned i = 0; i < sizeof(ours) - 1; i++)
+		if (is[i] != ours[i])
+			return;
+	cpu_syscall(SYS_close, fd, 0, 0, 0);
 }
 
 /* Opens and maps the launcher's area if it was made for this process. */
@@ -337,6 +369,15 @@ static uint64_t gap_end(uint64_t from, uint64_t size)
 	return size;
 }
 
+/* Empties the gaps between the covers, up to `end`. */
+static void empty_gaps(uint64_t area, uint64_t size, uint64_t end)
+{
+	for (uint64_t from = 0, to; from < end; from = to + PAGE) {
+		to = gap_end(from, size);
+		cpu_syscall(SYS_munmap, area + from, to - from, 0, 0);
+	}
+}
+
 /* Maps the file into the gaps between the covers. Nothing may be there. Returns 0, or an error:
  * then the gaps are as they were. */
 static long fill_gaps(uint64_t area, uint64_t size, long fd)
@@ -357,10 +398,8 @@ static long fill_gaps(uint64_t area, uint64_t size, long fd)
 		ret = FAILED(at) ? (long)at : -EEXIST;
 		break;
 	}
-	for (uint64_t done = 0; ret && done < from; done = to + PAGE) {
-		to = gap_end(done, size);
-		cpu_syscall(SYS_munmap, area + done, to - done, 0, 0);
-	}
+	if (ret)
+		empty_gaps(area, size, from);
 	return ret;
 }
 
@@ -377,21 +416,29 @@ long rt_area_renew(int replace)
 
 	if (FAILED(fd))
 		return fd;
-	if (replace) {
+	if (replace)
 		ret = map(area, size, PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd);
-		if (!FAILED(ret))
-			ret = lay_covers(area, size);
-	} else {
+	else
 		ret = fill_gaps(area, size, fd);
-	}
-	/* a child that another thread forks in between has the area, as in rt_map_own_area() */
-	if (!FAILED(ret))
-		ret = keep(area, size, 0);
 	if (FAILED(ret)) {
 		cpu_syscall(SYS_close, fd, 0, 0, 0);
 		return ret;
 	}
+	if (replace)
+		ret = lay_covers(area, size);
+	/* a child that another thread forks in between has the area, as in rt_map_own_area() */
+	if (!FAILED(ret))
+		ret = keep(area, size, 0);
+	if (FAILED(ret)) {
+		if (replace)
+			rt_area_disown();
+		else
+			empty_gaps(area, size, size);
+		cpu_syscall(SYS_close, fd, 0, 0, 0);
+		return ret;
+	}
+	close_name(iprobe_rt_anchor.area_fd);
 	rt_private.inherited = 0;
 	cpu_syscall(SYS_madvise, area, size, MADV_DONTDUMP, 0);
 	iprobe_rt_anchor.area_fd = keep_name(fd, FD_FLOOR_WOKEN);

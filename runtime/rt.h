@@ -82,7 +82,8 @@ long rt_area_disown(void);
 
 /* For a forked child: maps an area of its own where its parent's area was. replace: in the place of
  * what is mapped there, which must be the parent's area or what rt_area_disown() has left; else
- * between the covers, and nothing may be there. Returns 0, or an error as from a system call. */
+ * between the covers, and nothing may be there. Returns 0, or an error as from a system call: then
+ * what was there is there still, or what rt_area_disown() leaves is. */
 long rt_area_renew(int replace);
 
 /* The number of the last session in which a thread of this process, or of one that it was forked
