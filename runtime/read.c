@@ -27,7 +27,12 @@ uint64_t rt_read(uint64_t address, void *to, uint64_t size)
 
 /* The call writes from this process to itself. So the kernel copies from the n pieces as it does
  * from a buffer of write(2), and has to look up the pages of one destination only, those at `to`.
- * To read n pieces by process_vm_readv takes ten times as long for each of them. */
+ * To read n pieces by process_vm_readv takes ten times as long for each of them.
+ *
+ * A hook that begins in a forked child finds the gate cleared, and no process has the number 0. But
+ * a signal handler may fork between the load of the number and the system call. Then the child,
+ * once it returns here, writes to its parent. To ask for the number again would only make the
+ * window smaller: docs/limits.md tells of it. */
 uint64_t rt_gather(const struct rt_piece *from, uint32_t n, void *to, uint64_t size)
 {
 	const struct rt_piece remote = {(uintptr_t)to, size};
