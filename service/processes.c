@@ -78,8 +78,8 @@ static bool read_stat(int dir, struct ip_service_process *p)
 	return at &&
 	       sscanf(at + 1,
 		      " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-		      "%*d %*d %lu",
-		      &state, &p->parent, &p->started) == 3 &&
+		      "%*d %*d %lu %*u %*d %*u %*u %*u %lu",
+		      &state, &p->parent, &p->started, &p->image) >= 3 &&
 	       state != 'Z' && state != 'X';
 }
 
@@ -99,7 +99,7 @@ static void read_identity(int dir, struct ip_service_process *p)
 	struct stat st;
 	char line[256];
 
-	p->identity = 1;
+	p->identity = mix(1, p->image);
 	/* where it may not be followed, the link itself tells as much as we may know */
 	if (fstatat(dir, "exe", &st, 0) == 0) {
 		p->identity = mix(p->identity, st.st_ino);

@@ -50,8 +50,11 @@ struct ip_service_process {
 	pid_t pid, parent;
 	/* the time at which it was started (common/proc.h): a pid can be another process later */
 	uint64_t started;
-	/* of the program that it executes and of its users and groups: changes when one of them
-	 * does, and is the same for processes that have the same */
+	/* where the stack of its image begins: another place after an exec, the same in a forked
+	 * child; 0: this process may not see it */
+	uint64_t image;
+	/* of its image, the program that it executes, and its users and groups: changes when one
+	 * of them does, and is the same for a child that has forked and has the same */
 	uint64_t identity;
 	bool named;  /* by its pid */
 	bool chosen; /* by itself, not as a descendant of another */

@@ -50,7 +50,9 @@ struct member {
 	char name[IP_TRACE_MEMBER_NAME];
 	struct ip_service_worker worker, restorer;
 	const struct member *follower; /* FOLLOWED: whose session records it; NULL: not known */
-	bool freed;	  /* the session that followed it has failed: it gets its own */
+	bool freed; /* the session that followed it has failed: it gets its own */
+	uint64_t
+		recorded; /* its identity when its session was begun, or was found to be followed */
 	bool execed;	  /* its session has ended, since it executes another program */
 	uint64_t live_ns; /* when its session went live, since boot; 0: it has not */
 };
@@ -195,6 +197,7 @@ static void set_followed(const struct service *s, struct member *m)
 	const struct member *parent = find_parent(s, m);
 
 	m->state = FOLLOWED;
+	m->recorded = m->process.identity;
 	m->follower = parent ? recorder(parent) : NULL;
 }
 
@@ -205,8 +208,9 @@ static bool is_followed(const struct service *s, const struct member *m)
 	for (size_t i = 0; s->options->follows && i < s->n; i++) {
 		const struct member *p = s->members[i];
 
+		/* the parent may have executed another program since its session began */
 		if (p->gone || p->process.pid != m->process.parent ||
-		    p->process.identity != m->process.identity)
+		    p->recorded != m->process.identity)
 			continue;
 		return p->state == FOLLOWED ||
 		       (p->state == RECORDING && p->live_ns && p->worker.follows &&
@@ -238,6 +242,7 @@ static int start(struct service *s, struct member *m, uint64_t now)
 	if (ip_service_worker_start(&m->worker, m->process.pid, work, &e) < 0)
 		return -1;
 	m->state = RECORDING;
+	m->recorded = m->process.identity;
 	m->tries++;
 	return 0;
 }
@@ -363,7 +368,7 @@ static int settle(struct service *s, struct member *m, uint64_t now)
 	ip_service_worker_release(&m->worker);
 	if (killed && s->options->restore)
 		start_restoring(s, m, now);
-	else if (m->worker.code && m->worker.live)
+	else if ((m->worker.code && m->worker.live) || m->execed)
 		free_followed(s, m, now);
 	if (m->state == RECORDED || m->state == RESTORING || !s->options->dir)
 		return 0;

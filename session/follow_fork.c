@@ -31,18 +31,19 @@
 #include "hotpatcher/process/shared_mm.h"
 #include "hotpatcher/ptrace/stop.h"
 
-#define TRIES	      20
-#define NAP_NS	      5000000ull
-#define PASSES	      10
-#define LOOK_NS	      5000000ull   /* between looks, at least */
-#define LOOK_SHARE    20	   /* one part in so many of our time goes to looks */
-#define IDLE_NS	      250000000ull /* between looks if nothing calls for one */
-#define GROWN_NS      20000000ull  /* how long a silent child has lived when it is put back */
-#define DIFFERS_TRIES 8
-#define LOCK_TRIES    3
-#define THREADS_MOST  256u	  /* whose credentials a look reads: of all children together, */
-#define THREADS_LEAST 4u	  /* and at least of each child */
-#define DISOWN_NS     20000000ull /* how long to look for a thread to unmap a child's area */
+#define TRIES	       20
+#define NAP_NS	       5000000ull
+#define PASSES	       10
+#define LOOK_NS	       5000000ull   /* between looks, at least */
+#define LOOK_SHARE     20	    /* one part in so many of our time goes to looks */
+#define IDLE_NS	       250000000ull /* between looks if nothing calls for one */
+#define GROWN_NS       20000000ull  /* how long a silent child has lived when it is put back */
+#define DIFFERS_TRIES  8
+#define LOCK_TRIES     3
+#define THREADS_MOST   256u	     /* whose credentials a look reads: of all children together, */
+#define THREADS_LEAST  4u	     /* and at least of each child */
+#define DISOWN_NS      20000000ull   /* how long to look for a thread to unmap a child's area, */
+#define DISOWN_LAST_NS 1000000000ull /* and at the end, when nothing waits to be drained */
 
 enum kind {
 	CHILD, /* has the target's image, and perhaps live sites */
@@ -444,7 +445,7 @@ static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsi
 	free(result.inside);
 	ip_stop_let_go(target);
 	if (ret == 0 && has_area(f, r->pid))
-		ret = ip_bounds_disown(target, DISOWN_NS);
+		ret = ip_bounds_disown(target, tries > 1 ? DISOWN_LAST_NS : DISOWN_NS);
 	if (ret == 0 && has_area(f, r->pid))
 		ret = ip_error(
 			"pid %d: it has mapped the ring memory elsewhere, too, and has it still",

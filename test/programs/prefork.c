@@ -8,6 +8,7 @@
  *   go N     each worker answers N requests; prints "done" once all have
  *   at ADDR  workers that are forked from now on map a page there, and say so
  *   lock     workers that are forked from now on lock their own memory's file for ever
+ *   exec     executes itself, which knows none of the workers that there are
  *   as UID   workers that are forked from now on become that user
  *   confine  comes under seccomp, with the workers that are forked from now on
  *   leave    workers that are forked from now on live on when this process is killed
@@ -142,7 +143,7 @@ static void start_worker(void)
 	printf("%d\n", pid);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	char line[512];
 	int ret = 0;
@@ -161,6 +162,10 @@ int main(void)
 			shared->go_on = 0;
 			printf("%d\n",
 			       clone(wait_there, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL));
+		} else if (!strcmp(line, "exec\n")) {
+			fflush(stdout);
+			execv("/proc/self/exe", argv);
+			return 6;
 		} else if (!strcmp(line, "lock\n")) {
 			locks = 1;
 		} else if (!strncmp(line, "at ", 3)) {

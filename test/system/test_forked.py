@@ -296,3 +296,18 @@ def test_a_child_holds_the_lock_of_its_own_memory(me, programs, targets):
     memory.assert_untouched(child)
     assert calls(me, first_dir) == N
     server.finish()
+
+
+def test_a_parent_after_its_child(actor, server):
+    """The end of the child's session takes nothing from its parent, whose area the child had."""
+    first, first_dir = begin(actor, server.pid, "--follow-fork")
+    child = fork(server)
+    go(server)
+    end(first)
+    for _ in range(2):
+        for pid in [child, server.pid]:
+            attach_shortly(actor, pid)
+            assert has_own_area(pid, *({child, server.pid} - {pid}))
+    memory.assert_untouched(server.pid)
+    memory.assert_untouched(child)
+    server.finish()

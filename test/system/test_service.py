@@ -558,3 +558,18 @@ def test_copies_of_the_parents_sites_are_no_leftovers(me, programs, targets):
     _, err = end(proc)
     assert "earlier iprobe" not in err, err
     server.finish()
+
+
+@pytest.mark.parametrize("flags", [[], ["--follow-exec"]])
+def test_a_server_that_executes_itself(me, programs, targets, flags):
+    """A reload by exec: the new workers are recorded, by sessions of their own."""
+    server = Server(me, programs, targets)
+    proc, directory = begin(me, [server.pid, "--children", *flags], [server.pid])
+    assert server.say("exec") == "ready"
+    new = server.fork()
+    memory.wait_for("the new worker has no session", lambda: has_session(directory, new))
+    memory.wait_until_live(new, proc)
+    server.go()
+    done, _ = end(proc)
+    assert sum(calls(me, member(directory, pid)) for pid in {new}) == N, done
+    server.finish()
