@@ -276,7 +276,7 @@ def test_processes_and_names_of_threads(me, browser):  # noqa: F811
     page = View(browser, program(me, pids=(2000, 3000)))
     texts = page.texts("0")
     order = [t.split("  ")[0] for t in texts if re.match(r"process|name", t)]
-    assert order == ["process 2000 name 2000", "process 3000 name 3000", "name 2000 2000"] + [
+    assert order == ["process 2000 demo", "process 3000 demo", "name 2000 2000"] + [
         "name 3000 3000"
     ]
     # calls are found where they are drawn

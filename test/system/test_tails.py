@@ -31,7 +31,7 @@ def own_clock(stdout):
     return {
         words[0]: [int(w) for w in words[3:]]
         for words in map(str.split, stdout.splitlines())
-        if len(words) > 2
+        if len(words) > 2 and not words[0].startswith("{")  # the summary
     }
 
 
