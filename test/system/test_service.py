@@ -257,15 +257,19 @@ def test_one_is_missing(actor, server):
     server.finish()
 
 
-def test_none_can_be_recorded(actor, server):
+def test_none_can_be_recorded(actor, programs, targets):
     """Nothing is left: the directory that was there comes back."""
+    name = f"ipnone{os.getpid() % 10000}"
+    server = Server(actor, programs, targets, name)  # nobody else's has this name
+    server.fork()
+    server.fork()
     directory = actor.dir() / "trace"
     done = actor.iprobe("attach", *server.workers, "--duration", "50ms", "-q", "-o", directory)
     assert done.returncode == 0, repr(done)
     done = actor.iprobe("attach", *server.workers, "-f", "no_such_function", "-o", directory)
     assert done.returncode == 1, repr(done)
     assert len(done.stderr.splitlines()) == 2, done.stderr
-    words = ["--name", "prefork", "-f", "no_such_function"]
+    words = ["--name", name, "-f", "no_such_function"]
     done = actor.iprobe("attach", *words, "-o", directory)
     assert done.returncode == 1 and "the selection matches none" in done.stderr, repr(done)
     assert len(done.stderr.splitlines()) == 1
