@@ -304,6 +304,11 @@ int cmd_export(int argc, char **argv)
 	if (o.other && (o.filter.tid || o.filter.process))
 		return cli_usage(argv[0], "--diff does not go with --tid and --process: the other "
 					  "trace has other ones");
+	/* a page of megabytes, or bytes that are no text, are of no use there */
+	if (!o.path && isatty(STDOUT_FILENO) && o.format->run != ip_export_folded &&
+	    o.format->run != ip_export_callgrind)
+		return cli_usage(argv[0], "--format %s to a terminal: name a file with -o",
+				 o.format->name);
 	/* where the reader of stdout has gone, this process ends without a message */
 	if (!o.path)
 		signal(SIGPIPE, SIG_DFL);

@@ -107,14 +107,20 @@ int cli_pid_operand(const char *command, const char *text, bool is_first, int *r
 	    (!is_first || cli_may_be_functions(text)))
 		return cli_usage(command, "'%s' is no process id: functions are chosen by -f '%s'",
 				 text, text);
+	if (stat(text, &st) == 0 && S_ISDIR(st.st_mode) && is_trace(text))
+		return cli_usage(command,
+				 "%s is a trace, and a running process is needed: iprobe report %s "
+				 "shows the trace",
+				 text, text);
+	/* one often stands beside the source folder of a server */
 	if (stat(text, &st) == 0 && S_ISDIR(st.st_mode))
 		return cli_usage(command,
-				 is_trace(text)
-					 ? "%s is a trace, and a running process is needed: iprobe "
-					   "report %s shows the trace"
+				 takes_names(command)
+					 ? "%s is a directory, and %s needs the PID of a running "
+					   "process; --name %s takes the processes of that name"
 					 : "%s is a directory, and %s needs the PID of a running "
-					   "process",
-				 text, is_trace(text) ? text : command);
+					   "process; pgrep -x %s finds it",
+				 text, command, text);
 	if (strchr(text, '/') || (stat(text, &st) == 0 && st.st_mode & 0111))
 		return cli_usage(command,
 				 "%s is a file, and %s needs the PID of a running process (pgrep "
