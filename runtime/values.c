@@ -223,9 +223,11 @@ static uint32_t gather(struct rt_loads *l, const struct gathering *g, uint32_t n
 static __attribute__((noinline)) void read_waiting(struct rt_run *r)
 {
 	struct rt_loads *l = r->loads;
-	struct gathering g = {.n = 0};
+	struct gathering g;
 	uint32_t needed = 0, done, at;
 	const uint64_t pending = r->pending;
+
+	g.n = g.size = 0; /* nothing else is read before it is written */
 
 	/* a program that asks for more than it has counted may leave no room for the last ones */
 	while (needed < l->nwaiting && add_piece(l, &g, l->waiting[needed].address,
@@ -452,8 +454,9 @@ static int size_of_string(struct rt_run *r, const struct ip_value_op *op, uint64
 static __attribute__((noinline)) void read_strings(struct rt_run *r, uint32_t number)
 {
 	struct rt_loads *l = r->loads;
-	struct gathering g = {.n = 0};
+	struct gathering g;
 
+	g.n = g.size = 0;
 	for (uint32_t i = r->at; i < r->nops && number < RT_READS; i++) {
 		uint64_t other, counted, need;
 
