@@ -14,7 +14,7 @@
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/info_recorded.h"
-#include "cli/report/processes.h"
+#include "cli/report/report_processes.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"

@@ -4,8 +4,8 @@
  */
 #include "cli/elide.h"
 #include "cli/info_recorded.h"
-#include "cli/report/processes.h"
 #include "cli/report/report.h"
+#include "cli/report/report_processes.h"
 #include "cli/tail_mark.h"
 #include "cli/trace_args.h"
 

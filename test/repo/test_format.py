@@ -163,3 +163,24 @@ def test_one_of_something_is_no_plural(root):
             if PLURAL.search(line) and not PLURAL_MAY.search(around):
                 found.append(f"{name}:{number}: {line.strip()}")
     assert not found, "\n".join(found)
+
+
+GUARD = re.compile(r"(?m)^#ifndef (\w+_H)\n#define \1$")
+
+
+def guards_that_clash(texts):
+    """{guard: files}: of two headers with one guard the second is empty where both are included."""
+    found = {}
+    for name, text in texts:
+        for guard in GUARD.findall(text)[:1]:
+            found.setdefault(guard, []).append(name)
+    return {guard: names for guard, names in found.items() if len(names) > 1}
+
+
+def test_each_header_has_a_guard_of_its_own(root):
+    names = tracked(root, "*.h")
+    texts = [(name, (root / name).read_text(encoding="utf-8")) for name in names]
+    assert len(texts) > 200 and not guards_that_clash(texts)
+    assert guards_that_clash(
+        [("a/x.h", "#ifndef X_H\n#define X_H\n"), *texts, ("b/x.h", "#ifndef X_H\n#define X_H\n")]
+    )

@@ -2,7 +2,7 @@
 /*
  * Prints the processes of a trace.
  */
-#include "cli/report/processes.h"
+#include "cli/report/report_processes.h"
 
 #include <inttypes.h>
 #include <stdio.h>

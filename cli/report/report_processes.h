@@ -2,8 +2,8 @@
 /*
  * The processes of a trace, as the commands that read traces show them.
  */
-#ifndef IP_CLI_PROCESSES_H
-#define IP_CLI_PROCESSES_H
+#ifndef IP_CLI_REPORT_PROCESSES_H
+#define IP_CLI_REPORT_PROCESSES_H
 
 #include "analysis/callstack/trace.h"
 #include "common/json.h"
