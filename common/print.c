@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/error.h"
 #include "common/utf8.h"
 
 #define ESCAPE_MAX 9 /* \u{10FFFF} does not occur; the longest is "\u{2069}" and a zero */
@@ -262,4 +263,14 @@ void ip_print(FILE *out, const char *format, ...)
 	va_start(args, format);
 	ip_vprint(out, format, args);
 	va_end(args);
+}
+
+char *ip_print_end_text(FILE *out, char **text)
+{
+	if (out && fclose(out) == 0)
+		return *text;
+	free(*text);
+	*text = NULL;
+	ip_error("out of memory");
+	return NULL;
 }

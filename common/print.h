@@ -32,4 +32,8 @@ size_t ip_escape(char *out, size_t size, const char *text);
  * that have no escapes. */
 void ip_clean(char *text);
 
+/* Closes a stream of open_memstream(), which may be NULL. Returns its text, which the caller frees;
+ * NULL with an error where memory ran out. text: where the stream has put it. */
+char *ip_print_end_text(FILE *out, char **text);
+
 #endif

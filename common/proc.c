@@ -4,6 +4,8 @@
  */
 #include "common/proc.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,4 +55,26 @@ long ip_proc_last_pid(void)
 	if (file && fscanf(file, "%*s %*s %*s %*s %ld", &pid) != 1)
 		pid = -1;
 	return pid;
+}
+
+int ip_proc_each_child(pid_t pid, int (*visit)(void *context, pid_t child), void *context)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	const struct dirent *entry;
+	char name[300];
+	int child, ret = 0;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	while (dir && ret == 0 && (entry = readdir(dir))) {
+		_cleanup_fclose_ FILE *file = NULL;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(name, sizeof(name), "/proc/%d/task/%s/children", pid, entry->d_name);
+		file = fopen(name, "re");
+		while (file && ret == 0 && fscanf(file, "%d", &child) == 1)
+			ret = visit(context, child);
+	}
+	return ret;
 }

@@ -20,4 +20,8 @@ uint64_t ip_proc_started_at(pid_t pid);
  * Reading it costs one small file. -1: not known. */
 long ip_proc_last_pid(void);
 
+/* Calls visit for each child of each thread of a process (proc_pid_children(5)), until it returns a
+ * value other than 0, which is returned. */
+int ip_proc_each_child(pid_t pid, int (*visit)(void *context, pid_t child), void *context);
+
 #endif

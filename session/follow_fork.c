@@ -318,26 +318,16 @@ static void meet(struct ip_follow_fork *f, pid_t pid)
 	f->items[f->n++] = r;
 }
 
-/* Step 1: finds the children of all threads of a process. */
+static int meet_child(void *followed, pid_t pid)
+{
+	meet(followed, pid);
+	return 0;
+}
+
+/* Step 1. */
 static void meet_children(struct ip_follow_fork *f, pid_t pid)
 {
-	_cleanup_closedir_ DIR *dir = NULL;
-	struct dirent *entry;
-	char name[300];
-
-	snprintf(name, sizeof(name), "/proc/%d/task", pid);
-	dir = opendir(name);
-	while (dir && (entry = readdir(dir))) {
-		_cleanup_fclose_ FILE *file = NULL;
-		int child;
-
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		snprintf(name, sizeof(name), "/proc/%d/task/%s/children", pid, entry->d_name);
-		file = fopen(name, "re");
-		while (file && fscanf(file, "%d", &child) == 1)
-			meet(f, child);
-	}
+	ip_proc_each_child(pid, meet_child, f);
 }
 
 /* Step 4: finds all processes that have the image. idle_too: as for is_copy(). */

@@ -82,29 +82,14 @@ struct processes {
 	size_t n;
 };
 
-/* Adds the children of all threads of a process. */
-static void add_children(struct processes *p, pid_t pid)
+static int add_child(void *context, pid_t child)
 {
-	_cleanup_closedir_ DIR *dir = NULL;
-	struct dirent *entry;
-	char name[300];
-	int child;
+	struct processes *p = context;
 
-	snprintf(name, sizeof(name), "/proc/%d/task", pid);
-	dir = opendir(name);
-	while (dir && (entry = readdir(dir))) {
-		_cleanup_fclose_ FILE *file = NULL;
-
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		snprintf(name, sizeof(name), "/proc/%d/task/%s/children", pid, entry->d_name);
-		file = fopen(name, "re");
-		while (file && p->n < CHILDREN_MAX && fscanf(file, "%d", &child) == 1) {
-			if (ip_array_grow(&p->items, p->n, sizeof(*p->items)) < 0)
-				return;
-			p->items[p->n++] = child;
-		}
-	}
+	if (p->n == CHILDREN_MAX || ip_array_grow(&p->items, p->n, sizeof(*p->items)) < 0)
+		return -1;
+	p->items[p->n++] = child;
+	return 0;
 }
 
 static bool runs_same(pid_t pid, const struct stat *program)
@@ -128,10 +113,10 @@ static size_t count_children(pid_t pid)
 	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
 	if (stat(name, &program) < 0)
 		return 0;
-	add_children(&below, pid);
+	ip_proc_each_child(pid, add_child, &below);
 	for (size_t i = 0; i < below.n; i++) { /* below.n grows */
 		same += runs_same(below.items[i], &program);
-		add_children(&below, below.items[i]);
+		ip_proc_each_child(below.items[i], add_child, &below);
 	}
 	free(below.items);
 	return same;

@@ -185,11 +185,5 @@ char *ip_value_group_text(const struct ip_value_groups *g, const struct ip_value
 		ip_print(out, "%s%s", g->name.text, has_value ? "=" : " ");
 		ip_value_key_print(out, &group->key);
 	}
-	if (!out || fclose(out) != 0) {
-		free(text);
-		text = NULL;
-	}
-	if (!text)
-		ip_error("out of memory");
-	return text;
+	return ip_print_end_text(out, &text);
 }

@@ -294,13 +294,7 @@ char *ip_value_key_shown(const struct ip_value_key *key)
 
 	if (out)
 		ip_value_key_print(out, key);
-	if (!out || fclose(out) != 0) {
-		free(text);
-		text = NULL;
-	}
-	if (!text)
-		ip_error("out of memory");
-	return text;
+	return ip_print_end_text(out, &text);
 }
 
 char *ip_value_key_text(const struct ip_value_key *key)

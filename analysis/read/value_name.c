@@ -128,13 +128,7 @@ static char *join(const struct names *names)
 		ip_print(out, "%s%s", i ? ", " : "", names->items[i]);
 	if (out && names->n > SHOWN)
 		ip_print(out, " and more");
-	if (!out || fclose(out) != 0) {
-		free(text);
-		text = NULL;
-	}
-	if (!text)
-		ip_error("out of memory");
-	return text;
+	return ip_print_end_text(out, &text);
 }
 
 char *ip_value_names(const struct ip_recording *s)

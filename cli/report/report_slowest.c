@@ -85,13 +85,7 @@ static char *values_text(const struct slowest *s, const uint64_t *payload)
 
 	if (out && signature)
 		ip_values_print(out, signature, payload);
-	if (!out || fclose(out) != 0) {
-		free(text);
-		text = NULL;
-	}
-	if (!text)
-		ip_error("out of memory");
-	return text;
+	return ip_print_end_text(out, &text);
 }
 
 /* Makes `handle(fd=3) = 0`. */
