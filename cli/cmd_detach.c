@@ -258,8 +258,10 @@ struct arguments {
 	bool json, no_stop, left_over;
 };
 
-static int detach_from(const struct arguments *a, pid_t pid)
+static int detach_from(void *context, const struct ip_service_process *process)
 {
+	const struct arguments *a = context;
+	const pid_t pid = process->pid;
 	struct ip_patch_result result = {0};
 	struct ip_json j;
 	int code = cli_via_daemon_try(IP_REQUEST_DETACH, pid, a->argc, a->argv, letters,
@@ -290,15 +292,9 @@ static int detach_from(const struct arguments *a, pid_t pid)
 	return 0;
 }
 
-static int detach_from_each(void *context, const struct ip_service_process *process)
-{
-	return detach_from(context, process->pid);
-}
-
 int cmd_detach(int argc, char **argv)
 {
 	struct arguments a = {.argc = argc, .argv = argv};
-	struct ip_service_choice choice;
 	int option, code;
 
 	opterr = 0;
@@ -322,10 +318,5 @@ int cmd_detach(int argc, char **argv)
 			return cli_bad_option(argv[0], argc, argv, letters, long_options);
 		}
 	}
-	code = cli_process_choice(argc, argv, optind, &choice);
-	if (code >= 0)
-		return code;
-	return cli_is_one_process(&choice)
-		       ? detach_from(&a, choice.pids[0])
-		       : cli_each_process(&choice, a.json, detach_from_each, &a);
+	return cli_serve_processes(argc, argv, a.json, detach_from, &a);
 }

@@ -183,8 +183,10 @@ struct arguments {
 	bool json;
 };
 
-static int status_of(const struct arguments *a, pid_t pid)
+static int status_of(void *context, const struct ip_service_process *process)
 {
+	const struct arguments *a = context;
+	const pid_t pid = process->pid;
 	struct ip_json j;
 	int code = cli_via_daemon_try(IP_REQUEST_STATUS, pid, a->argc, a->argv, letters,
 				      long_options, NULL);
@@ -195,15 +197,9 @@ static int status_of(const struct arguments *a, pid_t pid)
 	return show(a->json ? &j : NULL, pid) < 0 ? cli_fail() : 0;
 }
 
-static int status_of_each(void *context, const struct ip_service_process *process)
-{
-	return status_of(context, process->pid);
-}
-
 int cmd_status(int argc, char **argv)
 {
 	struct arguments a = {.argc = argc, .argv = argv};
-	struct ip_service_choice choice;
 	int option, code;
 
 	opterr = 0;
@@ -225,9 +221,5 @@ int cmd_status(int argc, char **argv)
 	}
 	if (!cli_any_process(argc, optind))
 		return show_all(a.json);
-	code = cli_process_choice(argc, argv, optind, &choice);
-	if (code >= 0)
-		return code;
-	return cli_is_one_process(&choice) ? status_of(&a, choice.pids[0])
-					   : cli_each_process(&choice, a.json, status_of_each, &a);
+	return cli_serve_processes(argc, argv, a.json, status_of, &a);
 }

@@ -19,6 +19,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 
 #define CGROUP_ROOT    "/sys/fs/cgroup"
 #define LINE_MAX_BYTES 8192
@@ -30,29 +31,54 @@ bool ip_service_choice_is_open(const struct ip_service_choice *choice)
 
 char *ip_service_choice_text(const struct ip_service_choice *choice)
 {
-	_cleanup_fclose_ FILE *out = NULL;
 	char *text = NULL;
+	const char *between = "";
 	size_t size;
+	FILE *out = open_memstream(&text, &size);
 
-	out = open_memstream(&text, &size);
 	if (!out)
-		return NULL;
-	if (choice->npids)
-		fputs(choice->npids == 1 ? "PID" : "PIDs", out);
+		return ip_print_end_text(out, &text);
+	if (choice->npids) {
+		ip_print(out, choice->npids == 1 ? "PID" : "PIDs");
+		between = " ";
+	}
 	for (size_t i = 0; i < choice->npids; i++)
-		fprintf(out, " %d", choice->pids[i]);
-	for (size_t i = 0; i < choice->nnames; i++)
-		fprintf(out, " --name %s", choice->names[i]);
-	for (size_t i = 0; i < choice->nunits; i++)
-		fprintf(out, " --unit %s", choice->units[i]);
-	for (size_t i = 0; i < choice->ncgroups; i++)
-		fprintf(out, " --cgroup %s", choice->cgroups[i]);
+		ip_print(out, " %d", choice->pids[i]);
+	for (size_t i = 0; i < choice->nnames; i++, between = " ")
+		ip_print(out, "%s--name %s", between, choice->names[i]);
+	for (size_t i = 0; i < choice->nunits; i++, between = " ")
+		ip_print(out, "%s--unit %s", between, choice->units[i]);
+	for (size_t i = 0; i < choice->ncgroups; i++, between = " ")
+		ip_print(out, "%s--cgroup %s", between, choice->cgroups[i]);
 	if (choice->children)
-		fputs(" --children", out);
-	fclose(ip_steal_ptr(out));
-	if (text && *text == ' ')
-		memmove(text, text + 1, strlen(text));
-	return text;
+		ip_print(out, "%s--children", between);
+	return ip_print_end_text(out, &text);
+}
+
+int ip_service_none_found(const struct ip_service_choice *choice)
+{
+	_cleanup_free_ char *text = ip_service_choice_text(choice);
+
+	if (choice->npids && !choice->nnames && !choice->nunits && !choice->ncgroups)
+		return ip_error(choice->npids == 1 ? "pid %d does not exist (any more)"
+						   : "none of these processes exists (any more): "
+						     "the first was pid %d",
+				choice->pids[0]);
+	return ip_error("no process matches %s: iprobe status lists those with iprobe's runtime, "
+			"ps -A all",
+			text ? text : "this");
+}
+
+pid_t ip_service_next_missing(const struct ip_service_choice *choice,
+			      const struct ip_service_processes *found, size_t *at)
+{
+	while (*at < choice->npids) {
+		const pid_t pid = choice->pids[(*at)++];
+
+		if (!ip_service_processes_get(found, pid))
+			return pid;
+	}
+	return 0;
 }
 
 /* Mixes 8 bytes into a hash. */

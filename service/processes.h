@@ -38,8 +38,8 @@ struct ip_service_choice {
 /* Whether the choice is open: processes that come later belong to it, too. */
 bool ip_service_choice_is_open(const struct ip_service_choice *choice);
 
-/* How the processes are chosen, for people: "--name nginx", "PIDs 12 13". malloc'ed; NULL where
- * memory ran out. */
+/* How the processes are chosen, for people: "--name nginx", "PIDs 12 13". malloc'ed; NULL with an
+ * error where memory ran out. */
 char *ip_service_choice_text(const struct ip_service_choice *choice);
 
 /* Whether a line of /proc/PID/cgroup is about one of the choice's units or control groups. The line
@@ -71,6 +71,14 @@ struct ip_service_processes {
 int ip_service_processes_find(const struct ip_service_choice *choice,
 			      struct ip_service_processes *ret);
 void ip_service_processes_clear(struct ip_service_processes *processes);
+
+/* Sets the error for a choice of which no process was found. Returns -1. */
+int ip_service_none_found(const struct ip_service_choice *choice);
+
+/* Returns the next process that is named by its pid and was not found; 0: there is none. *at: 0 at
+ * first. */
+pid_t ip_service_next_missing(const struct ip_service_choice *choice,
+			      const struct ip_service_processes *found, size_t *at);
 
 /* Returns the process, or NULL. */
 const struct ip_service_process *

@@ -29,14 +29,15 @@
 /* What a worker is to do. */
 struct ip_service_task {
 	pid_t pid;
-	uint64_t started; /* the time at which the process was started: its pid may be another's */
-	const char *name; /* of the member's sub-directory; NULL: there is no directory */
-	int dir;	  /* the directory of all members; -1: none */
-	uint64_t left_ns; /* of the recording's duration; 0: it has none */
-	size_t n;	  /* how many processes there are now */
-	bool named;	  /* by its pid */
-	bool last;	  /* it is not tried again if it cannot be recorded */
-	const char *comm; /* its name, for people */
+	uint64_t started;  /* the time at which the process was started: its pid may be another's */
+	const char *name;  /* of the member's sub-directory; NULL: there is no directory */
+	int dir;	   /* the directory of all members; -1: none */
+	uint64_t *written; /* bytes of all traces, for a limit of their sum; in shared memory */
+	uint64_t left_ns;  /* of the recording's duration; 0: it has none */
+	size_t n;	   /* how many processes there are now */
+	bool named;	   /* by its pid */
+	bool last;	   /* it is not tried again if it cannot be recorded */
+	const char *comm;  /* its name, for people */
 };
 
 struct ip_service_sum {
@@ -51,7 +52,6 @@ struct ip_service_options {
 	struct ip_service_choice choice;
 	const char *dir; /* of the traces; NULL: none is made */
 	uint64_t duration_ns;
-	bool follows; /* sessions follow forks (step 3) */
 	/* begins, runs and ends the session of one process, in the worker */
 	int (*work)(void *context, const struct ip_service_task *task, int socket,
 		    struct ip_service_worker_result *result);

@@ -56,8 +56,11 @@ void ip_service_worker_say_progress(int socket, const struct ip_service_worker_p
 static _Noreturn void run(struct ip_service_worker *w, pid_t parent, ip_service_worker_work work,
 			  void *context)
 {
+	static char line[65536];
 	int code;
 
+	/* lines of several workers must not mix */
+	setvbuf(stderr, line, _IOLBF, sizeof(line));
 	prctl(PR_SET_PDEATHSIG, SIGINT);
 	if (getppid() != parent || dup2(w->out, STDOUT_FILENO) < 0)
 		_exit(1);

@@ -5,9 +5,9 @@
  * it.
  *
  *   1. start: fork. The worker ends properly (SIGINT) when this process dies, however it dies.
- *   2. The worker calls work(), which reports by ip_service_worker_say_live() and
- *      ip_service_worker_say_progress(), and fills in the result. Its stdout goes to a file of its
- * own, which is read when it has ended.
+ *   2. The worker writes whole lines to stderr, and calls work(), which reports by
+ * ip_service_worker_say_live() and ip_service_worker_say_progress(), and fills in the result. Its
+ * stdout goes to a file of its own, which is read when it has ended.
  *   3. stop: SIGINT, the same as Ctrl-C, which a terminal sends to all of them at once.
  *   4. poll: takes the reports. A worker that was ended by a signal is told: its target may have
  *      live sites, and the caller puts them back. SIGCHLD gets its default action back, which our

@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/args/processes.h"
 #include "cli/cli.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/print.h"
+#include "common/proc.h"
 #include "service/workers.h"
 
 #define POLL_MS 100
@@ -28,12 +30,15 @@ struct errand {
 
 static int work(void *context, pid_t target, int socket, struct ip_service_worker_result *result)
 {
-	static char line[65536];
 	const struct errand *e = context;
 
 	for (size_t i = 0; i < e->started; i++)
 		ip_service_worker_release(&e->workers[i]);
-	setvbuf(stderr, line, _IOLBF, sizeof(line)); /* lines of several must not mix */
+	/* the kernel may have given the number to another process since it was chosen */
+	if (ip_proc_started_at(target) != e->process->started) {
+		ip_error("pid %d has ended", target);
+		return cli_fail();
+	}
 	return e->one(e->context, e->process);
 }
 
@@ -95,21 +100,6 @@ static void print(char **texts, size_t n, bool json)
 		ip_json_end_array(&j);
 }
 
-/* Processes that are named by pid and do not exist. Returns whether there are any. */
-static bool tell_missing(const struct ip_service_choice *choice,
-			 const struct ip_service_processes *found)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < choice->npids; i++)
-		if (!ip_service_processes_get(found, choice->pids[i])) {
-			ip_error("pid %d does not exist (any more)", choice->pids[i]);
-			cli_fail();
-			any = true;
-		}
-	return any;
-}
-
 int cli_each_process(const struct ip_service_choice *choice, bool json,
 		     int (*one)(void *context, const struct ip_service_process *process),
 		     void *context)
@@ -117,17 +107,21 @@ int cli_each_process(const struct ip_service_choice *choice, bool json,
 	struct errand e = {.one = one, .context = context};
 	struct ip_service_processes found;
 	_cleanup_free_ char **texts = NULL;
-	bool failed, any = false;
+	bool failed = false, any = false;
+	size_t at = 0;
+	pid_t missing;
 	int code = 0;
 
 	if (ip_service_processes_find(choice, &found) < 0)
 		return cli_fail();
-	failed = tell_missing(choice, &found);
-	if (!found.n && !failed) {
-		_cleanup_free_ char *text = ip_service_choice_text(choice);
-
-		ip_error("no process matches %s", text ? text : "this");
+	if (!found.n) {
+		ip_service_none_found(choice);
 		return cli_fail();
+	}
+	while ((missing = ip_service_next_missing(choice, &found, &at))) {
+		ip_error("pid %d does not exist (any more)", missing);
+		cli_fail();
+		failed = true;
 	}
 	e.workers = calloc(found.n + 1, sizeof(*e.workers));
 	texts = calloc(found.n + 1, sizeof(*texts));
@@ -152,4 +146,20 @@ int cli_each_process(const struct ip_service_choice *choice, bool json,
 	code = code || failed || !any;
 	ip_service_processes_clear(&found);
 	return code;
+}
+
+int cli_serve_processes(int argc, char **argv, bool json,
+			int (*one)(void *context, const struct ip_service_process *process),
+			void *context)
+{
+	struct ip_service_process process = {.named = true};
+	struct ip_service_choice choice;
+	int code = cli_process_choice(argc, argv, optind, &choice);
+
+	if (code >= 0)
+		return code;
+	if (!cli_is_one_process(&choice))
+		return cli_each_process(&choice, json, one, context);
+	process.pid = choice.pids[0];
+	return one(context, &process);
 }

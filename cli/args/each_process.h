@@ -18,4 +18,11 @@ int cli_each_process(const struct ip_service_choice *choice, bool json,
 		     int (*one)(void *context, const struct ip_service_process *process),
 		     void *context);
 
+/* Reads the choice from the command line, whose options have been read by getopt_long(), and does
+ * it for each process: in this process itself where it is one that is named by its pid, of which
+ * only the pid is known then. Returns the exit code. */
+int cli_serve_processes(int argc, char **argv, bool json,
+			int (*one)(void *context, const struct ip_service_process *process),
+			void *context);
+
 #endif

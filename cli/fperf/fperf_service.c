@@ -51,11 +51,8 @@ static void take_result(void *context, const struct ip_service_worker *worker, c
 static int work(void *context, const struct ip_service_task *task, int socket,
 		struct ip_service_worker_result *result)
 {
-	static char line[65536];
 	const struct results *r = context;
 
-	/* lines of several workers must not mix */
-	setvbuf(stderr, line, _IOLBF, sizeof(line));
 	return r->service->work(r->service->context, task, socket, result);
 }
 

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "cli/args/each_process.h"
 #include "cli/record/attach.h"
 #include "cli/record/live_line.h"
 #include "common/array.h"
@@ -25,7 +25,6 @@ struct service {
 	const struct cli_record_options *options;
 	int argc;
 	char **argv;
-	uint64_t *written; /* in shared memory */
 	uint64_t start_ns;
 	char **documents; /* JSON, one of each worker */
 	size_t ndocuments;
@@ -61,17 +60,16 @@ static void tell_progress(void *context, const struct ip_session_progress *p)
 static int work(void *context, const struct ip_service_task *task, int socket,
 		struct ip_service_worker_result *result)
 {
-	static char line[65536];
 	const struct service *s = context;
 	struct cli_record_options options = *s->options;
 	struct ip_session_options *session = &options.session;
 	struct worker_context own = {.socket = socket};
-	struct ip_session_service service = {
-		.dir = task->dir, .name = task->name, .written = s->written, .parent = getppid()};
+	struct ip_session_service service = {.dir = task->dir,
+					     .name = task->name,
+					     .written = task->written,
+					     .parent = getppid()};
 	_cleanup_free_ char *dir = NULL;
 
-	/* lines of several workers must not mix */
-	setvbuf(stderr, line, _IOLBF, sizeof(line));
 	if (asprintf(&dir, "%s/%s", session->dir, task->name) < 0)
 		return 1;
 	session->dir = dir;
@@ -217,7 +215,6 @@ static int finish(struct service *s, int done)
 	for (size_t i = 0; i < s->ndocuments; i++)
 		free(s->documents[i]);
 	free(s->documents);
-	munmap(s->written, sizeof(*s->written));
 	if (done < 0)
 		return cli_fail();
 	if (!done && !s->recorded && !s->changed) {
@@ -228,25 +225,11 @@ static int finish(struct service *s, int done)
 	return done ? 1 : 0;
 }
 
-static int preview_all(struct service *s)
+static int preview_each(void *context, const struct ip_service_process *process)
 {
-	struct ip_service_processes found;
-	int code = 0;
+	const struct service *s = context;
 
-	if (ip_service_processes_find(s->choice, &found) < 0)
-		return cli_fail();
-	for (size_t i = 0; i < found.n; i++) {
-		const int one = cli_attach_one(found.items[i].pid, s->options, s->argc, s->argv,
-					       NULL, NULL);
-
-		code = found.items[i].named || one == 2 ? (one ? one : code) : code;
-	}
-	if (!found.n) {
-		ip_error("no process matches");
-		code = cli_fail();
-	}
-	ip_service_processes_clear(&found);
-	return code;
+	return cli_attach_one(process->pid, s->options, s->argc, s->argv, NULL, NULL);
 }
 
 int cli_attach_service(const struct ip_service_choice *choice,
@@ -261,8 +244,6 @@ int cli_attach_service(const struct ip_service_choice *choice,
 		.choice = *choice,
 		.dir = options->session.dir,
 		.duration_ns = options->session.duration_ns,
-		.follows = (choice->children || options->session.follow_fork) &&
-			   !options->session.drop_hot && !options->session.overwrite,
 		.work = work,
 		.on_end = take_result,
 		.on_progress = options->session.on_progress ? show_progress : NULL,
@@ -276,13 +257,7 @@ int cli_attach_service(const struct ip_service_choice *choice,
 	if (options->leave)
 		return cli_usage(argv[0], "--leave goes with one PID");
 	if (options->dry_run)
-		return preview_all(&s);
-	s.written = mmap(NULL, sizeof(*s.written), PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (s.written == MAP_FAILED) {
-		ip_error("out of memory");
-		return cli_fail();
-	}
+		return cli_each_process(choice, options->json, preview_each, &s);
 	cli_catch_signals();
 	return finish(&s, ip_service_record(&service, &sum));
 }

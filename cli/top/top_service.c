@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -35,7 +34,6 @@ struct service {
 	const struct cli_top_options *options;
 	const char *dir;
 	int live; /* the pipe */
-	uint64_t *written;
 	uint64_t calls, longest_stop_ns;
 	size_t recorded, joined;
 	char why[400]; /* of the first process that has nothing to measure */
@@ -81,11 +79,12 @@ static int refuse_daemon(pid_t pid)
 static int work(void *context, const struct ip_service_task *task, int socket,
 		struct ip_service_worker_result *result)
 {
-	static char line[65536];
 	const struct service *s = context;
 	struct worker_context own = {socket, s->live};
-	struct ip_session_service service = {
-		.dir = task->dir, .name = task->name, .written = s->written, .parent = getppid()};
+	struct ip_session_service service = {.dir = task->dir,
+					     .name = task->name,
+					     .written = task->written,
+					     .parent = getppid()};
 	struct ip_session_options options = {.functions = s->options->functions,
 					     .own = "iprobe top's own recording",
 					     .duration_ns = task->left_ns,
@@ -99,8 +98,6 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	struct ip_session_summary summary = {0};
 	int code;
 
-	/* lines of several workers must not mix */
-	setvbuf(stderr, line, _IOLBF, sizeof(line));
 	cli_catch_signals();
 	if (refuse_daemon(task->pid) < 0)
 		return cli_fail();
@@ -174,14 +171,7 @@ int cli_top_service_run(const struct cli_top_options *o, const char *dir, int li
 	struct ip_service_sum sum;
 	int done;
 
-	s.written = mmap(NULL, sizeof(*s.written), PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (s.written == MAP_FAILED) {
-		ip_error("out of memory");
-		return cli_fail();
-	}
 	done = ip_service_record(&options, &sum);
-	munmap(s.written, sizeof(*s.written));
 	if (done < 0)
 		return cli_fail();
 	return tell_sum(&s, done);

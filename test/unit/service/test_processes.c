@@ -157,6 +157,51 @@ static void test_processes(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 }
 
+static uint64_t identity_of(pid_t pid)
+{
+	const struct ip_service_choice choice = {.pids = &pid, .npids = 1};
+	struct ip_service_processes all;
+	uint64_t identity = 0;
+
+	if (ip_service_processes_find(&choice, &all) == 0 && all.n == 1)
+		identity = all.items[0].identity;
+	ip_service_processes_clear(&all);
+	return identity;
+}
+
+/* A process that executes itself is another one, although all that has a name is the same. */
+static void test_exec_of_the_same_program(void **state)
+{
+	int go[2], status, executed[2];
+	pid_t child, looker;
+	char byte;
+
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(executed, O_CLOEXEC), 0);
+	child = fork();
+	if (!child) {
+		if (dup2(go[0], STDIN_FILENO) < 0 || dup2(executed[1], STDERR_FILENO) < 0)
+			_exit(1);
+		if (read(STDIN_FILENO, &byte, 1) == 1)
+			execl("/proc/self/exe", "test_processes", "wait", NULL);
+		_exit(2);
+	}
+	looker = fork();
+	if (!looker) {
+		uint64_t before = identity_of(child);
+
+		if (!before || write(go[1], "x", 1) != 1 || read(executed[0], &byte, 1) != 1)
+			_exit(1);
+		_exit(identity_of(child) == before ? 3 : 0);
+	}
+	assert_int_equal(waitpid(looker, &status, 0), looker);
+	assert_int_equal(status, 0);
+	close(go[1]);
+	close(go[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 static void test_text(void **state)
 {
 	const pid_t pids[] = {1, 22};
@@ -172,12 +217,17 @@ static void test_text(void **state)
 	free(text);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	char byte;
+
+	/* test_exec_of_the_same_program(): says that it is there, and waits for its end */
+	if (argc > 1)
+		return write(STDERR_FILENO, "x", 1) == 1 && read(STDIN_FILENO, &byte, 1) == 0 ? 0
+											      : 4;
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_units),
-		cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_units),	  cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_processes), cmocka_unit_test(test_exec_of_the_same_program),
 		cmocka_unit_test(test_text),
 	};
 
