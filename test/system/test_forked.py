@@ -311,3 +311,21 @@ def test_a_parent_after_its_child(actor, server):
     memory.assert_untouched(server.pid)
     memory.assert_untouched(child)
     server.finish()
+
+
+def test_a_child_of_a_killed_session(actor, server):
+    """It shares its parent's area, which nobody has taken from it: its own session does not use
+    that, and takes nothing from its parent.
+    """
+    first, first_dir = begin(actor, server.pid, "--follow-fork")
+    child = fork(server)
+    go(server)
+    first.kill()
+    first.wait()
+    shutil.rmtree(first_dir)
+    for pid in [child, server.pid, child]:
+        attach_shortly(actor, pid)
+        assert has_own_area(pid, *({child, server.pid} - {pid}))
+    memory.assert_untouched(server.pid)
+    memory.assert_untouched(child)
+    server.finish()
