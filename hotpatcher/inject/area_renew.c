@@ -68,6 +68,22 @@ static enum found look(const struct ip_target *target)
 	return filled == end ? LEFT_OVER : OTHER;
 }
 
+/* Whether the process shares all its memory with the one that made the area. What cannot be told is
+ * not so: then check_alone() refuses with the reason. */
+static bool is_of_one_memory(const struct ip_target *target)
+{
+	_cleanup_free_ pid_t *others = NULL;
+	size_t n = 0;
+
+	if (ip_shared_mm_find(target->pid, target->pid, &others, &n) < 0)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (ip_shared_mm_is(target->pid, others[i]) &&
+		    ip_proc_inner_pid(others[i]) == target->anchor.pid)
+			return true;
+	return false;
+}
+
 bool ip_area_renew_is_needed(const struct ip_target *target, bool *ret_shares)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
@@ -77,6 +93,8 @@ bool ip_area_renew_is_needed(const struct ip_target *target, bool *ret_shares)
 	if (!target->has_runtime || a->error || !a->gate || a->pid == target->inner_pid)
 		return false;
 	found = look(target);
+	if (found == AREA && is_of_one_memory(target))
+		return false;
 	*ret_shares = found == AREA;
 	return true;
 }

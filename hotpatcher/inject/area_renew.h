@@ -30,7 +30,8 @@
 #include "hotpatcher/process/target.h"
 
 /* Whether the process was forked from one whose runtime was set up, and has not got ring memory of
- * its own: it has none, or (*ret_shares) it has that of the process that it was forked from. */
+ * its own: it has none, or (*ret_shares) it has that of the process that it was forked from. A
+ * process that shares its memory with the one that made the area (clone(CLONE_VM)) has got it. */
 bool ip_area_renew_is_needed(const struct ip_target *target, bool *ret_shares);
 
 /* Makes the area; the target is read anew. The caller holds ip_borrow_lock(). shares: replaces the
