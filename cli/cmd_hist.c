@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/profile/trace_counts.h"
 #include "cli/args/operands.h"
 #include "cli/args/processes.h"
 #include "cli/cli.h"

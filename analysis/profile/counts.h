@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/callstack/trace.h"
 #include "analysis/read/session.h"
 
 struct ip_recording_member;
@@ -43,15 +42,6 @@ struct ip_counts {
 	uint64_t tsc; /* time at which the file was written; 0: there is no such file */
 	unsigned nbuckets, shift;
 };
-
-/* Loads the counts; they are empty where the trace has no such file. Returns 0, or -1 with an
- * error. */
-int ip_counts_load(const char *dir, const struct ip_recording *session, struct ip_counts **ret);
-
-/* Loads the counts of a trace. Those of several processes are added up; processes that were not
- * chosen (ip_trace_reader_choose()) do not count where they have counts of their own. Returns 0, or
- * -1 with an error. */
-int ip_counts_of_trace(const struct ip_trace_reader *trace, struct ip_counts **ret);
 
 /* Reads counts from memory. name is for messages. */
 int ip_counts_parse(const char *name, const char *text, size_t size,

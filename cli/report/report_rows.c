@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/profile/trace_counts.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
