@@ -22,6 +22,7 @@
 
 #include "common/trace/values.h"
 #include "runtime/rt.h"
+#include "runtime/value_loads.h"
 
 #define PAGE 4096ull
 
@@ -97,146 +98,25 @@ static void keep_bytes(struct rt_run *r, const struct ip_value_op *op, const uin
 	keep(r, op, extend(value, 8 * size_of(op), op->flags & IP_VALUE_SIGNED), 1);
 }
 
-#define GUESSES 32u
-
-struct rt_guess *rt_values_guess(uint32_t program, uint32_t session, uint64_t sp)
-{
-	static struct rt_guess guesses[GUESSES];
-	uint64_t key = (program ^ sp >> 20 << 8) * 0x9e3779b97f4a7c15ull;
-
-	struct rt_guess *guess = &guesses[key >> 32 & (GUESSES - 1)];
-
-	if (rt_unlikely(guess->session != session)) {
-		for (uint32_t i = 0; i < RT_READS; i++)
-			guess->size[i] = 0;
-		guess->session = session;
-	}
-	return guess;
-}
-
-/* Number of the next read. The address is noted for the next run. */
-static uint32_t number_read(struct rt_loads *l, uint64_t address, uint64_t size)
-{
-	uint32_t number = l->nreads++;
-
-	if (number < RT_READS && l->guess->address[number] != address)
-		l->guess->address[number] = address;
-	if (number < RT_READS && l->guess->size[number] != size)
-		l->guess->size[number] = (uint16_t)size;
-	return number;
-}
-
-/* Bytes that are held for a read, at least size of them; NULL: there are none. */
-static const uint8_t *held(const struct rt_loads *l, uint32_t number, uint64_t address,
-			   uint64_t size)
-{
-	return number < RT_READS && l->held[number].size >= size && size &&
-			       l->held[number].address == address
-		       ? l->bytes + l->held[number].at
-		       : NULL;
-}
-
-/* One call in the making. */
-struct gathering {
-	struct rt_piece pieces[2 * RT_READS];
-	uint8_t numbers[2 * RT_READS]; /* of reads that the pieces are held for; RT_READS: none */
-	uint32_t n;
-	uint32_t size; /* bytes of all pieces */
-};
-
-/* The kernel refuses the whole call if one piece is not in the part of the address space that
- * belongs to programs. Addresses above these 47 bits are rare, and are read one by one. */
-static int can_gather(uint64_t address, uint64_t size)
-{
-	return address < (1ull << 47) - PAGE && size < PAGE;
-}
-
-/* Bytes of the buffer that neither what has been read nor the call in the making takes. The pieces
- * lie behind `used`: whoever lets it grow between a piece and its call takes their room. */
-static uint32_t room_left(const struct rt_loads *l, const struct gathering *g)
-{
-	const uint64_t taken = (uint64_t)l->used + g->size;
-
-	return taken < l->room ? (uint32_t)(l->room - taken) : 0;
-}
-
-static int add_piece(const struct rt_loads *l, struct gathering *g, uint64_t address, uint64_t size,
-		     uint32_t number)
-{
-	if (g->n == 2 * RT_READS || size > room_left(l, g) || !can_gather(address, size))
-		return 0;
-	g->pieces[g->n] = (struct rt_piece){address, size};
-	g->numbers[g->n++] = (uint8_t)number;
-	g->size += (uint32_t)size;
-	return 1;
-}
-
-/* Adds what later reads of the program will want, if they find it where they did the last time. */
-static void add_guesses(const struct rt_loads *l, struct gathering *g)
-{
-	for (uint32_t i = l->nreads; i < RT_READS; i++) {
-		uint64_t address = *(volatile uint64_t *)&l->guess->address[i];
-		uint32_t size = *(volatile uint16_t *)&l->guess->size[i];
-
-		/* there must always be room for the loads that wait */
-		if (address && size && size + RT_WAITING_BYTES <= room_left(l, g))
-			add_piece(l, g, address, size, i);
-	}
-}
-
-/* Makes the call. Pieces in front of `needed` are skipped if they cannot be read, and the rest is
- * read by another call; the guesses behind them are given up. Returns one bit for each piece that
- * has been read. */
-static uint32_t gather(struct rt_loads *l, const struct gathering *g, uint32_t needed)
-{
-	uint32_t first = 0, done = 0, start = l->used, left = g->size;
-
-	l->asked = 1;
-	while (first < g->n) {
-		uint64_t got = rt_gather(&g->pieces[first], g->n - first, l->bytes + start, left);
-
-		for (; first < g->n && got >= g->pieces[first].size; first++) {
-			uint32_t number = g->numbers[first], size = (uint32_t)g->pieces[first].size;
-
-			done |= 1u << first;
-			if (number < RT_READS) {
-				l->held[number].address = g->pieces[first].address;
-				l->held[number].size = size;
-				l->held[number].at = start;
-			}
-			got -= size;
-			start += size;
-			left -= size;
-		}
-		if (first >= needed)
-			break;
-		/* this one cannot be read: its room stays empty */
-		start += (uint32_t)g->pieces[first].size;
-		left -= (uint32_t)g->pieces[first].size;
-		first++;
-	}
-	return done;
-}
-
 /* Step 3: reads what all waiting loads need. A temporary that has got another value since keeps
  * that. */
 static __attribute__((noinline)) void read_waiting(struct rt_run *r)
 {
 	struct rt_loads *l = r->loads;
-	struct gathering g;
+	struct rt_read_call g;
 	uint32_t needed = 0, done, at;
 	const uint64_t pending = r->pending;
 
 	g.n = g.size = 0; /* nothing else is read before it is written */
 
 	/* a program that asks for more than it has counted may leave no room for the last ones */
-	while (needed < l->nwaiting && add_piece(l, &g, l->waiting[needed].address,
-						 size_of(l->waiting[needed].op), RT_READS))
+	while (needed < l->nwaiting && rt_read_call_add(l, &g, l->waiting[needed].address,
+							size_of(l->waiting[needed].op), RT_READS))
 		needed++;
 	if (!l->asked)
-		add_guesses(l, &g);
+		rt_read_call_add_guesses(l, &g);
 	at = l->used;
-	done = gather(l, &g, needed);
+	done = rt_read_call_make(l, &g, needed);
 	for (uint32_t i = 0; i < l->nwaiting; i++) {
 		const struct ip_value_op *op = l->waiting[i].op;
 
@@ -292,13 +172,13 @@ static void load(struct rt_run *r, const struct ip_value_op *op)
 		keep(r, op, 0, 0);
 		return;
 	}
-	if (is_on_stack_page(r, address, size) || !can_gather(address, size)) {
+	if (is_on_stack_page(r, address, size) || !rt_can_gather(address, size)) {
 		l->nreads++;
 		there = read_word(r, address, &value, size);
 		keep(r, op, extend(value, 8 * size, op->flags & IP_VALUE_SIGNED), there);
 		return;
 	}
-	bytes = held(l, number_read(l, address, size), address, size);
+	bytes = rt_loads_held(l, rt_loads_number(l, address, size), address, size);
 	if (bytes) {
 		keep_bytes(r, op, bytes);
 		return;
@@ -454,7 +334,7 @@ static int size_of_string(struct rt_run *r, const struct ip_value_op *op, uint64
 static __attribute__((noinline)) void read_strings(struct rt_run *r, uint32_t number)
 {
 	struct rt_loads *l = r->loads;
-	struct gathering g;
+	struct rt_read_call g;
 
 	g.n = g.size = 0;
 	for (uint32_t i = r->at; i < r->nops && number < RT_READS; i++) {
@@ -464,11 +344,11 @@ static __attribute__((noinline)) void read_strings(struct rt_run *r, uint32_t nu
 			continue;
 		if (value_of(r, &r->ops[i], &other) && other &&
 		    size_of_string(r, &r->ops[i], &counted, &need) && need &&
-		    !held(l, number, other, need))
-			add_piece(l, &g, other, need, number);
+		    !rt_loads_held(l, number, other, need))
+			rt_read_call_add(l, &g, other, need, number);
 		number++;
 	}
-	gather(l, &g, g.n);
+	rt_read_call_make(l, &g, g.n);
 	l->used += g.size;
 	r->strings = 0;
 }
@@ -484,15 +364,15 @@ static uint64_t read_string(struct rt_run *r, uint64_t address, void *to, uint64
 			l->nreads++;
 		return address ? read_bytes(r, address, to, size) : 0;
 	}
-	number = number_read(l, address, size);
-	bytes = held(l, number, address, size);
+	number = rt_loads_number(l, address, size);
+	bytes = rt_loads_held(l, number, address, size);
 	if (!bytes && l->nwaiting) {
 		read_waiting(r);
-		bytes = held(l, number, address, size);
+		bytes = rt_loads_held(l, number, address, size);
 	}
 	if (!bytes && r->strings > 1 && !is_on_stack_page(r, address, size) && number < RT_READS) {
 		read_strings(r, number);
-		bytes = held(l, number, address, size);
+		bytes = rt_loads_held(l, number, address, size);
 	}
 	if (!bytes)
 		return read_bytes(r, address, to, size);
