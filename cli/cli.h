@@ -33,8 +33,9 @@ int cli_fail(void);
 /* Prints "iprobe COMMAND: MESSAGE" and a hint at --help on stderr. Returns 2. */
 int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Takes the argument of -f. An empty one is a usage error, since most likely a script has not
- * set its variable. Returns 0, or 2 after a usage error. */
+/* Takes the argument of -f. One that follows another adds its items: *ret is NULL at first. An
+ * empty one is a usage error, since most likely a script has not set its variable. Returns 0, or 2
+ * after a usage error. */
 int cli_functions(const char *command, const char *text, const char **ret);
 /* Prints on stderr which items of a selection matched nothing. To be called after the selection
  * has been compared with all probes. */

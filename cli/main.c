@@ -79,14 +79,6 @@ int cli_usage(const char *command, const char *format, ...)
 	return 2;
 }
 
-int cli_functions(const char *command, const char *text, const char **ret)
-{
-	if (!text[strspn(text, " \t\n")])
-		return cli_usage(command, "-f is empty: leave it out for all probes");
-	*ret = text;
-	return 0;
-}
-
 void cli_warn_unused(const char *what, const char *unused)
 {
 	if (unused)

@@ -164,14 +164,6 @@ int cli_usage(const char *command, const char *format, ...)
 	return 2;
 }
 
-int cli_functions(const char *command, const char *text, const char **ret)
-{
-	if (!text[strspn(text, " \t\n")])
-		return cli_usage(command, "-f is empty: leave it out for all probes");
-	*ret = text;
-	return 0;
-}
-
 /* Parses "2%", "0.5 %", "none", "500/s". */
 static int parse_budget(const char *text, struct ip_fperf_options *o)
 {
