@@ -30,7 +30,7 @@
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "hotpatcher/shm/area.h"
-#include "session/follow_fork.h"
+#include "session/follow/follow_fork.h"
 #include "session/pmu_leftovers.h"
 
 #define NAP_NS 10000000ull

@@ -333,7 +333,7 @@ int rt_map_own_area(enum rt_start how)
 	ret = at = map(place_far_away(&at), AREA_SIZE, PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_NORESERVE, fd);
 	/* at once: a process that another thread forks in between has the area
-	 * (session/follow_fork.h, step 6) */
+	 * (session/follow/follow_fork.h, step 6) */
 	if (!FAILED(ret))
 		ret = cpu_syscall(SYS_madvise, at, AREA_SIZE, MADV_DONTFORK, 0);
 	if (FAILED(ret)) {

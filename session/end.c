@@ -17,7 +17,7 @@
 #include "hotpatcher/plan/bounds.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "hotpatcher/ptrace/syscall_restart.h"
-#include "session/follow_exec.h"
+#include "session/follow/follow_exec.h"
 #include "session/pmu_leftovers.h"
 #include "session/session_private.h"
 #include "session/thread_names.h"

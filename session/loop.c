@@ -14,7 +14,7 @@
 #include "hotpatcher/inject/thread_areas.h"
 #include "hotpatcher/plan/bounds.h"
 #include "hotpatcher/ptrace/stop.h"
-#include "session/follow_fork_libs.h"
+#include "session/follow/follow_fork_libs.h"
 #include "session/session_private.h"
 #include "session/update.h"
 

@@ -24,7 +24,7 @@
 
 #include "hotpatcher/process/target.h"
 #include "hotpatcher/shm/area.h"
-#include "session/follow_fork.h"
+#include "session/follow/follow_fork.h"
 #include "trace_writer/writer.h"
 
 struct ip_thread_names;

@@ -8,11 +8,11 @@
  *
  *   1. The lock of the process (ip_borrow_lock()) is held until the caller has the session lock of
  *      the new area. Until then no other iprobe changes the process's text: one that records its
- *      parent takes the same lock before it puts the child's sites back (session/follow_fork.h),
- *      and leaves a process alone that has an area of its own.
- *   2. Read the maps, under the lock, and decide: nothing but covers lies where the area was
- * (renew), or what lies there is what iprobe has left there, or the parent's area (replace).
- * Anything else belongs to the program: refuse.
+ *      parent takes the same lock before it puts the child's sites back (step 3 of
+ *      session/follow/follow_fork.h), and leaves a process alone that has an area of its own.
+ *   2. Read the maps, under the lock, and decide. To renew: nothing but covers lies where the area
+ *      was. To replace: what lies there is what iprobe has left there, or the parent's area.
+ *      Anything else belongs to the program: refuse.
  *   3. A process that shares its memory with another one (vfork) is refused: the area would be
  *      replaced for both.
  *   4. A borrowed thread makes the file and maps it, by the steps of runtime_wake.h. If we die

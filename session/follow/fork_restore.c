@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Puts the sites of a forked process back. See forked.h.
+ * Puts the sites of a forked process back. See fork_child.h.
  */
-#include "session/forked.h"
+#include "session/follow/fork_child.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -23,7 +23,7 @@
 #define DISOWN_NS      20000000ull   /* how long to look for a thread to unmap a child's area, */
 #define DISOWN_LAST_NS 1000000000ull /* and at the end, when nothing waits to be drained */
 
-void ip_forked_let_late_go(struct ip_follow_fork *f)
+void ip_fork_child_let_late_go(struct ip_follow_fork *f)
 {
 	size_t kept = 0;
 
@@ -54,7 +54,7 @@ void ip_follow_fork_close_target(struct ip_follow_fork *f, struct ip_target *tar
 	ip_target_close(target);
 }
 
-long ip_forked_restore(struct ip_follow_fork *f, const struct ip_forked *r, unsigned tries)
+long ip_fork_child_restore(struct ip_follow_fork *f, const struct ip_fork_child *r, unsigned tries)
 {
 	const uint64_t began = ip_now_ns();
 	const uint32_t closed = 0;
@@ -79,12 +79,12 @@ long ip_forked_restore(struct ip_follow_fork *f, const struct ip_forked *r, unsi
 	 * lock. The child itself may keep it from us (it may open its own memory): then it goes
 	 * without. */
 	lock = tries > 1 ? ip_borrow_lock(r->pid) : ip_borrow_try_lock(r->pid);
-	if (lock < 0 && (ip_forked_has_ended(r) || (tries == 1 && r->tries < LOCK_TRIES)))
-		return ip_forked_has_ended(r) ? 0 : -1;
-	if (!ip_forked_is_copy(f, r->pid, tries > 1))
+	if (lock < 0 && (ip_fork_child_has_ended(r) || (tries == 1 && r->tries < LOCK_TRIES)))
+		return ip_fork_child_has_ended(r) ? 0 : -1;
+	if (!ip_fork_child_is_copy(f, r->pid, tries > 1))
 		return 0;
 	if (ip_stops_open(r->pid, &target) < 0)
-		return ip_forked_has_ended(r) ? 0 : -1;
+		return ip_fork_child_has_ended(r) ? 0 : -1;
 	/* The order matters: a child that reads the first word before our write opens a gate that
 	 * we close, or sees the word of the area. */
 	if (f->follow)
@@ -111,13 +111,13 @@ long ip_forked_restore(struct ip_follow_fork *f, const struct ip_forked *r, unsi
 	}
 	free(result.inside);
 	ip_stop_let_go(target);
-	if (ret == 0 && ip_forked_has_area(f, r->pid))
+	if (ret == 0 && ip_fork_child_has_area(f, r->pid))
 		ret = ip_bounds_disown(target, tries > 1 ? DISOWN_LAST_NS : DISOWN_NS);
-	if (ret == 0 && ip_forked_has_area(f, r->pid))
+	if (ret == 0 && ip_fork_child_has_area(f, r->pid))
 		ret = ip_error(
 			"pid %d: it has mapped the ring memory elsewhere, too, and has it still",
 			r->pid);
-	if (ret < 0 && (!ip_target_alive(target) || !ip_forked_has_image(f, r->pid)))
+	if (ret < 0 && (!ip_target_alive(target) || !ip_fork_child_has_image(f, r->pid)))
 		ret = 0; /* it has ended, or executes another program */
 	ip_follow_fork_close_target(f, target);
 	return ret < 0 ? -1 : (long)result.sites;

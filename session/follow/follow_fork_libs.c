@@ -3,7 +3,7 @@
  * Follows the libraries that followed children load. follow_fork_libs.h describes the steps; the
  * comments here name them.
  */
-#include "session/follow_fork_libs.h"
+#include "session/follow/follow_fork_libs.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Follows forked children through a session. follow_fork.h describes the steps; the comments here
- * name them. What is done with one process is in forked.h.
+ * name them. What is done with one process is in fork_child.h.
  */
-#include "session/follow_fork.h"
+#include "session/follow/follow_fork.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -22,7 +22,7 @@
 #include "hotpatcher/plan/bounds.h"
 #include "hotpatcher/process/shared_mm.h"
 #include "hotpatcher/ptrace/stop.h"
-#include "session/forked.h"
+#include "session/follow/fork_child.h"
 
 #define TRIES	      20
 #define PASSES	      10
@@ -73,7 +73,7 @@ void ip_follow_fork_destroy(struct ip_follow_fork *f)
 	if (!f)
 		return;
 	for (size_t i = 0; i < f->n; i++)
-		ip_forked_drop(f, &f->items[i]);
+		ip_fork_child_drop(f, &f->items[i]);
 	free(f->items);
 	/* a thread that is left neither stops nor runs: the kernel detaches it when we end */
 	for (size_t i = 0; i < f->nlate; i++) {
@@ -113,14 +113,14 @@ static bool shares_memory(const struct ip_follow_fork *f, pid_t pid)
 static bool restore_a_grown_one(struct ip_follow_fork *f, uint64_t now)
 {
 	for (size_t i = 0; i < f->n; i++) {
-		struct ip_forked *r = &f->items[i];
+		struct ip_fork_child *r = &f->items[i];
 		long sites;
 
-		if (r->kind != IP_FORKED_CHILD ||
+		if (r->kind != IP_FORK_CHILD ||
 		    now - r->found_ns < GROWN_NS << (r->tries < 8 ? r->tries : 8))
 			continue;
-		if (!ip_forked_has_image(f, r->pid)) {
-			r->kind = IP_FORKED_STRANGER;
+		if (!ip_fork_child_has_image(f, r->pid)) {
+			r->kind = IP_FORK_STRANGER;
 			continue;
 		}
 		if (shares_memory(f, r->pid)) {
@@ -129,13 +129,13 @@ static bool restore_a_grown_one(struct ip_follow_fork *f, uint64_t now)
 		}
 		if (ip_area_lock_patch(f->area, f->target->pid) < 0)
 			return true;
-		sites = ip_forked_restore(f, r, 1);
+		sites = ip_fork_child_restore(f, r, 1);
 		ip_area_unlock_patch(f->area);
 		r->tries++;
 		if (sites < 0)
 			return true;
 		f->restored += sites > 0;
-		r->kind = IP_FORKED_CLEAN;
+		r->kind = IP_FORK_CLEAN;
 		return true;
 	}
 	return false;
@@ -147,8 +147,8 @@ static void check_holder(void *data, pid_t pid)
 
 	if (pid == f->target->inner_pid || !f->same_namespace)
 		return;
-	if (!ip_forked_find(f, pid))
-		ip_forked_meet(f, pid);
+	if (!ip_fork_child_find(f, pid))
+		ip_fork_child_meet(f, pid);
 }
 
 /* Step 2, for followed children: a child that executes another program has ended as far as the
@@ -157,12 +157,12 @@ static int drop_execed(struct ip_follow_fork *f, struct ip_collector *collector,
 		       struct ip_trace *trace)
 {
 	for (size_t i = 0; i < f->n; i++) {
-		struct ip_forked *r = &f->items[i];
+		struct ip_fork_child *r = &f->items[i];
 
-		if (r->kind != IP_FORKED_CHILD || ip_forked_has_image(f, r->pid) ||
-		    ip_forked_has_ended(r))
+		if (r->kind != IP_FORK_CHILD || ip_fork_child_has_image(f, r->pid) ||
+		    ip_fork_child_has_ended(r))
 			continue;
-		r->kind = IP_FORKED_STRANGER;
+		r->kind = IP_FORK_STRANGER;
 		if (ip_collector_flush_process(collector, r->inner) < 0)
 			return -1;
 		ip_trace_add_exec(trace, r->inner);
@@ -175,14 +175,15 @@ static size_t count_children(const struct ip_follow_fork *f)
 	size_t n = 0;
 
 	for (size_t i = 0; i < f->n; i++)
-		n += f->items[i].kind == IP_FORKED_CHILD;
+		n += f->items[i].kind == IP_FORK_CHILD;
 	return n;
 }
 
 /* Whether the child has the target's credentials. Each look checks the first thread of the child;
  * if there are many threads, the others are checked some at a time. What cannot be found out counts
  * as a no. */
-static bool has_our_credentials(const struct ip_follow_fork *f, struct ip_forked *r, unsigned most)
+static bool has_our_credentials(const struct ip_follow_fork *f, struct ip_fork_child *r,
+				unsigned most)
 {
 	struct ip_credentials theirs;
 
@@ -202,12 +203,12 @@ static int let_changed_go(struct ip_follow_fork *f, struct ip_collector *collect
 	/* a target that has ended keeps the credentials that were seen last */
 	ip_credentials_read(f->target->pid, &f->credentials);
 	for (size_t i = 0; i < f->n; i++) {
-		struct ip_forked *r = &f->items[i];
+		struct ip_fork_child *r = &f->items[i];
 		bool gone;
 
-		if (r->kind != IP_FORKED_CHILD || r->shares || now < r->again_ns)
+		if (r->kind != IP_FORK_CHILD || r->shares || now < r->again_ns)
 			continue;
-		if ((!r->differs && has_our_credentials(f, r, most)) || ip_forked_has_ended(r))
+		if ((!r->differs && has_our_credentials(f, r, most)) || ip_fork_child_has_ended(r))
 			continue;
 		if (!r->differs)
 			ip_notice("pid %d, forked from pid %d, has other credentials than that: it "
@@ -218,7 +219,7 @@ static int let_changed_go(struct ip_follow_fork *f, struct ip_collector *collect
 		r->differs = true;
 		if (ip_area_lock_patch(f->area, f->target->pid) < 0)
 			return 0;
-		gone = ip_forked_restore(f, r, 1) >= 0;
+		gone = ip_fork_child_restore(f, r, 1) >= 0;
 		ip_area_unlock_patch(f->area);
 		r->again_ns = now + (GROWN_NS << r->tries++);
 		if (!gone && r->tries < DIFFERS_TRIES)
@@ -226,7 +227,7 @@ static int let_changed_go(struct ip_follow_fork *f, struct ip_collector *collect
 		if (!gone)
 			ip_notice("pid %d, forked from pid %d: %s", r->pid, f->target->pid,
 				  ip_error_message());
-		r->kind = IP_FORKED_CLEAN;
+		r->kind = IP_FORK_CLEAN;
 		return ip_collector_flush_process(collector, r->inner);
 	}
 	return 0;
@@ -240,23 +241,23 @@ int ip_follow_fork_step(struct ip_follow_fork *f, struct ip_collector *collector
 	long last;
 
 	if (f->nlate)
-		ip_forked_let_late_go(f);
+		ip_fork_child_let_late_go(f);
 	if (now < f->look_ns)
 		return 0;
 	last = ip_proc_last_pid();
 	if (f->follow || last != f->last_pid || now > f->idle_ns) {
 		f->last_pid = last;
 		f->idle_ns = now + IDLE_NS;
-		ip_forked_forget_ended(f);
+		ip_fork_child_forget_ended(f);
 		if (f->follow) {
 			if (drop_execed(f, collector, trace) < 0)
 				return -1;
 			ip_collector_each_process(collector, check_holder, f);
 		}
-		ip_forked_meet_children(f, f->target->pid);
+		ip_fork_child_meet_children(f, f->target->pid);
 		for (size_t i = 0; i < f->n; i++) /* f->n grows: new children are visited, too */
-			if (f->items[i].kind != IP_FORKED_STRANGER)
-				ip_forked_meet_children(f, f->items[i].pid);
+			if (f->items[i].kind != IP_FORK_STRANGER)
+				ip_fork_child_meet_children(f, f->items[i].pid);
 	} else {
 		worked = false;
 	}
@@ -276,7 +277,7 @@ int ip_follow_fork_each(struct ip_follow_fork *f, int (*visit)(void *, pid_t, vo
 	f->forget = forget ? forget : f->forget;
 	f->visits++;
 	for (size_t i = 0; f->follow && i < f->n && ret == 0; i++)
-		if (f->items[i].kind == IP_FORKED_CHILD && !f->items[i].shares &&
+		if (f->items[i].kind == IP_FORK_CHILD && !f->items[i].shares &&
 		    !f->items[i].differs)
 			ret = visit(data, f->items[i].pid, &f->items[i].kept);
 	f->visits--;
@@ -285,13 +286,13 @@ int ip_follow_fork_each(struct ip_follow_fork *f, int (*visit)(void *, pid_t, vo
 
 bool ip_follow_fork_has(const struct ip_follow_fork *f, pid_t pid)
 {
-	return ip_forked_has_image(f, pid);
+	return ip_fork_child_has_image(f, pid);
 }
 
 pid_t ip_follow_fork_outer_pid(const struct ip_follow_fork *f, pid_t pid)
 {
 	for (size_t i = 0; f->follow && i < f->n; i++)
-		if (f->items[i].kind == IP_FORKED_CHILD && f->items[i].inner == pid)
+		if (f->items[i].kind == IP_FORK_CHILD && f->items[i].inner == pid)
 			return f->items[i].pid;
 	return 0;
 }
@@ -301,12 +302,12 @@ bool ip_follow_fork_lives(struct ip_follow_fork *f)
 	if (!f->follow)
 		return false;
 	for (int pass = 0; pass < 2; pass++) {
-		ip_forked_forget_ended(f);
+		ip_fork_child_forget_ended(f);
 		for (size_t i = 0; i < f->n; i++)
-			if (f->items[i].kind == IP_FORKED_CHILD)
+			if (f->items[i].kind == IP_FORK_CHILD)
 				return true;
-		ip_forked_meet_all(f, false); /* ip_forked_meet_children() does not find children
-						 whose parent has ended */
+		ip_fork_child_meet_all(f, false); /* ip_fork_child_meet_children() does not find
+						 children whose parent has ended */
 	}
 	return false;
 }
@@ -333,17 +334,17 @@ void ip_follow_fork_restore(struct ip_follow_fork *f)
 	ip_follow_fork_allow(f, false);
 	for (int pass = 0; again && pass < PASSES; pass++) {
 		again = false;
-		ip_forked_forget_ended(f);
+		ip_fork_child_forget_ended(f);
 		/* A child that has called no hook since the last look may execute another program
 		 * by now. A child that was clean has nothing to put back. So all processes are
 		 * looked at once more. */
 		for (size_t i = 0; i < f->n; i++)
-			ip_forked_drop(f, &f->items[i]);
+			ip_fork_child_drop(f, &f->items[i]);
 		f->n = 0;
-		ip_forked_meet_all(f, true);
+		ip_fork_child_meet_all(f, true);
 		for (size_t i = 0; i < f->n; i++) {
-			struct ip_forked *r = &f->items[i];
-			long sites = ip_forked_restore(f, r, TRIES);
+			struct ip_fork_child *r = &f->items[i];
+			long sites = ip_fork_child_restore(f, r, TRIES);
 
 			if (sites > 0) {
 				ip_notice("pid %d, forked from pid %d: put back %ld site%s", r->pid,

@@ -2,7 +2,7 @@
 /*
  * Follows dlopen, dlclose and exec. follow_dlopen.h describes the steps.
  */
-#include "session/follow_dlopen.h"
+#include "session/follow/follow_dlopen.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/process/link_map.h"
 #include "hotpatcher/ptrace/stop.h"
-#include "session/follow_exec.h"
+#include "session/follow/follow_exec.h"
 #include "session/session_private.h"
 #include "session/update.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the processes that a target has forked. See forked.h; the comments name the steps of
+ * Finds the processes that a target has forked. See fork_child.h; the comments name the steps of
  * follow_fork.h.
  */
-#include "session/forked.h"
+#include "session/follow/fork_child.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -25,7 +25,7 @@
 
 #define GATE_SIZE 4096u
 
-void ip_forked_drop(struct ip_follow_fork *f, struct ip_forked *r)
+void ip_fork_child_drop(struct ip_follow_fork *f, struct ip_fork_child *r)
 {
 	if (r->fd >= 0)
 		close(r->fd);
@@ -49,7 +49,7 @@ static bool has_own_session(pid_t pid)
 	return has;
 }
 
-bool ip_forked_is_copy(const struct ip_follow_fork *f, pid_t pid, bool idle_too)
+bool ip_fork_child_is_copy(const struct ip_follow_fork *f, pid_t pid, bool idle_too)
 {
 	_cleanup_fclose_ FILE *file = NULL;
 	/* the whole line: a part of a path must not be taken for a line */
@@ -75,12 +75,12 @@ bool ip_forked_is_copy(const struct ip_follow_fork *f, pid_t pid, bool idle_too)
 	return has_gate && (!has_another || (idle_too && !has_own_session(pid)));
 }
 
-bool ip_forked_has_image(const struct ip_follow_fork *f, pid_t pid)
+bool ip_fork_child_has_image(const struct ip_follow_fork *f, pid_t pid)
 {
-	return ip_forked_is_copy(f, pid, false);
+	return ip_fork_child_is_copy(f, pid, false);
 }
 
-bool ip_forked_has_area(const struct ip_follow_fork *f, pid_t pid)
+bool ip_fork_child_has_area(const struct ip_follow_fork *f, pid_t pid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
 	_cleanup_free_ char *line = NULL;
@@ -97,7 +97,7 @@ bool ip_forked_has_area(const struct ip_follow_fork *f, pid_t pid)
 	return false;
 }
 
-bool ip_forked_has_ended(const struct ip_forked *r)
+bool ip_fork_child_has_ended(const struct ip_fork_child *r)
 {
 	struct pollfd p = {.fd = r->fd, .events = POLLIN};
 
@@ -106,23 +106,23 @@ bool ip_forked_has_ended(const struct ip_forked *r)
 	return kill(r->pid, 0) < 0 && errno == ESRCH;
 }
 
-void ip_forked_forget_ended(struct ip_follow_fork *f)
+void ip_fork_child_forget_ended(struct ip_follow_fork *f)
 {
 	size_t kept = 0;
 
 	if (f->visits)
 		return;
 	for (size_t i = 0; i < f->n; i++) {
-		if (!ip_forked_has_ended(&f->items[i])) {
+		if (!ip_fork_child_has_ended(&f->items[i])) {
 			f->items[kept++] = f->items[i];
 			continue;
 		}
-		ip_forked_drop(f, &f->items[i]);
+		ip_fork_child_drop(f, &f->items[i]);
 	}
 	f->n = kept;
 }
 
-struct ip_forked *ip_forked_find(const struct ip_follow_fork *f, pid_t pid)
+struct ip_fork_child *ip_fork_child_find(const struct ip_follow_fork *f, pid_t pid)
 {
 	for (size_t i = 0; i < f->n; i++)
 		if (f->items[i].pid == pid)
@@ -149,40 +149,40 @@ static bool lives_in_another(const struct ip_follow_fork *f, pid_t pid)
 	if (ip_shared_mm_is(f->target->pid, pid))
 		return true;
 	for (size_t i = 0; i < f->n; i++)
-		if (f->items[i].kind == IP_FORKED_CHILD && ip_shared_mm_is(f->items[i].pid, pid))
+		if (f->items[i].kind == IP_FORK_CHILD && ip_shared_mm_is(f->items[i].pid, pid))
 			return true;
 	return false;
 }
 
 /* Step 2, for a process that was found just now. */
-void ip_forked_meet(struct ip_follow_fork *f, pid_t pid)
+void ip_fork_child_meet(struct ip_follow_fork *f, pid_t pid)
 {
-	struct ip_forked r = {.pid = pid, .found_ns = ip_now_ns()};
+	struct ip_fork_child r = {.pid = pid, .found_ns = ip_now_ns()};
 
-	if (pid == f->target->pid || pid == getpid() || ip_forked_find(f, pid) || is_iprobe(pid) ||
-	    ip_array_grow(&f->items, f->n, sizeof(*f->items)) < 0)
+	if (pid == f->target->pid || pid == getpid() || ip_fork_child_find(f, pid) ||
+	    is_iprobe(pid) || ip_array_grow(&f->items, f->n, sizeof(*f->items)) < 0)
 		return;
 	r.fd = syscall(SYS_pidfd_open, pid, 0);
 	r.inner = f->same_namespace ? pid : ip_proc_inner_pid(pid);
-	r.kind = ip_forked_has_image(f, pid) ? IP_FORKED_CHILD : IP_FORKED_STRANGER;
-	r.shares = r.kind == IP_FORKED_CHILD && lives_in_another(f, pid);
+	r.kind = ip_fork_child_has_image(f, pid) ? IP_FORK_CHILD : IP_FORK_STRANGER;
+	r.shares = r.kind == IP_FORK_CHILD && lives_in_another(f, pid);
 	f->items[f->n++] = r;
 }
 
 static int meet_child(void *followed, pid_t pid)
 {
-	ip_forked_meet(followed, pid);
+	ip_fork_child_meet(followed, pid);
 	return 0;
 }
 
 /* Step 1. */
-void ip_forked_meet_children(struct ip_follow_fork *f, pid_t pid)
+void ip_fork_child_meet_children(struct ip_follow_fork *f, pid_t pid)
 {
 	ip_proc_each_child(pid, meet_child, f);
 }
 
 /* Step 4. */
-void ip_forked_meet_all(struct ip_follow_fork *f, bool idle_too)
+void ip_fork_child_meet_all(struct ip_follow_fork *f, bool idle_too)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
 	struct dirent *entry;
@@ -190,7 +190,7 @@ void ip_forked_meet_all(struct ip_follow_fork *f, bool idle_too)
 	while (dir && (entry = readdir(dir))) {
 		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
-		if (pid && !ip_forked_find(f, pid) && ip_forked_is_copy(f, pid, idle_too))
-			ip_forked_meet(f, pid);
+		if (pid && !ip_fork_child_find(f, pid) && ip_fork_child_is_copy(f, pid, idle_too))
+			ip_fork_child_meet(f, pid);
 	}
 }

@@ -2,7 +2,7 @@
 /*
  * Follows exec. follow_exec.h describes the steps; the comments here name them.
  */
-#include "session/follow_exec.h"
+#include "session/follow/follow_exec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
