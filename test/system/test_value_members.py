@@ -119,7 +119,7 @@ def test_members_of_classes(me, programs, flags):
         "web::*",
         "--args",
         "web::Request::handle(this->uri, view, this->base, other, state, text, part, peer.base, "
-        "peer.uri, next->uri)",
+        "peer.uri, next->uri, own->other, (*shared).base, shared, *numbers[1], *place)",
         "--args",
         "web::make(n)",
         "--retval=web::make(retval)",
@@ -137,6 +137,20 @@ def test_members_of_classes(me, programs, flags):
             entry["function"].split("[")[0] == expected["f"] and entry["args"] == expected["args"]
         )
         assert leave["retval"] == expected["ret"]
+
+
+def test_which_classes_stand_for_pointers(me, programs):
+    """Not one that could return either of two pointers; and its own members can be named."""
+    program = programs.simple("value_members_cxx", placement="fentry", suffix="cc")
+    for wrong, message in (
+        ("choice->other", "struct Choice has no member 'other'; the nearest: one, two"),
+        ("*choice", "struct Choice is no pointer"),
+        ("choice[0]", "struct Choice is no pointer"),
+        ("own->othr", "struct Other has no member 'othr'; the nearest: other"),
+        ("own.other", "has no member 'other'"),
+    ):
+        done, _ = record(me, program, f"--args=web::Request::handle({wrong})", check=False)
+        assert done.returncode == 1 and message in one_line(done), repr(done)
 
 
 def test_structures_as_results(me, programs):

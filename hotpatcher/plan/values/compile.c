@@ -43,10 +43,16 @@ static void note(struct compiler *c, size_t i, const char *text)
 {
 	struct ip_value_outcome *o = &c->outcomes[i];
 	_cleanup_free_ char *name = ip_demangle(c->function->linker_name, false);
+	const char *function = name ? name : c->function->linker_name, *why = ip_error_message();
 
 	if (o->why)
 		return;
-	ip_error_prefix("%s: '%s'", name ? name : c->function->linker_name, text);
+	/* an error of the whole text names it already */
+	if (why[0] == '\'' && !strncmp(why + 1, text, strlen(text)) &&
+	    why[strlen(text) + 1] == '\'')
+		ip_error_prefix("%s", function);
+	else
+		ip_error_prefix("%s: '%s'", function, text);
 	o->why = strdup(ip_error_message());
 }
 

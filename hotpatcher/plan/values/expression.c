@@ -68,8 +68,8 @@ static int take_place(struct ip_value_scope *scope, const struct ip_argument_pla
 	*ret = (struct ip_operand){.type = place->type.die, .typed = place->typed, .counted = -1};
 	if (!place->typed || place->kind == IP_PLACE_UNKNOWN)
 		return ip_error(
-			"'%s': the compiler has moved it, or removed it: where it is cannot be "
-			"told",
+			"'%s': the compiler has moved it, or removed it, so that nothing tells "
+			"where it is: leave it out",
 			place->name ? place->name : "retval");
 	if (place->kind == IP_PLACE_REFERENCE)
 		return ip_operand_in_memory(scope, &op, ret);
@@ -248,10 +248,13 @@ static int evaluate(struct ip_value_scope *scope, const struct ip_expression *e,
 		return take_name(scope, e->text, ret);
 	case IP_EXPRESSION_ARROW:
 	case IP_EXPRESSION_MEMBER:
-		/* whether a value is a pointer is known: both signs do */
+		/* whether a value is a pointer is known: both signs do; not so of a class that
+		 * stands for a pointer, which has members of its own */
 		if (evaluate(scope, e->left, ret) < 0)
 			return -1;
-		if (!ip_operand_is_aggregate(ret) && ip_operand_follow(scope, ret) < 0)
+		if ((!ip_operand_is_aggregate(ret) ||
+		     (e->kind == IP_EXPRESSION_ARROW && ip_operand_is_pointer_class(ret))) &&
+		    ip_operand_follow(scope, ret) < 0)
 			return ip_error_prefix(
 				"'%s%s'", e->kind == IP_EXPRESSION_ARROW ? "->" : ".", e->text);
 		return ip_operand_member(scope, ret, e->text);

@@ -89,22 +89,22 @@ static int bit_field(Dwarf_Die *member, uint64_t bits, struct ip_value_member *r
 	return ret->first_bit + bits <= 64 ? 0 : -1;
 }
 
-static int describe(Dwarf_Die *member, struct ip_value_member *ret)
-{
-	struct ip_value_type type;
-	uint64_t bits;
-	int is_bits = constant(member, DW_AT_bit_size, &bits);
-
-	*ret = (struct ip_value_member){0};
-	if (ip_value_type_of(member, &type) <= 0 || is_bits < 0)
-		return -1;
-	ret->type = type.die;
-	return is_bits ? bit_field(member, bits, ret) : location_of(member, &ret->offset);
-}
-
 static bool is_static(Dwarf_Die *die)
 {
 	return dwarf_hasattr(die, DW_AT_external) || dwarf_hasattr(die, DW_AT_declaration);
+}
+
+int ip_value_member_describe(Dwarf_Die *member, struct ip_value_member *ret)
+{
+	struct ip_value_type type;
+	uint64_t bits = 0;
+	int is_bits = constant(member, DW_AT_bit_size, &bits);
+
+	*ret = (struct ip_value_member){0};
+	if (is_static(member) || ip_value_type_of(member, &type) <= 0 || is_bits < 0)
+		return -1;
+	ret->type = type.die;
+	return is_bits ? bit_field(member, bits, ret) : location_of(member, &ret->offset);
 }
 
 static int find(Dwarf_Die *type, const char *name, unsigned depth, struct ip_value_member *ret);
@@ -116,7 +116,7 @@ static int find_inside(Dwarf_Die *die, const char *name, unsigned depth,
 	struct ip_value_member outer;
 	int found;
 
-	if (describe(die, &outer) < 0) {
+	if (ip_value_member_describe(die, &outer) < 0) {
 		struct ip_value_type type;
 
 		/* a virtual base: whether it has the member can be told, but not where */
@@ -145,7 +145,7 @@ static int find(Dwarf_Die *type, const char *name, unsigned depth, struct ip_val
 
 		if (dwarf_tag(&die) == DW_TAG_member && own && !strcmp(own, name) &&
 		    !is_static(&die))
-			return describe(&die, ret) < 0 ? -1 : 1;
+			return ip_value_member_describe(&die, ret) < 0 ? -1 : 1;
 	} while (dwarf_siblingof(&die, &die) == 0);
 	if (dwarf_child(type, &die) != 0)
 		return 0;

@@ -25,6 +25,10 @@ bool ip_value_is_aggregate(Dwarf_Die *type);
  * several that differ. */
 int ip_value_type_complete(Dwarf_Die *type);
 
+/* Describes a member, or a base class, of which it is an entry. Returns 0; -1: it is no part of
+ * each object (a static member), its place is not constant, or it cannot be read. */
+int ip_value_member_describe(Dwarf_Die *member, struct ip_value_member *ret);
+
 /* Finds a member, also in anonymous members and in base classes. type is complete. Returns 1; 0:
  * there is none; -1: its place is not constant (a virtual base). */
 int ip_value_member_find(Dwarf_Die *type, const char *name, struct ip_value_member *ret);

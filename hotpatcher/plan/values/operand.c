@@ -9,6 +9,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "hotpatcher/plan/values/pointer_class.h"
 
 #define OFFSET_MAX (1ll << 40)
 
@@ -91,6 +92,30 @@ bool ip_operand_is_aggregate(struct ip_operand *o)
 	return inner.typed && !inner.addresses && ip_value_is_aggregate(&inner.type);
 }
 
+/* Replaces a class that stands for a pointer by that pointer. */
+static bool take_pointer(struct ip_operand *o, bool indexed)
+{
+	struct ip_value_member member;
+
+	if (!o->typed || o->addresses || !ip_value_is_aggregate(&o->type) ||
+	    ip_value_type_complete(&o->type) < 0 ||
+	    !ip_value_pointer_class_find(&o->type, indexed, &member) ||
+	    __builtin_add_overflow(o->offset, (int64_t)member.offset, &o->offset) ||
+	    o->offset > OFFSET_MAX)
+		return false;
+	o->type = member.type;
+	return true;
+}
+
+bool ip_operand_is_pointer_class(struct ip_operand *o)
+{
+	struct ip_operand inner = *o;
+
+	if (is_reference(o))
+		set_inner_type(&inner);
+	return take_pointer(&inner, false);
+}
+
 /* Says what a type is, for messages. */
 static int is_no(struct ip_operand *o, const char *what)
 {
@@ -99,10 +124,11 @@ static int is_no(struct ip_operand *o, const char *what)
 	return ip_error("%s is no %s", name ? name : "this", what);
 }
 
-int ip_operand_follow(struct ip_value_scope *scope, struct ip_operand *o)
+static int follow(struct ip_value_scope *scope, struct ip_operand *o, bool indexed)
 {
 	if (see_through(scope, o) < 0)
 		return -1;
+	take_pointer(o, indexed);
 	if (o->addresses) {
 		o->addresses--;
 		o->where = IP_OPERAND_AT;
@@ -121,6 +147,11 @@ int ip_operand_follow(struct ip_value_scope *scope, struct ip_operand *o)
 	o->bits = 0;
 	set_inner_type(o);
 	return 0;
+}
+
+int ip_operand_follow(struct ip_value_scope *scope, struct ip_operand *o)
+{
+	return follow(scope, o, false);
 }
 
 int ip_operand_member(struct ip_value_scope *scope, struct ip_operand *o, const char *name)
@@ -146,8 +177,9 @@ int ip_operand_member(struct ip_value_scope *scope, struct ip_operand *o, const 
 				name, type ? type : "the type");
 	if (!found) {
 		names = ip_value_member_names(&o->type, name);
-		return ip_error("%s has no member '%s'; the nearest: %s", type ? type : "the type",
-				name, names ? names : "none");
+		return ip_error("%s has no member '%s'%s%s", type ? type : "the type", name,
+				names && *names ? "; the nearest: " : "",
+				names && *names ? names : "");
 	}
 	o->type = member.type;
 	o->bits = member.bits;
@@ -217,7 +249,7 @@ int ip_operand_element(struct ip_value_scope *scope, struct ip_operand *o, int64
 		if (is_multiple(&o->type))
 			return ip_error("arrays of several dimensions have no elements here");
 		set_inner_type(o);
-	} else if (ip_operand_follow(scope, o) < 0) {
+	} else if (follow(scope, o, true) < 0) {
 		return -1;
 	}
 	if (o->typed && !o->addresses && ip_value_is_aggregate(&o->type) &&
@@ -298,6 +330,7 @@ int ip_operand_number(struct ip_value_scope *scope, struct ip_operand *o)
 	}
 	if (!o->typed)
 		return ip_error("a pointer to void has no value behind it");
+	take_pointer(o, false);
 	ip_value_type_from(&o->type, &type);
 	if (type.item[0] == '-' || type.item[0] == 'x') {
 		_cleanup_free_ char *name = ip_value_type_name(&o->type),

@@ -44,7 +44,11 @@ int ip_operand_in_memory(struct ip_value_scope *scope, const struct ip_value_op 
 
 bool ip_operand_is_aggregate(struct ip_operand *operand);
 
-/* *operand, of a pointer, a reference or an array. */
+/* Whether it is an object of a class that stands for a pointer (pointer_class.h), or a reference to
+ * one. */
+bool ip_operand_is_pointer_class(struct ip_operand *operand);
+
+/* *operand, of a pointer, a reference, an array, or a class that stands for a pointer. */
 int ip_operand_follow(struct ip_value_scope *scope, struct ip_operand *operand);
 int ip_operand_member(struct ip_value_scope *scope, struct ip_operand *operand, const char *name);
 /* operand[number], or operand[temporary] if that is not negative. */
