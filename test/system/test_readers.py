@@ -536,6 +536,15 @@ def test_selections_that_are_mistakes(me):
     assert done.returncode == 0 and "nothing matches laef, lib:none" in done.stderr, repr(done)
     done = me.iprobe("report", "--json", "-f", "le*,leaf,!main", directory)
     assert done.returncode == 0 and not done.stderr, repr(done)
+    # several add up, also one that is a file
+    together = me.iprobe("report", "--json", "-f", "le*,main", directory)
+    items = me.dir() / "items"
+    items.write_text("main\n")
+    for apart in (["-f", "le*", "-f", "main"], ["-f", f"@{items}", "-f", "le*"]):
+        done = me.iprobe("report", "--json", *apart, directory)
+        assert done.returncode == 0 and done.stdout == together.stdout, repr(done)
+    done = me.iprobe("report", "-f", "main", "-f", "@/nowhere", directory)
+    assert done.returncode == 2 and "@/nowhere" in done.stderr, repr(done)
     for args in (
         ["report", "-f", ""],
         ["dump", "-f", " "],
