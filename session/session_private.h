@@ -18,9 +18,9 @@
 #include "session/controller.h"
 #include "session/follow/follow_dlopen.h"
 #include "session/follow/follow_fork.h"
+#include "session/monitor/site_monitor.h"
 #include "session/no_events.h"
 #include "session/session.h"
-#include "session/site_monitor.h"
 #include "trace_writer/writer.h"
 
 struct ip_change_gap;
