@@ -336,6 +336,72 @@ static struct ip_expression *parse_postfix(struct parser *p)
 	return NULL;
 }
 
+static level parse_unary;
+
+/* Whether a cast begins here: a type, and at least one asterisk before the bracket closes. There is
+ * no product, so nothing else looks like that. *ret_type is where the type ends. */
+static bool is_cast(const struct parser *p, size_t *ret_type, size_t *ret_end)
+{
+	size_t at = p->at + 1, end;
+
+	if (p->at == p->length || p->text[p->at] != '(')
+		return false;
+	while (at < p->length && isspace((unsigned char)p->text[at]))
+		at++;
+	if (at == p->length || !is_name_start(p->text[at]) || p->text[at] == '$')
+		return false;
+	for (; at < p->length && p->text[at] != ')'; at++)
+		if (!is_name_start(p->text[at]) && !isalnum((unsigned char)p->text[at]) &&
+		    !isspace((unsigned char)p->text[at]) &&
+		    !memchr(":<>,*", p->text[at], sizeof(":<>,*") - 1))
+			return false;
+	*ret_end = end = at;
+	while (isspace((unsigned char)p->text[at - 1]) || p->text[at - 1] == '*')
+		at--;
+	*ret_type = at;
+	return end < p->length && memchr(p->text + at, '*', end - at);
+}
+
+static struct ip_expression *parse_cast(struct parser *p, size_t type, size_t end)
+{
+	size_t begin = p->at++, n = 0, stars = 0;
+	struct ip_expression *e, **slot, *inner;
+	uint32_t inner_end;
+	char *name;
+
+	skip_space(p);
+	if (type - p->at > IP_EXPRESSION_NAME_MAX)
+		return fail(p, "a type with a shorter name");
+	name = strndup(p->text + p->at, type - p->at);
+	if (!name) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	for (size_t i = 0; name[i]; i++) /* one blank where there are some */
+		if (!isspace((unsigned char)name[i]) || !isspace((unsigned char)name[i - 1]))
+			name[n++] = isspace((unsigned char)name[i]) ? ' ' : name[i];
+	name[n] = '\0';
+	for (size_t i = type; i < end; i++)
+		stars += p->text[i] == '*';
+	p->at = end + 1;
+	e = parse_unary(p);
+	/* a format is one of what the cast makes: (char *)p:string(8) */
+	for (slot = &e; *slot && (*slot)->kind == IP_EXPRESSION_FORMAT; slot = &(*slot)->left)
+		(*slot)->begin = begin;
+	inner = *slot;
+	inner_end = inner ? inner->end : 0;
+	*slot = inner ? node(p, IP_EXPRESSION_CAST, begin, inner, NULL) : NULL;
+	if (!*slot) {
+		ip_expression_destroy(e);
+		free(name);
+		return NULL;
+	}
+	(*slot)->text = name;
+	(*slot)->number = (int64_t)stars;
+	(*slot)->end = inner_end;
+	return e;
+}
+
 static struct ip_expression *parse_unary(struct parser *p)
 {
 	static const char signs[] = "*&!-~";
@@ -344,12 +410,14 @@ static struct ip_expression *parse_unary(struct parser *p)
 							  IP_OPERATOR_INVERT};
 	char c = next(p);
 	const char *sign = c ? strchr(signs, c) : NULL;
-	size_t begin = p->at;
+	size_t begin = p->at, type, end;
 	struct ip_expression *e = NULL;
 
 	/* all recursion comes through here */
 	if (p->depth++ == DEPTH_MAX) {
 		ip_error("'%.40s...': the expression is nested too deeply", p->text);
+	} else if (is_cast(p, &type, &end)) {
+		e = parse_cast(p, type, end);
 	} else if (!sign) {
 		e = parse_postfix(p);
 	} else {

@@ -46,15 +46,47 @@ static size_t end_of(const char *text, size_t at, size_t length, char end)
 	return at < length ? at : length;
 }
 
-/* A copy of the text without spaces. */
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Number of bytes at the end of the text that are a word which says only what kind of type
+ * follows. */
+static size_t kind_word(const char *text, size_t length)
+{
+	static const char *const words[] = {"struct", "union", "class",
+					    "enum",   "const", "volatile"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		size_t n = strlen(words[i]);
+
+		if (length >= n && !memcmp(text + length - n, words[i], n) &&
+		    (length == n || !is_word(text[length - n - 1])))
+			return n;
+	}
+	return 0;
+}
+
+/* A copy of the text without spaces, but for one between two words of a type: "(unsigned char*)p".
+ * "struct" and the like are left out with the space behind them. */
 static char *without_spaces(const char *text, size_t length)
 {
 	char *copy = malloc(length + 1);
-	size_t n = 0;
+	size_t n = 0, word;
 
-	for (size_t i = 0; copy && i < length; i++)
-		if (!isspace((unsigned char)text[i]))
-			copy[n++] = text[i];
+	for (size_t i = 0; copy && i < length; i++) {
+		if (isspace((unsigned char)text[i]))
+			continue;
+		if (n && isspace((unsigned char)text[i - 1]) && is_word(text[i]) &&
+		    is_word(copy[n - 1])) {
+			word = kind_word(copy, n);
+			n -= word;
+			if (!word)
+				copy[n++] = ' ';
+		}
+		copy[n++] = text[i];
+	}
 	if (copy)
 		copy[n] = '\0';
 	return copy;

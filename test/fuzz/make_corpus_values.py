@@ -11,6 +11,7 @@ ARGS, RETVAL, WHEN = b"\0", b"\1", b"\2"
 SEEDS = [
     ARGS + b"f(a)",
     ARGS + b"ns::f*(r->uri.data:string(r->uri.len), fd=r->c->fd, x:hex, y:string:16)",
+    ARGS + b"f(((struct  s *)p)->q, (ns::l<a,b> **)p[1]:hex, (unsigned char*)p:string(n):4)",
     RETVAL + b"f($retval->a[2].b, *retval, &retval->c)",
     WHEN + b"f: len > 4096 && !(flags & 0x4) || -n <= ~2",
     WHEN + b'name =^ "a\\"b\\x41\\n" && c != \'x\' && (*p).q >= 1 + 2 - 3',

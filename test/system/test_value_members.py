@@ -106,6 +106,37 @@ def check_c(me, program):
     assert text.stderr == "" and text.stdout.count("signature = ") > len(said)
 
 
+@pytest.mark.parametrize("flags", FLAGS)
+def test_casts(me, programs, flags):
+    opt, *extra = flags.split()
+    program = programs.simple("value_members", opt=opt, extra=extra, placement="fentry")
+    pairs = {
+        "request->id": "*(long *)request",
+        "request->connection->fd": "(*(struct connection **)&request->connection).fd",
+        "request->name": "(char *)&request->name",
+        "request->texts[2].data:string": "((const struct text *)&request->texts[1])[1].data:string",
+        "request->texts[2].len": "((unsigned long *)&request->texts[2])[0]",
+        "request->connection->as.number": "((struct connection*)request->connection)->as.number",
+    }
+    values = [f"a{i}={plain}, b{i}={cast}" for i, (plain, cast) in enumerate(pairs.items())]
+    _, directory = record(me, program, "-f", "handle", f"--args=handle({', '.join(values)})")
+    entries = [e["args"] for e in dump(me, directory) if e["event"] == "entry"]
+    assert len(entries) == 13
+    for args in entries:
+        for i, pair in enumerate(pairs.items()):
+            if args[f"a{i}"] is not None and not isinstance(args[f"a{i}"], dict):
+                assert args[f"a{i}"] == args[f"b{i}"], (pair, args)
+    assert sum(args["a0"] is not None for args in entries) > 5
+    for wrong, message in (
+        ("((struct conection *)request)->fd", "there is no type 'struct conection'"),
+        ("((void *)request)->fd", "there is no type 'void'"),
+        ("((struct connection *)request)->id", "struct connection has no member 'id'"),
+        ("((struct hidden *)request->connection)->id", "struct hidden has no member 'id'"),
+    ):
+        done, _ = record(me, program, f"--args=handle({wrong})", check=False)
+        assert done.returncode == 1 and message in one_line(done), repr(done)
+
+
 @pytest.mark.parametrize("flags", ["-O2", "-O0", "-O2 -gdwarf-4", "-O2 -std=c++20"])
 def test_members_of_classes(me, programs, flags):
     opt, *extra = flags.split()

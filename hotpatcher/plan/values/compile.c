@@ -13,6 +13,7 @@
 #include "hotpatcher/plan/value_locations.h"
 #include "hotpatcher/plan/values/expression.h"
 #include "hotpatcher/plan/values/members.h"
+#include "hotpatcher/plan/values/type_search.h"
 
 /* State of compiling one program. */
 struct compiler {

@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/selection/selection.h"
 #include "hotpatcher/plan/values/operand.h"
+#include "hotpatcher/plan/values/type_search.h"
 
 static bool add_place(void *context, const struct ip_argument_place *place)
 {
@@ -199,6 +200,24 @@ static int evaluate_unary(struct ip_value_scope *scope, const struct ip_expressi
 	}
 }
 
+static int evaluate_cast(struct ip_value_scope *scope, const struct ip_expression *e,
+			 struct ip_operand *ret)
+{
+	Dwarf_Die type;
+	int found = ip_value_type_search(&scope->function->die, e->text, &type);
+
+	if (!found)
+		return ip_error("there is no type '%s' in the debug information of the module",
+				e->text);
+	if (found < 0)
+		return ip_error("type '%s' is defined in several ways, and not in the unit of the "
+				"function",
+				e->text);
+	return evaluate(scope, e->left, ret) < 0
+		       ? -1
+		       : ip_operand_cast(scope, ret, &type, (unsigned)e->number);
+}
+
 /* A name that is an enumerator of the other operand's type. */
 static bool is_enumerator(const struct ip_operand *other, const struct ip_expression *e,
 			  struct ip_operand *ret)
@@ -264,6 +283,8 @@ static int evaluate(struct ip_value_scope *scope, const struct ip_expression *e,
 		return evaluate_format(scope, e, ret);
 	case IP_EXPRESSION_UNARY:
 		return evaluate_unary(scope, e, ret);
+	case IP_EXPRESSION_CAST:
+		return evaluate_cast(scope, e, ret);
 	default:
 		return evaluate_binary(scope, e, ret);
 	}

@@ -13,12 +13,12 @@
 #include "common/cleanup.h"
 #include "common/selection/selection.h"
 #include "hotpatcher/plan/value_types.h"
+#include "hotpatcher/plan/values/type_search.h"
 
-#define DEPTH_MAX      16u
-#define OFFSET_MAX     (1ull << 31)
-#define NAMES_MAX      512u
-#define NAMES_SHOWN    4u
-#define PATH_MAX_BYTES 1024u
+#define DEPTH_MAX   16u
+#define OFFSET_MAX  (1ull << 31)
+#define NAMES_MAX   512u
+#define NAMES_SHOWN 4u
 
 bool ip_value_is_aggregate(Dwarf_Die *type)
 {
@@ -252,105 +252,4 @@ char *ip_value_type_name(Dwarf_Die *type)
 		kind = "";
 	}
 	return asprintf(&text, "%s%s", kind, name ? name : "(anonymous)") < 0 ? NULL : text;
-}
-
-/* The search for a complete type. */
-struct search {
-	int tag;
-	const char *name;
-	char path[PATH_MAX_BYTES]; /* the scopes around it: "a::b::" */
-	bool found, several;
-	Dwarf_Word size;
-	Dwarf_Die die;
-};
-
-/* structure and class mean the same */
-static int kind_of(int tag)
-{
-	return tag == DW_TAG_class_type ? DW_TAG_structure_type : tag;
-}
-
-static bool is_scope(int tag)
-{
-	return tag == DW_TAG_namespace || tag == DW_TAG_structure_type ||
-	       tag == DW_TAG_class_type || tag == DW_TAG_union_type;
-}
-
-/* Compares what is around a type with the path that is wanted. */
-static void search_in(struct search *s, Dwarf_Die *scope, const char *path, unsigned depth)
-{
-	size_t length = strlen(path);
-	Dwarf_Die die;
-
-	if (depth > DEPTH_MAX || strncmp(path, s->path, length) || dwarf_child(scope, &die) != 0)
-		return;
-	do {
-		int tag = dwarf_tag(&die);
-		const char *name = is_scope(tag) ? dwarf_diename(&die) : NULL;
-		char inner[PATH_MAX_BYTES];
-		Dwarf_Word size;
-
-		if (!is_scope(tag))
-			continue;
-		if (!s->path[length] && kind_of(tag) == s->tag && name && !strcmp(name, s->name) &&
-		    !dwarf_hasattr(&die, DW_AT_declaration) &&
-		    dwarf_aggregate_size(&die, &size) == 0) {
-			s->several |= s->found && size != s->size;
-			if (!s->found)
-				s->die = die;
-			s->size = size;
-			s->found = true;
-		}
-		if (s->path[length] && snprintf(inner, sizeof(inner), "%s%s::", path,
-						name ? name : "") < (int)sizeof(inner))
-			search_in(s, &die, inner, depth + 1);
-	} while (dwarf_siblingof(&die, &die) == 0);
-}
-
-/* Writes the names of the scopes around a type. Returns 0, or -1. */
-static int path_of(Dwarf_Die *type, char path[PATH_MAX_BYTES])
-{
-	Dwarf_Die *scopes;
-	int n = dwarf_getscopes_die(type, &scopes), ret = 0;
-	size_t at = 0;
-
-	path[0] = '\0';
-	/* the first is the type itself, the last is the unit */
-	for (int i = n - 2; i > 0 && ret == 0; i--) {
-		const char *name = dwarf_diename(&scopes[i]);
-		int length =
-			is_scope(dwarf_tag(&scopes[i]))
-				? snprintf(path + at, PATH_MAX_BYTES - at, "%s::", name ? name : "")
-				: -1;
-
-		if (length < 0 || at + (size_t)length >= PATH_MAX_BYTES)
-			ret = -1; /* it is local to a function */
-		else
-			at += length;
-	}
-	if (n > 0)
-		free(scopes);
-	return n > 0 ? ret : -1;
-}
-
-int ip_value_type_complete(Dwarf_Die *type)
-{
-	struct search s = {.tag = kind_of(dwarf_tag(type)), .name = dwarf_diename(type)};
-	Dwarf *dwarf = dwarf_cu_getdwarf(type->cu);
-	Dwarf_CU *unit = NULL;
-	Dwarf_Die die;
-	uint8_t unit_type = 0;
-
-	if (!dwarf_hasattr(type, DW_AT_declaration))
-		return 0;
-	if (!s.name || path_of(type, s.path) < 0)
-		return -1;
-	/* a unit that was split has its types in a file of its own: libdw opens it where the
-	 * functions of that unit are looked for (debug_info.c) */
-	while (dwarf_get_units(dwarf, unit, &unit, NULL, &unit_type, &die, NULL) == 0)
-		search_in(&s, &die, "", 0);
-	if (!s.found || s.several)
-		return -1;
-	*type = s.die;
-	return 0;
 }

@@ -20,11 +20,6 @@ struct ip_value_member {
 /* Whether the type is a structure, a union or a class. */
 bool ip_value_is_aggregate(Dwarf_Die *type);
 
-/* Finds the complete type if *type is only declared: in another unit, by its name and the
- * namespaces around it. Returns 0; -1: there is none, or there are
- * several that differ. */
-int ip_value_type_complete(Dwarf_Die *type);
-
 /* Describes a member, or a base class, of which it is an entry. Returns 0; -1: it is no part of
  * each object (a static member), its place is not constant, or it cannot be read. */
 int ip_value_member_describe(Dwarf_Die *member, struct ip_value_member *ret);

@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/plan/values/pointer_class.h"
+#include "hotpatcher/plan/values/type_search.h"
 
 #define OFFSET_MAX (1ll << 40)
 
@@ -130,6 +131,9 @@ static int follow(struct ip_value_scope *scope, struct ip_operand *o, bool index
 		return -1;
 	take_pointer(o, indexed);
 	if (o->addresses) {
+		o->temporary = ip_operand_number(scope, o);
+		if (o->temporary < 0)
+			return -1;
 		o->addresses--;
 		o->where = IP_OPERAND_AT;
 		o->offset = 0;
@@ -154,6 +158,20 @@ int ip_operand_follow(struct ip_value_scope *scope, struct ip_operand *o)
 	return follow(scope, o, false);
 }
 
+int ip_operand_cast(struct ip_value_scope *scope, struct ip_operand *o, const Dwarf_Die *pointee,
+		    unsigned stars)
+{
+	const int temporary = ip_operand_number(scope, o);
+
+	*o = (struct ip_operand){.where = IP_OPERAND_COMPUTED,
+				 .type = *pointee,
+				 .typed = true,
+				 .addresses = stars,
+				 .temporary = temporary,
+				 .counted = -1};
+	return temporary < 0 ? -1 : 0;
+}
+
 int ip_operand_member(struct ip_value_scope *scope, struct ip_operand *o, const char *name)
 {
 	_cleanup_free_ char *type = NULL, *names = NULL;
@@ -162,6 +180,10 @@ int ip_operand_member(struct ip_value_scope *scope, struct ip_operand *o, const 
 
 	if (see_through(scope, o) < 0)
 		return -1;
+	if (!o->typed && o->where == IP_OPERAND_AT)
+		return ip_error("'%s': a pointer to void: say what it points to: "
+				"((struct NAME *)...)->%s",
+				name, name);
 	if (!o->typed || o->addresses || !ip_value_is_aggregate(&o->type)) {
 		is_no(o, "structure");
 		return ip_error_prefix("'%s'", name);
@@ -328,6 +350,8 @@ int ip_operand_number(struct ip_value_scope *scope, struct ip_operand *o)
 
 		return ip_operand_address(scope, &address) < 0 ? -1 : address.temporary;
 	}
+	if (o->addresses)
+		return load(scope, o->temporary, o->offset, 8, false);
 	if (!o->typed)
 		return ip_error("a pointer to void has no value behind it");
 	take_pointer(o, false);

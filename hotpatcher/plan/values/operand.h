@@ -44,6 +44,10 @@ int ip_operand_in_memory(struct ip_value_scope *scope, const struct ip_value_op 
 
 bool ip_operand_is_aggregate(struct ip_operand *operand);
 
+/* Makes a pointer to pointee of a value: with several stars, a pointer to a pointer, and so on. */
+int ip_operand_cast(struct ip_value_scope *scope, struct ip_operand *operand,
+		    const Dwarf_Die *pointee, unsigned stars);
+
 /* Whether it is an object of a class that stands for a pointer (pointer_class.h), or a reference to
  * one. */
 bool ip_operand_is_pointer_class(struct ip_operand *operand);

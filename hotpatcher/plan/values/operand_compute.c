@@ -8,6 +8,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/plan/values/operand.h"
+#include "hotpatcher/plan/values/type_search.h"
 
 static int step(struct ip_value_scope *scope, enum ip_value_operator how, int a, int b,
 		bool is_signed)
@@ -190,6 +191,8 @@ static uint64_t size_behind(struct ip_operand *o)
 	struct ip_value_type inner;
 	Dwarf_Word size;
 
+	if (o->addresses)
+		return o->addresses > 1 ? 8 : dwarf_aggregate_size(&o->type, &size) == 0 ? size : 0;
 	return ip_value_type_of(&o->type, &inner) > 0 &&
 			       dwarf_aggregate_size(&inner.die, &size) == 0
 		       ? size
@@ -264,7 +267,7 @@ int ip_operand_string(struct ip_value_scope *scope, struct ip_operand *o, int le
 		return 0;
 	}
 	array = is_array(o);
-	if (!o->typed || o->addresses || (!array && dwarf_tag(&o->type) != DW_TAG_pointer_type))
+	if (!o->typed || (!o->addresses && !array && dwarf_tag(&o->type) != DW_TAG_pointer_type))
 		return ip_error(":string takes a pointer, an array or a std::string");
 	element = size_behind(o);
 	if (element > 1)
@@ -286,8 +289,14 @@ static int find_string(struct ip_value_scope *scope, struct ip_operand *o)
 	struct ip_value_type type;
 	int is_class;
 
-	if (o->string || o->hex || !o->typed || o->addresses)
+	if (o->string || o->hex || !o->typed || o->addresses > 1)
 		return 0;
+	if (o->addresses) { /* (char *)p */
+		ip_value_type_from(&o->type, &type);
+		return type.item[0] == 'c' && dwarf_tag(&o->type) == DW_TAG_base_type
+			       ? ip_operand_string(scope, o, -1, false)
+			       : 0;
+	}
 	is_class = take_string_class(scope, o);
 	if (is_class)
 		return is_class < 0 ? -1 : 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "hotpatcher/plan/value_types.h"
+#include "hotpatcher/plan/values/type_search.h"
 
 #define DEPTH_MAX   16u
 #define ENTRIES_MAX 4096u

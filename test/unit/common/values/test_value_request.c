@@ -32,6 +32,11 @@ static void show(FILE *out, const struct ip_expression *e)
 	case IP_EXPRESSION_NAME:
 		fprintf(out, "%s", e->text);
 		return;
+	case IP_EXPRESSION_CAST:
+		fprintf(out, "((%s%.*s)", e->text, (int)e->number, "****");
+		show(out, e->left);
+		fprintf(out, ")");
+		return;
 	case IP_EXPRESSION_UNARY:
 		fprintf(out, "(%s", signs[e->op]);
 		show(out, e->left);
@@ -69,6 +74,9 @@ static void test_expressions(void **state)
 		{"r->uri.data", "((r->uri).data)"},
 		{" r -> uri . len ", "((r->uri).len)"},
 		{"*p->q", "(*(p->q))"},
+		{"((struct  s *)p)->q", "(((struct s*)p)->q)"},
+		{"(ns::list<a,b> * *) p[1]:hex", "(((ns::list<a,b>**)(p[1])):hex)"},
+		{"(char*)p->q:string(n):4 =^ \"x\"", "(((((char*)(p->q)):stringn):limit)=^\"x\")"},
 		{"(*p).q", "((*p).q)"},
 		{"&a[2].b", "(&((a[2]).b))"},
 		{"a[i + 1]", "(a[(i+1)])"},
@@ -122,6 +130,9 @@ static void test_no_expressions(void **state)
 		{"'ab'", "one character"},
 		{"18446744073709551616", "64 bits"},
 		{"12x", "64 bits"},
+		{"(a*b)", "')' is expected at '*b)'"},
+		{"(struct a)b", "')' is expected at 'a)b'"},
+		{"(a*)", "a name is missing"},
 		{"\"\\x4\"", "a text of at most 64 bytes"},
 		{"a;b", "an operator or the end"},
 	};
