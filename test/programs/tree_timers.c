@@ -6,8 +6,10 @@
  *   tree_timers ROUNDS [jump]
  *
  * Handlers are called on_...; they block each other. With "jump" each handler leaves by siglongjmp
- * to the loop in main. Where the machine is so slow that handlers leave no time for the loop, the
- * timers become slow, too.
+ * to the loop in main. siglongjmp lets signals come before it has left the handler's stack, so a
+ * signal that waits by then has its handler on top of the one that leaves. Some handlers take
+ * longer than the timer's interval, so that this happens on any machine. Where the machine is so
+ * slow that handlers leave no time for the loop, the timers become slow, too.
  */
 #define _GNU_SOURCE
 #include "tree_log.h"
@@ -28,6 +30,7 @@ static int ntimers;
 
 #define MANY	10000 /* handlers */
 #define SLOW_NS 5000000l
+#define JUMP_NS 200000l
 
 /* In a handler: both calls are safe there. */
 QUIET static void note_handled(void)
@@ -46,14 +49,34 @@ KEEP static int handler_helper(int x)
 	return x;
 }
 
+QUIET static long now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000l + t.tv_nsec;
+}
+
+/* Three handlers of sixteen: the next signal waits when they leave. */
+QUIET static void linger(void)
+{
+	long begin = now_ns();
+
+	if (handled % 16 < 3)
+		while (now_ns() - begin < JUMP_NS)
+			;
+}
+
 KEEP static void on_tick(int sig)
 {
 	ENTER("on_tick");
 	note_handled();
 	sink = handler_helper(sig);
+	if (jump) {
+		linger();
+		siglongjmp(landing, 1); /* the frame is there until LANDED() */
+	}
 	LEAVE("on_tick");
-	if (jump)
-		siglongjmp(landing, 1);
 }
 
 KEEP static void on_tock(int sig)
@@ -105,7 +128,7 @@ int main(int argc, char **argv)
 {
 	int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 1000;
 	volatile int done = 0;
-	static char stack[65536];
+	static char stack[1 << 18];
 	stack_t ss = {.ss_sp = stack, .ss_size = sizeof(stack)};
 
 	ENTER("main");
@@ -115,7 +138,7 @@ int main(int argc, char **argv)
 	if (jump && sigsetjmp(landing, 1))
 		LANDED();
 	else
-		start_timer(SIGRTMIN, on_tick, jump ? SA_ONSTACK : 0, jump ? 200000 : 50000);
+		start_timer(SIGRTMIN, on_tick, jump ? SA_ONSTACK : 0, jump ? JUMP_NS : 50000);
 	if (!jump)
 		start_timer(SIGRTMIN + 1, on_tock, SA_ONSTACK, 70000);
 	/* A volatile count survives the jumps. */

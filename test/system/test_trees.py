@@ -328,13 +328,25 @@ def test_handlers_at_any_moment(anyone, programs, rounds):
     ), "hardly a signal came"
 
 
+def deepest(steps):
+    """How many calls of on_tick() stand on top of each other at most."""
+    stack, most = [], 0
+    for step in steps:
+        del stack[step.depth :]
+        if step.event == "entry":
+            stack.append(step.name == "on_tick")
+            most = max(most, sum(stack))
+    return most
+
+
 @pytest.mark.parametrize(
     "rounds", [2500, pytest.param(25000 if FULL else 10000, marks=pytest.mark.slow)]
 )
 def test_jumps_out_of_handlers_at_any_moment(anyone, programs, rounds):
     """
     Each handler leaves by siglongjmp, sometimes out of a hook: at most that one event is missing
-    (counted as lost), and the tree is in order again at once.
+    (counted as lost), and the tree is in order again at once. Some handlers come on top of one
+    that is about to leave.
     """
     actor, compiler, opt, placement = anyone
     program = programs.trees(compiler, opt, placement) / "tree_timers"
@@ -368,7 +380,9 @@ def test_jumps_out_of_handlers_at_any_moment(anyone, programs, rounds):
     shown = [s for s in steps if s.event == "entry" and s.name == "branch" and s.depth == 1]
     logged = [s for s in log if s.event == "entry" and s.name == "branch" and s.depth == 1]
     assert abs(len(shown) - len(logged)) <= jumps
-    assert max(s.depth for s in steps) <= max(s.depth for s in log) + 2
+    # One function may have run its hook and not logged yet, or the other way round.
+    assert max(s.depth for s in steps) <= max(s.depth for s in log) + 1
+    assert deepest(log) >= 3, "no handler came on top of one that leaves"
     handlers = sum(s.name == "on_tick" and s.event == "entry" for s in steps)
     assert jumps - summary["lost"] <= handlers <= jumps
 
