@@ -38,21 +38,41 @@ def attach_some(actor, pid, *options, **kw):
     )
 
 
-def works_as_ever(actor, target):
-    """An ordinary session, to the end."""
-    done = attach_some(actor, target.pid)
-    assert done.returncode == 0, repr(done)
-    assert done.summary()["events"] > 0
-    target.wait_for_progress()
-    memory.assert_untouched(target.pid)
+def begin_session(actor, pid, selection="step_1*,by_*"):
+    return actor.start_iprobe("attach", pid, "-f", selection, "--json", "-o", actor.dir() / "trace")
 
 
 def start_session(actor, target):
-    session = actor.start_iprobe(
-        "attach", target.pid, "-f", "step_1*,by_*", "--json", "-o", actor.dir() / "trace"
-    )
+    session = begin_session(actor, target.pid)
     memory.wait_until_live(target.pid, session)
     return session
+
+
+def attach_for_a_round(actor, target, pid, seen_by=None, **kw):
+    """A session that may be refused; else it lasts until each thread of the target has done one
+    more round, since on a busy machine a process may get no CPU for longer than a session of a
+    fixed length lasts. seen_by: the thread by which the memory can be read. Its Result.
+    """
+    session = begin_session(actor, pid, **kw)
+    memory.wait_for(
+        "neither live nor refused",
+        lambda: session.poll() is not None or memory.live_text(seen_by or pid),
+    )
+    if session.poll() is None:
+        target.wait_for_progress()
+        session.send_signal(signal.SIGINT)
+    done = last_words(session)
+    if done.returncode == 0:
+        assert done.summary()["events"] > 0, repr(done)
+    return done
+
+
+def works_as_ever(actor, target):
+    """An ordinary session, to the end."""
+    done = attach_for_a_round(actor, target, target.pid)
+    assert done.returncode == 0, repr(done)
+    target.wait_for_progress()
+    memory.assert_untouched(target.pid)
 
 
 def test_fork_during_a_session(actor, steady):
@@ -86,10 +106,8 @@ def test_attach_to_a_forked_child(actor, steady):
     steady.say("f")
     child = int(re.fullmatch(r"child (\d+)\n", steady.proc.stdout.readline()).group(1))
     steady.beating = [*steady.beating, BEATS - 2]
-    done = attach_some(actor, child)
-    if done.returncode == 0:
-        assert done.summary()["events"] > 0
-    else:
+    done = attach_for_a_round(actor, steady, child)
+    if done.returncode != 0:
         one_line(done)
     steady.wait_for_progress()
     memory.assert_untouched(child)
@@ -102,6 +120,7 @@ def test_exec_during_a_session(actor, steady):
     one is untouched.
     """
     session = start_session(actor, steady)
+    steady.wait_for_progress()
     steady.say("e")
     assert steady.proc.stdout.readline() == "ready\n"
     steady.wait_for_progress()
@@ -150,10 +169,8 @@ def test_the_first_thread_has_ended(actor, steady):
     steady.say("z")
     memory.wait_for("no zombie", lambda: memory.status_field(steady.pid, "State").startswith("Z"))
     assert memory.text_differences(tid) == []
-    done = attach_some(actor, steady.pid)
-    if done.returncode == 0:
-        assert done.summary()["events"] > 0
-    else:
+    done = attach_for_a_round(actor, steady, steady.pid, tid)
+    if done.returncode != 0:
         assert str(steady.pid) in one_line(done)
     steady.wait_for_progress()
     assert memory.text_differences(tid) == []
@@ -216,19 +233,8 @@ def test_one_selection_after_the_other(me, programs, targets):
     """
     target = targets.steady(me, programs.simple("steady"), "-c")
     for selection in ("*", "step_*", "by_*,!by_stack", "file:steady.c", "lib:steady", "!step_*"):
-        done = me.iprobe(
-            "attach",
-            target.pid,
-            "-f",
-            selection,
-            "--duration",
-            "50ms",
-            "--json",
-            "-o",
-            me.dir() / "trace",
-        )
+        done = attach_for_a_round(me, target, target.pid, selection=selection)
         assert done.returncode == 0, repr(done)
-        assert done.summary()["events"] > 0
         memory.assert_untouched(target.pid)
     target.wait_for_progress()
     target.finish()

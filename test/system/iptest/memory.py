@@ -104,6 +104,13 @@ def wait_for(what, condition, timeout=20, step=0.005):
         time.sleep(step)
 
 
+def live_text(pid):
+    """text_differences() but for what an injection puts behind the code for a moment, where the
+    file has zeros.
+    """
+    return [difference for difference in text_differences(pid) if any(difference[3])]
+
+
 def wait_until_live(pid, proc=None, timeout=20):
     """Until some site in the process is live. proc: the iprobe that does it, which must not end
     before.
@@ -111,8 +118,7 @@ def wait_until_live(pid, proc=None, timeout=20):
 
     def live():
         assert proc is None or proc.poll() is None, f"ended early: {proc.communicate()}"
-        # not what an injection puts behind the code for a moment, where the file has zeros
-        return [difference for difference in text_differences(pid) if any(difference[3])]
+        return live_text(pid)
 
     return wait_for(f"no site of {pid} went live", live, timeout)
 
