@@ -56,8 +56,9 @@ def test_json_is_the_last_line_of_stdout(actor, programs):
     done = actor.iprobe(
         "run", "--json", "-o", directory, "--", finish(programs), "echo", "", input="in\n"
     )
+    assert done.returncode == 0, repr(done)  # a run that is refused prints neither
     lines = done.stdout.splitlines()
-    assert lines[:-1] == ["in"]
+    assert lines[:-1] == ["in"], repr(done)
     summary = json.loads(lines[-1])
     assert set(summary) >= {
         "pid",
