@@ -165,20 +165,20 @@ bool ip_condition_holds(const struct ip_condition *c, const struct ip_condition_
 }
 
 char *ip_condition_say(const struct ip_condition *c, const char *function, double value,
-		       uint64_t calls, char *buffer)
+		       uint64_t calls, uint64_t in_ns, char *buffer)
 {
 	const char *name = "calls";
-	char figure[16], over[16], count[32];
+	char figure[16], in[16], count[32];
 
 	for (size_t i = 0; i < N_MEASURES; i++)
 		if (measures[i].measure == c->measure && measures[i].share == c->share)
 			name = measures[i].name;
 	if (c->measure == IP_CONDITION_RATE)
-		snprintf(buffer, 512, "%.200s was called %s times in %s", function,
-			 ip_format_count(calls, count), ip_format_ns(c->over_ns, over));
+		snprintf(buffer, 512, "%.200s was called %s times in the last %s", function,
+			 ip_format_count(calls, count), ip_format_ns(in_ns, in));
 	else
-		snprintf(buffer, 512, "%s of %.200s was %s over %s (%s calls)", name, function,
-			 ip_format_ns(value, figure), ip_format_ns(c->over_ns, over),
+		snprintf(buffer, 512, "%s of %.200s was %s in the last %s (%s calls)", name,
+			 function, ip_format_ns(value, figure), ip_format_ns(in_ns, in),
 			 ip_format_count(calls, count));
 	return buffer;
 }

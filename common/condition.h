@@ -74,8 +74,10 @@ bool ip_condition_holds(const struct ip_condition *condition,
 			const struct ip_condition_durations *durations, double ns_per_tick,
 			double *ret);
 
-/* Writes "p99 of handle_request was 16.8 ms over 1.000 s (412 calls)"; buffer has 512 bytes. */
+/* Writes "p99 of handle_request was 16.8 ms in the last 1.00 s (412 calls)"; buffer has 512 bytes.
+ * in_ns: the time in which the calls came. It is shorter than the condition's where the session is
+ * younger. */
 char *ip_condition_say(const struct ip_condition *condition, const char *function, double value,
-		       uint64_t calls, char *buffer);
+		       uint64_t calls, uint64_t in_ns, char *buffer);
 
 #endif

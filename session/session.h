@@ -149,7 +149,8 @@ struct ip_session_summary {
 	uint64_t limit;
 	const char *limit_by;
 	char until_said[512];
-	size_t until; /* the condition of --until that was met, from 1 on; 0: none */
+	size_t until;	   /* the condition of --until that was met, from 1 on; 0: none */
+	uint64_t until_ns; /* when it was met, after the start of the recording */
 	uint64_t length_ns;
 	bool recorded; /* probes went live */
 	/* another session of the same service records the target; nothing was done */

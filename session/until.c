@@ -19,6 +19,8 @@ struct watched {
 	char *function;
 	/* looks[at] is the oldest look, which is the next to be replaced */
 	struct ip_condition_durations looks[IP_CONDITION_LOOKS];
+	uint64_t looks_ns[IP_CONDITION_LOOKS]; /* when they were taken */
+	uint64_t since_ns;		       /* no call was measured before */
 	unsigned nlooks, at;
 	uint64_t next_ns;
 };
@@ -45,7 +47,7 @@ static void destroy(void *data)
 static int watch(struct until *u, const struct ip_condition *condition, uint32_t number,
 		 const char *name)
 {
-	struct watched w = {.number = number, .condition = condition};
+	struct watched w = {.number = number, .condition = condition, .since_ns = ip_now_ns()};
 
 	for (size_t i = 0; i < u->n; i++)
 		if (u->items[i].number == number && u->items[i].condition == condition)
@@ -93,14 +95,19 @@ static double ns_per_tick(const struct ip_session *s)
 }
 
 /* Whether the condition holds for the calls since the oldest look. At the first looks these are all
- * calls since the start. */
-static bool look(struct ip_session *s, struct watched *w, double *ret_value, uint64_t *ret_calls)
+ * calls since the start. *ret_in_ns: the time in which they came. */
+static bool look(struct ip_session *s, struct watched *w, uint64_t now_ns, double *ret_value,
+		 uint64_t *ret_calls, uint64_t *ret_in_ns)
 {
 	struct ip_condition_durations now = {0}, in;
 	const struct ip_condition_durations *from = &w->looks[w->at];
+	uint64_t since;
 
 	ip_counters_durations(s->counters, w->number, &now);
 	in = now;
+	/* iprobe run begins later than the session has been made ready */
+	since = w->since_ns > s->start_ns ? w->since_ns : s->start_ns;
+	*ret_in_ns = now_ns - (w->nlooks == IP_CONDITION_LOOKS ? w->looks_ns[w->at] : since);
 	if (w->nlooks == IP_CONDITION_LOOKS) {
 		in.calls -= from->calls;
 		in.sum -= from->sum;
@@ -110,6 +117,7 @@ static bool look(struct ip_session *s, struct watched *w, double *ret_value, uin
 		w->nlooks++;
 	}
 	w->looks[w->at] = now;
+	w->looks_ns[w->at] = now_ns;
 	w->at = (w->at + 1) % IP_CONDITION_LOOKS;
 	*ret_calls = in.calls;
 	return ip_condition_holds(w->condition, &in, ns_per_tick(s), ret_value);
@@ -124,14 +132,15 @@ static bool look_at_all(struct until *u, struct ip_session *s, uint64_t now)
 	for (size_t i = 0; i < u->n; i++) {
 		struct watched *w = &u->items[i];
 		double value;
-		uint64_t calls;
+		uint64_t calls, in_ns;
 
 		if (now >= w->next_ns) {
 			w->next_ns = now + w->condition->over_ns / IP_CONDITION_LOOKS;
-			if (look(s, w, &value, &calls)) {
+			if (look(s, w, now, &value, &calls, &in_ns)) {
 				s->summary->until = 1 + (w->condition - s->options->until.items);
-				ip_condition_say(w->condition, w->function, value, calls,
+				ip_condition_say(w->condition, w->function, value, calls, in_ns,
 						 s->summary->until_said);
+				s->summary->until_ns = now - s->start_ns;
 				return true;
 			}
 		}

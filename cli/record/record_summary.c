@@ -91,6 +91,7 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	if (s->until) {
 		ip_json_uint(&j, "until", s->until);
 		ip_json_string(&j, "until_met", s->until_said);
+		ip_json_uint(&j, "until_met_after_ns", s->until_ns);
 	}
 	if (s->no_events.n)
 		ip_json_array(&j, "no_events");
@@ -196,7 +197,8 @@ void cli_record_summary(const struct cli_record_options *options,
 	if (options->quiet)
 		return;
 	if (s->until)
-		ip_print(stderr, "iprobe: --until is met: %s\n", s->until_said);
+		ip_print(stderr, "iprobe: --until was met %s after the start: %s\n",
+			 ip_format_ns(s->until_ns, length), s->until_said);
 	if (s->children_restored)
 		ip_print(stderr, "iprobe: %zu forked process%s got the NOPs back%s\n",
 			 s->children_restored, s->children_restored == 1 ? "" : "es",

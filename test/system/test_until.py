@@ -6,6 +6,7 @@ recorder that does.
 
 import json
 import os
+import re
 import signal
 import time
 
@@ -54,7 +55,14 @@ def test_ends_when_it_is_met(me, serving):
     os.kill(serving.pid, signal.SIGUSR1)
     summary = end(session, serving)
     assert summary["until"] == 2 and summary["end"] == summary["until_met"], summary
-    assert summary["until_met"].startswith("p99 of handle was "), summary
+    said = re.fullmatch(
+        r"p99 of handle was (\S+ m?s) in the last (\S+) (m?s) \(\d+ calls\)", summary["until_met"]
+    )
+    assert said, summary
+    judged = float(said[2]) * {"ms": 1e6, "s": 1e9}[said[3]]
+    # the time that was judged is not that of the session
+    assert 190e6 <= judged < summary["until_met_after_ns"], summary
+    assert 1e9 < summary["until_met_after_ns"] <= summary["duration_ns"], summary
     assert summary["events"] == 0 and summary["counted"] > 10  # a histogram is all there is
 
 
@@ -80,6 +88,7 @@ def test_flight_recorder(me, serving):
     os.kill(serving.pid, signal.SIGUSR1)
     summary = end(session, serving)
     assert summary["until"] == 1 and summary["end"] == summary["until_met"], summary
+    assert summary["duration_ns"] - summary["until_met_after_ns"] >= 1e9, summary
     assert "counted" not in summary and summary["events"] > 100, summary
     found = functions(me, directory)
     assert set(found) == {"handle", "look_up", "reply"}
@@ -93,7 +102,11 @@ def test_flight_recorder(me, serving):
 def test_flight_recorder_of_all(me, serving):
     directory = me.dir() / "t"
     session = start(me, serving, "-o", directory, "--overwrite", "--until", "calls>5/100ms:handle")
-    assert end(session, serving)["until"] == 1
+    summary = end(session, serving)
+    assert summary["until"] == 1
+    # a session that is younger than the time has judged no more than it has seen
+    told = re.search(r" in the last ([0-9.]+) ms$", summary["until_met"])
+    assert told and float(told[1]) * 1e6 <= summary["duration_ns"] + 1e6, summary
     assert {"handle", "look_up", "reply", "parse"} <= set(functions(me, directory))
 
 
