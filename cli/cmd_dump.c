@@ -21,6 +21,7 @@
 #include "cli/dump/dump_lines.h"
 #include "cli/dump/dump_options.h"
 #include "cli/elide.h"
+#include "cli/filter_check.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -50,6 +51,7 @@ struct dump {
 	bool several; /* there are several processes: lines of text name them */
 	bool named;   /* there are several threads, and names of them: lines of text tell them */
 	bool json, stop;
+	bool shown;		      /* an event was chosen */
 	FILE *out;		      /* where the text of a line goes */
 	bool own_line;		      /* it is not put behind a call's entry */
 	struct cli_dump_lines *lines; /* NULL: each event is a line, and goes to stdout */
@@ -180,6 +182,7 @@ static bool begin_line(struct dump *d, uint32_t function, uint64_t call, const c
 	text = fragment(d, function);
 	if (!text)
 		return false;
+	d->shown = true;
 	is_exit = *event == 'e' && event[1] == 'x';
 	d->own_line = !d->lines || !is_exit || call == NO_CALL ||
 		      !cli_dump_lines_closes(d->lines, d->tid, call);
@@ -447,6 +450,8 @@ static int print_all(struct dump *d, uint32_t tid)
 		return ip_error("out of memory");
 	if (tid && !events)
 		return ip_error("%s: no events of a thread %u", d->trace->dir, tid);
+	if (!d->shown)
+		cli_filter_warn_none(d->trace, &d->options->filter, events);
 	return 0;
 }
 
@@ -504,6 +509,8 @@ static int show(const char *dir, struct cli_dump_options *options)
 			 .out = stdout};
 	int ret = cli_reader_open(dir, options->filter.process, &d.trace);
 
+	if (ret == 0)
+		ret = cli_filter_check(d.trace, &options->filter);
 	if (ret == 0) {
 		d.several = d.trace->processes > 1;
 		d.named = d.trace->threads > 1 && d.trace->session->nthreads;

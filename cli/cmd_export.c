@@ -12,6 +12,7 @@
 
 #include "analysis/export/export.h"
 #include "cli/cli.h"
+#include "cli/filter_check.h"
 #include "cli/filter_options.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
@@ -213,14 +214,19 @@ static int open_other(const char *dir, const struct cli_filter *filter,
 
 static int show(const char *dir, const struct options *o)
 {
-	struct ip_export_options options = {
-		.tid = o->filter.tid, .details = o->details, .full_names = o->filter.full_names};
+	uint64_t unchosen = 0;
+	struct ip_export_options options = {.tid = o->filter.tid,
+					    .details = o->details,
+					    .full_names = o->filter.full_names,
+					    .unchosen = &unchosen};
 	_cleanup_free_ bool *selected = NULL;
 	struct ip_trace_reader *trace;
 	int ret = cli_reader_open(dir, o->filter.process, &trace);
 
 	if (ret == 0) {
-		selected = cli_reader_select(trace, o->filter.functions);
+		selected = cli_filter_check(trace, &o->filter) < 0
+				   ? NULL
+				   : cli_reader_select(trace, o->filter.functions);
 		options.selected = selected;
 		if (selected)
 			warn_of_size(trace, o);
@@ -230,6 +236,7 @@ static int show(const char *dir, const struct options *o)
 		if (ret == 0) {
 			cli_reader_warn(trace);
 			cli_reader_warn_counted(trace);
+			cli_filter_warn_none(trace, &o->filter, unchosen);
 		}
 		if (ret == 0 && options.other)
 			cli_reader_warn(options.other);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
+#include "cli/filter_check.h"
 #include "cli/filter_options.h"
 #include "cli/graph_print.h"
 #include "cli/trace_args.h"
@@ -115,10 +116,13 @@ static int collect(struct cli_graph *g, const struct options *o, const bool *sel
 		.tid = o->filter.tid};
 	struct ip_calltree *inverted;
 
-	if (ip_calltree_collect(g->trace, &options, &g->tree) < 0)
+	if (cli_filter_check(g->trace, &o->filter) < 0 ||
+	    ip_calltree_collect(g->trace, &options, &g->tree) < 0)
 		return -1;
 	if (o->filter.tid && g->tree->n == 1)
 		return ip_error("%s: no calls of a thread %d", g->trace->dir, o->filter.tid);
+	if (g->tree->n == 1)
+		cli_filter_warn_none(g->trace, &o->filter, g->tree->events);
 	if (o->bottom_up) {
 		inverted = ip_calltree_invert(g->tree, selected);
 		if (inverted)

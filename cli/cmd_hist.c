@@ -12,6 +12,7 @@
 #include "cli/args/operands.h"
 #include "cli/args/processes.h"
 #include "cli/cli.h"
+#include "cli/filter_check.h"
 #include "cli/filter_options.h"
 #include "cli/hist.h"
 #include "cli/trace_args.h"
@@ -80,6 +81,11 @@ static int show(const char *dir, const struct cli_hist_options *o)
 			ip_names_use_full(names);
 		ret = selected && names ? ip_counts_of_trace(trace, &counts) : -1;
 	}
+	h.session = trace ? trace->session : NULL;
+	h.counts = counts;
+	/* measured calls belong to threads that are not known: cli_hist_order() tells that */
+	if (ret == 0 && !cli_hist_any_measured(&h))
+		ret = cli_filter_check(trace, &o->filter);
 	if (ret == 0)
 		ret = o->by ? ip_latencies_collect_by_value(trace, selected,
 							    o->by + strlen(BY_VALUE), o->filter.tid,
@@ -87,11 +93,9 @@ static int show(const char *dir, const struct cli_hist_options *o)
 			    : ip_latencies_collect(trace, selected, o->over_time ? SLICES : 0,
 						   o->filter.tid, &latencies);
 	if (ret == 0) {
-		h.session = trace->session;
 		h.by = o->by;
 		h.lost = trace->lost;
 		h.names = names;
-		h.counts = counts;
 		h.latencies = latencies;
 		ret = cli_hist_order(&h, selected, o->filter.limit);
 	}

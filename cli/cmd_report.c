@@ -4,6 +4,7 @@
  */
 
 #include "cli/cli.h"
+#include "cli/filter_check.h"
 #include "cli/report/report.h"
 #include "cli/trace_args.h"
 #include "common/error.h"
@@ -15,6 +16,8 @@ static int show(const char *dir, const struct cli_report_options *options)
 
 	if (ret == 0) {
 		cli_reader_warn(r.trace);
+		if (!r.nrows)
+			cli_filter_warn_none(r.trace, &options->filter, r.stats->events);
 		if (options->format == CLI_REPORT_JSON)
 			cli_report_json(&r);
 		else if (options->format == CLI_REPORT_CSV)

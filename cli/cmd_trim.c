@@ -11,6 +11,7 @@
 
 #include "analysis/trim/trim.h"
 #include "cli/cli.h"
+#include "cli/filter_check.h"
 #include "cli/filter_options.h"
 #include "cli/trace_args.h"
 #include "common/array.h"
@@ -193,6 +194,9 @@ static int trim(struct parts *p, const char *dir)
 	struct ip_trim_options t;
 	size_t n = 0;
 
+	if (cli_filter_check(p->trace, &o->filter) < 0 ||
+	    cli_filter_check_pid(p->trace, o->pid) < 0)
+		return -1;
 	ip_trim_all(p->trace, &t);
 	t.from = ip_trim_tsc(p->trace, o->filter.from_ns);
 	/* as in dump: an event that is shown with that time is in it */

@@ -21,6 +21,8 @@ struct ip_export_options {
 	struct ip_trace_reader *other;
 	const bool *other_selected;
 	uint64_t details; /* html: bytes that short calls may take, one by one */
+	/* gets the number of events that were read where none of them is in the file, else 0 */
+	uint64_t *unchosen;
 };
 
 /* Writes every event in the Trace Event Format of chrome://tracing, Perfetto's UI, Firefox

@@ -12,13 +12,15 @@ struct walk {
 	const struct ip_export_writer *writer;
 	void *context;
 	const uint64_t *payload; /* of the event that is being fed */
-	bool stop;
+	bool stop, any;
 };
 
 static void write_event(struct walk *w, const struct ip_export_event *e)
 {
-	if (!w->stop && w->options->selected[e->function])
-		w->stop = !w->writer->event(w->context, e);
+	if (w->stop || !w->options->selected[e->function])
+		return;
+	w->any = true;
+	w->stop = !w->writer->event(w->context, e);
 }
 
 static void tell(struct walk *w, enum ip_export_kind kind, uint32_t function, uint64_t ts,
@@ -95,5 +97,6 @@ int ip_export_events(struct ip_trace_reader *trace, const struct ip_export_optio
 
 	if (ip_merge(trace, options->tid, &visitor, &w.stop, &events) < 0)
 		return -1;
+	*options->unchosen = w.any ? 0 : events;
 	return w.stop && !ferror(out) ? ip_error("out of memory") : 0;
 }

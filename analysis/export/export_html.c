@@ -115,6 +115,7 @@ static int choose_functions(struct page *p)
 	for (uint32_t i = 0; i < p->nfunctions; i++)
 		if (is_used(p, i))
 			p->shown[i] = n++;
+	*p->options->unchosen = n ? 0 : p->stats->events;
 	/* call paths lead through functions that were not selected */
 	for (uint32_t i = 1; i < p->tree->n; i++)
 		if (p->shown[p->tree->nodes[i].function] == UNUSED)

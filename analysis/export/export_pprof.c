@@ -303,6 +303,8 @@ int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_option
 		ip_error("out of memory");
 	else if (p.names && ip_calltree_collect(trace, &wanted, &tree) == 0)
 		ret = put_profile(&p, tree, trace->end - trace->begin);
+	if (tree)
+		*options->unchosen = tree->n > 1 ? 0 : tree->events;
 	if (ret == 0)
 		ret = write_compressed(p.out.bytes, p.out.n, out);
 	ip_message_deinit(&p.out);

@@ -19,7 +19,10 @@ static int collect(struct ip_trace_reader *trace, const struct ip_export_options
 {
 	const struct ip_calltree_options wanted = {.roots = roots, .tid = options->tid};
 
-	return ip_calltree_collect(trace, &wanted, ret);
+	if (ip_calltree_collect(trace, &wanted, ret) < 0)
+		return -1;
+	*options->unchosen = (*ret)->n > 1 ? 0 : (*ret)->events;
+	return 0;
 }
 
 /* Prints a name, with ':' in place of each separator: the newline after a name on a line of its

@@ -94,15 +94,32 @@ static const struct {
 	{"events", "names of events, such as cycles,instructions"},
 };
 
-static const char *by_habit(const char *word)
+/* Parts of a trace that most of its readers do not choose. */
+static const struct {
+	const char *name, *instead;
+} parts[] = {
+	{"from", "iprobe trim --from T --to T writes that part of a trace as a trace"},
+	{"to", "iprobe trim --from T --to T writes that part of a trace as a trace"},
+	{"tid", "iprobe trim --tid TID writes the trace of one thread, report --by thread compares "
+		"them"},
+	{"thread", "--tid, or iprobe trim --tid TID, chooses a thread by its number; report --by "
+		   "thread lists them"},
+};
+#define TRACE_READERS " report graph hist export dump trim split tui "
+
+/* Returns whether the word is one of those, each of which stands between blanks. */
+static bool has_word(const char *words, const char *word)
 {
 	char wanted[32];
 
-	if ((size_t)snprintf(wanted, sizeof(wanted), " %s ", word) >= sizeof(wanted) ||
-	    strchr(word, ' '))
-		return NULL;
+	return (size_t)snprintf(wanted, sizeof(wanted), " %s ", word) < sizeof(wanted) &&
+	       !strchr(word, ' ') && strstr(words, wanted);
+}
+
+static const char *by_habit(const char *word)
+{
 	for (size_t i = 0; i < sizeof(habits) / sizeof(*habits); i++)
-		if (strstr(habits[i].words, wanted))
+		if (has_word(habits[i].words, word))
 			return habits[i].what;
 	return NULL;
 }
@@ -233,6 +250,11 @@ static int bad_long(const char *command, const char *word, const struct option *
 	if (found)
 		return cli_usage(command, "option --%s needs %s", found->name,
 				 value_of(found->name));
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (strlen(parts[i].name) == n && !strncmp(name, parts[i].name, n) &&
+		    has_word(TRACE_READERS, command))
+			return cli_usage(command, "no option --%s: %s", parts[i].name,
+					 parts[i].instead);
 	near = nearest_long(options, name, n);
 	if (near)
 		return cli_usage(command, "no option --%.*s: do you mean --%s?", (int)n, name,

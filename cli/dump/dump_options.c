@@ -107,6 +107,8 @@ int cli_dump_parse(int argc, char **argv, struct cli_dump_options *o)
 	code = cli_filter_parse(argc, argv, &command, &o->filter, o);
 	o->pretty &= !o->json;
 	o->dim = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+	if (code < 0 && o->filter.to_ns < o->filter.from_ns)
+		return cli_usage(argv[0], "--to lies before --from");
 	if (code < 0 && o->slower_than != !!o->around)
 		return cli_usage(argv[0], "--around SEL and --slower-than T go together");
 	return code;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/elide.h"
+#include "cli/filter_check.h"
 #include "cli/report/report.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
@@ -358,6 +359,8 @@ int cli_report_slowest(const char *dir, struct cli_report_options *o)
 	if (ret == 0) {
 		cli_reader_warn(s.trace);
 		cli_reader_warn_counted(s.trace);
+		if (!s.found->n)
+			cli_filter_warn_none(s.trace, &o->filter, s.found->events);
 		ret = o->format == CLI_REPORT_JSON  ? print_json(&s)
 		      : o->format == CLI_REPORT_CSV ? print_csv(&s)
 						    : print_table(&s);

@@ -128,7 +128,9 @@ def test_roots_and_threads(me):
     assert {p: n["calls"] for p, n in shown.items()} == collections.Counter(
         p for p, c in known if c.tid == 2010
     )
-    assert "no calls of a thread 77" in one_line(me.iprobe("graph", "--tid", "77", directory))
+    assert "no events of a thread 77; its threads are 2" in one_line(
+        me.iprobe("graph", "--tid", "77", directory)
+    )
 
 
 def small(me):

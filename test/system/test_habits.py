@@ -69,6 +69,8 @@ def test_no_command_comes_near(me, word):
         (["status", "-j", "1"], "no option -j: do you mean --json?"),
         (["report", "--fuctions", "x"], "no option --fuctions: do you mean --functions?"),
         (["report", "-p", "1"], "no option -p: this command takes no process"),
+        (["report", "--from", "1s"], "no option --from: iprobe trim --from T --to T writes"),
+        (["report", "--tid=7"], "no option --tid: iprobe trim --tid TID writes"),
         (["report", "--sort", "x"], "there is no column 'x', but calls, total, self"),
         (["export", "--format", "svg"], "html, chrome, perfetto"),
         (["run", "-p", "77"], "iprobe attach 77"),

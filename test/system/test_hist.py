@@ -114,7 +114,7 @@ def test_for_people(me):
     # the fast ones come first, the slow ones after them
     assert rows[-1].split("|")[1].startswith("+") and len(rows[-1].split("|")[1].strip()) <= 2
     assert len(rows[0].split("|")[1].strip()) > 40
-    assert "none of the functions" in one_line(me.iprobe("hist", "--tid", "77", directory))
+    assert "no events of a thread 77" in one_line(me.iprobe("hist", "--tid", "77", directory))
 
 
 @pytest.mark.parametrize(
