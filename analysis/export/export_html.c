@@ -15,12 +15,14 @@
 
 #include "analysis/export/export.h"
 #include "analysis/export/html/parts.h"
+#include "analysis/export/html_processes.h"
 #include "analysis/export/timeline.h"
 #include "analysis/export/timeline_details.h"
 #include "analysis/profile/calltree.h"
 #include "analysis/profile/latency.h"
 #include "analysis/profile/stats.h"
 #include "analysis/profile/tree_compare.h"
+#include "analysis/read/members.h"
 #include "analysis/read/names.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -50,12 +52,23 @@ struct page {
 	bool *ranked;	 /* by function of the session: it has a histogram */
 	/* functions that have no histogram because there are too many functions */
 	uint32_t unranked;
+	uint64_t began; /* when the recording did, TSC */
 	const char *separator;
 };
 
 static uint64_t ns(const struct page *p, uint64_t ticks)
 {
 	return ip_recording_ns(p->trace->session, ticks);
+}
+
+/* Writes JSON up to its first newline, without a '<' as such. */
+static void put_json(struct page *p, const char *json)
+{
+	for (const char *c = json; *c && *c != '\n'; c++)
+		if (*c == '<')
+			fputs("\\u003c", p->out);
+		else
+			putc(*c, p->out);
 }
 
 static void put_string(struct page *p, const char *text)
@@ -73,11 +86,7 @@ static void put_string(struct page *p, const char *text)
 		fputs("null", p->out);
 		return;
 	}
-	for (const char *c = quoted; *c && *c != '\n'; c++)
-		if (*c == '<')
-			fputs("\\u003c", p->out);
-		else
-			putc(*c, p->out);
+	put_json(p, quoted);
 }
 
 static void put_field(struct page *p, const char *key, const char *text)
@@ -132,9 +141,10 @@ static bool is_selection(const struct page *p)
 	return false;
 }
 
-static void put_meta(struct page *p)
+static int put_meta(struct page *p)
 {
 	const struct ip_recording *s = p->trace->session;
+	_cleanup_free_ char *processes = ip_html_processes(p->trace);
 	time_t start = s->start_realtime / 1000000000;
 	char when[64] = "";
 	struct tm tm;
@@ -149,6 +159,8 @@ static void put_meta(struct page *p)
 	put_field(p, "start", when);
 	put_field(p, "version", IP_VERSION);
 	put_number(p, "pid", s->pid);
+	put_field(p, "service", s->members ? s->members->service : NULL);
+	put_number(p, "recorded", ns(p, p->trace->end - p->began));
 	/* times of the page count from there; dump and trim count from the start of the session */
 	put_number(p, "begin", ip_recording_since_start(s, p->trace->begin));
 	put_number(p, "duration", ns(p, p->timeline->ticks));
@@ -156,6 +168,8 @@ static void put_meta(struct page *p)
 	put_number(p, "lost", p->trace->lost);
 	put_number(p, "invalid", s->invalid);
 	put_number(p, "threads", p->trace->threads);
+	put_number(p, "processes", p->trace->processes);
+	put_number(p, "probed", s->nfunctions - 1);
 	put_number(p, "late", s->coarse ? ns(p, s->late) : 0);
 	put_number(p, "damaged", p->trace->ndamages);
 	put_number(p, "summed", p->timeline->summed);
@@ -168,7 +182,11 @@ static void put_meta(struct page *p)
 		put_number(p, "other_ns",
 			   ip_recording_ns(p->options->other->session, p->other->ticks));
 	}
-	putc('}', p->out);
+	fputs("},\n\"processes\":", p->out);
+	if (!processes)
+		return -1;
+	put_json(p, processes);
+	return 0;
 }
 
 static const struct ip_recording_function *function_of(const struct page *p, uint32_t i,
@@ -518,8 +536,7 @@ static int collect(struct page *p)
 static int put(struct page *p)
 {
 	fputs(ip_html_head, p->out);
-	put_meta(p);
-	if (put_functions(p) < 0 || put_tree(p) < 0)
+	if (put_meta(p) < 0 || put_functions(p) < 0 || put_tree(p) < 0)
 		return -1;
 	put_latencies(p);
 	put_timeline(p);
@@ -534,8 +551,8 @@ int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options
 	struct page p = {.trace = trace,
 			 .options = options,
 			 .out = out,
+			 .began = trace->begin,
 			 .names = ip_names_create(trace->session)};
-	const uint64_t begin = trace->begin;
 	int ret = -1;
 
 	/* nothing is to be seen before */
@@ -559,6 +576,6 @@ int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options
 	ip_tree_compare_destroy(p.other);
 	free(p.shown);
 	free(p.ranked);
-	trace->begin = begin;
+	trace->begin = p.began;
 	return ret;
 }

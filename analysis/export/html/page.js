@@ -190,17 +190,20 @@ const page = (function () {
   }
 
   /* On paper all views stand one below the other, in dark text on white. */
-  let before = "";
+  let before = "", unfolded = false;
   function print(on) {
     const body = document.body;
     if (on === Boolean(body.dataset.printing)) return;
     if (on) {
       before = document.documentElement.dataset.theme;
       body.dataset.printing = "yes";
+      unfolded = $("processes").open;
+      $("processes").open = true;
       $("timeline").querySelector("canvas").style.height =
         Math.min(timeline.fullHeight(), 1600) + "px";
     } else {
       delete body.dataset.printing;
+      $("processes").open = unfolded;
       $("timeline").querySelector("canvas").style.height = "";
     }
     document.documentElement.dataset.theme = on ? "light" : before;
@@ -209,14 +212,60 @@ const page = (function () {
     });
   }
 
+  /* Of several processes: each one. */
+  function listProcesses() {
+    const some = data.processes, box = $("processes"), made = element("table"),
+      head = element("tr"), body = element("tbody"), thead = element("thead");
+    const names = some.slice(0, 8).map(p => `${p.name} ${p.pid}`).join(", ");
+    const columns = [["process", p => `${p.pid} ${p.name}`], ["threads", p => count(p.threads)],
+      ["events", p => count(p.events)], ["lost", p => count(p.lost)],
+      ["sites", p => p.sites ? count(p.sites) : ""], ["stops", p => count(p.stops)],
+      ["longest stop", p => p.stops ? time(p.longest) : ""], ["command", p => p.command || ""]];
+    box.querySelector("summary").textContent = `${count(meta.processes)} processes: ${names}` +
+      (meta.processes > 8 ? ` and ${count(meta.processes - 8)} more` : "");
+    for (const [name] of columns) head.append(element("th", name, { scope: "col" }));
+    thead.append(head);
+    for (const p of some) {
+      const tr = element("tr");
+      for (const [, cell] of columns) tr.append(element("td", cell(p)));
+      body.append(tr);
+    }
+    made.append(thead, body);
+    box.querySelector("div").append(made);
+    if (some.length < meta.processes)
+      box.querySelector("div").append(
+        element("p", `${count(meta.processes - some.length)} more are not listed.`));
+    box.hidden = false;
+  }
+
+  /* What the page is about: the command that all processes have, or how they were chosen. */
+  function subject() {
+    const commands = new Set(data.processes.map(p => p.command)), names = [
+      ...new Set(data.processes.map(p => p.name))];
+    if (data.processes.length < 2 && meta.processes < 2) return meta.command || meta.dir;
+    if (commands.size === 1 && data.processes[0].command) return data.processes[0].command;
+    return names.slice(0, 4).join(", ") + (names.length > 4 ? ", …" : "") +
+      (meta.service ? ` (${meta.service})` : "");
+  }
+
   function begin() {
-    const notes = [];
-    document.title = "iprobe: " + (meta.command || meta.dir);
-    $("title").textContent = meta.command || meta.dir;
+    const notes = [], several = meta.processes > 1;
+    const stops = data.processes.reduce((sum, p) => sum + p.stops, 0),
+      longest = Math.max(0, ...data.processes.map(p => p.longest));
+    document.title = "iprobe: " + subject();
+    $("title").textContent = subject();
     $("facts").textContent = [
-      meta.host && `on ${meta.host}`, meta.pid && `process ${meta.pid}`, meta.start,
-      time(meta.duration), plural(meta.events, "event"), plural(meta.threads, "thread"),
-      plural(functions.length, "function")].filter(Boolean).join(" · ");
+      meta.host && `on ${meta.host}`,
+      several ? meta.service && `chosen by ${meta.service}` : meta.pid && `process ${meta.pid}`,
+      meta.start,
+      `recorded for ${time(meta.recorded)}` + (meta.recorded > meta.duration && meta.events
+        ? `, first event after ${time(meta.begin)}` : ""),
+      plural(meta.events, "event"), plural(meta.threads, "thread"),
+      plural(functions.length, "function") +
+        (meta.probed > functions.length ? ` of ${count(meta.probed)}` : ""),
+      stops && `${plural(stops, "stop")}, none longer than ${time(longest)}`,
+    ].filter(Boolean).join(" · ");
+    if (several) listProcesses();
     if (meta.lost) notes.push(`${plural(meta.lost, "event")} lost`);
     if (meta.invalid) notes.push(`${plural(meta.invalid, "word")} of its rings were no records`);
     if (meta.damaged) notes.push("the trace is damaged: what follows the damage is not here");
@@ -285,7 +334,7 @@ const page = (function () {
     else if (e.key === "/") $("search").focus();
     else if (e.key === "?") help($("help").hidden);
     else if (e.key === "t") asTable(!open.has(current));
-    else if (e.target.tagName === "BUTTON" && e.key === "Enter") return;
+    else if (["BUTTON", "SUMMARY"].includes(e.target.tagName) && e.key === "Enter") return;
     else if (!views[current].key(e.key)) return;
     e.preventDefault();
   }
