@@ -46,6 +46,9 @@ static const char help[] =
 	"  -n, --iterations N    end after N of them\n"
 	"      --duration T      end after T\n"
 	"  -s, --sort COLUMN     rate, calls, self (default), total, avg, p50, p99, max, function\n"
+	"      --waits WHERE     functions that mostly wait (for events, a lock, a clock): below, "
+	"with the order by self\n"
+	"                        (default); hide; among the others (default with --json)\n"
 	"      --limit ROWS      at most so many functions (default: as many as fit; 20 with "
 	"--batch; all with --json)\n"
 	"  -b, --batch           plain text, each picture below the other; so it is where stdout "
@@ -57,7 +60,8 @@ static const char help[] =
 	"  -h, --help\n\n"
 	"Keys: q quit, s S sort by the next column, the one before, r reverse, / show only some, t "
 	"since the beginning, p pause, + - faster,\n"
-	"slower, d drop the function's probes, c add its callees, a add functions, ? help\n";
+	"slower, w what waits: below, hidden, among the others, d drop the function's probes, c "
+	"add its callees, a add functions, ? help\n";
 
 static uint64_t now_ns(void)
 {
@@ -90,6 +94,7 @@ static int flush(void)
 static int print(const struct cli_top_options *o, const struct cli_top_session *session,
 		 const struct cli_top_snapshot *snapshot, uint64_t iteration)
 {
+	struct cli_top_order order = {.sort = o->sort, .waits = o->waits};
 	bool *wanted = NULL;
 	struct cli_top_rows rows;
 	size_t n;
@@ -98,8 +103,9 @@ static int print(const struct cli_top_options *o, const struct cli_top_session *
 	if (o->functions && cli_top_session_joined(session) &&
 	    !(wanted = cli_top_select(snapshot->recording, o->functions, &n)))
 		return -1;
+	order.wanted = wanted;
 	done = cli_top_rows_make(snapshot, o->by_process ? cli_top_session_counts(session) : NULL,
-				 wanted, false, o->sort, false, &rows);
+				 &order, &rows);
 	free(wanted);
 	if (done < 0)
 		return -1;
@@ -159,13 +165,23 @@ static int parse_count(const char *command, const char *text, const char *what, 
 		       : cli_usage(command, "'%s' is no number of %s", text, what);
 }
 
-enum { OPT_DURATION = 256, OPT_BY, OPT_LIMIT, OPT_JSON, OPT_MEMORY, OPT_MAX_STOP, OPT_FULL_NAMES };
+enum {
+	OPT_DURATION = 256,
+	OPT_BY,
+	OPT_LIMIT,
+	OPT_JSON,
+	OPT_MEMORY,
+	OPT_MAX_STOP,
+	OPT_FULL_NAMES,
+	OPT_WAITS
+};
 
 static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
 					     {"delay", required_argument, NULL, 'd'},
 					     {"iterations", required_argument, NULL, 'n'},
 					     {"duration", required_argument, NULL, OPT_DURATION},
 					     {"sort", required_argument, NULL, 's'},
+					     {"waits", required_argument, NULL, OPT_WAITS},
 					     {"limit", required_argument, NULL, OPT_LIMIT},
 					     CLI_PROCESS_OPTIONS,
 					     {"by", required_argument, NULL, OPT_BY},
@@ -205,6 +221,13 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 					   "--sort is rate, calls, self, total, avg, p50, p99, max "
 					   "or function, not '%s'",
 					   optarg);
+	case OPT_WAITS:
+		o->waits_asked = true;
+		if (cli_top_waits_of(optarg) < 0)
+			return cli_usage(command, "--waits is below, hide or among, not '%s'",
+					 optarg);
+		o->waits = cli_top_waits_of(optarg);
+		return -1;
 	case OPT_LIMIT:
 		if (parse_count(command, optarg, "functions", &n))
 			return 2;
@@ -263,6 +286,8 @@ static int parse(int argc, char **argv, struct cli_top_options *o)
 	if (cli_is_one_process(&o->choice))
 		o->pid = o->choice.pids[0];
 	o->batch |= o->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO);
+	if (o->json && !o->waits_asked)
+		o->waits = CLI_TOP_WAITS_AMONG;
 	if (!o->limit && o->batch && !o->json)
 		o->limit = BATCH_ROWS;
 	return -1;

@@ -7,9 +7,11 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -77,4 +79,32 @@ int ip_proc_each_child(pid_t pid, int (*visit)(void *context, pid_t child), void
 			ret = visit(context, child);
 	}
 	return ret;
+}
+
+int ip_proc_cpu(pid_t pid, struct ip_proc_cpu *ret)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	const struct dirent *entry;
+	struct timespec used;
+	clockid_t clock;
+	char name[300];
+
+	*ret = (struct ip_proc_cpu){0};
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &used) < 0)
+		return -1;
+	ret->used_ns = used.tv_sec * 1000000000ull + used.tv_nsec;
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	while (dir && (entry = readdir(dir))) {
+		_cleanup_fclose_ FILE *file = NULL;
+		uint64_t ran, queued;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(name, sizeof(name), "/proc/%d/task/%s/schedstat", pid, entry->d_name);
+		file = fopen(name, "re");
+		if (file && fscanf(file, "%" SCNu64 " %" SCNu64, &ran, &queued) == 2)
+			ret->queued_ns += queued;
+	}
+	return 0;
 }

@@ -20,6 +20,17 @@ uint64_t ip_proc_started_at(pid_t pid);
  * Reading it costs one small file. -1: not known. */
 long ip_proc_last_pid(void);
 
+/* What a process has of CPUs, in nanoseconds. */
+struct ip_proc_cpu {
+	uint64_t used_ns;   /* by all its threads, those that have ended included */
+	uint64_t queued_ns; /* for so long its present threads were ready and waited for a CPU */
+};
+
+/* Reads what the process has had of CPUs since it was started. Returns 0, or -1 where that is not
+ * known, without an error: there is no such process. A kernel that does not tell queued_ns leaves
+ * it 0. */
+int ip_proc_cpu(pid_t pid, struct ip_proc_cpu *ret);
+
 /* Calls visit for each child of each thread of a process (proc_pid_children(5)), until it returns a
  * value other than 0, which is returned. */
 int ip_proc_each_child(pid_t pid, int (*visit)(void *context, pid_t child), void *context);

@@ -87,6 +87,7 @@ static const struct {
 	{"depth", "a number of levels"},
 	{"rotate", "a number of pieces"},
 	{"limit", "a number"},
+	{"waits", "below, hide or among"},
 	{"iterations", "a number"},
 	{"sort", "the name of a column"},
 	{"format", "the name of a format, such as html"},

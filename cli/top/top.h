@@ -15,6 +15,7 @@
 #include "analysis/profile/counts.h"
 #include "analysis/read/names.h"
 #include "cli/live_counts.h"
+#include "cli/top/top_waits.h"
 #include "service/processes.h"
 #include "session/session.h"
 
@@ -40,7 +41,8 @@ struct cli_top_options {
 	uint64_t iterations; /* 0: until the end */
 	size_t limit;	     /* rows; 0: all rows, or as many as the screen has */
 	enum cli_top_column sort;
-	bool batch, json, full_names, memory_asked;
+	enum cli_top_waits waits;
+	bool batch, json, full_names, memory_asked, waits_asked;
 	bool by_process; /* a row for each function of each process */
 };
 
@@ -66,6 +68,7 @@ struct cli_top_snapshot {
 	/* before: counts of the snapshot before; NULL: there was none */
 	const struct ip_counts *now, *before;
 	bool renewed; /* functions have other indexes than in the snapshot before */
+	const struct cli_top_cpu *cpu;
 };
 
 /* Joins the session of the process, or begins one and waits until it is live. terminal: what the
@@ -109,6 +112,7 @@ struct cli_top_row {
 	const char *name, *shown; /* shown: for people, with a note on what the figures are about */
 	bool timed;		  /* durations are known; they are those below */
 	bool has_self;
+	bool waits; /* for most of its own time it has no CPU */
 	bool tails; /* durations of some calls end at a tail call */
 	bool has_tailed;
 	/* number of such calls, where has_tailed is true */
@@ -120,6 +124,7 @@ struct cli_top_row {
 	/* bounds: a percentile lies from p50_from to p50, from p99_from to p99 */
 	uint64_t p50_from, p50, p99_from, p99;
 	double key;
+	bool below; /* private: it stands below all others */
 };
 
 struct cli_top_rows {
@@ -129,14 +134,26 @@ struct cli_top_rows {
 	uint64_t calls, self_ns; /* of all selected functions, shown or not */
 	size_t functions;	 /* functions that are measured */
 	size_t logged;		 /* functions that are not measured */
+	size_t hidden;		 /* functions that wait and have no row */
+	bool by_process;	 /* a row is a function of one process */
+	bool has_cpu;
+	uint64_t cpu_ns; /* what the processes have used of CPUs */
 };
 
-/* Makes rows of the functions that were called between the two snapshots (since_start: since the
- * session began), sorted. processes: a row for each function of each of them; NULL: for each
- * function. wanted: by function of the recording; NULL: all. Returns 0, or -1 with an error. */
+/* How rows are chosen and sorted. */
+struct cli_top_order {
+	const bool *wanted; /* by function of the recording; NULL: all */
+	bool since_start;   /* figures since the session began, not since the last snapshot */
+	enum cli_top_column sort;
+	enum cli_top_waits waits;
+	bool reverse;
+};
+
+/* Makes rows of the functions that were called between the two snapshots, sorted. processes: a row
+ * for each function of each of them; NULL: for each function. Returns 0, or -1 with an error. */
 int cli_top_rows_make(const struct cli_top_snapshot *snapshot,
-		      const struct cli_live_counts *processes, const bool *wanted, bool since_start,
-		      enum cli_top_column sort, bool reverse, struct cli_top_rows *ret);
+		      const struct cli_live_counts *processes, const struct cli_top_order *order,
+		      struct cli_top_rows *ret);
 void cli_top_rows_clear(struct cli_top_rows *rows);
 
 /* cli_top_column_name() returns "self" ... cli_top_column_of() returns the column of that name,

@@ -19,6 +19,7 @@
 /* The times of some calls end at a tail call; it is not counted how many. */
 #define TAIL_MARK	" [until its tail call]"
 #define TAIL_MARK_SHORT " [tail]"
+#define WAITS_MARK	" [waits]"
 
 /* The columns before the name. width includes the blank before the column. The column with the
  * least weight is left out first. */
@@ -139,7 +140,9 @@ void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
 			ip_print(out, "%*s", columns[i].width, cell(rows, row, i, buffer));
 	if (!name || room < 3)
 		return;
-	if (row->tails)
+	if (row->waits)
+		mark = WAITS_MARK;
+	else if (row->tails)
 		mark = room < NAME_LEAST + strlen(TAIL_MARK) ? TAIL_MARK_SHORT : TAIL_MARK;
 	if (row->pid)
 		snprintf(pid, sizeof(pid), " [%d]", row->pid);
@@ -156,11 +159,21 @@ void cli_top_print_sums(FILE *out, const struct cli_top_rows *rows)
 	char rate[16], interval[16];
 	double seconds = rows->interval_ns / 1e9;
 
-	ip_print(out, "%s calls/s of %zu of %zu function%s in %s",
-		 compact(seconds > 0 ? rows->calls / seconds : 0, rate), rows->n, rows->functions,
-		 ip_plural(rows->functions), ip_format_ns(rows->interval_ns, interval));
+	ip_print(out, "%s calls/s of ", compact(seconds > 0 ? rows->calls / seconds : 0, rate));
+	if (rows->by_process)
+		ip_print(out, "%zu function%s by process", rows->functions,
+			 ip_plural(rows->functions));
+	else
+		ip_print(out, "%zu of %zu function%s", rows->n + rows->hidden, rows->functions,
+			 ip_plural(rows->functions));
+	ip_print(out, " in %s", ip_format_ns(rows->interval_ns, interval));
 	if (seconds > 0)
 		ip_print(out, ", %.1f%% self", 100.0 * rows->self_ns / rows->interval_ns);
+	if (seconds > 0 && rows->has_cpu)
+		ip_print(out, ", %.1f%% CPU", 100.0 * rows->cpu_ns / rows->interval_ns);
+	if (rows->hidden)
+		ip_print(out, "; hidden: %zu that wait%s", rows->hidden,
+			 rows->hidden == 1 ? "s" : "");
 	if (rows->logged)
 		ip_print(out, "; %zu are logged, not shown", rows->logged);
 }
@@ -193,6 +206,8 @@ static void json_row(struct ip_json *j, const struct cli_top_snapshot *s,
 							 .tailed = r->tailed,
 							 .has_tailed = r->has_tailed},
 				      true);
+	if (r->has_self)
+		ip_json_bool(j, "waits", r->waits);
 	if (r->timed) {
 		ip_json_uint(j, "total_ns", r->total_ns);
 		if (r->has_self)
@@ -243,6 +258,8 @@ void cli_top_print_json(const struct cli_top_options *o, const struct cli_top_se
 	ip_json_bool(&j, "joined", cli_top_session_is_joined(session));
 	ip_json_uint(&j, "ts", ip_recording_since_start(s->recording, s->now->tsc));
 	ip_json_uint(&j, "interval_ns", rows->interval_ns);
+	if (rows->has_cpu)
+		ip_json_uint(&j, "cpu_ns", rows->cpu_ns);
 	ip_json_uint(&j, "measured", rows->functions);
 	ip_json_uint(&j, "logged", rows->logged);
 	ip_json_uint(&j, "calls", rows->calls);

@@ -128,6 +128,8 @@ static int downwards(const void *a, const void *b)
 {
 	const struct cli_top_row *x = a, *y = b;
 
+	if (x->below != y->below)
+		return x->below ? 1 : -1;
 	return x->key != y->key ? (x->key < y->key ? 1 : -1) : by_name(x, y);
 }
 
@@ -135,6 +137,8 @@ static int upwards(const void *a, const void *b)
 {
 	const struct cli_top_row *x = a, *y = b;
 
+	if (x->below != y->below)
+		return x->below ? 1 : -1;
 	return x->key != y->key ? (x->key > y->key ? 1 : -1) : -by_name(x, y);
 }
 
@@ -154,17 +158,17 @@ static void count_payloads(const struct ip_recording *s, struct cli_top_rows *re
 }
 
 struct making {
-	const bool *wanted;
-	bool since_start;
-	enum cli_top_column sort;
+	const struct cli_top_order *order;
 	double seconds;
 	struct cli_top_rows *rows;
 };
 
-/* Adds the rows of one process, or of all together (pid 0). */
-static int add_rows(const struct making *m, const struct cli_top_snapshot *s, pid_t pid)
+/* Adds the rows of one process (by index), or of all together (pid 0). */
+static int add_rows(const struct making *m, const struct cli_top_snapshot *s, pid_t pid,
+		    size_t process)
 {
-	const struct ip_counts *before = m->since_start ? NULL : s->before;
+	const struct cli_top_order *o = m->order;
+	const struct ip_counts *before = o->since_start ? NULL : s->before;
 	struct cli_top_rows *rows = m->rows;
 	struct cli_top_row *items =
 		reallocarray(rows->items, rows->n + s->now->nfunctions, sizeof(*rows->items));
@@ -176,19 +180,28 @@ static int add_rows(const struct making *m, const struct cli_top_snapshot *s, pi
 		struct ip_count d =
 			difference(&s->now->functions[i], before ? &before->functions[i] : NULL);
 		struct cli_top_row *row = &rows->items[rows->n];
+		const struct ip_count *all = &s->now->functions[i];
 
-		if (!d.calls || (m->wanted && !m->wanted[i]))
+		if (!d.calls || (o->wanted && !o->wanted[i]))
 			continue;
 		*row = (struct cli_top_row){.function = i,
 					    .pid = pid,
 					    .name = ip_names_get(s->names, i),
 					    .shown = ip_names_shown(s->names, i),
-					    .all_calls = s->now->functions[i].calls};
+					    .all_calls = all->calls};
 		fill(row, s, &d, m->seconds);
-		row->key = key_of(row, m->sort);
+		row->key = key_of(row, o->sort);
+		row->waits = all->has_self &&
+			     cli_top_cpu_is_wait(s->cpu, process,
+						 ip_recording_ns(s->recording, all->self));
+		row->below =
+			row->waits && o->waits == CLI_TOP_WAITS_BELOW && o->sort == CLI_TOP_SELF;
 		rows->calls += row->calls;
 		rows->self_ns += row->self_ns;
-		rows->n++;
+		if (row->waits && o->waits == CLI_TOP_WAITS_HIDE)
+			rows->hidden++;
+		else
+			rows->n++;
 	}
 	return 0;
 }
@@ -206,7 +219,7 @@ static int add_processes(const struct making *m, const struct cli_top_snapshot *
 		own.now = now;
 		own.before = before;
 		if (ret > 0)
-			ret = add_rows(m, &own, processes->processes[i].pid);
+			ret = add_rows(m, &own, processes->processes[i].pid, i);
 		ip_counts_destroy(now);
 		ip_counts_destroy(before);
 	}
@@ -214,23 +227,26 @@ static int add_processes(const struct making *m, const struct cli_top_snapshot *
 }
 
 int cli_top_rows_make(const struct cli_top_snapshot *s, const struct cli_live_counts *processes,
-		      const bool *wanted, bool since_start, enum cli_top_column sort, bool reverse,
-		      struct cli_top_rows *ret)
+		      const struct cli_top_order *order, struct cli_top_rows *ret)
 {
-	const struct ip_counts *before = since_start ? NULL : s->before;
+	const struct ip_counts *before = order->since_start ? NULL : s->before;
 	uint64_t begin = before ? before->tsc : s->recording->tsc_start;
-	struct making m = {.wanted = wanted, .since_start = since_start, .sort = sort, .rows = ret};
+	struct making m = {.order = order, .rows = ret};
 
 	*ret = (struct cli_top_rows){
-		.interval_ns = ip_recording_ns(s->recording, since(s->now->tsc, begin))};
+		.interval_ns = ip_recording_ns(s->recording, since(s->now->tsc, begin)),
+		.by_process = processes,
+		.has_cpu = s->cpu->known && !order->since_start,
+		.cpu_ns = since(s->cpu->used_ns, s->cpu->before_ns)};
 	m.seconds = ret->interval_ns / 1e9;
-	if ((processes ? add_processes(&m, s, processes) : add_rows(&m, s, 0)) < 0) {
+	if ((processes ? add_processes(&m, s, processes) : add_rows(&m, s, 0, SIZE_MAX)) < 0) {
 		cli_top_rows_clear(ret);
 		return -1;
 	}
 	count_payloads(s->recording, ret);
 	if (ret->n)
-		qsort(ret->items, ret->n, sizeof(*ret->items), reverse ? upwards : downwards);
+		qsort(ret->items, ret->n, sizeof(*ret->items),
+		      order->reverse ? upwards : downwards);
 	return 0;
 }
 

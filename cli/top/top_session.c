@@ -51,6 +51,7 @@ struct cli_top_session {
 	char *dir; /* directory of the trace, or of all traces of iprobe top's own */
 	struct cli_top_service service;
 	struct cli_live_counts counts;
+	struct cli_top_cpu cpu;
 	/* The directory above dir. Its text is in memory shared with the child, which makes the
 	 * directory. NULL: another iprobe has the session. */
 	char *own;
@@ -411,6 +412,7 @@ int cli_top_session_end(struct cli_top_session *s)
 	if (s->words >= 0)
 		close(s->words);
 	cli_live_counts_clear(&s->counts);
+	cli_top_cpu_clear(&s->cpu);
 	cli_top_service_clear(&s->service);
 	free(s->said);
 	if (s->own)
@@ -500,6 +502,9 @@ int cli_top_session_read(struct cli_top_session *s, struct cli_top_snapshot *ret
 		return s->read_last ? 0 : -1;
 	if (!c->recording)
 		return 0;
-	*ret = (struct cli_top_snapshot){c->recording, c->names, c->now, c->before, renewed};
+	if (cli_top_cpu_read(&s->cpu, c) < 0)
+		return -1;
+	*ret = (struct cli_top_snapshot){c->recording, c->names, c->now,
+					 c->before,    renewed,	 &s->cpu};
 	return 1;
 }

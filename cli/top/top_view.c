@@ -36,6 +36,7 @@ static const char *const help[] = {
 	"s S       sort by the next column, the one before (it has a *); > < too",
 	"r         the other way round",
 	"/         show only what a selection means, or names with a word in them",
+	"w         functions that wait: below the others, hidden, among the others",
 	"t         figures of the last interval, or since the session began",
 	"p, space  pause the picture, and go on; the session goes on all the time",
 	"+ -       half, double the time between pictures",
@@ -57,6 +58,7 @@ struct view {
 	struct cli_top_rows rows;
 	uint64_t delay_ns, next_ns, end_ns;
 	enum cli_top_column sort;
+	enum cli_top_waits waits;
 	bool reverse, since_start, paused, quit;
 	enum mode mode;
 	char typed[256], filter[256]; /* filter: as it was typed; "": none */
@@ -110,6 +112,10 @@ static void choose(struct view *v, size_t row)
 static void make_rows(struct view *v)
 {
 	_cleanup_free_ bool *selected = NULL;
+	struct cli_top_order order = {.since_start = v->since_start,
+				      .sort = v->sort,
+				      .waits = v->waits,
+				      .reverse = v->reverse};
 	struct cli_top_rows rows;
 	size_t n;
 
@@ -121,9 +127,10 @@ static void make_rows(struct view *v)
 		*v->filter = '\0';
 		n = 1;
 	}
+	order.wanted = selected;
 	if (cli_top_rows_make(&v->snapshot,
 			      v->options->by_process ? cli_top_session_counts(v->session) : NULL,
-			      selected, v->since_start, v->sort, v->reverse, &rows) < 0) {
+			      &order, &rows) < 0) {
 		snprintf(v->message, sizeof(v->message), "%s", ip_error_message());
 		return;
 	}
@@ -264,7 +271,8 @@ static int show(struct view *v)
 			ip_print(out, "  %s\n", help[i]);
 	} else {
 		print_rows(out, v, lines, columns);
-		ip_print(out, "q quit  s sort  / filter  p pause  t time  d drop  c callees  a add "
+		ip_print(out, "q quit  s sort  / filter  p pause  t time  w waits  d drop  c "
+			      "callees  a add "
 			      " ? help");
 	}
 	if (fclose(out) != 0)
@@ -484,6 +492,14 @@ static void compressor(struct view *v, int key)
 		v->mode = key == 'a' ? ADD : FILTER;
 		*v->typed = '\0';
 		break;
+	case 'w':
+		v->waits = (v->waits + 1) % 3;
+		snprintf(v->message, sizeof(v->message), "functions that wait: %s",
+			 v->waits == CLI_TOP_WAITS_BELOW  ? "below the others (order by self)"
+			 : v->waits == CLI_TOP_WAITS_HIDE ? "hidden"
+							  : "among the others");
+		make_rows(v);
+		break;
 	case 't':
 		v->since_start = !v->since_start;
 		make_rows(v);
@@ -581,7 +597,8 @@ int cli_top_view(const struct cli_top_options *options, struct cli_top_session *
 			 .session = session,
 			 .snapshot = *first,
 			 .delay_ns = options->delay_ns,
-			 .sort = options->sort};
+			 .sort = options->sort,
+			 .waits = options->waits};
 	int done;
 
 	if (options->duration_ns)
