@@ -8,12 +8,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +23,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/proc.h"
 
 #define NOBODY 65534
 
@@ -30,6 +33,14 @@ static struct {
 	pid_t pid; /* the process that pidfd holds */
 	bool restore_only;
 	struct ip_policy_entry entry; /* for IP_DELEGATION_MEMBER */
+	/* step 7: the targets, whose pidfds are pidfd and those after it; 0: one alone */
+	struct target {
+		pid_t pid;
+		dev_t device; /* of its program; the inode is 0 where that is not known */
+		ino_t inode;
+		long user; /* real */
+	} * targets;
+	size_t ntargets;
 } delegation;
 
 static const char *const kinds[] = {[IP_DELEGATION_OWN] = "own",
@@ -55,6 +66,27 @@ char *ip_delegation_text(enum ip_delegation_kind kind, uid_t uid, int pidfd,
 		fprintf(out, "%c%u", i ? ',' : ':', entry->users[i]);
 	for (size_t i = 0; entry && i < entry->nprograms; i++)
 		fprintf(out, "\n%s", entry->programs[i]);
+	if (fclose(out) != 0) {
+		free(text);
+		ip_error("out of memory");
+		return NULL;
+	}
+	return text;
+}
+
+char *ip_delegation_text_of_many(int pidfd, const pid_t *pids, size_t n)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	fprintf(out, "%s:%d", kinds[IP_DELEGATION_ANY], pidfd);
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "%c%d", i ? ',' : ':', pids[i]);
 	if (fclose(out) != 0) {
 		free(text);
 		ip_error("out of memory");
@@ -100,6 +132,48 @@ static int take_entry(const char *text, struct ip_policy_entry *ret)
 			return -1;
 		ret->nprograms++;
 		text += 1 + n;
+	}
+	return *text ? -1 : 0;
+}
+
+/* Looks which program a process runs, and for whom. */
+static bool find_program(pid_t pid, struct target *ret)
+{
+	char name[64];
+	struct stat st;
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
+	if (stat(name, &st) < 0 || (ret->user = ip_proc_status(pid, "Uid")) < 0)
+		return false;
+	ret->device = st.st_dev;
+	ret->inode = st.st_ino;
+	return true;
+}
+
+/* Step 7. Reads ":PID,PID". A target may have ended: then its pidfd holds no number any more. */
+static int take_targets(const char *text)
+{
+	for (; *text == ':' || *text == ','; delegation.ntargets++) {
+		const int pidfd = delegation.pidfd + (int)delegation.ntargets;
+		struct target *t;
+		char *end;
+		long pid = strtol(text + 1, &end, 10);
+		pid_t held;
+
+		if (end == text + 1 || pid <= 0 || pid > INT_MAX ||
+		    delegation.ntargets == IP_DELEGATION_TARGETS ||
+		    ip_array_grow(&delegation.targets, delegation.ntargets,
+				  sizeof(*delegation.targets)) < 0)
+			return -1;
+		held = held_pid(pidfd);
+		if (held != pid && (fcntl(pidfd, F_GETFD) < 0 || ip_pidfd_lives(pidfd)))
+			return -1;
+		t = &delegation.targets[delegation.ntargets];
+		*t = (struct target){.pid = pid};
+		/* the pidfd tells afterwards that this was still the target's program */
+		if (!find_program(pid, t) || !ip_pidfd_lives(pidfd))
+			t->inode = 0;
+		text = end;
 	}
 	return *text ? -1 : 0;
 }
@@ -188,10 +262,12 @@ int ip_delegation_take(void)
 		return ip_error_errno("prctl");
 	if (!rest || take_kind(text, rest - text, &kind, &uid) < 0 ||
 	    sscanf(rest, ":%d%n", &delegation.pidfd, &length) != 1 ||
-	    (delegation.pid = held_pid(delegation.pidfd)) <= 0 ||
+	    ((delegation.pid = held_pid(delegation.pidfd)) <= 0 &&
+	     (kind != IP_DELEGATION_ANY || !rest[length])) ||
 	    (kind == IP_DELEGATION_MEMBER
 		     ? !rest[length] || take_entry(rest + length, &delegation.entry) < 0
-		     : rest[length] != '\0') ||
+	     : kind == IP_DELEGATION_ANY ? take_targets(rest + length) < 0
+					 : rest[length] != '\0') ||
 	    become_user(kind, uid) < 0 || set_effective(USUAL) < 0)
 		return ip_error("the variable %s is set, and is not as iprobed sets it: unset it",
 				IP_DELEGATION_VARIABLE);
@@ -347,10 +423,34 @@ static int check_threads(pid_t pid)
 	return any ? 0 : ip_error("pid %d has ended", pid);
 }
 
+/* Step 7. */
+static int check_targets(pid_t pid)
+{
+	struct target found;
+	bool same = false;
+
+	for (size_t i = 0; i < delegation.ntargets; i++)
+		if (delegation.targets[i].pid == pid)
+			return ip_pidfd_lives(delegation.pidfd + (int)i)
+				       ? 0
+				       : ip_error("pid %d has ended", pid);
+	if (find_program(pid, &found))
+		for (size_t i = 0; i < delegation.ntargets && !same; i++)
+			same = delegation.targets[i].inode == found.inode &&
+			       delegation.targets[i].device == found.device &&
+			       delegation.targets[i].user == found.user;
+	return same ? 0
+		    : ip_error("pid %d runs another program, or for another user, than the "
+			       "processes that the rule is for",
+			       pid);
+}
+
 int ip_delegation_check(pid_t pid)
 {
 	if (!delegation.kind)
 		return 0;
+	if (delegation.ntargets)
+		return check_targets(pid);
 	if (pid == delegation.pid && !ip_pidfd_lives(delegation.pidfd))
 		return ip_error("pid %d has ended", pid);
 	if (delegation.kind == IP_DELEGATION_MEMBER) {

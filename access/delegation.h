@@ -40,6 +40,12 @@
  *      worker writes no register, no stack and no other memory, and borrows no thread. Calls that
  *      the stop broke off begin anew.
  *
+ *   7. A rule of iprobed may have a whole service recorded: then there are several targets, each
+ * held by a pidfd. The worker touches these, as long as they live, and what is found besides only
+ *      where it runs the same program as one of them, for the same user: what they fork. So a
+ *      number that was given to another process, and what a target's children execute, are left
+ *      alone.
+ *
  * If IPROBE_PERMIT is not set there is no delegation. Then no capability is changed and no right is
  * checked. Only ip_delegation_check_place() still checks that the thread is one of the process.
  */
@@ -68,6 +74,11 @@ enum ip_delegation_kind {
 #define IP_DELEGATION_STAYS ((uid_t)-1)
 char *ip_delegation_text(enum ip_delegation_kind kind, uid_t uid, int pidfd,
 			 const struct ip_policy_entry *entry);
+
+/* The same for several targets (step 7), of any kind. pidfd: holds the first of them, and those
+ * that follow hold the others. pids: what they hold, for those that have ended meanwhile. */
+#define IP_DELEGATION_TARGETS 1024u
+char *ip_delegation_text_of_many(int pidfd, const pid_t *pids, size_t n);
 
 /* Takes the delegation from the environment. For main(). Returns 0 or -1. */
 int ip_delegation_take(void);
