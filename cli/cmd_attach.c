@@ -290,6 +290,7 @@ static void fill(struct ip_service_worker_result *r, const struct ip_session_sum
 	r->lost = s->lost;
 	r->invalid = s->invalid;
 	r->filtered = s->filtered;
+	r->counted = s->counting ? s->calls : 0;
 	r->functions = s->functions;
 	r->sites = s->sites;
 	r->threads = s->threads;

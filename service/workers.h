@@ -27,9 +27,10 @@ struct ip_service_worker_result {
 	uint64_t events, lost, invalid, filtered, functions, sites, threads, pages, bytes,
 		length_ns;
 	uint64_t stops, stops_ns, longest_stop_ns;
-	bool recorded; /* its trace exists */
-	bool changed;  /* the target had a session, which was changed */
-	bool followed; /* another worker's session records the target already */
+	uint64_t counted; /* calls, where they are counted */
+	bool recorded;	  /* its trace exists */
+	bool changed;	  /* the target had a session, which was changed */
+	bool followed;	  /* another worker's session records the target already */
 	bool none;     /* nothing to do: no module of the target has probes, or none is selected */
 	bool execed;   /* the process executes another program now, which is not recorded */
 	bool over;     /* what ended it ends the whole recording (--until, --stop-on) */

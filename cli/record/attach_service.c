@@ -124,6 +124,7 @@ static void take_result(void *context, const struct ip_service_worker *worker, c
 	s->sum.events += r->events;
 	s->sum.lost += r->lost;
 	s->sum.filtered += r->filtered;
+	s->sum.counted += r->counted;
 	s->sum.functions += r->functions;
 	s->sum.sites += r->sites;
 	s->sum.threads += r->threads;
@@ -168,8 +169,10 @@ static void print_json(const struct service *s)
 	ip_json_uint(&j, "events", s->sum.events);
 	ip_json_uint(&j, "lost", s->sum.lost);
 	ip_json_uint(&j, "filtered", s->sum.filtered);
+	ip_json_uint(&j, "counted", s->sum.counted);
 	ip_json_uint(&j, "bytes", s->sum.bytes);
 	ip_json_uint(&j, "stops", s->sum.stops);
+	ip_json_double(&j, "stopped_us", s->sum.stops_ns / 1e3);
 	ip_json_double(&j, "longest_stop_us", s->sum.longest_stop_ns / 1e3);
 	ip_json_string(&j, "dir", s->recorded ? s->options->session.dir : NULL);
 	ip_json_uint(&j, "duration_ns", ip_now_ns() - s->start_ns);
