@@ -24,9 +24,9 @@
 #define MOST_BYTES  1e15
 #define MOST_CPU    1e6 /* per cent of one CPU */
 
-static const char *const rule_keys[] = {"description", "enabled", "match",     "when",
-					"do",	       "for",	  "every",     "at_most",
-					"overhead",    "disk",	  "processes", NULL};
+static const char *const rule_keys[] = {"description", "enabled", "match",   "when",	 "do",
+					"for",	       "every",	  "at_most", "overhead", "disk",
+					"processes",   "record",  NULL};
 static const char *const match_keys[] = {"exe", "cmdline", "user", "cgroup", "unit", NULL};
 static const char *const when_keys[] = {"start",   "every",  "cpu",	"memory", "pressure",
 					"latency", "signal", "request", NULL};
@@ -371,6 +371,20 @@ static int read_do(const struct ip_yaml_document *document, const struct ip_yaml
 	return ip_yaml_error(document, node, "do is one of trace, hist, fperf and snapshot");
 }
 
+static int read_record(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		       bool *ret)
+{
+	const char *text = ip_yaml_text(document, node, "record");
+
+	if (!text)
+		return -1;
+	*ret = !strcmp(text, "service");
+	return *ret || !strcmp(text, "process")
+		       ? 0
+		       : ip_yaml_error(document, node, "record is process or service, not '%.32s'",
+				       text);
+}
+
 static int read_overhead(const struct ip_yaml_document *document, const struct ip_yaml *node,
 			 double *ret)
 {
@@ -413,6 +427,8 @@ static int read_limits(const struct ip_yaml_document *document, const struct ip_
 		return -1;
 	if (read_size(document, map, "disk", IP_RULES_DISK_MIN, &ret->disk) < 0)
 		return -1;
+	if ((node = ip_yaml_get(map, "record")) && read_record(document, node, &ret->service) < 0)
+		return -1;
 	if (!(node = ip_yaml_get(map, "processes")))
 		return 0;
 	text = ip_yaml_text(document, node, "processes");
@@ -433,6 +449,12 @@ static int check(const struct ip_yaml_document *document, const struct ip_yaml *
 		return ip_yaml_error(document, ip_yaml_get(map, "overhead"),
 				     "a flight recorder records all the time: choose functions "
 				     "that are not called too often instead");
+	if (r->service && r->action == IP_RULES_SNAPSHOT && r->until)
+		return ip_yaml_error(
+			document, ip_yaml_get(map, "record"),
+			"a flight recorder that watches a latency writes its own "
+			"process's trace: record: service goes with do: trace, or with "
+			"another condition");
 	if (r->action == IP_RULES_FPERF && r->overhead_percent > 0 &&
 	    r->overhead_percent < IP_PROFILE_BUDGET_LEAST)
 		return ip_yaml_error(document, ip_yaml_get(map, "overhead"),

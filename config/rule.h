@@ -63,6 +63,7 @@ struct ip_rules_rule {
 	int signal;    /* sent to iprobed; 0: no condition */
 
 	enum ip_rules_action action;
+	bool service;	 /* all processes of a service are recorded together */
 	char *functions; /* as -f takes it; NULL: all */
 	char *profile;	 /* of fperf; NULL: none */
 	bool args, retval;

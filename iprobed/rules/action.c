@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "common/cleanup.h"
@@ -12,6 +13,7 @@
 #include "common/now.h"
 #include "common/units.h"
 #include "iprobed/rules/command.h"
+#include "iprobed/rules/members.h"
 #include "iprobed/rules/store.h"
 
 static void limits_of(const struct ip_rules_rule *r, struct ip_rules_command *c)
@@ -41,7 +43,7 @@ static void limits_of(const struct ip_rules_rule *r, struct ip_rules_command *c)
 }
 
 static void fperf(const struct ip_rules *e, const struct ip_rules_rule *r,
-		  struct ip_rules_command *c, pid_t pid)
+		  struct ip_rules_command *c)
 {
 	*c = (struct ip_rules_command){0};
 	ip_rules_command_add(c, "%s", e->fperf);
@@ -57,8 +59,6 @@ static void fperf(const struct ip_rules *e, const struct ip_rules_rule *r,
 		ip_rules_command_add(c, "--budget");
 		ip_rules_command_add(c, "%g%%", r->overhead_percent);
 	}
-	ip_rules_command_add(c, "-p");
-	ip_rules_command_add(c, "%d", pid);
 }
 
 static void make_room(const struct ip_rules *e, const struct ip_rules_state *state)
@@ -90,36 +90,88 @@ int ip_rules_begin_directory(struct ip_rules *e, struct ip_rules_target *t,
 				    cmdline_of(e, t), t->service, why, ret);
 }
 
-int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t,
-		       const struct ip_rules_firing *firing)
+/* Notes in why.txt which processes of a service are recorded, and how many could not be had. */
+static void note_members(const struct ip_rules *e, const struct ip_rules_target *t,
+			 const struct ip_rules_state *state, const struct ip_rules_members *members,
+			 const char *dir)
 {
-	const struct ip_rules_rule *r = firing->arm->state->rule;
-	const struct ip_rules_process *p = &t->process;
+	char *text = NULL;
+	size_t size, left_out;
+	FILE *out = open_memstream(&text, &size);
+
+	ip_rules_members_count(e, t, state, &left_out);
+	for (size_t i = 0; out && i < members->n; i++)
+		fprintf(out, "%s%d", i ? " " : "recorded ", members->pids[i]);
+	if (out && left_out)
+		fprintf(out,
+			"; %zu of the service left out: %s recorded for another rule, or "
+			"cleaned up after",
+			left_out, left_out == 1 ? "it is" : "they are");
+	if (out && fclose(out) == 0)
+		ip_rules_store_note(dir, text);
+	free(text);
+}
+
+/* Starts the command that records. */
+static int start(struct ip_rules *e, struct ip_rules_target *t, const struct ip_rules_arm *arm,
+		 const struct ip_rules_members *members)
+{
+	const struct ip_rules_rule *r = arm->state->rule;
 	struct ip_rules_command c;
 
-	t->memory = ip_rules_memory_of(r);
-	if (ip_rules_memory_check(e, t->memory) < 0)
-		return -1;
-	if (ip_rules_note(e, p) < 0 ||
-	    ip_rules_begin_directory(e, t, firing->arm, firing->why, &t->dir) < 0) {
-		ip_rules_forget(e, p);
-		return -1;
-	}
 	if (r->action == IP_RULES_FPERF) {
-		fperf(e, r, &c, p->pid);
+		fperf(e, r, &c);
 	} else {
 		ip_rules_command_iprobe(&c, e, "attach");
 		ip_rules_command_options(&c, r, "trace");
 		limits_of(r, &c);
-		ip_rules_command_add(&c, "--");
-		ip_rules_command_add(&c, "%d", p->pid);
 	}
-	if (ip_rules_command_start(&c, e, t, t->dir, &t->job) < 0) {
-		ip_rules_store_remove(t->dir);
-		free(ip_steal_ptr(t->dir));
-		ip_rules_forget(e, p);
+	/* what they fork meanwhile: the delegation leaves out what these execute */
+	if (members->service)
+		ip_rules_command_add(&c, "--children");
+	ip_rules_command_pids(&c, members);
+	return ip_rules_command_start(&c, e, members, t->dir, &t->job);
+}
+
+static int act_begin(struct ip_rules *e, struct ip_rules_target *t,
+		     const struct ip_rules_firing *firing, const struct ip_rules_members *members)
+{
+	const struct ip_rules_state *state = firing->arm->state;
+
+	if (ip_rules_note(e, &t->process) < 0)
+		return -1;
+	if (ip_rules_members_note(e, t) < 0 ||
+	    ip_rules_begin_directory(e, t, firing->arm, firing->why, &t->dir) < 0)
+		return -1;
+	if (state->rule->service)
+		note_members(e, t, state, members, t->dir);
+	if (start(e, t, firing->arm, members) == 0)
+		return 0;
+	ip_rules_store_remove(t->dir);
+	free(ip_steal_ptr(t->dir));
+	return -1;
+}
+
+int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t,
+		       const struct ip_rules_firing *firing)
+{
+	const struct ip_rules_rule *r = firing->arm->state->rule;
+	struct ip_rules_members members;
+	int done = ip_rules_members_led(e, t, firing->arm->state, &members);
+
+	t->memory = ip_rules_memory_of(r, members.n);
+	t->nmembers = members.service ? members.n : 0;
+	if (done == 0)
+		done = ip_rules_memory_check(e, t->memory);
+	if (done == 0)
+		done = act_begin(e, t, firing, &members);
+	ip_rules_members_clear(&members);
+	if (done < 0) {
+		ip_rules_members_forget(e, t);
+		ip_rules_forget(e, &t->process);
 		return -1;
 	}
+	ip_rules_members_join(e, t);
 	t->job.limit_ns = ip_now_ns() + r->for_ns + IP_RULES_TIMEOUT_NS;
 	t->doing = IP_RULES_ACT;
 	t->told_memory = false;
@@ -127,16 +179,38 @@ int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t,
 	return 0;
 }
 
+/* Returns how many processes have been recorded. Of several some may have failed, and the exit code
+ * says so: the others are worth keeping. */
+static size_t count_recorded(const struct ip_rules_target *t, bool is_fperf)
+{
+	_cleanup_free_ char *path = NULL;
+	struct stat st;
+
+	if (!WIFEXITED(t->job.status))
+		return 0;
+	if (!t->nmembers)
+		return !WEXITSTATUS(t->job.status);
+	if (!is_fperf)
+		return ip_rules_job_figure(&t->job, "processes");
+	if (asprintf(&path, "%s/fperf.json", t->dir) < 0) {
+		path = NULL;
+		return 0;
+	}
+	return stat(path, &st) == 0 && st.st_size;
+}
+
 bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
-	const struct ip_rules_rule *r = t->by->state->rule;
+	const struct ip_rules_state *state = t->by->state;
+	const struct ip_rules_rule *r = state->rule;
 	double events = ip_rules_job_figure(&t->job, "events"),
 	       calls = ip_rules_job_figure(&t->job, "counted"),
-	       stopped = 1e3 * ip_rules_job_figure(&t->job, "stop_us");
-	char count[32], counted[32], stops[16], line[512];
+	       stopped = 1e3 * ip_rules_job_figure(&t->job, t->nmembers ? "stopped_us" : "stop_us"),
+	       cost = events * IP_RULES_EVENT_NS + calls * IP_RULES_MEASURE_NS + stopped;
+	size_t n = count_recorded(t, r->action == IP_RULES_FPERF);
+	char count[32], counted[32], stops[16], line[512], of[48] = "";
 
-	(void)e;
-	if (!WIFEXITED(t->job.status) || WEXITSTATUS(t->job.status)) {
+	if (!n) {
 		ip_rules_log(t->by->state, t, "nothing is recorded: %s",
 			     *t->job.word ? t->job.word : "its session was killed");
 		ip_rules_store_remove(t->dir);
@@ -146,30 +220,41 @@ bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 	if (r->action == IP_RULES_FPERF) {
 		snprintf(line, sizeof(line), "counted");
 	} else {
+		if (t->nmembers)
+			snprintf(of, sizeof(of), " of %zu process%s", n, n == 1 ? "" : "es");
 		snprintf(line, sizeof(line),
-			 "%s events and %s calls counted, lost %.0f, stopped for %s in all",
-			 ip_format_count(events, count), ip_format_count(calls, counted),
+			 "%s events and %s calls counted%s, lost %.0f, stopped for %s in all",
+			 ip_format_count(events, count), ip_format_count(calls, counted), of,
 			 ip_rules_job_figure(&t->job, "lost"), ip_format_ns(stopped, stops));
-		t->by->not_before_ns =
-			now_ns + ip_rules_pay_back(events * IP_RULES_EVENT_NS +
-							   calls * IP_RULES_MEASURE_NS + stopped,
-						   r->overhead_percent);
+		/* of a service, it is a share of all its processes' time */
+		t->by->not_before_ns = now_ns + ip_rules_pay_back(cost / n, r->overhead_percent);
+		if (r->service)
+			ip_rules_members_pay(e, t, state, t->by->not_before_ns);
 	}
 	ip_rules_store_note(t->dir, line);
+	if (WEXITSTATUS(t->job.status))
+		ip_rules_log(t->by->state, t, "not all of its service could be recorded: %s",
+			     t->job.word);
 	ip_rules_log(t->by->state, t, "has recorded: %s; in %s", line, t->dir);
 	return true;
 }
 
 int ip_rules_clean_begin(struct ip_rules *e, struct ip_rules_target *t)
 {
+	struct ip_rules_members members;
 	struct ip_rules_command c;
+	int done;
 
 	ip_rules_command_iprobe(&c, e, "detach");
 	/* the session of another iprobe must not be ended */
 	ip_rules_command_add(&c, "--left-over");
 	ip_rules_command_add(&c, "--");
 	ip_rules_command_add(&c, "%d", t->process.pid);
-	if (ip_rules_command_start(&c, e, t, "/", &t->job) < 0)
+	done = ip_rules_members_one(t, &members);
+	if (done == 0)
+		done = ip_rules_command_start(&c, e, &members, "/", &t->job);
+	ip_rules_members_clear(&members);
+	if (done < 0)
 		return -1;
 	t->job.limit_ns = ip_now_ns() + IP_RULES_TIMEOUT_NS;
 	t->doing = IP_RULES_CLEAN;

@@ -14,6 +14,7 @@
 #include "common/units.h"
 #include "iprobed/daemon_private.h"
 #include "iprobed/rules/command.h"
+#include "iprobed/rules/members.h"
 #include "iprobed/rules/store.h"
 
 #define MEMORY (8ul << 20)
@@ -124,7 +125,9 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 	uint64_t now_ns = ip_now_ns();
 	struct ip_rules_arm *first = first_watcher(t, now_ns);
 	const struct ip_rules_rule *r = first ? first->state->rule : NULL;
+	struct ip_rules_members members;
 	struct ip_rules_command c;
+	int done;
 
 	t->nwatched = 0;
 	memset(t->is_overhead, 0, sizeof(t->is_overhead));
@@ -159,7 +162,11 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 	}
 	ip_rules_command_add(&c, "--");
 	ip_rules_command_add(&c, "%d", t->process.pid);
-	if (ip_rules_command_start(&c, e, t, e->options->state, &t->job) < 0) {
+	done = ip_rules_members_one(t, &members);
+	if (done == 0)
+		done = ip_rules_command_start(&c, e, &members, e->options->state, &t->job);
+	ip_rules_members_clear(&members);
+	if (done < 0) {
 		free(ip_steal_ptr(t->dir));
 		ip_rules_forget(e, &t->process);
 		return -1;
@@ -177,17 +184,24 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 int ip_rules_snapshot_begin(struct ip_rules *e, struct ip_rules_target *t,
 			    const struct ip_rules_firing *firing)
 {
+	const struct ip_rules_state *state = firing->arm->state;
+	struct ip_rules_members members;
 	struct ip_rules_command c;
+	int done;
 
 	if (ip_rules_begin_directory(e, t, firing->arm, firing->why, &t->side_dir) < 0)
 		return -1;
+	done = state->rule->service ? ip_rules_members_watched(e, t, state, &members)
+				    : ip_rules_members_one(t, &members);
 	ip_rules_command_iprobe(&c, e, "snapshot");
 	ip_rules_command_add(&c, "--json");
 	ip_rules_command_add(&c, "-o");
 	ip_rules_command_add(&c, "trace");
-	ip_rules_command_add(&c, "--");
-	ip_rules_command_add(&c, "%d", t->process.pid);
-	if (ip_rules_command_start(&c, e, t, t->side_dir, &t->side) < 0) {
+	ip_rules_command_pids(&c, &members);
+	if (done == 0)
+		done = ip_rules_command_start(&c, e, &members, t->side_dir, &t->side);
+	ip_rules_members_clear(&members);
+	if (done < 0) {
 		ip_rules_store_remove(t->side_dir);
 		free(ip_steal_ptr(t->side_dir));
 		return -1;
@@ -204,7 +218,7 @@ static void tell_written(const struct ip_rules_target *t, const struct ip_rules_
 	char count[32], line[64];
 
 	snprintf(line, sizeof(line), "%s events",
-		 ip_format_count(ip_rules_job_figure(job, "events"), count));
+		 ip_format_count(ip_rules_job_sum(job, "events"), count));
 	ip_rules_store_note(dir, line);
 	ip_rules_log(arm->state, t, "has written its flight recorder: %s; in %s", line, dir);
 }
@@ -237,7 +251,9 @@ void ip_rules_recorder_keep(struct ip_rules *e, struct ip_rules_target *t, struc
 
 bool ip_rules_snapshot_end(struct ip_rules *e, struct ip_rules_target *t)
 {
-	bool good = WIFEXITED(t->side.status) && !WEXITSTATUS(t->side.status);
+	/* of several processes some may have failed, and the exit code says so */
+	bool good = WIFEXITED(t->side.status) &&
+		    (!WEXITSTATUS(t->side.status) || ip_rules_job_figure(&t->side, "pid"));
 
 	(void)e;
 	if (good) {

@@ -27,13 +27,31 @@ void ip_rules_command_add(struct ip_rules_command *c, const char *format, ...)
 	va_end(args);
 }
 
+void ip_rules_command_pids(struct ip_rules_command *c, const struct ip_rules_members *members)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	for (size_t i = 0; out && i < members->n; i++)
+		fprintf(out, "%s%d", i ? "," : "", members->pids[i]);
+	if (!out || fclose(out) != 0)
+		c->failed = true;
+	ip_rules_command_add(c, "-p");
+	ip_rules_command_add(c, "%s", text ? text : "");
+	free(text);
+}
+
 int ip_rules_command_start(struct ip_rules_command *c, const struct ip_rules *e,
-			   const struct ip_rules_target *t, const char *directory,
+			   const struct ip_rules_members *members, const char *directory,
 			   struct ip_rules_job *job)
 {
-	_cleanup_free_ char *text = ip_delegation_text(IP_DELEGATION_ANY, IP_DELEGATION_STAYS, 3,
-						       NULL),
-			    *variable = NULL;
+	_cleanup_free_ char *text =
+		members->service
+			? ip_delegation_text_of_many(IP_RULES_JOB_TARGET, members->pids, members->n)
+			: ip_delegation_text(IP_DELEGATION_ANY, IP_DELEGATION_STAYS,
+					     IP_RULES_JOB_TARGET, NULL);
+	_cleanup_free_ char *variable = NULL;
 	char *environment[3] = {e->environment, NULL, NULL};
 	int done = -1;
 
@@ -43,7 +61,8 @@ int ip_rules_command_start(struct ip_rules_command *c, const struct ip_rules *e,
 	if (c->failed || !variable)
 		ip_error("out of memory");
 	else
-		done = ip_rules_job_start(job, c->words, directory, t->pidfd, environment);
+		done = ip_rules_job_start(job, c->words, directory, members->pidfds, members->n,
+					  environment);
 	for (size_t i = 0; i < c->n; i++)
 		free(c->words[i]);
 	return done;

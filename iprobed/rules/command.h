@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "iprobed/rules/members.h"
 #include "iprobed/rules/rules_private.h"
 
 #define IP_RULES_COMMAND_WORDS 64
@@ -34,9 +35,13 @@ void ip_rules_command_add(struct ip_rules_command *c, const char *format, ...)
 void ip_rules_command_options(struct ip_rules_command *c, const struct ip_rules_rule *rule,
 			      const char *dir);
 
-/* Runs the command in the directory, and frees the words. Returns 0, or -1 with an error. */
+/* Adds -p with the pids. */
+void ip_rules_command_pids(struct ip_rules_command *c, const struct ip_rules_members *members);
+
+/* Runs the command in the directory, and frees the words. The members are its targets. Returns 0,
+ * or -1 with an error. */
 int ip_rules_command_start(struct ip_rules_command *c, const struct ip_rules *e,
-			   const struct ip_rules_target *t, const char *directory,
+			   const struct ip_rules_members *members, const char *directory,
 			   struct ip_rules_job *job);
 
 #endif

@@ -67,7 +67,7 @@ void ip_rules_listen_no_more(struct ip_rules *e)
 
 static const char *doing_name(const struct ip_rules_target *t)
 {
-	static const char *const names[] = {"nothing", "watch", "act", "clean"};
+	static const char *const names[] = {"nothing", "watch", "act", "act", "clean"};
 
 	return names[t->doing];
 }
@@ -85,6 +85,7 @@ static void list_json(const struct ip_rules *e, FILE *out)
 		ip_json_object(&j, NULL);
 		ip_json_string(&j, "name", s->rule->name);
 		ip_json_string(&j, "does", ip_rules_action_name(s->rule->action));
+		ip_json_string(&j, "record", s->rule->service ? "service" : "process");
 		ip_json_uint(&j, "fired", s->fired);
 		ip_json_array(&j, "processes");
 		for (size_t k = 0; k < e->ntargets; k++)
@@ -175,10 +176,13 @@ static unsigned fire_for(struct ip_rules *e, const char *name, pid_t pid, uint64
 static int fire(struct ip_rules *e, const char *name, pid_t pid, uint64_t now_ns, FILE *out)
 {
 	unsigned found, fired = 0;
-	bool known = false;
+	bool known = false, service = false;
 
 	for (size_t i = 0; i < e->nstates; i++)
-		known |= !strcmp(e->states[i].rule->name, name);
+		if (!strcmp(e->states[i].rule->name, name)) {
+			known = true;
+			service = e->states[i].rule->service;
+		}
 	if (!known)
 		return ip_error("no rule '%s' is carried out (iprobed --rules lists them)", name);
 	found = fire_for(e, name, pid, now_ns, &fired);
@@ -193,7 +197,12 @@ static int fire(struct ip_rules *e, const char *name, pid_t pid, uint64_t now_ns
 			   : ip_error("the rule '%s' is for no process that runs", name);
 	if (!fired)
 		return ip_error("the rule '%s' is at work on it already", name);
-	fprintf(out, "the rule '%s' fires for %u process%s\n", name, fired, fired == 1 ? "" : "es");
+	if (service)
+		fprintf(out, "the rule '%s' fires for %u service%s\n", name, fired,
+			ip_plural(fired));
+	else
+		fprintf(out, "the rule '%s' fires for %u process%s\n", name, fired,
+			fired == 1 ? "" : "es");
 	return 0;
 }
 

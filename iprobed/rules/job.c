@@ -22,7 +22,6 @@
 #include "common/now.h"
 #include "iprobed/worker.h"
 
-#define TARGET_FD  3
 #define TIMEOUT_NS 30000000000ull
 #define VARIABLES  16
 
@@ -32,28 +31,44 @@ static void fail(const char *what)
 	_exit(1);
 }
 
-static void run_child(char *const *argv, char **env, const char *directory, const int fds[4],
-		      pid_t parent)
+/* Puts n descriptors in their places, from first on. The present numbers may overlap with the
+ * places. */
+static int put_in_place(const int *fds, size_t n, int first)
+{
+	_cleanup_free_ int *from = calloc(n + 1, sizeof(*from));
+
+	if (!from)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		if ((from[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, first + (int)n)) < 0)
+			return -1;
+	for (size_t i = 0; i < n; i++)
+		if (dup2(from[i], first + (int)i) < 0)
+			return -1;
+	return 0;
+}
+
+/* streams: input, output and errors. */
+static void run_child(char *const *argv, char **env, const char *directory, const int streams[3],
+		      const int *pidfds, size_t n, pid_t parent)
 {
 	/* the user of the rules has set no limits */
 	const struct ip_peer_limits none_of_his = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
 	sigset_t none;
-	int from[4];
+	int moved[3];
 
 	for (int i = 1; i < NSIG; i++)
 		signal(i, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	umask(077);
-	/* the present numbers may overlap with the places */
-	for (int i = 0; i < 4; i++)
-		if (fds[i] >= 0 && (from[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 16)) < 0)
+	for (int i = 0; i < 3; i++)
+		if ((moved[i] = fcntl(streams[i], F_DUPFD_CLOEXEC, IP_RULES_JOB_TARGET + (int)n)) <
+		    0)
 			_exit(1);
-	for (int i = 0; i < 4; i++)
-		if (fds[i] >= 0 && dup2(from[i], i) < 0)
-			_exit(1);
-	if (setsid() < 0 ||
-	    syscall(SYS_close_range, fds[TARGET_FD] < 0 ? TARGET_FD : TARGET_FD + 1, ~0u, 0) < 0)
+	if (put_in_place(pidfds, n, IP_RULES_JOB_TARGET) < 0 || put_in_place(moved, 3, 0) < 0)
+		fail("descriptors");
+	if (setsid() < 0 || syscall(SYS_close_range, IP_RULES_JOB_TARGET + n, ~0u, 0) < 0)
 		fail("cannot start");
 	if (ip_worker_set_limits(&none_of_his) < 0)
 		fail("limits");
@@ -78,7 +93,7 @@ static int make_pipe(int *ret_read, int *ret_write)
 }
 
 int ip_rules_job_start(struct ip_rules_job *job, char *const *argv, const char *directory,
-		       int pidfd, char *const *environment)
+		       const int *pidfds, size_t n, char *const *environment)
 {
 	char *env[VARIABLES] = {IP_WORKER_ENVIRONMENT};
 	size_t nenv = 0;
@@ -97,7 +112,7 @@ int ip_rules_job_start(struct ip_rules_job *job, char *const *argv, const char *
 	fflush(NULL);
 	job->pid = fork();
 	if (job->pid == 0)
-		run_child(argv, env, directory, (const int[4]){null, out, err, pidfd}, parent);
+		run_child(argv, env, directory, (const int[3]){null, out, err}, pidfds, n, parent);
 	if (job->pid > 0)
 		return 0;
 	job->pid = 0;
@@ -181,16 +196,21 @@ void ip_rules_job_clear(struct ip_rules_job *job)
 	*job = (struct ip_rules_job){.out = -1, .err = -1};
 }
 
-/* Returns the text after "key":, without leading blanks. Quotes inside of texts are escaped, so
- * nothing else looks like a key. */
-static const char *find(const struct ip_rules_job *job, const char *key)
+/* Returns what follows the next "key": in the text, without leading blanks. Quotes inside of texts
+ * are escaped, so nothing else looks like a key. NULL: there is none. */
+static const char *find_next(const char *text, const char *key)
 {
 	char name[64];
 	const char *p;
 
 	snprintf(name, sizeof(name), "\"%s\":", key);
-	p = job->text ? strstr(job->text, name) : NULL;
+	p = text ? strstr(text, name) : NULL;
 	return p ? p + strlen(name) + strspn(p + strlen(name), " ") : NULL;
+}
+
+static const char *find(const struct ip_rules_job *job, const char *key)
+{
+	return find_next(job->text, key);
 }
 
 double ip_rules_job_figure(const struct ip_rules_job *job, const char *key)
@@ -212,6 +232,15 @@ double ip_rules_job_figure(const struct ip_rules_job *job, const char *key)
 		if (*end != ',')
 			return sum;
 	}
+}
+
+double ip_rules_job_sum(const struct ip_rules_job *job, const char *key)
+{
+	double sum = 0;
+
+	for (const char *p = job->text; (p = find_next(p, key));)
+		sum += strtod(p, NULL);
+	return sum;
 }
 
 bool ip_rules_job_string(const struct ip_rules_job *job, const char *key, char *buffer, size_t size)

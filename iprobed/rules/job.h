@@ -5,7 +5,7 @@
  * leaves no target stopped, and no site live for good.
  *
  *   1. The command gets a session (setsid) of its own, no terminal, a pipe for each output, and the
- *      pidfd that holds the target (delegation.h). If the pid belongs to another process when the
+ *      pidfds that hold the targets (delegation.h). If the pid belongs to another process when the
  *      command begins, it refuses. It has the memory limits and the few environment variables that
  *      workers have (worker.h).
  *   2. When iprobed's process dies the command gets SIGTERM, and restores every byte. It also gets
@@ -38,10 +38,12 @@ struct ip_rules_job {
 	int status;	  /* as waitpid() returns it, once the command has ended */
 };
 
-/* Starts a command. argv[0]: path of the program. directory: where it runs. pidfd: of the target;
- * -1: none. environment: additional variables, may be NULL. Returns 0, or -1 with an error. */
+/* Starts a command. argv[0]: path of the program. directory: where it runs. pidfds: of its n
+ * targets; it has them from IP_RULES_JOB_TARGET on. environment: additional variables, may be NULL.
+ * Returns 0, or -1 with an error. */
+#define IP_RULES_JOB_TARGET 3
 int ip_rules_job_start(struct ip_rules_job *job, char *const *argv, const char *directory,
-		       int pidfd, char *const *environment);
+		       const int *pidfds, size_t n, char *const *environment);
 
 /* Reads the output of the command, and enforces its limit. Returns true if it has ended. Then
  * status is set, and all output has been read. */
@@ -56,6 +58,8 @@ void ip_rules_job_clear(struct ip_rules_job *job);
 /* Returns the number after "key": in the output, or the sum if it is a list of numbers; 0: there is
  * none. */
 double ip_rules_job_figure(const struct ip_rules_job *job, const char *key);
+/* Returns the sum of the numbers after each "key":. */
+double ip_rules_job_sum(const struct ip_rules_job *job, const char *key);
 /* Copies the text after "key": up to its closing quote. Returns false if there is none. */
 bool ip_rules_job_string(const struct ip_rules_job *job, const char *key, char *buffer,
 			 size_t size);

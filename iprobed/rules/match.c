@@ -50,9 +50,9 @@ int ip_rules_stat_parse(const char *text, struct ip_rules_stat *ret)
 	long pages;
 
 	if (!p || sscanf(p + 1,
-			 " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d "
+			 " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d "
 			 "%*d %llu %*u %ld",
-			 &ret->state, &user, &kernel, &ret->start, &pages) != 5)
+			 &ret->state, &ret->parent, &user, &kernel, &ret->start, &pages) != 6)
 		return -1;
 	ret->cpu_ns = (user + kernel) * (1000000000ull / (ticks ? ticks : 100));
 	ret->resident = pages > 0 ? (uint64_t)pages * sysconf(_SC_PAGESIZE) : 0;
@@ -93,6 +93,7 @@ static int read_all(pid_t pid, struct ip_rules_process *ret)
 	if (read_of(pid, "cgroup", cgroup, sizeof(cgroup)) < 0)
 		*cgroup = '\0';
 	ret->start = stat.start;
+	ret->parent = stat.parent;
 	ret->uid = uid;
 	ret->exe = ip_rules_exe(pid);
 	ret->cgroup = strdup(cgroup);

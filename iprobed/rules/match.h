@@ -17,6 +17,7 @@
 /* From /proc/PID/stat. */
 struct ip_rules_stat {
 	char state;
+	pid_t parent;
 	/* in the kernel's ticks since boot: together with the pid it identifies this process */
 	unsigned long long start;
 	uint64_t cpu_ns;
@@ -24,7 +25,7 @@ struct ip_rules_stat {
 };
 
 struct ip_rules_process {
-	pid_t pid;
+	pid_t pid, parent;
 	unsigned long long start;
 	uid_t uid; /* real */
 	char *exe; /* path, without " (deleted)" */

@@ -10,9 +10,21 @@
 #include "iprobed/daemon_private.h"
 #include "iprobed/rules/rules_private.h"
 
-uint64_t ip_rules_memory_of(const struct ip_rules_rule *rule)
+#define SHARING	   4
+#define RING_LEAST (8ull << 20)
+
+/* Where the rule says nothing, more than a few processes share what these would have, as iprobe
+ * attach divides it (service/service.h). One more process is iprobe attach itself. */
+uint64_t ip_rules_memory_of(const struct ip_rules_rule *rule, size_t n)
 {
-	return (rule->ring ? rule->ring : IP_REQUEST_MEMORY_USUAL) + IP_IPROBED_BESIDE;
+	uint64_t rings = (rule->ring ? rule->ring : IP_REQUEST_MEMORY_USUAL) * n;
+
+	if (!rule->ring && n > SHARING) {
+		rings = IP_REQUEST_MEMORY_USUAL * SHARING;
+		if (rings < RING_LEAST * n)
+			rings = RING_LEAST * n;
+	}
+	return rings + IP_IPROBED_BESIDE * (n > 1 ? n + 1 : 1);
 }
 
 static uint64_t limit_of(const struct ip_rules *e)

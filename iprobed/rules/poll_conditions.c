@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "common/units.h"
+#include "iprobed/rules/members.h"
 #include "iprobed/rules/rules_private.h"
 
 #define LOOK_NS 500000000ull /* the kernel counts CPU time in steps of 10 ms */
@@ -23,18 +24,37 @@ static void look_at_memory(struct ip_rules *e, struct ip_rules_target *t, struct
 			      ip_format_size(level->limit, limit));
 }
 
+/* Returns the CPU time that all members of the service take, each as it was looked at last. */
+static double cpu_of_service(const struct ip_rules *e, const struct ip_rules_target *t,
+			     const struct ip_rules_state *state)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < e->ntargets; i++)
+		if (!e->targets[i]->gone && ip_rules_members_same(t, e->targets[i], state))
+			sum += e->targets[i]->cpu_percent;
+	return sum;
+}
+
 static void look_at_cpu(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm,
-			const struct ip_rules_stat *now, uint64_t now_ns)
+			uint64_t now_ns)
 {
 	const struct ip_rules_level *level = &arm->state->rule->cpu;
-	double share;
+	const bool of_service = arm->state->rule->service;
+	double share = t->cpu_percent;
 
-	if (!level->set || !t->looked_ns || now->cpu_ns < t->stat.cpu_ns)
+	if (!level->set || !t->looked_ns)
 		return;
-	share = 100.0 * (now->cpu_ns - t->stat.cpu_ns) / (now_ns - t->looked_ns);
+	/* one of them judges all */
+	if (of_service && !ip_rules_members_is_first(e, t, arm->state)) {
+		arm->cpu.above = false;
+		return;
+	}
+	if (of_service)
+		share = cpu_of_service(e, t, arm->state);
 	if (ip_rules_above(level, &arm->cpu, share, t->looked_ns, now_ns))
-		ip_rules_fire(e, t, arm, false, now_ns,
-			      "it takes %.0f %% of a CPU, more than %.0f %%", share, level->limit);
+		ip_rules_fire(e, t, arm, false, now_ns, "%s %.0f %% of a CPU, more than %.0f %%",
+			      of_service ? "its service takes" : "it takes", share, level->limit);
 }
 
 static void look_at_pressure(struct ip_rules *e, struct ip_rules_target *t,
@@ -89,9 +109,11 @@ void ip_rules_look(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_n
 		t->gone = true;
 		return;
 	}
+	if (t->looked_ns && now.cpu_ns >= t->stat.cpu_ns)
+		t->cpu_percent = 100.0 * (now.cpu_ns - t->stat.cpu_ns) / (now_ns - t->looked_ns);
 	for (size_t i = 0; i < t->narms; i++) {
 		look_at_memory(e, t, &t->arms[i], &now, now_ns);
-		look_at_cpu(e, t, &t->arms[i], &now, now_ns);
+		look_at_cpu(e, t, &t->arms[i], now_ns);
 		for (unsigned k = 0; k < IP_RULES_PRESSURES; k++)
 			look_at_pressure(e, t, &t->arms[i], k, now_ns);
 	}

@@ -73,6 +73,7 @@ static int add_state(struct ip_rules *e, const struct ip_rules_rule *rule)
 	e->nstates++;
 	e->users |= rule->user.n != 0;
 	e->cmdlines |= rule->cmdline.n != 0;
+	e->services |= rule->service;
 	return 0;
 }
 
@@ -84,7 +85,7 @@ static void clear_states(struct ip_rules *e)
 	}
 	free(ip_steal_ptr(e->states));
 	e->nstates = 0;
-	e->users = e->cmdlines = false;
+	e->users = e->cmdlines = e->services = false;
 }
 
 /* Checks all files that define anything, since rules are made of selections and profiles, too. A
@@ -234,13 +235,15 @@ static void take_signals(struct ip_rules *e, int signals, uint64_t now_ns)
 			fire_by_signal(e, signal.ssi_signo, now_ns);
 }
 
-static unsigned count_acting(const struct ip_rules *e)
+void ip_rules_count_acting(struct ip_rules *e)
 {
-	unsigned n = 0;
+	e->acting = e->leading = 0;
+	for (size_t i = 0; i < e->ntargets; i++) {
+		const struct ip_rules_target *t = e->targets[i];
 
-	for (size_t i = 0; i < e->ntargets; i++)
-		n += e->targets[i]->doing == IP_RULES_ACT;
-	return n;
+		e->acting += t->doing == IP_RULES_ACT || t->doing == IP_RULES_JOINED;
+		e->leading += t->doing == IP_RULES_ACT && t->nmembers;
+	}
 }
 
 /* Moves the targets before index to the end, since they have had their turn. So the one at index is
@@ -265,7 +268,7 @@ static bool turn(struct ip_rules *e, uint64_t now_ns)
 
 	e->begun = 0;
 	e->held_back = false;
-	e->acting = count_acting(e);
+	ip_rules_count_acting(e);
 	for (size_t i = 0; i < e->ntargets; i++) {
 		struct ip_rules_target *t = e->targets[i];
 

@@ -18,6 +18,7 @@
  *   cmdline_reader.c   reading command lines
  *   rate_limit.c       when a rule may fire
  *   service.c          the same, for each service that it is for
+ *   members.c          processes of a service that are recorded together
  *   memory.c           how much memory the sessions may take
  *
  * It works for the user who wrote the files: root, or the user that iprobed runs as. Files and
@@ -34,6 +35,8 @@
  *      It ends when it has recorded what comes after the moment: its trace is the snapshot.
  *   3. When a rule fires while the target is watched, the watch ends first. For some tens of
  *      milliseconds between the two, nothing is recorded.
+ *
+ * A rule may record all targets of a service together (members.h). Their watches end before, too.
  *
  * At most IP_RULES_ACTING targets record at the same time: other rules that have fired wait.
  * Sessions are begun a few at a time (IP_RULES_BEGIN), so that requests are answered meanwhile:

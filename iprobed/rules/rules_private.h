@@ -70,6 +70,8 @@ enum ip_rules_doing {
 	IP_RULES_NOTHING,
 	IP_RULES_WATCH,
 	IP_RULES_ACT,
+	/* another target's session records it (members.h) */
+	IP_RULES_JOINED,
 	/* restores what a session that was killed or failed may have left. Between two tries there
 	 * is no job */
 	IP_RULES_CLEAN,
@@ -82,12 +84,19 @@ struct ip_rules_target {
 	size_t narms;
 	struct ip_rules_stat stat; /* at the last check */
 	uint64_t looked_ns;	   /* time of the last check; 0: none */
+	double cpu_percent;	   /* between the last two checks */
 	char *service;		   /* its name */
+	char *unit;		   /* of members.h: ip_rules_service_unit(); NULL: not known */
+	uid_t owner;		   /* whose it is, for members.h */
+	/* whose session records it, or is about to; NULL: its own, or none */
+	const struct ip_rules_target *lead;
+	bool leads; /* it leads others */
 	enum ip_rules_doing doing;
 	struct ip_rules_job job;
 	/* the arm that acts, or whose flight recorder runs; otherwise NULL */
 	struct ip_rules_arm *by;
 	char *dir;	 /* the session's */
+	size_t nmembers; /* ACT: how many processes of a service it records; 0: this one alone */
 	uint64_t memory; /* most memory of the session, its worker included */
 	/* it was logged that there is no memory for the session now */
 	bool told_memory;
@@ -144,17 +153,20 @@ struct ip_rules {
 	bool first; /* processes that are found now were there before this one */
 	/* a process has gone: one that was left out may take its place */
 	bool room;
+	bool unsorted; /* targets have been added: which of them are members of one service? */
 	/* a process could take the place of one that is busy: to be tried again */
 	bool wanted;
 	bool all;	  /* the rules have changed */
 	bool users;	  /* some rules ask for users */
 	bool cmdlines;	  /* some rules ask for command lines */
+	bool services;	  /* some rules record services */
 	uint64_t scan_ns; /* time of the next scan */
 	int listening;	  /* socket for requests; -1: none */
 	int lock;	  /* -1: not taken */
 	/* number of sessions begun in this step, and number of targets that record */
 	unsigned begun, acting;
-	bool held_back; /* a target must wait because of these limits */
+	unsigned leading; /* how many of these record a service */
+	bool held_back;	  /* a target must wait because of these limits */
 	bool ending, reloading;
 	/* while reloading: the rules to be carried out then */
 	struct ip_probes_d next;
@@ -164,6 +176,9 @@ struct ip_rules {
 /* Logs a line about a rule (may be NULL) and a target (may be NULL). */
 void ip_rules_log(const struct ip_rules_state *state, const struct ip_rules_target *target,
 		  const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* rules.c. Counts the targets that are being recorded. */
+void ip_rules_count_acting(struct ip_rules *e);
 
 /* scan.c. Looks for processes if it is time to. */
 void ip_rules_scan(struct ip_rules *e, uint64_t now_ns);
@@ -224,8 +239,9 @@ bool ip_rules_snapshot_end(struct ip_rules *e, struct ip_rules_target *t);
 void ip_rules_recorder_keep(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm,
 			    const char *why);
 
-/* memory.c. Returns the bytes that a session of the rule takes, its process included. */
-uint64_t ip_rules_memory_of(const struct ip_rules_rule *rule);
+/* memory.c. Returns the bytes that the rule's sessions of n processes take, their own processes
+ * included. */
+uint64_t ip_rules_memory_of(const struct ip_rules_rule *rule, size_t n);
 /* Checks whether a session can ever have that much memory. Returns 0, or -1 with an error. */
 int ip_rules_memory_check(const struct ip_rules *e, uint64_t needed);
 /* Returns whether there is memory for the session beside all others. watch: it is a session that

@@ -21,6 +21,7 @@
 #include "common/now.h"
 #include "common/proc.h"
 #include "common/units.h"
+#include "iprobed/rules/members.h"
 #include "iprobed/rules/rules_private.h"
 
 #define SCAN_NS	      200000000ull
@@ -302,6 +303,8 @@ void ip_rules_scan(struct ip_rules *e, uint64_t now_ns)
 			e->targets[i]->gone = true;
 	for (size_t i = 0; i < e->nstates; i++)
 		forget_begun(e, &e->states[i], now_ns);
+	if (e->unsorted && e->services)
+		ip_rules_members_sort(e);
 	e->first = e->all = false;
 	e->room = e->wanted;
 	next = SCAN_SHARE * (cpu_ns() - before_ns);

@@ -58,6 +58,18 @@ char *ip_rules_service_name(const struct ip_rules_process *p)
 	return name;
 }
 
+char *ip_rules_service_unit(const struct ip_rules_process *p)
+{
+	const char *unit = NULL, *begin;
+	size_t length = find_unit(p->cgroup, &unit);
+
+	if (!length)
+		return strdup(p->cgroup);
+	for (begin = unit; begin > p->cgroup && begin[-1] != '\n' && begin[-1] != ':';)
+		begin--;
+	return strndup(begin, unit + length - begin);
+}
+
 uint64_t ip_rules_service_id(const char *name)
 {
 	const uint64_t hash = ip_rules_hash(name);

@@ -42,6 +42,9 @@ struct ip_rules_services {
 /* Returns the name of the process's service: "/usr/sbin/nginx in nginx.service". The caller frees
  * it. NULL: out of memory. */
 char *ip_rules_service_name(const struct ip_rules_process *process);
+/* Returns the path of the process's unit: "/system.slice/nginx.service"; if it is in none, all that
+ * is known of its control groups. The caller frees it. NULL: out of memory. */
+char *ip_rules_service_unit(const struct ip_rules_process *process);
 /* Returns what stands for a name in the functions below; never 0. */
 uint64_t ip_rules_service_id(const char *name);
 

@@ -16,6 +16,7 @@
 #include "common/error.h"
 #include "common/trace/end_reason.h"
 #include "common/units.h"
+#include "iprobed/rules/members.h"
 #include "iprobed/rules/rules_private.h"
 #include "iprobed/rules/store.h"
 
@@ -47,6 +48,9 @@ int ip_rules_target_add(struct ip_rules *e, struct ip_rules_process *process,
 	e->targets[e->ntargets++] = t;
 	t->process = *process;
 	t->service = ip_rules_service_name(process);
+	t->unit = ip_rules_service_unit(process);
+	t->owner = process->uid;
+	e->unsorted = true;
 	*ret = t;
 	return 0;
 }
@@ -61,6 +65,7 @@ void ip_rules_target_free(struct ip_rules_target *t)
 	free(t->dir);
 	free(t->side_dir);
 	free(t->service);
+	free(t->unit);
 	free(t);
 }
 
@@ -155,7 +160,8 @@ bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rule
 	va_list args;
 
 	if (e->ending || e->reloading || t->gone || is_waiting(t, arm) ||
-	    t->nwaiting == IP_RULES_WAITING)
+	    t->nwaiting == IP_RULES_WAITING ||
+	    (rule->service && ip_rules_members_are_waiting(e, t, arm->state)))
 		return false;
 	if (!forced && !may_fire(t, arm, now_ns))
 		return false;
@@ -166,6 +172,8 @@ bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rule
 	f->due_ns = now_ns + (rule->action == IP_RULES_SNAPSHOT ? rule->for_ns : 0);
 	t->nwaiting++;
 	count_firing(t, arm, now_ns, f->why);
+	if (rule->service)
+		ip_rules_members_have_fired(e, t, arm->state, now_ns);
 	return true;
 }
 
@@ -257,9 +265,12 @@ static void job_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 	     cleaned = t->doing == IP_RULES_CLEAN;
 	bool good = !killed && !WEXITSTATUS(t->job.status);
 
-	if (t->doing == IP_RULES_ACT && ip_rules_act_end(e, t, now_ns))
-		t->backoff_ns = 0;
-	else if (watched)
+	if (t->doing == IP_RULES_ACT) {
+		if (ip_rules_act_end(e, t, now_ns))
+			t->backoff_ns = 0;
+		ip_rules_members_end(e, t, good);
+	}
+	if (watched)
 		watch_ended(e, t, now_ns);
 	else if (cleaned && !good)
 		failed_to_clean(t, *t->job.word ? t->job.word : "iprobe detach failed", now_ns);
@@ -300,6 +311,7 @@ static void act(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 
 	drop_waiting(t, 0);
 	if (ip_rules_act_begin(e, t, &firing) < 0) {
+		ip_rules_members_release(e, t);
 		ip_rules_log(firing.arm->state, t, "nothing is recorded: %s", ip_error_message());
 		ip_rules_service_failed(&firing.arm->state->services, firing.arm->service);
 	}
@@ -331,11 +343,47 @@ static bool wants_to_act(const struct ip_rules_target *t)
 	return t->nwaiting && t->waiting[0].arm->state->rule->action != IP_RULES_SNAPSHOT;
 }
 
+/* Returns whether there is a place for what acts next. A service with more processes than there are
+ * places has all of them. */
+static bool has_place_to_act(const struct ip_rules *e, const struct ip_rules_target *t)
+{
+	const struct ip_rules_state *state = t->waiting[0].arm->state;
+	size_t left_out;
+
+	if (!state->rule->service)
+		return e->acting < IP_RULES_ACTING;
+	return !e->acting ||
+	       e->acting + ip_rules_members_count(e, t, state, &left_out) <= IP_RULES_ACTING;
+}
+
+/* Returns whether there is memory for it. What members of a service take to be watched is free
+ * then. */
+static bool has_memory_to_act(const struct ip_rules *e, const struct ip_rules_target *t)
+{
+	const struct ip_rules_state *state = t->waiting[0].arm->state;
+	uint64_t needed, watching;
+	size_t left_out;
+
+	if (!state->rule->service)
+		return ip_rules_memory_fits(e, t, ip_rules_memory_of(state->rule, 1), false);
+	needed = ip_rules_memory_of(state->rule, ip_rules_members_count(e, t, state, &left_out));
+	watching = ip_rules_members_watching(e, t, state);
+	/* a session that can never have its memory does not wait: it fails */
+	return ip_rules_memory_check(e, needed) < 0 ||
+	       ip_rules_memory_fits(e, t, needed > watching ? needed - watching : 0, false);
+}
+
 static bool may_act(const struct ip_rules *e, const struct ip_rules_target *t)
 {
-	return wants_to_act(t) && e->acting < IP_RULES_ACTING &&
-	       ip_rules_memory_fits(e, t, ip_rules_memory_of(t->waiting[0].arm->state->rule),
-				    false);
+	return wants_to_act(t) && has_place_to_act(e, t) && has_memory_to_act(e, t);
+}
+
+/* Returns whether all that it would record are free. */
+static bool is_ready_to_act(const struct ip_rules *e, struct ip_rules_target *t)
+{
+	const struct ip_rules_state *state = t->waiting[0].arm->state;
+
+	return !state->rule->service || ip_rules_members_claim(e, t, state);
 }
 
 void ip_rules_tell_memory(const struct ip_rules_state *state, struct ip_rules_target *t)
@@ -369,7 +417,7 @@ static void put_actions_first(struct ip_rules_target *t)
 
 bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
-	bool draining = e->ending || e->reloading || t->gone, hurry;
+	bool draining = e->ending || e->reloading || t->gone, hurry, acts;
 
 	if (t->side.pid && ip_rules_job_step(&t->side, now_ns)) {
 		ip_rules_snapshot_end(e, t);
@@ -385,6 +433,8 @@ bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_
 	draining |= t->gone;
 	if (draining) {
 		t->nwaiting = 0;
+		if (t->doing != IP_RULES_ACT)
+			ip_rules_members_release(e, t);
 		/* What is being recorded is worth keeping. But if this process ends, or the rules
 		 * have been waiting for long, it is ended properly now. */
 		hurry = e->ending || (e->reloading && now_ns - e->reload_ns > RELOAD_NS);
@@ -395,24 +445,35 @@ bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_
 	ip_rules_look(e, t, now_ns);
 	put_actions_first(t);
 	take_snapshots(e, t, now_ns);
-	if (wants_to_act(t) && !may_act(e, t)) {
+	if (ip_rules_members_hold(e, t)) {
+		ip_rules_members_release(e, t);
+		if (t->doing == IP_RULES_WATCH && !t->side.pid)
+			ip_rules_job_end(&t->job, now_ns);
+		return true;
+	}
+	acts = may_act(e, t);
+	if (wants_to_act(t) && !acts) {
 		e->held_back = true;
-		if (e->acting < IP_RULES_ACTING)
+		if (has_place_to_act(e, t))
 			ip_rules_tell_memory(t->waiting[0].arm->state, t);
 	}
-	if (t->doing == IP_RULES_WATCH && (may_act(e, t) || may_watch(t, now_ns)) && !t->side.pid)
+	if (!acts && t->doing != IP_RULES_ACT)
+		ip_rules_members_release(e, t);
+	if (t->doing == IP_RULES_WATCH && (acts || may_watch(t, now_ns)) && !t->side.pid)
 		ip_rules_job_end(&t->job, now_ns);
+	acts = acts && t->doing != IP_RULES_ACT && is_ready_to_act(e, t);
 	if (t->doing != IP_RULES_NOTHING)
 		return true;
 	if (e->begun >= IP_RULES_BEGIN) {
 		e->held_back = true;
 		return true;
 	}
-	if (may_act(e, t))
+	if (acts)
 		act(e, t, now_ns);
 	else if (!wants_to_act(t) && now_ns >= t->retry_ns && ip_rules_watch_begin(e, t) < 0)
 		failed(t, NULL, ip_error_message(), now_ns);
 	e->begun += t->doing != IP_RULES_NOTHING;
-	e->acting += t->doing == IP_RULES_ACT;
+	if (t->doing == IP_RULES_ACT)
+		ip_rules_count_acting(e);
 	return true;
 }

@@ -50,6 +50,10 @@ SEEDS = [
     "do: {trace: {args: true}}, for: 200ms,"
     " every: 10m, at_most: 3 per 1h, overhead: 1%, disk: 500M, processes: 4, enabled: false, "
     "description: d}}",
+    "rules: {a: {match: {exe: x}, when: start, do: trace, record: service}}",
+    "rules: {a: {match: {exe: x}, when: start, do: trace, record: [process]}}",
+    "rules: {a: {match: {exe: x}, when: {latency: {functions: f, p50: '>5ms'}}, do: snapshot, "
+    "record: service}}",
     "rules: {a: {match: {exe: x}, when: {latency: {functions: f, calls: '>5'}}, do: {fperf: "
     "p}}}\nprofiles: {p: {}}",
 ]

@@ -16,6 +16,7 @@
 #include "iprobed/rules/cmdline_reader.h"
 #include "iprobed/rules/job.h"
 #include "iprobed/rules/match.h"
+#include "iprobed/rules/members.h"
 #include "iprobed/rules/rate_limit.h"
 #include "iprobed/rules/rules.h"
 #include "iprobed/rules/service.h"
@@ -48,6 +49,7 @@ static void test_what_is_taken(void **state)
 		    "    overhead: 1.5%\n"
 		    "    disk: 100M\n"
 		    "    processes: 4\n"
+		    "    record: service\n"
 		    "  short: {match: {exe: x}, when: start, do: trace}\n"
 		    "  asked: {match: {exe: x}, when: request, do: {fperf: faults}, enabled: no}\n"
 		    "  flight:\n"
@@ -82,10 +84,11 @@ static void test_what_is_taken(void **state)
 	assert_true(r->at_most == 3 && r->per_ns == 7200 * SECOND);
 	assert_true(r->cooldown_ns == 600 * SECOND && !r->every_ns);
 	assert_true(r->overhead_percent == 1.5 && r->disk == 100 << 20 && r->processes == 4);
+	assert_true(r->service);
 	assert_int_equal(r->line, 4);
 	assert_true(ip_rules_watches(r));
 	r = ip_probes_d_rule(&p, "short");
-	assert_true(r->start && !r->functions && r->for_ns == IP_RULES_FOR &&
+	assert_true(r->start && !r->service && !r->functions && r->for_ns == IP_RULES_FOR &&
 		    r->disk == IP_RULES_DISK);
 	assert_true(r->at_most == 10 &&
 		    r->per_ns == 3600 * SECOND); /* a condition that may come again and again */
@@ -209,6 +212,12 @@ static void test_what_is_wrong_and_where(void **state)
 		 "processes is a number from 1 to 1000"},
 		{RULE("exe: x", "start: true", "trace", ", processes: 1.5"),
 		 "processes is a number from 1 to 1000"},
+		{RULE("exe: x", "start: true", "trace", ", record: all"),
+		 "record is process or service, not 'all'"},
+		{RULE("exe: x", "start: true", "trace", ", record: [service]"), "record"},
+		{RULE("exe: x", "latency: {functions: f, calls: '> 1'}", "snapshot",
+		      ", record: service"),
+		 "writes its own process's trace"},
 		{RULE("exe: x", "start: false, request: false", "trace", ""),
 		 "f.yaml:1:36: when is never"},
 	};
@@ -293,6 +302,7 @@ static void test_processes(void **state)
 					     &stat),
 			 0);
 	assert_int_equal(stat.state, 'R');
+	assert_int_equal(stat.parent, 2);
 	assert_int_equal(stat.start, 4711);
 	assert_int_equal(stat.cpu_ns, 300 * (SECOND / sysconf(_SC_CLK_TCK)));
 	assert_int_equal(stat.resident, 300 * sysconf(_SC_PAGESIZE));
@@ -403,6 +413,118 @@ static void test_names_of_services(void **state)
 	assert_service("/a", "", "/a");
 	/* it becomes a line of why.txt */
 	assert_service("/a\nb", "", "/a?b");
+}
+
+static void assert_unit(const char *cgroup, const char *expected)
+{
+	const struct ip_rules_process p = {.cgroup = (char *)cgroup};
+	char *unit = ip_rules_service_unit(&p);
+
+	assert_string_equal(unit, expected);
+	free(unit);
+}
+
+/* The whole path: each user has a unit of that name. */
+static void test_units(void **state)
+{
+	(void)state;
+	assert_unit("0::/system.slice/nginx.service\n", "/system.slice/nginx.service");
+	assert_unit("3:cpu:/x\n0::/user.slice/user@7.service/app.slice/web.service/part\n",
+		    "/user.slice/user@7.service/app.slice/web.service");
+	assert_unit("0::/lxc/one\n", "0::/lxc/one\n");
+	assert_unit("", "");
+}
+
+/* Targets of a rule that records services, each with its parent; and one of another rule. */
+static void test_members(void **state)
+{
+	static struct {
+		const char *exe, *unit;
+		pid_t pid, parent;
+		unsigned long long start;
+		uid_t uid;
+		uid_t owner; /* expected */
+	} rows[] = {{"/a", "/s", 10, 1, 5, 0, 0},    {"/a", "/s", 11, 10, 6, 33, 0},
+		    {"/a", "/s", 12, 11, 7, 34, 0},  {"/a", "/s", 13, 1, 7, 33, 33},
+		    {"/b", "/s", 14, 10, 7, 33, 33}, {"/a", "/t", 15, 10, 7, 33, 33},
+		    {"/a", "/s", 16, 10, 4, 33, 33}}; /* there before its parent */
+	const struct ip_rules_rule rule = {.service = true}, single = {0};
+	struct ip_rules_state of_service = {.rule = &rule}, of_process = {.rule = &single};
+	struct ip_rules_target targets[N_ELEMENTS(rows)] = {0}, *list[N_ELEMENTS(rows)];
+	struct ip_rules_arm arms[N_ELEMENTS(rows)] = {0};
+	struct ip_rules_options options = {.state = "/nonexistent"};
+	struct ip_rules e = {.targets = list,
+			     .ntargets = N_ELEMENTS(rows),
+			     .unsorted = true,
+			     .options = &options};
+	struct ip_rules_members members;
+	size_t left_out;
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+		targets[i].process = (struct ip_rules_process){.pid = rows[i].pid,
+							       .parent = rows[i].parent,
+							       .start = rows[i].start,
+							       .uid = rows[i].uid,
+							       .exe = (char *)rows[i].exe};
+		targets[i].unit = (char *)rows[i].unit;
+		arms[i].state = &of_service;
+		targets[i].arms = &arms[i];
+		targets[i].narms = 1;
+		list[i] = &targets[i];
+	}
+	ip_rules_members_sort(&e);
+	assert_false(e.unsorted);
+	for (size_t i = 0; i < N_ELEMENTS(rows); i++)
+		assert_int_equal(targets[i].owner, rows[i].owner);
+	assert_true(ip_rules_members_same(&targets[0], &targets[2], &of_service));
+	assert_false(ip_rules_members_same(&targets[0], &targets[2], &of_process));
+	assert_false(ip_rules_members_same(&targets[1], &targets[3], &of_service));
+	assert_false(ip_rules_members_same(&targets[3], &targets[4], &of_service));
+	assert_false(ip_rules_members_same(&targets[3], &targets[5], &of_service));
+	assert_true(ip_rules_members_same(&targets[3], &targets[6], &of_service));
+	assert_true(ip_rules_members_is_first(&e, &targets[0], &of_service));
+	assert_false(ip_rules_members_is_first(&e, &targets[1], &of_service));
+	/* it claims the two others; one whose watch has not ended is waited for */
+	targets[1].doing = IP_RULES_WATCH;
+	assert_false(ip_rules_members_claim(&e, &targets[0], &of_service));
+	assert_true(targets[1].lead == &targets[0] && targets[2].lead == &targets[0]);
+	assert_true(ip_rules_members_hold(&e, &targets[1]));
+	/* another leader waits, and claims nobody */
+	assert_false(ip_rules_members_claim(&e, &targets[1], &of_service));
+	assert_null(targets[0].lead);
+	targets[1].doing = IP_RULES_NOTHING;
+	assert_true(ip_rules_members_claim(&e, &targets[0], &of_service));
+	assert_int_equal(ip_rules_members_led(&e, &targets[0], &of_service, &members), 0);
+	assert_true(members.n == 3 && members.service && members.pids[2] == 12);
+	ip_rules_members_clear(&members);
+	/* what is recorded for another rule is left out, and so is what has ended */
+	targets[1].doing = IP_RULES_ACT;
+	assert_true(ip_rules_members_claim(&e, &targets[0], &of_service));
+	assert_int_equal(ip_rules_members_count(&e, &targets[0], &of_service, &left_out), 2);
+	assert_true(left_out == 1 && !targets[1].lead);
+	targets[2].gone = true;
+	assert_true(ip_rules_members_claim(&e, &targets[0], &of_service));
+	assert_null(targets[2].lead);
+	ip_rules_members_release(&e, &targets[0]);
+	/* fired for, by another member */
+	assert_false(ip_rules_members_are_waiting(&e, &targets[0], &of_service));
+	targets[1].by = &arms[1];
+	assert_true(ip_rules_members_are_waiting(&e, &targets[0], &of_service));
+	assert_false(ip_rules_members_are_waiting(&e, &targets[3], &of_service));
+	/* one that is found while its service is recorded is joined, and free afterwards */
+	targets[1].nmembers = 2;
+	ip_rules_count_acting(&e);
+	assert_true(e.acting == 1 && e.leading == 1);
+	assert_false(ip_rules_members_hold(&e, &targets[3]));
+	assert_true(ip_rules_members_hold(&e, &targets[0]));
+	assert_true(targets[0].lead == &targets[1] && targets[0].doing == IP_RULES_JOINED);
+	assert_false(ip_rules_target_rests(&targets[0]));
+	ip_rules_members_end(&e, &targets[1], true);
+	assert_true(!targets[0].lead && targets[0].doing == IP_RULES_NOTHING);
+	assert_true(ip_rules_members_hold(&e, &targets[0]));
+	ip_rules_members_end(&e, &targets[1], false);
+	assert_int_equal(targets[0].doing, IP_RULES_CLEAN);
 }
 
 /* Two services and a cool-down of 10 s, which two episodes in 100 s may begin. */
@@ -575,7 +697,7 @@ static void test_jobs(void **state)
 	int length = 0;
 
 	(void)state;
-	assert_int_equal(ip_rules_job_start(&job, argv, "/", -1, more), 0);
+	assert_int_equal(ip_rules_job_start(&job, argv, "/", NULL, 0, more), 0);
 	while (!ip_rules_job_step(&job, ip_now_ns()))
 		nanosleep(&nap, NULL);
 	assert_int_equal(WEXITSTATUS(job.status), 3);
@@ -611,6 +733,8 @@ int main(void)
 		cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_how_often),
 		cmocka_unit_test(test_names_of_services),
+		cmocka_unit_test(test_units),
+		cmocka_unit_test(test_members),
 		cmocka_unit_test(test_services),
 		cmocka_unit_test(test_many_services),
 		cmocka_unit_test(test_until),
