@@ -84,6 +84,7 @@ static const struct {
 	{"csv", BIT(FPERF), false},
 	{"until", BIT(ATTACH), true},
 	{"linger", BIT(ATTACH), true},
+	{"save-counts", BIT(ATTACH), true},
 };
 
 const char *ip_request_refusal(enum ip_request_what what, const char *option)

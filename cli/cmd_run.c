@@ -70,6 +70,8 @@ static const char help[] =
 	"hist (with --overwrite\n"
 	"                        it is recorded as well); repeatable\n"
 	"      --linger T        with --until: go on for T when it is met\n"
+	"      --save-counts T   write what --payload counts and measures into the trace every T "
+	"(default 1s)\n"
 	"      --drop-hot[=PCT]  take the probes of a function away when they take PCT per cent "
 	"(default 50) of its own time and 1 %\n"
 	"                        of its thread's: its calls are counted from then on, where that "

@@ -31,6 +31,7 @@
 #define PROGRESS_NS	  250000000ull
 #define SAVE_NS		  1000000000ull
 #define SAVE_SHARE	  100
+#define SAVE_SHARE_ASKED  20
 /* buckets of histograms must be read once a minute (common/abi/meters.h) */
 #define SAVE_LIMIT_NS 30000000000ull
 
@@ -94,19 +95,21 @@ int ip_session_watch(struct ip_session *s, const struct ip_plan *plan)
 	return ip_site_monitor_add(s->watch, plan);
 }
 
-/* Saves what was counted, once a second: if iprobe is killed, that is what is left on disk. At most
- * a hundredth of our time is spent on this. */
+/* Saves what was counted, once a second or as often as is asked for: if iprobe is killed, that is
+ * what is left on disk. At most a hundredth of our time is spent on this. */
 static void save_counts(struct ip_session *s)
 {
+	const uint64_t least = s->options->save_counts_ns ? s->options->save_counts_ns : SAVE_NS;
 	uint64_t now = ip_now_ns();
 
 	if (!s->counters || now - s->saved_ns < s->save_after_ns)
 		return;
 	ip_session_save_counts(s); /* if this fails, the last save reports it */
 	s->saved_ns = ip_now_ns();
-	s->save_after_ns = SAVE_SHARE * (s->saved_ns - now);
-	if (s->save_after_ns < SAVE_NS)
-		s->save_after_ns = SAVE_NS;
+	s->save_after_ns =
+		(s->options->save_counts_ns ? SAVE_SHARE_ASKED : SAVE_SHARE) * (s->saved_ns - now);
+	if (s->save_after_ns < least)
+		s->save_after_ns = least;
 	if (s->save_after_ns > SAVE_LIMIT_NS)
 		s->save_after_ns = SAVE_LIMIT_NS;
 }

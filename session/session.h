@@ -89,6 +89,8 @@ struct ip_session_options {
 	struct ip_payload_rules payloads;
 	struct ip_conditions until; /* its functions have the payload hist */
 	uint64_t linger_ns;	    /* how long the session goes on after a condition holds */
+	/* how often what is counted and measured is written into the trace; 0: once a second */
+	uint64_t save_counts_ns;
 	/* works in place of recording; NULL: none. Borrowed */
 	const struct ip_session_controller *controller;
 };

@@ -24,6 +24,9 @@
 #include "common/units.h"
 #include "hotpatcher/process/probe_list_search.h"
 
+#define SAVE_COUNTS_LEAST 50000000ull
+#define SAVE_COUNTS_MOST  60000000000ull
+
 enum {
 	OPT_DURATION = 256,
 	OPT_MEMORY,
@@ -58,7 +61,8 @@ enum {
 	OPT_LEAVE,
 	OPT_YIELD,
 	OPT_UNTIL,
-	OPT_LINGER
+	OPT_LINGER,
+	OPT_SAVE_COUNTS
 };
 
 static const struct option long_options[] = {
@@ -98,6 +102,7 @@ static const struct option long_options[] = {
 	{"yield", no_argument, NULL, OPT_YIELD},
 	{"until", required_argument, NULL, OPT_UNTIL},
 	{"linger", required_argument, NULL, OPT_LINGER},
+	{"save-counts", required_argument, NULL, OPT_SAVE_COUNTS},
 	{"quiet", no_argument, NULL, 'q'},
 	CLI_PROCESS_OPTIONS,
 	{"help", no_argument, NULL, 'h'},
@@ -119,6 +124,13 @@ static int parse_value(int option, const char *text, struct ip_session_options *
 		return ip_parse_size(text, &session->max_size);
 	case OPT_LINGER:
 		return ip_parse_duration(text, &session->linger_ns);
+	case OPT_SAVE_COUNTS:
+		if (ip_parse_duration(text, &session->save_counts_ns) < 0)
+			return -1;
+		return session->save_counts_ns >= SAVE_COUNTS_LEAST &&
+				       session->save_counts_ns <= SAVE_COUNTS_MOST
+			       ? 0
+			       : ip_error("--save-counts %s: from 50ms to 1m", text);
 	default:
 		return ip_parse_duration(text, &session->max_stop_ns);
 	}
@@ -462,14 +474,16 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 		case OPT_MAX_SIZE:
 		case OPT_MAX_STOP:
 		case OPT_LINGER:
+		case OPT_SAVE_COUNTS:
 			if (parse_value(option, optarg, &ret->session) < 0)
 				return cli_usage(command, "%s", ip_error_message());
 			ret->memory_asked |= option == OPT_MEMORY;
 			if (option != OPT_MAX_STOP)
-				ret->session.own = option == OPT_DURATION ? "--duration"
-						   : option == OPT_MEMORY ? "--memory"
-						   : option == OPT_LINGER ? "--linger"
-									  : "--max-size";
+				ret->session.own = option == OPT_DURATION      ? "--duration"
+						   : option == OPT_MEMORY      ? "--memory"
+						   : option == OPT_LINGER      ? "--linger"
+						   : option == OPT_SAVE_COUNTS ? "--save-counts"
+									       : "--max-size";
 			break;
 		default:
 			code = attach ? cli_process_option(command, option, optarg) : -2;
@@ -485,6 +499,9 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 	if (ret->session.linger_ns && !ret->session.until.n)
 		return cli_usage(command, "--linger tells how long to go on when a condition is "
 					  "met: it needs --until");
+	if (ret->session.save_counts_ns && !ip_payload_rules_matter(&ret->session.payloads))
+		return cli_usage(command, "--save-counts is for what --payload count and hist "
+					  "(and --until) keep: add one of them");
 	if (ret->session.follow_exec && (ret->session.coarse || ret->session.payloads.n ||
 					 ip_filters_any(&ret->session.filters)))
 		return cli_usage(command, "--follow-exec does not go with --time coarse, "

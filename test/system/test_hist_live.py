@@ -4,6 +4,7 @@ calls.
 """
 
 import json
+import pathlib
 import signal
 
 import pytest
@@ -97,6 +98,33 @@ def test_refusals(actor, start, targets, programs):
     work(target)
     end(target, session)
     assert actor.iprobe("hist", 2**22 + 1).returncode == 1
+
+
+def test_counts_are_saved_as_often_as_is_asked_for(actor, start):
+    """Without the option there is a second between them at least."""
+    target, session = start("--payload", "hist", "--save-counts", "50ms")
+    work(target)
+    shown = json.loads(actor.iprobe("hist", "--json", target.pid).stdout)
+    counts = pathlib.Path(shown["dir"], "iprobe", "counts")
+    times = [counts.stat().st_mtime_ns]
+
+    def soon_after_each_other():
+        now = counts.stat().st_mtime_ns
+        if now != times[-1]:
+            times.append(now)
+        return any(b - a < 500e6 for a, b in zip(times[1:], times[2:]))
+
+    memory.wait_for("they are not saved", soon_after_each_other, 30)
+    end(target, session)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--save-counts", "50ms"], ["--payload", "hist", "--save-counts", "1ms"]],
+    ids=["what counts", "too often"],
+)
+def test_saving_that_is_refused(me, options):
+    assert me.iprobe("attach", *options, "1").returncode == 2
 
 
 @pytest.mark.parametrize(
