@@ -18,6 +18,7 @@
 #include "cli/cli.h"
 #include "cli/hist.h"
 #include "cli/live_counts.h"
+#include "cli/record/via_daemon.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -68,6 +69,23 @@ static void tell(struct live *live, bool named, bool first)
 	cli_fail();
 }
 
+/* A session that iprobed has begun cannot be asked by who may not trace the process: but it writes
+ * its counts by itself. */
+static int ask(pid_t pid, char **ret_dir)
+{
+	int socket = -1;
+
+	if (ip_session_ask_counts(pid, ret_dir) == 0)
+		return 0;
+	if (cli_may_trace(pid) || cli_via_daemon_wanted(pid, &socket) <= 0)
+		return -1;
+	close(socket);
+	return ip_error("pid %d: this user may not trace it, nor ask its session: iprobe hist DIR "
+			"shows what a session of iprobed has written into its trace by now (each "
+			"second), iprobe top %d what happens",
+			pid, pid);
+}
+
 /* Adds the processes of the choice whose sessions answer. first: nothing has been shown yet. */
 static int find(struct live *live, bool first)
 {
@@ -87,7 +105,7 @@ static int find(struct live *live, bool first)
 
 		if (cli_live_counts_find(&live->counts, p->pid))
 			continue;
-		if (ip_session_ask_counts(p->pid, &dir) == 0)
+		if (ask(p->pid, &dir) == 0)
 			ret = cli_live_counts_add(&live->counts, p->pid, dir, true);
 		else
 			tell(live, p->named, first);
@@ -103,8 +121,8 @@ static int look(struct live *live, bool first)
 		const pid_t pid = live->choice->pids[0];
 		char *dir = NULL;
 
-		if (first && (ip_session_ask_counts(pid, &dir) < 0 ||
-			      cli_live_counts_add(&live->counts, pid, dir, true) < 0))
+		if (first &&
+		    (ask(pid, &dir) < 0 || cli_live_counts_add(&live->counts, pid, dir, true) < 0))
 			return -1;
 	} else if ((first || ip_service_choice_is_open(live->choice)) && find(live, first) < 0) {
 		return -1;

@@ -72,12 +72,16 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* Returns whether the session has written its counts. */
+/* Returns whether the session has written its counts. One of iprobed's, which this user may not
+ * ask, writes them by itself. */
 static bool ask(struct cli_live_process *p)
 {
-	_cleanup_free_ char *dir = NULL;
+	_cleanup_free_ char *dir = NULL, *path = NULL;
 
 	if (ip_session_ask_counts(p->pid, &dir) == 0 && is_directory(dir, p->dir))
+		return true;
+	if (!p->joined && ip_proc_status(p->pid, "VmSize") >= 0 &&
+	    (path = path_of(p->dir, IP_TRACE_COUNTS)) && access(path, R_OK) == 0)
 		return true;
 	/* one of this command's own may be slow; a process that has ended has no memory */
 	p->ended = p->joined || ip_proc_status(p->pid, "VmSize") < 0;

@@ -580,8 +580,8 @@ static int ask_daemon(const struct options *o, int argc, char **argv)
 			snprintf(budget, sizeof(budget), "%.9g%%", p->budget_percent);
 		words[n++] = (struct cli_via_daemon_word){"budget", budget};
 	}
-	return cli_via_daemon_try(IP_REQUEST_FPERF, o->pid, argc, argv, LETTERS, long_options,
-				  words);
+	return (o->program ? cli_via_daemon_print : cli_via_daemon_try)(
+		IP_REQUEST_FPERF, o->pid, argc, argv, LETTERS, long_options, words);
 }
 
 static int run(const struct options *o, struct output *output, char **command,
@@ -629,28 +629,41 @@ static int run(const struct options *o, struct output *output, char **command,
 	return code;
 }
 
-static int refuse_daemon(pid_t pid)
-{
-	int socket = -1, wanted = cli_via_daemon_wanted(pid, &socket);
-
-	if (wanted <= 0)
-		return wanted;
-	close(socket);
-	return ip_error("pid %d: this user may not trace it, and iprobed serves fperf for one "
-			"process at a time: fperf -p %d",
-			pid, pid);
-}
-
 static void tell_live(void *context)
 {
 	ip_service_worker_say_live(*(const int *)context, false);
+}
+
+struct service {
+	struct options *options;
+	int argc;
+	char **argv;
+};
+
+/* Has iprobed count one of several processes, in a worker. What it prints is as of one process: its
+ * name stands above it. Returns -1: this process is to do it; else the exit code. */
+static int ask_daemon_for_one(const struct options *o, const struct service *s)
+{
+	const bool table = o->format == FPERF_TABLE;
+	int socket = -1, wanted = cli_via_daemon_wanted(o->pid, &socket), code;
+
+	if (wanted <= 0)
+		return wanted < 0 ? cli_fail() : -1;
+	close(socket);
+	if (table)
+		ip_print(stdout, "pid %d (%s)\n", o->pid, o->program);
+	code = ask_daemon(o, s->argc, s->argv);
+	if (table && !code)
+		ip_print(stdout, "\n");
+	return code;
 }
 
 /* Counts one of several processes, in a worker. */
 static int work(void *context, const struct ip_service_task *task, int socket,
 		struct ip_service_worker_result *result)
 {
-	struct options o = *(const struct options *)context;
+	const struct service *s = context;
+	struct options o = *s->options;
 	struct ip_session_summary summary = {0};
 	struct output output = {0};
 	int code;
@@ -664,7 +677,9 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	o.session.started = task->started;
 	o.session.on_live = tell_live;
 	o.session.context = &socket;
-	code = refuse_daemon(task->pid) < 0 ? cli_fail() : run(&o, &output, NULL, &summary);
+	code = ask_daemon_for_one(&o, s);
+	if (code < 0)
+		code = run(&o, &output, NULL, &summary);
 	result->recorded = !code;
 	result->none = summary.nothing;
 	if (code)
@@ -672,14 +687,15 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	return code;
 }
 
-static int run_service(struct options *o, struct output *output)
+static int run_service(struct options *o, struct output *output, int argc, char **argv)
 {
+	struct service own = {o, argc, argv};
 	const struct fperf_service service = {.choice = o->choice,
 					      .duration_ns = o->session.duration_ns,
 					      .json = o->format == FPERF_JSON,
 					      .out = output->file ? output->file : stdout,
 					      .work = work,
-					      .context = o};
+					      .context = &own};
 	bool written;
 	int code = fperf_service_run(&service, &written);
 
@@ -702,7 +718,7 @@ static int count(int argc, char **argv)
 		o.fperf.show = fperf_show_live;
 	if (fperf_try(&o.fperf) < 0 || open_output(&o, &output) < 0)
 		return cli_fail();
-	return o.any && !o.pid ? run_service(&o, &output)
+	return o.any && !o.pid ? run_service(&o, &output, argc, argv)
 			       : run(&o, &output, argv + optind, &summary);
 }
 

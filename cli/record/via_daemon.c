@@ -26,6 +26,9 @@
 #include "common/print.h"
 #include "common/selection/selection.h"
 
+#define WAIT_MS	 200
+#define WATCH_MS 50
+
 static int connect_to(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -39,9 +42,7 @@ static int connect_to(const char *path)
 	return ip_steal_fd(&fd);
 }
 
-/* Asks the kernel whether this user may trace the process. What a stop needs besides is not
- * checked. */
-static bool may_trace(pid_t pid)
+bool cli_may_trace(pid_t pid)
 {
 	char name[64];
 	int fd;
@@ -60,7 +61,7 @@ int cli_via_daemon_wanted(pid_t pid, int *ret_socket)
 
 	if (word && *word && !always && strcmp(word, "never") && strcmp(word, "auto"))
 		return ip_error("IPROBE_DAEMON is auto, always or never, not '%s'", word);
-	if ((word && !strcmp(word, "never")) || (!always && may_trace(pid)))
+	if ((word && !strcmp(word, "never")) || (!always && cli_may_trace(pid)))
 		return 0;
 	*ret_socket = connect_to(path && *path ? path : IP_SOCKET);
 	if (*ret_socket >= 0)
@@ -89,8 +90,7 @@ int cli_via_daemon_add(struct ip_request *request, const char *name, const char 
 	return 0;
 }
 
-/* Adds a selection. Files and names in it are read here, with the rights of this user. */
-static int add_functions(struct ip_request *request, const char *text)
+int cli_via_daemon_add_functions(struct ip_request *request, const char *text)
 {
 	struct ip_selection *selection;
 	_cleanup_free_ char *flat = NULL;
@@ -126,7 +126,7 @@ int cli_via_daemon_options(int argc, char **argv, const char *letters, const str
 		if (!name)
 			ret = ip_error("-%c is not taken by iprobed: leave it out", option);
 		else if (!strcmp(name, "functions"))
-			ret = add_functions(request, optarg);
+			ret = cli_via_daemon_add_functions(request, optarg);
 		else if (!strcmp(name, "output"))
 			*ret_dir = optarg;
 		else if (cli_is_process_option(name))
@@ -204,9 +204,15 @@ static int send_request(int socket, struct ip_request *request, const char *dir)
 	return 0;
 }
 
+/* What is called while iprobed is waited for. */
+struct waiting {
+	void (*call)(void *context); /* NULL: nothing */
+	void *context;
+};
+
 /* Receives one packet from iprobed as text. Returns 0, or -1 where iprobed has closed the
  * socket. */
-static int receive(int socket, char *text, size_t size)
+static int receive(int socket, const struct waiting *waiting, char *text, size_t size)
 {
 	static int asked; /* the signal that has been passed on */
 
@@ -219,8 +225,11 @@ static int receive(int socket, char *text, size_t size)
 			asked = ip_interrupted;
 			send(socket, "stop\n", 5, MSG_NOSIGNAL);
 		}
-		if (poll(&p, 1, 200) <= 0)
+		if (poll(&p, 1, waiting->call ? WATCH_MS : WAIT_MS) <= 0) {
+			if (waiting->call)
+				waiting->call(waiting->context);
 			continue;
+		}
 		n = recv(socket, text, size - 1, MSG_DONTWAIT);
 		/* ECONNRESET is reported once, before the packets that the other side sent
 		 * before it closed */
@@ -236,12 +245,13 @@ static int receive(int socket, char *text, size_t size)
 
 /* Reads replies until the request has ended. overwrites: stdout is a file that is to be emptied
  * once the session begins. */
-static int converse(int socket, const struct ip_request *request, bool overwrites)
+static int converse(int socket, const struct ip_request *request, bool overwrites,
+		    const struct waiting *waiting)
 {
 	char text[4096];
 	int number;
 
-	while (receive(socket, text, sizeof(text)) == 0) {
+	while (receive(socket, waiting, text, sizeof(text)) == 0) {
 		if (sscanf(text, "ended %d", &number) == 1)
 			return number; /* the worker has printed everything */
 		if (!strncmp(text, "refused ", 8)) {
@@ -270,10 +280,12 @@ static int converse(int socket, const struct ip_request *request, bool overwrite
 	return cli_fail();
 }
 
-static int ask(int socket, struct ip_request *request, const char *dir, bool overwrites)
+static int ask(int socket, struct ip_request *request, const char *dir, bool overwrites,
+	       const struct waiting *waiting)
 {
-	int code = send_request(socket, request, dir) < 0 ? cli_fail()
-							  : converse(socket, request, overwrites);
+	int code = send_request(socket, request, dir) < 0
+			   ? cli_fail()
+			   : converse(socket, request, overwrites, waiting);
 
 	close(socket);
 	ip_request_clear(request);
@@ -282,7 +294,13 @@ static int ask(int socket, struct ip_request *request, const char *dir, bool ove
 
 int cli_via_daemon(int socket, struct ip_request *request, const char *dir)
 {
-	return ask(socket, request, dir, false);
+	return ask(socket, request, dir, false, &(struct waiting){0});
+}
+
+int cli_via_daemon_watched(int socket, struct ip_request *request, const char *dir,
+			   void (*wait)(void *context), void *context)
+{
+	return ask(socket, request, dir, false, &(struct waiting){wait, context});
 }
 
 /* Redirects stdout to a file that this user may write. The file keeps its content until iprobed
@@ -315,15 +333,15 @@ static int add_first(struct ip_request *request, const struct cli_via_daemon_wor
 
 	for (; ret == 0 && words && words->name; words++)
 		ret = !strcmp(words->name, "functions")
-			      ? add_functions(request, words->value)
+			      ? cli_via_daemon_add_functions(request, words->value)
 			      : cli_via_daemon_add(request, words->name, words->value);
 	return ret;
 }
 
-/* at: where the directory is to be made; NULL: nowhere. */
+/* at: where the directory is to be made; NULL: nowhere. to_file: results go where -o says. */
 static int try(enum ip_request_what what, pid_t pid, int argc, char **argv, const char *letters,
 	       const struct option *options, const struct cli_via_daemon_word *first,
-	       const char *at)
+	       const char *at, bool to_file)
 {
 	struct ip_request request = {.what = what, .pid = pid};
 	const char *dir;
@@ -334,13 +352,13 @@ static int try(enum ip_request_what what, pid_t pid, int argc, char **argv, cons
 		return wanted < 0 ? cli_fail() : -1;
 	if (add_first(&request, first) < 0 ||
 	    cli_via_daemon_options(argc, argv, letters, options, &request, &dir) < 0 ||
-	    (what == IP_REQUEST_FPERF && dir && redirect(dir, &made) < 0)) {
+	    (to_file && dir && redirect(dir, &made) < 0)) {
 		close(socket);
 		ip_request_clear(&request);
 		return cli_fail();
 	}
 	cli_catch_signals();
-	code = ask(socket, &request, at, what == IP_REQUEST_FPERF && dir);
+	code = ask(socket, &request, at, to_file && dir, &(struct waiting){0});
 	if (made && code)
 		remove_empty(dir);
 	return code;
@@ -350,11 +368,18 @@ int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **ar
 		       const char *letters, const struct option *options,
 		       const struct cli_via_daemon_word *first)
 {
-	return try(what, pid, argc, argv, letters, options, first, NULL);
+	return try(what, pid, argc, argv, letters, options, first, NULL, what == IP_REQUEST_FPERF);
+}
+
+int cli_via_daemon_print(enum ip_request_what what, pid_t pid, int argc, char **argv,
+			 const char *letters, const struct option *options,
+			 const struct cli_via_daemon_word *first)
+{
+	return try(what, pid, argc, argv, letters, options, first, NULL, false);
 }
 
 int cli_via_daemon_snapshot(pid_t pid, int argc, char **argv, const char *letters,
 			    const struct option *options, const char *dir)
 {
-	return try(IP_REQUEST_SNAPSHOT, pid, argc, argv, letters, options, NULL, dir);
+	return try(IP_REQUEST_SNAPSHOT, pid, argc, argv, letters, options, NULL, dir, false);
 }

@@ -6,9 +6,14 @@
 #define IP_CLI_VIA_DAEMON_H
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "access/protocol.h"
+
+/* Asks the kernel whether this user may trace the process. What a stop needs besides is not
+ * checked. */
+bool cli_may_trace(pid_t pid);
 
 /* Returns whether to ask iprobed: this user may not trace the process, and iprobed is running;
  * or $IPROBE_DAEMON says so. Returns 1 (yes), 0 (no), or -1 with an error. *ret_socket is
@@ -23,6 +28,8 @@ int cli_via_daemon_options(int argc, char **argv, const char *letters, const str
 
 /* Adds one option as a word. Returns 0, or -1 with an error. */
 int cli_via_daemon_add(struct ip_request *request, const char *name, const char *value);
+/* The same for a selection: what files and names in it say is read here. */
+int cli_via_daemon_add_functions(struct ip_request *request, const char *text);
 
 struct cli_via_daemon_word {
 	const char *name, *value; /* name and value of a long option */
@@ -35,6 +42,12 @@ int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **ar
 		       const char *letters, const struct option *options,
 		       const struct cli_via_daemon_word *first);
 
+/* The same where several processes are counted (fperf): the results go to stdout, whatever the
+ * command line says. */
+int cli_via_daemon_print(enum ip_request_what what, pid_t pid, int argc, char **argv,
+			 const char *letters, const struct option *options,
+			 const struct cli_via_daemon_word *first);
+
 /* The same for a snapshot, which is to be made at dir, whatever the command line says. */
 int cli_via_daemon_snapshot(pid_t pid, int argc, char **argv, const char *letters,
 			    const struct option *options, const char *dir);
@@ -43,5 +56,9 @@ int cli_via_daemon_snapshot(pid_t pid, int argc, char **argv, const char *letter
  * to iprobed. dir: where the directory is to be made, or NULL. Closes the socket. Returns the
  * exit code. */
 int cli_via_daemon(int socket, struct ip_request *request, const char *dir);
+
+/* The same; meanwhile wait is called some times a second. */
+int cli_via_daemon_watched(int socket, struct ip_request *request, const char *dir,
+			   void (*wait)(void *context), void *context);
 
 #endif

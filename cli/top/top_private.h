@@ -8,6 +8,7 @@
 
 #include "cli/live_counts.h"
 #include "cli/top/top.h"
+#include "service/service.h"
 
 struct cli_top_service {
 	struct ip_service_choice choice;
@@ -18,6 +19,13 @@ struct cli_top_service {
 /* In the child: measures the processes of the choice that have no session until the end. dir is
  * made here. live: a byte is written there whenever a session is live. Returns the exit code. */
 int cli_top_service_run(const struct cli_top_options *options, const char *dir, int live);
+
+/* In a worker: has iprobed measure one process, where this user may not trace it. dir: of its
+ * trace. is_live: called when it is measured. Returns -1 where iprobed is not needed or not
+ * running; else the exit code. */
+int cli_top_via_daemon(const struct cli_top_options *options, const struct ip_service_task *task,
+		       const char *dir, void (*is_live)(void *context), void *context,
+		       struct ip_service_worker_result *result);
 
 /* Joins the sessions that there are. Returns 1 where there are others to measure, or none at all;
  * 0 where each process has a session; -1 with an error. */

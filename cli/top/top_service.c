@@ -5,7 +5,8 @@
  *
  * The sessions of iprobe top's own are those of a service (service/service.h): a worker for each
  * process, which tells by the pipe of iprobe top when it is live. A process that has a session
- * already is left to that by the worker. iprobe top finds it by asking: at the beginning, and again
+ * already is left to that by the worker. A process that this user may not trace is measured by
+ * iprobed (top_daemon.c). iprobe top finds it by asking: at the beginning, and again
  * while it runs, since another iprobe may come to record a process of the choice.
  */
 #include <fcntl.h>
@@ -64,18 +65,6 @@ static void fill(struct ip_service_worker_result *r, const struct ip_session_sum
 		snprintf(r->why, sizeof(r->why), "%s", ip_error_message());
 }
 
-static int refuse_daemon(pid_t pid)
-{
-	int socket = -1, wanted = cli_via_daemon_wanted(pid, &socket);
-
-	if (wanted <= 0)
-		return wanted;
-	close(socket);
-	return ip_error("pid %d: this user may not trace it, and iprobed serves iprobe top for one "
-			"process at a time: iprobe top %d",
-			pid, pid);
-}
-
 static int work(void *context, const struct ip_service_task *task, int socket,
 		struct ip_service_worker_result *result)
 {
@@ -99,17 +88,25 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	int code;
 
 	cli_catch_signals();
-	if (refuse_daemon(task->pid) < 0)
+	if (asprintf(&dir, "%s/%s", s->dir, task->name) < 0) {
+		dir = NULL;
+		ip_error("out of memory");
 		return cli_fail();
-	code = ip_session_join(task->pid, &joined);
+	}
+	if (!s->options->memory_asked)
+		options.memory = ip_service_memory(options.memory, task->n);
+	code = cli_may_trace(task->pid) ? ip_session_join(task->pid, &joined) : 1;
 	if (code == 0) {
 		result->followed = true; /* its session is joined */
 		return 0;
 	}
-	if (!s->options->memory_asked)
-		options.memory = ip_service_memory(options.memory, task->n);
-	if (code < 0 || asprintf(&dir, "%s/%s", s->dir, task->name) < 0 ||
-	    ip_payload_rules_add(&options.payloads, "hist") < 0)
+	if (code > 0) {
+		int asked = cli_top_via_daemon(s->options, task, dir, tell_live, &own, result);
+
+		if (asked >= 0)
+			return asked;
+	}
+	if (code < 0 || ip_payload_rules_add(&options.payloads, "hist") < 0)
 		return cli_fail();
 	options.dir = dir;
 	code = ip_session_attach(task->pid, &options, &summary) < 0;
