@@ -13,6 +13,7 @@
 #include "cli/record/live_line.h"
 #include "common/array.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/now.h"
@@ -57,6 +58,18 @@ static void tell_progress(void *context, const struct ip_session_progress *p)
 	ip_service_worker_say_progress(c->socket, &progress);
 }
 
+/* Whether a session can follow what its process forks (--follow-fork). A child that puts itself
+ * under seccomp might be ended for reading the kernel's clock. */
+static bool can_follow(const struct ip_session_options *session, pid_t pid)
+{
+	const char *why;
+	const bool asks_kernel = session->clock == IP_CLOCK_MONOTONIC ||
+				 (session->clock == IP_CLOCK_AUTO && !ip_clock_trustworthy(&why));
+
+	return !session->drop_hot && !session->overwrite && (session->coarse || !asks_kernel) &&
+	       ip_proc_status(pid, "Seccomp") <= 0;
+}
+
 static int work(void *context, const struct ip_service_task *task, int socket,
 		struct ip_service_worker_result *result)
 {
@@ -81,8 +94,7 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 		session->max_size /= task->n;
 	/* its children are recorded without a gap where the session can follow them; those that it
 	 * cannot follow get sessions of their own */
-	if (s->choice->children && !session->drop_hot && !session->overwrite &&
-	    ip_proc_status(task->pid, "Seccomp") <= 0)
+	if (s->choice->children && can_follow(session, task->pid))
 		session->follow_fork = true;
 	own.follows = session->follow_fork;
 	session->started = task->started;

@@ -162,6 +162,21 @@ def test_children(me, programs, targets, how):
     server.finish()
 
 
+def test_children_where_times_come_from_the_kernel(actor, programs, targets):
+    """Such sessions do not follow forks: a new worker gets one of its own."""
+    server = Server(actor, programs, targets)
+    server.fork()
+    words = [server.pid, "--children", "--clock", "monotonic"]
+    proc, directory = begin(actor, words, server.everybody())
+    new = server.fork()
+    memory.wait_for("the new worker has no session", lambda: has_session(directory, new))
+    memory.wait_until_live(new, proc)
+    server.go()
+    end(proc)
+    assert [calls(actor, member(directory, pid)) for pid in server.workers] == [N, N]
+    server.finish()
+
+
 def test_children_of_one_under_seccomp(me, programs, targets):
     """Its session does not follow them, and no session of their own can be made: that is told."""
     if me.uid:
