@@ -5,11 +5,16 @@ tools under test.
 """
 
 import errno
+import functools
 import os
+import re
 import signal
 import time
 
 from . import time_scale
+
+# A line of /proc/PID/maps: addresses, permissions, offset, device, inode, path.
+EXECUTABLE = re.compile(r"^(\w+)-(\w+) ..x. (\w+) \S+ \d+ *(.*)$", re.M)
 
 
 class Mapping:
@@ -36,6 +41,32 @@ def write_memory(pid, address, data):
         assert os.pwrite(f.fileno(), data, address) == len(data)
 
 
+def executable(pid):
+    """[(start, end, offset, path)] of what can be executed in the process."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as f:
+        return [
+            (int(low, 16), int(high, 16), int(offset, 16), path)
+            for low, high, offset, path in EXECUTABLE.findall(f.read())
+        ]
+
+
+@functools.lru_cache(maxsize=32)
+def file_bytes(path, _version, offset, size):
+    """A part of a file as it is mapped: behind its end there are zeros."""
+    with open(path, "rb") as f:
+        f.seek(offset)
+        return f.read(size).ljust(size, b"\0")
+
+
+def mapped_bytes(path, offset, size):
+    """As file_bytes(), which is asked once for each version of the file: the same few libraries
+    are compared thousands of times.
+    """
+    st = os.stat(path)
+    version = st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns
+    return file_bytes(path, version, offset, size)
+
+
 def text_differences(pid, instead=None):
     """
     [(path, file offset, bytes in memory, bytes in the file)], one for each run of differing bytes
@@ -45,29 +76,26 @@ def text_differences(pid, instead=None):
     A process that executes another program meanwhile is looked at again.
     """
     for _ in range(20):
-        before = [(m.start, m.end, m.path) for m in mappings(pid)]
-        found = differences(pid, instead)
-        if found is not None and before == [(m.start, m.end, m.path) for m in mappings(pid)]:
+        before = executable(pid)
+        found = differences(pid, before, instead)
+        if found is not None and before == executable(pid):
             break
     assert found is not None, f"the memory of {pid} cannot be read whole"
     return found
 
 
-def differences(pid, instead):
+def differences(pid, mapped, instead):
     """text_differences() at one look; None: the memory was not there."""
     found = []
-    for m in mappings(pid):
-        if "x" not in m.perms or not m.path.startswith("/") or m.path.startswith("/memfd:"):
+    for start, end, offset, mapped_path in mapped:
+        if not mapped_path.startswith("/") or mapped_path.startswith("/memfd:"):
             continue
-        path = (instead or {}).get(m.path, m.path)
+        path = (instead or {}).get(mapped_path, mapped_path)
         if not os.path.exists(path):
             path = f"/proc/{pid}/root{path}"  # in a mount namespace of its own
-        with open(path, "rb") as f:
-            f.seek(m.offset)
-            want = f.read(m.end - m.start)
-        want += bytes(m.end - m.start - len(want))
+        want = mapped_bytes(path, offset, end - start)
         try:
-            have = read_memory(pid, m.start, m.end - m.start)
+            have = read_memory(pid, start, end - start)
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
@@ -85,7 +113,7 @@ def differences(pid, instead):
                 j = i
                 while j < len(want) and have[j] != want[j]:
                     j += 1
-                found.append((m.path, m.offset + i, have[i:j], want[i:j]))
+                found.append((mapped_path, offset + i, have[i:j], want[i:j]))
                 i = j
             else:
                 i += 1
