@@ -5,10 +5,11 @@
  *   named [-c]
  *
  * Says "ready". Then, until stdin ends, threads call work() every millisecond: "mc-worker-0" to
- * "mc-worker-3" for the whole time; one that is "early" for 0.7 s and "late" from then on; one with
- * a name of control bytes and half a character, and one with a name that is UTF-8. Every 50 ms a
- * thread "brief" comes, which ends after 20 ms. -c: all of this is done by a forked child. Prints
- * "thread TID NAME" of each thread that lives to the end, with the bytes of NAME in hexadecimal.
+ * "mc-worker-3" for the whole time; one that is "early" for 0.7 s and "late" from then on, which it
+ * says; one with a name of control bytes and half a character, and one with a name that is UTF-8.
+ * Every 50 ms a thread "brief" comes, which ends after 20 ms. -c: all of this is done by a forked
+ * child. Prints "thread TID NAME" of each thread that lives to the end, with the bytes of NAME in
+ * hexadecimal.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -36,9 +37,20 @@ QUIET static void nap(long ms)
 	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
+QUIET static long now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* By the clock: on a busy machine a nap lasts for more than a millisecond. */
 QUIET static void work_for(long ms)
 {
-	for (long i = 0; !over && i < ms; i++) {
+	const long end = now_ms() + ms;
+
+	while (!over && now_ms() < end) {
 		work();
 		nap(1);
 	}
@@ -64,8 +76,13 @@ QUIET static void *run(void *arg)
 		return NULL;
 	}
 	work_for(700);
-	if (!strcmp(name, "early"))
+	if (!over && !strcmp(name, "early")) {
 		prctl(PR_SET_NAME, name = "late");
+		pthread_mutex_lock(&lock);
+		puts("late");
+		fflush(stdout);
+		pthread_mutex_unlock(&lock);
+	}
 	work_for(1000000);
 	tell(name);
 	return NULL;

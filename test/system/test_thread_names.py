@@ -18,7 +18,7 @@ from iptest import area, memory
 WORKERS = [f"mc-worker-{i}" for i in range(4)]
 HOSTILE = b'\x1b[2J\t\n\\"\xe2\x82'
 UTF8 = "grüß dich"
-SECONDS = 1.6  # "early" becomes "late" after 0.7
+SETTLED = 0.9  # seconds: a new name is noticed within half a second
 
 
 def in_json(name):
@@ -38,8 +38,8 @@ class Recorded:
             [actor.iprobe_path, "run", "-q", "-o", self.dir, *options, "--", program, *args],
             env={"LANG": "C.UTF-8"},
         )
-        assert proc.stdout.readline() == "ready\n"
-        time.sleep(SECONDS)
+        assert proc.stdout.readline() == "ready\n" and proc.stdout.readline() == "late\n"
+        time.sleep(SETTLED)
         done = actors.last_words(proc)
         assert done.returncode == 0, repr(done)
         lines = [line.split() for line in done.stdout.splitlines()]
@@ -150,7 +150,7 @@ def test_attached(me, programs, targets):
     """Threads that began before the recording have their names from its start on, also in a
     snapshot."""
     target = targets.start(me, [programs.simple("named")], env={"LANG": "C.UTF-8"})
-    time.sleep(1)
+    assert target.proc.stdout.readline() == "late\n"
     iprobe = me.start_iprobe("attach", target.pid, "--overwrite", "-q", "-o", me.dir() / "trace")
     time.sleep(0.5)
     shot = me.dir() / "shot"
