@@ -20,7 +20,8 @@ IPROBE = BUILD / "cli" / "iprobe"
 IPROBE_CC = BUILD / "coldpatch" / "iprobe-cc"
 IPROBE_CXX = BUILD / "coldpatch" / "iprobe-c++"
 
-PLAIN = {"CC": "gcc", "CXX": "g++"}
+# The plain build is there for what it prints: not optimized it takes a third of the time.
+PLAIN = {"CC": "gcc", "CXX": "g++", "CFLAGS": "-O0", "CXXFLAGS": "-O0"}
 PREPARED = {"CC": str(IPROBE_CC), "CXX": str(IPROBE_CXX)}
 
 
