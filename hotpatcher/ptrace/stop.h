@@ -10,7 +10,8 @@
  *
  *   1b. Threads in uninterruptible sleep cannot be stopped at will. While there is one, nothing is
  *      done to any thread: iprobe waits for that thread for as long as the stop may take (max_ns),
- *      but at least for 20 ms, and the other threads run on (stop_asleep.c).
+ *      but at least for 20 ms, and the other threads run on (stop_asleep.c). After Ctrl-C it waits
+ *      for 20 ms only.
  *
  * Gather: nothing of the target is changed (except for priorities that are lent,
  * priority_guard.h), and what each thread needs is only noted.

@@ -78,14 +78,16 @@ bool ip_stop_is_asleep(pid_t pid, pid_t tid)
 
 /* Waits for the end of each sleep that was seen at the beginning, and for none that begins later:
  * if many threads read from a disk, one of them may always be asleep. The wait ends after
- * stop->max_ns, but not before TIMEOUT_NS, or when the user interrupts. */
+ * stop->max_ns, but not before TIMEOUT_NS, or when the user interrupts. If the user has done so
+ * before, this stop belongs to the end of a session, where it is tried again and again, or to a
+ * beginning that is to be given up: then the wait ends after TIMEOUT_NS. */
 int ip_stop_await_asleep(struct ip_stop *stop)
 {
 	const struct timespec nap = {.tv_nsec = LOOK_NS};
 	const pid_t pid = stop->target->pid;
 	_cleanup_free_ struct sleeper *all = NULL;
-	/* if it is set already, this stop belongs to the end of the session */
 	const int interrupted = ip_interrupted;
+	const uint64_t limit = interrupted || stop->max_ns < TIMEOUT_NS ? TIMEOUT_NS : stop->max_ns;
 	uint64_t began = ip_now_ns();
 	size_t n = 0;
 
@@ -101,8 +103,7 @@ int ip_stop_await_asleep(struct ip_stop *stop)
 		n = left;
 		if (!n)
 			return 0;
-		if (ip_interrupted != interrupted ||
-		    ip_now_ns() - began > (stop->max_ns > TIMEOUT_NS ? stop->max_ns : TIMEOUT_NS))
+		if (ip_interrupted != interrupted || ip_now_ns() - began > limit)
 			break;
 		nanosleep(&nap, NULL);
 	}

@@ -333,6 +333,24 @@ def test_tries_end_at_ctrl_c(me, gaps):
     memory.assert_untouched(gaps.pid)
 
 
+def test_interrupted_before_the_first_try(me, gaps):
+    """By Ctrl-C where the trace directory is made: the thread is not waited for then."""
+    gaps.begin_vfork(5)
+    done = me.run(
+        [
+            *("strace", "-o", me.dir() / "strace", "--trace=mkdir,mkdirat"),
+            "--inject=mkdir,mkdirat:signal=SIGINT:when=1",
+            *(me.iprobe_path, "attach", gaps.pid, "--max-stop", "20s", "-o", me.dir() / "trace"),
+        ]
+    )
+    assert "vfork" in one_line(done), repr(done)
+    # before, the thread had come back by then, and the attach was a success
+    assert any(
+        memory.status_field(gaps.pid, "State", tid).startswith("D") for tid in gaps.threads()
+    )
+    memory.assert_untouched(gaps.pid)
+
+
 def test_a_limit_that_cannot_hold_is_refused(me, gaps):
     done = me.iprobe(
         "attach", gaps.pid, "--max-stop", "10us", "--duration", "50ms", "-o", me.dir() / "trace"
