@@ -306,7 +306,8 @@ def test_the_sum_is_bounded_where_threads_get_no_cpu(user, starved):
         standing <= 5 * limit / 1000 * length + NOISE
     ), f"{standing} of {length} ms, {longest} at once"
     if done.returncode:
-        assert "in time" in one_line(done) and took < 10, repr(done)
+        # the tries take ten seconds at most; the command has to begin and to end besides
+        assert "in time" in one_line(done) and took < 15, repr(done)
         n, total, at_most = re.search(
             r"stood in vain (\d+) times?: (\S+ \S+) in all, at most (\S+ \S+)\)", done.stderr
         ).groups()
