@@ -126,7 +126,7 @@ static bool is_candidate(const struct ip_target *target, pid_t tid, enum ip_borr
 	    number < 0)
 		return false;
 	return ip_arch_call_restarts(number, args) ||
-	       (which >= IP_BORROW_RUNNING && ip_arch_call_renews(number, args));
+	       (which >= IP_BORROW_RENEWING && ip_arch_call_renews(number, args));
 }
 
 /* Whether the kernel knows restartable sequences at all. The call registers nothing. */
@@ -222,7 +222,7 @@ static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which,
 		return which >= IP_BORROW_RUNNING && !in_sequence(b->target, b->tid, b->regs.rip);
 	/* the thread may have entered another call since it was looked at */
 	if (b->tid == ip_stops_of(b->target)->lender && which < IP_BORROW_RUNNING &&
-	    !ip_arch_waits(&b->regs))
+	    !ip_arch_waits(&b->regs) && !(which == IP_BORROW_RENEWING && ip_arch_renews(&b->regs)))
 		return false;
 	if (which < IP_BORROW_ANY && masks_more(b)) {
 		ip_stops_of(b->target)->masks_more = b->tid;
@@ -262,8 +262,14 @@ static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which 
 					target->pid, tid);
 		return 0;
 	}
-	if (may_borrow(ret, which, confined))
+	if (may_borrow(ret, which, confined)) {
+		if (ip_arch_renews(&ret->regs)) {
+			ip_stops_of(target)->renewed.n++;
+			ip_stops_of(target)->renewed.tid = tid;
+			ip_stops_of(target)->renewed.number = (long)ret->regs.orig_rax;
+		}
 		return 1;
+	}
 	ip_priority_guard_restore(ret->raised);
 	ip_stop_end_look(&ret->stop);
 	ip_priority_end(&ret->priority);

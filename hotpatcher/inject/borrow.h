@@ -35,9 +35,9 @@ struct ip_borrowed {
 
 /* Which threads may be borrowed. Each value includes the threads of the values before it. */
 enum ip_borrow_which {
-	IP_BORROW_WAITING, /* threads that wait in a system call which starts again by itself */
-	/* threads that are in no system call, or in one whose time limit begins anew */
-	IP_BORROW_RUNNING,
+	IP_BORROW_WAITING,  /* threads that wait in a system call which starts again by itself */
+	IP_BORROW_RENEWING, /* threads that wait in a call whose time limit begins anew */
+	IP_BORROW_RUNNING,  /* threads that are in no system call */
 	/* threads in any system call: the call may return EINTR, or have done a part of its work,
 	 * as after any stop of the whole process */
 	IP_BORROW_ANY,

@@ -107,7 +107,7 @@ enum ip_borrow_which ip_borrow_anyone(uint64_t ns)
 
 enum ip_borrow_which ip_borrow_waiting(uint64_t ns)
 {
-	return IP_BORROW_WAITING;
+	return ns < WAITING_NS ? IP_BORROW_WAITING : IP_BORROW_RENEWING;
 }
 
 int ip_borrow_search(struct ip_target *target, const struct ip_borrow_search *search,

@@ -38,7 +38,7 @@ int ip_borrow_try_lock(pid_t pid);
 
 /* Which threads to take after a search of ns nanoseconds. Threads whose calls a stop disturbs are
  * taken last. ip_borrow_anyone(): at last threads in any call. ip_borrow_waiting(): waiting threads
- * only. */
+ * only, at last also those whose time limit begins anew. */
 enum ip_borrow_which ip_borrow_anyone(uint64_t ns);
 enum ip_borrow_which ip_borrow_waiting(uint64_t ns);
 

@@ -64,7 +64,8 @@ static int find_thread(struct ip_target *target, enum ip_borrow_which (*which)(u
 	if (got == 0)
 		return ip_error(
 			"pid %d: none of its threads waits in a system call that can be broken "
-			"off, so none can be borrowed: try again (--no-stop: or leave it out)",
+			"off, so none can be borrowed for --no-stop: leave the option out, or try "
+			"again when one waits",
 			target->pid);
 	return got < 0 ? -1 : 0;
 }

@@ -3,7 +3,8 @@
  * Waits once in the system call that is named, and tells what it returned: a target for borrowing a
  * thread.
  *
- *   waits read|epoll|poll|nanosleep|select|futex|wait|pause|thread|busy|seccomp
+ *   waits read|epoll|epoll_wait|epoll_pwait|poll|nanosleep|select|futex|wait|pause|thread|busy|
+ *         seccomp
  *
  * Says "ready" first. read, epoll and thread take what is written to stdin, busy a SIGALRM (or it
  * ends after a minute); all others end by themselves after a second. The last line is "good", or
@@ -135,6 +136,16 @@ int main(int argc, char **argv)
 			return judge(how, 0, -1);
 		ret = epoll_wait(fd, &e, 1, -1);
 		return judge(how, ret == 1, ret);
+	} else if (!strcmp(how, "epoll_wait") || !strcmp(how, "epoll_pwait")) {
+		int fd = epoll_create1(0), limit = 1000 * (int)seconds;
+		struct epoll_event e;
+		sigset_t none;
+		long ret;
+
+		sigemptyset(&none);
+		ret = !strcmp(how, "epoll_wait") ? epoll_wait(fd, &e, 1, limit)
+						 : epoll_pwait(fd, &e, 1, limit, &none);
+		return judge(how, ret == 0 && now() - began >= seconds, ret);
 	} else if (!strcmp(how, "thread")) {
 		pthread_attr_t attr;
 		pthread_t thread;

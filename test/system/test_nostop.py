@@ -302,11 +302,26 @@ def test_seccomp_is_refused(me, programs, targets):
     assert actors.last_words(target.proc).stdout == "good\n"
 
 
-@pytest.mark.parametrize("how", ["read", "epoll", "thread", "nanosleep", "poll", "futex"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "read",
+        "epoll",
+        "thread",
+        "nanosleep",
+        "poll",
+        "futex",
+        "select",
+        "epoll_wait",
+        "epoll_pwait",
+    ],
+)
 def test_the_held_thread_goes_on(me, programs, targets, how):
+    """A call whose time limit begins anew is broken off where no other one waits; it is told."""
     target, done = attach_waiting(me, programs, targets, how)
     assert done.returncode == 0, repr(done)
     assert len(done.stops()) == STOPS
+    assert (done.summary()["renewed_calls"] > 0) == how.startswith("epoll_")
     if how in ("read", "epoll", "thread"):
         memory.assert_untouched(target.pid)
         target.say("x")

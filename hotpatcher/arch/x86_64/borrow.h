@@ -119,6 +119,15 @@ static inline bool ip_arch_waits(const struct user_regs_struct *r)
 	return ip_arch_in_call(r) && ip_arch_call_restarts(r->orig_rax, args);
 }
 
+/* Returns whether the call is one that waits, and whose time limit begins anew. */
+static inline bool ip_arch_renews(const struct user_regs_struct *r)
+{
+	uint64_t args[6];
+
+	ip_arch_arguments(r, args);
+	return ip_arch_in_call(r) && ip_arch_call_renews(r->orig_rax, args);
+}
+
 static inline bool ip_arch_will_restart(const struct user_regs_struct *r)
 {
 	return ip_arch_in_call(r) &&
