@@ -75,6 +75,11 @@ static bool is_of_one_memory(const struct ip_target *target)
 	_cleanup_free_ pid_t *others = NULL;
 	size_t n = 0;
 
+	/* who is asked by name need not be searched for among strangers, of whom it may not be
+	 * known whether they share the memory */
+	if (target->inner_pid == target->pid)
+		return ip_shared_mm_is(target->pid, target->anchor.pid) &&
+		       ip_proc_inner_pid(target->anchor.pid) == target->anchor.pid;
 	if (ip_shared_mm_find(target->pid, target->pid, &others, &n) < 0)
 		return false;
 	for (size_t i = 0; i < n; i++)
