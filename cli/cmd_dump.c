@@ -307,7 +307,8 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 {
 	uint64_t ns = ip_recording_ns(d->trace->session, ts - frame->start);
 	const struct cli_dump_call call = call_of(d, frame);
-	bool has_result = ip_frame_has_result(frame, how);
+	bool has_result = ip_frame_has_result(frame, how),
+	     earlier = frame->flags & IP_FRAME_EARLIER;
 	char buffer[16];
 
 	if (!has_values(d, call.met, has_result ? d->payload : NULL, true) ||
@@ -316,9 +317,11 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 	if (has_result)
 		print_retval(d);
 	if (d->json)
-		ip_print(d->out, ",\"duration_ns\":%" PRIu64, ns);
+		ip_print(d->out, ",\"duration_ns\":%" PRIu64 "%s", ns,
+			 earlier ? ",\"earlier\":true" : "");
 	else
-		ip_print(d->out, "%s  %s", d->own_line ? "" : ";", ip_format_ns(ns, buffer));
+		ip_print(d->out, "%s  %s%s", d->own_line ? "" : ";", earlier ? ">= " : "",
+			 ip_format_ns(ns, buffer));
 	if (d->interest && ip_interest_is_slow(d->interest, call.ordinal))
 		ip_print(d->out, "%s", d->json ? ",\"slow\":true" : "  (slow)");
 	if (how == IP_END_EXIT && frame->flags & IP_FRAME_TAIL)
@@ -362,6 +365,10 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 			ip_print(d->out, ",\"entry_only\":true");
 		else if (frame->flags & IP_FRAME_AGAIN)
 			ip_print(d->out, ",\"again\":true");
+		else if (frame->flags & IP_FRAME_EARLIER)
+			ip_print(d->out, ",\"earlier\":true");
+		if (!d->json && frame->flags & IP_FRAME_EARLIER)
+			ip_print(d->out, "  (open before the recording)");
 		print_caller(context, frame->function);
 		end_line(context, "", "}");
 	}

@@ -55,6 +55,8 @@ enum ip_frame_end {
 /* The function was jumped to in a call whose chain has the function already. It gets no frame of
  * its own: it is opened and at once closed() with IP_END_UNKNOWN. */
 #define IP_FRAME_AGAIN 0x40
+/* The call began before the recording did: start is the time of the attach. */
+#define IP_FRAME_EARLIER 0x100
 /* Private: the frame has jumped, and no event of the function that it jumped to has come yet. */
 #define IP_FRAME_AWAITS 0x80
 
@@ -84,7 +86,8 @@ struct ip_frames_ops {
 	void (*resumed)(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts);
 	void (*closed)(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
 		       enum ip_frame_end how);
-	/* An exit whose call began before the recording did, or whose entry was lost. */
+	/* An exit whose call began before the recording did and is in no stack of the attach, or
+	 * whose entry was lost. */
 	void (*orphan)(void *context, uint32_t function, size_t depth, uint64_t ts);
 	void (*point)(void *context, uint32_t function, size_t depth, uint64_t ts);
 	/* Called with the values of the event that is being fed, where it has some

@@ -67,9 +67,10 @@ struct ip_frames {
 	/* An event with a later time cannot take the common path. It is removal, or 0 after a
 	 * loss. */
 	uint64_t notice;
-	uint64_t gaps; /* ticks so far in which events were lost */
-	bool lossy;    /* events were lost before the next one */
-	bool late;     /* an exit was handled before the removal, though it came after */
+	uint64_t gaps;	  /* ticks so far in which events were lost */
+	uint32_t earlier; /* IP_FRAME_EARLIER while frames of an attach are opened, else 0 */
+	bool lossy;	  /* events were lost before the next one */
+	bool late;	  /* an exit was handled before the removal, though it came after */
 };
 
 /* A part of a function in which a call of it goes on. */
@@ -200,10 +201,11 @@ static inline int ip_frames_push(struct ip_frames *t, uint32_t function, uint64_
 	if (unlikely(t->n == t->capacity) && ip_frames_reserve(t) < 0)
 		return -1;
 	frame = &t->frames[t->n++];
-	*frame = (struct ip_frame){sp,	     t->now,
-				   0,	     t->gaps,
-				   function, flags | (t->active[function]++ ? IP_FRAME_INNER : 0),
-				   0,	     0};
+	*frame = (struct ip_frame){
+		sp,	  t->now,
+		0,	  t->gaps,
+		function, flags | t->earlier | (t->active[function]++ ? IP_FRAME_INNER : 0),
+		0,	  0};
 	if (t->ops.opened)
 		t->ops.opened(t->context, frame, t->n - 1);
 	return 0;

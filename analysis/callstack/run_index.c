@@ -176,7 +176,7 @@ int ip_run_index_make(struct ip_trace_reader *t, const struct ip_thread_packets 
 	x->every = every ? every : IP_RUN_INDEX_EVERY;
 	*v->calls = 0;
 	if (begin_reading(t, run, v, &r) < 0 || skip_runs(t, run, r.stream) < 0 ||
-	    visit_all(x, v, &r) < 0) {
+	    ip_frames_begin_run(r.frames, run) < 0 || visit_all(x, v, &r) < 0) {
 		end_reading(&r);
 		ip_run_index_destroy(x);
 		return -1;
@@ -240,7 +240,8 @@ int ip_run_index_visit(const struct ip_run_index *x, uint64_t from, uint64_t to,
 	c = checkpoint_before(x, from);
 	*v->calls = c->calls;
 	if (begin_reading(x->trace, x->run, v, &r) < 0 || ip_stream_go_to(r.stream, &c->mark) < 0 ||
-	    (c->state && ip_frames_restore(r.frames, c->state) < 0))
+	    (c->state ? ip_frames_restore(r.frames, c->state)
+		      : ip_frames_begin_run(r.frames, x->run)) < 0)
 		more = -1;
 	if (more > 0)
 		show_open(v, r.frames, false);

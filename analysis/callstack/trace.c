@@ -229,6 +229,22 @@ static uint64_t live_until(const struct ip_trace_reader *t)
 	return idle > live && idle < t->end ? idle : t->end;
 }
 
+/* Returns the stack that the first run of a thread begins with; 0: it is not known. It does not fit
+ * where events behind it are missing. */
+static size_t stack_of(const struct ip_trace_reader *t, const struct ip_thread_packets *run)
+{
+	const struct ip_recording *s = t->session;
+	size_t stack = ip_recording_find_stack(s, run->pid, run->tid);
+
+	if (!stack || s->trimmed || s->overwrites || s->rotated_packets ||
+	    s->stacks[stack - 1].tsc > run->begin)
+		return 0;
+	for (size_t i = 0; i < s->nexecs; i++)
+		if (s->execs[i].pid == run->pid && s->execs[i].tsc <= run->begin)
+			return 0;
+	return stack;
+}
+
 /* Counts the threads and finds out up to when each run may have lasted. */
 static int bound_runs(struct ip_trace_reader *t)
 {
@@ -250,8 +266,10 @@ static int bound_runs(struct ip_trace_reader *t)
 		uint64_t last = run->end;
 
 		run->end = run->gone || !s->ends ? last : live;
-		if (!i || sorted[i - 1]->pid != run->pid || sorted[i - 1]->tid != run->tid)
+		if (!i || sorted[i - 1]->pid != run->pid || sorted[i - 1]->tid != run->tid) {
+			run->stack = stack_of(t, run);
 			t->threads++;
+		}
 		t->processes += !i || sorted[i - 1]->pid != run->pid;
 		if (next && next->pid == run->pid && next->tid == run->tid &&
 		    next->begin < run->end)
@@ -326,6 +344,11 @@ int ip_trace_reader_open_one(const char *dir, struct ip_trace_reader **ret)
 	return 0;
 }
 
+static uint64_t first_of(const struct ip_trace_reader *t, const struct ip_thread_packets *run)
+{
+	return run->stack ? t->session->stacks[run->stack - 1].tsc : run->begin;
+}
+
 uint64_t ip_trace_reader_first_event(const struct ip_trace_reader *t)
 {
 	uint64_t first = t->end;
@@ -333,8 +356,8 @@ uint64_t ip_trace_reader_first_event(const struct ip_trace_reader *t)
 	if (t->session->trimmed || !t->nruns)
 		return t->begin;
 	for (size_t i = 0; i < t->nruns; i++)
-		if (t->runs[i].begin < first)
-			first = t->runs[i].begin;
+		if (first_of(t, &t->runs[i]) < first)
+			first = first_of(t, &t->runs[i]);
 	return first > t->begin ? first : t->begin;
 }
 
@@ -379,6 +402,8 @@ static int visit_run(const struct ip_trace_reader *t, struct ip_stream *stream,
 	struct ip_event batch[BATCH];
 	struct ip_packet p;
 
+	if (frames && !run->off && ip_frames_begin_run(frames, run) < 0)
+		return -1;
 	for (uint32_t i = 0; i < run->packets; i++) {
 		ssize_t n;
 

@@ -37,6 +37,8 @@ struct ip_thread_packets {
 	uint32_t process; /* index into process_list */
 	uint32_t member;  /* of the recording (analysis/read/members.h) */
 	bool off;	  /* its process was not chosen: readers pass over it */
+	/* index + 1 in session->stacks of what was open when its recording began; 0: not known */
+	size_t stack;
 };
 
 /* A process of the trace. */
@@ -95,8 +97,9 @@ struct ip_trace_reader {
 int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret);
 void ip_trace_reader_close(struct ip_trace_reader *trace);
 
-/* Returns the time of the first event, in TSC. It is begin or later: before it, iprobe made ready,
- * and the program was loaded. Of a part of a trace, and of a trace without events, it is begin. */
+/* Returns the time of the first event, or of the first stack, in TSC. It is begin or later: before
+ * it, iprobe made ready, and the program was loaded. Of a part of a trace, and of a trace without
+ * events, it is begin. */
 uint64_t ip_trace_reader_first_event(const struct ip_trace_reader *trace);
 
 /* Chooses processes: by pid, or by a pattern of names as of glob(7). Readers pass over the others
@@ -127,6 +130,10 @@ struct ip_trace_visitor {
  * -1 with an error. */
 int ip_trace_reader_visit(struct ip_trace_reader *trace, const struct ip_trace_visitor *visitor,
 			  uint64_t *ret_events);
+
+/* Opens the frames that were open before the first event of the run, where the trace tells them; to
+ * be called before that event is fed. Returns 0, or -1 with an error. */
+int ip_frames_begin_run(struct ip_frames *frames, const struct ip_thread_packets *run);
 
 /* Counts all events. Returns 0, or -1 with an error. */
 int ip_trace_reader_count(struct ip_trace_reader *trace, uint64_t *ret_events);

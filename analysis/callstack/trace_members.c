@@ -204,6 +204,7 @@ static int join_streams(struct ip_trace_reader *t, uint32_t member)
 		run.stream += streams;
 		run.process += processes;
 		run.member = member;
+		run.stack += run.stack ? t->session->members->items[member].stacks : 0;
 		t->runs[t->nruns++] = run;
 	}
 	return join_processes(t, member);

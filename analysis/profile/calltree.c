@@ -326,7 +326,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 		tree->open[tag & TAG_NODE]--;
 	if (__builtin_expect(frame->flags & IP_FRAME_TAIL, 0))
 		tree->until_tail[frame->function] = true;
-	sum->calls++;
+	sum->calls += !(frame->flags & IP_FRAME_EARLIER);
 	sum->self += frame->self;
 	/* nested may be below 0 for a while: only total - nested is used. */
 	if (__builtin_expect(tag & TAG_INNER, 0))

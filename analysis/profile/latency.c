@@ -40,7 +40,8 @@ static size_t slice_of(const struct ip_latencies *l, uint64_t start)
 static bool is_wanted(const struct ip_latencies *l, const struct ip_frame *frame,
 		      enum ip_frame_end how)
 {
-	return !l->skip && l->selected[frame->function] && !(frame->flags & IP_FRAME_SUSPECT) &&
+	return !l->skip && l->selected[frame->function] &&
+	       !(frame->flags & (IP_FRAME_SUSPECT | IP_FRAME_EARLIER)) &&
 	       (how == IP_END_EXIT || how == IP_END_UNWOUND);
 }
 

@@ -26,7 +26,8 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 	struct ip_longest_call *call = &s->calls[frame->function];
 	uint64_t ticks = ip_frame_ticks(frame, end);
 
-	if (how == IP_END_UNFINISHED || how == IP_END_UNKNOWN || frame->flags & IP_FRAME_SUSPECT)
+	if (how == IP_END_UNFINISHED || how == IP_END_UNKNOWN ||
+	    frame->flags & (IP_FRAME_SUSPECT | IP_FRAME_EARLIER))
 		return;
 	if (call->run != IP_NO_RUN && ticks <= call->ticks)
 		return;

@@ -21,6 +21,7 @@ struct source {
 	const struct ip_thread_packets *run, *end;
 	uint32_t packets; /* packets of the run that are still to come */
 	bool begun;	  /* the first packet of the run has been read */
+	bool opens;	  /* frames of the attach are to be opened before its first event */
 	/* Time of the next event; never earlier than the event before it. */
 	uint64_t key;
 	size_t at, n;
@@ -68,6 +69,8 @@ static int next_packet(const struct merge *m, struct source *s)
 		if (!s->begun) {
 			s->begun = true;
 			s->packets = s->run->packets;
+			s->opens =
+				s->run->stack && !s->run->off && (!m->tid || s->run->tid == m->tid);
 		}
 		s->packets--;
 		if (ip_trace_reader_next_packet(s->stream, &p) < 0)
@@ -84,6 +87,8 @@ static int next_packet(const struct merge *m, struct source *s)
  * error. */
 static int advance(const struct merge *m, struct source *s)
 {
+	uint64_t ts;
+
 	while (s->at == s->n) {
 		ssize_t n = s->begun ? ip_stream_read(s->stream, s->events, BATCH) : 0;
 		int more;
@@ -99,8 +104,9 @@ static int advance(const struct merge *m, struct source *s)
 				return more;
 		}
 	}
-	if (s->events[s->at].ts > s->key)
-		s->key = s->events[s->at].ts;
+	ts = s->opens ? m->trace->session->stacks[s->run->stack - 1].tsc : s->events[s->at].ts;
+	if (ts > s->key)
+		s->key = ts;
 	return 1;
 }
 
@@ -193,6 +199,21 @@ static int add_all(struct merge *m)
 	return ret;
 }
 
+/* Opens what was open at the attach in the thread of the first stream. Returns 0, or -1 with an
+ * error. */
+static int open_earlier(struct merge *m)
+{
+	struct source *s = m->heap[0];
+
+	m->visitor->run(m->visitor->context, s->run);
+	s->opens = false;
+	if (ip_frames_begin_run(s->frames, s->run) < 0)
+		return -1;
+	advance(m, s); /* its next event is there already */
+	heap_down(m, 0);
+	return 0;
+}
+
 /* Feeds the events of the first stream that come before the events of all others. Returns 0, or
  * -1 with an error. */
 static int step(struct merge *m, uint64_t *events)
@@ -248,7 +269,7 @@ int ip_merge(struct ip_trace_reader *trace, uint32_t tid, const struct ip_trace_
 	raise_descriptor_limit();
 	ret = add_all(&m);
 	while (ret == 0 && m.n && !*stop)
-		ret = step(&m, ret_events);
+		ret = m.heap[0]->opens ? open_earlier(&m) : step(&m, ret_events);
 	while (m.n)
 		source_destroy(m.heap[--m.n]);
 	free(m.heap);

@@ -221,6 +221,8 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 	if (!f->failed && how != IP_END_UNKNOWN && met == ip_value_matches_all(matches)) {
 		if (frame->flags & IP_FRAME_SUSPECT)
 			f->found->suspect++;
+		else if (frame->flags & IP_FRAME_EARLIER)
+			f->found->earlier++;
 		else
 			consider(f, &call, &place->args, result);
 	}

@@ -38,6 +38,7 @@ struct ip_slowest {
 	struct ip_slow_call *calls; /* the slowest first */
 	size_t n;
 	uint64_t events;
+	uint64_t earlier; /* calls that were left out, since they were open at the attach */
 	uint64_t suspect; /* calls that were left out, since events were lost during them */
 	uint64_t unkept;  /* calls whose values took too much memory while they were open */
 };

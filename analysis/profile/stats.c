@@ -52,11 +52,15 @@ static inline void add_call(struct ip_stats *stats, struct ip_call_stats *f,
 			    const struct ip_frame *frame, uint64_t end, enum ip_frame_end how,
 			    bool outermost, uint64_t duration)
 {
-	f->calls++;
 	f->self += frame->self;
 	if (outermost)
 		f->total += ip_frame_ticks(frame, end);
 	note_run(stats, f);
+	if (__builtin_expect(frame->flags & IP_FRAME_EARLIER, 0)) {
+		f->earlier++;
+		return;
+	}
+	f->calls++;
 	if (how == IP_END_UNKNOWN)
 		return;
 	f->tails += !!(frame->flags & (IP_FRAME_TAIL | IP_FRAME_JUMPED));
@@ -243,6 +247,7 @@ static void sum_up(struct ip_stats *stats)
 		stats->unwound += stats->items[i].unwound;
 		stats->unfinished += stats->items[i].unfinished;
 		stats->suspect += stats->items[i].suspect;
+		stats->earlier += stats->items[i].earlier;
 	}
 }
 

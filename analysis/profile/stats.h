@@ -33,6 +33,10 @@ struct ip_call_stats {
 	uint64_t calls, points, total, self;
 	uint64_t min, max;
 	uint64_t threads;
+	/* Calls that were open at the attach. They are in total and self, from the attach on, and
+	 * in no other figure: not in calls, since they did not begin, and their durations are not
+	 * known. */
+	uint64_t earlier;
 	uint64_t tails; /* of calls: those that ended by a tail call of another function */
 	/* Of tails: it is not known how long the other function ran, so the time ends at the
 	 * jump. */
@@ -55,7 +59,7 @@ struct ip_stats {
 	/* Of the selected functions: */
 	/* exits of calls that began before the recording, or whose entry was lost */
 	uint64_t orphans;
-	uint64_t unwound, unfinished, suspect;
+	uint64_t unwound, unfinished, suspect, earlier;
 	/* Private: */
 	uint64_t run;
 	const struct ip_thread_packets *thread;

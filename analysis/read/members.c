@@ -361,6 +361,19 @@ static int join_lists(struct ip_recording *s, uint32_t member)
 		stop.member = member;
 		ret = APPEND(s->stops, s->nstops, stop);
 	}
+	m->stacks = s->nstacks;
+	for (size_t i = 0; ret == 0 && i < own->nstacks; i++) {
+		struct ip_recording_stack stack = own->stacks[i];
+
+		stack.first += s->nstack_frames;
+		ret = APPEND(s->stacks, s->nstacks, stack);
+	}
+	for (size_t i = 0; ret == 0 && i < own->nstack_frames; i++) {
+		struct ip_recording_stack_frame frame = own->stack_frames[i];
+
+		frame.number = ip_member_number(m, frame.number);
+		ret = APPEND(s->stack_frames, s->nstack_frames, frame);
+	}
 	for (size_t i = 0; ret == 0 && i < own->nthreads; i++) {
 		struct ip_recording_thread thread = own->threads[i];
 

@@ -30,6 +30,7 @@ struct ip_recording_member {
 	uint32_t signatures, most_signature;
 	/* By its own index: the index in the whole. A module that is not there: IP_NO_MODULE. */
 	uint32_t *functions, *modules;
+	size_t stacks;		   /* how many stacks of other members come before its own */
 	uint32_t others, nothers;  /* its files without probes: in session->others */
 	struct ip_changes changes; /* of its functions, by their index in the whole */
 };

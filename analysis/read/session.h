@@ -62,6 +62,18 @@ struct ip_recording_thread {
 	const char *name;
 };
 
+/* The calls of a thread that were open when the recording of the thread's process began. */
+struct ip_recording_stack {
+	uint32_t pid, tid; /* as in packets */
+	uint64_t tsc;	   /* from then on its events are recorded */
+	size_t first, n;   /* in stack_frames, the outermost first */
+};
+
+struct ip_recording_stack_frame {
+	uint32_t number;
+	uint64_t sp; /* as the entry's event would have had it */
+};
+
 /* Why there are no events: a word for scripts, and a line for people. */
 struct ip_recording_reason {
 	const char *code, *text;
@@ -193,6 +205,11 @@ struct ip_recording {
 	/* names of threads, by number and time; a thread whose name has changed has several */
 	struct ip_recording_thread *threads;
 	size_t nthreads;
+	/* by pid and tid; those of members (members.h) one after the other */
+	struct ip_recording_stack *stacks;
+	size_t nstacks;
+	struct ip_recording_stack_frame *stack_frames;
+	size_t nstack_frames;
 	struct ip_recording_reason *no_events;
 	size_t nno_events;
 	struct ip_recording_exec *execs;
@@ -254,6 +271,10 @@ const char *ip_recording_module_name(const struct ip_recording *session,
  * NULL: none is. */
 const char *ip_recording_thread_name(const struct ip_recording *session, uint32_t member,
 				     uint32_t tid);
+
+/* Returns the index + 1 of the thread's first stack; 0: it has none. To be asked of the recording
+ * of one member only. */
+size_t ip_recording_find_stack(const struct ip_recording *s, uint32_t pid, uint32_t tid);
 
 /* Returns the name that the thread had at the TSC time ts; NULL: not known. */
 const char *ip_recording_thread_name_at(const struct ip_recording *session, uint32_t member,

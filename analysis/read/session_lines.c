@@ -340,6 +340,7 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"jump", ip_session_parse_jump},
 		       {"stop", parse_stop},
 		       {"thread", ip_session_parse_thread},
+		       {"stack", ip_session_parse_stack},
 		       {"no_events", parse_no_events},
 		       {"exec", parse_exec},
 		       {"again", parse_resumed},

@@ -45,6 +45,12 @@ void ip_session_index_jumps(struct ip_recording *s);
 int ip_session_parse_thread(struct ip_session_parser *p);
 /* Must be called when all lines have been read. */
 void ip_session_index_threads(struct ip_recording *s);
+
+/* session_stacks.c */
+int ip_session_parse_stack(struct ip_session_parser *p);
+/* Must be called when all lines have been read. */
+void ip_session_index_stacks(struct ip_recording *s);
+
 /* Sorts the jumps, whose functions are known, for ip_recording_leads_to(). */
 void ip_recording_sort_jumps(struct ip_recording *s);
 

@@ -114,6 +114,8 @@ static int choose_run(struct chooser *c, struct ip_stream *stream,
 		return -1;
 	if (c->frames)
 		ip_frames_set_member(c->frames, run->member);
+	if (c->frames && wanted && ip_frames_begin_run(c->frames, run) < 0)
+		return -1;
 	for (uint32_t i = 0; i < run->packets; i++) {
 		if (ip_trace_reader_next_packet(stream, &p) < 0)
 			return -1;

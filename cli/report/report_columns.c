@@ -50,7 +50,8 @@ double cli_report_value(const struct cli_report_row *row, enum cli_report_column
 
 bool cli_report_has_times(const struct cli_report_row *row)
 {
-	return row->logged ? row->stats->calls : row->counted && row->counted->ended;
+	return row->logged ? row->stats->calls || row->stats->earlier
+			   : row->counted && row->counted->ended;
 }
 
 bool cli_report_is_known(const struct cli_report_row *row, enum cli_report_column column)

@@ -57,6 +57,8 @@ static void json_logged(struct ip_json *j, const struct cli_report_row *row)
 	cli_report_tail_json(j, row);
 	ip_json_uint(j, "unwound", row->stats->unwound);
 	ip_json_uint(j, "unfinished", row->stats->unfinished);
+	if (row->stats->earlier)
+		ip_json_uint(j, "earlier", row->stats->earlier);
 }
 
 void cli_report_tail_json(struct ip_json *j, const struct cli_report_row *row)
@@ -151,6 +153,7 @@ void cli_report_json(const struct cli_report *r)
 	ip_json_uint(&j, "unfinished", r->stats->unfinished);
 	ip_json_uint(&j, "orphan_exits", r->stats->orphans);
 	ip_json_uint(&j, "suspect", r->stats->suspect);
+	ip_json_uint(&j, "earlier", r->stats->earlier);
 	print_missing_json(&j, r);
 	cli_processes_json(&j, t);
 	if (!cli_report_is_by_function(r->options))

@@ -124,10 +124,10 @@ static int make_functions(struct cli_report *r, const bool *selected)
 		*row = (struct cli_report_row){.stats = &r->stats->items[i],
 					       .function = &s->functions[i]};
 		row->count = row->stats->calls ? row->stats->calls : row->stats->points;
-		row->logged = row->count;
+		row->logged = row->count || row->stats->earlier;
 		row->counted = r->counts->functions[i].calls ? &r->counts->functions[i] : NULL;
 		row->count += r->counts->functions[i].calls;
-		if (!row->count || !selected[i])
+		if ((!row->count && !row->logged) || !selected[i])
 			continue;
 		row->name = ip_names_get(r->names, i);
 		if (row->counted && !row->logged)
@@ -258,8 +258,8 @@ static int make_groups(struct cli_report *r, const bool *selected)
 		row->count = row->stats->calls + counted[i];
 		if (!row->count && row->function)
 			row->count = row->stats->points;
-		row->logged = row->stats->calls || row->stats->points;
-		if (!row->count)
+		row->logged = row->stats->calls || row->stats->points || row->stats->earlier;
+		if (!row->count && !row->logged)
 			continue;
 		if (row->group->value &&
 		    !ip_value_groups_has_values(r->stats->groups->values, row->group->function)) {

@@ -177,6 +177,11 @@ static int print_notes(const struct slowest *s)
 			 "meanwhile: not among these.\n",
 			 ip_format_count(s->found->suspect, count),
 			 s->found->suspect == 1 ? "" : "s");
+	if (s->found->earlier)
+		ip_print(stdout,
+			 "\n%s call%s open already when the recording began: not among these.\n",
+			 ip_format_count(s->found->earlier, count),
+			 s->found->earlier == 1 ? " was" : "s were");
 	if (s->found->unkept)
 		ip_print(stdout,
 			 "\nThe values of %s calls were not kept: too many calls with values were "
@@ -275,6 +280,7 @@ static int print_json(const struct slowest *s)
 	ip_json_bool(&j, "ended", t->session->ended);
 	ip_json_bool(&j, "damaged", t->ndamages || t->missing);
 	ip_json_uint(&j, "suspect", s->found->suspect);
+	ip_json_uint(&j, "earlier", s->found->earlier);
 	if (s->found->unkept)
 		ip_json_uint(&j, "values_not_kept", s->found->unkept);
 	ip_json_array(&j, "slowest");

@@ -164,6 +164,12 @@ static void print_footer(const struct cli_report *r, size_t limit)
 			 "among these.\n",
 			 ip_format_count(r->uncounted, count),
 			 r->uncounted == 1 ? " was" : "s were");
+	if (r->stats->earlier)
+		ip_print(stdout,
+			 "\n%s call%s open already when the recording began; from then on the time "
+			 "counts in total and self,\nand in no other figure.\n",
+			 ip_format_count(r->stats->earlier, count),
+			 r->stats->earlier == 1 ? " was" : "s were");
 	if (r->stats->unfinished)
 		print_unfinished(r);
 	if (r->stats->suspect)

@@ -140,6 +140,11 @@
  *            (the thread has this name from then on, as far as was seen; "" if the name is not
  *            known. Before its first line a thread has the name of that line. Without TSC, in older
  *            traces: always)
+ *   stack PID TID TSC NUMBER:SP,NUMBER:SP,...
+ *            (the calls of the thread that were open at TSC, when recording began, the outermost
+ *            first. Each goes on as if its entry had been recorded at TSC, with that stack pointer;
+ *            the true time of its entry is not known. Readers leave these lines out if later events
+ *            were overwritten, rotated away or trimmed)
  *   overwritten N
  *            (the session kept only the newest events: N events came before them)
  *   rotated EVENTS PIECES PACKETS BYTES TSC
@@ -186,6 +191,9 @@
 #define IP_TRACE_FORMAT_H
 
 #include <stdint.h>
+
+/* the most frames of a "stack" line */
+#define IP_STACK_FRAMES_MAX 1024
 
 #define IP_TIME_BITS	   29
 #define IP_TIME_MASK	   ((1ull << IP_TIME_BITS) - 1)

@@ -8,12 +8,14 @@
  *
  * covers: analysis/read/session.c analysis/read/session_lines.c analysis/read/session_functions.c
  * analysis/read/stream.c analysis/read/unpack.c covers: analysis/read/values.c
+ * covers: analysis/read/session_stacks.c analysis/callstack/frames_attach.c
  * covers: analysis/read/value_key.c analysis/read/value_name.c analysis/read/value_match.c
  * covers: analysis/profile/counts.c
  */
 #include <sys/stat.h>
 
 #include "analysis/callstack/frames.h"
+#include "analysis/callstack/trace.h"
 #include "analysis/profile/counts.h"
 #include "analysis/profile/value_groups.h"
 #include "analysis/read/session.h"
@@ -276,12 +278,29 @@ static void read_on(const struct ip_recording *session, const char *path, unsign
 	ip_frames_destroy(second);
 }
 
+/* Opens the frames of one stack of the attach. Returns how many there may be. */
+static uint64_t open_earlier(const struct ip_recording *session, struct ip_frames *frames)
+{
+	struct ip_thread_packets run = {0};
+	const struct ip_recording_stack *stack;
+
+	for (size_t i = 0; i < session->nstacks; i++) {
+		stack = &session->stacks[i];
+		run.stack = ip_recording_find_stack(session, stack->pid, stack->tid);
+		fuzz_assert(run.stack && run.stack <= i + 1);
+		fuzz_assert(stack->n <= IP_STACK_FRAMES_MAX &&
+			    stack->first + stack->n <= session->nstack_frames);
+	}
+	fuzz_assert(ip_frames_begin_run(frames, &run) == 0);
+	return run.stack ? session->stacks[run.stack - 1].n : 0;
+}
+
 static void read_stream(const struct ip_recording *session, struct ip_stream *stream,
 			struct ip_frames *frames)
 {
 	struct ip_event events[7];
 	struct ip_packet packet;
-	uint64_t n = 0;
+	uint64_t n = open_earlier(session, frames);
 	ssize_t got;
 
 	while (ip_stream_next_packet(stream, &packet) > 0) {

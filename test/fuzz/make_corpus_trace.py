@@ -152,6 +152,13 @@ def main():
             b"payload\tcount\t1-3,5\npayload\thist\t4\ndropped\t5\t2\tcount\t9\t8\t7\nload\t1\t2\tab\t/l.so\n"
             b"unload\t3\t2\tab\t/l.so\nother\t4096\tcd\t/o.so\ncoarse\t1\t2\t3\t4\n"
             b"overwritten\t5\nfiltered\t6\n" + SEPARATOR + stream,
+            "stacks": session + b"stack\t7\t9\t50\t1:140737488355200,2:140737488355136\n"
+            b"stack\t7\t8\t50\t3:8,1:16,99:24\nstack\t6\t8\t50\t\nstack\t6\t8\t40\t1:64\n"
+            + SEPARATOR
+            + stream,
+            "stack-no-frames": smallest + b"stack\t7\t9\t50\t1:2,3\n",
+            "stack-no-time": smallest + b"stack\t7\t9\n",
+            "stack-too-long": smallest + b"stack\t7\t9\t50\t" + b"1:8," * 1025 + b"\n",
             "ends": session
             + b"ends\tpackets\n"
             + SEPARATOR

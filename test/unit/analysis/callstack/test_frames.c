@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "analysis/callstack/frames.h"
+#include "analysis/callstack/trace.h"
 #include "common/elf/probe_list.h"
 #include "common/error.h"
 #include "test/unit/test.h"
@@ -330,12 +331,11 @@ static void sort_tail(char *text)
 		sprintf(text + strlen(text), "%s%s", i ? " " : "", words[i]);
 }
 
-static void play(const struct test_case *c, struct ip_frames *frames)
+static void play_on(const struct test_case *c, struct ip_frames *frames)
 {
 	uint64_t now = 1000;
 	char wanted[256];
 
-	*said = '\0';
 	for (size_t i = 0; i < N_ELEMENTS(c->steps) && c->steps[i].kind; i++) {
 		const struct step *s = &c->steps[i];
 		struct ip_event e = {.ts = now += 10,
@@ -357,6 +357,12 @@ static void play(const struct test_case *c, struct ip_frames *frames)
 	sort_tail(wanted);
 	if (strcmp(said, wanted))
 		fail_msg("%s:\n  said   %s\n  wanted %s", c->what, said, wanted);
+}
+
+static void play(const struct test_case *c, struct ip_frames *frames)
+{
+	*said = '\0';
+	play_on(c, frames);
 }
 
 static void test_cases(void **state)
@@ -454,6 +460,46 @@ static void test_removals(void **state)
 	ip_recording_destroy(session);
 }
 
+/* A calls b, which calls h and i, when the recording begins: 8 has no exits. */
+static void test_open_at_the_attach(void **state)
+{
+	static const char stack_text[] =
+		"stack\t1\t2\t1000\t1:140724604501952,7:140724604501888,2:140724604501824,"
+		"8:140724604501768\nstack\t1\t3\t1000\t\n";
+	static const struct {
+		struct step steps[4];
+		const char *said;
+	} rows[] = {
+		{{{'e', 3, -256}, {'x', 3, -256}, {'x', 2, -192}, {'x', 1, -64}},
+		 "+a +h +b +c -c -b ~h -a !h"},
+		{{{'x', 2, -192}, {'x', 7, -128}, {'x', 1, -64}}, "+a +h +b -b -h -a"},
+		/* b and h have returned before the first event */
+		{{{'e', 2, -128}, {'x', 2, -128}}, "+a +h +b ~b ~h +b -b .a !b !h"},
+		/* another stack */
+		{{{'e', 3, -(1 << 24)}, {'x', 2, -192}}, "+a +h +b +c ~c -b .h .a !c"},
+	};
+	char text[sizeof(session_text) + sizeof(stack_text)];
+	const struct ip_thread_packets run = {.stack = 1};
+	struct ip_frames *frames;
+
+	(void)state;
+	assert_int_equal(BASE - 64, 140724604501952);
+	snprintf(text, sizeof(text), "%s%s", session_text, stack_text);
+	assert_int_equal(ip_recording_parse("s", text, strlen(text), &session), 0);
+	assert_int_equal(ip_recording_find_stack(session, 1, 2), 1);
+	frames = ip_frames_create(session, &ops, NULL);
+	for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+		struct test_case c = {.what = "open at the attach", .said = rows[i].said};
+
+		memcpy(c.steps, rows[i].steps, sizeof(rows[i].steps));
+		*said = '\0';
+		assert_int_equal(ip_frames_begin_run(frames, &run), 0);
+		play_on(&c, frames);
+	}
+	ip_frames_destroy(frames);
+	ip_recording_destroy(session);
+}
+
 static void test_damaged_changes(void **state)
 {
 	static const char *const lines[] = {"removed\t20\t1\nremoved\t10\t2\n",
@@ -525,7 +571,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cases), cmocka_unit_test(test_removals),
-		cmocka_unit_test(test_damaged_changes), cmocka_unit_test(test_bounds)};
+		cmocka_unit_test(test_open_at_the_attach), cmocka_unit_test(test_damaged_changes),
+		cmocka_unit_test(test_bounds)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

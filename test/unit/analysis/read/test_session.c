@@ -169,6 +169,27 @@ static void test_thread_names(void **state)
 	ip_recording_destroy(s);
 }
 
+static void test_stacks(void **state)
+{
+	struct ip_recording *s = parse(HEAD "stack\t7\t9\t50\t1:800,2:700\n"
+					    "stack\t7\t8\t60\t3:18446744073709551608\n"
+					    "stack\t7\t8\t50\t\n");
+	const struct ip_recording_stack *stack;
+
+	(void)state;
+	assert_int_equal(ip_recording_find_stack(s, 7, 8), 1); /* the earlier one of two */
+	assert_int_equal(s->stacks[0].n, 0);
+	assert_int_equal(ip_recording_find_stack(s, 7, 7), 0);
+	assert_int_equal(ip_recording_find_stack(s, 8, 8), 0);
+	assert_int_equal(ip_recording_find_stack(s, 7, 9), 3);
+	stack = &s->stacks[2];
+	assert_int_equal(stack->n, 2);
+	assert_int_equal(stack->tsc, 50);
+	assert_int_equal(s->stack_frames[stack->first + 1].number, 2);
+	assert_int_equal(s->stack_frames[stack->first + 1].sp, 700);
+	ip_recording_destroy(s);
+}
+
 static void test_no_events(void **state)
 {
 	static const char text[] = HEAD "no_events\tslept\tthe process slept\n";
@@ -214,6 +235,12 @@ static void test_refusals(void **state)
 		{HEAD "thread\t1\tx\t-1\n", "line 4: a number is missing"},
 		{HEAD "no_events\tslept\n", "line 4: a reason needs"},
 		{HEAD "exec\t1\n", "line 4: a number is missing"},
+		{HEAD "stack\t1\t2\n", "line 4: a number is missing"},
+		{HEAD "stack\t1\t2\t3\t4\n", "line 4: not a list of frames"},
+		{HEAD "stack\t1\t2\t3\t4:5,-6:7\n", "line 4: not a list of frames"},
+		{HEAD "stack\t1\t2\t3\t4:5;6:7\n", "line 4: not a list of frames"},
+		{HEAD "stack\t1\t2\t3\t4:5:6\n", "line 4: not a list of frames"},
+		{HEAD "stack\t1\t2\t3\t9999999:5\n", "line 4: not a list of frames"},
 		{HEAD "missing\t1\t2\n", "line 4: a number is missing"},
 	};
 	struct ip_recording *s;
@@ -237,6 +264,7 @@ int main(void)
 		cmocka_unit_test(test_cut_off),
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_thread_names),
+		cmocka_unit_test(test_stacks),
 		cmocka_unit_test(test_no_events),
 		cmocka_unit_test(test_refusals),
 	};
