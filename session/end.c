@@ -20,6 +20,7 @@
 #include "session/follow/follow_exec.h"
 #include "session/pmu_leftovers.h"
 #include "session/session_private.h"
+#include "session/stacks.h"
 #include "session/thread_names.h"
 
 #define LOCK_NS 65000000000ull /* longer than another iprobe tries (stop.h) */
@@ -144,6 +145,12 @@ int ip_session_save_counts(struct ip_session *s)
 	return ip_counters_save(s->counters, s->trace);
 }
 
+void ip_session_walk_stacks(struct ip_session *s, bool last)
+{
+	if (s->stacks && !ip_stacks_step(s->stacks, s->target, s->trace, last))
+		ip_stacks_destroy(ip_steal_ptr(s->stacks));
+}
+
 void ip_session_watch_names(struct ip_session *s, bool last)
 {
 	if (!s->collector)
@@ -233,6 +240,7 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	ip_filters_tell_names(&s->options->filters, &s->names, s->target->pid);
 	ip_session_add_names(s, s->trace);
 	ip_session_explain(s);
+	ip_session_walk_stacks(s, true);
 	if (s->coarse_clock) {
 		ip_session_condense(s);
 		ip_coarse_clock_stop(ip_steal_ptr(s->coarse_clock), &coarse_clock);
@@ -256,6 +264,7 @@ void ip_session_clear(struct ip_session *s)
 	ip_follow_fork_destroy(s->followed);
 	ip_control_destroy(s->control);
 	ip_site_monitor_destroy(s->watch);
+	ip_stacks_destroy(s->stacks);
 	ip_thread_names_destroy(s->thread_names);
 	ip_thread_areas_destroy(s->threads);
 	ip_collector_destroy(s->collector);

@@ -13,9 +13,11 @@
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/patch/stop_batches.h"
 #include "hotpatcher/plan/bounds.h"
+#include "hotpatcher/plan/filters.h"
 #include "hotpatcher/process/probe_list_search.h"
 #include "hotpatcher/ptrace/stops.h"
 #include "session/session_private.h"
+#include "session/stacks.h"
 
 #define FOREIGN_TRIES 3
 #define LOAD_TRIES    10
@@ -178,6 +180,34 @@ static int make_live(struct ip_session *s, struct ip_patch_result *result)
 	return ret;
 }
 
+/* Whether filters leave out the exits of calls that began before the recording. */
+static bool leaves_out_exits(const struct ip_filter_options *o)
+{
+	return o->depth || o->min_duration_ns || o->nsamples || o->start.name || o->names ||
+	       ip_filters_has_conditions(o);
+}
+
+/* Has the first stop copy the threads, so that calls that are open can be told. A program that
+ * iprobe run has just made has none. Where old events are overwritten, or filters leave out calls,
+ * events do not tell when these calls end. */
+static int begin_stacks(struct ip_session *s)
+{
+	if (s->options->no_stop || s->options->overwrite || s->launched || s->live || s->stacks ||
+	    s->summary->recorded || !ip_plan_records(&s->plan) ||
+	    leaves_out_exits(&s->options->filters))
+		return 0;
+	return ip_stacks_create(s->target, &s->plan, &s->stacks);
+}
+
+/* Opens what the copies are walked with. Without it the recording goes on. */
+static void end_stacks(struct ip_session *s, bool live)
+{
+	if (!s->stacks || s->summary->recorded)
+		return;
+	if (!ip_stacks_taken(s->stacks, s->target, &s->modules) || !live)
+		ip_stacks_destroy(ip_steal_ptr(s->stacks));
+}
+
 /* Writes stubs, numbers and duties, so that each site has a stub to lead to; then makes the sites
  * live. The area must be locked. */
 static int carry_out(struct ip_session *s)
@@ -191,7 +221,10 @@ static int carry_out(struct ip_session *s)
 	    (s->counters && ip_counters_plan(s->counters, &s->plan, s->trace) < 0) ||
 	    ip_controllers_planned(s, &s->plan) < 0 || ip_trace_sync(s->trace) < 0)
 		return -1;
+	if (begin_stacks(s) < 0)
+		return -1;
 	ret = make_live(s, &result);
+	end_stacks(s, ret == 0);
 	if (ret == 0)
 		ret = ip_session_watch(s, &s->plan);
 	if (ret == 0) {

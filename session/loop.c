@@ -217,6 +217,7 @@ enum ip_end_reason ip_session_step(struct ip_session *s)
 		return IP_END_WRITE_FAILED;
 	}
 	ip_session_watch_names(s, false);
+	ip_session_walk_stacks(s, false);
 	ip_follow_fork_libs_step(s);
 	if (s->write_failed)
 		return IP_END_WRITE_FAILED;

@@ -24,6 +24,7 @@
 #include "trace_writer/writer.h"
 
 struct ip_change_gap;
+struct ip_stacks;
 struct ip_thread_names;
 struct ip_remap_result;
 
@@ -68,6 +69,7 @@ struct ip_session {
 	uint64_t sync_ns;     /* when to look next whether the session file is out of date */
 	struct ip_filter_names names;	      /* of threads (--thread) */
 	struct ip_thread_names *thread_names; /* NULL: none was read yet */
+	struct ip_stacks *stacks;	      /* of the attach, while they are walked; else NULL */
 	uint64_t children_ns;		      /* when to look at what followed children load */
 	uint32_t changes;		      /* how often a request has changed the selection */
 	uint64_t remap_after_ns,
@@ -229,6 +231,9 @@ int ip_session_remap_change(struct ip_session *s, const struct ip_change *change
 /* Puts back whatever is live, without a stop. Notes the holds. 0, or -1 with an error. */
 int ip_session_remap_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
 			  struct ip_patch_result *result);
+
+/* Walks stacks of the attach (stacks.h). last: all that are left. */
+void ip_session_walk_stacks(struct ip_session *s, bool last);
 
 /* Reads the names of threads that are new or may have changed (thread_names.h). last: of all. */
 void ip_session_watch_names(struct ip_session *s, bool last);

@@ -443,6 +443,15 @@ void ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name, ui
 	note_thread(trace, tid, name);
 }
 
+void ip_trace_add_stack(struct ip_trace *trace, pid_t pid, pid_t tid, uint64_t tsc,
+			const struct ip_trace_stack_frame *frames, size_t n)
+{
+	fprintf(trace->text_out, "stack\t%d\t%d\t%lu\t", pid, tid, tsc);
+	for (size_t i = 0; i < n; i++)
+		fprintf(trace->text_out, "%s%u:%lu", i ? "," : "", frames[i].number, frames[i].sp);
+	putc('\n', trace->text_out);
+}
+
 void ip_trace_add_no_events(struct ip_trace *trace, const struct ip_no_events_reason *reason)
 {
 	fprintf(trace->text_out, "no_events\t%s\t", reason->code);

@@ -143,6 +143,15 @@ struct ip_no_events_reason;
 void ip_trace_add_no_events(struct ip_trace *trace, const struct ip_no_events_reason *reason);
 void ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name, uint64_t tsc);
 
+/* The calls of a thread that were open at tsc, n of them, the outermost first; at most
+ * IP_STACK_FRAMES_MAX. */
+struct ip_trace_stack_frame {
+	uint32_t number;
+	uint64_t sp; /* as an event of the entry would have had it */
+};
+void ip_trace_add_stack(struct ip_trace *trace, pid_t pid, pid_t tid, uint64_t tsc,
+			const struct ip_trace_stack_frame *frames, size_t n);
+
 /* The session overwrites. events: how many events newer events have replaced in the rings. */
 void ip_trace_add_overwritten(struct ip_trace *trace, uint64_t events);
 

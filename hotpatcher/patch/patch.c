@@ -15,6 +15,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/inject/thread_areas.h"
+#include "hotpatcher/ptrace/stack_copies.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "hotpatcher/ptrace/syscall_restart.h"
 
@@ -507,6 +508,8 @@ int ip_patch_apply(struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_se
 		free(why);
 	} else {
 		learn(patch, ip_now_ns() - began);
+		if (ip_stops_of(target)->copies)
+			ip_stack_copies_take(ip_stops_of(target)->copies, &stop); /* 7b */
 	}
 	record.ns = ip_stop_end(&stop); /* 8 */
 	record.running_ns = stop.running_ns;

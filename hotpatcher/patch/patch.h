@@ -38,6 +38,7 @@
  *   7. If that fails, the gate is closed, and each site that holds its new bytes, or is in
  *      transit, gets the old ones, in the same way. (Unless the gate was to be closed anyway: then
  *      the new bytes are NOPs, and a site that has got them keeps them.)
+ *   7b. If recording begins here, copy registers and stacks of the threads (stack_copies.h).
  *   8. Let the threads go.
  *   9. Read back and compare, while the target runs.
  *

@@ -10,9 +10,6 @@
 
 #include "hotpatcher/plan/filters.h"
 
-/* Whether calls are left out by a condition. */
-bool ip_filters_has_conditions(const struct ip_filter_options *options);
-
 /* The next thread id of a list that is separated by commas. Returns what stands behind it; NULL:
  * the text is no such list. */
 const char *ip_filters_next_tid(const char *text, uint32_t *ret);

@@ -77,6 +77,7 @@
 #include <stdint.h>
 
 #include "common/now.h"
+#include "hotpatcher/process/stack_copy.h"
 #include "hotpatcher/process/target.h"
 #include "hotpatcher/ptrace/priority.h"
 #include "hotpatcher/ptrace/stops.h"
@@ -94,8 +95,11 @@ struct ip_stopped_thread {
 	bool broken; /* its call may have been broken off, and step 8 is still to come */
 	bool by_us;  /* stopped by our own INTERRUPT: by no signal and no group-stop */
 	bool gone;
-	uint32_t raised;	  /* its entry in the guard's table; 0: none */
-	uint64_t pc;		  /* read in step 5 */
+	uint32_t raised; /* its entry in the guard's table; 0: none */
+	uint64_t pc;	 /* read in step 5 */
+	/* read with pc, before step 8 changed any of them: as in struct ip_stack_copy */
+	uint64_t registers[IP_STACK_COPY_REGISTERS];
+	bool narrow;
 	struct ip_time_left left; /* time left of the system call that starts again */
 };
 

@@ -29,6 +29,8 @@ void ip_stop_look(const struct ip_stop *stop, struct ip_stopped_thread *t)
 	if (t->lost)
 		return;
 	t->pc = call.pc;
+	t->narrow = call.narrow;
+	ip_arch_dwarf_registers(&call, t->registers);
 	t->broken = ip_restart_concerns(stop->target, t->tid, &call);
 }
 

@@ -14,8 +14,13 @@
 #include "hotpatcher/process/target.h"
 #include "hotpatcher/ptrace/stop_log.h"
 
+struct ip_stack_copies;
+
 struct ip_stops {
 	struct ip_target_state base;
+	/* what the next stop that writes live sites copies of the threads; borrowed. NULL: nothing
+	 * (stack_copies.h) */
+	struct ip_stack_copies *copies;
 	/* threads that did not stop in time: they are still tracees, see ip_stop_let_go() */
 	pid_t *held;
 	size_t nheld;

@@ -5,6 +5,7 @@
  *
  * covers: common/elf/elf_file.c
  */
+#include "common/elf/eh_frame_hdr.h"
 #include "common/elf/elf_file.h"
 #include "fuzz.h"
 
@@ -14,6 +15,7 @@ static void ask(struct ip_elf_file *file, size_t size)
 {
 	static const char *const names[] = {".text",	      ".bss",	   ".dynsym", ".symtab",
 					    ".iprobe.probes", ".shstrtab", ".none"};
+	struct ip_eh_frame_hdr hdr;
 	char id[65];
 	uint64_t value;
 
@@ -38,6 +40,12 @@ static void ask(struct ip_elf_file *file, size_t size)
 		for (size_t k = 0; r > 0 && k < n; k++)
 			sum += ((const uint8_t *)data)[k];
 	}
+	if (ip_eh_frame_hdr_read(file, &hdr) < 0)
+		fuzz_check_error();
+	fuzz_assert(hdr.n <= size / 8);
+	for (size_t i = 0; i < hdr.n; i++)
+		sum += ip_eh_frame_hdr_find(&hdr, hdr.address + hdr.starts[i]);
+	ip_eh_frame_hdr_clear(&hdr);
 	if (ip_elf_symbol(file, "answer", &value) < 0)
 		fuzz_check_error();
 	if (ip_elf_symbol(file, "", &value) < 0)

@@ -51,6 +51,21 @@ static inline int ip_arch_syscall(pid_t tid, struct ip_arch_syscall *ret)
 	return 0;
 }
 
+/* The registers by their DWARF numbers, the program counter behind the general ones: 17, or of
+ * 32-bit code 9. */
+static inline void ip_arch_dwarf_registers(const struct ip_arch_syscall *call, uint64_t ret[17])
+{
+	const struct user_regs_struct *r = &call->regs;
+	const uint64_t wide[] = {r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi,
+				 r->rbp, r->rsp, r->r8,	 r->r9,	 r->r10, r->r11,
+				 r->r12, r->r13, r->r14, r->r15, r->rip};
+	const uint64_t narrow[17] = {r->rax, r->rcx, r->rdx, r->rbx, r->rsp,
+				     r->rbp, r->rsi, r->rdi, r->rip};
+
+	for (size_t i = 0; i < 17; i++)
+		ret[i] = call->narrow ? (uint32_t)narrow[i] : wide[i];
+}
+
 /* Returns the stack pointer of a stopped thread; 0: the thread is gone. */
 static inline uint64_t ip_arch_stack_pointer(pid_t tid)
 {
