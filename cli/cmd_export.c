@@ -40,6 +40,9 @@ static const char help[] =
 	"  -o, --output FILE    write to FILE, not to stdout\n"
 	"  -f, --functions SEL  these functions only; folded, callgrind, pprof, html's flame "
 	"graph: ways of calls that begin at them\n"
+	"      --by thread      folded, callgrind, pprof, html's flame graph: ways of calls begin "
+	"at "
+	"their thread\n"
 	"      --tid TID        this thread only\n"
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
 	"      --details SIZE   html: room for short calls, one by one (default 8M; 0: only their "
@@ -218,6 +221,7 @@ static int show(const char *dir, const struct options *o)
 	struct ip_export_options options = {.tid = o->filter.tid,
 					    .details = o->details,
 					    .full_names = o->filter.full_names,
+					    .by_thread = o->filter.by_thread,
 					    .unchosen = &unchosen};
 	_cleanup_free_ bool *selected = NULL;
 	struct ip_trace_reader *trace;
@@ -286,6 +290,7 @@ int cmd_export(int argc, char **argv)
 	static const struct option long_options[] = {{"format", required_argument, NULL, 'F'},
 						     {"output", required_argument, NULL, 'o'},
 						     CLI_FILTER_FUNCTIONS,
+						     CLI_FILTER_BY_THREAD,
 						     CLI_FILTER_TID,
 						     {"details", required_argument, NULL, 'D'},
 						     CLI_FILTER_PROCESS,
@@ -308,6 +313,14 @@ int cmd_export(int argc, char **argv)
 		return cli_usage(argv[0], "--diff goes with --format html only");
 	if (o.details_given && o.format->run != ip_export_html)
 		return cli_usage(argv[0], "--details goes with --format html only");
+	if (o.filter.by_thread && o.format->event)
+		return cli_usage(argv[0],
+				 "--by thread does not go with --format %s: there each "
+				 "thread has a track of its own",
+				 o.format->name);
+	if (o.other && o.filter.by_thread)
+		return cli_usage(argv[0], "--by thread does not go with --diff: the other trace "
+					  "has other threads");
 	if (o.other && (o.filter.tid || o.filter.process))
 		return cli_usage(argv[0], "--diff does not go with --tid and --process: the other "
 					  "trace has other ones");

@@ -29,6 +29,8 @@ static const char help[] =
 	"      --fold           a function that calls itself, directly or not, as one row\n"
 	"      --depth N        so many levels\n"
 	"      --min-percent P  leave out what costs less than P percent of all (default 0.5)\n"
+	"      --by thread      below each thread, with its name, its calls; in --bottom-up and "
+	"--of threads are callers\n"
 	"      --tid TID        this thread only\n"
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
 	"      --full-names     whole C++ names, not their short forms\n"
@@ -89,6 +91,7 @@ static int parse(int argc, char **argv, struct options *ret)
 		{"fold", no_argument, NULL, OPT_FOLD},
 		CLI_FILTER_DEPTH,
 		{"min-percent", required_argument, NULL, OPT_MIN_PERCENT},
+		CLI_FILTER_BY_THREAD,
 		CLI_FILTER_TID,
 		CLI_FILTER_PROCESS,
 		{"json", no_argument, NULL, OPT_JSON},
@@ -113,9 +116,12 @@ static int collect(struct cli_graph *g, const struct options *o, const bool *sel
 	const struct ip_calltree_options options = {
 		.roots = o->filter.functions && !o->bottom_up ? selected : NULL,
 		.fold = o->fold,
-		.tid = o->filter.tid};
+		.tid = o->filter.tid,
+		.threads = g->by_thread ? g->threads : NULL};
 	struct ip_calltree *inverted;
 
+	if (g->by_thread && ip_tree_threads_name(g->threads, g->names) < 0)
+		return -1;
 	if (cli_filter_check(g->trace, &o->filter) < 0 ||
 	    ip_calltree_collect(g->trace, &options, &g->tree) < 0)
 		return -1;
@@ -139,10 +145,17 @@ static int show(const char *dir, const struct options *o)
 {
 	struct cli_graph g = {.max_depth = o->filter.depth,
 			      .min_percent = o->min_percent,
-			      .bottom_up = o->bottom_up};
+			      .bottom_up = o->bottom_up,
+			      .by_thread = o->filter.by_thread,
+			      .tid = o->filter.tid};
 	_cleanup_free_ bool *selected = NULL, *of = NULL;
 	int ret = cli_reader_open(dir, o->filter.process, &g.trace);
 
+	/* a thread is no level of calls */
+	if (g.by_thread && !g.bottom_up && g.max_depth < SIZE_MAX)
+		g.max_depth++;
+	if (ret == 0)
+		ret = ip_tree_threads_create(g.trace, &g.threads);
 	if (ret == 0) {
 		selected = cli_reader_select(g.trace, o->filter.functions);
 		of = selected && o->of ? cli_reader_select(g.trace, o->of) : NULL;
@@ -166,6 +179,7 @@ static int show(const char *dir, const struct options *o)
 	if (ret == 0)
 		ret = cli_reader_check_stdout();
 	ip_calltree_destroy(g.tree);
+	ip_tree_threads_destroy(g.threads);
 	ip_names_destroy(g.names);
 	ip_trace_reader_close(g.trace);
 	return ret < 0 ? cli_fail() : 0;

@@ -237,6 +237,7 @@ static void json_threads(struct ip_json *j, const struct ip_recording *s)
 		json_member(j, s, s->threads[i].member);
 		ip_json_uint(j, "tid", s->threads[i].tid);
 		ip_json_string(j, "name", s->threads[i].name);
+		ip_json_string(j, "thread", s->threads[i].name);
 		ip_json_uint(j, "from_ns", ip_recording_since_start(s, s->threads[i].tsc));
 		ip_json_end_object(j);
 	}

@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
@@ -61,6 +62,12 @@ static int take_own(const char *command, int option, struct cli_filter *f)
 		if (ip_parse_pid(optarg, &f->tid) == 0)
 			return 1;
 		cli_usage(command, "'%s' is no thread id", optarg);
+		return -1;
+	case CLI_OPT_BY_THREAD:
+		f->by_thread = !strcmp(optarg, "thread");
+		if (f->by_thread)
+			return 1;
+		cli_usage(command, "--by takes thread, not '%s'", optarg);
 		return -1;
 	case CLI_OPT_FULL_NAMES:
 		f->full_names = true;

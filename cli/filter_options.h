@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The options by which the commands that read traces choose a part of the trace: -f, --tid,
- * --process, --from, --to, --depth; and -n.
+ * --process, --from, --to, --depth; --by thread; and -n.
  */
 #ifndef IP_CLI_FILTER_OPTIONS_H
 #define IP_CLI_FILTER_OPTIONS_H
@@ -19,6 +19,7 @@ struct cli_filter {
 	int tid;	     /* 0: all */
 	const char *process; /* pid, or pattern of names; NULL: all */
 	bool full_names;
+	bool by_thread;
 };
 
 #define CLI_FILTER_ALL                                                                             \
@@ -32,7 +33,8 @@ enum {
 	CLI_OPT_TO,
 	CLI_OPT_DEPTH,
 	CLI_OPT_FULL_NAMES,
-	CLI_OPT_PROCESS
+	CLI_OPT_PROCESS,
+	CLI_OPT_BY_THREAD
 };
 
 /* For getopt_long(): each command lists the options that it takes. */
@@ -65,6 +67,11 @@ enum {
 		"depth", required_argument, NULL, CLI_OPT_DEPTH                                    \
 	}
 
+/* --by thread, of commands that know no other --by. */
+#define CLI_FILTER_BY_THREAD                                                                       \
+	{                                                                                          \
+		"by", required_argument, NULL, CLI_OPT_BY_THREAD                                   \
+	}
 #define CLI_FILTER_FULL_NAMES                                                                      \
 	{                                                                                          \
 		"full-names", no_argument, NULL, CLI_OPT_FULL_NAMES                                \

@@ -38,10 +38,30 @@ static void print_figures(const struct cli_graph *g, uint64_t total, uint64_t se
 		 ip_format_ns(ip_recording_ns(s, self), buffers[1]), ip_format_count(calls, count));
 }
 
+static bool is_thread(const struct cli_graph *g, uint32_t function)
+{
+	return function != IP_NO_NODE && ip_tree_thread_of(g->threads, function);
+}
+
+/* Returns how many numbers functions and threads have. */
+static size_t count_numbers(const struct cli_graph *g)
+{
+	return g->trace->session->nfunctions + (g->by_thread ? g->threads->n : 0);
+}
+
 static struct sum *add_up(const struct cli_graph *g, const struct ip_call_arc *arcs, size_t n)
 {
-	struct sum *sums = calloc(g->trace->session->nfunctions, sizeof(*sums));
+	struct sum *sums = calloc(count_numbers(g), sizeof(*sums));
 
+	/* nothing leads to a thread: its sum is that of what begins in it */
+	for (uint32_t i = 1; sums && i < g->tree->n; i++) {
+		const struct ip_call_node *node = &g->tree->nodes[i];
+
+		if (!is_thread(g, node->function))
+			continue;
+		sums[node->function].function = node->function;
+		sums[node->function].total = node->total;
+	}
 	for (size_t i = 0; sums && i < n; i++) {
 		struct sum *sum = &sums[arcs[i].callee];
 
@@ -157,16 +177,23 @@ int cli_graph_dot(const struct cli_graph *g)
 	ip_names_mark_tails(g->names, g->tree->until_tail);
 	ip_print(stdout, "digraph calls {\n\tnode [shape=box, fontname=\"sans-serif\"];\n\tedge "
 			 "[fontname=\"sans-serif\"];\n");
-	for (uint32_t f = 0; f < s->nfunctions; f++) {
-		_cleanup_free_ char *label = NULL;
+	for (uint32_t f = 0; f < count_numbers(g); f++) {
+		_cleanup_free_ char *label = NULL, *name = NULL;
 
-		if (!sums[f].calls || 100 * sums[f].total / all < g->min_percent)
+		if ((!sums[f].calls && !is_thread(g, f)) ||
+		    100 * sums[f].total / all < g->min_percent)
 			continue;
-		if (asprintf(&label, "%s\ntotal %s, self %s\n%s call%s",
-			     ip_names_shown(g->names, f),
-			     ip_format_ns(ip_recording_ns(s, sums[f].total), buffers[0]),
-			     ip_format_ns(ip_recording_ns(s, sums[f].self), buffers[1]),
-			     ip_format_count(sums[f].calls, count), ip_plural(sums[f].calls)) < 0)
+		name = strdup(ip_names_shown(g->names, f));
+		if (!name)
+			return ip_error("out of memory");
+		ip_clean(name); /* lines of the label are its own */
+		ip_format_ns(ip_recording_ns(s, sums[f].total), buffers[0]);
+		ip_format_ns(ip_recording_ns(s, sums[f].self), buffers[1]);
+		ip_format_count(sums[f].calls, count);
+		if (is_thread(g, f)
+			    ? asprintf(&label, "%s\ntotal %s", name, buffers[0]) < 0
+			    : asprintf(&label, "%s\ntotal %s, self %s\n%s call%s", name, buffers[0],
+				       buffers[1], count, ip_plural(sums[f].calls)) < 0)
 			return ip_error("out of memory");
 		ip_print(stdout, "\tf%u [label=", f);
 		/* a newline in a label is written as the two characters \n */
@@ -177,7 +204,8 @@ int cli_graph_dot(const struct cli_graph *g)
 			print_quoted(line);
 			ip_print(stdout, "%s", next ? " + \"\\n\" + " : "");
 		}
-		ip_print(stdout, ", penwidth=%.1f];\n", 1 + 4 * sums[f].self / all);
+		ip_print(stdout, "%s, penwidth=%.1f];\n", is_thread(g, f) ? ", shape=ellipse" : "",
+			 1 + 4 * sums[f].self / all);
 	}
 	for (ssize_t i = 0; i < n; i++) {
 		const struct ip_call_arc *a = &arcs[i];

@@ -54,6 +54,8 @@ static void print_row(const struct cli_graph *g, const struct ip_call_node *node
 {
 	const struct ip_recording *s = g->trace->session;
 	_cleanup_free_ char *name = strdup(ip_names_shown(g->names, node->function));
+	/* top-down a thread has neither calls nor time of its own */
+	const bool own = node->calls;
 	char total[16], self[16], calls[32];
 
 	if (g->bottom_up)
@@ -64,8 +66,8 @@ static void print_row(const struct cli_graph *g, const struct ip_call_node *node
 		ip_print(stdout, "%8s %6.1f %8s %13s  ",
 			 ip_format_ns(ip_recording_ns(s, node->total), total),
 			 percent(g, node->total),
-			 ip_format_ns(ip_recording_ns(s, node->self), self),
-			 ip_format_count(node->calls, calls));
+			 own ? ip_format_ns(ip_recording_ns(s, node->self), self) : "",
+			 own ? ip_format_count(node->calls, calls) : "");
 	for (size_t d = 1; d < depth && d <= INDENT_MAX; d++)
 		ip_print(stdout, "%s", more[d] ? art->through : "   ");
 	if (depth > INDENT_MAX)
@@ -77,6 +79,20 @@ static void print_row(const struct cli_graph *g, const struct ip_call_node *node
 		ip_clean(name);
 	ip_print(stdout, "%s%s\n", name ? name : "?",
 		 g->tree->until_tail[node->function] ? "  (until its tail call)" : "");
+}
+
+/* Says which threads the figures of one thread are of: processes may have threads of equal ids. */
+static void print_thread(const struct cli_graph *g)
+{
+	for (uint32_t i = 0; i < g->threads->n; i++) {
+		const struct ip_tree_thread *thread = &g->threads->items[i];
+		_cleanup_free_ char *text = NULL;
+
+		if (thread->tid != g->tid || thread->process->off)
+			continue;
+		text = ip_tree_thread_text(g->threads, thread);
+		ip_print(stdout, "only %s\n", text ? text : "?");
+	}
 }
 
 static void print_head(const struct cli_graph *g)
@@ -93,11 +109,13 @@ static void print_head(const struct cli_graph *g)
 		 ip_plural(g->tree->events), t->lost ? ip_format_count(t->lost, lost) : "none");
 	if (t->session->invalid)
 		ip_print(stdout, ", %s invalid", ip_format_count(t->session->invalid, invalid));
-	ip_print(stdout, ", %s thread%s, %s; 100 %% is %s%s\n\n",
+	ip_print(stdout, ", %s thread%s, %s; 100 %% is %s%s\n",
 		 ip_format_count(t->threads, threads), t->threads == 1 ? "" : "s",
 		 ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration),
 		 ip_format_ns(ip_recording_ns(t->session, g->tree->ticks), sum),
-		 t->threads == 1 ? "" : ", of all threads together");
+		 t->threads == 1 || g->tid ? "" : ", of all threads together");
+	print_thread(g);
+	ip_print(stdout, "\n");
 }
 
 /* Returns whether the node's children may have rows. */
@@ -150,6 +168,41 @@ void cli_graph_tree(const struct cli_graph *g)
 			 g->max_depth != SIZE_MAX ? ", or too deep" : "");
 }
 
+static void json_ids(struct ip_json *j, const struct ip_tree_thread *thread)
+{
+	ip_json_uint(j, "pid", thread->process->pid);
+	ip_json_string(j, "process", thread->process->name);
+	ip_json_uint(j, "tid", thread->tid);
+	ip_json_string(j, "thread", thread->name);
+}
+
+/* Ends the node's object. */
+static void json_thread(struct ip_json *j, const struct ip_trace_reader *t,
+			const struct ip_call_node *node, const struct ip_tree_thread *thread)
+{
+	ip_json_string(j, "function", NULL);
+	json_ids(j, thread);
+	ip_json_uint(j, "calls", node->calls);
+	ip_json_uint(j, "total_ns", ip_recording_ns(t->session, node->total));
+	ip_json_uint(j, "self_ns", ip_recording_ns(t->session, node->self));
+	ip_json_end_object(j);
+}
+
+/* Tells which threads the figures are of, where they are of one thread only. */
+static void json_only(struct ip_json *j, const struct cli_graph *g)
+{
+	ip_json_uint(j, "tid", g->tid);
+	ip_json_array(j, "only");
+	for (uint32_t i = 0; i < g->threads->n; i++) {
+		if (g->threads->items[i].tid != g->tid || g->threads->items[i].process->off)
+			continue;
+		ip_json_object(j, NULL);
+		json_ids(j, &g->threads->items[i]);
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
 void cli_graph_json(const struct cli_graph *g)
 {
 	const struct ip_trace_reader *t = g->trace;
@@ -164,15 +217,25 @@ void cli_graph_json(const struct cli_graph *g)
 	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, t->end - t->begin));
 	ip_json_uint(&j, "total_ns", ip_recording_ns(t->session, g->tree->ticks));
 	ip_json_string(&j, "direction", g->bottom_up ? "bottom-up" : "top-down");
+	if (g->by_thread)
+		ip_json_string(&j, "by", "thread");
+	if (g->tid)
+		json_only(&j, g);
 	/* not nested: a recursion may be deeper than a parser allows */
 	ip_json_array(&j, "nodes");
 	for (uint32_t i = 1; i < g->tree->n; i++) {
 		const struct ip_call_node *node = &g->tree->nodes[i];
-		const struct ip_recording_function *f = &t->session->functions[node->function];
+		const struct ip_tree_thread *thread = ip_tree_thread_of(g->threads, node->function);
+		const struct ip_recording_function *f;
 
 		ip_json_object(&j, NULL);
 		ip_json_uint(&j, "id", i);
 		ip_json_uint(&j, "parent", node->parent); /* 0: none */
+		if (thread) {
+			json_thread(&j, t, node, thread);
+			continue;
+		}
+		f = &t->session->functions[node->function];
 		ip_json_string(&j, "function", ip_names_get(g->names, node->function));
 		ip_json_string(&j, "module", ip_recording_module_name(t->session, f));
 		ip_json_uint(&j, "calls", node->calls);

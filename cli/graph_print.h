@@ -15,10 +15,13 @@
 struct cli_graph {
 	struct ip_trace_reader *trace;
 	struct ip_names *names;
+	struct ip_tree_threads *threads;
 	struct ip_calltree *tree;
-	size_t max_depth;   /* levels of rows that are shown; SIZE_MAX: all */
+	size_t max_depth;   /* levels of rows that are shown, threads included; SIZE_MAX: all */
 	double min_percent; /* rows that cost less of the total are not shown */
 	bool bottom_up;	    /* the tree is inverted */
+	bool by_thread;	    /* the tree has the threads as a level */
+	uint32_t tid;	    /* the tree is of this thread only; 0: of all */
 };
 
 void cli_graph_tree(const struct cli_graph *g);

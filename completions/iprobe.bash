@@ -88,6 +88,7 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		[[ ${COMPREPLY[*]} != value: ]] || compopt -o nospace
 		_iprobe_trim
 		;;
+	graph:--by | export:--by) _iprobe_part '' 'thread' ;;
 	hist:--by)
 		_iprobe_part '' 'value:'
 		compopt -o nospace

@@ -58,6 +58,7 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		compadd -- function caller callsite thread module file process
 		compadd -S '' -- value:
 		;;
+	(graph|export):--by) compadd -- thread ;;
 	hist:--by) compadd -S '' -- value: ;;
 	report:--columns)
 		compset -P '*,'

@@ -42,6 +42,7 @@ struct page {
 	FILE *out;
 	struct ip_stats *stats;
 	struct ip_calltree *tree;
+	struct ip_tree_threads *threads; /* of its first level; NULL: not told apart */
 	struct ip_timeline *timeline;
 	struct ip_timeline_details *details;
 	struct ip_latencies *latencies;
@@ -219,11 +220,18 @@ static void put_function(struct page *p, uint32_t i)
 {
 	const struct ip_recording *session;
 	const char *name;
-	const struct ip_recording_function *f = function_of(p, i, &session, &name);
+	const struct ip_recording_function *f;
 
 	fputs(p->separator, p->out);
 	p->separator = "";
 	putc('{', p->out);
+	if (ip_tree_thread_of(p->threads, i)) {
+		put_field(p, "name", ip_names_get(p->names, i));
+		putc('}', p->out);
+		p->separator = ",\n";
+		return;
+	}
+	f = function_of(p, i, &session, &name);
 	put_field(p, "name", name);
 	put_short(p, i, name);
 	put_field(p, "module", ip_recording_module_name(session, f));
@@ -508,18 +516,21 @@ static int rank(struct page *p)
 
 static int collect(struct page *p)
 {
-	const struct ip_calltree_options tree = {.roots = p->options->selected,
-						 .tid = p->options->tid};
+	struct ip_calltree_options tree = {.roots = p->options->selected, .tid = p->options->tid};
 	const struct ip_stats_options figures = {.by = IP_GROUP_BY_FUNCTION,
 						 .tid = p->options->tid};
 
+	if (p->options->by_thread && (ip_tree_threads_create(p->trace, &p->threads) < 0 ||
+				      ip_tree_threads_name(p->threads, p->names) < 0))
+		return -1;
+	tree.threads = p->threads;
 	if (ip_stats_collect(p->trace, &figures, &p->stats) < 0 || rank(p) < 0 ||
 	    ip_calltree_collect(p->trace, &tree, &p->tree) < 0 ||
 	    ip_timeline_collect(p->trace, p->options->selected, p->options->tid, STAYS, SLICES,
 				&p->timeline) < 0 ||
 	    ip_latencies_collect(p->trace, p->ranked, HEAT, p->options->tid, &p->latencies) < 0)
 		return -1;
-	p->nfunctions = p->trace->session->nfunctions;
+	p->nfunctions = p->trace->session->nfunctions + (p->threads ? p->threads->n : 0);
 	if (p->options->other) {
 		if (ip_tree_compare_create(p->tree, p->trace->session, p->options->other,
 					   p->options->other_selected, &p->other) < 0)
@@ -568,6 +579,7 @@ int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options
 		ret = put(&p);
 	ip_stats_destroy(p.stats);
 	ip_calltree_destroy(p.tree);
+	ip_tree_threads_destroy(p.threads);
 	ip_timeline_destroy(p.timeline);
 	ip_timeline_details_destroy(p.details);
 	ip_latencies_destroy(p.latencies);

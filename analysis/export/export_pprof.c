@@ -29,7 +29,8 @@ enum {
 };
 enum { PROFILE_TIME = 9, PROFILE_DURATION, PROFILE_COMMENT = 13, PROFILE_DEFAULT_TYPE };
 enum { TYPE_TYPE = 1, TYPE_UNIT };
-enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE };
+enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE, SAMPLE_LABEL };
+enum { LABEL_KEY = 1, LABEL_TEXT, LABEL_NUMBER };
 enum {
 	MAPPING_ID = 1,
 	MAPPING_FILE = 5,
@@ -120,9 +121,10 @@ struct pprof {
 	const struct ip_recording *session;
 	struct ip_names *names;
 	struct strings strings;
-	struct ip_message out;		   /* the profile */
-	struct ip_message one, two, three; /* parts of the profile that are being made */
-	bool *used;			   /* by function: it is in the profile */
+	struct ip_message out;		       /* the profile */
+	struct ip_message one, two, three;     /* parts of the profile that are being made */
+	const struct ip_tree_threads *threads; /* NULL: not told apart */
+	bool *used;			       /* by function: it is in the profile */
 };
 
 /* Leaves out a field of 0: readers take a missing field as 0. */
@@ -142,18 +144,49 @@ static void put_type(struct pprof *p, const char *type, const char *unit)
 	ip_message_message(&p->out, PROFILE_SAMPLE_TYPE, &p->one);
 }
 
+/* Puts a label of the sample: the text, or the number where there is none. */
+static void put_label(struct pprof *p, const char *key, const char *text, uint64_t number)
+{
+	uint32_t k = string_number(&p->strings, key);
+
+	ip_message_reset(&p->two);
+	put_field(&p->two, LABEL_KEY, k);
+	if (text)
+		put_field(&p->two, LABEL_TEXT, string_number(&p->strings, text));
+	else
+		put_field(&p->two, LABEL_NUMBER, number);
+	ip_message_message(&p->one, SAMPLE_LABEL, &p->two);
+}
+
+/* go tool pprof -tags, -tagroot thread, -tagfocus. */
+static void put_thread(struct pprof *p, const struct ip_tree_thread *thread)
+{
+	_cleanup_free_ char *text = ip_tree_thread_text(p->threads, thread);
+
+	if (text)
+		put_label(p, "thread", text + strlen("thread "), 0);
+	else
+		p->strings.failed = true;
+	put_label(p, "tid", NULL, thread->tid);
+	put_label(p, "pid", NULL, thread->process->pid);
+	if (thread->process->name)
+		put_label(p, "process", thread->process->name, 0);
+}
+
 /* The leaf comes first. A location has the number of its function, from 1. The location after
  * the last function stands for the calls that are left out where a path is cut. */
-static void put_sample(struct pprof *p, const struct ip_calltree *tree, uint32_t node,
-		       uint64_t calls, uint64_t self)
+static void put_sample(struct pprof *p, const struct ip_calltree *tree,
+		       const struct ip_deep_paths *deep, uint32_t node, uint64_t calls,
+		       uint64_t self)
 {
 	struct ip_message *sample = &p->one, *way = &p->two, *values = &p->three;
 	unsigned left = IP_WAY_MAX;
+	uint32_t end = deep->threads ? deep->threads[node] : 0;
 
 	ip_message_reset(sample);
 	ip_message_reset(way);
 	ip_message_reset(values);
-	for (uint32_t at = node; at; at = tree->nodes[at].parent) {
+	for (uint32_t at = node; at != end; at = tree->nodes[at].parent) {
 		if (!left--) {
 			ip_message_element(way, p->session->nfunctions + 1ull);
 			break;
@@ -165,6 +198,8 @@ static void put_sample(struct pprof *p, const struct ip_calltree *tree, uint32_t
 	ip_message_element(values, ip_recording_ns(p->session, self));
 	ip_message_message(sample, SAMPLE_LOCATION, way);
 	ip_message_message(sample, SAMPLE_VALUE, values);
+	if (end)
+		put_thread(p, ip_tree_thread_of(p->threads, tree->nodes[end].function));
 	ip_message_message(&p->out, PROFILE_SAMPLE, sample);
 }
 
@@ -222,11 +257,11 @@ static int put_samples(struct pprof *p, const struct ip_calltree *tree)
 		const struct ip_call_node *node = &tree->nodes[i];
 
 		if (deep.depths[i] <= IP_WAY_MAX && (node->calls || node->self))
-			put_sample(p, tree, i, node->calls, node->self);
+			put_sample(p, tree, &deep, i, node->calls, node->self);
 	}
 	for (size_t i = 0; ret == 0 && i < deep.size; i++)
 		if (deep.ways[i].node)
-			put_sample(p, tree, deep.ways[i].node, deep.ways[i].calls,
+			put_sample(p, tree, &deep, deep.ways[i].node, deep.ways[i].calls,
 				   deep.ways[i].self);
 	if (ret == 0 && deep.n)
 		put_function(p, p->session->nfunctions);
@@ -288,8 +323,9 @@ static int write_compressed(const uint8_t *data, size_t size, FILE *out)
 int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_options *options,
 		    FILE *out)
 {
-	const struct ip_calltree_options wanted = {.roots = options->selected, .tid = options->tid};
+	struct ip_calltree_options wanted = {.roots = options->selected, .tid = options->tid};
 	const struct ip_recording *s = trace->session;
+	struct ip_tree_threads *threads = NULL;
 	struct pprof p = {.session = s, .names = ip_names_create(s)};
 	_cleanup_free_ bool *used = calloc(s->nfunctions, sizeof(*used));
 	struct ip_calltree *tree = NULL;
@@ -301,7 +337,14 @@ int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_option
 	p.used = used;
 	if (!used)
 		ip_error("out of memory");
-	else if (p.names && ip_calltree_collect(trace, &wanted, &tree) == 0)
+	else if (p.names && options->by_thread)
+		ret = ip_tree_threads_create(trace, &threads);
+	else if (p.names)
+		ret = 0;
+	wanted.threads = p.threads = threads;
+	if (ret == 0)
+		ret = ip_calltree_collect(trace, &wanted, &tree);
+	if (ret == 0)
 		ret = put_profile(&p, tree, trace->end - trace->begin);
 	if (tree)
 		*options->unchosen = tree->n > 1 ? 0 : tree->events;
@@ -313,6 +356,7 @@ int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_option
 	ip_message_deinit(&p.three);
 	clear_strings(&p.strings);
 	ip_calltree_destroy(tree);
+	ip_tree_threads_destroy(threads);
 	ip_names_destroy(p.names);
 	return ret;
 }

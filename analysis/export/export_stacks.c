@@ -14,13 +14,27 @@
 #include "common/error.h"
 #include "common/print.h"
 
+/* Makes the tree and the names. *ret_threads: NULL where threads are not told apart. The caller
+ * destroys all three, also after an error. */
 static int collect(struct ip_trace_reader *trace, const struct ip_export_options *options,
-		   const bool *roots, struct ip_calltree **ret)
+		   struct ip_tree_threads **ret_threads, struct ip_names **ret_names,
+		   struct ip_calltree **ret)
 {
-	const struct ip_calltree_options wanted = {.roots = roots, .tid = options->tid};
+	struct ip_calltree_options wanted = {.roots = options->selected, .tid = options->tid};
 
+	*ret = NULL;
+	*ret_threads = NULL;
+	*ret_names = ip_names_create(trace->session);
+	if (!*ret_names || (options->by_thread && ip_tree_threads_create(trace, ret_threads) < 0))
+		return -1;
+	if (options->full_names)
+		ip_names_use_full(*ret_names);
+	if (*ret_threads && ip_tree_threads_name(*ret_threads, *ret_names) < 0)
+		return -1;
+	wanted.threads = *ret_threads;
 	if (ip_calltree_collect(trace, &wanted, ret) < 0)
 		return -1;
+	ip_names_mark_tails(*ret_names, (*ret)->until_tail);
 	*options->unchosen = (*ret)->n > 1 ? 0 : (*ret)->events;
 	return 0;
 }
@@ -37,18 +51,25 @@ static void print_name(FILE *out, const char *name, char separator)
 		putc(*p == separator ? ':' : *p, out);
 }
 
-/* Prints the line of a call path, where there is time in it. depth is the node's depth. Of a
- * path deeper than IP_WAY_MAX the innermost calls are printed. */
-static void print_way(const struct ip_calltree *tree, struct ip_names *names, uint32_t node,
-		      uint32_t depth, uint64_t ns, FILE *out)
+/* Prints the line of a call path, where there is time in it. Of a path deeper than IP_WAY_MAX the
+ * innermost calls are printed. Its thread comes first, where threads are told apart. */
+static void print_way(const struct ip_calltree *tree, struct ip_names *names,
+		      const struct ip_deep_paths *deep, uint32_t node, uint64_t ns, FILE *out)
 {
+	const uint32_t depth = deep->depths[node];
 	uint32_t way[IP_WAY_MAX];
 	size_t n = 0;
 
 	if (!ns)
 		return;
-	for (uint32_t at = node; at && n < IP_WAY_MAX; at = tree->nodes[at].parent)
+	for (uint32_t at = node; n < depth && n < IP_WAY_MAX; at = tree->nodes[at].parent)
 		way[n++] = tree->nodes[at].function;
+	if (deep->threads) {
+		uint32_t thread = tree->nodes[deep->threads[node]].function;
+
+		print_name(out, ip_names_shown(names, thread), ';');
+		putc(';', out);
+	}
 	if (depth > IP_WAY_MAX)
 		fputs("[...];", out);
 	while (n) {
@@ -60,39 +81,36 @@ static void print_way(const struct ip_calltree *tree, struct ip_names *names, ui
 }
 
 static int print_ways(struct ip_trace_reader *trace, const struct ip_calltree *tree,
-		      bool full_names, FILE *out)
+		      struct ip_names *names, FILE *out)
 {
-	struct ip_names *names = ip_names_create(trace->session);
 	struct ip_deep_paths deep = {0};
-	int ret = names ? ip_deep_paths_find(tree, &deep) : -1;
+	int ret = ip_deep_paths_find(tree, &deep);
 
-	if (names)
-		ip_names_mark_tails(names, tree->until_tail);
-	if (names && full_names)
-		ip_names_use_full(names);
 	for (uint32_t i = 1; ret == 0 && i < tree->n; i++)
 		if (deep.depths[i] <= IP_WAY_MAX)
-			print_way(tree, names, i, deep.depths[i],
+			print_way(tree, names, &deep, i,
 				  ip_recording_ns(trace->session, tree->nodes[i].self), out);
 	for (size_t i = 0; ret == 0 && i < deep.size; i++)
 		if (deep.ways[i].node)
-			print_way(tree, names, deep.ways[i].node, deep.depths[deep.ways[i].node],
+			print_way(tree, names, &deep, deep.ways[i].node,
 				  ip_recording_ns(trace->session, deep.ways[i].self), out);
 	ip_deep_paths_clear(&deep);
-	ip_names_destroy(names);
 	return ret;
 }
 
 int ip_export_folded(struct ip_trace_reader *trace, const struct ip_export_options *options,
 		     FILE *out)
 {
+	struct ip_tree_threads *threads;
+	struct ip_names *names;
 	struct ip_calltree *tree;
-	int ret;
+	int ret = collect(trace, options, &threads, &names, &tree);
 
-	if (collect(trace, options, options->selected, &tree) < 0)
-		return -1;
-	ret = print_ways(trace, tree, options->full_names, out);
+	if (ret == 0)
+		ret = print_ways(trace, tree, names, out);
 	ip_calltree_destroy(tree);
+	ip_tree_threads_destroy(threads);
+	ip_names_destroy(names);
 	return ret;
 }
 
@@ -100,14 +118,19 @@ struct callgrind {
 	const struct ip_recording *session;
 	struct ip_names *names;
 	FILE *out;
-	bool *named; /* by function: its name has been written */
+	/* functions, and threads where they are told apart: in callgrind's eyes they call what
+	 * begins in them */
+	uint32_t n;
+	bool *named; /* by these: the name has been written */
 };
 
 /* prefix is "fn" or "cfn". A name is written once, with its number; from then on only the number
  * is written. */
 static void print_function(struct callgrind *c, const char *prefix, uint32_t function)
 {
-	const struct ip_recording_function *f = &c->session->functions[function];
+	static const struct ip_recording_function thread = {.module = IP_NO_MODULE};
+	const struct ip_recording_function *f =
+		function < c->session->nfunctions ? &c->session->functions[function] : &thread;
 	bool called = *prefix == 'c';
 
 	/* The number of a function also serves for its file and module: equal names under
@@ -137,7 +160,7 @@ static void print_function(struct callgrind *c, const char *prefix, uint32_t fun
 
 static uint32_t line_of(const struct callgrind *c, uint32_t function)
 {
-	return c->session->functions[function].line;
+	return function < c->session->nfunctions ? c->session->functions[function].line : 0;
 }
 
 static void print_arcs(struct callgrind *c, const struct ip_call_arc *arcs, size_t n,
@@ -145,7 +168,7 @@ static void print_arcs(struct callgrind *c, const struct ip_call_arc *arcs, size
 {
 	const struct ip_recording *s = c->session;
 
-	for (uint32_t f = 0, at = 0; f < s->nfunctions; f++) {
+	for (uint32_t f = 0, at = 0; f < c->n; f++) {
 		while (at < n && arcs[at].caller < f)
 			at++;
 		if (self[f] == UINT64_MAX)
@@ -166,25 +189,27 @@ int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_op
 			FILE *out)
 {
 	const struct ip_recording *s = trace->session;
-	struct callgrind c = {.session = s, .out = out, .names = ip_names_create(s)};
+	struct callgrind c = {.session = s, .out = out};
 	_cleanup_free_ struct ip_call_arc *arcs = NULL;
-	_cleanup_free_ uint64_t *self = malloc(s->nfunctions * sizeof(*self));
-	_cleanup_free_ bool *named = calloc(s->nfunctions, sizeof(*named));
-	struct ip_calltree *tree = NULL;
+	_cleanup_free_ uint64_t *self = NULL;
+	_cleanup_free_ bool *named = NULL;
+	struct ip_tree_threads *threads;
+	struct ip_calltree *tree;
 	ssize_t n = -1;
 	uint64_t all = 0;
 
-	c.named = named;
-	if (!self || !named)
-		ip_error("out of memory");
-	else if (c.names && collect(trace, options, options->selected, &tree) == 0)
-		n = ip_calltree_arcs(tree, &arcs);
+	if (collect(trace, options, &threads, &c.names, &tree) == 0) {
+		c.n = s->nfunctions + (threads ? threads->n : 0);
+		self = malloc(c.n * sizeof(*self));
+		c.named = named = calloc(c.n, sizeof(*named));
+		if (!self || !named)
+			ip_error("out of memory");
+		else
+			n = ip_calltree_arcs(tree, &arcs);
+	}
 	if (n >= 0) {
-		ip_names_mark_tails(c.names, tree->until_tail);
-		if (options->full_names)
-			ip_names_use_full(c.names);
 		/* UINT64_MAX: the function was not called */
-		memset(self, 0xff, s->nfunctions * sizeof(*self));
+		memset(self, 0xff, c.n * sizeof(*self));
 		for (uint32_t i = 1; i < tree->n; i++) {
 			uint64_t *sum = &self[tree->nodes[i].function];
 
@@ -202,6 +227,7 @@ int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_op
 		print_arcs(&c, arcs, n, self);
 	}
 	ip_calltree_destroy(tree);
+	ip_tree_threads_destroy(threads);
 	ip_names_destroy(c.names);
 	return n < 0 ? -1 : 0;
 }

@@ -258,6 +258,15 @@ static bool begin_counting(struct ip_calltree *tree, const struct ip_frame *fram
 	return true;
 }
 
+/* Makes the node of the thread, which has the first call of a run. */
+static bool begin_thread(struct ip_calltree *tree)
+{
+	tree->base = child_of(tree, 0, tree->thread);
+	if (tree->base == IP_NO_NODE)
+		tree->skip = tree->failed = true;
+	return tree->base != IP_NO_NODE;
+}
+
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	struct ip_calltree *tree = context;
@@ -269,7 +278,9 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 	if (above == TAG_OUTSIDE) {
 		if (tree->options.roots && !tree->options.roots[frame->function])
 			return;
-		above = 0;
+		if (__builtin_expect(tree->base == IP_NO_NODE, 0) && !begin_thread(tree))
+			return;
+		above = tree->base;
 	}
 	above &= TAG_NODE;
 	if (tree->options.fold && frame->flags & IP_FRAME_INNER) {
@@ -285,7 +296,7 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 		tree->skip = tree->failed = true;
 		return;
 	}
-	frame->tag = node | (above ? 0 : TAG_FIRST);
+	frame->tag = node | (above == tree->base ? TAG_FIRST : 0);
 	__builtin_prefetch(&tree->sums[node], 1);
 	__builtin_prefetch(&tree->near[node]);
 	if (!tree->counting || (node >= tree->nopen && !begin_counting(tree, frame, depth)))
@@ -342,8 +353,19 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 static void on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct ip_calltree *tree = context;
+	const struct ip_tree_threads *threads = tree->options.threads;
 
 	tree->skip = tree->failed || (tree->options.tid && tree->options.tid != run->tid);
+	if (tree->skip || !threads)
+		return;
+	tree->thread = threads->first + threads->of_run[run - tree->runs];
+	tree->base = IP_NO_NODE;
+}
+
+/* Returns how many numbers nodes may have. */
+static size_t count_numbers(const struct ip_calltree *tree, const struct ip_trace_reader *trace)
+{
+	return trace->session->nfunctions + (tree->options.threads ? tree->options.threads->n : 0);
 }
 
 static void hand_over(struct ip_calltree *tree)
@@ -358,6 +380,14 @@ static void hand_over(struct ip_calltree *tree)
 	}
 	free(tree->sums);
 	tree->sums = NULL;
+	for (size_t i = 1; tree->options.threads && i < tree->n; i++) {
+		struct ip_call_node *above = &tree->nodes[tree->nodes[i].parent];
+
+		if (!ip_tree_thread_of(tree->options.threads, above->function))
+			continue;
+		above->total += tree->nodes[i].total;
+		above->outer += tree->nodes[i].total;
+	}
 }
 
 int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_options *options,
@@ -374,7 +404,8 @@ int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_
 	tree->options = *options;
 	tree->counting = options->fold;
 	tree->sums = move_aligned(NULL, 0, tree->room, sizeof(*tree->sums));
-	tree->until_tail = calloc(trace->session->nfunctions, sizeof(*tree->until_tail));
+	tree->runs = trace->runs;
+	tree->until_tail = calloc(count_numbers(tree, trace), sizeof(*tree->until_tail));
 	if (tree->sums)
 		tree->sums[0] = (struct ip_call_sum){0};
 	if (!tree->until_tail)

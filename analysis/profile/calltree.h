@@ -15,13 +15,14 @@
 #include <stdint.h>
 
 #include "analysis/callstack/trace.h"
+#include "analysis/profile/tree_threads.h"
 
 #define IP_NO_NODE UINT32_MAX
 
 /* Times in TSC ticks. */
 struct ip_call_node {
-	/* Index into session->functions. Node 0 has no function: its children are where call
-	 * paths begin. */
+	/* Index into session->functions, or the number of a thread (tree_threads.h). Node 0 has
+	 * no function: its children are where call paths begin, or the threads. */
 	uint32_t function;
 	uint32_t parent;
 	uint32_t first_child, next_sibling; /* IP_NO_NODE: none */
@@ -38,7 +39,8 @@ struct ip_call_node {
 struct ip_calltree {
 	struct ip_call_node *nodes;
 	size_t n;
-	/* By function: the time of some calls ends at a tail call to a function without events. */
+	/* By function or thread: the time of some calls ends at a tail call to a function without
+	 * events. */
 	bool *until_tail;
 	uint64_t events;
 	uint64_t ticks; /* of all threads together, in the functions where call paths begin */
@@ -62,7 +64,17 @@ struct ip_calltree {
 		 * one. */
 		bool fold;
 		uint32_t tid; /* this thread only; 0: all threads */
+		/* The first level are these threads of the trace, below each of them its calls. A
+		 * thread's node has the total of these, and no calls or time of its own. They must
+		 * outlive the tree. NULL: threads are not told apart. */
+		const struct ip_tree_threads *threads;
 	} options;
+	/* node at which call paths begin: 0, or that of the thread, IP_NO_NODE until that has a
+	 * call
+	 */
+	uint32_t base;
+	uint32_t thread;		      /* the number of the thread */
+	const struct ip_thread_packets *runs; /* of the trace */
 	bool skip, failed;
 };
 

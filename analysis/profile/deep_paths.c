@@ -9,9 +9,10 @@
 
 #include "common/error.h"
 
-static void hash_way(const struct ip_calltree *tree, uint32_t node, uint64_t ret[2])
+static void hash_way(const struct ip_calltree *tree, uint32_t node, uint32_t thread,
+		     uint64_t ret[2])
 {
-	uint64_t a = 0x9e3779b97f4a7c15ull, b = 0xcbf29ce484222325ull;
+	uint64_t a = 0x9e3779b97f4a7c15ull ^ thread, b = 0xcbf29ce484222325ull ^ thread;
 
 	for (unsigned i = 0; i < IP_WAY_MAX; i++, node = tree->nodes[node].parent) {
 		uint64_t function = tree->nodes[node].function + 1ull;
@@ -55,8 +56,12 @@ static int grow(struct ip_deep_paths *w)
 
 int ip_deep_paths_find(const struct ip_calltree *tree, struct ip_deep_paths *w)
 {
+	const struct ip_tree_threads *threads = tree->options.threads;
+
 	*w = (struct ip_deep_paths){.depths = calloc(tree->n, sizeof(*w->depths))};
-	if (!w->depths)
+	if (threads)
+		w->threads = calloc(tree->n, sizeof(*w->threads));
+	if (!w->depths || (threads && !w->threads))
 		return ip_error("out of memory");
 	/* a parent has a lower index than its children */
 	for (uint32_t i = 1; i < tree->n; i++) {
@@ -64,12 +69,18 @@ int ip_deep_paths_find(const struct ip_calltree *tree, struct ip_deep_paths *w)
 		struct ip_deep_path way = {.node = i};
 		size_t at;
 
+		if (threads && ip_tree_thread_of(threads, node->function)) {
+			w->threads[i] = i;
+			continue; /* not a call */
+		}
+		if (threads)
+			w->threads[i] = w->threads[node->parent];
 		w->depths[i] = w->depths[node->parent] + 1;
 		if (w->depths[i] <= IP_WAY_MAX || (!node->calls && !node->self))
 			continue;
 		if (2 * (w->n + 1) > w->size && grow(w) < 0)
 			return -1;
-		hash_way(tree, i, way.hash);
+		hash_way(tree, i, threads ? w->threads[i] : 0, way.hash);
 		at = slot_of(w, way.hash);
 		if (!w->ways[at].node) {
 			w->ways[at] = way;
@@ -84,5 +95,6 @@ int ip_deep_paths_find(const struct ip_calltree *tree, struct ip_deep_paths *w)
 void ip_deep_paths_clear(struct ip_deep_paths *w)
 {
 	free(w->depths);
+	free(w->threads);
 	free(w->ways);
 }

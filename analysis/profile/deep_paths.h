@@ -2,7 +2,8 @@
 /*
  * Call paths that are too deep to be written whole. A recursion 100,000 calls deep has 100,000
  * call paths, which together are five billion calls long. Of a path deeper than IP_WAY_MAX only
- * the innermost calls are written. Paths that have the same innermost calls become one.
+ * the innermost calls are written. Paths that have the same innermost calls become one, unless they
+ * are of different threads and the tree tells threads apart.
  */
 #ifndef IP_DEEP_PATHS_H
 #define IP_DEEP_PATHS_H
@@ -19,6 +20,7 @@ struct ip_deep_path {
 
 struct ip_deep_paths {
 	uint32_t *depths;	   /* by node; the depth of an outermost call is 1 */
+	uint32_t *threads;	   /* by node: its thread's node; NULL: not told apart */
 	struct ip_deep_path *ways; /* size of them; an element is used where its node is not 0 */
 	size_t n, size;
 };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/selection/selection.h"
@@ -20,6 +21,8 @@ struct ip_names {
 	char **shorter;		/* NULL: not made; one that is NULL is the whole name */
 	const bool *until_tail; /* NULL: not known */
 	bool full;
+	char **appended; /* names of the numbers behind the functions */
+	size_t nappended;
 };
 
 struct ip_names *ip_names_create(const struct ip_recording *session)
@@ -53,16 +56,43 @@ void ip_names_destroy(struct ip_names *names)
 		if (names->shorter)
 			free(names->shorter[i]);
 	}
+	for (size_t i = 0; i < names->nappended; i++)
+		free(names->appended[i]);
+	free(names->appended);
 	free(names->shorter);
 	free(names->shown);
 	free(names->names);
 	free(names);
 }
 
+int ip_names_append(struct ip_names *names, char *text)
+{
+	if (ip_array_grow(&names->appended, names->nappended, sizeof(*names->appended)) < 0) {
+		free(text);
+		return -1;
+	}
+	names->appended[names->nappended++] = text;
+	return 0;
+}
+
+/* Returns the name of a number behind the functions; NULL: it is a function. */
+static const char *appended(const struct ip_names *names, uint32_t function)
+{
+	const size_t first = names->session->nfunctions;
+
+	if (function < first)
+		return NULL;
+	return function - first < names->nappended ? names->appended[function - first] : "?";
+}
+
 const char *ip_names_get(struct ip_names *names, uint32_t function)
 {
-	const char *linker_name = names->session->functions[function].linker_name;
+	const char *other = appended(names, function);
+	const char *linker_name;
 
+	if (other)
+		return other;
+	linker_name = names->session->functions[function].linker_name;
 	if (!names->names[function])
 		names->names[function] = ip_demangle(linker_name, false);
 	return names->names[function] ? names->names[function] : linker_name;
@@ -164,6 +194,10 @@ static void make_short(struct ip_names *names)
 
 const char *ip_names_short(struct ip_names *names, uint32_t function)
 {
+	const char *other = appended(names, function);
+
+	if (other)
+		return other;
 	if (!names->shorter)
 		make_short(names);
 	return names->shorter ? form_of(names, function) : ip_names_get(names, function);
@@ -196,7 +230,8 @@ const char *ip_names_shown(struct ip_names *names, uint32_t function)
 {
 	const struct ip_recording_drop *drop = ip_names_drop(names->session, function);
 	const char *name = ip_names_text(names, function);
-	bool tail = names->until_tail && names->until_tail[function];
+	const bool is_function = function < names->session->nfunctions;
+	bool tail = is_function && names->until_tail && names->until_tail[function];
 	char at[16] = "";
 
 	if (!drop && !tail)

@@ -48,4 +48,10 @@ void ip_names_mark_tails(struct ip_names *names, const bool *until_tail);
 const struct ip_recording_drop *ip_names_drop(const struct ip_recording *session,
 					      uint32_t function);
 
+/* Gives the number behind the last one a name; the first of them is the one behind the recording's
+ * functions. It is for what stands beside functions in a view, such as threads. Its name is the
+ * same in each form. text is owned by names from then on, also where this fails. Returns 0, or -1
+ * with an error. */
+int ip_names_append(struct ip_names *names, char *text);
+
 #endif

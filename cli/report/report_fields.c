@@ -141,6 +141,8 @@ size_t cli_report_fields(const struct cli_report *r, const struct cli_report_row
 			add_number(&f, "pid", g, g ? g->pid : 0);
 		add_number(&f, "tid", g, g ? g->tid : 0);
 		add_string(&f, "name", row ? row->thread : NULL);
+		/* the key that stands beside tid in all that tells of threads */
+		add_string(&f, "thread", row ? row->thread : NULL);
 		break;
 	case IP_GROUP_BY_MODULE:
 		add_string(&f, "module", row ? row->name : NULL);

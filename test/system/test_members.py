@@ -600,3 +600,37 @@ def test_forked_processes_of_one_trace(me, programs, targets):
         mine = read(me, "report", directory, "--process", row["pid"])
         assert row["calls"] == sum(f["calls"] for f in mine["functions"])
         assert mine["events"] == mine["processes"][0]["events"] < report["events"] or len(rows) == 1
+
+
+def test_threads_of_equal_ids_and_names(me, several):
+    """Each of the processes has a thread of one id, with one name."""
+    tid = several.traces[0].threads[0].tid
+    for part in several.parts:
+        session = part / "iprobe" / "session"
+        named = f"thread\t{tid}\tdemo main\n"
+        session.write_text(session.read_text().replace("thread\t1000\tdemo main\n", named))
+    report = read(me, "report", several.directory, "--by", "thread")["rows"]
+    mains = [row for row in report if row["tid"] == tid]
+    assert sorted(row["pid"] for row in mains) == list(several.PIDS)
+    assert {row["thread"] for row in mains} == {"demo main"} == {row["name"] for row in mains}
+
+    tree = read(me, "graph", several.directory, "--by", "thread")["nodes"]
+    roots = {(n["pid"], n["tid"]): n for n in tree if not n["parent"]}
+    assert roots.keys() == {(row["pid"], row["tid"]) for row in report}
+    for pid, part in zip(several.PIDS, several.parts):
+        alone = read(me, "graph", part, "--by", "thread")["nodes"]
+        for node in alone:
+            if not node["parent"]:
+                total = roots[pid, node["tid"]]["total_ns"]
+                assert abs(total - node["total_ns"]) <= 1 and node["process"] == "demo"
+    only = read(me, "graph", several.directory, "--tid", str(tid))["only"]
+    assert [t["pid"] for t in only] == list(several.PIDS)
+    assert {t["thread"] for t in only} == {"demo main"}
+
+    text = me.iprobe("graph", several.directory, "--by", "thread", "--min-percent", "0").stdout
+    folded = me.iprobe("export", several.directory, "--by", "thread", "--format", "folded").stdout
+    for pid in several.PIDS:
+        assert f" thread {pid}/{tid} demo main\n" in text
+        assert f"thread {pid}/{tid} demo main;" in folded
+    chosen = me.iprobe("graph", several.directory, "--tid", str(tid), "--process", "102").stdout
+    assert f"\nonly thread {tid} demo main\n" in chosen

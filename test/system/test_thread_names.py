@@ -3,6 +3,7 @@
 The names of recorded threads, as they change, in each view of a trace.
 """
 
+import gzip
 import json
 import os
 import re
@@ -202,3 +203,76 @@ def test_slots_that_lie(me, programs, targets):
     assert "waits" not in {t["name"] for t in names} and len(names) < 100
     target.proc.stdin.close()
     stranger.proc.stdin.close()
+
+
+def shown(thread, name):
+    """A thread's text in lines that have no escapes: '?' for what no terminal is to get."""
+    text = name.decode("utf-8", "surrogateescape")
+    return f"thread {thread} " + re.sub("[\x00-\x1f\x7f\udc80-\udcff]", "?", text)
+
+
+def test_graph_by_thread(recorded):
+    whole = recorded.json("graph", "--json")
+    tree = recorded.json("graph", "--json", "--by", "thread")
+    assert tree["by"] == "thread" and tree["total_ns"] == whole["total_ns"]
+    roots = {n["id"]: n for n in tree["nodes"] if not n["parent"]}
+    assert all(n["function"] is None and not n["calls"] for n in roots.values())
+    named = {n["tid"]: n["thread"] for n in roots.values()}
+    assert {named[tid] for tid in recorded.threads} == NAMES and len(named) == len(roots)
+    assert {n["process"] for n in roots.values()} == {"named"}
+    calls = [n for n in tree["nodes"] if n["parent"] in roots]
+    assert all(n["total_ns"] == roots[n["parent"]]["total_ns"] for n in calls)
+    assert sum(n["calls"] for n in calls) == whole["nodes"][0]["calls"]
+
+    inverted = recorded.json("graph", "--json", "--by", "thread", "--bottom-up")["nodes"]
+    assert inverted[0]["function"] == "work" and not inverted[0]["parent"]
+    callers = {n["tid"]: n["thread"] for n in inverted[1:]}
+    assert callers == named and {n["parent"] for n in inverted[1:]} == {1}
+    assert sum(n["calls"] for n in inverted[1:]) == inverted[0]["calls"]
+
+    lines = recorded.actor.iprobe("graph", "--by", "thread", "--depth", "1", recorded.dir).stdout
+    of = recorded.actor.iprobe("graph", "--by", "thread", "--of", "work", recorded.dir).stdout
+    dot = recorded.actor.iprobe("graph", "--by", "thread", "--dot", recorded.dir).stdout
+    for tid, name in recorded.threads.items():
+        assert re.search(rf"^[^|]*\d {{20,}}{re.escape(shown(tid, name))}$", lines, re.M), lines
+        if name != HOSTILE:
+            assert re.search(rf"^ .*    {shown(tid, name)}$", of, re.M), of
+            node = re.search(rf'(f\d+) \[label="{shown(tid, name)}" .*shape=ellipse', dot)
+            assert re.search(rf"{node[1]} -> f\d+ \[", dot), dot
+    # a call of --depth 1 lies below its thread
+    assert lines.count(" work\n") >= 7
+    assert not set("\x1b\t") & set(lines + of + dot.replace("\t", ""))
+
+
+def test_graph_of_one_thread(recorded):
+    tid = next(tid for tid, name in recorded.threads.items() if name == b"late")
+    tree = recorded.json("graph", "--json", "--tid", str(tid))
+    assert tree["tid"] == tid and [t["thread"] for t in tree["only"]] == ["late"]
+    text = recorded.actor.iprobe("graph", "--tid", str(tid), recorded.dir).stdout
+    assert f"\nonly thread {tid} late\n" in text and "all threads together" not in text
+
+
+def test_exports_by_thread(recorded):
+    def export(form, *options):
+        out = recorded.dir.parent / f"out.{form}"
+        done = recorded.actor.iprobe("export", "--format", form, "-o", out, *options, recorded.dir)
+        return out, done
+
+    folded = export("folded", "--by", "thread")[0].read_text().splitlines()
+    calls = export("callgrind", "--by", "thread")[0].read_text()
+    for tid, name in recorded.threads.items():
+        assert any(line.startswith(f"{shown(tid, name)};work ") for line in folded), folded
+        assert re.search(rf"^fn=\(\d+\) {re.escape(shown(tid, name))}$", calls, re.M)
+    whole = export("folded")[0].read_text().splitlines()
+    assert len(whole) == 1
+    times = sum(int(line.rsplit(" ", 1)[1]) for line in folded)
+    assert abs(times - int(whole[0].split()[1])) <= len(folded)
+
+    profile = gzip.decompress(export("pprof", "--by", "thread")[0].read_bytes())
+    assert all(key in profile for key in (b"thread", b"tid", b"process", b"mc-worker-3"))
+    assert b"\x1b[2J" not in profile
+    html = export("html", "--by", "thread")[0].read_text()
+    assert re.search(r'{"name":"thread \d+ mc-worker-3"}', html)
+    for form in ("chrome", "perfetto"):
+        refused = export(form, "--by", "thread")[1]
+        assert refused.returncode == 2 and "--by thread does not go with" in refused.stderr
