@@ -42,6 +42,8 @@ static const char help[] =
 	"@FILE reads them\n"
 	"                        (default: all probes)\n"
 	"      --by process      several processes: a row for each function of each of them\n"
+	"      --by thread       a row for each thread, with its name: calls and self time of all "
+	"functions\n"
 	"  -d, --delay T         between two pictures (default 1s)\n"
 	"  -n, --iterations N    end after N of them\n"
 	"      --duration T      end after T\n"
@@ -59,7 +61,7 @@ static const char help[] =
 	"      --max-stop T      no stop of the process longer than T (default 50ms)\n"
 	"  -h, --help\n\n"
 	"Keys: q quit, s S sort by the next column, the one before, r reverse, / show only some, t "
-	"since the beginning, p pause, + - faster,\n"
+	"since the beginning, T threads, p pause, + - faster,\n"
 	"slower, w what waits: below, hidden, among the others, d drop the function's probes, c "
 	"add its callees, a add functions, ? help\n";
 
@@ -94,7 +96,10 @@ static int flush(void)
 static int print(const struct cli_top_options *o, const struct cli_top_session *session,
 		 const struct cli_top_snapshot *snapshot, uint64_t iteration)
 {
-	struct cli_top_order order = {.sort = o->sort, .waits = o->waits};
+	struct cli_top_order order = {.by_process = o->by_process,
+				      .by_thread = o->by_thread,
+				      .sort = o->sort,
+				      .waits = o->waits};
 	bool *wanted = NULL;
 	struct cli_top_rows rows;
 	size_t n;
@@ -104,8 +109,7 @@ static int print(const struct cli_top_options *o, const struct cli_top_session *
 	    !(wanted = cli_top_select(snapshot->recording, o->functions, &n)))
 		return -1;
 	order.wanted = wanted;
-	done = cli_top_rows_make(snapshot, o->by_process ? cli_top_session_counts(session) : NULL,
-				 &order, &rows);
+	done = cli_top_rows_make(snapshot, cli_top_session_counts(session), &order, &rows);
 	free(wanted);
 	if (done < 0)
 		return -1;
@@ -116,7 +120,7 @@ static int print(const struct cli_top_options *o, const struct cli_top_session *
 			ip_print(stdout, "\n");
 		cli_top_print_sums(stdout, &rows);
 		ip_print(stdout, "\n");
-		cli_top_print_head(stdout, SIZE_MAX, o->sort);
+		cli_top_print_head(stdout, SIZE_MAX, o->sort, o->by_thread);
 		ip_print(stdout, "\n");
 		for (size_t i = 0; i < rows.n && (!o->limit || i < o->limit); i++) {
 			cli_top_print_row(stdout, SIZE_MAX, &rows, &rows.items[i]);
@@ -238,7 +242,11 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 		return -1;
 	case OPT_BY:
 		o->by_process = !strcmp(optarg, "process");
-		return o->by_process ? -1 : cli_usage(command, "--by process, not '%s'", optarg);
+		o->by_thread = !strcmp(optarg, "thread");
+		return o->by_process || o->by_thread
+			       ? -1
+			       : cli_usage(command, "--by process or --by thread, not '%s'",
+					   optarg);
 	case 'b':
 		o->batch = true;
 		return -1;

@@ -41,6 +41,11 @@ struct meter {
 	char *name, *module;
 };
 
+/* What the thread of a block has counted and measured. */
+struct block_sum {
+	uint64_t calls, self;
+};
+
 struct ip_counters {
 	/* While the session changes its plan, the drain thread takes over what ended threads
 	 * leave. */
@@ -55,6 +60,7 @@ struct ip_counters {
 	uint32_t *meter_of; /* by number: index into meters + 1 */
 	/* by block, parts included: the contents at the last reading. NULL: zeroes */
 	char **seen;
+	struct block_sum *sums; /* by block, parts not included */
 	uint32_t nblocks;
 };
 
@@ -130,7 +136,8 @@ int ip_counters_create(struct ip_area *area, const struct ip_user_payload *user,
 	c->nblocks = area->blocks.all;
 	c->meter_of = calloc(IP_AREA_DUTIES, sizeof(*c->meter_of));
 	c->seen = calloc(c->nblocks + 1, sizeof(*c->seen));
-	if (!c->meter_of || !c->seen) {
+	c->sums = calloc(c->nblocks + 1, sizeof(*c->sums));
+	if (!c->meter_of || !c->seen || !c->sums) {
 		ip_counters_destroy(c);
 		return ip_error("out of memory");
 	}
@@ -150,6 +157,7 @@ void ip_counters_destroy(struct ip_counters *c)
 	for (size_t i = 0; i < c->nmeters; i++)
 		clear_meter(&c->meters[i]);
 	free(c->seen);
+	free(c->sums);
 	free(c->meter_of);
 	free(c->meters);
 	free(c);
@@ -403,6 +411,7 @@ static bool collect_block(struct ip_counters *c, uint32_t block)
 		uint32_t inside, part = ip_blocks_part(c->area, block, m->offset, &inside);
 		const char *now = (const char *)ip_area_meters(c->area, part) + inside;
 		char *seen = c->seen[part] + inside;
+		const uint64_t calls = m->calls + m->unmeasured, self = m->self;
 
 		if (m->duty == IP_DUTY_COUNT)
 			m->calls += since64((const uint64_t *)now, (uint64_t *)seen);
@@ -411,6 +420,8 @@ static bool collect_block(struct ip_counters *c, uint32_t block)
 		if (m->tail_exits)
 			m->tailed += since64(&((const struct ip_hist_tails *)now)->tailed,
 					     &((struct ip_hist_tails *)seen)->tailed);
+		c->sums[block].calls += m->calls + m->unmeasured - calls;
+		c->sums[block].self += m->self - self;
 	}
 	return true;
 }
@@ -532,6 +543,7 @@ void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot)
 		       c->area->blocks.size - sizeof(meters->state));
 		memset(c->seen[i], 0, c->area->blocks.size);
 	}
+	c->sums[block] = (struct block_sum){0};
 	if (holds)
 		c->kind->keep(c->kind->data, block);
 	__atomic_store_n(&meters->state, holds ? IP_METERS_LEFT : IP_METERS_FREE, __ATOMIC_RELEASE);
@@ -549,6 +561,26 @@ static void write_hist(FILE *out, const struct meter *m)
 	fprintf(out, "\nself\t%u\t%lu\n", m->number, m->self);
 	if (m->tail_exits)
 		fprintf(out, "tailed\t%u\t%lu\n", m->number, m->tailed);
+}
+
+/* Writes a line for each thread that has called something. Slots are memory that the target can
+ * write to: their numbers are only numbers here, and there are at most as many lines as slots. */
+static void write_threads(FILE *out, const struct ip_counters *c)
+{
+	uint32_t used = __atomic_load_n(&c->area->header->slots_used, __ATOMIC_ACQUIRE);
+
+	if (c->sums[0].calls)
+		fprintf(out, "thread\t0\t0\t0\t%lu\t%lu\n", c->sums[0].calls, c->sums[0].self);
+	for (uint32_t i = 0; i < used && i < IP_AREA_SLOTS; i++) {
+		const struct ip_slot *slot = &c->area->slots[i];
+		const uint32_t block = load32(&slot->block), tid = load32(&slot->tid);
+
+		if (load32(&slot->state) != IP_SLOT_CLAIMED || !tid || !block ||
+		    block >= c->area->blocks.n || !c->sums[block].calls)
+			continue;
+		fprintf(out, "thread\t%u\t%u\t%lu\t%lu\t%lu\n", load32(&slot->pid), tid,
+			load64(&slot->claimed), c->sums[block].calls, c->sums[block].self);
+	}
 }
 
 int ip_counters_save(struct ip_counters *c, struct ip_trace *trace)
@@ -576,6 +608,7 @@ int ip_counters_save(struct ip_counters *c, struct ip_trace *trace)
 			write_hist(out, &c->meters[i]);
 		else if (c->meters[i].duty == IP_DUTY_COUNT)
 			fprintf(out, "count\t%u\t%lu\n", c->meters[i].number, c->meters[i].calls);
+	write_threads(out, c);
 	fputs("end\n", out);
 	if (fclose(out) != 0)
 		return ip_error("out of memory");

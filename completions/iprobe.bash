@@ -89,6 +89,7 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		_iprobe_trim
 		;;
 	graph:--by | export:--by) _iprobe_part '' 'thread' ;;
+	top:--by) _iprobe_part '' 'process thread' ;;
 	hist:--by)
 		_iprobe_part '' 'value:'
 		compopt -o nospace

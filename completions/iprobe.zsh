@@ -59,6 +59,7 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		compadd -S '' -- value:
 		;;
 	(graph|export):--by) compadd -- thread ;;
+	top:--by) compadd -- process thread ;;
 	hist:--by) compadd -S '' -- value: ;;
 	report:--columns)
 		compset -P '*,'

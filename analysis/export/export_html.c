@@ -108,7 +108,7 @@ static bool is_used(const struct page *p, uint32_t function)
 	const struct ip_call_stats *f;
 
 	if (function >= p->trace->session->nfunctions)
-		return true;
+		return !ip_tree_thread_of(p->threads, function);
 	f = &p->stats->items[function];
 	return p->options->selected[function] && (f->calls || f->points);
 }

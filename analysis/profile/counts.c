@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "analysis/read/members.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/trace/trace_format.h"
@@ -153,6 +154,27 @@ static int parse_tailed(struct reader *r)
 	return 0;
 }
 
+/* Traces of older versions have no such line. */
+static int parse_thread(struct reader *r)
+{
+	struct ip_counts *c = r->counts;
+	uint64_t pid, tid, claimed, calls, self;
+
+	if (!take(r, '\t', &pid) || pid > UINT32_MAX || !take(r, '\t', &tid) || tid > UINT32_MAX ||
+	    !take(r, '\t', &claimed) || !take(r, '\t', &calls) || !take(r, '\t', &self))
+		return bad(r, "a thread needs a process, a number, a time, calls and ticks");
+	if (ip_array_grow(&c->threads, c->nthreads, sizeof(*c->threads)) < 0)
+		return -1;
+	c->threads[c->nthreads++] = (struct ip_count_thread){
+		.member = r->member ? r->member - r->session->members->items : 0,
+		.pid = pid,
+		.tid = tid,
+		.claimed = claimed,
+		.calls = calls,
+		.self = self};
+	return 0;
+}
+
 static int parse_buckets(struct reader *r)
 {
 	uint64_t n, shift;
@@ -179,6 +201,8 @@ static int parse_line(struct reader *r)
 		return parse_tailed(r);
 	if (is(r, "buckets"))
 		return parse_buckets(r);
+	if (is(r, "thread"))
+		return parse_thread(r);
 	if (is(r, "time") && !take(r, '\t', &r->counts->tsc))
 		return bad(r, "a time is missing");
 	return 0;
@@ -266,6 +290,7 @@ void ip_counts_destroy(struct ip_counts *counts)
 	if (!counts)
 		return;
 	free(counts->functions);
+	free(counts->threads);
 	free(counts);
 }
 

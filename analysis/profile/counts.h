@@ -35,9 +35,21 @@ struct ip_count {
 	uint64_t buckets[IP_COUNT_BUCKETS];
 };
 
+/* What a thread that had not ended counted and measured, in the numbers of its packets. */
+struct ip_count_thread {
+	uint32_t member; /* of the recording */
+	/* tid 0: all threads of the member together for which there was no memory of their own */
+	uint32_t pid, tid;
+	uint64_t claimed; /* tells threads of one tid apart */
+	uint64_t calls;
+	uint64_t self; /* in TSC ticks */
+};
+
 struct ip_counts {
 	struct ip_count *functions; /* as in session->functions */
 	size_t nfunctions;
+	struct ip_count_thread *threads; /* in the order of the file */
+	size_t nthreads;
 	uint64_t calls;
 	uint64_t tsc; /* time at which the file was written; 0: there is no such file */
 	unsigned nbuckets, shift;

@@ -44,6 +44,7 @@ struct cli_top_options {
 	enum cli_top_waits waits;
 	bool batch, json, full_names, memory_asked, waits_asked;
 	bool by_process; /* a row for each function of each process */
+	bool by_thread;	 /* a row for each thread */
 };
 
 /* ---- the source of the figures ---- */
@@ -107,7 +108,12 @@ int cli_top_session_end(struct cli_top_session *session);
 /* ---- the rows that are made of them ---- */
 
 struct cli_top_row {
-	uint32_t function;	  /* index in the recording */
+	uint32_t function; /* index in the recording */
+	/* It is about all functions of a thread; of times only its self time is known. */
+	bool is_thread;
+	uint32_t tid;		  /* of a thread; 0: of those that are not told apart */
+	const char *thread;	  /* its name; NULL: not known */
+	char *text;		  /* private: name, where the row owns it */
 	pid_t pid;		  /* whose figures they are; 0: of all processes */
 	const char *name, *shown; /* shown: for people, with a note on what the figures are about */
 	bool timed;		  /* durations are known; they are those below */
@@ -136,25 +142,33 @@ struct cli_top_rows {
 	size_t logged;		 /* functions that are not measured */
 	size_t hidden;		 /* functions that wait and have no row */
 	bool by_process;	 /* a row is a function of one process */
+	bool by_thread;		 /* a row is a thread */
 	bool has_cpu;
 	uint64_t cpu_ns; /* what the processes have used of CPUs */
 };
 
-/* How rows are chosen and sorted. */
+/* What rows are of, and how they are chosen and sorted. */
 struct cli_top_order {
-	const bool *wanted; /* by function of the recording; NULL: all */
-	bool since_start;   /* figures since the session began, not since the last snapshot */
+	bool by_process, by_thread; /* neither: a row for each function */
+	const bool *wanted;	    /* by function of the recording; NULL: all */
+	const char *filter;	    /* of threads: a part of the text; NULL, "": all */
+	bool since_start; /* figures since the session began, not since the last snapshot */
 	enum cli_top_column sort;
 	enum cli_top_waits waits;
 	bool reverse;
 };
 
-/* Makes rows of the functions that were called between the two snapshots, sorted. processes: a row
- * for each function of each of them; NULL: for each function. Returns 0, or -1 with an error. */
+/* Makes rows of the functions that were called between the two snapshots, or of the threads that
+ * have called some and have not ended, sorted. processes: all. Returns 0, or -1 with an error. */
 int cli_top_rows_make(const struct cli_top_snapshot *snapshot,
 		      const struct cli_live_counts *processes, const struct cli_top_order *order,
 		      struct cli_top_rows *ret);
 void cli_top_rows_clear(struct cli_top_rows *rows);
+
+/* Private: top_threads.c, for cli_top_rows_make(). Adds the rows of threads to rows without any. */
+int cli_top_threads_add(const struct cli_top_snapshot *s, const struct cli_live_counts *processes,
+			const char *filter, bool since_start, double seconds,
+			struct cli_top_rows *rows);
 
 /* cli_top_column_name() returns "self" ... cli_top_column_of() returns the column of that name,
  * CLI_TOP_COLUMNS where there is none. */
@@ -168,8 +182,8 @@ bool *cli_top_select(const struct ip_recording *recording, const char *selection
 /* ---- their output ---- */
 
 /* Print a line without its end, of at most width columns (SIZE_MAX: no limit). mark: the column
- * by which rows are sorted. */
-void cli_top_print_head(FILE *out, size_t width, enum cli_top_column mark);
+ * by which rows are sorted. by_thread: they are of threads. */
+void cli_top_print_head(FILE *out, size_t width, enum cli_top_column mark, bool by_thread);
 void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
 		       const struct cli_top_row *row);
 

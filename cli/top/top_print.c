@@ -38,26 +38,33 @@ static const struct {
 
 #define NCOLUMNS (sizeof(columns) / sizeof(*columns))
 
-/* Returns the least weight of the columns for which there is room. */
-static unsigned least_weight(size_t width)
+/* Returns whether a column is shown. Of threads there are no durations of single calls. */
+static bool is_shown(size_t i, unsigned weight, bool by_thread)
 {
-	for (unsigned weight = 0;; weight++) {
-		size_t used = 0;
+	const enum cli_top_column c = columns[i].column;
 
-		for (size_t i = 0; i < NCOLUMNS; i++)
-			used += columns[i].weight >= weight ? columns[i].width : 0;
-		if (!used || width >= used + 2 + NAME_LEAST)
-			return weight;
-	}
+	return columns[i].weight >= weight &&
+	       (!by_thread || c == CLI_TOP_RATE || c == CLI_TOP_CALLS || c == CLI_TOP_SELF);
 }
 
-static size_t used_by(unsigned weight)
+static size_t used_by(unsigned weight, bool by_thread)
 {
 	size_t used = 0;
 
 	for (size_t i = 0; i < NCOLUMNS; i++)
-		used += columns[i].weight >= weight ? columns[i].width : 0;
+		used += is_shown(i, weight, by_thread) ? columns[i].width : 0;
 	return used;
+}
+
+/* Returns the least weight of the columns for which there is room. */
+static unsigned least_weight(size_t width, bool by_thread)
+{
+	for (unsigned weight = 0;; weight++) {
+		size_t used = used_by(weight, by_thread);
+
+		if (!used || width >= used + 2 + NAME_LEAST)
+			return weight;
+	}
 }
 
 /* "123", "1.2k", "45.6M": at most 5 columns. */
@@ -107,36 +114,40 @@ static const char *cell(const struct cli_top_rows *rows, const struct cli_top_ro
 	return buffer;
 }
 
-void cli_top_print_head(FILE *out, size_t width, enum cli_top_column mark)
+void cli_top_print_head(FILE *out, size_t width, enum cli_top_column mark, bool by_thread)
 {
-	unsigned weight = least_weight(width);
+	const char *last = by_thread ? "*THREAD" : "*FUNCTION";
+	unsigned weight = least_weight(width, by_thread);
 
 	for (size_t i = 0; i < NCOLUMNS; i++) {
 		bool marked = columns[i].column == mark && !columns[i].share;
 		char title[16];
 
 		snprintf(title, sizeof(title), "%s%s", marked ? "*" : "", columns[i].title);
-		if (columns[i].weight >= weight)
+		if (is_shown(i, weight, by_thread))
 			ip_print(out, "%*s", columns[i].width, title);
 	}
 	ip_print(out, "  %.*s",
-		 (int)(width - used_by(weight) > 18 ? 18 : width - used_by(weight) - 2),
-		 mark == CLI_TOP_FUNCTION ? "*FUNCTION" : "FUNCTION");
+		 (int)(width - used_by(weight, by_thread) > 18
+			       ? 18
+			       : width - used_by(weight, by_thread) - 2),
+		 mark == CLI_TOP_FUNCTION ? last : last + 1);
 }
 
 void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
 		       const struct cli_top_row *row)
 {
 	_cleanup_free_ char *name = strdup(row->shown);
-	unsigned weight = least_weight(width);
-	size_t room = width == SIZE_MAX		    ? width
-		      : width > used_by(weight) + 2 ? width - used_by(weight) - 2
-						    : 0;
+	unsigned weight = least_weight(width, row->is_thread);
+	size_t room = width == SIZE_MAX ? width
+		      : width > used_by(weight, row->is_thread) + 2
+			      ? width - used_by(weight, row->is_thread) - 2
+			      : 0;
 	const char *mark = "";
 	char buffer[24], pid[24] = "";
 
 	for (size_t i = 0; i < NCOLUMNS; i++)
-		if (columns[i].weight >= weight)
+		if (is_shown(i, weight, row->is_thread))
 			ip_print(out, "%*s", columns[i].width, cell(rows, row, i, buffer));
 	if (!name || room < 3)
 		return;
@@ -144,7 +155,7 @@ void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
 		mark = WAITS_MARK;
 	else if (row->tails)
 		mark = room < NAME_LEAST + strlen(TAIL_MARK) ? TAIL_MARK_SHORT : TAIL_MARK;
-	if (row->pid)
+	if (row->pid && !row->is_thread)
 		snprintf(pid, sizeof(pid), " [%d]", row->pid);
 	if (strlen(mark) + strlen(pid) + 3 > room)
 		mark = "";
@@ -160,7 +171,10 @@ void cli_top_print_sums(FILE *out, const struct cli_top_rows *rows)
 	double seconds = rows->interval_ns / 1e9;
 
 	ip_print(out, "%s calls/s of ", compact(seconds > 0 ? rows->calls / seconds : 0, rate));
-	if (rows->by_process)
+	if (rows->by_thread)
+		ip_print(out, "%zu function%s in %zu thread%s", rows->functions,
+			 ip_plural(rows->functions), rows->n, ip_plural(rows->n));
+	else if (rows->by_process)
 		ip_print(out, "%zu function%s by process", rows->functions,
 			 ip_plural(rows->functions));
 	else
@@ -184,6 +198,23 @@ static void json_bounds(struct ip_json *j, const char *key, uint64_t from, uint6
 	ip_json_uint(j, NULL, from);
 	ip_json_uint(j, NULL, below);
 	ip_json_end_array(j);
+}
+
+/* The keys are those of functions, where they mean the same. */
+static void json_thread(struct ip_json *j, const struct cli_top_row *r)
+{
+	ip_json_object(j, NULL);
+	ip_json_int(j, "pid", r->pid);
+	if (r->tid)
+		ip_json_uint(j, "tid", r->tid);
+	else
+		ip_json_string(j, "tid", NULL);
+	ip_json_string(j, "thread", r->thread);
+	ip_json_uint(j, "calls", r->calls);
+	ip_json_uint(j, "all_calls", r->all_calls);
+	ip_json_double(j, "rate", r->rate);
+	ip_json_uint(j, "self_ns", r->self_ns);
+	ip_json_end_object(j);
 }
 
 static void json_row(struct ip_json *j, const struct cli_top_snapshot *s,
@@ -263,9 +294,12 @@ void cli_top_print_json(const struct cli_top_options *o, const struct cli_top_se
 	ip_json_uint(&j, "measured", rows->functions);
 	ip_json_uint(&j, "logged", rows->logged);
 	ip_json_uint(&j, "calls", rows->calls);
-	ip_json_array(&j, "functions");
+	ip_json_array(&j, rows->by_thread ? "threads" : "functions");
 	for (size_t i = 0; i < rows->n && (!o->limit || i < o->limit); i++)
-		json_row(&j, s, &rows->items[i]);
+		if (rows->by_thread)
+			json_thread(&j, &rows->items[i]);
+		else
+			json_row(&j, s, &rows->items[i]);
 	ip_json_end_array(&j);
 	ip_json_end_object(&j);
 }

@@ -120,7 +120,9 @@ static int by_name(const struct cli_top_row *x, const struct cli_top_row *y)
 		return order;
 	if (x->function != y->function)
 		return x->function < y->function ? -1 : 1;
-	return (x->pid > y->pid) - (x->pid < y->pid);
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
 /* Sorts the largest first, and equal ones by name from A to Z. */
@@ -232,14 +234,25 @@ int cli_top_rows_make(const struct cli_top_snapshot *s, const struct cli_live_co
 	const struct ip_counts *before = order->since_start ? NULL : s->before;
 	uint64_t begin = before ? before->tsc : s->recording->tsc_start;
 	struct making m = {.order = order, .rows = ret};
+	int done;
 
 	*ret = (struct cli_top_rows){
 		.interval_ns = ip_recording_ns(s->recording, since(s->now->tsc, begin)),
-		.by_process = processes,
+		.by_process = order->by_process && !order->by_thread,
+		.by_thread = order->by_thread,
 		.has_cpu = s->cpu->known && !order->since_start,
 		.cpu_ns = since(s->cpu->used_ns, s->cpu->before_ns)};
 	m.seconds = ret->interval_ns / 1e9;
-	if ((processes ? add_processes(&m, s, processes) : add_rows(&m, s, 0, SIZE_MAX)) < 0) {
+	if (order->by_thread)
+		done = cli_top_threads_add(s, processes, order->filter, order->since_start,
+					   m.seconds, ret);
+	else if (order->by_process)
+		done = add_processes(&m, s, processes);
+	else
+		done = add_rows(&m, s, 0, SIZE_MAX);
+	for (size_t i = 0; order->by_thread && i < ret->n; i++)
+		ret->items[i].key = key_of(&ret->items[i], order->sort);
+	if (done < 0) {
 		cli_top_rows_clear(ret);
 		return -1;
 	}
@@ -252,6 +265,8 @@ int cli_top_rows_make(const struct cli_top_snapshot *s, const struct cli_live_co
 
 void cli_top_rows_clear(struct cli_top_rows *rows)
 {
+	for (size_t i = 0; i < rows->n; i++)
+		free(rows->items[i].text);
 	free(rows->items);
 	*rows = (struct cli_top_rows){0};
 }

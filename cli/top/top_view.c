@@ -38,6 +38,7 @@ static const char *const help[] = {
 	"/         show only what a selection means, or names with a word in them",
 	"w         functions that wait: below the others, hidden, among the others",
 	"t         figures of the last interval, or since the session began",
+	"T         threads in the place of functions, and back",
 	"p, space  pause the picture, and go on; the session goes on all the time",
 	"+ -       half, double the time between pictures",
 	"d         drop: the function's probes become NOPs again",
@@ -59,11 +60,12 @@ struct view {
 	uint64_t delay_ns, next_ns, end_ns;
 	enum cli_top_column sort;
 	enum cli_top_waits waits;
-	bool reverse, since_start, paused, quit;
+	bool reverse, since_start, by_thread, paused, quit;
 	enum mode mode;
 	char typed[256], filter[256]; /* filter: as it was typed; "": none */
 	char message[512];
-	char *chosen; /* linker name of the marked function; NULL: the first row */
+	char *chosen; /* linker name of the marked function, text of a thread; NULL: the first row
+		       */
 	pid_t chosen_pid;
 	size_t first; /* first row on the screen */
 };
@@ -87,15 +89,18 @@ static bool *wanted(struct view *v, size_t *ret_n)
 	bool is_own = !*v->filter && !cli_top_session_joined(v->session);
 
 	*ret_n = 1;
-	if (!selection || is_own)
+	if (!selection || is_own || v->by_thread)
 		return NULL;
 	if (*v->filter && !strpbrk(selection, "*?[!:@,"))
 		text = asprintf(&text, "*%s*", selection) < 0 ? NULL : text;
 	return cli_top_select(v->snapshot.recording, text ? text : selection, ret_n);
 }
 
+/* Of a thread, which has none, its text. */
 static const char *linker_name(const struct view *v, size_t row)
 {
+	if (v->rows.items[row].is_thread)
+		return v->rows.items[row].name;
 	return v->snapshot.recording->functions[v->rows.items[row].function].linker_name;
 }
 
@@ -112,7 +117,10 @@ static void choose(struct view *v, size_t row)
 static void make_rows(struct view *v)
 {
 	_cleanup_free_ bool *selected = NULL;
-	struct cli_top_order order = {.since_start = v->since_start,
+	struct cli_top_order order = {.by_process = v->options->by_process,
+				      .by_thread = v->by_thread,
+				      .filter = v->filter,
+				      .since_start = v->since_start,
 				      .sort = v->sort,
 				      .waits = v->waits,
 				      .reverse = v->reverse};
@@ -128,9 +136,8 @@ static void make_rows(struct view *v)
 		n = 1;
 	}
 	order.wanted = selected;
-	if (cli_top_rows_make(&v->snapshot,
-			      v->options->by_process ? cli_top_session_counts(v->session) : NULL,
-			      &order, &rows) < 0) {
+	if (cli_top_rows_make(&v->snapshot, cli_top_session_counts(v->session), &order, &rows) <
+	    0) {
 		snprintf(v->message, sizeof(v->message), "%s", ip_error_message());
 		return;
 	}
@@ -230,7 +237,7 @@ static void print_rows(FILE *out, struct view *v, size_t lines, size_t columns)
 	if (v->first + room > v->rows.n)
 		v->first = v->rows.n > room ? v->rows.n - room : 0;
 	ip_print(out, CLI_SCREEN_BOLD);
-	cli_top_print_head(out, columns, v->sort);
+	cli_top_print_head(out, columns, v->sort, v->by_thread);
 	ip_print(out, "\n");
 	for (shown = 0; v->first + shown < v->rows.n && shown < room; shown++) {
 		if (v->first + shown == row)
@@ -271,9 +278,9 @@ static int show(struct view *v)
 			ip_print(out, "  %s\n", help[i]);
 	} else {
 		print_rows(out, v, lines, columns);
-		ip_print(out, "q quit  s sort  / filter  p pause  t time  w waits  d drop  c "
-			      "callees  a add "
-			      " ? help");
+		ip_print(out,
+			 "q quit  ? help  s sort  / filter  t time  T threads  w waits  d drop  "
+			 "c callees  a add");
 	}
 	if (fclose(out) != 0)
 		return ip_error("out of memory");
@@ -355,7 +362,10 @@ static bool is_chosen(struct view *v, size_t row)
 	if (row == NO_ROW)
 		snprintf(v->message, sizeof(v->message),
 			 "no function is chosen: Up and Down choose one");
-	return row != NO_ROW;
+	else if (v->by_thread)
+		snprintf(v->message, sizeof(v->message),
+			 "a thread is chosen: T goes back to the functions");
+	return row != NO_ROW && !v->by_thread;
 }
 
 static void drop(struct view *v)
@@ -504,6 +514,11 @@ static void compressor(struct view *v, int key)
 		v->since_start = !v->since_start;
 		make_rows(v);
 		break;
+	case 'T':
+		v->by_thread = !v->by_thread;
+		*v->filter = '\0';
+		step(v, 0);
+		break;
 	case 'p':
 	case ' ':
 		v->paused = !v->paused;
@@ -597,6 +612,7 @@ int cli_top_view(const struct cli_top_options *options, struct cli_top_session *
 			 .session = session,
 			 .snapshot = *first,
 			 .delay_ns = options->delay_ns,
+			 .by_thread = options->by_thread,
 			 .sort = options->sort,
 			 .waits = options->waits};
 	int done;

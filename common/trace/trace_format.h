@@ -184,6 +184,10 @@
  *            TSC ticks. MIN and MAX of 2^31 and more are rounded down and up, to 27 bits. B0 calls
  *            took less than 2^SHIFT ticks, Bi calls from 2^(SHIFT+i-1) to 2^(SHIFT+i), the calls of
  *            the last bucket that or more)
+ *   thread PID TID CLAIMED CALLS SELF
+ *            (a thread that has not ended, in the numbers of its packets: its counted and measured
+ *            calls since the time of CLAIMED, by which threads of one TID are told apart, and their
+ *            self times. TID 0: all threads together for which there was no memory of their own)
  *   end
  *            (last line)
  */

@@ -276,3 +276,44 @@ def test_exports_by_thread(recorded):
     for form in ("chrome", "perfetto"):
         refused = export(form, "--by", "thread")[1]
         assert refused.returncode == 2 and "--by thread does not go with" in refused.stderr
+
+
+def test_top_by_thread(me, programs, targets):
+    """Two processes have threads of the same names, which change while iprobe top looks."""
+    named = [
+        targets.start(me, [programs.simple("named")], env={"LANG": "C.UTF-8"}) for _ in range(2)
+    ]
+    pids = [target.pid for target in named]
+    done = me.iprobe("top", "--by", "thread", "--json", "-d", "400ms", "-n", "3", *pids)
+    assert done.returncode == 0, repr(done)
+    pictures = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(pictures) == 3
+    for picture in pictures:
+        rows = picture["threads"]
+        assert "functions" not in picture
+        assert sum(row["calls"] for row in rows) == picture["calls"] > 100
+        assert len({(row["pid"], row["tid"]) for row in rows}) == len(rows)
+        for pid in pids:
+            names = [row["thread"] for row in rows if row["pid"] == pid]
+            assert {*NAMES} - {"late"} < {*names}, names
+            tids = {row["tid"] for row in rows if row["pid"] == pid}
+            tasks = {int(task) for task in os.listdir(f"/proc/{pid}/task")}
+            # all but those that are brief are there still
+            assert len(tids & tasks) >= 7 and pid not in tids
+    for pid in pids:
+        assert "late" in {r["thread"] for r in pictures[-1]["threads"] if r["pid"] == pid}
+        one = next(r for r in pictures[-1]["threads"] if r["pid"] == pid and r["thread"] == "late")
+        assert one["all_calls"] > one["calls"] > 0 and one["self_ns"] > 0 and one["rate"] > 100
+
+    text = me.iprobe("top", "--by", "thread", "--batch", "-d", "400ms", "-n", "1", *pids).stdout
+    lines = text.splitlines()
+    assert "function in" in lines[0] and "threads in" in lines[0]
+    assert lines[1].split() == ["RATE/s", "CALLS", "%SELF", "*SELF", "THREAD"]
+    for pid in pids:
+        assert re.search(rf"^ .* {pid}/\d+ mc-worker-3$", text, re.M)
+    alone = me.iprobe("top", "--by", "thread", "-b", "-d", "400ms", "-n", "1", pids[0]).stdout
+    assert re.search(r"^ .*  \d+ mc-worker-3$", alone, re.M) and "/" not in alone.splitlines()[3]
+    assert "\x1b" not in text + alone and UTF8 in text
+    for target in named:
+        target.proc.stdin.close()
+        assert target.proc.wait(timeout=60) == 0

@@ -98,6 +98,28 @@ def test_sort_filter_pause_help(screen, target):
     quit_and_check(t, target)
 
 
+def test_threads(screen, target):
+    """T shows threads, whose rows no key takes for functions."""
+    t = screen(target.pid)
+    t.wait("no rows", lambda t: "tiny" in rows(t))
+    t.press("/tiny\rT")
+    t.wait("no threads", lambda t: "THREAD" in t.rows[3] and "AVG" not in t.rows[3])
+    t.wait("no threads", lambda t: len([row for row in t.rows[4:-1] if row.strip()]) == 1)
+    assert f" {target.pid} " in t.rows[4] and "functions in 1 thread in" in t.rows[1]
+    for key in "dc":
+        t.press(key)
+        t.wait_text("a thread is chosen: T goes back to the functions")
+        t.press("s")
+        t.wait("told still", lambda t: "is chosen" not in t.text())
+    t.press(f"/{target.pid}\r")
+    t.wait_text(f"only {target.pid}")
+    t.press("/never heard\r")
+    t.wait("not filtered", lambda t: not any(row.strip() for row in t.rows[4:-1]))
+    t.press("T")
+    t.wait("no functions", lambda t: {"outer", "inner", "tiny"} <= set(rows(t)))
+    quit_and_check(t, target)
+
+
 def test_drop(actor, screen, programs, targets):
     """The function's sites are NOPs again; of the others every call is counted, before, during
     and after.

@@ -202,6 +202,52 @@ static void assert_line(const char *line)
 		fail_msg("\"%s\" is not in:\n%s", line, text);
 }
 
+/* Each thread that has not ended has a line; of what slots say nothing but numbers is taken. */
+static void test_saved_threads(void **state)
+{
+	char line[128];
+
+	(void)state;
+	set(A, IP_DUTY_COUNT);
+	set(B, IP_DUTY_HIST);
+	claim(1, 1);
+	claim(2, 2);
+	r.area->slots[1].pid = 77;
+	*count(1, A) = 12;
+	hist(1, B)->self = 4000;
+	hist(1, B)->buckets[2] = 0xfffffff0u;
+	hist(1, B)->unmeasured = 1;
+	ip_counters_collect(c);
+	/* the bucket wraps */
+	hist(1, B)->buckets[2] += 0x20;
+	*count(0, A) = 3;
+	ip_counters_collect(c);
+	snprintf(line, sizeof(line), "\nthread\t77\t101\t%lu\t%llu\t4000\n",
+		 r.area->slots[1].claimed, 12 + 1 + 0x100000010ull);
+	assert_line(line);
+	assert_line("\nthread\t0\t0\t0\t3\t0\n");
+	/* the second one has called nothing */
+	assert_null(strstr(saved(), "\t102\t"));
+	r.area->slots[2].block = 0;
+	r.area->slots[3].state = IP_SLOT_CLAIMED;
+	r.area->slots[3].tid = 103;
+	r.area->slots[3].block = UINT32_MAX;
+	r.area->header->slots_used = UINT32_MAX;
+	ip_counters_collect(c);
+	assert_null(strstr(saved(), "\t102\t"));
+	assert_null(strstr(saved(), "\t103\t"));
+	r.area->header->slots_used = 4;
+	ip_counters_release(c, &r.area->slots[1]);
+	assert_null(strstr(saved(), "\t101\t"));
+	assert_line("count\t5\t15\n");
+	/* the next thread with that block begins from nothing */
+	claim(1, 1);
+	*count(1, A) = 2;
+	ip_counters_collect(c);
+	snprintf(line, sizeof(line), "\t101\t%lu\t2\t0\n", r.area->slots[1].claimed);
+	assert_line(line);
+}
+
 static void test_what_is_saved(void **state)
 {
 	(void)state;
@@ -471,6 +517,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_counts, begin, end),
 		cmocka_unit_test_setup_teardown(test_threads_that_end, begin, end),
 		cmocka_unit_test_setup_teardown(test_buckets_that_wrap, begin, end),
+		cmocka_unit_test_setup_teardown(test_saved_threads, begin, end),
 		cmocka_unit_test_setup_teardown(test_what_is_saved, begin, end),
 		cmocka_unit_test_setup_teardown(test_tail_exits, begin, end),
 		cmocka_unit_test_setup_teardown(test_open_calls, begin, end),

@@ -130,6 +130,22 @@ static void test_percentiles_of_nonsense(void **state)
 	ip_counts_destroy(c);
 }
 
+static void test_threads(void **state)
+{
+	struct ip_counts *c = parse("iprobe-counts\t1\nthread\t0\t0\t0\t3\t2\n"
+				    "thread\t7\t8\t99\t18446744073709551615\t5\nend\n");
+
+	(void)state;
+	assert_non_null(c);
+	assert_int_equal(c->nthreads, 2);
+	assert_int_equal(c->calls, 0); /* functions tell them */
+	assert_int_equal(c->threads[0].calls, 3);
+	assert_true(c->threads[1].pid == 7 && c->threads[1].tid == 8);
+	assert_int_equal(c->threads[1].claimed, 99);
+	assert_true(c->threads[1].calls == UINT64_MAX && c->threads[1].self == 5);
+	ip_counts_destroy(c);
+}
+
 static void test_damaged(void **state)
 {
 	static const char *const texts[] = {
@@ -144,6 +160,9 @@ static void test_damaged(void **state)
 		"iprobe-counts\t1\nhist\t1\t5\t2\t1000\t10\t600\t1,2,2\nend\n",
 		"iprobe-counts\t1\nbuckets\t3\t7\nhist\t1\t5\t2\t1000\t10\t600\t1,2\nend\n",
 		"iprobe-counts\t1\nbuckets\t65\t7\nend\n",
+		"iprobe-counts\t1\nthread\t1\t2\t3\t4\nend\n",
+		"iprobe-counts\t1\nthread\t1\t4294967296\t3\t4\t5\nend\n",
+		"iprobe-counts\t1\nthread\t1\t2\t3\t4\tmc-worker\nend\n",
 	};
 
 	(void)state;
@@ -160,6 +179,7 @@ int main(void)
 		cmocka_unit_test(test_without_self),
 		cmocka_unit_test(test_nothing_wraps),
 		cmocka_unit_test(test_percentiles_of_nonsense),
+		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_damaged),
 	};
 
