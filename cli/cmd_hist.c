@@ -69,6 +69,7 @@ static int show(const char *dir, const struct cli_hist_options *o)
 	struct cli_hist h = {.dir = dir};
 	struct ip_trace_reader *trace = NULL;
 	struct ip_names *names = NULL;
+	struct ip_tree_threads *threads = NULL;
 	struct ip_latencies *latencies = NULL;
 	struct ip_counts *counts = NULL;
 	_cleanup_free_ bool *selected = NULL;
@@ -86,6 +87,8 @@ static int show(const char *dir, const struct cli_hist_options *o)
 	/* measured calls belong to threads that are not known: cli_hist_order() tells that */
 	if (ret == 0 && !cli_hist_any_measured(&h))
 		ret = cli_filter_check(trace, &o->filter);
+	if (ret == 0 && o->filter.tid)
+		ret = ip_tree_threads_create(trace, &threads);
 	if (ret == 0)
 		ret = o->by ? ip_latencies_collect_by_value(trace, selected,
 							    o->by + strlen(BY_VALUE), o->filter.tid,
@@ -97,6 +100,7 @@ static int show(const char *dir, const struct cli_hist_options *o)
 		h.lost = trace->lost;
 		h.names = names;
 		h.latencies = latencies;
+		h.threads = threads;
 		ret = cli_hist_order(&h, selected, o->filter.limit);
 	}
 	if (ret == 0) {
@@ -112,6 +116,7 @@ static int show(const char *dir, const struct cli_hist_options *o)
 	free(h.order);
 	ip_latencies_destroy(latencies);
 	ip_counts_destroy(counts);
+	ip_tree_threads_destroy(threads);
 	ip_names_destroy(names);
 	ip_trace_reader_close(trace);
 	return ret;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cli/report/report.h"
+#include "cli/report/thread_lines.h"
 #include "common/cleanup.h"
 #include "common/json.h"
 #include "common/print.h"
@@ -81,20 +82,6 @@ static void print_row(const struct cli_graph *g, const struct ip_call_node *node
 		 g->tree->until_tail[node->function] ? "  (until its tail call)" : "");
 }
 
-/* Says which threads the figures of one thread are of: processes may have threads of equal ids. */
-static void print_thread(const struct cli_graph *g)
-{
-	for (uint32_t i = 0; i < g->threads->n; i++) {
-		const struct ip_tree_thread *thread = &g->threads->items[i];
-		_cleanup_free_ char *text = NULL;
-
-		if (thread->tid != g->tid || thread->process->off)
-			continue;
-		text = ip_tree_thread_text(g->threads, thread);
-		ip_print(stdout, "only %s\n", text ? text : "?");
-	}
-}
-
 static void print_head(const struct cli_graph *g)
 {
 	const struct ip_trace_reader *t = g->trace;
@@ -114,7 +101,8 @@ static void print_head(const struct cli_graph *g)
 		 ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration),
 		 ip_format_ns(ip_recording_ns(t->session, g->tree->ticks), sum),
 		 t->threads == 1 || g->tid ? "" : ", of all threads together");
-	print_thread(g);
+	if (g->tid)
+		cli_one_thread_print(g->threads, g->tid);
 	ip_print(stdout, "\n");
 }
 
@@ -168,39 +156,16 @@ void cli_graph_tree(const struct cli_graph *g)
 			 g->max_depth != SIZE_MAX ? ", or too deep" : "");
 }
 
-static void json_ids(struct ip_json *j, const struct ip_tree_thread *thread)
-{
-	ip_json_uint(j, "pid", thread->process->pid);
-	ip_json_string(j, "process", thread->process->name);
-	ip_json_uint(j, "tid", thread->tid);
-	ip_json_string(j, "thread", thread->name);
-}
-
 /* Ends the node's object. */
 static void json_thread(struct ip_json *j, const struct ip_trace_reader *t,
 			const struct ip_call_node *node, const struct ip_tree_thread *thread)
 {
 	ip_json_string(j, "function", NULL);
-	json_ids(j, thread);
+	cli_thread_json(j, thread);
 	ip_json_uint(j, "calls", node->calls);
 	ip_json_uint(j, "total_ns", ip_recording_ns(t->session, node->total));
 	ip_json_uint(j, "self_ns", ip_recording_ns(t->session, node->self));
 	ip_json_end_object(j);
-}
-
-/* Tells which threads the figures are of, where they are of one thread only. */
-static void json_only(struct ip_json *j, const struct cli_graph *g)
-{
-	ip_json_uint(j, "tid", g->tid);
-	ip_json_array(j, "only");
-	for (uint32_t i = 0; i < g->threads->n; i++) {
-		if (g->threads->items[i].tid != g->tid || g->threads->items[i].process->off)
-			continue;
-		ip_json_object(j, NULL);
-		json_ids(j, &g->threads->items[i]);
-		ip_json_end_object(j);
-	}
-	ip_json_end_array(j);
 }
 
 void cli_graph_json(const struct cli_graph *g)
@@ -220,7 +185,7 @@ void cli_graph_json(const struct cli_graph *g)
 	if (g->by_thread)
 		ip_json_string(&j, "by", "thread");
 	if (g->tid)
-		json_only(&j, g);
+		cli_one_thread_json(&j, g->threads, g->tid);
 	/* not nested: a recursion may be deeper than a parser allows */
 	ip_json_array(&j, "nodes");
 	for (uint32_t i = 1; i < g->tree->n; i++) {

@@ -7,6 +7,7 @@
 
 #include "analysis/profile/counts.h"
 #include "analysis/profile/latency.h"
+#include "analysis/profile/tree_threads.h"
 #include "analysis/read/names.h"
 #include "cli/filter_options.h"
 #include "cli/live_counts.h"
@@ -17,7 +18,8 @@ struct cli_hist {
 	const struct ip_recording *session;
 	uint64_t lost;
 	struct ip_names *names;
-	const struct ip_latencies *latencies; /* NULL: logged calls are not read */
+	const struct ip_latencies *latencies;  /* NULL: logged calls are not read */
+	const struct ip_tree_threads *threads; /* of the trace; NULL: all are shown */
 	const struct ip_counts *counts;
 	const char *by; /* "value:NAME"; NULL: by function */
 	int pid;	/* process of a session that goes on; 0: a trace, or several */

@@ -10,6 +10,7 @@
 #include "cli/elide.h"
 #include "cli/hist.h"
 #include "cli/report/report.h"
+#include "cli/report/thread_lines.h"
 #include "cli/tail_mark.h"
 #include "common/cleanup.h"
 #include "common/json.h"
@@ -222,6 +223,10 @@ int cli_hist_text(const struct cli_hist *h)
 {
 	char count[32];
 
+	if (h->threads) {
+		cli_one_thread_print(h->threads, h->latencies->tid);
+		ip_print(stdout, "\n");
+	}
 	for (size_t i = 0; i < h->n; i++) {
 		struct histogram f;
 
@@ -313,6 +318,8 @@ void cli_hist_json(const struct cli_hist *h)
 		ip_json_uint(&j, "events", h->latencies->events);
 		ip_json_uint(&j, "lost", h->lost);
 		ip_json_uint(&j, "invalid", h->session->invalid);
+		if (h->threads)
+			cli_one_thread_json(&j, h->threads, h->latencies->tid);
 	} else {
 		json_processes(&j, h);
 		ip_json_uint(&j, "ts", ip_recording_since_start(h->session, h->counts->tsc));

@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/print.h"
 
 long ip_proc_status(pid_t pid, const char *key)
 {
@@ -28,6 +30,30 @@ long ip_proc_status(pid_t pid, const char *key)
 		if (!strncmp(line, key, length) && line[length] == ':')
 			return strtol(line + length + 1, NULL, 10);
 	return -1;
+}
+
+const char *ip_proc_thread_text(pid_t tid, char ret[IP_PROC_THREAD_MAX])
+{
+	const int error = errno;
+	char path[64], name[64], clean[96];
+	_cleanup_close_ int fd = -1;
+	ssize_t n;
+
+	/* a thread is there by its own number, too, whatever process it belongs to */
+	snprintf(path, sizeof(path), "/proc/%d/comm", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, name, sizeof(name) - 1);
+	if (n > 0 && name[n - 1] == '\n')
+		n--;
+	if (n > 0) {
+		name[n] = '\0';
+		ip_escape(clean, sizeof(clean), name);
+		snprintf(ret, IP_PROC_THREAD_MAX, "%d (%s)", tid, clean);
+	} else {
+		snprintf(ret, IP_PROC_THREAD_MAX, "%d", tid);
+	}
+	errno = error;
+	return ret;
 }
 
 uint64_t ip_proc_started_at(pid_t pid)

@@ -11,6 +11,14 @@
 /* Value of a "Key:" line of /proc/PID/status as a number; -1 if there is none. */
 long ip_proc_status(pid_t pid, const char *key);
 
+/* Makes "1234 (worker)" of a thread for messages, "1234" where its name cannot be read. Names may
+ * hold anything: it comes escaped (ip_escape()), so that it is part of one line everywhere. errno
+ * stays as it is. Returns ret. IP_THREAD_TEXT() does that in memory that lives to the end of the
+ * block. */
+#define IP_PROC_THREAD_MAX  128u
+#define IP_THREAD_TEXT(tid) ip_proc_thread_text(tid, (char[IP_PROC_THREAD_MAX]){0})
+const char *ip_proc_thread_text(pid_t tid, char ret[IP_PROC_THREAD_MAX]);
+
 /* The time at which a process was started, in clock ticks (sysconf(_SC_CLK_TCK)) since boot.
  * Together with its id it identifies this process and no other (proc(5), stat, the 22nd field). 0:
  * the process does not exist, or the time is not known. */

@@ -30,6 +30,7 @@
 #include "access/delegation.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/proc.h"
 #include "hotpatcher/arch/x86_64/borrow.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
 #include "hotpatcher/ptrace/priority_guard.h"
@@ -257,9 +258,9 @@ static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which 
 		ip_priority_end(&ret->priority);
 		/* a thread that did not stop in time before is our tracee already */
 		if (error == EPERM && ip_proc_status(tid, "TracerPid") != getpid())
-			return ip_error("pid %d: thread %d cannot be traced: it is traced already, "
+			return ip_error("pid %d: thread %s cannot be traced: it is traced already, "
 					"or belongs to another user",
-					target->pid, tid);
+					target->pid, IP_THREAD_TEXT(tid));
 		return 0;
 	}
 	if (may_borrow(ret, which, confined)) {
@@ -455,7 +456,8 @@ static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint
 		if (status < 0)
 			return ip_error("pid %d has ended", pid);
 		if (status == 0 && ip_now_ns() > deadline)
-			return ip_error("pid %d: thread %d was not done in time", pid, b->tid);
+			return ip_error("pid %d: thread %s was not done in time", pid,
+					IP_THREAD_TEXT(b->tid));
 		if (status == 0)
 			continue;
 		if (pass_call(b, status)) {
@@ -468,9 +470,9 @@ static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint
 				continue;
 			resume(b, PTRACE_SYSCALL);
 			return ip_error(
-				"pid %d: thread %d left iprobe's code while it was borrowed "
+				"pid %d: thread %s left iprobe's code while it was borrowed "
 				"(system call %lu): something in the process changes its stack",
-				pid, b->tid, b->confined->number);
+				pid, IP_THREAD_TEXT(b->tid), b->confined->number);
 		}
 		if (ptrace(PTRACE_GETREGS, b->tid, 0, regs) < 0)
 			return ip_error("pid %d has ended", pid);
@@ -483,8 +485,8 @@ static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint
 			continue;
 		}
 		keep_signal(b, status);
-		ip_error("pid %d: thread %d got signal %d while it was borrowed", pid, b->tid,
-			 WSTOPSIG(status));
+		ip_error("pid %d: thread %s got signal %d while it was borrowed", pid,
+			 IP_THREAD_TEXT(b->tid), WSTOPSIG(status));
 		return 0;
 	}
 }
@@ -494,8 +496,8 @@ static int send_to_code(struct ip_borrowed *b, const struct user_regs_struct *re
 {
 	b->sent = true;
 	if (ptrace(PTRACE_SETREGS, b->tid, 0, regs) < 0)
-		return ip_error_errno("pid %d: cannot set the registers of thread %d",
-				      b->target->pid, b->tid);
+		return ip_error_errno("pid %d: cannot set the registers of thread %s",
+				      b->target->pid, IP_THREAD_TEXT(b->tid));
 	return 0;
 }
 
@@ -513,8 +515,8 @@ int ip_borrow_run(struct ip_borrowed *b, uint64_t code, uint64_t end, uint64_t b
 	if (send_to_code(b, &regs) < 0)
 		return -1;
 	if (ptrace(PTRACE_SETSIGMASK, b->tid, sizeof(masked), &masked) < 0) /* step 5 */
-		return ip_error_errno("pid %d: cannot mask the signals of thread %d",
-				      b->target->pid, b->tid);
+		return ip_error_errno("pid %d: cannot mask the signals of thread %s",
+				      b->target->pid, IP_THREAD_TEXT(b->tid));
 	return run_to_end(b, &regs, code, end, deadline) == 1 ? 0 : -1;
 }
 

@@ -15,6 +15,7 @@
 #include "common/abi/borrow.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/proc.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/remap_thread.h"
 #include "hotpatcher/process/target.h"
@@ -38,9 +39,9 @@ int ip_target_clock_check(pid_t pid)
 		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
 		if (tid && ip_proc_status(tid, "Seccomp") == SECCOMP_MODE_STRICT)
-			return ip_error("pid %d: thread %d is under strict seccomp, where reading "
+			return ip_error("pid %d: thread %s is under strict seccomp, where reading "
 					"the processor's clock, as iprobe's hooks do, ends it",
-					pid, tid);
+					pid, IP_THREAD_TEXT(tid));
 	}
 	return 0;
 }

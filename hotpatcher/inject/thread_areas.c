@@ -18,6 +18,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/proc.h"
 #include "hotpatcher/arch/x86_64/borrow.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
 
@@ -110,14 +111,14 @@ static size_t find_bad(const struct ip_target *target, const struct area *areas,
 static int refuse(const struct ip_target *target, pid_t tid, pid_t other)
 {
 	if (other)
-		return ip_error("pid %d: threads %d and %d share one thread area (clone() without "
+		return ip_error("pid %d: threads %s and %s share one thread area (clone() without "
 				"CLONE_SETTLS): what they record cannot be told apart, and some of "
 				"it would be lost",
-				target->pid, tid, other);
-	return ip_error("pid %d: thread %d has no thread area of its own from the C library "
+				target->pid, IP_THREAD_TEXT(tid), IP_THREAD_TEXT(other));
+	return ip_error("pid %d: thread %s has no thread area of its own from the C library "
 			"(clone() without its help): its first event might end the process, or be "
 			"taken for another thread's",
-			target->pid, tid);
+			target->pid, IP_THREAD_TEXT(tid));
 }
 
 static int by_pointer(const void *a, const void *b)
@@ -171,8 +172,8 @@ int ip_thread_areas_check(const struct ip_stop *stop)
 		if (get_pointer(t->tid, &areas[n].pointer) == 0)
 			n++;
 		else if (errno != ESRCH)
-			return ip_error_errno("pid %d: cannot read the registers of thread %d",
-					      target->pid, t->tid);
+			return ip_error_errno("pid %d: cannot read the registers of thread %s",
+					      target->pid, IP_THREAD_TEXT(t->tid));
 	}
 	/* A program that begins: its loader has not set the area up yet, and runs before all code
 	 * that has probes. */

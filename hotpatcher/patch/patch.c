@@ -14,6 +14,7 @@
 #include "common/abi/area.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/proc.h"
 #include "hotpatcher/inject/thread_areas.h"
 #include "hotpatcher/ptrace/stack_copies.h"
 #include "hotpatcher/ptrace/stop.h"
@@ -331,9 +332,9 @@ static int check_pcs(const struct ip_patch *patch, const struct ip_stop *stop,
 				high = middle;
 		}
 		if (low && pc < patch->changes[low - 1].address + patch->changes[low - 1].length)
-			return ip_error("pid %d: thread %d stands inside the site at %#lx: nothing "
+			return ip_error("pid %d: thread %s stands inside the site at %#lx: nothing "
 					"was changed, try again",
-					target->pid, stop->threads[i].tid,
+					target->pid, IP_THREAD_TEXT(stop->threads[i].tid),
 					patch->changes[low - 1].address);
 		if (is_inside(target, pc))
 			result->inside[result->ninside++] = stop->threads[i].tid;

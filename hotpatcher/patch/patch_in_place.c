@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "common/proc.h"
 #include "hotpatcher/ptrace/stop.h"
 
 #define PAGE_SIZE 4096ull
@@ -31,9 +32,9 @@ static int check_pcs(const struct ip_target *target, const struct ip_stop *stop,
 				high = middle;
 		}
 		if (low && pc < changes[low - 1].address + changes[low - 1].length)
-			return ip_error("pid %d: thread %d stands inside the site at %#lx: nothing "
+			return ip_error("pid %d: thread %s stands inside the site at %#lx: nothing "
 					"was changed",
-					target->pid, stop->threads[i].tid,
+					target->pid, IP_THREAD_TEXT(stop->threads[i].tid),
 					changes[low - 1].address);
 	}
 	return 0;

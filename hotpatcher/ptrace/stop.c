@@ -14,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
+#include "common/proc.h"
 #include "common/units.h"
 #include "hotpatcher/ptrace/interval_signal.h"
 #include "hotpatcher/ptrace/job_control.h"
@@ -169,9 +170,10 @@ static int stop_some(struct ip_stop *stop, bool blocked, bool running)
 		}
 		t = &stop->threads[i];
 		note_late(stop, ip_stop_is_asleep(t->pid, t->tid) ? t->tid : 0);
-		return ip_error("pid %d: thread %d did not stop in time: nothing was changed (%s); "
+		return ip_error("pid %d: thread %s did not stop in time: nothing was changed (%s); "
 				"try again",
-				stop->target->pid, t->tid, ip_stop_why_late(t->pid, t->tid));
+				stop->target->pid, IP_THREAD_TEXT(t->tid),
+				ip_stop_why_late(t->pid, t->tid));
 	}
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
+#include "common/proc.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
 #include "hotpatcher/ptrace/stop_private.h"
 #include "hotpatcher/ptrace/stops.h"
@@ -109,7 +110,7 @@ int ip_stop_await_asleep(struct ip_stop *stop)
 	}
 	stop->late = true;
 	ip_stops_of(stop->target)->asleep = all[0].tid;
-	return ip_error("pid %d: thread %d cannot be stopped now (%s): no thread was stopped, "
+	return ip_error("pid %d: thread %s cannot be stopped now (%s): no thread was stopped, "
 			"nothing was changed; try again",
-			pid, all[0].tid, ip_stop_why_late(pid, all[0].tid));
+			pid, IP_THREAD_TEXT(all[0].tid), ip_stop_why_late(pid, all[0].tid));
 }

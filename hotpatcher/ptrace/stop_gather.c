@@ -16,6 +16,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/proc.h"
 #include "hotpatcher/process/shared_mm.h"
 #include "hotpatcher/ptrace/interval_signal.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
@@ -44,12 +45,12 @@ static int judge_refusal(pid_t pid, pid_t tid, int error)
 	if (tracer == getpid()) /* born to a tracee, or held since an earlier stop */
 		return 2;
 	if (tracer > 0)
-		return ip_error("pid %d: thread %d is already traced by pid %ld (gdb, strace, "
+		return ip_error("pid %d: thread %s is already traced by pid %ld (gdb, strace, "
 				"another iprobe?): end that first",
-				pid, tid, tracer);
-	return ip_error("pid %d: thread %d cannot be traced (%s): needs the same user or root "
+				pid, IP_THREAD_TEXT(tid), tracer);
+	return ip_error("pid %d: thread %s cannot be traced (%s): needs the same user or root "
 			"(CAP_SYS_PTRACE)",
-			pid, tid, strerror(error));
+			pid, IP_THREAD_TEXT(tid), strerror(error));
 }
 
 /* The number of links of /proc/PID/task: one for each thread, besides its own two. */

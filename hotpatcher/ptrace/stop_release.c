@@ -12,6 +12,7 @@
 #include "access/delegation.h"
 #include "common/clock.h"
 #include "common/notice.h"
+#include "common/proc.h"
 #include "hotpatcher/process/image.h"
 #include "hotpatcher/ptrace/interval_signal.h"
 #include "hotpatcher/ptrace/job_control.h"
@@ -157,9 +158,9 @@ bool ip_stop_go_on(const struct ip_target *target, uint64_t began_ns, bool *said
 	if (ns < SAY_NS || *said)
 		return true;
 	if (ip_stops_of(target)->asleep)
-		ip_notice("pid %d: waiting for thread %d to wake up, to put its sites back; nobody "
+		ip_notice("pid %d: waiting for thread %s to wake up, to put its sites back; nobody "
 			  "stands meanwhile",
-			  target->pid, ip_stops_of(target)->asleep);
+			  target->pid, IP_THREAD_TEXT(ip_stops_of(target)->asleep));
 	else if (ip_stops_of(target)->starved)
 		ip_notice("pid %d: its threads get no CPU in time to be stopped within the limit: "
 			  "trying on to put its sites back",

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/proc.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/ptrace/restart_slot.h"
 #include "hotpatcher/ptrace/stops.h"
@@ -627,8 +628,10 @@ void ip_restart_describe(const struct ip_target *target, char *ret, size_t size)
 				   : ip_arch_wait_name(ip_stops_of(target)->renewed.number);
 
 	if (name)
-		snprintf(ret, size, "thread %d in %s", ip_stops_of(target)->renewed.tid, name);
+		snprintf(ret, size, "thread %s in %s",
+			 IP_THREAD_TEXT(ip_stops_of(target)->renewed.tid), name);
 	else
-		snprintf(ret, size, "thread %d in system call %ld",
-			 ip_stops_of(target)->renewed.tid, ip_stops_of(target)->renewed.number);
+		snprintf(ret, size, "thread %s in system call %ld",
+			 IP_THREAD_TEXT(ip_stops_of(target)->renewed.tid),
+			 ip_stops_of(target)->renewed.number);
 }

@@ -6,6 +6,7 @@ The names of recorded threads, as they change, in each view of a trace.
 import gzip
 import json
 import os
+import pathlib
 import re
 import struct
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from iptest import actor as actors
 from iptest import area, memory
+from iptest.actor import one_line
 
 WORKERS = [f"mc-worker-{i}" for i in range(4)]
 HOSTILE = b'\x1b[2J\t\n\\"\xe2\x82'
@@ -317,3 +319,35 @@ def test_top_by_thread(me, programs, targets):
     for target in named:
         target.proc.stdin.close()
         assert target.proc.wait(timeout=60) == 0
+
+
+def test_hist_of_one_thread(recorded):
+    tid = next(tid for tid, name in recorded.threads.items() if name == HOSTILE)
+    hist = recorded.json("hist", "--json", "--tid", str(tid))
+    assert hist["tid"] == tid and [t["thread"] for t in hist["only"]] == [in_json(HOSTILE)]
+    assert "only" not in recorded.json("hist", "--json")
+    text = recorded.actor.iprobe("hist", "--tid", str(tid), recorded.dir).stdout
+    assert text.startswith(f"only thread {tid} \\x1b[2J\\x09\\x0a") and "\x1b" not in text
+
+
+def test_messages_name_the_thread(me, programs, targets):
+    """A name is no more than a part of the line."""
+    target = targets.start(me, [programs.simple("named")], env={"LANG": "C.UTF-8"})
+    tasks = pathlib.Path(f"/proc/{target.pid}/task")
+    memory.wait_for(
+        "no thread with that name",
+        lambda: any((task / "comm").read_bytes().startswith(b"\x1b") for task in tasks.iterdir()),
+    )
+    tid = next(
+        int(task.name) for task in tasks.iterdir() if (task / "comm").read_bytes()[:1] == b"\x1b"
+    )
+    with subprocess.Popen(["strace", "-qq", "-o", "/dev/null", "-p", str(tid)]) as tracer:
+        status = tasks / str(tid) / "status"
+        memory.wait_for(
+            "not traced", lambda: f"TracerPid:\t{tracer.pid}\n" in status.read_text("latin-1")
+        )
+        said = one_line(me.iprobe("attach", target.pid, "-o", me.dir() / "trace"))
+        tracer.terminate()
+    assert f'thread {tid} (\\x1b[2J\\x09\\x0a\\"\\xe2\\x82) is already traced by' in said, said
+    target.proc.stdin.close()
+    assert target.proc.wait(timeout=60) == 0
