@@ -277,6 +277,25 @@ int cli_tui_need_callers_tree(struct cli_tui *tui)
 	return tui->callers_tree ? ip_calltree_sort(tui->callers_tree, IP_BY_SELF) : -1;
 }
 
+int cli_tui_need_thread_tree(struct cli_tui *tui)
+{
+	struct ip_calltree_options options = {
+		.roots = tui->options->report.filter.functions ? tui->selected : NULL};
+
+	if (tui->thread_tree)
+		return 0;
+	/* names of functions tell where times end, for which the first tree is needed */
+	if (cli_tui_need_tree(tui) < 0)
+		return -1;
+	if (!tui->threads && ip_tree_threads_create(tui->trace, &tui->threads) < 0)
+		return -1;
+	options.threads = tui->threads;
+	cli_tui_reading(tui, "reading the tree of calls by thread", 0);
+	if (cli_tui_read(tui, ip_calltree_collect(tui->trace, &options, &tui->thread_tree)) < 0)
+		return -1;
+	return ip_calltree_sort(tui->thread_tree, IP_BY_TOTAL);
+}
+
 /* ---- what keys do ---- */
 
 bool *cli_tui_match(const struct cli_tui *tui, const char *text, size_t *ret_n)
@@ -483,6 +502,8 @@ int cli_tui_run(struct ip_trace_reader *trace, const struct cli_tui_options *opt
 		done = 0;
 	ip_calltree_destroy(tui.tree);
 	ip_calltree_destroy(tui.callers_tree);
+	ip_calltree_destroy(tui.thread_tree);
+	ip_tree_threads_destroy(tui.threads);
 	free(tui.slowest);
 	free(tui.selected);
 	cli_report_clear(&tui.report);

@@ -51,6 +51,9 @@ struct cli_tui {
 	bool *selected;		  /* by function: -f */
 	/* NULL: not read yet. The trees are sorted, callers_tree is the inverted one. */
 	struct ip_calltree *tree, *callers_tree;
+	/* the tree whose first level are the threads */
+	struct ip_calltree *thread_tree;
+	struct ip_tree_threads *threads;
 	struct ip_longest_call *slowest;
 
 	enum cli_tui_view view;
@@ -110,10 +113,11 @@ void cli_tui_reading(struct cli_tui *tui, const char *what, uint64_t packets);
  * user ended the reading. */
 int cli_tui_read(struct cli_tui *tui, int done);
 
-/* Reads the tree of calls (and its inverted form), where that has not been done. Returns 0, or -1
- * with an error. */
+/* Reads the tree of calls (its inverted form, the one by thread), where that has not been done.
+ * Returns 0, or -1 with an error. */
 int cli_tui_need_tree(struct cli_tui *tui);
 int cli_tui_need_callers_tree(struct cli_tui *tui);
+int cli_tui_need_thread_tree(struct cli_tui *tui);
 
 /* Returns which functions a text means: those whose names have it in them, or, with special
  * characters, a selection (-f). *ret_n is their number. The caller frees the array. NULL with an

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/elide.h"
 #include "cli/screen/screen.h"
 #include "cli/tui/tui.h"
 #include "cli/tui/tui_list.h"
@@ -25,6 +26,7 @@ static const char *const help[] = {
 	"Right + Enter   open the node; Left - close it, or go to the node above",
 	"e         open the most expensive way down from here",
 	"b         bottom-up: below each function its callers; and back",
+	"t         below each thread, with its name, what was called in it; and back",
 	"n N       the next node that was searched for, the one before",
 	NULL,
 };
@@ -34,7 +36,10 @@ struct row {
 	uint32_t depth;
 };
 
-/* One of the two trees, and what is open of it. */
+/* The trees. */
+enum side_kind { TOP_DOWN, BOTTOM_UP, BY_THREAD, SIDES };
+
+/* One of the trees, and what is open of it. */
 struct side {
 	const struct ip_calltree *tree;
 	bool *open; /* by node */
@@ -43,8 +48,8 @@ struct side {
 };
 
 struct view {
-	struct side sides[2]; /* top-down, bottom-up */
-	bool bottom_up;
+	struct side sides[SIDES];
+	enum side_kind kind;
 	bool *wanted;	/* by function: what was searched for; NULL: nothing */
 	uint32_t begin; /* node that was chosen before / */
 };
@@ -53,7 +58,7 @@ static struct side *side_of(struct cli_tui *tui)
 {
 	struct view *v = tui->views[CLI_TUI_GRAPH];
 
-	return &v->sides[v->bottom_up];
+	return &v->sides[v->kind];
 }
 
 /* Makes the rows of the nodes that are visible. chosen: the node that is to be chosen. */
@@ -123,7 +128,7 @@ static void close_graph(struct cli_tui *tui)
 {
 	struct view *v = tui->views[CLI_TUI_GRAPH];
 
-	for (size_t i = 0; v && i < 2; i++) {
+	for (size_t i = 0; v && i < SIDES; i++) {
 		free(v->sides[i].open);
 		free(v->sides[i].rows);
 	}
@@ -148,8 +153,13 @@ static double percent(const struct side *s, uint64_t ticks)
 	return s->tree->ticks ? 100.0 * ticks / s->tree->ticks : 0;
 }
 
+static bool is_thread(const struct cli_tui *tui, const struct ip_call_node *node)
+{
+	return ip_tree_thread_of(tui->threads, node->function);
+}
+
 static void print_figures(const struct cli_tui *tui, FILE *out, const struct side *s,
-			  const struct ip_call_node *node, bool bottom_up)
+			  const struct ip_call_node *node, enum side_kind kind)
 {
 	const struct ip_recording *session = tui->trace->session;
 	char total[16], self[16], calls[32];
@@ -157,7 +167,9 @@ static void print_figures(const struct cli_tui *tui, FILE *out, const struct sid
 	ip_format_ns(ip_recording_ns(session, node->total), total);
 	ip_format_ns(ip_recording_ns(session, node->self), self);
 	ip_format_count(node->calls, calls);
-	if (bottom_up)
+	if (is_thread(tui, node))
+		*self = *calls = '\0'; /* it has none of its own */
+	if (kind == BOTTOM_UP)
 		ip_print(out, "%8s %6.1f %8s %13s  ", self, percent(s, node->self), "", calls);
 	else
 		ip_print(out, "%8s %6.1f %8s %13s  ", total, percent(s, node->total), self, calls);
@@ -192,6 +204,18 @@ static size_t print_levels(const struct cli_tui *tui, FILE *out, const struct si
 	return width;
 }
 
+static void print_thread(const struct cli_tui *tui, FILE *out, const struct ip_call_node *node,
+			 size_t width)
+{
+	_cleanup_free_ char *text =
+		ip_tree_thread_text(tui->threads, ip_tree_thread_of(tui->threads, node->function));
+
+	if (!text)
+		return;
+	cli_fit_name(text, width);
+	ip_print(out, "%s", text);
+}
+
 static void print_row(struct cli_tui *tui, FILE *out, const struct side *s, const struct row *row,
 		      size_t columns)
 {
@@ -200,15 +224,25 @@ static void print_row(struct cli_tui *tui, FILE *out, const struct side *s, cons
 	bool leaf = node->first_child == IP_NO_NODE, open = s->open[row->node];
 	size_t used = FIGURES + 2;
 
-	print_figures(tui, out, s, node, v->bottom_up);
+	print_figures(tui, out, s, node, v->kind);
 	used += print_levels(tui, out, s, row, columns);
 	if (tui->utf8)
 		ip_print(out, "%s ", leaf ? "\u00b7" : open ? "\u25be" : "\u25b8");
 	else
 		ip_print(out, "%s ", leaf ? " " : open ? "-" : "+");
-	cli_tui_print_function(tui, out, node->function, columns > used + 3 ? columns - used : 3);
+	if (is_thread(tui, node))
+		print_thread(tui, out, node, columns > used + 3 ? columns - used : 3);
+	else
+		cli_tui_print_function(tui, out, node->function,
+				       columns > used + 3 ? columns - used : 3);
 	ip_print(out, "\n");
 }
+
+static const char *const titles[SIDES] = {
+	"function, below it what it calls",
+	"function, below it its callers",
+	"thread, below it what it calls",
+};
 
 static void draw(struct cli_tui *tui, FILE *out, size_t lines, size_t columns)
 {
@@ -216,10 +250,8 @@ static void draw(struct cli_tui *tui, FILE *out, size_t lines, size_t columns)
 	const struct side *s = side_of(tui);
 
 	ip_print(out, CLI_SCREEN_BOLD);
-	ip_print(out, "%8s %6s %8s %13s  %s\n", v->bottom_up ? "self" : "total", "%",
-		 v->bottom_up ? "" : "self", "calls",
-		 v->bottom_up ? "function, below it its callers"
-			      : "function, below it what it calls");
+	ip_print(out, "%8s %6s %8s %13s  %s\n", v->kind == BOTTOM_UP ? "self" : "total", "%",
+		 v->kind == BOTTOM_UP ? "" : "self", "calls", titles[v->kind]);
 	for (size_t i = 0; i < room_of(lines); i++) {
 		if (s->list.first + i >= s->list.n) {
 			ip_print(out, "\n");
@@ -242,7 +274,9 @@ static uint32_t chosen(struct cli_tui *tui)
 {
 	uint32_t node = tui->views[CLI_TUI_GRAPH] ? chosen_node(tui) : IP_NO_NODE;
 
-	return node == IP_NO_NODE ? CLI_TUI_NO_FUNCTION : side_of(tui)->tree->nodes[node].function;
+	if (node == IP_NO_NODE || is_thread(tui, &side_of(tui)->tree->nodes[node]))
+		return CLI_TUI_NO_FUNCTION;
+	return side_of(tui)->tree->nodes[node].function;
 }
 
 /* Chooses a node. All nodes above it are opened. */
@@ -276,19 +310,28 @@ static void collapse(struct cli_tui *tui, uint32_t node)
 	remake_rows(tui, node);
 }
 
-static void turn_over(struct cli_tui *tui)
+/* Goes to a tree; to the first one where that one is shown. */
+static void turn_to(struct cli_tui *tui, enum side_kind kind)
 {
 	struct view *v = tui->views[CLI_TUI_GRAPH];
-	struct side *s = &v->sides[!v->bottom_up];
+	struct side *s = &v->sides[kind];
+	int done = 0;
 
-	if (!s->tree &&
-	    (cli_tui_need_callers_tree(tui) < 0 || open_side(s, tui->callers_tree) < 0)) {
+	if (kind == v->kind) {
+		v->kind = TOP_DOWN;
+		return;
+	}
+	if (!s->tree && kind == BOTTOM_UP)
+		done = cli_tui_need_callers_tree(tui) < 0 ? -1 : open_side(s, tui->callers_tree);
+	else if (!s->tree)
+		done = cli_tui_need_thread_tree(tui) < 0 ? -1 : open_side(s, tui->thread_tree);
+	if (done < 0) {
 		cli_tui_say_error(tui);
 		free(s->open);
 		*s = (struct side){0};
 		return;
 	}
-	v->bottom_up = !v->bottom_up;
+	v->kind = kind;
 }
 
 /* Returns the node behind another one in the order of the whole tree; 0: there is none. */
@@ -312,7 +355,7 @@ static void find(struct cli_tui *tui, uint32_t from, bool backwards, bool own)
 
 	for (uint32_t at = behind(tree, 0); at; at = behind(tree, at)) {
 		passed |= own && at == from;
-		if (v->wanted[tree->nodes[at].function]) {
+		if (!is_thread(tui, &tree->nodes[at]) && v->wanted[tree->nodes[at].function]) {
 			first = first ? first : at;
 			last = at;
 			if (at != from && !passed)
@@ -337,8 +380,10 @@ static void key(struct cli_tui *tui, int key, size_t lines)
 
 	if (cli_tui_list_key(&s->list, key, room_of(lines)))
 		return;
-	if (key == 'b')
-		turn_over(tui);
+	if (key == 'b' || key == 't') {
+		turn_to(tui, key == 'b' ? BOTTOM_UP : BY_THREAD);
+		return;
+	}
 	if (node == IP_NO_NODE)
 		return;
 	if (key == CLI_KEY_RIGHT || key == '+' || key == '\r') {
@@ -399,8 +444,8 @@ void cli_tui_go_graph(struct cli_tui *tui, uint32_t function)
 
 const struct cli_tui_view_ops cli_tui_graph = {
 	.name = "graph",
-	.keys = "q quit  ? help  Right open  Left close  e way down  b bottom-up  / search  c "
-		"callers  x slowest",
+	.keys = "q quit  ? help  Right open  Left close  e way down  b bottom-up  t threads  "
+		"/ search  c callers  x slowest",
 	.help = help,
 	.open = open_graph,
 	.close = close_graph,

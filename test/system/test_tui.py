@@ -226,6 +226,34 @@ def test_graph_is_graph(me, tui, direction):
     quit_it(t)
 
 
+def test_graph_by_thread(me, tui):
+    """Each thread with the name that its trace tells, however hostile; a search finds functions."""
+    directory = small_trace(me.dir() / "trace", steps=40, streams=2)
+    session = directory / "iprobe" / "session"
+    nodes = [n for n in document(me, "graph", directory, "--by", "thread")["nodes"]]
+    tids = [n["tid"] for n in nodes if not n["parent"]]
+    assert len(tids) > 1
+    lines = "".join(f"thread\t{tid}\tw-{tid}\\x1b[2J<b>\n" for tid in tids)
+    session.write_text(session.read_text().replace("thread\t1000\tdemo main\n", lines))
+    named = document(me, "graph", directory, "--by", "thread")["nodes"]
+    names = {n["tid"]: n["thread"] for n in named if not n["parent"]}
+    assert all(name.startswith(f"w-{tid}") for tid, name in names.items()), names
+    t = tui(directory, "--view", "graph", lines=24 + 2 * len(nodes))
+    t.wait_text("[2 graph]")
+    press_and_wait(t, "t", "thread, below it what it calls")
+    t.press(HOME)
+    shown = tree_rows(t)
+    assert len(shown) == len(tids) and all(len(figures) == 3 for figures, _, _ in shown)
+    for tid in tids:
+        assert any(f"thread {tid} w-{tid}" in name and "<b>" in name for _, _, name in shown), shown
+    # no function is chosen there
+    press_and_wait(t, "x", "no function is chosen")
+    t.press("/main\r")
+    t.wait("not found", lambda t: len(body(t)) > len(tids))
+    press_and_wait(t, "t", "function, below it what it calls")
+    quit_it(t)
+
+
 def test_graph_search(me, tui):
     """Goes to each node of a function in turn, and from a row of the report to the first one."""
     directory = small_trace(me.dir() / "trace")
