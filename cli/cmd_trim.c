@@ -64,6 +64,8 @@ struct parts {
 	struct ip_trace_reader *trace;
 	const struct options *options;
 	struct ip_trim_part *parts;
+	/* by part: of its thread, where parts are of one; NULL: they are not */
+	const struct ip_thread_packets **threads;
 	size_t n;
 	size_t done; /* number of the first parts that have been written */
 };
@@ -93,6 +95,7 @@ static void clear(struct parts *p, bool failed)
 		free(p->parts[i].dir);
 	}
 	free(p->parts);
+	free(p->threads);
 	if (why)
 		ip_error("%s", why);
 }
@@ -106,6 +109,16 @@ static uint64_t shown_from(const struct parts *p, const struct ip_trim_part *par
 static uint64_t shown_to(const struct parts *p, const struct ip_trim_part *part)
 {
 	return part->to <= p->trace->end ? part->to : p->trace->end;
+}
+
+static const char *thread_name(const struct parts *p, const struct ip_thread_packets *run)
+{
+	return ip_recording_thread_name(p->trace->session, run->member, run->tid);
+}
+
+static uint32_t shown_pid(const struct parts *p, const struct ip_thread_packets *run)
+{
+	return p->trace->process_list[run->process].pid;
 }
 
 static void print_json(const struct parts *p)
@@ -126,6 +139,11 @@ static void print_json(const struct parts *p)
 		ip_json_uint(&j, "events", part->result.events);
 		ip_json_uint(&j, "lost", part->result.lost);
 		ip_json_uint(&j, "bytes", part->result.bytes);
+		if (p->threads) {
+			ip_json_uint(&j, "pid", shown_pid(p, p->threads[i]));
+			ip_json_uint(&j, "tid", p->threads[i]->tid);
+			ip_json_string(&j, "thread", thread_name(p, p->threads[i]));
+		}
 		ip_json_end_object(&j);
 	}
 	ip_json_end_array(&j);
@@ -143,6 +161,8 @@ static void print_text(const struct parts *p)
 			 ip_plural(part->result.events), ip_format_size(part->result.bytes, size));
 		if (part->result.lost)
 			ip_print(stderr, ", %s lost", ip_format_count(part->result.lost, lost));
+		if (p->threads && thread_name(p, p->threads[i]))
+			ip_print(stderr, " (%s)", thread_name(p, p->threads[i]));
 		ip_print(stderr, "\n");
 	}
 }
@@ -286,8 +306,25 @@ static int write_process(struct parts *p, struct ip_trim_options *o,
 	return ret;
 }
 
-/* Makes the parts in the order in which threads or processes appear. Another process may use a
- * thread's number again: both are in one part then. */
+/* Returns whether threads of several processes have the number. */
+static bool is_ambiguous(const struct ip_trace_reader *trace, const struct ip_thread_packets *run)
+{
+	for (size_t i = 0; i < trace->nruns; i++)
+		if (trace->runs[i].tid == run->tid && trace->runs[i].process != run->process)
+			return true;
+	return false;
+}
+
+static int note_thread(struct parts *p, const struct ip_thread_packets *run)
+{
+	if (ip_array_grow(&p->threads, p->n, sizeof(*p->threads)) < 0)
+		return -1;
+	p->threads[p->n] = run;
+	return 0;
+}
+
+/* Makes the parts in the order in which threads or processes appear. Several processes may have a
+ * thread of one number: then the numbers of the processes tell these parts apart. */
 static int split_by_id(struct parts *p, const char *prefix, bool thread)
 {
 	const struct ip_trace_reader *trace = p->trace;
@@ -295,20 +332,32 @@ static int split_by_id(struct parts *p, const char *prefix, bool thread)
 
 	ip_trim_all(trace, &t);
 	for (size_t i = 0; i < trace->nruns; i++) {
-		uint32_t id = thread ? trace->runs[i].tid : trace->runs[i].pid;
+		const struct ip_thread_packets *runs = trace->runs, *run = &runs[i];
+		bool ambiguous;
+		_cleanup_free_ char *both = NULL;
+		uint32_t id = thread ? run->tid : run->pid;
 		size_t k = 0;
 
-		while (k < i && (thread ? trace->runs[k].tid : trace->runs[k].pid) != id)
+		while (k < i && (thread ? runs[k].tid != id || runs[k].process != run->process
+					: runs[k].pid != id))
 			k++;
 		if (k < i)
 			continue;
+		ambiguous = thread && is_ambiguous(trace, run);
 		if (p->n == PARTS_MAX)
 			return ip_error("%s: has more than %u: iprobe trim takes out single ones",
 					trace->dir, PARTS_MAX);
 		t.tid = thread ? id : 0;
-		t.pid = thread ? 0 : id;
-		if (add_part(p, t.from, t.to, name_behind(prefix, "%" PRIu64, id)) < 0 ||
-		    (thread ? write_parts(p, &t) : write_process(p, &t, &trace->runs[i])) < 0)
+		t.pid = thread && !ambiguous ? 0 : run->pid;
+		if (ambiguous)
+			both = name_behind(prefix, "%" PRIu64, shown_pid(p, run));
+		if (ambiguous && !both)
+			return ip_error("out of memory");
+		if ((thread && note_thread(p, run) < 0) ||
+		    add_part(p, t.from, t.to,
+			     ambiguous ? name_behind(both, "%" PRIu64, id)
+				       : name_behind(prefix, "%" PRIu64, id)) < 0 ||
+		    (t.pid ? write_process(p, &t, run) : write_parts(p, &t)) < 0)
 			return -1;
 	}
 	return 0;

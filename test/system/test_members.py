@@ -326,6 +326,16 @@ def test_split(me, several):
     for how in (["--every", "400ms"], ["--size", "20K"], ["--by", "thread"]):
         parts = read(me, "split", several.directory, *how, "-o", folder / how[0])["parts"]
         assert len(parts) > 2
+        if how[0] == "--by":
+            # threads of one number are not put together
+            tids = {(p["pid"], p["tid"]) for p in parts}
+            assert len(tids) == len(parts) == sum(len(t.threads) for t in several.traces)
+            for part in parts:
+                shared = sum(tid == part["tid"] for _, tid in tids) > 1
+                name = f'{part["pid"]}.{part["tid"]}' if shared else str(part["tid"])
+                assert pathlib.Path(part["dir"]).name == f"--by.{name}"
+                rows = read(me, "report", part["dir"], "--by", "thread")["rows"]
+                assert [row["tid"] for row in rows] == [part["tid"]]
         assert sum(p["events"] for p in parts) == sum(t.events for t in several.traces)
         assert sum(read(me, "report", p["dir"])["events"] for p in parts) == sum(
             t.events for t in several.traces

@@ -351,3 +351,34 @@ def test_messages_name_the_thread(me, programs, targets):
     assert f'thread {tid} (\\x1b[2J\\x09\\x0a\\"\\xe2\\x82) is already traced by' in said, said
     target.proc.stdin.close()
     assert target.proc.wait(timeout=60) == 0
+
+
+def test_parts_keep_names(recorded):
+    """Those that threads had before, too; split says whose a part is."""
+    late = next(tid for tid, name in recorded.threads.items() if name == b"late")
+    told = {t["from_ns"]: t["thread"] for t in names_of(recorded, recorded.dir, late)}
+    changed = max(told)
+    part = recorded.dir.parent / "trimmed"
+    times = f"{changed - 100_000_000}ns", f"{changed + 100_000_000}ns"
+    done = recorded.actor.iprobe(
+        "trim", "--from", times[0], "--to", times[1], "-o", part, recorded.dir
+    )
+    assert done.returncode == 0, repr(done)
+    assert {t["from_ns"]: t["thread"] for t in names_of(recorded, part, late)} == told
+    lines = recorded.actor.iprobe("dump", "--json", "--tid", str(late), part).stdout.splitlines()
+    seen = [json.loads(line)["thread"] for line in lines]
+    assert seen[0] == "early" and seen[-1] == "late"
+
+    parts = recorded.json("split", "--json", "--by", "thread", "-o", recorded.dir.parent / "part")
+    by_tid = {p["tid"]: p["thread"] for p in parts["parts"]}
+    assert {by_tid[tid] for tid in recorded.threads} == NAMES
+    done = recorded.actor.iprobe(
+        "split", "--by", "thread", "-o", recorded.dir.parent / "again", recorded.dir
+    )
+    assert f"again.{late}: " in done.stderr and " (late)\n" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def names_of(recorded, directory, tid):
+    told = json.loads(recorded.actor.iprobe("info", "--json", directory).stdout)["thread_names"]
+    return [t for t in told if t["tid"] == tid]
