@@ -286,10 +286,10 @@ def test_top_by_thread(me, programs, targets):
         targets.start(me, [programs.simple("named")], env={"LANG": "C.UTF-8"}) for _ in range(2)
     ]
     pids = [target.pid for target in named]
-    done = me.iprobe("top", "--by", "thread", "--json", "-d", "400ms", "-n", "3", *pids)
+    done = me.iprobe("top", "--by", "thread", "--json", "-d", "300ms", "-n", "7", *pids)
     assert done.returncode == 0, repr(done)
     pictures = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(pictures) == 3
+    assert len(pictures) == 7
     for picture in pictures:
         rows = picture["threads"]
         assert "functions" not in picture
@@ -382,3 +382,53 @@ def test_parts_keep_names(recorded):
 def names_of(recorded, directory, tid):
     told = json.loads(recorded.actor.iprobe("info", "--json", directory).stdout)["thread_names"]
     return [t for t in told if t["tid"] == tid]
+
+
+def test_top_with_slots_that_lie(me, programs, targets):
+    """A thread in two slots is one row; blocks and processes that there are not have none."""
+    target = targets.start(me, [programs.simple("named")], env={"LANG": "C.UTF-8"})
+    at = area.offsets()
+    top = me.start_iprobe("top", "--by", "thread", "--json", "-d", "300ms", "-n", "5", target.pid)
+    memory.wait_until_live(target.pid, top)
+    shared = area.mapped(target.pid)
+
+    def put(slot, field, value):
+        form = "<Q" if field == "claimed" else "<I"
+        struct.pack_into(form, shared, at["SLOTS"] + 128 * slot + at[f"slot.{field}"], value)
+
+    def get(slot, field):
+        return struct.unpack_from("<I", shared, at["SLOTS"] + 128 * slot + at[f"slot.{field}"])[0]
+
+    def stays(slot):
+        """A "brief" thread may end meanwhile, and then its slot is another's."""
+        comm = pathlib.Path(f"/proc/{target.pid}/task/{get(slot, 'tid')}/comm")
+        try:
+            name = comm.read_bytes()
+        except OSError:
+            return False
+        return get(slot, "state") == 1 and get(slot, "block") and name.startswith(b"mc-worker")
+
+    memory.wait_for("too few slots", lambda: sum(map(bool, map(stays, range(10)))) == 4)
+    used, other = [i for i in range(10) if stays(i)][:2]
+    for i, (pid, tid, block) in enumerate(
+        [
+            (target.pid, get(used, "tid"), get(used, "block")),
+            (1, 1, get(other, "block")),
+            (2**32 - 1, 2**32 - 1, 2**32 - 1),
+            (target.pid, 0, get(other, "block")),
+        ]
+    ):
+        for field, value in (("pid", pid), ("tid", tid), ("block", block), ("state", 1)):
+            put(100 + i, field, value)
+        claimed = struct.unpack_from("<Q", shared, at["SLOTS"] + 128 * used + at["slot.claimed"])
+        put(100 + i, "claimed", claimed[0])
+    struct.pack_into("<I", shared, at["area.slots_used"], 0xFFFFFFFF)
+    done = actors.last_words(top)
+    assert done.returncode == 0, repr(done)
+    last = json.loads(done.stdout.splitlines()[-1])["threads"]
+    ids = [(row["pid"], row["tid"]) for row in last]
+    assert len(ids) == len(set(ids)) and (target.pid, get(used, "tid")) in ids, ids
+    assert not {0, 2**32 - 1} & {tid for _, tid in ids}
+    # of the other process nothing is known, its name least of all
+    assert all(row["thread"] is None for row in last if row["tid"] == 1)
+    target.proc.stdin.close()
