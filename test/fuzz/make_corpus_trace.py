@@ -221,6 +221,8 @@ def main():
         "-many": counted + b"buckets\t65\t1\nend\n",
         "-no-number": counted + b"self\tx\t1\nend\n",
         "-short": counted + b"count\t1\nend\n",
+        "-threads": counted + b"thread\t0\t0\t0\t3\t2\nthread\t7\t8\t99\t4\t5\nend\n",
+        "-thread-short": counted + b"thread\t7\t8\nend\n",
         "-hist": counted + b"hist\t1\t5\n",
         "-no-time": b"iprobe-counts\t1\ntime\tx\nend\n",
         "-wrap": counted + b"count\t3\t18446744073709551615\n"

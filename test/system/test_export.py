@@ -364,6 +364,43 @@ def test_a_deep_recursion_stays_small(me):
     assert ways == {";".join(way[::-1]): ns for way, (_, ns) in samples if ns} and len(ways) > 500
 
 
+def test_deep_recursions_of_two_threads(me):
+    """By thread a way that is cut belongs to its thread still, in folded and in pprof's labels."""
+    trace = tracegen.Trace()
+    depth, times = 700, (10, 30)
+    threads = [trace.thread(stream=i) for i in range(2)]
+    for thread, time in zip(threads, times):
+        for _ in range(depth):
+            thread.call("same")
+        for _ in range(depth):
+            thread.advance(time)
+            thread.ret()
+    directory = trace.write(me.dir() / "trace")
+    lines = export(me, directory, "folded", "--by", "thread").splitlines()
+    for thread in threads:
+        own = [line for line in lines if line.startswith(f"thread {thread.tid}")]
+        cut = [line for line in own if ";[...];" in line]
+        assert len(cut) == 1 and cut[0].count(";same") == 512
+        assert len(own) == 513 and cut[0].split(";")[1] == "[...]"
+    assert len(lines) == 2 * 513
+    whole = export(me, directory, "folded").splitlines()
+    total = sum(int(line.rsplit(" ", 1)[1]) for line in lines)
+    assert len(whole) == 513
+    assert abs(total - sum(int(line.rsplit(" ", 1)[1]) for line in whole)) <= len(lines)
+
+    out = me.dir() / "profile.pb.gz"
+    export(me, directory, "pprof", "--by", "thread", "-o", out)
+    profile = fields(gzip.decompress(out.read_bytes()))
+    strings = [value.decode() for field, value in profile if field == 6]
+    calls = collections.Counter()
+    for sample in [fields(value) for field, value in profile if field == 2]:
+        labels = [dict(fields(value)) for field, value in sample if field == 3]
+        named = {strings[label[1]]: label.get(3) for label in labels}
+        assert {"thread", "tid", "pid"} <= named.keys()
+        calls[named["tid"]] += numbers(dict(sample)[2])[0]
+    assert calls == {thread.tid: depth for thread in threads}
+
+
 def perfetto(me, directory, *options):
     """(threads {track: (pid, tid, name)}, [(time, track, type, name, category, annotations)])"""
     out = me.dir() / "trace.pftrace"
