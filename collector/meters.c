@@ -36,6 +36,9 @@ struct meter {
 	uint64_t buckets[IP_HIST_BUCKETS];
 	bool tail_exits; /* the meter is a struct ip_hist_tails */
 	uint64_t tailed;
+	bool keeps_max; /* the longest call is found anew for each look: */
+	/* since the last look; and between that one and the look before */
+	uint64_t next_max, look_max;
 	uint32_t cell;	/* IP_DUTY_USER: distance of the cell from offset */
 	uint64_t *sums; /* IP_DUTY_USER: sums of threads that have ended */
 	char *name, *module;
@@ -368,9 +371,19 @@ static uint64_t since32(const uint32_t *now, uint32_t *seen)
 	return more;
 }
 
-static void collect_hist(struct meter *m, const struct ip_hist *now, struct ip_hist *seen)
+/* Takes the longest duration out of the block, so that the next one begins anew. The hook raises it
+ * by an instruction that is not locked, if the duration is more than what stands there. So a hook
+ * that comes in between has either read what we take, which is no less than its own duration, or it
+ * writes its own duration over our zero. Nothing is lost. */
+static uint32_t take_max(struct ip_hist *hist)
 {
-	const uint32_t max = load32(&now->max), min = load32(&now->min);
+	return load32(&hist->max) ? __atomic_exchange_n(&hist->max, 0, __ATOMIC_RELAXED) : 0;
+}
+
+static void collect_hist(struct meter *m, struct ip_hist *now, struct ip_hist *seen)
+{
+	const uint32_t max = m->keeps_max ? take_max(now) : load32(&now->max),
+		       min = load32(&now->min);
 	uint64_t measured = 0;
 
 	for (unsigned i = 0; i < IP_HIST_BUCKETS; i++) {
@@ -385,6 +398,8 @@ static void collect_hist(struct meter *m, const struct ip_hist *now, struct ip_h
 	m->unmeasured += since32(&now->unmeasured, &seen->unmeasured);
 	if (ip_hist_unpack_most(max) > m->max)
 		m->max = ip_hist_unpack_most(max);
+	if (ip_hist_unpack_most(max) > m->next_max)
+		m->next_max = ip_hist_unpack_most(max);
 	if (min && ip_hist_unpack(~min) < m->min)
 		m->min = ip_hist_unpack(~min);
 }
@@ -409,14 +424,14 @@ static bool collect_block(struct ip_counters *c, uint32_t block)
 	for (size_t i = 0; i < c->nmeters; i++) {
 		struct meter *m = &c->meters[i];
 		uint32_t inside, part = ip_blocks_part(c->area, block, m->offset, &inside);
-		const char *now = (const char *)ip_area_meters(c->area, part) + inside;
+		char *now = (char *)ip_area_meters(c->area, part) + inside;
 		char *seen = c->seen[part] + inside;
 		const uint64_t calls = m->calls + m->unmeasured, self = m->self;
 
 		if (m->duty == IP_DUTY_COUNT)
 			m->calls += since64((const uint64_t *)now, (uint64_t *)seen);
 		else if (measures(m->duty))
-			collect_hist(m, (const struct ip_hist *)now, (struct ip_hist *)seen);
+			collect_hist(m, (struct ip_hist *)now, (struct ip_hist *)seen);
 		if (m->tail_exits)
 			m->tailed += since64(&((const struct ip_hist_tails *)now)->tailed,
 					     &((struct ip_hist_tails *)seen)->tailed);
@@ -426,15 +441,31 @@ static bool collect_block(struct ip_counters *c, uint32_t block)
 	return true;
 }
 
+static void collect_all(struct ip_counters *c)
+{
+	for (uint32_t i = 0; i < c->area->blocks.n; i++)
+		if (__atomic_load_n(&ip_area_meters(c->area, i)->state, __ATOMIC_ACQUIRE) ==
+		    IP_METERS_OWNED)
+			collect_block(c, i);
+}
+
 void ip_counters_collect(struct ip_counters *c)
 {
 	if (!c)
 		return;
 	HOLD(c);
-	for (uint32_t i = 0; i < c->area->blocks.n; i++)
-		if (__atomic_load_n(&ip_area_meters(c->area, i)->state, __ATOMIC_ACQUIRE) ==
-		    IP_METERS_OWNED)
-			collect_block(c, i);
+	collect_all(c);
+}
+
+void ip_counters_look(struct ip_counters *c)
+{
+	HOLD(c);
+
+	collect_all(c);
+	for (size_t i = 0; i < c->nmeters; i++) {
+		c->meters[i].look_max = c->meters[i].next_max;
+		c->meters[i].next_max = 0;
+	}
 }
 
 /* Counts the calls that are open when their thread's block is read for the last time. Their
@@ -627,7 +658,16 @@ void ip_counters_durations(struct ip_counters *c, uint32_t number,
 	m = &c->meters[c->meter_of[number] - 1];
 	ret->calls = m->calls;
 	ret->sum = m->sum;
+	ret->max = m->look_max;
 	memcpy(ret->buckets, m->buckets, sizeof(ret->buckets));
+}
+
+void ip_counters_keep_max(struct ip_counters *c, uint32_t number)
+{
+	HOLD(c);
+
+	if (number < IP_AREA_DUTIES && c->meter_of[number])
+		c->meters[c->meter_of[number] - 1].keeps_max = true;
 }
 
 uint64_t ip_counters_calls(const struct ip_counters *c)

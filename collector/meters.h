@@ -79,6 +79,13 @@ struct ip_condition_durations;
 void ip_counters_durations(struct ip_counters *c, uint32_t number,
 			   struct ip_condition_durations *ret);
 
+/* From now on the longest call of the number is found anew for each look: it is taken out of the
+ * blocks, and the total keeps it. Does nothing if the number has no meter. */
+void ip_counters_keep_max(struct ip_counters *c, uint32_t number);
+/* Does the same as ip_counters_collect(), and begins a look: the longest durations are from now on
+ * those of the calls since the look before. */
+void ip_counters_look(struct ip_counters *c);
+
 /* Returns the number of calls counted and measured so far. c may be NULL. */
 uint64_t ip_counters_calls(const struct ip_counters *c);
 

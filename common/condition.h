@@ -54,6 +54,7 @@ struct ip_conditions {
 /* Durations of one function, in ticks: since the session's start, or within an interval. */
 struct ip_condition_durations {
 	uint64_t calls, sum;
+	uint64_t max; /* the longest one since the look before (ip_counters_look()) */
 	uint64_t buckets[IP_HIST_BUCKETS];
 };
 

@@ -28,7 +28,8 @@
  * which is shared, by locked instructions, and its durations are counted there as unmeasured. When
  * the thread has ended, the collector adds what the block holds to its own sums, zeroes the block
  * and gives it back (FREE). Reading a live block is always right, except for what is just being
- * added: words only grow.
+ * added: words only grow. The longest duration alone may be taken out of a live block: the
+ * collector writes a 0, which the next call replaces.
  *
  * The blocks lie behind the sub-buffers and are part of what --memory allows. Functions have
  * consecutive places, so only selected functions cost memory. If functions are added and there is

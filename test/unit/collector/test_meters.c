@@ -288,6 +288,44 @@ static void test_what_is_saved(void **state)
 	assert_line("\nhist\t11\t0\t0\t0\t0\t0\t0,0");
 }
 
+static uint64_t longest(uint32_t number)
+{
+	struct ip_condition_durations d;
+
+	ip_counters_look(c);
+	ip_counters_durations(c, number, &d);
+	return d.max;
+}
+
+/* The longest call between two looks, whoever collects between them; the total keeps the longest of
+ * all. Of other functions nothing is taken out of the blocks. */
+static void test_longest_calls(void **state)
+{
+	(void)state;
+	set(A, IP_DUTY_TIMED);
+	set(B, IP_DUTY_HIST);
+	ip_counters_keep_max(c, B);
+	ip_counters_keep_max(c, B + 1); /* no meter: nothing happens */
+	ip_counters_keep_max(c, UINT32_MAX);
+	claim(1, 1);
+	claim(2, 2);
+	hist(1, A)->max = hist(1, B)->max = ip_hist_pack(9000);
+	assert_int_equal(longest(B), 9000);
+	assert_int_equal(hist(1, B)->max, 0);
+	assert_int_equal(hist(1, A)->max, 9000);
+	assert_int_equal(longest(B), 0);
+	/* shorter than before, in two threads, one of which ends */
+	hist(1, B)->max = ip_hist_pack(300);
+	hist(2, B)->max = ip_hist_pack(500);
+	ip_counters_collect(c);
+	hist(1, B)->max = ip_hist_pack(200);
+	hist(2, B)->max = ip_hist_pack(400);
+	ip_counters_release(c, &r.area->slots[2]);
+	assert_int_equal(longest(B), 500);
+	assert_int_equal(longest(B), 0);
+	assert_non_null(strstr(saved(), "\nhist\t7\t0\t0\t0\t0\t9000\t"));
+}
+
 /* A function with tail exits has one word more. */
 static void test_tail_exits(void **state)
 {
@@ -519,6 +557,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_buckets_that_wrap, begin, end),
 		cmocka_unit_test_setup_teardown(test_saved_threads, begin, end),
 		cmocka_unit_test_setup_teardown(test_what_is_saved, begin, end),
+		cmocka_unit_test_setup_teardown(test_longest_calls, begin, end),
 		cmocka_unit_test_setup_teardown(test_tail_exits, begin, end),
 		cmocka_unit_test_setup_teardown(test_open_calls, begin, end),
 		cmocka_unit_test_setup_teardown(test_functions_that_come_back, begin, end),
