@@ -23,7 +23,7 @@ static const struct {
 	{"p50", IP_CONDITION_SHARE, 0.5},    {"p90", IP_CONDITION_SHARE, 0.9},
 	{"p95", IP_CONDITION_SHARE, 0.95},   {"p99", IP_CONDITION_SHARE, 0.99},
 	{"p999", IP_CONDITION_SHARE, 0.999}, {"mean", IP_CONDITION_MEAN, 0},
-	{"calls", IP_CONDITION_RATE, 0},
+	{"max", IP_CONDITION_MAX, 0},	     {"calls", IP_CONDITION_RATE, 0},
 };
 
 #define N_MEASURES (sizeof(measures) / sizeof(*measures))
@@ -36,13 +36,16 @@ static int parse_measure(const char *name, struct ip_condition *ret)
 			ret->share = measures[i].share;
 			return 0;
 		}
-	return ip_error("there are p50, p90, p95, p99, p999, mean and calls, not '%.32s'", name);
+	return ip_error("there are p50, p90, p95, p99, p999, mean, max and calls, not '%.32s'",
+			name);
 }
 
 static int parse_limit(const char *text, struct ip_condition *ret)
 {
 	char *end;
 
+	ret->bare = ret->measure != IP_CONDITION_RATE && *text &&
+		    strchr("0123456789.", text[strlen(text) - 1]);
 	if (ret->measure != IP_CONDITION_RATE)
 		return ip_parse_duration(text, &ret->limit) < 0 ? -1
 		       : ret->limit				? 0
@@ -62,7 +65,7 @@ static int parse(const char *text, struct ip_condition *ret)
 
 	if (!more || !colon || more > colon || !colon[1])
 		return ip_error("it is written as p99>10ms/1s:FUNCTION (p50, p90, p95, p99, p999, "
-				"mean, calls)");
+				"mean, max, calls)");
 	name = strndup(text, more - text);
 	limit = strndup(more + 1, colon - more - 1);
 	ret->text = strdup(text);
@@ -148,37 +151,98 @@ double ip_condition_percentile(const struct ip_condition_durations *d, double sh
 	return 0;
 }
 
-bool ip_condition_holds(const struct ip_condition *c, const struct ip_condition_durations *d,
-			double ns_per_tick, double *ret)
+static const char *name_of(const struct ip_condition *c)
 {
-	*ret = 0;
-	if (c->measure == IP_CONDITION_RATE) {
-		*ret = d->calls;
-		return d->calls > c->limit;
-	}
-	if (d->calls < IP_CONDITION_CALLS)
-		return false;
-	*ret = c->measure == IP_CONDITION_MEAN ? (double)d->sum / (double)d->calls
-					       : ip_condition_percentile(d, c->share);
-	*ret *= ns_per_tick;
-	return *ret > (double)c->limit;
-}
-
-char *ip_condition_say(const struct ip_condition *c, const char *function, double value,
-		       uint64_t calls, uint64_t in_ns, char *buffer)
-{
-	const char *name = "calls";
-	char figure[16], in[16], count[32];
-
 	for (size_t i = 0; i < N_MEASURES; i++)
 		if (measures[i].measure == c->measure && measures[i].share == c->share)
-			name = measures[i].name;
+			return measures[i].name;
+	return "?";
+}
+
+bool ip_condition_holds(const struct ip_condition *c, const struct ip_condition_durations *d,
+			uint64_t span_ns, double ns_per_tick, struct ip_condition_figure *ret)
+{
+	double over = c->over_ns;
+
+	*ret = (struct ip_condition_figure){.calls = d->calls, .span_ns = span_ns};
+	switch (c->measure) {
+	case IP_CONDITION_RATE:
+		ret->value = d->calls;
+		if (span_ns > c->over_ns)
+			ret->value *= over / (double)span_ns;
+		break;
+	case IP_CONDITION_MAX: /* one call is enough */
+		ret->value = ns_per_tick * (double)d->max;
+		/* the call may have been seen before it was counted */
+		if (d->max && !d->calls)
+			ret->calls = 1;
+		break;
+	case IP_CONDITION_MEAN:
+		if (d->calls >= IP_CONDITION_CALLS)
+			ret->value = ns_per_tick * (double)d->sum / (double)d->calls;
+		break;
+	case IP_CONDITION_SHARE:
+		if (d->calls >= IP_CONDITION_CALLS)
+			ret->value = ns_per_tick * ip_condition_percentile(d, c->share);
+		break;
+	}
+	return ret->value > (double)c->limit;
+}
+
+uint64_t ip_condition_interval(const struct ip_condition *c)
+{
+	uint64_t over = c->over_ns;
+
+	if (c->measure == IP_CONDITION_MAX && over > 1000000000)
+		over = 1000000000;
+	return over / IP_CONDITION_LOOKS;
+}
+
+/* at: what stands before the time that was judged; buffer has 400 bytes. */
+static char *describe(const struct ip_condition *c, const char *function,
+		      const struct ip_condition_figure *f, const char *at, char *buffer)
+{
+	char figure[16], span[16], count[32];
+
+	ip_format_count(f->calls, count);
+	ip_format_ns(f->span_ns, span);
 	if (c->measure == IP_CONDITION_RATE)
-		snprintf(buffer, 512, "%.200s was called %s times in the last %s", function,
-			 ip_format_count(calls, count), ip_format_ns(in_ns, in));
+		snprintf(buffer, 400, "%.200s was called %s time%s %s %s", function, count,
+			 ip_plural(f->calls), at, span);
 	else
-		snprintf(buffer, 512, "%s of %.200s was %s in the last %s (%s calls)", name,
-			 function, ip_format_ns(value, figure), ip_format_ns(in_ns, in),
-			 ip_format_count(calls, count));
+		snprintf(buffer, 400, "%s of %.200s was %s %s %s (%s call%s)", name_of(c), function,
+			 ip_format_ns(f->value, figure), at, span, count, ip_plural(f->calls));
+	return buffer;
+}
+
+char *ip_condition_say(const struct ip_condition *c, const char *function,
+		       const struct ip_condition_figure *f, char *buffer)
+{
+	return describe(c, function, f, "in the last", buffer);
+}
+
+char *ip_condition_say_highest(const struct ip_condition *c, const char *function,
+			       const struct ip_condition_figure *highest, bool judged, char *buffer)
+{
+	char said[400], limit[32], over[16];
+
+	ip_format_ns(c->over_ns, over);
+	if (function && c->measure == IP_CONDITION_RATE)
+		snprintf(buffer, 512, "%s at most, the limit is %s",
+			 describe(c, function, highest, "in", said),
+			 ip_format_count(c->limit, limit));
+	else if (function)
+		snprintf(buffer, 512, "the highest %s, the limit is %s",
+			 describe(c, function, highest, "over", said),
+			 ip_format_ns(c->limit, limit));
+	else if (c->measure == IP_CONDITION_MAX || c->measure == IP_CONDITION_RATE)
+		snprintf(buffer, 512, "no call of %.200s has returned", c->functions);
+	else if (!judged)
+		snprintf(buffer, 512, "%s of %.200s is judged over %s, which have not passed",
+			 name_of(c), c->functions, over);
+	else
+		snprintf(buffer, 512,
+			 "%s of %.200s takes %u calls that return within %s: there were fewer",
+			 name_of(c), c->functions, IP_CONDITION_CALLS, over);
 	return buffer;
 }

@@ -30,9 +30,10 @@ static const char *const rule_keys[] = {"description", "enabled", "match",   "wh
 static const char *const match_keys[] = {"exe", "cmdline", "user", "cgroup", "unit", NULL};
 static const char *const when_keys[] = {"start",   "every",  "cpu",	"memory", "pressure",
 					"latency", "signal", "request", NULL};
-static const char *const latency_keys[] = {"functions", "p50",	"p90",	 "p95",	 "p99",
-					   "p999",	"mean", "calls", "over", NULL};
-static const char *const measures[] = {"p50", "p90", "p95", "p99", "p999", "mean", "calls", NULL};
+static const char *const latency_keys[] = {"functions", "p50", "p90",	"p95",	"p99", "p999",
+					   "mean",	"max", "calls", "over", NULL};
+static const char *const measures[] = {"p50",  "p90", "p95",   "p99", "p999",
+				       "mean", "max", "calls", NULL};
 static const char *const do_keys[] = {"trace", "hist", "fperf", "snapshot", NULL};
 #define REQUESTS_MAX 8u /* of args, of retval, of when: each is a word of a command line */
 

@@ -7,6 +7,7 @@
 
 #include "common/array.h"
 #include "common/cleanup.h"
+#include "common/condition_history.h"
 #include "common/error.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "session/session_private.h"
@@ -17,12 +18,9 @@ struct watched {
 	uint32_t number;
 	const struct ip_condition *condition;
 	char *function;
-	/* looks[at] is the oldest look, which is the next to be replaced */
-	struct ip_condition_durations looks[IP_CONDITION_LOOKS];
-	uint64_t looks_ns[IP_CONDITION_LOOKS]; /* when they were taken */
-	uint64_t since_ns;		       /* no call was measured before */
-	unsigned nlooks, at;
+	struct ip_condition_history history;
 	uint64_t next_ns;
+	uint64_t max; /* the longest call since the function was looked at, in ticks */
 };
 
 struct until {
@@ -44,21 +42,28 @@ static void destroy(void *data)
 	free(u);
 }
 
-static int watch(struct until *u, const struct ip_condition *condition, uint32_t number,
-		 const char *name)
+/* The function is about to go live, for the first time or again. Its first period begins with the
+ * first look after that. */
+static int watch(struct until *u, struct ip_counters *counters,
+		 const struct ip_condition *condition, uint32_t number, const char *name)
 {
-	struct watched w = {.number = number, .condition = condition, .since_ns = ip_now_ns()};
+	struct watched w = {.number = number, .condition = condition};
 
+	u->next_ns = 0;
+	if (condition->measure == IP_CONDITION_MAX)
+		ip_counters_keep_max(counters, number);
 	for (size_t i = 0; i < u->n; i++)
-		if (u->items[i].number == number && u->items[i].condition == condition)
+		if (u->items[i].number == number && u->items[i].condition == condition) {
+			u->items[i].next_ns = u->items[i].max = 0;
+			ip_condition_history_restart(&u->items[i].history);
 			return 0;
+		}
 	if (ip_array_grow(&u->items, u->n, sizeof(w)) < 0)
 		return -1;
 	w.function = ip_demangle(name, false);
 	if (!w.function)
 		return ip_error("out of memory");
 	u->items[u->n++] = w;
-	u->next_ns = 0;
 	return 0;
 }
 
@@ -78,7 +83,7 @@ static int planned(void *data, struct ip_session *s, const struct ip_plan *plan)
 			if (ip_selection_match(u->conditions->items[k].selection, name,
 					       file ? ip_probe_list_string(list, file) : NULL,
 					       f->module->path) &&
-			    watch(u, &u->conditions->items[k], f->number, name) < 0)
+			    watch(u, s->counters, &u->conditions->items[k], f->number, name) < 0)
 				return -1;
 	}
 	return 0;
@@ -94,51 +99,33 @@ static double ns_per_tick(const struct ip_session *s)
 		       : 0;
 }
 
-/* Whether the condition holds for the calls since the oldest look. At the first looks these are all
- * calls since the start. *ret_in_ns: the time in which they came. */
-static bool look(struct ip_session *s, struct watched *w, uint64_t now_ns, double *ret_value,
-		 uint64_t *ret_calls, uint64_t *ret_in_ns)
+/* Looks at those functions whose time has come. Returns whether a condition is
+ * met; if so, the summary tells which one. */
+static bool look(struct until *u, struct ip_session *s, uint64_t now)
 {
-	struct ip_condition_durations now = {0}, in;
-	const struct ip_condition_durations *from = &w->looks[w->at];
-	uint64_t since;
+	double tick_ns = ns_per_tick(s);
 
-	ip_counters_durations(s->counters, w->number, &now);
-	in = now;
-	/* iprobe run begins later than the session has been made ready */
-	since = w->since_ns > s->start_ns ? w->since_ns : s->start_ns;
-	*ret_in_ns = now_ns - (w->nlooks == IP_CONDITION_LOOKS ? w->looks_ns[w->at] : since);
-	if (w->nlooks == IP_CONDITION_LOOKS) {
-		in.calls -= from->calls;
-		in.sum -= from->sum;
-		for (unsigned i = 0; i < IP_HIST_BUCKETS; i++)
-			in.buckets[i] -= from->buckets[i];
-	} else {
-		w->nlooks++;
-	}
-	w->looks[w->at] = now;
-	w->looks_ns[w->at] = now_ns;
-	w->at = (w->at + 1) % IP_CONDITION_LOOKS;
-	*ret_calls = in.calls;
-	return ip_condition_holds(w->condition, &in, ns_per_tick(s), ret_value);
-}
-
-/* Looks at those functions whose time has come. Returns whether a condition is met; if so, the
- * summary tells which one. */
-static bool look_at_all(struct until *u, struct ip_session *s, uint64_t now)
-{
-	ip_counters_collect(s->counters);
+	ip_counters_look(s->counters);
 	u->next_ns = UINT64_MAX;
 	for (size_t i = 0; i < u->n; i++) {
 		struct watched *w = &u->items[i];
-		double value;
-		uint64_t calls, in_ns;
+		struct ip_condition_durations total;
+		struct ip_condition_figure figure;
+		bool due = now >= w->next_ns;
 
-		if (now >= w->next_ns) {
-			w->next_ns = now + w->condition->over_ns / IP_CONDITION_LOOKS;
-			if (look(s, w, now, &value, &calls, &in_ns)) {
+		/* others may be looked at more often: each look takes the longest call away */
+		if (due || w->condition->measure == IP_CONDITION_MAX) {
+			ip_counters_durations(s->counters, w->number, &total);
+			w->max = total.max > w->max ? total.max : w->max;
+		}
+		if (due) {
+			w->next_ns = now + ip_condition_interval(w->condition);
+			total.max = w->max;
+			w->max = 0;
+			if (ip_condition_history_look(&w->history, w->condition, &total, now,
+						      tick_ns, &figure)) {
 				s->summary->until = 1 + (w->condition - s->options->until.items);
-				ip_condition_say(w->condition, w->function, value, calls, in_ns,
+				ip_condition_say(w->condition, w->function, &figure,
 						 s->summary->until_said);
 				s->summary->until_ns = now - s->start_ns;
 				return true;
@@ -156,7 +143,7 @@ static enum ip_end_reason step(void *data, struct ip_session *s)
 
 	if (!s->counters)
 		return IP_END_NONE;
-	if (!u->met_ns && now >= u->next_ns && look_at_all(u, s, now))
+	if (!u->met_ns && now >= u->next_ns && look(u, s, now))
 		u->met_ns = now;
 	return u->met_ns && now - u->met_ns >= s->options->linger_ns ? IP_END_UNTIL : IP_END_NONE;
 }

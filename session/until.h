@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ends a session when a condition holds (--until; common/condition.h). The functions of a condition
- * are measured. They are looked at four times in each period that the condition names.
+ * are measured. They are looked at four times in each period that the condition names; which
+ * periods are judged tells common/condition_history.h.
  */
 #ifndef IP_UNTIL_H
 #define IP_UNTIL_H
@@ -12,7 +13,8 @@ struct ip_session;
 
 /* Adds a controller (controller.h) to the session, which ends the session when one of the
  * conditions holds. The summary tells which condition that is; if the session is to linger
- * (--linger), it tells so before the end. conditions are borrowed. 0, or -1 with an error. */
+ * (--linger), it tells so before the end. conditions are borrowed. 0, or -1
+ * with an error. */
 int ip_until_add(struct ip_session *s, const struct ip_conditions *conditions);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server without clients: handles a request each millisecond. SIGUSR1 makes one of the functions
- * that it calls slow (20 ms a call), and quick again; SIGUSR2 makes it compute without a pause, and
- * again with. SIGTERM ends it. grow MIB: takes so much memory first. become PROGRAM: on SIGUSR2 it
- * executes that.
+ * that it calls slow (20 ms a call), and quick again; SIGHUP makes a single call of it slow (600
+ * ms). SIGUSR2 makes it compute without a pause, and again with. SIGTERM ends it. grow MIB: takes
+ * so much memory first. become PROGRAM: on SIGUSR2 it executes that.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -15,13 +15,15 @@
 #define QUIET __attribute__((no_instrument_function))
 #define KEEP  __attribute__((noinline))
 
-static volatile sig_atomic_t slow, busy, ended;
+static volatile sig_atomic_t slow, once, busy, ended;
 static volatile unsigned sink;
 
 QUIET static void on_signal(int number)
 {
 	if (number == SIGUSR1)
 		slow = !slow;
+	else if (number == SIGHUP)
+		once = 1;
 	else if (number == SIGUSR2)
 		busy = !busy;
 	else
@@ -45,6 +47,10 @@ KEEP void look_up(void)
 {
 	if (slow)
 		wait_ms(20);
+	if (once) {
+		once = 0;
+		wait_ms(600);
+	}
 	sink++;
 }
 
@@ -71,6 +77,7 @@ int main(int argc, char **argv)
 	memset(memory, 1, size + 1);
 	signal(SIGUSR1, on_signal);
 	signal(SIGUSR2, on_signal);
+	signal(SIGHUP, on_signal);
 	signal(SIGTERM, on_signal);
 	puts("ready");
 	fflush(stdout);

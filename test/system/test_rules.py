@@ -205,6 +205,19 @@ def test_latency_finds_the_culprit(rules, serving, me):
     assert rules.log().count("fires") == 1 and idle(serving.pid) and serving.alive()
 
 
+def test_one_slow_call(rules, serving):
+    """A rule is not fired by what comes first, but by a single call."""
+    rules.start(
+        rule("{latency: {functions: handle, max: '> 400ms'}}", "{hist: handle}", more="for: 100ms")
+    )
+    rules.wait_log("is watched: max>400ms/1s:handle")
+    wait_until_live(serving.pid)
+    time.sleep(0.5)
+    assert "fires" not in rules.log()
+    os.kill(serving.pid, signal.SIGHUP)
+    assert "max of handle was " in rules.wait_log("fires: ")
+
+
 def test_of_two_limits_the_one_that_is_passed(rules, serving):
     """Two rules with a latency watch by one session."""
     rules.start(

@@ -66,6 +66,59 @@ def test_ends_when_it_is_met(me, serving):
     assert summary["events"] == 0 and summary["counted"] > 10  # a histogram is all there is
 
 
+@pytest.mark.parametrize("cond", ["mean>1ns/800ms:handle", "p50>1ns/800ms:handle"])
+def test_whole_periods_are_judged(me, serving, cond):
+    """What is met from the first call on is met when a period has passed; the time that is told is
+    that which was judged.
+    """
+    session = begin(me, serving, "-o", me.dir() / "t", "--until", cond)
+    summary = end(session, serving)
+    over, unit = summary["until_met"].split(" in the last ")[1].split()[:2]
+    span = float(over) * {"ms": 1e6, "s": 1e9}[unit]
+    # three figures are shown
+    assert (
+        summary["duration_ns"] > 0.8e9 and 0.799e9 < span < 1.01 * summary["duration_ns"]
+    ), summary
+
+
+def test_calls_are_judged_at_once(me, serving):
+    session = begin(me, serving, "-o", me.dir() / "t", "--until", "calls>9/8s:handle")
+    summary = end(session, serving)
+    assert summary["duration_ns"] < 8e9 and " last 8.0" not in summary["until_met"], summary
+
+
+@pytest.mark.parametrize(
+    "overwrite", [(), ("--overwrite", "-f", "reply")], ids=["hist", "overwrite"]
+)
+def test_one_slow_call_among_many(me, serving, overwrite):
+    os.kill(serving.pid, signal.SIGUSR2)  # it calls without a pause
+    directory = me.dir() / "t"
+    session = begin(
+        me,
+        serving,
+        "-o",
+        directory,
+        *overwrite,
+        "--until",
+        "p999>400ms:handle",
+        "--until",
+        "max>1h/100ms:handle",  # is looked at more often than the next one
+        "--until",
+        "max>400ms/10s:handle",
+    )
+    time.sleep(1)
+    assert session.poll() is None
+    os.kill(serving.pid, signal.SIGHUP)
+    summary = end(session, serving)
+    assert summary["until"] == 3 and summary["until_met"].startswith("max of handle was "), summary
+    value, unit = summary["until_met"].split(" was ")[1].split()[:2]
+    assert (unit, float(value) >= 600) == ("ms", True) or unit == "s", summary
+    calls = int(summary["until_met"].split("(")[1].split()[0].replace(",", ""))
+    assert calls > 1000, summary
+    found = functions(me, directory)["handle"]
+    assert found["max_ns"] >= 600e6 and found["calls"] > 1000, found
+
+
 def test_flight_recorder(me, serving):
     """What came before the moment is there, and what came after it, of the function that is
     watched, too, which -f does not name.

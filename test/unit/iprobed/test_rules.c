@@ -625,11 +625,11 @@ static void test_until(void **state)
 	static const char *const bad[] = {
 		"p99",	       "p99>10ms",   "p99>10ms:",     "p98>10ms:x",   ">1ms:x",
 		"p99>:x",      "p99>0s:x",   "p99>1ms/1ms:x", "p99>1ms/2m:x", "p99>1ms/x:x",
-		"calls>1ms:x", "calls>-1:x", "p99>1ms:x,,y",  "x:p99>1ms"};
+		"calls>1ms:x", "calls>-1:x", "p99>1ms:x,,y",  "x:p99>1ms",    "max>0:x"};
 	struct ip_condition_durations d = {0};
 	struct ip_condition c;
+	struct ip_condition_figure figure;
 	char buffer[512];
-	double value;
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(bad); i++)
@@ -648,37 +648,77 @@ static void test_until(void **state)
 	d.calls = 100;
 	d.sum = 99 * 1000 + 20000;
 	assert_true(ip_condition_percentile(&d, 0.99) == 1024);
-	assert_false(ip_condition_holds(&c, &d, 1, &value));
-	assert_true(value == 1024);
+	assert_false(ip_condition_holds(&c, &d, c.over_ns, 1, &figure));
+	assert_true(figure.value == 1024);
 	d.buckets[15 - IP_HIST_SHIFT]++;
 	d.calls++;
 	/* of 101 the hundredth: the first of two in the bucket, in its middle */
-	assert_true(ip_condition_holds(&c, &d, 1, &value));
-	assert_true(value == 16384 + 8192);
-	assert_string_equal(ip_condition_say(&c, "f", 16.8e6, 412, 1001000000, buffer),
+	assert_true(ip_condition_holds(&c, &d, c.over_ns, 1, &figure));
+	assert_true(figure.value == 16384 + 8192);
+	figure = (struct ip_condition_figure){.value = 16.8e6, .calls = 412, .span_ns = 1002e6};
+	assert_string_equal(ip_condition_say(&c, "f", &figure, buffer),
 			    "p99 of f was 16.8 ms in the last 1.00 s (412 calls)");
-	assert_false(ip_condition_holds(&c, &d, 0.1, &value)); /* of a faster clock */
+	assert_string_equal(
+		ip_condition_say_highest(&c, "f", &figure, true, buffer),
+		"the highest p99 of f was 16.8 ms over 1.00 s (412 calls), the limit is "
+		"10.0 us");
+	assert_string_equal(ip_condition_say_highest(&c, NULL, &figure, false, buffer),
+			    "p99 of f,lib:g is judged over 1.00 s, which have not passed");
+	assert_string_equal(ip_condition_say_highest(&c, NULL, &figure, true, buffer),
+			    "p99 of f,lib:g takes 10 calls that return within 1.00 s: there were "
+			    "fewer");
+	assert_false(ip_condition_holds(&c, &d, c.over_ns, 0.1, &figure)); /* of a faster clock */
 	d = (struct ip_condition_durations){.calls = IP_CONDITION_CALLS - 1};
 	d.buckets[IP_HIST_BUCKETS - 1] = d.calls; /* too few to tell */
-	assert_false(ip_condition_holds(&c, &d, 1, &value));
+	assert_false(ip_condition_holds(&c, &d, c.over_ns, 1, &figure));
 	d.buckets[IP_HIST_BUCKETS - 1] = ++d.calls;
-	assert_true(ip_condition_holds(&c, &d, 1, &value));
+	assert_true(ip_condition_holds(&c, &d, c.over_ns, 1, &figure));
 	ip_condition_clear(&c);
 
 	assert_int_equal(ip_condition_parse("calls>100/2s:f", &c), 0);
 	d = (struct ip_condition_durations){.calls = 100};
-	assert_false(ip_condition_holds(&c, &d, 1, &value));
+	assert_false(ip_condition_holds(&c, &d, c.over_ns, 1, &figure));
 	d.calls++;
-	assert_true(ip_condition_holds(&c, &d, 1, &value));
-	assert_string_equal(ip_condition_say(&c, "f", value, d.calls, 40000000, buffer),
-			    "f was called 101 times in the last 40.0 ms");
+	assert_true(ip_condition_holds(&c, &d, c.over_ns, 1, &figure));
+	assert_string_equal(ip_condition_say(&c, "f", &figure, buffer),
+			    "f was called 101 times in the last 2.00 s");
+	assert_string_equal(ip_condition_say_highest(&c, "f", &figure, true, buffer),
+			    "f was called 101 times in 2.00 s at most, the limit is 100");
+	/* as many in more time are too few, in less time they are enough */
+	assert_false(ip_condition_holds(&c, &d, c.over_ns * 11 / 10, 1, &figure));
+	assert_true(ip_condition_holds(&c, &d, SECOND / 50, 1, &figure));
+	assert_string_equal(ip_condition_say(&c, "f", &figure, buffer),
+			    "f was called 101 times in the last 20.0 ms");
 	ip_condition_clear(&c);
 
 	assert_int_equal(ip_condition_parse("mean>1us:f", &c), 0);
 	d = (struct ip_condition_durations){.calls = 10, .sum = 10000};
-	assert_false(ip_condition_holds(&c, &d, 1, &value));
+	assert_false(ip_condition_holds(&c, &d, c.over_ns, 1, &figure));
 	d.sum++;
-	assert_true(ip_condition_holds(&c, &d, 1, &value));
+	assert_true(ip_condition_holds(&c, &d, c.over_ns, 1, &figure));
+	assert_int_equal(ip_condition_interval(&c), SECOND / 4);
+	ip_condition_clear(&c);
+
+	/* one call is enough */
+	assert_int_equal(ip_condition_parse("max>1us/60s:f", &c), 0);
+	assert_int_equal(ip_condition_interval(&c), SECOND / 4);
+	d = (struct ip_condition_durations){.calls = 1, .max = 1000};
+	assert_false(ip_condition_holds(&c, &d, SECOND, 1, &figure));
+	d.max++;
+	assert_true(ip_condition_holds(&c, &d, SECOND, 1, &figure));
+	assert_string_equal(ip_condition_say(&c, "f", &figure, buffer),
+			    "max of f was 1.00 us in the last 1.00 s (1 call)");
+	assert_string_equal(ip_condition_say_highest(&c, NULL, &figure, false, buffer),
+			    "no call of f has returned");
+	assert_false(c.bare);
+	ip_condition_clear(&c);
+
+	/* no unit: seconds */
+	assert_int_equal(ip_condition_parse("p99>1.5:f", &c), 0);
+	assert_true(c.bare && c.limit == 3 * SECOND / 2);
+	ip_condition_clear(&c);
+	assert_int_equal(ip_condition_parse("calls>15:f", &c), 0);
+	assert_false(c.bare);
 	ip_condition_clear(&c);
 }
 
