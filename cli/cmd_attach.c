@@ -375,6 +375,7 @@ int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc
 		cli_record_summary(options, &summary);
 	clear_change(&summary.change);
 	free(summary.dir);
+	free(summary.unmet);
 	return code;
 }
 

@@ -103,6 +103,14 @@ struct ip_session_change {
 	char *unused; /* items that matched nothing, or NULL; freed like dir */
 };
 
+/* A condition of --until that was not met. */
+struct ip_session_unmet {
+	const struct ip_condition *condition; /* of the options */
+	char function[256];		      /* that came nearest to the limit; "": none */
+	struct ip_condition_figure highest;   /* of this function */
+	char said[512];			      /* the same in words */
+};
+
 struct ip_session_summary {
 	pid_t pid;
 	size_t sites, functions, threads, pages, left_out;
@@ -153,6 +161,9 @@ struct ip_session_summary {
 	char until_said[512];
 	size_t until;	   /* the condition of --until that was met, from 1 on; 0: none */
 	uint64_t until_ns; /* when it was met, after the start of the recording */
+	/* the conditions of --until, if none was met; freed like dir */
+	struct ip_session_unmet *unmet;
+	size_t nunmet;
 	uint64_t length_ns;
 	bool recorded; /* probes went live */
 	/* another session of the same service records the target; nothing was done */

@@ -2,6 +2,7 @@
 /*
  * --until in a session: which histograms are looked at, and when. See until.h.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,9 +100,9 @@ static double ns_per_tick(const struct ip_session *s)
 		       : 0;
 }
 
-/* Looks at those functions whose time has come. Returns whether a condition is
+/* Looks at those functions whose time has come. all: at all of them. Returns whether a condition is
  * met; if so, the summary tells which one. */
-static bool look(struct until *u, struct ip_session *s, uint64_t now)
+static bool look(struct until *u, struct ip_session *s, uint64_t now, bool all)
 {
 	double tick_ns = ns_per_tick(s);
 
@@ -111,7 +112,7 @@ static bool look(struct until *u, struct ip_session *s, uint64_t now)
 		struct watched *w = &u->items[i];
 		struct ip_condition_durations total;
 		struct ip_condition_figure figure;
-		bool due = now >= w->next_ns;
+		bool due = all || now >= w->next_ns;
 
 		/* others may be looked at more often: each look takes the longest call away */
 		if (due || w->condition->measure == IP_CONDITION_MAX) {
@@ -143,9 +144,67 @@ static enum ip_end_reason step(void *data, struct ip_session *s)
 
 	if (!s->counters)
 		return IP_END_NONE;
-	if (!u->met_ns && now >= u->next_ns && look(u, s, now))
+	if (!u->met_ns && now >= u->next_ns && look(u, s, now, false))
 		u->met_ns = now;
 	return u->met_ns && now - u->met_ns >= s->options->linger_ns ? IP_END_UNTIL : IP_END_NONE;
+}
+
+/* The function that came nearest to its limit; NULL: none has a figure. *ret_judged: some period
+ * was judged. */
+static const struct watched *highest_of(const struct until *u, const struct ip_condition *condition,
+					bool *ret_judged)
+{
+	const struct watched *best = NULL;
+
+	*ret_judged = false;
+	for (size_t i = 0; i < u->n; i++) {
+		const struct watched *w = &u->items[i];
+		double least = best ? best->history.highest.value : 0;
+
+		if (w->condition != condition)
+			continue;
+		*ret_judged |= w->history.judged;
+		if (w->history.highest.value > least)
+			best = w;
+	}
+	return best;
+}
+
+/* If memory is short the summary says nothing of it. */
+static void tell_unmet(const struct until *u, struct ip_session_summary *summary)
+{
+	summary->unmet = calloc(u->conditions->n, sizeof(*summary->unmet));
+	for (size_t i = 0; summary->unmet && i < u->conditions->n; i++) {
+		const struct ip_condition *condition = &u->conditions->items[i];
+		struct ip_session_unmet *unmet = &summary->unmet[i];
+		bool judged;
+		const struct watched *w = highest_of(u, condition, &judged);
+
+		unmet->condition = condition;
+		if (w) {
+			unmet->highest = w->history.highest;
+			snprintf(unmet->function, sizeof(unmet->function), "%s", w->function);
+		}
+		ip_condition_say_highest(condition, w ? w->function : NULL, &unmet->highest, judged,
+					 unmet->said);
+		summary->nunmet = i + 1;
+	}
+}
+
+/* What has returned since the last look may still meet a condition. */
+static void end(void *data, struct ip_session *s)
+{
+	struct until *u = data;
+	uint64_t now = ip_now_ns();
+
+	if (!s->counters)
+		return;
+	if (u->met_ns)
+		return;
+	if (look(u, s, now, true))
+		s->summary->until_ns = s->summary->length_ns;
+	else
+		tell_unmet(u, s->summary);
 }
 
 int ip_until_add(struct ip_session *s, const struct ip_conditions *conditions)
@@ -156,7 +215,7 @@ int ip_until_add(struct ip_session *s, const struct ip_conditions *conditions)
 		return ip_error("out of memory");
 	u->conditions = conditions;
 	u->controller = (struct ip_session_controller){
-		.data = u, .planned = planned, .step = step, .destroy = destroy};
+		.data = u, .planned = planned, .step = step, .end = end, .destroy = destroy};
 	ip_controllers_add(s, &u->controller);
 	return 0;
 }

@@ -13,7 +13,8 @@ struct ip_session;
 
 /* Adds a controller (controller.h) to the session, which ends the session when one of the
  * conditions holds. The summary tells which condition that is; if the session is to linger
- * (--linger), it tells so before the end. conditions are borrowed. 0, or -1
+ * (--linger), it tells so before the end. If none holds, not even at the last look, when the
+ * session has ended, the summary tells how near each one came. conditions are borrowed. 0, or -1
  * with an error. */
 int ip_until_add(struct ip_session *s, const struct ip_conditions *conditions);
 

@@ -18,6 +18,7 @@
 #include "collector/hot_functions.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/notice.h"
 #include "common/print.h"
 #include "common/trace/trace_segments.h"
 #include "common/trace/values.h"
@@ -252,6 +253,27 @@ static int parse_drop_hot(const char *text, struct ip_session_options *session)
 	return 0;
 }
 
+/* A number without a unit is in seconds, as everywhere. Where a latency is compared with it, that
+ * is hardly what was meant. */
+static void tell_unit(const struct ip_conditions *conditions)
+{
+	const struct ip_condition *c = &conditions->items[conditions->n - 1];
+	char limit[16];
+
+	if (c->bare)
+		ip_notice("--until %s: the limit is %s, since it has no unit (10ms, 20us)", c->text,
+			  ip_format_ns(c->limit, limit));
+}
+
+/* Whether a condition before the i-th one is for the same functions: they are named once. */
+static bool named_before(const struct ip_conditions *conditions, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(conditions->items[k].functions, conditions->items[i].functions))
+			return true;
+	return false;
+}
+
 /* Adds the functions of conditions to those that are measured. A flight recorder has no other
  * payloads and records them all the same. */
 static int measure_conditions(struct ip_session_options *session)
@@ -259,6 +281,8 @@ static int measure_conditions(struct ip_session_options *session)
 	for (size_t i = 0; i < session->until.n; i++) {
 		_cleanup_free_ char *payload = NULL;
 
+		if (named_before(&session->until, i))
+			continue;
 		if (asprintf(&payload, "hist:%s", session->until.items[i].functions) < 0) {
 			payload = NULL;
 			return ip_error("out of memory");
@@ -326,6 +350,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 {
 	const char *command = argv[0], *letters = attach ? ":f:o:p:qh" : "+:f:o:p:qh";
 	int option, code;
+	bool payloads;
 
 	*ret = (struct cli_record_options){
 		.session = {.dir = "iprobe.data",
@@ -413,6 +438,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 		case OPT_UNTIL:
 			if (ip_conditions_add(&ret->session.until, optarg) < 0)
 				return cli_usage(command, "%s", ip_error_message());
+			tell_unit(&ret->session.until);
 			ret->session.own = "--until";
 			break;
 		case OPT_DROP_HOT:
@@ -494,6 +520,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 			break;
 		}
 	}
+	payloads = ret->session.payloads.n > 0;
 	if (measure_conditions(&ret->session) < 0)
 		return cli_usage(command, "%s", ip_error_message());
 	if (ret->session.linger_ns && !ret->session.until.n)
@@ -511,8 +538,8 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 		return cli_usage(command, "--payload count, hist and user do not go with filters, "
 					  "nor with --callsite");
 	if (ret->session.overwrite &&
-	    (ret->session.coarse || ret->session.payloads.n > ret->session.until.n ||
-	     ret->session.follow_exec || ip_filters_any(&ret->session.filters)))
+	    (ret->session.coarse || payloads || ret->session.follow_exec ||
+	     ip_filters_any(&ret->session.filters)))
 		return cli_usage(command, "--overwrite does not go with --time coarse, --payload, "
 					  "--follow-exec, nor with filters");
 	if (ret->quiet)
@@ -531,7 +558,8 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 	    add_trigger(&ret->session, ret->session.filters.stop.name) < 0)
 		return cli_fail();
 	for (size_t i = 0; ret->session.overwrite && i < ret->session.until.n; i++)
-		if (add_trigger(&ret->session, ret->session.until.items[i].functions) < 0)
+		if (!named_before(&ret->session.until, i) &&
+		    add_trigger(&ret->session, ret->session.until.items[i].functions) < 0)
 			return cli_fail();
 	*ret_next = optind;
 	return -1;

@@ -19,6 +19,31 @@ static const char *dir_of(const struct cli_record_options *options,
 	return s->dir ? s->dir : options->session.dir;
 }
 
+/* Writes the conditions of --until, if none was met. */
+static void json_unmet(struct ip_json *j, const struct ip_session_summary *s)
+{
+	if (!s->nunmet)
+		return;
+	ip_json_array(j, "until_unmet");
+	for (size_t i = 0; i < s->nunmet; i++) {
+		const struct ip_session_unmet *u = &s->unmet[i];
+
+		ip_json_object(j, NULL);
+		ip_json_string(j, "condition", u->condition->text);
+		ip_json_string(j, "text", u->said);
+		if (*u->function) {
+			bool calls = u->condition->measure == IP_CONDITION_RATE;
+
+			ip_json_string(j, "function", u->function);
+			ip_json_double(j, calls ? "highest_calls" : "highest_ns", u->highest.value);
+			ip_json_uint(j, "calls", u->highest.calls);
+			ip_json_uint(j, "span_ns", u->highest.span_ns);
+		}
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
 static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s)
 {
 	struct ip_json j;
@@ -93,6 +118,7 @@ static void print_json(const struct cli_record_options *options, const struct ip
 		ip_json_string(&j, "until_met", s->until_said);
 		ip_json_uint(&j, "until_met_after_ns", s->until_ns);
 	}
+	json_unmet(&j, s);
 	if (s->no_events.n)
 		ip_json_array(&j, "no_events");
 	for (size_t i = 0; i < s->no_events.n; i++) {
@@ -138,7 +164,8 @@ void cli_record_summary(const struct cli_record_options *options,
 			const struct ip_session_summary *s)
 {
 	char counted[32], events[32], lost[32], filtered[32],
-		overwritten[64] = "", count[32], sites[32], functions[32], length[16], size[16];
+		overwritten[64] = "", count[32], sites[32], functions[32], length[16], size[16],
+		pid[32] = "";
 
 	cli_live_line_clear();
 	if (!s->recorded)
@@ -199,6 +226,10 @@ void cli_record_summary(const struct cli_record_options *options,
 	if (s->until)
 		ip_print(stderr, "iprobe: --until was met %s after the start: %s\n",
 			 ip_format_ns(s->until_ns, length), s->until_said);
+	if (options->session.service)
+		snprintf(pid, sizeof(pid), "pid %d: ", s->pid);
+	for (size_t i = 0; i < s->nunmet; i++)
+		ip_print(stderr, "iprobe: %s--until was not met: %s\n", pid, s->unmet[i].said);
 	if (s->children_restored)
 		ip_print(stderr, "iprobe: %zu forked process%s got the NOPs back%s\n",
 			 s->children_restored, s->children_restored == 1 ? "" : "es",

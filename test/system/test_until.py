@@ -119,6 +119,39 @@ def test_one_slow_call_among_many(me, serving, overwrite):
     assert found["max_ns"] >= 600e6 and found["calls"] > 1000, found
 
 
+def test_conditions_that_are_not_met(me, serving):
+    options = (
+        "--duration",
+        "1500ms",
+        *("--until", "mean>1h/300ms:handle"),
+        *("--until", "max>20m/60s:handle,reply"),
+        *("--until", "calls>1000000:handle"),
+        *("--until", "p99>1s/60s:handle"),
+        *("--until", "p50>2:reply"),
+    )
+    done = me.iprobe("attach", "--json", "-o", me.dir() / "t", *options, serving.pid)
+    assert done.returncode == 0, repr(done)
+    assert "--until p50>2:reply: the limit is 2.00 s, since it has no unit" in done.stderr
+    summary = json.loads(done.stdout)
+    assert "until" not in summary and summary["end"] == "duration over", summary
+    mean, longest, calls, early, reply = summary["until_unmet"]
+    assert (mean["condition"], mean["function"]) == ("mean>1h/300ms:handle", "handle")
+    assert 0 < mean["highest_ns"] < 1e9 and 300e6 <= mean["span_ns"] < 1.5e9, mean
+    assert mean["text"].startswith("the highest mean of handle was ")
+    assert mean["text"].endswith(", the limit is 3600 s")
+    # reply is part of handle
+    assert longest["function"] == "handle" and longest["highest_ns"] > mean["highest_ns"], longest
+    assert calls["highest_calls"] >= 10 and " in " in calls["text"], calls
+    assert early["text"] == "p99 of handle is judged over 60.0 s, which have not passed"
+    assert "function" not in early and "highest_ns" not in early
+    assert reply["text"].endswith(", the limit is 2.00 s"), reply
+    options = (*options[:4], "--until", "max>1h:handle")  # of the same function
+    done = me.iprobe("attach", "-o", me.dir() / "u", *options, serving.pid)
+    assert "nothing matches" not in done.stderr, repr(done)
+    assert done.stderr.count("--until was not met: ") == 2, repr(done)
+    assert "iprobe: --until was not met: the highest mean of handle was " in done.stderr, repr(done)
+
+
 def test_flight_recorder(me, serving):
     """What came before the moment is there, and what came after it, of the function that is
     watched, too, which -f does not name.
@@ -211,6 +244,15 @@ def test_is_added_to_a_recorder(me, serving):
         (("--linger", "x", "--until", "p99>1ms:f"), "'x'"),
         (
             ("--overwrite", "--until", "p99>1ms:f", "--payload", "count:g"),
+            "--overwrite does not go with",
+        ),
+        (
+            (
+                "--overwrite",
+                "--payload",
+                "hist:g",
+                *("--until", "max>1ms:f", "--until", "p99>1s:f"),
+            ),
             "--overwrite does not go with",
         ),
         (("--until", "p98>1ms:f"), "there are p50"),
