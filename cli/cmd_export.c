@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@
 #include "common/units.h"
 
 static const char help[] =
-	"usage: iprobe export --format FORMAT [OPTIONS] [DIR]\n\n"
+	"usage: iprobe export --format FORMAT | -o FILE.SUFFIX [OPTIONS] [DIR]\n\n"
 	"Writes a trace (iprobe.data) as a page to look at, or for other people's viewers.\n\n"
 	"      --format FORMAT  html       one page for any browser, without a network: timeline, "
 	"flame graph,\n"
@@ -37,7 +38,10 @@ static const char help[] =
 	"callgrind_annotate\n"
 	"                       pprof      ways of calls, their number and own time, compressed: "
 	"go tool pprof\n"
-	"  -o, --output FILE    write to FILE, not to stdout\n"
+	"  -o, --output FILE    write to FILE, not to stdout; without --format its suffix tells "
+	"the "
+	"format: .html,\n"
+	"                       .json (chrome), .pftrace, .folded, .callgrind, .pprof\n"
 	"  -f, --functions SEL  these functions only; folded, callgrind, pprof, html's flame "
 	"graph: ways of calls that begin at them\n"
 	"      --by thread      folded, callgrind, pprof, html's flame graph: ways of calls begin "
@@ -83,7 +87,43 @@ static const struct format *find_format(const char *name)
 	return NULL;
 }
 
-static int no_format(const char *command)
+/* What names of files say of the format. Not here, since several formats have them: .gz, .pb,
+ * .txt, .trace. */
+static const struct {
+	const char *suffix, *format, *what;
+} suffixes[] = {
+	{".html", "html", "a page for a browser"},
+	{".htm", "html", "a page for a browser"},
+	{".json", "chrome", "Chrome trace format"},
+	{".pftrace", "perfetto", "Perfetto's own format"},
+	{".perfetto-trace", "perfetto", "Perfetto's own format"},
+	{".perfetto", "perfetto", "Perfetto's own format"},
+	{".folded", "folded", "folded ways of calls, for flamegraph.pl"},
+	{".callgrind", "callgrind", "callgrind's format"},
+	{".pprof", "pprof", "pprof's format"},
+	{".pprof.gz", "pprof", "pprof's format"},
+	{".pb.gz", "pprof", "pprof's format"},
+};
+
+/* Returns the format that the name of a file tells, and says so; NULL: it tells none. */
+static const struct format *guess_format(const char *path)
+{
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	const size_t n = strlen(name);
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+		const size_t length = strlen(suffixes[i].suffix);
+
+		if (n <= length || strcasecmp(name + n - length, suffixes[i].suffix))
+			continue;
+		ip_print(stderr, "iprobe: writes %s (--format %s): %s\n", suffixes[i].what,
+			 suffixes[i].format, path);
+		return find_format(suffixes[i].format);
+	}
+	return NULL;
+}
+
+static int no_format(const char *command, const char *path)
 {
 	char names[256] = "";
 	const size_t n = sizeof(formats) / sizeof(*formats);
@@ -94,6 +134,9 @@ static int no_format(const char *command)
 
 		snprintf(names + used, sizeof(names) - used, "%s%s", before, formats[i].name);
 	}
+	if (path)
+		return cli_usage(command, "the name %s does not tell the format: --format %s", path,
+				 names);
 	return cli_usage(command, "--format is needed: %s", names);
 }
 
@@ -307,8 +350,10 @@ int cmd_export(int argc, char **argv)
 		code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;
+	if (!o.format && o.path)
+		o.format = guess_format(o.path);
 	if (!o.format)
-		return no_format(argv[0]);
+		return no_format(argv[0], o.path);
 	if (o.other && o.format->run != ip_export_html)
 		return cli_usage(argv[0], "--diff goes with --format html only");
 	if (o.details_given && o.format->run != ip_export_html)

@@ -239,11 +239,46 @@ def test_a_large_file_is_announced(me):
         ["--format", "nonsense"],
         ["--format", "chrome", "-o", ""],
         ["--format", "chrome", "a", "b"],
+        ["-o", "x.gz"],
+        ["-o", "x.txt"],
+        ["-o", ".json"],
+        ["-o", "json"],
     ],
     ids=" ".join,
 )
 def test_wrong_usage(me, args):
     assert me.iprobe("export", *args).returncode == 2
+
+
+@pytest.mark.parametrize(
+    "name,named",
+    [
+        ("x.html", "html"),
+        ("x.json", "chrome"),
+        ("x.JSON", "chrome"),
+        ("a.b/x.pftrace", "perfetto"),
+        ("x.folded", "folded"),
+        ("x.callgrind", "callgrind"),
+        ("x.pb.gz", "pprof"),
+    ],
+)
+def test_the_name_tells_the_format(me, name, named):
+    """And which one is written is said."""
+    here = me.dir()
+    (here / "a.b").mkdir()
+    made = tracegen.random_trace(1).write(here / "trace")
+    done = me.iprobe("export", "-o", name, made, cwd=here)
+    assert done.returncode == 0 and f"(--format {named}): {name}" in done.stderr, repr(done)
+    told = me.iprobe("export", "--format", named, "-o", "y.json", made, cwd=here)
+    assert told.returncode == 0 and "iprobe: writes" not in told.stderr, repr(told)
+    if named not in ("html", "pprof"):  # which have the time at which they were written
+        assert (here / name).read_bytes() == (here / "y.json").read_bytes()
+
+
+def test_a_name_that_tells_no_format(me):
+    done = me.iprobe("export", "-o", "x.gz")
+    for name in ("html", "chrome", "perfetto", "folded", "callgrind", "pprof"):
+        assert name in done.stderr, repr(done)
 
 
 def fields(data):
