@@ -35,18 +35,19 @@
 #include "hotpatcher/shm/area.h"
 
 static const char help[] =
-	"usage: iprobe doctor [--json] [PID]\n\n"
-	"Checks what this kernel and user allow, and with PID whether that process can be attached "
-	"to.\n"
+	"usage: iprobe doctor [--json] [PID...]\n\n"
+	"Checks what this kernel and user allow, and with PIDs whether these processes can be "
+	"attached to.\n"
 	"Nothing is changed. Exit code 0: all that is needed is there; 1: something is missing.\n\n"
-	"  -p, --pid PID  the process, in the place of the operand\n"
-	"      --json     the checks, as JSON\n";
+	"  -p, --pid PID,...  the processes, in the place of operands\n"
+	"      --json         the checks, as JSON; those of a process have its pid\n";
 
 enum verdict { GOOD, NOTE, BAD };
 
 struct examination {
 	struct ip_json *json; /* NULL: as text */
 	unsigned bad;
+	pid_t pid; /* of the process that is examined; 0: the machine is */
 };
 
 static void tell(struct examination *e, enum verdict verdict, const char *check, const char *format,
@@ -66,6 +67,8 @@ static void tell(struct examination *e, enum verdict verdict, const char *check,
 	if (e->json) {
 		ip_json_object(e->json, NULL);
 		ip_json_string(e->json, "check", check);
+		if (e->pid)
+			ip_json_int(e->json, "pid", e->pid);
 		ip_json_string(e->json, "verdict", words[verdict]);
 		ip_json_string(e->json, "detail", text);
 		ip_json_end_object(e->json);
@@ -117,6 +120,15 @@ static bool try_executable(void)
 	return can;
 }
 
+/* Whether there are processes that this user, root, may not trace. The kernel asks the same for
+ * this link of a process as for tracing it (ptrace(2), "Ptrace access mode checking"). */
+static bool is_confined_root(void)
+{
+	char text[64];
+
+	return readlink("/proc/1/ns/user", text, sizeof(text)) < 0 && errno != ENOENT;
+}
+
 static void examine_machine(struct examination *e)
 {
 	struct utsname u;
@@ -130,7 +142,11 @@ static void examine_machine(struct examination *e)
 		tell(e, BAD, "machine", "%s: this iprobe knows x86_64", u.machine);
 	else
 		tell(e, GOOD, "machine", "%s %s on %s", u.sysname, u.release, u.machine);
-	if (geteuid() == 0)
+	if (geteuid() == 0 && is_confined_root())
+		tell(e, NOTE, "user",
+		     "root, but not of the whole machine (a container, a security module, or no "
+		     "CAP_SYS_PTRACE): pid 1 is out of reach, and others may be: name them");
+	else if (geteuid() == 0)
 		tell(e, GOOD, "user", "root: any process of this machine");
 	else
 		tell(e, NOTE, "user", "uid %d: your own processes; other people's need root",
@@ -279,7 +295,9 @@ int cmd_doctor(int argc, char **argv)
 	struct examination e = {0};
 	struct ip_json j;
 	bool json = false;
-	int option, pid, code;
+	_cleanup_free_ int *pids = NULL;
+	int option, code;
+	size_t n;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) >= 0) {
@@ -295,7 +313,7 @@ int cmd_doctor(int argc, char **argv)
 			return cli_bad_option(argv[0], argc, argv, letters, long_options);
 		}
 	}
-	code = cli_one_pid_or_none(argc, argv, &pid);
+	code = cli_pids_or_none(argc, argv, &pids, &n);
 	if (code >= 0)
 		return code;
 	if (json) {
@@ -305,8 +323,15 @@ int cmd_doctor(int argc, char **argv)
 		e.json = &j;
 	}
 	examine_machine(&e);
-	if (pid)
-		examine_target(&e, pid);
+	for (size_t i = 0; i < n; i++) {
+		e.pid = pids[i];
+		if (!json && n > 1)
+			ip_print(stdout, "\npid %d\n", pids[i]);
+		examine_target(&e, pids[i]);
+	}
+	if (!n)
+		tell(&e, NOTE, "process",
+		     "none was named: iprobe doctor PID... says whether it can be attached to");
 	if (json) {
 		ip_json_end_array(&j);
 		ip_json_uint(&j, "bad", e.bad);

@@ -168,34 +168,28 @@ int cli_trace_operand(const char *text)
 	return 0;
 }
 
-static int one_pid(int argc, char **argv, bool may_miss, int *ret)
+int cli_pids_or_none(int argc, char **argv, int **ret, size_t *ret_n)
 {
 	_cleanup_free_ char **all = NULL;
 	size_t n;
-	int code;
 
-	*ret = 0;
+	*ret = NULL;
+	*ret_n = 0;
 	all = cli_operands(argc, argv, optind, &n);
-	if (!all)
+	*ret = all ? calloc(n + 1, sizeof(**ret)) : NULL;
+	if (!*ret) {
+		ip_error("out of memory");
 		return cli_fail();
-	if (!n && may_miss)
-		return -1;
-	if (!n)
-		return cli_usage(argv[0], "which process? PID is missing");
-	for (size_t i = n; i-- > 0;) {
-		code = cli_pid_operand(argv[0], all[i], i == 0, ret);
+	}
+	for (size_t i = 0; i < n; i++) {
+		int code = cli_pid_operand(argv[0], all[i], i == 0, &(*ret)[*ret_n]);
+		bool known = false;
+
 		if (code >= 0)
 			return code;
+		for (size_t k = 0; k < *ret_n; k++)
+			known |= (*ret)[k] == (*ret)[*ret_n];
+		*ret_n += !known;
 	}
-	return n == 1 ? -1 : cli_usage(argv[0], "one PID, not '%s' too", all[1]);
-}
-
-int cli_one_pid(int argc, char **argv, int *ret)
-{
-	return one_pid(argc, argv, false, ret);
-}
-
-int cli_one_pid_or_none(int argc, char **argv, int *ret)
-{
-	return one_pid(argc, argv, true, ret);
+	return -1;
 }

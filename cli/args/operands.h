@@ -40,9 +40,8 @@ bool cli_may_be_functions(const char *text);
  * that says what it is instead. */
 int cli_trace_operand(const char *text);
 
-/* Reads the only operand of a command, which is a PID. Returns -1: go on; else the exit code. */
-int cli_one_pid(int argc, char **argv, int *ret);
-/* The same, but there may be none: *ret is 0 then. */
-int cli_one_pid_or_none(int argc, char **argv, int *ret);
+/* Reads operands that are all PIDs, each once, or none. *ret: malloc'ed. Returns -1: go on; else
+ * the exit code. */
+int cli_pids_or_none(int argc, char **argv, int **ret, size_t *ret_n);
 
 #endif

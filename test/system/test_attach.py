@@ -367,7 +367,32 @@ def test_doctor(actor, steady):
         assert any(
             line.split()[:2] == [priority, "priority"] for line in done.stdout.splitlines()
         ), repr(done)
+    alone = actor.iprobe("doctor").stdout
+    assert "none was named: iprobe doctor PID" in alone
+    if actor.is_root:
+        whole = actor.run(["readlink", "/proc/1/ns/user"]).returncode == 0
+        assert ("any process of this machine" in alone) == whole, alone
+        assert ("pid 1 is out of reach" in alone) != whole, alone
     memory.assert_untouched(steady.pid)
+
+
+def test_doctor_of_several(me, programs, targets):
+    """Each process is examined, once; in JSON its checks have its pid."""
+    some = [targets.steady(me, programs.simple("steady"), "-t", "1") for _ in range(2)]
+    pids = [target.pid for target in some]
+    done = me.iprobe("doctor", *pids, pids[0])
+    assert done.returncode == 0, repr(done)
+    for pid in pids:
+        assert done.stdout.count(f"pid {pid}, ") == 1, repr(done)
+    missing = 4194304  # the kernel gives no such number
+    done = me.iprobe("doctor", "--json", *pids, missing)
+    assert done.returncode == 1, repr(done)
+    found = json.loads(done.stdout)
+    bad = [check["pid"] for check in found["checks"] if check["verdict"] == "bad"]
+    assert bad == [missing] and found["bad"] == 1, found
+    assert {check["pid"] for check in found["checks"] if "pid" in check} == {*pids, missing}
+    for pid in pids:
+        memory.assert_untouched(pid)
 
 
 @pytest.mark.parametrize("args", [["info"], ["report"], ["dump"]])
