@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/inject/inject.h"
 #include "hotpatcher/inject/runtime_wake.h"
@@ -17,6 +18,27 @@
 #include "session/session_private.h"
 #include "session/update.h"
 
+/* Counts the functions of a module as a session does (ip_session_count()): an inlined instance and
+ * its function are one, and what only carries calls on that end by a jump is none. */
+static long count_functions(const struct ip_plan *plan, const struct ip_module *module, size_t m)
+{
+	_cleanup_free_ bool *seen = NULL;
+	long n = 0;
+
+	seen = calloc((module->list ? module->list->header->nfunctions : 0) + 1, sizeof(*seen));
+	if (!seen)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		const struct ip_plan_function *f = &plan->functions[i];
+
+		if (f->module_index != m || f->silent || seen[f->function])
+			continue;
+		seen[f->function] = true;
+		n++;
+	}
+	return n;
+}
+
 static int preview_modules(struct ip_session_preview *preview, const struct ip_modules *modules,
 			   const struct ip_plan *plan)
 {
@@ -25,15 +47,18 @@ static int preview_modules(struct ip_session_preview *preview, const struct ip_m
 		return ip_error("out of memory");
 	for (size_t m = 0; m < modules->n; m++) {
 		size_t k = preview->nmodules;
+		long functions;
 
 		for (size_t i = 0; i < plan->nchanges; i++)
 			preview->modules[k].sites +=
 				plan->functions[plan->function_of[i]].module_index == m;
-		for (size_t i = 0; i < plan->nfunctions; i++)
-			preview->modules[k].functions +=
-				plan->functions[i].module_index == m && !plan->functions[i].inlined;
 		if (!preview->modules[k].sites)
 			continue;
+		functions = count_functions(plan, &modules->items[m], m);
+		if (functions < 0)
+			return -1;
+		preview->modules[k].functions = functions;
+		preview->summary.functions += functions;
 		preview->modules[k].path = strdup(modules->items[m].path);
 		preview->nmodules++;
 	}
@@ -105,7 +130,6 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options,
 	    preview_modules(ret, &modules, &plan) < 0)
 		goto out;
 	ret->summary.sites = plan.nchanges;
-	ret->summary.functions = plan.ndistinct;
 	ret->summary.left_out = plan.left_out;
 	ret->summary.pages = count_pages(&plan);
 	ret->summary.threads = ip_user_threads(pid);
