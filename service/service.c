@@ -25,6 +25,7 @@
 #define IDLE_NS	    1000000000ull
 #define GROWN_NS    20000000ull /* how long a process has lived when its session begins */
 #define TRIES	    3
+#define CHECKS	    16 /* programs that are looked at before any process is touched */
 #define ABSENT_NS   2000000000ull
 #define LATE_NS	    2000000000ull /* beyond its time a session is told to end */
 #define PROGRESS_NS 250000000ull
@@ -393,6 +394,39 @@ static int step(struct service *s)
 	return 1;
 }
 
+/* Whether another member before this one is of the same program. */
+static bool is_checked(const struct service *s, size_t at)
+{
+	for (size_t i = 0; i < at; i++)
+		if (s->members.items[i]->process.identity == s->members.items[at]->process.identity)
+			return true;
+	return false;
+}
+
+/* Step 1: of several programs one may have what another lacks; then the workers of those that lack
+ * it tell that. */
+static int check(const struct service *s)
+{
+	const struct ip_service_options *o = s->options;
+	_cleanup_free_ char *why = NULL;
+	unsigned checked = 0;
+
+	for (size_t i = 0; o->check && i < s->members.n; i++) {
+		int ret;
+
+		if (is_checked(s, i))
+			continue;
+		if (checked++ == CHECKS)
+			return 0; /* the next program might have it */
+		ret = o->check(o->context, &s->members.items[i]->process);
+		if (ret == 0)
+			return 0;
+		if (ret < 0 && !why)
+			why = strdup(ip_error_message());
+	}
+	return why ? ip_error("%s", why) : 0;
+}
+
 static int record(struct service *s)
 {
 	const struct ip_service_options *o = s->options;
@@ -402,7 +436,7 @@ static int record(struct service *s)
 	s->start_ns = ip_now_ns();
 	if (!text)
 		return ip_error("out of memory");
-	if (look(s, s->start_ns, true) < 0)
+	if (look(s, s->start_ns, true) < 0 || check(s) < 0)
 		return -1;
 	if (o->dir && ip_member_dirs_create(o->dir, text, &s->dirs) < 0)
 		return -1;

@@ -3,7 +3,9 @@
  * Recording a service: all processes of a choice (processes.h), each by a worker of its own
  * (workers.h), into one directory (trace_writer/member_dirs.h).
  *
- *   1. Find the processes. None: an error. Start a worker for each.
+ *   1. Find the processes. None: an error. Hold what the user asks for against one process of each
+ *      program: if it fits none of them, that is one error, and no process is touched. Start a
+ *      worker for each process.
  *   2. While workers live: take their reports; look for new processes where the kernel has given a
  *      pid since the last look. A process that has come only just is left alone for a moment: most
  *      children execute another program at once, or end. A process that could not be recorded is
@@ -50,6 +52,9 @@ struct ip_service_sum {
 
 struct ip_service_options {
 	struct ip_service_choice choice;
+	/* step 1: returns 0: what the user asks for fits the process, which is left as it is; 1:
+	 * that is not known; -1 with an error: it does not. NULL: not called */
+	int (*check)(void *context, const struct ip_service_process *process);
 	const char *dir; /* of the traces; NULL: none is made */
 	uint64_t duration_ns;
 	/* begins, runs and ends the session of one process, in the worker */

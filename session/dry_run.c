@@ -127,6 +127,7 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options,
 	if (ip_modules_load(s.target, &modules) < 0 ||
 	    ip_session_check_lists(s.target, &modules) < 0 ||
 	    ip_plan_select(s.target, &modules, &s.selections, &plan) < 0 ||
+	    ip_values_check(&plan, s.target, &modules, &options->values) < 0 ||
 	    preview_modules(ret, &modules, &plan) < 0)
 		goto out;
 	ret->summary.sites = plan.nchanges;
@@ -142,6 +143,26 @@ out:
 	ip_modules_clear(&modules);
 	ip_session_clear(&s);
 	return done;
+}
+
+int ip_session_check_requests(pid_t pid, const struct ip_session_options *options)
+{
+	struct ip_session_summary summary = {.pid = pid};
+	struct ip_session s = {.options = options, .summary = &summary};
+	struct ip_modules modules = {0};
+	struct ip_plan plan = {0};
+	int ret = 1;
+
+	if (!options->values.requests || !options->values.requests->n)
+		return 0;
+	if (ip_session_select(&s) == 0 && ip_stops_open(pid, &s.target) == 0 &&
+	    ip_modules_load(s.target, &modules) == 0 &&
+	    ip_plan_select(s.target, &modules, &s.selections, &plan) == 0)
+		ret = ip_values_check(&plan, s.target, &modules, &options->values);
+	ip_plan_clear(&plan);
+	ip_modules_clear(&modules);
+	ip_session_clear(&s);
+	return ret;
 }
 
 void ip_session_preview_clear(struct ip_session_preview *preview)

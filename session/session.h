@@ -199,6 +199,11 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options,
 		       struct ip_session_preview *ret);
 void ip_session_preview_clear(struct ip_session_preview *preview);
 
+/* Holds what --args, --retval and --when name against the functions of a process, which is left as
+ * it is. Returns 0: they fit, or there are none; 1: it cannot be told before the attach, which
+ * tells why; -1 with an error: one of them fits no function. */
+int ip_session_check_requests(pid_t pid, const struct ip_session_options *options);
+
 /* Launches argv with the runtime, and records from its first instruction. runtime: path of the
  * shared object. *ret_status: how the command ended, as from waitpid. -1 if the command could not
  * be launched or recorded; then it has not executed its own code, unless the message says

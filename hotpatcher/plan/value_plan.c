@@ -39,7 +39,7 @@ struct place {
 struct planner {
 	struct ip_plan *plan;
 	const struct ip_value_options *options;
-	struct ip_area *area;
+	struct ip_area *area; /* NULL: the requests are only held against the functions */
 	const struct ip_signatures *signatures;
 	struct ip_value_gaps *gaps;
 	struct function_values *functions; /* as plan->functions */
@@ -119,7 +119,7 @@ static int take(struct planner *p, struct ip_arguments *a, uint32_t *ret)
 	int64_t program = 0;
 
 	*ret = 0;
-	if (a->program.nops) {
+	if (a->program.nops && p->area) {
 		program = add_program(p, a);
 		p->gaps->too_many += program == 0;
 	}
@@ -256,7 +256,28 @@ static int assign(struct planner *p, size_t first, size_t last)
 
 static int plan_module(struct planner *p, const struct ip_target *target, size_t first, size_t last)
 {
-	return plan_functions(p, target, first, last) < 0 || assign(p, first, last) < 0 ? -1 : 0;
+	return plan_functions(p, target, first, last) < 0 || (p->area && assign(p, first, last) < 0)
+		       ? -1
+		       : 0;
+}
+
+static int plan_modules(struct planner *p, const struct ip_target *target,
+			const struct ip_modules *modules)
+{
+	const struct ip_plan *plan = p->plan;
+
+	/* changes are ordered by module */
+	for (size_t first = 0, last; first < plan->nchanges; first = last) {
+		uint32_t module = plan->functions[plan->function_of[first]].module_index;
+
+		for (last = first; last < plan->nchanges; last++)
+			if (plan->functions[plan->function_of[last]].module_index != module)
+				break;
+		p->module = &modules->items[module];
+		if (plan_module(p, target, first, last) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 /* Counts the functions that have no values. It is an error if no selected probe can have values. */
@@ -334,18 +355,7 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target,
 		ip_error("out of memory");
 		goto out;
 	}
-	/* changes are ordered by module */
-	for (size_t first = 0, last; first < plan->nchanges; first = last) {
-		uint32_t module = plan->functions[plan->function_of[first]].module_index;
-
-		for (last = first; last < plan->nchanges; last++)
-			if (plan->functions[plan->function_of[last]].module_index != module)
-				break;
-		p.module = &modules->items[module];
-		if (plan_module(&p, target, first, last) < 0)
-			goto out;
-	}
-	if (check(&p, target) < 0)
+	if (plan_modules(&p, target, modules) < 0 || check(&p, target) < 0)
 		goto out;
 	if (!gaps->checked && ip_value_outcomes_check(options->requests, p.outcomes) < 0) {
 		ip_error_prefix("pid %d", target->pid);
@@ -362,6 +372,32 @@ out:
 	free(p.functions);
 	free(p.index);
 	free(p.hashes);
+	ip_value_outcomes_clear(p.outcomes, nrequests);
+	return ret;
+}
+
+int ip_values_check(struct ip_plan *plan, const struct ip_target *target,
+		    const struct ip_modules *modules, const struct ip_value_options *options)
+{
+	/* --args and --retval of all functions fit always */
+	const struct ip_value_options named = {.string_limit = options->string_limit,
+					       .requests = options->requests};
+	const size_t nrequests = options->requests ? options->requests->n : 0;
+	struct ip_value_gaps gaps = {0};
+	struct planner p = {.plan = plan, .options = &named, .gaps = &gaps};
+	int ret = -1;
+
+	if (!nrequests)
+		return 0;
+	p.functions = calloc(plan->nfunctions + 1, sizeof(*p.functions));
+	p.outcomes = calloc(nrequests + 1, sizeof(*p.outcomes));
+	if (!p.functions || !p.outcomes)
+		ip_error("out of memory");
+	else if (plan_modules(&p, target, modules) == 0 && check(&p, target) == 0)
+		ret = ip_value_outcomes_check(options->requests, p.outcomes) < 0
+			      ? ip_error_prefix("pid %d", target->pid)
+			      : 0;
+	free(p.functions);
 	ip_value_outcomes_clear(p.outcomes, nrequests);
 	return ret;
 }

@@ -33,6 +33,11 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target,
 		   struct ip_area *area, const struct ip_signatures *signatures,
 		   struct ip_value_gaps *gaps);
 
+/* Holds the requests against the functions of a plan, and changes nothing. Returns 0; -1 with an
+ * error: one of them fits no function, or memory ran out. */
+int ip_values_check(struct ip_plan *plan, const struct ip_target *target,
+		    const struct ip_modules *modules, const struct ip_value_options *options);
+
 /* Returns whether a thread of the process is under seccomp, which may kill a thread for a system
  * call, or whether the process has loaded the library by which programs put themselves under
  * seccomp. */
