@@ -32,6 +32,7 @@ struct ip_service_worker_result {
 	bool changed;	  /* the target had a session, which was changed */
 	bool followed;	  /* another worker's session records the target already */
 	bool none;     /* nothing to do: no module of the target has probes, or none is selected */
+	bool little;   /* fperf: it has few samples, for want of calls */
 	bool execed;   /* the process executes another program now, which is not recorded */
 	bool over;     /* what ended it ends the whole recording (--until, --stop-on) */
 	char why[400]; /* why there is no recording; empty: there is */

@@ -151,7 +151,13 @@ int cli_no_command(const char *word, const char *const *names)
 {
 	const char *habit = by_habit(word), *near = habit ? NULL : nearest(word, names);
 
-	if (*word && word[strspn(word, "0123456789")] == '\0')
+	if (!strcmp(word, "fperf") || !strcmp(word, "iprobed") || !strcmp(word, "coldpatch"))
+		ip_print(stderr,
+			 "iprobe: %s is a command of its own: type '%s' without iprobe in front "
+			 "(%s --help)%s\n",
+			 word, word, word,
+			 strcmp(word, "fperf") ? "" : ", such as fperf -p PID --duration 10s");
+	else if (*word && word[strspn(word, "0123456789")] == '\0')
 		ip_print(stderr,
 			 "iprobe: no command '%s': do you mean 'iprobe attach %s' (record that "
 			 "process) or 'iprobe top %s' (look at it)?\n",

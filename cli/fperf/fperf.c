@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "access/delegation.h"
+#include "cli/args/operands.h"
 #include "cli/args/processes.h"
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
@@ -37,7 +38,7 @@
 #define STOP_LEAST	200000ull
 
 static const char help[] =
-	"usage: fperf [OPTIONS] -p PID,...\n"
+	"usage: fperf [OPTIONS] -p PID,...      (or PID...)\n"
 	"       fperf [OPTIONS] --name GLOB | --unit UNIT | --cgroup PATH\n"
 	"       fperf [OPTIONS] [--] CMD [ARGS...]\n"
 	"       fperf list-events [--native] [--json]\n"
@@ -141,6 +142,7 @@ struct options {
 	struct ip_service_choice choice;
 	const char *program; /* of one of several processes; NULL: there is one */
 	bool found;	     /* not named by its pid: it may have nothing to count */
+	bool *little;	     /* one of several: set where results are few for want of calls */
 	bool any, quiet, budget_given, memory_given;
 	const struct ip_fperf_profile *profile; /* NULL: none */
 };
@@ -322,18 +324,42 @@ static int parse_processes(int argc, char **argv, struct options *o)
 	return -1;
 }
 
-/* Parses the command line. Returns -1: go on; else the exit code. */
-static int parse(int argc, char **argv, struct options *o)
+/* Whether a program of that name can be run as a command. */
+static bool is_command(const char *name)
+{
+	const char *path = getenv("PATH");
+	bool found = false;
+
+	for (const char *at = path ? path : ""; *at && !found; at += *at == ':') {
+		const int n = strcspn(at, ":");
+		_cleanup_free_ char *file = NULL;
+
+		if (asprintf(&file, "%.*s/%s", n, at, name) < 0)
+			file = NULL;
+		found = file && access(file, X_OK) == 0;
+		at += n;
+	}
+	return found;
+}
+
+/* Takes the next operand as a process, as other commands do: it is a number, and no command has
+ * that name. Returns whether it was one; -1 after a usage error. */
+static int take_pid(int argc, char **argv)
+{
+	int pid;
+
+	if (optind >= argc || !strcmp(argv[optind - 1], "--") ||
+	    argv[optind][strspn(argv[optind], "0123456789")] ||
+	    ip_parse_pid(argv[optind], &pid) < 0 || is_command(argv[optind]))
+		return 0;
+	return cli_pid_option("fperf", argv[optind++]) ? -1 : 1;
+}
+
+/* Parses the options up to the next operand. Returns -1: go on; else the exit code. */
+static int parse_options(int argc, char **argv, struct options *o)
 {
 	int option, code;
 
-	*o = (struct options){
-		.session = {.memory = IP_DEFAULT_MEMORY,
-			    .max_stop_ns = IP_DEFAULT_MAX_STOP,
-			    .clock = IP_CLOCK_TSC},
-		.fperf = {.budget = BUDGET, .samples_per_s = -1, .policy = &ip_fperf_bucket},
-	};
-	opterr = 0;
 	while ((option = getopt_long(argc, argv, LETTERS, long_options, NULL)) >= 0) {
 		switch (option) {
 		case 'f':
@@ -387,6 +413,29 @@ static int parse(int argc, char **argv, struct options *o)
 				return cli_usage("fperf", "%s", ip_error_message());
 		}
 	}
+	return -1;
+}
+
+/* Parses the command line. Returns -1: go on; else the exit code. */
+static int parse(int argc, char **argv, struct options *o)
+{
+	int code;
+
+	*o = (struct options){
+		.session = {.memory = IP_DEFAULT_MEMORY,
+			    .max_stop_ns = IP_DEFAULT_MAX_STOP,
+			    .clock = IP_CLOCK_TSC},
+		.fperf = {.budget = BUDGET, .samples_per_s = -1, .policy = &ip_fperf_bucket},
+	};
+	opterr = 0;
+	do {
+		code = parse_options(argc, argv, o);
+		if (code >= 0)
+			return code;
+		code = take_pid(argc, argv);
+		if (code < 0)
+			return 2;
+	} while (code);
 	if (apply_profile(o) < 0)
 		return cli_fail();
 	if (!o->fperf.interval_ns)
@@ -402,7 +451,7 @@ static int parse(int argc, char **argv, struct options *o)
 	if (o->any && optind < argc)
 		return cli_usage("fperf", "-p PID and a command: one of them");
 	if (!o->any && optind >= argc)
-		return cli_usage("fperf", "whom? -p PID, or a command");
+		return cli_usage("fperf", "whom? a PID (-p PID), or a command");
 	return o->any ? parse_processes(argc, argv, o) : -1;
 }
 
@@ -475,6 +524,16 @@ static int print(const struct options *o, struct output *output, struct ip_fperf
 	return 0;
 }
 
+#define LITTLE_SAMPLES 30u /* for each function that was called: fewer tell little */
+#define IDLE_SHARE     0.1 /* of the time: a process that runs for less has little to do */
+
+/* Whether results are few for want of calls, rather than for the budget. */
+static bool is_little(const struct ip_fperf_summary *sum)
+{
+	return sum->length_s > 0 && sum->run_s < IDLE_SHARE * sum->length_s &&
+	       sum->samples < LITTLE_SAMPLES * (sum->called ? sum->called : 1);
+}
+
 /* several: the line says of which process it is. */
 static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f, bool several)
 {
@@ -497,6 +556,14 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f,
 		1e3 * sum.overhead * sum.run_s, 100 * sum.overhead, 100 * sum.stops_share,
 		sum.changes, ip_plural(sum.changes), sum.changes_without_stop,
 		ip_stop_log_longest(&s->stops) / 1e6, sum.longest_gap_ns / 1e6);
+	if (is_little(&sum) && !several)
+		ip_print(
+			stderr,
+			"fperf: %sthere is little to tell: the process was on a CPU for %.1f %% of "
+			"the time, and few calls were to be sampled: count for longer "
+			"(--duration), "
+			"or while it has work\n",
+			process, sum.length_s > 0 ? 100 * sum.run_s / sum.length_s : 0.0);
 	if (s->end == IP_END_EXECED)
 		ip_print(stderr,
 			 "fperf: pid %d has executed another program: that one is not counted "
@@ -580,8 +647,9 @@ static int ask_daemon(const struct options *o, int argc, char **argv)
 			snprintf(budget, sizeof(budget), "%.9g%%", p->budget_percent);
 		words[n++] = (struct cli_via_daemon_word){"budget", budget};
 	}
+	/* options may follow the PID; there is no command whose options they could be */
 	return (o->program ? cli_via_daemon_print : cli_via_daemon_try)(
-		IP_REQUEST_FPERF, o->pid, argc, argv, LETTERS, long_options, words);
+		IP_REQUEST_FPERF, o->pid, argc, argv, LETTERS + 1, long_options, words);
 }
 
 static int run(const struct options *o, struct output *output, char **command,
@@ -623,6 +691,12 @@ static int run(const struct options *o, struct output *output, char **command,
 	close_output(o, output, written);
 	if (done == 0 && !o->quiet)
 		tell_summary(summary, f, o->program);
+	if (done == 0 && o->little) {
+		struct ip_fperf_summary sum;
+
+		ip_fperf_summary(f, &sum);
+		*o->little = is_little(&sum);
+	}
 	ip_fperf_destroy(f);
 	ip_dir_remove(place.parent, place.name);
 	ip_dir_place_close(&place);
@@ -671,6 +745,7 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	o.pid = task->pid;
 	o.program = task->comm;
 	o.found = !task->named;
+	o.little = &result->little;
 	o.session.duration_ns = task->left_ns;
 	if (!o.memory_given)
 		o.session.memory = ip_service_memory(o.session.memory, task->n);
@@ -693,6 +768,7 @@ static int run_service(struct options *o, struct output *output, int argc, char 
 	const struct fperf_service service = {.choice = o->choice,
 					      .duration_ns = o->session.duration_ns,
 					      .json = o->format == FPERF_JSON,
+					      .quiet = o->quiet,
 					      .out = output->file ? output->file : stdout,
 					      .work = work,
 					      .context = &own};

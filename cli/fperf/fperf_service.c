@@ -25,8 +25,9 @@ struct results {
 	const struct fperf_service *service;
 	struct result *items;
 	size_t n;
-	bool failed;   /* a result is missing, which has been told */
-	char why[400]; /* of the first process that has nothing to count */
+	size_t little;	/* that had little to do */
+	bool failed;	/* a result is missing, which has been told */
+	char why[1024]; /* of the first process that has nothing to count */
 };
 
 static void take_result(void *context, const struct ip_service_worker *worker, const char *name)
@@ -38,6 +39,7 @@ static void take_result(void *context, const struct ip_service_worker *worker, c
 		snprintf(r->why, sizeof(r->why), "%s", worker->result->why);
 	if (!worker->result->recorded)
 		return;
+	r->little += worker->result->little;
 	text = ip_service_worker_output(worker);
 	if (!text || ip_array_grow(&r->items, r->n, sizeof(*r->items)) < 0) {
 		free(text);
@@ -110,6 +112,14 @@ int fperf_service_run(const struct fperf_service *s, bool *ret_written)
 	done = ip_service_record(&options, &sum);
 	if (done == 0 && !r.n)
 		done = ip_error("none of these processes can be counted: %s", r.why);
+	if (r.little && !s->quiet)
+		ip_print(stderr,
+			 "fperf: there is little to tell of %zu of %zu process%s: they were on a "
+			 "CPU "
+			 "for less than a tenth of the time, and few calls were to be sampled: "
+			 "count "
+			 "for longer (--duration), or while they have work\n",
+			 r.little, r.n, r.n == 1 ? "" : "es");
 	*ret_written = done >= 0 && r.n && print(s, &r) == 0;
 	if (done < 0 || (r.n && !*ret_written))
 		code = cli_fail();

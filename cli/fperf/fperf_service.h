@@ -14,7 +14,7 @@
 struct fperf_service {
 	struct ip_service_choice choice;
 	uint64_t duration_ns; /* 0: until the end */
-	bool json;
+	bool json, quiet;
 	FILE *out;
 	/* counts one process in a worker and prints the results on stdout; as in
 	 * ip_service_options */

@@ -68,6 +68,22 @@ def test_a_table_for_each(actor, server):
     server.finish()
 
 
+def test_bare_pids_with_little_to_do(actor, server):
+    """As everybody types them; and why there is so little is said once."""
+    words = [server.workers[0], "--duration", "300ms", *server.workers[1:]]
+    done = actor.run([fperf_path(actor), "-f", "prefork_answer", *words])
+    assert done.returncode == 0, repr(done)
+    assert all(f"pid {pid} (prefork)\n" in done.stdout for pid in server.workers), repr(done)
+    assert done.stderr.count("there is little to tell of 2 of 2 processes") == 1, repr(done)
+    assert done.stderr.count("there is little") == 1, repr(done)
+    one = actor.run([fperf_path(actor), server.pid, "--duration", "100ms"])
+    assert one.returncode == 0 and "little to tell: the process was on a CPU for" in one.stderr
+    for words, said in ((["--", "77"], "cannot run 77"), (["4194304"], "4194304")):
+        done = actor.run([fperf_path(actor), *words])
+        assert done.returncode and said in done.stderr, repr(done)
+    server.finish()
+
+
 def test_new_members_join(actor, server):
     proc = start(actor, server, "--json", "-q", "--budget", "none", "--children", "-p", server.pid)
     new = server.fork()  # it has its parent's live text, so that tells nothing

@@ -106,6 +106,7 @@ def test_options_of_fperf(me):
         (["attach", "/"], "/ is a directory"),
         (["attach", "99999999999"], "is no process id"),
         (["doctor", "1", "nginx"], "pgrep -x nginx"),
+        (["fperf", "-p", "1"], "type 'fperf' without iprobe in front"),
         (["report", "a.data", "x*"], "functions are chosen by -f"),
         (["list", "/bin/true", "x"], "functions are chosen by -f"),
     ],
