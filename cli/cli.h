@@ -50,6 +50,9 @@ struct cli_record_options {
 	bool found;
 	bool tried_again; /* if it cannot be recorded now; then nothing is told of it yet */
 	bool leave;	  /* attach: iprobed continues the session on its own */
+	/* one of several processes that came late: when its session went live, since its start.
+	 * NULL: not known; 0: it was there from the beginning, or has not gone live */
+	const uint64_t *joined_ns;
 };
 
 /* Parses the options. argv[*ret_next] is the first operand. attach: options may also follow the
@@ -61,6 +64,18 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
  * *ret_dir is the argument of -o, or NULL. Returns 0, or -1 with an error. */
 struct ip_request;
 int cli_record_words(int argc, char **argv, struct ip_request *request, const char **ret_dir);
+
+/* Prints on stderr what a session could not do, or the sessions of that many processes: system
+ * calls that waited for longer, functions without values. */
+void cli_record_warnings(const struct ip_session_summary *summary, size_t processes);
+
+/* Prints on stderr how many events were lost, and what ended the recording early. dir: of the
+ * trace. */
+void cli_record_losses(const struct ip_session_summary *summary, const char *dir);
+
+/* Tells on stderr where plain --args or --retval stands beside the other one with FUNC(...): it
+ * takes all functions. functions: that are recorded. */
+void cli_record_tell_all(const struct cli_record_options *options, size_t functions);
 
 /* Prints the summary: a line on stderr, or with --json a line on stdout. */
 void cli_record_summary(const struct cli_record_options *options,

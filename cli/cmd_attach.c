@@ -286,6 +286,25 @@ static int preview(pid_t pid, const struct cli_record_options *options)
 	return code;
 }
 
+static void fill_gaps(struct ip_service_gaps *g, const struct ip_session_summary *s)
+{
+	*g = (struct ip_service_gaps){.left_out = s->left_out,
+				      .renewed = s->renewed,
+				      .disturbed = s->disturbed,
+				      .unswitched = s->unswitched,
+				      .no_debug_info = s->value_gaps.no_debug_info,
+				      .other_placement = s->value_gaps.other_placement,
+				      .too_many = s->value_gaps.too_many,
+				      .no_reading = s->value_gaps.no_reading,
+				      .plain = s->plain,
+				      .children_restored = s->children_restored,
+				      .limit = s->end == IP_END_SIZE_LIMIT ? s->limit : 0,
+				      .no_space = s->end == IP_END_NO_SPACE};
+	snprintf(g->renewed_last, sizeof(g->renewed_last), "%s", s->renewed_last);
+	snprintf(g->unswitched_why, sizeof(g->unswitched_why), "%s", s->unswitched_why);
+	snprintf(g->limit_by, sizeof(g->limit_by), "%s", s->limit_by ? s->limit_by : "");
+}
+
 /* What the worker of a service leaves for its sum. */
 static void fill(struct ip_service_worker_result *r, const struct ip_session_summary *s, int code)
 {
@@ -300,6 +319,7 @@ static void fill(struct ip_service_worker_result *r, const struct ip_session_sum
 	r->pages = s->pages;
 	r->bytes = s->written;
 	r->length_ns = s->length_ns;
+	fill_gaps(&r->gaps, s);
 	r->stops = s->stops.n;
 	for (size_t i = 0; i < s->stops.n; i++) {
 		r->stops_ns += s->stops.items[i].ns;
@@ -361,14 +381,22 @@ int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc
 	if (options->dry_run)
 		return preview(pid, options);
 	cli_catch_signals();
+	/* a service has done it before its workers were started */
+	if (!result && !options->session.resume &&
+	    ip_session_check_requests(pid, &options->session) < 0)
+		return cli_fail();
 	code = ip_session_attach(pid, &options->session, &summary) < 0;
 	if (result)
 		fill(result, &summary, code);
 	if (result && !options->found)
 		result->none = false; /* it is told by itself */
 	/* a process that was found and has nothing to record is counted, not named */
-	if (code && !options->tried_again && !(options->found && summary.nothing))
-		cli_fail();
+	if (code && !options->tried_again && !(options->found && summary.nothing)) {
+		if (result)
+			result->untold = true; /* its caller tells it once for all of them */
+		else
+			cli_fail();
+	}
 	if (summary.change.done)
 		print_change(options, &summary);
 	else

@@ -26,6 +26,7 @@ struct ip_service_member {
 	uint64_t again_ns; /* WAITING: until then */
 	unsigned tries;
 	bool gone; /* it was not found at the last look */
+	bool late; /* it was not found at the first look */
 	char name[IP_TRACE_MEMBER_NAME];
 	struct ip_service_worker worker, restorer;
 	/* FOLLOWED: whose session records it; NULL: not known */

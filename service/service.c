@@ -50,7 +50,7 @@ static int look(struct service *s, uint64_t now, bool first)
 {
 	const struct ip_service_choice *choice = &s->options->choice;
 	struct ip_service_processes found;
-	size_t at = 0;
+	size_t at = 0, known;
 	pid_t missing;
 	int ret;
 
@@ -63,8 +63,11 @@ static int look(struct service *s, uint64_t now, bool first)
 		ip_notice("pid %d does not exist (any more)", missing);
 		s->failed = true;
 	}
+	known = s->members.n;
 	ret = ip_service_members_meet(&s->members, &found, first ? now : now + GROWN_NS,
 				      now + GROWN_NS);
+	for (size_t i = known; !first && i < s->members.n; i++)
+		s->members.items[i]->late = true;
 	ip_service_processes_clear(&found);
 	return ret;
 }
@@ -116,6 +119,7 @@ static int start(struct service *s, struct ip_service_member *m, uint64_t now)
 			 .n = ip_service_members_count(&s->members, IP_SERVICE_RECORDING) +
 			      ip_service_members_count(&s->members, IP_SERVICE_WAITING),
 			 .named = m->process.named,
+			 .late = m->late,
 			 .last = m->process.named || m->tries + 1 >= TRIES,
 			 .comm = m->process.comm}};
 

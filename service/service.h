@@ -38,6 +38,7 @@ struct ip_service_task {
 	uint64_t left_ns;  /* of the recording's duration; 0: it has none */
 	size_t n;	   /* how many processes there are now */
 	bool named;	   /* by its pid */
+	bool late;	   /* it came after the recording had begun */
 	bool last;	   /* it is not tried again if it cannot be recorded */
 	const char *comm;  /* its name, for people */
 };

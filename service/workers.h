@@ -28,15 +28,26 @@ struct ip_service_worker_result {
 		length_ns;
 	uint64_t stops, stops_ns, longest_stop_ns;
 	uint64_t counted; /* calls, where they are counted */
-	bool recorded;	  /* its trace exists */
-	bool changed;	  /* the target had a session, which was changed */
-	bool followed;	  /* another worker's session records the target already */
-	bool none;     /* nothing to do: no module of the target has probes, or none is selected */
-	bool little;   /* fperf: it has few samples, for want of calls */
-	bool execed;   /* the process executes another program now, which is not recorded */
-	bool over;     /* what ended it ends the whole recording (--until, --stop-on) */
-	char why[400]; /* why there is no recording; empty: there is */
-	char end[128]; /* why the recording ended */
+	/* what the session could not do, for a sum of all of them: as in struct
+	 * ip_session_summary */
+	struct ip_service_gaps {
+		uint64_t left_out, renewed, disturbed, unswitched, no_debug_info, other_placement,
+			too_many, plain, children_restored;
+		uint64_t limit; /* of the trace's size, where it has ended the recording */
+		bool no_reading, no_space;
+		char renewed_last[192], unswitched_why[256], limit_by[64];
+	} gaps;
+	uint64_t joined_ns; /* when it went live, since the target was started; 0: it has not */
+	bool recorded;	    /* its trace exists */
+	bool untold;	    /* it has failed, and the caller is to say why */
+	bool changed;	    /* the target had a session, which was changed */
+	bool followed;	    /* another worker's session records the target already */
+	bool none;	/* nothing to do: no module of the target has probes, or none is selected */
+	bool little;	/* fperf: it has few samples, for want of calls */
+	bool execed;	/* the process executes another program now, which is not recorded */
+	bool over;	/* what ended it ends the whole recording (--until, --stop-on) */
+	char why[1024]; /* why there is no recording; empty: there is */
+	char end[128];	/* why the recording ended */
 };
 
 struct ip_service_worker_progress {

@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/args/each_process.h"
 #include "cli/record/attach.h"
+#include "cli/record/error_groups.h"
 #include "cli/record/live_line.h"
 #include "common/array.h"
 #include "common/cleanup.h"
@@ -30,22 +32,45 @@ struct service {
 	char **documents; /* JSON, one of each worker */
 	size_t ndocuments;
 	struct ip_service_worker_result sum;
-	char no_events[440];		   /* why one of the processes has none */
-	char why[400];			   /* of the first that has nothing to record */
+	struct ip_session_summary gaps; /* what the sessions could not do, of all of them */
+	char limit_by[64];		/* as in it */
+	struct cli_error_groups *failures;
+	char no_events[1100];		   /* why one of the processes has none */
+	char why[1024];			   /* of the first that has nothing to record */
 	size_t recorded, changed, without; /* without: there was nothing to record */
+	size_t most_functions;		   /* of a process */
 };
 
 /* ---- the worker's side ---- */
 
+#define LATE_NS 500000000ull /* after its start; what goes live later is told to have come late */
+
 struct worker_context {
 	int socket;
 	bool follows;
+	uint64_t started;    /* as in ip_service_task */
+	uint64_t *joined_ns; /* NULL: the process was there when the recording began */
 };
+
+/* The time since the target was started, which the kernel tells in clock ticks. */
+static uint64_t age_ns(uint64_t started)
+{
+	const uint64_t tick = 1000000000ull / sysconf(_SC_CLK_TCK);
+	struct timespec t;
+	uint64_t now;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	now = t.tv_sec * 1000000000ull + t.tv_nsec;
+	return started && started * tick < now ? now - started * tick : 0;
+}
 
 static void tell_live(void *context)
 {
 	const struct worker_context *c = context;
+	const uint64_t age = c->joined_ns ? age_ns(c->started) : 0;
 
+	if (age >= LATE_NS)
+		*c->joined_ns = age;
 	ip_service_worker_say_live(c->socket, c->follows);
 }
 
@@ -76,7 +101,9 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	const struct service *s = context;
 	struct cli_record_options options = *s->options;
 	struct ip_session_options *session = &options.session;
-	struct worker_context own = {.socket = socket};
+	struct worker_context own = {.socket = socket,
+				     .started = task->started,
+				     .joined_ns = task->late ? &result->joined_ns : NULL};
 	struct ip_session_service service = {.dir = task->dir,
 					     .name = task->name,
 					     .written = task->written,
@@ -101,6 +128,7 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	session->on_live = tell_live;
 	session->on_progress = tell_progress;
 	session->context = &own;
+	options.joined_ns = own.joined_ns;
 	options.found = !task->named;
 	options.tried_again = !task->last;
 	return cli_attach_one(task->pid, &options, s->argc, s->argv, dir, result);
@@ -110,6 +138,7 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 
 static void show_progress(void *context, const struct ip_service_sum *sum)
 {
+	const struct service *s = context;
 	const struct ip_session_progress p = {.events = sum->progress.events,
 					      .lost = sum->progress.lost,
 					      .per_second = sum->progress.per_second,
@@ -117,7 +146,39 @@ static void show_progress(void *context, const struct ip_service_sum *sum)
 					      .has_duration = sum->has_duration,
 					      .left_ns = sum->left_ns};
 
-	cli_live_line_show(NULL, &p);
+	if (s->options->session.on_progress)
+		cli_live_line_show(NULL, &p);
+	cli_error_groups_tell(s->failures, false);
+}
+
+static void add_gaps(struct service *s, const struct ip_service_worker_result *r)
+{
+	const struct ip_service_gaps *g = &r->gaps;
+	struct ip_session_summary *sum = &s->gaps;
+
+	sum->lost += r->lost;
+	sum->left_out += g->left_out;
+	sum->renewed += g->renewed;
+	sum->disturbed += g->disturbed;
+	sum->unswitched += g->unswitched;
+	sum->plain += g->plain;
+	sum->children_restored += g->children_restored;
+	sum->value_gaps.no_debug_info += g->no_debug_info;
+	sum->value_gaps.other_placement += g->other_placement;
+	sum->value_gaps.too_many += g->too_many;
+	sum->value_gaps.no_reading |= g->no_reading;
+	if (g->renewed)
+		snprintf(sum->renewed_last, sizeof(sum->renewed_last), "%s", g->renewed_last);
+	if (g->unswitched)
+		snprintf(sum->unswitched_why, sizeof(sum->unswitched_why), "%s", g->unswitched_why);
+	if (g->no_space) {
+		sum->end = IP_END_NO_SPACE;
+	} else if (g->limit && !sum->end) {
+		sum->end = IP_END_SIZE_LIMIT;
+		sum->limit = g->limit;
+		snprintf(s->limit_by, sizeof(s->limit_by), "%s", g->limit_by);
+		sum->limit_by = s->limit_by;
+	}
 }
 
 static void take_result(void *context, const struct ip_service_worker *worker, const char *name)
@@ -126,6 +187,9 @@ static void take_result(void *context, const struct ip_service_worker *worker, c
 	const struct ip_service_worker_result *r = worker->result;
 	char *text = s->options->json ? ip_service_worker_output(worker) : NULL;
 
+	if (r->untold)
+		cli_error_groups_add(s->failures, worker->target, r->why);
+	add_gaps(s, r);
 	s->recorded += r->recorded;
 	s->changed += r->changed;
 	s->without += r->none;
@@ -138,6 +202,8 @@ static void take_result(void *context, const struct ip_service_worker *worker, c
 	s->sum.filtered += r->filtered;
 	s->sum.counted += r->counted;
 	s->sum.functions += r->functions;
+	if (r->functions > s->most_functions)
+		s->most_functions = r->functions;
 	s->sum.sites += r->sites;
 	s->sum.threads += r->threads;
 	s->sum.pages += r->pages;
@@ -197,9 +263,12 @@ static void print_json(const struct service *s)
 
 static void print_summary(const struct service *s)
 {
-	char events[32], lost[32], length[16], longest[16];
+	char events[32], lost[32], filtered[32], counted[32], length[16], longest[16];
 
 	cli_live_line_clear();
+	cli_error_groups_tell(s->failures, true);
+	cli_record_warnings(&s->gaps, s->recorded);
+	cli_record_losses(&s->gaps, s->options->session.dir);
 	if (s->options->json) {
 		print_json(s);
 		return;
@@ -212,6 +281,16 @@ static void print_summary(const struct service *s)
 			 s->without, s->without == 1 ? "" : "es");
 	if (!s->recorded)
 		return;
+	if (s->gaps.children_restored)
+		ip_print(stderr, "iprobe: %zu forked process%s got the NOPs back\n",
+			 s->gaps.children_restored, s->gaps.children_restored == 1 ? "" : "es");
+	if (ip_filters_any(&s->options->session.filters))
+		ip_print(stderr, "iprobe: %s event%s filtered\n",
+			 ip_format_count(s->sum.filtered, filtered), ip_plural(s->sum.filtered));
+	if (s->sum.counted)
+		ip_print(stderr, "iprobe: %s call%s counted\n",
+			 ip_format_count(s->sum.counted, counted), ip_plural(s->sum.counted));
+	cli_record_tell_all(s->options, s->most_functions);
 	ip_print(stderr,
 		 "iprobe: %s event%s of %zu process%s in %s, %s lost; no stop longer than %s; "
 		 "trace in %s\n",
@@ -230,6 +309,7 @@ static int finish(struct service *s, int done)
 	for (size_t i = 0; i < s->ndocuments; i++)
 		free(s->documents[i]);
 	free(s->documents);
+	cli_error_groups_destroy(s->failures);
 	if (done < 0)
 		return cli_fail();
 	if (!done && !s->recorded && !s->changed) {
@@ -238,6 +318,14 @@ static int finish(struct service *s, int done)
 		return cli_fail();
 	}
 	return done ? 1 : 0;
+}
+
+/* As this user may not look at a process for which iprobed is asked, that is not known then. */
+static int check_requests(void *context, const struct ip_service_process *process)
+{
+	const struct service *s = context;
+
+	return ip_session_check_requests(process->pid, &s->options->session);
 }
 
 static int preview_each(void *context, const struct ip_service_process *process)
@@ -255,15 +343,15 @@ int cli_attach_service(const struct ip_service_choice *choice,
 			    .argc = argc,
 			    .argv = argv,
 			    .start_ns = ip_now_ns()};
-	const struct ip_service_options service = {
-		.choice = *choice,
-		.dir = options->session.dir,
-		.duration_ns = options->session.duration_ns,
-		.work = work,
-		.on_end = take_result,
-		.on_progress = options->session.on_progress ? show_progress : NULL,
-		.restore = restore,
-		.context = &s};
+	const struct ip_service_options service = {.choice = *choice,
+						   .dir = options->session.dir,
+						   .duration_ns = options->session.duration_ns,
+						   .work = work,
+						   .on_end = take_result,
+						   .on_progress = show_progress,
+						   .check = check_requests,
+						   .restore = restore,
+						   .context = &s};
 	struct ip_service_sum sum;
 
 	if (options->session.resume)
@@ -273,6 +361,9 @@ int cli_attach_service(const struct ip_service_choice *choice,
 		return cli_usage(argv[0], "--leave goes with one PID");
 	if (options->dry_run)
 		return cli_each_process(choice, options->json, preview_each, &s);
+	s.failures = cli_error_groups_create();
+	if (!s.failures)
+		return cli_fail();
 	cli_catch_signals();
 	return finish(&s, ip_service_record(&service, &sum));
 }

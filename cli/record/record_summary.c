@@ -106,6 +106,8 @@ static void print_json(const struct cli_record_options *options, const struct ip
 		ip_json_uint(&j, "execs", s->execs);
 		ip_json_double(&j, "exec_gap_us", s->exec_gap_ns / 1e3);
 	}
+	if (options->joined_ns && *options->joined_ns)
+		ip_json_uint(&j, "joined_ns", *options->joined_ns);
 	ip_json_uint(&j, "duration_ns", s->length_ns);
 	ip_json_string(&j, "end", ip_session_end_text(s));
 	ip_json_bool(&j, "ended_early", ip_end_reason_is_early(s->end));
@@ -138,38 +140,80 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_end_object(&j);
 }
 
-static void print_value_gaps(const struct ip_value_gaps *gaps)
+static void print_value_gap(size_t n, const char *what, const char *why, size_t processes)
 {
-	if (gaps->no_debug_info)
-		ip_print(stderr,
-			 "iprobe: %zu function%s recorded without values: no debug information "
-			 "tells of them (build with -g, or install it)\n",
-			 gaps->no_debug_info, ip_plural(gaps->no_debug_info));
-	if (gaps->other_placement)
-		ip_print(stderr,
-			 "iprobe: %zu function%s or scopes recorded without values: only placement "
-			 "fentry has them\n",
-			 gaps->other_placement, ip_plural(gaps->other_placement));
-	if (gaps->too_many)
-		ip_print(stderr,
-			 "iprobe: %zu function%s or results recorded without values: there are too "
-			 "many (select fewer)\n",
-			 gaps->too_many, ip_plural(gaps->too_many));
-	if (gaps->no_reading)
-		ip_print(stderr, "iprobe: strings were not read: the process is under seccomp, or "
-				 "may be soon (libseccomp), and might be ended for that\n");
+	char of[48] = "";
+
+	if (!n)
+		return;
+	if (processes != 1)
+		snprintf(of, sizeof(of), " (in %zu process%s together)", processes,
+			 processes == 1 ? "" : "es");
+	ip_print(stderr, "iprobe: %zu function%s%s recorded without values%s: %s\n", n,
+		 ip_plural(n), what, of, why);
 }
 
-void cli_record_summary(const struct cli_record_options *options,
-			const struct ip_session_summary *s)
+static void print_value_gaps(const struct ip_value_gaps *gaps, size_t processes)
 {
-	char counted[32], events[32], lost[32], filtered[32],
-		overwritten[64] = "", count[32], sites[32], functions[32], length[16], size[16],
-		pid[32] = "";
+	print_value_gap(gaps->no_debug_info, "",
+			"no debug information tells of them (build with -g, or install it)",
+			processes);
+	print_value_gap(gaps->other_placement, " or scopes", "only placement fentry has them",
+			processes);
+	print_value_gap(gaps->too_many, " or results", "there are too many (select fewer)",
+			processes);
+	if (gaps->no_reading && processes == 1)
+		ip_print(stderr, "iprobe: strings were not read: the process is under seccomp, or "
+				 "may be soon (libseccomp), and might be ended for that\n");
+	else if (gaps->no_reading)
+		ip_print(stderr, "iprobe: strings of some processes were not read: they are under "
+				 "seccomp, or may be soon (libseccomp), and might be ended for "
+				 "that\n");
+}
 
-	cli_live_line_clear();
-	if (!s->recorded)
+/* Whether the requests name something of another kind than of all functions: then plain --args or
+ * --retval may have been meant for those functions only. */
+static bool names_others(const struct ip_value_options *values)
+{
+	return values->requests && ((values->retval && !values->args &&
+				     ip_value_requests_any(values->requests, IP_REQUEST_ARGS)) ||
+				    (values->args && !values->retval &&
+				     ip_value_requests_any(values->requests, IP_REQUEST_RETVAL)));
+}
+
+void cli_record_tell_all(const struct cli_record_options *options, size_t functions)
+{
+	const struct ip_value_options *values = &options->session.values;
+	const char *name = "FUNC";
+	char count[32];
+
+	if (!names_others(values) || functions <= values->requests->n)
 		return;
+	for (size_t i = 0; i < values->requests->n; i++)
+		if (values->requests->items[i].kind != IP_REQUEST_WHEN &&
+		    values->requests->items[i].function) {
+			name = values->requests->items[i].function;
+			break;
+		}
+	if (values->retval)
+		ip_print(stderr,
+			 "iprobe: --retval reads the results of all %s functions (--retval "
+			 "'%s(retval)' reads those of %s)\n",
+			 ip_format_count(functions, count), name, name);
+	else
+		ip_print(stderr,
+			 "iprobe: --args reads the arguments of all %s functions (-f '%s' selects "
+			 "%s)\n",
+			 ip_format_count(functions, count), name, name);
+}
+
+void cli_record_warnings(const struct ip_session_summary *s, size_t processes)
+{
+	char count[32], whose[48] = "the process";
+
+	if (processes != 1)
+		snprintf(whose, sizeof(whose), "%zu process%s", processes,
+			 processes == 1 ? "" : "es");
 	if (s->left_out)
 		ip_print(stderr,
 			 "iprobe: %zu site%s a page in a way that cannot be patched safely: "
@@ -177,9 +221,9 @@ void cli_record_summary(const struct cli_record_options *options,
 			 s->left_out, s->left_out == 1 ? " crosses" : "s cross");
 	if (s->renewed)
 		ip_print(stderr,
-			 "iprobe: %zu system call%s of the process waited for longer: the time "
-			 "limit began anew after a stop (last: %s)\n",
-			 s->renewed, ip_plural(s->renewed), s->renewed_last);
+			 "iprobe: %zu system call%s of %s waited for longer: the time limit began "
+			 "anew after a stop (last: %s)\n",
+			 s->renewed, ip_plural(s->renewed), whose, s->renewed_last);
 	if (s->disturbed)
 		ip_print(stderr,
 			 "iprobe: calls of %zu function%s are missing for a while, since somebody "
@@ -190,12 +234,16 @@ void cli_record_summary(const struct cli_record_options *options,
 			 "iprobe: %zu site%s idle, since --no-stop cannot switch them (%s)\n",
 			 s->unswitched, s->unswitched == 1 ? " stays" : "s stay",
 			 s->unswitched_why);
-	print_value_gaps(&s->value_gaps);
-	if (s->invalid)
-		ip_print(stderr,
-			 "iprobe: pid %d scribbled over its rings: %lu word%s no record%s\n",
-			 s->pid, s->invalid, s->invalid == 1 ? " was" : "s were",
-			 ip_plural(s->invalid));
+	print_value_gaps(&s->value_gaps, processes);
+	if (s->plain)
+		ip_print(stderr, "iprobe: %s packet%s left uncompressed: compressing fell behind\n",
+			 ip_format_count(s->plain, count), ip_plural(s->plain));
+}
+
+void cli_record_losses(const struct ip_session_summary *s, const char *dir)
+{
+	char lost[32], size[16];
+
 	if (s->end == IP_END_SIZE_LIMIT)
 		ip_print(stderr,
 			 "iprobe: ended early: recording stopped at the size limit of %s (%s; %s); "
@@ -208,35 +256,51 @@ void cli_record_summary(const struct cli_record_options *options,
 		ip_print(stderr,
 			 "iprobe: ended early: recording stopped: there is no space left for %s; "
 			 "%s events recorded until then were dropped\n",
-			 dir_of(options, s), ip_format_count(s->lost, lost));
+			 dir, ip_format_count(s->lost, lost));
 	else if (s->lost)
 		ip_print(stderr,
 			 "iprobe: %s event%s lost (the rings were full: select fewer functions, or "
 			 "give more --memory)\n",
 			 ip_format_count(s->lost, lost), ip_plural(s->lost));
-	if (s->plain)
-		ip_print(stderr, "iprobe: %s packet%s left uncompressed: compressing fell behind\n",
-			 ip_format_count(s->plain, count), ip_plural(s->plain));
+}
+
+void cli_record_summary(const struct cli_record_options *options,
+			const struct ip_session_summary *s)
+{
+	char counted[32], events[32], lost[32], filtered[32],
+		overwritten[64] = "", count[32], sites[32], functions[32], length[16], joined[16],
+		whose[32] = "";
+
+	cli_live_line_clear();
+	if (!s->recorded)
+		return;
+	if (!options->session.service) /* all of them together: attach_service.c */
+		cli_record_warnings(s, 1);
+	if (s->invalid)
+		ip_print(stderr,
+			 "iprobe: pid %d scribbled over its rings: %lu word%s no record%s\n",
+			 s->pid, s->invalid, s->invalid == 1 ? " was" : "s were",
+			 ip_plural(s->invalid));
+	if (!options->session.service)
+		cli_record_losses(s, dir_of(options, s));
 	if (options->json) {
 		print_json(options, s);
 		return;
 	}
 	if (options->quiet)
 		return;
-	if (s->until)
-		ip_print(stderr, "iprobe: --until was met %s after the start: %s\n",
-			 ip_format_ns(s->until_ns, length), s->until_said);
 	if (options->session.service)
-		snprintf(pid, sizeof(pid), "pid %d: ", s->pid);
+		snprintf(whose, sizeof(whose), "pid %d: ", s->pid);
+	if (s->until)
+		ip_print(stderr, "iprobe: %s--until was met %s after the start: %s\n", whose,
+			 ip_format_ns(s->until_ns, length), s->until_said);
 	for (size_t i = 0; i < s->nunmet; i++)
-		ip_print(stderr, "iprobe: %s--until was not met: %s\n", pid, s->unmet[i].said);
-	if (s->children_restored)
+		ip_print(stderr, "iprobe: %s--until was not met: %s\n", whose, s->unmet[i].said);
+	if (s->children_restored && !options->session.service)
 		ip_print(stderr, "iprobe: %zu forked process%s got the NOPs back%s\n",
 			 s->children_restored, s->children_restored == 1 ? "" : "es",
-			 options->session.service || options->session.follow_fork
-				 ? ""
-				 : " (--follow-fork records them)");
-	if (ip_filters_any(&options->session.filters))
+			 options->session.follow_fork ? "" : " (--follow-fork records them)");
+	if (ip_filters_any(&options->session.filters) && !options->session.service)
 		ip_print(stderr, "iprobe: %s event%s filtered\n",
 			 ip_format_count(s->filtered, filtered), ip_plural(s->filtered));
 	if (options->session.payloads.object && !s->change.done)
@@ -244,9 +308,13 @@ void cli_record_summary(const struct cli_record_options *options,
 			 "iprobe: what the payload has counted is in %s/" IP_TRACE_PAYLOAD "\n",
 			 dir_of(options, s));
 	if (s->dropped)
-		ip_print(stderr, "iprobe: %zu function%s dropped (--drop-hot): %s\n", s->dropped,
-			 ip_plural(s->dropped), s->dropped_names ? s->dropped_names : "");
-	if (s->counting && (s->calls || !options->session.payloads.object))
+		ip_print(stderr, "iprobe: %s%zu function%s dropped (--drop-hot): %s\n", whose,
+			 s->dropped, ip_plural(s->dropped),
+			 s->dropped_names ? s->dropped_names : "");
+	if (!options->session.service)
+		cli_record_tell_all(options, s->functions);
+	if (s->counting && !options->session.service &&
+	    (s->calls || !options->session.payloads.object))
 		ip_print(stderr, "iprobe: %s call%s counted\n", ip_format_count(s->calls, counted),
 			 ip_plural(s->calls));
 	if (options->session.overwrite)
@@ -258,6 +326,9 @@ void cli_record_summary(const struct cli_record_options *options,
 	ip_print(stderr, "iprobe: ");
 	if (options->session.service)
 		ip_print(stderr, "pid %d: ", s->pid);
+	if (options->joined_ns && *options->joined_ns)
+		ip_print(stderr,
+			 "joined %s after its start: ", ip_format_ns(*options->joined_ns, joined));
 	ip_print(stderr,
 		 "%s%s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s, %s "
 		 "lost; %s",

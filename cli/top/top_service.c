@@ -37,7 +37,7 @@ struct service {
 	int live; /* the pipe */
 	uint64_t calls, longest_stop_ns;
 	size_t recorded, joined;
-	char why[400]; /* of the first process that has nothing to measure */
+	char why[1024]; /* of the first process that has nothing to measure */
 };
 
 struct worker_context {

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What attach tells of several processes: once what is the same of all, and before any is touched
+what fits none of them."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from iptest import memory
+from iptest.actor import last_words
+
+from test_service import Server
+
+
+@pytest.fixture
+def server(actor, programs, targets):
+    server = Server(actor, programs, targets)
+    for _ in range(2):
+        server.fork()
+    return server
+
+
+def attach(actor, *words, code=0):
+    directory = actor.dir() / "trace"
+    done = actor.iprobe("attach", "--duration", "100ms", "-o", directory, *words)
+    assert done.returncode == code, repr(done)
+    return done, directory
+
+
+def mapped(pids):
+    return [open(f"/proc/{pid}/maps").read() for pid in pids]
+
+
+@pytest.mark.parametrize(
+    "words,said",
+    [
+        (["--args", "prefork_answer(reqest)"], "there is no parameter 'reqest'"),
+        (["--retval", "prefork_anser(retval)"], "is called prefork_anser"),
+        (["--when", "prefork_answer: nosuch > 4"], "there is no parameter 'nosuch'"),
+        (["-f", "prefork_tick", "--args", "prefork_answer(request)"], "is called prefork_answer"),
+    ],
+    ids=["args", "retval", "when", "not selected"],
+)
+def test_what_fits_none(me, programs, targets, words, said):
+    """One line, and neither a process nor the directory is touched; of one process, too, and by a
+    dry run.
+    """
+    server = Server(me, programs, targets, placement="fentry")
+    workers = [server.fork() for _ in range(2)]
+    before = mapped(server.everybody())  # the runtime would be there
+    for processes in (workers, workers[:1], [server.pid, "--children"]):
+        for dry in ([], ["--dry-run"]):
+            if dry and len(processes) > 1:
+                continue  # each process has a preview of its own
+            done, directory = attach(me, *processes, *words, *dry, code=1)
+            assert len(done.stderr.splitlines()) == 1 and said in done.stderr, repr(done)
+            assert not directory.exists()
+    assert mapped(server.everybody()) == before
+    server.finish()
+
+
+def test_what_fits_one_program(me, programs, targets):
+    """The other one is told, and the first is recorded."""
+    server = Server(me, programs, targets, placement="fentry")
+    worker = server.fork()
+    other = targets.steady(me, programs.simple("steady", placement="fentry"), "-t", "1")
+    done, directory = attach(
+        me, other.pid, worker, "--args", "prefork_answer(request)", "--json", code=1
+    )
+    assert len(done.stderr.splitlines()) == 1, repr(done)
+    assert done.stderr.startswith(f"iprobe: pid {other.pid}: --args prefork_answer"), repr(done)
+    assert [m["pid"] for m in json.loads(done.stdout)["members"]] == [worker]
+    memory.assert_untouched(other.pid)
+    server.finish()
+
+
+def test_a_selection_that_matches_nothing(actor, server):
+    done, directory = attach(actor, *server.everybody(), "-f", "no_such_function", code=1)
+    assert len(done.stderr.splitlines()) == 1, repr(done)
+    found = re.match(r"iprobe: 3 processes \((\d+), (\d+), (\d+)\): the selection", done.stderr)
+    assert found and {int(pid) for pid in found.groups()} == set(server.everybody()), repr(done)
+    assert not directory.exists()
+    server.finish()
+
+
+def test_gaps_are_summed(me, programs, targets):
+    """Functions without values, of both processes: one line, with the sum."""
+    where = me.dir()
+    shutil.copy(programs.simple("prefork", placement="fentry"), where / "whole")
+    subprocess.run(["objcopy", "--strip-debug", where / "whole", where / "prefork"], check=True)
+    some = [targets.start(me, [where / "prefork"], preload=False) for _ in range(2)]
+    done, _ = attach(me, some[0].pid, "--args")
+    alone = re.findall(r"iprobe: (\d+) functions recorded without values: no debug", done.stderr)
+    assert len(alone) == 1, repr(done)
+    done, _ = attach(me, *[target.pid for target in some], "--args")
+    both = re.findall(
+        r"(\d+) functions recorded without values \(in 2 processes together\): no debug",
+        done.stderr,
+    )
+    assert both == [str(2 * int(alone[0]))], repr(done)
+    assert done.stderr.count("without values") == 1, repr(done)
+    for target in some:
+        memory.assert_untouched(target.pid)
+        target.finish()
+
+
+def test_renewed_calls_are_summed(actor, server):
+    """Of calls that were renewed there is one line at most, and it has the sum of all members."""
+    words = [*server.everybody(), "--json", "--max-stop", "50ms"]
+    for _ in range(3):
+        done, _ = attach(actor, *words)
+        renewed = sum(m["renewed_calls"] for m in json.loads(done.stdout)["members"])
+        told = re.findall(r"iprobe: (\d+) system calls? of 3 processes waited", done.stderr)
+        assert told == ([str(renewed)] if renewed else []), repr(done)
+    server.finish()
+
+
+def test_what_is_filtered_is_summed(actor, server):
+    words = [*server.workers, "-f", "prefork_tick", "--sample", "3"]
+    done, directory = attach(actor, *words)
+    assert len(re.findall(r"^iprobe: [\d,]+ events? filtered$", done.stderr, re.M)) == 1, repr(done)
+    server.finish()
+
+
+def test_all_results_beside_some_arguments(me, programs, targets):
+    """Plain --retval is that of all functions, whatever --args names: this is said."""
+    server = Server(me, programs, targets, placement="fentry")
+    worker = server.fork()
+    named = "prefork_answer(request)"
+    hint = "(--retval 'prefork_answer(retval)' reads those of prefork_answer)"
+    for processes in ([worker], server.everybody()):
+        done, _ = attach(me, *processes, "--retval", "--args", named)
+        assert len(re.findall(r"--retval reads the results of all \d+ functions", done.stderr)) == 1
+        assert hint in done.stderr, repr(done)
+    for words in (
+        ["--retval"],
+        ["--retval", "--args"],
+        ["--retval", "prefork_answer(retval)", "--args", named],
+        ["--retval", "--args", named, "-f", "prefork_answer"],
+    ):
+        done, _ = attach(me, worker, *words)
+        assert "of all" not in done.stderr, repr(done)
+    done, _ = attach(me, worker, "--args", "--retval", "prefork_answer(retval)")
+    assert "--args reads the arguments of all" in done.stderr, repr(done)
+    server.finish()
+
+
+def test_a_dry_run_counts_as_the_session(me, programs, targets):
+    """What is live only since others jump to it is no function of the selection."""
+    program = programs.simple("tail_hot")
+    target = targets.start(me, [program, "20", "1"], preload=False)
+    for selection in ("over", "rare", "*"):
+        words = ["-f", selection, "--json"]
+        dry = json.loads(attach(me, target.pid, "--dry-run", *words)[0].stdout)
+        done = json.loads(attach(me, target.pid, *words)[0].stdout)
+        assert (dry["functions"], dry["sites"]) == (done["functions"], done["sites"])
+        assert [module["functions"] for module in dry["modules"]] == [done["functions"]]
+    assert dry["functions"] > 1
+    memory.assert_untouched(target.pid)
+    target.proc.kill()
+
+
+def test_a_late_one_says_when_it_joined(me, programs, targets):
+    """The process is there for a while, and then executes the program that was asked for."""
+    name = f"iplate{os.getpid() % 10000}"
+    first = Server(me, programs, targets, name)
+    program = me.dir() / name
+    shutil.copy(programs.simple("prefork"), program)
+    proc = me.start_iprobe("attach", "--name", name, "-o", me.dir() / "trace")
+    memory.wait_until_live(first.pid, proc)
+    late = me.popen(["sh", "-c", f"read line; exec {program}"], stdin=subprocess.PIPE)
+    time.sleep(0.8)
+    late.stdin.write("\n")
+    late.stdin.flush()
+    memory.wait_until_live(late.pid, proc)
+    proc.send_signal(signal.SIGTERM)
+    done = last_words(proc)
+    found = dict(re.findall(r"pid (\d+): joined ([\d.]+) s after its start: ", done.stderr))
+    millis = re.findall(rf"pid {late.pid}: joined (\d+) ms after its start: ", done.stderr)
+    after = float(found[str(late.pid)]) if str(late.pid) in found else int(millis[0]) / 1e3
+    assert 0.5 <= after < 30, repr(done)
+    assert f"pid {first.pid}: joined" not in done.stderr, repr(done)
+    memory.assert_untouched(late.pid)
+    late.stdin.close()
+    late.wait()
+    first.finish()
