@@ -170,7 +170,7 @@ _iprobe()
 			_iprobe_part '' 'list-events self-test'
 			((${#COMPREPLY[@]} == 0)) || return
 		fi
-		if [[ $command != fperf || ${words[i]} != @(list-events|self-test) ]]; then
+		if [[ $command != fperf || ${words[i]} != @(list-events|self-test|+([0-9])) ]]; then
 			_command_offset "$i"
 			return
 		fi
