@@ -13,10 +13,10 @@
 #include "common/error.h"
 
 static const char *const names[] = {
-	[CLI_SLOWER] = "slower",       [CLI_FASTER] = "faster", [CLI_TAIL_UP] = "tail up",
-	[CLI_TAIL_DOWN] = "tail down", [CLI_NEW] = "new",	[CLI_GONE] = "gone",
-	[CLI_CALLS] = "calls",	       [CLI_SAME] = "same",	[CLI_FEW] = "few",
-	[CLI_UNTESTED] = "not tested"};
+	[CLI_SLOWER] = "slower",   [CLI_FASTER] = "faster",	  [CLI_MIXED] = "mixed",
+	[CLI_TAIL_UP] = "tail up", [CLI_TAIL_DOWN] = "tail down", [CLI_NEW] = "new",
+	[CLI_GONE] = "gone",	   [CLI_CALLS] = "calls",	  [CLI_SAME] = "same",
+	[CLI_FEW] = "few",	   [CLI_UNTESTED] = "not tested"};
 
 static const char *const columns[] = {"calls", "total", "self", "p50", "p99", "q", "function"};
 
@@ -260,16 +260,23 @@ static bool matters(const struct cli_pair *p)
 
 static enum cli_verdict judge(const struct cli_pair *p)
 {
+	bool slower = p->comparison.superior > 0.5;
+	bool tail_up = p->comparison.tail2 > p->comparison.tail1;
 	double before, after;
 
 	if (!p->before)
 		return CLI_NEW;
 	if (!p->after)
 		return CLI_GONE;
-	if (p->q <= CLI_DIFF_Q && matters(p))
-		return p->comparison.superior > 0.5 ? CLI_SLOWER : CLI_FASTER;
+	if (p->q <= CLI_DIFF_Q && matters(p)) {
+		/* Most calls may be faster while a few, now far slower, take more than that saves.
+		 */
+		if (p->tail_q <= CLI_DIFF_Q && slower != tail_up)
+			return CLI_MIXED;
+		return slower ? CLI_SLOWER : CLI_FASTER;
+	}
 	if (p->tail_q <= CLI_DIFF_Q)
-		return p->comparison.tail2 > p->comparison.tail1 ? CLI_TAIL_UP : CLI_TAIL_DOWN;
+		return tail_up ? CLI_TAIL_UP : CLI_TAIL_DOWN;
 	before = p->before->count;
 	after = p->after->count;
 	if (fabs(after - before) >= CLI_DIFF_CALLS * fmax(before, after))

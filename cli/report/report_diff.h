@@ -12,6 +12,7 @@
 enum cli_verdict {
 	CLI_SLOWER,
 	CLI_FASTER,
+	CLI_MIXED,     /* slower or faster, and the tail went the other way */
 	CLI_TAIL_UP,   /* more of its calls than before are among the slowest hundredth */
 	CLI_TAIL_DOWN, /* fewer of them are */
 	CLI_NEW,       /* only in the second trace */

@@ -20,9 +20,11 @@
 #define OTHER_COLUMNS 78u
 #define NAME_MIN      23u
 
-/* Returns the q value of the test that the verdict rests on. */
+/* Returns the q value of the test that the verdict rests on, the less certain one of two. */
 static double q_of(const struct cli_pair *p)
 {
+	if (p->verdict == CLI_MIXED)
+		return fmax(p->q, p->tail_q);
 	return p->verdict == CLI_TAIL_UP || p->verdict == CLI_TAIL_DOWN ? p->tail_q : p->q;
 }
 

@@ -127,6 +127,23 @@ def test_what_differs_is_found(me):
     assert own == sorted(own, reverse=True)
 
 
+def test_faster_with_a_slower_tail_is_mixed(me):
+    """Most calls got faster, a few so much slower that the sum rose; and the reverse."""
+
+    def rare(rng):
+        return latency(700)(rng) * (100 if rng.random() < 0.05 else 1)
+
+    before = make(me, "before", {"f": (2 * CALLS, latency(1000))}, 5)
+    after = make(me, "after", {"f": (2 * CALLS, rare)}, 6)
+    for one, other, slower in ((before, after, False), (after, before, True)):
+        f = diff(me, one, other)[1]["f"]
+        assert f["verdict"] == "mixed"
+        assert (f["superior"] > 0.5) == slower == (f["total_change_ns"] < 0)
+        assert max(f["q"], f["tail_q"]) <= 0.05
+        assert (f["tail_after"] < f["tail_before"]) == slower
+    assert "\nmixed " in me.iprobe("report", "--diff", before, after).stdout
+
+
 def test_figures_are_those_of_the_reports(me):
     before, after = changed(me)
     _, rows = diff(me, before, after)
