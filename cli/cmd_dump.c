@@ -21,7 +21,7 @@
 #include "cli/dump/dump_lines.h"
 #include "cli/dump/dump_options.h"
 #include "cli/elide.h"
-#include "cli/filter_check.h"
+#include "cli/filter/filter_check.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"

@@ -13,7 +13,8 @@
 
 #include "analysis/export/export.h"
 #include "cli/cli.h"
-#include "cli/filter_check.h"
+#include "cli/filter/filter_check.h"
+#include "cli/filter/filter_note.h"
 #include "cli/filter_options.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
@@ -283,6 +284,8 @@ static int show(const char *dir, const struct options *o)
 		if (ret == 0) {
 			cli_reader_warn(trace);
 			cli_reader_warn_counted(trace);
+			if (!o->format->event) /* it adds calls up */
+				cli_filter_note(stderr, "iprobe: ", trace->session);
 			cli_filter_warn_none(trace, &o->filter, unchosen);
 		}
 		if (ret == 0 && options.other)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
-#include "cli/filter_check.h"
+#include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"
 #include "cli/graph_print.h"
 #include "cli/trace_args.h"

@@ -12,7 +12,7 @@
 #include "cli/args/operands.h"
 #include "cli/args/processes.h"
 #include "cli/cli.h"
-#include "cli/filter_check.h"
+#include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"
 #include "cli/hist.h"
 #include "cli/trace_args.h"

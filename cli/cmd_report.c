@@ -4,7 +4,7 @@
  */
 
 #include "cli/cli.h"
-#include "cli/filter_check.h"
+#include "cli/filter/filter_check.h"
 #include "cli/report/report.h"
 #include "cli/trace_args.h"
 #include "common/error.h"

@@ -11,7 +11,7 @@
 
 #include "analysis/trim/trim.h"
 #include "cli/cli.h"
-#include "cli/filter_check.h"
+#include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"
 #include "cli/trace_args.h"
 #include "common/array.h"

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/filter/filter_note.h"
 #include "cli/report/report.h"
 #include "cli/report/thread_lines.h"
 #include "common/cleanup.h"
@@ -103,6 +104,7 @@ static void print_head(const struct cli_graph *g)
 		 t->threads == 1 || g->tid ? "" : ", of all threads together");
 	if (g->tid)
 		cli_one_thread_print(g->threads, g->tid);
+	cli_filter_note(stdout, "", t->session);
 	ip_print(stdout, "\n");
 }
 

@@ -144,6 +144,12 @@ void cli_report_json(const struct cli_report *r)
 		ip_json_uint(&j, "rotated", t->session->rotated);
 	if (t->session->filtered)
 		ip_json_uint(&j, "filtered", t->session->filtered);
+	if (t->session->nfilters) {
+		ip_json_array(&j, "filters");
+		for (size_t i = 0; i < t->session->nfilters; i++)
+			ip_json_string(&j, NULL, t->session->filters[i]);
+		ip_json_end_array(&j);
+	}
 	ip_json_uint(&j, "threads", t->threads);
 	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, t->end - t->begin));
 	ip_json_bool(&j, "ended", t->session->ended);

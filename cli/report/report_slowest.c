@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cli/elide.h"
-#include "cli/filter_check.h"
+#include "cli/filter/filter_check.h"
 #include "cli/report/report.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"

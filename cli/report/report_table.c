@@ -9,6 +9,7 @@
 
 #include "analysis/read/members.h"
 #include "cli/elide.h"
+#include "cli/filter/filter_note.h"
 #include "cli/info_recorded.h"
 #include "cli/report/report.h"
 #include "cli/report/report_processes.h"
@@ -122,9 +123,11 @@ static void print_header(const struct cli_report *r)
 		ip_print(stdout, ", %s filtered", ip_format_count(t->session->filtered, lost));
 	if (t->processes > 1)
 		ip_print(stdout, ", %s processes", ip_format_count(t->processes, lost));
-	ip_print(stdout, ", %s thread%s, %s\n\n", ip_format_count(t->threads, threads),
+	ip_print(stdout, ", %s thread%s, %s\n", ip_format_count(t->threads, threads),
 		 t->threads == 1 ? "" : "s",
 		 ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration));
+	cli_filter_note(stdout, "", t->session);
+	ip_print(stdout, "\n");
 }
 
 /* Prints how many calls had not finished. Their time is never longer than their threads lived

@@ -94,6 +94,30 @@ def test_sample(me, program):
         assert r.entries[function] == (n + 3) // 4, function
 
 
+@pytest.mark.parametrize(
+    "options,filter_text,note",
+    [
+        (["--sample", "4"], "sample 4", "a part of all"),
+        (["--depth", "2"], "depth 2", "deeper calls"),
+        (["--min-duration", "1us"], "min-duration 1000 ns", "shorter calls"),
+        (["--thread", "*"], None, None),
+    ],
+)
+def test_views_tell_what_filters_mean(me, fentry, options, filter_text, note):
+    """The self time of a caller has that of callees which were not recorded."""
+    directory = me.dir() / "trace"
+    done = me.iprobe("run", "-o", directory, *options, "--", fentry)
+    assert done.returncode == 0, repr(done)
+    views = [me.iprobe(view, directory).stdout for view in ("report", "graph")]
+    views.append(me.iprobe("export", "--format", "folded", directory).stderr)
+    for text in views:
+        lines = [line for line in text.splitlines() if "--" in line and "recorded" in line]
+        assert len(lines) == (note is not None), text
+        assert note is None or (f"--{filter_text}: " in lines[0] and note in lines[0]), text
+    report = json.loads(me.iprobe("report", "--json", directory).stdout)
+    assert not filter_text or report["filters"] == [filter_text]
+
+
 def test_sample_of_some(me, fentry):
     r = record(me, fentry, "--sample", "5:level*", "--sample", "3:quick")
     for function, n in r.own.items():

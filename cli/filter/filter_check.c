@@ -2,7 +2,7 @@
 /*
  * What the commands that read traces say where nothing is left of a trace.
  */
-#include "cli/filter_check.h"
+#include "cli/filter/filter_check.h"
 
 #include <stdbool.h>
 #include <stdio.h>
