@@ -45,6 +45,7 @@ void cli_warn_unused(const char *what, const char *unused);
 struct cli_record_options {
 	struct ip_session_options session;
 	bool json, dry_run, quiet;
+	bool attach;	   /* to a process that is there: its end is worth a word */
 	bool memory_asked; /* --memory was given */
 	/* the process was found by a choice of several: it may have nothing to record */
 	bool found;

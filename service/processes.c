@@ -291,9 +291,14 @@ static int read_all(const struct ip_service_choice *choice, struct ip_service_pr
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		p.pid = atoi(entry->d_name);
+		errno = 0;
 		dir = openat(dirfd(proc), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (dir < 0 || !read_stat(dir, &p))
+		if (dir < 0 || !read_stat(dir, &p)) {
+			/* it is there, perhaps, and it is us who cannot look */
+			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+				return ip_error_errno("cannot look at pid %d", p.pid);
 			continue;
+		}
 		read_comm(dir, &p);
 		p.named = is_named(p.pid, choice);
 		p.chosen = p.named || has_name(dir, &p, choice) || has_group(dir, choice);

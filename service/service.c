@@ -39,6 +39,7 @@ struct service {
 	uint64_t *written; /* by all, in memory that workers share */
 	struct ip_service_members members;
 	uint64_t start_ns, look_ns, idle_ns, shown_ns, absent_ns;
+	bool blind; /* the last look failed, and that was told */
 	long last_pid;
 	bool ending, stopped; /* stopped: the workers have been told */
 	bool failed;	      /* a process that was named by its pid could not be recorded */
@@ -55,8 +56,17 @@ static int look(struct service *s, uint64_t now, bool first)
 	int ret;
 
 	s->last_pid = ip_proc_last_pid();
-	if (ip_service_processes_find(choice, &found) < 0)
-		return -1;
+	if (ip_service_processes_find(choice, &found) < 0) {
+		if (first)
+			return -1;
+		/* nobody is known to be gone, and those that have come are met later */
+		if (!s->blind)
+			ip_notice("processes that join are not seen for now: %s",
+				  ip_error_message());
+		s->blind = true;
+		return 0;
+	}
+	s->blind = false;
 	if (first && !found.n)
 		return ip_service_none_found(choice);
 	while (first && (missing = ip_service_next_missing(choice, &found, &at))) {

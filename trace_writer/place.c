@@ -47,6 +47,8 @@ static int open_trace(int parent, const char *name, const char *path)
 		return -1;
 	if (fd < 0 && errno == EPERM)
 		ip_error("%s is another user's: name another directory with -o", path);
+	else if (fd < 0 && errno == EACCES)
+		ip_error("%s: permission denied: name another directory with -o", path);
 	else if (fd < 0 || !ip_trace_dir_is_one(fd))
 		ip_error("%s exists and is not a trace of iprobe: name another directory with -o",
 			 path);

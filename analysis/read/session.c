@@ -8,6 +8,7 @@
  */
 #include "analysis/read/session.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,8 +164,11 @@ int ip_recording_load(const char *dir, struct ip_recording **ret)
 		path = NULL;
 		return ip_error("out of memory");
 	}
-	if (stat(path, &st) < 0)
+	if (stat(path, &st) < 0) {
+		if (errno != ENOENT && errno != ENOTDIR)
+			return ip_error_errno("%s: cannot open the trace", dir);
 		return ip_error("%s: not a trace of iprobe: it has no %s", dir, IP_TRACE_SESSION);
+	}
 	fd = ip_open_regular(path, &size);
 	if (fd < 0)
 		return -1;

@@ -353,6 +353,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 	bool payloads;
 
 	*ret = (struct cli_record_options){
+		.attach = attach,
 		.session = {.dir = "iprobe.data",
 			    .memory = IP_DEFAULT_MEMORY,
 			    .max_stop_ns = IP_DEFAULT_MAX_STOP,

@@ -341,6 +341,13 @@ void cli_record_summary(const struct cli_record_options *options,
 		 options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
 	cli_print_stops(stderr, &s->stops);
 	ip_print(stderr, "; trace in %s\n", dir_of(options, s));
+	if (s->end == IP_END_EXECED)
+		ip_print(stderr,
+			 "iprobe: pid %d executed another program: it was not recorded any longer "
+			 "(--follow-exec goes on)\n",
+			 s->pid);
+	else if (s->end == IP_END_TARGET_ENDED && options->attach)
+		ip_print(stderr, "iprobe: pid %d has ended\n", s->pid);
 	/* of a service some processes sleep; report says so of each */
 	for (size_t i = 0; i < s->no_events.n && !options->session.service; i++) {
 		ip_print(stderr, "iprobe: no events: ");

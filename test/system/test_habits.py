@@ -6,6 +6,7 @@ mistyped ones, a forgotten -f. What cannot be done is one line that says what wa
 
 import json
 import os
+import signal
 
 import pytest
 
@@ -180,3 +181,33 @@ def test_the_other_commands_by_option(me, programs, targets):
     memory.assert_untouched(pid)
     target.say()
     target.finish()
+
+
+def test_the_end_of_a_process_is_told(me, programs, targets):
+    """A recording that ends since its target did is not to be taken for one of full length."""
+    target = targets.start(me, [programs.simple("waits"), "busy"])
+    session = me.start_iprobe("attach", target.pid, "-o", me.dir() / "trace")
+    memory.wait_until_live(target.pid, session)
+    os.kill(target.pid, signal.SIGALRM)
+    said = last_words(session).stderr
+    assert f"pid {target.pid} has ended\n" in said, said
+    assert last_words(target.proc).stdout == "good\n"
+    target = targets.start(me, [programs.simple("waits"), "busy"])
+    done = me.iprobe("attach", target.pid, "--duration", "20ms", "-o", me.dir() / "trace")
+    assert done.returncode == 0 and "has ended" not in done.stderr, repr(done)
+    os.kill(target.pid, signal.SIGALRM)
+    assert last_words(target.proc).stdout == "good\n"
+
+
+def test_what_may_not_be_read_is_no_other_thing(root, user, programs):
+    """A trace of another user is a trace."""
+    program = programs.simple("waits")
+    closed = root.dir() / "closed"
+    closed.mkdir()
+    assert root.iprobe("run", "-q", "-o", closed / "trace", "--", program, "poll").returncode == 0
+    closed.chmod(0o700)
+    for command in ("report", "info", "dump"):
+        done = user.iprobe(command, closed / "trace")
+        assert done.returncode == 1 and "ermission denied" in one_line(done), repr(done)
+    done = user.iprobe("run", "-o", closed / "new", "--", program, "poll")
+    assert done.returncode == 1 and "ermission denied" in one_line(done), repr(done)
