@@ -196,7 +196,8 @@ def test_children_of_one_under_seccomp(me, programs, targets):
 
 def test_names(actor, programs, targets):
     """A second server of that name, which is started later, joins."""
-    name = f"ipserver{os.getpid() % 10000}"
+    # the glob must not match the servers of a worker of pytest beside this one
+    name = f"ipsrv{os.getpid() % 1000000}x"
     first = Server(actor, programs, targets, name)
     proc, directory = begin(actor, ["--name", name[:-1] + "?"], [first.pid])
     second = Server(actor, programs, targets, name)
