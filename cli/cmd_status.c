@@ -118,6 +118,11 @@ static int show(struct ip_json *j, pid_t pid)
 	}
 	if (ret == 0 && patched && ip_rates_look(target, RATES_NS, &rates))
 		show_rates(j, &rates);
+	else if (ret == 0 && patched && !j)
+		ip_print(stdout,
+			 "  no iprobe records it any more: iprobe detach %d puts the sites back, "
+			 "iprobe attach --resume %d goes on\n",
+			 pid, pid);
 	if (ret == 0 && (left_behind = ip_text_padding_left_behind(target)))
 		ip_print(stderr,
 			 "iprobe: pid %d: code of an iprobe that was killed lies unused at %#lx: "

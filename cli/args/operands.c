@@ -103,6 +103,10 @@ int cli_pid_operand(const char *command, const char *text, bool is_first, int *r
 		return cli_usage(command, "a command behind -- is started by iprobe run");
 	if (text[strspn(text, "0123456789")] == '\0' || *text == '-')
 		return cli_usage(command, "%s", ip_error_message());
+	if (takes_names(command) && text[strspn(text, "0123456789,")] == '\0')
+		return cli_usage(command,
+				 "'%s' is no process id: PIDs have blanks between them; or -p %s",
+				 text, text);
 	if (takes_functions(command) && stat(text, &st) < 0 &&
 	    (!is_first || cli_may_be_functions(text)))
 		return cli_usage(command, "'%s' is no process id: functions are chosen by -f '%s'",

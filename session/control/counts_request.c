@@ -26,9 +26,10 @@ int ip_session_serve_counts(struct ip_session *s)
 				"histograms: end it first",
 				s->target->pid, program, getpid());
 	if (!s->counters)
-		return ip_error("pid %d: its session keeps no histograms: iprobe attach --payload "
-				"hist begins one that does",
-				s->target->pid);
+		return ip_error(
+			"pid %d: its session (of iprobe pid %d) keeps no histograms: end it, "
+			"then iprobe attach --payload hist %d begins one that does",
+			s->target->pid, getpid(), s->target->pid);
 	if (ip_session_save_counts(s) < 0 || ip_trace_sync(s->trace) < 0) {
 		s->write_failed = true;
 		return -1;

@@ -57,6 +57,7 @@ def test_no_command_comes_near(me, word):
 @pytest.mark.parametrize(
     "words,meant",
     [
+        (["attach", "12,13"], "PIDs have blanks between them; or -p 12,13"),
         (["attach", "--durtion", "3", "1"], "no option --durtion: do you mean --duration?"),
         (["attach", "--durtion=3", "1"], "no option --durtion: do you mean --duration?"),
         (["attach", "--xyzzyx", "1"], "no option --xyzzyx ("),
@@ -211,3 +212,22 @@ def test_what_may_not_be_read_is_no_other_thing(root, user, programs):
         assert done.returncode == 1 and "ermission denied" in one_line(done), repr(done)
     done = user.iprobe("run", "-o", closed / "new", "--", program, "poll")
     assert done.returncode == 1 and "ermission denied" in one_line(done), repr(done)
+
+
+def test_what_a_killed_iprobe_left_is_told(me, programs, targets):
+    target = targets.start(me, [programs.simple("waits"), "busy"])
+    # what leaves nothing out has nothing filtered
+    done = me.iprobe("attach", target.pid, "--callsite", "--duration", "20ms", "-o", me.dir() / "a")
+    assert done.returncode == 0 and "filtered" not in done.stderr, repr(done)
+    session = me.start_iprobe("attach", target.pid, "-o", me.dir() / "trace")
+    memory.wait_until_live(target.pid, session)
+    assert "no iprobe records it" not in me.iprobe("status", target.pid).stdout
+    session.kill()
+    session.wait()
+    said = me.iprobe("status", target.pid).stdout
+    assert f"no iprobe records it any more: iprobe detach {target.pid} puts" in said, said
+    done = me.iprobe("attach", target.pid, "--resume", "--duration", "20ms")
+    assert done.returncode == 0, repr(done)
+    assert "no iprobe records it" not in me.iprobe("status", target.pid).stdout
+    os.kill(target.pid, signal.SIGALRM)
+    assert last_words(target.proc).stdout == "good\n"
