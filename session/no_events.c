@@ -35,9 +35,10 @@ static int cpu_time(pid_t pid, uint64_t *ret_ns)
 	return 0;
 }
 
-/* Whether a thread of the process runs, or would if it had a CPU. A thread that has been runnable
- * for some time and has not run is still so. */
-static bool is_runnable(pid_t pid)
+/* Whether a thread of the process is in that state. 'R': it runs, or would if it had a CPU; a
+ * thread that has been runnable for some time and has not run is still so. What cannot be looked at
+ * counts as running. */
+static bool has_thread_in(pid_t pid, char state)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
@@ -54,10 +55,10 @@ static bool is_runnable(pid_t pid)
 		n = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
 		text[n] = '\0';
 		end = strrchr(text, ')'); /* the name before it may hold anything */
-		if (end && !strncmp(end, ") R", 3))
+		if (end && !strncmp(end, ") ", 2) && end[2] == state)
 			return true;
 	}
-	return !dir;
+	return !dir && state == 'R';
 }
 
 void ip_session_look_at_cpu(struct ip_session *s, bool ends)
@@ -70,7 +71,8 @@ void ip_session_look_at_cpu(struct ip_session *s, bool ends)
 	now = ip_now_ns();
 	if (ends) {
 		/* in this order: a thread that is not seen to wait has not run since, either */
-		used->waits = is_runnable(s->target->pid);
+		used->waits = has_thread_in(s->target->pid, 'R');
+		used->stopped = has_thread_in(s->target->pid, 'T');
 		used->known = cpu_time(s->target->pid, &used->last_ns) == 0;
 	} else if (now - s->start_ns >= SETTLED_NS &&
 		   cpu_time(s->target->pid, &used->first_ns) == 0)
@@ -147,6 +149,14 @@ static void explain_calls(struct ip_session *s, struct ip_no_events *why)
 			"the process got no CPU time, from %s after the start on, although "
 			"it would run: others keep the CPUs busy",
 			ip_format_ns(cpu->from_ns, from));
+		return;
+	}
+	if (cpu->known && cpu->last_ns == cpu->first_ns && cpu->stopped) {
+		ip_no_events_add(
+			why, "stopped",
+			"the process is stopped by a signal (kill -CONT %d lets it go on): from "
+			"%s after the start on its threads used no CPU time",
+			s->target->pid, ip_format_ns(cpu->from_ns, from));
 		return;
 	}
 	if (cpu->known && cpu->last_ns == cpu->first_ns) {

@@ -5,6 +5,7 @@
  *   filtered     events happened, and the session's filters left all of them out
  *   start_on     the function of --start-on was not called
  *   slept        the threads of the process used no CPU time, and none of them waits for a CPU
+ *   stopped      they used none, and at the end one of them is stopped by a signal (SIGSTOP)
  *   no_cpu       they used none, and one of them waits for a CPU
  *   not_called   no live site was reached
  *   inlined      the compiler has put functions into their callers, where they have no probe
@@ -26,6 +27,7 @@ struct ip_cpu_used {
 	uint64_t first_ns, last_ns; /* CPU time of the process at from_ns, and at the end */
 	bool known;		    /* both could be read */
 	bool waits;		    /* at the end a thread waits for a CPU */
+	bool stopped;		    /* at the end a thread is stopped by a signal */
 };
 
 /* To be called in each step of the session, and once before its sites are put back: going live and

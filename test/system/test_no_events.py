@@ -67,6 +67,18 @@ def test_it_slept(me, programs, targets):
     assert actors.last_words(target.proc).stdout == "good\n"
 
 
+def test_it_is_stopped(me, programs, targets):
+    target = targets.start(me, [programs.simple("waits"), "busy"])
+    os.kill(target.pid, signal.SIGSTOP)
+    memory.wait_for("does not stop", lambda: "T" in memory.status_field(target.pid, "State"))
+    said = reasons(me, target.pid, expected=["stopped"])
+    assert list(said) == ["stopped"] and f"kill -CONT {target.pid}" in said["stopped"], said
+    assert "T" in memory.status_field(target.pid, "State")
+    os.kill(target.pid, signal.SIGCONT)
+    os.kill(target.pid, signal.SIGALRM)
+    assert actors.last_words(target.proc).stdout == "good\n"
+
+
 def test_nothing_was_called(me, busy):
     said = reasons(me, busy.pid, "-f", IDLE, expected=["not_called"])
     assert list(said) == ["not_called"]
