@@ -68,6 +68,8 @@ static inline void add_call(struct ip_stats *stats, struct ip_call_stats *f,
 	if (how != IP_END_EXIT) {
 		f->unwound += how == IP_END_UNWOUND;
 		f->unfinished += how == IP_END_UNFINISHED;
+		if (how == IP_END_UNFINISHED && duration > f->longest_unfinished)
+			f->longest_unfinished = duration;
 	}
 	if (how != IP_END_UNFINISHED) {
 		if (frame->flags & IP_FRAME_SUSPECT)

@@ -44,6 +44,7 @@ struct ip_call_stats {
 	uint64_t unwound, unfinished,
 		/* of calls: left without an exit; not finished; doubtful because of losses */
 		suspect;
+	uint64_t longest_unfinished; /* what is known of the longest of them: it took longer */
 	double offset, sum, squares; /* of calls in min .. max: their durations minus offset */
 	uint64_t run;		     /* private: the last run that called the function */
 	struct ip_histogram histogram;

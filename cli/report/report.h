@@ -77,6 +77,9 @@ struct cli_report_row {
 	uint64_t count;			/* calls; of a point: how often it was passed */
 	const struct ip_count *counted; /* NULL: the function logged only */
 	bool logged;			/* its times come from logged events */
+	/* ns that a call has lasted which had not finished; 0: there is none, or one that has
+	 * finished lasted longer, or none has finished */
+	uint64_t open_ns;
 	double key;
 	bool ambiguous; /* another row has the same name */
 	/* By value: the value, "/index.html" with its quotes, and for programs without; NULL: not

@@ -57,6 +57,8 @@ static void json_logged(struct ip_json *j, const struct cli_report_row *row)
 	cli_report_tail_json(j, row);
 	ip_json_uint(j, "unwound", row->stats->unwound);
 	ip_json_uint(j, "unfinished", row->stats->unfinished);
+	if (row->open_ns)
+		ip_json_uint(j, "unfinished_max_ns", row->open_ns);
 	if (row->stats->earlier)
 		ip_json_uint(j, "earlier", row->stats->earlier);
 }

@@ -294,8 +294,17 @@ void cli_report_sort(struct cli_report *r, enum cli_report_column by)
 {
 	if (!r->nrows)
 		return;
-	for (size_t i = 0; i < r->nrows; i++)
-		r->rows[i].key = cli_report_value(&r->rows[i], by);
+	for (size_t i = 0; i < r->nrows; i++) {
+		struct cli_report_row *row = &r->rows[i];
+
+		row->open_ns = ip_recording_ns(r->trace->session, row->stats->longest_unfinished);
+		/* where none has finished, total tells of it */
+		if (!row->logged || !row->stats->histogram.count ||
+		    row->open_ns <= row->summary.max)
+			row->open_ns = 0;
+		row->key =
+			by == CLI_BY_MAX && row->open_ns ? row->open_ns : cli_report_value(row, by);
+	}
 	qsort(r->rows, r->nrows, sizeof(*r->rows), by_name);
 	mark_ambiguous(r);
 	if (by != CLI_BY_FUNCTION)

@@ -368,12 +368,18 @@ int cli_report_table(const struct cli_report *r)
 		 o->by == IP_GROUP_BY_VALUE ? r->stats->groups->values->name.text : "");
 	for (size_t i = 0; i < r->nrows && i < o->filter.limit; i++) {
 		const struct cli_report_row *row = &r->rows[i];
-		char buffer[CLI_TAIL_MARK_MAX];
-		const char *mark = cli_report_tail_mark(row, buffer);
-		size_t more = *mark ? strlen(mark) + 4 : 0;
+		char buffer[CLI_TAIL_MARK_MAX], mark[CLI_TAIL_MARK_MAX + 64], length[16];
+		size_t more;
+
+		snprintf(mark, sizeof(mark), "%s", cli_report_tail_mark(row, buffer));
+		more = strlen(mark);
+		if (row->open_ns)
+			snprintf(mark + more, sizeof(mark) - more,
+				 "%s%" PRIu64 " not finished, after %s", more ? "; " : "",
+				 row->stats->unfinished, ip_format_ns(row->open_ns, length));
+		more = *mark ? strlen(mark) + 4 : 0;
 		_cleanup_free_ char *name =
 			cli_report_row_name(r, row, cli_name_width(others + 1 + more, NAME_MIN));
-
 		if (!name)
 			return ip_error("out of memory");
 		for (size_t k = 0; k < o->ncolumns; k++)

@@ -58,6 +58,11 @@ def check_function(trace, shown, calls):
     assert shown["calls"] == len(calls)
     assert shown["unwound"] == sum(c.how == "unwound" for c in calls)
     assert shown["unfinished"] == sum(c.how == "unfinished" for c in calls)
+    longest = max((ns(trace, c.end - c.start) for c in calls if c.how == "unfinished"), default=0)
+    if ended and longest > ns(trace, max(ended)):
+        assert shown["unfinished_max_ns"] == longest
+    else:
+        assert "unfinished_max_ns" not in shown
     assert shown["threads"] == len({c.tid for c in calls})
     assert shown["total_ns"] == ns(trace, sum(c.end - c.start for c in calls if c.outermost))
     assert shown["self_ns"] == ns(trace, sum(c.own for c in calls))
@@ -447,7 +452,11 @@ def test_selection_sorting_and_limit(me):
         ("max", "max_ns"),
     ):
         shown = report(me, directory, "--sort", column)["functions"]
-        assert [f[key] for f in shown] == sorted((f[key] for f in whole), reverse=True)
+        # a call that has not finished took longer than it is known to have lasted
+        open_ns = "unfinished_max_ns" if column == "max" else key
+        largest = [max(f[key], f.get(open_ns, 0)) for f in shown]
+        assert largest == sorted(largest, reverse=True)
+        assert sorted(f[key] for f in shown) == sorted(f[key] for f in whole)
     assert [
         f["function"] for f in report(me, directory, "--sort", "function")["functions"]
     ] == sorted(f["function"] for f in whole)
