@@ -57,7 +57,7 @@ static void print_row(const struct cli_graph *g, const struct ip_call_node *node
 	const struct ip_recording *s = g->trace->session;
 	_cleanup_free_ char *name = strdup(ip_names_shown(g->names, node->function));
 	/* top-down a thread has neither calls nor time of its own */
-	const bool own = node->calls;
+	const bool own = !ip_tree_thread_of(g->threads, node->function);
 	char total[16], self[16], calls[32];
 
 	if (g->bottom_up)
