@@ -278,12 +278,17 @@ def commands_of(daemon, line, least):
 
 def check_sort(commands):
     """The slow command is sortCommand; it goes on in sortCommandGeneric by a jump, whose time is
-    a part of its own.
+    a part of its own. In a call that is open when the recording begins only the latter is on the
+    stack, and has the time of that call in its total.
     """
     assert max(commands, key=lambda name: commands[name]["self_ns"]) == "sortCommandGeneric"
-    whole, generic = (commands[name]["total_ns"] for name in ("sortCommand", "sortCommandGeneric"))
-    assert generic <= whole < 1.01 * generic
-    assert whole == max(f["total_ns"] for f in commands.values())
+    whole, generic = (commands[name] for name in ("sortCommand", "sortCommandGeneric"))
+    assert whole["calls"] == generic["calls"]
+    assert generic["avg_ns"] <= whole["avg_ns"] < 1.01 * generic["avg_ns"]
+    longest = max(commands, key=lambda name: commands[name]["total_ns"])
+    assert longest in (
+        ("sortCommandGeneric", "sortCommand") if generic.get("earlier") else ("sortCommand",)
+    )
 
 
 def test_a_rule_on_a_server_under_load(server, daemon):
