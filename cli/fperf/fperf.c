@@ -649,7 +649,7 @@ static int ask_daemon(const struct options *o, int argc, char **argv)
 	}
 	/* options may follow the PID; there is no command whose options they could be */
 	return (o->program ? cli_via_daemon_print : cli_via_daemon_try)(
-		IP_REQUEST_FPERF, o->pid, argc, argv, LETTERS + 1, long_options, words);
+		IP_REQUEST_FPERF, o->pid, argc, argv, &LETTERS[1], long_options, words);
 }
 
 static int run(const struct options *o, struct output *output, char **command,
