@@ -436,7 +436,8 @@ static int check_targets(pid_t pid)
 				       : ip_error("pid %d has ended", pid);
 	if (find_program(pid, &found))
 		for (size_t i = 0; i < delegation.ntargets && !same; i++)
-			same = delegation.targets[i].inode == found.inode &&
+			same = delegation.targets[i].inode &&
+			       delegation.targets[i].inode == found.inode &&
 			       delegation.targets[i].device == found.device &&
 			       delegation.targets[i].user == found.user;
 	return same ? 0

@@ -40,11 +40,11 @@
  *      worker writes no register, no stack and no other memory, and borrows no thread. Calls that
  *      the stop broke off begin anew.
  *
- *   7. A rule of iprobed may have a whole service recorded: then there are several targets, each
- * held by a pidfd. The worker touches these, as long as they live, and what is found besides only
- *      where it runs the same program as one of them, for the same user: what they fork. So a
- *      number that was given to another process, and what a target's children execute, are left
- *      alone.
+ *   7. A rule of iprobed may have a whole service recorded: then there are several targets. A
+ *      pidfd holds each of them. The worker touches these, as long as they live, and what is found
+ *      besides only where it runs the same program as one of them, for the same user: what they
+ *      fork. So a number that was given to another process, and what a target's children execute,
+ *      are left alone.
  *
  * If IPROBE_PERMIT is not set there is no delegation. Then no capability is changed and no right is
  * checked. Only ip_delegation_check_place() still checks that the thread is one of the process.

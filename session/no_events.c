@@ -35,10 +35,10 @@ static int cpu_time(pid_t pid, uint64_t *ret_ns)
 	return 0;
 }
 
-/* Whether a thread of the process is in that state. 'R': it runs, or would if it had a CPU; a
- * thread that has been runnable for some time and has not run is still so. What cannot be looked at
- * counts as running. */
-static bool has_thread_in(pid_t pid, char state)
+/* Looks whether a thread of the process runs, or would if it had a CPU: one that has been runnable
+ * for some time and has not run is still so. If none does: whether one is stopped by a signal. What
+ * cannot be looked at counts as running. */
+static void look_at_states(pid_t pid, struct ip_cpu_used *used)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
@@ -46,7 +46,8 @@ static bool has_thread_in(pid_t pid, char state)
 
 	snprintf(name, sizeof(name), "/proc/%d/task", pid);
 	dir = opendir(name);
-	while (dir && (entry = readdir(dir))) {
+	used->waits = !dir;
+	while (dir && !used->waits && (entry = readdir(dir))) {
 		_cleanup_fclose_ FILE *file = NULL;
 		size_t n;
 
@@ -55,10 +56,9 @@ static bool has_thread_in(pid_t pid, char state)
 		n = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
 		text[n] = '\0';
 		end = strrchr(text, ')'); /* the name before it may hold anything */
-		if (end && !strncmp(end, ") ", 2) && end[2] == state)
-			return true;
+		used->waits = end && !strncmp(end, ") R", 3);
+		used->stopped |= end && !strncmp(end, ") T", 3);
 	}
-	return !dir && state == 'R';
 }
 
 void ip_session_look_at_cpu(struct ip_session *s, bool ends)
@@ -71,8 +71,7 @@ void ip_session_look_at_cpu(struct ip_session *s, bool ends)
 	now = ip_now_ns();
 	if (ends) {
 		/* in this order: a thread that is not seen to wait has not run since, either */
-		used->waits = has_thread_in(s->target->pid, 'R');
-		used->stopped = has_thread_in(s->target->pid, 'T');
+		look_at_states(s->target->pid, used);
 		used->known = cpu_time(s->target->pid, &used->last_ns) == 0;
 	} else if (now - s->start_ns >= SETTLED_NS &&
 		   cpu_time(s->target->pid, &used->first_ns) == 0)

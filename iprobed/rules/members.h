@@ -11,8 +11,9 @@
  *   1. The target whose condition held has fired: it leads. As long as it waits for its turn,
  *      nothing is done to the others.
  *   2. When it may act it claims the members. Their watches end. A member that is being recorded,
- *      or cleaned up after, just then is left out, and why.txt says so. While a member is claimed
- * by another leader this one claims nobody, and waits: no two leaders wait for each other.
+ *      or cleaned up after, just then is left out, and why.txt says so. While another
+ *      leader has claimed a member, this one claims nobody, and waits: no two leaders wait for
+ *      each other.
  *   3. When all are free one command records all of them (iprobe attach with several processes).
  *      The others are joined: nothing else is done to them until it has ended. A target that is
  *      found meanwhile, such as a new worker, is joined, too: it may be recorded, as a child.
