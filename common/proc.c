@@ -107,18 +107,26 @@ int ip_proc_each_child(pid_t pid, int (*visit)(void *context, pid_t child), void
 	return ret;
 }
 
+int ip_proc_cpu_used(pid_t pid, uint64_t *ret_ns)
+{
+	struct timespec used;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &used) < 0)
+		return -1;
+	*ret_ns = used.tv_sec * 1000000000ull + used.tv_nsec;
+	return 0;
+}
+
 int ip_proc_cpu(pid_t pid, struct ip_proc_cpu *ret)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	const struct dirent *entry;
-	struct timespec used;
-	clockid_t clock;
 	char name[300];
 
 	*ret = (struct ip_proc_cpu){0};
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &used) < 0)
+	if (ip_proc_cpu_used(pid, &ret->used_ns) < 0)
 		return -1;
-	ret->used_ns = used.tv_sec * 1000000000ull + used.tv_nsec;
 	snprintf(name, sizeof(name), "/proc/%d/task", pid);
 	dir = opendir(name);
 	while (dir && (entry = readdir(dir))) {

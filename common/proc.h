@@ -28,6 +28,10 @@ uint64_t ip_proc_started_at(pid_t pid);
  * Reading it costs one small file. -1: not known. */
 long ip_proc_last_pid(void);
 
+/* Reads the CPU time of a process, of threads that have ended, too. Returns 0, or -1 where it is
+ * not known, without an error. */
+int ip_proc_cpu_used(pid_t pid, uint64_t *ret_ns);
+
 /* What a process has of CPUs, in nanoseconds. */
 struct ip_proc_cpu {
 	uint64_t used_ns;   /* by all its threads, those that have ended included */

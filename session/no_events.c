@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/now.h"
+#include "common/proc.h"
 #include "common/selection/selection.h"
 #include "common/units.h"
 #include "hotpatcher/plan/inlined_calls.h"
@@ -23,17 +23,6 @@
 /* Threads that were woken to go live are back in their waits by then. */
 #define SETTLED_NS   20000000ull
 #define CHILDREN_MAX 4096u /* processes that are looked at */
-
-static int cpu_time(pid_t pid, uint64_t *ret_ns)
-{
-	struct timespec t;
-	clockid_t clock;
-
-	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) < 0)
-		return -1;
-	*ret_ns = t.tv_sec * 1000000000ull + t.tv_nsec;
-	return 0;
-}
 
 /* Looks whether a thread of the process runs, or would if it had a CPU: one that has been runnable
  * for some time and has not run is still so. If none does: whether one is stopped by a signal. What
@@ -72,9 +61,9 @@ void ip_session_look_at_cpu(struct ip_session *s, bool ends)
 	if (ends) {
 		/* in this order: a thread that is not seen to wait has not run since, either */
 		look_at_states(s->target->pid, used);
-		used->known = cpu_time(s->target->pid, &used->last_ns) == 0;
+		used->known = ip_proc_cpu_used(s->target->pid, &used->last_ns) == 0;
 	} else if (now - s->start_ns >= SETTLED_NS &&
-		   cpu_time(s->target->pid, &used->first_ns) == 0)
+		   ip_proc_cpu_used(s->target->pid, &used->first_ns) == 0)
 		used->from_ns = now - s->start_ns;
 }
 
