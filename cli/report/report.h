@@ -33,6 +33,7 @@ enum cli_report_column {
 enum cli_report_format { CLI_REPORT_TEXT, CLI_REPORT_JSON, CLI_REPORT_CSV };
 
 #define CLI_CONDITIONS_MAX 16u
+#define CLI_ROW_NOTE_MAX   (CLI_TAIL_MARK_MAX + 64)
 #define CLI_SORT_VALUE	   "value" /* what --sort calls the order of values */
 
 /* Keeps the rows whose column compares in this way with the value. */
@@ -201,6 +202,9 @@ void cli_report_json(const struct cli_report *r);
 
 /* Returns a note about a row whose times end at a tail call in some or all calls; "": no note. */
 const char *cli_report_tail_mark(const struct cli_report_row *row, char mark[CLI_TAIL_MARK_MAX]);
+/* Returns all that is noted behind the name of a row: the tail calls, and the calls that have not
+ * finished. "": no note. */
+const char *cli_report_row_note(const struct cli_report_row *row, char note[CLI_ROW_NOTE_MAX]);
 /* Writes the note as "until_tail_call" and "until_tail_call_share"; null where the calls were
  * not counted. */
 void cli_report_tail_json(struct ip_json *j, const struct cli_report_row *row);

@@ -293,6 +293,20 @@ const char *cli_report_tail_mark(const struct cli_report_row *row, char mark[CLI
 	return row->logged ? cli_tail_mark(row->stats->until_tail, row->stats->calls, mark) : "";
 }
 
+const char *cli_report_row_note(const struct cli_report_row *row, char note[CLI_ROW_NOTE_MAX])
+{
+	char mark[CLI_TAIL_MARK_MAX], length[16];
+	size_t used;
+
+	snprintf(note, CLI_ROW_NOTE_MAX, "%s", cli_report_tail_mark(row, mark));
+	used = strlen(note);
+	if (row->open_ns)
+		snprintf(note + used, CLI_ROW_NOTE_MAX - used,
+			 "%s%" PRIu64 " not finished, after %s", used ? "; " : "",
+			 row->stats->unfinished, ip_format_ns(row->open_ns, length));
+	return note;
+}
+
 void cli_report_print_cell(FILE *out, const struct cli_report_row *row,
 			   enum cli_report_column column)
 {
@@ -368,15 +382,10 @@ int cli_report_table(const struct cli_report *r)
 		 o->by == IP_GROUP_BY_VALUE ? r->stats->groups->values->name.text : "");
 	for (size_t i = 0; i < r->nrows && i < o->filter.limit; i++) {
 		const struct cli_report_row *row = &r->rows[i];
-		char buffer[CLI_TAIL_MARK_MAX], mark[CLI_TAIL_MARK_MAX + 64], length[16];
+		char mark[CLI_ROW_NOTE_MAX];
 		size_t more;
 
-		snprintf(mark, sizeof(mark), "%s", cli_report_tail_mark(row, buffer));
-		more = strlen(mark);
-		if (row->open_ns)
-			snprintf(mark + more, sizeof(mark) - more,
-				 "%s%" PRIu64 " not finished, after %s", more ? "; " : "",
-				 row->stats->unfinished, ip_format_ns(row->open_ns, length));
+		cli_report_row_note(row, mark);
 		more = *mark ? strlen(mark) + 4 : 0;
 		_cleanup_free_ char *name =
 			cli_report_row_name(r, row, cli_name_width(others + 1 + more, NAME_MIN));

@@ -14,6 +14,7 @@
 
 #define NAME_LEAST 24u
 #define TAIL	   " [tail]"
+#define OPEN	   " [open]"
 #define COLUMNS	   CLI_BY_FUNCTION /* those before the name */
 
 static const char *const help[] = {
@@ -143,24 +144,23 @@ static int prepare(struct cli_tui *tui, size_t lines, size_t columns)
 	return 0;
 }
 
-/* Prints the name in at most width columns. How much of the note on tail calls follows depends on
- * the room. */
+/* Prints the name in at most width columns. How much of the note follows depends on the room. */
 static void print_name(const struct cli_tui *tui, FILE *out, const struct cli_report_row *row,
 		       size_t width)
 {
-	char buffer[CLI_TAIL_MARK_MAX];
-	const char *mark = cli_report_tail_mark(row, buffer);
-	bool whole = *mark && width >= NAME_LEAST + strlen(mark) + 4;
-	size_t more = !*mark ? 0 : whole ? strlen(mark) + 4 : strlen(TAIL);
+	char note[CLI_ROW_NOTE_MAX], mark[CLI_TAIL_MARK_MAX];
+	bool whole = *cli_report_row_note(row, note) && width >= NAME_LEAST + strlen(note) + 4;
+	const char *tail = *cli_report_tail_mark(row, mark) ? TAIL : "";
+	const char *open = row->open_ns ? OPEN : "";
+	size_t more = whole ? strlen(note) + 4 : strlen(tail) + strlen(open);
 	_cleanup_free_ char *name =
 		cli_report_row_name(&tui->report, row, width > more + 3 ? width - more : 3);
 
 	ip_print(out, "%s", name ? name : "?");
 	if (whole)
-		ip_print(out, "  (%s)", mark);
-	else if (*mark)
-		ip_print(out, TAIL);
-	ip_print(out, "\n");
+		ip_print(out, "  (%s)\n", note);
+	else
+		ip_print(out, "%s%s\n", tail, open);
 }
 
 static void draw(struct cli_tui *tui, FILE *out, size_t lines, size_t columns)

@@ -544,6 +544,7 @@ def test_values_of_the_call(me, tui, programs):
 def test_sizes(me, tui):
     directory = small_trace(me.dir() / "trace")
     t = tui(directory, lines=24, columns=80)
+    assert any(line.endswith("main [tail] [open]") for line in body(t))
     assert "p99.9" not in t.rows[BODY] and "*total" in t.rows[BODY]
     assert t.rows[23].startswith("q quit")
     t.resize(60, 200)
