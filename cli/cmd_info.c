@@ -415,7 +415,7 @@ static void print_stops(const struct ip_trace_reader *t)
 static void print_text(const struct ip_trace_reader *t, uint64_t events)
 {
 	const struct ip_recording *s = t->session;
-	char buffer[64], count[32], lost[32], early[256];
+	char buffer[64], count[32], lost[32], early[1024];
 
 	print_field("trace", t->dir);
 	print_field("host", s->host);
@@ -428,9 +428,13 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 		ip_print(stdout, "%-10s %" PRIu64 "\n", "pid", s->pid);
 	print_field("start", format_time(s->start_realtime, buffer));
 	print_field("duration", ip_format_ns(duration_ns(t), buffer));
-	print_field("end", cli_info_early(s, early, sizeof(early)) ? early
-			   : s->ended				   ? s->end
-				      : "none: still going on, or cut off");
+	if (!cli_info_early(s, early, sizeof(early)) &&
+	    !cli_info_condition(s, early, sizeof(early)))
+		snprintf(early, sizeof(early), "%s",
+			 !s->ended ? "none: still going on, or cut off"
+			 : s->end  ? s->end
+				   : "");
+	print_field("end", early);
 	if (s->monotonic)
 		ip_print(stdout, "%-10s CLOCK_MONOTONIC_RAW%s\n", "clock",
 			 s->coarse ? ", coarse" : "");

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/read/members.h"
 #include "analysis/read/names.h"
 #include "cli/cli.h"
 #include "common/cleanup.h"
@@ -100,11 +101,47 @@ bool cli_info_early(const struct ip_recording *s, char *text, size_t size)
 	return early;
 }
 
+/* Returns " in pid 4711 (nginx)", "" for a trace of one process. */
+static const char *in_process(const struct ip_recording *s, char buffer[64])
+{
+	const char *name;
+	uint32_t pid;
+
+	*buffer = '\0';
+	if (!s->members)
+		return buffer;
+	pid = s->members->items[s->end_member].pid;
+	name = ip_recording_thread_name(s, s->end_member, pid);
+	if (name && *name)
+		snprintf(buffer, 64, " in pid %u (%.32s)", pid, name);
+	else
+		snprintf(buffer, 64, " in pid %u", pid);
+	return buffer;
+}
+
+bool cli_info_condition(const struct ip_recording *s, char *text, size_t size)
+{
+	char in[64];
+
+	if (s->until && s->end)
+		snprintf(text, size, "--until %.300s was met%s: %s", s->until, in_process(s, in),
+			 s->end);
+	else if (s->members && ip_end_reason_of(s->end) == IP_END_STOP_ON)
+		snprintf(text, size, "%s%s", s->end, in_process(s, in));
+	else
+		return false;
+	return true;
+}
+
 void cli_info_early_json(struct ip_json *j, const struct ip_recording *s)
 {
 	char text[256];
 
 	ip_json_bool(j, "ended_early", cli_info_early(s, text, sizeof(text)));
+	if (s->until && s->end)
+		ip_json_string(j, "until_condition", s->until);
+	if (s->members && s->end)
+		ip_json_uint(j, "end_pid", s->members->items[s->end_member].pid);
 	if (!s->limit)
 		return;
 	ip_json_uint(j, "limit_bytes", s->limit);

@@ -224,6 +224,8 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 		ip_trace_add_filtered(s->trace, stats.filtered);
 	if (sum->end == IP_END_SIZE_LIMIT)
 		ip_trace_add_limit(s->trace, sum->limit, sum->limit_by);
+	if (sum->end == IP_END_UNTIL && sum->until)
+		ip_trace_add_until(s->trace, s->options->until.items[sum->until - 1].text);
 	sum->plain = stats.plain;
 	sum->written = ip_trace_bytes(s->trace);
 	if (ip_trace_compresses(s->trace) && stats.plain)

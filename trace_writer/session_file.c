@@ -398,6 +398,13 @@ void ip_trace_add_limit(struct ip_trace *trace, uint64_t bytes, const char *by)
 	fprintf(trace->text_out, "limit\t%lu\t%s\n", bytes, by);
 }
 
+void ip_trace_add_until(struct ip_trace *trace, const char *condition)
+{
+	fputs("until\t", trace->text_out);
+	ip_trace_put_value(trace->text_out, condition);
+	putc('\n', trace->text_out);
+}
+
 void ip_trace_add_clock(struct ip_trace *trace, const char *name)
 {
 	fprintf(trace->text_out, "clock\t%s\n", name);

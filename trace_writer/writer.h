@@ -132,6 +132,8 @@ void ip_trace_add_coarse(struct ip_trace *trace, uint64_t late, uint64_t latest,
 void ip_trace_add_clock(struct ip_trace *trace, const char *name);
 /* The trace ended at that many bytes. by: who or what set this limit. */
 void ip_trace_add_limit(struct ip_trace *trace, uint64_t bytes, const char *by);
+/* The recording ended because this condition of --until holds. */
+void ip_trace_add_until(struct ip_trace *trace, const char *condition);
 /* What the session leaves out ("depth 3"). */
 void ip_trace_add_filter(struct ip_trace *trace, const char *text);
 /* Adds the modules that have no probes. */

@@ -460,13 +460,37 @@ static uint64_t length_of(const struct ip_recording *s)
 	return s->tsc_end ? s->tsc_end - s->tsc_start : 0;
 }
 
-/* The times of the whole, and why it ended: the first member that ended early tells, else the one
- * that ended last. */
-static void join_times(struct ip_recording *s, const struct ip_recording *own, bool first,
-		       uint64_t *longest)
+/* How much the end of a member tells of the end of the whole. A condition in one member ends the
+ * others, which tell that they were interrupted. */
+static int weight_of_end(const struct ip_recording *own)
 {
-	bool early = ip_end_reason_is_early(ip_end_reason_of(own->end)),
-	     told = !first && ip_end_reason_is_early(ip_end_reason_of(s->end));
+	const enum ip_end_reason reason = ip_end_reason_of(own->end);
+
+	if (ip_end_reason_is_early(reason))
+		return 2;
+	return own->until || reason == IP_END_STOP_ON;
+}
+
+/* Whether the end of a member tells more than the end that the whole has until now: of members that
+ * ended early the first one does; of those that met a condition the one that did so first; of
+ * others the one that ended last. */
+static bool tells_more(const struct ip_recording *s, const struct ip_recording *own)
+{
+	const struct ip_recording *best = s->members->items[s->end_member].own;
+	const int weight = weight_of_end(own), least = weight_of_end(best);
+
+	if (weight != least)
+		return weight > least;
+	return weight == 1   ? own->tsc_end < best->tsc_end
+	       : weight == 0 ? own->tsc_end > best->tsc_end
+			     : false;
+}
+
+/* The times of the whole, and why it ended. */
+static void join_times(struct ip_recording *s, uint32_t member, uint64_t *longest)
+{
+	const struct ip_recording *own = s->members->items[member].own;
+	const bool first = member == 0;
 
 	if (first || own->tsc_start < s->tsc_start) {
 		s->tsc_start = own->tsc_start;
@@ -477,21 +501,25 @@ static void join_times(struct ip_recording *s, const struct ip_recording *own, b
 		s->tsc_hz = own->tsc_hz;
 		*longest = length_of(own);
 	}
-	if (first || (!told && (early || own->tsc_end > s->tsc_end))) {
+	if (first || tells_more(s, own)) {
+		s->end_member = member;
 		s->end = own->end;
+		s->until = own->until;
 		s->limit = own->limit;
 		s->limit_by = own->limit_by;
 	}
 	s->tsc_end = (first || s->tsc_end) && own->tsc_end ? most(s->tsc_end, own->tsc_end) : 0;
 	s->ended = (first || s->ended) && own->ended;
 	if (!s->ended)
-		s->end = NULL;
+		s->end = s->until = NULL;
 }
 
-static int join_figures(struct ip_recording *s, const struct ip_recording *own, bool first,
-			uint64_t *longest)
+static int join_figures(struct ip_recording *s, uint32_t member, uint64_t *longest)
 {
-	join_times(s, own, first, longest);
+	const struct ip_recording *own = s->members->items[member].own;
+	const bool first = member == 0;
+
+	join_times(s, member, longest);
 	if (first) {
 		s->host = own->host;
 		s->kernel = own->kernel;
@@ -593,7 +621,7 @@ static int join_all(struct ip_recording *s)
 
 		if (join_modules(s, &index, i) < 0 || join_functions(s, m) < 0 ||
 		    join_numbers(s, i, &room) < 0 || join_signatures(s, i) < 0 ||
-		    join_lists(s, i) < 0 || join_figures(s, m->own, i == 0, &longest) < 0)
+		    join_lists(s, i) < 0 || join_figures(s, i, &longest) < 0)
 			ret = -1;
 	}
 	for (size_t i = 0; ret == 0 && i < s->members->n; i++)

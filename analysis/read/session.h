@@ -176,6 +176,8 @@ struct ip_recording {
 	 * 0: it did not. */
 	uint64_t limit;
 	const char *limit_by;
+	const char *until;   /* the condition of --until that ended it; NULL: none did */
+	uint32_t end_member; /* whose end is `end` (members.h) */
 	/* Time stamps are coarse: an event happened at most late ticks after its stamp in 99 %
 	 * of the time, and at most latest ticks after it always. 0: not known. */
 	bool coarse;

@@ -93,10 +93,12 @@ static void print_header(const struct cli_report *r)
 	const char *what = t->session->command || !t->session->members
 				   ? t->session->command
 				   : t->session->members->service;
-	char duration[16], events[32], threads[32], lost[32], invalid[32], counted[32], early[256];
+	char duration[16], events[32], threads[32], lost[32], invalid[32], counted[32], end[1024];
 
-	if (cli_info_early(t->session, early, sizeof(early)))
-		ip_print(stdout, "%s\n", early);
+	if (cli_info_early(t->session, end, sizeof(end)))
+		ip_print(stdout, "%s\n", end);
+	else if (cli_info_condition(t->session, end, sizeof(end)))
+		ip_print(stdout, "ended: %s\n", end);
 	ip_print(stdout, "%s", t->dir);
 	if (what && *what) {
 		ip_print(stdout, ": ");

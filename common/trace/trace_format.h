@@ -130,6 +130,9 @@
  *            (what the session leaves out, as its options say it, one a line)
  *   filtered N
  *            (the number of events left out; written if the session has ended properly)
+ *   until CONDITION
+ *            (this condition of --until, as it was given, ended the recording; the line "end" tells
+ *            what was measured)
  *   clock NAME
  *            (monotonic: times are nanoseconds of CLOCK_MONOTONIC_RAW wherever this text says TSC,
  *            and tsc_hz is 10^9. Without this line: the TSC)

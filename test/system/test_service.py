@@ -308,12 +308,31 @@ def test_a_second_attach_changes_all(actor, server):
     server.finish()
 
 
+def told_of_the_condition(actor, directory, met):
+    """info and report name the condition and the process that met it, although the others ended
+    later. met: what was measured, by the pid."""
+    words = ["--until", "calls>100/1s:prefork_answer", "was met in pid"]
+    for command, begins in (("info", "end "), ("report", "ended: ")):
+        done = actor.iprobe(command, "--json", directory)
+        told = json.loads(done.stdout)
+        assert told["until_condition"] == words[1] and told["end_pid"] in met, repr(done)
+        assert command == "report" or told["end"] == met[told["end_pid"]], repr(done)
+        done = actor.iprobe(command, directory)
+        line = next(x for x in done.stdout.splitlines() if x.startswith(begins))
+        assert line.split(None, 1)[1].startswith(
+            f"{' '.join(words)} {told['end_pid']} (prefork"
+        ), line
+        assert met[told["end_pid"]] in line, line
+
+
 def test_a_condition_in_one_ends_all(actor, server):
-    words = [*server.workers, "--until", "calls>100/1s:prefork_answer"]
-    proc, _ = begin(actor, words, server.workers)
+    words = [*server.everybody(), "--until", "calls>100/1s:prefork_answer"]
+    proc, directory = begin(actor, words, server.everybody())
     server.go(1000)
     done, _ = end(proc, sig=0)
-    assert any("until" in m for m in done["members"]), done
+    met = [m for m in done["members"] if "until" in m]
+    assert met, done
+    told_of_the_condition(actor, directory, {m["pid"]: m["end"] for m in met})
     server.finish()
 
 

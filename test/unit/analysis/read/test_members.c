@@ -128,6 +128,61 @@ static void test_the_same_tables(void **state)
 	ip_recording_destroy(s);
 }
 
+/* A condition in one member ended the others: it is the end of the whole, whoever ended last. */
+static void test_the_end(void **state)
+{
+#define CUT		  HEAD("1000", "5000") APP "tsc_end\t9000\n"
+#define END(t, end)	  HEAD("1000", "5000") APP "tsc_end\t" t "\nend\t" end "\n"
+#define MET(t, end)	  HEAD("1000", "5000") APP "until\tp99>1ms:" end "\n" END_LINES(t, end)
+#define END_LINES(t, end) "tsc_end\t" t "\nend\t" end "\n"
+	static const struct {
+		const char *texts[4];
+		const char *end, *until;
+		uint32_t member;
+	} cases[] = {
+		{{END("5000", "interrupted"), END("7000", "target ended"),
+		  END("6000", "duration over"), NULL},
+		 "target ended",
+		 NULL,
+		 1},
+		{{END("7000", "interrupted"), MET("4000", "f"), END("6000", "interrupted"), NULL},
+		 "f",
+		 "p99>1ms:f",
+		 1},
+		{{MET("4001", "f"), END("7000", "interrupted"), MET("4000", "g"), NULL},
+		 "g",
+		 "p99>1ms:g",
+		 2},
+		{{END("7000", "interrupted"), END("4000", "stopped by --stop-on"), NULL},
+		 "stopped by --stop-on",
+		 NULL,
+		 1},
+		{{MET("4000", "f"), END("5000", "no space left"), END("4500", "size limit reached"),
+		  NULL},
+		 "no space left",
+		 NULL,
+		 1},
+		{{MET("4000", "f"), CUT, NULL}, NULL, NULL, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ip_recording *s = join(cases[i].texts);
+
+		assert_int_equal(s->ended, cases[i].end != NULL);
+		if (cases[i].end) {
+			assert_string_equal(s->end, cases[i].end);
+			assert_int_equal(s->end_member, cases[i].member);
+		} else {
+			assert_null(s->end);
+		}
+		if (cases[i].until)
+			assert_string_equal(s->until, cases[i].until);
+		else
+			assert_null(s->until);
+		ip_recording_destroy(s);
+	}
+}
+
 static const char *value_name(const struct ip_recording *s, uint32_t member, uint32_t number)
 {
 	const struct ip_recording_member *m = &s->members->items[member];
@@ -279,9 +334,10 @@ static void test_clocks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),	   cmocka_unit_test(test_the_same_tables),
-		cmocka_unit_test(test_signatures), cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_figures),	   cmocka_unit_test(test_clocks),
+		cmocka_unit_test(test_numbers),		cmocka_unit_test(test_the_end),
+		cmocka_unit_test(test_the_same_tables), cmocka_unit_test(test_signatures),
+		cmocka_unit_test(test_changes),		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_clocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
