@@ -40,7 +40,7 @@ static const char *const do_keys[] = {"trace", "hist", "fperf", "snapshot", NULL
 static const char *const trace_keys[] = {"functions", "args", "retval", "when", "memory", NULL};
 static const char *const hist_keys[] = {"functions", NULL};
 static const char *const fperf_keys[] = {"profile", NULL};
-static const char *const snapshot_keys[] = {"functions", "memory", NULL};
+static const char *const snapshot_keys[] = {"functions", "args", "retval", "memory", NULL};
 static const char *const pressure_names[] = {
 	[IP_RULES_PRESSURE_CPU] = "cpu",	 [IP_RULES_PRESSURE_MEMORY] = "memory",
 	[IP_RULES_PRESSURE_IO] = "io",		 [IP_RULES_PRESSURE_MEMORY_FULL] = "memory_full",
@@ -339,6 +339,10 @@ static int read_action(const struct ip_yaml_document *document, const struct ip_
 	if (node->kind != IP_YAML_MAP)
 		return ip_probes_join(document, node, what, ip_probes_check_selection,
 				      &ret->functions);
+	if (ret->action == IP_RULES_SNAPSHOT && ip_yaml_get(node, "when"))
+		return ip_yaml_error(document, ip_yaml_get(node, "when"),
+				     "a flight recorder (iprobe attach --overwrite) takes no "
+				     "filters: leave when out, or record with do: trace");
 	if (ip_yaml_check_map(document, node, what, keys[ret->action]) < 0 ||
 	    ip_probes_text(document, node, "profile", &ret->profile) < 0 ||
 	    read_requests(document, node, "args", IP_REQUEST_ARGS, &ret->args, &ret->args_of) < 0 ||

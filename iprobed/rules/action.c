@@ -26,16 +26,7 @@ static void limits_of(const struct ip_rules_rule *r, struct ip_rules_command *c)
 		ip_rules_command_add(c, "--memory");
 		ip_rules_command_add(c, "%lu", r->ring);
 	}
-	if (r->args)
-		ip_rules_command_add(c, "--args");
-	if (r->retval)
-		ip_rules_command_add(c, "--retval");
-	for (size_t i = 0; i < r->args_of.n; i++)
-		ip_rules_command_add(c, "--args=%s", r->args_of.items[i]);
-	for (size_t i = 0; i < r->retval_of.n; i++)
-		ip_rules_command_add(c, "--retval=%s", r->retval_of.items[i]);
-	for (size_t i = 0; i < r->when.n; i++)
-		ip_rules_command_add(c, "--when=%s", r->when.items[i]);
+	ip_rules_command_values(c, r);
 	if (r->action == IP_RULES_HIST) {
 		ip_rules_command_add(c, "--payload");
 		ip_rules_command_add(c, "hist");

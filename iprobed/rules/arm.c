@@ -50,6 +50,7 @@ static void record_in_ring(struct ip_rules_target *t, struct ip_rules_arm *arm,
 	ip_rules_command_add(c, "--overwrite");
 	ip_rules_command_add(c, "--memory");
 	ip_rules_command_add(c, "%lu", r->ring ? r->ring : RING);
+	ip_rules_command_values(c, r);
 	if (!keeps_recorder(r))
 		return;
 	ip_rules_command_add(c, "--max-size");

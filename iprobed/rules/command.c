@@ -76,6 +76,20 @@ void ip_rules_command_iprobe(struct ip_rules_command *c, const struct ip_rules *
 	ip_rules_command_add(c, "%s", command);
 }
 
+void ip_rules_command_values(struct ip_rules_command *c, const struct ip_rules_rule *r)
+{
+	if (r->args)
+		ip_rules_command_add(c, "--args");
+	if (r->retval)
+		ip_rules_command_add(c, "--retval");
+	for (size_t i = 0; i < r->args_of.n; i++)
+		ip_rules_command_add(c, "--args=%s", r->args_of.items[i]);
+	for (size_t i = 0; i < r->retval_of.n; i++)
+		ip_rules_command_add(c, "--retval=%s", r->retval_of.items[i]);
+	for (size_t i = 0; i < r->when.n; i++)
+		ip_rules_command_add(c, "--when=%s", r->when.items[i]);
+}
+
 void ip_rules_command_options(struct ip_rules_command *c, const struct ip_rules_rule *r,
 			      const char *dir)
 {

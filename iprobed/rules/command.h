@@ -35,6 +35,9 @@ void ip_rules_command_add(struct ip_rules_command *c, const char *format, ...)
 void ip_rules_command_options(struct ip_rules_command *c, const struct ip_rules_rule *rule,
 			      const char *dir);
 
+/* Adds the values that a trace or a flight recorder of the rule has, and its filters of them. */
+void ip_rules_command_values(struct ip_rules_command *c, const struct ip_rules_rule *rule);
+
 /* Adds -p with the pids. */
 void ip_rules_command_pids(struct ip_rules_command *c, const struct ip_rules_members *members);
 

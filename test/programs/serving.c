@@ -54,17 +54,19 @@ KEEP void look_up(void)
 	sink++;
 }
 
-KEEP void reply(void)
+KEEP void reply(unsigned number)
 {
 	for (unsigned i = 0; i < 100; i++)
-		sink += i;
+		sink += i ^ number;
 }
 
 KEEP void handle(void)
 {
+	static unsigned replies;
+
 	parse();
 	look_up();
-	reply();
+	reply(++replies);
 }
 
 int main(int argc, char **argv)

@@ -418,6 +418,33 @@ def test_snapshot_of_the_flight_recorder(rules, serving, me):
     assert not idle(serving.pid)
 
 
+def replies(me, path):
+    """The numbers of the replies in a trace, of which each has one."""
+    done = me.iprobe("dump", "--json", path / "trace")
+    assert done.returncode == 0, repr(done)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    entries = [e for e in events if e.get("function") == "reply" and e["event"] == "entry"]
+    return [e["args"]["number"] for e in entries]
+
+
+@pytest.mark.parametrize("when", ["request", "{latency: {functions: reply, calls: '> 5'}}"])
+def test_snapshot_with_values(rules, serving, me, when):
+    """The flight recorder has the values that the rule asks for, also of the function whose
+    latency it watches.
+    """
+    values = "args: 'reply(number)', retval: true"
+    rules.start(
+        rule(when, do=f"{{snapshot: {{functions: reply, memory: 2M, {values}}}}}", more="for: 50ms")
+    )
+    wait_until_live(serving.pid)
+    time.sleep(0.2)
+    if when == "request":
+        assert rules.command("--fire", "r").returncode == 0
+    numbers = replies(me, rules.recorded("r")[0])
+    assert len(numbers) > 5, numbers
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), numbers
+
+
 def test_snapshot_of_a_slow_moment(rules, serving, me):
     """A latency, and a flight recorder: the function that is watched is recorded, too, from before
     the moment on; then it may not again, and the recorder goes on without watching.
