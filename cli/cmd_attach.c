@@ -367,6 +367,18 @@ static void fill_from_trace(struct ip_service_worker_result *r, const char *dir,
 	ip_recording_destroy(recording);
 }
 
+/* The error tells the same to people. */
+static void print_taken(pid_t pid, pid_t iprobe)
+{
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	ip_json_object(&j, NULL);
+	ip_json_int(&j, "pid", pid);
+	ip_json_int(&j, "taken_by", iprobe);
+	ip_json_end_object(&j);
+}
+
 int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc, char **argv,
 		   const char *dir, struct ip_service_worker_result *result)
 {
@@ -397,7 +409,9 @@ int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc
 		else
 			cli_fail();
 	}
-	if (summary.change.done)
+	if (summary.taken_by && options->json && !result)
+		print_taken(pid, summary.taken_by);
+	else if (summary.change.done)
 		print_change(options, &summary);
 	else
 		cli_record_summary(options, &summary);

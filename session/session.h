@@ -166,6 +166,9 @@ struct ip_session_summary {
 	size_t nunmet;
 	uint64_t length_ns;
 	bool recorded; /* probes went live */
+	/* the iprobe that has the target's session, where this one needed one of its own, and
+	 * failed for it; 0: none */
+	pid_t taken_by;
 	/* another session of the same service records the target; nothing was done */
 	bool followed;
 	bool nothing; /* no module of the target has probes, or none that is selected */

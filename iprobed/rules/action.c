@@ -202,8 +202,16 @@ bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 	char count[32], counted[32], stops[16], line[512], of[48] = "";
 
 	if (!n) {
-		ip_rules_log(t->by->state, t, "nothing is recorded: %s",
-			     *t->job.word ? t->job.word : "its session was killed");
+		const pid_t iprobe = ip_rules_job_taken_by(&t->job);
+
+		if (iprobe)
+			ip_rules_log(t->by->state, t,
+				     "nothing is recorded: it has a session of iprobe %d, which "
+				     "iprobe detach %d ends",
+				     iprobe, t->process.pid);
+		else
+			ip_rules_log(t->by->state, t, "nothing is recorded: %s",
+				     *t->job.word ? t->job.word : "its session was killed");
 		ip_rules_store_remove(t->dir);
 		ip_rules_service_failed(&t->by->state->services, t->by->service);
 		return false;

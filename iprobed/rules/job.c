@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -241,6 +242,16 @@ double ip_rules_job_sum(const struct ip_rules_job *job, const char *key)
 	for (const char *p = job->text; (p = find_next(p, key));)
 		sum += strtod(p, NULL);
 	return sum;
+}
+
+pid_t ip_rules_job_taken_by(const struct ip_rules_job *job)
+{
+	const double iprobe = ip_rules_job_figure(job, "taken_by");
+
+	return WIFEXITED(job->status) && WEXITSTATUS(job->status) && iprobe >= 1 &&
+			       iprobe <= INT_MAX
+		       ? (pid_t)iprobe
+		       : 0;
 }
 
 bool ip_rules_job_string(const struct ip_rules_job *job, const char *key, char *buffer, size_t size)

@@ -60,6 +60,9 @@ void ip_rules_job_clear(struct ip_rules_job *job);
 double ip_rules_job_figure(const struct ip_rules_job *job, const char *key);
 /* Returns the sum of the numbers after each "key":. */
 double ip_rules_job_sum(const struct ip_rules_job *job, const char *key);
+/* Returns the iprobe that has the session that the job, an attach, needed; 0: none, or the job did
+ * not fail for that. */
+pid_t ip_rules_job_taken_by(const struct ip_rules_job *job);
 /* Copies the text after "key": up to its closing quote. Returns false if there is none. */
 bool ip_rules_job_string(const struct ip_rules_job *job, const char *key, char *buffer,
 			 size_t size);

@@ -113,7 +113,9 @@ struct ip_rules_target {
 	/* After a failure: when to try again, and the length of that pause. */
 	uint64_t retry_ns, backoff_ns;
 	char said[IP_RULES_JOB_WORD]; /* last log message about a failure */
-	bool unclean;		      /* the failure was in restoring */
+	/* the iprobe whose session keeps the target from being watched; 0: none, or not known */
+	pid_t waits_for;
+	bool unclean; /* the failure was in restoring */
 	bool told_watch;
 	bool gone; /* the process has ended, or runs another program now */
 };

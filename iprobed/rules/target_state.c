@@ -27,6 +27,8 @@
 #define COSTLY_NS 60000000000ull
 /* a target is left to another iprobe for so long at first */
 #define YIELD_NS 1000000000ull
+/* and then it is looked at so often whether that one has ended */
+#define WAIT_MOST_NS 10000000000ull
 
 int ip_rules_target_add(struct ip_rules *e, struct ip_rules_process *process,
 			struct ip_rules_target **ret)
@@ -214,6 +216,20 @@ static void failed_to_clean(struct ip_rules_target *t, const char *what, uint64_
 	failed(t, NULL, text, now_ns);
 }
 
+/* Another iprobe has the session: no failure, and nothing was changed. It is logged once for each
+ * such session. */
+static void wait_for(struct ip_rules_target *t, const struct ip_rules_state *state, pid_t iprobe,
+		     uint64_t now_ns)
+{
+	t->backoff_ns = t->backoff_ns ? 2 * t->backoff_ns : YIELD_NS;
+	if (t->backoff_ns > WAIT_MOST_NS)
+		t->backoff_ns = WAIT_MOST_NS;
+	t->retry_ns = now_ns + t->backoff_ns;
+	if (t->waits_for != iprobe)
+		ip_rules_log(state, t, "waits until its session of iprobe %d has ended", iprobe);
+	t->waits_for = iprobe;
+}
+
 /* A session that watched has ended. */
 static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
@@ -224,6 +240,11 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 	char end[IP_RULES_WHY] = "it has ended";
 
 	ip_rules_job_string(&t->job, "end", end, sizeof(end));
+	if (ip_rules_job_taken_by(&t->job)) {
+		wait_for(t, state, ip_rules_job_taken_by(&t->job), now_ns);
+		return;
+	}
+	t->waits_for = 0;
 	if (!WIFEXITED(t->job.status) || WEXITSTATUS(t->job.status)) {
 		failed(t, state, *t->job.word ? t->job.word : "its session failed", now_ns);
 	} else if (which >= 1 && which <= t->nwatched) {
@@ -263,7 +284,8 @@ static void job_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 {
 	bool killed = WIFSIGNALED(t->job.status), watched = t->doing == IP_RULES_WATCH,
 	     cleaned = t->doing == IP_RULES_CLEAN;
-	bool good = !killed && !WEXITSTATUS(t->job.status);
+	bool good = !killed &&
+		    (!WEXITSTATUS(t->job.status) || (watched && ip_rules_job_taken_by(&t->job)));
 
 	if (t->doing == IP_RULES_ACT) {
 		if (ip_rules_act_end(e, t, now_ns))

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "access/delegation.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
@@ -148,6 +149,13 @@ int ip_session_ask(struct ip_session *s, bool dry_run)
 
 	if (!ip_area_owner(s->area))
 		return no_answer(s);
+	if (program || s->options->own)
+		s->summary->taken_by = ip_area_owner(s->area);
+	/* a rule of iprobed gives options that nobody can leave out */
+	if (s->options->yields || (s->options->service && ip_delegation_is_lent()))
+		return ip_error("pid %d has a session already, by iprobe pid %d: iprobe detach %d "
+				"ends it",
+				s->target->pid, ip_area_owner(s->area), s->target->pid);
 	if (program)
 		return ip_error("pid %d has a session already, by iprobe pid %d: %s needs one of "
 				"its own, end that first",

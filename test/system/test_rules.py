@@ -445,6 +445,34 @@ def test_snapshot_with_values(rules, serving, me, when):
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), numbers
 
 
+def test_a_wait_for_a_session_is_told_once(rules, serving, me):
+    """A recording that was there before keeps a rule from watching: the log says whose it is, not
+    which options the watch has; and the watch begins soon after it.
+    """
+    session = me.start_iprobe("attach", "-q", "-f", "parse", "-o", me.dir() / "t", serving.pid)
+    wait_until_live(serving.pid)
+    rules.start(
+        "rules:\n"
+        "  ring: {match: {exe: PROGRAM}, when: request, do: {snapshot: {functions: handle}}}\n"
+        "  one: {match: {exe: PROGRAM}, when: request, do: trace, for: 1s}\n"
+    )
+    waits = f"pid {serving.pid} ({rules.program}): waits until its session of iprobe"
+    rules.wait_log("rule ring:", f"{waits} {session.pid} has ended")
+    assert rules.command("--fire", "one").returncode == 0
+    rules.wait_log("rule one:", f"nothing is recorded: it has a session of iprobe {session.pid}")
+    time.sleep(2.5)  # it has been tried again
+    assert rules.log().count("waits until its session") == 1
+    assert "--" not in rules.log().split("waits until")[1], rules.log()
+    done = me.iprobe("attach", "--json", "--duration", "1s", serving.pid)
+    assert done.returncode == 1 and "--duration is for a new one" in done.stderr, repr(done)
+    assert json.loads(done.stdout) == {"pid": serving.pid, "taken_by": session.pid}
+    assert me.iprobe("detach", serving.pid).returncode == 0
+    assert last_words(session).returncode == 0
+    wait_until_live(serving.pid)
+    assert rules.command("--fire", "ring").returncode == 0
+    assert "handle" in report(me, rules.recorded("ring")[0])
+
+
 def test_snapshot_of_a_slow_moment(rules, serving, me):
     """A latency, and a flight recorder: the function that is watched is recorded, too, from before
     the moment on; then it may not again, and the recorder goes on without watching.
