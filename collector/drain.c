@@ -93,6 +93,7 @@ void ip_drain_meet(struct ip_collector *c, uint32_t index)
 	s->p.tid = slot->tid;
 	s->p.pid = slot->pid;
 	s->p.released = 0;
+	s->p.claims++;
 	c->threads++;
 	meet_process(c, s->p.pid);
 }
@@ -364,6 +365,7 @@ void ip_drain_resume(struct ip_collector *c)
 		s->p = nothing;
 		ip_drain_advance(c, i, &p);
 		meet_process(c, p.pid);
+		c->threads += p.claims ? p.claims : 1;
 		s->in_use = !p.released;
 		/* The other iprobe was killed between writing the note and freeing the slot. */
 		if (p.released && is_claimed(c, i) && c->area->slots[i].claimed == p.claimed)

@@ -193,6 +193,13 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	ip_session_tell_stops(s, "detach");
 	sum->end = reason;
 	sum->length_ns = ip_now_ns() - s->start_ns;
+	if (s->options->resume && sum->recorded) {
+		struct ip_clock_reading now;
+
+		ip_clock_read(&now);
+		sum->resumed_ns = sum->length_ns;
+		sum->length_ns = now.raw_ns - s->start.raw_ns;
+	}
 	if (!sum->recorded) {
 		ip_trace_discard(s->trace);
 		s->trace = NULL;

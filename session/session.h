@@ -164,8 +164,9 @@ struct ip_session_summary {
 	/* the conditions of --until, if none was met; freed like dir */
 	struct ip_session_unmet *unmet;
 	size_t nunmet;
-	uint64_t length_ns;
-	bool recorded; /* probes went live */
+	uint64_t length_ns;  /* of the recording, also where it was resumed */
+	uint64_t resumed_ns; /* of this session, where it has resumed a recording; else 0 */
+	bool recorded;	     /* probes went live */
 	/* the iprobe that has the target's session, where this one needed one of its own, and
 	 * failed for it; 0: none */
 	pid_t taken_by;

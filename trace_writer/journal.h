@@ -45,7 +45,7 @@ struct ip_progress {
 	uint64_t last;		  /* time of the claim's last event that was written; 0: none */
 	uint32_t tid, pid;
 	uint32_t released; /* the claim has ended */
-	uint32_t reserved;
+	uint32_t claims;   /* up to this one, of threads that had the slot; 0: not told */
 };
 
 struct ip_journal_entry {

@@ -109,6 +109,8 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	if (options->joined_ns && *options->joined_ns)
 		ip_json_uint(&j, "joined_ns", *options->joined_ns);
 	ip_json_uint(&j, "duration_ns", s->length_ns);
+	if (options->session.resume)
+		ip_json_uint(&j, "resumed_ns", s->resumed_ns);
 	ip_json_string(&j, "end", ip_session_end_text(s));
 	ip_json_bool(&j, "ended_early", ip_end_reason_is_early(s->end));
 	if (ip_end_reason_is_room(s->end) && s->limit) {
@@ -269,7 +271,7 @@ void cli_record_summary(const struct cli_record_options *options,
 {
 	char counted[32], events[32], lost[32], filtered[32],
 		overwritten[64] = "", count[32], sites[32], functions[32], length[16], joined[16],
-		whose[32] = "";
+		whose[32] = "", resumed[48] = "";
 	struct ip_filter_options filters = options->session.filters;
 
 	cli_live_line_clear();
@@ -322,6 +324,9 @@ void cli_record_summary(const struct cli_record_options *options,
 	if (options->session.overwrite)
 		snprintf(overwritten, sizeof(overwritten), ", %s before them overwritten",
 			 ip_format_count(s->overwritten, count));
+	if (s->resumed_ns)
+		snprintf(resumed, sizeof(resumed), " (%s since it was resumed)",
+			 ip_format_ns(s->resumed_ns, length));
 	if (s->rotates)
 		snprintf(overwritten, sizeof(overwritten), ", %s before them rotated away",
 			 ip_format_count(s->rotated.events, count));
@@ -332,13 +337,13 @@ void cli_record_summary(const struct cli_record_options *options,
 		ip_print(stderr,
 			 "joined %s after its start: ", ip_format_ns(*options->joined_ns, joined));
 	ip_print(stderr,
-		 "%s%s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s, %s "
+		 "%s%s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s%s, %s "
 		 "lost; %s",
 		 ip_end_reason_is_early(s->end) ? "ended early: " : "",
 		 ip_format_count(s->events, events), ip_plural(s->events),
 		 ip_format_count(s->functions, functions), ip_plural(s->functions),
 		 ip_format_count(s->sites, sites), ip_plural(s->sites), s->threads,
-		 ip_plural(s->threads), ip_format_ns(s->length_ns, length), overwritten,
+		 ip_plural(s->threads), ip_format_ns(s->length_ns, length), resumed, overwritten,
 		 s->lost ? ip_format_count(s->lost, lost) : "none",
 		 options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
 	cli_print_stops(stderr, &s->stops);

@@ -22,6 +22,7 @@ from iptest.actor import last_words, one_line
 
 FULL = os.environ.get("IPROBE_TEST_FULL") == "1"
 SECONDS = 5
+THREADS = 3
 
 
 def counts_of(target):
@@ -35,7 +36,16 @@ def counts_of(target):
 def begin(actor, programs, targets, rate, *options):
     target = targets.start(
         actor,
-        [programs.simple("count", opt="-O0"), "-w", "-t", "3", "-r", str(rate), "-s", str(SECONDS)],
+        [
+            programs.simple("count", opt="-O0"),
+            "-w",
+            "-t",
+            str(THREADS),
+            "-r",
+            str(rate),
+            "-s",
+            str(SECONDS),
+        ],
     )
     directory = actor.dir() / "trace"
     proc = actor.start_iprobe("attach", target.pid, "-o", directory, *options)
@@ -106,6 +116,11 @@ def check(actor, target, directory, summary, total):
     assert done.returncode == 0, repr(done)
     report = json.loads(done.stdout)
     assert (report["events"], report["lost"]) == (summary["events"], summary["lost"])
+    # of the whole recording, not of its last part
+    assert summary["threads"] == THREADS or summary["lost"] or "rotated" in summary, summary
+    assert 0 < summary["resumed_ns"] < summary["duration_ns"], summary
+    apart = abs(summary["duration_ns"] - report["duration_ns"])
+    assert apart < 50_000_000 or "rotated" in summary, (summary, report["duration_ns"])
     if not summary["lost"] and not summary.get("rotated"):
         assert sum(f["calls"] for f in report["functions"]) == total
     assert not os.path.exists(directory / "iprobe/journal")
