@@ -299,6 +299,9 @@ static void fill_gaps(struct ip_service_gaps *g, const struct ip_session_summary
 				      .plain = s->plain,
 				      .children_restored = s->children_restored,
 				      .limit = s->end == IP_END_SIZE_LIMIT ? s->limit : 0,
+				      .queued_ns = s->lost ? s->end_time.queued_recording : 0,
+				      .queued_of_ns = s->lost ? s->end_time.recording : 0,
+				      .prioritized = s->end_time.prioritized,
 				      .no_space = s->end == IP_END_NO_SPACE};
 	snprintf(g->renewed_last, sizeof(g->renewed_last), "%s", s->renewed_last);
 	snprintf(g->unswitched_why, sizeof(g->unswitched_why), "%s", s->unswitched_why);

@@ -34,7 +34,10 @@ struct ip_service_worker_result {
 		uint64_t left_out, renewed, disturbed, unswitched, no_debug_info, other_placement,
 			too_many, plain, children_restored;
 		uint64_t limit; /* of the trace's size, where it has ended the recording */
-		bool no_reading, no_space;
+		/* for how long, and of how long a time, the worker that lost events waited for a
+		 * CPU */
+		uint64_t queued_ns, queued_of_ns;
+		bool no_reading, no_space, prioritized;
 		char renewed_last[192], unswitched_why[256], limit_by[64];
 	} gaps;
 	uint64_t joined_ns; /* when it went live, since the target was started; 0: it has not */

@@ -232,6 +232,7 @@ static int resume(struct ip_session *s, struct ip_session_options *options, bool
 static int record(struct ip_session *s, enum ip_end_reason reason)
 {
 	s->start_ns = s->shown_ns = ip_now_ns();
+	ip_end_time_start(s);
 	while (!reason)
 		reason = ip_session_step(s);
 	if (s->write_failed || ip_session_go_idle(s) < 0)

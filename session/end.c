@@ -101,6 +101,7 @@ int ip_session_go_idle(struct ip_session *s)
 {
 	int ret = 0;
 
+	ip_end_time_notice(s);
 	ip_session_look_at_cpu(s, true);
 	ip_session_watch_names(s, true);
 	if (s->followed)
@@ -119,6 +120,7 @@ int ip_session_go_idle(struct ip_session *s)
 			ip_error_prefix("sites are still live (iprobe detach %d puts them back)",
 					s->target->pid);
 	}
+	ip_end_time_restore(s);
 	if (!s->collector)
 		return ret;
 	ip_follow_fork_restore(s->followed);
@@ -259,6 +261,7 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	if (ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved,
 			    stats.invalid, ip_session_end_text(sum)) < 0)
 		return -1;
+	ip_end_time_fill(s);
 	/* The clock's rate is known for sure only at the end: before that, a recording that was
 	 * resumed may have been too short. */
 	sum->kept_from_ns = ip_trace_ns(s->trace, sum->rotated.tsc);

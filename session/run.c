@@ -347,6 +347,7 @@ static enum ip_end_reason record(struct launch *l)
 			s->start_ns =
 				s->summary->recorded && !s->shown_ns ? ip_now_ns() : s->start_ns;
 			s->shown_ns = s->start_ns;
+			ip_end_time_start(s);
 		}
 		if (!s->collector) {
 			wait_a_little(l);

@@ -19,6 +19,7 @@
 #include "hotpatcher/plan/filters.h"
 #include "hotpatcher/plan/payload_rules.h"
 #include "hotpatcher/plan/value_plan.h"
+#include "session/end_time.h"
 #include "trace_writer/writer.h"
 
 #define IP_DEFAULT_MEMORY   (64ull << 20)
@@ -166,7 +167,8 @@ struct ip_session_summary {
 	size_t nunmet;
 	uint64_t length_ns;  /* of the recording, also where it was resumed */
 	uint64_t resumed_ns; /* of this session, where it has resumed a recording; else 0 */
-	bool recorded;	     /* probes went live */
+	struct ip_end_time end_time;
+	bool recorded; /* probes went live */
 	/* the iprobe that has the target's session, where this one needed one of its own, and
 	 * failed for it; 0: none */
 	pid_t taken_by;

@@ -92,6 +92,7 @@ struct ip_session {
 	 * there */
 	bool is_others;
 	struct ip_cpu_used cpu_used;
+	struct ip_end_time_notes end_time;
 	int own_nice; /* before ip_session_hurry() */
 	bool hurries;
 };

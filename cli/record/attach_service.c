@@ -167,6 +167,12 @@ static void add_gaps(struct service *s, const struct ip_service_worker_result *r
 	sum->value_gaps.other_placement += g->other_placement;
 	sum->value_gaps.too_many += g->too_many;
 	sum->value_gaps.no_reading |= g->no_reading;
+	/* of the one that waited longest, for the cause of losses */
+	if (g->queued_ns > sum->end_time.queued_recording) {
+		sum->end_time.queued_recording = g->queued_ns;
+		sum->end_time.prioritized = g->prioritized;
+		sum->end_time.recording = g->queued_of_ns;
+	}
 	if (g->renewed)
 		snprintf(sum->renewed_last, sizeof(sum->renewed_last), "%s", g->renewed_last);
 	if (g->unswitched)

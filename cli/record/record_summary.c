@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/record/end_time.h"
 #include "cli/record/live_line.h"
 #include "cli/record/stops.h"
 #include "common/json.h"
@@ -109,6 +110,7 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	if (options->joined_ns && *options->joined_ns)
 		ip_json_uint(&j, "joined_ns", *options->joined_ns);
 	ip_json_uint(&j, "duration_ns", s->length_ns);
+	cli_end_time_json(&j, s);
 	if (options->session.resume)
 		ip_json_uint(&j, "resumed_ns", s->resumed_ns);
 	ip_json_string(&j, "end", ip_session_end_text(s));
@@ -244,7 +246,7 @@ void cli_record_warnings(const struct ip_session_summary *s, size_t processes)
 
 void cli_record_losses(const struct ip_session_summary *s, const char *dir)
 {
-	char lost[32], size[16];
+	char lost[32], size[16], waited[16], length[16];
 
 	if (s->end == IP_END_SIZE_LIMIT)
 		ip_print(stderr,
@@ -259,6 +261,14 @@ void cli_record_losses(const struct ip_session_summary *s, const char *dir)
 			 "iprobe: ended early: recording stopped: there is no space left for %s; "
 			 "%s events recorded until then were dropped\n",
 			 dir, ip_format_count(s->lost, lost));
+	else if (s->lost && cli_end_time_starved(s))
+		ip_print(stderr,
+			 "iprobe: %s event%s lost (the rings were full while iprobe waited for a "
+			 "CPU, for %s of %s%s: select fewer functions)\n",
+			 ip_format_count(s->lost, lost), ip_plural(s->lost),
+			 ip_format_ns(s->end_time.queued_recording, waited),
+			 ip_format_ns(s->end_time.recording, length),
+			 s->end_time.prioritized ? "" : "; busy CPUs, no CAP_SYS_NICE");
 	else if (s->lost)
 		ip_print(stderr,
 			 "iprobe: %s event%s lost (the rings were full: select fewer functions, or "
@@ -294,6 +304,7 @@ void cli_record_summary(const struct cli_record_options *options,
 		return;
 	if (options->session.service)
 		snprintf(whose, sizeof(whose), "pid %d: ", s->pid);
+	cli_end_time_print(s, whose);
 	if (s->until)
 		ip_print(stderr, "iprobe: %s--until was met %s after the start: %s\n", whose,
 			 ip_format_ns(s->until_ns, length), s->until_said);

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+A recording that is longer than it was to be, and events that are lost: the summary tells whether
+busy CPUs are the cause, or the rings were too small.
+"""
+
+import os
+import re
+import signal
+import time
+
+from iptest import memory
+from iptest.actor import end, last_words
+
+ONE_CPU = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
+ATTACH = ["attach", "-f", "leaf", "--memory", "1M", "--duration", "300ms", "--max-stop", "2s"]
+UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
+
+
+def seconds(text):
+    number, unit = text.split()
+    return float(number) * UNITS[unit]
+
+
+def busy_target(actor, programs, targets, before=()):
+    program = programs.simple("count", placement="fentry")
+    target = targets.start(
+        actor, [*before, program, "-w", "-t", "2", "-n", str(10**12)], preload=False
+    )
+    target.say()
+    return target
+
+
+def test_busy_cpus_are_told(user, programs, targets):
+    """iprobe has a part of one CPU, and may not take more."""
+    target = busy_target(user, programs, targets, ONE_CPU)
+    hogs = [user.popen([*ONE_CPU, "sh", "-c", "while :; do :; done"]) for _ in range(3)]
+    done = user.run([*ONE_CPU, user.iprobe_path, *ATTACH, "-o", user.dir() / "t", target.pid])
+    for hog in hogs:
+        end(hog)
+    assert done.returncode == 0, repr(done)
+    assert "lost (the rings were full while iprobe waited for a CPU, for " in done.stderr
+    assert "busy CPUs, no CAP_SYS_NICE: select fewer functions)" in done.stderr, repr(done)
+    assert "--memory" not in done.stderr, repr(done)
+    took = seconds(re.search(r"threads?\) in ([\d.]+ \w+)", done.stderr)[1])
+    told = re.search(r"the end took ([\d.]+ \w+): .*\n", done.stderr)
+    assert told or took < 0.3 + 0.35, repr(done)
+    assert not told or abs(0.3 + seconds(told[1]) - took) < 0.1 + took / 5, repr(done)
+    memory.assert_untouched(target.pid)
+    end(target.proc)
+
+
+def test_small_rings_are_told(root, programs, targets):
+    """iprobe waits for no CPU, but comes too late; and the end is told by its parts."""
+    target = busy_target(root, programs, targets)
+    proc = root.start_iprobe(*ATTACH, "--json", "-o", root.dir() / "t", target.pid)
+    memory.wait_until_live(target.pid, proc)
+    proc.send_signal(signal.SIGSTOP)
+    time.sleep(0.15)
+    proc.send_signal(signal.SIGCONT)
+    done = last_words(proc)
+    assert done.returncode == 0, repr(done)
+    summary = done.summary()
+    assert summary["lost"], summary
+    assert "(the rings were full: select fewer functions, or give" in done.stderr, repr(done)
+    parts = [summary[f"end_{part}_ns"] for part in ("noticed", "restored", "written")]
+    assert all(part > 0 for part in parts), summary
+    assert abs(300_000_000 + sum(parts) - summary["duration_ns"]) < 100_000_000, summary
+    end(target.proc)
