@@ -223,6 +223,7 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 		ip_trace_add_rotated(s->trace);
 	sum->events = stats.events - sum->rotated.events;
 	sum->lost = stats.lost;
+	sum->overwrites = s->options->overwrite;
 	sum->overwritten = stats.overwritten;
 	if (s->options->overwrite)
 		ip_trace_add_overwritten(s->trace, stats.overwritten);

@@ -11,6 +11,11 @@
  *   3. The sites that are live now are watched as usual. The selection is that of the session.
  *      Libraries that were loaded meanwhile go live when the next library is loaded.
  *
+ * A flight recorder (--overwrite) goes on, too: what its threads have written is in their rings,
+ * and nothing of that is in the trace. What threads that have ended had left was in the memory of
+ * the iprobe that was killed, and is lost. If that iprobe had begun to write the end, the rings are
+ * no longer whole: such a session is refused.
+ *
  * The target is not stopped, and nothing of it is written except stubs, which already hold the same
  * bytes.
  */
@@ -20,6 +25,7 @@
 #include "common/cleanup.h"
 #include "common/dir.h"
 #include "common/error.h"
+#include "common/notice.h"
 #include "hotpatcher/patch/site_state.h"
 #include "hotpatcher/plan/bounds.h"
 #include "hotpatcher/plan/plan_conflicts.h"
@@ -118,16 +124,16 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 
 	if (ip_bounds_read(s->target, &own) < 0)
 		return -1;
+	if ((own.modes & IP_MODE_PAYLOADS) && (own.modes & IP_MODE_OVERWRITE))
+		return ip_error("pid %d: its flight recorder measures calls (--until), and such a "
+				"one cannot be gone on with: what it kept is lost, and iprobe "
+				"detach %d puts the sites back",
+				s->target->pid, s->target->pid);
 	/* what had been added up was lost with the killed iprobe */
 	if (own.modes & IP_MODE_PAYLOADS)
 		return ip_error("pid %d: its session counts calls (--payload), and such a one "
 				"cannot be gone on with: iprobe report shows what was saved, "
 				"iprobe detach %d puts the sites back",
-				s->target->pid, s->target->pid);
-	if (own.modes & IP_MODE_OVERWRITE)
-		return ip_error("pid %d: its session keeps the newest events only (--overwrite), "
-				"and such a one cannot be gone on with: iprobe detach %d puts the "
-				"sites back, or attach anew without --resume",
 				s->target->pid, s->target->pid);
 	/* what was left out was chosen and counted in that iprobe, too */
 	if (own.modes & IP_MODE_CAREFUL)
@@ -139,7 +145,14 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 	if (ip_target_read(s->target, s->target->anchor.gate, &gate, sizeof(gate)) < 0 ||
 	    reopen(s, session, &max_size) < 0)
 		return -1;
+	if ((own.modes & IP_MODE_OVERWRITE) && ip_trace_bytes(s->trace))
+		return ip_error("pid %d: its iprobe was killed while it wrote at the end what its "
+				"flight recorder kept: what was written by then is in %s, the rest "
+				"is lost, and iprobe detach %d puts back what may be live",
+				s->target->pid, s->summary->dir ? s->summary->dir : s->options->dir,
+				s->target->pid);
 	*options = *s->options;
+	options->overwrite = own.modes & IP_MODE_OVERWRITE;
 	if (s->summary->dir)
 		options->dir = s->summary->dir;
 	options->follow_fork = own.follow == session;
@@ -156,6 +169,10 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 		    0)
 		return -1;
 	ip_collector_resume(s->collector);
+	if (options->overwrite)
+		ip_notice("pid %d: its flight recorder goes on; what threads that have ended had "
+			  "left was lost with its iprobe",
+			  s->target->pid);
 	s->summary->recorded = true;
 	s->live = true;
 	s->is_others = false;

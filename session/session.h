@@ -149,6 +149,7 @@ struct ip_session_summary {
 	char *dropped_names; /* names of the first of them, or NULL; freed like dir */
 	bool counting;	     /* functions have payloads of their own */
 	uint64_t calls;	     /* calls that were counted or measured instead of logged */
+	bool overwrites;     /* the session was begun with --overwrite */
 	uint64_t overwritten;
 	uint64_t processes;	  /* that recorded anything */
 	size_t children_restored; /* silent children that had live sites */

@@ -88,7 +88,7 @@ static void print_json(const struct cli_record_options *options, const struct ip
 		ip_json_uint(&j, "counted", s->calls);
 	if (options->session.drop_hot)
 		ip_json_uint(&j, "dropped", s->dropped);
-	if (options->session.overwrite)
+	if (options->session.overwrite || s->overwrites)
 		ip_json_uint(&j, "overwritten", s->overwritten);
 	if (s->rotates) {
 		ip_json_uint(&j, "rotated", s->rotated.events);
@@ -332,7 +332,7 @@ void cli_record_summary(const struct cli_record_options *options,
 	    (s->calls || !options->session.payloads.object))
 		ip_print(stderr, "iprobe: %s call%s counted\n", ip_format_count(s->calls, counted),
 			 ip_plural(s->calls));
-	if (options->session.overwrite)
+	if (options->session.overwrite || s->overwrites)
 		snprintf(overwritten, sizeof(overwritten), ", %s before them overwritten",
 			 ip_format_count(s->overwritten, count));
 	if (s->resumed_ns)

@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "hotpatcher/inject/area_renew.h"
+#include "hotpatcher/plan/bounds.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "session/session_private.h"
 
@@ -48,6 +49,19 @@ static int open_area(const struct ip_target *target, struct ip_area **ret, bool 
 	return ip_area_open(target, ret);
 }
 
+/* Whether the process has a flight recorder whose iprobe was killed: its hooks still record. */
+static bool is_left_recording(const struct ip_target *target, const struct ip_area *area)
+{
+	const uint32_t session = __atomic_load_n(&area->header->session, __ATOMIC_RELAXED);
+	struct ip_rt_private own;
+	struct ip_gate gate;
+
+	return session && !ip_area_has_session(area) && ip_bounds_read(target, &own) == 0 &&
+	       own.modes & IP_MODE_OVERWRITE && !(own.modes & IP_MODE_PAYLOADS) &&
+	       ip_target_read(target, target->anchor.gate, &gate, sizeof(gate)) == 0 &&
+	       gate.session == session;
+}
+
 /* Asks the session of a process. 0: done; 1 with an error: no session listens; -1 with an error. */
 static int request_of(pid_t pid, struct ip_control_request request, const char *text, int directory,
 		      const char *nobody, struct ip_control_reply *ret, char **ret_text,
@@ -66,7 +80,12 @@ static int request_of(pid_t pid, struct ip_control_request request, const char *
 		done = ip_control_ask(area, pid, &request, text, directory, ret, ret_text,
 				      ret_size);
 	}
-	if (done > 0)
+	if (done > 0 && request.flags & IP_CONTROL_SNAPSHOT && area &&
+	    is_left_recording(target, area))
+		ip_error("pid %d: the iprobe of its flight recorder was killed: iprobe attach "
+			 "--resume %d goes on with it, then snapshots are to be had again",
+			 pid, pid);
+	else if (done > 0)
 		ip_error("pid %d has no session that could be asked: %s", pid, nobody);
 	ip_area_close(area);
 	ip_target_close(target);

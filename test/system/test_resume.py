@@ -388,3 +388,84 @@ def test_a_directory_that_the_target_names(me, programs, targets):
     done = me.iprobe("attach", "--resume", target.pid, "--duration", "50ms", cwd=me.dir())
     assert done.returncode == 0, repr(done)
     memory.assert_untouched(target.pid)
+
+
+def recorder_left_behind(actor, programs, targets):
+    """A flight recorder whose iprobe is killed; its threads live, and write over their events."""
+    options = ["--overwrite", "--memory", "1M", "-q"]
+    target, directory, proc = begin(actor, programs, targets, 400000, *options)
+    target.say()
+    time.sleep(0.5)
+    kill(proc)
+    return target, directory
+
+
+def account(summary):
+    return summary["events"] + summary["lost"] + summary["overwritten"]
+
+
+def test_a_flight_recorder_goes_on(me, programs, targets):
+    """Nothing of threads that live is missing in the sums; snapshots are to be had again, also when
+    the iprobe was killed while it wrote one.
+    """
+    target, directory = recorder_left_behind(me, programs, targets)
+    done = me.iprobe("snapshot", target.pid)
+    assert f"iprobe attach --resume {target.pid} goes on with it" in one_line(done), repr(done)
+    strace = ["strace", "-f", "-o", "/dev/null", "--trace=writev"]
+    proc = me.popen(
+        [
+            *strace,
+            "--inject=writev:signal=SIGKILL:when=2",
+            *(me.iprobe_path, "attach", "--resume", target.pid, "-q", "-o", directory),
+        ]
+    )
+    memory.wait_for("it is not killed", lambda: snapshot(me, target) and proc.poll(), 30)
+    kill(proc)
+    proc = me.start_iprobe("attach", "--resume", target.pid, "--json", "-o", directory)
+    memory.wait_for("no snapshot is to be had", lambda: snapshot(me, target) == 0, 30)
+    total = counts_of(target)
+    proc.send_signal(signal.SIGINT)
+    done = last_words(proc)
+    assert done.returncode == 0 and "flight recorder goes on" in done.stderr, repr(done)
+    summary = done.summary()
+    assert account(summary) == 2 * total and summary["overwritten"] > 0, (summary, total)
+    assert summary["threads"] == THREADS, summary
+    seen, _ = ctf.read_events(directory)
+    assert sum(seen.values()) == summary["events"] > 0
+    memory.assert_untouched(target.pid)
+    target.say()
+    target.finish()
+
+
+def snapshot(actor, target):
+    done = actor.iprobe("snapshot", "--json", "-o", actor.dir() / "snapshot", target.pid)
+    return done.returncode
+
+
+def test_a_flight_recorder_that_was_being_saved(me, programs, targets):
+    """The iprobe is killed at a packet of the end: what was written stays, the rest is lost, and
+    told; nothing is live.
+    """
+    target, directory = recorder_left_behind(me, programs, targets)
+    proc = me.popen(
+        [
+            *("strace", "-f", "-o", "/dev/null", "--trace=writev"),
+            "--inject=writev:signal=SIGKILL:when=3",
+            *(me.iprobe_path, "attach", "--resume", target.pid, "-q", "-o", directory),
+            *("--duration", "100ms"),
+        ]
+    )
+    proc.wait(timeout=60)
+    kill(proc)
+    done = me.iprobe("attach", "--resume", target.pid, "-o", directory)
+    assert "was killed while it wrote at the end" in one_line(done), repr(done)
+    assert f"written by then is in {directory}" in done.stderr
+    info = json.loads(me.iprobe("info", "--json", directory).stdout)
+    assert info["events"] > 0 and not info["ended"], info
+    done = me.iprobe("detach", target.pid)
+    assert done.returncode == 0, repr(done)
+    memory.assert_untouched(target.pid)
+    # and it is recorded anew
+    done = me.iprobe("attach", target.pid, "-q", "--duration", "50ms", "-o", me.dir() / "another")
+    assert done.returncode == 0, repr(done)
+    memory.assert_untouched(target.pid)
