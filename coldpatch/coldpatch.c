@@ -76,7 +76,7 @@ static int check_patched(struct cold_module *m, const struct ip_probe_list *list
 		const uint8_t *bytes = cold_module_bytes(m, probe->offset, probe->length);
 		uint8_t idle[IP_SITE_MAX];
 
-		if (!bytes || arch->idle(probe->form, probe->length, idle) ||
+		if (!bytes || arch->idle(probe->form, probe->length, ip_probe_jump(probe), idle) ||
 		    memcmp(bytes, idle, probe->length))
 			return ip_error("%s: its probe list names a site at 0x%lx, which is not a "
 					"NOP; link it again",

@@ -214,6 +214,13 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 				iprobe_rt_anchor.payload_hooks[kind][jump] =
 					(uintptr_t)rt_payload_base + rt_payload_hooks[kind][jump];
 	}
+	if (rt_return_hook) {
+		iprobe_rt_anchor.return_hooks[0] = (uintptr_t)rt_hooks_base + rt_return_hook;
+		iprobe_rt_anchor.return_hooks[1] =
+			(uintptr_t)rt_payload_base + rt_payload_return_hook;
+	}
+	if (rt_tail_hook)
+		iprobe_rt_anchor.tail_hook = (uintptr_t)rt_hooks_base + rt_tail_hook;
 	if (CPU_REMAPS) {
 		iprobe_rt_anchor.remap = (uintptr_t)rt_remap;
 		iprobe_rt_anchor.remap_end = (uintptr_t)rt_remap_end;

@@ -59,7 +59,7 @@ static int keep_live(const struct ip_session *s, struct ip_plan *plan)
 
 		if (ip_target_read(s->target, c->address, bytes, c->length) < 0)
 			return -1;
-		if (ip_site_state_of_form(s->target, c->form, c->length, c->transit_regs,
+		if (ip_site_state_of_form(s->target, c->form, c->length, c->transit_regs, c->jump,
 					  c->address, bytes) != IP_SITE_LIVE)
 			continue;
 		/* sites whose values are recorded call another stub than the plan would give

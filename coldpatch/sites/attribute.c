@@ -310,6 +310,8 @@ static int add_probe(struct namer *n, const struct cold_site *site,
 		.regs = site->regs,
 		.frame = inlined ? 0 : site->frame,
 	};
+	if (site->form == IP_FORM_TAIL)
+		probe.jump = site->jump;
 	if (site->entry_only)
 		probe.flags |= IP_PROBE_ENTRY_ONLY;
 	if (site->flags_dead)

@@ -108,7 +108,7 @@ static int read_points(const struct cold_module *m, const uint8_t *data, size_t 
 	uint8_t idle[IP_SITE_MAX];
 	size_t at = 0, length;
 
-	if (arch->idle(IP_FORM_JUMP, SITE_LENGTH, idle))
+	if (arch->idle(IP_FORM_JUMP, SITE_LENGTH, 0, idle))
 		return -1;
 	while (at < size) {
 		struct cold_point p;

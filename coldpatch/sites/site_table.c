@@ -20,6 +20,13 @@ static int refuse(const struct cold_module *m, uint64_t address, const char *why
 			m->path, (unsigned long)address, why);
 }
 
+static bool is_code(const struct cold_module *m, uint64_t address)
+{
+	const struct cold_section *section = cold_module_section(m, address, 1);
+
+	return section && section->exec;
+}
+
 /* Adds the site of one record if its code was not discarded. */
 static int read_record(const struct cold_module *m, const struct ip_arch *arch,
 		       const uint8_t *record, struct cold_sites *sites)
@@ -38,8 +45,8 @@ static int read_record(const struct cold_module *m, const struct ip_arch *arch,
 	site.form = record[10];
 	site.regs = record[11];
 	if (site.kind < IP_PROBE_ENTRY || site.kind > IP_PROBE_TAIL_EXIT ||
-	    site.form > IP_FORM_JUMP || site.regs > IP_REGS_ALL ||
-	    arch->idle(site.form, site.length, idle))
+	    site.form > IP_FORM_TAIL || site.regs > IP_REGS_ALL ||
+	    arch->idle(site.form, site.length, 0, idle))
 		return refuse(m, site.address, "in a record that this version does not know");
 	sure = offset != COLD_TABLE_NO_OFFSET;
 	if (sure && site.address == offset)
@@ -48,8 +55,15 @@ static int read_record(const struct cold_module *m, const struct ip_arch *arch,
 	if (!section || !section->exec || section->plt)
 		return sure ? refuse(m, site.address, "which is not in its code") : 0;
 	bytes = section->data + (site.address - section->address);
+	if (site.form == IP_FORM_TAIL) {
+		memcpy(&site.jump, bytes + 1, sizeof(site.jump));
+		memcpy(idle + 1, &site.jump, sizeof(site.jump));
+		/* a weak function that nobody defines: the code never gets here */
+		if (!is_code(m, site.address + site.length + (uint64_t)(int64_t)site.jump))
+			return 0;
+	}
 	if (memcmp(bytes, idle, site.length))
-		return sure ? refuse(m, site.address, "where there is no NOP") : 0;
+		return sure ? refuse(m, site.address, "where there is no site") : 0;
 	site.range = cold_module_range(m, site.address);
 	site.naming = site.regs == IP_REGS_ALL && site.kind != IP_PROBE_TAIL_EXIT
 			      ? COLD_NAME_BY_DEBUG

@@ -32,7 +32,7 @@ enum cold_naming {
 /* What is written behind a site, into the room that the compiler has left. */
 enum cold_after {
 	COLD_AFTER_NOPS = 0,
-	COLD_AFTER_RETURN, /* a return: the site replaced one */
+	COLD_AFTER_RETURN, /* int3, never reached: the site is a return */
 };
 
 #define COLD_AFTER_MAX 16
@@ -49,6 +49,7 @@ struct cold_site {
 	/* of an entry: distance in bytes from the stack pointer to its value before the function
 	 * was called; 0: unknown */
 	uint32_t frame;
+	int32_t jump; /* of form TAIL: struct ip_pl_probe */
 	uint8_t kind; /* enum ip_probe_kind */
 	uint8_t length;
 	uint8_t form;	       /* enum ip_site_form */

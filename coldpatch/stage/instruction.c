@@ -25,22 +25,64 @@ static bool returns_by_thunk(const char *p, const char *end)
 	return false;
 }
 
+/* Returns the line without the prefix, if it has it. */
+static struct line without(struct line l, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	if (!is_mnemonic(l, prefix))
+		return l;
+	while (n < l.length && strchr(" \t;", l.text[n]))
+		n++;
+	l.text += n;
+	l.length -= n;
+	return l;
+}
+
+bool stage_is_plain_return(struct line l)
+{
+	size_t n;
+
+	l.text++;
+	l.length--;
+	/* "rep ret" is a return; the prefix fills a slot of an old predictor */
+	l = without(l, "rep");
+	n = is_mnemonic(l, "retq") ? 4 : 3;
+	if (!is_mnemonic(l, "ret") && n == 3)
+		return false;
+	while (n < l.length && strchr(" \t", l.text[n]))
+		n++;
+	return n == l.length || l.text[n] == '#';
+}
+
+bool stage_is_plain_jump(struct line l, struct line *ret)
+{
+	static const char in_names[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				       "0123456789_.$";
+	size_t n = strlen("\tjmp"), end;
+
+	if (!is_mnemonic(l, "\tjmp"))
+		return false;
+	while (n < l.length && strchr(" \t", l.text[n]))
+		n++;
+	for (end = n; end < l.length && strchr(in_names, l.text[end]);)
+		end++;
+	*ret = (struct line){.text = l.text + n, .next = NULL, .length = end - n};
+	if (begins((struct line){.text = l.text + end, .length = l.length - end}, "@PLT"))
+		end += strlen("@PLT");
+	while (end < l.length && strchr(" \t", l.text[end]))
+		end++;
+	return ret->length && (end == l.length || l.text[end] == '#');
+}
+
 unsigned stage_exit_kind(struct line l, const char *end)
 {
 	static const char *const prefixes[] = {"rep", "bnd", "notrack"};
 
 	l.text++;
 	l.length--;
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-		size_t n = strlen(prefixes[i]);
-
-		if (!is_mnemonic(l, prefixes[i]))
-			continue;
-		while (n < l.length && strchr(" \t;", l.text[n]))
-			n++;
-		l.text += n;
-		l.length -= n;
-	}
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		l = without(l, prefixes[i]);
 	if (is_mnemonic(l, "ret") || is_mnemonic(l, "retq"))
 		return IP_PROBE_EXIT;
 	if (is_mnemonic(l, "jmp"))

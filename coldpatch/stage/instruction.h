@@ -15,6 +15,14 @@
  * not leave the function. */
 unsigned stage_exit_kind(struct line l, const char *end);
 
+/* Whether a line, which leaves the function, is a return of one byte: without operands, and without
+ * a prefix that means something. */
+bool stage_is_plain_return(struct line l);
+
+/* Whether a line, which leaves the function, is a jump to a symbol, of no special kind. *ret: the
+ * symbol, without @PLT, as a part of the line. */
+bool stage_is_plain_jump(struct line l, struct line *ret);
+
 /* Whether a line is part of the longest form of a call of __fentry__, behind its "1:". */
 bool stage_is_call_part(struct line l);
 

@@ -29,6 +29,16 @@
  * Here .Liprobes2 is the start of the section. This label is put behind the directive that first
  * named the section.
  *
+ * A plain `ret` becomes the site itself (IP_FORM_RETURN), and so does a jump to a symbol
+ * (IP_FORM_TAIL): no NOP is executed in front of them. The bytes behind the ret are never reached.
+ * The jump must have five bytes, whatever the assembler would choose, and lie within 16 bytes: if
+ * it crossed a page, it could not be written safely.
+ *
+ *   .Liprobe8:    .byte 0xc3,0x0f,0x1f,0x40,0
+ *
+ *   .p2align 4,,4
+ *   .Liprobe9:    .byte 0xe9;.reloc .,R_X86_64_PLT32,g-4;.long 0
+ *
  * Placement inline marks its sites in the text of the hooks' asm (include/iprobe_inline.h). Such a
  * site gets the same record.
  *
@@ -55,6 +65,7 @@ struct stage_rewriter {
 	bool excluded;			    /* the present function is excluded */
 	bool failed;			    /* out of memory */
 	bool red_zone;
+	unsigned exit; /* form of the site that the next instruction is to be; 0: it is no site */
 	/* of the present function: no instruction of the compiler's was seen yet; it is naked */
 	bool fresh, naked;
 	unsigned sites;	       /* number of sites so far: it numbers their labels */
@@ -116,10 +127,15 @@ static void note_function(struct stage_rewriter *r, struct line l)
 
 /* --- sites */
 
-static void put_site(struct stage_rewriter *r, unsigned kind, unsigned form, unsigned regs)
+static const struct line nowhere;
+
+/* to: where a site of form TAIL jumps. */
+static void put_site(struct stage_rewriter *r, unsigned kind, unsigned form, unsigned regs,
+		     struct line to)
 {
 	unsigned n = ++r->sites;
-	char end = r->app ? ';' : '\n'; /* the number of lines must not change */
+	/* The number of lines must not change: one, or those of gcc's mark. */
+	char end = r->app || form == IP_FORM_RETURN || form == IP_FORM_TAIL ? ';' : '\n';
 
 	/* an inlined function has another name than the function around it: ColdPatch excludes
 	 * it */
@@ -127,10 +143,17 @@ static void put_site(struct stage_rewriter *r, unsigned kind, unsigned form, uns
 		output_put(&r->out, "\n\n\n\n", 4);
 		return;
 	}
-	output_print(&r->out,
-		     ".Liprobe%u:\t.byte 0x0f,0x1f,0x44,0,0%c\t.pushsection " COLD_TABLE_SECTION
-		     ",\"o?\",@progbits,",
-		     n, end);
+	output_print(&r->out, "%s.Liprobe%u:\t.byte ",
+		     form == IP_FORM_TAIL ? "\t.p2align 4,,4;" : "", n);
+	if (form == IP_FORM_TAIL) {
+		output_print(&r->out, "0xe9;.reloc .,R_X86_64_PLT32,");
+		output_put(&r->out, to.text, to.length);
+		output_print(&r->out, "-4;.long 0");
+	} else {
+		output_print(&r->out, form == IP_FORM_RETURN ? "0xc3,0x0f,0x1f,0x40,0"
+							     : "0x0f,0x1f,0x44,0,0");
+	}
+	output_print(&r->out, "%c\t.pushsection " COLD_TABLE_SECTION ",\"o?\",@progbits,", end);
 	/* There is one table for each section of code: the assembler makes one for each symbol that
 	 * stands here. */
 	output_print(&r->out, ".Liprobe%s%u%c", r->section ? "s" : "", r->section ? r->section : n,
@@ -141,6 +164,18 @@ static void put_site(struct stage_rewriter *r, unsigned kind, unsigned form, uns
 			     end);
 	else
 		output_print(&r->out, "%u%c\t.popsection\n", COLD_TABLE_NO_OFFSET, end);
+}
+
+/* Puts the site in place of the instruction that leaves the function. */
+static void put_exit(struct stage_rewriter *r, struct line l)
+{
+	struct line to = nowhere;
+
+	if (r->exit == IP_FORM_RETURN)
+		put_site(r, IP_PROBE_EXIT, IP_FORM_RETURN, IP_REGS_RETURN, to);
+	else if (stage_is_plain_jump(l, &to))
+		put_site(r, IP_PROBE_TAIL_EXIT, IP_FORM_TAIL, IP_REGS_ALL, to);
+	r->exit = 0;
 }
 
 /* Skips the three lines of gcc's own table behind a site. Returns 1: they are there, *p is behind
@@ -203,7 +238,7 @@ static const char *rewrite_entry(struct stage_rewriter *r, const char *p, const 
 	if (there) {
 		lines += 3;
 	} else {
-		put_site(r, IP_PROBE_ENTRY, IP_FORM_CALL, IP_REGS_ENTRY);
+		put_site(r, IP_PROBE_ENTRY, IP_FORM_CALL, IP_REGS_ENTRY, nowhere);
 		lines--;
 	}
 	if (pushed) {
@@ -220,7 +255,7 @@ static const char *rewrite_entry(struct stage_rewriter *r, const char *p, const 
 
 static const char *rewrite_exit(struct stage_rewriter *r, const char *p, const char *end)
 {
-	struct line l = line_at(p, end), next;
+	struct line l = line_at(p, end), next, to;
 	const char *at = l.next;
 	unsigned kind;
 	int there;
@@ -241,9 +276,14 @@ static const char *rewrite_exit(struct stage_rewriter *r, const char *p, const c
 	if (!next_instruction(at, end, &next))
 		return NULL;
 	kind = stage_exit_kind(next, end);
-	if (kind) {
+	if ((kind == IP_PROBE_EXIT && stage_is_plain_return(next)) ||
+	    (kind == IP_PROBE_TAIL_EXIT && stage_is_plain_jump(next, &to))) {
+		if (!r->excluded)
+			r->exit = kind == IP_PROBE_EXIT ? IP_FORM_RETURN : IP_FORM_TAIL;
+		output_put(&r->out, "\n\n\n\n\n", 5);
+	} else if (kind) {
 		put_site(r, kind, IP_FORM_CALL,
-			 kind == IP_PROBE_EXIT ? IP_REGS_RETURN : IP_REGS_ALL);
+			 kind == IP_PROBE_EXIT ? IP_REGS_RETURN : IP_REGS_ALL, nowhere);
 		output_put(&r->out, "\n", 1);
 	} else {
 		/* the line behind it is not an exit; the code stays as it was */
@@ -281,7 +321,7 @@ static int rewrite_inline(struct stage_rewriter *r, struct line l, const char *e
 		return -1;
 	if (dead <= 0)
 		output_print(&r->out, "\t.p2align 4,,4;");
-	put_site(r, kind, r->red_zone ? IP_FORM_JUMP : IP_FORM_CALL, IP_REGS_ALL);
+	put_site(r, kind, r->red_zone ? IP_FORM_JUMP : IP_FORM_CALL, IP_REGS_ALL, nowhere);
 	return 1;
 }
 
@@ -371,7 +411,10 @@ ptrdiff_t stage_rewrite(struct stage_rewriter *r, const char *text, size_t size,
 			}
 		}
 		next = l.next ? l.next : end;
-		output_put(&r->out, p, next - p);
+		if (r->exit && !r->app && is_instruction(l))
+			put_exit(r, l);
+		else
+			output_put(&r->out, p, next - p);
 		p = next;
 	}
 	output_flush(&r->out);

@@ -74,7 +74,7 @@ static int write_sites(const struct cold_module *m, const struct cold_sites *sit
 		const struct cold_section *s = cold_module_section(m, site->address, site->length);
 		uint8_t idle[IP_SITE_MAX], after[COLD_AFTER_MAX];
 
-		if (!s || arch->idle(site->form, site->length, idle))
+		if (!s || arch->idle(site->form, site->length, site->jump, idle))
 			return ip_error_prefix("%s: site at 0x%lx", m->path,
 					       (unsigned long)site->address);
 		if (cold_atomic_file_write(f, idle, site->length,

@@ -185,9 +185,21 @@ static int check_probes(const struct ip_probe_list *list)
 		if (p->args >= h->strings_size)
 			return BAD(at + offsetof(struct ip_pl_probe, args),
 				   "arguments of probe %u outside of the strings", i);
-		if (arch->idle(p->form, p->length, idle) < 0)
+		if (arch->idle(p->form, p->length, ip_probe_jump(p), idle) < 0)
 			return BAD(at + offsetof(struct ip_pl_probe, form), "%s",
 				   ip_error_message());
+		/* no other site of this form has a hook */
+		if (p->form == IP_FORM_RETURN &&
+		    !(p->kind == IP_PROBE_TAIL_EXIT && p->regs == IP_REGS_CALL) &&
+		    !(p->kind == IP_PROBE_EXIT && p->regs == IP_REGS_RETURN &&
+		      h->machine == EM_X86_64))
+			return BAD(at + offsetof(struct ip_pl_probe, form),
+				   "probe %u is a return, and not an exit", i);
+		if (p->form == IP_FORM_TAIL &&
+		    (p->kind != IP_PROBE_TAIL_EXIT || p->regs != IP_REGS_ALL ||
+		     p->flags & IP_PROBE_INLINED))
+			return BAD(at + offsetof(struct ip_pl_probe, form),
+				   "probe %u is a jump, and not a tail exit", i);
 		if (p->offset + p->length < p->offset)
 			return BAD(at, "site at 0x%llx wraps around",
 				   (unsigned long long)p->offset);

@@ -49,12 +49,18 @@ enum ip_site_form {
 	/* a NOP; when live, a call of the stub. Memory below the stack pointer holds nothing that
 	 * is in use */
 	IP_FORM_CALL = 0,
-	/* a return and a NOP (an exit hook that was tail-called: kind TAIL_EXIT, registers CALL);
-	 * when live, a jump to the stub */
+	/* a return and a NOP; when live, a jump to the stub. The hook returns for the function. It
+	 * is the function's own return (kind EXIT, registers RETURN), or an exit hook that was
+	 * tail-called (kind TAIL_EXIT, registers CALL). What lies behind the first byte of an idle
+	 * site is never executed */
 	IP_FORM_RETURN = 1,
 	/* a NOP; when live, a jump to a stub of the site's own, which steps over the red zone and
 	 * jumps back */
 	IP_FORM_JUMP = 2,
+	/* the jump to another function with which this one ends (kind TAIL_EXIT, registers ALL);
+	 * when live, a jump to a stub of the site's own, which jumps there after its hook. It does
+	 * not cross a page, unless after its first byte, which is the same idle and live */
+	IP_FORM_TAIL = 3,
 };
 
 /* Which registers hold live values at a site, besides those that a call preserves. */
@@ -129,10 +135,14 @@ struct ip_pl_probe {
 	/* for a point: where its arguments are (common/elf/point_args.h), offset into strings; 0:
 	 * none */
 	uint32_t args;
-	/* for an entry: bytes from the stack pointer at the site to the caller's stack pointer
-	 * before its call; 0: unknown. Readers of traces need it to tell a new call from a call
-	 * inside of a frame that has ended */
-	uint32_t frame;
+	union {
+		/* for an entry: bytes from the stack pointer at the site to the caller's stack
+		 * pointer before its call; 0: unknown. Readers of traces need it to tell a new call
+		 * from a call inside of a frame that has ended */
+		uint32_t frame;
+		/* for form TAIL: bytes from the site's end to where it jumps when idle */
+		int32_t jump;
+	};
 };
 
 struct ip_probe_list {
@@ -174,6 +184,25 @@ static inline const char *ip_probe_list_string(const struct ip_probe_list *list,
 
 const char *ip_placement_name(uint32_t placement); /* "instrument" ...; "?" */
 const char *ip_probe_kind_name(uint32_t kind);	   /* "entry", "exit", "tail-exit", "point" */
+
+/* Whether the site is the return of its function. The stack pointer is the same when it is live,
+ * and the hook's `ret` leaves the function. */
+static inline bool ip_probe_returns(unsigned kind, unsigned form)
+{
+	return kind == IP_PROBE_EXIT && form == IP_FORM_RETURN;
+}
+
+/* Whether a site of this form has a stub of its own, which lets the thread go on from there. */
+static inline bool ip_form_has_own_stub(unsigned form)
+{
+	return form == IP_FORM_JUMP || form == IP_FORM_TAIL;
+}
+
+/* The idle jump of a site of form TAIL; 0 for other forms, which have none. */
+static inline int32_t ip_probe_jump(const struct ip_pl_probe *probe)
+{
+	return probe->form == IP_FORM_TAIL ? probe->jump : 0;
+}
 
 /* The registers that transit() of struct ip_arch must preserve at this probe. */
 static inline unsigned ip_probe_transit_regs(const struct ip_pl_probe *probe)

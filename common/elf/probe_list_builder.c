@@ -224,7 +224,8 @@ int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, const struct ip
 	if (probe->function >= b->nfunctions)
 		return ip_error("probe at 0x%llx of function %u, there are %zu",
 				(unsigned long long)probe->offset, probe->function, b->nfunctions);
-	if (ip_arch_for_machine(b->machine)->idle(probe->form, probe->length, idle) < 0)
+	if (ip_arch_for_machine(b->machine)
+		    ->idle(probe->form, probe->length, ip_probe_jump(probe), idle) < 0)
 		return ip_error_prefix("probe at 0x%llx", (unsigned long long)probe->offset);
 	if (b->nprobes >= UINT32_MAX)
 		return ip_error("too many probes for a probe list");

@@ -61,6 +61,7 @@ struct ip_change {
 	uint64_t address;
 	uint8_t length, kind, form, regs; /* as in struct ip_pl_probe */
 	uint8_t transit_regs;		  /* ip_probe_transit_regs() */
+	int32_t jump;			  /* ip_probe_jump() */
 	bool resident; /* its page is private already: step 2 need not write there */
 	/* in a library that can be unloaded: another one may be mapped there in a moment */
 	bool may_go;

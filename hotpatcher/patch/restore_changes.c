@@ -35,13 +35,14 @@ static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t ad
 				.length = probe->length,
 				.kind = probe->kind,
 				.form = probe->form,
+				.jump = ip_probe_jump(probe),
 				.regs = probe->regs,
 				.transit_regs = ip_probe_transit_regs(probe),
 				.resident = true,
 				.group = r->group + 2 * probe->function +
 					 !!(probe->flags & IP_PROBE_INLINED)};
 	memcpy(c->old_bytes, bytes, probe->length);
-	if (r->target->arch->idle(probe->form, probe->length, c->new_bytes) < 0)
+	if (r->target->arch->idle(probe->form, probe->length, c->jump, c->new_bytes) < 0)
 		return -1;
 	if (s == IP_SITE_TRAPPED_LIVE)
 		c->new_bytes[0] = bytes[0];

@@ -19,8 +19,8 @@ static bool is_uprobe_trampoline(const struct ip_target *target, uint64_t addres
 }
 
 enum ip_site_state ip_site_state_of_form(const struct ip_target *target, unsigned form,
-					 unsigned length, unsigned transit_regs, uint64_t address,
-					 const uint8_t *bytes)
+					 unsigned length, unsigned transit_regs, int32_t jump,
+					 uint64_t address, const uint8_t *bytes)
 {
 	const struct ip_arch *arch = target->arch;
 	unsigned boundary = PAGE_SIZE - address % PAGE_SIZE;
@@ -28,7 +28,7 @@ enum ip_site_state ip_site_state_of_form(const struct ip_target *target, unsigne
 	uint64_t called;
 	unsigned n;
 
-	if (arch->idle(form, length, idle) < 0 ||
+	if (arch->idle(form, length, jump, idle) < 0 ||
 	    arch->live(form, length, address, address, live) < 0)
 		return IP_SITE_FOREIGN;
 	if (!memcmp(bytes, idle, length))
@@ -42,7 +42,8 @@ enum ip_site_state ip_site_state_of_form(const struct ip_target *target, unsigne
 		   is_uprobe_trampoline(target, called)) {
 		return IP_SITE_KERNEL; /* a call in a site whose own form is a jump */
 	}
-	if (boundary < length) {
+	/* there is nothing between the two jumps of form TAIL: another jump is another program's */
+	if (boundary < length && form != IP_FORM_TAIL) {
 		n = arch->transit(form, transit_regs, length, boundary, transit);
 		if (n && !memcmp(bytes, transit, n))
 			return IP_SITE_TRANSIT;
@@ -64,7 +65,8 @@ enum ip_site_state ip_site_state(const struct ip_target *target, const struct ip
 				 const uint8_t *bytes)
 {
 	return ip_site_state_of_form(target, probe->form, probe->length,
-				     ip_probe_transit_regs(probe), address, bytes);
+				     ip_probe_transit_regs(probe), ip_probe_jump(probe), address,
+				     bytes);
 }
 
 const char *ip_site_state_name(enum ip_site_state state)

@@ -16,6 +16,9 @@
  *   and gone       0f 1f 44 00 00      0f rel32       IDLE, ORPHAN: mostly an invalid instruction
  *                                                     (KERNEL becomes IDLE)
  *
+ * The first byte of a jump to another function (form TAIL) is the same in both states: there is no
+ * ORPHAN of it, since what the kernel puts back is right.
+ *
  * A debugger's breakpoint looks like TRAPPED, too. But the debugger remembers the byte that it has
  * found, and it traces the process: a program that may stop the process (iprobe, in a stop) knows
  * that there is no debugger. So TRAPPED_LIVE in a stop is a uprobe, and below its first byte the
@@ -41,8 +44,8 @@ enum ip_site_state {
 /* Returns the state of a site of this form at address that holds these bytes. The target's maps
  * must be fresh to find KERNEL. */
 enum ip_site_state ip_site_state_of_form(const struct ip_target *target, unsigned form,
-					 unsigned length, unsigned transit_regs, uint64_t address,
-					 const uint8_t *bytes);
+					 unsigned length, unsigned transit_regs, int32_t jump,
+					 uint64_t address, const uint8_t *bytes);
 
 /* Returns the state of the site of a probe. arch: the target's. */
 enum ip_site_state ip_site_state(const struct ip_target *target, const struct ip_arch *arch,

@@ -207,6 +207,7 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 				      .length = probe->length,
 				      .kind = probe->kind,
 				      .form = probe->form,
+				      .jump = ip_probe_jump(probe),
 				      .regs = probe->regs,
 				      .transit_regs = ip_probe_transit_regs(probe),
 				      .may_go = module->may_go};
@@ -233,7 +234,7 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 			plan->left_out++;
 			continue;
 		}
-		if (arch->idle(probe->form, probe->length, c.old_bytes) < 0)
+		if (arch->idle(probe->form, probe->length, c.jump, c.old_bytes) < 0)
 			goto out;
 		if (ip_choice_follows(choice, m, i)) {
 			const struct ip_tail_callee *to = &choices->targets[i];

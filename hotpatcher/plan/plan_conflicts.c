@@ -94,7 +94,7 @@ static long find(const struct ip_plan *plan, const struct ip_target *target, boo
 			return -1;
 		if (!memcmp(bytes, c->old_bytes, c->length))
 			continue;
-		state = ip_site_state_of_form(target, c->form, c->length, c->transit_regs,
+		state = ip_site_state_of_form(target, c->form, c->length, c->transit_regs, c->jump,
 					      c->address, bytes);
 		if (state == IP_SITE_IDLE)
 			continue;

@@ -67,6 +67,7 @@ static int add_idle(struct comparison *c, const struct ip_pl_probe *probe, uint6
 				     .length = probe->length,
 				     .kind = probe->kind,
 				     .form = probe->form,
+				     .jump = ip_probe_jump(probe),
 				     .regs = probe->regs,
 				     .transit_regs = ip_probe_transit_regs(probe),
 				     .resident = true,
@@ -74,7 +75,7 @@ static int add_idle(struct comparison *c, const struct ip_pl_probe *probe, uint6
 	memcpy(change->old_bytes, bytes, probe->length);
 	idle->probe_of[n] = probe - c->module->list->probes;
 	idle->nchanges++;
-	return c->target->arch->idle(probe->form, probe->length, change->new_bytes);
+	return c->target->arch->idle(probe->form, probe->length, change->jump, change->new_bytes);
 }
 
 static int compare_site(void *context, const struct ip_pl_probe *probe, uint64_t address,

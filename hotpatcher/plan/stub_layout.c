@@ -12,8 +12,15 @@
 #include "common/error.h"
 #include "hotpatcher/process/tails.h"
 
-#define KINDS 4u
-#define REGS  4u
+#define KINDS	5u /* enum ip_probe_kind, and RETURNS */
+#define RETURNS 5u
+#define REGS	4u
+
+/* An exit that is a return has another hook than an exit that calls its stub. */
+static unsigned kind_of(const struct ip_pl_probe *p)
+{
+	return ip_probe_returns(p->kind, p->form) ? RETURNS : p->kind;
+}
 
 bool ip_probe_has_values(const struct ip_pl_probe *p)
 {
@@ -34,9 +41,9 @@ static void place_payloads(const struct ip_probe_list *list, const struct ip_arc
 		for (uint32_t i = 0; i < list->header->nprobes; i++) {
 			const struct ip_pl_probe *p = &list->probes[i];
 			uint64_t instance = 2ull * p->function + !!(p->flags & IP_PROBE_INLINED);
-			uint32_t *first = &seen[instance * KINDS + p->kind - 1];
+			uint32_t *first = &seen[instance * KINDS + kind_of(p) - 1];
 
-			if (!ip_probe_has_values(p) || jump != (p->form == IP_FORM_JUMP))
+			if (!ip_probe_has_values(p) || jump != ip_form_has_own_stub(p->form))
 				continue;
 			if (!jump && p->kind != IP_PROBE_POINT && *first) {
 				map->payload_offsets[i] = map->payload_offsets[*first - 1];
@@ -67,7 +74,7 @@ static void place_jumps(const struct ip_probe_list *list, const struct ip_arch *
 			const struct ip_pl_probe *p = &list->probes[i];
 			uint32_t *first = &seen[(uint64_t)p->function * REGS + p->regs];
 
-			if (!ip_probe_jumps(p) || jump != (p->form == IP_FORM_JUMP))
+			if (!ip_probe_jumps(p) || jump != ip_form_has_own_stub(p->form))
 				continue;
 			if (!jump && *first) {
 				map->jump_offsets[i] = map->jump_offsets[*first - 1];
@@ -100,7 +107,7 @@ int ip_stub_layout_make(const struct ip_probe_list *list, const struct ip_arch *
 	    !ret->jump_offsets)
 		goto no_memory;
 	for (uint32_t i = 0; i < nprobes; i++) {
-		if (list->probes[i].form != IP_FORM_JUMP)
+		if (!ip_form_has_own_stub(list->probes[i].form))
 			continue;
 		ret->offsets[i] = size;
 		size += arch->jump_stub_size;
@@ -108,9 +115,9 @@ int ip_stub_layout_make(const struct ip_probe_list *list, const struct ip_arch *
 	for (uint32_t i = 0; i < nprobes; i++) {
 		const struct ip_pl_probe *p = &list->probes[i];
 		uint64_t instance = 2ull * p->function + !!(p->flags & IP_PROBE_INLINED);
-		uint32_t *offset = &shared[(instance * KINDS + p->kind - 1) * REGS + p->regs];
+		uint32_t *offset = &shared[(instance * KINDS + kind_of(p) - 1) * REGS + p->regs];
 
-		if (p->form == IP_FORM_JUMP)
+		if (ip_form_has_own_stub(p->form))
 			continue;
 		if (!*offset) {
 			*offset = size + 1;

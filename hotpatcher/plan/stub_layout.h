@@ -32,10 +32,10 @@ struct ip_stub_layout {
  * is a point with known arguments. */
 bool ip_probe_has_values(const struct ip_pl_probe *probe);
 
-/* Places the stubs. Probes of the same function, instance, kind and set of registers share a stub;
- * a site of form JUMP has its own. The payload stubs follow after these. Points never share a
- * payload stub, since each point has its arguments in other places. The stubs with second numbers
- * come last. */
+/* Places the stubs. Probes of the same function, instance, kind and set of registers share a stub,
+ * but for exits that are returns, which have one beside; a site of form JUMP or TAIL has its own.
+ * The payload stubs follow after these. Points never share a payload stub, since each point has its
+ * arguments in other places. The stubs with second numbers come last. */
 int ip_stub_layout_make(const struct ip_probe_list *list, const struct ip_arch *arch,
 			struct ip_stub_layout *ret);
 void ip_stub_layout_clear(struct ip_stub_layout *map);

@@ -233,6 +233,9 @@ static int write_pool_head(const struct ip_target *target, uint64_t pool)
 			head[IP_POOL_PAYLOAD_SLOT(kind, jump) / 8] =
 				a->payload_hooks[kind - 1][jump];
 	}
+	for (unsigned values = 0; values < 2; values++)
+		head[IP_POOL_RETURN_SLOT(values) / 8] = a->return_hooks[values];
+	head[IP_POOL_TAIL_SLOT / 8] = a->tail_hook;
 	return ip_target_write(target, pool, head, sizeof(head));
 }
 
@@ -281,6 +284,7 @@ static int write_stub(struct writer *w, const struct ip_arch *arch, uint64_t poo
 		      const struct ip_change *c, uint32_t number, uint64_t stub)
 {
 	const struct ip_rt_anchor *anchor = &w->target->anchor;
+	const bool returns = ip_probe_returns(c->kind, c->form);
 	uint8_t bytes[64];
 
 	if (c->form == IP_FORM_JUMP) {
@@ -290,8 +294,16 @@ static int write_stub(struct writer *w, const struct ip_arch *arch, uint64_t poo
 			return -1;
 		return writer_add(w, stub, bytes, arch->jump_stub_size);
 	}
-	if (arch->stub(c->regs, stub, anchor->hooks[c->kind - 1][c->regs],
-		       pool + IP_POOL_SLOT(c->kind, c->regs), number, bytes) < 0)
+	if (c->form == IP_FORM_TAIL) {
+		if (arch->tail_stub(stub, anchor->tail_hook, pool + IP_POOL_TAIL_SLOT, number,
+				    c->address + c->length + (uint64_t)(int64_t)c->jump, bytes) < 0)
+			return -1;
+		return writer_add(w, stub, bytes, arch->jump_stub_size);
+	}
+	if (arch->stub(c->regs, stub,
+		       returns ? anchor->return_hooks[0] : anchor->hooks[c->kind - 1][c->regs],
+		       pool + (returns ? IP_POOL_RETURN_SLOT(0) : IP_POOL_SLOT(c->kind, c->regs)),
+		       number, bytes) < 0)
 		return -1;
 	return writer_add(w, stub, bytes, arch->stub_size);
 }
@@ -301,9 +313,12 @@ static int write_stub(struct writer *w, const struct ip_arch *arch, uint64_t poo
 static int write_payload_stub(struct writer *w, const struct ip_arch *arch, uint64_t pool,
 			      const struct ip_change *c, uint32_t payload, uint64_t stub)
 {
-	bool jump = c->form == IP_FORM_JUMP;
-	uint64_t hook = w->target->anchor.payload_hooks[c->kind - 1][jump],
-		 slot = pool + IP_POOL_PAYLOAD_SLOT(c->kind, jump);
+	const struct ip_rt_anchor *anchor = &w->target->anchor;
+	bool jump = c->form == IP_FORM_JUMP, returns = ip_probe_returns(c->kind, c->form);
+	uint64_t hook = returns ? anchor->return_hooks[1]
+				: anchor->payload_hooks[c->kind - 1][jump],
+		 slot = pool +
+			(returns ? IP_POOL_RETURN_SLOT(1) : IP_POOL_PAYLOAD_SLOT(c->kind, jump));
 	uint8_t bytes[64];
 	int ret = jump ? arch->jump_stub(stub, hook, slot, payload, c->address + c->length, bytes)
 		       : arch->stub(IP_REGS_ALL, stub, hook, slot, payload, bytes);

@@ -208,18 +208,35 @@ static unsigned nop_length(const uint8_t *b)
 	return n + 3 + (mod != 3 && rm == 4) + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
 }
 
-/* The function that the jump behind the site enters; NULL: none. *ret_lasting: the answer holds as
- * long as the modules are the same. */
+/* The function that a direct jump to this address enters, also through a linker's stub; NULL: none.
+ * *ret_lasting becomes false if that may change. */
+static const struct place *enters(struct ip_tails *t, uint64_t to, bool *ret_lasting)
+{
+	const struct place *found = find(t, to);
+	uint8_t bytes[JUMP_MAX];
+	uint64_t slot = !found && read_code(t, to, bytes)
+				? ip_call_plt_slot(t->target->arch->bits, to, bytes)
+				: 0;
+
+	return slot ? through_slot(t, slot, ret_lasting) : found;
+}
+
+/* The function that the jump of the site, or behind it, enters; NULL: none. *ret_lasting: the
+ * answer holds as long as the modules are the same. */
 static const struct place *follow(struct ip_tails *t, const struct ip_module *module,
 				  const struct ip_pl_probe *probe, bool *ret_lasting)
 {
-	uint64_t address = module->load_bias + probe->offset + probe->length, to, slot;
+	uint64_t address = module->load_bias + probe->offset + probe->length, to;
 	unsigned bits = t->target->arch->bits;
 	const struct place *found = NULL;
 	uint8_t bytes[2 * JUMP_MAX + NOP_MAX] = {0};
 	const uint8_t *b = bytes;
 	enum ip_call_form form;
 
+	if (probe->form == IP_FORM_TAIL) { /* the site is the jump */
+		*ret_lasting = true;
+		return enters(t, address + (uint64_t)(int64_t)probe->jump, ret_lasting);
+	}
 	*ret_lasting = false;
 	if (!read_code(t, address, bytes))
 		return NULL;
@@ -235,10 +252,7 @@ static const struct place *follow(struct ip_tails *t, const struct ip_module *mo
 		to = address + 2 + (uint64_t)(int64_t)(int8_t)b[1];
 	}
 	if (form == IP_CALL_DIRECT) {
-		found = find(t, to);
-		slot = !found && read_code(t, to, bytes) ? ip_call_plt_slot(bits, to, bytes) : 0;
-		if (slot)
-			found = through_slot(t, slot, ret_lasting);
+		found = enters(t, to, ret_lasting);
 	} else if (form == IP_CALL_SLOT && b[1] == 0x25) {
 		found = through_slot(t, to, ret_lasting);
 	}

@@ -141,6 +141,7 @@ int ip_site_monitor_add(struct ip_site_monitor *w, const struct ip_plan *plan)
 						 .function = place[plan->function_of[n]] - 1,
 						 .length = c->length,
 						 .form = c->form,
+						 .jump = c->jump,
 						 .transit_regs = c->transit_regs};
 		memcpy(site->live, c->new_bytes, sizeof(site->live));
 	}

@@ -14,6 +14,7 @@ struct ip_monitor_site {
 	uint64_t library; /* where its module starts, if dlclose may unload that; 0: it may not */
 	uint32_t function;
 	uint8_t length, form, transit_regs;
+	int32_t jump; /* ip_probe_jump() */
 	uint8_t live[IP_SITE_MAX];
 };
 

@@ -86,7 +86,8 @@ static bool library_stands(const struct ip_site_monitor *w, struct settling *g, 
 		looks++;
 		g->stands = ip_target_read(w->target, s->address, bytes, s->length) == 0 &&
 			    holds_ours(ip_site_state_of_form(w->target, s->form, s->length,
-							     s->transit_regs, s->address, bytes));
+							     s->transit_regs, s->jump, s->address,
+							     bytes));
 	}
 	return g->stands;
 }
@@ -98,6 +99,7 @@ static int add_change(struct settling *g, const struct ip_site_monitor *w,
 	struct ip_change c = {.address = s->address,
 			      .length = s->length,
 			      .form = s->form,
+			      .jump = s->jump,
 			      .transit_regs = s->transit_regs,
 			      .may_go = s->library};
 
@@ -109,7 +111,7 @@ static int add_change(struct settling *g, const struct ip_site_monitor *w,
 	}
 	memcpy(c.old_bytes, bytes, s->length);
 	memcpy(c.new_bytes, s->live, s->length);
-	if (!live && w->target->arch->idle(s->form, s->length, c.new_bytes) < 0)
+	if (!live && w->target->arch->idle(s->form, s->length, s->jump, c.new_bytes) < 0)
 		return -1;
 	if (state == IP_SITE_TRAPPED_LIVE)
 		c.new_bytes[0] = bytes[0];
@@ -143,7 +145,7 @@ static int gather(struct ip_site_monitor *w, struct settling *g, uint64_t now)
 				continue;
 			}
 			state = ip_site_state_of_form(w->target, s->form, s->length,
-						      s->transit_regs, s->address, bytes);
+						      s->transit_regs, s->jump, s->address, bytes);
 			if (pass == 0) {
 				if ((ip_site_is_foreign(state) && state != IP_SITE_ORPHAN) ||
 				    !stub_stands(w, s) || f->removed ||

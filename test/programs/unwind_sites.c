@@ -18,6 +18,8 @@
 #define NOP6	"0x66, 0x0f, 0x1f, 0x44, 0, 0"
 #define RETNOP5 "0xc3, 0x0f, 0x1f, 0x40, 0"
 #define RETNOP6 "0xc3, 0x0f, 0x1f, 0x44, 0, 0"
+/* to a function of the same section */
+#define JUMP(to) "0xe9; .long " to " - . - 4"
 
 #define BEGIN(name) "\t.globl " name "\n\t.type " name ", @function\n" name ":\n\t.cfi_startproc\n"
 #define ENTRY	    SITE(NOP5, 1, 5, 0, 1)
@@ -39,10 +41,12 @@ __asm__("\t.text\n" BEGIN("first_entry") SITE(NOP5, 1, 5, 0, 1) "\tret\n" END("f
 		ENTRY SITE(NOP5, 3, 5, 0, 3) "\tjmp last_return\n" END("tail_jump")
 			BEGIN("tail_return") ENTRY "\tmovl $1, %eax\n" SITE(RETNOP5, 3, 5, 1, 0)
 				END("tail_return") BEGIN("tail_return_6") ENTRY
-	"\tmovl $1, %eax\n" SITE(RETNOP6, 3, 6, 1, 0) END("tail_return_6")
-		BODY("call_entry", "", SITE(NOP5, 1, 5, 0, 0)) BODY("call_exit_6", ENTRY,
-								    SITE(NOP6, 2, 6, 0, 0))
-			BODY("all_entry", "", SITE(NOP5, 1, 5, 0, 3))
+	"\tmovl $1, %eax\n" SITE(RETNOP6, 3, 6, 1, 0) END("tail_return_6") BEGIN("own_return") ENTRY
+	"\tmovl $1, %eax\n" SITE(RETNOP5, 2, 5, 1, 2) END("own_return") BEGIN("own_jump")
+		ENTRY SITE(JUMP("own_return"), 3, 5, 3,
+			   3) END("own_jump") BODY("call_entry", "", SITE(NOP5, 1, 5, 0, 0))
+			BODY("call_exit_6", ENTRY,
+			     SITE(NOP6, 2, 6, 0, 0)) BODY("all_entry", "", SITE(NOP5, 1, 5, 0, 3))
 				BODY("all_exit_6", "", SITE(NOP6, 2, 6, 0, 3))
 					BODY("jumping_entry", "", SITE(NOP5, 1, 5, 2, 3))
 						BODY("jumping_exit_6", "", SITE(NOP6, 2, 6, 2, 3))

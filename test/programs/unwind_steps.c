@@ -28,8 +28,8 @@
 extern void middle(void (*f)(void));
 extern uint64_t middle_sp, middle_return;
 extern void first_entry(void), last_return(void), tail_jump(void), tail_return(void),
-	tail_return_6(void), call_entry(void), call_exit_6(void), all_entry(void), all_exit_6(void),
-	jumping_entry(void), jumping_exit_6(void);
+	tail_return_6(void), own_return(void), own_jump(void), call_entry(void), call_exit_6(void),
+	all_entry(void), all_exit_6(void), jumping_entry(void), jumping_exit_6(void);
 
 static const struct probed {
 	const char *name;
@@ -44,6 +44,8 @@ static const struct probed {
 	{"tail_jump", tail_jump, 1, 0, 0x33},
 	{"tail_return", tail_return, 0, 0, 0},
 	{"tail_return_6", tail_return_6, 0, 0, 0},
+	{"own_return", own_return, 0, 0, 0},
+	{"own_jump", own_jump, 0, 0, 0},
 	{"call_entry", call_entry, 1, 8, 0x77},
 	{"call_exit_6", call_exit_6, 1, 8, 0x77},
 	{"all_entry", all_entry, 1, 8, 0x77},

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 Placement fentry by clang: calls of __fentry__ at entries and XRay's sleds at exits, which
-coldpatch makes NOPs. What they must be is read from section xray_instr_map, and from the calls
+coldpatch makes sites. What they must be is read from section xray_instr_map, and from the calls
 in a link by clang alone.
 """
 
@@ -16,6 +16,7 @@ from iptest.building import decoded_at, record, run
 from iptest.probe_list import (
     ENTRY,
     EXIT,
+    FORM_RETURN,
     REGS_ALL,
     REGS_ENTRY,
     REGS_RETURN,
@@ -187,11 +188,11 @@ def test_every_sled_is_a_site(flags, box, builddir):
         box / "program", set(probes) | {o + 5 for o in probes} | {o + 11 for o in probes}
     )
     for offset, p in probes.items():
-        assert p.length == 5 and insns[offset].startswith("nop"), p
+        assert p.length == 5 and insns[offset].startswith("ret" if p.kind == EXIT else "nop"), p
         if p.kind == ENTRY:
             assert p.regs == REGS_ENTRY
         elif p.kind == EXIT:
-            assert p.regs == REGS_RETURN and insns[offset + 5].startswith("ret"), p
+            assert (p.form, p.regs) == (FORM_RETURN, REGS_RETURN), p
         else:
             # nothing is jumped over: two NOPs, then the jump
             assert p.regs == REGS_ALL and insns[offset + 5].startswith("nop"), p

@@ -10,7 +10,7 @@ import pytest
 
 from iptest import actor as actors
 from iptest import memory
-from iptest.uprobe import NOP5, TRAP, Site, Uprobe
+from iptest.uprobe import TRAP, Site, Uprobe
 
 FUNCTIONS = "step_11,step_12,step_13"
 
@@ -59,7 +59,7 @@ def test_a_changed_site_is_left_out(me, steady, kind, what):
     """With it the other sites of its function; the rest goes live."""
     site = Site(me, steady, "by_dots", kind)
     memory.freeze(steady.pid)  # nobody may run into what is written now
-    theirs = bytes([TRAP]) + NOP5[1:] if what == "breakpoint" else bytes.fromhex("660f1f0000")
+    theirs = bytes([TRAP]) + site.idle[1:] if what == "breakpoint" else bytes.fromhex("660f1f0000")
     site.write(theirs[: site.length])
     done = attach(me, steady, f"by_dots,{FUNCTIONS}")
     assert done.returncode == 0, repr(done)
@@ -74,7 +74,7 @@ def test_a_changed_site_is_left_out(me, steady, kind, what):
     )
     assert site.bytes() == theirs
     assert status(me, steady)["foreign"] == 1
-    site.write(NOP5)
+    site.write(site.idle)
     memory.thaw(steady.pid)
     memory.assert_untouched(steady.pid)
 
@@ -83,7 +83,7 @@ def test_nothing_left_is_an_error(me, steady):
     sites = [Site(me, steady, name) for name in FUNCTIONS.split(",")]
     memory.freeze(steady.pid)
     for site in sites:
-        site.write(bytes([TRAP]) + NOP5[1:])
+        site.write(bytes([TRAP]) + site.idle[1:])
     line = actors.one_line(attach(me, steady, FUNCTIONS))
     assert (
         "each selected function" in line
@@ -91,7 +91,7 @@ def test_nothing_left_is_an_error(me, steady):
         and "breakpoint" in line
     )
     for site in sites:
-        site.write(NOP5)
+        site.write(site.idle)
     memory.thaw(steady.pid)
     memory.assert_untouched(steady.pid)
 
@@ -108,7 +108,7 @@ def test_a_uprobe_that_was_there_before(root, programs, targets, hit):
     if hit:
         target.wait_for_progress()
     theirs = site.bytes()
-    assert theirs != NOP5 and (hit or theirs[0] == TRAP)
+    assert theirs != site.idle and (hit or theirs[0] == TRAP)
     done = attach(root, target, FUNCTIONS)
     assert done.returncode == 0, repr(done)
     assert done.summary()["foreign"] == 1 and done.summary()["functions"] == 2
@@ -118,7 +118,7 @@ def test_a_uprobe_that_was_there_before(root, programs, targets, hit):
     assert done.returncode == 0 and "left alone" in done.stderr, repr(done)
     assert site.bytes() == theirs
     assert uprobe.toggle() == "off"
-    assert site.bytes() == NOP5
+    assert site.is_idle()
     memory.thaw(target.pid)
     target.wait_for_progress()
     memory.assert_untouched(target.pid)
@@ -133,17 +133,17 @@ def test_detach_below_a_uprobe(root, programs, targets, kind):
     left_live(root, target, FUNCTIONS)
     uprobe = Uprobe(root, programs, target, site)
     memory.freeze(target.pid)
-    assert site.is_call()
+    assert site.is_live()
     uprobe.toggle()
-    assert site.bytes()[0] == TRAP and site.bytes()[1:] != NOP5[1:]
+    assert site.bytes()[0] == TRAP and site.bytes()[1:] != site.idle[1:]
     assert status(root, target)["patched"] == 6
     done = root.iprobe("detach", target.pid)
     assert done.returncode == 0, repr(done)
-    assert site.bytes() == bytes([TRAP]) + NOP5[1:]
+    assert site.bytes() == bytes([TRAP]) + site.idle[1:]
     memory.thaw(target.pid)
     target.wait_for_progress()
     uprobe.toggle()
-    assert site.bytes() == NOP5
+    assert site.is_idle()
     target.wait_for_progress()
     memory.assert_untouched(target.pid)
     target.finish()
@@ -164,10 +164,10 @@ def test_detach_where_a_uprobe_has_gone(root, programs, targets, kind):
     uprobe.toggle()
     if site.bytes() == live:
         pytest.skip("this kernel puts back what it has found")
-    assert site.bytes() == NOP5[:1] + live[1:]
+    assert site.bytes() == site.idle[:1] + live[1:]
     done = root.iprobe("detach", target.pid)
     assert done.returncode == 0, repr(done)
-    assert site.bytes() == NOP5
+    assert site.is_idle()
     memory.thaw(target.pid)
     target.wait_for_progress()
     memory.assert_untouched(target.pid)

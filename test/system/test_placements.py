@@ -20,7 +20,6 @@ from test_wrapper import Box
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
 
-NOP = bytes.fromhex("0f1f440000")
 LINKERS = [
     name
     for name, program in (
@@ -84,7 +83,7 @@ class Placed(Box):
                 for o, v, n in segments
                 if int(v, 16) <= probe.offset < int(v, 16) + int(n, 16)
             )
-            assert data[offset : offset + probe.length] == NOP
+            assert data[offset : offset + probe.length] == probe_list.idle(probe)
             kinds.setdefault(probe.function.name, []).append(probe.kind)
         sections = self.run(["readelf", "-SW", at]).stdout
         assert (
@@ -137,15 +136,13 @@ def test_fentry_sites(box):
     ]
     assert sorted(kinds["leaf"]) == [ENTRY, EXIT] and "quiet" not in kinds and "small" not in kinds
     for probe in made.probes:
-        assert probe.form == probe_list.FORM_CALL and not probe.flags & probe_list.INLINED
-        assert (
-            probe.regs
-            == {
-                ENTRY: probe_list.REGS_ENTRY,
-                EXIT: probe_list.REGS_RETURN,
-                TAIL_EXIT: probe_list.REGS_ALL,
-            }[probe.kind]
-        )
+        assert not probe.flags & probe_list.INLINED
+        # the return and the jump are sites themselves
+        assert (probe.form, probe.regs) == {
+            ENTRY: (probe_list.FORM_CALL, probe_list.REGS_ENTRY),
+            EXIT: (probe_list.FORM_RETURN, probe_list.REGS_RETURN),
+            TAIL_EXIT: (probe_list.FORM_TAIL, probe_list.REGS_ALL),
+        }[probe.kind]
     runs(box)
     # nothing but the NOPs: without them it is the code that plain gcc makes, but for what it keeps
     # in registers across calls

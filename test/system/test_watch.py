@@ -17,7 +17,7 @@ import pytest
 
 from iptest import actor as actors
 from iptest import memory
-from iptest.uprobe import NOP5, TRAP, Site, Uprobe
+from iptest.uprobe import TRAP, Site, Uprobe
 
 FUNCTIONS = "step_11,step_12,step_13"
 
@@ -80,13 +80,13 @@ def test_it_comes_and_goes_and_is_hit(root, programs, fentry, kind):
     uprobe = Uprobe(root, programs, fentry, site)
     uprobe.toggle()
     other = Site(root, fentry, "step_11", "exit" if kind == "entry" else "entry")
-    memory.wait_for("the function is not put to rest", lambda: other.bytes() == NOP5)
+    memory.wait_for("the function is not put to rest", lambda: other.is_idle())
     fentry.wait_for_progress()
-    assert site.bytes() != live and site.bytes() != NOP5  # theirs, all the time
-    assert Site(root, fentry, "step_12").is_call()
+    assert site.bytes() != live and not site.is_idle()  # theirs, all the time
+    assert Site(root, fentry, "step_12").is_live()
     uprobe.toggle()
     memory.wait_for("the function is not recorded again", lambda: site.bytes() == live)
-    assert other.is_call()
+    assert other.is_live()
     fentry.wait_for_progress()
     assert_missing(session, session.end(), "step_11")
 
@@ -102,9 +102,11 @@ def test_it_comes_and_stays_unhit(root, programs, fentry, kind):
     memory.freeze(fentry.pid)
     uprobe = Uprobe(root, programs, fentry, site)
     uprobe.toggle()
-    memory.wait_for("our bytes are left below it", lambda: site.bytes() == bytes([TRAP]) + NOP5[1:])
+    memory.wait_for(
+        "our bytes are left below it", lambda: site.bytes() == bytes([TRAP]) + site.idle[1:]
+    )
     uprobe.toggle()
-    assert site.bytes() == NOP5
+    assert site.is_idle()
     memory.thaw(fentry.pid)
     memory.wait_for("the function is not recorded again", lambda: site.bytes() == live)
     fentry.wait_for_progress()
@@ -124,10 +126,10 @@ def test_it_came_and_went_unhit(root, programs, fentry, kind):
     # as the kernel leaves it, also where the watch has looked between the two
     uprobe.toggle()
     uprobe.toggle()
-    if site.bytes() == NOP5[:1] + live[1:]:
+    if site.bytes() == site.idle[:1] + live[1:]:
         memory.wait_for("not repaired", lambda: site.bytes() == live)
     else:
-        site.write(NOP5[:1] + live[1:])
+        site.write(site.idle[:1] + live[1:])
     memory.wait_for("not repaired", lambda: site.bytes() == live)
     memory.thaw(fentry.pid)
     fentry.wait_for_progress()
@@ -149,9 +151,9 @@ def test_it_is_there_when_we_end(root, programs, targets, hit):
     if hit:
         target.wait_for_progress()
     session.end()
-    assert site.bytes() != NOP5 and (hit or site.bytes() == bytes([TRAP]) + NOP5[1:])
+    assert not site.is_idle() and (hit or site.bytes() == bytes([TRAP]) + site.idle[1:])
     uprobe.toggle()
-    assert site.bytes() == NOP5
+    assert site.is_idle()
     memory.thaw(target.pid)
     target.wait_for_progress()
     memory.assert_untouched(target.pid)
@@ -235,7 +237,7 @@ class Library:
         self.session = Session(root, self.target, functions)
         self.entry, self.exit = self.site("plug"), self.site("plug", "exit")
         memory.wait_for(
-            "the library does not go live", lambda: self.entry.is_call() and self.exit.is_call()
+            "the library does not go live", lambda: self.entry.is_live() and self.exit.is_live()
         )
         self.live = self.entry.bytes(), self.exit.bytes()
 
@@ -263,9 +265,9 @@ def test_a_librarys_site_is_taken_and_given_back(root, programs, targets, functi
     library = Library(root, programs, targets, functions)
     uprobe = Uprobe(root, programs, library.target, library.entry)
     uprobe.toggle()
-    memory.wait_for("the function is not put to rest", lambda: library.exit.bytes() == NOP5)
+    memory.wait_for("the function is not put to rest", lambda: library.exit.is_idle())
     library.call()
-    assert library.site("plug_inner").is_call() == (functions != "plug")
+    assert library.site("plug_inner").is_live() == (functions != "plug")
     uprobe.toggle()
     memory.wait_for("the function is not recorded again", library.is_live)
     library.call(30)
@@ -288,15 +290,17 @@ def test_what_is_left_behind_in_a_library(root, programs, targets, kind):
     uprobe = Uprobe(root, programs, library.target, site)
     uprobe.toggle()
     uprobe.toggle()
-    if site.bytes() != NOP5[:1] + live[1:]:
+    if site.bytes() != site.idle[:1] + live[1:]:
         memory.wait_for("not repaired", lambda: site.bytes() == live)
-        site.write(NOP5[:1] + live[1:])
+        site.write(site.idle[:1] + live[1:])
     memory.wait_for("not repaired", lambda: site.bytes() == live)
     # and one that stays
     uprobe.toggle()
-    memory.wait_for("our bytes are left below it", lambda: site.bytes() == bytes([TRAP]) + NOP5[1:])
+    memory.wait_for(
+        "our bytes are left below it", lambda: site.bytes() == bytes([TRAP]) + site.idle[1:]
+    )
     uprobe.toggle()
-    assert site.bytes() == NOP5
+    assert site.is_idle()
     memory.thaw(library.target.pid)
     memory.wait_for("the function is not recorded again", library.is_live)
     library.call()
@@ -313,7 +317,7 @@ def test_a_library_goes_with_a_uprobe_in_it(root, programs, targets):
     target = library.target
     uprobe = Uprobe(root, programs, target, library.entry)
     uprobe.toggle()
-    memory.wait_for("the function is not put to rest", lambda: library.exit.bytes() == NOP5)
+    memory.wait_for("the function is not put to rest", lambda: library.exit.is_idle())
     place = ask(target, "place 1")
     assert ask(target, "close 1") == "closed"
     assert ask(target, "load 2") == "loaded" and ask(target, "place 2") == place
@@ -325,7 +329,7 @@ def test_a_library_goes_with_a_uprobe_in_it(root, programs, targets):
     assert ask(target, "load 1") == "loaded"
     memory.wait_for(
         "the library does not go live",
-        lambda: library.site("plug").is_call() and library.site("plug", "exit").is_call(),
+        lambda: library.site("plug").is_live() and library.site("plug", "exit").is_live(),
     )
     library.call()
     done = library.session.end()
@@ -420,7 +424,7 @@ def test_bpftrace_before_and_during(root, programs, targets):
     site = Site(root, target, "step_11")
     counts = f"uprobe:{target.program}:step_11 {{ @ = count(); }} interval:s:2 {{ exit(); }}"
     proc = bpftrace(root, counts, target)
-    memory.wait_for("bpftrace sets no probe", lambda: site.bytes() != NOP5)
+    memory.wait_for("bpftrace sets no probe", lambda: not site.is_idle())
     done = root.iprobe(
         "attach",
         target.pid,
@@ -436,11 +440,11 @@ def test_bpftrace_before_and_during(root, programs, targets):
     if proc.poll() is None:
         assert done.summary()["foreign"] == 1 and done.summary()["functions"] == 2
     assert hits(proc) > 100
-    memory.wait_for("bpftrace leaves its probe", lambda: site.bytes() == NOP5)
+    memory.wait_for("bpftrace leaves its probe", lambda: site.is_idle())
     # and now the other way round
     session = Session(root, target, FUNCTIONS)
     assert hits(bpftrace(root, counts, target)) > 100
-    memory.wait_for("the function is not recorded again", site.is_call)
+    memory.wait_for("the function is not recorded again", site.is_live)
     target.wait_for_progress()
     assert_missing(session, session.end(), "step_11")
     memory.assert_untouched(target.pid)

@@ -68,7 +68,7 @@ static void put_sites(const struct fake_recipe *recipe, struct fake_module *m)
 		uint8_t idle[IP_SITE_MAX];
 		unsigned length = p->length ? p->length : 5;
 
-		must(ip_arch_x86_64.idle(p->form, length, idle) == 0);
+		must(ip_arch_x86_64.idle(p->form, length, 0, idle) == 0);
 		if (p->offset >= FAKE_TEXT && p->offset + length <= FAKE_TEXT + m->text_size)
 			memcpy(m->bytes + p->offset, idle, length);
 	}

@@ -118,6 +118,9 @@ void fake_target_set_runtime(struct ip_target *target, uint64_t hooks, uint64_t 
 		for (unsigned jump = 0; jump < 2; jump++)
 			a->payload_hooks[kind][jump] = hooks + 16 * n++;
 	}
+	for (unsigned values = 0; values < 2; values++)
+		a->return_hooks[values] = hooks + 16 * n++;
+	a->tail_hook = hooks + 16 * n++;
 	a->pools[IP_POOL_EXECUTABLE].address = pool;
 	a->pools[IP_POOL_EXECUTABLE].size = pool_size;
 	target->has_runtime = true;

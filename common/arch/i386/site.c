@@ -29,16 +29,16 @@
 
 #define STUB_SIZE 16
 
-static int i386_idle(unsigned form, unsigned length, uint8_t *ret)
+static int i386_idle(unsigned form, unsigned length, int32_t jump, uint8_t *ret)
 {
-	if (form == IP_FORM_JUMP)
+	if (ip_form_has_own_stub(form))
 		return ip_error("i386 has no sites of form %u", form);
-	return ip_x86_idle(form, length, ret);
+	return ip_x86_idle(form, length, jump, ret);
 }
 
 static int i386_live(unsigned form, unsigned length, uint64_t address, uint64_t stub, uint8_t *ret)
 {
-	if (form == IP_FORM_JUMP)
+	if (ip_form_has_own_stub(form))
 		return ip_error("i386 has no sites of form %u", form);
 	return ip_x86_live(32, form, length, address, stub, ret);
 }
@@ -46,13 +46,15 @@ static int i386_live(unsigned form, unsigned length, uint64_t address, uint64_t 
 static int i386_live_target(unsigned form, unsigned length, uint64_t address, const uint8_t *bytes,
 			    uint64_t *ret)
 {
-	return form == IP_FORM_JUMP ? 0 : ip_x86_live_target(32, form, length, address, bytes, ret);
+	return ip_form_has_own_stub(form)
+		       ? 0
+		       : ip_x86_live_target(32, form, length, address, bytes, ret);
 }
 
 static unsigned i386_transit(unsigned form, unsigned regs, unsigned length, unsigned split,
 			     uint8_t *ret)
 {
-	return form == IP_FORM_JUMP ? 0 : ip_x86_transit(32, form, regs, length, split, ret);
+	return ip_form_has_own_stub(form) ? 0 : ip_x86_transit(32, form, regs, length, split, ret);
 }
 
 static int i386_stub(unsigned regs, uint64_t address, uint64_t hook, uint64_t slot, uint32_t number,

@@ -9,6 +9,7 @@
  *   RETURN, 6     c3, 0f 1f 44 00 00       e9 rel32, 90     jmp, and a byte that is never reached
  *   JUMP, 5       0f 1f 44 00 00           e9 rel32         jmp
  *   JUMP, 6       66 0f 1f 44 00 00        e9 rel32, 90     jmp; its stub returns behind the 90
+ *   TAIL, 5       e9 rel32                 e9 rel32         jmp; its stub jumps where it jumped
  *
  * The return address of a call is the end of its site in both lengths. If the live six-byte form
  * were `e8 rel32 90`, a thread could return into the middle of the site after it has become a NOP
@@ -25,6 +26,12 @@
  *                 67 e8 rel32              call hook            or ff 15 rel32, call *slot(%rip)
  *                 48 8d a4 24 88 00 00 00  lea 136(%rsp),%rsp   over the number too
  *                 e9 rel32                 jmp back
+ *                 cc ...                   up to 32 bytes
+ *
+ *   tail stub     68 number                push $number        no red zone: the frame has gone
+ *                 67 e8 rel32              call hook            or ff 15 rel32, call *slot(%rip)
+ *                 48 8d 64 24 08           lea 8(%rsp),%rsp     over the number
+ *                 e9 rel32                 jmp target
  *                 cc ...                   up to 32 bytes
  *
  * The unwinder tells the kinds of stubs apart by their first bytes and their alignment
@@ -47,9 +54,9 @@ static const uint8_t nop6[] = {0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00};
 
 static int check_site(unsigned form, unsigned length)
 {
-	if (form > IP_FORM_JUMP)
+	if (form > IP_FORM_TAIL)
 		return ip_error("site of unknown form %u", form);
-	if (length != 5 && length != 6)
+	if ((length != 5 && length != 6) || (length == 6 && form == IP_FORM_TAIL))
 		return ip_error("site of %u bytes; x86 has sites of 5 and 6 bytes", length);
 	return 0;
 }
@@ -79,11 +86,14 @@ static uint64_t follow(uint64_t from, const uint8_t *bytes)
 	return from + (uint64_t)(int64_t)rel;
 }
 
-int ip_x86_idle(unsigned form, unsigned length, uint8_t *ret)
+int ip_x86_idle(unsigned form, unsigned length, int32_t jump, uint8_t *ret)
 {
 	if (check_site(form, length) < 0)
 		return -1;
-	if (form != IP_FORM_RETURN) {
+	if (form == IP_FORM_TAIL) {
+		ret[0] = 0xe9;
+		memcpy(ret + 1, &jump, sizeof(jump));
+	} else if (form != IP_FORM_RETURN) {
 		memcpy(ret, length == 5 ? nop5 : nop6, length);
 	} else {
 		ret[0] = 0xc3;
@@ -136,6 +146,8 @@ int ip_x86_live_target(unsigned bits, unsigned form, unsigned length, uint64_t a
  * follows.
  *
  *   RETURN   c3                  ret: the first byte of the idle form. No byte behind it is reached
+ *   TAIL     e9                  jmp, if one byte lies in front of the boundary: it never changes,
+ *                                so nothing is between. If more do, there is no such instruction
  *   any      eb rel8             jmp to the site's end, if two or more bytes lie in front of the
  *                                boundary
  *   5 bytes  a9 imm32            if one byte does: test $imm32,%eax changes only the flags. If they
@@ -160,6 +172,10 @@ unsigned ip_x86_transit(unsigned bits, unsigned form, unsigned regs, unsigned le
 	if (form == IP_FORM_RETURN) {
 		ret[0] = 0xc3;
 		return 1;
+	}
+	if (form == IP_FORM_TAIL) {
+		ret[0] = 0xe9;
+		return split == 1;
 	}
 	if (split >= 2) {
 		ret[0] = 0xeb;
@@ -235,6 +251,23 @@ static int x86_64_jump_stub(uint64_t address, uint64_t hook, uint64_t slot, uint
 	return 0;
 }
 
+static int x86_64_tail_stub(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number,
+			    uint64_t target, uint8_t *ret)
+{
+	static const uint8_t up[] = {0x48, 0x8d, 0x64, 0x24, 0x08, 0xe9};
+
+	memset(ret, 0xcc, JUMP_STUB_SIZE);
+	ret[0] = 0x68;
+	memcpy(ret + 1, &number, sizeof(number));
+	if (!transfer(address, ret, 5, true, true, hook, slot))
+		return -1;
+	memcpy(ret + 11, up, sizeof(up));
+	if (displacement(address + 21, target, ret + 17) < 0)
+		return ip_error("stub at 0x%llx: the jump to 0x%llx is out of reach",
+				(unsigned long long)address, (unsigned long long)target);
+	return 0;
+}
+
 static int x86_64_live(unsigned form, unsigned length, uint64_t address, uint64_t stub,
 		       uint8_t *ret)
 {
@@ -268,4 +301,5 @@ const struct ip_arch ip_arch_x86_64 = {
 	.transit = x86_64_transit,
 	.stub = x86_64_stub,
 	.jump_stub = x86_64_jump_stub,
+	.tail_stub = x86_64_tail_stub,
 };

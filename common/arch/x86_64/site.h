@@ -9,7 +9,7 @@
 #include "common/arch/arch.h"
 
 /* The operations of struct ip_arch. */
-int ip_x86_idle(unsigned form, unsigned length, uint8_t *ret);
+int ip_x86_idle(unsigned form, unsigned length, int32_t jump, uint8_t *ret);
 int ip_x86_live(unsigned bits, unsigned form, unsigned length, uint64_t address, uint64_t stub,
 		uint8_t *ret);
 int ip_x86_live_target(unsigned bits, unsigned form, unsigned length, uint64_t address,

@@ -24,6 +24,9 @@
  *   Other stub
  *     CFA   rsp + 8; + 16 from byte 5 on if it begins with 68 (push)
  *     RA    at CFA - 8
+ *   Tail stub: its first 16 bytes end with the lea that drops the number, and the others begin with
+ *   the jump, so both halves are as other stubs are. The frame of the function has gone: RA is the
+ *   function's own
  *
  * Memory is read only in aligned words of 8 bytes. Every unwinder can do that: libgcc, libunwind,
  * gdb, libdw. An unwinder that looks at a process from outside needs the process's memory for it. A

@@ -64,4 +64,14 @@ rt_jump_hooks:
 	.set rt_payload_base, rt_hooks_base
 rt_payload_hooks:
 	.zero 32
+
+	/* nor are there exits that are returns or jumps */
+	.globl rt_return_hook, rt_payload_return_hook, rt_tail_hook
+	.hidden rt_return_hook, rt_payload_return_hook, rt_tail_hook
+rt_return_hook:
+	.long 0
+rt_tail_hook:
+	.long 0
+rt_payload_return_hook:
+	.long 0
 	.section .note.GNU-stack, "", @progbits

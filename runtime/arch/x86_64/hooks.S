@@ -6,13 +6,17 @@
  *                    r11d
  *   hook_KIND_all    jumped to; the number is on top of the stack, the site's return address
  *                    under it
+ *   hook_at_return   jumped to by the stub of an exit that is a return: the function's return
+ *                    address is on top of the stack, the number is in r11d
+ *   hook_tail        called by the stub of a tail exit that is a jump: return address, number, the
+ *                    function's return address
  *   jump_KIND        called by a jump stub: return address, number, 128 bytes of red zone
  *
  * Each hook tries the common case of rt_record() (record.c) in line: steps 1 to 5 of its protocol,
  * in its order. In the common case the thread has its slot, there is no other hook below, the
  * sub-buffer has room, and a compact record is enough. In all other cases the hook changes nothing,
  * and slow_KIND does the work: it saves the registers that may be live, calls rt_record(), and
- * returns to the site.
+ * returns to the site; at a return it returns to the function's caller.
  *
  * In sessions with modes (common/abi/area.h) the comparison of the session's number fails. The code
  * behind that handles coarse time (steps A1 to A3), counts and histograms in line, with the same
@@ -20,7 +24,8 @@
  *
  * A hook preserves:
  *   - all registers that the site relies on (enum ip_site_regs);
- *   - the flags where they may be live, and always the direction and alignment-check flags;
+ *   - the flags where they may be live (at no call or return, and at no jump to a function), and
+ *     always the direction and alignment-check flags;
  *   - x87, MXCSR, vector and mask registers. Neither the hooks nor the C code behind them touch
  *     these: it is compiled for general registers;
  *   - memory above the stack pointer. Below it, a site of form CALL has nothing; a site of form
@@ -29,7 +34,8 @@
  * In the common case a hook saves registers below the stack pointer without moving it: signal
  * handlers keep clear of the 128 bytes below it.
  *
- * The recorded stack pointer is the site's. For a tail exit it is the caller's before its call:
+ * The recorded stack pointer is the site's. At an exit that is a return it is the hook's own, since
+ * the site has called nothing. For a tail exit it is the caller's before its call:
  * there the function's return address was on top of the stack at the site; at a site of form RETURN
  * it is the only return address.
  *
@@ -39,6 +45,7 @@
 #include "runtime/arch/x86_64/layout.h"
 
 #define JUMP_FRAME 144 /* return address, number, red zone */
+#define TAIL_FRAME 24  /* return address, number, the function's return address */
 
 	.macro push reg
 	pushq %\reg
@@ -702,6 +709,52 @@
 	end \name
 	.endm
 
+	/* As if the function had jumped to the hook: its frame has gone, and the stub is left out
+	 * of the chain of frames. */
+	.macro leave_tail
+	get r11, 48
+	get_five
+	ret
+	.endm
+
+	.macro hook_tail_stub name, kind, up, slow
+	begin \name
+	.cfi_def_cfa_offset TAIL_FRAME
+	endbr64
+	keep_five TAIL_FRAME
+	keep r11, 48, TAIL_FRAME
+	movl 8(%rsp), %r11d
+	record \kind, \up
+	.cfi_remember_state
+	leave_tail
+	.cfi_restore_state
+	give_back \kind, \up, leave_tail
+	get r11, 48
+	get_five
+	jmp \slow
+	end \name
+	.endm
+
+	.macro slow_tail_stub name, kind, tail
+	begin \name
+	.cfi_def_cfa_offset TAIL_FRAME
+	pushfq
+	.cfi_adjust_cfa_offset 8
+	save
+	push r11
+	movl 88(%rsp), %edi
+	movl $\kind, %esi
+	leaq 96 + \tail(%rsp), %rdx
+	cld
+	call rt_record
+	pop r11
+	restore
+	popfq
+	.cfi_adjust_cfa_offset -8
+	ret
+	end \name
+	.endm
+
 	.text
 	.globl rt_hooks_base
 	.hidden rt_hooks_base
@@ -731,6 +784,11 @@ rt_hooks_base:
 	 * function's return address is on top of the stack. */
 	kind tail_exit, 3, 16, 8
 	kind point, 4, 8, 8
+	hook_return hook_at_return, 2, 0, slow_at_return
+	slow slow_at_return, 2, -8
+	/* 8 bytes from the site's stack pointer to the caller's before the call of the function */
+	hook_tail_stub hook_tail, 3, 24, slow_tail
+	slow_tail_stub slow_tail, 3, 8
 
 	/*
 	 * Does what stubs do, with number 0: it calls the hook of an entry and the hook of an exit.
@@ -764,4 +822,10 @@ rt_jump_hooks:
 	.irp name, entry, exit, tail_exit, point
 	.long jump_\name - rt_hooks_base
 	.endr
+	.globl rt_return_hook, rt_tail_hook
+	.hidden rt_return_hook, rt_tail_hook
+rt_tail_hook:
+	.long hook_tail - rt_hooks_base
+rt_return_hook:
+	.long hook_at_return - rt_hooks_base
 	.section .note.GNU-stack, "", @progbits

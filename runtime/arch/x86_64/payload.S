@@ -8,6 +8,8 @@
  *   payload_KIND        jumped to by a stub: payload number, the site's return address
  *   payload_jump_KIND   called by a jump stub: return address, payload number, 128 bytes of red
  *                       zone
+ *   payload_return      jumped to by the stub of an exit that is a return: payload number, the
+ *                       return address of the function, which is at the site's stack pointer
  */
 #define XMM   0
 #define GPR   64
@@ -101,6 +103,7 @@ rt_payload_base:
 	payload_hook payload_jump_entry, 1, 144, 8, 8, 0
 	payload_hook payload_jump_exit, 2, 144, 8, 8, 0
 	payload_hook payload_jump_point, 4, 144, 8, 8, 0
+	payload_hook payload_return, 2, 8, 0, 16, 1
 
 	/* position-independent: offsets from rt_payload_base */
 	.section .rodata
@@ -112,4 +115,8 @@ rt_payload_hooks:
 	.long payload_exit - rt_payload_base, payload_jump_exit - rt_payload_base
 	.long 0, 0
 	.long payload_point - rt_payload_base, payload_jump_point - rt_payload_base
+	.globl rt_payload_return_hook
+	.hidden rt_payload_return_hook
+rt_payload_return_hook:
+	.long payload_return - rt_payload_base
 	.section .note.GNU-stack, "", @progbits

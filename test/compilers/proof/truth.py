@@ -14,20 +14,12 @@ from iptest.probe_list import (
     ENTRY,
     EXIT,
     FLAGS_DEAD,
-    FORM_CALL,
-    FORM_JUMP,
     FORM_RETURN,
+    FORM_TAIL,
     REGS_ALL,
     TAIL_EXIT,
+    idle,
 )
-
-IDLE = {
-    (FORM_CALL, 5): "0f1f440000",
-    (FORM_CALL, 6): "660f1f440000",
-    (FORM_JUMP, 5): "0f1f440000",
-    (FORM_RETURN, 5): "c30f1f4000",
-    (FORM_RETURN, 6): "c30f1f440000",
-}
 
 HOOK = re.compile(r"\s(call|jmp|callq|jmpq)\s+\*?__cyg_profile_func_(enter|exit)\b")
 
@@ -149,8 +141,8 @@ def fentry_in_assembly(text):
 def check_fentry_code(path, probes):
     """
     In the linked file: an entry is its function's first instruction (but for endbr64), and in a
-    function that has one each return, and each jump to another function, has its site right in
-    front of it.
+    function that has one each return, and each jump to another function, is a site or has one
+    right in front of it.
     """
     text = subprocess.run(
         ["objdump", "-d", "-w", "--no-show-raw-insn", path],
@@ -191,7 +183,9 @@ def check_fentry_code(path, probes):
             before = i - 1
             while before and "nop" in code[before][1] and code[before][0] not in by_address:
                 before -= 1  # what is left of a longer sled
-            site = by_address.get(code[before][0])
+            site = by_address.get(code[i][0])
+            if not site or site.form not in (FORM_RETURN, FORM_TAIL):
+                site = by_address.get(code[before][0])
             if want and (entries or site):
                 assert (
                     site and site.kind == want
@@ -275,7 +269,7 @@ def check_idle(path, probes):
     """Each site holds exactly the idle form of its length."""
     image = Image(path)
     for p in probes:
-        want = IDLE[p.form, p.length]
+        want = idle(p).hex()
         have = image.bytes(p.offset, p.length).hex()
         assert have == want, f"site {p.offset:#x} of {p.function.name} holds {have}, not {want}"
 

@@ -7,16 +7,30 @@ import struct
 
 ENTRY, EXIT, TAIL_EXIT, POINT = 1, 2, 3, 4
 INLINED, ENTRY_ONLY, FLAGS_DEAD = 1, 2, 4
-FORM_CALL, FORM_RETURN, FORM_JUMP = 0, 1, 2
+FORM_CALL, FORM_RETURN, FORM_JUMP, FORM_TAIL = 0, 1, 2, 3
 REGS_CALL, REGS_ENTRY, REGS_RETURN, REGS_ALL = 0, 1, 2, 3
 PLACEMENTS = {1: "instrument", 2: "fentry", 3: "inline"}
 TABLE, RELOCATIONS, DECODING, FOREIGN = 1, 2, 4, 8  # found_by
 
 Function = collections.namedtuple("Function", "name address file line")
-Probe = collections.namedtuple("Probe", "offset function line kind length flags form regs args")
+Probe = collections.namedtuple(
+    "Probe", "offset function line kind length flags form regs args jump"
+)
 List = collections.namedtuple(
     "List", "functions probes build_id placement found_by stub_area anchor machine"
 )
+
+
+NOPS = {4: "0f1f4000", 5: "0f1f440000", 6: "660f1f440000"}
+
+
+def idle(probe):
+    """The bytes of an idle site."""
+    if probe.form == FORM_TAIL:
+        return b"\xe9" + struct.pack("<i", probe.jump)
+    if probe.form == FORM_RETURN:
+        return b"\xc3" + bytes.fromhex(NOPS[probe.length - 1])
+    return bytes.fromhex(NOPS[probe.length])
 
 
 def parse(data):
@@ -51,12 +65,11 @@ def parse(data):
         functions.append(Function(text(name), address, text(file), line))
     probes = []
     for i in range(nprobes):
-        offset, function, line, kind, length, flags, form, regs, args = struct.unpack_from(
-            "<QIIBBBBB3xI", data, probes_at + 32 * i
+        offset, function, line, kind, length, flags, form, regs, args, jump = struct.unpack_from(
+            "<QIIBBBBB3xIi", data, probes_at + 32 * i
         )
-        probes.append(
-            Probe(offset, functions[function], line, kind, length, flags, form, regs, text(args))
-        )
+        what = (kind, length, flags, form, regs, text(args), jump if form == FORM_TAIL else 0)
+        probes.append(Probe(offset, functions[function], line, *what))
     return List(
         functions,
         probes,

@@ -10,7 +10,6 @@ import pytest
 from . import actor as actors
 from . import memory
 
-NOP5 = bytes.fromhex("0f1f440000")
 TRAP = 0xCC
 
 
@@ -27,22 +26,29 @@ class Site:
         self.pid, self.length, self.offset = target.pid, probe["length"], probe["offset"]
         self.address = memory.segment_bias(target.pid, self.module) + self.offset
 
+        # text is at the same offset in memory and in the file where programs are linked as they are
+        # here
+        with open(self.module, "rb") as file:
+            file.seek(self.offset)
+            self.idle = file.read(self.length)
+
     def bytes(self):
         return memory.read_memory(self.pid, self.address, self.length)
 
     def write(self, data):
         memory.write_memory(self.pid, self.address, data)
 
-    def is_call(self):
-        return self.bytes()[0] == 0xE8
+    def is_idle(self):
+        return self.bytes() == self.idle
+
+    def is_live(self):
+        return self.bytes()[0] in (0xE8, 0xE9) and not self.is_idle()
 
 
 class Uprobe:
     """A uprobe at a site, there or not; `toggle()` returns when the kernel has done it."""
 
     def __init__(self, who, programs, target, site):
-        # text is at the same offset in memory and in the file where programs are linked as they are
-        # here
         self.proc = who.popen(
             [programs.simple("uprobe", prepared=False), site.module, hex(site.offset), target.pid]
         )

@@ -19,6 +19,7 @@ static const struct ip_arch *const arch = &ip_arch_x86_64;
 #define HOOK	   512
 #define HOOK_PUSH  576 /* takes the number from the stack */
 #define HOOK_JUMP  640 /* takes it from under its return address */
+#define ELSEWHERE  768 /* what a tail jump enters */
 #define NUMBER	   1024
 #define SLOT	   1032
 #define PAGE	   4096
@@ -106,7 +107,7 @@ static void test_bytes(void **state)
 		for (unsigned length = 5; length <= 6; length++) {
 			uint8_t bytes[IP_SITE_MAX];
 
-			assert_int_equal(arch->idle(forms[k], length, bytes), 0);
+			assert_int_equal(arch->idle(forms[k], length, 0, bytes), 0);
 			assert_memory_equal(bytes, idle[k][length - 5], length);
 			assert_int_equal(arch->live(forms[k], length, 0x400000, 0x401000, bytes),
 					 0);
@@ -123,7 +124,7 @@ static void test_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(lengths); i++) {
-		assert_int_equal(arch->idle(IP_FORM_CALL, lengths[i], bytes), -1);
+		assert_int_equal(arch->idle(IP_FORM_CALL, lengths[i], 0, bytes), -1);
 		assert_error("bytes");
 		assert_int_equal(arch->live(IP_FORM_CALL, lengths[i], 0, 0, bytes), -1);
 		memset(bytes, 0xe8, sizeof(bytes));
@@ -131,8 +132,9 @@ static void test_refused(void **state)
 		assert_int_equal(arch->transit(IP_FORM_CALL, IP_REGS_CALL, lengths[i], 1, bytes),
 				 0);
 	}
-	assert_int_equal(arch->idle(3, 5, bytes), -1);
-	assert_error("form 3");
+	assert_int_equal(arch->idle(4, 5, 0, bytes), -1);
+	assert_error("form 4");
+	assert_int_equal(arch->idle(IP_FORM_TAIL, 6, 0, bytes), -1);
 	assert_int_equal(arch->live(5, 5, 0, 0, bytes), -1);
 	assert_int_equal(arch->transit(IP_FORM_CALL, IP_REGS_CALL, 5, 0, bytes), 0);
 	assert_int_equal(arch->transit(IP_FORM_CALL, IP_REGS_CALL, 5, 5, bytes), 0);
@@ -182,7 +184,7 @@ static void test_live_target(void **state)
 	(void)state;
 	for (size_t k = 0; k < N_ELEMENTS(forms); k++) {
 		for (unsigned length = 5; length <= 6; length++) {
-			assert_int_equal(arch->idle(forms[k], length, bytes), 0);
+			assert_int_equal(arch->idle(forms[k], length, 0, bytes), 0);
 			assert_int_equal(
 				arch->live_target(forms[k], length, 0x1000, bytes, &target), 0);
 			assert_int_equal(arch->live(forms[k], length, 0x401234, 0x400010, bytes),
@@ -265,7 +267,7 @@ static void test_run(void **state)
 			for (unsigned length = 5; length <= 6; length++) {
 				for (unsigned regs = IP_REGS_CALL; regs <= IP_REGS_ALL; regs++) {
 					put_stub(forms[k], regs, length, direct);
-					assert_int_equal(arch->idle(forms[k], length, bytes), 0);
+					assert_int_equal(arch->idle(forms[k], length, 0, bytes), 0);
 					assert_int_equal(run_site(bytes, length), 0);
 					assert_int_equal(arch->live(forms[k], length, at(SITE),
 								    at(STUB), bytes),
@@ -308,7 +310,7 @@ static void test_transit(void **state)
 		for (unsigned length = 5; length <= 6; length++) {
 			for (unsigned regs = IP_REGS_CALL; regs <= IP_REGS_ALL; regs++) {
 				put_stub(forms[k], regs, length, true);
-				assert_int_equal(arch->idle(forms[k], length, idle), 0);
+				assert_int_equal(arch->idle(forms[k], length, 0, idle), 0);
 				assert_int_equal(
 					arch->live(forms[k], length, at(SITE), at(STUB), live), 0);
 				for (unsigned split = 1; split < length; split++) {
@@ -320,13 +322,54 @@ static void test_transit(void **state)
 	}
 }
 
+/* A tail jump goes where it went, with the hook and without. */
+static void test_tail(void **state)
+{
+	static const uint8_t elsewhere[] = {0x4d, 0x31, 0xdb, 0xc3}; /* xor %r11,%r11; ret */
+	static const uint8_t stub[32] = {0x68, 0x45, 0x23, 0x01, 0x00, 0x67, 0xe8, 0xf5,
+					 0x00, 0x00, 0x00, 0x48, 0x8d, 0x64, 0x24, 0x08,
+					 0xe9, 0xeb, 0x0f, 0x00, 0x00, 0xcc, 0xcc, 0xcc,
+					 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
+	const int32_t jump = ELSEWHERE - (SITE + 5);
+	uint64_t hook = at(HOOK_JUMP), far = hook ^ 0x10000000000, target;
+	uint8_t idle[IP_SITE_MAX], live[IP_SITE_MAX], bytes[32];
+
+	(void)state;
+	memcpy(page + ELSEWHERE, elsewhere, sizeof(elsewhere));
+	memcpy(page + SLOT, &hook, sizeof(hook));
+	assert_int_equal(arch->idle(IP_FORM_TAIL, 5, jump, idle), 0);
+	assert_int_equal(idle[0], 0xe9);
+	assert_memory_equal(idle + 1, &jump, 4);
+	assert_int_equal(run_site(idle, 5), 0);
+	assert_int_equal(arch->live(IP_FORM_TAIL, 5, at(SITE), at(STUB), live), 0);
+	assert_int_equal(arch->live_target(IP_FORM_TAIL, 5, at(SITE), live, &target), 1);
+	assert_int_equal(target, at(STUB));
+	for (int direct = 0; direct <= 1; direct++) {
+		assert_int_equal(arch->tail_stub(at(STUB), direct ? hook : far, at(SLOT),
+						 THE_NUMBER, at(ELSEWHERE), page + STUB),
+				 0);
+		assert_int_equal(run_site(live, 5), THE_NUMBER);
+	}
+	assert_int_equal(arch->tail_stub(0x1000, 0x1100, 0, THE_NUMBER, 0x2000, bytes), 0);
+	assert_memory_equal(bytes, stub, 32);
+	assert_int_equal(arch->tail_stub(0x1000, 0x1100, 0, 1, 0x7f0000000000, bytes), -1);
+	assert_error("out of reach");
+	/* The first byte never changes. Where more lie in front of a page, nothing could be there
+	 * between two writes. */
+	assert_int_equal(arch->transit(IP_FORM_TAIL, IP_REGS_ALL, 5, 1, bytes), 1);
+	assert_int_equal(bytes[0], idle[0]);
+	assert_int_equal(bytes[0], live[0]);
+	for (unsigned split = 2; split < 5; split++)
+		assert_int_equal(arch->transit(IP_FORM_TAIL, IP_REGS_CALL, 5, split, bytes), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bytes),	cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_reach),	cmocka_unit_test(test_live_target),
 		cmocka_unit_test(test_stub),	cmocka_unit_test(test_run),
-		cmocka_unit_test(test_transit),
+		cmocka_unit_test(test_transit), cmocka_unit_test(test_tail),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

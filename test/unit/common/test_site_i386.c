@@ -34,7 +34,7 @@ static void test_bytes(void **state)
 		for (unsigned length = 5; length <= 6; length++) {
 			uint8_t bytes[IP_SITE_MAX];
 
-			assert_int_equal(arch->idle(forms[k], length, bytes), 0);
+			assert_int_equal(arch->idle(forms[k], length, 0, bytes), 0);
 			assert_memory_equal(bytes, idle[k][length - 5], length);
 			assert_int_equal(arch->live(forms[k], length, 0x400000, 0x401000, bytes),
 					 0);
@@ -64,7 +64,7 @@ static void test_everything_is_within_reach(void **state)
 									   &target),
 							 1);
 					assert_int_equal(target, addresses[j]);
-					assert_int_equal(arch->idle(forms[k], length, bytes), 0);
+					assert_int_equal(arch->idle(forms[k], length, 0, bytes), 0);
 					assert_int_equal(arch->live_target(forms[k], length,
 									   addresses[i], bytes,
 									   &target),
@@ -94,14 +94,14 @@ static void test_refused(void **state)
 
 	(void)state;
 	for (unsigned length = 5; length <= 6; length++) {
-		assert_int_equal(arch->idle(IP_FORM_JUMP, length, bytes), -1);
+		assert_int_equal(arch->idle(IP_FORM_JUMP, length, 0, bytes), -1);
 		assert_int_equal(arch->live(IP_FORM_JUMP, length, 0, 0, bytes), -1);
 		assert_int_equal(arch->transit(IP_FORM_JUMP, IP_REGS_CALL, length, 2, bytes), 0);
 		memset(bytes, 0xe9, sizeof(bytes));
 		assert_int_equal(arch->live_target(IP_FORM_JUMP, length, 0, bytes, &target), 0);
 	}
-	assert_int_equal(arch->idle(IP_FORM_CALL, 4, bytes), -1);
-	assert_int_equal(arch->idle(IP_FORM_CALL, 7, bytes), -1);
+	assert_int_equal(arch->idle(IP_FORM_CALL, 4, 0, bytes), -1);
+	assert_int_equal(arch->idle(IP_FORM_CALL, 7, 0, bytes), -1);
 	assert_int_equal(arch->jump_stub(0, 0, 0, 1, 0, bytes), -1);
 }
 
@@ -161,7 +161,7 @@ static void test_every_form_is_one_instruction(void **state)
 
 					snprintf(what, sizeof(what), "form %u, length %u, split %u",
 						 forms[k], length, split);
-					arch->idle(forms[k], length, idle);
+					arch->idle(forms[k], length, 0, idle);
 					arch->live(forms[k], length, 0x08049000 - split, 0xf7123456,
 						   live);
 					n = arch->transit(forms[k], IP_REGS_CALL, length, split,

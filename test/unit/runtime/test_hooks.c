@@ -72,7 +72,7 @@ static const char *const names[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "r
 
 /* hook_caller.S */
 extern void hook_call(void);
-extern const char hook_by_call[], hook_by_push[], hook_by_jump[];
+extern const char hook_by_call[], hook_by_push[], hook_by_jump[], hook_by_return[], hook_by_tail[];
 uint64_t hook_in[REGISTERS], hook_out[REGISTERS], hook_stack, hook_number = NUMBER;
 const void *hook_address, *hook_way;
 void *hook_vectors_in, *hook_vectors_out;
@@ -86,6 +86,8 @@ uint32_t hook_mask;
 static const uint32_t saved_by_calls =
 	1 << RBX | 1 << RSP | 1 << RBP | 1 << R12 | 1 << R13 | 1 << R14 | 1 << R15;
 
+#define AT_TAIL 4 /* everything but the flags */
+
 /* What must survive, by enum ip_site_regs: registers and flags. */
 static const struct {
 	uint32_t registers, flags;
@@ -96,6 +98,7 @@ static const struct {
 			   FLAG_DIRECTION | FLAG_ALIGNMENT},
 	[IP_REGS_RETURN] = {1 << RAX | 1 << RDX, FLAG_DIRECTION | FLAG_ALIGNMENT},
 	[IP_REGS_ALL] = {0xffff, FLAGS_ALL},
+	[AT_TAIL] = {0xffff, FLAG_DIRECTION | FLAG_ALIGNMENT},
 };
 
 /* The ways through a hook. */
@@ -521,16 +524,20 @@ static void check_meters(enum way way, unsigned kind)
 		assert_int_equal(block(1)->frames[1].time, 2);
 }
 
-/* hook against rt_record() on one way. */
+/* hook against rt_record() on one way. form: that of its sites. */
 static void compare(const char *hook, const char *base, int32_t offset, unsigned kind,
-		    unsigned regs, bool jump, enum way way)
+		    unsigned regs, unsigned form, enum way way)
 {
 	static struct outcome wanted, found;
+	const bool jump = form == IP_FORM_JUMP, tail = form == IP_FORM_TAIL,
+		   returns = ip_probe_returns(kind, form);
 	uint64_t sp =
 		hook_stack + (kind == IP_PROBE_TAIL_EXIT && (regs != IP_REGS_CALL || jump) ? 8 : 0);
 	uint64_t before, zone[16];
 	char what[128];
 
+	if (returns) /* the return address of the function is on top */
+		sp = hook_stack - 8;
 	snprintf(what, sizeof(what), "%s, kind %u, registers %u, %s", hook, kind, regs, ways[way]);
 	do {
 		before = __rdtsc();
@@ -540,7 +547,11 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 	} while (__rdtsc() >> IP_TIME_BITS != before >> IP_TIME_BITS);
 
 	hook_address = base + offset;
-	hook_way = jump ? hook_by_jump : regs == IP_REGS_ALL ? hook_by_push : hook_by_call;
+	hook_way = jump			 ? hook_by_jump
+		   : tail		 ? hook_by_tail
+		   : returns		 ? hook_by_return
+		   : regs == IP_REGS_ALL ? hook_by_push
+					 : hook_by_call;
 	do {
 		fill_registers(jump ? IP_REGS_ALL : regs);
 		for (int i = 0; i < 16; i++)
@@ -603,7 +614,7 @@ static void test_hooks(void **state)
 			for (int way = 0; way < WAYS; way++)
 				for (int round = 0; round < 20; round++)
 					compare("hook", rt_hooks_base, rt_hooks[kind - 1][regs],
-						kind, regs, false, way);
+						kind, regs, IP_FORM_CALL, way);
 }
 
 static void test_jump_hooks(void **state)
@@ -613,13 +624,32 @@ static void test_jump_hooks(void **state)
 		for (int way = 0; way < WAYS; way++)
 			for (int round = 0; round < 20; round++)
 				compare("jump hook", rt_hooks_base, rt_jump_hooks[kind - 1], kind,
-					IP_REGS_CALL, true, way);
+					IP_REGS_CALL, IP_FORM_JUMP, way);
+}
+
+static void test_tail_hook(void **state)
+{
+	(void)state;
+	for (int way = 0; way < WAYS; way++)
+		for (int round = 0; round < 20; round++)
+			compare("tail hook", rt_hooks_base, rt_tail_hook, IP_PROBE_TAIL_EXIT,
+				AT_TAIL, IP_FORM_TAIL, way);
+}
+
+static void test_return_hook(void **state)
+{
+	(void)state;
+	for (int way = 0; way < WAYS; way++)
+		for (int round = 0; round < 20; round++)
+			compare("return hook", rt_hooks_base, rt_return_hook, IP_PROBE_EXIT,
+				IP_REGS_RETURN, IP_FORM_RETURN, way);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_hooks),
-					   cmocka_unit_test(test_jump_hooks)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hooks), cmocka_unit_test(test_jump_hooks),
+		cmocka_unit_test(test_return_hook), cmocka_unit_test(test_tail_hook)};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
 }

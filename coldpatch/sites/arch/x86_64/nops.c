@@ -113,9 +113,9 @@ bool cold_x86_64_returns(const uint8_t *p, size_t size)
  * The sleds, and what they become:
  *
  *   entry, tail exit   eb 09, NOPs of 9 bytes   ->   NOP of 5, NOP of 6
- *   exit               c3, NOPs of 10 bytes     ->   NOP of 5, c3, int3 up to the end
+ *   exit               c3, NOPs of 10 bytes     ->   c3 and a NOP, int3 up to the end
  *
- * The int3 are never reached.
+ * Nothing behind the c3 is ever reached.
  */
 bool cold_x86_64_sled(const uint8_t *p, size_t size, bool exit, struct cold_site *ret)
 {
@@ -134,6 +134,7 @@ bool cold_x86_64_sled(const uint8_t *p, size_t size, bool exit, struct cold_site
 	    cold_x86_64_nops(p + 1, SLED_NOPS + 1, SLED_NOPS + 1) == SLED_NOPS + 1) {
 		ret->kind = IP_PROBE_EXIT;
 		ret->regs = IP_REGS_RETURN;
+		ret->form = IP_FORM_RETURN;
 		ret->after = COLD_AFTER_RETURN;
 		return true;
 	}
@@ -142,10 +143,8 @@ bool cold_x86_64_sled(const uint8_t *p, size_t size, bool exit, struct cold_site
 
 void cold_x86_64_after(const struct cold_site *site, uint8_t *ret)
 {
-	if (site->after == COLD_AFTER_RETURN) {
+	if (site->after == COLD_AFTER_RETURN)
 		memset(ret, 0xcc, site->after_length);
-		ret[0] = 0xc3;
-	} else {
+	else
 		cold_x86_64_fill(ret, site->after_length);
-	}
 }

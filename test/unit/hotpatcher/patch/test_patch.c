@@ -72,7 +72,7 @@ static void site(size_t i, uint64_t offset)
 
 	*c = (struct ip_change){
 		.address = TEXT + offset, .length = 5, .transit_regs = IP_REGS_CALL};
-	target->arch->idle(IP_FORM_CALL, 5, c->old_bytes);
+	target->arch->idle(IP_FORM_CALL, 5, 0, c->old_bytes);
 	target->arch->live(IP_FORM_CALL, 5, c->address, POOL, c->new_bytes);
 	assert_int_equal(__real_ip_target_write(target, c->address, c->old_bytes, 5), 0);
 }

@@ -24,7 +24,7 @@ static const struct fake_probe probes[] = {
 	{"f", .offset = 0x1020, .kind = IP_PROBE_EXIT, .regs = IP_REGS_RETURN},
 	{"f", .offset = INSIDE, .kind = IP_PROBE_ENTRY, .form = IP_FORM_JUMP, .regs = IP_REGS_ALL,
 	 .flags = IP_PROBE_INLINED},
-	{"g", .offset = 0x1060, .kind = IP_PROBE_EXIT, .form = IP_FORM_RETURN, .length = 6},
+	{"g", .offset = 0x1060, .kind = IP_PROBE_TAIL_EXIT, .form = IP_FORM_RETURN, .length = 6},
 	{"g", .offset = CROSSES, .kind = IP_PROBE_ENTRY, .regs = IP_REGS_ENTRY},
 };
 
@@ -349,7 +349,7 @@ int __wrap_ip_target_write(const struct ip_target *t, uint64_t address, const vo
 
 		assert_int_equal(ip_target_read(t, watched->address, bytes, watched->length), 0);
 		s = ip_site_state_of_form(t, watched->form, watched->length, watched->transit_regs,
-					  watched->address, bytes);
+					  watched->jump, watched->address, bytes);
 		assert_int_not_equal(s, IP_SITE_FOREIGN);
 		assert_int_not_equal(s, IP_SITE_ORPHAN);
 		assert_int_equal(address / FAKE_PAGE, (address + size - 1) / FAKE_PAGE);
@@ -371,7 +371,7 @@ static void test_steps_of_a_site_that_crosses(void **state)
 						      .transit_regs = IP_REGS_CALL};
 				uint8_t now[IP_SITE_MAX];
 
-				target->arch->idle(form, length, c.new_bytes);
+				target->arch->idle(form, length, 0, c.new_bytes);
 				target->arch->live(form, length, c.address, POOL, c.old_bytes);
 				set(0x2000 - split, c.old_bytes, length);
 				watched = &c;

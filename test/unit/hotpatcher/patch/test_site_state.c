@@ -43,8 +43,8 @@ static int end(void **state)
 
 static enum ip_site_state state_at(size_t f, uint64_t address, const uint8_t *bytes)
 {
-	return ip_site_state_of_form(target, forms[f].form, forms[f].length, IP_REGS_CALL, address,
-				     bytes);
+	return ip_site_state_of_form(target, forms[f].form, forms[f].length, IP_REGS_CALL, 0,
+				     address, bytes);
 }
 
 static void make_live(size_t f, uint64_t stub, uint8_t *ret)
@@ -58,7 +58,7 @@ static void test_ours(void **state)
 
 	(void)state;
 	for (size_t f = 0; f < N_ELEMENTS(forms); f++) {
-		assert_int_equal(target->arch->idle(forms[f].form, forms[f].length, bytes), 0);
+		assert_int_equal(target->arch->idle(forms[f].form, forms[f].length, 0, bytes), 0);
 		assert_int_equal(state_at(f, SITE, bytes), IP_SITE_IDLE);
 		make_live(f, POOL, bytes);
 		assert_int_equal(state_at(f, SITE, bytes), IP_SITE_LIVE);
@@ -99,7 +99,7 @@ static void test_breakpoints(void **state)
 	for (size_t f = 0; f < N_ELEMENTS(forms); f++) {
 		unsigned length = forms[f].length;
 		/* of six bytes, a call's first byte is a prefix: what is left without it tells */
-		assert_int_equal(target->arch->idle(forms[f].form, length, idle), 0);
+		assert_int_equal(target->arch->idle(forms[f].form, length, 0, idle), 0);
 		memcpy(bytes, idle, length);
 		bytes[0] = TRAP;
 		assert_int_equal(state_at(f, SITE, bytes), IP_SITE_TRAPPED_IDLE);
@@ -134,12 +134,14 @@ static void test_calls_of_the_kernel(void **state)
 	}
 	/* it makes a call of every NOP of five bytes, that of a site that jumps, too */
 	assert_int_equal(target->arch->live(IP_FORM_CALL, 5, SITE, TRAMPOLINE, bytes), 0);
-	assert_int_equal(ip_site_state_of_form(target, IP_FORM_JUMP, 5, IP_REGS_ALL, SITE, bytes),
-			 IP_SITE_KERNEL);
+	assert_int_equal(
+		ip_site_state_of_form(target, IP_FORM_JUMP, 5, IP_REGS_ALL, 0, SITE, bytes),
+		IP_SITE_KERNEL);
 	/* its mapping has gone, and something else has come */
 	target->maps.items[0].path[1] = 'x';
-	assert_int_equal(ip_site_state_of_form(target, IP_FORM_JUMP, 5, IP_REGS_ALL, SITE, bytes),
-			 IP_SITE_FOREIGN);
+	assert_int_equal(
+		ip_site_state_of_form(target, IP_FORM_JUMP, 5, IP_REGS_ALL, 0, SITE, bytes),
+		IP_SITE_FOREIGN);
 }
 
 /* Half a site's transit form counts only where the site lies on two pages. */
@@ -171,10 +173,12 @@ static void test_transit(void **state)
 		}
 	}
 	/* flags that are live keep it from ever being written so */
-	assert_int_equal(ip_site_state_of_form(target, IP_FORM_CALL, 5, IP_REGS_ALL, SITE + 0xfff,
+	assert_int_equal(ip_site_state_of_form(target, IP_FORM_CALL, 5, IP_REGS_ALL, 0,
+					       SITE + 0xfff,
 					       (const uint8_t[IP_SITE_MAX]){0xa9, 1, 2, 3, 4}),
 			 IP_SITE_FOREIGN);
-	assert_int_equal(ip_site_state_of_form(target, IP_FORM_CALL, 5, IP_REGS_ENTRY, SITE + 0xfff,
+	assert_int_equal(ip_site_state_of_form(target, IP_FORM_CALL, 5, IP_REGS_ENTRY, 0,
+					       SITE + 0xfff,
 					       (const uint8_t[IP_SITE_MAX]){0xa9, 1, 2, 3, 4}),
 			 IP_SITE_TRANSIT);
 }
@@ -205,9 +209,36 @@ static void test_whose(void **state)
 	assert_int_equal(ip_site_state(target, target->arch, &flags_dead, SITE + 0xfff, half),
 			 IP_SITE_TRANSIT);
 	/* sites that the machine does not have are nobody's */
-	assert_int_equal(ip_site_state_of_form(target, 9, 5, 0, SITE, half), IP_SITE_FOREIGN);
-	assert_int_equal(ip_site_state_of_form(target, IP_FORM_CALL, 7, 0, SITE, half),
+	assert_int_equal(ip_site_state_of_form(target, 9, 5, 0, 0, SITE, half), IP_SITE_FOREIGN);
+	assert_int_equal(ip_site_state_of_form(target, IP_FORM_CALL, 7, 0, 0, SITE, half),
 			 IP_SITE_FOREIGN);
+}
+
+static enum ip_site_state state_of_tail(uint64_t address, const uint8_t *bytes)
+{
+	return ip_site_state_of_form(target, IP_FORM_TAIL, 5, IP_REGS_ALL, 0x1234, address, bytes);
+}
+
+/* Idle and live are jumps, and any other jump is another program's, also where the site crosses a
+ * page: nothing lies between the two. */
+static void test_tail_jumps(void **state)
+{
+	const uint64_t sites[] = {SITE, SITE + 0xfff};
+	uint8_t bytes[IP_SITE_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(sites); i++) {
+		assert_int_equal(target->arch->idle(IP_FORM_TAIL, 5, 0x1234, bytes), 0);
+		assert_int_equal(state_of_tail(sites[i], bytes), IP_SITE_IDLE);
+		bytes[0] = TRAP;
+		assert_int_equal(state_of_tail(sites[i], bytes), IP_SITE_TRAPPED_IDLE);
+		assert_int_equal(target->arch->idle(IP_FORM_TAIL, 5, 0x1235, bytes), 0);
+		assert_int_equal(state_of_tail(sites[i], bytes), IP_SITE_FOREIGN);
+		assert_int_equal(target->arch->live(IP_FORM_TAIL, 5, sites[i], POOL, bytes), 0);
+		assert_int_equal(state_of_tail(sites[i], bytes), IP_SITE_LIVE);
+		bytes[0] = TRAP;
+		assert_int_equal(state_of_tail(sites[i], bytes), IP_SITE_TRAPPED_LIVE);
+	}
 }
 
 int main(void)
@@ -219,6 +250,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_calls_of_the_kernel, begin, end),
 		cmocka_unit_test_setup_teardown(test_transit, begin, end),
 		cmocka_unit_test_setup_teardown(test_whose, begin, end),
+		cmocka_unit_test_setup_teardown(test_tail_jumps, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@ static const struct {
 	 NULL}, /* another return of it: the same stubs */
 	{"f", IP_PROBE_TAIL_EXIT, IP_FORM_CALL, IP_REGS_ALL, 0, NULL},
 	{"g", IP_PROBE_ENTRY, IP_FORM_CALL, IP_REGS_CALL, 0, NULL}, /* instrument: no values */
-	{"g", IP_PROBE_EXIT, IP_FORM_RETURN, IP_REGS_CALL, 0, NULL},
+	{"g", IP_PROBE_TAIL_EXIT, IP_FORM_RETURN, IP_REGS_CALL, 0, NULL},
 	{"g", IP_PROBE_ENTRY, IP_FORM_JUMP, IP_REGS_ALL, IP_PROBE_INLINED, NULL},
 	{"p", IP_PROBE_POINT, IP_FORM_JUMP, IP_REGS_ALL, 0, "4@%edi"},
 	{"p", IP_PROBE_POINT, IP_FORM_JUMP, IP_REGS_ALL, 0,
@@ -31,6 +31,9 @@ static const struct {
 	{"p", IP_PROBE_POINT, IP_FORM_CALL, IP_REGS_ALL, 0, "4@%eax"},
 	{"p", IP_PROBE_POINT, IP_FORM_CALL, IP_REGS_ALL, 0, "8@%rax"},
 	{"p", IP_PROBE_POINT, IP_FORM_CALL, IP_REGS_ALL, 0, NULL},
+	/* returns of f that are sites themselves: other stubs than those that are called */
+	{"f", IP_PROBE_EXIT, IP_FORM_RETURN, IP_REGS_RETURN, 0, NULL},
+	{"f", IP_PROBE_EXIT, IP_FORM_RETURN, IP_REGS_RETURN, 0, NULL},
 };
 
 #define N (sizeof(probes) / sizeof(probes[0]))
@@ -92,10 +95,12 @@ static void test_places(void **state)
 	assert_int_equal(map.payloads[1], map.payloads[2]);
 	/* points of one kind and set of registers share the plain stub */
 	assert_int_equal(map.offsets[9], map.offsets[11]);
+	assert_int_equal(map.offsets[12], map.offsets[13]);
+	assert_int_equal(map.payload_offsets[12], map.payload_offsets[13]);
 	used = calloc(1, map.size);
 	for (size_t i = 0; i < N; i++) {
-		bool values = i < 3 || (i >= 7 && i <= 10);
-		bool shared = i == 2 || i == 10 || i == 11;
+		bool values = i < 3 || (i >= 7 && i <= 10) || i >= 12;
+		bool shared = i == 2 || i == 10 || i == 11 || i == 13;
 
 		assert_int_equal(ip_probe_has_values(&list->probes[i]), values);
 		assert_int_equal(map.payload_offsets[i] != 0, values);
@@ -103,16 +108,16 @@ static void test_places(void **state)
 		assert_int_equal(map.payload_offsets[i] % size_of(i), 0);
 		for (size_t k = 0; !shared && k < size_of(i); k++)
 			assert_int_equal(used[map.offsets[i] + k]++, 0);
-		for (size_t k = 0; values && i != 2 && k < size_of(i); k++)
+		for (size_t k = 0; values && i != 2 && i != 13 && k < size_of(i); k++)
 			assert_int_equal(used[map.payload_offsets[i] + k]++, 0);
 	}
-	assert_int_equal(map.npayloads, 6);
+	assert_int_equal(map.npayloads, 7);
 	for (size_t i = 0; i < N; i++) {
 		assert_true(map.payloads[i] < map.npayloads);
 		for (size_t k = 0; k < i; k++)
 			if (map.payload_offsets[i] && map.payload_offsets[k])
 				assert_int_equal(map.payloads[i] == map.payloads[k],
-						 i == 2 && k == 1);
+						 (i == 2 && k == 1) || (i == 13 && k == 12));
 	}
 	free(used);
 	ip_stub_layout_clear(&map);

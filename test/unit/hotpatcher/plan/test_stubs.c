@@ -20,11 +20,12 @@
 #define NEAR	  0x100300000ull /* hooks within a jump's reach of the pool */
 #define FAR	  0x7f0000000000ull
 
-/* a call's entry and exit, an inlined instance that jumps */
+/* a call's entry and exit, an inlined instance that jumps, an exit that is the return itself */
 #define F_IN   0x1000
 #define F_OUT  0x1020
 #define G_IN   0x1040
 #define INSIDE 0x1060
+#define G_OUT  0x1080
 
 static const struct fake_probe probes[] = {
 	{.function = "f", .offset = F_IN, .kind = IP_PROBE_ENTRY, .regs = IP_REGS_ENTRY},
@@ -36,6 +37,11 @@ static const struct fake_probe probes[] = {
 	 .form = IP_FORM_JUMP,
 	 .regs = IP_REGS_ALL,
 	 .flags = IP_PROBE_INLINED},
+	{.function = "g",
+	 .offset = G_OUT,
+	 .kind = IP_PROBE_EXIT,
+	 .form = IP_FORM_RETURN,
+	 .regs = IP_REGS_RETURN},
 };
 
 static const struct fake_recipe usual = {
@@ -177,6 +183,8 @@ static void test_what_stubs_say(void **state)
 	assert_true(direct);
 	assert_int_equal(decode(stub_of(F_OUT), 1, &direct), a->hooks[1][IP_REGS_RETURN]);
 	assert_int_equal(decode(stub_of(G_IN), 3, &direct), a->hooks[0][IP_REGS_ENTRY]);
+	assert_int_equal(decode(stub_of(G_OUT), 3, &direct), a->return_hooks[0]);
+	assert_true(direct);
 	/* a jump stub steps over the red zone, calls, and goes back behind its site */
 	assert_int_equal(word_at(stub_of(INSIDE) + 6), 4);
 	assert_int_equal(fake_target_byte(target, stub_of(INSIDE) + 24), 0xe9);
@@ -208,6 +216,8 @@ static void test_hooks_out_of_reach(void **state)
 	assert_int_equal(decode(stub_of(F_OUT), 1, &direct),
 			 target->anchor.hooks[1][IP_REGS_RETURN]);
 	assert_false(direct);
+	assert_int_equal(decode(stub_of(G_OUT), 3, &direct), target->anchor.return_hooks[0]);
+	assert_false(direct);
 	assert_int_equal(word_at(stub_of(INSIDE) + 10) & 0xffff, 0x15ff);
 	/* the whole head */
 	for (unsigned kind = 1; kind <= IP_HOOK_KINDS; kind++) {
@@ -220,6 +230,10 @@ static void test_hooks_out_of_reach(void **state)
 			assert_int_equal(long_at(POOL + IP_POOL_PAYLOAD_SLOT(kind, jump)),
 					 target->anchor.payload_hooks[kind - 1][jump]);
 	}
+	for (unsigned values = 0; values < 2; values++)
+		assert_int_equal(long_at(POOL + IP_POOL_RETURN_SLOT(values)),
+				 target->anchor.return_hooks[values]);
+	assert_int_equal(long_at(POOL + IP_POOL_TAIL_SLOT), target->anchor.tail_hook);
 }
 
 /* No pool lies within a call's reach of the module: nothing is given away. */
