@@ -40,10 +40,10 @@ static bool is_arrow(const char *p)
 	return !strncmp(p, " <- ", 4);
 }
 
-/* Takes out the text in template brackets, in place: a<b<c>>::d -> a<>::d. */
+/* Elides the text in template brackets, in place, as short names do: a<b<c>>::d -> a<...>::d. */
 static void fold_templates(char *name)
 {
-	char *out = name;
+	char *out = name, *inner = name;
 	size_t depth = 0;
 
 	for (const char *p = name; *p; p++) {
@@ -56,18 +56,19 @@ static void fold_templates(char *name)
 			p += 3;
 			continue;
 		}
-		if (op && depth == 0) {
+		if (op) {
 			memmove(out, p, op);
 			out += op;
 			p += op - 1;
 			continue;
 		}
-		if (*p == '>' && depth)
-			depth--;
-		if (!depth)
-			*out++ = *p;
+		if (*p == '>' && depth && !--depth && out - inner > 3) {
+			memcpy(inner, "...", 3);
+			out = inner + 3;
+		}
+		*out++ = *p;
 		if (*p == '<' && !depth++)
-			continue;
+			inner = out;
 	}
 	*out = '\0';
 }

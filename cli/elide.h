@@ -9,8 +9,9 @@
 
 #include "common/json.h"
 
-/* Shortens a name to at most width columns, in place. A name that is too long first loses its
- * template arguments; then only its end is kept, which tells most. Control characters become
+/* Shortens a name to at most width columns, in place. A name that is too long first has its
+ * template arguments elided ("<...>"); then only its end is kept, which tells most. Control
+ * characters become
  * '?'. width is 3 or more. */
 void cli_fit_name(char *name, size_t width);
 

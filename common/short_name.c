@@ -31,6 +31,7 @@ struct pass {
 	char *out;
 	size_t size; /* of what is written */
 	unsigned depth_max;
+	bool drops_lists; /* of template arguments, with their brackets */
 	/* behind an alias such as std::string: where it ends in out, and what it stands for */
 	size_t alias_end;
 	const char *alias, *aliased;
@@ -456,7 +457,8 @@ static unsigned elide(struct pass *p, size_t from, size_t to, unsigned depth, un
 			word = word_length(p->name + i, p->name + to, &symbol);
 			put(p, p->name + i, word);
 			i += word - 1;
-			if (symbol && i + 2 < to && p->name[i + 1] == ' ' && p->name[i + 2] == '<')
+			if (!p->drops_lists && symbol && i + 2 < to && p->name[i + 1] == ' ' &&
+			    p->name[i + 2] == '<')
 				put(p, p->name + ++i, 1);
 			continue;
 		}
@@ -465,6 +467,12 @@ static unsigned elide(struct pass *p, size_t from, size_t to, unsigned depth, un
 			continue;
 		}
 		is_list = c == '<' && follows_name(p);
+		if (is_list && p->drops_lists) {
+			while (p->size && p->out[p->size - 1] == ' ')
+				p->size--; /* of "operator< <int>" */
+			i = partner;
+			continue;
+		}
 		put(p, &c, 1);
 		if (is_list && depth >= p->depth_max && partner - i - 1 > 3) {
 			put(p, "...", 3);
@@ -478,12 +486,19 @@ static unsigned elide(struct pass *p, size_t from, size_t to, unsigned depth, un
 	return deepest;
 }
 
+enum pass_kind {
+	PASS_SHORTEN,
+	PASS_ELIDE,
+	PASS_DROP_LISTS,
+};
+
 /* Runs one pass over the name. Returns the result (malloc'ed), or NULL: out of memory. */
-static char *run(const char *name, bool elides, unsigned depth_max, unsigned *ret_deepest)
+static char *run(const char *name, enum pass_kind kind, unsigned depth_max, unsigned *ret_deepest)
 {
 	const size_t n = strlen(name);
 	_cleanup_free_ uint32_t *partner = NULL;
-	struct pass p = {.name = name, .depth_max = depth_max};
+	struct pass p = {
+		.name = name, .depth_max = depth_max, .drops_lists = kind == PASS_DROP_LISTS};
 
 	p.out = malloc(n + 1);
 	if (!p.out || n >= NONE || !find_partners(name, n, &partner)) {
@@ -491,10 +506,10 @@ static char *run(const char *name, bool elides, unsigned depth_max, unsigned *re
 		return NULL;
 	}
 	p.partner = partner;
-	if (elides)
-		*ret_deepest = elide(&p, 0, n, 0, 0);
-	else
+	if (kind == PASS_SHORTEN)
 		shorten(&p, 0, n, 0);
+	else
+		*ret_deepest = elide(&p, 0, n, 0, 0);
 	p.out[p.size] = '\0';
 	return p.out;
 }
@@ -507,14 +522,21 @@ char *ip_short_name(const char *demangled, size_t limit)
 	/* names of C are short as they are */
 	if (!strpbrk(demangled, "<([{:"))
 		return strdup(demangled);
-	name = run(demangled, false, 0, NULL);
+	name = run(demangled, PASS_SHORTEN, 0, NULL);
 	if (!name || strlen(name) <= limit)
 		return name;
-	elided = run(name, true, NEST_MAX, &deepest);
+	elided = run(name, PASS_ELIDE, NEST_MAX, &deepest);
 	for (unsigned depth = deepest; elided && strlen(elided) > limit && depth-- > 0;) {
 		free(elided);
-		elided = run(name, true, depth, &deepest);
+		elided = run(name, PASS_ELIDE, depth, &deepest);
 	}
 	free(name);
 	return elided;
+}
+
+char *ip_name_without_templates(const char *name)
+{
+	unsigned deepest;
+
+	return strchr(name, '<') ? run(name, PASS_DROP_LISTS, 0, &deepest) : strdup(name);
 }

@@ -27,4 +27,9 @@
  * hold any bytes: what is no name comes back as it is, or with parts left out. */
 char *ip_short_name(const char *demangled, size_t limit);
 
+/* Returns the name without its lists of template arguments, as one says it: std::map<int, K>::find
+ * -> std::map::find; malloc'ed, never longer than the name, NULL where memory ran out. The name may
+ * hold any bytes. */
+char *ip_name_without_templates(const char *name);
+
 #endif

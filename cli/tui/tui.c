@@ -25,6 +25,7 @@
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "common/print.h"
+#include "common/short_name.h"
 #include "common/units.h"
 
 #define TAIL	    "  (until its tail call)"
@@ -298,8 +299,34 @@ int cli_tui_need_thread_tree(struct cli_tui *tui)
 
 /* ---- what keys do ---- */
 
+/* Takes out the lists of template arguments that say nothing, "<...>" and "<>", in place. */
+static void drop_elided(char *text)
+{
+	char *out = text;
+
+	while (*text) {
+		const size_t skip = !strncmp(text, "<...>", 5) ? 5
+				    : !strncmp(text, "<>", 2)  ? 2
+							       : 0;
+
+		text += skip;
+		if (!skip)
+			*out++ = *text++;
+	}
+	*out = '\0';
+}
+
+/* Whether the name without its template arguments contains the text. */
+static bool contains_bare(const char *name, const char *text)
+{
+	_cleanup_free_ char *bare = strchr(name, '<') ? ip_name_without_templates(name) : NULL;
+
+	return bare && strcasestr(bare, text);
+}
+
 bool *cli_tui_match(const struct cli_tui *tui, const char *text, size_t *ret_n)
 {
+	_cleanup_free_ char *bare = NULL;
 	const struct ip_recording *s = tui->trace->session;
 	struct ip_selection *selection;
 	bool *found;
@@ -313,13 +340,17 @@ bool *cli_tui_match(const struct cli_tui *tui, const char *text, size_t *ret_n)
 		return found;
 	}
 	found = calloc(s->nfunctions, sizeof(*found));
-	if (!found) {
+	bare = strdup(text);
+	if (!found || !bare) {
+		free(found);
 		ip_error("out of memory");
 		return NULL;
 	}
+	drop_elided(bare);
 	for (size_t i = 0; i < s->nfunctions; i++) {
 		found[i] = strcasestr(ip_names_text(tui->report.names, i), text) ||
-			   strcasestr(ip_names_get(tui->report.names, i), text);
+			   strcasestr(ip_names_get(tui->report.names, i), text) ||
+			   (*bare && contains_bare(ip_names_short(tui->report.names, i), bare));
 		*ret_n += found[i];
 	}
 	return found;

@@ -23,6 +23,8 @@ struct names {
 	char *with_args; /* demangled, with arguments */
 	char *shorter;	 /* the short form of plain, in which nothing is elided */
 	char *shorter_args;
+	char *bare; /* shorter, without template arguments */
+	char *bare_args;
 };
 
 static bool glob_matches(const char *glob, const char *text)
@@ -73,6 +75,20 @@ static const char *names_shorter(struct names *names, bool with_args)
 	return *ret;
 }
 
+/* Returns the short form without template arguments, or NULL where the name has none. */
+static const char *names_bare(struct names *names, bool with_args)
+{
+	char **ret = with_args ? &names->bare_args : &names->bare;
+	const char *plain = names_plain(names), *shorter;
+
+	if (*ret || !plain || !strchr(plain, '<'))
+		return *ret;
+	shorter = names_shorter(names, with_args);
+	if (shorter)
+		*ret = ip_name_without_templates(shorter);
+	return *ret;
+}
+
 /* Whether a glob can match the short form of a name and not the name itself. */
 static bool may_be_short(const char *glob, struct names *names)
 {
@@ -93,9 +109,13 @@ static bool matches_function(const struct ip_selection_item *item, struct names 
 	if (glob_matches_demangled(item->glob, names_plain(names)) ||
 	    (item->has_paren && glob_matches_demangled(item->glob, names_with_args(names))))
 		return true;
-	return may_be_short(item->glob, names) &&
-	       (glob_matches(item->glob, names_shorter(names, false)) ||
-		(item->has_paren && glob_matches(item->glob, names_shorter(names, true))));
+	if (may_be_short(item->glob, names) &&
+	    (glob_matches(item->glob, names_shorter(names, false)) ||
+	     (item->has_paren && glob_matches(item->glob, names_shorter(names, true)))))
+		return true;
+	return !item->has_list &&
+	       (glob_matches(item->glob, names_bare(names, false)) ||
+		(item->has_paren && glob_matches(item->glob, names_bare(names, true))));
 }
 
 static bool matches_path(const char *glob, const char *path)
@@ -143,6 +163,8 @@ bool ip_selection_match(const struct ip_selection *selection, const char *linker
 	free(names.with_args);
 	free(names.shorter);
 	free(names.shorter_args);
+	free(names.bare);
+	free(names.bare_args);
 	return selected && !taken_away;
 }
 

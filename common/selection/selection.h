@@ -17,8 +17,10 @@
  *                 error, and @./FILE means the file
  *
  * A name may be written in its short form, too (common/short_name.h), as commands show it:
- * std::vector<int>::push_back, std::string::append, main::{lambda#1}::operator(). "<...>" means
- * "<*>": std::map<...>::find are all functions that are shown by that name.
+ * std::vector<int>::push_back, std::string::append, main::{lambda#1}::operator(). "<...>" and "<>"
+ * mean "<*>": std::map<...>::find are all functions that are shown by that name. A glob without any
+ * template arguments means all instances, too: std::map::find. std::map<int, K>::find is that one,
+ * and f\<\> the instance that has no argument.
  *
  * A glob without '(' is matched against names without arguments. '*' also matches "::" and '/'.
  * `foo` does not match ns::foo, `*::foo` does. A backslash takes a character's special meaning

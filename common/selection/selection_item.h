@@ -18,6 +18,7 @@ struct ip_selection_item {
 	enum ip_selection_kind kind;
 	bool negative;
 	bool has_paren; /* the glob contains arguments */
+	bool has_list;	/* the glob contains a '<' or '>' of template arguments */
 	bool used;	/* it has matched something */
 	bool from_name; /* it is an item of a named selection */
 	char *glob;

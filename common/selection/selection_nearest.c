@@ -143,7 +143,7 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
 {
 	const struct ip_selection_item *item = wanted_item(selection);
 	struct candidate best[NEAREST] = {0};
-	_cleanup_free_ char *wanted = NULL;
+	_cleanup_free_ char *wanted = NULL, *wanted_bare = NULL;
 	unsigned limit;
 
 	if (!item || item->kind != IP_SELECT_FUNCTION)
@@ -152,6 +152,9 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
 	if (!wanted || !*wanted)
 		return strdup("");
 	limit = ip_edit_limit(strlen(wanted));
+	/* "map<*>::find" and "map::find" are near to each instance of it */
+	if (!item->has_list || strstr(item->glob, "<*>"))
+		wanted_bare = ip_name_without_templates(wanted);
 
 	for (size_t i = 0; i < n; i++) {
 		_cleanup_free_ char *base =
@@ -161,8 +164,14 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
 		unsigned d = name ? judge(wanted, name, limit) : limit + 1,
 			 d_shorter = shorter ? judge(wanted, shorter, limit) : limit + 1;
 
+		_cleanup_free_ char *bare = shorter && wanted_bare && strchr(shorter, '<')
+						    ? ip_name_without_templates(shorter)
+						    : NULL;
+		unsigned d_bare = bare ? judge(wanted_bare, bare, limit) : limit + 1;
+
 		free(name);
 		d = d_shorter < d ? d_shorter : d;
+		d = d_bare < d ? d_bare : d;
 		if (shorter && d <= limit)
 			consider(best, shorter, d);
 		else

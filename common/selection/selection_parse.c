@@ -189,19 +189,43 @@ static int add_reference(struct ip_selection *selection, const char *text, const
 	return ip_error("selection: '%s': @FILE must be the whole selection", text);
 }
 
-/* Replaces "<...>", as short names have it, by "<*>", in place. */
-static void open_elided(char *glob)
+/* How many bytes at p are one part of a name: a character behind a backslash, an operator, or one
+ * byte. */
+static size_t part_length(const char *glob, const char *p)
 {
-	char *out = glob;
+	const size_t op = operator_length(glob, p);
 
-	for (const char *p = glob; *p;) {
-		const bool elided = !strncmp(p, "<...>", 5);
+	return op ? op : *p == '\\' && p[1] ? 2 : 1;
+}
 
-		memcpy(out, elided ? "<*>" : p, elided ? 3 : 1);
-		out += elided ? 3 : 1;
-		p += elided ? 5 : 1;
+/* Whether template arguments stand in the glob. */
+static bool has_list(const char *glob)
+{
+	for (const char *p = glob; *p; p += part_length(glob, p))
+		if (*p == '<' || *p == '>')
+			return true;
+	return false;
+}
+
+/* Returns the glob with "<*>" for "<...>", as short names have it, and for "<>"; malloc'ed, NULL
+ * where memory ran out. */
+static char *open_elided(const char *glob)
+{
+	char *text = malloc(strlen(glob) * 3 / 2 + 2), *out = text;
+
+	for (const char *p = glob; text && *p;) {
+		const size_t elided = !strncmp(p, "<...>", 5) ? 5
+				      : !strncmp(p, "<>", 2)  ? 2
+							      : 0,
+			     n = elided ? elided : part_length(glob, p);
+
+		memcpy(out, elided ? "<*>" : p, elided ? 3 : n);
+		out += elided ? 3 : n;
+		p += n;
 	}
-	*out = '\0';
+	if (text)
+		*out = '\0';
+	return text;
 }
 
 static int add_item(struct ip_selection *selection, const char *start, size_t n, unsigned depth)
@@ -242,9 +266,8 @@ static int add_item(struct ip_selection *selection, const char *start, size_t n,
 			*text ? " '" : "", text, *text ? "'" : "");
 
 	item.has_paren = strchr(glob, '(') != NULL;
-	item.glob = strdup(glob);
-	if (item.glob && item.kind == IP_SELECT_FUNCTION)
-		open_elided(item.glob);
+	item.has_list = has_list(glob);
+	item.glob = item.kind == IP_SELECT_FUNCTION ? open_elided(glob) : strdup(glob);
 	if (item.glob && append(selection, item) == 0)
 		return 0;
 	free(item.glob);

@@ -12,15 +12,18 @@
 static void check(const char *name)
 {
 	char *whole = ip_short_name(name, SIZE_MAX),
-	     *shorter = ip_short_name(name, IP_SHORT_NAME_LIMIT), *least = ip_short_name(name, 0);
+	     *shorter = ip_short_name(name, IP_SHORT_NAME_LIMIT), *least = ip_short_name(name, 0),
+	     *bare = ip_name_without_templates(name);
 
-	fuzz_assert(whole && shorter && least);
+	fuzz_assert(whole && shorter && least && bare);
 	fuzz_assert(strlen(whole) <= strlen(name) && strlen(shorter) <= strlen(whole));
 	fuzz_assert(strlen(least) <= strlen(shorter));
+	fuzz_assert(strlen(bare) <= strlen(name));
 	fuzz_assert(strlen(whole) > IP_SHORT_NAME_LIMIT || !strcmp(whole, shorter));
 	free(whole);
 	free(shorter);
 	free(least);
+	free(bare);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -517,7 +517,7 @@ def test_callers_fit(me):
     t.ret()
     t.ret()
     shown = on_terminal(me, "report", "--by-caller", trace.write(me.dir() / "trace"), columns=130)
-    assert "std::vector<>::push_back <- caller_of_it (around)" in shown, shown
+    assert "std::vector<...>::push_back <- caller_of_it (around)" in shown, shown
 
 
 def on_terminal(me, *args, columns):

@@ -108,6 +108,8 @@ def test_functions_stay_apart(me, trace):
     [
         ("std::map<int, std::string>::operator[]", 1),
         ("std::map<...>::operator\\[\\]", 2),
+        ("std::map<>::operator\\[\\]", 2),
+        ("std::map::operator\\[\\]", 2),
         ("std::map<std::string, std::vector<int>>::operator\\[\\]", 1),
         ("twice::{lambda#1}::operator()", 1),
         ("twice(int)::{lambda(int)#1}::operator()", 1),
@@ -122,6 +124,13 @@ def test_selections(me, trace, program, selection, wanted):
     listed = json.loads(output(me, "list", "--by-function", "--json", "-f", selection, program))
     (module,) = listed["modules"]
     assert len({f["function"] for f in module["functions"]}) == wanted
+
+
+def test_nearest_instance(me, program):
+    for wanted in ("std::map<>::opreator[]", "std::map::opreator[]"):
+        done = me.iprobe("list", "-f", wanted, program)
+        assert done.returncode == 1
+        assert "nearest: std::map<int, std::string>::operator[]" in done.stderr, repr(done)
 
 
 def test_nearest_names_are_short(me, program):

@@ -206,6 +206,31 @@ static void test_limits(void **state)
 	check_limit(name, 0, "a<...>::f");
 }
 
+static void test_without_templates(void **state)
+{
+	static const char *const cases[][2] = {
+		{"main", "main"},
+		{"std::map<int, K>::find", "std::map::find"},
+		{"a<b<c> >::f<d>(g<h>)", "a::f(g)"},
+		{"f<>", "f"},
+		{"operator< <int>", "operator<"},
+		{"a<b>::operator<<", "a::operator<<"},
+		{"a<b>::operator-><int>", "a::operator->"},
+		{"f::{lambda(a<b>)#1}::operator()<int>", "f::{lambda(a)#1}::operator()"},
+		{"<T as a::B<c>>::f", "<T as a::B>::f"},
+		{"a<b", "a<b"},
+		{"", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char *bare = ip_name_without_templates(cases[i][0]);
+
+		assert_string_equal(bare, cases[i][1]);
+		free(bare);
+	}
+}
+
 /* Any bytes, as deep and as long as a name can be. */
 static void test_hostile(void **state)
 {
@@ -234,9 +259,8 @@ static void test_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),
-		cmocka_unit_test(test_mangled),
-		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_forms),	cmocka_unit_test(test_mangled),
+		cmocka_unit_test(test_limits),	cmocka_unit_test(test_without_templates),
 		cmocka_unit_test(test_hostile),
 	};
 

@@ -11,8 +11,15 @@
 #include "test/unit/make_elf.h"
 #include "test/unit/test.h"
 
-#define FOO_INT	  "_ZN2ns3fooEi"	    /* ns::foo(int) */
-#define BAR_T	  "_Z3barIiEvT_"	    /* void bar<int>(int) */
+#define FOO_INT	 "_ZN2ns3fooEi"	 /* ns::foo(int) */
+#define BAR_T	 "_Z3barIiEvT_"	 /* void bar<int>(int) */
+#define BAR_LONG "_Z3barIlEvT_"	 /* void bar<long>(long) */
+#define BAR_NONE "_Z3barIJEEvv"	 /* void bar<>() */
+#define LESS_T	 "_ZltIiEbT_S0_" /* bool operator< <int>(int, int) */
+/* std::map<int, long, std::less<int>, std::allocator<std::pair<int const, long> > >::find(int
+ * const&)
+ */
+#define MAP_FIND  "_ZNSt3mapIilSt4lessIiESaISt4pairIKilEEE4findERS3_"
 #define CALL	  "_ZNK1XclEii"		    /* X::operator()(int, int) const */
 #define LESS	  "_ZN1XltERKS_"	    /* X::operator<(X const&) */
 #define SHIFT	  "_ZN1XlsEi"		    /* X::operator<<(int) */
@@ -88,6 +95,32 @@ static void test_cxx(void **state)
 		{"ns*int*", FOO_INT, false}, /* arguments only where the glob has a '(' */
 		{"bar<int>", BAR_T, true},
 		{"bar<int>(int)", BAR_T, true}, /* without the return type */
+		/* any instance, in each way to write that, and one of them */
+		{"bar", BAR_T, true},
+		{"bar<>", BAR_T, true},
+		{"bar<...>", BAR_T, true},
+		{"bar(int)", BAR_T, true},
+		{"bar<>(int)", BAR_T, true},
+		{"bar(long)", BAR_T, false},
+		{"bar<long>", BAR_T, false},
+		{"bar<int>", BAR_LONG, false},
+		{"bar<>", BAR_LONG, true},
+		{"ba", BAR_T, false},
+		{"bar<>", "bar", false},
+		{"bar\\<\\>", BAR_T, false},
+		{"bar\\<\\>", BAR_NONE, true},
+		{"bar<>", BAR_NONE, true},
+		{"std::map::find", MAP_FIND, true},
+		{"std::map<>::find", MAP_FIND, true},
+		{"std::map<int, long>::find", MAP_FIND, true},
+		{"std::map<int, int>::find", MAP_FIND, false},
+		{"map::find", MAP_FIND, false},
+		{"!std::map::find", MAP_FIND, false},
+		{"operator<", LESS_T, true},
+		{"operator<<", LESS_T, false},
+		{"operator< <>", LESS_T, true},
+		{"operator< <int>", LESS_T, true},
+		{"operator< <long>", LESS_T, false},
 		{"bar*", BAR_T, true},
 		{"X::operator()", CALL, true},
 		{"X::operator()(int, int) const", CALL, true},
@@ -403,6 +436,7 @@ static void test_nearest(void **state)
 		"main",	 "parse_line", "parse_lines", "parse_file.isra.0", "parse_file",
 		FOO_INT, "tokenize",   BAR_T,	      "json_parse_value"};
 	static const char *const tagged[] = {"main", TAGGED};
+	static const char *const templates[] = {"main", MAP_FIND};
 	char long_name[300];
 
 	(void)state;
@@ -411,6 +445,8 @@ static void test_nearest(void **state)
 	nearest("parse_lin", names, N_ELEMENTS(names), "parse_line, parse_lines, parse_file");
 	nearest("!x,foo", names, N_ELEMENTS(names), "ns::foo");
 	nearest("ns::fo0(int)", names, N_ELEMENTS(names), "ns::foo(int)");
+	nearest("std::map<>::fnid", templates, N_ELEMENTS(templates), "std::map<int, long>::find");
+	nearest("std::map::fnid", templates, N_ELEMENTS(templates), "std::map<int, long>::find");
 	nearest("ns::tex", tagged, N_ELEMENTS(tagged), "ns::text");
 	nearest("tokenise*", names, N_ELEMENTS(names), "tokenize");
 	nearest("_parse_", names, N_ELEMENTS(names), "json_parse_value");
