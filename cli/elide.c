@@ -91,6 +91,35 @@ void cli_fit_name(char *name, size_t width)
 	}
 }
 
+/* Returns what stands behind the first "::" that is in no brackets and not behind "operator", or
+ * NULL. */
+static const char *behind_qualifier(const char *name)
+{
+	size_t depth = 0;
+
+	for (const char *p = name; *p; p++) {
+		if (!strncmp(p, "operator", 8) && (p == name || p[-1] == ':'))
+			return NULL;
+		if (strchr("<([{", *p))
+			depth++;
+		else if (strchr(">)]}", *p) && depth && p[-1] != '-')
+			depth--;
+		else if (!depth && !strncmp(p, "::", 2))
+			return p[2] ? p + 2 : NULL;
+	}
+	return NULL;
+}
+
+const char *cli_inner_name(const char *name, size_t width)
+{
+	for (const char *inner = name; inner; inner = behind_qualifier(inner)) {
+		name = inner;
+		if (cli_width_of(name) <= width)
+			break;
+	}
+	return name;
+}
+
 void cli_cut_text(char *text, size_t width)
 {
 	size_t n;

@@ -15,6 +15,11 @@
  * '?'. width is 3 or more. */
 void cli_fit_name(char *name, size_t width);
 
+/* Returns the part of a clean name that is to stand in a box of width columns, of which the box
+ * shows the beginning. Where the name is wider, the namespaces and classes that the function lies
+ * in are left out, from the left: Block::Iter::Seek -> Iter::Seek -> Seek. */
+const char *cli_inner_name(const char *name, size_t width);
+
 /* Shortens a text to at most width columns, in place: its beginning is kept. Control characters
  * become '?'. width is 3 or more. */
 void cli_cut_text(char *text, size_t width);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/elide.h"
 #include "cli/screen/screen.h"
 #include "cli/tui/view_timeline.h"
 #include "common/cleanup.h"
@@ -175,10 +176,9 @@ static void print_bar(const struct cli_tui *tui, const struct cli_view_timeline 
 	_cleanup_free_ char *name = strdup(ip_names_text(tui->report.names, item->function));
 	const char *label = "";
 
-	/* the beginning of the name: in bars that are narrow it tells most */
 	if (name && width >= 4) {
 		ip_clean(name);
-		label = name;
+		label = cli_inner_name(name, width - 2);
 	}
 	print_style(tui, out, item->function, chosen);
 	for (size_t i = 0; i < width; i++) {

@@ -272,6 +272,69 @@ def test_shares_in_frames(me, browser):  # noqa: F811
     page.clean()
 
 
+def test_narrow_boxes_have_the_end_of_the_name(me, browser):  # noqa: F811
+    """What a function lies in goes first, from the left; "::" in brackets separates nothing."""
+    path = program(me)
+    text = path.read_text(encoding="utf-8")
+    functions = "".join(
+        re.search(rf"^function {name}\(.*?^}}\n", text, re.M | re.S)[0]
+        for name in ("fitted", "inner", "fittedName")
+    )
+    page = View(browser, path, "#flame")
+    shown = page.run(
+        f"""
+        const widths = new Map(), c = {{measureText: text => ({{width: text.length}})}};
+        {functions}
+        return arguments[0].map(([name, room, before]) => fittedName(c, name, room, before));""",
+        [
+            ["leveldb::(anonymous namespace)::Block::Iter::Seek", 60, ""],
+            ["leveldb::(anonymous namespace)::Block::Iter::Seek", 40, ""],
+            ["leveldb::(anonymous namespace)::Block::Iter::Seek", 17, ""],
+            ["leveldb::(anonymous namespace)::Block::Iter::Seek", 12, ""],
+            ["leveldb::(anonymous namespace)::Block::Iter::Seek", 4, ""],
+            ["leveldb::(anonymous namespace)::Block::Iter::Seek", 3, ""],
+            ["std::map<a::b, c::d>::find", 20, ""],
+            ["X::operator ns::T", 13, ""],
+            ["plain_name", 6, ""],
+            ["a::b::work", 11, "+5.0 % "],
+        ],
+    )
+    assert shown == [
+        "leveldb::(anonymous namespace)::Block::Iter::Seek",
+        "(anonymous namespace)::Block::Iter::Seek",
+        "Block::Iter::Seek",
+        "Iter::Seek",
+        "Seek",
+        "Se…",
+        "find",
+        "operator ns:…",
+        "plain…",
+        "+5.0 % work",
+    ]
+    page.clean()
+
+
+def test_narrow_calls_have_the_end_of_the_name(me, browser):  # noqa: F811
+    trace = tracegen.Trace(hz=1_000_000_000)
+    thread = trace.thread()
+    name = "leveldb::(anonymous namespace)::Block::Iter::Seek"
+    trace.add("seek", linker_name="_ZN7leveldb12_GLOBAL__N_15Block4Iter4SeekEv")
+    thread.call("main")
+    for ticks in (900, 80):
+        thread.call("seek")
+        thread.advance(ticks)
+        thread.ret()
+    thread.ret()
+    path = export(me, trace.write(me.dir() / "trace"))
+    for view in ("", "#flame"):
+        page = View(browser, path, view)
+        texts = page.texts("0")
+        assert name in texts, texts
+        assert view or {"Iter::Seek", "Seek", "Block::Iter::Seek"} & set(texts), texts
+        assert not [t for t in texts if t.startswith("leveldb") and t.endswith("…")], texts
+    page.clean()
+
+
 def test_processes_and_names_of_threads(me, browser):  # noqa: F811
     page = View(browser, program(me, pids=(2000, 3000)))
     texts = page.texts("0")

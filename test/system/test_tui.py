@@ -688,6 +688,35 @@ def test_a_trace_without_events(me, tui):
     quit_it(t)
 
 
+def test_names_of_cxx(me, tui):
+    """Narrow columns and bars lose what tells least; the search takes what is shown."""
+    trace = tracegen.Trace(hz=1_000_000_000)
+    thread = trace.thread(0, 1001)
+    trace.add("seek", linker_name="_ZN7leveldb12_GLOBAL__N_15Block4Iter4SeekEv")
+    trace.add("insert", linker_name="_ZN7leveldb8SkipListIPKcNS_13KeyComparatorEE6InsertERKS2_")
+    thread.call("main")
+    for name, ticks in (("seek", 1000), ("insert", 1000), ("seek", 300)):
+        thread.call(name)
+        thread.advance(ticks)
+        thread.ret()
+    thread.ret()
+    directory = trace.write(me.dir() / "trace")
+    t = tui(directory, columns=80)
+    shown = "leveldb::SkipList<...>::Insert"
+    assert any(name.endswith("SkipList<...>::Insert") for name in names_of(t)), t.text()
+    for search in (shown, shown.replace("...", ""), "skiplist<>", "leveldb::SkipList::Insert"):
+        t.press(f"/{search}\r")
+        t.wait("not filtered", lambda t: [n[-6:] for n in names_of(t)] == ["Insert"])
+        t.press("/\r")
+        t.wait("still filtered", lambda t: len(names_of(t)) == 3)
+    quit_it(t)
+    t = tui(directory, "--view", "timeline", columns=80)
+    bars = [line for line in t.rows if line.startswith("  1 ")]
+    assert len(bars) == 1 and bars[0].count("Seek") == 2 and "Insert" in bars[0], t.text()
+    assert "leveldb" not in bars[0]
+    quit_it(t)
+
+
 def test_names_do_not_reach_the_terminal_raw(me, tui):
     """The terminal of the test fails at any sequence but those of the screen itself."""
     trace = tracegen.Trace(hz=1_000_000_000)

@@ -164,6 +164,27 @@ function fitted(c, text, room) {
   return text;
 }
 
+/* Returns the name without the first namespace or class that it lies in; "": it lies in none. What
+ * stands in brackets, or behind "operator", is no such thing. */
+function inner(name) {
+  const end = name.search(/\boperator\b/), n = end < 0 ? name.length : end;
+  let depth = 0;
+  for (let i = 0; i < n; i++) {
+    if ("<([{".includes(name[i])) depth++;
+    else if (">)]}".includes(name[i]) && name[i - 1] !== "-") depth--;
+    else if (!depth && name.startsWith("::", i)) return name.slice(i + 2);
+  }
+  return "";
+}
+
+/* Returns what fits of a function's name, behind a text: its end tells most, so what the function
+ * lies in goes first. */
+function fittedName(c, name, room, before = "") {
+  for (let rest = name; rest; rest = inner(rest))
+    if (fitted(c, before + (name = rest), room) === before + rest) break;
+  return fitted(c, before + name, room);
+}
+
 function element(tag, text, attributes) {
   const e = document.createElement(tag);
   if (text !== undefined && text !== null) e.textContent = text;

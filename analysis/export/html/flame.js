@@ -83,15 +83,16 @@ const flame = (function () {
       c.fillRect(begin, y, Math.max(w - 0.5, 0.5), ROW - 1);
       if (w > 34) {
         const delta = 100 * change(i);
-        const label = diff && i && Math.abs(delta) >= 0.05
-          ? `${delta > 0 ? "+" : "−"}${Math.abs(delta).toFixed(1)} % ${name(i)}` : name(i);
+        const before = diff && i && Math.abs(delta) >= 0.05
+          ? `${delta > 0 ? "+" : "−"}${Math.abs(delta).toFixed(1)} % ` : "",
+          label = before + name(i);
         c.fillStyle = dim ? soft : "#111";
         c.globalAlpha = 1;
         /* its share of all, where there is room for it beside a name */
         const share = diff || !i ? "" : percent(size(i), size(0)),
           room = share ? c.measureText(share).width + 10 : 0, beside = w - 6 - room,
           both = share && (beside > 40 || c.measureText(label).width <= beside);
-        c.fillText(fitted(c, label, both ? beside : w - 6), begin + 3, y + 13);
+        c.fillText(fittedName(c, name(i), both ? beside : w - 6, before), begin + 3, y + 13);
         if (both) c.fillText(share, begin + w - room + 4, y + 13);
       }
       c.globalAlpha = 1;

@@ -98,7 +98,7 @@ const timeline = (function () {
       const visible = Math.min(right, w) - Math.max(left, 0);
       if (visible > 30) {
         c.fillStyle = matches && !matches[row.fn[i]] ? soft : "#111";
-        c.fillText(fitted(c, shown(row.fn[i]), visible - 6), Math.max(left, 0) + 3, y + 11.5);
+        c.fillText(fittedName(c, shown(row.fn[i]), visible - 6), Math.max(left, 0) + 3, y + 11.5);
       }
     }
   }
