@@ -303,8 +303,7 @@ static int set_all_kind(struct ip_counters *c, const struct ip_plan *plan)
 	return c->kind->follow(c->kind->data, plan);
 }
 
-/* Prints this at once: a user who watches a duration must know what it covers. */
-static void warn_of_tails(const struct ip_plan *plan)
+void ip_counters_tell_tails(const struct ip_plan *plan)
 {
 	const struct ip_plan_function *first = NULL;
 	_cleanup_free_ char *name = NULL;
@@ -341,7 +340,6 @@ int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct i
 		    ip_counters_set(c, plan->functions[i].number, plan->functions[i].duty,
 				    plan->functions[i].tail_exits) < 0)
 			return -1;
-	warn_of_tails(plan);
 	return ip_trace_add_payloads(trace, plan);
 }
 

@@ -59,6 +59,10 @@ void ip_counters_set_kind(struct ip_counters *c, const struct ip_meter_kind *kin
  * there is no room for so many. */
 int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct ip_trace *trace);
 
+/* Prints which functions of the plan are measured up to a tail call only: a user who watches a
+ * duration must know at once what it covers. */
+void ip_counters_tell_tails(const struct ip_plan *plan);
+
 /* Sets the duty of one number, whose probes may be live. tail_exits: as in struct ip_plan_function.
  * Returns 0, or -1 with an error. */
 int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty, bool tail_exits);

@@ -65,8 +65,11 @@ struct ip_session_options {
 	bool overwrite;	  /* keep the newest events (flight_recorder.h) */
 	bool follow_fork; /* forked children record, too */
 	bool no_stop;	  /* switch pages instead (remap.h) */
-	bool yields;	  /* end when another iprobe attaches: it begins a session of its own */
-	bool resume;	  /* continue the recording in dir, whose iprobe was killed */
+	/* the caller marks the functions that it shows where their times end at a tail call: there
+	 * is no notice about them */
+	bool marks_tails;
+	bool yields; /* end when another iprobe attaches: it begins a session of its own */
+	bool resume; /* continue the recording in dir, whose iprobe was killed */
 	/* an option that the user gave and that only a new session can have; NULL: none */
 	const char *own;
 	enum ip_clock_source clock;

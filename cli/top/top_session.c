@@ -137,6 +137,7 @@ static _Noreturn void be_session(const struct cli_top_options *o, struct cli_top
 					     .duration_ns = o->duration_ns,
 					     .memory = o->memory,
 					     .max_stop_ns = o->max_stop_ns,
+					     .marks_tails = true,
 					     .on_live = tell_live,
 					     .context = &live};
 	struct ip_session_summary summary;
