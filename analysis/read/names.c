@@ -11,8 +11,8 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/names/short_name.h"
 #include "common/selection/selection.h"
-#include "common/short_name.h"
 #include "common/units.h"
 
 struct ip_names {

@@ -22,7 +22,7 @@ void ip_names_destroy(struct ip_names *names);
  * owned by names and may hold any byte. */
 const char *ip_names_get(struct ip_names *names, uint32_t function);
 
-/* Returns the name for people: the short form (common/short_name.h), or the whole name after
+/* Returns the name for people: the short form (common/names/short_name.h), or the whole name after
  * ip_names_use_full(). Functions of different names have different short forms: where template
  * arguments that were elided would tell two functions of the recording apart, neither of them has
  * them elided. Owned by names, may hold any byte. */

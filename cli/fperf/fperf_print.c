@@ -15,8 +15,8 @@
 #include "common/csv.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/names/short_name.h"
 #include "common/print.h"
-#include "common/short_name.h"
 #include "common/units.h"
 #include "common/utf8.h"
 

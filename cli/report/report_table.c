@@ -15,9 +15,9 @@
 #include "cli/report/report_processes.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/names/short_name.h"
 #include "common/print.h"
 #include "common/selection/selection.h"
-#include "common/short_name.h"
 #include "common/units.h"
 
 #define NAME_MIN 24u

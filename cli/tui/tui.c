@@ -25,7 +25,7 @@
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "common/print.h"
-#include "common/short_name.h"
+#include "common/names/short_name.h"
 #include "common/units.h"
 
 #define TAIL	    "  (until its tail call)"

@@ -12,8 +12,8 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/names/short_name.h"
 #include "common/selection/selection_item.h"
-#include "common/short_name.h"
 
 /* The names of one function. Each is made when an item first needs it. */
 struct names {

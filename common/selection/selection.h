@@ -16,7 +16,7 @@
  *                 if there is one, and the file only if there is none. If both exist it is an
  *                 error, and @./FILE means the file
  *
- * A name may be written in its short form, too (common/short_name.h), as commands show it:
+ * A name may be written in its short form, too (common/names/short_name.h), as commands show it:
  * std::vector<int>::push_back, std::string::append, main::{lambda#1}::operator(). "<...>" and "<>"
  * mean "<*>": std::map<...>::find are all functions that are shown by that name. A glob without any
  * template arguments means all instances, too: std::map::find. std::map<int, K>::find is that one,

@@ -15,8 +15,8 @@
 
 #include "common/cleanup.h"
 #include "common/edit_distance.h"
+#include "common/names/short_name.h"
 #include "common/selection/selection_item.h"
-#include "common/short_name.h"
 
 #define NEAREST 3
 

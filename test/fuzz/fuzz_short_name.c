@@ -3,10 +3,10 @@
  * Short forms of names: any bytes as a demangled name, and what the demangler makes of them. The
  * form is never longer than the name, and no longer with a smaller limit.
  *
- * covers: common/short_name.c
+ * covers: common/names/short_name.c
  */
+#include "common/names/short_name.h"
 #include "common/selection/selection.h"
-#include "common/short_name.h"
 #include "fuzz.h"
 
 static void check(const char *name)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes the seeds of the harness of short names: make_corpus_short_name.py DIR makes
-DIR/short_name/*. They are the names of test/unit/common/test_short_name.c.
+DIR/short_name/*. They are the names of test/unit/common/names/test_short_name.c.
 """
 
 import os
@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-TESTS = pathlib.Path(__file__).resolve().parents[1] / "unit" / "common" / "test_short_name.c"
+TESTS = pathlib.Path(__file__).resolve().parents[1] / "unit/common/names/test_short_name.c"
 
 
 def main():

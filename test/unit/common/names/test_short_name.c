@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/names/short_name.h"
 #include "common/selection/selection.h"
-#include "common/short_name.h"
 #include "test/unit/test.h"
 
 static const struct {

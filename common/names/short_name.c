@@ -8,7 +8,7 @@
  * deep at most. What a pass writes is never longer than what it reads, so one buffer of that size
  * is enough.
  */
-#include "common/short_name.h"
+#include "common/names/short_name.h"
 
 #include <ctype.h>
 #include <stdbool.h>
