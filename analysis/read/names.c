@@ -11,15 +11,15 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/names/short_name.h"
+#include "common/names/short_names.h"
 #include "common/selection/selection.h"
 #include "common/units.h"
 
 struct ip_names {
 	const struct ip_recording *session;
 	char **names, **shown;
-	char **shorter;		/* NULL: not made; one that is NULL is the whole name */
-	const bool *until_tail; /* NULL: not known */
+	struct ip_short_names *shorter; /* of each function; NULL: not made */
+	const bool *until_tail;		/* NULL: not known */
 	bool full;
 	char **appended; /* names of the numbers behind the functions */
 	size_t nappended;
@@ -54,7 +54,7 @@ void ip_names_destroy(struct ip_names *names)
 		free(names->names[i]);
 		free(names->shown[i]);
 		if (names->shorter)
-			free(names->shorter[i]);
+			free(names->shorter[i].form);
 	}
 	for (size_t i = 0; i < names->nappended; i++)
 		free(names->appended[i]);
@@ -98,98 +98,21 @@ const char *ip_names_get(struct ip_names *names, uint32_t function)
 	return names->names[function] ? names->names[function] : linker_name;
 }
 
-/* Whether a name can be shorter than it is: demanglers change it. */
-static bool may_be_short(const struct ip_names *names, uint32_t function)
-{
-	return names->session->functions[function].linker_name[0] == '_';
-}
-
-static uint64_t hash_of(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
-	return hash ^ hash >> 29;
-}
-
-static const char *form_of(struct ip_names *names, uint32_t function)
-{
-	return names->shorter[function] ? names->shorter[function] : ip_names_get(names, function);
-}
-
-/* Marks the functions whose form another function has, too, which has another name. Returns how
- * many there are; SIZE_MAX: out of memory. */
-static size_t find_same(struct ip_names *names, bool *same)
-{
-	const size_t n = names->session->nfunctions;
-	_cleanup_free_ uint32_t *table = NULL; /* index + 1 */
-	size_t slots = 16, found = 0;
-
-	while (slots < 2 * n)
-		slots *= 2;
-	table = calloc(slots, sizeof(*table));
-	if (!table)
-		return SIZE_MAX;
-	for (size_t i = 1; i < n; i++) {
-		const char *form = form_of(names, i);
-		size_t slot = hash_of(form) & (slots - 1);
-		uint32_t first;
-
-		while (table[slot] && strcmp(form_of(names, table[slot] - 1), form))
-			slot = (slot + 1) & (slots - 1);
-		if (!table[slot]) {
-			table[slot] = i + 1;
-			continue;
-		}
-		first = table[slot] - 1;
-		if (same[first] || strcmp(ip_names_get(names, first), ip_names_get(names, i))) {
-			found += !same[first];
-			same[first] = same[i] = true;
-			found++;
-		}
-	}
-	return found;
-}
-
-/* Makes all short forms. Functions that would have one form get a longer one: less is elided, then
- * nothing, and where that does not help, the name is whole. */
+/* Makes all short forms. Number 0 is no function. */
 static void make_short(struct ip_names *names)
 {
-	static const size_t limits[] = {96, 160, SIZE_MAX, 0}; /* 0: the whole name */
 	const size_t n = names->session->nfunctions;
-	_cleanup_free_ bool *same = calloc(n, sizeof(*same));
-	size_t mangled = 0;
 
-	names->shorter = calloc(n, sizeof(*names->shorter));
-	if (!names->shorter || !same)
+	names->shorter = calloc(n + 1, sizeof(*names->shorter));
+	if (!names->shorter)
 		return;
-	for (size_t i = 1; i < n; i++)
-		mangled += may_be_short(names, i);
-	if (!mangled)
-		return;
-	for (size_t i = 1; i < n; i++)
-		if (may_be_short(names, i))
-			names->shorter[i] =
-				ip_short_name(ip_names_get(names, i), IP_SHORT_NAME_LIMIT);
-	for (size_t step = 0; step < sizeof(limits) / sizeof(*limits); step++) {
-		size_t found;
-
-		memset(same, 0, n * sizeof(*same));
-		found = find_same(names, same);
-		if (!found)
-			break;
-		for (size_t i = 1; i < n; i++) {
-			/* names are not told apart where memory runs out: they are whole */
-			if (!same[i] && found != SIZE_MAX)
-				continue;
-			free(names->shorter[i]);
-			names->shorter[i] =
-				!limits[step] || found == SIZE_MAX
-					? NULL
-					: ip_short_name(ip_names_get(names, i), limits[step]);
-		}
-	}
+	for (size_t i = 0; i < n; i++)
+		names->shorter[i] = (struct ip_short_names){
+			.name = ip_names_get(names, i),
+			/* demanglers change the names that begin so */
+			.mangled = names->session->functions[i].linker_name[0] == '_'};
+	if (n > 1)
+		ip_short_names_make(&names->shorter[1], n - 1);
 }
 
 const char *ip_names_short(struct ip_names *names, uint32_t function)
@@ -200,7 +123,8 @@ const char *ip_names_short(struct ip_names *names, uint32_t function)
 		return other;
 	if (!names->shorter)
 		make_short(names);
-	return names->shorter ? form_of(names, function) : ip_names_get(names, function);
+	return names->shorter ? ip_short_names_form(&names->shorter[function])
+			      : ip_names_get(names, function);
 }
 
 const char *ip_names_text(struct ip_names *names, uint32_t function)

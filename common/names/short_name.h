@@ -12,7 +12,7 @@
  *
  * A name that is still longer than the limit has its template arguments elided, the innermost ones
  * first: std::map<...>::find. Two names may have one short form: whoever shows a list of names
- * must tell them apart (analysis/read/names.h does).
+ * must tell them apart (short_names.h).
  */
 #ifndef IP_SHORT_NAME_H
 #define IP_SHORT_NAME_H

@@ -7,6 +7,7 @@
 
 #include "common/cleanup.h"
 #include "common/names/short_name.h"
+#include "common/names/short_names.h"
 #include "common/selection/selection.h"
 #include "test/unit/test.h"
 
@@ -231,6 +232,38 @@ static void test_without_templates(void **state)
 	}
 }
 
+/* Names of one list: what is elided is not what tells two of them apart. */
+static void test_apart(void **state)
+{
+#define LONG "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	struct ip_short_names names[] = {
+		{.name = "one<" LONG ">::f", .mangled = true},
+		{.name = "two<" LONG ", int>::f", .mangled = true},
+		{.name = "two<" LONG ", long>::f", .mangled = true},
+		{.name = "two<" LONG ", long>::f", .mangled = true}, /* of another module */
+		{.name = "g(int)::h", .mangled = true},
+		{.name = "g(long)::h", .mangled = true},
+		{.name = "std::map<int, K, std::less<int> >", .mangled = false},
+	};
+	static const char *const expected[] = {
+		"one<...>::f",
+		"two<" LONG ", int>::f",
+		"two<" LONG ", long>::f",
+		"two<" LONG ", long>::f",
+		"g(int)::h",
+		"g(long)::h",
+		"std::map<int, K, std::less<int> >",
+	};
+
+	(void)state;
+	ip_short_names_make(names, N_ELEMENTS(names));
+	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+		assert_string_equal(ip_short_names_form(&names[i]), expected[i]);
+		free(names[i].form);
+	}
+	ip_short_names_make(NULL, 0);
+}
+
 /* Any bytes, as deep and as long as a name can be. */
 static void test_hostile(void **state)
 {
@@ -259,9 +292,9 @@ static void test_hostile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	cmocka_unit_test(test_mangled),
-		cmocka_unit_test(test_limits),	cmocka_unit_test(test_without_templates),
-		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_forms),  cmocka_unit_test(test_mangled),
+		cmocka_unit_test(test_limits), cmocka_unit_test(test_without_templates),
+		cmocka_unit_test(test_apart),  cmocka_unit_test(test_hostile),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
