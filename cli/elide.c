@@ -73,6 +73,46 @@ static void fold_templates(char *name)
 	*out = '\0';
 }
 
+/* Returns the bytes of the first n characters of a text that has so many. */
+static size_t bytes_of(const char *text, size_t n)
+{
+	const char *p = text;
+
+	for (; n && *p; n--)
+		p += ip_utf8_length(p) ? ip_utf8_length(p) : 1;
+	return p - text;
+}
+
+/* Takes out the end of the parameters of a name that is longer than width columns, in place:
+ * f(int, char) [libf.so] -> f(in...) [libf.so]. The function tells more than they do. */
+static void cut_parameters(char *name, size_t width)
+{
+	const size_t over = cli_width_of(name) - width;
+	char *close = strrchr(name, ')'), *open = close;
+	size_t depth = 0, inner, kept;
+
+	/* "(anonymous namespace)::f", "f(int)::{lambda()#1}": these are no parameters of it */
+	if (!close || (close[1] && close[1] != ' '))
+		return;
+	for (; open > name; open--) {
+		depth += *open == ')';
+		if (*open == '(' && !--depth)
+			break;
+	}
+	/* a note in brackets stands apart */
+	if (open == name || open[-1] == ' ' ||
+	    (open - name >= 8 && !strncmp(open - 8, "operator", 8)))
+		return;
+	*close = '\0';
+	inner = cli_width_of(open + 1);
+	*close = ')';
+	if (inner <= 3)
+		return;
+	kept = bytes_of(open + 1, inner > over + 3 ? inner - over - 3 : 0);
+	memcpy(open + 1 + kept, "...", 3);
+	memmove(open + 1 + kept + 3, close, strlen(close) + 1);
+}
+
 void cli_fit_name(char *name, size_t width)
 {
 	size_t n;
@@ -80,6 +120,8 @@ void cli_fit_name(char *name, size_t width)
 	ip_clean(name);
 	if (cli_width_of(name) > width)
 		fold_templates(name);
+	if (cli_width_of(name) > width)
+		cut_parameters(name, width);
 	n = cli_width_of(name);
 	if (n > width) {
 		char *p = name;

@@ -10,9 +10,8 @@
 #include "common/json.h"
 
 /* Shortens a name to at most width columns, in place. A name that is too long first has its
- * template arguments elided ("<...>"); then only its end is kept, which tells most. Control
- * characters become
- * '?'. width is 3 or more. */
+ * template arguments elided ("<...>"), and then loses the end of its parameters; then only its end
+ * is kept, which tells most. Control characters become '?'. width is 3 or more. */
 void cli_fit_name(char *name, size_t width);
 
 /* Returns the part of a clean name that is to stand in a box of width columns, of which the box
