@@ -64,8 +64,10 @@ struct ip_fperf_options {
 
 /* The result for one function. */
 struct ip_fperf_row {
-	/* function is demangled, module is the base name. Both belong to fperf */
-	const char *function, *module;
+	/* function is demangled, bare_name is the same without its parameters, module is the base
+	 * name. They belong to fperf */
+	const char *function, *bare_name, *module;
+	bool mangled; /* demanglers have made the name: it may have a short form */
 	uint64_t samples;
 	/* of the samples: number without this event's value; number whose value is an estimate */
 	uint64_t missing[IP_FPERF_EVENTS], scaled[IP_FPERF_EVENTS];

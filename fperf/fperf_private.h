@@ -28,7 +28,9 @@ struct ip_fperf_sums {
 
 /* A function. Its instances, inlined or not, are counted together. */
 struct ip_fperf_function {
-	char *name, *module;
+	/* as in struct ip_fperf_row */
+	char *name, *bare_name, *module;
+	bool mangled;
 	/* of the instances in the present process image; 0: there is none */
 	uint32_t numbers[2], offsets[2];
 	bool out;

@@ -64,6 +64,7 @@ void ip_fperf_destroy(struct ip_fperf *f)
 		return;
 	for (size_t i = 0; i < f->nfunctions; i++) {
 		free(f->functions[i].name);
+		free(f->functions[i].bare_name);
 		free(f->functions[i].module);
 		free(f->functions[i].targets);
 		free(f->functions[i].needs);
@@ -303,6 +304,8 @@ static struct ip_fperf_function *add_function(struct ip_fperf *f, const struct i
 		return NULL;
 	fn = &f->functions[f->nfunctions];
 	*fn = (struct ip_fperf_function){.name = ip_demangle(name, true),
+					 .bare_name = ip_demangle(name, false),
+					 .mangled = *name == '_',
 					 .module = strdup(base ? base + 1 : pf->module->path),
 					 .entry_only = pf->entry_only,
 					 .hidden = pf->silent,
@@ -312,8 +315,9 @@ static struct ip_fperf_function *add_function(struct ip_fperf *f, const struct i
 	fn->placed_ns = fn->since_ns = fn->looked_ns = ip_now_ns();
 	fn->looked_s = ip_fperf_undisturbed(f);
 	fn->looked_cpu_s = f->cpu_ns / 1e9;
-	if (!fn->name || !fn->module) {
+	if (!fn->name || !fn->bare_name || !fn->module) {
 		free(fn->name);
+		free(fn->bare_name);
 		free(fn->module);
 		ip_error("out of memory");
 		return NULL;

@@ -264,6 +264,8 @@ struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 			continue;
 		*row = (struct ip_fperf_row){
 			.function = fn->name,
+			.bare_name = fn->bare_name,
+			.mangled = fn->mangled,
 			.module = fn->module,
 			.samples = fn->now.ended,
 			.cut = fn->now.cut,

@@ -10,6 +10,7 @@
 
 #include "cli/elide.h"
 #include "cli/fperf/fperf.h"
+#include "cli/fperf/fperf_names.h"
 #include "cli/tail_mark.h"
 #include "common/cleanup.h"
 #include "common/csv.h"
@@ -128,44 +129,39 @@ void fperf_print_full_names(void)
 	full_names = true;
 }
 
-/* Returns the name in at most width columns; NULL where memory ran out. */
-static char *name_of(const struct ip_fperf_row *row, size_t width)
+/* Fits the names into their column. Returns its width. columns: of the terminal; 0: there is none.
+ */
+static size_t fit_names(struct ip_fperf *f, char **names, size_t n, size_t columns)
 {
-	/* with its parameters, and nothing is elided that has room: names stay different */
-	char *name = full_names ? strdup(row->function) : ip_short_name(row->function, SIZE_MAX);
-
-	if (name)
-		cli_fit_name(name, width); /* the name comes from the program's file */
-	return name;
-}
-
-/* Returns the width of names on a terminal of so many columns; columns 0: it is no terminal. */
-static size_t width_of_names(struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
-			     size_t columns)
-{
-	size_t others = print_header(NULL, f), most = columns ? NAME_MIN : NAME_MOST,
-	       width = strlen("function");
+	size_t others = print_header(NULL, f), most = NAME_MIN, width = strlen("function");
 
 	if (columns > others + most)
 		most = columns - others;
+	else if (!columns)
+		most = full_names ? SIZE_MAX : NAME_MOST;
 	for (size_t i = 0; i < n; i++) {
-		_cleanup_free_ char *name = name_of(&rows[i], most);
-		size_t one = name ? cli_width_of(name) : 0;
+		size_t one;
 
+		if (!names[i])
+			continue;
+		cli_fit_name(names[i], most); /* the name comes from the program's file */
+		one = cli_width_of(names[i]);
 		width = one > width ? one : width;
 	}
-	return width;
+	/* a whole name may be very long: its row alone is as wide as that */
+	return !columns && width > NAME_MOST ? NAME_MOST : width;
 }
 
-static void print_row(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *row, size_t width)
+static void print_row(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *row,
+		      const char *name, size_t width)
 {
 	const struct ip_fperf_options *o = ip_fperf_get_options(f);
-	_cleanup_free_ char *name = name_of(row, width);
 	char buffer[CLI_TAIL_MARK_MAX];
 	const char *mark = cli_tail_mark(row->until_tail, row->samples, buffer);
+	const size_t taken = cli_width_of(name ? name : "?");
 
-	ip_print(out, "%s%*s %8lu", name ? name : "?",
-		 (int)(width - cli_width_of(name ? name : "?")), "", row->samples);
+	ip_print(out, "%s%*s %8lu", name ? name : "?", taken < width ? (int)(width - taken) : 0, "",
+		 row->samples);
 	print_calls(out, row);
 	for (unsigned e = 0; e < o->nevents; e++)
 		print_value(out, o->events[e], row->mean[e], row->ci[e], valued(row, e),
@@ -175,14 +171,14 @@ static void print_row(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 }
 
 /* Prints the rows that are known, or those that are not, in their order. Returns their number. */
-static size_t print_rows(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
-			 bool known, size_t most, size_t width)
+static size_t print_rows(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows,
+			 char *const *names, size_t n, bool known, size_t most, size_t width)
 {
 	size_t shown = 0;
 
 	for (size_t i = 0; i < n && shown < most; i++)
 		if (rows[i].known == known) {
-			print_row(out, f, &rows[i], width);
+			print_row(out, f, &rows[i], names[i], width);
 			shown++;
 		}
 	return shown;
@@ -193,14 +189,20 @@ static size_t print_rows(FILE *out, struct ip_fperf *f, const struct ip_fperf_ro
 static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
 			size_t most, size_t guesses, size_t columns)
 {
-	size_t width = width_of_names(f, rows, n, columns), known = 0, shown;
+	char **names = fperf_names(rows, n, full_names);
+	size_t width, known = 0, shown;
 
+	if (!names) {
+		ip_print(stderr, "fperf: out of memory\n");
+		return;
+	}
+	width = fit_names(f, names, n, columns);
 	for (size_t i = 0; i < n; i++)
 		known += rows[i].known;
 	ip_print(out, "%-*s", (int)width, "function");
 	print_header(out, f);
 	ip_print(out, "\n");
-	shown = print_rows(out, f, rows, n, true, most, width);
+	shown = print_rows(out, f, rows, names, n, true, most, width);
 	if (known < n)
 		ip_print(out,
 			 "--- %zu function%s with too few samples to tell (wider than +-%.0f %%): "
@@ -208,9 +210,10 @@ static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row
 			 n - known, n - known == 1 ? "" : "s", 100 * IP_FPERF_MOST_WIDTH);
 	if (guesses > most - shown)
 		guesses = most - shown;
-	shown += print_rows(out, f, rows, n, false, guesses, width);
+	shown += print_rows(out, f, rows, names, n, false, guesses, width);
 	if (n > shown)
 		ip_print(out, "(%zu function%s more)\n", n - shown, ip_plural(n - shown));
+	fperf_names_free(names, n);
 }
 
 /* Prints two titles: in how many samples a counter has no value, and in how many its value is an
