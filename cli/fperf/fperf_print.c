@@ -46,17 +46,21 @@ static const char *short_number(double n, char *buffer)
 	return strcat(buffer, units[unit]);
 }
 
-static const char *short_name(const char *name)
+/* Returns the title of an event's column. Ticks of the time-stamp counter are time: a name of
+ * cycles would be read as cycles of the core. */
+static const char *title_of(const struct ip_fperf_event *e)
 {
-	const char *colon = strstr(name, "::");
+	const char *colon = strstr(e->name, "::");
 
-	return colon ? colon + 2 : name;
+	if (e->source == IP_FPERF_TSC)
+		return "TSC-TICKS";
+	return colon ? colon + 2 : e->name;
 }
 
 /* Returns the width of an event's column: names of native events are long. */
 static int column_of(const struct ip_fperf_event *e)
 {
-	int n = (int)strlen(short_name(e->name));
+	int n = (int)strlen(title_of(e));
 
 	return n > COLUMN ? n : COLUMN;
 }
@@ -113,7 +117,7 @@ static size_t print_header(FILE *out, struct ip_fperf *f)
 		return 0;
 	ip_print(header, " %8s %18s", "samples", "calls");
 	for (unsigned e = 0; e < o->nevents; e++)
-		ip_print(header, " %*s", column_of(o->events[e]), short_name(o->events[e]->name));
+		ip_print(header, " %*s", column_of(o->events[e]), title_of(o->events[e]));
 	fperf_derived_header(header, f);
 	if (fclose(header) != 0)
 		return 0;

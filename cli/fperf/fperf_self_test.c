@@ -95,7 +95,8 @@ static void test_clocks(void)
 	    "%.1f ms of %.1f ms that passed", cpu / 1e6, wall / 1e6);
 	ip_clock_read(&to);
 	hz = ip_clock_hz(&from, &to, SPIN_NS);
-	say("tsc::CYCLES", ip_clock_trustworthy(&why) && hz > 100000000, "%.1f MHz", hz / 1e6);
+	say("tsc::CYCLES", ip_clock_trustworthy(&why) && hz > 100000000,
+	    "%.1f MHz: ticks of time, no core's own cycles", hz / 1e6);
 }
 
 static void test_switches(void)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The table of fperf: names of functions that tell which is which.
+The table of fperf: names of functions that tell which is which, and the titles of columns.
 """
 
+import json
 import re
 import subprocess
 
@@ -115,3 +116,15 @@ def test_full_names(me, program):
     assert [x for x in shown if "OrderTable::find_row(app::Key const&, std::map<std::__c" in x]
     assert any(len(name) > 300 and name.endswith("> const&) [p]") for name in shown), shown
     assert not [name for name in shown if "..." in name], shown
+
+
+def test_ticks_are_no_cycles(me, program):
+    """The title of the time-stamp counter is not that of cycles; scripts have its name."""
+    titles = table(me, program)[0].split()
+    assert "TSC-TICKS" in titles and "CYCLES" not in titles, titles
+    done = me.run([fperf_path(me), "-q", "--json", "-f", FUNCTIONS, "--", program])
+    assert "tsc::CYCLES" in json.loads(done.stdout)["events"], done.stdout
+    done = me.run([fperf_path(me), "-q", "--csv", "-f", FUNCTIONS, "--", program])
+    assert ",tsc::CYCLES,tsc::CYCLES ci95," in done.stdout.splitlines()[0], done.stdout
+    tsc = [x for x in me.run([fperf_path(me), "self-test"]).stdout.splitlines() if "tsc::" in x]
+    assert len(tsc) == 1 and "no core's own cycles" in tsc[0], tsc
