@@ -220,6 +220,17 @@ static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row
 	fperf_names_free(names, n);
 }
 
+/* Prints what stands in the place of a table without rows. */
+static void print_no_calls(FILE *out, struct ip_fperf *f)
+{
+	struct ip_fperf_summary sum;
+
+	ip_fperf_summary(f, &sum);
+	ip_print(out,
+		 "no call of the %zu selected function%s was seen in %.2f s (%.2f s of CPU time)\n",
+		 sum.functions, ip_plural(sum.functions), sum.length_s, sum.run_s);
+}
+
 /* Prints two titles: in how many samples a counter has no value, and in how many its value is an
  * estimate. */
 static void print_csv_losses(struct ip_csv *csv, const char *event)
@@ -374,6 +385,8 @@ void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t
 		print_csv(out, f, rows, n);
 	else if (format == FPERF_JSON)
 		print_json(out, f, rows, n, end, pid);
+	else if (!n)
+		print_no_calls(out, f);
 	else
 		print_table(out, f, rows, n, limit == FPERF_SOME ? SIZE_MAX : limit,
 			    limit == FPERF_SOME ? GUESSES_SHOWN : limit, size_of(out).ws_col);

@@ -128,3 +128,19 @@ def test_ticks_are_no_cycles(me, program):
     assert ",tsc::CYCLES,tsc::CYCLES ci95," in done.stdout.splitlines()[0], done.stdout
     tsc = [x for x in me.run([fperf_path(me), "self-test"]).stdout.splitlines() if "tsc::" in x]
     assert len(tsc) == 1 and "no core's own cycles" in tsc[0], tsc
+
+
+def test_no_calls(me, programs, targets):
+    """A process that calls nothing has a line that says so, and no titles of a table."""
+    program = programs.simple("standing", placement="fentry")
+    pids = [targets.start(me, [program, "idle"], preload=False).pid for _ in range(2)]
+    said = (
+        r"no call of the \d+ selected functions was seen in \d\.\d\d s \(\d\.\d\d s of CPU time\)"
+    )
+    for words in (pids[:1], pids):
+        done = me.run([fperf_path(me), "-q", "--duration", "100ms", *words])
+        assert done.returncode == 0, repr(done)
+        assert "samples" not in done.stdout, repr(done)
+        assert len(re.findall(f"^{said}$", done.stdout, re.M)) == len(words), repr(done)
+    for pid in pids:
+        assert f"pid {pid} (standing)\n" in done.stdout, repr(done)
