@@ -5,6 +5,7 @@
 #ifndef IP_CLI_FPERF_H
 #define IP_CLI_FPERF_H
 
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -21,6 +22,12 @@ enum fperf_format { FPERF_TABLE, FPERF_CSV, FPERF_JSON };
  * process that ran already; 0: it was started for this. */
 void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit,
 		 const char *end, pid_t pid);
+/* Print n rows, and of JSON what fperf_print() has. */
+void fperf_print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n);
+void fperf_print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
+		      const char *end, pid_t pid);
+/* Returns how many samples have a value of the event. */
+uint64_t fperf_valued(const struct ip_fperf_row *row, unsigned event);
 /* Makes tables show whole C++ names from now on (--full-names). */
 void fperf_print_full_names(void);
 /* Prints the table on a terminal while fperf counts. Each call overwrites the table of the call

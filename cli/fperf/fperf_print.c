@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the results of fperf as a table, CSV and JSON.
+ * Prints the results of fperf: as a table, or in another format.
  */
 #include <math.h>
 #include <stdint.h>
@@ -13,10 +13,7 @@
 #include "cli/fperf/fperf_names.h"
 #include "cli/tail_mark.h"
 #include "common/cleanup.h"
-#include "common/csv.h"
 #include "common/error.h"
-#include "common/json.h"
-#include "common/names/short_name.h"
 #include "common/print.h"
 #include "common/units.h"
 #include "common/utf8.h"
@@ -99,8 +96,7 @@ static void print_calls(FILE *out, const struct ip_fperf_row *row)
 	ip_print(out, " %18s", cell);
 }
 
-/* Returns how many samples have a value of the event. */
-static uint64_t valued(const struct ip_fperf_row *row, unsigned event)
+uint64_t fperf_valued(const struct ip_fperf_row *row, unsigned event)
 {
 	return row->samples > row->missing[event] ? row->samples - row->missing[event] : 0;
 }
@@ -168,7 +164,7 @@ static void print_row(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 		 row->samples);
 	print_calls(out, row);
 	for (unsigned e = 0; e < o->nevents; e++)
-		print_value(out, o->events[e], row->mean[e], row->ci[e], valued(row, e),
+		print_value(out, o->events[e], row->mean[e], row->ci[e], fperf_valued(row, e),
 			    row->scaled[e]);
 	fperf_derived_cells(out, f, row);
 	ip_print(out, "%s%s%s\n", *mark ? "  (" : "", mark, *mark ? ")" : "");
@@ -231,138 +227,6 @@ static void print_no_calls(FILE *out, struct ip_fperf *f)
 		 sum.functions, ip_plural(sum.functions), sum.length_s, sum.run_s);
 }
 
-/* Prints two titles: in how many samples a counter has no value, and in how many its value is an
- * estimate. */
-static void print_csv_losses(struct ip_csv *csv, const char *event)
-{
-	static const char *const what[] = {"missing", "scaled"};
-
-	for (size_t i = 0; i < sizeof(what) / sizeof(*what); i++) {
-		_cleanup_free_ char *title = NULL;
-
-		if (asprintf(&title, "%s %s", event, what[i]) < 0)
-			title = NULL;
-		ip_csv_string(csv, title);
-	}
-}
-
-static void print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n)
-{
-	const struct ip_fperf_options *o = ip_fperf_get_options(f);
-	struct ip_csv csv = {.out = out};
-	static const char *const columns[] = {"function",   "module", "samples",	"calls",
-					      "calls_ci95", "live",   "until_tail_call"};
-
-	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
-		ip_csv_string(&csv, columns[i]);
-	for (unsigned e = 0; e < o->nevents; e++) {
-		_cleanup_free_ char *ci = NULL;
-
-		if (asprintf(&ci, "%s ci95", o->events[e]->name) < 0)
-			ci = NULL;
-		ip_csv_string(&csv, o->events[e]->name);
-		ip_csv_string(&csv, ci);
-		if (o->events[e]->ncounters)
-			print_csv_losses(&csv, o->events[e]->name);
-	}
-	fperf_derived_csv_header(&csv, f);
-	ip_csv_end(&csv);
-	for (size_t i = 0; i < n; i++) {
-		ip_csv_string(&csv, rows[i].function);
-		ip_csv_string(&csv, rows[i].module);
-		ip_csv_uint(&csv, true, rows[i].samples);
-		ip_csv_double(&csv, true, rows[i].calls);
-		ip_csv_double(&csv, rows[i].calls_ci >= 0, rows[i].calls_ci);
-		ip_csv_double(&csv, true, rows[i].live);
-		ip_csv_uint(&csv, rows[i].samples, rows[i].until_tail);
-		for (unsigned e = 0; e < o->nevents; e++) {
-			ip_csv_double(&csv, valued(&rows[i], e), rows[i].mean[e]);
-			ip_csv_double(&csv, rows[i].ci[e] >= 0, rows[i].ci[e]);
-			if (o->events[e]->ncounters) {
-				ip_csv_uint(&csv, true, rows[i].missing[e]);
-				ip_csv_uint(&csv, true, rows[i].scaled[e]);
-			}
-		}
-		fperf_derived_csv(&csv, f, &rows[i]);
-		ip_csv_end(&csv);
-	}
-}
-
-static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
-		       const char *end, pid_t pid)
-{
-	const struct ip_fperf_options *o = ip_fperf_get_options(f);
-	struct ip_fperf_summary sum;
-	struct ip_json j;
-
-	ip_fperf_summary(f, &sum);
-	ip_json_init(&j, out);
-	ip_json_object(&j, NULL);
-	if (pid)
-		ip_json_int(&j, "pid", pid);
-	ip_json_array(&j, "events");
-	for (unsigned e = 0; e < o->nevents; e++)
-		ip_json_string(&j, NULL, o->events[e]->name);
-	ip_json_end_array(&j);
-	ip_json_double(&j, "budget", o->budget < 0 ? NAN : o->budget);
-	ip_json_bool(&j, "exclusive", o->exclusive);
-	ip_json_string(&j, "end", end);
-	ip_json_double(&j, "overhead", sum.overhead);
-	ip_json_double(&j, "stops_share", sum.stops_share);
-	ip_json_double(&j, "run_s", sum.run_s);
-	ip_json_double(&j, "own_s", sum.own_s);
-	ip_json_bool(&j, "confined", sum.confined);
-	ip_json_double(&j, "duration_s", sum.length_s);
-	ip_json_double(&j, "ns_per_tick", sum.ns_per_tick);
-	ip_json_uint(&j, "samples", sum.samples);
-	ip_json_uint(&j, "changes", sum.changes);
-	ip_json_uint(&j, "changes_without_stop", sum.changes_without_stop);
-	ip_json_double(&j, "longest_stop_us", sum.longest_stop_ns / 1e3);
-	ip_json_double(&j, "longest_gap_us", sum.longest_gap_ns / 1e3);
-	ip_json_uint(&j, "changes_failed", sum.changes_failed);
-	ip_json_string(&j, "change_failure", sum.change_failure);
-	ip_json_uint(&j, "selected", sum.functions);
-	ip_json_uint(&j, "called", sum.called);
-	ip_json_uint(&j, "sampled", sum.sampled);
-	ip_json_uint(&j, "left_out", sum.left_out);
-	ip_json_uint(&j, "missing", sum.missing);
-	ip_json_uint(&j, "scaled", sum.scaled);
-	ip_json_uint(&j, "reopened", sum.gone);
-	ip_json_array(&j, "functions");
-	for (size_t i = 0; i < n; i++) {
-		ip_json_object(&j, NULL);
-		_cleanup_free_ char *form = ip_short_name(rows[i].function, SIZE_MAX);
-
-		ip_json_string(&j, "function", rows[i].function);
-		cli_json_short(&j, rows[i].function, form);
-		ip_json_string(&j, "module", rows[i].module);
-		ip_json_uint(&j, "samples", rows[i].samples);
-		ip_json_uint(&j, "cut", rows[i].cut);
-		cli_tail_json(&j, rows[i].until_tail, rows[i].samples);
-		ip_json_bool(&j, "known", rows[i].known);
-		ip_json_double(&j, "calls", rows[i].calls);
-		ip_json_double(&j, "calls_ci95", rows[i].calls_ci < 0 ? NAN : rows[i].calls_ci);
-		ip_json_uint(&j, "counted", rows[i].counted);
-		ip_json_double(&j, "live", rows[i].live);
-		ip_json_object(&j, "counters");
-		for (unsigned e = 0; rows[i].samples && e < o->nevents; e++) {
-			ip_json_object(&j, o->events[e]->name);
-			ip_json_double(&j, "per_call", rows[i].mean[e]);
-			ip_json_double(&j, "ci95", rows[i].ci[e] < 0 ? NAN : rows[i].ci[e]);
-			if (o->events[e]->ncounters) {
-				ip_json_uint(&j, "missing", rows[i].missing[e]);
-				ip_json_uint(&j, "scaled", rows[i].scaled[e]);
-			}
-			ip_json_end_object(&j);
-		}
-		ip_json_end_object(&j);
-		fperf_derived_json(&j, f, &rows[i]);
-		ip_json_end_object(&j);
-	}
-	ip_json_end_array(&j);
-	ip_json_end_object(&j);
-}
-
 /* Returns the size of the terminal; zeros: it is no terminal. */
 static struct winsize size_of(FILE *out)
 {
@@ -382,9 +246,9 @@ void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t
 	if (!rows)
 		ip_print(stderr, "fperf: %s\n", ip_error_message());
 	else if (format == FPERF_CSV)
-		print_csv(out, f, rows, n);
+		fperf_print_csv(out, f, rows, n);
 	else if (format == FPERF_JSON)
-		print_json(out, f, rows, n, end, pid);
+		fperf_print_json(out, f, rows, n, end, pid);
 	else if (!n)
 		print_no_calls(out, f);
 	else

@@ -89,8 +89,8 @@ def test_man_page_of_iprobed_has_its_options(root, builddir, sh):
 
 def test_man_page_of_fperf_has_its_columns_and_keys(root):
     """What it prints as CSV and JSON."""
-    path = root / "cli" / "fperf" / "fperf_print.c"
-    source, text = path.read_text(encoding="utf-8"), page(root, "fperf")
+    folder, text = root / "cli" / "fperf", page(root, "fperf")
+    source = "".join((folder / f"fperf_{form}.c").read_text("utf-8") for form in ("json", "csv"))
     keys = set(re.findall(r'ip_json_\w+\(&j, "(\w+)"', source))
     columns = set(re.findall(r'"(\w+)"', re.search(r"columns\[\] = \{(.*?)\}", source, re.S)[1]))
     assert len(keys) > 30 and len(columns) == 7
