@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What memory.c (memory), results.c (results) and loop.c (control) share.
+ * What memory.c (memory), quota.c (quotas), cells.c (reading), results.c (results) and loop.c
+ * (control) share.
  *
  * A function is out while its probes are not live. A turn is a window for which hot functions come
  * in together.
@@ -16,6 +17,7 @@
 #include "fperf/fperf.h"
 #include "fperf/pmu.h"
 #include "fperf/stratified.h"
+#include "hotpatcher/shm/area.h"
 #include "session/controller.h"
 
 /* Sums of a function over threads. */
@@ -194,6 +196,17 @@ struct ip_fperf {
  * in distributions. */
 #define IP_FPERF_TICK_S 0.004
 
+/* longest hook, in ns: the system calls of a sample take one or two thousand */
+#define IP_FPERF_MOST_NS 20000
+
+/* Returns where the offset lies in a block. */
+static inline void *ip_fperf_at(const struct ip_fperf *f, uint32_t block, uint32_t offset)
+{
+	uint32_t inside, part = ip_blocks_part(f->area, block, offset, &inside);
+
+	return (char *)ip_area_meters(f->area, part) + inside;
+}
+
 /* Returns whether none of the function's calls can be a sample. */
 static inline bool ip_fperf_only_counts(const struct ip_fperf_function *function)
 {
@@ -215,6 +228,8 @@ void ip_fperf_gap_ended(void *context, uint64_t ns);
 /* Returns the number of all calls that were counted, of all functions. This is a tenth of the work
  * of reading all cells. */
 uint64_t ip_fperf_calls(struct ip_fperf *f);
+/* Lists the blocks that threads have (owned). */
+void ip_fperf_list_owned(struct ip_fperf *f);
 /* Reads all cells. */
 void ip_fperf_look(struct ip_fperf *f);
 struct ip_fperf_spent ip_fperf_spent(struct ip_fperf *f);
