@@ -16,7 +16,7 @@ import pytest
 
 from iptest import actor as actors
 from iptest import memory
-from test_fperf import by_name, count_around_the_work, fperf_path, start_fperf
+from iptest.fperf import by_name, count_around_the_work, fperf_path, start_fperf
 from test_nostop import check_and_restore, layout
 
 ROTATING = ("--budget", "4%", "--interval", "20ms")  # some of steady's functions stay live

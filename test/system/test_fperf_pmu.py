@@ -17,7 +17,7 @@ import pytest
 
 from iptest import actor as actors
 from iptest import memory
-from test_fperf import (
+from iptest.fperf import (
     EXACT,
     by_name,
     count_around_the_work,

@@ -12,7 +12,7 @@ import pytest
 
 from iptest import actor as actors
 from iptest import memory
-from test_fperf import by_name
+from iptest.fperf import by_name
 
 BUDGET = 0.02
 

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from test_fperf import fperf_path
+from iptest.fperf import fperf_path
 
 SOURCE = r"""
 #include <map>

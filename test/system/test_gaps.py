@@ -13,7 +13,7 @@ import pytest
 from iptest import memory
 from iptest.actor import last_words, one_line
 from iptest.daemon import Daemon
-from test_fperf import fperf_path
+from iptest.fperf import fperf_path
 from test_rules import Rules, rule
 
 VFORK = 10 if os.environ.get("IPROBE_TEST_FULL") else 2.5
