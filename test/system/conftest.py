@@ -38,6 +38,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from iptest import actor as actors  # noqa: E402
 from iptest.programs import Programs  # noqa: E402
+from iptest.server import Server  # noqa: E402
 from iptest.target import Targets  # noqa: E402
 
 # Files that take longest, which come first: the one that ends last is a short one then. Those that
@@ -259,6 +260,12 @@ def targets():
     """Starts targets; ends them all."""
     with Targets() as made:
         yield made
+
+
+@pytest.fixture
+def server(actor, programs, targets):
+    """A server with two workers."""
+    return Server(actor, programs, targets, workers=2)
 
 
 @pytest.fixture

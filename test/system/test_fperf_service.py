@@ -4,21 +4,10 @@
 import json
 import signal
 
-import pytest
-
 from iptest import memory
 from iptest.actor import last_words
-
-from test_fperf import fperf_path
-from test_service import N, Server
-
-
-@pytest.fixture
-def server(actor, programs, targets):
-    server = Server(actor, programs, targets)
-    for _ in range(2):
-        server.fork()
-    return server
+from iptest.fperf import fperf_path
+from iptest.server import N
 
 
 def start(actor, server, *words, live=None):

@@ -9,9 +9,9 @@ import pytest
 
 from iptest import memory
 from iptest.actor import last_words, one_line
+from iptest.server import N
 
-from test_service import N
-from test_top_service import SELECTION, pids_of, server  # noqa: F401
+from test_top_service import SELECTION, pids_of
 
 
 @pytest.fixture

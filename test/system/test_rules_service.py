@@ -11,8 +11,9 @@ import pytest
 
 from iptest import memory
 from iptest.actor import end
+from iptest.server import Server
 from test_rules import WAIT, Rules, pytestmark, rule  # noqa: F401
-from test_service import Server, calls, listed, member
+from test_service import calls, listed, member
 
 SERVICE = "record: service"
 
@@ -33,10 +34,7 @@ def rules(me, program):
 
 @pytest.fixture
 def server(me, programs, targets):
-    made = Server(me, programs, targets)
-    for _ in range(2):
-        made.fork()
-    return made
+    return Server(me, programs, targets, workers=2)
 
 
 def doing(rules, name="r"):

@@ -12,47 +12,7 @@ import time
 import pytest
 
 from iptest import memory
-
-N = 300
-
-
-class Server:
-    def __init__(self, actor, programs, targets, name=None, **how):
-        self.actor = actor
-        program = programs.simple("prefork", **how)
-        if name:
-            copy = actor.dir() / name
-            shutil.copy(program, copy)
-            program = copy
-        self.target = targets.start(actor, [program], preload=False)
-        self.pid, self.workers = self.target.pid, []
-
-    def say(self, line):
-        self.target.say(line)
-        return self.target.proc.stdout.readline().strip()
-
-    def fork(self):
-        self.workers.append(int(self.say("fork")))
-        return self.workers[-1]
-
-    def go(self, n=N):
-        assert self.say(f"go {n}") == "done"
-
-    def everybody(self):
-        return [self.pid, *self.workers]
-
-    def finish(self):
-        for pid in self.everybody():
-            memory.assert_untouched(pid)
-        self.target.finish()
-
-
-@pytest.fixture
-def server(actor, programs, targets):
-    server = Server(actor, programs, targets)
-    for _ in range(2):
-        server.fork()
-    return server
+from iptest.server import N, Server
 
 
 def begin(actor, words, live, directory=None):

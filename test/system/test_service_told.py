@@ -14,16 +14,7 @@ import pytest
 
 from iptest import memory
 from iptest.actor import last_words
-
-from test_service import Server
-
-
-@pytest.fixture
-def server(actor, programs, targets):
-    server = Server(actor, programs, targets)
-    for _ in range(2):
-        server.fork()
-    return server
+from iptest.server import Server
 
 
 def attach(actor, *words, code=0):

@@ -14,19 +14,10 @@ import pytest
 
 from iptest import memory
 from iptest.actor import last_words, one_line
+from iptest.server import N
 from iptest.terminal import Terminal
 
-from test_service import N, Server
-
 SELECTION = "prefork_answer,prefork_hash"
-
-
-@pytest.fixture
-def server(actor, programs, targets):
-    server = Server(actor, programs, targets)
-    for _ in range(2):
-        server.fork()
-    return server
 
 
 @pytest.fixture
