@@ -49,7 +49,9 @@ FIRST = [
     "nostop",
     "resume",
     "survival",
+    "iprobed_workers",
     "iprobed",
+    "iprobed_ends",
     "kill",
     "soak",
     "trees",
@@ -93,7 +95,7 @@ OTHER_KERNEL = [
     "test_nostop.py::test_live_and_idle[root]",
     "test_iprobed.py::test_privilege_table[setuid]",
     "test_iprobed.py::test_a_session_is_the_callers_own",
-    "test_iprobed.py::test_killed_worker_is_cleaned_up_after",
+    "test_iprobed_ends.py::test_killed_worker_is_cleaned_up_after",
     "test_rules.py::test_cpu",
 ]
 

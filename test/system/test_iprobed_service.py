@@ -12,7 +12,7 @@ import pytest
 
 from iptest import memory
 from iptest.actor import last_words
-from test_iprobed import (  # noqa: F401
+from iptest.daemon_fixtures import (  # noqa: F401
     daemon,
     idle,
     member,
