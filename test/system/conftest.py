@@ -45,6 +45,8 @@ from iptest.target import Targets  # noqa: E402
 # take the CPU in turn with those that wait.
 FIRST = [
     "counting",
+    "rules_limits",
+    "rules_actions",
     "rules",
     "nostop",
     "resume",
@@ -99,21 +101,38 @@ OTHER_KERNEL = [
     "test_rules.py::test_cpu",
 ]
 
+# Files that are run with those when they are run as a whole.
+OTHER_KERNEL_WHOLE = [
+    "test_iprobed_commands.py",
+    "test_iprobed_files.py",
+    "test_iprobed_requests.py",
+    "test_iprobed_snapshot.py",
+    "test_iprobed_workers.py",
+    "test_rules_actions.py",
+    "test_rules_ends.py",
+    "test_rules_files.py",
+    "test_rules_limits.py",
+    "test_rules_requests.py",
+    "test_rules_targets.py",
+]
+
+
+def files_for_other_kernels(whole):
+    return {name.split("::")[0] for name in OTHER_KERNEL + (OTHER_KERNEL_WHOLE if whole else [])}
+
 
 def is_for_other_kernels(item, whole):
     named = item.nodeid.rsplit("/", 1)[-1]
     if whole:
-        return named.split("::")[0] in {name.split("::")[0] for name in OTHER_KERNEL}
+        return named.split("::")[0] in files_for_other_kernels(whole)
     return named in OTHER_KERNEL
 
 
 def pytest_ignore_collect(collection_path):
     """To import what is not run takes an emulator half a minute."""
-    if (
-        os.environ.get("IPROBE_CHECK", "").startswith("other-kernel")
-        and collection_path.suffix == ".py"
-    ):
-        return collection_path.name not in {name.split("::")[0] for name in OTHER_KERNEL}
+    check = os.environ.get("IPROBE_CHECK", "")
+    if check.startswith("other-kernel") and collection_path.suffix == ".py":
+        return collection_path.name not in files_for_other_kernels(check.endswith("-whole"))
     return None
 
 

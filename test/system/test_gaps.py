@@ -14,7 +14,7 @@ from iptest import memory
 from iptest.actor import last_words, one_line
 from iptest.daemon import Daemon
 from iptest.fperf import fperf_path
-from test_rules import Rules, rule
+from iptest.rules import Rules, rule
 
 VFORK = 10 if os.environ.get("IPROBE_TEST_FULL") else 2.5
 SHARE = 0.05  # of the time

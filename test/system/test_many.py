@@ -16,7 +16,7 @@ import pytest
 
 from iptest import memory
 from iptest.actor import last_words
-from test_rules import Rules, report
+from iptest.rules import Rules, report
 
 pytestmark = pytest.mark.skipif(
     "ASAN_OPTIONS" in os.environ,

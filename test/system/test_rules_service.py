@@ -11,8 +11,8 @@ import pytest
 
 from iptest import memory
 from iptest.actor import end
+from iptest.rules import WAIT, Rules, pytestmark, rule  # noqa: F401
 from iptest.server import Server
-from test_rules import WAIT, Rules, pytestmark, rule  # noqa: F401
 from test_service import calls, listed, member
 
 SERVICE = "record: service"

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of rules: read again, of others, shipped; and files that rules write."""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import time
+
+from iptest import memory
+from iptest.actor import one_line
+from iptest.rules import (  # noqa: F401
+    LATENCY,
+    WAIT,
+    idle,
+    program,
+    pytestmark,
+    recorded_functions,
+    report,
+    rule,
+    rules,
+    serving,
+    wait_until_idle,
+    wait_until_live,
+)
+
+SHIPPED = pathlib.Path(__file__).resolve().parents[2] / "probes.d"
+
+
+def test_rules_are_read_again(rules, serving):
+    rules.start(rule(LATENCY, name="old"))
+    wait_until_live(serving.pid)
+    rules.write("rules: {a: b}\n")
+    os.kill(rules.daemon.proc.pid, signal.SIGHUP)
+    rules.wait_log("all stays as it was: ", "rules.yaml:1:12: a rule is written as")
+    assert not idle(serving.pid) and set(rules.listed()) == {"old"}
+    rules.write(rule("request", name="new"))
+    os.kill(rules.daemon.proc.pid, signal.SIGHUP)
+    memory.wait_for(
+        "the new rule is not there", lambda: rules.log().count("1 carried out") == 2, WAIT
+    )
+    assert set(rules.listed()) == {"new"}
+    wait_until_idle(serving.pid)
+
+
+def test_files_of_others(rules, serving):
+    rules.write(rule("request"))
+    (rules.files / "rules.yaml").chmod(0o666)
+    rules.start()
+    rules.wait_log(
+        "none are carried out: ", "rules.yaml can be written by others", "rules are made of it"
+    )
+    assert "nobody listens" in one_line(rules.command("--rules"))
+
+
+def test_files_of_others_that_rules_use(rules, serving):
+    rules.write(rule("request", do="{trace: '@some'}"))
+    (rules.files / "some.yaml").write_text("selections: {some: handle}\n")
+    (rules.files / "some.yaml").chmod(0o664)
+    rules.start()
+    rules.wait_log(
+        "none are carried out: ", "some.yaml can be written by others", "rules are made of it"
+    )
+
+
+def test_an_error_changes_nothing(rules, serving):
+    """Also where the file can be read."""
+    rules.start(rule(LATENCY), "--rule", "r")
+    wait_until_live(serving.pid)
+    rules.write(rule("request", name="other"))
+    os.kill(rules.daemon.proc.pid, signal.SIGHUP)
+    rules.wait_log("all stays as it was: no rule 'r' in ")
+    rules.write(rule("request"))
+    (rules.files / "rules.yaml").chmod(0o666)
+    os.kill(rules.daemon.proc.pid, signal.SIGHUP)
+    rules.wait_log("all stays as it was: ", "rules.yaml can be written by others")
+    assert rules.listed()["r"]["processes"] and rules.carried_out() == 1 and not idle(serving.pid)
+
+
+# What is shipped
+
+
+def test_shipped_rules(rules, serving, me, program):
+    """As they are: those by request do what they say; one of the others is carried out by its
+    name.
+    """
+    for name in ("examples.yaml", "rules.yaml"):
+        shutil.copy(SHIPPED / name, rules.files / name)
+        (rules.files / name).chmod(0o644)
+    rules.files.chmod(0o755)
+    check = me.run(
+        [
+            me.builddir / "cli" / "iprobed",
+            "--check",
+            "--probes-d",
+            rules.files,
+            "--policy",
+            rules.path / "none",
+        ]
+    )
+    assert (
+        check.returncode == 0
+        and "rule look: " in check.stdout
+        and "rule slow-redis (not enabled): " in check.stdout
+    ), repr(check)
+    rules.start()
+    memory.wait_for(
+        "the process is not found",
+        lambda: serving.pid
+        in {p["pid"] for p in rules.listed().get("look", {"processes": []})["processes"]},
+        WAIT,
+    )
+    assert set(rules.listed()) == {"look", "where"}
+    assert idle(serving.pid)  # before somebody asks
+    recorded_functions(rules, me, f"look:{serving.pid}", {"handle", "parse", "look_up", "reply"})
+
+
+def test_shipped_rules_by_name(rules, targets, me, program):
+    """What is not enabled: the program has the name that the rule is for."""
+    for name in ("examples.yaml", "rules.yaml"):
+        shutil.copy(SHIPPED / name, rules.files / name)
+        (rules.files / name).chmod(0o644)
+    rules.files.chmod(0o755)
+    (rules.path / "my-service").symlink_to(program)
+    shutil.copy(program, rules.path / "copy")
+    os.rename(rules.path / "copy", rules.path / "my-service")
+    rules.start(None, "--rule", "starting")
+    rules.wait_log("1 carried out")
+    memory.wait_for("no look at all processes", lambda: rules.listed(), WAIT)
+    time.sleep(1)
+    t = targets.start(me, [rules.path / "my-service"], preload=False)
+    assert f" pid {t.pid} " in rules.wait_log("rule starting:", "fires: it has started")
+    (path,) = rules.recorded("starting")
+    assert "handle" in report(me, path)
+
+
+def test_nobody_else_can_read(rules, serving, me):
+    """What rules keep, their notes, lock and socket: while a session goes on and afterwards,
+    with a umask that forbids nothing.
+    """
+    text = (
+        "profiles: {p: {events: page-faults, functions: handle}}\n"
+        + rule("request", more="for: 2s")
+        + "".join(
+            r.split("\n", 1)[1]
+            for r in (
+                rule("request", do="{fperf: p}", name="f", more="for: 1s"),
+                rule(LATENCY, name="w"),
+            )
+        )
+    )
+    rules.write(text)
+    rules.daemon.start(
+        "--probes-d",
+        rules.files,
+        "--traces",
+        rules.traces,
+        before=["sh", "-c", 'umask 0; exec "$@"', "sh"],
+    )
+    memory.wait_for("the rules are not taken", rules.carried_out, WAIT)
+    assert "3 carried out" in rules.log()
+    seen = set()
+
+    def check():
+        for top in (rules.traces, rules.daemon.state):
+            for path in [rules.traces, *top.rglob("*")]:
+                with contextlib.suppress(FileNotFoundError):  # it has just gone
+                    st = path.lstat()
+                    if (
+                        path != rules.daemon.state / "sock"
+                    ):  # which members of the group may connect to
+                        assert not st.st_mode & 0o077, (path, oct(st.st_mode))
+                    seen.add(re.sub(r"[0-9T.Z-]{4,}", "-", path.name))
+
+    def done(name):
+        check()
+        return any(
+            f"rule {name}: " in line and "has recorded" in line for line in rules.log().splitlines()
+        )
+
+    wait_until_live(serving.pid)
+    for name in ("r", "f"):
+        assert rules.command("--fire", name).returncode == 0
+        memory.wait_for(f"{name} records nothing", lambda name=name: done(name), WAIT)
+    assert {
+        "why.txt",
+        "trace",
+        "fperf.json",
+        "rules.lock",
+        "rules.sock",
+        "r",
+        "f",
+        "metadata",
+    } <= seen, seen
+    assert {"rule", "watch"} <= {name.split("-")[0] for name in seen}, seen

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests for rules, and what is said of rules and processes."""
+
+import shutil
+
+from iptest import memory
+from iptest.actor import one_line
+from iptest.rules import (  # noqa: F401
+    Rules,
+    WAIT,
+    program,
+    pytestmark,
+    recorded_functions,
+    rule,
+    rules,
+    serving,
+)
+
+
+def test_request_for_what_has_just_started(rules, targets, me, program):
+    """Processes are looked at from time to time; a request does not wait for that."""
+    rules.start(rule("request", more="for: 100ms"))
+    for n in range(1, 4):
+        target = targets.start(me, [program], preload=False)
+        done = rules.command("--fire", f"r:{target.pid}")
+        assert done.returncode == 0, repr(done)
+        rules.recorded("r", n)
+
+
+def test_request(rules, serving, me):
+    rules.start(
+        rule("request", more="for: 100ms\n    enabled: yes")
+        + "  off:\n    match: {exe: PROGRAM}\n    when: request\n    do: trace\n    enabled: no\n"
+    )
+    memory.wait_for(
+        "the process is not found", lambda: rules.listed().get("r", {}).get("processes"), WAIT
+    )
+    assert "no rule 'off'" in one_line(rules.command("--fire", "off"))
+    assert "no rule 'none'" in one_line(rules.command("--fire", "none"))
+    assert "is not for pid 1" in one_line(rules.command("--fire", "r:1"))
+    assert "iprobed: " in one_line(rules.command("--fire", "r:x"))
+    recorded_functions(rules, me, f"r:{serving.pid}", {"handle"})
+    fired = rules.listed()["r"]["fired"]
+    text = rules.command("--rules").stdout
+    assert (
+        fired
+        and text.startswith(f"r: trace, fired {fired} time{'' if fired == 1 else 's'}")
+        and f"  pid {serving.pid}  nothing  " in text
+    )
+    assert "off" not in text
+
+
+def test_names_that_terminals_obey(rules, targets, me, program):
+    """And that do not fit into one packet."""
+    name = rules.path / "a\x1b]0;title\x07\nok\u00e4"
+    shutil.copy(program, name)
+    t = targets.start(me, [name], preload=False)
+    long = "r" * 60
+    rules.start(
+        "rules:\n"
+        + "".join(
+            f"  {long}{i}: {{match: {{exe: '{rules.path}/a*'}}, when: request, do: trace}}\n"
+            for i in range(1000)
+        )
+    )
+    memory.wait_for(
+        "the process is not found", lambda: rules.listed()[f"{long}999"]["processes"], WAIT
+    )
+    assert len(rules.listed()) == 1000 and rules.listed()[f"{long}1"]["processes"][0][
+        "program"
+    ] == str(name)
+    text = rules.command("--rules").stdout
+    assert (
+        f"  pid {t.pid}  nothing  {rules.path}/a\\x1b]0;title\\x07\\x0aok\\xc3\\xa4\n" in text
+        and len(text) > 2**17
+    )
+    assert text.isascii() and min(set(text) - {"\n"}) >= " "
+
+
+def test_requests_are_for_the_same_user(root, user, serving, program):
+    rules = Rules(root, root.dir(), program).start(rule("request"))
+    rules.wait_log("1 carried out")
+    rules.actor = user
+    assert "Permission denied" in one_line(rules.command("--fire", "r"))
+    assert rules.daemon.end() == 0
+
+
+def test_usage(me):
+    for args, words in (
+        (["--json"], "--json goes with --rules"),
+        (["--fire", "a", "--rules"], "--fire or --rules"),
+        (["--rule", "a", "--no-rules"], "--rule or --no-rules"),
+    ):
+        done = me.run([me.builddir / "cli" / "iprobed", *args])
+        assert done.returncode == 2 and words in done.stderr, repr(done)
