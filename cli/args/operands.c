@@ -19,6 +19,8 @@
 
 static char **named; /* by -p */
 static size_t nnamed;
+static char *const *operands; /* up to a NULL, as they stand on the command line */
+static bool behind_dashes;
 
 int cli_pid_option(const char *command, const char *text)
 {
@@ -53,6 +55,8 @@ char **cli_operands(int argc, char **argv, int next, size_t *ret_n)
 		ip_error("out of memory");
 		return NULL;
 	}
+	operands = rest ? argv + next : NULL;
+	behind_dashes = rest && next > 1 && !strcmp(argv[next - 1], "--");
 	if (nnamed)
 		memcpy(all, named, nnamed * sizeof(*all));
 	if (rest)
@@ -91,9 +95,35 @@ static bool takes_functions(const char *command)
 	return !strcmp(command, "attach") || !strcmp(command, "top") || !strcmp(command, "hist");
 }
 
+/* Returns the word behind an operand; NULL: there is none. */
+static const char *next_operand(const char *text)
+{
+	for (char *const *word = operands; word && *word; word++)
+		if (*word == text)
+			return word[1];
+	return NULL;
+}
+
+/* Refuses a command in the place of a process: perf record -p PID -- sleep 5. Returns -1 where the
+ * word is none. */
+static int refuse_command(const char *command, const char *word)
+{
+	const char *time = strcmp(word, "sleep") ? NULL : next_operand(word);
+	const bool lasts = !strcmp(command, "attach") || !strcmp(command, "top");
+
+	if (lasts && time)
+		return cli_usage(command, "--duration %s%s ends it, in the place of sleep %s", time,
+				 time[strspn(time, "0123456789.")] ? "" : "s", time);
+	if (!behind_dashes || *word == '-' || cli_may_be_functions(word))
+		return -1;
+	return cli_usage(command, "%s: a command behind -- is started by iprobe run%s", word,
+			 lasts ? "; --duration 5s ends this after 5 s" : "");
+}
+
 int cli_pid_operand(const char *command, const char *text, bool is_first, int *ret)
 {
 	struct stat st;
+	int code;
 
 	if (ip_parse_pid(text, ret) == 0)
 		return -1;
@@ -101,6 +131,9 @@ int cli_pid_operand(const char *command, const char *text, bool is_first, int *r
 		return cli_usage(command, "the PID is empty: did pidof or pgrep find none?");
 	if (!strcmp(text, "--"))
 		return cli_usage(command, "a command behind -- is started by iprobe run");
+	code = refuse_command(command, text);
+	if (code >= 0)
+		return code;
 	if (text[strspn(text, "0123456789")] == '\0' || *text == '-')
 		return cli_usage(command, "%s", ip_error_message());
 	if (takes_names(command) && text[strspn(text, "0123456789,")] == '\0')

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/args/suggest_options.h"
 #include "cli/cli.h"
 #include "common/cleanup.h"
 #include "common/edit_distance.h"
@@ -241,7 +242,7 @@ static const char *nearest_long(const struct option *options, const char *name, 
 
 static int bad_long(const char *command, const char *word, const struct option *options)
 {
-	const char *name = word + 2, *near;
+	const char *name = word + 2, *near, *habit;
 	const size_t n = strcspn(name, "=");
 	bool several;
 	const struct option *found = find_long(options, name, n, &several);
@@ -262,6 +263,9 @@ static int bad_long(const char *command, const char *word, const struct option *
 		    has_word(TRACE_READERS, command))
 			return cli_usage(command, "no option --%s: %s", parts[i].name,
 					 parts[i].instead);
+	habit = cli_option_habit(command, name, n);
+	if (habit)
+		return cli_usage(command, "no option --%.*s: %s", (int)n, name, habit);
 	near = nearest_long(options, name, n);
 	if (near)
 		return cli_usage(command, "no option --%.*s: do you mean --%s?", (int)n, name,
@@ -274,6 +278,7 @@ static int bad_letter(const char *command, int letter, const char *letters,
 {
 	const char *known = letter == ':' ? NULL : strchr(letters, letter);
 	const struct option *same = options;
+	const char name = letter, *habit = cli_option_habit(command, &name, 1);
 
 	while (same->name && same->val != letter)
 		same++;
@@ -284,6 +289,8 @@ static int bad_letter(const char *command, int letter, const char *letters,
 		return cli_usage(command, "option -%c needs a value", letter);
 	if (letter == 'p')
 		return cli_usage(command, "no option -p: this command takes no process");
+	if (habit)
+		return cli_usage(command, "no option -%c: %s", letter, habit);
 	if (same->name)
 		return cli_usage(command, "no option -%c: do you mean --%s?", letter, same->name);
 	return cli_usage(command, "no option -%c", letter);

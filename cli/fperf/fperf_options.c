@@ -277,6 +277,35 @@ static int take_pid(int argc, char **argv)
 	return cli_pid_option("fperf", argv[optind++]) ? -1 : 1;
 }
 
+/* Refuses a process and a command: perf stat -p PID, perf stat -p PID -- sleep 5. */
+static int refuse_both(const char *word, const char *next)
+{
+	if (!strcmp(word, "sleep") && next)
+		return cli_usage("fperf",
+				 "-p PID and a command: one of them; --duration %s%s ends it, in "
+				 "the place of sleep %s",
+				 next, next[strspn(next, "0123456789.")] ? "" : "s", next);
+	return cli_usage("fperf", "-p PID and a command: one of them");
+}
+
+/* Refuses what is a command of perf, and would be run as a program: perf stat -p PID. stat(1) has
+ * neither of the two options. Returns -1 where the word is none. */
+static int refuse_subcommand(const char *const *words)
+{
+	const bool is_list = !strcmp(*words, "list"),
+		   is_word = is_list || !strcmp(*words, "stat") || !strcmp(*words, "record") ||
+			     !strcmp(*words, "report");
+	const char *next = words[1];
+
+	if (!is_word ||
+	    (is_command(*words) && (!next || (strncmp(next, "-p", 2) && strncmp(next, "-e", 2) &&
+					      strcmp(next, "--pid")))))
+		return -1;
+	if (is_list)
+		return cli_usage("fperf", "no command 'list': do you mean fperf list-events?");
+	return cli_usage("fperf", "leave '%s' out: fperf -p PID, or fperf -- CMD, counts", *words);
+}
+
 /* Parses the options up to the next operand. Returns -1: go on; else the exit code. */
 static int parse_options(int argc, char **argv, struct fperf_options *o)
 {
@@ -371,7 +400,12 @@ int fperf_options_parse(int argc, char **argv, struct fperf_options *o)
 	}
 	o->any = cli_any_process(argc, argc);
 	if (o->any && optind < argc)
-		return cli_usage("fperf", "-p PID and a command: one of them");
+		return refuse_both(argv[optind], argv[optind + 1]);
+	if (!o->any && optind < argc && strcmp(argv[optind - 1], "--")) {
+		code = refuse_subcommand((const char *const *)argv + optind);
+		if (code >= 0)
+			return code;
+	}
 	if (!o->any && optind >= argc)
 		return cli_usage("fperf", "whom? a PID (-p PID), or a command");
 	return o->any ? parse_processes(argc, argv, o) : -1;

@@ -85,9 +85,72 @@ def test_options(me, words, meant):
     assert meant in refused(me, *words)
 
 
-def test_options_of_fperf(me):
-    done = me.run([me.builddir / "cli" / "fperf", "--bugdet", "2%", "-p", "1"])
-    assert done.returncode == 2 and "do you mean --budget?" in done.stderr, repr(done)
+@pytest.mark.parametrize(
+    "words,meant",
+    [
+        # perf
+        (["attach", "-e", "cycles", "1"], "-f 'GLOB' chooses functions; hardware events"),
+        (["attach", "--event=cycles", "1"], "hardware events are counted by fperf -e"),
+        (["attach", "-F", "99", "1"], "nothing is sampled by time"),
+        (["attach", "--call-graph", "dwarf", "1"], "iprobe graph shows them"),
+        (["attach", "-qg", "1"], "no option -g: callers are recorded anyway"),
+        (["attach", "-t", "7"], "--tid LIST"),
+        (["run", "-a", "true"], "--name GLOB"),
+        (["report", "-i", "perf.data"], "the trace is an operand, such as iprobe report DIR"),
+        (["report", "--input=perf.data"], "the trace is an operand"),
+        (["report", "-g"], "iprobe graph"),
+        (["report", "-S", "main"], "-f 'GLOB' chooses functions"),
+        (["top", "-e", "cycles"], "fperf -e"),
+        # uftrace
+        (["attach", "-d", "5", "1"], "--duration 5s ends it after 5 s, -o DIR"),
+        (["attach", "-D", "3", "1"], "--depth N"),
+        (["run", "-N", "main", "true"], "-f '!GLOB' takes functions away"),
+        (["dump", "-F", "main"], "-f 'GLOB' chooses functions"),
+        (["graph", "-D", "3"], "--depth N"),
+        # strace, top, and what means nothing to any
+        (["attach", "-s", "200", "1"], "--string-limit N"),
+        (["attach", "-c", "1"], "--payload count"),
+        (["top", "-H", "1"], "--by thread"),
+        (["status", "-a"], "without a PID"),
+        (["detach", "--all"], "without a PID"),
+        (["attach", "-Z", "1"], "no option -Z ("),
+    ],
+)
+def test_options_of_other_tools(me, words, meant):
+    assert meant in refused(me, *words)
+
+
+@pytest.mark.parametrize(
+    "words,meant",
+    [
+        (["attach", "-p", "1", "--", "sleep", "5"], "--duration 5s ends it"),
+        (["attach", "1", "--", "sleep", "5"], "--duration 5s ends it"),
+        (["attach", "-p", "1", "sleep", "0.5"], "--duration 0.5s ends it"),
+        (["top", "-p", "1", "--", "sleep", "5m"], "--duration 5m ends it"),
+        (["attach", "-p", "1", "--", "make"], "make: a command behind -- is started by iprobe run"),
+        (["detach", "-p", "1", "--", "make"], "is started by iprobe run"),
+        (["attach", "sleep"], "--name sleep"),
+    ],
+)
+def test_a_command_beside_a_process(me, words, meant):
+    assert meant in refused(me, *words)
+
+
+@pytest.mark.parametrize(
+    "words,meant",
+    [
+        (["--bugdet", "2%", "-p", "1"], "do you mean --budget?"),
+        (["-I", "1000", "-p", "1"], "no option -I: --duration T ends it"),
+        (["-p", "1", "--", "sleep", "5"], "--duration 5s ends it"),
+        (["-p", "1", "make"], "-p PID and a command: one of them ("),
+        (["stat", "-p", "1"], "leave 'stat' out: fperf -p PID"),
+        (["record", "make"], "leave 'record' out"),
+        (["list"], "fperf list-events?"),
+    ],
+)
+def test_options_of_fperf(me, words, meant):
+    done = me.run([me.builddir / "cli" / "fperf", *words])
+    assert done.returncode == 2 and meant in one_line(done), repr(done)
 
 
 @pytest.mark.parametrize(
