@@ -144,12 +144,18 @@ bool ip_selection_match(const struct ip_selection *selection, const char *linker
 		switch (item->kind) {
 		case IP_SELECT_FUNCTION:
 			matched = matches_function(item, &names);
+			if (!matched && !item->used && file && ip_selection_is_source(item->glob))
+				ip_selection_note_path(item, file);
 			break;
 		case IP_SELECT_FILE:
 			matched = matches_path(item->glob, file);
+			if (!matched && !item->used && file)
+				ip_selection_note_path(item, file);
 			break;
 		case IP_SELECT_LIB:
 			matched = matches_path(item->glob, module);
+			if (!matched && !item->used && module)
+				ip_selection_note_path(item, module);
 			break;
 		}
 		item->used |= matched;
@@ -244,8 +250,10 @@ void ip_selection_destroy(struct ip_selection *selection)
 {
 	if (!selection)
 		return;
-	for (size_t i = 0; i < selection->nitems; i++)
+	for (size_t i = 0; i < selection->nitems; i++) {
 		free(selection->items[i].glob);
+		ip_selection_near_clear(&selection->items[i].paths);
+	}
 	free(selection->items);
 	free(selection);
 }

@@ -85,7 +85,9 @@ char *ip_nearest_names(const char *wanted, const char *const *names, size_t n);
 
 /* For the message "nothing matched": up to three of the names (demangled base names) that are
  * nearest to the first item that has matched nothing, by edit distance with case folded. Items
- * that select go before those that take away. As "a, b, c" (malloc'ed, "" if none is near). */
+ * that select go before those that take away. Files and modules are those that were compared
+ * before, as "file:a.c"; a regular expression comes as the glob that means the same. As "a, b, c"
+ * (malloc'ed, "" if none is near). */
 char *ip_selection_nearest(const struct ip_selection *selection, const char *const *linker_names,
 			   size_t n);
 

@@ -3,7 +3,9 @@
  * "Did you mean": the names that are nearest to a selection that has matched nothing.
  *
  * The distance is that of edit_distance.h, to the whole demangled name or to its last component,
- * whichever is less. A name that contains the wanted text is near too.
+ * whichever is less. A name that contains the wanted text is near too. For file: and lib: it is
+ * that of the last components of paths. What is written as a regular expression, or is a source
+ * file without file:, is told in the words of -f.
  */
 #include "common/selection/selection.h"
 
@@ -17,13 +19,6 @@
 #include "common/edit_distance.h"
 #include "common/names/short_name.h"
 #include "common/selection/selection_item.h"
-
-#define NEAREST 3
-
-struct candidate {
-	unsigned distance;
-	char *name;
-};
 
 /* A glob without its wildcards; malloc'ed. */
 static char *plain_text(const char *glob)
@@ -66,50 +61,160 @@ static unsigned judge(const char *wanted, const char *name, unsigned limit)
 }
 
 /* Keeps the best names, in order. A name counts once. Takes the ownership of name. */
-static void consider(struct candidate *best, char *name, unsigned d)
+static void consider(struct ip_selection_near *near, char *name, unsigned d)
 {
+	const size_t n = IP_SELECTION_NEAREST;
 	size_t i;
 
-	for (i = 0; i < NEAREST; i++)
-		if (best[i].name && !strcmp(best[i].name, name))
+	for (i = 0; i < n; i++)
+		if (near->best[i].name && !strcmp(near->best[i].name, name))
 			break;
-	if (i < NEAREST) {
+	if (i < n) {
 		free(name);
 		return;
 	}
-	for (i = 0; i < NEAREST && best[i].name; i++)
-		if (d < best[i].distance ||
-		    (d == best[i].distance && strlen(name) < strlen(best[i].name)))
+	for (i = 0; i < n && near->best[i].name; i++)
+		if (d < near->best[i].distance ||
+		    (d == near->best[i].distance && strlen(name) < strlen(near->best[i].name)))
 			break;
-	if (i == NEAREST) {
+	if (i == n) {
 		free(name);
 		return;
 	}
-	free(best[NEAREST - 1].name);
-	memmove(best + i + 1, best + i, (NEAREST - 1 - i) * sizeof(*best));
-	best[i] = (struct candidate){d, name};
+	free(near->best[n - 1].name);
+	memmove(near->best + i + 1, near->best + i, (n - 1 - i) * sizeof(*near->best));
+	near->best[i].distance = d;
+	near->best[i].name = name;
 }
 
-/* Makes a line of the best names, and frees them. Returns NULL where memory ran out. */
-static char *join(struct candidate *best)
+void ip_selection_near_clear(struct ip_selection_near *near)
+{
+	for (size_t i = 0; i < IP_SELECTION_NEAREST; i++)
+		free(near->best[i].name);
+	*near = (struct ip_selection_near){0};
+}
+
+/* Makes a line of the best names, each behind the prefix. Returns NULL where memory ran out. */
+static char *line_of(const struct ip_selection_near *near, const char *prefix)
 {
 	_cleanup_free_ char *line = NULL;
 	size_t size;
 	FILE *out = open_memstream(&line, &size);
 
-	for (size_t i = 0; i < NEAREST; i++) {
-		if (best[i].name && out)
-			fprintf(out, "%s%s", i ? ", " : "", best[i].name);
-		free(best[i].name);
-	}
+	for (size_t i = 0; i < IP_SELECTION_NEAREST && out; i++)
+		if (near->best[i].name)
+			fprintf(out, "%s%s%s", i ? ", " : "", prefix, near->best[i].name);
 	if (out)
 		fclose(out);
 	return line ? ip_steal_ptr(line) : NULL;
 }
 
+/* The same, and frees them. */
+static char *join(struct ip_selection_near *near)
+{
+	char *line = line_of(near, "");
+
+	ip_selection_near_clear(near);
+	return line;
+}
+
+static const char *last_of_path(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+bool ip_selection_is_source(const char *glob)
+{
+	static const char *const ends[] = {".c",   ".cc",  ".cpp", ".cxx", ".c++", ".h",  ".hh",
+					   ".hpp", ".hxx", ".rs",  ".go",  ".d",   ".f90"};
+	const char *dot = strrchr(last_of_path(glob), '.');
+
+	for (size_t i = 0; dot && dot[1] && i < sizeof(ends) / sizeof(*ends); i++)
+		if (!strcmp(dot, ends[i]))
+			return true;
+	return false;
+}
+
+void ip_selection_note_path(struct ip_selection_item *item, const char *path)
+{
+	const char *name = last_of_path(path);
+	_cleanup_free_ char *wanted = NULL;
+	unsigned limit, d;
+	char *copy;
+
+	/* functions of a file come one after the other */
+	for (size_t i = 0; i < IP_SELECTION_NEAREST && item->paths.best[i].name; i++)
+		if (!strcmp(item->paths.best[i].name, name))
+			return;
+	wanted = plain_text(last_of_path(item->glob));
+	if (!wanted || !*wanted)
+		return;
+	limit = ip_edit_limit(strlen(wanted));
+	d = judge(wanted, name, limit);
+	copy = d <= limit ? strdup(name) : NULL;
+	if (copy)
+		consider(&item->paths, copy, d);
+}
+
+/* Makes a glob of what looks like a regular expression: /^h1_/, h1_.*; malloc'ed. NULL: it does not
+ * look so, or no glob says the same. */
+static char *glob_of_regex(const char *text)
+{
+	size_t n = strlen(text);
+	const bool slashes = n > 2 && *text == '/' && text[n - 1] == '/';
+	const bool anchored = text[slashes] == '^';
+	_cleanup_free_ char *glob = malloc(n + 3);
+	bool at_end;
+	char *out = glob;
+
+	if (!glob)
+		return NULL;
+	text += slashes + anchored;
+	n -= 2 * slashes + anchored;
+	at_end = n && text[n - 1] == '$';
+	n -= at_end;
+	if (!n || memchr(text, '/', n) ||
+	    (!slashes && !anchored && !at_end && !strstr(text, ".*") && !strstr(text, ".+")))
+		return NULL;
+	if (slashes && !anchored)
+		*out++ = '*';
+	for (size_t i = 0; i < n; i++) {
+		if (strchr("()[]{}|\\?+*^$", text[i]))
+			return NULL;
+		if (text[i] != '.')
+			*out++ = text[i];
+		else if (i + 1 < n && (text[i + 1] == '*' || text[i + 1] == '+'))
+			*out++ = text[++i] == '+' ? '*' : text[i];
+		else
+			*out++ = '?';
+	}
+	if ((slashes || anchored) && !at_end && out[-1] != '*')
+		*out++ = '*';
+	*out = '\0';
+	return ip_steal_ptr(glob);
+}
+
+/* Returns the glob that a regular expression means, where it matches one of the names; malloc'ed.
+ * NULL: there is none. */
+static char *meant_by_regex(const char *text, const char *const *linker_names, size_t n)
+{
+	_cleanup_free_ char *glob = glob_of_regex(text);
+	struct ip_selection *selection;
+	bool matches = false;
+
+	if (!glob || ip_selection_parse_names(glob, &selection) < 0)
+		return NULL;
+	for (size_t i = 0; i < n && !matches; i++)
+		matches = ip_selection_match(selection, linker_names[i], NULL, NULL);
+	ip_selection_destroy(selection);
+	return matches ? ip_steal_ptr(glob) : NULL;
+}
+
 char *ip_nearest_names(const char *wanted, const char *const *names, size_t n)
 {
-	struct candidate best[NEAREST] = {0};
+	struct ip_selection_near near = {0};
 	unsigned limit = ip_edit_limit(strlen(wanted));
 
 	for (size_t i = 0; *wanted && i < n; i++) {
@@ -117,9 +222,9 @@ char *ip_nearest_names(const char *wanted, const char *const *names, size_t n)
 		char *name = d <= limit ? strdup(names[i]) : NULL;
 
 		if (name)
-			consider(best, name, d);
+			consider(&near, name, d);
 	}
-	return join(best);
+	return join(&near);
 }
 
 /* Returns the item that is most likely misspelt, or NULL. */
@@ -142,12 +247,19 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
 			   size_t n)
 {
 	const struct ip_selection_item *item = wanted_item(selection);
-	struct candidate best[NEAREST] = {0};
+	struct ip_selection_near near = {0};
 	_cleanup_free_ char *wanted = NULL, *wanted_bare = NULL;
 	unsigned limit;
 
-	if (!item || item->kind != IP_SELECT_FUNCTION)
+	if (!item)
 		return strdup("");
+	if (item->kind != IP_SELECT_FUNCTION)
+		return line_of(&item->paths, item->kind == IP_SELECT_FILE ? "file:" : "lib:");
+	if (item->paths.best[0].name)
+		return line_of(&item->paths, "file:");
+	wanted = meant_by_regex(item->glob, linker_names, n);
+	if (wanted)
+		return ip_steal_ptr(wanted);
 	wanted = plain_text(item->glob);
 	if (!wanted || !*wanted)
 		return strdup("");
@@ -173,12 +285,12 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
 		d = d_shorter < d ? d_shorter : d;
 		d = d_bare < d ? d_bare : d;
 		if (shorter && d <= limit)
-			consider(best, shorter, d);
+			consider(&near, shorter, d);
 		else
 			free(shorter);
 	}
 
-	return join(best);
+	return join(&near);
 }
 
 char *ip_selection_unused_nearest(const struct ip_selection *selection,

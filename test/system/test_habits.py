@@ -150,7 +150,8 @@ def test_a_command_beside_a_process(me, words, meant):
 )
 def test_options_of_fperf(me, words, meant):
     done = me.run([me.builddir / "cli" / "fperf", *words])
-    assert done.returncode == 2 and meant in one_line(done), repr(done)
+    lines = done.stderr.splitlines()
+    assert done.returncode == 2 and len(lines) == 1 and meant in lines[0], repr(done)
 
 
 @pytest.mark.parametrize(

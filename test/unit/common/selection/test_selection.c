@@ -461,6 +461,48 @@ static void test_nearest(void **state)
 	nearest(long_name, names, N_ELEMENTS(names), "");
 }
 
+/* The nearest files and modules, of those that the selection was compared with. */
+static void nearest_path(const char *selection, const char *expected)
+{
+	static const char *const files[] = {"/src/h1.c", "/src/stream.c", "/src/stream.c",
+					    "/src/street.h", NULL};
+	static const char *const names[] = {"h1_send", "h1_recv", "main"};
+	struct ip_selection *s;
+	char *line;
+
+	assert_int_equal(ip_selection_parse(selection, &s), 0);
+	for (size_t i = 0; i < N_ELEMENTS(files); i++)
+		ip_selection_match(s, "h1_send", files[i], "/lib/libcrypto.so.3");
+	line = ip_selection_nearest(s, names, N_ELEMENTS(names));
+	assert_string_equal(line, expected);
+	free(line);
+	ip_selection_destroy(s);
+}
+
+static void test_nearest_path(void **state)
+{
+	(void)state;
+	nearest_path("src/stream.c", "file:stream.c");
+	nearest_path("stream.c", "file:stream.c");
+	nearest_path("file:src/strem.c", "file:stream.c");
+	nearest_path("file:src/h1.c", "file:h1.c");
+	nearest_path("file:quite_different.c", "");
+	nearest_path("lib:libcrypt.so.3", "lib:libcrypto.so.3");
+	nearest_path("lib:libz.so.1", "");
+	/* regular expressions */
+	nearest_path("/^h1_/", "h1_*");
+	nearest_path("/h1_/", "*h1_*");
+	nearest_path("^h1_.*$", "h1_*");
+	nearest_path("h1_s.+", "h1_s*");
+	nearest_path("h1_sen.$", "h1_sen?");
+	nearest_path("/^quite_different/", "");
+	nearest_path("/^(h1|h2)_/", "");
+	nearest_path("//", "");
+	nearest_path("^", "");
+	nearest_path("$", "");
+	nearest_path("/^$/", "");
+}
+
 /* Compares the selection with all names, and then checks what has matched nothing. */
 static void unused(const char *selection, const char *expected, const char *with_nearest)
 {
@@ -518,7 +560,8 @@ int main(void)
 		cmocka_unit_test(test_suffixes), cmocka_unit_test(test_all),
 		cmocka_unit_test(test_bad),	 cmocka_unit_test(test_from_file),
 		cmocka_unit_test(test_demangle), cmocka_unit_test(test_bombs),
-		cmocka_unit_test(test_nearest),	 cmocka_unit_test(test_unused),
+		cmocka_unit_test(test_nearest),	 cmocka_unit_test(test_nearest_path),
+		cmocka_unit_test(test_unused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
