@@ -122,8 +122,8 @@ void ip_session_tell_unused(const struct ip_session *s)
 			ip_plan_unused(&s->modules, rules->items[i].selection);
 
 		if (missing)
-			ip_notice("pid %d: nothing matches %s of --payload %s", s->target->pid,
-				  missing, rules->items[i].text);
+			ip_notice("pid %d: nothing matches %s of %s", s->target->pid, missing,
+				  rules->items[i].text);
 	}
-	ip_filters_tell_samples(&s->options->filters, s->target->pid);
+	ip_filters_tell_samples(&s->options->filters, &s->modules, s->target->pid);
 }

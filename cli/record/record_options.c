@@ -287,7 +287,9 @@ static int measure_conditions(struct ip_session_options *session)
 			payload = NULL;
 			return ip_error("out of memory");
 		}
-		if (ip_payload_rules_add(&session->payloads, payload) < 0)
+		if (ip_payload_rules_add(&session->payloads, payload) < 0 ||
+		    ip_payload_rules_call(&session->payloads, "--until",
+					  session->until.items[i].text) < 0)
 			return -1;
 	}
 	if (session->overwrite)

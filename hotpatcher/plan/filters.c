@@ -220,14 +220,17 @@ int ip_filters_add_plan(const struct ip_filter_options *o, struct ip_area *area,
 static int check_trigger(const struct ip_filter_trigger *t, const char *option,
 			 const struct ip_plan *plan, pid_t pid)
 {
+	_cleanup_free_ char *nearest = NULL;
+
 	if (!t->name)
 		return 0;
 	for (size_t i = 0; i < plan->nfunctions; i++)
 		if (matches(t->selection, &plan->functions[i]))
 			return 0;
+	nearest = ip_plan_nearest(plan, t->selection);
 	return ip_error(
-		"pid %d: no function that is recorded matches %s %s: iprobe list shows names", pid,
-		option, t->name);
+		"pid %d: no function that is recorded matches %s %s%s: iprobe list shows names",
+		pid, option, t->name, nearest ? nearest : "");
 }
 
 int ip_filters_check(const struct ip_filter_options *o, const struct ip_plan *plan, pid_t pid)
@@ -238,10 +241,11 @@ int ip_filters_check(const struct ip_filter_options *o, const struct ip_plan *pl
 		       : 0;
 }
 
-void ip_filters_tell_samples(const struct ip_filter_options *o, pid_t pid)
+void ip_filters_tell_samples(const struct ip_filter_options *o, const struct ip_modules *modules,
+			     pid_t pid)
 {
 	for (size_t i = 0; i < o->nsamples; i++) {
-		_cleanup_free_ char *unused = ip_selection_unused(o->samples[i].selection);
+		_cleanup_free_ char *unused = ip_plan_unused(modules, o->samples[i].selection);
 
 		if (unused)
 			ip_notice("pid %d: no function that is recorded matches %s of --sample %u",

@@ -88,7 +88,8 @@ void ip_filters_step(const struct ip_filter_options *options, struct ip_area *ar
 
 /* Prints one line on stderr for each --sample whose selection matches no function that was recorded
  * so far. It is most likely misspelt. */
-void ip_filters_tell_samples(const struct ip_filter_options *options, pid_t pid);
+void ip_filters_tell_samples(const struct ip_filter_options *options,
+			     const struct ip_modules *modules, pid_t pid);
 /* Does the same for the globs of --thread. It is called at the session's end, since threads get
  * their names late. */
 void ip_filters_tell_names(const struct ip_filter_options *options,

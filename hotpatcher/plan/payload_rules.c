@@ -91,10 +91,11 @@ int ip_payload_rules_add(struct ip_payload_rules *rules, const char *text)
 		return ip_error_prefix("--payload");
 	for (size_t i = 0; !rule.selection && i < rules->n; i++)
 		if (!rules->items[i].selection)
-			return ip_error("--payload %s: --payload %s is for everything else "
+			return ip_error("--payload %s: %s is for everything else "
 					"already: give one of them a selection (P:SEL)",
 					text, rules->items[i].text);
-	rule.text = strdup(text);
+	if (asprintf(&rule.text, "--payload %s", text) < 0)
+		rule.text = NULL;
 	grown = rule.text ? reallocarray(rules->items, rules->n + 1, sizeof(*grown)) : NULL;
 	if (!grown) {
 		clear_rule(&rule);
@@ -102,6 +103,18 @@ int ip_payload_rules_add(struct ip_payload_rules *rules, const char *text)
 	}
 	rules->items = grown;
 	rules->items[rules->n++] = rule;
+	return 0;
+}
+
+int ip_payload_rules_call(struct ip_payload_rules *rules, const char *option, const char *text)
+{
+	struct ip_payload_rule *last = &rules->items[rules->n - 1];
+	char *whole;
+
+	if (asprintf(&whole, "%s %s", option, text) < 0)
+		return ip_error("out of memory");
+	free(last->text);
+	last->text = whole;
 	return 0;
 }
 

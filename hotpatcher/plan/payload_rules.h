@@ -24,7 +24,7 @@
 #include "hotpatcher/plan/selections.h"
 
 struct ip_payload_rule {
-	char *text;			/* as given by the user, for messages */
+	char *text;			/* with its option, for messages: "--payload hist:SEL" */
 	uint32_t duty;			/* enum ip_duty */
 	struct ip_selection *selection; /* NULL: all other functions */
 	size_t functions;		/* how many functions it has applied to */
@@ -39,6 +39,8 @@ struct ip_payload_rules {
 /* Parses "P[:SEL]" and adds it as a rule. Returns -1 with an error: it is no rule, or there already
  * is a rule without a selection. */
 int ip_payload_rules_add(struct ip_payload_rules *rules, const char *text);
+/* Has messages call the rule that was added last by another option. Returns -1 with an error. */
+int ip_payload_rules_call(struct ip_payload_rules *rules, const char *option, const char *text);
 void ip_payload_rules_clear(struct ip_payload_rules *rules);
 
 /* Returns whether any function may have a duty other than log. rules may be NULL. */

@@ -315,23 +315,46 @@ static const char **all_names(const struct ip_modules *modules, size_t *ret_n)
 	return names;
 }
 
-static int nothing_matched(const struct ip_target *target, const struct ip_modules *modules,
-			   const struct ip_selection *selection, uint64_t nprobes)
+/* Returns the option that the last selection comes from, as "--until p99>1ms:f: ", malloc'ed; "":
+ * it is -f. NULL: out of memory. */
+static char *option_of(const struct ip_selections *selections)
 {
+	const struct ip_payload_rules *rules = selections->rules;
+	const char *text = ip_selections_last(selections)->text;
+	char *option = NULL;
+
+	for (size_t i = 0; rules && i < rules->n; i++) {
+		_cleanup_free_ char *own = rules->items[i].selection
+						   ? ip_selection_text(rules->items[i].selection)
+						   : NULL;
+
+		if (own && !strcmp(own, text))
+			return asprintf(&option, "%s: ", rules->items[i].text) < 0 ? NULL : option;
+	}
+	return strdup("");
+}
+
+static int nothing_matched(const struct ip_target *target, const struct ip_modules *modules,
+			   const struct ip_selections *selections, uint64_t nprobes)
+{
+	const struct ip_selection *selection = ip_selections_last(selections)->selection;
 	size_t n;
 	const char **names = all_names(modules, &n);
+	_cleanup_free_ char *option = NULL;
 	char *nearest;
 
-	if (!names)
+	if (!names || !(option = option_of(selections))) {
+		free(names);
 		return ip_error("out of memory");
+	}
 	nearest = ip_selection_nearest(selection, names, n);
 	if (nearest && *nearest)
-		ip_error("pid %d: the selection matches none of its %lu probe%s; nearest: %s",
-			 target->pid, nprobes, ip_plural(nprobes), nearest);
+		ip_error("pid %d: %sthe selection matches none of its %lu probe%s; nearest: %s",
+			 target->pid, option, nprobes, ip_plural(nprobes), nearest);
 	else
-		ip_error("pid %d: the selection matches none of its %lu probe%s: iprobe list %d "
+		ip_error("pid %d: %sthe selection matches none of its %lu probe%s: iprobe list %d "
 			 "shows them",
-			 target->pid, nprobes, ip_plural(nprobes), target->pid);
+			 target->pid, option, nprobes, ip_plural(nprobes), target->pid);
 	free(nearest);
 	free(names);
 	return -1;
@@ -375,6 +398,27 @@ char *ip_plan_unused(const struct ip_modules *modules, const struct ip_selection
 		     : ip_steal_ptr(unused);
 }
 
+char *ip_plan_nearest(const struct ip_plan *plan, const struct ip_selection *selection)
+{
+	_cleanup_free_ const char **names = calloc(plan->nfunctions + 1, sizeof(*names));
+	_cleanup_free_ char *near = NULL;
+	char *text = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; names && i < plan->nfunctions; i++) {
+		const struct ip_plan_function *f = &plan->functions[i];
+		const struct ip_probe_list *list = f->module->list;
+
+		if (!f->silent)
+			names[n++] = ip_probe_list_string(list, list->functions[f->function].name);
+	}
+	if (names && selection)
+		near = ip_selection_nearest(selection, names, n < NEAREST_MAX ? n : 0);
+	if (!near || !*near)
+		return strdup("");
+	return asprintf(&text, " (nearest: %s)", near) < 0 ? NULL : text;
+}
+
 static uint64_t count_probes(const struct ip_modules *modules)
 {
 	uint64_t n = 0;
@@ -404,7 +448,7 @@ int ip_plan_check_last(const struct ip_target *target, const struct ip_modules *
 				return 0;
 		}
 	}
-	return nprobes ? nothing_matched(target, modules, last->selection, nprobes)
+	return nprobes ? nothing_matched(target, modules, selections, nprobes)
 		       : ip_modules_no_probes(target, modules);
 }
 
@@ -421,17 +465,16 @@ static int check_rules(const struct ip_target *target, const struct ip_modules *
 	if (plan->disagree_on) {
 		_cleanup_free_ char *name = ip_demangle(plan->disagree_on, false);
 
-		return ip_error(
-			"--payload %s and --payload %s both name %s: take it out of one (!%s)",
-			plan->disagree[0]->text, plan->disagree[1]->text,
-			name ? name : plan->disagree_on, name ? name : plan->disagree_on);
+		return ip_error("%s and %s both name %s: take it out of one (!%s)",
+				plan->disagree[0]->text, plan->disagree[1]->text,
+				name ? name : plan->disagree_on, name ? name : plan->disagree_on);
 	}
 	if (!unused)
 		return 0;
 	names = all_names(modules, &n);
 	nearest = names ? ip_selection_nearest(unused->selection, names, n) : NULL;
-	return ip_error("pid %d: --payload %s is for none of the selected functions%s%s",
-			target->pid, unused->text, nearest && *nearest ? "; nearest: " : "",
+	return ip_error("pid %d: %s is for none of the selected functions%s%s", target->pid,
+			unused->text, nearest && *nearest ? "; nearest: " : "",
 			nearest ? nearest : "");
 }
 
@@ -446,8 +489,7 @@ int ip_plan_select(const struct ip_target *target, const struct ip_modules *modu
 		return ip_modules_no_probes(target, modules);
 	if (!ret->nchanges) {
 		ip_plan_clear(ret);
-		return nothing_matched(target, modules, ip_selections_last(selections)->selection,
-				       nprobes);
+		return nothing_matched(target, modules, selections, nprobes);
 	}
 	if (check_rules(target, modules, selections->rules, ret) < 0) {
 		ip_plan_clear(ret);

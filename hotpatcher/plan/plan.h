@@ -89,6 +89,10 @@ int ip_plan_check_last(const struct ip_target *target, const struct ip_modules *
  * (ip_selection_unused_nearest(); malloc'ed). NULL: none. */
 char *ip_plan_unused(const struct ip_modules *modules, const struct ip_selection *selection);
 
+/* Returns " (nearest: a, b)", of the functions of the plan that are selected, for a selection that
+ * matches none of them; "" where none is near; malloc'ed. NULL: no memory. */
+char *ip_plan_nearest(const struct ip_plan *plan, const struct ip_selection *selection);
+
 void ip_plan_clear(struct ip_plan *plan);
 
 /* marks: by index into functions. Completes the marks: a function and its jumps belong together, so

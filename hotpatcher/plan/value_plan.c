@@ -332,6 +332,20 @@ bool ip_values_is_confined(const struct ip_target *target)
 	return !dir;
 }
 
+/* Checks that each request fits a function. */
+static int check_outcomes(const struct planner *p, const struct ip_target *target)
+{
+	const struct ip_value_requests *requests = p->options->requests;
+	const int unfit = ip_value_outcomes_unfit(requests, p->outcomes);
+	_cleanup_free_ char *nearest = NULL;
+
+	if (unfit < 0)
+		return 0;
+	nearest = ip_plan_nearest(p->plan, requests->items[unfit].selection);
+	ip_value_outcomes_error(&requests->items[unfit], &p->outcomes[unfit], nearest);
+	return ip_error_prefix("pid %d", target->pid);
+}
+
 int ip_values_plan(struct ip_plan *plan, const struct ip_target *target,
 		   const struct ip_modules *modules, const struct ip_value_options *options,
 		   struct ip_area *area, const struct ip_signatures *signatures,
@@ -357,10 +371,8 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target,
 	}
 	if (plan_modules(&p, target, modules) < 0 || check(&p, target) < 0)
 		goto out;
-	if (!gaps->checked && ip_value_outcomes_check(options->requests, p.outcomes) < 0) {
-		ip_error_prefix("pid %d", target->pid);
+	if (!gaps->checked && check_outcomes(&p, target) < 0)
 		goto out;
-	}
 	gaps->checked = true;
 	gaps->no_reading |= ip_values_is_confined(target);
 	/* If hooks read the clock by system calls, the shared clock must be set ahead before
@@ -394,9 +406,7 @@ int ip_values_check(struct ip_plan *plan, const struct ip_target *target,
 	if (!p.functions || !p.outcomes)
 		ip_error("out of memory");
 	else if (plan_modules(&p, target, modules) == 0 && check(&p, target) == 0)
-		ret = ip_value_outcomes_check(options->requests, p.outcomes) < 0
-			      ? ip_error_prefix("pid %d", target->pid)
-			      : 0;
+		ret = check_outcomes(&p, target);
 	free(p.functions);
 	ip_value_outcomes_clear(p.outcomes, nrequests);
 	return ret;

@@ -240,23 +240,27 @@ int ip_value_compile_exit(const struct ip_value_options *options,
 	return compile(options, function, true, outcomes, ret);
 }
 
-int ip_value_outcomes_check(const struct ip_value_requests *requests,
+int ip_value_outcomes_unfit(const struct ip_value_requests *requests,
 			    const struct ip_value_outcome *outcomes)
 {
-	for (size_t i = 0; requests && i < requests->n; i++) {
-		const struct ip_value_request *r = &requests->items[i];
+	for (size_t i = 0; requests && i < requests->n; i++)
+		if (!outcomes[i].fits)
+			return i;
+	return -1;
+}
 
-		if (outcomes[i].fits)
-			continue;
-		if (outcomes[i].why)
-			return ip_error("%s %s: %s", ip_value_request_option(r->kind), r->text,
-					outcomes[i].why);
-		return ip_error("%s %s: no function that is recorded and has debug information is "
-				"called %s: see -f, and iprobe list",
-				ip_value_request_option(r->kind), r->text,
-				r->function ? r->function : "by any name");
-	}
-	return 0;
+int ip_value_outcomes_error(const struct ip_value_request *request,
+			    const struct ip_value_outcome *outcome, const char *nearest)
+{
+	const char *option = ip_value_request_option(request->kind);
+
+	if (outcome->why)
+		return ip_error("%s %s: %s", option, request->text, outcome->why);
+	return ip_error("%s %s: no function that is recorded and has debug information is called "
+			"%s%s: see -f, and iprobe list",
+			option, request->text,
+			request->function ? request->function : "by any name",
+			nearest ? nearest : "");
 }
 
 void ip_value_outcomes_clear(struct ip_value_outcome *outcomes, size_t n)

@@ -37,10 +37,14 @@ int ip_value_compile_exit(const struct ip_value_options *options,
 			  const struct ip_value_function *function,
 			  struct ip_value_outcome *outcomes, struct ip_arguments *ret);
 
-/* Checks that each request fits a function. If one does not, returns -1 with an error that says
- * why. */
-int ip_value_outcomes_check(const struct ip_value_requests *requests,
+/* Checks that each request fits a function. Returns the number of the first one that does not, or
+ * -1: all do. */
+int ip_value_outcomes_unfit(const struct ip_value_requests *requests,
 			    const struct ip_value_outcome *outcomes);
+/* Returns -1 with an error that says why a request does not fit. nearest: what ip_plan_nearest()
+ * says of its function; may be NULL. */
+int ip_value_outcomes_error(const struct ip_value_request *request,
+			    const struct ip_value_outcome *outcome, const char *nearest);
 void ip_value_outcomes_clear(struct ip_value_outcome *outcomes, size_t n);
 
 #endif
