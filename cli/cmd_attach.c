@@ -11,6 +11,7 @@
 #include "cli/args/processes.h"
 #include "cli/cli.h"
 #include "cli/record/attach.h"
+#include "cli/record/shared_notice.h"
 #include "cli/record/stops.h"
 #include "cli/record/via_daemon.h"
 #include "common/error.h"
@@ -173,6 +174,19 @@ static void print_preview(const struct cli_record_options *options,
 	ip_json_end_object(&j);
 }
 
+#define AS_ASKED "its session is as asked for already"
+
+/* Whether a second attach found nothing to change, and a line on stderr is all that it says.
+ * Several processes are told together then. */
+static bool is_as_asked(const struct cli_record_options *options,
+			const struct ip_session_summary *s)
+{
+	const struct ip_session_change *c = &s->change;
+
+	return c->done && !c->sites_added && !c->sites_removed && !c->unused && !s->foreign &&
+	       !options->json && !options->quiet;
+}
+
 /* Prints what a second attach did, or with --dry-run would do. */
 static void print_change(const struct cli_record_options *options,
 			 const struct ip_session_summary *s)
@@ -182,7 +196,8 @@ static void print_change(const struct cli_record_options *options,
 	FILE *out;
 	struct ip_json j;
 
-	cli_warn_unused(c->dir, c->unused);
+	if (c->unused && !cli_told_before(c->unused))
+		cli_warn_unused(c->dir, c->unused);
 	if (s->foreign)
 		ip_print(stderr,
 			 "iprobe: pid %d: %zu site%s something that is not iprobe's (a "
@@ -215,7 +230,7 @@ static void print_change(const struct cli_record_options *options,
 	out = options->dry_run ? stdout : stderr;
 	ip_print(out, options->dry_run ? "pid %d: " : "iprobe: pid %d: ", s->pid);
 	if (!c->sites_added && !c->sites_removed)
-		ip_print(out, "its session is as asked for already");
+		ip_print(out, AS_ASKED);
 	if (c->sites_added)
 		ip_print(out, "%zu function%s (%zu site%s) %sadded to its session",
 			 c->functions_added, ip_plural(c->functions_added), c->sites_added,
@@ -412,12 +427,16 @@ int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc
 		else
 			cli_fail();
 	}
-	if (summary.taken_by && options->json && !result)
+	if (result && is_as_asked(options, &summary)) {
+		result->untold = true;
+		snprintf(result->why, sizeof(result->why), AS_ASKED);
+	} else if (summary.taken_by && options->json && !result) {
 		print_taken(pid, summary.taken_by);
-	else if (summary.change.done)
+	} else if (summary.change.done) {
 		print_change(options, &summary);
-	else
+	} else {
 		cli_record_summary(options, &summary);
+	}
 	clear_change(&summary.change);
 	free(summary.dir);
 	free(summary.unmet);

@@ -209,7 +209,7 @@ static int settle(struct service *s, struct ip_service_member *m, uint64_t now)
 {
 	const struct ip_service_worker *w = &m->worker;
 	const struct ip_service_worker_result *r = w->result;
-	bool none;
+	bool served;
 
 	const bool killed = w->code < 0;
 
@@ -232,7 +232,7 @@ static int settle(struct service *s, struct ip_service_member *m, uint64_t now)
 	}
 	s->failed |= m->state == IP_SERVICE_LEFT && m->process.named && w->code && !r->changed;
 	m->execed = r->execed;
-	none = r->none;
+	served = r->none || r->changed; /* there is nothing more to do in it */
 	ip_service_worker_release(&m->worker);
 	if (killed && s->options->restore)
 		start_restoring(s, m, now);
@@ -242,7 +242,7 @@ static int settle(struct service *s, struct ip_service_member *m, uint64_t now)
 		return 0;
 	/* what is only just being started, or executes another program, may come to be one that
 	 * can be recorded */
-	if (m->state == IP_SERVICE_LEFT && !m->process.named && !none && m->tries < TRIES) {
+	if (m->state == IP_SERVICE_LEFT && !m->process.named && !served && m->tries < TRIES) {
 		m->state = IP_SERVICE_WAITING;
 		m->again_ns = now + (GROWN_NS << m->tries);
 	}

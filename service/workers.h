@@ -42,7 +42,7 @@ struct ip_service_worker_result {
 	} gaps;
 	uint64_t joined_ns; /* when it went live, since the target was started; 0: it has not */
 	bool recorded;	    /* its trace exists */
-	bool untold;	    /* it has failed, and the caller is to say why */
+	bool untold;	    /* it has failed, or had nothing to do; the caller is to say why */
 	bool changed;	    /* the target had a session, which was changed */
 	bool followed;	    /* another worker's session records the target already */
 	bool none;	/* nothing to do: no module of the target has probes, or none is selected */

@@ -116,14 +116,14 @@ void ip_session_tell_unused(const struct ip_session *s)
 	_cleanup_free_ char *unused = ip_plan_unused(&s->modules, s->selections.items[0].selection);
 
 	if (unused)
-		ip_notice("pid %d: nothing matches %s", s->target->pid, unused);
+		ip_notice_of(s->target->pid, "nothing matches %s", unused);
 	for (size_t i = 0; i < rules->n; i++) {
 		_cleanup_free_ char *missing =
 			ip_plan_unused(&s->modules, rules->items[i].selection);
 
 		if (missing)
-			ip_notice("pid %d: nothing matches %s of %s", s->target->pid, missing,
-				  rules->items[i].text);
+			ip_notice_of(s->target->pid, "nothing matches %s of %s", missing,
+				     rules->items[i].text);
 	}
 	ip_filters_tell_samples(&s->options->filters, &s->modules, s->target->pid);
 }

@@ -13,6 +13,7 @@
 #include "cli/record/attach.h"
 #include "cli/record/error_groups.h"
 #include "cli/record/live_line.h"
+#include "cli/record/shared_notice.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -370,6 +371,7 @@ int cli_attach_service(const struct ip_service_choice *choice,
 	s.failures = cli_error_groups_create();
 	if (!s.failures)
 		return cli_fail();
+	cli_told_once_begin();
 	cli_catch_signals();
 	return finish(&s, ip_service_record(&service, &sum));
 }

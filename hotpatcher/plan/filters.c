@@ -248,8 +248,8 @@ void ip_filters_tell_samples(const struct ip_filter_options *o, const struct ip_
 		_cleanup_free_ char *unused = ip_plan_unused(modules, o->samples[i].selection);
 
 		if (unused)
-			ip_notice("pid %d: no function that is recorded matches %s of --sample %u",
-				  pid, unused, o->samples[i].every);
+			ip_notice_of(pid, "no function that is recorded matches %s of --sample %u",
+				     unused, o->samples[i].every);
 	}
 }
 

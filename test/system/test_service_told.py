@@ -194,3 +194,25 @@ def test_a_late_one_says_when_it_joined(me, programs, targets):
     late.stdin.close()
     late.wait()
     first.finish()
+
+
+def test_what_all_would_say_is_told_once(actor, server):
+    """An item that matches nothing, also in a process that joins; and a change that changes
+    nothing."""
+    words = ["--children", server.pid, "-f", "prefork_tick,prefork_tikc"]
+    proc = actor.start_iprobe("attach", *words, "-o", actor.dir() / "trace")
+    for pid in [*server.everybody(), server.fork()]:
+        memory.wait_until_live(pid, proc)
+    words = ["--children", server.pid, "-f", "prefork_tick"]
+    done = actor.iprobe("attach", *words)
+    assert done.returncode == 0 and done.stderr.count("as asked for already") == 1, repr(done)
+    assert done.stderr.startswith("iprobe: 4 processes ("), repr(done)
+    done = actor.iprobe("attach", *words, "--json")
+    assert json.loads(done.stdout)["changed"] == 4, repr(done)
+    # what one process says stays a line of its own
+    done = actor.iprobe("attach", server.pid, "-f", "prefork_tick")
+    assert f"pid {server.pid}: its session is as asked for already; it records" in done.stderr
+    proc.send_signal(signal.SIGTERM)
+    done = last_words(proc)
+    assert done.stderr.count("nothing matches prefork_tikc (nearest: prefork_tick") == 1, repr(done)
+    server.finish()
