@@ -87,7 +87,8 @@ bool cli_may_be_functions(const char *text)
 static bool takes_names(const char *command)
 {
 	return !strcmp(command, "attach") || !strcmp(command, "status") ||
-	       !strcmp(command, "detach") || !strcmp(command, "snapshot");
+	       !strcmp(command, "detach") || !strcmp(command, "snapshot") ||
+	       !strcmp(command, "fperf");
 }
 
 static bool takes_functions(const char *command)

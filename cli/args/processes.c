@@ -68,17 +68,19 @@ bool cli_any_process(int argc, int next)
 
 int cli_process_choice(int argc, char **argv, int next, struct ip_service_choice *ret)
 {
+	/* of fperf it is the path of the program */
+	const char *slash = strrchr(argv[0], '/'), *command = slash ? slash + 1 : argv[0];
 	size_t n;
 	_cleanup_free_ char **words = cli_operands(argc, argv, next, &n);
 	pid_t *pids = words ? calloc(n + 1, sizeof(*pids)) : NULL;
 	size_t kept = 0;
 
 	if (!pids)
-		return cli_usage(argv[0], "out of memory");
+		return cli_usage(command, "out of memory");
 	if (n > IP_SERVICE_CHOICES)
-		return cli_usage(argv[0], "more than %u PIDs", IP_SERVICE_CHOICES);
+		return cli_usage(command, "more than %u PIDs", IP_SERVICE_CHOICES);
 	for (size_t i = 0; i < n; i++) {
-		int pid, code = cli_pid_operand(argv[0], words[i], i == 0, &pid);
+		int pid, code = cli_pid_operand(command, words[i], i == 0, &pid);
 		bool twice = false;
 
 		if (code >= 0)
@@ -98,7 +100,7 @@ int cli_process_choice(int argc, char **argv, int next, struct ip_service_choice
 					  .ncgroups = cgroups.n,
 					  .children = children};
 	if (!kept && !names.n && !units.n && !cgroups.n)
-		return cli_usage(argv[0], children ? "--children: of which process? PID is missing"
+		return cli_usage(command, children ? "--children: of which process? PID is missing"
 						   : "which process? PID is missing (or --name, "
 						     "--unit, --cgroup)");
 	return -1;

@@ -22,29 +22,31 @@ static const struct {
 	const char *words; /* each between blanks */
 	const char *what;
 } habits[] = {
-	{" record trace start log follow monitor watch capture ",
+	{" record trace start log follow monitor watch capture create enable-event ftrace ",
 	 "'attach' (a running process) or 'run' (a command)"},
-	{" stop end kill finish disable undo restore remove off quit ", "'detach'"},
+	{" stop end kill finish disable undo restore remove off quit destroy ", "'detach'"},
 	{" exec launch spawn begin ", "'run'"},
 	{" stat stats count counters ",
 	 "'report' (calls and times of a trace), 'status' (what is live), or the command fperf "
 	 "(hardware counters)"},
 	{" script replay print events cat view read babeltrace ",
 	 "'dump' (event by event) or 'report' (a table)"},
-	{" show summary summarize analyze analyse profile table ",
+	{" list-events evlist pmu papi ",
+	 "fperf list-events (events that the command fperf counts)"},
+	{" show summary summarize analyze analyse profile table annotate ",
 	 "'report' (a trace as a table) or 'graph' (as a tree)"},
-	{" tree callgraph callers callees stacks ", "'graph'"},
-	{" flame flamegraph html chrome perfetto convert page browser ui gui ",
+	{" tree callgraph callers callees stacks backtrace bt ", "'graph'"},
+	{" flame flamegraph html chrome perfetto convert timechart page browser ui gui ",
 	 "'export' (--format html, chrome, folded...)"},
 	{" diff compare ", "'report --diff' (two traces)"},
-	{" functions funcs probes symbols sites ls available ", "'list'"},
+	{" functions funcs probes symbols sites ls available probe ", "'list'"},
 	{" histogram latency percentiles heatmap funclatency ", "'hist'"},
 	{" live busiest ", "'top'"},
 	{" ps sessions state ", "'status'"},
 	{" save flush rings ", "'snapshot'"},
 	{" check test diagnose why setup version-check ", "'doctor'"},
 	{" cut slice filter shorten ", "'trim' (a part of a trace) or 'split'"},
-	{" about metadata describe ", "'info'"},
+	{" about metadata describe header buildid-list ", "'info'"},
 };
 
 /* What the options take, for those whose names do not say it. */

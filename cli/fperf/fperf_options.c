@@ -292,7 +292,8 @@ static int refuse_both(const char *word, const char *next)
  * neither of the two options. Returns -1 where the word is none. */
 static int refuse_subcommand(const char *const *words)
 {
-	const bool is_list = !strcmp(*words, "list"),
+	const bool is_list = !strcmp(*words, "list") || !strcmp(*words, "list-event") ||
+			     !strcmp(*words, "events"),
 		   is_word = is_list || !strcmp(*words, "stat") || !strcmp(*words, "record") ||
 			     !strcmp(*words, "report");
 	const char *next = words[1];
@@ -302,7 +303,8 @@ static int refuse_subcommand(const char *const *words)
 					      strcmp(next, "--pid")))))
 		return -1;
 	if (is_list)
-		return cli_usage("fperf", "no command 'list': do you mean fperf list-events?");
+		return cli_usage("fperf", "no command '%s': do you mean fperf list-events?",
+				 *words);
 	return cli_usage("fperf", "leave '%s' out: fperf -p PID, or fperf -- CMD, counts", *words);
 }
 

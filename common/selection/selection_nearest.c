@@ -196,11 +196,23 @@ static char *glob_of_regex(const char *text)
 	return ip_steal_ptr(glob);
 }
 
-/* Returns the glob that a regular expression means, where it matches one of the names; malloc'ed.
- * NULL: there is none. */
+/* Makes a selection of names that have ; or | between them, malloc'ed. NULL: there is none. */
+static char *with_commas(const char *text)
+{
+	char *copy = strpbrk(text, ";|") ? strdup(text) : NULL;
+
+	for (char *p = copy; p && *p; p++)
+		if (*p == ';' || *p == '|')
+			*p = ',';
+	return copy;
+}
+
+/* Returns the selection that a regular expression means, or a list without commas, where it matches
+ * one of the names; malloc'ed. NULL: there is none. */
 static char *meant_by_regex(const char *text, const char *const *linker_names, size_t n)
 {
-	_cleanup_free_ char *glob = glob_of_regex(text);
+	_cleanup_free_ char *list = with_commas(text);
+	_cleanup_free_ char *glob = list ? ip_steal_ptr(list) : glob_of_regex(text);
 	struct ip_selection *selection;
 	bool matches = false;
 

@@ -33,6 +33,8 @@ def refused(me, *words, code=2):
         ("script", "'dump'"),
         ("flamegraph", "'export'"),
         ("diff", "'report --diff'"),
+        ("probe", "'list'"),
+        ("list-events", "fperf list-events"),
         ("atach", "'attach'"),
         ("atatch", "'attach'"),
         ("attahc", "'attach'"),
@@ -113,6 +115,12 @@ def test_options(me, words, meant):
         (["top", "-H", "1"], "--by thread"),
         (["status", "-a"], "without a PID"),
         (["detach", "--all"], "without a PID"),
+        (["dump", "--time", "1,2"], "iprobe trim --from T --to T"),
+        (["trim", "--start", "1s"], "--from T and --to T"),
+        (["report", "--no-children"], "self and total time"),
+        (["export", "--html"], "--format NAME"),
+        (["list", "--symbols", "x"], "iprobe list FILE"),
+        (["status", "--watch"], "watch iprobe status"),
         (["attach", "-Z", "1"], "no option -Z ("),
     ],
 )
@@ -146,6 +154,8 @@ def test_a_command_beside_a_process(me, words, meant):
         (["stat", "-p", "1"], "leave 'stat' out: fperf -p PID"),
         (["record", "make"], "leave 'record' out"),
         (["list"], "fperf list-events?"),
+        (["list-event"], "fperf list-events?"),
+        (["-p", "nginx"], "fperf: 'nginx' is no process id: --name nginx"),
     ],
 )
 def test_options_of_fperf(me, words, meant):

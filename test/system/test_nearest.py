@@ -14,6 +14,7 @@ from iptest import memory
         (["-f", "count.c"], "nearest: file:count.c"),
         (["-f", "file:src/cuont.c"], "nearest: file:count.c"),
         (["-f", "/^lea/"], "nearest: lea*"),
+        (["-f", "leaf;mix"], "nearest: leaf,mix"),
         (["-f", "lea.*f$"], "nearest: lea*f"),
         (["-f", "lib:coumt"], "nearest: lib:count"),
         (["--args", "laef(n)"], "called laef (nearest: leaf"),
@@ -29,7 +30,9 @@ from iptest import memory
     ],
 )
 def test_attach(me, programs, targets, words, meant):
-    target = targets.start(me, [programs.simple("count", placement="fentry"), "-w", "-t", "1", "-n", "2000"])
+    target = targets.start(
+        me, [programs.simple("count", placement="fentry"), "-w", "-t", "1", "-n", "2000"]
+    )
     done = me.iprobe(
         "attach", target.pid, *words, "-q", "--duration", "20ms", "-o", me.dir() / "trace"
     )

@@ -501,6 +501,11 @@ static void test_nearest_path(void **state)
 	nearest_path("^", "");
 	nearest_path("$", "");
 	nearest_path("/^$/", "");
+	/* what stands between names is a comma */
+	nearest_path("h1_send;main", "h1_send,main");
+	nearest_path("h1_*|main", "h1_*,main");
+	nearest_path("operator|", "");
+	nearest_path("|", "");
 }
 
 /* Compares the selection with all names, and then checks what has matched nothing. */
