@@ -25,7 +25,9 @@ static const struct {
 	{RECORDING, " g k call-graph stack-trace stack-traces backtrace ",
 	 "callers are recorded anyway, iprobe graph shows them; --callsite adds the place of each "
 	 "call"},
-	{RECORDING, " a all all-cpus ",
+	{" run ", " a all all-cpus ",
+	 "iprobe attach --name GLOB chooses running processes; --args records arguments"},
+	{" attach ", " a all all-cpus ",
 	 "--name GLOB, --unit UNIT or --cgroup PATH chooses processes; --args records arguments"},
 	{RECORDING, " t T threads tids timestamps time-filter ",
 	 "--tid LIST chooses threads, --min-duration T leaves out shorter calls; times are "
@@ -61,7 +63,8 @@ static const struct {
 	{" attach ", " ff follow-forks inherit ",
 	 "--follow-fork records children from now on, --children those that there are too"},
 	{RECORDING, " v verbose debug ",
-	 "iprobe doctor PID tells what goes and why not, --dry-run what would be patched"},
+	 "iprobe doctor PID tells what goes and why not, iprobe attach --dry-run what would be "
+	 "patched"},
 
 	{TABLES, " time since start begin end time-range tail ",
 	 "iprobe trim --from T --to T writes that part of a trace as a trace"},
@@ -147,7 +150,8 @@ static const struct {
 	{" status ", " watch w interval d ",
 	 "watch iprobe status PID shows it again and again; iprobe top PID shows functions"},
 	{PROCESSES, " a all A ",
-	 "without a PID, iprobe status shows all processes; --name GLOB chooses some"},
+	 "without a PID, iprobe status shows all processes; iprobe status --name GLOB some of "
+	 "them"},
 	{" detach ", " f force k 9 ",
 	 "iprobe detach PID puts back what any iprobe left live; iprobe doctor PID tells what is "
 	 "in the way"},
@@ -172,8 +176,8 @@ static const struct {
 	{" fperf ", " l list ", "fperf list-events shows the events"},
 	{" fperf ", " timeout ", "--duration T counts for T only"},
 
-	{" list doctor status snapshot detach info trim split tui ", " csv ",
-	 "--json has it for programs where there is a table"},
+	{" list doctor status snapshot detach info trim split ", " csv ",
+	 "--json has it for programs"},
 	{NULL, " V version ", "iprobe --version tells the version"},
 };
 
