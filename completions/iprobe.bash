@@ -96,7 +96,11 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		_iprobe_trim
 		;;
 	report:--columns) _iprobe_part , "$columns all" ;;
-	report:-s | report:--sort) _iprobe_part '' "$columns value duration time" ;;
+	report:-s | report:--sort)
+		_iprobe_part '' "$columns value duration time value:"
+		[[ ${COMPREPLY[*]} != value: ]] || compopt -o nospace
+		_iprobe_trim
+		;;
 	tui:--view) _iprobe_part '' 'report graph timeline callers threads' ;;
 	tui:-s | tui:--sort) _iprobe_part '' "$columns" ;;
 	top:-s | top:--sort) _iprobe_part '' "$live_columns" ;;

@@ -65,7 +65,10 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		compset -P '*,'
 		compadd -q -S , -- $columns all
 		;;
-	report:--sort) compadd -- $columns value duration time ;;
+	report:--sort)
+		compadd -- $columns value duration time
+		compadd -S '' -- value:
+		;;
 	tui:--view) compadd -- report graph timeline callers threads ;;
 	tui:--sort) compadd -- $columns ;;
 	top:--sort) compadd -- rate calls self total avg p50 p99 max function ;;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/read/value_key.h"
 #include "common/error.h"
 #include "common/trace/trace_format.h"
 
@@ -110,8 +111,10 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 	f->kept += place->args ? size_of(f->payload) : 0;
 }
 
-static uint64_t key_of(const struct finder *f, const struct ip_slow_call *call)
+static long double key_of(const struct finder *f, const struct ip_slow_call *call)
 {
+	if (f->options->by == IP_SLOWEST_BY_VALUE)
+		return call->number;
 	return f->options->by == IP_SLOWEST_BY_SELF ? call->self : call->ticks;
 }
 
@@ -119,7 +122,7 @@ static uint64_t key_of(const struct finder *f, const struct ip_slow_call *call)
 static bool is_less(const struct finder *f, const struct ip_slow_call *a,
 		    const struct ip_slow_call *b)
 {
-	uint64_t x = key_of(f, a), y = key_of(f, b);
+	long double x = key_of(f, a), y = key_of(f, b);
 
 	return x != y ? x < y : a->ordinal > b->ordinal;
 }
@@ -158,6 +161,37 @@ static void clear(struct ip_slow_call *call)
 {
 	free(call->args);
 	free(call->result);
+}
+
+static bool value_of(const struct ip_value_name *name, const uint64_t *args, const uint64_t *result,
+		     struct ip_value *ret)
+{
+	return ip_value_name_get(name, result, true, ret) ||
+	       ip_value_name_get(name, args, false, ret);
+}
+
+bool ip_slow_call_value(const struct ip_slow_call *call, const struct ip_value_name *name,
+			struct ip_value *ret)
+{
+	return value_of(name, call->args, call->result, ret);
+}
+
+/* Returns whether the call can be compared with others. */
+static bool find_number(struct finder *f, struct ip_slow_call *call, const uint64_t *args,
+			const uint64_t *result)
+{
+	struct ip_value value;
+	struct ip_value_key key;
+
+	if (f->options->by != IP_SLOWEST_BY_VALUE)
+		return true;
+	if (value_of(f->options->value, args, result, &value)) {
+		key = ip_value_key_make(&value, false);
+		if (ip_value_key_number(&key, &call->number))
+			return true;
+	}
+	f->found->numberless++;
+	return false;
 }
 
 /* Keeps a call that is slow enough. It takes the ownership of *args then. */
@@ -223,12 +257,21 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 			f->found->suspect++;
 		else if (frame->flags & IP_FRAME_EARLIER)
 			f->found->earlier++;
-		else
+		else if (find_number(f, &call, place->args, result))
 			consider(f, &call, &place->args, result);
 	}
 	free(place->args);
 	*place = (struct open_call){.around = f->free};
 	f->free = frame->tag;
+}
+
+static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	struct finder *f = context;
+	struct ip_value value;
+
+	if (f->options->by == IP_SLOWEST_BY_VALUE && f->options->selected[function])
+		f->found->points += ip_value_name_get(f->options->value, f->payload, false, &value);
 }
 
 /* Sorts the heap, the slowest first. */
@@ -246,7 +289,7 @@ int ip_slowest_find(struct ip_trace_reader *trace, const struct ip_slowest_optio
 		    struct ip_slowest **ret)
 {
 	static const struct ip_frames_ops ops = {
-		.opened = on_opened, .closed = on_closed, .values = on_values};
+		.opened = on_opened, .closed = on_closed, .point = on_point, .values = on_values};
 	struct finder f = {.found = calloc(1, sizeof(*f.found)), .options = options};
 	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &f, .run = on_run};
 	int done;

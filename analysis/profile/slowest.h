@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slowest calls of a trace, with their values, in one reading. Memory is bounded: as many calls
- * are kept as are wanted, and the values of calls that are still open take 64 MiB at most.
+ * The slowest calls of a trace, with their values, in one reading; or those with the largest of a
+ * recorded number, which is the latency where a program measures it by itself. Memory is bounded:
+ * as many calls are kept as are wanted, and the values of calls that are still open take 64 MiB at
+ * most.
  *
  * Calls that were not finished when their thread or the recording ended are among them: one that
  * hangs is the slowest of all. Calls during which events were lost are not, since they may be
@@ -17,7 +19,7 @@
 #include "analysis/callstack/trace.h"
 #include "analysis/read/value_match.h"
 
-enum ip_slowest_by { IP_SLOWEST_BY_DURATION, IP_SLOWEST_BY_SELF };
+enum ip_slowest_by { IP_SLOWEST_BY_DURATION, IP_SLOWEST_BY_SELF, IP_SLOWEST_BY_VALUE };
 
 struct ip_slow_call {
 	uint64_t start, ticks, self; /* TSC; ticks: how long it took */
@@ -30,22 +32,27 @@ struct ip_slow_call {
 	/* What came with its entry and with its exit (common/trace/trace_format.h); NULL: nothing.
 	 */
 	uint64_t *args, *result;
+	long double number; /* by value: its number */
 };
 
 #define IP_NO_CALL_AROUND UINT32_MAX
 
 struct ip_slowest {
-	struct ip_slow_call *calls; /* the slowest first */
+	struct ip_slow_call *calls; /* the slowest first; by value: the largest */
 	size_t n;
 	uint64_t events;
-	uint64_t earlier; /* calls that were left out, since they were open at the attach */
-	uint64_t suspect; /* calls that were left out, since events were lost during them */
-	uint64_t unkept;  /* calls whose values took too much memory while they were open */
+	uint64_t
+		numberless; /* by value: calls that were left out, since they have no such number */
+	uint64_t points;    /* by value: points, which are no calls, that have one */
+	uint64_t earlier;   /* calls that were left out, since they were open at the attach */
+	uint64_t suspect;   /* calls that were left out, since events were lost during them */
+	uint64_t unkept;    /* calls whose values took too much memory while they were open */
 };
 
 struct ip_slowest_options {
 	size_t n; /* above 0 */
 	enum ip_slowest_by by;
+	const struct ip_value_name *value;	/* by value only */
 	const bool *selected;			/* by function: those that count */
 	const struct ip_value_matches *matches; /* ip_value_matches_find() has been called */
 };
@@ -53,6 +60,10 @@ struct ip_slowest_options {
 /* Reads the whole trace. Returns 0, or -1 with an error. */
 int ip_slowest_find(struct ip_trace_reader *trace, const struct ip_slowest_options *options,
 		    struct ip_slowest **ret);
+/* Takes the value of a call out of what came with it, as groups by value do (stats.h): what it has
+ * returned counts before what it was given. Returns false where it has none. */
+bool ip_slow_call_value(const struct ip_slow_call *call, const struct ip_value_name *name,
+			struct ip_value *ret);
 void ip_slowest_destroy(struct ip_slowest *slowest);
 
 #endif

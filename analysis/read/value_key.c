@@ -237,6 +237,23 @@ int ip_value_key_compare(const struct ip_value_key *a, const struct ip_value_key
 	return (a->kind > b->kind) - (a->kind < b->kind);
 }
 
+bool ip_value_key_number(const struct ip_value_key *key, long double *ret)
+{
+	switch (key->kind) {
+	case IP_KEY_INTEGER:
+	case IP_KEY_UNSIGNED:
+	case IP_KEY_REAL:
+	case IP_KEY_CHARACTER:
+	case IP_KEY_BOOLEAN:
+	case IP_KEY_ENUMERATOR:
+	case IP_KEY_POINTER:
+		*ret = number_of(key);
+		return !isnan(*ret);
+	default:
+		return false;
+	}
+}
+
 bool ip_value_key_bounds(const struct ip_value_key *key, double *ret_from, double *ret_to)
 {
 	if (key->kind > IP_KEY_REAL_RANGE)

@@ -55,6 +55,10 @@ bool ip_value_key_equals(const struct ip_value_key *a, const struct ip_value_key
  * by bytes, then calls without a value. */
 int ip_value_key_compare(const struct ip_value_key *a, const struct ip_value_key *b);
 
+/* Returns whether the key is a number that can be compared with others: no text, no range, no NaN.
+ * Characters, truth values, enumerators and pointers are numbers, too. */
+bool ip_value_key_number(const struct ip_value_key *key, long double *ret);
+
 /* Returns whether the key is a number or a range of numbers, with its bounds. */
 bool ip_value_key_bounds(const struct ip_value_key *key, double *ret_from, double *ret_to);
 

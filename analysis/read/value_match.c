@@ -6,7 +6,6 @@
 
 #include <ctype.h>
 #include <fnmatch.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,31 +105,6 @@ int ip_value_matches_find(struct ip_value_matches *matches, const struct ip_reco
 	return 0;
 }
 
-/* Returns the number of a value; false: it is none. */
-static bool number_of(const struct ip_value_key *key, long double *ret)
-{
-	double d;
-
-	switch (key->kind) {
-	case IP_KEY_REAL:
-		memcpy(&d, &key->word, sizeof(d));
-		*ret = d;
-		return true;
-	case IP_KEY_UNSIGNED:
-	case IP_KEY_POINTER:
-		*ret = key->word;
-		return true;
-	case IP_KEY_INTEGER:
-	case IP_KEY_CHARACTER:
-	case IP_KEY_BOOLEAN:
-	case IP_KEY_ENUMERATOR:
-		*ret = (int64_t)key->word;
-		return true;
-	default:
-		return false;
-	}
-}
-
 static bool compare(enum ip_value_match_op op, long double value, long double with)
 {
 	switch (op) {
@@ -169,7 +143,7 @@ static bool holds(const struct ip_value_match *m, const struct ip_value *value)
 
 	if (key.kind == IP_KEY_MISSING)
 		return false;
-	if (m->is_number && number_of(&key, &number))
+	if (m->is_number && ip_value_key_number(&key, &number))
 		return compare(m->op, number, m->number);
 	if (m->op == IP_MATCH_EQUAL)
 		return matches_text(m, &key);

@@ -191,6 +191,21 @@ void ip_value_name_clear(struct ip_value_name *name)
 	*name = (struct ip_value_name){0};
 }
 
+bool ip_value_name_is_text(const struct ip_value_name *name)
+{
+	const struct ip_recording *s = name->session;
+
+	for (size_t i = 0; i < s->nsignatures; i++) {
+		const struct ip_value_type *values = s->signatures[i].values;
+		int entry = name->at_entry[i], exit = name->at_exit[i];
+
+		if ((entry >= 0 && values[entry].code != 's') ||
+		    (exit >= 0 && values[exit].code != 's'))
+			return false;
+	}
+	return true;
+}
+
 bool ip_value_name_get(const struct ip_value_name *name, const uint64_t *payload, bool at_exit,
 		       struct ip_value *ret)
 {

@@ -30,6 +30,9 @@ void ip_value_name_clear(struct ip_value_name *name);
  * caller frees the text. Returns NULL with an error where memory ran out. */
 char *ip_value_names(const struct ip_recording *session);
 
+/* Returns whether the value is a text wherever the recording has it. */
+bool ip_value_name_is_text(const struct ip_value_name *name);
+
 /* Takes the value out of what came with an entry or a point, or with an exit; payload may be NULL.
  * Returns false where the value is not among it, or could not be read. */
 bool ip_value_name_get(const struct ip_value_name *name, const uint64_t *payload, bool at_exit,

@@ -34,7 +34,10 @@ static const char help[] =
 	"  -f, --functions SEL  these functions only\n"
 	"      --slowest N      the N slowest calls instead: when, thread, values, caller; with -s "
 	"duration (default),\n"
-	"                       self, or time (the N slowest in the order of time)\n"
+	"                       self, time (the N slowest in the order of time), or value:NAME "
+	"(those "
+	"with the largest\n"
+	"                       number in a recorded value: a latency that the program measured)\n"
 	"      --value COND     with --slowest: calls whose values meet fd=3, len>4096, "
 	"uri=*.html ... only; may be\n"
 	"                       repeated: all hold\n"
@@ -208,11 +211,16 @@ static int check_slowest(const char *command, struct cli_report_options *o)
 	if (!o->sort || !strcmp(o->sort, "duration"))
 		return -1;
 	o->in_time = !strcmp(o->sort, "time");
-	if (!strcmp(o->sort, "self"))
+	if (!strcmp(o->sort, "self")) {
 		o->slowest_by = IP_SLOWEST_BY_SELF;
-	else if (!o->in_time)
-		return cli_usage(command, "--slowest sorts by duration, self or time, not '%s'",
+	} else if (!strncmp(o->sort, BY_VALUE, strlen(BY_VALUE)) && o->sort[strlen(BY_VALUE)]) {
+		o->slowest_by = IP_SLOWEST_BY_VALUE;
+		o->slowest_value = o->sort + strlen(BY_VALUE);
+	} else if (!o->in_time) {
+		return cli_usage(command,
+				 "--slowest sorts by duration, self, time or value:NAME, not '%s'",
 				 o->sort);
+	}
 	return -1;
 }
 
@@ -234,6 +242,10 @@ static int check(const char *command, struct cli_report_options *o)
 		return cli_usage(command, "--value goes with --slowest");
 	if (o->sort && o->by == IP_GROUP_BY_VALUE && !strcmp(o->sort, CLI_SORT_VALUE))
 		return -1;
+	if (o->sort && !o->other && !strncmp(o->sort, BY_VALUE, strlen(BY_VALUE)))
+		return cli_usage(command,
+				 "-s value:NAME sorts the calls of --slowest N; the rows of --by "
+				 "value:NAME are sorted by -s value");
 	if (o->sort && !o->other && !find_column(o->sort, strlen(o->sort), &column))
 		return no_column(command, o->sort);
 	return -1;

@@ -36,12 +36,17 @@ static int by_name(const void *a, const void *b)
 	return order ? order : (x->stats > y->stats) - (x->stats < y->stats);
 }
 
-/* Sorts the values of a function by size. */
+/* Sorts rows by their values: numbers first, the largest before all, as other columns are; then
+ * texts from A on, as names are; then rows without a value. */
 static int by_value(const void *a, const void *b)
 {
 	const struct cli_report_row *x = a, *y = b;
-	int order = ip_value_key_compare(x->group->value, y->group->value);
+	const struct ip_value_key *x_key = x->group->value, *y_key = y->group->value;
+	int order = ip_value_key_compare(x_key, y_key);
+	double from, to;
 
+	if (ip_value_key_bounds(x_key, &from, &to) && ip_value_key_bounds(y_key, &from, &to))
+		order = -order;
 	return order ? order : by_name(a, b);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe report --slowest: single calls with their values, for people, as JSON and as CSV.
+ * iprobe report --slowest: finds single calls, and prints them with their values for people.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,24 +9,14 @@
 
 #include "cli/elide.h"
 #include "cli/filter/filter_check.h"
-#include "cli/report/report.h"
+#include "cli/report/report_slowest.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
-#include "common/csv.h"
 #include "common/error.h"
-#include "common/json.h"
 #include "common/print.h"
 #include "common/units.h"
 
 #define TEXT_MIN 24u
-
-struct slowest {
-	const struct cli_report_options *options;
-	struct ip_trace_reader *trace;
-	struct ip_names *names;
-	struct ip_symbolizer *places;
-	struct ip_slowest *found;
-};
 
 static int by_time(const void *a, const void *b)
 {
@@ -38,20 +28,14 @@ static int by_time(const void *a, const void *b)
 	return x->ordinal < y->ordinal ? 1 : -1;
 }
 
-/* What is known of the caller. */
-struct caller {
-	const char *name, *module;
-	const char *from; /* "call site", "frame"; NULL: there is no caller */
-	char *text;	  /* owned; NULL: name tells it */
-};
-
-static int find_caller(const struct slowest *s, const struct ip_slow_call *call, struct caller *ret)
+int cli_slowest_caller(const struct cli_slowest *s, const struct ip_slow_call *call,
+		       struct cli_slowest_caller *ret)
 {
 	const struct ip_recording *session = s->trace->session;
 	uint64_t address = ip_recording_call_site(call->args);
 	const struct ip_place *place;
 
-	*ret = (struct caller){0};
+	*ret = (struct cli_slowest_caller){0};
 	if (address) {
 		place = ip_symbolizer_get(s->places, call->member,
 					  session->functions[call->function].module, address);
@@ -69,15 +53,7 @@ static int find_caller(const struct slowest *s, const struct ip_slow_call *call,
 	return 0;
 }
 
-static const char *end_of(const struct ip_slow_call *call)
-{
-	return call->how == IP_END_UNFINISHED ? "unfinished"
-	       : call->how == IP_END_UNWOUND  ? "unwound"
-					      : "exit";
-}
-
-/* Makes the values as people read them: fd=3, path="/etc/motd". "" where there are none. */
-static char *values_text(const struct slowest *s, const uint64_t *payload)
+char *cli_slowest_values(const struct cli_slowest *s, const uint64_t *payload)
 {
 	const struct ip_signature *signature = ip_recording_signature(s->trace->session, payload);
 	char *text = NULL;
@@ -90,11 +66,11 @@ static char *values_text(const struct slowest *s, const uint64_t *payload)
 }
 
 /* Makes `handle(fd=3) = 0`. */
-static char *call_text(const struct slowest *s, const struct ip_slow_call *call)
+static char *call_text(const struct cli_slowest *s, const struct ip_slow_call *call)
 {
 	const struct ip_recording *session = s->trace->session;
-	_cleanup_free_ char *args = values_text(s, call->args);
-	_cleanup_free_ char *result = values_text(s, call->result);
+	_cleanup_free_ char *args = cli_slowest_values(s, call->args);
+	_cleanup_free_ char *result = cli_slowest_values(s, call->result);
 	bool has_args = ip_recording_signature(session, call->args);
 	bool has_result = ip_recording_signature(session, call->result);
 	char *text;
@@ -107,16 +83,15 @@ static char *call_text(const struct slowest *s, const struct ip_slow_call *call)
 	return text;
 }
 
-/* A thread may change its name: the one that it had when the call ended counts. */
-static const char *thread_name(const struct slowest *s, const struct ip_slow_call *call)
+const char *cli_slowest_thread(const struct cli_slowest *s, const struct ip_slow_call *call)
 {
 	return ip_recording_thread_name_at(s->trace->session, call->member, call->tid,
 					   call->start + call->ticks);
 }
 
-static char *thread_text(const struct slowest *s, const struct ip_slow_call *call)
+static char *thread_text(const struct cli_slowest *s, const struct ip_slow_call *call)
 {
-	const char *name = thread_name(s, call);
+	const char *name = cli_slowest_thread(s, call);
 	char *text, pid[16] = "";
 
 	if (s->trace->processes > 1)
@@ -136,19 +111,45 @@ static const char *mark_of(const struct ip_slow_call *call)
 	return call->flags & IP_FRAME_TAIL ? "  (until its tail call)" : "";
 }
 
-static int print_call(const struct slowest *s, const struct ip_slow_call *call, unsigned width)
+char *cli_slowest_number(const struct cli_slowest *s, const struct ip_slow_call *call)
+{
+	struct ip_value value;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (out && s->value.text && ip_slow_call_value(call, &s->value, &value))
+		ip_value_print(out, &value);
+	return ip_print_end_text(out, &text);
+}
+
+/* Prints the column of the value, which the values of the call may be cut off before. */
+static int print_number(const struct cli_slowest *s, const struct ip_slow_call *call)
+{
+	_cleanup_free_ char *text = s->value.text ? cli_slowest_number(s, call) : NULL;
+
+	if (!s->value.text)
+		return 0;
+	if (!text)
+		return ip_error("out of memory");
+	ip_print(stdout, "%*s%s  ", (int)(s->value_width - cli_width_of(text)), "", text);
+	return 0;
+}
+
+static int print_call(const struct cli_slowest *s, const struct ip_slow_call *call, unsigned width)
 {
 	uint64_t ns = ip_recording_since_start(s->trace->session, call->start);
 	_cleanup_free_ char *text = call_text(s, call);
 	_cleanup_free_ char *thread = thread_text(s, call);
 	_cleanup_free_ char *place = NULL;
 	char duration[16], self[16];
-	struct caller caller;
+	struct cli_slowest_caller caller;
 	size_t room, others = 15 + 2 * 9 + 2 + width + 2;
 
+	others += s->value.text ? s->value_width + 2 : 0;
 	if (!text || !thread)
 		return ip_error("out of memory");
-	if (find_caller(s, call, &caller) < 0)
+	if (cli_slowest_caller(s, call, &caller) < 0)
 		return -1;
 	place = caller.text;
 	others += strlen(mark_of(call));
@@ -156,18 +157,19 @@ static int print_call(const struct slowest *s, const struct ip_slow_call *call, 
 		others += 5 + cli_width_of(place ? place : caller.name);
 	room = cli_name_width(others, TEXT_MIN);
 	cli_cut_text(text, room);
-	ip_print(stdout, "%5" PRIu64 ".%09" PRIu64 " %8s %8s  %s%*s  %s", ns / 1000000000,
-		 ns % 1000000000,
+	ip_print(stdout, "%5" PRIu64 ".%09" PRIu64 " %8s %8s  ", ns / 1000000000, ns % 1000000000,
 		 ip_format_ns(ip_recording_ns(s->trace->session, call->ticks), duration),
-		 ip_format_ns(ip_recording_ns(s->trace->session, call->self), self), thread,
-		 (int)(width - cli_width_of(thread)), "", text);
+		 ip_format_ns(ip_recording_ns(s->trace->session, call->self), self));
+	if (print_number(s, call) < 0)
+		return -1;
+	ip_print(stdout, "%s%*s  %s", thread, (int)(width - cli_width_of(thread)), "", text);
 	if (caller.from)
 		ip_print(stdout, "  <- %s", place ? place : caller.name);
 	ip_print(stdout, "%s\n", mark_of(call));
 	return 0;
 }
 
-static int print_notes(const struct slowest *s)
+static int print_notes(const struct cli_slowest *s)
 {
 	char count[32];
 
@@ -187,168 +189,87 @@ static int print_notes(const struct slowest *s)
 			 "\nThe values of %s calls were not kept: too many calls with values were "
 			 "open at once.\n",
 			 ip_format_count(s->found->unkept, count));
+	if (s->found->numberless)
+		ip_print(stdout, "\n%s call%s recorded no number %s: not among these.\n",
+			 ip_format_count(s->found->numberless, count),
+			 s->found->numberless == 1 ? " has" : "s have", s->value.text);
 	return 0;
 }
 
-static int print_table(const struct slowest *s)
+static int print_table(struct cli_slowest *s)
 {
 	unsigned width = 6;
 
+	s->value_width = s->value.text ? cli_width_of(s->value.text) : 0;
 	for (size_t i = 0; i < s->found->n; i++) {
 		_cleanup_free_ char *thread = thread_text(s, &s->found->calls[i]);
+		_cleanup_free_ char *number = cli_slowest_number(s, &s->found->calls[i]);
 
-		if (!thread)
+		if (!thread || !number)
 			return ip_error("out of memory");
 		if (cli_width_of(thread) > width)
 			width = cli_width_of(thread);
+		if (s->value.text && cli_width_of(number) > s->value_width)
+			s->value_width = cli_width_of(number);
 	}
-	ip_print(stdout, "%15s %8s %8s  %-*s  %s\n", "when", "duration", "self", (int)width,
-		 "thread", "call");
+	ip_print(stdout, "%15s %8s %8s  ", "when", "duration", "self");
+	if (s->value.text)
+		ip_print(stdout, "%*s%s  ", (int)(s->value_width - cli_width_of(s->value.text)), "",
+			 s->value.text);
+	ip_print(stdout, "%-*s  %s\n", (int)width, "thread", "call");
 	for (size_t i = 0; i < s->found->n; i++)
 		if (print_call(s, &s->found->calls[i], width) < 0)
 			return -1;
 	return print_notes(s);
 }
 
-static void write_values(struct ip_json *j, const struct slowest *s,
-			 const struct ip_slow_call *call)
+/* Finds the value by which calls are sorted, if they are. Texts have no size. */
+static int find_value(struct cli_slowest *s, const char *dir)
 {
-	const struct ip_signature *args = ip_recording_signature(s->trace->session, call->args),
-				  *result = ip_recording_signature(s->trace->session, call->result);
+	const char *name = s->options->slowest_value;
 
-	if (args) {
-		ip_json_object(j, "args");
-		ip_values_json(j, args, call->args);
-		ip_json_end_object(j);
-	}
-	if (result)
-		ip_value_json(j, "retval", result, call->result);
-	if ((args && ip_values_cut(args, call->args)) ||
-	    (result && ip_values_cut(result, call->result)))
-		ip_json_bool(j, "cut", true);
-}
-
-static int write_call(struct ip_json *j, const struct slowest *s, const struct ip_slow_call *call)
-{
-	const struct ip_recording *session = s->trace->session;
-	const struct ip_recording_function *f = &session->functions[call->function];
-	_cleanup_free_ char *text = NULL;
-	struct caller caller;
-
-	if (find_caller(s, call, &caller) < 0)
+	if (!name)
+		return 0;
+	if (ip_value_name_find(s->trace->session, dir, name, &s->value) < 0)
 		return -1;
-	text = caller.text;
-	ip_json_object(j, NULL);
-	ip_json_uint(j, "ts", ip_recording_since_start(session, call->start));
-	ip_json_uint(j, "duration_ns", ip_recording_ns(session, call->ticks));
-	ip_json_uint(j, "self_ns", ip_recording_ns(session, call->self));
-	ip_json_uint(j, "pid", call->pid);
-	ip_json_uint(j, "tid", call->tid);
-	ip_json_string(j, "thread", thread_name(s, call));
-	ip_json_string(j, "function", ip_names_get(s->names, call->function));
-	ip_json_string(j, "linker_name", f->linker_name);
-	ip_json_string(j, "module", ip_recording_module_name(session, f));
-	ip_json_string(j, "file", f->file);
-	if (f->file)
-		ip_json_uint(j, "line", f->line);
-	ip_json_uint(j, "depth", call->depth);
-	write_values(j, s, call);
-	ip_json_string(j, "caller", caller.name);
-	ip_json_string(j, "caller_module", caller.module);
-	ip_json_string(j, "caller_from", caller.from);
-	ip_json_string(j, "end", end_of(call));
-	if (call->flags & (IP_FRAME_TAIL | IP_FRAME_JUMPED))
-		ip_json_bool(j, "tail", true);
-	if (call->flags & IP_FRAME_TAIL)
-		ip_json_bool(j, "until_tail_call", true);
-	ip_json_end_object(j);
-	return 0;
+	return ip_value_name_is_text(&s->value)
+		       ? ip_error("%s: the value '%s' is text, and --slowest sorts by numbers; "
+				  "--value '%s=GLOB' chooses calls by text",
+				  dir, name, name)
+		       : 0;
 }
 
-static int print_json(const struct slowest *s)
+/* Returns -1 with an error where the calls have no number by which they could be sorted. */
+static int check_numbers(const struct cli_slowest *s, const char *dir)
 {
-	const struct ip_trace_reader *t = s->trace;
-	struct ip_json j;
+	const struct ip_slowest *found = s->found;
 
-	ip_json_init(&j, stdout);
-	ip_json_object(&j, NULL);
-	ip_json_uint(&j, "events", s->found->events);
-	ip_json_uint(&j, "lost", t->lost);
-	ip_json_uint(&j, "invalid", t->session->invalid);
-	ip_json_uint(&j, "threads", t->threads);
-	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, t->end - t->begin));
-	ip_json_bool(&j, "ended", t->session->ended);
-	ip_json_bool(&j, "damaged", t->ndamages || t->missing);
-	ip_json_uint(&j, "suspect", s->found->suspect);
-	ip_json_uint(&j, "earlier", s->found->earlier);
-	if (s->found->unkept)
-		ip_json_uint(&j, "values_not_kept", s->found->unkept);
-	ip_json_array(&j, "slowest");
-	for (size_t i = 0; i < s->found->n; i++)
-		if (write_call(&j, s, &s->found->calls[i]) < 0)
-			return -1;
-	ip_json_end_array(&j);
-	ip_json_end_object(&j);
-	return 0;
+	if (found->n || (!found->numberless && !found->points))
+		return 0;
+	if (found->points)
+		return ip_error("%s: '%s' came with points, which are no calls: iprobe report --by "
+				"'value:%s' -s value lists its values",
+				dir, s->value.text, s->value.text);
+	return ip_error("%s: none of the chosen calls has recorded a number '%s'", dir,
+			s->value.text);
 }
 
-static int csv_call(struct ip_csv *csv, const struct slowest *s, const struct ip_slow_call *call)
-{
-	const struct ip_recording *session = s->trace->session;
-	const struct ip_recording_function *f = &session->functions[call->function];
-	_cleanup_free_ char *args = values_text(s, call->args);
-	_cleanup_free_ char *result = values_text(s, call->result);
-	_cleanup_free_ char *text = NULL;
-	struct caller caller;
-
-	if (!args || !result || find_caller(s, call, &caller) < 0)
-		return -1;
-	text = caller.text;
-	ip_csv_uint(csv, true, ip_recording_since_start(session, call->start));
-	ip_csv_uint(csv, true, ip_recording_ns(session, call->ticks));
-	ip_csv_uint(csv, true, ip_recording_ns(session, call->self));
-	ip_csv_uint(csv, true, call->pid);
-	ip_csv_uint(csv, true, call->tid);
-	ip_csv_string(csv, thread_name(s, call));
-	ip_csv_string(csv, ip_names_get(s->names, call->function));
-	ip_csv_string(csv, f->linker_name);
-	ip_csv_string(csv, ip_recording_module_name(session, f));
-	ip_csv_string(csv, args);
-	ip_csv_string(csv, result);
-	ip_csv_string(csv, caller.name);
-	ip_csv_string(csv, caller.from);
-	ip_csv_string(csv, end_of(call));
-	ip_csv_end(csv);
-	return 0;
-}
-
-static int print_csv(const struct slowest *s)
-{
-	static const char *const keys[] = {"ts",     "duration_ns", "self_ns",	   "pid",    "tid",
-					   "thread", "function",    "linker_name", "module", "args",
-					   "retval", "caller",	    "caller_from", "end"};
-	struct ip_csv csv = {.out = stdout};
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-		ip_csv_string(&csv, keys[i]);
-	ip_csv_end(&csv);
-	for (size_t i = 0; i < s->found->n; i++)
-		if (csv_call(&csv, s, &s->found->calls[i]) < 0)
-			return -1;
-	return 0;
-}
-
-static int find(struct slowest *s, const char *dir, struct cli_report_options *o)
+static int find(struct cli_slowest *s, const char *dir, struct cli_report_options *o)
 {
 	_cleanup_free_ bool *selected = cli_reader_select(s->trace, o->filter.functions);
-	struct ip_slowest_options wanted = {
-		.n = o->slowest, .by = o->slowest_by, .selected = selected, .matches = &o->matches};
+	struct ip_slowest_options wanted = {.n = o->slowest,
+					    .by = o->slowest_by,
+					    .value = &s->value,
+					    .selected = selected,
+					    .matches = &o->matches};
 
-	if (!selected || ip_value_matches_find(&o->matches, s->trace->session, dir) < 0)
+	if (!selected || find_value(s, dir) < 0 ||
+	    ip_value_matches_find(&o->matches, s->trace->session, dir) < 0)
 		return -1;
 	s->names = ip_names_create(s->trace->session);
 	s->places = ip_symbolizer_create(dir, s->trace->session);
-	if (!s->names || !s->places || ip_slowest_find(s->trace, &wanted, &s->found) < 0)
+	if (!s->names || !s->places || ip_slowest_find(s->trace, &wanted, &s->found) < 0 ||
+	    check_numbers(s, dir) < 0)
 		return -1;
 	if (o->in_time && s->found->n)
 		qsort(s->found->calls, s->found->n, sizeof(*s->found->calls), by_time);
@@ -357,7 +278,7 @@ static int find(struct slowest *s, const char *dir, struct cli_report_options *o
 
 int cli_report_slowest(const char *dir, struct cli_report_options *o)
 {
-	struct slowest s = {.options = o};
+	struct cli_slowest s = {.options = o};
 	int ret = cli_reader_open(dir, o->filter.process, &s.trace);
 
 	if (ret == 0)
@@ -367,13 +288,14 @@ int cli_report_slowest(const char *dir, struct cli_report_options *o)
 		cli_reader_warn_counted(s.trace);
 		if (!s.found->n)
 			cli_filter_warn_none(s.trace, &o->filter, s.found->events);
-		ret = o->format == CLI_REPORT_JSON  ? print_json(&s)
-		      : o->format == CLI_REPORT_CSV ? print_csv(&s)
+		ret = o->format == CLI_REPORT_JSON  ? cli_slowest_json(&s)
+		      : o->format == CLI_REPORT_CSV ? cli_slowest_csv(&s)
 						    : print_table(&s);
 	}
 	if (ret == 0)
 		ret = cli_reader_check_stdout();
 	ip_slowest_destroy(s.found);
+	ip_value_name_clear(&s.value);
 	ip_symbolizer_destroy(s.places);
 	ip_names_destroy(s.names);
 	ip_trace_reader_close(s.trace);

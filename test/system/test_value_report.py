@@ -147,16 +147,17 @@ def test_powers_of_two(me):
     document = report(me, directory, "--by", "value:n/log2", "-s", "value", "-f", "handle")
     assert document["by"] == "value:n/log2"
     rows = document["rows"]
-    assert [row["value"] for row in rows] == ["-7..-4", 0, 1, "2..3", "512..1023", None]
-    assert [row["value_is"] for row in rows] == ["range", "value", "value"] + ["range"] * 2 + [
-        "missing"
+    assert [row["value"] for row in rows] == ["512..1023", "2..3", 1, 0, "-7..-4", None]
+    assert [row["value_is"] for row in rows] == ["range"] * 2 + ["value", "value"] + [
+        "range",
+        "missing",
     ]
     assert [(row["value_from"], row["value_to"]) for row in rows] == [
-        (-7, -4),
-        (None, None),
-        (None, None),
-        (2, 3),
         (512, 1023),
+        (2, 3),
+        (None, None),
+        (None, None),
+        (-7, -4),
         (None, None),
     ]
     counts = collections.Counter(ranges[c.args[0]] for c in calls_of(trace))
@@ -181,7 +182,9 @@ def test_rows_are_chosen_and_sorted_as_others(me):
     assert report(me, directory, "--by", "value:n", "-n", 2)["rows"] == rows[:2]
     text = me.iprobe("report", "--by", "value:n", "-s", "value", directory).stdout
     shown = re.findall(r"  handle  (-?\d+|\(none\))", text)
-    assert shown == [str(n) for n in (-5, 0, 1, 3, 1000)] + ["(none)"]
+    assert shown == [str(n) for n in (1000, 3, 1, 0, -5)] + ["(none)"]
+    texts = [r["value"] for r in report(me, directory, "--by", "value:uri", "-s", "value")["rows"]]
+    assert texts == sorted(URIS, key=str.encode) + [None]
     assert "  function, n\n" in text
     assert "calls and points of functions that do not record n are not among these" in text
 
@@ -316,8 +319,12 @@ def test_points(me):
     directory = trace.write(me.dir() / "trace")
     rows = report(me, directory, "--by", "value:arg1", "-s", "value")["rows"]
     assert [(r["function"], r["value"], r["calls"], r["points"]) for r in rows] == [
-        ("seen", i, 10, 10) for i in range(3)
+        ("seen", i, 10, 10) for i in (2, 1, 0)
     ]
+    done = me.iprobe("report", "--slowest", 3, "-s", "value:arg1", directory)
+    assert "'arg1' came with points, which are no calls: iprobe report --by 'value:arg1'" in (
+        one_line(done)
+    )
     rows = report(me, directory, "--by", "value:arg2")["rows"]
     assert {r["value"]: r["points"] for r in rows} == {"a": 15, "b": 15}
     events = [
@@ -436,6 +443,69 @@ def test_slowest_of_chosen_values(me):
         assert len(entries) == (0 if at_exit else len(wanted))
 
 
+@pytest.mark.parametrize("name", ["n", "retval"])
+def test_slowest_by_a_recorded_number(me, name):
+    """A server that measures its requests by itself passes the latency as a value."""
+    trace = valued_trace(9)
+    directory = trace.write(me.dir() / "trace")
+
+    def number(call):
+        return call.args[0] if name == "n" else call.result
+
+    document = report(me, directory, "--slowest", 40, "-f", "handle", "-s", f"value:{name}")
+    having = [c for c in calls_of(trace) if number(c) is not None]
+    wanted = sorted((number(c) for c in having), reverse=True)[:40]
+    assert document["without_value"] == len(calls_of(trace)) - len(having) > 0
+    found = document["slowest"]
+    assert [c["value"] for c in found] == wanted
+    for c in found:
+        assert (c["args"]["n"] if name == "n" else c["retval"]) == c["value"]
+    # of equal numbers the earlier call is kept
+    assert len({(c["tid"], c["ts"], c["depth"]) for c in found}) == 40
+    options = ("report", "--slowest", 3, "-f", "handle", "-s", f"value:{name}")
+    lines = me.iprobe(*options, directory).stdout.splitlines()
+    assert lines[0].split()[:5] == ["when", "duration", "self", name, "thread"]
+    column = lines[0].index(f" {name} ") + 1 + len(name)
+    assert [line[:column].split()[-1] for line in lines[1:4]] == [str(n) for n in wanted[:3]]
+    assert f"calls have recorded no number {name}: not among these" in lines[-1]
+    table = list(csv.DictReader(io.StringIO(me.iprobe(*options, "--csv", directory).stdout)))
+    assert [row["value"] for row in table] == [str(n) for n in wanted[:3]]
+    some = report(
+        me, directory, "--slowest", 9, "-s", f"value:{name}", "--value", f"{name}<3", "-f", "handle"
+    )["slowest"]
+    assert [c["value"] for c in some] == sorted(
+        (number(c) for c in having if number(c) < 3), reverse=True
+    )[:9]
+
+
+def test_slowest_by_numbers_of_all_kinds(me):
+    """They are compared as what they are: 2^64 - 1 is the largest, -1 the least, NaN is none."""
+    trace = tracegen.Trace()
+    thread = trace.thread()
+    signed, unsigned, real, text = (trace.signature(f"{t}:t") for t in ("i8", "u8", "f8", "s"))
+    values = [
+        (signed, 0, [word(-1)]),
+        (unsigned, 0, [word(-1)]),
+        (unsigned, 0, [word(-2)]),
+        (real, 0, [0x4004000000000000]),  # 2.5
+        (real, 0, [0x7FF8000000000000]),  # NaN
+        (text, 0, string("99")),
+        (signed, 0, [3]),
+    ]
+    thread.call("main")
+    for value in values:
+        thread.call("f", values=value)
+        thread.advance(100)
+        thread.ret()
+    directory = trace.write(me.dir() / "trace")
+    document = report(me, directory, "--slowest", 9, "-s", "value:t")
+    assert [c["value"] for c in document["slowest"]] == [word(-1), word(-2), 3, 2.5, -1]
+    assert document["without_value"] == 3  # main, a text and NaN
+    assert [
+        c["value"] for c in report(me, directory, "--slowest", 1, "-s", "value:t")["slowest"]
+    ] == [word(-1)]
+
+
 def test_call_that_hangs(me):
     """What was not finished at the end is the slowest, and is marked."""
     trace = tracegen.Trace()
@@ -529,6 +599,7 @@ def test_messages(me):
         ("report", "--by", "value:urj"),
         ("hist", "--by", "value:urj"),
         ("report", "--slowest", 1, "--value", "urj=1"),
+        ("report", "--slowest", 1, "-s", "value:urj"),
         ("dump", "--value", "urj=1"),
     ):
         done = me.iprobe(*command, directory)
@@ -538,6 +609,11 @@ def test_messages(me):
         )
     done = me.iprobe("report", "--by", "value:port", "-f", "handle", directory)
     assert "no call of these functions has recorded the value 'port'" in one_line(done)
+    done = me.iprobe("report", "--slowest", 3, "-s", "value:port", "-f", "handle", directory)
+    assert "none of the chosen calls has recorded a number 'port'" in one_line(done)
+    done = me.iprobe("report", "--slowest", 3, "-s", "value:uri", directory)
+    assert "the value 'uri' is text, and --slowest sorts by numbers" in one_line(done)
+    assert done.returncode == 1 and done.stdout == ""
     done = me.iprobe("hist", "--by", "value:port", "-f", "handle", directory)
     assert "has recorded the value 'port'" in one_line(done)
     for usage in (
@@ -552,6 +628,9 @@ def test_messages(me):
         ("report", "--slowest", "3", "-n", "3"),
         ("report", "--slowest", "3", "-w", "calls>1"),
         ("report", "--slowest", "3", "-s", "p99"),
+        ("report", "--slowest", "3", "-s", "value"),
+        ("report", "--slowest", "3", "-s", "value:"),
+        ("report", "-s", "value:n"),
         ("report", "--value", "n=1"),
         ("report", "--slowest", "3", "--value", "n"),
         ("report", "--diff", directory, "--by", "value:n"),
@@ -597,12 +676,12 @@ def test_requests_of_a_program(me, programs):
             assert 0.99 * bounds[0] <= rows[uri][key] <= 1.01 * bounds[1], (uri, key)
     by_size = report(me, directory, "--by", "value:size/log2", "-f", "serve", "-s", "value")["rows"]
     assert [r["value"] for r in by_size] == [
-        0,
-        1,
-        "2..3",
-        "64..127",
-        "4096..8191",
         "65536..131071",
+        "4096..8191",
+        "64..127",
+        "2..3",
+        1,
+        0,
     ]
     # the point's second value is the URI, too
     points = {
