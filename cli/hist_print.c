@@ -11,6 +11,7 @@
 #include "cli/hist.h"
 #include "cli/report/report.h"
 #include "cli/report/thread_lines.h"
+#include "cli/report/value_note.h"
 #include "cli/tail_mark.h"
 #include "common/cleanup.h"
 #include "common/json.h"
@@ -221,8 +222,6 @@ static void print_heat(const struct cli_hist *h, const struct ip_latency *f)
 
 int cli_hist_text(const struct cli_hist *h)
 {
-	char count[32];
-
 	if (h->threads) {
 		cli_one_thread_print(h->threads, h->latencies->tid);
 		ip_print(stdout, "\n");
@@ -240,13 +239,8 @@ int cli_hist_text(const struct cli_hist *h)
 		else
 			print_bars(&f);
 	}
-	if (h->latencies && h->latencies->groups && h->latencies->groups->values->others)
-		ip_print(
-			stdout,
-			"\n(others): %s calls with values beyond the first %u of a function, or %u "
-			"of all.\n",
-			ip_format_count(h->latencies->groups->values->others, count),
-			IP_VALUES_OF_FUNCTION, IP_VALUES_OF_ALL);
+	if (h->latencies && h->latencies->groups)
+		cli_value_note(h->latencies->groups->values, "total");
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "analysis/profile/value_choice.h"
 #include "common/error.h"
 
 #define PEAK_SHARE 100 /* a peak has at least one call in so many */
@@ -180,8 +181,10 @@ int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, si
 	return 0;
 }
 
-int ip_latencies_collect_by_value(struct ip_trace_reader *trace, const bool *selected,
-				  const char *value, uint32_t tid, struct ip_latencies **ret)
+/* chosen NULL: values are not chosen. */
+static int collect_by_value(struct ip_trace_reader *trace, const bool *selected, const char *value,
+			    uint32_t tid, const struct ip_value_choice *chosen,
+			    struct ip_latencies **ret)
 {
 	static const struct ip_frames_ops ops = {
 		.opened = on_group_opened, .closed = on_group_closed, .values = on_values};
@@ -194,6 +197,8 @@ int ip_latencies_collect_by_value(struct ip_trace_reader *trace, const bool *sel
 	l->selected = selected;
 	l->tid = tid;
 	l->groups = ip_groups_create(trace, IP_GROUP_BY_VALUE, value);
+	if (l->groups)
+		l->groups->values->chosen = chosen;
 	if (!l->groups || ip_trace_reader_visit(trace, &visitor, &l->events) < 0 || l->failed) {
 		if (l->failed)
 			ip_error("out of memory");
@@ -202,6 +207,30 @@ int ip_latencies_collect_by_value(struct ip_trace_reader *trace, const bool *sel
 	}
 	*ret = l;
 	return 0;
+}
+
+int ip_latencies_collect_by_value(struct ip_trace_reader *trace, const bool *selected,
+				  const char *value, uint32_t tid, struct ip_latencies **ret)
+{
+	struct ip_latencies *l;
+	struct ip_value_choice *chosen = NULL;
+	int done = collect_by_value(trace, selected, value, tid, NULL, &l);
+
+	if (done < 0)
+		return -1;
+	if (!l->groups->values->others) {
+		*ret = l;
+		return 0;
+	}
+	done = ip_value_choice_find(trace, l->groups->values, selected, tid, IP_VALUES_BY_TOTAL,
+				    &chosen);
+	ip_latencies_destroy(l);
+	if (done == 0)
+		done = collect_by_value(trace, selected, value, tid, chosen, ret);
+	if (done == 0)
+		(*ret)->groups->values->chosen = NULL;
+	ip_value_choice_destroy(chosen);
+	return done;
 }
 
 void ip_latencies_destroy(struct ip_latencies *l)

@@ -57,7 +57,8 @@ struct ip_latencies {
  * an error. */
 int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, size_t nslices,
 			 uint32_t tid, struct ip_latencies **ret);
-/* Does the same for each value of a function (NAME or NAME/log2), without slices. */
+/* Does the same for each value of a function (NAME or NAME/log2), without slices. Where there are
+ * too many values, those with the largest total have groups. */
 int ip_latencies_collect_by_value(struct ip_trace_reader *trace, const bool *selected,
 				  const char *value, uint32_t tid, struct ip_latencies **ret);
 void ip_latencies_destroy(struct ip_latencies *latencies);

@@ -253,8 +253,9 @@ static void sum_up(struct ip_stats *stats)
 	}
 }
 
-int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_options *options,
-		     struct ip_stats **ret)
+/* chosen NULL: values are not chosen. */
+static int collect(struct ip_trace_reader *trace, const struct ip_stats_options *options,
+		   const struct ip_value_choice *chosen, struct ip_stats **ret)
 {
 	static const struct ip_frames_ops functions = {
 		.closed = on_closed, .orphan = on_orphan, .point = on_point};
@@ -289,6 +290,8 @@ int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_option
 		stats->failed = !stats->groups;
 		if (stats->groups)
 			stats->groups->per_process = options->per_process;
+		if (chosen && stats->groups)
+			stats->groups->values->chosen = chosen;
 	}
 	if (stats->failed || ip_trace_reader_visit(trace, &visitor, &stats->events) < 0 ||
 	    stats->failed) {
@@ -298,6 +301,32 @@ int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_option
 	sum_up(stats);
 	*ret = stats;
 	return 0;
+}
+
+int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_options *options,
+		     struct ip_stats **ret)
+{
+	struct ip_stats *stats;
+	struct ip_value_choice *chosen = NULL;
+	int done = collect(trace, options, NULL, &stats);
+
+	if (done < 0)
+		return -1;
+	if (!stats->groups || !stats->groups->values || !stats->groups->values->others ||
+	    options->order == IP_VALUES_AS_RECORDED) {
+		*ret = stats;
+		return 0;
+	}
+	/* too many values: those that come first in the trace are not the wanted ones */
+	done = ip_value_choice_find(trace, stats->groups->values, options->selected, options->tid,
+				    options->order, &chosen);
+	ip_stats_destroy(stats);
+	if (done == 0)
+		done = collect(trace, options, chosen, ret);
+	if (done == 0)
+		(*ret)->groups->values->chosen = NULL;
+	ip_value_choice_destroy(chosen);
+	return done;
 }
 
 void ip_stats_destroy(struct ip_stats *stats)

@@ -27,6 +27,7 @@
 #include "analysis/profile/compare.h"
 #include "analysis/profile/groups.h"
 #include "analysis/profile/histogram.h"
+#include "analysis/profile/value_choice.h"
 
 /* Times in TSC ticks. */
 struct ip_call_stats {
@@ -76,7 +77,9 @@ struct ip_stats {
 
 struct ip_stats_options {
 	enum ip_group_by by;
-	const char *value;    /* by value: NAME or NAME/log2 */
+	const char *value; /* by value: NAME or NAME/log2 */
+	/* by value: which values have groups where there are too many of them */
+	enum ip_value_order order;
 	bool per_process;     /* each process by itself */
 	const bool *selected; /* by function: those that count; NULL: all */
 	uint32_t tid;	      /* calls of this thread only; 0: all threads */

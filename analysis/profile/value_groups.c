@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/profile/value_choice.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -111,6 +112,13 @@ static uint32_t without(struct ip_value_groups *g, uint32_t function, uint32_t *
 	return added;
 }
 
+uint64_t ip_value_group_hash(uint32_t function, const struct ip_value_key *key)
+{
+	uint64_t hash = (ip_value_key_hash(key) ^ function) * 0x9e3779b97f4a7c15ull;
+
+	return hash ^ hash >> 32;
+}
+
 static uint32_t of_value(struct ip_value_groups *g, uint32_t function, const struct ip_value *value)
 {
 	struct ip_value_key key = ip_value_key_make(value, g->ranges);
@@ -121,8 +129,7 @@ static uint32_t of_value(struct ip_value_groups *g, uint32_t function, const str
 
 	if (key.kind == IP_KEY_MISSING)
 		return without(g, function, &f->missing, IP_KEY_MISSING);
-	hash = (ip_value_key_hash(&key) ^ function) * 0x9e3779b97f4a7c15ull;
-	hash ^= hash >> 32;
+	hash = ip_value_group_hash(function, &key);
 	for (at = hash & (g->size - 1); g->index[at]; at = (at + 1) & (g->size - 1)) {
 		const struct ip_value_group *group = g->items[g->index[at] - 1];
 
@@ -130,7 +137,8 @@ static uint32_t of_value(struct ip_value_groups *g, uint32_t function, const str
 		    ip_value_key_equals(&group->key, &key))
 			return g->index[at] - 1;
 	}
-	if (f->values == IP_VALUES_OF_FUNCTION || g->nvalues == IP_VALUES_OF_ALL) {
+	if (f->values == IP_VALUES_OF_FUNCTION || g->nvalues == IP_VALUES_OF_ALL ||
+	    (g->chosen && !ip_value_choice_has(g->chosen, hash))) {
 		g->others++;
 		return without(g, function, &f->others, IP_KEY_OTHERS);
 	}

@@ -2,8 +2,9 @@
 /*
  * Numbers the groups of calls of one function with one value (analysis/read/value_key.h).
  *
- * A trace may have as many values as calls, so their number is limited: the values that come first
- * have groups of their own, and each function has one group for the others.
+ * A trace may have as many values as calls, so their number is limited: the values that come first,
+ * or those that were chosen (value_choice.h), have groups of their own, and each function has one
+ * group for the others.
  */
 #ifndef IP_VALUE_GROUPS_H
 #define IP_VALUE_GROUPS_H
@@ -27,8 +28,12 @@ struct ip_value_group {
 	uint64_t *words; /* that the key points to */
 };
 
+struct ip_value_choice;
+
 struct ip_value_groups {
 	struct ip_value_name name;
+	/* the values that have groups; NULL: those that come first. To be set at once. Borrowed. */
+	const struct ip_value_choice *chosen;
 	bool ranges; /* numbers are put together by powers of two */
 	/* Pointers stay valid while the groups grow. */
 	struct ip_value_group **items;
@@ -49,6 +54,9 @@ struct ip_value_groups {
 struct ip_value_groups *ip_value_groups_create(const struct ip_recording *session, const char *dir,
 					       const char *text);
 void ip_value_groups_destroy(struct ip_value_groups *groups);
+
+/* Returns what tells the value of a function from others. */
+uint64_t ip_value_group_hash(uint32_t function, const struct ip_value_key *key);
 
 /* Returns the group of a function's event: of what came with an entry or a point (payload NULL:
  * nothing). UINT32_MAX with an error: memory ran out. */

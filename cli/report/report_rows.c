@@ -332,6 +332,26 @@ static void sort(struct cli_report *r)
 	cli_report_sort(r, by);
 }
 
+/* Returns which values have rows of their own where there are too many: those that come first by
+ * the order of rows, as far as it can be told from a few figures. */
+static enum ip_value_order order_of_values(const struct cli_report_options *o)
+{
+	static const struct {
+		const char *column;
+		enum ip_value_order order;
+	} orders[] = {{"calls", IP_VALUES_BY_CALLS}, {"threads", IP_VALUES_BY_CALLS},
+		      {"self", IP_VALUES_BY_SELF},   {"min", IP_VALUES_BY_MIN},
+		      {"avg", IP_VALUES_BY_AVG},     {"p50", IP_VALUES_BY_AVG},
+		      {"p90", IP_VALUES_BY_MAX},     {"p99", IP_VALUES_BY_MAX},
+		      {"p99.9", IP_VALUES_BY_MAX},   {"max", IP_VALUES_BY_MAX},
+		      {"stddev", IP_VALUES_BY_MAX},  {CLI_SORT_VALUE, IP_VALUES_BY_VALUE}};
+
+	for (size_t i = 0; o->sort && i < sizeof(orders) / sizeof(*orders); i++)
+		if (!strcmp(o->sort, orders[i].column))
+			return orders[i].order;
+	return IP_VALUES_BY_TOTAL;
+}
+
 /* Two calibrations of one clock differ by less than this share. */
 #define SAME_CLOCK 0.001
 
@@ -342,6 +362,7 @@ static int load(const char *dir, struct ip_trace_reader *trace,
 {
 	struct ip_stats_options wanted = {.by = options->by,
 					  .value = options->value,
+					  .order = order_of_values(options),
 					  .per_process = options->per_process,
 					  .batches = compared,
 					  .scale = 1};

@@ -13,6 +13,7 @@
 #include "cli/info_recorded.h"
 #include "cli/report/report.h"
 #include "cli/report/report_processes.h"
+#include "cli/report/value_note.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/names/short_name.h"
@@ -194,6 +195,7 @@ static void print_footer(const struct cli_report *r, size_t limit)
 static void print_values(const struct cli_report *r)
 {
 	const struct ip_value_groups *values = r->stats->groups->values;
+	const char *sort = r->options->sort;
 	char count[32];
 
 	if (r->valueless == 1)
@@ -206,13 +208,9 @@ static void print_values(const struct cli_report *r)
 			 "\n%s calls and points of functions that do not record %s are not among "
 			 "these.\n",
 			 ip_format_count(r->valueless, count), values->name.text);
-	if (values->others)
-		ip_print(stdout,
-			 "\n(others): %s calls or points with values beyond the first %u of a "
-			 "function, or %u of all%s.\n",
-			 ip_format_count(values->others, count), IP_VALUES_OF_FUNCTION,
-			 IP_VALUES_OF_ALL,
-			 values->ranges ? "" : "; --by value:NAME/log2 puts numbers together");
+	cli_value_note(values, sort && strcmp(sort, cli_report_columns[CLI_BY_FUNCTION].name)
+				       ? sort
+				       : "total");
 }
 
 /* Returns the name with the parameters, which tell functions of one name apart. The caller frees

@@ -280,7 +280,51 @@ def test_too_many_values(me):
     assert {r["value"] for r in document["rows"][1:]} == set(range(10_000))
     text = me.iprobe("report", "--by", "value:id", "-s", "calls", "-n", 1, directory).stdout
     assert "f  (others)" in text and "(others): 50 calls or points" in text
+    assert "--by value:NAME/log2 puts numbers together" in text
     assert "(others): 50 calls" in me.iprobe("hist", "--by", "value:id", "-n", 1, directory).stdout
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_values_that_have_rows_are_the_first_of_the_order(me, text):
+    """Of 12,000 keys the slowest come last, and one key's many short calls are spread over all."""
+    trace = tracegen.Trace()
+    thread = trace.thread()
+    key = trace.signature("s:key" if text else "u4:key")
+    thread.call("main")
+
+    def call(n, duration):
+        thread.call("f", values=(key, 0, string(str(n)) if text else [n]))
+        thread.advance(duration)
+        thread.ret()
+
+    for i in range(12_000):
+        call(i, 50 + 10 * i)
+        if i >= 11_000 and i % 100 == 0:
+            call(90_000, 15_000)
+    directory = trace.write(me.dir() / "trace")
+
+    def rows(by, n=4):
+        document = report(me, directory, "--by", "value:key", "-s", by)
+        assert len(document["rows"]) == 10_001 and document["other_values"] > 2000
+        own = [r for r in document["rows"] if r["value_is"] == "value"]
+        assert sum(r["calls"] for r in document["rows"]) == 12_010
+        return [(int(r["value"]), r["calls"]) for r in own[:n]]
+
+    slowest = [(11_999, 1), (11_998, 1), (11_997, 1), (11_996, 1)]
+    for by in ("max", "min", "avg", "p99"):
+        assert rows(by) == slowest, by
+    assert rows("total") == [(90_000, 10), *slowest[:3]] == rows("self")
+    assert rows("calls", 1) == [(90_000, 10)]
+    if not text:
+        assert rows("value") == [(90_000, 10), *slowest[:3]]
+    said = me.iprobe("report", "--by", "value:key", "-s", "max", "-n", 1, directory).stdout
+    assert "By max the first 10,000 values of a function are shown, 50,000 of all." in said
+    assert "iprobe report --slowest N shows single calls" in said
+    assert ("/log2 puts numbers together" in said) != text
+    document = json.loads(me.iprobe("hist", "--json", "--by", "value:key", directory).stdout)
+    shown = {r["value"] for r in document["rows"]}
+    assert len(shown) == 10_001 and document["other_values"] == 2001
+    assert {"90000", "11999"} <= {str(value) for value in shown}
 
 
 def test_lost_events(me):
