@@ -458,7 +458,7 @@ static int print_all(struct dump *d, uint32_t tid)
 	if (tid && !events)
 		return ip_error("%s: no events of a thread %u", d->trace->dir, tid);
 	if (!d->shown)
-		cli_filter_warn_none(d->trace, &d->options->filter, events);
+		cli_filter_warn_unmet(d->trace, &d->options->filter, d->matches, events);
 	return 0;
 }
 

@@ -375,6 +375,26 @@ static int split(struct parts *p, const char *dir)
 	return split_by_id(p, prefix, !strcmp(o->by, "thread"));
 }
 
+static bool has_events(const struct parts *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->parts[i].result.events)
+			return true;
+	return false;
+}
+
+/* Tells why the parts have no events. Returns 0, or -1 with an error. */
+static int warn_none(const struct parts *p)
+{
+	uint64_t events;
+
+	if (ip_trace_reader_count(p->trace, &events) < 0)
+		return -1;
+	cli_reader_warn_counted(p->trace);
+	cli_filter_warn_none(p->trace, &p->options->filter, events);
+	return 0;
+}
+
 static int work(const char *dir, const struct options *o,
 		int (*write)(struct parts *p, const char *dir))
 {
@@ -395,6 +415,8 @@ static int work(const char *dir, const struct options *o,
 		ret = cli_reader_check_stdout();
 		cli_reader_warn(p.trace);
 	}
+	if (ret == 0 && !has_events(&p))
+		ret = warn_none(&p);
 	clear(&p, failed);
 	ip_trace_reader_close(p.trace);
 	return ret < 0 ? cli_fail() : 0;

@@ -44,6 +44,12 @@ static int none(const struct cli_hist *h)
 		return ip_error("pid %d: no call of a function with a histogram has ended yet "
 				"(--payload hist)",
 				h->pid);
+	for (size_t i = 0; i < h->session->nnumbers; i++)
+		if (h->session->numbers[i].payload == IP_RECORDING_COUNT && !h->latencies->tid)
+			return ip_error("%s: none of the functions has a call that ended and was "
+					"not only counted: --payload count has no times; iprobe "
+					"report shows how many calls there were",
+					h->dir);
 	return ip_error("%s: none of the functions has a call that ended%s", h->dir,
 			!h->latencies->tid ? ""
 			: cli_hist_any_measured(h)

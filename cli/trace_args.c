@@ -213,15 +213,21 @@ void cli_reader_json_no_events(struct ip_json *j, const struct ip_recording *s)
 
 void cli_reader_warn_counted(const struct ip_trace_reader *trace)
 {
-	size_t n = 0;
+	size_t counted = 0, measured = 0;
 
-	for (size_t i = 0; i < trace->session->nnumbers; i++)
-		n += trace->session->numbers[i].payload != IP_RECORDING_LOG;
-	if (n)
+	for (size_t i = 0; i < trace->session->nnumbers; i++) {
+		counted += trace->session->numbers[i].payload == IP_RECORDING_COUNT;
+		measured += trace->session->numbers[i].payload == IP_RECORDING_HIST;
+	}
+	if (counted || measured)
 		ip_print(stderr,
-			 "iprobe: %s: what was counted or measured instead of logged (--payload) "
-			 "has no events: iprobe report and iprobe hist show it\n",
-			 trace->dir);
+			 "iprobe: %s: what was %s instead of logged (--payload) has no events: "
+			 "iprobe report%s it\n",
+			 trace->dir,
+			 !measured  ? "counted"
+			 : !counted ? "measured"
+				    : "counted or measured",
+			 measured ? " and iprobe hist show" : " shows");
 }
 
 int cli_reader_check_stdout(void)

@@ -70,9 +70,11 @@ int ip_value_matches_add(struct ip_value_matches *matches, const char *text)
 	while (*value == ' ')
 		value++;
 	*m = (struct ip_value_match){.op = op};
+	m->whole = strdup(begin);
 	m->name = strndup(begin, name);
 	m->text = strdup(value);
-	if (!m->name || !m->text) {
+	if (!m->whole || !m->name || !m->text) {
+		free(m->whole);
 		free(m->name);
 		free(m->text);
 		return ip_error("out of memory");
@@ -88,6 +90,7 @@ int ip_value_matches_add(struct ip_value_matches *matches, const char *text)
 void ip_value_matches_clear(struct ip_value_matches *matches)
 {
 	for (unsigned i = 0; i < matches->n; i++) {
+		free(matches->items[i].whole);
 		free(matches->items[i].name);
 		free(matches->items[i].text);
 		ip_value_name_clear(&matches->items[i].where);

@@ -28,7 +28,8 @@ enum ip_value_match_op {
 };
 
 struct ip_value_match {
-	char *name, *text;
+	char *whole;	   /* the condition as it was given */
+	char *name, *text; /* NAME and VALUE of it */
 	enum ip_value_match_op op;
 	bool is_number;
 	long double number;

@@ -114,6 +114,14 @@ int cli_filter_check_pid(const struct ip_trace_reader *trace, int pid)
 void cli_filter_warn_none(const struct ip_trace_reader *trace, const struct cli_filter *filter,
 			  uint64_t events)
 {
+	static const struct ip_value_matches none;
+
+	cli_filter_warn_unmet(trace, filter, &none, events);
+}
+
+void cli_filter_warn_unmet(const struct ip_trace_reader *trace, const struct cli_filter *filter,
+			   const struct ip_value_matches *matches, uint64_t events)
+{
 	const struct lasting lasting = lasting_of(trace);
 	char count[32], from[16], to[16];
 
@@ -124,5 +132,12 @@ void cli_filter_warn_none(const struct ip_trace_reader *trace, const struct cli_
 	if (filter->from_ns || filter->to_ns < UINT64_MAX)
 		ip_print(stderr, "; the recording lasts from %s to %s",
 			 ip_format_ns(lasting.from_ns, from), ip_format_ns(lasting.to_ns, to));
-	ip_print(stderr, " (iprobe report shows what was called)\n");
+	for (unsigned i = 0; i < matches->n; i++)
+		ip_print(stderr, "%s'%s'", i ? " and " : "; nothing meets ",
+			 matches->items[i].whole);
+	if (matches->n)
+		ip_print(stderr, " (iprobe report --by 'value:%s' shows which values there are)\n",
+			 matches->items[0].name);
+	else
+		ip_print(stderr, " (iprobe report shows what was called)\n");
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "analysis/callstack/trace.h"
+#include "analysis/read/value_match.h"
 #include "cli/filter_options.h"
 
 /* Checks that the trace has the thread, and a part of the time, that the filter asks for. Returns
@@ -24,5 +25,8 @@ int cli_filter_check_pid(const struct ip_trace_reader *trace, int pid);
  * where nothing was shown. It prints nothing where there were none: cli_reader_warn() tells why. */
 void cli_filter_warn_none(const struct ip_trace_reader *trace, const struct cli_filter *filter,
 			  uint64_t events);
+/* The same for a command that takes conditions on values: tells which were not met. */
+void cli_filter_warn_unmet(const struct ip_trace_reader *trace, const struct cli_filter *filter,
+			   const struct ip_value_matches *matches, uint64_t events);
 
 #endif

@@ -200,6 +200,8 @@ static int print_table(struct cli_slowest *s)
 {
 	unsigned width = 6;
 
+	if (!s->found->n) /* what there is in the place of a table has been told */
+		return print_notes(s);
 	s->value_width = s->value.text ? cli_width_of(s->value.text) : 0;
 	for (size_t i = 0; i < s->found->n; i++) {
 		_cleanup_free_ char *thread = thread_text(s, &s->found->calls[i]);
@@ -287,7 +289,7 @@ int cli_report_slowest(const char *dir, struct cli_report_options *o)
 		cli_reader_warn(s.trace);
 		cli_reader_warn_counted(s.trace);
 		if (!s.found->n)
-			cli_filter_warn_none(s.trace, &o->filter, s.found->events);
+			cli_filter_warn_unmet(s.trace, &o->filter, &o->matches, s.found->events);
 		ret = o->format == CLI_REPORT_JSON  ? cli_slowest_json(&s)
 		      : o->format == CLI_REPORT_CSV ? cli_slowest_csv(&s)
 						    : print_table(&s);

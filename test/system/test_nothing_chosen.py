@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import shutil
 import sys
 
 import pytest
@@ -109,6 +110,7 @@ def test_a_process_that_is_not_there(me, folder):
         ("report", "--json"),
         ("report", "--slowest", "3"),
         ("graph",),
+        TRIM,
         *EXPORTS,
     ],
     ids=" ".join,
@@ -116,12 +118,43 @@ def test_a_process_that_is_not_there(me, folder):
 def test_functions_without_calls(me, folder, command):
     """The trace has the function, and might have had calls of it: that is no error."""
     done = run(me, folder, command, "-f", "idle")
-    assert done.returncode == 0, repr(done)
-    assert done.stderr == (
+    none = (
         "iprobe: trace: the options choose none of 8 events (iprobe report shows what was called)\n"
     )
+    written = "iprobe: new: {} events, {} B\n" if command == TRIM else ""
+    assert done.returncode == 0, repr(done)
+    assert done.stderr == written.format(0, 0) + none
+    if command == TRIM:
+        shutil.rmtree(folder / "new")
     chosen = run(me, folder, command, "-f", "work")
-    assert chosen.returncode == 0 and chosen.stderr == "", repr(chosen)
+    assert chosen.returncode == 0, repr(chosen)
+    assert "none of" not in chosen.stderr and chosen.stderr.count("\n") == len(written) // 20
+    if "--slowest" in command:
+        assert done.stdout == "" and "work" in chosen.stdout
+
+
+def test_values_that_no_call_has(me):
+    trace = tracegen.Trace(hz=1_000_000_000)
+    thread = trace.thread()
+    signature = trace.signature("i4:status i4:t")
+    for t in range(4):
+        thread.call("answer", values=(signature, 0, [200, t]))
+        thread.advance(1000)
+        thread.ret()
+    folder = me.dir()
+    trace.write(folder / "trace")
+    options = ("--value", "status=404", "--value", "t > 9")
+    for command in (("report", "--slowest", "2"), ("dump",)):
+        done = run(me, folder, command, *options)
+        assert (done.returncode, done.stdout) == (0, ""), repr(done)
+        assert done.stderr == (
+            "iprobe: trace: the options choose none of 8 events; nothing meets 'status=404' and "
+            "'t > 9' (iprobe report --by 'value:status' shows which values there are)\n"
+        )
+        done = run(me, folder, command, "--value", "status=200")
+        assert done.stderr == "" and done.stdout.count("answer") >= 2
+    done = run(me, folder, ("report", "--slowest", "2"), *options, "--json")
+    assert json.loads(done.stdout)["slowest"] == []
 
 
 def test_a_time_without_events(me, folder):

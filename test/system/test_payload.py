@@ -12,7 +12,7 @@ import time
 import pytest
 
 from iptest import memory
-from iptest.actor import last_words
+from iptest.actor import last_words, one_line
 
 from test_counting import attach_around_the_work, own_counts, record
 
@@ -63,6 +63,35 @@ def test_every_call_is_counted(actor, programs, threads, payload):
             check_histogram(row)
         else:
             assert row["total_ns"] is None and row["min_ns"] is None and row["max_ns"] is None
+
+
+@pytest.mark.parametrize("payload", ["count", "hist"])
+def test_readers_of_events_tell_what_shows_it(me, programs, payload):
+    folder = me.dir()
+    done = me.iprobe(
+        *("run", "-o", "trace", "--payload", payload),
+        *("--", programs.simple("count"), "-t", 1, "-n", 50),
+        cwd=folder,
+    )
+    assert done.returncode == 0, repr(done)
+    shows = "iprobe report and iprobe hist show it" if payload == "hist" else "iprobe report shows"
+    was = "measured" if payload == "hist" else "counted"
+    for command in (
+        ("dump",),
+        ("graph",),
+        ("report", "--slowest", 2),
+        ("export", "--format", "folded"),
+        ("export", "--format", "html", "-o", "page.html"),
+        ("trim", "-o", "part"),
+    ):
+        done = me.iprobe(*command, "trace", cwd=folder)
+        assert done.returncode == 0, repr(done)
+        assert f"what was {was} instead of logged (--payload) has no events: {shows}" in done.stderr
+    done = me.iprobe("hist", "trace", cwd=folder)
+    if payload == "hist":
+        assert done.returncode == 0 and done.stdout, repr(done)
+    else:
+        assert "--payload count has no times; iprobe report shows" in one_line(done)
 
 
 @pytest.mark.parametrize("placement", ["fentry", "instrument"])
