@@ -152,7 +152,9 @@ static int take(const char *command, int option, void *context)
 		break;
 	case OPT_BY:
 		if (strncmp(optarg, BY_VALUE, strlen(BY_VALUE)) || !optarg[strlen(BY_VALUE)])
-			return cli_usage(command, "--by value:NAME, not '%s'", optarg);
+			return cli_usage(
+				command, "--by value:NAME, not '%s': is 'value:%s' meant?", optarg,
+				strncmp(optarg, BY_VALUE, strlen(BY_VALUE)) ? optarg : "NAME");
 		o->by = optarg;
 		break;
 	case OPT_JSON:

@@ -39,6 +39,8 @@ int cmd_report(int argc, char **argv)
 
 	if (code < 0)
 		code = cli_reader_dir(argv[0], argc, argv, &dir);
+	if (code < 0 && options.unknown_by)
+		code = cli_report_no_group(argv[0], dir, &options);
 	if (code >= 0)
 		return code;
 	if (options.slowest)

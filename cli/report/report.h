@@ -46,9 +46,10 @@ struct cli_report_condition {
 struct cli_report_options {
 	struct cli_filter filter;
 	enum ip_group_by by;
-	bool per_process;  /* each process by itself */
-	const char *value; /* --by value: NAME or NAME/log2 */
-	size_t slowest;	   /* --slowest; 0: not given */
+	bool per_process;	/* each process by itself */
+	const char *value;	/* --by value: NAME or NAME/log2 */
+	const char *unknown_by; /* --by WHAT that there is not; NULL: there is none such */
+	size_t slowest;		/* --slowest; 0: not given */
 	enum ip_slowest_by slowest_by;
 	const char *slowest_value;	 /* --slowest by value: its name */
 	bool in_time;			 /* --slowest: in the order of time */
@@ -124,8 +125,13 @@ static inline bool cli_report_is_by_function(const struct cli_report_options *o)
 	return o->by == IP_GROUP_BY_FUNCTION && !o->per_process;
 }
 
-/* report_options.c. Returns -1: go on; else the exit code. */
+/* report_options.c. Returns -1: go on; else the exit code. ret->unknown_by is yet to be told, since
+ * the trace has more to say of it. */
 int cli_report_parse(int argc, char **argv, struct cli_report_options *ret);
+/* Reports options->unknown_by as a usage error. dir: the trace, whose values may be meant. Returns
+ * 2. */
+int cli_report_no_group(const char *command, const char *dir,
+			const struct cli_report_options *options);
 
 /* report_rows.c. Reads the trace and makes a row for each wanted group that has calls. Rows are
  * sorted. The caller clears *ret even where it fails. Returns 0, or -1 with an error. */

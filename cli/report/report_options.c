@@ -11,6 +11,8 @@
 #include "cli/cli.h"
 #include "cli/report/report.h"
 #include "cli/report/report_diff.h"
+#include "cli/trace_args.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/units.h"
 
@@ -224,10 +226,43 @@ static int check_slowest(const char *command, struct cli_report_options *o)
 	return -1;
 }
 
+/* Returns whether calls of the trace have recorded the value (NAME or NAME/log2). */
+static bool is_value(const char *dir, const char *text)
+{
+	_cleanup_free_ char *name = strdup(text);
+	struct ip_value_name found = {0};
+	struct ip_trace_reader *trace;
+	char *suffix = name ? strrchr(name, '/') : NULL;
+	bool known;
+
+	if (suffix && !strcmp(suffix, "/log2"))
+		*suffix = '\0';
+	if (!name || !*name || cli_reader_open(dir, NULL, &trace) < 0)
+		return false;
+	known = ip_value_name_find(trace->session, dir, name, &found) == 0;
+	ip_value_name_clear(&found);
+	ip_trace_reader_close(trace);
+	return known;
+}
+
+int cli_report_no_group(const char *command, const char *dir, const struct cli_report_options *o)
+{
+	if (is_value(dir, o->unknown_by))
+		return cli_usage(command, "--by '%s': did you mean --by 'value:%s'?", o->unknown_by,
+				 o->unknown_by);
+	return cli_usage(command,
+			 "--by function, caller, callsite, thread, module, file, process or "
+			 "value:NAME, or one of the first six and process (caller,process); not "
+			 "'%s'",
+			 o->unknown_by);
+}
+
 static int check(const char *command, struct cli_report_options *o)
 {
 	enum cli_report_column column;
 
+	if (o->unknown_by)
+		return -1;
 	if (o->other && !cli_report_is_by_function(o))
 		return cli_usage(command, "--diff compares functions: it does not go with --by");
 	if (o->other && o->chosen)
@@ -271,11 +306,7 @@ static int take(const char *command, int option, void *context)
 	switch (option) {
 	case OPT_BY:
 		if (!parse_groups(optarg, o))
-			return cli_usage(command,
-					 "--by function, caller, callsite, thread, module, file, "
-					 "process or value:NAME, or one of the first six and "
-					 "process (caller,process); not '%s'",
-					 optarg);
+			o->unknown_by = optarg;
 		break;
 	case OPT_BY_CALLER:
 		o->by = IP_GROUP_BY_CALLER;

@@ -353,7 +353,7 @@ static void print_callers(const struct cli_report *r)
 		ip_print(stdout,
 			 "\n<- ... (around): the recorded call around it, of %s calls; functions "
 			 "without probes in between are not seen\n"
-			 "(iprobe run --callsite records return addresses).\n",
+			 "(--callsite of iprobe run and attach records return addresses).\n",
 			 ip_format_count(by_frame, count));
 }
 

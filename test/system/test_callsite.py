@@ -131,6 +131,7 @@ def test_report_by_caller_without_call_sites(me, program):
     }
     text = me.iprobe("report", "--by", "caller", directory).stdout
     assert "work <- main (around)\n" in text and "the recorded call around it" in text
+    assert "(--callsite of iprobe run and attach records return addresses)" in text
     (main,) = report(me, directory, "--by-caller", "-f", "main")["rows"]
     assert main["caller"] is None and main["caller_from"] is None and main["calls"] == 1
 

@@ -651,6 +651,17 @@ def test_messages(me):
         assert "no function records a value 'urj'; the nearest are: uri; there are: n, uri" in (
             one_line(done)
         )
+    for by in ("uri", "n/log2", "arg2"):
+        done = me.iprobe("report", "--by", by, "-s", "value", directory)
+        assert done.returncode == 2 and done.stdout == "", repr(done)
+        assert f"--by '{by}': did you mean --by 'value:{by}'?" in done.stderr
+        done = me.iprobe("hist", "--by", by, directory)
+        assert done.returncode == 2 and f"is 'value:{by}' meant?" in done.stderr
+    for by in ("urj", "/log2", "caller,thread", "value:"):
+        done = me.iprobe("report", "--by", by, directory)
+        assert done.returncode == 2 and f"not '{by}'" in done.stderr, repr(done)
+    done = me.iprobe("report", "--by", "uri", me.dir() / "nothing")
+    assert done.returncode == 2 and "not 'uri'" in done.stderr, repr(done)
     done = me.iprobe("report", "--by", "value:port", "-f", "handle", directory)
     assert "no call of these functions has recorded the value 'port'" in one_line(done)
     done = me.iprobe("report", "--slowest", 3, "-s", "value:port", "-f", "handle", directory)
