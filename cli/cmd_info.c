@@ -31,7 +31,7 @@ static const char help[] = "usage: iprobe info [--json] [DIR]\n\n"
 
 static uint64_t duration_ns(const struct ip_trace_reader *t)
 {
-	return ip_recording_ns(t->session, t->end - t->begin);
+	return ip_recording_ns(t->session, ip_trace_reader_recorded(t));
 }
 
 static uint32_t functions_of(const struct ip_recording *s, uint32_t module)

@@ -99,7 +99,7 @@ static void print_head(const struct cli_graph *g)
 		ip_print(stdout, ", %s invalid", ip_format_count(t->session->invalid, invalid));
 	ip_print(stdout, ", %s thread%s, %s; 100 %% is %s%s\n",
 		 ip_format_count(t->threads, threads), t->threads == 1 ? "" : "s",
-		 ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration),
+		 ip_format_ns(ip_recording_ns(t->session, ip_trace_reader_recorded(t)), duration),
 		 ip_format_ns(ip_recording_ns(t->session, g->tree->ticks), sum),
 		 t->threads == 1 || g->tid ? "" : ", of all threads together");
 	if (g->tid)
@@ -181,7 +181,7 @@ void cli_graph_json(const struct cli_graph *g)
 	ip_json_uint(&j, "lost", t->lost);
 	ip_json_uint(&j, "invalid", t->session->invalid);
 	ip_json_uint(&j, "threads", t->threads);
-	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, t->end - t->begin));
+	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, ip_trace_reader_recorded(t)));
 	ip_json_uint(&j, "total_ns", ip_recording_ns(t->session, g->tree->ticks));
 	ip_json_string(&j, "direction", g->bottom_up ? "bottom-up" : "top-down");
 	if (g->by_thread)

@@ -189,6 +189,7 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	struct ip_session_summary *sum = s->summary;
 	struct ip_collector_stats stats;
 	struct ip_coarse_clock_stats coarse_clock;
+	uint64_t idle_tsc;
 	int saved;
 
 	ip_collector_priority(false);
@@ -207,6 +208,7 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 		s->trace = NULL;
 		return 0;
 	}
+	idle_tsc = ip_trace_add_live(s->trace, false);
 	if (ip_collector_finish(s->collector) < 0)
 		return -1;
 	if (ip_collector_full(s->collector)) /* perhaps because of what was drained last */
@@ -266,6 +268,11 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	/* The clock's rate is known for sure only at the end: before that, a recording that was
 	 * resumed may have been too short. */
 	sum->kept_from_ns = ip_trace_ns(s->trace, sum->rotated.tsc);
+	if (s->live_tsc) /* as readers tell it */
+		sum->length_ns =
+			ip_trace_ns(s->trace, idle_tsc) - ip_trace_ns(s->trace, s->live_tsc);
+	if (sum->until_ns > sum->length_ns)
+		sum->until_ns = sum->length_ns;
 	return saved;
 }
 

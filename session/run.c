@@ -344,8 +344,10 @@ static enum ip_end_reason record(struct launch *l)
 		if (is_waiting(l)) {
 			if (take_image(l) < 0)
 				return s->write_failed ? IP_END_WRITE_FAILED : IP_END_NONE;
-			s->start_ns =
-				s->summary->recorded && !s->shown_ns ? ip_now_ns() : s->start_ns;
+			if (s->summary->recorded && !s->shown_ns) {
+				s->live_tsc = ip_trace_add_live(s->trace, true);
+				s->start_ns = ip_now_ns();
+			}
 			s->shown_ns = s->start_ns;
 			ip_end_time_start(s);
 		}

@@ -33,6 +33,7 @@ struct ip_session {
 	struct ip_session_summary *summary;
 	struct ip_clock_reading start;
 	uint64_t start_ns;
+	uint64_t live_tsc; /* when probes were live at first; 0: they were not yet */
 	struct ip_target *target;
 	struct ip_area *area;
 	/* of the present image; files and probe lists stay open until the end */

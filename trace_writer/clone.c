@@ -110,6 +110,7 @@ int ip_trace_clone(const struct ip_trace *trace, struct ip_dir_place *place, str
 	}
 	fflush(trace->text_out);
 	fwrite(trace->text, 1, trace->text_size, clone->text_out);
+	clone->live_tsc = trace->live_tsc;
 	if (copy_labels(trace, clone) < 0 || copy_threads(trace, clone) < 0 ||
 	    copy_lists(trace, clone) < 0) {
 		ip_trace_discard(clone);

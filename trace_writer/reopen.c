@@ -125,8 +125,8 @@ static int add_function(struct ip_trace *trace, char **fields, const struct path
 static int read_line(struct ip_trace *trace, char *line, struct paths *paths)
 {
 	static const char *const heads[] = {
-		"iprobe-session", "host",      "kernel",  "boot",   "pid",
-		"start_realtime", "tsc_start", "tsc_end", "tsc_hz", "ends"};
+		"iprobe-session", "host",    "kernel", "boot", "pid", "start_realtime",
+		"tsc_start",	  "tsc_end", "tsc_hz", "ends", "idle"};
 	_cleanup_free_ char *copy = strdup(line);
 	char *fields[FIELDS], *rest = copy, *field;
 	size_t n = 0;
@@ -140,6 +140,10 @@ static int read_line(struct ip_trace *trace, char *line, struct paths *paths)
 	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++)
 		if (!strcmp(fields[0], heads[i]))
 			return 0;
+	if (!strcmp(fields[0], "live")) {
+		trace->live_tsc = strtoull(fields[1], NULL, 10);
+		return 0;
+	}
 	if (!strcmp(fields[0], "command")) {
 		unescape(fields[1]);
 		free(trace->command);

@@ -363,6 +363,19 @@ void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct
 	putc('\n', trace->text_out);
 }
 
+uint64_t ip_trace_add_live(struct ip_trace *trace, bool live)
+{
+	struct ip_clock_reading now;
+
+	/* The line has no need to be on disk at once: a trace without it counts from its start. */
+	ip_clock_read(&now);
+	if (!live)
+		trace->idle_tsc = now.tsc;
+	else if (!trace->live_tsc)
+		trace->live_tsc = now.tsc;
+	return now.tsc;
+}
+
 void ip_trace_add_exec(struct ip_trace *trace, pid_t pid)
 {
 	struct ip_clock_reading now;

@@ -89,6 +89,10 @@ static int write_session(struct ip_trace *trace)
 		trace->start.realtime_ns, trace->start.tsc);
 	if (trace->tsc_end)
 		fprintf(out, "tsc_end\t%lu\n", trace->tsc_end);
+	if (trace->live_tsc)
+		fprintf(out, "live\t%lu\n", trace->live_tsc);
+	if (trace->idle_tsc)
+		fprintf(out, "idle\t%lu\n", trace->idle_tsc);
 	fprintf(out, "tsc_hz\t%lu\nends\tpackets\n", trace->hz);
 	fflush(trace->text_out);
 	if (trace->text_size)

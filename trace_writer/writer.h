@@ -118,6 +118,9 @@ int ip_trace_add_stop(struct ip_trace *trace, const struct ip_stop_record *stop)
 void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct ip_module *module);
 /* The process has executed another program just now. */
 void ip_trace_add_exec(struct ip_trace *trace, pid_t pid);
+/* Notes that probes are live from now on, or that they are idle, for the next time that the session
+ * file is written. Of a trace that is gone on with it was noted before. Returns the TSC of now. */
+uint64_t ip_trace_add_live(struct ip_trace *trace, bool live);
 /* The process is recorded again, as that program, from to_tsc on. from_tsc: when it was last
  * recorded before. */
 void ip_trace_add_resumed(struct ip_trace *trace, pid_t pid, uint64_t from_tsc, uint64_t to_tsc);

@@ -33,6 +33,7 @@ struct ip_trace {
 	struct ip_clock_reading start;
 	uint64_t hz;
 	uint64_t tsc_end;
+	uint64_t live_tsc, idle_tsc; /* 0: not yet; common/trace/trace_format.h */
 	struct ip_trace_stream *streams;
 	size_t nstreams;
 	uint64_t bytes;

@@ -361,6 +361,18 @@ uint64_t ip_trace_reader_first_event(const struct ip_trace_reader *t)
 	return first > t->begin ? first : t->begin;
 }
 
+uint64_t ip_trace_reader_recorded(const struct ip_trace_reader *t)
+{
+	const struct ip_recording *s = t->session;
+	uint64_t from = t->begin, to = t->end;
+
+	if (s->tsc_live > from && s->tsc_live <= to)
+		from = s->tsc_live;
+	if (s->tsc_idle >= from && s->tsc_idle < to)
+		to = s->tsc_idle;
+	return to - from;
+}
+
 void ip_trace_reader_close(struct ip_trace_reader *t)
 {
 	if (!t)

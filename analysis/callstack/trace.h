@@ -102,6 +102,10 @@ void ip_trace_reader_close(struct ip_trace_reader *trace);
  * events, it is begin. */
 uint64_t ip_trace_reader_first_event(const struct ip_trace_reader *trace);
 
+/* Returns for how long events could be recorded, in TSC ticks: from when probes were live until
+ * they were idle, where the trace tells; else from begin to end. */
+uint64_t ip_trace_reader_recorded(const struct ip_trace_reader *trace);
+
 /* Chooses processes: by pid, or by a pattern of names as of glob(7). Readers pass over the others
  * from then on, and the figures of the trace are about the chosen ones. Returns 0, or -1 with an
  * error: there is none. */

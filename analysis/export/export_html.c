@@ -53,7 +53,8 @@ struct page {
 	bool *ranked;	 /* by function of the session: it has a histogram */
 	/* functions that have no histogram because there are too many functions */
 	uint32_t unranked;
-	uint64_t began; /* when the recording did, TSC */
+	uint64_t began;	   /* when the recording did, TSC */
+	uint64_t recorded; /* for how long, ticks */
 	const char *separator;
 };
 
@@ -161,7 +162,7 @@ static int put_meta(struct page *p)
 	put_field(p, "version", IP_VERSION);
 	put_number(p, "pid", s->pid);
 	put_field(p, "service", s->members ? s->members->service : NULL);
-	put_number(p, "recorded", ns(p, p->trace->end - p->began));
+	put_number(p, "recorded", ns(p, p->recorded));
 	/* times of the page count from there; dump and trim count from the start of the session */
 	put_number(p, "begin", ip_recording_since_start(s, p->trace->begin));
 	put_number(p, "duration", ns(p, p->timeline->ticks));
@@ -563,6 +564,7 @@ int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options
 			 .options = options,
 			 .out = out,
 			 .began = trace->begin,
+			 .recorded = ip_trace_reader_recorded(trace),
 			 .names = ip_names_create(trace->session)};
 	int ret = -1;
 

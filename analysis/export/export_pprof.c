@@ -345,7 +345,7 @@ int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_option
 	if (ret == 0)
 		ret = ip_calltree_collect(trace, &wanted, &tree);
 	if (ret == 0)
-		ret = put_profile(&p, tree, trace->end - trace->begin);
+		ret = put_profile(&p, tree, ip_trace_reader_recorded(trace));
 	if (tree)
 		*options->unchosen = tree->n > 1 ? 0 : tree->events;
 	if (ret == 0)

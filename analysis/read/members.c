@@ -508,6 +508,12 @@ static void join_times(struct ip_recording *s, uint32_t member, uint64_t *longes
 		s->limit = own->limit;
 		s->limit_by = own->limit_by;
 	}
+	/* from when one of them was live, until none was */
+	s->tsc_live = (first || s->tsc_live) && own->tsc_live
+			      ? (first || own->tsc_live < s->tsc_live ? own->tsc_live : s->tsc_live)
+			      : 0;
+	s->tsc_idle =
+		(first || s->tsc_idle) && own->tsc_idle ? most(s->tsc_idle, own->tsc_idle) : 0;
 	s->tsc_end = (first || s->tsc_end) && own->tsc_end ? most(s->tsc_end, own->tsc_end) : 0;
 	s->ended = (first || s->ended) && own->ended;
 	if (!s->ended)

@@ -154,6 +154,8 @@ struct ip_recording {
 	const char *host, *kernel, *command, *end, *boot;
 	/* tsc_end 0: the file does not tell */
 	uint64_t pid, start_realtime, tsc_start, tsc_end, tsc_hz;
+	/* when probes became live at first, and idle at last; 0: it is not told */
+	uint64_t tsc_live, tsc_idle;
 	uint64_t overwritten; /* events that newer events have overwritten */
 	bool overwrites;
 	/* The recording kept the newest events only. It removed rotated events, in

@@ -65,6 +65,18 @@ static int parse_no_events(struct ip_session_parser *p)
 	return 0;
 }
 
+/* The first line counts: probes were live from then on. */
+static int parse_live(struct ip_session_parser *p)
+{
+	uint64_t tsc = 0;
+
+	if (ip_session_number(p, 1, UINT64_MAX, &tsc) < 0)
+		return -1;
+	if (!p->session->tsc_live)
+		p->session->tsc_live = tsc;
+	return 0;
+}
+
 static int parse_exec(struct ip_session_parser *p)
 {
 	struct ip_recording *s = p->session;
@@ -316,6 +328,7 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"start_realtime", &s->start_realtime},
 		       {"tsc_start", &s->tsc_start},
 		       {"tsc_end", &s->tsc_end},
+		       {"idle", &s->tsc_idle},
 		       {"tsc_hz", &s->tsc_hz},
 		       {"events", &s->events},
 		       {"lost", &s->lost},
@@ -339,6 +352,7 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"thread", ip_session_parse_thread},
 		       {"stack", ip_session_parse_stack},
 		       {"no_events", parse_no_events},
+		       {"live", parse_live},
 		       {"exec", parse_exec},
 		       {"again", parse_resumed},
 		       {"missing", parse_missing},

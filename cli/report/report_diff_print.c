@@ -95,7 +95,7 @@ static void print_header(const char *what, const struct cli_report *r)
 	if (t->session->invalid)
 		ip_print(stdout, ", %s invalid", ip_format_count(t->session->invalid, invalid));
 	ip_print(stdout, ", %s\n",
-		 ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration));
+		 ip_format_ns(ip_recording_ns(t->session, ip_trace_reader_recorded(t)), duration));
 }
 
 /* Returns when the probes of the row's function were taken away in its recording, or NULL. */
@@ -243,7 +243,7 @@ static void json_trace(struct ip_json *j, const char *key, const struct cli_repo
 	ip_json_uint(j, "events", r->stats->events);
 	ip_json_uint(j, "lost", t->lost);
 	ip_json_uint(j, "invalid", t->session->invalid);
-	ip_json_uint(j, "duration_ns", ip_recording_ns(t->session, t->end - t->begin));
+	ip_json_uint(j, "duration_ns", ip_recording_ns(t->session, ip_trace_reader_recorded(t)));
 	ip_json_end_object(j);
 }
 

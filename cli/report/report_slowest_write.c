@@ -85,7 +85,7 @@ int cli_slowest_json(const struct cli_slowest *s)
 	ip_json_uint(&j, "lost", t->lost);
 	ip_json_uint(&j, "invalid", t->session->invalid);
 	ip_json_uint(&j, "threads", t->threads);
-	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, t->end - t->begin));
+	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, ip_trace_reader_recorded(t)));
 	ip_json_bool(&j, "ended", t->session->ended);
 	ip_json_bool(&j, "damaged", t->ndamages || t->missing);
 	ip_json_uint(&j, "suspect", s->found->suspect);

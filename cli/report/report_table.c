@@ -128,7 +128,7 @@ static void print_header(const struct cli_report *r)
 		ip_print(stdout, ", %s processes", ip_format_count(t->processes, lost));
 	ip_print(stdout, ", %s thread%s, %s\n", ip_format_count(t->threads, threads),
 		 t->threads == 1 ? "" : "s",
-		 ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration));
+		 ip_format_ns(ip_recording_ns(t->session, ip_trace_reader_recorded(t)), duration));
 	cli_filter_note(stdout, "", t->session);
 	ip_print(stdout, "\n");
 }

@@ -98,7 +98,7 @@ static void print_title(struct cli_tui *tui, FILE *out)
 		ip_print(out, ", cut off");
 	ip_print(out, ", %s thread%s, %s\n", ip_format_count(t->threads, threads),
 		 t->threads == 1 ? "" : "s",
-		 ip_format_ns(ip_recording_ns(s, t->end - t->begin), duration));
+		 ip_format_ns(ip_recording_ns(s, ip_trace_reader_recorded(t)), duration));
 }
 
 static void print_views(const struct cli_tui *tui, FILE *out)

@@ -118,6 +118,9 @@
  *            line too)
  *   payload KIND(count|hist|user) NUMBERS
  *            (what these functions did instead of logging, while they were live)
+ *   live TSC | idle TSC
+ *            (when the probes were live, and when they were idle again. What lies before and behind
+ *            is preparation, in which nothing is recorded)
  *   stop KIND(attach|change|dlopen|repair|detach) TSC DURATION_NS THREADS PAGES SITES
  *   exec PID TSC
  *            (the process executed another program: its frames are gone)

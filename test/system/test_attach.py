@@ -46,14 +46,22 @@ def test_a_signal_ends_a_session_properly(actor, steady, number):
 
 
 def test_duration_is_kept(actor, steady):
+    directory = actor.dir() / "trace"
     started = time.monotonic()
     done = actor.iprobe(
-        "attach", steady.pid, "--duration", "700ms", "-f", "step_11", "-o", actor.dir() / "trace"
+        *("attach", steady.pid, "--duration", "700ms", "-f", "step_11"),
+        *("-o", directory, "--json"),
     )
     took = time.monotonic() - started
     assert done.returncode == 0, repr(done)
     assert 0.7 <= took < 6
     memory.assert_untouched(steady.pid)
+    # for the readers it lasted as long: what was to be done before and behind is not in it
+    length = done.summary()["duration_ns"]
+    assert 0.7e9 <= length < took * 1e9
+    for command in ("report", "info", "graph"):
+        shown = json.loads(actor.iprobe(command, "--json", directory).stdout)
+        assert abs(shown["duration_ns"] - length) <= 2, (command, shown["duration_ns"], length)
 
 
 def test_dry_run_changes_nothing(actor, steady):

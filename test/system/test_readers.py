@@ -91,6 +91,42 @@ def check_function(trace, shown, calls):
         assert shown[key] == pytest.approx(ns(trace, rank(ended, share)), rel=0.01, abs=1), key
 
 
+@pytest.mark.parametrize(
+    "lines, length, part",
+    [
+        (["live 300", "idle 900"], 600, 151),
+        (["live 300", "live 500", "idle 700", "idle 900"], 600, 151),  # resumed
+        (["live 300"], 700, 151),  # killed
+        (["idle 900"], 900, 451),
+        (["live 5000", "idle 900"], 900, 451),  # what cannot be true is not believed
+        (["live 300", "idle 200"], 700, 151),
+        (["live 0", f"idle {2**64 - 1}"], 1000, 451),
+    ],
+)
+def test_a_recording_lasts_while_probes_are_live(me, lines, length, part):
+    trace = tracegen.Trace(hz=1_000_000_000)
+    thread = trace.thread()
+    thread.advance(400)
+    thread.call("f")
+    thread.advance(100)
+    thread.ret()
+    thread.advance(500)
+    for line in lines:
+        word, tsc = line.split()
+        tsc = int(tsc) if int(tsc) > 10_000 or not int(tsc) else trace.start + int(tsc)
+        trace.extra_lines.append(f"{word}\t{tsc}")
+    directory = trace.write(me.dir() / "trace")
+    for command in (("report",), ("report", "--slowest", 1), ("graph",), ("info",)):
+        shown = json.loads(me.iprobe(*command, "--json", directory).stdout)
+        assert shown["duration_ns"] == length, command
+    # times are those since the start all the same
+    events = me.iprobe("dump", "--json", directory).stdout.splitlines()
+    assert [json.loads(line)["ts"] for line in events] == [400, 500]
+    done = me.iprobe("trim", "--to", "450ns", "-o", directory.parent / "part", directory)
+    assert done.returncode == 0, repr(done)
+    assert report(me, directory.parent / "part")["duration_ns"] == part
+
+
 def check_report(me, trace, directory):
     shown = report(me, directory)
     assert shown["events"] == trace.events

@@ -258,7 +258,7 @@ const page = (function () {
       meta.host && `on ${meta.host}`,
       several ? meta.service && `chosen by ${meta.service}` : meta.pid && `process ${meta.pid}`,
       meta.start,
-      `recorded for ${time(meta.recorded)}` + (meta.recorded > meta.duration && meta.events
+      `recorded for ${time(meta.recorded)}` + (meta.begin && meta.events
         ? `, first event after ${time(meta.begin)}` : ""),
       plural(meta.events, "event"), plural(meta.threads, "thread"),
       plural(functions.length, "function") +
