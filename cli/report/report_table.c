@@ -208,9 +208,12 @@ static void print_values(const struct cli_report *r)
 			 "\n%s calls and points of functions that do not record %s are not among "
 			 "these.\n",
 			 ip_format_count(r->valueless, count), values->name.text);
-	cli_value_note(values, sort && strcmp(sort, cli_report_columns[CLI_BY_FUNCTION].name)
-				       ? sort
-				       : "total");
+	if (!sort || !strcmp(sort, cli_report_columns[CLI_BY_FUNCTION].name))
+		sort = cli_report_columns[CLI_BY_TOTAL].name;
+	/* texts are not chosen by their order */
+	cli_value_note(values, !strcmp(sort, CLI_SORT_VALUE) && ip_value_name_is_text(&values->name)
+				       ? NULL
+				       : sort);
 }
 
 /* Returns the name with the parameters, which tell functions of one name apart. The caller frees

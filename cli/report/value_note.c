@@ -13,13 +13,18 @@ void cli_value_note(const struct ip_value_groups *values, const char *by)
 
 	if (!values->others)
 		return;
-	ip_print(
-		stdout,
-		"\n(others): %s call%s or points with other values. By %s the first %s values of a "
-		"function are shown, %s of all.\n",
-		ip_format_count(values->others, count), ip_plural(values->others), by,
-		ip_format_count(IP_VALUES_OF_FUNCTION, rows),
-		ip_format_count(IP_VALUES_OF_ALL, all));
+	ip_format_count(IP_VALUES_OF_FUNCTION, rows);
+	ip_format_count(IP_VALUES_OF_ALL, all);
+	ip_print(stdout, "\n(others): %s call%s or points with other values. ",
+		 ip_format_count(values->others, count), ip_plural(values->others));
+	if (by)
+		ip_print(stdout, "By %s the first %s values of a function are shown, %s of all.\n",
+			 by, rows, all);
+	else
+		ip_print(stdout,
+			 "The %s values of a function that were recorded first are shown, %s of "
+			 "all.\n",
+			 rows, all);
 	/* texts have no powers of two */
 	ip_print(stdout, "iprobe report --slowest N shows single calls%s.\n",
 		 values->ranges || ip_value_name_is_text(&values->name)

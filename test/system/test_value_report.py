@@ -319,6 +319,9 @@ def test_values_that_have_rows_are_the_first_of_the_order(me, text):
         assert rows("value") == [(90_000, 10), *slowest[:3]]
     said = me.iprobe("report", "--by", "value:key", "-s", "max", "-n", 1, directory).stdout
     assert "By max the first 10,000 values of a function are shown, 50,000 of all." in said
+    by_value = me.iprobe("report", "--by", "value:key", "-s", "value", "-n", 1, directory).stdout
+    assert ("By value the first 10,000" in by_value) != text
+    assert ("10,000 values of a function that were recorded first" in by_value) == text
     assert "iprobe report --slowest N shows single calls" in said
     assert ("/log2 puts numbers together" in said) != text
     document = json.loads(me.iprobe("hist", "--json", "--by", "value:key", directory).stdout)
