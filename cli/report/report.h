@@ -146,6 +146,11 @@ int cli_report_load_compared(const char *dir, const struct cli_report_options *o
 int cli_report_load_open(struct ip_trace_reader *trace, const struct cli_report_options *options,
 			 struct cli_report *ret);
 void cli_report_clear(struct cli_report *report);
+/* report_order.c. Sorts the rows as the options say. */
+void cli_report_sort_rows(struct cli_report *report);
+/* Returns which values have rows of their own where there are too many: those that come first by
+ * the order of rows, as far as it can be told from a few figures. */
+enum ip_value_order cli_report_value_order(const struct cli_report_options *options);
 /* Sorts the rows by a column as the table is sorted: the largest first, names from A on. */
 void cli_report_sort(struct cli_report *report, enum cli_report_column by);
 
