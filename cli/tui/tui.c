@@ -24,8 +24,8 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
-#include "common/print.h"
 #include "common/names/short_name.h"
+#include "common/print.h"
 #include "common/units.h"
 
 #define TAIL	    "  (until its tail call)"
