@@ -54,23 +54,28 @@ void fperf_summary_tell(const struct ip_session_summary *s, struct ip_fperf *f, 
 {
 	const struct ip_fperf_options *o = ip_fperf_get_options(f);
 	struct ip_fperf_summary sum;
-	char process[32] = "";
+	char process[32] = "", share[96];
 
 	ip_fperf_summary(f, &sum);
 	if (several)
 		snprintf(process, sizeof(process), "pid %d: ", s->pid);
-	ip_print(
-		stderr,
-		"fperf: %s%lu sample%s in %.2f s (%.2f s of CPU time); %zu of %zu function%s "
-		"called, "
-		"%zu of them have samples; it cost %.1f ms, %.2f %% (stops and page switches %.2f "
-		"%%); probes changed %lu time%s, %lu of them without a stop; longest stop %.2f ms, "
-		"longest gap of functions that stayed %.3f ms\n",
-		process, sum.samples, ip_plural(sum.samples), sum.length_s, sum.run_s, sum.called,
-		sum.functions, ip_plural(sum.functions), sum.sampled,
-		1e3 * sum.overhead * sum.run_s, 100 * sum.overhead, 100 * sum.stops_share,
-		sum.changes, ip_plural(sum.changes), sum.changes_without_stop,
-		ip_stop_log_longest(&s->stops) / 1e6, sum.longest_gap_ns / 1e6);
+	/* a share of next to nothing says nothing */
+	if (sum.overhead > 1)
+		snprintf(share, sizeof(share), "more than the process itself");
+	else
+		snprintf(share, sizeof(share), "%.2f %% (stops and page switches %.2f %%)",
+			 100 * sum.overhead, 100 * sum.stops_share);
+	ip_print(stderr,
+		 "fperf: %s%lu sample%s in %.2f s (%.2f s of CPU time); %zu of %zu function%s "
+		 "called, "
+		 "%zu of them have samples; it cost %.1f ms, %s; probes changed %lu time%s, %lu of "
+		 "them without a stop; longest stop %.2f ms, "
+		 "longest gap of functions that stayed %.3f ms\n",
+		 process, sum.samples, ip_plural(sum.samples), sum.length_s, sum.run_s, sum.called,
+		 sum.functions, ip_plural(sum.functions), sum.sampled,
+		 1e3 * sum.overhead * sum.run_s, share, sum.changes, ip_plural(sum.changes),
+		 sum.changes_without_stop, ip_stop_log_longest(&s->stops) / 1e6,
+		 sum.longest_gap_ns / 1e6);
 	if (fperf_summary_is_little(&sum) && !several)
 		ip_print(
 			stderr,

@@ -529,7 +529,14 @@ int ip_expression_parse(const char *text, size_t length, struct ip_expression **
 		return -1;
 	skip_space(&p);
 	if (p.at < length) {
-		fail(&p, "an operator or the end");
+		if (text[p.at] == '=' && (p.at + 1 == length || text[p.at + 1] != '='))
+			ip_error("'%.*s': == compares, in the place of '='", (int)length, text);
+		else if (text[p.at] == ')')
+			ip_error("'%.*s': ')' without '(' (one function for each option: give it "
+				 "again for the next)",
+				 (int)length, text);
+		else
+			fail(&p, "an operator or the end");
 		ip_expression_destroy(*ret);
 		*ret = NULL;
 		return -1;

@@ -135,6 +135,8 @@ static void test_no_expressions(void **state)
 		{"(a*)", "a name is missing"},
 		{"\"\\x4\"", "a text of at most 64 bytes"},
 		{"a;b", "an operator or the end"},
+		{"a->b = 404", "== compares, in the place of '='"},
+		{"a:string)", "')' without '(' (one function for each option"},
 	};
 	char deep[2000];
 	struct ip_expression *e;
