@@ -26,6 +26,10 @@ static void walk(const struct ip_probe_list *list)
 		fuzz_assert(p->function < list->header->nfunctions);
 		fuzz_assert(p->offset >= end && p->offset + p->length > p->offset);
 		fuzz_assert(*ip_probe_kind_name(p->kind) != '?');
+		/* the sites that leave their function are exits */
+		fuzz_assert(p->form != IP_FORM_RETURN || p->kind == IP_PROBE_EXIT ||
+			    p->kind == IP_PROBE_TAIL_EXIT);
+		fuzz_assert(p->form != IP_FORM_TAIL || p->kind == IP_PROBE_TAIL_EXIT);
 		end = p->offset + p->length;
 	}
 	fuzz_assert(*ip_placement_name(list->header->placement) != '?');
