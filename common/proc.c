@@ -118,27 +118,56 @@ int ip_proc_cpu_used(pid_t pid, uint64_t *ret_ns)
 	return 0;
 }
 
-int ip_proc_cpu(pid_t pid, struct ip_proc_cpu *ret)
+static void read_switches(pid_t pid, struct ip_proc_queue *queue)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[256];
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/status", pid, queue->tid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "voluntary_ctxt_switches: %" SCNu64, &queue->slept) != 1)
+			sscanf(line, "nonvoluntary_ctxt_switches: %" SCNu64, &queue->preempted);
+}
+
+int ip_proc_each_queue(pid_t pid, int (*visit)(void *context, const struct ip_proc_queue *queue),
+		       void *context)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	const struct dirent *entry;
 	char name[300];
+	int ret = 0;
 
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	while (dir && !ret && (entry = readdir(dir))) {
+		struct ip_proc_queue queue = {.tid = atoi(entry->d_name)};
+		_cleanup_fclose_ FILE *file = NULL;
+		uint64_t ran;
+
+		if (queue.tid <= 0)
+			continue;
+		snprintf(name, sizeof(name), "/proc/%d/task/%d/schedstat", pid, queue.tid);
+		file = fopen(name, "re");
+		if (!file || fscanf(file, "%" SCNu64 " %" SCNu64, &ran, &queue.queued_ns) != 2)
+			continue;
+		read_switches(pid, &queue);
+		ret = visit(context, &queue);
+	}
+	return ret;
+}
+
+static int add_queued(void *context, const struct ip_proc_queue *queue)
+{
+	*(uint64_t *)context += queue->queued_ns;
+	return 0;
+}
+
+int ip_proc_cpu(pid_t pid, struct ip_proc_cpu *ret)
+{
 	*ret = (struct ip_proc_cpu){0};
 	if (ip_proc_cpu_used(pid, &ret->used_ns) < 0)
 		return -1;
-	snprintf(name, sizeof(name), "/proc/%d/task", pid);
-	dir = opendir(name);
-	while (dir && (entry = readdir(dir))) {
-		_cleanup_fclose_ FILE *file = NULL;
-		uint64_t ran, queued;
-
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		snprintf(name, sizeof(name), "/proc/%d/task/%s/schedstat", pid, entry->d_name);
-		file = fopen(name, "re");
-		if (file && fscanf(file, "%" SCNu64 " %" SCNu64, &ran, &queued) == 2)
-			ret->queued_ns += queued;
-	}
+	ip_proc_each_queue(pid, add_queued, &ret->queued_ns);
 	return 0;
 }

@@ -43,6 +43,18 @@ struct ip_proc_cpu {
  * it 0. */
 int ip_proc_cpu(pid_t pid, struct ip_proc_cpu *ret);
 
+/* How a thread has waited for a CPU since it was started. */
+struct ip_proc_queue {
+	pid_t tid;
+	uint64_t queued_ns;	   /* for so long it was ready and had none */
+	uint64_t slept, preempted; /* so often it gave its CPU up by itself; had it taken away */
+};
+
+/* Calls visit for each thread of a process that the kernel tells this of, until it returns a value
+ * other than 0, which is returned. */
+int ip_proc_each_queue(pid_t pid, int (*visit)(void *context, const struct ip_proc_queue *queue),
+		       void *context);
+
 /* Calls visit for each child of each thread of a process (proc_pid_children(5)), until it returns a
  * value other than 0, which is returned. */
 int ip_proc_each_child(pid_t pid, int (*visit)(void *context, pid_t child), void *context);

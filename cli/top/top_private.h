@@ -27,9 +27,11 @@ int cli_top_via_daemon(const struct cli_top_options *options, const struct ip_se
 		       const char *dir, void (*is_live)(void *context), void *context,
 		       struct ip_service_worker_result *result);
 
-/* Joins the sessions that there are. Returns 1 where there are others to measure, or none at all;
- * 0 where each process has a session; -1 with an error. */
-int cli_top_service_begin(struct cli_top_service *service, struct cli_live_counts *counts);
+/* Joins the sessions that there are, and reads of the other processes what they have had of CPUs.
+ * Returns 1 where there are others to measure, or none at all; 0 where each process has a session;
+ * -1 with an error. */
+int cli_top_service_begin(struct cli_top_service *service, struct cli_live_counts *counts,
+			  struct cli_top_cpu *cpu);
 
 /* Adds processes that have come. dir: of the service of iprobe top's own; NULL: there is none.
  * Returns 0, or -1 with an error. */

@@ -195,7 +195,8 @@ static unsigned *looks_at(struct cli_top_service *s, const struct ip_service_pro
 	return &s->seen[s->nseen++].looks;
 }
 
-int cli_top_service_begin(struct cli_top_service *s, struct cli_live_counts *counts)
+int cli_top_service_begin(struct cli_top_service *s, struct cli_live_counts *counts,
+			  struct cli_top_cpu *cpu)
 {
 	struct ip_service_processes found;
 	int others = 0;
@@ -213,6 +214,8 @@ int cli_top_service_begin(struct cli_top_service *s, struct cli_live_counts *cou
 				looks = NULL;
 		} else {
 			others++;
+			if (cli_top_cpu_begin(cpu, found.items[i].pid) < 0)
+				looks = NULL;
 		}
 		if (!looks) {
 			ip_service_processes_clear(&found);

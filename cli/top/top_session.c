@@ -329,8 +329,10 @@ static int join(struct cli_top_session *s)
 	int done;
 
 	if (s->several)
-		return cli_top_service_begin(&s->service, &s->counts);
+		return cli_top_service_begin(&s->service, &s->counts, &s->cpu);
 	done = ip_session_join(s->pid, &dir);
+	if (done > 0 && cli_top_cpu_begin(&s->cpu, s->pid) < 0)
+		return -1;
 	return done ? done : cli_live_counts_add(&s->counts, s->pid, dir, true);
 }
 

@@ -6,16 +6,17 @@
  * takes all the time. What a function has of a CPU is not measured, but the kernel tells what the
  * whole process has had:
  *
- *   1. A process is read when iprobe top first knows it, and after each reading of its counts.
- *   2. All threads together have used a CPU, or have been ready for one, for a certain time since
- *      then. No function has had more than that.
+ *   1. A process is read before iprobe top begins its session, and after each reading of its
+ * counts. One that comes later, and one whose session was there before, counts from its own
+ * beginning.
+ *   2. All threads together have used a CPU, or were ready for one while they computed, for a
+ *      certain time since then (top_cpu.h). No function has had more than that.
  *   3. A function whose own time, since its session began, is more than twice as long has waited
  *      for most of it. It is marked. Of a function with less own time nothing is known.
  *
- * Step 3 takes all time since the beginning, not an interval: a call that ends in an interval may
- * have begun long before. What the process did between the beginning of its session and step 1 is
- * allowed for by SLACK_NS. Of a session that was there before, the process counts from its own
- * beginning. So the mark may come late, and does not come for nothing.
+ * Step 3 takes all time since the beginning, not an interval: a call counts when it ends, whole,
+ * and may have begun long before the interval. Step 1 has begun to count no later than the calls
+ * do, so the mark may come late, and does not come for nothing.
  */
 #ifndef IP_CLI_TOP_WAITS_H
 #define IP_CLI_TOP_WAITS_H
@@ -25,7 +26,7 @@
 #include <stdint.h>
 
 #include "cli/live_counts.h"
-#include "common/proc.h"
+#include "cli/top/top_cpu.h"
 
 /* Where functions that wait stand, with the order by own time. */
 enum cli_top_waits {
@@ -39,17 +40,32 @@ int cli_top_waits_of(const char *name);
 
 /* Private: of one process, by index in the processes of the counts. */
 struct cli_top_waits_process {
-	struct ip_proc_cpu begin, now;
-	uint64_t read_ns; /* when now was read */
-	bool known, gone;
+	struct cli_top_process_cpu now;
+	uint64_t begin_ns; /* of now.used_ns: what it had used before its session */
+	uint64_t read_ns;  /* when now was read */
+	/* what it had used before cli_top_cpu.used_ns begins to count it */
+	uint64_t shown_from_ns;
+	bool known, gone, begun; /* begun: it was read before its session */
+};
+
+/* Private: of one process before its session. */
+struct cli_top_cpu_begun {
+	pid_t pid;
+	uint64_t started; /* ip_proc_started_at() */
+	struct cli_top_process_cpu used;
 };
 
 struct cli_top_cpu {
 	struct cli_top_waits_process *items;
 	size_t n;
+	struct cli_top_cpu_begun *begun;
+	size_t nbegun;
 	uint64_t used_ns, before_ns; /* all processes: used up to now, and to the reading before */
 	bool known;		     /* of all processes that have been read */
 };
+
+/* Step 1, of a process of which a session is about to begin. Returns 0, or -1 with an error. */
+int cli_top_cpu_begin(struct cli_top_cpu *cpu, pid_t pid);
 
 /* Steps 1 and 2. To be called after each reading of the counts. Returns 0, or -1 with an error. */
 int cli_top_cpu_read(struct cli_top_cpu *cpu, const struct cli_live_counts *counts);

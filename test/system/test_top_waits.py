@@ -62,6 +62,9 @@ def test_where_it_stands(me, waiting):
     sums, names = pictures(me, waiting)
     assert names[-1] == "look_up [waits]" and len(names) == 4
     assert "% CPU" in sums and "of 4 of 4 functions" in sums
+    # the first picture tells it, too
+    _, names = pictures(me, waiting, "-n", "1")
+    assert names[-1] == "look_up [waits]"
     sums, names = pictures(me, waiting, "--waits", "among")
     assert names[0] == "look_up [waits]"
     # another order is what it says
