@@ -291,7 +291,7 @@ static void print_summary(const struct service *s)
 	if (s->gaps.children_restored)
 		ip_print(stderr, "iprobe: %zu forked process%s got the NOPs back\n",
 			 s->gaps.children_restored, s->gaps.children_restored == 1 ? "" : "es");
-	if (ip_filters_any(&s->options->session.filters))
+	if (s->sum.filtered)
 		ip_print(stderr, "iprobe: %s event%s filtered\n",
 			 ip_format_count(s->sum.filtered, filtered), ip_plural(s->sum.filtered));
 	if (s->sum.counted)
@@ -305,7 +305,8 @@ static void print_summary(const struct service *s)
 		 s->recorded == 1 ? "" : "es", ip_format_ns(ip_now_ns() - s->start_ns, length),
 		 s->sum.lost ? ip_format_count(s->sum.lost, lost) : "none",
 		 ip_format_ns(s->sum.longest_stop_ns, longest), s->options->session.dir);
-	if (!s->sum.events && *s->no_events)
+	/* that of one process; others may have counted calls */
+	if (!s->sum.events && !s->sum.counted && *s->no_events)
 		ip_print(stderr, "iprobe: no events: %s\n", s->no_events);
 }
 

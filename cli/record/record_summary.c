@@ -282,7 +282,6 @@ void cli_record_summary(const struct cli_record_options *options,
 	char counted[32], events[32], lost[32], filtered[32],
 		overwritten[64] = "", count[32], sites[32], functions[32], length[16], joined[16],
 		whose[32] = "", resumed[48] = "";
-	struct ip_filter_options filters = options->session.filters;
 
 	cli_live_line_clear();
 	if (!s->recorded)
@@ -314,8 +313,7 @@ void cli_record_summary(const struct cli_record_options *options,
 		ip_print(stderr, "iprobe: %zu forked process%s got the NOPs back%s\n",
 			 s->children_restored, s->children_restored == 1 ? "" : "es",
 			 options->session.follow_fork ? "" : " (--follow-fork records them)");
-	filters.callsite = false; /* it leaves nothing out */
-	if (ip_filters_any(&filters) && !options->session.service)
+	if (s->filtered && !options->session.service)
 		ip_print(stderr, "iprobe: %s event%s filtered\n",
 			 ip_format_count(s->filtered, filtered), ip_plural(s->filtered));
 	if (options->session.payloads.object && !s->change.done)

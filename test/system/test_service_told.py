@@ -132,6 +132,30 @@ def test_what_is_filtered_is_summed(actor, server):
     server.finish()
 
 
+def test_nothing_filtered_is_not_told(me, programs, targets):
+    server = Server(me, programs, targets, placement="fentry")
+    worker = server.fork()
+    for processes in ([worker], server.everybody()):
+        done, _ = attach(me, *processes, "-f", "prefork_answer", "--depth", "9")
+        assert "filtered" not in done.stderr, repr(done)
+    server.finish()
+
+
+def test_who_sleeps_is_not_told_where_calls_are_counted(me, programs, targets):
+    """The master sleeps, and a worker makes calls, of which there are no events."""
+    server = Server(me, programs, targets, placement="fentry")
+    server.fork()
+    words = [*server.everybody(), "--payload", "hist", "-f", "prefork_answer"]
+    proc = me.start_iprobe("attach", *words, "-o", me.dir() / "trace")
+    for pid in server.everybody():
+        memory.wait_until_live(pid, proc)
+    server.go()
+    proc.send_signal(signal.SIGINT)
+    done = last_words(proc)
+    assert "300 calls counted" in done.stderr and "no events" not in done.stderr, repr(done)
+    server.finish()
+
+
 def test_all_results_beside_some_arguments(me, programs, targets):
     """Plain --retval is that of all functions, whatever --args names: this is said."""
     server = Server(me, programs, targets, placement="fentry")
