@@ -5,6 +5,7 @@
  */
 #include "common/condition.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -57,27 +58,36 @@ static int parse_limit(const char *text, struct ip_condition *ret)
 		       : ip_error("'%.32s' is no number of calls", text);
 }
 
+/* Copies a part of the text without blanks at its ends. NULL: out of memory. */
+static char *part(const char *from, const char *end)
+{
+	while (from < end && isspace((unsigned char)*from))
+		from++;
+	while (end > from && isspace((unsigned char)end[-1]))
+		end--;
+	return strndup(from, end - from);
+}
+
 static int parse(const char *text, struct ip_condition *ret)
 {
 	const char *more = strchr(text, '>'), *colon = strchr(text, ':');
-	_cleanup_free_ char *name = NULL, *limit = NULL;
-	char *slash;
+	_cleanup_free_ char *name = NULL, *limit = NULL, *over = NULL;
+	const char *slash;
 
-	if (!more || !colon || more > colon || !colon[1])
+	if (!more || !colon || more > colon || !colon[1 + strspn(colon + 1, " \t\n\v\f\r")])
 		return ip_error("it is written as p99>10ms/1s:FUNCTION (p50, p90, p95, p99, p999, "
 				"mean, max, calls)");
-	name = strndup(text, more - text);
-	limit = strndup(more + 1, colon - more - 1);
+	slash = memchr(more, '/', colon - more);
+	name = part(text, more);
+	limit = part(more + 1, slash ? slash : colon);
+	over = part(slash ? slash + 1 : colon, colon);
 	ret->text = strdup(text);
-	ret->functions = strdup(colon + 1);
-	if (!name || !limit || !ret->text || !ret->functions)
+	ret->functions = part(colon + 1, colon + strlen(colon));
+	if (!name || !limit || !over || !ret->text || !ret->functions)
 		return ip_error("out of memory");
-	slash = strchr(limit, '/');
-	if (slash)
-		*slash = '\0';
 	ret->over_ns = 1000000000;
 	if (parse_measure(name, ret) < 0 || parse_limit(limit, ret) < 0 ||
-	    (slash && ip_parse_duration(slash + 1, &ret->over_ns) < 0) ||
+	    (slash && ip_parse_duration(over, &ret->over_ns) < 0) ||
 	    ip_selection_parse(ret->functions, &ret->selection) < 0)
 		return -1;
 	if (ret->over_ns < IP_CONDITION_OVER_MIN || ret->over_ns > IP_CONDITION_OVER_MAX)

@@ -629,9 +629,10 @@ static void test_how_often(void **state)
 static void test_until(void **state)
 {
 	static const char *const bad[] = {
-		"p99",	       "p99>10ms",   "p99>10ms:",     "p98>10ms:x",   ">1ms:x",
-		"p99>:x",      "p99>0s:x",   "p99>1ms/1ms:x", "p99>1ms/2m:x", "p99>1ms/x:x",
-		"calls>1ms:x", "calls>-1:x", "p99>1ms:x,,y",  "x:p99>1ms",    "max>0:x"};
+		"p99",	       "p99>10ms",    "p99>10ms:",     "p98>10ms:x",   ">1ms:x",
+		"p99>:x",      "p99>0s:x",    "p99>1ms/1ms:x", "p99>1ms/2m:x", "p99>1ms/x:x",
+		"calls>1ms:x", "calls>-1:x",  "p99>1ms:x,,y",  "x:p99>1ms",    "max>0:x",
+		"p99>1 0ms:x", "p99>1ms/ :x", "p99 > : x",     "p99>1ms: "};
 	struct ip_condition_durations d = {0};
 	struct ip_condition c;
 	struct ip_condition_figure figure;
@@ -679,6 +680,12 @@ static void test_until(void **state)
 	assert_false(ip_condition_holds(&c, &d, c.over_ns, 1, &figure));
 	d.buckets[IP_HIST_BUCKETS - 1] = ++d.calls;
 	assert_true(ip_condition_holds(&c, &d, c.over_ns, 1, &figure));
+	ip_condition_clear(&c);
+
+	/* blanks between its parts mean nothing */
+	assert_int_equal(ip_condition_parse(" max > 5ms / 2s : f ", &c), 0);
+	assert_true(c.measure == IP_CONDITION_MAX && c.limit == 5000000 && c.over_ns == 2 * SECOND);
+	assert_string_equal(c.functions, "f");
 	ip_condition_clear(&c);
 
 	assert_int_equal(ip_condition_parse("calls>100/2s:f", &c), 0);
