@@ -14,6 +14,7 @@
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/record/attach.h"
+#include "cli/record/service_members.h"
 #include "cli/record/stops.h"
 #include "cli/record/via_daemon.h"
 #include "common/cleanup.h"
@@ -263,15 +264,20 @@ static int detach_from(void *context, const struct ip_service_process *process)
 	const struct arguments *a = context;
 	const pid_t pid = process->pid;
 	struct ip_patch_result result = {0};
+	struct cli_service_members members = {0};
 	struct ip_json j;
 	int code = cli_via_daemon_try(IP_REQUEST_DETACH, pid, a->argc, a->argv, letters,
 				      long_options, NULL);
 
 	if (code >= 0)
 		return code;
+	/* alone: see cli_serve_processes(). Of a session that has ended no iprobe is known */
+	if (process->named && !process->started)
+		cli_service_members_look(pid, &members);
 	if (detach(pid, a->no_stop, a->left_over, &result) < 0)
 		return cli_fail();
 	free(result.inside);
+	cli_service_members_tell(&members, pid, members.n == 1 ? "goes on" : "go on");
 	if (a->json) {
 		ip_json_init(&j, stdout);
 		ip_json_object(&j, NULL);

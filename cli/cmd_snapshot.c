@@ -13,6 +13,7 @@
 #include "cli/args/processes.h"
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
+#include "cli/record/service_members.h"
 #include "cli/record/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -159,6 +160,7 @@ static int snapshot_of_all(struct arguments *a, const struct ip_service_choice *
 int cmd_snapshot(int argc, char **argv)
 {
 	struct arguments a = {.argc = argc, .argv = argv, .dir = "iprobe.snapshot"};
+	struct cli_service_members members;
 	struct ip_service_choice choice;
 	int option, code;
 
@@ -183,6 +185,13 @@ int cmd_snapshot(int argc, char **argv)
 	code = cli_process_choice(argc, argv, optind, &choice);
 	if (code >= 0)
 		return code;
-	return cli_is_one_process(&choice) ? snapshot_of(&a, choice.pids[0], a.dir)
-					   : snapshot_of_all(&a, &choice);
+	if (!cli_is_one_process(&choice))
+		return snapshot_of_all(&a, &choice);
+	code = snapshot_of(&a, choice.pids[0], a.dir);
+	if (!code) {
+		cli_service_members_look(choice.pids[0], &members);
+		cli_service_members_tell(&members, choice.pids[0],
+					 members.n == 1 ? "is not in it" : "are not in it");
+	}
+	return code;
 }

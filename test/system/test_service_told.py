@@ -156,6 +156,45 @@ def test_who_sleeps_is_not_told_where_calls_are_counted(me, programs, targets):
     server.finish()
 
 
+def test_one_member_of_several_is_meant(actor, server):
+    """The master's pid alone is its session alone, and the sessions of its workers are named."""
+    words = ["attach", "--children", server.pid, "--overwrite", "-q", "-o", actor.dir() / "trace"]
+    begun = actor.start_iprobe(*words)
+    for pid in server.everybody():
+        memory.wait_until_live(pid, begun)
+    first, second = server.workers
+    whose = f"its session is one of 3 of iprobe {begun.pid}: pids {first}, {second} "
+    done = actor.iprobe("snapshot", "-o", actor.dir() / "snap", server.pid)
+    assert done.returncode == 0 and whose + "are not in it; --children" in done.stderr, repr(done)
+    done = actor.iprobe("detach", "--json", server.pid)
+    assert done.returncode == 0 and whose + "go on; --children takes all" in done.stderr, repr(done)
+    assert json.loads(done.stdout)["restored"]
+    # a worker has none below it; with --children there is nothing to tell
+    done = actor.iprobe("detach", first)
+    assert done.returncode == 0 and not done.stderr, repr(done)
+    done = actor.iprobe("detach", server.pid, "--children")
+    assert done.returncode == 0 and "its session is one" not in done.stderr, repr(done)
+    last_words(begun)
+    server.finish()
+
+
+def test_sessions_of_other_iprobes_are_not_members(me, programs, targets):
+    server = Server(me, programs, targets, placement="fentry")
+    server.fork()
+    begun = [
+        me.start_iprobe("attach", pid, "--overwrite", "-q", "-o", me.dir() / f"trace{pid}")
+        for pid in server.everybody()
+    ]
+    for pid, proc in zip(server.everybody(), begun):
+        memory.wait_until_live(pid, proc)
+    done = me.iprobe("detach", server.pid)
+    assert done.returncode == 0 and not done.stderr, repr(done)
+    begun[1].send_signal(signal.SIGINT)
+    for proc in begun:
+        last_words(proc)
+    server.finish()
+
+
 def test_all_results_beside_some_arguments(me, programs, targets):
     """Plain --retval is that of all functions, whatever --args names: this is said."""
     server = Server(me, programs, targets, placement="fentry")
