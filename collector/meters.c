@@ -244,7 +244,7 @@ static int set_all_kind(struct ip_counters *c, const struct ip_plan *plan)
 	return c->kind->follow(c->kind->data, plan);
 }
 
-void ip_counters_tell_tails(const struct ip_plan *plan)
+void ip_counters_tell_tails(const struct ip_plan *plan, pid_t pid)
 {
 	const struct ip_plan_function *first = NULL;
 	_cleanup_free_ char *name = NULL;
@@ -259,9 +259,11 @@ void ip_counters_tell_tails(const struct ip_plan *plan)
 	name = ip_demangle(name_of(first), false);
 	if (n > 1)
 		snprintf(more, sizeof(more), " and %zu more", n - 1);
-	ip_notice("%s%s may end by a tail call to where no probes are: what is measured ends there "
-		  "(IPROBE_SIBLING_CALLS=no builds without)",
-		  name ? name : "?", more);
+	ip_notice_of(
+		pid,
+		"%s%s may end by a tail call to where no probes are: what is measured ends there "
+		"(IPROBE_SIBLING_CALLS=no builds without)",
+		name ? name : "?", more);
 }
 
 int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct ip_trace *trace)

@@ -60,8 +60,8 @@ void ip_counters_set_kind(struct ip_counters *c, const struct ip_meter_kind *kin
 int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct ip_trace *trace);
 
 /* Prints which functions of the plan are measured up to a tail call only: a user who watches a
- * duration must know at once what it covers. */
-void ip_counters_tell_tails(const struct ip_plan *plan);
+ * duration must know at once what it covers. Of processes of a service the same is printed once. */
+void ip_counters_tell_tails(const struct ip_plan *plan, pid_t pid);
 
 /* Sets the duty of one number, whose probes may be live. tail_exits: as in struct ip_plan_function.
  * Returns 0, or -1 with an error. */

@@ -222,7 +222,7 @@ static int carry_out(struct ip_session *s)
 	    ip_controllers_planned(s, &s->plan) < 0 || ip_trace_sync(s->trace) < 0)
 		return -1;
 	if (s->counters && !s->options->marks_tails)
-		ip_counters_tell_tails(&s->plan);
+		ip_counters_tell_tails(&s->plan, s->target->pid);
 	if (begin_stacks(s) < 0)
 		return -1;
 	ret = make_live(s, &result);

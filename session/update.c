@@ -51,7 +51,7 @@ static int prepare(struct ip_session *s, struct ip_plan_diff *d, const struct ip
 	    ip_controllers_planned(s, &d->live) < 0)
 		return -1;
 	if (s->counters && !s->options->marks_tails)
-		ip_counters_tell_tails(&d->live);
+		ip_counters_tell_tails(&d->live, s->target->pid);
 	/* a library that was loaded again brings nothing new */
 	if ((new || ip_values_any(&o->values)) && ip_trace_sync(s->trace) < 0)
 		return -1;

@@ -16,6 +16,8 @@ from iptest import memory
 from iptest.actor import last_words
 from iptest.server import Server
 
+from test_inject import compile_with
+
 
 def attach(actor, *words, code=0):
     directory = actor.dir() / "trace"
@@ -154,6 +156,32 @@ def test_who_sleeps_is_not_told_where_calls_are_counted(me, programs, targets):
     done = last_words(proc)
     assert "300 calls counted" in done.stderr and "no events" not in done.stderr, repr(done)
     server.finish()
+
+
+JUMPS = """
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) int target(int n) { return n + 1; }
+int (*volatile next)(int) = target;
+__attribute__((noinline)) int jumps(int n) { return next(n); }
+int main(void)
+{
+	puts("ready");
+	fflush(stdout);
+	for (int n = 0; n < 20000; n = jumps(n))
+		usleep(1000);
+}
+"""
+
+
+def test_tail_calls_are_told_once(me, targets):
+    program = compile_with(me, me.dir(), JUMPS, "jumps")
+    started = [targets.start(me, [program], preload=False) for _ in range(3)]
+    done, _ = attach(me, *(t.pid for t in started), "--payload", "hist", "-f", "jumps,target")
+    told = [line for line in done.stderr.splitlines() if "may end by a tail call" in line]
+    assert len(told) == 1 and re.match(r"iprobe: pid \d+: jumps ", told[0]), repr(done)
+    for target in started:
+        memory.assert_untouched(target.pid)
 
 
 def test_one_member_of_several_is_meant(actor, server):
