@@ -344,6 +344,9 @@ static void fill(struct ip_service_worker_result *r, const struct ip_session_sum
 		if (s->stops.items[i].ns > r->longest_stop_ns)
 			r->longest_stop_ns = s->stops.items[i].ns;
 	}
+	r->looks = s->stops.looks.n;
+	r->looks_ns = s->stops.looks.ns;
+	r->longest_look_ns = s->stops.looks.longest_ns;
 	r->recorded = s->recorded;
 	r->changed = s->change.done;
 	r->followed = s->followed;
@@ -377,6 +380,9 @@ static void fill_from_trace(struct ip_service_worker_result *r, const char *dir,
 	r->stops = recording->nstops + recording->more_stops;
 	r->stops_ns = recording->more_stops_ns;
 	r->longest_stop_ns = recording->more_stops_longest_ns;
+	r->looks = recording->looks;
+	r->looks_ns = recording->looks_ns;
+	r->longest_look_ns = recording->looks_longest_ns;
 	for (size_t i = 0; i < recording->nstops; i++) {
 		r->stops_ns += recording->stops[i].duration_ns;
 		if (recording->stops[i].duration_ns > r->longest_stop_ns)

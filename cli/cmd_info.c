@@ -322,6 +322,9 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	ip_json_uint(&j, "more_stops", s->more_stops);
 	ip_json_double(&j, "more_stops_us", s->more_stops_ns / 1e3);
 	ip_json_double(&j, "more_stops_longest_us", s->more_stops_longest_ns / 1e3);
+	ip_json_uint(&j, "looks", s->looks);
+	ip_json_double(&j, "looks_us", s->looks_ns / 1e3);
+	ip_json_double(&j, "looks_max_us", s->looks_longest_ns / 1e3);
 	json_libraries(&j, s);
 	json_execs(&j, s);
 	json_drops(&j, t);
@@ -410,6 +413,12 @@ static void print_stops(const struct ip_trace_reader *t)
 			 "stop       %" PRIu64
 			 " more, together %s, the longest %s (--json tells more of them)\n",
 			 more, ip_format_ns(more_ns, at), ip_format_ns(longest, length));
+	if (s->looks)
+		ip_print(stdout,
+			 "looks      %" PRIu64
+			 " at one thread for a moment, together %s, the longest %s\n",
+			 s->looks, ip_format_ns(s->looks_ns, at),
+			 ip_format_ns(s->looks_longest_ns, length));
 }
 
 static void print_text(const struct ip_trace_reader *t, uint64_t events)

@@ -27,7 +27,8 @@ struct ip_service_worker_result {
 	uint64_t events, lost, invalid, filtered, functions, sites, threads, pages, bytes,
 		length_ns;
 	uint64_t stops, stops_ns, longest_stop_ns;
-	uint64_t counted; /* calls, where they are counted */
+	uint64_t looks, looks_ns, longest_look_ns; /* short holds of one thread, not in stops */
+	uint64_t counted;			   /* calls, where they are counted */
 	/* what the session could not do, for a sum of all of them: as in struct
 	 * ip_session_summary */
 	struct ip_service_gaps {

@@ -19,6 +19,7 @@
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/remap_thread.h"
 #include "hotpatcher/process/target.h"
+#include "hotpatcher/ptrace/stops.h"
 #include "hotpatcher/shm/area.h"
 
 #define PAGE 4096ul
@@ -129,8 +130,12 @@ static int close_all(struct ip_target *target, struct pieces *p)
 	for (size_t done = 0; done < p->n; done += IP_REMAP_PIECES) {
 		size_t n = p->n - done < IP_REMAP_PIECES ? p->n - done : IP_REMAP_PIECES;
 
-		if (ip_remap_thread_run(target, ip_borrow_anyone, IP_REMAP_FIND_NS, p->items + done,
-					n, &held) < 0)
+		int ret = ip_remap_thread_run(target, ip_borrow_anyone, IP_REMAP_FIND_NS,
+					      p->items + done, n, &held);
+
+		if (held.tsc)
+			ip_stop_log_add_look(&ip_stops_of(target)->log, held.ns);
+		if (ret < 0)
 			return -1;
 	}
 	return 0;

@@ -68,6 +68,8 @@ static void add_stops(struct ip_session *s, const struct ip_stop_log *log, const
 			stop.kind = kind;
 		ip_trace_add_stop(s->trace, &stop);
 	}
+	if (s->trace)
+		ip_trace_add_looks(s->trace, &log->looks);
 	ip_stop_log_append(&s->summary->stops, log, kind);
 }
 

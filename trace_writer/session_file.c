@@ -513,3 +513,8 @@ void ip_trace_add_filtered(struct ip_trace *trace, uint64_t events)
 {
 	fprintf(trace->text_out, "filtered\t%lu\n", events);
 }
+
+void ip_trace_add_looks(struct ip_trace *trace, const struct ip_stop_looks *looks)
+{
+	ip_stop_looks_add(&trace->looks, looks);
+}

@@ -100,6 +100,10 @@ static int write_session(struct ip_trace *trace)
 	if (trace->more_stops.n)
 		fprintf(out, "more_stops\t%lu\nmore_stops_ns\t%lu\nmore_stops_longest_ns\t%lu\n",
 			trace->more_stops.n, trace->more_stops.ns, trace->more_stops.longest_ns);
+	/* a recording that was resumed has a line of each part */
+	if (trace->looks.n)
+		fprintf(out, "looks\t%zu\t%lu\t%lu\n", trace->looks.n, trace->looks.ns,
+			trace->looks.longest_ns);
 	if (trace->ending)
 		fputs(trace->ending, out);
 	return commit(trace, out, temporary, IP_TRACE_SESSION);

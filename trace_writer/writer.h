@@ -114,6 +114,8 @@ int ip_trace_add_payloads(struct ip_trace *trace, const struct ip_plan *plan);
 void ip_trace_add_dropped(struct ip_trace *trace, uint64_t tsc, uint32_t first, bool counted,
 			  uint64_t per_second, uint64_t own_ticks, unsigned percent);
 int ip_trace_add_stop(struct ip_trace *trace, const struct ip_stop_record *stop);
+/* Adds looks to those that the trace tells the number and the times of. */
+void ip_trace_add_looks(struct ip_trace *trace, const struct ip_stop_looks *looks);
 /* A library was loaded or unloaded just now; what: "load", "unload". */
 void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct ip_module *module);
 /* The process has executed another program just now. */

@@ -60,6 +60,7 @@ struct ip_trace {
 	struct {
 		uint64_t n, ns, longest_ns;
 	} more_stops; /* stops that have no line of their own */
+	struct ip_stop_looks looks;
 	char *ending;
 	struct ip_journal *journal;
 	struct ip_trace_rotation *rotation; /* NULL: the trace keeps everything */

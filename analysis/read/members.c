@@ -562,6 +562,9 @@ static int join_figures(struct ip_recording *s, uint32_t member, uint64_t *longe
 	s->more_stops = sum(s->more_stops, own->more_stops);
 	s->more_stops_ns = sum(s->more_stops_ns, own->more_stops_ns);
 	s->more_stops_longest_ns = most(s->more_stops_longest_ns, own->more_stops_longest_ns);
+	s->looks = sum(s->looks, own->looks);
+	s->looks_ns = sum(s->looks_ns, own->looks_ns);
+	s->looks_longest_ns = most(s->looks_longest_ns, own->looks_longest_ns);
 	return join_texts(&s->filters, &s->nfilters, own->filters, own->nfilters) < 0 ||
 			       join_texts(&s->selections, &s->nselections, own->selections,
 					  own->nselections) < 0

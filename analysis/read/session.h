@@ -206,6 +206,8 @@ struct ip_recording {
 	size_t nstops;
 	/* stops beyond stops[]: their number, the sum of their times, and the longest time */
 	uint64_t more_stops, more_stops_ns, more_stops_longest_ns;
+	/* short holds of one thread that are no stops: as above */
+	uint64_t looks, looks_ns, looks_longest_ns;
 	/* names of threads, by number and time; a thread whose name has changed has several */
 	struct ip_recording_thread *threads;
 	size_t nthreads;

@@ -53,6 +53,28 @@ static int parse_stop(struct ip_session_parser *p)
 	return 0;
 }
 
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* A recording that was resumed has a line of each part. */
+static int parse_looks(struct ip_session_parser *p)
+{
+	struct ip_recording *s = p->session;
+	uint64_t n, ns, longest;
+
+	if (ip_session_number(p, 1, UINT64_MAX, &n) < 0 ||
+	    ip_session_number(p, 2, UINT64_MAX, &ns) < 0 ||
+	    ip_session_number(p, 3, UINT64_MAX, &longest) < 0)
+		return -1;
+	s->looks = sum(s->looks, n);
+	s->looks_ns = sum(s->looks_ns, ns);
+	if (longest > s->looks_longest_ns)
+		s->looks_longest_ns = longest;
+	return 0;
+}
+
 static int parse_no_events(struct ip_session_parser *p)
 {
 	struct ip_recording *s = p->session;
@@ -349,6 +371,7 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"tails", ip_session_parse_silent},
 		       {"jump", ip_session_parse_jump},
 		       {"stop", parse_stop},
+		       {"looks", parse_looks},
 		       {"thread", ip_session_parse_thread},
 		       {"stack", ip_session_parse_stack},
 		       {"no_events", parse_no_events},

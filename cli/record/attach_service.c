@@ -14,6 +14,7 @@
 #include "cli/record/error_groups.h"
 #include "cli/record/live_line.h"
 #include "cli/record/shared_notice.h"
+#include "cli/record/stops.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -219,6 +220,10 @@ static void take_result(void *context, const struct ip_service_worker *worker, c
 	s->sum.stops_ns += r->stops_ns;
 	if (r->longest_stop_ns > s->sum.longest_stop_ns)
 		s->sum.longest_stop_ns = r->longest_stop_ns;
+	s->sum.looks += r->looks;
+	s->sum.looks_ns += r->looks_ns;
+	if (r->longest_look_ns > s->sum.longest_look_ns)
+		s->sum.longest_look_ns = r->longest_look_ns;
 	if (!text)
 		return;
 	text[strcspn(text, "\n")] = '\0';
@@ -259,6 +264,10 @@ static void print_json(const struct service *s)
 	ip_json_uint(&j, "stops", s->sum.stops);
 	ip_json_double(&j, "stopped_us", s->sum.stops_ns / 1e3);
 	ip_json_double(&j, "longest_stop_us", s->sum.longest_stop_ns / 1e3);
+	ip_json_uint(&j, "looks", s->sum.looks);
+	ip_json_double(&j, "looks_us", s->sum.looks_ns / 1e3);
+	ip_json_double(&j, "looks_max_us", s->sum.longest_look_ns / 1e3);
+	ip_json_uint(&j, "renewed_calls", s->gaps.renewed);
 	ip_json_string(&j, "dir", s->recorded ? s->options->session.dir : NULL);
 	ip_json_uint(&j, "duration_ns", ip_now_ns() - s->start_ns);
 	ip_json_array(&j, "members");
@@ -299,12 +308,13 @@ static void print_summary(const struct service *s)
 			 ip_format_count(s->sum.counted, counted), ip_plural(s->sum.counted));
 	cli_record_tell_all(s->options, s->most_functions);
 	ip_print(stderr,
-		 "iprobe: %s event%s of %zu process%s in %s, %s lost; no stop longer than %s; "
-		 "trace in %s\n",
+		 "iprobe: %s event%s of %zu process%s in %s, %s lost; no stop longer than %s",
 		 ip_format_count(s->sum.events, events), s->sum.events == 1 ? "" : "s", s->recorded,
 		 s->recorded == 1 ? "" : "es", ip_format_ns(ip_now_ns() - s->start_ns, length),
 		 s->sum.lost ? ip_format_count(s->sum.lost, lost) : "none",
-		 ip_format_ns(s->sum.longest_stop_ns, longest), s->options->session.dir);
+		 ip_format_ns(s->sum.longest_stop_ns, longest));
+	cli_print_looks(stderr, s->sum.looks, s->sum.looks_ns);
+	ip_print(stderr, "; trace in %s\n", s->options->session.dir);
 	/* that of one process; others may have counted calls */
 	if (!s->sum.events && !s->sum.counted && *s->no_events)
 		ip_print(stderr, "iprobe: no events: %s\n", s->no_events);

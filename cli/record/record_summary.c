@@ -356,6 +356,7 @@ void cli_record_summary(const struct cli_record_options *options,
 		 s->lost ? ip_format_count(s->lost, lost) : "none",
 		 options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
 	cli_print_stops(stderr, &s->stops);
+	cli_print_looks(stderr, s->stops.looks.n, s->stops.looks.ns);
 	ip_print(stderr, "; trace in %s\n", dir_of(options, s));
 	if (s->end == IP_END_EXECED)
 		ip_print(stderr,

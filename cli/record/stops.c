@@ -25,6 +25,15 @@ void cli_print_stops(FILE *out, const struct ip_stop_log *stops)
 			 ip_plural(all - shown), ip_format_ns(most, length));
 }
 
+void cli_print_looks(FILE *out, size_t n, uint64_t ns)
+{
+	char length[16];
+
+	if (n)
+		ip_print(out, " and %zu look%s, together %s", n, ip_plural(n),
+			 ip_format_ns(ns, length));
+}
+
 void cli_json_stops(struct ip_json *j, const struct ip_stop_log *stops)
 {
 	ip_json_array(j, "stop_us");

@@ -13,6 +13,9 @@
 /* " 1.2 ms, 3.4 ms and 5 times more, at most 6.7 ms". */
 void cli_print_stops(FILE *out, const struct ip_stop_log *stops);
 
+/* " and 3 looks, together 1.2 ms"; nothing if there was none. */
+void cli_print_looks(FILE *out, size_t n, uint64_t ns);
+
 /* "stop_us":[...],"more_stops":N,"more_stops_max_us":X: into the object that is open. */
 void cli_json_stops(struct ip_json *j, const struct ip_stop_log *stops);
 

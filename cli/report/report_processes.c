@@ -73,6 +73,9 @@ void cli_processes_json(struct ip_json *j, const struct ip_trace_reader *t)
 			ip_json_uint(j, "stops", stops.n);
 			ip_json_double(j, "stops_us", stops.ns / 1e3);
 			ip_json_double(j, "stops_longest_us", stops.longest_ns / 1e3);
+			ip_json_uint(j, "looks", t->session->members->items[p->member].own->looks);
+			ip_json_double(j, "looks_us",
+				       t->session->members->items[p->member].own->looks_ns / 1e3);
 		}
 		ip_json_end_object(j);
 	}

@@ -97,6 +97,7 @@ static void tell_summary(const struct ip_session_summary *s)
 		 ip_format_count(s->calls, count), s->calls == 1 ? "" : "s", s->functions,
 		 s->functions == 1 ? "" : "s", ip_format_ns(s->length_ns, length));
 	cli_print_stops(stderr, &s->stops);
+	cli_print_looks(stderr, s->stops.looks.n, s->stops.looks.ns);
 	ip_print(stderr, "; every byte is back\n");
 }
 

@@ -16,6 +16,7 @@
 #include "common/error.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/remap_thread.h"
+#include "hotpatcher/ptrace/stops.h"
 
 /* Returns whether the process still has the area mapped. It may have executed another program since
  * the area was opened. Then another file is mapped there, or nothing. */
@@ -86,8 +87,8 @@ int ip_bounds_set_reading(const struct ip_target *target, struct ip_area *area, 
 	return set(target, offsetof(struct ip_rt_private, may_read), may_read);
 }
 
-/* Has a borrowed thread do one operation (what: enum ip_remap_what) with the area's mapping.
- * locked: the caller has the process's lock. */
+/* Has a borrowed thread do one operation (what: enum ip_remap_what) with the area's mapping. Its
+ * hold is a look of the target. locked: the caller has the process's lock. */
 static int run(struct ip_target *target, uint32_t what, uint64_t find_ns, bool locked,
 	       const char *to_what, const char *advice)
 {
@@ -96,11 +97,14 @@ static int run(struct ip_target *target, uint32_t what, uint64_t find_ns, bool l
 	_cleanup_close_ int lock =
 		target->anchor.remap && !locked ? ip_borrow_lock(target->pid) : -1;
 	_cleanup_free_ char *why = NULL;
-	struct ip_remap_hold held;
+	struct ip_remap_hold held = {0};
+	int done = -1;
 
-	if ((lock >= 0 || (locked && target->anchor.remap)) && ip_remap_thread_check(target) == 0 &&
-	    ip_remap_thread_run(target, ip_borrow_anyone, find_ns, &piece, 1, &held) == 0 &&
-	    !piece.error)
+	if ((lock >= 0 || (locked && target->anchor.remap)) && ip_remap_thread_check(target) == 0)
+		done = ip_remap_thread_run(target, ip_borrow_anyone, find_ns, &piece, 1, &held);
+	if (held.tsc)
+		ip_stop_log_add_look(&ip_stops_of(target)->log, held.ns);
+	if (done == 0 && !piece.error)
 		return 0;
 	why = strdup(ip_error_message());
 	return ip_error("pid %d: none of its threads could be borrowed to %s (%s): %s", target->pid,

@@ -23,11 +23,16 @@ void ip_stop_log_add(struct ip_stop_log *log, const struct ip_stop_record *recor
 	log->more_ns = longer(log->more_ns, record->ns);
 }
 
+void ip_stop_looks_add(struct ip_stop_looks *looks, const struct ip_stop_looks *other)
+{
+	looks->n += other->n;
+	looks->ns += other->ns;
+	looks->longest_ns = longer(looks->longest_ns, other->longest_ns);
+}
+
 void ip_stop_log_add_look(struct ip_stop_log *log, uint64_t ns)
 {
-	log->looks.n++;
-	log->looks.ns += ns;
-	log->looks.longest_ns = longer(log->looks.longest_ns, ns);
+	ip_stop_looks_add(&log->looks, &(struct ip_stop_looks){1, ns, ns});
 }
 
 void ip_stop_log_append(struct ip_stop_log *log, const struct ip_stop_log *other, const char *kind)
@@ -45,9 +50,7 @@ void ip_stop_log_append(struct ip_stop_log *log, const struct ip_stop_log *other
 	log->more += other->more;
 	log->more_ns = longer(log->more_ns, other->more_ns);
 	log->ns += other->ns - listed;
-	log->looks.n += other->looks.n;
-	log->looks.ns += other->looks.ns;
-	log->looks.longest_ns = longer(log->looks.longest_ns, other->looks.longest_ns);
+	ip_stop_looks_add(&log->looks, &other->looks);
 }
 
 void ip_stop_log_move(struct ip_stop_log *log, struct ip_stop_log *other, const char *kind)

@@ -26,7 +26,8 @@ struct ip_stop_record {
 	bool failed; /* nothing was changed */
 };
 
-/* Looks: stops of one thread, for a moment. They do not count as stops. */
+/* Looks: holds of one thread, for a moment, to see something or to have the thread do a little.
+ * They do not count as stops. */
 struct ip_stop_looks {
 	size_t n;
 	uint64_t ns, longest_ns;
@@ -43,6 +44,8 @@ struct ip_stop_log {
 
 /* Adds a stop. */
 void ip_stop_log_add(struct ip_stop_log *log, const struct ip_stop_record *record);
+/* Adds what other looks came to. */
+void ip_stop_looks_add(struct ip_stop_looks *looks, const struct ip_stop_looks *other);
 /* Adds a look that took ns nanoseconds. */
 void ip_stop_log_add_look(struct ip_stop_log *log, uint64_t ns);
 

@@ -113,6 +113,7 @@ long ip_fork_child_restore(struct ip_follow_fork *f, const struct ip_fork_child 
 	ip_stop_let_go(target);
 	if (ret == 0 && ip_fork_child_has_area(f, r->pid))
 		ret = ip_bounds_disown(target, tries > 1 ? DISOWN_LAST_NS : DISOWN_NS);
+	ip_stop_log_move(&ip_stops_of(f->target)->log, &ip_stops_of(target)->log, "child");
 	if (ret == 0 && ip_fork_child_has_area(f, r->pid))
 		ret = ip_error(
 			"pid %d: it has mapped the ring memory elsewhere, too, and has it still",

@@ -263,6 +263,7 @@ static void test_figures(void **state)
 		HEAD("900",
 		     "4900") "command\tx b\nstop\tattach\t1200\t30\t1\t1\t1\nthread\t7\ttwo\n"
 			     "selection\tf*\nselection\tg\nmore_stops\t4\nmore_stops_ns\t8\n"
+			     "looks\t2\t30\t20\nlooks\t1\t18446744073709551615\t40\n"
 			     "events\t5\nlost\t1\nunserved\t3\ninvalid\t1\ntsc_end\t5000\n"
 			     "end\tsize limit reached\n",
 		NULL});
@@ -278,6 +279,9 @@ static void test_figures(void **state)
 	assert_int_equal(s->nselections, 2);
 	assert_int_equal(s->nfilters, 1);
 	assert_int_equal(s->more_stops, 4);
+	assert_int_equal(s->looks, 3);
+	assert_true(s->looks_ns == UINT64_MAX);
+	assert_int_equal(s->looks_longest_ns, 40);
 	assert_int_equal(s->nstops, 3);
 	assert_int_equal(s->stops[0].tsc, 1200);
 	assert_int_equal(s->stops[0].member, 1);
