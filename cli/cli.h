@@ -70,6 +70,10 @@ int cli_record_words(int argc, char **argv, struct ip_request *request, const ch
  * calls that waited for longer, functions without values. */
 void cli_record_warnings(const struct ip_session_summary *summary, size_t processes);
 
+/* "renewed_calls":N, and "renewed_max_us":X where it is known, into the object that is open. */
+struct ip_json;
+void cli_json_renewed(struct ip_json *j, const struct ip_session_summary *summary);
+
 /* Prints on stderr how many events were lost, and what ended the recording early. dir: of the
  * trace. */
 void cli_record_losses(const struct ip_session_summary *summary, const char *dir);

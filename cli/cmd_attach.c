@@ -305,6 +305,7 @@ static void fill_gaps(struct ip_service_gaps *g, const struct ip_session_summary
 {
 	*g = (struct ip_service_gaps){.left_out = s->left_out,
 				      .renewed = s->renewed,
+				      .renewed_latest_ns = s->renewed_latest_ns,
 				      .disturbed = s->disturbed,
 				      .unswitched = s->unswitched,
 				      .no_debug_info = s->value_gaps.no_debug_info,

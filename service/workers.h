@@ -32,8 +32,8 @@ struct ip_service_worker_result {
 	/* what the session could not do, for a sum of all of them: as in struct
 	 * ip_session_summary */
 	struct ip_service_gaps {
-		uint64_t left_out, renewed, disturbed, unswitched, no_debug_info, other_placement,
-			too_many, plain, children_restored;
+		uint64_t left_out, renewed, renewed_latest_ns, disturbed, unswitched, no_debug_info,
+			other_placement, too_many, plain, children_restored;
 		uint64_t limit; /* of the trace's size, where it has ended the recording */
 		/* for how long, and of how long a time, the worker that lost events waited for a
 		 * CPU */

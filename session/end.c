@@ -248,6 +248,7 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 		sum->threads = stats.threads;
 	sum->children_restored = s->restored_before + ip_follow_fork_restored(s->followed);
 	sum->renewed = ip_stops_of(s->target)->renewed.n;
+	sum->renewed_latest_ns = ip_renewed_calls_latest(&ip_stops_of(s->target)->renewed);
 	ip_restart_describe(s->target, sum->renewed_last, sizeof(sum->renewed_last));
 	ip_site_monitor_clear(s->watch, s->trace);
 	sum->disturbed = s->disturbed_before + ip_site_monitor_summary(s->watch).disturbed;

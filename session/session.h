@@ -137,7 +137,9 @@ struct ip_session_summary {
 	/* system calls of the target whose time limit began anew after a stop
 	 * (syscall_restart.h) */
 	size_t renewed;
-	char renewed_last[192]; /* thread and system call of the last one */
+	uint64_t renewed_latest_ns; /* by how much one of them may last longer; UINT64_MAX: unknown
+				     */
+	char renewed_last[192];	    /* thread and system call of the last one */
 	uint64_t events, lost, unserved, invalid;
 	bool rotates; /* the session was begun with --rotate */
 	/* what was removed; events and written count what is left */

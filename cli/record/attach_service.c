@@ -175,6 +175,8 @@ static void add_gaps(struct service *s, const struct ip_service_worker_result *r
 		sum->end_time.prioritized = g->prioritized;
 		sum->end_time.recording = g->queued_of_ns;
 	}
+	if (g->renewed_latest_ns > sum->renewed_latest_ns)
+		sum->renewed_latest_ns = g->renewed_latest_ns;
 	if (g->renewed)
 		snprintf(sum->renewed_last, sizeof(sum->renewed_last), "%s", g->renewed_last);
 	if (g->unswitched)
@@ -267,7 +269,7 @@ static void print_json(const struct service *s)
 	ip_json_uint(&j, "looks", s->sum.looks);
 	ip_json_double(&j, "looks_us", s->sum.looks_ns / 1e3);
 	ip_json_double(&j, "looks_max_us", s->sum.longest_look_ns / 1e3);
-	ip_json_uint(&j, "renewed_calls", s->gaps.renewed);
+	cli_json_renewed(&j, &s->gaps);
 	ip_json_string(&j, "dir", s->recorded ? s->options->session.dir : NULL);
 	ip_json_uint(&j, "duration_ns", ip_now_ns() - s->start_ns);
 	ip_json_array(&j, "members");

@@ -45,6 +45,13 @@ static void json_unmet(struct ip_json *j, const struct ip_session_summary *s)
 	ip_json_end_array(j);
 }
 
+void cli_json_renewed(struct ip_json *j, const struct ip_session_summary *s)
+{
+	ip_json_uint(j, "renewed_calls", s->renewed);
+	if (s->renewed && s->renewed_latest_ns != UINT64_MAX)
+		ip_json_double(j, "renewed_max_us", s->renewed_latest_ns / 1e3);
+}
+
 static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s)
 {
 	struct ip_json j;
@@ -79,7 +86,7 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_uint(&j, "looks", s->stops.looks.n);
 	ip_json_double(&j, "looks_us", s->stops.looks.ns / 1e3);
 	ip_json_double(&j, "looks_max_us", s->stops.looks.longest_ns / 1e3);
-	ip_json_uint(&j, "renewed_calls", s->renewed);
+	cli_json_renewed(&j, s);
 	ip_json_uint(&j, "events", s->events);
 	ip_json_uint(&j, "lost", s->lost);
 	ip_json_uint(&j, "invalid", s->invalid);
@@ -213,7 +220,7 @@ void cli_record_tell_all(const struct cli_record_options *options, size_t functi
 
 void cli_record_warnings(const struct ip_session_summary *s, size_t processes)
 {
-	char count[32], whose[48] = "the process";
+	char count[32], length[16], most[32] = "", whose[48] = "the process";
 
 	if (processes != 1)
 		snprintf(whose, sizeof(whose), "%zu process%s", processes,
@@ -223,11 +230,14 @@ void cli_record_warnings(const struct ip_session_summary *s, size_t processes)
 			 "iprobe: %zu site%s a page in a way that cannot be patched safely: "
 			 "left out\n",
 			 s->left_out, s->left_out == 1 ? " crosses" : "s cross");
+	if (s->renewed && s->renewed_latest_ns != UINT64_MAX)
+		snprintf(most, sizeof(most), " by at most %s",
+			 ip_format_ns(s->renewed_latest_ns, length));
 	if (s->renewed)
 		ip_print(stderr,
-			 "iprobe: %zu system call%s of %s waited for longer: the time limit began "
-			 "anew after a stop (last: %s)\n",
-			 s->renewed, ip_plural(s->renewed), whose, s->renewed_last);
+			 "iprobe: %zu system call%s of %s waited for longer%s: the time limit "
+			 "began anew after a stop or a look (last: %s)\n",
+			 s->renewed, ip_plural(s->renewed), whose, most, s->renewed_last);
 	if (s->disturbed)
 		ip_print(stderr,
 			 "iprobe: calls of %zu function%s are missing for a while, since somebody "

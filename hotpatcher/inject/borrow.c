@@ -263,14 +263,8 @@ static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which 
 					target->pid, IP_THREAD_TEXT(tid));
 		return 0;
 	}
-	if (may_borrow(ret, which, confined)) {
-		if (ip_arch_renews(&ret->regs)) {
-			ip_stops_of(target)->renewed.n++;
-			ip_stops_of(target)->renewed.tid = tid;
-			ip_stops_of(target)->renewed.number = (long)ret->regs.orig_rax;
-		}
+	if (may_borrow(ret, which, confined))
 		return 1;
-	}
 	ip_priority_guard_restore(ret->raised);
 	ip_stop_end_look(&ret->stop);
 	ip_priority_end(&ret->priority);

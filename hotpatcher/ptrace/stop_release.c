@@ -295,6 +295,7 @@ static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
 	if (t->gone)
 		return;
 	ip_restart_release(t->tid, &t->left);
+	ip_renewed_calls_release(&ip_stops_of(stop->target)->renewed, t->tid, ip_now_ns());
 	detached = ip_stop_detach(t->tid, t->signal);
 	if (detached > 0)
 		ip_stop_hold(stop->target, t->tid);

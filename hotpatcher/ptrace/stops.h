@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "hotpatcher/process/target.h"
+#include "hotpatcher/ptrace/renewed_calls.h"
 #include "hotpatcher/ptrace/stop_log.h"
 
 struct ip_stack_copies;
@@ -43,12 +44,9 @@ struct ip_stops {
 	 * only if no other one can be had; 0: none */
 	pid_t masks_more;
 	bool job_control; /* ip_job_control_end() is to be called when no thread is held any more */
-	struct {
-		size_t n;
-		pid_t tid; /* of the last such call */
-		long number;
-	} renewed; /* system calls that a stop made begin anew, with all of their time limit
-		      (syscall_restart.h) */
+	/* system calls that a stop made begin anew, with all of their time limit
+	 * (syscall_restart.h) */
+	struct ip_renewed_calls renewed;
 };
 
 /* Opens a target that is to be stopped, as ip_target_open() does for writing. The caller closes it

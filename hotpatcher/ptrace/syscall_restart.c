@@ -167,13 +167,6 @@ static int read_limit(const struct broken *b, int socket, uint64_t *ret)
 	}
 }
 
-static void count_renewed(const struct broken *b)
-{
-	ip_stops_of(b->target)->renewed.n++;
-	ip_stops_of(b->target)->renewed.tid = b->tid;
-	ip_stops_of(b->target)->renewed.number = b->call.number;
-}
-
 /* When an unbroken sleep began. CLOCK_MONOTONIC is slewed, by at most 1/2000; the clock of a CPU is
  * not. */
 static uint64_t began_at(const struct ip_syscall_wait *s)
@@ -204,6 +197,26 @@ static uint64_t deadline_of(const struct broken *b, uint64_t limit, uint64_t *re
 		began = began_at(&s);
 	}
 	return began + limit;
+}
+
+/* Counts a call whose limit begins anew. limit: what is broken off of it, at most; UINT64_MAX:
+ * unknown. */
+static void count_renewed(const struct broken *b, uint64_t limit)
+{
+	struct ip_syscall_wait s = {.number = -1};
+	uint64_t late = limit, ran;
+
+	if (b->waits && b->waits->n) {
+		s = ip_syscall_waits_find(b->waits, b->tid);
+		ran = now_ns() - s.looked_ns;
+		if (s.number != b->call.number && ran < late) /* it began after the look */
+			late = ran;
+		if (s.number != b->call.number || !s.seen ||
+		    !ip_syscall_wait_was_unbroken(b->target->pid, &s))
+			s.since_ns = 0;
+	}
+	ip_renewed_calls_add(&ip_stops_of(b->target)->renewed, b->tid, b->call.number, s.since_ns,
+			     late);
 }
 
 /* Sets the time left until the deadline, in the form that the call needs: in restart->time, or in
@@ -368,12 +381,12 @@ static void wait_on(struct broken *b)
 	restart.deadline = deadline_of(b, limit, &late);
 	if (limit != NO_DEADLINE && can_go_through(b) && go_through(b, &restart, 0) == 0) {
 		if (late > CLOSE_ENOUGH)
-			count_renewed(b);
+			count_renewed(b, limit);
 		return;
 	}
 	do_the_same(b);
 	if (limit != NO_DEADLINE)
-		count_renewed(b);
+		count_renewed(b, limit);
 }
 
 /* Looks after a call on a socket that has a time limit: nothing was transferred. */
@@ -393,11 +406,11 @@ static void wait_on_socket(struct broken *b)
 			       &restart) &&
 	    go_through(b, &restart, IP_RESTART_POLL) == 0) {
 		if (late > CLOSE_ENOUGH)
-			count_renewed(b);
+			count_renewed(b, limit);
 		return;
 	}
 	do_the_same(b);
-	count_renewed(b);
+	count_renewed(b, limit);
 }
 
 /* Whether the descriptor gives and takes byte by byte: only then does a call return in the middle
@@ -461,7 +474,7 @@ static void wait_on_there(struct broken *b)
 {
 	struct ip_arch_syscall call = b->call;
 	struct ip_restart restart;
-	uint64_t which, at, time;
+	uint64_t which, at, time, limit;
 
 	if (!find_there(b, &which, &at) || copy_in(b->tid, at, &restart, sizeof(restart)) < 0)
 		return;
@@ -474,7 +487,7 @@ static void wait_on_there(struct broken *b)
 		ip_arch_prepare(&call, call.arguments, call.number, call.pc);
 	} else if (!which) {
 		do_the_same(b);
-		count_renewed(b);
+		count_renewed(b, read_limit(b, -1, &limit) < 0 ? UINT64_MAX : limit);
 		return;
 	} else if (restart.poll_events) {
 		set_time(&call.wait, &restart, call.arguments);
@@ -589,7 +602,7 @@ void ip_restart_plainly(const struct ip_target *target, pid_t tid, int status)
 {
 	struct broken b = {.target = (struct ip_target *)target, .tid = tid};
 	_cleanup_close_ int socket = -1;
-	uint64_t limit;
+	uint64_t limit = UINT64_MAX;
 
 	if (status >> 16 == PTRACE_EVENT_EXEC || ip_arch_syscall(tid, &b.call) < 0 ||
 	    b.call.number < 0 || b.call.wait.limit == IP_WAIT_OTHER || b.call.result != -EINTR ||
@@ -599,10 +612,12 @@ void ip_restart_plainly(const struct ip_target *target, pid_t tid, int status)
 		socket = target ? borrow_socket(&b) : -1;
 		if (read_limit(&b, socket, &limit) < 0 || limit == NO_DEADLINE)
 			return;
+	} else if (read_limit(&b, -1, &limit) < 0) {
+		limit = UINT64_MAX;
 	}
 	ip_arch_restart_plainly(tid);
 	if (target && b.call.wait.limit != IP_WAIT_ENDLESS)
-		count_renewed(&b);
+		count_renewed(&b, limit);
 }
 
 void ip_restart_release(pid_t tid, const struct ip_time_left *left)

@@ -7,6 +7,9 @@ import re
 
 import pytest
 
+from iptest import actor as actors
+from iptest import memory
+
 from test_service import Server
 
 
@@ -62,3 +65,21 @@ def test_of_a_service(me, programs, targets):
     shown = me.iprobe("info", directory).stdout
     assert re.search(rf"^looks +{lines[2]} at one thread for a moment, together ", shown, re.M)
     server.finish()
+
+
+def test_a_call_that_begins_anew_counts_once(me, programs, targets):
+    """However often it is broken off; and it is told by how much it may last longer."""
+    target = targets.start(me, [programs.simple("waits"), "epoll_wait"])
+    memory.wait_for("does not wait", lambda: "S" in memory.status_field(target.pid, "State"))
+    done = me.iprobe(
+        "attach", target.pid, "--follow-fork", "--duration", "10ms", "-o", me.dir() / "trace"
+    )
+    assert done.returncode == 0, repr(done)
+    told = re.search(
+        r"iprobe: (\d+) system calls? of the process waited for longer by at most "
+        r"[0-9.]+ m?s: the time limit began anew after a stop or a look \(last: ",
+        done.stderr,
+    )
+    # a machine that is busy may keep it from falling asleep again at once
+    assert told and 1 <= int(told[1]) <= 3, repr(done)
+    assert actors.last_words(target.proc).stdout == "good\n"
