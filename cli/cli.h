@@ -41,10 +41,17 @@ int cli_functions(const char *command, const char *text, const char **ret);
  * has been compared with all probes. */
 void cli_warn_unused(const char *what, const char *unused);
 
+/* What attaches to several processes would do to them, together. */
+struct cli_preview_sums {
+	uint64_t processes, sites, stops, holds, looks;
+};
+
 /* Options that run and attach share. */
 struct cli_record_options {
 	struct ip_session_options session;
 	bool json, dry_run, quiet;
+	struct cli_preview_sums
+		*sums;	   /* --dry-run of several processes: shared memory; else NULL */
 	bool attach;	   /* to a process that is there: its end is worth a word */
 	bool memory_asked; /* --memory was given */
 	/* the process was found by a choice of several: it may have nothing to record */

@@ -114,6 +114,18 @@ static const char help[] =
 	"  -q, --quiet           no live line, no summary\n"
 	"  -h, --help\n";
 
+/* What the attach does to the process besides: "and 2 holds of one thread at the first attach". */
+static void print_besides(const struct ip_session_preview *p)
+{
+	ip_print(stdout, "pid %d: and ", p->summary.pid);
+	if (p->holds)
+		ip_print(stdout, "%zu hold%s of one thread at the first attach%s", p->holds,
+			 ip_plural(p->holds), p->looks ? ", " : "; ");
+	if (p->looks)
+		ip_print(stdout, "%zu look%s at one thread; ", p->looks, ip_plural(p->looks));
+	ip_print(stdout, "%zu stop%s at the end\n", p->end_stops, ip_plural(p->end_stops));
+}
+
 static void print_preview(const struct cli_record_options *options,
 			  const struct ip_session_preview *p)
 {
@@ -146,6 +158,7 @@ static void print_preview(const struct cli_record_options *options,
 			 ip_plural(p->summary.pages), p->summary.threads,
 			 ip_plural(p->summary.threads), p->nstops, p->nstops == 1 ? "" : "s",
 			 ip_format_ns(p->expected_stop_ns, stop), p->nstops == 1 ? "" : " each");
+		print_besides(p);
 		return;
 	}
 	ip_json_init(&j, stdout);
@@ -158,6 +171,9 @@ static void print_preview(const struct cli_record_options *options,
 	ip_json_uint(&j, "pages", p->summary.pages);
 	ip_json_uint(&j, "stops", p->nstops);
 	ip_json_double(&j, "expected_stop_us", p->expected_stop_ns / 1e3);
+	ip_json_uint(&j, "holds", p->holds);
+	ip_json_uint(&j, "looks", p->looks);
+	ip_json_uint(&j, "end_stops", p->end_stops);
 	if (options->session.no_stop) {
 		ip_json_uint(&j, "pieces", p->pieces);
 		ip_json_uint(&j, "unswitched", p->summary.unswitched);
@@ -286,6 +302,16 @@ static int ask_daemon(int pid, const struct cli_record_options *options, int arg
 	return cli_via_daemon(socket, &request, dir ? dir : said);
 }
 
+/* Adds to the sums over several processes, which their workers share. */
+static void add_preview(struct cli_preview_sums *sums, const struct ip_session_preview *p)
+{
+	__atomic_fetch_add(&sums->processes, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&sums->sites, p->summary.sites, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&sums->stops, p->nstops + p->end_stops, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&sums->holds, p->holds, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&sums->looks, p->looks, __ATOMIC_RELAXED);
+}
+
 static int preview(pid_t pid, const struct cli_record_options *options)
 {
 	struct ip_session_preview p;
@@ -295,6 +321,8 @@ static int preview(pid_t pid, const struct cli_record_options *options)
 		print_change(options, &p.summary);
 	else if (ret == 0)
 		print_preview(options, &p);
+	if (ret == 0 && !p.summary.change.done && options->sums)
+		add_preview(options->sums, &p);
 	code = ret < 0 ? cli_fail() : 0;
 	clear_change(&p.summary.change);
 	ip_session_preview_clear(&p);

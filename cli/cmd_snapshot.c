@@ -148,8 +148,9 @@ static int announce(struct arguments *a, const struct ip_service_choice *choice)
 
 static int snapshot_of_all(struct arguments *a, const struct ip_service_choice *choice)
 {
-	int code = announce(a, choice) < 0 ? cli_fail()
-					   : cli_each_process(choice, a->json, snapshot_of_each, a);
+	int code = announce(a, choice) < 0
+			   ? cli_fail()
+			   : cli_each_process(choice, a->json, false, snapshot_of_each, a);
 
 	/* those that have come to nothing are no members */
 	ip_member_dirs_keep_made(a->members);

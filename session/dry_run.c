@@ -9,6 +9,8 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/proc.h"
+#include "hotpatcher/inject/area_renew.h"
 #include "hotpatcher/inject/inject.h"
 #include "hotpatcher/inject/runtime_wake.h"
 #include "hotpatcher/patch/remap.h"
@@ -104,6 +106,26 @@ static int preview_remap(struct ip_session_preview *preview, struct ip_target *t
 	return ret;
 }
 
+/* What an attach does to the process besides the stops that make it live: set_up_runtime(), and
+ * who asks for the clock and lends a thread for children (attach.c, go_live.c, end.c). */
+static void preview_besides(struct ip_session_preview *preview, const struct ip_target *target,
+			    const struct ip_session_options *options)
+{
+	const bool asleep = target->has_runtime && ip_is_asleep(target);
+	bool shares;
+
+	if (options->no_stop)
+		return;
+	preview->holds = !target->has_runtime ? 2 : asleep;
+	if (target->has_runtime && !asleep) {
+		preview->holds = ip_area_renew_is_needed(target, &shares);
+		preview->looks =
+			target->anchor.remap && ip_proc_status(target->pid, "Seccomp") == 0;
+	}
+	preview->looks += options->follow_fork ? 2 : 0;
+	preview->end_stops = preview->nstops;
+}
+
 int ip_session_preview(pid_t pid, const struct ip_session_options *options,
 		       struct ip_session_preview *ret)
 {
@@ -137,6 +159,7 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options,
 	ret->expected_stop_ns =
 		ip_stop_batches_expect(plan.changes, plan.nchanges, options->max_stop_ns,
 				       ret->summary.threads, &ret->nstops);
+	preview_besides(ret, s.target, options);
 	done = options->no_stop ? preview_remap(ret, s.target, &modules, &plan) : 0;
 out:
 	ip_plan_clear(&plan);

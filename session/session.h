@@ -197,6 +197,9 @@ struct ip_session_preview {
 	size_t nmodules;
 	uint64_t expected_stop_ns; /* the longest stop; --no-stop: 0 */
 	size_t nstops;
+	/* what comes besides: holds of one thread that bring or wake the runtime, looks at one, and
+	 * stops at the end; --no-stop: 0 */
+	size_t holds, looks, end_stops;
 	size_t pieces; /* --no-stop: pieces that would be switched, one after the other */
 };
 

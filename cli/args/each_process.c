@@ -81,13 +81,48 @@ static int run(const struct ip_service_processes *found, struct errand *e, char 
 	return 0;
 }
 
-static void print(char **texts, size_t n, bool json)
+/* Whether one of the texts has the line, which ends with a newline. */
+static bool had(char *const *texts, size_t n, const char *line, size_t length)
+{
+	for (size_t i = 0; i < n; i++)
+		for (const char *at = texts[i]; at && *at;) {
+			const char *end = strchr(at, '\n');
+
+			if (end && (size_t)(end - at) + 1 == length && !memcmp(at, line, length))
+				return true;
+			at = end ? end + 1 : NULL;
+		}
+	return false;
+}
+
+/* Takes the lines that begin with a blank out of a text, where an earlier one has them. */
+static void leave_out(char *const *texts, size_t n, char *text)
+{
+	char *to = text;
+
+	for (const char *at = text; *at;) {
+		const size_t length = strcspn(at, "\n") + 1;
+		const bool whole = at[length - 1] == '\n';
+
+		if (!whole || *at != ' ' || !had(texts, n, at, length)) {
+			memmove(to, at, whole ? length : length - 1);
+			to += whole ? length : length - 1;
+		}
+		at += whole ? length : length - 1;
+	}
+	*to = '\0';
+}
+
+static void print(char **texts, size_t n, bool json, bool once)
 {
 	struct ip_json j;
 
 	ip_json_init(&j, stdout);
 	if (json)
 		ip_json_array(&j, NULL);
+	for (size_t i = n; once && !json && i-- > 0;)
+		if (texts[i])
+			leave_out(texts, i, texts[i]);
 	for (size_t i = 0; i < n; i++) {
 		char *text = texts[i];
 
@@ -100,7 +135,7 @@ static void print(char **texts, size_t n, bool json)
 		ip_json_end_array(&j);
 }
 
-int cli_each_process(const struct ip_service_choice *choice, bool json,
+int cli_each_process(const struct ip_service_choice *choice, bool json, bool once,
 		     int (*one)(void *context, const struct ip_service_process *process),
 		     void *context)
 {
@@ -133,7 +168,7 @@ int cli_each_process(const struct ip_service_choice *choice, bool json,
 	} else if (run(&found, &e, texts) < 0) {
 		code = cli_fail();
 	} else {
-		print(texts, found.n, json);
+		print(texts, found.n, json, once);
 	}
 	for (size_t i = 0; e.workers && i < found.n; i++) {
 		failed |= e.workers[i].code && found.items[i].named;
@@ -159,7 +194,7 @@ int cli_serve_processes(int argc, char **argv, bool json,
 	if (code >= 0)
 		return code;
 	if (!cli_is_one_process(&choice))
-		return cli_each_process(&choice, json, one, context);
+		return cli_each_process(&choice, json, false, one, context);
 	process.pid = choice.pids[0];
 	return one(context, &process);
 }

@@ -13,8 +13,9 @@
 
 /* one: does it for one process, prints the result on stdout, and returns the exit code. It runs in
  * a child process. json: what it prints is one JSON document, and all of them make an array.
+ * once: a line that begins with a blank, and that an earlier process had, too, is left out.
  * Returns the exit code: 0 where all that were named by pid, or any of the others, went well. */
-int cli_each_process(const struct ip_service_choice *choice, bool json,
+int cli_each_process(const struct ip_service_choice *choice, bool json, bool once,
 		     int (*one)(void *context, const struct ip_service_process *process),
 		     void *context);
 

@@ -3,9 +3,11 @@
  * iprobe attach with several processes: what each worker does, and what is printed at the end.
  */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,6 +39,7 @@ struct service {
 	struct ip_session_summary gaps; /* what the sessions could not do, of all of them */
 	char limit_by[64];		/* as in it */
 	struct cli_error_groups *failures;
+	struct cli_preview_sums *sums;	   /* --dry-run: shared memory; NULL: there is none */
 	char no_events[1100];		   /* why one of the processes has none */
 	char why[1024];			   /* of the first that has nothing to record */
 	size_t recorded, changed, without; /* without: there was nothing to record */
@@ -352,7 +355,34 @@ static int preview_each(void *context, const struct ip_service_process *process)
 {
 	const struct service *s = context;
 
-	return cli_attach_one(process->pid, s->options, s->argc, s->argv, NULL, NULL);
+	struct cli_record_options options = *s->options;
+
+	options.sums = s->sums;
+	if (s->choice->children && can_follow(&options.session, process->pid))
+		options.session.follow_fork = true;
+	return cli_attach_one(process->pid, &options, s->argc, s->argv, NULL, NULL);
+}
+
+static int preview_all(struct service *s)
+{
+	struct cli_preview_sums *sums = mmap(NULL, sizeof(*sums), PROT_READ | PROT_WRITE,
+					     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char sites[32];
+	int code;
+
+	s->sums = sums == MAP_FAILED ? NULL : sums;
+	code = cli_each_process(s->choice, s->options->json, true, preview_each, s);
+	if (s->sums && sums->processes > 1 && !s->options->json && !s->options->session.no_stop)
+		ip_print(stdout,
+			 "together: %s site%s of %" PRIu64 " processes; %" PRIu64
+			 " stop%s, half of them at the end, %" PRIu64 " hold%s of one thread, "
+			 "%" PRIu64 " look%s; nothing was changed\n",
+			 ip_format_count(sums->sites, sites), ip_plural(sums->sites),
+			 sums->processes, sums->stops, ip_plural(sums->stops), sums->holds,
+			 ip_plural(sums->holds), sums->looks, ip_plural(sums->looks));
+	if (s->sums)
+		munmap(sums, sizeof(*sums));
+	return code;
 }
 
 int cli_attach_service(const struct ip_service_choice *choice,
@@ -380,7 +410,7 @@ int cli_attach_service(const struct ip_service_choice *choice,
 	if (options->leave)
 		return cli_usage(argv[0], "--leave goes with one PID");
 	if (options->dry_run)
-		return cli_each_process(choice, options->json, preview_each, &s);
+		return preview_all(&s);
 	s.failures = cli_error_groups_create();
 	if (!s.failures)
 		return cli_fail();

@@ -83,3 +83,34 @@ def test_a_call_that_begins_anew_counts_once(me, programs, targets):
     # a machine that is busy may keep it from falling asleep again at once
     assert told and 1 <= int(told[1]) <= 3, repr(done)
     assert actors.last_words(target.proc).stdout == "good\n"
+
+
+def test_a_dry_run_tells_of_all_holds(me, programs, targets):
+    """At the first attach, which brings the runtime, and at a later one."""
+    server = Server(me, programs, targets)
+    server.fork()
+    words = ["attach", server.pid, "--children", "-f", "prefork_*"]
+    for first in (True, False):
+        dry = {p["pid"]: p for p in json.loads(me.iprobe(*words, "--dry-run", "--json").stdout)}
+        shown = me.iprobe(*words, "--dry-run").stdout
+        done = me.iprobe(*words, "--duration", "50ms", "--json", "-o", me.dir() / "trace")
+        members = json.loads(done.stdout)["members"]
+        assert dry.keys() == {m["pid"] for m in members}
+        for m in members:
+            said, stops = dry[m["pid"]], actors.stops_of(m)
+            assert len(stops) == said["holds"] + said["stops"] + said["end_stops"], repr(done)
+            assert m["looks"] >= said["looks"] == (2 if first else 3), repr(done)
+            assert said["holds"] == (2 if first else 0)
+            holds = "2 holds of one thread at the first attach, " if first else ""
+            assert (
+                f"pid {m['pid']}: and {holds}{said['looks']} looks at one thread; 1 stop" in shown
+            )
+        lines = shown.splitlines()
+        assert sum(line.startswith(" ") for line in lines) == 1, shown  # one module
+        assert re.fullmatch(
+            rf"together: 18 sites of 2 processes; 4 stops, half of them at the end, "
+            rf"{4 if first else 0} holds of one thread, {4 if first else 6} looks; "
+            r"nothing was changed",
+            lines[-1],
+        ), shown
+    server.finish()
