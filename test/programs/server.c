@@ -68,6 +68,12 @@ KEEP unsigned parse_request(const char *path)
 	return parse_header(path) + requests % 100;
 }
 
+/* What a request took by the server's own measure, in microseconds. */
+KEEP void write_log(long t_total)
+{
+	sink += (unsigned)t_total;
+}
+
 KEEP int handle_request(int fd, const char *path)
 {
 	unsigned key = parse_request(path);
@@ -83,8 +89,10 @@ KEEP int handle_request(int fd, const char *path)
 
 KEEP void event_loop_turn(void)
 {
-	for (int i = 0; i < 10; i++)
+	for (int i = 0; i < 10; i++) {
 		sink += (unsigned)handle_request(3, i % 2 ? "/index.html" : "/search");
+		write_log(requests % 50 ? i : 30000 + i);
+	}
 	wait_ms(1);
 }
 

@@ -179,6 +179,7 @@ def test_what_stays_misses_nothing(actor, targets, programs):
 def test_nothing_left_and_silent(actor, steady):
     """The last function goes: the session lives on, and takes others."""
     session, directory = start_session(actor, steady, "-f", "step_1*")
+    steady.wait_for_progress()
     done = change(actor, steady, "!*")
     assert done["functions"] == done["sites"] == 0 and done["functions_removed"] == 8
     memory.wait_for("sites are live", lambda: not memory.text_differences(steady.pid))

@@ -99,7 +99,7 @@ def test_parameters_give_way_to_the_function(me, program, columns):
     """Where there is no room for both, the end of the parameters is what is left out."""
     shown = names(table(me, program, "-e", "page-faults", columns=columns))
     (longest,) = [name for name in shown if "vector" in name]
-    assert longest.startswith("app::OrderTable::put(app::Key const&, std::vector<>"), longest
+    assert longest.startswith("app::OrderTable::put(app::Key const&, std::vector<...>"), longest
     assert longest.endswith("...) [p]"), longest
     assert len(longest) <= 80, longest
 
