@@ -126,7 +126,9 @@ class Client(threading.Thread):
         try:
             connection = Connection(self.server.port)
             for n in range(1 << 30):
-                if not self.server.may_work.is_set():
+                # looked at again once it is no longer idle: it may have been told to stand still
+                # in between, by who still saw it idle
+                while not self.server.may_work.is_set():
                     self.idle.set()
                     self.server.may_work.wait()
                     self.idle.clear()
