@@ -173,8 +173,8 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan,
 		return -1;
 	if (ip_filters_any(&s->options->filters))
 		ip_filters_describe(&s->options->filters, add_filter, s->trace);
-	if (s->options->filters.callsite)
-		ip_trace_add_others(s->trace, modules);
+	if (s->options->filters.callsite && ip_trace_add_others(s->trace, plan, modules) < 0)
+		return -1;
 	if (ip_clock_selected() == IP_CLOCK_MONOTONIC)
 		ip_trace_add_clock(s->trace, "monotonic");
 	if (s->options->compress) {

@@ -493,20 +493,29 @@ void ip_trace_add_filter(struct ip_trace *trace, const char *text)
 	putc('\n', trace->text_out);
 }
 
-void ip_trace_add_others(struct ip_trace *trace, const struct ip_modules *modules)
+int ip_trace_add_others(struct ip_trace *trace, const struct ip_plan *plan,
+			const struct ip_modules *modules)
 {
+	_cleanup_free_ bool *named = calloc(modules->n + 1, sizeof(*named));
 	char id[2 * IP_BUILD_ID_MAX + 1];
 
+	if (!named)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		named[plan->functions[i].module_index] = true;
 	for (size_t i = 0; i < modules->n; i++) {
 		const struct ip_module *m = &modules->items[i];
 
-		if (m->list || !m->elf || !m->elf->build_id_size)
+		if (named[i] || !m->elf || !m->elf->build_id_size)
 			continue;
 		ip_build_id_format(m->elf->build_id, m->elf->build_id_size, id);
+		if (m->list && copy_list(trace, m, id) < 0)
+			return -1;
 		fprintf(trace->text_out, "other\t%lu\t%s\t", m->load_bias, id);
 		ip_trace_put_value(trace->text_out, m->path);
 		putc('\n', trace->text_out);
 	}
+	return 0;
 }
 
 void ip_trace_add_filtered(struct ip_trace *trace, uint64_t events)

@@ -141,8 +141,10 @@ void ip_trace_add_limit(struct ip_trace *trace, uint64_t bytes, const char *by);
 void ip_trace_add_until(struct ip_trace *trace, const char *condition);
 /* What the session leaves out ("depth 3"). */
 void ip_trace_add_filter(struct ip_trace *trace, const char *text);
-/* Adds the modules that have no probes. */
-void ip_trace_add_others(struct ip_trace *trace, const struct ip_modules *modules);
+/* Adds the modules of which the plan has no function, and copies their probe lists: calls may come
+ * from there (--callsite). Returns 0, or -1 with an error. */
+int ip_trace_add_others(struct ip_trace *trace, const struct ip_plan *plan,
+			const struct ip_modules *modules);
 /* How many events the session has left out in the end. */
 void ip_trace_add_filtered(struct ip_trace *trace, uint64_t events);
 /* Adds a reason why there are no events. */

@@ -153,6 +153,36 @@ def test_on_another_machine(me, programs):
         assert all(e["caller"]["file"] is None for e in entries(me, directory, "-f", "work"))
 
 
+def test_a_library_of_which_nothing_is_selected(me, builddir):
+    """It has probes, and calls what is recorded: its functions are known, elsewhere, too."""
+    folder = me.dir()
+    (folder / "lib.c").write_text(
+        "int work(int);\n__attribute__((noinline)) int caller(int n) { return work(n) + 1; }\n"
+    )
+    (folder / "main.c").write_text(
+        "int caller(int);\n__attribute__((noinline)) int work(int n) { return n * 3; }\n"
+        "int main(void) { return caller(5) != 16; }\n"
+    )
+    cc = builddir / "coldpatch" / "iprobe-cc"
+    for words in (
+        ["-fPIC", "-shared", "lib.c", "-o", "libcaller.so"],
+        ["-rdynamic", "main.c", "-o", "main", "-L.", "-lcaller", "-Wl,-rpath,$ORIGIN"],
+    ):
+        done = me.run([cc, "-O1", "-fno-optimize-sibling-calls", *words], cwd=folder)
+        assert done.returncode == 0, repr(done)
+    trace = folder / "trace"
+    done = me.iprobe("run", "-o", trace, "--callsite", "-f", "work", "--", folder / "main")
+    assert done.returncode == 0, repr(done)
+    for gone in (False, True):
+        if gone:
+            (folder / "libcaller.so").unlink()
+        (entry,) = entries(me, trace)
+        assert (entry["caller"]["function"], entry["caller"]["module"]) == (
+            "caller",
+            "libcaller.so",
+        ), gone
+
+
 def test_libraries_at_one_address(me, builddir):
     """One after the other in the same place: each has its own callers, whichever comes first in
     the trace.
