@@ -462,6 +462,26 @@ def test_slowest(me, seed, by):
             )
 
 
+def test_slowest_that_are_around_others(me):
+    """One incident may fill the list: that is told, and where its own time is listed."""
+    trace = tracegen.Trace()
+    for tid in (1000, 1001):
+        thread = trace.thread(0, tid)
+        for name, ticks in (("main", 500), ("serve", 400), ("handle", 300), ("parse", 9000)):
+            thread.call(name)
+            thread.advance(ticks)
+        for _ in range(4):
+            thread.ret()
+    directory = trace.write(me.dir() / "trace")
+    said = "around others of these; -s self lists the calls that took the time themselves."
+    for n, note in ((8, f"6 of these are {said}"), (3, f"1 of these is {said}")):
+        done = me.iprobe("report", "--slowest", n, directory)
+        assert note in done.stdout, done.stdout
+    for options in (["-f", "parse"], ["-s", "self"]):
+        done = me.iprobe("report", "--slowest", 8, *options, directory)
+        assert done.returncode == 0 and "around others" not in done.stdout, done.stdout
+
+
 def test_slowest_of_chosen_values(me):
     trace = valued_trace(7)
     directory = trace.write(me.dir() / "trace")
