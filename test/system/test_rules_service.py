@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules of probes.d that record a whole service when one of its processes meets the condition."""
 
-import contextlib
 import json
 import os
 import re
@@ -239,13 +238,17 @@ def test_kills(rules, server, who):
     with open(f"/proc/{session}/task/{session}/children", encoding="ascii") as file:
         workers = [int(pid) for pid in file.read().split()]
     assert len(workers) == 3, workers
-    os.kill(mine if who == "everything" else session, signal.SIGSTOP)
-    victims = [*workers, session]
+    # Who stands still does nothing about the death of another, and is there until it is killed. The
+    # session must not be stopped where iprobed runs: it kills such a one itself.
+    stopped = workers
     if who == "everything":
-        victims = [rules.daemon.proc.pid, mine, *victims]
-    for pid in victims:
-        with contextlib.suppress(ProcessLookupError):  # the death of another has ended it already
-            os.kill(pid, signal.SIGKILL)
+        stopped = [rules.daemon.proc.pid, mine, session, *workers]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+        memory.wait_for("not stopped", lambda pid=pid: memory.status_field(pid, "State")[0] == "T")
+    # children first: the kernel continues what is stopped in a process group that becomes orphaned
+    for pid in reversed(stopped) if who == "everything" else [session, *workers]:
+        os.kill(pid, signal.SIGKILL)
     if who == "everything":
         rules.daemon.proc.wait()
         rules.start(text)
