@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """fperf on a command: what it executes, what it forks, and its exit code."""
 
-import csv
-import io
 import json
 import os
 
@@ -10,33 +8,14 @@ import pytest
 
 from iptest import actor as actors
 from iptest import memory
-from iptest.fperf import FAULTS, by_name, fperf_path, own_counts, patched
+from iptest.fperf import FAULTS, by_name, fperf_path, own_counts, patched, rows_of_command
 
 
 def test_command(me, programs):
-    done = me.run(
-        [
-            fperf_path(me),
-            "-q",
-            "--csv",
-            "-o",
-            me.top / "out.csv",
-            "-f",
-            "three,outer",
-            "--",
-            programs.simple("paging"),
-            "-n",
-            20,
-        ],
-        input="\n\n",
-    )
-    assert done.returncode == 0, repr(done)
-    rows = {
-        row["function"]: row
-        for row in csv.DictReader(io.StringIO((me.top / "out.csv").read_text(encoding="utf-8")))
-    }
+    command = [programs.simple("paging"), "-n", 20]
+    stdout, rows = rows_of_command(me, command, "-f", "three,outer")
     assert set(rows) == {"three", "outer"}
-    own = own_counts(done.stdout)
+    own = own_counts(stdout)
     # and once before it counted
     assert float(rows["outer"]["calls"]) == own["outer"][0] + 1
 

@@ -6,7 +6,6 @@ software events take the same way.
 """
 
 import csv
-import io
 import json
 import os
 import re
@@ -24,6 +23,7 @@ from iptest.fperf import (
     fperf_path,
     own_counts,
     patched,
+    rows_of_command,
     start_fperf,
 )
 
@@ -480,27 +480,8 @@ def test_metrics(me, programs, targets):
     assert (
         functions["slept"]["derived"]["CPU"] < 0.5 and 0 < functions["two"]["derived"]["CPU"] <= 2
     ), functions
-    done = me.run(
-        [
-            fperf_path(me),
-            "-q",
-            "--csv",
-            "-o",
-            me.top / "out.csv",
-            "-e",
-            "tsc::CYCLES,perf::TASK-CLOCK",
-            "--",
-            programs.simple("paging"),
-            "-n",
-            20,
-        ],
-        input="\n\n",
-    )
-    assert done.returncode == 0, repr(done)
-    rows = {
-        row["function"]: row
-        for row in csv.DictReader(io.StringIO((me.top / "out.csv").read_text(encoding="utf-8")))
-    }
+    command = [programs.simple("paging"), "-n", 20]
+    _, rows = rows_of_command(me, command, "-e", "tsc::CYCLES,perf::TASK-CLOCK")
     assert 0 < float(rows["eleven"]["CPU"]) <= 2, rows
     done = me.run(
         [fperf_path(me), "-e", "perf::TASK-CLOCK", "--", programs.simple("paging"), "-n", 2],

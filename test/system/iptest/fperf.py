@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """fperf on a target, and what a target knows of its own calls."""
 
+import csv
+import io
 import json
 import signal
 
@@ -22,6 +24,17 @@ def own_counts(stdout):
         for w in map(str.split, stdout.splitlines())
         if w[:1] == ["function"]
     }
+
+
+def rows_of_command(actor, command, *options):
+    """Counts a command to its end; what it printed, and the rows of the CSV by function."""
+    output = actor.top / "out.csv"
+    done = actor.run(
+        [fperf_path(actor), "-q", "--csv", "-o", output, *options, "--", *command], input="\n\n"
+    )
+    assert done.returncode == 0, repr(done)
+    rows = csv.DictReader(io.StringIO(output.read_text(encoding="utf-8")))
+    return done.stdout, {row["function"]: row for row in rows}
 
 
 def patched(actor, pid):
