@@ -82,13 +82,19 @@ static void check_matches(const struct ip_recording *session, const char *name,
 	}
 }
 
-/* A name that the trace has not, or perhaps has: an error tells which there are. */
-static void check_other_name(const struct ip_recording *session, const char *name)
+/* A name that the trace has, or has not: an error tells which there are then. */
+static void check_name(const struct ip_recording *session, const char *name,
+		       const uint64_t *payload)
 {
 	struct ip_value_name found;
+	struct ip_value value;
 
 	if (ip_value_name_find(session, "fuzz", name, &found) < 0)
 		fuzz_check_error();
+	else if (ip_value_name_is_text(&found))
+		for (int at_exit = 0; at_exit < 2; at_exit++)
+			if (ip_value_name_get(&found, payload, at_exit, &value))
+				fuzz_assert(value.type->code == 's');
 	ip_value_name_clear(&found);
 }
 
@@ -118,8 +124,9 @@ static void check_values(FILE *out, const struct ip_recording *session, const ui
 			check_matches(session, name, payload);
 			check_matches(session, "arg2", payload);
 			check_matches(session, "retval", payload);
-			check_other_name(session, name + 1);
-			check_other_name(session, "arg17");
+			check_name(session, name, payload);
+			check_name(session, name + 1, payload);
+			check_name(session, "arg17", payload);
 		}
 	}
 }
