@@ -137,8 +137,12 @@ def test_others(daemon, who, two):
         assert [p["pid"] for p in json.loads(done.stdout)] == sorted(two)
         if "hist" in words:
             pids = two if who.name == "user" else ["trace"]
-            done = who.iprobe("hist", "--json", *pids, env=daemon.env, cwd=directory)
-            assert done.returncode == 0 and '"work"' in done.stdout, repr(done)
+
+            def shown():
+                done = who.iprobe("hist", "--json", *pids, env=daemon.env, cwd=directory)
+                return done.returncode == 0 and '"work"' in done.stdout
+
+            memory.wait_for("work in hist", shown)  # a target that gets no CPU has made no call yet
             if pids != two:
                 # it may not ask the sessions, and is told what to do
                 done = who.iprobe("hist", two[0], env=daemon.env, cwd=directory)

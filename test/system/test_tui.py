@@ -127,8 +127,10 @@ def test_examples_of_the_page(me):
 
 
 def names_of(terminal):
-    """Functions of the report, from the top to the bottom."""
-    at = terminal.rows[BODY].rindex("function")
+    """Functions of the report, from the top to the bottom; none where it is half drawn."""
+    at = terminal.rows[BODY].rfind("function")
+    if at < 0:
+        return []
     return [re.split(r"  \(| \[tail", line[at:])[0].strip() for line in body(terminal)]
 
 
