@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define IP_RT_MAGIC 0x545265626f727069ull /* "iprobeRT" */
-#define IP_RT_ABI   13
+#define IP_RT_ABI   14
 
 #define IP_ANCHOR_SYMBOL "iprobe_rt_anchor"
 #define IP_RT_SONAME	 "libiprobe-rt.so"
@@ -58,9 +58,10 @@ struct ip_rt_anchor {
 	 * a process without privileges has one. -1: none */
 	int32_t area_fd;
 	int32_t pid; /* process that ran the constructor, in its own namespace */
-	/* The hooks that stubs jump to. A stub passes the number in r11d; with IP_REGS_ALL it
-	 * passes the number on the stack, and the hook removes it. Each hook preserves every
-	 * register that may be live at its sites; it always preserves vector state and errno. */
+	/* The hooks that stubs jump to. A stub passes the number in r11d; with IP_REGS_ENTRY and
+	 * IP_REGS_RETURN at 8 bytes below the stack pointer; with IP_REGS_ALL on the stack, and the
+	 * hook removes it. Each hook preserves every register that may be live at its sites; it
+	 * always preserves vector state and errno. */
 	uint64_t hooks[IP_HOOK_KINDS][IP_HOOK_REGS];
 	/* The hooks that jump stubs call. The number lies on the stack under the return address.
 	 * These hooks preserve all registers. */

@@ -49,8 +49,8 @@
 	"\n"
 
 extern void run_site(const void *site); /* one of the below */
-extern const char call_entry[], call_exit_6[], entry_entry[], return_exit[], tail_all[],
-	tail_return[], tail_return_6[], all_entry[], all_exit_6[], jumping_entry[],
+extern const char call_entry[], call_exit_6[], entry_entry[], return_exit[], return_itself[],
+	tail_all[], tail_return[], tail_return_6[], all_entry[], all_exit_6[], jumping_entry[],
 	jumping_exit_6[], point_site[];
 
 /* rax rcx rdx rbx rsp rbp rsi rdi r8..r15 flags */
@@ -97,17 +97,21 @@ __asm__("\t.macro each op\n"
 	"\tmovq own_stack(%rip), %rsp\n"
 	"\tpopq %r15\n\tpopq %r14\n\tpopq %r13\n\tpopq %r12\n\tpopq %rbp\n\t"
 	"popq %rbx\n\tret\n"
-	"\t.size run_site, . - run_site\n" RUN("call_entry", SITE(NOP5, 1, 5, 0, 0)) RUN(
-		"call_exit_6", SITE(NOP6, 2, 6, 0, 0)) RUN("entry_entry", SITE(NOP5, 1, 5, 0, 1))
-		RUN("return_exit", SITE(NOP5, 2, 5, 0, 2)) RUN("tail_all", SITE(NOP5, 3, 5, 0, 3))
-			RUN_RETURN("tail_return",
-				   SITE(RETNOP5, 3, 5, 1, 0)) RUN_RETURN("tail_return_6",
-									 SITE(RETNOP6, 3, 6, 1, 0))
-				RUN("all_entry", SITE(NOP5, 1, 5, 0, 3)) RUN("all_exit_6",
-									     SITE(NOP6, 2, 6, 0, 3))
-					RUN("jumping_entry", SITE(NOP5, 1, 5, 2, 3))
-						RUN("jumping_exit_6", SITE(NOP6, 2, 6, 2, 3))
-							RUN("point_site", POINT("a_point")));
+	"\t.size run_site, . - run_site\n");
+
+__asm__(RUN("call_entry", SITE(NOP5, 1, 5, 0, 0)));
+__asm__(RUN("call_exit_6", SITE(NOP6, 2, 6, 0, 0)));
+__asm__(RUN("entry_entry", SITE(NOP5, 1, 5, 0, 1)));
+__asm__(RUN("return_exit", SITE(NOP5, 2, 5, 0, 2)));
+__asm__(RUN_RETURN("return_itself", SITE(RETNOP5, 2, 5, 1, 2)));
+__asm__(RUN("tail_all", SITE(NOP5, 3, 5, 0, 3)));
+__asm__(RUN_RETURN("tail_return", SITE(RETNOP5, 3, 5, 1, 0)));
+__asm__(RUN_RETURN("tail_return_6", SITE(RETNOP6, 3, 6, 1, 0)));
+__asm__(RUN("all_entry", SITE(NOP5, 1, 5, 0, 3)));
+__asm__(RUN("all_exit_6", SITE(NOP6, 2, 6, 0, 3)));
+__asm__(RUN("jumping_entry", SITE(NOP5, 1, 5, 2, 3)));
+__asm__(RUN("jumping_exit_6", SITE(NOP6, 2, 6, 2, 3)));
+__asm__(RUN("point_site", POINT("a_point")));
 
 #define SAVED_BY_CALLS (1u << 3 | 1u << RSP | 1u << 5 | 0xf000u)
 #define ALL_FLAGS      0x40cd5u /* AC DF OF SF ZF AF PF CF */
@@ -120,8 +124,9 @@ static const struct site {
 } sites[] = {
 	{"call_entry", call_entry, 0, 0, 0},
 	{"call_exit_6", call_exit_6, 0, 0, 0},
-	{"entry_entry", entry_entry, 0x7c7, 0, 0},
-	{"return_exit", return_exit, 0x005, 0, 0},
+	{"entry_entry", entry_entry, 0xffff, 0, 0},
+	{"return_exit", return_exit, 0xffff, 0, 0},
+	{"return_itself", return_itself, 0xffff, 0, 0},
 	{"tail_all", tail_all, 0xffff, ALL_FLAGS, 0},
 	{"tail_return", tail_return, 0, 0, 0},
 	{"tail_return_6", tail_return_6, 0, 0, 0},

@@ -41,7 +41,7 @@ def test_while_probes_come_and_go(actor, targets, program):
         assert (
             done.returncode == 0
         ), f"{done!r}\n{target.proc.stdout.read() if not target.alive() else ''}"
-        assert done.summary()["sites"] == 12
+        assert done.summary()["sites"] == 13
         seen |= {
             f["function"]
             for f in json.loads(actor.iprobe("report", "--json", directory).stdout)["functions"]
@@ -70,7 +70,7 @@ def test_recorded_from_the_start(me, program):
     assert done.returncode == 0, repr(done)
     summary = done.summary()
     assert rounds(done.stdout) == 1000
-    assert summary["sites"] == 12 and summary["lost"] == 0 and summary["events"] == 12 * 1000
+    assert summary["sites"] == 13 and summary["lost"] == 0 and summary["events"] == 13 * 1000
 
 
 def test_with_values(me, program):

@@ -5,8 +5,8 @@
  *
  *   hook_in, hook_out   rax rcx rdx rbx (rsp) rbp rsi rdi r8..r15, flags
  *   hook_stack          the stack pointer at the site
- *   hook_way            one of hook_by_call, hook_by_push, hook_by_jump, hook_by_return,
- *                        hook_by_tail
+ *   hook_way            one of hook_by_call, hook_by_below, hook_by_push, hook_by_jump,
+ *                        hook_by_return, hook_by_tail
  */
 	.macro each op
 	\op rax, 0
@@ -35,7 +35,8 @@
 	.endm
 
 	.text
-	.globl hook_call, hook_by_call, hook_by_push, hook_by_jump, hook_by_return, hook_by_tail
+	.globl hook_call, hook_by_call, hook_by_below, hook_by_push, hook_by_jump, hook_by_return
+	.globl hook_by_tail
 	.type hook_call, @function
 hook_call:
 	pushq %rbx
@@ -64,12 +65,15 @@ hook_by_push:
 push_number:
 	pushq hook_number(%rip)
 	jmp *hook_address(%rip)
-	/* the function has been called, and stands at its return */
+	/* the number lies below the stack pointer, under the return address. For hook_by_return
+	 * that is the function's own: it has been called, and stands at its return */
+hook_by_below:
 hook_by_return:
-	movl hook_number(%rip), %r11d
 	call 1f
 	jmp done
-1:	jmp *hook_address(%rip)
+1:	pushq hook_number(%rip)
+	leaq 8(%rsp), %rsp
+	jmp *hook_address(%rip)
 hook_by_tail:
 	pushq hook_number(%rip)
 	call *hook_address(%rip)

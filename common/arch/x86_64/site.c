@@ -15,8 +15,10 @@
  * were `e8 rel32 90`, a thread could return into the middle of the site after it has become a NOP
  * again. Control does not return to a jmp, so the padding is never executed.
  *
- *   stub          41 bb number             mov $number,%r11d    if r11 is free, else
- *                 68 number                push $number
+ *   stub          41 bb number             mov $number,%r11d    where a call is expected
+ *                 c7 44 24 f8 number       movl $number,-8(%rsp) at an entry or return: r11 may be
+ *                                          live, and nothing below the stack pointer is
+ *                 68 number                push $number         where everything is live
  *                 e9 rel32                 jmp hook             or, if it is out of reach,
  *                 ff 25 rel32              jmp *slot(%rip)
  *                 cc ...                   up to 16 bytes
@@ -218,17 +220,23 @@ static unsigned transfer(uint64_t address, uint8_t *ret, unsigned at, bool call,
 static int x86_64_stub(unsigned regs, uint64_t address, uint64_t hook, uint64_t slot,
 		       uint32_t number, uint8_t *ret)
 {
+	static const struct {
+		uint8_t bytes[4];
+		unsigned n;
+	} ways[] = {
+		[IP_REGS_CALL] = {{0x41, 0xbb}, 2},
+		[IP_REGS_ENTRY] = {{0xc7, 0x44, 0x24, 0xf8}, 4},
+		[IP_REGS_RETURN] = {{0xc7, 0x44, 0x24, 0xf8}, 4},
+		[IP_REGS_ALL] = {{0x68}, 1},
+	};
 	unsigned at;
 
+	if (regs > IP_REGS_ALL)
+		return ip_error("stub at 0x%llx: unknown registers %u", (unsigned long long)address,
+				regs);
 	memset(ret, 0xcc, STUB_SIZE);
-	if (regs == IP_REGS_ALL) {
-		ret[0] = 0x68;
-		at = 1;
-	} else {
-		ret[0] = 0x41;
-		ret[1] = 0xbb;
-		at = 2;
-	}
+	at = ways[regs].n;
+	memcpy(ret, ways[regs].bytes, at);
 	memcpy(ret + at, &number, sizeof(number));
 	return transfer(address, ret, at + 4, false, false, hook, slot) ? 0 : -1;
 }

@@ -2,12 +2,15 @@
 /*
  * The hooks. Stubs (common/arch/x86_64/site.c) jump to them or call them.
  *
- *   hook_KIND_REGS   jumped to; the site's return address is on top of the stack, the number is in
+ *   hook_KIND_call   jumped to; the site's return address is on top of the stack, the number is in
  *                    r11d
+ *   hook_KIND_entry, hook_KIND_return
+ *                    jumped to; the site's return address is on top of the stack, the number in
+ *                    the four bytes at 8 below the stack pointer
  *   hook_KIND_all    jumped to; the number is on top of the stack, the site's return address
  *                    under it
- *   hook_at_return   jumped to by the stub of an exit that is a return: the function's return
- *                    address is on top of the stack, the number is in r11d
+ *   hook_at_return   jumped to by the stub of an exit that is a return: as hook_exit_return, but
+ *                    the function's return address is on top of the stack
  *   hook_tail        called by the stub of a tail exit that is a jump: return address, number, the
  *                    function's return address
  *   jump_KIND        called by a jump stub: return address, number, 128 bytes of red zone
@@ -131,23 +134,30 @@
 	end \name
 	.endm
 
-	/* Saves the flags too: rax has no room for them. The direction flag must be clear in C. */
-	.macro slow_all name, kind, tail
+	/* The number is on top of the stack. flags: 8 saves them too (rax has no room for them),
+	 * and clears the direction flag, as C wants it; 0: they are free. */
+	.macro slow_pushed name, kind, tail, flags
 	begin \name
 	.cfi_def_cfa_offset 16
+	.if \flags
 	pushfq
 	.cfi_adjust_cfa_offset 8
+	.endif
 	save
 	push r11
-	movl 80(%rsp), %edi
+	movl 72 + \flags(%rsp), %edi
 	movl $\kind, %esi
-	leaq 96 + \tail(%rsp), %rdx
+	leaq 88 + \flags + \tail(%rsp), %rdx
+	.if \flags
 	cld
+	.endif
 	call rt_record
 	pop r11
 	restore
+	.if \flags
 	popfq
 	.cfi_adjust_cfa_offset -8
+	.endif
 	leaq 8(%rsp), %rsp
 	.cfi_adjust_cfa_offset -8
 	ret
@@ -222,8 +232,17 @@
 	end \name
 	.endm
 
-	/* A function's first instruction: r11 and the flags are free. */
+	/*
+	 * A function's first instruction, and in front of a return: the flags are free. r11 is free
+	 * by the calling convention; but a compiler that knows which registers a function uses
+	 * (gcc's -fipa-ra) keeps values of its callers in others, and r11 may be one of them. The
+	 * same holds at a return for the registers that carry arguments.
+	 *
+	 * What is below the stack pointer there is nobody's, so the stub has put the number below
+	 * it. rax takes that place once the number is in r11d.
+	 */
 	.macro leave_entry
+	get r11, 48
 	get_five
 	ret
 	.endm
@@ -231,6 +250,8 @@
 	.macro hook_entry name, kind, up, slow
 	begin \name
 	endbr64
+	keep r11, 48, 8
+	movl -8(%rsp), %r11d
 	keep_five 8
 	record \kind, \up
 	.cfi_remember_state
@@ -238,17 +259,12 @@
 	.cfi_restore_state
 	give_back \kind, \up, leave_entry
 	get_five
+	movl %r11d, -8(%rsp)
+	get r11, 48
+	leaq -8(%rsp), %rsp
+	.cfi_adjust_cfa_offset 8
 	jmp \slow
 	end \name
-	.endm
-
-	/*
-	 * In front of a return. Of the registers that no call preserves, rax and rdx are live.
-	 * Others are live if the function has a calling convention of its own (ms_abi,
-	 * preserve_most, regcall). No convention preserves r11 or the flags.
-	 */
-	.macro hook_return name, kind, up, slow
-	hook_entry \name, \kind, \up, \slow
 	.endm
 
 	/*
@@ -350,17 +366,13 @@ rt_hooks_base:
 	.macro kind name, kind, up, up_call
 	hook_call hook_\name\()_call, \kind, \up_call, slow_\name\()_call
 	hook_entry hook_\name\()_entry, \kind, \up, slow_\name
-	hook_return hook_\name\()_return, \kind, \up, slow_\name
+	hook_entry hook_\name\()_return, \kind, \up, slow_\name
 	hook_all hook_\name\()_all, \kind, (\up+8), slow_\name\()_all
 	hook_stub jump_\name, \kind, (\up+8+128), jump_slow_\name, from_jump_stub, \
 		keep_at_jump, get_all, leave_jump
-	slow slow_\name, \kind, (\up-8)
-	.if \up == \up_call
-	.set slow_\name\()_call, slow_\name
-	.else
 	slow slow_\name\()_call, \kind, (\up_call-8)
-	.endif
-	slow_all slow_\name\()_all, \kind, (\up-8)
+	slow_pushed slow_\name, \kind, (\up-8), 0
+	slow_pushed slow_\name\()_all, \kind, (\up-8), 8
 	slow_stub jump_slow_\name, \kind, (128+\up-8), from_jump_stub
 	.endm
 
@@ -370,8 +382,8 @@ rt_hooks_base:
 	 * function's return address is on top of the stack. */
 	kind tail_exit, 3, 16, 8
 	kind point, 4, 8, 8
-	hook_return hook_at_return, 2, 0, slow_at_return
-	slow slow_at_return, 2, -8
+	hook_entry hook_at_return, 2, 0, slow_at_return
+	slow_pushed slow_at_return, 2, -8, 0
 	/* 8 bytes from the site's stack pointer to the caller's before the call of the function */
 	hook_stub hook_tail, 3, 24, slow_tail, from_tail_stub, keep_at_tail, get_at_tail, leave_tail
 	slow_stub slow_tail, 3, 8, from_tail_stub
@@ -386,9 +398,9 @@ rt_hooks_base:
 	call 1f
 	call 2f
 	ret
-1:	movl $0, %r11d
+1:	movl $0, -8(%rsp)
 	jmp hook_entry_entry
-2:	movl $0, %r11d
+2:	movl $0, -8(%rsp)
 	jmp hook_exit_return
 	end rt_fperf_try
 

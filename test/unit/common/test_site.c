@@ -17,6 +17,7 @@ static const struct ip_arch *const arch = &ip_arch_x86_64;
 #define SITE	   0
 #define STUB	   256
 #define HOOK	   512
+#define HOOK_BELOW 544 /* takes the number from below its stack pointer */
 #define HOOK_PUSH  576 /* takes the number from the stack */
 #define HOOK_JUMP  640 /* takes it from under its return address */
 #define ELSEWHERE  768 /* what a tail jump enters */
@@ -31,12 +32,14 @@ static int setup(void **state)
 {
 	/* mov %r11d,NUMBER(%rip); ret */
 	uint8_t hook[] = {0x44, 0x89, 0x1d, 0, 0, 0, 0, 0xc3};
+	/* leaq -8(%rsp),%rsp; popq NUMBER(%rip); ret */
+	uint8_t below[] = {0x48, 0x8d, 0x64, 0x24, 0xf8, 0x8f, 0x05, 0, 0, 0, 0, 0xc3};
 	/* popq NUMBER(%rip); ret */
 	uint8_t push[] = {0x8f, 0x05, 0, 0, 0, 0, 0xc3};
 	/* pushq 8(%rsp); popq NUMBER(%rip); ret */
 	uint8_t jump[] = {0xff, 0x74, 0x24, 0x08, 0x8f, 0x05, 0, 0, 0, 0, 0xc3};
 	int32_t rel = NUMBER - (HOOK + 7), rel_push = NUMBER - (HOOK_PUSH + 6),
-		rel_jump = NUMBER - (HOOK_JUMP + 10);
+		rel_below = NUMBER - (HOOK_BELOW + 11), rel_jump = NUMBER - (HOOK_JUMP + 10);
 
 	(void)state;
 	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
@@ -45,6 +48,8 @@ static int setup(void **state)
 		return -1;
 	memcpy(hook + 3, &rel, sizeof(rel));
 	memcpy(page + HOOK, hook, sizeof(hook));
+	memcpy(below + 7, &rel_below, sizeof(rel));
+	memcpy(page + HOOK_BELOW, below, sizeof(below));
 	memcpy(push + 2, &rel_push, sizeof(rel));
 	memcpy(page + HOOK_PUSH, push, sizeof(push));
 	memcpy(jump + 6, &rel_jump, sizeof(rel));
@@ -58,13 +63,13 @@ static uint64_t at(size_t offset)
 }
 
 /* Puts the site at SITE with a return behind it, calls it, and returns the number that the hook
- * was given; 0: the hook did not run. The registers that a hook's stub does not use must survive
- * (r11 is the stub's, where it is free). */
-static uint32_t run_site(const uint8_t *site, unsigned length)
+ * was given; 0: the hook did not run. Every register must survive, but r11 where regs says that it
+ * is the stub's. */
+static uint32_t run_site(const uint8_t *site, unsigned length, unsigned regs)
 {
 	uint64_t rax = 0xaaaaaaaaaaaaaaaa, rcx = 0xcc, rdx = 0xdd, rsi = 0x55, rdi = 0x77,
 		 entry = at(SITE);
-	uint64_t r8 = 0x88;
+	uint64_t r8 = 0x88, r11;
 	uint32_t number;
 
 	memset(page + SITE, 0xcc, 16);
@@ -73,8 +78,10 @@ static uint32_t run_site(const uint8_t *site, unsigned length)
 	memset(page + NUMBER, 0, 4);
 	/* The red zone is the compiler's: step over it. */
 	__asm__ volatile(
-		"sub $128, %%rsp; mov %[r8], %%r8; call *%[entry]; mov %%r8, %[r8]; add $128, %%rsp"
-		: "+a"(rax), "+c"(rcx), "+d"(rdx), "+S"(rsi), "+D"(rdi), [r8] "+r"(r8)
+		"sub $128, %%rsp; mov %[r8], %%r8; mov $0x1111, %%r11d; call *%[entry]; mov %%r8, "
+		"%[r8]; mov %%r11, %[r11]; add $128, %%rsp"
+		: "+a"(rax), "+c"(rcx), "+d"(rdx), "+S"(rsi),
+		  "+D"(rdi), [r8] "+r"(r8), [r11] "=&r"(r11)
 		: [entry] "b"(entry)
 		: "memory", "cc", "r8", "r11");
 	assert_int_equal(rax, 0xaaaaaaaaaaaaaaaa);
@@ -82,6 +89,8 @@ static uint32_t run_site(const uint8_t *site, unsigned length)
 	assert_int_equal(rdx, 0xdd);
 	assert_int_equal(rsi, 0x55);
 	assert_int_equal(r8, 0x88);
+	if (regs != IP_REGS_CALL)
+		assert_int_equal(r11, 0x1111);
 	memcpy(&number, page + NUMBER, sizeof(number));
 	assert_int_equal(rdi, 0x77);
 	return number;
@@ -213,6 +222,8 @@ static void test_stub(void **state)
 {
 	static const uint8_t direct[16] = {0x41, 0xbb, 0x45, 0x23, 0x01, 0x00, 0xe9, 0xf5,
 					   0x00, 0x00, 0x00, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
+	static const uint8_t below[16] = {0xc7, 0x44, 0x24, 0xf8, 0x45, 0x23, 0x01, 0x00,
+					  0xff, 0x25, 0xf2, 0xff, 0xff, 0xff, 0xcc, 0xcc};
 	static const uint8_t pushing[16] = {0x68, 0x45, 0x23, 0x01, 0x00, 0xff, 0x25, 0xf5,
 					    0xff, 0xff, 0xff, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
 	static const uint8_t jumping[32] = {0x48, 0x8d, 0x64, 0x24, 0x80, 0x68, 0x45, 0x23,
@@ -226,6 +237,13 @@ static void test_stub(void **state)
 	assert_int_equal(arch->jump_stub_size, 32);
 	assert_int_equal(arch->stub(IP_REGS_CALL, 0x1000, 0x1100, 0, THE_NUMBER, bytes), 0);
 	assert_memory_equal(bytes, direct, 16);
+	for (unsigned regs = IP_REGS_ENTRY; regs <= IP_REGS_RETURN; regs++) {
+		assert_int_equal(
+			arch->stub(regs, 0x1000, 0x7f0000000000, 0x1000, THE_NUMBER, bytes), 0);
+		assert_memory_equal(bytes, below, 16);
+	}
+	assert_int_equal(arch->stub(IP_REGS_ALL + 1, 0x1000, 0x1100, 0, THE_NUMBER, bytes), -1);
+	assert_error("unknown registers 4");
 	assert_int_equal(arch->stub(IP_REGS_ALL, 0x1000, 0x7f0000000000, 0x1000, THE_NUMBER, bytes),
 			 0);
 	assert_memory_equal(bytes, pushing, 16);
@@ -242,9 +260,10 @@ static void test_stub(void **state)
 static void put_stub(unsigned form, unsigned regs, unsigned length, bool direct)
 {
 	const uint64_t far = 0x10000000000;
-	uint64_t hook = at(form == IP_FORM_JUMP	 ? HOOK_JUMP
-			   : regs == IP_REGS_ALL ? HOOK_PUSH
-						 : HOOK);
+	uint64_t hook = at(form == IP_FORM_JUMP	  ? HOOK_JUMP
+			   : regs == IP_REGS_ALL  ? HOOK_PUSH
+			   : regs == IP_REGS_CALL ? HOOK
+						  : HOOK_BELOW);
 	uint64_t named = direct ? hook : hook ^ far;
 
 	memcpy(page + SLOT, &hook, sizeof(hook));
@@ -268,11 +287,11 @@ static void test_run(void **state)
 				for (unsigned regs = IP_REGS_CALL; regs <= IP_REGS_ALL; regs++) {
 					put_stub(forms[k], regs, length, direct);
 					assert_int_equal(arch->idle(forms[k], length, 0, bytes), 0);
-					assert_int_equal(run_site(bytes, length), 0);
+					assert_int_equal(run_site(bytes, length, regs), 0);
 					assert_int_equal(arch->live(forms[k], length, at(SITE),
 								    at(STUB), bytes),
 							 0);
-					assert_int_equal(run_site(bytes, length), THE_NUMBER);
+					assert_int_equal(run_site(bytes, length, regs), THE_NUMBER);
 				}
 			}
 		}
@@ -294,9 +313,9 @@ static void run_steps(unsigned form, unsigned regs, unsigned length, unsigned sp
 	assert_in_range(n, 1, split);
 	memcpy(bytes, from, length);
 	memcpy(bytes, between, n);
-	run_site(bytes, length);
+	run_site(bytes, length, regs);
 	memcpy(bytes + split, to + split, length - split);
-	run_site(bytes, length);
+	run_site(bytes, length, regs);
 	memcpy(bytes, to, split);
 	assert_memory_equal(bytes, to, length);
 }
@@ -340,7 +359,7 @@ static void test_tail(void **state)
 	assert_int_equal(arch->idle(IP_FORM_TAIL, 5, jump, idle), 0);
 	assert_int_equal(idle[0], 0xe9);
 	assert_memory_equal(idle + 1, &jump, 4);
-	assert_int_equal(run_site(idle, 5), 0);
+	assert_int_equal(run_site(idle, 5, IP_REGS_CALL), 0);
 	assert_int_equal(arch->live(IP_FORM_TAIL, 5, at(SITE), at(STUB), live), 0);
 	assert_int_equal(arch->live_target(IP_FORM_TAIL, 5, at(SITE), live, &target), 1);
 	assert_int_equal(target, at(STUB));
@@ -348,7 +367,7 @@ static void test_tail(void **state)
 		assert_int_equal(arch->tail_stub(at(STUB), direct ? hook : far, at(SLOT),
 						 THE_NUMBER, at(ELSEWHERE), page + STUB),
 				 0);
-		assert_int_equal(run_site(live, 5), THE_NUMBER);
+		assert_int_equal(run_site(live, 5, IP_REGS_CALL), THE_NUMBER);
 	}
 	assert_int_equal(arch->tail_stub(0x1000, 0x1100, 0, THE_NUMBER, 0x2000, bytes), 0);
 	assert_memory_equal(bytes, stub, 32);

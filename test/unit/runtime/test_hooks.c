@@ -72,7 +72,8 @@ static const char *const names[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "r
 
 /* hook_caller.S */
 extern void hook_call(void);
-extern const char hook_by_call[], hook_by_push[], hook_by_jump[], hook_by_return[], hook_by_tail[];
+extern const char hook_by_call[], hook_by_below[], hook_by_push[], hook_by_jump[], hook_by_return[],
+	hook_by_tail[];
 uint64_t hook_in[REGISTERS], hook_out[REGISTERS], hook_stack, hook_number = NUMBER;
 const void *hook_address, *hook_way;
 void *hook_vectors_in, *hook_vectors_out;
@@ -93,10 +94,9 @@ static const struct {
 	uint32_t registers, flags;
 } live[] = {
 	[IP_REGS_CALL] = {0, FLAG_DIRECTION | FLAG_ALIGNMENT},
-	[IP_REGS_ENTRY] = {1 << RAX | 1 << RCX | 1 << RDX | 1 << RSI | 1 << RDI | 1 << R8 |
-				   1 << R9 | 1 << R10,
-			   FLAG_DIRECTION | FLAG_ALIGNMENT},
-	[IP_REGS_RETURN] = {1 << RAX | 1 << RDX, FLAG_DIRECTION | FLAG_ALIGNMENT},
+	/* callers may know which registers the function uses, and keep values in the others */
+	[IP_REGS_ENTRY] = {0xffff, FLAG_DIRECTION | FLAG_ALIGNMENT},
+	[IP_REGS_RETURN] = {0xffff, FLAG_DIRECTION | FLAG_ALIGNMENT},
 	[IP_REGS_ALL] = {0xffff, FLAGS_ALL},
 	[AT_TAIL] = {0xffff, FLAG_DIRECTION | FLAG_ALIGNMENT},
 };
@@ -547,11 +547,12 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 	} while (__rdtsc() >> IP_TIME_BITS != before >> IP_TIME_BITS);
 
 	hook_address = base + offset;
-	hook_way = jump			 ? hook_by_jump
-		   : tail		 ? hook_by_tail
-		   : returns		 ? hook_by_return
-		   : regs == IP_REGS_ALL ? hook_by_push
-					 : hook_by_call;
+	hook_way = jump			  ? hook_by_jump
+		   : tail		  ? hook_by_tail
+		   : returns		  ? hook_by_return
+		   : regs == IP_REGS_ALL  ? hook_by_push
+		   : regs == IP_REGS_CALL ? hook_by_call
+					  : hook_by_below;
 	do {
 		fill_registers(jump ? IP_REGS_ALL : regs);
 		for (int i = 0; i < 16; i++)

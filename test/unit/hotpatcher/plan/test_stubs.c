@@ -157,9 +157,10 @@ static uint64_t decode(uint64_t stub, uint32_t number, bool *ret_direct)
 {
 	uint64_t jump;
 
-	assert_int_equal(word_at(stub) & 0xffff, 0xbb41);
-	assert_int_equal(word_at(stub + 2), number);
-	jump = stub + 6;
+	/* movl $number,-8(%rsp) */
+	assert_int_equal(word_at(stub), 0xf82444c7);
+	assert_int_equal(word_at(stub + 4), number);
+	jump = stub + 8;
 	*ret_direct = fake_target_byte(target, jump) == 0xe9;
 	if (*ret_direct)
 		return jump + 5 + (uint64_t)(int64_t)(int32_t)word_at(jump + 1);
