@@ -4,6 +4,7 @@
  */
 #include "coldpatch/cc/placement.h"
 
+#include "coldpatch/cc/compiler_parts.h"
 #include "coldpatch/cc/install_paths.h"
 #include "coldpatch/cc/real_compiler.h"
 #include "common/cleanup.h"
@@ -13,10 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define FENTRY_SPECS  "fentry.specs"
+#define FENTRY_SPECS  "fentry.specs"   /* by a plugin */
+#define P_SPECS	      "fentry_p.specs" /* by -p */
 #define INLINE_SPECS  "inline.specs"
 #define INLINE_HEADER "iprobe_inline.h"
 #define LARGE_HEADER  "iprobe_large.h"
@@ -85,21 +86,6 @@ static const char *stage_folder(void)
 	return NULL;
 }
 
-/* Whether the command is gcc itself, perhaps behind a cache. A script is not: it may do anything
- * when it is run with a question. */
-static bool is_gcc(char *const *real)
-{
-	for (size_t i = 0; real[i]; i++) {
-		_cleanup_free_ char *path = realpath(real[i], NULL);
-		const char *base = strrchr(path ? path : real[i], '/');
-
-		base = base ? base + 1 : path ? path : real[i];
-		if (real[i][0] != '-' && (strstr(base, "gcc") || strstr(base, "g++")))
-			return true;
-	}
-	return false;
-}
-
 /*
  * Tells the stage which assembler gcc would have run, unless it is simply the one in PATH. A
  * compiler with a prefix of its own may have its own assembler, and a -B of the user's may name
@@ -109,28 +95,13 @@ static void name_assembler(const struct command_line *line, char *const *real)
 {
 	_cleanup_free_ char *path = realpath(real[0], NULL), *text = NULL;
 	bool own_prefix = path && strncmp(path, "/usr/bin/", 9), has_prefix = false;
-	char *argv[64];
-	size_t n = 0;
 
 	for (size_t i = 1; line->expanded[i]; i++)
 		has_prefix |= !strncmp(line->expanded[i], "-B", 2) ||
 			      !strncmp(line->expanded[i], "--prefix", 8);
-	if ((!own_prefix && !has_prefix) || !is_gcc(real))
+	if (!own_prefix && !has_prefix)
 		return;
-	for (size_t i = 0; real[i] && n < 16; i++)
-		argv[n++] = real[i];
-	for (size_t i = 1; line->expanded[i] && n < 60; i++) {
-		const char *a = line->expanded[i];
-
-		if (strncmp(a, "-B", 2) && strncmp(a, "--prefix", 8))
-			continue;
-		argv[n++] = line->expanded[i];
-		if ((!strcmp(a, "-B") || !strcmp(a, "--prefix")) && line->expanded[i + 1])
-			argv[n++] = line->expanded[++i];
-	}
-	argv[n++] = (char *)"-print-prog-name=as";
-	argv[n] = NULL;
-	text = real_compiler_ask(argv);
+	text = compiler_part(line, real, "-print-prog-name=as");
 	if (!text || !strchr(text, '/') || access(text, X_OK))
 		return;
 	setenv("IPROBE_AS", text, 1);
@@ -148,6 +119,7 @@ static int gcc_stage(const struct command_line *line, char *const *real, const c
 		return -1;
 	snprintf(prefix, sizeof(prefix), "-B%s/", folder);
 	name_assembler(line, real);
+	setenv("IPROBE_STAGE", folder, 1); /* for the specs */
 	add(f, prefix);
 	if (specs_name) {
 		snprintf(specs, sizeof(specs), "-specs=%s/%s", folder, specs_name);
@@ -252,7 +224,7 @@ static void clang_fentry(const struct command_line *line, struct placement_flags
 static int gcc_marked(enum ip_placement placement, const struct command_line *line,
 		      char *const *real, struct placement_flags *f)
 {
-	const char *specs = placement == IP_PLACEMENT_INLINE ? INLINE_SPECS : FENTRY_SPECS;
+	const char *specs = INLINE_SPECS;
 
 	if (!line->compiles && !line->assembles && !line->links)
 		return 0;
@@ -260,6 +232,8 @@ static int gcc_marked(enum ip_placement placement, const struct command_line *li
 		setenv("IPROBE_RED_ZONE", "1", 1);
 	if (line->instrument < 0 || (!line->compiles && !line->links))
 		return gcc_stage(line, real, NULL, NULL, f);
+	if (placement != IP_PLACEMENT_INLINE)
+		specs = compiler_takes_plugins(line, real) ? FENTRY_SPECS : P_SPECS;
 	return gcc_stage(line, real, specs, placement == IP_PLACEMENT_INLINE ? INLINE_HEADER : NULL,
 			 f);
 }

@@ -78,9 +78,9 @@ static int check_header(const struct ip_pl_header *h)
 #define AT(field) offsetof(struct ip_pl_header, field)
 	if (memcmp(h->magic, IP_PL_MAGIC, sizeof(h->magic)) != 0)
 		return ip_error("not a probe list: it does not begin with '%s'", IP_PL_MAGIC);
-	if (h->version != IP_PL_VERSION)
-		return ip_error("probe list of version %u; this iprobe reads version %u",
-				h->version, IP_PL_VERSION);
+	if (h->version < IP_PL_OLDEST_VERSION || h->version > IP_PL_VERSION)
+		return ip_error("probe list of version %u; this iprobe reads versions %u to %u",
+				h->version, IP_PL_OLDEST_VERSION, IP_PL_VERSION);
 	if (h->header_size != sizeof(*h))
 		return BAD(AT(header_size), "header of %u bytes instead of %zu", h->header_size,
 			   sizeof(*h));

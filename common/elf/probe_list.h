@@ -26,9 +26,12 @@
 #define IP_STUB_SECTION                                                                            \
 	".iprobe.stubs" /* NOBITS, page-aligned, behind the data: room for stubs                   \
 			 */
-#define IP_PL_MAGIC	"iprobePL"
-#define IP_PL_VERSION	2
-#define IP_BUILD_ID_MAX 32
+#define IP_PL_MAGIC "iprobePL"
+/* 3: a caller may keep values in any register that a function does not use, r11 too, so hooks must
+ * preserve all of them. An iprobe that reads version 2 only has hooks that do not. */
+#define IP_PL_VERSION	     3
+#define IP_PL_OLDEST_VERSION 2
+#define IP_BUILD_ID_MAX	     32
 
 enum ip_placement {
 	IP_PLACEMENT_INSTRUMENT = 1,
@@ -67,10 +70,11 @@ enum ip_site_form {
 enum ip_site_regs {
 	IP_REGS_CALL = 0, /* none: the compiler expects a call here (placement instrument) */
 	/* a function's first instruction: every register that can carry an argument, also rax and
-	 * r10. r11 and the flags are free */
+	 * r10, and r11, in which a caller that knows what the function uses may keep a value
+	 * (gcc's -fipa-ra). The flags are free, and what is below the stack pointer */
 	IP_REGS_ENTRY = 1,
-	/* in front of a return: rax, rdx, xmm0, xmm1, x87, and registers that a calling convention
-	 * of the function's own preserves. r11 and the flags are free */
+	/* in front of a return: rax, rdx, xmm0, xmm1, x87, and every register that the function has
+	 * not used. The flags are free, and what is below the stack pointer */
 	IP_REGS_RETURN = 2,
 	IP_REGS_ALL = 3, /* everything, also the flags: tail jumps, placement inline, points */
 };

@@ -63,7 +63,8 @@ HOOKS = {
         "-include",
         str(SOURCES / "inline_hooks.h"),
     ],
-    ("gcc", "fentry"): ["-pg", "-mfentry", "-minstrument-return=nop5"],
+    # and the plugin that asks for the marks (truth())
+    ("gcc", "fentry"): ["-mfentry", "-minstrument-return=nop5"],
 }
 LINK_HOOKS = {
     "clang": [
@@ -186,6 +187,9 @@ class Build:
         none before it.
         """
         hooks = HOOKS[self.case.compiler, self.case.placement]
+        if (self.case.compiler, self.case.placement) == ("gcc", "fentry"):
+            plugin = self.tools / "stage" / "gcc_plugin" / "iprobe_entries.so"
+            hooks = [f"-fplugin={plugin}", *hooks]
         if self.case.mode == "large" and self.case.placement == "instrument":
             hooks = [*hooks, "-mno-red-zone", "-fno-gcse", "-include", STAGE / "iprobe_large.h"]
         lto = "-flto" in self.case.optimisation

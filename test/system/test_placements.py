@@ -95,8 +95,8 @@ class Placed(Box):
         assert made.placement == self.placement and made.found_by & probe_list.TABLE
         return made, kinds
 
-    def build(self, *arguments, out="program"):
-        self.silent(self.cc(*arguments, "-o", out))
+    def build(self, *arguments, out="program", **env):
+        self.silent(self.cc(*arguments, "-o", out, **env))
         return self.probes(out)
 
 
@@ -448,6 +448,85 @@ def test_own_profile_is_left_alone(box):
     box.build("-O2", "shapes.c")
     runs(box)
     assert not (box.folder / "gmon.out").exists()
+
+
+CALLER = """
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) static unsigned step(unsigned a)
+{
+	__asm__ volatile("");
+	return a * 5 + 1;
+}
+__attribute__((noinline)) unsigned many(unsigned n, unsigned b, unsigned c, unsigned d, unsigned e)
+{
+	unsigned f = n ^ b, g = n ^ c, h = n ^ d, i = n ^ e;
+
+	for (unsigned k = 0; k < n; k++) {
+		f += step(g) ^ b;
+		g += step(h) ^ c;
+		h += step(i) ^ d;
+		i += step(f) ^ e;
+	}
+	return f ^ g ^ h ^ i;
+}
+int main(int argc, char **argv)
+{
+	printf("%08x\\n", many(argc > 1 ? strtoul(argv[1], NULL, 0) : 1000, 3, 5, 7, 11));
+	return 0;
+}
+"""
+NO_PLUGIN = """
+int plugin_is_GPL_compatible;
+int plugin_init(void *name, void *version) { return name == version; }
+"""
+
+
+def pushes_of_many(box, *compiler, **env):
+    """Registers that many() saves, and so does not find free across its calls."""
+    text = box.run([*compiler, "-O2", "-S", "caller.c", "-o", "-"], **env).stdout
+    return len(re.findall(r"^\tpush", text[text.index("many:") : text.index("main:")], re.M))
+
+
+def test_callers_keep_values_in_registers_that_a_function_does_not_use(box):
+    """As without us: the hooks preserve them. r11 is one of them."""
+    (box.folder / "caller.c").write_text(CALLER)
+    plain = pushes_of_many(box, "gcc")
+    assert pushes_of_many(box, "gcc", "-fno-ipa-ra") > plain
+    ours = {"IPROBE_CC": "gcc", "IPROBE_PLACEMENT": "fentry"}
+    assert pushes_of_many(box, box.tools / "iprobe-cc", **ours) == plain
+    # a plugin of the user's: gcc has one folder for all, so we ask by -p
+    (box.folder / "mine.c").write_text(NO_PLUGIN)
+    box.silent(box.run(["gcc", "-w", "-shared", "-fPIC", "mine.c", "-o", "mine.so"]))
+    mine = [box.tools / "iprobe-cc", f"-fplugin={box.folder}/mine.so"]
+    assert pushes_of_many(box, *mine, **ours) > plain
+
+    wanted = box.run(["gcc", "-O2", "caller.c", "-o", "plain"]).stdout
+    wanted = box.run(["./plain", "100000"]).stdout
+    for flags in ([], [f"-fplugin={box.folder}/mine.so"], ["-fno-ipa-ra"], ["-flto"]):
+        made, kinds = box.build("-O2", *flags, "caller.c", IPROBE_CC="gcc")
+        assert sorted(kinds["step"]) == [ENTRY, EXIT], (flags, kinds)
+        assert box.run(["./program", "100000"]).stdout == wanted
+        shutil.rmtree(box.folder / "trace", ignore_errors=True)
+        iprobe = box.tools.parent / "cli" / "iprobe"
+        done = box.run([iprobe, "run", "-q", "-o", "trace", "--", "./program", "100000"])
+        assert done.stdout == wanted, (flags, done)
+        assert (box.folder / "program").exists() and made.probes
+
+
+def test_a_compiler_without_plugins(box):
+    """A cc1 that exports nothing takes none: the marks are asked for by -p."""
+    (box.folder / "caller.c").write_text(CALLER)
+    cc1 = box.run(["gcc", "-print-prog-name=cc1"]).stdout.strip()
+    (box.folder / "prefix").mkdir()
+    script = box.folder / "prefix" / "cc1"
+    script.write_text(f'#!/bin/sh\nexec {cc1} "$@"\n')
+    script.chmod(0o755)
+    done = box.cc("-v", f"-B{box.folder}/prefix/", "-O2", "-c", "caller.c", IPROBE_CC="gcc")
+    assert done.returncode == 0, repr(done)
+    assert " -p -mfentry" in done.stderr and "-fplugin" not in done.stderr
+    done = box.cc("-v", "-O2", "-c", "caller.c", IPROBE_CC="gcc")
+    assert " -p " not in done.stderr and " -fplugin=iprobe_entries " in done.stderr
 
 
 def test_own_wishes(box):

@@ -53,7 +53,7 @@ def parse(data):
         area_size,
         anchor,
     ) = struct.unpack_from("<8sIIIIIIQQQQI32sIQQQ", data)
-    assert (magic, version) == (b"iprobePL", 2)
+    assert (magic, version) == (b"iprobePL", 3)
     strings = data[strings_at : strings_at + strings_size]
 
     def text(at):

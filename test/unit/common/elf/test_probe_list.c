@@ -317,6 +317,7 @@ static void test_wrong_fields(void **state)
 	} cases[] = {
 		{h->magic, 1, 'x', "not a probe list"},
 		{&h->version, 4, 1, "version 1"},
+		{&h->version, 4, 4, "version 4; this iprobe reads versions 2 to 3"},
 		{&h->header_size, 4, 112, "byte 12:"},
 		{&h->machine, 4, 183, "byte 16: unknown machine"},
 		{&h->placement, 4, 0, "byte 20: unknown placement"},
