@@ -15,6 +15,9 @@
  *
  * GCC Internals, "Plugins".
  */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -40,6 +43,11 @@ extern size_t find_opt(const char *text, unsigned languages) __asm__("_Z8find_op
 extern void *option_flag_var(int option,
 			     void *options) __asm__("_Z15option_flag_variP11gcc_options");
 
+/* of cc1, if it has them */
+extern void *targetm[] __attribute__((weak)); /* struct gcc_target */
+extern bool default_keep_leaf(void) __asm__("_Z31default_keep_leaf_when_profiledv")
+	__attribute__((weak));
+
 extern int plugin_init(struct plugin_name *name, void *version);
 
 /* The variable of -p in the options; NULL: there is none. */
@@ -50,12 +58,46 @@ static char *profile_flag(void)
 	return option < cl_options_count ? option_flag_var((int)option, global_options) : NULL;
 }
 
+static bool keep_leaf(void)
+{
+	return true;
+}
+
+/*
+ * A function that calls nothing keeps its locals below the stack pointer, where the ABI leaves it
+ * 128 bytes. With -p gcc takes it for one that makes a call, unless the target says otherwise
+ * (TARGET_KEEP_LEAF_WHEN_PROFILED). Here it may: nothing lies there yet at the first instruction,
+ * and nothing any more at the last one.
+ *
+ * The target's table has one entry that is gcc's default for this question. Where it has none, or
+ * several, such functions keep their locals above the stack pointer, as with -p.
+ */
+static void keep_leaves(void)
+{
+	const ElfW(Sym) *symbol = NULL;
+	size_t at = 0, found = 0;
+	Dl_info info;
+
+	if (!targetm || !default_keep_leaf ||
+	    !dladdr1(targetm, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
+	    info.dli_saddr != targetm)
+		return;
+	for (size_t i = 0; i < symbol->st_size / sizeof(*targetm); i++)
+		if (targetm[i] == (void *)(uintptr_t)default_keep_leaf) {
+			at = i;
+			found++;
+		}
+	if (found == 1)
+		targetm[at] = (void *)(uintptr_t)keep_leaf;
+}
+
 static void at_start_of_unit(void *event, void *data)
 {
 	(void)event;
 	(void)data;
 	/* an int or a signed char: the lowest byte is enough for both */
 	*profile_flag() = 1;
+	keep_leaves();
 }
 
 int plugin_init(struct plugin_name *name, void *version)
