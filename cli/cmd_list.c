@@ -13,6 +13,7 @@
 #include "analysis/read/names.h"
 #include "cli/args/operands.h"
 #include "cli/args/suggest.h"
+#include "cli/check/list_check.h"
 #include "cli/cli.h"
 #include "cli/elide.h"
 #include "common/cleanup.h"
@@ -28,7 +29,9 @@
 #include "hotpatcher/process/probe_list_search.h"
 
 static const char help[] =
-	"usage: iprobe list [-f SEL] [--list FILE] [--json] ELF|PID\n\n"
+	"usage: iprobe list [-f SEL] [--list FILE] [--json] ELF|PID\n"
+	"       iprobe list --check [-f SEL] [--args F(...)] [--retval F(...)] [--when COND] "
+	"ELF|PID\n\n"
 	"The probes of a file, or of every module of a running process.\n\n"
 	"  -f, --functions SEL   only those selected\n"
 	"      --by-function     a row for each function, with the number of its probes; "
@@ -37,12 +40,16 @@ static const char help[] =
 	"  -p, --pid PID         a process, in the place of the operand\n"
 	"      --list FILE       probe list or debug file of a stripped "
 	"module, or a folder of such\n"
+	"      --check           list nothing: say what of -f, --args, --retval and --when, as "
+	"attach\n"
+	"                        takes them, matches nothing there (then the exit code is 1)\n"
 	"      --full-names      whole C++ names, not their short forms\n"
 	"      --json            one document: path, build-id, placement and "
 	"probes of each module\n";
 
 struct listing {
-	const struct ip_selection *selection;
+	struct ip_selection *selection;
+	struct cli_list_check check;
 	struct ip_json *json;	    /* NULL: as text */
 	bool full_names, functions; /* functions: a row for each function */
 	uint64_t shown, probes;
@@ -257,7 +264,12 @@ static int list_file(struct listing *l, const char *path)
 		ret = ip_error("%s: its probe list belongs to another build (build-id differs): "
 			       "run coldpatch on it again",
 			       path);
-	if (ret > 0)
+	if (ret > 0 && l->check.wanted) {
+		struct ip_module module = {.path = (char *)path, .elf = elf, .list = list};
+
+		ret = cli_list_check(&l->check, path, &(struct ip_modules){&module, 1}, 0,
+				     l->selection);
+	} else if (ret > 0)
 		ret = show_module(l, path, list) < 0 || check_shown(l, path) < 0 ? -1 : 0;
 	ip_probe_list_destroy(list);
 	ip_elf_close(elf);
@@ -277,14 +289,20 @@ static int list_process(struct listing *l, pid_t pid)
 		ip_target_close(target);
 		return -1;
 	}
-	for (size_t i = 0; ret == 0 && i < modules.n; i++)
-		if (modules.items[i].list)
-			ret = show_module(l, modules.items[i].path, modules.items[i].list);
 	snprintf(what, sizeof(what), "pid %d", pid);
+	for (size_t i = 0; ret == 0 && i < modules.n; i++)
+		if (modules.items[i].list && l->check.wanted)
+			l->probes += modules.items[i].list->header->nprobes;
+		else if (modules.items[i].list)
+			ret = show_module(l, modules.items[i].path, modules.items[i].list);
 	if (ret == 0 && l->probes)
 		ret = ip_probe_list_search_check_used(what);
-	if (ret == 0)
-		ret = l->probes ? check_shown(l, what) : ip_modules_no_probes(target, &modules);
+	if (ret == 0 && !l->probes)
+		ret = ip_modules_no_probes(target, &modules);
+	else if (ret == 0 && l->check.wanted)
+		ret = cli_list_check(&l->check, what, &modules, pid, l->selection);
+	else if (ret == 0)
+		ret = check_shown(l, what);
 	/* names point into the lists */
 	free(l->names);
 	l->names = NULL;
@@ -301,6 +319,10 @@ int cmd_list(int argc, char **argv)
 						     {"by-function", no_argument, NULL, 'F'},
 						     {"full-names", no_argument, NULL, 'N'},
 						     {"json", no_argument, NULL, 'j'},
+						     {"check", no_argument, NULL, 'C'},
+						     {"args", required_argument, NULL, 'A'},
+						     {"retval", required_argument, NULL, 'R'},
+						     {"when", required_argument, NULL, 'W'},
 						     CLI_OPTION_PID,
 						     {"help", no_argument, NULL, 'h'},
 						     {0}};
@@ -333,6 +355,15 @@ int cmd_list(int argc, char **argv)
 				return cli_fail();
 		} else if (option == 'j') {
 			json = true;
+		} else if (option == 'C') {
+			l.check.wanted = true;
+		} else if (option == 'A' || option == 'R' || option == 'W') {
+			if (cli_list_check_add(&l.check,
+					       option == 'A'   ? IP_REQUEST_ARGS
+					       : option == 'R' ? IP_REQUEST_RETVAL
+							       : IP_REQUEST_WHEN,
+					       optarg) < 0)
+				return cli_usage(argv[0], "%s", ip_error_message());
 		} else if (option == 'F') {
 			l.functions = true;
 		} else if (option == 'N') {
@@ -347,6 +378,11 @@ int cmd_list(int argc, char **argv)
 			return cli_bad_option(argv[0], argc, argv, letters, long_options);
 		}
 	}
+	if (l.check.last && !l.check.wanted)
+		return cli_usage(argv[0], "%s goes with --check", l.check.last);
+	if (l.check.wanted && (json || l.functions || l.full_names))
+		return cli_usage(argv[0], "--check lists nothing: no --json, --by-function or "
+					  "--full-names");
 	operands = cli_operands(argc, argv, optind, &noperands);
 	if (!operands)
 		return cli_fail();
@@ -394,6 +430,7 @@ int cmd_list(int argc, char **argv)
 			ip_print_lines(stdout, text);
 	}
 	free(l.names);
+	ip_value_requests_clear(&l.check.requests);
 	ip_selection_destroy(selection);
-	return ret < 0 ? cli_fail() : 0;
+	return ret < 0 ? cli_fail() : ret;
 }

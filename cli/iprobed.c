@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "access/policy.h"
+#include "cli/check/rules_check.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/notice.h"
@@ -44,7 +45,9 @@ static const char help[] =
 	"      --memory-of-rules SIZE\n"
 	"                           of all sessions of rules together (default a quarter of what "
 	"there is)\n"
-	"      --check              read probes.d and the policy, say what is in them, and end\n"
+	"      --check              read probes.d and the policy, say what is in them, and what of "
+	"the rules no program\n"
+	"                           that they are for has, and end\n"
 	"      --probes-d DIR       another directory than " IP_PROBES_D "\n"
 	"      --traces DIR         what rules record (default " IP_TRACES ")\n"
 	"      --rule NAME          carry out this rule, enabled or not, and only those that are "
@@ -151,6 +154,7 @@ static char *find_beside(const char *name)
 
 static int check(const char *dir, const char *policy_path)
 {
+	_cleanup_free_ char *program = find_beside("iprobe");
 	struct ip_probes_d probes;
 	struct ip_policy policy;
 
@@ -171,6 +175,9 @@ static int check(const char *dir, const char *policy_path)
 			 probes.rules[i].description
 				 ? probes.rules[i].description
 				 : ip_rules_action_name(probes.rules[i].action));
+	fflush(stdout);
+	if (program)
+		cli_rules_check(&probes, program);
 	ip_probes_d_clear(&probes);
 	if (ip_policy_load(policy_path, &policy) < 0)
 		return fail();

@@ -174,6 +174,12 @@ bool ip_selection_match(const struct ip_selection *selection, const char *linker
 	return selected && !taken_away;
 }
 
+void ip_selection_modules_unknown(struct ip_selection *selection)
+{
+	for (size_t i = 0; selection && i < selection->nitems; i++)
+		selection->items[i].used |= selection->items[i].kind == IP_SELECT_LIB;
+}
+
 char *ip_selection_unused(const struct ip_selection *selection)
 {
 	static const char *const prefixes[] = {

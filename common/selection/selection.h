@@ -71,6 +71,10 @@ char *ip_selection_text(const struct ip_selection *selection);
 
 bool ip_selection_is_all(const struct ip_selection *selection);
 
+/* Tells that only some modules can be compared: a lib: item that matches nothing is no mistake
+ * then. */
+void ip_selection_modules_unknown(struct ip_selection *selection);
+
 /* The items that have matched nothing in all calls of ip_selection_match() so far. They are most
  * likely misspelt. What named selections take away is left out, since these are written for many
  * programs. "a, lib:b, !c", malloc'ed; NULL: none (or no memory). */
