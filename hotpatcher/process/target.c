@@ -7,12 +7,14 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "access/capability.h"
 #include "access/delegation.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -189,21 +191,25 @@ static void explain_refusal(pid_t pid)
 {
 	long uid = ip_proc_status(pid, "Uid");
 	uint64_t more = permitted_capabilities(pid) & ~permitted_capabilities(getpid());
+	_cleanup_free_ char *names = ip_capability_names(more);
+	char program[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
 
+	program[n > 0 ? n : 0] = '\0';
 	if (uid != geteuid())
 		ip_error("pid %d belongs to uid %ld and we are uid %d: tracing it needs that user, "
-			 "or root (CAP_SYS_PTRACE)",
+			 "or root (CAP_SYS_PTRACE): run this by sudo",
 			 pid, uid, (int)geteuid());
 	else if (more)
-		ip_error(
-			"pid %d has capabilities that we lack (%#lx of CapPrm in /proc/%d/status): "
-			"tracing it needs CAP_SYS_PTRACE, which root has outside of containers",
-			pid, more, pid);
+		ip_error("pid %d has capabilities that we lack (%s): tracing it needs "
+			 "CAP_SYS_PTRACE: run this by sudo, or give it to the program for all "
+			 "its users (sudo setcap cap_sys_ptrace,cap_checkpoint_restore+ep %s)",
+			 pid, names ? names : "?", n > 0 ? program : "iprobe");
 	else
 		ip_error("pid %d may not be traced by us though it is ours: Yama forbids it "
 			 "(kernel.yama.ptrace_scope; iprobed would help), it has made itself "
 			 "undumpable (prctl, setuid), or lives in another user namespace: tracing "
-			 "it needs CAP_SYS_PTRACE",
+			 "it needs CAP_SYS_PTRACE: run this by sudo",
 			 pid);
 }
 
