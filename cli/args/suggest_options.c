@@ -157,6 +157,8 @@ static const struct {
 	 "in the way"},
 	{" status doctor ", " f functions v verbose l ",
 	 "iprobe list PID shows functions; --json has all details"},
+	{" doctor ", " fix repair apply ",
+	 "doctor changes nothing; its lines marked bad say what is in the way, and what to do"},
 	{" snapshot ", " f functions ",
 	 "a snapshot has all that is recorded; iprobe trim -f GLOB writes a part of it"},
 	{" snapshot ", " d dir a ", "-o DIR names the trace that is written"},

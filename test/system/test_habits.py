@@ -181,6 +181,7 @@ def test_options_of_fperf(me, words, meant):
         (["attach", "/bin/true"], "/bin/true is a file"),
         (["attach", "/"], "/ is a directory"),
         (["attach", "99999999999"], "is no process id"),
+        (["doctor", "--fix"], "doctor changes nothing"),
         (["doctor", "1", "nginx"], "pgrep -x nginx"),
         (["fperf", "-p", "1"], "type 'fperf' without iprobe in front"),
         (["report", "a.data", "x*"], "functions are chosen by -f"),
