@@ -19,6 +19,9 @@
 
 #define WAIT_NS	  500000000ull
 #define PIDS_TOLD 4
+#define OWNER	  "by iprobe pid "
+#define DETACH	  "iprobe detach "
+#define TAKEN	  "has a session already, " OWNER
 
 struct group {
 	char *text;   /* of the first process */
@@ -44,7 +47,8 @@ struct cli_error_groups *cli_error_groups_create(void)
 	return groups;
 }
 
-/* Returns the text without the pid, wherever it stands as a number of its own; NULL: out of
+/* Returns the text without the pid, wherever it stands as a number of its own, and without that of
+ * the iprobe that has its session, which is another one for each process of a service; NULL: out of
  * memory. */
 static char *without_pid(const char *text, pid_t pid)
 {
@@ -54,8 +58,11 @@ static char *without_pid(const char *text, pid_t pid)
 	for (const char *from = text; copy && *from;) {
 		const bool begins = from == text || !isalnum((unsigned char)from[-1]);
 
-		if (begins && !strncmp(from, number, digits) &&
-		    !isalnum((unsigned char)from[digits]))
+		if (!strncmp(from, OWNER, strlen(OWNER))) {
+			from += strlen(OWNER);
+			from += strspn(from, "0123456789");
+		} else if (begins && !strncmp(from, number, digits) &&
+			   !isalnum((unsigned char)from[digits]))
 			from += digits;
 		else
 			*to++ = *from++;
@@ -104,11 +111,32 @@ void cli_error_groups_add(struct cli_error_groups *groups, pid_t pid, const char
 	group->n++;
 }
 
+/* Tells what of each process's session is the same. The iprobe that is named there is that of the
+ * first process, and so is the process in the advice. */
+static void tell_taken(const struct group *group, const char *taken)
+{
+	const char *rest = taken + strlen(TAKEN), *advice = strstr(rest, DETACH);
+
+	rest += strspn(rest, "0123456789");
+	ip_print(stderr, "each %.*s", (int)(strlen(TAKEN) - strlen(OWNER) - 2), taken);
+	if (!advice) {
+		ip_print(stderr, "%s\n", rest);
+		return;
+	}
+	advice += strlen(DETACH);
+	ip_print(stderr, "%.*s", (int)(advice - rest), rest);
+	for (size_t i = 0; i < group->n && i < PIDS_TOLD; i++)
+		ip_print(stderr, "%s%d", i ? " " : "", group->pids[i]);
+	ip_print(stderr, "%s%s\n", group->n > PIDS_TOLD ? " ..." : "",
+		 advice + strspn(advice, "0123456789"));
+}
+
 static void tell(const struct group *group)
 {
 	const char *more = group->told ? "more " : "";
 
 	const char *text = behind_pid(group->text, group->of);
+	const char *taken = strstr(text, TAKEN);
 
 	cli_live_line_clear();
 	if (group->n == 1 && group->pids[0] == group->of) {
@@ -122,7 +150,11 @@ static void tell(const struct group *group)
 	ip_print(stderr, "iprobe: %zu %sprocess%s (", group->n, more, group->n == 1 ? "" : "es");
 	for (size_t i = 0; i < group->n && i < PIDS_TOLD; i++)
 		ip_print(stderr, "%s%d", i ? ", " : "", group->pids[i]);
-	ip_print(stderr, "%s): %s\n", group->n > PIDS_TOLD ? ", ..." : "", text);
+	ip_print(stderr, "%s): ", group->n > PIDS_TOLD ? ", ..." : "");
+	if (taken)
+		tell_taken(group, taken);
+	else
+		ip_print(stderr, "%s\n", text);
 }
 
 void cli_error_groups_tell(struct cli_error_groups *groups, bool end)

@@ -174,6 +174,27 @@ int main(void)
 """
 
 
+def test_sessions_of_a_service_are_told_once(me, programs, targets):
+    """Each process has an iprobe of its own, which is no reason to tell of each."""
+    program = programs.simple("serving", placement="fentry")
+    pids = [targets.start(me, [program], preload=False).pid for _ in range(3)]
+    begun = me.start_iprobe("attach", *pids, "-q", "-o", me.dir() / "first")
+    for pid in pids:
+        memory.wait_until_live(pid, begun)
+    done = me.iprobe("attach", *pids, "-o", me.dir() / "second", "--duration", "1s")
+    told = [line for line in done.stderr.splitlines() if "has a session already" in line]
+    assert done.returncode == 1 and len(told) == 1, repr(done)
+    found = re.match(
+        r"iprobe: 3 processes \((.*)\): each has a session already: --duration is .*"
+        r"\(iprobe detach ([\d ]+)\)$",
+        told[0],
+    )
+    assert found and {*map(int, found[1].split(", "))} == {*pids}, told
+    assert {*map(int, found[2].split())} == {*pids}, told
+    begun.send_signal(signal.SIGINT)
+    assert begun.wait(60) == 0
+
+
 def test_tail_calls_are_told_once(me, targets):
     program = compile_with(me, me.dir(), JUMPS, "jumps")
     started = [targets.start(me, [program], preload=False) for _ in range(3)]
