@@ -31,6 +31,7 @@ static const char help[] =
 	"      --min-percent P  leave out what costs less than P percent of all (default 0.5)\n"
 	"      --by thread      below each thread, with its name, its calls; in --bottom-up and "
 	"--of threads are callers\n"
+	"      --by process     the same of processes, with their names\n"
 	"      --tid TID        this thread only\n"
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
 	"      --full-names     whole C++ names, not their short forms\n"
@@ -91,7 +92,7 @@ static int parse(int argc, char **argv, struct options *ret)
 		{"fold", no_argument, NULL, OPT_FOLD},
 		CLI_FILTER_DEPTH,
 		{"min-percent", required_argument, NULL, OPT_MIN_PERCENT},
-		CLI_FILTER_BY_THREAD,
+		CLI_FILTER_BY_THREAD_OR_PROCESS,
 		CLI_FILTER_TID,
 		CLI_FILTER_PROCESS,
 		{"json", no_argument, NULL, OPT_JSON},
@@ -108,19 +109,22 @@ static int parse(int argc, char **argv, struct options *ret)
 	    (ret->json + ret->dot + !!ret->of > 1 || ((ret->dot || ret->of) && ret->bottom_up)))
 		return cli_usage(argv[0], "--json, --dot, --of and --bottom-up do not go together, "
 					  "but for --json --bottom-up");
+	if (code < 0 && ret->filter.by_process && ret->filter.tid)
+		return cli_usage(argv[0], "--tid is of one thread: not with --by process");
 	return code;
 }
 
 static int collect(struct cli_graph *g, const struct options *o, const bool *selected)
 {
+	const bool levels = g->by_thread || g->by_process;
 	const struct ip_calltree_options options = {
 		.roots = o->filter.functions && !o->bottom_up ? selected : NULL,
 		.fold = o->fold,
 		.tid = o->filter.tid,
-		.threads = g->by_thread ? g->threads : NULL};
+		.threads = levels ? g->threads : NULL};
 	struct ip_calltree *inverted;
 
-	if (g->by_thread && ip_tree_threads_name(g->threads, g->names) < 0)
+	if (levels && ip_tree_threads_name(g->threads, g->names) < 0)
 		return -1;
 	if (cli_filter_check(g->trace, &o->filter) < 0 ||
 	    ip_calltree_collect(g->trace, &options, &g->tree) < 0)
@@ -147,15 +151,16 @@ static int show(const char *dir, const struct options *o)
 			      .min_percent = o->min_percent,
 			      .bottom_up = o->bottom_up,
 			      .by_thread = o->filter.by_thread,
+			      .by_process = o->filter.by_process,
 			      .tid = o->filter.tid};
 	_cleanup_free_ bool *selected = NULL, *of = NULL;
 	int ret = cli_reader_open(dir, o->filter.process, &g.trace);
 
-	/* a thread is no level of calls */
-	if (g.by_thread && !g.bottom_up && g.max_depth < SIZE_MAX)
+	/* a thread or process is no level of calls */
+	if ((g.by_thread || g.by_process) && !g.bottom_up && g.max_depth < SIZE_MAX)
 		g.max_depth++;
 	if (ret == 0)
-		ret = ip_tree_threads_create(g.trace, &g.threads);
+		ret = ip_tree_threads_create(g.trace, g.by_process, &g.threads);
 	if (ret == 0) {
 		selected = cli_reader_select(g.trace, o->filter.functions);
 		of = selected && o->of ? cli_reader_select(g.trace, o->of) : NULL;

@@ -88,7 +88,7 @@ static int show(const char *dir, const struct cli_hist_options *o)
 	if (ret == 0 && !cli_hist_any_measured(&h))
 		ret = cli_filter_check(trace, &o->filter);
 	if (ret == 0 && o->filter.tid)
-		ret = ip_tree_threads_create(trace, &threads);
+		ret = ip_tree_threads_create(trace, false, &threads);
 	if (ret == 0)
 		ret = o->by ? ip_latencies_collect_by_value(trace, selected,
 							    o->by + strlen(BY_VALUE), o->filter.tid,

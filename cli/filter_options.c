@@ -69,6 +69,13 @@ static int take_own(const char *command, int option, struct cli_filter *f)
 			return 1;
 		cli_usage(command, "--by takes thread, not '%s'", optarg);
 		return -1;
+	case CLI_OPT_BY_THREAD_OR_PROCESS:
+		f->by_thread = !strcmp(optarg, "thread");
+		f->by_process = !strcmp(optarg, "process");
+		if (f->by_thread || f->by_process)
+			return 1;
+		cli_usage(command, "--by takes thread or process, not '%s'", optarg);
+		return -1;
 	case CLI_OPT_FULL_NAMES:
 		f->full_names = true;
 		return 1;

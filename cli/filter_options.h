@@ -19,7 +19,7 @@ struct cli_filter {
 	int tid;	     /* 0: all */
 	const char *process; /* pid, or pattern of names; NULL: all */
 	bool full_names;
-	bool by_thread;
+	bool by_thread, by_process;
 };
 
 #define CLI_FILTER_ALL                                                                             \
@@ -34,7 +34,8 @@ enum {
 	CLI_OPT_DEPTH,
 	CLI_OPT_FULL_NAMES,
 	CLI_OPT_PROCESS,
-	CLI_OPT_BY_THREAD
+	CLI_OPT_BY_THREAD,
+	CLI_OPT_BY_THREAD_OR_PROCESS
 };
 
 /* For getopt_long(): each command lists the options that it takes. */
@@ -71,6 +72,11 @@ enum {
 #define CLI_FILTER_BY_THREAD                                                                       \
 	{                                                                                          \
 		"by", required_argument, NULL, CLI_OPT_BY_THREAD                                   \
+	}
+/* --by thread and --by process, likewise. */
+#define CLI_FILTER_BY_THREAD_OR_PROCESS                                                            \
+	{                                                                                          \
+		"by", required_argument, NULL, CLI_OPT_BY_THREAD_OR_PROCESS                        \
 	}
 #define CLI_FILTER_FULL_NAMES                                                                      \
 	{                                                                                          \

@@ -46,7 +46,7 @@ static bool is_thread(const struct cli_graph *g, uint32_t function)
 /* Returns how many numbers functions and threads have. */
 static size_t count_numbers(const struct cli_graph *g)
 {
-	return g->trace->session->nfunctions + (g->by_thread ? g->threads->n : 0);
+	return g->trace->session->nfunctions + (g->by_thread || g->by_process ? g->threads->n : 0);
 }
 
 static struct sum *add_up(const struct cli_graph *g, const struct ip_call_arc *arcs, size_t n)

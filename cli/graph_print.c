@@ -163,7 +163,12 @@ static void json_thread(struct ip_json *j, const struct ip_trace_reader *t,
 			const struct ip_call_node *node, const struct ip_tree_thread *thread)
 {
 	ip_json_string(j, "function", NULL);
-	cli_thread_json(j, thread);
+	if (thread->tid) {
+		cli_thread_json(j, thread);
+	} else {
+		ip_json_uint(j, "pid", thread->process->pid);
+		ip_json_string(j, "process", thread->process->name);
+	}
 	ip_json_uint(j, "calls", node->calls);
 	ip_json_uint(j, "total_ns", ip_recording_ns(t->session, node->total));
 	ip_json_uint(j, "self_ns", ip_recording_ns(t->session, node->self));
@@ -184,8 +189,8 @@ void cli_graph_json(const struct cli_graph *g)
 	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, ip_trace_reader_recorded(t)));
 	ip_json_uint(&j, "total_ns", ip_recording_ns(t->session, g->tree->ticks));
 	ip_json_string(&j, "direction", g->bottom_up ? "bottom-up" : "top-down");
-	if (g->by_thread)
-		ip_json_string(&j, "by", "thread");
+	if (g->by_thread || g->by_process)
+		ip_json_string(&j, "by", g->by_process ? "process" : "thread");
 	if (g->tid)
 		cli_one_thread_json(&j, g->threads, g->tid);
 	/* not nested: a recursion may be deeper than a parser allows */

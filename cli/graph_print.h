@@ -21,6 +21,7 @@ struct cli_graph {
 	double min_percent; /* rows that cost less of the total are not shown */
 	bool bottom_up;	    /* the tree is inverted */
 	bool by_thread;	    /* the tree has the threads as a level */
+	bool by_process;    /* it has the processes as a level, in the place of threads */
 	uint32_t tid;	    /* the tree is of this thread only; 0: of all */
 };
 

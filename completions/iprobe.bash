@@ -88,7 +88,8 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		[[ ${COMPREPLY[*]} != value: ]] || compopt -o nospace
 		_iprobe_trim
 		;;
-	graph:--by | export:--by) _iprobe_part '' 'thread' ;;
+	graph:--by) _iprobe_part '' 'process thread' ;;
+	export:--by) _iprobe_part '' 'thread' ;;
 	top:--by) _iprobe_part '' 'process thread' ;;
 	hist:--by)
 		_iprobe_part '' 'value:'

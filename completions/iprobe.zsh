@@ -58,8 +58,8 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		compadd -- function caller callsite thread module file process
 		compadd -S '' -- value:
 		;;
-	(graph|export):--by) compadd -- thread ;;
-	top:--by) compadd -- process thread ;;
+	export:--by) compadd -- thread ;;
+	(graph|top):--by) compadd -- process thread ;;
 	hist:--by) compadd -S '' -- value: ;;
 	report:--columns)
 		compset -P '*,'

@@ -338,7 +338,7 @@ int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_option
 	if (!used)
 		ip_error("out of memory");
 	else if (p.names && options->by_thread)
-		ret = ip_tree_threads_create(trace, &threads);
+		ret = ip_tree_threads_create(trace, false, &threads);
 	else if (p.names)
 		ret = 0;
 	wanted.threads = p.threads = threads;

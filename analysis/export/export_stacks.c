@@ -25,7 +25,8 @@ static int collect(struct ip_trace_reader *trace, const struct ip_export_options
 	*ret = NULL;
 	*ret_threads = NULL;
 	*ret_names = ip_names_create(trace->session);
-	if (!*ret_names || (options->by_thread && ip_tree_threads_create(trace, ret_threads) < 0))
+	if (!*ret_names ||
+	    (options->by_thread && ip_tree_threads_create(trace, false, ret_threads) < 0))
 		return -1;
 	if (options->full_names)
 		ip_names_use_full(*ret_names);

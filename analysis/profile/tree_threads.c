@@ -23,12 +23,14 @@ static int by_thread(const void *a, const void *b, void *context)
 	return x < y ? -1 : x > y;
 }
 
-static bool is_same(const struct ip_thread_packets *x, const struct ip_thread_packets *y)
+static bool is_same(const struct ip_thread_packets *x, const struct ip_thread_packets *y,
+		    bool by_process)
 {
-	return x->process == y->process && x->tid == y->tid;
+	return x->process == y->process && (by_process || x->tid == y->tid);
 }
 
-int ip_tree_threads_create(const struct ip_trace_reader *trace, struct ip_tree_threads **ret)
+int ip_tree_threads_create(const struct ip_trace_reader *trace, bool by_process,
+			   struct ip_tree_threads **ret)
 {
 	_cleanup_free_ uint32_t *order = calloc(trace->nruns + 1, sizeof(*order));
 	struct ip_tree_threads *t = calloc(1, sizeof(*t));
@@ -38,7 +40,8 @@ int ip_tree_threads_create(const struct ip_trace_reader *trace, struct ip_tree_t
 					      .of_run =
 						      calloc(trace->nruns + 1, sizeof(*t->of_run)),
 					      .first = trace->session->nfunctions,
-					      .several = trace->processes > 1};
+					      .several = trace->processes > 1,
+					      .by_process = by_process};
 	if (!order || !t || !t->items || !t->of_run ||
 	    trace->nruns > UINT32_MAX / 2 - trace->session->nfunctions) {
 		ip_tree_threads_destroy(t);
@@ -50,7 +53,13 @@ int ip_tree_threads_create(const struct ip_trace_reader *trace, struct ip_tree_t
 	for (uint32_t i = 0; i < trace->nruns; i++) {
 		const struct ip_thread_packets *run = &trace->runs[order[i]];
 
-		if (!i || !is_same(run, &trace->runs[order[i - 1]]))
+		if (i && is_same(run, &trace->runs[order[i - 1]], by_process))
+			;
+		else if (by_process)
+			t->items[t->n++] = (struct ip_tree_thread){
+				.process = &trace->process_list[run->process],
+				.name = trace->process_list[run->process].name};
+		else
 			t->items[t->n++] = (struct ip_tree_thread){
 				.process = &trace->process_list[run->process],
 				.tid = run->tid,
@@ -83,9 +92,10 @@ char *ip_tree_thread_text(const struct ip_tree_threads *t, const struct ip_tree_
 	const char *name = thread->name;
 	char *text, pid[16] = "";
 
-	if (t->several)
+	if (!t->by_process && t->several)
 		snprintf(pid, sizeof(pid), "%u/", thread->process->pid);
-	if (asprintf(&text, "thread %s%u%s%s", pid, thread->tid, name ? " " : "",
+	if (asprintf(&text, "%s %s%u%s%s", t->by_process ? "process" : "thread", pid,
+		     t->by_process ? thread->process->pid : thread->tid, name ? " " : "",
 		     name ? name : "") >= 0)
 		return text;
 	ip_error("out of memory");

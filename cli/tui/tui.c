@@ -288,7 +288,7 @@ int cli_tui_need_thread_tree(struct cli_tui *tui)
 	/* names of functions tell where times end, for which the first tree is needed */
 	if (cli_tui_need_tree(tui) < 0)
 		return -1;
-	if (!tui->threads && ip_tree_threads_create(tui->trace, &tui->threads) < 0)
+	if (!tui->threads && ip_tree_threads_create(tui->trace, false, &tui->threads) < 0)
 		return -1;
 	options.threads = tui->threads;
 	cli_tui_reading(tui, "reading the tree of calls by thread", 0);

@@ -73,6 +73,54 @@ def test_pids(actor, server):
     server.finish()
 
 
+def test_graph_by_process(actor, server):
+    """A tree for each process that made calls, with the figures of report --by process."""
+    proc, directory = begin(actor, server.workers, server.workers)
+    server.go()
+    end(proc)
+
+    def document(*words):
+        done = actor.iprobe(*words, "--json", directory)
+        assert done.returncode == 0, repr(done)
+        return json.loads(done.stdout)
+
+    def text(*words):
+        return actor.iprobe("graph", "--by", "process", *words, directory).stdout
+
+    tree = document("graph", "--by", "process")
+    roots = {n["id"]: n for n in tree["nodes"] if not n["parent"]}
+    rows = {r["pid"]: r for r in document("report", "--by", "process")["rows"]}
+    assert tree["by"] == "process" and {n["pid"] for n in roots.values()} == set(server.workers)
+    for number, root in roots.items():
+        calls_of = sum(
+            n["calls"]
+            for n in tree["nodes"]
+            if n["function"] == "prefork_answer" and reaches(tree["nodes"], n, number)
+        )
+        assert root["function"] is None and "tid" not in root and calls_of == N, (root, calls_of)
+        assert root["process"] == rows[root["pid"]]["process"]
+    inverted = document("graph", "--by", "process", "--bottom-up")["nodes"]
+    assert {n["pid"] for n in inverted if not n["function"]} == set(server.workers)
+    for pid in server.workers:
+        line = f"process {pid} {rows[pid]['process']}"
+        assert line in text("--depth", "1") and f'"{line}"' in text("--dot"), pid
+        assert line in text("--bottom-up", "--min-percent", "0"), pid
+    for words, said in (
+        (("--by", "processes"), "--by takes thread or process, not 'processes'"),
+        (("--by", "process", "--tid", "7"), "--tid is of one thread"),
+    ):
+        done = actor.iprobe("graph", *words, directory)
+        assert done.returncode == 2 and said in done.stderr, repr(done)
+    server.finish()
+
+
+def reaches(nodes, node, root):
+    by_id = {n["id"]: n for n in nodes}
+    while node["parent"]:
+        node = by_id[node["parent"]]
+    return node["id"] == root
+
+
 def test_pids_and_the_option(actor, server):
     words = ["-p", ",".join(map(str, server.workers))]
     proc, directory = begin(actor, words, server.workers)
