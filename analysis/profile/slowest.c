@@ -25,6 +25,7 @@ struct open_call {
 struct finder {
 	struct ip_slowest *found;
 	const struct ip_slowest_options *options;
+	size_t most; /* calls that are kept */
 	const struct ip_thread_packets *thread;
 	const uint64_t *payload; /* that came with the current event */
 	struct open_call *open;
@@ -199,7 +200,7 @@ static void consider(struct finder *f, struct ip_slow_call *call, uint64_t **arg
 		     const uint64_t *result)
 {
 	struct ip_slowest *s = f->found;
-	bool full = s->n == f->options->n;
+	bool full = s->n == f->most;
 
 	if (full && !is_less(f, &s->calls[0], call))
 		return;
@@ -285,12 +286,72 @@ static void sort(const struct finder *f)
 	}
 }
 
+/* Whether the inner call was made by the outer one, or by what that has called. */
+static bool is_within(const struct ip_slow_call *outer, const struct ip_slow_call *inner)
+{
+	return outer->member == inner->member && outer->tid == inner->tid &&
+	       outer->depth < inner->depth && outer->start <= inner->start &&
+	       outer->start + outer->ticks >= inner->start + inner->ticks;
+}
+
+static bool is_around_any(const struct ip_slow_call *call, const struct ip_slow_call *others,
+			  size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (is_within(call, &others[i]))
+			return true;
+	return false;
+}
+
+size_t ip_slowest_count_around(const struct ip_slowest *s)
+{
+	size_t n = s->n < IP_SLOWEST_COMPARED ? s->n : IP_SLOWEST_COMPARED, around = 0;
+
+	for (size_t i = 0; i < n; i++)
+		around += is_around_any(&s->calls[i], s->calls, n);
+	return around;
+}
+
+/* Takes the calls in their order until there are n that are around none of those taken. Those that
+ * are around others go, and so does what was not taken. */
+static void keep_innermost(struct ip_slowest *s, size_t n)
+{
+	size_t kept = 0, next = 0;
+
+	for (; next < s->n && kept < n; next++) {
+		const struct ip_slow_call call = s->calls[next];
+		size_t left = 0;
+
+		/* the slots before next are free, or hold what was kept */
+		for (size_t i = 0; i < kept; i++) {
+			if (is_within(&s->calls[i], &call)) {
+				clear(&s->calls[i]);
+				s->outer++;
+			} else {
+				s->calls[left++] = s->calls[i];
+			}
+		}
+		kept = left;
+		if (is_around_any(&call, s->calls, kept)) {
+			clear(&s->calls[next]);
+			s->outer++;
+		} else {
+			s->calls[kept++] = call;
+		}
+	}
+	for (; next < s->n; next++)
+		clear(&s->calls[next]);
+	s->n = kept;
+}
+
 int ip_slowest_find(struct ip_trace_reader *trace, const struct ip_slowest_options *options,
 		    struct ip_slowest **ret)
 {
 	static const struct ip_frames_ops ops = {
 		.opened = on_opened, .closed = on_closed, .point = on_point, .values = on_values};
-	struct finder f = {.found = calloc(1, sizeof(*f.found)), .options = options};
+	struct finder f = {.found = calloc(1, sizeof(*f.found)),
+			   .options = options,
+			   .most = options->innermost ? IP_SLOWEST_COMPARED : options->n};
 	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &f, .run = on_run};
 	int done;
 
@@ -305,6 +366,8 @@ int ip_slowest_find(struct ip_trace_reader *trace, const struct ip_slowest_optio
 		return -1;
 	}
 	sort(&f);
+	if (options->innermost)
+		keep_innermost(f.found, options->n);
 	*ret = f.found;
 	return 0;
 }

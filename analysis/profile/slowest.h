@@ -46,11 +46,18 @@ struct ip_slowest {
 	uint64_t points;    /* by value: points, which are no calls, that have one */
 	uint64_t earlier;   /* calls that were left out, since they were open at the attach */
 	uint64_t suspect;   /* calls that were left out, since events were lost during them */
+	uint64_t outer;	    /* innermost: calls that were left out */
 	uint64_t unkept;    /* calls whose values took too much memory while they were open */
 };
 
+/* So many calls are compared with each other. */
+#define IP_SLOWEST_COMPARED 1000u
+
 struct ip_slowest_options {
 	size_t n; /* above 0 */
+	/* Calls that are around others of these are left out, and the next ones take their places,
+	 * as far as these are among the first IP_SLOWEST_COMPARED; n is no more than that. */
+	bool innermost;
 	enum ip_slowest_by by;
 	const struct ip_value_name *value;	/* by value only */
 	const bool *selected;			/* by function: those that count */
@@ -64,6 +71,9 @@ int ip_slowest_find(struct ip_trace_reader *trace, const struct ip_slowest_optio
  * returned counts before what it was given. Returns false where it has none. */
 bool ip_slow_call_value(const struct ip_slow_call *call, const struct ip_value_name *name,
 			struct ip_value *ret);
+/* How many of the calls are around others of them, of the first IP_SLOWEST_COMPARED: they are slow
+ * because those are. */
+size_t ip_slowest_count_around(const struct ip_slowest *slowest);
 void ip_slowest_destroy(struct ip_slowest *slowest);
 
 #endif

@@ -52,6 +52,7 @@ struct cli_report_options {
 	size_t slowest;		/* --slowest; 0: not given */
 	enum ip_slowest_by slowest_by;
 	const char *slowest_value;	 /* --slowest by value: its name */
+	bool innermost;			 /* --slowest: none that is around others of these */
 	bool in_time;			 /* --slowest: in the order of time */
 	struct ip_value_matches matches; /* --value */
 	enum cli_report_format format;

@@ -40,6 +40,7 @@ static const char help[] =
 	"(those "
 	"with the largest\n"
 	"                       number in a recorded value: a latency that the program measured)\n"
+	"      --innermost      with --slowest: without calls that are around others of these\n"
 	"      --value COND     with --slowest: calls whose values meet fd=3, len>4096, "
 	"uri=*.html ... only; may be\n"
 	"                       repeated: all hold\n"
@@ -65,6 +66,7 @@ enum {
 	OPT_JSON,
 	OPT_CSV,
 	OPT_SLOWEST,
+	OPT_INNERMOST,
 	OPT_VALUE
 };
 
@@ -210,6 +212,9 @@ static int check_slowest(const char *command, struct cli_report_options *o)
 	    o->filter.limit != SIZE_MAX)
 		return cli_usage(command, "--slowest lists calls: it does not go with --by, "
 					  "--diff, --where, --columns and --limit");
+	if (o->innermost && o->slowest > IP_SLOWEST_COMPARED)
+		return cli_usage(command, "--slowest takes %u at most with --innermost",
+				 IP_SLOWEST_COMPARED);
 	if (!o->sort || !strcmp(o->sort, "duration"))
 		return -1;
 	o->in_time = !strcmp(o->sort, "time");
@@ -273,6 +278,8 @@ static int check(const char *command, struct cli_report_options *o)
 		return cli_usage(command, "--diff cannot sort by '%s'", o->sort);
 	if (o->slowest)
 		return check_slowest(command, o);
+	if (o->innermost)
+		return cli_usage(command, "--innermost goes with --slowest");
 	if (o->matches.n)
 		return cli_usage(command, "--value goes with --slowest");
 	if (o->sort && o->by == IP_GROUP_BY_VALUE && !strcmp(o->sort, CLI_SORT_VALUE))
@@ -320,6 +327,9 @@ static int take(const char *command, int option, void *context)
 		return parse_columns(command, optarg, o) ? 2 : -1;
 	case OPT_SLOWEST:
 		return parse_slowest(command, optarg, &o->slowest) ? 2 : -1;
+	case OPT_INNERMOST:
+		o->innermost = true;
+		break;
 	case OPT_VALUE:
 		if (ip_value_matches_add(&o->matches, optarg) < 0)
 			return cli_usage(command, "%s", ip_error_message());
@@ -342,6 +352,7 @@ int cli_report_parse(int argc, char **argv, struct cli_report_options *o)
 		{"by", required_argument, NULL, OPT_BY},
 		{"by-caller", no_argument, NULL, OPT_BY_CALLER},
 		{"slowest", required_argument, NULL, OPT_SLOWEST},
+		{"innermost", no_argument, NULL, OPT_INNERMOST},
 		{"value", required_argument, NULL, OPT_VALUE},
 		{"sort", required_argument, NULL, 's'},
 		{"where", required_argument, NULL, 'w'},

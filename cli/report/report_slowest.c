@@ -16,8 +16,7 @@
 #include "common/print.h"
 #include "common/units.h"
 
-#define TEXT_MIN     24u
-#define COMPARED_MAX 1000u /* calls of which it is told which are around others */
+#define TEXT_MIN 24u
 
 static int by_time(const void *a, const void *b)
 {
@@ -170,39 +169,24 @@ static int print_call(const struct cli_slowest *s, const struct ip_slow_call *ca
 	return 0;
 }
 
-/* Whether the inner call was made by the outer one, or by what that has called. */
-static bool is_within(const struct ip_slow_call *outer, const struct ip_slow_call *inner)
-{
-	return outer->member == inner->member && outer->tid == inner->tid &&
-	       outer->depth < inner->depth && outer->start <= inner->start &&
-	       outer->start + outer->ticks >= inner->start + inner->ticks;
-}
-
-/* How many of the calls are around others of them: they are slow because those are. */
-static size_t count_around(const struct ip_slowest *found)
-{
-	size_t n = found->n < COMPARED_MAX ? found->n : COMPARED_MAX, around = 0;
-
-	for (size_t i = 0; i < n; i++)
-		for (size_t j = 0; j < n; j++)
-			if (is_within(&found->calls[i], &found->calls[j])) {
-				around++;
-				break;
-			}
-	return around;
-}
-
 static int print_notes(const struct cli_slowest *s)
 {
 	const size_t around =
-		s->options->slowest_by == IP_SLOWEST_BY_DURATION ? count_around(s->found) : 0;
+		s->options->slowest_by == IP_SLOWEST_BY_DURATION && !s->options->innermost
+			? ip_slowest_count_around(s->found)
+			: 0;
 	char count[32];
 
 	if (around)
 		ip_print(stdout,
-			 "\n%zu of these %s around others of these; -s self lists the calls that "
-			 "took the time themselves.\n",
-			 around, around == 1 ? "is" : "are");
+			 "\n%zu of these %s around others of these; --innermost leaves %s out, -s "
+			 "self lists the calls that took the time themselves.\n",
+			 around, around == 1 ? "is" : "are", around == 1 ? "it" : "them");
+	if (s->found->outer)
+		ip_print(stdout,
+			 "\n%s call%s around others of these: not among these (--innermost).\n",
+			 ip_format_count(s->found->outer, count),
+			 s->found->outer == 1 ? " is" : "s are");
 	if (s->found->suspect)
 		ip_print(stdout,
 			 "\n%s call%s may be several taken for one, since events were lost "
@@ -290,6 +274,7 @@ static int find(struct cli_slowest *s, const char *dir, struct cli_report_option
 {
 	_cleanup_free_ bool *selected = cli_reader_select(s->trace, o->filter.functions);
 	struct ip_slowest_options wanted = {.n = o->slowest,
+					    .innermost = o->innermost,
 					    .by = o->slowest_by,
 					    .value = &s->value,
 					    .selected = selected,

@@ -94,6 +94,8 @@ int cli_slowest_json(const struct cli_slowest *s)
 		ip_json_uint(&j, "values_not_kept", s->found->unkept);
 	if (s->value.text)
 		ip_json_uint(&j, "without_value", s->found->numberless);
+	if (s->options->innermost)
+		ip_json_uint(&j, "outer", s->found->outer);
 	ip_json_array(&j, "slowest");
 	for (size_t i = 0; i < s->found->n; i++)
 		if (write_call(&j, s, &s->found->calls[i]) < 0)

@@ -473,13 +473,28 @@ def test_slowest_that_are_around_others(me):
         for _ in range(4):
             thread.ret()
     directory = trace.write(me.dir() / "trace")
-    said = "around others of these; -s self lists the calls that took the time themselves."
-    for n, note in ((8, f"6 of these are {said}"), (3, f"1 of these is {said}")):
+    said = "out, -s self lists the calls that took the time themselves."
+    around = "around others of these; --innermost leaves"
+    for n, note in (
+        (8, f"6 of these are {around} them {said}"),
+        (3, f"1 of these is {around} it {said}"),
+    ):
         done = me.iprobe("report", "--slowest", n, directory)
         assert note in done.stdout, done.stdout
     for options in (["-f", "parse"], ["-s", "self"]):
         done = me.iprobe("report", "--slowest", 8, *options, directory)
         assert done.returncode == 0 and "around others" not in done.stdout, done.stdout
+    # a place that becomes free is taken by the next, until there are as many as are wanted
+    for n, rows, outer in ((1, ["main"], 0), (2, ["main"] * 2, 0), (3, ["parse"] * 2, 6)):
+        words = ["report", "--slowest", n, "--innermost"]
+        found = json.loads(me.iprobe(*words, "--json", directory).stdout)
+        assert [r["function"] for r in found["slowest"]] == rows and found["outer"] == outer, n
+        text = me.iprobe(*words, directory).stdout
+        assert ("6 calls are around others of these: not among these" in text) == (outer > 0), text
+    by_self = me.iprobe("report", "--slowest", 9, "--innermost", "-s", "self", "--json", directory)
+    assert [r["function"] for r in json.loads(by_self.stdout)["slowest"]] == ["parse"] * 2
+    for words in (["--innermost"], ["--slowest", 1001, "--innermost"]):
+        assert me.iprobe("report", *words, directory).returncode == 2, words
 
 
 def test_slowest_of_chosen_values(me):
