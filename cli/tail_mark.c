@@ -29,6 +29,21 @@ const char *cli_tail_mark(uint64_t tails, uint64_t calls, char ret[CLI_TAIL_MARK
 	return ret;
 }
 
+const char *cli_tail_mark_short(uint64_t tails, uint64_t calls, char ret[CLI_TAIL_MARK_MAX])
+{
+	const double percent = 100 * share(tails, calls);
+
+	if (!tails)
+		ret[0] = '\0';
+	else if (percent < 1)
+		snprintf(ret, CLI_TAIL_MARK_MAX, "tail <1 %%");
+	else if (percent > 99 && tails < calls)
+		snprintf(ret, CLI_TAIL_MARK_MAX, "tail >99 %%");
+	else
+		snprintf(ret, CLI_TAIL_MARK_MAX, "tail %.0f %%", percent);
+	return ret;
+}
+
 const char *cli_tail_mark_counted(const struct ip_count *c, bool tells, char ret[CLI_TAIL_MARK_MAX])
 {
 	if (tells && !c->has_tailed) {

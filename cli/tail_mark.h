@@ -16,6 +16,9 @@
 /* Makes "until its tail call, in 83 % of the calls"; empty where tails is 0. */
 const char *cli_tail_mark(uint64_t tails, uint64_t calls, char ret[CLI_TAIL_MARK_MAX]);
 
+/* The same, short: "tail 83 %"; a line elsewhere must say what that means. */
+const char *cli_tail_mark_short(uint64_t tails, uint64_t calls, char ret[CLI_TAIL_MARK_MAX]);
+
 /* Makes the note for durations that the process measured. tells: whether the function has such
  * ends (struct ip_recording_function). A trace of an older version does not tell how many. */
 const char *cli_tail_mark_counted(const struct ip_count *c, bool tells,

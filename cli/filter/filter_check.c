@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/print.h"
+#include "common/selection/selection.h"
 #include "common/units.h"
 
 /* So many threads are named. */
@@ -111,6 +113,36 @@ int cli_filter_check_pid(const struct ip_trace_reader *trace, int pid)
 		   : 0;
 }
 
+/* Returns the one function that the selection chooses, if all of the chosen ones are in the trace
+ * only because recorded functions end by jumping to them: such calls have no rows. Several: the
+ * first. NULL: there is another one, or it cannot be told. */
+static const char *only_jumped_to(const struct ip_trace_reader *trace, const char *functions)
+{
+	const struct ip_recording *s = trace->session;
+	struct ip_selection *selection;
+	_cleanup_free_ bool *selected = NULL;
+	const char *name = NULL;
+	size_t n, silent = 0;
+
+	if (!functions || ip_selection_parse(functions, &selection) < 0)
+		return NULL;
+	selected = cli_match_functions(s, selection, &n);
+	ip_selection_destroy(selection);
+	if (!selected)
+		return NULL;
+	for (size_t i = 0; i < s->nnumbers; i++) {
+		const struct ip_recording_number *number = &s->numbers[i];
+
+		if (!number->function || !selected[number->function])
+			continue;
+		if (!number->silent)
+			return NULL;
+		silent++;
+		name = name ? name : s->functions[number->function].linker_name;
+	}
+	return silent ? name : NULL;
+}
+
 void cli_filter_warn_none(const struct ip_trace_reader *trace, const struct cli_filter *filter,
 			  uint64_t events)
 {
@@ -123,10 +155,22 @@ void cli_filter_warn_unmet(const struct ip_trace_reader *trace, const struct cli
 			   const struct ip_value_matches *matches, uint64_t events)
 {
 	const struct lasting lasting = lasting_of(trace);
+	_cleanup_free_ char *shown = NULL;
 	char count[32], from[16], to[16];
+	const char *name;
 
 	if (!events)
 		return;
+	name = only_jumped_to(trace, filter->functions);
+	shown = name ? ip_demangle(name, false) : NULL;
+	if (shown) {
+		ip_print(stderr,
+			 "iprobe: %s: calls of %s were not recorded; it is in the trace only to "
+			 "know where recorded functions return that end by jumping to it (a tail "
+			 "call): record it, too (-f)\n",
+			 trace->dir, shown);
+		return;
+	}
 	ip_print(stderr, "iprobe: %s: the options choose none of %s event%s", trace->dir,
 		 ip_format_count(events, count), events == 1 ? "" : "s");
 	if (filter->from_ns || filter->to_ns < UINT64_MAX)

@@ -296,18 +296,57 @@ const char *cli_report_tail_mark(const struct cli_report_row *row, char mark[CLI
 	return row->logged ? cli_tail_mark(row->stats->until_tail, row->stats->calls, mark) : "";
 }
 
-const char *cli_report_row_note(const struct cli_report_row *row, char note[CLI_ROW_NOTE_MAX])
+/* Adds to the note of a row what of its calls has not finished. */
+static const char *add_unfinished(const struct cli_report_row *row, char note[CLI_ROW_NOTE_MAX])
 {
-	char mark[CLI_TAIL_MARK_MAX], length[16];
-	size_t used;
+	const size_t used = strlen(note);
+	char length[16];
 
-	snprintf(note, CLI_ROW_NOTE_MAX, "%s", cli_report_tail_mark(row, mark));
-	used = strlen(note);
 	if (row->open_ns)
 		snprintf(note + used, CLI_ROW_NOTE_MAX - used,
 			 "%s%" PRIu64 " not finished, after %s", used ? "; " : "",
 			 row->stats->unfinished, ip_format_ns(row->open_ns, length));
 	return note;
+}
+
+const char *cli_report_row_note(const struct cli_report_row *row, char note[CLI_ROW_NOTE_MAX])
+{
+	char mark[CLI_TAIL_MARK_MAX];
+
+	snprintf(note, CLI_ROW_NOTE_MAX, "%s", cli_report_tail_mark(row, mark));
+	return add_unfinished(row, note);
+}
+
+static bool has_callers(const struct cli_report *r)
+{
+	return r->options->by == IP_GROUP_BY_CALLER || r->options->by == IP_GROUP_BY_CALL_SITE;
+}
+
+/* The note of a row in the table. A function has a row for each caller, with two names: what a tail
+ * call means for its times is said once, below the table. */
+static const char *table_note(const struct cli_report *r, const struct cli_report_row *row,
+			      char note[CLI_ROW_NOTE_MAX])
+{
+	char mark[CLI_TAIL_MARK_MAX];
+
+	if (!has_callers(r) || !row->logged)
+		return cli_report_row_note(row, note);
+	snprintf(note, CLI_ROW_NOTE_MAX, "%s",
+		 cli_tail_mark_short(row->stats->until_tail, row->stats->calls, mark));
+	return add_unfinished(row, note);
+}
+
+/* Says what the short marks mean, where a row that is shown has one. */
+static void print_tails(const struct cli_report *r)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < r->nrows && i < r->options->filter.limit; i++)
+		any |= r->rows[i].logged && r->rows[i].stats->until_tail;
+	if (any)
+		ip_print(stdout,
+			 "\ntail N %%: of so many of these calls the time ends at their tail "
+			 "call (TAIL CALLS in iprobe-concepts(7)).\n");
 }
 
 void cli_report_print_cell(FILE *out, const struct cli_report_row *row,
@@ -388,7 +427,7 @@ int cli_report_table(const struct cli_report *r)
 		char mark[CLI_ROW_NOTE_MAX];
 		size_t more;
 
-		cli_report_row_note(row, mark);
+		table_note(r, row, mark);
 		more = *mark ? strlen(mark) + 4 : 0;
 		_cleanup_free_ char *name =
 			cli_report_row_name(r, row, cli_name_width(others + 1 + more, NAME_MIN));
@@ -401,8 +440,10 @@ int cli_report_table(const struct cli_report *r)
 	print_footer(r, o->filter.limit);
 	if (o->by == IP_GROUP_BY_VALUE)
 		print_values(r);
-	if (o->by == IP_GROUP_BY_CALLER || o->by == IP_GROUP_BY_CALL_SITE)
+	if (has_callers(r)) {
 		print_callers(r);
+		print_tails(r);
+	}
 	print_missing(r);
 	print_drops(r);
 	return 0;

@@ -99,6 +99,52 @@ def test_times_of_all(me, program):
     assert "half  (until its tail call, in 50 % of the calls)" in "\n".join(marks)
 
 
+JUMPS = """
+__attribute__((noinline)) int target(int n) { __asm__ volatile(""); return n + 1; }
+__attribute__((noinline)) int jumps(int n) { __asm__ volatile(""); return target(n); }
+int main(void)
+{
+	int n = 0;
+
+	while (n < 100)
+		n = jumps(n);
+	return 0;
+}
+"""
+
+
+def test_marks_beside_callers_are_short(me, program):
+    """One line below the table says what they mean."""
+    _, directory, _ = record(me, program)
+    said = "tail N %: of so many of these calls the time ends at their tail call"
+    text = me.iprobe("report", "--by", "caller", directory).stdout
+    assert "until its tail call" not in text and text.count(said) == 1, text
+    marked = {line.split(" <- ")[0].split()[-1] for line in text.splitlines() if "(tail " in line}
+    assert marked == set(MARKED), text
+    assert re.search(r" half <- .*\(tail 50 %\)$", text, re.M), text
+    text = me.iprobe("report", "--by", "caller", "-f", "main", directory).stdout
+    assert "main" in text and "tail N" not in text, text
+
+
+def test_who_is_only_jumped_to(me, targets):
+    """It has no calls in the trace, and no table is empty without a reason."""
+    source = me.dir() / "jumps.c"
+    source.write_text(JUMPS)
+    program = source.with_suffix("")
+    env = {"IPROBE_PLACEMENT": "fentry"}
+    compiler = me.builddir / "coldpatch" / "iprobe-cc"
+    assert me.run([compiler, "-O2", "-o", program, source], env=env).returncode == 0
+    directory = me.dir() / "trace"
+    assert me.iprobe("run", "-q", "-f", "jumps", "-o", directory, program).returncode == 0
+    for words in (["report"], ["graph"], ["report", "--slowest", 3], ["dump"]):
+        done = me.iprobe(*words, "-f", "target", directory)
+        assert done.returncode == 0, repr(done)
+        (line,) = done.stderr.splitlines()
+        assert "calls of target were not recorded" in line and "a tail call" in line, line
+    done = me.iprobe("report", "-f", "jumps", directory)
+    assert "jumps" in done.stdout and not done.stderr, repr(done)
+
+
 # Alone those that are unwound have no next event in time.
 @pytest.mark.parametrize("name", [name for name in FOLLOWED if name not in UNWOUND])
 def test_times_of_one(me, program, name):
@@ -137,10 +183,10 @@ def test_what_is_not_known_is_marked(me, program, name):
 
 
 def assert_marked(text, marked, view):
-    """These have the mark, and no others."""
+    """These have the mark, long or short, and no others."""
     found = re.findall(
         r"(\w+)(?: <- \w+(?: \(around\))?|: [^(\n]+?|  [0-9.]+ [mun]?s)?  ?[\[(](?:before: |after: "
-        r")?until its tail call",
+        r")?(?:until its tail call|tail \d)",
         text,
     )
     assert set(found) == set(marked), (view, text[:3000])
