@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 
 static const char help[] =
@@ -84,6 +85,37 @@ static const char help[] =
 	"  -q, --quiet           no live line, no summary\n"
 	"  -h, --help\n";
 
+/* Whether a program of that name is found as execvp(3) finds it. */
+static bool is_program(const char *name)
+{
+	_cleanup_free_ char *path = getenv("PATH") ? strdup(getenv("PATH")) : NULL;
+	char *rest, *dir;
+
+	if (strchr(name, '/'))
+		return true; /* what is wrong with a path is told by who executes it */
+	for (dir = path ? strtok_r(path, ":", &rest) : NULL; dir;
+	     dir = strtok_r(NULL, ":", &rest)) {
+		_cleanup_free_ char *file = NULL;
+
+		if (asprintf(&file, "%s/%s", dir, name) < 0)
+			file = NULL;
+		if (file && access(file, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether other tools have a command of that name, which starts a recording. */
+static bool is_habit(const char *word)
+{
+	static const char *const words[] = {"record", "trace", "run", "start", "exec", "attach"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (!strcmp(word, words[i]))
+			return true;
+	return false;
+}
+
 int cmd_run(int argc, char **argv)
 {
 	struct cli_record_options options;
@@ -101,6 +133,11 @@ int cmd_run(int argc, char **argv)
 				 "there is no command '%s': a process that runs already is "
 				 "recorded by iprobe attach %s",
 				 argv[next], argv[next]);
+	if (next + 1 < argc && is_habit(argv[next]) && !is_program(argv[next]))
+		return cli_usage(argv[0],
+				 "there is no command '%s': iprobe run records what it starts: "
+				 "iprobe run %s",
+				 argv[next], argv[next + 1]);
 	/* the live line would be mixed with the command's own output */
 	options.session.on_progress = NULL;
 	runtime = cli_runtime_path();

@@ -4,6 +4,7 @@
  */
 #include "cli/args/operands.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,6 +176,14 @@ int cli_pid_operand(const char *command, const char *text, bool is_first, int *r
 			 text, text);
 }
 
+/* Whether the text could be the name of a function in C. */
+static bool is_identifier(const char *text)
+{
+	return (isalpha((unsigned char)*text) || *text == '_') &&
+	       text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				 "0123456789_")] == '\0';
+}
+
 int cli_trace_operand(const char *text)
 {
 	const bool is_number = text[strspn(text, "0123456789")] == '\0';
@@ -203,6 +212,11 @@ int cli_trace_operand(const char *text)
 	if (cli_may_be_functions(text))
 		return ip_error("there is no trace '%s': functions are chosen by -f '%s'", text,
 				text);
+	if (is_identifier(text))
+		return ip_error(
+			"there is no trace '%s': no such directory; a function of that name "
+			"is chosen by -f %s",
+			text, text);
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 /*
  * The options that run and attach share.
  */
+#include <ctype.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,6 +174,15 @@ static int parse_values(int option, int argc, char **argv, struct ip_session_opt
 								 : IP_REQUEST_WHEN;
 	const char *text = cli_value_word(argc, argv);
 
+	if (!text && !strcmp(argv[0], "attach") && optind < argc &&
+	    ip_selection_is_name(argv[optind], strlen(argv[optind])) &&
+	    !isdigit((unsigned char)*argv[optind]))
+		return ip_error(
+			"%s %s: of one function it is %s '%s(%s)'; of all that -f chooses "
+			"%s alone, such as -f %s %s",
+			ip_value_request_option(kind), argv[optind], ip_value_request_option(kind),
+			argv[optind], kind == IP_REQUEST_ARGS ? "PARAMETER" : "retval",
+			ip_value_request_option(kind), argv[optind], ip_value_request_option(kind));
 	if (!text) {
 		session->values.args |= kind == IP_REQUEST_ARGS;
 		session->values.retval |= kind == IP_REQUEST_RETVAL;

@@ -181,6 +181,9 @@ def test_options_of_fperf(me, words, meant):
         (["attach", "/bin/true"], "/bin/true is a file"),
         (["attach", "/"], "/ is a directory"),
         (["attach", "99999999999"], "is no process id"),
+        (["run", "record", "./t"], "iprobe run records what it starts: iprobe run ./t"),
+        (["attach", "1", "--retval", "f"], "it is --retval 'f(retval)'; of all"),
+        (["attach", "1", "-f", "x", "--args", "f"], "such as -f f --args"),
         (["doctor", "--fix"], "doctor changes nothing"),
         (["doctor", "1", "nginx"], "pgrep -x nginx"),
         (["fperf", "-p", "1"], "type 'fperf' without iprobe in front"),
@@ -306,3 +309,9 @@ def test_what_a_killed_iprobe_left_is_told(me, programs, targets):
     assert "no iprobe records it" not in me.iprobe("status", target.pid).stdout
     os.kill(target.pid, signal.SIGALRM)
     assert last_words(target.proc).stdout == "good\n"
+
+
+@pytest.mark.parametrize("command", ["report", "graph", "hist", "dump"])
+def test_a_function_in_the_place_of_a_trace(me, command):
+    said = one_line(me.iprobe(command, "h1_send"))
+    assert "there is no trace 'h1_send'" in said and "chosen by -f h1_send" in said
