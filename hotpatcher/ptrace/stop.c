@@ -57,40 +57,6 @@ const char *ip_stop_why_late(pid_t pid, pid_t tid)
 					   : "it got no CPU in time";
 }
 
-/* Waits for thread i. 0; -1: the deadline has passed, or the thread is asleep and a quarter of the
- * time is over. */
-int ip_stop_wait_for(struct ip_stop *stop, size_t i)
-{
-	struct ip_stopped_thread *t = &stop->threads[i];
-
-	while (!t->stopped && !t->gone) {
-		int status;
-		pid_t got = waitpid(t->tid, &status, __WALL);
-
-		if (got == t->tid) {
-			ip_stop_note(stop, t, status);
-		} else if (errno == ECHILD) {
-			t->gone = true;
-			/* a thread that executes a program has become the leader: it will report
-			 * the exec, and must be let go then */
-			if (t->tid != t->pid)
-				ip_stop_hold(stop->target, t->pid);
-		} else if (ip_now_ns() > stop->deadline_ns ||
-			   (ip_now_ns() - stop->began_ns > stop->max_ns / 4 &&
-			    ip_stop_is_asleep(t->pid, t->tid))) {
-			return -1;
-		} else if (ip_stop_has_ended(t->pid, t->tid)) {
-			/* a leader: its tracer sees it end only with the last thread */
-			t->gone = true;
-			ip_stop_hold(stop->target, t->tid);
-		} else {
-			ip_stop_reap(stop);
-		}
-		t = &stop->threads[i];
-	}
-	return 0;
-}
-
 /* The part of the time allowed that gathering may take: the rest is for the caller, and for letting
  * the threads go. */
 static uint64_t gather_ns(const struct ip_stop *stop)
@@ -136,13 +102,13 @@ static int refuse_late(struct ip_stop *stop)
 		stop->target->pid);
 }
 
-/* Step 3, for the blocked threads, the running ones, or all. */
-static int stop_some(struct ip_stop *stop, bool blocked, bool running)
+/* Step 3, for the blocked threads, the running ones, or all: INTERRUPTs them. */
+static int interrupt(struct ip_stop *stop, bool blocked, bool running)
 {
 	for (size_t i = 0; i < stop->n; i++) {
 		struct ip_stopped_thread *t = &stop->threads[i];
 
-		if (t->stopped || t->gone || !(t->running ? running : blocked))
+		if (t->stopped || t->gone || t->asked || !(t->running ? running : blocked))
 			continue;
 		if (!stop->began_ns) {
 			stop->began_ns = ip_now_ns();
@@ -158,12 +124,57 @@ static int stop_some(struct ip_stop *stop, bool blocked, bool running)
 		if (is_late(stop))
 			return refuse_late(stop);
 	}
+	return 0;
+}
+
+/* Waits for thread i. 0; -1: the deadline has passed, or the thread is asleep and a quarter of the
+ * time is over. */
+static int wait_for(struct ip_stop *stop, size_t i)
+{
+	struct ip_stopped_thread *t = &stop->threads[i];
+
+	while (!t->stopped && !t->gone) {
+		int status;
+		pid_t got = waitpid(t->tid, &status, __WALL);
+
+		if (got == t->tid) {
+			ip_stop_note(stop, t, status);
+		} else if (errno == ECHILD) {
+			t->gone = true;
+			/* a thread that executes a program has become the leader: it will report
+			 * the exec, and must be let go then */
+			if (t->tid != t->pid)
+				ip_stop_hold(stop->target, t->pid);
+		} else if (ip_now_ns() > stop->deadline_ns ||
+			   (ip_now_ns() - stop->began_ns > stop->max_ns / 4 &&
+			    ip_stop_is_asleep(t->pid, t->tid))) {
+			return -1;
+		} else if (ip_stop_has_ended(t->pid, t->tid)) {
+			/* a leader: its tracer sees it end only with the last thread */
+			t->gone = true;
+			ip_stop_hold(stop->target, t->tid);
+		} else {
+			ip_stop_reap(stop);
+			/* 3b; if it is late by now, the next look sees it */
+			if (stop->lend && !t->running && ip_stop_is_asleep(t->pid, t->tid))
+				interrupt(stop, false, true);
+		}
+		t = &stop->threads[i];
+	}
+	return 0;
+}
+
+/* Step 3, for the blocked threads, the running ones, or all. */
+static int stop_some(struct ip_stop *stop, bool blocked, bool running)
+{
+	if (interrupt(stop, blocked, running) < 0)
+		return -1;
 	for (size_t i = 0; i < stop->n; i++) {
 		const struct ip_stopped_thread *t = &stop->threads[i];
 
 		if (!(t->running ? running : blocked))
 			continue;
-		if (ip_stop_wait_for(stop, i) == 0) {
+		if (wait_for(stop, i) == 0) {
 			if (is_late(stop))
 				return refuse_late(stop);
 			continue;

@@ -11,7 +11,9 @@
  *   1b. Threads in uninterruptible sleep cannot be stopped at will. While there is one, nothing is
  *      done to any thread: iprobe waits for that thread for as long as the stop may take (max_ns),
  *      but at least for 20 ms, and the other threads run on (stop_asleep.c). After Ctrl-C it waits
- *      for 20 ms only.
+ *      for 20 ms only. Such a thread may wait for a lock that another one holds which gets no CPU.
+ *      So threads that wait for a CPU get real-time priority by turns meanwhile, if iprobe may
+ *      lend it.
  *
  * Gather: nothing of the target is changed (except for priorities that are lent,
  * priority_guard.h), and what each thread needs is only noted.
@@ -26,6 +28,9 @@
  *      priority just before its INTERRUPT (priority_guard.h): the length of a stop is mostly the
  *      wait for a CPU. If iprobe may not lend priority, and the last stop failed because threads
  *      got no CPU in time, all threads are INTERRUPTed at once: one such wait is shorter than two.
+ *   3b. A blocked thread may fall into uninterruptible sleep before it stops, and wait for a lock
+ *      that a running thread holds which gets no CPU. If one is found so, the running threads are
+ *      raised and INTERRUPTed at once: they give their locks back on their way to the stop.
  *   4. If as many threads have stopped as the process has, every thread is iprobe's tracee and
  *      none can make another. Otherwise, as with workers of the kernel, which come and go, list
  *      the threads again; if there are new ones, go back to 2. A pass that finds none ends the

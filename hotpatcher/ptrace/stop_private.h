@@ -61,7 +61,4 @@ bool ip_stop_is_asleep(pid_t pid, pid_t tid);
 /* Why a thread does not stop. */
 const char *ip_stop_why_late(pid_t pid, pid_t tid);
 
-/* stop.c: waits until thread i has stopped or is gone. 0; -1: the deadline has passed. */
-int ip_stop_wait_for(struct ip_stop *stop, size_t i);
-
 #endif

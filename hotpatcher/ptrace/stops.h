@@ -36,6 +36,10 @@ struct ip_stops {
 	 * before the time below, unless the thread is awake */
 	pid_t sleeper;
 	uint64_t sleeper_rest_until_ns;
+	/* a thread in uninterruptible sleep, how often it had come to a CPU then, and for how long
+	 * other threads have had priority because of this sleep (stop_asleep.c) */
+	pid_t lent_for;
+	uint64_t lent_turns, lent_ns;
 	struct ip_stop_log log; /* stops that have not been reported yet */
 	/* a thread that has just been borrowed; it is the first choice when a thread is borrowed
 	 * again; 0: none */

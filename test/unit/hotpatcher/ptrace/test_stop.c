@@ -4,6 +4,7 @@
  * table.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -354,6 +355,67 @@ static void the_rest_for_a_sleeper_ends_when_it_wakes_up(void **state)
 	assert_int_equal(waitpid(target.pid, NULL, 0), target.pid);
 }
 
+static void *run_on(void *unused)
+{
+	for (volatile unsigned i = 0;; i++)
+		;
+	return unused;
+}
+
+/* A process with one thread in vfork() and others that want a CPU, more than there are. */
+static pid_t start_sleeper_beside_busy_ones(int *ret_pipe)
+{
+	int fds[2];
+	pthread_t thread;
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(fds[1]);
+		for (long n = sysconf(_SC_NPROCESSORS_ONLN) + 1; n >= 0; n--)
+			pthread_create(&thread, NULL, run_on, NULL);
+		if (vfork() == 0) {
+			if (read(fds[0], &c, 1) < 0)
+				_exit(1);
+			_exit(0);
+		}
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	close(fds[0]);
+	*ret_pipe = fds[1];
+	for (int i = 0; i < 5000 && !ip_stop_is_asleep(pid, pid); i++)
+		usleep(1000);
+	assert_true(ip_stop_is_asleep(pid, pid));
+	return pid;
+}
+
+/* Threads get priority because one may wait for a lock of theirs; but one that waits for a child
+ * costs others no more than 0.2 s, however long it waits. */
+static void little_is_lent_because_of_one_sleep(void **state)
+{
+	struct ip_stops stops = {0};
+	struct ip_target target = {.state = &stops.base};
+	struct ip_stop stop = {.target = &target, .max_ns = 100000000};
+	int fd;
+
+	if (!ip_priority_guard_may_lend())
+		skip();
+	target.pid = start_sleeper_beside_busy_ones(&fd);
+	ip_priority_guard_start();
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(ip_stop_await_asleep(&stop), -1);
+	ip_priority_guard_stop();
+	assert_int_equal(stops.lent_for, target.pid);
+	assert_in_range(stops.lent_ns, 1, 200000000);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+	assert_int_equal(kill(target.pid, SIGKILL), 0);
+	close(fd);
+	assert_int_equal(waitpid(target.pid, NULL, 0), target.pid);
+}
+
 static void a_rest_ends_when_it_is_told_to(void **state)
 {
 	static const volatile int end = 1;
@@ -426,6 +488,7 @@ int main(void)
 		cmocka_unit_test(the_guard_ends_with_us),
 		cmocka_unit_test(a_stop_in_vain_is_followed_by_a_rest),
 		cmocka_unit_test(the_rest_for_a_sleeper_ends_when_it_wakes_up),
+		cmocka_unit_test(little_is_lent_because_of_one_sleep),
 		cmocka_unit_test(a_rest_ends_when_it_is_told_to),
 	};
 
