@@ -341,7 +341,9 @@ def test_a_process_that_shares_the_memory(actor, kin):
         for _ in range(3):
             done = attach(actor, pid)
             assert done.returncode == 0, repr(done)
-            assert all(s["threads"] == 2 for s in done.summary()["stops"]), done.summary()
+            # a stop in vain tells how many stood, and of one that was late there is one
+            stops = [s for s in done.summary()["stops"] if not s.get("failed")]
+            assert stops and all(s["threads"] == 2 for s in stops), done.summary()
             for task in (kin.pid, kin.other):
                 assert memory.status_field(task, "TracerPid") == "0"
                 assert os.sched_getscheduler(task) == os.SCHED_OTHER
