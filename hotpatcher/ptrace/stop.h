@@ -177,8 +177,9 @@ void ip_stop_was_in_vain(struct ip_target *target, const struct ip_stop_record *
 uint64_t ip_stop_rest_ns(const struct ip_target *target);
 
 /* Whether to try again after a failure. began_ns: time of the first try. Tries go on for 60 s if
- * a thread is in uninterruptible sleep or threads got no CPU in time, and for 5 s otherwise. In
- * the first two cases a notice tells the user, once and after a second, what iprobe waits for
+ * a thread is in uninterruptible sleep, threads got no CPU in time, or the target is to run on
+ * because of that, and for 5 s otherwise. In the first two cases a notice tells the user, once and
+ * after a second, what iprobe waits for
  * (*said). */
 bool ip_stop_go_on(const struct ip_target *target, uint64_t began_ns, bool *said);
 

@@ -152,8 +152,11 @@ bool ip_stop_go_on(const struct ip_target *target, uint64_t began_ns, bool *said
 {
 	const uint64_t ns = ip_now_ns() - began_ns;
 
-	if (ns > (ip_stops_of(target)->asleep || ip_stops_of(target)->starved ? TIMEOUT_NS
-									      : OTHER_TIMEOUT_NS))
+	/* a try that came too early, since one more thread had stopped late, tells no cause */
+	if (ns >
+	    (ip_stops_of(target)->asleep || ip_stops_of(target)->starved || ip_stop_rest_ns(target)
+		     ? TIMEOUT_NS
+		     : OTHER_TIMEOUT_NS))
 		return false;
 	if (ns < SAY_NS || *said)
 		return true;

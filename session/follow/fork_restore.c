@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/array.h"
 #include "common/cleanup.h"
@@ -20,8 +21,9 @@
 
 #define NAP_NS	       5000000ull
 #define LOCK_TRIES     3
-#define DISOWN_NS      20000000ull   /* how long to look for a thread to unmap a child's area, */
-#define DISOWN_LAST_NS 1000000000ull /* and at the end, when nothing waits to be drained */
+#define DISOWN_NS      20000000ull    /* how long to look for a thread to unmap a child's area, */
+#define DISOWN_LAST_NS 1000000000ull  /* and at the end, when nothing waits to be drained */
+#define HELD_LAST_NS   10000000000ull /* how long to wait at the end for a child that is held */
 
 void ip_fork_child_let_late_go(struct ip_follow_fork *f)
 {
@@ -54,6 +56,25 @@ void ip_follow_fork_close_target(struct ip_follow_fork *f, struct ip_target *tar
 	ip_target_close(target);
 }
 
+/* A try that failed, or a stop of the parent in which the child was forked, may have left a child
+ * behind that got no CPU: it is a tracee of this very iprobe until it has stopped. Lets it go when
+ * it has. 0; -1 with an error: it has not yet. */
+static int let_child_go(struct ip_follow_fork *f, pid_t pid, uint64_t limit_ns)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+	const uint64_t began = ip_now_ns();
+
+	for (;;) {
+		ip_stop_let_go(f->target);
+		ip_fork_child_let_late_go(f);
+		if (ip_proc_status(pid, "TracerPid") != getpid())
+			return 0;
+		if (ip_now_ns() - began >= limit_ns)
+			return ip_error("pid %d has got no CPU since the last try to stop it", pid);
+		nanosleep(&nap, NULL);
+	}
+}
+
 long ip_fork_child_restore(struct ip_follow_fork *f, const struct ip_fork_child *r, unsigned tries)
 {
 	const uint64_t began = ip_now_ns();
@@ -83,7 +104,8 @@ long ip_fork_child_restore(struct ip_follow_fork *f, const struct ip_fork_child 
 		return ip_fork_child_has_ended(r) ? 0 : -1;
 	if (!ip_fork_child_is_copy(f, r->pid, tries > 1))
 		return 0;
-	if (ip_stops_open(r->pid, &target) < 0)
+	if (let_child_go(f, r->pid, tries > 1 ? HELD_LAST_NS : 0) < 0 ||
+	    ip_stops_open(r->pid, &target) < 0)
 		return ip_fork_child_has_ended(r) ? 0 : -1;
 	/* The order matters: a child that reads the first word before our write opens a gate that
 	 * we close, or sees the word of the area. */

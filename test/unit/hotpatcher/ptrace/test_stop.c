@@ -425,6 +425,21 @@ static void a_rest_ends_when_it_is_told_to(void **state)
 	assert_int_equal(ip_stop_rest(&target, 0, &end), -1);
 }
 
+/* A try that was refused because the target is to run on says nothing of the next one: tries go on
+ * as long as they do where threads got no CPU. */
+static void tries_go_on_after_a_rest(void **state)
+{
+	const uint64_t second = 1000000000, began = ip_now_ns() - 6 * second;
+	struct ip_stops stops = {.rest_until_ns = ip_now_ns() + second};
+	struct ip_target target = {.pid = getpid(), .state = &stops.base};
+	bool said = true;
+
+	assert_true(ip_stop_go_on(&target, began, &said));
+	assert_false(ip_stop_go_on(&target, ip_now_ns() - 61 * second, &said));
+	stops.rest_until_ns = 0;
+	assert_false(ip_stop_go_on(&target, began, &said));
+}
+
 /* After stops in vain the target runs: three times as long as it stood, and stands for five
  * times what is allowed a second at most. Until then nobody is stopped. */
 static void a_stop_in_vain_is_followed_by_a_rest(void **state)
@@ -490,6 +505,7 @@ int main(void)
 		cmocka_unit_test(the_rest_for_a_sleeper_ends_when_it_wakes_up),
 		cmocka_unit_test(little_is_lent_because_of_one_sleep),
 		cmocka_unit_test(a_rest_ends_when_it_is_told_to),
+		cmocka_unit_test(tries_go_on_after_a_rest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
