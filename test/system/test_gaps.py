@@ -19,6 +19,9 @@ from iptest.rules import Rules, rule
 VFORK = 10 if os.environ.get("IPROBE_TEST_FULL") else 2.5
 SHARE = 0.05  # of the time
 LIMIT = 50  # ms, as --max-stop is by default
+# s: how long sites may stay live once the one thread is back. Others may have the CPUs; a rest that
+# did not end with the sleep took 0.45 s and more.
+LATE = 0.3
 NOISE = 5  # ms: what a machine that is itself a guest takes, in the midst of a stop
 ONE_CPU = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
 
@@ -119,7 +122,7 @@ def test_going_idle_waits_for_the_one_thread_alone(me, gaps, how):
     if how in ("detach", "killed"):
         done = last_words(detach)
         assert done.returncode == 0, repr(done)
-    assert idle - over < 0.1, f"{idle - over:.3f} s after the vfork: {done!r}"
+    assert idle - over < LATE, f"{idle - over:.3f} s after the vfork: {done!r}"
     if how != "killed":
         done = last_words(proc)
         assert done.returncode == 0, repr(done)
@@ -178,7 +181,7 @@ def test_each_kind_of_session_waits_alone(me, gaps, what):
     over = gaps.wait_until_over()
     idle = wait_until_idle(gaps.pid)
     gaps.check()
-    assert idle - over < 0.1, f"{idle - over:.3f} s after the vfork"
+    assert idle - over < LATE, f"{idle - over:.3f} s after the vfork"
     done = last_words(proc)
     assert done.returncode == 0, repr(done)
     gaps.target.finish()
@@ -191,11 +194,11 @@ SANITIZED = pytest.mark.skipif(
 
 
 def check_idle(gaps, over, log=lambda: ""):
-    """100 ms after the one thread has come back all bytes are, and nobody stood for long."""
+    """Soon after the one thread has come back all bytes are, and nobody stood for long."""
     idle = wait_until_idle(gaps.pid)
     standing = gaps.check()
     assert (
-        idle - over < 0.1
+        idle - over < LATE
     ), f"{idle - over:.3f} s after the vfork, it stood for {standing} ms\n{log()}"
 
 
