@@ -214,6 +214,26 @@ static int ask(const char *state, const char *fire, bool json)
 	return fflush(stdout) == 0 ? 0 : (ip_error_errno("cannot write to stdout"), fail());
 }
 
+/* Makes a path of the command line absolute, for its workers have other working directories, and
+ * hands it over: *path and *ret_free are the same then. "" stays. Returns 0, or -1 with an error.
+ */
+static int make_absolute(const char **path, char **ret_free)
+{
+	_cleanup_free_ char *here = NULL;
+
+	if (!*path || !**path || **path == '/')
+		return 0;
+	here = getcwd(NULL, 0);
+	if (!here)
+		return ip_error_errno("%s: the working directory is not known", *path);
+	if (asprintf(ret_free, "%s/%s", strcmp(here, "/") ? here : "", *path) < 0) {
+		*ret_free = NULL;
+		return ip_error("out of memory");
+	}
+	*path = *ret_free;
+	return 0;
+}
+
 static void print_notice(const char *who, const char *text)
 {
 	ip_print(stderr, "%s: %s\n", who, text);
@@ -226,7 +246,8 @@ int main(int argc, char **argv)
 					     .policy = IP_POLICY,
 					     .sessions = 64,
 					     .sessions_per_user = 8};
-	_cleanup_free_ char *program = NULL, *fperf = NULL;
+	_cleanup_free_ char *program = NULL, *fperf = NULL, *at_socket = NULL, *in_state = NULL,
+			    *by_policy = NULL, *of_rules = NULL, *to_traces = NULL;
 	const char *group = NULL, *fire = NULL, *only[RULES_MAX];
 	struct ip_rules_options rules = {.traces = IP_TRACES, .only = only};
 	bool only_check = false, no_rules = false, list = false, json = false;
@@ -320,6 +341,14 @@ int main(int argc, char **argv)
 		return fail();
 	}
 	if (find_group(group, &options.group) < 0)
+		return fail();
+	if (!rules.probes_d && *ip_probes_d_dir() != '/')
+		rules.probes_d = ip_probes_d_dir();
+	if (make_absolute(&options.socket, &at_socket) < 0 ||
+	    make_absolute(&options.state, &in_state) < 0 ||
+	    make_absolute(&options.policy, &by_policy) < 0 ||
+	    make_absolute(&rules.probes_d, &of_rules) < 0 ||
+	    make_absolute(&rules.traces, &to_traces) < 0)
 		return fail();
 	rules.state = options.state;
 	rules.program = program;

@@ -45,6 +45,23 @@ def test_rules_are_read_again(rules, serving):
     wait_until_idle(serving.pid)
 
 
+def test_relative_paths(rules, serving, me):
+    """Of all that is given: workers have working directories of their own."""
+    rules.write(rule(LATENCY) + rule("request", name="now").split("\n", 1)[1])
+    daemon = rules.daemon
+    daemon.start(
+        *("--probes-d", rules.files.name, "--traces", rules.traces.name),
+        *("--state", daemon.state.name, "--socket", daemon.socket.name),
+        before=["sh", "-c", f'cd {rules.path}; exec "$@"', "sh"],
+    )
+    rules.wait_log("2 carried out")
+    wait_until_live(serving.pid)
+    memory.wait_for("the process is not found", lambda: rules.listed()["now"]["processes"], WAIT)
+    assert rules.command("--fire", "now").returncode == 0
+    (path,) = rules.recorded("now")
+    assert path.parent.parent == rules.traces and "handle" in report(me, path)
+
+
 def test_files_of_others(rules, serving):
     rules.write(rule("request"))
     (rules.files / "rules.yaml").chmod(0o666)
