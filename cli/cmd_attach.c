@@ -432,6 +432,26 @@ static void print_taken(pid_t pid, pid_t iprobe)
 	ip_json_end_object(&j);
 }
 
+/* The same of conditions that are for none of the functions: who has given several can leave these
+ * out. */
+static void print_absent(pid_t pid, const struct ip_session_summary *summary)
+{
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	ip_json_object(&j, NULL);
+	ip_json_int(&j, "pid", pid);
+	ip_json_array(&j, "until_absent");
+	for (size_t i = 0; i < summary->nabsent; i++) {
+		ip_json_object(&j, NULL);
+		ip_json_uint(&j, "condition", summary->absent[i].condition);
+		ip_json_string(&j, "nearest", summary->absent[i].nearest);
+		ip_json_end_object(&j);
+	}
+	ip_json_end_array(&j);
+	ip_json_end_object(&j);
+}
+
 int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc, char **argv,
 		   const char *dir, struct ip_service_worker_result *result)
 {
@@ -467,6 +487,8 @@ int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc
 		snprintf(result->why, sizeof(result->why), AS_ASKED);
 	} else if (summary.taken_by && options->json && !result) {
 		print_taken(pid, summary.taken_by);
+	} else if (code && summary.nabsent && options->json && !result) {
+		print_absent(pid, &summary);
 	} else if (summary.change.done) {
 		print_change(options, &summary);
 	} else {

@@ -18,6 +18,7 @@
 #include "hotpatcher/ptrace/stops.h"
 #include "session/session_private.h"
 #include "session/stacks.h"
+#include "session/until.h"
 
 #define FOREIGN_TRIES 3
 #define LOAD_TRIES    10
@@ -145,6 +146,8 @@ int ip_session_plan(struct ip_session *s, bool allow_none)
 		ret = ip_plan_select(s->target, &s->modules, &s->selections, &s->plan);
 	s->planned = ret == 0;
 	s->summary->nothing = ret < 0;
+	if (ret < 0)
+		ip_until_find_absent(&s->options->until, &s->modules, s->summary);
 	return ret;
 }
 

@@ -115,6 +115,12 @@ struct ip_session_unmet {
 	char said[512];			      /* the same in words */
 };
 
+/* A condition of --until that is for no function of the process. */
+struct ip_session_absent {
+	size_t condition;  /* of the options, from 1 on */
+	char nearest[256]; /* names, as ip_selection_nearest() gives them; "": none */
+};
+
 struct ip_session_summary {
 	pid_t pid;
 	size_t sites, functions, threads, pages, left_out;
@@ -171,6 +177,9 @@ struct ip_session_summary {
 	/* the conditions of --until, if none was met; freed like dir */
 	struct ip_session_unmet *unmet;
 	size_t nunmet;
+	/* where the session could not begin: the conditions that are for no function */
+	struct ip_session_absent absent[IP_CONDITIONS_MAX];
+	size_t nabsent;
 	uint64_t length_ns;  /* of the recording, also where it was resumed */
 	uint64_t resumed_ns; /* of this session, where it has resumed a recording; else 0 */
 	struct ip_end_time end_time;

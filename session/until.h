@@ -9,7 +9,9 @@
 
 #include "common/condition.h"
 
+struct ip_modules;
 struct ip_session;
+struct ip_session_summary;
 
 /* Adds a controller (controller.h) to the session, which ends the session when one of the
  * conditions holds. The summary tells which condition that is; if the session is to linger
@@ -17,5 +19,10 @@ struct ip_session;
  * session has ended, the summary tells how near each one came. conditions are borrowed. 0, or -1
  * with an error. */
 int ip_until_add(struct ip_session *s, const struct ip_conditions *conditions);
+
+/* A session could not begin: notes in the summary which conditions are for no function of the
+ * modules. Without memory it notes none. */
+void ip_until_find_absent(const struct ip_conditions *conditions, const struct ip_modules *modules,
+			  struct ip_session_summary *summary);
 
 #endif

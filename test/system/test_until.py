@@ -45,6 +45,22 @@ def functions(me, directory):
     return {f["function"]: f for f in json.loads(done.stdout)["functions"]}
 
 
+def test_conditions_that_are_for_no_function(me, serving):
+    """The object on stdout says which; the process is as it was."""
+    conditions = ("max>1h:hndle", "max>1h:handle", "p99>1h:file:nope.c")
+    session = start(me, serving, *(w for text in conditions for w in ("--until", text)))
+    out, err = session.communicate(timeout=WAIT)
+    assert session.returncode == 1 and "--until max>1h:hndle is for none of" in err, err
+    assert json.loads(out) == {
+        "pid": serving.pid,
+        "until_absent": [
+            {"condition": 1, "nearest": "handle"},
+            {"condition": 3, "nearest": ""},
+        ],
+    }
+    assert not memory.text_differences(serving.pid)
+
+
 def test_ends_when_it_is_met(me, serving):
     directory = me.dir() / "t"
     session = begin(
