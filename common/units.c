@@ -140,6 +140,19 @@ char *ip_format_ns(double ns, char *buffer)
 	return buffer;
 }
 
+char *ip_format_duration(uint64_t ns, char *buffer)
+{
+	static const struct unit units[] = {{"h", 3600000000000}, {"m", 60000000000},
+					    {"s", 1000000000},	  {"ms", 1000000},
+					    {"us", 1000},	  {"ns", 1}};
+	size_t i = ns ? 0 : 2;
+
+	while (ns % units[i].factor)
+		i++;
+	snprintf(buffer, 24, "%lu%s", ns / units[i].factor, units[i].name);
+	return buffer;
+}
+
 char *ip_format_size(uint64_t bytes, char *buffer)
 {
 	static const char *const names[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

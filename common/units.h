@@ -21,6 +21,9 @@ int ip_parse_pid(const char *text, int *ret);
 /* Writes "123 ns", "4.56 us", "78.9 ms", "1.23 s" (four significant characters, for tables); buffer
  * >= 16. */
 char *ip_format_ns(double ns, char *buffer);
+/* Writes a whole number of the largest unit that fits, as ip_parse_duration() reads it: "1h",
+ * "90s", "1500ms"; buffer >= 24. */
+char *ip_format_duration(uint64_t ns, char *buffer);
 /* Writes "64.0 MiB"; buffer >= 16. */
 char *ip_format_size(uint64_t bytes, char *buffer);
 /* Writes 1234567 as "1,234,567"; buffer >= 32. */

@@ -154,6 +154,34 @@ static void test_format_ns(void **state)
 		assert_string_equal(ip_format_ns(cases[i].ns, buffer), cases[i].text);
 }
 
+/* What is written is read again as the same. */
+static void test_format_duration(void **state)
+{
+	static const struct {
+		uint64_t ns;
+		const char *text;
+	} cases[] = {
+		{0, "0s"},
+		{7, "7ns"},
+		{1000, "1us"},
+		{1001, "1001ns"},
+		{1500000000, "1500ms"},
+		{90000000000, "90s"},
+		{600000000000, "10m"},
+		{7200000000000, "2h"},
+		{UINT64_MAX, "18446744073709551615ns"},
+	};
+	char buffer[24];
+	uint64_t ns;
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		assert_string_equal(ip_format_duration(cases[i].ns, buffer), cases[i].text);
+		assert_int_equal(ip_parse_duration(buffer, &ns), 0);
+		assert_true(ns == cases[i].ns);
+	}
+}
+
 static void test_format_size_and_count(void **state)
 {
 	static const struct {
@@ -184,6 +212,7 @@ int main(void)
 		cmocka_unit_test(test_size),
 		cmocka_unit_test(test_pid),
 		cmocka_unit_test(test_format_ns),
+		cmocka_unit_test(test_format_duration),
 		cmocka_unit_test(test_format_size_and_count),
 	};
 
