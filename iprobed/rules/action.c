@@ -192,7 +192,7 @@ static size_t count_recorded(const struct ip_rules_target *t, bool is_fperf)
 
 bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
-	const struct ip_rules_state *state = t->by->state;
+	struct ip_rules_state *state = t->by->state;
 	const struct ip_rules_rule *r = state->rule;
 	double events = ip_rules_job_figure(&t->job, "events"),
 	       calls = ip_rules_job_figure(&t->job, "counted"),
@@ -205,13 +205,14 @@ bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 		const pid_t iprobe = ip_rules_job_taken_by(&t->job);
 
 		if (iprobe)
-			ip_rules_log(t->by->state, t,
-				     "nothing is recorded: it has a session of iprobe %d, which "
-				     "iprobe detach %d ends",
-				     iprobe, t->process.pid);
+			ip_rules_came_of(
+				t->by->state, t, false,
+				"nothing is recorded: it has a session of iprobe %d, which "
+				"iprobe detach %d ends",
+				iprobe, t->process.pid);
 		else
-			ip_rules_log(t->by->state, t, "nothing is recorded: %s",
-				     *t->job.word ? t->job.word : "its session was killed");
+			ip_rules_came_of(t->by->state, t, false, "nothing is recorded: %s",
+					 *t->job.word ? t->job.word : "its session was killed");
 		ip_rules_store_remove(t->dir);
 		ip_rules_service_failed(&t->by->state->services, t->by->service);
 		return false;
@@ -234,7 +235,7 @@ bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 	if (WEXITSTATUS(t->job.status))
 		ip_rules_log(t->by->state, t, "not all of its service could be recorded: %s",
 			     t->job.word);
-	ip_rules_log(t->by->state, t, "has recorded: %s; in %s", line, t->dir);
+	ip_rules_came_of(t->by->state, t, true, "has recorded: %s; in %s", line, t->dir);
 	return true;
 }
 

@@ -19,6 +19,8 @@
 
 #define MEMORY (8ul << 20)
 #define RING   (16ul << 20) /* size of a flight recorder */
+/* after this time a recorder that was started is taken to record */
+#define BEGIN_NS 1000000000ull
 
 /* Returns whether the trace that the session of the rule writes at its end may be worth keeping. */
 static bool keeps_recorder(const struct ip_rules_rule *r)
@@ -55,13 +57,25 @@ static void record_in_ring(struct ip_rules_target *t, struct ip_rules_arm *arm,
 		return;
 	ip_rules_command_add(c, "--max-size");
 	ip_rules_command_add(c, "%lu", r->disk / 2);
-	if (!ip_rules_may_fire(arm, now_ns))
+	if (!ip_rules_arm_watches_latency(arm, now_ns))
 		return;
 	ip_rules_command_add(c, "--until");
 	ip_rules_command_add(c, "%s", r->until);
 	ip_rules_command_add(c, "--linger");
 	ip_rules_command_add(c, "%luns", r->for_ns);
 	t->watched[t->nwatched++] = arm;
+	arm->absent_ns = 0;
+}
+
+/* A snapshot that was waiting for the recorder to begin has what comes after that. */
+static void time_snapshots(struct ip_rules_target *t, const struct ip_rules_arm *arm,
+			   uint64_t now_ns)
+{
+	for (size_t i = 0; i < t->nwaiting; i++)
+		if (t->waiting[i].arm == arm && t->waiting[i].awaits_recorder) {
+			t->waiting[i].awaits_recorder = false;
+			t->waiting[i].due_ns = now_ns + BEGIN_NS + arm->state->rule->for_ns;
+		}
 }
 
 /* Adds the latencies of those rules whose functions can be measured in one session. */
@@ -70,9 +84,10 @@ static void watch_latencies(struct ip_rules_target *t, struct ip_rules_command *
 	for (size_t i = 0; i < t->narms && t->nwatched < IP_RULES_WATCHED; i++) {
 		struct ip_rules_arm *arm = &t->arms[i];
 
-		if (!arm->state->rule->until || keeps_recorder(arm->state->rule) ||
-		    !ip_rules_may_fire(arm, now_ns))
+		if (arm->state->rule->action == IP_RULES_SNAPSHOT ||
+		    !ip_rules_arm_wants_watch(t, arm, now_ns))
 			continue;
+		arm->absent_ns = 0;
 		ip_rules_command_add(c, "--until");
 		ip_rules_command_add(c, "%s", arm->state->rule->until);
 		t->watched[t->nwatched++] = arm;
@@ -94,13 +109,9 @@ static void watch_latencies(struct ip_rules_target *t, struct ip_rules_command *
 /* Returns the first rule that wants the target to be watched now; NULL: none. */
 static struct ip_rules_arm *first_watcher(const struct ip_rules_target *t, uint64_t now_ns)
 {
-	for (size_t i = 0; i < t->narms; i++) {
-		const struct ip_rules_rule *r = t->arms[i].state->rule;
-
-		if (r->action == IP_RULES_SNAPSHOT ||
-		    (r->until && ip_rules_may_fire(&t->arms[i], now_ns)))
+	for (size_t i = 0; i < t->narms; i++)
+		if (ip_rules_arm_wants_watch(t, &t->arms[i], now_ns))
 			return &t->arms[i];
-	}
 	return NULL;
 }
 
@@ -121,6 +132,16 @@ static void tell_waiting(struct ip_rules_target *t, const struct ip_rules_arm *f
 	}
 }
 
+static void tell_watch(const struct ip_rules_target *t, struct ip_rules_arm *arm)
+{
+	const struct ip_rules_rule *r = arm->state->rule;
+
+	if (!arm->told_watch)
+		ip_rules_log(arm->state, t, "is %s%s%s", t->by ? "recorded in a ring" : "watched",
+			     r->until ? ": " : "", r->until ? r->until : "");
+	arm->told_watch = true;
+}
+
 int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 {
 	uint64_t now_ns = ip_now_ns();
@@ -132,6 +153,7 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 
 	t->nwatched = 0;
 	memset(t->is_overhead, 0, sizeof(t->is_overhead));
+	ip_rules_arms_tell_rest(t, now_ns);
 	if (!first)
 		return 0;
 	t->memory = (r->action != IP_RULES_SNAPSHOT ? MEMORY
@@ -175,10 +197,11 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 	t->doing = IP_RULES_WATCH;
 	t->by = r->action == IP_RULES_SNAPSHOT ? first : NULL;
 	tell_waiting(t, first);
-	if (!t->told_watch)
-		ip_rules_log(first->state, t, "is %s%s%s", t->by ? "recorded in a ring" : "watched",
-			     r->until ? ": " : "", r->until ? r->until : "");
-	t->told_watch = true;
+	if (t->by)
+		time_snapshots(t, first, now_ns);
+	tell_watch(t, first);
+	for (size_t i = 0; i < t->nwatched; i++)
+		tell_watch(t, t->watched[i]);
 	return 0;
 }
 
@@ -221,7 +244,8 @@ static void tell_written(const struct ip_rules_target *t, const struct ip_rules_
 	snprintf(line, sizeof(line), "%s events",
 		 ip_format_count(ip_rules_job_sum(job, "events"), count));
 	ip_rules_store_note(dir, line);
-	ip_rules_log(arm->state, t, "has written its flight recorder: %s; in %s", line, dir);
+	ip_rules_came_of(arm->state, t, true, "has written its flight recorder: %s; in %s", line,
+			 dir);
 }
 
 /* Keeps the recorder's trace. *ret: its directory, which is removed if this fails. */
@@ -243,7 +267,7 @@ void ip_rules_recorder_keep(struct ip_rules *e, struct ip_rules_target *t, struc
 	_cleanup_free_ char *dir = NULL;
 
 	if (keep(e, t, arm, why, &dir) < 0) {
-		ip_rules_log(arm->state, t, "no snapshot: %s", ip_error_message());
+		ip_rules_came_of(arm->state, t, false, "no snapshot: %s", ip_error_message());
 		ip_rules_service_failed(&arm->state->services, arm->service);
 		return;
 	}
@@ -260,8 +284,8 @@ bool ip_rules_snapshot_end(struct ip_rules *e, struct ip_rules_target *t)
 	if (good) {
 		tell_written(t, t->side_by, &t->side, t->side_dir);
 	} else {
-		ip_rules_log(t->side_by->state, t, "no snapshot: %s",
-			     *t->side.word ? t->side.word : "iprobe snapshot was killed");
+		ip_rules_came_of(t->side_by->state, t, false, "no snapshot: %s",
+				 *t->side.word ? t->side.word : "iprobe snapshot was killed");
 		ip_rules_store_remove(t->side_dir);
 		ip_rules_service_failed(&t->side_by->state->services, t->side_by->service);
 	}

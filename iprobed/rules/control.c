@@ -72,7 +72,17 @@ static const char *doing_name(const struct ip_rules_target *t)
 	return names[t->doing];
 }
 
-static void list_json(const struct ip_rules *e, FILE *out)
+static void limit_json(const struct ip_rules_arm *arm, uint64_t now_ns, struct ip_json *j)
+{
+	char limit[IP_RULES_LIMIT];
+
+	if (!ip_rules_arm_limit(arm, now_ns, limit))
+		return;
+	ip_json_string(j, "limit", limit);
+	ip_json_uint(j, "next_in_ns", ip_rules_arm_wait(arm, now_ns));
+}
+
+static void list_json(const struct ip_rules *e, uint64_t now_ns, FILE *out)
 {
 	struct ip_json j;
 
@@ -87,6 +97,10 @@ static void list_json(const struct ip_rules *e, FILE *out)
 		ip_json_string(&j, "does", ip_rules_action_name(s->rule->action));
 		ip_json_string(&j, "record", s->rule->service ? "service" : "process");
 		ip_json_uint(&j, "fired", s->fired);
+		if (*s->outcome) {
+			ip_json_string(&j, "last", s->outcome);
+			ip_json_bool(&j, "last_recorded", s->recorded);
+		}
 		ip_json_array(&j, "processes");
 		for (size_t k = 0; k < e->ntargets; k++)
 			for (size_t a = 0; a < e->targets[k]->narms; a++)
@@ -95,6 +109,7 @@ static void list_json(const struct ip_rules *e, FILE *out)
 					ip_json_int(&j, "pid", e->targets[k]->process.pid);
 					ip_json_string(&j, "program", e->targets[k]->process.exe);
 					ip_json_string(&j, "doing", doing_name(e->targets[k]));
+					limit_json(&e->targets[k]->arms[a], now_ns, &j);
 					ip_json_end_object(&j);
 				}
 		ip_json_end_array(&j);
@@ -131,20 +146,34 @@ static void put_program(const char *text, FILE *out)
 	putc('\n', out);
 }
 
-static void list_text(const struct ip_rules *e, FILE *out)
+/* It may have names of the process. */
+static void put_outcome(const struct ip_rules_state *state, FILE *out)
 {
+	fputs("  last: ", out);
+	put_program(state->outcome, out);
+}
+
+static void list_text(const struct ip_rules *e, uint64_t now_ns, FILE *out)
+{
+	char limit[IP_RULES_LIMIT];
+
 	for (size_t i = 0; i < e->nstates; i++) {
 		const struct ip_rules_state *s = &e->states[i];
 
 		fprintf(out, "%s: %s, fired %lu time%s%s%s\n", s->rule->name,
 			ip_rules_action_name(s->rule->action), s->fired, ip_plural(s->fired),
 			*s->last ? ", last " : "", s->last);
+		if (*s->outcome)
+			put_outcome(s, out);
 		for (size_t k = 0; k < e->ntargets; k++)
 			for (size_t a = 0; a < e->targets[k]->narms; a++)
 				if (e->targets[k]->arms[a].state == s && !e->targets[k]->gone) {
 					fprintf(out, "  pid %d  %s  ", e->targets[k]->process.pid,
 						doing_name(e->targets[k]));
 					put_program(e->targets[k]->process.exe, out);
+					if (ip_rules_arm_limit(&e->targets[k]->arms[a], now_ns,
+							       limit))
+						fprintf(out, "    %s\n", limit);
 				}
 	}
 	if (!e->nstates)
@@ -176,14 +205,16 @@ static unsigned fire_for(struct ip_rules *e, const char *name, pid_t pid, uint64
 static int fire(struct ip_rules *e, const char *name, pid_t pid, uint64_t now_ns, FILE *out)
 {
 	unsigned found, fired = 0;
-	bool known = false, service = false;
+	const struct ip_rules_state *state = NULL;
+	char before[IP_RULES_WHY] = "";
 
 	for (size_t i = 0; i < e->nstates; i++)
 		if (!strcmp(e->states[i].rule->name, name)) {
-			known = true;
-			service = e->states[i].rule->service;
+			state = &e->states[i];
+			if (!state->recorded)
+				snprintf(before, sizeof(before), "%s", state->outcome);
 		}
-	if (!known)
+	if (!state)
 		return ip_error("no rule '%s' is carried out (iprobed --rules lists them)", name);
 	found = fire_for(e, name, pid, now_ns, &fired);
 	/* the process may have started since the last scan */
@@ -197,12 +228,16 @@ static int fire(struct ip_rules *e, const char *name, pid_t pid, uint64_t now_ns
 			   : ip_error("the rule '%s' is for no process that runs", name);
 	if (!fired)
 		return ip_error("the rule '%s' is at work on it already", name);
-	if (service)
+	if (state->rule->service)
 		fprintf(out, "the rule '%s' fires for %u service%s\n", name, fired,
 			ip_plural(fired));
 	else
 		fprintf(out, "the rule '%s' fires for %u process%s\n", name, fired,
 			fired == 1 ? "" : "es");
+	if (*before) {
+		fputs("what came of it the last time: ", out);
+		put_program(before, out);
+	}
 	return 0;
 }
 
@@ -214,9 +249,9 @@ static int carry_out(struct ip_rules *e, char *request, uint64_t now_ns, FILE *o
 
 	if (word && !strcmp(word, "list") && (!first || !strcmp(first, "json"))) {
 		if (first)
-			list_json(e, out);
+			list_json(e, now_ns, out);
 		else
-			list_text(e, out);
+			list_text(e, now_ns, out);
 		return 0;
 	}
 	if (!word || strcmp(word, "fire") || !first || (second && strtok_r(NULL, " ", &save)))

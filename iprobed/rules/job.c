@@ -254,11 +254,12 @@ pid_t ip_rules_job_taken_by(const struct ip_rules_job *job)
 		       : 0;
 }
 
-bool ip_rules_job_string(const struct ip_rules_job *job, const char *key, char *buffer, size_t size)
+/* Copies a text that begins at p, with its quote. */
+static bool copy_string(const char *p, char *buffer, size_t size)
 {
-	const char *p = find(job, key);
 	size_t n = 0;
 
+	*buffer = '\0';
 	if (!p || *p++ != '"')
 		return false;
 	for (; *p && *p != '"' && n < size - 1; p++) {
@@ -267,5 +268,28 @@ bool ip_rules_job_string(const struct ip_rules_job *job, const char *key, char *
 		buffer[n++] = *p;
 	}
 	buffer[n] = '\0';
+	return true;
+}
+
+bool ip_rules_job_string(const struct ip_rules_job *job, const char *key, char *buffer, size_t size)
+{
+	const char *p = find(job, key);
+
+	return p && *p == '"' && copy_string(p, buffer, size);
+}
+
+bool ip_rules_job_absent(const struct ip_rules_job *job, size_t i, size_t *ret_condition,
+			 char *nearest, size_t size)
+{
+	const char *p = find(job, "until_absent");
+
+	if (!WIFEXITED(job->status) || !WEXITSTATUS(job->status))
+		return false;
+	for (size_t k = 0; p && k <= i; k++)
+		p = find_next(p, "condition");
+	if (!p)
+		return false;
+	*ret_condition = strtoul(p, NULL, 10);
+	copy_string(find_next(p, "nearest"), nearest, size);
 	return true;
 }

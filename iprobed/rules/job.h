@@ -63,6 +63,10 @@ double ip_rules_job_sum(const struct ip_rules_job *job, const char *key);
 /* Returns the iprobe that has the session that the job, an attach, needed; 0: none, or the job did
  * not fail for that. */
 pid_t ip_rules_job_taken_by(const struct ip_rules_job *job);
+/* Of a failed attach: returns false if fewer than i + 1 conditions of --until are for no function
+ * of the target. *ret_condition: from 1 on. nearest: names; "": none. */
+bool ip_rules_job_absent(const struct ip_rules_job *job, size_t i, size_t *ret_condition,
+			 char *nearest, size_t size);
 /* Copies the text after "key": up to its closing quote. Returns false if there is none. */
 bool ip_rules_job_string(const struct ip_rules_job *job, const char *key, char *buffer,
 			 size_t size);

@@ -50,6 +50,20 @@ void ip_rules_log(const struct ip_rules_state *state, const struct ip_rules_targ
 	ip_iprobed_log(NULL, "%s:%s %s", rule, who, what);
 }
 
+void ip_rules_came_of(struct ip_rules_state *state, const struct ip_rules_target *t, bool recorded,
+		      const char *format, ...)
+{
+	char what[2048];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	ip_rules_log(state, t, "%s", what);
+	snprintf(state->outcome, sizeof(state->outcome), "pid %d: %.470s", t->process.pid, what);
+	state->recorded = recorded;
+}
+
 static bool is_wanted(const struct ip_rules_options *o, const struct ip_rules_rule *rule)
 {
 	bool named = false;

@@ -8,6 +8,7 @@
  *   poll_conditions.c  conditions that are checked from outside: every, cpu, memory, pressure
  *   target_state.c     one target: what is done to it now, and what waits
  *   arm.c              what is done until a rule fires
+ *   arm_state.c        whether a rule wants its target to be watched
  *   action.c           what is done when it has fired, and the result
  *   command.c          command lines for both
  *   job.c              running them
@@ -44,6 +45,10 @@
  *
  * The functions that are watched cost some 30 ns a call meanwhile. Nothing else in the target costs
  * anything. With a flight recorder, everything that is recorded costs.
+ *
+ * Nothing is watched, and no flight recorder runs, for a rule that may not fire (at_most, every):
+ * arm_state.c. A rule whose functions the target does not have is left out of its watch, and tried
+ * again.
  *
  * What may go wrong. A target that ends takes its session with it. A session that fails is tried
  * again, after a second, two, four, up to ten minutes. After a session that was killed comes an

@@ -16,6 +16,7 @@
 
 #define IP_RULES_WAITING 8u /* firings that may wait for one target */
 #define IP_RULES_WHY	 512u
+#define IP_RULES_LIMIT	 96u
 /* sessions that may begin in one step of the loop: requests are served between steps */
 #define IP_RULES_BEGIN 4u
 /* Targets that record at the same time. Each has 64 MiB, unless its rule says otherwise. */
@@ -41,6 +42,9 @@ struct ip_rules_state {
 	uint64_t fired;			   /* number of times since this process began */
 	/* when and for which process it fired last, as text; "": never */
 	char last[96];
+	/* what came of it last: "pid 5: has recorded: ..."; "": nothing yet */
+	char outcome[IP_RULES_WHY];
+	bool recorded; /* outcome: something was recorded */
 	bool told_processes;
 	struct ip_rules_begun *begun; /* program starts that the rule has seen: each counts once */
 	size_t nbegun;
@@ -56,13 +60,18 @@ struct ip_rules_arm {
 	/* no earlier: its cost must be paid back first */
 	uint64_t not_before_ns;
 	bool fresh; /* the target has just started */
-	bool told_waits, told_deaf;
+	/* The target had no function of its latency: when that is tried again, how long the pause
+	 * is, and a hash of what was logged; 0: nothing of this. */
+	uint64_t absent_ns, absent_backoff_ns, absent_said;
+	bool told_waits, told_deaf, told_rests, told_watch;
 };
 
 /* A rule that has fired. */
 struct ip_rules_firing {
 	struct ip_rules_arm *arm;
 	uint64_t due_ns; /* when to act; for a snapshot, some time after the firing */
+	/* its flight recorder rests, and must begin first; due_ns is not known until then */
+	bool awaits_recorder;
 	char why[IP_RULES_WHY];
 };
 
@@ -116,8 +125,7 @@ struct ip_rules_target {
 	/* the iprobe whose session keeps the target from being watched; 0: none, or not known */
 	pid_t waits_for;
 	bool unclean; /* the failure was in restoring */
-	bool told_watch;
-	bool gone; /* the process has ended, or runs another program now */
+	bool gone;    /* the process has ended, or runs another program now */
 };
 
 /* A process that the scan has seen. */
@@ -179,6 +187,11 @@ struct ip_rules {
 void ip_rules_log(const struct ip_rules_state *state, const struct ip_rules_target *target,
 		  const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* The same of what came of a firing, or why the rule cannot watch: it is kept for iprobed --rules,
+ * too. */
+void ip_rules_came_of(struct ip_rules_state *state, const struct ip_rules_target *target,
+		      bool recorded, const char *format, ...) __attribute__((format(printf, 4, 5)));
+
 /* rules.c. Counts the targets that are being recorded. */
 void ip_rules_count_acting(struct ip_rules *e);
 
@@ -220,6 +233,31 @@ bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rule
 void ip_rules_tell_memory(const struct ip_rules_state *state, struct ip_rules_target *t);
 /* Returns whether the rule may fire now. */
 bool ip_rules_may_fire(const struct ip_rules_arm *arm, uint64_t now_ns);
+
+/* arm_state.c. Returns the nanoseconds until the limits of the rule let it fire by itself for the
+ * target; 0: they do now. */
+uint64_t ip_rules_arm_wait(const struct ip_rules_arm *arm, uint64_t now_ns);
+/* Writes why the rule may not fire by itself for the target, and when it may again:
+ * "limit 3 per 1h reached, next at 08:18:31". Returns false, with "": it may fire. */
+bool ip_rules_arm_limit(const struct ip_rules_arm *arm, uint64_t now_ns, char text[IP_RULES_LIMIT]);
+/* Whether the flight recorder of the rule is not to run: the rule may not fire for a while. */
+bool ip_rules_arm_rests(const struct ip_rules_target *t, const struct ip_rules_arm *arm,
+			uint64_t now_ns);
+/* Whether a session that begins now is to watch the latency of the rule. */
+bool ip_rules_arm_watches_latency(const struct ip_rules_arm *arm, uint64_t now_ns);
+/* Whether the rule wants a session that watches, now. */
+bool ip_rules_arm_wants_watch(const struct ip_rules_target *t, const struct ip_rules_arm *arm,
+			      uint64_t now_ns);
+/* Logs, once each, which rules are not watched because of their limits. */
+void ip_rules_arms_tell_rest(struct ip_rules_target *t, uint64_t now_ns);
+/* Whether the session that watches is to end: no rule that it is for may fire for a while, or a
+ * rule that was left out of it is tried again. */
+bool ip_rules_watch_is_over(const struct ip_rules_target *t, uint64_t now_ns);
+/* The session that watches has failed: leaves those rules out for a while of which the target has
+ * no function. Returns whether there are such rules. */
+bool ip_rules_arms_leave_out(struct ip_rules_target *t, uint64_t now_ns);
+/* The session that watches has begun, so the functions of its rules are there. */
+void ip_rules_arms_found(struct ip_rules_target *t);
 
 /* action.c and arm.c. Each returns 0, or -1 with an error. */
 int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t,

@@ -110,7 +110,7 @@ static bool may_fire(const struct ip_rules_target *t, const struct ip_rules_arm 
 {
 	const struct ip_rules_rule *rule = arm->state->rule;
 	struct ip_rules_service *s = ip_rules_service_find(&arm->state->services, arm->service);
-	char per[16], ago[16];
+	char per[16], ago[16], limit[IP_RULES_LIMIT];
 	bool every;
 
 	if (ip_rules_may_fire(arm, now_ns))
@@ -118,15 +118,17 @@ static bool may_fire(const struct ip_rules_target *t, const struct ip_rules_arm 
 	if (now_ns < arm->not_before_ns || !s)
 		return false;
 	ip_rules_service_wait(&arm->state->services, rule, arm->service, now_ns, &every);
+	ip_rules_arm_limit(arm, now_ns, limit);
 	if (every && !s->told_every)
 		ip_rules_log(arm->state, t,
-			     "would fire, and has %s ago for its service (every %s): not now",
+			     "would fire, and has %s ago for its service (every %s): not now; %s",
 			     ip_format_ns(now_ns - s->fired_ns, ago),
-			     ip_format_ns(rule->cooldown_ns, per));
+			     ip_format_ns(rule->cooldown_ns, per), limit);
 	else if (!every && !s->told_most)
-		ip_rules_log(
-			arm->state, t, "would fire, and has %u time%s in %s (at_most): not now",
-			rule->at_most, ip_plural(rule->at_most), ip_format_ns(rule->per_ns, per));
+		ip_rules_log(arm->state, t,
+			     "would fire, and has %u time%s in %s (at_most): not now; %s",
+			     rule->at_most, ip_plural(rule->at_most),
+			     ip_format_ns(rule->per_ns, per), limit);
 	s->told_every |= every;
 	s->told_most |= !every;
 	return false;
@@ -171,6 +173,7 @@ bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rule
 	vsnprintf(f->why, sizeof(f->why), format, args);
 	va_end(args);
 	f->arm = arm;
+	f->awaits_recorder = t->doing == IP_RULES_NOTHING && ip_rules_arm_rests(t, arm, now_ns);
 	f->due_ns = now_ns + (rule->action == IP_RULES_SNAPSHOT ? rule->for_ns : 0);
 	t->nwaiting++;
 	count_firing(t, arm, now_ns, f->why);
@@ -230,6 +233,19 @@ static void wait_for(struct ip_rules_target *t, const struct ip_rules_state *sta
 	t->waits_for = iprobe;
 }
 
+/* The recorder that snapshots are waiting for could not begin. */
+static void drop_awaiting(struct ip_rules_target *t)
+{
+	for (size_t i = 0; i < t->nwaiting; i++)
+		if (t->waiting[i].arm->state->rule->action == IP_RULES_SNAPSHOT &&
+		    t->waiting[i].arm == t->by) {
+			ip_rules_came_of(t->by->state, t, false, "no snapshot: %s",
+					 *t->job.word ? t->job.word : "its session failed");
+			ip_rules_service_failed(&t->by->state->services, t->by->service);
+			drop_waiting(t, i--);
+		}
+}
+
 /* A session that watched has ended. */
 static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
@@ -245,7 +261,14 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 		return;
 	}
 	t->waits_for = 0;
+	if (ip_rules_arms_leave_out(t, now_ns)) {
+		t->backoff_ns = 0; /* the others are watched at once */
+		return;
+	}
+	if (WIFEXITED(t->job.status) && !WEXITSTATUS(t->job.status))
+		ip_rules_arms_found(t);
 	if (!WIFEXITED(t->job.status) || WEXITSTATUS(t->job.status)) {
+		drop_awaiting(t);
 		failed(t, state, *t->job.word ? t->job.word : "its session failed", now_ns);
 	} else if (which >= 1 && which <= t->nwatched) {
 		struct ip_rules_arm *arm = t->watched[which - 1];
@@ -262,6 +285,8 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 			ip_rules_job_string(&t->job, "until_met", end, sizeof(end));
 			if (has_fired(t, arm, now_ns, end))
 				ip_rules_recorder_keep(e, t, arm, end);
+			else /* it had begun before it may */
+				t->retry_ns = now_ns + ip_rules_arm_wait(arm, now_ns);
 		} else {
 			ip_rules_fire(e, t, arm, false, now_ns, "%s", end);
 		}
@@ -279,13 +304,23 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 	}
 }
 
+/* A session that was to watch has failed before it changed anything. */
+static bool changed_nothing(const struct ip_rules_job *job)
+{
+	char nearest[16];
+	size_t condition;
+
+	return ip_rules_job_taken_by(job) ||
+	       ip_rules_job_absent(job, 0, &condition, nearest, sizeof(nearest));
+}
+
 /* The job of the target has ended. */
 static void job_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
 	bool killed = WIFSIGNALED(t->job.status), watched = t->doing == IP_RULES_WATCH,
 	     cleaned = t->doing == IP_RULES_CLEAN;
-	bool good = !killed &&
-		    (!WEXITSTATUS(t->job.status) || (watched && ip_rules_job_taken_by(&t->job)));
+	bool good =
+		!killed && (!WEXITSTATUS(t->job.status) || (watched && changed_nothing(&t->job)));
 
 	if (t->doing == IP_RULES_ACT) {
 		if (ip_rules_act_end(e, t, now_ns))
@@ -334,7 +369,8 @@ static void act(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 	drop_waiting(t, 0);
 	if (ip_rules_act_begin(e, t, &firing) < 0) {
 		ip_rules_members_release(e, t);
-		ip_rules_log(firing.arm->state, t, "nothing is recorded: %s", ip_error_message());
+		ip_rules_came_of(firing.arm->state, t, false, "nothing is recorded: %s",
+				 ip_error_message());
 		ip_rules_service_failed(&firing.arm->state->services, firing.arm->service);
 	}
 }
@@ -346,14 +382,18 @@ static void take_snapshots(struct ip_rules *e, struct ip_rules_target *t, uint64
 	for (size_t i = 0; i < t->nwaiting && !t->side.pid; i++) {
 		struct ip_rules_firing firing = t->waiting[i];
 
-		if (firing.arm->state->rule->action != IP_RULES_SNAPSHOT || now_ns < firing.due_ns)
+		if (firing.arm->state->rule->action != IP_RULES_SNAPSHOT)
+			continue;
+		if (firing.awaits_recorder ? t->doing != IP_RULES_WATCH || t->by == firing.arm
+					   : now_ns < firing.due_ns)
 			continue;
 		drop_waiting(t, i--);
 		if (t->doing != IP_RULES_WATCH || t->by != firing.arm)
-			ip_rules_log(firing.arm->state, t,
-				     "its flight recorder does not run just now: no snapshot");
+			ip_rules_came_of(firing.arm->state, t, false,
+					 "its flight recorder does not run just now: no snapshot");
 		else if (ip_rules_snapshot_begin(e, t, &firing) < 0)
-			ip_rules_log(firing.arm->state, t, "no snapshot: %s", ip_error_message());
+			ip_rules_came_of(firing.arm->state, t, false, "no snapshot: %s",
+					 ip_error_message());
 		else
 			continue;
 		ip_rules_service_failed(&firing.arm->state->services, firing.arm->service);
@@ -420,7 +460,7 @@ void ip_rules_tell_memory(const struct ip_rules_state *state, struct ip_rules_ta
 static bool may_watch(const struct ip_rules_target *t, uint64_t now_ns)
 {
 	return t->by && t->by->state->rule->until && !t->nwatched &&
-	       ip_rules_may_fire(t->by, now_ns);
+	       ip_rules_may_fire(t->by, now_ns) && !is_waiting(t, t->by);
 }
 
 /* A snapshot that waits must not delay the actions that came after it. */
@@ -481,7 +521,8 @@ bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_
 	}
 	if (!acts && t->doing != IP_RULES_ACT)
 		ip_rules_members_release(e, t);
-	if (t->doing == IP_RULES_WATCH && (acts || may_watch(t, now_ns)) && !t->side.pid)
+	if (t->doing == IP_RULES_WATCH && !t->side.pid &&
+	    (acts || may_watch(t, now_ns) || ip_rules_watch_is_over(t, now_ns)))
 		ip_rules_job_end(&t->job, now_ns);
 	acts = acts && t->doing != IP_RULES_ACT && is_ready_to_act(e, t);
 	if (t->doing != IP_RULES_NOTHING)

@@ -98,7 +98,7 @@ def test_a_wait_for_a_session_is_told_once(rules, serving, me):
 
 def test_snapshot_of_a_slow_moment(rules, serving, me):
     """A latency, and a flight recorder: the function that is watched is recorded, too, from before
-    the moment on; then it may not again, and the recorder goes on without watching.
+    the moment on; then it may not again, and the recorder rests; a request has it begin.
     """
     rules.start(
         rule(
@@ -121,7 +121,8 @@ def test_snapshot_of_a_slow_moment(rules, serving, me):
     assert functions["handle"]["max_ns"] >= functions["look_up"]["max_ns"]
     info = json.loads(me.iprobe("info", "--json", path / "trace").stdout)
     assert "why      p99 of handle was " in (path / "why.txt").read_text(), info
-    wait_until_live(serving.pid)
+    rules.wait_log("limit 1 per 1h reached, next at ", "its flight recorder rests")
+    wait_until_idle(serving.pid)
     assert rules.command("--fire", "r").returncode == 0  # by request it may
     assert "look_up" in report(me, rules.recorded("r", 2)[1])
     assert rules.log().count("fires: p99") == 1
