@@ -176,6 +176,8 @@ static int check(const char *dir, const char *policy_path)
 				 ? probes.rules[i].description
 				 : ip_rules_action_name(probes.rules[i].action));
 	fflush(stdout);
+	for (size_t i = 0; i < probes.notes.n; i++)
+		ip_print(stderr, "iprobed: %s\n", probes.notes.items[i]);
 	if (program)
 		cli_rules_check(&probes, program);
 	ip_probes_d_clear(&probes);

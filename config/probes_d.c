@@ -255,6 +255,7 @@ int ip_probes_d_add(struct ip_probes_d *probes, const char *text, size_t size, c
 
 	if (ip_yaml_parse(text, size, file, &document) < 0)
 		return -1;
+	document.notes = &probes->notes;
 	done = add_document(probes, &document);
 	ip_yaml_clear(&document);
 	probes->nfiles++;
@@ -273,6 +274,7 @@ void ip_probes_d_clear(struct ip_probes_d *probes)
 	free(probes->profiles);
 	free(probes->rules);
 	free(probes->dir);
+	ip_yaml_notes_clear(&probes->notes);
 	*probes = (struct ip_probes_d){0};
 }
 

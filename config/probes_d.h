@@ -52,6 +52,7 @@ struct ip_probes_d {
 	struct ip_fperf_profile *profiles;
 	size_t nprofiles;
 	size_t nfiles;
+	struct ip_yaml_notes notes; /* such as limits that have no unit */
 };
 
 /* Returns $IPROBE_PROBES_D, or the directory that this iprobe was configured with

@@ -104,6 +104,30 @@ int ip_probes_check_selection(const struct ip_yaml_document *document, const str
 	return ip_probes_error_at(document, node, NULL);
 }
 
+bool ip_probes_is_bare(const char *text)
+{
+	text += strspn(text, "> \t");
+	return text[strspn(text, "0123456789.")] == '\0' && *text;
+}
+
+void ip_probes_note_duration(const struct ip_yaml_document *document, const struct ip_yaml *node,
+			     const char *what, const char *text, uint64_t ns)
+{
+	char is[24];
+
+	if (ip_probes_is_bare(text))
+		ip_yaml_note(document, node, "%s is %s, since it has no unit (10s, 200ms)", what,
+			     ip_format_duration(ns, is));
+}
+
+void ip_probes_note_size(const struct ip_yaml_document *document, const struct ip_yaml *node,
+			 const char *what, const char *text, uint64_t bytes)
+{
+	if (ip_probes_is_bare(text))
+		ip_yaml_note(document, node, "%s is %lu byte%s, since it has no unit (64M, 2G)",
+			     what, bytes, ip_plural(bytes));
+}
+
 int ip_probes_duration(const struct ip_yaml_document *document, const struct ip_yaml *map,
 		       const char *key, uint64_t *ret)
 {
@@ -117,6 +141,7 @@ int ip_probes_duration(const struct ip_yaml_document *document, const struct ip_
 		return -1;
 	if (ip_parse_duration(text, ret) < 0)
 		return ip_probes_error_at(document, node, key);
+	ip_probes_note_duration(document, node, key, text, *ret);
 	return *ret ? 0
 		    : ip_yaml_error(document, node, "%s is nothing: leave it out, or write 10s",
 				    key);

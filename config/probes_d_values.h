@@ -6,6 +6,7 @@
 #ifndef IP_PROBES_D_VALUES_H
 #define IP_PROBES_D_VALUES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "config/yaml_tree.h"
@@ -31,6 +32,14 @@ int ip_probes_check_selection(const struct ip_yaml_document *document, const str
 /* Reads a time above 0, in nanoseconds, if the map has the key. Without it *ret is unchanged. */
 int ip_probes_duration(const struct ip_yaml_document *document, const struct ip_yaml *map,
 		       const char *key, uint64_t *ret);
+
+/* Whether a number, also behind '>', has no unit. */
+bool ip_probes_is_bare(const char *text);
+/* Adds a note if the text of a time, or of a size, has no unit. what: "the level". */
+void ip_probes_note_duration(const struct ip_yaml_document *document, const struct ip_yaml *node,
+			     const char *what, const char *text, uint64_t ns);
+void ip_probes_note_size(const struct ip_yaml_document *document, const struct ip_yaml *node,
+			 const char *what, const char *text, uint64_t bytes);
 
 /* Reports the error that was recorded last as an error at the node. Returns -1 always. */
 int ip_probes_error_at(const struct ip_yaml_document *document, const struct ip_yaml *node,

@@ -128,6 +128,20 @@ static int read_bool(const struct ip_yaml_document *document, const struct ip_ya
 	return node ? ip_yaml_bool(document, node, key, ret) : 0;
 }
 
+/* Notes what of '> 50 for 5' has no unit. */
+static void note_level(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		       const char *key, enum ip_rules_unit unit, const struct ip_rules_level *level)
+{
+	const char *text = node->text + strspn(node->text, "> \t"), *last = strrchr(text, ' ');
+	const size_t length = strcspn(text, " \t");
+	_cleanup_free_ char *value = strndup(text, length), *what = NULL;
+
+	if (value && unit == IP_RULES_BYTES && asprintf(&what, "the level of %s", key) >= 0)
+		ip_probes_note_size(document, node, what, value, level->limit);
+	if (last && level->for_ns)
+		ip_probes_note_duration(document, node, "how long", last + 1, level->for_ns);
+}
+
 static int read_level(const struct ip_yaml_document *document, const struct ip_yaml *map,
 		      const char *key, enum ip_rules_unit unit, double most,
 		      struct ip_rules_level *ret)
@@ -137,9 +151,10 @@ static int read_level(const struct ip_yaml_document *document, const struct ip_y
 
 	if (!text)
 		return node ? -1 : 0;
-	return ip_rules_level_parse(text, unit, most, ret) == 0
-		       ? 0
-		       : ip_probes_error_at(document, node, key);
+	if (ip_rules_level_parse(text, unit, most, ret) < 0)
+		return ip_probes_error_at(document, node, key);
+	note_level(document, node, key, unit, ret);
+	return 0;
 }
 
 /* Turns { functions: F, p99: '> 10ms', over: 1s } into a text that --until takes. */
@@ -151,6 +166,7 @@ static int read_latency(const struct ip_yaml_document *document, const struct ip
 	struct ip_condition condition;
 	_cleanup_free_ char *check = NULL;
 	uint64_t over_ns = IP_CONDITION_OVER_MIN;
+	char is[24];
 
 	if (ip_yaml_check_map(document, map, "latency", latency_keys) < 0)
 		return -1;
@@ -197,6 +213,12 @@ static int read_latency(const struct ip_yaml_document *document, const struct ip
 	}
 	if (ip_condition_parse(check, &condition) < 0)
 		return ip_probes_error_at(document, node, measure);
+	if (condition.bare)
+		ip_yaml_note(document, node,
+			     "%s: the limit is %s, since it has no unit (10ms, 20us)", measure,
+			     ip_format_duration(condition.limit, is));
+	if (over)
+		ip_probes_note_duration(document, over, "over", while_, over_ns);
 	ip_condition_clear(&condition);
 	if (asprintf(&ret->until, "%s>%s/%s:%s", measure, limit, while_, ret->latency) < 0) {
 		ret->until = NULL;
@@ -279,6 +301,8 @@ static int read_size(const struct ip_yaml_document *document, const struct ip_ya
 		return node ? -1 : 0;
 	if (ip_parse_size(text, ret) < 0)
 		return ip_probes_error_at(document, node, key);
+	if (*ret >= least)
+		ip_probes_note_size(document, node, key, text, *ret);
 	return *ret >= least ? 0
 			     : ip_yaml_error(document, node, "%s: %s at least", key,
 					     ip_format_size(least, size));
@@ -426,6 +450,8 @@ static int read_limits(const struct ip_yaml_document *document, const struct ip_
 			return -1;
 		if (ip_rules_rate_parse(text, &ret->at_most, &ret->per_ns) < 0)
 			return ip_probes_error_at(document, node, "at_most");
+		ip_probes_note_duration(document, node, "the time of at_most",
+					strstr(text, "per") + 3, ret->per_ns);
 	}
 	if ((node = ip_yaml_get(map, "overhead")) &&
 	    read_overhead(document, node, &ret->overhead_percent) < 0)

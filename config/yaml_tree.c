@@ -247,6 +247,30 @@ int ip_yaml_error(const struct ip_yaml_document *document, const struct ip_yaml 
 	return ip_error("%s:%u:%u: %s", document->name, node->line, node->column, what);
 }
 
+void ip_yaml_note(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		  const char *format, ...)
+{
+	struct ip_yaml_notes *notes = document->notes;
+	char what[1024], *whole;
+	va_list args;
+
+	if (!notes || ip_array_grow(&notes->items, notes->n, sizeof(*notes->items)) < 0)
+		return;
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	if (asprintf(&whole, "%s:%u:%u: %s", document->name, node->line, node->column, what) >= 0)
+		notes->items[notes->n++] = whole;
+}
+
+void ip_yaml_notes_clear(struct ip_yaml_notes *notes)
+{
+	for (size_t i = 0; i < notes->n; i++)
+		free(notes->items[i]);
+	free(notes->items);
+	*notes = (struct ip_yaml_notes){0};
+}
+
 const struct ip_yaml *ip_yaml_get(const struct ip_yaml *map, const char *key)
 {
 	for (size_t i = 0; i + 1 < map->n; i += 2)

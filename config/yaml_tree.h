@@ -32,9 +32,17 @@ struct ip_yaml {
 	size_t n; /* number of items */
 };
 
+/* What is valid, and hardly what was meant: "FILE:LINE:COLUMN: what". */
+struct ip_yaml_notes {
+	char **items;
+	size_t n;
+};
+
 struct ip_yaml_document {
 	char *name;	      /* of the file */
 	struct ip_yaml *root; /* NULL: the file is empty */
+	/* where notes go, borrowed; NULL: none are kept. ip_yaml_parse() sets NULL. */
+	struct ip_yaml_notes *notes;
 };
 
 /* Parses a document. The text need not end in a zero byte. Returns 0, or -1 with the error
@@ -45,6 +53,11 @@ void ip_yaml_clear(struct ip_yaml_document *document);
 /* Records the error "NAME:LINE:COLUMN: message" for the node. Returns -1 always. */
 int ip_yaml_error(const struct ip_yaml_document *document, const struct ip_yaml *node,
 		  const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Adds a note "FILE:LINE:COLUMN: message" for the node. Without memory there is none. */
+void ip_yaml_note(const struct ip_yaml_document *document, const struct ip_yaml *node,
+		  const char *format, ...) __attribute__((format(printf, 3, 4)));
+void ip_yaml_notes_clear(struct ip_yaml_notes *notes);
 
 /* Returns the value of a key of a map; NULL if the map does not have the key. */
 const struct ip_yaml *ip_yaml_get(const struct ip_yaml *map, const char *key);

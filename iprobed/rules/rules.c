@@ -187,6 +187,8 @@ static void load(struct ip_rules *e, int done)
 		ip_rules_log(NULL, NULL, "%zu carried out, of %s", e->nstates, e->probes.dir);
 	else if (!e->ntargets)
 		close_down(e);
+	for (size_t i = 0; e->nstates && i < e->probes.notes.n; i++)
+		ip_rules_log(NULL, NULL, "%s", e->probes.notes.items[i]);
 }
 
 static void reload(struct ip_rules *e)

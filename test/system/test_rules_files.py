@@ -45,6 +45,52 @@ def test_rules_are_read_again(rules, serving):
     wait_until_idle(serving.pid)
 
 
+BARE = """rules:
+  r:
+    match: {exe: PROGRAM}
+    when: {memory: '> 90 for 5', latency: {functions: handle, max: '> 20', over: 2}}
+    do: {trace: {memory: 2000000}}
+    for: 3
+    every: 10
+    at_most: 3 per 20
+    disk: 5000000
+  good:
+    match: {exe: PROGRAM}
+    when: {memory: '> 90G for 5s', latency: {functions: handle, calls: '> 20', over: 2s}}
+    do: {trace: {memory: 2M}}
+    for: 3s
+    every: 10s
+    at_most: 3 per 20m
+    processes: 2
+"""
+NOTES = {
+    "4:20": "the level of memory is 90 bytes",
+    "4:20 ": "how long is 5s",
+    "4:68": "max: the limit is 20s",
+    "4:82": "over is 2s",
+    "5:26": "memory is 2000000 bytes",
+    "6:10": "for is 3s",
+    "7:12": "every is 10s",
+    "8:14": "the time of at_most is 20s",
+    "9:11": "disk is 5000000 bytes",
+}
+
+
+def test_numbers_without_a_unit_are_told(rules, serving, me):
+    """By --check and in the log, with their places; others are not."""
+    rules.start(BARE)
+    rules.wait_log("2 carried out")
+    check = me.run([me.builddir / "cli" / "iprobed", "--check", "--probes-d", rules.files])
+    assert check.returncode == 0, repr(check)
+    place = f"{rules.files}/rules.yaml"
+    for at, what in NOTES.items():
+        line = f"{place}:{at.strip()}: {what}, since it has no unit ("
+        assert f"iprobed: {line}" in check.stderr, (line, check.stderr)
+        rules.wait_log(f"iprobed: rules: {line}")
+    for text in (check.stderr, rules.log()):
+        assert text.count("since it has no unit") == len(NOTES), text
+
+
 def test_relative_paths(rules, serving, me):
     """Of all that is given: workers have working directories of their own."""
     rules.write(rule(LATENCY) + rule("request", name="now").split("\n", 1)[1])
