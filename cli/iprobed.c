@@ -13,6 +13,7 @@
 
 #include "access/policy.h"
 #include "cli/check/rules_check.h"
+#include "cli/check/rules_print.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/notice.h"
@@ -169,13 +170,7 @@ static int check(const char *dir, const char *policy_path)
 		ip_print(stdout, "  profile %s: %s\n", probes.profiles[i].name,
 			 probes.profiles[i].description ? probes.profiles[i].description
 							: probes.profiles[i].events);
-	for (size_t i = 0; i < probes.nrules; i++)
-		ip_print(stdout, "  rule %s%s: %s\n", probes.rules[i].name,
-			 probes.rules[i].enabled ? "" : " (not enabled)",
-			 probes.rules[i].description
-				 ? probes.rules[i].description
-				 : ip_rules_action_name(probes.rules[i].action));
-	fflush(stdout);
+	cli_rules_print(&probes, program ? program : "");
 	for (size_t i = 0; i < probes.notes.n; i++)
 		ip_print(stderr, "iprobed: %s\n", probes.notes.items[i]);
 	if (program)

@@ -91,6 +91,50 @@ def test_numbers_without_a_unit_are_told(rules, serving, me):
         assert text.count("since it has no unit") == len(NOTES), text
 
 
+UNDERSTOOD = """rules:
+  a:
+    match: {exe: PROGRAM, user: no-such-user-here}
+    when: {latency: {functions: handle, p99: '> 10ms', over: 2s}, cpu: '> 90% for 5s'}
+    do: {snapshot: {functions: 'look_*', memory: 2M, args: 'look_up(key)'}}
+    for: 200ms
+    every: 10m
+    at_most: 3 per 1h
+  b:
+    match: {exe: PROGRAM}
+    when: {latency: {functions: [handle, parse], calls: '> 20'}, memory: '> 2G', signal: USR1}
+    do: hist
+    record: service
+    overhead: 1%
+    processes: 1
+  c: {match: {exe: PROGRAM, user: no-such-user-here}, when: start, do: trace, enabled: false}
+"""
+
+
+def test_rules_are_told_as_understood(rules, serving, me):
+    """And the processes that they are for now; users that do not exist are told."""
+    rules.write(UNDERSTOOD)
+    check = me.run([me.builddir / "cli" / "iprobed", "--check", "--probes-d", rules.files])
+    assert check.returncode == 0, repr(check)
+    for text in (
+        "  rule a: snapshot\n"
+        "    when its CPU time is above 90% for 5s, or p99 of handle is above 10ms in 2s: a "
+        "snapshot of the flight recorder of look_* and handle, args look_up(key), memory 2.00 MiB\n"
+        "    for 200ms after the moment, every 10m at most, 3 per 1h at most, disk 1.00 GiB, 16 "
+        "processes at most\n"
+        "    no process that runs matches\n",
+        "    when its memory is above 2.00 GiB, or handle,parse is called more than 20 times in "
+        "1s, or iprobed gets signal USR1: histograms of all functions\n"
+        "    for 1s, all processes of the service, 10 per 1h at most, overhead 1%, disk 1.00 GiB, 1"
+        " process at most\n"
+        f"    matches pid {serving.pid} ({rules.program})\n",
+        "  rule c (not enabled): trace\n    when a process starts: a trace of all functions\n",
+    ):
+        assert text.replace(".00 ", ".0 ") in check.stdout, (text, check.stdout)
+    assert check.stderr.splitlines() == [
+        f"iprobed: {rules.files}/rules.yaml:2:3: rule a: there is no user 'no-such-user-here'"
+    ]
+
+
 def test_relative_paths(rules, serving, me):
     """Of all that is given: workers have working directories of their own."""
     rules.write(rule(LATENCY) + rule("request", name="now").split("\n", 1)[1])

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prints rules. See rules_print.h.
+ */
+#include "cli/check/rules_print.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/print.h"
+#include "common/units.h"
+#include "config/rule_text.h"
+#include "iprobed/rules/find.h"
+
+#define NAMED_MAX 8u /* processes of a rule that are named */
+
+struct found {
+	char *text; /* of the first NAMED_MAX */
+	size_t n;
+};
+
+static void add_process(void *context, const struct ip_rules_process *process)
+{
+	struct found *found = context;
+	char *longer;
+
+	if (found->n++ >= NAMED_MAX ||
+	    asprintf(&longer, "%s%s%d (%s)", found->text ? found->text : "",
+		     found->text ? ", " : "pid ", process->pid, process->exe) < 0)
+		return;
+	free(found->text);
+	found->text = longer;
+}
+
+static void print_processes(const struct ip_rules_rule *rule, const char *program)
+{
+	struct found found = {0};
+
+	ip_rules_find(rule, program, add_process, &found);
+	if (!found.text)
+		ip_print(stdout, "    no process that runs matches\n");
+	else if (found.n <= NAMED_MAX)
+		ip_print(stdout, "    matches %s\n", found.text);
+	else
+		ip_print(stdout, "    matches %s, and %zu others\n", found.text,
+			 found.n - NAMED_MAX);
+	free(found.text);
+}
+
+static void tell_users(const struct ip_rules_rule *rule)
+{
+	for (size_t i = 0; i < rule->user.n; i++) {
+		const char *name = rule->user.items[i];
+
+		if (name[strspn(name, "0123456789")] && !getpwnam(name))
+			ip_print(stderr, "iprobed: %s:%u:%u: rule %s: there is no user '%s'\n",
+				 rule->file, rule->line, rule->column, rule->name, name);
+	}
+}
+
+void cli_rules_print(const struct ip_probes_d *probes, const char *program)
+{
+	for (size_t i = 0; i < probes->nrules; i++) {
+		const struct ip_rules_rule *rule = &probes->rules[i];
+		_cleanup_free_ char *text = ip_rules_text(rule);
+		char *rest;
+
+		ip_print(stdout, "  rule %s%s: %s\n", rule->name,
+			 rule->enabled ? "" : " (not enabled)",
+			 rule->description ? rule->description
+					   : ip_rules_action_name(rule->action));
+		for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line;
+		     line = strtok_r(NULL, "\n", &rest))
+			ip_print(stdout, "    %s\n", line);
+		print_processes(rule, program);
+	}
+	fflush(stdout);
+	for (size_t i = 0; i < probes->nrules; i++)
+		if (probes->rules[i].enabled)
+			tell_users(&probes->rules[i]);
+}
