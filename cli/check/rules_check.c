@@ -6,7 +6,6 @@
  */
 #include "cli/check/rules_check.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <signal.h>
@@ -20,8 +19,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/print.h"
-#include "iprobed/rules/cmdline_reader.h"
-#include "iprobed/rules/match.h"
+#include "iprobed/rules/find.h"
 
 #define PROGRAMS_MAX 16u /* of one rule that are looked at */
 #define WORDS_MAX    64u
@@ -51,37 +49,9 @@ static void add_program(struct programs *programs, const char *exe, pid_t pid)
 	programs->n += programs->items[programs->n].exe != NULL;
 }
 
-/* Whether the program is iprobe, iprobed or fperf, which no rule is for. */
-static bool is_ours(const char *exe, const char *iprobe)
+static void add_process(void *programs, const struct ip_rules_process *process)
 {
-	const char *slash = strrchr(iprobe, '/');
-	const size_t folder = slash ? (size_t)(slash + 1 - iprobe) : 0;
-
-	return !strncmp(exe, iprobe, folder) &&
-	       (!strcmp(exe + folder, "iprobe") || !strcmp(exe + folder, "iprobed") ||
-		!strcmp(exe + folder, "fperf"));
-}
-
-static void find_processes(const struct ip_rules_rule *rule, const char *iprobe,
-			   struct programs *programs)
-{
-	_cleanup_closedir_ DIR *dir = opendir("/proc");
-	struct ip_rules_reader reader = {.fd = -1};
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir))) {
-		const pid_t pid = strtol(entry->d_name, NULL, 10);
-		struct ip_rules_process process;
-
-		if (pid <= 0 || ip_rules_process_read(pid, &process) < 0)
-			continue;
-		if (!is_ours(process.exe, iprobe) && ip_rules_may_match(rule, &process) &&
-		    (!rule->cmdline.n || ip_rules_cmdline_read(&reader, &process) == 0) &&
-		    ip_rules_match(rule, &process))
-			add_program(programs, process.exe, pid);
-		ip_rules_process_clear(&process);
-	}
-	ip_rules_reader_close(&reader);
+	add_program(programs, process->exe, process->pid);
 }
 
 static void find_files(const struct ip_rules_rule *rule, struct programs *programs)
@@ -252,7 +222,7 @@ void cli_rules_check(const struct ip_probes_d *probes, const char *iprobe)
 
 		if (!names_any(probes, rule))
 			continue;
-		find_processes(rule, iprobe, &programs);
+		ip_rules_find(rule, iprobe, add_process, &programs);
 		find_files(rule, &programs);
 		if (!programs.n && rule->enabled)
 			tell(rule, "no process of it runs, and match.exe is the path of no file: "

@@ -130,9 +130,10 @@ def test_rules_are_told_as_understood(rules, serving, me):
         "  rule c (not enabled): trace\n    when a process starts: a trace of all functions\n",
     ):
         assert text.replace(".00 ", ".0 ") in check.stdout, (text, check.stdout)
-    assert check.stderr.splitlines() == [
-        f"iprobed: {rules.files}/rules.yaml:2:3: rule a: there is no user 'no-such-user-here'"
-    ]
+    user, args = check.stderr.splitlines()
+    where = f"iprobed: {rules.files}/rules.yaml:2:3: rule a: "
+    assert user == where + "there is no user 'no-such-user-here'"
+    assert args.startswith(where) and "there is no parameter 'key'" in args
 
 
 def test_relative_paths(rules, serving, me):
