@@ -18,6 +18,7 @@
 #include "cli/record/stops.h"
 #include "cli/record/via_daemon.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/print.h"
@@ -155,6 +156,19 @@ static int restore(struct ip_target *target, const struct ip_modules *modules, b
 	return ret;
 }
 
+/* Tells the session, which may notice only later that it has ended, up to when it has recorded. */
+static void tell_idle(struct ip_area *area, pid_t pid)
+{
+	struct ip_area_header *h = area->header;
+	struct ip_clock_reading now;
+
+	if (h->session_pid != (uint32_t)pid)
+		return;
+	ip_clock_read(&now);
+	__atomic_store_n(&h->idle_ns, now.raw_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->idle, h->session, __ATOMIC_RELEASE);
+}
+
 /* Restores the sites and checks them. Returns 0, or -1 with an error. */
 static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_result *result)
 {
@@ -184,6 +198,8 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 	if (ip_modules_load(target, &modules) < 0)
 		goto out;
 	ret = restore(target, &modules, no_stop, result);
+	if (ret == 0 && area)
+		tell_idle(area, pid);
 	/* an iprobe that was killed while it remapped text has left a second mapping of the text */
 	if (ret == 0 && ip_remap_clean(target, &held) < 0)
 		ip_print(stderr, "iprobe: %s; a copy of text stays mapped, which nobody uses\n",

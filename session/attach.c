@@ -231,7 +231,8 @@ static int resume(struct ip_session *s, struct ip_session_options *options, bool
 /* Runs the session's loop, and ends the session. */
 static int record(struct ip_session *s, enum ip_end_reason reason)
 {
-	s->live_tsc = s->trace ? ip_trace_add_live(s->trace, true) : 0;
+	s->live_tsc = s->trace ? ip_trace_add_live(s->trace) : 0;
+	s->resumed_tsc = ip_clock_now();
 	s->start_ns = s->shown_ns = ip_now_ns();
 	ip_end_time_start(s);
 	while (!reason)

@@ -109,8 +109,10 @@ int ip_session_go_idle(struct ip_session *s)
 	/* an iprobe that asks from now on finds no session */
 	ip_control_destroy(ip_steal_ptr(s->control));
 	ip_delegation_restore_only();
-	if (s->live && ip_target_alive(s->target)) {
+	if (s->live && ip_target_alive(s->target))
 		close_gate(s);
+	ip_end_time_idle(s);
+	if (s->live && ip_target_alive(s->target)) {
 		ret = restore_all(s);
 		s->live = ret < 0;
 		/* a target that ends has lost its memory some time before its end is seen */
@@ -123,6 +125,7 @@ int ip_session_go_idle(struct ip_session *s)
 	ip_end_time_restore(s);
 	if (!s->collector)
 		return ret;
+	ip_end_time_idle_elsewhere(s);
 	ip_follow_fork_restore(s->followed);
 	/* if no thread can be borrowed for this now, the next session does it */
 	if (s->options->follow_fork && ret == 0 && ip_target_alive(s->target))
@@ -189,26 +192,20 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	struct ip_session_summary *sum = s->summary;
 	struct ip_collector_stats stats;
 	struct ip_coarse_clock_stats coarse_clock;
-	uint64_t idle_tsc;
 	int saved;
 
 	ip_collector_priority(false);
 	ip_session_tell_stops(s, "detach");
 	sum->end = reason;
 	sum->length_ns = ip_now_ns() - s->start_ns;
-	if (s->options->resume && sum->recorded) {
-		struct ip_clock_reading now;
-
-		ip_clock_read(&now);
-		sum->resumed_ns = sum->length_ns;
-		sum->length_ns = now.raw_ns - s->start.raw_ns;
-	}
 	if (!sum->recorded) {
 		ip_trace_discard(s->trace);
 		s->trace = NULL;
 		return 0;
 	}
-	idle_tsc = ip_trace_add_live(s->trace, false);
+	if (!s->idle_tsc) /* it did not go idle: it was broken off */
+		ip_end_time_idle(s);
+	ip_trace_add_idle(s->trace, s->idle_tsc);
 	if (ip_collector_finish(s->collector) < 0)
 		return -1;
 	if (ip_collector_full(s->collector)) /* perhaps because of what was drained last */
@@ -271,7 +268,12 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	sum->kept_from_ns = ip_trace_ns(s->trace, sum->rotated.tsc);
 	if (s->live_tsc) /* as readers tell it */
 		sum->length_ns =
-			ip_trace_ns(s->trace, idle_tsc) - ip_trace_ns(s->trace, s->live_tsc);
+			ip_trace_ns(s->trace, s->idle_tsc) - ip_trace_ns(s->trace, s->live_tsc);
+	else if (s->options->resume)
+		sum->length_ns = ip_trace_ns(s->trace, s->idle_tsc);
+	if (s->resumed_tsc && s->options->resume) /* live_tsc is the first iprobe's */
+		sum->resumed_ns =
+			ip_trace_ns(s->trace, s->idle_tsc) - ip_trace_ns(s->trace, s->resumed_tsc);
 	if (sum->until_ns > sum->length_ns)
 		sum->until_ns = sum->length_ns;
 	return saved;

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/proc.h"
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stop.h"
@@ -35,6 +36,32 @@ void ip_end_time_notice(struct ip_session *s)
 	s->end_time.noticed_ns = ip_now_ns();
 	s->end_time.noticed_queued = queued();
 	s->end_time.noticed_in_vain = ip_stop_log_failed(&s->summary->stops);
+}
+
+void ip_end_time_idle(struct ip_session *s)
+{
+	if (!s->idle_tsc)
+		s->idle_tsc = ip_clock_now();
+}
+
+void ip_end_time_idle_elsewhere(struct ip_session *s)
+{
+	const struct ip_area_header *h = s->area->header;
+	struct ip_clock_reading now;
+	uint64_t since_start, tsc;
+
+	if (!s->live_tsc || __atomic_load_n(&h->idle, __ATOMIC_ACQUIRE) !=
+				    __atomic_load_n(&h->session, __ATOMIC_RELAXED))
+		return;
+	since_start = __atomic_load_n(&h->idle_ns, __ATOMIC_RELAXED) - s->start.raw_ns;
+	ip_clock_read(&now);
+	/* the target may have written anything */
+	if (since_start > now.raw_ns - s->start.raw_ns || now.raw_ns <= s->start.raw_ns)
+		return;
+	tsc = s->start.tsc + (unsigned __int128)since_start * (now.tsc - s->start.tsc) /
+				     (now.raw_ns - s->start.raw_ns);
+	if (tsc >= s->live_tsc && tsc < s->idle_tsc)
+		s->idle_tsc = tsc;
 }
 
 void ip_end_time_restore(struct ip_session *s)

@@ -37,6 +37,11 @@ struct ip_end_time_notes {
 void ip_end_time_start(struct ip_session *s);
 /* The session sees that it is to end. */
 void ip_end_time_notice(struct ip_session *s);
+/* Nothing is recorded from now on: the recording ends here, whatever it takes to write it. */
+void ip_end_time_idle(struct ip_session *s);
+/* It had ended before that where an iprobe detach has put the sites back: the area tells when. The
+ * session has an area. */
+void ip_end_time_idle_elsewhere(struct ip_session *s);
 /* Its sites are idle, or cannot become so. */
 void ip_end_time_restore(struct ip_session *s);
 /* All is written: fills in the summary, whose reason and stops are there. */

@@ -345,7 +345,7 @@ static enum ip_end_reason record(struct launch *l)
 			if (take_image(l) < 0)
 				return s->write_failed ? IP_END_WRITE_FAILED : IP_END_NONE;
 			if (s->summary->recorded && !s->shown_ns) {
-				s->live_tsc = ip_trace_add_live(s->trace, true);
+				s->live_tsc = ip_trace_add_live(s->trace);
 				s->start_ns = ip_now_ns();
 			}
 			s->shown_ns = s->start_ns;

@@ -34,6 +34,9 @@ struct ip_session {
 	struct ip_clock_reading start;
 	uint64_t start_ns;
 	uint64_t live_tsc; /* when probes were live at first; 0: they were not yet */
+	uint64_t resumed_tsc; /* when this iprobe began to record; with --resume later than live_tsc */
+	/* from then on nothing is recorded any more (end_time.h); 0: the session goes on */
+	uint64_t idle_tsc;
 	struct ip_target *target;
 	struct ip_area *area;
 	/* of the present image; files and probe lists stay open until the end */

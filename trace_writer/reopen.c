@@ -276,6 +276,9 @@ int ip_trace_reopen(const char *dir, pid_t pid, uint32_t session, struct ip_trac
 	    (head.pieces && ip_rotation_reopen(trace, head.pieces, head.max_size) < 0) ||
 	    read_session(trace) < 0 || read_streams(trace) < 0)
 		goto fail;
+	/* it was not on disk yet when the iprobe was killed: a later time would be wrong */
+	if (!trace->live_tsc)
+		trace->live_tsc = trace->start.tsc;
 	*ret_max_size = head.max_size;
 	*ret = trace;
 	return 0;

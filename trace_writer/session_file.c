@@ -363,17 +363,20 @@ void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct
 	putc('\n', trace->text_out);
 }
 
-uint64_t ip_trace_add_live(struct ip_trace *trace, bool live)
+uint64_t ip_trace_add_live(struct ip_trace *trace)
 {
 	struct ip_clock_reading now;
 
 	/* The line has no need to be on disk at once: a trace without it counts from its start. */
 	ip_clock_read(&now);
-	if (!live)
-		trace->idle_tsc = now.tsc;
-	else if (!trace->live_tsc)
+	if (!trace->live_tsc)
 		trace->live_tsc = now.tsc;
-	return now.tsc;
+	return trace->live_tsc;
+}
+
+void ip_trace_add_idle(struct ip_trace *trace, uint64_t tsc)
+{
+	trace->idle_tsc = tsc;
 }
 
 void ip_trace_add_exec(struct ip_trace *trace, pid_t pid)

@@ -120,9 +120,12 @@ void ip_trace_add_looks(struct ip_trace *trace, const struct ip_stop_looks *look
 void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct ip_module *module);
 /* The process has executed another program just now. */
 void ip_trace_add_exec(struct ip_trace *trace, pid_t pid);
-/* Notes that probes are live from now on, or that they are idle, for the next time that the session
- * file is written. Of a trace that is gone on with it was noted before. Returns the TSC of now. */
-uint64_t ip_trace_add_live(struct ip_trace *trace, bool live);
+/* Notes that probes are live from now on, for the next time that the session file is written. In a
+ * trace that is gone on with, an earlier iprobe has noted it: that stays. Returns the TSC that is
+ * noted. */
+uint64_t ip_trace_add_live(struct ip_trace *trace);
+/* Notes when nothing was recorded any more. */
+void ip_trace_add_idle(struct ip_trace *trace, uint64_t tsc);
 /* The process is recorded again, as that program, from to_tsc on. from_tsc: when it was last
  * recorded before. */
 void ip_trace_add_resumed(struct ip_trace *trace, pid_t pid, uint64_t from_tsc, uint64_t to_tsc);

@@ -218,7 +218,7 @@ static int by_thread(const void *a, const void *b)
 static uint64_t live_until(const struct ip_trace_reader *t)
 {
 	const struct ip_recording *s = t->session;
-	uint64_t idle = 0, live = 0;
+	uint64_t idle = 0, live = 0, until;
 
 	for (size_t i = 0; i < s->nstops; i++) {
 		uint64_t *last = strcmp(s->stops[i].kind, "detach") ? &live : &idle;
@@ -226,7 +226,10 @@ static uint64_t live_until(const struct ip_trace_reader *t)
 		if (!s->stops[i].failed && s->stops[i].tsc > *last)
 			*last = s->stops[i].tsc;
 	}
-	return idle > live && idle < t->end ? idle : t->end;
+	until = idle > live ? idle : t->end;
+	if (s->tsc_idle && s->tsc_idle < until)
+		until = s->tsc_idle;
+	return until < t->end ? until : t->end;
 }
 
 /* Returns the stack that the first run of a thread begins with; 0: it is not known. It does not fit

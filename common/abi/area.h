@@ -124,6 +124,11 @@ struct ip_area_header {
 	uint32_t yields;
 	/* 1: the area was made for a forked process, whose pools may hold its parent's stubs */
 	uint32_t renewed;
+	uint32_t reserved;
+	/* number of a session whose sites iprobe detach has put back from outside, and when that
+	 * was done (CLOCK_MONOTONIC_RAW). Only iprobes use it, and the target can write it */
+	uint32_t idle;
+	uint64_t idle_ns;
 };
 
 /*
@@ -230,6 +235,7 @@ _Static_assert(offsetof(struct ip_area_header, unserved) == 32 &&
 		       offsetof(struct ip_area_header, stubs_used) == 48 &&
 		       offsetof(struct ip_area_header, modes) == 104 &&
 		       offsetof(struct ip_area_header, meters) == 112 &&
+		       offsetof(struct ip_area_header, idle_ns) == 168 &&
 		       offsetof(struct ip_area_module, build_id) == 28,
 	       "the ABI is the same for 32 and 64 bits");
 

@@ -119,8 +119,8 @@
  *   payload KIND(count|hist|user) NUMBERS
  *            (what these functions did instead of logging, while they were live)
  *   live TSC | idle TSC
- *            (when the probes were live, and when they were idle again. What lies before and behind
- *            is preparation, in which nothing is recorded)
+ *            (when the probes were live, and from when on nothing was recorded any more. What lies
+ *            before is preparation; behind, the sites are put back and the rest is written)
  *   stop KIND(attach|change|dlopen|repair|detach) TSC DURATION_NS THREADS PAGES SITES
  *   exec PID TSC
  *            (the process executed another program: its frames are gone)
