@@ -60,6 +60,7 @@ int ip_follow_fork_create(struct ip_area *area, struct ip_target *target, bool f
 	f->follow = follow;
 	f->deadline_ns = deadline_ns;
 	f->inode = st.st_ino;
+	f->exe = ip_fork_child_open_exe(target->pid);
 	f->gate = target->anchor.gate;
 	f->last_pid = ip_proc_last_pid();
 	f->same_namespace = same_pid_namespace(target->pid);
@@ -81,6 +82,8 @@ void ip_follow_fork_destroy(struct ip_follow_fork *f)
 		ip_target_close(f->late[i]);
 	}
 	free(f->late);
+	if (f->exe >= 0)
+		close(f->exe);
 	free(f);
 }
 
@@ -327,6 +330,25 @@ size_t ip_follow_fork_restored(const struct ip_follow_fork *f)
 	return f->restored;
 }
 
+/* Forgets all children, and finds them anew: those that had the image (their files need not be
+ * compared), and all others on the machine. */
+static void meet_anew(struct ip_follow_fork *f)
+{
+	_cleanup_free_ pid_t *had = calloc(f->n + 1, sizeof(*had));
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n; i++) {
+		if (had && f->items[i].kind != IP_FORK_STRANGER)
+			had[n++] = f->items[i].pid;
+		ip_fork_child_drop(f, &f->items[i]);
+	}
+	f->n = 0;
+	for (size_t i = 0; i < n; i++)
+		if (ip_fork_child_is_copy(f, had[i], true))
+			ip_fork_child_meet(f, had[i]);
+	ip_fork_child_meet_all(f, true);
+}
+
 void ip_follow_fork_restore(struct ip_follow_fork *f)
 {
 	bool again = true;
@@ -338,10 +360,7 @@ void ip_follow_fork_restore(struct ip_follow_fork *f)
 		/* A child that has called no hook since the last look may execute another program
 		 * by now. A child that was clean has nothing to put back. So all processes are
 		 * looked at once more. */
-		for (size_t i = 0; i < f->n; i++)
-			ip_fork_child_drop(f, &f->items[i]);
-		f->n = 0;
-		ip_fork_child_meet_all(f, true);
+		meet_anew(f);
 		for (size_t i = 0; i < f->n; i++) {
 			struct ip_fork_child *r = &f->items[i];
 			long sites = ip_fork_child_restore(f, r, TRIES);

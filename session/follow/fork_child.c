@@ -8,6 +8,8 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -181,16 +183,49 @@ void ip_fork_child_meet_children(struct ip_follow_fork *f, pid_t pid)
 	ip_proc_each_child(pid, meet_child, f);
 }
 
+int ip_fork_child_open_exe(pid_t pid)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
+	return open(name, O_PATH | O_CLOEXEC);
+}
+
+/* Whether the process may execute the file by that name, as the kernel names it now. To read its
+ * mappings takes the lock of its memory: any process on the machine that holds it for long (a large
+ * one that forks, one that hardly gets a CPU, one that waits for a hanging file system) would keep
+ * iprobe at its end for as long. This link takes no such lock. */
+static bool may_execute(pid_t pid, const char *exe, ssize_t size)
+{
+	char name[64], link[PATH_MAX + 1];
+	ssize_t n;
+
+	if (size < 0)
+		return true;
+	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
+	n = readlink(name, link, sizeof(link));
+	/* no link: it has no memory, or has ended, or may not be looked at */
+	if (n < 0)
+		return errno != ENOENT && errno != ESRCH && errno != EACCES;
+	return n == size && !memcmp(link, exe, n);
+}
+
 /* Step 4. */
 void ip_fork_child_meet_all(struct ip_follow_fork *f, bool idle_too)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
 	struct dirent *entry;
+	char name[64], exe[PATH_MAX + 1];
+	ssize_t size;
 
+	/* read anew: the file may have been renamed or removed */
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", f->exe);
+	size = f->exe < 0 ? -1 : readlink(name, exe, sizeof(exe));
 	while (dir && (entry = readdir(dir))) {
 		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
-		if (pid && !ip_fork_child_find(f, pid) && ip_fork_child_is_copy(f, pid, idle_too))
+		if (pid && !ip_fork_child_find(f, pid) && may_execute(pid, exe, size) &&
+		    ip_fork_child_is_copy(f, pid, idle_too))
 			ip_fork_child_meet(f, pid);
 	}
 }
