@@ -44,7 +44,8 @@ static const char help[] =
 	"usage: iprobe detach [--no-stop] [--left-over] [--list FILE] [--json] PID...\n\n"
 	"Puts back every site that any iprobe left live in the process, whoever did it and however "
 	"it ended.\n"
-	"A session that is still recording ends.\n"
+	"A session that is still recording ends; its trace is complete then, or a line tells which "
+	"iprobe still writes it.\n"
 	"A thread in uninterruptible sleep is waited for, for up to a minute; all others run "
 	"meanwhile.\n\n" CLI_PROCESS_HELP
 	"      --no-stop    switch pages instead of stopping the threads\n"
@@ -169,15 +170,19 @@ static void tell_idle(struct ip_area *area, pid_t pid)
 	__atomic_store_n(&h->idle, h->session, __ATOMIC_RELEASE);
 }
 
-/* Restores the sites and checks them. Returns 0, or -1 with an error. */
-static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_result *result)
+/* Restores the sites and checks them. *ret_writer: the iprobe whose session ends, if it is still
+ * writing its trace; else 0. Returns 0, or -1 with an error. */
+static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_result *result,
+		  pid_t *ret_writer)
 {
 	struct ip_modules modules = {0};
 	struct ip_remap_hold held;
 	struct ip_target *target;
 	struct ip_area *area = NULL;
+	bool ends = false;
 	int ret = -1;
 
+	*ret_writer = 0;
 	ip_priority_guard_start();
 	if (ip_stops_open(pid, &target) < 0)
 		return -1;
@@ -192,8 +197,9 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 			goto out;
 		/* a forked child shares the area with its parent: only the target's own session
 		 * ends */
-		if (area->header->session_pid == (uint32_t)pid)
-			area->header->ended = area->header->session;
+		ends = area->header->session_pid == (uint32_t)pid;
+		if (ends)
+			ip_area_set_ended(area);
 	}
 	if (ip_modules_load(target, &modules) < 0)
 		goto out;
@@ -245,17 +251,22 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 		ret = tidy(target);
 out:
 	ip_modules_clear(&modules);
-	ip_area_close(area);
 	ip_target_close(target);
 	ip_priority_guard_stop();
+	if (ret == 0 && ends) {
+		ip_area_unlock_patch(area); /* it looks after the sites itself, too */
+		*ret_writer = ip_area_await_written(area, IP_AREA_WRITTEN_NS);
+	}
+	ip_area_close(area);
 	return ret;
 }
 
 void cli_detach_left(pid_t pid)
 {
 	struct ip_patch_result result = {0};
+	pid_t writer;
 
-	if (detach(pid, false, true, &result) < 0)
+	if (detach(pid, false, true, &result, &writer) < 0)
 		cli_fail();
 	free(result.inside);
 }
@@ -281,6 +292,7 @@ static int detach_from(void *context, const struct ip_service_process *process)
 	const pid_t pid = process->pid;
 	struct ip_patch_result result = {0};
 	struct cli_service_members members = {0};
+	pid_t writer;
 	struct ip_json j;
 	int code = cli_via_daemon_try(IP_REQUEST_DETACH, pid, a->argc, a->argv, letters,
 				      long_options, NULL);
@@ -290,9 +302,14 @@ static int detach_from(void *context, const struct ip_service_process *process)
 	/* alone: see cli_serve_processes(). Of a session that has ended no iprobe is known */
 	if (process->named && !process->started)
 		cli_service_members_look(pid, &members);
-	if (detach(pid, a->no_stop, a->left_over, &result) < 0)
+	if (detach(pid, a->no_stop, a->left_over, &result, &writer) < 0)
 		return cli_fail();
 	free(result.inside);
+	if (writer)
+		ip_print(stderr,
+			 "iprobe: pid %d: its iprobe (pid %d) is still writing what it has "
+			 "recorded\n",
+			 pid, writer);
 	cli_service_members_tell(&members, pid, members.n == 1 ? "goes on" : "go on");
 	if (a->json) {
 		ip_json_init(&j, stdout);
@@ -301,6 +318,7 @@ static int detach_from(void *context, const struct ip_service_process *process)
 		ip_json_uint(&j, "restored", result.sites);
 		cli_json_stops(&j, &result.stops);
 		ip_json_uint(&j, "failed_stops", ip_stop_log_failed(&result.stops));
+		ip_json_bool(&j, "written", !writer);
 		ip_json_end_object(&j);
 	} else if (result.sites) {
 		ip_print(stdout, "pid %d: %zu site%s put back on %zu page%s; %s for", pid,

@@ -148,12 +148,28 @@ static bool is_sibling(const struct ip_session *s)
 	       ip_proc_status(owner, "PPid") == s->options->service->parent;
 }
 
+/* As ip_area_try_session(); waits for a session that is about to end. */
+static int try_session(struct ip_session *s)
+{
+	int held = ip_area_try_session(s->area, s->target->pid);
+	pid_t writer;
+
+	if (held <= 0)
+		return held;
+	writer = ip_area_await_written(s->area, IP_AREA_WRITTEN_NS);
+	if (writer)
+		return ip_error("pid %d: its iprobe (pid %d) is still writing what it has "
+				"recorded: try again when it has ended",
+				s->target->pid, writer);
+	return ip_area_try_session(s->area, s->target->pid);
+}
+
 /* Takes the session of the target, or asks the iprobe that has it. 0: the session is ours; 1: the
  * other iprobe has done what was asked for; -1 with an error. */
 static int take_or_ask(struct ip_session *s)
 {
 	for (unsigned taken_over = 0;;) {
-		int held = ip_area_try_session(s->area, s->target->pid), ret;
+		int held = try_session(s), ret;
 		uint32_t yields;
 
 		if (held <= 0)

@@ -108,6 +108,8 @@ int ip_session_go_idle(struct ip_session *s)
 		ip_follow_fork_allow(s->followed, false);
 	/* an iprobe that asks from now on finds no session */
 	ip_control_destroy(ip_steal_ptr(s->control));
+	if (s->collector)
+		ip_area_set_ended(s->area);
 	ip_delegation_restore_only();
 	if (s->live && ip_target_alive(s->target))
 		close_gate(s);

@@ -421,6 +421,9 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 		ip_session_finish(&s, reason ? reason : IP_END_FAILED);
 		ip_error("%s", why ? why : "out of memory");
 	}
+	/* as long as the command goes on, its area has the session */
+	if (s.area->header->session)
+		ip_area_set_written(s.area);
 	if (!l.ended) {
 		_cleanup_free_ char *why = done < 0 ? strdup(ip_error_message()) : NULL;
 

@@ -87,10 +87,12 @@ struct ip_area_header {
 	uint32_t nmodules;
 	uint64_t stubs_used[IP_POOLS]; /* bytes handed out */
 	/* iprobe run: the launcher makes the area, the constructor reports and waits. */
-	uint32_t ready;	      /* futex: number of images whose constructor has run */
-	uint32_t go;	      /* futex: images released; an image waits until go >= its ready */
-	int32_t run_pid;      /* only this process may use the area that IPROBE_AREA names */
-	uint32_t ended;	      /* number of a session that iprobe detach has ended from outside */
+	uint32_t ready;	 /* futex: number of images whose constructor has run */
+	uint32_t go;	 /* futex: images released; an image waits until go >= its ready */
+	int32_t run_pid; /* only this process may use the area that IPROBE_AREA names */
+	/* number of a session that ends: iprobe detach has ended it from outside, or its iprobe
+	 * has begun to */
+	uint32_t ended;
 	uint32_t session_pid; /* target of the session, as its iprobe names it */
 	/* payload numbers that are given out and never change, number 0 included, which means
 	 * none */
@@ -124,7 +126,7 @@ struct ip_area_header {
 	uint32_t yields;
 	/* 1: the area was made for a forked process, whose pools may hold its parent's stubs */
 	uint32_t renewed;
-	uint32_t reserved;
+	uint32_t written; /* number of a session whose trace is closed */
 	/* number of a session whose sites iprobe detach has put back from outside, and when that
 	 * was done (CLOCK_MONOTONIC_RAW). Only iprobes use it, and the target can write it */
 	uint32_t idle;

@@ -70,6 +70,15 @@ int ip_area_held_by(const struct ip_area *area, pid_t pid);
 /* Returns the process id of the iprobe that has the session. Returns 0 if the id in the area is
  * wrong. */
 pid_t ip_area_owner(const struct ip_area *area);
+
+/* The session is about to end; its trace is closed. */
+void ip_area_set_ended(struct ip_area *area);
+void ip_area_set_written(struct ip_area *area);
+/* How long a command waits until an iprobe whose session ends has written its trace. */
+#define IP_AREA_WRITTEN_NS 3000000000ull
+/* Waits, for limit_ns at most, until an iprobe whose session ends has written its trace. Returns 0:
+ * it has, or no session is about to end; else the iprobe that is still writing. */
+pid_t ip_area_await_written(const struct ip_area *area, uint64_t limit_ns);
 /* Takes the session lock. Returns 0; 1: another iprobe holds it; -1 with an error. */
 int ip_area_try_session(struct ip_area *area, pid_t pid);
 /* Takes the session lock. Returns 0, or -1 with an error, also if another iprobe holds it. The lock

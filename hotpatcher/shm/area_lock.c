@@ -5,6 +5,8 @@
  */
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/interrupted.h"
+#include "common/now.h"
 #include "hotpatcher/shm/area.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -78,6 +80,38 @@ pid_t ip_area_owner(const struct ip_area *area)
 	uint32_t said = area->header->owner_pid;
 
 	return said && said <= INT_MAX && ip_area_held_by(area, said) != 0 ? (pid_t)said : 0;
+}
+
+void ip_area_set_ended(struct ip_area *area)
+{
+	__atomic_store_n(&area->header->ended, area->header->session, __ATOMIC_RELEASE);
+}
+
+void ip_area_set_written(struct ip_area *area)
+{
+	__atomic_store_n(&area->header->written, area->header->session, __ATOMIC_RELEASE);
+}
+
+static bool is_ending(const struct ip_area *area)
+{
+	const uint32_t session = __atomic_load_n(&area->header->session, __ATOMIC_RELAXED);
+
+	return __atomic_load_n(&area->header->ended, __ATOMIC_ACQUIRE) == session &&
+	       __atomic_load_n(&area->header->written, __ATOMIC_ACQUIRE) != session &&
+	       ip_area_has_session(area);
+}
+
+pid_t ip_area_await_written(const struct ip_area *area, uint64_t limit_ns)
+{
+	const struct timespec pause = {.tv_nsec = 2 * 1000 * 1000};
+	const uint64_t began = ip_now_ns();
+
+	while (is_ending(area)) {
+		if (ip_now_ns() - began >= limit_ns || ip_interrupted)
+			return ip_area_owner(area);
+		nanosleep(&pause, NULL);
+	}
+	return 0;
 }
 
 int ip_area_try_session(struct ip_area *area, pid_t pid)

@@ -90,10 +90,16 @@ def test_a_late_end_is_no_part_of_the_recording(root, programs, targets, options
     target.stdin.flush()
     time.sleep(0.3)
     proc.send_signal(signal.SIGSTOP)
-    assert root.iprobe("detach", target.pid).returncode == 0
+    detach = root.start_iprobe("detach", "--json", target.pid)
+    memory.wait_for("the sites are live", lambda: not memory.live_text(target.pid))
     most = (time.monotonic() - begun) * 1e9
     time.sleep(1.2)
+    assert detach.poll() is None
     proc.send_signal(signal.SIGCONT)
+    detached = last_words(detach)
+    assert (detached.returncode, detached.stderr) == (0, ""), repr(detached)
+    assert json.loads(detached.stdout)["written"] is True
+    assert "\nend\t" in (trace / "iprobe/session").read_text()
     done = last_words(proc)
     assert done.returncode == 0, repr(done)
     assert 0.3e9 < done.summary()["duration_ns"] < most, (most, repr(done))
@@ -101,4 +107,30 @@ def test_a_late_end_is_no_part_of_the_recording(root, programs, targets, options
     assert 0.3e9 < report["duration_ns"] < most, (most, report)
     (held,) = report["functions"]
     assert held["calls"] == 1 and 0.25e9 < held["total_ns"] < most, held
+    end(target)
+
+
+def test_who_still_writes_is_told(root, programs, targets):
+    """iprobe detach does not wait for ever, and the next attach tells the same."""
+    program = programs.simple("held_call", placement="fentry")
+    target = root.popen([program])
+    assert target.stdout.readline() == "ready\n"
+    proc = root.start_iprobe("attach", "-o", root.dir() / "t", target.pid)
+    memory.wait_until_live(target.pid, proc)
+    proc.send_signal(signal.SIGSTOP)
+    line = f"pid {target.pid}: its iprobe (pid {proc.pid}) is still writing what it has recorded"
+    detached = root.iprobe("detach", target.pid)
+    assert (detached.returncode, detached.stderr) == (0, f"iprobe: {line}\n"), repr(detached)
+    refused = root.iprobe("attach", "-o", root.dir() / "other", target.pid)
+    assert refused.returncode == 1, repr(refused)
+    assert refused.stderr == f"iprobe: {line}: try again when it has ended\n", repr(refused)
+    next_one = root.start_iprobe(
+        "attach", "--duration", "50ms", "-o", root.dir() / "other", target.pid
+    )
+    time.sleep(0.3)
+    proc.send_signal(signal.SIGCONT)
+    for each in (proc, next_one):
+        done = last_words(each)
+        assert done.returncode == 0, repr(done)
+    memory.assert_untouched(target.pid)
     end(target)
