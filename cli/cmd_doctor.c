@@ -26,6 +26,7 @@
 #include "common/json.h"
 #include "common/print.h"
 #include "common/units.h"
+#include "hotpatcher/inject/area_renew.h"
 #include "hotpatcher/inject/inject.h"
 #include "hotpatcher/inject/runtime_wake.h"
 #include "hotpatcher/patch/restore.h"
@@ -237,6 +238,7 @@ static void examine_target(struct examination *e, pid_t pid)
 	struct ip_modules modules;
 	struct ip_target *target;
 	struct ip_area *area;
+	bool shares;
 	long threads = ip_proc_status(pid, "Threads"), seccomp = ip_proc_status(pid, "Seccomp");
 	char size[16];
 
@@ -271,6 +273,13 @@ static void examine_target(struct examination *e, pid_t pid)
 	} else if (!target->has_runtime) {
 		tell(e, GOOD, "runtime there",
 		     "not yet: iprobe attach borrows a thread to put it there");
+	} else if (ip_area_renew_is_needed(target, &shares) && !shares) {
+		if (ip_area_renew_check(target, false) < 0)
+			tell(e, BAD, "runtime there", "%s", ip_error_message());
+		else
+			tell(e, GOOD, "runtime there",
+			     "forked with it, and without ring memory: iprobe attach borrows a "
+			     "thread to make it");
 	} else if (ip_area_open(target, &area) < 0) {
 		tell(e, BAD, "runtime there", "%s", ip_error_message());
 	} else {

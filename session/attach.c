@@ -102,8 +102,7 @@ static int renew_area(struct ip_session *s, bool shares)
 		       : ip_area_lock_session(s->area, s->target->pid);
 }
 
-/* Whether the target shares its area with a session that records it. 1, 0, or -1 with an error. */
-static int is_recorded_with_its_parent(struct ip_session *s)
+int ip_session_is_recorded_with_parent(struct ip_session *s)
 {
 	int followed = ip_area_open(s->target, &s->area);
 
@@ -133,7 +132,7 @@ static int open_area(struct ip_session *s)
 		return -1;
 	if (!ip_area_renew_is_needed(s->target, &shares))
 		return ip_area_open(s->target, &s->area);
-	followed = shares ? is_recorded_with_its_parent(s) : 0;
+	followed = shares ? ip_session_is_recorded_with_parent(s) : 0;
 	if (followed)
 		return followed < 0 ? -1 : 0;
 	return renew_area(s, shares) < 0 ? -1 : 1;

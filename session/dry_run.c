@@ -126,6 +126,25 @@ static void preview_besides(struct ip_session_preview *preview, const struct ip_
 	preview->end_stops = preview->nstops;
 }
 
+/* By the rule that attach uses (open_area() in attach.c): a forked process may need an area of its
+ * own, which attach makes. 0: the area is open, or it is to be made; -1 with an error. */
+static int preview_area(struct ip_session *s)
+{
+	bool shares;
+	int recorded;
+
+	if (!s->target->has_runtime)
+		return ip_inject_check(s->target);
+	if (ip_is_asleep(s->target))
+		return 0;
+	if (!ip_area_renew_is_needed(s->target, &shares))
+		return ip_area_open(s->target, &s->area);
+	recorded = shares ? ip_session_is_recorded_with_parent(s) : 0;
+	if (recorded)
+		return recorded < 0 ? -1 : 0;
+	return ip_area_renew_check(s->target, shares);
+}
+
 int ip_session_preview(pid_t pid, const struct ip_session_options *options,
 		       struct ip_session_preview *ret)
 {
@@ -135,10 +154,7 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options,
 	int done = -1;
 
 	*ret = (struct ip_session_preview){.summary.pid = pid};
-	if (ip_session_select(&s) < 0 || ip_stops_open(pid, &s.target) < 0 ||
-	    (!s.target->has_runtime && ip_inject_check(s.target) < 0) ||
-	    (s.target->has_runtime && !ip_is_asleep(s.target) &&
-	     ip_area_open(s.target, &s.area) < 0))
+	if (ip_session_select(&s) < 0 || ip_stops_open(pid, &s.target) < 0 || preview_area(&s) < 0)
 		goto out;
 	if (s.area && ip_area_has_session(s.area) && !ip_session_yields(s.area)) {
 		done = ip_session_ask(&s, true);

@@ -33,8 +33,9 @@ struct ip_session {
 	struct ip_session_summary *summary;
 	struct ip_clock_reading start;
 	uint64_t start_ns;
-	uint64_t live_tsc; /* when probes were live at first; 0: they were not yet */
-	uint64_t resumed_tsc; /* when this iprobe began to record; with --resume later than live_tsc */
+	uint64_t live_tsc;    /* when probes were live at first; 0: they were not yet */
+	uint64_t resumed_tsc; /* when this iprobe began to record; with --resume later than live_tsc
+			       */
 	/* from then on nothing is recorded any more (end_time.h); 0: the session goes on */
 	uint64_t idle_tsc;
 	struct ip_target *target;
@@ -275,5 +276,8 @@ void ip_session_clear(struct ip_session *s);
  * records the target, too, or may at any moment: the target's gate is open, or the target may open
  * it by itself (runtime/claim.c). 1, 0, or -1 with an error. */
 int ip_session_is_followed(const struct ip_target *target, const struct ip_area *area);
+/* Whether the target shares its area with a session that records it. 1: s->area is open; 0; -1 with
+ * an error. */
+int ip_session_is_recorded_with_parent(struct ip_session *s);
 
 #endif

@@ -134,6 +134,27 @@ static int check(const struct ip_target *target)
 	return 0;
 }
 
+/* Steps 2 and 3. */
+static int decide(struct ip_target *target, bool shares, enum found *ret)
+{
+	if (check(target) < 0 || ip_target_refresh(target) < 0)
+		return -1;
+	*ret = look(target);
+	if (*ret == OTHER || (*ret == AREA) != shares)
+		return ip_error("pid %d was forked from a process that iprobe had attached to, and "
+				"other memory lies at %#lx now, where its ring memory belongs: "
+				"restart it",
+				target->pid, target->anchor.area);
+	return check_alone(target) < 0 || ip_remap_thread_check(target) < 0 ? -1 : 0;
+}
+
+int ip_area_renew_check(struct ip_target *target, bool shares)
+{
+	enum found found;
+
+	return decide(target, shares, &found);
+}
+
 int ip_area_renew(struct ip_target *target, bool shares, uint64_t *ret_held_ns)
 {
 	struct ip_remap_piece piece = {
@@ -142,15 +163,7 @@ int ip_area_renew(struct ip_target *target, bool shares, uint64_t *ret_held_ns)
 	enum found found;
 
 	*ret_held_ns = 0;
-	if (check(target) < 0 || ip_target_refresh(target) < 0)
-		return -1;
-	found = look(target);
-	if (found == OTHER || (found == AREA) != shares)
-		return ip_error("pid %d was forked from a process that iprobe had attached to, and "
-				"other memory lies at %#lx now, where its ring memory belongs: "
-				"restart it",
-				target->pid, target->anchor.area);
-	if (check_alone(target) < 0 || ip_remap_thread_check(target) < 0)
+	if (decide(target, shares, &found) < 0)
 		return -1;
 	piece.what = found == NOTHING ? IP_REMAP_RENEW : IP_REMAP_REPLACE;
 	if (ip_remap_thread_run(target, ip_borrow_anyone, FIND_NS, &piece, 1, &held) < 0)

@@ -34,6 +34,10 @@
  * process that shares its memory with the one that made the area (clone(CLONE_VM)) has got it. */
 bool ip_area_renew_is_needed(const struct ip_target *target, bool *ret_shares);
 
+/* Whether ip_area_renew() would refuse, by steps 2 and 3; nothing is changed. 0, or -1 with the
+ * reason. */
+int ip_area_renew_check(struct ip_target *target, bool shares);
+
 /* Makes the area; the target is read anew. The caller holds ip_borrow_lock(). shares: replaces the
  * area that the process shares. 0, with the nanoseconds for which a thread was held; -1 with the
  * reason, nothing changed. */

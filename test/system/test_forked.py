@@ -139,6 +139,24 @@ def test_again_and_again(actor, server):
     server.finish()
 
 
+def test_what_is_told_before(actor, server):
+    """doctor and --dry-run decide by the rule that attach uses, and change nothing."""
+    attach_shortly(actor, server.pid)
+    child = fork(server)
+    examined = actor.iprobe("doctor", child)
+    assert examined.returncode == 0, repr(examined)
+    assert "forked with it, and without ring memory: iprobe attach" in examined.stdout
+    planned = actor.iprobe("attach", "--dry-run", child)
+    assert planned.returncode == 0, repr(planned)
+    assert "ring memory" not in planned.stdout + planned.stderr, repr(planned)
+    assert not has_own_area(child, server.pid)
+    session, directory = begin(actor, child)
+    go(server)
+    assert end(session)["lost"] == 0
+    assert calls(actor, directory) == N
+    server.finish()
+
+
 def test_forked_while_the_parent_is_recorded(actor, server):
     """The parent's session puts such a child back, and leaves it alone from the moment on that it
     has a session of its own: also at the end, when it closes the gates of all children.
