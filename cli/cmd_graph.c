@@ -145,6 +145,16 @@ static int collect(struct cli_graph *g, const struct options *o, const bool *sel
 	return ip_calltree_sort(g->tree, o->bottom_up ? IP_BY_SELF : IP_BY_TOTAL);
 }
 
+static int show_callers(const struct cli_graph *g, const struct options *o, const bool *of)
+{
+	ssize_t n = cli_graph_callers(g, of);
+
+	/* where the tree is empty, collect() has said so */
+	if (n == 0 && g->tree->n > 1)
+		cli_filter_warn_none(g->trace, &o->filter, g->tree->events);
+	return n < 0 ? -1 : 0;
+}
+
 static int show(const char *dir, const struct options *o)
 {
 	struct cli_graph g = {.max_depth = o->filter.depth,
@@ -177,7 +187,7 @@ static int show(const char *dir, const struct options *o)
 		else if (o->dot)
 			ret = cli_graph_dot(&g);
 		else if (o->of)
-			ret = cli_graph_callers(&g, of);
+			ret = show_callers(&g, o, of);
 		else
 			cli_graph_tree(&g);
 	}

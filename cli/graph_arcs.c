@@ -19,6 +19,7 @@
 struct sum {
 	uint64_t calls, total, self;
 	uint32_t function;
+	bool reached; /* by calls; no thread is */
 };
 
 static void print_name(const struct cli_graph *g, uint32_t function)
@@ -66,6 +67,7 @@ static struct sum *add_up(const struct cli_graph *g, const struct ip_call_arc *a
 		struct sum *sum = &sums[arcs[i].callee];
 
 		sum->function = arcs[i].callee;
+		sum->reached = true;
 		sum->calls += arcs[i].calls;
 		sum->total += arcs[i].total;
 		sum->self += arcs[i].self;
@@ -115,7 +117,14 @@ static void print_block(const struct cli_graph *g, const struct sum *sum,
 	free(callers);
 }
 
-int cli_graph_callers(const struct cli_graph *g, const bool *wanted)
+static void print_callers_head(void)
+{
+	ip_print(stdout, "Above each function its callers, below it what it calls; their rows are "
+			 "its share of them.\n\n");
+	ip_print(stdout, "%8s %8s %13s  %s\n", "total", "self", "calls", "function");
+}
+
+ssize_t cli_graph_callers(const struct cli_graph *g, const bool *wanted)
 {
 	_cleanup_free_ struct ip_call_arc *arcs = NULL;
 	_cleanup_free_ struct sum *sums = NULL;
@@ -128,17 +137,16 @@ int cli_graph_callers(const struct cli_graph *g, const bool *wanted)
 	if (!sums)
 		return ip_error("out of memory");
 	qsort(sums, nfunctions, sizeof(*sums), by_total);
-	ip_print(stdout, "Above each function its callers, below it what it calls; their rows are "
-			 "its share of them.\n\n");
-	ip_print(stdout, "%8s %8s %13s  %s\n", "total", "self", "calls", "function");
 	for (size_t i = 0; i < nfunctions; i++)
-		if (sums[i].calls && wanted[sums[i].function]) {
-			if (blocks++)
+		if (sums[i].reached && wanted[sums[i].function]) {
+			if (!blocks++)
+				print_callers_head();
+			else
 				ip_print(stdout,
 					 "--------------------------------------------------\n");
 			print_block(g, &sums[i], arcs, n);
 		}
-	return 0;
+	return blocks;
 }
 
 /* Prints a name within "" of the DOT language. */
@@ -180,7 +188,7 @@ int cli_graph_dot(const struct cli_graph *g)
 	for (uint32_t f = 0; f < count_numbers(g); f++) {
 		_cleanup_free_ char *label = NULL, *name = NULL;
 
-		if ((!sums[f].calls && !is_thread(g, f)) ||
+		if ((!sums[f].reached && !is_thread(g, f)) ||
 		    100 * sums[f].total / all < g->min_percent)
 			continue;
 		name = strdup(ip_names_shown(g->names, f));

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "analysis/profile/calltree.h"
 #include "analysis/read/names.h"
@@ -29,8 +30,8 @@ void cli_graph_tree(const struct cli_graph *g);
 void cli_graph_json(const struct cli_graph *g);
 
 /* Prints the callers, the function and its callees for each wanted function, as gprof does.
- * Returns 0, or -1 with an error. */
-int cli_graph_callers(const struct cli_graph *g, const bool *wanted);
+ * Returns the number of functions that have one, or -1 with an error. */
+ssize_t cli_graph_callers(const struct cli_graph *g, const bool *wanted);
 /* Prints the functions and their calls of each other. Returns 0, or -1 with an error. */
 int cli_graph_dot(const struct cli_graph *g);
 

@@ -111,7 +111,7 @@ static bool is_used(const struct page *p, uint32_t function)
 	if (function >= p->trace->session->nfunctions)
 		return !ip_tree_thread_of(p->threads, function);
 	f = &p->stats->items[function];
-	return p->options->selected[function] && (f->calls || f->points);
+	return p->options->selected[function] && (f->calls || f->points || f->earlier);
 }
 
 static int choose_functions(struct page *p)
@@ -138,7 +138,8 @@ static int choose_functions(struct page *p)
 static bool is_selection(const struct page *p)
 {
 	for (size_t i = 0; i < p->stats->nitems; i++)
-		if (p->stats->items[i].calls && !p->options->selected[i])
+		if ((p->stats->items[i].calls || p->stats->items[i].earlier) &&
+		    !p->options->selected[i])
 			return true;
 	return false;
 }
@@ -246,13 +247,16 @@ static void put_function(struct page *p, uint32_t i)
 		put_number(p, "calls", stats->calls + stats->points);
 		put_number(p, "total", sum.total);
 		put_number(p, "self", sum.self);
-		put_number(p, "min", sum.min);
-		put_number(p, "avg", sum.avg);
-		put_number(p, "p50", sum.p50);
-		put_number(p, "p90", sum.p90);
-		put_number(p, "p99", sum.p99);
-		put_number(p, "p999", sum.p999);
-		put_number(p, "max", sum.max);
+		/* one that has no call that ended has no durations */
+		if (stats->histogram.count || stats->histogram.dropped) {
+			put_number(p, "min", sum.min);
+			put_number(p, "avg", sum.avg);
+			put_number(p, "p50", sum.p50);
+			put_number(p, "p90", sum.p90);
+			put_number(p, "p99", sum.p99);
+			put_number(p, "p999", sum.p999);
+			put_number(p, "max", sum.max);
+		}
 		put_number(p, "threads", stats->threads);
 		put_number(p, "untilTail", stats->until_tail);
 	}

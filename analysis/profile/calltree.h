@@ -26,7 +26,8 @@ struct ip_call_node {
 	uint32_t function;
 	uint32_t parent;
 	uint32_t first_child, next_sibling; /* IP_NO_NODE: none */
-	uint64_t calls;
+	uint64_t
+		calls; /* without those that were open at the attach; their times are in the node */
 	/* Callees included. In a folded tree: only of frames that lie in no other frame of this
 	 * node. */
 	uint64_t total;
@@ -94,6 +95,10 @@ void ip_calltree_destroy(struct ip_calltree *tree);
  * billion nodes. */
 #define IP_CALLERS_MAX 512u
 
+/* Whether calls reached the node: those that were open at the attach, too, which are no calls of
+ * the recording. A thread's node was not called. */
+bool ip_calltree_was_reached(const struct ip_calltree *tree, const struct ip_call_node *node);
+
 /* Makes the inverted tree: below each function lie its callers, below them their callers, at
  * most IP_CALLERS_MAX levels. calls and self of a node are those of the function in the first
  * level when it was reached by that path. wanted: by function; NULL: all. Returns NULL with an
@@ -105,14 +110,15 @@ enum ip_calltree_order { IP_BY_TOTAL, IP_BY_SELF };
 /* Sorts the children of each node, the most expensive first. Returns 0, or -1 with an error. */
 int ip_calltree_sort(struct ip_calltree *tree, enum ip_calltree_order order);
 
-/* A pair of caller and callee, over all call paths. */
+/* A pair of caller and callee, over all call paths. calls is 0 where the only calls were open at
+ * the attach. */
 struct ip_call_arc {
 	uint32_t caller, callee; /* functions; caller IP_NO_NODE: no caller was recorded */
 	uint64_t calls, total, self;
 };
 
-/* Makes all pairs, sorted by caller, then the most expensive callee first. *ret is malloc'ed.
- * Returns their number, or -1 with an error. */
+/* Makes all pairs of nodes that were reached, sorted by caller, then the most expensive callee
+ * first. *ret is malloc'ed. Returns their number, or -1 with an error. */
 ssize_t ip_calltree_arcs(const struct ip_calltree *tree, struct ip_call_arc **ret);
 
 #endif

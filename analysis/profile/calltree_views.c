@@ -9,6 +9,12 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
+bool ip_calltree_was_reached(const struct ip_calltree *tree, const struct ip_call_node *node)
+{
+	return (node->calls || node->total || node->self) &&
+	       !ip_tree_thread_of(tree->options.threads, node->function);
+}
+
 struct ip_calltree *ip_calltree_invert(const struct ip_calltree *tree, const bool *wanted)
 {
 	struct ip_calltree *below = ip_calltree_create();
@@ -17,7 +23,7 @@ struct ip_calltree *ip_calltree_invert(const struct ip_calltree *tree, const boo
 		const struct ip_call_node *from = &tree->nodes[i];
 		uint32_t at = 0, levels = 0;
 
-		if (!from->calls || (wanted && !wanted[from->function]))
+		if (!ip_calltree_was_reached(tree, from) || (wanted && !wanted[from->function]))
 			continue;
 		for (uint32_t up = i; up && levels <= IP_CALLERS_MAX;
 		     up = tree->nodes[up].parent, levels++) {
@@ -105,7 +111,7 @@ ssize_t ip_calltree_arcs(const struct ip_calltree *tree, struct ip_call_arc **re
 	for (uint32_t i = 1; i < tree->n; i++) {
 		const struct ip_call_node *node = &tree->nodes[i];
 
-		if (node->calls)
+		if (ip_calltree_was_reached(tree, node))
 			arcs[n++] = (struct ip_call_arc){tree->nodes[node->parent].function,
 							 node->function, node->calls, node->outer,
 							 node->self};

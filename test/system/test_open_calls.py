@@ -143,6 +143,35 @@ def test_views_begin_at_the_first_function(me, programs):
     assert "not among these" in recorded.text("report", "--slowest", "3")
 
 
+def test_callers_of_open_calls(me, programs):
+    """A function whose only calls were open has its row wherever others have theirs."""
+    recorded = record(me, programs, "fentry", ["deep"])
+    spin = {
+        row["function"]: row for row in json.loads(recorded.text("report", "--json"))["functions"]
+    }["spin"]
+    assert spin["calls"] == 0
+    rows = [
+        re.split(r" {2,}", r.strip()) for r in recorded.text("graph", "--of", "spin").splitlines()
+    ]
+    assert [row[2:] for row in rows[3:]] == [["0", "deep"], ["0", "spin"], [rows[5][2], "leaf"]]
+    assert rows[3][:2] == rows[4][:2] and int(rows[5][2].replace(",", "")) > 20
+    up = json.loads(recorded.text("graph", "--bottom-up", "--json"))
+    self_ns = {n["function"]: n["self_ns"] for n in up["nodes"] if n["parent"] == 0}
+    assert self_ns["spin"] == spin["self_ns"]
+    assert abs(sum(self_ns.values()) - up["total_ns"]) <= len(self_ns)
+    dot = recorded.text("graph", "--dot", "--min-percent", "0")
+    for name in ("run", "deep", "spin"):
+        assert re.search(rf'^\tf\d+ \[label="{name}"', dot, re.M), dot
+    callgrind = recorded.text("export", "--format", "callgrind")
+    number = re.search(r"fn=\((\d+)\) spin$", callgrind, re.M).group(1)
+    assert re.search(rf"^cfn=\({number}\).*\ncalls=0 ", callgrind, re.M), callgrind
+    page = recorded.text("export", "--format", "html")
+    shown = json.loads(re.search(r'\{"name":"spin"[^}]*\}', page).group())
+    assert shown["self"] == spin["self_ns"] and shown["calls"] == 0 and "max" not in shown
+    done = recorded.me.iprobe("graph", "--of", "raises", recorded.dir)
+    assert (done.returncode, done.stdout) == (0, "") and "choose none of" in done.stderr
+
+
 def test_a_handler_on_a_stack_of_its_own(me, programs):
     """What it has interrupted lies on another stack, of which there is no copy."""
     recorded = record(me, programs, "fentry", ["other_stack"])

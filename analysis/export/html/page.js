@@ -110,7 +110,8 @@ const page = (function () {
     panel.replaceChildren(title, element("p", what), element("p", where));
     if (f.calls !== undefined)
       panel.append(element("p", `All calls: ${count(f.calls)}, total ${time(f.total)}, ` +
-        `self ${time(f.self)}, p50 ${time(f.p50)}, p99 ${time(f.p99)}, max ${time(f.max)}`));
+        `self ${time(f.self)}` + (f.max === undefined ? ""
+        : `, p50 ${time(f.p50)}, p99 ${time(f.p99)}, max ${time(f.max)}`)));
     if (f.untilTail)
       panel.append(element("p", "Times are " + untilTail(f) +
         ": who it jumps to is not known, or has no probes."));
