@@ -81,6 +81,12 @@ void cli_record_warnings(const struct ip_session_summary *summary, size_t proces
 struct ip_json;
 void cli_json_renewed(struct ip_json *j, const struct ip_session_summary *summary);
 
+/* "silent_functions" and "silent_sites" into the object that is open. */
+void cli_json_silent(struct ip_json *j, const struct ip_session_summary *summary);
+/* Returns buffer: ", 263 of them in 92 more that these jump to", to follow the number of sites; ""
+ * where no function is live for that. */
+const char *cli_silent_sites(const struct ip_session_summary *summary, char buffer[128]);
+
 /* Prints on stderr how many events were lost, and what ended the recording early. dir: of the
  * trace. */
 void cli_record_losses(const struct ip_session_summary *summary, const char *dir);

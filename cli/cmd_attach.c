@@ -129,7 +129,7 @@ static void print_besides(const struct ip_session_preview *p)
 static void print_preview(const struct cli_record_options *options,
 			  const struct ip_session_preview *p)
 {
-	char stop[16];
+	char stop[16], silent[128];
 	struct ip_json j;
 
 	if (!options->json) {
@@ -140,21 +140,23 @@ static void print_preview(const struct cli_record_options *options,
 				 p->modules[i].path);
 		if (options->session.no_stop) {
 			ip_print(stdout,
-				 "pid %d: %zu site%s on %zu page%s to switch in %zu piece%s "
+				 "pid %d: %zu site%s%s on %zu page%s to switch in %zu piece%s "
 				 "without a "
 				 "stop, %zu to leave idle%s%s; nothing was changed\n",
 				 p->summary.pid, p->summary.sites, ip_plural(p->summary.sites),
-				 p->summary.pages, ip_plural(p->summary.pages), p->pieces,
-				 ip_plural(p->pieces), p->summary.unswitched,
-				 p->summary.unswitched ? ": " : "", p->summary.unswitched_why);
+				 cli_silent_sites(&p->summary, silent), p->summary.pages,
+				 ip_plural(p->summary.pages), p->pieces, ip_plural(p->pieces),
+				 p->summary.unswitched, p->summary.unswitched ? ": " : "",
+				 p->summary.unswitched_why);
 			return;
 		}
 		ip_print(stdout,
-			 "pid %d: %zu site%s of %zu function%s on %zu page%s, %zu thread%s; %zu "
+			 "pid %d: %zu site%s of %zu function%s%s on %zu page%s, %zu thread%s; %zu "
 			 "stop%s "
 			 "of about %s%s; nothing was changed\n",
 			 p->summary.pid, p->summary.sites, ip_plural(p->summary.sites),
-			 p->summary.functions, ip_plural(p->summary.functions), p->summary.pages,
+			 p->summary.functions, ip_plural(p->summary.functions),
+			 cli_silent_sites(&p->summary, silent), p->summary.pages,
 			 ip_plural(p->summary.pages), p->summary.threads,
 			 ip_plural(p->summary.threads), p->nstops, p->nstops == 1 ? "" : "s",
 			 ip_format_ns(p->expected_stop_ns, stop), p->nstops == 1 ? "" : " each");
@@ -167,6 +169,7 @@ static void print_preview(const struct cli_record_options *options,
 	ip_json_bool(&j, "dry_run", true);
 	ip_json_uint(&j, "sites", p->summary.sites);
 	ip_json_uint(&j, "functions", p->summary.functions);
+	cli_json_silent(&j, &p->summary);
 	ip_json_uint(&j, "threads", p->summary.threads);
 	ip_json_uint(&j, "pages", p->summary.pages);
 	ip_json_uint(&j, "stops", p->nstops);

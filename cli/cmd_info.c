@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/info_recorded.h"
 #include "cli/report/report_processes.h"
+#include "cli/silent_note.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -302,6 +303,7 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	}
 	ip_json_uint(&j, "streams", t->nstreams);
 	ip_json_uint(&j, "functions", s->nfunctions - 1);
+	cli_silent_json(&j, t);
 	cli_info_recorded_json(&j, s);
 	ip_json_bool(&j, "ended", s->ended);
 	ip_json_string(&j, "clock", s->monotonic ? "monotonic" : "tsc");
@@ -421,6 +423,20 @@ static void print_stops(const struct ip_trace_reader *t)
 			 ip_format_ns(s->looks_longest_ns, length));
 }
 
+static void print_functions(const struct ip_recording *s)
+{
+	const size_t silent = ip_recording_silent(s);
+	char count[32];
+
+	ip_print(stdout, "%-10s %s", "functions", ip_format_count(s->nfunctions - 1, count));
+	if (silent)
+		ip_print(stdout,
+			 ", %s of them not shown: selected ones end by jumping to these (TAIL "
+			 "CALLS in iprobe-concepts(7))",
+			 ip_format_count(silent, count));
+	ip_print(stdout, "\n");
+}
+
 static void print_text(const struct ip_trace_reader *t, uint64_t events)
 {
 	const struct ip_recording *s = t->session;
@@ -475,6 +491,8 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 		ip_print(stdout, ", %s invalid", ip_format_count(s->invalid, count));
 	if (s->filtered)
 		ip_print(stdout, ", %s filtered", ip_format_count(s->filtered, count));
+	if (t->silent)
+		ip_print(stdout, ", %s not shown", ip_format_count(t->silent, count));
 	if (s->ended && s->events != events)
 		ip_print(stdout, " (%s were written)", ip_format_count(s->events, count));
 	ip_print(stdout, "\n");
@@ -485,7 +503,7 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 			 "rotated", ip_format_count(s->rotated_packets, count),
 			 ip_plural(s->rotated_packets), ip_format_size(s->rotated_bytes, lost),
 			 ip_format_ns(ip_recording_since_start(s, s->rotated_tsc), buffer));
-	ip_print(stdout, "%-10s %s\n", "functions", ip_format_count(s->nfunctions - 1, count));
+	print_functions(s);
 	cli_info_recorded(s);
 	print_modules(s);
 	print_libraries(t);

@@ -14,6 +14,7 @@
 #include "cli/filter/filter_note.h"
 #include "cli/report/report.h"
 #include "cli/report/thread_lines.h"
+#include "cli/silent_note.h"
 #include "common/cleanup.h"
 #include "common/json.h"
 #include "common/print.h"
@@ -104,6 +105,7 @@ static void print_head(const struct cli_graph *g)
 		 t->threads == 1 || g->tid ? "" : ", of all threads together");
 	if (g->tid)
 		cli_one_thread_print(g->threads, g->tid);
+	cli_silent_note(t);
 	cli_filter_note(stdout, "", t->session);
 	ip_print(stdout, "\n");
 }
@@ -183,6 +185,7 @@ void cli_graph_json(const struct cli_graph *g)
 	ip_json_init(&j, stdout);
 	ip_json_object(&j, NULL);
 	ip_json_uint(&j, "events", g->tree->events);
+	cli_silent_json(&j, t);
 	ip_json_uint(&j, "lost", t->lost);
 	ip_json_uint(&j, "invalid", t->session->invalid);
 	ip_json_uint(&j, "threads", t->threads);

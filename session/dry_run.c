@@ -166,7 +166,9 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options,
 	    ip_session_check_lists(s.target, &modules) < 0 ||
 	    ip_plan_select(s.target, &modules, &s.selections, &plan) < 0 ||
 	    ip_values_check(&plan, s.target, &modules, &options->values) < 0 ||
-	    preview_modules(ret, &modules, &plan) < 0)
+	    preview_modules(ret, &modules, &plan) < 0 ||
+	    ip_plan_count_silent(&plan, &ret->summary.silent_functions,
+				 &ret->summary.silent_sites) < 0)
 		goto out;
 	ret->summary.sites = plan.nchanges;
 	ret->summary.left_out = plan.left_out;

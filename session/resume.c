@@ -83,7 +83,9 @@ static int look_after(struct ip_session *s)
 		goto out;
 	if (ip_plan_bind(&plan, s->target, s->area) == 0 && keep_live(s, &plan) == 0 &&
 	    ip_trace_add_plan(s->trace, &plan, &s->modules, s->area) == 0 &&
-	    ip_session_watch(s, &plan) == 0)
+	    ip_session_watch(s, &plan) == 0 &&
+	    ip_plan_count_silent(&plan, &s->summary->silent_functions, &s->summary->silent_sites) ==
+		    0)
 		ret = ip_follow_dlopen_begin(s);
 	ip_area_unlock_patch(s->area);
 	s->summary->sites = plan.nchanges;

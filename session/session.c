@@ -30,23 +30,57 @@ static bool is_counted(const struct ip_session *s, uint32_t number)
 	return number > IP_NUMBER_MAX || (s->counted[number / 8] & 1 << number % 8);
 }
 
+static uint8_t *silent_of(const struct ip_session *s)
+{
+	return s->counted + IP_NUMBER_MAX / 8 + 1;
+}
+
+static bool is_counted_silent(const struct ip_session *s, uint32_t number)
+{
+	return number <= IP_NUMBER_MAX && (silent_of(s)[number / 8] & 1 << number % 8);
+}
+
+/* A function may be selected that was silent before. */
+static void count_sites(struct ip_session *s, const struct ip_plan *plan)
+{
+	for (size_t i = 0; i < plan->nchanges; i++) {
+		const struct ip_plan_function *f = &plan->functions[plan->function_of[i]];
+
+		if (!is_counted(s, f->number)) {
+			s->summary->sites++;
+			s->summary->silent_sites += f->silent;
+		} else if (!f->silent && is_counted_silent(s, f->number)) {
+			s->summary->silent_sites--;
+		}
+	}
+}
+
 void ip_session_count(struct ip_session *s, const struct ip_plan *plan)
 {
 	if (!s->counted)
-		s->counted = calloc(1, IP_NUMBER_MAX / 8 + 1);
+		s->counted = calloc(2, IP_NUMBER_MAX / 8 + 1);
 	if (!s->counted)
 		return;
-	for (size_t i = 0; i < plan->nchanges; i++)
-		s->summary->sites += !is_counted(s, plan->functions[plan->function_of[i]].number);
+	count_sites(s, plan);
 	for (size_t i = 0; i < plan->nfunctions; i++) {
 		const struct ip_plan_function *f = &plan->functions[i];
 
-		if (is_counted(s, f->number))
-			continue;
+		const bool was_silent = is_counted_silent(s, f->number);
 		/* the number of the function's other instance is next to this number
 		 * (ip_plan_bind) */
-		s->summary->functions +=
-			!f->silent && !is_counted(s, f->inlined ? f->number - 1 : f->number + 1);
+		const uint32_t other = f->inlined ? f->number - 1 : f->number + 1;
+
+		if (is_counted(s, f->number) && (f->silent || !was_silent))
+			continue;
+		if (f->silent || was_silent)
+			silent_of(s)[f->number / 8] ^= 1 << f->number % 8;
+		if (f->silent)
+			s->summary->silent_functions += !is_counted(s, other);
+		else
+			s->summary->functions +=
+				!is_counted(s, other) || is_counted_silent(s, other);
+		if (was_silent)
+			s->summary->silent_functions -= !is_counted_silent(s, other);
 		s->counted[f->number / 8] |= 1 << f->number % 8;
 	}
 }

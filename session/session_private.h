@@ -82,7 +82,9 @@ struct ip_session {
 		 * that wait is. 0: the last one did not fail */
 		remap_wait_ns;
 	uint64_t watch_ns; /* when to look again whether the target is under seccomp */
-	uint8_t *counted;  /* a bit for each number: it is in the summary's functions and sites */
+	/* bits by number: it is in the summary's functions and sites; behind all of these: it is in
+	 * silent_functions and silent_sites */
+	uint8_t *counted;
 	size_t disturbed_before, restored_before; /* in images that are gone */
 	bool live;     /* sites of the target's present image may be live */
 	bool records;  /* some function writes into rings */

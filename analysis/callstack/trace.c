@@ -409,10 +409,20 @@ int ip_trace_reader_next_packet(struct ip_stream *stream, struct ip_packet *ret)
 		    : ip_error("%s: changed while it was being read", ip_stream_path(stream));
 }
 
-/* Feeds all events of one run. frames NULL: counts them only. */
+static uint64_t count_silent(const struct ip_recording *s, const struct ip_event *events, size_t n)
+{
+	uint64_t silent = 0;
+
+	for (size_t i = 0; i < n; i++)
+		silent += ip_recording_number(s, events[i].number).silent;
+	return silent;
+}
+
+/* Feeds all events of one run. silent: adds to it where it is not NULL. frames NULL: counts them
+ * only. */
 static int visit_run(const struct ip_trace_reader *t, struct ip_stream *stream,
 		     const struct ip_thread_packets *run, struct ip_frames *frames,
-		     uint64_t *events)
+		     uint64_t *events, uint64_t *silent)
 {
 	struct ip_event batch[BATCH];
 	struct ip_packet p;
@@ -430,6 +440,8 @@ static int visit_run(const struct ip_trace_reader *t, struct ip_stream *stream,
 			ip_frames_loss(frames);
 		while ((n = ip_stream_read(stream, batch, BATCH)) > 0) {
 			*events += n;
+			if (silent)
+				*silent += count_silent(t->session, batch, n);
 			if (frames)
 				ip_frames_set_payloads(frames, ip_stream_payloads(stream));
 			if (frames && ip_frames_feed(frames, batch, n) < 0)
@@ -460,11 +472,12 @@ static bool is_off(const struct ip_trace_reader *t, size_t i)
 static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visitor,
 		 struct ip_frames *frames, uint64_t *ret_events)
 {
+	uint64_t *silent = ip_recording_silent(t->session) ? &t->silent : NULL;
 	struct ip_stream *stream = NULL;
 	uint32_t member = 0;
 	int ret = 0;
 
-	*ret_events = 0;
+	*ret_events = t->silent = 0;
 	for (size_t i = 0; ret == 0 && i < t->nruns; i++) {
 		struct ip_thread_packets *run = &t->runs[i];
 		uint64_t before = *ret_events;
@@ -478,7 +491,7 @@ static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visit
 				visitor->run(visitor->context, run);
 			if (frames && run->member != member)
 				ip_frames_set_member(frames, member = run->member);
-			ret = visit_run(t, stream, run, frames, ret_events);
+			ret = visit_run(t, stream, run, frames, ret_events, silent);
 			run->events = *ret_events - before;
 		}
 		if (ret == 0 && (i + 1 == t->nruns || t->runs[i + 1].stream != run->stream)) {

@@ -71,7 +71,10 @@ struct ip_trace_reader {
 	/* TSC. The times of the session, or of the first and last event where the session has
 	 * none. */
 	uint64_t begin, end;
-	uint64_t lost;	/* events lost in the whole trace */
+	uint64_t lost; /* events lost in the whole trace */
+	/* of the events that were visited or counted last: those of functions that were not
+	 * selected (ip_recording_silent()) */
+	uint64_t silent;
 	uint64_t ended; /* runs whose end was seen */
 	/* at most so many ticks passed from a run's end until that was seen */
 	uint64_t ended_within;

@@ -268,6 +268,9 @@ void ip_recording_destroy(struct ip_recording *session);
  * probes. */
 uint32_t ip_recording_host(const struct ip_recording *session, uint32_t function);
 
+/* Returns how many functions are silent (struct ip_recording_number) and never shown. */
+size_t ip_recording_silent(const struct ip_recording *session);
+
 /* Returns the last component of the path of the function's module; "[unknown]" where there is no
  * module. */
 const char *ip_recording_module_name(const struct ip_recording *session,

@@ -7,6 +7,7 @@
 
 #include "analysis/read/session_parser.h"
 #include "common/array.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 
 int ip_session_parse_silent(struct ip_session_parser *p)
@@ -25,6 +26,19 @@ int ip_session_parse_silent(struct ip_session_parser *p)
 				s->numbers[n].silent = !strcmp(p->fields[0], "silent");
 	}
 	return 0;
+}
+
+size_t ip_recording_silent(const struct ip_recording *s)
+{
+	enum { SILENT = 1, SHOWN = 2 };
+	_cleanup_free_ uint8_t *seen = calloc(s->nfunctions, sizeof(*seen));
+	size_t n = 0;
+
+	for (size_t i = 0; seen && i < s->nnumbers; i++)
+		seen[s->numbers[i].function] |= s->numbers[i].silent ? SILENT : SHOWN;
+	for (size_t i = 1; seen && i < s->nfunctions; i++)
+		n += seen[i] == SILENT;
+	return n;
 }
 
 int ip_session_parse_jump(struct ip_session_parser *p)

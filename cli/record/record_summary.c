@@ -52,6 +52,24 @@ void cli_json_renewed(struct ip_json *j, const struct ip_session_summary *s)
 		ip_json_double(j, "renewed_max_us", s->renewed_latest_ns / 1e3);
 }
 
+void cli_json_silent(struct ip_json *j, const struct ip_session_summary *s)
+{
+	ip_json_uint(j, "silent_functions", s->silent_functions);
+	ip_json_uint(j, "silent_sites", s->silent_sites);
+}
+
+const char *cli_silent_sites(const struct ip_session_summary *s, char buffer[128])
+{
+	char sites[32], functions[32];
+
+	*buffer = '\0';
+	if (s->silent_functions)
+		snprintf(buffer, 128, ", %s of them in %s more that these jump to",
+			 ip_format_count(s->silent_sites, sites),
+			 ip_format_count(s->silent_functions, functions));
+	return buffer;
+}
+
 static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s)
 {
 	struct ip_json j;
@@ -61,6 +79,7 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_int(&j, "pid", s->pid);
 	ip_json_uint(&j, "sites", s->sites);
 	ip_json_uint(&j, "functions", s->functions);
+	cli_json_silent(&j, s);
 	ip_json_uint(&j, "threads", s->threads);
 	ip_json_uint(&j, "pages", s->pages);
 	ip_json_uint(&j, "foreign", s->foreign);
@@ -291,7 +310,7 @@ void cli_record_summary(const struct cli_record_options *options,
 {
 	char counted[32], events[32], lost[32], filtered[32],
 		overwritten[64] = "", count[32], sites[32], functions[32], length[16], joined[16],
-		whose[32] = "", resumed[48] = "";
+		whose[32] = "", resumed[48] = "", silent[128];
 
 	cli_live_line_clear();
 	if (!s->recorded)
@@ -356,14 +375,14 @@ void cli_record_summary(const struct cli_record_options *options,
 		ip_print(stderr,
 			 "joined %s after its start: ", ip_format_ns(*options->joined_ns, joined));
 	ip_print(stderr,
-		 "%s%s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s%s, %s "
+		 "%s%s event%s of %s function%s (%s site%s%s, %zu thread%s) in %s%s%s, %s "
 		 "lost; %s",
 		 ip_end_reason_is_early(s->end) ? "ended early: " : "",
 		 ip_format_count(s->events, events), ip_plural(s->events),
 		 ip_format_count(s->functions, functions), ip_plural(s->functions),
-		 ip_format_count(s->sites, sites), ip_plural(s->sites), s->threads,
-		 ip_plural(s->threads), ip_format_ns(s->length_ns, length), resumed, overwritten,
-		 s->lost ? ip_format_count(s->lost, lost) : "none",
+		 ip_format_count(s->sites, sites), ip_plural(s->sites), cli_silent_sites(s, silent),
+		 s->threads, ip_plural(s->threads), ip_format_ns(s->length_ns, length), resumed,
+		 overwritten, s->lost ? ip_format_count(s->lost, lost) : "none",
 		 options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
 	cli_print_stops(stderr, &s->stops);
 	cli_print_looks(stderr, s->stops.looks.n, s->stops.looks.ns);

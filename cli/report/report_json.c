@@ -6,6 +6,7 @@
 #include "cli/info_recorded.h"
 #include "cli/report/report.h"
 #include "cli/report/report_processes.h"
+#include "cli/silent_note.h"
 #include "cli/tail_mark.h"
 #include "cli/trace_args.h"
 
@@ -136,6 +137,7 @@ void cli_report_json(const struct cli_report *r)
 	ip_json_init(&j, stdout);
 	ip_json_object(&j, NULL);
 	ip_json_uint(&j, "events", r->stats->events);
+	cli_silent_json(&j, t);
 	ip_json_uint(&j, "lost", t->lost);
 	ip_json_uint(&j, "invalid", t->session->invalid);
 	if (t->session->payloads)

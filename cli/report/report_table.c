@@ -14,6 +14,7 @@
 #include "cli/report/report.h"
 #include "cli/report/report_processes.h"
 #include "cli/report/value_note.h"
+#include "cli/silent_note.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/names/short_name.h"
@@ -129,6 +130,7 @@ static void print_header(const struct cli_report *r)
 	ip_print(stdout, ", %s thread%s, %s\n", ip_format_count(t->threads, threads),
 		 t->threads == 1 ? "" : "s",
 		 ip_format_ns(ip_recording_ns(t->session, ip_trace_reader_recorded(t)), duration));
+	cli_silent_note(t);
 	cli_filter_note(stdout, "", t->session);
 	ip_print(stdout, "\n");
 }

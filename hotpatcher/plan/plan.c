@@ -498,6 +498,32 @@ int ip_plan_select(const struct ip_target *target, const struct ip_modules *modu
 	return 0;
 }
 
+int ip_plan_count_silent(const struct ip_plan *plan, size_t *ret_functions, size_t *ret_sites)
+{
+	_cleanup_free_ uint8_t *seen = NULL;
+	uint32_t module = UINT32_MAX;
+
+	*ret_functions = *ret_sites = 0;
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		const struct ip_plan_function *f = &plan->functions[i];
+
+		if (!f->silent)
+			continue;
+		if (f->module_index != module) {
+			free(seen);
+			seen = calloc(f->module->list->header->nfunctions + 1, sizeof(*seen));
+			if (!seen)
+				return ip_error("out of memory");
+			module = f->module_index;
+		}
+		*ret_functions += !seen[f->function];
+		seen[f->function] = true;
+	}
+	for (size_t i = 0; i < plan->nchanges; i++)
+		*ret_sites += plan->functions[plan->function_of[i]].silent;
+	return 0;
+}
+
 int ip_plan_mark_whole(const struct ip_plan *plan, bool *marks)
 {
 	_cleanup_free_ bool *groups = NULL;

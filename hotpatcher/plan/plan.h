@@ -95,6 +95,10 @@ char *ip_plan_nearest(const struct ip_plan *plan, const struct ip_selection *sel
 
 void ip_plan_clear(struct ip_plan *plan);
 
+/* Counts the functions that are silent, and their sites. Returns 0, or -1 with an error where
+ * memory ran out. */
+int ip_plan_count_silent(const struct ip_plan *plan, size_t *ret_functions, size_t *ret_sites);
+
 /* marks: by index into functions. Completes the marks: a function and its jumps belong together, so
  * if one of them is marked, the other gets the mark, too. Returns 0, or -1: out of memory. */
 int ip_plan_mark_whole(const struct ip_plan *plan, bool *marks);

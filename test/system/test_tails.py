@@ -161,6 +161,41 @@ def test_times_of_one(me, program, name):
         assert functions[name]["calls"] > 1000
 
 
+def test_events_that_are_not_shown_are_told(me, program, targets):
+    """Those of functions that are live only since a selected one jumps to them."""
+    _, directory, done = record(me, program, "-f", "chain")
+    summary = done.summary()
+    assert summary["silent_functions"] > 0 < summary["silent_sites"] < summary["sites"]
+    shown = me.iprobe("dump", "--json", directory).stdout.count('"event":"e')
+    silent = summary["events"] - shown
+    assert silent > 0
+    for command in ("report", "graph", "info"):
+        document = json.loads(me.iprobe(command, "--json", directory).stdout)
+        assert document["silent_events"] == silent, command
+        assert document["silent_functions"] == summary["silent_functions"], command
+    for command in ("report", "graph"):
+        text = me.iprobe(command, directory).stdout
+        assert f"\n{silent:,} of these events, of " in text and "IPROBE_SIBLING_CALLS=no" in text
+    info = me.iprobe("info", directory).stdout
+    assert re.search(rf"^events .*, {silent:,} not shown$", info, re.M), info
+    assert re.search(
+        rf"^functions +\d+, {summary['silent_functions']} of them not shown", info, re.M
+    )
+    clause = "{silent_sites} of them in {silent_functions} more that these jump to".format(
+        **summary
+    )
+    args = ("-f", "chain", "-o", me.dir() / "again")
+    told = me.iprobe("run", *args, "--", program, str(ROUNDS), "300").stderr
+    assert f"({summary['sites']} sites, {clause}, 1 thread)" in told
+    target = targets.start(me, [program, 1, 300, 600])
+    preview = me.iprobe("attach", "--dry-run", "-f", "chain", target.pid).stdout
+    assert f"{summary['sites']} sites of 1 function, {clause} on" in preview, preview
+    # where all are selected there is nothing to tell
+    _, directory, done = record(me, program)
+    assert done.summary()["silent_functions"] == 0
+    assert "of these events" not in me.iprobe("report", directory).stdout
+
+
 @pytest.mark.parametrize("name", MARKED)
 def test_what_is_not_known_is_marked(me, program, name):
     _, directory, _ = record(me, program, "-f", name)
