@@ -254,8 +254,8 @@ void cli_record_warnings(const struct ip_session_summary *s, size_t processes)
 			 ip_format_ns(s->renewed_latest_ns, length));
 	if (s->renewed)
 		ip_print(stderr,
-			 "iprobe: %zu system call%s of %s waited for longer%s: the time limit "
-			 "began anew after a stop or a look (last: %s)\n",
+			 "iprobe: %zu system call%s of %s may time out later%s (last: %s): the "
+			 "limit began anew; what it waits for was not delayed\n",
 			 s->renewed, ip_plural(s->renewed), whose, most, s->renewed_last);
 	if (s->disturbed)
 		ip_print(stderr,
