@@ -126,10 +126,20 @@ static void print_besides(const struct ip_session_preview *p)
 	ip_print(stdout, "%zu stop%s at the end\n", p->end_stops, ip_plural(p->end_stops));
 }
 
+static void print_silent(const struct ip_session_summary *s)
+{
+	if (s->silent_functions)
+		ip_print(stdout,
+			 "pid %d: %zu of the sites %s in %zu more function%s that these jump to, "
+			 "and are not shown (TAIL CALLS in iprobe-concepts(7))\n",
+			 s->pid, s->silent_sites, s->silent_sites == 1 ? "is" : "are",
+			 s->silent_functions, ip_plural(s->silent_functions));
+}
+
 static void print_preview(const struct cli_record_options *options,
 			  const struct ip_session_preview *p)
 {
-	char stop[16], silent[128];
+	char stop[16];
 	struct ip_json j;
 
 	if (!options->json) {
@@ -140,26 +150,26 @@ static void print_preview(const struct cli_record_options *options,
 				 p->modules[i].path);
 		if (options->session.no_stop) {
 			ip_print(stdout,
-				 "pid %d: %zu site%s%s on %zu page%s to switch in %zu piece%s "
+				 "pid %d: %zu site%s on %zu page%s to switch in %zu piece%s "
 				 "without a "
 				 "stop, %zu to leave idle%s%s; nothing was changed\n",
 				 p->summary.pid, p->summary.sites, ip_plural(p->summary.sites),
-				 cli_silent_sites(&p->summary, silent), p->summary.pages,
-				 ip_plural(p->summary.pages), p->pieces, ip_plural(p->pieces),
-				 p->summary.unswitched, p->summary.unswitched ? ": " : "",
-				 p->summary.unswitched_why);
+				 p->summary.pages, ip_plural(p->summary.pages), p->pieces,
+				 ip_plural(p->pieces), p->summary.unswitched,
+				 p->summary.unswitched ? ": " : "", p->summary.unswitched_why);
+			print_silent(&p->summary);
 			return;
 		}
 		ip_print(stdout,
-			 "pid %d: %zu site%s of %zu function%s%s on %zu page%s, %zu thread%s; %zu "
+			 "pid %d: %zu site%s of %zu function%s on %zu page%s, %zu thread%s; %zu "
 			 "stop%s "
 			 "of about %s%s; nothing was changed\n",
 			 p->summary.pid, p->summary.sites, ip_plural(p->summary.sites),
-			 p->summary.functions, ip_plural(p->summary.functions),
-			 cli_silent_sites(&p->summary, silent), p->summary.pages,
+			 p->summary.functions, ip_plural(p->summary.functions), p->summary.pages,
 			 ip_plural(p->summary.pages), p->summary.threads,
 			 ip_plural(p->summary.threads), p->nstops, p->nstops == 1 ? "" : "s",
 			 ip_format_ns(p->expected_stop_ns, stop), p->nstops == 1 ? "" : " each");
+		print_silent(&p->summary);
 		print_besides(p);
 		return;
 	}

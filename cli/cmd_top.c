@@ -126,6 +126,8 @@ static int print(const struct cli_top_options *o, const struct cli_top_session *
 			cli_top_print_row(stdout, SIZE_MAX, &rows, &rows.items[i]);
 			ip_print(stdout, "\n");
 		}
+		if (o->limit)
+			cli_top_print_more(stdout, &rows, o->limit);
 	}
 	cli_top_rows_clear(&rows);
 	return flush();
@@ -334,6 +336,10 @@ int cmd_top(int argc, char **argv)
 		return code;
 	cli_catch_signals();
 	done = begin(&o, &session, &first);
+	if (done > 0 && o.batch && !o.json && !o.iterations && !o.duration_ns &&
+	    !isatty(STDOUT_FILENO))
+		ip_print(stderr, "iprobe: top goes on until Ctrl-C or the end of the process (-n N "
+				 "or --duration T ends it)\n");
 	if (done > 0)
 		done = o.batch ? print_all(&o, session, &first) : cli_top_view(&o, session, &first);
 	code = done < 0 ? cli_fail() : 0;

@@ -139,10 +139,13 @@ struct cli_top_rows {
 	uint64_t interval_ns;	 /* length of the interval */
 	uint64_t calls, self_ns; /* of all selected functions, shown or not */
 	size_t functions;	 /* functions that are measured */
-	size_t logged;		 /* functions that are not measured */
-	size_t hidden;		 /* functions that wait and have no row */
-	bool by_process;	 /* a row is a function of one process */
-	bool by_thread;		 /* a row is a thread */
+	size_t logged;		 /* functions that another command's session logs */
+	/* functions that are live since measured ones jump to them (silent in the recording) */
+	size_t silent;
+	uint64_t waits_ns; /* of self_ns: of functions that wait */
+	size_t hidden;	   /* functions that wait and have no row */
+	bool by_process;   /* a row is a function of one process */
+	bool by_thread;	   /* a row is a thread */
 	bool has_cpu;
 	uint64_t cpu_ns; /* what the processes have used of CPUs */
 };
@@ -189,6 +192,9 @@ void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
 
 /* Prints the sums of all rows for people: "1.2 M calls/s, ...". */
 void cli_top_print_sums(FILE *out, const struct cli_top_rows *rows);
+/* Prints a line on what has no row since only the first shown rows are printed; nothing where all
+ * are. */
+void cli_top_print_more(FILE *out, const struct cli_top_rows *rows, size_t shown);
 
 /* Prints one object on a line of stdout. */
 void cli_top_print_json(const struct cli_top_options *options,

@@ -183,13 +183,47 @@ void cli_top_print_sums(FILE *out, const struct cli_top_rows *rows)
 	ip_print(out, " in %s", ip_format_ns(rows->interval_ns, interval));
 	if (seconds > 0)
 		ip_print(out, ", %.1f%% self", 100.0 * rows->self_ns / rows->interval_ns);
+	if (seconds > 0 && rows->waits_ns)
+		ip_print(out, " (%.1f%% work, %.1f%% wait)",
+			 100.0 * (rows->self_ns - rows->waits_ns) / rows->interval_ns,
+			 100.0 * rows->waits_ns / rows->interval_ns);
 	if (seconds > 0 && rows->has_cpu)
 		ip_print(out, ", %.1f%% CPU", 100.0 * rows->cpu_ns / rows->interval_ns);
 	if (rows->hidden)
 		ip_print(out, "; hidden: %zu that wait%s", rows->hidden,
 			 rows->hidden == 1 ? "s" : "");
 	if (rows->logged)
-		ip_print(out, "; %zu are logged, not shown", rows->logged);
+		ip_print(out, "; %zu are logged, not shown (iprobe report of that trace)",
+			 rows->logged);
+	if (rows->silent)
+		ip_print(out, "; %zu more that these jump to are not shown", rows->silent);
+}
+
+void cli_top_print_more(FILE *out, const struct cli_top_rows *rows, size_t shown)
+{
+	const struct cli_top_row *longest = NULL;
+	size_t more = shown < rows->n ? rows->n - shown : 0, waiting = 0;
+	const char *what = rows->by_thread ? "thread" : rows->by_process ? "row" : "function";
+	char pid[24] = "";
+
+	for (size_t i = shown; i < rows->n; i++) {
+		const struct cli_top_row *row = &rows->items[i];
+
+		waiting += row->waits;
+		if (row->waits && (!longest || row->self_ns > longest->self_ns))
+			longest = row;
+	}
+	if (more)
+		ip_print(out, "%zu more %s%s (--limit)", more, what, ip_plural(more));
+	if (longest && longest->pid)
+		snprintf(pid, sizeof(pid), " [%d]", longest->pid);
+	if (longest && rows->interval_ns)
+		ip_print(out, "; %zu that wait%s: %s%s %.1f%% self%s (--waits among)", waiting,
+			 waiting == 1 ? "s" : "", longest->shown, pid,
+			 100.0 * longest->self_ns / rows->interval_ns,
+			 waiting == 1 ? "" : " and others");
+	if (more)
+		ip_print(out, "\n");
 }
 
 static void json_bounds(struct ip_json *j, const char *key, uint64_t from, uint64_t below)
@@ -293,6 +327,10 @@ void cli_top_print_json(const struct cli_top_options *o, const struct cli_top_se
 		ip_json_uint(&j, "cpu_ns", rows->cpu_ns);
 	ip_json_uint(&j, "measured", rows->functions);
 	ip_json_uint(&j, "logged", rows->logged);
+	ip_json_uint(&j, "silent", rows->silent);
+	if (!rows->by_thread)
+		ip_json_uint(&j, "waits_ns", rows->waits_ns);
+	ip_json_uint(&j, "more", o->limit && o->limit < rows->n ? rows->n - o->limit : 0);
 	ip_json_uint(&j, "calls", rows->calls);
 	ip_json_array(&j, rows->by_thread ? "threads" : "functions");
 	for (size_t i = 0; i < rows->n && (!o->limit || i < o->limit); i++)

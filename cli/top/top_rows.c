@@ -151,12 +151,13 @@ static void count_payloads(const struct ip_recording *s, struct cli_top_rows *re
 	for (uint32_t i = 1; seen && i < s->nnumbers; i++) {
 		const struct ip_recording_number *n = &s->numbers[i];
 
-		if (!n->function || seen[n->function]++)
+		if (n->silent || !n->function || seen[n->function]++)
 			continue;
 		ret->functions +=
 			n->payload == IP_RECORDING_HIST || n->payload == IP_RECORDING_COUNT;
 		ret->logged += n->payload == IP_RECORDING_LOG || n->payload == IP_RECORDING_USER;
 	}
+	ret->silent = ip_recording_silent(s);
 }
 
 struct making {
@@ -200,6 +201,7 @@ static int add_rows(const struct making *m, const struct cli_top_snapshot *s, pi
 			row->waits && o->waits == CLI_TOP_WAITS_BELOW && o->sort == CLI_TOP_SELF;
 		rows->calls += row->calls;
 		rows->self_ns += row->self_ns;
+		rows->waits_ns += row->waits ? row->self_ns : 0;
 		if (row->waits && o->waits == CLI_TOP_WAITS_HIDE)
 			rows->hidden++;
 		else

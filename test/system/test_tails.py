@@ -189,7 +189,12 @@ def test_events_that_are_not_shown_are_told(me, program, targets):
     assert f"({summary['sites']} sites, {clause}, 1 thread)" in told
     target = targets.start(me, [program, 1, 300, 600])
     preview = me.iprobe("attach", "--dry-run", "-f", "chain", target.pid).stdout
-    assert f"{summary['sites']} sites of 1 function, {clause} on" in preview, preview
+    assert f"{summary['sites']} sites of 1 function on" in preview, preview
+    assert "{silent_sites} of the sites are in {silent_functions} more".format(**summary) in preview
+    top = ("top", "-n", "1", "-d", "300ms", "-f", "chain", target.pid)
+    document = json.loads(me.iprobe(*top, "--json").stdout)
+    assert document["silent"] == summary["silent_functions"] and document["logged"] == 0
+    assert f"; {document['silent']} more that these jump to are not" in me.iprobe(*top).stdout
     # where all are selected there is nothing to tell
     _, directory, done = record(me, program)
     assert done.summary()["silent_functions"] == 0

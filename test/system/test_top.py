@@ -128,7 +128,8 @@ def test_batch(me, busy):
     for picture in (first, second):
         lines = picture.splitlines()
         assert (
-            len(lines) == 4
+            len(lines) == 5
+            and lines[4] == "4 more functions (--limit)"
             and "calls/s of" in lines[0]
             and "*RATE/s" in lines[1]
             and "P99" in lines[1]
@@ -238,7 +239,7 @@ def test_killed_with_its_session(actor, busy):
 def test_its_session_is_killed(actor, busy, place):
     target = busy(actor)
     target.say()
-    top = actor.start_iprobe("top", "-b", "-d", "100ms", target.pid, env=place)
+    top = actor.start_iprobe("top", "-b", "-d", "100ms", "--duration", "1m", target.pid, env=place)
     memory.wait_until_live(target.pid, top)
     os.kill(session_of(top), signal.SIGKILL)
     done = last_words(top)

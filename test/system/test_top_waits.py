@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -65,6 +66,20 @@ def test_where_it_stands(me, waiting):
     # the first picture tells it, too
     _, names = pictures(me, waiting, "-n", "1")
     assert names[-1] == "look_up [waits]"
+    # where it has no row, a line tells of it
+    sums, names = pictures(me, waiting, "--limit", "2")
+    assert re.search(r"% self \(\d+\.\d% work, \d+\.\d% wait\)", sums), sums
+    assert len(names) == 3, names
+    done = last_words(start(me, waiting, "-n", "2", "-f", FUNCTIONS, "--limit", "2"))
+    assert re.search(
+        r"^2 more functions \(--limit\); 1 that waits: look_up \d+\.\d% self \(--waits among\)$",
+        done.stdout,
+        re.M,
+    ), done.stdout
+    line = json.loads(
+        last_words(start(me, waiting, "-n", "1", "-f", FUNCTIONS, "--limit", "2", "--json")).stdout
+    )
+    assert line["more"] == 2 and 0 < line["waits_ns"] <= 2 * line["interval_ns"]
     sums, names = pictures(me, waiting, "--waits", "among")
     assert names[0] == "look_up [waits]"
     # another order is what it says
@@ -73,6 +88,13 @@ def test_where_it_stands(me, waiting):
     sums, names = pictures(me, waiting, "--waits", "hide", "-s", "total")
     assert names[0] == "handle" and "look_up" not in " ".join(names)
     assert sums.endswith("; hidden: 1 that waits")
+    # what goes on for ever into a file says so; what somebody has limited does not
+    endless = start(me, waiting, "-f", FUNCTIONS)
+    assert "iprobe: top goes on until Ctrl-C" in endless.stderr.readline()
+    endless.send_signal(signal.SIGINT)
+    last_words(endless)
+    limited = last_words(start(me, waiting, "-n", "1", "-f", FUNCTIONS))
+    assert "goes on" not in limited.stderr and limited.returncode == 0
     done = me.iprobe("top", "--waits", "somewhere", waiting.pid)
     assert done.returncode == 2 and "--waits is below, hide or among" in done.stderr
 
