@@ -38,8 +38,8 @@ static const struct ip_fperf_event events[] = {
 	{"perf::TASK-CLOCK", "ns", IP_FPERF_TASK_CLOCK,
 	 "time that the thread had a CPU (CLOCK_THREAD_CPUTIME_ID)"},
 	{"tsc::CYCLES", "ticks", IP_FPERF_TSC,
-	 "ticks of the time-stamp counter from entry to exit, waiting included; no core's own "
-	 "cycles"},
+	 "TSC-TICKS: ticks of the time-stamp counter from entry to exit, waiting included; no "
+	 "core's own cycles"},
 	{"perf::PAGE-FAULTS", "", IP_FPERF_FAULTS, "page faults of the thread (getrusage)"},
 	{"perf::PAGE-FAULTS-MIN", "", IP_FPERF_FAULTS_MINOR,
 	 "those that needed no reading from a disk"},
@@ -116,6 +116,7 @@ static const struct {
 	{"cpu-migrations", "perf::CPU-MIGRATIONS"},
 	{"perf::MIGRATIONS", "perf::CPU-MIGRATIONS"},
 	{"tsc", "tsc::CYCLES"},
+	{"TSC-TICKS", "tsc::CYCLES"},
 	{"instructions", "perf::INSTRUCTIONS"},
 	{"cycles", "perf::CYCLES"},
 	{"cpu-cycles", "perf::CYCLES"},

@@ -11,6 +11,7 @@
 #include "cli/elide.h"
 #include "cli/fperf/fperf.h"
 #include "cli/fperf/fperf_names.h"
+#include "cli/fperf/fperf_number.h"
 #include "cli/tail_mark.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -26,22 +27,6 @@
 #define LINES_MORE    5
 #define COLUMN	      20 /* width of an event's column */
 #define GUESSES_SHOWN 10 /* rows below the line, unless more were asked for */
-
-/* Makes "1.23M". buffer has at least 16 bytes. */
-static const char *short_number(double n, char *buffer)
-{
-	static const char *const units[] = {"", "k", "M", "G", "T", "P"};
-	unsigned unit = 0;
-
-	if (isnan(n))
-		return strcpy(buffer, "-");
-	while (fabs(n) >= 999.5 && unit + 1 < sizeof(units) / sizeof(*units)) {
-		n /= 1000;
-		unit++;
-	}
-	snprintf(buffer, 16, !unit && n == floor(n) ? "%.0f" : "%.3g", n);
-	return strcat(buffer, units[unit]);
-}
 
 /* Returns the title of an event's column. Ticks of the time-stamp counter are time: a name of
  * cycles would be read as cycles of the core. */
@@ -76,8 +61,8 @@ static void print_value(FILE *out, const struct ip_fperf_event *e, double mean, 
 		ip_format_ns(mean, value);
 		ip_format_ns(ci < 0 ? 0 : ci, width);
 	} else {
-		short_number(mean, value);
-		short_number(ci < 0 ? 0 : ci, width);
+		fperf_short_mean(mean, ci, value);
+		fperf_short_number(ci < 0 ? 0 : ci, width);
 	}
 	snprintf(cell, sizeof(cell), "%s%s +-%s", scaled ? "~" : "", value, ci < 0 ? "?" : width);
 	ip_print(out, " %*s", column_of(e), cell);
@@ -87,12 +72,12 @@ static void print_calls(FILE *out, const struct ip_fperf_row *row)
 {
 	char calls[24], ci[24], cell[64];
 
-	short_number(row->calls, calls);
+	fperf_short_number(row->calls, calls);
 	if (row->calls_ci == 0)
 		snprintf(cell, sizeof(cell), "%s", calls);
 	else
 		snprintf(cell, sizeof(cell), "~%s +-%s", calls,
-			 row->calls_ci < 0 ? "?" : short_number(row->calls_ci, ci));
+			 row->calls_ci < 0 ? "?" : fperf_short_number(row->calls_ci, ci));
 	ip_print(out, " %18s", cell);
 }
 

@@ -122,6 +122,10 @@ def test_ticks_are_no_cycles(me, program):
     """The title of the time-stamp counter is not that of cycles; scripts have its name."""
     titles = table(me, program)[0].split()
     assert "TSC-TICKS" in titles and "CYCLES" not in titles, titles
+    # the title is a name, too
+    assert "TSC-TICKS" in table(me, program, "-e", "TSC-TICKS,page-faults")[0].split()
+    listed = me.run([fperf_path(me), "list-events"]).stdout
+    assert re.search(r"^tsc::CYCLES +yes +TSC-TICKS: ", listed, re.M), listed
     done = me.run([fperf_path(me), "-q", "--json", "-f", FUNCTIONS, "--", program])
     assert "tsc::CYCLES" in json.loads(done.stdout)["events"], done.stdout
     done = me.run([fperf_path(me), "-q", "--csv", "-f", FUNCTIONS, "--", program])
