@@ -298,6 +298,17 @@ static int show(const char *dir, const struct options *o)
 	return ret < 0 ? cli_fail() : 0;
 }
 
+/* Returns what to say of formats that are asked for often, and are no formats here. */
+static const char *said_of(const char *name)
+{
+	if (!strcasecmp(name, "ctf"))
+		return "; a trace is CTF as it is: babeltrace2 and Trace "
+		       "Compass open it";
+	if (!strncasecmp(name, "flame", 5) || !strcasecmp(name, "svg"))
+		return "; html has a flame graph, and folded is what flamegraph.pl reads";
+	return "";
+}
+
 static int take(const char *command, int option, void *context)
 {
 	struct options *o = context;
@@ -308,8 +319,8 @@ static int take(const char *command, int option, void *context)
 		if (!o->format)
 			return cli_usage(command,
 					 "there is no format '%s', but html, chrome, perfetto, "
-					 "folded, callgrind and pprof",
-					 optarg);
+					 "folded, callgrind and pprof%s",
+					 optarg, said_of(optarg));
 		break;
 	case 'o':
 		if (!*optarg)

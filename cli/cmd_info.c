@@ -280,6 +280,7 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 		ip_json_string(&j, "service", s->members->service);
 	ip_json_uint(&j, "start_realtime_ns", s->start_realtime);
 	ip_json_uint(&j, "duration_ns", duration_ns(t));
+	cli_reader_json_kept(&j, t);
 	ip_json_uint(&j, "tsc_start", s->tsc_start);
 	ip_json_uint(&j, "tsc_hz", s->tsc_hz);
 	ip_json_uint(&j, "events", events);
@@ -452,7 +453,7 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	else
 		ip_print(stdout, "%-10s %" PRIu64 "\n", "pid", s->pid);
 	print_field("start", format_time(s->start_realtime, buffer));
-	print_field("duration", ip_format_ns(duration_ns(t), buffer));
+	print_field("duration", cli_reader_duration(t, buffer));
 	if (!cli_info_early(s, early, sizeof(early)) &&
 	    !cli_info_condition(s, early, sizeof(early)))
 		snprintf(early, sizeof(early), "%s",

@@ -22,7 +22,8 @@ static int parse_number(const char *command, const char *what, size_t *ret)
 
 	*ret = strtoul(optarg, &end, 10);
 	if (!isdigit((unsigned char)*optarg) || *end || !*ret) {
-		cli_usage(command, "'%s' is no number of %s", optarg, what);
+		cli_usage(command, "'%s' is no number of %s%s", optarg, what,
+			  strcmp(optarg, "0") ? "" : " (without the option all are shown)");
 		return -1;
 	}
 	return 1;

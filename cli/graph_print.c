@@ -15,6 +15,7 @@
 #include "cli/report/report.h"
 #include "cli/report/thread_lines.h"
 #include "cli/silent_note.h"
+#include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/json.h"
 #include "common/print.h"
@@ -87,7 +88,7 @@ static void print_row(const struct cli_graph *g, const struct ip_call_node *node
 static void print_head(const struct cli_graph *g)
 {
 	const struct ip_trace_reader *t = g->trace;
-	char events[32], threads[32], lost[32], invalid[32], duration[16], sum[16];
+	char events[32], threads[32], lost[32], invalid[32], duration[64], sum[16];
 
 	ip_print(stdout, "%s", t->dir);
 	if (t->session->command && *t->session->command) {
@@ -100,7 +101,7 @@ static void print_head(const struct cli_graph *g)
 		ip_print(stdout, ", %s invalid", ip_format_count(t->session->invalid, invalid));
 	ip_print(stdout, ", %s thread%s, %s; 100 %% is %s%s\n",
 		 ip_format_count(t->threads, threads), t->threads == 1 ? "" : "s",
-		 ip_format_ns(ip_recording_ns(t->session, ip_trace_reader_recorded(t)), duration),
+		 cli_reader_duration(t, duration),
 		 ip_format_ns(ip_recording_ns(t->session, g->tree->ticks), sum),
 		 t->threads == 1 || g->tid ? "" : ", of all threads together");
 	if (g->tid)
@@ -190,6 +191,7 @@ void cli_graph_json(const struct cli_graph *g)
 	ip_json_uint(&j, "invalid", t->session->invalid);
 	ip_json_uint(&j, "threads", t->threads);
 	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, ip_trace_reader_recorded(t)));
+	cli_reader_json_kept(&j, t);
 	ip_json_uint(&j, "total_ns", ip_recording_ns(t->session, g->tree->ticks));
 	ip_json_string(&j, "direction", g->bottom_up ? "bottom-up" : "top-down");
 	if (g->by_thread || g->by_process)

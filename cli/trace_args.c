@@ -230,6 +230,23 @@ void cli_reader_warn_counted(const struct ip_trace_reader *trace)
 			 measured ? " and iprobe hist show" : " shows");
 }
 
+const char *cli_reader_duration(const struct ip_trace_reader *t, char buffer[64])
+{
+	const uint64_t all = ip_trace_reader_recorded(t), kept = ip_trace_reader_kept(t);
+	char length[16], last[16];
+
+	ip_format_ns(ip_recording_ns(t->session, all), length);
+	ip_format_ns(ip_recording_ns(t->session, kept), last);
+	snprintf(buffer, 64, kept < all ? "%s, the last %s kept" : "%s", length, last);
+	return buffer;
+}
+
+void cli_reader_json_kept(struct ip_json *j, const struct ip_trace_reader *t)
+{
+	if (t->session->overwrites || t->session->rotates)
+		ip_json_uint(j, "kept_ns", ip_recording_ns(t->session, ip_trace_reader_kept(t)));
+}
+
 int cli_reader_check_stdout(void)
 {
 	if (fflush(stdout) != 0 || ferror(stdout))

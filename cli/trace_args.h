@@ -42,6 +42,12 @@ void cli_reader_json_no_events(struct ip_json *j, const struct ip_recording *s);
  * none. */
 void cli_reader_warn_counted(const struct ip_trace_reader *trace);
 
+/* Returns buffer: for how long the trace was recorded, and how much of that it has kept: "4.56 s,
+ * the last 1.52 s kept". */
+const char *cli_reader_duration(const struct ip_trace_reader *trace, char buffer[64]);
+/* Writes the latter as the member "kept_ns", where newer events may have replaced older ones. */
+void cli_reader_json_kept(struct ip_json *j, const struct ip_trace_reader *trace);
+
 /* Returns 0, or -1 with an error where stdout could not be written. */
 int cli_reader_check_stdout(void);
 

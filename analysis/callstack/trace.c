@@ -364,16 +364,40 @@ uint64_t ip_trace_reader_first_event(const struct ip_trace_reader *t)
 	return first > t->begin ? first : t->begin;
 }
 
-uint64_t ip_trace_reader_recorded(const struct ip_trace_reader *t)
+/* When probes were live, as far as the trace tells. */
+static void live_time(const struct ip_trace_reader *t, uint64_t *from, uint64_t *to)
 {
 	const struct ip_recording *s = t->session;
-	uint64_t from = t->begin, to = t->end;
 
-	if (s->tsc_live > from && s->tsc_live <= to)
-		from = s->tsc_live;
-	if (s->tsc_idle >= from && s->tsc_idle < to)
-		to = s->tsc_idle;
+	*from = t->begin;
+	*to = t->end;
+	if (s->tsc_live > *from && s->tsc_live <= *to)
+		*from = s->tsc_live;
+	if (s->tsc_idle >= *from && s->tsc_idle < *to)
+		*to = s->tsc_idle;
+}
+
+uint64_t ip_trace_reader_recorded(const struct ip_trace_reader *t)
+{
+	uint64_t from, to;
+
+	live_time(t, &from, &to);
 	return to - from;
+}
+
+uint64_t ip_trace_reader_kept(const struct ip_trace_reader *t)
+{
+	const struct ip_recording *s = t->session;
+	uint64_t from, to;
+
+	live_time(t, &from, &to);
+	/* what a thread has overwritten counts as lost before its packets */
+	for (size_t i = 0; s->overwritten && i < t->nruns; i++)
+		if (!t->runs[i].off && t->runs[i].lost && t->runs[i].begin > from)
+			from = t->runs[i].begin;
+	if (s->rotated && s->rotated_tsc > from)
+		from = s->rotated_tsc;
+	return from < to ? to - from : 0;
 }
 
 void ip_trace_reader_close(struct ip_trace_reader *t)

@@ -109,6 +109,11 @@ uint64_t ip_trace_reader_first_event(const struct ip_trace_reader *trace);
  * they were idle, where the trace tells; else from begin to end. */
 uint64_t ip_trace_reader_recorded(const struct ip_trace_reader *trace);
 
+/* Returns for how long the events are whole that a flight recorder or a rotated trace has kept, in
+ * TSC ticks before the end of what ip_trace_reader_recorded() tells: no event of that time was
+ * overwritten or removed. Where none was at all it is the same as that. */
+uint64_t ip_trace_reader_kept(const struct ip_trace_reader *trace);
+
 /* Chooses processes: by pid, or by a pattern of names as of glob(7). Readers pass over the others
  * from then on, and the figures of the trace are about the chosen ones. Returns 0, or -1 with an
  * error: there is none. */

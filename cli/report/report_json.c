@@ -156,6 +156,7 @@ void cli_report_json(const struct cli_report *r)
 	}
 	ip_json_uint(&j, "threads", t->threads);
 	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, ip_trace_reader_recorded(t)));
+	cli_reader_json_kept(&j, t);
 	ip_json_bool(&j, "ended", t->session->ended);
 	cli_info_early_json(&j, t->session);
 	ip_json_bool(&j, "damaged", t->ndamages || t->missing);

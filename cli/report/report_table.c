@@ -15,6 +15,7 @@
 #include "cli/report/report_processes.h"
 #include "cli/report/value_note.h"
 #include "cli/silent_note.h"
+#include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/names/short_name.h"
@@ -95,7 +96,7 @@ static void print_header(const struct cli_report *r)
 	const char *what = t->session->command || !t->session->members
 				   ? t->session->command
 				   : t->session->members->service;
-	char duration[16], events[32], threads[32], lost[32], invalid[32], counted[32], end[1024];
+	char duration[64], events[32], threads[32], lost[32], invalid[32], counted[32], end[1024];
 
 	if (cli_info_early(t->session, end, sizeof(end)))
 		ip_print(stdout, "%s\n", end);
@@ -128,8 +129,7 @@ static void print_header(const struct cli_report *r)
 	if (t->processes > 1)
 		ip_print(stdout, ", %s processes", ip_format_count(t->processes, lost));
 	ip_print(stdout, ", %s thread%s, %s\n", ip_format_count(t->threads, threads),
-		 t->threads == 1 ? "" : "s",
-		 ip_format_ns(ip_recording_ns(t->session, ip_trace_reader_recorded(t)), duration));
+		 t->threads == 1 ? "" : "s", cli_reader_duration(t, duration));
 	cli_silent_note(t);
 	cli_filter_note(stdout, "", t->session);
 	ip_print(stdout, "\n");

@@ -84,7 +84,7 @@ static void print_title(struct cli_tui *tui, FILE *out)
 {
 	const struct ip_trace_reader *t = tui->trace;
 	const struct ip_recording *s = t->session;
-	char events[32], lost[32], threads[32], duration[16];
+	char events[32], lost[32], threads[32], duration[64];
 
 	ip_print(out, "iprobe tui: %s", t->dir);
 	print_program(out, s->command ? s->command : "");
@@ -97,8 +97,7 @@ static void print_title(struct cli_tui *tui, FILE *out)
 	if (!s->ended)
 		ip_print(out, ", cut off");
 	ip_print(out, ", %s thread%s, %s\n", ip_format_count(t->threads, threads),
-		 t->threads == 1 ? "" : "s",
-		 ip_format_ns(ip_recording_ns(s, ip_trace_reader_recorded(t)), duration));
+		 t->threads == 1 ? "" : "s", cli_reader_duration(t, duration));
 }
 
 static void print_views(const struct cli_tui *tui, FILE *out)

@@ -32,6 +32,7 @@ def test_fetch_source_refuses_in_one_line(root, sh, tmp_path):
     script = root / "scripts" / "fetch-source"
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     sh(script, code=2)
+    assert "--upstream leaves Debian's patches out" in sh(script, "--help").stdout
     for package, folder in (("../etc", tmp_path / "new"), ("hello", tmp_path)):
         done = sh(script, package, folder, code=1, env=env)
         assert done.stderr.startswith("fetch-source: ") and done.stderr.count("\n") == 1

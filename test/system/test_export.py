@@ -250,6 +250,18 @@ def test_wrong_usage(me, args):
     assert me.iprobe("export", *args).returncode == 2
 
 
+def test_a_format_that_is_none_is_answered(me):
+    """Those that people ask for by the name of another tool."""
+    for name, said in (
+        ("ctf", "a trace is CTF as it is"),
+        ("flamegraph", "html has a flame graph"),
+    ):
+        done = me.iprobe("export", "--format", name)
+        assert done.returncode == 2 and said in done.stderr, repr(done)
+    done = me.iprobe("report", "-n", "0")
+    assert done.returncode == 2 and "without the option all are shown" in done.stderr, repr(done)
+
+
 @pytest.mark.parametrize(
     "name,named",
     [

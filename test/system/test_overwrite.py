@@ -5,6 +5,7 @@ snapshot is a trace like any other, and a target that crashes leaves its last mo
 """
 
 import json
+import re
 import signal
 
 import pytest
@@ -61,6 +62,19 @@ def test_everything_is_accounted_for(actor, programs, threads, memory_size):
     if threads == 1:
         assert summary["lost"] == 0
     check_trace(actor, directory, summary)
+    # the newest events are of a part of the time, which each view tells
+    report = json.loads(actor.iprobe("report", "--json", directory).stdout)
+    assert 0 < report["kept_ns"] < report["duration_ns"]
+    for command in ("report", "graph", "info"):
+        text = actor.iprobe(command, directory).stdout
+        assert re.search(r" [0-9.]+ [mu]?s, the last [0-9.]+ [mu]?s kept\b", text), text
+    if threads == 1:
+        steps = actor.iprobe("dump", "--json", directory).stdout.splitlines()
+        info = json.loads(actor.iprobe("info", "--json", directory).stdout)
+        first = min(json.loads(step)["ts"] for step in steps)
+        assert info["kept_ns"] < info["duration_ns"] and info["kept_ns"] == report["kept_ns"]
+        last = max(json.loads(step)["ts"] for step in steps)
+        assert last - first <= report["kept_ns"]
 
 
 def test_nothing_is_overwritten_where_all_fits(me, programs):
