@@ -207,13 +207,21 @@ void ip_tail_symbols_destroy(struct ip_tail_symbols *s)
 	free(s);
 }
 
+static const struct slot *find_slot(const struct ip_tail_symbols *s, uint64_t address)
+{
+	const struct slot key = {.address = address};
+
+	return s->nslots ? bsearch(&key, s->slots, s->nslots, sizeof(*s->slots), by_address) : NULL;
+}
+
+bool ip_tail_symbols_is_slot(const struct ip_tail_symbols *s, uint64_t slot)
+{
+	return find_slot(s, slot) != NULL;
+}
+
 uint64_t ip_tail_symbols_find(const struct ip_tail_symbols *s, uint64_t slot)
 {
-	const struct slot key = {.address = slot};
-	const struct slot *found;
+	const struct slot *found = s->blind ? NULL : find_slot(s, slot);
 
-	if (s->blind || !s->nslots)
-		return 0;
-	found = bsearch(&key, s->slots, s->nslots, sizeof(*s->slots), by_address);
 	return found ? definition_of(s, found->name)->address : 0;
 }

@@ -18,6 +18,10 @@ struct ip_tail_symbols;
 struct ip_tail_symbols *ip_tail_symbols_create(const struct ip_modules *modules);
 void ip_tail_symbols_destroy(struct ip_tail_symbols *symbols);
 
+/* Whether the dynamic linker binds the pointer at the address slot by name. Any other pointer is
+ * the program's, which may change it. */
+bool ip_tail_symbols_is_slot(const struct ip_tail_symbols *symbols, uint64_t slot);
+
 /* Where the pointer at the address slot of the process will lead; 0: that is not certain. */
 uint64_t ip_tail_symbols_find(const struct ip_tail_symbols *symbols, uint64_t slot);
 

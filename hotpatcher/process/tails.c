@@ -169,6 +169,13 @@ static bool is_unbound(const struct ip_tails *t, uint64_t slot, uint64_t to)
 		!to);
 }
 
+static const struct ip_tail_symbols *symbols_of(struct ip_tails *t)
+{
+	if (!t->symbols)
+		t->symbols = ip_tail_symbols_create(t->modules);
+	return t->symbols;
+}
+
 /* The function that a pointer in a linker's table leads to. *ret_lasting: it will always lead
  * there. */
 static const struct place *through_slot(struct ip_tails *t, uint64_t slot, bool *ret_lasting)
@@ -184,9 +191,7 @@ static const struct place *through_slot(struct ip_tails *t, uint64_t slot, bool 
 	*ret_lasting = found || !is_unbound(t, slot, to);
 	if (*ret_lasting)
 		return found;
-	if (!t->symbols)
-		t->symbols = ip_tail_symbols_create(t->modules);
-	to = t->symbols ? ip_tail_symbols_find(t->symbols, slot) : 0;
+	to = symbols_of(t) ? ip_tail_symbols_find(t->symbols, slot) : 0;
 	return to ? find(t, to) : NULL;
 }
 
@@ -253,7 +258,9 @@ static const struct place *follow(struct ip_tails *t, const struct ip_module *mo
 	}
 	if (form == IP_CALL_DIRECT) {
 		found = enters(t, to, ret_lasting);
-	} else if (form == IP_CALL_SLOT && b[1] == 0x25) {
+	} else if (form == IP_CALL_SLOT && b[1] == 0x25 && symbols_of(t) &&
+		   ip_tail_symbols_is_slot(t->symbols, to)) {
+		/* -fno-plt; a pointer variable of the program's looks the same, and may change */
 		found = through_slot(t, to, ret_lasting);
 	}
 	return found;
