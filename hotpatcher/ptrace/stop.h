@@ -179,8 +179,7 @@ uint64_t ip_stop_rest_ns(const struct ip_target *target);
 /* Whether to try again after a failure. began_ns: time of the first try. Tries go on for 60 s if
  * a thread is in uninterruptible sleep, threads got no CPU in time, or the target is to run on
  * because of that, and for 5 s otherwise. In the first two cases a notice tells the user, once and
- * after a second, what iprobe waits for
- * (*said). */
+ * after a second, what iprobe waits for (*said). */
 bool ip_stop_go_on(const struct ip_target *target, uint64_t began_ns, bool *said);
 
 /* Sleeps for ns nanoseconds, and lets go meanwhile what a stop had to leave behind. */

@@ -15,11 +15,11 @@
  *      guard's table (priority_guard.h), which gives it back if iprobe is killed. Its number may
  *      have come to mean another thread just then: the process is asked again, and where the thread
  *      is not its own, the priority is taken back at once.
- *   4. At the next look the priority is taken back, and the next thread has its turn. A thread in
- * an endless loop so keeps a CPU from others for one look. A thread that slept and is runnable now
- * has its turn, too: it may be the one that has the lock.
+ *   4. At the next look the priority is taken back, and the next thread has its turn. So a thread
+ *      in an endless loop keeps a CPU from others for one look. A thread that slept and is
+ *      runnable now has its turn, too: it may be the one that has the lock.
  *   5. It ends when each sleep is over. What sleeps for another reason (a disk, a vfork) costs
- * others LEND_NS in all, however often it is tried: not more is lent because of one sleep.
+ *      others LEND_NS in all, however often it is tried: no more is lent because of one sleep.
  */
 #include <ctype.h>
 #include <dirent.h>

@@ -60,7 +60,7 @@ int ip_follow_fork_create(struct ip_area *area, struct ip_target *target, bool f
 	f->follow = follow;
 	f->deadline_ns = deadline_ns;
 	f->inode = st.st_ino;
-	f->exe = ip_fork_child_open_exe(target->pid);
+	ip_fork_child_note_exe(f, target->pid);
 	f->gate = target->anchor.gate;
 	f->last_pid = ip_proc_last_pid();
 	f->same_namespace = same_pid_namespace(target->pid);
@@ -82,8 +82,6 @@ void ip_follow_fork_destroy(struct ip_follow_fork *f)
 		ip_target_close(f->late[i]);
 	}
 	free(f->late);
-	if (f->exe >= 0)
-		close(f->exe);
 	free(f);
 }
 

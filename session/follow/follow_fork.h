@@ -17,9 +17,9 @@
  *   4. At the end children are forbidden to open gates. Then, for each process on the machine that
  *      has the image (a daemon has another parent, and no old descriptors): its gate is closed, and
  *      it is put back. Only mappings of processes that execute the target's file are read, since
- *      whoever holds the lock of its own memory keeps readers waiting. This is repeated until there
- * was nothing to put back in any process: a child that was forked meanwhile by a process that was
- * not yet put back is found by the next pass.
+ *      whoever holds the lock of its own memory keeps readers waiting. This is repeated until
+ *      there was nothing to put back in any process: a child that was forked meanwhile by a
+ *      process that was not yet put back is found by the next pass.
  *   5. A followed child has the area that all of them share. If the credentials of one of its
  *      threads differ from the target's (the child has given up privileges, or the target has), the
  *      child is followed no longer. Its gate is closed, its sites are put back in a stop, and a

@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -183,31 +182,36 @@ void ip_fork_child_meet_children(struct ip_follow_fork *f, pid_t pid)
 	ip_proc_each_child(pid, meet_child, f);
 }
 
-int ip_fork_child_open_exe(pid_t pid)
+/* Identity of the file that a process executes. Asks no file system, which may hang, and takes no
+ * lock of the process's. */
+static int exe_of(pid_t pid, struct statx *ret)
 {
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
-	return open(name, O_PATH | O_CLOEXEC);
+	return statx(AT_FDCWD, name, AT_STATX_DONT_SYNC, STATX_INO, ret);
 }
 
-/* Whether the process may execute the file by that name, as the kernel names it now. To read its
- * mappings takes the lock of its memory: any process on the machine that holds it for long (a large
- * one that forks, one that hardly gets a CPU, one that waits for a hanging file system) would keep
- * iprobe at its end for as long. This link takes no such lock. */
-static bool may_execute(pid_t pid, const char *exe, ssize_t size)
+void ip_fork_child_note_exe(struct ip_follow_fork *f, pid_t pid)
 {
-	char name[64], link[PATH_MAX + 1];
-	ssize_t n;
+	f->exe_known = exe_of(pid, &f->exe) == 0;
+}
 
-	if (size < 0)
+/* Whether the process executes the target's file. To read its mappings takes the lock of its
+ * memory: any process on the machine that holds it for long (a large one that forks, one that
+ * hardly gets a CPU, one that waits for a hanging file system) would keep iprobe at its end for as
+ * long. Its name does not say it: mount namespaces name one file differently. */
+static bool may_execute(const struct ip_follow_fork *f, pid_t pid)
+{
+	struct statx exe;
+
+	if (!f->exe_known)
 		return true;
-	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
-	n = readlink(name, link, sizeof(link));
 	/* no link: it has no memory, or has ended, or may not be looked at */
-	if (n < 0)
+	if (exe_of(pid, &exe) < 0)
 		return errno != ENOENT && errno != ESRCH && errno != EACCES;
-	return n == size && !memcmp(link, exe, n);
+	return exe.stx_ino == f->exe.stx_ino && exe.stx_dev_major == f->exe.stx_dev_major &&
+	       exe.stx_dev_minor == f->exe.stx_dev_minor;
 }
 
 /* Step 4. */
@@ -215,16 +219,11 @@ void ip_fork_child_meet_all(struct ip_follow_fork *f, bool idle_too)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
 	struct dirent *entry;
-	char name[64], exe[PATH_MAX + 1];
-	ssize_t size;
 
-	/* read anew: the file may have been renamed or removed */
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", f->exe);
-	size = f->exe < 0 ? -1 : readlink(name, exe, sizeof(exe));
 	while (dir && (entry = readdir(dir))) {
 		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
-		if (pid && !ip_fork_child_find(f, pid) && may_execute(pid, exe, size) &&
+		if (pid && !ip_fork_child_find(f, pid) && may_execute(f, pid) &&
 		    ip_fork_child_is_copy(f, pid, idle_too))
 			ip_fork_child_meet(f, pid);
 	}

@@ -35,10 +35,11 @@ struct ip_follow_fork {
 	struct ip_target *target;
 	bool follow, others; /* others: have sessions for what is not followed */
 	uint64_t deadline_ns;
-	uint64_t inode; /* of the area */
-	int exe;	/* the file that the target's image is of (O_PATH); -1: not known */
-	uint64_t gate;	/* of the target's image, at the beginning */
-	long last_pid;	/* at the last look */
+	uint64_t inode;	  /* of the area */
+	struct statx exe; /* the file that the target's image is of */
+	bool exe_known;
+	uint64_t gate; /* of the target's image, at the beginning */
+	long last_pid; /* at the last look */
 	bool same_namespace;
 	struct ip_credentials credentials; /* of the target, as they were last seen */
 	struct ip_fork_child *items;
@@ -61,9 +62,9 @@ struct ip_fork_child *ip_fork_child_find(const struct ip_follow_fork *followed, 
 void ip_fork_child_meet(struct ip_follow_fork *followed, pid_t pid);
 /* Step 1: those that the process has forked. */
 void ip_fork_child_meet_children(struct ip_follow_fork *followed, pid_t pid);
-/* Opens the file of the target's image, for step 4. -1: not known, and step 4 looks at every
+/* Notes which file the target executes, for step 4: if it is not known, step 4 looks at every
  * process. */
-int ip_fork_child_open_exe(pid_t pid);
+void ip_fork_child_note_exe(struct ip_follow_fork *followed, pid_t pid);
 
 /* Step 4: all processes that have the image. idle_too: as for ip_fork_child_is_copy(). */
 void ip_fork_child_meet_all(struct ip_follow_fork *followed, bool idle_too);
