@@ -177,6 +177,8 @@ FILES = {
                 "include/iprobe/probe.h",
                 "stage/as",
                 "stage/fentry.specs",
+                "stage/fentry_p.specs",
+                "stage/gcc_plugin/iprobe_entries.so",
                 "stage/inline.specs",
                 "stage/include/iprobe_inline.h",
                 "stage/include/iprobe_large.h",
