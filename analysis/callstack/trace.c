@@ -391,10 +391,14 @@ uint64_t ip_trace_reader_kept(const struct ip_trace_reader *t)
 	uint64_t from, to;
 
 	live_time(t, &from, &to);
-	/* what a thread has overwritten counts as lost before its packets */
-	for (size_t i = 0; s->overwritten && i < t->nruns; i++)
-		if (!t->runs[i].off && t->runs[i].lost && t->runs[i].begin > from)
-			from = t->runs[i].begin;
+	/* What a thread has overwritten counts as lost before its packets. A thread of which
+	 * nothing is kept has an empty packet at the very end, which tells of losses only. */
+	for (size_t i = 0; s->overwritten && i < t->nruns; i++) {
+		const struct ip_thread_packets *run = &t->runs[i];
+
+		if (!run->off && run->lost && run->bytes && run->begin > from)
+			from = run->begin;
+	}
 	if (s->rotated && s->rotated_tsc > from)
 		from = s->rotated_tsc;
 	return from < to ? to - from : 0;

@@ -111,7 +111,8 @@ uint64_t ip_trace_reader_recorded(const struct ip_trace_reader *trace);
 
 /* Returns for how long the events are whole that a flight recorder or a rotated trace has kept, in
  * TSC ticks before the end of what ip_trace_reader_recorded() tells: no event of that time was
- * overwritten or removed. Where none was at all it is the same as that. */
+ * overwritten or removed. Where none was at all it is the same as that. Threads of which nothing
+ * is kept do not count. */
 uint64_t ip_trace_reader_kept(const struct ip_trace_reader *trace);
 
 /* Chooses processes: by pid, or by a pattern of names as of glob(7). Readers pass over the others
