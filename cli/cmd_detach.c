@@ -158,13 +158,11 @@ static int restore(struct ip_target *target, const struct ip_modules *modules, b
 }
 
 /* Tells the session, which may notice only later that it has ended, up to when it has recorded. */
-static void tell_idle(struct ip_area *area, pid_t pid)
+static void tell_idle(struct ip_area *area)
 {
 	struct ip_area_header *h = area->header;
 	struct ip_clock_reading now;
 
-	if (h->session_pid != (uint32_t)pid)
-		return;
 	ip_clock_read(&now);
 	__atomic_store_n(&h->idle_ns, now.raw_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->idle, h->session, __ATOMIC_RELEASE);
@@ -204,8 +202,8 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 	if (ip_modules_load(target, &modules) < 0)
 		goto out;
 	ret = restore(target, &modules, no_stop, result);
-	if (ret == 0 && area)
-		tell_idle(area, pid);
+	if (ret == 0 && ends)
+		tell_idle(area);
 	/* an iprobe that was killed while it remapped text has left a second mapping of the text */
 	if (ret == 0 && ip_remap_clean(target, &held) < 0)
 		ip_print(stderr, "iprobe: %s; a copy of text stays mapped, which nobody uses\n",

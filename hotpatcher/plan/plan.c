@@ -498,17 +498,15 @@ int ip_plan_select(const struct ip_target *target, const struct ip_modules *modu
 	return 0;
 }
 
-int ip_plan_count_silent(const struct ip_plan *plan, size_t *ret_functions, size_t *ret_sites)
+long ip_plan_count_functions(const struct ip_plan *plan, bool silent)
 {
-	_cleanup_free_ uint8_t *seen = NULL;
+	_cleanup_free_ bool *seen = NULL;
 	uint32_t module = UINT32_MAX;
+	long n = 0;
 
-	*ret_functions = *ret_sites = 0;
 	for (size_t i = 0; i < plan->nfunctions; i++) {
 		const struct ip_plan_function *f = &plan->functions[i];
 
-		if (!f->silent)
-			continue;
 		if (f->module_index != module) {
 			free(seen);
 			seen = calloc(f->module->list->header->nfunctions + 1, sizeof(*seen));
@@ -516,12 +514,21 @@ int ip_plan_count_silent(const struct ip_plan *plan, size_t *ret_functions, size
 				return ip_error("out of memory");
 			module = f->module_index;
 		}
-		*ret_functions += !seen[f->function];
+		n += !seen[f->function] && f->silent == silent;
 		seen[f->function] = true;
 	}
+	return n;
+}
+
+int ip_plan_count_silent(const struct ip_plan *plan, size_t *ret_functions, size_t *ret_sites)
+{
+	const long functions = ip_plan_count_functions(plan, true);
+
+	*ret_functions = functions < 0 ? 0 : functions;
+	*ret_sites = 0;
 	for (size_t i = 0; i < plan->nchanges; i++)
 		*ret_sites += plan->functions[plan->function_of[i]].silent;
-	return 0;
+	return functions < 0 ? -1 : 0;
 }
 
 int ip_plan_mark_whole(const struct ip_plan *plan, bool *marks)

@@ -95,6 +95,9 @@ char *ip_plan_nearest(const struct ip_plan *plan, const struct ip_selection *sel
 
 void ip_plan_clear(struct ip_plan *plan);
 
+/* Counts the functions that are silent, or those that are not. An inlined instance and its function
+ * are separate in the plan, but count once. -1 with an error: out of memory. */
+long ip_plan_count_functions(const struct ip_plan *plan, bool silent);
 /* Counts the functions that are silent, and their sites. Returns 0, or -1 with an error where
  * memory ran out. */
 int ip_plan_count_silent(const struct ip_plan *plan, size_t *ret_functions, size_t *ret_sites);

@@ -111,30 +111,6 @@ static long find(const struct ip_plan *plan, const struct ip_target *target, boo
 	return found;
 }
 
-/* Counts the functions of the plan. An inlined instance and its function are separate in the plan,
- * but count once. */
-static long count_distinct(const struct ip_plan *plan)
-{
-	_cleanup_free_ bool *seen = NULL;
-	uint32_t module = UINT32_MAX;
-	long n = 0;
-
-	for (size_t i = 0; i < plan->nfunctions; i++) {
-		const struct ip_plan_function *f = &plan->functions[i];
-
-		if (f->module_index != module) {
-			free(seen);
-			seen = calloc(f->module->list->header->nfunctions + 1, sizeof(*seen));
-			if (!seen)
-				return ip_error("out of memory");
-			module = f->module_index;
-		}
-		n += !seen[f->function] && !f->silent;
-		seen[f->function] = true;
-	}
-	return n;
-}
-
 static void take_out(struct ip_plan *plan, const bool *gone, uint32_t *renumbered)
 {
 	size_t n = 0;
@@ -166,7 +142,7 @@ int ip_plan_conflicts_take_out(struct ip_plan *plan, const bool *gone)
 	if (!renumbered)
 		return ip_error("out of memory");
 	take_out(plan, gone, renumbered);
-	left = count_distinct(plan);
+	left = ip_plan_count_functions(plan, false);
 	if (left < 0)
 		return -1;
 	plan->ndistinct = left;
@@ -185,7 +161,7 @@ int ip_plan_conflicts_leave_out(struct ip_plan *plan, const struct ip_target *ta
 	found = find(plan, target, gone, sum);
 	if (found <= 0)
 		return found;
-	distinct = count_distinct(plan);
+	distinct = ip_plan_count_functions(plan, false);
 	if (distinct < 0 || ip_plan_mark_whole(plan, gone) < 0 ||
 	    ip_plan_conflicts_take_out(plan, gone) < 0)
 		return -1;
