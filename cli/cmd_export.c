@@ -48,6 +48,7 @@ static const char help[] =
 	"      --by thread      folded, callgrind, pprof, html's flame graph: ways of calls begin "
 	"at "
 	"their thread\n"
+	"      --by process     the same of processes, with their names\n"
 	"      --tid TID        this thread only\n"
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
 	"      --details SIZE   html: room for short calls, one by one (default 8M; 0: only their "
@@ -266,6 +267,7 @@ static int show(const char *dir, const struct options *o)
 					    .details = o->details,
 					    .full_names = o->filter.full_names,
 					    .by_thread = o->filter.by_thread,
+					    .by_process = o->filter.by_process,
 					    .unchosen = &unchosen};
 	_cleanup_free_ bool *selected = NULL;
 	struct ip_trace_reader *trace;
@@ -347,7 +349,7 @@ int cmd_export(int argc, char **argv)
 	static const struct option long_options[] = {{"format", required_argument, NULL, 'F'},
 						     {"output", required_argument, NULL, 'o'},
 						     CLI_FILTER_FUNCTIONS,
-						     CLI_FILTER_BY_THREAD,
+						     CLI_FILTER_BY_THREAD_OR_PROCESS,
 						     CLI_FILTER_TID,
 						     {"details", required_argument, NULL, 'D'},
 						     CLI_FILTER_PROCESS,
@@ -357,13 +359,14 @@ int cmd_export(int argc, char **argv)
 						     {0}};
 	static const struct cli_filter_command command = {"o:f:h", help, long_options, take};
 	struct options o = {.filter = CLI_FILTER_ALL, .details = DETAILS};
-	const char *dir;
+	const char *dir, *by;
 	int code = cli_filter_parse(argc, argv, &command, &o.filter, &o);
 
 	if (code < 0)
 		code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;
+	by = o.filter.by_process ? "process" : "thread";
 	if (!o.format && o.path)
 		o.format = guess_format(o.path);
 	if (!o.format)
@@ -372,14 +375,18 @@ int cmd_export(int argc, char **argv)
 		return cli_usage(argv[0], "--diff goes with --format html only");
 	if (o.details_given && o.format->run != ip_export_html)
 		return cli_usage(argv[0], "--details goes with --format html only");
-	if (o.filter.by_thread && o.format->event)
+	if ((o.filter.by_thread || o.filter.by_process) && o.format->event)
 		return cli_usage(argv[0],
-				 "--by thread does not go with --format %s: there each "
-				 "thread has a track of its own",
-				 o.format->name);
-	if (o.other && o.filter.by_thread)
-		return cli_usage(argv[0], "--by thread does not go with --diff: the other trace "
-					  "has other threads");
+				 "--by %s does not go with --format %s: there each thread has a "
+				 "track of its own, below its process",
+				 by, o.format->name);
+	if (o.other && (o.filter.by_thread || o.filter.by_process))
+		return cli_usage(argv[0],
+				 "--by %s does not go with --diff: the other trace has other "
+				 "threads and processes",
+				 by);
+	if (o.filter.by_process && o.filter.tid)
+		return cli_usage(argv[0], "--tid is of one thread: not with --by process");
 	if (o.other && (o.filter.tid || o.filter.process))
 		return cli_usage(argv[0], "--diff does not go with --tid and --process: the other "
 					  "trace has other ones");

@@ -64,12 +64,6 @@ static int take_own(const char *command, int option, struct cli_filter *f)
 			return 1;
 		cli_usage(command, "'%s' is no thread id", optarg);
 		return -1;
-	case CLI_OPT_BY_THREAD:
-		f->by_thread = !strcmp(optarg, "thread");
-		if (f->by_thread)
-			return 1;
-		cli_usage(command, "--by takes thread, not '%s'", optarg);
-		return -1;
 	case CLI_OPT_BY_THREAD_OR_PROCESS:
 		f->by_thread = !strcmp(optarg, "thread");
 		f->by_process = !strcmp(optarg, "process");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The options by which the commands that read traces choose a part of the trace: -f, --tid,
- * --process, --from, --to, --depth; --by thread; and -n.
+ * --process, --from, --to, --depth; --by thread and --by process; and -n.
  */
 #ifndef IP_CLI_FILTER_OPTIONS_H
 #define IP_CLI_FILTER_OPTIONS_H
@@ -34,7 +34,6 @@ enum {
 	CLI_OPT_DEPTH,
 	CLI_OPT_FULL_NAMES,
 	CLI_OPT_PROCESS,
-	CLI_OPT_BY_THREAD,
 	CLI_OPT_BY_THREAD_OR_PROCESS
 };
 
@@ -68,12 +67,7 @@ enum {
 		"depth", required_argument, NULL, CLI_OPT_DEPTH                                    \
 	}
 
-/* --by thread, of commands that know no other --by. */
-#define CLI_FILTER_BY_THREAD                                                                       \
-	{                                                                                          \
-		"by", required_argument, NULL, CLI_OPT_BY_THREAD                                   \
-	}
-/* --by thread and --by process, likewise. */
+/* --by thread and --by process, of commands that know no other --by. */
 #define CLI_FILTER_BY_THREAD_OR_PROCESS                                                            \
 	{                                                                                          \
 		"by", required_argument, NULL, CLI_OPT_BY_THREAD_OR_PROCESS                        \

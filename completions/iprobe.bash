@@ -88,9 +88,7 @@ _iprobe_value() # COMMAND OPTION VALUE-NAME
 		[[ ${COMPREPLY[*]} != value: ]] || compopt -o nospace
 		_iprobe_trim
 		;;
-	graph:--by) _iprobe_part '' 'process thread' ;;
-	export:--by) _iprobe_part '' 'thread' ;;
-	top:--by) _iprobe_part '' 'process thread' ;;
+	graph:--by | export:--by | top:--by) _iprobe_part '' 'process thread' ;;
 	hist:--by)
 		_iprobe_part '' 'value:'
 		compopt -o nospace

@@ -16,8 +16,9 @@
 struct ip_export_options {
 	const bool *selected; /* by function */
 	uint32_t tid;	      /* this thread only; 0: all threads */
-	bool by_thread;	      /* folded, callgrind, pprof, html: threads are told apart */
-	bool full_names;      /* folded, callgrind: whole names in the place of short ones */
+	/* folded, callgrind, pprof, html: threads are told apart, or processes */
+	bool by_thread, by_process;
+	bool full_names; /* folded, callgrind: whole names in the place of short ones */
 	/* html: the trace to compare with, and what is selected in it; NULL: none */
 	struct ip_trace_reader *other;
 	const bool *other_selected;

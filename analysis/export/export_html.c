@@ -525,8 +525,9 @@ static int collect(struct page *p)
 	const struct ip_stats_options figures = {.by = IP_GROUP_BY_FUNCTION,
 						 .tid = p->options->tid};
 
-	if (p->options->by_thread && (ip_tree_threads_create(p->trace, false, &p->threads) < 0 ||
-				      ip_tree_threads_name(p->threads, p->names) < 0))
+	if ((p->options->by_thread || p->options->by_process) &&
+	    (ip_tree_threads_create(p->trace, p->options->by_process, &p->threads) < 0 ||
+	     ip_tree_threads_name(p->threads, p->names) < 0))
 		return -1;
 	tree.threads = p->threads;
 	if (ip_stats_collect(p->trace, &figures, &p->stats) < 0 || rank(p) < 0 ||

@@ -123,7 +123,7 @@ struct pprof {
 	struct strings strings;
 	struct ip_message out;		       /* the profile */
 	struct ip_message one, two, three;     /* parts of the profile that are being made */
-	const struct ip_tree_threads *threads; /* NULL: not told apart */
+	const struct ip_tree_threads *threads; /* or processes; NULL: not told apart */
 	bool *used;			       /* by function: it is in the profile */
 };
 
@@ -158,16 +158,18 @@ static void put_label(struct pprof *p, const char *key, const char *text, uint64
 	ip_message_message(&p->one, SAMPLE_LABEL, &p->two);
 }
 
-/* go tool pprof -tags, -tagroot thread, -tagfocus. */
+/* go tool pprof -tags, -tagroot thread, -tagfocus. A process has the labels pid and process. */
 static void put_thread(struct pprof *p, const struct ip_tree_thread *thread)
 {
-	_cleanup_free_ char *text = ip_tree_thread_text(p->threads, thread);
+	_cleanup_free_ char *text =
+		p->threads->by_process ? NULL : ip_tree_thread_text(p->threads, thread);
 
 	if (text)
 		put_label(p, "thread", text + strlen("thread "), 0);
-	else
+	else if (!p->threads->by_process)
 		p->strings.failed = true;
-	put_label(p, "tid", NULL, thread->tid);
+	if (!p->threads->by_process)
+		put_label(p, "tid", NULL, thread->tid);
 	put_label(p, "pid", NULL, thread->process->pid);
 	if (thread->process->name)
 		put_label(p, "process", thread->process->name, 0);
@@ -337,8 +339,8 @@ int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_option
 	p.used = used;
 	if (!used)
 		ip_error("out of memory");
-	else if (p.names && options->by_thread)
-		ret = ip_tree_threads_create(trace, false, &threads);
+	else if (p.names && (options->by_thread || options->by_process))
+		ret = ip_tree_threads_create(trace, options->by_process, &threads);
 	else if (p.names)
 		ret = 0;
 	wanted.threads = p.threads = threads;

@@ -14,7 +14,8 @@
 #include "common/error.h"
 #include "common/print.h"
 
-/* Makes the tree and the names. *ret_threads: NULL where threads are not told apart. The caller
+/* Makes the tree and the names. *ret_threads: NULL where neither threads nor processes are told
+ * apart. The caller
  * destroys all three, also after an error. */
 static int collect(struct ip_trace_reader *trace, const struct ip_export_options *options,
 		   struct ip_tree_threads **ret_threads, struct ip_names **ret_names,
@@ -25,8 +26,8 @@ static int collect(struct ip_trace_reader *trace, const struct ip_export_options
 	*ret = NULL;
 	*ret_threads = NULL;
 	*ret_names = ip_names_create(trace->session);
-	if (!*ret_names ||
-	    (options->by_thread && ip_tree_threads_create(trace, false, ret_threads) < 0))
+	if (!*ret_names || ((options->by_thread || options->by_process) &&
+			    ip_tree_threads_create(trace, options->by_process, ret_threads) < 0))
 		return -1;
 	if (options->full_names)
 		ip_names_use_full(*ret_names);
@@ -119,8 +120,8 @@ struct callgrind {
 	const struct ip_recording *session;
 	struct ip_names *names;
 	FILE *out;
-	/* functions, and threads where they are told apart: in callgrind's eyes they call what
-	 * begins in them */
+	/* functions, and threads or processes where they are told apart: in callgrind's eyes they
+	 * call what begins in them */
 	uint32_t n;
 	bool *named; /* by these: the name has been written */
 };

@@ -2,6 +2,7 @@
 """A directory with the traces of several processes: as one it says what they say one by one."""
 
 import collections
+import gzip
 import json
 import os
 import pathlib
@@ -16,6 +17,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import tracegen  # noqa: E402
 from iptest import ctf, memory  # noqa: E402
 from iptest.actor import last_words, one_line  # noqa: E402
+from test_export import fields as protobuf  # noqa: E402
+from test_export import numbers  # noqa: E402
+from test_html import document as html_document  # noqa: E402
 
 TIMES = ("ts", "duration_ns", "pid")
 SUMS = ("calls", "total_ns", "self_ns", "unwound", "unfinished", "tail_exits")
@@ -610,6 +614,60 @@ def test_forked_processes_of_one_trace(me, programs, targets):
         mine = read(me, "report", directory, "--process", row["pid"])
         assert row["calls"] == sum(f["calls"] for f in mine["functions"])
         assert mine["events"] == mine["processes"][0]["events"] < report["events"] or len(rows) == 1
+
+
+def test_exports_by_process(me, several):
+    """Each way of calls begins at its process, with the times that the process has by itself."""
+
+    def ways(directory, *options):
+        text = me.iprobe("export", "--format", "folded", *options, directory).stdout
+        return {way: int(ns) for way, ns in (line.rsplit(" ", 1) for line in text.splitlines())}
+
+    whole = ways(several.directory, "--by", "process")
+    sums = {}
+    for pid, part in zip(several.PIDS, several.parts):
+        sums[pid] = sum(ways(part).values())
+        mine = {way: ns for way, ns in whole.items() if way.startswith(f"process {pid} demo;")}
+        assert mine and abs(sum(mine.values()) - sums[pid]) <= len(mine)
+        assert ways(several.directory, "--by", "process", "--process", str(pid)) == mine
+    assert len({way.split(";")[0] for way in whole}) == len(several.PIDS)
+
+    text = me.iprobe("export", "--format", "callgrind", "--by", "process", several.directory).stdout
+    assert all(f" process {pid} demo\n" in text for pid in several.PIDS)
+
+    out = me.dir() / "page.html"
+    done = me.iprobe(
+        *("export", "--format", "html", "--by", "process", "-o", out, several.directory)
+    )
+    assert done.returncode == 0, repr(done)
+    named = {f["name"] for f in html_document(out)["functions"]}
+    assert {f"process {pid} demo" for pid in several.PIDS} <= named
+
+    done = me.iprobe(
+        *("export", "--format", "pprof", "--by", "process", "-o", out, several.directory)
+    )
+    assert done.returncode == 0, repr(done)
+    profile = protobuf(gzip.decompress(out.read_bytes()))
+    strings = [value.decode() for field, value in profile if field == 6]
+    found = collections.Counter()
+    for sample in [protobuf(value) for field, value in profile if field == 2]:
+        labels = [dict(protobuf(value)) for field, value in sample if field == 3]
+        named = {strings[label[1]]: label.get(3) for label in labels}
+        assert named.keys() == {"pid", "process"}
+        found[named["pid"]] += numbers(dict(sample)[2])[1]
+    for pid in several.PIDS:
+        assert abs(found[pid] - sums[pid]) <= len(whole)
+
+    for format, more, words in (
+        ("chrome", [], "a track of its own"),
+        ("html", ["--diff", several.parts[0]], "does not go with --diff"),
+        ("folded", ["--tid", "1000"], "not with --by process"),
+    ):
+        done = me.iprobe(
+            *("export", "--format", format, "-o", out, "--by", "process"),
+            *(*more, several.directory),
+        )
+        assert done.returncode == 2 and words in done.stderr, repr(done)
 
 
 def test_threads_of_equal_ids_and_names(me, several):
