@@ -31,7 +31,8 @@
 static const char help[] =
 	"usage: iprobe list [-f SEL] [--list FILE] [--json] ELF|PID\n"
 	"       iprobe list --check [-f SEL] [--args F(...)] [--retval F(...)] [--when COND] "
-	"ELF|PID\n\n"
+	"[--json]\n"
+	"                           ELF|PID\n\n"
 	"The probes of a file, or of every module of a running process.\n\n"
 	"  -f, --functions SEL   only those selected\n"
 	"      --by-function     a row for each function, with the number of its probes; "
@@ -45,7 +46,8 @@ static const char help[] =
 	"                        takes them, matches nothing there (then the exit code is 1)\n"
 	"      --full-names      whole C++ names, not their short forms\n"
 	"      --json            one document: path, build-id, placement and "
-	"probes of each module\n";
+	"probes of each module;\n"
+	"                        with --check: what matches nothing\n";
 
 struct listing {
 	struct ip_selection *selection;
@@ -268,7 +270,7 @@ static int list_file(struct listing *l, const char *path)
 		struct ip_module module = {.path = (char *)path, .elf = elf, .list = list};
 
 		ret = cli_list_check(&l->check, path, &(struct ip_modules){&module, 1}, 0,
-				     l->selection);
+				     l->selection, l->json);
 	} else if (ret > 0)
 		ret = show_module(l, path, list) < 0 || check_shown(l, path) < 0 ? -1 : 0;
 	ip_probe_list_destroy(list);
@@ -300,7 +302,7 @@ static int list_process(struct listing *l, pid_t pid)
 	if (ret == 0 && !l->probes)
 		ret = ip_modules_no_probes(target, &modules);
 	else if (ret == 0 && l->check.wanted)
-		ret = cli_list_check(&l->check, what, &modules, pid, l->selection);
+		ret = cli_list_check(&l->check, what, &modules, pid, l->selection, l->json);
 	else if (ret == 0)
 		ret = check_shown(l, what);
 	/* names point into the lists */
@@ -380,8 +382,8 @@ int cmd_list(int argc, char **argv)
 	}
 	if (l.check.last && !l.check.wanted)
 		return cli_usage(argv[0], "%s goes with --check", l.check.last);
-	if (l.check.wanted && (json || l.functions || l.full_names))
-		return cli_usage(argv[0], "--check lists nothing: no --json, --by-function or "
+	if (l.check.wanted && (l.functions || l.full_names))
+		return cli_usage(argv[0], "--check lists nothing: no --by-function or "
 					  "--full-names");
 	operands = cli_operands(argc, argv, optind, &noperands);
 	if (!operands)
@@ -418,15 +420,17 @@ int cmd_list(int argc, char **argv)
 			return 1;
 		ip_json_init(&j, buffer);
 		ip_json_object(&j, NULL);
-		ip_json_array(&j, "modules");
+		if (!l.check.wanted)
+			ip_json_array(&j, "modules");
 		l.json = &j;
 	}
 	ret = pid ? list_process(&l, pid) : list_file(&l, operands[0]);
 	if (json) {
-		ip_json_end_array(&j);
+		if (!l.check.wanted)
+			ip_json_end_array(&j);
 		ip_json_end_object(&j);
 		fclose(buffer);
-		if (ret == 0)
+		if (ret >= 0)
 			ip_print_lines(stdout, text);
 	}
 	free(l.names);

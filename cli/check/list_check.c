@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -22,15 +23,38 @@ int cli_list_check_add(struct cli_list_check *check, enum ip_value_request_kind 
 
 struct telling {
 	const char *what;
+	struct ip_json *json; /* NULL: lines */
 	size_t n;
 };
 
-static void tell(void *context, const char *text)
+static void put(struct telling *t, const char *option, const char *text)
 {
-	struct telling *t = context;
-
 	t->n++;
-	ip_print(stdout, "%s: %s\n", t->what, text);
+	if (!t->json) {
+		ip_print(stdout, "%s: %s\n", t->what, text);
+		return;
+	}
+	ip_json_object(t->json, NULL);
+	ip_json_string(t->json, "option", option);
+	ip_json_string(t->json, "text", text);
+	ip_json_end_object(t->json);
+}
+
+/* What is said of a request begins with its option. */
+static void tell_value(void *context, const char *text)
+{
+	static const enum ip_value_request_kind kinds[] = {IP_REQUEST_ARGS, IP_REQUEST_RETVAL,
+							   IP_REQUEST_WHEN};
+	const char *option = NULL;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds) && !option; i++) {
+		const char *name = ip_value_request_option(kinds[i]);
+		const size_t n = strlen(name);
+
+		if (!strncmp(text, name, n) && text[n] == ' ')
+			option = name;
+	}
+	put(context, option, text);
 }
 
 /* Compares the selection with all functions. Returns their names, and how many of them it chooses;
@@ -65,11 +89,12 @@ static const char **compare(const struct ip_modules *modules, const struct ip_se
 }
 
 int cli_list_check(const struct cli_list_check *check, const char *what,
-		   const struct ip_modules *modules, pid_t pid, struct ip_selection *selection)
+		   const struct ip_modules *modules, pid_t pid, struct ip_selection *selection,
+		   struct ip_json *json)
 {
-	struct telling t = {.what = what};
+	struct telling t = {.what = what, .json = json};
 	_cleanup_free_ const char **names = NULL;
-	_cleanup_free_ char *unused = NULL;
+	_cleanup_free_ char *unused = NULL, *said = NULL;
 	size_t n, chosen;
 
 	if (!pid)
@@ -78,15 +103,29 @@ int cli_list_check(const struct cli_list_check *check, const char *what,
 	if (!names)
 		return -1;
 	unused = ip_selection_unused_nearest(selection, names, n);
-	if (unused) {
-		t.n++;
-		ip_print(stdout, "%s: nothing matches %s%s\n", what, unused,
-			 pid ? "" : "; the libraries that it loads were not looked at");
-	} else if (!chosen && (pid || ip_selection_only_takes_away(selection))) {
-		tell(&t, "the selection takes away all of its functions");
+	if (unused && asprintf(&said, "nothing matches %s%s", unused,
+			       pid ? "" : "; the libraries that it loads were not looked at") < 0) {
+		said = NULL;
+		return ip_error("out of memory");
 	}
+	if (json) {
+		ip_json_string(json, "checked", what);
+		if (pid)
+			ip_json_int(json, "pid", pid);
+		ip_json_uint(json, "functions", n);
+		ip_json_uint(json, "selected", chosen);
+		ip_json_array(json, "problems");
+	}
+	if (said)
+		put(&t, "-f", said);
+	else if (!chosen && (pid || ip_selection_only_takes_away(selection)))
+		put(&t, "-f", "the selection takes away all of its functions");
 	if (chosen && ip_values_check_modules(modules, pid ? pid : getpid(), selection,
-					      &check->requests, tell, &t) < 0)
+					      &check->requests, tell_value, &t) < 0)
 		return -1;
+	if (json) {
+		ip_json_end_array(json);
+		ip_json_bool(json, "ok", !t.n);
+	}
 	return t.n > 0;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """iprobed --check and iprobe list --check: what rules name and their programs do not have."""
 
+import json
 import shutil
 
 import pytest
@@ -116,11 +117,49 @@ def test_a_list_is_checked(me, folder):
         assert len(done.stdout.splitlines()) == 1 and words in done.stdout, (bad, done)
     for options, words in (
         (["--args", "f(x)"], "goes with --check"),
-        (["--check", "--json"], "lists nothing"),
+        (["--check", "--by-function"], "lists nothing"),
         (["--check", "--args", "f(x"], "--args"),
     ):
         done = me.iprobe("list", *options, program)
         assert done.returncode == 2 and words in done.stderr, (options, done)
+
+
+def test_a_check_as_json(me, folder, targets):
+    """The same lines as without --json, each with its option, and the same exit code."""
+    program = folder / "members"
+
+    def read(where, *options):
+        text = me.iprobe("list", "--check", *options, where)
+        done = me.iprobe("list", "--check", "--json", *options, where)
+        assert done.returncode == text.returncode and not done.stderr, repr(done)
+        found = json.loads(done.stdout)
+        assert found["ok"] == (done.returncode == 0) == (not found["problems"])
+        assert [p["text"] for p in found["problems"]] == [
+            line.split(": ", 1)[1] for line in text.stdout.splitlines()
+        ]
+        return found
+
+    functions = json.loads(me.iprobe("list", "--json", "--by-function", program).stdout)
+    n = len(functions["modules"][0]["functions"])
+    good = read(program, "-f", "handle", "--args", "handle(index)")
+    assert good == {
+        "checked": str(program),
+        "functions": n,
+        "selected": 1,
+        "problems": [],
+        "ok": True,
+    }
+    bad = read(program, "-f", "handle,handel", "--args", "handle(indx)", "--when", "handle: no > 1")
+    assert [p["option"] for p in bad["problems"]] == ["-f", "--args", "--when"]
+    assert "nearest: handle" in bad["problems"][0]["text"]
+    assert read(program, "-f", "!*")["problems"][0]["option"] == "-f"
+
+    target = targets.start(me, [folder / "serving"], preload=False)
+    found = read(target.pid, "-f", "lib:nowhere*")
+    assert found["pid"] == target.pid and found["checked"] == f"pid {target.pid}"
+    assert [p["text"] for p in found["problems"]] == ["nothing matches lib:nowhere*"]
+    done = me.iprobe("list", "--check", "--json", folder / "nowhere")
+    assert (done.returncode, done.stdout) == (1, "") and "no such file" in done.stderr
 
 
 def test_another_placement_has_no_values(me, programs):
