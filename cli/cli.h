@@ -58,6 +58,7 @@ struct cli_record_options {
 	bool found;
 	bool tried_again; /* if it cannot be recorded now; then nothing is told of it yet */
 	bool leave;	  /* attach: iprobed continues the session on its own */
+	int fail_with;	  /* run: the exit code where iprobe itself has failed; 0: 1 */
 	/* one of several processes that came late: when its session went live, since its start.
 	 * NULL: not known; 0: it was there from the beginning, or has not gone live */
 	const uint64_t *joined_ns;
@@ -98,6 +99,16 @@ void cli_record_tell_all(const struct cli_record_options *options, size_t functi
 /* Prints the summary: a line on stderr, or with --json a line on stdout. */
 void cli_record_summary(const struct cli_record_options *options,
 			const struct ip_session_summary *summary);
+
+/* Of `iprobe run`, whose command is a part of the summary. error: why it failed; NULL: it did not.
+ * Where nothing was recorded, --json tells the error and the command alone. */
+void cli_record_summary_of(const struct cli_record_options *options,
+			   const struct ip_session_summary *summary,
+			   const struct ip_command_end *command, const char *error);
+
+/* Returns the exit code for how a command has ended (waitpid(2)): its own, or 128 and the signal's
+ * number. */
+int cli_command_code(int status);
 
 /* Makes SIGINT, SIGTERM and SIGHUP end the session properly from now on. */
 void cli_catch_signals(void);

@@ -80,6 +80,8 @@ static const char help[] =
 	"is cheap enough\n"
 	"      --list FILE       probe list or debug file of a stripped module, or a folder of "
 	"such; repeatable\n"
+	"      --fail-with N     exit with N where iprobe itself fails (default 1); else with "
+	"the command's code\n"
 	"      --json            the summary as one line of JSON on stdout, after the command's "
 	"own output\n"
 	"  -q, --quiet           no live line, no summary\n"
@@ -116,12 +118,35 @@ static bool is_habit(const char *word)
 	return false;
 }
 
+/* Says that iprobe has failed, and what became of the command. Returns the exit code. */
+static int fail(const struct cli_record_options *options, const struct ip_session_summary *summary,
+		const struct ip_command_end *command)
+{
+	_cleanup_free_ char *why = strdup(ip_error_message());
+
+	if (!why)
+		ip_error("out of memory");
+	else if (!command->started)
+		ip_error("%s; the command was not started", why);
+	else if (!command->ended)
+		ip_error("%s; the command was ended", why);
+	else if (WIFSIGNALED(command->status))
+		ip_error("%s; the command was ended by signal %d", why, WTERMSIG(command->status));
+	else
+		ip_error("%s; the command ran, and exited with %d", why,
+			 WEXITSTATUS(command->status));
+	cli_fail();
+	cli_record_summary_of(options, summary, command, why ? why : ip_error_message());
+	return options->fail_with ? options->fail_with : 1;
+}
+
 int cmd_run(int argc, char **argv)
 {
 	struct cli_record_options options;
-	struct ip_session_summary summary;
+	struct ip_session_summary summary = {0};
+	struct ip_command_end command = {0};
 	const char *runtime;
-	int next, status = 0, code;
+	int next, code;
 
 	code = cli_record_parse(argc, argv, help, false, &options, &next);
 	if (code >= 0)
@@ -141,13 +166,9 @@ int cmd_run(int argc, char **argv)
 	/* the live line would be mixed with the command's own output */
 	options.session.on_progress = NULL;
 	runtime = cli_runtime_path();
-	if (!runtime)
-		return cli_fail();
-	if (ip_session_run(argv + next, runtime, &options.session, &summary, &status) < 0) {
-		code = cli_fail();
-		cli_record_summary(&options, &summary);
-		return code;
-	}
-	cli_record_summary(&options, &summary);
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	if (!runtime ||
+	    ip_session_run(argv + next, runtime, &options.session, &summary, &command) < 0)
+		return fail(&options, &summary, &command);
+	cli_record_summary_of(&options, &summary, &command, NULL);
+	return cli_command_code(command.status);
 }

@@ -44,7 +44,7 @@
 struct launch {
 	struct ip_session *s;
 	pid_t pid;
-	bool ended;
+	bool ended, killed; /* killed: by us, so that it has ended */
 	int status;
 	uint32_t released; /* how many images were let go */
 	bool saw_image;
@@ -305,7 +305,7 @@ static int give_up(struct launch *l)
 		kill(l->pid, SIGKILL);
 		while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR)
 			;
-		l->ended = true;
+		l->ended = l->killed = true;
 	}
 	return ip_error("%s", why ? why : "out of memory");
 }
@@ -380,7 +380,7 @@ static int add_object(char **preload, const char *object)
 }
 
 int ip_session_run(char **argv, const char *runtime, const struct ip_session_options *options,
-		   struct ip_session_summary *ret, int *ret_status)
+		   struct ip_session_summary *ret, struct ip_command_end *ret_command)
 {
 	struct ip_session s = {
 		.options = options, .summary = ret, .start_ns = ip_now_ns(), .launched = true};
@@ -390,6 +390,7 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 	int done = -1;
 
 	*ret = (struct ip_session_summary){0};
+	*ret_command = (struct ip_command_end){0};
 	ip_session_choose_clock(options);
 	ip_clock_read(&s.start);
 	ip_priority_guard_start();
@@ -431,8 +432,11 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 		if (why)
 			ip_error("%s", why);
 	}
-	*ret_status = l.status;
 out:
+	/* an image that we have not let go waits; what has no runtime in it runs at once */
+	*ret_command = (struct ip_command_end){.started = l.released || (l.ended && !l.killed),
+					       .ended = l.ended && !l.killed,
+					       .status = l.status};
 	ip_session_clear(&s);
 	ip_priority_guard_stop();
 	return done;

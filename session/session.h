@@ -231,12 +231,18 @@ void ip_session_preview_clear(struct ip_session_preview *preview);
  * tells why; -1 with an error: one of them fits no function. */
 int ip_session_check_requests(pid_t pid, const struct ip_session_options *options);
 
+/* What became of a command that was to be launched. */
+struct ip_command_end {
+	bool started; /* code of its own has run */
+	bool ended;   /* by itself: status tells how, as from waitpid. Else iprobe has ended it */
+	int status;
+};
+
 /* Launches argv with the runtime, and records from its first instruction. runtime: path of the
- * shared object. *ret_status: how the command ended, as from waitpid. -1 if the command could not
- * be launched or recorded; then it has not executed its own code, unless the message says
- * otherwise. */
+ * shared object. *ret_command is set in any case. -1 if the command could not be launched or
+ * recorded. */
 int ip_session_run(char **argv, const char *runtime, const struct ip_session_options *options,
-		   struct ip_session_summary *ret, int *ret_status);
+		   struct ip_session_summary *ret, struct ip_command_end *ret_command);
 
 /* Asks the session of the target, which must be one with --overwrite, to write what its rings hold
  * now. dir: path of the new directory as the caller sees it. 0, or -1 with an error. */

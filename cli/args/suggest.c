@@ -69,6 +69,7 @@ static const struct {
 	{"interval", "a time, such as 200ms, 10s or 2m"},
 	{"delay", "a time, such as 200ms, 10s or 2m"},
 	{"linger", "a time, such as 200ms, 10s or 2m"},
+	{"fail-with", "an exit code, such as 125"},
 	{"max-stop", "a time, such as 5ms"},
 	{"min-duration", "a time, such as 10us or 5ms"},
 	{"slower-than", "a time, such as 10us or 5ms"},

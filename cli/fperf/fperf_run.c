@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -90,7 +89,8 @@ int fperf_run(const struct fperf_options *o, struct fperf_output *output, char *
 	struct ip_fperf *f = NULL;
 	_cleanup_free_ char *base = NULL, *dir = NULL;
 	struct ip_dir_place place = {.parent = -1};
-	int code, status = 0, done;
+	struct ip_command_end command_end = {0};
+	int code, done;
 	bool written;
 
 	if (o->pid) /* before there is anything that would be left behind */
@@ -107,7 +107,8 @@ int fperf_run(const struct fperf_options *o, struct fperf_output *output, char *
 	} else {
 		const char *runtime = cli_runtime_path();
 
-		done = runtime ? ip_session_run(command, runtime, &session, summary, &status) : -1;
+		done = runtime ? ip_session_run(command, runtime, &session, summary, &command_end)
+			       : -1;
 	}
 	if (done == 0 && o->fperf.show)
 		ip_print(stderr, "\033[J");
@@ -118,7 +119,7 @@ int fperf_run(const struct fperf_options *o, struct fperf_output *output, char *
 	else if (!written)
 		code = cli_fail();
 	else
-		code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+		code = cli_command_code(command_end.status);
 	fperf_output_close(o, output, written);
 	if (done == 0 && !o->quiet)
 		fperf_summary_tell(summary, f, o->program);

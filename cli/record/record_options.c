@@ -64,7 +64,8 @@ enum {
 	OPT_YIELD,
 	OPT_UNTIL,
 	OPT_LINGER,
-	OPT_SAVE_COUNTS
+	OPT_SAVE_COUNTS,
+	OPT_FAIL_WITH
 };
 
 static const struct option long_options[] = {
@@ -105,6 +106,7 @@ static const struct option long_options[] = {
 	{"until", required_argument, NULL, OPT_UNTIL},
 	{"linger", required_argument, NULL, OPT_LINGER},
 	{"save-counts", required_argument, NULL, OPT_SAVE_COUNTS},
+	{"fail-with", required_argument, NULL, OPT_FAIL_WITH},
 	{"quiet", no_argument, NULL, 'q'},
 	CLI_PROCESS_OPTIONS,
 	{"help", no_argument, NULL, 'h'},
@@ -150,6 +152,17 @@ static int parse_clock(const char *text, enum ip_clock_source *ret)
 			return 0;
 		}
 	return ip_error("--clock is auto, tsc or monotonic, not '%s'", text);
+}
+
+static int parse_fail_with(const char *text, int *ret)
+{
+	char *end;
+	const long code = strtol(text, &end, 10);
+
+	if (!isdigit((unsigned char)*text) || *end || code < 1 || code > 255)
+		return ip_error("--fail-with %s: an exit code from 1 to 255", text);
+	*ret = code;
+	return 0;
 }
 
 static int parse_string_limit(const char *text, unsigned *ret)
@@ -494,6 +507,13 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 				return cli_usage(command, "--yield goes with attach");
 			ret->session.yields = true;
 			ret->session.own = "--yield";
+			break;
+		case OPT_FAIL_WITH:
+			if (attach)
+				return cli_usage(command, "--fail-with goes with run: it tells "
+							  "iprobe's failures from the command's");
+			if (parse_fail_with(optarg, &ret->fail_with) < 0)
+				return cli_usage(command, "%s", ip_error_message());
 			break;
 		case OPT_LEAVE:
 			if (!attach)

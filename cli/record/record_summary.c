@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "cli/cli.h"
 #include "cli/record/end_time.h"
@@ -70,12 +71,37 @@ const char *cli_silent_sites(const struct ip_session_summary *s, char buffer[128
 	return buffer;
 }
 
-static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s)
+/* How the command of `iprobe run` ended, and how iprobe did. */
+static void json_command(struct ip_json *j, const struct ip_command_end *command, const char *error)
+{
+	const bool exited = command->ended && WIFEXITED(command->status),
+		   killed = command->ended && WIFSIGNALED(command->status);
+
+	ip_json_string(j, "error", error);
+	ip_json_bool(j, "started", command->started);
+	/* 0 is a code: a command without one has null */
+	if (exited)
+		ip_json_int(j, "program_exit", WEXITSTATUS(command->status));
+	else
+		ip_json_string(j, "program_exit", NULL);
+	if (killed)
+		ip_json_int(j, "program_signal", WTERMSIG(command->status));
+	else
+		ip_json_string(j, "program_signal", NULL);
+}
+
+static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s,
+		       const struct ip_command_end *command, const char *error)
 {
 	struct ip_json j;
 
 	ip_json_init(&j, stdout);
 	ip_json_object(&j, NULL);
+	if (command && !s->recorded) {
+		json_command(&j, command, error);
+		ip_json_end_object(&j);
+		return;
+	}
 	ip_json_int(&j, "pid", s->pid);
 	ip_json_uint(&j, "sites", s->sites);
 	ip_json_uint(&j, "functions", s->functions);
@@ -135,6 +161,8 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	}
 	if (options->joined_ns && *options->joined_ns)
 		ip_json_uint(&j, "joined_ns", *options->joined_ns);
+	if (command)
+		json_command(&j, command, error);
 	ip_json_uint(&j, "duration_ns", s->length_ns);
 	cli_end_time_json(&j, s);
 	if (options->session.resume)
@@ -273,6 +301,11 @@ void cli_record_warnings(const struct ip_session_summary *s, size_t processes)
 			 ip_format_count(s->plain, count), ip_plural(s->plain));
 }
 
+int cli_command_code(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
 void cli_record_losses(const struct ip_session_summary *s, const char *dir)
 {
 	char lost[32], size[16], waited[16], length[16];
@@ -308,11 +341,20 @@ void cli_record_losses(const struct ip_session_summary *s, const char *dir)
 void cli_record_summary(const struct cli_record_options *options,
 			const struct ip_session_summary *s)
 {
+	cli_record_summary_of(options, s, NULL, NULL);
+}
+
+void cli_record_summary_of(const struct cli_record_options *options,
+			   const struct ip_session_summary *s, const struct ip_command_end *command,
+			   const char *error)
+{
 	char counted[32], events[32], lost[32], filtered[32],
 		overwritten[64] = "", count[32], sites[32], functions[32], length[16], joined[16],
 		whose[32] = "", resumed[48] = "", silent[128];
 
 	cli_live_line_clear();
+	if (!s->recorded && command && options->json)
+		print_json(options, s, command, error);
 	if (!s->recorded)
 		return;
 	if (!options->session.service) /* all of them together: attach_service.c */
@@ -325,7 +367,7 @@ void cli_record_summary(const struct cli_record_options *options,
 	if (!options->session.service)
 		cli_record_losses(s, dir_of(options, s));
 	if (options->json) {
-		print_json(options, s);
+		print_json(options, s, command, error);
 		return;
 	}
 	if (options->quiet)

@@ -34,6 +34,59 @@ def test_signal_is_passed_on_as_a_shell_does(actor, programs, number):
     assert done.returncode == 128 + number, repr(done)
 
 
+def test_own_failures_are_told_from_the_program_s(me, programs):
+    """By --fail-with, by the end of the line on stderr, and by --json."""
+    shell = "exit 3"
+    for command, code, signal_number, words, more in (
+        ([finish(programs), "exit", 1], 1, None, None, []),
+        ([finish(programs), "signal", 6], None, 6, None, []),
+        (["/nonexistent/program"], None, None, "was not started", []),
+        ([programs.simple("finish", prepared=False), "exit", 3], None, None, "not started", []),
+        (["/bin/sh", "-c", shell], 3, None, "the command ran, and exited with 3", []),
+        (["/bin/sh", "-c", "kill -9 $$"], None, 9, "the command was ended by signal 9", []),
+        ([finish(programs), "exit", 3], None, None, "the command was not started", ["-f", "no"]),
+    ):
+        options = ["run", *more, "-o", me.dir() / "trace", "--fail-with", 125]
+        own = code if code is not None else 128 + (signal_number or 0)
+        done = me.iprobe(*options, "--", *command)
+        assert done.returncode == (125 if words else own), repr(done)
+        assert words is None or done.stderr.rstrip().endswith(words), repr(done)
+        done = me.iprobe(*options, "--json", "--", *command)
+        assert done.returncode == (125 if words else own), repr(done)
+        summary = json.loads(done.stdout.splitlines()[-1])
+        told = (summary["program_exit"], summary["program_signal"])
+        assert told == (code, signal_number), repr(done)
+        assert summary["started"] == any(one is not None for one in told), repr(done)
+        if words:
+            assert done.stderr.startswith(f"iprobe: {summary['error']}; the command "), repr(done)
+            assert summary.keys() == {"error", "started", "program_exit", "program_signal"}
+        else:
+            assert summary["error"] is None and summary["events"] > 0, repr(done)
+        if words:
+            done = me.iprobe("run", *more, "-o", me.dir() / "trace", "--", *command)
+            assert done.returncode == 1, repr(done)
+
+
+def test_a_command_that_is_ended(me, programs):
+    """A shell runs, and then executes a program that does not have what was selected."""
+    out = me.dir()
+    done = me.iprobe(
+        *("run", "--json", "-f", "nothing_here", "-o", out / "trace", "--"),
+        *("/bin/sh", "-c", f"echo begun; exec {finish(programs)} loop 3"),
+    )
+    begun, summary = done.stdout.splitlines()
+    assert begun == "begun" and done.returncode == 1, repr(done)
+    assert done.stderr.rstrip().endswith("; the command was ended"), repr(done)
+    summary = json.loads(summary)
+    assert summary["started"] and summary["program_exit"] is None, repr(done)
+
+
+@pytest.mark.parametrize("code", ["0", "256", "-1", "x", "1x", ""])
+def test_no_such_exit_code(me, code):
+    done = me.iprobe("run", f"--fail-with={code}", "--", "/bin/true")
+    assert done.returncode == 2 and "from 1 to 255" in done.stderr, repr(done)
+
+
 def test_streams_are_left_alone(actor, programs):
     text = "".join(f"line {i}\n" for i in range(2000))
     done = actor.iprobe(
