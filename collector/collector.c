@@ -12,6 +12,7 @@
 #include "collector/collector_private.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/process_set.h"
 #include "hotpatcher/ptrace/stop.h"
 
 #define REAP_INTERVAL_NS 50000000ull
@@ -37,8 +38,8 @@ int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_
 	c->copy = malloc(IP_SUBBUF_SIZE);
 	c->records = malloc(IP_SUBBUF_SIZE);
 	c->suspended = calloc(area->nsubbufs, sizeof(*c->suspended));
-	c->pids = calloc(1, PID_LIMIT / 8);
-	if (!c->pids || !c->suspended || !c->slots || !c->ready || !c->copy || !c->records) {
+	c->processes = ip_process_set_create(false);
+	if (!c->processes || !c->suspended || !c->slots || !c->ready || !c->copy || !c->records) {
 		ip_collector_destroy(c);
 		return ip_error("out of memory");
 	}
@@ -59,7 +60,7 @@ void ip_collector_destroy(struct ip_collector *c)
 	ip_compressor_destroy(c->compressor);
 	free(c->slots);
 	free(c->suspended);
-	free(c->pids);
+	ip_process_set_destroy(c->processes);
 	free(c->ready);
 	free(c->copy);
 	free(c->records);
@@ -250,6 +251,12 @@ void ip_collector_each_process(const struct ip_collector *c, void (*visit)(void 
 			visit(data, c->area->slots[i].pid);
 }
 
+void ip_collector_each_recorded(const struct ip_collector *c,
+				void (*visit)(void *data, uint32_t pid), void *data)
+{
+	ip_process_set_each(c->processes, visit, data);
+}
+
 bool ip_collector_full(const struct ip_collector *c)
 {
 	return c->full;
@@ -274,7 +281,7 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 					   .lost = c->lost_done + c->beyond,
 					   .filtered = c->filtered_done,
 					   .invalid = c->invalid,
-					   .processes = c->processes,
+					   .processes = ip_process_set_count(c->processes),
 					   .threads = c->threads};
 	for (uint32_t i = 0; i < slots_used(c); i++) {
 		const struct ip_slot *slot = &c->area->slots[i];

@@ -50,6 +50,10 @@ void ip_collector_destroy(struct ip_collector *c);
 void ip_collector_set_followed(struct ip_collector *c,
 			       bool (*gone)(void *data, pid_t pid, pid_t tid), void *data);
 
+/* Calls visit for each process that has recorded, by its number as it sees itself. */
+void ip_collector_each_recorded(const struct ip_collector *c,
+				void (*visit)(void *data, uint32_t pid), void *data);
+
 /* counters takes over what the block of an ended thread holds. Borrowed. NULL: no meters. */
 void ip_collector_set_counters(struct ip_collector *c, struct ip_counters *counters);
 /* Sets the nice value of the thread that compresses. The default is 0. */

@@ -57,9 +57,9 @@ struct ip_collector {
 	 * known */
 	bool same_namespace;
 	struct ip_counters *counters;
-	struct ip_hot *hot; /* NULL: no search for hot functions */
-	uint8_t *pids;	    /* bitmap of processes that have recorded */
-	uint64_t processes, threads;
+	struct ip_hot *hot;		  /* NULL: no search for hot functions */
+	struct ip_process_set *processes; /* that have recorded */
+	uint64_t threads;
 	/* only of compressed traces, once there is a packet to be written; else NULL */
 	struct ip_compressor *compressor;
 	int nice; /* of the compressor's thread */
@@ -67,8 +67,6 @@ struct ip_collector {
 	uint64_t on_its_way;
 	struct ip_flight_recorder *recorder; /* only of sessions that overwrite; else NULL */
 };
-
-#define PID_LIMIT (1u << 22) /* the kernel's limit */
 
 static inline uint32_t slots_used(const struct ip_collector *c)
 {

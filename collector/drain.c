@@ -21,6 +21,7 @@
 #include "collector/collector_private.h"
 #include "collector/hot_functions.h"
 #include "common/error.h"
+#include "common/process_set.h"
 #include "hotpatcher/ptrace/stop.h"
 
 /* longer than a hook needs to return after a signal handler has interrupted it */
@@ -70,14 +71,6 @@ void ip_drain_give_back(struct ip_collector *c, uint32_t subbuf)
 		c->area->header->hint = subbuf;
 }
 
-static void meet_process(struct ip_collector *c, uint32_t pid)
-{
-	if (pid < PID_LIMIT && !(c->pids[pid / 8] & 1 << pid % 8)) {
-		c->pids[pid / 8] |= 1 << pid % 8;
-		c->processes++;
-	}
-}
-
 void ip_drain_meet(struct ip_collector *c, uint32_t index)
 {
 	const struct ip_slot *slot = &c->area->slots[index];
@@ -95,7 +88,7 @@ void ip_drain_meet(struct ip_collector *c, uint32_t index)
 	s->p.released = 0;
 	s->p.claims++;
 	c->threads++;
-	meet_process(c, s->p.pid);
+	ip_process_set_add(c->processes, s->p.pid);
 }
 
 bool ip_drain_still_is(const struct ip_collector *c, const struct ip_ready *r)
@@ -364,7 +357,7 @@ void ip_drain_resume(struct ip_collector *c)
 			continue;
 		s->p = nothing;
 		ip_drain_advance(c, i, &p);
-		meet_process(c, p.pid);
+		ip_process_set_add(c->processes, p.pid);
 		c->threads += p.claims ? p.claims : 1;
 		s->in_use = !p.released;
 		/* The other iprobe was killed between writing the note and freeing the slot. */

@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/notice.h"
+#include "common/process_set.h"
 #include "hotpatcher/inject/thread_areas.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/plan/bounds.h"
@@ -189,6 +190,24 @@ const char *ip_session_end_text(const struct ip_session_summary *summary)
 					    : ip_end_reason_text(summary->end);
 }
 
+/* A process that has recorded, by our number. In another namespace we have those of the target and
+ * of children that live. */
+static void add_recorded(void *context, uint32_t inner)
+{
+	const struct ip_session *s = context;
+	struct ip_process_set *processes = s->options->service->processes;
+	pid_t pid = inner;
+
+	if (s->target->pid != s->target->inner_pid)
+		pid = inner == (uint32_t)s->target->inner_pid
+			      ? s->target->pid
+			      : ip_follow_fork_outer_pid(s->followed, inner);
+	if (pid)
+		ip_process_set_add(processes, pid);
+	else
+		ip_process_set_add_unknown(processes, 1);
+}
+
 int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 {
 	struct ip_session_summary *sum = s->summary;
@@ -242,6 +261,8 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	if (ip_trace_compresses(s->trace) && stats.plain)
 		ip_trace_add_compressed(s->trace, stats.plain);
 	sum->processes = stats.processes;
+	if (s->options->service && s->options->service->processes)
+		ip_collector_each_recorded(s->collector, add_recorded, s);
 	/* `iprobe run` goes live while there is only one thread */
 	if (stats.threads > sum->threads)
 		sum->threads = stats.threads;

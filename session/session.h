@@ -31,6 +31,7 @@
 #define IP_LIMIT_SPACE	 "a tenth of the space that was free"
 #define IP_LIMIT_BEGUN	 "as the recording was begun"
 
+struct ip_process_set;
 struct ip_session_controller;
 
 /* How far a session has come. */
@@ -47,6 +48,8 @@ struct ip_session_service {
 	int dir;	   /* the directory of all traces */
 	const char *name;  /* of this trace's sub-directory */
 	uint64_t *written; /* bytes of all traces; max_size is the limit of their sum */
+	/* gets the processes that have recorded events, at the end; shared by all workers */
+	struct ip_process_set *processes;
 	/* the process that has started this one and the other workers. A target that one of their
 	 * sessions records already is left to it */
 	pid_t parent;

@@ -25,6 +25,7 @@
 #include "common/now.h"
 #include "common/print.h"
 #include "common/proc.h"
+#include "common/process_set.h"
 #include "common/units.h"
 
 struct service {
@@ -39,9 +40,11 @@ struct service {
 	struct ip_session_summary gaps; /* what the sessions could not do, of all of them */
 	char limit_by[64];		/* as in it */
 	struct cli_error_groups *failures;
-	struct cli_preview_sums *sums;	   /* --dry-run: shared memory; NULL: there is none */
-	char no_events[1100];		   /* why one of the processes has none */
-	char why[1024];			   /* of the first that has nothing to record */
+	struct cli_preview_sums *sums; /* --dry-run: shared memory; NULL: there is none */
+	char no_events[1100];	       /* why one of the processes has none */
+	char why[1024];		       /* of the first that has nothing to record */
+	/* with events, forked ones that were followed included; and all that were recorded */
+	struct ip_process_set *eventful, *all;
 	size_t recorded, changed, without; /* without: there was nothing to record */
 	size_t most_functions;		   /* of a process */
 };
@@ -112,6 +115,7 @@ static int work(void *context, const struct ip_service_task *task, int socket,
 	struct ip_session_service service = {.dir = task->dir,
 					     .name = task->name,
 					     .written = task->written,
+					     .processes = s->eventful,
 					     .parent = getppid()};
 	_cleanup_free_ char *dir = NULL;
 
@@ -204,6 +208,10 @@ static void take_result(void *context, const struct ip_service_worker *worker, c
 		cli_error_groups_add(s->failures, worker->target, r->why);
 	add_gaps(s, r);
 	s->recorded += r->recorded;
+	if (r->recorded)
+		ip_process_set_add(s->all, worker->target);
+	if (r->recorded && r->events)
+		ip_process_set_add(s->eventful, worker->target);
 	s->changed += r->changed;
 	s->without += r->none;
 	if (r->none && !*s->why)
@@ -254,7 +262,8 @@ static void print_json(const struct service *s)
 	ip_json_init(&j, stdout);
 	ip_json_object(&j, NULL);
 	ip_json_string(&j, "service", service);
-	ip_json_uint(&j, "processes", s->recorded);
+	ip_json_uint(&j, "processes", ip_process_set_count(s->all));
+	ip_json_uint(&j, "with_events", ip_process_set_count(s->eventful));
 	ip_json_uint(&j, "changed", s->changed);
 	ip_json_uint(&j, "without_probes", s->without);
 	ip_json_uint(&j, "sites", s->sum.sites);
@@ -284,7 +293,10 @@ static void print_json(const struct service *s)
 
 static void print_summary(const struct service *s)
 {
-	char events[32], lost[32], filtered[32], counted[32], length[16], longest[16];
+	char events[32], lost[32], filtered[32], counted[32], length[16], longest[16],
+		none[48] = "";
+	const uint64_t all = ip_process_set_count(s->all),
+		       eventful = ip_process_set_count(s->eventful);
 
 	cli_live_line_clear();
 	cli_error_groups_tell(s->failures, true);
@@ -312,10 +324,14 @@ static void print_summary(const struct service *s)
 		ip_print(stderr, "iprobe: %s call%s counted\n",
 			 ip_format_count(s->sum.counted, counted), ip_plural(s->sum.counted));
 	cli_record_tell_all(s->options, s->most_functions);
+	if (all > eventful && eventful)
+		snprintf(none, sizeof(none), " (%" PRIu64 " of them recorded none)",
+			 all - eventful);
 	ip_print(stderr,
-		 "iprobe: %s event%s of %zu process%s in %s, %s lost; no stop longer than %s",
-		 ip_format_count(s->sum.events, events), s->sum.events == 1 ? "" : "s", s->recorded,
-		 s->recorded == 1 ? "" : "es", ip_format_ns(ip_now_ns() - s->start_ns, length),
+		 "iprobe: %s event%s of %" PRIu64
+		 " process%s%s in %s, %s lost; no stop longer than %s",
+		 ip_format_count(s->sum.events, events), s->sum.events == 1 ? "" : "s", all,
+		 all == 1 ? "" : "es", none, ip_format_ns(ip_now_ns() - s->start_ns, length),
 		 s->sum.lost ? ip_format_count(s->sum.lost, lost) : "none",
 		 ip_format_ns(s->sum.longest_stop_ns, longest));
 	cli_print_looks(stderr, s->sum.looks, s->sum.looks_ns);
@@ -325,14 +341,25 @@ static void print_summary(const struct service *s)
 		ip_print(stderr, "iprobe: no events: %s\n", s->no_events);
 }
 
+static void add_to_all(void *all, uint32_t pid)
+{
+	ip_process_set_add(all, pid);
+}
+
 static int finish(struct service *s, int done)
 {
+	const uint64_t known = ip_process_set_each(s->eventful, add_to_all, s->all);
+
+	/* of other pid namespaces */
+	ip_process_set_add_unknown(s->all, ip_process_set_count(s->eventful) - known);
 	if (done >= 0)
 		print_summary(s);
 	for (size_t i = 0; i < s->ndocuments; i++)
 		free(s->documents[i]);
 	free(s->documents);
 	cli_error_groups_destroy(s->failures);
+	ip_process_set_destroy(s->eventful);
+	ip_process_set_destroy(s->all);
 	if (done < 0)
 		return cli_fail();
 	if (!done && !s->recorded && !s->changed) {
@@ -412,7 +439,9 @@ int cli_attach_service(const struct ip_service_choice *choice,
 	if (options->dry_run)
 		return preview_all(&s);
 	s.failures = cli_error_groups_create();
-	if (!s.failures)
+	s.eventful = ip_process_set_create(true);
+	s.all = ip_process_set_create(false);
+	if (!s.failures || !s.eventful || !s.all)
 		return cli_fail();
 	cli_told_once_begin();
 	cli_catch_signals();

@@ -163,6 +163,13 @@ def test_children(me, programs, targets, how):
     server.go()
     done, _ = end(proc)
     assert (new in listed(directory)) == (how != "same")
+    # a worker that two sessions have recorded counts once
+    assert done["processes"] == len(server.everybody()) == 3
+    assert done["with_events"] in (2, 3)
+    if how == "same":
+        report = json.loads(me.iprobe("report", "--json", directory).stdout)
+        assert len(report["processes"]) == done["processes"]
+        assert sum(p["events"] > 0 for p in report["processes"]) == done["with_events"]
     found = {pid: calls(me, member(directory, pid)) for pid in listed(directory)}
     assert sum(found.values()) == 2 * N, found
     assert found[server.workers[0]] == N
