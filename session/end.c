@@ -20,6 +20,7 @@
 #include "hotpatcher/ptrace/syscall_restart.h"
 #include "session/follow/follow_exec.h"
 #include "session/pmu_leftovers.h"
+#include "session/process_names.h"
 #include "session/session_private.h"
 #include "session/stacks.h"
 #include "session/thread_names.h"
@@ -168,6 +169,10 @@ void ip_session_watch_names(struct ip_session *s, bool last)
 	if (s->thread_names) /* names are no reason to end a recording */
 		ip_thread_names_step(s->thread_names, s->area, s->target, s->followed, s->trace,
 				     last);
+	if (!s->process_names)
+		s->process_names = ip_process_names_create(s->launched);
+	if (s->process_names)
+		ip_process_names_step(s->process_names, s->target, s->followed, s->trace, last);
 }
 
 void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace)
@@ -312,6 +317,7 @@ void ip_session_clear(struct ip_session *s)
 	ip_site_monitor_destroy(s->watch);
 	ip_stacks_destroy(s->stacks);
 	ip_thread_names_destroy(s->thread_names);
+	ip_process_names_destroy(s->process_names);
 	ip_thread_areas_destroy(s->threads);
 	ip_collector_destroy(s->collector);
 	ip_counters_destroy(s->counters);

@@ -25,6 +25,7 @@
 
 struct ip_change_gap;
 struct ip_stacks;
+struct ip_process_names;
 struct ip_thread_names;
 struct ip_remap_result;
 
@@ -72,11 +73,12 @@ struct ip_session {
 	uint64_t attend_ns;
 	uint64_t listened_ns; /* when the session looked for requests last */
 	uint64_t sync_ns;     /* when to look next whether the session file is out of date */
-	struct ip_filter_names names;	      /* of threads (--thread) */
-	struct ip_thread_names *thread_names; /* NULL: none was read yet */
-	struct ip_stacks *stacks;	      /* of the attach, while they are walked; else NULL */
-	uint64_t children_ns;		      /* when to look at what followed children load */
-	uint32_t changes;		      /* how often a request has changed the selection */
+	struct ip_filter_names names;		/* of threads (--thread) */
+	struct ip_thread_names *thread_names;	/* NULL: none was read yet */
+	struct ip_process_names *process_names; /* likewise */
+	struct ip_stacks *stacks; /* of the attach, while they are walked; else NULL */
+	uint64_t children_ns;	  /* when to look at what followed children load */
+	uint32_t changes;	  /* how often a request has changed the selection */
 	uint64_t remap_after_ns,
 		/* after a failed change without a stop: no other one before that time; how long
 		 * that wait is. 0: the last one did not fail */
@@ -243,7 +245,8 @@ int ip_session_remap_idle(struct ip_session *s, const struct ip_modules *modules
 /* Walks stacks of the attach (stacks.h). last: all that are left. */
 void ip_session_walk_stacks(struct ip_session *s, bool last);
 
-/* Reads the names of threads that are new or may have changed (thread_names.h). last: of all. */
+/* Reads the names of threads and processes that are new or may have changed (thread_names.h,
+ * process_names.h). last: of all. */
 void ip_session_watch_names(struct ip_session *s, bool last);
 /* The name of the target's first thread, unless the trace has it. */
 void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace);

@@ -466,6 +466,16 @@ void ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name, ui
 	note_thread(trace, tid, name);
 }
 
+void ip_trace_add_process(struct ip_trace *trace, pid_t pid, pid_t parent, bool forked,
+			  const char *name, const char *command)
+{
+	fprintf(trace->text_out, "process\t%d\t%d\t%s\t", pid, parent, forked ? "f" : "-");
+	ip_trace_put_value(trace->text_out, name);
+	putc('\t', trace->text_out);
+	ip_trace_put_value(trace->text_out, command);
+	putc('\n', trace->text_out);
+}
+
 void ip_trace_add_stack(struct ip_trace *trace, pid_t pid, pid_t tid, uint64_t tsc,
 			const struct ip_trace_stack_frame *frames, size_t n)
 {

@@ -154,6 +154,10 @@ void ip_trace_add_filtered(struct ip_trace *trace, uint64_t events);
 struct ip_no_events_reason;
 void ip_trace_add_no_events(struct ip_trace *trace, const struct ip_no_events_reason *reason);
 void ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name, uint64_t tsc);
+/* What a process is called. parent: 0: not known; forked: parent is a process of the session, or
+ * was. */
+void ip_trace_add_process(struct ip_trace *trace, pid_t pid, pid_t parent, bool forked,
+			  const char *name, const char *command);
 
 /* The calls of a thread that were open at tsc, n of them, the outermost first; at most
  * IP_STACK_FRAMES_MAX. */

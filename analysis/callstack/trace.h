@@ -49,6 +49,11 @@ struct ip_trace_process {
 	uint32_t member;
 	uint32_t own; /* the pid in the packets */
 	char *name;   /* "nginx" */
+	bool named;   /* the trace tells what the process was called, last */
+	/* The number of its parent when it was found, as people see it where it is a process of the
+	 * trace; 0: not known. */
+	uint32_t parent;
+	bool forked; /* while its parent was recorded */
 	/* the text of the trace; NULL: not told */
 	const char *command;
 	uint64_t threads, lost;

@@ -121,6 +121,39 @@ static int by_pid(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Whether the process's own recording tells that it was forked by one of its processes. */
+static bool has_forked(const struct ip_trace_reader *t, const struct ip_trace_process *p)
+{
+	const struct ip_recording_process *told =
+		ip_recording_process(t->members[p->member]->session, p->own);
+
+	return told && told->forked;
+}
+
+static int by_number(const void *key, const void *item)
+{
+	const uint32_t pid = *(const uint32_t *)key;
+	const struct ip_trace_process *p = *(const struct ip_trace_process *const *)item;
+
+	return pid < p->pid ? -1 : pid > p->pid;
+}
+
+/* Finds the parents of those that a session of their own has recorded among the others; order is by
+ * number. A number that several processes have, of several namespaces, tells nothing. */
+static void find_parents(struct ip_trace_reader *t, struct ip_trace_process **order)
+{
+	for (size_t i = 0; i < t->nprocesses; i++) {
+		struct ip_trace_process *p = &t->process_list[i], **found;
+
+		if (p->forked || !p->parent || !t->nprocesses)
+			continue;
+		found = bsearch(&p->parent, order, t->nprocesses, sizeof(*order), by_number);
+		p->forked = found && *found != p &&
+			    (found == order || found[-1]->pid != p->parent) &&
+			    (found + 1 == order + t->nprocesses || found[1]->pid != p->parent);
+	}
+}
+
 /* Gives each process a number that no other one has. */
 static int separate_pids(struct ip_trace_reader *t)
 {
@@ -136,6 +169,7 @@ static int separate_pids(struct ip_trace_reader *t)
 	}
 	if (t->nprocesses)
 		qsort(order, t->nprocesses, sizeof(*order), by_pid);
+	find_parents(t, order);
 	for (size_t i = 1, same = 0; i < t->nprocesses; i++) {
 		if (order[i]->pid != order[same]->pid)
 			same = i;
@@ -143,6 +177,33 @@ static int separate_pids(struct ip_trace_reader *t)
 			order[i]->pid = next++;
 	}
 	return 0;
+}
+
+static int by_own(const void *key, const void *item)
+{
+	const uint32_t pid = *(const uint32_t *)key;
+	const struct ip_trace_process *p = item;
+
+	return pid < p->own ? -1 : pid > p->own;
+}
+
+/* Gives the parents of forked processes the numbers that people see. The processes of a member
+ * follow each other, by their own numbers. */
+static void show_parents(struct ip_trace_reader *t)
+{
+	for (size_t i = 0, first = 0; i < t->nprocesses; i++) {
+		struct ip_trace_process *p = &t->process_list[i], *parent;
+
+		if (p->member != t->process_list[first].member)
+			first = i;
+		if (!p->forked || !p->parent || !has_forked(t, p))
+			continue;
+		parent = bsearch(&p->parent, &t->process_list[first],
+				 t->members[p->member]->nprocesses, sizeof(*parent), by_own);
+		p->parent = parent ? parent->pid
+				   : shown_pid(t->members[p->member], p->parent,
+					       t->session->members->items[p->member].pid);
+	}
 }
 
 /* The sub-directory NAME-PID without "-PID". */
@@ -168,7 +229,7 @@ static int join_processes(struct ip_trace_reader *t, uint32_t member)
 			return -1;
 		p.member = member;
 		p.pid = shown_pid(own, p.own, m->pid);
-		p.name = name_of(m->name);
+		p.name = p.named ? strdup(p.name) : name_of(m->name);
 		if (!p.name)
 			return ip_error("out of memory");
 		t->process_list[t->nprocesses++] = p;
@@ -237,6 +298,7 @@ static int join(struct ip_trace_reader *t)
 			return -1;
 	if (separate_pids(t) < 0)
 		return -1;
+	show_parents(t);
 	for (size_t i = 0; i < t->nruns; i++)
 		t->runs[i].pid = t->process_list[t->runs[i].process].pid;
 	for (size_t i = 0; i < s->nexecs; i++)

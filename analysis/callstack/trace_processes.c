@@ -40,6 +40,7 @@ static int by_process(const void *a, const void *b)
 
 static int add(struct ip_trace_reader *t, uint32_t pid)
 {
+	const struct ip_recording_process *told = ip_recording_process(t->session, pid);
 	struct ip_trace_process *p;
 
 	if (ip_array_grow(&t->process_list, t->nprocesses, sizeof(*t->process_list)) < 0)
@@ -47,8 +48,12 @@ static int add(struct ip_trace_reader *t, uint32_t pid)
 	p = &t->process_list[t->nprocesses];
 	*p = (struct ip_trace_process){.pid = pid,
 				       .own = pid,
-				       .command = t->session->command,
-				       .name = name_of(t->session->command)};
+				       .command = told && *told->command ? told->command
+									 : t->session->command,
+				       .named = told && *told->name,
+				       .parent = told ? told->parent : 0,
+				       .forked = told && told->forked};
+	p->name = p->named ? strdup(told->name) : name_of(p->command);
 	if (!p->name)
 		return ip_error("out of memory");
 	t->nprocesses++;

@@ -116,6 +116,7 @@ static int parse_text(struct ip_session_parser *p, size_t size)
 		return ip_error("%s: not a session of iprobe", p->name);
 	ip_session_index_jumps(p->session);
 	ip_session_index_threads(p->session);
+	ip_session_index_processes(p->session);
 	ip_session_index_stacks(p->session);
 	return check(p) < 0 ? -1 : ip_changes_index(&p->session->changes, p->session);
 }
@@ -196,6 +197,7 @@ void ip_recording_destroy(struct ip_recording *s)
 	free(s->functions);
 	free(s->stops);
 	free(s->threads);
+	free(s->processes);
 	free(s->stacks);
 	free(s->stack_frames);
 	free(s->no_events);

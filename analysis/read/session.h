@@ -62,6 +62,14 @@ struct ip_recording_thread {
 	const char *name;
 };
 
+/* What a process was called when it was last looked at. */
+struct ip_recording_process {
+	uint32_t pid, parent; /* parent 0: not known */
+	uint32_t order;	      /* in the file: private */
+	bool forked;	      /* by a process of this recording */
+	const char *name, *command;
+};
+
 /* The calls of a thread that were open when the recording of the thread's process began. */
 struct ip_recording_stack {
 	uint32_t pid, tid; /* as in packets */
@@ -211,6 +219,9 @@ struct ip_recording {
 	/* names of threads, by number and time; a thread whose name has changed has several */
 	struct ip_recording_thread *threads;
 	size_t nthreads;
+	/* by pid, and in the order of the file; of one recording only, not of several */
+	struct ip_recording_process *processes;
+	size_t nprocesses;
 	/* by pid and tid; those of members (members.h) one after the other */
 	struct ip_recording_stack *stacks;
 	size_t nstacks;
@@ -280,6 +291,10 @@ const char *ip_recording_module_name(const struct ip_recording *session,
  * NULL: none is. */
 const char *ip_recording_thread_name(const struct ip_recording *session, uint32_t member,
 				     uint32_t tid);
+
+/* Returns what is told of a process, last; NULL: nothing. To be asked of one recording only. */
+const struct ip_recording_process *ip_recording_process(const struct ip_recording *session,
+							uint32_t pid);
 
 /* Returns the index + 1 of the thread's first stack; 0: it has none. To be asked of the recording
  * of one member only. */

@@ -373,6 +373,7 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"stop", parse_stop},
 		       {"looks", parse_looks},
 		       {"thread", ip_session_parse_thread},
+		       {"process", ip_session_parse_process},
 		       {"stack", ip_session_parse_stack},
 		       {"no_events", parse_no_events},
 		       {"live", parse_live},

@@ -46,6 +46,11 @@ int ip_session_parse_thread(struct ip_session_parser *p);
 /* Must be called when all lines have been read. */
 void ip_session_index_threads(struct ip_recording *s);
 
+/* session_processes.c */
+int ip_session_parse_process(struct ip_session_parser *p);
+/* Must be called when all lines have been read. */
+void ip_session_index_processes(struct ip_recording *s);
+
 /* session_stacks.c */
 int ip_session_parse_stack(struct ip_session_parser *p);
 /* Must be called when all lines have been read. */

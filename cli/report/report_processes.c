@@ -63,6 +63,10 @@ void cli_processes_json(struct ip_json *j, const struct ip_trace_reader *t)
 		ip_json_uint(j, "pid", p->pid);
 		ip_json_string(j, "name", p->name);
 		ip_json_string(j, "command", p->command);
+		if (p->parent)
+			ip_json_uint(j, "parent_pid", p->parent);
+		if (p->forked && p->parent)
+			ip_json_uint(j, "forked_from", p->parent);
 		ip_json_uint(j, "threads", p->threads);
 		ip_json_uint(j, "events", events[i]);
 		ip_json_uint(j, "lost", p->lost);
@@ -93,9 +97,11 @@ void cli_processes_print(const struct ip_trace_reader *t)
 
 		if (p->off)
 			continue;
-		ip_print(stdout, "process    %u %s: %s events of %s thread%s", p->pid, p->name,
-			 ip_format_count(events[i], count), ip_format_count(p->threads, threads),
-			 p->threads == 1 ? "" : "s");
+		ip_print(stdout, "process    %u %s", p->pid, p->name);
+		if (p->forked && p->parent)
+			ip_print(stdout, ", forked from %u", p->parent);
+		ip_print(stdout, ": %s events of %s thread%s", ip_format_count(events[i], count),
+			 ip_format_count(p->threads, threads), p->threads == 1 ? "" : "s");
 		if (p->lost)
 			ip_print(stdout, ", %s LOST", ip_format_count(p->lost, lost));
 		if (is_first(t, p) && stops.n)

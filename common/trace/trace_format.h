@@ -146,6 +146,10 @@
  *            (the thread has this name from then on, as far as was seen; "" if the name is not
  *            known. Before its first line a thread has the name of that line. Without TSC, in older
  *            traces: always)
+ *   process PID PARENT FLAGS NAME COMMAND
+ *            (what the process is called, and its command line; the last line of a process counts.
+ *            PARENT: the process that it had as its parent when it was found, 0: not known. FLAGS
+ *            "f": it was forked by a process of this recording)
  *   stack PID TID TSC NUMBER:SP,NUMBER:SP,...
  *            (the calls of the thread that were open at TSC, when recording began, the outermost
  *            first. Each goes on as if its entry had been recorded at TSC, with that stack pointer;

@@ -285,6 +285,19 @@ int ip_follow_fork_each(struct ip_follow_fork *f, int (*visit)(void *, pid_t, vo
 	return ret;
 }
 
+void ip_follow_fork_each_child(struct ip_follow_fork *f, void (*visit)(void *, pid_t, pid_t, pid_t),
+			       void *data)
+{
+	for (size_t i = 0; f && f->follow && i < f->n; i++) {
+		struct ip_fork_child *r = &f->items[i];
+
+		if (r->kind != IP_FORK_CHILD || r->shares || r->differs || r->inner <= 0)
+			continue;
+		r->parent = ip_fork_child_parent(f, r);
+		visit(data, r->pid, r->inner, r->parent);
+	}
+}
+
 bool ip_follow_fork_has(const struct ip_follow_fork *f, pid_t pid)
 {
 	return ip_fork_child_has_image(f, pid);

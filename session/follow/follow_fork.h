@@ -66,6 +66,12 @@ int ip_follow_fork_each(struct ip_follow_fork *followed,
 			int (*visit)(void *data, pid_t pid, void **kept), void *data,
 			void (*forget)(void *kept));
 
+/* Calls visit for each of the same children: with our number of it, its own, and the own number of
+ * the process of the session that has forked it (0: not known). followed may be NULL. */
+void ip_follow_fork_each_child(struct ip_follow_fork *followed,
+			       void (*visit)(void *data, pid_t pid, pid_t inner, pid_t parent),
+			       void *data);
+
 /* Whether the process has the target's image. A process that has executed another program does
  * not. */
 bool ip_follow_fork_has(const struct ip_follow_fork *followed, pid_t pid);

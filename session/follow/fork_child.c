@@ -155,16 +155,32 @@ static bool lives_in_another(const struct ip_follow_fork *f, pid_t pid)
 	return false;
 }
 
+pid_t ip_fork_child_parent(const struct ip_follow_fork *f, const struct ip_fork_child *r)
+{
+	const struct ip_fork_child *parent;
+
+	if (r->parent || !r->outer_parent)
+		return r->parent;
+	if (r->outer_parent == f->target->pid)
+		return f->target->inner_pid;
+	parent = ip_fork_child_find(f, r->outer_parent);
+	return parent && parent->kind == IP_FORK_CHILD ? parent->inner : 0;
+}
+
 /* Step 2, for a process that was found just now. */
 void ip_fork_child_meet(struct ip_follow_fork *f, pid_t pid)
 {
 	struct ip_fork_child r = {.pid = pid, .found_ns = ip_now_ns()};
+	long parent;
 
 	if (pid == f->target->pid || pid == getpid() || ip_fork_child_find(f, pid) ||
 	    is_iprobe(pid) || ip_array_grow(&f->items, f->n, sizeof(*f->items)) < 0)
 		return;
 	r.fd = syscall(SYS_pidfd_open, pid, 0);
+	parent = ip_proc_status(pid, "PPid");
 	r.inner = f->same_namespace ? pid : ip_proc_inner_pid(pid);
+	r.outer_parent = parent > 0 ? parent : 0;
+	r.parent = ip_fork_child_parent(f, &r);
 	r.kind = ip_fork_child_has_image(f, pid) ? IP_FORK_CHILD : IP_FORK_STRANGER;
 	r.shares = r.kind == IP_FORK_CHILD && lives_in_another(f, pid);
 	f->items[f->n++] = r;

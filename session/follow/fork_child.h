@@ -18,7 +18,11 @@ enum ip_fork_child_kind {
 
 struct ip_fork_child {
 	pid_t pid, inner;
-	int fd; /* a pidfd: another process may get the number one day */
+	/* the process that has forked it, of this session, as it sees itself; 0: not known, as
+	 * where that has ended before the child was found */
+	pid_t parent;
+	pid_t outer_parent; /* our number of its parent when it was found; 0: not known */
+	int fd;		    /* a pidfd: another process may get the number one day */
 	enum ip_fork_child_kind kind;
 	uint64_t found_ns;
 	unsigned tries;
@@ -57,6 +61,10 @@ struct ip_follow_fork {
 
 /* Finds a process among those that are known; NULL: it is not. */
 struct ip_fork_child *ip_fork_child_find(const struct ip_follow_fork *followed, pid_t pid);
+
+/* Returns its parent as far as that is known by now: see struct ip_fork_child. */
+pid_t ip_fork_child_parent(const struct ip_follow_fork *followed,
+			   const struct ip_fork_child *child);
 
 /* Step 2: takes in a process that was found just now, if it is not known. */
 void ip_fork_child_meet(struct ip_follow_fork *followed, pid_t pid);
