@@ -377,6 +377,19 @@ static void live_time(const struct ip_trace_reader *t, uint64_t *from, uint64_t 
 		*to = s->tsc_idle;
 }
 
+uint64_t ip_trace_reader_last_moment(const struct ip_trace_reader *t)
+{
+	uint64_t from, last;
+
+	if (t->session->trimmed)
+		return t->end;
+	live_time(t, &from, &last);
+	for (size_t i = 0; i < t->nruns; i++)
+		if (t->runs[i].end > last)
+			last = t->runs[i].end;
+	return last < t->end ? last : t->end;
+}
+
 uint64_t ip_trace_reader_recorded(const struct ip_trace_reader *t)
 {
 	uint64_t from, to;

@@ -110,6 +110,10 @@ void ip_trace_reader_close(struct ip_trace_reader *trace);
  * events, it is begin. */
 uint64_t ip_trace_reader_first_event(const struct ip_trace_reader *trace);
 
+/* Returns the time after which nothing could be recorded any more, in TSC: when probes were idle,
+ * where the trace tells, but not before the last event. Of a part of a trace it is end. */
+uint64_t ip_trace_reader_last_moment(const struct ip_trace_reader *trace);
+
 /* Returns for how long events could be recorded, in TSC ticks: from when probes were live until
  * they were idle, where the trace tells; else from begin to end. */
 uint64_t ip_trace_reader_recorded(const struct ip_trace_reader *trace);

@@ -53,8 +53,8 @@ struct page {
 	bool *ranked;	 /* by function of the session: it has a histogram */
 	/* functions that have no histogram because there are too many functions */
 	uint32_t unranked;
-	uint64_t began;	   /* when the recording did, TSC */
-	uint64_t recorded; /* for how long, ticks */
+	uint64_t began, ended; /* the recording, TSC */
+	uint64_t recorded;     /* for how long, ticks */
 	const char *separator;
 };
 
@@ -569,12 +569,14 @@ int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options
 			 .options = options,
 			 .out = out,
 			 .began = trace->begin,
+			 .ended = trace->end,
 			 .recorded = ip_trace_reader_recorded(trace),
 			 .names = ip_names_create(trace->session)};
 	int ret = -1;
 
-	/* nothing is to be seen before */
+	/* nothing is to be seen before and behind: the end of a recording may take long */
 	trace->begin = ip_trace_reader_first_event(trace);
+	trace->end = ip_trace_reader_last_moment(trace);
 	if (options->other)
 		p.other_names = ip_names_create(options->other->session);
 	/* the page has both forms, and shows the short one */
@@ -596,5 +598,6 @@ int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options
 	free(p.shown);
 	free(p.ranked);
 	trace->begin = p.began;
+	trace->end = p.ended;
 	return ret;
 }

@@ -150,6 +150,31 @@ def test_details_are_for_pages(me):
     assert done.returncode == 2 and "--format html" in done.stderr, repr(done)
 
 
+@pytest.mark.parametrize("idle", [None, 0, 300, 5000])
+def test_time_ends_where_recording_ended(me, idle):
+    """idle: how long after the last event nothing could be recorded any more; the trace was written
+    for a second after that. None: the trace does not tell. Calls that are open end there, too.
+    """
+    trace = tracegen.Trace(hz=1_000_000_000)
+    t = trace.thread()
+    t.call("outer")
+    for _ in range(5):
+        t.call("work")
+        t.advance(1000)
+        t.ret()
+        t.advance(10)
+    last = trace.now
+    t.advance(1_000_000_000)
+    directory = trace.write(me.dir() / "trace")
+    session = directory / "iprobe" / "session"
+    if idle is not None:
+        session.write_text(session.read_text() + f"idle\t{last + idle}\n")
+    data = document(export(me, directory))
+    wanted = (trace.now if idle is None else last + idle) - trace.start
+    assert data["meta"]["duration"] == wanted
+    assert max(start + length for *_, start, length in stays(data)) == wanted
+
+
 @pytest.mark.parametrize("ready", [0, 400, 5_000_000])
 def test_time_begins_where_recording_began(me, ready):
     """ready: how long iprobe made ready, and the program was loaded. The page does not show that
