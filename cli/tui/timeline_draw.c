@@ -58,18 +58,40 @@ size_t cli_timeline_column(const struct cli_view_timeline *v, uint64_t ts)
 	return c;
 }
 
+/* Prints ", 3 of 8 ([ ] go to others)" where there are other threads that [ and ] lead to. */
+static void print_which(const struct ip_trace_reader *t, const struct ip_thread_packets *run,
+			FILE *out)
+{
+	size_t n = 0, at = 0;
+
+	for (size_t i = 0; i < t->nruns; i++) {
+		n += t->runs[i].events > 0;
+		if (&t->runs[i] == run)
+			at = n;
+	}
+	if (n > 1)
+		ip_print(out, ", %zu of %zu ([ ] go to others)", at, n);
+}
+
 static void print_head(const struct cli_tui *tui, const struct cli_view_timeline *v, FILE *out)
 {
 	const struct ip_recording *s = tui->trace->session;
+	const struct ip_timeline_view *p = &v->picture;
 	const struct ip_thread_packets *run = v->cache[0]->run;
 	const char *name = ip_recording_thread_name_at(s, run->member, run->tid, run->end);
-	char span[16], events[32];
+	char span[16], life[16], events[32];
 
 	ip_print(out, CLI_SCREEN_BOLD);
 	if (tui->trace->processes > 1)
-		ip_print(out, "process %u, ", run->pid);
-	ip_print(out, "thread %u%s%s: %s of it", run->tid, name ? " " : "", name ? name : "",
-		 ip_format_ns(ip_recording_ns(s, v->to - v->from), span));
+		ip_print(out, "process %u %s, ", run->pid,
+			 tui->trace->process_list[run->process].name);
+	ip_print(out, "thread %u%s%s", run->tid, name ? " " : "", name ? name : "");
+	print_which(tui->trace, run, out);
+	ip_print(out, ": %s of %s", ip_format_ns(ip_recording_ns(s, v->to - v->from), span),
+		 ip_format_ns(ip_recording_ns(s, run->end - run->begin), life));
+	if (p->first || p->deepest > p->first + p->rows)
+		ip_print(out, ", depths %u to %u of %u", p->first, p->first + p->rows - 1,
+			 p->deepest ? p->deepest - 1 : 0);
 	if (v->picture.exact)
 		ip_print(out, ", all calls (%s events read)\n",
 			 ip_format_count(v->picture.events, events));
@@ -272,16 +294,19 @@ static void print_values(const struct cli_view_timeline *v, FILE *out)
 static void print_details(const struct cli_tui *tui, const struct cli_view_timeline *v, FILE *out)
 {
 	const struct ip_timeline_cell *cell = cli_timeline_cell(v);
-	char count[32];
+	const uint64_t at = ip_recording_since_start(tui->trace->session, v->cursor);
+	char count[32], when[40];
 
+	snprintf(when, sizeof(when), "at %llu.%09llu s", (unsigned long long)(at / 1000000000),
+		 (unsigned long long)(at % 1000000000));
 	if (!v->has_item && cell && cell->calls) {
-		ip_print(out, "about %s short calls here, mostly of %s\n\n\n",
+		ip_print(out, "about %s short calls here, mostly of %s\n%s\n\n",
 			 ip_format_count(cell->calls, count),
-			 ip_names_text(tui->report.names, cell->longest.function));
+			 ip_names_text(tui->report.names, cell->longest.function), when);
 		return;
 	}
 	if (!v->has_item) {
-		ip_print(out, "no call here\n\n\n");
+		ip_print(out, "no call here\n%s, depth %u\n\n", when, v->depth);
 		return;
 	}
 	ip_print(out, CLI_SCREEN_BOLD);

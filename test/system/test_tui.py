@@ -490,6 +490,42 @@ def test_zoom_reads_the_slice(me, tui):
     quit_it(t)
 
 
+def test_timeline_tells_where_one_is(me, tui):
+    """Which thread of how many, how much of its time, which depths, and the time at the cursor."""
+    trace = tracegen.Trace(hz=1_000_000_000)
+    threads = [trace.thread(i, 2000 + i, stack=tracegen.STACK - i * 0x1000000) for i in range(3)]
+    for thread in threads[:2]:
+        for _ in range(40 if thread is threads[0] else 2):
+            thread.call("nested")
+        thread.advance(1_000_000)
+    for thread in threads[:2]:
+        while thread.frames:
+            thread.ret()
+        thread.advance(3_000_000)
+        thread.call("nested")
+        thread.ret()
+        thread.flush()
+    t = tui(trace.write(me.dir() / "trace"), "--view", "timeline", columns=160, lines=24)
+    t.wait_text("thread 2000")
+    assert ", 1 of 2 ([ ] go to others): " in t.rows[BODY], t.text()
+    found = re.search(r"depths 0 to (\d+) of 39", t.rows[BODY])
+    assert found and 5 < int(found[1]) < 30, t.text()
+    for _ in range(39):
+        t.press("j")
+    t.wait("the deepest row is not shown", lambda t: " to 39 of 39" in t.rows[BODY])
+    press_and_wait(t, "]", "thread 2001")
+    assert ", 2 of 2 ([ ] go to others): " in t.rows[BODY] and "depths" not in t.rows[BODY]
+    length = re.search(r"others\): (\S+ \S+) of (\S+ \S+),", t.rows[BODY])
+    assert length and length[1] == length[2], t.text()
+    press_and_wait(t, "+", "of " + length[2])
+    t.wait("not zoomed", lambda t: f": {length[1]} of " not in t.rows[BODY])
+    press_and_wait(t, "f", f": {length[1]} of ")
+    press_and_wait(t, END, "no call here")
+    found = re.search(r"no call here\s+at (\d+)\.(\d{9}) s, depth 0", t.text())
+    assert found and 0 < int(found[2]) < 20_000_000, t.text()
+    quit_it(t)
+
+
 def test_up_and_down_are_caller_and_callee(me, tui):
     trace = tracegen.Trace(hz=1_000_000_000)
     thread = trace.thread(0, 2000)
