@@ -10,7 +10,7 @@
  * analysis/read/stream.c analysis/read/unpack.c covers: analysis/read/values.c
  * covers: analysis/read/session_stacks.c analysis/callstack/frames_attach.c
  * covers: analysis/read/value_key.c analysis/read/value_name.c analysis/read/value_match.c
- * covers: analysis/profile/counts.c
+ * covers: analysis/profile/counts.c analysis/read/session_processes.c
  */
 #include <sys/stat.h>
 
@@ -439,6 +439,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		fuzz_assert(!*t->name || ip_recording_thread_name(session, 0, t->tid));
 		ip_recording_thread_name_at(session, 0, t->tid, t->tsc - 1);
+	}
+	for (size_t i = 0; i < session->nprocesses; i++) {
+		const struct ip_recording_process *p = &session->processes[i],
+						  *last = ip_recording_process(session, p->pid);
+
+		fuzz_assert(last && last >= p && last->pid == p->pid && last->order >= p->order);
 	}
 	fuzz_assert(ip_recording_since_start(session, session->tsc_start) == 0);
 

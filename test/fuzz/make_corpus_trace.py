@@ -156,6 +156,11 @@ def main():
             b"stack\t7\t8\t50\t3:8,1:16,99:24\nstack\t6\t8\t50\t\nstack\t6\t8\t40\t1:64\n"
             + SEPARATOR
             + stream,
+            "processes": session + b"process\t7\t1\t-\tserver\t./server -x\n"
+            b"process\t8\t7\tf\tsaver\tsaver: \\x1b\nprocess\t8\t7\tf\tlast\t\nprocess\t9\t0\n"
+            + SEPARATOR
+            + stream,
+            "process-no-number": smallest + b"process\tx\t1\n",
             "stack-no-frames": smallest + b"stack\t7\t9\t50\t1:2,3\n",
             "stack-no-time": smallest + b"stack\t7\t9\n",
             "stack-too-long": smallest + b"stack\t7\t9\t50\t" + b"1:8," * 1025 + b"\n",
