@@ -177,6 +177,20 @@ void ip_fperf_settle(struct ip_fperf *f, struct ip_session *s, bool counted)
 	}
 }
 
+void ip_fperf_refund_stops(struct ip_fperf *f, double stops_ns)
+{
+	double spent = f->stops_ns - stops_ns;
+
+	f->stops_ns -= spent;
+	f->spent_ns -= spent;
+	if (f->options.budget < 0)
+		return;
+	f->credit_ns += spent;
+	if (f->credit_ns > ip_fperf_limit(f))
+		f->credit_ns = ip_fperf_limit(f);
+	f->debt_ns = f->credit_ns < 0 ? f->credit_ns : 0;
+}
+
 void ip_fperf_open_account(struct ip_fperf *f, const struct ip_session *s, uint64_t now)
 {
 	ip_cpu_time_clear(&f->cpu_time);

@@ -32,6 +32,10 @@ void ip_fperf_open_account(struct ip_fperf *f, const struct ip_session *s, uint6
 /* Step 1 of fperf.h. counted: also reads the calls that were only counted, which takes longer. */
 void ip_fperf_settle(struct ip_fperf *f, struct ip_session *s, bool counted);
 
+/* Takes back what stops have spent since their sum was stops_ns. --alternate makes changes that a
+ * run without it would not make: what they cost must not be missing for samples. */
+void ip_fperf_refund_stops(struct ip_fperf *f, double stops_ns);
+
 /* Brings the account up to date for the last time. Returns what the hooks have spent. */
 struct ip_fperf_spent ip_fperf_close_account(struct ip_fperf *f);
 

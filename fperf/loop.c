@@ -428,11 +428,13 @@ static void alternate(struct ip_fperf *f, struct ip_session *s)
 	_cleanup_free_ struct ip_fperf_item *items = calloc(n + 1, sizeof(*items));
 	bool counted = !f->resting;
 	uint64_t now, cpu;
+	double stops;
 
 	if (!items)
 		return;
 	ip_fperf_look(f);
 	ip_fperf_settle(f, s, true);
+	stops = f->stops_ns;
 	for (size_t i = 0; i < n; i++) {
 		struct ip_fperf_function *fn = &f->functions[i];
 
@@ -448,6 +450,7 @@ static void alternate(struct ip_fperf *f, struct ip_session *s)
 		ip_fperf_set_whole(f, is_whole(f));
 		return;
 	}
+	ip_fperf_refund_stops(f, stops);
 	ip_fperf_set_whole(f, is_whole(f));
 	now = ip_now_ns();
 	cpu = f->cpu_ns + f->rested_cpu_ns;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fperf/account.h"
 #include "fperf/confidence.h"
 #include "fperf/events.h"
 #include "fperf/leaky_bucket.h"
@@ -456,6 +457,33 @@ static void test_intervals_of_gaps(void **state)
 	assert_true(exact < 0.05);
 }
 
+/* What a stop of --alternate has cost comes back, up to what may be saved. */
+static void test_stops_are_refunded(void **state)
+{
+	struct ip_fperf f = {.options.budget = 0.01, .busy = 1};
+	double limit = ip_fperf_limit(&f);
+
+	(void)state;
+	f.stops_ns = 5e5;
+	f.spent_ns = 9e5;
+	f.credit_ns = f.debt_ns = -2e5;
+	ip_fperf_refund_stops(&f, 1e5);
+	assert_float_equal(f.stops_ns, 1e5, 1);
+	assert_float_equal(f.spent_ns, 5e5, 1);
+	assert_float_equal(f.credit_ns, 2e5, 1);
+	assert_float_equal(f.debt_ns, 0, 1);
+	f.stops_ns = 3e5;
+	f.credit_ns = limit - 1e5;
+	ip_fperf_refund_stops(&f, 1e5);
+	assert_float_equal(f.credit_ns, limit, 1);
+	f.options.budget = -1;
+	f.stops_ns = 3e5;
+	f.credit_ns = 0;
+	ip_fperf_refund_stops(&f, 1e5);
+	assert_float_equal(f.stops_ns, 1e5, 1);
+	assert_float_equal(f.credit_ns, 0, 0);
+}
+
 static void test_names(void **state)
 {
 	const struct ip_fperf_event *e[IP_FPERF_EVENTS];
@@ -490,6 +518,7 @@ int main(void)
 		cmocka_unit_test(test_gaps),
 		cmocka_unit_test(test_intervals_of_gaps),
 		cmocka_unit_test(test_many_in_a_turn),
+		cmocka_unit_test(test_stops_are_refunded),
 		cmocka_unit_test(test_names),
 	};
 
