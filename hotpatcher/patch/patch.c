@@ -16,14 +16,11 @@
 #include "common/error.h"
 #include "common/proc.h"
 #include "hotpatcher/inject/thread_areas.h"
+#include "hotpatcher/patch/patch_private.h"
+#include "hotpatcher/patch/write_helper.h"
 #include "hotpatcher/ptrace/stack_copies.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "hotpatcher/ptrace/syscall_restart.h"
-
-#define PAGE_SIZE 4096ull
-#define PAGE(a)	  ((a) & ~(PAGE_SIZE - 1))
-
-#define PIECE_PAGES 64u
 
 /* Costs as measured on a small, slow machine (benchmarks/stop): they are what the first stop is
  * expected to take. */
@@ -31,25 +28,6 @@
 #define FIRST_CROSSING_NS 6000u
 #define THREAD_NS	  25000u
 #define STOP_NS		  100000u
-
-struct piece {
-	uint64_t start;	    /* of its first page */
-	uint32_t size;	    /* to the end of its last site that crosses no page */
-	size_t first, last; /* the changes in it, including those that cross: [first, last) */
-	bool exact;	    /* no byte may change from the preparation to the stop */
-	uint64_t sum;	    /* checksum of its bytes, if exact */
-};
-
-struct ip_patch {
-	struct ip_target *target;
-	const struct ip_arch *arch;
-	struct ip_change *changes;
-	size_t nchanges;
-	struct piece *pieces;
-	size_t npieces;
-	size_t pages, ncrossing;
-	uint8_t *buffer; /* room for one piece */
-};
 
 /* What a page is expected to take, by the stops so far. */
 static uint64_t page_ns = FIRST_PAGE_NS;
@@ -103,15 +81,6 @@ static const char *hex(const uint8_t *bytes, size_t n, char *buffer)
 	return buffer;
 }
 
-static uint64_t sum_of(const uint8_t *bytes, size_t n)
-{
-	uint64_t sum = 0xcbf29ce484222325ull;
-
-	for (size_t i = 0; i < n; i++)
-		sum = (sum ^ bytes[i]) * 0x100000001b3ull;
-	return sum;
-}
-
 static bool holds(const uint8_t *bytes, const uint8_t *wanted, size_t length)
 {
 	return !memcmp(bytes, wanted, length);
@@ -130,18 +99,13 @@ static int check_site(const struct ip_patch *patch, const struct ip_change *c, c
 			hex(c->old_bytes, c->length, expected));
 }
 
-static int read_crossing(const struct ip_patch *patch, const struct ip_change *c, uint8_t *ret)
-{
-	return ip_target_read(patch->target, c->address, ret, c->length);
-}
-
 /* Steps 1 and 9: calls look for each site. */
 static int each_site(const struct ip_patch *patch,
 		     int (*look)(const struct ip_patch *, const struct ip_change *,
 				 const uint8_t *))
 {
 	for (size_t i = 0; i < patch->npieces; i++) {
-		const struct piece *p = &patch->pieces[i];
+		const struct ip_patch_piece *p = &patch->pieces[i];
 
 		if (ip_target_read(patch->target, p->start, patch->buffer, p->size) < 0)
 			return -1;
@@ -157,7 +121,7 @@ static int each_site(const struct ip_patch *patch,
 		uint8_t bytes[IP_SITE_MAX];
 
 		if (ip_change_crosses_page(&patch->changes[i]) &&
-		    (read_crossing(patch, &patch->changes[i], bytes) < 0 ||
+		    (ip_patch_read_crossing(patch, &patch->changes[i], bytes) < 0 ||
 		     look(patch, &patch->changes[i], bytes) < 0))
 			return -1;
 	}
@@ -194,7 +158,7 @@ static int prefault(const struct ip_patch *patch)
 /* A new piece begins after a page without sites, and when a piece is full. */
 static void make_pieces(struct ip_patch *patch)
 {
-	struct piece *p = NULL;
+	struct ip_patch_piece *p = NULL;
 	uint64_t last = ~0ull;
 
 	for (size_t i = 0; i < patch->nchanges; i++) {
@@ -210,9 +174,9 @@ static void make_pieces(struct ip_patch *patch)
 			continue;
 		}
 		if (!p || page > PAGE(p->start + p->size - 1) + PAGE_SIZE ||
-		    page >= p->start + PIECE_PAGES * PAGE_SIZE) {
+		    page >= p->start + IP_PIECE_PAGES * PAGE_SIZE) {
 			p = &patch->pieces[patch->npieces++];
-			*p = (struct piece){.start = page, .first = i};
+			*p = (struct ip_patch_piece){.start = page, .first = i};
 		}
 		p->size = end - p->start;
 		p->last = i + 1;
@@ -239,7 +203,7 @@ static int sort(struct ip_patch *patch)
 static int remember_exact(const struct ip_patch *patch)
 {
 	for (size_t i = 0; i < patch->npieces; i++) {
-		struct piece *p = &patch->pieces[i];
+		struct ip_patch_piece *p = &patch->pieces[i];
 
 		for (size_t k = p->first; k < p->last; k++)
 			p->exact |= patch->changes[k].may_go;
@@ -247,7 +211,7 @@ static int remember_exact(const struct ip_patch *patch)
 			continue;
 		if (ip_target_read(patch->target, p->start, patch->buffer, p->size) < 0)
 			return -1;
-		p->sum = sum_of(patch->buffer, p->size);
+		p->sum = ip_patch_sum(patch->buffer, p->size);
 	}
 	return 0;
 }
@@ -269,7 +233,7 @@ int ip_patch_prepare(struct ip_target *target, struct ip_change *changes, size_t
 	if (n && (PAGE(changes[n - 1].address) - PAGE(changes[0].address)) / PAGE_SIZE + 1 < pages)
 		pages = (PAGE(changes[n - 1].address) - PAGE(changes[0].address)) / PAGE_SIZE + 1;
 	patch->pieces = calloc(pages ? pages : 1, sizeof(*patch->pieces));
-	patch->buffer = calloc(PIECE_PAGES, PAGE_SIZE);
+	patch->buffer = calloc(1, IP_PIECE_BYTES + IP_SITE_MAX);
 	if (!patch->pieces || !patch->buffer) {
 		ip_error("out of memory");
 		goto fail;
@@ -277,6 +241,7 @@ int ip_patch_prepare(struct ip_target *target, struct ip_change *changes, size_t
 	make_pieces(patch);
 	if (remember_exact(patch) < 0 || each_site(patch, check_site) < 0 || prefault(patch) < 0)
 		goto fail;
+	ip_patch_write_begin(patch);
 	*ret = patch;
 	return 0;
 fail:
@@ -288,6 +253,7 @@ void ip_patch_destroy(struct ip_patch *patch)
 {
 	if (!patch)
 		return;
+	ip_write_helper_destroy(patch->helper);
 	free(patch->pieces);
 	free(patch->buffer);
 	free(patch);
@@ -342,75 +308,6 @@ static int check_pcs(const struct ip_patch *patch, const struct ip_stop *stop,
 	return 0;
 }
 
-static int changed_by_others(const struct ip_patch *patch, const struct ip_change *c)
-{
-	return ip_error("pid %d: the site at %#lx was changed by somebody else just now: nothing "
-			"was changed, try again",
-			patch->target->pid, c->address);
-}
-
-/* Step 6 for a piece. back: step 7. */
-static int write_piece(const struct ip_patch *patch, const struct piece *p, bool back)
-{
-	if (ip_target_read(patch->target, p->start, patch->buffer, p->size) < 0)
-		return -1;
-	if (!back && p->exact && sum_of(patch->buffer, p->size) != p->sum)
-		return ip_error("pid %d: the library at %#lx was unloaded or changed just now: "
-				"nothing was changed, try again",
-				patch->target->pid, p->start);
-	for (size_t i = p->first; i < p->last; i++) {
-		const struct ip_change *c = &patch->changes[i];
-		const uint8_t *from = back ? c->new_bytes : c->old_bytes,
-			      *to = back ? c->old_bytes : c->new_bytes;
-		uint8_t *at = patch->buffer + (c->address - p->start);
-
-		if (ip_change_crosses_page(c))
-			continue;
-		if (holds(at, from, c->length))
-			memcpy(at, to, c->length);
-		else if (!back && !holds(at, to, c->length))
-			return changed_by_others(patch, c);
-	}
-	return ip_target_write(patch->target, p->start, patch->buffer, p->size);
-}
-
-/* Steps 6 and 7 for a site that crosses a page. */
-static int write_crossing(const struct ip_patch *patch, const struct ip_change *c, bool back)
-{
-	const uint8_t *from = back ? c->new_bytes : c->old_bytes,
-		      *to = back ? c->old_bytes : c->new_bytes;
-	unsigned split = PAGE(c->address + c->length - 1) - c->address;
-	uint8_t transit[IP_SITE_MAX], now[IP_SITE_MAX];
-	unsigned n = patch->arch->transit(c->form, c->transit_regs, c->length, split, transit);
-
-	if (!n)
-		return ip_error(
-			"pid %d: the site at %#lx crosses a page and cannot be written safely",
-			patch->target->pid, c->address);
-	if (read_crossing(patch, c, now) < 0)
-		return -1;
-	if (!holds(now, from, c->length) && !holds(now, transit, n))
-		return back || holds(now, to, c->length) ? 0 : changed_by_others(patch, c);
-	if (ip_target_write(patch->target, c->address, transit, n) < 0)
-		return -1;
-	if (ip_target_write(patch->target, c->address + split, to + split, c->length - split) < 0)
-		return -1;
-	return ip_target_write(patch->target, c->address, to, split);
-}
-
-/* Step 6. back: step 7, which tries all pieces and sites, whatever fails. */
-static int write_all(const struct ip_patch *patch, bool back)
-{
-	int ret = 0;
-
-	for (size_t i = 0; i < patch->npieces && (back || ret == 0); i++)
-		ret |= write_piece(patch, &patch->pieces[i], back);
-	for (size_t i = 0; patch->ncrossing && i < patch->nchanges && (back || ret == 0); i++)
-		if (ip_change_crosses_page(&patch->changes[i]))
-			ret |= write_crossing(patch, &patch->changes[i], back);
-	return ret;
-}
-
 /* Step 9. */
 static int check_written(const struct ip_patch *patch, const struct ip_change *c,
 			 const uint8_t *bytes)
@@ -436,7 +333,7 @@ static void learn(const struct ip_patch *patch, uint64_t ns)
 {
 	uint64_t crossings = patch->ncrossing * FIRST_CROSSING_NS, seen;
 
-	if (patch->pages < PIECE_PAGES || ns < crossings)
+	if (patch->pages < IP_PIECE_PAGES || ns < crossings)
 		return;
 	seen = (ns - crossings) / patch->pages;
 	seen += seen / 4;
@@ -444,12 +341,12 @@ static void learn(const struct ip_patch *patch, uint64_t ns)
 }
 
 /* Step 7. Sites that have become idle stay idle. */
-static void undo(const struct ip_patch *patch, int64_t gate_session)
+static void undo(struct ip_patch *patch, int64_t gate_session)
 {
 	if (!gate_session)
 		return;
 	write_gate(patch->target, gate_session > 0 ? 0 : -1);
-	write_all(patch, true);
+	ip_patch_write_all(patch, true);
 }
 
 static uint64_t expected(const struct ip_patch *patch)
@@ -459,7 +356,7 @@ static uint64_t expected(const struct ip_patch *patch)
 
 /* Step 7 after step 9, in a stop of its own. If that stop fails, the caller will restore the
  * sites. */
-static void undo_later(const struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_session)
+static void undo_later(struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_session)
 {
 	_cleanup_free_ char *why = strdup(ip_error_message());
 	struct ip_stop_record record = {.pages = patch->pages, .sites = patch->nchanges};
@@ -490,6 +387,7 @@ int ip_patch_apply(struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_se
 		ret->transient = ip_target_alive(target) && stop.late;
 		return -1;
 	}
+	ip_write_helper_wake(patch->helper);
 	record.threads = stop.n;
 	record.tsc = stop.began_tsc;
 	done = check_pcs(patch, &stop, ret); /* 4 */
@@ -500,10 +398,11 @@ int ip_patch_apply(struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_se
 		done = write_gate(target, gate_session); /* 5 */
 	began = ip_now_ns();
 	if (done == 0)
-		done = write_all(patch, false); /* 6 */
+		done = ip_patch_write_all(patch, false); /* 6 */
 	if (done < 0) {
 		char *why = strdup(ip_error_message());
 
+		ip_write_helper_finish(patch->helper);
 		undo(patch, gate_session);
 		ip_error("%s", why ? why : "out of memory");
 		free(why);

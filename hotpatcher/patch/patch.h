@@ -32,7 +32,10 @@
  *           (arch.h)
  *        b. the part behind the boundary := new
  *        c. the part in front of it := new
- *      There is only one buffer, for one piece. It is small enough for the cache, and is touched
+ *      A second thread takes pieces by turns with the tracer's own (write_helper.h). A piece that
+ *      it cannot write is written by the tracer's own thread again, which learns the reason. When
+ *      step 6 ends, whether or not it failed, the second thread writes no more.
+ *      Each thread has one buffer, for one piece. It is small enough for the cache, and is touched
  *      before the stop. So while the target stands still, no page of iprobe is faulted in, and no
  *      image of all the text goes through memory.
  *   7. If that fails, the gate is closed, and each site that holds its new bytes, or is in

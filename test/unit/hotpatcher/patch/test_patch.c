@@ -132,13 +132,13 @@ static void test_pieces(void **state)
 	prepared(SITES);
 	assert_int_equal(ip_patch_pages(patch), SITES);
 	assert_int_equal(nwrites, 0);
-	/* 150 pages in pieces of 64, twice */
-	assert_int_equal(nreads, 6);
+	/* 150 pages in pieces of 32, twice */
+	assert_int_equal(nreads, 10);
 	for (size_t i = 0; i < nreads; i++) {
 		uint64_t first = (reads[i].address - TEXT) / 0x1000,
 			 last = (reads[i].address + reads[i].size - 1 - TEXT) / 0x1000;
 
-		assert_true(last - first < 64);
+		assert_true(last - first < 32);
 		assert_true(last < 150 || first >= 153);
 	}
 }
