@@ -174,7 +174,7 @@ char *ip_demangle(const char *linker_name, bool with_args)
 	}
 	if (!result)
 		result = ip_steal_ptr(base);
-	if (ip_name_is_part(linker_name)) {
+	if (linker_name[n] && ip_name_is_part(linker_name)) {
 		_cleanup_free_ char *whole = result;
 
 		if (asprintf(&result, "%s [part]", whole) < 0)

@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/selection/selection.h"
 #include "common/trace/no_events.h"
+#include "common/trace/text_line.h"
 #include "hotpatcher/plan/payload_rules.h"
 #include "trace_writer/writer_private.h"
 
@@ -23,13 +24,17 @@
 
 void ip_trace_put_value(FILE *out, const char *value)
 {
-	for (; *value; value++) {
-		unsigned char c = *value;
+	for (;;) {
+		size_t plain = 0;
+		unsigned char c;
 
-		if (c < 0x20 || c == 0x7f || c == '\\')
-			fprintf(out, "\\x%02x", c);
-		else
-			putc(c, out);
+		while ((c = value[plain]) >= 0x20 && c != 0x7f && c != '\\')
+			plain++;
+		fwrite_unlocked(value, 1, plain, out);
+		if (!c)
+			return;
+		fprintf(out, "\\x%02x", c);
+		value += plain + 1;
 	}
 }
 
@@ -108,6 +113,20 @@ size_t ip_trace_functions(const struct ip_trace *trace)
 	return trace->nfunctions;
 }
 
+/* "MODULE:FUNCTION", malloc'ed; NULL: out of memory. */
+static char *join(const char *module, const char *function)
+{
+	const size_t length = strlen(module), size = strlen(function) + 1;
+	char *label = malloc(length + 1 + size);
+
+	if (!label)
+		return NULL;
+	memcpy(label, module, length);
+	label[length] = ':';
+	memcpy(label + length + 1, function, size);
+	return label;
+}
+
 int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *module_path,
 		       const char *name, bool inlined)
 {
@@ -123,7 +142,7 @@ int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *modu
 			return ip_error("out of memory");
 		trace->labels = grown;
 	}
-	if (!readable || asprintf(&label, "%s:%s", base ? base + 1 : module_path, readable) < 0)
+	if (!readable || !(label = join(base ? base + 1 : module_path, readable)))
 		return ip_error("out of memory");
 	trace->labels[trace->nlabels++] = (struct ip_ctf_label){number, label};
 	/* the number of the other instance is next to it (ip_plan_bind) */
@@ -132,8 +151,9 @@ int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *modu
 	return 0;
 }
 
-static int add_function(struct ip_trace *trace, const struct ip_plan_function *f, int module)
+static int add_function(struct ip_trace *trace, const struct ip_plan_function *f, unsigned module)
 {
+	FILE *out = trace->text_out;
 	const struct ip_probe_list *list = f->module->list;
 	const struct ip_pl_function *function = &list->functions[f->function];
 	const char *name = ip_probe_list_string(list, function->name);
@@ -142,18 +162,22 @@ static int add_function(struct ip_trace *trace, const struct ip_plan_function *f
 		return 0;
 	if (ip_trace_add_label(trace, f->number, f->module->path, name, f->inlined) < 0)
 		return -1;
-	fprintf(trace->text_out, "function\t%u\t%d\t", f->number, module);
-	ip_trace_put_value(trace->text_out, name);
-	putc('\t', trace->text_out);
-	ip_trace_put_value(trace->text_out,
-			   function->file ? ip_probe_list_string(list, function->file) : "");
-	fprintf(trace->text_out, "\t%u\t%s%s%s\t%u\n", function->line,
-		f->jumps	? "j"
-		: f->inlined	? "i"
-		: f->entry_only ? ""
-				: "-",
-		f->entry_only ? "e" : "", f->returns ? "r" : "",
-		f->frame == UINT32_MAX ? 0 : f->frame);
+	ip_text_put(out, "function\t");
+	ip_text_put_number(out, f->number);
+	putc_unlocked('\t', out);
+	ip_text_put_number(out, module);
+	putc_unlocked('\t', out);
+	ip_trace_put_value(out, name);
+	putc_unlocked('\t', out);
+	ip_trace_put_value(out, function->file ? ip_probe_list_string(list, function->file) : "");
+	putc_unlocked('\t', out);
+	ip_text_put_number(out, function->line);
+	putc_unlocked('\t', out);
+	ip_text_put(out, f->jumps ? "j" : f->inlined ? "i" : f->entry_only ? "" : "-");
+	ip_text_put(out, f->entry_only ? "e" : "");
+	ip_text_put(out, f->returns ? "r\t" : "\t");
+	ip_text_put_number(out, f->frame == UINT32_MAX ? 0 : f->frame);
+	putc_unlocked('\n', out);
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include "common/elf/probe_list.h"
 #include "common/error.h"
+#include "common/trace/text_line.h"
 #include "common/trace/trace_format.h"
 
 /* The event names. A tail exit has its own ids, but not its own name: for a reader it is an
@@ -31,15 +32,22 @@ static const struct {
  * babeltrace2 and Trace Compass disagree on the other escapes. */
 static void write_string(FILE *out, const char *text)
 {
-	fputc('"', out);
-	for (; *text; text++) {
-		unsigned char c = *text;
+	putc_unlocked('"', out);
+	for (;;) {
+		size_t plain = 0;
+		unsigned char c;
 
+		while ((c = text[plain]) >= ' ' && c != 0x7f && c != '"' && c != '\\')
+			plain++;
+		fwrite_unlocked(text, 1, plain, out);
+		if (!c)
+			break;
 		if (c == '"' || c == '\\')
-			fputc('\\', out);
-		fputc(c < ' ' || c == 0x7f ? '?' : c, out);
+			putc_unlocked('\\', out);
+		putc_unlocked(c < ' ' || c == 0x7f ? '?' : c, out);
+		text += plain + 1;
 	}
-	fputc('"', out);
+	putc_unlocked('"', out);
 }
 
 /* Writes the integer types. Those that are mapped to the clock can only be declared after it. */
@@ -139,9 +147,11 @@ static int write_probes(FILE *out, const struct ip_ctf_metadata *m)
 		if (m->labels[i].number == 0 || m->labels[i].number > IP_NUMBER_MAX)
 			return ip_error("metadata: probe number %u of %s is out of range",
 					m->labels[i].number, m->labels[i].label);
-		fputc('\t', out);
+		putc_unlocked('\t', out);
 		write_string(out, m->labels[i].label);
-		fprintf(out, " = %u,\n", m->labels[i].number);
+		ip_text_put(out, " = ");
+		ip_text_put_number(out, m->labels[i].number);
+		ip_text_put(out, ",\n");
 	}
 	/* An enumeration may not be empty, and no probe has number 0. */
 	fputs("	\"(none)\" = 0\n};\n\n", out);
