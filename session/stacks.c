@@ -56,6 +56,7 @@ static bool is_told(const struct ip_plan_function *f)
 static int find_places(struct ip_stacks *s, const struct ip_plan *plan)
 {
 	_cleanup_free_ uint64_t *sites = calloc(plan->nfunctions + 1, sizeof(*sites));
+	bool sorted = true;
 
 	s->places = calloc(plan->nfunctions + 1, sizeof(*s->places));
 	if (!s->places || !sites)
@@ -79,7 +80,10 @@ static int find_places(struct ip_stacks *s, const struct ip_plan *plan)
 				       .number = f->number,
 				       .frame = f->frame};
 	}
-	if (s->nplaces)
+	/* one module's functions mostly are in order */
+	for (size_t i = 1; i < s->nplaces && sorted; i++)
+		sorted = s->places[i - 1].start <= s->places[i].start;
+	if (!sorted)
 		qsort(s->places, s->nplaces, sizeof(*s->places), by_start);
 	return 0;
 }

@@ -267,6 +267,8 @@ static int writer_add(struct writer *w, uint64_t address, const uint8_t *bytes, 
 	return 0;
 }
 
+#define UNSORTED_SHARE 64 /* one part in so many of the stubs may be out of order */
+
 /* A change, and the address of its stub. */
 struct wanted {
 	uint64_t stub;
@@ -278,6 +280,20 @@ static int by_stub(const void *a, const void *b)
 	const struct wanted *x = a, *y = b;
 
 	return x->stub < y->stub ? -1 : x->stub > y->stub;
+}
+
+/* Stubs of their own come first in the layout, in the order of the probes. The others follow almost
+ * in that order (stub_layout.c). So the changes are in order, or nearly so, if those with a stub of
+ * their own come first. A stub out of order costs one more write; with many of them it is better
+ * to sort. */
+static void sort_wanted(struct wanted *wanted, size_t n)
+{
+	size_t descents = 0;
+
+	for (size_t i = 1; i < n; i++)
+		descents += wanted[i].stub < wanted[i - 1].stub;
+	if (descents > n / UNSORTED_SHARE)
+		qsort(wanted, n, sizeof(*wanted), by_stub);
 }
 
 static int write_stub(struct writer *w, const struct ip_arch *arch, uint64_t pool,
@@ -366,6 +382,7 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 	uint32_t nfunctions = module->list->header->nfunctions;
 	struct ip_area_module *entry = find_entry(area, module), is, *m = &is;
 	uint32_t first_program = area->nprograms - plan->nprograms, first_payload = 0;
+	size_t next[2] = {0}; /* in wanted: of stubs of their own, and of the others */
 	struct ip_stub_layout map;
 	int ret = -1;
 
@@ -397,20 +414,22 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 		ip_error_prefix("%s", module->path);
 		goto out;
 	}
+	for (size_t i = first; i < last; i++)
+		next[1] += ip_form_has_own_stub(plan->changes[i].form);
 	for (size_t i = first; i < last; i++) {
 		struct ip_change *c = &plan->changes[i];
+		struct wanted *want = &wanted[next[!ip_form_has_own_stub(c->form)]++];
 		uint32_t probe = plan->probe_of[i];
 		bool values = plan->program_of && plan->program_of[i] && map.payload_offsets[probe];
 		uint64_t offset = values ? map.payload_offsets[probe] : map.offsets[probe];
 
 		if (plan->functions[plan->function_of[i]].jumps)
 			offset = map.jump_offsets[probe];
-		wanted[i - first] = (struct wanted){m->stubs + offset, i};
-		if (arch->live(c->form, c->length, c->address, wanted[i - first].stub,
-			       c->new_bytes) < 0)
+		*want = (struct wanted){m->stubs + offset, i};
+		if (arch->live(c->form, c->length, c->address, want->stub, c->new_bytes) < 0)
 			goto out;
 	}
-	qsort(wanted, last - first, sizeof(*wanted), by_stub);
+	sort_wanted(wanted, last - first);
 	for (size_t i = 0; i < last - first; i++) {
 		size_t change = wanted[i].change;
 
