@@ -163,7 +163,8 @@ void ip_frames_destroy(struct ip_frames *t)
 	if (!t)
 		return;
 	ip_abandoned_frames_deinit(&t->abandoned);
-	free(t->frames);
+	ip_frames_free_frames(t);
+	free(t->numbers);
 	free(t->parts);
 	free(t->hosts);
 	free(t->has_parts);

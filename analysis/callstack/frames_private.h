@@ -35,6 +35,20 @@ struct ip_frame_jump {
 	uint32_t length; /* frames of the chain up to this one, where it is JOINED */
 };
 
+/* What the common path knows of a number (frames_words.h). */
+struct ip_frames_number {
+	uint32_t function; /* IP_FRAMES_NO_NUMBER: its events are not common */
+	/* BELOW less the room of a new frame (struct ip_recording_number); 0: entries of it are not
+	 * common */
+	uint32_t reach : 30;
+	/* its tail exits may be common, and are returns */
+	uint32_t tail_common : 1, tail_returns : 1;
+};
+
+#define IP_FRAMES_NO_NUMBER UINT32_MAX
+/* the function of a frame that no exit on the common path ends */
+#define IP_FRAMES_NO_FUNCTION (UINT32_MAX - 1)
+
 /* The frames of all open stacks, one stack (segment) above the other. Only the first segment may
  * be empty, and only where it is the only one. Within a segment sp never grows with the index. */
 struct ip_frames {
@@ -42,6 +56,7 @@ struct ip_frames {
 	const struct ip_changes *changes; /* of the functions of the thread's process */
 	struct ip_frames_ops ops;
 	void *context;
+	/* before the first one there is a frame without a function, for the common path */
 	struct ip_frame *frames;
 	struct ip_frame_jump *jumps; /* by index of frames */
 	size_t n, capacity;
@@ -53,6 +68,8 @@ struct ip_frames {
 	uint64_t group;
 	struct ip_abandoned_frames abandoned;
 	const uint64_t *payloads;
+	struct ip_frames_number *numbers;    /* by number in words; NULL: none was taken yet */
+	uint32_t numbers_base, numbers_most; /* of struct ip_stream_renumber */
 	uint32_t *hosts; /* by function: the function it is a part of; NULL: there are no parts */
 	bool *has_parts; /* by function: whether it has parts */
 	/* holds: a tail exit of held_function at held_sp waits, since it may lead to a part */
@@ -103,6 +120,9 @@ int ip_frames_enter(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_
 /* jump: the number of the tail exit where the call goes on in another function; 0: the call ends */
 int ip_frames_resume(struct ip_frames *t, const struct ip_abandoned_frames_entry *ended, bool tail,
 		     uint32_t jump);
+
+/* Frees the array of frames. */
+void ip_frames_free_frames(struct ip_frames *t);
 
 /* frames_exit.c */
 

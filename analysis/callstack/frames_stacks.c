@@ -71,7 +71,7 @@ int ip_frames_reserve(struct ip_frames *t)
 {
 	size_t capacity = t->capacity ? 2 * t->capacity : 64;
 	struct ip_frame_jump *jumps;
-	struct ip_frame *grown;
+	struct ip_frame *grown, *old = t->frames ? t->frames - 1 : NULL;
 
 	if (t->n < t->capacity)
 		return 0;
@@ -79,16 +79,25 @@ int ip_frames_reserve(struct ip_frames *t)
 		ip_frames_leave(t, 0);
 		return 0;
 	}
-	grown = reallocarray(t->frames, capacity, sizeof(*grown));
+	grown = reallocarray(old, capacity + 1, sizeof(*grown));
 	if (!grown)
 		return ip_error("out of memory");
-	t->frames = grown;
+	/* no entry is near it, and no exit is its */
+	grown[0] = (struct ip_frame){.function = IP_FRAMES_NO_FUNCTION, .tag = UINT32_MAX};
+	t->frames = grown + 1;
 	jumps = reallocarray(t->jumps, capacity, sizeof(*jumps));
 	if (!jumps)
 		return ip_error("out of memory");
 	t->jumps = jumps;
 	t->capacity = capacity;
 	return 0;
+}
+
+void ip_frames_free_frames(struct ip_frames *t)
+{
+	if (t->frames)
+		free(t->frames - 1);
+	t->frames = NULL;
 }
 
 /* Lets the next frame begin a new stack. */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/callstack/frames_words.h"
 #include "analysis/callstack/trace_private.h"
 #include "analysis/read/members.h"
 #include "common/array.h"
@@ -18,7 +19,8 @@
 #include "common/error.h"
 #include "common/trace/trace_segments.h"
 
-#define BATCH 256u
+#define BATCH	   256u
+#define WORTHWHILE 16u /* words taken at once, where events are fed singly between them */
 
 int ip_trace_reader_damaged(struct ip_trace_reader *t, const char *line)
 {
@@ -459,13 +461,44 @@ static uint64_t count_silent(const struct ip_recording *s, const struct ip_event
 	return silent;
 }
 
+/* Takes words as long as the next events are common (frames_words.h). *max becomes how many events
+ * are fed one by one then: more, where that is tried in vain time and again. Returns 0, or -1 with
+ * an error. */
+static int take_words(struct ip_stream *stream, struct ip_frames *frames,
+		      const struct ip_trace_visitor *visitor, uint64_t *events, size_t *max)
+{
+	struct ip_stream_words words;
+	size_t n, sum = 0;
+	int more;
+
+	while ((more = ip_stream_words(stream, &words)) > 0) {
+		uint64_t ts, sp;
+
+		n = visitor->words(visitor->context, frames, &words, &ts, &sp);
+		if (!n)
+			break;
+		ip_stream_pass(stream, n, ts, sp);
+		sum += n;
+		if (n < IP_FRAMES_WORDS && n < words.n)
+			break;
+	}
+	*events += sum;
+	if (sum >= WORTHWHILE)
+		*max = 1;
+	else if (*max < BATCH)
+		*max *= 2;
+	return more < 0 ? -1 : 0;
+}
+
 /* Feeds all events of one run. silent: adds to it where it is not NULL. frames NULL: counts them
  * only. */
 static int visit_run(const struct ip_trace_reader *t, struct ip_stream *stream,
 		     const struct ip_thread_packets *run, struct ip_frames *frames,
-		     uint64_t *events, uint64_t *silent)
+		     const struct ip_trace_visitor *visitor, uint64_t *events, uint64_t *silent)
 {
+	const bool words = visitor && visitor->words;
 	struct ip_event batch[BATCH];
+	size_t max = words ? 1 : BATCH;
 	struct ip_packet p;
 
 	if (frames && !run->off && ip_frames_begin_run(frames, run) < 0)
@@ -479,7 +512,12 @@ static int visit_run(const struct ip_trace_reader *t, struct ip_stream *stream,
 			continue;
 		if (frames && (p.lost || p.missing))
 			ip_frames_loss(frames);
-		while ((n = ip_stream_read(stream, batch, BATCH)) > 0) {
+		for (;;) {
+			if (words && take_words(stream, frames, visitor, events, &max) < 0)
+				return -1;
+			n = ip_stream_read(stream, batch, max);
+			if (n <= 0)
+				break;
 			*events += n;
 			if (silent)
 				*silent += count_silent(t->session, batch, n);
@@ -532,7 +570,7 @@ static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visit
 				visitor->run(visitor->context, run);
 			if (frames && run->member != member)
 				ip_frames_set_member(frames, member = run->member);
-			ret = visit_run(t, stream, run, frames, ret_events, silent);
+			ret = visit_run(t, stream, run, frames, visitor, ret_events, silent);
 			run->events = *ret_events - before;
 		}
 		if (ret == 0 && (i + 1 == t->nruns || t->runs[i + 1].stream != run->stream)) {

@@ -144,6 +144,11 @@ int ip_trace_reader_stream_small(const struct ip_trace_reader *trace, uint32_t s
 struct ip_trace_visitor {
 	const struct ip_frames_ops *ops;
 	void *context; /* for ops and run */
+	/* Takes the first of the words, and returns how many: of the calls that begin and end so,
+	 * ops are told nothing (frames_words.h). *ret_ts and *ret_sp are those of the last word.
+	 * NULL: all events go through ops. */
+	size_t (*words)(void *context, struct ip_frames *frames,
+			const struct ip_stream_words *words, uint64_t *ret_ts, uint64_t *ret_sp);
 	/* The events that follow belong to this thread. */
 	void (*run)(void *context, const struct ip_thread_packets *run);
 };

@@ -39,8 +39,9 @@ static inline unsigned ip_histogram_step_of(uint64_t value, unsigned row)
 	return (row ? value >> (row - 1) : value) & (IP_HISTOGRAM_STEPS - 1);
 }
 
-/* A count stops at 2^32 - 1. */
-static inline void ip_histogram_add(struct ip_histogram *h, uint64_t value)
+/* Adds a value to its step only: the caller adds it to count. A step stops at 2^32 - 1. Where
+ * memory runs out, the value is taken out of count and put into dropped. */
+static inline void ip_histogram_put(struct ip_histogram *h, uint64_t value)
 {
 	unsigned row = ip_histogram_row_of(value), step = ip_histogram_step_of(value, row);
 	uint32_t *counts = h->rows[row];
@@ -49,11 +50,17 @@ static inline void ip_histogram_add(struct ip_histogram *h, uint64_t value)
 		counts = ip_histogram_row(h, row);
 		if (!counts) {
 			h->dropped++;
+			h->count--;
 			return;
 		}
 	}
-	h->count++;
 	counts[step] += counts[step] != UINT32_MAX;
+}
+
+static inline void ip_histogram_add(struct ip_histogram *h, uint64_t value)
+{
+	h->count++;
+	ip_histogram_put(h, value);
 }
 
 /* Returns the value that the share (0..1) of all values does not exceed (nearest rank); 0 where

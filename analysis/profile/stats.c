@@ -7,16 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analysis/callstack/frames_words.h"
 #include "common/error.h"
-
-static void on_run(void *context, const struct ip_thread_packets *run)
-{
-	struct ip_stats *stats = context;
-
-	stats->run++;
-	stats->thread = run;
-	stats->skip = stats->tid && stats->tid != run->tid;
-}
 
 static inline void note_run(const struct ip_stats *stats, struct ip_call_stats *f)
 {
@@ -29,28 +21,21 @@ static inline void note_run(const struct ip_stats *stats, struct ip_call_stats *
 /* Adds the duration of a call that has ended. */
 static inline void add_duration(struct ip_call_stats *f, uint64_t ticks)
 {
-	double d;
-
-	if (!f->histogram.count && !f->histogram.dropped) {
+	if (!f->histogram.count && !f->histogram.dropped)
 		f->min = f->max = ticks;
-		/* Squares are those of the distance to the first duration: squares of long
-		 * durations would hide their difference. */
-		f->offset = ticks;
-	}
 	if (ticks < f->min)
 		f->min = ticks;
 	if (ticks > f->max)
 		f->max = ticks;
-	d = (double)ticks - f->offset;
-	f->sum += d;
-	f->squares += d * d;
+	f->sum += ticks;
+	f->squares += (unsigned __int128)ticks * ticks;
 	ip_histogram_add(&f->histogram, ticks);
 }
 
 /* duration goes into min to max. It may be in ticks of another clock. */
-static inline void add_call(struct ip_stats *stats, struct ip_call_stats *f,
-			    const struct ip_frame *frame, uint64_t end, enum ip_frame_end how,
-			    bool outermost, uint64_t duration)
+static inline __attribute__((always_inline)) void
+add_call(struct ip_stats *stats, struct ip_call_stats *f, const struct ip_frame *frame,
+	 uint64_t end, enum ip_frame_end how, bool outermost, uint64_t duration)
 {
 	f->self += frame->self;
 	if (outermost)
@@ -110,6 +95,92 @@ static void on_batched(void *context, const struct ip_frame *frame, size_t depth
 		ip_batches_add(f->batches, ticks);
 	else
 		stats->failed = stats->failed || ip_error("out of memory");
+}
+
+/* What the calls of one run add to a function on the common path: one line of the cache. The sums
+ * are those of struct ip_call_stats; they go there at the end of the run. */
+struct ip_run_sums {
+	uint64_t calls, self, ticks, min, max;
+	uint64_t inner; /* of ticks: those of recursions */
+	unsigned __int128 squares;
+} __attribute__((aligned(64)));
+
+static struct ip_run_sums *make_sums(size_t n)
+{
+	struct ip_run_sums *sums = aligned_alloc(64, n * sizeof(*sums));
+
+	for (size_t i = 0; sums && i < n; i++)
+		sums[i] = (struct ip_run_sums){.min = UINT64_MAX};
+	return sums;
+}
+
+/* Adds what the run has added up to the functions. */
+static void add_run(struct ip_stats *stats)
+{
+	for (size_t i = 0; stats->sums && i < stats->nitems; i++) {
+		struct ip_run_sums *sums = &stats->sums[i];
+		struct ip_call_stats *f = &stats->items[i];
+
+		if (!sums->calls)
+			continue;
+		note_run(stats, f);
+		if (f->histogram.count || f->histogram.dropped) {
+			sums->min = f->min < sums->min ? f->min : sums->min;
+			sums->max = f->max > sums->max ? f->max : sums->max;
+		}
+		f->calls += sums->calls;
+		f->self += sums->self;
+		f->total += sums->ticks - sums->inner;
+		f->min = sums->min;
+		f->max = sums->max;
+		f->sum += sums->ticks;
+		f->squares += sums->squares;
+		f->histogram.count += sums->calls;
+		*sums = (struct ip_run_sums){.min = UINT64_MAX};
+	}
+}
+
+static void on_run(void *context, const struct ip_thread_packets *run)
+{
+	struct ip_stats *stats = context;
+
+	add_run(stats);
+	stats->run++;
+	stats->thread = run;
+	stats->skip = stats->tid && stats->tid != run->tid;
+}
+
+static size_t take_words(void *context, struct ip_frames *frames,
+			 const struct ip_stream_words *words, uint64_t *ret_ts, uint64_t *ret_sp)
+{
+	struct ip_ended_call calls[IP_FRAMES_WORDS];
+	struct ip_stats *stats = context;
+	size_t n, taken;
+
+	taken = ip_frames_take_words(frames, words, true, NULL, NULL, calls, &n, ret_ts, ret_sp);
+	for (size_t i = 0; i < n && !stats->skip; i++) {
+		const struct ip_ended_call *c = &calls[i];
+		struct ip_run_sums *f = &stats->sums[c->function];
+		uint64_t ticks = c->ticks;
+
+		if (unlikely(c->flags & ~IP_FRAME_INNER)) {
+			const struct ip_frame frame = {
+				.self = c->self, .function = c->function, .flags = c->flags};
+
+			add_call(stats, &stats->items[c->function], &frame, ticks, IP_END_EXIT,
+				 !(c->flags & IP_FRAME_INNER), ticks);
+			continue;
+		}
+		f->calls++;
+		f->self += c->self;
+		f->ticks += ticks;
+		f->inner += ticks & -(uint64_t)(c->flags & IP_FRAME_INNER);
+		f->min = ticks < f->min ? ticks : f->min;
+		f->max = ticks > f->max ? ticks : f->max;
+		f->squares += (unsigned __int128)ticks * ticks;
+		ip_histogram_put(&stats->items[c->function].histogram, ticks);
+	}
+	return taken;
 }
 
 static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t ts)
@@ -274,6 +345,7 @@ static int collect(struct ip_trace_reader *trace, const struct ip_stats_options 
 						  : options->batches ? &batched
 								     : &functions,
 					   .context = stats,
+					   .words = grouped || options->batches ? NULL : take_words,
 					   .run = on_run};
 
 	if (!stats)
@@ -284,7 +356,8 @@ static int collect(struct ip_trace_reader *trace, const struct ip_stats_options 
 	if (!grouped) {
 		stats->nitems = trace->session->nfunctions;
 		stats->items = calloc(stats->nitems, sizeof(*stats->items));
-		stats->failed = !stats->items && ip_error("out of memory");
+		stats->sums = make_sums(stats->nitems);
+		stats->failed = !(stats->items && stats->sums) && ip_error("out of memory");
 	} else {
 		stats->groups = ip_groups_create(trace, options->by, options->value);
 		stats->failed = !stats->groups;
@@ -298,6 +371,9 @@ static int collect(struct ip_trace_reader *trace, const struct ip_stats_options 
 		ip_stats_destroy(stats);
 		return -1;
 	}
+	add_run(stats);
+	free(stats->sums);
+	stats->sums = NULL;
 	sum_up(stats);
 	*ret = stats;
 	return 0;
@@ -341,6 +417,7 @@ void ip_stats_destroy(struct ip_stats *stats)
 	ip_groups_destroy(stats->groups);
 	free(stats->items);
 	free(stats->open);
+	free(stats->sums);
 	free(stats);
 }
 
@@ -360,20 +437,23 @@ static uint64_t percentile(const struct ip_recording *s, const struct ip_call_st
 void ip_stats_summarize(const struct ip_recording *s, const struct ip_call_stats *f,
 			struct ip_stats_summary *ret)
 {
-	double n = f->histogram.count + f->histogram.dropped;
-	double mean, variance;
+	uint64_t n = f->histogram.count + f->histogram.dropped, mean;
+	unsigned __int128 rest, squares;
+	double variance;
 
 	*ret = (struct ip_stats_summary){.total = ip_recording_ns(s, f->total),
 					 .self = ip_recording_ns(s, f->self)};
 	if (n == 0)
 		return;
 	mean = f->sum / n;
-	variance = f->squares / n - mean * mean;
+	rest = f->sum % n;
+	/* the squares of the distances to mean, which is rounded down */
+	squares = f->squares - mean * (f->sum + rest);
+	variance = (double)squares / n - ((double)rest / n) * ((double)rest / n);
 	ret->stddev = variance > 0 ? sqrt(variance) * 1e9 / s->tsc_hz : 0;
 	ret->min = ip_recording_ns(s, f->min);
 	ret->max = ip_recording_ns(s, f->max);
-	mean += f->offset;
-	ret->avg = mean < 1.8e19 && mean > 0 ? ip_recording_ns(s, (uint64_t)(mean + 0.5)) : 0;
+	ret->avg = ip_recording_ns(s, mean + (rest >= n - rest));
 	if (ret->avg < ret->min)
 		ret->avg = ret->min;
 	if (ret->avg > ret->max)

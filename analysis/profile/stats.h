@@ -46,7 +46,8 @@ struct ip_call_stats {
 		/* of calls: left without an exit; not finished; doubtful because of losses */
 		suspect;
 	uint64_t longest_unfinished; /* what is known of the longest of them: it took longer */
-	double offset, sum, squares; /* of calls in min .. max: their durations minus offset */
+	/* of calls in min .. max, exact: so the order in which they are added does not matter */
+	unsigned __int128 sum, squares;
 	uint64_t run;		     /* private: the last run that called the function */
 	struct ip_histogram histogram;
 	struct ip_batches *batches; /* NULL: not wanted */
@@ -69,7 +70,8 @@ struct ip_stats {
 	bool skip;		 /* the current run belongs to another thread */
 	const uint64_t *payload; /* that came with the current event */
 	const bool *selected;
-	uint32_t *open; /* by group: its open calls */
+	struct ip_run_sums *sums; /* by function, of the run that is being read */
+	uint32_t *open;		  /* by group: its open calls */
 	size_t room;	/* size of items and open */
 	double scale;
 	bool failed;

@@ -592,3 +592,28 @@ ssize_t ip_stream_read(struct ip_stream *s, struct ip_event *events, size_t max)
 	}
 	return n;
 }
+
+int ip_stream_words(struct ip_stream *s, struct ip_stream_words *ret)
+{
+	if (!s->known || !s->left)
+		return 0;
+	if (s->filled == s->at && refill(s) < 0)
+		return -1;
+	/* words that cannot be unpacked end the packet */
+	if (!s->left)
+		return 0;
+	*ret = (struct ip_stream_words){.words = s->buffer + s->at,
+					.n = s->filled - s->at,
+					.ts = s->ts,
+					.sp = s->sp,
+					.shift = &s->shift};
+	return 1;
+}
+
+void ip_stream_pass(struct ip_stream *s, size_t n, uint64_t ts, uint64_t sp)
+{
+	s->at += n;
+	s->left -= n * WORD;
+	s->ts = ts;
+	s->sp = sp;
+}

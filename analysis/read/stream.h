@@ -94,6 +94,24 @@ const uint8_t *ip_stream_uuid(const struct ip_stream *stream);
  * end; -1 with an error where reading fails. */
 ssize_t ip_stream_read(struct ip_stream *stream, struct ip_event *events, size_t max);
 
+/* Words of the packet, of which the first ones may be compact records
+ * (common/trace/trace_format.h). */
+struct ip_stream_words {
+	const uint64_t *words;
+	size_t n;
+	uint64_t ts, sp;			 /* of the record before the first word */
+	const struct ip_stream_renumber *shift; /* how the numbers are told to the reader */
+};
+
+/* Tells which words come next, for a caller that decodes compact records itself. They are valid
+ * until the next call for the stream. Returns 1; 0 where the next record is not a compact one, or
+ * is to be left out, or the packet is at its end; -1 with an error where reading fails. */
+int ip_stream_words(struct ip_stream *stream, struct ip_stream_words *ret);
+
+/* Tells that the caller has decoded the first n of these words, all of them compact records. ts and
+ * sp are those of the last one. */
+void ip_stream_pass(struct ip_stream *stream, size_t n, uint64_t ts, uint64_t sp);
+
 /* ip_event_payload() returns the values of an event that ip_stream_read() has just delivered:
  * the word that describes them and the value words after it (common/trace/trace_format.h). As many
  * words as the first one says are there. base is what ip_stream_payloads() returns; it is valid

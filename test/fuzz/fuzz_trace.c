@@ -11,10 +11,12 @@
  * covers: analysis/read/session_stacks.c analysis/callstack/frames_attach.c
  * covers: analysis/read/value_key.c analysis/read/value_name.c analysis/read/value_match.c
  * covers: analysis/profile/counts.c analysis/read/session_processes.c
+ * covers: analysis/callstack/frames_words.c
  */
 #include <sys/stat.h>
 
 #include "analysis/callstack/frames.h"
+#include "analysis/callstack/frames_words.h"
 #include "analysis/callstack/trace.h"
 #include "analysis/profile/counts.h"
 #include "analysis/profile/value_groups.h"
@@ -302,6 +304,79 @@ static uint64_t open_earlier(const struct ip_recording *session, struct ip_frame
 	return run.stack ? session->stacks[run.stack - 1].n : 0;
 }
 
+/* The calls that have ended, as a number that does not depend on their order. */
+static uint64_t call_number(const struct ip_ended_call *c, uint64_t how)
+{
+	uint64_t hash = how;
+
+	mix(&hash, c->flags, c->function, c->depth, c->end);
+	mix(&hash, 6, 0, 0, c->ticks);
+	mix(&hash, 7, 0, 0, c->self);
+	return hash;
+}
+
+static void sum_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		       enum ip_frame_end how)
+{
+	const struct ip_ended_call call = {.end = end,
+					   .ticks = ip_frame_ticks(frame, end),
+					   .self = frame->self,
+					   .function = frame->function,
+					   .flags = frame->flags,
+					   .depth = depth};
+
+	*(uint64_t *)context += call_number(&call, how);
+}
+
+/* The common path of the stack machine tells the same of the stream as the machine does that gets
+ * each event. */
+static void read_by_words(const struct ip_recording *session, const char *path)
+{
+	static const struct ip_frames_ops sum_ops = {.closed = sum_closed};
+	struct ip_ended_call calls[IP_FRAMES_WORDS];
+	struct ip_frames *frames[2];
+	uint64_t sums[2] = {0, 0};
+	struct ip_stream_words words;
+	struct ip_stream *stream;
+	struct ip_packet packet;
+	struct ip_event event;
+
+	for (unsigned by_words = 0; by_words < 2; by_words++) {
+		struct ip_frames *t = ip_frames_create(session, &sum_ops, &sums[by_words]);
+
+		frames[by_words] = t;
+		fuzz_assert(t && ip_stream_open(path, &stream) == 0);
+		open_earlier(session, t);
+		while (ip_stream_next_packet(stream, &packet) > 0) {
+			if (packet.lost || packet.missing)
+				ip_frames_loss(t);
+			for (;;) {
+				while (by_words && ip_stream_words(stream, &words) > 0) {
+					uint64_t ts, sp;
+					size_t n, taken = ip_frames_take_words(t, &words, false,
+									       NULL, NULL, calls,
+									       &n, &ts, &sp);
+
+					fuzz_assert(taken <= words.n && n <= taken);
+					if (!taken)
+						break;
+					for (size_t i = 0; i < n; i++)
+						sums[1] += call_number(&calls[i], IP_END_EXIT);
+					ip_stream_pass(stream, taken, ts, sp);
+				}
+				if (ip_stream_read(stream, &event, 1) <= 0)
+					break;
+				fuzz_assert(ip_frames_feed(t, &event, 1) == 0);
+			}
+		}
+		ip_frames_finish(t, 0);
+		ip_stream_close(stream);
+	}
+	fuzz_assert(sums[0] == sums[1]);
+	ip_frames_destroy(frames[0]);
+	ip_frames_destroy(frames[1]);
+}
+
 static void read_stream(const struct ip_recording *session, struct ip_stream *stream,
 			struct ip_frames *frames)
 {
@@ -460,6 +535,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		read_stream(session, stream, frames);
 		ip_stream_close(stream);
 		read_on(session, path, size % 5);
+		read_by_words(session, path);
 	}
 	ip_frames_destroy(frames);
 	ip_recording_destroy(session);
