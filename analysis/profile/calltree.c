@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/callstack/frames_words.h"
 #include "common/array.h"
 #include "common/error.h"
 
@@ -350,6 +351,52 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 		tree->ticks += ticks;
 }
 
+/* The tag of a frame whose call path begins or goes on in the tree; ip_frames_tag. */
+static inline __attribute__((always_inline)) uint32_t tag_of(void *context, uint32_t above,
+							     uint32_t function, bool is_exit)
+{
+	struct ip_calltree *tree = context;
+	uint32_t node = above == TAG_OUTSIDE ? tree->base : above & TAG_NODE, child = 0;
+	const struct ip_call_near *near = &tree->near[node];
+
+	for (unsigned i = 0; i < WAYS; i++)
+		child |= near->child[i] & -(uint32_t)(near->function[i] == function);
+	if (__builtin_expect(!child & !is_exit, 0)) {
+		child = far_child(tree, node, function);
+		if (child == IP_NO_NODE)
+			return UINT32_MAX;
+	}
+	__builtin_prefetch(&tree->sums[child], 1);
+	__builtin_prefetch(&tree->near[child]);
+	return child | (node == tree->base ? TAG_FIRST : 0);
+}
+
+static size_t take_words(void *context, struct ip_frames *frames,
+			 const struct ip_stream_words *words, uint64_t *ret_ts, uint64_t *ret_sp)
+{
+	struct ip_ended_call calls[IP_FRAMES_WORDS];
+	struct ip_calltree *tree = context;
+	size_t n, taken;
+
+	/* where frames are counted, or may lie outside, the machine tells of each of them */
+	if (tree->counting || tree->options.roots || tree->skip || tree->base == IP_NO_NODE)
+		return 0;
+	taken = ip_frames_take_words(frames, words, true, tag_of, tree, calls, &n, ret_ts, ret_sp);
+	for (size_t i = 0; i < n; i++) {
+		const struct ip_ended_call *c = &calls[i];
+		struct ip_call_sum *sum = &tree->sums[c->tag & TAG_NODE];
+
+		if (__builtin_expect(c->flags & IP_FRAME_TAIL, 0))
+			tree->until_tail[c->function] = true;
+		sum->calls += !(c->flags & IP_FRAME_EARLIER);
+		sum->self += c->self;
+		sum->total += c->ticks;
+		sum->nested += c->ticks & -(uint64_t)(c->flags & IP_FRAME_INNER);
+		tree->ticks += c->tag & TAG_FIRST ? c->ticks : 0;
+	}
+	return taken;
+}
+
 static void on_run(void *context, const struct ip_thread_packets *run)
 {
 	struct ip_calltree *tree = context;
@@ -396,7 +443,8 @@ int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_
 	static const struct ip_frames_ops ops = {
 		.opened = on_opened, .left = on_left, .resumed = on_resumed, .closed = on_closed};
 	struct ip_calltree *tree = ip_calltree_create();
-	struct ip_trace_visitor visitor = {.ops = &ops, .context = tree, .run = on_run};
+	struct ip_trace_visitor visitor = {
+		.ops = &ops, .context = tree, .run = on_run, .words = take_words};
 	int done;
 
 	if (!tree)
