@@ -53,6 +53,7 @@ static const char help[] =
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
 	"      --details SIZE   html: room for short calls, one by one (default 8M; 0: only their "
 	"sums)\n"
+	"  -j, --jobs N         read with so many threads (default: one for each CPU)\n"
 	"      --full-names     folded, callgrind: whole C++ names, not their short forms\n"
 	"      --diff OTHER     html: the flame graph shows what has changed since the trace "
 	"OTHER\n";
@@ -256,6 +257,7 @@ static int open_other(const char *dir, const struct cli_filter *filter,
 {
 	if (cli_reader_open(dir, NULL, &options->other) < 0)
 		return -1;
+	cli_reader_use_jobs(options->other, filter->jobs);
 	options->other_selected = cli_reader_select(options->other, filter->functions);
 	return options->other_selected ? 0 : -1;
 }
@@ -274,6 +276,7 @@ static int show(const char *dir, const struct options *o)
 	int ret = cli_reader_open(dir, o->filter.process, &trace);
 
 	if (ret == 0) {
+		cli_reader_use_jobs(trace, o->filter.jobs);
 		selected = cli_filter_check(trace, &o->filter) < 0
 				   ? NULL
 				   : cli_reader_select(trace, o->filter.functions);
@@ -355,9 +358,10 @@ int cmd_export(int argc, char **argv)
 						     CLI_FILTER_PROCESS,
 						     {"diff", required_argument, NULL, 'd'},
 						     CLI_FILTER_FULL_NAMES,
+						     CLI_FILTER_JOBS,
 						     CLI_FILTER_HELP,
 						     {0}};
-	static const struct cli_filter_command command = {"o:f:h", help, long_options, take};
+	static const struct cli_filter_command command = {"o:f:j:h", help, long_options, take};
 	struct options o = {.filter = CLI_FILTER_ALL, .details = DETAILS};
 	const char *dir, *by;
 	int code = cli_filter_parse(argc, argv, &command, &o.filter, &o);

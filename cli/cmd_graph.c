@@ -34,6 +34,7 @@ static const char help[] =
 	"      --by process     the same of processes, with their names\n"
 	"      --tid TID        this thread only\n"
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
+	"  -j, --jobs N         read with so many threads (default: one for each CPU)\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document with all nodes\n"
 	"      --dot            for Graphviz: iprobe graph --dot | dot -Tsvg > calls.svg\n";
@@ -98,9 +99,10 @@ static int parse(int argc, char **argv, struct options *ret)
 		{"json", no_argument, NULL, OPT_JSON},
 		{"dot", no_argument, NULL, OPT_DOT},
 		CLI_FILTER_FULL_NAMES,
+		CLI_FILTER_JOBS,
 		CLI_FILTER_HELP,
 		{0}};
-	static const struct cli_filter_command command = {"f:h", help, long_options, take};
+	static const struct cli_filter_command command = {"f:j:h", help, long_options, take};
 	int code;
 
 	*ret = (struct options){.filter = CLI_FILTER_ALL, .min_percent = 0.5};
@@ -166,6 +168,8 @@ static int show(const char *dir, const struct options *o)
 	_cleanup_free_ bool *selected = NULL, *of = NULL;
 	int ret = cli_reader_open(dir, o->filter.process, &g.trace);
 
+	if (ret == 0)
+		cli_reader_use_jobs(g.trace, o->filter.jobs);
 	/* a thread or process is no level of calls */
 	if ((g.by_thread || g.by_process) && !g.bottom_up && g.max_depth < SIZE_MAX)
 		g.max_depth++;

@@ -37,6 +37,7 @@ static const char help[] =
 	"      --tid TID        this thread only\n"
 	"      --process PROC   this process only: a pid, or a name with wildcards\n"
 	"      --interval T     of processes: again each T, until the session ends\n"
+	"  -j, --jobs N         read with so many threads (default: one for each CPU)\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document\n";
 
@@ -76,6 +77,7 @@ static int show(const char *dir, const struct cli_hist_options *o)
 	int ret = cli_reader_open(dir, o->filter.process, &trace);
 
 	if (ret == 0) {
+		cli_reader_use_jobs(trace, o->filter.jobs);
 		selected = cli_reader_select(trace, o->filter.functions);
 		names = ip_names_create(trace->session);
 		if (names && o->filter.full_names)
@@ -178,9 +180,10 @@ static int parse(int argc, char **argv, struct cli_hist_options *o)
 		{"interval", required_argument, NULL, OPT_INTERVAL},
 		{"json", no_argument, NULL, OPT_JSON},
 		CLI_FILTER_FULL_NAMES,
+		CLI_FILTER_JOBS,
 		CLI_FILTER_HELP,
 		{0}};
-	static const struct cli_filter_command command = {"f:n:p:h", help, long_options, take};
+	static const struct cli_filter_command command = {"f:n:p:j:h", help, long_options, take};
 	int code;
 
 	*o = (struct cli_hist_options){.filter = CLI_FILTER_ALL};

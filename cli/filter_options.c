@@ -16,14 +16,16 @@
 #include "common/units.h"
 
 /* Parses a whole number above 0. A number that is too large for the type is as good as all. */
-static int parse_number(const char *command, const char *what, size_t *ret)
+static int parse_number(const char *command, int option, const char *what, size_t *ret)
 {
 	char *end;
 
 	*ret = strtoul(optarg, &end, 10);
 	if (!isdigit((unsigned char)*optarg) || *end || !*ret) {
 		cli_usage(command, "'%s' is no number of %s%s", optarg, what,
-			  strcmp(optarg, "0") ? "" : " (without the option all are shown)");
+			  strcmp(optarg, "0") || option == 'j'
+				  ? ""
+				  : " (without the option all are shown)");
 		return -1;
 	}
 	return 1;
@@ -45,9 +47,11 @@ static int take_own(const char *command, int option, struct cli_filter *f)
 	case 'f':
 		return cli_functions(command, optarg, &f->functions) ? -1 : 1;
 	case 'n':
-		return parse_number(command, "functions", &f->limit);
+		return parse_number(command, option, "functions", &f->limit);
+	case 'j':
+		return parse_number(command, option, "threads", &f->jobs);
 	case CLI_OPT_DEPTH:
-		return parse_number(command, "levels", &f->depth);
+		return parse_number(command, option, "levels", &f->depth);
 	case CLI_OPT_FROM:
 		return cli_parse_time(command, optarg, &f->from_ns) < 0 ? -1 : 1;
 	case CLI_OPT_TO:

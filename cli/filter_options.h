@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The options by which the commands that read traces choose a part of the trace: -f, --tid,
- * --process, --from, --to, --depth; --by thread and --by process; and -n.
+ * --process, --from, --to, --depth; --by thread and --by process; and -n. And -j: by how many
+ * threads it is read.
  */
 #ifndef IP_CLI_FILTER_OPTIONS_H
 #define IP_CLI_FILTER_OPTIONS_H
@@ -18,6 +19,7 @@ struct cli_filter {
 	size_t limit;	     /* -n; SIZE_MAX: all */
 	int tid;	     /* 0: all */
 	const char *process; /* pid, or pattern of names; NULL: all */
+	size_t jobs;	     /* threads that read; 0: one for each CPU */
 	bool full_names;
 	bool by_thread, by_process;
 };
@@ -75,6 +77,10 @@ enum {
 #define CLI_FILTER_FULL_NAMES                                                                      \
 	{                                                                                          \
 		"full-names", no_argument, NULL, CLI_OPT_FULL_NAMES                                \
+	}
+#define CLI_FILTER_JOBS                                                                            \
+	{                                                                                          \
+		"jobs", required_argument, NULL, 'j'                                               \
 	}
 #define CLI_FILTER_HELP                                                                            \
 	{                                                                                          \

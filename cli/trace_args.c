@@ -5,6 +5,8 @@
 #include "cli/trace_args.h"
 
 #include <getopt.h>
+#include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -42,6 +44,15 @@ int cli_reader_open(const char *dir, const char *process, struct ip_trace_reader
 		return 0;
 	ip_trace_reader_close(ip_steal_ptr(*ret));
 	return -1;
+}
+
+void cli_reader_use_jobs(struct ip_trace_reader *trace, size_t jobs)
+{
+	cpu_set_t cpus;
+
+	if (!jobs && sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
+		jobs = CPU_COUNT(&cpus);
+	trace->jobs = jobs < UINT_MAX ? jobs : UINT_MAX;
 }
 
 /* Returns the names of the functions but the first, which is none; NULL: out of memory. */

@@ -21,6 +21,9 @@ int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)
  * -1 with an error, which tells of what can be no trace what it is. */
 int cli_reader_open(const char *dir, const char *process, struct ip_trace_reader **ret);
 
+/* Has so many threads read the trace; 0: one for each CPU that this process may use. */
+void cli_reader_use_jobs(struct ip_trace_reader *trace, size_t jobs);
+
 /* Returns which functions a selection (NULL: all) means: an array by index of
  * trace->session->functions. The caller frees it. Returns NULL with an error: the selection is
  * wrong, or nothing matches (the error names the nearest). */

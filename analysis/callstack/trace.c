@@ -536,6 +536,19 @@ static int visit_run(const struct ip_trace_reader *t, struct ip_stream *stream,
 	return 0;
 }
 
+static int note_damage(struct ip_trace_visit *visit, const char *line)
+{
+	if (!line)
+		return 0;
+	if (ip_array_grow(&visit->damages, visit->ndamages, sizeof(*visit->damages)) < 0)
+		return -1;
+	visit->damages[visit->ndamages] = strdup(line);
+	if (!visit->damages[visit->ndamages])
+		return ip_error("out of memory");
+	visit->ndamages++;
+	return 0;
+}
+
 /* Returns whether none of the runs from i on, of the same stream, is wanted. */
 static bool is_off(const struct ip_trace_reader *t, size_t i)
 {
@@ -547,40 +560,70 @@ static bool is_off(const struct ip_trace_reader *t, size_t i)
 	return true;
 }
 
-/* Visits all runs. visitor and frames NULL: counts the events only. */
-static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visitor,
-		 struct ip_frames *frames, uint64_t *ret_events)
+int ip_trace_reader_visit_runs(struct ip_trace_reader *t, size_t from, size_t to,
+			       const struct ip_trace_visitor *visitor, struct ip_frames *frames,
+			       struct ip_trace_visit *ret)
 {
-	uint64_t *silent = ip_recording_silent(t->session) ? &t->silent : NULL;
+	uint64_t *silent = ip_recording_silent(t->session) ? &ret->silent : NULL;
 	struct ip_stream *stream = NULL;
 	uint32_t member = 0;
-	int ret = 0;
+	int done = 0;
 
-	*ret_events = t->silent = 0;
-	for (size_t i = 0; ret == 0 && i < t->nruns; i++) {
+	*ret = (struct ip_trace_visit){0};
+	for (size_t i = from; done == 0 && i < to; i++) {
 		struct ip_thread_packets *run = &t->runs[i];
-		uint64_t before = *ret_events;
+		uint64_t before = ret->events;
 
 		if (!stream && is_off(t, i))
 			continue;
 		if (!stream)
-			ret = ip_trace_reader_stream(t, run->stream, &stream);
-		if (ret == 0) {
+			done = ip_trace_reader_stream(t, run->stream, &stream);
+		if (done == 0) {
 			if (visitor && !run->off)
 				visitor->run(visitor->context, run);
 			if (frames && run->member != member)
 				ip_frames_set_member(frames, member = run->member);
-			ret = visit_run(t, stream, run, frames, visitor, ret_events, silent);
-			run->events = *ret_events - before;
+			done = visit_run(t, stream, run, frames, visitor, &ret->events, silent);
+			run->events = ret->events - before;
 		}
-		if (ret == 0 && (i + 1 == t->nruns || t->runs[i + 1].stream != run->stream)) {
-			ret = ip_trace_reader_damaged(t, ip_stream_damage(stream));
+		if (done == 0 && (i + 1 == t->nruns || t->runs[i + 1].stream != run->stream)) {
+			done = note_damage(ret, ip_stream_damage(stream));
 			ip_stream_close(stream);
 			stream = NULL;
 		}
 	}
 	ip_stream_close(stream);
-	return ret;
+	return done;
+}
+
+int ip_trace_visit_take(struct ip_trace_visit *visit, struct ip_trace_reader *t,
+			uint64_t *ret_events)
+{
+	int done = 0;
+
+	*ret_events += visit->events;
+	t->silent += visit->silent;
+	for (size_t i = 0; i < visit->ndamages; i++) {
+		if (done == 0)
+			done = ip_trace_reader_damaged(t, visit->damages[i]);
+		free(visit->damages[i]);
+	}
+	free(visit->damages);
+	*visit = (struct ip_trace_visit){0};
+	return done;
+}
+
+/* Visits all runs. visitor and frames NULL: counts the events only. */
+static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visitor,
+		 struct ip_frames *frames, uint64_t *ret_events)
+{
+	struct ip_trace_visit seen;
+	int done, taken;
+
+	*ret_events = t->silent = 0;
+	done = ip_trace_reader_visit_runs(t, 0, t->nruns, visitor, frames, &seen);
+	taken = ip_trace_visit_take(&seen, t, ret_events);
+	return done < 0 ? -1 : taken;
 }
 
 int ip_trace_reader_visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visitor,

@@ -89,6 +89,9 @@ struct ip_trace_reader {
 	/* Called for each packet whose events have been visited, where the caller has set it. A
 	 * negative value ends the reading: the reader returns it, with the callback's error. */
 	int (*on_packet)(void *context, const struct ip_packet *packet);
+	/* So many threads may read at once (trace_parts.h), where on_packet is NULL; 0 is taken
+	 * as 1. The caller may set it. */
+	unsigned jobs;
 	void *on_packet_context;
 	struct ip_trace_process *process_list;
 	size_t nprocesses; /* of process_list, those that were not chosen included */

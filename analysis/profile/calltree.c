@@ -16,7 +16,9 @@
 #include <string.h>
 
 #include "analysis/callstack/frames_words.h"
+#include "analysis/callstack/trace_parts.h"
 #include "common/array.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 
 /* Values in a tag. OUTSIDE: the frame does not belong to the tree (it lies above where call
@@ -437,34 +439,93 @@ static void hand_over(struct ip_calltree *tree)
 	}
 }
 
+/* What trees of the parts of a trace are made of. */
+struct collecting {
+	struct ip_trace_reader *trace;
+	const struct ip_calltree_options *options;
+};
+
+static void destroy_part(void *part)
+{
+	ip_calltree_destroy(part);
+}
+
+static void *create_part(void *context)
+{
+	const struct collecting *c = context;
+	struct ip_calltree *tree = ip_calltree_create();
+
+	if (!tree)
+		return NULL;
+	tree->options = *c->options;
+	tree->counting = tree->options.fold;
+	tree->sums = move_aligned(NULL, 0, tree->room, sizeof(*tree->sums));
+	tree->runs = c->trace->runs;
+	tree->until_tail = calloc(count_numbers(tree, c->trace), sizeof(*tree->until_tail));
+	tree->nnumbers = count_numbers(tree, c->trace);
+	if (tree->sums)
+		tree->sums[0] = (struct ip_call_sum){0};
+	if (tree->sums && tree->until_tail)
+		return tree;
+	ip_error("out of memory");
+	ip_calltree_destroy(tree);
+	return NULL;
+}
+
+static int end_part(void *part)
+{
+	return ((struct ip_calltree *)part)->failed ? -1 : 0;
+}
+
+/* Nodes are numbered in the order in which their call paths occur: those of the second part that
+ * are new come behind those of the first one. */
+static int merge_part(void *first, void *part)
+{
+	struct ip_calltree *to = first, *tree = part;
+	_cleanup_free_ uint32_t *nodes = calloc(tree->n, sizeof(*nodes));
+
+	if (!nodes)
+		return ip_error("out of memory");
+	for (uint32_t i = 1; i < tree->n; i++) {
+		const struct ip_call_sum *sum = &tree->sums[i];
+		struct ip_call_sum *all;
+
+		nodes[i] = child_of(to, nodes[tree->nodes[i].parent], tree->nodes[i].function);
+		if (nodes[i] == IP_NO_NODE)
+			return -1;
+		all = &to->sums[nodes[i]];
+		all->calls += sum->calls;
+		all->self += sum->self;
+		all->total += sum->total;
+		all->nested += sum->nested;
+	}
+	for (size_t i = 0; i < tree->nnumbers; i++)
+		to->until_tail[i] |= tree->until_tail[i];
+	to->ticks += tree->ticks;
+	return 0;
+}
+
 int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_options *options,
 			struct ip_calltree **ret)
 {
 	static const struct ip_frames_ops ops = {
 		.opened = on_opened, .left = on_left, .resumed = on_resumed, .closed = on_closed};
-	struct ip_calltree *tree = ip_calltree_create();
-	struct ip_trace_visitor visitor = {
-		.ops = &ops, .context = tree, .run = on_run, .words = take_words};
-	int done;
+	struct collecting c = {trace, options};
+	const struct ip_trace_parts parts = {
+		.create = create_part,
+		.end = end_part,
+		.merge = merge_part,
+		.destroy = destroy_part,
+		.visitor = {.ops = &ops, .run = on_run, .words = take_words},
+		.context = &c};
+	struct ip_calltree *tree;
+	uint64_t events;
+	void *part;
 
-	if (!tree)
+	if (ip_trace_reader_visit_parts(trace, &parts, &part, &events) < 0)
 		return -1;
-	tree->options = *options;
-	tree->counting = options->fold;
-	tree->sums = move_aligned(NULL, 0, tree->room, sizeof(*tree->sums));
-	tree->runs = trace->runs;
-	tree->until_tail = calloc(count_numbers(tree, trace), sizeof(*tree->until_tail));
-	if (tree->sums)
-		tree->sums[0] = (struct ip_call_sum){0};
-	if (!tree->until_tail)
-		ip_error("out of memory");
-	done = tree->sums && tree->until_tail
-		       ? ip_trace_reader_visit(trace, &visitor, &tree->events)
-		       : -1;
-	if (done < 0 || tree->failed) {
-		ip_calltree_destroy(tree);
-		return -1;
-	}
+	tree = part;
+	tree->events = events;
 	hand_over(tree);
 	*ret = tree;
 	return 0;

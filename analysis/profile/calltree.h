@@ -43,6 +43,7 @@ struct ip_calltree {
 	/* By function or thread: the time of some calls ends at a tail call to a function without
 	 * events. */
 	bool *until_tail;
+	size_t nnumbers; /* of until_tail */
 	uint64_t events;
 	uint64_t ticks; /* of all threads together, in the functions where call paths begin */
 	/* Private: */

@@ -13,6 +13,24 @@ void ip_histogram_deinit(struct ip_histogram *h)
 	*h = (struct ip_histogram){0};
 }
 
+void ip_histogram_merge(struct ip_histogram *to, struct ip_histogram *from)
+{
+	for (unsigned i = 0; i < IP_HISTOGRAM_ROWS; i++) {
+		uint32_t *a = to->rows[i], *b = from->rows[i];
+
+		if (!a) {
+			to->rows[i] = b;
+			from->rows[i] = NULL;
+			continue;
+		}
+		for (unsigned k = 0; b && k < IP_HISTOGRAM_STEPS; k++)
+			a[k] = a[k] + b[k] < a[k] ? UINT32_MAX : a[k] + b[k];
+	}
+	to->count += from->count;
+	to->dropped += from->dropped;
+	ip_histogram_deinit(from);
+}
+
 uint32_t *ip_histogram_row(struct ip_histogram *h, unsigned row)
 {
 	h->rows[row] = calloc(IP_HISTOGRAM_STEPS, sizeof(uint32_t));

@@ -24,6 +24,9 @@ struct ip_histogram {
 
 void ip_histogram_deinit(struct ip_histogram *histogram);
 
+/* Moves the values of from to another histogram. from is empty then. */
+void ip_histogram_merge(struct ip_histogram *to, struct ip_histogram *from);
+
 /* Makes a row. Private to ip_histogram_add(). Returns NULL where memory ran out. */
 uint32_t *ip_histogram_row(struct ip_histogram *histogram, unsigned row);
 

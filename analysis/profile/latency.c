@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "analysis/callstack/frames_words.h"
+#include "analysis/callstack/trace_parts.h"
 #include "analysis/profile/value_choice.h"
 #include "common/error.h"
 
@@ -150,34 +152,109 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	l->thread = run;
 }
 
+static size_t take_words(void *context, struct ip_frames *frames,
+			 const struct ip_stream_words *words, uint64_t *ret_ts, uint64_t *ret_sp)
+{
+	struct ip_ended_call calls[IP_FRAMES_WORDS];
+	struct ip_latencies *l = context;
+	size_t n, taken;
+
+	taken = ip_frames_take_words(frames, words, false, NULL, NULL, calls, &n, ret_ts, ret_sp);
+	for (size_t i = 0; i < n; i++) {
+		const struct ip_frame frame = {.start = calls[i].end - calls[i].ticks,
+					       .function = calls[i].function,
+					       .flags = calls[i].flags};
+
+		if (is_wanted(l, &frame, IP_END_EXIT))
+			count(l, &l->functions[frame.function], &frame, calls[i].end);
+	}
+	return taken;
+}
+
+/* Returns empty ones of all functions, for one part of the trace. */
+static void *create_part(void *context)
+{
+	const struct ip_latencies *options = context;
+	struct ip_latencies *l = calloc(1, sizeof(*l));
+
+	if (l) {
+		*l = *options;
+		l->functions = calloc(l->nfunctions, sizeof(*l->functions));
+	}
+	if (l && l->functions)
+		return l;
+	free(l);
+	ip_error("out of memory");
+	return NULL;
+}
+
+static int end_part(void *part)
+{
+	return ((struct ip_latencies *)part)->failed ? ip_error("out of memory") : 0;
+}
+
+static void merge_latency(struct ip_latency *to, struct ip_latency *f, size_t nslices)
+{
+	to->min = to->count && to->min < f->min ? to->min : f->min;
+	to->max = to->count && to->max > f->max ? to->max : f->max;
+	to->count += f->count;
+	to->until_tail += f->until_tail;
+	to->total += f->total;
+	for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++)
+		to->calls[b] += f->calls[b];
+	if (!to->over_time) {
+		to->over_time = f->over_time;
+		f->over_time = NULL;
+		return;
+	}
+	for (size_t i = 0; f->over_time && i < nslices * IP_LATENCY_BUCKETS; i++)
+		to->over_time[i] += f->over_time[i];
+}
+
+static int merge_part(void *first, void *part)
+{
+	struct ip_latencies *to = first, *l = part;
+
+	for (size_t i = 0; i < to->nfunctions; i++)
+		if (l->functions[i].count)
+			merge_latency(&to->functions[i], &l->functions[i], to->nslices);
+	return 0;
+}
+
+static void destroy_part(void *part)
+{
+	ip_latencies_destroy(part);
+}
+
 int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, size_t nslices,
 			 uint32_t tid, struct ip_latencies **ret)
 {
 	static const struct ip_frames_ops ops = {.closed = on_closed};
-	struct ip_latencies *l = calloc(1, sizeof(*l));
-	const struct ip_trace_visitor visitor = {.ops = &ops, .context = l, .run = on_run};
+	struct ip_latencies options = {.nfunctions = trace->session->nfunctions,
+				       .trace = trace,
+				       .selected = selected,
+				       .tid = tid,
+				       .nslices = nslices};
+	const struct ip_trace_parts parts = {
+		.create = create_part,
+		.end = end_part,
+		.merge = merge_part,
+		.destroy = destroy_part,
+		.visitor = {.ops = &ops, .run = on_run, .words = take_words},
+		.context = &options,
+		.size = options.nfunctions *
+			(sizeof(*options.functions) +
+			 nslices * IP_LATENCY_BUCKETS * sizeof(*options.functions->over_time))};
+	uint64_t events;
+	void *part;
 
-	if (l)
-		l->functions = calloc(trace->session->nfunctions, sizeof(*l->functions));
-	if (!l || !l->functions) {
-		ip_latencies_destroy(l);
-		return ip_error("out of memory");
-	}
-	l->nfunctions = trace->session->nfunctions;
-	l->trace = trace;
-	l->selected = selected;
-	l->tid = tid;
-	l->nslices = nslices;
 	if (nslices)
-		l->slice_ns =
+		options.slice_ns =
 			ip_recording_ns(trace->session, trace->end - trace->begin) / nslices + 1;
-	if (ip_trace_reader_visit(trace, &visitor, &l->events) < 0 || l->failed) {
-		if (l->failed)
-			ip_error("out of memory");
-		ip_latencies_destroy(l);
+	if (ip_trace_reader_visit_parts(trace, &parts, &part, &events) < 0)
 		return -1;
-	}
-	*ret = l;
+	*ret = part;
+	(*ret)->events = events;
 	return 0;
 }
 

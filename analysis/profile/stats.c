@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "analysis/callstack/frames_words.h"
+#include "analysis/callstack/trace_parts.h"
 #include "common/error.h"
 
 static inline void note_run(const struct ip_stats *stats, struct ip_call_stats *f)
@@ -324,12 +325,125 @@ static void sum_up(struct ip_stats *stats)
 	}
 }
 
+static const struct ip_frames_ops function_ops = {
+	.closed = on_closed, .orphan = on_orphan, .point = on_point};
+
+static struct ip_stats *create(const struct ip_stats_options *options)
+{
+	struct ip_stats *stats = calloc(1, sizeof(*stats));
+
+	if (stats) {
+		stats->selected = options->selected;
+		stats->tid = options->tid;
+		stats->scale = options->scale;
+	}
+	return stats;
+}
+
+/* What is collected by function: by several threads. */
+struct by_function {
+	const struct ip_stats_options *options;
+	size_t nfunctions;
+};
+
+static void *create_part(void *context)
+{
+	const struct by_function *by = context;
+	struct ip_stats *stats = create(by->options);
+
+	if (stats) {
+		stats->nitems = by->nfunctions;
+		stats->items = calloc(stats->nitems, sizeof(*stats->items));
+		stats->sums = make_sums(stats->nitems);
+	}
+	if (stats && stats->items && stats->sums)
+		return stats;
+	ip_stats_destroy(stats);
+	ip_error("out of memory");
+	return NULL;
+}
+
+static int end_part(void *part)
+{
+	struct ip_stats *stats = part;
+
+	add_run(stats);
+	free(stats->sums);
+	stats->sums = NULL;
+	return stats->failed ? -1 : 0;
+}
+
+static void merge_call_stats(struct ip_call_stats *to, struct ip_call_stats *f)
+{
+	bool had = to->histogram.count || to->histogram.dropped;
+
+	to->calls += f->calls;
+	to->points += f->points;
+	to->total += f->total;
+	to->self += f->self;
+	to->threads += f->threads;
+	to->earlier += f->earlier;
+	to->tails += f->tails;
+	to->until_tail += f->until_tail;
+	to->unwound += f->unwound;
+	to->unfinished += f->unfinished;
+	to->suspect += f->suspect;
+	if (f->longest_unfinished > to->longest_unfinished)
+		to->longest_unfinished = f->longest_unfinished;
+	if (!f->histogram.count && !f->histogram.dropped)
+		return;
+	to->min = had && to->min < f->min ? to->min : f->min;
+	to->max = had && to->max > f->max ? to->max : f->max;
+	to->sum += f->sum;
+	to->squares += f->squares;
+	ip_histogram_merge(&to->histogram, &f->histogram);
+}
+
+/* Runs of different parts are different ones. */
+static int merge_part(void *first, void *part)
+{
+	struct ip_stats *to = first, *stats = part;
+
+	for (size_t i = 0; i < to->nitems; i++)
+		if (stats->items[i].calls || stats->items[i].points || stats->items[i].earlier)
+			merge_call_stats(&to->items[i], &stats->items[i]);
+	to->orphans += stats->orphans;
+	return 0;
+}
+
+static void destroy_part(void *part)
+{
+	ip_stats_destroy(part);
+}
+
+static int collect_by_function(struct ip_trace_reader *trace,
+			       const struct ip_stats_options *options, struct ip_stats **ret)
+{
+	struct by_function by = {options, trace->session->nfunctions};
+	const struct ip_trace_parts parts = {
+		.create = create_part,
+		.end = end_part,
+		.merge = merge_part,
+		.destroy = destroy_part,
+		.visitor = {.ops = &function_ops, .words = take_words, .run = on_run},
+		.context = &by,
+		.size = by.nfunctions *
+			(sizeof(struct ip_call_stats) + sizeof(struct ip_run_sums))};
+	void *part;
+	uint64_t events;
+
+	if (ip_trace_reader_visit_parts(trace, &parts, &part, &events) < 0)
+		return -1;
+	*ret = part;
+	(*ret)->events = events;
+	sum_up(*ret);
+	return 0;
+}
+
 /* chosen NULL: values are not chosen. */
 static int collect(struct ip_trace_reader *trace, const struct ip_stats_options *options,
 		   const struct ip_value_choice *chosen, struct ip_stats **ret)
 {
-	static const struct ip_frames_ops functions = {
-		.closed = on_closed, .orphan = on_orphan, .point = on_point};
 	static const struct ip_frames_ops batched = {
 		.closed = on_batched, .orphan = on_orphan, .point = on_point};
 	static const struct ip_frames_ops groups = {.opened = on_group_opened,
@@ -339,25 +453,20 @@ static int collect(struct ip_trace_reader *trace, const struct ip_stats_options 
 						    .orphan = on_orphan,
 						    .point = on_group_point,
 						    .values = on_values};
-	struct ip_stats *stats = calloc(1, sizeof(*stats));
 	bool grouped = options->by != IP_GROUP_BY_FUNCTION || options->per_process;
-	struct ip_trace_visitor visitor = {.ops = grouped	     ? &groups
-						  : options->batches ? &batched
-								     : &functions,
-					   .context = stats,
-					   .words = grouped || options->batches ? NULL : take_words,
-					   .run = on_run};
+	struct ip_trace_visitor visitor = {.ops = grouped ? &groups : &batched, .run = on_run};
+	struct ip_stats *stats;
 
+	if (!grouped && !options->batches)
+		return collect_by_function(trace, options, ret);
+	stats = create(options);
 	if (!stats)
 		return ip_error("out of memory");
-	stats->selected = options->selected;
-	stats->tid = options->tid;
-	stats->scale = options->scale;
+	visitor.context = stats;
 	if (!grouped) {
 		stats->nitems = trace->session->nfunctions;
 		stats->items = calloc(stats->nitems, sizeof(*stats->items));
-		stats->sums = make_sums(stats->nitems);
-		stats->failed = !(stats->items && stats->sums) && ip_error("out of memory");
+		stats->failed = !stats->items && ip_error("out of memory");
 	} else {
 		stats->groups = ip_groups_create(trace, options->by, options->value);
 		stats->failed = !stats->groups;
@@ -371,9 +480,6 @@ static int collect(struct ip_trace_reader *trace, const struct ip_stats_options 
 		ip_stats_destroy(stats);
 		return -1;
 	}
-	add_run(stats);
-	free(stats->sums);
-	stats->sums = NULL;
 	sum_up(stats);
 	*ret = stats;
 	return 0;

@@ -48,7 +48,7 @@ struct ip_call_stats {
 	uint64_t longest_unfinished; /* what is known of the longest of them: it took longer */
 	/* of calls in min .. max, exact: so the order in which they are added does not matter */
 	unsigned __int128 sum, squares;
-	uint64_t run;		     /* private: the last run that called the function */
+	uint64_t run; /* private: the last run that called the function */
 	struct ip_histogram histogram;
 	struct ip_batches *batches; /* NULL: not wanted */
 };
@@ -72,7 +72,7 @@ struct ip_stats {
 	const bool *selected;
 	struct ip_run_sums *sums; /* by function, of the run that is being read */
 	uint32_t *open;		  /* by group: its open calls */
-	size_t room;	/* size of items and open */
+	size_t room;		  /* size of items and open */
 	double scale;
 	bool failed;
 };

@@ -48,6 +48,7 @@ static const char help[] =
 	"      --diff OTHER     how the trace differs from trace OTHER, function by function; a "
 	"test tells which\n"
 	"                       differences of their latency are more than chance\n"
+	"  -j, --jobs N         read with so many threads (default: one for each CPU)\n"
 	"      --full-names     whole C++ names, not their short forms\n"
 	"      --json           one JSON document, with all columns\n"
 	"      --csv            the rows with all columns, separated by commas\n";
@@ -361,9 +362,10 @@ int cli_report_parse(int argc, char **argv, struct cli_report_options *o)
 		{"json", no_argument, NULL, OPT_JSON},
 		{"csv", no_argument, NULL, OPT_CSV},
 		CLI_FILTER_FULL_NAMES,
+		CLI_FILTER_JOBS,
 		CLI_FILTER_HELP,
 		{0}};
-	static const struct cli_filter_command command = {"s:w:n:f:h", help, long_options, take};
+	static const struct cli_filter_command command = {"s:w:n:f:j:h", help, long_options, take};
 	int code;
 
 	*o = (struct cli_report_options){.filter = CLI_FILTER_ALL,

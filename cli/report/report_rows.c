@@ -250,6 +250,7 @@ static int load(const char *dir, struct ip_trace_reader *trace,
 	*r = (struct cli_report){.options = options, .trace = trace};
 	if (!trace && cli_reader_open(dir, options->filter.process, &r->trace) < 0)
 		return -1;
+	cli_reader_use_jobs(r->trace, options->filter.jobs);
 	r->clock = r->trace->session;
 	if (base) {
 		double ratio = (double)base->clock->tsc_hz / r->clock->tsc_hz;
