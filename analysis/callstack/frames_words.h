@@ -34,7 +34,7 @@
 #define IP_FRAMES_WORDS 512u
 
 /* A call that has ended by its exit (IP_END_EXIT). No time was lost in it. */
-struct ip_ended_call {
+struct ip_frames_call {
 	uint64_t end, ticks, self; /* self: as in struct ip_frame */
 	uint32_t function, flags;
 	uint32_t depth, tag;
@@ -64,7 +64,7 @@ size_t ip_frames_prepare_words(struct ip_frames *t, const struct ip_stream_words
  * depth. */
 static inline __attribute__((always_inline)) size_t
 ip_frames_take_words(struct ip_frames *t, const struct ip_stream_words *words, bool brief,
-		     ip_frames_tag tag, void *context, struct ip_ended_call *ret_calls,
+		     ip_frames_tag tag, void *context, struct ip_frames_call *ret_calls,
 		     size_t *ret_ncalls, uint64_t *ret_ts, uint64_t *ret_sp)
 {
 	/* a suspect frame that has come back has its flag, and events were lost in it */
@@ -72,7 +72,7 @@ ip_frames_take_words(struct ip_frames *t, const struct ip_stream_words *words, b
 		(uint64_t)(IP_FRAME_JUMPED | IP_FRAME_JOINED | IP_FRAME_SUSPECT) << 32 | UINT32_MAX;
 	size_t max = ip_frames_prepare_words(t, words), floor = t->suspect;
 	const uint64_t *w = words->words, *end = w + max;
-	struct ip_ended_call *call = ret_calls;
+	struct ip_frames_call *call = ret_calls;
 	struct ip_frame *top, *lowest;
 	uint32_t *active = t->active, function;
 	const uint64_t gaps = t->gaps, period = words->ts & ~IP_TIME_MASK;

@@ -536,7 +536,7 @@ static int visit_run(const struct ip_trace_reader *t, struct ip_stream *stream,
 	return 0;
 }
 
-static int note_damage(struct ip_trace_visit *visit, const char *line)
+static int note_damage(struct ip_trace_result *visit, const char *line)
 {
 	if (!line)
 		return 0;
@@ -562,14 +562,14 @@ static bool is_off(const struct ip_trace_reader *t, size_t i)
 
 int ip_trace_reader_visit_runs(struct ip_trace_reader *t, size_t from, size_t to,
 			       const struct ip_trace_visitor *visitor, struct ip_frames *frames,
-			       struct ip_trace_visit *ret)
+			       struct ip_trace_result *ret)
 {
 	uint64_t *silent = ip_recording_silent(t->session) ? &ret->silent : NULL;
 	struct ip_stream *stream = NULL;
 	uint32_t member = 0;
 	int done = 0;
 
-	*ret = (struct ip_trace_visit){0};
+	*ret = (struct ip_trace_result){0};
 	for (size_t i = from; done == 0 && i < to; i++) {
 		struct ip_thread_packets *run = &t->runs[i];
 		uint64_t before = ret->events;
@@ -596,8 +596,8 @@ int ip_trace_reader_visit_runs(struct ip_trace_reader *t, size_t from, size_t to
 	return done;
 }
 
-int ip_trace_visit_take(struct ip_trace_visit *visit, struct ip_trace_reader *t,
-			uint64_t *ret_events)
+int ip_trace_result_take(struct ip_trace_result *visit, struct ip_trace_reader *t,
+			 uint64_t *ret_events)
 {
 	int done = 0;
 
@@ -609,7 +609,7 @@ int ip_trace_visit_take(struct ip_trace_visit *visit, struct ip_trace_reader *t,
 		free(visit->damages[i]);
 	}
 	free(visit->damages);
-	*visit = (struct ip_trace_visit){0};
+	*visit = (struct ip_trace_result){0};
 	return done;
 }
 
@@ -617,12 +617,12 @@ int ip_trace_visit_take(struct ip_trace_visit *visit, struct ip_trace_reader *t,
 static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visitor,
 		 struct ip_frames *frames, uint64_t *ret_events)
 {
-	struct ip_trace_visit seen;
+	struct ip_trace_result seen;
 	int done, taken;
 
 	*ret_events = t->silent = 0;
 	done = ip_trace_reader_visit_runs(t, 0, t->nruns, visitor, frames, &seen);
-	taken = ip_trace_visit_take(&seen, t, ret_events);
+	taken = ip_trace_result_take(&seen, t, ret_events);
 	return done < 0 ? -1 : taken;
 }
 

@@ -22,7 +22,7 @@
 struct part {
 	size_t from, to; /* runs */
 	void *receiver;
-	struct ip_trace_visit seen;
+	struct ip_trace_result seen;
 	bool done;
 };
 
@@ -161,7 +161,7 @@ int ip_trace_reader_visit_parts(struct ip_trace_reader *trace, const struct ip_t
 	run(&w, jobs < w.n ? jobs : w.n);
 	*ret_events = trace->silent = 0;
 	for (size_t i = 0; i < w.n; i++) {
-		if (ip_trace_visit_take(&w.items[i].seen, trace, ret_events) < 0)
+		if (ip_trace_result_take(&w.items[i].seen, trace, ret_events) < 0)
 			done = -1;
 		if (w.items[i].receiver && (i || w.failed || done < 0))
 			parts->destroy(w.items[i].receiver);

@@ -18,7 +18,7 @@ int ip_trace_reader_list_processes(struct ip_trace_reader *trace, uint64_t told)
 void ip_trace_reader_add_up(struct ip_trace_reader *trace);
 
 /* What a visit of some runs has found besides the events. The damages are malloc'ed. */
-struct ip_trace_visit {
+struct ip_trace_result {
 	uint64_t events, silent;
 	char **damages;
 	size_t ndamages;
@@ -29,11 +29,11 @@ struct ip_trace_visit {
  * fails. Returns 0, or -1 with an error. Threads may visit different runs of a trace at once. */
 int ip_trace_reader_visit_runs(struct ip_trace_reader *trace, size_t from, size_t to,
 			       const struct ip_trace_visitor *visitor, struct ip_frames *frames,
-			       struct ip_trace_visit *ret);
+			       struct ip_trace_result *ret);
 
 /* Moves what was found to the trace, and the events to *ret_events. Returns 0, or -1 with an
  * error; visit is empty then, too. */
-int ip_trace_visit_take(struct ip_trace_visit *visit, struct ip_trace_reader *trace,
-			uint64_t *ret_events);
+int ip_trace_result_take(struct ip_trace_result *visit, struct ip_trace_reader *trace,
+			 uint64_t *ret_events);
 
 #endif

@@ -376,7 +376,7 @@ static inline __attribute__((always_inline)) uint32_t tag_of(void *context, uint
 static size_t take_words(void *context, struct ip_frames *frames,
 			 const struct ip_stream_words *words, uint64_t *ret_ts, uint64_t *ret_sp)
 {
-	struct ip_ended_call calls[IP_FRAMES_WORDS];
+	struct ip_frames_call calls[IP_FRAMES_WORDS];
 	struct ip_calltree *tree = context;
 	size_t n, taken;
 
@@ -385,7 +385,7 @@ static size_t take_words(void *context, struct ip_frames *frames,
 		return 0;
 	taken = ip_frames_take_words(frames, words, true, tag_of, tree, calls, &n, ret_ts, ret_sp);
 	for (size_t i = 0; i < n; i++) {
-		const struct ip_ended_call *c = &calls[i];
+		const struct ip_frames_call *c = &calls[i];
 		struct ip_call_sum *sum = &tree->sums[c->tag & TAG_NODE];
 
 		if (__builtin_expect(c->flags & IP_FRAME_TAIL, 0))

@@ -155,7 +155,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 static size_t take_words(void *context, struct ip_frames *frames,
 			 const struct ip_stream_words *words, uint64_t *ret_ts, uint64_t *ret_sp)
 {
-	struct ip_ended_call calls[IP_FRAMES_WORDS];
+	struct ip_frames_call calls[IP_FRAMES_WORDS];
 	struct ip_latencies *l = context;
 	size_t n, taken;
 

@@ -154,13 +154,13 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 static size_t take_words(void *context, struct ip_frames *frames,
 			 const struct ip_stream_words *words, uint64_t *ret_ts, uint64_t *ret_sp)
 {
-	struct ip_ended_call calls[IP_FRAMES_WORDS];
+	struct ip_frames_call calls[IP_FRAMES_WORDS];
 	struct ip_stats *stats = context;
 	size_t n, taken;
 
 	taken = ip_frames_take_words(frames, words, true, NULL, NULL, calls, &n, ret_ts, ret_sp);
 	for (size_t i = 0; i < n && !stats->skip; i++) {
-		const struct ip_ended_call *c = &calls[i];
+		const struct ip_frames_call *c = &calls[i];
 		struct ip_run_sums *f = &stats->sums[c->function];
 		uint64_t ticks = c->ticks;
 
@@ -555,7 +555,11 @@ void ip_stats_summarize(const struct ip_recording *s, const struct ip_call_stats
 	rest = f->sum % n;
 	/* the squares of the distances to mean, which is rounded down */
 	squares = f->squares - mean * (f->sum + rest);
-	variance = (double)squares / n - ((double)rest / n) * ((double)rest / n);
+	/* exact as long as it fits */
+	if (squares < ~(unsigned __int128)0 / n)
+		variance = (double)(squares * n - rest * rest) / n / n;
+	else
+		variance = (double)squares / n - ((double)rest / n) * ((double)rest / n);
 	ret->stddev = variance > 0 ? sqrt(variance) * 1e9 / s->tsc_hz : 0;
 	ret->min = ip_recording_ns(s, f->min);
 	ret->max = ip_recording_ns(s, f->max);

@@ -99,7 +99,7 @@ ssize_t ip_stream_read(struct ip_stream *stream, struct ip_event *events, size_t
 struct ip_stream_words {
 	const uint64_t *words;
 	size_t n;
-	uint64_t ts, sp;			 /* of the record before the first word */
+	uint64_t ts, sp;			/* of the record before the first word */
 	const struct ip_stream_renumber *shift; /* how the numbers are told to the reader */
 };
 

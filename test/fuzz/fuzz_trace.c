@@ -305,7 +305,7 @@ static uint64_t open_earlier(const struct ip_recording *session, struct ip_frame
 }
 
 /* The calls that have ended, as a number that does not depend on their order. */
-static uint64_t call_number(const struct ip_ended_call *c, uint64_t how)
+static uint64_t call_number(const struct ip_frames_call *c, uint64_t how)
 {
 	uint64_t hash = how;
 
@@ -318,12 +318,12 @@ static uint64_t call_number(const struct ip_ended_call *c, uint64_t how)
 static void sum_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
 		       enum ip_frame_end how)
 {
-	const struct ip_ended_call call = {.end = end,
-					   .ticks = ip_frame_ticks(frame, end),
-					   .self = frame->self,
-					   .function = frame->function,
-					   .flags = frame->flags,
-					   .depth = depth};
+	const struct ip_frames_call call = {.end = end,
+					    .ticks = ip_frame_ticks(frame, end),
+					    .self = frame->self,
+					    .function = frame->function,
+					    .flags = frame->flags,
+					    .depth = depth};
 
 	*(uint64_t *)context += call_number(&call, how);
 }
@@ -333,7 +333,7 @@ static void sum_closed(void *context, const struct ip_frame *frame, size_t depth
 static void read_by_words(const struct ip_recording *session, const char *path)
 {
 	static const struct ip_frames_ops sum_ops = {.closed = sum_closed};
-	struct ip_ended_call calls[IP_FRAMES_WORDS];
+	struct ip_frames_call calls[IP_FRAMES_WORDS];
 	struct ip_frames *frames[2];
 	uint64_t sums[2] = {0, 0};
 	struct ip_stream_words words;

@@ -107,7 +107,7 @@ struct sums {
 	uint64_t calls, self, ticks, inner, ends, depths, starts, flags, how[4];
 };
 
-static void add(struct sums *s, const struct ip_ended_call *c, enum ip_frame_end how)
+static void add(struct sums *s, const struct ip_frames_call *c, enum ip_frame_end how)
 {
 	s[c->function].calls++;
 	s[c->function].self += c->self;
@@ -134,10 +134,10 @@ static uint32_t tag_of(void *context, uint32_t above, uint32_t function, bool is
 static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
 		      enum ip_frame_end how)
 {
-	const struct ip_ended_call call = {end,		 ip_frame_ticks(frame, end),
-					   frame->self,	 frame->function,
-					   frame->flags, depth,
-					   frame->tag};
+	const struct ip_frames_call call = {end,	  ip_frame_ticks(frame, end),
+					    frame->self,  frame->function,
+					    frame->flags, depth,
+					    frame->tag};
 
 	add(context, &call, how);
 }
@@ -148,7 +148,7 @@ static size_t feed(struct sums *sums, bool by_words)
 {
 	static const struct ip_frames_ops ops = {.opened = on_opened, .closed = on_closed};
 	static const struct ip_stream_renumber shift = {.most = UINT32_MAX - 1};
-	struct ip_ended_call calls[IP_FRAMES_WORDS];
+	struct ip_frames_call calls[IP_FRAMES_WORDS];
 	struct ip_frames *t = ip_frames_create(session, &ops, sums);
 	size_t taken = 0;
 
@@ -217,7 +217,7 @@ static void test_same(void **state)
 static void test_depth_and_numbers(void **state)
 {
 	static const struct ip_stream_renumber shift = {.base = 1, .most = 1};
-	struct ip_ended_call calls[IP_FRAMES_WORDS];
+	struct ip_frames_call calls[IP_FRAMES_WORDS];
 	static struct sums sums[16];
 	struct ip_frames *t;
 	uint64_t entry = IP_PROBE_ENTRY | 1ull << 32, ts = 0, sp = BASE, n = 0;
