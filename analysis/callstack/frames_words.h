@@ -115,7 +115,9 @@ ip_frames_take_words(struct ip_frames *t, const struct ip_stream_words *words, b
 			if (ticks >> 32 || f.function == IP_FRAMES_NO_NUMBER)
 				break;
 			if (kind == IP_PROBE_ENTRY && f.reach && top < t->frames) {
-				/* no frame is open */
+				/* No frame is open: any distance will do. The next such entry is
+				 * common. */
+				top->sp = at + BELOW / 2;
 			} else if (kind == IP_PROBE_TAIL_EXIT && f.tail_common &&
 				   ((what ^ f.function) & uncommon) == 0 && top->sp < at &&
 				   at - top->sp < ABOVE_EXIT &&
