@@ -32,6 +32,7 @@
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "hotpatcher/shm/area.h"
+#include "session/control/control_socket.h"
 #include "session/follow/follow_fork.h"
 #include "session/pmu_leftovers.h"
 
@@ -196,8 +197,10 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 		/* a forked child shares the area with its parent: only the target's own session
 		 * ends */
 		ends = area->header->session_pid == (uint32_t)pid;
-		if (ends)
+		if (ends) {
 			ip_area_set_ended(area);
+			ip_control_wake(area, pid);
+		}
 	}
 	if (ip_modules_load(target, &modules) < 0)
 		goto out;

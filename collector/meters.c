@@ -23,6 +23,9 @@
  * If it is not enough, more is made (meter_blocks.h). */
 #define MORE_ROOM    2048u
 #define MORE_NUMBERS 65536u
+/* of a session that only watches: hundreds of them may wait */
+#define LEAN_ROOM    256u
+#define LEAN_NUMBERS 1024u
 
 /* Returns the room that a function with the user's payload takes: struct ip_user_function with the
  * name, and the cell. *ret_cell: offset of the cell. */
@@ -46,15 +49,15 @@ static const char *name_of(const struct ip_plan_function *f)
 
 void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules *rules,
 		       const struct ip_user_payload *user, const struct ip_modules *modules,
-		       const struct ip_area *area, struct ip_area_needs *ret)
+		       const struct ip_area *area, bool lean, struct ip_area_needs *ret)
 {
 	uint32_t known = __atomic_load_n(&area->header->nmodules, __ATOMIC_RELAXED);
-	uint64_t numbers = 1 + MORE_NUMBERS;
+	uint64_t numbers = 1 + (lean ? LEAN_NUMBERS : MORE_NUMBERS);
 	uint32_t cell;
 
 	ret->modes |= IP_MODE_PAYLOADS;
 	ret->room = plan->ncounts * sizeof(uint64_t) + plan->nhists * sizeof(struct ip_hist) +
-		    MORE_ROOM;
+		    (lean ? LEAN_ROOM : MORE_ROOM);
 	for (size_t i = 0; i < plan->nfunctions; i++)
 		if (plan->functions[i].tail_exits && ip_plan_measures(&plan->functions[i]))
 			ret->room += sizeof(struct ip_hist_tails) - sizeof(struct ip_hist);

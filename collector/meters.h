@@ -25,10 +25,11 @@ struct ip_payload_rules;
 struct ip_user_payload;
 
 /* Computes what a plan needs of the area, with room for functions that may be added later. modules:
- * all modules of the target. */
+ * all modules of the target. lean: the session only watches (area_lean.h): there is little of such
+ * room. */
 void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules *rules,
 		       const struct ip_user_payload *user, const struct ip_modules *modules,
-		       const struct ip_area *area, struct ip_area_needs *ret);
+		       const struct ip_area *area, bool lean, struct ip_area_needs *ret);
 
 /* To be called after ip_area_begin(). area and user are borrowed. user is NULL if the session has
  * no user payload. */

@@ -278,6 +278,8 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options,
 	int done = -1;
 
 	*ret = (struct ip_session_summary){.pid = pid};
+	if (options->yields)
+		ip_nap_prepare();
 	ip_session_choose_clock(options);
 	ip_clock_read(&s.start);
 	ip_priority_guard_start();

@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/notice.h"
+#include "hotpatcher/shm/area_lean.h"
 #include "hotpatcher/shm/area_trace.h"
 #include "session/controller.h"
 #include "session/pmu_leftovers.h"
@@ -66,8 +67,8 @@ int ip_session_begin_collector(struct ip_session *s, uint64_t max_size)
 	return 0;
 }
 
-int ip_session_begin_area(const struct ip_session *s, struct ip_area *area,
-			  const struct ip_plan *plan, const struct ip_modules *modules)
+int ip_session_begin_area(struct ip_session *s, struct ip_area *area, const struct ip_plan *plan,
+			  const struct ip_modules *modules)
 {
 	struct ip_area_needs needs = {
 		.memory = s->options->memory,
@@ -76,9 +77,13 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area,
 			 (ip_clock_selected() == IP_CLOCK_MONOTONIC ? IP_MODE_MONOTONIC : 0) |
 			 (s->options->overwrite ? IP_MODE_OVERWRITE : 0)};
 
+	const long threads = ip_proc_status(s->target->pid, "Threads");
+	const bool lean = ip_nap_only_watches(s, plan);
+
+	ip_area_lean_prepare(area, lean, threads > 0 ? threads : 0);
 	if (s->selections.rules || ip_controllers_count(s))
 		ip_counters_needs(plan, s->selections.rules, s->user.path ? &s->user : NULL,
-				  modules, area, &needs);
+				  modules, area, lean, &needs);
 	if (ip_controllers_check(s, plan, &needs.room) < 0)
 		return -1;
 	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) &&
@@ -96,6 +101,8 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area,
 			s->target->pid);
 	if (ip_area_begin(area, s->target->pid, &needs) < 0)
 		return -1;
+	s->nap.watches = lean;
+	s->nap.few_slots = lean && ip_area_lean_give_back(area);
 	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE)) {
 		/* for hooks whose first read of the clock fails */
 		__atomic_store_n(&area->clock->now, ip_clock_now(), __ATOMIC_RELEASE);

@@ -107,6 +107,21 @@ uint64_t ip_controllers_nap(const struct ip_session *s, uint64_t now_ns)
 	return least;
 }
 
+uint64_t ip_controllers_rest(const struct ip_session *s, uint64_t now_ns)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (size_t i = 0; i < s->ncontrollers; i++) {
+		const struct ip_session_controller *c = s->controllers[i];
+		uint64_t rest = c->rest ? c->rest(c->data, now_ns) : UINT64_MAX;
+
+		if (rest == UINT64_MAX)
+			return UINT64_MAX;
+		least = rest < least ? rest : least;
+	}
+	return least;
+}
+
 void ip_controllers_end(struct ip_session *s)
 {
 	for (size_t i = 0; i < s->ncontrollers; i++)

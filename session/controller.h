@@ -50,6 +50,9 @@ struct ip_session_controller {
 	enum ip_end_reason (*step)(void *data, struct ip_session *s);
 	/* How long the session's loop may sleep, in ns. */
 	uint64_t (*nap)(const void *data, uint64_t now_ns);
+	/* How long the controller can do without a step, in ns, in a session that does nothing else
+	 * (nap.h). NULL: it needs whole steps. */
+	uint64_t (*rest)(const void *data, uint64_t now_ns);
 	/* Called when the session ends. Reads everything for the last time, and fills in the
 	 * summary. */
 	void (*end)(void *data, struct ip_session *s);
@@ -75,6 +78,8 @@ int ip_controllers_planned(struct ip_session *s, const struct ip_plan *plan);
 enum ip_end_reason ip_controllers_step(struct ip_session *s);
 /* The shortest time that a controller allows; UINT64_MAX: no controller sets a limit. */
 uint64_t ip_controllers_nap(const struct ip_session *s, uint64_t now_ns);
+/* The same for `rest`; UINT64_MAX: some controller has none, or there is no controller. */
+uint64_t ip_controllers_rest(const struct ip_session *s, uint64_t now_ns);
 void ip_controllers_end(struct ip_session *s);
 void ip_controllers_destroy(struct ip_session *s);
 

@@ -316,6 +316,7 @@ void ip_session_clear(struct ip_session *s)
 	ip_control_destroy(s->control);
 	ip_site_monitor_destroy(s->watch);
 	ip_stacks_destroy(s->stacks);
+	ip_nap_clear(s);
 	ip_thread_names_destroy(s->thread_names);
 	ip_process_names_destroy(s->process_names);
 	ip_thread_areas_destroy(s->threads);

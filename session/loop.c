@@ -4,6 +4,7 @@
  * go on.
  */
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -170,6 +171,23 @@ uint64_t ip_session_longest_nap(const struct ip_session *s, uint64_t now)
 	return longest;
 }
 
+/* Returns whether a descriptor is ready. A signal that asks for the end does not come between the
+ * look at it and the sleep, which may be a long one. */
+static bool wait_for(struct pollfd *polled, nfds_t n, const struct timespec *limit)
+{
+	sigset_t ends, before;
+	int ready;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	sigprocmask(SIG_BLOCK, &ends, &before);
+	ready = ip_interrupted ? 0 : ppoll(polled, n, limit, &before);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return ready > 0;
+}
+
 /* Sleeps until something is to be done. The kernel wakes us when the target ends, and when a client
  * connects. */
 static void sleep_a_little(struct ip_session *s, int taken, bool alive)
@@ -179,18 +197,32 @@ static void sleep_a_little(struct ip_session *s, int taken, bool alive)
 	uint64_t now = ip_now_ns(), nap;
 	struct timespec t;
 
-	nap = ip_collector_nap(s->collector, &s->interval, taken, s->records, now,
-			       ip_session_longest_nap(s, now));
+	nap = s->nap.calm ? ip_nap_length(s, now)
+			  : ip_collector_nap(s->collector, &s->interval, taken, s->records, now,
+					     ip_session_longest_nap(s, now));
 	if (!nap)
 		return;
 	t = (struct timespec){nap / 1000000000, nap % 1000000000};
-	if (ppoll(p, 1 + alive, &t, NULL) <= 0) /* ppoll ignores a negative descriptor */
+	if (!wait_for(p, 1 + alive, &t)) /* a negative descriptor is ignored */
 		return;
 	ip_poll_interval_hurry(&s->interval);
+	ip_nap_end(s);
 	if (p[0].revents) {
 		s->attend_ns = ip_now_ns() + ATTEND_NS;
 		s->listened_ns = 0;
 	}
+}
+
+/* A step in which only the controllers look. */
+static enum ip_end_reason step_calmly(struct ip_session *s)
+{
+	enum ip_end_reason decided = ip_controllers_step(s);
+
+	if (ip_interrupted)
+		return IP_END_INTERRUPTED;
+	if (!decided)
+		sleep_a_little(s, 0, true);
+	return decided;
 }
 
 enum ip_end_reason ip_session_step(struct ip_session *s)
@@ -198,8 +230,12 @@ enum ip_end_reason ip_session_step(struct ip_session *s)
 	uint64_t now;
 	enum ip_end_reason reason, decided;
 	bool alive;
-	int grows = ip_area_grow(s->area, s->target->pid);
-	int taken = ip_collector_poll(s->collector);
+	int grows, taken;
+
+	if (ip_nap_is_calm(s))
+		return step_calmly(s);
+	grows = ip_area_grow(s->area, s->target->pid);
+	taken = ip_collector_poll(s->collector);
 
 	if (grows < 0)
 		ip_notice("%s", ip_error_message());
@@ -254,6 +290,7 @@ enum ip_end_reason ip_session_step(struct ip_session *s)
 	if (!alive && !(s->follow_exec && ip_target_alive(s->target)) &&
 	    !ip_follow_fork_lives(s->followed))
 		return s->execed && !s->follow_exec ? IP_END_EXECED : IP_END_TARGET_ENDED;
+	ip_nap_note(s);
 	if (grows <= 0)
 		sleep_a_little(s, taken, alive);
 	return IP_END_NONE;

@@ -19,6 +19,7 @@
 #include "session/follow/follow_dlopen.h"
 #include "session/follow/follow_fork.h"
 #include "session/monitor/site_monitor.h"
+#include "session/nap.h"
 #include "session/no_events.h"
 #include "session/session.h"
 #include "trace_writer/writer.h"
@@ -69,6 +70,7 @@ struct ip_session {
 	struct ip_site_monitor *watch;	  /* watches the live sites of the present image */
 	uint64_t shown_ns, shown_events;  /* of the progress that was last reported */
 	struct ip_poll_interval interval; /* between steps of the session */
+	struct ip_nap nap;		  /* of a session that only watches */
 	/* until then requests are looked for often: a client has connected */
 	uint64_t attend_ns;
 	uint64_t listened_ns; /* when the session looked for requests last */
@@ -164,8 +166,8 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options);
 /* Begins the session in an area: in the first area, and in the area of a program that the target
  * executes later (plan and modules are NULL then, since the session has no payloads). 0, or -1 with
  * an error. */
-int ip_session_begin_area(const struct ip_session *s, struct ip_area *area,
-			  const struct ip_plan *plan, const struct ip_modules *modules);
+int ip_session_begin_area(struct ip_session *s, struct ip_area *area, const struct ip_plan *plan,
+			  const struct ip_modules *modules);
 
 #define IP_SESSION_SETTLE_NS 200000000ull /* for threads that stand in hooks to leave them */
 #define IP_SESSION_TRY_NS    5000000ull	  /* between tries to stop, or to remap */

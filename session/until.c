@@ -14,6 +14,10 @@
 #include "session/session_private.h"
 #include "session/until.h"
 
+#define SILENT_PERIODS 4u /* between two looks, at most */
+#define SILENT_EACH    2u /* looks until there is one period more between them */
+#define SILENT_LOOKS   (IP_CONDITION_LOOKS + SILENT_PERIODS * SILENT_EACH)
+
 /* One function under one condition. Each inlined instance has an entry of its own. */
 struct watched {
 	uint32_t number;
@@ -21,7 +25,9 @@ struct watched {
 	char *function;
 	struct ip_condition_history history;
 	uint64_t next_ns;
-	uint64_t max; /* the longest call since the function was looked at, in ticks */
+	uint64_t calls;	 /* at the last look */
+	unsigned silent; /* looks in a row that found no new call */
+	uint64_t max;	 /* the longest call since the function was looked at, in ticks */
 };
 
 struct until {
@@ -31,6 +37,7 @@ struct until {
 	size_t n;
 	uint64_t next_ns; /* the earliest next_ns of the items */
 	uint64_t met_ns;  /* when a condition was met; 0: none was yet */
+	bool waits;	  /* the session is for a rule, which waits */
 };
 
 static void destroy(void *data)
@@ -100,6 +107,24 @@ static double ns_per_tick(const struct ip_session *s)
 		       : 0;
 }
 
+/* How long until the next look. A rule waits for hours. While the function is not called, looks
+ * become rarer: one in each period at first, then one in two, three, four. So the first period that
+ * is judged after a silence may be as long as that; all calls of it are new. Calls are counted by
+ * the time that they took to come, so a number of calls keeps its period. */
+static uint64_t interval(const struct until *u, struct watched *w, uint64_t calls)
+{
+	const uint64_t part = ip_condition_interval(w->condition);
+	const unsigned most = w->condition->measure == IP_CONDITION_RATE ? 1 : SILENT_PERIODS;
+	unsigned periods;
+
+	w->silent = !u->waits || calls != w->calls ? 0 : w->silent + (w->silent < SILENT_LOOKS);
+	w->calls = calls;
+	if (w->silent < IP_CONDITION_LOOKS)
+		return part;
+	periods = (w->silent - IP_CONDITION_LOOKS) / SILENT_EACH + 1;
+	return IP_CONDITION_LOOKS * part * (periods < most ? periods : most);
+}
+
 /* Looks at those functions whose time has come. all: at all of them. Returns whether a condition is
  * met; if so, the summary tells which one. */
 static bool look(struct until *u, struct ip_session *s, uint64_t now, bool all)
@@ -120,7 +145,7 @@ static bool look(struct until *u, struct ip_session *s, uint64_t now, bool all)
 			w->max = total.max > w->max ? total.max : w->max;
 		}
 		if (due) {
-			w->next_ns = now + ip_condition_interval(w->condition);
+			w->next_ns = now + interval(u, w, total.calls);
 			total.max = w->max;
 			w->max = 0;
 			if (ip_condition_history_look(&w->history, w->condition, &total, now,
@@ -147,6 +172,15 @@ static enum ip_end_reason step(void *data, struct ip_session *s)
 	if (!u->met_ns && now >= u->next_ns && look(u, s, now, false))
 		u->met_ns = now;
 	return u->met_ns && now - u->met_ns >= s->options->linger_ns ? IP_END_UNTIL : IP_END_NONE;
+}
+
+static uint64_t rest(const void *data, uint64_t now_ns)
+{
+	const struct until *u = data;
+
+	if (u->met_ns)
+		return 0;
+	return u->next_ns > now_ns ? u->next_ns - now_ns : 0;
 }
 
 /* The function that came nearest to its limit; NULL: none has a figure. *ret_judged: some period
@@ -214,8 +248,13 @@ int ip_until_add(struct ip_session *s, const struct ip_conditions *conditions)
 	if (!u)
 		return ip_error("out of memory");
 	u->conditions = conditions;
-	u->controller = (struct ip_session_controller){
-		.data = u, .planned = planned, .step = step, .end = end, .destroy = destroy};
+	u->waits = s->options->yields;
+	u->controller = (struct ip_session_controller){.data = u,
+						       .planned = planned,
+						       .step = step,
+						       .rest = rest,
+						       .end = end,
+						       .destroy = destroy};
 	ip_controllers_add(s, &u->controller);
 	return 0;
 }

@@ -37,6 +37,7 @@ static struct {
 	pid_t pid;			       /* process id of the guard; 0: none */
 	int pipe;			       /* the end of the pipe that iprobe holds */
 	bool tried;
+	bool rests;
 } guard = {.pipe = -1};
 
 /* The present time in the unit of the start times of threads: ticks since the machine was
@@ -208,6 +209,7 @@ void ip_priority_guard_start(void)
 	if (guard.tried)
 		return;
 	guard.tried = true;
+	guard.rests = false;
 	if (!ip_priority_guard_may_lend())
 		return;
 	table = mmap(NULL, sizeof(*guard.table), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -245,14 +247,24 @@ void ip_priority_guard_stop(void)
 		usleep(PAUSE_US);
 	}
 	guard.pid = 0;
-	guard.tried = false;
+	guard.tried = guard.rests = false;
 	if (guard.table)
 		munmap(guard.table, sizeof(*guard.table));
 	guard.table = NULL;
 }
 
+void ip_priority_guard_rest(void)
+{
+	const bool there = guard.tried;
+
+	ip_priority_guard_stop();
+	guard.rests = there;
+}
+
 bool ip_priority_guard_begin(void)
 {
+	if (guard.rests)
+		ip_priority_guard_start();
 	for (int i = 0; guard.pid && !__atomic_load_n(&guard.table->ready, __ATOMIC_SEQ_CST) &&
 			i < READY_TRIES;
 	     i++)

@@ -67,6 +67,9 @@ void ip_priority_guard_start(void);
 /* Ends the guard and waits for it. */
 void ip_priority_guard_stop(void);
 
+/* The same, until the next ip_priority_guard_begin(), which starts it again. */
+void ip_priority_guard_rest(void);
+
 /* Step 4; then takes back what is still lent, and empties the table unless that fails for a thread.
  * Returns whether threads can be raised. */
 bool ip_priority_guard_begin(void);

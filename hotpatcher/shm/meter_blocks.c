@@ -65,14 +65,14 @@ int ip_blocks_divide(struct ip_area *area, uint64_t room, bool frames, uint64_t 
 	uint64_t head, n = 1, late = 0;
 	char have[16], need[16];
 
-	*b = (struct ip_blocks){0};
+	*b = (struct ip_blocks){.most = b->most, .alone = b->alone};
 	*ret_left = memory;
 	if (!room)
 		return 0;
 	b->depth = frames ? METERS_DEPTH : 0;
 	head = round_up(IP_METERS_HEAD + b->depth * sizeof(struct ip_meters_frame), LINE);
 	b->size = head + round_up(room, LINE);
-	while (n < IP_AREA_SLOTS && 2 * n * b->size <= memory / 2)
+	while (n < (b->most ? b->most : IP_AREA_SLOTS) && 2 * n * b->size <= memory / 2)
 		n *= 2;
 	if (n < 2 || b->size > UINT32_MAX / 16)
 		return ip_error("what is counted and measured takes %s a thread: select fewer "
@@ -82,7 +82,7 @@ int ip_blocks_divide(struct ip_area *area, uint64_t room, bool frames, uint64_t 
 	b->rooms[0].low = head;
 	b->rooms[0].high = b->size;
 	b->nrooms = 1;
-	*ret_left = memory - n * b->size;
+	*ret_left = b->alone ? 0 : memory - n * b->size;
 	b->at = IP_AREA_DATA_OFFSET + *ret_left / IP_SUBBUF_SIZE * IP_SUBBUF_SIZE;
 	ip_blocks_each_late(area, note_end, &late);
 	if (b->at < late)

@@ -38,6 +38,10 @@
 struct ip_area;
 
 struct ip_blocks {
+	/* For the next session: most blocks that it is to have, a power of two; 0: as many as there
+	 * is memory for. alone: it writes no events, so sub-buffers get next to nothing. */
+	uint32_t most;
+	bool alone;
 	/* numbers of blocks, the shared one included: at the session's beginning; handed out now.
 	 * 0: the session has none */
 	uint32_t all, n;

@@ -130,6 +130,7 @@ int ip_session_take_over(struct ip_session *s, uint32_t number)
 		  "recording, and begins again after it",
 		  s->target->pid, owner);
 	__atomic_store_n(&h->ended, number, __ATOMIC_RELEASE);
+	ip_control_wake(s->area, s->target->pid);
 	while (ip_area_has_session(s->area) &&
 	       __atomic_load_n(&h->session, __ATOMIC_RELAXED) == number) {
 		if (ip_now_ns() > limit || ip_interrupted)

@@ -398,6 +398,18 @@ static int find_session(const struct ip_area *area, pid_t pid, int *ret,
 	return done;
 }
 
+void ip_control_wake(const struct ip_area *area, pid_t pid)
+{
+	_cleanup_free_ char *error = strdup(ip_error_message());
+	struct ip_control_peer peer;
+	_cleanup_close_ int fd = -1;
+
+	/* a connection without a request */
+	if (find_session(area, pid, &fd, &peer) == 0)
+		ip_control_peer_clear(&peer);
+	ip_error("%s", error ? error : "");
+}
+
 int ip_control_ask(const struct ip_area *area, pid_t pid, const struct ip_control_request *request,
 		   const char *selection, int directory, struct ip_control_reply *ret,
 		   char **ret_text, size_t *ret_text_size)

@@ -101,6 +101,10 @@ void ip_control_poll(struct ip_control *control, ip_control_serve serve, void *c
 const char *ip_control_parse(const void *packet, size_t size, struct ip_control_request *ret,
 			     char **ret_selection);
 
+/* Wakes the session of the area, which may sleep for seconds (nap.h), so that it sees at once what
+ * has been written to the area. A session that cannot be reached sees it a little later. */
+void ip_control_wake(const struct ip_area *area, pid_t pid);
+
 /* Asks the session of the area. pid: the target. directory: a descriptor to pass along; -1: none.
  * 0: the session has done it; *ret_text is the text of the reply, followed by a zero byte, and the
  * caller frees it. 1: no session listens (yet). -1 with an error, which is the session's own or

@@ -94,6 +94,15 @@ bool ip_follow_dlopen_expects(const struct ip_follow_dlopen *f)
 	return f && (f->retry || ip_now_ns() - f->changed_ns < BURST_NS);
 }
 
+bool ip_follow_dlopen_is_due(const struct ip_session *s)
+{
+	const struct ip_follow_dlopen *f = s->follow;
+
+	return !f || f->retry || f->images != s->target->images ||
+	       ip_target_image_is_gone(s->target) ||
+	       (!f->listless && ip_link_map_changed(f->link_map, s->target));
+}
+
 int ip_follow_dlopen_refresh(struct ip_session *s)
 {
 	struct ip_modules now;

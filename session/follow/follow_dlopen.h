@@ -64,6 +64,10 @@ void ip_follow_dlopen_want(struct ip_follow_dlopen *follow);
  * NULL. */
 bool ip_follow_dlopen_expects(const struct ip_follow_dlopen *follow);
 
+/* Whether a step has anything to do now: the list has changed, or the process executes another
+ * program. It only looks. */
+bool ip_follow_dlopen_is_due(const struct ip_session *s);
+
 /* Reads the maps as they are now into s->target, and the modules into s->modules, for a caller that
  * is about to put all sites back. 0, or -1 with an error. */
 int ip_follow_dlopen_refresh(struct ip_session *s);

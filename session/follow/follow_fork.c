@@ -311,6 +311,11 @@ pid_t ip_follow_fork_outer_pid(const struct ip_follow_fork *f, pid_t pid)
 	return 0;
 }
 
+bool ip_follow_fork_has_children(const struct ip_follow_fork *f)
+{
+	return f->n || f->nlate;
+}
+
 bool ip_follow_fork_lives(struct ip_follow_fork *f)
 {
 	if (!f->follow)

@@ -86,6 +86,9 @@ pid_t ip_follow_fork_outer_pid(const struct ip_follow_fork *followed, pid_t pid)
 /* Whether the session goes on without its target: a followed child is alive. */
 bool ip_follow_fork_lives(struct ip_follow_fork *followed);
 
+/* Whether the target has forked children that the session has to do with. */
+bool ip_follow_fork_has_children(const struct ip_follow_fork *followed);
+
 /* Whether a thread has ended, for ip_collector_set_followed(). data is a struct ip_follow_fork. */
 bool ip_follow_fork_is_gone(void *data, pid_t pid, pid_t tid);
 

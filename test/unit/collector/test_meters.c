@@ -532,8 +532,8 @@ static void test_needs(void **state)
 	struct ip_area_needs some = {0}, needs = {0};
 
 	(void)state;
-	ip_counters_needs(&nothing, NULL, NULL, &none, r.area, &some);
-	ip_counters_needs(&plan, NULL, NULL, &none, r.area, &needs);
+	ip_counters_needs(&nothing, NULL, NULL, &none, r.area, false, &some);
+	ip_counters_needs(&plan, NULL, NULL, &none, r.area, false, &needs);
 	assert_true(some.room > 0);
 	assert_int_equal(needs.room - some.room,
 			 sizeof(uint64_t) + sizeof(struct ip_hist) + sizeof(struct ip_hist_tails));
@@ -541,11 +541,11 @@ static void test_needs(void **state)
 	/* numbers that were given in earlier sessions are among them; and there is an end */
 	r.area->header->nmodules = 1;
 	r.area->modules[0].nfunctions = 1000;
-	ip_counters_needs(&plan, NULL, NULL, &none, r.area, &needs);
+	ip_counters_needs(&plan, NULL, NULL, &none, r.area, false, &needs);
 	assert_int_equal(needs.numbers - some.numbers, 2000);
 	r.area->modules[0].nfunctions = UINT32_MAX;
 	r.area->header->nmodules = UINT32_MAX;
-	ip_counters_needs(&plan, NULL, NULL, &none, r.area, &needs);
+	ip_counters_needs(&plan, NULL, NULL, &none, r.area, false, &needs);
 	assert_int_equal(needs.numbers, IP_AREA_DUTIES);
 }
 

@@ -125,12 +125,38 @@ static void test_gives_back(void **state)
 	try(GIVES_BACK);
 }
 
+/* It ends meanwhile, and is there again when it is needed. One that never was is not started. */
+static void test_rests(void **state)
+{
+	pid_t sleeper;
+	uint32_t entry;
+
+	(void)state;
+	ip_priority_guard_rest();
+	assert_false(ip_priority_guard_begin());
+	if (!ip_priority_guard_may_lend())
+		skip();
+	sleeper = make_sleeper();
+	ip_priority_guard_start();
+	assert_true(ip_priority_guard_begin());
+	ip_priority_guard_rest();
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), 0); /* the sleeper alone is left */
+	assert_true(ip_priority_guard_begin());
+	entry = ip_priority_guard_raise(sleeper);
+	assert_true(entry);
+	ip_priority_guard_restore(entry);
+	assert_true(is_ordinary(sleeper));
+	ip_priority_guard_stop();
+	end(sleeper);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_thread_ends),
 		cmocka_unit_test(test_gives_back),
+		cmocka_unit_test(test_rests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
