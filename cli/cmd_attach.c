@@ -465,9 +465,24 @@ static void print_absent(pid_t pid, const struct ip_session_summary *summary)
 	ip_json_end_object(&j);
 }
 
+/* Tells who carries out rules that the session has begun to watch. */
+static void print_live(void *context)
+{
+	const pid_t *pid = context;
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	ip_json_object(&j, NULL);
+	ip_json_int(&j, "pid", *pid);
+	ip_json_bool(&j, "live", true);
+	ip_json_end_object(&j);
+	fflush(stdout);
+}
+
 int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc, char **argv,
 		   const char *dir, struct ip_service_worker_result *result)
 {
+	struct ip_session_options session = options->session;
 	struct ip_session_summary summary;
 	int code = ask_daemon(pid, options, argc, argv, dir);
 
@@ -483,7 +498,11 @@ int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc
 	if (!result && !options->session.resume &&
 	    ip_session_check_requests(pid, &options->session) < 0)
 		return cli_fail();
-	code = ip_session_attach(pid, &options->session, &summary) < 0;
+	if (session.yields && options->json && !result) {
+		session.on_live = print_live;
+		session.context = &pid;
+	}
+	code = ip_session_attach(pid, &session, &summary) < 0;
 	if (result)
 		fill(result, &summary, code);
 	if (result && !options->found)

@@ -17,7 +17,9 @@
 #include "iprobed/rules/members.h"
 #include "iprobed/rules/store.h"
 
+/* what a session that watches may take, if it watches many functions in many threads */
 #define MEMORY (8ul << 20)
+#define BESIDE (4ull << 20) /* its process: that has no trace to write */
 #define RING   (16ul << 20) /* size of a flight recorder */
 /* after this time a recorder that was started is taken to record */
 #define BEGIN_NS 1000000000ull
@@ -149,6 +151,7 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 	const struct ip_rules_rule *r = first ? first->state->rule : NULL;
 	struct ip_rules_members members;
 	struct ip_rules_command c;
+	struct ip_rules_stat stat;
 	int done;
 
 	t->nwatched = 0;
@@ -156,10 +159,10 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 	ip_rules_arms_tell_rest(t, now_ns);
 	if (!first)
 		return 0;
-	t->memory = (r->action != IP_RULES_SNAPSHOT ? MEMORY
-		     : r->ring			    ? r->ring
-						    : RING) +
-		    IP_IPROBED_BESIDE;
+	t->threads = ip_rules_stat_read(t->process.pid, &stat) < 0 ? 0 : stat.threads;
+	t->outgrown = false;
+	t->memory = r->action != IP_RULES_SNAPSHOT ? MEMORY + BESIDE
+						   : (r->ring ? r->ring : RING) + IP_IPROBED_BESIDE;
 	if (!ip_rules_memory_fits(e, t, t->memory, true)) {
 		ip_rules_tell_memory(first->state, t);
 		e->held_back = true;

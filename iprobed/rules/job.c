@@ -135,6 +135,23 @@ static void take_word(struct ip_rules_job *job, char c)
 	job->word[job->nword] = '\0';
 }
 
+/* Returns what follows the next "key": in the text, without leading blanks. Quotes inside of texts
+ * are escaped, so nothing else looks like a key. NULL: there is none. */
+static const char *find_next(const char *text, const char *key)
+{
+	char name[64];
+	const char *p;
+
+	snprintf(name, sizeof(name), "\"%s\":", key);
+	p = text ? strstr(text, name) : NULL;
+	return p ? p + strlen(name) + strspn(p + strlen(name), " ") : NULL;
+}
+
+static const char *find(const struct ip_rules_job *job, const char *key)
+{
+	return find_next(job->text, key);
+}
+
 static void listen(struct ip_rules_job *job)
 {
 	char buffer[4096], *grown;
@@ -154,6 +171,7 @@ static void listen(struct ip_rules_job *job)
 		job->ntext += n;
 		job->text[job->ntext] = '\0';
 	}
+	job->live = job->live || find(job, "live");
 }
 
 void ip_rules_job_end(struct ip_rules_job *job, uint64_t now_ns)
@@ -195,23 +213,6 @@ void ip_rules_job_clear(struct ip_rules_job *job)
 		close(job->err);
 	free(job->text);
 	*job = (struct ip_rules_job){.out = -1, .err = -1};
-}
-
-/* Returns what follows the next "key": in the text, without leading blanks. Quotes inside of texts
- * are escaped, so nothing else looks like a key. NULL: there is none. */
-static const char *find_next(const char *text, const char *key)
-{
-	char name[64];
-	const char *p;
-
-	snprintf(name, sizeof(name), "\"%s\":", key);
-	p = text ? strstr(text, name) : NULL;
-	return p ? p + strlen(name) + strspn(p + strlen(name), " ") : NULL;
-}
-
-static const char *find(const struct ip_rules_job *job, const char *key)
-{
-	return find_next(job->text, key);
 }
 
 double ip_rules_job_figure(const struct ip_rules_job *job, const char *key)

@@ -29,6 +29,7 @@ struct ip_rules_job {
 	int out, err;
 	char *text; /* output so far, up to IP_RULES_JOB_TEXT bytes */
 	size_t ntext;
+	bool live;		      /* an attach has told that its sites are live */
 	char word[IP_RULES_JOB_WORD]; /* the last line on standard error */
 	size_t nword;
 	bool ended_line; /* the next byte begins a new line */

@@ -50,9 +50,10 @@ int ip_rules_stat_parse(const char *text, struct ip_rules_stat *ret)
 	long pages;
 
 	if (!p || sscanf(p + 1,
-			 " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d "
+			 " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %u "
 			 "%*d %llu %*u %ld",
-			 &ret->state, &ret->parent, &user, &kernel, &ret->start, &pages) != 6)
+			 &ret->state, &ret->parent, &user, &kernel, &ret->threads, &ret->start,
+			 &pages) != 7)
 		return -1;
 	ret->cpu_ns = (user + kernel) * (1000000000ull / (ticks ? ticks : 100));
 	ret->resident = pages > 0 ? (uint64_t)pages * sysconf(_SC_PAGESIZE) : 0;

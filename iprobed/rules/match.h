@@ -22,6 +22,7 @@ struct ip_rules_stat {
 	unsigned long long start;
 	uint64_t cpu_ns;
 	uint64_t resident; /* bytes */
+	uint32_t threads;
 };
 
 struct ip_rules_process {

@@ -28,6 +28,7 @@
 #include "iprobed/rules/rules_private.h"
 #include "iprobed/rules/store.h"
 
+#define START_MS  5  /* while sessions wait for others to be live */
 #define TURN_MS	  50 /* while something is being done */
 #define REST_MS	  200
 #define ENDING_NS 25000000000ull
@@ -247,6 +248,8 @@ static void take_signals(struct ip_rules *e, int signals, uint64_t now_ns)
 			e->ending = true;
 		else if (signal.ssi_signo == SIGHUP)
 			begin_reload(e, now_ns);
+		else if (signal.ssi_signo == SIGCHLD)
+			e->child_ended = true;
 		else if (signal.ssi_signo == SIGUSR1 || signal.ssi_signo == SIGUSR2)
 			fire_by_signal(e, signal.ssi_signo, now_ns);
 }
@@ -276,6 +279,25 @@ static void put_first(struct ip_rules *e, size_t index)
 	memcpy(e->targets + e->ntargets - index, before, index * sizeof(*before));
 }
 
+static void count_starting(struct ip_rules *e, uint64_t now_ns)
+{
+	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	e->may_start = IP_RULES_STARTING * (cpus > 0 ? cpus : 1);
+	e->starting = 0;
+	for (size_t i = 0; i < e->ntargets; i++)
+		e->starting += ip_rules_target_starts(e->targets[i], now_ns);
+}
+
+/* How long to wait for a signal or a request, ms. */
+static int pause_of(const struct ip_rules *e, bool rest)
+{
+	if (e->held_back && e->starting)
+		return START_MS;
+	return (rest || !e->hurries) && !e->held_back && !e->ending && !e->reloading ? REST_MS
+										     : TURN_MS;
+}
+
 /* Does one step for all targets. Returns whether nothing is being done to any of them. */
 static bool turn(struct ip_rules *e, uint64_t now_ns)
 {
@@ -283,8 +305,9 @@ static bool turn(struct ip_rules *e, uint64_t now_ns)
 	bool rest = true;
 
 	e->begun = 0;
-	e->held_back = false;
+	e->held_back = e->hurries = false;
 	ip_rules_count_acting(e);
+	count_starting(e, now_ns);
 	for (size_t i = 0; i < e->ntargets; i++) {
 		struct ip_rules_target *t = e->targets[i];
 
@@ -296,10 +319,12 @@ static bool turn(struct ip_rules *e, uint64_t now_ns)
 			e->room = true;
 		} else {
 			rest &= ip_rules_target_rests(t);
+			e->hurries |= !ip_rules_target_is_quiet(t);
 		}
 	}
 	if (e->held_back && first < e->ntargets)
 		put_first(e, first);
+	e->child_ended = false;
 	return rest;
 }
 
@@ -314,7 +339,7 @@ static void loop(struct ip_rules *e, int signals)
 		struct pollfd polled[] = {{.fd = signals, .events = POLLIN},
 					  {.fd = e->listening, .events = POLLIN}};
 
-		poll(polled, 2, rest ? REST_MS : TURN_MS);
+		poll(polled, 2, pause_of(e, rest));
 		take_signals(e, signals, ip_now_ns());
 		if (e->ending && !limit)
 			limit = ip_now_ns() + ENDING_NS;
@@ -378,7 +403,8 @@ static void raise_limit(void)
 
 static void run(const struct ip_rules_options *options)
 {
-	struct ip_rules e = {.options = options, .listening = -1, .lock = -1, .first = true};
+	struct ip_rules e = {
+		.options = options, .listening = -1, .lock = -1, .first = true, .last_pid = -1};
 	const char *slash = strrchr(options->program, '/');
 	int signals = open_signals();
 

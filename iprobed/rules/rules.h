@@ -41,7 +41,12 @@
  *
  * At most IP_RULES_ACTING targets record at the same time: other rules that have fired wait.
  * Sessions are begun a few at a time (IP_RULES_BEGIN), so that requests are answered meanwhile:
- * each session takes some tens of milliseconds of a CPU to begin.
+ * each session takes some tens of milliseconds of a CPU to begin. Of those that watch, a few for
+ * each CPU begin at the same time (IP_RULES_STARTING): each tells when it is live.
+ *
+ * Hundreds of sessions may wait. So this process does not look at a session that is live and that
+ * nothing else is wanted of, until it ends; and such a session sleeps nearly all the time
+ * (session/nap.h).
  *
  * The functions that are watched cost some 30 ns a call meanwhile. Nothing else in the target costs
  * anything. With a flight recorder, everything that is recorded costs.

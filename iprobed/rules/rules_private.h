@@ -19,6 +19,15 @@
 #define IP_RULES_LIMIT	 96u
 /* sessions that may begin in one step of the loop: requests are served between steps */
 #define IP_RULES_BEGIN 4u
+/* Sessions that watch, and are not live yet: so many for each CPU. One that takes longer than that
+ * time is not waited for. */
+#define IP_RULES_STARTING    2u
+#define IP_RULES_STARTING_NS 500000000ull
+/* an undisturbed session that watches is looked at so often, besides when it ends */
+#define IP_RULES_LOOK_NS 2000000000ull
+/* A watch is begun for the threads that there are. It begins anew when there are twice as many, and
+ * more than so many: it has memory for twice as many again (hotpatcher/shm/area_lean.h). */
+#define IP_RULES_FEW_THREADS 15u
 /* Targets that record at the same time. Each has 64 MiB, unless its rule says otherwise. */
 #define IP_RULES_ACTING	    32u
 #define IP_RULES_TIMEOUT_NS 20000000000ull /* added to the time that a session takes */
@@ -102,6 +111,10 @@ struct ip_rules_target {
 	bool leads; /* it leads others */
 	enum ip_rules_doing doing;
 	struct ip_rules_job job;
+	uint64_t stepped_ns; /* when the job was looked at last */
+	/* WATCH: how many threads it had; what comes beyond a multiple is not measured */
+	uint32_t threads;
+	bool outgrown; /* it has more threads now than its watch was begun for */
 	/* the arm that acts, or whose flight recorder runs; otherwise NULL */
 	struct ip_rules_arm *by;
 	char *dir;	 /* the session's */
@@ -136,6 +149,7 @@ struct ip_rules_seen {
 	long uid;
 	/* when it was found, or was found to run another program */
 	uint64_t since_ns;
+	uint64_t looked_ns; /* when its files were read last */
 	/* A rule that is matched before this time has seen the process start. 0: the process was
 	 * there before this one. */
 	uint64_t fresh_until_ns;
@@ -175,8 +189,16 @@ struct ip_rules {
 	int lock;	  /* -1: not taken */
 	/* number of sessions begun in this step, and number of targets that record */
 	unsigned begun, acting;
-	unsigned leading; /* how many of these record a service */
-	bool held_back;	  /* a target must wait because of these limits */
+	/* how many sessions that watch are not live yet, and how many may be */
+	unsigned starting, may_start;
+	bool child_ended; /* some job has ended, or was stopped, since the last step */
+	bool hurries;	  /* something is being done that the next step should not wait for */
+	/* the newest process of the machine when it was scanned last; -1: it is to be scanned */
+	long last_pid;
+	uint64_t scanned_ns;
+	uint64_t young_ns; /* a process that was found lately may still change until then */
+	unsigned leading;  /* how many of these record a service */
+	bool held_back;	   /* a target must wait because of these limits */
 	bool ending, reloading;
 	/* while reloading: the rules to be carried out then */
 	struct ip_probes_d next;
@@ -224,6 +246,13 @@ void ip_rules_target_disarm(struct ip_rules_target *t);
 bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns);
 /* Returns whether nothing is being done to the target. */
 bool ip_rules_target_rests(const struct ip_rules_target *t);
+/* Returns whether it is watched, or nothing is done to it, and no step is due: a job that ends
+ * wakes this process. */
+bool ip_rules_target_is_quiet(const struct ip_rules_target *t);
+/* Notes how many threads it has now. */
+void ip_rules_target_has_threads(struct ip_rules_target *t, uint32_t threads);
+/* Returns whether its session was begun lately and is not live yet. */
+bool ip_rules_target_starts(const struct ip_rules_target *t, uint64_t now_ns);
 /* Fires the rule, unless it has fired too often, or has not paid back its cost yet. forced: fires
  * it in any case. Returns whether it fires. */
 bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm,

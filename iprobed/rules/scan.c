@@ -6,6 +6,12 @@
  * been executed may not have its command line yet, or may change it later. (The kernel's messages
  * about processes would need CAP_NET_ADMIN, which iprobed does not have.) The scan takes at most
  * one part in SCAN_SHARE of a CPU.
+ *
+ * Hundreds of processes that stay as they are must cost next to nothing. The kernel numbers
+ * processes and threads one after the other, and tells the last number. So a scan looks at those
+ * that have come since the last one, and at those that it has found lately. All processes are
+ * listed every ALL_NS: an old one may have executed another program. If nothing has begun on the
+ * whole machine, that is done every STILL_NS.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -27,7 +33,12 @@
 #define SCAN_NS	      200000000ull
 #define SCAN_SHARE    250 /* the scan takes at most one part in so many of a CPU */
 #define SCAN_LIMIT_NS 5000000000ull
+#define STILL_NS      5000000000ull
 #define AGAIN_NS      1000000000ull
+#define YOUNG_NS      2000000000ull /* a process that was found so lately is read in each scan */
+#define OLD_NS	      1000000000ull /* others are read in one scan of all in such a time */
+#define ALL_NS	      2000000000ull
+#define NEW_MOST      256 /* numbers that are tried one by one */
 /* a process that matches a rule later than that has not just started */
 #define FRESH_NS 3000000000ull
 
@@ -186,6 +197,7 @@ void ip_rules_scan_pending(struct ip_rules *e, pid_t pid)
 {
 	struct ip_rules_seen *before = seen_before(e, pid);
 
+	e->last_pid = -1;
 	/* the present scan may have visited it already, or not */
 	if (before)
 		before->pending = true;
@@ -194,16 +206,26 @@ void ip_rules_scan_pending(struct ip_rules *e, pid_t pid)
 			e->found[i].pending = true;
 }
 
+/* Returns whether a process is new, or waits for something, so that each scan reads its files. */
+static bool may_change(const struct ip_rules *e, const struct ip_rules_seen *seen, uint64_t now_ns)
+{
+	return e->all || seen->pending || seen->again || (seen->left_out && e->room) ||
+	       now_ns - seen->since_ns <= YOUNG_NS;
+}
+
 /* Visits one entry of /proc. */
 static int visit(struct ip_rules *e, pid_t pid, uint64_t now_ns)
 {
 	const struct ip_rules_seen *before = seen_before(e, pid);
-	struct ip_rules_seen seen = {.pid = pid, .since_ns = now_ns, .again = !e->first};
+	struct ip_rules_seen seen = {
+		.pid = pid, .since_ns = now_ns, .looked_ns = now_ns, .again = !e->first};
 	struct ip_rules_target *t;
 	struct ip_rules_stat stat;
 	_cleanup_free_ char *exe = NULL;
 	bool same, again, meets;
 
+	if (before && !may_change(e, before, now_ns) && now_ns - before->looked_ns < OLD_NS)
+		return remember(e, before);
 	if (ip_rules_stat_read(pid, &stat) < 0 || stat.state == 'Z')
 		return 0;
 	exe = ip_rules_exe(pid); /* NULL: a kernel thread */
@@ -219,8 +241,12 @@ static int visit(struct ip_rules *e, pid_t pid, uint64_t now_ns)
 		seen.again = before->again;
 		seen.left_out = before->left_out;
 	}
+	if (!same)
+		e->young_ns = now_ns + YOUNG_NS;
 	again = same && seen.again && now_ns - seen.since_ns >= AGAIN_NS;
 	t = target_of(e, pid);
+	if (t && same)
+		ip_rules_target_has_threads(t, stat.threads);
 	/* a process that earlier rules have matched has not just started */
 	if (e->all && seen.met)
 		seen.fresh_until_ns = 0;
@@ -280,25 +306,64 @@ static void forget_begun(const struct ip_rules *e, struct ip_rules_state *state,
 	}
 }
 
-void ip_rules_scan(struct ip_rules *e, uint64_t now_ns)
+/* Visits all processes. */
+static int visit_all(struct ip_rules *e, uint64_t now_ns)
 {
-	_cleanup_closedir_ DIR *dir = NULL;
+	_cleanup_closedir_ DIR *dir = opendir("/proc");
 	struct dirent *entry;
-	uint64_t next, before_ns = cpu_ns();
-	int done = 0;
+	int done = dir ? 0 : -1;
 
-	if (!e->nstates || now_ns < e->scan_ns)
-		return;
-	e->wanted = false;
-	dir = opendir("/proc");
-	while (dir && done == 0 && (entry = readdir(dir))) {
+	e->scanned_ns = now_ns;
+	while (done == 0 && (entry = readdir(dir))) {
 		int pid = atoi(entry->d_name);
 
 		if (pid > 0 && pid != getpid())
 			done = visit(e, pid, now_ns);
 	}
+	return done;
+}
+
+/* Visits what has come since the last scan: the kernel numbers processes and threads one after the
+ * other. Of the others, visits those that may change; the rest stays as it was. */
+static int visit_new(struct ip_rules *e, long before, long last, uint64_t now_ns)
+{
+	int done = 0;
+
+	for (size_t i = 0; i < e->nseen && done == 0; i++) {
+		const struct ip_rules_seen *seen = &e->seen[i];
+
+		if (seen->pid > before && seen->pid <= last)
+			continue;
+		done = may_change(e, seen, now_ns) ? visit(e, seen->pid, now_ns)
+						   : remember(e, seen);
+	}
+	for (long pid = before + 1; pid <= last && done == 0; pid++)
+		if (pid != getpid() && ip_proc_status(pid, "Tgid") == pid)
+			done = visit(e, pid, now_ns);
+	return done;
+}
+
+void ip_rules_scan(struct ip_rules *e, uint64_t now_ns)
+{
+	uint64_t next, before_ns = cpu_ns(), age = now_ns - e->scanned_ns;
+	long before = e->last_pid;
+	bool goes_on;
+	int done;
+
+	if (!e->nstates || now_ns < e->scan_ns)
+		return;
+	e->last_pid = ip_proc_last_pid();
+	goes_on = before >= 0 && e->last_pid >= before && !e->first && !e->all && !e->room &&
+		  !(e->unsorted && e->services);
+	e->scan_ns = now_ns + SCAN_NS;
+	if (goes_on && e->last_pid == before && now_ns >= e->young_ns && age < STILL_NS)
+		return;
+	e->wanted = false;
+	done = goes_on && e->last_pid - before <= NEW_MOST && age < ALL_NS
+		       ? visit_new(e, before, e->last_pid, now_ns)
+		       : visit_all(e, now_ns);
 	take_found(e);
-	for (size_t i = 0; i < e->ntargets && dir && done == 0; i++)
+	for (size_t i = 0; i < e->ntargets && done == 0; i++)
 		if (!seen_before(e, e->targets[i]->process.pid))
 			e->targets[i]->gone = true;
 	for (size_t i = 0; i < e->nstates; i++)

@@ -86,6 +86,34 @@ bool ip_rules_target_rests(const struct ip_rules_target *t)
 	       !t->side.pid;
 }
 
+bool ip_rules_target_starts(const struct ip_rules_target *t, uint64_t now_ns)
+{
+	return t->doing == IP_RULES_WATCH && t->job.pid && !t->job.live &&
+	       now_ns - t->job.since_ns < IP_RULES_STARTING_NS;
+}
+
+bool ip_rules_target_is_quiet(const struct ip_rules_target *t)
+{
+	return ip_rules_target_rests(t) || (t->doing == IP_RULES_WATCH && t->job.live &&
+					    !t->job.told_ns && !t->nwaiting && !t->side.pid);
+}
+
+void ip_rules_target_has_threads(struct ip_rules_target *t, uint32_t threads)
+{
+	if (t->doing != IP_RULES_WATCH || t->by)
+		return;
+	if (!t->threads)
+		t->threads = threads;
+	t->outgrown = threads > IP_RULES_FEW_THREADS && threads > 2 * t->threads;
+}
+
+/* Whether the job is to be looked at: reading pipes that are empty costs, too. */
+static bool is_job_due(const struct ip_rules *e, const struct ip_rules_target *t, uint64_t now_ns)
+{
+	return e->child_ended || !ip_rules_target_is_quiet(t) ||
+	       now_ns - t->stepped_ns >= IP_RULES_LOOK_NS;
+}
+
 bool ip_rules_may_fire(const struct ip_rules_arm *arm, uint64_t now_ns)
 {
 	bool every;
@@ -485,8 +513,11 @@ bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_
 		ip_rules_snapshot_end(e, t);
 		ip_rules_job_clear(&t->side);
 	}
-	if (t->job.pid && ip_rules_job_step(&t->job, now_ns))
-		job_ended(e, t, now_ns);
+	if (t->job.pid && is_job_due(e, t, now_ns)) {
+		t->stepped_ns = now_ns;
+		if (ip_rules_job_step(&t->job, now_ns))
+			job_ended(e, t, now_ns);
+	}
 	/* a target that has ended needs neither another try nor a note */
 	if (t->doing == IP_RULES_CLEAN && !t->job.pid &&
 	    (!t->unclean || !e->ending || !ip_pidfd_lives(t->pidfd)))
@@ -522,12 +553,12 @@ bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_
 	if (!acts && t->doing != IP_RULES_ACT)
 		ip_rules_members_release(e, t);
 	if (t->doing == IP_RULES_WATCH && !t->side.pid &&
-	    (acts || may_watch(t, now_ns) || ip_rules_watch_is_over(t, now_ns)))
+	    (acts || t->outgrown || may_watch(t, now_ns) || ip_rules_watch_is_over(t, now_ns)))
 		ip_rules_job_end(&t->job, now_ns);
 	acts = acts && t->doing != IP_RULES_ACT && is_ready_to_act(e, t);
 	if (t->doing != IP_RULES_NOTHING)
 		return true;
-	if (e->begun >= IP_RULES_BEGIN) {
+	if (e->begun >= IP_RULES_BEGIN || (!acts && e->starting >= e->may_start)) {
 		e->held_back = true;
 		return true;
 	}
@@ -536,6 +567,7 @@ bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_
 	else if (!wants_to_act(t) && now_ns >= t->retry_ns && ip_rules_watch_begin(e, t) < 0)
 		failed(t, NULL, ip_error_message(), now_ns);
 	e->begun += t->doing != IP_RULES_NOTHING;
+	e->starting += ip_rules_target_starts(t, now_ns);
 	if (t->doing == IP_RULES_ACT)
 		ip_rules_count_acting(e);
 	return true;
