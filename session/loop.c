@@ -164,7 +164,7 @@ uint64_t ip_session_longest_nap(const struct ip_session *s, uint64_t now)
 	if (s->options->filters.names)
 		return ATTENTIVE_NS;
 	if (s->execed || s->follow_exec || ip_stops_of(s->target)->nheld ||
-	    ip_follow_dlopen_expects(s->follow))
+	    (!s->nap.watches && ip_follow_dlopen_expects(s->follow)))
 		return ATTENTIVE_NS;
 	if (s->options->duration_ns && s->start_ns + s->options->duration_ns < now + longest)
 		return ATTENTIVE_NS;

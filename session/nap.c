@@ -17,7 +17,7 @@
 #include "hotpatcher/shm/area_lean.h"
 #include "session/session_private.h"
 
-#define CALM_AFTER_NS 1000000000ull
+#define CALM_AFTER_NS 300000000ull
 #define WHOLE_NS      30000000000ull
 #define LONGEST_NS    5000000000ull
 #define SLACK_NS      20000000ul /* many sessions wake up together */
@@ -103,7 +103,7 @@ static bool is_at_rest(const struct ip_session *s, uint64_t now_ns)
 {
 	return s->nap.watches && s->counters && !s->records && !s->stacks && !s->area->may_read &&
 	       !s->execed && !s->follow_exec && !ip_stops_of(s->target)->nheld &&
-	       now_ns >= s->attend_ns && !ip_follow_dlopen_expects(s->follow) &&
+	       now_ns >= s->attend_ns && !ip_follow_dlopen_retries(s->follow) &&
 	       !ip_follow_fork_has_children(s->followed) && !ip_site_monitor_is_disturbed(s->watch);
 }
 

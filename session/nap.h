@@ -4,7 +4,7 @@
  * --until and without events) has no rings to drain. Hundreds of such sessions wait on a machine,
  * so one that waits must take next to no CPU time and memory.
  *
- *   1. A session is calm when, for a second, nothing has happened in its target that is work for
+ *   1. A session is calm when, for some time, nothing has happened in its target that is work for
  *      it: no thread has come or gone, none has recorded for the first time, no library was loaded,
  *      no child was forked, no other iprobe has asked, no site was disturbed.
  *   2. When it becomes calm, it gives back memory that it has used to begin and the priority that

@@ -21,10 +21,10 @@
 #define IP_RULES_BEGIN 4u
 /* Sessions that watch, and are not live yet: so many for each CPU. One that takes longer than that
  * time is not waited for. */
-#define IP_RULES_STARTING    2u
+#define IP_RULES_STARTING    4u
 #define IP_RULES_STARTING_NS 500000000ull
 /* an undisturbed session that watches is looked at so often, besides when it ends */
-#define IP_RULES_LOOK_NS 2000000000ull
+#define IP_RULES_LOOK_NS 10000000000ull
 /* A watch is begun for the threads that there are. It begins anew when there are twice as many, and
  * more than so many: it has memory for twice as many again (hotpatcher/shm/area_lean.h). */
 #define IP_RULES_FEW_THREADS 15u

@@ -94,6 +94,11 @@ bool ip_follow_dlopen_expects(const struct ip_follow_dlopen *f)
 	return f && (f->retry || ip_now_ns() - f->changed_ns < BURST_NS);
 }
 
+bool ip_follow_dlopen_retries(const struct ip_follow_dlopen *f)
+{
+	return f && f->retry;
+}
+
 bool ip_follow_dlopen_is_due(const struct ip_session *s)
 {
 	const struct ip_follow_dlopen *f = s->follow;

@@ -64,6 +64,9 @@ void ip_follow_dlopen_want(struct ip_follow_dlopen *follow);
  * NULL. */
 bool ip_follow_dlopen_expects(const struct ip_follow_dlopen *follow);
 
+/* Whether the last look at the list has not worked, and comes again. follow may be NULL. */
+bool ip_follow_dlopen_retries(const struct ip_follow_dlopen *follow);
+
 /* Whether a step has anything to do now: the list has changed, or the process executes another
  * program. It only looks. */
 bool ip_follow_dlopen_is_due(const struct ip_session *s);
