@@ -213,9 +213,16 @@ static void print_value_gap(size_t n, const char *what, const char *why, size_t 
 
 static void print_value_gaps(const struct ip_value_gaps *gaps, size_t processes)
 {
-	print_value_gap(gaps->no_debug_info, "",
-			"no debug information tells of them (build with -g, or install it)",
-			processes);
+	char why[sizeof(gaps->lacks) + 160] =
+		"no debug information tells of them (build with -g, or install it)";
+
+	if (*gaps->lacks)
+		snprintf(
+			why, sizeof(why),
+			"no debug information tells of them: it lacks the file that it shares with "
+			"others, %s (install it, or name the folder that has both by --list)",
+			gaps->lacks);
+	print_value_gap(gaps->no_debug_info, "", why, processes);
 	print_value_gap(gaps->other_placement, " or scopes", "only placement fentry has them",
 			processes);
 	print_value_gap(gaps->too_many, " or results", "there are too many (select fewer)",

@@ -50,7 +50,7 @@ static void look_up(const struct ip_target *target, const struct ip_module *modu
 	qsort(wanted, n, sizeof(*wanted), by_address);
 	for (size_t i = 0; i < n; i++)
 		addresses[i] = wanted[i].address;
-	if (ip_debug_info_open(module, target->pid, &info) <= 0)
+	if (ip_debug_info_open(module, target->pid, &info, NULL) <= 0)
 		return;
 	ip_debug_info_find(info, addresses, n, on_found, wanted);
 	ip_debug_info_close(info);

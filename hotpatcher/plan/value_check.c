@@ -26,8 +26,9 @@ struct place {
 struct checker {
 	struct ip_value_options options;
 	struct ip_value_outcome *outcomes; /* one for each request */
-	/* of each request: a function of its name is chosen; one of these can have values */
-	bool *named, *able;
+	/* of each request: a function of its name is chosen; one of these can have values; one is
+	 * a point */
+	bool *named, *able, *points;
 	const struct ip_module *module;
 	const struct place *places;
 	bool failed;
@@ -47,7 +48,7 @@ static struct ip_value_function function_of(const struct ip_module *module, uint
 }
 
 /* Notes which requests name the function. Returns whether one of them does. */
-static bool note_named(struct checker *c, const struct ip_value_function *f, bool able)
+static bool note_named(struct checker *c, const struct ip_value_function *f, bool able, bool point)
 {
 	const struct ip_value_requests *requests = c->options.requests;
 	bool any = false;
@@ -60,6 +61,7 @@ static bool note_named(struct checker *c, const struct ip_value_function *f, boo
 		any = true;
 		c->named[i] = true;
 		c->able[i] |= able;
+		c->points[i] |= point;
 	}
 	return any;
 }
@@ -87,12 +89,14 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* The entry of each function, or the begin of one that has no entry; 0: no values. */
-static void find_entries(const struct ip_probe_list *list, uint64_t *ret)
+/* The entry of each function, or the begin of one that has no entry; 0: no values. *ret_points:
+ * which are points. */
+static void find_entries(const struct ip_probe_list *list, uint64_t *ret, bool *ret_points)
 {
 	for (uint32_t i = 0; i < list->header->nprobes; i++) {
 		const struct ip_pl_probe *p = &list->probes[i];
 
+		ret_points[p->function] |= p->kind == IP_PROBE_POINT;
 		if (!ip_probe_has_values(p) || p->kind == IP_PROBE_POINT)
 			continue;
 		if (p->kind == IP_PROBE_ENTRY)
@@ -109,18 +113,19 @@ static int check_module(struct checker *c, pid_t pid, const struct ip_selection 
 	_cleanup_free_ uint64_t *entries = calloc(n + 1, sizeof(*entries));
 	_cleanup_free_ struct place *places = calloc(n + 1, sizeof(*places));
 	_cleanup_free_ uint64_t *addresses = calloc(n + 1, sizeof(*addresses));
+	_cleanup_free_ bool *points = calloc(n + 1, sizeof(*points));
 	struct ip_debug_info *info;
 	size_t kept = 0;
 	int there;
 
-	if (!entries || !places || !addresses)
+	if (!entries || !places || !addresses || !points)
 		return ip_error("out of memory");
-	find_entries(list, entries);
+	find_entries(list, entries, points);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ip_value_function f = function_of(c->module, i, NULL);
 
 		if (ip_selection_match(selection, f.linker_name, f.file, f.module) &&
-		    note_named(c, &f, entries[i] != 0) && entries[i])
+		    note_named(c, &f, entries[i] != 0, points[i]) && entries[i])
 			places[kept++] = (struct place){entries[i], i};
 	}
 	if (!kept)
@@ -128,7 +133,7 @@ static int check_module(struct checker *c, pid_t pid, const struct ip_selection 
 	qsort(places, kept, sizeof(*places), by_address);
 	for (size_t i = 0; i < kept; i++)
 		addresses[i] = places[i].address;
-	there = ip_debug_info_open(c->module, pid, &info);
+	there = ip_debug_info_open(c->module, pid, &info, NULL);
 	if (there <= 0)
 		return there;
 	c->places = places;
@@ -172,7 +177,11 @@ static int tell_unfit(const struct checker *c, size_t i, const struct ip_modules
 	_cleanup_free_ char *nearest = NULL, *text = NULL;
 	size_t n;
 
-	if (!c->outcomes[i].why && c->named[i]) {
+	if (!c->outcomes[i].why && c->points[i] && !c->able[i]) {
+		ip_error("%s %s: what has that name is a point: its values have no expressions and "
+			 "no conditions (--args alone records all of them)",
+			 ip_value_request_option(r->kind), r->text);
+	} else if (!c->outcomes[i].why && c->named[i]) {
 		if (c->able[i])
 			return 0; /* there is no debug information of it */
 		ip_error("%s %s: the functions of that name record no values: build them with "
@@ -198,13 +207,15 @@ int ip_values_check_modules(const struct ip_modules *modules, pid_t pid,
 	struct checker c = {.options = {.string_limit = STRING_LIMIT, .requests = requests}};
 	_cleanup_free_ bool *named = calloc(requests->n + 1, sizeof(*named));
 	_cleanup_free_ bool *able = calloc(requests->n + 1, sizeof(*able));
+	_cleanup_free_ bool *points = calloc(requests->n + 1, sizeof(*points));
 	int ret = 0;
 
 	c.outcomes = calloc(requests->n + 1, sizeof(*c.outcomes));
-	if (!named || !able || !c.outcomes)
+	if (!named || !able || !points || !c.outcomes)
 		ret = ip_error("out of memory");
 	c.named = named;
 	c.able = able;
+	c.points = points;
 	for (size_t m = 0; requests->n && ret == 0 && m < modules->n; m++) {
 		c.module = &modules->items[m];
 		if (c.module->list)

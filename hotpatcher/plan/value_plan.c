@@ -28,6 +28,7 @@
 struct function_values {
 	uint32_t entry, exit; /* index + 1; 0: none */
 	bool wanted, found, named;
+	bool point; /* its sites are those of a point */
 };
 
 /* The address by which a function's debug information is looked up. */
@@ -51,6 +52,10 @@ struct planner {
 	struct place *places;
 	bool failed;
 	struct ip_value_outcome *outcomes; /* one for each request */
+	/* the last module whose debug information lacks the file that it shares with others, and
+	 * that file's name */
+	const struct ip_module *lacking;
+	char *lacks;
 };
 
 static uint64_t hash(const struct ip_arguments *a)
@@ -188,6 +193,7 @@ static int plan_functions(struct planner *p, const struct ip_target *target, siz
 	_cleanup_free_ uint64_t *addresses = calloc(last - first, sizeof(*addresses));
 	struct ip_value_function named_so;
 	struct ip_debug_info *info;
+	char *lacks;
 	size_t n = 0, kept = 0;
 	int there;
 
@@ -198,6 +204,7 @@ static int plan_functions(struct planner *p, const struct ip_target *target, siz
 		uint32_t function = p->plan->function_of[i];
 		uint64_t begin = p->module->list->functions[probe->function].address;
 
+		p->functions[function].point = probe->kind == IP_PROBE_POINT;
 		if (probe->kind == IP_PROBE_POINT || !ip_probe_has_values(probe) ||
 		    p->plan->functions[function].silent || (probe->kind == IP_PROBE_EXIT && !begin))
 			continue;
@@ -220,7 +227,12 @@ static int plan_functions(struct planner *p, const struct ip_target *target, siz
 	for (size_t i = 0; i < kept; i++)
 		addresses[i] = places[i].address;
 	p->places = places;
-	there = ip_debug_info_open(p->module, target->pid, &info);
+	there = ip_debug_info_open(p->module, target->pid, &info, &lacks);
+	if (lacks) {
+		free(p->lacks);
+		p->lacks = lacks;
+		p->lacking = p->module;
+	}
 	if (there <= 0)
 		return there;
 	ip_debug_info_find(info, addresses, kept, on_found, p);
@@ -332,17 +344,74 @@ bool ip_values_is_confined(const struct ip_target *target)
 	return !dir;
 }
 
+/* Tells what the function lacks that a request names. Returns -1 with an error. */
+static int tell_unable(const struct planner *p, const struct ip_value_request *r, size_t i)
+{
+	const struct ip_plan_function *f = &p->plan->functions[i];
+	const struct function_values *v = &p->functions[i];
+	const char *option = ip_value_request_option(r->kind), *path = f->module->path;
+	const char *linker_name = name_of(f, NULL).linker_name;
+	_cleanup_free_ char *demangled = ip_demangle(linker_name, false);
+	const char *name = demangled ? demangled : linker_name;
+
+	if (v->point)
+		return ip_error("%s %s: %s is a point: its values have no expressions and no "
+				"conditions (--args alone records all of them)",
+				option, r->text, name);
+	if (!v->wanted)
+		return ip_error("%s %s: %s is recorded, but records no values: build it with "
+				"IPROBE_PLACEMENT=fentry",
+				option, r->text, name);
+	if (p->lacks && p->lacking == f->module)
+		return ip_error("%s %s: %s is recorded, but the debug information of %s lacks the "
+				"file that it shares with others, %s: install it, or name the "
+				"folder that has both (--list)",
+				option, r->text, name, path, p->lacks);
+	return ip_error("%s %s: %s is recorded, but no debug information of %s tells of it: build "
+			"it with -g, install its debug symbols, or name their folder (--list)",
+			option, r->text, name, path);
+}
+
+/* Finds a function that the request names: one that debug information should tell of, if there is
+ * one. Returns its number in the plan; -1: none is recorded. */
+static long find_named(const struct planner *p, const struct ip_value_request *r)
+{
+	long found = -1;
+
+	for (size_t i = 0; i < p->plan->nfunctions; i++) {
+		const struct ip_plan_function *f = &p->plan->functions[i];
+		const struct ip_value_function named = name_of(f, NULL);
+
+		if (f->silent ||
+		    (r->selection && !ip_selection_match(r->selection, named.linker_name,
+							 named.file, named.module)))
+			continue;
+		if (found < 0 || (p->functions[i].wanted && !p->functions[found].wanted))
+			found = (long)i;
+	}
+	return found;
+}
+
 /* Checks that each request fits a function. */
 static int check_outcomes(const struct planner *p, const struct ip_target *target)
 {
 	const struct ip_value_requests *requests = p->options->requests;
 	const int unfit = ip_value_outcomes_unfit(requests, p->outcomes);
 	_cleanup_free_ char *nearest = NULL;
+	const struct ip_value_request *r;
+	long named = -1;
 
 	if (unfit < 0)
 		return 0;
-	nearest = ip_plan_nearest(p->plan, requests->items[unfit].selection);
-	ip_value_outcomes_error(&requests->items[unfit], &p->outcomes[unfit], nearest);
+	r = &requests->items[unfit];
+	if (!p->outcomes[unfit].why)
+		named = find_named(p, r);
+	if (named < 0)
+		nearest = ip_plan_nearest(p->plan, r->selection);
+	if (named < 0)
+		ip_value_outcomes_error(r, &p->outcomes[unfit], nearest);
+	else
+		tell_unable(p, r, (size_t)named);
 	return ip_error_prefix("pid %d", target->pid);
 }
 
@@ -374,6 +443,8 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target,
 	if (!gaps->checked && check_outcomes(&p, target) < 0)
 		goto out;
 	gaps->checked = true;
+	if (p.lacks)
+		snprintf(gaps->lacks, sizeof(gaps->lacks), "%s", p.lacks);
 	gaps->no_reading |= ip_values_is_confined(target);
 	/* If hooks read the clock by system calls, the shared clock must be set ahead before
 	 * may_read changes: watch_confinement() in loop.c */
@@ -381,6 +452,7 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target,
 		area->may_read = !gaps->no_reading;
 	ret = 0;
 out:
+	free(p.lacks);
 	free(p.functions);
 	free(p.index);
 	free(p.hashes);
@@ -407,6 +479,7 @@ int ip_values_check(struct ip_plan *plan, const struct ip_target *target,
 		ip_error("out of memory");
 	else if (plan_modules(&p, target, modules) == 0 && check(&p, target) == 0)
 		ret = check_outcomes(&p, target);
+	free(p.lacks);
 	free(p.functions);
 	ip_value_outcomes_clear(p.outcomes, nrequests);
 	return ret;

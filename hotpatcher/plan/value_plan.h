@@ -16,7 +16,9 @@ struct ip_value_gaps {
 	size_t other_placement; /* only placement fentry has values */
 	size_t too_many;	/* no room for their programs or signatures */
 	bool checked;		/* the requests have been held against the first plan */
-	bool no_reading;	/* memory is not read: a thread is under seccomp, or may be soon */
+	/* the name of a file that debug information shares and that is missing; "": none is */
+	char lacks[512];
+	bool no_reading; /* memory is not read: a thread is under seccomp, or may be soon */
 };
 
 /* The keeper of the signatures. add() gives a text its number; 0: there is no room. */

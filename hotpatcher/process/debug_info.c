@@ -92,14 +92,18 @@ static const char *symbol_at(const struct ip_debug_info *info, uint64_t address)
 	return name;
 }
 
-int ip_debug_info_open(const struct ip_module *module, pid_t pid, struct ip_debug_info **ret)
+int ip_debug_info_open(const struct ip_module *module, pid_t pid, struct ip_debug_info **ret,
+		       char **ret_lacks)
 {
 	struct ip_debug_info *info = calloc(1, sizeof(*info));
 	int fd = fcntl(module->elf->fd, F_DUPFD_CLOEXEC, 0);
 	Dwfl_Module *m = NULL;
 	Dwarf_Addr bias = 0;
+	const char *lacks;
 
 	*ret = NULL;
+	if (ret_lacks)
+		*ret_lacks = NULL;
 	if (!info || fd < 0) {
 		free(info);
 		if (fd >= 0)
@@ -123,8 +127,12 @@ int ip_debug_info_open(const struct ip_module *module, pid_t pid, struct ip_debu
 		close(fd);
 	}
 	info->dwarf = m ? dwfl_module_getdwarf(m, &bias) : NULL;
-	if (info->dwarf && ip_debug_file_lacks_shared(info->dwarf, &info->search))
+	lacks = info->dwarf ? ip_debug_file_lacks_shared(info->dwarf, &info->search) : NULL;
+	if (lacks) {
 		info->dwarf = NULL;
+		if (ret_lacks)
+			*ret_lacks = strdup(lacks);
+	}
 	info->bias = bias;
 	info->module = m;
 	if (!info->dwarf) {

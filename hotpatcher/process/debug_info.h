@@ -16,8 +16,11 @@
 struct ip_debug_info;
 
 /* Opens the debug information of a module of the process pid. 1: *ret has it, and the caller closes
- * it; 0: there is none; -1 with an error. */
-int ip_debug_info_open(const struct ip_module *module, pid_t pid, struct ip_debug_info **ret);
+ * it; 0: there is none; -1 with an error. ret_lacks: NULL, or where to put the name of the file
+ * that debug information of several modules shares, if that is what is missing: malloc'ed; else
+ * NULL. */
+int ip_debug_info_open(const struct ip_module *module, pid_t pid, struct ip_debug_info **ret,
+		       char **ret_lacks);
 void ip_debug_info_close(struct ip_debug_info *info);
 
 /* A function as the debug information describes it. */

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that debug information should tell of and does not: a file that several share (dwz -m) is
+found where packages were unpacked, or named; what cannot be recorded is told for what it is.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+
+import pytest
+
+from iptest import actor as actors
+
+INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include"
+SOURCE = """
+#include <unistd.h>
+#include <iprobe/probe.h>
+struct request { int length; const char *text; };
+__attribute__((noinline)) int serve(struct request *r)
+{
+	__asm__ volatile("" : "+r"(r) : : "memory");
+	IPROBE_POINT(hit, r->length);
+	return r->length;
+}
+int main(void)
+{
+	struct request r = {41, "hello"};
+	write(1, "ready\\n", 6);
+	for (;;) { serve(&r); usleep(1000); }
+}
+"""
+SHARED = "/usr/lib/debug/.dwz/iprobe-test.debug"
+REQUEST = "serve(r->length, r->text)"
+
+
+class Package:
+    """What a package of debug symbols has, unpacked in a folder: a file by build-id, and one that
+    dwz -m has made of it and of another's.
+    """
+
+    def __init__(self, me, folder):
+        self.folder = folder
+        self.debug = folder / "unpacked" / "usr" / "lib" / "debug"
+        (folder / "w.c").write_text(SOURCE, encoding="ascii")
+        wrapper = me.builddir / "coldpatch" / "iprobe-cc"
+        self.run(me, wrapper, "-O1", "-g", f"-I{INCLUDE}", "w.c", "-o", "w", "-Wl,--build-id")
+        self.run(me, "objcopy", "--only-keep-debug", "w", "a.debug")
+        shutil.copy(folder / "a.debug", folder / "b.debug")
+        self.run(me, "dwz", "-m", "shared", "-M", SHARED, "a.debug", "b.debug")
+        notes = self.run(me, "readelf", "-nW", "w").stdout
+        name = notes.split("Build ID: ")[1].split()[0]
+        self.file = self.debug / ".build-id" / name[:2] / f"{name[2:]}.debug"
+        self.file.parent.mkdir(parents=True)
+        (folder / "a.debug").rename(self.file)
+        self.shared = self.debug / ".dwz" / "iprobe-test.debug"
+        self.shared.parent.mkdir()
+        (folder / "shared").rename(self.shared)
+        self.run(me, "objcopy", "-R", ".iprobe.probes", "--strip-all", "w")
+
+    def run(self, me, *command):
+        done = me.run(command, cwd=self.folder)
+        assert done.returncode == 0, repr(done)
+        return done
+
+
+@pytest.fixture
+def package(me):
+    if not shutil.which("dwz"):
+        pytest.skip("dwz is not installed")
+    return Package(me, me.dir())
+
+
+@pytest.fixture
+def served(me, package):
+    proc = me.popen([package.folder / "w"])
+    assert proc.stdout.readline() == "ready\n"
+    yield proc
+    actors.end(proc)
+
+
+def record(me, package, proc, *options, where):
+    trace = me.dir() / "trace"
+    done = me.iprobe(
+        *("attach", proc.pid, "-f", "serve,hit", "--duration", "150ms", "-o", trace),
+        *("--list", where, *options),
+        cwd=package.folder,
+    )
+    return done, trace
+
+
+@pytest.mark.parametrize("how", ["folder", "relative", "file", "beside", "by build-id"])
+def test_a_shared_file_is_found(me, package, served, how):
+    where = package.debug
+    if how == "relative":
+        where = package.debug.relative_to(package.folder)
+    elif how == "file":
+        where = package.file
+    elif how == "beside":  # both in a flat folder
+        where = package.folder / "flat.debug"
+        package.file.rename(where)
+        package.shared.rename(package.folder / package.shared.name)
+    elif how == "by build-id":
+        notes = package.run(me, "readelf", "-x", ".gnu_debugaltlink", package.file).stdout
+        name = notes_id(notes)
+        place = package.debug / ".build-id" / name[:2] / f"{name[2:]}.debug"
+        place.parent.mkdir(exist_ok=True)
+        package.shared.rename(place)
+    done, trace = record(me, package, served, "--args", REQUEST, where=where)
+    assert done.returncode == 0, repr(done)
+    assert 'serve(r->length=41, r->text="hello")' in me.iprobe("dump", trace).stdout
+
+
+def notes_id(dump):
+    """The last 20 bytes of what readelf -x shows."""
+    words = [word for line in dump.splitlines() if "0x" in line[:6] for word in line[13:48].split()]
+    return "".join(words)[-40:]
+
+
+@pytest.mark.parametrize("what", ["none", "another build's", "fifo", "noise"])
+def test_a_shared_file_that_is_missing_is_named(me, package, served, what):
+    """That of another build would give other types, so it counts as missing."""
+    package.shared.unlink()
+    if what == "another build's":
+        shutil.copy(package.file, package.shared)
+    elif what == "fifo":
+        os.mkfifo(package.shared)
+    elif what == "noise":
+        package.shared.write_bytes(b"\x7fELF" + bytes(range(256)))
+    done, trace = record(me, package, served, "--args", REQUEST, where=package.debug)
+    line = actors.one_line(done)
+    assert done.returncode == 1 and "serve is recorded" in line and SHARED in line, repr(done)
+    assert "nearest" not in line and str(package.folder / "w") in line, line
+    assert not trace.exists()
+    done, trace = record(me, package, served, "--args", where=package.debug)
+    assert done.returncode == 0 and SHARED in done.stderr, repr(done)
+
+
+def test_a_function_without_debug_information_is_told_so(me, package, served):
+    lists = me.iprobe("list", "--json", "--list", package.debug, package.folder / "w")
+    assert "serve" in {p["function"] for p in json.loads(lists.stdout)["modules"][0]["probes"]}
+    package.run(me, "objcopy", "-R", ".debug_*", package.file)
+    for option, request in ("--args", REQUEST), ("--when", "serve: r->length > 3"):
+        done, _ = record(me, package, served, option, request, where=package.debug)
+        line = actors.one_line(done)
+        assert done.returncode == 1 and "serve is recorded" in line and "-g" in line, repr(done)
+        assert "nearest" not in line, line
+
+
+def test_a_point_has_no_expressions(me, package, served):
+    for option, request in ("--args", "hit(arg1:hex)"), ("--when", "hit: arg1 > 100"):
+        done, _ = record(me, package, served, option, request, where=package.debug)
+        line = actors.one_line(done)
+        assert done.returncode == 1 and "hit is a point" in line and "--args alone" in line, line
+        assert "nearest" not in line and "called" not in line, line
+        done = me.iprobe(
+            *("list", "--check", "--list", package.debug, option, request, package.folder / "w")
+        )
+        assert done.returncode == 1 and "is a point" in done.stdout, repr(done)
+        assert "IPROBE_PLACEMENT" not in done.stdout, done.stdout
+
+
+def test_a_misspelt_name_has_its_nearest_still(me, package, served):
+    done, _ = record(me, package, served, "--args", "serv(r)", where=package.debug)
+    assert done.returncode == 1 and "nearest: serve" in actors.one_line(done), repr(done)
