@@ -338,8 +338,18 @@ static struct ip_expression *parse_postfix(struct parser *p)
 
 static level parse_unary;
 
-/* Whether a cast begins here: a type, and at least one asterisk before the bracket closes. There is
- * no product, so nothing else looks like that. *ret_type is where the type ends. */
+/* Whether what follows a bracket is the operand of a cast: a name, or another bracket. Nothing else
+ * can stand there without an operator. */
+static bool is_operand(const struct parser *p, size_t at)
+{
+	while (at < p->length && isspace((unsigned char)p->text[at]))
+		at++;
+	return at < p->length && (is_name_start(p->text[at]) || p->text[at] == '(');
+}
+
+/* Whether a cast begins here: a type, and an asterisk before the bracket closes, or an operand
+ * behind it. There is no product, so nothing else looks like that. *ret_type is where the type
+ * ends. */
 static bool is_cast(const struct parser *p, size_t *ret_type, size_t *ret_end)
 {
 	size_t at = p->at + 1, end;
@@ -359,7 +369,7 @@ static bool is_cast(const struct parser *p, size_t *ret_type, size_t *ret_end)
 	while (isspace((unsigned char)p->text[at - 1]) || p->text[at - 1] == '*')
 		at--;
 	*ret_type = at;
-	return end < p->length && memchr(p->text + at, '*', end - at);
+	return end < p->length && (memchr(p->text + at, '*', end - at) || is_operand(p, end + 1));
 }
 
 static struct ip_expression *parse_cast(struct parser *p, size_t type, size_t end)

@@ -9,7 +9,8 @@
  *   sum         = bits *(("+" | "-") bits)
  *   bits        = unary *("&" unary)             binds closer than in C: flags & 4 == 4
  *   unary       = ("*" | "&" | "!" | "-" | "~") unary | cast unary | postfix
- *   cast        = "(" type "*" *("*") ")"       (struct request *), (ns::list<int> **)
+ *   cast        = "(" type *("*") ")"           (struct request *), (ns::list<int> **), (sds);
+ *                                               without "*" only before a name or a bracket
  *   postfix     = primary *("->" name | "." name | "[" expression "]" | format)
  *   format      = ":string" ["(" expression ")"]  the bytes at a pointer as a string; its length
  *               | ":hex"                          the number or the address, in hexadecimal
@@ -41,7 +42,7 @@ enum ip_expression_kind {
 	IP_EXPRESSION_INDEX,  /* left[right] */
 	IP_EXPRESSION_FORMAT, /* left:string(right) and the like */
 	IP_EXPRESSION_UNARY,  /* operator left */
-	IP_EXPRESSION_CAST,   /* (text *) left, with `number` asterisks */
+	IP_EXPRESSION_CAST,   /* (text *) left, with `number` asterisks, or none */
 	IP_EXPRESSION_BINARY, /* left operator right */
 };
 

@@ -213,6 +213,10 @@ static int evaluate_cast(struct ip_value_scope *scope, const struct ip_expressio
 		return ip_error("type '%s' is defined in several ways, and not in the unit of the "
 				"function",
 				e->text);
+	if (!e->number && dwarf_tag(&type) != DW_TAG_pointer_type)
+		return ip_error("type '%s' is no pointer: a cast is (TYPE *), or has the name of a "
+				"pointer type",
+				e->text);
 	return evaluate(scope, e->left, ret) < 0
 		       ? -1
 		       : ip_operand_cast(scope, ret, &type, (unsigned)e->number);

@@ -44,7 +44,8 @@ int ip_operand_in_memory(struct ip_value_scope *scope, const struct ip_value_op 
 
 bool ip_operand_is_aggregate(struct ip_operand *operand);
 
-/* Makes a pointer to pointee of a value: with several stars, a pointer to a pointer, and so on. */
+/* Makes a pointer to pointee of a value: with several stars, a pointer to a pointer, and so on;
+ * without any, pointee is the type of a pointer. */
 int ip_operand_cast(struct ip_value_scope *scope, struct ip_operand *operand,
 		    const Dwarf_Die *pointee, unsigned stars);
 

@@ -21,7 +21,8 @@ static const char first[] =
 	"*hidden;\n"
 	"  union { float f; unsigned char bytes[4]; }; void *any; enum kind kind; double d;\n"
 	"  int grid[2][3]; unsigned char *raw; const char *text; };\n"
-	"typedef const struct outer *outer_t;\n"
+	"typedef const struct outer *outer_t; typedef char *chars; typedef unsigned number;\n"
+	"chars any_chars; number any_number;\n"
 	"long f(outer_t o, int n, unsigned long u, double d) { return o->in[n & 3].a + (long)u + "
 	"(long)d; }\n";
 static const char second[] = "struct hidden { short pad[5]; signed char secret; };\n"
@@ -162,6 +163,10 @@ static void test_operations(void **state)
 		{"&o->to", " r7:8 0+72", "p"},
 		{"o->any", " r7:8 [0+96]8", "p"},
 		{"o->raw", " r7:8 [0+144]8", "p"},
+		{"(chars)o->raw", " r7:8 [0+144]8", "s"},
+		{"(chars)o->any:string(n)", " r7:8 [0+96]8 r6:-4", "s"},
+		{"((outer_t)o->any)->to", " r7:8 [0+96]8 [1+72]8", "p"},
+		{"((const outer_t)o->any)->text[1]", " r7:8 [0+96]8 [1+152]8 [2+1]-1", "c"},
 		{"o->raw:string", " r7:8 [0+144]8", "s"},
 		{"o->text", " r7:8 [0+152]8", "s"},
 		{"o->text:hex", " r7:8 [0+152]8", "p"},
@@ -193,6 +198,9 @@ static void test_operations(void **state)
 static void test_what_does_not_fit(void **state)
 {
 	static const char *const cases[][2] = {
+		{"(number)n", "type 'number' is no pointer: a cast is (TYPE *)"},
+		{"(struct outer)(o)", "type 'struct outer' is no pointer"},
+		{"(nothing)o", "there is no type 'nothing'"},
 		{"x", "there is no parameter 'x'; the function has o, n, u, d"},
 		{"o->too", "struct outer has no member 'too'; the nearest: to"},
 		{"o->to->a->b", "int is no pointer"},
