@@ -105,9 +105,9 @@ static struct ip_value_key make(const struct ip_value *v, bool ranges)
 		if (word <= INT64_MAX)
 			return ranges && word ? range_of((int64_t)word) : integer((int64_t)word);
 		if (ranges)
-			return (struct ip_value_key){.kind = IP_KEY_REAL_RANGE,
-						     .word = bits_of(0x1p63),
-						     .high = bits_of(0x1p64)};
+			return (struct ip_value_key){.kind = IP_KEY_UNSIGNED_RANGE,
+						     .word = 1ull << 63,
+						     .high = UINT64_MAX};
 		return (struct ip_value_key){.kind = IP_KEY_UNSIGNED, .word = word};
 	case 'f':
 	case 'x':
@@ -202,6 +202,7 @@ static long double number_of(const struct ip_value_key *key)
 	case IP_KEY_REAL_RANGE:
 		return double_of(key->word);
 	case IP_KEY_UNSIGNED:
+	case IP_KEY_UNSIGNED_RANGE:
 	case IP_KEY_POINTER:
 		return key->word;
 	default:
@@ -261,6 +262,8 @@ bool ip_value_key_bounds(const struct ip_value_key *key, double *ret_from, doubl
 	*ret_from = *ret_to = (double)number_of(key);
 	if (key->kind == IP_KEY_RANGE)
 		*ret_to = (double)(int64_t)key->high;
+	if (key->kind == IP_KEY_UNSIGNED_RANGE)
+		*ret_to = (double)key->high;
 	if (key->kind == IP_KEY_REAL_RANGE)
 		*ret_to = double_of(key->high);
 	return true;
@@ -273,6 +276,8 @@ static char *range_text(const struct ip_value_key *key, char text[RANGE_TEXT])
 	if (key->kind == IP_KEY_RANGE)
 		snprintf(text, RANGE_TEXT, "%" PRId64 "..%" PRId64, (int64_t)key->word,
 			 (int64_t)key->high);
+	else if (key->kind == IP_KEY_UNSIGNED_RANGE)
+		snprintf(text, RANGE_TEXT, "%" PRIu64 "..%" PRIu64, key->word, key->high);
 	else
 		snprintf(text, RANGE_TEXT, "%.17g..%.17g", double_of(key->word),
 			 double_of(key->high));
@@ -284,7 +289,8 @@ static char *range_text(const struct ip_value_key *key, char text[RANGE_TEXT])
 
 static bool is_range(const struct ip_value_key *key)
 {
-	return key->kind == IP_KEY_RANGE || key->kind == IP_KEY_REAL_RANGE;
+	return key->kind == IP_KEY_RANGE || key->kind == IP_KEY_UNSIGNED_RANGE ||
+	       key->kind == IP_KEY_REAL_RANGE;
 }
 
 void ip_value_key_print(FILE *out, const struct ip_value_key *key)
@@ -354,6 +360,7 @@ const char *ip_value_key_is(const struct ip_value_key *key)
 {
 	switch (key->kind) {
 	case IP_KEY_RANGE:
+	case IP_KEY_UNSIGNED_RANGE:
 	case IP_KEY_REAL_RANGE:
 		return "range";
 	case IP_KEY_NULL_STRING:

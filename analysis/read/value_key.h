@@ -18,11 +18,12 @@
 
 /* In the order in which keys are sorted. */
 enum ip_value_key_kind {
-	IP_KEY_INTEGER,	   /* word: int64_t */
-	IP_KEY_UNSIGNED,   /* word: above INT64_MAX */
-	IP_KEY_REAL,	   /* word: bits of a double */
-	IP_KEY_RANGE,	   /* word: low bound, an int64_t; high: the last number of the range */
-	IP_KEY_REAL_RANGE, /* word, high: bits of doubles */
+	IP_KEY_INTEGER,	       /* word: int64_t */
+	IP_KEY_UNSIGNED,       /* word: above INT64_MAX */
+	IP_KEY_REAL,	       /* word: bits of a double */
+	IP_KEY_RANGE,	       /* word: low bound, an int64_t; high: the last number of the range */
+	IP_KEY_UNSIGNED_RANGE, /* the same above INT64_MAX, of uint64_t */
+	IP_KEY_REAL_RANGE,     /* word, high: bits of doubles */
 	IP_KEY_CHARACTER,
 	IP_KEY_BOOLEAN,
 	IP_KEY_ENUMERATOR,

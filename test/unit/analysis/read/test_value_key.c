@@ -120,6 +120,10 @@ static void test_ranges(void **state)
 	check_number("i4:n", 1, true, "value", "1", "1");
 	check_number("i4:n", 2, true, "range", "2..3", "\"2..3\"");
 	check_number("i4:n", 4095, true, "range", "2048..4095", "\"2048..4095\"");
+	check_number("u8:n", 1ull << 63, true, "range", "9223372036854775808..18446744073709551615",
+		     "\"9223372036854775808..18446744073709551615\"");
+	check_number("u8:n", UINT64_MAX, true, "range", "9223372036854775808..18446744073709551615",
+		     "\"9223372036854775808..18446744073709551615\"");
 	check_number("i4:n", 4096, true, "range", "4096..8191", "\"4096..8191\"");
 	check_number("i4:n", (uint64_t)-1, true, "value", "-1", "-1");
 	check_number("i4:n", (uint64_t)-5, true, "range", "-7..-4", "\"-7..-4\"");
@@ -128,7 +132,7 @@ static void test_ranges(void **state)
 		     "\"-9223372036854775808..-9223372036854775808\"");
 	check_number("u8:n", INT64_MAX, true, "range", "4611686018427387904..9223372036854775807",
 		     "\"4611686018427387904..9223372036854775807\"");
-	check_number("u8:n", UINT64_MAX, true, "range",
+	check_number("f8:n", bits(0x1p63), true, "range",
 		     "9.2233720368547758e+18..1.8446744073709552e+19",
 		     "\"9.2233720368547758e+18..1.8446744073709552e+19\"");
 	check_number("f8:n", bits(0.75), true, "range", "0.5..1", "\"0.5..1\"");
