@@ -190,7 +190,8 @@ static void format_floating(const struct ip_value *v, char *buffer, size_t size)
 			*p = '.';
 }
 
-/* Prints a text quoted as in C source. Bytes that could disturb a terminal become \xHH. */
+/* Prints a text quoted as in C source. Bytes that could disturb a terminal become \xHH, and so does
+ * a NUL before a digit, which would read on as an octal number. */
 static void print_quoted(FILE *out, const char *bytes, size_t length, char quote)
 {
 	static const char escapes[][2] = {{'\n', 'n'}, {'\t', 't'}, {'\r', 'r'}, {'\0', '0'}};
@@ -206,7 +207,9 @@ static void print_quoted(FILE *out, const char *bytes, size_t length, char quote
 			if (bytes[i] == escapes[k][0])
 				escape = escapes[k][1];
 		n = bytes[i] ? ip_utf8_length(character) : 1;
-		if (escape)
+		if (!bytes[i] && left > 1 && isdigit((unsigned char)bytes[i + 1]))
+			ip_print(out, "\\x00");
+		else if (escape)
 			ip_print(out, "\\%c", escape);
 		else if (bytes[i] == quote || bytes[i] == '\\')
 			ip_print(out, "\\%c", bytes[i]);

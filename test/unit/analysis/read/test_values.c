@@ -123,6 +123,17 @@ static void test_strings(void **state)
 	      "\"\xc3\xa9\xef\xbf\xbd\\u001b\"}");
 }
 
+/* A NUL before a digit would read on as an octal number. */
+static void test_nuls(void **state)
+{
+	/* 1, NUL, 8, 9, NUL, x, NUL */
+	const uint64_t words[] = {7, 0x780039380031, 0};
+
+	(void)state;
+	check("s:a c:b", 0, words, 3, "a=\"1\\x0089\\0x\\0\", b='\\0' (0)",
+	      "{\"a\":\"1\",\"b\":0}");
+}
+
 static void test_missing(void **state)
 {
 	const uint64_t words[] = {0, 5};
@@ -192,9 +203,10 @@ static void test_session(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_types),	       cmocka_unit_test(test_strings),
-		cmocka_unit_test(test_missing),	       cmocka_unit_test(test_long_string),
-		cmocka_unit_test(test_bad_signatures), cmocka_unit_test(test_session),
+		cmocka_unit_test(test_types),	    cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_nuls),	    cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_long_string), cmocka_unit_test(test_bad_signatures),
+		cmocka_unit_test(test_session),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
