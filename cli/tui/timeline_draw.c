@@ -270,28 +270,8 @@ static void print_times(const struct cli_tui *tui, const struct cli_view_timelin
 	ip_print(out, "\n");
 }
 
-static void print_values(const struct cli_view_timeline *v, FILE *out)
-{
-	const struct ip_timeline_call_details *d = &v->details;
-
-	if (d->args)
-		ip_print(out, "(%s) ", d->args);
-	if (d->result)
-		ip_print(out, "= %s ", d->result);
-	if (v->item.point || !v->has_details)
-		ip_print(out, "\n");
-	else
-		ip_print(out, "%s\n",
-			 d->how == IP_END_UNWOUND ? "unwound: it was left without an exit"
-			 : d->how == IP_END_UNFINISHED
-				 ? "it had not finished when its thread or the "
-				   "recording ended"
-			 : d->how == IP_END_UNKNOWN ? "it has no exit probes"
-			 : d->flags & IP_FRAME_TAIL ? "until its tail call"
-						    : "");
-}
-
-static void print_details(const struct cli_tui *tui, const struct cli_view_timeline *v, FILE *out)
+static void print_details(const struct cli_tui *tui, const struct cli_view_timeline *v, FILE *out,
+			  size_t columns)
 {
 	const struct ip_timeline_cell *cell = cli_timeline_cell(v);
 	const uint64_t at = ip_recording_since_start(tui->trace->session, v->cursor);
@@ -317,7 +297,7 @@ static void print_details(const struct cli_tui *tui, const struct cli_view_timel
 			 cell->summed ? "about " : "", ip_format_count(cell->calls, count));
 	ip_print(out, "\n");
 	print_times(tui, v, out);
-	print_values(v, out);
+	cli_timeline_print_values(v, out, columns);
 }
 
 void cli_timeline_draw(struct cli_tui *tui, FILE *out, size_t lines, size_t columns)
@@ -337,5 +317,5 @@ void cli_timeline_draw(struct cli_tui *tui, FILE *out, size_t lines, size_t colu
 			print_row(tui, v, out, p->first + i);
 		else
 			ip_print(out, "\n");
-	print_details(tui, v, out);
+	print_details(tui, v, out, columns);
 }

@@ -164,9 +164,11 @@ static int show(struct cli_tui *tui)
 	print_message(tui, out);
 	if (tui->help)
 		print_help(tui, out, view_lines());
+	else if (tui->all_values)
+		cli_timeline_draw_values(tui, out, view_lines(), columns);
 	else
 		view->draw(tui, out, view_lines(), columns);
-	ip_print(out, "%s", tui->help ? "any key: back" : view->keys);
+	ip_print(out, "%s", tui->help || tui->all_values ? "any key: back" : view->keys);
 	if (fclose(out) != 0)
 		return ip_error("out of memory");
 	return cli_screen_show(text, size);
@@ -426,8 +428,8 @@ static void handle(struct cli_tui *tui, int key)
 		typed(tui, key);
 		return;
 	}
-	if (tui->help) {
-		tui->help = false;
+	if (tui->help || tui->all_values) {
+		tui->help = tui->all_values = false;
 		return;
 	}
 	*tui->message = '\0';

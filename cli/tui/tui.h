@@ -59,6 +59,7 @@ struct cli_tui {
 	enum cli_tui_view view;
 	void *views[CLI_TUI_VIEWS]; /* each view's own; NULL: it has not been opened yet */
 	bool typing, help, quit;
+	bool all_values; /* of a call, in the place of the timeline */
 	char typed[256], message[512];
 
 	bool utf8, colours;
@@ -131,6 +132,9 @@ void cli_tui_go_slowest(struct cli_tui *tui, uint32_t function);
 /* Goes to the timeline of a run, to the call where one is given (its run must have it). */
 void cli_tui_go_run(struct cli_tui *tui, size_t run, const struct ip_longest_call *call,
 		    uint32_t function);
+
+/* Prints the values of the call under the timeline's cursor, which is there, in so many lines. */
+void cli_timeline_draw_values(const struct cli_tui *tui, FILE *out, size_t lines, size_t columns);
 
 /* Prints the name of a function in at most width columns, and a note where the time of some of its
  * calls ends at a tail call. The tree of calls has been read. */

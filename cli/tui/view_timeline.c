@@ -18,7 +18,7 @@ static const char *const help[] = {
 	"+ -       zoom in, out;  f: all of the thread;  Enter: the call at the cursor",
 	"PgUp PgDn a screen earlier, later;  Home End: begin, end of the thread",
 	"n N       the next call of the function or of the search, the one before",
-	"[ ]       the thread before, the next one",
+	"[ ]       the thread before, the next one;  v: all values of the call",
 	NULL,
 };
 
@@ -378,6 +378,12 @@ static void key(struct cli_tui *tui, int key, size_t lines)
 	case 'n':
 	case 'N':
 		jump(tui, key == 'N');
+		break;
+	case 'v':
+		if (v->has_item && v->has_details)
+			tui->all_values = true;
+		else
+			cli_tui_say(tui, "no call is under the cursor");
 		break;
 	case '[':
 	case ']':

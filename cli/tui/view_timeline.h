@@ -34,6 +34,9 @@ const struct ip_timeline_cell *cli_timeline_cell(const struct cli_view_timeline 
 /* Returns the column of a time that is shown. */
 size_t cli_timeline_column(const struct cli_view_timeline *v, uint64_t ts);
 
+/* Prints the values of the call under the cursor, as one line; what does not fit is marked. */
+void cli_timeline_print_values(const struct cli_view_timeline *v, FILE *out, size_t columns);
+
 void cli_timeline_draw(struct cli_tui *tui, FILE *out, size_t lines, size_t columns);
 
 #endif

@@ -576,6 +576,35 @@ def test_values_of_the_call(me, tui, programs):
     quit_it(t)
 
 
+def test_values_that_do_not_fit(me, tui):
+    """The line is marked at the screen's edge, and v shows the rest of it."""
+    trace = tracegen.Trace(hz=1_000_000_000)
+    text = "".join(f"{i:03}-" for i in range(50))
+    words = [int.from_bytes(text[i : i + 8].encode(), "little") for i in range(0, 200, 8)]
+    signature = trace.signature("s:text i8:last")
+    thread = trace.thread(0, 2000)
+    thread.call("outer", values=(signature, 0, [200, *words, 4711]))
+    thread.advance(1000)
+    thread.ret()
+    directory = trace.write(me.dir() / "trace")
+    whole = f'(text="{text}", last=4711)'
+    for columns in (80, 20):
+        t = tui(directory, "--view", "timeline", columns=columns)
+        mark = "...  (v: all)" if columns > 26 else "..."
+        line = t.rows[-2].rstrip()
+        assert line == whole[: columns - len(mark)] + mark, (columns, t.rows)
+        t.press("v")
+        t.wait("not all of it", lambda t: "any key" in t.rows[-1])
+        shown = "".join(t.rows[BODY + 1 : -1])
+        assert shown.strip() == whole, (columns, t.rows)
+        t.press("v")
+        t.wait("not back", lambda t, line=line: t.rows[-2].rstrip() == line)
+        quit_it(t)
+    t = tui(directory, "--view", "timeline", columns=300)
+    assert t.rows[-2].strip() == whole, t.rows
+    quit_it(t)
+
+
 # ---- the terminal ----
 
 
