@@ -7,6 +7,7 @@
  *   IPROBE_POINT(name, arg...);          and with which values: up to six integers, enumerations,
  *                                        pointers or strings (char *)
  *   IPROBE_POINT(name, IPROBE_STRING(p)) the bytes at p as a string, whatever p points to
+ *   IPROBE_POINT(name, IPROBE_HEX(n))    the integer n in hexadecimal
  *   IPROBE_SCOPE(name);                  from here to the end of the block, however control leaves
  *                                        it: return, break, goto, exception
  *   IPROBE_NO_PROBE                      attribute of a function that must never have probes
@@ -74,6 +75,16 @@
 
 /* An argument of IPROBE_POINT whose bytes are a string: unsigned char *, void * and the like. */
 #define IPROBE_STRING(p) ((const char *)(const void *)(p))
+
+/* An argument of IPROBE_POINT that is shown in hexadecimal, as an address is: the bytes of an
+ * integer or an enumeration, without an extension of its sign. sizeof evaluates nothing. */
+#define IPROBE_HEX(n)                                                                              \
+	((const void *)((__UINTPTR_TYPE__)(n) &                                                    \
+			(sizeof(((void)0, (n))) >= sizeof(void *)                                  \
+				 ? ~(__UINTPTR_TYPE__)0                                            \
+				 : ((__UINTPTR_TYPE__)1                                            \
+				    << 8 * (sizeof(((void)0, (n))) & (sizeof(void *) - 1))) -      \
+					   1)))
 
 #ifndef IPROBE_PROVIDER
 #define IPROBE_PROVIDER iprobe

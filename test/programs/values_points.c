@@ -25,7 +25,9 @@ __attribute__((noinline)) void work(int i, const char *name, const struct record
 	IPROBE_POINT(fields, p->a, p->b, p->name, c, (short)-5, 123456789);
 	IPROBE_POINT(data, global, text, array[i & 3], (int64_t)0x123456789abcdef0,
 		     (uint16_t)65535);
-	IPROBE_POINT(pointers, p, &global, IPROBE_STRING(bytes), bytes, (void *)(uintptr_t)i);
+	IPROBE_POINT(pointers, p, &global, IPROBE_STRING(bytes), bytes, (void *)(uintptr_t)i,
+		     IPROBE_HEX((short)-1 - i));
+	IPROBE_POINT(hex, IPROBE_HEX(c), IPROBE_HEX((short)(-1 - i)), IPROBE_HEX(1ull << 63 | i));
 	{
 		IPROBE_SCOPE(inner);
 		global++;
@@ -48,8 +50,11 @@ int main(void)
 		       fields[i], 200 + i);
 		printf("{\"f\":\"data\",\"list\":[%d,\"%s\",%d,1311768467463790320,65535]}\n",
 		       global, text, i * (i + 1));
-		printf("{\"f\":\"pointers\",\"list\":[\"%p\",\"%p\",\"bytes\",\"%p\",\"0x%x\"]}\n",
-		       (void *)r, (void *)&global, (void *)bytes, i);
+		printf("{\"f\":\"pointers\",\"list\":[\"%p\",\"%p\",\"bytes\",\"%p\",\"0x%x\","
+		       "\"0x%x\"]}\n",
+		       (void *)r, (void *)&global, (void *)bytes, i, (unsigned)(-1 - i));
+		printf("{\"f\":\"hex\",\"list\":[\"0x%x\",\"0x%x\",\"0x%llx\"]}\n", 200 + i,
+		       (unsigned short)(-1 - i), 1ull << 63 | i);
 		work(i, i == 0 ? "one" : i == 1 ? "two" : NULL, r, (unsigned char)(200 + i));
 	}
 	return 0;
