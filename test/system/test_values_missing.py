@@ -16,7 +16,8 @@ INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "include"
 SOURCE = """
 #include <unistd.h>
 #include <iprobe/probe.h>
-struct request { int length; const char *text; };
+typedef struct request { int length; const char *text; } *request_t;
+request_t latest;
 __attribute__((noinline)) int serve(struct request *r)
 {
 	__asm__ volatile("" : "+r"(r) : : "memory");
@@ -109,6 +110,14 @@ def test_a_shared_file_is_found(me, package, served, how):
     done, trace = record(me, package, served, "--args", REQUEST, where=where)
     assert done.returncode == 0, repr(done)
     assert 'serve(r->length=41, r->text="hello")' in me.iprobe("dump", trace).stdout
+
+
+def test_types_of_a_shared_file_are_found_by_name(me, package, served):
+    for cast in "(struct request *)r", "(request_t)r":
+        request = f"serve(n=({cast})->length)"
+        done, trace = record(me, package, served, "--args", request, where=package.debug)
+        assert done.returncode == 0, repr(done)
+        assert "serve(n=41)" in me.iprobe("dump", trace).stdout
 
 
 def notes_id(dump):

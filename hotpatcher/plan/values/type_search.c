@@ -83,6 +83,19 @@ static void search_in(struct search *s, Dwarf_Die *scope, const char *path, unsi
 	} while (dwarf_siblingof(&die, &die) == 0);
 }
 
+/* Searches all units, and those of the file that several modules share: dwz moves types there. That
+ * file has been found, or debug information is not used (debug_info.c). */
+static void search_units(struct search *s, Dwarf *dwarf)
+{
+	Dwarf_CU *unit = NULL;
+	Dwarf_Die die;
+	uint8_t type = 0;
+
+	for (; dwarf; dwarf = dwarf_getalt(dwarf), unit = NULL)
+		while (dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, NULL) == 0)
+			search_in(s, &die, "", 0);
+}
+
 /* Writes the names of the scopes around a type. Returns 0, or -1. */
 static int path_of(Dwarf_Die *type, char path[PATH_MAX_BYTES])
 {
@@ -113,9 +126,6 @@ int ip_value_type_complete(Dwarf_Die *type)
 {
 	struct search s = {.tag = kind_of(dwarf_tag(type)), .name = dwarf_diename(type)};
 	Dwarf *dwarf = dwarf_cu_getdwarf(type->cu);
-	Dwarf_CU *unit = NULL;
-	Dwarf_Die die;
-	uint8_t unit_type = 0;
 
 	if (!dwarf_hasattr(type, DW_AT_declaration))
 		return 0;
@@ -123,8 +133,7 @@ int ip_value_type_complete(Dwarf_Die *type)
 		return -1;
 	/* a unit that was split has its types in a file of its own: libdw opens it where the
 	 * functions of that unit are looked for (debug_info.c) */
-	while (dwarf_get_units(dwarf, unit, &unit, NULL, &unit_type, &die, NULL) == 0)
-		search_in(&s, &die, "", 0);
+	search_units(&s, dwarf);
 	if (!s.found || s.several)
 		return -1;
 	*type = s.die;
@@ -170,9 +179,7 @@ static int search(Dwarf_Die *die, const char *name, Dwarf_Die *ret)
 {
 	struct search s = {0};
 	Dwarf *dwarf = dwarf_cu_getdwarf(die->cu);
-	Dwarf_CU *unit = NULL;
 	Dwarf_Die unit_die;
-	uint8_t unit_type = 0;
 
 	if (split(name, &s) < 0)
 		return 0;
@@ -180,8 +187,7 @@ static int search(Dwarf_Die *die, const char *name, Dwarf_Die *ret)
 		search_in(&s, &unit_die, "", 0);
 	if (s.found) /* the function's own unit decides */
 		return ip_value_type_peel(&s.die, ret) < 0 ? -1 : 1;
-	while (dwarf_get_units(dwarf, unit, &unit, NULL, &unit_type, &unit_die, NULL) == 0)
-		search_in(&s, &unit_die, "", 0);
+	search_units(&s, dwarf);
 	if (!s.found)
 		return 0;
 	return s.several || ip_value_type_peel(&s.die, ret) < 0 ? -1 : 1;
