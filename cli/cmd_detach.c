@@ -28,6 +28,7 @@
 #include "hotpatcher/patch/remap.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/plan/plan.h"
+#include "hotpatcher/plan/window/area_window.h"
 #include "hotpatcher/process/probe_list_search.h"
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stop.h"
@@ -35,6 +36,7 @@
 #include "session/control/control_socket.h"
 #include "session/follow/follow_fork.h"
 #include "session/pmu_leftovers.h"
+#include "session/remove.h"
 
 #define NAP_NS 10000000ull
 #define LOCKS  65 /* of 1 s: longer than a session tries to stop threads */
@@ -42,7 +44,8 @@
 #define WAITS  50 /* of 20 ms: the processes of a killed iprobe are gone by then */
 
 static const char help[] =
-	"usage: iprobe detach [--no-stop] [--left-over] [--list FILE] [--json] PID...\n\n"
+	"usage: iprobe detach [--no-stop] [--left-over] [--remove] [--list FILE]\n"
+	"                     [--json] PID...\n\n"
 	"Puts back every site that any iprobe left live in the process, whoever did it and however "
 	"it ended.\n"
 	"A session that is still recording ends; its trace is complete then, or a line tells which "
@@ -51,6 +54,7 @@ static const char help[] =
 	"meanwhile.\n\n" CLI_PROCESS_HELP
 	"      --no-stop    switch pages instead of stopping the threads\n"
 	"      --left-over  do nothing where an iprobe is alive that has the session\n"
+	"      --remove     also take away the memory that iprobe has mapped in the process\n"
 	"      --list FILE  the probe list of a stripped module, or a directory of such lists\n"
 	"      --json       what was put back, as JSON\n";
 
@@ -220,6 +224,12 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 	if (ret == 0 && area && area->header->session_pid == (uint32_t)pid &&
 	    area->header->follow && ip_area_lock_session(area, pid) == 0)
 		ret = ip_follow_fork_restore_dead(area, target, IP_DEFAULT_MAX_STOP);
+	/* what the session of a killed iprobe needed; one that is alive gives it back itself */
+	if (ret == 0 && area && area->header->session_pid == (uint32_t)pid &&
+	    ip_area_try_session(area, pid) == 0) {
+		ip_area_window_give(target, area, !no_stop);
+		ip_patch_result_append(result, &ip_stops_of(target)->log);
+	}
 	for (size_t i = 0; ret == 0 && i < modules.n; i++) {
 		struct ip_module_state state;
 
@@ -273,25 +283,38 @@ void cli_detach_left(pid_t pid)
 }
 
 static const char letters[] = ":p:h";
-static const struct option long_options[] = {{"list", required_argument, NULL, 'l'},
-					     {"json", no_argument, NULL, 'j'},
-					     {"no-stop", no_argument, NULL, 'n'},
-					     {"left-over", no_argument, NULL, 'o'},
-					     CLI_PROCESS_OPTIONS,
-					     {"help", no_argument, NULL, 'h'},
-					     {0}};
+static const struct option long_options[] = {
+	{"list", required_argument, NULL, 'l'}, {"json", no_argument, NULL, 'j'},
+	{"no-stop", no_argument, NULL, 'n'},	{"left-over", no_argument, NULL, 'o'},
+	{"remove", no_argument, NULL, 'r'},	CLI_PROCESS_OPTIONS,
+	{"help", no_argument, NULL, 'h'},	{0}};
 
 struct arguments {
 	int argc;
 	char **argv;
-	bool json, no_stop, left_over;
+	bool json, no_stop, left_over, remove;
 };
+
+static void tell_removal(pid_t pid, const struct ip_remove_result *removal)
+{
+	char size[16];
+
+	if (!removal->runtime)
+		ip_print(stdout, "pid %d: it has no runtime of iprobe's\n", pid);
+	else
+		ip_print(stdout,
+			 "pid %d: %s of address space given back; the runtime's own code and data "
+			 "stay%s\n",
+			 pid, ip_format_size(removal->bytes, size),
+			 removal->loaded ? ", since the program has loaded them" : "");
+}
 
 static int detach_from(void *context, const struct ip_service_process *process)
 {
 	const struct arguments *a = context;
 	const pid_t pid = process->pid;
 	struct ip_patch_result result = {0};
+	struct ip_remove_result removal = {0};
 	struct cli_service_members members = {0};
 	pid_t writer;
 	struct ip_json j;
@@ -311,6 +334,8 @@ static int detach_from(void *context, const struct ip_service_process *process)
 			 "iprobe: pid %d: its iprobe (pid %d) is still writing what it has "
 			 "recorded\n",
 			 pid, writer);
+	if (a->remove && ip_session_remove(pid, !a->no_stop, &result, &removal) < 0)
+		return cli_fail();
 	cli_service_members_tell(&members, pid, members.n == 1 ? "goes on" : "go on");
 	if (a->json) {
 		ip_json_init(&j, stdout);
@@ -320,6 +345,8 @@ static int detach_from(void *context, const struct ip_service_process *process)
 		cli_json_stops(&j, &result.stops);
 		ip_json_uint(&j, "failed_stops", ip_stop_log_failed(&result.stops));
 		ip_json_bool(&j, "written", !writer);
+		if (a->remove)
+			ip_json_uint(&j, "removed_bytes", removal.bytes);
 		ip_json_end_object(&j);
 	} else if (result.sites) {
 		ip_print(stdout, "pid %d: %zu site%s put back on %zu page%s; %s for", pid,
@@ -330,6 +357,8 @@ static int detach_from(void *context, const struct ip_service_process *process)
 	} else {
 		ip_print(stdout, "pid %d: nothing was live\n", pid);
 	}
+	if (a->remove && !a->json)
+		tell_removal(pid, &removal);
 	return 0;
 }
 
@@ -349,6 +378,8 @@ int cmd_detach(int argc, char **argv)
 			a.no_stop = true;
 		} else if (option == 'o') {
 			a.left_over = true;
+		} else if (option == 'r') {
+			a.remove = true;
 		} else if ((code = cli_process_option(argv[0], option, optarg)) != -2) {
 			if (code >= 0)
 				return code;

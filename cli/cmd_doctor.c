@@ -268,7 +268,7 @@ static void examine_target(struct examination *e, pid_t pid)
 		tell(e, GOOD, "runtime there",
 		     "%s and asleep: iprobe attach borrows a thread to wake it",
 		     target->injected ? "put there" : "linked in");
-	} else if (!target->has_runtime && ip_inject_check(target) < 0) {
+	} else if (!target->has_runtime && ip_inject_check(target, NULL) < 0) {
 		tell(e, BAD, "runtime there", "%s", ip_error_message());
 	} else if (!target->has_runtime) {
 		tell(e, GOOD, "runtime there",
@@ -278,13 +278,14 @@ static void examine_target(struct examination *e, pid_t pid)
 			tell(e, BAD, "runtime there", "%s", ip_error_message());
 		else
 			tell(e, GOOD, "runtime there",
-			     "forked with it, and without ring memory: iprobe attach borrows a "
-			     "thread to make it");
+			     "%s without ring memory: iprobe attach borrows a thread to make it",
+			     target->anchor.pid ? "forked with it, and"
+						: "as detach --remove left it,");
 	} else if (ip_area_open(target, &area) < 0) {
 		tell(e, BAD, "runtime there", "%s", ip_error_message());
 	} else {
 		tell(e, GOOD, "runtime there", "room for %s of ring memory",
-		     ip_format_size(area->window - IP_AREA_DATA_OFFSET, size));
+		     ip_format_size(area->most - IP_AREA_DATA_OFFSET, size));
 		if (ip_area_lock_session(area, pid) < 0)
 			tell(e, NOTE, "session", "%s", ip_error_message());
 		else

@@ -26,6 +26,10 @@
  * gaps are empty again, or all is private memory (rt_area_disown). Hooks are silent there, and a
  * later attach tries again.
  *
+ * Where the runtime was put into a running process, it maps a small part of the area at first, and
+ * more when a session needs it (area_window.c). The tables are mapped only when a session needs
+ * them. Until then there is a hole, right behind the first cover.
+ *
  * The covers protect what records use: the header, slots, descriptors, and the first sub-buffers.
  * The collector lets the sub-buffers with the lowest numbers circulate, so they are the ones in
  * use.
@@ -36,9 +40,8 @@
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 
-#define PAGE	  4096ull
-#define AREA_SIZE IP_AREA_OWN_SIZE /* a launcher's area is mapped in its full length */
-#define FD_FLOOR  900 /* the memfd avoids the low numbers: programs rely on getting them */
+#define PAGE	 4096ull
+#define FD_FLOOR 900 /* the memfd avoids the low numbers: programs rely on getting them */
 /* below 64, which is the size of every process's first table of descriptors: see raise_fd() */
 #define FD_FLOOR_WOKEN 48
 
@@ -71,6 +74,9 @@
 
 #define FAILED(ret) ((unsigned long)(ret) > -4096ul)
 
+int rt_has_tables;
+uint32_t rt_nrules;
+
 /* Returns an address, or an error as from any system call. offset: a multiple of a page. */
 static unsigned long map_from(uint64_t address, uint64_t size, long prot, long flags, long fd,
 			      uint64_t offset)
@@ -83,6 +89,15 @@ static unsigned long map_from(uint64_t address, uint64_t size, long prot, long f
 static unsigned long map(uint64_t address, uint64_t size, long prot, long flags, long fd)
 {
 	return map_from(address, size, prot, flags, fd, 0);
+}
+
+void rt_area_find_tables(void)
+{
+	const uint64_t area = iprobe_rt_anchor.area;
+	uint64_t duties = rt_has_tables ? IP_AREA_DUTIES_OFFSET : IP_AREA_SMALL_DUTIES;
+
+	__atomic_store_n(&rt_duties, (uint32_t *)(uintptr_t)(area + duties), __ATOMIC_RELEASE);
+	__atomic_store_n(&rt_nrules, rt_has_tables ? IP_AREA_RULES : 0, __ATOMIC_RELEASE);
 }
 
 /* A hint for the kernel: an address in the middle of the range that the kernel fills from neither
@@ -98,17 +113,41 @@ static uint64_t place_far_away(const void *local)
 		       : 0;
 }
 
-/* Step 1. Returns 0, or an error. */
-static long lay_covers(uint64_t area, uint64_t size)
+/* Where the memory begins that lies behind the cover at that offset. */
+static uint64_t behind(uint64_t cover)
+{
+	return cover + PAGE == IP_AREA_TABLES_OFFSET && !rt_has_tables ? IP_AREA_TABLES_END
+								       : cover + PAGE;
+}
+
+/* Step 1. */
+long rt_area_lay_covers(uint64_t area, uint64_t from, uint64_t size)
 {
 	for (unsigned i = 0; i < IP_AREA_COVERS && ip_area_cover(i) < size; i++) {
-		unsigned long at = map(area + ip_area_cover(i), PAGE, PROT_READ | PROT_WRITE,
-				       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_GROWSDOWN, -1);
+		unsigned long at;
 
+		if (ip_area_cover(i) < from)
+			continue;
+		at = map(area + ip_area_cover(i), PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_GROWSDOWN, -1);
 		if (FAILED(at))
 			return at;
 	}
 	return 0;
+}
+
+/* Maps the area's range, without the hole, in the place of what is mapped there. fd: -1: private
+ * memory. Returns 0, or an error. */
+static long map_range(uint64_t area, uint64_t size, long flags, long fd)
+{
+	const uint64_t end = rt_has_tables ? size : IP_AREA_TABLES_OFFSET;
+	unsigned long at = map(area, end, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd);
+
+	if (!FAILED(at) && end < size)
+		at = map_from(area + IP_AREA_TABLES_END, size - IP_AREA_TABLES_END,
+			      PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd,
+			      fd < 0 ? 0 : IP_AREA_TABLES_END);
+	return FAILED(at) ? (long)at : 0;
 }
 
 /* Decides whether forked children get the area. They always get the covers. Returns 0, or an
@@ -125,7 +164,7 @@ static long keep(uint64_t area, uint64_t size, int inherit)
 
 		if (FAILED(ret))
 			return ret;
-		from = to + PAGE;
+		from = behind(to);
 	}
 	return 0;
 }
@@ -141,11 +180,8 @@ long rt_area_keep(int inherit)
 
 long rt_area_disown(void)
 {
-	unsigned long at =
-		map(iprobe_rt_anchor.area, iprobe_rt_anchor.area_size, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1);
-
-	return FAILED(at) ? (long)at : 0;
+	return map_range(iprobe_rt_anchor.area, iprobe_rt_anchor.area_size,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 }
 
 /* Moves a descriptor out of the low numbers, at once. The kernel gives a new descriptor the lowest
@@ -272,7 +308,9 @@ int rt_map_launched(const char *path)
 		goto not_ours;
 	}
 	rt_private.inherited = header->inherit == 1;
-	if ((!rt_private.inherited && FAILED(keep(at, size, 0))) || FAILED(lay_covers(at, size))) {
+	rt_has_tables = 1; /* a launcher's area is mapped in its full length */
+	if ((!rt_private.inherited && FAILED(keep(at, size, 0))) ||
+	    FAILED(rt_area_lay_covers(at, 0, size))) {
 		cpu_syscall(SYS_munmap, at, size, 0, 0);
 		goto not_ours;
 	}
@@ -318,34 +356,80 @@ static long make_file(uint64_t size, long highest)
 	return ret;
 }
 
+/* Maps the area where nothing is mapped, and withholds it from children at once: a process that
+ * another thread forks in between has the area (session/follow/follow_fork.h, step 6). Returns its
+ * address, or an error: then nothing is mapped. */
+static unsigned long map_far_away(uint64_t size, long fd)
+{
+	const uint64_t end = rt_has_tables ? size : IP_AREA_TABLES_OFFSET;
+	unsigned long at = map(place_far_away(&size), end, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_NORESERVE, fd);
+	long ret = 0;
+
+	if (FAILED(at))
+		return at;
+	ret = cpu_syscall(SYS_madvise, at, end, MADV_DONTFORK, 0);
+	if (!FAILED(ret) && end < size) {
+		const uint64_t there = at + IP_AREA_TABLES_END;
+
+		ret = map_from(there, size - IP_AREA_TABLES_END, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd,
+			       IP_AREA_TABLES_END);
+		if (!FAILED(ret) && (uint64_t)ret != there) {
+			/* an old kernel takes NOREPLACE for a hint */
+			cpu_syscall(SYS_munmap, ret, size - IP_AREA_TABLES_END, 0, 0);
+			ret = -EEXIST;
+		}
+		if (!FAILED(ret)) {
+			ret = cpu_syscall(SYS_madvise, there, size - IP_AREA_TABLES_END,
+					  MADV_DONTFORK, 0);
+			if (FAILED(ret))
+				cpu_syscall(SYS_munmap, there, size - IP_AREA_TABLES_END, 0, 0);
+		}
+	}
+	if (!FAILED(ret))
+		return at;
+	cpu_syscall(SYS_munmap, at, end, 0, 0);
+	return ret;
+}
+
+/* Unmaps what map_far_away() has mapped. */
+static void unmap(uint64_t area, uint64_t size)
+{
+	const uint64_t end = rt_has_tables ? size : IP_AREA_TABLES_OFFSET;
+
+	cpu_syscall(SYS_munmap, area, end, 0, 0);
+	if (end < size)
+		cpu_syscall(SYS_munmap, area + IP_AREA_TABLES_END, size - IP_AREA_TABLES_END, 0, 0);
+}
+
 int rt_map_own_area(enum rt_start how)
 {
+	const uint64_t size = rt_area_size;
 	const long highest = how == RT_WOKEN ? FD_FLOOR_WOKEN : FD_FLOOR;
 	struct ip_area_header *header;
-	unsigned long at = 0;
+	unsigned long at;
 	int32_t name;
-	long fd = make_file(IP_AREA_DATA_OFFSET, highest), ret;
+	long fd, ret;
 
+	rt_has_tables = size >= IP_AREA_OWN_SIZE;
+	fd = make_file(rt_has_tables ? IP_AREA_DATA_OFFSET : IP_AREA_SMALL_FILE, highest);
 	if (FAILED(fd)) {
 		iprobe_rt_anchor.error = -fd;
 		return 0;
 	}
-	ret = at = map(place_far_away(&at), AREA_SIZE, PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_NORESERVE, fd);
-	/* at once: a process that another thread forks in between has the area
-	 * (session/follow/follow_fork.h, step 6) */
-	if (!FAILED(ret))
-		ret = cpu_syscall(SYS_madvise, at, AREA_SIZE, MADV_DONTFORK, 0);
-	if (FAILED(ret)) {
+	at = map_far_away(size, fd);
+	if (FAILED(at)) {
 		cpu_syscall(SYS_close, fd, 0, 0, 0);
-		iprobe_rt_anchor.error = -ret;
+		iprobe_rt_anchor.error = -at;
 		return 0;
 	}
 	/* close the descriptor before anything else, since a process that was forked in between has
 	 * it too */
 	name = keep_name(fd, highest);
-	ret = lay_covers(at, AREA_SIZE);
+	ret = rt_area_lay_covers(at, 0, size);
 	if (FAILED(ret)) {
+		unmap(at, size);
 		if (name >= 0)
 			cpu_syscall(SYS_close, name, 0, 0, 0);
 		iprobe_rt_anchor.error = -ret;
@@ -355,7 +439,7 @@ int rt_map_own_area(enum rt_start how)
 	header->magic = IP_AREA_MAGIC;
 	header->abi = IP_RT_ABI;
 	iprobe_rt_anchor.area = at;
-	iprobe_rt_anchor.area_size = AREA_SIZE;
+	iprobe_rt_anchor.area_size = size;
 	iprobe_rt_anchor.area_fd = name;
 	return 1;
 }
@@ -372,7 +456,7 @@ static uint64_t gap_end(uint64_t from, uint64_t size)
 /* Empties the gaps between the covers, up to `end`. */
 static void empty_gaps(uint64_t area, uint64_t size, uint64_t end)
 {
-	for (uint64_t from = 0, to; from < end; from = to + PAGE) {
+	for (uint64_t from = 0, to; from < end; from = behind(to)) {
 		to = gap_end(from, size);
 		cpu_syscall(SYS_munmap, area + from, to - from, 0, 0);
 	}
@@ -385,7 +469,7 @@ static long fill_gaps(uint64_t area, uint64_t size, long fd)
 	uint64_t from, to;
 	long ret = 0;
 
-	for (from = 0; from < size; from = to + PAGE) {
+	for (from = 0; from < size; from = behind(to)) {
 		unsigned long at;
 
 		to = gap_end(from, size);
@@ -403,6 +487,21 @@ static long fill_gaps(uint64_t area, uint64_t size, long fd)
 	return ret;
 }
 
+void rt_area_forget(void)
+{
+	const uint64_t area = iprobe_rt_anchor.area, size = iprobe_rt_anchor.area_size;
+
+	/* numbers of sessions go on in the next area */
+	if (rt_header->last_session > rt_last_session)
+		rt_last_session = rt_header->last_session;
+	iprobe_rt_anchor.pid = 0; /* it is no process's any more */
+	cpu_store_order();
+	close_name(iprobe_rt_anchor.area_fd);
+	iprobe_rt_anchor.area_fd = -1;
+	rt_private.inherited = 0;
+	empty_gaps(area, size, size);
+}
+
 long rt_area_renew(int replace)
 {
 	const uint64_t area = iprobe_rt_anchor.area, size = iprobe_rt_anchor.area_size;
@@ -412,21 +511,26 @@ long rt_area_renew(int replace)
 	uint64_t end = rt_private.end > IP_AREA_DATA_OFFSET && rt_private.end <= size
 			       ? rt_private.end
 			       : IP_AREA_DATA_OFFSET;
-	long fd = make_file(end, FD_FLOOR_WOKEN), ret;
+	long fd, ret;
+
+	if (!rt_has_tables && end < IP_AREA_SMALL_FILE)
+		end = IP_AREA_SMALL_FILE;
+	fd = make_file(end, FD_FLOOR_WOKEN);
 
 	if (FAILED(fd))
 		return fd;
 	if (replace)
-		ret = map(area, size, PROT_READ | PROT_WRITE,
-			  MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd);
+		ret = map_range(area, size, MAP_SHARED | MAP_NORESERVE, fd);
 	else
 		ret = fill_gaps(area, size, fd);
 	if (FAILED(ret)) {
+		if (replace)
+			rt_area_disown(); /* half of it may be the new file's */
 		cpu_syscall(SYS_close, fd, 0, 0, 0);
 		return ret;
 	}
 	if (replace)
-		ret = lay_covers(area, size);
+		ret = rt_area_lay_covers(area, 0, size);
 	/* a child that another thread forks in between has the area, as in rt_map_own_area() */
 	if (!FAILED(ret))
 		ret = keep(area, size, 0);

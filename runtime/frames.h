@@ -80,7 +80,7 @@ static inline struct ip_filter_rule rule_of(uint32_t number)
 {
 	static const struct ip_filter_rule none;
 
-	return number < rt_filters->nrules && number < IP_AREA_RULES
+	return number < rt_filters->nrules && number < *(volatile uint32_t *)&rt_nrules
 		       ? *(volatile struct ip_filter_rule *)&rt_rules[number]
 		       : none;
 }

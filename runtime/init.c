@@ -23,7 +23,6 @@
 #include "runtime/self.h"
 
 #define PAGE	   4096ull
-#define POOL_SIZE  ((uint64_t)RT_POOL_SIZE)
 #define WAIT_LIMIT 30 /* seconds that an image waits for its launcher */
 
 #define PROT_READ	    1
@@ -51,6 +50,7 @@ struct ip_area_clock *rt_clock;
 struct ip_filter_rule *rt_rules;
 struct ip_filters *rt_filters;
 struct ip_rt_private rt_private;
+uint64_t rt_area_size = IP_AREA_OWN_SIZE, rt_pool_size = RT_POOL_SIZE;
 
 /* The bounds of the runtime's own code. The linker defines them, under other names where the
  * runtime is linked into a program (meson.build). */
@@ -93,30 +93,30 @@ uint64_t rt_auxiliary(char **envp, uint64_t type)
  * as high as a call reaches, far above a heap of any usual size. */
 static void map_executable_pool(uint64_t executable)
 {
-	const uint64_t reach = 0x70000000ull, step = 4 * POOL_SIZE;
+	const uint64_t reach = 0x70000000ull, size = rt_pool_size, step = 4ull * RT_POOL_SIZE;
 	uint64_t base = executable & ~(PAGE - 1);
 	long flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
 	unsigned long at;
 
-	for (uint64_t down = POOL_SIZE + (16 << 20); down < reach && down + (16 << 20) < base;
+	for (uint64_t down = size + (16 << 20); down < reach && down + (16 << 20) < base;
 	     down += step) {
-		at = map(base - down, POOL_SIZE, PROT_READ | PROT_EXEC, flags, -1);
+		at = map(base - down, size, PROT_READ | PROT_EXEC, flags, -1);
 		if (at == base - down)
 			goto found;
 		if (!FAILED(at)) /* an old kernel treats NOREPLACE as a hint */
-			cpu_syscall(SYS_munmap, at, POOL_SIZE, 0, 0);
+			cpu_syscall(SYS_munmap, at, size, 0, 0);
 	}
-	for (uint64_t up = reach - POOL_SIZE; up > reach / 2 && base < (1ull << 32); up -= step) {
-		at = map(base + up, POOL_SIZE, PROT_READ | PROT_EXEC, flags, -1);
+	for (uint64_t up = reach - size; up > reach / 2 && base < (1ull << 32); up -= step) {
+		at = map(base + up, size, PROT_READ | PROT_EXEC, flags, -1);
 		if (at == base + up)
 			goto found;
 		if (!FAILED(at))
-			cpu_syscall(SYS_munmap, at, POOL_SIZE, 0, 0);
+			cpu_syscall(SYS_munmap, at, size, 0, 0);
 	}
 	return;
 found:
 	iprobe_rt_anchor.pools[0].address = at;
-	iprobe_rt_anchor.pools[0].size = POOL_SIZE;
+	iprobe_rt_anchor.pools[0].size = size;
 }
 
 /* Tells the launcher that this image has started, and waits until the launcher releases it. If the
@@ -174,12 +174,12 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 	if (CPU_CALLS_ARE_NEAR)
 		map_executable_pool(executable);
 	/* Loaders other than glibc's leave pages of the file there, behind the file's end. */
-	pool = library_pool ? map(library_pool, POOL_SIZE, PROT_READ | PROT_EXEC,
+	pool = library_pool ? map(library_pool, rt_pool_size, PROT_READ | PROT_EXEC,
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1)
 			    : -1ul;
 	if (!FAILED(pool)) {
 		iprobe_rt_anchor.pools[1].address = pool;
-		iprobe_rt_anchor.pools[1].size = POOL_SIZE;
+		iprobe_rt_anchor.pools[1].size = rt_pool_size;
 	}
 	rt_header = (struct ip_area_header *)(uintptr_t)iprobe_rt_anchor.area;
 	rt_slots = (struct ip_slot *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_SLOTS_OFFSET);
@@ -190,13 +190,13 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 		(struct ip_payload *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_PAYLOADS_OFFSET);
 	rt_programs = (struct ip_value_program *)(uintptr_t)(iprobe_rt_anchor.area +
 							     IP_AREA_PROGRAMS_OFFSET);
-	rt_duties = (uint32_t *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_DUTIES_OFFSET);
 	rt_clock =
 		(struct ip_area_clock *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_CLOCK_OFFSET);
 	rt_rules =
 		(struct ip_filter_rule *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_RULES_OFFSET);
 	rt_filters =
 		(struct ip_filters *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_FILTERS_OFFSET);
+	rt_area_find_tables();
 	rt_gate = (volatile struct ip_gate *)gate;
 
 #ifndef RT_INJECTED

@@ -23,8 +23,6 @@ struct ip_rt_anchor iprobe_rt_anchor __attribute__((section(".iprobe.anchor"))) 
 };
 struct ip_injection rt_injection __attribute__((section(".iprobe.injection"))) = {0};
 
-extern char rt_pool_end[] __attribute__((visibility("hidden")));
-
 void rt_wake_set_up(void)
 {
 	const struct ip_injection *in = &rt_injection;
@@ -33,6 +31,8 @@ void rt_wake_set_up(void)
 		cpu_syscall(SYS_mprotect, in->rooms[i].address, in->rooms[i].size,
 			    PROT_READ | PROT_EXEC, 0);
 	iprobe_rt_anchor.pools[IP_POOL_LIBRARIES].address = (uintptr_t)rt_pool;
-	iprobe_rt_anchor.pools[IP_POOL_LIBRARIES].size = rt_pool_end - rt_pool;
+	iprobe_rt_anchor.pools[IP_POOL_LIBRARIES].size = in->pool_size;
+	rt_pool_size = in->pool_size;
+	rt_area_size = in->area_size;
 	rt_set_up(RT_WOKEN, in->executable, 0);
 }

@@ -169,6 +169,33 @@ static int32_t renew(const struct ip_remap_piece *piece, int replace)
 	return FAILED(ret) ? -ret : 0;
 }
 
+/* Changes how much of the area is mapped. */
+static int32_t window(const struct ip_remap_piece *piece)
+{
+	long ret;
+
+	if (piece->what == IP_REMAP_POOL) {
+		ret = rt_pool_add(piece->at, piece->size);
+		return FAILED(ret) ? -ret : 0;
+	}
+	if (piece->at != iprobe_rt_anchor.area)
+		return EINVAL;
+	switch (piece->what) {
+	case IP_REMAP_WIDEN:
+		ret = rt_area_widen(piece->size, piece->staged);
+		break;
+	case IP_REMAP_NARROW:
+		ret = rt_area_narrow(piece->size);
+		break;
+	case IP_REMAP_REMOVE:
+		ret = rt_area_remove();
+		break;
+	default:
+		ret = rt_area_map_tables();
+	}
+	return FAILED(ret) ? -ret : 0;
+}
+
 /* Stops at the first failure. iprobe, or the next one, handles the rest. */
 static void remap_all(struct ip_remap *remap)
 {
@@ -205,6 +232,13 @@ static void remap_all(struct ip_remap *remap)
 			break;
 		case IP_REMAP_REPLACE:
 			piece->error = renew(piece, 1);
+			break;
+		case IP_REMAP_WIDEN:
+		case IP_REMAP_TABLES:
+		case IP_REMAP_POOL:
+		case IP_REMAP_NARROW:
+		case IP_REMAP_REMOVE:
+			piece->error = window(piece);
 			break;
 		case IP_REMAP_CLOCK:
 			piece->error = rt_clock_is_forbidden() ? EPERM : 0;

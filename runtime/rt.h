@@ -86,6 +86,35 @@ long rt_area_disown(void);
  * what was there is there still, or what rt_area_disown() leaves is. */
 long rt_area_renew(int replace);
 
+/* What the area's mapping has now (area_window.c). rt_has_tables: 1: the tables are mapped too.
+ * rt_nrules: rules that hooks may read. Only the borrowed thread that changes them writes them. */
+extern int rt_has_tables;
+extern uint32_t rt_nrules;
+
+/* Sets where hooks find the tables, by rt_has_tables. */
+void rt_area_find_tables(void);
+
+/* Maps more of the area, up to size bytes from its start. Hooks may use it up to `end`. Returns 0,
+ * or an error as from a system call: then nothing has changed. */
+long rt_area_widen(uint64_t size, uint64_t end);
+/* Maps the tables of the area, if they are not mapped. Returns as above. */
+long rt_area_map_tables(void);
+
+/* Unmaps what lies behind the first `size` bytes of the area, IP_AREA_SMALL_SIZE, and the tables.
+ * No hook may be in flight. Returns as above; what could not be unmapped is there still. */
+long rt_area_narrow(uint64_t size);
+/* Unmaps the area, but for the first covers, and all pools. Returns as rt_area_narrow(). */
+long rt_area_remove(void);
+/* Unmaps the area, but for its covers: no process has it any more. */
+void rt_area_forget(void);
+
+/* Maps one more pool for stubs at the address, where nothing may be. Returns as above. */
+long rt_pool_add(uint64_t address, uint64_t size);
+
+/* Lays the covers that lie from `from` on, below the end, which is size. Returns 0, or an error as
+ * from a system call. */
+long rt_area_lay_covers(uint64_t area, uint64_t from, uint64_t size);
+
 /* The number of the last session in which a thread of this process, or of one that it was forked
  * from, has claimed a slot. */
 extern uint32_t rt_last_session;
@@ -93,6 +122,10 @@ extern uint32_t rt_last_session;
 /* Whether reading the processor's clock ends this thread, or threads that it makes. If that cannot
  * be found out, the answer is yes. */
 int rt_clock_is_forbidden(void);
+
+/* How much the next call of rt_set_up() maps: of the area if the runtime makes it itself, of each
+ * pool. */
+extern uint64_t rt_area_size, rt_pool_size;
 
 /* Sets everything up. executable: an address in the executable, for a pool near it; library_pool:
  * the address for the pool of the libraries, 0: none. Fills in the anchor, and waits for the

@@ -30,6 +30,7 @@
 #include "hotpatcher/inject/runtime_wake.h"
 #include "hotpatcher/inject/target_clock.h"
 #include "hotpatcher/plan/bounds.h"
+#include "hotpatcher/plan/window/area_window.h"
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "session/session_private.h"
@@ -61,11 +62,19 @@ static void note_hold(struct ip_session *s, uint64_t held_ns)
  * first. */
 static int set_up_runtime(struct ip_session *s)
 {
+	struct ip_inject_room room;
 	uint64_t held = 0;
 
-	if (!s->target->has_runtime && ip_inject_check(s->target) < 0)
+	if (!s->target->has_runtime && ip_inject_check(s->target, NULL) < 0)
 		return -1;
-	if (ip_session_plan(s, false) < 0 || ip_inject(s->target, &s->modules, &held) < 0)
+	if (ip_session_plan(s, false) < 0)
+		return -1;
+	room = ip_area_window_first(s->target, &s->modules, ip_session_ring_memory(s));
+	/* the session makes do with less, and says so (ip_session_begin_area()) */
+	if (room.area < IP_AREA_OWN_SIZE && !s->options->memory_exact &&
+	    ip_inject_check(s->target, &room) < 0)
+		room.area = IP_AREA_SMALL_SIZE;
+	if (ip_inject(s->target, &s->modules, &room, &held) < 0)
 		return -1;
 	note_hold(s, held);
 	if (ip_wake(s->target, &held) < 0)

@@ -13,6 +13,8 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/notice.h"
+#include "common/units.h"
+#include "hotpatcher/plan/window/area_window.h"
 #include "hotpatcher/shm/area_lean.h"
 #include "hotpatcher/shm/area_trace.h"
 #include "session/controller.h"
@@ -67,6 +69,33 @@ int ip_session_begin_collector(struct ip_session *s, uint64_t max_size)
 	return 0;
 }
 
+uint64_t ip_session_ring_memory(const struct ip_session *s)
+{
+	return s->selections.rules || ip_controllers_count(s) ? 0 : s->options->memory;
+}
+
+/* Has the target map what the session needs. If it cannot map the rings, the session makes do with
+ * those that it has mapped, unless the user asked for the memory, or has the newest events kept in
+ * it. 0, or -1 with an error. */
+static int fit(const struct ip_session *s, struct ip_area *area, struct ip_area_needs *needs)
+{
+	char have[16];
+	uint64_t size;
+	bool tables;
+
+	if (ip_area_plan(area, s->target->pid, needs, &size, &tables) < 0)
+		return -1;
+	if (ip_area_window_fit(s->target, area, size, tables) == 0)
+		return 0;
+	if (s->options->memory_exact || (tables && !area->tables) ||
+	    needs->modes & (IP_MODE_PAYLOADS | IP_MODE_OVERWRITE))
+		return -1;
+	needs->memory = area->window - IP_AREA_DATA_OFFSET;
+	ip_notice("%s; it is recorded with rings of %s", ip_error_message(),
+		  ip_format_size(needs->memory, have));
+	return 0;
+}
+
 int ip_session_begin_area(struct ip_session *s, struct ip_area *area, const struct ip_plan *plan,
 			  const struct ip_modules *modules)
 {
@@ -99,7 +128,8 @@ int ip_session_begin_area(struct ip_session *s, struct ip_area *area, const stru
 			"puts itself under seccomp might be ended for: take --time coarse, or "
 			"--clock tsc where that will do, or leave --follow-fork out",
 			s->target->pid);
-	if (ip_area_begin(area, s->target->pid, &needs) < 0)
+	needs.tables = s->options->follow_fork;
+	if (fit(s, area, &needs) < 0 || ip_area_begin(area, s->target->pid, &needs) < 0)
 		return -1;
 	s->nap.watches = lean;
 	s->nap.few_slots = lean && ip_area_lean_give_back(area);

@@ -15,6 +15,7 @@
 #include "hotpatcher/inject/runtime_wake.h"
 #include "hotpatcher/patch/remap.h"
 #include "hotpatcher/patch/stop_batches.h"
+#include "hotpatcher/plan/window/area_window.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
 #include "hotpatcher/ptrace/stops.h"
 #include "session/session_private.h"
@@ -106,9 +107,37 @@ static int preview_remap(struct ip_session_preview *preview, struct ip_target *t
 	return ret;
 }
 
+/* Adds the look with which the session begins in which the target maps more of its ring memory
+ * (ip_area_window_fit()), and the one in which it gives that back (ip_area_window_give()). */
+static void preview_window(struct ip_session_preview *preview, const struct ip_target *target,
+			   const struct ip_area *area, const struct ip_modules *modules,
+			   const struct ip_session_options *options)
+{
+	const bool counts = options->payloads.n || options->until.n || options->drop_hot,
+		   needs_tables = counts || options->follow_fork ||
+				  ip_values_any(&options->values) ||
+				  ip_filters_any(&options->filters);
+	uint64_t size = ip_area_size_for(options->memory), window;
+	bool tables;
+
+	if (area)
+		window = area->window;
+	else if (!target->has_runtime)
+		window = ip_area_window_first(target, modules, counts ? 0 : options->memory).area;
+	else
+		window = ip_is_asleep(target) ? IP_AREA_OWN_SIZE : target->anchor.area_size;
+	tables = area ? area->tables : window >= IP_AREA_OWN_SIZE;
+	preview->looks += (needs_tables && !tables) || size > window;
+	if ((target->injected || !target->has_runtime) && window < IP_AREA_OWN_SIZE &&
+	    !ip_values_is_confined(target))
+		preview->looks += needs_tables || tables || size > IP_AREA_SMALL_SIZE ||
+				  window > IP_AREA_SMALL_SIZE;
+}
+
 /* What an attach does to the process besides the stops that make it live: set_up_runtime(), and
  * who asks for the clock and lends a thread for children (attach.c, go_live.c, end.c). */
 static void preview_besides(struct ip_session_preview *preview, const struct ip_target *target,
+			    const struct ip_area *area, const struct ip_modules *modules,
 			    const struct ip_session_options *options)
 {
 	const bool asleep = target->has_runtime && ip_is_asleep(target);
@@ -123,6 +152,7 @@ static void preview_besides(struct ip_session_preview *preview, const struct ip_
 			target->anchor.remap && ip_proc_status(target->pid, "Seccomp") == 0;
 	}
 	preview->looks += options->follow_fork ? 2 : 0;
+	preview_window(preview, target, area, modules, options);
 	preview->end_stops = preview->nstops;
 }
 
@@ -134,7 +164,7 @@ static int preview_area(struct ip_session *s)
 	int recorded;
 
 	if (!s->target->has_runtime)
-		return ip_inject_check(s->target);
+		return ip_inject_check(s->target, NULL);
 	if (ip_is_asleep(s->target))
 		return 0;
 	if (!ip_area_renew_is_needed(s->target, &shares))
@@ -177,7 +207,7 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options,
 	ret->expected_stop_ns =
 		ip_stop_batches_expect(plan.changes, plan.nchanges, options->max_stop_ns,
 				       ret->summary.threads, &ret->nstops);
-	preview_besides(ret, s.target, options);
+	preview_besides(ret, s.target, s.area, &modules, options);
 	done = options->no_stop ? preview_remap(ret, s.target, &modules, &plan) : 0;
 out:
 	ip_plan_clear(&plan);

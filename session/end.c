@@ -16,6 +16,7 @@
 #include "hotpatcher/inject/thread_areas.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/plan/bounds.h"
+#include "hotpatcher/plan/window/area_window.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "hotpatcher/ptrace/syscall_restart.h"
 #include "session/follow/follow_exec.h"
@@ -99,6 +100,15 @@ static int restore_all(struct ip_session *s)
 	return ret;
 }
 
+/* Gives the target back the address space that the session needed. If a thread may be in a hook
+ * yet, or none can be borrowed now, the end of the next session does it, or iprobe detach. */
+static void give_space(struct ip_session *s)
+{
+	if (!s->area || s->is_others || s->execed || !ip_target_alive(s->target))
+		return;
+	ip_area_window_give(s->target, s->area, !s->options->no_stop);
+}
+
 int ip_session_go_idle(struct ip_session *s)
 {
 	int ret = 0;
@@ -127,8 +137,11 @@ int ip_session_go_idle(struct ip_session *s)
 					s->target->pid);
 	}
 	ip_end_time_restore(s);
-	if (!s->collector)
+	if (!s->collector) {
+		if (ret == 0) /* it may have mapped more before it failed */
+			give_space(s);
 		return ret;
+	}
 	ip_end_time_idle_elsewhere(s);
 	ip_follow_fork_restore(s->followed);
 	/* if no thread can be borrowed for this now, the next session does it */
@@ -145,6 +158,8 @@ int ip_session_go_idle(struct ip_session *s)
 		s->write_failed = true;
 		return -1;
 	}
+	if (ret == 0)
+		give_space(s);
 	return ret;
 }
 

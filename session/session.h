@@ -61,6 +61,8 @@ struct ip_session_options {
 	bool dir_given;	      /* the user has named dir */
 	uint64_t duration_ns; /* 0: until the end */
 	uint64_t memory;      /* of the rings, in bytes */
+	bool memory_exact; /* the user asked for that much: a target that cannot map it is refused
+			    */
 	/* of the trace, in bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
 	uint64_t max_size;
 	uint64_t max_stop_ns;

@@ -163,6 +163,10 @@ int ip_session_begin_collector(struct ip_session *s, uint64_t max_size);
  * room for the options of the session, which must outlive s. */
 int ip_session_resume(struct ip_session *s, struct ip_session_options *options);
 
+/* Returns the memory that rings need from the beginning, in bytes; 0: the session counts or
+ * measures, and how it divides its memory is not known yet. */
+uint64_t ip_session_ring_memory(const struct ip_session *s);
+
 /* Begins the session in an area: in the first area, and in the area of a program that the target
  * executes later (plan and modules are NULL then, since the session has no payloads). 0, or -1 with
  * an error. */

@@ -537,6 +537,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 			if (parse_value(option, optarg, &ret->session) < 0)
 				return cli_usage(command, "%s", ip_error_message());
 			ret->memory_asked |= option == OPT_MEMORY;
+			ret->session.memory_exact |= option == OPT_MEMORY;
 			if (option != OPT_MAX_STOP)
 				ret->session.own = option == OPT_DURATION      ? "--duration"
 						   : option == OPT_MEMORY      ? "--memory"

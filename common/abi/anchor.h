@@ -12,18 +12,21 @@
 #include <stdint.h>
 
 #define IP_RT_MAGIC 0x545265626f727069ull /* "iprobeRT" */
-#define IP_RT_ABI   14
+#define IP_RT_ABI   15
 
 #define IP_ANCHOR_SYMBOL "iprobe_rt_anchor"
 #define IP_RT_SONAME	 "libiprobe-rt.so"
 
 /* Stub pools. A module may bring its own room for stubs (ip_pl_header.stub_area_offset). It needs
  * no pool if that room is mapped executable. */
-#define IP_POOLS	   2
+#define IP_POOLS	   8
 #define IP_POOL_EXECUTABLE 0 /* memory near the executable; it has no unwinding information */
 #define IP_POOL_LIBRARIES  1 /* near the libraries */
-#define IP_POOL_OWN	   2 /* the module's own room */
+#define IP_POOL_MORE	   2 /* this one and those that follow were made when one was full */
+#define IP_POOL_OWN	   8 /* the module's own room */
 #define IP_POOL_SIZE_MAX   (64u << 20)
+/* where iprobe has put the runtime into a process, and its modules do not need more */
+#define IP_POOL_SIZE_LEAST (4u << 20)
 
 /* Each pool, and each module's own room, starts with the addresses of the hooks. Stubs use them
  * where a direct jump does not reach the runtime. The order is hooks[kind - 1][regs], then
@@ -156,7 +159,11 @@ struct ip_injection {
 	/* distance from the thread pointer to the thread's id (runtime/self.h) */
 	uint64_t tid_at;
 	uint64_t executable; /* an address in the executable */
-	uint32_t nrooms;     /* rooms for stubs, which the runtime makes executable */
+	/* bytes of the area that are mapped at first, from IP_AREA_SMALL_SIZE to IP_AREA_OWN_SIZE;
+	 * the tables are mapped with IP_AREA_OWN_SIZE alone */
+	uint64_t area_size;
+	uint64_t pool_size; /* bytes of each pool */
+	uint32_t nrooms;    /* rooms for stubs, which the runtime makes executable */
 	uint32_t reserved;
 	struct {
 		uint64_t address, size;
@@ -189,7 +196,7 @@ _Static_assert(sizeof(struct ip_rt_private) == 96 &&
  * that. */
 _Static_assert(offsetof(struct ip_rt_anchor, area) == 16 &&
 		       offsetof(struct ip_rt_anchor, hooks) == 48 &&
-		       offsetof(struct ip_rt_anchor, fperf_abi) == 348,
+		       offsetof(struct ip_rt_anchor, fperf_abi) == 444,
 	       "the ABI is the same for 32 and 64 bits");
 
 #endif

@@ -219,11 +219,25 @@ static inline int ip_subbuf_is_cover(uint32_t i)
 #define IP_AREA_PLACE	    0x7e8100000000ull
 #define IP_AREA_PLACE_RANGE 0x4000000000ull
 
-/* bytes mapped for an area that the runtime makes itself */
+/* Bytes from the start to the end of the mapping of an area that the runtime makes itself: of one
+ * that cannot grow, and the most that one can grow to... */
 #define IP_AREA_OWN_SIZE (312ull << 20)
+/* ... and of one that can grow, at first: it ends behind the first covers, 16 sub-buffers into the
+ * memory that the next one will protect. (The last part must be memory of the file: a cover does
+ * not grow upwards.) */
+#define IP_AREA_SMALL_SIZE (IP_AREA_DATA_OFFSET + (2ull * IP_COVER_STRIDE + 16) * IP_SUBBUF_SIZE)
+
+/* Tables of payloads, programs, duties and rules, which lie between these offsets. Where no session
+ * has needed them yet, an area that can grow has nothing mapped there. Then hooks take the memory
+ * of sub-buffers for the table of duties (runtime/area_window.c), so the file has that much. */
+#define IP_AREA_TABLES_OFFSET IP_AREA_FIRSTS_OFFSET
+#define IP_AREA_TABLES_END    IP_AREA_DATA_OFFSET
+#define IP_AREA_SMALL_DUTIES  (IP_AREA_DATA_OFFSET + IP_SUBBUF_SIZE)
+#define IP_AREA_SMALL_FILE    (IP_AREA_SMALL_DUTIES + IP_AREA_DUTIES * 4ull)
 
 #define IP_AREA_WINDOW_MAX (IP_AREA_DATA_OFFSET + (uint64_t)IP_AREA_SUBBUFS * IP_SUBBUF_SIZE)
 
+_Static_assert(IP_AREA_SMALL_FILE <= IP_AREA_SMALL_SIZE, "a table fits in the place of another");
 _Static_assert(sizeof(struct ip_area_module) == 64 &&
 		       sizeof(struct ip_area_header) <= IP_AREA_TRACE_OFFSET &&
 		       IP_AREA_TRACE_OFFSET + sizeof(struct ip_area_trace) <= IP_AREA_CLOCK_OFFSET,
@@ -235,9 +249,9 @@ _Static_assert(IP_AREA_CLOCK_OFFSET + sizeof(struct ip_area_clock) <= IP_AREA_FI
  * that. */
 _Static_assert(offsetof(struct ip_area_header, unserved) == 32 &&
 		       offsetof(struct ip_area_header, stubs_used) == 48 &&
-		       offsetof(struct ip_area_header, modes) == 104 &&
-		       offsetof(struct ip_area_header, meters) == 112 &&
-		       offsetof(struct ip_area_header, idle_ns) == 168 &&
+		       offsetof(struct ip_area_header, modes) == 152 &&
+		       offsetof(struct ip_area_header, meters) == 160 &&
+		       offsetof(struct ip_area_header, idle_ns) == 216 &&
 		       offsetof(struct ip_area_module, build_id) == 28,
 	       "the ABI is the same for 32 and 64 bits");
 

@@ -53,6 +53,16 @@ enum ip_remap_what {
 	 * nothing is mapped there, or in the place of what is (runtime/area.c) */
 	IP_REMAP_RENEW = 11,
 	IP_REMAP_REPLACE = 12,
+	/* no text: the area, which begins at `at`, is mapped up to `size` from now on; hooks may
+	 * use it up to `staged`, which is the size of the file or less (runtime/area_window.c) */
+	IP_REMAP_WIDEN = 13,
+	IP_REMAP_TABLES = 14, /* no text: maps the tables of the area, which begins at `at` */
+	IP_REMAP_POOL = 15,   /* no text: maps one more pool of `size` bytes there */
+	/* no text, when no hook is in flight: unmaps what lies behind the first `size` bytes of the
+	 * area, which begins at `at`, and the tables; or all of the area but covers, and all pools
+	 */
+	IP_REMAP_NARROW = 16,
+	IP_REMAP_REMOVE = 17,
 	/* the text stays as it is, except for a short moment; afterwards `staged` is another
 	 * mapping of the same file, with the file's pages */
 	IP_REMAP_COPY = 6,

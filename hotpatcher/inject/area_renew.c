@@ -19,8 +19,9 @@
 #define FIND_NS 2000000000ull
 
 enum found {
-	NOTHING,   /* covers alone */
-	LEFT_OVER, /* private memory in all of the area's range (rt_area_disown()) */
+	NOTHING, /* covers alone */
+	/* private memory in all of the area's range but the tables (rt_area_disown()) */
+	LEFT_OVER,
 	AREA,
 	OTHER, /* the program's own memory, at least in part */
 };
@@ -59,6 +60,8 @@ static enum found look(const struct ip_target *target)
 			return OTHER;
 		n++;
 		covers += is_cover(m, area);
+		if (filled == area + IP_AREA_TABLES_OFFSET && m->start == area + IP_AREA_TABLES_END)
+			filled = m->start; /* the tables, which it did not need */
 		filled = m->start == filled ? m->end : filled;
 	}
 	while (wanted < IP_AREA_COVERS && ip_area_cover(wanted) < end - area)

@@ -39,6 +39,7 @@ static const uint8_t image[] __attribute__((aligned(16))) = {
 struct injection {
 	struct ip_target *target;
 	const struct ip_rt_image *head;
+	struct ip_inject_room room;
 	struct ip_text_padding padding; /* where the code stands */
 	uint64_t memory;		/* address of the memory that was made; 0: none yet */
 	/* from the thread pointer to a thread's id, in bytes; 0: not known yet */
@@ -73,12 +74,21 @@ static uint64_t limit_of(pid_t pid, const char *name)
 	return UINT64_MAX;
 }
 
+/* Bytes of the memory that holds the image and a pool. */
+static uint64_t memory_size(const struct injection *in)
+{
+	return in->head->pool + in->room.pool;
+}
+
 /* Step 1: whether the limits leave room for the image, the area and two pools. 0, or -1 with the
  * reason. */
-static int check_limits(const struct ip_target *target)
+static int check_limits(const struct ip_target *target, const struct ip_inject_room *room)
 {
 	const struct ip_rt_image *head = (const struct ip_rt_image *)image;
-	uint64_t need = head->end + IP_AREA_OWN_SIZE + (head->end - head->pool) + (1 << 20);
+	const uint64_t area = room->area < IP_AREA_OWN_SIZE
+				      ? room->area - (IP_AREA_TABLES_END - IP_AREA_TABLES_OFFSET)
+				      : room->area;
+	uint64_t need = head->pool + 2 * room->pool + area + (1 << 20);
 	uint64_t space = limit_of(target->pid, "Max address space"),
 		 files = limit_of(target->pid, "Max file size");
 	long used = ip_proc_status(target->pid, "VmSize");
@@ -86,18 +96,23 @@ static int check_limits(const struct ip_target *target)
 	if (used >= 0 && space != UINT64_MAX && (uint64_t)used * 1024 + need > space)
 		return ip_error("pid %d: its limit on address space (%lu MiB, of which %ld are "
 				"used) leaves no room for iprobe's runtime, which takes %lu MiB: "
-				"raise it (prlimit --as), or start it with a higher one",
-				target->pid, space >> 20, used >> 10, need >> 20);
-	if (files < IP_AREA_DATA_OFFSET)
+				"raise it (prlimit --as)%s, or start it with a higher one",
+				target->pid, space >> 20, used >> 10, need >> 20,
+				room->area > IP_AREA_SMALL_SIZE && room->area < IP_AREA_OWN_SIZE
+					? ", give less --memory"
+					: "");
+	if (files < IP_AREA_SMALL_FILE)
 		return ip_error("pid %d: its limit on file sizes, which holds for shared memory "
 				"too, is %lu bytes: iprobe's runtime takes %llu: raise it (prlimit "
 				"--fsize), or start it with a higher one",
-				target->pid, files, IP_AREA_DATA_OFFSET);
+				target->pid, files, IP_AREA_SMALL_FILE);
 	return 0;
 }
 
-int ip_inject_check(const struct ip_target *target)
+int ip_inject_check(const struct ip_target *target, const struct ip_inject_room *room)
 {
+	const struct ip_inject_room least = {IP_AREA_SMALL_SIZE, IP_POOL_SIZE_LEAST};
+
 	if (target->arch->bits != 64)
 		return ip_error("pid %d is a 32-bit process without iprobe's runtime, which can be "
 				"put into 64-bit ones only: start it with iprobe run",
@@ -107,7 +122,7 @@ int ip_inject_check(const struct ip_target *target)
 				"system calls for which its seccomp filter might kill it: attach "
 				"as root (CAP_SYS_ADMIN), or start it with iprobe run",
 				target->pid);
-	return ip_borrow_check(target->pid) < 0 ? -1 : check_limits(target);
+	return ip_borrow_check(target->pid) < 0 ? -1 : check_limits(target, room ? room : &least);
 }
 
 bool ip_inject_is_in_use(struct ip_target *target, uint64_t address, uint64_t size)
@@ -189,7 +204,8 @@ static bool is_part(const struct ip_mapping *m, const char *perms, uint64_t star
 
 /* Step 1: finds memory that an iprobe which died had made for this very image. Its address; 0:
  * there is none. */
-static uint64_t find_memory(const struct ip_target *target, const struct ip_rt_image *head)
+static uint64_t find_memory(const struct ip_target *target, const struct ip_rt_image *head,
+			    uint64_t *ret_pool)
 {
 	for (size_t i = 0; i + 2 < target->maps.n; i++) {
 		const struct ip_mapping *m = &target->maps.items[i];
@@ -197,9 +213,12 @@ static uint64_t find_memory(const struct ip_target *target, const struct ip_rt_i
 
 		if (is_part(&m[0], "r-xp", start, start + head->data) &&
 		    is_part(&m[1], "rw-p", start + head->data, start + head->pool) &&
-		    is_part(&m[2], "r-xp", start + head->pool, start + head->end) &&
-		    is_unfinished(target, head, start))
+		    is_part(&m[2], "r-xp", start + head->pool, m[2].end) &&
+		    m[2].end - m[2].start <= IP_POOL_SIZE_MAX &&
+		    is_unfinished(target, head, start)) {
+			*ret_pool = m[2].end - m[2].start;
 			return start;
+		}
 	}
 	return 0;
 }
@@ -229,7 +248,7 @@ static uint64_t executable_of(pid_t pid)
 static int place_code(struct injection *in)
 {
 	_cleanup_free_ struct ip_text_padding *all = NULL;
-	const struct ip_inject_arguments facts = {in->head->end, in->head->data,
+	const struct ip_inject_arguments facts = {memory_size(in), in->head->data,
 						  in->head->pool - in->head->data};
 	_cleanup_free_ uint8_t *code = malloc(code_size());
 	const struct ip_mapping *own =
@@ -344,7 +363,7 @@ static int make_memory(struct injection *in)
 
 	for (;;) {
 		struct ip_confined confined = {.pidfd = in->target->pidfd,
-					       .size = in->head->end,
+					       .size = memory_size(in),
 					       .data = in->head->data,
 					       .data_size = in->head->pool - in->head->data,
 					       .memory = in->memory};
@@ -361,7 +380,7 @@ static int make_memory(struct injection *in)
 			/* the thread may have gone back by itself: then the memory that it made is
 			 * there */
 			if (got == 0 && !in->memory && ip_target_refresh(in->target) == 0)
-				in->memory = find_memory(in->target, in->head);
+				in->memory = find_memory(in->target, in->head, &in->room.pool);
 			in->held_ns = held > in->held_ns ? held : in->held_ns;
 			in->astray |= b.astray;
 			if (got)
@@ -422,6 +441,8 @@ static int write_image(const struct injection *in, const struct ip_modules *modu
 	facts = (struct ip_injection *)(bytes + in->head->injection);
 	facts->tid_at = in->tid_at;
 	facts->executable = executable_of(in->target->pid);
+	facts->area_size = in->room.area;
+	facts->pool_size = in->room.pool;
 	list_rooms(in->target, modules, facts);
 	if (ip_target_write(in->target, in->memory, bytes, sizeof(image)) < 0)
 		return -1;
@@ -446,15 +467,17 @@ static int prepare(struct injection *in)
 	return ret < 0 ? ip_error("%s", why ? why : "out of memory") : 0;
 }
 
-int ip_inject(struct ip_target *target, const struct ip_modules *modules, uint64_t *ret_held_ns)
+int ip_inject(struct ip_target *target, const struct ip_modules *modules,
+	      const struct ip_inject_room *room, uint64_t *ret_held_ns)
 {
-	struct injection in = {.target = target, .head = (const struct ip_rt_image *)image};
+	struct injection in = {
+		.target = target, .head = (const struct ip_rt_image *)image, .room = *room};
 	_cleanup_close_ int fd = -1;
 
 	*ret_held_ns = 0;
 	if (target->has_runtime)
 		return 0;
-	if (ip_inject_check(target) < 0)
+	if (ip_inject_check(target, room) < 0)
 		return -1;
 	fd = ip_borrow_lock(target->pid);
 	if (fd < 0 || ip_target_refresh(target) < 0)
@@ -462,7 +485,7 @@ int ip_inject(struct ip_target *target, const struct ip_modules *modules, uint64
 	if (target->has_runtime)
 		return 0;
 	ip_text_padding_tidy(target);
-	in.memory = find_memory(target, in.head);
+	in.memory = find_memory(target, in.head, &in.room.pool);
 	if (prepare(&in) < 0 || write_image(&in, modules) < 0)
 		return -1;
 	*ret_held_ns = in.held_ns;

@@ -65,15 +65,22 @@
 #include "hotpatcher/process/modules.h"
 #include "hotpatcher/process/target.h"
 
+/* How much the runtime maps at first, in bytes: of the area, from IP_AREA_SMALL_SIZE on or, where
+ * it cannot grow later, IP_AREA_OWN_SIZE; of each of its two pools, at most IP_POOL_SIZE_MAX. */
+struct ip_inject_room {
+	uint64_t area, pool;
+};
+
 /* Puts the runtime into the target, asleep, if the target has none. modules: the target's,
  * borrowed; their rooms for stubs are noted in the runtime. 0, with the longest time in nanoseconds
  * for which a thread was held; -1 with the reason, and nothing has changed that the target would
  * notice. */
-int ip_inject(struct ip_target *target, const struct ip_modules *modules, uint64_t *ret_held_ns);
+int ip_inject(struct ip_target *target, const struct ip_modules *modules,
+	      const struct ip_inject_room *room, uint64_t *ret_held_ns);
 
-/* Whether ip_inject() could succeed, as far as can be seen without a stop. 0; -1 with the
- * reason. */
-int ip_inject_check(const struct ip_target *target);
+/* Whether ip_inject() could succeed, as far as can be seen without a stop. room: NULL: the least
+ * that it may take. 0; -1 with the reason. */
+int ip_inject_check(const struct ip_target *target, const struct ip_inject_room *room);
 
 /* Whether the code of an injected runtime is what iprobe put there. True also of a runtime that
  * another build of iprobe has put there, since this iprobe cannot check its code. */

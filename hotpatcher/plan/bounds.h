@@ -8,7 +8,8 @@
  *      of the session is in flight.
  *   2. A late hook of the session before may read the structure while half of it is written. The
  *      bound that keeps the hook within memory only grows (it is the size of the file, which is
- *      sealed against shrinking). The hook reads everything else after it has checked the number of
+ *      sealed against shrinking, or of what is mapped of it). It is lowered only when no hook is in
+ *      flight (late_hooks.h). The hook reads everything else after it has checked the number of
  *      the session (runtime/meters.c, step G2).
  *   3. Whatever changes while the session goes on is one aligned word.
  */

@@ -14,6 +14,8 @@
 #include "common/trace/trace_format.h"
 #include "hotpatcher/plan/plan.h"
 #include "hotpatcher/plan/stub_layout.h"
+#include "hotpatcher/plan/stub_pools.h"
+#include "hotpatcher/plan/window/area_window.h"
 #include "hotpatcher/process/pagemap.h"
 
 static struct ip_area_module *find_entry(const struct ip_area *area, const struct ip_module *module)
@@ -51,20 +53,6 @@ bool ip_area_has_stubs(const struct ip_area *area, uint64_t start)
 	return false;
 }
 
-static uint64_t distance(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : b - a;
-}
-
-/* Returns whether a jump from every byte of the module reaches every byte of [start, start +
- * size). */
-static bool reaches(const struct ip_module *module, uint64_t start, uint64_t size, uint64_t reach)
-{
-	return distance(module->start, start + size) < reach &&
-	       distance(module->end, start) < reach && distance(module->start, start) < reach &&
-	       distance(module->end, start + size) < reach;
-}
-
 /*
  * If a library was unloaded and is loaded again at another address, it takes over its former entry,
  * with numbers and stubs. Otherwise a program that loads and unloads libraries for days would use
@@ -87,8 +75,8 @@ static struct ip_area_module *take_over_entry(struct ip_area *area, const struct
 		if (pool >= IP_POOLS || m->nfunctions != module->list->header->nfunctions ||
 		    m->build_id_size != module->elf->build_id_size ||
 		    memcmp(m->build_id, module->elf->build_id, module->elf->build_id_size) ||
-		    !reaches(module, target->anchor.pools[pool].address,
-			     target->anchor.pools[pool].size, reach))
+		    !ip_stub_pools_reaches(module, target->anchor.pools[pool].address,
+					   target->anchor.pools[pool].size, reach))
 			continue;
 		if (ip_modules_build_id_at(target, bias, bias, id) == module->elf->build_id_size &&
 		    !memcmp(id, m->build_id, module->elf->build_id_size))
@@ -124,17 +112,46 @@ static int pool_used(const struct ip_area *area, const struct ip_target *target,
 	return 0;
 }
 
-static int new_entry(struct ip_area *area, const struct ip_target *target,
-		     const struct ip_module *module, const struct ip_arch *arch, uint64_t size,
-		     struct ip_area_module **ret)
+/* Takes room in one of the pools. 1: *m has it; 0: none has room within
+ * reach; -1 with an error. */
+static int take_from_pool(struct ip_area *area, const struct ip_target *target,
+			  const struct ip_module *module, uint64_t size, uint64_t reach,
+			  struct ip_area_module *m)
 {
 	const struct ip_rt_anchor *anchor = &target->anchor;
+
+	for (unsigned p = 0; p < IP_POOLS; p++) {
+		uint64_t used;
+
+		if (pool_used(area, target, p, &used) < 0)
+			return -1;
+		if (used > anchor->pools[p].size)
+			continue;
+		used = used > IP_POOL_HEAD ? used : IP_POOL_HEAD;
+		used = (used + IP_STUB_ALIGN - 1) & ~(uint64_t)(IP_STUB_ALIGN - 1);
+		if (!anchor->pools[p].size || used > anchor->pools[p].size ||
+		    size > anchor->pools[p].size - used ||
+		    !ip_stub_pools_reaches(module, anchor->pools[p].address, anchor->pools[p].size,
+					   reach))
+			continue;
+		m->stubs = anchor->pools[p].address + used;
+		m->pool = p;
+		area->header->stubs_used[p] = used + size;
+		return 1;
+	}
+	return 0;
+}
+
+static int new_entry(struct ip_area *area, struct ip_target *target, const struct ip_module *module,
+		     const struct ip_arch *arch, uint64_t size, struct ip_area_module **ret)
+{
 	struct ip_area_header *h = area->header;
 	uint32_t nfunctions = module->list->header->nfunctions;
 	/* read once: the target may change it */
 	uint32_t nmodules = __atomic_load_n(&h->nmodules, __ATOMIC_RELAXED);
 	uint64_t first = 1;
 	struct ip_area_module *m;
+	int found;
 
 	if (nmodules >= IP_AREA_MODULES)
 		return ip_error("pid %d: more than %u modules have been patched: restart it",
@@ -158,35 +175,24 @@ static int new_entry(struct ip_area *area, const struct ip_target *target,
 	 * later it may be other memory. */
 	if (!module->may_go && module->room_size >= IP_POOL_HEAD &&
 	    size <= module->room_size - IP_POOL_HEAD &&
-	    reaches(module, module->room, module->room_size, arch->reach)) {
+	    ip_stub_pools_reaches(module, module->room, module->room_size, arch->reach)) {
 		m->stubs = module->room + IP_POOL_HEAD;
 		m->pool = IP_POOL_OWN;
-		goto found;
+		found = 1;
+	} else {
+		found = take_from_pool(area, target, module, size, arch->reach, m);
+		if (!found && ip_stub_pools_add(target, module, size, arch->reach) < 0)
+			found = -1;
+		else if (!found)
+			found = take_from_pool(area, target, module, size, arch->reach, m);
+		if (!found)
+			ip_error("%s: no room for its stubs within a call's reach of %#lx..%#lx",
+				 module->path, module->start, module->end);
 	}
-	for (unsigned p = 0; p < IP_POOLS; p++) {
-		uint64_t used;
-
-		if (pool_used(area, target, p, &used) < 0)
-			goto failed;
-		if (used > anchor->pools[p].size)
-			continue;
-		used = used > IP_POOL_HEAD ? used : IP_POOL_HEAD;
-		used = (used + IP_STUB_ALIGN - 1) & ~(uint64_t)(IP_STUB_ALIGN - 1);
-		if (!anchor->pools[p].size || used > anchor->pools[p].size ||
-		    size > anchor->pools[p].size - used ||
-		    !reaches(module, anchor->pools[p].address, anchor->pools[p].size, arch->reach))
-			continue;
-		m->stubs = anchor->pools[p].address + used;
-		m->pool = p;
-		h->stubs_used[p] = used + size;
-		goto found;
+	if (found <= 0) {
+		m->build_id_size = 0;
+		return -1;
 	}
-	ip_error("%s: no room for its stubs within a call's reach of %#lx..%#lx", module->path,
-		 module->start, module->end);
-failed:
-	m->build_id_size = 0;
-	return -1;
-found:
 	__atomic_store_n(&h->nmodules, nmodules + 1, __ATOMIC_RELEASE);
 	*ret = m;
 	return 0;
@@ -471,6 +477,9 @@ int ip_plan_bind(struct ip_plan *plan, struct ip_target *target, struct ip_area 
 		goto out;
 	}
 	w->target = target;
+	/* before any stub leads to a hook that reads them (runtime/area_window.c) */
+	if (plan->program_of && ip_area_window_fit(target, area, 0, true) < 0)
+		goto out;
 	if (ip_area_reserve_values(area, 0, plan->nprograms) < 0)
 		goto out;
 	for (size_t i = 0; i < plan->nprograms; i++)

@@ -35,7 +35,8 @@ static struct ip_area *area_new(int fd, uint64_t window)
 		return NULL;
 	}
 	area->fd = fd;
-	area->window = window;
+	area->window = area->most = window;
+	area->tables = true;
 	return area;
 }
 
@@ -155,12 +156,15 @@ static int open_memfd(const struct ip_target *target, const struct ip_mapping *m
 }
 
 /* Returns how many bytes of the area the process has mapped in the way its runtime maps it: from
- * one file, without gaps except for covers. */
-static uint64_t window_of(const struct ip_maps *maps, const struct ip_mapping *first)
+ * one file, without gaps except for covers, and for the tables, behind the first cover. */
+static uint64_t window_of(const struct ip_maps *maps, const struct ip_mapping *first,
+			  bool *ret_tables)
 {
 	const struct ip_mapping *m = first;
+	uint64_t next = first->start;
 	unsigned cover = 0;
 
+	*ret_tables = true;
 	for (; m < maps->items + maps->n && m->inode == first->inode &&
 	       m->dev_major == first->dev_major && m->dev_minor == first->dev_minor &&
 	       m->offset == m->start - first->start;
@@ -168,6 +172,12 @@ static uint64_t window_of(const struct ip_maps *maps, const struct ip_mapping *f
 		const struct ip_mapping *page = m + 1;
 		uint64_t end = m->end - first->start;
 
+		if (m->start != next) {
+			if (cover != 1 || m->offset != IP_AREA_TABLES_END)
+				break;
+			*ret_tables = false;
+		}
+		next = m->end + COVER_SIZE;
 		if (cover == IP_AREA_COVERS || end != ip_area_cover(cover) ||
 		    page >= maps->items + maps->n || page->inode || page->start != m->end ||
 		    page->end - page->start != COVER_SIZE)
@@ -178,12 +188,26 @@ static uint64_t window_of(const struct ip_maps *maps, const struct ip_mapping *f
 	return m > first ? (m - 1)->end - first->start : 0;
 }
 
+int ip_area_look(struct ip_area *area, const struct ip_target *target)
+{
+	const struct ip_mapping *m = ip_maps_find(&target->maps, target->anchor.area);
+
+	area->window = m && m->start == target->anchor.area
+			       ? window_of(&target->maps, m, &area->tables)
+			       : 0;
+	/* what has the tables from the start is as large as it can be (runtime/area_window.c) */
+	area->most = target->anchor.remap && area->window < IP_AREA_OWN_SIZE ? IP_AREA_OWN_SIZE
+									     : area->window;
+	if (area->window >= IP_AREA_DATA_OFFSET)
+		return 0;
+	return ip_error("pid %d: the runtime's ring memory at %#lx is not mapped any more",
+			target->pid, target->anchor.area);
+}
+
 int ip_area_open(const struct ip_target *target, struct ip_area **ret)
 {
 	const struct ip_rt_anchor *anchor = &target->anchor;
-	const struct ip_mapping *m;
-	struct ip_area *area;
-	uint64_t window;
+	struct ip_area look = {0}, *area;
 	int fd;
 
 	if (!target->has_runtime)
@@ -197,17 +221,16 @@ int ip_area_open(const struct ip_target *target, struct ip_area **ret)
 				: target->linked_in || target->injected
 					? "it is asleep: iprobe attach wakes it"
 					: "its constructor has not run yet");
-	m = ip_maps_find(&target->maps, anchor->area);
-	window = m && m->start == anchor->area ? window_of(&target->maps, m) : 0;
-	if (window < IP_AREA_DATA_OFFSET)
-		return ip_error("pid %d: the runtime's ring memory at %#lx is not mapped any more",
-				target->pid, anchor->area);
-	fd = open_memfd(target, m);
+	if (ip_area_look(&look, target) < 0)
+		return -1;
+	fd = open_memfd(target, ip_maps_find(&target->maps, anchor->area));
 	if (fd < 0)
 		return -1;
-	area = area_new(fd, window);
+	area = area_new(fd, look.window);
 	if (!area)
 		return -1;
+	area->most = look.most;
+	area->tables = look.tables;
 	if (seal(fd, target->pid) < 0) {
 		ip_area_close(area);
 		return -1;
@@ -296,6 +319,12 @@ static uint64_t without_overhead(uint64_t memory)
 	return memory / 4 > overhead ? memory - overhead : memory;
 }
 
+uint64_t ip_area_size_for(uint64_t memory)
+{
+	return IP_AREA_DATA_OFFSET +
+	       (uint64_t)subbufs_for(without_overhead(memory)) * IP_SUBBUF_SIZE;
+}
+
 /* Divides the memory. Blocks of meters get half of it at most. */
 static int divide(struct ip_area *area, const struct ip_area_needs *needs)
 {
@@ -351,6 +380,27 @@ static uint32_t first_subbufs(const struct ip_area *area, pid_t pid, uint32_t mo
 	return first;
 }
 
+static int no_room(const struct ip_area *area, pid_t pid)
+{
+	char have[16];
+
+	return ip_error("pid %d: its runtime has room for %s of ring memory: ask for no more with "
+			"--memory",
+			pid, ip_format_size(area->most - IP_AREA_DATA_OFFSET, have));
+}
+
+int ip_area_plan(struct ip_area *area, pid_t pid, const struct ip_area_needs *needs,
+		 uint64_t *ret_size, bool *ret_tables)
+{
+	if (divide(area, needs) < 0)
+		return -1;
+	if (IP_AREA_DATA_OFFSET + data_size(area) > area->most)
+		return no_room(area, pid);
+	*ret_size = round_up(IP_AREA_DATA_OFFSET + data_size(area), 4096);
+	*ret_tables = needs->tables || needs->modes & (IP_MODE_CAREFUL | IP_MODE_PAYLOADS);
+	return 0;
+}
+
 uint32_t ip_area_next_session(const struct ip_area *area)
 {
 	uint32_t last = __atomic_load_n(&area->header->last_session, __ATOMIC_RELAXED), next;
@@ -373,9 +423,7 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	n = area->nsubbufs;
 	size = data_size(area);
 	if (IP_AREA_DATA_OFFSET + size > area->window)
-		return ip_error("pid %d: its runtime has room for %s of ring memory: ask for no "
-				"more with --memory",
-				pid, ip_format_size(area->window - IP_AREA_DATA_OFFSET, have));
+		return no_room(area, pid);
 	if (fstat(area->fd, &st) < 0 || (st.st_size < (off_t)(IP_AREA_DATA_OFFSET + size) &&
 					 ftruncate(area->fd, IP_AREA_DATA_OFFSET + size) < 0))
 		return ip_error_errno("pid %d: cannot resize its ring memory", pid);

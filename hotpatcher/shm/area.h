@@ -22,7 +22,9 @@
 struct ip_area {
 	int fd;
 	size_t mapped;		 /* bytes mapped here */
-	uint64_t window;	 /* bytes that the target has mapped; no session can use more */
+	uint64_t window;	 /* bytes that the target has mapped, from the start to the end */
+	uint64_t most;		 /* bytes that it can have mapped; no session can use more */
+	bool tables;		 /* the target has the tables mapped (ip_area_look()) */
 	uint32_t nsubbufs;	 /* number in the current session; some may not be allocated yet */
 	uint32_t ngrown;	 /* allocated, and handed to the runtime */
 	struct ip_blocks blocks; /* of meters; the target can overwrite the header's copy */
@@ -62,6 +64,10 @@ int ip_area_create(uint64_t memory, struct ip_area **ret);
 int ip_area_open(const struct ip_target *target, struct ip_area **ret);
 void ip_area_close(struct ip_area *area);
 
+/* Looks anew at what the target has mapped of the area, by the maps that were read last. Returns 0,
+ * or -1 with an error: the area is not mapped any more. */
+int ip_area_look(struct ip_area *area, const struct ip_target *target);
+
 /* Returns whether an iprobe has the session. */
 bool ip_area_has_session(const struct ip_area *area);
 /* Asks the kernel whether the process has an open file that holds the session lock. Returns 1: it
@@ -100,7 +106,18 @@ struct ip_area_needs {
 	uint64_t room;
 	bool frames;
 	uint32_t numbers;
+	/* the tables are needed, whatever the modes are: forked children inherit what is mapped now
+	 */
+	bool tables;
 };
+
+/* Tells what the target must have mapped when such a session begins: bytes from the start, and
+ * whether the tables. Returns -1 with an error if no area is large enough. */
+int ip_area_plan(struct ip_area *area, pid_t pid, const struct ip_area_needs *needs,
+		 uint64_t *ret_size, bool *ret_tables);
+/* Returns the bytes from the start to the end of an area in which a session that logs has so many
+ * bytes of memory. */
+uint64_t ip_area_size_for(uint64_t memory);
 
 /* Starts a session with empty slots, a pool of sub-buffers and blocks of meters. Meters are all
  * allocated and zero. Of the sub-buffers, as many are allocated as last for a while. The caller

@@ -20,6 +20,7 @@
 #include "hotpatcher/inject/inject.h"
 #include "hotpatcher/inject/runtime_wake.h"
 #include "hotpatcher/inject/thread_areas.h"
+#include "hotpatcher/plan/window/area_window.h"
 #include "hotpatcher/process/link_map.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "hotpatcher/shm/area_trace.h"
@@ -92,9 +93,11 @@ static int is_wanted(struct ip_session *s, struct ip_modules *modules)
 /* Step 4. */
 static int bring_runtime(struct ip_session *s, struct ip_modules *modules)
 {
+	const struct ip_inject_room room =
+		ip_area_window_first(s->target, modules, ip_session_ring_memory(s));
 	uint64_t held[2] = {0, 0};
 
-	if (ip_inject(s->target, modules, &held[0]) < 0 || ip_wake(s->target, &held[1]) < 0)
+	if (ip_inject(s->target, modules, &room, &held[0]) < 0 || ip_wake(s->target, &held[1]) < 0)
 		return -1;
 	for (int i = 0; i < 2; i++) {
 		const struct ip_stop_record hold = {

@@ -37,7 +37,7 @@ def test_killed(actor, programs, targets):
     assert own_counts(target.finish().stdout)["three"][0] == 3 * 2000
 
 
-ANCHORS_FPERF_ABI = 348  # struct ip_rt_anchor
+ANCHORS_FPERF_ABI = 444  # struct ip_rt_anchor
 
 
 def test_a_runtime_of_another_version(me, programs, targets):

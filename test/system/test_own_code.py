@@ -12,7 +12,7 @@ import pytest
 from iptest import memory
 from iptest.actor import one_line
 
-WAKE, FLIP = 320, 408  # places of struct ip_rt_anchor: code, its end, its block
+WAKE, FLIP = 416, 504  # places of struct ip_rt_anchor: code, its end, its block
 ILLEGAL = b"\x0f\x0b"
 
 

@@ -37,6 +37,7 @@ char *rt_data;
 uint32_t *rt_duties;
 struct ip_area_clock *rt_clock;
 struct ip_filter_rule *rt_rules;
+uint32_t rt_nrules = IP_AREA_RULES;
 struct ip_filters *rt_filters;
 struct ip_rt_private rt_private;
 extern struct ip_meters *rt_blocks[IP_AREA_SLOTS];
