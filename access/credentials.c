@@ -21,6 +21,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -106,7 +107,7 @@ static int look_at_threads(pid_t pid, const struct status *leader,
 		snprintf(name, sizeof(name), "task/%d/", atoi(entry->d_name));
 		if (read_status(pid, name, &status) < 0) {
 			snprintf(name, sizeof(name), "/proc/%d/task/%d", pid, atoi(entry->d_name));
-			if (access(name, F_OK) == 0 || errno != ENOENT)
+			if (ip_access(name, F_OK) == 0 || errno != ENOENT)
 				return ip_error("pid %d: thread %d cannot be looked at", pid,
 						atoi(entry->d_name));
 			continue;

@@ -23,6 +23,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/proc.h"
 
 #define NOBODY 65534
@@ -370,7 +371,7 @@ int ip_delegation_check_place(pid_t pid, pid_t tid)
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%d", pid, tid);
-	return access(name, F_OK) == 0
+	return ip_access(name, F_OK) == 0
 		       ? 0
 		       : ip_error("pid %d: thread %d is not one of its any more: try again", pid,
 				  tid);

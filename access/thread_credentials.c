@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/file.h"
 
 static bool tells(const char *line)
 {
@@ -68,7 +69,7 @@ static bool is_there(pid_t pid, pid_t tid)
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%d", pid, tid);
-	return access(name, F_OK) == 0;
+	return ip_access(name, F_OK) == 0;
 }
 
 bool ip_credentials_of_threads_are(pid_t pid, const struct ip_credentials *same, unsigned most,

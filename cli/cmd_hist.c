@@ -18,6 +18,7 @@
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/print.h"
 #include "common/units.h"
 
@@ -127,7 +128,7 @@ static int show(const char *dir, const struct cli_hist_options *o)
 /* Returns whether the operand is a process: a number, unless there is a file of that name. */
 static bool is_process(const char *operand, int *ret)
 {
-	return operand[strspn(operand, "0123456789")] == '\0' && access(operand, F_OK) < 0 &&
+	return operand[strspn(operand, "0123456789")] == '\0' && ip_access(operand, F_OK) < 0 &&
 	       ip_parse_pid(operand, ret) == 0;
 }
 

@@ -20,6 +20,7 @@
 #include "common/elf/elf_file.h"
 #include "common/elf/note.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/json.h"
 #include "common/names/short_name.h"
 #include "common/print.h"
@@ -238,7 +239,7 @@ static int list_file(struct listing *l, const char *path)
 	uint64_t room, size;
 	int ret;
 
-	if (access(path, F_OK) < 0 && errno == ENOENT)
+	if (ip_access(path, F_OK) < 0 && errno == ENOENT)
 		return ip_error("%s: no such file%s%s", path,
 				strchr(path, '/') ? ""
 						  : "; a running process is named by its PID: "

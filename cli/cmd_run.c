@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 
 static const char help[] =
 	"usage: iprobe run [OPTIONS] [--] CMD [ARGS...]\n\n"
@@ -101,7 +102,7 @@ static bool is_program(const char *name)
 
 		if (asprintf(&file, "%s/%s", dir, name) < 0)
 			file = NULL;
-		if (file && access(file, X_OK) == 0)
+		if (file && ip_access(file, X_OK) == 0)
 			return true;
 	}
 	return false;
@@ -153,7 +154,7 @@ int cmd_run(int argc, char **argv)
 		return code;
 	if (next >= argc)
 		return cli_usage(argv[0], "which command? CMD is missing");
-	if (argv[next][strspn(argv[next], "0123456789")] == '\0' && access(argv[next], F_OK) < 0)
+	if (argv[next][strspn(argv[next], "0123456789")] == '\0' && ip_access(argv[next], F_OK) < 0)
 		return cli_usage(argv[0],
 				 "there is no command '%s': a process that runs already is "
 				 "recorded by iprobe attach %s",

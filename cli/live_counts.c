@@ -81,7 +81,7 @@ static bool ask(struct cli_live_process *p)
 	if (ip_session_ask_counts(p->pid, &dir) == 0 && is_directory(dir, p->dir))
 		return true;
 	if (!p->joined && ip_proc_status(p->pid, "VmSize") >= 0 &&
-	    (path = path_of(p->dir, IP_TRACE_COUNTS)) && access(path, R_OK) == 0)
+	    (path = path_of(p->dir, IP_TRACE_COUNTS)) && ip_access(path, R_OK) == 0)
 		return true;
 	/* one of this command's own may be slow; a process that has ended has no memory */
 	p->ended = p->joined || ip_proc_status(p->pid, "VmSize") < 0;
@@ -100,7 +100,7 @@ static int read_one(struct cli_live_process *p, bool again)
 
 	if (!session || !path)
 		return -1;
-	if (stat(session, &now) < 0 || access(path, F_OK) < 0)
+	if (stat(session, &now) < 0 || ip_access(path, F_OK) < 0)
 		return errno == ENOENT ? 0 : ip_error_errno("cannot read %s", p->dir);
 	if (ip_read_regular_text(path, COUNTS_MAX, &text, &size) < 0)
 		return -1;

@@ -12,6 +12,7 @@
 
 #include "cli/cli.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/interrupted.h"
 
 static void on_signal(int signal_number)
@@ -51,7 +52,7 @@ const char *cli_runtime_path(void)
 			char candidate[2 * PATH_MAX];
 
 			snprintf(candidate, sizeof(candidate), "%s/%s", exe, places[i]);
-			if (access(candidate, R_OK) == 0 && realpath(candidate, path))
+			if (ip_access(candidate, R_OK) == 0 && realpath(candidate, path))
 				return path;
 		}
 	}

@@ -21,6 +21,7 @@
 #include "common/cleanup.h"
 #include "common/elf/note.h"
 #include "common/error.h"
+#include "common/file.h"
 
 #include <signal.h>
 #include <string.h>
@@ -241,7 +242,7 @@ static bool has_list_elsewhere(struct cold_module *m, const struct ip_coldpatch_
 	if (!o->list || !m->elf->build_id_size)
 		return false;
 	place = cold_list_path(o->list, m->elf->build_id, m->elf->build_id_size);
-	if (!place || access(place, R_OK) || ip_probe_list_load(place, ret))
+	if (!place || ip_access(place, R_OK) || ip_probe_list_load(place, ret))
 		return false;
 	if (!check_patched(m, *ret))
 		return true;

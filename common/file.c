@@ -45,6 +45,11 @@ int ip_reopen_regular(int found, const char *path, uint64_t *ret_size)
 	return ip_check_regular(fd, path, ret_size) < 0 ? -1 : ip_steal_fd(&fd);
 }
 
+int ip_access(const char *path, int mode)
+{
+	return faccessat(AT_FDCWD, path, mode, AT_EACCESS);
+}
+
 int ip_find_in_root(int root, const char *path)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC,

@@ -33,6 +33,10 @@ int ip_read_text(const char *path, size_t max, char **ret, size_t *ret_size);
  * FIFO. */
 int ip_read_regular_text(const char *path, size_t max, char **ret, size_t *ret_size);
 
+/* access(2) by the effective ids, by which files are opened. access() asks for the real ids, which
+ * are nobody's in a worker of iprobed for a member of its group. Returns 0, or -1 with errno. */
+int ip_access(const char *path, int mode);
+
 /* Finds what a path leads to for a process whose root directory is root (-1: that of this process).
  * Every step, symbolic links included, is looked up beneath root, and no step goes through a link
  * of /proc. Returns an O_PATH descriptor: nothing is opened yet. -1 with errno; ENOSYS or EPERM if

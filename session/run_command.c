@@ -32,7 +32,7 @@ static char *find_command(const char *name)
 
 		if (asprintf(&found, "%.*s%s%s", (int)length, path, length ? "/" : "./", name) < 0)
 			return NULL;
-		if (access(found, X_OK) == 0)
+		if (ip_access(found, X_OK) == 0)
 			return found;
 		free(found);
 		path += length;
@@ -116,7 +116,7 @@ static char *runtime_for(const char *runtime, unsigned bits)
 		ip_error("out of memory");
 		return NULL;
 	}
-	if (bits == 32 && access(path, R_OK) < 0) {
+	if (bits == 32 && ip_access(path, R_OK) < 0) {
 		ip_error("this iprobe has no runtime for 32-bit programs (%s): build it where cc "
 			 "-m32 works (Debian: gcc-multilib)",
 			 path);

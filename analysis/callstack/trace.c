@@ -17,6 +17,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/trace/trace_segments.h"
 
 #define BATCH	   256u
@@ -103,7 +104,7 @@ static int list_streams(struct ip_trace_reader *t)
 /* Reports that a file could not be opened. During a recording the oldest pieces may be removed. */
 static int has_gone(const struct ip_trace_reader *t, const char *path)
 {
-	if (t->session->rotates && access(path, F_OK) < 0 && errno == ENOENT)
+	if (t->session->rotates && ip_access(path, F_OK) < 0 && errno == ENOENT)
 		return ip_error("%s: it has been rotated away (--rotate) while the trace was being "
 				"read: try again",
 				path);

@@ -28,7 +28,7 @@ static int add_file(const char *dir, const struct ip_recording *session,
 		path = NULL;
 		return ip_error("out of memory");
 	}
-	if (access(path, F_OK) < 0 && errno == ENOENT)
+	if (ip_access(path, F_OK) < 0 && errno == ENOENT)
 		return 0;
 	return ip_read_regular_text(path, COUNTS_MAX, &text, &size) < 0
 		       ? -1

@@ -26,7 +26,7 @@ int ip_session_load_pieces(const char *dir, struct ip_recording *s)
 		path = NULL;
 		return ip_error("out of memory");
 	}
-	if (access(path, F_OK) < 0)
+	if (ip_access(path, F_OK) < 0)
 		return 0;
 	fd = ip_open_regular(path, &size);
 	if (fd < 0)

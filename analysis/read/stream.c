@@ -248,7 +248,7 @@ static int open_later(struct ip_stream *s)
 	s->size = s->next = 0;
 	s->compressed = false;
 	s->fd = ip_open_regular(path, &s->size);
-	if (s->fd < 0 && access(path, F_OK) < 0 && errno == ENOENT)
+	if (s->fd < 0 && ip_access(path, F_OK) < 0 && errno == ENOENT)
 		return ip_error("%s: it has been rotated away (--rotate) while the trace was being "
 				"read: try again",
 				path);

@@ -22,6 +22,7 @@
 #include "common/elf/elf_file.h"
 #include "common/elf/probe_list.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/print.h"
 #include "common/selection/selection.h"
 #include "common/trace/trace_format.h"
@@ -123,7 +124,7 @@ static void open_list(struct ip_symbolizer *p, struct module *m)
 		     members ? members->items[m->recorded->member].name : "", IP_TRACE_SUBDIR,
 		     m->recorded->build_id) < 0)
 		return;
-	if (access(path, R_OK) < 0 || ip_probe_list_load(path, &m->list) < 0)
+	if (ip_access(path, R_OK) < 0 || ip_probe_list_load(path, &m->list) < 0)
 		return;
 	m->functions = calloc(m->list->header->nfunctions + 1, sizeof(*m->functions));
 	for (uint32_t i = 0; m->functions && i < m->list->header->nfunctions; i++) {
@@ -142,7 +143,7 @@ static void open_file(struct module *m)
 	char id[2 * sizeof(m->elf->build_id) + 1];
 	int fd;
 
-	if (*m->recorded->path != '/' || access(m->recorded->path, R_OK) < 0 ||
+	if (*m->recorded->path != '/' || ip_access(m->recorded->path, R_OK) < 0 ||
 	    ip_elf_open(m->recorded->path, &m->elf) < 0)
 		return;
 	if (strcmp(ip_build_id_format(m->elf->build_id, m->elf->build_id_size, id),

@@ -16,6 +16,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/units.h"
 
 static char **named; /* by -p */
@@ -200,7 +201,7 @@ int cli_trace_operand(const char *text)
 			text, st.st_mode & 0111 ? "; iprobe list shows a program's probes" : "");
 	if (is_number && ip_parse_pid(text, &pid) == 0) {
 		snprintf(proc, sizeof(proc), "/proc/%d", pid);
-		if (access(proc, F_OK) == 0)
+		if (ip_access(proc, F_OK) == 0)
 			return ip_error("%s: there is no such trace, but a process: iprobe attach "
 					"%s records it, iprobe top %s shows it live",
 					text, text, text);

@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "common/cleanup.h"
 #include "common/edit_distance.h"
+#include "common/file.h"
 #include "common/print.h"
 
 /* What users of perf, strace, gdb, uftrace, LTTng and bpftrace type, and what does it here. */
@@ -171,7 +172,7 @@ int cli_no_command(const char *word, const char *const *names)
 			 "iprobe: '%s' stands before a command: name the command first, such as "
 			 "'iprobe attach %s ...' (iprobe --help lists them)\n",
 			 word, word);
-	else if (strchr(word, '/') && access(word, X_OK) == 0)
+	else if (strchr(word, '/') && ip_access(word, X_OK) == 0)
 		ip_print(stderr,
 			 "iprobe: no command '%s': do you mean 'iprobe run %s' (record it) or "
 			 "'iprobe list %s' (its probes)?\n",

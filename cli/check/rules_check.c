@@ -18,6 +18,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/print.h"
 #include "iprobed/rules/find.h"
 
@@ -67,7 +68,7 @@ static void find_files(const struct ip_rules_rule *rule, struct programs *progra
 			_cleanup_free_ char *path = realpath(found.gl_pathv[k], NULL);
 
 			if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-			    access(path, X_OK) == 0)
+			    ip_access(path, X_OK) == 0)
 				add_program(programs, path, 0);
 		}
 		globfree(&found);

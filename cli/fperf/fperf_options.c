@@ -16,6 +16,7 @@
 #include "cli/fperf/fperf_summary.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/print.h"
 #include "common/units.h"
 #include "fperf/leaky_bucket.h"
@@ -258,7 +259,7 @@ static bool is_command(const char *name)
 
 		if (asprintf(&file, "%.*s/%s", n, at, name) < 0)
 			file = NULL;
-		found = file && access(file, X_OK) == 0;
+		found = file && ip_access(file, X_OK) == 0;
 		at += n;
 	}
 	return found;

@@ -12,6 +12,7 @@
 
 #include "cli/fperf/fperf.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "fperf/formula.h"
 
 #define FILE_NAME "libiprobe-papi.so"
@@ -35,7 +36,7 @@ const struct papi_names *fperf_papi(void)
 		void *library;
 
 		snprintf(path, sizeof(path), "%s/%s", exe, places[i]);
-		if (access(path, R_OK) != 0)
+		if (ip_access(path, R_OK) != 0)
 			continue;
 		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 		names = library ? dlsym(library, PAPI_NAMES_SYMBOL) : NULL;

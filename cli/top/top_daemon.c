@@ -18,6 +18,7 @@
 #include "cli/top/top_private.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/trace/trace_format.h"
 
 #define SAVES	   4 /* in an interval */
@@ -35,7 +36,7 @@ static void look(void *context)
 {
 	struct waiting *w = context;
 
-	if (w->live || access(w->counts, F_OK) < 0)
+	if (w->live || ip_access(w->counts, F_OK) < 0)
 		return;
 	w->live = true;
 	w->is_live(w->context);

@@ -118,7 +118,7 @@ static int make_directory(struct cli_top_session *s)
 	int fd;
 
 	if (!at || !*at)
-		at = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
+		at = ip_access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
 	fd = ip_dir_make_temporary(at, "iprobe-top", &place);
 	if (fd < 0)
 		return -1;
@@ -492,7 +492,7 @@ int cli_top_session_read(struct cli_top_session *s, struct cli_top_snapshot *ret
 		return -1;
 	/* sessions of iprobe top's own that have ended have written all their counts */
 	s->read_last = s->own && cli_top_session_has_ended(s);
-	if (s->read_last && access(s->dir, F_OK) < 0)
+	if (s->read_last && ip_access(s->dir, F_OK) < 0)
 		return 0;
 	answered = cli_live_counts_ask(c, s->own && !s->child);
 	/* the members of an open service may all have ended, and others come */

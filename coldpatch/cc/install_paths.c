@@ -3,6 +3,7 @@
  * Finds the parts of iprobe. See install_paths.h.
  */
 #include "coldpatch/cc/install_paths.h"
+#include "common/file.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ char *install_path(const char *in_build, const char *installed, const char *name
 		int length =
 			snprintf(candidate, sizeof(candidate), "%s/%s/%s", exe, places[i], name);
 
-		if (length < (int)sizeof(candidate) && !access(candidate, access_mode))
+		if (length < (int)sizeof(candidate) && !ip_access(candidate, access_mode))
 			return realpath(candidate, NULL);
 	}
 	return NULL;

@@ -9,6 +9,7 @@
 #include "coldpatch/cc/real_compiler.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -102,7 +103,7 @@ static void name_assembler(const struct command_line *line, char *const *real)
 	if (!own_prefix && !has_prefix)
 		return;
 	text = compiler_part(line, real, "-print-prog-name=as");
-	if (!text || !strchr(text, '/') || access(text, X_OK))
+	if (!text || !strchr(text, '/') || ip_access(text, X_OK))
 		return;
 	setenv("IPROBE_AS", text, 1);
 }

@@ -6,6 +6,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +39,7 @@ static bool is_program(const char *path)
 {
 	struct stat st;
 
-	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK) &&
+	return !stat(path, &st) && S_ISREG(st.st_mode) && !ip_access(path, X_OK) &&
 	       !is_ourselves(path);
 }
 

@@ -11,6 +11,7 @@
 #include "coldpatch/sites/exclude.h"
 #include "coldpatch/stage/naked_attr.h"
 #include "coldpatch/stage/rewrite.h"
+#include "common/file.h"
 #include "common/print.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ static bool is_other_program(const char *path)
 {
 	struct stat there, here;
 
-	return !stat(path, &there) && S_ISREG(there.st_mode) && !access(path, X_OK) &&
+	return !stat(path, &there) && S_ISREG(there.st_mode) && !ip_access(path, X_OK) &&
 	       !stat("/proc/self/exe", &here) &&
 	       (there.st_dev != here.st_dev || there.st_ino != here.st_ino);
 }

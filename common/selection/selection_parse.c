@@ -346,13 +346,13 @@ static int add_name_or_file(struct ip_selection *selection, const char *name)
 	ret = add_named(selection, name, false, 0);
 	if (ret < 0)
 		return -1;
-	if (!ret && finder && access(name, F_OK) < 0)
+	if (!ret && finder && ip_access(name, F_OK) < 0)
 		return ip_error("selection: '@%s': no selection of that name in probes.d, and no "
 				"file of that name here",
 				name);
 	if (!ret)
 		return add_file(selection, name);
-	if (access(name, F_OK) == 0)
+	if (ip_access(name, F_OK) == 0)
 		return ip_error("selection: '@%s' is a named selection and a file here, too: write "
 				"@./%s for the file, or give the file another name",
 				name, name);

@@ -219,7 +219,8 @@ int ip_trace_members_read(int dirfd, const char *path, struct ip_trace_members *
 		return 1;
 	if (inner < 0)
 		return ip_error_errno("cannot open %s/%s", path, IP_TRACE_SUBDIR);
-	if (faccessat(inner, base_of(IP_TRACE_MEMBERS), F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+	if (faccessat(inner, base_of(IP_TRACE_MEMBERS), F_OK, AT_SYMLINK_NOFOLLOW | AT_EACCESS) <
+		    0 &&
 	    errno == ENOENT)
 		return 1;
 	if (asprintf(&full, "%s/%s", path, IP_TRACE_MEMBERS) < 0) {

@@ -30,6 +30,7 @@
 #include "access/delegation.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/proc.h"
 #include "hotpatcher/arch/x86_64/borrow.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
@@ -206,7 +207,7 @@ static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which,
 	/* The id may have been given to a thread of another process meanwhile. Once the thread has
 	 * stopped, that cannot happen any more. */
 	snprintf(name, sizeof(name), "/proc/%d/task/%d", b->target->pid, b->tid);
-	if (access(name, F_OK) < 0)
+	if (ip_access(name, F_OK) < 0)
 		return false;
 	if (!t->stopped || !t->by_us || ptrace(PTRACE_GETREGS, b->tid, 0, &b->regs) < 0 ||
 	    ptrace(PTRACE_GETSIGMASK, b->tid, sizeof(b->mask), &b->mask) < 0 ||

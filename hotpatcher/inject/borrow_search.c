@@ -15,6 +15,7 @@
 #include "access/delegation.h"
 #include "common/abi/borrow.h"
 #include "common/error.h"
+#include "common/file.h"
 
 #define LOCK_NS	   2000000000ull
 #define STOP_NS	   1000000000ull
@@ -52,10 +53,11 @@ int ip_borrow_is_occupied(struct ip_target *target, const struct ip_borrow_place
 		return -1;
 	/* the thread of another process, if this process was forked while a thread was borrowed */
 	snprintf(name, sizeof(name), "/proc/%d/task/%lu", target->pid, tid);
-	if (!tid || tid > INT32_MAX || (access(name, F_OK) < 0 && errno == ENOENT))
+	if (!tid || tid > INT32_MAX || (ip_access(name, F_OK) < 0 && errno == ENOENT))
 		return 0;
 	if (ip_stop_one(target, tid, STOP_NS, &stop) < 0)
-		return access(name, F_OK) == 0; /* a thread that cannot be looked at may be there */
+		return ip_access(name, F_OK) ==
+		       0; /* a thread that cannot be looked at may be there */
 	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) == 0)
 		ret = regs.rsp - (p->block - p->stack) <= p->stack + sizeof(struct ip_wake) ||
 		      regs.rip - p->code < p->end - p->code;

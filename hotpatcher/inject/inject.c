@@ -19,6 +19,7 @@
 #include "common/abi/area.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "hotpatcher/arch/x86_64/borrow.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/inject_code.h"
@@ -139,10 +140,10 @@ bool ip_inject_is_in_use(struct ip_target *target, uint64_t address, uint64_t si
 	    ip_target_read(target, address + head.block, &block, sizeof(block)) < 0)
 		return true;
 	snprintf(name, sizeof(name), "/proc/%d/task/%lu", target->pid, block.tid);
-	if (!block.tid || block.tid > INT32_MAX || access(name, F_OK) < 0)
+	if (!block.tid || block.tid > INT32_MAX || ip_access(name, F_OK) < 0)
 		return false;
 	if (ip_stop_one(target, block.tid, STOP_NS, &stop) < 0)
-		return access(name, F_OK) == 0;
+		return ip_access(name, F_OK) == 0;
 	if (ptrace(PTRACE_GETREGS, block.tid, 0, &regs) == 0) {
 		const struct ip_mapping *m = ip_maps_find(&target->maps, regs.rsp);
 		uint64_t words[512], end = m ? m->end : regs.rsp;

@@ -103,7 +103,7 @@ static int load(int root, const char *path, bool debug, struct ip_probe_list **r
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", found);
 	if (ip_check_regular(found, path, &size) < 0)
 		return debug ? 0 : -1; /* nothing of ours must lie at this path */
-	if (access(self, R_OK) < 0)
+	if (ip_access(self, R_OK) < 0)
 		return 0;
 	fd = ip_reopen_regular(found, path, &size);
 	if (fd < 0)

@@ -13,6 +13,7 @@
 
 #include "access/delegation.h"
 #include "common/cleanup.h"
+#include "common/file.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 
 /* the code as iprobe knows it */
@@ -70,7 +71,7 @@ static bool has_ended(const struct ip_target *target, uint64_t owner)
 	if (target->inner_pid != target->pid || owner > INT32_MAX)
 		return false;
 	snprintf(name, sizeof(name), "/proc/%lu", owner);
-	return access(name, F_OK) < 0 && errno == ENOENT;
+	return ip_access(name, F_OK) < 0 && errno == ENOENT;
 }
 
 /* 32-bit code: the length of the code in a slot */

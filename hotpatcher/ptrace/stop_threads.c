@@ -16,6 +16,7 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "hotpatcher/process/shared_mm.h"
 #include "hotpatcher/ptrace/interval_signal.h"
 #include "hotpatcher/ptrace/stop_private.h"
@@ -70,7 +71,7 @@ static bool is_thread_of(pid_t pid, pid_t tid)
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%d", pid, tid);
-	return access(name, F_OK) == 0;
+	return ip_access(name, F_OK) == 0;
 }
 
 /* Step 2: a thread has reported a child, which is attached to iprobe. If the child is a thread,

@@ -19,6 +19,7 @@
 #include "access/credentials.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/now.h"
 #include "iprobed/rules/rules_private.h"
 #include "iprobed/rules/store.h"
@@ -111,7 +112,7 @@ bool ip_rules_were_here(const struct ip_rules *e)
 		if (is_note(entry->d_name))
 			return true;
 	name_lock(e, name);
-	return access(name, F_OK) == 0;
+	return ip_access(name, F_OK) == 0;
 }
 
 void ip_rules_unlock(struct ip_rules *e)

@@ -13,6 +13,7 @@ from iptest.daemon_fixtures import (  # noqa: F401
     daemon,
     idle,
     is_live,
+    member,
     other,
     program,
     pytestmark,
@@ -42,8 +43,11 @@ def test_left_over_by_iprobed(daemon, user, target):
     assert done.returncode == 0 and "with --left-over" in daemon.log(), repr(done)
 
 
-def test_top_by_iprobed(daemon, user, target):
-    done = user.iprobe(
+@pytest.mark.parametrize("who", ["user", "member"])
+def test_top_by_iprobed(daemon, user, member, target, who):
+    """A member's worker has nobody's real ids: its files are looked at by the effective ones."""
+    who = user if who == "user" else member
+    done = who.iprobe(
         "top",
         "--json",
         "-n",
@@ -54,7 +58,7 @@ def test_top_by_iprobed(daemon, user, target):
         "calls",
         target.pid,
         env=daemon.env,
-        cwd=user.dir(),
+        cwd=who.dir(),
     )
     assert done.returncode == 0, repr(done)
     pictures = [json.loads(line) for line in done.stdout.splitlines()]
@@ -62,7 +66,7 @@ def test_top_by_iprobed(daemon, user, target):
         f["function"] for f in pictures[-1]["functions"]
     }, pictures
     assert idle(target.pid) and not list(daemon.state.iterdir())
-    proc = user.start_iprobe("top", "-b", "-f", "work", target.pid, env=daemon.env)
+    proc = who.start_iprobe("top", "-b", "-f", "work", target.pid, env=daemon.env)
     wait_until_live(target.pid)
     proc.kill()
     wait_until_idle(target.pid)
