@@ -4,6 +4,7 @@
  */
 #include "access/protocol.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,7 @@ void ip_request_clear(struct ip_request *request)
 {
 	for (size_t i = 0; i < request->noptions; i++)
 		free(request->options[i]);
+	free(request->shown);
 	*request = (struct ip_request){0};
 }
 
@@ -180,6 +182,18 @@ static int take_line(struct ip_request *r, const char *line, bool *have)
 	if (!strcmp(line, "leave") && r->what == IP_REQUEST_ATTACH) {
 		r->leave = true;
 		return 0;
+	}
+	if (!strcmp(line, "member") && r->what == IP_REQUEST_ATTACH) {
+		r->member = true;
+		return 0;
+	}
+	if (n == 5 && !memcmp(line, "shown", 5) && value && r->what == IP_REQUEST_ATTACH &&
+	    !r->shown) {
+		/* the environment of a worker has a limit for each text */
+		if (!*value || strlen(value) >= PATH_MAX)
+			return ip_error("request: no path, or one that is too long, is shown");
+		r->shown = strdup(value);
+		return r->shown ? 0 : ip_error("out of memory");
 	}
 	if (n == 9 && !memcmp(line, "directory", 9) && value &&
 	    ip_request_fds(r->what) == IP_REQUEST_FDS && !*r->directory) {
@@ -254,6 +268,10 @@ char *ip_request_format(const struct ip_request *r)
 	fprintf(out, FIRST_LINE "\n%s %d\n", commands[r->what].name, r->pid);
 	if (r->leave)
 		fprintf(out, "leave\n");
+	if (r->member)
+		fprintf(out, "member\n");
+	if (r->shown)
+		fprintf(out, "shown %s\n", r->shown);
 	if (*r->directory)
 		fprintf(out, "directory %s\n", r->directory);
 	for (size_t i = 0; i < r->noptions; i++)

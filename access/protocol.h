@@ -7,14 +7,20 @@
  *                       COMMAND PID                  attach, detach, status, snapshot, top or fperf
  *                       leave                        (attach) the session goes on when the
  *                                                    connection ends
+ *                       member                       (attach) the process is one of several that
+ *                                                    the client records
+ *                       shown PATH                   (attach) what the client calls the directory
+ *                                                    of the trace, for messages
  *                       directory NAME               (attach, snapshot) one component, below the
  *                                                    directory that comes along
  *                       option --NAME[=VALUE]        as the command knows them; any number of such
  *                                                    lines
  *   with descriptors:   a directory (attach, snapshot); standard output, standard error
  *   to iprobed, later:  stop                         as Ctrl-C
- *   to the client:      started ID | refused REASON | ended CODE | killed SIGNAL
- *                       refused, ended or killed is the last message
+ *   to the client:      started ID | live ID | refused REASON | failed REASON | ended CODE |
+ *                       killed SIGNAL
+ *                       live: the session that is to be left is live. failed: the worker could not
+ *                       be started. refused, failed, ended or killed is the last message
  *
  * iprobed takes no option that names a file: the client opens files itself, with its own rights.
  * The client also opens the directory of a snapshot. Its descriptor goes on to the session that
@@ -45,7 +51,8 @@ enum ip_request_what {
 struct ip_request {
 	enum ip_request_what what;
 	pid_t pid;
-	bool leave;
+	bool leave, member;
+	char *shown;	     /* NULL: as directory */
 	char directory[256]; /* "": iprobe.data */
 	char *options[IP_REQUEST_OPTIONS_MAX];
 	size_t noptions;

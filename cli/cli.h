@@ -56,9 +56,11 @@ struct cli_record_options {
 	bool memory_asked; /* --memory was given */
 	/* the process was found by a choice of several: it may have nothing to record */
 	bool found;
-	bool tried_again; /* if it cannot be recorded now; then nothing is told of it yet */
-	bool leave;	  /* attach: iprobed continues the session on its own */
-	int fail_with;	  /* run: the exit code where iprobe itself has failed; 0: 1 */
+	bool tried_again;  /* if it cannot be recorded now; then nothing is told of it yet */
+	bool leave;	   /* attach: iprobed continues the session on its own */
+	bool member;	   /* one of several, of which iprobed does this one alone */
+	const char *shown; /* what messages call the trace's directory; NULL: session.dir */
+	int fail_with;	   /* run: the exit code where iprobe itself has failed; 0: 1 */
 	/* one of several processes that came late: when its session went live, since its start.
 	 * NULL: not known; 0: it was there from the beginning, or has not gone live */
 	const uint64_t *joined_ns;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "access/worker_client.h"
 #include "analysis/read/session.h"
 #include "cli/args/processes.h"
 #include "cli/cli.h"
@@ -106,7 +107,7 @@ static const char help[] =
 	"is cheap enough\n"
 	"      --list FILE       probe list or debug file of a stripped module, or a folder of "
 	"such; repeatable\n"
-	"      --leave           where iprobed does it: end at once, and let the session go on by "
+	"      --leave           where iprobed does it: end when it is live, and let it go on by "
 	"itself\n"
 	"      --yield           end when another iprobe attach comes, which begins then (watches "
 	"of iprobed's rules)\n"
@@ -311,6 +312,7 @@ static int ask_daemon(int pid, const struct cli_record_options *options, int arg
 		ip_request_clear(&request);
 		return cli_fail();
 	}
+	request.member = dir;
 	cli_catch_signals();
 	return cli_via_daemon(socket, &request, dir ? dir : said);
 }
@@ -532,6 +534,23 @@ int cli_attach_one(pid_t pid, const struct cli_record_options *options, int argc
 	return code;
 }
 
+/* What a worker of iprobed does for its client besides (access/worker_client.h). */
+static void let_go(void *context)
+{
+	fflush(stdout);
+	ip_worker_client_live();
+}
+
+static void serve_client(struct cli_record_options *options)
+{
+	options->member = ip_worker_client_is_member();
+	options->shown = ip_worker_client_shown();
+	if (!ip_worker_client_leaves())
+		return;
+	options->session.on_live = let_go;
+	options->session.on_progress = NULL;
+}
+
 int cmd_attach(int argc, char **argv)
 {
 	struct cli_record_options options;
@@ -543,6 +562,7 @@ int cmd_attach(int argc, char **argv)
 		code = cli_process_choice(argc, argv, next, &choice);
 	if (code >= 0)
 		return code;
+	serve_client(&options);
 	return cli_is_one_process(&choice)
 		       ? cli_attach_one(choice.pids[0], &options, argc, argv, NULL, NULL)
 		       : cli_attach_service(&choice, &options, argc, argv);

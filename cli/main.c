@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "access/delegation.h"
+#include "access/worker_client.h"
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
 #include "cli/record/live_line.h"
@@ -156,7 +157,7 @@ int main(int argc, char **argv)
 		ip_print(stdout, "iprobe " IP_VERSION "\n");
 		return 0;
 	}
-	if (ip_delegation_take() < 0)
+	if (ip_delegation_take() < 0 || ip_worker_client_take() < 0)
 		return cli_fail();
 	ip_probes_d_serve();
 	if (find(argv[1]) < NCOMMANDS)

@@ -37,6 +37,8 @@ static void free_session(struct ip_iprobed_session *s)
 {
 	if (s->target >= 0)
 		close(s->target);
+	if (s->report >= 0)
+		close(s->report);
 	ip_worker_log_free(s->words);
 	ip_peer_clear(&s->who);
 	ip_request_clear(&s->request);
@@ -63,11 +65,11 @@ static int add_session(struct ip_iprobed *d, struct ip_iprobed_session *s)
 	return 0;
 }
 
-/* channel: the socket over which the worker's descriptors come. -1: it gets none, and its output
- * goes to the log. */
+/* channel: the socket over which the worker's descriptors come. -1: it gets none. Where there is no
+ * client, or it leaves, the worker's output goes to the log. */
 static int start_worker(struct ip_iprobed *d, struct ip_iprobed_session *s, int channel)
 {
-	_cleanup_close_ int words = -1;
+	_cleanup_close_ int words = -1, report = -1;
 	struct ip_worker w = {.who = &s->who,
 			      .request = &s->request,
 			      .entry = s->member ? &s->entry : NULL,
@@ -76,16 +78,23 @@ static int start_worker(struct ip_iprobed *d, struct ip_iprobed_session *s, int 
 			      .directory = -1,
 			      .out = -1,
 			      .err = -1,
+			      .log = -1,
 			      .program =
 				      s->request.what == IP_REQUEST_FPERF ? d->fperf : d->program};
 
-	if (channel < 0) {
+	if (channel < 0 || s->request.leave) {
 		ip_worker_log_free(s->words);
 		s->words = ip_worker_log_new(&words);
 		if (!s->words)
 			return -1;
-		w.out = w.err = words;
+		if (channel < 0)
+			w.out = w.err = words;
+		else
+			w.log = words;
 	}
+	if (ip_worker_report_open(s, &report) < 0)
+		return -1;
+	w.report = report;
 	s->worker = ip_worker_start(&w);
 	return s->worker < 0 ? -1 : 0;
 }
@@ -195,7 +204,7 @@ void ip_iprobed_request(struct ip_iprobed *d, struct ip_iprobed_connection *c, c
 		ip_iprobed_say(c, true, "refused", "iprobed is out of memory");
 		return;
 	}
-	*s = (struct ip_iprobed_session){.target = -1, .who.pidfd = -1};
+	*s = (struct ip_iprobed_session){.target = -1, .report = -1, .who.pidfd = -1};
 	if (begin(d, s, c, text, size) < 0) {
 		ip_iprobed_log(s, "refused: %s", ip_error_message());
 		ip_iprobed_say(c, true, "refused", ip_error_message());
@@ -241,14 +250,23 @@ static void worker_ended(struct ip_iprobed *d, size_t i, int status)
 	double seconds = (ip_now_ns() - s->since) / 1e9;
 	bool exited = WIFEXITED(status);
 	int number = exited ? WEXITSTATUS(status) : WTERMSIG(status);
-	char text[16];
+	const char *word;
+	char text[sizeof(s->failure)];
 
 	ip_worker_log_read(s);
+	ip_worker_report_read(s);
+	if (*s->failure)
+		ip_iprobed_log(s, "%s", s->failure);
 	if (exited)
 		ip_iprobed_log(s, "ended with code %d after %.1f s", number, seconds);
 	else
 		ip_iprobed_log(s, "its worker was killed by signal %d after %.1f s", number,
 			       seconds);
+	/* This is said last: a client that reads it finds everything restored. */
+	snprintf(text, sizeof(text), "%d", number);
+	if (*s->failure)
+		memcpy(text, s->failure, sizeof(text));
+	word = *s->failure ? "failed" : exited ? "ended" : "killed";
 	if (connection)
 		ip_iprobed_bind(connection, NULL);
 	s->connection = NULL;
@@ -259,9 +277,7 @@ static void worker_ended(struct ip_iprobed *d, size_t i, int status)
 		ip_iprobed_log(s, "what is live is not put back: %s", ip_error_message());
 		forget_session(d, i, false);
 	}
-	/* This comes last: a client that reads it finds everything restored. */
-	snprintf(text, sizeof(text), "%d", number);
-	ip_iprobed_say(connection, true, exited ? "ended" : "killed", text);
+	ip_iprobed_say(connection, true, word, text);
 }
 
 /* The requesting user can send signals to his worker. By a SIGSTOP that comes during a stop he
@@ -425,7 +441,7 @@ static void end_all(struct ip_iprobed *d)
 /* Fills in what to wait for: two descriptors, the connections, and the output of workers. */
 static nfds_t gather(struct ip_iprobed *d, int signals)
 {
-	size_t n = 2, room = 2 + d->nconnections + d->nsessions;
+	size_t n = 2, room = 2 + d->nconnections + 2 * d->nsessions;
 	struct pollfd *grown = reallocarray(d->polled, room, sizeof(*grown));
 
 	if (!grown)
@@ -438,6 +454,8 @@ static nfds_t gather(struct ip_iprobed *d, int signals)
 	for (size_t i = 0; i < d->nsessions; i++)
 		grown[n++] = (struct pollfd){.fd = ip_worker_log_fd(d->sessions[i]->words),
 					     .events = POLLIN};
+	for (size_t i = 0; i < d->nsessions; i++)
+		grown[n++] = (struct pollfd){.fd = d->sessions[i]->report, .events = POLLIN};
 	return n;
 }
 
@@ -449,6 +467,9 @@ static void serve(struct ip_iprobed *d)
 	for (size_t i = 0; i < sessions; i++)
 		if (d->polled[2 + connections + i].revents)
 			ip_worker_log_read(d->sessions[i]);
+	for (size_t i = 0; i < sessions; i++)
+		if (d->polled[2 + connections + sessions + i].revents)
+			ip_worker_report_read(d->sessions[i]);
 	ip_iprobed_serve_connections(d, d->polled + 2, connections);
 	if (d->polled[1].revents)
 		ip_iprobed_accept(d);

@@ -25,7 +25,9 @@ struct ip_iprobed_session {
 	bool member;
 	struct ip_policy_entry entry; /* for a member; a copy */
 	bool cleaning;		      /* the worker restores what another worker left */
-	struct ip_worker_log *words;  /* output of a worker that cleans up */
+	struct ip_worker_log *words;  /* output of a worker that has no client (any more) */
+	int report;		      /* a pipe from the worker (worker.h); -1: it has ended */
+	char failure[300];	      /* what kept the worker from starting; "": nothing */
 	uint64_t since;
 };
 
@@ -65,6 +67,12 @@ struct ip_worker_log *ip_worker_log_new(int *ret_for_worker);
 int ip_worker_log_fd(const struct ip_worker_log *w);
 void ip_worker_log_read(struct ip_iprobed_session *s);
 void ip_worker_log_free(struct ip_worker_log *w);
+
+/* What the worker of a session reports (worker_report.c). The first function gives the worker's end
+ * of a new pipe, and returns 0 or -1 with an error. The second takes what has come, without
+ * waiting. */
+int ip_worker_report_open(struct ip_iprobed_session *s, int *ret_for_worker);
+void ip_worker_report_read(struct ip_iprobed_session *s);
 
 /* Connections (connections.c). ip_iprobed_can_accept() returns whether one can be accepted;
  * ip_iprobed_accept() accepts it. */

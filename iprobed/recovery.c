@@ -141,6 +141,7 @@ static struct ip_iprobed_session *make_session(const struct note *note, unsigned
 		return NULL;
 	*s = (struct ip_iprobed_session){
 		.target = ip_pidfd_open(note->pid),
+		.report = -1,
 		.who = {.pid = getpid(),
 			.pidfd = -1,
 			.facts.effective = note->kind == ANY ? 1ull << CAP_SYS_PTRACE : 0,

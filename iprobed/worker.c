@@ -23,15 +23,17 @@
 
 #include "access/delegation.h"
 #include "access/fd_passing.h"
+#include "access/worker_client.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/notice.h"
 
 #define TARGET_FD    3
 #define PROGRAM_FD   4
 #define DIRECTORY_FD 5
 #define CHANNEL_FD   5 /* before DIRECTORY_FD is in its place */
-#define PLACES	     6
+#define REPORT_FD    6
+#define LOG_FD	     7 /* of a worker that the client leaves; others lack it */
+#define PLACES	     8
 #define BIT(cap)     (1ull << (cap))
 #define CHANNEL_MS   10000
 
@@ -95,9 +97,15 @@ static int become(const struct ip_peer *who, enum ip_delegation_kind kind)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
+static int report_fd; /* where it is at the moment */
+
+/* In the child. iprobed reads it when the child has ended, for the log and for the client. */
 static void fail(const char *what)
 {
-	ip_notice("iprobed cannot start a worker: %s: %s", what, strerror(errno));
+	char text[256];
+	int n = snprintf(text, sizeof(text), "%s: %s", what, strerror(errno));
+
+	(void)!write(report_fd, text, n < (int)sizeof(text) ? n : (int)sizeof(text) - 1);
 	_exit(1);
 }
 
@@ -140,20 +148,28 @@ static void receive(const struct ip_worker *w, int ret[3])
 
 /* Puts standard input, output and error in their places, and the directory in the place of the
  * channel. */
-static int arrange(const int theirs[3], int target, int program)
+static int arrange(const int theirs[3], int target, int program, int log)
 {
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), root;
 
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC),
-	    root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (null < 0)
+		fail("/dev/null");
+	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		fail("/");
+
 	const int all[] = {null,
 			   theirs[1] < 0 ? STDERR_FILENO : theirs[1],
 			   theirs[2] < 0 ? STDERR_FILENO : theirs[2],
 			   target,
 			   program,
-			   theirs[0] < 0 ? root : theirs[0]};
+			   theirs[0] < 0 ? root : theirs[0],
+			   report_fd,
+			   log};
 
-	if (put_in_place(all, 0, PLACES) < 0)
+	if (put_in_place(all, 0, log < 0 ? LOG_FD : PLACES) < 0)
 		return -1;
+	report_fd = REPORT_FD;
 	for (int i = 0; i <= STDERR_FILENO; i++)
 		if (fcntl(i, F_SETFD, 0) < 0)
 			return -1;
@@ -196,10 +212,11 @@ static enum ip_delegation_kind kind_of(const struct ip_worker *w)
 
 static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t parent)
 {
-	const int ours[] = {w->target, w->program, w->channel};
+	const int ours[] = {w->target, w->program, w->channel, w->report, w->log};
 	int theirs[] = {w->directory, w->out, w->err};
 	sigset_t none;
 
+	report_fd = w->report;
 	for (int i = 1; i < NSIG; i++)
 		signal(i, SIG_DFL);
 	sigemptyset(&none);
@@ -207,8 +224,11 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 	umask(077);
 	if (setsid() < 0)
 		fail("setsid");
-	if (w->channel >= 0 && put_in_place(ours, TARGET_FD, 3) < 0)
-		fail("descriptors");
+	if (w->channel >= 0) {
+		if (put_in_place(ours, TARGET_FD, w->log < 0 ? 4 : 5) < 0)
+			fail("descriptors");
+		report_fd = REPORT_FD;
+	}
 	if (ip_worker_set_limits(&w->who->limits) < 0)
 		fail("limits");
 	if (become(w->who, kind_of(w)) < 0)
@@ -218,8 +238,9 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 		fail("iprobed ended");
 	if (w->channel >= 0)
 		receive(w, theirs);
-	if ((w->channel >= 0 ? arrange(theirs, TARGET_FD, PROGRAM_FD)
-			     : arrange(theirs, w->target, w->program)) < 0)
+	if ((w->channel >= 0 ? arrange(theirs, TARGET_FD, PROGRAM_FD, w->log < 0 ? -1 : LOG_FD)
+			     : arrange(theirs, w->target, w->program, w->log)) < 0 ||
+	    (w->log >= 0 && (fcntl(REPORT_FD, F_SETFD, 0) < 0 || fcntl(LOG_FD, F_SETFD, 0) < 0)))
 		fail("descriptors");
 	/* With the user's ids, so that he cannot enter a directory that he may not enter
 	 * himself. */
@@ -236,7 +257,8 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 pid_t ip_worker_start(const struct ip_worker *w)
 {
 	char *argv[IP_REQUEST_OPTIONS_MAX + 8];
-	_cleanup_free_ char *delegation = NULL, *variable = NULL;
+	_cleanup_free_ char *delegation = NULL, *variable = NULL, *client = NULL,
+			    *client_variable = NULL;
 	const struct ip_request *r = w->request;
 	char number[16];
 	size_t n = 0;
@@ -258,16 +280,22 @@ pid_t ip_worker_start(const struct ip_worker *w)
 	delegation = ip_delegation_text(
 		kind_of(w), getuid() == 0 ? w->who->facts.ids.ruid : IP_DELEGATION_STAYS, TARGET_FD,
 		w->entry);
+	client = ip_worker_client_text(w->log < 0 ? -1 : REPORT_FD, w->log < 0 ? -1 : LOG_FD,
+				       r->member, r->shown ? r->shown : "");
 	if (!delegation || asprintf(&variable, IP_DELEGATION_VARIABLE "=%s", delegation) < 0)
 		variable = NULL;
-	if (!variable) {
+	if (!client || asprintf(&client_variable, IP_WORKER_CLIENT_VARIABLE "=%s", client) < 0)
+		client_variable = NULL;
+	if (!variable || !client_variable) {
 		ip_error("out of memory");
 		return -1;
 	}
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
-		run_child(w, argv, (char *[]){IP_WORKER_ENVIRONMENT, variable, NULL}, parent);
+		run_child(w, argv,
+			  (char *[]){IP_WORKER_ENVIRONMENT, variable, client_variable, NULL},
+			  parent);
 	return pid >= 0 ? pid : ip_error_errno("cannot start a worker");
 }
 

@@ -23,7 +23,10 @@
  *      closing takes for ever blocks no other process (receiver.h).
  *   6. The client's resource limits are its own (file size, memory, processes). Its memory has
  *      further limits.
- *   7. When iprobed ends, however it ends, the worker gets SIGTERM and restores every byte.
+ *   7. What keeps a worker from starting is reported through a pipe (report), which ends when the
+ *      image begins: iprobed tells the client. A worker that the client leaves keeps the pipe, and
+ *      another one to iprobed's log (access/worker_client.h).
+ *   8. When iprobed ends, however it ends, the worker gets SIGTERM and restores every byte.
  */
 #ifndef IP_WORKER_H
 #define IP_WORKER_H
@@ -41,6 +44,8 @@ struct ip_worker {
 	 * members below are used. */
 	int channel;
 	int directory, out, err; /* -1: / and iprobed's own */
+	int report;		 /* a pipe: what keeps it from starting, and whether it is live */
+	int log;		 /* for output, once the client is left; -1: the client waits */
 	int program;		 /* open executable of iprobe or fperf */
 };
 

@@ -18,7 +18,7 @@
 static const char *dir_of(const struct cli_record_options *options,
 			  const struct ip_session_summary *s)
 {
-	return s->dir ? s->dir : options->session.dir;
+	return s->dir ? s->dir : options->shown ? options->shown : options->session.dir;
 }
 
 /* Writes the conditions of --until, if none was met. */
@@ -379,7 +379,7 @@ void cli_record_summary_of(const struct cli_record_options *options,
 	}
 	if (options->quiet)
 		return;
-	if (options->session.service)
+	if (options->session.service || options->member)
 		snprintf(whose, sizeof(whose), "pid %d: ", s->pid);
 	cli_end_time_print(s, whose);
 	if (s->until)
@@ -417,9 +417,7 @@ void cli_record_summary_of(const struct cli_record_options *options,
 	if (s->rotates)
 		snprintf(overwritten, sizeof(overwritten), ", %s before them rotated away",
 			 ip_format_count(s->rotated.events, count));
-	ip_print(stderr, "iprobe: ");
-	if (options->session.service)
-		ip_print(stderr, "pid %d: ", s->pid);
+	ip_print(stderr, "iprobe: %s", whose);
 	if (options->joined_ns && *options->joined_ns)
 		ip_print(stderr,
 			 "joined %s after its start: ", ip_format_ns(*options->joined_ns, joined));
@@ -445,7 +443,7 @@ void cli_record_summary_of(const struct cli_record_options *options,
 		ip_print(stderr, "iprobe: pid %d has ended\n", s->pid);
 	/* of a service some processes sleep; report says so of each */
 	for (size_t i = 0; i < s->no_events.n && !options->session.service; i++) {
-		ip_print(stderr, "iprobe: no events: ");
+		ip_print(stderr, "iprobe: %sno events: ", whose);
 		ip_print(stderr, "%s\n", s->no_events.items[i].text);
 	}
 }

@@ -164,6 +164,14 @@ static int open_parent(const char *dir, struct ip_request *request)
 	fd = open(!slash ? "." : slash == copy ? "/" : copy, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return ip_error_errno("cannot open the directory of %s", dir);
+	/* the worker finds the same, and knows no path */
+	if (faccessat(fd, ".", X_OK, AT_EACCESS) < 0 ||
+	    (faccessat(fd, slash ? slash + 1 : copy, F_OK, AT_EACCESS) < 0 && errno == ENOENT &&
+	     faccessat(fd, ".", W_OK, AT_EACCESS) < 0)) {
+		ip_error_errno("cannot make %s", dir);
+		close(fd);
+		return -1;
+	}
 	dir = slash ? slash + 1 : copy;
 	if (!*dir || !strcmp(dir, ".") || !strcmp(dir, "..") ||
 	    strlen(dir) >= sizeof(request->directory) || strchr(dir, '\n')) {
@@ -185,6 +193,10 @@ static int send_request(int socket, struct ip_request *request, const char *dir)
 		 * directory */
 		parent = dir ? open_parent(dir, request)
 			     : open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (parent >= 0 && dir && request->what == IP_REQUEST_ATTACH && !request->shown &&
+		    !(request->shown = strdup(dir))) {
+			return ip_error("out of memory");
+		}
 		if (parent < 0)
 			return dir ? -1 : ip_error_errno("cannot open the current directory");
 		fds[n++] = parent;
@@ -258,17 +270,20 @@ static int converse(int socket, const struct ip_request *request, bool overwrite
 			ip_error("iprobed refuses: %s", text + 8);
 			return cli_fail();
 		}
+		if (!strncmp(text, "failed ", 7)) {
+			ip_error("iprobed %s", text + 7);
+			return cli_fail();
+		}
 		if (sscanf(text, "killed %d", &number) == 1) {
 			ip_error("the session's worker was killed by signal %d: iprobed puts back "
 				 "what is live",
 				 number);
 			return cli_fail();
 		}
-		if (sscanf(text, "started %d", &number) != 1)
-			continue;
-		if (overwrites && ftruncate(STDOUT_FILENO, 0) < 0 && errno != EINVAL)
+		if (sscanf(text, "started %d", &number) == 1 && overwrites &&
+		    ftruncate(STDOUT_FILENO, 0) < 0 && errno != EINVAL)
 			ip_error_errno("cannot empty the file of results");
-		if (request->leave) {
+		if (sscanf(text, "live %d", &number) == 1 && request->leave) {
 			ip_print(stderr,
 				 "iprobe: pid %d: session %d of iprobed goes on by itself; iprobe "
 				 "detach %d ends it\n",

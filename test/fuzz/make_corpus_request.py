@@ -14,6 +14,7 @@ SEEDS = [
     "iprobe 1\n",
     HEAD,
     HEAD + "leave\ndirectory trace\noption --duration=1s\noption --json\noption --drop-hot\n",
+    HEAD + "member\nshown /a b/c\nshown /d\n",
     HEAD + "option --functions=a,!b\noption --sample=3:x\noption --payload=hist:y\n",
     "iprobe 1\ndetach 3\noption --no-stop",
     "iprobe 1\nstatus 3\noption --json\n",

@@ -4,7 +4,6 @@
 import contextlib
 import os
 import signal
-import subprocess
 import time
 from random import Random
 
@@ -13,6 +12,7 @@ from iptest.actor import OTHER_UID, last_words, one_line
 from iptest.daemon_fixtures import (  # noqa: F401
     daemon,
     idle,
+    member,
     other,
     program,
     pytestmark,
@@ -48,20 +48,38 @@ def test_a_session_that_is_left_goes_on(daemon, user, target):
         user,
         target.pid,
         "--leave",
-        "--quiet",
+        "--json",
         cwd=directory,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
     )
-    assert done.returncode == 0
-    wait_until_live(target.pid)
+    # nobody waits for the end of what was printed, and the session is there
+    assert done.returncode == 0 and not done.stdout, repr(done)
+    assert "goes on by itself" in done.stderr and not idle(target.pid)
     time.sleep(0.3)
     assert not idle(target.pid) and daemon.workers()
     done = user.iprobe("detach", target.pid, env=daemon.env)
     assert done.returncode == 0, repr(done)
+    assert "says: {" in daemon.log() and '"dir":"trace"' in daemon.log()
     wait_until_idle(target.pid)
     memory.wait_for("a worker stays", lambda: not daemon.workers(), 30)
     assert user.iprobe("report", "trace", cwd=directory).returncode == 0
+
+
+def test_a_snapshot_of_a_session_that_was_left(daemon, member, target):
+    """It can be asked as soon as the attach has ended, and its summary is on no one's terminal."""
+    directory = member.dir()
+    done = daemon.attach(member, target.pid, "--overwrite", "--leave", cwd=directory)
+    assert done.returncode == 0, repr(done)
+    done = member.iprobe("snapshot", target.pid, env=daemon.env, cwd=directory)
+    assert done.returncode == 0, repr(done)
+    assert member.iprobe("detach", target.pid, env=daemon.env).returncode == 0
+    wait_until_idle(target.pid)
+    memory.wait_for("no summary", lambda: "says: iprobe: " in daemon.log(), 30)
+
+
+def test_a_session_that_cannot_begin_is_not_left(daemon, user, target):
+    done = daemon.attach(user, target.pid, "--leave", "-f", "no_such_function", cwd=user.dir())
+    assert done.returncode == 1 and "matches none of its" in one_line(done), repr(done)
+    assert idle(target.pid) and not daemon.workers()
 
 
 def test_killed_worker_is_cleaned_up_after(daemon, user, target):

@@ -20,8 +20,13 @@ from iptest.daemon_fixtures import (  # noqa: F401
 def test_it_writes_where_the_caller_may_and_nowhere_else(daemon, root, user, target):
     closed = root.dir()
     done = daemon.attach(user, target.pid, "--duration", "50ms", directory=closed / "trace")
-    assert "cannot" in one_line(done) and "Permission denied" in done.stderr
+    assert f"cannot make {closed}/trace: Permission denied" in one_line(done)
     mine = user.dir()
+    # another one's directory that may be entered: a trace cannot be made there
+    closed.chmod(0o755)
+    done = daemon.attach(user, target.pid, "--duration", "50ms", directory=closed / "trace")
+    assert f"cannot make {closed}/trace: Permission denied" in one_line(done)
+    closed.chmod(0o700)
     (mine / "link").symlink_to(closed)
     done = daemon.attach(user, target.pid, "--duration", "50ms", directory=mine / "link" / "trace")
     assert one_line(done)
@@ -32,6 +37,11 @@ def test_it_writes_where_the_caller_may_and_nowhere_else(daemon, root, user, tar
     )
     assert one_line(done)
     assert list(closed.iterdir()) == [] and idle(target.pid)
+    # what the worker makes is told by the path that was given
+    done = daemon.attach(user, target.pid, "--duration", "50ms", directory=mine / "one")
+    assert f"; trace in {mine}/one\n" in done.stderr, repr(done)
+    done = daemon.attach(user, target.pid, "--duration", "50ms", "--json", directory=mine / "two")
+    assert done.summary()["dir"] == str(mine / "two"), repr(done)
 
 
 @pytest.mark.parametrize(

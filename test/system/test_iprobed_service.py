@@ -124,6 +124,18 @@ def test_fperf_of_what_may_not_be_traced(daemon, other, two):
     assert (directory / "counts").read_text() == "earlier results"
 
 
+def test_each_process_is_told_by_its_number(daemon, who, two):
+    done = daemon.attach(who, two[0], "-f", "work", "--duration", "100ms", two[1], cwd=who.dir())
+    assert done.returncode == 0, repr(done)
+    for pid in two:
+        lines = [
+            line
+            for line in done.stderr.splitlines()
+            if line.endswith(f"; trace in trace/standing-{pid}")
+        ]
+        assert len(lines) == 1 and lines[0].startswith(f"iprobe: pid {pid}: "), repr(done)
+
+
 def test_others(daemon, who, two):
     """attach, hist, snapshot, status, detach."""
     directory = who.dir()

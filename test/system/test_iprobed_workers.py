@@ -214,8 +214,8 @@ def test_many_targets(root, user, targets, program):
             wait_until_live(pid)
         assert len(daemon.workers()) == at_once and len(list(daemon.state.iterdir())) == at_once
         memory_kb, descriptors = size()
-        # a pidfd of the target and one of who asked each
-        assert memory_kb < 16 << 10 and descriptors <= 2 * at_once + 20, (memory_kb, descriptors)
+        # each: pidfds of the target and of who asked, a pipe for what the worker says
+        assert memory_kb < 16 << 10 and descriptors <= 3 * at_once + 20, (memory_kb, descriptors)
         for pid in now:
             done = user.iprobe("detach", pid, env=daemon.env)
             assert done.returncode == 0, repr(done)
@@ -230,6 +230,26 @@ def test_many_targets(root, user, targets, program):
     assert daemon.end() == 0 and daemon.log().count("ended with code 0") == 2 * count, daemon.log()[
         -2000:
     ]
+
+
+def test_what_keeps_a_worker_from_starting(root, user, target):
+    """The caller is told, and the log: here of a /dev/null that the caller may not open."""
+    path = root.dir()
+    path.chmod(0o755)
+    (path / "null").touch(0o600)
+    daemon = Daemon(root, path)
+    daemon.start(
+        before=[
+            *["unshare", "--mount", "sh", "-c"],
+            'mount --bind "$0" /dev/null && exec "$@"',
+            path / "null",
+        ]
+    )
+    done = daemon.attach(user, target.pid, "--duration", "50ms", cwd=user.dir())
+    why = "cannot start a worker: /dev/null: Permission denied"
+    assert f"iprobe: iprobed {why}" == one_line(done), repr(done)
+    assert why in daemon.log()
+    assert daemon.end() == 0 and idle(target.pid)
 
 
 def test_limits_of_the_caller_are_the_workers(daemon, user, target):

@@ -20,16 +20,18 @@ static void test_what_is_understood(void **state)
 	char *text;
 
 	(void)state;
-	assert_int_equal(parse("iprobe 1\nattach 17\nleave\ndirectory a b\noption "
-			       "--duration=10s\noption --json\n"
-			       "option --drop-hot\noption --drop-hot=30\noption "
-			       "--functions=a,!b,f(int, char)\noption --args\noption "
-			       "--args=f(r->a, b)\noption --when=f: a > 1\n",
-			       &r),
-			 0);
+	assert_int_equal(
+		parse("iprobe 1\nattach 17\nleave\nmember\nshown x/a b\ndirectory a b\noption "
+		      "--duration=10s\noption --json\n"
+		      "option --drop-hot\noption --drop-hot=30\noption "
+		      "--functions=a,!b,f(int, char)\noption --args\noption "
+		      "--args=f(r->a, b)\noption --when=f: a > 1\n",
+		      &r),
+		0);
 	assert_int_equal(r.what, IP_REQUEST_ATTACH);
 	assert_int_equal(r.pid, 17);
-	assert_true(r.leave);
+	assert_true(r.leave && r.member);
+	assert_string_equal(r.shown, "x/a b");
 	assert_string_equal(r.directory, "a b");
 	assert_int_equal(r.noptions, 8);
 	assert_string_equal(r.options[0], "--duration=10s");
@@ -40,7 +42,8 @@ static void test_what_is_understood(void **state)
 	assert_int_equal(parse(text, &again), 0);
 	assert_int_equal(again.noptions, 8);
 	assert_string_equal(again.directory, r.directory);
-	assert_true(again.leave);
+	assert_true(again.leave && again.member);
+	assert_string_equal(again.shown, "x/a b");
 	free(text);
 	ip_request_clear(&again);
 	ip_request_clear(&r);
@@ -103,6 +106,10 @@ static void test_what_is_refused(void **state)
 		{"iprobe 1\nattach 1 2\n", "one process"},
 		{"iprobe 1\nattach 1\ndetach 1\n", "one process"},
 		{"iprobe 1\ndetach 1\nleave\n", "not understood"},
+		{"iprobe 1\nstatus 1\nmember\n", "not understood"},
+		{"iprobe 1\nsnapshot 1\nshown x\n", "not understood"},
+		{"iprobe 1\nattach 1\nshown \n", "no path"},
+		{"iprobe 1\nattach 1\nshown a\nshown b\n", "not understood"},
 		{"iprobe 1\ndetach 1\ndirectory x\n", "not understood"},
 		{"iprobe 1\nattach 1\ndirectory\n", "not understood"},
 		{"iprobe 1\nattach 1\ndirectory \n", "no name of one directory"},

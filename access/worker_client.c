@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a worker of iprobed knows of its client. See worker_client.h.
+ */
+#include "access/worker_client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "access/delegation.h"
+#include "common/error.h"
+
+static struct {
+	int report, log;
+	bool member;
+	char *shown;
+} client = {.report = -1, .log = -1};
+
+char *ip_worker_client_text(int report, int log, bool member, const char *shown)
+{
+	char *text;
+
+	if (asprintf(&text, "%d,%d,%d,%s", report, log, member, shown) >= 0)
+		return text;
+	ip_error("out of memory");
+	return NULL;
+}
+
+int ip_worker_client_take(void)
+{
+	const char *text = getenv(IP_WORKER_CLIENT_VARIABLE);
+	int length = 0, member;
+
+	if (!text)
+		return 0;
+	if (ip_delegation_is_lent()) {
+		if (sscanf(text, "%d,%d,%d,%n", &client.report, &client.log, &member, &length) !=
+			    3 ||
+		    !length)
+			return ip_error("the variable %s is set, and is not as iprobed sets it: "
+					"unset it",
+					IP_WORKER_CLIENT_VARIABLE);
+		client.member = member;
+		if (text[length] && !(client.shown = strdup(text + length)))
+			return ip_error("out of memory");
+	}
+	unsetenv(IP_WORKER_CLIENT_VARIABLE); /* it is for no child */
+	return 0;
+}
+
+bool ip_worker_client_leaves(void)
+{
+	return client.report >= 0;
+}
+
+bool ip_worker_client_is_member(void)
+{
+	return client.member;
+}
+
+const char *ip_worker_client_shown(void)
+{
+	return client.shown;
+}
+
+void ip_worker_client_live(void)
+{
+	if (client.report < 0)
+		return;
+	dup2(client.log, STDOUT_FILENO);
+	dup2(client.log, STDERR_FILENO);
+	close(client.log);
+	(void)!write(client.report, IP_WORKER_CLIENT_LIVE, strlen(IP_WORKER_CLIENT_LIVE));
+	close(client.report);
+	client.report = client.log = -1;
+}
