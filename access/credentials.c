@@ -118,6 +118,8 @@ static int look_at_threads(pid_t pid, const struct status *leader,
 	return 0;
 }
 
+/* The kernel lets look at it who may trace the process: in a container, or under a security module,
+ * root may lack that, too. */
 static int open_userns(pid_t pid)
 {
 	char name[64];
@@ -125,6 +127,10 @@ static int open_userns(pid_t pid)
 
 	snprintf(name, sizeof(name), "/proc/%d/ns/user", pid);
 	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && (errno == EACCES || errno == EPERM))
+		return ip_error("pid %d is out of reach here, also for root (its user namespace "
+				"cannot be seen: %s): nobody traces it, whatever the policy says",
+				pid, strerror(errno));
 	return fd >= 0 ? fd : ip_error_errno("pid %d: cannot see its user namespace", pid);
 }
 
