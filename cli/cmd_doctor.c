@@ -20,6 +20,8 @@
 #include "cli/args/operands.h"
 #include "cli/args/suggest.h"
 #include "cli/cli.h"
+#include "cli/record/daemon_check.h"
+#include "cli/record/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
@@ -137,6 +139,7 @@ static void examine_machine(struct examination *e)
 	const char *why;
 	char line[256];
 	int error, fd;
+	const bool listens = geteuid() != 0 && cli_daemon_listens();
 
 	uname(&u);
 	if (strcmp(u.machine, "x86_64"))
@@ -150,8 +153,10 @@ static void examine_machine(struct examination *e)
 	else if (geteuid() == 0)
 		tell(e, GOOD, "user", "root: any process of this machine");
 	else
-		tell(e, NOTE, "user", "uid %d: your own processes; other people's need root",
-		     (int)geteuid());
+		tell(e, NOTE, "user", "uid %d: your own processes; other people's need root%s",
+		     (int)geteuid(),
+		     listens ? ", or iprobed, which is running: with a PID it is asked"
+			     : ", or iprobed(8)");
 	error = try_ptrace();
 	if (error)
 		tell(e, BAD, "ptrace",
@@ -161,7 +166,7 @@ static void examine_machine(struct examination *e)
 		tell(e, GOOD, "ptrace", "a process can be stopped and released");
 	if (*first_line("/proc/sys/kernel/yama/ptrace_scope", line, sizeof(line)) &&
 	    strcmp(line, "0") && geteuid() != 0)
-		tell(e, BAD, "yama",
+		tell(e, listens ? NOTE : BAD, "yama",
 		     "ptrace_scope is %s: attach works only on own children (iprobe run), through "
 		     "iprobed, or as root; 0 lifts it",
 		     line);
@@ -233,6 +238,26 @@ static void examine_modules(struct examination *e, const struct ip_target *targe
 		     target->pid);
 }
 
+/* Asks iprobed where this user may not trace the process. Returns whether that is all that can be
+ * told. */
+static bool examine_by_daemon(struct examination *e, pid_t pid)
+{
+	char said[1024];
+	const int allowed = cli_daemon_check(pid, said, sizeof(said));
+
+	if (allowed < 0)
+		return false;
+	if (allowed) {
+		tell(e, GOOD, "process",
+		     "pid %d may be traced through iprobed, which iprobe attach asks by itself",
+		     pid);
+		tell(e, GOOD, "status", "%s: iprobe status %d shows its modules", said, pid);
+	} else {
+		tell(e, BAD, "process", "%s", said);
+	}
+	return true;
+}
+
 static void examine_target(struct examination *e, pid_t pid)
 {
 	struct ip_modules modules;
@@ -242,6 +267,8 @@ static void examine_target(struct examination *e, pid_t pid)
 	long threads = ip_proc_status(pid, "Threads"), seccomp = ip_proc_status(pid, "Seccomp");
 	char size[16];
 
+	if (examine_by_daemon(e, pid))
+		return;
 	if (ip_stops_open(pid, &target) < 0) {
 		tell(e, BAD, "process", "%s", ip_error_message());
 		return;

@@ -54,6 +54,15 @@ bool cli_may_trace(pid_t pid)
 	return fd >= 0 || (errno != EACCES && errno != EPERM);
 }
 
+bool cli_daemon_listens(void)
+{
+	const char *word = getenv("IPROBE_DAEMON"), *path = getenv("IPROBE_SOCKET");
+	_cleanup_close_ int fd =
+		word && !strcmp(word, "never") ? -1 : connect_to(path && *path ? path : IP_SOCKET);
+
+	return fd >= 0;
+}
+
 int cli_via_daemon_wanted(pid_t pid, int *ret_socket)
 {
 	const char *word = getenv("IPROBE_DAEMON"), *path = getenv("IPROBE_SOCKET");

@@ -20,6 +20,9 @@ bool cli_may_trace(pid_t pid);
  * connected to iprobed where it returns 1. */
 int cli_via_daemon_wanted(pid_t pid, int *ret_socket);
 
+/* Whether iprobed is running, and may be asked. */
+bool cli_daemon_listens(void);
+
 /* Adds the options of argv to the request as words. letters and options are those of
  * getopt_long(), and the command line has been checked. *ret_dir is the argument of -o, or NULL.
  * Returns 0, or -1 with an error where iprobed does not take one of the options. */

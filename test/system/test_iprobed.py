@@ -298,6 +298,30 @@ def test_asked_by_itself_where_we_may_not(daemon, member, target):
     assert done.returncode == 0 and done.summary()["events"] > 0, repr(done)
 
 
+def test_doctor_asks_it(daemon, user, other, member, target):
+    """It says what iprobed lets one trace, as an attach would be told."""
+    for who in (user, member):
+        done = who.iprobe("doctor", "--json", target.pid, env=daemon.env)
+        found = {c["check"]: c for c in json.loads(done.stdout)["checks"] if "pid" in c}
+        assert found["process"]["verdict"] == "ok", repr(done)
+        assert "may be traced through iprobed" in found["process"]["detail"], repr(done)
+        assert f"pid {target.pid}: 0 sites live" in found["status"]["detail"], repr(done)
+    assert "or iprobed, which is running" in done.stdout, repr(done)
+    done = other.iprobe("doctor", target.pid, env=daemon.env)
+    assert done.returncode == 1 and "iprobed refuses: " in done.stdout, repr(done)
+    assert "thing stands in the way" in done.stderr, repr(done)
+    without = {"IPROBE_SOCKET": "/nonexistent"}
+    done = other.iprobe("doctor", target.pid, env=without)
+    assert "needs that user" in done.stdout and ", or iprobed(8)" in done.stdout, repr(done)
+    assert idle(target.pid) and not list(daemon.state.iterdir())
+
+
+def test_the_first_process(daemon, member):
+    """Also where iprobed itself may not look at it, as in a container."""
+    done = daemon.attach(member, 1, "--duration", "50ms", cwd=member.dir())
+    assert "whatever the policy says" in one_line(done), repr(done)
+
+
 def test_two_of_one_socket(daemon, root):
     done = root.run(
         [root.builddir / "cli" / "iprobed", "--socket", daemon.socket, "--state", daemon.state]
