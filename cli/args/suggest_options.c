@@ -62,6 +62,10 @@ static const struct {
 	{" run ", " children inherit ", "--follow-fork records forked children too"},
 	{" attach ", " ff follow-forks inherit ",
 	 "--follow-fork records children from now on, --children those that there are too"},
+	{" list run attach detach status fperf ",
+	 " debug-dir debug-directory debug-file-directory debuginfo symfs symdir ",
+	 "--list names debug information that lies elsewhere: a file, or a folder of such by "
+	 "build-id"},
 	{RECORDING, " v verbose debug ",
 	 "iprobe doctor PID tells what goes and why not, iprobe attach --dry-run what would be "
 	 "patched"},

@@ -95,6 +95,8 @@ def test_options(me, words, meant):
         (["attach", "--event=cycles", "1"], "hardware events are counted by fperf -e"),
         (["attach", "-F", "99", "1"], "nothing is sampled by time"),
         (["attach", "--call-graph", "dwarf", "1"], "iprobe graph shows them"),
+        (["attach", "--debug-dir", "/usr/lib/debug", "1"], "--list names debug information"),
+        (["list", "--debug-dir=x", "/bin/true"], "--list names debug information"),
         (["attach", "-qg", "1"], "no option -g: callers are recorded anyway"),
         (["attach", "-t", "7"], "--tid LIST"),
         (["run", "-a", "true"], "--name GLOB"),
