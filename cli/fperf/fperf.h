@@ -22,6 +22,9 @@ enum fperf_format { FPERF_TABLE, FPERF_CSV, FPERF_JSON };
  * process that ran already; 0: it was started for this. */
 void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit,
 		 const char *end, pid_t pid);
+/* Tells on stderr what "+-?" means where the last table has it. process: the beginning of a line.
+ */
+void fperf_print_unsure(const char *process);
 /* Print n rows, and of JSON what fperf_print() has. */
 void fperf_print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n);
 void fperf_print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,

@@ -47,6 +47,9 @@ static int column_of(const struct ip_fperf_event *e)
 	return n > COLUMN ? n : COLUMN;
 }
 
+/* Whether "+-?" stands in the columns of the last table. */
+static bool calls_unsure, value_unsure;
+
 /* Prints mean and interval; "-" where no sample has a value. */
 static void print_value(FILE *out, const struct ip_fperf_event *e, double mean, double ci,
 			uint64_t samples, bool scaled)
@@ -64,6 +67,7 @@ static void print_value(FILE *out, const struct ip_fperf_event *e, double mean, 
 		fperf_short_mean(mean, ci, value);
 		fperf_short_number(ci < 0 ? 0 : ci, width);
 	}
+	value_unsure |= ci < 0;
 	snprintf(cell, sizeof(cell), "%s%s +-%s", scaled ? "~" : "", value, ci < 0 ? "?" : width);
 	ip_print(out, " %*s", column_of(e), cell);
 }
@@ -72,6 +76,7 @@ static void print_calls(FILE *out, const struct ip_fperf_row *row)
 {
 	char calls[24], ci[24], cell[64];
 
+	calls_unsure |= row->calls_ci < 0;
 	fperf_short_number(row->calls, calls);
 	if (row->calls_ci == 0)
 		snprintf(cell, sizeof(cell), "%s", calls);
@@ -181,6 +186,7 @@ static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row
 		ip_print(stderr, "fperf: out of memory\n");
 		return;
 	}
+	calls_unsure = value_unsure = false;
 	width = fit_names(f, names, n, columns);
 	for (size_t i = 0; i < n; i++)
 		known += rows[i].known;
@@ -199,6 +205,18 @@ static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row
 	if (n > shown)
 		ip_print(out, "(%zu function%s more)\n", n - shown, ip_plural(n - shown));
 	fperf_names_free(names, n);
+}
+
+void fperf_print_unsure(const char *process)
+{
+	if (calls_unsure)
+		ip_print(stderr,
+			 "fperf: %scalls with +-? were counted for fewer than three spans of time, "
+			 "or mostly in hooks: how many there were besides is a guess\n",
+			 process);
+	if (value_unsure)
+		ip_print(stderr, "fperf: %scounts with +-? have too few samples for an interval\n",
+			 process);
 }
 
 /* Prints what stands in the place of a table without rows. */
@@ -228,6 +246,7 @@ void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t
 	size_t n;
 	_cleanup_free_ struct ip_fperf_row *rows = ip_fperf_rows(f, &n);
 
+	calls_unsure = value_unsure = false; /* of the live table */
 	if (!rows)
 		ip_print(stderr, "fperf: %s\n", ip_error_message());
 	else if (format == FPERF_CSV)

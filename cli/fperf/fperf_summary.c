@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "cli/fperf/fperf.h"
 #include "common/cleanup.h"
 #include "common/print.h"
 #include "common/units.h"
@@ -84,6 +85,7 @@ void fperf_summary_tell(const struct ip_session_summary *s, struct ip_fperf *f, 
 			"(--duration), "
 			"or while it has work\n",
 			process, sum.length_s > 0 ? 100 * sum.run_s / sum.length_s : 0.0);
+	fperf_print_unsure(process);
 	if (s->end == IP_END_EXECED)
 		ip_print(stderr,
 			 "fperf: pid %d has executed another program: that one is not counted "

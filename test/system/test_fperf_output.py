@@ -232,3 +232,16 @@ def test_json_says_what_is_known(me, programs):
     assert done.returncode == 0 and {name for name, f in functions.items() if not f["known"]} == {
         "main"
     }, functions
+
+
+def test_what_is_not_known_is_explained(me, programs):
+    """A count of one sample has no interval; where each has one, nothing is said."""
+    for calls, unsure in (("1", True), ("3000", False)):
+        done = me.run(
+            [
+                *(fperf_path(me), "-f", "a_name*", "--budget", "none"),
+                *("--", programs.simple("long_names"), calls),
+            ]
+        )
+        assert done.returncode == 0 and ("+-?" in done.stdout) == unsure, repr(done)
+        assert ("counts with +-? have too few samples" in done.stderr) == unsure, repr(done)
