@@ -35,14 +35,29 @@ static void add_process(void *context, const struct ip_rules_process *process)
 	found->text = longer;
 }
 
+/* A rule's exe is the file that runs; a link to it may have the name that people know. */
+static void tell_called(void *context, const struct ip_rules_process *process)
+{
+	unsigned *n = context;
+
+	if ((*n)++ < NAMED_MAX)
+		ip_print(stdout,
+			 "    pid %d is called so, and runs %s: exe is that file, not a link to "
+			 "it\n",
+			 process->pid, process->exe);
+}
+
 static void print_processes(const struct ip_rules_rule *rule, const char *program)
 {
 	struct found found = {0};
 
 	ip_rules_find(rule, program, add_process, &found);
-	if (!found.text)
+	if (!found.text) {
+		unsigned n = 0;
+
 		ip_print(stdout, "    no process that runs matches\n");
-	else if (found.n <= NAMED_MAX)
+		ip_rules_find_called(rule, program, tell_called, &n);
+	} else if (found.n <= NAMED_MAX)
 		ip_print(stdout, "    matches %s\n", found.text);
 	else
 		ip_print(stdout, "    matches %s, and %zu others\n", found.text,

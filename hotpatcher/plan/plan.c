@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "access/policy.h"
 #include "common/arch/arch.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/units.h"
 #include "hotpatcher/plan/payload_rules.h"
 #include "hotpatcher/plan/plan_choice.h"
@@ -334,13 +336,42 @@ static char *option_of(const struct ip_selections *selections)
 	return strdup("");
 }
 
+/* A program that is started through a link has the link's name, and its module another one. Returns
+ * what to select in the place of lib:NAME, as "; it is called NAME, and runs PATH: lib:FILE",
+ * malloc'ed; NULL: the selection does not name the process so. */
+static char *called_otherwise(pid_t pid, const struct ip_selection *selection)
+{
+	_cleanup_free_ char *text = ip_selection_text(selection), *name = NULL, *item = NULL,
+			    *path = NULL, *program = NULL;
+	char *ret;
+	size_t size;
+
+	if (!text || asprintf(&path, "/proc/%d/comm", pid) < 0) {
+		path = NULL;
+		return NULL;
+	}
+	if (ip_read_text(path, 64, &name, &size) < 0)
+		return NULL;
+	name[strcspn(name, "\n")] = '\0';
+	if (!*name || asprintf(&item, "lib:%s", name) < 0) {
+		item = NULL;
+		return NULL;
+	}
+	program = strstr(text, item) ? ip_policy_program(pid) : NULL;
+	if (!program || !strrchr(program, '/') ||
+	    asprintf(&ret, "; it is called %s, and runs %s: lib:%s", name, program,
+		     strrchr(program, '/') + 1) < 0)
+		return NULL;
+	return ret;
+}
+
 static int nothing_matched(const struct ip_target *target, const struct ip_modules *modules,
 			   const struct ip_selections *selections, uint64_t nprobes)
 {
 	const struct ip_selection *selection = ip_selections_last(selections)->selection;
 	size_t n;
 	const char **names = all_names(modules, &n);
-	_cleanup_free_ char *option = NULL;
+	_cleanup_free_ char *option = NULL, *called = called_otherwise(target->pid, selection);
 	char *nearest;
 
 	if (!names || !(option = option_of(selections))) {
@@ -348,7 +379,10 @@ static int nothing_matched(const struct ip_target *target, const struct ip_modul
 		return ip_error("out of memory");
 	}
 	nearest = ip_selection_nearest(selection, names, n);
-	if (nearest && *nearest)
+	if (called)
+		ip_error("pid %d: %sthe selection matches none of its %lu probe%s%s", target->pid,
+			 option, nprobes, ip_plural(nprobes), called);
+	else if (nearest && *nearest)
 		ip_error("pid %d: %sthe selection matches none of its %lu probe%s; nearest: %s",
 			 target->pid, option, nprobes, ip_plural(nprobes), nearest);
 	else

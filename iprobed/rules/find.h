@@ -14,4 +14,11 @@ void ip_rules_find(const struct ip_rules_rule *rule, const char *program,
 		   void (*found)(void *context, const struct ip_rules_process *process),
 		   void *context);
 
+/* The same for processes that the rule would be for if their executable were called as the kernel
+ * calls them: programs that are started through a link, such as redis-server, have the name of the
+ * link. */
+void ip_rules_find_called(const struct ip_rules_rule *rule, const char *program,
+			  void (*found)(void *context, const struct ip_rules_process *process),
+			  void *context);
+
 #endif

@@ -8,6 +8,24 @@ import pytest
 from iptest import memory
 
 
+def test_a_program_that_is_started_through_a_link(me, programs, targets):
+    """As redis-server is one to redis-check-rdb."""
+    program = programs.simple("count", placement="fentry")
+    link = me.dir() / "started-as"
+    link.symlink_to(program)
+    target = targets.start(me, [link, "-w", "-t", "1", "-n", "2000"])
+    done = me.iprobe("attach", target.pid, "-f", "lib:started-as", "-o", me.dir() / "trace")
+    said = f"; it is called started-as, and runs {program}: lib:{program.name}\n"
+    assert done.returncode == 1 and done.stderr.endswith(said), repr(done)
+    done = me.iprobe(
+        *("attach", target.pid, "-f", f"lib:{program.name}", "--duration", "20ms"),
+        *("-o", me.dir() / "trace"),
+    )
+    assert done.returncode == 0, repr(done)
+    target.say()
+    target.finish()
+
+
 @pytest.mark.parametrize(
     "words,meant",
     [

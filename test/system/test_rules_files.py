@@ -110,6 +110,18 @@ UNDERSTOOD = """rules:
 """
 
 
+def test_a_program_that_is_started_through_a_link(rules, targets, programs, me):
+    """exe is the file that runs: whoever names the link is told which that is."""
+    link = me.dir() / "started-as"
+    link.symlink_to(programs.simple("standing", placement="fentry"))
+    target = targets.start(me, [link, "plain"])
+    rules.write("rules:\n  a: {match: {exe: started-as}, when: start, do: trace}\n")
+    check = me.run([me.builddir / "cli" / "iprobed", "--check", "--probes-d", rules.files])
+    assert check.returncode == 0 and "    no process that runs matches\n" in check.stdout
+    said = f"    pid {target.pid} is called so, and runs {link.resolve()}: "
+    assert said in check.stdout, repr(check)
+
+
 def test_rules_are_told_as_understood(rules, serving, me):
     """And the processes that they are for now; users that do not exist are told."""
     rules.write(UNDERSTOOD)
