@@ -19,6 +19,7 @@
 #include "access/delegation.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/now.h"
 #include "hotpatcher/process/shared_mm.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
@@ -115,7 +116,7 @@ static struct state look_at(pid_t pid, pid_t tid)
 	file = ip_delegation_fopen(name);
 	if (!file || !fgets(line, sizeof(line), file)) {
 		snprintf(name, sizeof(name), "/proc/%d/task/%d", pid, tid);
-		s.gone = access(name, F_OK) < 0 && errno == ENOENT;
+		s.gone = ip_access(name, F_OK) < 0 && errno == ENOENT;
 		s.known = false;
 		return s;
 	}
@@ -232,7 +233,7 @@ static int check_slots(const struct look *l)
 		/* numbers are those of the target's namespace; a thread that has ended is in no
 		 * hook */
 		snprintf(name, sizeof(name), "/proc/%u", tid);
-		if (l->target->inner_pid != l->target->pid || access(name, F_OK) == 0 ||
+		if (l->target->inner_pid != l->target->pid || ip_access(name, F_OK) == 0 ||
 		    errno != ENOENT)
 			return tell(l, tid);
 	}
