@@ -16,9 +16,9 @@
 #include "hotpatcher/plan/filters.h"
 #include "hotpatcher/process/probe_list_search.h"
 #include "hotpatcher/ptrace/stops.h"
+#include "session/controllers/until.h"
 #include "session/session_private.h"
 #include "session/stacks.h"
-#include "session/until.h"
 
 #define FOREIGN_TRIES 3
 #define LOAD_TRIES    10

@@ -12,9 +12,9 @@
 #include "common/cleanup.h"
 #include "common/notice.h"
 #include "hotpatcher/ptrace/stops.h"
-#include "session/drop_hot.h"
+#include "session/controllers/drop_hot.h"
+#include "session/controllers/until.h"
 #include "session/session_private.h"
-#include "session/until.h"
 
 #define HURRY (-10) /* nice value: weighs nine times what 0 does */
 

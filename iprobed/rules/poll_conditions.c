@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Conditions that are checked from outside. Latency is not one of them: a session watches it
- * (session/until.h).
+ * (session/controllers/until.h).
  */
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 /*
  * Drops hot functions. drop_hot.h describes the steps; comments here name them.
  */
-#include "session/drop_hot.h"
+#include "session/controllers/drop_hot.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "common/cleanup.h"
+#include "session/controllers/until.h"
 #include "session/session_private.h"
-#include "session/until.h"
 
 static size_t count_functions(const struct ip_modules *modules)
 {

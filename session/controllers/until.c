@@ -11,8 +11,8 @@
 #include "common/condition_history.h"
 #include "common/error.h"
 #include "hotpatcher/ptrace/stop.h"
+#include "session/controllers/until.h"
 #include "session/session_private.h"
-#include "session/until.h"
 
 #define SILENT_PERIODS 4u /* between two looks, at most */
 #define SILENT_EACH    2u /* looks until there is one period more between them */
