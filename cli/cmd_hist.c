@@ -14,7 +14,7 @@
 #include "cli/cli.h"
 #include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"
-#include "cli/hist.h"
+#include "cli/hist/hist.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"

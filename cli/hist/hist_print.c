@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cli/elide.h"
-#include "cli/hist.h"
+#include "cli/hist/hist.h"
 #include "cli/report/report.h"
 #include "cli/report/thread_lines.h"
 #include "cli/report/value_note.h"

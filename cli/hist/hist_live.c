@@ -16,7 +16,7 @@
 
 #include "cli/args/processes.h"
 #include "cli/cli.h"
-#include "cli/hist.h"
+#include "cli/hist/hist.h"
 #include "cli/live_counts.h"
 #include "cli/record/via_daemon.h"
 #include "cli/trace_args.h"

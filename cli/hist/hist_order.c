@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "cli/hist.h"
+#include "cli/hist/hist.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 
