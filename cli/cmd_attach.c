@@ -105,6 +105,11 @@ static const char help[] =
 	"(default 50) of its own time and 1 %\n"
 	"                        of its thread's: its calls are counted from then on, where that "
 	"is cheap enough\n"
+	"      --kernel[=LIST]   events of the kernel as well: sched, syscalls, irq, faults, "
+	"block, all "
+	"(default: all but\n"
+	"                        block); then iprobe wait says what functions waited for\n"
+	"      --kernel-buffer SIZE   room for them in the kernel, for each CPU (default 4M)\n"
 	"      --list FILE       probe list or debug file of a stripped module, or a folder of "
 	"such; repeatable\n"
 	"      --leave           where iprobed does it: end when it is live, and let it go on by "
@@ -562,6 +567,10 @@ int cmd_attach(int argc, char **argv)
 		code = cli_process_choice(argc, argv, next, &choice);
 	if (code >= 0)
 		return code;
+	if (options.session.kernel.groups && !cli_is_one_process(&choice))
+		return cli_usage(argv[0],
+				 "--kernel is for one process so far: its events are those "
+				 "of that process and of what it forks (--follow-fork)");
 	serve_client(&options);
 	return cli_is_one_process(&choice)
 		       ? cli_attach_one(choice.pids[0], &options, argc, argv, NULL, NULL)

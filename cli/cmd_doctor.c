@@ -36,6 +36,7 @@
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stops.h"
 #include "hotpatcher/shm/area.h"
+#include "kernel_trace/tracefs_place.h"
 
 static const char help[] =
 	"usage: iprobe doctor [--json] [PID...]\n\n"
@@ -211,6 +212,10 @@ static void examine_machine(struct examination *e)
 		     (unsigned long)r.rlim_max);
 	else
 		tell(e, GOOD, "open files", "enough for a file a thread");
+	if (ip_tracefs_check() < 0)
+		tell(e, NOTE, "kernel events", "%s (--kernel)", ip_error_message());
+	else
+		tell(e, GOOD, "kernel events", "can be recorded (--kernel)");
 	if (cli_runtime_path())
 		tell(e, GOOD, "runtime", "%s", cli_runtime_path());
 	else

@@ -313,6 +313,13 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 		ip_json_double(&j, "late_ns", s->late * 1e9 / s->tsc_hz);
 		ip_json_double(&j, "latest_ns", s->latest * 1e9 / s->tsc_hz);
 	}
+	if (s->kernel_groups) {
+		ip_json_object(&j, "kernel_events");
+		ip_json_string(&j, "groups", s->kernel_groups);
+		ip_json_uint(&j, "events", s->kernel_events);
+		ip_json_uint(&j, "lost", s->kernel_lost);
+		ip_json_end_object(&j);
+	}
 	if (s->compressed) {
 		ip_json_string(&j, "compressed", "zstd");
 		ip_json_uint(&j, "uncompressed_packets", s->plain);
@@ -480,6 +487,10 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 		ip_print(stdout, "%-10s zstd%s%s%s\n", "compressed", s->plain ? ", but for " : "",
 			 s->plain ? ip_format_count(s->plain, count) : "",
 			 s->plain ? " packets" : "");
+	if (s->kernel_groups)
+		ip_print(stdout, "%-10s %s of the kernel, %s lost: %s\n", "events",
+			 ip_format_count(s->kernel_events, count),
+			 ip_format_count(s->kernel_lost, lost), s->kernel_groups);
 	ip_print(stdout, "%-10s %s, %s lost", "events", ip_format_count(events, count),
 		 ip_format_count(t->lost, lost));
 	if (s->overwrites)

@@ -37,6 +37,7 @@ static const struct {
 	{"top", cmd_top, "the busiest functions of a running process, live"},
 	{"hist", cmd_hist,
 	 "latency histograms of functions, with their peaks; heat maps over time"},
+	{"wait", cmd_wait, "where the time of functions goes: CPU, run queue, blocked on what"},
 	{"trim", cmd_trim, "a part of a trace, as a trace of its own"},
 	{"split", cmd_split, "a trace in parts: by time, size, thread or process"},
 	{"export", cmd_export,

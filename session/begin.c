@@ -18,6 +18,7 @@
 #include "hotpatcher/shm/area_lean.h"
 #include "hotpatcher/shm/area_trace.h"
 #include "session/controller.h"
+#include "session/kernel_events.h"
 #include "session/pmu_leftovers.h"
 #include "session/session_private.h"
 
@@ -229,7 +230,7 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan,
 	if (ip_trace_begin_journal(s->trace, s->area->header->session, max_size) < 0)
 		return -1;
 	ip_area_set_trace(s->area, s->options->dir);
-	if (ip_session_begin_collector(s, max_size) < 0)
+	if (ip_session_begin_collector(s, max_size) < 0 || ip_session_kernel_begin(s) < 0)
 		return -1;
 	if ((s->selections.rules || ip_controllers_count(s)) &&
 	    ip_counters_create(s->area, s->user.path ? &s->user : NULL, &s->counters) < 0)

@@ -20,6 +20,7 @@
 #include "hotpatcher/ptrace/stop.h"
 #include "hotpatcher/ptrace/syscall_restart.h"
 #include "session/follow/follow_exec.h"
+#include "session/kernel_events.h"
 #include "session/pmu_leftovers.h"
 #include "session/process_names.h"
 #include "session/session_private.h"
@@ -252,6 +253,10 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	if (ip_collector_full(s->collector)) /* perhaps because of what was drained last */
 		sum->end =
 			ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
+	if (ip_session_kernel_end(s) < 0) {
+		ip_notice("%s", ip_error_message());
+		s->kernel_failed = true;
+	}
 	saved = s->write_failed ? 0 : ip_session_save_counts(s);
 	ip_controllers_end(s);
 	sum->counting = ip_payload_rules_count(s->selections.rules) || sum->dropped;
@@ -305,6 +310,8 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	if (ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved,
 			    stats.invalid, ip_session_end_text(sum)) < 0)
 		return -1;
+	if (ip_session_kernel_describe(s) < 0)
+		return -1;
 	ip_end_time_fill(s);
 	/* The clock's rate is known for sure only at the end: before that, a recording that was
 	 * resumed may have been too short. */
@@ -325,6 +332,7 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 void ip_session_clear(struct ip_session *s)
 {
 	ip_coarse_clock_stop(s->coarse_clock, NULL);
+	ip_kernel_recorder_destroy(s->kernel);
 	ip_follow_dlopen_destroy(s->follow);
 	ip_follow_exec_destroy(s->follow_exec);
 	ip_follow_fork_destroy(s->followed);

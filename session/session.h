@@ -19,6 +19,7 @@
 #include "hotpatcher/plan/filters.h"
 #include "hotpatcher/plan/payload_rules.h"
 #include "hotpatcher/plan/value_plan.h"
+#include "kernel_trace/recorder.h"
 #include "session/end_time.h"
 #include "trace_writer/writer.h"
 
@@ -96,8 +97,9 @@ struct ip_session_options {
 	struct ip_value_options values;
 	struct ip_filter_options filters;
 	struct ip_payload_rules payloads;
-	struct ip_conditions until; /* its functions have the payload hist */
-	uint64_t linger_ns;	    /* how long the session goes on after a condition holds */
+	struct ip_conditions until;	 /* its functions have the payload hist */
+	struct ip_kernel_options kernel; /* events of the kernel beside those of the target */
+	uint64_t linger_ns;		 /* how long the session goes on after a condition holds */
 	/* how often what is counted and measured is written into the trace; 0: once a second */
 	uint64_t save_counts_ns;
 	/* works in place of recording; NULL: none. Borrowed */
@@ -160,10 +162,11 @@ struct ip_session_summary {
 	struct ip_trace_rotated rotated;
 	/* from this time after the start on, nothing that happened was removed */
 	uint64_t kept_from_ns;
-	uint64_t filtered; /* events that were left out on purpose */
-	uint64_t written;  /* bytes of packets */
-	uint64_t plain;	   /* packets that were not compressed, although they should have been */
-	size_t dropped;	   /* functions that --drop-hot dropped */
+	struct ip_kernel_stats kernel; /* of --kernel */
+	uint64_t filtered;	       /* events that were left out on purpose */
+	uint64_t written;	       /* bytes of packets */
+	uint64_t plain; /* packets that were not compressed, although they should have been */
+	size_t dropped; /* functions that --drop-hot dropped */
 	char *dir; /* the trace, where it was found by --resume; malloc'ed; NULL: as in options */
 	char *dropped_names; /* names of the first of them, or NULL; freed like dir */
 	bool counting;	     /* functions have payloads of their own */

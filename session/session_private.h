@@ -60,6 +60,8 @@ struct ip_session {
 		save_after_ns;
 	struct ip_collector *collector;
 	struct ip_coarse_clock *coarse_clock; /* the clock of coarse time; NULL: none */
+	struct ip_kernel_recorder *kernel;    /* NULL: no kernel events are recorded */
+	bool kernel_failed;
 	uint64_t condensed; /* how many pieces were removed when its notes were condensed last */
 	struct ip_follow_fork *followed;
 	struct ip_follow_dlopen *follow;

@@ -12,6 +12,7 @@
 #include "common/elf/elf_file.h"
 #include "common/error.h"
 #include "common/selection/selection.h"
+#include "common/trace/kernel_format.h"
 #include "common/trace/no_events.h"
 #include "common/trace/text_line.h"
 #include "hotpatcher/plan/payload_rules.h"
@@ -420,6 +421,15 @@ void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from
 			  uint64_t to_tsc)
 {
 	fprintf(trace->text_out, "missing\t%u\t%lu\t%lu\n", number, from_tsc, to_tsc);
+}
+
+void ip_trace_add_kernel(struct ip_trace *trace, unsigned groups, uint64_t events, uint64_t lost)
+{
+	fprintf(trace->text_out, "kernel_events\t%lu\t%lu\t", events, lost);
+	for (unsigned i = 0, n = 0; i < IP_KERNEL_GROUPS; i++)
+		if (groups >> i & 1)
+			fprintf(trace->text_out, "%s%s", n++ ? "," : "", ip_kernel_group_name(i));
+	putc('\n', trace->text_out);
 }
 
 void ip_trace_add_coarse(struct ip_trace *trace, uint64_t late, uint64_t latest, uint64_t refreshes,

@@ -206,3 +206,10 @@ int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream,
 	advance(trace, stream, progress);
 	return 0;
 }
+
+void ip_trace_add_bytes(struct ip_trace *trace, uint64_t bytes)
+{
+	trace->bytes += bytes;
+	if (trace->shared_bytes)
+		__atomic_add_fetch(trace->shared_bytes, bytes, __ATOMIC_RELAXED);
+}

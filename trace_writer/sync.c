@@ -191,3 +191,8 @@ int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint
 	}
 	return write_metadata(trace) < 0 || write_session(trace) < 0 ? -1 : 0;
 }
+
+uint64_t ip_trace_hz(const struct ip_trace *trace)
+{
+	return trace->hz;
+}

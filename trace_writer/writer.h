@@ -34,6 +34,13 @@ int ip_trace_create_at(struct ip_dir_place *place, const char *dir, pid_t pid, c
  * any packet. Returns 0, or -1 with an error. */
 int ip_trace_compress(struct ip_trace *trace);
 bool ip_trace_compresses(const struct ip_trace *trace);
+/* Kernel events were recorded: which groups (bits of enum ip_kernel_group), how many, and how many
+ * the kernel had no room for. */
+void ip_trace_add_kernel(struct ip_trace *trace, unsigned groups, uint64_t events, uint64_t lost);
+/* Counts what others have written into the directory (kernel_trace/recorder.h). */
+void ip_trace_add_bytes(struct ip_trace *trace, uint64_t bytes);
+/* The frequency of the clock, as it was last written. */
+uint64_t ip_trace_hz(const struct ip_trace *trace);
 /* Adds the result of compression to the session file. plain: the number of packets that were left
  * uncompressed because the compressor fell behind. */
 void ip_trace_add_compressed(struct ip_trace *trace, uint64_t plain);

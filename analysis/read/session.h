@@ -192,6 +192,10 @@ struct ip_recording {
 	 * of the time, and at most latest ticks after it always. 0: not known. */
 	bool coarse;
 	uint64_t late, latest;
+	/* which events of the kernel were recorded ("sched,irq"), how many, and how many it had no
+	 * room for; NULL: none were */
+	const char *kernel_groups;
+	uint64_t kernel_events, kernel_lost;
 	/* it is a part of a trace (analysis/trim/trim.h), from trimmed_from to trimmed_to */
 	bool trimmed;
 	uint64_t trimmed_from, trimmed_to;

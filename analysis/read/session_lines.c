@@ -181,6 +181,17 @@ static int parse_limit(struct ip_session_parser *p)
 	return ip_session_number(p, 1, UINT64_MAX, &p->session->limit);
 }
 
+static int parse_kernel(struct ip_session_parser *p)
+{
+	if (p->nfields < 4)
+		return 0;
+	p->session->kernel_groups = p->fields[3];
+	return ip_session_number(p, 1, UINT64_MAX, &p->session->kernel_events) < 0 ||
+			       ip_session_number(p, 2, UINT64_MAX, &p->session->kernel_lost) < 0
+		       ? -1
+		       : 0;
+}
+
 static int parse_clock(struct ip_session_parser *p)
 {
 	p->session->monotonic |= p->nfields > 1 && !strcmp(p->fields[1], "monotonic");
@@ -396,7 +407,8 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"rotated", parse_rotated},
 		       {"ends", parse_ends},
 		       {"clock", parse_clock},
-		       {"limit", parse_limit}};
+		       {"limit", parse_limit},
+		       {"kernel_events", parse_kernel}};
 
 	for (size_t i = 0; i < sizeof(parsers) / sizeof(parsers[0]); i++)
 		if (!strcmp(key, parsers[i].key))

@@ -21,13 +21,18 @@
 #include "common/error.h"
 #include "common/notice.h"
 #include "common/print.h"
+#include "common/trace/kernel_format.h"
 #include "common/trace/trace_segments.h"
 #include "common/trace/values.h"
 #include "common/units.h"
 #include "hotpatcher/process/probe_list_search.h"
 
-#define SAVE_COUNTS_LEAST 50000000ull
-#define SAVE_COUNTS_MOST  60000000000ull
+#define KERNEL_DEFAULT	    "sched,syscalls,irq,faults"
+#define KERNEL_BUFFER	    (4u << 20)
+#define KERNEL_BUFFER_LEAST (64u << 10)
+#define KERNEL_BUFFER_MOST  (1u << 30)
+#define SAVE_COUNTS_LEAST   50000000ull
+#define SAVE_COUNTS_MOST    60000000000ull
 
 enum {
 	OPT_DURATION = 256,
@@ -65,7 +70,9 @@ enum {
 	OPT_UNTIL,
 	OPT_LINGER,
 	OPT_SAVE_COUNTS,
-	OPT_FAIL_WITH
+	OPT_FAIL_WITH,
+	OPT_KERNEL,
+	OPT_KERNEL_BUFFER
 };
 
 static const struct option long_options[] = {
@@ -107,6 +114,8 @@ static const struct option long_options[] = {
 	{"linger", required_argument, NULL, OPT_LINGER},
 	{"save-counts", required_argument, NULL, OPT_SAVE_COUNTS},
 	{"fail-with", required_argument, NULL, OPT_FAIL_WITH},
+	{"kernel", optional_argument, NULL, OPT_KERNEL},
+	{"kernel-buffer", required_argument, NULL, OPT_KERNEL_BUFFER},
 	{"quiet", no_argument, NULL, 'q'},
 	CLI_PROCESS_OPTIONS,
 	{"help", no_argument, NULL, 'h'},
@@ -162,6 +171,21 @@ static int parse_fail_with(const char *text, int *ret)
 	if (!isdigit((unsigned char)*text) || *end || code < 1 || code > 255)
 		return ip_error("--fail-with %s: an exit code from 1 to 255", text);
 	*ret = code;
+	return 0;
+}
+
+/* Parses --kernel and --kernel-buffer. Returns 0, or -1 with an error. */
+static int parse_kernel(int option, const char *text, struct ip_kernel_options *ret)
+{
+	uint64_t size;
+
+	if (option == OPT_KERNEL)
+		return ip_kernel_groups_parse(text ? text : KERNEL_DEFAULT, &ret->groups);
+	if (ip_parse_size(text, &size) < 0)
+		return -1;
+	if (size < KERNEL_BUFFER_LEAST || size > KERNEL_BUFFER_MOST)
+		return ip_error("--kernel-buffer %s: from 64K to 1G for each CPU", text);
+	ret->buffer = size;
 	return 0;
 }
 
@@ -335,6 +359,9 @@ static const char *contradiction(const struct ip_session_options *o)
 	if (o->clock == IP_CLOCK_MONOTONIC && (o->payloads.n || o->drop_hot))
 		return "--payload and --drop-hot measure durations by the TSC: --clock monotonic "
 		       "does not go with them";
+	if (o->kernel.groups && (o->overwrite || o->rotate || o->resume || o->coarse))
+		return "--kernel does not go with --overwrite, --rotate, --resume, nor with --time "
+		       "coarse";
 	if (o->rotate && o->overwrite)
 		return "--overwrite keeps the newest in memory and writes it once, --rotate keeps "
 		       "it on disk: one of them";
@@ -382,6 +409,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 		.session = {.dir = "iprobe.data",
 			    .memory = IP_DEFAULT_MEMORY,
 			    .max_stop_ns = IP_DEFAULT_MAX_STOP,
+			    .kernel = {.buffer = KERNEL_BUFFER},
 			    .values = {.string_limit = IP_STRING_LIMIT},
 			    .on_progress = isatty(STDERR_FILENO) ? cli_live_line_show : NULL},
 	};
@@ -474,6 +502,12 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 		case OPT_OVERWRITE:
 			ret->session.overwrite = true;
 			ret->session.own = "--overwrite";
+			break;
+		case OPT_KERNEL:
+		case OPT_KERNEL_BUFFER:
+			if (parse_kernel(option, optarg, &ret->session.kernel) < 0)
+				return cli_usage(command, "%s", ip_error_message());
+			ret->session.own = "--kernel";
 			break;
 		case OPT_CLOCK:
 			if (parse_clock(optarg, &ret->session.clock) < 0)

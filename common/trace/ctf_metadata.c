@@ -13,6 +13,7 @@
 
 #include "common/elf/probe_list.h"
 #include "common/error.h"
+#include "common/trace/ctf_text.h"
 #include "common/trace/text_line.h"
 #include "common/trace/trace_format.h"
 
@@ -27,28 +28,6 @@ static const struct {
 	{IP_PROBE_TAIL_EXIT, "func_exit"},
 	{IP_PROBE_POINT, "point"},
 };
-
-/* Writes a string literal. '\' and '"' are escaped. Control characters become '?', since
- * babeltrace2 and Trace Compass disagree on the other escapes. */
-static void write_string(FILE *out, const char *text)
-{
-	putc_unlocked('"', out);
-	for (;;) {
-		size_t plain = 0;
-		unsigned char c;
-
-		while ((c = text[plain]) >= ' ' && c != 0x7f && c != '"' && c != '\\')
-			plain++;
-		fwrite_unlocked(text, 1, plain, out);
-		if (!c)
-			break;
-		if (c == '"' || c == '\\')
-			putc_unlocked('\\', out);
-		putc_unlocked(c < ' ' || c == 0x7f ? '?' : c, out);
-		text += plain + 1;
-	}
-	putc_unlocked('"', out);
-}
 
 /* Writes the integer types. Those that are mapped to the clock can only be declared after it. */
 static void write_types(FILE *out, bool clock)
@@ -85,56 +64,25 @@ static void write_types(FILE *out, bool clock)
 	fputc('\n', out);
 }
 
-static void write_uuid(FILE *out, const uint8_t uuid[16])
-{
-	fputc('"', out);
-	for (int i = 0; i < 16; i++)
-		fprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
-	fputc('"', out);
-}
-
-static void write_clock(FILE *out, const struct ip_ctf_metadata *m)
-{
-	/* Wall time at TSC 0, in cycles. It lies before 1970 if the machine's clock was never
-	 * set. */
-	__int128 offset = (__int128)m->start_realtime_ns * m->tsc_hz / 1000000000 - m->tsc_start;
-	__int128 seconds = offset / (__int128)m->tsc_hz;
-
-	if (offset - seconds * m->tsc_hz < 0)
-		seconds--;
-	fprintf(out,
-		"clock {\n"
-		"	name = tsc;\n"
-		"	description = \"time stamp counter\";\n"
-		"	freq = %llu;\n"
-		"	precision = 1;\n"
-		"	offset_s = %lld;\n"
-		"	offset = %llu;\n"
-		"	absolute = TRUE;\n"
-		"};\n\n",
-		(unsigned long long)m->tsc_hz, (long long)seconds,
-		(unsigned long long)(offset - seconds * m->tsc_hz));
-}
-
 static void write_env(FILE *out, const struct ip_ctf_metadata *m)
 {
 	fputs("env {\n	tracer_name = \"iprobe\";\n	tracer_version = \"" IP_VERSION "\";\n",
 	      out);
 	if (m->host) {
 		fputs("	hostname = ", out);
-		write_string(out, m->host);
+		ip_ctf_write_string(out, m->host);
 		fputs(";\n", out);
 	}
 	if (m->command) {
 		fputs("	command = ", out);
-		write_string(out, m->command);
+		ip_ctf_write_string(out, m->command);
 		fputs(";\n", out);
 	}
 	for (size_t i = 0; i < m->nthreads; i++) {
 		if (!*m->threads[i].name)
 			continue;
 		fprintf(out, "	thread_%u = ", m->threads[i].tid);
-		write_string(out, m->threads[i].name);
+		ip_ctf_write_string(out, m->threads[i].name);
 		fputs(";\n", out);
 	}
 	fputs("};\n\n", out);
@@ -148,7 +96,7 @@ static int write_probes(FILE *out, const struct ip_ctf_metadata *m)
 			return ip_error("metadata: probe number %u of %s is out of range",
 					m->labels[i].number, m->labels[i].label);
 		putc_unlocked('\t', out);
-		write_string(out, m->labels[i].label);
+		ip_ctf_write_string(out, m->labels[i].label);
 		ip_text_put(out, " = ");
 		ip_text_put_number(out, m->labels[i].number);
 		ip_text_put(out, ",\n");
@@ -184,7 +132,7 @@ int ip_ctf_metadata_write(FILE *out, const struct ip_ctf_metadata *m)
 	fputs("/* CTF 1.8 */\n\n", out);
 	write_types(out, false);
 	fputs("trace {\n	major = 1;\n	minor = 8;\n	uuid = ", out);
-	write_uuid(out, m->uuid);
+	ip_ctf_write_uuid(out, m->uuid);
 	fputs(";\n"
 	      "	byte_order = le;\n"
 	      "	packet.header := struct { uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; "
@@ -192,7 +140,7 @@ int ip_ctf_metadata_write(FILE *out, const struct ip_ctf_metadata *m)
 	      "};\n\n",
 	      out);
 	write_env(out, m);
-	write_clock(out, m);
+	ip_ctf_write_clock(out, m);
 	write_types(out, true);
 	fprintf(out,
 		"struct packet_context {\n"

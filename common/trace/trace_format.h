@@ -21,6 +21,10 @@
  *   DIR/iprobe/HEX.probes   copies of the probe lists, by build-id
  *   DIR/iprobe/payload.txt  a table of what a payload of the user has counted; columns are
  *                           separated by tabs (include/iprobe/payload.h)
+ *   DIR/iprobe/descriptors  with kernel events: what descriptors of the target were, as far as was
+ *                           seen. Lines "TSC<TAB>PID<TAB>FD<TAB>KIND<TAB>TEXT": from TSC on the
+ *                           descriptor FD of the process was TEXT, until a later line tells of it
+ *                           again. KIND is what waiting for it is called (file, socket, pipe...)
  *   DIR/iprobe/counts       text, if functions were counted or their durations measured
  *                           (--payload): see below
  *
@@ -168,6 +172,8 @@
  *            (stamps come from a clock that was updated REFRESHES times. For 99 % of the time
  *            events happened at most LATE ticks after their stamps, and never more than LATEST; 0 0
  *            0 0 while that is not known)
+ *   kernel_events N LOST GROUPS
+ *            (events of the kernel, "sched,irq", are in DIR/kernel: common/trace/kernel_format.h)
  *   events N | lost N | unserved N | invalid N | end REASON
  *            (written if the session ends properly. lost: by threads that have streams; unserved:
  *            by other threads; invalid: words that were no records)
@@ -247,11 +253,12 @@ struct ip_packet_header {
 
 _Static_assert(sizeof(struct ip_packet_header) == 80, "packet header");
 
-#define IP_TRACE_SUBDIR	 "iprobe"
-#define IP_TRACE_SESSION "iprobe/session"
-#define IP_TRACE_JOURNAL "iprobe/journal" /* during the recording (trace_writer/journal.h) */
-#define IP_TRACE_STAMPS	 "iprobe/stamps"
-#define IP_TRACE_COUNTS	 "iprobe/counts"
-#define IP_TRACE_PAYLOAD "iprobe/payload.txt"
+#define IP_TRACE_SUBDIR	     "iprobe"
+#define IP_TRACE_SESSION     "iprobe/session"
+#define IP_TRACE_JOURNAL     "iprobe/journal" /* during the recording (trace_writer/journal.h) */
+#define IP_TRACE_STAMPS	     "iprobe/stamps"
+#define IP_TRACE_COUNTS	     "iprobe/counts"
+#define IP_TRACE_PAYLOAD     "iprobe/payload.txt"
+#define IP_TRACE_DESCRIPTORS "iprobe/descriptors"
 
 #endif

@@ -27,6 +27,7 @@ COMMANDS = [
     "split",
     "top",
     "tui",
+    "wait",
 ]
 PROGRAMS = {
     "iprobe": "cli",

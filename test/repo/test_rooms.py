@@ -26,8 +26,9 @@ ROOMS = {
     "hotpatcher/plan": ["hotpatcher/patch", "hotpatcher/shm", "include"],
     "trace_writer": ["hotpatcher/plan"],
     "collector": ["trace_writer"],
+    "kernel_trace": ["common"],
     "service": ["trace_writer"],
-    "session": ["collector"],
+    "session": ["collector", "kernel_trace"],
     "fperf": ["session"],
     "iprobed": ["access"],
     "runtime": ["common", "include"],
@@ -40,9 +41,10 @@ ROOMS = {
     "analysis/read": ["common"],
     "analysis/callstack": ["analysis/read"],
     "analysis/profile": ["analysis/callstack"],
+    "analysis/wait": ["analysis/profile"],
     "analysis/export": ["analysis/profile"],
     "analysis/trim": ["analysis/callstack"],
-    "cli": ["fperf", "service", "iprobed", "analysis/export", "analysis/trim"],
+    "cli": ["fperf", "service", "iprobed", "analysis/export", "analysis/trim", "analysis/wait"],
 }
 # Files of the runtime: what is compared with, or laid into, a target; and its way of reading
 # counters, which fperf tries on itself.
@@ -54,7 +56,11 @@ DATA = {
     ("cli/fperf/fperf_try.c", "runtime/fperf_pmu.h"),
 }
 MOST_FILES = 40  # sources and headers of one level
-LIBRARY = {"hotpatcher/arch": "iprobe-arch", "trace_writer": "iprobe-trace-writer"} | {
+LIBRARY = {
+    "hotpatcher/arch": "iprobe-arch",
+    "trace_writer": "iprobe-trace-writer",
+    "kernel_trace": "iprobe-kernel-trace",
+} | {
     f"coldpatch/{part}": f"iprobe-coldpatch-{part}" for part in ("elf", "sites", "write")
 }
 

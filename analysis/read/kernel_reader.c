@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Merges the streams of DIR/kernel by time.
+ */
+#include "analysis/read/kernel_reader.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/array.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/trace/trace_format.h"
+
+#define PACKET_MOST  (128u << 10) /* a larger one is damaged: ours have 64 KiB */
+#define STREAMS_MOST (3 * IP_KERNEL_CPUS_MAX)
+
+struct stream {
+	char *path;
+	int fd;
+	uint32_t cpu;
+	bool all;
+	uint64_t offset; /* of the packet's end in the file */
+	uint8_t *packet;
+	uint32_t size, at; /* of the packet; of the next event in it */
+	uint64_t discarded, end;
+	bool begun;	   /* a packet has been read */
+	uint64_t last_tsc; /* of the event before */
+	struct ip_kernel_record next;
+};
+
+struct ip_kernel_reader {
+	struct stream *streams;
+	size_t nstreams;
+	struct stream **heap; /* the one with the earliest event first */
+	size_t n;
+	char **damages; /* NULL behind the last */
+	size_t ndamages;
+	struct stream *last; /* whose event was returned last: it is to be moved on */
+};
+
+__attribute__((format(printf, 3, 4))) static int
+damage(struct ip_kernel_reader *reader, const struct stream *stream, const char *format, ...)
+{
+	char what[160];
+	char *line;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	if (asprintf(&line, "%s: %s", stream->path, what) < 0)
+		return ip_error("out of memory");
+	reader->damages[reader->ndamages++] = line; /* one a stream at most */
+	return 0;
+}
+
+static ssize_t read_whole(int fd, void *to, size_t size, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t n = pread(fd, (uint8_t *)to + done, size - done, offset + done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		done += n;
+	}
+	return done;
+}
+
+/* Reads the next packet. 1; 0: there is none that can be read; -1 with an error. */
+static int next_packet(struct ip_kernel_reader *reader, struct stream *s, uint64_t *ret_lost,
+		       uint64_t *ret_since)
+{
+	struct ip_kernel_packet_header h;
+	ssize_t n = read_whole(s->fd, &h, sizeof(h), s->offset);
+
+	if (n < 0)
+		return ip_error_errno("cannot read %s", s->path);
+	if (n == 0)
+		return 0;
+	if (n < (ssize_t)sizeof(h))
+		return damage(reader, s, "its last packet, at %lu, is cut off", s->offset);
+	if (h.magic != IP_CTF_MAGIC || h.content_size != h.packet_size || h.packet_size % 8 ||
+	    h.packet_size / 8 < sizeof(h) || h.packet_size / 8 > PACKET_MOST)
+		return damage(reader, s, "there is no packet at %lu", s->offset);
+	if (h.cpu_id >= IP_KERNEL_CPUS_MAX || (s->begun && h.cpu_id != s->cpu) ||
+	    h.timestamp_end < h.timestamp_begin || (s->begun && h.timestamp_begin < s->end) ||
+	    (s->begun && h.events_discarded < s->discarded))
+		return damage(reader, s, "the packet at %lu does not fit the one before",
+			      s->offset);
+	s->size = h.packet_size / 8;
+	n = read_whole(s->fd, s->packet, s->size, s->offset);
+	if (n < 0)
+		return ip_error_errno("cannot read %s", s->path);
+	if ((size_t)n < s->size)
+		return damage(reader, s, "its last packet, at %lu, is cut off", s->offset);
+	*ret_lost = h.events_discarded - s->discarded;
+	*ret_since = s->end;
+	s->offset += s->size;
+	s->at = sizeof(h);
+	s->cpu = h.cpu_id;
+	s->discarded = h.events_discarded;
+	if (s->size == sizeof(h)) /* it tells of a loss alone */
+		s->last_tsc = h.timestamp_end;
+	s->end = h.timestamp_end;
+	s->begun = true;
+	return 1;
+}
+
+/* Finds the next event of a stream. 1; 0: there is none; -1 with an error. */
+static int advance(struct ip_kernel_reader *reader, struct stream *s)
+{
+	struct ip_kernel_event_header h;
+	uint64_t lost, since;
+	int fields, got;
+
+	while (s->at == s->size) {
+		got = next_packet(reader, s, &lost, &since);
+		if (got <= 0)
+			return got;
+		if (lost) {
+			uint64_t tsc = s->end;
+
+			if (s->at < s->size)
+				memcpy(&tsc,
+				       s->packet + s->at +
+					       offsetof(struct ip_kernel_event_header, tsc),
+				       s->size - s->at >= sizeof(h) ? sizeof(tsc) : 0);
+			if (tsc < since || tsc > s->end)
+				tsc = s->end;
+			s->next = (struct ip_kernel_record){.id = IP_KERNEL_LOST,
+							    .tsc = tsc,
+							    .lost_since = since,
+							    .lost = lost,
+							    .cpu = s->cpu,
+							    .all = s->all};
+			return 1;
+		}
+	}
+	if (s->size - s->at < sizeof(h))
+		return damage(reader, s, "an event is cut off in the packet before %lu", s->offset);
+	memcpy(&h, s->packet + s->at, sizeof(h));
+	fields = ip_kernel_fields_size(h.id);
+	if (fields < 0 || (uint32_t)fields > s->size - s->at - sizeof(h) || h.tsc < s->last_tsc ||
+	    h.tsc > s->end)
+		return damage(reader, s, "the packet before %lu has what is no event", s->offset);
+	s->next = (struct ip_kernel_record){.tsc = h.tsc,
+					    .tid = h.tid,
+					    .cpu = s->cpu,
+					    .id = h.id,
+					    .context = h.context,
+					    .fields = s->packet + s->at + sizeof(h),
+					    .all = s->all};
+	s->at += sizeof(h) + fields;
+	s->last_tsc = h.tsc;
+	return 1;
+}
+
+static bool before(const struct stream *a, const struct stream *b)
+{
+	return a->next.tsc != b->next.tsc ? a->next.tsc < b->next.tsc : a < b;
+}
+
+/* Puts the first stream of the heap where it belongs. */
+static void settle(struct ip_kernel_reader *reader)
+{
+	size_t i = 0;
+
+	for (;;) {
+		size_t child = 2 * i + 1;
+		struct stream *swapped;
+
+		if (child >= reader->n)
+			return;
+		if (child + 1 < reader->n && before(reader->heap[child + 1], reader->heap[child]))
+			child++;
+		if (!before(reader->heap[child], reader->heap[i]))
+			return;
+		swapped = reader->heap[i];
+		reader->heap[i] = reader->heap[child];
+		reader->heap[child] = swapped;
+		i = child;
+	}
+}
+
+int ip_kernel_reader_next(struct ip_kernel_reader *reader, struct ip_kernel_record *ret)
+{
+	if (reader->last) {
+		int got = advance(reader, reader->last);
+
+		if (got < 0)
+			return -1;
+		if (got == 0)
+			reader->heap[0] = reader->heap[--reader->n];
+		settle(reader);
+	}
+	if (!reader->n) {
+		reader->last = NULL;
+		return 0;
+	}
+	reader->last = reader->heap[0];
+	*ret = reader->last->next;
+	return 1;
+}
+
+/* Whether a file is one of the streams: PART_CPU. */
+static bool is_stream(const char *name, bool *ret_all)
+{
+	static const char *const parts[] = {IP_KERNEL_ALL, IP_KERNEL_TARGET, IP_KERNEL_STATE};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		size_t n = strlen(parts[i]);
+
+		if (strncmp(name, parts[i], n) || name[n] != '_' || !name[n + 1] ||
+		    strspn(name + n + 1, "0123456789") != strlen(name + n + 1))
+			continue;
+		*ret_all = i == 0;
+		return true;
+	}
+	return false;
+}
+
+static int add_stream(struct ip_kernel_reader *reader, int dir, const char *path, const char *name,
+		      bool all)
+{
+	struct stream s = {.fd = -1, .all = all};
+
+	if (reader->nstreams == STREAMS_MOST)
+		return ip_error("%s has more than %u streams", path, STREAMS_MOST);
+	if (ip_array_grow(&reader->streams, reader->nstreams, sizeof(s)) < 0)
+		return -1;
+	if (asprintf(&s.path, "%s/%s", path, name) < 0)
+		return ip_error("out of memory");
+	s.fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	s.packet = malloc(PACKET_MOST);
+	reader->streams[reader->nstreams++] = s;
+	if (s.fd < 0)
+		return ip_error_errno("cannot open %s", s.path);
+	return s.packet ? 0 : ip_error("out of memory");
+}
+
+static int open_streams(struct ip_kernel_reader *reader, DIR *dir, const char *path)
+{
+	const struct dirent *entry;
+	bool all;
+
+	while ((entry = readdir(dir)))
+		if (is_stream(entry->d_name, &all) &&
+		    add_stream(reader, dirfd(dir), path, entry->d_name, all) < 0)
+			return -1;
+	reader->damages = calloc(reader->nstreams + 1, sizeof(*reader->damages));
+	reader->heap = calloc(reader->nstreams + 1, sizeof(*reader->heap));
+	if (!reader->damages || !reader->heap)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < reader->nstreams; i++) {
+		int got = advance(reader, &reader->streams[i]);
+
+		if (got < 0)
+			return -1;
+		if (got)
+			reader->heap[reader->n++] = &reader->streams[i];
+	}
+	/* sorted is a heap, too */
+	for (size_t i = 1; i < reader->n; i++)
+		for (size_t k = i; k && before(reader->heap[k], reader->heap[k - 1]); k--) {
+			struct stream *swapped = reader->heap[k];
+
+			reader->heap[k] = reader->heap[k - 1];
+			reader->heap[k - 1] = swapped;
+		}
+	return 0;
+}
+
+int ip_kernel_reader_open(const char *dir, struct ip_kernel_reader **ret)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_closedir_ DIR *open_dir = NULL;
+	struct ip_kernel_reader *reader;
+
+	if (asprintf(&path, "%s/%s", dir, IP_KERNEL_SUBDIR) < 0) {
+		path = NULL;
+		return ip_error("out of memory");
+	}
+	open_dir = opendir(path);
+	if (!open_dir)
+		return errno == ENOENT ? 0 : ip_error_errno("cannot read %s", path);
+	reader = calloc(1, sizeof(*reader));
+	if (!reader)
+		return ip_error("out of memory");
+	if (open_streams(reader, open_dir, path) < 0) {
+		ip_kernel_reader_close(reader);
+		return -1;
+	}
+	*ret = reader;
+	return 1;
+}
+
+const char *const *ip_kernel_reader_damage(const struct ip_kernel_reader *reader)
+{
+	return (const char *const *)reader->damages;
+}
+
+void ip_kernel_reader_close(struct ip_kernel_reader *reader)
+{
+	if (!reader)
+		return;
+	for (size_t i = 0; i < reader->nstreams; i++) {
+		if (reader->streams[i].fd >= 0)
+			close(reader->streams[i].fd);
+		free(reader->streams[i].path);
+		free(reader->streams[i].packet);
+	}
+	for (size_t i = 0; i < reader->ndamages; i++)
+		free(reader->damages[i]);
+	free(reader->damages);
+	free(reader->streams);
+	free(reader->heap);
+	free(reader);
+}

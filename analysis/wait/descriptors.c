@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads what descriptors were.
+ */
+#include "analysis/wait/descriptors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/array.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/file.h"
+#include "common/trace/trace_format.h"
+
+#define SIZE_MOST (256u << 20)
+
+static int compare(const void *left, const void *right)
+{
+	const struct ip_descriptor *a = left, *b = right;
+
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	if (a->fd != b->fd)
+		return a->fd < b->fd ? -1 : 1;
+	return a->from < b->from ? -1 : a->from > b->from;
+}
+
+/* FROM PID FD KIND TEXT, separated by tabs. */
+static bool parse_line(char *line, struct ip_descriptor *ret)
+{
+	uint64_t from;
+	uint32_t pid;
+	int32_t fd;
+	char kind[16];
+	int n;
+
+	if (sscanf(line, "%" SCNu64 "\t%" SCNu32 "\t%" SCNd32 "\t%15[a-z_]\t%n", &from, &pid, &fd,
+		   kind, &n) != 4 ||
+	    fd < 0)
+		return false;
+	for (int i = 0; i < IP_WAIT_KINDS; i++)
+		if (!strcmp(kind, ip_wait_kind_name(i))) {
+			*ret = (struct ip_descriptor){from, pid, fd, i, line + n};
+			return true;
+		}
+	return false;
+}
+
+int ip_descriptors_parse(char *text, struct ip_descriptors *ret)
+{
+	while (*text) {
+		char *end = text + strcspn(text, "\n");
+		struct ip_descriptor d;
+
+		if (!*end) { /* the last line is not whole: iprobe was killed */
+			ret->invalid++;
+			break;
+		}
+		*end = '\0';
+		if (!parse_line(text, &d)) {
+			ret->invalid++;
+		} else {
+			if (ip_array_grow(&ret->items, ret->n, sizeof(d)) < 0)
+				return -1;
+			ret->items[ret->n++] = d;
+		}
+		text = end + 1;
+	}
+	if (ret->n)
+		qsort(ret->items, ret->n, sizeof(*ret->items), compare);
+	return 0;
+}
+
+int ip_descriptors_read(const char *dir, struct ip_descriptors *ret)
+{
+	_cleanup_free_ char *path = NULL;
+	size_t size;
+
+	*ret = (struct ip_descriptors){0};
+	if (asprintf(&path, "%s/%s", dir, IP_TRACE_DESCRIPTORS) < 0) {
+		path = NULL;
+		return ip_error("out of memory");
+	}
+	if (ip_access(path, F_OK) < 0 && errno == ENOENT)
+		return 0;
+	if (ip_read_regular_text(path, SIZE_MOST, &ret->memory, &size) < 0)
+		return -1;
+	if (ip_descriptors_parse(ret->memory, ret) == 0)
+		return 0;
+	ip_descriptors_clear(ret);
+	return -1;
+}
+
+void ip_descriptors_clear(struct ip_descriptors *descriptors)
+{
+	free(descriptors->items);
+	free(descriptors->memory);
+	*descriptors = (struct ip_descriptors){0};
+}
+
+const struct ip_descriptor *ip_descriptors_find(const struct ip_descriptors *descriptors,
+						uint32_t pid, int32_t fd, uint64_t tsc)
+{
+	const struct ip_descriptor key = {.from = tsc, .pid = pid, .fd = fd};
+	size_t low = 0, high = descriptors->n;
+
+	/* the last one that is not behind the key */
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (compare(&descriptors->items[middle], &key) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || descriptors->items[low - 1].pid != pid || descriptors->items[low - 1].fd != fd)
+		return NULL;
+	return &descriptors->items[low - 1];
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the descriptors of the target's processes were: DIR/iprobe/descriptors
+ * (common/trace/trace_format.h). The file is input from outside: lines that are none are passed
+ * over and counted.
+ */
+#ifndef IP_DESCRIPTORS_H
+#define IP_DESCRIPTORS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/wait/wait_object.h"
+
+struct ip_descriptor {
+	uint64_t from; /* TSC: it was made then, or was there before */
+	uint32_t pid;
+	int32_t fd;
+	enum ip_wait_kind kind; /* of what waits for it */
+	const char *text;	/* "/var/log/x", "tcp 127.0.0.1:80 - 127.0.0.1:4711" */
+};
+
+struct ip_descriptors {
+	struct ip_descriptor *items; /* by pid, descriptor, from */
+	size_t n;
+	size_t invalid; /* lines */
+	char *memory;	/* of the texts */
+};
+
+/* Reads the file of a trace, where it has one: else the result is empty. Returns 0, or -1 with an
+ * error. */
+int ip_descriptors_read(const char *dir, struct ip_descriptors *ret);
+/* The same from memory, which it changes. name: for messages. */
+int ip_descriptors_parse(char *text, struct ip_descriptors *ret);
+void ip_descriptors_clear(struct ip_descriptors *descriptors);
+
+/* What a descriptor was at a time; NULL: not known. */
+const struct ip_descriptor *ip_descriptors_find(const struct ip_descriptors *descriptors,
+						uint32_t pid, int32_t fd, uint64_t tsc);
+
+#endif

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Follows the states of threads through the events of the kernel. thread_states.h has the rules.
+ */
+#include "analysis/wait/thread_states.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "analysis/wait/wait_object.h"
+#include "common/array.h"
+#include "common/error.h"
+
+#define STATE_PREEMPTED 0x100 /* of prev_state: R+ */
+#define INDEX_LEAST	1024u
+
+/* Places of fields in events (common/trace/kernel_events.c). */
+enum {
+	SWITCH_PREV_TID = 16,
+	SWITCH_PREV_STATE = 24,
+	SWITCH_NEXT_COMM = 32,
+	SWITCH_NEXT_TID = 48,
+	WOKEN_TID = 16,
+	FORK_CHILD_COMM = 20,
+	FORK_CHILD_TID = 36,
+	EXIT_TID = 16,
+	STATE_TID = 0,
+	STATE_NAME = 12,
+	STATE_STATUS = 40,
+	CALL_TID = 0,
+	CALL_NUMBER = 4,
+	CALL_ARGUMENTS = 8,
+};
+
+static size_t slot_of(const struct ip_states *s, int32_t tid)
+{
+	size_t at = (uint32_t)tid * 2654435761u & (s->index_size - 1);
+
+	while (s->index[at] && s->threads[s->index[at] - 1].tid != tid)
+		at = (at + 1) & (s->index_size - 1);
+	return at;
+}
+
+static int grow_index(struct ip_states *s)
+{
+	size_t size = s->index_size ? 2 * s->index_size : INDEX_LEAST;
+	uint32_t *index = calloc(size, sizeof(*index));
+
+	if (!index)
+		return ip_error("out of memory");
+	free(s->index);
+	s->index = index;
+	s->index_size = size;
+	for (size_t i = 0; i < s->n; i++)
+		s->index[slot_of(s, s->threads[i].tid)] = i + 1;
+	return 0;
+}
+
+/* Makes a thread, which takes the place of an older one with its tid. */
+static struct ip_thread_states *make(struct ip_states *s, int32_t tid, uint64_t begin)
+{
+	struct ip_thread_states thread = {.tid = tid, .begin = begin, .end = UINT64_MAX};
+
+	thread.call.number = thread.early.call.number = IP_NO_CALL;
+	if (s->n >= UINT32_MAX - 1) {
+		ip_error("too many threads");
+		return NULL;
+	}
+	if (2 * (s->n + 1) > s->index_size && grow_index(s) < 0)
+		return NULL;
+	if (ip_array_grow(&s->threads, s->n, sizeof(thread)) < 0)
+		return NULL;
+	s->threads[s->n++] = thread;
+	s->index[slot_of(s, tid)] = s->n;
+	return &s->threads[s->n - 1];
+}
+
+/* The thread that has a tid now; it is made where it is new. */
+static struct ip_thread_states *get(struct ip_states *s, int32_t tid)
+{
+	size_t at = s->index_size ? slot_of(s, tid) : 0;
+
+	return s->index_size && s->index[at] ? &s->threads[s->index[at] - 1] : make(s, tid, 0);
+}
+
+static struct ip_thread_span *last_span(struct ip_thread_states *t)
+{
+	return t->nspans ? &t->spans[t->nspans - 1] : NULL;
+}
+
+static int begin_span(struct ip_thread_states *t, const struct ip_thread_span *span)
+{
+	struct ip_thread_span *last = last_span(t);
+
+	if (last && last->from == span->from) {
+		*last = *span;
+		return 0;
+	}
+	if (last && last->state == span->state && span->state == IP_THREAD_UNKNOWN)
+		return 0;
+	if (ip_array_grow(&t->spans, t->nspans, sizeof(*span)) < 0)
+		return -1;
+	t->spans[t->nspans++] = *span;
+	return 0;
+}
+
+/* The first event of a thread tells what it did up to then. */
+static int begin_first(const struct ip_states *s, struct ip_thread_states *t,
+		       enum ip_thread_state state, uint32_t cpu)
+{
+	return t->nspans || t->begin
+		       ? 0
+		       : begin_span(t, &(struct ip_thread_span){
+					       .from = s->begin, .state = state, .cpu = cpu});
+}
+
+static enum ip_thread_state state_of(struct ip_thread_states *t)
+{
+	return t->nspans ? last_span(t)->state : IP_THREAD_UNKNOWN;
+}
+
+static int begin_wait(struct ip_thread_states *t, uint64_t from, char kind)
+{
+	struct ip_thread_wait wait = {.call = t->call, .kind = kind, .next_fd = -1};
+
+	wait.waking.call.number = IP_NO_CALL;
+	if (t->call.number == IP_NO_CALL)
+		wait.fault = t->fault;
+	if (t->nwaits >= UINT32_MAX || ip_array_grow(&t->waits, t->nwaits, sizeof(wait)) < 0)
+		return t->nwaits >= UINT32_MAX ? ip_error("too many waits of one thread") : -1;
+	t->waits[t->nwaits++] = wait;
+	return begin_span(t, &(struct ip_thread_span){.from = from,
+						      .state = IP_THREAD_BLOCKED,
+						      .wait = t->nwaits - 1});
+}
+
+/* The bit of prev_state that is set, as ps(1) names it. */
+static char kind_of(int64_t state)
+{
+	static const char kinds[] = "SDTtXZPI";
+
+	for (unsigned i = 0; i < sizeof(kinds) - 1; i++)
+		if (state >> i & 1)
+			return kinds[i];
+	return '?';
+}
+
+static int leave(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	const int32_t tid = ip_kernel_s32(r, SWITCH_PREV_TID);
+	const int64_t state = ip_kernel_u64(r, SWITCH_PREV_STATE);
+	struct ip_thread_states *t;
+
+	if (!tid)
+		return 0;
+	t = get(s, tid);
+	if (!t || begin_first(s, t, IP_THREAD_RUNNING, r->cpu) < 0)
+		return -1;
+	if (!(state & (STATE_PREEMPTED - 1)))
+		return begin_span(
+			t, &(struct ip_thread_span){.from = r->tsc,
+						    .state = IP_THREAD_RUNNABLE,
+						    .preempted = state & STATE_PREEMPTED,
+						    .other = ip_kernel_s32(r, SWITCH_NEXT_TID)});
+	if (kind_of(state) == 'X' || kind_of(state) == 'Z') {
+		t->end = r->tsc;
+		return begin_span(
+			t, &(struct ip_thread_span){.from = r->tsc, .state = IP_THREAD_GONE});
+	}
+	return begin_wait(t, r->tsc, kind_of(state));
+}
+
+static int arrive(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	const int32_t tid = ip_kernel_s32(r, SWITCH_NEXT_TID);
+	struct ip_thread_states *t;
+
+	s->running[r->cpu] = tid;
+	if (!tid)
+		return 0;
+	t = get(s, tid);
+	if (!t || begin_first(s, t, IP_THREAD_RUNNABLE, 0) < 0)
+		return -1;
+	memcpy(t->name, r->fields + SWITCH_NEXT_COMM, sizeof(t->name));
+	t->name[sizeof(t->name) - 1] = '\0';
+	/* Its wakeup was not seen: what is known is that somebody woke it. */
+	if (state_of(t) == IP_THREAD_BLOCKED && t->waits[last_span(t)->wait].waking.tsc &&
+	    begin_span(t, &(struct ip_thread_span){.from = t->waits[last_span(t)->wait].waking.tsc,
+						   .state = IP_THREAD_RUNNABLE}) < 0)
+		return -1;
+	return begin_span(t, &(struct ip_thread_span){
+				     .from = r->tsc, .state = IP_THREAD_RUNNING, .cpu = r->cpu});
+}
+
+/* Somebody wakes a thread. It may be on its way to block: then its switch comes a moment later,
+ * and tells that it is blocked all the same. note_wakeup() uses this waking then. */
+static int note_waking(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	struct ip_thread_waking waking = {
+		.tsc = r->tsc, .waker = r->tid, .context = r->context, .call.number = IP_NO_CALL};
+	struct ip_thread_states *t;
+
+	if (!r->context && r->tid) {
+		t = get(s, r->tid);
+		if (!t)
+			return -1;
+		waking.call = t->call;
+	}
+	t = get(s, ip_kernel_s32(r, WOKEN_TID));
+	if (!t)
+		return -1;
+	if (!t->nspans && !t->begin && begin_wait(t, s->begin, 'S') < 0)
+		return -1;
+	if (state_of(t) != IP_THREAD_BLOCKED)
+		t->early = waking;
+	else if (!t->waits[last_span(t)->wait].waking.tsc)
+		t->waits[last_span(t)->wait].waking = waking;
+	return 0;
+}
+
+static int note_wakeup(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	struct ip_thread_states *t = get(s, ip_kernel_s32(r, WOKEN_TID));
+
+	if (!t)
+		return -1;
+	if (state_of(t) != IP_THREAD_BLOCKED &&
+	    !(r->id == IP_KERNEL_SCHED_WAKEUP_NEW && !t->nspans))
+		return 0;
+	if (state_of(t) == IP_THREAD_BLOCKED && !t->waits[last_span(t)->wait].waking.tsc)
+		t->waits[last_span(t)->wait].waking = t->early;
+	return begin_span(t, &(struct ip_thread_span){.from = r->tsc, .state = IP_THREAD_RUNNABLE});
+}
+
+static int note_fork(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	struct ip_thread_states *t = make(s, ip_kernel_s32(r, FORK_CHILD_TID), r->tsc);
+
+	if (!t)
+		return -1;
+	memcpy(t->name, r->fields + FORK_CHILD_COMM, sizeof(t->name));
+	t->name[sizeof(t->name) - 1] = '\0';
+	return 0;
+}
+
+/* Events of a CPU were lost: whoever did not run on another one may have done anything. */
+static int note_loss(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	s->lost += r->lost;
+	if (!r->all)
+		return 0;
+	for (size_t i = 0; i < s->n; i++) {
+		struct ip_thread_states *t = &s->threads[i];
+		const struct ip_thread_span *last = last_span(t);
+
+		if (!last || last->state == IP_THREAD_GONE ||
+		    (last->state == IP_THREAD_RUNNING && last->cpu != r->cpu))
+			continue;
+		if (begin_span(t, &(struct ip_thread_span){.from = last->from > r->lost_since
+									   ? last->from
+									   : r->lost_since,
+							   .state = IP_THREAD_UNKNOWN}) < 0)
+			return -1;
+		t->call.number = IP_NO_CALL;
+	}
+	s->running[r->cpu] = -1;
+	return 0;
+}
+
+static int note_call(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	struct ip_thread_states *t = get(s, r->tid);
+	const uint16_t number = r->id - IP_KERNEL_SYSCALL_ENTRY;
+
+	if (!t)
+		return -1;
+	if (begin_first(s, t, IP_THREAD_RUNNING, r->cpu) < 0)
+		return -1;
+	t->fault = 0;
+	if (number == SYS_restart_syscall && t->nwaits) {
+		/* the waits of the call go on */
+		t->call = t->waits[t->nwaits - 1].call;
+		return 0;
+	}
+	t->call = (struct ip_thread_call){.begin = r->tsc, .number = number};
+	memcpy(t->call.arguments, r->fields, ip_kernel_fields_size(r->id));
+	t->first_wait = t->nwaits;
+	if (t->polled && ip_wait_call_fd(&t->call) >= 0) {
+		t->waits[t->nwaits - 1].next_fd = ip_wait_call_fd(&t->call);
+		t->polled = false;
+	}
+	return 0;
+}
+
+static int note_return(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	struct ip_thread_states *t = get(s, r->tid);
+
+	if (!t)
+		return -1;
+	if (begin_first(s, t, IP_THREAD_RUNNING, r->cpu) < 0)
+		return -1;
+	for (size_t i = t->first_wait; i < t->nwaits; i++) {
+		t->waits[i].result = ip_kernel_u64(r, 0);
+		t->waits[i].returned = true;
+		t->polled = ip_wait_is_poll(&t->waits[i].call) && t->waits[i].result > 0;
+	}
+	t->call.number = IP_NO_CALL;
+	t->fault = 0;
+	t->first_wait = t->nwaits;
+	return 0;
+}
+
+/* What was so at the beginning. An event that has come meanwhile is newer. */
+static int note_state(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	struct ip_thread_states *t = get(s, ip_kernel_s32(r, STATE_TID));
+
+	if (!t)
+		return -1;
+	if (!*t->name)
+		memcpy(t->name, r->fields + STATE_NAME, sizeof(t->name) - 1);
+	return 0;
+}
+
+static int note_call_state(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	struct ip_thread_states *t = get(s, ip_kernel_s32(r, CALL_TID));
+
+	if (!t)
+		return -1;
+	if (t->nspans || t->call.number != IP_NO_CALL)
+		return 0;
+	t->call.number = ip_kernel_s32(r, CALL_NUMBER);
+	memcpy(t->call.arguments, r->fields + CALL_ARGUMENTS, sizeof(t->call.arguments));
+	return begin_wait(t, s->begin, 'S');
+}
+
+static int take(struct ip_states *s, const struct ip_kernel_record *r)
+{
+	struct ip_thread_states *t;
+
+	if (!s->begin)
+		s->begin = r->tsc;
+	s->end = r->tsc;
+	s->events++;
+	switch (r->id) {
+	case IP_KERNEL_LOST:
+		return note_loss(s, r);
+	case IP_KERNEL_SCHED_SWITCH:
+		return leave(s, r) < 0 ? -1 : arrive(s, r);
+	case IP_KERNEL_SCHED_WAKING:
+		return note_waking(s, r);
+	case IP_KERNEL_SCHED_WAKEUP:
+	case IP_KERNEL_SCHED_WAKEUP_NEW:
+		return note_wakeup(s, r);
+	case IP_KERNEL_SCHED_FORK:
+		return note_fork(s, r);
+	case IP_KERNEL_FAULT_USER:
+	case IP_KERNEL_FAULT_KERNEL:
+		t = get(s, r->tid);
+		if (t)
+			t->fault = ip_kernel_u64(r, 0);
+		return t ? 0 : -1;
+	case IP_KERNEL_PROCESS_STATE:
+		return note_state(s, r);
+	case IP_KERNEL_SYSCALL_STATE:
+		return note_call_state(s, r);
+	default:
+		if (r->id >= IP_KERNEL_SYSCALL_EXIT)
+			return note_return(s, r);
+		return r->id >= IP_KERNEL_SYSCALL_ENTRY ? note_call(s, r) : 0;
+	}
+}
+
+struct ip_states *ip_states_read(struct ip_kernel_reader *reader)
+{
+	struct ip_states *s = calloc(1, sizeof(*s));
+	struct ip_kernel_record record;
+	int got;
+
+	if (!s) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	while ((got = ip_kernel_reader_next(reader, &record)) > 0)
+		if (take(s, &record) < 0) {
+			got = -1;
+			break;
+		}
+	if (got == 0)
+		return s;
+	ip_states_destroy(s);
+	return NULL;
+}
+
+const struct ip_thread_states *ip_states_find(const struct ip_states *s, int32_t tid, uint64_t tsc)
+{
+	const struct ip_thread_states *t;
+
+	if (!s->index_size || !s->index[slot_of(s, tid)])
+		return NULL;
+	t = &s->threads[s->index[slot_of(s, tid)] - 1];
+	if (tsc >= t->begin)
+		return t;
+	/* an older thread had the tid */
+	for (size_t i = s->n; i--;)
+		if (s->threads[i].tid == tid && tsc >= s->threads[i].begin)
+			return &s->threads[i];
+	return NULL;
+}
+
+size_t ip_states_span_at(const struct ip_thread_states *t, uint64_t tsc)
+{
+	size_t low = 0, high = t->nspans;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (t->spans[middle].from <= tsc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? low - 1 : t->nspans;
+}
+
+void ip_states_destroy(struct ip_states *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->n; i++) {
+		free(s->threads[i].spans);
+		free(s->threads[i].waits);
+	}
+	free(s->threads);
+	free(s->index);
+	free(s);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the threads of the machine did while kernel events were recorded: running, waiting for a
+ * CPU, or blocked, and on what.
+ *
+ * Rules, by the events of the kernel:
+ *
+ *   - sched_switch ends the span of the thread that had the CPU and begins one of the thread that
+ *     gets it. The former is runnable if it could have gone on (state R; preempted, if the kernel
+ *     took the CPU away: R+), else blocked.
+ *   - sched_waking names who wakes a blocked thread, and when. sched_wakeup is when the thread
+ *     begins to wait for a CPU. A waking from an interrupt has no thread as its cause.
+ *   - What a thread is blocked on is what its system call says, or the page fault before it.
+ *     restart_syscall(2) goes on with the call before.
+ *   - A thread is unknown before its first event, as far as that does not tell what it did until
+ *     then. Where events of a CPU were lost, all threads are unknown that did not run on another
+ *     CPU, until their next event. Unknown is never taken for nothing.
+ */
+#ifndef IP_THREAD_STATES_H
+#define IP_THREAD_STATES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/read/kernel_reader.h"
+
+enum ip_thread_state {
+	IP_THREAD_UNKNOWN,
+	IP_THREAD_RUNNING,
+	IP_THREAD_RUNNABLE,
+	IP_THREAD_BLOCKED,
+	IP_THREAD_GONE,
+};
+
+#define IP_NO_CALL UINT16_MAX
+
+/* A system call, or its begin. */
+struct ip_thread_call {
+	uint64_t begin; /* TSC; 0: it began before the recording did */
+	uint64_t arguments[6];
+	uint16_t number; /* IP_NO_CALL: none */
+};
+
+/* Who woke a thread. */
+struct ip_thread_waking {
+	uint64_t tsc;		    /* 0: nobody, as far as is known */
+	struct ip_thread_call call; /* in which the waker was */
+	int32_t waker;		    /* tid */
+	uint8_t context;	    /* IP_KERNEL_IN_*: an interrupt, no thread; 0: waker */
+};
+
+/* Why a thread was blocked, and what ended that. */
+struct ip_thread_wait {
+	struct ip_thread_call call; /* in which it was blocked */
+	int64_t result;		    /* of the call; valid where returned is true */
+	uint64_t fault;		    /* no call: the address of the page fault before it; 0: none */
+	struct ip_thread_waking waking;
+	bool returned;
+	/* after a call that waits for several descriptors: the first one that the thread used
+	 * then, -1: none */
+	int32_t next_fd;
+	char kind; /* as ps(1) has it: S, D, T, t, I */
+};
+
+/* From its begin to that of the thread's next span. */
+struct ip_thread_span {
+	uint64_t from;
+	uint8_t state;	/* enum ip_thread_state */
+	bool preempted; /* RUNNABLE: the CPU was taken away */
+	int32_t other;	/* RUNNABLE: who got the CPU; 0: nobody, or it was woken there */
+	uint32_t wait;	/* BLOCKED: index into waits */
+	uint32_t cpu;	/* RUNNING */
+};
+
+struct ip_thread_states {
+	int32_t tid;
+	char name[16];
+	uint64_t begin, end; /* of its life, as far as is known */
+	struct ip_thread_span *spans;
+	size_t nspans;
+	struct ip_thread_wait *waits;
+	size_t nwaits;
+	/* Private. */
+	struct ip_thread_call call;
+	size_t first_wait; /* of the call */
+	uint64_t fault;
+	struct ip_thread_waking early; /* the last one while it was not blocked */
+	bool polled; /* its last wait was for several descriptors, and it has not used one since */
+};
+
+struct ip_states {
+	struct ip_thread_states *threads;
+	size_t n;
+	uint64_t begin, end; /* of the kernel events */
+	uint64_t events, lost;
+	/* Private: the newest thread of each tid (open addressing, index + 1). */
+	uint32_t *index;
+	size_t index_size;
+	int32_t running[IP_KERNEL_CPUS_MAX]; /* by CPU: tid; -1: unknown */
+};
+
+/* Reads all events. Returns NULL with an error. */
+struct ip_states *ip_states_read(struct ip_kernel_reader *reader);
+void ip_states_destroy(struct ip_states *states);
+
+/* The thread that had a tid at a time; NULL: none is known. */
+const struct ip_thread_states *ip_states_find(const struct ip_states *states, int32_t tid,
+					      uint64_t tsc);
+
+/* The index of the span that a time lies in; nspans: the time is before the first one. */
+size_t ip_states_span_at(const struct ip_thread_states *thread, uint64_t tsc);
+
+#endif

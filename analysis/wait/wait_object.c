@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What threads waited for.
+ */
+#include "analysis/wait/wait_object.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "analysis/wait/descriptors.h"
+#include "analysis/wait/thread_states.h"
+
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+const char *ip_wait_kind_name(enum ip_wait_kind kind)
+{
+	static const char *const names[IP_WAIT_KINDS] = {
+		[IP_WAIT_FILE] = "file",	 [IP_WAIT_SOCKET] = "socket",
+		[IP_WAIT_PIPE] = "pipe",	 [IP_WAIT_FUTEX] = "futex",
+		[IP_WAIT_CHILD] = "child",	 [IP_WAIT_TIMER] = "timer",
+		[IP_WAIT_FAULT] = "fault",	 [IP_WAIT_SIGNAL] = "signal",
+		[IP_WAIT_IO_URING] = "io_uring", [IP_WAIT_POLL] = "poll",
+		[IP_WAIT_OTHER] = "other"};
+
+	return names[kind];
+}
+
+bool ip_wait_is_poll(const struct ip_thread_call *call)
+{
+	switch (call->number) {
+	case SYS_poll:
+	case SYS_ppoll:
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+		return true;
+	default:
+		return false;
+	}
+}
+
+int32_t ip_wait_call_fd(const struct ip_thread_call *call)
+{
+	switch (call->number) {
+	case SYS_read:
+	case SYS_write:
+	case SYS_pread64:
+	case SYS_pwrite64:
+	case SYS_readv:
+	case SYS_writev:
+	case SYS_preadv:
+	case SYS_pwritev:
+	case SYS_preadv2:
+	case SYS_pwritev2:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_connect:
+	case SYS_shutdown:
+	case SYS_close:
+	case SYS_fsync:
+	case SYS_fdatasync:
+	case SYS_sync_file_range:
+	case SYS_syncfs:
+	case SYS_ftruncate:
+	case SYS_fallocate:
+	case SYS_flock:
+	case SYS_fcntl:
+	case SYS_ioctl:
+	case SYS_getdents64:
+	case SYS_getdents:
+	case SYS_fstat:
+	case SYS_splice:
+	case SYS_tee:
+	case SYS_vmsplice:
+	case SYS_readahead:
+		return call->arguments[0] <= INT32_MAX ? (int32_t)call->arguments[0] : -1;
+	case SYS_sendfile: /* mostly the file is there, and the other end is waited for */
+	case SYS_copy_file_range:
+		return call->arguments[0] <= INT32_MAX ? (int32_t)call->arguments[0] : -1;
+	default:
+		return -1;
+	}
+}
+
+/* Calls that always work on sockets: what they wait for is known without their descriptor. */
+static bool is_socket_call(uint16_t number)
+{
+	switch (number) {
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_connect:
+	case SYS_shutdown:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Calls on files by their paths. */
+static bool is_path_call(uint16_t number)
+{
+	switch (number) {
+	case SYS_open:
+	case SYS_openat:
+	case SYS_openat2:
+	case SYS_creat:
+	case SYS_stat:
+	case SYS_lstat:
+	case SYS_newfstatat:
+	case SYS_statx:
+	case SYS_access:
+	case SYS_faccessat:
+	case SYS_unlink:
+	case SYS_unlinkat:
+	case SYS_rename:
+	case SYS_renameat:
+	case SYS_renameat2:
+	case SYS_mkdir:
+	case SYS_mkdirat:
+	case SYS_rmdir:
+	case SYS_link:
+	case SYS_linkat:
+	case SYS_symlink:
+	case SYS_symlinkat:
+	case SYS_readlink:
+	case SYS_readlinkat:
+	case SYS_chmod:
+	case SYS_fchmodat:
+	case SYS_chown:
+	case SYS_fchownat:
+	case SYS_truncate:
+	case SYS_utimensat:
+	case SYS_execve:
+	case SYS_execveat:
+	case SYS_sync:
+	case SYS_mount:
+	case SYS_umount2:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void of_descriptor(struct ip_wait_object *o, const struct ip_descriptors *descriptors,
+			  uint32_t pid, int32_t fd, uint64_t tsc, enum ip_wait_kind unknown)
+{
+	const struct ip_descriptor *d =
+		descriptors ? ip_descriptors_find(descriptors, pid, fd, tsc) : NULL;
+
+	o->fd = fd;
+	o->kind = d ? d->kind : unknown;
+	o->text = d ? d->text : NULL;
+}
+
+static void of_poll(struct ip_wait_object *o, const struct ip_thread_wait *wait,
+		    const struct ip_descriptors *descriptors, uint32_t pid)
+{
+	o->kind = IP_WAIT_POLL;
+	if (wait->returned && wait->result == 0)
+		o->kind = IP_WAIT_TIMER;
+	else if (wait->returned && wait->result == -EINTR)
+		o->kind = IP_WAIT_SIGNAL;
+	else if (wait->returned && wait->result > 0 && wait->next_fd >= 0)
+		of_descriptor(o, descriptors, pid, wait->next_fd, wait->call.begin, IP_WAIT_POLL);
+}
+
+/* A wait outside of system calls. */
+static void of_no_call(struct ip_wait_object *o, const struct ip_thread_wait *wait)
+{
+	if (wait->kind == 'T' || wait->kind == 't')
+		o->kind = IP_WAIT_SIGNAL;
+	else if (wait->fault) {
+		o->kind = IP_WAIT_FAULT;
+		o->address = wait->fault;
+	}
+}
+
+void ip_wait_object_of(const struct ip_thread_wait *wait, const struct ip_descriptors *descriptors,
+		       uint32_t pid, struct ip_wait_object *ret)
+{
+	const struct ip_thread_call *call = &wait->call;
+	struct ip_wait_object o = {.kind = IP_WAIT_OTHER, .fd = -1, .call = call->number};
+
+	if (call->number == IP_NO_CALL || wait->kind == 'T' || wait->kind == 't')
+		of_no_call(&o, wait);
+	else if (ip_wait_is_poll(call))
+		of_poll(&o, wait, descriptors, pid);
+	else if (ip_wait_call_fd(call) >= 0)
+		of_descriptor(&o, descriptors, pid, ip_wait_call_fd(call), call->begin,
+			      is_socket_call(call->number) ? IP_WAIT_SOCKET : IP_WAIT_OTHER);
+	else if (is_path_call(call->number))
+		o.kind = IP_WAIT_FILE;
+	else
+		switch (call->number) {
+		case SYS_futex:
+			o.kind = IP_WAIT_FUTEX;
+			o.address = call->arguments[0];
+			break;
+		case SYS_futex_waitv:
+			o.kind = IP_WAIT_FUTEX;
+			break;
+		case SYS_nanosleep:
+		case SYS_clock_nanosleep:
+			o.kind = IP_WAIT_TIMER;
+			break;
+		case SYS_wait4:
+		case SYS_waitid:
+			o.kind = IP_WAIT_CHILD;
+			if (call->number == SYS_wait4 && wait->returned && wait->result > 0)
+				o.pid = wait->result;
+			else if ((int32_t)call->arguments[call->number == SYS_waitid] > 0)
+				o.pid = (int32_t)call->arguments[call->number == SYS_waitid];
+			break;
+		case SYS_vfork: /* the parent waits for its child to execute a program */
+		case SYS_clone:
+		case SYS_clone3:
+			o.kind = IP_WAIT_CHILD;
+			if (wait->returned && wait->result > 0)
+				o.pid = wait->result;
+			break;
+		case SYS_pause:
+		case SYS_rt_sigsuspend:
+		case SYS_rt_sigtimedwait:
+			o.kind = IP_WAIT_SIGNAL;
+			break;
+		case SYS_io_uring_enter:
+		case SYS_io_getevents:
+		case SYS_io_submit:
+			o.kind = IP_WAIT_IO_URING;
+			break;
+		default:
+			break;
+		}
+	*ret = o;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a blocked thread waited for: the kind, by its system call and by what ended the wait, and
+ * the object.
+ *
+ * A call that waits for several descriptors (poll, epoll, select) is charged to what ended it
+ * (Dagenais and others, section 4.5.1 of their review): a timer where its time was over, a signal
+ * where one broke it off, else the first descriptor that the thread used then.
+ */
+#ifndef IP_WAIT_OBJECT_H
+#define IP_WAIT_OBJECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ip_descriptors;
+struct ip_thread_call;
+struct ip_thread_wait;
+
+enum ip_wait_kind {
+	IP_WAIT_FILE,
+	IP_WAIT_SOCKET,
+	IP_WAIT_PIPE,
+	IP_WAIT_FUTEX,
+	IP_WAIT_CHILD,
+	IP_WAIT_TIMER,
+	IP_WAIT_FAULT,
+	IP_WAIT_SIGNAL,
+	IP_WAIT_IO_URING,
+	IP_WAIT_POLL,
+	IP_WAIT_OTHER,
+	IP_WAIT_KINDS
+};
+
+/* The name of a kind, as the JSON has it. */
+const char *ip_wait_kind_name(enum ip_wait_kind kind);
+
+/* An object of a kind; what of it is valid tells the kind. */
+struct ip_wait_object {
+	enum ip_wait_kind kind;
+	int32_t fd;	  /* of the process; -1: none */
+	uint64_t address; /* futex, fault; 0: none */
+	uint16_t call;	  /* the system call; IP_NO_CALL: none */
+	int32_t pid;	  /* child: the one that was waited for; 0: any */
+	const char *text; /* what the descriptor is; NULL: not known. The descriptors own it */
+};
+
+/* What a wait was for. descriptors: of the trace; NULL: none is known. pid: the thread's process.
+ */
+void ip_wait_object_of(const struct ip_thread_wait *wait, const struct ip_descriptors *descriptors,
+		       uint32_t pid, struct ip_wait_object *ret);
+
+/* The descriptor that a system call works on; -1: none. */
+int32_t ip_wait_call_fd(const struct ip_thread_call *call);
+/* Whether a system call waits for several descriptors. */
+bool ip_wait_is_poll(const struct ip_thread_call *call);
+
+#endif

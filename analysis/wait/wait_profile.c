@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lays the calls of threads over their states.
+ */
+#include "analysis/wait/wait_profile.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/wait/wait_sums.h"
+#include "common/error.h"
+
+#define NOT_MADE UINT32_MAX
+
+struct maker {
+	struct ip_wait_profile *profile;
+	const struct ip_states *states;
+	const struct ip_descriptors *descriptors;
+	struct ip_wait_sums sums, totals;
+	struct ip_wait_objects objects;
+	size_t room; /* of arrays by node */
+	/* the open calls of the thread, by depth: their nodes */
+	uint32_t *stack;
+	size_t n, stack_room;
+	uint64_t now;	   /* up to which the thread's time has been given to nodes */
+	uint32_t pid, tid; /* tid: the wanted one; 0: all */
+	bool skips;
+	const struct ip_thread_states *thread; /* NULL: no kernel event is of this thread */
+	size_t span;			       /* that now lies in, or the first one behind it */
+	uint32_t *span_objects; /* by wait of the thread: the object's number; NOT_MADE: not yet */
+	bool failed;
+};
+
+static uint32_t object_of_wait(struct maker *m, uint32_t wait)
+{
+	struct ip_wait_object object;
+
+	if (m->span_objects[wait] != NOT_MADE)
+		return m->span_objects[wait];
+	ip_wait_object_of(&m->thread->waits[wait], m->descriptors, m->pid, &object);
+	m->span_objects[wait] = ip_wait_objects_add(&m->objects, &object);
+	m->failed |= m->span_objects[wait] == UINT32_MAX;
+	return m->span_objects[wait];
+}
+
+/* Gives a part of a span to a node. begins: the span begins there. */
+static void give(struct maker *m, uint32_t node, const struct ip_thread_span *span, uint64_t ticks,
+		 bool begins)
+{
+	struct ip_wait_parts *parts = &m->profile->own[node];
+
+	switch (span ? (enum ip_thread_state)span->state : IP_THREAD_UNKNOWN) {
+	case IP_THREAD_RUNNING:
+		parts->cpu += ticks;
+		break;
+	case IP_THREAD_RUNNABLE:
+		parts->runqueue += ticks;
+		break;
+	case IP_THREAD_BLOCKED:
+		m->failed =
+			m->failed || ip_wait_sums_add(&m->sums, node, object_of_wait(m, span->wait),
+						      ticks, begins) < 0;
+		break;
+	default:
+		parts->unknown += ticks;
+	}
+}
+
+/* The thread's time up to ts belongs to its innermost open call. */
+static void pass(struct maker *m, uint64_t ts)
+{
+	const struct ip_thread_states *t = m->thread;
+	const uint32_t node = m->n ? m->stack[m->n - 1] : 0;
+
+	if (ts <= m->now || m->failed)
+		return;
+	if (!m->n) { /* no call is open */
+		m->now = ts;
+		return;
+	}
+	m->profile->own[node].elapsed += ts - m->now;
+	while (m->now < ts) {
+		const struct ip_thread_span *span = NULL;
+		uint64_t end = ts;
+
+		while (t && m->span + 1 < t->nspans && t->spans[m->span + 1].from <= m->now)
+			m->span++;
+		if (t && t->nspans && t->spans[m->span].from <= m->now) {
+			span = &t->spans[m->span];
+			if (m->span + 1 < t->nspans && t->spans[m->span + 1].from < end)
+				end = t->spans[m->span + 1].from;
+			else if (m->span + 1 == t->nspans && m->states->end > m->now &&
+				 m->states->end < end)
+				end = m->states->end;
+			else if (m->span + 1 == t->nspans && m->states->end <= m->now)
+				span = NULL; /* recording of kernel events has ended */
+		} else if (t && t->nspans && t->spans[m->span].from < end) {
+			end = t->spans[m->span].from;
+		}
+		give(m, node, span, end - m->now, span && span->from == m->now);
+		m->now = end;
+	}
+}
+
+/* Makes room in the arrays by node. */
+static int reserve(struct maker *m, size_t nodes)
+{
+	struct ip_wait_profile *p = m->profile;
+	size_t room = m->room ? 2 * m->room : 1024;
+	void *calls, *own;
+
+	if (nodes <= m->room)
+		return 0;
+	while (room < nodes)
+		room *= 2;
+	calls = reallocarray(p->calls, room, sizeof(*p->calls));
+	p->calls = calls ? calls : p->calls;
+	own = reallocarray(p->own, room, sizeof(*p->own));
+	p->own = own ? own : p->own;
+	if (!calls || !own)
+		return ip_error("out of memory");
+	memset(p->calls + m->room, 0, (room - m->room) * sizeof(*p->calls));
+	memset(p->own + m->room, 0, (room - m->room) * sizeof(*p->own));
+	m->room = room;
+	return 0;
+}
+
+/* A recursion is one node: so a path is no longer than there are functions. */
+static uint32_t node_of(struct maker *m, uint32_t above, uint32_t function, bool inner)
+{
+	struct ip_calltree *tree = m->profile->tree;
+	uint32_t node = above;
+
+	while (inner && node && tree->nodes[node].function != function)
+		node = tree->nodes[node].parent;
+	if (inner && node)
+		return node;
+	node = ip_calltree_child(tree, above, function);
+	if (node == IP_NO_NODE || reserve(m, tree->n) < 0) {
+		m->failed = true;
+		return 0;
+	}
+	return node;
+}
+
+static void push(struct maker *m, size_t depth, uint32_t node)
+{
+	if (depth >= m->stack_room) {
+		size_t room = m->stack_room ? 2 * m->stack_room : 256;
+		uint32_t *stack;
+
+		while (room <= depth)
+			room *= 2;
+		stack = reallocarray(m->stack, room, sizeof(*stack));
+		if (!stack) {
+			m->failed = true;
+			ip_error("out of memory");
+			return;
+		}
+		m->stack = stack;
+		m->stack_room = room;
+	}
+	m->stack[depth] = node;
+	m->n = depth + 1;
+}
+
+static void on_opened(void *context, struct ip_frame *frame, size_t depth)
+{
+	struct maker *m = context;
+	uint32_t node;
+
+	if (m->skips)
+		return;
+	pass(m, frame->start);
+	if (m->failed)
+		return;
+	node = node_of(m, depth && depth <= m->n ? m->stack[depth - 1] : 0, frame->function,
+		       frame->flags & IP_FRAME_INNER);
+	frame->tag = node;
+	push(m, depth, node);
+	if (m->failed || frame->flags & IP_FRAME_EARLIER)
+		return;
+	m->profile->calls[node]++;
+	m->profile->function_calls[frame->function]++;
+}
+
+static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	struct maker *m = context;
+
+	if (m->skips)
+		return;
+	pass(m, ts);
+	m->n = depth < m->n ? depth : m->n;
+}
+
+static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	struct maker *m = context;
+
+	if (m->skips)
+		return;
+	pass(m, ts);
+	push(m, depth, frame->tag);
+}
+
+static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		      enum ip_frame_end how)
+{
+	struct maker *m = context;
+
+	if (m->skips || how == IP_END_UNWOUND) /* UNWOUND: it was left before */
+		return;
+	pass(m, end);
+	m->n = depth < m->n ? depth : m->n;
+}
+
+static void on_run(void *context, const struct ip_thread_packets *run)
+{
+	struct maker *m = context;
+
+	m->n = 0;
+	m->now = 0;
+	m->skips = m->tid && m->tid != run->tid;
+	if (m->skips)
+		return;
+	m->span = 0;
+	m->pid = run->pid;
+	m->thread = ip_states_find(m->states, run->tid,
+				   run->begin > m->states->begin ? run->begin : m->states->begin);
+	free(m->span_objects);
+	m->span_objects = NULL;
+	m->profile->unknown_threads += !m->thread;
+	if (!m->thread || !m->thread->nwaits)
+		return;
+	m->span_objects = malloc(m->thread->nwaits * sizeof(*m->span_objects));
+	if (!m->span_objects) {
+		m->failed = true;
+		ip_error("out of memory");
+		return;
+	}
+	memset(m->span_objects, 0xff, m->thread->nwaits * sizeof(*m->span_objects));
+}
+
+/* Calls visit for each function on the path to a node, once. */
+static int up(const struct ip_calltree *tree, uint32_t node, uint32_t *seen, uint32_t mark,
+	      int (*visit)(void *context, uint32_t function), void *context)
+{
+	for (; node; node = tree->nodes[node].parent) {
+		uint32_t function = tree->nodes[node].function;
+
+		if (seen[function] == mark)
+			continue;
+		seen[function] = mark;
+		if (visit(context, function) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+struct adding {
+	struct maker *m;
+	const struct ip_wait_parts *parts;
+	const struct ip_wait_sum *wait;
+};
+
+static int add_parts(void *context, uint32_t function)
+{
+	const struct adding *a = context;
+	struct ip_wait_parts *to = &a->m->profile->functions[function];
+
+	to->elapsed += a->parts->elapsed;
+	to->cpu += a->parts->cpu;
+	to->runqueue += a->parts->runqueue;
+	to->unknown += a->parts->unknown;
+	return 0;
+}
+
+static int add_wait(void *context, uint32_t function)
+{
+	const struct adding *a = context;
+
+	return ip_wait_sums_add(&a->m->totals, function, a->wait->object, a->wait->ticks,
+				a->wait->count);
+}
+
+/* Adds what is innermost in each node to the functions of its path. */
+static int add_up(struct maker *m)
+{
+	struct ip_wait_profile *p = m->profile;
+	uint32_t *seen = calloc(p->session->nfunctions, sizeof(*seen)), mark = 0;
+	struct adding a = {.m = m};
+	int ret = seen ? 0 : ip_error("out of memory");
+
+	for (size_t node = 1; ret == 0 && node < p->tree->n; node++) {
+		a.parts = &p->own[node];
+		ret = up(p->tree, node, seen, ++mark, add_parts, &a);
+	}
+	ip_wait_sums_sort(&m->sums, &p->own_waits, &p->nown_waits);
+	for (size_t i = 0; ret == 0 && i < p->nown_waits; i++) {
+		a.wait = &p->own_waits[i];
+		ret = up(p->tree, a.wait->owner, seen, ++mark, add_wait, &a);
+	}
+	free(seen);
+	ip_wait_sums_sort(&m->totals, &p->waits, &p->nwaits);
+	return ret;
+}
+
+struct ip_wait_profile *ip_wait_profile_make(struct ip_trace_reader *trace,
+					     const struct ip_states *states,
+					     const struct ip_descriptors *descriptors, uint32_t tid)
+{
+	static const struct ip_frames_ops ops = {
+		.opened = on_opened, .left = on_left, .resumed = on_resumed, .closed = on_closed};
+	struct ip_wait_profile *p = calloc(1, sizeof(*p));
+	struct maker m = {.profile = p, .states = states, .descriptors = descriptors, .tid = tid};
+	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &m, .run = on_run};
+	const size_t n = trace->session->nfunctions;
+	int ret = p ? 0 : -1;
+
+	if (p) {
+		p->session = trace->session;
+		p->tree = ip_calltree_create();
+		p->function_calls = calloc(n, sizeof(*p->function_calls));
+		p->functions = calloc(n, sizeof(*p->functions));
+		ret = p->tree && p->function_calls && p->functions ? reserve(&m, 1) : -1;
+	}
+	if (ret == 0) {
+		ret = ip_trace_reader_visit(trace, &visitor, &p->events);
+		ret = m.failed ? -1 : ret;
+	} else {
+		ip_error("out of memory");
+	}
+	if (ret == 0)
+		ret = add_up(&m);
+	if (p) {
+		p->objects = m.objects.items;
+		p->nobjects = m.objects.n;
+		m.objects.items = NULL;
+	}
+	ip_wait_objects_clear(&m.objects);
+	ip_wait_sums_clear(&m.sums);
+	ip_wait_sums_clear(&m.totals);
+	free(m.span_objects);
+	free(m.stack);
+	if (ret == 0)
+		return p;
+	ip_wait_profile_destroy(p);
+	return NULL;
+}
+
+void ip_wait_profile_destroy(struct ip_wait_profile *p)
+{
+	if (!p)
+		return;
+	ip_calltree_destroy(p->tree);
+	free(p->calls);
+	free(p->own);
+	free(p->own_waits);
+	free(p->function_calls);
+	free(p->functions);
+	free(p->waits);
+	free(p->objects);
+	free(p);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the time of functions goes: on a CPU, waiting for one, blocked on objects. The calls of the
+ * trace and the states of its threads (thread_states.h) are laid over each other. Each moment of a
+ * thread belongs to the innermost call that is open then, and to one state: so the parts of a call,
+ * those of the calls inside it included, are its elapsed time.
+ */
+#ifndef IP_WAIT_PROFILE_H
+#define IP_WAIT_PROFILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/callstack/trace.h"
+#include "analysis/profile/calltree.h"
+#include "analysis/wait/descriptors.h"
+#include "analysis/wait/thread_states.h"
+#include "analysis/wait/wait_object.h"
+
+/* TSC ticks. elapsed = cpu + runqueue + unknown + those of all waits. */
+struct ip_wait_parts {
+	uint64_t elapsed, cpu, runqueue, unknown;
+};
+
+/* For how long a call path, or a function, was blocked on one object. */
+struct ip_wait_sum {
+	uint32_t owner; /* node or function */
+	uint32_t object;
+	uint64_t ticks, count;
+};
+
+struct ip_wait_profile {
+	const struct ip_recording *session;
+	struct ip_calltree *tree;  /* of call paths; of its sums none is filled in */
+	uint64_t *calls;	   /* by node */
+	struct ip_wait_parts *own; /* by node: of what is innermost there */
+	/* by node, then by object: of what is innermost there */
+	struct ip_wait_sum *own_waits;
+	size_t nown_waits;
+	/* by function: of its calls that lie in no other call of the function */
+	uint64_t *function_calls;
+	struct ip_wait_parts *functions;
+	struct ip_wait_sum *waits; /* by function, the longest first */
+	size_t nwaits;
+	struct ip_wait_object *objects;
+	size_t nobjects;
+	uint64_t events;
+	size_t unknown_threads; /* that have calls, and no kernel event */
+};
+
+/* Reads the calls of the trace. states, descriptors: of the trace; borrowed. tid: of this thread
+ * only; 0: of all. Returns NULL with an error. */
+struct ip_wait_profile *ip_wait_profile_make(struct ip_trace_reader *trace,
+					     const struct ip_states *states,
+					     const struct ip_descriptors *descriptors,
+					     uint32_t tid);
+void ip_wait_profile_destroy(struct ip_wait_profile *profile);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe wait: where the time of functions goes.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/filter_options.h"
+#include "cli/trace_args.h"
+#include "cli/wait/wait_calls.h"
+#include "cli/wait/wait_report.h"
+#include "common/error.h"
+
+static const char help[] =
+	"usage: iprobe wait [OPTIONS] [DIR]\n\n"
+	"Shows where the time of functions goes (iprobe.data): on a CPU, waiting for one, blocked "
+	"on what.\n"
+	"The recording must have events of the kernel: see iprobe-attach(1).\n\n"
+	"  -f, --functions SEL  these functions only\n"
+	"  -n, --limit N        the N functions that waited longest (default 20; with --json all)\n"
+	"      --of SEL         the slowest calls of these functions, one by one: what each waited "
+	"for, and what\n"
+	"                       the threads did meanwhile that ended its waits\n"
+	"      --slowest N      so many calls (default 3)\n"
+	"      --objects N      at most N objects for each function (default 3; with --json all)\n"
+	"      --tid TID        this thread only\n"
+	"      --full-names     whole C++ names, not their short forms\n"
+	"      --json           one JSON document\n";
+
+enum { OPT_JSON = 256, OPT_OBJECTS, OPT_OF, OPT_SLOWEST };
+
+static int take(const char *command, int option, void *context)
+{
+	struct cli_wait_options *o = context;
+	char *end;
+	unsigned long n;
+
+	if (option == OPT_JSON) {
+		o->json = true;
+		return -1;
+	}
+	if (option == OPT_OF) {
+		o->of = true;
+		return cli_functions(command, optarg, &o->filter.functions) ? 2 : -1;
+	}
+	n = strtoul(optarg, &end, 10);
+	if (*optarg < '0' || *optarg > '9' || *end || n > UINT32_MAX)
+		return cli_usage(command, "%s takes a number, not '%s'",
+				 option == OPT_OBJECTS ? "--objects" : "--slowest", optarg);
+	if (option == OPT_SLOWEST && !n)
+		return cli_usage(command, "--slowest takes a number above 0");
+	*(option == OPT_OBJECTS ? &o->objects : &o->slowest) = n;
+	return -1;
+}
+
+int cmd_wait(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		CLI_FILTER_FUNCTIONS,
+		CLI_FILTER_LIMIT,
+		CLI_FILTER_TID,
+		{"of", required_argument, NULL, OPT_OF},
+		{"slowest", required_argument, NULL, OPT_SLOWEST},
+		{"objects", required_argument, NULL, OPT_OBJECTS},
+		{"json", no_argument, NULL, OPT_JSON},
+		CLI_FILTER_FULL_NAMES,
+		CLI_FILTER_HELP,
+		{0}};
+	static const struct cli_filter_command command = {"f:n:h", help, long_options, take};
+	struct cli_wait_options o = {.filter = CLI_FILTER_ALL, .objects = SIZE_MAX, .slowest = 3};
+	const char *dir;
+	int code = cli_filter_parse(argc, argv, &command, &o.filter, &o);
+
+	if (code < 0)
+		code = cli_reader_dir(argv[0], argc, argv, &dir);
+	if (code >= 0)
+		return code;
+	if (!o.json && o.filter.limit == SIZE_MAX && !o.filter.functions)
+		o.filter.limit = 20;
+	if (o.of && o.filter.tid)
+		return cli_usage(argv[0], "--of shows calls of all threads: it does not go with "
+					  "--tid");
+	if (!o.json && o.objects == SIZE_MAX)
+		o.objects = 3;
+	/* where the user leaves a pager, this process ends without a message */
+	signal(SIGPIPE, SIG_DFL);
+	return (o.of ? cli_wait_calls : cli_wait_report)(dir, &o) < 0 ? cli_fail() : 0;
+}

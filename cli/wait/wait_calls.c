@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The slowest calls, and the chains of what they waited for.
+ */
+#include "cli/wait/wait_calls.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/profile/slowest.h"
+#include "analysis/wait/critical_path.h"
+#include "analysis/wait/function_index.h"
+#include "cli/trace_args.h"
+#include "cli/wait/wait_load.h"
+#include "common/array.h"
+#include "common/error.h"
+#include "common/json.h"
+#include "common/print.h"
+#include "common/units.h"
+
+/* Steps of a path of one kind: of one thread, in one state, on one object. */
+struct part {
+	const struct ip_thread_states *thread;
+	uint8_t state;
+	bool own; /* of the call's own thread: depth 0 */
+	struct ip_wait_object object;
+	uint32_t function; /* in which the thread was at its longest step */
+	int32_t other;	   /* RUNNABLE: who had the CPU at the longest step */
+	uint64_t ticks, count;
+	uint64_t longest, at; /* the longest step, and when it began */
+	/* own BLOCKED: who ended its longest wait, and where that one was when it began */
+	const struct ip_thread_states *holder;
+	uint32_t holder_function;
+	/* not own: index of the own part whose wait it is the reason of */
+	size_t because;
+};
+
+struct call {
+	const struct ip_slow_call *call;
+	const struct ip_thread_states *thread;
+	struct part *parts;
+	size_t nparts;
+	struct ip_path_step *steps;
+	size_t nsteps;
+};
+
+struct context {
+	struct cli_wait_trace trace;
+	struct ip_function_index *functions;
+};
+
+static bool same_object(const struct ip_wait_object *a, const struct ip_wait_object *b)
+{
+	return a->kind == b->kind && a->fd == b->fd && a->address == b->address &&
+	       a->call == b->call && a->pid == b->pid &&
+	       (a->text == b->text || (a->text && b->text && !strcmp(a->text, b->text)));
+}
+
+static struct part *find_part(struct call *c, const struct part *like)
+{
+	for (size_t i = 0; i < c->nparts; i++) {
+		struct part *p = &c->parts[i];
+
+		if (p->thread == like->thread && p->state == like->state && p->own == like->own &&
+		    (p->own || p->because == like->because) &&
+		    (p->state != IP_THREAD_BLOCKED || same_object(&p->object, &like->object)))
+			return p;
+	}
+	if (ip_array_grow(&c->parts, c->nparts, sizeof(*like)) < 0)
+		return NULL;
+	c->parts[c->nparts] = *like;
+	return &c->parts[c->nparts++];
+}
+
+/* The process of a thread: descriptors are noted by it. */
+static uint32_t pid_of(const struct context *x, int32_t tid)
+{
+	for (size_t i = 0; i < x->trace.trace->nruns; i++)
+		if ((int32_t)x->trace.trace->runs[i].tid == tid)
+			return x->trace.trace->runs[i].pid;
+	return tid;
+}
+
+static int add_time(struct context *x, struct call *c, const struct ip_path_step *step,
+		    uint32_t wait, bool own, size_t because, size_t *ret)
+{
+	struct part like = {.thread = step->thread,
+			    .state = step->state,
+			    .own = own,
+			    .because = because,
+			    .function = IP_NO_FUNCTION_AT,
+			    .holder_function = IP_NO_FUNCTION_AT};
+	struct part *p;
+
+	if (step->state == IP_THREAD_BLOCKED)
+		ip_wait_object_of(&step->thread->waits[wait], &x->trace.descriptors,
+				  pid_of(x, step->thread->tid), &like.object);
+	p = find_part(c, &like);
+	if (!p)
+		return -1;
+	p->ticks += step->to - step->from;
+	p->count++;
+	if (step->to - step->from > p->longest) {
+		const struct ip_thread_waking *waking =
+			step->state == IP_THREAD_BLOCKED ? &step->thread->waits[wait].waking : NULL;
+
+		p->longest = step->to - step->from;
+		p->at = step->from;
+		p->other = step->other;
+		p->holder = waking && !waking->context && waking->waker
+				    ? ip_states_find(x->trace.states, waking->waker, waking->tsc)
+				    : NULL;
+	}
+	if (ret)
+		*ret = p - c->parts;
+	return 0;
+}
+
+/* The spans of the call's own thread. */
+static int add_own(struct context *x, struct call *c, uint64_t from, uint64_t to)
+{
+	const struct ip_thread_states *t = c->thread;
+	struct ip_path_step step = {.thread = t, .from = from, .to = to};
+	size_t i = t ? ip_states_span_at(t, from) : 0;
+
+	if (!t)
+		return add_time(x, c, &step, 0, true, 0, NULL);
+	if (i == t->nspans) {
+		step.to = t->nspans && t->spans[0].from < to ? t->spans[0].from : to;
+		if (add_time(x, c, &step, 0, true, 0, NULL) < 0)
+			return -1;
+		step.from = step.to;
+		i = 0;
+	}
+	for (; i < t->nspans && step.from < to; i++) {
+		const struct ip_thread_span *s = &t->spans[i];
+		size_t part;
+
+		step.to =
+			i + 1 < t->nspans && t->spans[i + 1].from < to ? t->spans[i + 1].from : to;
+		step.state = s->state == IP_THREAD_GONE ? IP_THREAD_UNKNOWN : s->state;
+		step.other = s->other;
+		if (add_time(x, c, &step, s->wait, true, 0, &part) < 0)
+			return -1;
+		/* what others did while the thread was blocked */
+		for (size_t k = 0; step.state == IP_THREAD_BLOCKED && k < c->nsteps; k++)
+			if (c->steps[k].depth && c->steps[k].from >= step.from &&
+			    c->steps[k].to <= step.to &&
+			    add_time(x, c, &c->steps[k], c->steps[k].wait, false, part, NULL) < 0)
+				return -1;
+		step.from = step.to;
+	}
+	return 0;
+}
+
+/* Where the threads of the parts were. */
+static int add_functions(struct context *x, struct call *c)
+{
+	for (size_t i = 0; i < c->nparts; i++) {
+		struct part *p = &c->parts[i];
+
+		if (p->thread && !p->own &&
+		    ip_function_index_find(x->functions, p->thread->tid, p->at, &p->function) < 0)
+			return -1;
+		if (p->own && p->holder &&
+		    ip_function_index_find(x->functions, p->holder->tid, p->at,
+					   &p->holder_function) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int explain(struct context *x, const struct ip_slow_call *slow, struct call *ret)
+{
+	const uint64_t from = slow->start, to = slow->start + slow->ticks;
+
+	*ret = (struct call){.call = slow};
+	ret->thread = ip_states_find(x->trace.states, slow->tid, from);
+	if (ret->thread && ip_critical_path_find(x->trace.states, ret->thread, from, to,
+						 &ret->steps, &ret->nsteps) < 0)
+		return -1;
+	return add_own(x, ret, from, to) < 0 ? -1 : add_functions(x, ret);
+}
+
+static void clear(struct call *c)
+{
+	free(c->parts);
+	free(c->steps);
+}
+
+static const char *function_name(const struct context *x, uint32_t function)
+{
+	return function == IP_NO_FUNCTION_AT ? NULL : ip_names_shown(x->trace.names, function);
+}
+
+static void print_thread(const struct ip_thread_states *t)
+{
+	ip_print(stdout, "thread %d", t->tid);
+	if (*t->name)
+		ip_print(stdout, " (%s)", t->name);
+}
+
+static void print_what(const struct context *x, const struct part *p)
+{
+	switch ((enum ip_thread_state)p->state) {
+	case IP_THREAD_RUNNING:
+		ip_print(stdout, "on a CPU");
+		break;
+	case IP_THREAD_RUNNABLE:
+		ip_print(stdout, "waiting for a CPU");
+		break;
+	case IP_THREAD_BLOCKED:
+		ip_print(stdout, "blocked on %s %s", ip_wait_kind_name(p->object.kind),
+			 ip_object_name(x->trace.object_names, &p->object));
+		break;
+	default:
+		ip_print(stdout, "not known");
+	}
+}
+
+static const struct ip_thread_states *competitor(const struct context *x, const struct part *p)
+{
+	return p->state == IP_THREAD_RUNNABLE && p->other
+		       ? ip_states_find(x->trace.states, p->other, p->at)
+		       : NULL;
+}
+
+static void print_part(const struct context *x, const struct part *p)
+{
+	const struct ip_thread_states *had = competitor(x, p);
+	char time[32];
+
+	ip_print(stdout, p->own ? "  %10s  " : "              %10s  ",
+		 ip_format_ns(cli_wait_ns(&x->trace, p->ticks), time));
+	if (!p->own) {
+		print_thread(p->thread);
+		ip_print(stdout, " ");
+	}
+	print_what(x, p);
+	if (p->count > 1)
+		ip_print(stdout, " (%" PRIu64 " times)", p->count);
+	if (had) {
+		ip_print(stdout, ", which ");
+		print_thread(had);
+		ip_print(stdout, " had");
+	}
+	if (p->own && p->holder) {
+		ip_print(stdout, p->object.kind == IP_WAIT_FUTEX ? ", held by " : ", ended by ");
+		print_thread(p->holder);
+	}
+	if (function_name(x, p->own ? p->holder_function : p->function))
+		ip_print(stdout, " in %s",
+			 function_name(x, p->own ? p->holder_function : p->function));
+	ip_print(stdout, "\n");
+}
+
+static int by_ticks(const void *left, const void *right)
+{
+	const struct part *a = *(struct part *const *)left, *b = *(struct part *const *)right;
+
+	return a->ticks != b->ticks ? (a->ticks > b->ticks ? -1 : 1) : a < b ? -1 : 1;
+}
+
+/* Sorted pointers to all parts: the longest first. */
+static struct part **sort(const struct call *c)
+{
+	struct part **sorted = calloc(c->nparts + 1, sizeof(*sorted));
+
+	for (size_t i = 0; sorted && i < c->nparts; i++)
+		sorted[i] = &c->parts[i];
+	if (sorted && c->nparts)
+		qsort(sorted, c->nparts, sizeof(*sorted), by_ticks);
+	if (!sorted)
+		ip_error("out of memory");
+	return sorted;
+}
+
+static double since_start(const struct context *x, uint64_t tsc)
+{
+	const uint64_t start = x->trace.trace->session->tsc_start;
+
+	return tsc > start ? cli_wait_ns(&x->trace, tsc - start) : 0;
+}
+
+static int print_call(const struct context *x, const struct call *c)
+{
+	char time[32], at[32];
+	struct part **sorted = sort(c);
+
+	if (!sorted)
+		return -1;
+	ip_print(stdout, "%s: %s in thread %u", ip_names_shown(x->trace.names, c->call->function),
+		 ip_format_ns(cli_wait_ns(&x->trace, c->call->ticks), time), c->call->tid);
+	if (c->thread && *c->thread->name)
+		ip_print(stdout, " (%s)", c->thread->name);
+	ip_print(stdout, ", %s after the start%s\n",
+		 ip_format_ns(since_start(x, c->call->start), at),
+		 c->call->how == IP_END_UNFINISHED ? "; it had not finished" : "");
+	for (size_t i = 0; i < c->nparts; i++) {
+		if (!sorted[i]->own)
+			continue;
+		print_part(x, sorted[i]);
+		for (size_t k = 0, n = 0; k < c->nparts && n < x->trace.options->objects; k++)
+			if (!sorted[k]->own && &c->parts[sorted[k]->because] == sorted[i]) {
+				print_part(x, sorted[k]);
+				n++;
+			}
+	}
+	ip_print(stdout, "\n");
+	free(sorted);
+	return 0;
+}
+
+static void json_thread(struct ip_json *j, const char *key, const struct context *x,
+			const struct ip_thread_states *t, uint32_t function)
+{
+	ip_json_object(j, key);
+	ip_json_int(j, "tid", t->tid);
+	ip_json_string(j, "thread", t->name);
+	ip_json_string(j, "function",
+		       function == IP_NO_FUNCTION_AT ? NULL
+						     : ip_names_get(x->trace.names, function));
+	ip_json_end_object(j);
+}
+
+static const char *state_name(uint8_t state)
+{
+	static const char *const names[] = {[IP_THREAD_UNKNOWN] = "unknown",
+					    [IP_THREAD_RUNNING] = "cpu",
+					    [IP_THREAD_RUNNABLE] = "runqueue",
+					    [IP_THREAD_BLOCKED] = "blocked",
+					    [IP_THREAD_GONE] = "unknown"};
+
+	return names[state];
+}
+
+static void json_object(struct ip_json *j, const struct context *x, const struct ip_wait_object *o)
+{
+	ip_json_string(j, "kind", ip_wait_kind_name(o->kind));
+	ip_json_string(j, "object", ip_object_name(x->trace.object_names, o));
+}
+
+static void json_because(struct ip_json *j, const struct context *x, const struct call *c,
+			 struct part **sorted, const struct part *own)
+{
+	ip_json_array(j, "because");
+	for (size_t k = 0; k < c->nparts; k++) {
+		const struct part *p = sorted[k];
+
+		if (p->own || &c->parts[p->because] != own)
+			continue;
+		ip_json_object(j, NULL);
+		ip_json_int(j, "tid", p->thread->tid);
+		ip_json_string(j, "thread", p->thread->name);
+		ip_json_string(j, "function",
+			       p->function == IP_NO_FUNCTION_AT
+				       ? NULL
+				       : ip_names_get(x->trace.names, p->function));
+		ip_json_string(j, "state", state_name(p->state));
+		if (p->state == IP_THREAD_BLOCKED)
+			json_object(j, x, &p->object);
+		ip_json_uint(j, "ns", cli_wait_ns(&x->trace, p->ticks) + 0.5);
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
+static void json_path(struct ip_json *j, const struct context *x, const struct call *c)
+{
+	ip_json_array(j, "critical_path");
+	for (size_t i = 0; i < c->nsteps; i++) {
+		const struct ip_path_step *s = &c->steps[i];
+		struct ip_wait_object o;
+
+		ip_json_object(j, NULL);
+		ip_json_uint(j, "from_ns", since_start(x, s->from) + 0.5);
+		ip_json_uint(j, "to_ns", since_start(x, s->to) + 0.5);
+		ip_json_int(j, "tid", s->thread->tid);
+		ip_json_string(j, "thread", s->thread->name);
+		ip_json_string(j, "state", state_name(s->state));
+		if (s->state == IP_THREAD_BLOCKED) {
+			ip_wait_object_of(&s->thread->waits[s->wait], &x->trace.descriptors,
+					  pid_of(x, s->thread->tid), &o);
+			json_object(j, x, &o);
+		}
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
+static int json_call(struct ip_json *j, const struct context *x, const struct call *c)
+{
+	uint64_t sums[IP_THREAD_GONE + 1] = {0};
+	struct part **sorted = sort(c);
+
+	if (!sorted)
+		return -1;
+	for (size_t i = 0; i < c->nparts; i++)
+		if (c->parts[i].own)
+			sums[c->parts[i].state] += c->parts[i].ticks;
+	ip_json_object(j, NULL);
+	ip_json_string(j, "function", ip_names_get(x->trace.names, c->call->function));
+	ip_json_uint(j, "tid", c->call->tid);
+	ip_json_string(j, "thread", c->thread ? c->thread->name : NULL);
+	ip_json_uint(j, "from_ns", since_start(x, c->call->start) + 0.5);
+	ip_json_uint(j, "elapsed_ns", cli_wait_ns(&x->trace, c->call->ticks) + 0.5);
+	ip_json_uint(j, "cpu_ns", cli_wait_ns(&x->trace, sums[IP_THREAD_RUNNING]) + 0.5);
+	ip_json_uint(j, "runqueue_ns", cli_wait_ns(&x->trace, sums[IP_THREAD_RUNNABLE]) + 0.5);
+	ip_json_uint(j, "unknown_ns", cli_wait_ns(&x->trace, sums[IP_THREAD_UNKNOWN]) + 0.5);
+	ip_json_array(j, "blocked");
+	for (size_t i = 0; i < c->nparts; i++) {
+		const struct part *p = sorted[i];
+
+		if (!p->own || p->state != IP_THREAD_BLOCKED)
+			continue;
+		ip_json_object(j, NULL);
+		json_object(j, x, &p->object);
+		ip_json_uint(j, "ns", cli_wait_ns(&x->trace, p->ticks) + 0.5);
+		ip_json_uint(j, "count", p->count);
+		if (p->holder)
+			json_thread(j, "holder", x, p->holder, p->holder_function);
+		json_because(j, x, c, sorted, p);
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+	json_path(j, x, c);
+	ip_json_end_object(j);
+	free(sorted);
+	return 0;
+}
+
+static int print_all(struct context *x, const struct ip_slowest *found)
+{
+	const struct cli_wait_options *o = x->trace.options;
+	struct ip_json j;
+	int ret = 0;
+
+	if (o->json) {
+		ip_json_init(&j, stdout);
+		ip_json_object(&j, NULL);
+		ip_json_uint(&j, "kernel_lost", x->trace.states->lost);
+		ip_json_array(&j, "calls");
+	} else {
+		cli_wait_print_head(&x->trace, found->events);
+	}
+	for (size_t i = 0; ret == 0 && i < found->n; i++) {
+		struct call c;
+
+		ret = explain(x, &found->calls[i], &c);
+		if (ret == 0)
+			ret = o->json ? json_call(&j, x, &c) : print_call(x, &c);
+		clear(&c);
+	}
+	if (o->json) {
+		ip_json_end_array(&j);
+		ip_json_end_object(&j);
+	} else if (!found->n) {
+		ip_print(stdout, "No call of it was recorded.\n");
+	}
+	return ret;
+}
+
+int cli_wait_calls(const char *dir, const struct cli_wait_options *o)
+{
+	struct context x = {0};
+	struct ip_slowest *found = NULL;
+	const struct ip_value_matches none = {0};
+	struct ip_slowest_options wanted = {
+		.n = o->slowest, .by = IP_SLOWEST_BY_DURATION, .matches = &none};
+	int ret = cli_wait_load(dir, o, &x.trace);
+
+	if (ret == 0) {
+		wanted.selected = x.trace.selected;
+		x.functions = ip_function_index_create(x.trace.trace);
+		ret = x.functions ? ip_slowest_find(x.trace.trace, &wanted, &found) : -1;
+	}
+	if (ret == 0) {
+		cli_reader_warn(x.trace.trace);
+		ret = print_all(&x, found);
+	}
+	if (ret == 0)
+		ret = cli_reader_check_stdout();
+	ip_slowest_destroy(found);
+	ip_function_index_destroy(x.functions);
+	cli_wait_clear(&x.trace);
+	return ret;
+}

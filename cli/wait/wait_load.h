@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the reports of iprobe wait are made from: a trace with kernel events, read.
+ */
+#ifndef IP_CLI_WAIT_LOAD_H
+#define IP_CLI_WAIT_LOAD_H
+
+#include "analysis/callstack/trace.h"
+#include "analysis/read/names.h"
+#include "analysis/wait/descriptors.h"
+#include "analysis/wait/object_name.h"
+#include "analysis/wait/thread_states.h"
+#include "cli/wait/wait_report.h"
+
+struct cli_wait_trace {
+	const char *dir;
+	const struct cli_wait_options *options;
+	struct ip_trace_reader *trace;
+	struct ip_states *states;
+	struct ip_descriptors descriptors;
+	struct ip_names *names;
+	struct ip_object_names *object_names;
+	bool *selected; /* by function */
+};
+
+/* Reads a trace. The caller clears *ret in any case. Returns 0, or -1 with an error. */
+int cli_wait_load(const char *dir, const struct cli_wait_options *o, struct cli_wait_trace *ret);
+void cli_wait_clear(struct cli_wait_trace *t);
+
+double cli_wait_ns(const struct cli_wait_trace *t, uint64_t ticks);
+/* Prints how much was recorded, and what of it was lost. */
+void cli_wait_print_head(const struct cli_wait_trace *t, uint64_t events);
+
+#endif

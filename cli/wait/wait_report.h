@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The report of iprobe wait.
+ */
+#ifndef IP_CLI_WAIT_REPORT_H
+#define IP_CLI_WAIT_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/filter_options.h"
+
+struct cli_wait_options {
+	struct cli_filter filter;
+	size_t objects; /* for each function, at most */
+	size_t slowest; /* calls, with --of */
+	bool json;
+	bool of; /* the calls of functions, not the functions */
+};
+
+/* Prints what the functions of a trace waited for. Returns 0, or -1 with an error. */
+int cli_wait_report(const char *dir, const struct cli_wait_options *o);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The system calls of the machine: names and arguments. They are the names that syscalls(2) and the
+ * kernel's own tracepoints use.
+ */
+#ifndef IP_SYSCALLS_H
+#define IP_SYSCALLS_H
+
+#include <stdint.h>
+
+#define IP_SYSCALL_ARGUMENTS 6 /* the most that a system call has */
+
+struct ip_syscall {
+	const char *name;
+	/* the names of its arguments in their order, separated by commas; "": it has none, or they
+	 * are not known */
+	const char *arguments;
+};
+
+/* The system call with a number; NULL: there is none, or it is newer than this table. */
+const struct ip_syscall *ip_syscall_find(uint64_t number);
+/* All numbers of the table are below this one. */
+unsigned ip_syscall_end(void);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * DIR/kernel/metadata: describes the layout of kernel_format.h in TSDL (CTF 1.8).
+ */
+#ifndef IP_KERNEL_METADATA_H
+#define IP_KERNEL_METADATA_H
+
+#include <stdio.h>
+
+#include "common/trace/ctf_metadata.h"
+
+/* Writes the text to out; does not flush or close it. m: of labels, threads and command nothing is
+ * used. Returns 0, or -1 with an error. */
+int ip_kernel_metadata_write(FILE *out, const struct ip_ctf_metadata *m);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Notes what the descriptors of the target's processes are: DIR/iprobe/descriptors
+ * (common/trace/trace_format.h). The kernel's events have numbers only.
+ *
+ * Protocol, for a descriptor that a system call has made:
+ *
+ *   1. The call's return is read from the kernel's buffer: the thread has descriptor N.
+ *   2. What N is now is read from /proc/TID/fd/N.
+ *   3. The buffers are read again. They hold all that has happened up to step 2. Where a thread has
+ *      begun meanwhile to close N, or to put another file there, N may have been that other file in
+ *      step 2, and nothing is noted.
+ *   4. It is noted, from the time of step 1 on.
+ *
+ * So what is noted is right. What is missing is told as unknown. Where more calls than
+ * IP_DESCRIPTORS_MOST return in one turn of the reader, those behind are not looked at.
+ */
+#ifndef IP_DESCRIPTOR_LOG_H
+#define IP_DESCRIPTOR_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define IP_DESCRIPTORS_MOST 256u
+
+struct ip_descriptor_log;
+
+/* dir: of the trace. Returns NULL with an error. */
+struct ip_descriptor_log *ip_descriptor_log_open(int dir);
+void ip_descriptor_log_close(struct ip_descriptor_log *log);
+
+/* Notes all descriptors that a process has, as what they were from tsc on. Returns 0, or -1 with an
+ * error: it cannot be written. */
+int ip_descriptor_log_scan(struct ip_descriptor_log *log, pid_t pid, uint64_t tsc);
+
+/* Steps 1 and 3: looks at an event (common/trace/kernel_format.h). */
+void ip_descriptor_log_event(struct ip_descriptor_log *log, const uint8_t *event);
+
+/* Step 2. Returns whether there was something to look at: then step 3 and ip_descriptor_log_write()
+ * follow. */
+bool ip_descriptor_log_look(struct ip_descriptor_log *log);
+/* In place of step 4: step 3 cannot be finished. */
+void ip_descriptor_log_give_up(struct ip_descriptor_log *log);
+/* Step 4. Returns 0, or -1 with an error. */
+int ip_descriptor_log_write(struct ip_descriptor_log *log);
+
+#endif

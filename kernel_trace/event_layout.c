@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads layouts of tracepoints, and converts their records.
+ */
+#include "kernel_trace/event_layout.h"
+
+#include <event-parse.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tracefs.h>
+
+#include "common/arch/syscalls.h"
+#include "common/error.h"
+#include "common/trace/kernel_format.h"
+
+#define TYPES	 65536u /* of tracepoints: 16 bits of each record */
+#define HARDIRQ	 0x08u	/* of common_flags (trace_flag_type of the kernel) */
+#define SOFTIRQ	 0x10u
+#define ARGUMENT 8u /* bytes */
+
+/* One field: bytes of the record that become bytes of the event. */
+struct step {
+	uint16_t from;
+	uint8_t size, to_size;
+	bool dynamic; /* at `from` stands where the bytes are: offset, and length << 16 */
+	bool is_signed;
+};
+
+struct conversion {
+	uint16_t id;
+	unsigned nsteps;
+	struct step steps[IP_KERNEL_FIELDS_MAX];
+};
+
+enum { PART_TYPE, PART_FLAGS, PART_PID, PARTS };
+
+struct ip_event_layout {
+	struct step common[PARTS];
+	struct step number, arguments, result; /* of system calls */
+	int32_t entry, exit;		       /* types of raw_syscalls; -1: none */
+	uint8_t by_type[TYPES];		       /* index of conversions, from 1 on */
+	struct conversion conversions[IP_KERNEL_EVENTS];
+};
+
+static bool find(struct tep_event *event, const char *name, struct step *ret)
+{
+	const struct tep_format_field *field = tep_find_any_field(event, name);
+
+	if (!field || field->offset < 0 || field->offset > UINT16_MAX || field->size <= 0 ||
+	    field->size > UINT8_MAX)
+		return false;
+	*ret = (struct step){.from = field->offset,
+			     .size = field->size,
+			     .dynamic = field->flags & TEP_FIELD_IS_DYNAMIC,
+			     .is_signed = field->flags & TEP_FIELD_IS_SIGNED};
+	return true;
+}
+
+/* A tracepoint that the kernel does not have is left out, and so is one without a field that we
+ * need: its events would tell something wrong. */
+static void add(struct ip_event_layout *layout, struct tep_handle *tep, unsigned id)
+{
+	const struct ip_kernel_kind *kind = ip_kernel_kind_of(id);
+	struct conversion *c = &layout->conversions[id];
+	struct tep_event *event;
+
+	if (!kind || !kind->system)
+		return;
+	event = tep_find_event_by_name(tep, kind->system, kind->tracepoint);
+	if (!event || event->id < 0 || event->id >= (int)TYPES)
+		return;
+	for (; c->nsteps < IP_KERNEL_FIELDS_MAX && kind->fields[c->nsteps].name; c->nsteps++) {
+		const struct ip_kernel_field *field = &kind->fields[c->nsteps];
+		struct step *step = &c->steps[c->nsteps];
+
+		if (!find(event, field->of_tracepoint ? field->of_tracepoint : field->name, step))
+			return;
+		step->to_size = ip_kernel_type_size(field->type);
+		if (field->type != IP_KERNEL_TEXT16 && (step->dynamic || step->size > 8))
+			return;
+	}
+	c->id = id;
+	layout->by_type[event->id] = id;
+}
+
+static void add_calls(struct ip_event_layout *layout, struct tep_handle *tep)
+{
+	struct tep_event *entry = tep_find_event_by_name(tep, "raw_syscalls", "sys_enter"),
+			 *exit = tep_find_event_by_name(tep, "raw_syscalls", "sys_exit");
+	struct step number;
+
+	layout->entry = layout->exit = -1;
+	if (!entry || !exit || !find(entry, "id", &layout->number) ||
+	    !find(entry, "args", &layout->arguments) || !find(exit, "ret", &layout->result) ||
+	    !find(exit, "id", &number) || number.from != layout->number.from ||
+	    layout->number.size != 8 || layout->result.size != 8 ||
+	    layout->arguments.size != ARGUMENT * IP_SYSCALL_ARGUMENTS)
+		return;
+	layout->entry = entry->id;
+	layout->exit = exit->id;
+}
+
+static int read_all(struct ip_event_layout *layout, struct tep_handle *tep)
+{
+	struct tep_event *any = tep_find_event_by_name(tep, "sched", "sched_switch");
+
+	if (!any || !find(any, "common_type", &layout->common[PART_TYPE]) ||
+	    !find(any, "common_flags", &layout->common[PART_FLAGS]) ||
+	    !find(any, "common_pid", &layout->common[PART_PID]) ||
+	    layout->common[PART_TYPE].size != 2 || layout->common[PART_FLAGS].size != 1 ||
+	    layout->common[PART_PID].size != 4)
+		return ip_error("this kernel's records of sched_switch are laid out in a way that "
+				"iprobe does not know");
+	for (unsigned id = 0; id < IP_KERNEL_EVENTS; id++)
+		add(layout, tep, id);
+	add_calls(layout, tep);
+	return 0;
+}
+
+struct ip_event_layout *ip_event_layout_read(void)
+{
+	static const char *const systems[] = {"sched", "signal",       "irq",
+					      "timer", "irq_vectors",  "exceptions",
+					      "block", "raw_syscalls", NULL};
+	struct tep_handle *tep;
+	struct ip_event_layout *layout = calloc(1, sizeof(*layout));
+
+	if (!layout) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	tep = tracefs_local_events_system(NULL, systems);
+	if (!tep || read_all(layout, tep) < 0) {
+		if (!tep)
+			ip_error_errno("cannot read the layouts of the kernel's tracepoints");
+		ip_event_layout_free(layout);
+		layout = NULL;
+	}
+	tep_free(tep);
+	return layout;
+}
+
+void ip_event_layout_free(struct ip_event_layout *layout)
+{
+	free(layout);
+}
+
+static uint64_t get(const uint8_t *record, const struct step *step)
+{
+	uint64_t value = 0;
+
+	memcpy(&value, record + step->from, step->size);
+	if (step->is_signed && step->size < 8 && value >> (8 * step->size - 1))
+		value |= UINT64_MAX << (8 * step->size);
+	return value;
+}
+
+/* A text of 16 bytes, the last of which is 0. */
+static void put_text(uint8_t *out, const uint8_t *from, size_t size)
+{
+	size_t n = strnlen((const char *)from, size < 15 ? size : 15);
+
+	memset(out, 0, 16);
+	memcpy(out, from, n);
+}
+
+static bool take(const struct step *step, const uint8_t *record, size_t size, uint8_t *out)
+{
+	uint64_t value;
+
+	if (step->from + step->size > size)
+		return false;
+	if (step->to_size == 16 && !step->dynamic) {
+		put_text(out, record + step->from, step->size);
+		return true;
+	}
+	value = get(record, step);
+	if (step->to_size != 16) {
+		memcpy(out, &value, step->to_size);
+		return true;
+	}
+	if ((value & 0xffff) + (value >> 16 & 0xffff) > size)
+		return false;
+	put_text(out, record + (value & 0xffff), value >> 16 & 0xffff);
+	return true;
+}
+
+static size_t convert_call(const struct ip_event_layout *layout, const uint8_t *record, size_t size,
+			   bool exit, uint16_t *ret_id, uint8_t *out)
+{
+	const struct step *from = exit ? &layout->result : &layout->arguments;
+	uint64_t number;
+	int wanted;
+
+	if (layout->number.from + layout->number.size > size ||
+	    (size_t)from->from + from->size > size)
+		return 0;
+	number = get(record, &layout->number);
+	if (!ip_kernel_has_syscall(number))
+		return 0;
+	*ret_id = number + (exit ? IP_KERNEL_SYSCALL_EXIT : IP_KERNEL_SYSCALL_ENTRY);
+	wanted = ip_kernel_fields_size(*ret_id);
+	memcpy(out, record + from->from, wanted);
+	return sizeof(struct ip_kernel_event_header) + wanted;
+}
+
+size_t ip_event_convert(const struct ip_event_layout *layout, const void *record, size_t size,
+			uint64_t tsc, uint8_t *out)
+{
+	struct ip_kernel_event_header header = {.tsc = tsc};
+	uint8_t *at = out + sizeof(header);
+	const struct conversion *c;
+	unsigned flags;
+	uint16_t id = 0;
+	int32_t type;
+	size_t ret;
+
+	for (unsigned i = 0; i < PARTS; i++)
+		if (layout->common[i].from + layout->common[i].size > size)
+			return 0;
+	type = (uint16_t)get(record, &layout->common[PART_TYPE]);
+	flags = get(record, &layout->common[PART_FLAGS]);
+	header.tid = get(record, &layout->common[PART_PID]);
+	header.context = (flags & HARDIRQ ? IP_KERNEL_IN_HARDIRQ : 0) |
+			 (flags & SOFTIRQ ? IP_KERNEL_IN_SOFTIRQ : 0);
+	if (type == layout->entry || type == layout->exit) {
+		ret = convert_call(layout, record, size, type == layout->exit, &id, at);
+		header.id = id;
+	} else {
+		if (!layout->by_type[type])
+			return 0;
+		c = &layout->conversions[layout->by_type[type]];
+		header.id = c->id;
+		for (unsigned i = 0; i < c->nsteps; at += c->steps[i++].to_size)
+			if (!take(&c->steps[i], record, size, at))
+				return 0;
+		ret = at - out;
+	}
+	memcpy(out, &header, sizeof(header));
+	return ret;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the running kernel lays out the records of its tracepoints, and what we keep of them
+ * (common/trace/kernel_format.h). libtraceevent reads the layout; records are taken by offsets.
+ */
+#ifndef IP_EVENT_LAYOUT_H
+#define IP_EVENT_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ip_event_layout;
+
+/* The largest event that ip_event_convert() makes. */
+#define IP_EVENT_SIZE_MAX 256
+
+/* Reads the layout. The kernel's tracefs must be open (tracefs_place.h). Returns NULL with an
+ * error. */
+struct ip_event_layout *ip_event_layout_read(void);
+void ip_event_layout_free(struct ip_event_layout *layout);
+
+/* Writes the event that a record is into out, which has room for IP_EVENT_SIZE_MAX bytes. Returns
+ * its size; 0: the record is none of those that are kept. */
+size_t ip_event_convert(const struct ip_event_layout *layout, const void *record, size_t size,
+			uint64_t tsc, uint8_t *out);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gathers events of the kernel into packets.
+ */
+#include "kernel_trace/kernel_stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/dir.h"
+#include "common/error.h"
+#include "common/trace/kernel_format.h"
+#include "common/trace/trace_format.h"
+#include "kernel_trace/event_layout.h"
+
+#define PACKET_SIZE (64u << 10)
+
+void ip_kernel_stream_init(struct ip_kernel_stream *stream, int dir, const uint8_t uuid[16],
+			   const char *part, uint32_t cpu)
+{
+	*stream = (struct ip_kernel_stream){.dir = dir, .fd = -1, .cpu = cpu, .uuid = uuid};
+	snprintf(stream->name, sizeof(stream->name), "%s_%u", part, cpu);
+}
+
+/* Appends whole packets only: half of one would make the stream unreadable. */
+static int append(struct ip_kernel_stream *stream, const void *data, size_t size)
+{
+	size_t done = 0;
+
+	if (stream->fd < 0)
+		stream->fd = ip_file_make(stream->dir, stream->name, O_WRONLY | O_APPEND);
+	if (stream->fd < 0)
+		return ip_error_errno("cannot make %s/%s", IP_KERNEL_SUBDIR, stream->name);
+	while (done < size) {
+		ssize_t n = write(stream->fd, (const uint8_t *)data + done, size - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			ip_error_errno("cannot write %s/%s", IP_KERNEL_SUBDIR, stream->name);
+			if (done && ftruncate(stream->fd, stream->bytes) < 0)
+				return ip_error_prefix("its last packet is not whole");
+			return -1;
+		}
+		done += n;
+	}
+	stream->bytes += size;
+	return 0;
+}
+
+int ip_kernel_stream_flush(struct ip_kernel_stream *stream)
+{
+	struct ip_kernel_packet_header header = {.magic = IP_CTF_MAGIC,
+						 .timestamp_begin = stream->begin,
+						 .timestamp_end = stream->end,
+						 .content_size = stream->used * 8ull,
+						 .packet_size = stream->used * 8ull,
+						 .packet_seq_num = stream->packets,
+						 .events_discarded = stream->lost,
+						 .cpu_id = stream->cpu};
+
+	if (!stream->used)
+		return 0;
+	memcpy(header.uuid, stream->uuid, sizeof(header.uuid));
+	memcpy(stream->packet, &header, sizeof(header));
+	if (append(stream, stream->packet, stream->used) < 0)
+		return -1;
+	stream->told_lost = stream->lost;
+	stream->packets++;
+	stream->used = 0;
+	return 0;
+}
+
+uint8_t *ip_kernel_stream_room(struct ip_kernel_stream *stream)
+{
+	if (!stream->packet)
+		stream->packet = malloc(PACKET_SIZE);
+	if (!stream->packet) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	if (stream->used + IP_EVENT_SIZE_MAX > PACKET_SIZE && ip_kernel_stream_flush(stream) < 0)
+		return NULL;
+	if (!stream->used)
+		stream->used = sizeof(struct ip_kernel_packet_header);
+	return stream->packet + stream->used;
+}
+
+void ip_kernel_stream_add(struct ip_kernel_stream *stream, uint64_t tsc, uint32_t size)
+{
+	if (stream->used == sizeof(struct ip_kernel_packet_header))
+		stream->begin = tsc;
+	stream->end = tsc;
+	stream->used += size;
+	stream->events++;
+}
+
+int ip_kernel_stream_lost(struct ip_kernel_stream *stream, uint64_t total)
+{
+	if (total <= stream->lost)
+		return 0;
+	/* the packet's events came before the loss */
+	if (ip_kernel_stream_flush(stream) < 0)
+		return -1;
+	stream->lost = total;
+	return 0;
+}
+
+int ip_kernel_stream_finish(struct ip_kernel_stream *stream, uint64_t tsc)
+{
+	if (ip_kernel_stream_flush(stream) < 0)
+		return -1;
+	if (stream->lost == stream->told_lost)
+		return 0;
+	if (!ip_kernel_stream_room(stream))
+		return -1;
+	stream->begin = stream->end = tsc;
+	return ip_kernel_stream_flush(stream);
+}
+
+void ip_kernel_stream_clear(struct ip_kernel_stream *stream)
+{
+	if (stream->fd >= 0)
+		close(stream->fd);
+	free(stream->packet);
+	stream->fd = -1;
+	stream->packet = NULL;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One stream of DIR/kernel (common/trace/kernel_format.h): events are gathered into packets, which
+ * are appended to its file. The file is made with the first packet.
+ */
+#ifndef IP_KERNEL_STREAM_H
+#define IP_KERNEL_STREAM_H
+
+#include <stdint.h>
+
+struct ip_kernel_stream {
+	int dir, fd;
+	char name[32];
+	uint32_t cpu;
+	const uint8_t *uuid; /* 16 bytes */
+	uint8_t *packet;     /* IP_KERNEL_PACKET_SIZE bytes; NULL: nothing was gathered yet */
+	uint32_t used;	     /* of them; 0: no packet is begun */
+	uint64_t begin, end; /* times of the first and the last event of the packet */
+	uint64_t lost, told_lost;
+	uint64_t packets, bytes, events; /* events: with those that are gathered */
+};
+
+/* dir, uuid: borrowed. part: which of the streams of that CPU it is. */
+void ip_kernel_stream_init(struct ip_kernel_stream *stream, int dir, const uint8_t uuid[16],
+			   const char *part, uint32_t cpu);
+
+/* Where the next event goes: room for IP_EVENT_SIZE_MAX bytes (event_layout.h). The packet before
+ * may be written for that. Returns NULL with an error. */
+uint8_t *ip_kernel_stream_room(struct ip_kernel_stream *stream);
+/* The event that was written there becomes part of the stream. */
+void ip_kernel_stream_add(struct ip_kernel_stream *stream, uint64_t tsc, uint32_t size);
+
+/* From here on, that many events were lost altogether. Returns 0, or -1 with an error. */
+int ip_kernel_stream_lost(struct ip_kernel_stream *stream, uint64_t total);
+
+/* Writes what is gathered. Returns 0, or -1 with an error. */
+int ip_kernel_stream_flush(struct ip_kernel_stream *stream);
+/* Writes what is gathered, and what was lost after it, up to tsc. Returns 0, or -1 with an error.
+ */
+int ip_kernel_stream_finish(struct ip_kernel_stream *stream, uint64_t tsc);
+void ip_kernel_stream_clear(struct ip_kernel_stream *stream);
+
+#endif

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records events of the kernel: the instances, and the thread that reads them.
+ */
+#include "kernel_trace/recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <kbuffer.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <tracefs.h>
+#include <unistd.h>
+
+#include "common/array.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/dir.h"
+#include "common/error.h"
+#include "common/now.h"
+#include "common/trace/kernel_format.h"
+#include "common/trace/kernel_metadata.h"
+#include "kernel_trace/begin_states.h"
+#include "kernel_trace/descriptor_log.h"
+#include "kernel_trace/event_layout.h"
+#include "kernel_trace/instance.h"
+#include "kernel_trace/kernel_stream.h"
+#include "kernel_trace/tracefs_place.h"
+
+#define PAGE_MOST    (64u << 10) /* what one read returns at most */
+#define PAGES_MOST   256u	 /* of one CPU, until the others have their turn */
+#define ROUNDS_MOST  16u
+#define NAP_MS	     200
+#define NAP_LEAST_MS 4
+#define FLUSH_NS     1000000000ull
+
+enum { ALL, TARGET, INSTANCES };
+
+static const char *const parts[INSTANCES] = {IP_KERNEL_ALL, IP_KERNEL_TARGET};
+
+/* The buffer of one CPU in one instance. */
+struct source {
+	int fd, instance;
+	unsigned cpu;
+	struct ip_kernel_stream stream;
+};
+
+struct ip_kernel_recorder {
+	pid_t pid;
+	unsigned groups;
+	int dir; /* DIR/kernel */
+	uint8_t uuid[16];
+	struct ip_tracefs tracefs;
+	struct ip_event_layout *layout;
+	struct tracefs_instance *instances[INSTANCES];
+	struct kbuffer *page;
+	uint8_t *bytes; /* of a page */
+	struct source *sources;
+	struct pollfd *polls;
+	size_t nsources;
+	struct ip_kernel_stream state;
+	struct ip_descriptor_log *descriptors; /* NULL: no system calls are recorded */
+	uint64_t flushed_ns;
+	pthread_t thread;
+	bool runs, stop; /* stop: atomic */
+	pthread_mutex_t lock;
+	struct ip_kernel_stats stats; /* under the lock; and what went wrong, NULL: nothing */
+	char *why;
+};
+
+/* Adds a CPU's buffers. */
+static int add_source(struct ip_kernel_recorder *r, int instance, unsigned cpu)
+{
+	struct source source = {.instance = instance, .cpu = cpu};
+
+	if (ip_array_grow(&r->sources, r->nsources, sizeof(source)) < 0 ||
+	    ip_array_grow(&r->polls, r->nsources, sizeof(*r->polls)) < 0)
+		return -1;
+	source.fd = ip_instance_open_cpu(r->instances[instance], cpu);
+	if (source.fd < 0)
+		return -1;
+	ip_kernel_stream_init(&source.stream, r->dir, r->uuid, parts[instance], cpu);
+	r->sources[r->nsources] = source;
+	r->polls[r->nsources++] = (struct pollfd){.fd = source.fd, .events = POLLIN};
+	return 0;
+}
+
+static int enable(struct ip_kernel_recorder *r)
+{
+	for (unsigned id = 0; id < IP_KERNEL_EVENTS; id++) {
+		const struct ip_kernel_kind *kind = ip_kernel_kind_of(id);
+
+		if (!kind || !kind->system || !(r->groups >> kind->group & 1))
+			continue;
+		if (ip_instance_enable(r->instances[kind->everywhere ? ALL : TARGET], kind->system,
+				       kind->tracepoint) < 0)
+			return -1;
+	}
+	if (!(r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1))
+		return 0;
+	return ip_instance_enable(r->instances[TARGET], "raw_syscalls", "sys_enter") < 0 ||
+			       ip_instance_enable(r->instances[TARGET], "raw_syscalls",
+						  "sys_exit") < 0
+		       ? -1
+		       : 0;
+}
+
+/* The instances that the groups need. */
+static int make_instances(struct ip_kernel_recorder *r, size_t buffer)
+{
+	const unsigned everywhere = 1 << IP_KERNEL_GROUP_SCHED | 1 << IP_KERNEL_GROUP_BLOCK;
+	const bool needed[INSTANCES] = {r->groups & everywhere, r->groups & ~everywhere};
+	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	for (int i = 0; i < INSTANCES; i++) {
+		if (!needed[i])
+			continue;
+		r->instances[i] = ip_instance_create(parts[i], buffer);
+		if (!r->instances[i])
+			return -1;
+		for (long cpu = 0; cpu < cpus && cpu < (long)IP_KERNEL_CPUS_MAX; cpu++)
+			if (add_source(r, i, cpu) < 0)
+				return -1;
+	}
+	if (r->instances[TARGET] && ip_instance_limit(r->instances[TARGET], r->pid) < 0)
+		return -1;
+	return enable(r);
+}
+
+static int make_dir(struct ip_kernel_recorder *r, int dir)
+{
+	r->dir = ip_dir_make(dir, IP_KERNEL_SUBDIR);
+	if (r->dir < 0)
+		return ip_error_errno("cannot make the directory %s of the trace",
+				      IP_KERNEL_SUBDIR);
+	return 0;
+}
+
+int ip_kernel_recorder_create(const struct ip_kernel_options *options, pid_t pid, int dir,
+			      struct ip_kernel_recorder **ret)
+{
+	struct ip_kernel_recorder *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return ip_error("out of memory");
+	r->pid = pid;
+	r->groups = options->groups;
+	r->dir = r->tracefs.fd = -1;
+	pthread_mutex_init(&r->lock, NULL);
+	ip_kernel_stream_init(&r->state, -1, r->uuid, IP_KERNEL_STATE, 0);
+	r->bytes = malloc(PAGE_MOST);
+	r->page = kbuffer_alloc(KBUFFER_LSIZE_SAME_AS_HOST, KBUFFER_ENDIAN_SAME_AS_HOST);
+	if (!r->bytes || !r->page || getrandom(r->uuid, sizeof(r->uuid), 0) != sizeof(r->uuid)) {
+		ip_kernel_recorder_destroy(r);
+		return ip_error("out of memory");
+	}
+	if (ip_tracefs_open(&r->tracefs) < 0)
+		goto fail;
+	ip_instance_remove_left();
+	r->layout = ip_event_layout_read();
+	if (!r->layout || make_dir(r, dir) < 0 || make_instances(r, options->buffer) < 0)
+		goto fail;
+	r->state.dir = r->dir;
+	if (r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1) {
+		r->descriptors = ip_descriptor_log_open(dir);
+		if (!r->descriptors)
+			goto fail;
+	}
+	*ret = r;
+	return 0;
+fail:
+	ip_kernel_recorder_destroy(r);
+	return -1;
+}
+
+/* Converts the events of a page. */
+static int take_page(struct ip_kernel_recorder *r, struct source *source)
+{
+	unsigned long long tsc;
+	void *record;
+	uint8_t *out;
+	size_t size;
+
+	if (kbuffer_load_subbuffer(r->page, r->bytes) < 0)
+		return ip_error("cannot read a page of the kernel's events of CPU %u", source->cpu);
+	if (kbuffer_missed_events(r->page)) {
+		const uint64_t lost = ip_instance_lost(r->instances[source->instance], source->cpu);
+
+		/* the count may be of a loss behind this page already; one is lost in any case */
+		if (ip_kernel_stream_lost(&source->stream, lost > source->stream.lost
+								   ? lost
+								   : source->stream.lost + 1) < 0)
+			return -1;
+	}
+	for (record = kbuffer_read_event(r->page, &tsc); record;
+	     record = kbuffer_next_event(r->page, &tsc)) {
+		out = ip_kernel_stream_room(&source->stream);
+		if (!out)
+			return -1;
+		size = ip_event_convert(r->layout, record, kbuffer_event_size(r->page), tsc, out);
+		if (!size)
+			continue;
+		ip_kernel_stream_add(&source->stream, tsc, size);
+		if (r->descriptors)
+			ip_descriptor_log_event(r->descriptors, out);
+	}
+	return 0;
+}
+
+/* Takes what is in a CPU's buffer. 1: there is more; 0; -1 with an error. */
+static int drain(struct ip_kernel_recorder *r, struct source *source)
+{
+	for (unsigned i = 0; i < PAGES_MOST; i++) {
+		ssize_t n = read(source->fd, r->bytes, PAGE_MOST);
+
+		if (n <= 0)
+			return n < 0 && errno != EAGAIN && errno != EINTR
+				       ? ip_error_errno("cannot read the kernel's events of CPU %u",
+							source->cpu)
+				       : 0;
+		memset(r->bytes + n, 0, 16);
+		if (take_page(r, source) < 0)
+			return -1;
+	}
+	return 1;
+}
+
+static int drain_all(struct ip_kernel_recorder *r)
+{
+	int more = 0, ret;
+
+	for (size_t i = 0; i < r->nsources; i++) {
+		ret = drain(r, &r->sources[i]);
+		if (ret < 0)
+			return -1;
+		more |= ret;
+	}
+	return more;
+}
+
+/* Takes what is in all buffers, and looks at descriptors that were made: then *nap becomes short.
+ * As drain(). */
+static int turn(struct ip_kernel_recorder *r, int *nap)
+{
+	int more = drain_all(r);
+
+	if (more < 0 || !r->descriptors || !ip_descriptor_log_look(r->descriptors))
+		return more;
+	*nap = NAP_LEAST_MS;
+	/* to the end of them: all that has happened up to the look is there */
+	for (unsigned i = 0; i < ROUNDS_MOST; i++) {
+		more = drain_all(r);
+		if (more < 0)
+			return -1;
+		if (!more)
+			return ip_descriptor_log_write(r->descriptors);
+	}
+	ip_descriptor_log_give_up(r->descriptors); /* events come as fast as they are read */
+	return more;
+}
+
+static void count(struct ip_kernel_recorder *r)
+{
+	struct ip_kernel_stats stats = {.events = r->state.events, .bytes = r->state.bytes};
+
+	for (size_t i = 0; i < r->nsources; i++) {
+		stats.events += r->sources[i].stream.events;
+		stats.lost += r->sources[i].stream.lost;
+		stats.bytes += r->sources[i].stream.bytes;
+	}
+	pthread_mutex_lock(&r->lock);
+	r->stats = stats;
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* What is gathered is on disk a second later at most, whatever becomes of us. */
+static int flush(struct ip_kernel_recorder *r)
+{
+	uint64_t now = ip_now_ns();
+
+	if (now - r->flushed_ns < FLUSH_NS)
+		return 0;
+	r->flushed_ns = now;
+	for (size_t i = 0; i < r->nsources; i++)
+		if (ip_kernel_stream_flush(&r->sources[i].stream) < 0)
+			return -1;
+	return 0;
+}
+
+static void *run(void *context)
+{
+	struct ip_kernel_recorder *r = context;
+	int more = 0, nap = NAP_LEAST_MS;
+
+	while (!__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE)) {
+		if (!more)
+			poll(r->polls, r->nsources, nap);
+		/* a program that makes descriptors may not keep them for long */
+		nap = 2 * nap < NAP_MS ? 2 * nap : NAP_MS;
+		more = turn(r, &nap);
+		if (more < 0 || flush(r) < 0) {
+			pthread_mutex_lock(&r->lock);
+			r->why = strdup(ip_error_message());
+			if (!r->why)
+				r->why = strdup("");
+			pthread_mutex_unlock(&r->lock);
+			break;
+		}
+		count(r);
+	}
+	return NULL;
+}
+
+static int switch_all(struct ip_kernel_recorder *r, bool on)
+{
+	for (int i = 0; i < INSTANCES; i++)
+		if (r->instances[i] && ip_instance_switch(r->instances[i], on) < 0)
+			return -1;
+	return 0;
+}
+
+int ip_kernel_recorder_start(struct ip_kernel_recorder *r)
+{
+	sigset_t all, before;
+	int error;
+
+	if (switch_all(r, true) < 0 ||
+	    ip_begin_states_write(&r->state, r->pid, r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1) < 0)
+		return -1;
+	if (r->descriptors && ip_descriptor_log_scan(r->descriptors, r->pid, ip_clock_now()) < 0)
+		return -1;
+	/* Signals are for the session's thread: they interrupt its system calls. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&r->thread, NULL, run, r);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error) {
+		errno = error;
+		return ip_error_errno("cannot make the thread that reads kernel events");
+	}
+	r->runs = true;
+	return 0;
+}
+
+int ip_kernel_recorder_stats(struct ip_kernel_recorder *r, struct ip_kernel_stats *ret)
+{
+	int failed;
+
+	pthread_mutex_lock(&r->lock);
+	*ret = r->stats;
+	failed = r->why ? ip_error("kernel events: %s", r->why) : 0;
+	pthread_mutex_unlock(&r->lock);
+	return failed;
+}
+
+static void join(struct ip_kernel_recorder *r)
+{
+	if (!r->runs)
+		return;
+	__atomic_store_n(&r->stop, true, __ATOMIC_RELEASE);
+	pthread_join(r->thread, NULL);
+	r->runs = false;
+}
+
+/* The rest of the events. The instances are off: there is an end of them. */
+static int finish(struct ip_kernel_recorder *r)
+{
+	const uint64_t now = ip_clock_now();
+	int more, nap;
+
+	do
+		more = turn(r, &nap);
+	while (more > 0);
+	if (more < 0)
+		return -1;
+	for (size_t i = 0; i < r->nsources; i++) {
+		struct source *source = &r->sources[i];
+
+		if (ip_kernel_stream_lost(
+			    &source->stream,
+			    ip_instance_lost(r->instances[source->instance], source->cpu)) < 0 ||
+		    ip_kernel_stream_finish(&source->stream, now) < 0)
+			return -1;
+	}
+	count(r);
+	return 0;
+}
+
+int ip_kernel_recorder_stop(struct ip_kernel_recorder *r)
+{
+	struct ip_kernel_stats stats;
+	int ret = switch_all(r, false);
+
+	join(r);
+	if (ret == 0)
+		ret = ip_kernel_recorder_stats(r, &stats);
+	if (ret == 0)
+		ret = finish(r);
+	for (size_t i = 0; i < r->nsources; i++) {
+		close(r->sources[i].fd);
+		r->sources[i].fd = -1;
+	}
+	for (int i = 0; i < INSTANCES; i++)
+		ip_instance_remove(ip_steal_ptr(r->instances[i]));
+	ip_tracefs_close(&r->tracefs);
+	return ret;
+}
+
+int ip_kernel_recorder_describe(const struct ip_kernel_recorder *r, struct ip_ctf_metadata *m)
+{
+	_cleanup_fclose_ FILE *out = NULL;
+	int fd;
+
+	memcpy(m->uuid, r->uuid, sizeof(m->uuid));
+	unlinkat(r->dir, "metadata", 0);
+	fd = ip_file_make(r->dir, "metadata", O_WRONLY);
+	out = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!out && fd >= 0)
+		close(fd);
+	if (!out)
+		return ip_error_errno("cannot make %s/metadata", IP_KERNEL_SUBDIR);
+	if (ip_kernel_metadata_write(out, m) < 0)
+		return -1;
+	if (fflush(out))
+		return ip_error_errno("cannot write %s/metadata", IP_KERNEL_SUBDIR);
+	return 0;
+}
+
+void ip_kernel_recorder_destroy(struct ip_kernel_recorder *r)
+{
+	if (!r)
+		return;
+	join(r);
+	for (size_t i = 0; i < r->nsources; i++) {
+		if (r->sources[i].fd >= 0)
+			close(r->sources[i].fd);
+		ip_kernel_stream_clear(&r->sources[i].stream);
+	}
+	ip_kernel_stream_clear(&r->state);
+	ip_descriptor_log_close(r->descriptors);
+	for (int i = 0; i < INSTANCES; i++)
+		ip_instance_remove(r->instances[i]);
+	ip_event_layout_free(r->layout);
+	ip_tracefs_close(&r->tracefs);
+	if (r->dir >= 0)
+		close(r->dir);
+	if (r->page)
+		kbuffer_free(r->page);
+	pthread_mutex_destroy(&r->lock);
+	free(r->bytes);
+	free(r->sources);
+	free(r->polls);
+	free(r->why);
+	free(r);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records events of the kernel beside a session (--kernel), into DIR/kernel
+ * (common/trace/kernel_format.h).
+ *
+ * There are two instances of tracefs (instance.h): one records what happens in any process, by
+ * which it is known who had a CPU and who woke whom; the other one records what happens while a
+ * thread of the target runs. A thread of ours reads the pages of their buffers, when they are a
+ * quarter full or five times a second, more often while descriptors are made, and writes packets.
+ */
+#ifndef IP_RECORDER_H
+#define IP_RECORDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/trace/ctf_metadata.h"
+
+struct ip_kernel_recorder;
+
+struct ip_kernel_options {
+	unsigned groups; /* bits 1 << enum ip_kernel_group; 0: no kernel events */
+	size_t buffer;	 /* bytes for each CPU and instance */
+};
+
+struct ip_kernel_stats {
+	uint64_t events, lost, bytes;
+};
+
+/* Makes the instances, which record nothing yet, and the directory. dir: of the trace. Returns 0,
+ * or -1 with an error. */
+int ip_kernel_recorder_create(const struct ip_kernel_options *options, pid_t pid, int dir,
+			      struct ip_kernel_recorder **ret);
+
+/* Recording begins. Returns 0, or -1 with an error. */
+int ip_kernel_recorder_start(struct ip_kernel_recorder *recorder);
+
+/* What was recorded up to now. Returns -1 with an error if recording has failed. */
+int ip_kernel_recorder_stats(struct ip_kernel_recorder *recorder, struct ip_kernel_stats *ret);
+
+/* Recording ends: the last events are written, and the instances removed. Returns 0, or -1 with an
+ * error. */
+int ip_kernel_recorder_stop(struct ip_kernel_recorder *recorder);
+
+/* Writes the metadata, which readers need. m: uuid is filled in. Returns 0, or -1 with an error. */
+int ip_kernel_recorder_describe(const struct ip_kernel_recorder *recorder,
+				struct ip_ctf_metadata *m);
+
+/* Stops without writing more. NULL is allowed. */
+void ip_kernel_recorder_destroy(struct ip_kernel_recorder *recorder);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opens tracefs: by a mount of our own, which no mount table shows; else where the system has
+ * mounted it.
+ */
+#include "kernel_trace/tracefs_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <tracefs.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+
+#define PLACE	  "/sys/kernel/tracing"
+#define FIRST_PID 0xeffffffcu /* inode of the initial pid namespace (proc_ns.h of the kernel) */
+
+static int own_mount(void)
+{
+	_cleanup_close_ int context = fsopen("tracefs", FSOPEN_CLOEXEC);
+
+	if (context < 0 || fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -1;
+	return fsmount(context, FSMOUNT_CLOEXEC,
+		       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+}
+
+/* The system's mount. What lies there must be tracefs: it is not ours, but only root can have put
+ * it there. */
+static int system_mount(void)
+{
+	_cleanup_close_ int fd = open(PLACE, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct statfs fs;
+
+	if (fd < 0 || fstatfs(fd, &fs) < 0)
+		return -1;
+	if (fs.f_type != TRACEFS_MAGIC) {
+		errno = ENOENT;
+		return -1;
+	}
+	return ip_steal_fd(&fd);
+}
+
+static bool in_first_pid_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == FIRST_PID;
+}
+
+/* Returns the descriptor of its top directory, or -1 with an error. */
+static int open_top(void)
+{
+	_cleanup_close_ int fd = -1;
+
+	/* A container sees other ids than the kernel's events have, and cannot translate them. */
+	if (!in_first_pid_namespace())
+		return ip_error("kernel events name threads by the ids of the machine, and this is "
+				"another pid namespace (a container): run iprobe outside of it");
+	fd = own_mount();
+	if (fd < 0)
+		fd = system_mount();
+	if (fd < 0 && errno == ENODEV)
+		return ip_error("this kernel has no tracefs (CONFIG_TRACING)");
+	if (fd < 0)
+		return ip_error_errno("cannot open the kernel's tracefs, which takes root, or "
+				      "CAP_SYS_ADMIN and a kernel that is not locked down");
+	if (faccessat(fd, "instances", R_OK | W_OK | X_OK, AT_EACCESS) < 0)
+		return ip_error_errno("cannot make an instance of the kernel's tracefs, which "
+				      "takes root");
+	return ip_steal_fd(&fd);
+}
+
+int ip_tracefs_check(void)
+{
+	_cleanup_close_ int fd = open_top();
+
+	return fd < 0 ? -1 : 0;
+}
+
+int ip_tracefs_open(struct ip_tracefs *ret)
+{
+	char path[32];
+
+	ret->fd = open_top();
+	if (ret->fd < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", ret->fd);
+	if (tracefs_set_tracing_dir(path) < 0) {
+		ip_tracefs_close(ret);
+		return ip_error("out of memory");
+	}
+	return 0;
+}
+
+void ip_tracefs_close(struct ip_tracefs *tracefs)
+{
+	if (tracefs->fd < 0)
+		return;
+	tracefs_set_tracing_dir(NULL);
+	close(tracefs->fd);
+	tracefs->fd = -1;
+}

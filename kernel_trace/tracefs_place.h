@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel's tracefs, for this process alone: mounted where no path leads to it, so that nothing
+ * is left behind, whatever becomes of us.
+ */
+#ifndef IP_TRACEFS_PLACE_H
+#define IP_TRACEFS_PLACE_H
+
+struct ip_tracefs {
+	int fd; /* of its top directory; -1: not open */
+};
+
+/* Opens it. libtracefs (tracefs_set_tracing_dir(3)) works with it from then on, in the whole
+ * process, until it is closed. Returns 0, or -1 with an error that says what is missing. */
+int ip_tracefs_open(struct ip_tracefs *ret);
+void ip_tracefs_close(struct ip_tracefs *tracefs);
+
+/* Checks whether this process may record kernel events, without changing anything. Returns 0, or -1
+ * with an error that says what is missing. */
+int ip_tracefs_check(void);
+
+#endif

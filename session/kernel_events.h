@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --kernel in a session: events of the kernel are recorded from before the probes go live until
+ * after nothing is recorded any more (kernel_trace/recorder.h).
+ */
+#ifndef IP_KERNEL_EVENTS_H
+#define IP_KERNEL_EVENTS_H
+
+struct ip_session;
+
+/* Begins to record, if the session's options ask for it. The trace must be made. Returns 0, or -1
+ * with an error. */
+int ip_session_kernel_begin(struct ip_session *s);
+
+/* Counts what was written. Returns 0, or -1 with an error: the kernel's events cannot be recorded
+ * any more. */
+int ip_session_kernel_step(struct ip_session *s);
+
+/* Records no more, and fills in the summary. Returns 0, or -1 with an error. */
+int ip_session_kernel_end(struct ip_session *s);
+
+/* Writes the metadata for the last time; the trace is finished, and its clock known. Returns 0, or
+ * -1 with an error. */
+int ip_session_kernel_describe(struct ip_session *s);
+
+#endif

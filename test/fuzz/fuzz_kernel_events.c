@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events of the kernel in a trace: an input is the text of descriptors, and behind it streams of
+ * two CPUs and of the target, each with its length in front (32 bits). What is read is followed
+ * through: the spans of a thread are in order, a wait has one object, and the critical path of an
+ * interval covers it without gap and overlap.
+ *
+ * covers: analysis/read/kernel_reader.c analysis/wait/thread_states.c
+ * covers: analysis/wait/wait_object.c analysis/wait/descriptors.c analysis/wait/critical_path.c
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "analysis/wait/critical_path.h"
+#include "analysis/wait/descriptors.h"
+#include "analysis/wait/thread_states.h"
+#include "analysis/wait/wait_object.h"
+#include "common/dir.h"
+#include "fuzz.h"
+
+#define THREADS 16u
+
+static struct ip_dir_place place;
+static char path[PATH_MAX];
+
+static void remove_directory(void)
+{
+	ip_dir_remove(place.parent, place.name);
+}
+
+static int directory(void)
+{
+	static int fd = -1;
+
+	if (fd < 0) {
+		int made = ip_dir_make_temporary("/tmp", "fuzz-kernel", &place);
+
+		fuzz_assert(made >= 0);
+		atexit(remove_directory);
+		snprintf(path, sizeof(path), "/tmp/%s", place.name);
+		fuzz_assert(mkdirat(made, "kernel", 0700) == 0);
+		fuzz_assert(mkdirat(made, "iprobe", 0700) == 0);
+		fd = openat(made, "kernel", O_DIRECTORY | O_CLOEXEC);
+		close(made);
+	}
+	fuzz_assert(fd >= 0);
+	return fd;
+}
+
+/* Takes the next part of the input. */
+static const uint8_t *take(const uint8_t **data, size_t *size, uint32_t *ret)
+{
+	const uint8_t *at;
+
+	if (*size < 4)
+		return NULL;
+	memcpy(ret, *data, 4);
+	if (*ret > *size - 4)
+		*ret = *size - 4;
+	at = *data + 4;
+	*data += 4 + *ret;
+	*size -= 4 + *ret;
+	return at;
+}
+
+static void write_file(const char *name, const uint8_t *data, uint32_t size)
+{
+	int fd = openat(directory(), name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	fuzz_assert(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+	close(fd);
+}
+
+static void check_path(const struct ip_states *states, const struct ip_thread_states *t)
+{
+	const uint64_t from = states->begin, to = states->end;
+	struct ip_path_step *steps;
+	uint64_t at = from;
+	size_t n;
+
+	fuzz_assert(ip_critical_path_find(states, t, from, to, &steps, &n) == 0);
+	for (size_t i = 0; i < n; i++) {
+		fuzz_assert(steps[i].from == at && steps[i].to > at && steps[i].to <= to);
+		fuzz_assert(steps[i].depth <= IP_PATH_DEPTH_MAX);
+		fuzz_assert(steps[i].state != IP_THREAD_BLOCKED ||
+			    steps[i].wait < steps[i].thread->nwaits);
+		at = steps[i].to;
+	}
+	fuzz_assert(!t->nspans || at == to);
+	free(steps);
+}
+
+static void check_states(const struct ip_states *states, const struct ip_descriptors *descriptors)
+{
+	for (size_t i = 0; i < states->n; i++) {
+		const struct ip_thread_states *t = &states->threads[i];
+
+		for (size_t k = 0; k < t->nspans; k++) {
+			fuzz_assert(!k || t->spans[k].from > t->spans[k - 1].from);
+			fuzz_assert(t->spans[k].state != IP_THREAD_BLOCKED ||
+				    t->spans[k].wait < t->nwaits);
+			fuzz_assert(ip_states_span_at(t, t->spans[k].from) == k);
+		}
+		for (size_t k = 0; k < t->nwaits; k++) {
+			struct ip_wait_object object;
+
+			ip_wait_object_of(&t->waits[k], descriptors, 7, &object);
+			fuzz_assert(object.kind < IP_WAIT_KINDS);
+			fuzz_assert(*ip_wait_kind_name(object.kind));
+		}
+		fuzz_assert(!ip_states_find(states, t->tid, t->begin) ||
+			    ip_states_find(states, t->tid, t->begin)->tid == t->tid);
+		if (i < THREADS)
+			check_path(states, t);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char *const names[] = {"all_0", "all_1", "target_0"};
+	struct ip_descriptors descriptors = {0};
+	struct ip_kernel_reader *reader;
+	struct ip_states *states;
+	const uint8_t *part;
+	uint32_t n;
+
+	part = take(&data, &size, &n);
+	if (!part)
+		return 0;
+	write_file("../iprobe/descriptors", part, n);
+	fuzz_assert(ip_descriptors_read(path, &descriptors) == 0);
+	for (size_t i = 0; i < 3; i++) {
+		part = take(&data, &size, &n);
+		write_file(names[i], part ? part : (const uint8_t *)"", part ? n : 0);
+	}
+	fuzz_assert(ip_kernel_reader_open(path, &reader) == 1);
+	states = ip_states_read(reader);
+	fuzz_assert(states);
+	for (const char *const *line = ip_kernel_reader_damage(reader); *line; line++)
+		fuzz_assert(strstr(*line, path) == *line);
+	ip_kernel_reader_close(reader);
+	check_states(states, &descriptors);
+	ip_states_destroy(states);
+	ip_descriptors_clear(&descriptors);
+	return 0;
+}

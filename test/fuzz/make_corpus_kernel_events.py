@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the seeds of the harness of kernel events: make_corpus_kernel_events.py DIR makes
+DIR/kernel_events/*.
+"""
+
+import os
+import struct
+import sys
+
+SWITCH, WAKING, WAKEUP, WAKEUP_NEW, FORK, EXIT = range(1, 7)
+FAULT, PROCESS, CALL_STATE = 16, 20, 21
+ENTRY, RETURN = 1024, 2048
+# arguments of system calls as common/arch/x86_64/syscalls.c counts them
+SOME = {
+    0: 3, 1: 3, 2: 3, 7: 3, 23: 5, 34: 0, 35: 2, 42: 3, 43: 3, 44: 6, 45: 6, 47: 3, 56: 5, 61: 4,
+    73: 2, 74: 1, 128: 4, 202: 6, 219: 0, 230: 4, 232: 4, 247: 5, 257: 4, 270: 6, 271: 5, 281: 6,
+    288: 4, 426: 6, 40: 4, 162: 0, 165: 5, 449: 5,
+}  # fmt: skip
+DESCRIPTORS = (
+    b"1\t7\t3\tfile\t/var/x\n5\t7\t3\tsocket\ttcp 1.2.3.4:5\n1\t7\t4\tpipe\tpipe:[1]\nx\n"
+    b"1\t8\t3\tnone\tx\n1\t7\t-1\tfile\tx\n9\t7\t5\ttimer\tanon_inode:[timerfd]\n2\t7"
+)
+
+
+def event(number, tsc, tid, fields=b"", context=0):
+    return struct.pack("<HQiB", number, tsc, tid, context) + fields
+
+
+def switch(tsc, prev, state, following):
+    fields = b"p" * 15 + b"\0" + struct.pack("<iiq", prev, 120, state)
+    return event(SWITCH, tsc, prev, fields + b"n" * 15 + b"\0" + struct.pack("<ii", following, 120))
+
+
+def woken(number, tsc, tid, whom, context=0):
+    return event(number, tsc, tid, b"w" * 16 + struct.pack("<iii", whom, 120, 0), context)
+
+
+def packet(events, begin, end, cpu=0, lost=0, number=0):
+    body = b"".join(events)
+    bits = 8 * (76 + len(body))
+    head = struct.pack(
+        "<I16sI6QI", 0xC1FC1FC1, b"u" * 16, 0, begin, end, bits, bits, number, lost, cpu
+    )
+    return head + body
+
+
+def call(tsc, tid, number, result=1, arguments=(3, 4, 5, 6, 7, 8)):
+    """A call in which the thread is blocked, and is woken by thread 9."""
+    n = SOME[number]
+    return [
+        event(ENTRY + number, tsc, tid, struct.pack(f"<{n}Q", *arguments[:n])),
+        switch(tsc + 1, tid, 1, 9),
+        woken(WAKING, tsc + 2, 9, tid),
+        woken(WAKEUP, tsc + 3, 9, tid),
+        switch(tsc + 4, 9, 0, tid),
+        event(RETURN + number, tsc + 5, tid, struct.pack("<q", result)),
+    ]
+
+
+def whole(*streams, descriptors=DESCRIPTORS):
+    return b"".join(struct.pack("<I", len(part)) + part for part in (descriptors, *streams))
+
+
+def seeds():
+    for number in SOME:
+        events, tsc = [], 10
+        for result in (1, 0, -4):
+            events += call(tsc, 7, number, result)
+            events += call(tsc + 10, 7, 0)
+            tsc += 20
+        yield whole(packet(events, 10, tsc))
+    plain = [
+        event(PROCESS, 10, 7, struct.pack("<iii16siiii", 7, 7, 1, b"name", 0, 2, 0, 5)),
+        event(CALL_STATE, 11, 7, struct.pack("<ii6Q", 7, 202, 1, 2, 3, 4, 5, 6)),
+        woken(WAKING, 12, 8, 7),
+        woken(WAKEUP, 13, 8, 7),
+        switch(14, 8, 0x100, 7),
+        event(FAULT, 15, 7, struct.pack("<QQQ", 4096, 1, 4)),
+        switch(16, 7, 2, 0),
+        woken(WAKING, 17, 0, 7, 1),
+        switch(18, 0, 0, 7),
+        switch(19, 7, 4, 8),
+        woken(WAKING, 20, 8, 5),
+        event(FORK, 21, 8, b"f" * 16 + struct.pack("<i", 8) + b"c" * 16 + struct.pack("<i", 6)),
+        woken(WAKEUP_NEW, 22, 8, 6),
+        switch(23, 8, 0, 6),
+        event(EXIT, 24, 6, b"e" * 16 + struct.pack("<ii", 6, 120)),
+        switch(25, 6, 0x10, 7),
+        event(FORK, 26, 8, b"f" * 16 + struct.pack("<i", 8) + b"c" * 16 + struct.pack("<i", 6)),
+    ]
+    yield whole(packet(plain, 10, 26))
+    yield whole(packet(plain[:8], 10, 17), packet(plain[8:], 18, 26, 1), packet([], 20, 20))
+    lost = packet(plain[:8], 10, 17) + packet(plain[8:12], 18, 21, 0, 5, 1)
+    yield whole(lost + packet([], 30, 30, 0, 9, 2), packet(call(12, 5, 202), 12, 17, 1))
+    yield whole(lost[:-3])
+    yield whole(lost.replace(b"u", b"\xff"))
+    yield whole(packet(plain, 10, 9))
+    yield whole(packet([event(999, 10, 7)], 10, 10))
+    yield whole(packet(plain[:1], 10, 10)[:40])
+    # threads that wait for each other, in a ring
+    ring = []
+    for i in range(40):
+        ring += [switch(100 + 4 * i, 7 + i % 3, 1, 7 + (i + 1) % 3)]
+        ring += [woken(WAKING, 101 + 4 * i, 7 + (i + 1) % 3, 7 + i % 3)]
+        ring += [woken(WAKEUP, 102 + 4 * i, 7 + (i + 1) % 3, 7 + i % 3)]
+    yield whole(packet(ring, 100, 300))
+
+
+def main():
+    folder = os.path.join(sys.argv[1], "kernel_events")
+    os.makedirs(folder, exist_ok=True)
+    for i, seed in enumerate(seeds()):
+        with open(os.path.join(folder, f"seed-{i}"), "wb") as file:
+            file.write(seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+iprobe wait: functions that wait for what is known, against the clock of the program itself.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from iptest import actor as actors
+
+ROUNDS = 6
+NAP = 8e6  # ns, of test/programs/wait_kinds.c
+# function: kind, and a part of the object's name; None: it is not named
+WAITS = {
+    "on_timer": ("timer", "clock_nanosleep"),
+    "on_futex": ("futex", "&db.lock"),
+    "on_pipe": ("pipe", "pipe:["),
+    "on_socket": ("socket", "tcp 127.0.0.1:{port} - 127.0.0.1:"),
+    "on_child": ("child", "pid "),
+    "on_signal": ("signal", "rt_sigtimedwait"),
+    "on_poll_timeout": ("timer", "poll"),
+    "on_poll_pipe": ("pipe", "pipe:["),
+    "on_epoll_socket": ("socket", "tcp 127.0.0.1:{port} - 127.0.0.1:"),
+    "on_timerfd": ("timer", "timerfd"),
+    "on_flock": ("file", "{lock}"),
+    "on_fault": ("fault", "0x"),
+    "on_io_uring": ("io_uring", "io_uring_enter"),
+}
+
+
+def instances():
+    """Our instances of tracefs, seen by a mount of our own."""
+    done = subprocess.run(
+        [
+            "unshare",
+            "-m",
+            "sh",
+            "-c",
+            "mount -t tracefs none /mnt && ls /mnt/instances",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip(f"no tracefs here: {done.stderr.strip()}")
+    return {name for name in done.stdout.split() if name.startswith("iprobe-")}
+
+
+@pytest.fixture
+def traced(root):
+    """An actor that may record kernel events."""
+    instances()
+    return root
+
+
+@pytest.fixture(scope="module")
+def planted(top, builddir, programs):
+    """One run of the program with its waits, and what iprobe says of it."""
+    if os.getuid() != 0:
+        pytest.skip("not root")
+    instances()
+    actor = actors.Actor("root", 0, top, builddir)
+    folder = actor.dir()
+    proc = actor.popen(
+        [
+            actor.iprobe_path,
+            *("run", "-q", "--kernel", "-o", folder / "trace", "--"),
+            programs.simple("wait_kinds", placement="fentry"),
+            str(ROUNDS),
+            folder / "lock",
+        ],
+        stdin=subprocess.PIPE,
+    )
+    port = proc.stdout.readline().split()[1]
+    assert proc.stdout.readline() == "ready\n"
+    proc.stdin.write("\n")
+    proc.stdin.flush()
+    done = actors.last_words(proc)
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), repr(done)
+    truth = {
+        name: (int(calls), int(ns))
+        for name, calls, ns in (line.split() for line in done.stdout.splitlines()[:-1])
+    }
+    said = actor.iprobe("wait", "--json", folder / "trace")
+    assert said.returncode == 0, repr(said)
+    values = {"port": port, "lock": str(folder / "lock"), "trace": folder / "trace"}
+    yield truth, json.loads(said.stdout), values, lambda *a: actor.iprobe(*a, folder / "trace")
+    actor.cleanup()
+
+
+def row(document, function):
+    return next(f for f in document["functions"] if f["function"] == function)
+
+
+def blocked(function):
+    return sum(b["ns"] for b in function["blocked"])
+
+
+@pytest.mark.parametrize("function", sorted(WAITS))
+def test_each_wait_is_named(planted, function):
+    truth, document, values, _ = planted
+    if function not in truth:
+        pytest.skip("this kernel does not let the program do that")
+    said, kind = row(document, function), WAITS[function]
+    calls, elapsed = truth[function]
+    assert said["calls"] == calls == ROUNDS
+    # the program's clock stands around the call: 1 %, or 10 us a call, for what is between
+    assert elapsed - max(0.01 * elapsed, 10e3 * calls) < said["elapsed_ns"] <= elapsed + 1e3, said
+    longest = said["blocked"][0]
+    assert longest["kind"] == kind[0], said
+    assert kind[1].format(**values) in longest["object"], said
+    named = sum(b["ns"] for b in said["blocked"] if b["kind"] == kind[0])
+    assert named > 0.99 * blocked(said) and said["unknown_ns"] == 0, said
+    # what no helper ends lasts for the nap, whoever else wants the CPU
+    if function in ("on_timer", "on_poll_timeout", "on_timerfd", "on_io_uring", "on_child"):
+        assert named > 0.99 * ROUNDS * NAP, said
+
+
+def test_time_on_a_cpu(planted):
+    truth, document, _, _ = planted
+    said = row(document, "on_cpu")
+    assert said["calls"] == truth["on_cpu"][0]
+    assert abs(said["cpu_ns"] - ROUNDS * NAP) < 0.05 * ROUNDS * NAP, said
+
+
+def test_parts_are_the_whole(planted):
+    _, document, _, _ = planted
+    assert document["kernel_lost"] == 0 and document["unknown_threads"] == 0
+    for f in document["functions"]:
+        parts = f["cpu_ns"] + f["runqueue_ns"] + f["unknown_ns"] + blocked(f)
+        assert abs(parts - f["elapsed_ns"]) <= max(1000, 0.001 * f["elapsed_ns"]), f
+
+
+def test_the_table(planted):
+    _, _, _, read = planted
+    text = read("wait", "-f", "on_futex").stdout
+    assert "futex &db.lock" in text and "on_pipe" not in text, text
+
+
+def test_streams_that_are_damaged(planted, me):
+    """What can be read is shown, what cannot is told, and nothing falls over."""
+    _, _, values, read = planted
+    trace = me.dir() / "trace"
+    shutil.copytree(values["trace"], trace)
+    stream = next(path for path in sorted((trace / "kernel").iterdir()) if path.name == "all_1")
+    stream.write_bytes(stream.read_bytes()[:-9])
+    with open(trace / "iprobe" / "descriptors", "ab") as file:
+        file.write(b"no line\n1\t2\t-3\tfile\tx\n9999999999999999999999\t1")
+    done = me.iprobe("wait", trace)
+    assert done.returncode == 0, repr(done)
+    assert "kernel/all_1: its last packet" in done.stderr and "on_futex" in done.stdout
+    for path in (trace / "kernel").iterdir():
+        if path.name != "metadata":
+            path.write_bytes(b"\xff" * 300)
+    done = me.iprobe("wait", trace)
+    assert done.returncode == 0 and done.stderr.count("there is no packet at 0") > 2, repr(done)
+
+
+def test_descriptors_of_a_hostile_name(traced, programs):
+    folder = traced.dir()
+    lock = folder / "a\n1\t2\x1b[2Jb"
+    waits = [programs.simple("wait_kinds", placement="fentry"), "1", lock]
+    run = ["run", "-q", "--kernel", "-o", folder / "trace", "--", *waits]
+    assert traced.iprobe(*run, input="\n").returncode == 0
+    lines = (folder / "trace" / "iprobe" / "descriptors").read_text().splitlines()
+    assert all(len(line.split("\t")) == 5 for line in lines), lines
+    text = traced.iprobe("wait", folder / "trace").stdout
+    assert "a?1?2?[2Jb" in text and "\x1b" not in text, text
+
+
+def test_a_trace_without_kernel_events(me, programs):
+    folder = me.dir()
+    waits = [programs.simple("wait_kinds", placement="fentry"), "1", folder / "lock"]
+    done = me.iprobe("run", "-q", "-o", folder / "trace", "--", *waits, input="\n")
+    assert done.returncode == 0, repr(done)
+    done = me.iprobe("wait", folder / "trace")
+    assert done.returncode == 1
+    assert "has no events of the kernel: record with iprobe attach --kernel" in done.stderr
+
+
+def test_instances_go_away(traced, programs, targets):
+    """Also those that an iprobe left which was killed: the next one removes them."""
+    before = instances()
+    target = targets.steady(traced, programs.simple("steady"), "-t", "3", "-n")
+    folder = traced.dir()
+    proc = traced.popen(
+        [traced.iprobe_path, "attach", str(target.pid), "--kernel", "-q", "-o", folder / "killed"]
+    )
+    deadline = time.monotonic() + 20
+    while len(instances() - before) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    proc.send_signal(signal.SIGKILL)
+    proc.wait()
+    assert len(instances() - before) == 2
+    done = traced.iprobe(
+        *("attach", str(target.pid), "--kernel", "--duration", "100ms", "-q"),
+        *("-o", folder / "next"),
+    )
+    assert done.returncode == 0, repr(done)
+    assert instances() == before
+
+
+def test_an_ordinary_user_is_told(user, programs, targets):
+    target = targets.steady(user, programs.simple("steady"), "-t", "3", "-n")
+    done = user.iprobe("attach", str(target.pid), "--kernel", "--duration", "100ms")
+    assert done.returncode == 1
+    assert "tracefs" in done.stderr and done.stderr.count("\n") == 1, done.stderr

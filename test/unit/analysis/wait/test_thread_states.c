@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * States of threads from events of the kernel that the tests write: one rule of thread_states.h
+ * after the other; and the critical path through them.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "analysis/wait/critical_path.h"
+#include "analysis/wait/thread_states.h"
+#include "analysis/wait/wait_object.h"
+#include "common/dir.h"
+#include "common/error.h"
+#include "common/trace/trace_format.h"
+#include "test/unit/test.h"
+
+/* The streams of a test: packets of CPU 0 and 1, and of the target on CPU 0. */
+struct writer {
+	struct ip_dir_place place;
+	char path[PATH_MAX];
+	int dir;
+	uint8_t packet[65536];
+	uint32_t used;
+	uint64_t begin, end, packets[2], lost;
+};
+
+static int setup(void **state)
+{
+	struct writer *w = calloc(1, sizeof(*w));
+	int made;
+
+	assert_non_null(w);
+	made = ip_dir_make_temporary("/tmp", "test-states", &w->place);
+	assert_true(made >= 0);
+	snprintf(w->path, sizeof(w->path), "/tmp/%s", w->place.name);
+	assert_int_equal(mkdirat(made, IP_KERNEL_SUBDIR, 0700), 0);
+	w->dir = openat(made, IP_KERNEL_SUBDIR, O_DIRECTORY | O_CLOEXEC);
+	assert_true(w->dir >= 0);
+	close(made);
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct writer *w = *state;
+
+	close(w->dir);
+	ip_dir_remove(w->place.parent, w->place.name);
+	ip_dir_place_close(&w->place);
+	free(w);
+	return 0;
+}
+
+static void put(struct writer *w, unsigned id, uint64_t tsc, int32_t tid, uint8_t context,
+		const void *fields, size_t size)
+{
+	struct ip_kernel_event_header h = {.id = id, .tsc = tsc, .tid = tid, .context = context};
+
+	assert_int_equal(ip_kernel_fields_size(id), size);
+	if (!w->used) {
+		w->used = sizeof(struct ip_kernel_packet_header);
+		w->begin = tsc;
+	}
+	memcpy(w->packet + w->used, &h, sizeof(h));
+	memcpy(w->packet + w->used + sizeof(h), fields, size);
+	w->used += sizeof(h) + size;
+	w->end = tsc;
+}
+
+/* The events become a packet of a stream. */
+static void flush(struct writer *w, const char *part, uint32_t cpu)
+{
+	struct ip_kernel_packet_header h = {.magic = IP_CTF_MAGIC,
+					    .timestamp_begin = w->begin,
+					    .timestamp_end = w->end,
+					    .content_size = w->used * 8ull,
+					    .packet_size = w->used * 8ull,
+					    .packet_seq_num = w->packets[cpu]++,
+					    .events_discarded = w->lost,
+					    .cpu_id = cpu};
+	char name[32];
+	int fd;
+
+	memcpy(w->packet, &h, sizeof(h));
+	snprintf(name, sizeof(name), "%s_%u", part, cpu);
+	fd = openat(w->dir, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, w->packet, w->used), w->used);
+	close(fd);
+	w->used = 0;
+}
+
+static void switch_to(struct writer *w, uint64_t tsc, int32_t prev, int64_t state, int32_t next)
+{
+	struct {
+		char prev_comm[16];
+		int32_t prev_tid, prev_prio;
+		int64_t prev_state;
+		char next_comm[16];
+		int32_t next_tid, next_prio;
+	} __attribute__((packed)) fields = {"prev", prev, 120, state, "next", next, 120};
+
+	put(w, IP_KERNEL_SCHED_SWITCH, tsc, prev, 0, &fields, sizeof(fields));
+}
+
+static void wake(struct writer *w, unsigned id, uint64_t tsc, int32_t by, int32_t tid,
+		 uint8_t context)
+{
+	struct {
+		char comm[16];
+		int32_t tid, prio, cpu;
+	} __attribute__((packed)) fields = {"woken", tid, 120, 0};
+
+	put(w, id, tsc, by, context, &fields, sizeof(fields));
+}
+
+static void call(struct writer *w, uint64_t tsc, int32_t tid, unsigned number, uint64_t argument)
+{
+	uint64_t arguments[6] = {argument};
+
+	put(w, IP_KERNEL_SYSCALL_ENTRY + number, tsc, tid, 0, arguments,
+	    ip_kernel_fields_size(IP_KERNEL_SYSCALL_ENTRY + number));
+}
+
+static void ret(struct writer *w, uint64_t tsc, int32_t tid, unsigned number, int64_t result)
+{
+	put(w, IP_KERNEL_SYSCALL_EXIT + number, tsc, tid, 0, &result, sizeof(result));
+}
+
+static struct ip_states *states_of(struct writer *w)
+{
+	struct ip_kernel_reader *reader;
+	struct ip_states *states;
+
+	assert_int_equal(ip_kernel_reader_open(w->path, &reader), 1);
+	states = ip_states_read(reader);
+	assert_non_null(states);
+	assert_null(*ip_kernel_reader_damage(reader));
+	ip_kernel_reader_close(reader);
+	return states;
+}
+
+/* The state of a thread at a time. */
+static const struct ip_thread_span *span(const struct ip_states *states, int32_t tid, uint64_t tsc)
+{
+	const struct ip_thread_states *t = ip_states_find(states, tid, tsc);
+	size_t i;
+
+	assert_non_null(t);
+	i = ip_states_span_at(t, tsc);
+	assert_true(i < t->nspans);
+	return &t->spans[i];
+}
+
+static const struct ip_thread_wait *wait_at(const struct ip_states *states, int32_t tid,
+					    uint64_t tsc)
+{
+	const struct ip_thread_span *s = span(states, tid, tsc);
+
+	assert_int_equal(s->state, IP_THREAD_BLOCKED);
+	return &ip_states_find(states, tid, tsc)->waits[s->wait];
+}
+
+static void test_a_wait(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+	const struct ip_thread_wait *wait;
+
+	switch_to(w, 100, 9, 0, 7);
+	call(w, 110, 7, SYS_futex, 0x1234);
+	switch_to(w, 120, 7, 1, 9);
+	call(w, 125, 9, SYS_futex, 0x1234);
+	wake(w, IP_KERNEL_SCHED_WAKING, 130, 9, 7, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 132, 9, 7, 0);
+	switch_to(w, 140, 9, 0x100, 7);
+	ret(w, 150, 7, SYS_futex, 0);
+	flush(w, "all", 0);
+	states = states_of(w);
+	assert_int_equal(span(states, 7, 105)->state, IP_THREAD_RUNNING);
+	assert_int_equal(span(states, 7, 119)->state, IP_THREAD_RUNNING);
+	wait = wait_at(states, 7, 131);
+	assert_int_equal(wait->call.number, SYS_futex);
+	assert_int_equal(wait->call.arguments[0], 0x1234);
+	assert_int_equal(wait->waking.tsc, 130);
+	assert_int_equal(wait->waking.waker, 9);
+	assert_int_equal(wait->waking.call.number, SYS_futex);
+	assert_true(wait->returned);
+	assert_int_equal(span(states, 7, 132)->state, IP_THREAD_RUNNABLE);
+	assert_int_equal(span(states, 7, 140)->state, IP_THREAD_RUNNING);
+	/* thread 9 was preempted by 7 */
+	assert_int_equal(span(states, 9, 145)->state, IP_THREAD_RUNNABLE);
+	assert_true(span(states, 9, 145)->preempted);
+	assert_int_equal(span(states, 9, 145)->other, 7);
+	ip_states_destroy(states);
+}
+
+/* The waking may come a moment before the switch of the thread that it wakes. */
+static void test_a_waking_that_is_early(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+
+	switch_to(w, 100, 0, 0, 9);
+	wake(w, IP_KERNEL_SCHED_WAKING, 119, 9, 7, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 125, 9, 7, 0);
+	flush(w, "all", 1);
+	switch_to(w, 90, 0, 0, 7);
+	switch_to(w, 120, 7, 1, 0);
+	switch_to(w, 130, 0, 0, 7);
+	flush(w, "all", 0);
+	states = states_of(w);
+	assert_int_equal(wait_at(states, 7, 122)->waking.waker, 9);
+	assert_int_equal(span(states, 7, 126)->state, IP_THREAD_RUNNABLE);
+	ip_states_destroy(states);
+}
+
+static void test_interrupts_are_no_threads(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+
+	switch_to(w, 100, 0, 0, 7);
+	switch_to(w, 110, 7, 2, 9);
+	wake(w, IP_KERNEL_SCHED_WAKING, 120, 9, 7, IP_KERNEL_IN_HARDIRQ);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 121, 9, 7, IP_KERNEL_IN_HARDIRQ);
+	flush(w, "all", 0);
+	states = states_of(w);
+	assert_int_equal(wait_at(states, 7, 115)->waking.context, IP_KERNEL_IN_HARDIRQ);
+	assert_int_equal(wait_at(states, 7, 115)->kind, 'D');
+	ip_states_destroy(states);
+}
+
+/* A call that a stop has broken off goes on as restart_syscall(2). */
+static void test_restarted_calls(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+
+	switch_to(w, 100, 0, 0, 7);
+	call(w, 101, 7, SYS_nanosleep, 1);
+	switch_to(w, 102, 7, 1, 0);
+	wake(w, IP_KERNEL_SCHED_WAKING, 110, 9, 7, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 110, 9, 7, 0);
+	switch_to(w, 112, 0, 0, 7);
+	ret(w, 113, 7, SYS_nanosleep, -516);
+	call(w, 114, 7, SYS_restart_syscall, 0);
+	switch_to(w, 115, 7, 1, 0);
+	flush(w, "all", 0);
+	states = states_of(w);
+	assert_int_equal(wait_at(states, 7, 116)->call.number, SYS_nanosleep);
+	ip_states_destroy(states);
+}
+
+static void test_polls_are_charged_to_what_is_used_then(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+	struct ip_wait_object o;
+
+	switch_to(w, 100, 0, 0, 7);
+	call(w, 101, 7, SYS_epoll_wait, 3);
+	switch_to(w, 102, 7, 1, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 110, 9, 7, 0);
+	switch_to(w, 112, 0, 0, 7);
+	ret(w, 113, 7, SYS_epoll_wait, 1);
+	call(w, 114, 7, SYS_getpid, 0);
+	ret(w, 115, 7, SYS_getpid, 7);
+	call(w, 116, 7, SYS_read, 12);
+	ret(w, 117, 7, SYS_read, 1);
+	call(w, 118, 7, SYS_read, 13);
+	flush(w, "all", 0);
+	states = states_of(w);
+	assert_int_equal(wait_at(states, 7, 105)->next_fd, 12);
+	ip_wait_object_of(wait_at(states, 7, 105), NULL, 7, &o);
+	assert_int_equal(o.kind, IP_WAIT_POLL); /* what descriptor 12 is is not known here */
+	assert_int_equal(o.fd, 12);
+	ip_states_destroy(states);
+}
+
+static void test_what_was_so_before(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+
+	switch_to(w, 100, 9, 0, 8);		       /* 8 could have run, 9 ran */
+	wake(w, IP_KERNEL_SCHED_WAKING, 110, 8, 7, 0); /* 7 was blocked */
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 111, 8, 7, 0);
+	flush(w, "all", 0);
+	states = states_of(w);
+	assert_int_equal(span(states, 7, 105)->state, IP_THREAD_BLOCKED);
+	assert_null(ip_states_find(states, 6, 105));
+	ip_states_destroy(states);
+}
+
+/* After a loss nothing is known of threads but of those that ran on another CPU. */
+static void test_losses(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+
+	switch_to(w, 90, 0, 0, 5);
+	switch_to(w, 300, 5, 1, 0);
+	flush(w, "all", 1);
+	switch_to(w, 100, 0, 0, 7);
+	switch_to(w, 110, 7, 1, 8);
+	flush(w, "all", 0);
+	w->lost = 20;
+	switch_to(w, 200, 8, 1, 7);
+	flush(w, "all", 0);
+	states = states_of(w);
+	assert_int_equal(states->lost, 20);
+	assert_int_equal(span(states, 7, 105)->state, IP_THREAD_RUNNING);
+	assert_int_equal(span(states, 7, 150)->state, IP_THREAD_UNKNOWN);
+	assert_int_equal(span(states, 8, 150)->state, IP_THREAD_UNKNOWN);
+	assert_int_equal(span(states, 5, 150)->state, IP_THREAD_RUNNING);
+	assert_int_equal(span(states, 7, 200)->state, IP_THREAD_RUNNING);
+	ip_states_destroy(states);
+}
+
+static void test_tids_are_used_again(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+	struct {
+		char parent[16];
+		int32_t parent_tid;
+		char child[16];
+		int32_t child_tid;
+	} __attribute__((packed)) fork = {"p", 9, "c", 7};
+
+	switch_to(w, 100, 9, 0, 7);
+	switch_to(w, 110, 7, 0x10, 9);
+	put(w, IP_KERNEL_SCHED_FORK, 120, 9, 0, &fork, sizeof(fork));
+	wake(w, IP_KERNEL_SCHED_WAKEUP_NEW, 121, 9, 7, 0);
+	switch_to(w, 130, 9, 0, 7);
+	flush(w, "all", 0);
+	states = states_of(w);
+	assert_ptr_not_equal(ip_states_find(states, 7, 105), ip_states_find(states, 7, 125));
+	assert_int_equal(span(states, 7, 112)->state, IP_THREAD_GONE);
+	assert_int_equal(span(states, 7, 125)->state, IP_THREAD_RUNNABLE);
+	ip_states_destroy(states);
+}
+
+/* 7 waits for 8, which waits for 9, which computes: the path is 9's work, and what each takes. */
+static void test_the_critical_path(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+	struct ip_path_step *steps;
+	const int32_t tids[] = {7, 9, 8, 8, 7, 7};
+	size_t n;
+
+	switch_to(w, 100, 0, 0, 7);
+	switch_to(w, 110, 7, 1, 0);
+	wake(w, IP_KERNEL_SCHED_WAKING, 180, 8, 7, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 180, 8, 7, 0);
+	switch_to(w, 190, 0, 0, 7);
+	flush(w, "all", 0);
+	switch_to(w, 90, 0, 0, 8);
+	switch_to(w, 105, 8, 1, 9);
+	wake(w, IP_KERNEL_SCHED_WAKING, 160, 9, 8, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 160, 9, 8, 0);
+	switch_to(w, 165, 9, 1, 8);
+	switch_to(w, 200, 8, 1, 0);
+	flush(w, "all", 1);
+	states = states_of(w);
+	assert_int_equal(
+		ip_critical_path_find(states, ip_states_find(states, 7, 100), 100, 195, &steps, &n),
+		0);
+	assert_int_equal(n, 6);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(steps[i].from, i ? steps[i - 1].to : 100);
+		assert_int_equal(steps[i].thread->tid, tids[i]);
+	}
+	assert_int_equal(steps[n - 1].to, 195);
+	assert_int_equal(steps[1].to - steps[1].from, 50); /* 9 computes from 110 to 160 */
+	assert_int_equal(steps[1].state, IP_THREAD_RUNNING);
+	assert_int_equal(steps[1].depth, 2);
+	free(steps);
+	ip_states_destroy(states);
+}
+
+static void test_damage(void **state)
+{
+	struct writer *w = *state;
+	struct ip_kernel_reader *reader;
+	struct ip_states *states;
+	int fd;
+
+	for (int i = 0; i < 5; i++) {
+		switch_to(w, 100 + 10 * i, 0, 0, 7);
+		switch_to(w, 105 + 10 * i, 7, 1, 0);
+		flush(w, "all", 0);
+	}
+	fd = openat(w->dir, "all_0", O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	/* the fourth packet loses its magic; what comes before is read */
+	assert_int_equal(pwrite(fd, "x", 1, lseek(fd, 0, SEEK_END) / 5 * 3), 1);
+	close(fd);
+	assert_int_equal(ip_kernel_reader_open(w->path, &reader), 1);
+	states = ip_states_read(reader);
+	assert_non_null(states);
+	assert_int_equal(states->events, 6);
+	assert_non_null(strstr(*ip_kernel_reader_damage(reader), "kernel/all_0: "));
+	ip_kernel_reader_close(reader);
+	ip_states_destroy(states);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_wait),
+		TEST(test_a_waking_that_is_early),
+		TEST(test_interrupts_are_no_threads),
+		TEST(test_restarted_calls),
+		TEST(test_polls_are_charged_to_what_is_used_then),
+		TEST(test_what_was_so_before),
+		TEST(test_losses),
+		TEST(test_tids_are_used_again),
+		TEST(test_the_critical_path),
+		TEST(test_damage),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
