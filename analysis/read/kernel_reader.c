@@ -215,23 +215,6 @@ int ip_kernel_reader_next(struct ip_kernel_reader *reader, struct ip_kernel_reco
 	return 1;
 }
 
-/* Whether a file is one of the streams: PART_CPU. */
-static bool is_stream(const char *name, bool *ret_all)
-{
-	static const char *const parts[] = {IP_KERNEL_ALL, IP_KERNEL_TARGET, IP_KERNEL_STATE};
-
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		size_t n = strlen(parts[i]);
-
-		if (strncmp(name, parts[i], n) || name[n] != '_' || !name[n + 1] ||
-		    strspn(name + n + 1, "0123456789") != strlen(name + n + 1))
-			continue;
-		*ret_all = i == 0;
-		return true;
-	}
-	return false;
-}
-
 static int add_stream(struct ip_kernel_reader *reader, int dir, const char *path, const char *name,
 		      bool all)
 {
@@ -257,7 +240,7 @@ static int open_streams(struct ip_kernel_reader *reader, DIR *dir, const char *p
 	bool all;
 
 	while ((entry = readdir(dir)))
-		if (is_stream(entry->d_name, &all) &&
+		if (ip_kernel_stream_name(entry->d_name, &all) &&
 		    add_stream(reader, dirfd(dir), path, entry->d_name, all) < 0)
 			return -1;
 	reader->damages = calloc(reader->nstreams + 1, sizeof(*reader->damages));

@@ -247,3 +247,19 @@ int ip_kernel_groups_parse(const char *text, unsigned *ret)
 	} while (*text);
 	return 0;
 }
+
+bool ip_kernel_stream_name(const char *name, bool *ret_all)
+{
+	static const char *const parts[] = {IP_KERNEL_ALL, IP_KERNEL_TARGET, IP_KERNEL_STATE};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		size_t n = strlen(parts[i]);
+
+		if (strncmp(name, parts[i], n) || name[n] != '_' || !name[n + 1] ||
+		    strspn(name + n + 1, "0123456789") != strlen(name + n + 1))
+			continue;
+		*ret_all = i == 0;
+		return true;
+	}
+	return false;
+}

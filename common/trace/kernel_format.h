@@ -133,6 +133,9 @@ size_t ip_kernel_type_size(enum ip_kernel_type type);
 /* The size of an event's fields. -1: there is no such event. */
 int ip_kernel_fields_size(unsigned id);
 
+/* Whether a file of DIR/kernel is a stream, by its name. *ret_all: it is one of all processes. */
+bool ip_kernel_stream_name(const char *name, bool *ret_all);
+
 /* Reads which groups --kernel asks for, "sched,irq"; "all": all of them. Returns 0, or -1 with an
  * error. */
 int ip_kernel_groups_parse(const char *text, unsigned *ret);

@@ -12,6 +12,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/trace/kernel_format.h"
 #include "common/trace/trace_format.h"
 #include "common/trace/trace_members.h"
 #include "common/trace/trace_segments.h"
@@ -35,9 +36,11 @@ static bool is_stream(const char *name)
 /* Files of IP_TRACE_SUBDIR. A file that is being written has ".new" at the end of its name. */
 static bool is_ours(const char *name)
 {
-	static const char *const names[] = {
-		IP_TRACE_SESSION, IP_TRACE_JOURNAL, IP_TRACE_STAMPS,  IP_TRACE_COUNTS,
-		IP_TRACE_PAYLOAD, IP_TRACE_PIECES,  IP_TRACE_MEMBERS, IP_TRACE_SUBDIR "/metadata"};
+	static const char *const names[] = {IP_TRACE_SESSION,	 IP_TRACE_JOURNAL,
+					    IP_TRACE_STAMPS,	 IP_TRACE_COUNTS,
+					    IP_TRACE_PAYLOAD,	 IP_TRACE_PIECES,
+					    IP_TRACE_MEMBERS,	 IP_TRACE_SUBDIR "/metadata",
+					    IP_TRACE_DESCRIPTORS};
 	size_t n = strlen(name) - (ends_in(name, ".new") ? 4 : 0);
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -47,6 +50,30 @@ static bool is_ours(const char *name)
 			return true;
 	}
 	return ends_in(name, ".probes");
+}
+
+static bool is_kernel(const char *name)
+{
+	bool all;
+
+	return !strcmp(name, "metadata") || ip_kernel_stream_name(name, &all);
+}
+
+/* The sub-directories of a trace, and which files each has. What says that it is a trace goes last.
+ */
+static const struct {
+	const char *name;
+	is_known *known;
+} subdirs[] = {{IP_KERNEL_SUBDIR, is_kernel}, {IP_TRACE_SUBDIR, is_ours}};
+
+#define NSUBDIRS (sizeof(subdirs) / sizeof(*subdirs))
+
+static bool is_subdir(const char *name)
+{
+	for (size_t i = 0; i < NSUBDIRS; i++)
+		if (!strcmp(name, subdirs[i].name))
+			return true;
+	return false;
 }
 
 static DIR *list(int fd)
@@ -99,7 +126,7 @@ static bool is_member(const struct ip_trace_members *members, const char *name)
 	return false;
 }
 
-/* inner: the directory IP_TRACE_SUBDIR is allowed. members, whose names are allowed, may be NULL.
+/* inner: the sub-directories are allowed. members, whose names are allowed, may be NULL.
  */
 static int check_names(int fd, const char *path, is_known *known, bool inner,
 		       const struct ip_trace_members *members)
@@ -112,7 +139,7 @@ static int check_names(int fd, const char *path, is_known *known, bool inner,
 	while ((name = next(dir))) {
 		struct stat st;
 
-		if ((inner && !strcmp(name, IP_TRACE_SUBDIR)) || is_member(members, name))
+		if ((inner && is_subdir(name)) || is_member(members, name))
 			continue;
 		if (!known(name))
 			return ip_error(
@@ -140,30 +167,33 @@ static int remove_names(int fd, const char *path, is_known *known)
 	return 0;
 }
 
-/* Opens the directory IP_TRACE_SUBDIR. Returns -1 with an error; -2: there is none. */
-static int open_inner(int fd, const char *path)
+/* Opens a sub-directory. Returns -1 with an error; -2: there is none. */
+static int open_inner(int fd, const char *path, const char *name)
 {
-	int inner = ip_dir_open(fd, IP_TRACE_SUBDIR);
+	int inner = ip_dir_open(fd, name);
 
 	if (inner >= 0)
 		return inner;
 	if (errno == ENOENT)
 		return -2;
-	return ip_error_errno("%s/%s is no directory of yours", path, IP_TRACE_SUBDIR);
+	return ip_error_errno("%s/%s is no directory of yours", path, name);
 }
 
 /* Checks one directory, without those of its members. */
 static int check_one(int fd, const char *path, const struct ip_trace_members *members)
 {
-	int inner = open_inner(fd, path), ret;
+	int ret = check_names(fd, path, is_stream, true, members);
 
-	if (inner == -1)
-		return -1;
-	ret = check_names(fd, path, is_stream, true, members);
-	if (ret == 0 && inner >= 0)
-		ret = check_names(inner, path, is_ours, false, NULL);
-	if (inner >= 0)
+	for (size_t i = 0; i < NSUBDIRS && ret == 0; i++) {
+		int inner = open_inner(fd, path, subdirs[i].name);
+
+		if (inner == -1)
+			return -1;
+		if (inner < 0)
+			continue;
+		ret = check_names(inner, path, subdirs[i].known, false, NULL);
 		close(inner);
+	}
 	return ret;
 }
 
@@ -213,15 +243,19 @@ int ip_trace_dir_check(int fd, const char *path)
 
 static int remove_one(int parent, const char *name, int fd, const char *path)
 {
-	int inner = open_inner(fd, path), ret = 0;
+	int ret = 0;
 
-	if (inner == -1)
-		return -1;
-	if (inner >= 0) {
-		ret = remove_names(inner, path, is_ours);
+	for (size_t i = 0; i < NSUBDIRS && ret == 0; i++) {
+		int inner = open_inner(fd, path, subdirs[i].name);
+
+		if (inner == -1)
+			return -1;
+		if (inner < 0)
+			continue;
+		ret = remove_names(inner, path, subdirs[i].known);
 		close(inner);
-		if (ret == 0 && unlinkat(fd, IP_TRACE_SUBDIR, AT_REMOVEDIR) < 0)
-			ret = ip_error_errno("cannot remove %s/%s", path, IP_TRACE_SUBDIR);
+		if (ret == 0 && unlinkat(fd, subdirs[i].name, AT_REMOVEDIR) < 0)
+			ret = ip_error_errno("cannot remove %s/%s", path, subdirs[i].name);
 	}
 	if (ret < 0 || remove_names(fd, path, is_stream) < 0)
 		return -1;

@@ -144,6 +144,21 @@ def test_the_table(planted):
     assert "futex &db.lock" in text and "on_pipe" not in text, text
 
 
+def test_a_trace_with_kernel_events_makes_place(traced, programs):
+    """As any other: the older one is kept, the one before that is removed."""
+    folder = traced.dir()
+    waits = [programs.simple("wait_kinds", placement="fentry"), "1", folder / "lock"]
+    for _ in range(3):
+        done = traced.iprobe(
+            *("run", "-q", "--kernel", "-o", folder / "trace", "--", *waits), input="\n"
+        )
+        assert done.returncode == 0, repr(done)
+    assert {path.name for path in folder.iterdir()} == {"lock", "trace", "trace.old"}
+    (folder / "trace.old" / "kernel" / "mine").write_text("x")
+    done = traced.iprobe("run", "-q", "-o", folder / "trace", "--", *waits, input="\n")
+    assert done.returncode == 1 and "mine in it, which is no file of a trace" in done.stderr
+
+
 def test_streams_that_are_damaged(planted, me):
     """What can be read is shown, what cannot is told, and nothing falls over."""
     _, _, values, read = planted
