@@ -22,6 +22,10 @@ int cli_wait_load(const char *dir, const struct cli_wait_options *o, struct cli_
 	if (cli_reader_open(dir, NULL, &ret->trace) < 0)
 		return -1;
 	got = ip_kernel_reader_open(dir, &reader);
+	if (got == 0 && ret->trace->session->trimmed)
+		return ip_error("%s is a part of a trace, and has no events of the kernel (iprobe "
+				"trim and split leave them out): look at the whole trace",
+				dir);
 	if (got == 0)
 		return ip_error(
 			"%s has no events of the kernel: record with iprobe attach --kernel", dir);
