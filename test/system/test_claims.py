@@ -47,7 +47,7 @@ def test_what_stays_is_what_is_told(root, programs, targets):
     for page in ("iprobe-attach.1", "iprobe-concepts.7"):
         text = open(f"{top}/docs/man/{page}.rst", encoding="utf-8").read()
         assert int(re.search(r"runtime\s+stays[,:]\s+(\d+)\s+MiB", text)[1]) == said, page
-    assert int(re.search(r"(\d+) MiB of them are a window", limits)[1]) == window
+    removed = float(re.search(r"([\d.]+) MiB\s+after `iprobe detach --remove`", limits)[1])
     target = targets.steady(root, programs.simple("steady"), preload=False)
     fds, size = descriptors(target.pid), size_mib(target.pid)
     maps = set(open(f"/proc/{target.pid}/maps", encoding="utf-8"))
@@ -75,6 +75,8 @@ def test_what_stays_is_what_is_told(root, programs, targets):
     assert abs(grown[0][0] - said) < 5, grown
     assert not grown[0][1], "a privileged process keeps no descriptor"
     assert abs(stays(target.pid, maps)["window"] - window) < 5
+    assert root.iprobe("detach", "--remove", target.pid).returncode == 0
+    assert abs(size_mib(target.pid) - size - removed) < 0.3, size_mib(target.pid) - size
     memory.assert_untouched(target.pid)
     target.wait_for_progress()
     target.finish()
