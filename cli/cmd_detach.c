@@ -33,6 +33,7 @@
 #include "hotpatcher/ptrace/priority_guard.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "hotpatcher/shm/area.h"
+#include "kernel_trace/recorder.h"
 #include "session/control/control_socket.h"
 #include "session/follow/follow_fork.h"
 #include "session/pmu_leftovers.h"
@@ -328,6 +329,7 @@ static int detach_from(void *context, const struct ip_service_process *process)
 		cli_service_members_look(pid, &members);
 	if (detach(pid, a->no_stop, a->left_over, &result, &writer) < 0)
 		return cli_fail();
+	ip_kernel_remove_left(); /* of an iprobe that was killed */
 	free(result.inside);
 	if (writer)
 		ip_print(stderr,

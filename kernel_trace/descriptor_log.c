@@ -16,6 +16,7 @@
 #include "common/cleanup.h"
 #include "common/dir.h"
 #include "common/error.h"
+#include "common/now.h"
 #include "common/proc.h"
 #include "common/trace/kernel_format.h"
 #include "common/trace/trace_format.h"
@@ -23,20 +24,29 @@
 
 #define TEXT_MAX	256
 #define CONNECTING_MOST 64u
-#define TOUCHED_MOST	4096
+#define NUMBERS		4096	/* of descriptors, of which times are kept one by one */
+#define LOOK_NS		5000000 /* the most that a look takes: the buffers fill up meanwhile */
 
 /* A descriptor that was made. fd -1: several were, whose numbers are in the thread's memory. */
 struct made {
 	uint64_t tsc;
 	int32_t tid, fd;
-	bool looked, spoiled;
+	bool looked;
 	pid_t pid;
-	const char *kind; /* NULL: it is gone */
+	const char *kind; /* NULL: it is gone, or was not looked at */
 	char text[TEXT_MAX];
+};
+
+/* The last time that some process has made, closed or named a descriptor of a number. Processes are
+ * not told apart: that makes one unknown which is known, never the other way round. */
+struct times {
+	uint64_t made, closed, noted;
 };
 
 struct ip_descriptor_log {
 	FILE *out;
+	uint64_t bytes;
+	struct ip_descriptor_names *names;
 	/* sockets that are being connected: what they are is known when the call returns */
 	struct {
 		int32_t tid, fd;
@@ -44,10 +54,7 @@ struct ip_descriptor_log {
 	size_t nconnecting;
 	struct made made[IP_DESCRIPTORS_MOST];
 	size_t n;
-	/* Descriptors that were made, closed or replaced after some call whose descriptors are in
-	 * memory: what these are now need not be what that call made. */
-	bool pairs;
-	uint8_t touched[TOUCHED_MOST];
+	struct times times[NUMBERS + 1]; /* the last one: of all larger numbers */
 };
 
 struct ip_descriptor_log *ip_descriptor_log_open(int dir)
@@ -55,7 +62,10 @@ struct ip_descriptor_log *ip_descriptor_log_open(int dir)
 	struct ip_descriptor_log *log = calloc(1, sizeof(*log));
 	int fd;
 
-	if (!log) {
+	if (log)
+		log->names = ip_descriptor_names_create();
+	if (!log || !log->names) {
+		free(log);
 		ip_error("out of memory");
 		return NULL;
 	}
@@ -66,6 +76,7 @@ struct ip_descriptor_log *ip_descriptor_log_open(int dir)
 	ip_error_errno("cannot make %s", IP_TRACE_DESCRIPTORS);
 	if (fd >= 0)
 		close(fd);
+	ip_descriptor_names_destroy(log->names);
 	free(log);
 	return NULL;
 }
@@ -75,17 +86,31 @@ void ip_descriptor_log_close(struct ip_descriptor_log *log)
 	if (!log)
 		return;
 	fclose(log->out);
+	ip_descriptor_names_destroy(log->names);
 	free(log);
+}
+
+uint64_t ip_descriptor_log_bytes(const struct ip_descriptor_log *log)
+{
+	return log->bytes;
+}
+
+static struct times *times_of(struct ip_descriptor_log *log, int32_t fd)
+{
+	return &log->times[fd >= 0 && fd < NUMBERS ? fd : NUMBERS];
 }
 
 /* Control characters would break the line. */
 static void put(struct ip_descriptor_log *log, uint64_t tsc, pid_t pid, int fd, const char *kind,
 		const char *text)
 {
-	fprintf(log->out, "%lu\t%d\t%d\t%s\t", tsc, pid, fd, kind);
+	int n = fprintf(log->out, "%lu\t%d\t%d\t%s\t", tsc, pid, fd, kind);
+
+	log->bytes += (n > 0 ? n : 0) + strlen(text) + 1;
 	for (; *text; text++)
 		putc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, log->out);
 	putc('\n', log->out);
+	times_of(log, fd)->noted = tsc;
 }
 
 static int check(struct ip_descriptor_log *log)
@@ -97,6 +122,7 @@ static int check(struct ip_descriptor_log *log)
 
 int ip_descriptor_log_scan(struct ip_descriptor_log *log, pid_t pid, uint64_t tsc)
 {
+	const uint64_t until = ip_now_ns() + 20 * LOOK_NS;
 	char path[32], text[TEXT_MAX];
 	_cleanup_closedir_ DIR *dir = NULL;
 	const struct dirent *entry;
@@ -104,9 +130,11 @@ int ip_descriptor_log_scan(struct ip_descriptor_log *log, pid_t pid, uint64_t ts
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	dir = opendir(path);
-	while (dir && (entry = readdir(dir)))
+	ip_descriptor_names_renew(log->names);
+	while (dir && (entry = readdir(dir)) && ip_now_ns() < until)
 		if (*entry->d_name >= '0' && *entry->d_name <= '9' &&
-		    ip_descriptor_name(pid, atoi(entry->d_name), &kind, text, sizeof(text)) == 0)
+		    ip_descriptor_name(log->names, pid, atoi(entry->d_name), &kind, text,
+				       sizeof(text)) == 0)
 			put(log, tsc, pid, atoi(entry->d_name), kind, text);
 	return check(log);
 }
@@ -148,130 +176,147 @@ static bool makes_pair(unsigned number)
 	return number == SYS_pipe || number == SYS_pipe2 || number == SYS_socketpair;
 }
 
-static void add(struct ip_descriptor_log *log, const struct ip_kernel_event_header *h, int32_t fd)
+static void add(struct ip_descriptor_log *log, uint64_t tsc, int32_t tid, int32_t fd)
 {
+	if (fd >= 0 && times_of(log, fd)->made < tsc)
+		times_of(log, fd)->made = tsc;
 	if (log->n < IP_DESCRIPTORS_MOST)
-		log->made[log->n++] = (struct made){.tsc = h->tsc, .tid = h->tid, .fd = fd};
+		log->made[log->n++] = (struct made){.tsc = tsc, .tid = tid, .fd = fd};
 }
 
-static void spoil(struct ip_descriptor_log *log, int32_t from, int32_t to)
+static void closed(struct ip_descriptor_log *log, uint64_t tsc, uint32_t from, uint32_t to)
 {
-	for (int32_t fd = from < 0 ? 0 : from; log->pairs && fd < TOUCHED_MOST && fd <= to; fd++)
-		log->touched[fd] = true;
-	for (size_t i = 0; i < log->n; i++)
-		log->made[i].spoiled |= log->made[i].fd >= from && log->made[i].fd <= to;
+	for (uint32_t fd = from; fd < NUMBERS && fd <= to; fd++)
+		if (log->times[fd].closed < tsc)
+			log->times[fd].closed = tsc;
+	if (to >= NUMBERS && log->times[NUMBERS].closed < tsc)
+		log->times[NUMBERS].closed = tsc;
 }
 
-static int32_t argument(const uint8_t *fields, unsigned i)
+/* The kernel takes the lower half of the register. */
+static uint32_t argument(const uint8_t *fields, unsigned i)
 {
-	uint64_t value;
+	uint32_t value;
 
 	memcpy(&value, fields + 8 * i, sizeof(value));
-	return value > INT32_MAX ? INT32_MAX : (int32_t)value;
+	return value;
 }
 
 static void begin_connect(struct ip_descriptor_log *log, int32_t tid, int32_t fd)
 {
-	if (log->nconnecting == CONNECTING_MOST) /* somebody's return was lost */
-		log->nconnecting = 0;
-	log->connecting[log->nconnecting].tid = tid;
-	log->connecting[log->nconnecting++].fd = fd;
+	size_t i = 0;
+
+	while (i < log->nconnecting && log->connecting[i].tid != tid)
+		i++;
+	if (i == CONNECTING_MOST) /* returns were lost */
+		i = log->nconnecting = 0;
+	log->connecting[i].tid = tid;
+	log->connecting[i].fd = fd;
+	log->nconnecting += i == log->nconnecting;
 }
 
-static void end_connect(struct ip_descriptor_log *log, const struct ip_kernel_event_header *h)
+static void end_connect(struct ip_descriptor_log *log, uint64_t tsc, int32_t tid, bool succeeded)
 {
 	for (size_t i = 0; i < log->nconnecting; i++)
-		if (log->connecting[i].tid == h->tid) {
-			add(log, h, log->connecting[i].fd);
+		if (log->connecting[i].tid == tid) {
+			if (succeeded)
+				add(log, tsc, tid, log->connecting[i].fd);
 			log->connecting[i] = log->connecting[--log->nconnecting];
 			return;
 		}
 }
 
-/* Processes are not told apart here: a descriptor of the same number may be another process'.
- * That makes one unknown which is known, never the other way round. */
-static void begin_call(struct ip_descriptor_log *log, unsigned number, const uint8_t *fields)
+static void begin_call(struct ip_descriptor_log *log, const struct ip_kernel_event_header *h,
+		       const uint8_t *fields)
 {
-	if (number == SYS_close)
-		spoil(log, argument(fields, 0), argument(fields, 0));
-	else if (number == SYS_dup2 || number == SYS_dup3)
-		spoil(log, argument(fields, 1), argument(fields, 1));
-	else if (number == SYS_close_range)
-		spoil(log, argument(fields, 0), argument(fields, 1));
-	else if (number == SYS_execve || number == SYS_execveat)
-		spoil(log, 0, INT32_MAX);
+	switch (h->id - IP_KERNEL_SYSCALL_ENTRY) {
+	case SYS_close:
+		closed(log, h->tsc, argument(fields, 0), argument(fields, 0));
+		break;
+	case SYS_dup2:
+	case SYS_dup3:
+		closed(log, h->tsc, argument(fields, 1), argument(fields, 1));
+		break;
+	case SYS_close_range:
+		closed(log, h->tsc, argument(fields, 0), argument(fields, 1));
+		break;
+	case SYS_execve:
+	case SYS_execveat:
+		closed(log, h->tsc, 0, UINT32_MAX);
+		break;
+	case SYS_connect:
+		begin_connect(log, h->tid, argument(fields, 0));
+		break;
+	default:
+		break;
+	}
 }
 
 void ip_descriptor_log_event(struct ip_descriptor_log *log, const uint8_t *event)
 {
 	struct ip_kernel_event_header h;
+	unsigned number;
 	int64_t result;
 
 	memcpy(&h, event, sizeof(h));
 	if (h.id < IP_KERNEL_SYSCALL_ENTRY)
 		return;
 	if (h.id < IP_KERNEL_SYSCALL_EXIT) {
-		begin_call(log, h.id - IP_KERNEL_SYSCALL_ENTRY, event + sizeof(h));
-		if (h.id - IP_KERNEL_SYSCALL_ENTRY == SYS_connect)
-			begin_connect(log, h.tid, argument(event + sizeof(h), 0));
+		begin_call(log, &h, event + sizeof(h));
 		return;
 	}
+	number = h.id - IP_KERNEL_SYSCALL_EXIT;
 	memcpy(&result, event + sizeof(h), sizeof(result));
-	if (h.id - IP_KERNEL_SYSCALL_EXIT == SYS_connect && (!result || result == -EINPROGRESS))
-		end_connect(log, &h);
-	if (result < 0 || result > INT32_MAX)
-		return;
-	if (makes(h.id - IP_KERNEL_SYSCALL_EXIT)) {
-		if (log->pairs && result < TOUCHED_MOST)
-			log->touched[result] = true;
-		add(log, &h, result);
-	} else if (makes_pair(h.id - IP_KERNEL_SYSCALL_EXIT)) {
-		add(log, &h, -1);
-		log->pairs = true;
-	}
+	if (number == SYS_connect)
+		end_connect(log, h.tsc, h.tid, !result || result == -EINPROGRESS);
+	else if (result >= 0 && result <= INT32_MAX && makes(number))
+		add(log, h.tsc, h.tid, result);
+	else if (result == 0 && makes_pair(number))
+		add(log, h.tsc, h.tid, -1);
 }
 
-/* Pipes and pairs of sockets: their numbers are in the thread's memory. All that the process has
- * and that nobody has touched since is looked at; what was there before is noted once more. */
-static void look_at_pairs(struct ip_descriptor_log *log, const struct made *pair)
+/* Pipes and pairs of sockets: their numbers are in the thread's memory. What the process has, and
+ * what is neither known nor was made or closed since, is looked at. */
+static void look_at_pair(struct ip_descriptor_log *log, uint64_t tsc, int32_t tid)
 {
-	const struct ip_kernel_event_header h = {.tsc = pair->tsc, .tid = pair->tid};
 	char path[32], link[8];
 	_cleanup_closedir_ DIR *dir = NULL;
 	const struct dirent *entry;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", pair->tid);
+	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir))) {
 		const int fd = *entry->d_name >= '0' && *entry->d_name <= '9' ? atoi(entry->d_name)
-									      : TOUCHED_MOST;
+									      : NUMBERS;
+		const struct times *t = times_of(log, fd);
 
-		if (fd < TOUCHED_MOST && !log->touched[fd] &&
+		if (fd < NUMBERS && t->made <= tsc && t->closed <= tsc &&
+		    (!t->noted || t->noted <= t->closed) &&
 		    readlinkat(dirfd(dir), entry->d_name, link, sizeof(link)) > 6 &&
 		    (!memcmp(link, "pipe:[", 6) || !memcmp(link, "socket", 6)))
-			add(log, &h, fd);
+			add(log, tsc, tid, fd);
 	}
 }
 
 bool ip_descriptor_log_look(struct ip_descriptor_log *log)
 {
+	const uint64_t until = ip_now_ns() + LOOK_NS;
 	const size_t n = log->n;
 
-	for (size_t i = 0; i < n && log->pairs; i++)
+	for (size_t i = 0; i < n; i++)
 		if (log->made[i].fd < 0)
-			look_at_pairs(log, &log->made[i]);
-	if (log->pairs)
-		memset(log->touched, 0, sizeof(log->touched));
-	log->pairs = false;
+			look_at_pair(log, log->made[i].tsc, log->made[i].tid);
+	if (log->n)
+		ip_descriptor_names_renew(log->names);
 	for (size_t i = 0; i < log->n; i++) {
 		struct made *m = &log->made[i];
 
 		m->looked = true;
-		if (m->fd < 0)
+		if (m->fd < 0 || ip_now_ns() > until)
 			continue;
-		m->pid = m->spoiled ? -1 : ip_proc_status(m->tid, "Tgid");
-		if (m->pid > 0 &&
-		    ip_descriptor_name(m->tid, m->fd, &m->kind, m->text, sizeof(m->text)) < 0)
+		m->pid = ip_proc_status(m->tid, "Tgid");
+		if (m->pid > 0 && ip_descriptor_name(log->names, m->tid, m->fd, &m->kind, m->text,
+						     sizeof(m->text)) < 0)
 			m->kind = NULL;
 	}
 	return log->n;
@@ -279,7 +324,7 @@ bool ip_descriptor_log_look(struct ip_descriptor_log *log)
 
 void ip_descriptor_log_give_up(struct ip_descriptor_log *log)
 {
-	log->n = 0;
+	log->n = log->nconnecting = 0;
 }
 
 int ip_descriptor_log_write(struct ip_descriptor_log *log)
@@ -291,7 +336,7 @@ int ip_descriptor_log_write(struct ip_descriptor_log *log)
 
 		if (!m->looked) /* it came in step 3: its turn comes */
 			log->made[left++] = *m;
-		else if (m->fd >= 0 && !m->spoiled && m->pid > 0 && m->kind)
+		else if (m->kind && times_of(log, m->fd)->closed < m->tsc)
 			put(log, m->tsc, m->pid, m->fd, m->kind, m->text);
 	}
 	log->n = left;

@@ -12,8 +12,10 @@
  *      step 2, and nothing is noted.
  *   4. It is noted, from the time of step 1 on.
  *
- * So what is noted is right. What is missing is told as unknown. Where more calls than
- * IP_DESCRIPTORS_MOST return in one turn of the reader, those behind are not looked at.
+ * So what is noted is right, until the number is closed or given to something else: readers see
+ * that in the kernel's events. What is missing is told as unknown. Where more calls than
+ * IP_DESCRIPTORS_MOST return in one turn of the reader, or where looking takes too long, the rest
+ * is not looked at. Where events were lost, nothing is noted of what came before.
  */
 #ifndef IP_DESCRIPTOR_LOG_H
 #define IP_DESCRIPTOR_LOG_H
@@ -31,7 +33,10 @@ struct ip_descriptor_log;
 struct ip_descriptor_log *ip_descriptor_log_open(int dir);
 void ip_descriptor_log_close(struct ip_descriptor_log *log);
 
-/* Notes all descriptors that a process has, as what they were from tsc on. Returns 0, or -1 with an
+/* How much was written, in bytes. */
+uint64_t ip_descriptor_log_bytes(const struct ip_descriptor_log *log);
+
+/* Notes the descriptors that a process has, as what they were from tsc on. Returns 0, or -1 with an
  * error: it cannot be written. */
 int ip_descriptor_log_scan(struct ip_descriptor_log *log, pid_t pid, uint64_t tsc);
 
@@ -41,7 +46,7 @@ void ip_descriptor_log_event(struct ip_descriptor_log *log, const uint8_t *event
 /* Step 2. Returns whether there was something to look at: then step 3 and ip_descriptor_log_write()
  * follow. */
 bool ip_descriptor_log_look(struct ip_descriptor_log *log);
-/* In place of step 4: step 3 cannot be finished. */
+/* In place of step 4: step 3 cannot be finished, or events were lost. */
 void ip_descriptor_log_give_up(struct ip_descriptor_log *log);
 /* Step 4. Returns 0, or -1 with an error. */
 int ip_descriptor_log_write(struct ip_descriptor_log *log);

@@ -2,6 +2,10 @@
 /*
  * Reads what a descriptor is from /proc. Nothing is borrowed from the process: a copy of its
  * descriptor would keep a connection open that it closes meanwhile.
+ *
+ * The kernel's tables of sockets are read once for many descriptors. Those of tcp and udp have
+ * numbers alone. That of unix sockets has paths as processes have bound them, which may look like
+ * lines of the table: such a socket is named by its number only.
  */
 #include "kernel_trace/descriptor_name.h"
 
@@ -13,21 +17,57 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/now.h"
 #include "common/proc.h"
 
-#define SEARCH_NS 1000000000ull /* between two searches for the other end of a pipe, at least */
+#define SEARCH_NS   1000000000ull /* between two searches for the other end of a pipe, at least */
+#define SEARCH_MOST 20000u	  /* descriptors that a search looks at */
+#define LINES_MOST  100000u	  /* of a table of sockets */
+#define WORDS	    (2 * (INET6_ADDRSTRLEN + 10) + 8)
+
+struct socket_words {
+	unsigned long inode;
+	char words[WORDS];
+};
+
+struct ip_descriptor_names {
+	struct socket_words *sockets; /* by inode */
+	size_t n;
+	ino_t space; /* the network namespace that they are of; 0: they were not read */
+	uint64_t searched_ns;
+};
 
 /* Names that the kernel gives to files without a path, and what waiting for them is. */
 static const struct {
 	const char *name, *kind;
-} anonymous[] = {{"anon_inode:[eventpoll]", "poll"},   {"anon_inode:[timerfd]", "timer"},
-		 {"anon_inode:[signalfd]", "signal"},  {"anon_inode:[io_uring]", "io_uring"},
-		 {"anon_inode:[eventfd]", "other"},    {"anon_inode:[pidfd]", "child"},
-		 {"anon_inode:[userfaultfd]", "fault"}};
+} anonymous[] = {{"anon_inode:[eventpoll]", "poll"},  {"anon_inode:[timerfd]", "timer"},
+		 {"anon_inode:[signalfd]", "signal"}, {"anon_inode:[io_uring]", "io_uring"},
+		 {"anon_inode:[pidfd]", "child"},     {"anon_inode:[userfaultfd]", "fault"}};
+
+struct ip_descriptor_names *ip_descriptor_names_create(void)
+{
+	return calloc(1, sizeof(struct ip_descriptor_names));
+}
+
+void ip_descriptor_names_renew(struct ip_descriptor_names *names)
+{
+	free(names->sockets);
+	names->sockets = NULL;
+	names->n = names->space = 0;
+}
+
+void ip_descriptor_names_destroy(struct ip_descriptor_names *names)
+{
+	if (!names)
+		return;
+	free(names->sockets);
+	free(names);
+}
 
 /* "0100007F:1F90", as /proc/net/tcp has it: words of the machine's byte order. */
 static bool put_address(const char *hex, char ret[INET6_ADDRSTRLEN + 10])
@@ -50,65 +90,76 @@ static bool put_address(const char *hex, char ret[INET6_ADDRSTRLEN + 10])
 	return true;
 }
 
-/* A line of /proc/net/tcp or udp: slot, local address, remote address, ..., inode. */
-static bool take_inet(char *line, const char *protocol, unsigned long inode, char *ret, size_t size)
+/* A line of a table: slot, local address, remote address, ..., inode. */
+static bool take_line(const char *line, const char *protocol, struct socket_words *ret)
 {
 	char local[64], remote[64], from[INET6_ADDRSTRLEN + 10], to[INET6_ADDRSTRLEN + 10];
-	unsigned long found;
 
-	if (sscanf(line, "%*s %63s %63s %*s %*s %*s %*s %*s %*s %lu", local, remote, &found) != 3 ||
-	    found != inode || !put_address(local, from) || !put_address(remote, to))
+	if (sscanf(line, "%*s %63s %63s %*s %*s %*s %*s %*s %*s %lu", local, remote, &ret->inode) !=
+		    3 ||
+	    !ret->inode || !put_address(local, from) || !put_address(remote, to))
 		return false;
 	if (strspn(remote, "0:") == strlen(remote))
-		snprintf(ret, size, "%s %s", protocol, from);
+		snprintf(ret->words, sizeof(ret->words), "%s %s", protocol, from);
 	else
-		snprintf(ret, size, "%s %s - %s", protocol, from, to);
+		snprintf(ret->words, sizeof(ret->words), "%s %s - %s", protocol, from, to);
 	return true;
 }
 
-/* A line of /proc/net/unix: ..., inode, path. */
-static bool take_unix(char *line, const char *protocol, unsigned long inode, char *ret, size_t size)
+static int by_inode(const void *left, const void *right)
 {
-	unsigned long found;
-	int n = 0;
+	const struct socket_words *a = left, *b = right;
 
-	if (sscanf(line, "%*s %*s %*s %*s %*s %*s %lu%n", &found, &n) != 1 || found != inode)
-		return false;
-	line[strcspn(line, "\n")] = '\0';
-	line += n + strspn(line + n, " ");
-	if (*line)
-		snprintf(ret, size, "%s %s", protocol, line);
-	else
-		snprintf(ret, size, "%s socket %lu", protocol, inode);
-	return true;
+	return a->inode < b->inode ? -1 : a->inode > b->inode;
 }
 
-static void put_socket(pid_t tid, unsigned long inode, char *ret, size_t size)
+/* Reads the sockets of a thread's network namespace, unless they were read. */
+static void read_sockets(struct ip_descriptor_names *names, pid_t tid)
 {
-	static const struct {
-		const char *file, *protocol;
-		bool (*take)(char *, const char *, unsigned long, char *, size_t);
-	} tables[] = {{"tcp", "tcp", take_inet},
-		      {"tcp6", "tcp", take_inet},
-		      {"unix", "unix", take_unix},
-		      {"udp", "udp", take_inet},
-		      {"udp6", "udp", take_inet}};
+	static const char *const tables[] = {"tcp", "tcp6", "udp", "udp6"};
 	char path[64], line[512];
+	struct stat space;
 
-	snprintf(ret, size, "socket %lu", inode);
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", tid);
+	if (stat(path, &space) < 0 || space.st_ino == names->space)
+		return;
+	ip_descriptor_names_renew(names);
+	names->space = space.st_ino;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
 		_cleanup_fclose_ FILE *file = NULL;
 
-		snprintf(path, sizeof(path), "/proc/%d/net/%s", tid, tables[i].file);
+		snprintf(path, sizeof(path), "/proc/%d/net/%s", tid, tables[i]);
 		file = fopen(path, "re");
-		while (file && fgets(line, sizeof(line), file))
-			if (tables[i].take(line, tables[i].protocol, inode, ret, size))
-				return;
+		while (file && names->n < LINES_MOST && fgets(line, sizeof(line), file)) {
+			struct socket_words words;
+
+			if (!take_line(line, i < 2 ? "tcp" : "udp", &words))
+				continue;
+			if (ip_array_grow(&names->sockets, names->n, sizeof(words)) < 0)
+				break;
+			names->sockets[names->n++] = words;
+		}
 	}
+	if (names->n)
+		qsort(names->sockets, names->n, sizeof(*names->sockets), by_inode);
 }
 
-/* Whether a process has a descriptor with that name. */
-static bool has(int proc, const char *pid, const char *name)
+static void put_socket(struct ip_descriptor_names *names, pid_t tid, unsigned long inode, char *ret,
+		       size_t size)
+{
+	const struct socket_words key = {.inode = inode}, *found = NULL;
+
+	read_sockets(names, tid);
+	if (names->n)
+		found = bsearch(&key, names->sockets, names->n, sizeof(key), by_inode);
+	if (found)
+		snprintf(ret, size, "%s", found->words);
+	else
+		snprintf(ret, size, "socket:[%lu]", inode);
+}
+
+/* Whether a process has a descriptor with that name. *left: descriptors that may be looked at. */
+static bool has(int proc, const char *pid, const char *name, unsigned *left)
 {
 	char path[64], link[64];
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -123,9 +174,10 @@ static bool has(int proc, const char *pid, const char *name)
 			close(fd);
 		return false;
 	}
-	while ((entry = readdir(dir))) {
+	while (*left && (entry = readdir(dir))) {
 		ssize_t n = readlinkat(fd, entry->d_name, link, sizeof(link) - 1);
 
+		--*left;
 		if (n > 0 && (size_t)n == strlen(name) && !memcmp(link, name, n))
 			return true;
 	}
@@ -133,30 +185,32 @@ static bool has(int proc, const char *pid, const char *name)
 }
 
 /* The process at the other end of a pipe, where one is found: the search reads the descriptors of
- * all processes, so it is not made often. */
-static void put_pipe(pid_t own, const char *name, char *ret, size_t size)
+ * many processes, so it is not made often, and has an end. */
+static void put_pipe(struct ip_descriptor_names *names, pid_t own, const char *name, char *ret,
+		     size_t size)
 {
-	static uint64_t searched_ns;
 	const uint64_t now = ip_now_ns();
 	_cleanup_closedir_ DIR *proc = NULL;
 	const struct dirent *entry;
+	unsigned left = SEARCH_MOST;
 
 	snprintf(ret, size, "%s", name);
-	if (searched_ns && now - searched_ns < SEARCH_NS)
+	if (names->searched_ns && now - names->searched_ns < SEARCH_NS)
 		return;
 	proc = opendir("/proc");
-	while (proc && (entry = readdir(proc))) {
+	while (proc && left && (entry = readdir(proc))) {
 		const pid_t pid = isdigit((unsigned char)*entry->d_name) ? atoi(entry->d_name) : 0;
 
-		if (!pid || pid == own || !has(dirfd(proc), entry->d_name, name))
+		if (!pid || pid == own || !has(dirfd(proc), entry->d_name, name, &left))
 			continue;
 		snprintf(ret, size, "%s with pid %s", name, IP_THREAD_TEXT(pid));
 		break;
 	}
-	searched_ns = ip_now_ns();
+	names->searched_ns = ip_now_ns();
 }
 
-int ip_descriptor_name(pid_t tid, int fd, const char **ret_kind, char *ret, size_t size)
+int ip_descriptor_name(struct ip_descriptor_names *names, pid_t tid, int fd, const char **ret_kind,
+		       char *ret, size_t size)
 {
 	char path[64], link[512];
 	unsigned long inode;
@@ -171,10 +225,10 @@ int ip_descriptor_name(pid_t tid, int fd, const char **ret_kind, char *ret, size
 	snprintf(ret, size, "%s", link);
 	if (sscanf(link, "socket:[%lu]", &inode) == 1) {
 		*ret_kind = "socket";
-		put_socket(tid, inode, ret, size);
+		put_socket(names, tid, inode, ret, size);
 	} else if (!strncmp(link, "pipe:[", 6)) {
 		*ret_kind = "pipe";
-		put_pipe(ip_proc_status(tid, "Tgid"), link, ret, size);
+		put_pipe(names, ip_proc_status(tid, "Tgid"), link, ret, size);
 	} else if (!strncmp(link, "anon_inode:", 11)) {
 		*ret_kind = "other";
 		for (size_t i = 0; i < sizeof(anonymous) / sizeof(anonymous[0]); i++)

@@ -13,11 +13,13 @@
 #include <tracefs.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/proc.h"
 
-#define PREFIX "iprobe-"
+#define PREFIX	      "iprobe-"
+#define LISTINGS_MOST 100u
 
 /* iprobe-PID-STARTED-PART. tracefs is opened in the initial pid namespace alone, so that all pids
  * are of that one. */
@@ -88,46 +90,85 @@ struct tracefs_instance *ip_instance_create(const char *part, size_t buffer)
 	return instance;
 }
 
-/* The threads of a process that exist now. */
-static int add_threads(int fd, pid_t pid)
+struct threads {
+	pid_t *tids; /* sorted */
+	size_t n;
+};
+
+static int by_tid(const void *left, const void *right)
 {
-	char path[32], text[4096];
+	return *(const pid_t *)left - *(const pid_t *)right;
+}
+
+/* The threads of a process that exist now. */
+static int list_threads(pid_t pid, struct threads *ret)
+{
+	char path[32];
 	_cleanup_closedir_ DIR *dir = NULL;
 	const struct dirent *entry;
-	size_t n = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
 	if (!dir)
 		return ip_error_errno("pid %d: cannot list its threads", pid);
-	do {
-		entry = readdir(dir);
-		if (entry && *entry->d_name >= '1' && *entry->d_name <= '9')
-			n += snprintf(text + n, sizeof(text) - n, "%.10s ", entry->d_name);
-		if (n && (!entry || n > sizeof(text) - 16)) {
-			if (write(fd, text, n) != (ssize_t)n)
-				return ip_error_errno("pid %d: cannot choose its threads for "
-						      "kernel events",
-						      pid);
-			n = 0;
-		}
-	} while (entry);
+	while ((entry = readdir(dir))) {
+		if (*entry->d_name < '1' || *entry->d_name > '9')
+			continue;
+		if (ip_array_grow(&ret->tids, ret->n, sizeof(*ret->tids)) < 0)
+			return -1;
+		ret->tids[ret->n++] = atoi(entry->d_name);
+	}
+	if (ret->n)
+		qsort(ret->tids, ret->n, sizeof(*ret->tids), by_tid);
+	return 0;
+}
+
+static int choose(int fd, const struct threads *threads)
+{
+	char text[4096];
+	size_t n = 0;
+
+	for (size_t i = 0; i < threads->n; i++) {
+		n += snprintf(text + n, sizeof(text) - n, "%d ", threads->tids[i]);
+		if (i + 1 < threads->n && n < sizeof(text) - 16)
+			continue;
+		if (write(fd, text, n) != (ssize_t)n)
+			return ip_error_errno("cannot choose threads for kernel events");
+		n = 0;
+	}
 	return 0;
 }
 
 /* Threads come while they are listed. The kernel adds the child of each thread that it has on its
- * list, so only a child can be missing whose parent was listed after it was made: the second
- * listing has those. */
+ * list, so a thread can be missing only if its parent was not on the list yet. When a listing has
+ * nobody new, all are on it. */
 int ip_instance_limit(struct tracefs_instance *instance, pid_t pid)
 {
 	_cleanup_close_ int fd = -1;
+	struct threads before = {0};
+	bool new = true;
+	int ret = 0;
 
 	if (put(instance, "options/event-fork", "1") < 0)
 		return -1;
 	fd = tracefs_instance_file_open(instance, "set_event_pid", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return ip_error_errno("cannot open set_event_pid of the kernel's tracefs");
-	return add_threads(fd, pid) < 0 ? -1 : add_threads(fd, pid);
+	for (unsigned i = 0; i < LISTINGS_MOST && ret == 0 && new; i++) {
+		struct threads now = {0};
+
+		ret = list_threads(pid, &now);
+		new = false;
+		for (size_t k = 0; k < now.n && !new; k++)
+			new = !before.n || !bsearch(&now.tids[k], before.tids, before.n,
+						    sizeof(*now.tids), by_tid);
+		if (ret == 0 && new)
+			ret = choose(fd, &now);
+		free(before.tids);
+		before = now;
+	}
+	free(before.tids);
+	return ret;
 }
 
 int ip_instance_enable(struct tracefs_instance *instance, const char *system,

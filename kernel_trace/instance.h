@@ -12,7 +12,7 @@
  *   4. It is switched off, what it holds is read, and it is removed.
  *
  * Killed between 2 and 4 we leave an instance behind, which goes on recording; the next iprobe that
- * records kernel events, and iprobed when it starts, do step 1.
+ * records kernel events does step 1, and so does each iprobe detach of root's.
  */
 #ifndef IP_INSTANCE_H
 #define IP_INSTANCE_H

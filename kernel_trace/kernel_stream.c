@@ -65,6 +65,13 @@ int ip_kernel_stream_flush(struct ip_kernel_stream *stream)
 
 	if (!stream->used)
 		return 0;
+	if (stream->used == sizeof(header)) { /* room was made, and no event has come */
+		if (stream->lost == stream->told_lost && !stream->marks) {
+			stream->used = 0;
+			return 0;
+		}
+		header.timestamp_begin = stream->end;
+	}
 	memcpy(header.uuid, stream->uuid, sizeof(header.uuid));
 	memcpy(stream->packet, &header, sizeof(header));
 	if (append(stream, stream->packet, stream->used) < 0)
@@ -110,16 +117,34 @@ int ip_kernel_stream_lost(struct ip_kernel_stream *stream, uint64_t total)
 	return 0;
 }
 
+/* A packet without events. */
+static int write_mark(struct ip_kernel_stream *stream, uint64_t tsc)
+{
+	int ret;
+
+	if (!ip_kernel_stream_room(stream))
+		return -1;
+	stream->end = tsc > stream->end ? tsc : stream->end;
+	stream->marks = true;
+	ret = ip_kernel_stream_flush(stream);
+	stream->marks = false;
+	return ret;
+}
+
+int ip_kernel_stream_mark(struct ip_kernel_stream *stream, uint64_t tsc)
+{
+	if (ip_kernel_stream_flush(stream) < 0)
+		return -1;
+	return stream->packets && stream->end < tsc ? write_mark(stream, tsc) : 0;
+}
+
 int ip_kernel_stream_finish(struct ip_kernel_stream *stream, uint64_t tsc)
 {
 	if (ip_kernel_stream_flush(stream) < 0)
 		return -1;
-	if (stream->lost == stream->told_lost)
-		return 0;
-	if (!ip_kernel_stream_room(stream))
-		return -1;
-	stream->begin = stream->end = tsc;
-	return ip_kernel_stream_flush(stream);
+	return stream->lost != stream->told_lost && !stream->packets
+		       ? write_mark(stream, tsc)
+		       : ip_kernel_stream_mark(stream, tsc);
 }
 
 void ip_kernel_stream_clear(struct ip_kernel_stream *stream)

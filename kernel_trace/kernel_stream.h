@@ -6,6 +6,7 @@
 #ifndef IP_KERNEL_STREAM_H
 #define IP_KERNEL_STREAM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ip_kernel_stream {
@@ -17,6 +18,7 @@ struct ip_kernel_stream {
 	uint32_t used;	     /* of them; 0: no packet is begun */
 	uint64_t begin, end; /* times of the first and the last event of the packet */
 	uint64_t lost, told_lost;
+	bool marks;			 /* private */
 	uint64_t packets, bytes, events; /* events: with those that are gathered */
 };
 
@@ -35,6 +37,9 @@ int ip_kernel_stream_lost(struct ip_kernel_stream *stream, uint64_t total);
 
 /* Writes what is gathered. Returns 0, or -1 with an error. */
 int ip_kernel_stream_flush(struct ip_kernel_stream *stream);
+/* Writes what is gathered. The events up to tsc are all that there are: a stream that has begun
+ * says so, by a packet without events if need be. Returns 0, or -1 with an error. */
+int ip_kernel_stream_mark(struct ip_kernel_stream *stream, uint64_t tsc);
 /* Writes what is gathered, and what was lost after it, up to tsc. Returns 0, or -1 with an error.
  */
 int ip_kernel_stream_finish(struct ip_kernel_stream *stream, uint64_t tsc);

@@ -34,6 +34,7 @@
 #include "kernel_trace/tracefs_place.h"
 
 #define PAGE_MOST    (64u << 10) /* what one read returns at most */
+#define PAGE_END     16u	 /* zeros behind it */
 #define PAGES_MOST   256u	 /* of one CPU, until the others have their turn */
 #define ROUNDS_MOST  16u
 #define NAP_MS	     200
@@ -72,6 +73,7 @@ struct ip_kernel_recorder {
 	pthread_mutex_t lock;
 	struct ip_kernel_stats stats; /* under the lock; and what went wrong, NULL: nothing */
 	char *why;
+	int why_errno;
 };
 
 /* Adds a CPU's buffers. */
@@ -154,7 +156,7 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, pid_t pid
 	r->dir = r->tracefs.fd = -1;
 	pthread_mutex_init(&r->lock, NULL);
 	ip_kernel_stream_init(&r->state, -1, r->uuid, IP_KERNEL_STATE, 0);
-	r->bytes = malloc(PAGE_MOST);
+	r->bytes = malloc(PAGE_MOST + PAGE_END);
 	r->page = kbuffer_alloc(KBUFFER_LSIZE_SAME_AS_HOST, KBUFFER_ENDIAN_SAME_AS_HOST);
 	if (!r->bytes || !r->page || getrandom(r->uuid, sizeof(r->uuid), 0) != sizeof(r->uuid)) {
 		ip_kernel_recorder_destroy(r);
@@ -179,6 +181,18 @@ fail:
 	return -1;
 }
 
+/* Events were lost before a page. The count may be of a loss behind the page already: then this one
+ * was counted with the page before, and is counted once more, since readers must see it. */
+static int note_loss(struct ip_kernel_recorder *r, struct source *source)
+{
+	const uint64_t lost = ip_instance_lost(r->instances[source->instance], source->cpu);
+
+	if (r->descriptors) /* what was made may have been closed */
+		ip_descriptor_log_give_up(r->descriptors);
+	return ip_kernel_stream_lost(&source->stream,
+				     lost > source->stream.lost ? lost : source->stream.lost + 1);
+}
+
 /* Converts the events of a page. */
 static int take_page(struct ip_kernel_recorder *r, struct source *source)
 {
@@ -189,15 +203,8 @@ static int take_page(struct ip_kernel_recorder *r, struct source *source)
 
 	if (kbuffer_load_subbuffer(r->page, r->bytes) < 0)
 		return ip_error("cannot read a page of the kernel's events of CPU %u", source->cpu);
-	if (kbuffer_missed_events(r->page)) {
-		const uint64_t lost = ip_instance_lost(r->instances[source->instance], source->cpu);
-
-		/* the count may be of a loss behind this page already; one is lost in any case */
-		if (ip_kernel_stream_lost(&source->stream, lost > source->stream.lost
-								   ? lost
-								   : source->stream.lost + 1) < 0)
-			return -1;
-	}
+	if (kbuffer_missed_events(r->page) && note_loss(r, source) < 0)
+		return -1;
 	for (record = kbuffer_read_event(r->page, &tsc); record;
 	     record = kbuffer_next_event(r->page, &tsc)) {
 		out = ip_kernel_stream_room(&source->stream);
@@ -219,12 +226,17 @@ static int drain(struct ip_kernel_recorder *r, struct source *source)
 	for (unsigned i = 0; i < PAGES_MOST; i++) {
 		ssize_t n = read(source->fd, r->bytes, PAGE_MOST);
 
+		if (n < 0 && errno == ENODEV) { /* the CPU has never been online */
+			r->polls[source - r->sources].fd = -1;
+			return 0;
+		}
 		if (n <= 0)
 			return n < 0 && errno != EAGAIN && errno != EINTR
 				       ? ip_error_errno("cannot read the kernel's events of CPU %u",
 							source->cpu)
 				       : 0;
-		memset(r->bytes + n, 0, 16);
+		r->polls[source - r->sources].fd = source->fd;
+		memset(r->bytes + n, 0, PAGE_END);
 		if (take_page(r, source) < 0)
 			return -1;
 	}
@@ -269,6 +281,9 @@ static void count(struct ip_kernel_recorder *r)
 {
 	struct ip_kernel_stats stats = {.events = r->state.events, .bytes = r->state.bytes};
 
+	if (r->descriptors)
+		stats.bytes += ip_descriptor_log_bytes(r->descriptors);
+
 	for (size_t i = 0; i < r->nsources; i++) {
 		stats.events += r->sources[i].stream.events;
 		stats.lost += r->sources[i].stream.lost;
@@ -279,8 +294,19 @@ static void count(struct ip_kernel_recorder *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* What is gathered is on disk a second later at most, whatever becomes of us. */
-static int flush(struct ip_kernel_recorder *r)
+static int flush_all(struct ip_kernel_recorder *r)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < r->nsources; i++)
+		if (ip_kernel_stream_flush(&r->sources[i].stream) < 0)
+			ret = -1;
+	return ret;
+}
+
+/* What is gathered is on disk a second later at most, whatever becomes of us. drained: the buffers
+ * were emptied after that time. */
+static int flush(struct ip_kernel_recorder *r, uint64_t drained)
 {
 	uint64_t now = ip_now_ns();
 
@@ -288,7 +314,7 @@ static int flush(struct ip_kernel_recorder *r)
 		return 0;
 	r->flushed_ns = now;
 	for (size_t i = 0; i < r->nsources; i++)
-		if (ip_kernel_stream_flush(&r->sources[i].stream) < 0)
+		if (ip_kernel_stream_mark(&r->sources[i].stream, drained) < 0)
 			return -1;
 	return 0;
 }
@@ -297,15 +323,19 @@ static void *run(void *context)
 {
 	struct ip_kernel_recorder *r = context;
 	int more = 0, nap = NAP_LEAST_MS;
+	uint64_t before;
 
 	while (!__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE)) {
 		if (!more)
 			poll(r->polls, r->nsources, nap);
 		/* a program that makes descriptors may not keep them for long */
 		nap = 2 * nap < NAP_MS ? 2 * nap : NAP_MS;
+		errno = 0;
+		before = ip_clock_now();
 		more = turn(r, &nap);
-		if (more < 0 || flush(r) < 0) {
+		if (more < 0 || (!more && flush(r, before) < 0)) {
 			pthread_mutex_lock(&r->lock);
+			r->why_errno = errno;
 			r->why = strdup(ip_error_message());
 			if (!r->why)
 				r->why = strdup("");
@@ -355,6 +385,8 @@ int ip_kernel_recorder_stats(struct ip_kernel_recorder *r, struct ip_kernel_stat
 	pthread_mutex_lock(&r->lock);
 	*ret = r->stats;
 	failed = r->why ? ip_error("kernel events: %s", r->why) : 0;
+	ret->no_space = r->why &&
+			(r->why_errno == ENOSPC || r->why_errno == EDQUOT || r->why_errno == EFBIG);
 	pthread_mutex_unlock(&r->lock);
 	return failed;
 }
@@ -372,10 +404,10 @@ static void join(struct ip_kernel_recorder *r)
 static int finish(struct ip_kernel_recorder *r)
 {
 	const uint64_t now = ip_clock_now();
-	int more, nap;
+	int more;
 
 	do
-		more = turn(r, &nap);
+		more = drain_all(r);
 	while (more > 0);
 	if (more < 0)
 		return -1;
@@ -395,13 +427,18 @@ static int finish(struct ip_kernel_recorder *r)
 int ip_kernel_recorder_stop(struct ip_kernel_recorder *r)
 {
 	struct ip_kernel_stats stats;
-	int ret = switch_all(r, false);
+	int ret;
 
+	/* From here on nothing is said of descriptors: what closes them is not recorded any more.
+	 */
 	join(r);
+	ret = switch_all(r, false);
 	if (ret == 0)
 		ret = ip_kernel_recorder_stats(r, &stats);
 	if (ret == 0)
 		ret = finish(r);
+	if (ret < 0) /* what was gathered until then is kept */
+		flush_all(r);
 	for (size_t i = 0; i < r->nsources; i++) {
 		close(r->sources[i].fd);
 		r->sources[i].fd = -1;
@@ -418,8 +455,8 @@ int ip_kernel_recorder_describe(const struct ip_kernel_recorder *r, struct ip_ct
 	int fd;
 
 	memcpy(m->uuid, r->uuid, sizeof(m->uuid));
-	unlinkat(r->dir, "metadata", 0);
-	fd = ip_file_make(r->dir, "metadata", O_WRONLY);
+	unlinkat(r->dir, "metadata.new", 0);
+	fd = ip_file_make(r->dir, "metadata.new", O_WRONLY);
 	out = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!out && fd >= 0)
 		close(fd);
@@ -427,7 +464,7 @@ int ip_kernel_recorder_describe(const struct ip_kernel_recorder *r, struct ip_ct
 		return ip_error_errno("cannot make %s/metadata", IP_KERNEL_SUBDIR);
 	if (ip_kernel_metadata_write(out, m) < 0)
 		return -1;
-	if (fflush(out))
+	if (fflush(out) || renameat(r->dir, "metadata.new", r->dir, "metadata") < 0)
 		return ip_error_errno("cannot write %s/metadata", IP_KERNEL_SUBDIR);
 	return 0;
 }
@@ -458,4 +495,14 @@ void ip_kernel_recorder_destroy(struct ip_kernel_recorder *r)
 	free(r->polls);
 	free(r->why);
 	free(r);
+}
+
+void ip_kernel_remove_left(void)
+{
+	struct ip_tracefs tracefs;
+
+	if (ip_tracefs_open(&tracefs) < 0)
+		return;
+	ip_instance_remove_left();
+	ip_tracefs_close(&tracefs);
 }

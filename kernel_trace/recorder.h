@@ -11,6 +11,7 @@
 #ifndef IP_RECORDER_H
 #define IP_RECORDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -26,6 +27,7 @@ struct ip_kernel_options {
 
 struct ip_kernel_stats {
 	uint64_t events, lost, bytes;
+	bool no_space; /* recording has failed, since the disk is full */
 };
 
 /* Makes the instances, which record nothing yet, and the directory. dir: of the trace. Returns 0,
@@ -49,5 +51,9 @@ int ip_kernel_recorder_describe(const struct ip_kernel_recorder *recorder,
 
 /* Stops without writing more. NULL is allowed. */
 void ip_kernel_recorder_destroy(struct ip_kernel_recorder *recorder);
+
+/* Removes the instances that iprobes have left which are gone. Whoever may not do that does
+ * nothing. */
+void ip_kernel_remove_left(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens tracefs: by a mount of our own, which no mount table shows; else where the system has
- * mounted it.
+ * Opens tracefs: where the system has mounted it; else by a mount of our own, which no mount table
+ * shows.
  */
 #include "kernel_trace/tracefs_place.h"
 
@@ -64,9 +64,10 @@ static int open_top(void)
 	if (!in_first_pid_namespace())
 		return ip_error("kernel events name threads by the ids of the machine, and this is "
 				"another pid namespace (a container): run iprobe outside of it");
-	fd = own_mount();
+	/* a mount of our own would reset the mode of the system's one on older kernels */
+	fd = system_mount();
 	if (fd < 0)
-		fd = system_mount();
+		fd = own_mount();
 	if (fd < 0 && errno == ENODEV)
 		return ip_error("this kernel has no tracefs (CONFIG_TRACING)");
 	if (fd < 0)

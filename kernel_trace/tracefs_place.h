@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's tracefs, for this process alone: mounted where no path leads to it, so that nothing
- * is left behind, whatever becomes of us.
+ * The kernel's tracefs. Where the system has not mounted it, it is mounted for this process alone,
+ * where no path leads to it: nothing is left behind, whatever becomes of us.
  */
 #ifndef IP_TRACEFS_PLACE_H
 #define IP_TRACEFS_PLACE_H

@@ -241,6 +241,7 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	sum->end = reason;
 	sum->length_ns = ip_now_ns() - s->start_ns;
 	if (!sum->recorded) {
+		ip_kernel_recorder_destroy(ip_steal_ptr(s->kernel)); /* it writes there */
 		ip_trace_discard(s->trace);
 		s->trace = NULL;
 		return 0;
@@ -253,10 +254,8 @@ int ip_session_finish(struct ip_session *s, enum ip_end_reason reason)
 	if (ip_collector_full(s->collector)) /* perhaps because of what was drained last */
 		sum->end =
 			ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
-	if (ip_session_kernel_end(s) < 0) {
+	if (ip_session_kernel_end(s) < 0 && !s->kernel_failed)
 		ip_notice("%s", ip_error_message());
-		s->kernel_failed = true;
-	}
 	saved = s->write_failed ? 0 : ip_session_save_counts(s);
 	ip_controllers_end(s);
 	sum->counting = ip_payload_rules_count(s->selections.rules) || sum->dropped;

@@ -7,6 +7,8 @@
 #include <sys/utsname.h>
 
 #include "common/error.h"
+#include "common/notice.h"
+#include "common/trace/kernel_format.h"
 #include "kernel_trace/recorder.h"
 #include "session/session_private.h"
 
@@ -29,6 +31,15 @@ int ip_session_kernel_begin(struct ip_session *s)
 	if (ip_clock_selected() != IP_CLOCK_TSC)
 		return ip_error("kernel events have the times of the TSC, which cannot be trusted "
 				"here: leave --kernel out, or take --clock tsc all the same");
+	if (s->target->pid != s->target->inner_pid)
+		return ip_error("pid %d: it is in another pid namespace (a container), where its "
+				"threads have other ids than kernel events tell",
+				s->target->pid);
+	if (s->options->kernel.groups >> IP_KERNEL_GROUP_SYSCALLS & 1 &&
+	    s->target->arch->bits == 32)
+		return ip_error("pid %d: system calls of 32-bit programs cannot be told apart from "
+				"those of others: take --kernel=sched,irq,faults",
+				s->target->pid);
 	if (ip_kernel_recorder_create(&s->options->kernel, s->target->pid, ip_trace_dirfd(s->trace),
 				      &s->kernel) < 0)
 		return -1;
@@ -47,9 +58,19 @@ static int count(struct ip_session *s)
 	return ret;
 }
 
-int ip_session_kernel_step(struct ip_session *s)
+enum ip_end_reason ip_session_kernel_step(struct ip_session *s)
 {
-	return s->kernel && !s->kernel_failed ? count(s) : 0;
+	if (!s->kernel || s->kernel_failed)
+		return IP_END_NONE;
+	if (count(s) < 0) {
+		s->kernel_failed = true;
+		if (s->summary->kernel.no_space)
+			return IP_END_NO_SPACE;
+		ip_notice("%s", ip_error_message());
+		return IP_END_WRITE_FAILED;
+	}
+	return ip_trace_limited_bytes(s->trace) >= s->summary->limit ? IP_END_SIZE_LIMIT
+								     : IP_END_NONE;
 }
 
 int ip_session_kernel_end(struct ip_session *s)

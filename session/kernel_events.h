@@ -6,15 +6,17 @@
 #ifndef IP_KERNEL_EVENTS_H
 #define IP_KERNEL_EVENTS_H
 
+#include "common/trace/end_reason.h"
+
 struct ip_session;
 
 /* Begins to record, if the session's options ask for it. The trace must be made. Returns 0, or -1
  * with an error. */
 int ip_session_kernel_begin(struct ip_session *s);
 
-/* Counts what was written. Returns 0, or -1 with an error: the kernel's events cannot be recorded
- * any more. */
-int ip_session_kernel_step(struct ip_session *s);
+/* Counts what was written. Returns why the session has to end, or IP_END_NONE: the trace is as
+ * large as it may be, or the kernel's events cannot be recorded any more, which a notice tells. */
+enum ip_end_reason ip_session_kernel_step(struct ip_session *s);
 
 /* Records no more, and fills in the summary. Returns 0, or -1 with an error. */
 int ip_session_kernel_end(struct ip_session *s);

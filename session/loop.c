@@ -258,11 +258,9 @@ enum ip_end_reason ip_session_step(struct ip_session *s)
 	ip_follow_fork_libs_step(s);
 	if (s->write_failed)
 		return IP_END_WRITE_FAILED;
-	if (ip_session_kernel_step(s) < 0) {
-		ip_notice("%s", ip_error_message());
-		s->kernel_failed = true;
-		return IP_END_WRITE_FAILED;
-	}
+	reason = ip_session_kernel_step(s);
+	if (reason)
+		return reason;
 	now = ip_now_ns();
 	if (now - s->listened_ns > (now < s->attend_ns ? LISTEN_NS : LISTEN_LATE_NS)) {
 		ip_control_poll(s->control, ip_session_serve, s);

@@ -100,6 +100,10 @@ static int next_packet(struct ip_kernel_reader *reader, struct stream *s, uint64
 	    (s->begun && h.events_discarded < s->discarded))
 		return damage(reader, s, "the packet at %lu does not fit the one before",
 			      s->offset);
+	if (!s->packet)
+		s->packet = malloc(PACKET_MOST);
+	if (!s->packet)
+		return ip_error("out of memory");
 	s->size = h.packet_size / 8;
 	n = read_whole(s->fd, s->packet, s->size, s->offset);
 	if (n < 0)
@@ -227,11 +231,10 @@ static int add_stream(struct ip_kernel_reader *reader, int dir, const char *path
 	if (asprintf(&s.path, "%s/%s", path, name) < 0)
 		return ip_error("out of memory");
 	s.fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-	s.packet = malloc(PACKET_MOST);
 	reader->streams[reader->nstreams++] = s;
 	if (s.fd < 0)
 		return ip_error_errno("cannot open %s", s.path);
-	return s.packet ? 0 : ip_error("out of memory");
+	return 0;
 }
 
 static int open_streams(struct ip_kernel_reader *reader, DIR *dir, const char *path)
@@ -288,6 +291,16 @@ int ip_kernel_reader_open(const char *dir, struct ip_kernel_reader **ret)
 	}
 	*ret = reader;
 	return 1;
+}
+
+uint64_t ip_kernel_reader_end(const struct ip_kernel_reader *reader)
+{
+	uint64_t end = UINT64_MAX;
+
+	for (size_t i = 0; i < reader->nstreams; i++)
+		if (reader->streams[i].all && reader->streams[i].end < end)
+			end = reader->streams[i].end;
+	return end == UINT64_MAX ? 0 : end;
 }
 
 const char *const *ip_kernel_reader_damage(const struct ip_kernel_reader *reader)

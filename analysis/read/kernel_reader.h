@@ -39,6 +39,9 @@ void ip_kernel_reader_close(struct ip_kernel_reader *reader);
 /* Reads the next event. Returns 1; 0: there is no other; -1 with an error. */
 int ip_kernel_reader_next(struct ip_kernel_reader *reader, struct ip_kernel_record *ret);
 
+/* Up to when the events of all CPUs were read: behind it something may be missing. TSC. */
+uint64_t ip_kernel_reader_end(const struct ip_kernel_reader *reader);
+
 /* What is wrong with the streams that were read up to now, a line each; NULL behind the last. */
 const char *const *ip_kernel_reader_damage(const struct ip_kernel_reader *reader);
 

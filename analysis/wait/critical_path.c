@@ -57,22 +57,24 @@ static int walk_wait(struct walker *w, const struct ip_path_step *blocked)
 static int walk(struct walker *w, const struct ip_thread_states *t, uint64_t from, uint64_t to,
 		uint32_t depth)
 {
+	/* behind that nothing is known */
+	const uint64_t known = w->states->end < to ? w->states->end : to;
 	struct ip_path_step step = {.thread = t, .depth = depth, .from = from};
 	size_t i = ip_states_span_at(t, from);
 
 	if (i == t->nspans) { /* before its first span */
-		step.to = t->nspans && t->spans[0].from < to ? t->spans[0].from : to;
+		step.to = t->nspans && t->spans[0].from < known ? t->spans[0].from : to;
 		step.state = IP_THREAD_UNKNOWN;
 		if (put(w, &step) < 0)
 			return -1;
 		step.from = step.to;
 		i = 0;
 	}
-	for (; i < t->nspans && step.from < to; i++) {
+	for (; i < t->nspans && step.from < known; i++) {
 		const struct ip_thread_span *span = &t->spans[i];
 
-		step.to =
-			i + 1 < t->nspans && t->spans[i + 1].from < to ? t->spans[i + 1].from : to;
+		step.to = i + 1 < t->nspans && t->spans[i + 1].from < known ? t->spans[i + 1].from
+									    : known;
 		step.state = span->state == IP_THREAD_GONE ? IP_THREAD_UNKNOWN : span->state;
 		step.wait = span->wait;
 		step.other = span->other;
@@ -80,7 +82,9 @@ static int walk(struct walker *w, const struct ip_thread_states *t, uint64_t fro
 			return -1;
 		step.from = step.to;
 	}
-	return 0;
+	step.to = to;
+	step.state = IP_THREAD_UNKNOWN;
+	return put(w, &step);
 }
 
 static int by_time(const void *left, const void *right)

@@ -4,6 +4,8 @@
  */
 #include "analysis/wait/descriptors.h"
 
+#include "analysis/wait/thread_states.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,6 +22,7 @@
 #include "common/trace/trace_format.h"
 
 #define SIZE_MOST (256u << 20)
+#define MANY_MOST 1000u /* closings that are not of one descriptor alone */
 
 static int compare(const void *left, const void *right)
 {
@@ -47,7 +50,7 @@ static bool parse_line(char *line, struct ip_descriptor *ret)
 		return false;
 	for (int i = 0; i < IP_WAIT_KINDS; i++)
 		if (!strcmp(kind, ip_wait_kind_name(i))) {
-			*ret = (struct ip_descriptor){from, pid, fd, i, line + n};
+			*ret = (struct ip_descriptor){from, UINT64_MAX, pid, fd, i, line + n};
 			return true;
 		}
 	return false;
@@ -70,6 +73,7 @@ int ip_descriptors_parse(char *text, struct ip_descriptors *ret)
 			if (ip_array_grow(&ret->items, ret->n, sizeof(d)) < 0)
 				return -1;
 			ret->items[ret->n++] = d;
+			ret->first = ret->first && ret->first < d.from ? ret->first : d.from;
 		}
 		text = end + 1;
 	}
@@ -105,22 +109,73 @@ void ip_descriptors_clear(struct ip_descriptors *descriptors)
 	*descriptors = (struct ip_descriptors){0};
 }
 
-const struct ip_descriptor *ip_descriptors_find(const struct ip_descriptors *descriptors,
-						uint32_t pid, int32_t fd, uint64_t tsc)
+/* The number of items that are not behind a key. */
+static size_t up_to(const struct ip_descriptors *descriptors, const struct ip_descriptor *key)
 {
-	const struct ip_descriptor key = {.from = tsc, .pid = pid, .fd = fd};
 	size_t low = 0, high = descriptors->n;
 
-	/* the last one that is not behind the key */
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (compare(&descriptors->items[middle], &key) <= 0)
+		if (compare(&descriptors->items[middle], key) <= 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (!low || descriptors->items[low - 1].pid != pid || descriptors->items[low - 1].fd != fd)
-		return NULL;
-	return &descriptors->items[low - 1];
+	return low;
+}
+
+static void end_one(struct ip_descriptors *descriptors, uint32_t pid, int32_t fd, uint64_t tsc)
+{
+	const struct ip_descriptor key = {.from = tsc, .pid = pid, .fd = fd};
+	const size_t n = up_to(descriptors, &key);
+	struct ip_descriptor *d = n ? &descriptors->items[n - 1] : NULL;
+
+	if (d && d->pid == pid && d->fd == fd && d->to > tsc)
+		d->to = tsc;
+}
+
+/* Items of one process, or of all: of a range of numbers, or of one number in all processes. */
+static void end_many(struct ip_descriptors *descriptors, uint32_t pid, const struct ip_closing *c)
+{
+	for (size_t i = 0; i < descriptors->n; i++) {
+		struct ip_descriptor *d = &descriptors->items[i];
+
+		if ((!pid || d->pid == pid) && (uint32_t)d->fd >= c->from &&
+		    (uint32_t)d->fd <= c->to && d->from <= c->tsc && d->to > c->tsc)
+			d->to = c->tsc;
+	}
+}
+
+void ip_descriptors_end(struct ip_descriptors *descriptors, const struct ip_closing *closings,
+			size_t n, uint32_t (*pid_of)(void *context, int32_t tid), void *context)
+{
+	size_t many = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ip_closing *c = &closings[i];
+		const uint32_t pid = pid_of(context, c->tid);
+
+		if (pid && c->from == c->to) {
+			end_one(descriptors, pid, c->from, c->tsc);
+		} else if (many++ < MANY_MOST) {
+			end_many(descriptors, pid, c);
+		} else { /* more than one can follow: nothing is known from here on */
+			const struct ip_closing all = {.tsc = c->tsc, .to = UINT32_MAX};
+
+			end_many(descriptors, 0, &all);
+			return;
+		}
+	}
+}
+
+const struct ip_descriptor *ip_descriptors_find(const struct ip_descriptors *descriptors,
+						uint32_t pid, int32_t fd, uint64_t tsc)
+{
+	const struct ip_descriptor key = {
+		.from = tsc > descriptors->first ? tsc : descriptors->first, .pid = pid, .fd = fd};
+	const size_t n = up_to(descriptors, &key);
+	const struct ip_descriptor *d = n ? &descriptors->items[n - 1] : NULL;
+
+	return d && d->pid == pid && d->fd == fd && key.from < d->to ? d : NULL;
 }

@@ -14,6 +14,7 @@
 
 struct ip_descriptor {
 	uint64_t from; /* TSC: it was made then, or was there before */
+	uint64_t to;   /* it was closed, or given to something else */
 	uint32_t pid;
 	int32_t fd;
 	enum ip_wait_kind kind; /* of what waits for it */
@@ -24,6 +25,7 @@ struct ip_descriptors {
 	struct ip_descriptor *items; /* by pid, descriptor, from */
 	size_t n;
 	size_t invalid; /* lines */
+	uint64_t first; /* TSC: what was there at the beginning was noted then */
 	char *memory;	/* of the texts */
 };
 
@@ -34,7 +36,13 @@ int ip_descriptors_read(const char *dir, struct ip_descriptors *ret);
 int ip_descriptors_parse(char *text, struct ip_descriptors *ret);
 void ip_descriptors_clear(struct ip_descriptors *descriptors);
 
-/* What a descriptor was at a time; NULL: not known. */
+/* Ends what was closed. pid_of: the process of a thread; 0: not known, then of any process. */
+struct ip_closing;
+void ip_descriptors_end(struct ip_descriptors *descriptors, const struct ip_closing *closings,
+			size_t n, uint32_t (*pid_of)(void *context, int32_t tid), void *context);
+
+/* What a descriptor was at a time, or when what was there at the beginning was noted, if that is
+ * later; NULL: not known. */
 const struct ip_descriptor *ip_descriptors_find(const struct ip_descriptors *descriptors,
 						uint32_t pid, int32_t fd, uint64_t tsc);
 

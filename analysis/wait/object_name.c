@@ -4,6 +4,7 @@
  */
 #include "analysis/wait/object_name.h"
 
+#include <elfutils/libdw.h>
 #include <gelf.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -20,6 +21,7 @@
 struct module {
 	bool looked;
 	struct ip_elf_file *elf; /* NULL: not here, or another build */
+	Dwarf *dwarf;		 /* NULL: it has no debug information */
 };
 
 struct ip_object_names {
@@ -44,12 +46,20 @@ struct ip_object_names *ip_object_names_create(const struct ip_recording *sessio
 	return NULL;
 }
 
+static void close_file(struct module *m)
+{
+	dwarf_end(m->dwarf);
+	ip_elf_close(m->elf);
+	m->dwarf = NULL;
+	m->elf = NULL;
+}
+
 void ip_object_names_destroy(struct ip_object_names *names)
 {
 	if (!names)
 		return;
 	for (size_t i = 0; i < names->session->nmodules + names->session->nothers; i++)
-		ip_elf_close(names->modules[i].elf);
+		close_file(&names->modules[i]);
 	free(names->modules);
 	free(names);
 }
@@ -110,15 +120,15 @@ static void open_file(struct module *m, const struct ip_recording_module *r)
 {
 	char id[2 * 32 + 1];
 
-	if (ip_elf_open(r->path, &m->elf) < 0) {
+	if (*r->path != '/' || ip_elf_open(r->path, &m->elf) < 0) {
 		m->elf = NULL;
 		return;
 	}
+	m->dwarf = dwarf_begin_elf(m->elf->elf, DWARF_C_READ, NULL);
 	if (m->elf->build_id_size &&
 	    !strcmp(ip_build_id_format(m->elf->build_id, m->elf->build_id_size, id), r->build_id))
 		return;
-	ip_elf_close(m->elf);
-	m->elf = NULL;
+	close_file(m);
 }
 
 static const char *name_address(struct ip_object_names *names, uint64_t address)
@@ -142,7 +152,7 @@ static const char *name_address(struct ip_object_names *names, uint64_t address)
 		if (!find_variable(m->elf->elf, address - r->load_bias, &variable, &offset))
 			snprintf(names->text, sizeof(names->text), "%s+0x%" PRIx64, file,
 				 address - r->load_bias);
-		else if (ip_variable_member(m->elf->elf, address - r->load_bias - offset, offset,
+		else if (ip_variable_member(m->dwarf, address - r->load_bias - offset, offset,
 					    member, sizeof(member)))
 			snprintf(names->text, sizeof(names->text), "&%s%s", variable, member);
 		else if (offset)

@@ -12,8 +12,10 @@
 #include "common/array.h"
 #include "common/error.h"
 
-#define STATE_PREEMPTED 0x100 /* of prev_state: R+ */
-#define INDEX_LEAST	1024u
+#define STATE_PREEMPTED	      0x100 /* of prev_state: R+ */
+#define INDEX_LEAST	      1024u
+#define LOSSES_WORK_MOST      4000000000u /* threads that losses may have looked at */
+#define ERESTART_RESTARTBLOCK 516 /* of the kernel: the call goes on as restart_syscall(2) */
 
 /* Places of fields in events (common/trace/kernel_events.c). */
 enum {
@@ -62,7 +64,7 @@ static struct ip_thread_states *make(struct ip_states *s, int32_t tid, uint64_t 
 {
 	struct ip_thread_states thread = {.tid = tid, .begin = begin, .end = UINT64_MAX};
 
-	thread.call.number = thread.early.call.number = IP_NO_CALL;
+	thread.call.number = thread.broken.number = thread.early.call.number = IP_NO_CALL;
 	if (s->n >= UINT32_MAX - 1) {
 		ip_error("too many threads");
 		return NULL;
@@ -123,8 +125,12 @@ static enum ip_thread_state state_of(struct ip_thread_states *t)
 static int begin_wait(struct ip_thread_states *t, uint64_t from, char kind)
 {
 	struct ip_thread_wait wait = {.call = t->call, .kind = kind, .next_fd = -1};
+	const struct ip_thread_span *last = last_span(t);
 
 	wait.waking.call.number = IP_NO_CALL;
+	/* one that came before the thread ran last has nothing to do with this wait */
+	if (last && last->state == IP_THREAD_RUNNING && t->early.tsc < last->from)
+		t->early.tsc = 0;
 	if (t->call.number == IP_NO_CALL)
 		wait.fault = t->fault;
 	if (t->nwaits >= UINT32_MAX || ip_array_grow(&t->waits, t->nwaits, sizeof(wait)) < 0)
@@ -176,7 +182,6 @@ static int arrive(struct ip_states *s, const struct ip_kernel_record *r)
 	const int32_t tid = ip_kernel_s32(r, SWITCH_NEXT_TID);
 	struct ip_thread_states *t;
 
-	s->running[r->cpu] = tid;
 	if (!tid)
 		return 0;
 	t = get(s, tid);
@@ -230,6 +235,7 @@ static int note_wakeup(struct ip_states *s, const struct ip_kernel_record *r)
 		return 0;
 	if (state_of(t) == IP_THREAD_BLOCKED && !t->waits[last_span(t)->wait].waking.tsc)
 		t->waits[last_span(t)->wait].waking = t->early;
+	t->early.tsc = 0;
 	return begin_span(t, &(struct ip_thread_span){.from = r->tsc, .state = IP_THREAD_RUNNABLE});
 }
 
@@ -248,9 +254,15 @@ static int note_fork(struct ip_states *s, const struct ip_kernel_record *r)
 static int note_loss(struct ip_states *s, const struct ip_kernel_record *r)
 {
 	s->lost += r->lost;
-	if (!r->all)
-		return 0;
-	for (size_t i = 0; i < s->n; i++) {
+	s->work += s->n;
+	if (s->work > LOSSES_WORK_MOST)
+		return ip_error("the kernel's events have too many losses");
+	for (size_t i = 0; i < s->n && !r->all; i++) {
+		s->threads[i].call.number = s->threads[i].broken.number = IP_NO_CALL;
+		s->threads[i].fault = 0;
+		s->threads[i].polled = 0;
+	}
+	for (size_t i = 0; i < s->n && r->all; i++) {
 		struct ip_thread_states *t = &s->threads[i];
 		const struct ip_thread_span *last = last_span(t);
 
@@ -262,9 +274,36 @@ static int note_loss(struct ip_states *s, const struct ip_kernel_record *r)
 									   : r->lost_since,
 							   .state = IP_THREAD_UNKNOWN}) < 0)
 			return -1;
-		t->call.number = IP_NO_CALL;
 	}
-	s->running[r->cpu] = -1;
+	return 0;
+}
+
+static int note_closing(struct ip_states *s, const struct ip_kernel_record *r,
+			const struct ip_thread_call *call)
+{
+	struct ip_closing c = {.tsc = r->tsc, .tid = r->tid, .to = UINT32_MAX};
+
+	switch (call->number) {
+	case SYS_close:
+		c.from = c.to = call->arguments[0];
+		break;
+	case SYS_dup2:
+	case SYS_dup3:
+		c.from = c.to = call->arguments[1];
+		break;
+	case SYS_close_range:
+		c.from = call->arguments[0];
+		c.to = call->arguments[1];
+		break;
+	case SYS_execve:
+	case SYS_execveat:
+		break;
+	default:
+		return 0;
+	}
+	if (ip_array_grow(&s->closings, s->nclosings, sizeof(c)) < 0)
+		return -1;
+	s->closings[s->nclosings++] = c;
 	return 0;
 }
 
@@ -278,19 +317,19 @@ static int note_call(struct ip_states *s, const struct ip_kernel_record *r)
 	if (begin_first(s, t, IP_THREAD_RUNNING, r->cpu) < 0)
 		return -1;
 	t->fault = 0;
-	if (number == SYS_restart_syscall && t->nwaits) {
-		/* the waits of the call go on */
-		t->call = t->waits[t->nwaits - 1].call;
+	if (number == SYS_restart_syscall && t->broken.number != IP_NO_CALL) {
+		t->call = t->broken;
+		t->first_wait = t->nwaits;
 		return 0;
 	}
 	t->call = (struct ip_thread_call){.begin = r->tsc, .number = number};
 	memcpy(t->call.arguments, r->fields, ip_kernel_fields_size(r->id));
 	t->first_wait = t->nwaits;
 	if (t->polled && ip_wait_call_fd(&t->call) >= 0) {
-		t->waits[t->nwaits - 1].next_fd = ip_wait_call_fd(&t->call);
-		t->polled = false;
+		t->waits[t->polled - 1].next_fd = ip_wait_call_fd(&t->call);
+		t->polled = 0;
 	}
-	return 0;
+	return note_closing(s, r, &t->call);
 }
 
 static int note_return(struct ip_states *s, const struct ip_kernel_record *r)
@@ -301,11 +340,19 @@ static int note_return(struct ip_states *s, const struct ip_kernel_record *r)
 		return -1;
 	if (begin_first(s, t, IP_THREAD_RUNNING, r->cpu) < 0)
 		return -1;
+	if (ip_wait_is_poll(&t->call))
+		t->polled = 0;
 	for (size_t i = t->first_wait; i < t->nwaits; i++) {
+		if (t->waits[i].call.number == IP_NO_CALL) /* a fault, or a stop */
+			continue;
 		t->waits[i].result = ip_kernel_u64(r, 0);
 		t->waits[i].returned = true;
-		t->polled = ip_wait_is_poll(&t->waits[i].call) && t->waits[i].result > 0;
+		if (ip_wait_is_poll(&t->waits[i].call) && t->waits[i].result > 0)
+			t->polled = i + 1;
 	}
+	t->broken.number = IP_NO_CALL;
+	if ((int64_t)ip_kernel_u64(r, 0) == -ERESTART_RESTARTBLOCK)
+		t->broken = t->call;
 	t->call.number = IP_NO_CALL;
 	t->fault = 0;
 	t->first_wait = t->nwaits;
@@ -343,7 +390,6 @@ static int take(struct ip_states *s, const struct ip_kernel_record *r)
 
 	if (!s->begin)
 		s->begin = r->tsc;
-	s->end = r->tsc;
 	s->events++;
 	switch (r->id) {
 	case IP_KERNEL_LOST:
@@ -389,6 +435,9 @@ struct ip_states *ip_states_read(struct ip_kernel_reader *reader)
 			got = -1;
 			break;
 		}
+	s->end = ip_kernel_reader_end(reader);
+	if (s->end < s->begin)
+		s->end = s->begin;
 	if (got == 0)
 		return s;
 	ip_states_destroy(s);
@@ -435,6 +484,7 @@ void ip_states_destroy(struct ip_states *s)
 		free(s->threads[i].waits);
 	}
 	free(s->threads);
+	free(s->closings);
 	free(s->index);
 	free(s);
 }

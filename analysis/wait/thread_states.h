@@ -14,7 +14,9 @@
  *     restart_syscall(2) goes on with the call before.
  *   - A thread is unknown before its first event, as far as that does not tell what it did until
  *     then. Where events of a CPU were lost, all threads are unknown that did not run on another
- *     CPU, until their next event. Unknown is never taken for nothing.
+ *     CPU, until their next event. Where events of the target's threads were lost, the system calls
+ *     are not known that threads are in. Nothing is known behind the end of a CPU's stream, which
+ *     damage or a kill may have brought. Unknown is never taken for nothing.
  */
 #ifndef IP_THREAD_STATES_H
 #define IP_THREAD_STATES_H
@@ -82,22 +84,34 @@ struct ip_thread_states {
 	struct ip_thread_wait *waits;
 	size_t nwaits;
 	/* Private. */
-	struct ip_thread_call call;
+	struct ip_thread_call call,
+		broken;	   /* a call that is to be gone on with: restart_syscall(2) */
 	size_t first_wait; /* of the call */
 	uint64_t fault;
 	struct ip_thread_waking early; /* the last one while it was not blocked */
-	bool polled; /* its last wait was for several descriptors, and it has not used one since */
+	/* index + 1 of its last wait for several descriptors, if it has not used one since */
+	size_t polled;
+};
+
+/* Descriptors of a process that were closed, or given to something else. */
+struct ip_closing {
+	uint64_t tsc;
+	int32_t tid;
+	uint32_t from, to; /* numbers, both included */
 };
 
 struct ip_states {
 	struct ip_thread_states *threads;
 	size_t n;
-	uint64_t begin, end; /* of the kernel events */
+	uint64_t begin;
+	uint64_t end; /* up to which the events of all CPUs are there */
 	uint64_t events, lost;
+	struct ip_closing *closings; /* in order of time */
+	size_t nclosings;
 	/* Private: the newest thread of each tid (open addressing, index + 1). */
 	uint32_t *index;
 	size_t index_size;
-	int32_t running[IP_KERNEL_CPUS_MAX]; /* by CPU: tid; -1: unknown */
+	uint64_t work; /* that losses have made */
 };
 
 /* Reads all events. Returns NULL with an error. */

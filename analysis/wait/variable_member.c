@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEPTH_MAX 16
+#define DEPTH_MAX  16
+#define PEELED_MAX 32 /* typedefs and qualifiers, which may lead to themselves */
 
 struct way {
 	char *text;
@@ -31,8 +32,21 @@ static bool type_of(Dwarf_Die *die, Dwarf_Die *ret)
 {
 	Dwarf_Attribute attribute;
 
-	return dwarf_attr_integrate(die, DW_AT_type, &attribute) &&
-	       dwarf_formref_die(&attribute, ret) && dwarf_peel_type(ret, ret) == 0;
+	for (int i = 0; i < PEELED_MAX; i++, die = ret) {
+		if (!dwarf_attr_integrate(die, DW_AT_type, &attribute) ||
+		    !dwarf_formref_die(&attribute, ret))
+			return false;
+		switch (dwarf_tag(ret)) {
+		case DW_TAG_typedef:
+		case DW_TAG_const_type:
+		case DW_TAG_volatile_type:
+		case DW_TAG_atomic_type:
+			continue;
+		default:
+			return true;
+		}
+	}
+	return false;
 }
 
 static bool member_at(struct way *w, Dwarf_Die *type, uint64_t offset, int depth);
@@ -114,10 +128,9 @@ static bool find_variable(Dwarf_Die *unit, uint64_t address, Dwarf_Die *ret)
 	return false;
 }
 
-bool ip_variable_member(Elf *elf, uint64_t address, uint64_t offset, char *ret, size_t size)
+bool ip_variable_member(Dwarf *dwarf, uint64_t address, uint64_t offset, char *ret, size_t size)
 {
 	struct way w = {ret, size, 0};
-	Dwarf *dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die unit, variable, type;
 	bool found = false;
@@ -125,7 +138,5 @@ bool ip_variable_member(Elf *elf, uint64_t address, uint64_t offset, char *ret, 
 	*ret = '\0';
 	while (dwarf && !found && dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &unit, NULL) == 0)
 		found = find_variable(&unit, address, &variable);
-	found = found && type_of(&variable, &type) && member_at(&w, &type, offset, 0);
-	dwarf_end(dwarf);
-	return found;
+	return found && type_of(&variable, &type) && member_at(&w, &type, offset, 0);
 }

@@ -30,6 +30,15 @@ const char *ip_wait_kind_name(enum ip_wait_kind kind)
 	return names[kind];
 }
 
+bool ip_wait_is_lock(const struct ip_thread_call *call)
+{
+	const unsigned operation = call->arguments[1] & FUTEX_CMD_MASK;
+
+	return call->number == SYS_futex &&
+	       (operation == FUTEX_WAIT || operation == FUTEX_LOCK_PI ||
+		operation == FUTEX_LOCK_PI2);
+}
+
 bool ip_wait_is_poll(const struct ip_thread_call *call)
 {
 	switch (call->number) {

@@ -52,6 +52,9 @@ void ip_wait_object_of(const struct ip_thread_wait *wait, const struct ip_descri
 
 /* The descriptor that a system call works on; -1: none. */
 int32_t ip_wait_call_fd(const struct ip_thread_call *call);
+/* Whether a system call waits for a lock: then who ends the wait had it. Waits for conditions and
+ * semaphores have another operation of futex(2). */
+bool ip_wait_is_lock(const struct ip_thread_call *call);
 /* Whether a system call waits for several descriptors. */
 bool ip_wait_is_poll(const struct ip_thread_call *call);
 

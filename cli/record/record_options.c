@@ -359,6 +359,8 @@ static const char *contradiction(const struct ip_session_options *o)
 	if (o->clock == IP_CLOCK_MONOTONIC && (o->payloads.n || o->drop_hot))
 		return "--payload and --drop-hot measure durations by the TSC: --clock monotonic "
 		       "does not go with them";
+	if (o->kernel.buffer && !o->kernel.groups)
+		return "--kernel-buffer is the room for events of --kernel: add that option";
 	if (o->kernel.groups && (o->overwrite || o->rotate || o->resume || o->coarse))
 		return "--kernel does not go with --overwrite, --rotate, --resume, nor with --time "
 		       "coarse";
@@ -409,7 +411,6 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 		.session = {.dir = "iprobe.data",
 			    .memory = IP_DEFAULT_MEMORY,
 			    .max_stop_ns = IP_DEFAULT_MAX_STOP,
-			    .kernel = {.buffer = KERNEL_BUFFER},
 			    .values = {.string_limit = IP_STRING_LIMIT},
 			    .on_progress = isatty(STDERR_FILENO) ? cli_live_line_show : NULL},
 	};
@@ -622,6 +623,8 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach,
 			"--compress, --rotate, --time, --clock, filters and --dry-run");
 	if (contradiction(&ret->session))
 		return cli_usage(command, "%s", contradiction(&ret->session));
+	if (!ret->session.kernel.buffer)
+		ret->session.kernel.buffer = KERNEL_BUFFER;
 	if (add_trigger(&ret->session, ret->session.filters.start.name) < 0 ||
 	    add_trigger(&ret->session, ret->session.filters.stop.name) < 0)
 		return cli_fail();

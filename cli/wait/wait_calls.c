@@ -33,6 +33,7 @@ struct part {
 	/* own BLOCKED: who ended its longest wait, and where that one was when it began */
 	const struct ip_thread_states *holder;
 	uint32_t holder_function;
+	bool is_lock; /* who ends the wait has held a lock */
 	/* not own: index of the own part whose wait it is the reason of */
 	size_t because;
 };
@@ -109,6 +110,7 @@ static int add_time(struct context *x, struct call *c, const struct ip_path_step
 		p->longest = step->to - step->from;
 		p->at = step->from;
 		p->other = step->other;
+		p->is_lock = waking && ip_wait_is_lock(&step->thread->waits[wait].call);
 		p->holder = waking && !waking->context && waking->waker
 				    ? ip_states_find(x->trace.states, waking->waker, waking->tsc)
 				    : NULL;
@@ -122,37 +124,40 @@ static int add_time(struct context *x, struct call *c, const struct ip_path_step
 static int add_own(struct context *x, struct call *c, uint64_t from, uint64_t to)
 {
 	const struct ip_thread_states *t = c->thread;
+	const uint64_t known = x->trace.states->end < to ? x->trace.states->end : to;
 	struct ip_path_step step = {.thread = t, .from = from, .to = to};
-	size_t i = t ? ip_states_span_at(t, from) : 0;
+	size_t i = t ? ip_states_span_at(t, from) : 0, k = 0;
 
 	if (!t)
 		return add_time(x, c, &step, 0, true, 0, NULL);
 	if (i == t->nspans) {
-		step.to = t->nspans && t->spans[0].from < to ? t->spans[0].from : to;
+		step.to = t->nspans && t->spans[0].from < known ? t->spans[0].from : to;
 		if (add_time(x, c, &step, 0, true, 0, NULL) < 0)
 			return -1;
 		step.from = step.to;
 		i = 0;
 	}
-	for (; i < t->nspans && step.from < to; i++) {
+	for (; i < t->nspans && step.from < known; i++) {
 		const struct ip_thread_span *s = &t->spans[i];
 		size_t part;
 
-		step.to =
-			i + 1 < t->nspans && t->spans[i + 1].from < to ? t->spans[i + 1].from : to;
+		step.to = i + 1 < t->nspans && t->spans[i + 1].from < known ? t->spans[i + 1].from
+									    : known;
 		step.state = s->state == IP_THREAD_GONE ? IP_THREAD_UNKNOWN : s->state;
 		step.other = s->other;
 		if (add_time(x, c, &step, s->wait, true, 0, &part) < 0)
 			return -1;
 		/* what others did while the thread was blocked */
-		for (size_t k = 0; step.state == IP_THREAD_BLOCKED && k < c->nsteps; k++)
-			if (c->steps[k].depth && c->steps[k].from >= step.from &&
-			    c->steps[k].to <= step.to &&
+		for (; k < c->nsteps && c->steps[k].to <= step.to; k++)
+			if (step.state == IP_THREAD_BLOCKED && c->steps[k].depth &&
+			    c->steps[k].from >= step.from &&
 			    add_time(x, c, &c->steps[k], c->steps[k].wait, false, part, NULL) < 0)
 				return -1;
 		step.from = step.to;
 	}
-	return 0;
+	step.to = to;
+	step.state = IP_THREAD_UNKNOWN;
+	return step.from < to ? add_time(x, c, &step, 0, true, 0, NULL) : 0;
 }
 
 /* Where the threads of the parts were. */
@@ -247,7 +252,7 @@ static void print_part(const struct context *x, const struct part *p)
 		ip_print(stdout, " had");
 	}
 	if (p->own && p->holder) {
-		ip_print(stdout, p->object.kind == IP_WAIT_FUTEX ? ", held by " : ", ended by ");
+		ip_print(stdout, p->is_lock ? ", held by " : ", ended by ");
 		print_thread(p->holder);
 	}
 	if (function_name(x, p->own ? p->holder_function : p->function))

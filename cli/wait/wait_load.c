@@ -7,11 +7,22 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/trace_args.h"
 #include "common/error.h"
 #include "common/print.h"
 #include "common/units.h"
+
+uint32_t cli_wait_pid_of(void *context, int32_t tid)
+{
+	const struct ip_trace_reader *trace = context;
+
+	for (size_t i = 0; i < trace->nruns; i++)
+		if ((int32_t)trace->runs[i].tid == tid)
+			return trace->runs[i].pid;
+	return 0;
+}
 
 int cli_wait_load(const char *dir, const struct cli_wait_options *o, struct cli_wait_trace *ret)
 {
@@ -43,6 +54,8 @@ int cli_wait_load(const char *dir, const struct cli_wait_options *o, struct cli_
 		ip_names_use_full(ret->names);
 	if (ip_descriptors_read(dir, &ret->descriptors) < 0)
 		return -1;
+	ip_descriptors_end(&ret->descriptors, ret->states->closings, ret->states->nclosings,
+			   cli_wait_pid_of, ret->trace);
 	ret->object_names = ip_object_names_create(ret->trace->session);
 	return ret->object_names ? 0 : -1;
 }
@@ -69,6 +82,9 @@ void cli_wait_print_head(const struct cli_wait_trace *t, uint64_t count)
 	ip_print(stdout, "# %s events, %s of the kernel, %s", ip_format_count(count, events),
 		 ip_format_count(t->states->events, kernel),
 		 cli_reader_duration(t->trace, duration));
+	if (t->trace->session->kernel_groups &&
+	    !strstr(t->trace->session->kernel_groups, "syscalls"))
+		ip_print(stdout, "; no system calls: what was waited for is not known");
 	if (t->states->lost)
 		ip_print(stdout,
 			 "; %" PRIu64 " of the kernel LOST: what they would tell is unknown",

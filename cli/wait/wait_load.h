@@ -27,6 +27,9 @@ struct cli_wait_trace {
 int cli_wait_load(const char *dir, const struct cli_wait_options *o, struct cli_wait_trace *ret);
 void cli_wait_clear(struct cli_wait_trace *t);
 
+/* The process of a thread; 0: no call of it was recorded. trace: struct ip_trace_reader. */
+uint32_t cli_wait_pid_of(void *trace, int32_t tid);
+
 double cli_wait_ns(const struct cli_wait_trace *t, uint64_t ticks);
 /* Prints how much was recorded, and what of it was lost. */
 void cli_wait_print_head(const struct cli_wait_trace *t, uint64_t events);

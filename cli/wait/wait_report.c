@@ -36,7 +36,8 @@ static const struct ip_wait_parts *sorted;
 static int by_wait(const void *left, const void *right)
 {
 	const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-	const uint64_t x = sorted[a].elapsed - sorted[a].cpu, y = sorted[b].elapsed - sorted[b].cpu;
+	const uint64_t x = sorted[a].elapsed - sorted[a].cpu - sorted[a].unknown,
+		       y = sorted[b].elapsed - sorted[b].cpu - sorted[b].unknown;
 
 	if (x != y)
 		return x > y ? -1 : 1;

@@ -229,7 +229,8 @@ const char *ip_kernel_group_name(enum ip_kernel_group group)
 
 int ip_kernel_groups_parse(const char *text, unsigned *ret)
 {
-	*ret = 0;
+	/* without it nothing else can be understood */
+	*ret = 1u << IP_KERNEL_GROUP_SCHED;
 	do {
 		size_t n = strcspn(text, ",");
 		unsigned i;

@@ -56,7 +56,8 @@ static bool is_kernel(const char *name)
 {
 	bool all;
 
-	return !strcmp(name, "metadata") || ip_kernel_stream_name(name, &all);
+	return !strcmp(name, "metadata") || !strcmp(name, "metadata.new") ||
+	       ip_kernel_stream_name(name, &all);
 }
 
 /* The sub-directories of a trace, and which files each has. What says that it is a trace goes last.

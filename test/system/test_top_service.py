@@ -200,6 +200,8 @@ def test_top_is_killed(actor, server, place):
     top.proc.wait()
     for pid in server.workers:
         memory.wait_for("sites are live", lambda pid=pid: not memory.text_differences(pid))
+        # its session gives address space back then, by a thread that it borrows
+        memory.wait_for("is traced", lambda pid=pid: not memory.is_traced(pid))
     server.finish()
 
 

@@ -161,6 +161,12 @@ def status_field(pid, key, tid=None):
     raise KeyError(key)
 
 
+def is_traced(pid):
+    return any(
+        status_field(pid, "TracerPid", tid) != "0" for tid in os.listdir(f"/proc/{pid}/task")
+    )
+
+
 def assert_untouched(pid, instead=None):
     """Nothing of ours is left in a live process: text, tracer, stops, scheduling."""
     assert text_differences(pid, instead) == []

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "analysis/wait/critical_path.h"
+#include "analysis/wait/descriptors.h"
 #include "analysis/wait/thread_states.h"
 #include "analysis/wait/wait_object.h"
 #include "common/dir.h"
@@ -259,6 +260,105 @@ static void test_restarted_calls(void **state)
 	ip_states_destroy(states);
 }
 
+/* Where a stop has broken it off, the thread stands between the two. */
+static void test_calls_restarted_after_a_stop(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+
+	switch_to(w, 100, 0, 0, 7);
+	call(w, 101, 7, SYS_nanosleep, 1);
+	ret(w, 113, 7, SYS_nanosleep, -516);
+	switch_to(w, 114, 7, 8, 0);
+	wake(w, IP_KERNEL_SCHED_WAKING, 120, 9, 7, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 120, 9, 7, 0);
+	switch_to(w, 122, 0, 0, 7);
+	call(w, 123, 7, SYS_restart_syscall, 0);
+	switch_to(w, 124, 7, 1, 0);
+	wake(w, IP_KERNEL_SCHED_WAKEUP, 130, 9, 7, 0);
+	flush(w, "all", 0);
+	states = states_of(w);
+	assert_int_equal(wait_at(states, 7, 115)->kind, 't');
+	assert_int_equal(wait_at(states, 7, 125)->call.number, SYS_nanosleep);
+	ip_states_destroy(states);
+}
+
+/* Which call a thread is in is not known after events of the target were lost; after others it is.
+ */
+static void test_losses_of_calls(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+
+	call(w, 100, 7, SYS_read, 5);
+	call(w, 101, 8, SYS_read, 5);
+	flush(w, "target", 0);
+	w->lost = 4;
+	call(w, 150, 8, SYS_futex, 5);
+	flush(w, "target", 0);
+	w->packets[0] = w->lost = 0;
+	switch_to(w, 99, 0, 0, 7);
+	switch_to(w, 160, 7, 1, 8);
+	switch_to(w, 170, 8, 1, 0);
+	flush(w, "all", 0);
+	states = states_of(w);
+	assert_int_equal(wait_at(states, 7, 165)->call.number, IP_NO_CALL);
+	assert_int_equal(wait_at(states, 8, 170)->call.number, SYS_futex);
+	ip_states_destroy(states);
+}
+
+/* Nothing is known behind the end of the CPU whose events end first. */
+static void test_streams_that_end_early(void **state)
+{
+	struct writer *w = *state;
+	struct ip_states *states;
+	struct ip_path_step *steps;
+	size_t n;
+
+	switch_to(w, 100, 0, 0, 7);
+	switch_to(w, 110, 7, 1, 0);
+	flush(w, "all", 0);
+	switch_to(w, 90, 0, 0, 8);
+	switch_to(w, 300, 8, 1, 0);
+	flush(w, "all", 1);
+	states = states_of(w);
+	assert_int_equal(states->end, 110);
+	assert_int_equal(
+		ip_critical_path_find(states, ip_states_find(states, 8, 100), 95, 200, &steps, &n),
+		0);
+	assert_int_equal(steps[n - 1].state, IP_THREAD_UNKNOWN);
+	assert_int_equal(steps[n - 1].from, 110);
+	assert_int_equal(steps[n - 1].to, 200);
+	free(steps);
+	ip_states_destroy(states);
+}
+
+static uint32_t own_pid(void *context, int32_t tid)
+{
+	return tid == 9 ? 0 : 7;
+}
+
+static void test_descriptors_that_are_closed(void **state)
+{
+	char text[] = "10\t7\t3\tfile\t/a\n20\t7\t3\tfile\t/b\n10\t7\t4\tfile\t/c\n"
+		      "10\t8\t3\tfile\t/d\n";
+	const struct ip_closing closings[] = {{15, 7, 3, 3}, {30, 9, 4, 4}, {40, 7, 0, UINT32_MAX}};
+	struct ip_descriptors d = {0};
+
+	assert_int_equal(ip_descriptors_parse(text, &d), 0);
+	ip_descriptors_end(&d, closings, 3, own_pid, NULL);
+	assert_string_equal(ip_descriptors_find(&d, 7, 3, 12)->text, "/a");
+	assert_null(ip_descriptors_find(&d, 7, 3, 16));
+	assert_string_equal(ip_descriptors_find(&d, 7, 3, 39)->text, "/b");
+	assert_null(ip_descriptors_find(&d, 7, 3, 41));
+	assert_string_equal(ip_descriptors_find(&d, 7, 4, 29)->text, "/c");
+	assert_null(ip_descriptors_find(&d, 7, 4, 31)); /* by a thread of some process */
+	assert_string_equal(ip_descriptors_find(&d, 8, 3, 100)->text, "/d");
+	/* what was there at the beginning was there before it was noted */
+	assert_string_equal(ip_descriptors_find(&d, 8, 3, 0)->text, "/d");
+	ip_descriptors_clear(&d);
+}
+
 static void test_polls_are_charged_to_what_is_used_then(void **state)
 {
 	struct writer *w = *state;
@@ -422,6 +522,10 @@ int main(void)
 		TEST(test_a_waking_that_is_early),
 		TEST(test_interrupts_are_no_threads),
 		TEST(test_restarted_calls),
+		TEST(test_calls_restarted_after_a_stop),
+		TEST(test_losses_of_calls),
+		TEST(test_streams_that_end_early),
+		TEST(test_descriptors_that_are_closed),
 		TEST(test_polls_are_charged_to_what_is_used_then),
 		TEST(test_what_was_so_before),
 		TEST(test_losses),
