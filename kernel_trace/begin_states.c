@@ -62,10 +62,12 @@ static int put_state(struct ip_kernel_stream *stream, pid_t pid, int32_t tid, co
 		int32_t type, mode, submode, status;
 	} __attribute__((packed)) fields = {.tid = tid, .pid = pid, .type = USER_THREAD};
 	const char *from = strchr(stat, '('), *to = strrchr(stat, ')');
+	int parent;
 	char state;
 
-	if (!from || !to || to < from || sscanf(to + 1, " %c %d", &state, &fields.ppid) != 2)
+	if (!from || !to || to < from || sscanf(to + 1, " %c %d", &state, &parent) != 2)
 		return 0;
+	fields.ppid = parent;
 	from++;
 	memcpy(fields.name, from, to - from < 15 ? to - from : 15);
 	fields.mode = in_call ? MODE_SYSCALL : state == 'R' ? MODE_UNKNOWN : MODE_USER;
