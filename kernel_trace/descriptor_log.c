@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -24,8 +25,9 @@
 
 #define TEXT_MAX	256
 #define CONNECTING_MOST 64u
-#define NUMBERS		4096	/* of descriptors, of which times are kept one by one */
-#define LOOK_NS		5000000 /* the most that a look takes: the buffers fill up meanwhile */
+#define NUMBERS		4096 /* of descriptors, of which times are kept one by one */
+#define LOOK_NS                                                                                    \
+	5000000ull /* of the CPU: the most that a look takes; the buffers fill up meanwhile */
 
 /* A descriptor that was made. fd -1: several were, whose numbers are in the thread's memory. */
 struct made {
@@ -298,21 +300,34 @@ static void look_at_pair(struct ip_descriptor_log *log, uint64_t tsc, int32_t ti
 	}
 }
 
+/* Others may have the CPU: what counts is how much is to be done. */
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
 bool ip_descriptor_log_look(struct ip_descriptor_log *log)
 {
-	const uint64_t until = ip_now_ns() + LOOK_NS;
+	const uint64_t until = cpu_ns() + LOOK_NS;
 	const size_t n = log->n;
 
 	for (size_t i = 0; i < n; i++)
-		if (log->made[i].fd < 0)
+		if (log->made[i].fd < 0 && !log->made[i].looked) {
+			log->made[i].looked = true;
 			look_at_pair(log, log->made[i].tsc, log->made[i].tid);
+		}
 	if (log->n)
 		ip_descriptor_names_renew(log->names);
 	for (size_t i = 0; i < log->n; i++) {
 		struct made *m = &log->made[i];
 
+		if (cpu_ns() > until) /* the rest has its turn later */
+			break;
 		m->looked = true;
-		if (m->fd < 0 || ip_now_ns() > until)
+		if (m->fd < 0)
 			continue;
 		m->pid = ip_proc_status(m->tid, "Tgid");
 		if (m->pid > 0 && ip_descriptor_name(log->names, m->tid, m->fd, &m->kind, m->text,

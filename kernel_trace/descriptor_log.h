@@ -14,8 +14,8 @@
  *
  * So what is noted is right, until the number is closed or given to something else: readers see
  * that in the kernel's events. What is missing is told as unknown. Where more calls than
- * IP_DESCRIPTORS_MOST return in one turn of the reader, or where looking takes too long, the rest
- * is not looked at. Where events were lost, nothing is noted of what came before.
+ * IP_DESCRIPTORS_MOST return in one turn of the reader, the rest is not looked at. Where events
+ * were lost, nothing is noted of what came before.
  */
 #ifndef IP_DESCRIPTOR_LOG_H
 #define IP_DESCRIPTOR_LOG_H

@@ -26,7 +26,7 @@
 #include "common/proc.h"
 
 #define SEARCH_NS   1000000000ull /* between two searches for the other end of a pipe, at least */
-#define SEARCH_MOST 20000u	  /* descriptors that a search looks at */
+#define SEARCH_MOST 4000u	  /* descriptors that a search looks at */
 #define LINES_MOST  100000u	  /* of a table of sockets */
 #define WORDS	    (2 * (INET6_ADDRSTRLEN + 10) + 8)
 
