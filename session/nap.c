@@ -93,7 +93,8 @@ bool ip_nap_only_watches(const struct ip_session *s, const struct ip_plan *plan)
 	const struct ip_session_options *o = s->options;
 
 	return o->yields && plan && !ip_plan_records(plan) && !s->records && !s->launched &&
-	       !s->user.path && !o->overwrite && !o->coarse && !o->duration_ns && !o->on_progress &&
+	       ip_payload_rules_never_log(s->selections.rules, o->functions) && !s->user.path &&
+	       !o->overwrite && !o->coarse && !o->duration_ns && !o->on_progress &&
 	       !o->follow_fork && !o->follow_exec && !ip_filters_any(&o->filters) &&
 	       ip_controllers_rest(s, 0) != UINT64_MAX;
 }

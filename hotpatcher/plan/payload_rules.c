@@ -151,6 +151,18 @@ bool ip_payload_rules_count(const struct ip_payload_rules *rules)
 	return false;
 }
 
+bool ip_payload_rules_never_log(const struct ip_payload_rules *rules, const char *functions)
+{
+	for (size_t i = 0; rules && i < rules->n; i++)
+		if (rules->items[i].duty == IP_DUTY_LOG || rules->items[i].duty == IP_DUTY_TIMED)
+			return false;
+	for (size_t i = 0; rules && i < rules->n; i++)
+		if (!rules->items[i].selection)
+			return true;
+	/* the rules' own selections are those of the session */
+	return !functions && rules && rules->n;
+}
+
 void ip_payload_rules_log_too(struct ip_payload_rules *rules)
 {
 	for (size_t i = 0; i < rules->n; i++)

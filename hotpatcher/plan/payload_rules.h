@@ -53,6 +53,10 @@ bool ip_payload_rules_measure(const struct ip_payload_rules *rules);
  * NULL. */
 bool ip_payload_rules_count(const struct ip_payload_rules *rules);
 
+/* Returns whether no function of a session that begins with the rules and functions (see
+ * ip_payload_rules_select()) is logged, whatever is loaded later. rules may be NULL. */
+bool ip_payload_rules_never_log(const struct ip_payload_rules *rules, const char *functions);
+
 /* Has the functions that are measured logged as well. */
 void ip_payload_rules_log_too(struct ip_payload_rules *rules);
 

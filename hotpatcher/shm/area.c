@@ -91,7 +91,7 @@ static uint64_t subbufs_for(uint64_t memory)
 {
 	uint64_t n = memory / IP_SUBBUF_SIZE;
 
-	return n < 2 ? 2 : n > IP_AREA_SUBBUFS ? IP_AREA_SUBBUFS : n;
+	return n < IP_SUBBUFS_LEAST ? IP_SUBBUFS_LEAST : n > IP_AREA_SUBBUFS ? IP_AREA_SUBBUFS : n;
 }
 
 int ip_area_create(uint64_t memory, struct ip_area **ret)
@@ -492,7 +492,7 @@ int ip_area_resume(struct ip_area *area, pid_t pid, uint32_t session)
 	uint64_t n = __atomic_load_n(&area->header->nsubbufs, __ATOMIC_RELAXED),
 		 size = IP_AREA_DATA_OFFSET + n * IP_SUBBUF_SIZE;
 
-	if (!session || n < 2 || n > IP_AREA_SUBBUFS || size > area->window ||
+	if (!session || n < IP_SUBBUFS_LEAST || n > IP_AREA_SUBBUFS || size > area->window ||
 	    lseek(area->fd, 0, SEEK_END) < (off_t)size)
 		return ip_error("pid %d: there is no recording to go on with", pid);
 	if (area_map(area, size) < 0)

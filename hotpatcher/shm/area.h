@@ -19,6 +19,9 @@
 #include "hotpatcher/process/target.h"
 #include "hotpatcher/shm/meter_blocks.h"
 
+/* A session has at least so many sub-buffers, which hooks may take. */
+#define IP_SUBBUFS_LEAST 2u
+
 struct ip_area {
 	int fd;
 	size_t mapped;		 /* bytes mapped here */

@@ -3,7 +3,7 @@
  * The area of a session that only watches (session/nap.h). Hundreds of them may wait on a machine,
  * so such an area takes what its threads need, and not what a recording may need:
  *
- *   - no sub-buffers to speak of, since no event is written;
+ *   - the fewest sub-buffers that an area has (area.h), since no event is written;
  *   - blocks of meters for four times the threads that the process has, or 32 at least;
  *   - slots for 512 threads. The rest of the table is given back to the kernel, as long as no
  *     session before can have used it: a hook that has outlived its session finds there what

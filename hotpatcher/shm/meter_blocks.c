@@ -82,7 +82,10 @@ int ip_blocks_divide(struct ip_area *area, uint64_t room, bool frames, uint64_t 
 	b->rooms[0].low = head;
 	b->rooms[0].high = b->size;
 	b->nrooms = 1;
+	/* there are never fewer sub-buffers than that: no block may lie in them */
 	*ret_left = b->alone ? 0 : memory - n * b->size;
+	if (*ret_left < IP_SUBBUFS_LEAST * IP_SUBBUF_SIZE)
+		*ret_left = IP_SUBBUFS_LEAST * IP_SUBBUF_SIZE;
 	b->at = IP_AREA_DATA_OFFSET + *ret_left / IP_SUBBUF_SIZE * IP_SUBBUF_SIZE;
 	ip_blocks_each_late(area, note_end, &late);
 	if (b->at < late)

@@ -39,7 +39,8 @@ struct ip_area;
 
 struct ip_blocks {
 	/* For the next session: most blocks that it is to have, a power of two; 0: as many as there
-	 * is memory for. alone: it writes no events, so sub-buffers get next to nothing. */
+	 * is memory for. alone: it writes no events, so there are as few
+	 * sub-buffers as there can be. */
 	uint32_t most;
 	bool alone;
 	/* numbers of blocks, the shared one included: at the session's beginning; handed out now.
@@ -54,7 +55,8 @@ struct ip_blocks {
 };
 
 /* Decides where the blocks of a session lie that needs room bytes in each. They lie behind the
- * sub-buffers, which get the rest of memory, and behind late memory. *ret_left: that rest. Returns
+ * sub-buffers, which get the rest of memory, or IP_SUBBUFS_LEAST, and behind late memory.
+ * *ret_left: the bytes of sub-buffers. Returns
  * -1 with an error: the blocks would take more than half of memory. */
 int ip_blocks_divide(struct ip_area *area, uint64_t room, bool frames, uint64_t memory,
 		     uint64_t *ret_left);

@@ -401,6 +401,26 @@ static void test_payloads(void **state)
 	assert_true(ip_plan_records(&plan));
 }
 
+/* Whether events may come with a library that is loaded later. */
+static void test_rules_that_never_log(void **state)
+{
+	(void)state;
+	assert_false(ip_payload_rules_never_log(NULL, NULL));
+	assert_false(ip_payload_rules_never_log(&rules, NULL));
+	assert_int_equal(ip_payload_rules_add(&rules, "hist:main"), 0);
+	assert_true(ip_payload_rules_never_log(&rules, NULL));
+	assert_false(ip_payload_rules_never_log(&rules, "main,lib*"));
+	assert_int_equal(ip_payload_rules_add(&rules, "count"), 0);
+	assert_true(ip_payload_rules_never_log(&rules, "main,lib*"));
+	assert_true(ip_payload_rules_never_log(&rules, NULL));
+	ip_payload_rules_log_too(&rules);
+	assert_false(ip_payload_rules_never_log(&rules, NULL));
+	ip_payload_rules_clear(&rules);
+	assert_int_equal(ip_payload_rules_add(&rules, "hist:main"), 0);
+	assert_int_equal(ip_payload_rules_add(&rules, "log:small"), 0);
+	assert_false(ip_payload_rules_never_log(&rules, NULL));
+}
+
 static void test_rules_that_cannot_be(void **state)
 {
 	(void)state;
@@ -658,6 +678,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_jumps_to_nowhere, begin, end),
 		cmocka_unit_test_setup_teardown(test_chains_of_jumps, begin, end),
 		cmocka_unit_test_setup_teardown(test_payloads, begin, end),
+		cmocka_unit_test_setup_teardown(test_rules_that_never_log, begin, end),
 		cmocka_unit_test_setup_teardown(test_rules_that_cannot_be, begin, end),
 		cmocka_unit_test_setup_teardown(test_sites_that_cross_pages, begin, end),
 		cmocka_unit_test_setup_teardown(test_jump_to_a_broken_function, begin, end),

@@ -65,6 +65,28 @@ static void test_many_threads(void **state)
 	assert_true(area->blocks.all >= 256 && area->nsubbufs > 100);
 }
 
+/* A hook that writes an event all the same does not write it into blocks. */
+static void test_blocks_lie_behind_sub_buffers(void **state)
+{
+	static const uint64_t memories[] = {MEMORY, 128 << 10, 64 << 10};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(memories); i++)
+		for (int lean = 0; lean < 2; lean++) {
+			struct ip_area_needs n = {.memory = memories[i],
+						  .modes = IP_MODE_PAYLOADS,
+						  .room = 384,
+						  .numbers = 1024};
+
+			ip_area_lean_prepare(area, lean, 1);
+			assert_int_equal(ip_area_begin(area, 1, &n), 0);
+			assert_true(area->nsubbufs >= IP_SUBBUFS_LEAST);
+			assert_true(IP_AREA_DATA_OFFSET +
+					    (uint64_t)area->header->nsubbufs * IP_SUBBUF_SIZE <=
+				    area->header->meters);
+		}
+}
+
 /* Late hooks of an earlier session may still read what was written into their slots. */
 static void test_what_was_used_stays(void **state)
 {
@@ -98,6 +120,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_how_little, begin, end),
 		cmocka_unit_test_setup_teardown(test_many_threads, begin, end),
+		cmocka_unit_test_setup_teardown(test_blocks_lie_behind_sub_buffers, begin, end),
 		cmocka_unit_test_setup_teardown(test_what_was_used_stays, begin, end),
 		cmocka_unit_test_setup_teardown(test_slots_come_back, begin, end),
 	};
