@@ -37,7 +37,8 @@ struct until {
 	size_t n;
 	uint64_t next_ns; /* the earliest next_ns of the items */
 	uint64_t met_ns;  /* when a condition was met; 0: none was yet */
-	bool waits;	  /* the session is for a rule, which waits */
+	uint64_t linger_ns;
+	bool waits; /* the session is for a rule, which waits */
 };
 
 static void destroy(void *data)
@@ -171,15 +172,18 @@ static enum ip_end_reason step(void *data, struct ip_session *s)
 		return IP_END_NONE;
 	if (!u->met_ns && now >= u->next_ns && look(u, s, now, false))
 		u->met_ns = now;
-	return u->met_ns && now - u->met_ns >= s->options->linger_ns ? IP_END_UNTIL : IP_END_NONE;
+	return u->met_ns && now - u->met_ns >= u->linger_ns ? IP_END_UNTIL : IP_END_NONE;
 }
 
 static uint64_t rest(const void *data, uint64_t now_ns)
 {
 	const struct until *u = data;
 
-	if (u->met_ns)
-		return 0;
+	if (u->met_ns) {
+		const uint64_t past_ns = now_ns - u->met_ns;
+
+		return past_ns < u->linger_ns ? u->linger_ns - past_ns : 0;
+	}
 	return u->next_ns > now_ns ? u->next_ns - now_ns : 0;
 }
 
@@ -249,6 +253,7 @@ int ip_until_add(struct ip_session *s, const struct ip_conditions *conditions)
 		return ip_error("out of memory");
 	u->conditions = conditions;
 	u->waits = s->options->yields;
+	u->linger_ns = s->options->linger_ns;
 	u->controller = (struct ip_session_controller){.data = u,
 						       .planned = planned,
 						       .step = step,

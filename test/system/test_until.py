@@ -9,12 +9,19 @@ import os
 import re
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
 from iptest import memory
 
 WAIT = 90
+
+
+def cpu_seconds(pid):
+    """CPU time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.fixture
@@ -230,6 +237,30 @@ def test_another_end_while_it_lingers(me, serving):
     summary = json.loads(out)
     assert (session.returncode, summary["end"]) == (0, "target ended"), err
     assert summary["until"] == 1 and summary["until_met"].startswith("handle was called "), summary
+
+
+def test_it_sleeps_while_it_lingers(me, serving):
+    """A session for a rule, which writes no events, is calm by the time its condition is met."""
+    session = begin(
+        me,
+        serving,
+        *("-q", "--yield", "-o", me.dir() / "t"),
+        *("--until", "p99>10ms/200ms:handle", "--linger", "3s"),
+    )
+    memory.wait_for(
+        "the session is not calm",
+        lambda: not Path(f"/proc/{session.pid}/task/{session.pid}/children").read_text(),
+        WAIT,
+    )
+    before = cpu_seconds(session.pid)
+    os.kill(serving.pid, signal.SIGUSR1)
+    time.sleep(3)
+    used = cpu_seconds(session.pid) - before
+    out, err = session.communicate(timeout=WAIT)
+    assert session.returncode == 0, err
+    summary = json.loads(out.splitlines()[-1])  # the first one tells that it is live
+    assert summary["duration_ns"] - summary["until_met_after_ns"] >= 3e9, summary
+    assert used < 0.7
 
 
 def test_is_added_to_a_recorder(me, serving):
