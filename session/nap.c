@@ -95,8 +95,8 @@ bool ip_nap_only_watches(const struct ip_session *s, const struct ip_plan *plan)
 	return o->yields && plan && !ip_plan_records(plan) && !s->records && !s->launched &&
 	       ip_payload_rules_never_log(s->selections.rules, o->functions) && !s->user.path &&
 	       !o->overwrite && !o->coarse && !o->duration_ns && !o->on_progress &&
-	       !o->follow_fork && !o->follow_exec && !ip_filters_any(&o->filters) &&
-	       ip_controllers_rest(s, 0) != UINT64_MAX;
+	       !o->kernel.groups && !o->save_counts_ns && !o->follow_fork && !o->follow_exec &&
+	       !ip_filters_any(&o->filters) && ip_controllers_rest(s, 0) != UINT64_MAX;
 }
 
 /* Whether nothing is under way that needs whole steps. */

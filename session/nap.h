@@ -18,6 +18,9 @@
  *      step 3 cannot see: a thread that came in the moment in which another one went, a child of
  *      another thread than the first, what another tool has done to a site.
  *
+ * What is counted and measured is written into the trace with whole steps. Who asks for it more
+ * often (save_counts_ns), or for events of the kernel, has a session that is never calm.
+ *
  * The target may write what the shared memory says: a lie delays work that is the target's own.
  */
 #ifndef IP_NAP_H
