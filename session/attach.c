@@ -261,6 +261,7 @@ static int record(struct ip_session *s, enum ip_end_reason reason)
 	ip_end_time_start(s);
 	while (!reason)
 		reason = ip_session_step(s);
+	ip_nap_end(s); /* short sleeps are short again */
 	if (s->write_failed || ip_session_go_idle(s) < 0)
 		return fail_keeping(s, reason);
 	return ip_session_finish(s, reason);
