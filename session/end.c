@@ -188,7 +188,8 @@ void ip_session_watch_names(struct ip_session *s, bool last)
 	if (!s->process_names)
 		s->process_names = ip_process_names_create(s->launched);
 	if (s->process_names)
-		ip_process_names_step(s->process_names, s->target, s->followed, s->trace, last);
+		ip_process_names_step(s->process_names, s->target, s->execed && !s->follow_exec,
+				      s->followed, s->trace, last);
 }
 
 void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace)

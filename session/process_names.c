@@ -157,27 +157,49 @@ static void write_line(struct ip_process_names *n, struct named *p, struct ip_tr
 	p->told_command = strdup(p->command);
 }
 
-/* Step 2 for one process. */
-static void look(struct ip_process_names *n, struct named *p, struct ip_trace *trace)
+struct step {
+	struct ip_process_names *names;
+	const struct ip_target *target;
+	const struct ip_follow_fork *followed;
+	struct ip_trace *trace;
+};
+
+/* Whether the process has not executed another program. */
+static bool has_image(const struct step *s, const struct named *p)
 {
+	return p->forked ? ip_follow_fork_has(s->followed, p->pid)
+			 : !ip_target_image_is_gone(s->target);
+}
+
+static bool is_known(const struct named *p, const char *name, const char *command)
+{
+	return p->name && !strcmp(name, p->name) && !strcmp(command, p->command);
+}
+
+/* Step 2 for one process. */
+static void look(const struct step *s, struct named *p)
+{
+	struct ip_process_names *n = s->names;
 	const uint64_t now = ip_now_ns(), age = now - p->since_ns;
 	_cleanup_free_ char *command = ip_proc_command(p->pid);
 	_cleanup_free_ char *title = title_of(command);
-	char *name = name_of(n, p, title);
+	_cleanup_free_ char *name = name_of(n, p, title);
+	/* what has ended a moment ago has a name still, and no command line and no image */
+	const bool ended = !*command;
 
 	n->readings++;
 	p->next_ns = now + (age < SHORTEST_NS ? SHORTEST_NS : age < LONGEST_NS ? age : LONGEST_NS);
-	if (!name) /* it has ended */
+	if (!name || (ended && p->name) || is_known(p, name, command))
+		return;
+	/* after the reading: it may be of another program, which is nothing of the session's */
+	if (!ended && !has_image(s, p))
 		return;
 	free(p->name);
-	p->name = name;
-	/* one that has ended a moment ago has a name still, and no command line */
-	if (*command || !p->command) {
-		free(p->command);
-		p->command = ip_steal_ptr(command);
-	}
+	free(p->command);
+	p->name = ip_steal_ptr(name);
+	p->command = ip_steal_ptr(command);
 	if (!p->told || (strcmp(p->told, p->name) && p->lines < LINES_EACH - 1))
-		write_line(n, p, trace);
+		write_line(n, p, s->trace);
 }
 
 static struct named *find(struct ip_process_names *n, pid_t pid)
@@ -202,18 +224,13 @@ static struct named *meet(struct ip_process_names *n, pid_t pid, pid_t inner, pi
 	return &n->items[n->n++];
 }
 
-struct step {
-	struct ip_process_names *names;
-	struct ip_trace *trace;
-};
-
 static void visit(struct step *s, struct named *p)
 {
 	struct ip_process_names *n = s->names;
 
 	p->seen = true;
 	if (n->last || (n->readings < READINGS && ip_now_ns() >= p->next_ns))
-		look(n, p, s->trace);
+		look(s, p);
 }
 
 static void visit_child(void *context, pid_t pid, pid_t inner, pid_t parent)
@@ -248,10 +265,10 @@ static void forget_gone(struct ip_process_names *n, struct ip_trace *trace)
 	n->n = kept;
 }
 
-void ip_process_names_step(struct ip_process_names *n, const struct ip_target *target,
+void ip_process_names_step(struct ip_process_names *n, const struct ip_target *target, bool execed,
 			   struct ip_follow_fork *followed, struct ip_trace *trace, bool last)
 {
-	struct step s = {.names = n, .trace = trace};
+	struct step s = {.names = n, .target = target, .followed = followed, .trace = trace};
 	const uint64_t began = ip_now_ns();
 	struct named *p;
 
@@ -261,7 +278,7 @@ void ip_process_names_step(struct ip_process_names *n, const struct ip_target *t
 	n->readings = 0;
 	for (size_t i = 0; i < n->n; i++)
 		n->items[i].seen = false;
-	if (!n->title) {
+	if (!n->title && !execed) {
 		_cleanup_free_ char *command = ip_proc_command(target->pid);
 
 		n->title = title_of(command);
@@ -273,7 +290,9 @@ void ip_process_names_step(struct ip_process_names *n, const struct ip_target *t
 
 			p = meet(n, target->pid, target->inner_pid, parent > 0 ? parent : 0, false);
 		}
-		if (p)
+		if (p && execed)
+			p->seen = true;
+		else if (p)
 			visit(&s, p);
 	}
 	ip_follow_fork_each_child(followed, visit_child, &s);

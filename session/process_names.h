@@ -12,6 +12,9 @@
  *   3. The end of the process, or of the session before its sites are put back: what was read last
  *      is written.
  *
+ * A process that executes another program, which is not recorded, keeps the name that it had. What
+ * was read is thrown away if the process has not its image afterwards.
+ *
  * What is missed: a child that has ended before 1, and what was changed after the last reading.
  *
  * All of it is text of the target's choice, and bounded: in length, in lines of a process, and in
@@ -31,8 +34,9 @@ struct ip_process_names;
 struct ip_process_names *ip_process_names_create(bool launched);
 void ip_process_names_destroy(struct ip_process_names *names);
 
-/* Steps 1 and 2, or 3 if last. */
+/* Steps 1 and 2, or 3 if last. execed: the target executes a program that is not recorded. */
 void ip_process_names_step(struct ip_process_names *names, const struct ip_target *target,
-			   struct ip_follow_fork *followed, struct ip_trace *trace, bool last);
+			   bool execed, struct ip_follow_fork *followed, struct ip_trace *trace,
+			   bool last);
 
 #endif

@@ -147,6 +147,21 @@ def test_a_recording_from_the_first_instruction(actor, programs):
     assert found[pids["title"]]["forked_from"] == found[pids["same"]]["forked_from"] == first
 
 
+def test_a_target_that_executes_another_program(actor, programs, targets):
+    """It keeps the name of the program that was recorded."""
+    program = programs.simple("becoming", extra=("-pthread",))
+    target = targets.start(actor, [program, "/bin/cat"], preload=False)
+    directory = actor.dir() / "trace"
+    proc = actor.start_iprobe("attach", target.pid, "-q", "-o", directory)
+    memory.wait_until_live(target.pid, proc)
+    time.sleep(SETTLED)
+    target.say("x")
+    out, err = proc.communicate(timeout=60)
+    assert proc.returncode == 0, (out, err)
+    (process,) = read(actor, "report", directory)["processes"]
+    assert process["name"] == "becoming" and "becoming" in process["command"], process
+
+
 def one(directory, pid, lines, forked=()):
     """A trace of a process and of children of it, each with a call."""
     trace = tracegen.Trace(hz=1_000_000_000)
