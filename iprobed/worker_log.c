@@ -16,6 +16,7 @@
 
 #define LINE  512 /* bytes; a longer line is continued in the next one */
 #define LINES 32  /* limit for one worker */
+#define READS 17  /* in one call: what a pipe holds, and its end */
 
 struct ip_worker_log {
 	int fd; /* -1: the output has ended */
@@ -61,16 +62,17 @@ void ip_worker_log_read(struct ip_iprobed_session *s)
 	char text[4096];
 	ssize_t n;
 
-	while (w && w->fd >= 0) {
+	/* a worker that goes on writing must not keep iprobed here: what is left wakes it again */
+	for (int i = 0; i < READS && w && w->fd >= 0; i++) {
 		n = read(w->fd, text, sizeof(text));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return;
-		for (ssize_t i = 0; i < n; i++) {
-			if (text[i] != '\n')
-				w->line[w->n++] = text[i] ? text[i] : '?';
-			if (text[i] == '\n' || w->n == LINE)
+		for (ssize_t k = 0; k < n; k++) {
+			if (text[k] != '\n')
+				w->line[w->n++] = text[k] ? text[k] : '?';
+			if (text[k] == '\n' || w->n == LINE)
 				put(s);
 		}
 		if (n <= 0) {

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -154,6 +155,33 @@ static void test_without_end(void **state)
 	assert_int_equal(count(log, "\n"), 32);
 }
 
+/* One call reads no more than a pipe holds as a rule: a worker may write on meanwhile. */
+static void test_one_call_comes_back(void **state)
+{
+	static char text[1 << 20];
+	struct ip_iprobed_session s = {.who.pid = 1,
+				       .request = {.what = IP_REQUEST_DETACH, .pid = 7}};
+	int quiet = open("/dev/null", O_WRONLY | O_CLOEXEC), before = dup(STDERR_FILENO), out, left;
+
+	(void)state;
+	assert_return_code(dup2(quiet, STDERR_FILENO), errno);
+	s.words = ip_worker_log_new(&out);
+	assert_non_null(s.words);
+	assert_return_code(fcntl(out, F_SETPIPE_SZ, sizeof(text)), errno);
+	assert_int_equal(write(out, text, sizeof(text)), sizeof(text));
+	ip_worker_log_read(&s);
+	assert_return_code(ioctl(ip_worker_log_fd(s.words), FIONREAD, &left), errno);
+	assert_true(left > 0 && left < (int)sizeof(text));
+	close(out);
+	for (int i = 0; i < 20; i++)
+		ip_worker_log_read(&s);
+	assert_int_equal(ip_worker_log_fd(s.words), -1);
+	ip_worker_log_free(s.words);
+	assert_return_code(dup2(before, STDERR_FILENO), errno);
+	close(before);
+	close(quiet);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +189,7 @@ int main(void)
 		cmocka_unit_test(test_characters),
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_without_end),
+		cmocka_unit_test(test_one_call_comes_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
