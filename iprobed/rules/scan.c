@@ -15,6 +15,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -343,6 +344,21 @@ static int visit_new(struct ip_rules *e, long before, long last, uint64_t now_ns
 	return done;
 }
 
+/* Marks the targets that have ended: their places are free for the processes that are met now. */
+static void mark_ended(struct ip_rules *e)
+{
+	_cleanup_free_ struct pollfd *p = calloc(e->ntargets + 1, sizeof(*p));
+
+	if (!p) /* a scan of all finds them */
+		return;
+	for (size_t i = 0; i < e->ntargets; i++)
+		p[i] = (struct pollfd){.fd = e->targets[i]->pidfd, .events = POLLIN};
+	if (poll(p, e->ntargets, 0) <= 0)
+		return;
+	for (size_t i = 0; i < e->ntargets; i++)
+		e->targets[i]->gone |= p[i].revents != 0;
+}
+
 void ip_rules_scan(struct ip_rules *e, uint64_t now_ns)
 {
 	uint64_t next, before_ns = cpu_ns(), age = now_ns - e->scanned_ns;
@@ -352,6 +368,7 @@ void ip_rules_scan(struct ip_rules *e, uint64_t now_ns)
 
 	if (!e->nstates || now_ns < e->scan_ns)
 		return;
+	mark_ended(e);
 	e->last_pid = ip_proc_last_pid();
 	goes_on = before >= 0 && e->last_pid >= before && !e->first && !e->all && !e->room &&
 		  !(e->unsorted && e->services);

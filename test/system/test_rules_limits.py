@@ -131,6 +131,23 @@ def test_places_are_taken_again(rules, targets, me, program):
     )
 
 
+def test_a_place_is_free_at_once(rules, targets, me, program):
+    """A service that is started again takes the place of its process that has ended."""
+    first = targets.start(me, [program], preload=False)
+    rules.start(rule("request", more="processes: 1"))
+    memory.wait_for("the process is not found", lambda: rules.listed()["r"]["processes"], WAIT)
+    time.sleep(2.1)  # it is not looked at in each scan any more
+    first.proc.kill()
+    first.proc.wait()
+    second = targets.start(me, [program], preload=False)
+    memory.wait_for(
+        "the new process is not found",
+        lambda: [p["pid"] for p in rules.listed()["r"]["processes"]] == [second.pid],
+        WAIT,
+    )
+    assert "left out" not in rules.log()
+
+
 def test_places_are_shared_by_users(root, user, targets, program):
     """Who has the fewer gets one, of the newest of who has most; with as many each nothing
     changes any more.
