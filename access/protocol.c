@@ -270,7 +270,7 @@ char *ip_request_format(const struct ip_request *r)
 		fprintf(out, "leave\n");
 	if (r->member)
 		fprintf(out, "member\n");
-	if (r->shown)
+	if (r->shown && !strchr(r->shown, '\n')) /* the rest would be lines of the request */
 		fprintf(out, "shown %s\n", r->shown);
 	if (*r->directory)
 		fprintf(out, "directory %s\n", r->directory);

@@ -62,7 +62,8 @@ struct ip_request {
 int ip_request_parse(const char *text, size_t size, struct ip_request *ret);
 void ip_request_clear(struct ip_request *request);
 
-/* Returns the request as text that ip_request_parse() reads, malloc'ed. NULL with an error. */
+/* Returns the request as text that ip_request_parse() reads, malloc'ed, without a path to be shown
+ * that cannot stand in a line. NULL with an error. */
 char *ip_request_format(const struct ip_request *request);
 
 /* Checks whether iprobed takes an option "--NAME[=VALUE]". Returns NULL if it does, else the reason

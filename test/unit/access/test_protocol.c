@@ -46,6 +46,14 @@ static void test_what_is_understood(void **state)
 	assert_string_equal(again.shown, "x/a b");
 	free(text);
 	ip_request_clear(&again);
+	/* a part of a name must not become a line */
+	strcpy(r.shown, "x\nb");
+	text = ip_request_format(&r);
+	assert_non_null(text);
+	assert_int_equal(parse(text, &again), 0);
+	assert_null(again.shown);
+	free(text);
+	ip_request_clear(&again);
 	ip_request_clear(&r);
 	/* without the last newline */
 	assert_int_equal(parse("iprobe 1\ndetach 5\noption --no-stop", &r), 0);
