@@ -195,6 +195,9 @@ struct ip_rules {
 	bool hurries;	  /* something is being done that the next step should not wait for */
 	/* the newest process of the machine when it was scanned last; -1: it is to be scanned */
 	long last_pid;
+	/* the lowest of the newest numbers that were no process's then: one may be yet, so the
+	 * next scan tries them again; 0: none */
+	long unfound_pid;
 	uint64_t scanned_ns;
 	uint64_t young_ns; /* a process that was found lately may still change until then */
 	unsigned leading;  /* how many of these record a service */

@@ -40,6 +40,7 @@
 #define OLD_NS	      1000000000ull /* others are read in one scan of all in such a time */
 #define ALL_NS	      2000000000ull
 #define NEW_MOST      256 /* numbers that are tried one by one */
+#define NEWEST	      16  /* numbers whose processes may not be seen yet */
 /* a process that matches a rule later than that has not just started */
 #define FRESH_NS 3000000000ull
 
@@ -324,23 +325,37 @@ static int visit_all(struct ip_rules *e, uint64_t now_ns)
 	return done;
 }
 
-/* Visits what has come since the last scan: the kernel numbers processes and threads one after the
- * other. Of the others, visits those that may change; the rest stays as it was. */
-static int visit_new(struct ip_rules *e, long before, long last, uint64_t now_ns)
+/* A process gets its number some time before it is seen in /proc, where another one may have the
+ * next number by then. So the newest numbers are tried once more. */
+static void note_unfound(struct ip_rules *e, long pid, long before, long last)
+{
+	if (!e->unfound_pid && pid > before && pid > last - NEWEST)
+		e->unfound_pid = pid;
+}
+
+/* Visits what has come since the last scan (before), and what that one did not find (from): the
+ * kernel numbers processes and threads one after the other. Of the others, visits those that may
+ * change; the rest stays as it was. */
+static int visit_new(struct ip_rules *e, long from, long before, long last, uint64_t now_ns)
 {
 	int done = 0;
 
 	for (size_t i = 0; i < e->nseen && done == 0; i++) {
 		const struct ip_rules_seen *seen = &e->seen[i];
 
-		if (seen->pid > before && seen->pid <= last)
+		if (seen->pid >= from && seen->pid <= last)
 			continue;
 		done = may_change(e, seen, now_ns) ? visit(e, seen->pid, now_ns)
 						   : remember(e, seen);
 	}
-	for (long pid = before + 1; pid <= last && done == 0; pid++)
-		if (pid != getpid() && ip_proc_status(pid, "Tgid") == pid)
+	for (long pid = from; pid <= last && done == 0; pid++) {
+		const long group = pid != getpid() ? ip_proc_status(pid, "Tgid") : 0;
+
+		if (group == pid)
 			done = visit(e, pid, now_ns);
+		else if (group < 0)
+			note_unfound(e, pid, before, last);
+	}
 	return done;
 }
 
@@ -362,7 +377,7 @@ static void mark_ended(struct ip_rules *e)
 void ip_rules_scan(struct ip_rules *e, uint64_t now_ns)
 {
 	uint64_t next, before_ns = cpu_ns(), age = now_ns - e->scanned_ns;
-	long before = e->last_pid;
+	long before = e->last_pid, from = e->unfound_pid ? e->unfound_pid : before + 1;
 	bool goes_on;
 	int done;
 
@@ -373,12 +388,20 @@ void ip_rules_scan(struct ip_rules *e, uint64_t now_ns)
 	goes_on = before >= 0 && e->last_pid >= before && !e->first && !e->all && !e->room &&
 		  !(e->unsorted && e->services);
 	e->scan_ns = now_ns + SCAN_NS;
-	if (goes_on && e->last_pid == before && now_ns >= e->young_ns && age < STILL_NS)
+	if (goes_on && e->last_pid == before && !e->unfound_pid && now_ns >= e->young_ns &&
+	    age < STILL_NS)
 		return;
 	e->wanted = false;
-	done = goes_on && e->last_pid - before <= NEW_MOST && age < ALL_NS
-		       ? visit_new(e, before, e->last_pid, now_ns)
-		       : visit_all(e, now_ns);
+	e->unfound_pid = 0;
+	if (goes_on && e->last_pid - from < NEW_MOST && age < ALL_NS) {
+		done = visit_new(e, from, before, e->last_pid, now_ns);
+	} else {
+		done = visit_all(e, now_ns);
+		/* what was not found is not known */
+		if (e->last_pid > 0 && e->last_pid != before)
+			note_unfound(e, e->last_pid > NEWEST ? e->last_pid - NEWEST + 1 : 1, 0,
+				     e->last_pid);
+	}
 	take_found(e);
 	for (size_t i = 0; i < e->ntargets && done == 0; i++)
 		if (!seen_before(e, e->targets[i]->process.pid))
