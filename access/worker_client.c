@@ -4,6 +4,7 @@
  */
 #include "access/worker_client.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,18 @@ char *ip_worker_client_text(int report, int log, bool member, const char *shown)
 	return NULL;
 }
 
+/* What the session starts must not hold them. */
+static int keep_from_children(void)
+{
+	const int fds[] = {client.report, client.log};
+
+	for (size_t i = 0; i < 2; i++)
+		if (fds[i] >= 0 && fcntl(fds[i], F_SETFD, FD_CLOEXEC) < 0)
+			return ip_error_errno("descriptor %d of the variable %s", fds[i],
+					      IP_WORKER_CLIENT_VARIABLE);
+	return 0;
+}
+
 int ip_worker_client_take(void)
 {
 	const char *text = getenv(IP_WORKER_CLIENT_VARIABLE);
@@ -42,6 +55,8 @@ int ip_worker_client_take(void)
 			return ip_error("the variable %s is set, and is not as iprobed sets it: "
 					"unset it",
 					IP_WORKER_CLIENT_VARIABLE);
+		if (keep_from_children() < 0)
+			return -1;
 		client.member = member;
 		if (text[length] && !(client.shown = strdup(text + length)))
 			return ip_error("out of memory");

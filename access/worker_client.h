@@ -28,8 +28,9 @@
  * the worker does. */
 char *ip_worker_client_text(int report, int log, bool member, const char *shown);
 
-/* Takes the variable from the environment. For main(), after ip_delegation_take(): a process that
- * is no worker ignores it. Returns 0, or -1 with an error. */
+/* Takes the variable from the environment, and the descriptors from children that execute others.
+ * For main(), after ip_delegation_take(): a process that is no worker ignores it. Returns 0, or -1
+ * with an error. */
 int ip_worker_client_take(void);
 
 /* What was taken. NULL: the worker's own name of the directory. */

@@ -4,6 +4,7 @@
  */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,6 +12,7 @@
 
 #include "access/credentials.h"
 #include "access/delegation.h"
+#include "access/worker_client.h"
 #include "test/unit/test.h"
 
 #define FIRST_FD 100 /* of the pidfds */
@@ -129,10 +131,37 @@ static void test_what_is_refused(void **state)
 	finish(pid);
 }
 
+/* The descriptors of a worker that lets go of its client are for no program that it executes. */
+static void test_what_a_client_reads(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		char text[32];
+		int report = open("/dev/null", O_RDWR), log = dup(report);
+
+		hold(getpid(), 0);
+		setenv(IP_DELEGATION_VARIABLE, "any:100", 1);
+		snprintf(text, sizeof(text), "%d,%d,0,", report, log);
+		setenv(IP_WORKER_CLIENT_VARIABLE, text, 1);
+		if (ip_delegation_take() < 0 || ip_worker_client_take() < 0)
+			_exit(1);
+		_exit(ip_worker_client_leaves() && fcntl(report, F_GETFD) == FD_CLOEXEC &&
+				      fcntl(log, F_GETFD) == FD_CLOEXEC
+			      ? 0
+			      : 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_several),
-					   cmocka_unit_test(test_what_is_refused)};
+					   cmocka_unit_test(test_what_is_refused),
+					   cmocka_unit_test(test_what_a_client_reads)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
