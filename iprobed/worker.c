@@ -110,7 +110,8 @@ static void fail(const char *what)
 }
 
 /* Puts the descriptors that are kept in their places, and closes all others (iprobed's socket,
- * connections...). The present numbers may overlap with the places. */
+ * connections...). The present numbers may overlap with the places. Where it fails, report_fd is
+ * a copy that nothing has replaced. */
 static int put_in_place(const int *from, unsigned first, unsigned n)
 {
 	int high[PLACES];
@@ -120,6 +121,11 @@ static int put_in_place(const int *from, unsigned first, unsigned n)
 		if (high[i] < 0)
 			return -1;
 	}
+	for (unsigned i = 0; i < n; i++)
+		if (from[i] == report_fd) {
+			report_fd = high[i];
+			break;
+		}
 	for (unsigned i = 0; i < n; i++)
 		if (dup3(high[i], first + i, first + i != TARGET_FD ? O_CLOEXEC : 0) < 0)
 			return -1;
