@@ -77,14 +77,21 @@
 #define IPROBE_STRING(p) ((const char *)(const void *)(p))
 
 /* An argument of IPROBE_POINT that is shown in hexadecimal, as an address is: the bytes of an
- * integer or an enumeration, without an extension of its sign. sizeof evaluates nothing. */
+ * integer or an enumeration, without an extension of its sign. Where pointers have 32 bits, the
+ * upper half of a larger integer is lost. */
 #define IPROBE_HEX(n)                                                                              \
 	((const void *)((__UINTPTR_TYPE__)(n) &                                                    \
-			(sizeof(((void)0, (n))) >= sizeof(void *)                                  \
+			(IPROBE_BYTES_(n) >= sizeof(void *)                                        \
 				 ? ~(__UINTPTR_TYPE__)0                                            \
 				 : ((__UINTPTR_TYPE__)1                                            \
-				    << 8 * (sizeof(((void)0, (n))) & (sizeof(void *) - 1))) -      \
+				    << 8 * (IPROBE_BYTES_(n) & (sizeof(void *) - 1))) -            \
 					   1)))
+/* Evaluates nothing. n may be a bit-field, of which C++ takes no size: it has its type there. */
+#if defined(__cplusplus)
+#define IPROBE_BYTES_(n) sizeof(decltype(((void)0, (n))))
+#else
+#define IPROBE_BYTES_(n) sizeof(((void)0, (n)))
+#endif
 
 #ifndef IPROBE_PROVIDER
 #define IPROBE_PROVIDER iprobe

@@ -224,6 +224,25 @@ def test_every_standard_without_a_warning(bench, compiler):
         )
 
 
+BITS = """
+struct bits { unsigned low : 3; unsigned long wide : 40; short half; };
+int main(int argc, char **argv) {
+    struct bits x = {5, 1ul << 39, -2};
+    IPROBE_POINT(bits, argc, IPROBE_HEX(x.low), IPROBE_HEX(x.wide), IPROBE_HEX(x.half), argv);
+    return !(IPROBE_HEX(x.low) == (void *)5 && IPROBE_HEX(x.wide) == (void *)(1ul << 39) &&
+             IPROBE_HEX(x.half) == (void *)0xfffe);
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [[], ["-DIPROBE_DISABLE"], ["-U__x86_64__"]])
+def test_bit_fields_in_hexadecimal(bench, flags):
+    bench.source("bits.c", BITS)
+    for compiler, cxx in itertools.product(compilers(), (False, True)):
+        bench.build("bits", compiler, *STRICT, *flags, sources=("bits.c",), cxx=cxx)
+        bench.run("./bits")
+
+
 @pytest.mark.parametrize("flags", [["-DIPROBE_DISABLE"], ["-U__x86_64__"]])
 @pytest.mark.parametrize("cxx", [False, True])
 def test_without_points_nothing_is_left(bench, flags, cxx):
