@@ -196,7 +196,9 @@ void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace)
 {
 	char path[80], name[64];
 
-	if (ip_thread_names_has(s->thread_names, s->target->inner_pid))
+	/* after an exec it would be the name of a program that is not recorded */
+	if (ip_thread_names_has(s->thread_names, s->target->inner_pid) ||
+	    (s->execed && !s->follow_exec))
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/comm", s->target->pid);
 	_cleanup_fclose_ FILE *file = fopen(path, "re");

@@ -3,7 +3,9 @@
 """
 
 import json
+import os
 import pathlib
+import re
 import signal
 import sys
 import time
@@ -147,19 +149,28 @@ def test_a_recording_from_the_first_instruction(actor, programs):
     assert found[pids["title"]]["forked_from"] == found[pids["same"]]["forked_from"] == first
 
 
-def test_a_target_that_executes_another_program(actor, programs, targets):
-    """It keeps the name of the program that was recorded."""
-    program = programs.simple("becoming", extra=("-pthread",))
-    target = targets.start(actor, [program, "/bin/cat"], preload=False)
+@pytest.mark.parametrize("name", ["becoming", "serving"])
+def test_a_target_that_executes_another_program(actor, programs, targets, name):
+    """It keeps the name of the program that was recorded, and so does its first thread, whether it
+    has recorded or not.
+    """
+    program = programs.simple(name, extra=("-pthread",))
+    words = [program] + ["become"] * (name == "serving") + ["/bin/cat"]
+    target = targets.start(actor, words, preload=False)
     directory = actor.dir() / "trace"
     proc = actor.start_iprobe("attach", target.pid, "-q", "-o", directory)
     memory.wait_until_live(target.pid, proc)
     time.sleep(SETTLED)
-    target.say("x")
+    if name == "serving":
+        os.kill(target.pid, signal.SIGUSR2)
+    else:
+        target.say("x")
     out, err = proc.communicate(timeout=60)
     assert proc.returncode == 0, (out, err)
     (process,) = read(actor, "report", directory)["processes"]
-    assert process["name"] == "becoming" and "becoming" in process["command"], process
+    assert process["name"] == name and name in process["command"], process
+    info = actor.iprobe("info", directory).stdout
+    assert set(re.findall(r"^thread +[0-9]+ ([a-z]+)", info, re.M)) == {name}, info
 
 
 def one(directory, pid, lines, forked=()):
