@@ -183,14 +183,13 @@ size_t ip_kernel_type_size(enum ip_kernel_type type)
 static int arguments_size(uint64_t number)
 {
 	const struct ip_syscall *call = ip_syscall_find(number);
-	int n = 0;
+	int n;
 
 	if (!call)
 		return IP_SYSCALL_ARGUMENTS * 8;
-	for (const char *at = call->arguments; at && *at; n++) {
-		at = strchr(at, ',');
-		at += !!at;
-	}
+	n = *call->arguments ? 1 : 0;
+	for (const char *at = call->arguments; *at; at++)
+		n += *at == ',';
 	return n * 8;
 }
 
