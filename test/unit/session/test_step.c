@@ -14,6 +14,7 @@
 #include "common/now.h"
 #include "hotpatcher/inject/thread_areas.h"
 #include "hotpatcher/ptrace/stops.h"
+#include "session/process_names.h"
 #include "session/session_private.h"
 #include "session/thread_names.h"
 #include "test/unit/fake_recording.h"
@@ -97,6 +98,7 @@ static int end(void **state)
 	ip_interrupted = 0;
 	ip_thread_areas_destroy(s.threads);
 	ip_thread_names_destroy(s.thread_names);
+	ip_process_names_destroy(s.process_names);
 	ip_follow_fork_destroy(s.followed);
 	ip_follow_dlopen_destroy(s.follow);
 	ip_modules_clear(&s.modules); /* ours: the kernel was asked for the maps */
