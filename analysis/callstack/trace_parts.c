@@ -142,15 +142,25 @@ static void run(struct work *w, size_t jobs)
 		pthread_join(threads[--n], NULL);
 }
 
+/* Returns how many threads may read: as many as there is memory for. */
+static size_t count_jobs(const struct ip_trace_reader *trace, const struct ip_trace_parts *parts)
+{
+	size_t jobs = trace->jobs > JOBS_MAX ? JOBS_MAX : trace->jobs;
+
+	if (trace->on_packet)
+		return 1;
+	if (parts->size && jobs > RECEIVERS_MAX / parts->size)
+		jobs = RECEIVERS_MAX / parts->size;
+	return jobs ? jobs : 1;
+}
+
 int ip_trace_reader_visit_parts(struct ip_trace_reader *trace, const struct ip_trace_parts *parts,
 				void **ret_part, uint64_t *ret_events)
 {
-	size_t jobs = trace->jobs > JOBS_MAX ? JOBS_MAX : trace->jobs, wanted;
+	size_t jobs = count_jobs(trace, parts), wanted;
 	struct work w = {.trace = trace, .parts = parts, .lock = PTHREAD_MUTEX_INITIALIZER};
 	int done = 0;
 
-	if (!jobs || trace->on_packet || jobs * parts->size > RECEIVERS_MAX)
-		jobs = 1;
 	wanted = jobs == 1 ? 1 : jobs * PARTS_A_JOB;
 	while (wanted > jobs && wanted * parts->size > RECEIVERS_MAX)
 		wanted--;
