@@ -170,9 +170,10 @@ int ip_trace_reader_visit_parts(struct ip_trace_reader *trace, const struct ip_t
 	w.n = divide(trace, wanted, w.items);
 	run(&w, jobs < w.n ? jobs : w.n);
 	*ret_events = trace->silent = 0;
-	for (size_t i = 0; i < w.n; i++) {
+	for (size_t i = 0; i < w.n; i++)
 		if (ip_trace_result_take(&w.items[i].seen, trace, ret_events) < 0)
 			done = -1;
+	for (size_t i = 0; i < w.n; i++) {
 		if (w.items[i].receiver && (i || w.failed || done < 0))
 			parts->destroy(w.items[i].receiver);
 	}
