@@ -36,9 +36,13 @@ static bool make_numbers(struct ip_frames *t, const struct ip_stream_renumber *s
 
 	if (t->numbers && t->numbers_base == shift->base && t->numbers_most == shift->most)
 		return true;
+	/* what follows may fail: no table is left that is none of these numbers */
 	free(t->numbers);
+	t->numbers = NULL;
+	if (shift->base >= known)
+		return false;
 	t->numbers = calloc(n, sizeof(*t->numbers));
-	if (!t->numbers || shift->base >= known)
+	if (!t->numbers)
 		return false;
 	t->numbers_base = shift->base;
 	t->numbers_most = shift->most;

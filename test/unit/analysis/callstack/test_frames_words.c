@@ -253,10 +253,50 @@ static void test_depth_and_numbers(void **state)
 	ip_recording_destroy(session);
 }
 
+/* A stream whose numbers are all unknown has none on the common path, and leaves no table for those
+ * after it. */
+static void test_unknown_numbers(void **state)
+{
+	static const struct ip_stream_renumber known = {.most = 3},
+					       unknown = {.base = 1000, .most = 3};
+	const struct ip_stream_renumber *const shifts[] = {&known, &unknown, &known};
+	static const struct ip_frames_ops ops = {.closed = on_closed};
+	static struct sums sums[16];
+	struct ip_frames_call calls[IP_FRAMES_WORDS];
+	uint64_t ts = 1, sp = BASE - 64;
+	struct ip_frames *t;
+	size_t ncalls;
+
+	assert_int_equal(ip_recording_parse("s", session_text, strlen(session_text), &session), 0);
+	assert_true(unknown.base >= session->nnumbers);
+	t = ip_frames_create(session, &ops, sums);
+	assert_int_equal(
+		ip_frames_feed(
+			t,
+			&(struct ip_event){.ts = ts, .sp = sp, .number = 1, .kind = IP_PROBE_ENTRY},
+			1),
+		0);
+	for (unsigned i = 0; i < N_ELEMENTS(shifts); i++) {
+		struct ip_stream_words w = {&words[0], 1, ts, sp, shifts[i]};
+
+		words[0] = IP_PROBE_ENTRY | (ts + 1) << 3 | 2ull << 32 |
+			   ((sp - 64) >> IP_SP_SHIFT) << (64 - IP_SP_BITS);
+		assert_int_equal(
+			ip_frames_take_words(t, &w, true, NULL, NULL, calls, &ncalls, &ts, &sp),
+			shifts[i] == &known);
+	}
+	ip_frames_finish(t, ts);
+	assert_int_equal(sums[session->numbers[1].function].calls, 1);
+	assert_int_equal(sums[session->numbers[2].function].calls, 2);
+	ip_frames_destroy(t);
+	ip_recording_destroy(session);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_same),
-					   cmocka_unit_test(test_depth_and_numbers)};
+					   cmocka_unit_test(test_depth_and_numbers),
+					   cmocka_unit_test(test_unknown_numbers)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
