@@ -106,24 +106,34 @@ struct ip_run_sums {
 	unsigned __int128 squares;
 } __attribute__((aligned(64)));
 
-static struct ip_run_sums *make_sums(size_t n)
+static bool make_sums(struct ip_stats *stats)
 {
-	struct ip_run_sums *sums = aligned_alloc(64, n * sizeof(*sums));
+	size_t n = stats->nitems;
 
-	for (size_t i = 0; sums && i < n; i++)
-		sums[i] = (struct ip_run_sums){.min = UINT64_MAX};
-	return sums;
+	stats->sums = aligned_alloc(64, n * sizeof(*stats->sums));
+	stats->called = calloc(n, sizeof(*stats->called));
+	for (size_t i = 0; stats->sums && i < n; i++)
+		stats->sums[i] = (struct ip_run_sums){.min = UINT64_MAX};
+	return stats->sums && stats->called;
 }
 
-/* Adds what the run has added up to the functions. */
+static void free_sums(struct ip_stats *stats)
+{
+	free(stats->sums);
+	free(stats->called);
+	stats->sums = NULL;
+	stats->called = NULL;
+}
+
+/* Adds what the run has added up to the functions. A trace of many short threads calls few
+ * functions in each: no other is looked at. */
 static void add_run(struct ip_stats *stats)
 {
-	for (size_t i = 0; stats->sums && i < stats->nitems; i++) {
-		struct ip_run_sums *sums = &stats->sums[i];
-		struct ip_call_stats *f = &stats->items[i];
+	for (; stats->ncalled; stats->ncalled--) {
+		uint32_t function = stats->called[stats->ncalled - 1];
+		struct ip_run_sums *sums = &stats->sums[function];
+		struct ip_call_stats *f = &stats->items[function];
 
-		if (!sums->calls)
-			continue;
 		note_run(stats, f);
 		if (f->histogram.count || f->histogram.dropped) {
 			sums->min = f->min < sums->min ? f->min : sums->min;
@@ -172,7 +182,8 @@ static size_t take_words(void *context, struct ip_frames *frames,
 				 !(c->flags & IP_FRAME_INNER), ticks);
 			continue;
 		}
-		f->calls++;
+		if (unlikely(!f->calls++))
+			stats->called[stats->ncalled++] = c->function;
 		f->self += c->self;
 		f->ticks += ticks;
 		f->inner += ticks & -(uint64_t)(c->flags & IP_FRAME_INNER);
@@ -354,10 +365,9 @@ static void *create_part(void *context)
 	if (stats) {
 		stats->nitems = by->nfunctions;
 		stats->items = calloc(stats->nitems, sizeof(*stats->items));
-		stats->sums = make_sums(stats->nitems);
+		if (make_sums(stats) && stats->items)
+			return stats;
 	}
-	if (stats && stats->items && stats->sums)
-		return stats;
 	ip_stats_destroy(stats);
 	ip_error("out of memory");
 	return NULL;
@@ -368,8 +378,7 @@ static int end_part(void *part)
 	struct ip_stats *stats = part;
 
 	add_run(stats);
-	free(stats->sums);
-	stats->sums = NULL;
+	free_sums(stats);
 	return stats->failed ? -1 : 0;
 }
 
@@ -427,8 +436,8 @@ static int collect_by_function(struct ip_trace_reader *trace,
 		.destroy = destroy_part,
 		.visitor = {.ops = &function_ops, .words = take_words, .run = on_run},
 		.context = &by,
-		.size = by.nfunctions *
-			(sizeof(struct ip_call_stats) + sizeof(struct ip_run_sums))};
+		.size = by.nfunctions * (sizeof(struct ip_call_stats) + sizeof(struct ip_run_sums) +
+					 sizeof(uint32_t))};
 	void *part;
 	uint64_t events;
 
@@ -515,6 +524,7 @@ void ip_stats_destroy(struct ip_stats *stats)
 {
 	if (!stats)
 		return;
+	add_run(stats); /* after a failure: a function's histogram is freed where it has calls */
 	for (size_t i = 0; stats->items && i < stats->nitems; i++)
 		if (stats->items[i].calls) {
 			ip_histogram_deinit(&stats->items[i].histogram);
@@ -523,7 +533,7 @@ void ip_stats_destroy(struct ip_stats *stats)
 	ip_groups_destroy(stats->groups);
 	free(stats->items);
 	free(stats->open);
-	free(stats->sums);
+	free_sums(stats);
 	free(stats);
 }
 

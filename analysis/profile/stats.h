@@ -71,8 +71,10 @@ struct ip_stats {
 	const uint64_t *payload; /* that came with the current event */
 	const bool *selected;
 	struct ip_run_sums *sums; /* by function, of the run that is being read */
-	uint32_t *open;		  /* by group: its open calls */
-	size_t room;		  /* size of items and open */
+	uint32_t *called;	  /* functions whose sums are not 0, ncalled of them */
+	size_t ncalled;
+	uint32_t *open; /* by group: its open calls */
+	size_t room;	/* size of items and open */
 	double scale;
 	bool failed;
 };
