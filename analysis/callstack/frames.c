@@ -158,6 +158,16 @@ struct ip_frames *ip_frames_create(const struct ip_recording *session,
 	return t;
 }
 
+size_t ip_frames_size(const struct ip_recording *session)
+{
+	const struct ip_frames *t;
+	size_t by_function = sizeof(*t->active) + sizeof(*t->hosts) + sizeof(*t->has_parts);
+
+	/* of the array of numbers, those of the recording: the rest is never touched */
+	return sizeof(*t) + session->nfunctions * by_function +
+	       session->nnumbers * sizeof(*t->numbers);
+}
+
 void ip_frames_destroy(struct ip_frames *t)
 {
 	if (!t)

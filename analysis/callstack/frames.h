@@ -119,6 +119,9 @@ struct ip_frames;
 struct ip_frames *ip_frames_create(const struct ip_recording *session,
 				   const struct ip_frames_ops *ops, void *context);
 void ip_frames_destroy(struct ip_frames *frames); /* closes no frame */
+/* Returns how many bytes a machine of the recording takes, about, without what grows with the depth
+ * of the stack. */
+size_t ip_frames_size(const struct ip_recording *session);
 
 /* Feeds n events of the thread, in their order. Returns 0, or -1 with an error where memory ran
  * out. */

@@ -17,7 +17,7 @@
 #define JOBS_MAX       256u
 #define PARTS_A_JOB    4u
 #define PART_BYTES_MIN (1u << 20)   /* a part with less is not worth a thread */
-#define RECEIVERS_MAX  (256u << 20) /* bytes of all receivers together */
+#define MEMORY_MAX     (256u << 20) /* bytes of all receivers and machines together */
 
 struct part {
 	size_t from, to; /* runs */
@@ -142,27 +142,30 @@ static void run(struct work *w, size_t jobs)
 		pthread_join(threads[--n], NULL);
 }
 
-/* Returns how many threads may read: as many as there is memory for. */
-static size_t count_jobs(const struct ip_trace_reader *trace, const struct ip_trace_parts *parts)
+/* Returns how many threads may read: as many as there is memory for. Each has a receiver and a
+ * machine, which takes machine bytes. */
+static size_t count_jobs(const struct ip_trace_reader *trace, const struct ip_trace_parts *parts,
+			 size_t machine)
 {
 	size_t jobs = trace->jobs > JOBS_MAX ? JOBS_MAX : trace->jobs;
 
 	if (trace->on_packet)
 		return 1;
-	if (parts->size && jobs > RECEIVERS_MAX / parts->size)
-		jobs = RECEIVERS_MAX / parts->size;
+	if (jobs > MEMORY_MAX / (parts->size + machine))
+		jobs = MEMORY_MAX / (parts->size + machine);
 	return jobs ? jobs : 1;
 }
 
 int ip_trace_reader_visit_parts(struct ip_trace_reader *trace, const struct ip_trace_parts *parts,
 				void **ret_part, uint64_t *ret_events)
 {
-	size_t jobs = count_jobs(trace, parts), wanted;
+	size_t machine = ip_frames_size(trace->session);
+	size_t jobs = count_jobs(trace, parts, machine), wanted;
 	struct work w = {.trace = trace, .parts = parts, .lock = PTHREAD_MUTEX_INITIALIZER};
 	int done = 0;
 
 	wanted = jobs == 1 ? 1 : jobs * PARTS_A_JOB;
-	while (wanted > jobs && wanted * parts->size > RECEIVERS_MAX)
+	while (wanted > jobs && wanted * parts->size + jobs * machine > MEMORY_MAX)
 		wanted--;
 	w.items = calloc(wanted + 1, sizeof(*w.items));
 	if (!w.items)

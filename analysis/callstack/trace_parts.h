@@ -22,7 +22,9 @@ struct ip_trace_parts {
 	void (*destroy)(void *part);
 	struct ip_trace_visitor visitor; /* without a context */
 	void *context;			 /* of create() */
-	size_t size;			 /* bytes that a receiver takes, about */
+	/* Bytes that a receiver takes, about: fewer threads read where all together would take too
+	 * much. */
+	size_t size;
 };
 
 /* Feeds all events to receivers, by at most trace->jobs threads, the caller's among them. *ret_part

@@ -412,9 +412,10 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 }
 
 /* Returns how many numbers nodes may have. */
-static size_t count_numbers(const struct ip_calltree *tree, const struct ip_trace_reader *trace)
+static size_t count_numbers(const struct ip_calltree_options *options,
+			    const struct ip_trace_reader *trace)
 {
-	return trace->session->nfunctions + (tree->options.threads ? tree->options.threads->n : 0);
+	return trace->session->nfunctions + (options->threads ? options->threads->n : 0);
 }
 
 static void hand_over(struct ip_calltree *tree)
@@ -439,6 +440,16 @@ static void hand_over(struct ip_calltree *tree)
 	}
 }
 
+/* Returns how many bytes a tree takes, about. How many call paths there are is not known before:
+ * taken are as many as there are functions, which is the least where each is called. */
+static size_t size_of_tree(size_t nnumbers)
+{
+	const struct ip_calltree *tree;
+
+	return sizeof(*tree) + nnumbers * (sizeof(*tree->nodes) + sizeof(*tree->near) +
+					   sizeof(*tree->sums) + sizeof(*tree->until_tail));
+}
+
 /* What trees of the parts of a trace are made of. */
 struct collecting {
 	struct ip_trace_reader *trace;
@@ -461,8 +472,8 @@ static void *create_part(void *context)
 	tree->counting = tree->options.fold;
 	tree->sums = move_aligned(NULL, 0, tree->room, sizeof(*tree->sums));
 	tree->runs = c->trace->runs;
-	tree->until_tail = calloc(count_numbers(tree, c->trace), sizeof(*tree->until_tail));
-	tree->nnumbers = count_numbers(tree, c->trace);
+	tree->nnumbers = count_numbers(c->options, c->trace);
+	tree->until_tail = calloc(tree->nnumbers, sizeof(*tree->until_tail));
 	if (tree->sums)
 		tree->sums[0] = (struct ip_call_sum){0};
 	if (tree->sums && tree->until_tail)
@@ -517,7 +528,8 @@ int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_
 		.merge = merge_part,
 		.destroy = destroy_part,
 		.visitor = {.ops = &ops, .run = on_run, .words = take_words},
-		.context = &c};
+		.context = &c,
+		.size = size_of_tree(count_numbers(options, trace))};
 	struct ip_calltree *tree;
 	uint64_t events;
 	void *part;

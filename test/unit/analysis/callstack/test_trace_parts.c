@@ -19,9 +19,9 @@
 #define WAIT_S	30
 #define MIB	((size_t)1 << 20)
 
-static const char session_text[] = "iprobe-session\t1\ntsc_start\t1000\ntsc_hz\t1000000000\n"
-				   "tsc_end\t999999999\nmodule\t0\tm\tff\t0\t1\tinstrument\n"
-				   "function\t1\t0\ta\t\t0\t-\t64\nend\tdone\n";
+static const char session_format[] = "iprobe-session\t1\ntsc_start\t1000\ntsc_hz\t1000000000\n"
+				     "tsc_end\t999999999\nmodule\t0\tm\tff\t0\t1\tinstrument\n"
+				     "function\t%u\t0\ta\t\t0\t-\t64\nend\tdone\n";
 
 static char dir[64];
 
@@ -40,17 +40,18 @@ static void write_file(const char *path, const void *data, size_t size)
 }
 
 /* Each stream has one packet, of a thread of its own, without events. */
-static struct ip_trace_reader *make_trace(void)
+static struct ip_trace_reader *make_trace(uint32_t number)
 {
 	struct ip_trace_reader *trace;
-	char path[96];
+	char path[96], text[sizeof(session_format) + 16];
 
 	strcpy(dir, "/tmp/iprobe-trace-parts-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/iprobe", dir);
 	assert_int_equal(mkdir(path, 0700), 0);
 	strcat(path, "/session");
-	write_file(path, session_text, strlen(session_text));
+	snprintf(text, sizeof(text), session_format, number);
+	write_file(path, text, strlen(text));
 	for (unsigned i = 0; i < STREAMS; i++) {
 		struct ip_packet_header h = {.magic = IP_CTF_MAGIC,
 					     .timestamp_begin = 2000,
@@ -165,7 +166,7 @@ static void expect_threads(struct ip_trace_reader *trace, size_t size, unsigned 
 
 static void test_memory_bounds_threads(void **state)
 {
-	struct ip_trace_reader *trace = make_trace();
+	struct ip_trace_reader *trace = make_trace(1);
 
 	expect_threads(trace, 0, 6);
 	expect_threads(trace, 40 * MIB, 6);
@@ -176,9 +177,21 @@ static void test_memory_bounds_threads(void **state)
 	remove_trace(trace);
 }
 
+/* A machine has 8 bytes for each number. */
+static void test_machines_count(void **state)
+{
+	struct ip_trace_reader *trace = make_trace(IP_NUMBER_MAX);
+
+	expect_threads(trace, 0, 6);
+	expect_threads(trace, 40 * MIB, 4);
+	expect_threads(trace, 120 * MIB, 1);
+	remove_trace(trace);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_bounds_threads)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_bounds_threads),
+					   cmocka_unit_test(test_machines_count)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
