@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statistics of benchmarks/paired.py, on windows whose slow-down is known."""
+"""The statistics of benchmarks/paired.py, on windows whose slow-down is known; and what other
+benchmarks count.
+"""
 
+import importlib.machinery
+import importlib.util
 import math
+import os
 import random
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
 
 import paired  # noqa: E402
 
@@ -83,3 +90,26 @@ def test_more_looks_make_wider_intervals():
 )
 def test_verdicts(slow, besides, verdict):
     assert paired.judge(slow, besides, 0.01) == verdict
+
+
+def program(name):
+    """A benchmark's functions."""
+    loader = importlib.machinery.SourceFileLoader(f"benchmark_{name}", str(BENCHMARKS / name))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    module = importlib.util.module_from_spec(spec)
+    write, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = write
+    return module
+
+
+def test_cpu_time_of_those_that_ended():
+    """It is not taken off that of the others."""
+    watch = program("watch")
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    assert watch.cpu_s(process.pid) is None and watch.cpu_s(os.getpid()) > 0
+    at_first = {1: 5.0, 2: 70.0, 3: None, 4: 0.0}
+    assert watch.spent_of(at_first, {1: 6.5, 2: None, 3: None, 4: 0.0}) == {1: 1.5, 4: 0.0}
