@@ -113,3 +113,25 @@ def test_cpu_time_of_those_that_ended():
     assert watch.cpu_s(process.pid) is None and watch.cpu_s(os.getpid()) > 0
     at_first = {1: 5.0, 2: 70.0, 3: None, 4: 0.0}
     assert watch.spent_of(at_first, {1: 6.5, 2: None, 3: None, 4: 0.0}) == {1: 1.5, 4: 0.0}
+
+
+def test_shared_memory_counts_once(monkeypatch):
+    goals, rows = program("goals"), []
+    row = {
+        "processes": 3,
+        "live_s": 1,
+        "iprobe_bytes": 10 << 20,
+        "shared_bytes": 8 << 20,
+        "server_bytes": 7 << 20,  # 5 of the shared ones
+        "server_rings": 5 << 20,
+        "idle_cpu_percent": 1,
+    }
+    monkeypatch.setattr(goals, "rows_of", lambda *_: [row])
+    monkeypatch.setattr(goals.os, "getuid", lambda: 0)
+
+    class Table:
+        def add(self, *what):
+            rows.append(what)
+
+    goals.rules_that_wait(Table(), [])
+    assert [value for what, value, *_ in rows if "MiB" in what] == [20]
