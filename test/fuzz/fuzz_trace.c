@@ -6,8 +6,9 @@
  * another machine takes over the state of the first one, and sees the same from there on. What
  * stands behind 0x1e is read as counts of that session, too.
  *
- * covers: analysis/read/session.c analysis/read/session_lines.c analysis/read/session_functions.c
- * analysis/read/stream.c analysis/read/unpack.c covers: analysis/read/values.c
+ * covers: analysis/read/session.c analysis/read/session_lines.c
+ * covers: analysis/read/session_functions.c analysis/read/values.c
+ * covers: analysis/read/stream.c analysis/read/unpack.c
  * covers: analysis/read/session_stacks.c analysis/callstack/frames_attach.c
  * covers: analysis/read/value_key.c analysis/read/value_name.c analysis/read/value_match.c
  * covers: analysis/profile/counts.c analysis/read/session_processes.c
