@@ -152,6 +152,10 @@ def main():
             b"payload\tcount\t1-3,5\npayload\thist\t4\ndropped\t5\t2\tcount\t9\t8\t7\nload\t1\t2\tab\t/l.so\n"
             b"unload\t3\t2\tab\t/l.so\nother\t4096\tcd\t/o.so\ncoarse\t1\t2\t3\t4\n"
             b"overwritten\t5\nfiltered\t6\n" + SEPARATOR + stream,
+            "lines-of-later-versions": session
+            + b"looks\t3\t900\t400\nlooks\t18446744073709551615\t1\t500\nlive\t60\n"
+            b"no_events\tfiltered\tall were left out\nlimit\t4096\tdisk\n"
+            b"rotated\t5\t1\t1\t640\t50\nkernel_events\t9\t1\tsched,irq\n" + SEPARATOR + stream,
             "stacks": session + b"stack\t7\t9\t50\t1:140737488355200,2:140737488355136\n"
             b"stack\t7\t8\t50\t3:8,1:16,99:24\nstack\t6\t8\t50\t\nstack\t6\t8\t40\t1:64\n"
             + SEPARATOR
