@@ -131,6 +131,10 @@ struct ip_area_header {
 	 * was done (CLOCK_MONOTONIC_RAW). Only iprobes use it, and the target can write it */
 	uint32_t idle;
 	uint64_t idle_ns;
+	/* 1: a hook may be in flight that no slot tells of any more. Only iprobes use it
+	 * (hotpatcher/shm/late_slots.h) */
+	uint32_t doubt;
+	uint32_t reserved;
 };
 
 /*

@@ -78,6 +78,7 @@ enum ip_slot_state {
 	IP_SLOT_CLAIMING = 2, /* its thread is setting it up */
 	/* a hook of an earlier session may still use it: in this session no thread owns it */
 	IP_SLOT_LATE = 3,
+	IP_SLOT_UNFINISHED = 4, /* likewise; its thread was setting it up for an earlier session */
 };
 
 struct ip_slot {

@@ -17,6 +17,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/units.h"
+#include "hotpatcher/shm/late_slots.h"
 
 /* Sub-buffers. 256 of them are 8 MiB. With two more for each thread they last for the first
  * milliseconds. */
@@ -255,43 +256,6 @@ void ip_area_close(struct ip_area *area)
 	free(area);
 }
 
-/* Returns the value of cur for which hooks of a session with these modes find no sub-buffer, and no
- * room for one word (runtime/record.c, A3). */
-static uint64_t cur_of_none(uint32_t modes)
-{
-	return IP_NO_SUBBUF << IP_POSITION_BITS |
-	       (modes & IP_MODE_COARSE ? IP_SUBBUF_WORDS - IP_SUBBUF_SPARE : 0);
-}
-
-/*
- * Frees all slots. A hook that outlived its session (its thread got no CPU meanwhile) then finds no
- * sub-buffer to write to. But it may take a sub-buffer of the new session for the record that it
- * was about to write. So its slot must not be given to another thread: two threads that write to
- * one slot would overwrite each other's words. Two kinds of slots may have such a thread: slots
- * with a hook in flight, and slots that a thread is just setting up (at the end that thread marks
- * the slot as claimed, with the number of the old session, and takes another slot at its next
- * hook). These slots are not used for this one session, and neither is the memory of their blocks
- * (meter_blocks.h). They are used again after that, since a thread that was killed in a hook never
- * leaves its slot.
- */
-static void forget_slots(struct ip_area *area)
-{
-	for (unsigned i = 0; i < IP_AREA_SLOTS; i++) {
-		struct ip_slot *slot = &area->slots[i];
-		bool late = ip_blocks_is_late(slot);
-
-		/* a hook of the slot's own session may be about to read cur, so it gets the value
-		 * for that session */
-		__atomic_store_n(&slot->cur, cur_of_none(slot->modes), __ATOMIC_SEQ_CST);
-		if (late) {
-			slot->state = IP_SLOT_LATE;
-			slot->block = 0; /* the block belongs to another thread from now on */
-			continue;
-		}
-		memset(&slot->guard, 0, sizeof(*slot) - offsetof(struct ip_slot, guard));
-	}
-}
-
 static uint64_t round_up(uint64_t n, uint64_t to)
 {
 	return (n + to - 1) / to * to;
@@ -451,7 +415,7 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 			area->subbufs[i].state = IP_SUBBUF_OWNED;
 	}
 	ip_blocks_each_late(area, keep_clear, area);
-	forget_slots(area);
+	ip_late_slots_forget(area, pid);
 	h->nsubbufs = area->ngrown;
 	h->nfree = usable(area->ngrown);
 	h->hint = 0;

@@ -21,7 +21,8 @@ bool ip_blocks_is_late(const struct ip_slot *slot)
 {
 	uint32_t state = slot->state;
 
-	if (state == IP_SLOT_LATE) /* this state holds for one session only */
+	/* these states hold for one session only */
+	if (state == IP_SLOT_LATE || state == IP_SLOT_UNFINISHED)
 		return false;
 	return state == IP_SLOT_CLAIMING || slot->guard ||
 	       ((slot->modes & IP_MODE_PAYLOADS) && slot->oldest);

@@ -23,7 +23,7 @@
  * blocks of a new session lie behind all such memory, and sub-buffers of the new session that
  * overlap it are not handed out. If the user's payload was called, or FPerf ran, the hook reads
  * about it in the shared block. Then the shared block counts as the hook's own. All this holds for
- * one session only, like the slots that are out of use (area.c).
+ * one session only, like the slots that are out of use (late_slots.h).
  */
 #ifndef IP_METER_BLOCKS_H
 #define IP_METER_BLOCKS_H

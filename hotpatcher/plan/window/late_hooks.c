@@ -24,7 +24,7 @@
 #include "hotpatcher/process/shared_mm.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
 #include "hotpatcher/ptrace/stop.h"
-#include "hotpatcher/shm/meter_blocks.h"
+#include "hotpatcher/shm/late_slots.h"
 
 #define NAP_NS	  500000l
 #define NAPS	  4u		/* for threads that run, before they are stopped */
@@ -221,23 +221,14 @@ static int check_thread(struct look *l, pid_t pid, int task, const char *name)
 /* Step 2. */
 static int check_slots(const struct look *l)
 {
-	for (unsigned i = 0; i < IP_AREA_SLOTS; i++) {
-		const struct ip_slot *slot = &l->area->slots[i];
-		uint32_t tid = __atomic_load_n(&slot->tid, __ATOMIC_RELAXED);
-		char name[80];
+	uint32_t tid;
 
-		/* one that was late when the last session began is left out by ip_blocks_is_late()
-		 */
-		if (!ip_blocks_is_late(slot) && !(slot->state == IP_SLOT_LATE && slot->guard))
-			continue;
-		/* numbers are those of the target's namespace; a thread that has ended is in no
-		 * hook */
-		snprintf(name, sizeof(name), "/proc/%u", tid);
-		if (l->target->inner_pid != l->target->pid || ip_access(name, F_OK) == 0 ||
-		    errno != ENOENT)
-			return tell(l, tid);
-	}
-	return 0;
+	if (!ip_late_slots_any(l->area, l->target->pid, &tid))
+		return 0;
+	if (tid)
+		return tell(l, tid);
+	return ip_error("pid %d: a thread may be in a hook of an earlier session yet",
+			l->target->pid);
 }
 
 /* Steps 3 and 4, for the threads of one process that were not looked at. *ret_more: there were

@@ -8,9 +8,12 @@
  *   1. Find the processes that share the target's memory (shared_mm.h): their threads are looked at
  *      like those of the target.
  *   2. No slot of a living thread says that a hook is in flight. A hook that works on records or
- *      meters says so, and so does one that has called the user's payload. This also finds a hook
- *      whose state a program has put away, as a scheduler of its own does that leaves a signal
- *      handler by switching to another stack.
+ *      meters says so, and so does one that has called the user's payload, or that claims its slot.
+ *      This also finds a hook whose state a program has put away, as a scheduler of its own does
+ *      that leaves a signal handler by switching to another stack. A slot says so until the next
+ *      session but one begins and uses the slot again; if the thread lives then, the area's header
+ *      says for good that it is not known any more (hotpatcher/shm/late_slots.h). The slots are
+ *      read again at the end.
  *   3. Each thread that waits in the kernel: its program counter lies neither in the runtime nor
  *      in a stub, and its stack, from the stack pointer to the end of the mapping, has no frame of
  *      a signal handler that interrupted code in there. Hooks call nothing else in which a thread

@@ -5,11 +5,13 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hotpatcher/arch/x86_64/borrow.h"
 #include "hotpatcher/patch/patch.h"
 #include "hotpatcher/plan/plan_diff.h"
 #include "hotpatcher/shm/area.h"
+#include "hotpatcher/shm/late_slots.h"
 #include "test/unit/test.h"
 
 #define FUNCTIONS 7
@@ -86,7 +88,7 @@ static void test_slots_of_late_hooks(void **state)
 	assert_int_equal(area->slots[0].tid, 0);
 	assert_int_equal(area->slots[1].state, IP_SLOT_LATE);
 	assert_int_equal(area->slots[1].guard, 0x7000);
-	assert_int_equal(area->slots[2].state, IP_SLOT_LATE);
+	assert_int_equal(area->slots[2].state, IP_SLOT_UNFINISHED);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(area->slots[i].cur, no_subbuf);
 	assert_int_equal(ip_area_begin(area, 1, &needs), 0);
@@ -95,6 +97,68 @@ static void test_slots_of_late_hooks(void **state)
 		assert_int_equal(area->slots[i].guard, 0);
 	}
 	ip_area_close(area);
+}
+
+/* Whether memory that hooks use may be unmapped: as long as a slot of a living thread speaks
+ * against it, and for good if such a slot was given to another thread. */
+static void test_late_hooks_are_not_forgotten(void **state)
+{
+	const struct ip_area_needs needs = {.memory = 1 << 20};
+	const struct {
+		struct ip_slot slot;
+		bool first, doubt; /* says so; is never forgotten */
+		bool goes_on;
+	} cases[] = {
+		{{.state = IP_SLOT_CLAIMED}, false, false, false},
+		{{.state = IP_SLOT_CLAIMED, .guard = 0x7000}, true, true, false},
+		{{.state = IP_SLOT_CLAIMED, .guard = 0x7000}, true, false, true},
+		{{.state = IP_SLOT_CLAIMED, .guard = 0x7000, .tid = INT32_MAX},
+		 false,
+		 false,
+		 false},
+		{{.state = IP_SLOT_CLAIMING}, true, true, false},
+		{{.state = IP_SLOT_CLAIMING}, true, false, true},
+		{{.state = IP_SLOT_CLAIMED, .modes = IP_MODE_PAYLOADS, .oldest = 1},
+		 true,
+		 true,
+		 false},
+		{{.state = IP_SLOT_CLAIMED, .modes = IP_MODE_OVERWRITE, .oldest = 7},
+		 false,
+		 false,
+		 false},
+	};
+	const pid_t pid = getpid();
+	struct ip_area *area;
+	uint32_t tid;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct ip_slot *slot;
+
+		assert_int_equal(ip_area_create(1 << 20, &area), 0);
+		assert_int_equal(ip_area_begin(area, pid, &needs), 0);
+		slot = &area->slots[9];
+		*slot = cases[i].slot;
+		if (!slot->tid)
+			slot->tid = pid;
+		assert_int_equal(ip_late_slots_any(area, pid, &tid), cases[i].first);
+		assert_int_equal(tid, cases[i].first ? pid : 0);
+		assert_int_equal(ip_area_begin(area, pid, &needs), 0);
+		assert_int_equal(ip_late_slots_any(area, pid, &tid), cases[i].first);
+		if (cases[i].goes_on) { /* as the thread leaves its slot */
+			slot->guard = 0;
+			if (slot->state == IP_SLOT_UNFINISHED)
+				slot->state = IP_SLOT_CLAIMED;
+			assert_false(ip_late_slots_any(area, pid, &tid));
+		}
+		for (int session = 0; session < 4; session++) {
+			assert_int_equal(ip_area_begin(area, pid, &needs), 0);
+			assert_int_equal(slot->state, IP_SLOT_FREE);
+			assert_int_equal(ip_late_slots_any(area, pid, &tid), cases[i].doubt);
+			assert_int_equal(tid, 0);
+		}
+		ip_area_close(area);
+	}
 }
 
 /* Of a late hook not only the slot: blocks of the next session lie behind its own, and sub-buffers
@@ -236,6 +300,7 @@ int main(void)
 		cmocka_unit_test(test_functions_that_go_idle_are_groups),
 		cmocka_unit_test(test_no_stop_is_forgotten),
 		cmocka_unit_test(test_slots_of_late_hooks),
+		cmocka_unit_test(test_late_hooks_are_not_forgotten),
 		cmocka_unit_test(test_blocks_of_late_hooks),
 		cmocka_unit_test(test_blocks_grow),
 		cmocka_unit_test(test_shadow_stacks_are_seen),
