@@ -87,6 +87,8 @@ static void raise_bounds(uint64_t end)
 			 __ATOMIC_RELEASE);
 }
 
+/* A mapping that ends with a cover could not grow: no size that is asked for does
+ * (ip_area_plan()). */
 long rt_area_widen(uint64_t size, uint64_t end)
 {
 	const uint64_t area = iprobe_rt_anchor.area, old = iprobe_rt_anchor.area_size,

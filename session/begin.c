@@ -91,6 +91,9 @@ static int fit(const struct ip_session *s, struct ip_area *area, struct ip_area_
 	if (s->options->memory_exact || (tables && !area->tables) ||
 	    needs->modes & (IP_MODE_PAYLOADS | IP_MODE_OVERWRITE))
 		return -1;
+	/* nothing is mapped any more: it executes another program now */
+	if (area->window < IP_AREA_DATA_OFFSET + 2 * IP_SUBBUF_SIZE)
+		return -1;
 	needs->memory = area->window - IP_AREA_DATA_OFFSET;
 	ip_notice("%s; it is recorded with rings of %s", ip_error_message(),
 		  ip_format_size(needs->memory, have));

@@ -284,6 +284,36 @@ static void test_blocks_grow(void **state)
 	ip_area_close(area);
 }
 
+/* Whatever a session needs, the memory that the target maps for it does not end with a cover: it
+ * could not grow after that (rt_area_widen()). */
+static void test_no_window_ends_with_a_cover(void **state)
+{
+	struct ip_area *area;
+
+	(void)state;
+	assert_int_equal(ip_area_create(256 << 20, &area), 0);
+	for (uint64_t memory = 64 << 10; memory < 200 << 20; memory += 20480) {
+		const uint64_t room = memory / 4096 % 300 * 64;
+		const struct ip_area_needs needs[] = {
+			{.memory = memory},
+			{.memory = memory, .modes = IP_MODE_PAYLOADS, .room = room, .numbers = 64},
+		};
+
+		for (unsigned i = 0; i < 2; i++) {
+			uint64_t size;
+			bool tables;
+
+			area->blocks.alone = i && memory % 3 == 0;
+			if (ip_area_plan(area, 1, &needs[i], &size, &tables) < 0)
+				continue;
+			for (unsigned k = 0; k < IP_AREA_COVERS; k++)
+				assert_true(size <= ip_area_cover(k) ||
+					    size > ip_area_cover(k) + 4096);
+		}
+	}
+	ip_area_close(area);
+}
+
 static void test_shadow_stacks_are_seen(void **state)
 {
 	(void)state;
@@ -303,6 +333,7 @@ int main(void)
 		cmocka_unit_test(test_late_hooks_are_not_forgotten),
 		cmocka_unit_test(test_blocks_of_late_hooks),
 		cmocka_unit_test(test_blocks_grow),
+		cmocka_unit_test(test_no_window_ends_with_a_cover),
 		cmocka_unit_test(test_shadow_stacks_are_seen),
 	};
 
