@@ -30,13 +30,17 @@
 #define NAPS	  4u		/* for threads that run, before they are stopped */
 #define STOP_NS	  20000000ull	/* for one thread */
 #define STACK_MAX (16ull << 20) /* larger stacks are not read */
+#define STACKS	  16u		/* for one thread; nor are more */
 #define CHUNK	  65536u
 #define RSP	  7 /* DWARF's number */
 
-#define FRAME_WORDS   3
+#define FRAME_WORDS   4
 #define FRAME	      (FRAME_WORDS * sizeof(uint64_t))
-#define EFLAGS_ALWAYS 2ull /* the bit that is always set */
+#define EFLAGS_ALWAYS 2ull     /* the bit that is always set */
+#define EFLAGS_IF     0x200ull /* set in all programs */
+#define EFLAGS_ALL    0x3f7fd7ull
 #define USER_CS	      0x33 /* the code segment of 64-bit programs */
+#define USER_SS	      0x2b
 
 struct look {
 	struct ip_target *target;
@@ -46,6 +50,14 @@ struct look {
 	pid_t *seen; /* outside of hooks */
 	size_t nseen, capacity;
 	uint64_t *words; /* CHUNK */
+};
+
+/* The stacks of a thread on which handlers have interrupted each other. */
+struct stacks {
+	struct {
+		uint64_t from, end;
+	} items[STACKS];
+	unsigned n;
 };
 
 /* What the kernel tells of a thread. */
@@ -126,35 +138,78 @@ static struct state look_at(pid_t pid, pid_t tid)
 	return s;
 }
 
-/* Whether the words are those of a signal's frame that was laid while the thread was in a hook:
- * program counter, flags and segments of the interrupted code (struct sigcontext). */
-static bool is_interrupted_hook(const struct look *l, const uint64_t *words)
+/* Whether the words may be those of a signal's frame: stack pointer, program counter, flags and
+ * segments of the interrupted code (struct sigcontext). */
+static bool may_be_frame(const uint64_t *words)
 {
-	return is_in_hooks(l->target, words[0]) && (words[1] & EFLAGS_ALWAYS) &&
-	       !(words[1] >> 32) && (words[2] & 0xffff) == USER_CS;
+	return (words[2] & EFLAGS_ALWAYS) && !(words[2] >> 32) && (words[3] & 0xffff) == USER_CS;
 }
 
-/* Whether a frame of a signal handler on the stack lies above a hook. 1: yes, or the stack cannot
- * be read; 0: no. */
-static int has_interrupted_hook(const struct look *l, uint64_t sp)
+/* Whether they are so in all their bits. Old kernels save no stack segment. */
+static bool is_frame(const uint64_t *words)
 {
-	const struct ip_mapping *m = ip_maps_find(&l->target->maps, sp);
-	uint64_t at = sp & ~7ull;
+	const uint64_t rest = words[3] >> 16;
+
+	return (words[2] & EFLAGS_IF) && !(words[2] & ~EFLAGS_ALL) &&
+	       (!rest || rest == (uint64_t)USER_SS << 32);
+}
+
+/* Notes the stack that has sp, unless it will be read anyway. It goes on where another mapping
+ * adjoins: the kernel splits a stack of which a part is locked, named, or not dumped. 0; -1: it
+ * cannot be read. */
+static int add_stack(const struct look *l, struct stacks *s, uint64_t sp)
+{
+	const struct ip_maps *maps = &l->target->maps;
+	const struct ip_mapping *m = ip_maps_find(maps, sp);
+	uint64_t end;
 
 	/* the maps may be older than the stack */
-	if (!m && (ip_target_refresh(l->target) < 0 || !(m = ip_maps_find(&l->target->maps, sp))))
-		return 1;
-	if (m->end - at > STACK_MAX)
-		return 1;
+	if (!m && (ip_target_refresh(l->target) < 0 || !(m = ip_maps_find(maps, sp))))
+		return -1;
+	for (end = m->end; m + 1 < maps->items + maps->n && m[1].start == end &&
+			   !memcmp(m[1].perms, m->perms, sizeof(m->perms));
+	     m++)
+		end = m[1].end;
+	for (unsigned i = 0; i < s->n; i++)
+		if (sp >= s->items[i].from && sp < s->items[i].end)
+			return 0;
+	if (s->n == STACKS || end - sp > STACK_MAX)
+		return -1;
+	s->items[s->n].from = sp & ~7ull;
+	s->items[s->n++].end = end;
+	return 0;
+}
+
+/* Whether a signal handler has interrupted a hook, as one of the frames on the stack tells; adds
+ * the stacks that they lead to. 1: yes, or it cannot be known; 0: no. */
+static int read_stack(const struct look *l, struct stacks *s, uint64_t at, uint64_t end)
+{
 	/* frames may lie across the end of what is read at a time */
-	for (size_t size; m->end - at >= FRAME; at += size - FRAME + sizeof(*l->words)) {
-		size = m->end - at < CHUNK ? m->end - at : CHUNK;
+	for (size_t size; end - at >= FRAME; at += size - FRAME + sizeof(*l->words)) {
+		size = end - at < CHUNK ? end - at : CHUNK;
 		if (ip_now_ns() >= l->limit_ns || ip_target_read(l->target, at, l->words, size) < 0)
 			return 1;
 		for (size_t i = 0; i + FRAME_WORDS <= size / sizeof(*l->words); i++)
-			if (is_interrupted_hook(l, &l->words[i]))
+			if (may_be_frame(&l->words[i]) &&
+			    (is_in_hooks(l->target, l->words[i + 1]) ||
+			     (is_frame(&l->words[i]) && add_stack(l, s, l->words[i]) < 0)))
 				return 1;
 	}
+	return 0;
+}
+
+/* Whether a frame of a signal handler lies above a hook: on the stack, or on one that a handler has
+ * interrupted which has a stack of its own (sigaltstack()). 1: yes, or it cannot be known; 0: no.
+ */
+static int has_interrupted_hook(const struct look *l, uint64_t sp)
+{
+	struct stacks s = {.n = 0};
+
+	if (add_stack(l, &s, sp) < 0)
+		return 1;
+	for (unsigned i = 0; i < s.n; i++)
+		if (read_stack(l, &s, s.items[i].from, s.items[i].end))
+			return 1;
 	return 0;
 }
 
@@ -292,7 +347,8 @@ int ip_late_hooks_check(struct ip_target *target, const struct ip_area *area, ui
 		return ip_error("out of memory");
 	if (target->arch->bits != 64)
 		ip_error("pid %d is a 32-bit process", target->pid);
-	else if (ip_target_read(target, target->anchor.gate, &gate, sizeof(gate)) == 0 &&
+	else if (ip_maps_read(target->pid, &target->maps) == 0 &&
+		 ip_target_read(target, target->anchor.gate, &gate, sizeof(gate)) == 0 &&
 		 check_gate(target, &gate) == 0 && check_slots(&l) == 0 && check_processes(&l) == 0)
 		ret = check_slots(&l);
 	free(l.seen);

@@ -15,10 +15,12 @@
  *      says for good that it is not known any more (hotpatcher/shm/late_slots.h). The slots are
  *      read again at the end.
  *   3. Each thread that waits in the kernel: its program counter lies neither in the runtime nor
- *      in a stub, and its stack, from the stack pointer to the end of the mapping, has no frame of
- *      a signal handler that interrupted code in there. Hooks call nothing else in which a thread
- *      could wait. The thread must not have run while its stack was read: the kernel counts how
- *      often it has.
+ *      in a stub, and its stack has no frame of a signal handler that interrupted code in there.
+ *      The stack is read from the stack pointer to the end of the mapping, and of those that
+ *      adjoin it with the same permissions. If a frame on it tells of another stack, which the
+ *      interrupted code was on, that one is read as well, and so on. Hooks call nothing else in
+ *      which a thread could wait. The thread must not have run while its stacks were read: the
+ *      kernel counts how often it has. Where it does not count, the thread is stopped, as in 4.
  *   4. A thread that runs is looked at again after a nap, and is stopped at last, alone, for a
  *      moment; unless the caller wants no stop.
  *   5. The list of threads is read again until there is none that was not looked at. (A new thread
