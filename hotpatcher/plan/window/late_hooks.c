@@ -105,8 +105,10 @@ static int note(struct look *l, pid_t tid)
 	return 0;
 }
 
+/* False: the kernel does not count how often the thread has run. */
 static bool read_turns(pid_t pid, pid_t tid, char ret[64])
 {
+	unsigned long long turns;
 	char name[80];
 	ssize_t n;
 
@@ -114,7 +116,7 @@ static bool read_turns(pid_t pid, pid_t tid, char ret[64])
 	_cleanup_close_ int fd = open(name, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, ret, 63);
 	ret[n > 0 ? n : 0] = '\0';
-	return n > 0;
+	return sscanf(ret, "%*u %*u %llu", &turns) == 1 && turns > 0;
 }
 
 static struct state look_at(pid_t pid, pid_t tid)
