@@ -203,10 +203,21 @@ static bool is_part(const struct ip_mapping *m, const char *perms, uint64_t star
 	       (!m->path[0] || !strcmp(m->path, MEMORY_NAME));
 }
 
+/* How much of the mapping is surely ours, and no more than is asked for. A mapping without a name
+ * may have been merged with one of the program's that adjoins it: then it is of another size than
+ * is asked for, and has a pool of the least size at its beginning. */
+static uint64_t own_part(const struct ip_mapping *m, uint64_t asked)
+{
+	const uint64_t size = m->end - m->start,
+		       own = m->path[0] || size == asked ? size : IP_POOL_SIZE_LEAST;
+
+	return own < asked ? own : asked;
+}
+
 /* Step 1: finds memory that an iprobe which died had made for this very image. Its address; 0:
- * there is none. */
+ * there is none. *pool: how large its pool is to be; how large it is. */
 static uint64_t find_memory(const struct ip_target *target, const struct ip_rt_image *head,
-			    uint64_t *ret_pool)
+			    uint64_t *pool)
 {
 	for (size_t i = 0; i + 2 < target->maps.n; i++) {
 		const struct ip_mapping *m = &target->maps.items[i];
@@ -215,9 +226,9 @@ static uint64_t find_memory(const struct ip_target *target, const struct ip_rt_i
 		if (is_part(&m[0], "r-xp", start, start + head->data) &&
 		    is_part(&m[1], "rw-p", start + head->data, start + head->pool) &&
 		    is_part(&m[2], "r-xp", start + head->pool, m[2].end) &&
-		    m[2].end - m[2].start <= IP_POOL_SIZE_MAX &&
+		    m[2].end - m[2].start >= IP_POOL_SIZE_LEAST &&
 		    is_unfinished(target, head, start)) {
-			*ret_pool = m[2].end - m[2].start;
+			*pool = own_part(&m[2], *pool);
 			return start;
 		}
 	}
