@@ -57,30 +57,41 @@ static void note_hold(struct ip_session *s, uint64_t held_ns)
 		ip_stop_log_add(&ip_stops_of(s->target)->log, &hold);
 }
 
+int ip_session_bring_runtime(const struct ip_session *s, const struct ip_modules *modules,
+			     uint64_t ret_held_ns[2])
+{
+	struct ip_inject_room room =
+		ip_area_window_first(s->target, modules, ip_session_ring_memory(s));
+
+	ret_held_ns[0] = ret_held_ns[1] = 0;
+	/* the session makes do with less, and says so (ip_session_begin_area()) */
+	if (room.area < IP_AREA_OWN_SIZE && !s->options->memory_exact && !s->target->has_runtime &&
+	    ip_inject_check(s->target, &room) < 0)
+		room.area = IP_AREA_SMALL_SIZE;
+	if (ip_inject(s->target, modules, &room, &ret_held_ns[0]) < 0)
+		return -1;
+	/* one of an iprobe that has died, which knew of no confinement */
+	if (room.area == IP_AREA_OWN_SIZE && ip_inject_map_all(s->target) < 0)
+		return -1;
+	return ip_wake(s->target, &ret_held_ns[1]);
+}
+
 /* Sets up a runtime that sleeps, or injects a runtime. The hold of the borrowed thread counts as a
  * stop, too. If there is nothing to make live, the process is left as it is: so the plan comes
  * first. */
 static int set_up_runtime(struct ip_session *s)
 {
-	struct ip_inject_room room;
-	uint64_t held = 0;
+	uint64_t held[2];
+	int done;
 
 	if (!s->target->has_runtime && ip_inject_check(s->target, NULL) < 0)
 		return -1;
 	if (ip_session_plan(s, false) < 0)
 		return -1;
-	room = ip_area_window_first(s->target, &s->modules, ip_session_ring_memory(s));
-	/* the session makes do with less, and says so (ip_session_begin_area()) */
-	if (room.area < IP_AREA_OWN_SIZE && !s->options->memory_exact &&
-	    ip_inject_check(s->target, &room) < 0)
-		room.area = IP_AREA_SMALL_SIZE;
-	if (ip_inject(s->target, &s->modules, &room, &held) < 0)
-		return -1;
-	note_hold(s, held);
-	if (ip_wake(s->target, &held) < 0)
-		return -1;
-	note_hold(s, held);
-	return ip_modules_find_rooms(s->target, &s->modules);
+	done = ip_session_bring_runtime(s, &s->modules, held);
+	note_hold(s, held[0]);
+	note_hold(s, held[1]);
+	return done < 0 ? -1 : ip_modules_find_rooms(s->target, &s->modules);
 }
 
 int ip_session_is_followed(const struct ip_target *target, const struct ip_area *area)

@@ -124,8 +124,12 @@ static void preview_window(struct ip_session_preview *preview, const struct ip_t
 		window = area->window;
 	else if (!target->has_runtime)
 		window = ip_area_window_first(target, modules, counts ? 0 : options->memory).area;
+	else if (!ip_is_asleep(target))
+		window = target->anchor.area_size;
+	else if (!target->injected || ip_values_is_confined(target))
+		window = IP_AREA_OWN_SIZE;
 	else
-		window = ip_is_asleep(target) ? IP_AREA_OWN_SIZE : target->anchor.area_size;
+		window = ip_inject_area_size(target);
 	tables = area ? area->tables : window >= IP_AREA_OWN_SIZE;
 	preview->looks += (needs_tables && !tables) || size > window;
 	if ((target->injected || !target->has_runtime) && window < IP_AREA_OWN_SIZE &&

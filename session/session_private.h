@@ -169,6 +169,12 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options);
  * measures, and how it divides its memory is not known yet. */
 uint64_t ip_session_ring_memory(const struct ip_session *s);
 
+/* Puts the runtime into the target if it has none, and wakes it. It maps what rings need at first,
+ * or the least where that is too much and the user has not asked for it. ret_held_ns: for how long
+ * a thread was held for either, 0: none was. 0, or -1 with an error. */
+int ip_session_bring_runtime(const struct ip_session *s, const struct ip_modules *modules,
+			     uint64_t ret_held_ns[2]);
+
 /* Begins the session in an area: in the first area, and in the area of a program that the target
  * executes later (plan and modules are NULL then, since the session has no payloads). 0, or -1 with
  * an error. */

@@ -197,6 +197,42 @@ bool ip_inject_is_intact(const struct ip_target *target)
 	return true;
 }
 
+/* Address of the fact how much of the area a runtime will map that was injected, and sleeps; 0: it
+ * is no such runtime, or one of another build. */
+static uint64_t area_size_of(const struct ip_target *target)
+{
+	const struct ip_rt_image *ours = (const struct ip_rt_image *)image;
+	struct ip_rt_image theirs;
+	uint64_t memory;
+
+	if (!target->has_runtime || !target->injected || target->anchor.gate ||
+	    target->anchor_address < ours->data)
+		return 0;
+	memory = target->anchor_address - ours->data;
+	if (ip_target_read(target, memory, &theirs, sizeof(theirs)) < 0 ||
+	    memcmp(&theirs, ours, sizeof(theirs)))
+		return 0;
+	return memory + ours->injection + offsetof(struct ip_injection, area_size);
+}
+
+uint64_t ip_inject_area_size(const struct ip_target *target)
+{
+	const uint64_t at = area_size_of(target);
+	uint64_t size;
+
+	return at && ip_target_read(target, at, &size, sizeof(size)) == 0 &&
+			       size >= IP_AREA_SMALL_SIZE && size <= IP_AREA_OWN_SIZE
+		       ? size
+		       : 0;
+}
+
+int ip_inject_map_all(struct ip_target *target)
+{
+	const uint64_t at = area_size_of(target), all = IP_AREA_OWN_SIZE;
+
+	return at ? ip_target_write(target, at, &all, sizeof(all)) : 0;
+}
+
 static bool is_part(const struct ip_mapping *m, const char *perms, uint64_t start, uint64_t end)
 {
 	return !m->inode && !memcmp(m->perms, perms, 4) && m->start == start && m->end == end &&

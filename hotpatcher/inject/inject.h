@@ -82,6 +82,13 @@ int ip_inject(struct ip_target *target, const struct ip_modules *modules,
  * that it may take. 0; -1 with the reason. */
 int ip_inject_check(const struct ip_target *target, const struct ip_inject_room *room);
 
+/* Has a runtime that was injected, and sleeps yet, map all of its area when it is woken: the
+ * process is confined by now, so that the area cannot grow later. A runtime of another build is
+ * left alone. 0; -1 with the reason. */
+int ip_inject_map_all(struct ip_target *target);
+/* Bytes of the area that such a runtime will map; 0: not known. */
+uint64_t ip_inject_area_size(const struct ip_target *target);
+
 /* Whether the code of an injected runtime is what iprobe put there. True also of a runtime that
  * another build of iprobe has put there, since this iprobe cannot check its code. */
 bool ip_inject_is_intact(const struct ip_target *target);

@@ -93,11 +93,9 @@ static int is_wanted(struct ip_session *s, struct ip_modules *modules)
 /* Step 4. */
 static int bring_runtime(struct ip_session *s, struct ip_modules *modules)
 {
-	const struct ip_inject_room room =
-		ip_area_window_first(s->target, modules, ip_session_ring_memory(s));
-	uint64_t held[2] = {0, 0};
+	uint64_t held[2];
 
-	if (ip_inject(s->target, modules, &room, &held[0]) < 0 || ip_wake(s->target, &held[1]) < 0)
+	if (ip_session_bring_runtime(s, modules, held) < 0)
 		return -1;
 	for (int i = 0; i < 2; i++) {
 		const struct ip_stop_record hold = {

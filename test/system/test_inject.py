@@ -454,6 +454,38 @@ def test_a_filter_that_would_kill(root, targets):
     count_exactly(root, targets.start(root, [program], preload=False))
 
 
+def test_a_filter_that_comes_before_it_is_woken(root, targets):
+    """iprobe dies when it has put the runtime there, which is to map little at first. The process
+    confines itself, and then it could not be asked for more."""
+    folder = root.dir()
+    later = FILTERED.replace(
+        "constructor)) static void confine(void)", "unused)) static void confine(int n)"
+    )
+    later += "#include <signal.h>\n__attribute__((no_instrument_function, constructor))"
+    later += "static void prepare(void) { signal(SIGUSR1, confine); }\n"
+    program = compile_with(root, folder, later + COUNTED, "later")
+    command = [root.iprobe_path, "attach", "--duration", "20ms", "-o", folder / "trace"]
+    strace = ["strace", "-o", folder / "strace", "--trace=ptrace"]
+    measured = targets.start(root, [program], preload=False)
+    assert root.run([*strace, *command, measured.pid]).returncode == 0
+    made = re.findall(r"^ptrace\((\w+)", (folder / "strace").read_text(), re.M)
+    second = made.index("PTRACE_SEIZE", made.index("PTRACE_DETACH"))
+    target = targets.start(root, [program], preload=False)
+    done = root.run(
+        [*strace, f"--inject=ptrace:signal=SIGKILL:when={second + 1}", *command, target.pid]
+    )
+    assert done.returncode in (-9, 137), repr(done)
+    there = memory.mappings(target.pid)
+    assert not any("memfd:iprobe" in m.path for m in there)
+    assert any(
+        m.perms == "r-xp" and memory.read_memory(target.pid, m.start, 8) == b"iprobeIM"
+        for m in there
+    ), "it was killed too early"
+    os.kill(target.pid, signal.SIGUSR1)
+    memory.wait_for("no filter", lambda: memory.status_field(target.pid, "Seccomp") == "2")
+    count_exactly(root, target)
+
+
 LIBRARY = 'long in_library(long n) { __asm__ volatile("" : "+r"(n)); return n + 7; }\n'
 LOADING = """
 #include <dlfcn.h>
