@@ -38,8 +38,8 @@ int ip_remap_thread_check(const struct ip_target *target)
 	const struct ip_borrow_place place = place_of(target);
 
 	if (!target->has_runtime || !target->anchor.gate || !target->anchor.remap)
-		return ip_error("pid %d: --no-stop needs a runtime that can switch pages (64-bit "
-				"programs): leave it out",
+		return ip_error("pid %d: its runtime cannot change mappings, which takes a 64-bit "
+				"program and a runtime that is awake",
 				target->pid);
 	if (!ip_borrow_is_sound(target, &place))
 		return ip_error("pid %d: its runtime is damaged", target->pid);
@@ -48,7 +48,7 @@ int ip_remap_thread_check(const struct ip_target *target)
 		return -1;
 	if (ip_proc_status(target->pid, "Seccomp") > 0)
 		return ip_error("pid %d is under seccomp, whose filter might kill the thread that "
-				"--no-stop has to borrow: leave it out",
+				"iprobe would borrow",
 				target->pid);
 	return ip_borrow_check(target->pid);
 }
@@ -64,8 +64,7 @@ static int find_thread(struct ip_target *target, enum ip_borrow_which (*which)(u
 	if (got == 0)
 		return ip_error(
 			"pid %d: none of its threads waits in a system call that can be broken "
-			"off, so none can be borrowed for --no-stop: leave the option out, or try "
-			"again when one waits",
+			"off, so none can be borrowed: try again when one waits",
 			target->pid);
 	return got < 0 ? -1 : 0;
 }

@@ -63,6 +63,15 @@ static enum ip_remap_what what_of(enum ip_remap_kind kind, bool stage, bool alon
 	}
 }
 
+/* Says what else there is, after an error of who borrows threads for many purposes. */
+static int refuse(void)
+{
+	_cleanup_free_ char *why = strdup(ip_error_message());
+
+	return ip_error("%s; without --no-stop its threads are stopped instead",
+			why ? why : "out of memory");
+}
+
 /* Steps 4 and 8: has a thread do to each piece what its kind needs. */
 static int hold(struct ip_remap_plan *plan, size_t first, size_t n, bool stage, uint64_t find_ns,
 		struct ip_remap_result *result)
@@ -81,7 +90,7 @@ static int hold(struct ip_remap_plan *plan, size_t first, size_t n, bool stage, 
 	ip_stops_of(plan->target)->lender = stage ? held.tid : 0;
 	result->begun |= held.ns && (!stage || alone);
 	if (ret < 0)
-		return -1;
+		return held.ns || !ip_target_alive(plan->target) ? -1 : refuse();
 	for (size_t i = 0; i < n; i++) {
 		/* the pages that were moved away did not come back: live sites are idle */
 		result->begun |= stage && plan->pieces[first + i].kind == IP_REMAP_CHANGING &&
@@ -227,7 +236,7 @@ static int remap_batch(struct ip_remap_plan *plan, size_t first, size_t n, int64
 int ip_remap_check(const struct ip_remap_plan *plan)
 {
 	return ip_remap_thread_check(plan->target) < 0
-		       ? -1
+		       ? refuse()
 		       : ip_remap_limits_check(plan->target, MAPPINGS * plan->npieces,
 					       ip_remap_pages_copied(plan));
 }
@@ -250,6 +259,8 @@ int ip_remap_apply(struct ip_remap_plan *plan, int64_t gate_session, uint64_t fi
 		return -1;
 	done = ip_remap_thread_clean(plan->target, find_ns, &held);
 	note_hold(ret, &held);
+	if (done < 0 && !held.ns && ip_target_alive(plan->target))
+		refuse();
 	if (done == 0 && gate_session == 0)
 		done = write_gate(plan->target, 0);
 	for (size_t first = 0; done == 0 && first < plan->npieces; first += IP_REMAP_PIECES) {
