@@ -317,6 +317,7 @@ static int detach_from(void *context, const struct ip_service_process *process)
 	struct ip_patch_result result = {0};
 	struct ip_remove_result removal = {0};
 	struct cli_service_members members = {0};
+	_cleanup_free_ char *why = NULL;
 	pid_t writer;
 	struct ip_json j;
 	int code = cli_via_daemon_try(IP_REQUEST_DETACH, pid, a->argc, a->argv, letters,
@@ -336,8 +337,13 @@ static int detach_from(void *context, const struct ip_service_process *process)
 			 "iprobe: pid %d: its iprobe (pid %d) is still writing what it has "
 			 "recorded\n",
 			 pid, writer);
-	if (a->remove && ip_session_remove(pid, !a->no_stop, &result, &removal) < 0)
-		return cli_fail();
+	/* what was put back is told all the same, for programs that read it */
+	if (a->remove && ip_session_remove(pid, !a->no_stop, &result, &removal) < 0) {
+		why = strdup(ip_error_message());
+		code = cli_fail();
+		if (!a->json)
+			return code;
+	}
 	cli_service_members_tell(&members, pid, members.n == 1 ? "goes on" : "go on");
 	if (a->json) {
 		ip_json_init(&j, stdout);
@@ -349,6 +355,8 @@ static int detach_from(void *context, const struct ip_service_process *process)
 		ip_json_bool(&j, "written", !writer);
 		if (a->remove)
 			ip_json_uint(&j, "removed_bytes", removal.bytes);
+		if (code > 0)
+			ip_json_string(&j, "error", why ? why : "out of memory");
 		ip_json_end_object(&j);
 	} else if (result.sites) {
 		ip_print(stdout, "pid %d: %zu site%s put back on %zu page%s; %s for", pid,
@@ -361,7 +369,7 @@ static int detach_from(void *context, const struct ip_service_process *process)
 	}
 	if (a->remove && !a->json)
 		tell_removal(pid, &removal);
-	return 0;
+	return code > 0 ? code : 0;
 }
 
 int cmd_detach(int argc, char **argv)

@@ -384,6 +384,10 @@ def test_a_hook_in_flight(me, targets, how):
     memory.assert_untouched(target.pid)
     line = actors.one_line(me.iprobe("detach", "--remove", target.pid))
     assert "may be in a hook yet" in line and "nothing is removed" in line
+    done = me.iprobe("detach", "--remove", "--json", target.pid)
+    told = json.loads(done.stdout)
+    assert done.returncode == 1 and (told["restored"], told["removed_bytes"]) == (0, 0), repr(done)
+    assert "nothing is removed" in told["error"] and told["error"] in done.stderr
     # another session records meanwhile, and ends
     session = begin(me, target)
     end(session)
