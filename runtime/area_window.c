@@ -10,8 +10,11 @@
  *      then. The new memory is memory of the same file, and is withheld from children as the rest
  *      is (MADV_DONTFORK, MADV_DONTDUMP), in the same step.
  *   3. Covers are laid into the new part. No hook uses it yet.
- *   4. The bounds grow. From here on hooks may use it; each of them is one aligned word, since
- *      hooks may be at work. Only then does the tracer hand out sub-buffers that lie there.
+ *   4. The bounds grow up to the end that the tracer names. It names the one that they have
+ *      anyway (IP_AREA_DATA_OFFSET), since the file is not as long yet as the mapping: it makes the
+ *      file longer, and raises the bounds itself, while the gate is closed. No hook uses what lies
+ *      beyond them. Where another end is named, each bound is one aligned word, since hooks may be
+ *      at work.
  *   5. The tables: a second mapping of the file's beginning is made in some other place, its end is
  *      moved into the hole, and the rest is unmapped. The hole is reserved first, by a mapping that
  *      can replace nothing. Then hooks get the addresses of the tables.

@@ -10,8 +10,9 @@
  * the place has been taken meanwhile, nothing has changed.
  *   3. The tracer reads the anchor again, and finds the pool there.
  *
- * If the tracer is killed in between, a pool stays that the next session uses. A pool is never
- * unmapped: a thread may sleep in a stub.
+ * If the tracer is killed in between, a pool stays that the next session uses. A session's end
+ * unmaps no pool, since a thread may be in a stub for as long as it gets no CPU. Only iprobe detach
+ * --remove does, when no thread is in a hook or in a stub (window/late_hooks.h).
  */
 #ifndef IP_STUB_POOLS_H
 #define IP_STUB_POOLS_H

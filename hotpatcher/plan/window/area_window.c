@@ -62,7 +62,7 @@ struct ip_inject_room ip_area_window_first(const struct ip_target *target,
 	return ret;
 }
 
-/* Steps 3 and 4. The caller has the lock of the process. */
+/* Steps 2 and 3. The caller has the lock of the process. */
 static int map_more(struct ip_target *target, struct ip_area *area, struct ip_remap_piece *pieces,
 		    size_t n, uint64_t find_ns)
 {

@@ -6,14 +6,17 @@
  *
  *   1. The tracer holds the session lock of the area and, for the moment, the lock of the process
  *      (ip_borrow_lock()). It knows from the maps what is mapped.
- *   2. The file of the area is as long as the session needs: a hook must never find an address that
- *      is mapped, and beyond the end of the file.
- *   3. A borrowed thread maps the rest, and then raises the bounds of the hooks (bounds.h). It
- *      unmaps nothing, so hooks in flight notice nothing.
- *   4. The tracer reads the maps again. What it finds there counts, not what the thread says.
- *   5. Then the session begins: sub-buffers of the new part are allocated and handed out.
+ *   2. A borrowed thread maps the rest, beyond the end of the file for now. It raises no bounds of
+ *      the hooks (bounds.h), and unmaps nothing, so hooks in flight notice nothing: no hook goes
+ *      beyond its bounds, whatever is mapped there.
+ *   3. The tracer reads the maps again. What it finds there counts, not what the thread says.
+ *   4. The session begins (ip_area_begin()): the file becomes as long as the session needs, and
+ *      sub-buffers of the new part are allocated.
+ *   5. The tracer raises the bounds, up to the end of the file or of what is mapped, whichever
+ * comes first (ip_bounds_write()). The gate is still closed. So a hook never reaches an address
+ *      beyond the end of the file, where an access is a SIGBUS. Then the gate opens.
  *
- * If the tracer is killed after 3, the target has more mapped than it needs: the next session finds
+ * If the tracer is killed after 2, the target has more mapped than it needs: the next session finds
  * and uses it. All that a session needs is mapped before its gate opens: a burst fills the rings
  * faster than a thread is borrowed. A session that logs needs the rings that it was promised, one
  * that counts, measures, filters or records values needs the tables, too.
