@@ -117,6 +117,11 @@ static void check_states(const struct ip_states *states, const struct ip_descrip
 	}
 }
 
+static uint32_t pid_of(void *context, int32_t tid)
+{
+	return tid == 9 ? 0 : 7;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const names[] = {"all_0", "all_1", "target_0"};
@@ -141,6 +146,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (const char *const *line = ip_kernel_reader_damage(reader); *line; line++)
 		fuzz_assert(strstr(*line, path) == *line);
 	ip_kernel_reader_close(reader);
+	ip_descriptors_end(&descriptors, states->closings, states->nclosings, pid_of, NULL);
+	for (size_t i = 0; i < descriptors.n; i++)
+		fuzz_assert(descriptors.items[i].to >= descriptors.items[i].from);
 	check_states(states, &descriptors);
 	ip_states_destroy(states);
 	ip_descriptors_clear(&descriptors);

@@ -13,7 +13,8 @@ FAULT, PROCESS, CALL_STATE = 16, 20, 21
 ENTRY, RETURN = 1024, 2048
 # arguments of system calls as common/arch/x86_64/syscalls.c counts them
 SOME = {
-    0: 3, 1: 3, 2: 3, 7: 3, 23: 5, 34: 0, 35: 2, 42: 3, 43: 3, 44: 6, 45: 6, 47: 3, 56: 5, 61: 4,
+    0: 3, 1: 3, 2: 3, 3: 1, 7: 3, 23: 5, 33: 2, 34: 0, 35: 2, 42: 3, 43: 3, 44: 6, 45: 6, 47: 3,
+    56: 5, 59: 3, 61: 4, 292: 3, 436: 3,
     73: 2, 74: 1, 128: 4, 202: 6, 219: 0, 230: 4, 232: 4, 247: 5, 257: 4, 270: 6, 271: 5, 281: 6,
     288: 4, 426: 6, 40: 4, 162: 0, 165: 5, 449: 5,
 }  # fmt: skip
@@ -98,6 +99,9 @@ def seeds():
     yield whole(packet(plain, 10, 9))
     yield whole(packet([event(999, 10, 7)], 10, 10))
     yield whole(packet(plain[:1], 10, 10)[:40])
+    # what is closed by a thread of an unknown process, over and over
+    closed = [event(ENTRY + 3, 100 + i, 9, struct.pack("<Q", i % 5)) for i in range(330)]
+    yield whole(packet(closed, 100, 500))
     # threads that wait for each other, in a ring
     ring = []
     for i in range(40):
