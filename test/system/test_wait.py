@@ -53,10 +53,20 @@ def instances(pid):
     return {name for name in done.stdout.split() if name.startswith(f"iprobe-{pid}-")}
 
 
+def skip_without_events(actor):
+    """Where the machine does not let even root record them (a container)."""
+    said = next(
+        line for line in actor.iprobe("doctor").stdout.splitlines() if "kernel events" in line
+    )
+    if "can be recorded" not in said:
+        pytest.skip(" ".join(said.split()))
+    instances(0)
+
+
 @pytest.fixture
 def traced(root):
     """An actor that may record kernel events."""
-    instances(0)
+    skip_without_events(root)
     return root
 
 
@@ -65,8 +75,8 @@ def planted(top, builddir, programs):
     """One run of the program with its waits, and what iprobe says of it."""
     if os.getuid() != 0:
         pytest.skip("not root")
-    instances(0)
     actor = actors.Actor("root", 0, top, builddir)
+    skip_without_events(actor)
     folder = actor.dir()
     proc = actor.popen(
         [
@@ -221,4 +231,4 @@ def test_an_ordinary_user_is_told(user, programs, targets):
     target = targets.steady(user, programs.simple("steady"), "-t", "3", "-n")
     done = user.iprobe("attach", str(target.pid), "--kernel", "--duration", "100ms")
     assert done.returncode == 1
-    assert "tracefs" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert "kernel" in done.stderr and done.stderr.count("\n") == 1, done.stderr
