@@ -269,6 +269,11 @@ static int take_image(struct launch *l)
 			return -1;
 	}
 	l->saw_image |= ret == 0;
+	/* before its first event: it may be over before we have a CPU again */
+	if (ret >= 0 && s->summary->recorded && !s->shown_ns) {
+		s->live_tsc = ip_trace_add_live(s->trace);
+		s->start_ns = ip_now_ns();
+	}
 	if (ret >= 0)
 		let_go(l);
 	return ret;
@@ -344,10 +349,6 @@ static enum ip_end_reason record(struct launch *l)
 		if (is_waiting(l)) {
 			if (take_image(l) < 0)
 				return s->write_failed ? IP_END_WRITE_FAILED : IP_END_NONE;
-			if (s->summary->recorded && !s->shown_ns) {
-				s->live_tsc = ip_trace_add_live(s->trace);
-				s->start_ns = ip_now_ns();
-			}
 			s->shown_ns = s->start_ns;
 			ip_end_time_start(s);
 		}
