@@ -2,11 +2,12 @@
 /*
  * Counts its own instrumented calls, so that a trace can be held against the truth.
  *
- *   count [-t THREADS] [-n CALLS] [-r RATE -s SECONDS] [-w]
+ *   count [-t THREADS] [-n CALLS] [-r RATE -s SECONDS] [-w] [-b]
  *
  * Each of THREADS threads makes at least CALLS calls; or, with -r, all of them together make RATE
  * calls a second for SECONDS, or until SIGUSR1. -w waits for a line on stdin before the work and
- * again after it. Prints "function NAME CALLS" for each function and "calls TOTAL". Everything that
+ * again after it. With -b no thread ends before all have made their calls: none gets what another
+ * one has left. Prints "function NAME CALLS" for each function and "calls TOTAL". Everything that
  * is not counted is not instrumented.
  */
 #define _GNU_SOURCE
@@ -36,6 +37,8 @@ static volatile sig_atomic_t enough;
 static unsigned nthreads = 1;
 static uint64_t ncalls = 100000;
 static double rate, seconds = 1;
+static pthread_barrier_t all_done;
+static int together;
 
 KEEP void leaf(void)
 {
@@ -155,6 +158,8 @@ QUIET static void *worker(void *arg)
 	for (int i = 0; i < NFUNCTIONS; i++)
 		totals[i] += calls[i];
 	pthread_mutex_unlock(&totals_lock);
+	if (together)
+		pthread_barrier_wait(&all_done);
 	return arg;
 }
 
@@ -172,7 +177,7 @@ QUIET int main(int argc, char **argv)
 	int opt, wait = 0;
 	uint64_t sum = 0;
 
-	while ((opt = getopt(argc, argv, "t:n:r:s:w")) != -1) {
+	while ((opt = getopt(argc, argv, "t:n:r:s:wb")) != -1) {
 		switch (opt) {
 		case 't':
 			nthreads = strtoul(optarg, NULL, 10);
@@ -189,12 +194,16 @@ QUIET int main(int argc, char **argv)
 		case 'w':
 			wait = 1;
 			break;
+		case 'b':
+			together = 1;
+			break;
 		default:
 			return 2;
 		}
 	}
 	if (nthreads < 1 || nthreads > 64)
 		return 2;
+	pthread_barrier_init(&all_done, NULL, nthreads);
 	if (rate > 0)
 		signal(SIGUSR1, on_enough);
 	if (wait) {

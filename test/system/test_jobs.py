@@ -40,7 +40,18 @@ def good_trace(request, top, builddir, programs):
     options = ["--compress"] if request.param == "compressed" else []
     program = programs.simple("count")
     done = who.iprobe(
-        "run", *options, "-o", directory, "--", program, "-t", "5", "-n", "100000", timeout=120
+        "run",
+        *options,
+        "-o",
+        directory,
+        "--",
+        program,
+        "-b",
+        "-t",
+        "5",
+        "-n",
+        "100000",
+        timeout=120
     )
     assert done.returncode == 0, repr(done)
     yield directory
