@@ -19,6 +19,7 @@
 #include "common/cleanup.h"
 #include "common/elf/elf_file.h"
 #include "common/elf/note.h"
+#include "common/elf/point_names.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "common/json.h"
@@ -60,6 +61,30 @@ struct listing {
 	size_t nnames;
 };
 
+/* Shows where a point's arguments are, and the names of their values. */
+static void show_args(struct listing *l, const struct ip_probe_list *list,
+		      const struct ip_pl_probe *probe)
+{
+	const char *places = ip_probe_list_string(list, probe->args);
+	struct ip_point_arg args[IP_POINT_ARGS_MAX];
+	const int n = ip_point_args_parse(places, args);
+	struct ip_point_names names;
+
+	ip_point_names_make(ip_probe_arg_text(list, probe), n > 0 ? (unsigned)n : 0, &names);
+	if (!l->json) {
+		ip_print(stdout, "  args %s", places);
+		for (int i = 0; i < n && *ip_probe_arg_text(list, probe); i++)
+			ip_print(stdout, "%s%s", i ? ", " : "  values ",
+				 *names.names[i] ? names.names[i] : "?");
+		return;
+	}
+	ip_json_string(l->json, "args", places);
+	ip_json_array(l->json, "values");
+	for (int i = 0; i < n; i++)
+		ip_json_string(l->json, NULL, *names.names[i] ? names.names[i] : NULL);
+	ip_json_end_array(l->json);
+}
+
 static void show_probe(struct listing *l, const struct ip_probe_list *list,
 		       const struct ip_pl_probe *probe)
 {
@@ -80,10 +105,8 @@ static void show_probe(struct listing *l, const struct ip_probe_list *list,
 			 ip_probe_kind_name(probe->kind), name);
 		if (file)
 			ip_print(stdout, "  %s:%u", file, probe->line ? probe->line : f->line);
-		if (probe->args) {
-			ip_print(stdout, "  args ");
-			ip_print(stdout, "%s", ip_probe_list_string(list, probe->args));
-		}
+		if (probe->args)
+			show_args(l, list, probe);
 		if (clone)
 			ip_print(stdout, "  (%s %s)",
 				 strcmp(clone, "part") ? "copy" : "split off:", linker_name);
@@ -104,7 +127,7 @@ static void show_probe(struct listing *l, const struct ip_probe_list *list,
 	ip_json_uint(l->json, "length", probe->length);
 	ip_json_bool(l->json, "inlined", probe->flags & IP_PROBE_INLINED);
 	if (probe->args)
-		ip_json_string(l->json, "args", ip_probe_list_string(list, probe->args));
+		show_args(l, list, probe);
 	ip_json_end_object(l->json);
 }
 

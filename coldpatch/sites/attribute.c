@@ -208,7 +208,7 @@ static int add_given(struct namer *n, const struct cold_site *site,
 		probe.flags |= IP_PROBE_ENTRY_ONLY;
 	if (site->flags_dead)
 		probe.flags |= IP_PROBE_FLAGS_DEAD;
-	return ip_probe_list_builder_probe(builder, &probe, site->args);
+	return ip_probe_list_builder_probe(builder, &probe, site->args, site->arg_text);
 }
 
 static int add_probe(struct namer *n, const struct cold_site *site,
@@ -316,7 +316,7 @@ static int add_probe(struct namer *n, const struct cold_site *site,
 		probe.flags |= IP_PROBE_ENTRY_ONLY;
 	if (site->flags_dead)
 		probe.flags |= IP_PROBE_FLAGS_DEAD;
-	return ip_probe_list_builder_probe(builder, &probe, site->args);
+	return ip_probe_list_builder_probe(builder, &probe, site->args, site->arg_text);
 }
 
 static void note_early(struct namer *n, uint64_t address)

@@ -14,11 +14,13 @@
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/elf/point_args.h"
+#include "common/elf/point_names.h"
 #include "common/error.h"
 
-#define VERSION	    1
+#define VERSION	    2 /* 1 has no text of the arguments */
 #define SITE_LENGTH 5
-#define HASHED	    48 /* characters of a scope's name in its hash */
+#define TEXT_MAX    1023 /* characters of the text of the arguments; what is longer is cut */
+#define HASHED	    48	 /* characters of a scope's name in its hash */
 
 /* Some linkers keep the record of a function that they have dropped. They put zero in place of the
  * function's address. So an address from zero up to the size of a function means that the function
@@ -78,15 +80,21 @@ int cold_point_read(const uint8_t *bytes, size_t size, struct cold_point *ret, s
 	memcpy(&r, bytes, sizeof(r));
 	if (r.size < sizeof(r) + 3 || r.size > size || r.size % 8)
 		return ip_error("record of a point of %u bytes, %zu are left", r.size, size);
-	if (r.version != VERSION)
+	if (r.version < 1 || r.version > VERSION)
 		return ip_error(
-			"record of a point of version %u; this coldpatch knows version %u: it is "
-			"older than the iprobe/probe.h that the program was built with",
+			"record of a point of version %u; this coldpatch knows versions 1 to %u: "
+			"it is older than the iprobe/probe.h that the program was built with",
 			r.version, VERSION);
 	if (r.kind > COLD_SCOPE_END)
 		return ip_error("record of a point of unknown kind %u", r.kind);
 	*ret = (struct cold_point){
 		.address = r.address, .kind = r.kind, .strings = r.strings, .pointers = r.pointers};
+	if (r.version > 1) {
+		if (r.size < at + sizeof(ret->text) + 3)
+			return ip_error("record of a point of %u bytes", r.size);
+		memcpy(&ret->text, bytes + at, sizeof(ret->text));
+		at += sizeof(ret->text);
+	}
 	ret->name = take_string(bytes, r.size, &at);
 	ret->args = ret->name ? take_string(bytes, r.size, &at) : NULL;
 	ret->identity = ret->args ? take_string(bytes, r.size, &at) : NULL;
@@ -244,6 +252,43 @@ static bool has_end(const struct points *all, const char *name)
 	return false;
 }
 
+/* Returns a copy of the arguments' text at address; "" where none is there, NULL with an error: out
+ * of memory. */
+static char *copy_source(const struct cold_module *m, uint64_t address)
+{
+	const struct cold_section *s = address ? cold_module_section(m, address, 1) : NULL;
+	size_t length = 0, room = 0;
+	const char *text = NULL;
+	char *copy;
+
+	if (s && !s->exec) {
+		text = (const char *)s->data + (address - s->address);
+		room = s->size - (address - s->address);
+		length = strnlen(text, room < TEXT_MAX ? room : TEXT_MAX);
+	}
+	if (length == room) /* its end is not there: it is none of ours */
+		length = 0;
+	copy = length ? strndup(text, length) : strdup("");
+	if (!copy)
+		ip_error("out of memory");
+	else if (length == TEXT_MAX && text[length])
+		copy[length - 1] = IP_POINT_TEXT_CUT;
+	return copy;
+}
+
+/* Has found keep text. Returns it; NULL with an error: out of memory, or text is NULL. */
+static const char *keep_text(struct cold_found *found, char *text)
+{
+	if (!text)
+		return NULL;
+	if (ip_array_grow(&found->texts, found->ntexts, sizeof(*found->texts))) {
+		free(text);
+		return NULL;
+	}
+	found->texts[found->ntexts++] = text;
+	return text;
+}
+
 static int add_site(struct cold_module *m, const struct points *all, const struct cold_point *p,
 		    struct cold_found *found)
 {
@@ -264,16 +309,10 @@ static int add_site(struct cold_module *m, const struct points *all, const struc
 	};
 
 	if (p->kind == COLD_POINT && *p->args) {
-		char *text = cold_point_places(m, p);
-
-		if (!text)
+		site.args = keep_text(found, cold_point_places(m, p));
+		site.arg_text = keep_text(found, copy_source(m, p->text));
+		if (!site.args || !site.arg_text)
 			return -1;
-		if (ip_array_grow(&found->texts, found->ntexts, sizeof(*found->texts))) {
-			free(text);
-			return -1;
-		}
-		found->texts[found->ntexts++] = text;
-		site.args = text;
 	}
 	site.entry_only = p->kind == COLD_SCOPE_BEGIN && !has_end(all, p->name);
 	return cold_sites_add(&found->sites, site);

@@ -23,6 +23,7 @@ struct cold_point {
 	/* they point into the section. name is "" for the end of a scope that only identity (an
 	 * operand) names */
 	const char *name, *args, *identity;
+	uint64_t text; /* address of the arguments as the source has them; 0: not known */
 };
 
 /* Checks the record at bytes (size bytes left) and gives its length. Returns 0, or -1 with an error

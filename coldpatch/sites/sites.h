@@ -63,7 +63,7 @@ struct cold_site {
 	bool flags_dead; /* the code behind it does not read the flags */
 	bool entry_only; /* an entry whose function has no exits */
 	/* for COLD_NAME_GIVEN; the site's finder owns them; they live as long as the sites */
-	const char *name, *args;
+	const char *name, *args, *arg_text;
 	bool doubtful; /* it is not proven that the code before it was decoded correctly */
 	/* it calls through register + constant: the slot is a hook's if the register holds the
 	 * offset table */

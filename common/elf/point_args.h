@@ -32,7 +32,7 @@
 #define IP_POINT_ARGS_MAX 6
 #define IP_NO_REGISTER	  0xff
 
-enum ip_operand {
+enum ip_point_operand {
 	IP_OPERAND_UNKNOWN = 0, /* "?" */
 	IP_OPERAND_REGISTER,	/* the low bytes of base */
 	IP_OPERAND_IMMEDIATE,	/* value */
@@ -42,7 +42,7 @@ enum ip_operand {
 };
 
 struct ip_point_arg {
-	uint8_t operand; /* enum ip_operand */
+	uint8_t operand; /* enum ip_point_operand */
 	uint8_t size;	 /* bytes: 1, 2, 4, 8; 0 if the operand is unknown */
 	/* in the machine's numbering of general registers (x86-64: rax 0, rcx 1 .. r15 15); or
 	 * IP_NO_REGISTER */

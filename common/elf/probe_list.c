@@ -185,6 +185,9 @@ static int check_probes(const struct ip_probe_list *list)
 		if (p->args >= h->strings_size)
 			return BAD(at + offsetof(struct ip_pl_probe, args),
 				   "arguments of probe %u outside of the strings", i);
+		if (p->kind == IP_PROBE_POINT && p->arg_text >= h->strings_size)
+			return BAD(at + offsetof(struct ip_pl_probe, arg_text),
+				   "text of the arguments of probe %u outside of the strings", i);
 		if (arch->idle(p->form, p->length, ip_probe_jump(p), idle) < 0)
 			return BAD(at + offsetof(struct ip_pl_probe, form), "%s",
 				   ip_error_message());

@@ -144,6 +144,9 @@ struct ip_pl_probe {
 		 * pointer before its call; 0: unknown. Readers of traces need it to tell a new call
 		 * from a call inside of a frame that has ended */
 		uint32_t frame;
+		/* for a point: the text of its arguments in the source (common/elf/point_names.h),
+		 * offset into strings; 0: not known */
+		uint32_t arg_text;
 		/* for form TAIL: bytes from the site's end to where it jumps when idle */
 		int32_t jump;
 	};
@@ -208,6 +211,13 @@ static inline int32_t ip_probe_jump(const struct ip_pl_probe *probe)
 	return probe->form == IP_FORM_TAIL ? probe->jump : 0;
 }
 
+/* The text of a point's arguments in the source; "" where it is not known. */
+static inline const char *ip_probe_arg_text(const struct ip_probe_list *list,
+					    const struct ip_pl_probe *probe)
+{
+	return ip_probe_list_string(list, probe->kind == IP_PROBE_POINT ? probe->arg_text : 0);
+}
+
 /* The registers that transit() of struct ip_arch must preserve at this probe. */
 static inline unsigned ip_probe_transit_regs(const struct ip_pl_probe *probe)
 {
@@ -223,9 +233,10 @@ int ip_probe_list_builder_create(uint32_t machine, enum ip_placement placement,
  * NULL. */
 int64_t ip_probe_list_builder_function(struct ip_probe_list_builder *b, const char *name,
 				       uint64_t address, const char *file, uint32_t line);
-/* probe->args is ignored: args is the text itself, NULL: none. */
+/* probe->args, and of a point probe->arg_text, are ignored: args and arg_text are the texts
+ * themselves; NULL: none. */
 int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, const struct ip_pl_probe *probe,
-				const char *args);
+				const char *args, const char *arg_text);
 /* Sets the other members of the header; they are 0 if this is not called. */
 void ip_probe_list_builder_header(struct ip_probe_list_builder *b, uint32_t found_by,
 				  uint64_t stub_area_offset, uint64_t stub_area_size,

@@ -214,12 +214,14 @@ void ip_probe_list_builder_header(struct ip_probe_list_builder *b, uint32_t foun
 }
 
 int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, const struct ip_pl_probe *probe,
-				const char *args)
+				const char *args, const char *arg_text)
 {
-	int64_t text = args ? intern(b, args) : 0;
+	const int64_t text = args ? intern(b, args) : 0,
+		      source = arg_text ? intern(b, arg_text) : 0;
+	struct ip_pl_probe *added;
 	uint8_t idle[IP_SITE_MAX];
 
-	if (text < 0)
+	if (text < 0 || source < 0)
 		return -1;
 	if (probe->function >= b->nfunctions)
 		return ip_error("probe at 0x%llx of function %u, there are %zu",
@@ -231,8 +233,11 @@ int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, const struct ip
 		return ip_error("too many probes for a probe list");
 	if (grow(&b->probes, b->nprobes, &b->probes_room, sizeof(*b->probes)) < 0)
 		return -1;
-	b->probes[b->nprobes] = *probe;
-	b->probes[b->nprobes++].args = (uint32_t)text;
+	added = &b->probes[b->nprobes++];
+	*added = *probe;
+	added->args = (uint32_t)text;
+	if (added->kind == IP_PROBE_POINT)
+		added->arg_text = (uint32_t)source;
 	return 0;
 }
 

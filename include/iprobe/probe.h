@@ -5,7 +5,8 @@
  *
  *   IPROBE_POINT(name);                  marks a place; a trace can show that control came by here
  *   IPROBE_POINT(name, arg...);          and with which values: up to six integers, enumerations,
- *                                        pointers or strings (char *)
+ *                                        pointers or strings (char *); iprobe shows each under the
+ *                                        text that it has in the source
  *   IPROBE_POINT(name, IPROBE_STRING(p)) the bytes at p as a string, whatever p points to
  *   IPROBE_POINT(name, IPROBE_HEX(n))    the integer n in hexadecimal
  *   IPROBE_SCOPE(name);                  from here to the end of the block, however control leaves
@@ -22,7 +23,8 @@
  * `coldpatch PROGRAM` makes its points ready for use.
  *
  * Arguments are always evaluated, exactly once. They are not copied: the records only note where
- * they are (register, memory, constant). For a string, memory is up to date, as before a call.
+ * they are (register, memory, constant). For a string, memory is up to date, as
+ * before a call.
  *
  * This file needs no other file: you may keep a copy in your sources. It supports gcc 9 and later,
  * clang 11 and later, C from gnu89 or c99 on and C++ from 11 on, on x86-64. Elsewhere the macros
@@ -103,7 +105,7 @@
 		       IPROBE_MORE_THAN_SIX_ARGUMENTS_, IPROBE_POINT6_, IPROBE_POINT5_,            \
 		       IPROBE_POINT4_, IPROBE_POINT3_, IPROBE_POINT2_, IPROBE_POINT1_,             \
 		       IPROBE_POINT0_, ~)                                                          \
-	(#name, ##__VA_ARGS__)
+	(#name, #__VA_ARGS__, ##__VA_ARGS__)
 
 #if defined(__cplusplus)
 #define IPROBE_MORE_THAN_SIX_ARGUMENTS_(...)                                                       \
@@ -141,11 +143,12 @@
  * A record of .iprobe.points has
  *   - 4 bytes: its size; 1: version; 1: kind (0 point, 1 begin, 2 end of a scope); 1: mask of the
  *     arguments that are strings; 1: mask of those that are other pointers; 8: link-time address of
- *     the site;
+ *     the site; in version 2 8 more: link-time address of the text of the arguments in the source;
  *   - then name, arguments, identity, each ended by a NUL; padded to a multiple of 8.
  *
  * Each argument is "SIZE@OPERAND;"; SIZE is negative for a signed one. identity: for an end without
- * a name, the hash of its name, as an operand.
+ * a name, the hash of its name, as an operand. The text is a constant of the program: in the
+ * template of an asm statement, a % or { of it would mean something.
  *
  * The sections are not loaded, so an absolute address needs no relocation at run time, as in debug
  * information. "?o": they are dropped together with the code (groups, --gc-sections).
@@ -160,14 +163,15 @@
 	".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\t"
 
 #define IPROBE_RECORD_(kind, masks, name, args, identity)                                          \
+	IPROBE_ANY_RECORD_("1", "", kind, masks, name, args, identity)
+#define IPROBE_ANY_RECORD_(version, text, kind, masks, name, args, identity)                       \
 	".pushsection .iprobe.points, \"?o\", @progbits, .Liprobe_site%=\n\t"                      \
 	".balign 8\n"                                                                              \
 	".Liprobe_record%=:\n\t"                                                                   \
 	".4byte .Liprobe_record_end%= - .Liprobe_record%=\n\t"                                     \
-	".byte 1, " kind "\n\t"                                                                    \
+	".byte " version ", " kind "\n\t"                                                          \
 	".2byte " masks "\n\t"                                                                     \
-	".8byte .Liprobe_site%=\n\t"                                                               \
-	".asciz \"" name "\"\n\t"                                                                  \
+	".8byte .Liprobe_site%=\n\t" text ".asciz \"" name "\"\n\t"                                \
 	".asciz \"" args "\"\n\t"                                                                  \
 	".asciz \"" identity "\"\n\t"                                                              \
 	".balign 8\n"                                                                              \
@@ -302,22 +306,34 @@ IPROBE_STRING_TYPE_(const volatile char *)
 #define IPROBE_ANYWHERE_ "nor"
 #endif
 
-/* name, number of arguments, masks of the strings and of other pointers, "memory" or "cc" (which an
- * asm statement clobbers anyway), operands */
-#define IPROBE_EMIT_(name, n, strings, clobber, ...)                                               \
-	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_("0", "%c[mask]", name, IPROBE_TEXT##n##_(";"), "") \
+/* %P: the constant's address, without (%rip). Code of the large model has it in a register. .reloc:
+ * a linker that drops what nothing loaded refers to (mold --gc-sections) sees a reference. */
+#if defined(__code_model_large__)
+#define IPROBE_TEXT_OPERAND_(text)
+#define IPROBE_RECORD_OF_POINT_(name, args) IPROBE_RECORD_("0", "%c[mask]", name, args, "")
+#else
+#define IPROBE_TEXT_OPERAND_(text) [words] "m"(text),
+#define IPROBE_RECORD_OF_POINT_(name, args)                                                        \
+	".reloc .Liprobe_site%=, R_X86_64_NONE, %P[words]\n\t" IPROBE_ANY_RECORD_(                 \
+		"2", ".8byte %P[words]\n\t", "0", "%c[mask]", name, args, "")
+#endif
+
+/* name, text of the arguments, their number, masks of the strings and of other pointers, "memory"
+ * or "cc" (which an asm statement clobbers anyway), operands */
+#define IPROBE_EMIT_(name, text, n, strings, clobber, ...)                                         \
+	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_OF_POINT_(name, IPROBE_TEXT##n##_(";"))             \
 			    IPROBE_NOTE_(name, IPROBE_TEXT##n##_(" "))                             \
 		    :                                                                              \
-		    : [mask] "n"(strings), __VA_ARGS__                                             \
+		    : [mask] "n"(strings), IPROBE_TEXT_OPERAND_(text) __VA_ARGS__                  \
 		    : clobber)
 /* Only for a string, the compiler must have written to memory what it would keep elsewhere. The
  * condition is a constant, so only one of the two remains. */
-#define IPROBE_EMIT_EITHER_(name, n, strings, ...)                                                 \
+#define IPROBE_EMIT_EITHER_(name, text, n, strings, ...)                                           \
 	do {                                                                                       \
 		if ((strings)&0xff)                                                                \
-			IPROBE_EMIT_(name, n, strings, "memory", __VA_ARGS__);                     \
+			IPROBE_EMIT_(name, text, n, strings, "memory", __VA_ARGS__);               \
 		else                                                                               \
-			IPROBE_EMIT_(name, n, strings, "cc", __VA_ARGS__);                         \
+			IPROBE_EMIT_(name, text, n, strings, "cc", __VA_ARGS__);                   \
 	} while (0)
 
 #define IPROBE_TEXT_(n)	      "%c[s" #n "]@%[a" #n "]"
@@ -329,54 +345,55 @@ IPROBE_STRING_TYPE_(const volatile char *)
 #define IPROBE_TEXT6_(sep)    IPROBE_TEXT5_(sep) sep IPROBE_TEXT_(6)
 #define IPROBE_OPERAND_(n, x) [s##n] "n"(IPROBE_SIZE_(x)), [a##n] IPROBE_ANYWHERE_(x)
 
-#define IPROBE_POINT0_(name)                                                                       \
+#define IPROBE_POINT0_(name, text)                                                                 \
 	IPROBE_ASM_(IPROBE_SITE_ IPROBE_RECORD_("0", "0", name, "", "") IPROBE_NOTE_(name, "")     \
 		    :                                                                              \
 		    :                                                                              \
 		    : "cc")
-#define IPROBE_POINT1_(name, a)                                                                    \
+#define IPROBE_POINT1_(name, text, a)                                                              \
 	do {                                                                                       \
 		IPROBE_CHECK_(a);                                                                  \
-		IPROBE_EMIT_EITHER_(name, 1, IPROBE_IS_STRING_(a), IPROBE_OPERAND_(1, a));         \
+		IPROBE_EMIT_EITHER_(name, text, 1, IPROBE_IS_STRING_(a), IPROBE_OPERAND_(1, a));   \
 	} while (0)
-#define IPROBE_POINT2_(name, a, b)                                                                 \
+#define IPROBE_POINT2_(name, text, a, b)                                                           \
 	do {                                                                                       \
 		IPROBE_CHECK_(a);                                                                  \
 		IPROBE_CHECK_(b);                                                                  \
-		IPROBE_EMIT_EITHER_(name, 2, IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1,     \
+		IPROBE_EMIT_EITHER_(name, text, 2,                                                 \
+				    IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1,              \
 				    IPROBE_OPERAND_(1, a), IPROBE_OPERAND_(2, b));                 \
 	} while (0)
-#define IPROBE_POINT3_(name, a, b, c)                                                              \
+#define IPROBE_POINT3_(name, text, a, b, c)                                                        \
 	do {                                                                                       \
 		IPROBE_CHECK_(a);                                                                  \
 		IPROBE_CHECK_(b);                                                                  \
 		IPROBE_CHECK_(c);                                                                  \
-		IPROBE_EMIT_EITHER_(name, 3,                                                       \
+		IPROBE_EMIT_EITHER_(name, text, 3,                                                 \
 				    IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1 |             \
 					    IPROBE_IS_STRING_(c) << 2,                             \
 				    IPROBE_OPERAND_(1, a), IPROBE_OPERAND_(2, b),                  \
 				    IPROBE_OPERAND_(3, c));                                        \
 	} while (0)
-#define IPROBE_POINT4_(name, a, b, c, d)                                                           \
+#define IPROBE_POINT4_(name, text, a, b, c, d)                                                     \
 	do {                                                                                       \
 		IPROBE_CHECK_(a);                                                                  \
 		IPROBE_CHECK_(b);                                                                  \
 		IPROBE_CHECK_(c);                                                                  \
 		IPROBE_CHECK_(d);                                                                  \
-		IPROBE_EMIT_EITHER_(name, 4,                                                       \
+		IPROBE_EMIT_EITHER_(name, text, 4,                                                 \
 				    IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1 |             \
 					    IPROBE_IS_STRING_(c) << 2 | IPROBE_IS_STRING_(d) << 3, \
 				    IPROBE_OPERAND_(1, a), IPROBE_OPERAND_(2, b),                  \
 				    IPROBE_OPERAND_(3, c), IPROBE_OPERAND_(4, d));                 \
 	} while (0)
-#define IPROBE_POINT5_(name, a, b, c, d, e)                                                        \
+#define IPROBE_POINT5_(name, text, a, b, c, d, e)                                                  \
 	do {                                                                                       \
 		IPROBE_CHECK_(a);                                                                  \
 		IPROBE_CHECK_(b);                                                                  \
 		IPROBE_CHECK_(c);                                                                  \
 		IPROBE_CHECK_(d);                                                                  \
 		IPROBE_CHECK_(e);                                                                  \
-		IPROBE_EMIT_EITHER_(name, 5,                                                       \
+		IPROBE_EMIT_EITHER_(name, text, 5,                                                 \
 				    IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1 |             \
 					    IPROBE_IS_STRING_(c) << 2 |                            \
 					    IPROBE_IS_STRING_(d) << 3 | IPROBE_IS_STRING_(e) << 4, \
@@ -384,7 +401,7 @@ IPROBE_STRING_TYPE_(const volatile char *)
 				    IPROBE_OPERAND_(3, c), IPROBE_OPERAND_(4, d),                  \
 				    IPROBE_OPERAND_(5, e));                                        \
 	} while (0)
-#define IPROBE_POINT6_(name, a, b, c, d, e, f)                                                     \
+#define IPROBE_POINT6_(name, text, a, b, c, d, e, f)                                               \
 	do {                                                                                       \
 		IPROBE_CHECK_(a);                                                                  \
 		IPROBE_CHECK_(b);                                                                  \
@@ -393,7 +410,7 @@ IPROBE_STRING_TYPE_(const volatile char *)
 		IPROBE_CHECK_(e);                                                                  \
 		IPROBE_CHECK_(f);                                                                  \
 		IPROBE_EMIT_EITHER_(                                                               \
-			name, 6,                                                                   \
+			name, text, 6,                                                             \
 			IPROBE_IS_STRING_(a) | IPROBE_IS_STRING_(b) << 1 |                         \
 				IPROBE_IS_STRING_(c) << 2 | IPROBE_IS_STRING_(d) << 3 |            \
 				IPROBE_IS_STRING_(e) << 4 | IPROBE_IS_STRING_(f) << 5,             \
@@ -493,14 +510,16 @@ struct iprobe_scope_ {
 #endif
 
 #if defined(IPROBE_EVALUATE_)
-#define IPROBE_POINT0_(name)		    ((void)0)
-#define IPROBE_POINT1_(name, a)		    IPROBE_EVALUATE_(a)
-#define IPROBE_POINT2_(name, a, b)	    (IPROBE_POINT1_(name, a), IPROBE_EVALUATE_(b))
-#define IPROBE_POINT3_(name, a, b, c)	    (IPROBE_POINT2_(name, a, b), IPROBE_EVALUATE_(c))
-#define IPROBE_POINT4_(name, a, b, c, d)    (IPROBE_POINT3_(name, a, b, c), IPROBE_EVALUATE_(d))
-#define IPROBE_POINT5_(name, a, b, c, d, e) (IPROBE_POINT4_(name, a, b, c, d), IPROBE_EVALUATE_(e))
-#define IPROBE_POINT6_(name, a, b, c, d, e, f)                                                     \
-	(IPROBE_POINT5_(name, a, b, c, d, e), IPROBE_EVALUATE_(f))
+#define IPROBE_POINT0_(name, text)	    ((void)0)
+#define IPROBE_POINT1_(name, text, a)	    IPROBE_EVALUATE_(a)
+#define IPROBE_POINT2_(name, text, a, b)    (IPROBE_POINT1_(name, text, a), IPROBE_EVALUATE_(b))
+#define IPROBE_POINT3_(name, text, a, b, c) (IPROBE_POINT2_(name, text, a, b), IPROBE_EVALUATE_(c))
+#define IPROBE_POINT4_(name, text, a, b, c, d)                                                     \
+	(IPROBE_POINT3_(name, text, a, b, c), IPROBE_EVALUATE_(d))
+#define IPROBE_POINT5_(name, text, a, b, c, d, e)                                                  \
+	(IPROBE_POINT4_(name, text, a, b, c, d), IPROBE_EVALUATE_(e))
+#define IPROBE_POINT6_(name, text, a, b, c, d, e, f)                                               \
+	(IPROBE_POINT5_(name, text, a, b, c, d, e), IPROBE_EVALUATE_(f))
 #endif
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The records of points and scopes: any bytes as section .iprobe.points of a module that is fine
- * otherwise. What is found are sites of that module, with names, and arguments that the probe
- * list's reader takes.
+ * otherwise, and as its constants. What is found are sites of that module, with names, and
+ * arguments that the probe list's reader takes.
  *
  * covers: coldpatch/sites/points.c
  */
@@ -14,14 +14,16 @@
 #include "common/elf/point_args.h"
 #include "fuzz.h"
 
-#define TEXT	  0x11000ull
-#define TEXT_SIZE 0x600u /* three functions, a site in each 8 bytes */
-#define FUNCTION  0x200u
+#define TEXT	   0x11000ull
+#define TEXT_SIZE  0x600u /* three functions, a site in each 8 bytes */
+#define FUNCTION   0x200u
+#define CONSTANTS  0x20000ull /* the same bytes as the records */
+#define SOURCE_MAX 1023	      /* characters of arguments' text */
 
-enum { NONE, CODE, POINTS, SYMBOLS, NAMES, SECTION_NAMES, NSECTIONS };
+enum { NONE, CODE, RODATA, POINTS, SYMBOLS, NAMES, SECTION_NAMES, NSECTIONS };
 
 static const char names[] = "\0a.c\0b.c\0local\0global\0twice\0f\0g\0h";
-static const char section_names[] = "\0.text\0.iprobe.points\0.symtab\0.strtab\0.shstrtab";
+static const char section_names[] = "\0.text\0.iprobe.points\0.symtab\0.strtab\0.shstrtab\0.rodata";
 
 #define SYMBOL(at, bind, type, section, address, length)                                           \
 	{                                                                                          \
@@ -94,6 +96,9 @@ static size_t make_module(uint8_t *file, const uint8_t *data, size_t size)
 	s[CODE].sh_flags = SHF_ALLOC | SHF_EXECINSTR;
 	s[CODE].sh_addr = TEXT;
 	s[POINTS] = section(7, SHT_PROGBITS, put(file, &at, data, size), size, 0, 0);
+	s[RODATA] = section(48, SHT_PROGBITS, s[POINTS].sh_offset, size, 0, 0);
+	s[RODATA].sh_flags = SHF_ALLOC;
+	s[RODATA].sh_addr = CONSTANTS;
 	s[SYMBOLS] = section(22, SHT_SYMTAB, put(file, &at, symbols, sizeof(symbols)),
 			     sizeof(symbols), NAMES, sizeof(Elf64_Sym));
 	s[NAMES] =
@@ -121,6 +126,7 @@ static void check(const struct cold_module *m, const struct cold_found *found)
 		fuzz_assert(cold_module_bytes(m, site->address, site->length));
 		fuzz_assert(site->name && *site->name);
 		fuzz_assert(!site->args || ip_point_args_parse(site->args, args) >= 0);
+		fuzz_assert(!site->arg_text || strlen(site->arg_text) <= SOURCE_MAX);
 		fuzz_assert(!site->args || !strpbrk(site->args, "; \n") || strchr(site->args, ' '));
 	}
 }

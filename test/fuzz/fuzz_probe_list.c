@@ -57,8 +57,8 @@ static void rebuild(const struct ip_probe_list *list)
 		fuzz_assert(function >= 0);
 		probe.function = (uint32_t)function;
 		fuzz_assert(ip_probe_list_builder_probe(
-				    b, &probe,
-				    p->args ? ip_probe_list_string(list, p->args) : NULL) == 0);
+				    b, &probe, p->args ? ip_probe_list_string(list, p->args) : NULL,
+				    ip_probe_arg_text(list, p)) == 0);
 	}
 	fuzz_assert(ip_probe_list_builder_finish(b, &data, &size) == 0);
 	fuzz_assert(ip_probe_list_parse(data, size, &again) == 0);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the seeds of the two harnesses of points: make_corpus_points.py DIR makes
-DIR/point_args/* and DIR/points/*.
+"""Writes the seeds of the three harnesses of points: make_corpus_points.py DIR makes
+DIR/point_args/*, DIR/point_names/* and DIR/points/*.
 """
 
 import os
@@ -24,13 +24,28 @@ SEEDS = [
 ]
 
 
+NAMES = [
+    (2, "r->id, IPROBE_STRING(r->uri)"),
+    (3, "x, x, x"),
+    (1, "((const void *)((long unsigned int)(f(x)) & (sizeof(((void)0, (f(x))))))"),
+    (2, "((const char *)(const void *)(u->data)), ((const void *)((unsigned long)(f(x, y\1"),
+    (3, "\"a, \\\"b\", ',', 1'000 + 1e-5"),
+    (2, "IPROBE_HEX(a) + 1, \u00e4" + "\u00e4" * 40),
+    (1, "y" * 1200),
+    (6, "a, b\x1b\1"),
+]
+
+
 TEXT = 0x11000  # where the harness has its code: a function of 64 sites each 0x200 bytes
 POINT, BEGIN, END = 0, 1, 2
 
 
-def record(kind, site, name="", args="", identity="", strings=0, version=1, size=None):
-    texts = b"".join(text.encode() + b"\0" for text in (name, args, identity))
+def record(kind, site, name="", args="", identity="", strings=0, version=1, size=None, text=None):
+    texts = b"".join(t.encode() + b"\0" for t in (name, args, identity))
     texts += bytes(-len(texts) % 8)
+    if text is not None:
+        version = 2
+        texts = struct.pack("<Q", text) + texts
     return (
         struct.pack(
             "<IBBBBQ",
@@ -97,7 +112,11 @@ def records():
     yield record(POINT, 0, "") + point
     yield record(POINT, 0, "a b")
     yield record(7, 0, "p")
-    yield record(POINT, 0, "p", version=2)
+    yield record(POINT, 0, "p", version=3)
+    yield record(POINT, 0, "p", "-4@%edi;8@%rsi", text=0x20018)
+    yield record(POINT, 0, "p", "-4@%edi", text=2**64 - 1) + record(POINT, 1, "p", version=2)
+    yield record(POINT, 0, "p" * 2000, "4@%edi", text=0x20018)
+    yield record(POINT, 0, "p", "4@%edi", text=0x20000 + 39)
     yield record(POINT, 0, "p", size=20)
     yield record(POINT, 0, "p", size=0x1000)
     yield record(POINT, 2**40, "p")
@@ -106,7 +125,9 @@ def records():
 
 
 def main():
-    for name, seeds in (("point_args", [seed.encode() for seed in SEEDS]), ("points", records())):
+    names = [bytes([n]) + text.encode() for n, text in NAMES]
+    args = [seed.encode() for seed in SEEDS]
+    for name, seeds in (("point_args", args), ("point_names", names), ("points", records())):
         folder = os.path.join(sys.argv[1], name)
         os.makedirs(folder, exist_ok=True)
         for i, seed in enumerate(seeds):

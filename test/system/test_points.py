@@ -465,7 +465,7 @@ def test_damaged_records_are_refused(bench, me, how):
         "version": (4, 9),
         "size": (0, 0xF0),
         "address": (8, data[at + 8] + 1 & 255),
-        "name": (16, 0),
+        "name": (24 if data[at + 4] == 2 else 16, 0),  # behind the address of the text
     }[how]
     data[at + offset] = value
     (bench.folder / "listed").write_bytes(data)

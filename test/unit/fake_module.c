@@ -51,7 +51,7 @@ static void make_list(const struct fake_recipe *recipe, const struct fake_module
 						  .length = p->length ? p->length : 5,
 						  .frame = p->frame};
 
-		must(function >= 0 && ip_probe_list_builder_probe(b, &probe, NULL) == 0);
+		must(function >= 0 && ip_probe_list_builder_probe(b, &probe, NULL, NULL) == 0);
 	}
 	if (m->room_size)
 		ip_probe_list_builder_header(b, IP_FOUND_BY_TABLE, fake_module_room(m),

@@ -14,7 +14,7 @@ TABLE, RELOCATIONS, DECODING, FOREIGN = 1, 2, 4, 8  # found_by
 
 Function = collections.namedtuple("Function", "name address file line")
 Probe = collections.namedtuple(
-    "Probe", "offset function line kind length flags form regs args jump"
+    "Probe", "offset function line kind length flags form regs args jump text"
 )
 List = collections.namedtuple(
     "List", "functions probes build_id placement found_by stub_area anchor machine"
@@ -69,7 +69,8 @@ def parse(data):
             "<QIIBBBBB3xIi", data, probes_at + 32 * i
         )
         what = (kind, length, flags, form, regs, text(args), jump if form == FORM_TAIL else 0)
-        probes.append(Probe(offset, functions[function], line, *what))
+        source = text(jump) if kind == POINT else ""
+        probes.append(Probe(offset, functions[function], line, *what, source))
     return List(
         functions,
         probes,

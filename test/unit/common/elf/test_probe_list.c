@@ -49,7 +49,7 @@ static int add_probe(struct ip_probe_list_builder *b, uint64_t offset, uint32_t 
 		.frame = frame,
 	};
 
-	return ip_probe_list_builder_probe(b, &probe, NULL);
+	return ip_probe_list_builder_probe(b, &probe, NULL, NULL);
 }
 
 /* Two functions, five probes, added out of order. */
@@ -354,6 +354,7 @@ static void test_wrong_fields(void **state)
 		{&b.probes[0].regs, 1, 4, "byte 196: unknown set of registers"},
 		{&b.probes[0].args, 4, UINT32_MAX, "byte 200: arguments of probe 0"},
 		{&h->stub_area_size, 8, UINT64_MAX, "byte 112: room for stubs"},
+		{&b.probes[4].arg_text, 4, UINT32_MAX, "text of the arguments of probe 4"},
 		{&b.probes[0].reserved, 1, 1, "byte 197: reserved"},
 		{&b.probes[1].offset, 8, 0x1005, "byte 208: site at 0x1005 is not behind"},
 		{&b.probes[1].offset, 8, 0, "byte 208: site at 0x0 is not behind"},

@@ -59,7 +59,7 @@ static struct ip_probe_list *make_list(void)
 					      .regs = probes[i].regs,
 					      .flags = probes[i].flags};
 
-		assert_int_equal(ip_probe_list_builder_probe(b, &p, probes[i].args), 0);
+		assert_int_equal(ip_probe_list_builder_probe(b, &p, probes[i].args, NULL), 0);
 	}
 	assert_int_equal(ip_probe_list_builder_finish(b, &data, &size), 0);
 	ip_probe_list_builder_destroy(b);
