@@ -106,6 +106,29 @@ static void find_entries(const struct ip_probe_list *list, uint64_t *ret, bool *
 	}
 }
 
+/* Compiles what is requested of the points of the module. */
+static int check_points(struct checker *c, const struct ip_selection *selection)
+{
+	const struct ip_probe_list *list = c->module->list;
+
+	for (uint32_t i = 0; i < list->header->nprobes; i++) {
+		const struct ip_pl_probe *p = &list->probes[i];
+		const struct ip_value_function f = function_of(c->module, p->function, NULL);
+		struct ip_value_point point;
+		struct ip_arguments values;
+
+		if (p->kind != IP_PROBE_POINT || !ip_probe_has_values(p) ||
+		    !ip_selection_match(selection, f.linker_name, f.file, f.module) ||
+		    !note_named(c, &f, false, true))
+			continue;
+		ip_value_point_init(list, p, 0, &point);
+		if (ip_value_compile_point(&c->options, &f, &point, c->outcomes, &values) < 0)
+			return -1;
+		ip_arguments_clear(&values);
+	}
+	return 0;
+}
+
 static int check_module(struct checker *c, pid_t pid, const struct ip_selection *selection)
 {
 	const struct ip_probe_list *list = c->module->list;
@@ -128,6 +151,8 @@ static int check_module(struct checker *c, pid_t pid, const struct ip_selection 
 		    note_named(c, &f, entries[i] != 0, points[i]) && entries[i])
 			places[kept++] = (struct place){entries[i], i};
 	}
+	if (check_points(c, selection) < 0)
+		return -1;
 	if (!kept)
 		return 0;
 	qsort(places, kept, sizeof(*places), by_address);
@@ -178,9 +203,9 @@ static int tell_unfit(const struct checker *c, size_t i, const struct ip_modules
 	size_t n;
 
 	if (!c->outcomes[i].why && c->points[i] && !c->able[i]) {
-		ip_error("%s %s: what has that name is a point: its values have no expressions and "
-			 "no conditions (--args alone records all of them)",
-			 ip_value_request_option(r->kind), r->text);
+		ip_error("%s %s: what has that name is a point%s", ip_value_request_option(r->kind),
+			 r->text,
+			 r->kind == IP_REQUEST_RETVAL ? ": it returns nothing" : " without values");
 	} else if (!c->outcomes[i].why && c->named[i]) {
 		if (c->able[i])
 			return 0; /* there is no debug information of it */

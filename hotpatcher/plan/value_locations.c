@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/elf/point_args.h"
 #include "common/error.h"
 #include "common/trace/values.h"
 #include "hotpatcher/plan/value_types.h"
@@ -492,56 +491,4 @@ void ip_arguments_add_return(struct ip_value_builder *b, struct ip_debug_functio
 
 	if (ip_result_place(f, &place) > 0 && (place.abi.x87 || is_single(&place)))
 		ip_value_builder_add(b, &place.type, NULL, &place.ops[0]);
-}
-
-/* Returns the type of a point's argument, as a signature names it. */
-static struct ip_value_type type_of_point_arg(const struct ip_point_arg *arg)
-{
-	struct ip_value_type type = {.size = arg->size ? arg->size : 8,
-				     .flags = arg->is_string   ? IP_VALUE_STRING
-					      : arg->is_signed ? IP_VALUE_SIGNED
-							       : 0};
-
-	if (arg->is_string || arg->is_pointer)
-		strcpy(type.item, arg->is_string ? "s" : "p");
-	else
-		snprintf(type.item, sizeof(type.item), "%c%u", arg->is_signed ? 'i' : 'u',
-			 type.size % 10u);
-	return type;
-}
-
-static struct ip_value_op op_of_point_arg(const struct ip_point_arg *arg, uint64_t bias)
-{
-	struct ip_value_op op = {
-		.base = arg->base, .index = arg->index, .scale = arg->scale, .value = arg->value};
-
-	if (arg->operand == IP_OPERAND_REGISTER)
-		op.source = IP_VALUE_REGISTER;
-	else if (arg->operand == IP_OPERAND_IMMEDIATE)
-		op.source = IP_VALUE_IMMEDIATE;
-	else if (arg->operand == IP_OPERAND_MEMORY)
-		op.source = IP_VALUE_MEMORY;
-	else
-		op.source = 0; /* unknown: shown as missing */
-	if (arg->in_module)
-		op.value += (int64_t)bias;
-	return op;
-}
-
-int ip_arguments_of_point(const char *text, uint64_t bias, unsigned string_limit,
-			  struct ip_arguments *ret)
-{
-	struct ip_point_arg args[IP_POINT_ARGS_MAX];
-	int n = ip_point_args_parse(text, args);
-	struct ip_value_builder b;
-
-	if (ip_value_builder_begin(&b, string_limit, ret) < 0)
-		return -1;
-	for (int i = 0; i < n; i++) {
-		struct ip_value_type type = type_of_point_arg(&args[i]);
-		struct ip_value_op op = op_of_point_arg(&args[i], bias);
-
-		ip_value_builder_add(&b, &type, NULL, &op);
-	}
-	return ip_value_builder_finish(&b);
 }

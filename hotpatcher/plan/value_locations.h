@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The places to read values from: at a function's entry, at its return, and at a point. They come
- * from debug information, or from the arguments that the probe list has for a point.
+ * The places to read values from at a function's entry, and at its return. They come from debug
+ * information.
  */
 #ifndef IP_VALUE_LOCATIONS_H
 #define IP_VALUE_LOCATIONS_H
@@ -43,10 +43,5 @@ int ip_result_place(struct ip_debug_function *function, struct ip_argument_place
 /* Add all parameters, or the result, as items. */
 void ip_arguments_add_entry(struct ip_value_builder *b, struct ip_debug_function *function);
 void ip_arguments_add_return(struct ip_value_builder *b, struct ip_debug_function *function);
-
-/* Makes the program for the arguments of a point. text: ip_pl_probe.args (common/point_args.h).
- * bias: the load bias of the point's module. */
-int ip_arguments_of_point(const char *text, uint64_t bias, unsigned string_limit,
-			  struct ip_arguments *ret);
 
 #endif

@@ -240,15 +240,14 @@ static int plan_functions(struct planner *p, const struct ip_target *target, siz
 	return p->failed ? -1 : 0;
 }
 
-/* Sets the programs of the changes [first, last). */
-static int assign(struct planner *p, size_t first, size_t last)
+/* Sets the programs of the functions among the changes [first, last). */
+static void assign(struct planner *p, size_t first, size_t last)
 {
 	struct ip_plan *plan = p->plan;
 
 	for (size_t i = first; i < last; i++) {
 		const struct ip_pl_probe *probe = &p->module->list->probes[plan->probe_of[i]];
 		const struct function_values *v = &p->functions[plan->function_of[i]];
-		struct ip_arguments a;
 
 		if (!ip_probe_has_values(probe))
 			continue;
@@ -256,21 +255,43 @@ static int assign(struct planner *p, size_t first, size_t last)
 			plan->program_of[i] = v->entry;
 		else if (probe->kind == IP_PROBE_EXIT)
 			plan->program_of[i] = v->exit;
-		else if (p->options->args &&
-			 (ip_arguments_of_point(ip_probe_list_string(p->module->list, probe->args),
-						p->module->load_bias, p->options->string_limit,
-						&a) < 0 ||
-			  take(p, &a, &plan->program_of[i]) < 0))
+	}
+}
+
+/* Plans the points among the changes [first, last), which all belong to one module. */
+static int plan_points(struct planner *p, size_t first, size_t last)
+{
+	struct ip_plan *plan = p->plan;
+
+	for (size_t i = first; i < last; i++) {
+		const struct ip_probe_list *list = p->module->list;
+		const struct ip_pl_probe *probe = &list->probes[plan->probe_of[i]];
+		const struct ip_value_function named =
+			name_of(&plan->functions[plan->function_of[i]], NULL);
+		struct ip_value_point point;
+		struct ip_arguments a;
+		uint32_t program;
+
+		if (probe->kind != IP_PROBE_POINT || !ip_probe_has_values(probe) ||
+		    !ip_value_is_wanted(p->options, &named))
+			continue;
+		ip_value_point_init(list, probe, p->module->load_bias, &point);
+		if (ip_value_compile_point(p->options, &named, &point, p->outcomes, &a) < 0 ||
+		    take(p, &a, &program) < 0)
 			return -1;
+		if (p->area)
+			plan->program_of[i] = program;
 	}
 	return 0;
 }
 
 static int plan_module(struct planner *p, const struct ip_target *target, size_t first, size_t last)
 {
-	return plan_functions(p, target, first, last) < 0 || (p->area && assign(p, first, last) < 0)
-		       ? -1
-		       : 0;
+	if (plan_functions(p, target, first, last) < 0)
+		return -1;
+	if (p->area)
+		assign(p, first, last);
+	return plan_points(p, first, last);
 }
 
 static int plan_modules(struct planner *p, const struct ip_target *target,
@@ -355,9 +376,9 @@ static int tell_unable(const struct planner *p, const struct ip_value_request *r
 	const char *name = demangled ? demangled : linker_name;
 
 	if (v->point)
-		return ip_error("%s %s: %s is a point: its values have no expressions and no "
-				"conditions (--args alone records all of them)",
-				option, r->text, name);
+		return ip_error("%s %s: %s is a point%s", option, r->text, name,
+				r->kind == IP_REQUEST_RETVAL ? ": it returns nothing"
+							     : " without values");
 	if (!v->wanted)
 		return ip_error("%s %s: %s is recorded, but records no values: build it with "
 				"IPROBE_PLACEMENT=fentry",

@@ -184,7 +184,8 @@ static void write_name(FILE *out, const char *name)
 		unsigned char c = name[i];
 
 		/* the second half stands in expressions */
-		putc(isalnum(c) || (c && strchr("_$.->[]()*&:+<!~|^", c)) || c >= 0x80 ? c : '_',
+		putc(isalnum(c) || (c && strchr("_$.->[]()*&:+<!~|^%/?'#", c)) || c >= 0x80 ? c
+											    : '_',
 		     out);
 	}
 }

@@ -214,6 +214,9 @@ def test_arguments_of_points(me, programs, placement, opt):
     assert [event["function"] for event in events] == [s["f"] for s in said]
     for event, expected in zip(events, said):
         assert list(event.get("args", {}).values()) == expected.get("list", []), event
+    assert list(events[4]["args"]) == [
+        *("p", "&global", "bytes", "bytes#2", "(void*)(uintptr_t)i", "(short)-1-i")
+    ]
 
 
 @pytest.mark.parametrize("how", ["-static", "-static-pie"])

@@ -156,16 +156,32 @@ def test_a_function_without_debug_information_is_told_so(me, package, served):
         assert "nearest" not in line, line
 
 
-def test_a_point_has_no_expressions(me, package, served):
-    for option, request in ("--args", "hit(arg1:hex)"), ("--when", "hit: arg1 > 100"):
+def test_values_of_points_need_no_debug_information(me, package, served):
+    """Where they are and what they are called is in the list, which packages keep apart."""
+    package.run(me, "objcopy", "-R", ".debug_*", package.file)
+    for name, when, hits in (
+        ("r->length", "hit: r->length == 41", True),
+        ("arg1", "hit: arg1 > 100", False),
+    ):
+        request = f"hit({name}:hex)"
+        done, trace = record(
+            *(me, package, served, "--args", request, "--when", when), where=package.debug
+        )
+        assert done.returncode == 0, repr(done)
+        events = [json.loads(e) for e in me.iprobe("dump", "--json", trace).stdout.splitlines()]
+        values = [e["args"] for e in events if e["function"] == "hit"]
+        assert bool(values) == hits and all(v == {name: "0x29"} for v in values), values[:3]
+    for option, request, what in (
+        ("--args", "hit(length)", "the point has r->length"),
+        ("--retval", "hit(retval)", "hit is a point: it returns nothing"),
+    ):
         done, _ = record(me, package, served, option, request, where=package.debug)
         line = actors.one_line(done)
-        assert done.returncode == 1 and "hit is a point" in line and "--args alone" in line, line
-        assert "nearest" not in line and "called" not in line, line
+        assert what in line and "nearest" not in line and "called" not in line, line
         done = me.iprobe(
             *("list", "--check", "--list", package.debug, option, request, package.folder / "w")
         )
-        assert done.returncode == 1 and "is a point" in done.stdout, repr(done)
+        assert done.returncode == 1 and what.split("hit ")[-1] in done.stdout, repr(done)
         assert "IPROBE_PLACEMENT" not in done.stdout, done.stdout
 
 

@@ -72,6 +72,7 @@ static int compile_conditions(struct compiler *c)
 		if (r->kind != IP_REQUEST_WHEN || !matches(r, c->function))
 			continue;
 		c->outcomes[i].matched = true;
+		c->scope.text = r->items[0].text;
 		one = ip_value_condition(&c->scope, r->items[0].expression);
 		if (one >= 0 && all >= 0) {
 			const struct ip_value_op and = {.source = IP_VALUE_COMPUTE,
@@ -109,6 +110,7 @@ static bool compile_values(struct compiler *c, size_t i, struct ip_value_result 
 	for (size_t k = 0; k < r->n; k++) {
 		bool room = n + k < IP_VALUES_MAX;
 
+		c->scope.text = r->items[k].text;
 		if (room &&
 		    ip_value_expression(&c->scope, r->items[k].expression, &results[n + k]) == 0)
 			continue;
@@ -191,22 +193,47 @@ static int add_result_members(struct compiler *c)
 	return kept > 0;
 }
 
-static int compile(const struct ip_value_options *options, const struct ip_value_function *function,
-		   bool at_return, struct ip_value_outcome *outcomes, struct ip_arguments *ret)
+/* Begins a program. Returns NULL with an error: out of memory. */
+static struct compiler *begin(const struct ip_value_options *options,
+			      const struct ip_value_function *function,
+			      struct ip_value_outcome *outcomes, struct ip_arguments *ret)
 {
 	struct compiler *c = calloc(1, sizeof(*c));
-	bool all = at_return ? options->retval : options->args;
-	int named;
 
-	if (!c)
-		return ip_error("out of memory");
+	if (!c) {
+		ip_error("out of memory");
+		return NULL;
+	}
 	c->options = options;
 	c->function = function;
 	c->outcomes = outcomes;
 	if (ip_value_builder_begin(&c->builder, options->string_limit, ret) < 0) {
 		free(c);
-		return -1;
+		return NULL;
 	}
+	return c;
+}
+
+/* Ends a program; named < 0: an error came before. */
+static int end(struct compiler *c, int named, struct ip_arguments *ret)
+{
+	if (ip_value_builder_finish(&c->builder) < 0)
+		named = -1;
+	if (named < 0)
+		ip_arguments_clear(ret);
+	free(c);
+	return named < 0 ? -1 : 0;
+}
+
+static int compile(const struct ip_value_options *options, const struct ip_value_function *function,
+		   bool at_return, struct ip_value_outcome *outcomes, struct ip_arguments *ret)
+{
+	struct compiler *c = begin(options, function, outcomes, ret);
+	bool all = at_return ? options->retval : options->args;
+	int named;
+
+	if (!c)
+		return -1;
 	if (options->requests)
 		ip_value_scope_init(&c->scope, function->debug, at_return);
 	named = at_return ? 0 : compile_conditions(c);
@@ -218,12 +245,30 @@ static int compile(const struct ip_value_options *options, const struct ip_value
 		ip_arguments_add_return(&c->builder, function->debug);
 	else if (named == 0 && all)
 		ip_arguments_add_entry(&c->builder, function->debug);
-	if (ip_value_builder_finish(&c->builder) < 0)
-		named = -1;
-	if (named < 0)
-		ip_arguments_clear(ret);
-	free(c);
-	return named < 0 ? -1 : 0;
+	return end(c, named, ret);
+}
+
+int ip_value_compile_point(const struct ip_value_options *options,
+			   const struct ip_value_function *function,
+			   const struct ip_value_point *point, struct ip_value_outcome *outcomes,
+			   struct ip_arguments *ret)
+{
+	struct compiler *c = begin(options, function, outcomes, ret);
+	int named;
+
+	if (!c)
+		return -1;
+	c->scope.point = point;
+	named = compile_conditions(c);
+	if (named == 0)
+		named = compile_requests(c, IP_REQUEST_ARGS);
+	for (unsigned i = 0; named == 0 && options->args && i < point->n; i++) {
+		const char *name = point->names.names[i];
+
+		ip_value_builder_add(&c->builder, &point->types[i], *name ? name : NULL,
+				     &point->ops[i]);
+	}
+	return end(c, named, ret);
 }
 
 int ip_value_compile_entry(const struct ip_value_options *options,

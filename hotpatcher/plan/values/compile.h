@@ -9,6 +9,7 @@
 
 #include "hotpatcher/plan/value_options.h"
 #include "hotpatcher/plan/values/builder.h"
+#include "hotpatcher/plan/values/point.h"
 #include "hotpatcher/process/debug_info.h"
 
 /* What came of a request so far. */
@@ -36,6 +37,13 @@ int ip_value_compile_entry(const struct ip_value_options *options,
 int ip_value_compile_exit(const struct ip_value_options *options,
 			  const struct ip_value_function *function,
 			  struct ip_value_outcome *outcomes, struct ip_arguments *ret);
+
+/* Makes the program of a point. Its function is its name, without debug information. Returns 0, or
+ * -1 with an error: out of memory. */
+int ip_value_compile_point(const struct ip_value_options *options,
+			   const struct ip_value_function *function,
+			   const struct ip_value_point *point, struct ip_value_outcome *outcomes,
+			   struct ip_arguments *ret);
 
 /* Checks that each request fits a function. Returns the number of the first one that does not, or
  * -1: all do. */

@@ -34,6 +34,23 @@ void ip_value_scope_init(struct ip_value_scope *scope, struct ip_debug_function 
 		scope->nplaces = 1;
 }
 
+/* Tells what values the point has. Returns -1 with an error. */
+static int no_such_value(const struct ip_value_point *point, const char *name)
+{
+	char all[IP_POINT_ARGS_MAX * (IP_POINT_NAME_MAX + 3)] = "";
+
+	for (unsigned i = 0; i < point->n; i++) {
+		char number[16];
+		const char *own = point->names.names[i];
+
+		snprintf(number, sizeof(number), "arg%u", i + 1);
+		if (i)
+			strcat(all, ", ");
+		strcat(all, *own ? own : number);
+	}
+	return ip_error("there is no value '%s'; the point has %s", name, *all ? all : "none");
+}
+
 static int no_such_name(struct ip_value_scope *scope, const char *name)
 {
 	const char *names[IP_PLACES_MAX];
@@ -41,6 +58,8 @@ static int no_such_name(struct ip_value_scope *scope, const char *name)
 	size_t n = 0, size = 0;
 	FILE *out;
 
+	if (scope->point)
+		return no_such_value(scope->point, name);
 	if (scope->at_return)
 		return scope->nplaces
 			       ? ip_error("'%s': at a return, only retval can be named", name)
@@ -100,6 +119,25 @@ static int take_place(struct ip_value_scope *scope, const struct ip_argument_pla
 	ret->npieces = place->n;
 	ret->temporary = ret->pieces[0];
 	return 0;
+}
+
+/* An operand for a value of a point, of which no more than its size is known. */
+static int take_value(struct ip_value_scope *scope, unsigned i, struct ip_operand *ret)
+{
+	const struct ip_value_type *type = &scope->point->types[i];
+	struct ip_value_op op = scope->point->ops[i];
+
+	*ret = (struct ip_operand){.where = IP_OPERAND_COMPUTED,
+				   .string = type->item[0] == 's',
+				   .hex = type->item[0] == 'p',
+				   .is_unsigned = type->size == 8 && type->item[0] != 'i',
+				   .counted = -1};
+	if (!op.source)
+		return ip_error("nothing tells where value %u of the point is", i + 1);
+	op.size = type->size;
+	op.flags = type->flags & IP_VALUE_SIGNED;
+	ret->temporary = ip_value_step(&scope->steps, &op, NULL);
+	return ret->temporary < 0 ? -1 : 0;
 }
 
 static int take_name(struct ip_value_scope *scope, const char *name, struct ip_operand *ret)
@@ -169,6 +207,7 @@ static int evaluate_format(struct ip_value_scope *scope, const struct ip_express
 	switch (e->format) {
 	case IP_FORMAT_HEX:
 		ret->hex = true;
+		ret->string &= ret->typed; /* as a value of a point is one */
 		return 0;
 	case IP_FORMAT_LIMIT:
 		if (e->number < 1 || e->number > IP_STRING_LIMIT_MAX)
@@ -204,8 +243,11 @@ static int evaluate_cast(struct ip_value_scope *scope, const struct ip_expressio
 			 struct ip_operand *ret)
 {
 	Dwarf_Die type;
-	int found = ip_value_type_search(&scope->function->die, e->text, &type);
+	int found;
 
+	if (!scope->function)
+		return ip_error("(%s): values of a point cannot be cast", e->text);
+	found = ip_value_type_search(&scope->function->die, e->text, &type);
 	if (!found)
 		return ip_error("there is no type '%s' in the debug information of the module",
 				e->text);
@@ -260,6 +302,15 @@ static int evaluate_binary(struct ip_value_scope *scope, const struct ip_express
 static int evaluate(struct ip_value_scope *scope, const struct ip_expression *e,
 		    struct ip_operand *ret)
 {
+	int value = -1;
+
+	/* a point's value is named by all of its text: r->id is no member of r */
+	if (scope->point && e->kind != IP_EXPRESSION_NUMBER && e->kind != IP_EXPRESSION_TEXT &&
+	    e->kind != IP_EXPRESSION_FORMAT)
+		value = ip_value_point_find(scope->point, scope->text + e->begin,
+					    e->end - e->begin);
+	if (value >= 0)
+		return take_value(scope, (unsigned)value, ret);
 	switch (e->kind) {
 	case IP_EXPRESSION_NUMBER:
 		*ret = (struct ip_operand){

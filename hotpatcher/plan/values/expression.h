@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns expressions into operations, by the debug information of a function.
+ * Turns expressions into operations, by the debug information of a function, or by what the probe
+ * list tells of a point.
  */
 #ifndef IP_VALUES_EXPRESSION_H
 #define IP_VALUES_EXPRESSION_H
 
 #include "common/values/expression.h"
 #include "hotpatcher/plan/value_locations.h"
+#include "hotpatcher/plan/values/point.h"
 #include "hotpatcher/plan/values/steps.h"
 
 #define IP_PLACES_MAX 64u
 
-/* What expressions can name, at one function's entry or at its return. */
+/* What expressions can name: at one function's entry or at its return, or at a point. */
 struct ip_value_scope {
-	struct ip_debug_function *function;
+	struct ip_debug_function *function; /* NULL at a point */
+	const struct ip_value_point *point; /* NULL at a function */
+	const char *text;		    /* of which the expression was made; for points only */
 	bool at_return;
 	struct ip_argument_place places[IP_PLACES_MAX];
 	unsigned nplaces;

@@ -258,6 +258,12 @@ int ip_operand_string(struct ip_value_scope *scope, struct ip_operand *o, int le
 
 	if (counted && length < 0)
 		return -1;
+	if (scope->point && !o->typed && (o->hex || o->string)) {
+		o->string = true;
+		o->hex = false;
+		o->counted = length;
+		return 0;
+	}
 	is_class = take_string_class(scope, o);
 	if (is_class < 0)
 		return -1;
