@@ -20,6 +20,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/print.h"
+#include "common/selection/selection.h"
 
 #define CGROUP_ROOT    "/sys/fs/cgroup"
 #define LINE_MAX_BYTES 8192
@@ -53,20 +54,6 @@ char *ip_service_choice_text(const struct ip_service_choice *choice)
 	if (choice->children)
 		ip_print(out, "%s--children", between);
 	return ip_print_end_text(out, &text);
-}
-
-int ip_service_none_found(const struct ip_service_choice *choice)
-{
-	_cleanup_free_ char *text = ip_service_choice_text(choice);
-
-	if (choice->npids && !choice->nnames && !choice->nunits && !choice->ncgroups)
-		return ip_error(choice->npids == 1 ? "pid %d does not exist (any more)"
-						   : "none of these processes exists (any more): "
-						     "the first was pid %d",
-				choice->pids[0]);
-	return ip_error("no process matches %s: iprobe status lists those with iprobe's runtime, "
-			"ps -A all",
-			text ? text : "this");
 }
 
 pid_t ip_service_next_missing(const struct ip_service_choice *choice,
@@ -308,6 +295,42 @@ static int read_all(const struct ip_service_choice *choice, struct ip_service_pr
 	}
 	qsort(ret->items, ret->n, sizeof(*ret->items), by_pid);
 	return 0;
+}
+
+/* The names of processes that are most like the first name that was asked for; "": none is. NULL:
+ * no memory, or /proc cannot be read. */
+static char *nearest_names(const struct ip_service_choice *choice)
+{
+	struct ip_service_processes all = {0};
+	_cleanup_free_ const char **names = NULL;
+	size_t n = 0;
+	char *ret = NULL;
+
+	if (read_all(choice, &all) == 0)
+		names = calloc(all.n, sizeof(*names));
+	for (size_t i = 0; names && i < all.n; i++)
+		if (all.items[i].pid != getpid())
+			names[n++] = all.items[i].comm;
+	if (names)
+		ret = ip_nearest_names(choice->names[0], names, n);
+	ip_service_processes_clear(&all);
+	return ret;
+}
+
+int ip_service_none_found(const struct ip_service_choice *choice)
+{
+	_cleanup_free_ char *text = ip_service_choice_text(choice), *near = NULL;
+
+	if (choice->npids && !choice->nnames && !choice->nunits && !choice->ncgroups)
+		return ip_error(choice->npids == 1 ? "pid %d does not exist (any more)"
+						   : "none of these processes exists (any more): "
+						     "the first was pid %d",
+				choice->pids[0]);
+	near = choice->nnames ? nearest_names(choice) : NULL;
+	return ip_error("no process matches %s%s%s%s: iprobe status lists those with iprobe's "
+			"runtime, ps -A all",
+			text ? text : "this", near && *near ? " (nearest: " : "", near ? near : "",
+			near && *near ? ")" : "");
 }
 
 /* The identity of a process that is chosen; 0 where it is gone. */

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from iptest import memory
+from iptest.actor import one_line
 from iptest.server import N, Server
 
 
@@ -560,6 +561,14 @@ def test_refusals(actor, words, message):
     assert done.returncode in (1, 2) and message in done.stderr, repr(done)
     assert len(done.stderr.splitlines()) == 1
     assert not (actor.dir() / "trace").exists()
+
+
+def test_a_misspelt_name_of_a_process(actor, programs, targets):
+    name = f"ipserver{os.getpid() % 10000}"
+    server = Server(actor, programs, targets, name)
+    done = actor.iprobe("attach", "--name", name.replace("server", "sevrer"))
+    assert f"(nearest: {name})" in one_line(done)
+    server.finish()
 
 
 def test_other_users_processes(me, programs, targets, user):
