@@ -141,6 +141,23 @@ def test_listed(program):
         assert values[point] == (list(names) or None)
 
 
+def test_a_text_of_any_length(program):
+    """Of very much text the beginning is kept: arguments behind it have numbers."""
+    much = " + 1" * 300
+    (program.folder / "long.c").write_text(
+        "#include <iprobe/probe.h>\n"
+        f"int main(int argc, char **argv) {{ IPROBE_POINT(all, argv[0], argc{much}, argc); }}\n",
+        encoding="ascii",
+    )
+    program.run("gcc", INCLUDE, "-Wl,--build-id", "long.c", "-o", "server")
+    program.run(program.me.builddir / "coldpatch" / "coldpatch", "server")
+    args = program.events(program.record("--args"))[0]["args"]
+    first, (text, value), last = args.items()
+    assert first == ("argv[0]", str(program.folder / "server"))
+    assert text.startswith("argc+1+1") and text.endswith("...") and len(text) == 64
+    assert value == 301 and last == ("arg3", 1)
+
+
 def test_named_wherever_values_are(program):
     program.build("gcc", False, "-O2", "-g")
     trace = program.record("--args", "-f", "request")
