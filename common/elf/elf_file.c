@@ -386,8 +386,9 @@ static int section_data(struct ip_elf_file *file, Elf_Scn *scn, const GElf_Shdr 
 	return 1;
 }
 
-int ip_elf_section(struct ip_elf_file *file, const char *name, GElf_Shdr *ret_shdr,
-		   const void **ret_data, size_t *ret_size, size_t *ret_index)
+/* *ret: the section, if it is found. */
+static int find_section(struct ip_elf_file *file, const char *name, GElf_Shdr *ret_shdr,
+			Elf_Scn **ret)
 {
 	size_t names;
 	Elf_Scn *scn = NULL;
@@ -404,11 +405,39 @@ int ip_elf_section(struct ip_elf_file *file, const char *name, GElf_Shdr *ret_sh
 		found = elf_strptr(file->elf, names, ret_shdr->sh_name);
 		if (!found || strcmp(found, name) != 0)
 			continue;
-		if (ret_index)
-			*ret_index = elf_ndxscn(scn);
-		return section_data(file, scn, ret_shdr, name, ret_data, ret_size);
+		*ret = scn;
+		return 1;
 	}
 	return 0;
+}
+
+int ip_elf_section(struct ip_elf_file *file, const char *name, GElf_Shdr *ret_shdr,
+		   const void **ret_data, size_t *ret_size, size_t *ret_index)
+{
+	Elf_Scn *scn;
+	int r = find_section(file, name, ret_shdr, &scn);
+
+	if (r <= 0)
+		return r;
+	if (ret_index)
+		*ret_index = elf_ndxscn(scn);
+	return section_data(file, scn, ret_shdr, name, ret_data, ret_size);
+}
+
+int ip_elf_find_section(struct ip_elf_file *file, const char *name, GElf_Shdr *ret_shdr,
+			size_t *ret_size)
+{
+	Elf_Scn *scn;
+	int r = find_section(file, name, ret_shdr, &scn);
+
+	*ret_size = 0;
+	if (r <= 0 || ret_shdr->sh_type == SHT_NOBITS)
+		return r;
+	if (ret_shdr->sh_size > SECTION_MAX)
+		return ip_error("%s: section %s of %llu bytes is too large", file->path, name,
+				ULL(ret_shdr->sh_size));
+	*ret_size = ret_shdr->sh_size;
+	return 1;
 }
 
 /* Value of a defined symbol in one table. */

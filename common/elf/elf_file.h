@@ -45,6 +45,11 @@ void ip_elf_close(struct ip_elf_file *file);
 int ip_elf_section(struct ip_elf_file *file, const char *name, GElf_Shdr *ret_shdr,
 		   const void **ret_data, size_t *ret_size, size_t *ret_index);
 
+/* The same without its contents, for a section that the caller reads by itself; *ret_size: bytes in
+ * the file, all of which lay within it when it was opened. */
+int ip_elf_find_section(struct ip_elf_file *file, const char *name, GElf_Shdr *ret_shdr,
+			size_t *ret_size);
+
 /* Value of a defined symbol of .dynsym, or else of .symtab. Returns 1: found; 0: not there; -1:
  * error. */
 int ip_elf_symbol(struct ip_elf_file *file, const char *name, uint64_t *ret);

@@ -268,6 +268,26 @@ int ip_probe_list_parse(const void *data, size_t size, struct ip_probe_list **re
 	return adopt(block, size, ret);
 }
 
+/* Reads the list from the file itself: in a large program it is the largest part of what is read,
+ * and is wanted once, while libelf would keep a copy of its own. */
+static int read_list(int fd, const char *path, uint64_t offset, uint64_t size,
+		     struct ip_probe_list **ret)
+{
+	_cleanup_free_ void *block = NULL;
+
+	if (size > LIST_MAX)
+		return ip_error("%s: %llu bytes are more than any probe list has", path,
+				(unsigned long long)size);
+	block = malloc((size_t)size + 1);
+	if (!block)
+		return ip_error("%s: out of memory for %llu bytes", path, (unsigned long long)size);
+	if (ip_read_at(fd, path, offset, block, (size_t)size) < 0)
+		return -1;
+	if (adopt(ip_steal_ptr(block), (size_t)size, ret) < 0)
+		return ip_error_prefix("%s", path);
+	return 0;
+}
+
 int ip_probe_list_load(const char *path, struct ip_probe_list **ret)
 {
 	uint64_t size;
@@ -278,22 +298,9 @@ int ip_probe_list_load(const char *path, struct ip_probe_list **ret)
 
 int ip_probe_list_load_fd(int fd, const char *path, struct ip_probe_list **ret)
 {
-	_cleanup_free_ void *block = NULL;
 	uint64_t size;
 
-	if (ip_check_regular(fd, path, &size) < 0)
-		return -1;
-	if (size > LIST_MAX)
-		return ip_error("%s: %llu bytes are more than any probe list has", path,
-				(unsigned long long)size);
-	block = malloc((size_t)size + 1);
-	if (!block)
-		return ip_error("%s: out of memory for %llu bytes", path, (unsigned long long)size);
-	if (ip_read_at(fd, path, 0, block, (size_t)size) < 0)
-		return -1;
-	if (adopt(ip_steal_ptr(block), (size_t)size, ret) < 0)
-		return ip_error_prefix("%s", path);
-	return 0;
+	return ip_check_regular(fd, path, &size) < 0 ? -1 : read_list(fd, path, 0, size, ret);
 }
 
 /* A list that was copied into the file of another build describes other code. */
@@ -316,16 +323,16 @@ int ip_probe_list_from_elf(int fd, const char *path, struct ip_probe_list **ret)
 	struct ip_elf_file *elf;
 	struct ip_probe_list *list = NULL;
 	GElf_Shdr shdr;
-	const void *data;
 	size_t size;
 	int r;
 
 	*ret = NULL;
 	if (ip_elf_open_fd(fd, path, &elf) < 0)
 		return -1;
-	r = ip_elf_section(elf, IP_PROBE_SECTION, &shdr, &data, &size, NULL);
-	if (r > 0 &&
-	    (ip_probe_list_parse(data, size, &list) < 0 || check_build_id(list, elf) < 0)) {
+	r = ip_elf_find_section(elf, IP_PROBE_SECTION, &shdr, &size);
+	if (r > 0 && read_list(fd, path, shdr.sh_offset, size, &list) < 0) {
+		r = -1;
+	} else if (r > 0 && check_build_id(list, elf) < 0) {
 		ip_probe_list_destroy(list);
 		r = ip_error_prefix("%s", path);
 	} else if (r > 0) {
@@ -339,18 +346,17 @@ int ip_probe_list_from_debug_file(int fd, const char *path, struct ip_probe_list
 {
 	struct ip_elf_file *elf;
 	GElf_Shdr shdr;
-	const void *data;
 	size_t size;
 	int r;
 
 	*ret = NULL;
 	if (ip_elf_open_debug_fd(fd, path, &elf) < 0)
 		return 0;
-	r = ip_elf_section(elf, IP_PROBE_SECTION, &shdr, &data, &size, NULL);
+	r = ip_elf_find_section(elf, IP_PROBE_SECTION, &shdr, &size);
 	if (r > 0 && !size) /* only its header is there: the module has the list */
 		r = 0;
-	if (r > 0 && ip_probe_list_parse(data, size, ret) < 0)
-		r = ip_error_prefix("%s", path);
+	if (r > 0 && read_list(fd, path, shdr.sh_offset, size, ret) < 0)
+		r = -1;
 	ip_elf_close(elf);
 	return r < 0 ? -1 : r;
 }
