@@ -275,17 +275,16 @@ static int writer_add(struct writer *w, uint64_t address, const uint8_t *bytes, 
 
 #define UNSORTED_SHARE 64 /* one part in so many of the stubs may be out of order */
 
-/* A change, and the address of its stub. */
+/* A change, counted from the module's first one, and where its stub lies among the module's. */
 struct wanted {
-	uint64_t stub;
-	size_t change;
+	uint32_t offset, change;
 };
 
 static int by_stub(const void *a, const void *b)
 {
 	const struct wanted *x = a, *y = b;
 
-	return x->stub < y->stub ? -1 : x->stub > y->stub;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
 /* Stubs of their own come first in the layout, in the order of the probes. The others follow almost
@@ -297,7 +296,7 @@ static void sort_wanted(struct wanted *wanted, size_t n)
 	size_t descents = 0;
 
 	for (size_t i = 1; i < n; i++)
-		descents += wanted[i].stub < wanted[i - 1].stub;
+		descents += wanted[i].offset < wanted[i - 1].offset;
 	if (descents > n / UNSORTED_SHARE)
 		qsort(wanted, n, sizeof(*wanted), by_stub);
 }
@@ -392,7 +391,7 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 	struct ip_stub_layout map;
 	int ret = -1;
 
-	if (ip_stub_layout_make(module->list, arch, &map) < 0)
+	if (ip_stub_layout_make(module->list, arch, plan->program_of, &map) < 0)
 		return ip_error_prefix("%s", module->path);
 	if (!entry && module->may_go)
 		entry = take_over_entry(area, target, module, arch->reach);
@@ -427,19 +426,20 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 		struct wanted *want = &wanted[next[!ip_form_has_own_stub(c->form)]++];
 		uint32_t probe = plan->probe_of[i];
 		bool values = plan->program_of && plan->program_of[i] && map.payload_offsets[probe];
-		uint64_t offset = values ? map.payload_offsets[probe] : map.offsets[probe];
+		uint32_t offset = values ? map.payload_offsets[probe] : map.offsets[probe];
 
 		if (plan->functions[plan->function_of[i]].jumps)
 			offset = map.jump_offsets[probe];
-		*want = (struct wanted){m->stubs + offset, i};
-		if (arch->live(c->form, c->length, c->address, want->stub, c->new_bytes) < 0)
+		*want = (struct wanted){offset, i - first};
+		if (arch->live(c->form, c->length, c->address, m->stubs + offset, c->new_bytes) < 0)
 			goto out;
 	}
 	sort_wanted(wanted, last - first);
 	for (size_t i = 0; i < last - first; i++) {
-		size_t change = wanted[i].change;
+		const size_t change = first + wanted[i].change;
+		const uint64_t stub = m->stubs + wanted[i].offset;
 
-		if (i && wanted[i].stub == wanted[i - 1].stub)
+		if (i && wanted[i].offset == wanted[i - 1].offset)
 			continue;
 		if (plan->program_of && plan->program_of[change] &&
 		    map.payload_offsets[plan->probe_of[change]]) {
@@ -449,14 +449,13 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 				plan->functions[plan->function_of[change]].number,
 				first_program + plan->program_of[change]};
 			if (write_payload_stub(w, arch, pool_address(&target->anchor, module, m),
-					       &plan->changes[change], payload, wanted[i].stub) < 0)
+					       &plan->changes[change], payload, stub) < 0)
 				goto out;
 			continue;
 		}
 		if (write_stub(w, arch, pool_address(&target->anchor, module, m),
 			       &plan->changes[change],
-			       plan->functions[plan->function_of[change]].number,
-			       wanted[i].stub) < 0)
+			       plan->functions[plan->function_of[change]].number, stub) < 0)
 			goto out;
 	}
 	ret = writer_flush(w);

@@ -273,7 +273,8 @@ static void test_full_pools(void **state)
 
 	(void)state;
 	load(&without_room, BIAS);
-	assert_int_equal(ip_stub_layout_make(modules.items[0].list, target->arch, &layout), 0);
+	assert_int_equal(ip_stub_layout_make(modules.items[0].list, target->arch, false, &layout),
+			 0);
 	needed = layout.size;
 	ip_stub_layout_clear(&layout);
 	target->anchor.pools[0].size = IP_POOL_HEAD + needed - 1;
