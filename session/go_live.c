@@ -38,6 +38,7 @@ static int restore_leftovers(struct ip_session *s, const struct ip_modules *modu
 		      ? ip_session_remap_idle(s, modules, "leftovers", &result)
 		      : ip_restore(s->target, modules, s->options->max_stop_ns, &result);
 	ip_area_unlock_patch(s->area);
+	s->all_idle = ret == 0 && result.all_idle;
 	/* there may be no trace yet */
 	if (!s->options->no_stop)
 		ip_stop_log_append(&ip_stops_of(s->target)->log, &result.stops, "leftovers");
@@ -65,9 +66,12 @@ static int patch_live(struct ip_session *s, struct ip_plan *plan,
 
 		s->live = true; /* from here on: even after a failure the sites must be put back */
 		free(result->inside);
-		ret = ip_stop_batches_apply(s->target, plan->changes, plan->nchanges,
-					    s->options->max_stop_ns, s->area->header->session,
-					    IP_SESSION_ATTACH_TRIES, result);
+		ret = ip_stop_batches_apply(
+			s->target, plan->changes, plan->nchanges, s->options->max_stop_ns,
+			s->area->header->session,
+			(struct ip_stop_batches_tries){IP_SESSION_ATTACH_TRIES, s->all_idle},
+			result);
+		s->all_idle = false;
 		ip_session_note_stop(s, "attach", result);
 		if (ret < 0 && i < FOREIGN_TRIES) {
 			_cleanup_free_ char *why = strdup(ip_error_message());
@@ -123,6 +127,7 @@ int ip_session_plan(struct ip_session *s, bool allow_none)
 
 	if (s->planned)
 		return 0;
+	s->all_idle = false;
 	ip_plan_clear(&s->plan);
 	ip_site_monitor_clear(s->watch, s->trace);
 	ip_modules_clear(&s->modules);
@@ -156,8 +161,11 @@ int ip_session_begin(struct ip_session *s)
 	if (!s->plan.nchanges)
 		return 0;
 	ip_plan_conflicts_clear(&s->conflicts);
-	if (ip_plan_conflicts_leave_out(&s->plan, s->target, &s->conflicts) < 0 ||
-	    find_user(s, &s->modules) < 0)
+	/* where all sites have just been seen idle, there is nothing to leave out: what changes one
+	 * from now on is met in the stop, whenever it comes */
+	if (!s->all_idle && ip_plan_conflicts_leave_out(&s->plan, s->target, &s->conflicts) < 0)
+		return -1;
+	if (find_user(s, &s->modules) < 0)
 		return -1;
 	if (s->trace)
 		return 0;

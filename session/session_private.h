@@ -47,6 +47,7 @@ struct ip_session {
 	struct ip_selections selections;
 	struct ip_plan plan; /* of what is to go live next */
 	bool planned;	     /* the plan is made, and not yet carried out */
+	bool all_idle;	     /* every site of the modules was idle when it was made */
 	/* what the plan leaves out, since other tools have changed it */
 	struct ip_plan_conflicts conflicts;
 	struct ip_trace *trace;

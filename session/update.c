@@ -102,7 +102,8 @@ static int apply(struct ip_session *s, const struct ip_plan_diff *d,
 			return 0;
 		}
 	}
-	done = ip_stop_batches_apply(s->target, changes, n, o->max_stop_ns, gate, IP_SESSION_TRIES,
+	done = ip_stop_batches_apply(s->target, changes, n, o->max_stop_ns, gate,
+				     (struct ip_stop_batches_tries){IP_SESSION_TRIES, false},
 				     result);
 	if (done < 0) {
 		ret->partial = result->stops.n > 0;

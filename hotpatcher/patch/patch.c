@@ -18,6 +18,7 @@
 #include "hotpatcher/inject/thread_areas.h"
 #include "hotpatcher/patch/patch_private.h"
 #include "hotpatcher/patch/write_helper.h"
+#include "hotpatcher/process/pagemap.h"
 #include "hotpatcher/ptrace/stack_copies.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "hotpatcher/ptrace/syscall_restart.h"
@@ -130,29 +131,42 @@ static int each_site(const struct ip_patch *patch,
 
 /* Step 2. Writes a byte of a site that is about to be changed: no other program has business
  * there. */
+static int prefault_page(const struct ip_patch *patch, struct ip_pagemap *pagemap, uint64_t address)
+{
+	uint8_t byte;
+
+	if (ip_pagemap_is_own(pagemap, address))
+		return 0;
+	/* check_site() has found old or new bytes, it may be either: read the byte first */
+	return ip_target_read(patch->target, address, &byte, 1) < 0 ||
+			       ip_target_write(patch->target, address, &byte, 1) < 0
+		       ? -1
+		       : 0;
+}
+
 static int prefault(const struct ip_patch *patch)
 {
+	struct ip_pagemap *pagemap;
 	uint64_t last = ~0ull;
+	int ret = 0;
 
-	for (size_t i = 0; i < patch->nchanges; i++) {
+	pagemap = ip_pagemap_open(patch->target);
+	if (!pagemap)
+		return -1;
+	for (size_t i = 0; i < patch->nchanges && ret == 0; i++) {
 		const struct ip_change *c = &patch->changes[i];
 		uint64_t end = c->address + c->length - 1;
-		uint8_t byte;
 
 		if (c->resident || c->may_go)
 			continue;
-		/* check_site() has found old or new bytes, it may be either: read the byte first */
-		if (PAGE(c->address) != last &&
-		    (ip_target_read(patch->target, c->address, &byte, 1) < 0 ||
-		     ip_target_write(patch->target, c->address, &byte, 1) < 0))
-			return -1;
-		if (PAGE(end) != PAGE(c->address) &&
-		    (ip_target_read(patch->target, end, &byte, 1) < 0 ||
-		     ip_target_write(patch->target, end, &byte, 1) < 0))
-			return -1;
+		if (PAGE(c->address) != last)
+			ret = prefault_page(patch, pagemap, c->address);
+		if (ret == 0 && PAGE(end) != PAGE(c->address))
+			ret = prefault_page(patch, pagemap, end);
 		last = PAGE(end);
 	}
-	return 0;
+	ip_pagemap_close(pagemap);
+	return ret;
 }
 
 /* A new piece begins after a page without sites, and when a piece is full. */
@@ -185,13 +199,19 @@ static void make_pieces(struct ip_patch *patch)
 
 static int sort(struct ip_patch *patch)
 {
-	struct ip_change *c = patch->changes;
+	const struct ip_change *c = patch->changes;
 	bool sorted = true;
 
 	for (size_t i = 1; i < patch->nchanges && sorted; i++)
 		sorted = c[i - 1].address <= c[i].address;
-	if (!sorted)
-		qsort(c, patch->nchanges, sizeof(*c), by_address);
+	if (!sorted) {
+		patch->own = malloc(patch->nchanges * sizeof(*patch->own));
+		if (!patch->own)
+			return ip_error("out of memory");
+		memcpy(patch->own, c, patch->nchanges * sizeof(*patch->own));
+		qsort(patch->own, patch->nchanges, sizeof(*patch->own), by_address);
+		patch->changes = c = patch->own;
+	}
 	for (size_t i = 1; i < patch->nchanges; i++)
 		if (c[i].address < c[i - 1].address + c[i - 1].length)
 			return ip_error("pid %d: two sites overlap at %#lx", patch->target->pid,
@@ -216,8 +236,8 @@ static int remember_exact(const struct ip_patch *patch)
 	return 0;
 }
 
-int ip_patch_prepare(struct ip_target *target, struct ip_change *changes, size_t n,
-		     struct ip_patch **ret)
+int ip_patch_prepare(struct ip_target *target, const struct ip_change *changes, size_t n,
+		     bool looked, struct ip_patch **ret)
 {
 	struct ip_patch *patch = calloc(1, sizeof(*patch));
 	size_t pages = n;
@@ -230,6 +250,7 @@ int ip_patch_prepare(struct ip_target *target, struct ip_change *changes, size_t
 	patch->nchanges = n;
 	if (sort(patch) < 0)
 		goto fail;
+	changes = patch->changes;
 	if (n && (PAGE(changes[n - 1].address) - PAGE(changes[0].address)) / PAGE_SIZE + 1 < pages)
 		pages = (PAGE(changes[n - 1].address) - PAGE(changes[0].address)) / PAGE_SIZE + 1;
 	patch->pieces = calloc(pages ? pages : 1, sizeof(*patch->pieces));
@@ -239,7 +260,8 @@ int ip_patch_prepare(struct ip_target *target, struct ip_change *changes, size_t
 		goto fail;
 	}
 	make_pieces(patch);
-	if (remember_exact(patch) < 0 || each_site(patch, check_site) < 0 || prefault(patch) < 0)
+	if (remember_exact(patch) < 0 || (!looked && each_site(patch, check_site) < 0) ||
+	    prefault(patch) < 0)
 		goto fail;
 	ip_patch_write_begin(patch);
 	*ret = patch;
@@ -256,6 +278,7 @@ void ip_patch_destroy(struct ip_patch *patch)
 	ip_write_helper_destroy(patch->helper);
 	free(patch->pieces);
 	free(patch->buffer);
+	free(patch->own);
 	free(patch);
 }
 

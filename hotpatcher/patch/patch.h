@@ -6,9 +6,12 @@
  * the target runs, and carried out in one stop. The protocol:
  *
  *   1. Prepare: sort the changes, and divide them into pieces of contiguous pages. Each site must
- *      hold its old bytes (or the new ones: then there is nothing to do for it).
+ *      hold its old bytes (or the new ones: then there is nothing to do for it). Step 6 looks
+ *      again, so this is to find in time what other tools have changed, and to have the pages in
+ *      memory.
  *   2. Pre-fault: write to each page one byte that the page already has, so that the kernel copies
- *      a private page while the target runs, not while it is stopped. This is not done for a
+ *      a private page while the target runs, not while it is stopped. Pages that have been copied
+ *      already, and are in memory, are left alone (pagemap.h). This is not done for a
  *      library that may be unloaded at any time: the byte could hit what is mapped there next. Its
  *      pages are copied in the stop.
  *   3. Stop all threads (stop.h), within the deadline.
@@ -62,15 +65,17 @@
 
 struct ip_change {
 	uint64_t address;
+	uint8_t old_bytes[IP_SITE_MAX], new_bytes[IP_SITE_MAX];
+	uint32_t group; /* changes of one group go into one stop (stop_batches.h) */
+	int32_t jump;	/* ip_probe_jump() */
 	uint8_t length, kind, form, regs; /* as in struct ip_pl_probe */
 	uint8_t transit_regs;		  /* ip_probe_transit_regs() */
-	int32_t jump;			  /* ip_probe_jump() */
 	bool resident; /* its page is private already: step 2 need not write there */
 	/* in a library that can be unloaded: another one may be mapped there in a moment */
 	bool may_go;
-	uint8_t old_bytes[IP_SITE_MAX], new_bytes[IP_SITE_MAX];
-	uint32_t group; /* changes of one group go into one stop (stop_batches.h) */
 };
+
+_Static_assert(sizeof(struct ip_change) == 40, "a plan has millions of them");
 
 struct ip_patch;
 
@@ -80,6 +85,7 @@ struct ip_patch_result {
 	uint64_t stop_tsc; /* the clock (TSC) when the first stop began */
 	size_t threads, pages, sites;
 	bool transient; /* after a failure: the patch may succeed a moment later */
+	bool all_idle;	/* of ip_restore(): all sites of the modules were idle, and are so */
 	/* threads that stood in the runtime or its stubs: they have a hook in flight */
 	pid_t *inside;
 	size_t ninside; /* the caller frees inside */
@@ -91,10 +97,12 @@ void ip_patch_result_add(struct ip_patch_result *result, const struct ip_stop_re
 /* Adds all stops of a log to a result. */
 void ip_patch_result_append(struct ip_patch_result *result, const struct ip_stop_log *stops);
 
-/* Steps 1 and 2. Sorts changes, which must not overlap and must live until ip_patch_destroy(). 0,
- * or -1 with the reason. */
-int ip_patch_prepare(struct ip_target *target, struct ip_change *changes, size_t n,
-		     struct ip_patch **ret);
+/* Steps 1 and 2. The changes must not overlap, and must live and stay as they are until
+ * ip_patch_destroy(). If they are not in order of address, the patch sorts a copy. looked: the
+ * caller has just seen that each site holds its old bytes, so step 1 does not look again. 0, or -1
+ * with the reason. */
+int ip_patch_prepare(struct ip_target *target, const struct ip_change *changes, size_t n,
+		     bool looked, struct ip_patch **ret);
 void ip_patch_destroy(struct ip_patch *patch);
 
 /* The number of pages that the patch writes. */

@@ -25,7 +25,8 @@ struct ip_patch_piece {
 struct ip_patch {
 	struct ip_target *target;
 	const struct ip_arch *arch;
-	struct ip_change *changes;
+	const struct ip_change *changes; /* in order of address */
+	struct ip_change *own;		 /* NULL: the caller's are in order */
 	size_t nchanges;
 	struct ip_patch_piece *pieces;
 	size_t npieces;

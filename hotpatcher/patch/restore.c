@@ -258,9 +258,10 @@ int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint6
 	done = ip_restore_changes_find(target, modules, &r);
 	if (done < 0)
 		goto out;
+	ret->all_idle = r.all_idle;
 	if (r.whole.n) {
-		done = ip_stop_batches_apply(target, r.whole.items, r.whole.n, deadline_ns, 0, 1,
-					     ret);
+		done = ip_stop_batches_apply(target, r.whole.items, r.whole.n, deadline_ns, 0,
+					     (struct ip_stop_batches_tries){1, false}, ret);
 		/* another program has changed a site just now */
 		if (done < 0 && !ret->stops.n)
 			ret->transient |= ip_target_alive(target);

@@ -26,6 +26,7 @@ static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t ad
 		s == IP_SITE_TRAPPED_LIVE ? &r->changes->tails : &r->changes->whole;
 	struct ip_change *c;
 
+	r->changes->all_idle &= s == IP_SITE_IDLE;
 	if (!ip_site_is_ours(s))
 		return 0;
 	if (ip_array_grow(&list->items, list->n, sizeof(*list->items)) < 0)
@@ -54,14 +55,15 @@ int ip_restore_changes_find(const struct ip_target *target, const struct ip_modu
 {
 	struct restoration r = {.target = target, .changes = ret};
 
-	*ret = (struct ip_restore_changes){0};
+	*ret = (struct ip_restore_changes){.all_idle = true};
 	for (size_t i = 0; i < modules->n; i++) {
 		const struct ip_probe_list *list = modules->items[i].list;
 
 		if (!list)
 			continue;
-		if (ip_module_is_mapped(target, &modules->items[i]) &&
-		    ip_each_site(target, &modules->items[i], restore_site, &r) < 0)
+		if (!ip_module_is_mapped(target, &modules->items[i]))
+			ret->all_idle = false;
+		else if (ip_each_site(target, &modules->items[i], restore_site, &r) < 0)
 			return -1;
 		r.group += 2 * list->header->nfunctions;
 	}

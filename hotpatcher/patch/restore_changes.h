@@ -17,6 +17,7 @@ struct ip_change_list {
 struct ip_restore_changes {
 	struct ip_change_list whole; /* sites that become idle */
 	struct ip_change_list tails; /* sites below a uprobe: all but the first byte */
+	bool all_idle;		     /* every site of every module holds its idle form */
 };
 
 /* Finds them in all modules that are still mapped. Instances of functions are groups. The caller

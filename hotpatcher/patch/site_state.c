@@ -28,11 +28,12 @@ enum ip_site_state ip_site_state_of_form(const struct ip_target *target, unsigne
 	uint64_t called;
 	unsigned n;
 
-	if (arch->idle(form, length, jump, idle) < 0 ||
-	    arch->live(form, length, address, address, live) < 0)
+	if (arch->idle(form, length, jump, idle) < 0)
 		return IP_SITE_FOREIGN;
-	if (!memcmp(bytes, idle, length))
+	if (!memcmp(bytes, idle, length)) /* mostly: a program has up to millions of them */
 		return IP_SITE_IDLE;
+	if (arch->live(form, length, address, address, live) < 0)
+		return IP_SITE_FOREIGN;
 	if (arch->live_target(form, length, address, bytes, &called)) {
 		if (ip_target_is_stub(target, called))
 			return IP_SITE_LIVE;

@@ -50,6 +50,17 @@ int ip_stop_batches_order(struct ip_change *changes, size_t n)
 	return 0;
 }
 
+/* Whether they are ordered as ip_stop_batches_order() would do it. False also where that is not
+ * plain: the numbers of groups that are in order go up in most plans. */
+static bool is_in_order(const struct ip_change *changes, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (changes[i - 1].address >= changes[i].address ||
+		    changes[i - 1].group > changes[i].group)
+			return false;
+	return true;
+}
+
 /* Counts one more site: the pages that it begins, and whether it crosses. last: the page of the
  * site before. */
 static void count(const struct ip_change *c, uint64_t *last, size_t *pages, size_t *crossing)
@@ -152,16 +163,16 @@ static int add_inside(struct ip_patch_result *all, const struct ip_patch_result 
 	return 0;
 }
 
-static int apply_part(struct ip_target *target, struct ip_change *changes, size_t n,
-		      uint64_t max_stop_ns, int64_t gate_session, unsigned tries,
-		      struct ip_patch_result *ret)
+static int apply_part(struct ip_target *target, const struct ip_change *changes, size_t n,
+		      uint64_t max_stop_ns, int64_t gate_session,
+		      struct ip_stop_batches_tries tries, struct ip_patch_result *ret)
 {
 	struct ip_patch_result result = {0};
 	struct ip_patch *patch = NULL;
 	int done = -1;
 
-	if (ip_patch_prepare(target, changes, n, &patch) == 0)
-		done = apply(patch, target, max_stop_ns, gate_session, tries, &result);
+	if (ip_patch_prepare(target, changes, n, tries.looked, &patch) == 0)
+		done = apply(patch, target, max_stop_ns, gate_session, tries.n, &result);
 	ip_patch_destroy(patch);
 	ip_patch_result_append(ret, &result.stops);
 	ret->transient = result.transient;
@@ -172,26 +183,30 @@ static int apply_part(struct ip_target *target, struct ip_change *changes, size_
 }
 
 int ip_stop_batches_apply(struct ip_target *target, const struct ip_change *changes, size_t n,
-			  uint64_t max_stop_ns, int64_t gate_session, unsigned tries,
-			  struct ip_patch_result *ret)
+			  uint64_t max_stop_ns, int64_t gate_session,
+			  struct ip_stop_batches_tries tries, struct ip_patch_result *ret)
 {
-	_cleanup_free_ struct ip_change *own = malloc((n ? n : 1) * sizeof(*own));
+	_cleanup_free_ struct ip_change *own = NULL;
 	long threads = ip_proc_status(target->pid, "Threads");
 
 	*ret = (struct ip_patch_result){0};
-	if (!own)
-		return ip_error("out of memory");
-	memcpy(own, changes, n * sizeof(*own));
-	if (ip_stop_batches_order(own, n) < 0) /* 2 */
-		return -1;
+	if (!is_in_order(changes, n)) {
+		own = malloc(n * sizeof(*own));
+		if (!own)
+			return ip_error("out of memory");
+		memcpy(own, changes, n * sizeof(*own));
+		if (ip_stop_batches_order(own, n) < 0) /* 2 */
+			return -1;
+		changes = own;
+	}
 	for (size_t done = 0; done < n;) { /* 3 */
 		uint64_t write_ns =
 			ip_stop_batches_write_ns(max_stop_ns, threads > 0 ? threads : 1);
-		size_t part = ip_stop_batches_next(own + done, n - done, write_ns);
+		size_t part = ip_stop_batches_next(changes + done, n - done, write_ns);
 
 		/* 5 */
-		if (apply_part(target, own + done, part, max_stop_ns, gate_session, tries, ret) <
-		    0) {
+		if (apply_part(target, changes + done, part, max_stop_ns, gate_session, tries,
+			       ret) < 0) {
 			free(ret->inside);
 			ret->inside = NULL;
 			ret->ninside = 0;

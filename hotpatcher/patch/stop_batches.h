@@ -40,11 +40,16 @@ uint64_t ip_stop_batches_write_ns(uint64_t max_stop_ns, size_t threads);
 uint64_t ip_stop_batches_expect(struct ip_change *changes, size_t n, uint64_t max_stop_ns,
 				size_t threads, size_t *ret_stops);
 
-/* Carries out all changes; they are not reordered. tries: how often each part may be tried, see
- * step 4. *ret: all stops together; after a failure it says what has been done. 0 or -1 with the
- * reason. */
+/* How often each part may be tried, see step 4; looked: as for ip_patch_prepare(). */
+struct ip_stop_batches_tries {
+	unsigned n;
+	bool looked;
+};
+
+/* Carries out all changes; they are not reordered. *ret: all stops together; after a failure it
+ * says what has been done. 0 or -1 with the reason. */
 int ip_stop_batches_apply(struct ip_target *target, const struct ip_change *changes, size_t n,
-			  uint64_t max_stop_ns, int64_t gate_session, unsigned tries,
-			  struct ip_patch_result *ret);
+			  uint64_t max_stop_ns, int64_t gate_session,
+			  struct ip_stop_batches_tries tries, struct ip_patch_result *ret);
 
 #endif

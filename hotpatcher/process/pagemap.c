@@ -6,15 +6,20 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "access/delegation.h"
 #include "common/cleanup.h"
+#include "common/error.h"
 
 #define PAGE	 4096ull
 #define AT_ONCE	 512u
 #define IS_THERE (3ull << 62) /* present, or swapped out */
+#define PRESENT	 (1ull << 63)
+#define OF_FILE	 (1ull << 61) /* of a file, or of shared memory */
+#define ALONE	 (1ull << 56) /* no other process has it */
 
 /* Whether the page is not all zero: 1 or 0; -1 with an error. */
 static int is_filled(const struct ip_target *target, uint64_t address)
@@ -60,4 +65,50 @@ int ip_pagemap_filled_end(const struct ip_target *target, uint64_t start, uint64
 		}
 	}
 	return 0;
+}
+
+struct ip_pagemap {
+	int fd;		/* -1: the kernel does not tell */
+	uint64_t first; /* number of the page that entries begin with */
+	uint64_t n;
+	uint64_t entries[AT_ONCE];
+};
+
+struct ip_pagemap *ip_pagemap_open(const struct ip_target *target)
+{
+	struct ip_pagemap *p = calloc(1, sizeof(*p));
+	char name[64];
+
+	if (!p) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	snprintf(name, sizeof(name), "/proc/%d/pagemap", target->pid);
+	p->fd = ip_delegation_open(name, O_RDONLY);
+	return p;
+}
+
+void ip_pagemap_close(struct ip_pagemap *p)
+{
+	if (!p)
+		return;
+	if (p->fd >= 0)
+		close(p->fd);
+	free(p);
+}
+
+bool ip_pagemap_is_own(struct ip_pagemap *p, uint64_t address)
+{
+	const uint64_t page = address / PAGE;
+	ssize_t size;
+
+	if (page - p->first >= p->n) {
+		size = p->fd < 0 ? 0
+				 : pread(p->fd, p->entries, sizeof(p->entries),
+					 page * sizeof(*p->entries));
+		p->first = page;
+		p->n = size > 0 ? size / sizeof(*p->entries) : 0;
+	}
+	return page - p->first < p->n &&
+	       (p->entries[page - p->first] & (PRESENT | OF_FILE | ALONE)) == (PRESENT | ALONE);
 }

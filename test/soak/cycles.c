@@ -60,7 +60,7 @@ static int patch(struct soak *k, struct ip_change *changes, size_t n, int64_t ga
 	for (int i = 0;; i++) {
 		struct ip_patch_result result = {0};
 		struct ip_patch *p = NULL;
-		int ret = ip_patch_prepare(k->target, changes, n, &p);
+		int ret = ip_patch_prepare(k->target, changes, n, false, &p);
 
 		if (ret == 0)
 			ret = ip_patch_apply(p, DEADLINE, gate, &result);
