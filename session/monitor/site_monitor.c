@@ -59,7 +59,7 @@ static int cut(struct ip_site_monitor *w)
 		if (i < w->nsites &&
 		    w->sites[i].address + w->sites[i].length - w->sites[first].address <= PIECE &&
 		    w->sites[i].address - w->sites[i - 1].address <= 4096 &&
-		    w->sites[i].library == w->sites[i - 1].library)
+		    ip_monitor_library(&w->sites[i]) == ip_monitor_library(&w->sites[i - 1]))
 			continue;
 		if (ip_array_grow(&w->pieces, w->npieces, sizeof(*w->pieces)) < 0)
 			return -1;
@@ -95,49 +95,100 @@ static struct known *list_known(const struct ip_site_monitor *w, size_t *ret_n)
 	return known;
 }
 
+static const char *name_of(const struct ip_plan_function *f)
+{
+	const struct ip_probe_list *list = f->module->list;
+
+	return ip_probe_list_string(list, list->functions[f->function].name);
+}
+
+/* Makes room for functions and sites of a plan, and for names of them all. */
+static int make_room(struct ip_site_monitor *w, const struct ip_plan *plan)
+{
+	size_t size = w->names_size + 1;
+	void *grown;
+
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		size += strlen(name_of(&plan->functions[i])) + 1;
+	if (size > UINT32_MAX)
+		return ip_error("the names of the functions take more than 4 GiB");
+	grown = realloc(w->names, size);
+	if (!grown)
+		return ip_error("out of memory");
+	w->names = grown;
+	grown = reallocarray(w->functions, w->nfunctions + plan->nfunctions + 1,
+			     sizeof(*w->functions));
+	if (!grown)
+		return ip_error("out of memory");
+	w->functions = grown;
+	grown = reallocarray(w->sites, w->nsites + plan->nchanges + 1, sizeof(*w->sites));
+	if (!grown)
+		return ip_error("out of memory");
+	w->sites = grown;
+	return 0;
+}
+
+static void add_function(struct ip_site_monitor *w, const struct ip_plan_function *f)
+{
+	const char *name = name_of(f);
+	const size_t size = strlen(name) + 1;
+
+	w->functions[w->nfunctions++] =
+		(struct ip_monitor_function){.name = w->names_size, .number = f->number};
+	memcpy(w->names + w->names_size, name, size);
+	w->names_size += size;
+}
+
+/* As struct ip_monitor_site tells it. */
+static uint32_t pages_to(const struct ip_module *module, const struct ip_change *c)
+{
+	return (c->address >> 12) - (module->start >> 12) + 1;
+}
+
+/* Orders the sites by address; those of one module are in order already. */
+static void sort(struct ip_site_monitor *w)
+{
+	size_t i = 1;
+
+	while (i < w->nsites && w->sites[i - 1].address <= w->sites[i].address)
+		i++;
+	if (i < w->nsites)
+		qsort(w->sites, w->nsites, sizeof(*w->sites), by_address);
+}
+
 int ip_site_monitor_add(struct ip_site_monitor *w, const struct ip_plan *plan)
 {
 	/* index in w->functions, plus 1; 0: not known yet */
 	_cleanup_free_ uint32_t *place = calloc(plan->nfunctions + 1, sizeof(*place));
 	_cleanup_free_ struct known *known = NULL;
-	size_t n = 0, nknown;
-	struct ip_monitor_function *functions;
-	struct ip_monitor_site *sites;
+	size_t nknown;
 
 	if (!place)
 		return ip_error("out of memory");
 	if (ip_site_monitor_drop(w, plan) < 0)
 		return -1;
 	known = list_known(w, &nknown);
-	functions = reallocarray(w->functions, w->nfunctions + plan->nfunctions + 1,
-				 sizeof(*functions));
-	w->functions = functions ? functions : w->functions;
-	sites = reallocarray(w->sites, w->nsites + plan->nchanges + 1, sizeof(*sites));
-	w->sites = sites ? sites : w->sites;
-	if (!functions || !sites)
+	if (!known)
 		return ip_error("out of memory");
-	for (n = 0; n < plan->nchanges; n++) {
+	if (make_room(w, plan) < 0)
+		return -1;
+	for (size_t n = 0; n < plan->nchanges; n++) {
 		const struct ip_change *c = &plan->changes[n];
 		const struct ip_plan_function *f = &plan->functions[plan->function_of[n]];
 		const struct known key = {.number = f->number}, *found;
 
 		/* of some functions a site was live before, or calls are still missing */
-		if (!place[plan->function_of[n]] && known &&
+		if (!place[plan->function_of[n]] && nknown &&
 		    (found = bsearch(&key, known, nknown, sizeof(*known), by_known)))
 			place[plan->function_of[n]] = found->place + 1;
 		if (!place[plan->function_of[n]]) {
-			const struct ip_probe_list *list = f->module->list;
-
-			functions[w->nfunctions++] = (struct ip_monitor_function){
-				.name = strdup(ip_probe_list_string(
-					list, list->functions[f->function].name)),
-				.number = f->number};
+			add_function(w, f);
 			place[plan->function_of[n]] = w->nfunctions;
 		}
-		struct ip_monitor_site *site = &sites[w->nsites++];
+		struct ip_monitor_site *site = &w->sites[w->nsites++];
 
 		*site = (struct ip_monitor_site){.address = c->address,
-						 .library = c->may_go ? f->module->start : 0,
+						 .pages = c->may_go ? pages_to(f->module, c) : 0,
 						 .function = place[plan->function_of[n]] - 1,
 						 .length = c->length,
 						 .form = c->form,
@@ -145,7 +196,7 @@ int ip_site_monitor_add(struct ip_site_monitor *w, const struct ip_plan *plan)
 						 .transit_regs = c->transit_regs};
 		memcpy(site->live, c->new_bytes, sizeof(site->live));
 	}
-	qsort(w->sites, w->nsites, sizeof(*w->sites), by_address);
+	sort(w);
 	return cut(w);
 }
 
@@ -153,7 +204,7 @@ int ip_site_monitor_add(struct ip_site_monitor *w, const struct ip_plan *plan)
 static int forget_functions(struct ip_site_monitor *w)
 {
 	_cleanup_free_ uint32_t *place = calloc(w->nfunctions + 1, sizeof(*place));
-	size_t n = 0;
+	size_t n = 0, size = 0;
 
 	if (!place)
 		return ip_error("out of memory");
@@ -161,16 +212,21 @@ static int forget_functions(struct ip_site_monitor *w)
 		place[w->sites[i].function] = 1;
 	for (size_t i = 0; i < w->nfunctions; i++) {
 		const struct ip_monitor_function *f = &w->functions[i];
+		const char *name = w->names + f->name;
+		const size_t length = strlen(name) + 1;
 
 		if (!place[i] && (f->removed || (!f->off && !f->pending))) {
 			w->noff -= f->off;
-			free(f->name);
 			continue;
 		}
 		place[i] = n;
-		w->functions[n++] = w->functions[i];
+		memmove(w->names + size, name, length);
+		w->functions[n] = w->functions[i];
+		w->functions[n++].name = size;
+		size += length;
 	}
 	w->nfunctions = n;
+	w->names_size = size;
 	for (size_t i = 0; i < w->nsites; i++)
 		w->sites[i].function = place[w->sites[i].function];
 	return 0;
@@ -214,7 +270,7 @@ int ip_site_monitor_forget(struct ip_site_monitor *w, uint64_t start, uint64_t e
 	for (size_t i = 0; i < w->nsites; i++) {
 		const struct ip_monitor_site *s = &w->sites[i];
 
-		if (s->library && s->address >= start && s->address < end)
+		if (s->pages && s->address >= start && s->address < end)
 			lost[s->function] = true;
 		else
 			w->sites[n++] = *s;
@@ -285,14 +341,15 @@ void ip_site_monitor_clear(struct ip_site_monitor *w, struct ip_trace *trace)
 {
 	if (!w)
 		return;
-	for (size_t i = 0; i < w->nfunctions; i++) {
+	for (size_t i = 0; i < w->nfunctions; i++)
 		if ((w->functions[i].off || w->functions[i].pending) && !w->functions[i].removed)
 			ip_monitor_missing(w, &w->functions[i], ip_clock_now(), trace);
-		free(w->functions[i].name);
-	}
+	free(w->names);
 	free(w->sites);
 	free(w->functions);
 	free(w->pieces);
+	w->names = NULL;
+	w->names_size = 0;
 	w->sites = NULL;
 	w->functions = NULL;
 	w->pieces = NULL;

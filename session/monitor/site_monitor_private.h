@@ -11,15 +11,25 @@
 
 struct ip_monitor_site {
 	uint64_t address;
-	uint64_t library; /* where its module starts, if dlclose may unload that; 0: it may not */
-	uint32_t function;
-	uint8_t length, form, transit_regs;
-	int32_t jump; /* ip_probe_jump() */
 	uint8_t live[IP_SITE_MAX];
+	uint32_t function;
+	int32_t jump; /* ip_probe_jump() */
+	/* 1 + pages from where its module starts to its own page, if dlclose may unload the module;
+	 * 0: it may not */
+	uint32_t pages;
+	uint8_t length, form, transit_regs;
 };
 
+_Static_assert(sizeof(struct ip_monitor_site) == 32, "a session has millions of them");
+
+/* Where the site's module starts, if dlclose may unload that; 0: it may not. */
+static inline uint64_t ip_monitor_library(const struct ip_monitor_site *s)
+{
+	return s->pages ? ((s->address >> 12) - (s->pages - 1)) << 12 : 0;
+}
+
 struct ip_monitor_function {
-	char *name; /* the linker's name */
+	uint32_t name; /* the linker's name: where it begins in the text of all names */
 	uint32_t number;
 	bool off;	   /* its sites are idle, since another tool has changed one */
 	bool suspect;	   /* all its sites are to be looked at */
@@ -45,6 +55,8 @@ struct ip_site_monitor {
 	size_t nsites;
 	struct ip_monitor_function *functions;
 	size_t nfunctions, noff;
+	char *names; /* in the order of the functions, each with a zero */
+	size_t names_size;
 	struct ip_monitor_piece *pieces;
 	size_t npieces, at;
 	uint8_t *text;

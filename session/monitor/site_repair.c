@@ -81,7 +81,7 @@ static bool library_stands(const struct ip_site_monitor *w, struct settling *g, 
 		const struct ip_monitor_site *s = &w->sites[i];
 		uint8_t bytes[IP_SITE_MAX];
 
-		if (s->library != library)
+		if (ip_monitor_library(s) != library)
 			continue;
 		looks++;
 		g->stands = ip_target_read(w->target, s->address, bytes, s->length) == 0 &&
@@ -101,11 +101,11 @@ static int add_change(struct settling *g, const struct ip_site_monitor *w,
 			      .form = s->form,
 			      .jump = s->jump,
 			      .transit_regs = s->transit_regs,
-			      .may_go = s->library};
+			      .may_go = s->pages};
 
 	if (state == IP_SITE_FOREIGN || state == IP_SITE_KERNEL || state == IP_SITE_TRAPPED_IDLE)
 		return 0;
-	if (s->library && !holds_ours(state)) {
+	if (s->pages && !holds_ours(state)) {
 		g->late[s->function] |= live;
 		return 0;
 	}
@@ -136,7 +136,7 @@ static int gather(struct ip_site_monitor *w, struct settling *g, uint64_t now)
 
 			if (!f->suspect || g->gone[s->function])
 				continue;
-			if (s->library && pass == 0 && !library_stands(w, g, s->library)) {
+			if (s->pages && pass == 0 && !library_stands(w, g, ip_monitor_library(s))) {
 				g->gone[s->function] = true;
 				continue;
 			}
@@ -172,7 +172,7 @@ static void tell(struct ip_site_monitor *w, const struct settling *g, uint64_t n
 	if (!g->first || (w->told_ns && now - w->told_ns < TELL_NS))
 		return;
 	w->told_ns = now;
-	name = ip_demangle(w->functions[g->first->function].name, false);
+	name = ip_demangle(w->names + w->functions[g->first->function].name, false);
 	ip_notice("pid %d: somebody else changed %zu live site%s (the first: %s, of %s at %#lx): "
 		  "calls are missing while that lasts",
 		  w->target->pid, g->sites, g->sites == 1 ? "" : "s",
