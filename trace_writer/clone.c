@@ -60,13 +60,16 @@ static int copy_labels(const struct ip_trace *from, struct ip_trace *to)
 	to->labels = calloc(capacity, sizeof(*to->labels));
 	if (!to->labels)
 		return ip_error("out of memory");
-	for (size_t i = 0; i < from->nlabels; i++) {
-		char *label = strdup(from->labels[i].label);
-
-		if (!label)
-			return ip_error("out of memory");
-		to->labels[to->nlabels++] = (struct ip_ctf_label){from->labels[i].number, label};
+	to->label_text = malloc(from->label_size + 1);
+	if (!to->label_text)
+		return ip_error("out of memory");
+	if (from->nlabels) {
+		memcpy(to->labels, from->labels, from->nlabels * sizeof(*to->labels));
+		memcpy(to->label_text, from->label_text, from->label_size);
 	}
+	to->nlabels = from->nlabels;
+	to->label_size = from->label_size;
+	to->label_room = from->label_size + 1;
 	return 0;
 }
 

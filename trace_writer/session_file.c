@@ -16,6 +16,7 @@
 #include "common/trace/no_events.h"
 #include "common/trace/text_line.h"
 #include "hotpatcher/plan/payload_rules.h"
+#include "trace_writer/list_copy.h"
 #include "trace_writer/writer_private.h"
 
 #define LIBRARIES_MAX  10000u
@@ -39,11 +40,23 @@ void ip_trace_put_value(FILE *out, const char *value)
 	}
 }
 
+/* Waits until the lists are written: their modules may go from now on. 0, or -1 with an error. */
+static int finish_lists(struct ip_trace *trace)
+{
+	int ret = 0;
+
+	while (trace->ncopies)
+		ret |= ip_list_copy_finish(trace->copies[--trace->ncopies]);
+	free(ip_steal_ptr(trace->copies));
+	return ret;
+}
+
 static int copy_list(struct ip_trace *trace, const struct ip_module *module, const char *id)
 {
 	const struct ip_pl_header *h = module->list->header;
-	_cleanup_free_ char *name = NULL;
-	_cleanup_close_ int fd = -1;
+	_cleanup_free_ char *name = NULL, *path = NULL;
+	struct ip_list_copy *copy;
+	int fd;
 	uint64_t size = h->strings_offset + h->strings_size;
 	uint64_t probes_end = h->probes_offset + h->nprobes * sizeof(struct ip_pl_probe);
 	uint64_t functions_end =
@@ -52,18 +65,23 @@ static int copy_list(struct ip_trace *trace, const struct ip_module *module, con
 	size = probes_end > size ? probes_end : size;
 	size = functions_end > size ? functions_end : size;
 	if (asprintf(&name, "%s/%s.probes", IP_TRACE_SUBDIR, id) < 0)
+		name = NULL;
+	if (!name || asprintf(&path, "%s/%s", trace->dir, name) < 0) {
+		path = NULL;
 		return ip_error("out of memory");
+	}
 	unlinkat(trace->dirfd, name, 0); /* left by a session that was broken off, and goes on */
 	fd = ip_file_make(trace->dirfd, name, O_WRONLY);
 	if (fd < 0)
-		return ip_error_errno("cannot make %s/%s", trace->dir, name);
-	for (uint64_t done = 0; done < size;) {
-		ssize_t n = write(fd, (const char *)h + done, size - done);
-
-		if (n <= 0)
-			return ip_error_errno("cannot write %s/%s", trace->dir, name);
-		done += n;
+		return ip_error_errno("cannot make %s", path);
+	if (ip_array_grow(&trace->copies, trace->ncopies, sizeof(*trace->copies)) < 0) {
+		close(fd);
+		return -1;
 	}
+	if (ip_list_copy_start(fd, h, size, path, &copy) < 0)
+		return -1;
+	if (copy)
+		trace->copies[trace->ncopies++] = copy;
 	return 0;
 }
 
@@ -114,18 +132,33 @@ size_t ip_trace_functions(const struct ip_trace *trace)
 	return trace->nfunctions;
 }
 
-/* "MODULE:FUNCTION", malloc'ed; NULL: out of memory. */
-static char *join(const char *module, const char *function)
+/* Appends "MODULE:FUNCTION" to the text of all labels, of which a program has up to millions. 0, or
+ * -1 with an error. */
+static int add_label_text(struct ip_trace *trace, const char *module, const char *function,
+			  uint32_t *ret)
 {
-	const size_t length = strlen(module), size = strlen(function) + 1;
-	char *label = malloc(length + 1 + size);
+	const size_t length = strlen(module), size = strlen(function) + 1,
+		     end = trace->label_size + length + 1 + size;
+	char *at;
 
-	if (!label)
-		return NULL;
-	memcpy(label, module, length);
-	label[length] = ':';
-	memcpy(label + length + 1, function, size);
-	return label;
+	if (end > UINT32_MAX)
+		return ip_error("the names of the functions take more than 4 GiB");
+	if (end > trace->label_room) {
+		const size_t room = end > 2 * trace->label_room ? end : 2 * trace->label_room;
+
+		at = realloc(trace->label_text, room);
+		if (!at)
+			return ip_error("out of memory");
+		trace->label_text = at;
+		trace->label_room = room;
+	}
+	at = trace->label_text + trace->label_size;
+	memcpy(at, module, length);
+	at[length] = ':';
+	memcpy(at + length + 1, function, size);
+	*ret = trace->label_size;
+	trace->label_size = end;
+	return 0;
 }
 
 int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *module_path,
@@ -133,18 +166,14 @@ int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *modu
 {
 	_cleanup_free_ char *readable = ip_demangle(name, true);
 	const char *base = strrchr(module_path, '/');
-	char *label = NULL;
+	uint32_t label;
 
-	if ((trace->nlabels & (trace->nlabels - 1)) == 0) {
-		size_t capacity = trace->nlabels ? 2 * trace->nlabels : 1;
-		void *grown = realloc(trace->labels, capacity * sizeof(*trace->labels));
-
-		if (!grown)
-			return ip_error("out of memory");
-		trace->labels = grown;
-	}
-	if (!readable || !(label = join(base ? base + 1 : module_path, readable)))
+	if (ip_array_grow(&trace->labels, trace->nlabels, sizeof(*trace->labels)) < 0)
+		return -1;
+	if (!readable)
 		return ip_error("out of memory");
+	if (add_label_text(trace, base ? base + 1 : module_path, readable, &label) < 0)
+		return -1;
 	trace->labels[trace->nlabels++] = (struct ip_ctf_label){number, label};
 	/* the number of the other instance is next to it (ip_plan_bind) */
 	trace->nfunctions += !ip_trace_knows(trace, inlined ? number - 1 : number + 1);
@@ -262,8 +291,8 @@ static int add_jumps(struct ip_trace *trace, const struct ip_plan *plan,
 	return 0;
 }
 
-int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan,
-		      const struct ip_modules *modules, const struct ip_area *area)
+static int add_plan(struct ip_trace *trace, const struct ip_plan *plan,
+		    const struct ip_modules *modules, const struct ip_area *area)
 {
 	_cleanup_free_ int *index = calloc(modules->n ? modules->n : 1, sizeof(*index));
 
@@ -284,6 +313,19 @@ int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan,
 			return -1;
 	}
 	return add_jumps(trace, plan, modules, area);
+}
+
+int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan,
+		      const struct ip_modules *modules, const struct ip_area *area)
+{
+	const int added = add_plan(trace, plan, modules, area);
+
+	/* of two errors, the first one is told */
+	_cleanup_free_ char *why = added < 0 ? strdup(ip_error_message()) : NULL;
+
+	if (finish_lists(trace) < 0 && added == 0)
+		return -1;
+	return why ? ip_error("%s", why) : added;
 }
 
 int64_t ip_trace_add_signature(struct ip_trace *trace, const char *text)
@@ -540,8 +582,8 @@ void ip_trace_add_filter(struct ip_trace *trace, const char *text)
 	putc('\n', trace->text_out);
 }
 
-int ip_trace_add_others(struct ip_trace *trace, const struct ip_plan *plan,
-			const struct ip_modules *modules)
+static int add_others(struct ip_trace *trace, const struct ip_plan *plan,
+		      const struct ip_modules *modules)
 {
 	_cleanup_free_ bool *named = calloc(modules->n + 1, sizeof(*named));
 	char id[2 * IP_BUILD_ID_MAX + 1];
@@ -563,6 +605,14 @@ int ip_trace_add_others(struct ip_trace *trace, const struct ip_plan *plan,
 		putc('\n', trace->text_out);
 	}
 	return 0;
+}
+
+int ip_trace_add_others(struct ip_trace *trace, const struct ip_plan *plan,
+			const struct ip_modules *modules)
+{
+	const int added = add_others(trace, plan, modules);
+
+	return finish_lists(trace) < 0 ? -1 : added;
 }
 
 void ip_trace_add_filtered(struct ip_trace *trace, uint64_t events)

@@ -94,7 +94,12 @@ static int write_session(struct ip_trace *trace)
 	if (trace->idle_tsc)
 		fprintf(out, "idle\t%lu\n", trace->idle_tsc);
 	fprintf(out, "tsc_hz\t%lu\nends\tpackets\n", trace->hz);
-	fflush(trace->text_out);
+	if (fflush(trace->text_out) != 0 || ferror(trace->text_out)) {
+		fclose(out);
+		unlinkat(trace->dirfd, temporary, 0);
+		return ip_error("out of memory for the lines of %s/%s", trace->dir,
+				IP_TRACE_SESSION);
+	}
 	if (trace->text_size)
 		fwrite(trace->text, 1, trace->text_size, out);
 	if (trace->more_stops.n)
@@ -121,6 +126,7 @@ static int write_metadata(struct ip_trace *trace)
 				    .command = trace->command,
 				    .labels = trace->labels,
 				    .nlabels = trace->nlabels,
+				    .label_text = trace->label_text,
 				    .threads = trace->threads,
 				    .nthreads = trace->nthreads};
 

@@ -47,6 +47,26 @@ static void raise_descriptor_limit(void)
 	}
 }
 
+/* Appends to the body of the session file. open_memstream() would write to all of the room that it
+ * makes, and copy what it has. */
+static ssize_t append(void *cookie, const char *data, size_t size)
+{
+	struct ip_trace *trace = cookie;
+
+	if (size > trace->text_room - trace->text_size) {
+		const size_t room = 2 * trace->text_room + size;
+		char *text = realloc(trace->text, room);
+
+		if (!text)
+			return 0;
+		trace->text = text;
+		trace->text_room = room;
+	}
+	memcpy(trace->text + trace->text_size, data, size);
+	trace->text_size += size;
+	return size;
+}
+
 struct ip_trace *ip_trace_new(const char *dir)
 {
 	struct ip_trace *trace = calloc(1, sizeof(*trace));
@@ -55,7 +75,7 @@ struct ip_trace *ip_trace_new(const char *dir)
 		trace->dirfd = trace->old = trace->place.parent = -1;
 		trace->dir = strdup(dir);
 		trace->known = calloc(1, (IP_NUMBER_MAX + 8) / 8);
-		trace->text_out = open_memstream(&trace->text, &trace->text_size);
+		trace->text_out = fopencookie(trace, "w", (cookie_io_functions_t){.write = append});
 		if (trace->dir && trace->known && trace->text_out) {
 			raise_descriptor_limit();
 			return trace;
@@ -118,8 +138,6 @@ void ip_trace_close(struct ip_trace *trace)
 	if (!trace)
 		return;
 	ip_trace_close_streams(trace);
-	for (size_t i = 0; i < trace->nlabels; i++)
-		free((char *)trace->labels[i].label);
 	for (size_t i = 0; i < trace->nmodules; i++)
 		free(trace->modules[i]);
 	if (trace->text_out)
@@ -137,6 +155,7 @@ void ip_trace_close(struct ip_trace *trace)
 	free(trace->selections);
 	free(trace->streams);
 	free(trace->labels);
+	free(trace->label_text);
 	free(trace->threads);
 	free(trace->modules);
 	free(trace->known);

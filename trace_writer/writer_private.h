@@ -38,14 +38,19 @@ struct ip_trace {
 	size_t nstreams;
 	uint64_t bytes;
 	uint64_t *shared_bytes; /* of all traces that share one limit; NULL: this one has its own */
-	/* the body of the session file; lines are added as facts become known */
+	/* the body of the session file; lines are added as facts become known. text has what
+	 * text_out was flushed to */
 	char *text;
-	size_t text_size;
+	size_t text_size, text_room;
 	FILE *text_out;
-	struct ip_ctf_label *labels; /* owns the labels */
+	struct ip_ctf_label *labels;
 	size_t nlabels;
+	char *label_text; /* of all labels; room for label_room bytes */
+	size_t label_size, label_room;
 	struct ip_ctf_thread *threads;
 	size_t nthreads;
+	struct ip_list_copy **copies; /* that are being written */
+	size_t ncopies;
 	char **modules; /* "build-id bias" of the modules in the session file */
 	size_t nmodules;
 	uint8_t *known; /* bitmap of the numbers in the session file */

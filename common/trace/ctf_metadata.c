@@ -92,11 +92,13 @@ static int write_probes(FILE *out, const struct ip_ctf_metadata *m)
 {
 	fputs("enum probe : uint21_t {\n", out);
 	for (size_t i = 0; i < m->nlabels; i++) {
+		const char *label = m->label_text + m->labels[i].label;
+
 		if (m->labels[i].number == 0 || m->labels[i].number > IP_NUMBER_MAX)
 			return ip_error("metadata: probe number %u of %s is out of range",
-					m->labels[i].number, m->labels[i].label);
+					m->labels[i].number, label);
 		putc_unlocked('\t', out);
-		ip_ctf_write_string(out, m->labels[i].label);
+		ip_ctf_write_string(out, label);
 		ip_text_put(out, " = ");
 		ip_text_put_number(out, m->labels[i].number);
 		ip_text_put(out, ",\n");

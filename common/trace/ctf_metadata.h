@@ -11,8 +11,10 @@
 #include <stdio.h>
 
 struct ip_ctf_label {
-	uint32_t number;   /* probe number as in the records */
-	const char *label; /* "module:function"; several numbers may have the same label */
+	uint32_t number; /* probe number as in the records */
+	/* where it begins in the text of all labels: "module:function", and a zero; several numbers
+	 * may have the same label */
+	uint32_t label;
 };
 
 struct ip_ctf_thread {
@@ -30,6 +32,7 @@ struct ip_ctf_metadata {
 	const char *command;	    /* NULL: left out */
 	const struct ip_ctf_label *labels;
 	size_t nlabels;
+	const char *label_text;
 	const struct ip_ctf_thread *threads; /* become thread_TID = "NAME" of the environment */
 	size_t nthreads;
 };
