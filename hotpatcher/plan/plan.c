@@ -96,14 +96,61 @@ bool ip_plan_records(const struct ip_plan *plan)
 	return false;
 }
 
-static int add_function(struct ip_plan *plan, const struct ip_plan_function *f)
+static void add_function(struct ip_plan *plan, const struct ip_plan_function *f)
 {
-	if (ip_array_grow(&plan->functions, plan->nfunctions, sizeof(*plan->functions)) < 0)
-		return -1;
 	plan->functions[plan->nfunctions++] = *f;
 	plan->ncounts += f->duty == IP_DUTY_COUNT;
 	plan->nhists += f->duty == IP_DUTY_HIST || f->duty == IP_DUTY_TIMED;
+}
+
+/* Makes room for n more elements in *array, which has `have`. */
+static int reserve(void *array, size_t have, size_t n, size_t size)
+{
+	void **p = array;
+	void *grown = reallocarray(*p, have + n, size);
+
+	if (!grown)
+		return ip_error("out of memory");
+	*p = grown;
 	return 0;
+}
+
+static bool is_in(uint8_t state)
+{
+	return state == IP_CHOICE_SELECTED || state == IP_CHOICE_SILENT;
+}
+
+/* Makes room for the sites and functions of a module: at once, since to let arrays of this size
+ * grow costs more than to fill them. */
+static int reserve_module(struct ip_plan *plan, const struct ip_choice *choice, uint32_t m)
+{
+	const struct ip_probe_list *list = choice->modules->items[m].list;
+	const struct ip_module_choice *c = &choice->items[m];
+	size_t nsites = 0, nfunctions = 0, njumps = 0;
+
+	for (uint32_t i = 0; i < list->header->nprobes; i++) {
+		const struct ip_pl_probe *p = &list->probes[i];
+
+		if (!is_in(c->state[2 * p->function + !!(p->flags & IP_PROBE_INLINED)]))
+			continue;
+		nsites++;
+		njumps += ip_choice_follows(choice, m, i);
+	}
+	if (!nsites)
+		return 0;
+	for (size_t i = 0; i < 2ull * list->header->nfunctions; i++)
+		nfunctions += is_in(c->state[i]);
+	/* each jump may have an entry of its own */
+	return reserve(&plan->functions, plan->nfunctions, nfunctions + njumps,
+		       sizeof(*plan->functions)) < 0 ||
+			       reserve(&plan->changes, plan->nchanges, nsites,
+				       sizeof(*plan->changes)) < 0 ||
+			       reserve(&plan->function_of, plan->nchanges, nsites,
+				       sizeof(*plan->function_of)) < 0 ||
+			       reserve(&plan->probe_of, plan->nchanges, nsites,
+				       sizeof(*plan->probe_of)) < 0
+		       ? -1
+		       : 0;
 }
 
 /* Decides for each function of a module whether it is selected, and what its duty is. */
@@ -156,10 +203,10 @@ static int choose(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 	return 0;
 }
 
-/* Sets *ret to the index of the probe's function in the plan, and adds the function if it is not
- * there yet. The jumps of a function have an entry of their own. */
-static int place(struct ip_plan *plan, const struct ip_choice *choice, uint32_t m,
-		 const struct ip_pl_probe *probe, bool jumps, uint32_t *places, uint32_t *ret)
+/* Returns the index of the probe's function in the plan, and adds the function if it is not there
+ * yet. The jumps of a function have an entry of their own. */
+static uint32_t place(struct ip_plan *plan, const struct ip_choice *choice, uint32_t m,
+		      const struct ip_pl_probe *probe, bool jumps, uint32_t *places)
 {
 	const struct ip_module_choice *c = &choice->items[m];
 	bool inlined = probe->flags & IP_PROBE_INLINED;
@@ -178,12 +225,10 @@ static int place(struct ip_plan *plan, const struct ip_choice *choice, uint32_t 
 		f.duty = IP_DUTY_JUMP;
 
 	if (!*known) {
-		if (add_function(plan, &f) < 0)
-			return -1;
+		add_function(plan, &f);
 		*known = plan->nfunctions;
 	}
-	*ret = *known - 1;
-	return 0;
+	return *known - 1;
 }
 
 static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
@@ -200,6 +245,8 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 
 	if (!places)
 		return ip_error("out of memory");
+	if (reserve_module(plan, choice, m) < 0)
+		goto out;
 	for (uint32_t i = 0; i < list->header->nprobes; i++) {
 		const struct ip_pl_probe *probe = &list->probes[i];
 		uint8_t state =
@@ -214,14 +261,11 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 				      .transit_regs = ip_probe_transit_regs(probe),
 				      .may_go = module->may_go};
 
-		if ((state != IP_CHOICE_SELECTED && state != IP_CHOICE_SILENT) ||
-		    is_passed_over(selections, probe) ||
+		if (!is_in(state) || is_passed_over(selections, probe) ||
 		    verdict_on(selections, module, probe->function) == IP_VERDICT_RESTS ||
 		    (state == IP_CHOICE_SILENT && probe->kind == IP_PROBE_POINT))
 			continue;
-		if (place(plan, choice, m, probe, false, places, &group) < 0)
-			goto out;
-		function = group;
+		function = group = place(plan, choice, m, probe, false, places);
 		if (probe->kind == IP_PROBE_ENTRY && probe->frame < plan->functions[function].frame)
 			plan->functions[function].frame = probe->frame;
 		if (probe->flags & IP_PROBE_ENTRY_ONLY)
@@ -248,19 +292,13 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 				.module = module,
 				.to = &choice->modules->items[to->module]};
 
-			if (place(plan, choice, m, probe, true, places, &function) < 0 ||
-			    ip_array_grow(&plan->jumps, plan->njumps, sizeof(*plan->jumps)) < 0)
+			if (ip_array_grow(&plan->jumps, plan->njumps, sizeof(*plan->jumps)) < 0)
 				goto out;
+			function = place(plan, choice, m, probe, true, places);
 			plan->jumps[plan->njumps++] = jump;
 		} else if (ip_probe_jumps(probe)) {
 			choices->tails[probe->function] = 1;
 		}
-		/* function_of and probe_of grow together with changes */
-		if (ip_array_grow(&plan->changes, plan->nchanges, sizeof(*plan->changes)) < 0 ||
-		    ip_array_grow(&plan->function_of, plan->nchanges, sizeof(*plan->function_of)) <
-			    0 ||
-		    ip_array_grow(&plan->probe_of, plan->nchanges, sizeof(*plan->probe_of)) < 0)
-			goto out;
 		c.group = group;
 		plan->probe_of[plan->nchanges] = i;
 		plan->function_of[plan->nchanges] = function;
