@@ -166,7 +166,7 @@ int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *modu
 {
 	_cleanup_free_ char *readable = ip_demangle(name, true);
 	const char *base = strrchr(module_path, '/');
-	uint32_t label;
+	uint32_t label = 0;
 
 	if (ip_array_grow(&trace->labels, trace->nlabels, sizeof(*trace->labels)) < 0)
 		return -1;
@@ -181,9 +181,25 @@ int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *modu
 	return 0;
 }
 
+/* As ip_trace_put_value(), which writes what has to be replaced in it. */
+static void put_name(struct ip_text_line *line, const char *name)
+{
+	size_t plain = 0;
+	unsigned char c;
+
+	while ((c = name[plain]) >= 0x20 && c != 0x7f && c != '\\')
+		plain++;
+	if (!c) {
+		ip_text_put_bytes(line, name, plain);
+		return;
+	}
+	ip_text_flush(line);
+	ip_trace_put_value(line->out, name);
+}
+
 static int add_function(struct ip_trace *trace, const struct ip_plan_function *f, unsigned module)
 {
-	FILE *out = trace->text_out;
+	struct ip_text_line line;
 	const struct ip_probe_list *list = f->module->list;
 	const struct ip_pl_function *function = &list->functions[f->function];
 	const char *name = ip_probe_list_string(list, function->name);
@@ -192,22 +208,24 @@ static int add_function(struct ip_trace *trace, const struct ip_plan_function *f
 		return 0;
 	if (ip_trace_add_label(trace, f->number, f->module->path, name, f->inlined) < 0)
 		return -1;
-	ip_text_put(out, "function\t");
-	ip_text_put_number(out, f->number);
-	putc_unlocked('\t', out);
-	ip_text_put_number(out, module);
-	putc_unlocked('\t', out);
-	ip_trace_put_value(out, name);
-	putc_unlocked('\t', out);
-	ip_trace_put_value(out, function->file ? ip_probe_list_string(list, function->file) : "");
-	putc_unlocked('\t', out);
-	ip_text_put_number(out, function->line);
-	putc_unlocked('\t', out);
-	ip_text_put(out, f->jumps ? "j" : f->inlined ? "i" : f->entry_only ? "" : "-");
-	ip_text_put(out, f->entry_only ? "e" : "");
-	ip_text_put(out, f->returns ? "r\t" : "\t");
-	ip_text_put_number(out, f->frame == UINT32_MAX ? 0 : f->frame);
-	putc_unlocked('\n', out);
+	ip_text_begin(&line, trace->text_out);
+	ip_text_put(&line, "function\t");
+	ip_text_put_number(&line, f->number);
+	ip_text_put(&line, "\t");
+	ip_text_put_number(&line, module);
+	ip_text_put(&line, "\t");
+	put_name(&line, name);
+	ip_text_put(&line, "\t");
+	put_name(&line, function->file ? ip_probe_list_string(list, function->file) : "");
+	ip_text_put(&line, "\t");
+	ip_text_put_number(&line, function->line);
+	ip_text_put(&line, "\t");
+	ip_text_put(&line, f->jumps ? "j" : f->inlined ? "i" : f->entry_only ? "" : "-");
+	ip_text_put(&line, f->entry_only ? "e" : "");
+	ip_text_put(&line, f->returns ? "r\t" : "\t");
+	ip_text_put_number(&line, f->frame == UINT32_MAX ? 0 : f->frame);
+	ip_text_put(&line, "\n");
+	ip_text_flush(&line);
 	return 0;
 }
 

@@ -117,6 +117,7 @@ static int write_session(struct ip_trace *trace)
 static int write_metadata(struct ip_trace *trace)
 {
 	_cleanup_free_ char *temporary = NULL;
+	char buffer[65536]; /* of out, which is closed before it goes */
 	FILE *out;
 	struct utsname u = {0};
 	struct ip_ctf_metadata m = {.tsc_hz = trace->hz,
@@ -135,6 +136,7 @@ static int write_metadata(struct ip_trace *trace)
 	out = open_new(trace, IP_TRACE_SUBDIR "/metadata", &temporary);
 	if (!out)
 		return ip_error_errno("cannot write %s/metadata", trace->dir);
+	setvbuf(out, buffer, _IOFBF, sizeof(buffer));
 	uname(&u); /* m.host points into u */
 	memcpy(m.uuid, trace->uuid, sizeof(m.uuid));
 	if (ip_ctf_metadata_write(out, &m) < 0) {

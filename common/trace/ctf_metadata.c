@@ -88,8 +88,29 @@ static void write_env(FILE *out, const struct ip_ctf_metadata *m)
 	fputs("};\n\n", out);
 }
 
+/* As ip_ctf_write_string(), which writes what has to be replaced in it. */
+static void put_label(struct ip_text_line *line, const char *label)
+{
+	size_t plain = 0;
+	unsigned char c;
+
+	while ((c = label[plain]) >= ' ' && c != 0x7f && c != '"' && c != '\\')
+		plain++;
+	if (c) {
+		ip_text_flush(line);
+		ip_ctf_write_string(line->out, label);
+		return;
+	}
+	ip_text_put(line, "\"");
+	ip_text_put_bytes(line, label, plain);
+	ip_text_put(line, "\"");
+}
+
 static int write_probes(FILE *out, const struct ip_ctf_metadata *m)
 {
+	struct ip_text_line line;
+
+	ip_text_begin(&line, out);
 	fputs("enum probe : uint21_t {\n", out);
 	for (size_t i = 0; i < m->nlabels; i++) {
 		const char *label = m->label_text + m->labels[i].label;
@@ -97,12 +118,13 @@ static int write_probes(FILE *out, const struct ip_ctf_metadata *m)
 		if (m->labels[i].number == 0 || m->labels[i].number > IP_NUMBER_MAX)
 			return ip_error("metadata: probe number %u of %s is out of range",
 					m->labels[i].number, label);
-		putc_unlocked('\t', out);
-		ip_ctf_write_string(out, label);
-		ip_text_put(out, " = ");
-		ip_text_put_number(out, m->labels[i].number);
-		ip_text_put(out, ",\n");
+		ip_text_put(&line, "\t");
+		put_label(&line, label);
+		ip_text_put(&line, " = ");
+		ip_text_put_number(&line, m->labels[i].number);
+		ip_text_put(&line, ",\n");
 	}
+	ip_text_flush(&line);
 	/* An enumeration may not be empty, and no probe has number 0. */
 	fputs("	\"(none)\" = 0\n};\n\n", out);
 	return 0;
