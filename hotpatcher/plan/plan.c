@@ -20,14 +20,13 @@
 
 #define PAGE_SIZE 4096ull
 
-static bool can_cross(const struct ip_arch *arch, const struct ip_change *c)
+static bool can_cross(const struct ip_arch *arch, const struct ip_pl_probe *probe, uint64_t address)
 {
-	uint64_t next_page = (c->address & ~(PAGE_SIZE - 1)) + PAGE_SIZE;
+	uint64_t room = PAGE_SIZE - address % PAGE_SIZE; /* to the end of the page */
 	uint8_t bytes[IP_SITE_MAX];
 
-	return c->address + c->length <= next_page ||
-	       arch->transit(c->form, c->transit_regs, c->length, next_page - c->address, bytes) >
-		       0;
+	return probe->length <= room || arch->transit(probe->form, ip_probe_transit_regs(probe),
+						      probe->length, room, bytes) > 0;
 }
 
 static enum ip_verdict verdict_on(const struct ip_selections *selections,
@@ -167,14 +166,10 @@ static int choose(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 		const struct ip_pl_function *f = &list->functions[probe->function];
 		bool inlined = probe->flags & IP_PROBE_INLINED;
 		uint32_t at = 2 * probe->function + inlined, other = 2 * probe->function + !inlined;
-		const struct ip_change change = {.address = module->load_bias + probe->offset,
-						 .length = probe->length,
-						 .form = probe->form,
-						 .transit_regs = ip_probe_transit_regs(probe)};
 		enum ip_verdict verdict;
 		bool selected;
 
-		if (!can_cross(arch, &change))
+		if (!can_cross(arch, probe, module->load_bias + probe->offset))
 			c->broken[probe->function] = 1;
 		if (is_passed_over(selections, probe))
 			continue;
@@ -251,15 +246,9 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 		const struct ip_pl_probe *probe = &list->probes[i];
 		uint8_t state =
 			choices->state[2 * probe->function + !!(probe->flags & IP_PROBE_INLINED)];
+		const uint64_t address = module->load_bias + probe->offset;
 		uint32_t function, group;
-		struct ip_change c = {.address = module->load_bias + probe->offset,
-				      .length = probe->length,
-				      .kind = probe->kind,
-				      .form = probe->form,
-				      .jump = ip_probe_jump(probe),
-				      .regs = probe->regs,
-				      .transit_regs = ip_probe_transit_regs(probe),
-				      .may_go = module->may_go};
+		struct ip_change *c;
 
 		if (!is_in(state) || is_passed_over(selections, probe) ||
 		    verdict_on(selections, module, probe->function) == IP_VERDICT_RESTS ||
@@ -276,12 +265,10 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 		if (plan->functions[function].duty == IP_DUTY_COUNT &&
 		    (probe->kind == IP_PROBE_EXIT || probe->kind == IP_PROBE_TAIL_EXIT))
 			continue; /* the entry alone is enough: the exit stays idle */
-		if (!can_cross(arch, &c)) {
+		if (!can_cross(arch, probe, address)) {
 			plan->left_out++;
 			continue;
 		}
-		if (arch->idle(probe->form, probe->length, c.jump, c.old_bytes) < 0)
-			goto out;
 		if (ip_choice_follows(choice, m, i)) {
 			const struct ip_tail_callee *to = &choices->targets[i];
 			const struct ip_plan_jump jump = {
@@ -299,10 +286,20 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 		} else if (ip_probe_jumps(probe)) {
 			choices->tails[probe->function] = 1;
 		}
-		c.group = group;
+		c = &plan->changes[plan->nchanges];
+		*c = (struct ip_change){.address = address,
+					.group = group,
+					.length = probe->length,
+					.kind = probe->kind,
+					.form = probe->form,
+					.jump = ip_probe_jump(probe),
+					.regs = probe->regs,
+					.transit_regs = ip_probe_transit_regs(probe),
+					.may_go = module->may_go};
+		if (arch->idle(probe->form, probe->length, c->jump, c->old_bytes) < 0)
+			goto out;
 		plan->probe_of[plan->nchanges] = i;
-		plan->function_of[plan->nchanges] = function;
-		plan->changes[plan->nchanges++] = c;
+		plan->function_of[plan->nchanges++] = function;
 	}
 	plan->nmodules_patched += plan->nchanges > before;
 	ret = 0;
