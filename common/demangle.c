@@ -155,6 +155,11 @@ static char *demangle_d(const char *name, bool with_args)
 	return demangled;
 }
 
+bool ip_name_is_plain(const char *linker_name)
+{
+	return linker_name[0] != '_' && !linker_name[ip_base_name_length(linker_name)];
+}
+
 char *ip_demangle(const char *linker_name, bool with_args)
 {
 	size_t n = ip_base_name_length(linker_name);

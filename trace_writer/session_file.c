@@ -164,15 +164,17 @@ static int add_label_text(struct ip_trace *trace, const char *module, const char
 int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *module_path,
 		       const char *name, bool inlined)
 {
-	_cleanup_free_ char *readable = ip_demangle(name, true);
+	const bool plain = ip_name_is_plain(name);
+	_cleanup_free_ char *readable = plain ? NULL : ip_demangle(name, true);
 	const char *base = strrchr(module_path, '/');
 	uint32_t label = 0;
 
 	if (ip_array_grow(&trace->labels, trace->nlabels, sizeof(*trace->labels)) < 0)
 		return -1;
-	if (!readable)
+	if (!plain && !readable)
 		return ip_error("out of memory");
-	if (add_label_text(trace, base ? base + 1 : module_path, readable, &label) < 0)
+	if (add_label_text(trace, base ? base + 1 : module_path, plain ? name : readable, &label) <
+	    0)
 		return -1;
 	trace->labels[trace->nlabels++] = (struct ip_ctf_label){number, label};
 	/* the number of the other instance is next to it (ip_plan_bind) */

@@ -99,6 +99,8 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
  * name is not mangled. Compiler suffixes are dropped first, but a part is shown: "name [part]".
  * with_args: keeps the argument list. */
 char *ip_demangle(const char *linker_name, bool with_args);
+/* Returns whether ip_demangle() returns a copy of the name, as of most names of C. */
+bool ip_name_is_plain(const char *linker_name);
 
 /* Length of name without the compiler's suffixes. */
 size_t ip_base_name_length(const char *linker_name);
