@@ -23,7 +23,7 @@ int ip_each_site(const struct ip_target *target, const struct ip_module *module,
 			      const uint8_t *bytes),
 		 void *data)
 {
-	const size_t piece = 1 << 20;
+	const size_t piece = 1 << 17;
 	_cleanup_free_ uint8_t *text = malloc(piece + IP_SITE_MAX);
 	uint64_t start = 0, end = 0; /* the addresses whose bytes text holds */
 
