@@ -230,7 +230,8 @@ static int carry_out(struct ip_session *s)
 	    ip_filters_add_plan(&s->options->filters, s->area, &s->plan) < 0 ||
 	    ip_trace_add_plan(s->trace, &s->plan, &s->modules, s->area) < 0 ||
 	    (s->counters && ip_counters_plan(s->counters, &s->plan, s->trace) < 0) ||
-	    ip_controllers_planned(s, &s->plan) < 0 || ip_trace_sync(s->trace) < 0)
+	    ip_controllers_planned(s, &s->plan) < 0 || ip_trace_sync(s->trace) < 0 ||
+	    ip_area_await_allocated(s->area, s->target->pid) < 0)
 		return -1;
 	if (s->counters && !s->options->marks_tails)
 		ip_counters_tell_tails(&s->plan, s->target->pid);

@@ -17,6 +17,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/units.h"
+#include "hotpatcher/shm/area_allocation.h"
 #include "hotpatcher/shm/late_slots.h"
 
 /* Sub-buffers. 256 of them are 8 MiB. With two more for each thread they last for the first
@@ -250,6 +251,7 @@ void ip_area_close(struct ip_area *area)
 {
 	if (!area)
 		return;
+	ip_area_allocation_finish(area->allocation);
 	if (area->header)
 		munmap(area->header, area->mapped);
 	close(area->fd);
@@ -375,12 +377,28 @@ uint32_t ip_area_next_session(const struct ip_area *area)
 	return next;
 }
 
+static int no_memory(const struct ip_area *area, pid_t pid, int error)
+{
+	char have[16];
+
+	errno = error;
+	return ip_error_errno("pid %d: cannot allocate %s of ring memory (--memory takes less)",
+			      pid, ip_format_size(data_size(area), have));
+}
+
+int ip_area_await_allocated(struct ip_area *area, pid_t pid)
+{
+	int error = ip_area_allocation_finish(ip_steal_ptr(area->allocation));
+
+	return error ? no_memory(area, pid, error) : 0;
+}
+
 int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *needs)
 {
 	uint64_t size, n;
 	struct ip_area_header *h;
-	char have[16];
 	struct stat st;
+	int error;
 
 	if (divide(area, needs) < 0)
 		return -1;
@@ -395,16 +413,17 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	/* To allocate and zero all of 64 MiB takes longer than everything else in an attach to ten
 	 * thousand functions. */
 	area->ngrown = first_subbufs(area, pid, needs->modes);
-	if (fallocate(area->fd, 0, IP_AREA_DATA_OFFSET, (uint64_t)area->ngrown * IP_SUBBUF_SIZE) <
-		    0 ||
-	    (area->blocks.n &&
+	if ((area->blocks.n &&
 	     fallocate(area->fd, 0, area->blocks.at,
 		       round_up(area->blocks.all * area->blocks.size, 4096)) < 0) ||
 	    (area->numbers && fallocate(area->fd, 0, IP_AREA_DUTIES_OFFSET,
 					round_up(area->numbers * sizeof(*area->duties), 4096)) < 0))
-		return ip_error_errno(
-			"pid %d: cannot allocate %s of ring memory (--memory takes less)", pid,
-			ip_format_size(size, have));
+		return no_memory(area, pid, errno);
+	error = ip_area_allocation_start(area->fd, IP_AREA_DATA_OFFSET,
+					 (uint64_t)area->ngrown * IP_SUBBUF_SIZE,
+					 &area->allocation);
+	if (error)
+		return no_memory(area, pid, error);
 	if (area_map(area, IP_AREA_DATA_OFFSET + size) < 0)
 		return -1;
 	h = area->header;
@@ -543,6 +562,7 @@ void ip_area_end(struct ip_area *area)
 {
 	off_t end = lseek(area->fd, 0, SEEK_END);
 
+	ip_area_allocation_finish(ip_steal_ptr(area->allocation));
 	/* after this, events of a late hook have no values */
 	fallocate(area->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, IP_AREA_PROGRAMS_OFFSET,
 		  IP_AREA_DATA_OFFSET - IP_AREA_PROGRAMS_OFFSET);

@@ -24,12 +24,14 @@
 
 struct ip_area {
 	int fd;
-	size_t mapped;		 /* bytes mapped here */
-	uint64_t window;	 /* bytes that the target has mapped, from the start to the end */
-	uint64_t most;		 /* bytes that it can have mapped; no session can use more */
-	bool tables;		 /* the target has the tables mapped (ip_area_look()) */
-	uint32_t nsubbufs;	 /* number in the current session; some may not be allocated yet */
-	uint32_t ngrown;	 /* allocated, and handed to the runtime */
+	size_t mapped;	   /* bytes mapped here */
+	uint64_t window;   /* bytes that the target has mapped, from the start to the end */
+	uint64_t most;	   /* bytes that it can have mapped; no session can use more */
+	bool tables;	   /* the target has the tables mapped (ip_area_look()) */
+	uint32_t nsubbufs; /* number in the current session; some may not be allocated yet */
+	uint32_t ngrown;   /* allocated, and handed to the runtime */
+	/* of the first sub-buffers, while it goes on; NULL: none does */
+	struct ip_area_allocation *allocation;
 	struct ip_blocks blocks; /* of meters; the target can overwrite the header's copy */
 	uint32_t numbers;	 /* all probe numbers below it have duties */
 	/* as in struct ip_rt_private (bounds.h) */
@@ -123,10 +125,13 @@ int ip_area_plan(struct ip_area *area, pid_t pid, const struct ip_area_needs *ne
 uint64_t ip_area_size_for(uint64_t memory);
 
 /* Starts a session with empty slots, a pool of sub-buffers and blocks of meters. Meters are all
- * allocated and zero. Of the sub-buffers, as many are allocated as last for a while. The caller
- * must hold the session lock, and the gate must be closed. Sets header->session. The duty of every
- * number is to log, until ip_area_set_duty(). */
+ * allocated and zero. Of the sub-buffers, as many are allocated as last for a while; this may still
+ * go on until ip_area_await_allocated(). The caller must hold the session lock, and the gate must
+ * be closed. Sets header->session. The duty of every number is to log, until ip_area_set_duty(). */
 int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *needs);
+/* To be called before the gate opens: waits until the first sub-buffers are allocated. Returns 0,
+ * or -1 with an error: there is no memory for them, and the session cannot begin. */
+int ip_area_await_allocated(struct ip_area *area, pid_t pid);
 /* Returns the number that the next session will have. The caller must hold the session lock. */
 uint32_t ip_area_next_session(const struct ip_area *area);
 /* Allocates some more of the pool, and only then hands it to the runtime. Returns 1: call it again,
