@@ -219,6 +219,27 @@ static void end_stacks(struct ip_session *s, bool live)
 		ip_stacks_destroy(ip_steal_ptr(s->stacks));
 }
 
+/* Gives functions their numbers, and tells filters and trace of them while stubs are written. */
+static int bind_plan(struct ip_session *s)
+{
+	_cleanup_free_ char *why = NULL;
+	struct ip_stub_writer *writer;
+	int told;
+
+	if (ip_plan_bind_begin(&s->plan, s->target, s->area, &writer) < 0)
+		return -1;
+	told = ip_filters_add_plan(&s->options->filters, s->area, &s->plan) < 0 ||
+			       ip_trace_add_plan(s->trace, &s->plan, &s->modules, s->area) < 0
+		       ? -1
+		       : 0;
+	if (told < 0)
+		why = strdup(ip_error_message());
+	if (ip_plan_bind_end(writer) < 0 && told == 0)
+		return -1;
+	/* of two errors, the first one is told */
+	return told < 0 ? ip_error("%s", why ? why : "out of memory") : 0;
+}
+
 /* Writes stubs, numbers and duties, so that each site has a stub to lead to; then makes the sites
  * live. The area must be locked. */
 static int carry_out(struct ip_session *s)
@@ -226,9 +247,7 @@ static int carry_out(struct ip_session *s)
 	struct ip_patch_result result = {0};
 	int ret = -1;
 
-	if (ip_plan_bind(&s->plan, s->target, s->area) < 0 ||
-	    ip_filters_add_plan(&s->options->filters, s->area, &s->plan) < 0 ||
-	    ip_trace_add_plan(s->trace, &s->plan, &s->modules, s->area) < 0 ||
+	if (bind_plan(s) < 0 ||
 	    (s->counters && ip_counters_plan(s->counters, &s->plan, s->trace) < 0) ||
 	    ip_controllers_planned(s, &s->plan) < 0 || ip_trace_sync(s->trace) < 0 ||
 	    ip_area_await_allocated(s->area, s->target->pid) < 0)

@@ -110,6 +110,14 @@ int ip_plan_mark_whole(const struct ip_plan *plan, bool *marks);
  * (no site jumps there yet), and fills in the live form of every site. */
 int ip_plan_bind(struct ip_plan *plan, struct ip_target *target, struct ip_area *area);
 
+/* The same in two steps. After the first one functions have their numbers, and stubs are being
+ * written: see ip_stub_writer_start() for what may not be touched until the second one, which must
+ * come if the first one did not fail. Each returns 0, or -1 with an error. */
+struct ip_stub_writer;
+int ip_plan_bind_begin(struct ip_plan *plan, struct ip_target *target, struct ip_area *area,
+		       struct ip_stub_writer **ret);
+int ip_plan_bind_end(struct ip_stub_writer *writer);
+
 /* Returns whether durations of the function's calls are measured in the process. */
 bool ip_plan_measures(const struct ip_plan_function *function);
 

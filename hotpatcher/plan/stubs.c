@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/trace/trace_format.h"
 #include "hotpatcher/plan/plan.h"
 #include "hotpatcher/plan/stub_layout.h"
 #include "hotpatcher/plan/stub_pools.h"
+#include "hotpatcher/plan/stub_writer.h"
 #include "hotpatcher/plan/window/area_window.h"
 #include "hotpatcher/process/pagemap.h"
 
@@ -245,109 +247,6 @@ static int write_pool_head(const struct ip_target *target, uint64_t pool)
 	return ip_target_write(target, pool, head, sizeof(head));
 }
 
-/* Writes stubs. Stubs that follow each other are written together. */
-struct writer {
-	const struct ip_target *target;
-	uint8_t buffer[65536];
-	uint64_t address; /* the address of buffer[0] */
-	size_t used;
-};
-
-static int writer_flush(struct writer *w)
-{
-	int ret = w->used ? ip_target_write(w->target, w->address, w->buffer, w->used) : 0;
-
-	w->used = 0;
-	return ret;
-}
-
-static int writer_add(struct writer *w, uint64_t address, const uint8_t *bytes, size_t size)
-{
-	if (w->used && (w->address + w->used != address || w->used + size > sizeof(w->buffer)) &&
-	    writer_flush(w) < 0)
-		return -1;
-	if (!w->used)
-		w->address = address;
-	memcpy(w->buffer + w->used, bytes, size);
-	w->used += size;
-	return 0;
-}
-
-#define UNSORTED_SHARE 64 /* one part in so many of the stubs may be out of order */
-
-/* A change, counted from the module's first one, and where its stub lies among the module's. */
-struct wanted {
-	uint32_t offset, change;
-};
-
-static int by_stub(const void *a, const void *b)
-{
-	const struct wanted *x = a, *y = b;
-
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
-
-/* Stubs of their own come first in the layout, in the order of the probes. The others follow almost
- * in that order (stub_layout.c). So the changes are in order, or nearly so, if those with a stub of
- * their own come first. A stub out of order costs one more write; with many of them it is better
- * to sort. */
-static void sort_wanted(struct wanted *wanted, size_t n)
-{
-	size_t descents = 0;
-
-	for (size_t i = 1; i < n; i++)
-		descents += wanted[i].offset < wanted[i - 1].offset;
-	if (descents > n / UNSORTED_SHARE)
-		qsort(wanted, n, sizeof(*wanted), by_stub);
-}
-
-static int write_stub(struct writer *w, const struct ip_arch *arch, uint64_t pool,
-		      const struct ip_change *c, uint32_t number, uint64_t stub)
-{
-	const struct ip_rt_anchor *anchor = &w->target->anchor;
-	const bool returns = ip_probe_returns(c->kind, c->form);
-	uint8_t bytes[64];
-
-	if (c->form == IP_FORM_JUMP) {
-		if (arch->jump_stub(stub, anchor->jump_hooks[c->kind - 1],
-				    pool + IP_POOL_JUMP_SLOT(c->kind), number,
-				    c->address + c->length, bytes) < 0)
-			return -1;
-		return writer_add(w, stub, bytes, arch->jump_stub_size);
-	}
-	if (c->form == IP_FORM_TAIL) {
-		if (arch->tail_stub(stub, anchor->tail_hook, pool + IP_POOL_TAIL_SLOT, number,
-				    c->address + c->length + (uint64_t)(int64_t)c->jump, bytes) < 0)
-			return -1;
-		return writer_add(w, stub, bytes, arch->jump_stub_size);
-	}
-	if (arch->stub(c->regs, stub,
-		       returns ? anchor->return_hooks[0] : anchor->hooks[c->kind - 1][c->regs],
-		       pool + (returns ? IP_POOL_RETURN_SLOT(0) : IP_POOL_SLOT(c->kind, c->regs)),
-		       number, bytes) < 0)
-		return -1;
-	return writer_add(w, stub, bytes, arch->stub_size);
-}
-
-/* Writes the stub of a site whose values are recorded. It passes a payload number instead of the
- * function's number. */
-static int write_payload_stub(struct writer *w, const struct ip_arch *arch, uint64_t pool,
-			      const struct ip_change *c, uint32_t payload, uint64_t stub)
-{
-	const struct ip_rt_anchor *anchor = &w->target->anchor;
-	bool jump = c->form == IP_FORM_JUMP, returns = ip_probe_returns(c->kind, c->form);
-	uint64_t hook = returns ? anchor->return_hooks[1]
-				: anchor->payload_hooks[c->kind - 1][jump],
-		 slot = pool +
-			(returns ? IP_POOL_RETURN_SLOT(1) : IP_POOL_PAYLOAD_SLOT(c->kind, jump));
-	uint8_t bytes[64];
-	int ret = jump ? arch->jump_stub(stub, hook, slot, payload, c->address + c->length, bytes)
-		       : arch->stub(IP_REGS_ALL, stub, hook, slot, payload, bytes);
-
-	return ret < 0 ? -1
-		       : writer_add(w, stub, bytes, jump ? arch->jump_stub_size : arch->stub_size);
-}
-
 /* Gives the module's payload stubs their numbers, which they keep. In this session the numbers have
  * no meaning at first. */
 static int number_payloads(struct ip_area *area, const struct ip_area_module *m,
@@ -378,35 +277,37 @@ static int number_payloads(struct ip_area *area, const struct ip_area_module *m,
 	return 0;
 }
 
-/* Binds the changes [first, last), which all belong to one module. */
+/* Gives the changes [first, last), which all belong to one module, their numbers, and the writer
+ * the places of their stubs. */
 static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip_area *area,
-		       const struct ip_arch *arch, size_t first, size_t last, struct wanted *wanted,
-		       struct writer *w)
+		       size_t first, size_t last, struct ip_stub_writer *writer)
 {
+	const struct ip_arch *arch = target->arch;
 	const struct ip_module *module = plan->functions[plan->function_of[first]].module;
 	uint32_t nfunctions = module->list->header->nfunctions;
 	struct ip_area_module *entry = find_entry(area, module), is, *m = &is;
-	uint32_t first_program = area->nprograms - plan->nprograms, first_payload = 0;
-	size_t next[2] = {0}; /* in wanted: of stubs of their own, and of the others */
-	struct ip_stub_layout map;
+	struct ip_stub_batch batch = {
+		.first = first, .last = last, .first_program = area->nprograms - plan->nprograms};
 	int ret = -1;
 
-	if (ip_stub_layout_make(module->list, arch, plan->program_of, &map) < 0)
+	if (ip_stub_layout_make(module->list, arch, plan->program_of, &batch.layout) < 0)
 		return ip_error_prefix("%s", module->path);
 	if (!entry && module->may_go)
 		entry = take_over_entry(area, target, module, arch->reach);
-	if (!entry && new_entry(area, target, module, arch, map.size, &entry) < 0)
+	if (!entry && new_entry(area, target, module, arch, batch.layout.size, &entry) < 0)
 		goto out;
 	/* the target may change the entry, so the checked copy is the one that is used */
 	copy_entry(&is, entry);
-	if (!is_in_pool(&target->anchor, module, m, map.size) || m->nfunctions != nfunctions ||
-	    !m->first_number ||
+	if (!is_in_pool(&target->anchor, module, m, batch.layout.size) ||
+	    m->nfunctions != nfunctions || !m->first_number ||
 	    m->first_number + (uint64_t)IP_NUMBERS_PER_FUNCTION * nfunctions > IP_NUMBER_MAX) {
 		ip_error("pid %d: the runtime's memory is damaged (stubs of %s)", target->pid,
 			 module->path);
 		goto out;
 	}
-	if (write_pool_head(target, pool_address(&target->anchor, module, m)) < 0)
+	batch.stubs = m->stubs;
+	batch.pool = pool_address(&target->anchor, module, m);
+	if (write_pool_head(target, batch.pool) < 0)
 		goto out;
 	for (size_t i = 0; i < plan->nfunctions; i++) {
 		struct ip_plan_function *f = &plan->functions[i];
@@ -415,87 +316,67 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 			f->number = m->first_number + IP_NUMBERS_PER_FUNCTION * f->function +
 				    f->inlined;
 	}
-	if (plan->program_of && number_payloads(area, entry, &map, &first_payload) < 0) {
+	if (plan->program_of &&
+	    number_payloads(area, entry, &batch.layout, &batch.first_payload) < 0) {
 		ip_error_prefix("%s", module->path);
 		goto out;
 	}
-	for (size_t i = first; i < last; i++)
-		next[1] += ip_form_has_own_stub(plan->changes[i].form);
-	for (size_t i = first; i < last; i++) {
-		struct ip_change *c = &plan->changes[i];
-		struct wanted *want = &wanted[next[!ip_form_has_own_stub(c->form)]++];
-		uint32_t probe = plan->probe_of[i];
-		bool values = plan->program_of && plan->program_of[i] && map.payload_offsets[probe];
-		uint32_t offset = values ? map.payload_offsets[probe] : map.offsets[probe];
-
-		if (plan->functions[plan->function_of[i]].jumps)
-			offset = map.jump_offsets[probe];
-		*want = (struct wanted){offset, i - first};
-		if (arch->live(c->form, c->length, c->address, m->stubs + offset, c->new_bytes) < 0)
-			goto out;
-	}
-	sort_wanted(wanted, last - first);
-	for (size_t i = 0; i < last - first; i++) {
-		const size_t change = first + wanted[i].change;
-		const uint64_t stub = m->stubs + wanted[i].offset;
-
-		if (i && wanted[i].offset == wanted[i - 1].offset)
-			continue;
-		if (plan->program_of && plan->program_of[change] &&
-		    map.payload_offsets[plan->probe_of[change]]) {
-			uint32_t payload = first_payload + map.payloads[plan->probe_of[change]];
-
-			area->payloads[payload] = (struct ip_payload){
-				plan->functions[plan->function_of[change]].number,
-				first_program + plan->program_of[change]};
-			if (write_payload_stub(w, arch, pool_address(&target->anchor, module, m),
-					       &plan->changes[change], payload, stub) < 0)
-				goto out;
-			continue;
-		}
-		if (write_stub(w, arch, pool_address(&target->anchor, module, m),
-			       &plan->changes[change],
-			       plan->functions[plan->function_of[change]].number, stub) < 0)
-			goto out;
-	}
-	ret = writer_flush(w);
+	ret = ip_stub_writer_add(writer, &batch);
 out:
-	ip_stub_layout_clear(&map);
+	ip_stub_layout_clear(&batch.layout);
 	return ret;
 }
 
-int ip_plan_bind(struct ip_plan *plan, struct ip_target *target, struct ip_area *area)
+static int bind_modules(struct ip_plan *plan, struct ip_target *target, struct ip_area *area,
+			struct ip_stub_writer *writer)
 {
-	struct wanted *wanted = calloc(plan->nchanges ? plan->nchanges : 1, sizeof(*wanted));
-	struct writer *w = calloc(1, sizeof(*w));
-	size_t first = 0, last;
-	int ret = -1;
+	size_t last;
 
-	if (!wanted || !w) {
-		ip_error("out of memory");
-		goto out;
-	}
-	w->target = target;
 	/* before any stub leads to a hook that reads them (runtime/area_window.c) */
 	if (plan->program_of && ip_area_window_fit(target, area, 0, true) < 0)
-		goto out;
+		return -1;
 	if (ip_area_reserve_values(area, 0, plan->nprograms) < 0)
-		goto out;
+		return -1;
 	for (size_t i = 0; i < plan->nprograms; i++)
 		ip_area_add_program(area, &plan->programs[i]);
 	/* changes are ordered by module (ip_plan_select) */
-	for (; first < plan->nchanges; first = last) {
+	for (size_t first = 0; first < plan->nchanges; first = last) {
 		uint32_t module = plan->functions[plan->function_of[first]].module_index;
 
 		for (last = first; last < plan->nchanges; last++)
 			if (plan->functions[plan->function_of[last]].module_index != module)
 				break;
-		if (bind_module(plan, target, area, target->arch, first, last, wanted, w) < 0)
-			goto out;
+		if (bind_module(plan, target, area, first, last, writer) < 0)
+			return -1;
 	}
-	ret = 0;
-out:
-	free(wanted);
-	free(w);
+	return 0;
+}
+
+int ip_plan_bind_begin(struct ip_plan *plan, struct ip_target *target, struct ip_area *area,
+		       struct ip_stub_writer **ret)
+{
+	*ret = ip_stub_writer_create(plan, target, area->payloads);
+	if (!*ret)
+		return -1;
+	if (bind_modules(plan, target, area, *ret) < 0) {
+		ip_stub_writer_destroy(ip_steal_ptr(*ret));
+		return -1;
+	}
+	ip_stub_writer_start(*ret);
+	return 0;
+}
+
+int ip_plan_bind_end(struct ip_stub_writer *writer)
+{
+	int ret = ip_stub_writer_finish(writer);
+
+	ip_stub_writer_destroy(writer);
 	return ret;
+}
+
+int ip_plan_bind(struct ip_plan *plan, struct ip_target *target, struct ip_area *area)
+{
+	struct ip_stub_writer *writer;
+
+	return ip_plan_bind_begin(plan, target, area, &writer) < 0 ? -1 : ip_plan_bind_end(writer);
 }

@@ -2,9 +2,12 @@
 /*
  * Stubs: where they go, what they say, and that a second session finds them as the first left them.
  */
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/trace/trace_format.h"
@@ -540,6 +543,60 @@ static void test_all_that_there_is_is_given_away(void **state)
 	assert_in_range(number_of(INSIDE), IP_NUMBER_MAX - 2, IP_NUMBER_MAX);
 }
 
+#define MANY	  3000 /* functions: more sites than one thread writes the stubs of */
+#define MANY_POOL 0x80000ull
+
+/* Of a large program another thread writes the stubs; they say the same. */
+static void test_many(void **state)
+{
+	static struct fake_probe many[2 * MANY];
+	static char names[MANY][8];
+	const struct fake_recipe large = {
+		.build_id = "many", .probes = many, .nprobes = 2 * MANY, .text_pages = 32};
+	const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY},
+			    head_only = {POOL + IP_POOL_HEAD, RLIM_INFINITY};
+	struct ip_stub_writer *writer;
+	bool direct;
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * MANY; i++) {
+		sprintf(names[i / 2], "f%u", i / 2);
+		many[i] = (struct fake_probe){.function = names[i / 2],
+					      .offset = FAKE_TEXT + 16 * i,
+					      .kind = i % 2 ? IP_PROBE_EXIT : IP_PROBE_ENTRY,
+					      .regs = i % 2 ? IP_REGS_RETURN : IP_REGS_ENTRY};
+	}
+	fake_target_set_runtime(target, NEAR, POOL, MANY_POOL);
+	load(&large, BIAS);
+	assert_int_equal(ip_plan_select(target, &modules, &all, &plan), 0);
+	assert_int_equal(plan.nchanges, 2 * MANY);
+	/* what fails there is told here */
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &head_only), 0);
+	assert_int_equal(ip_plan_bind_begin(&plan, target, area, &writer), 0);
+	ip_error("another error");
+	assert_int_equal(ip_plan_bind_end(writer), -1);
+	assert_error("cannot write 0x");
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+
+	assert_int_equal(ip_plan_bind_begin(&plan, target, area, &writer), 0);
+	/* numbers are there at once */
+	for (size_t i = 0; i < plan.nfunctions; i++)
+		assert_int_equal(plan.functions[i].number,
+				 1 + IP_NUMBERS_PER_FUNCTION * plan.functions[i].function);
+	assert_int_equal(ip_plan_bind_end(writer), 0);
+	for (size_t i = 0; i < plan.nchanges; i++) {
+		const struct ip_change *c = &plan.changes[i];
+		const uint32_t number = plan.functions[plan.function_of[i]].number;
+		uint64_t stub;
+
+		assert_true(target->arch->live_target(c->form, c->length, c->address, c->new_bytes,
+						      &stub));
+		assert_int_equal(decode(stub, number, &direct),
+				 target->anchor.hooks[c->kind - 1][c->regs]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -554,6 +611,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_two_copies, begin, end),
 		cmocka_unit_test_setup_teardown(test_damaged_entries, begin, end),
 		cmocka_unit_test_setup_teardown(test_all_that_there_is_is_given_away, begin, end),
+		cmocka_unit_test_setup_teardown(test_many, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
