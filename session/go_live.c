@@ -258,14 +258,15 @@ static int carry_out(struct ip_session *s)
 		return -1;
 	ret = make_live(s, &result);
 	end_stacks(s, ret == 0);
-	if (ret == 0)
-		ret = ip_session_watch(s, &s->plan);
 	if (ret == 0) {
-		ip_collector_priority(true);
-		s->summary->recorded = true;
 		/* numbers are given anew in another image */
 		free(ip_steal_ptr(s->counted));
 		ip_session_count(s, &s->plan);
+		ret = ip_session_watch_whole(s, &s->plan);
+	}
+	if (ret == 0) {
+		ip_collector_priority(true);
+		s->summary->recorded = true;
 		s->summary->left_out += s->plan.left_out;
 		s->summary->foreign += s->conflicts.sites;
 		ip_plan_conflicts_tell(&s->conflicts, s->target->pid);

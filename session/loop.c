@@ -89,12 +89,21 @@ static void watch_threads(struct ip_session *s)
 	}
 }
 
+static int have_monitor(struct ip_session *s)
+{
+	return s->watch ? 0
+			: ip_site_monitor_create(s->target, s->area, s->options->max_stop_ns,
+						 &s->watch);
+}
+
 int ip_session_watch(struct ip_session *s, const struct ip_plan *plan)
 {
-	if (!s->watch &&
-	    ip_site_monitor_create(s->target, s->area, s->options->max_stop_ns, &s->watch) < 0)
-		return -1;
-	return ip_site_monitor_add(s->watch, plan);
+	return have_monitor(s) < 0 ? -1 : ip_site_monitor_add(s->watch, plan);
+}
+
+int ip_session_watch_whole(struct ip_session *s, struct ip_plan *plan)
+{
+	return have_monitor(s) < 0 ? -1 : ip_site_monitor_take(s->watch, plan);
 }
 
 /* Saves what was counted, once a second or as often as is asked for: if iprobe is killed, that is

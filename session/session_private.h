@@ -217,6 +217,8 @@ void ip_session_hurry(struct ip_session *s, bool start);
 
 /* The plan's sites have gone live: watches them (site_monitor.h). 0, or -1 with an error. */
 int ip_session_watch(struct ip_session *s, const struct ip_plan *plan);
+/* The same for a plan whose changes nobody needs any more: it may have none afterwards. */
+int ip_session_watch_whole(struct ip_session *s, struct ip_plan *plan);
 
 /* Removes notes of --time coarse that are about parts of the trace which --rotate has removed
  * (coarse_clock.h). */

@@ -102,8 +102,9 @@ static const char *name_of(const struct ip_plan_function *f)
 	return ip_probe_list_string(list, list->functions[f->function].name);
 }
 
-/* Makes room for functions and sites of a plan, and for names of them all. */
-static int make_room(struct ip_site_monitor *w, const struct ip_plan *plan)
+/* Makes room for functions of a plan, for names of them all, and for its sites if these are to be
+ * there. */
+static int make_room(struct ip_site_monitor *w, const struct ip_plan *plan, bool sites)
 {
 	size_t size = w->names_size + 1;
 	void *grown;
@@ -121,6 +122,8 @@ static int make_room(struct ip_site_monitor *w, const struct ip_plan *plan)
 	if (!grown)
 		return ip_error("out of memory");
 	w->functions = grown;
+	if (!sites)
+		return 0;
 	grown = reallocarray(w->sites, w->nsites + plan->nchanges + 1, sizeof(*w->sites));
 	if (!grown)
 		return ip_error("out of memory");
@@ -156,7 +159,46 @@ static void sort(struct ip_site_monitor *w)
 		qsort(w->sites, w->nsites, sizeof(*w->sites), by_address);
 }
 
-int ip_site_monitor_add(struct ip_site_monitor *w, const struct ip_plan *plan)
+static struct ip_monitor_site site_of(const struct ip_change *c, const struct ip_module *module,
+				      uint32_t function)
+{
+	struct ip_monitor_site site = {.address = c->address,
+				       .pages = c->may_go ? pages_to(module, c) : 0,
+				       .function = function,
+				       .length = c->length,
+				       .form = c->form,
+				       .jump = c->jump,
+				       .transit_regs = c->transit_regs};
+
+	memcpy(site.live, c->new_bytes, sizeof(site.live));
+	return site;
+}
+
+/* Adds the plan's sites behind the others, which there is room for. A site is read before the
+ * memory at its place is written, so to may be the memory of the plan's changes. */
+static void add_sites(struct ip_site_monitor *w, const struct ip_plan *plan,
+		      const struct known *known, size_t nknown, uint32_t *place, void *to)
+{
+	for (size_t n = 0; n < plan->nchanges; n++) {
+		const uint32_t index = plan->function_of[n];
+		const struct ip_plan_function *f = &plan->functions[index];
+		const struct known key = {.number = f->number}, *found;
+		struct ip_monitor_site site;
+
+		/* of some functions a site was live before, or calls are still missing */
+		if (!place[index] && nknown &&
+		    (found = bsearch(&key, known, nknown, sizeof(*known), by_known)))
+			place[index] = found->place + 1;
+		if (!place[index]) {
+			add_function(w, f);
+			place[index] = w->nfunctions;
+		}
+		site = site_of(&plan->changes[n], f->module, place[index] - 1);
+		memcpy((char *)to + n * sizeof(site), &site, sizeof(site));
+	}
+}
+
+static int add(struct ip_site_monitor *w, const struct ip_plan *plan, void *to)
 {
 	/* index in w->functions, plus 1; 0: not known yet */
 	_cleanup_free_ uint32_t *place = calloc(plan->nfunctions + 1, sizeof(*place));
@@ -170,32 +212,37 @@ int ip_site_monitor_add(struct ip_site_monitor *w, const struct ip_plan *plan)
 	known = list_known(w, &nknown);
 	if (!known)
 		return ip_error("out of memory");
-	if (make_room(w, plan) < 0)
+	if (make_room(w, plan, !to) < 0)
 		return -1;
-	for (size_t n = 0; n < plan->nchanges; n++) {
-		const struct ip_change *c = &plan->changes[n];
-		const struct ip_plan_function *f = &plan->functions[plan->function_of[n]];
-		const struct known key = {.number = f->number}, *found;
+	add_sites(w, plan, known, nknown, place, to ? to : w->sites + w->nsites);
+	return 0;
+}
 
-		/* of some functions a site was live before, or calls are still missing */
-		if (!place[plan->function_of[n]] && nknown &&
-		    (found = bsearch(&key, known, nknown, sizeof(*known), by_known)))
-			place[plan->function_of[n]] = found->place + 1;
-		if (!place[plan->function_of[n]]) {
-			add_function(w, f);
-			place[plan->function_of[n]] = w->nfunctions;
-		}
-		struct ip_monitor_site *site = &w->sites[w->nsites++];
+int ip_site_monitor_add(struct ip_site_monitor *w, const struct ip_plan *plan)
+{
+	if (add(w, plan, NULL) < 0)
+		return -1;
+	w->nsites += plan->nchanges;
+	sort(w);
+	return cut(w);
+}
 
-		*site = (struct ip_monitor_site){.address = c->address,
-						 .pages = c->may_go ? pages_to(f->module, c) : 0,
-						 .function = place[plan->function_of[n]] - 1,
-						 .length = c->length,
-						 .form = c->form,
-						 .jump = c->jump,
-						 .transit_regs = c->transit_regs};
-		memcpy(site->live, c->new_bytes, sizeof(site->live));
-	}
+int ip_site_monitor_take(struct ip_site_monitor *w, struct ip_plan *plan)
+{
+	void *sites;
+
+	_Static_assert(sizeof(struct ip_monitor_site) <= sizeof(struct ip_change), "it has room");
+	if (w->nsites || !plan->nchanges)
+		return ip_site_monitor_add(w, plan);
+	if (add(w, plan, plan->changes) < 0)
+		return -1;
+	free(w->sites);
+	w->sites = (struct ip_monitor_site *)plan->changes;
+	w->nsites = plan->nchanges;
+	plan->changes = NULL;
+	plan->nchanges = 0;
+	sites = reallocarray(w->sites, w->nsites, sizeof(*w->sites));
+	w->sites = sites ? sites : w->sites;
 	sort(w);
 	return cut(w);
 }

@@ -65,6 +65,9 @@ void ip_site_monitor_destroy(struct ip_site_monitor *watch);
 /* Watches the plan's sites, which are live from now on. Names and numbers are copied. Known sites
  * of the same addresses are replaced. 0, or -1 with an error. */
 int ip_site_monitor_add(struct ip_site_monitor *watch, const struct ip_plan *plan);
+/* The same, and takes the memory of the plan's changes if that saves some. Then the plan has none
+ * any more. */
+int ip_site_monitor_take(struct ip_site_monitor *watch, struct ip_plan *plan);
 /* What was mapped from start to end has been unloaded: its sites are forgotten. watch may be NULL.
  * 0, or -1 with an error. */
 int ip_site_monitor_forget(struct ip_site_monitor *watch, uint64_t start, uint64_t end,
