@@ -17,6 +17,9 @@ struct maker {
 	struct ip_wait_profile *profile;
 	const struct ip_states *states;
 	const struct ip_descriptors *descriptors;
+	const struct ip_wait_observer *observer; /* NULL: nobody */
+	const struct ip_trace_reader *trace;
+	size_t run;
 	struct ip_wait_sums sums, totals;
 	struct ip_wait_objects objects;
 	size_t room; /* of arrays by node */
@@ -64,6 +67,20 @@ static void give(struct maker *m, uint32_t node, const struct ip_thread_span *sp
 		break;
 	default:
 		parts->unknown += ticks;
+	}
+	if (m->observer && !m->failed) {
+		const struct ip_wait_part part = {.tree = m->profile->tree,
+						  .node = node,
+						  .run = m->run,
+						  .thread = m->thread,
+						  .span = span,
+						  .object = span && span->state == IP_THREAD_BLOCKED
+								    ? object_of_wait(m, span->wait)
+								    : 0,
+						  .ticks = ticks,
+						  .begins = begins};
+
+		m->failed = m->observer->part(m->observer->context, &part) < 0;
 	}
 }
 
@@ -226,6 +243,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	if (m->skips)
 		return;
 	m->span = 0;
+	m->run = run - m->trace->runs;
 	m->pid = run->pid;
 	m->thread = ip_states_find(m->states, run->tid,
 				   run->begin > m->states->begin ? run->begin : m->states->begin);
@@ -311,10 +329,24 @@ struct ip_wait_profile *ip_wait_profile_make(struct ip_trace_reader *trace,
 					     const struct ip_states *states,
 					     const struct ip_descriptors *descriptors, uint32_t tid)
 {
+	return ip_wait_profile_observe(trace, states, descriptors, tid, NULL);
+}
+
+struct ip_wait_profile *ip_wait_profile_observe(struct ip_trace_reader *trace,
+						const struct ip_states *states,
+						const struct ip_descriptors *descriptors,
+						uint32_t tid,
+						const struct ip_wait_observer *observer)
+{
 	static const struct ip_frames_ops ops = {
 		.opened = on_opened, .left = on_left, .resumed = on_resumed, .closed = on_closed};
 	struct ip_wait_profile *p = calloc(1, sizeof(*p));
-	struct maker m = {.profile = p, .states = states, .descriptors = descriptors, .tid = tid};
+	struct maker m = {.profile = p,
+			  .states = states,
+			  .descriptors = descriptors,
+			  .observer = observer,
+			  .trace = trace,
+			  .tid = tid};
 	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &m, .run = on_run};
 	const size_t n = trace->session->nfunctions;
 	int ret = p ? 0 : -1;

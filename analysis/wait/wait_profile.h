@@ -8,6 +8,7 @@
 #ifndef IP_WAIT_PROFILE_H
 #define IP_WAIT_PROFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,12 +49,36 @@ struct ip_wait_profile {
 	size_t unknown_threads; /* that have calls, and no kernel event */
 };
 
+/* A part of a thread's time: of one state, innermost in one call path. */
+struct ip_wait_part {
+	const struct ip_calltree *tree; /* the profile's, as far as it is made */
+	uint32_t node;
+	size_t run;			       /* of the trace: whose time it is */
+	const struct ip_thread_states *thread; /* NULL: no kernel event is of it */
+	const struct ip_thread_span *span;     /* NULL: nothing is known */
+	uint32_t object;		       /* that a blocked thread waits for */
+	uint64_t ticks;
+	bool begins; /* the span begins with it */
+};
+
+/* Is told of all parts, thread by thread. A negative value ends the reading, with its error. */
+struct ip_wait_observer {
+	int (*part)(void *context, const struct ip_wait_part *part);
+	void *context;
+};
+
 /* Reads the calls of the trace. states, descriptors: of the trace; borrowed. tid: of this thread
  * only; 0: of all. Returns NULL with an error. */
 struct ip_wait_profile *ip_wait_profile_make(struct ip_trace_reader *trace,
 					     const struct ip_states *states,
 					     const struct ip_descriptors *descriptors,
 					     uint32_t tid);
+/* The same, and tells observer of each part; NULL: nobody. */
+struct ip_wait_profile *ip_wait_profile_observe(struct ip_trace_reader *trace,
+						const struct ip_states *states,
+						const struct ip_descriptors *descriptors,
+						uint32_t tid,
+						const struct ip_wait_observer *observer);
 void ip_wait_profile_destroy(struct ip_wait_profile *profile);
 
 #endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the kernel's events of a trace tell of its waits: the states of threads, what descriptors
+ * were, and the names of objects.
+ */
+#ifndef IP_TRACE_WAITS_H
+#define IP_TRACE_WAITS_H
+
+#include "analysis/callstack/trace.h"
+#include "analysis/wait/descriptors.h"
+#include "analysis/wait/object_name.h"
+#include "analysis/wait/thread_states.h"
+
+struct ip_trace_waits {
+	struct ip_states *states;
+	struct ip_descriptors descriptors;
+	struct ip_object_names *names;
+	/* what is wrong with the events, a line each; NULL behind the last */
+	const char *const *damage;
+	struct ip_kernel_reader *reader; /* private: has the lines */
+};
+
+/* Reads the kernel's events of a trace, which must outlive them. Returns 1; 0: it has none, and
+ * *ret is NULL; -1 with an error. */
+int ip_trace_waits_read(struct ip_trace_reader *trace, struct ip_trace_waits **ret);
+void ip_trace_waits_destroy(struct ip_trace_waits *waits);
+
+/* An object with its kind, "futex:&db.lock". The caller frees it. NULL: out of memory, with an
+ * error. */
+char *ip_trace_waits_object(struct ip_trace_waits *waits, const struct ip_wait_object *object);
+
+#endif
