@@ -17,6 +17,7 @@
 #include "cli/filter/filter_note.h"
 #include "cli/filter_options.h"
 #include "cli/trace_args.h"
+#include "cli/wait/wait_export.h"
 #include "common/cleanup.h"
 #include "common/dir.h"
 #include "common/error.h"
@@ -54,6 +55,10 @@ static const char help[] =
 	"      --details SIZE   html: room for short calls, one by one (default 8M; 0: only their "
 	"sums)\n"
 	"  -j, --jobs N         read with so many threads (default: one for each CPU)\n"
+	"      --off-cpu        folded: the time off the CPU, by what was waited for, in "
+	"microseconds\n"
+	"                       (of a trace with events of the kernel)\n"
+	"      --off-wake       the same, each with who ended the wait, and the calls that was in\n"
 	"      --full-names     folded, callgrind: whole C++ names, not their short forms\n"
 	"      --diff OTHER     html: the flame graph shows what has changed since the trace "
 	"OTHER\n";
@@ -149,6 +154,7 @@ struct options {
 	const struct format *format;
 	uint64_t details;
 	bool details_given;
+	bool off_cpu, off_wake;
 };
 
 /* Warns of a large file before it is written. It is not known yet how many events each function
@@ -262,14 +268,22 @@ static int open_other(const char *dir, const struct cli_filter *filter,
 	return options->other_selected ? 0 : -1;
 }
 
+/* Whether the format has what the kernel's events tell. */
+static bool uses_waits(const struct options *o)
+{
+	return o->off_cpu || o->format->run == ip_export_pprof;
+}
+
 static int show(const char *dir, const struct options *o)
 {
-	uint64_t unchosen = 0;
+	uint64_t unchosen = 0, unknown = 0;
 	struct ip_export_options options = {.tid = o->filter.tid,
 					    .details = o->details,
 					    .full_names = o->filter.full_names,
 					    .by_thread = o->filter.by_thread,
 					    .by_process = o->filter.by_process,
+					    .off_wake = o->off_wake,
+					    .unknown = &unknown,
 					    .unchosen = &unchosen};
 	_cleanup_free_ bool *selected = NULL;
 	struct ip_trace_reader *trace;
@@ -283,8 +297,13 @@ static int show(const char *dir, const struct options *o)
 		options.selected = selected;
 		if (selected)
 			warn_of_size(trace, o);
-		ret = selected && (!o->other || open_other(o->other, &o->filter, &options) == 0)
-			      ? write_file(trace, o->format->run, &options, o->path)
+		if (selected &&
+		    cli_wait_export(trace, uses_waits(o), o->off_cpu, &options.waits) < 0)
+			options.selected = NULL;
+		ret = options.selected &&
+				      (!o->other || open_other(o->other, &o->filter, &options) == 0)
+			      ? write_file(trace, o->off_cpu ? ip_export_off_cpu : o->format->run,
+					   &options, o->path)
 			      : -1;
 		if (ret == 0) {
 			cli_reader_warn(trace);
@@ -292,12 +311,14 @@ static int show(const char *dir, const struct options *o)
 			if (!o->format->event) /* it adds calls up */
 				cli_filter_note(stderr, "iprobe: ", trace->session);
 			cli_filter_warn_none(trace, &o->filter, unchosen);
+			cli_wait_export_unknown(o->off_cpu ? unknown : 0);
 		}
 		if (ret == 0 && options.other)
 			cli_reader_warn(options.other);
 		free((void *)options.other_selected);
 		if (options.other)
 			ip_trace_reader_close(options.other);
+		ip_trace_waits_destroy(options.waits);
 		ip_trace_reader_close(trace);
 	}
 	return ret < 0 ? cli_fail() : 0;
@@ -313,6 +334,8 @@ static const char *said_of(const char *name)
 		return "; html has a flame graph, and folded is what flamegraph.pl reads";
 	return "";
 }
+
+enum { OPT_OFF_CPU = 256, OPT_OFF_WAKE };
 
 static int take(const char *command, int option, void *context)
 {
@@ -343,6 +366,12 @@ static int take(const char *command, int option, void *context)
 	case 'd':
 		o->other = optarg;
 		break;
+	case OPT_OFF_WAKE:
+		o->off_wake = true;
+		/* fallthrough */
+	case OPT_OFF_CPU:
+		o->off_cpu = true;
+		break;
 	}
 	return -1;
 }
@@ -357,6 +386,8 @@ int cmd_export(int argc, char **argv)
 						     {"details", required_argument, NULL, 'D'},
 						     CLI_FILTER_PROCESS,
 						     {"diff", required_argument, NULL, 'd'},
+						     {"off-cpu", no_argument, NULL, OPT_OFF_CPU},
+						     {"off-wake", no_argument, NULL, OPT_OFF_WAKE},
 						     CLI_FILTER_FULL_NAMES,
 						     CLI_FILTER_JOBS,
 						     CLI_FILTER_HELP,
@@ -379,6 +410,9 @@ int cmd_export(int argc, char **argv)
 		return cli_usage(argv[0], "--diff goes with --format html only");
 	if (o.details_given && o.format->run != ip_export_html)
 		return cli_usage(argv[0], "--details goes with --format html only");
+	if (o.off_cpu && o.format->run != ip_export_folded)
+		return cli_usage(argv[0], "--off-%s goes with --format folded only",
+				 o.off_wake ? "wake" : "cpu");
 	if ((o.filter.by_thread || o.filter.by_process) && o.format->event)
 		return cli_usage(argv[0],
 				 "--by %s does not go with --format %s: there each thread has a "

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "analysis/callstack/trace.h"
+#include "analysis/wait/trace_waits.h"
 
 struct ip_export_options {
 	const bool *selected; /* by function */
@@ -22,9 +23,16 @@ struct ip_export_options {
 	/* html: the trace to compare with, and what is selected in it; NULL: none */
 	struct ip_trace_reader *other;
 	const bool *other_selected;
+	/* what the kernel's events tell; NULL: the trace has none, or the format does not use them
+	 */
+	struct ip_trace_waits *waits;
+	bool off_wake;	  /* off-CPU stacks: with who ended each wait */
 	uint64_t details; /* html: bytes that short calls may take, one by one */
 	/* gets the number of events that were read where none of them is in the file, else 0 */
 	uint64_t *unchosen;
+	/* off-CPU stacks, pprof: gets for how long it is not known what the calls waited for, ns
+	 */
+	uint64_t *unknown;
 };
 
 /* Writes every event in the Trace Event Format of chrome://tracing, Perfetto's UI, Firefox
@@ -42,13 +50,20 @@ int ip_export_perfetto(struct ip_trace_reader *trace, const struct ip_export_opt
 int ip_export_folded(struct ip_trace_reader *trace, const struct ip_export_options *options,
 		     FILE *out);
 
+/* Writes one line for each call path and what it waited for with the time off the CPU in
+ * microseconds: blocked on an object, or in the run queue. With off_wake the line goes on with what
+ * ended the wait: "--", the calls of the waker, the innermost first, and its thread's name. Of the
+ * run queue that is the name of the thread that had the CPU. waits must be there. */
+int ip_export_off_cpu(struct ip_trace_reader *trace, const struct ip_export_options *options,
+		      FILE *out);
+
 /* Writes functions, their calls of each other, and what these cost: KCachegrind,
  * callgrind_annotate ("Callgrind Format Specification", Valgrind). */
 int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_options *options,
 			FILE *out);
 
 /* Writes call paths with the number of their calls and their self time: pprof (profile.proto,
- * compressed). */
+ * compressed). With waits also by how much of it was on a CPU and off it. */
 int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_options *options,
 		    FILE *out);
 

@@ -3,6 +3,10 @@
  * Writes a profile for pprof: profile.proto (github.com/google/pprof/proto), compressed by gzip
  * as its readers expect. A sample is a call path. Its values are the number of calls that ended
  * that path and their self time. A location is a function.
+ *
+ * With events of the kernel there are two values more: how much of the time was on a CPU, and how
+ * much off it. They stand in samples of their own, one for each thing that the path waited for,
+ * which is a label: adding up samples gives the same sums.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +17,7 @@
 #include "analysis/profile/calltree.h"
 #include "analysis/profile/deep_paths.h"
 #include "analysis/read/names.h"
+#include "analysis/wait/wait_paths.h"
 #include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -125,6 +130,7 @@ struct pprof {
 	struct ip_message one, two, three;     /* parts of the profile that are being made */
 	const struct ip_tree_threads *threads; /* or processes; NULL: not told apart */
 	bool *used;			       /* by function: it is in the profile */
+	struct ip_wait_paths *waits;	       /* NULL: no events of the kernel */
 };
 
 /* Leaves out a field of 0: readers take a missing field as 0. */
@@ -177,32 +183,86 @@ static void put_thread(struct pprof *p, const struct ip_tree_thread *thread)
 
 /* The leaf comes first. A location has the number of its function, from 1. The location after
  * the last function stands for the calls that are left out where a path is cut. */
-static void put_sample(struct pprof *p, const struct ip_calltree *tree,
-		       const struct ip_deep_paths *deep, uint32_t node, uint64_t calls,
-		       uint64_t self)
+static void begin_sample(struct pprof *p, const struct ip_calltree *tree, uint32_t node)
 {
-	struct ip_message *sample = &p->one, *way = &p->two, *values = &p->three;
+	struct ip_message *sample = &p->one, *way = &p->two;
 	unsigned left = IP_WAY_MAX;
-	uint32_t end = deep->threads ? deep->threads[node] : 0;
 
 	ip_message_reset(sample);
 	ip_message_reset(way);
-	ip_message_reset(values);
-	for (uint32_t at = node; at != end; at = tree->nodes[at].parent) {
+	for (uint32_t at = node; at && !ip_tree_thread_of(p->threads, tree->nodes[at].function);
+	     at = tree->nodes[at].parent) {
 		if (!left--) {
 			ip_message_element(way, p->session->nfunctions + 1ull);
+			p->used[p->session->nfunctions] = true;
 			break;
 		}
 		p->used[tree->nodes[at].function] = true;
 		ip_message_element(way, tree->nodes[at].function + 1ull);
 	}
+	ip_message_message(sample, SAMPLE_LOCATION, way);
+}
+
+/* Puts the values, each in the place of its type. times in ticks. */
+static void put_values(struct pprof *p, uint64_t calls, uint64_t self, uint64_t cpu, uint64_t off)
+{
+	struct ip_message *values = &p->three;
+
+	ip_message_reset(values);
 	ip_message_element(values, calls);
 	ip_message_element(values, ip_recording_ns(p->session, self));
-	ip_message_message(sample, SAMPLE_LOCATION, way);
-	ip_message_message(sample, SAMPLE_VALUE, values);
-	if (end)
-		put_thread(p, ip_tree_thread_of(p->threads, tree->nodes[end].function));
-	ip_message_message(&p->out, PROFILE_SAMPLE, sample);
+	if (p->waits) {
+		ip_message_element(values, ip_recording_ns(p->session, cpu));
+		ip_message_element(values, ip_recording_ns(p->session, off));
+	}
+	ip_message_message(&p->one, SAMPLE_VALUE, values);
+}
+
+static void put_sample(struct pprof *p, const struct ip_calltree *tree,
+		       const struct ip_deep_paths *deep, uint32_t node, uint64_t calls,
+		       uint64_t self)
+{
+	const uint32_t thread = deep->threads ? deep->threads[node] : 0;
+
+	begin_sample(p, tree, node);
+	put_values(p, calls, self, 0, 0);
+	if (thread)
+		put_thread(p, ip_tree_thread_of(p->threads, tree->nodes[thread].function));
+	ip_message_message(&p->out, PROFILE_SAMPLE, &p->one);
+}
+
+/* The thread's node that a call path begins at; NULL: not told apart. */
+static const struct ip_tree_thread *thread_of(const struct pprof *p, const struct ip_calltree *tree,
+					      uint32_t node)
+{
+	while (node && tree->nodes[node].parent)
+		node = tree->nodes[node].parent;
+	return node ? ip_tree_thread_of(p->threads, tree->nodes[node].function) : NULL;
+}
+
+/* go tool pprof -sample_index off_cpu -tags, -tagfocus. */
+static int put_waits(struct pprof *p)
+{
+	for (size_t i = 0; i < p->waits->n; i++) {
+		const struct ip_wait_path *path = &p->waits->items[i];
+		const bool cpu = path->object == IP_PATH_CPU;
+		const struct ip_tree_thread *thread = thread_of(p, p->waits->tree, path->node);
+		const char *object;
+
+		if (path->object == IP_PATH_UNKNOWN)
+			continue;
+		object = ip_wait_paths_object(p->waits, path->object);
+		if (!object)
+			return -1;
+		begin_sample(p, p->waits->tree, path->node);
+		put_values(p, 0, 0, cpu ? path->ticks : 0, cpu ? 0 : path->ticks);
+		if (!cpu)
+			put_label(p, "wait", object, 0);
+		if (thread)
+			put_thread(p, thread);
+		ip_message_message(&p->out, PROFILE_SAMPLE, &p->one);
+	}
+	return 0;
 }
 
 static void put_mapping(struct pprof *p, uint32_t module)
@@ -265,8 +325,6 @@ static int put_samples(struct pprof *p, const struct ip_calltree *tree)
 		if (deep.ways[i].node)
 			put_sample(p, tree, &deep, deep.ways[i].node, deep.ways[i].calls,
 				   deep.ways[i].self);
-	if (ret == 0 && deep.n)
-		put_function(p, p->session->nfunctions);
 	ip_deep_paths_clear(&deep);
 	return ret;
 }
@@ -281,11 +339,18 @@ static int put_profile(struct pprof *p, const struct ip_calltree *tree, uint64_t
 	string_number(&p->strings, ""); /* the first string must be the empty one */
 	put_type(p, "calls", "count");
 	put_type(p, "time", "nanoseconds");
+	if (p->waits) {
+		put_type(p, "cpu", "nanoseconds");
+		put_type(p, "off_cpu", "nanoseconds");
+	}
 	ret = put_samples(p, tree);
+	if (ret == 0 && p->waits)
+		ret = put_waits(p);
 	for (uint32_t i = 0; ret == 0 && i < s->nmodules; i++)
 		if (s->modules[i].present && s->modules[i].same_as == i)
 			put_mapping(p, i);
-	for (uint32_t i = 0; ret == 0 && i < s->nfunctions; i++)
+	/* the one behind the last stands for what is left out */
+	for (uint32_t i = 0; ret == 0 && i <= s->nfunctions; i++)
 		if (p->used[i])
 			put_function(p, i);
 	put_field(&p->out, PROFILE_TIME, s->start_realtime);
@@ -329,7 +394,7 @@ int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_option
 	const struct ip_recording *s = trace->session;
 	struct ip_tree_threads *threads = NULL;
 	struct pprof p = {.session = s, .names = ip_names_create(s)};
-	_cleanup_free_ bool *used = calloc(s->nfunctions, sizeof(*used));
+	_cleanup_free_ bool *used = calloc(s->nfunctions + 1ull, sizeof(*used));
 	struct ip_calltree *tree = NULL;
 	int ret = -1;
 
@@ -346,6 +411,13 @@ int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_option
 	wanted.threads = p.threads = threads;
 	if (ret == 0)
 		ret = ip_calltree_collect(trace, &wanted, &tree);
+	if (ret == 0 && options->waits) {
+		const struct ip_wait_paths_options paths = {
+			.roots = options->selected, .tid = options->tid, .threads = threads};
+
+		p.waits = ip_wait_paths_make(trace, options->waits, &paths);
+		ret = p.waits ? 0 : -1;
+	}
 	if (ret == 0)
 		ret = put_profile(&p, tree, ip_trace_reader_recorded(trace));
 	if (tree)
@@ -357,6 +429,7 @@ int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_option
 	ip_message_deinit(&p.two);
 	ip_message_deinit(&p.three);
 	clear_strings(&p.strings);
+	ip_wait_paths_destroy(p.waits);
 	ip_calltree_destroy(tree);
 	ip_tree_threads_destroy(threads);
 	ip_names_destroy(p.names);

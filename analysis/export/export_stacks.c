@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "analysis/export/export.h"
+#include "analysis/export/stack_text.h"
 #include "analysis/profile/calltree.h"
 #include "analysis/profile/deep_paths.h"
 #include "analysis/read/names.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/print.h"
 
 /* Makes the tree and the names. *ret_threads: NULL where neither threads nor processes are told
  * apart. The caller
@@ -41,18 +41,6 @@ static int collect(struct ip_trace_reader *trace, const struct ip_export_options
 	return 0;
 }
 
-/* Prints a name, with ':' in place of each separator: the newline after a name on a line of its
- * own, or the ';' between names. */
-static void print_name(FILE *out, const char *name, char separator)
-{
-	_cleanup_free_ char *clean = strdup(name);
-
-	if (clean)
-		ip_clean(clean);
-	for (const char *p = clean ? clean : "?"; *p; p++)
-		putc(*p == separator ? ':' : *p, out);
-}
-
 /* Prints the line of a call path, where there is time in it. Of a path deeper than IP_WAY_MAX the
  * innermost calls are printed. Its thread comes first, where threads are told apart. */
 static void print_way(const struct ip_calltree *tree, struct ip_names *names,
@@ -69,13 +57,13 @@ static void print_way(const struct ip_calltree *tree, struct ip_names *names,
 	if (deep->threads) {
 		uint32_t thread = tree->nodes[deep->threads[node]].function;
 
-		print_name(out, ip_names_shown(names, thread), ';');
+		ip_stack_text_name(out, ip_names_shown(names, thread), ';');
 		putc(';', out);
 	}
 	if (depth > IP_WAY_MAX)
 		fputs("[...];", out);
 	while (n) {
-		print_name(out, ip_names_shown(names, way[--n]), ';');
+		ip_stack_text_name(out, ip_names_shown(names, way[--n]), ';');
 		if (n)
 			putc(';', out);
 	}
@@ -141,20 +129,20 @@ static void print_function(struct callgrind *c, const char *prefix, uint32_t fun
 		f->module == IP_NO_MODULE ? 0 : f->module + 1);
 	if (!c->named[function]) {
 		putc(' ', c->out);
-		print_name(c->out,
-			   f->module == IP_NO_MODULE ? "[unknown]"
-						     : c->session->modules[f->module].path,
-			   '\n');
+		ip_stack_text_name(c->out,
+				   f->module == IP_NO_MODULE ? "[unknown]"
+							     : c->session->modules[f->module].path,
+				   '\n');
 	}
 	fprintf(c->out, "\n%s=(%u)", called ? "cfi" : "fl", function + 1);
 	if (!c->named[function]) {
 		putc(' ', c->out);
-		print_name(c->out, f->file ? f->file : "???", '\n');
+		ip_stack_text_name(c->out, f->file ? f->file : "???", '\n');
 	}
 	fprintf(c->out, "\n%s=(%u)", prefix, function + 1);
 	if (!c->named[function]) {
 		putc(' ', c->out);
-		print_name(c->out, ip_names_shown(c->names, function), '\n');
+		ip_stack_text_name(c->out, ip_names_shown(c->names, function), '\n');
 	}
 	putc('\n', c->out);
 	c->named[function] = true;
@@ -221,7 +209,7 @@ int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_op
 		fprintf(out,
 			"# callgrind format\nversion: 1\ncreator: iprobe\npid: %" PRIu64 "\ncmd: ",
 			s->pid);
-		print_name(out, s->command ? s->command : "?", '\n');
+		ip_stack_text_name(out, s->command ? s->command : "?", '\n');
 		fprintf(out,
 			"\npositions: line\nevent: ns : Time (ns)\nevents: ns\nsummary: %" PRIu64
 			"\n",

@@ -42,7 +42,7 @@ ROOMS = {
     "analysis/callstack": ["analysis/read"],
     "analysis/profile": ["analysis/callstack"],
     "analysis/wait": ["analysis/profile"],
-    "analysis/export": ["analysis/profile"],
+    "analysis/export": ["analysis/wait"],
     "analysis/trim": ["analysis/callstack"],
     "cli": ["fperf", "service", "iprobed", "analysis/export", "analysis/trim", "analysis/wait"],
 }
