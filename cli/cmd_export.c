@@ -271,7 +271,7 @@ static int open_other(const char *dir, const struct cli_filter *filter,
 /* Whether the format has what the kernel's events tell. */
 static bool uses_waits(const struct options *o)
 {
-	return o->off_cpu || o->format->run == ip_export_pprof;
+	return o->off_cpu || o->format->run == ip_export_pprof || o->format->run == ip_export_html;
 }
 
 static int show(const char *dir, const struct options *o)

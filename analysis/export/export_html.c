@@ -16,6 +16,7 @@
 #include "analysis/export/export.h"
 #include "analysis/export/html/parts.h"
 #include "analysis/export/html_processes.h"
+#include "analysis/export/html_waits.h"
 #include "analysis/export/timeline.h"
 #include "analysis/export/timeline_details.h"
 #include "analysis/profile/calltree.h"
@@ -484,7 +485,26 @@ static void put_details(struct page *p)
 		separator = ",\n";
 		calls = 0;
 	}
-	fputs("]}}\n", p->out);
+	fputs("]}", p->out);
+}
+
+/* A trace without events of the kernel has no such member. */
+static int put_waits(struct page *p)
+{
+	const struct ip_html_waits_options options = {.export = p->options,
+						      .threads = p->threads,
+						      .shown = p->shown,
+						      .nshown = p->nfunctions};
+	_cleanup_free_ char *waits = NULL;
+
+	if (!p->options->waits)
+		return 0;
+	waits = ip_html_waits(p->trace, &options);
+	if (!waits)
+		return -1;
+	fputs(",\n\"waits\":", p->out);
+	put_json(p, waits);
+	return 0;
 }
 
 /* Sorts the longest total first. */
@@ -558,6 +578,9 @@ static int put(struct page *p)
 	put_latencies(p);
 	put_timeline(p);
 	put_details(p);
+	if (put_waits(p) < 0)
+		return -1;
+	fputs("}\n", p->out);
 	fputs(ip_html_tail, p->out);
 	return 0;
 }

@@ -1,6 +1,9 @@
 /* The document, and the functions that all views share: formats, colours, search. */
 const data = JSON.parse(document.getElementById("data").textContent);
 const functions = data.functions, meta = data.meta;
+const nfunctions = functions.length;
+/* In the flame graph of waits objects stand below functions: they have a name, and no calls. */
+if (data.waits) for (const name of data.waits.objects) functions.push({ name });
 const $ = id => document.getElementById(id);
 
 const count = n => n.toLocaleString("en-US");
@@ -119,17 +122,18 @@ function find(text) {
     wanted = name => name.toLowerCase().includes(low);
   }
   matches = functions.map(f => wanted(f.name) || Boolean(f.short) && wanted(f.short));
-  let n = 0, calls = 0, self = 0, all = 0;
+  let n = 0, objects = 0, calls = 0, self = 0, all = 0;
   functions.forEach((f, i) => {
     all += f.self || 0;
     if (!matches[i]) return;
-    n++;
+    if (i < nfunctions) n++; else objects++;
     calls += f.calls || 0;
     self += f.self || 0;
   });
-  if (n === 0) return "nothing matches";
+  const waited = objects ? plural(objects, "object") + " of waits" : "";
+  if (n === 0) return waited || "nothing matches";
   const inclusive = flame.inclusive(matches);
-  return `${plural(n, "function")}, ${plural(calls, "call")}: ` +
+  return `${waited && waited + ", "}${plural(n, "function")}, ${plural(calls, "call")}: ` +
     `inclusive ${inclusive.atLeast ? "at least " : ""}` +
     `${percent(inclusive.time, inclusive.all)} (${time(inclusive.time)}), ` +
     `self ${percent(self, all)} (${time(self)})`;

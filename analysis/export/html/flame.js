@@ -2,31 +2,56 @@
  * by the change of their time. */
 const flame = (function () {
   const canvas = $("flame").querySelector("canvas"), ROW = 18;
-  const nodes = data.tree.nodes, W = data.tree.width, n = nodes.length / W + 1, compared = W === 7;
-  const fn = new Uint32Array(n), parent = new Uint32Array(n), depth = new Uint32Array(n);
-  const calls = new Float64Array(n), total = new Float64Array(n), self = new Float64Array(n);
-  const otherTotal = new Float64Array(n), otherSelf = new Float64Array(n);
-  const children = Array.from({ length: n }, () => []);
+  const compared = data.tree.width === 7, all = load(data.tree);
+  /* the same of the time off the CPU, with what was waited for as leaves */
+  const offCpu = data.waits ? load(data.waits.tree) : null;
+  let { n, fn, parent, depth, calls, total, self, otherTotal, otherSelf, children } = all;
   /* from and to: what is visible of the focus, in shares of its width */
   let focus = 0, from = 0, to = 1, selected = 0, range = null, dragged = false, past = [];
   let left = new Float64Array(n), right = new Float64Array(n), visible = [];
 
-  for (let i = 1, k = 0; i < n; i++, k += W) {
-    [fn[i], parent[i], calls[i], total[i], self[i]] = nodes.slice(k, k + 5);
-    if (compared) [otherTotal[i], otherSelf[i]] = nodes.slice(k + 5, k + 7);
-    depth[i] = depth[parent[i]] + 1;
-    children[parent[i]].push(i);
-    if (parent[i] === 0) {
-      total[0] += total[i];
-      otherTotal[0] += otherTotal[i];
+  function load(tree) {
+    const { nodes, width } = tree, n = nodes.length / width + 1;
+    const fn = new Uint32Array(n), parent = new Uint32Array(n), depth = new Uint32Array(n);
+    const calls = new Float64Array(n), total = new Float64Array(n), self = new Float64Array(n);
+    const otherTotal = new Float64Array(n), otherSelf = new Float64Array(n);
+    const children = Array.from({ length: n }, () => []);
+    for (let i = 1, k = 0; i < n; i++, k += width) {
+      /* an object of waits is -1 - its index */
+      fn[i] = nodes[k] < 0
+        ? nfunctions + Math.min(-1 - nodes[k], data.waits.objects.length - 1) : nodes[k];
+      [parent[i], calls[i], total[i], self[i]] = nodes.slice(k + 1, k + 5);
+      if (width === 7) [otherTotal[i], otherSelf[i]] = nodes.slice(k + 5, k + 7);
+      depth[i] = depth[parent[i]] + 1;
+      children[parent[i]].push(i);
+      if (parent[i] === 0) {
+        total[0] += total[i];
+        otherTotal[0] += otherTotal[i];
+      }
     }
+    for (const list of children)
+      list.sort((a, b) =>
+        Math.max(total[b], otherTotal[b]) - Math.max(total[a], otherTotal[a]));
+    tree.nodes = null;
+    return { n, fn, parent, depth, calls, total, self, otherTotal, otherSelf, children,
+      leftOut: tree.left_out };
   }
-  for (const list of children)
-    list.sort((a, b) =>
-      Math.max(total[b], otherTotal[b]) - Math.max(total[a], otherTotal[a]));
-  data.tree.nodes = null;
 
-  const size = i => $("widths").value === "other" ? otherTotal[i] : total[i];
+  const waiting = () => Boolean(offCpu) && $("flame-of").value === "off-cpu";
+
+  /* Takes the tree that is chosen: all time, or that off the CPU. */
+  function use() {
+    ({ n, fn, parent, depth, calls, total, self, otherTotal, otherSelf, children } =
+      waiting() ? offCpu : all);
+    left = new Float64Array(n);
+    right = new Float64Array(n);
+    focus = selected = 0;
+    from = 0;
+    to = 1;
+    past = [];
+  }
+
+  const size = i => $("widths").value === "other" && !waiting() ? otherTotal[i] : total[i];
   const name = i => i ? shown(fn[i]) : "all", whole = i => i ? functions[fn[i]].name : "all";
   /* the growth of its share of the time: 1 is all of the time */
   const change = i => total[i] / (total[0] || 1) - otherTotal[i] / (otherTotal[0] || 1);
@@ -68,7 +93,7 @@ const flame = (function () {
       return;
     }
     const deepest = visible.reduce((a, i) => Math.max(a, depth[i]), 0),
-      diff = compared && $("diff").checked;
+      diff = compared && !waiting() && $("diff").checked;
     canvas.style.width = width + "px";
     const c = context(canvas, width, (deepest + 1) * ROW + 4);
     const most =
@@ -111,8 +136,10 @@ const flame = (function () {
     }
     document.body.dataset.focus = whole(focus);
     document.body.dataset.part = `${from.toFixed(4)} ${to.toFixed(4)}`;
-    $("flame-left").textContent = data.tree.left_out
-      ? `${count(data.tree.left_out)} ways of calls that took the least are not shown` : "";
+    const leftOut = (waiting() ? offCpu : all).leftOut;
+    $("flame-left").textContent = leftOut
+      ? `${count(leftOut)} ways of calls that took the least are not shown` : "";
+    document.body.dataset.of = waiting() ? "off-cpu" : "";
     page.table();
   }
 
@@ -123,6 +150,9 @@ const flame = (function () {
   }
 
   function describe(i) {
+    if (waiting())
+      return `${time(total[i])} off the CPU, ${percent(total[i], total[0])} of all` +
+        (fn[i] >= nfunctions ? `; ${plural(calls[i], "time")}` : "");
     let text = `${time(total[i])}, ${percent(total[i], total[0])} of all; ` +
       `${time(self[i])} of it itself; ${plural(calls[i], "call")}`;
     if (compared)
@@ -225,6 +255,11 @@ const flame = (function () {
   $("flame-out").addEventListener("click", zoomOut);
   for (const id of ["diff", "widths"]) $(id).addEventListener("change", draw);
   $("flame-diff").hidden = $("flame-widths").hidden = !compared;
+  $("flame-waits").hidden = !offCpu;
+  $("flame-of").addEventListener("change", () => {
+    use();
+    select(0, false);
+  });
 
   /* The middle of what is selected, if that is visible; else of the view. */
   function middle() {
@@ -279,13 +314,13 @@ const flame = (function () {
   /* The time of the calls of these functions, each moment once: calls inside of others are not
    * counted again. */
   function inclusive(matching) {
-    const inside = new Uint8Array(n);
+    const { n, fn, parent, total } = all, inside = new Uint8Array(n);
     let sum = 0;
     for (let i = 1; i < n; i++) {
       inside[i] = inside[parent[i]] || matching[fn[i]];
       if (matching[fn[i]] && !inside[parent[i]]) sum += total[i];
     }
-    return { time: sum, all: total[0], atLeast: data.tree.left_out > 0 };
+    return { time: sum, all: total[0], atLeast: all.leftOut > 0 };
   }
 
   function table() {
@@ -304,19 +339,22 @@ const flame = (function () {
         if (depth[i] < depth[focus] ? list.has(children[i][k]) : true) walk.push(children[i][k]);
     }
     return {
-      caption: `Ways of calls${focus ? " by " + whole(focus) : ""}` +
+      caption: "Ways of calls" + (waiting() ? " off the CPU" : "") +
+        (focus ? " by " + whole(focus) : "") +
         (visible.length > 501 ? ", the heaviest 500 of those that are visible" : ""),
       head: ["depth", "function", "of all", "total", "self", "calls"], rows };
   }
 
   function state() {
-    const all = {};
-    if (focus) all.node = focus;
-    if (from > 0 || to < 1) all.part = `${from.toFixed(6)}-${to.toFixed(6)}`;
-    return all;
+    const now = waiting() ? { of: "off-cpu" } : {};
+    if (focus) now.node = focus;
+    if (from > 0 || to < 1) now.part = `${from.toFixed(6)}-${to.toFixed(6)}`;
+    return now;
   }
 
   function restore(params) {
+    $("flame-of").value = offCpu && params.get("of") === "off-cpu" ? "off-cpu" : "all";
+    use();
     const node = Number(params.get("node") || 0),
       part = /^([01]\.\d{6})-([01]\.\d{6})$/.exec(params.get("part") || "");
     focus = selected = Number.isInteger(node) && node > 0 && node < n ? node : 0;

@@ -1,9 +1,9 @@
 /* The page around the views: tabs, address, keys, search, tables, print, theme, details. */
 const page = (function () {
   const views = {
-    timeline, flame, latency,
+    timeline, flame, latency, waiting,
     functions: { ...figures, key: () => false } };
-  const names = ["timeline", "flame", "functions", "latency"];
+  const names = ["timeline", "flame", "functions", "latency", ...waits ? ["waiting"] : []];
   let current = "timeline", chosen = false;
 
   function show(tab, focusIt = true) {
@@ -96,7 +96,7 @@ const page = (function () {
   }
 
   /* Describes the selected call. */
-  function details(fn, what, where) {
+  function details(fn, what, where, more) {
     const panel = $("details");
     delete document.body.dataset.selected;
     if (fn === undefined) {
@@ -112,6 +112,7 @@ const page = (function () {
       panel.append(element("p", `All calls: ${count(f.calls)}, total ${time(f.total)}, ` +
         `self ${time(f.self)}` + (f.max === undefined ? ""
         : `, p50 ${time(f.p50)}, p99 ${time(f.p99)}, max ${time(f.max)}`)));
+    if (more) panel.append(element("p", more));
     if (f.untilTail)
       panel.append(element("p", "Times are " + untilTail(f) +
         ": who it jumps to is not known, or has no probes."));
@@ -120,6 +121,23 @@ const page = (function () {
     if (Object.hasOwn(data.latency.functions, fn))
       panel.append(button("Latency", () => { latency.show(fn); show("latency"); }));
     panel.append(button("Search for it", () => search(f.name)));
+  }
+
+  /* The flame graph of what a function waits for. */
+  function waitsOf(fn) {
+    details(fn, "", "");
+    $("flame-of").value = "off-cpu";
+    $("flame-of").dispatchEvent(new Event("change"));
+    show("flame");
+    flame.show(fn);
+  }
+
+  /* Describes what is selected, and is no call. */
+  function note(title, ...lines) {
+    const first = element("p");
+    first.append(element("b", title));
+    document.body.dataset.selected = title;
+    $("details").replaceChildren(first, ...lines.map(line => element("p", line)));
   }
 
   function fromTable(fn) {
@@ -262,8 +280,8 @@ const page = (function () {
       `recorded for ${time(meta.recorded)}` + (meta.begin && meta.events
         ? `, first event after ${time(meta.begin)}` : ""),
       plural(meta.events, "event"), plural(meta.threads, "thread"),
-      plural(functions.length, "function") +
-        (meta.probed > functions.length ? ` of ${count(meta.probed)}` : ""),
+      plural(nfunctions, "function") +
+        (meta.probed > nfunctions ? ` of ${count(meta.probed)}` : ""),
       stops && `${plural(stops, "stop")}, none longer than ${time(longest)}`,
     ].filter(Boolean).join(" · ");
     if (several) listProcesses();
@@ -285,6 +303,13 @@ const page = (function () {
     dark.addEventListener("change", () => {
       if (!chosen) theme(dark.matches ? "dark" : "light");
     });
+    if (waits) {
+      notes.push(...waits.notes());
+      $("notes").textContent = notes.join(" · ");
+      $("tab-waiting").hidden = $("help-waits").hidden = false;
+      $("help-views").textContent = "1 2 3 4 5";
+      waits.legend($("states"));
+    } else for (const id of ["waiting", "tab-waiting", "states"]) $(id).remove();
     for (const name of names) $("tab-" + name).addEventListener("click", () => show(name));
     document.querySelector("[role=tablist]").addEventListener("keydown", tabKey);
     $("search").addEventListener("input", e => search(e.target.value));
@@ -331,7 +356,7 @@ const page = (function () {
       if (e.key === "Enter" && current === "timeline" && e.target.id === "search")
         timeline.key("n");
       return;
-    } else if (e.key >= "1" && e.key <= "4") show(names[e.key - 1]);
+    } else if (/^[1-9]$/.test(e.key) && names[e.key - 1]) show(names[e.key - 1]);
     else if (e.key === "/") $("search").focus();
     else if (e.key === "?") help($("help").hidden);
     else if (e.key === "t") asTable(!open.has(current));
@@ -341,6 +366,7 @@ const page = (function () {
   }
 
   /* the views use these functions as soon as they are drawn */
-  return { details, tip, table, remember, quietly, function: fromTable, begin };
+  return { details, note, waits: waitsOf, tip, table, remember, quietly, function: fromTable,
+    begin };
 })();
 page.begin();

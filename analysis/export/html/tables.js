@@ -198,3 +198,80 @@ const latency = (function () {
 
   return { draw, show, table, state, restore, key: () => false };
 })();
+
+/* The table of what functions wait for; a click on one shows its waits in the flame graph. */
+const waiting = (function () {
+  if (!waits) return null;
+  const columns = [
+    ["name", "function"], ["calls", "calls", count], ["elapsed", "elapsed", time],
+    ["cpu", "on a CPU", time], ["runqueue", "run queue", time], ["blocked", "blocked", time],
+    ["unknown", "unknown", time], ["objects", "waits for"]];
+  const head = $("waiting").querySelector("thead"), body = $("waiting").querySelector("tbody");
+  let by = "blocked", down = true;
+  const rows = [];
+  const list = data.waits.functions;
+  for (let i = 0; i < list.length; i++) {
+    const [fn, calls, elapsed, cpu, runqueue, unknown] = list.slice(i, i + 6), objects = [];
+    for (i += 6; list[i] >= 0; i += 3)
+      objects.push({ name: waits.object(list[i]), ns: list[i + 1], times: list[i + 2] });
+    rows.push({ fn, name: shown(fn), calls, elapsed, cpu, runqueue, unknown, objects,
+      blocked: Math.max(0, elapsed - cpu - runqueue - unknown) });
+  }
+  const row = element("tr");
+  for (const [key, label] of columns) {
+    const th = element("th", null, { scope: "col", "data-key": key }),
+      button = element("button", label);
+    button.addEventListener("click", () => {
+      down = by === key ? !down : key !== "name";
+      by = key;
+      draw();
+      page.remember(true);
+    });
+    th.append(button);
+    row.append(th);
+  }
+  head.append(row);
+
+  const value = (r, key) => key === "objects" ? r.objects.length : r[key];
+
+  function draw() {
+    const most = document.body.dataset.printing ? 60 : Infinity, order = down ? -1 : 1;
+    const wanted = r => !matches || matches[r.fn] ||
+      r.objects.some(o => matches[nfunctions + data.waits.objects.indexOf(o.name)]);
+    const found = rows.filter(wanted).sort((a, b) => by === "name"
+      ? order * a.name.localeCompare(b.name) : order * (value(a, by) - value(b, by)));
+    for (const th of head.querySelectorAll("th"))
+      th.setAttribute("aria-sort",
+        th.dataset.key !== by ? "none" : down ? "descending" : "ascending");
+    body.replaceChildren(...found.slice(0, most).map(r => {
+      const tr = element("tr");
+      for (const [key, , format] of columns) {
+        const td = element("td");
+        if (key === "name") {
+          const button = element("button", r.name, { title: functions[r.fn].name });
+          button.addEventListener("click", () => page.waits(r.fn));
+          td.append(button);
+        } else if (key === "objects") {
+          const items = element("ul");
+          for (const o of r.objects) items.append(element("li", waits.list([o], 1)));
+          td.append(items);
+        } else td.textContent = format(r[key]);
+        tr.append(td);
+      }
+      return tr;
+    }));
+    const left = data.waits.functions_left_out + Math.max(0, found.length - most);
+    $("waiting-left").textContent = left ? `${count(left)} more are not shown.` : "";
+  }
+
+  const state = () => by === "blocked" && down ? {} : { by, order: down ? "down" : "up" };
+
+  function restore(params) {
+    const wanted = columns.find(([key]) => key === params.get("by"));
+    by = wanted ? wanted[0] : "blocked";
+    down = params.get("order") ? params.get("order") === "down" : by !== "name";
+    draw();
+  }
+
+  return { draw, state, restore, key: () => false };
+})();

@@ -7,6 +7,7 @@ const timeline = (function () {
   const ROW = 16, HEAD = 20, AXIS = 26, duration = Math.max(1, meta.duration);
   const slice = duration / data.timeline.slices;
   let from = 0, to = duration, top = 0, selected = null, drawn = false, range = null, sought = "";
+  let bar = null; /* the state, system call or interrupt that is selected */
   const past = []; /* views before each zoom by mouse or Enter */
 
   /* threads: rows by depth; each row has typed arrays, in order of time */
@@ -52,7 +53,8 @@ const timeline = (function () {
       t.rows.sort((a, b) => a.depth - b.depth);
       t.y = y;
       t.depths = 1 + Math.max(...t.rows.map(r => r.depth));
-      y += HEAD + t.depths * ROW + 6;
+      t.below = waits ? waits.height(t.key) : 0; /* states and system calls */
+      y += HEAD + t.depths * ROW + t.below + 6;
     }
     threads.height = y;
     shortCalls.connect(all, () => { seek(); draw(); });
@@ -173,14 +175,16 @@ const timeline = (function () {
     }
     for (const t of threads) {
       const y = AXIS + t.y - top;
-      if (y > h || y + HEAD + t.depths * ROW < 0) continue;
+      if (y > h || y + HEAD + t.depths * ROW + t.below < 0) continue;
       c.fillStyle = soft;
       c.fillText(title(t) + (t.busy === null ? "" : `   ${percent(t.busy, duration)} in calls`),
         4, y + 14);
       for (const row of t.rows)
         if (y + HEAD + (row.depth + 1) * ROW > 0 && y + HEAD + row.depth * ROW < h)
           drawRow(c, row, y + HEAD + row.depth * ROW, w, soft, seen);
+      if (t.below) waits.draw(c, t.key, y + HEAD + t.depths * ROW, w, from, to);
     }
+    if (waits) drawWaits(c, w, h);
     if (selected) {
       const y = AXIS + selected.row.thread.y - top + HEAD + selected.row.depth * ROW;
       c.strokeStyle = css("--mark");
@@ -208,6 +212,21 @@ const timeline = (function () {
     document.body.dataset.to = Math.round(to);
     document.body.dataset.seen = shortCalls.waits() ? "" : seen.text;
     page.table();
+  }
+
+  /* Who woke whom, and the bar that is selected. */
+  function drawWaits(c, w, h) {
+    const below = t => AXIS + t.y - top + HEAD + t.depths * ROW;
+    const seen = threads.filter(t => below(t) + t.below > AXIS && below(t) < h),
+      places = new Map(seen.map(t => [t.tid, below(t)]));
+    document.body.dataset.arrows = waits.drawArrows(c, seen.map(t => t.key),
+      tid => places.has(tid) ? places.get(tid) : null, w, from, to);
+    if (!bar) return;
+    c.strokeStyle = css("--mark");
+    c.lineWidth = 2;
+    c.strokeRect(x(bar.start), below(bar.thread),
+      Math.max(2, x(bar.start + bar.length) - x(bar.start)), bar.thread.below - 4);
+    c.lineWidth = 1;
   }
 
   function view(a, b) {
@@ -244,9 +263,14 @@ const timeline = (function () {
 
   /* Returns the stay at a place; else the sum there; else null. */
   function at(px, py) {
-    const y = py - AXIS + top,
-      t = threads.find(one => y >= one.y + HEAD && y < one.y + HEAD + one.depths * ROW);
+    const y = py - AXIS + top, t = threads.find(one =>
+      y >= one.y + HEAD && y < one.y + HEAD + one.depths * ROW + one.below);
     if (!t || py < AXIS) return null;
+    const dy = y - t.y - HEAD - t.depths * ROW;
+    if (dy >= 0) {
+      const found = waits.at(t.key, dy, ns(px), (to - from) / width());
+      return found && { ...found, thread: t, bar: true };
+    }
     const depth = Math.floor((y - t.y - HEAD) / ROW), when = ns(px), slack = (to - from) / width(),
       seen = shortCalls.look(from, to);
     for (const row of t.rows.filter(one => one.depth === depth)) {
@@ -263,10 +287,11 @@ const timeline = (function () {
 
   const stay = (row, some, i) => ({
     row, fn: some.fn[i], start: some.start[i], length: some.length[i] });
-  const visibleThread = () => threads.find(t => t.y + HEAD + t.depths * ROW > top);
+  const visibleThread = () => threads.find(t => t.y + HEAD + t.depths * ROW + t.below > top);
   const same = (a, b) => a && b && a.row === b.row && a.start === b.start && a.fn === b.fn;
 
   function describe(it) {
+    if (it.bar) return `${it.title}\n${time(it.length)}${it.text ? "\n" + it.text : ""}`;
     const f = functions[it.fn];
     return it.sum
       ? `${plural(it.sum.calls, "short call")} begin here, ` +
@@ -275,10 +300,12 @@ const timeline = (function () {
   }
 
   function select(it, zoomed) {
-    selected = it;
+    bar = it && it.bar ? it : null;
+    selected = bar ? null : it;
     if (it) {
-      const y = it.row.thread.y + HEAD + it.row.depth * ROW;
-      if (y < top || y + ROW > top + height() - AXIS) top = y - height() / 3;
+      const t = bar ? it.thread : it.row.thread,
+        y = t.y + HEAD + (bar ? t.depths : it.row.depth) * ROW;
+      if (y < top || y + (bar ? t.below : ROW) > top + height() - AXIS) top = y - height() / 3;
     }
     const margin = it && zoomed ? it.length / 8 || 1 : 0;
     if (it && zoomed) zoomTo(it.start - margin, it.start + it.length + margin);
@@ -287,12 +314,17 @@ const timeline = (function () {
       page.details();
       return;
     }
+    if (bar) {
+      page.note(it.title, `${time(it.length)}, from ${when(it.start, it.length)} on` +
+        (it.text ? `; ${it.text}` : ""), title(it.thread));
+      return;
+    }
     const thread = it.row.thread;
     page.details(it.fn,
       it.sum ? describe(it) + `, between ${when(it.start, slice)} and ` +
         when(it.start + slice, slice)
         : `${time(it.length)}, from ${when(it.start, it.length)} on, at depth ${it.row.depth}`,
-      title(thread));
+      title(thread), waits && waits.sentence(thread.key, it.start, it.length));
   }
 
   /* Selects the next stay that matches the search, by time and then by depth. direction -1: the
@@ -314,6 +346,14 @@ const timeline = (function () {
               best = stay(row, some, i);
           }
     if (best) reveal(best);
+  }
+
+  /* Selects the next wait of the thread of what is selected, or the one before; direction -1. */
+  function nextWait(direction) {
+    const t = bar ? bar.thread : selected ? selected.row.thread : visibleThread(),
+      now = bar ? bar.start : selected ? selected.start : direction > 0 ? from - 1 : to;
+    const found = waits && t && waits.next(t.key, now, direction);
+    if (found) reveal({ ...found, thread: t, bar: true });
   }
 
   function reveal(it) {
@@ -444,11 +484,13 @@ const timeline = (function () {
       case "0": case "Home": view(0, duration); break;
       case "n": next(1); break;
       case "N": next(-1); break;
+      case "b": nextWait(1); break;
+      case "B": nextWait(-1); break;
       case "h": step("before"); break;
       case "l": step("next"); break;
       case "k": step("caller"); break;
       case "j": step("callee"); break;
-      case "Enter": if (selected) select(selected, true); break;
+      case "Enter": if (selected || bar) select(selected || bar, true); break;
       case "Backspace": zoomOut(); break;
       case "g": goToDetails(); break;
       case "Escape":
@@ -486,10 +528,10 @@ const timeline = (function () {
       caption: `Calls from ${when(from, to - from)} to ${when(to, to - from)}` +
         (list.length > rows.length ? `: the longest ${count(rows.length)} of ${count(list.length)}`
           : "") + (summed ? `; ${plural(summed, "short call")} in sums` : ""),
-      head: ["thread", "depth", "function", "from", "lasts"],
+      head: ["thread", "depth", "function", "from", "lasts", ...waits ? ["waits for"] : []],
       rows: rows.map(s => ({
         cells: [title(s.row.thread), s.row.depth, shown(s.fn), when(s.start, s.length),
-          time(s.length)],
+          time(s.length), ...waits ? [waits.cell(s.row.thread.key, s.start, s.length)] : []],
         fn: s.fn, run: () => select(s, false) })) };
   }
 
@@ -529,7 +571,7 @@ const timeline = (function () {
     const t = threads.find(one => one.key === params.get("thread"));
     top = t ? t.y : 0;
     sought = params.get("call") || "";
-    selected = null;
+    selected = bar = null;
     page.details();
     view(number("from", 0), number("to", duration));
     seek();
