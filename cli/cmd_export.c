@@ -63,7 +63,8 @@ static const char help[] =
 	"      --diff OTHER     html: the flame graph shows what has changed since the trace "
 	"OTHER\n";
 
-#define LARGE 1000000000ull /* bytes: viewers have trouble with smaller files already */
+#define LARGE	     1000000000ull /* bytes: viewers have trouble with smaller files already */
+#define KERNEL_EVENT 60u	   /* bytes that one takes, about */
 
 #define DETAILS	    (8ull << 20)
 #define DETAILS_MAX (256ull << 20) /* browsers take no text of more than 512 MiB */
@@ -174,6 +175,8 @@ static void warn_of_size(const struct ip_trace_reader *trace, const struct optio
 		names += strlen(s->functions[i].linker_name);
 	names = s->nfunctions > 1 ? names / (s->nfunctions - 1) : 0;
 	size = events * (format->event + format->names * names);
+	if (format->run == ip_export_perfetto)
+		size += s->kernel_events * KERNEL_EVENT;
 	if (size > LARGE)
 		ip_print(stderr,
 			 "iprobe: %s: %s has every event: the file will have up to about %s, more "

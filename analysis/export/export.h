@@ -41,7 +41,8 @@ struct ip_export_options {
 int ip_export_chrome(struct ip_trace_reader *trace, const struct ip_export_options *options,
 		     FILE *out);
 
-/* Writes every event for Perfetto, in its own format (TrackEvent): smaller, and read faster. */
+/* Writes every event for Perfetto, in its own format (TrackEvent): smaller, and read faster. Events
+ * of the kernel become those of Perfetto's own recorder. */
 int ip_export_perfetto(struct ip_trace_reader *trace, const struct ip_export_options *options,
 		       FILE *out);
 

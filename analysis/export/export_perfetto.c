@@ -7,12 +7,14 @@
  * written once; from then on its number is written.
  *
  * Times are nanoseconds since the recording began, on Perfetto's default clock. Arguments and
- * results are one annotation, in JSON, as in the other formats.
+ * results are one annotation, in JSON, as in the other formats. Events of the kernel stand behind
+ * all others (perfetto_kernel.h): readers sort by time.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/export/export_events.h"
+#include "analysis/export/perfetto_kernel.h"
 #include "analysis/export/protobuf.h"
 #include "analysis/read/names.h"
 #include "common/cleanup.h"
@@ -285,6 +287,8 @@ int ip_export_perfetto(struct ip_trace_reader *trace, const struct ip_export_opt
 		ret = p.stop ? 0 : ip_export_events(trace, options, &writer, &p, out);
 		if (p.stop && !ferror(out))
 			ret = ip_error("out of memory");
+		if (ret == 0 && !p.stop)
+			ret = ip_perfetto_kernel_put(trace, SEQUENCE, out);
 	}
 	ip_message_deinit(&p.file);
 	ip_message_deinit(&p.packet);

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -20,21 +21,21 @@ uint32_t turn;
 static int rounds;
 static long nap = 2000000;
 
-static void futex(int op, uint32_t value)
+static long futex(int op, uint32_t value)
 {
-	syscall(SYS_futex, &turn, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+	return syscall(SYS_futex, &turn, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
 }
 
-FUNC void await_turn(uint32_t after)
+FUNC void await_turn(void)
 {
-	while (__atomic_load_n(&turn, __ATOMIC_ACQUIRE) == after)
-		futex(FUTEX_WAIT, after);
+	futex(FUTEX_WAIT, turn);
 }
 
 FUNC void notify(void)
 {
-	__atomic_add_fetch(&turn, 1, __ATOMIC_RELEASE);
-	futex(FUTEX_WAKE, 1);
+	/* however busy the machine is, each turn is waited for once */
+	while (futex(FUTEX_WAKE, 1) == 0)
+		sched_yield();
 }
 
 FUNC void grant(void)
@@ -47,7 +48,7 @@ FUNC void grant(void)
 FUNC void consume(void)
 {
 	for (int i = 0; i < rounds; i++)
-		await_turn(i);
+		await_turn();
 	__asm__ volatile("");
 }
 
