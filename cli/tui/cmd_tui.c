@@ -29,7 +29,7 @@ static const char help[] =
 	"  -h, --help\n\n"
 	"Keys: q quit, 1 to 5 and Tab the views, / search, c callers and callees, g in the graph, "
 	"x "
-	"the slowest call,\n"
+	"the slowest call, w its waits,\n"
 	"? help\n";
 
 enum { OPT_VIEW = 256 };

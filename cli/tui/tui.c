@@ -21,6 +21,7 @@
 #include "cli/screen/screen.h"
 #include "cli/screen/screen_line.h"
 #include "cli/trace_args.h"
+#include "cli/tui/tui_waits.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"
@@ -48,6 +49,7 @@ static const char *const help[] = {
 	"c         callers and callees of the chosen function",
 	"g         the chosen function in the graph",
 	"x         the slowest call of the chosen function, in the timeline",
+	"w         what the chosen function waits for (of a trace with events of the kernel)",
 	"/         search: names with a word in them, or what a selection (-f) means",
 	"h ?       this",
 	"q Ctrl-C  quit",
@@ -166,9 +168,12 @@ static int show(struct cli_tui *tui)
 		print_help(tui, out, view_lines());
 	else if (tui->all_values)
 		cli_timeline_draw_values(tui, out, view_lines(), columns);
+	else if (tui->all_waits)
+		cli_tui_waits_draw(tui, out, view_lines(), columns);
 	else
 		view->draw(tui, out, view_lines(), columns);
-	ip_print(out, "%s", tui->help || tui->all_values ? "any key: back" : view->keys);
+	ip_print(out, "%s",
+		 tui->help || tui->all_values || tui->all_waits ? "any key: back" : view->keys);
 	if (fclose(out) != 0)
 		return ip_error("out of memory");
 	return cli_screen_show(text, size);
@@ -387,12 +392,12 @@ void cli_tui_go_slowest(struct cli_tui *tui, uint32_t function)
 		cli_tui_go_run(tui, call->run, call, function);
 }
 
-/* Handles c, g and x, which are about the chosen function. Returns whether the key was one. */
+/* Handles c, g, w and x, which are about the chosen function. Returns whether the key was one. */
 static bool about_function(struct cli_tui *tui, int key)
 {
 	uint32_t function;
 
-	if (key != 'c' && key != 'g' && key != 'x')
+	if (key != 'c' && key != 'g' && key != 'w' && key != 'x')
 		return false;
 	function = views[tui->view]->chosen(tui);
 	if (function == CLI_TUI_NO_FUNCTION)
@@ -401,6 +406,8 @@ static bool about_function(struct cli_tui *tui, int key)
 		cli_tui_go_callers(tui, function);
 	else if (key == 'g')
 		cli_tui_go_graph(tui, function);
+	else if (key == 'w')
+		cli_tui_waits_show(tui, function);
 	else
 		cli_tui_go_slowest(tui, function);
 	return true;
@@ -428,8 +435,8 @@ static void handle(struct cli_tui *tui, int key)
 		typed(tui, key);
 		return;
 	}
-	if (tui->help || tui->all_values) {
-		tui->help = tui->all_values = false;
+	if (tui->help || tui->all_values || tui->all_waits) {
+		tui->help = tui->all_values = tui->all_waits = false;
 		return;
 	}
 	*tui->message = '\0';
@@ -537,6 +544,7 @@ int cli_tui_run(struct ip_trace_reader *trace, const struct cli_tui_options *opt
 	ip_calltree_destroy(tui.thread_tree);
 	ip_tree_threads_destroy(tui.threads);
 	free(tui.slowest);
+	cli_tui_waits_close(&tui);
 	free(tui.selected);
 	cli_report_clear(&tui.report);
 	return done;

@@ -55,11 +55,13 @@ struct cli_tui {
 	struct ip_calltree *thread_tree;
 	struct ip_tree_threads *threads;
 	struct ip_longest_call *slowest;
+	struct cli_tui_waits *waits;
 
 	enum cli_tui_view view;
 	void *views[CLI_TUI_VIEWS]; /* each view's own; NULL: it has not been opened yet */
 	bool typing, help, quit;
 	bool all_values; /* of a call, in the place of the timeline */
+	bool all_waits;	 /* of a function, in the place of the view */
 	char typed[256], message[512];
 
 	bool utf8, colours;
