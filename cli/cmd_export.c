@@ -286,6 +286,7 @@ static int show(const char *dir, const struct options *o)
 					    .by_thread = o->filter.by_thread,
 					    .by_process = o->filter.by_process,
 					    .off_wake = o->off_wake,
+					    .damage = cli_wait_export_damage,
 					    .unknown = &unknown,
 					    .unchosen = &unchosen};
 	_cleanup_free_ bool *selected = NULL;

@@ -26,6 +26,9 @@ struct ip_export_options {
 	/* what the kernel's events tell; NULL: the trace has none, or the format does not use them
 	 */
 	struct ip_trace_waits *waits;
+	/* is told of what is wrong with the kernel's events where waits is not used, a line each
+	 */
+	void (*damage)(const char *line);
 	bool off_wake;	  /* off-CPU stacks: with who ended each wait */
 	uint64_t details; /* html: bytes that short calls may take, one by one */
 	/* gets the number of events that were read where none of them is in the file, else 0 */

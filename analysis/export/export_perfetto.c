@@ -288,7 +288,7 @@ int ip_export_perfetto(struct ip_trace_reader *trace, const struct ip_export_opt
 		if (p.stop && !ferror(out))
 			ret = ip_error("out of memory");
 		if (ret == 0 && !p.stop)
-			ret = ip_perfetto_kernel_put(trace, SEQUENCE, out);
+			ret = ip_perfetto_kernel_put(trace, SEQUENCE, options->damage, out);
 	}
 	ip_message_deinit(&p.file);
 	ip_message_deinit(&p.packet);

@@ -222,7 +222,8 @@ static void put_system(struct writer *w)
 	write_packet(w);
 }
 
-int ip_perfetto_kernel_put(const struct ip_trace_reader *trace, uint64_t sequence, FILE *out)
+int ip_perfetto_kernel_put(const struct ip_trace_reader *trace, uint64_t sequence,
+			   void (*damage)(const char *line), FILE *out)
 {
 	struct writer w = {.session = trace->session, .sequence = sequence, .out = out};
 	struct ip_kernel_reader *reader = NULL;
@@ -238,6 +239,8 @@ int ip_perfetto_kernel_put(const struct ip_trace_reader *trace, uint64_t sequenc
 		write_bundle(&w, i);
 	if (w.failed)
 		got = ip_error("out of memory");
+	for (const char *const *line = ip_kernel_reader_damage(reader); got >= 0 && *line; line++)
+		damage(*line);
 	for (size_t i = 0; i < w.ncpus; i++)
 		ip_message_deinit(&w.cpus[i].bundle);
 	free(w.cpus);

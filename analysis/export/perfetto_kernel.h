@@ -11,8 +11,9 @@
 #include "analysis/callstack/trace.h"
 
 /* Writes packets of the events of a trace, if it has any, with times as ip_recording_since_start()
- * has them. sequence: the number of the packets' sequence. Returns 0, or -1 with an error; a write
- * error is kept by the stream. */
-int ip_perfetto_kernel_put(const struct ip_trace_reader *trace, uint64_t sequence, FILE *out);
+ * has them. sequence: the number of the packets' sequence. damage is told of what is wrong with the
+ * events, a line each. Returns 0, or -1 with an error; a write error is kept by the stream. */
+int ip_perfetto_kernel_put(const struct ip_trace_reader *trace, uint64_t sequence,
+			   void (*damage)(const char *line), FILE *out);
 
 #endif

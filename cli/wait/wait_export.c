@@ -11,6 +11,11 @@
 #include "common/print.h"
 #include "common/units.h"
 
+void cli_wait_export_damage(const char *line)
+{
+	ip_print(stderr, "iprobe: %s\n", line);
+}
+
 int cli_wait_export(struct ip_trace_reader *trace, bool wanted, bool required,
 		    struct ip_trace_waits **ret)
 {
@@ -27,7 +32,7 @@ int cli_wait_export(struct ip_trace_reader *trace, bool wanted, bool required,
 			"%s has no events of the kernel: record with iprobe attach --kernel",
 			trace->dir);
 	for (const char *const *line = got ? (*ret)->damage : NULL; line && *line; line++)
-		ip_print(stderr, "iprobe: %s\n", *line);
+		cli_wait_export_damage(*line);
 	if (got && (*ret)->states->lost)
 		ip_print(stderr,
 			 "iprobe: %s: of the kernel's events %" PRIu64 " are LOST: what they would "

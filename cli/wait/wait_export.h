@@ -13,6 +13,9 @@
 int cli_wait_export(struct ip_trace_reader *trace, bool wanted, bool required,
 		    struct ip_trace_waits **ret);
 
+/* Tells what is wrong with them: a line of an ip_kernel_reader. */
+void cli_wait_export_damage(const char *line);
+
 /* Tells for how long it is not known what calls waited for; 0: it is known. */
 void cli_wait_export_unknown(uint64_t ns);
 

@@ -222,3 +222,22 @@ def test_perfetto_without_events_of_the_kernel(me, programs):
     assert me.iprobe("export", "--format", "perfetto", "-o", out, trace).returncode == 0
     packets = [dict(fields(v)) for field, v in fields(out.read_bytes()) if field == 1]
     assert not any(1 in packet or 45 in packet for packet in packets)
+
+
+@pytest.mark.parametrize("named", ["html", "perfetto", "pprof", "folded"])
+def test_streams_that_are_damaged(turns, named):
+    """What can be read is written, what cannot is told."""
+    actor, source = turns
+    trace = actor.dir() / "trace"
+    shutil.copytree(source, trace)
+    stream = max((trace / "kernel").glob("all_*"), key=lambda path: path.stat().st_size)
+    stream.write_bytes(stream.read_bytes()[:-9])
+    options = ["--format", named, *(["--off-wake"] if named == "folded" else [])]
+    done = actor.iprobe("export", *options, "-o", trace.parent / "out", trace)
+    assert done.returncode == 0, repr(done)
+    assert done.stderr.count(f"kernel/{stream.name}: its last packet") == 1, done.stderr
+    for path in (trace / "kernel").iterdir():
+        if path.name != "metadata":
+            path.write_bytes(b"\xff" * 300)
+    done = actor.iprobe("export", *options, "-o", trace.parent / "out", trace)
+    assert done.returncode == 0 and done.stderr.count("there is no packet at 0") > 2, repr(done)
