@@ -125,11 +125,10 @@ const page = (function () {
 
   /* The flame graph of what a function waits for. */
   function waitsOf(fn) {
-    details(fn, "", "");
     $("flame-of").value = "off-cpu";
     $("flame-of").dispatchEvent(new Event("change"));
     show("flame");
-    flame.show(fn);
+    if (!flame.show(fn)) details(fn, "It was never off the CPU, as far as is known.", "");
   }
 
   /* Describes what is selected, and is no call. */
