@@ -3,6 +3,8 @@
  * The names of a point's values: of whatever text its arguments have in the source, and of what is
  * no such text.
  */
+#include <stdio.h>
+
 #include "common/elf/point_names.h"
 #include "common/trace/values.h"
 #include "test/unit/test.h"
