@@ -15,6 +15,7 @@ int cmd_detach(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_syscalls(int argc, char **argv);
 int cmd_wait(int argc, char **argv);
 int cmd_trim(int argc, char **argv);
 int cmd_split(int argc, char **argv);

@@ -38,6 +38,8 @@ static const struct {
 	{"hist", cmd_hist,
 	 "latency histograms of functions, with their peaks; heat maps over time"},
 	{"wait", cmd_wait, "where the time of functions goes: CPU, run queue, blocked on what"},
+	{"syscalls", cmd_syscalls,
+	 "system calls: how many, how long, which errors, from which function"},
 	{"trim", cmd_trim, "a part of a trace, as a trace of its own"},
 	{"split", cmd_split, "a trace in parts: by time, size, thread or process"},
 	{"export", cmd_export,

@@ -28,6 +28,7 @@ COMMANDS = [
     "top",
     "tui",
     "wait",
+    "syscalls",
 ]
 PROGRAMS = {
     "iprobe": "cli",

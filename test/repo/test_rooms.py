@@ -42,9 +42,10 @@ ROOMS = {
     "analysis/callstack": ["analysis/read"],
     "analysis/profile": ["analysis/callstack"],
     "analysis/wait": ["analysis/profile"],
+    "analysis/syscalls": ["analysis/wait"],
     "analysis/export": ["analysis/wait"],
     "analysis/trim": ["analysis/callstack"],
-    "cli": ["fperf", "service", "iprobed", "analysis/export", "analysis/trim", "analysis/wait"],
+    "cli": ["fperf", "service", "iprobed", "analysis/export", "analysis/trim", "analysis/syscalls"],
 }
 # Files of the runtime: what is compared with, or laid into, a target; and its way of reading
 # counters, which fperf tries on itself.

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A system call as a line of text, in the form of strace -y: `read(3</etc/passwd>, 0x7ffe10, 4096)
+ * = 512`. What lies in the target's memory (texts of paths, buffers, structures) is not recorded:
+ * pointers are shown as they are.
+ */
+#ifndef IP_SYSCALL_TEXT_H
+#define IP_SYSCALL_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/syscalls/syscall_reader.h"
+
+/* What descriptors were. find: the text of a descriptor of the thread's process at a time, "/x",
+ * which is valid until the next call; NULL: not known. */
+struct ip_syscall_descriptors {
+	const char *(*find)(void *context, int32_t tid, int32_t fd, uint64_t tsc);
+	void *context;
+};
+
+/* Writes the name and the arguments, "close(3)", cut off at size - 1 bytes. Returns ret. */
+const char *ip_syscall_text(const struct ip_syscall_call *call,
+			    const struct ip_syscall_descriptors *descriptors, char *ret,
+			    size_t size);
+
+/* Writes the result: "512", "3</etc/passwd>", "-1 ENOENT (No such file or directory)", "?". */
+const char *ip_syscall_result_text(const struct ip_syscall_call *call,
+				   const struct ip_syscall_descriptors *descriptors, char *ret,
+				   size_t size);
+
+/* The descriptor that a call works on, or has made; -1: none. */
+int32_t ip_syscall_descriptor(const struct ip_syscall_call *call, bool *ret_made);
+
+#endif

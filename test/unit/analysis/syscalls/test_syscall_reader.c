@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * System calls from events of the kernel that the tests make: the rules of syscall_reader.h, one
+ * after the other; the sums; and what calls look like as text.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "analysis/syscalls/syscall_flags.h"
+#include "analysis/syscalls/syscall_reader.h"
+#include "analysis/syscalls/syscall_set.h"
+#include "analysis/syscalls/syscall_sums.h"
+#include "analysis/syscalls/syscall_text.h"
+#include "test/unit/test.h"
+
+#define CALLS_MOST 64
+
+struct taken {
+	struct ip_syscall_reader *reader;
+	struct ip_syscall_call calls[CALLS_MOST];
+	size_t n;
+};
+
+static int take(void *context, const struct ip_syscall_call *call)
+{
+	struct taken *t = context;
+
+	assert_true(t->n < CALLS_MOST);
+	t->calls[t->n++] = *call;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	struct taken *t = calloc(1, sizeof(*t));
+
+	assert_non_null(t);
+	t->reader = ip_syscall_reader_create(take, t);
+	assert_non_null(t->reader);
+	*state = t;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct taken *t = *state;
+
+	ip_syscall_reader_destroy(t->reader);
+	free(t);
+	return 0;
+}
+
+static void feed(struct taken *t, unsigned id, uint64_t tsc, int32_t tid, const void *fields)
+{
+	const struct ip_kernel_record record = {.id = id, .tsc = tsc, .tid = tid, .fields = fields};
+
+	assert_int_equal(ip_syscall_reader_feed(t->reader, &record), 0);
+}
+
+static void enter(struct taken *t, uint64_t tsc, int32_t tid, unsigned number, uint64_t first)
+{
+	const uint64_t arguments[6] = {first};
+
+	feed(t, IP_KERNEL_SYSCALL_ENTRY + number, tsc, tid, arguments);
+}
+
+static void leave(struct taken *t, uint64_t tsc, int32_t tid, unsigned number, int64_t result)
+{
+	feed(t, IP_KERNEL_SYSCALL_EXIT + number, tsc, tid, &result);
+}
+
+static void switch_to(struct taken *t, uint64_t tsc, int32_t from, int64_t state, int32_t to)
+{
+	struct {
+		char prev_comm[16];
+		int32_t prev_tid, prev_prio;
+		int64_t prev_state;
+		char next_comm[16];
+		int32_t next_tid, next_prio;
+	} __attribute__((packed))
+	fields = {.prev_tid = from, .prev_state = state, .next_comm = "thread", .next_tid = to};
+
+	feed(t, IP_KERNEL_SCHED_SWITCH, tsc, from, &fields);
+}
+
+static void wake(struct taken *t, uint64_t tsc, int32_t tid)
+{
+	struct {
+		char comm[16];
+		int32_t tid, prio, cpu;
+	} __attribute__((packed)) fields = {.comm = "woken", .tid = tid};
+
+	feed(t, IP_KERNEL_SCHED_WAKEUP, tsc, 0, &fields);
+}
+
+static void fork_child(struct taken *t, uint64_t tsc, int32_t parent, int32_t child)
+{
+	struct {
+		char parent_comm[16];
+		int32_t parent_tid;
+		char child_comm[16];
+		int32_t child_tid;
+	} __attribute__((packed))
+	fields = {.parent_tid = parent, .child_comm = "child", .child_tid = child};
+
+	feed(t, IP_KERNEL_SCHED_FORK, tsc, parent, &fields);
+}
+
+static void end_thread(struct taken *t, uint64_t tsc, int32_t tid)
+{
+	struct {
+		char comm[16];
+		int32_t tid, prio;
+	} __attribute__((packed)) fields = {.comm = "ended", .tid = tid};
+
+	feed(t, IP_KERNEL_SCHED_EXIT, tsc, tid, &fields);
+}
+
+static void lose(struct taken *t, uint64_t since, uint64_t tsc, uint64_t n, bool all)
+{
+	const struct ip_kernel_record record = {
+		.id = IP_KERNEL_LOST, .tsc = tsc, .lost_since = since, .lost = n, .all = all};
+
+	assert_int_equal(ip_syscall_reader_feed(t->reader, &record), 0);
+}
+
+static void test_call(void **state)
+{
+	struct taken *t = *state;
+
+	enter(t, 100, 7, SYS_read, 3);
+	leave(t, 130, 7, SYS_read, -EBADF);
+	assert_int_equal(t->n, 1);
+	assert_int_equal(t->calls[0].number, SYS_read);
+	assert_int_equal(t->calls[0].arguments[0], 3);
+	assert_int_equal(t->calls[0].begin, 100);
+	assert_int_equal(t->calls[0].end, 130);
+	assert_int_equal(t->calls[0].result, -EBADF);
+	assert_true(t->calls[0].timed && !t->calls[0].earlier);
+	/* nothing tells what the thread did */
+	assert_int_equal(t->calls[0].parts.unknown, 30);
+	ip_syscall_reader_expect_scheduler(t->reader);
+	enter(t, 200, 7, SYS_read, 3);
+	leave(t, 230, 7, SYS_read, 1);
+	assert_int_equal(t->calls[1].parts.cpu, 30);
+}
+
+/* elapsed = on a CPU + waiting for one + blocked */
+static void test_parts(void **state)
+{
+	struct taken *t = *state;
+	const struct ip_syscall_parts *parts = &t->calls[0].parts;
+
+	switch_to(t, 50, 1, 0, 7);
+	enter(t, 100, 7, SYS_futex, 0);
+	switch_to(t, 110, 7, 1, 0); /* 10 on a CPU */
+	wake(t, 310, 7);	    /* 200 blocked */
+	switch_to(t, 350, 0, 0, 7); /* 40 waiting for a CPU */
+	switch_to(t, 355, 7, 0x100, 9);
+	switch_to(t, 375, 9, 1, 7); /* 20 more: it was preempted */
+	leave(t, 381, 7, SYS_futex, 0);
+	assert_int_equal(t->n, 1);
+	assert_int_equal(parts->cpu, 10 + 5 + 6);
+	assert_int_equal(parts->runqueue, 40 + 20);
+	assert_int_equal(parts->blocked, 200);
+	assert_int_equal(parts->unknown, 0);
+	assert_string_equal(ip_syscall_reader_thread(t->reader, 7), "thread");
+	assert_string_equal(ip_syscall_reader_thread(t->reader, 8), "");
+}
+
+static void test_return_without_entry(void **state)
+{
+	struct taken *t = *state;
+
+	leave(t, 100, 7, SYS_poll, 1);
+	assert_int_equal(t->n, 1);
+	assert_false(t->calls[0].timed);
+	assert_int_equal(t->calls[0].outcome, IP_SYSCALL_RETURNED);
+	assert_int_equal(t->calls[0].result, 1);
+	assert_int_equal(t->calls[0].begin, t->calls[0].end);
+}
+
+static void test_entry_without_return(void **state)
+{
+	struct taken *t = *state;
+
+	enter(t, 100, 7, SYS_rt_sigreturn, 0);
+	enter(t, 200, 7, SYS_read, 0);
+	leave(t, 210, 7, SYS_write, 5); /* its entry, and read's return, were lost */
+	assert_int_equal(t->n, 3);
+	assert_int_equal(t->calls[0].number, SYS_rt_sigreturn);
+	assert_int_equal(t->calls[0].outcome, IP_SYSCALL_LOST);
+	assert_int_equal(t->calls[1].number, SYS_read);
+	assert_int_equal(t->calls[1].outcome, IP_SYSCALL_LOST);
+	assert_int_equal(t->calls[2].number, SYS_write);
+	assert_int_equal(t->calls[2].outcome, IP_SYSCALL_RETURNED);
+	assert_false(t->calls[2].timed);
+}
+
+static void test_child(void **state)
+{
+	struct taken *t = *state;
+
+	enter(t, 100, 7, SYS_clone, 0);
+	fork_child(t, 105, 7, 8);
+	leave(t, 110, 7, SYS_clone, 8);
+	leave(t, 120, 8, SYS_clone, 0); /* of the child: it is no call of its own */
+	enter(t, 130, 8, SYS_exit, 0);
+	end_thread(t, 140, 8);
+	leave(t, 150, 9, SYS_clone3, 0); /* without the event of its fork */
+	assert_int_equal(t->n, 2);
+	assert_int_equal(t->calls[0].tid, 7);
+	assert_int_equal(t->calls[1].tid, 8);
+	assert_int_equal(t->calls[1].number, SYS_exit);
+	assert_int_equal(t->calls[1].outcome, IP_SYSCALL_OPEN);
+	assert_int_equal(t->calls[1].end, 140);
+	assert_string_equal(ip_syscall_reader_thread(t->reader, 8), "ended");
+	/* the tid again */
+	fork_child(t, 200, 7, 8);
+	assert_string_equal(ip_syscall_reader_thread(t->reader, 8), "child");
+}
+
+static void count_open(void *context, const struct ip_syscall_call *call)
+{
+	struct taken *t = context;
+
+	take(t, call);
+}
+
+static void test_begin_and_end(void **state)
+{
+	struct taken *t = *state;
+	struct {
+		int32_t tid, number;
+		uint64_t arguments[6];
+	} __attribute__((packed)) fields = {.tid = 7, .number = SYS_accept, .arguments = {4}};
+	struct taken seen = {0};
+
+	lose(t, 100, 100, 0, true); /* an event, by which the recording begins */
+	feed(t, IP_KERNEL_SYSCALL_STATE, 120, 7, &fields);
+	feed(t, IP_KERNEL_SYSCALL_STATE, 121, 7, &fields); /* told twice: it is one call */
+	fields.tid = 8;
+	feed(t, IP_KERNEL_SYSCALL_STATE, 122, 8, &fields);
+	fields.number = -1;
+	fields.tid = 9;
+	feed(t, IP_KERNEL_SYSCALL_STATE, 122, 9, &fields); /* no call */
+	leave(t, 400, 7, SYS_accept, 5);
+	assert_int_equal(t->n, 1);
+	assert_true(t->calls[0].earlier && t->calls[0].timed);
+	assert_int_equal(t->calls[0].begin, 100);
+	assert_int_equal(t->calls[0].arguments[0], 4);
+	ip_syscall_reader_each_open(t->reader, 500, count_open, &seen);
+	assert_int_equal(seen.n, 1);
+	assert_int_equal(seen.calls[0].end, 500);
+	assert_int_equal(t->n, 1);
+	assert_int_equal(ip_syscall_reader_end(t->reader, 600), 0);
+	assert_int_equal(t->n, 2);
+	assert_int_equal(t->calls[1].tid, 8);
+	assert_int_equal(t->calls[1].outcome, IP_SYSCALL_OPEN);
+	assert_int_equal(t->calls[1].end, 600);
+	/* it is told once */
+	assert_int_equal(ip_syscall_reader_end(t->reader, 700), 0);
+	assert_int_equal(t->n, 2);
+}
+
+/* What was lost may be the return of a call and the entry of the next one. */
+static void test_losses(void **state)
+{
+	struct taken *t = *state;
+
+	switch_to(t, 50, 1, 0, 7);
+	enter(t, 100, 7, SYS_read, 0);
+	lose(t, 110, 200, 30, false);
+	leave(t, 210, 7, SYS_read, 5);
+	assert_int_equal(t->n, 1);
+	assert_false(t->calls[0].timed);
+	assert_int_equal(ip_syscall_reader_read(t->reader).lost, 30);
+	/* of the scheduler alone: the call is known, and what it did is not */
+	switch_to(t, 300, 1, 0, 7);
+	enter(t, 310, 7, SYS_read, 0);
+	switch_to(t, 320, 7, 1, 0);
+	lose(t, 340, 400, 1, true);
+	leave(t, 450, 7, SYS_read, 5);
+	assert_int_equal(t->n, 2);
+	assert_true(t->calls[1].timed);
+	assert_int_equal(t->calls[1].parts.cpu, 10);
+	assert_int_equal(t->calls[1].parts.blocked, 20);
+	assert_int_equal(t->calls[1].parts.unknown, 110);
+}
+
+static void test_many_threads(void **state)
+{
+	struct taken *t = *state;
+
+	for (int32_t tid = 1; tid < 2000; tid++) {
+		t->n = 0;
+		enter(t, 1000 * tid, tid, SYS_getpid, 0);
+		leave(t, 1000 * tid + 7, tid, SYS_getpid, 1);
+		assert_int_equal(t->n, 1);
+		assert_int_equal(t->calls[0].end - t->calls[0].begin, 7);
+		if (tid % 3)
+			end_thread(t, 1000 * tid + 9, tid);
+	}
+}
+
+static void test_sums(void **state)
+{
+	struct ip_syscall_sums sums = {0};
+	struct ip_syscall_call call = {
+		.begin = 1000, .end = 1100, .timed = true, .number = SYS_read, .result = 5};
+	const struct ip_syscall_sum *sum;
+
+	assert_int_equal(ip_syscall_sums_add(&sums, 3, &call), 0);
+	call.end = 1300;
+	call.result = -EAGAIN;
+	assert_int_equal(ip_syscall_sums_add(&sums, 3, &call), 0);
+	call.result = -EINTR;
+	assert_int_equal(ip_syscall_sums_add(&sums, 3, &call), 0);
+	assert_int_equal(ip_syscall_sums_add(&sums, 3, &call), 0);
+	call.outcome = IP_SYSCALL_OPEN;
+	call.end = 1010;
+	assert_int_equal(ip_syscall_sums_add(&sums, 3, &call), 0);
+	call.outcome = IP_SYSCALL_LOST;
+	call.timed = false;
+	call.end = call.begin;
+	assert_int_equal(ip_syscall_sums_add(&sums, 3, &call), 0);
+	call.number = SYS_write;
+	call.end = 9000;
+	call.timed = true;
+	call.earlier = true;
+	assert_int_equal(ip_syscall_sums_add(&sums, 3, &call), 0);
+	for (unsigned owner = 10; owner < 1000; owner++)
+		assert_int_equal(ip_syscall_sums_add(&sums, owner, &call), 0);
+	ip_syscall_sums_sort(&sums);
+	assert_int_equal(sums.n, 992);
+	sum = &sums.items[991];
+	assert_int_equal(sum->number, SYS_read);
+	assert_int_equal(sum->calls, 5);
+	assert_int_equal(sum->errors, 3);
+	assert_int_equal(sum->nby_error, 2);
+	assert_int_equal(sum->by_error[0].number, EINTR);
+	assert_int_equal(sum->by_error[0].count, 2);
+	assert_int_equal(sum->timed, 4);
+	assert_int_equal(sum->min, 100);
+	assert_int_equal(sum->max, 300);
+	assert_int_equal(ip_syscall_sum_mean(sum), 250);
+	assert_int_equal(sum->open, 1);
+	assert_int_equal(sum->open_ticks, 10);
+	assert_int_equal(sum->ticks, 1010);
+	assert_int_equal(sum->unknown, 1);
+	/* one that had begun before has no length of its own */
+	assert_int_equal(sums.items[0].number, SYS_write);
+	assert_int_equal(sums.items[0].earlier, 1);
+	assert_int_equal(sums.items[0].timed, 0);
+	assert_int_equal(ip_syscall_sum_mean(&sums.items[0]), 0);
+	assert_int_equal(ip_syscall_sums_add(&sums, 3, &call), 0); /* and it goes on */
+	assert_int_equal(sums.n, 992);
+	ip_syscall_sums_clear(&sums);
+	assert_int_equal(sums.n, 0);
+}
+
+static const char *find(void *context, int32_t tid, int32_t fd, uint64_t tsc)
+{
+	return tid == 7 && fd == 3 && tsc == 100 ? "/etc/passwd" : NULL;
+}
+
+static void expect(const struct ip_syscall_call *call, const char *text, const char *result)
+{
+	const struct ip_syscall_descriptors descriptors = {find, NULL};
+	char got[512];
+
+	assert_string_equal(ip_syscall_text(call, &descriptors, got, sizeof(got)), text);
+	assert_string_equal(ip_syscall_result_text(call, &descriptors, got, sizeof(got)), result);
+	/* however little memory there is */
+	for (size_t size = 1; size < 16; size++) {
+		ip_syscall_text(call, &descriptors, got, size);
+		assert_int_equal(strncmp(got, text, strlen(got)), 0);
+		assert_true(strlen(got) < size);
+		ip_syscall_result_text(call, &descriptors, got, size);
+		assert_true(strlen(got) < size);
+	}
+}
+
+#define CALL(n, r, ...)                                                                            \
+	(&(struct ip_syscall_call){.tid = 7,                                                       \
+				   .begin = 100,                                                   \
+				   .end = 100,                                                     \
+				   .timed = true,                                                  \
+				   .number = (n),                                                  \
+				   .result = (r),                                                  \
+				   .arguments = {__VA_ARGS__}})
+
+static void test_text(void **state)
+{
+	struct ip_syscall_call *call;
+
+	expect(CALL(SYS_read, 512, 3, 0x7f00, 4096), "read(3</etc/passwd>, 0x7f00, 4096)", "512");
+	expect(CALL(SYS_read, -EBADF, 4, 0, 1), "read(4, 0, 1)", "-1 EBADF (Bad file descriptor)");
+	expect(CALL(SYS_openat, 3, (uint32_t)AT_FDCWD, 0x5000, O_RDWR | O_CREAT | O_CLOEXEC, 0644),
+	       "openat(AT_FDCWD, 0x5000, O_RDWR|O_CREAT|O_CLOEXEC, 0644)", "3</etc/passwd>");
+	/* a mode is no argument where no file is made */
+	expect(CALL(SYS_openat, -ENOENT, (uint32_t)AT_FDCWD, 0x5000, O_RDONLY, 0644),
+	       "openat(AT_FDCWD, 0x5000, O_RDONLY)", "-1 ENOENT (No such file or directory)");
+	expect(CALL(SYS_open, 9, 0x5000, O_WRONLY | O_DIRECTORY | 0x40000000, 0),
+	       "open(0x5000, O_WRONLY|O_DIRECTORY|0x40000000)", "9");
+	expect(CALL(SYS_mmap, 0x7f0000001000, 0, 4096, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, (uint32_t)-1, 0),
+	       "mmap(0, 4096, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0)",
+	       "0x7f0000001000");
+	expect(CALL(SYS_mprotect, 0, 0x1000, 4096, PROT_NONE), "mprotect(0x1000, 4096, PROT_NONE)",
+	       "0");
+	expect(CALL(SYS_futex, -ETIMEDOUT, 0x10, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 2),
+	       "futex(0x10, FUTEX_WAIT_BITSET|FUTEX_PRIVATE_FLAG, 2, 0, 0, 0)",
+	       "-1 ETIMEDOUT (Connection timed out)");
+	expect(CALL(SYS_kill, 0, (uint32_t)-12, SIGTERM), "kill(-12, SIGTERM)", "0");
+	expect(CALL(SYS_kill, 0, 12, 64), "kill(12, 0x40)", "0");
+	expect(CALL(SYS_access, 0, 0x1000, F_OK), "access(0x1000, F_OK)", "0");
+	expect(CALL(SYS_lseek, 0, 3, (uint64_t)-10, SEEK_END),
+	       "lseek(3</etc/passwd>, -10, SEEK_END)", "0");
+	expect(CALL(SYS_dup, 3, 3), "dup(3</etc/passwd>)", "3</etc/passwd>");
+	expect(CALL(SYS_getpid, 4711, 0), "getpid()", "4711");
+	expect(CALL(SYS_futex, -516, 0x10, FUTEX_WAIT), "futex(0x10, FUTEX_WAIT, 0, 0, 0, 0)",
+	       "-1 ERESTART_RESTARTBLOCK");
+	expect(CALL(1000, -4000, 1, 2), "syscall_1000(0x1, 0x2)", "-1 errno 4000");
+	call = CALL(SYS_read, 0, 3);
+	call->timed = false;
+	expect(call, "read(...)", "0");
+	call = CALL(SYS_close, 0, 5);
+	call->outcome = IP_SYSCALL_OPEN;
+	expect(call, "close(5 <unfinished ...>", "?");
+}
+
+static void test_descriptor(void **state)
+{
+	bool made;
+
+	assert_int_equal(ip_syscall_descriptor(CALL(SYS_read, 1, 3), &made), 3);
+	assert_false(made);
+	assert_int_equal(ip_syscall_descriptor(CALL(SYS_openat, 5, (uint32_t)AT_FDCWD), &made), 5);
+	assert_true(made);
+	assert_int_equal(ip_syscall_descriptor(CALL(SYS_openat, -2, (uint32_t)AT_FDCWD), &made),
+			 -1);
+	assert_int_equal(ip_syscall_descriptor(CALL(SYS_getpid, 5), &made), -1);
+	assert_int_equal(ip_syscall_descriptor(CALL(SYS_mmap, 5, 0, 1, 1, 1, (uint32_t)-1), &made),
+			 -1);
+	assert_int_equal(ip_syscall_descriptor(CALL(SYS_fcntl, 9, 3, F_DUPFD_CLOEXEC), &made), 9);
+	assert_true(made);
+	assert_int_equal(ip_syscall_descriptor(CALL(SYS_fcntl, 9, 3, F_GETFL), &made), 3);
+}
+
+static bool has(const char *text, unsigned number)
+{
+	struct ip_syscall_set set;
+
+	assert_int_equal(ip_syscall_set_parse(text, &set), 0);
+	return ip_syscall_set_has(&set, number);
+}
+
+static void test_set(void **state)
+{
+	static const struct {
+		const char *text, *error;
+	} wrong[] = {{"", "names of system calls"},
+		     {"!", "names of system calls"},
+		     {"opennat", "nearest is openat"},
+		     {"%nothing", "no such class"},
+		     {"read,,write", "empty name"},
+		     {",read", "empty name"},
+		     {"read,", "empty"},
+		     {"1024", "no such system call"},
+		     {"%", "no such class"}};
+	struct ip_syscall_set set;
+
+	assert_true(has("openat,read", SYS_read));
+	assert_false(has("openat,read", SYS_write));
+	assert_true(has("trace=!read", SYS_write));
+	assert_false(has("trace=!read,%network", SYS_sendto));
+	assert_true(has("%file", SYS_openat) && has("%file", SYS_rename));
+	assert_false(has("%file", SYS_read));
+	assert_true(has("%desc", SYS_read) && has("%desc", SYS_epoll_wait));
+	assert_false(has("%desc", SYS_getpid));
+	assert_true(has("%net", SYS_connect) && has("%network", SYS_accept4));
+	assert_true(has("%process", SYS_execve) && has("%memory", SYS_brk));
+	assert_true(has("%signal", SYS_kill) && has("%ipc", SYS_semop));
+	assert_true(has("0", SYS_read) && has("999", 999));
+	for (size_t i = 0; i < N_ELEMENTS(wrong); i++) {
+		assert_int_equal(ip_syscall_set_parse(wrong[i].text, &set), -1);
+		assert_error(wrong[i].error);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_call, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_return_without_entry, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_entry_without_return, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_child, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_begin_and_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_losses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_threads, setup, teardown),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_descriptor),
+		cmocka_unit_test(test_set),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
