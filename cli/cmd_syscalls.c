@@ -7,18 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/args/operands.h"
 #include "cli/cli.h"
 #include "cli/filter_options.h"
+#include "cli/record/temporary_trace.h"
+#include "cli/syscalls/syscalls_live.h"
 #include "cli/syscalls/syscalls_options.h"
 #include "cli/syscalls/syscalls_trace.h"
 #include "cli/trace_args.h"
 #include "common/error.h"
 
 static const char help[] =
-	"usage: iprobe syscalls [OPTIONS] [DIR]\n\n"
-	"Shows the system calls of a recording (iprobe.data): how many, for how long, with what "
-	"errors.\n"
-	"The recording must have events of the kernel: see iprobe-attach(1).\n\n"
+	"usage: iprobe syscalls [OPTIONS] [DIR | PID]\n\n"
+	"Shows the system calls of a recording (iprobe.data) or of a running process: how many, "
+	"for "
+	"how long,\n"
+	"with what errors. A recording must have events of the kernel: see iprobe-attach(1). Of a "
+	"process they\n"
+	"are counted until it ends, the time is over, or Ctrl-C; it needs no probes, and is not "
+	"stopped.\n\n"
 	"  -e SET               these system calls only: openat,read; %file, %desc, %network, "
 	"%process, %memory,\n"
 	"                       %signal, %ipc; !SET: all but these\n"
@@ -33,9 +40,14 @@ static const char help[] =
 	"      --slowest N      the N calls that took longest, one line each\n"
 	"  -n, --limit N        at most N lines\n"
 	"      --full-names     whole C++ names, not their short forms\n"
-	"      --json           one JSON document; with --list or --slowest one a line\n";
+	"      --json           one JSON document; with --list or --slowest one a line\n"
+	"of a process:\n"
+	"  -p, --pid PID        the same as the operand PID\n"
+	"      --duration T     for so long: 200ms, 10s (default: until Ctrl-C)\n"
+	"  -o, --output DIR     record it into DIR, which is kept, and show that\n"
+	"With -f, --by, --slowest or -o a process is recorded first, as iprobe attach does it.\n";
 
-enum { OPT_BY = 256, OPT_FAILED, OPT_JSON, OPT_LIST, OPT_SLOWEST };
+enum { OPT_BY = 256, OPT_DURATION, OPT_FAILED, OPT_JSON, OPT_LIST, OPT_SLOWEST };
 
 static int take_number(const char *command, const char *option, size_t *ret)
 {
@@ -77,6 +89,16 @@ static int take(const char *command, int option, void *context)
 			return cli_usage(command, "%s", ip_error_message());
 		o->chosen = true;
 		break;
+	case 'o':
+		o->output = optarg;
+		return *optarg ? -1 : cli_usage(command, "-o needs a directory");
+	case 'p':
+		return cli_pid_option(command, optarg) ? 2 : -1;
+	case OPT_DURATION:
+		o->duration = optarg;
+		if (cli_parse_time(command, optarg, &o->duration_ns) < 0)
+			return 2;
+		return o->duration_ns ? -1 : cli_usage(command, "--duration: a time above 0");
 	case OPT_BY:
 		return take_by(command, o);
 	case OPT_FAILED:
@@ -105,12 +127,40 @@ static int check(const char *command, const struct cli_syscalls_options *o)
 	return -1;
 }
 
+static int show_trace(const char *dir, const struct cli_syscalls_options *o)
+{
+	/* where the user leaves a pager, this process ends without a message */
+	signal(SIGPIPE, SIG_DFL);
+	return cli_syscalls_trace(dir, o) < 0 ? cli_fail() : 0;
+}
+
+static int show_process(int pid, const char *operand, const struct cli_syscalls_options *o)
+{
+	const struct cli_recording_request request = {.pid = operand,
+						      .functions = o->filter.functions,
+						      .duration = o->duration,
+						      .output = o->output};
+	struct cli_temporary_trace trace;
+	int code;
+
+	if (!o->filter.functions && o->by == CLI_SYSCALLS_BY_CALL && !o->slowest && !o->output)
+		return cli_syscalls_live(pid, o) < 0 ? cli_fail() : 0;
+	code = cli_record_first(&request, pid, &trace);
+	if (code < 0 && (code = cli_syscalls_trace(trace.dir, o) < 0))
+		cli_fail();
+	cli_temporary_trace_clear(&trace);
+	return code;
+}
+
 int cmd_syscalls(int argc, char **argv)
 {
 	static const struct option long_options[] = {
 		CLI_FILTER_FUNCTIONS,
 		CLI_FILTER_LIMIT,
 		CLI_FILTER_TID,
+		CLI_OPTION_PID,
+		{"duration", required_argument, NULL, OPT_DURATION},
+		{"output", required_argument, NULL, 'o'},
 		{"by", required_argument, NULL, OPT_BY},
 		{"failed", no_argument, NULL, OPT_FAILED},
 		{"list", no_argument, NULL, OPT_LIST},
@@ -119,18 +169,21 @@ int cmd_syscalls(int argc, char **argv)
 		CLI_FILTER_FULL_NAMES,
 		CLI_FILTER_HELP,
 		{0}};
-	static const struct cli_filter_command command = {"e:f:n:h", help, long_options, take};
+	static const struct cli_filter_command command = {"e:f:n:o:p:h", help, long_options, take};
 	struct cli_syscalls_options o = {.filter = CLI_FILTER_ALL};
-	const char *dir;
-	int code = cli_filter_parse(argc, argv, &command, &o.filter, &o);
+	const char *operand;
+	int pid, code = cli_filter_parse(argc, argv, &command, &o.filter, &o);
 
 	if (code < 0)
 		code = check(argv[0], &o);
-	if (code < 0)
-		code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;
-	/* where the user leaves a pager, this process ends without a message */
-	signal(SIGPIPE, SIG_DFL);
-	return cli_syscalls_trace(dir, &o) < 0 ? cli_fail() : 0;
+	code = cli_process_operand(argc, argv, &pid, &operand);
+	if (code == -1)
+		return show_process(pid, operand, &o);
+	if (code < 0 && (o.duration || o.output))
+		return cli_usage(argv[0], "%s goes with a PID", o.duration ? "--duration" : "-o");
+	if (code < 0)
+		code = cli_reader_dir(argv[0], argc, argv, &operand);
+	return code >= 0 ? code : show_trace(operand, &o);
 }

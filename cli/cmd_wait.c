@@ -6,18 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/args/operands.h"
 #include "cli/cli.h"
 #include "cli/filter_options.h"
+#include "cli/record/temporary_trace.h"
 #include "cli/trace_args.h"
 #include "cli/wait/wait_calls.h"
 #include "cli/wait/wait_report.h"
 #include "common/error.h"
 
 static const char help[] =
-	"usage: iprobe wait [OPTIONS] [DIR]\n\n"
+	"usage: iprobe wait [OPTIONS] [DIR | PID]\n\n"
 	"Shows where the time of functions goes (iprobe.data): on a CPU, waiting for one, blocked "
 	"on what.\n"
-	"The recording must have events of the kernel: see iprobe-attach(1).\n\n"
+	"The recording must have events of the kernel: see iprobe-attach(1). A running process is "
+	"recorded\n"
+	"first, until it ends, the time is over, or Ctrl-C.\n\n"
 	"  -f, --functions SEL  these functions only\n"
 	"  -n, --limit N        the N functions that waited longest (default 20; with --json all)\n"
 	"      --of SEL         the slowest calls of these functions, one by one: what each waited "
@@ -27,16 +31,40 @@ static const char help[] =
 	"      --objects N      at most N objects for each function (default 3; with --json all)\n"
 	"      --tid TID        this thread only\n"
 	"      --full-names     whole C++ names, not their short forms\n"
-	"      --json           one JSON document\n";
+	"      --json           one JSON document\n"
+	"of a process:\n"
+	"  -p, --pid PID        the same as the operand PID\n"
+	"      --duration T     record for so long: 200ms, 10s (default: until Ctrl-C)\n"
+	"  -o, --output DIR     keep the recording in DIR\n";
 
-enum { OPT_JSON = 256, OPT_OBJECTS, OPT_OF, OPT_SLOWEST };
+/* The command line. */
+struct wait_command {
+	struct cli_wait_options options;
+	struct cli_recording_request request;
+};
+
+enum { OPT_DURATION = 256, OPT_JSON, OPT_OBJECTS, OPT_OF, OPT_SLOWEST };
 
 static int take(const char *command, int option, void *context)
 {
-	struct cli_wait_options *o = context;
+	struct wait_command *c = context;
+	struct cli_wait_options *o = &c->options;
+	uint64_t ns;
 	char *end;
 	unsigned long n;
 
+	switch (option) {
+	case 'p':
+		return cli_pid_option(command, optarg) ? 2 : -1;
+	case 'o':
+		c->request.output = optarg;
+		return *optarg ? -1 : cli_usage(command, "-o needs a directory");
+	case OPT_DURATION:
+		c->request.duration = optarg;
+		if (cli_parse_time(command, optarg, &ns) < 0)
+			return 2;
+		return ns ? -1 : cli_usage(command, "--duration: a time above 0");
+	}
 	if (option == OPT_JSON) {
 		o->json = true;
 		return -1;
@@ -55,12 +83,36 @@ static int take(const char *command, int option, void *context)
 	return -1;
 }
 
+static int show(const char *dir, const struct cli_wait_options *o)
+{
+	/* where the user leaves a pager, this process ends without a message */
+	signal(SIGPIPE, SIG_DFL);
+	return (o->of ? cli_wait_calls : cli_wait_report)(dir, o) < 0 ? cli_fail() : 0;
+}
+
+static int show_process(int pid, struct wait_command *c)
+{
+	struct cli_temporary_trace trace;
+	int code;
+
+	/* --of tells in which functions other threads were */
+	c->request.functions = c->options.of ? NULL : c->options.filter.functions;
+	code = cli_record_first(&c->request, pid, &trace);
+	if (code < 0)
+		code = show(trace.dir, &c->options);
+	cli_temporary_trace_clear(&trace);
+	return code;
+}
+
 int cmd_wait(int argc, char **argv)
 {
 	static const struct option long_options[] = {
 		CLI_FILTER_FUNCTIONS,
 		CLI_FILTER_LIMIT,
 		CLI_FILTER_TID,
+		CLI_OPTION_PID,
+		{"duration", required_argument, NULL, OPT_DURATION},
+		{"output", required_argument, NULL, 'o'},
 		{"of", required_argument, NULL, OPT_OF},
 		{"slowest", required_argument, NULL, OPT_SLOWEST},
 		{"objects", required_argument, NULL, OPT_OBJECTS},
@@ -68,23 +120,29 @@ int cmd_wait(int argc, char **argv)
 		CLI_FILTER_FULL_NAMES,
 		CLI_FILTER_HELP,
 		{0}};
-	static const struct cli_filter_command command = {"f:n:h", help, long_options, take};
-	struct cli_wait_options o = {.filter = CLI_FILTER_ALL, .objects = SIZE_MAX, .slowest = 3};
+	static const struct cli_filter_command command = {"f:n:o:p:h", help, long_options, take};
+	struct wait_command c = {
+		.options = {.filter = CLI_FILTER_ALL, .objects = SIZE_MAX, .slowest = 3}};
+	struct cli_wait_options *o = &c.options;
 	const char *dir;
-	int code = cli_filter_parse(argc, argv, &command, &o.filter, &o);
+	int pid, code = cli_filter_parse(argc, argv, &command, &o->filter, &c);
 
-	if (code < 0)
-		code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;
-	if (!o.json && o.filter.limit == SIZE_MAX && !o.filter.functions)
-		o.filter.limit = 20;
-	if (o.of && o.filter.tid)
+	if (!o->json && o->filter.limit == SIZE_MAX && !o->filter.functions)
+		o->filter.limit = 20;
+	if (o->of && o->filter.tid)
 		return cli_usage(argv[0], "--of shows calls of all threads: it does not go with "
 					  "--tid");
-	if (!o.json && o.objects == SIZE_MAX)
-		o.objects = 3;
-	/* where the user leaves a pager, this process ends without a message */
-	signal(SIGPIPE, SIG_DFL);
-	return (o.of ? cli_wait_calls : cli_wait_report)(dir, &o) < 0 ? cli_fail() : 0;
+	if (!o->json && o->objects == SIZE_MAX)
+		o->objects = 3;
+	code = cli_process_operand(argc, argv, &pid, &c.request.pid);
+	if (code == -1)
+		return show_process(pid, &c);
+	if (code < 0 && (c.request.duration || c.request.output))
+		return cli_usage(argv[0], "%s goes with a PID",
+				 c.request.duration ? "--duration" : "-o");
+	if (code < 0)
+		code = cli_reader_dir(argv[0], argc, argv, &dir);
+	return code >= 0 ? code : show(dir, o);
 }

@@ -63,6 +63,8 @@ int ip_kernel_stream_flush(struct ip_kernel_stream *stream)
 						 .events_discarded = stream->lost,
 						 .cpu_id = stream->cpu};
 
+	if (stream->sink)
+		return stream->failed ? -1 : 0;
 	if (!stream->used)
 		return 0;
 	if (stream->used == sizeof(header)) { /* room was made, and no event has come */
@@ -90,6 +92,8 @@ uint8_t *ip_kernel_stream_room(struct ip_kernel_stream *stream)
 		ip_error("out of memory");
 		return NULL;
 	}
+	if (stream->sink)
+		return stream->failed ? NULL : stream->packet;
 	if (stream->used + IP_EVENT_SIZE_MAX > PACKET_SIZE && ip_kernel_stream_flush(stream) < 0)
 		return NULL;
 	if (!stream->used)
@@ -99,6 +103,13 @@ uint8_t *ip_kernel_stream_room(struct ip_kernel_stream *stream)
 
 void ip_kernel_stream_add(struct ip_kernel_stream *stream, uint64_t tsc, uint32_t size)
 {
+	if (stream->sink) {
+		stream->end = tsc;
+		stream->events++;
+		stream->failed |= stream->sink->event(stream->sink->context, stream->cpu,
+						      stream->packet, size) < 0;
+		return;
+	}
 	if (stream->used == sizeof(struct ip_kernel_packet_header))
 		stream->begin = tsc;
 	stream->end = tsc;
@@ -108,8 +119,14 @@ void ip_kernel_stream_add(struct ip_kernel_stream *stream, uint64_t tsc, uint32_
 
 int ip_kernel_stream_lost(struct ip_kernel_stream *stream, uint64_t total)
 {
+	const uint64_t more = total - stream->lost;
+
 	if (total <= stream->lost)
 		return 0;
+	if (stream->sink) {
+		stream->lost = total;
+		return stream->sink->lost(stream->sink->context, stream->cpu, more);
+	}
 	/* the packet's events came before the loss */
 	if (ip_kernel_stream_flush(stream) < 0)
 		return -1;
@@ -135,6 +152,8 @@ int ip_kernel_stream_mark(struct ip_kernel_stream *stream, uint64_t tsc)
 {
 	if (ip_kernel_stream_flush(stream) < 0)
 		return -1;
+	if (stream->sink)
+		return 0;
 	return stream->packets && stream->end < tsc ? write_mark(stream, tsc) : 0;
 }
 
@@ -142,6 +161,8 @@ int ip_kernel_stream_finish(struct ip_kernel_stream *stream, uint64_t tsc)
 {
 	if (ip_kernel_stream_flush(stream) < 0)
 		return -1;
+	if (stream->sink)
+		return 0;
 	return stream->lost != stream->told_lost && !stream->packets
 		       ? write_mark(stream, tsc)
 		       : ip_kernel_stream_mark(stream, tsc);

@@ -7,7 +7,21 @@
 #define IP_KERNEL_STREAM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* Takes events in the place of files, by the thread that records. A negative value ends the
+ * recording. */
+struct ip_kernel_sink {
+	/* An event (common/trace/kernel_format.h). Those of a CPU come in their order; those of the
+	 * beginning come as those of CPU IP_KERNEL_CPUS_MAX. */
+	int (*event)(void *context, uint32_t cpu, const uint8_t *event, size_t size);
+	/* So many events of the CPU were lost behind the last one. */
+	int (*lost)(void *context, uint32_t cpu, uint64_t n);
+	/* All events before tsc have come. */
+	int (*until)(void *context, uint64_t tsc);
+	void *context;
+};
 
 struct ip_kernel_stream {
 	int dir, fd;
@@ -18,8 +32,10 @@ struct ip_kernel_stream {
 	uint32_t used;	     /* of them; 0: no packet is begun */
 	uint64_t begin, end; /* times of the first and the last event of the packet */
 	uint64_t lost, told_lost;
-	bool marks;			 /* private */
-	uint64_t packets, bytes, events; /* events: with those that are gathered */
+	bool marks;			   /* private */
+	const struct ip_kernel_sink *sink; /* NULL: there is a file */
+	bool failed;			   /* the sink has */
+	uint64_t packets, bytes, events;   /* events: with those that are gathered */
 };
 
 /* dir, uuid: borrowed. part: which of the streams of that CPU it is. */

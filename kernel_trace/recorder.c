@@ -49,13 +49,15 @@ static const char *const parts[INSTANCES] = {IP_KERNEL_ALL, IP_KERNEL_TARGET};
 struct source {
 	int fd, instance;
 	unsigned cpu;
+	bool more; /* it was not read to its end */
 	struct ip_kernel_stream stream;
 };
 
 struct ip_kernel_recorder {
 	pid_t pid;
 	unsigned groups;
-	int dir; /* DIR/kernel */
+	const struct ip_kernel_sink *sink; /* NULL: files are written */
+	int dir;			   /* DIR/kernel */
 	uint8_t uuid[16];
 	struct ip_tracefs tracefs;
 	struct ip_event_layout *layout;
@@ -88,6 +90,7 @@ static int add_source(struct ip_kernel_recorder *r, int instance, unsigned cpu)
 	if (source.fd < 0)
 		return -1;
 	ip_kernel_stream_init(&source.stream, r->dir, r->uuid, parts[instance], cpu);
+	source.stream.sink = r->sink;
 	r->sources[r->nsources] = source;
 	r->polls[r->nsources++] = (struct pollfd){.fd = source.fd, .events = POLLIN};
 	return 0;
@@ -100,8 +103,8 @@ static int enable(struct ip_kernel_recorder *r)
 
 		if (!kind || !kind->system || !(r->groups >> kind->group & 1))
 			continue;
-		if (ip_instance_enable(r->instances[kind->everywhere ? ALL : TARGET], kind->system,
-				       kind->tracepoint) < 0)
+		if (ip_instance_enable(r->instances[kind->everywhere && !r->sink ? ALL : TARGET],
+				       kind->system, kind->tracepoint) < 0)
 			return -1;
 	}
 	if (!(r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1))
@@ -116,7 +119,8 @@ static int enable(struct ip_kernel_recorder *r)
 /* The instances that the groups need. */
 static int make_instances(struct ip_kernel_recorder *r, size_t buffer)
 {
-	const unsigned everywhere = 1 << IP_KERNEL_GROUP_SCHED | 1 << IP_KERNEL_GROUP_BLOCK;
+	const unsigned everywhere =
+		r->sink ? 0 : 1 << IP_KERNEL_GROUP_SCHED | 1 << IP_KERNEL_GROUP_BLOCK;
 	const bool needed[INSTANCES] = {r->groups & everywhere, r->groups & ~everywhere};
 	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
 
@@ -137,6 +141,8 @@ static int make_instances(struct ip_kernel_recorder *r, size_t buffer)
 
 static int make_dir(struct ip_kernel_recorder *r, int dir)
 {
+	if (r->sink)
+		return 0;
 	r->dir = ip_dir_make(dir, IP_KERNEL_SUBDIR);
 	if (r->dir < 0)
 		return ip_error_errno("cannot make the directory %s of the trace",
@@ -155,7 +161,10 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, pid_t pid
 	r->groups = options->groups;
 	r->dir = r->tracefs.fd = -1;
 	pthread_mutex_init(&r->lock, NULL);
-	ip_kernel_stream_init(&r->state, -1, r->uuid, IP_KERNEL_STATE, 0);
+	r->sink = options->sink;
+	ip_kernel_stream_init(&r->state, -1, r->uuid, IP_KERNEL_STATE,
+			      r->sink ? IP_KERNEL_CPUS_MAX : 0);
+	r->state.sink = r->sink;
 	r->bytes = malloc(PAGE_MOST + PAGE_END);
 	r->page = kbuffer_alloc(KBUFFER_LSIZE_SAME_AS_HOST, KBUFFER_ENDIAN_SAME_AS_HOST);
 	if (!r->bytes || !r->page || getrandom(r->uuid, sizeof(r->uuid), 0) != sizeof(r->uuid)) {
@@ -169,7 +178,7 @@ int ip_kernel_recorder_create(const struct ip_kernel_options *options, pid_t pid
 	if (!r->layout || make_dir(r, dir) < 0 || make_instances(r, options->buffer) < 0)
 		goto fail;
 	r->state.dir = r->dir;
-	if (r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1) {
+	if (r->groups >> IP_KERNEL_GROUP_SYSCALLS & 1 && !r->sink) {
 		r->descriptors = ip_descriptor_log_open(dir);
 		if (!r->descriptors)
 			goto fail;
@@ -251,6 +260,7 @@ static int drain_all(struct ip_kernel_recorder *r)
 		ret = drain(r, &r->sources[i]);
 		if (ret < 0)
 			return -1;
+		r->sources[i].more = ret;
 		more |= ret;
 	}
 	return more;
@@ -319,6 +329,18 @@ static int flush(struct ip_kernel_recorder *r, uint64_t drained)
 	return 0;
 }
 
+/* Tells the sink that all events have come that happened before the buffers were read: of a buffer
+ * that is not empty, those up to its last event. */
+static int tell(struct ip_kernel_recorder *r, uint64_t before)
+{
+	if (!r->sink)
+		return 0;
+	for (size_t i = 0; i < r->nsources; i++)
+		if (r->sources[i].more && r->sources[i].stream.end < before)
+			before = r->sources[i].stream.end;
+	return r->sink->until(r->sink->context, before);
+}
+
 static void *run(void *context)
 {
 	struct ip_kernel_recorder *r = context;
@@ -333,7 +355,7 @@ static void *run(void *context)
 		errno = 0;
 		before = ip_clock_now();
 		more = turn(r, &nap);
-		if (more < 0 || (!more && flush(r, before) < 0)) {
+		if (more < 0 || tell(r, before) < 0 || (!more && flush(r, before) < 0)) {
 			pthread_mutex_lock(&r->lock);
 			r->why_errno = errno;
 			r->why = strdup(ip_error_message());
@@ -421,7 +443,7 @@ static int finish(struct ip_kernel_recorder *r)
 			return -1;
 	}
 	count(r);
-	return 0;
+	return tell(r, now);
 }
 
 int ip_kernel_recorder_stop(struct ip_kernel_recorder *r)

@@ -19,10 +19,15 @@
 #include "common/trace/ctf_metadata.h"
 
 struct ip_kernel_recorder;
+struct ip_kernel_sink;
 
 struct ip_kernel_options {
 	unsigned groups; /* bits 1 << enum ip_kernel_group; 0: no kernel events */
 	size_t buffer;	 /* bytes for each CPU and instance */
+	/* takes the events of the target's threads, whose switches and wakings are among them
+	 * (kernel_stream.h); nothing of other processes is recorded, and no file is written. NULL:
+	 * a trace is written. Borrowed */
+	const struct ip_kernel_sink *sink;
 };
 
 struct ip_kernel_stats {
@@ -30,8 +35,8 @@ struct ip_kernel_stats {
 	bool no_space; /* recording has failed, since the disk is full */
 };
 
-/* Makes the instances, which record nothing yet, and the directory. dir: of the trace. Returns 0,
- * or -1 with an error. */
+/* Makes the instances, which record nothing yet, and the directory. dir: of the trace, where there
+ * is no sink. Returns 0, or -1 with an error. */
 int ip_kernel_recorder_create(const struct ip_kernel_options *options, pid_t pid, int dir,
 			      struct ip_kernel_recorder **ret);
 

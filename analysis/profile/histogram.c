@@ -5,6 +5,9 @@
 #include "analysis/profile/histogram.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "common/error.h"
 
 void ip_histogram_deinit(struct ip_histogram *h)
 {
@@ -29,6 +32,20 @@ void ip_histogram_merge(struct ip_histogram *to, struct ip_histogram *from)
 	to->count += from->count;
 	to->dropped += from->dropped;
 	ip_histogram_deinit(from);
+}
+
+int ip_histogram_copy(struct ip_histogram *to, const struct ip_histogram *from)
+{
+	for (unsigned i = 0; i < IP_HISTOGRAM_ROWS; i++) {
+		if (!from->rows[i])
+			continue;
+		if (!ip_histogram_row(to, i))
+			return ip_error("out of memory");
+		memcpy(to->rows[i], from->rows[i], IP_HISTOGRAM_STEPS * sizeof(uint32_t));
+	}
+	to->count = from->count;
+	to->dropped = from->dropped;
+	return 0;
 }
 
 uint32_t *ip_histogram_row(struct ip_histogram *h, unsigned row)

@@ -27,6 +27,10 @@ void ip_histogram_deinit(struct ip_histogram *histogram);
 /* Moves the values of from to another histogram. from is empty then. */
 void ip_histogram_merge(struct ip_histogram *to, struct ip_histogram *from);
 
+/* Makes *to, which is empty, the same as from. Returns -1 with an error where memory ran out: then
+ * *to is to be cleared all the same. */
+int ip_histogram_copy(struct ip_histogram *to, const struct ip_histogram *from);
+
 /* Makes a row. Private to ip_histogram_add(). Returns NULL where memory ran out. */
 uint32_t *ip_histogram_row(struct ip_histogram *histogram, unsigned row);
 

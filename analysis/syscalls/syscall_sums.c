@@ -143,6 +143,28 @@ void ip_syscall_sums_sort(struct ip_syscall_sums *sums)
 		*slot_of(sums, sums->items[i].owner, sums->items[i].number) = i + 1;
 }
 
+int ip_syscall_sums_copy(struct ip_syscall_sums *to, const struct ip_syscall_sums *from)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		const struct ip_syscall_sum *old = &from->items[i];
+		struct ip_syscall_sum *copy = get(to, old->owner, old->number);
+
+		if (!copy)
+			return -1;
+		*copy = *old;
+		copy->durations = (struct ip_histogram){0};
+		copy->by_error = calloc(old->nby_error + 1, sizeof(*copy->by_error));
+		copy->nby_error = 0;
+		if (!copy->by_error)
+			return ip_error("out of memory");
+		for (; copy->nby_error < old->nby_error; copy->nby_error++)
+			copy->by_error[copy->nby_error] = old->by_error[copy->nby_error];
+		if (ip_histogram_copy(&copy->durations, &old->durations) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 uint64_t ip_syscall_sum_mean(const struct ip_syscall_sum *sum)
 {
 	return sum->timed ? sum->timed_ticks / sum->timed : 0;

@@ -48,6 +48,10 @@ void ip_syscall_sums_clear(struct ip_syscall_sums *sums);
 int ip_syscall_sums_add(struct ip_syscall_sums *sums, uint32_t owner,
 			const struct ip_syscall_call *call);
 
+/* Makes *to, which is empty, the same as from. Returns 0, or -1 with an error; then *to is to be
+ * cleared all the same. */
+int ip_syscall_sums_copy(struct ip_syscall_sums *to, const struct ip_syscall_sums *from);
+
 /* Puts the items in order: the longest time first; the errors of each, the most frequent first. To
  * be called behind the last ip_syscall_sums_add(). */
 void ip_syscall_sums_sort(struct ip_syscall_sums *sums);

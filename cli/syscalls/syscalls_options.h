@@ -25,6 +25,7 @@ struct cli_syscalls_options {
 	enum cli_syscalls_by by;
 	size_t slowest;	      /* calls; 0: not asked for */
 	uint64_t duration_ns; /* of a process; 0: until it ends */
+	const char *duration; /* the same as it was given; NULL: it was not */
 	const char *output;   /* -o; NULL: no trace is kept */
 	bool chosen;	      /* set is valid; else all calls are meant */
 	bool list, failed, json;

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/syscalls/syscall_flags.h"
 #include "common/json.h"
@@ -55,7 +56,10 @@ static void print_head(const struct cli_syscalls_table *t, const struct total *t
 {
 	char count[32], length[16];
 
-	ip_print(out, "# %s%s system call%s, %s", t->read.lost ? "at least " : "",
+	ip_print(out, "# ");
+	if (t->pid)
+		ip_print(out, "pid %d: ", t->pid);
+	ip_print(out, "%s%s system call%s, %s", t->read.lost ? "at least " : "",
 		 ip_format_count(total->calls, count), ip_plural(total->calls),
 		 text_of(t, t->read.end - t->read.begin, length));
 	if (t->read.lost)
@@ -83,20 +87,35 @@ static void print_errors(const struct ip_syscall_sum *sum, FILE *out)
 		ip_print(out, ", and %zu more kinds", sum->nby_error - ERRORS_SHOWN);
 }
 
+/* The longest name among the first lines. */
+static int width_of_names(const struct cli_syscalls_table *t, size_t lines)
+{
+	size_t width = strlen("SYSCALL");
+	char name[32];
+
+	for (size_t i = 0; i < t->sums.n && i < lines; i++) {
+		const size_t n = strlen(ip_syscall_name(t->sums.items[i].number, name));
+
+		width = n > width ? n : width;
+	}
+	return (int)width;
+}
+
+/* width: of the names of system calls, where something follows. */
 static void print_row(const struct cli_syscalls_table *t, const struct ip_syscall_sum *sum,
-		      const struct total *total, FILE *out)
+		      const struct total *total, int width, FILE *out)
 {
 	const uint64_t off = sum->parts.blocked + sum->parts.runqueue;
 	char ticks[16], blocked[16], mean[16], p99[16], max[16], name[32], none[] = "-";
 	const bool known = sum->parts.unknown < sum->ticks || !sum->ticks;
 
-	ip_print(out, "%6.2f %9s %9s %9s %9s %9s %9" PRIu64 " %8" PRIu64 "  %s",
+	ip_print(out, "%6.2f %9s %9s %9s %9s %9s %9" PRIu64 " %8" PRIu64 "  %-*s",
 		 total->ticks ? 100.0 * (double)sum->ticks / (double)total->ticks : 0.0,
 		 text_of(t, sum->ticks, ticks), known ? text_of(t, off, blocked) : none,
 		 sum->timed ? text_of(t, ip_syscall_sum_mean(sum), mean) : none,
 		 sum->timed ? text_of(t, p99_of(sum), p99) : none,
 		 sum->timed ? text_of(t, sum->max, max) : none, sum->calls, sum->errors,
-		 ip_syscall_name(sum->number, name));
+		 t->owner || sum->nby_error ? width : 0, ip_syscall_name(sum->number, name));
 	if (t->owner)
 		ip_print(out, "  %s", t->owner(t->context, sum->owner, true));
 	print_errors(sum, out);
@@ -138,6 +157,7 @@ void cli_syscalls_table_print(struct cli_syscalls_table *t, FILE *out, size_t li
 	const struct total total = add_up(t);
 	size_t limit = t->options->filter.limit, n = 0;
 	char time[16];
+	int width;
 
 	ip_syscall_sums_sort(&t->sums);
 	print_head(t, &total, out);
@@ -147,13 +167,14 @@ void cli_syscalls_table_print(struct cli_syscalls_table *t, FILE *out, size_t li
 	}
 	if (lines != SIZE_MAX && limit > (lines > 8 ? lines - 8 : 1))
 		limit = lines > 8 ? lines - 8 : 1;
-	ip_print(out, "%6s %9s %9s %9s %9s %9s %9s %8s  %s\n", "%TIME", "TIME", "OFF CPU", "AVG",
-		 "P99", "MAX", "CALLS", "ERRORS",
-		 !t->owner				      ? "SYSCALL"
-		 : t->options->by == CLI_SYSCALLS_BY_FUNCTION ? "SYSCALL  FUNCTION"
-							      : "SYSCALL  DESCRIPTOR");
+	width = width_of_names(t, limit);
+	ip_print(out, "%6s %9s %9s %9s %9s %9s %9s %8s  %-*s%s\n", "%TIME", "TIME", "OFF CPU",
+		 "AVG", "P99", "MAX", "CALLS", "ERRORS", t->owner ? width : 0, "SYSCALL",
+		 !t->owner				      ? ""
+		 : t->options->by == CLI_SYSCALLS_BY_FUNCTION ? "  FUNCTION"
+							      : "  DESCRIPTOR");
 	for (; n < t->sums.n && n < limit; n++)
-		print_row(t, &t->sums.items[n], &total, out);
+		print_row(t, &t->sums.items[n], &total, width, out);
 	if (n < t->sums.n)
 		ip_print(out, "... and %zu more lines (-n)\n", t->sums.n - n);
 	ip_print(out, "%6.2f %9s %9s %9s %9s %9s %9" PRIu64 " %8" PRIu64 "  total\n", 100.0,

@@ -177,7 +177,7 @@ def test_table(recorded):
     syscalls, _ = recorded
     text = syscalls("-e", "openat,getppid", "-f", "fail_open,ask_parent,open_file")
     row = next(line for line in text.splitlines() if line.endswith("ENOTDIR 6"))
-    assert re.search(r" 25 +24  openat  ENOENT 18, ENOTDIR 6$", row), row
+    assert re.search(r" 25 +24  openat +ENOENT 18, ENOTDIR 6$", row), row
     assert re.search(r"^100\.00 .* 55 +24  total$", text, re.M), text
     assert "LOST" not in text
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * System calls from events of the kernel that the tests make: the rules of syscall_reader.h, one
- * after the other; the sums; and what calls look like as text.
+ * after the other; the order of events; the sums; and what calls look like as text.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "analysis/syscalls/event_order.h"
 #include "analysis/syscalls/syscall_flags.h"
 #include "analysis/syscalls/syscall_reader.h"
 #include "analysis/syscalls/syscall_set.h"
@@ -310,7 +311,7 @@ static void test_many_threads(void **state)
 
 static void test_sums(void **state)
 {
-	struct ip_syscall_sums sums = {0};
+	struct ip_syscall_sums sums = {0}, copy = {0};
 	struct ip_syscall_call call = {
 		.begin = 1000, .end = 1100, .timed = true, .number = SYS_read, .result = 5};
 	const struct ip_syscall_sum *sum;
@@ -338,6 +339,14 @@ static void test_sums(void **state)
 		assert_int_equal(ip_syscall_sums_add(&sums, owner, &call), 0);
 	ip_syscall_sums_sort(&sums);
 	assert_int_equal(sums.n, 992);
+	assert_int_equal(ip_syscall_sums_copy(&copy, &sums), 0);
+	ip_syscall_sums_sort(&copy);
+	assert_int_equal(copy.n, 992);
+	assert_int_equal(copy.items[991].by_error[0].count, 2);
+	assert_int_equal(ip_histogram_percentile(&copy.items[991].durations, 1),
+			 ip_histogram_percentile(&sums.items[991].durations, 1));
+	copy.items[991].by_error[0].count = 0; /* it is one of its own */
+	ip_syscall_sums_clear(&copy);
 	sum = &sums.items[991];
 	assert_int_equal(sum->number, SYS_read);
 	assert_int_equal(sum->calls, 5);
@@ -362,6 +371,79 @@ static void test_sums(void **state)
 	assert_int_equal(sums.n, 992);
 	ip_syscall_sums_clear(&sums);
 	assert_int_equal(sums.n, 0);
+}
+
+struct fed {
+	uint64_t tscs[4096];
+	uint64_t lost, lost_since;
+	size_t n;
+};
+
+static int note(void *context, const struct ip_kernel_record *record)
+{
+	struct fed *fed = context;
+
+	if (record->id == IP_KERNEL_LOST) {
+		fed->lost += record->lost;
+		fed->lost_since = record->lost_since;
+		return 0;
+	}
+	assert_true(fed->n < N_ELEMENTS(fed->tscs));
+	assert_int_equal(ip_kernel_u64(record, 0), 3 * record->tsc);
+	fed->tscs[fed->n++] = record->tsc;
+	return record->tsc == 7777 ? -1 : 0;
+}
+
+static void add(struct ip_event_order *order, uint32_t cpu, uint64_t tsc)
+{
+	struct {
+		struct ip_kernel_event_header header;
+		int64_t result;
+	} __attribute__((packed))
+	event = {.header = {.id = IP_KERNEL_SYSCALL_EXIT, .tsc = tsc, .tid = 7}, .result = 3 * tsc};
+
+	assert_int_equal(ip_event_order_add(order, cpu, (const uint8_t *)&event, sizeof(event)), 0);
+}
+
+/* The CPUs' events come one CPU after the other, and are fed in order of time. */
+static void test_order(void **state)
+{
+	struct fed fed = {0};
+	struct ip_event_order *order = ip_event_order_create(note, &fed);
+
+	assert_non_null(order);
+	add(order, 8192, 5);
+	for (uint64_t round = 0; round < 10; round++) {
+		const uint64_t from = 10 + 300 * round;
+
+		for (uint32_t cpu = 0; cpu < 3; cpu++)
+			for (uint64_t i = 0; i < 100; i++)
+				add(order, cpu, from + 3 * i + cpu);
+		/* what comes behind that time is kept */
+		assert_int_equal(ip_event_order_until(order, from + 150), 0);
+		assert_int_equal(fed.n, 1 + from + 150 - 10);
+	}
+	assert_int_equal(ip_event_order_until(order, UINT64_MAX), 0);
+	assert_int_equal(fed.n, 3001);
+	for (size_t i = 1; i < fed.n; i++)
+		assert_int_equal(fed.tscs[i], 9 + i);
+	/* losses stand where they happened: between two events, or behind the last one */
+	assert_int_equal(ip_event_order_lose(order, 1, 4), 0);
+	add(order, 1, 5000);
+	assert_int_equal(ip_event_order_until(order, 5000), 0);
+	assert_int_equal(fed.lost, 0);
+	assert_int_equal(ip_event_order_until(order, 5001), 0);
+	assert_int_equal(fed.lost, 4);
+	assert_int_equal(fed.lost_since, 3008);
+	assert_int_equal(ip_event_order_lose(order, 2, 5), 0);
+	assert_int_equal(ip_event_order_until(order, 6000), 0);
+	assert_int_equal(fed.lost, 9);
+	assert_int_equal(ip_event_order_until(order, 6001), 0);
+	assert_int_equal(fed.lost, 9);
+	/* whoever is fed may end it */
+	add(order, 7, 7777);
+	assert_int_equal(ip_event_order_until(order, 8000), -1);
+	ip_event_order_destroy(order);
 }
 
 static const char *find(void *context, int32_t tid, int32_t fd, uint64_t tsc)
@@ -505,6 +587,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_begin_and_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_losses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_threads, setup, teardown),
+		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_descriptor),

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records into a temporary directory.
+ *
+ *   1. Directories of the same user that nobody has locked are removed: their iprobe was killed.
+ *   2. A directory is made, and locked (flock(2)). If another iprobe was in its step 1 just then,
+ *      and has locked or removed it, another one is made.
+ *   3. The trace is recorded in it, and read.
+ *   4. It is removed. The lock ends with its descriptor, whatever becomes of this process.
+ */
+#include "cli/record/temporary_trace.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/args/operands.h"
+#include "cli/cli.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/file.h"
+#include "common/interrupted.h"
+#include "common/trace/trace_format.h"
+#include "common/units.h"
+
+#define PREFIX	   "iprobe-recorded"
+#define TRIES_MOST 16u
+
+static const char *above(void)
+{
+	const char *at = getenv("TMPDIR");
+
+	return at && *at ? at : "/tmp";
+}
+
+/* Step 1. What cannot be removed stays: it is not worth a word. */
+static void remove_left(void)
+{
+	_cleanup_closedir_ DIR *dir = opendir(above());
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		_cleanup_close_ int fd = -1;
+
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)))
+			continue;
+		fd = ip_dir_open(dirfd(dir), entry->d_name);
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+			ip_dir_remove(dirfd(dir), entry->d_name);
+	}
+}
+
+/* Step 2. */
+static int make(struct cli_temporary_trace *t)
+{
+	int fd;
+
+	remove_left();
+	for (unsigned i = 0; i < TRIES_MOST; i++) {
+		fd = ip_dir_make_temporary(above(), PREFIX, &t->place);
+		if (fd < 0)
+			return -1;
+		t->lock = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		close(fd);
+		if (t->lock >= 0 && flock(t->lock, LOCK_EX | LOCK_NB) == 0 &&
+		    ip_dir_is_at(t->place.parent, t->place.name, t->lock))
+			break;
+		if (t->lock >= 0)
+			close(t->lock);
+		t->lock = -1;
+		ip_dir_place_close(&t->place);
+		t->place.parent = -1;
+	}
+	if (t->lock < 0)
+		return ip_error("cannot make a directory in %s (TMPDIR names another place)",
+				above());
+	if ((size_t)snprintf(t->dir, sizeof(t->dir), "%s/%s/trace", above(), t->place.name) >=
+	    sizeof(t->dir))
+		return ip_error("TMPDIR is too long");
+	return 0;
+}
+
+void cli_temporary_trace_clear(struct cli_temporary_trace *t)
+{
+	if (t->lock < 0)
+		return;
+	ip_dir_remove(t->place.parent, t->place.name);
+	ip_dir_place_close(&t->place);
+	close(t->lock);
+	t->lock = -1;
+}
+
+int cli_process_operand(int argc, char **argv, int *ret_pid, const char **ret)
+{
+	size_t n;
+	_cleanup_free_ char **words = cli_operands(argc, argv, optind, &n);
+	const bool named = words && n && (optind >= argc || words[0] != argv[optind]);
+
+	if (!words)
+		return cli_fail();
+	/* a number is a process, unless there is a directory of that name */
+	if (!n || (!named &&
+		   (words[0][strspn(words[0], "0123456789")] || ip_access(words[0], F_OK) == 0)))
+		return -2;
+	if (n > 1)
+		return cli_usage(argv[0], "one process, not %zu", n);
+	*ret = named ? NULL : words[0];
+	return cli_pid_operand(argv[0], words[0], true, ret_pid);
+}
+
+/* Another iprobe's session would be changed, and there would be no trace here. */
+static int check_session(int pid)
+{
+	char *dir = NULL;
+	int found = ip_session_join(pid, &dir);
+
+	if (found == 0)
+		ip_error("pid %d is recorded by another iprobe already, into %s: look at that "
+			 "trace when it has ended",
+			 pid, dir);
+	free(dir);
+	return found > 0 ? 0 : -1;
+}
+
+/* The words of an iprobe attach. */
+static int attach(const struct cli_recording_request *request, char *dir)
+{
+	char command[] = "attach", quiet[] = "-q", kernel[] = "--kernel", output[] = "-o",
+	     functions[] = "-f", duration[] = "--duration";
+	char *words[12] = {command, quiet, kernel, output, dir};
+	int n = 5;
+
+	if (request->functions) {
+		words[n++] = functions;
+		words[n++] = (char *)request->functions;
+	}
+	if (request->duration) {
+		words[n++] = duration;
+		words[n++] = (char *)request->duration;
+	}
+	if (request->pid)
+		words[n++] = (char *)request->pid;
+	optind = 0; /* getopt_long() begins anew */
+	return cmd_attach(n, words);
+}
+
+int cli_record_first(const struct cli_recording_request *request, int pid,
+		     struct cli_temporary_trace *ret)
+{
+	struct stat st;
+	int code;
+
+	*ret = (struct cli_temporary_trace){.place.parent = -1, .lock = -1};
+	if (check_session(pid) < 0)
+		return cli_fail();
+	if (request->output)
+		snprintf(ret->dir, sizeof(ret->dir), "%s", request->output);
+	if (request->output && strlen(request->output) >= sizeof(ret->dir)) {
+		ip_error("-o: the path is too long");
+		return cli_fail();
+	}
+	if (!request->output && make(ret) < 0)
+		return cli_fail();
+	code = attach(request, ret->dir);
+	if (code)
+		return code;
+	if (stat(ret->dir, &st) < 0) {
+		ip_error("pid %d: nothing was recorded", pid);
+		return cli_fail();
+	}
+	/* what follows is over at once when the user wants that */
+	ip_interrupted = 0;
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
+	return -1;
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts the system calls of a live process. It is neither stopped nor changed: the kernel records
+ * events of its threads in an instance of tracefs (kernel_trace/recorder.h), whose thread hands
+ * them to this file. They are put in order of time, and calls that have returned are added to the
+ * sums: no trace is written, and memory does not grow with time.
+ */
+#include "cli/syscalls/syscalls_live.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+#include "analysis/syscalls/event_order.h"
+#include "analysis/syscalls/syscall_sums.h"
+#include "cli/cli.h"
+#include "cli/screen/screen.h"
+#include "cli/syscalls/syscalls_list.h"
+#include "cli/syscalls/syscalls_table.h"
+#include "cli/trace_args.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/error.h"
+#include "common/interrupted.h"
+#include "common/now.h"
+#include "common/print.h"
+#include "common/proc.h"
+#include "common/trace/kernel_format.h"
+#include "kernel_trace/kernel_stream.h"
+#include "kernel_trace/recorder.h"
+
+#define BUFFER	     (4u << 20) /* for each CPU */
+#define SECOND_NS    1000000000ull
+#define WAIT_MOST_NS (SECOND_NS / 5) /* signals end it */
+#define CLOCK_NS     20000000ull     /* for so long at least the clock is measured */
+
+struct live {
+	const struct cli_syscalls_options *options;
+	int pid;
+	int pidfd;
+	struct ip_event_order *order;
+	struct ip_kernel_recorder *recorder;
+	struct ip_clock_reading start; /* of this command */
+	uint64_t began;		       /* TSC: of the recording */
+	uint64_t end_ns;	       /* CLOCK_MONOTONIC; UINT64_MAX: there is none */
+	struct cli_syscalls_list list;
+	size_t listed;
+	bool enough; /* atomic: as many were listed as are wanted */
+	/* Under the lock: the recorder's thread changes them. */
+	pthread_mutex_t lock;
+	struct ip_syscall_reader *reader;
+	struct ip_syscall_sums sums;
+};
+
+/* ---- in the recorder's thread ---- */
+
+static int take(void *context, const struct ip_syscall_call *call)
+{
+	struct live *live = context;
+
+	if (!cli_syscalls_wants(live->options, call))
+		return 0;
+	if (!live->options->list)
+		return ip_syscall_sums_add(&live->sums, 0, call);
+	if (live->listed >= live->options->filter.limit)
+		return 0;
+	cli_syscalls_list_print(&live->list, call,
+				ip_syscall_reader_thread(live->reader, call->tid), NULL);
+	if (++live->listed == live->options->filter.limit)
+		__atomic_store_n(&live->enough, true, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int feed(void *context, const struct ip_kernel_record *record)
+{
+	struct live *live = context;
+
+	return ip_syscall_reader_feed(live->reader, record);
+}
+
+static int on_event(void *context, uint32_t cpu, const uint8_t *event, size_t size)
+{
+	struct live *live = context;
+
+	return ip_event_order_add(live->order, cpu, event, size);
+}
+
+static int on_lost(void *context, uint32_t cpu, uint64_t n)
+{
+	struct live *live = context;
+
+	return ip_event_order_lose(live->order, cpu, n);
+}
+
+static int on_until(void *context, uint64_t tsc)
+{
+	struct live *live = context;
+	int ret;
+
+	pthread_mutex_lock(&live->lock);
+	ret = ip_event_order_until(live->order, tsc);
+	pthread_mutex_unlock(&live->lock);
+	if (ret == 0 && live->options->list)
+		ret = cli_reader_check_stdout();
+	return ret;
+}
+
+/* ---- the process ---- */
+
+/* System calls of 32-bit programs have numbers of their own, which the kernel's events do not tell
+ * from those of others. */
+static int check_program(int pid)
+{
+	unsigned char head[EI_NIDENT] = {0};
+	char path[32];
+	_cleanup_close_ int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return ip_error(
+			"pid %d: it makes no system calls: it is a thread of the kernel, or "
+			"has ended",
+			pid);
+	if (fd < 0)
+		return ip_error_errno("pid %d: cannot look at its program", pid);
+	if (read(fd, head, sizeof(head)) != sizeof(head) || head[EI_CLASS] != ELFCLASS64)
+		return ip_error("pid %d: system calls of 32-bit programs cannot be told apart from "
+				"those of others",
+				pid);
+	return 0;
+}
+
+static int open_process(struct live *live)
+{
+	const long process = ip_proc_status(live->pid, "Tgid");
+
+	if (process > 0 && process != live->pid)
+		return ip_error("%d is a thread of process %ld: --tid %d %ld shows it alone",
+				live->pid, process, live->pid, process);
+	live->pidfd = pidfd_open(live->pid, 0);
+	if (live->pidfd < 0 && errno == ESRCH)
+		return ip_error("pid %d: no such process (ps and pgrep show what there is)",
+				live->pid);
+	if (live->pidfd < 0)
+		return ip_error_errno("cannot open process %d", live->pid);
+	return check_program(live->pid);
+}
+
+static bool has_ended(const struct live *live)
+{
+	struct pollfd fd = {.fd = live->pidfd, .events = POLLIN};
+
+	return poll(&fd, 1, 0) > 0;
+}
+
+/* ---- the command ---- */
+
+static uint64_t hz_of(const struct live *live)
+{
+	struct ip_clock_reading now;
+
+	ip_clock_read(&now);
+	return ip_clock_hz(&live->start, &now, CLOCK_NS);
+}
+
+static int begin(struct live *live)
+{
+	const char *why;
+
+	if (open_process(live) < 0)
+		return -1;
+	if (ip_clock_select(IP_CLOCK_AUTO, &why) != IP_CLOCK_TSC)
+		return ip_error("kernel events have the times of the TSC, which cannot be trusted "
+				"here: %s",
+				why ? why : "it is not used");
+	ip_clock_read(&live->start);
+	live->reader = ip_syscall_reader_create(take, live);
+	live->order = live->reader ? ip_event_order_create(feed, live) : NULL;
+	if (!live->order)
+		return -1;
+	ip_syscall_reader_expect_scheduler(live->reader);
+	live->list = (struct cli_syscalls_list){.start = live->start.tsc,
+						.realtime_ns = live->start.realtime_ns,
+						.hz = live->options->list ? hz_of(live) : 0,
+						.json = live->options->json,
+						.scheduled = true};
+	return 0;
+}
+
+static int start(struct live *live, const struct ip_kernel_sink *sink)
+{
+	const struct ip_kernel_options options = {.groups = 1 << IP_KERNEL_GROUP_SCHED |
+							    1 << IP_KERNEL_GROUP_SYSCALLS,
+						  .buffer = BUFFER,
+						  .sink = sink};
+
+	if (ip_kernel_recorder_create(&options, live->pid, -1, &live->recorder) < 0)
+		return -1;
+	live->began = ip_clock_now();
+	if (ip_kernel_recorder_start(live->recorder) < 0)
+		return -1;
+	live->end_ns =
+		live->options->duration_ns ? ip_now_ns() + live->options->duration_ns : UINT64_MAX;
+	return 0;
+}
+
+static void add_open(void *context, const struct ip_syscall_call *call)
+{
+	struct cli_syscalls_table *table = context;
+
+	if (cli_syscalls_wants(table->options, call))
+		ip_syscall_sums_add(&table->sums, 0, call);
+}
+
+/* The table as it is now. The caller clears its sums in any case. */
+static int look(struct live *live, struct cli_syscalls_table *ret)
+{
+	const uint64_t now = ip_clock_now();
+	int done;
+
+	*ret = (struct cli_syscalls_table){
+		.options = live->options, .hz = hz_of(live), .pid = live->pid};
+	pthread_mutex_lock(&live->lock);
+	done = ip_syscall_sums_copy(&ret->sums, &live->sums);
+	ret->read = ip_syscall_reader_read(live->reader);
+	if (done == 0)
+		ip_syscall_reader_each_open(live->reader, now, add_open, ret);
+	pthread_mutex_unlock(&live->lock);
+	ret->read.begin = live->began;
+	ret->read.end = now;
+	return done;
+}
+
+static int show(struct live *live)
+{
+	struct cli_syscalls_table table;
+	_cleanup_free_ char *text = NULL;
+	size_t size, lines, columns;
+	FILE *out = open_memstream(&text, &size);
+	int ret;
+
+	if (!out)
+		return ip_error("out of memory");
+	cli_screen_size(&lines, &columns);
+	ret = look(live, &table);
+	if (ret == 0)
+		cli_syscalls_table_print(&table, out, lines > 1 ? lines - 1 : 1);
+	ip_print(out, "q quit");
+	ip_syscall_sums_clear(&table.sums);
+	if (fclose(out) != 0)
+		return ip_error("out of memory");
+	return ret < 0 ? ret : cli_screen_show(text, size);
+}
+
+static bool is_over(const struct live *live)
+{
+	return ip_interrupted || ip_now_ns() >= live->end_ns || has_ended(live) ||
+	       __atomic_load_n(&live->enough, __ATOMIC_ACQUIRE);
+}
+
+static int check_recorder(struct live *live)
+{
+	struct ip_kernel_stats stats;
+
+	return ip_kernel_recorder_stats(live->recorder, &stats);
+}
+
+static uint64_t earlier_of(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int watch_screen(struct live *live)
+{
+	int key = CLI_KEY_NONE, ret = 0;
+
+	if (cli_screen_open("--duration and a file for the output do without") < 0)
+		return -1;
+	while (ret == 0 && !is_over(live) && key != 'q' && key != CLI_KEY_END_OF_INPUT) {
+		const uint64_t next = ip_now_ns() + SECOND_NS;
+
+		ret = show(live);
+		do
+			key = ret == 0 ? cli_screen_key(earlier_of(next, live->end_ns), live->pidfd)
+				       : CLI_KEY_NONE;
+		while (key && key != 'q' && key != CLI_KEY_RESIZED && key != CLI_KEY_END_OF_INPUT);
+		if (ret == 0)
+			ret = check_recorder(live);
+	}
+	cli_screen_close();
+	return ret;
+}
+
+static int watch(struct live *live)
+{
+	int ret = 0;
+
+	while (ret == 0 && !is_over(live)) {
+		struct pollfd fd = {.fd = live->pidfd, .events = POLLIN};
+		const uint64_t now = ip_now_ns(),
+			       until = earlier_of(now + WAIT_MOST_NS, live->end_ns);
+
+		poll(&fd, 1, until > now ? (until - now + 999999) / 1000000 : 0);
+		ret = check_recorder(live);
+	}
+	return ret;
+}
+
+static int finish(struct live *live)
+{
+	struct cli_syscalls_table table = {
+		.options = live->options, .hz = hz_of(live), .pid = live->pid};
+	const uint64_t end = ip_clock_now();
+
+	if (ip_kernel_recorder_stop(live->recorder) < 0 ||
+	    ip_syscall_reader_end(live->reader, end) < 0)
+		return -1;
+	table.read = ip_syscall_reader_read(live->reader);
+	table.read.begin = live->began;
+	table.read.end = end;
+	if (live->options->list) {
+		if (table.read.lost)
+			ip_print(stderr,
+				 "iprobe: %" PRIu64 " events of the kernel were LOST: calls are "
+				 "missing, and the result or the time of others\n",
+				 table.read.lost);
+		return cli_reader_check_stdout();
+	}
+	table.sums = live->sums;
+	if (live->options->json)
+		cli_syscalls_table_json(&table);
+	else
+		cli_syscalls_table_print(&table, stdout, SIZE_MAX);
+	live->sums = table.sums;
+	return cli_reader_check_stdout();
+}
+
+int cli_syscalls_live(int pid, const struct cli_syscalls_options *o)
+{
+	struct live live = {.options = o, .pid = pid, .pidfd = -1};
+	const struct ip_kernel_sink sink = {
+		.event = on_event, .lost = on_lost, .until = on_until, .context = &live};
+	const bool on_screen =
+		!o->list && !o->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	int ret;
+
+	pthread_mutex_init(&live.lock, NULL);
+	cli_catch_signals();
+	ret = begin(&live);
+	if (ret == 0)
+		ret = start(&live, &sink);
+	if (ret == 0)
+		ret = on_screen ? watch_screen(&live) : watch(&live);
+	if (ret == 0)
+		ret = finish(&live);
+	ip_kernel_recorder_destroy(live.recorder);
+	ip_syscall_reader_destroy(live.reader);
+	ip_event_order_destroy(live.order);
+	ip_syscall_sums_clear(&live.sums);
+	if (live.pidfd >= 0)
+		close(live.pidfd);
+	return ret;
+}
