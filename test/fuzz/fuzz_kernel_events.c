@@ -3,16 +3,23 @@
  * Events of the kernel in a trace: an input is the text of descriptors, and behind it streams of
  * two CPUs and of the target, each with its length in front (32 bits). What is read is followed
  * through: the spans of a thread are in order, a wait has one object, and the critical path of an
- * interval covers it without gap and overlap.
+ * interval covers it without gap and overlap. System calls are put together: their parts are the
+ * whole, their text is cut off where the memory ends, and sums have each of them once.
  *
  * covers: analysis/read/kernel_reader.c analysis/wait/thread_states.c
  * covers: analysis/wait/wait_object.c analysis/wait/descriptors.c analysis/wait/critical_path.c
+ * covers: analysis/syscalls/syscall_reader.c analysis/syscalls/syscall_sums.c
+ * covers: analysis/syscalls/syscall_text.c analysis/syscalls/syscall_flags.c
  */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "analysis/syscalls/syscall_flags.h"
+#include "analysis/syscalls/syscall_reader.h"
+#include "analysis/syscalls/syscall_sums.h"
+#include "analysis/syscalls/syscall_text.h"
 #include "analysis/wait/critical_path.h"
 #include "analysis/wait/descriptors.h"
 #include "analysis/wait/thread_states.h"
@@ -122,6 +129,91 @@ static uint32_t pid_of(void *context, int32_t tid)
 	return tid == 9 ? 0 : 7;
 }
 
+struct calls {
+	const struct ip_descriptors *descriptors;
+	struct ip_syscall_sums sums;
+	uint64_t n, open;
+};
+
+static const char *find_descriptor(void *context, int32_t tid, int32_t fd, uint64_t tsc)
+{
+	const struct calls *calls = context;
+	const struct ip_descriptor *d =
+		ip_descriptors_find(calls->descriptors, pid_of(NULL, tid), fd, tsc);
+
+	return d ? d->text : NULL;
+}
+
+static int take_call(void *context, const struct ip_syscall_call *call)
+{
+	struct calls *calls = context;
+	const struct ip_syscall_descriptors descriptors = {find_descriptor, calls};
+	const struct ip_syscall_parts *p = &call->parts;
+	char text[256], *room = malloc(1 + call->tid % 128u);
+	bool made;
+
+	fuzz_assert(room);
+	fuzz_assert(call->end >= call->begin);
+	fuzz_assert(p->cpu + p->runqueue + p->blocked + p->unknown == call->end - call->begin);
+	fuzz_assert(strchr(ip_syscall_text(call, &descriptors, text, sizeof(text)), '('));
+	fuzz_assert(*ip_syscall_result_text(call, &descriptors, text, sizeof(text)));
+	/* memory that ends there: what writes behind it is found */
+	ip_syscall_text(call, &descriptors, room, 1 + call->tid % 128u);
+	ip_syscall_result_text(call, NULL, room, 1 + call->tid % 128u);
+	fuzz_assert(ip_syscall_descriptor(call, &made) >= -1);
+	fuzz_assert(ip_syscall_sums_add(&calls->sums, call->tid & 3, call) == 0);
+	calls->n += call->outcome != IP_SYSCALL_OPEN;
+	calls->open += call->outcome == IP_SYSCALL_OPEN;
+	free(room);
+	return 0;
+}
+
+static void see_open(void *context, const struct ip_syscall_call *call)
+{
+	fuzz_assert(call->outcome == IP_SYSCALL_OPEN && call->end >= call->begin);
+	++*(uint64_t *)context;
+}
+
+static void check_syscalls(const struct ip_descriptors *descriptors)
+{
+	struct calls calls = {.descriptors = descriptors};
+	struct ip_syscall_reader *syscalls = ip_syscall_reader_create(take_call, &calls);
+	struct ip_syscall_sums copy = {0};
+	struct ip_kernel_reader *reader;
+	struct ip_kernel_record record;
+	uint64_t seen = 0, n = 0, open = 0;
+	int got;
+
+	fuzz_assert(syscalls && ip_kernel_reader_open(path, &reader) == 1);
+	while ((got = ip_kernel_reader_next(reader, &record)) > 0)
+		fuzz_assert(ip_syscall_reader_feed(syscalls, &record) == 0);
+	fuzz_assert(got == 0);
+	ip_kernel_reader_close(reader);
+	open = calls.open;
+	ip_syscall_reader_each_open(syscalls, ip_syscall_reader_read(syscalls).end, see_open,
+				    &seen);
+	fuzz_assert(ip_syscall_reader_end(syscalls, ip_syscall_reader_read(syscalls).end) == 0);
+	fuzz_assert(calls.open == open + seen);
+	fuzz_assert(strlen(ip_syscall_reader_thread(syscalls, 7)) < 16);
+	fuzz_assert(ip_syscall_sums_copy(&copy, &calls.sums) == 0);
+	ip_syscall_sums_sort(&copy);
+	open = 0;
+	for (size_t i = 0; i < copy.n; i++) {
+		uint64_t errors = 0;
+
+		for (size_t k = 0; k < copy.items[i].nby_error; k++)
+			errors += copy.items[i].by_error[k].count;
+		fuzz_assert(errors == copy.items[i].errors && errors <= copy.items[i].calls);
+		fuzz_assert(ip_syscall_sum_mean(&copy.items[i]) <= copy.items[i].max);
+		n += copy.items[i].calls;
+		open += copy.items[i].open;
+	}
+	fuzz_assert(n == calls.n && open == calls.open);
+	ip_syscall_sums_clear(&copy);
+	ip_syscall_sums_clear(&calls.sums);
+	ip_syscall_reader_destroy(syscalls);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const names[] = {"all_0", "all_1", "target_0"};
@@ -150,6 +242,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < descriptors.n; i++)
 		fuzz_assert(descriptors.items[i].to >= descriptors.items[i].from);
 	check_states(states, &descriptors);
+	check_syscalls(&descriptors);
 	ip_states_destroy(states);
 	ip_descriptors_clear(&descriptors);
 	return 0;

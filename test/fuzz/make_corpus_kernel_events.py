@@ -102,6 +102,20 @@ def seeds():
     # what is closed by a thread of an unknown process, over and over
     closed = [event(ENTRY + 3, 100 + i, 9, struct.pack("<Q", i % 5)) for i in range(330)]
     yield whole(packet(closed, 100, 500))
+    # arguments of all kinds: names, descriptors, sizes, and results that are errors
+    some = []
+    for i, number in enumerate(sorted(SOME)):
+        n, tsc = SOME[number], 100 + 10 * i
+        values = (3, 0x80041, 0x80042, 0x22, 0xFFFFFFFFFFFFFFFF, 0)[:n]
+        some += [event(ENTRY + number, tsc, 7, struct.pack(f"<{n}Q", *values))]
+        some += [event(RETURN + number, tsc + 3, 7, struct.pack("<q", (3, -2, -516, -4095)[i % 4]))]
+    yield whole(packet(some, 100, 100 + 10 * len(SOME)))
+    # many threads, calls that have no return, and returns without an entry
+    many = [event(ENTRY + 34, 100 + i, 1000 + i) for i in range(300)]
+    many += [event(RETURN + 56, 500 + i, 2000 + i, struct.pack("<q", i % 2)) for i in range(40)]
+    many += [event(ENTRY + 1000, 600, 7, struct.pack("<6Q", 1, 2, 3, 4, 5, 6))]
+    many += [event(ENTRY + 9, 601, 7, struct.pack("<6Q", 0, 4096, 3, 0x22, 2**64 - 1, 0))]
+    yield whole(packet(many, 100, 601))
     # threads that wait for each other, in a ring
     ring = []
     for i in range(40):
