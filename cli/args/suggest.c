@@ -43,6 +43,8 @@ static const struct {
 	{" functions funcs probes symbols sites ls available probe ", "'list'"},
 	{" histogram latency percentiles heatmap funclatency ", "'hist'"},
 	{" live busiest ", "'top'"},
+	{" strace truss syscall sctrace sysdig ",
+	 "'syscalls' (of a running process, or of a trace with --kernel)"},
 	{" ps sessions state ", "'status'"},
 	{" save flush rings ", "'snapshot'"},
 	{" check test diagnose why setup version-check ", "'doctor'"},

@@ -145,6 +145,17 @@ static const struct {
 	{" top ", " output w ", "-b or --json writes to stdout: > FILE"},
 	{" top ", " csv ", "--json has it for programs"},
 
+	{" syscalls ", " c C S summary summary-only summary-sort-by ",
+	 "sums are what it shows, the longest time first; --list has calls one by one"},
+	{" syscalls ", " t tt ttt T y yy ff r relative-timestamps decode-fds syscall-times ",
+	 "--list has time, duration and what descriptors are, of all threads"},
+	{" syscalls ", " Z z failed-only ", "--failed shows calls that returned an error"},
+	{" syscalls ", " trace expr ", "-e SET chooses system calls: -e openat,%network"},
+	{" syscalls ", " k stack-trace ",
+	 "--by function, or --list, names the function that made them"},
+	{" syscalls ", " s string-limit v x ",
+	 "what lies in the memory of the process (paths, buffers) is not recorded"},
+
 	{" list ", " a all l F funcs probes symbols syms sites ",
 	 "iprobe list FILE (or PID) shows all functions with probes; -f 'GLOB' chooses"},
 	{" list ", " L x exec target library lib ",

@@ -33,6 +33,7 @@ def refused(me, *words, code=2):
         ("script", "'dump'"),
         ("flamegraph", "'export'"),
         ("diff", "'report --diff'"),
+        ("strace", "'syscalls'"),
         ("probe", "'list'"),
         ("list-events", "fperf list-events"),
         ("atach", "'attach'"),
@@ -90,6 +91,10 @@ def test_options(me, words, meant):
 @pytest.mark.parametrize(
     "words,meant",
     [
+        # strace
+        (["syscalls", "-c", "1"], "--list has calls one by one"),
+        (["syscalls", "-tt", "1"], "--list has time, duration"),
+        (["syscalls", "-Z", "1"], "--failed shows calls"),
         # perf
         (["attach", "-e", "cycles", "1"], "-f 'GLOB' chooses functions; hardware events"),
         (["attach", "--event=cycles", "1"], "hardware events are counted by fperf -e"),
