@@ -158,7 +158,8 @@ static uint64_t last_exec(const struct ip_recording *s, const struct ip_packet *
 	return last;
 }
 
-static int scan_stream(struct ip_trace_reader *t, uint32_t index)
+static int scan_stream(struct ip_trace_reader *t, uint32_t index,
+		       struct ip_trace_progress *progress)
 {
 	struct ip_stream *stream;
 	struct ip_thread_packets *run = NULL;
@@ -197,6 +198,10 @@ static int scan_stream(struct ip_trace_reader *t, uint32_t index)
 			t->begin = p.begin;
 		if (p.end > t->end)
 			t->end = p.end;
+		if (progress && ip_trace_progress_ask(progress, NULL, run, p.bytes)) {
+			more = ip_error("%s: interrupted", t->dir);
+			break;
+		}
 	}
 	if (more == 0)
 		more = ip_trace_reader_damaged(t, ip_stream_damage(stream));
@@ -298,7 +303,8 @@ static int bound_runs(struct ip_trace_reader *t)
 	return 0;
 }
 
-int ip_trace_reader_open_one(const char *dir, struct ip_trace_reader **ret)
+int ip_trace_reader_open_one(const char *dir, struct ip_trace_progress *progress,
+			     struct ip_trace_reader **ret)
 {
 	struct ip_trace_reader *t = calloc(1, sizeof(*t));
 	uint64_t told;
@@ -311,7 +317,7 @@ int ip_trace_reader_open_one(const char *dir, struct ip_trace_reader **ret)
 	if (bad == 0)
 		bad = list_streams(t);
 	for (size_t i = 0; bad == 0 && i < t->nstreams; i++)
-		bad = scan_stream(t, i);
+		bad = scan_stream(t, i, progress);
 	if (bad < 0) {
 		ip_trace_reader_close(t);
 		return -1;
@@ -492,19 +498,21 @@ static int take_words(struct ip_stream *stream, struct ip_frames *frames,
 }
 
 /* Feeds all events of one run. silent: adds to it where it is not NULL. frames NULL: counts them
- * only. */
+ * only. Returns as ip_trace_pause.at() does. */
 static int visit_run(const struct ip_trace_reader *t, struct ip_stream *stream,
 		     const struct ip_thread_packets *run, struct ip_frames *frames,
-		     const struct ip_trace_visitor *visitor, uint64_t *events, uint64_t *silent)
+		     const struct ip_trace_visitor *visitor, const struct ip_trace_pause *pause,
+		     uint64_t *events, uint64_t *silent)
 {
 	const bool words = visitor && visitor->words;
 	struct ip_event batch[BATCH];
 	size_t max = words ? 1 : BATCH;
 	struct ip_packet p;
+	int stop = 0;
 
 	if (frames && !run->off && ip_frames_begin_run(frames, run) < 0)
 		return -1;
-	for (uint32_t i = 0; i < run->packets; i++) {
+	for (uint32_t i = 0; !stop && i < run->packets; i++) {
 		ssize_t n;
 
 		if (ip_trace_reader_next_packet(stream, &p) < 0)
@@ -531,10 +539,13 @@ static int visit_run(const struct ip_trace_reader *t, struct ip_stream *stream,
 			return -1;
 		if (t->on_packet && t->on_packet(t->on_packet_context, &p) < 0)
 			return -1;
+		stop = pause ? pause->at(pause->context, frames, run, p.bytes) : 0;
+		if (stop < 0)
+			return -1;
 	}
 	if (frames && !run->off)
-		ip_frames_finish(frames, run->end);
-	return 0;
+		ip_frames_finish(frames, stop ? 0 : run->end);
+	return stop;
 }
 
 static int note_damage(struct ip_trace_result *visit, const char *line)
@@ -563,7 +574,7 @@ static bool is_off(const struct ip_trace_reader *t, size_t i)
 
 int ip_trace_reader_visit_runs(struct ip_trace_reader *t, size_t from, size_t to,
 			       const struct ip_trace_visitor *visitor, struct ip_frames *frames,
-			       struct ip_trace_result *ret)
+			       const struct ip_trace_pause *pause, struct ip_trace_result *ret)
 {
 	uint64_t *silent = ip_recording_silent(t->session) ? &ret->silent : NULL;
 	struct ip_stream *stream = NULL;
@@ -584,17 +595,20 @@ int ip_trace_reader_visit_runs(struct ip_trace_reader *t, size_t from, size_t to
 				visitor->run(visitor->context, run);
 			if (frames && run->member != member)
 				ip_frames_set_member(frames, member = run->member);
-			done = visit_run(t, stream, run, frames, visitor, &ret->events, silent);
+			done = visit_run(t, stream, run, frames, visitor, pause, &ret->events,
+					 silent);
 			run->events = ret->events - before;
 		}
-		if (done == 0 && (i + 1 == t->nruns || t->runs[i + 1].stream != run->stream)) {
-			done = note_damage(ret, ip_stream_damage(stream));
+		if (done > 0 ||
+		    (done == 0 && (i + 1 == t->nruns || t->runs[i + 1].stream != run->stream))) {
+			if (note_damage(ret, ip_stream_damage(stream)) < 0)
+				done = -1;
 			ip_stream_close(stream);
 			stream = NULL;
 		}
 	}
 	ip_stream_close(stream);
-	return done;
+	return done < 0 ? -1 : 0;
 }
 
 int ip_trace_result_take(struct ip_trace_result *visit, struct ip_trace_reader *t,
@@ -618,11 +632,16 @@ int ip_trace_result_take(struct ip_trace_result *visit, struct ip_trace_reader *
 static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visitor,
 		 struct ip_frames *frames, uint64_t *ret_events)
 {
+	struct ip_trace_progress *progress = frames ? t->progress : NULL;
+	const struct ip_trace_pause pause = {ip_trace_progress_ask, progress};
 	struct ip_trace_result seen;
 	int done, taken;
 
 	*ret_events = t->silent = 0;
-	done = ip_trace_reader_visit_runs(t, 0, t->nruns, visitor, frames, &seen);
+	if (progress)
+		ip_trace_progress_begin(progress, t);
+	done = ip_trace_reader_visit_runs(t, 0, t->nruns, visitor, frames, progress ? &pause : NULL,
+					  &seen);
 	taken = ip_trace_result_take(&seen, t, ret_events);
 	return done < 0 ? -1 : taken;
 }

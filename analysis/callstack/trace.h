@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "analysis/callstack/frames.h"
+#include "analysis/callstack/trace_progress.h"
 #include "analysis/read/session.h"
 #include "analysis/read/stream.h"
 
@@ -93,6 +94,9 @@ struct ip_trace_reader {
 	 * as 1. The caller may set it. */
 	unsigned jobs;
 	void *on_packet_context;
+	/* Who is told how far ip_trace_reader_visit() and ip_trace_reader_visit_parts() are; NULL:
+	 * nobody. The caller may set it. */
+	struct ip_trace_progress *progress;
 	struct ip_trace_process *process_list;
 	size_t nprocesses; /* of process_list, those that were not chosen included */
 	/* The traces that this one is put together from, as in session->members; NULL: it is the
@@ -106,6 +110,11 @@ struct ip_trace_reader {
 /* Opens a trace and looks at all packet headers. A directory with the traces of several processes
  * (common/trace/trace_members.h) is opened as one trace. Returns 0, or -1 with an error. */
 int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret);
+/* The same. progress is told how many bytes of records have been found (all_bytes is 0, since their
+ * number is not known before); NULL: nobody is. Where it asks for an early end, that is an error.
+ */
+int ip_trace_reader_open_told(const char *dir, struct ip_trace_progress *progress,
+			      struct ip_trace_reader **ret);
 void ip_trace_reader_close(struct ip_trace_reader *trace);
 
 /* Returns the time of the first event, or of the first stack, in TSC. It is begin or later: before

@@ -65,8 +65,8 @@ static int take(struct ip_trace_reader *t, struct ip_recording_members *members,
 	return m->name ? 0 : ip_error("out of memory");
 }
 
-static int open_member(struct ip_trace_reader *t, int fd, struct ip_recording_members *members,
-		       const struct ip_trace_member *listed)
+static int open_member(struct ip_trace_reader *t, int fd, struct ip_trace_progress *progress,
+		       struct ip_recording_members *members, const struct ip_trace_member *listed)
 {
 	_cleanup_close_ int there = ip_trace_member_open(fd, listed->name);
 	_cleanup_free_ char *path = NULL;
@@ -81,8 +81,10 @@ static int open_member(struct ip_trace_reader *t, int fd, struct ip_recording_me
 		path = NULL;
 		return ip_error("out of memory");
 	}
-	if (ip_trace_reader_open_one(path, &own) < 0)
-		return leave_out(t, listed->name, ip_error_message());
+	if (ip_trace_reader_open_one(path, progress, &own) < 0)
+		return progress && progress->stopped
+			       ? -1
+			       : leave_out(t, listed->name, ip_error_message());
 	why = members->n ? ip_recording_other_clock(members->items[0].own, own->session) : NULL;
 	if (why) {
 		ip_trace_reader_close(own);
@@ -317,7 +319,8 @@ static int join(struct ip_trace_reader *t)
 }
 
 /* Opens the members that there are. */
-static int open_members(struct ip_trace_reader *t, int fd, struct ip_trace_members *list)
+static int open_members(struct ip_trace_reader *t, int fd, struct ip_trace_progress *progress,
+			struct ip_trace_members *list)
 {
 	struct ip_recording_members *members = calloc(1, sizeof(*members));
 
@@ -325,7 +328,7 @@ static int open_members(struct ip_trace_reader *t, int fd, struct ip_trace_membe
 		return ip_error("out of memory");
 	members->service = ip_steal_ptr(list->service);
 	for (size_t i = 0; i < list->n; i++)
-		if (open_member(t, fd, members, &list->items[i]) < 0) {
+		if (open_member(t, fd, progress, members, &list->items[i]) < 0) {
 			ip_recording_members_destroy(members);
 			return -1;
 		}
@@ -339,17 +342,23 @@ static int open_members(struct ip_trace_reader *t, int fd, struct ip_trace_membe
 
 int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret)
 {
+	return ip_trace_reader_open_told(dir, NULL, ret);
+}
+
+int ip_trace_reader_open_told(const char *dir, struct ip_trace_progress *progress,
+			      struct ip_trace_reader **ret)
+{
 	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct ip_trace_members list;
 	struct ip_trace_reader *t;
 	int none = fd < 0 ? 1 : ip_trace_members_read(fd, dir, &list), bad;
 
 	if (none)
-		return none < 0 ? -1 : ip_trace_reader_open_one(dir, ret);
+		return none < 0 ? -1 : ip_trace_reader_open_one(dir, progress, ret);
 	t = calloc(1, sizeof(*t));
 	if (t)
 		t->dir = strdup(dir);
-	bad = t && t->dir ? open_members(t, fd, &list) : ip_error("out of memory");
+	bad = t && t->dir ? open_members(t, fd, progress, &list) : ip_error("out of memory");
 	ip_trace_members_clear(&list);
 	if (bad < 0) {
 		ip_trace_reader_close(t);

@@ -3,6 +3,10 @@
  * Reads a trace by several threads at once. The streams are divided into parts, in their order and
  * of about the same size. Each part has a receiver of its own; when all parts before it are done,
  * its result is put to theirs. So the result is the same as that of one thread.
+ *
+ * Where the caller wants to see the result grow (trace->progress), the caller's thread does not
+ * read: it waits, and asks for copies. Each thread copies its receiver after a packet, and ends the
+ * copy's calls there. The copies are put together as the parts are.
  */
 #ifndef IP_TRACE_PARTS_H
 #define IP_TRACE_PARTS_H
@@ -20,6 +24,13 @@ struct ip_trace_parts {
 	 * end does. One part is merged at a time. */
 	int (*merge)(void *first, void *part);
 	void (*destroy)(void *part);
+	/* Returns a copy of a part, which has ended or is being read, for the thread that owns the
+	 * part then; what the copy is given afterwards does not change the part. NULL: it would
+	 * take too much memory. The function itself is NULL where parts have no copies. */
+	void *(*copy)(void *part);
+	/* Makes the result for the caller of the parts that have been put together: of copies, and
+	 * of all parts. NULL: nothing is to be made. */
+	void (*complete)(void *part, uint64_t events);
 	struct ip_trace_visitor visitor; /* without a context */
 	void *context;			 /* of create() */
 	/* Bytes that a receiver takes, about: fewer threads read where all together would take too

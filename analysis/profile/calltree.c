@@ -32,6 +32,9 @@
 
 #define WAYS 4u
 
+/* Trees with more nodes are not copied: 100 bytes each. */
+#define COPY_MAX (1u << 20)
+
 /* Children of one node. Where the node has at most WAYS children, these are all. Else they are
  * the children that were found last, and the hash table has all. */
 struct ip_call_near {
@@ -516,6 +519,55 @@ static int merge_part(void *first, void *part)
 	return 0;
 }
 
+/* Copies n elements of an array that has room for more, aligned to their size. */
+static void *copy_aligned(const void *array, size_t n, size_t room, size_t size)
+{
+	void *copied = aligned_alloc(size, room * size);
+
+	if (copied)
+		memcpy(copied, array, n * size);
+	return copied;
+}
+
+/* Copies n elements of an array that has size n. */
+static void *copy_whole(const void *array, size_t n, size_t size)
+{
+	void *copied = reallocarray(NULL, n ? n : 1, size);
+
+	if (copied && n)
+		memcpy(copied, array, n * size);
+	return copied;
+}
+
+static void *copy_part(void *part)
+{
+	const struct ip_calltree *tree = part;
+	struct ip_calltree *copy = tree->room <= COPY_MAX ? malloc(sizeof(*copy)) : NULL;
+
+	if (!copy)
+		return NULL;
+	*copy = *tree;
+	copy->nodes = reallocarray(NULL, tree->room, sizeof(*copy->nodes));
+	if (copy->nodes)
+		memcpy(copy->nodes, tree->nodes, tree->n * sizeof(*copy->nodes));
+	copy->near = copy_aligned(tree->near, tree->n, tree->room, sizeof(*copy->near));
+	copy->sums = copy_aligned(tree->sums, tree->n, tree->room, sizeof(*copy->sums));
+	copy->index = copy_whole(tree->index, tree->index_size, sizeof(*copy->index));
+	copy->open = copy_whole(tree->open, tree->nopen, sizeof(*copy->open));
+	copy->until_tail = copy_whole(tree->until_tail, tree->nnumbers, sizeof(*copy->until_tail));
+	if (copy->nodes && copy->near && copy->sums && copy->index && copy->open &&
+	    copy->until_tail)
+		return copy;
+	ip_calltree_destroy(copy);
+	return NULL;
+}
+
+static void complete(void *part, uint64_t events)
+{
+	((struct ip_calltree *)part)->events = events;
+	hand_over(part);
+}
+
 int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_options *options,
 			struct ip_calltree **ret)
 {
@@ -527,18 +579,16 @@ int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_
 		.end = end_part,
 		.merge = merge_part,
 		.destroy = destroy_part,
+		.copy = copy_part,
+		.complete = complete,
 		.visitor = {.ops = &ops, .run = on_run, .words = take_words},
 		.context = &c,
 		.size = size_of_tree(count_numbers(options, trace))};
-	struct ip_calltree *tree;
 	uint64_t events;
 	void *part;
 
 	if (ip_trace_reader_visit_parts(trace, &parts, &part, &events) < 0)
 		return -1;
-	tree = part;
-	tree->events = events;
-	hand_over(tree);
-	*ret = tree;
+	*ret = part;
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include "analysis/profile/latency.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/callstack/frames_words.h"
 #include "analysis/callstack/trace_parts.h"
@@ -226,6 +227,40 @@ static void destroy_part(void *part)
 	ip_latencies_destroy(part);
 }
 
+static void *copy_part(void *part)
+{
+	struct ip_latencies *l = part, *copy = malloc(sizeof(*copy));
+	const size_t n = l->nslices * IP_LATENCY_BUCKETS;
+
+	if (!copy)
+		return NULL;
+	*copy = *l;
+	copy->functions = calloc(copy->nfunctions, sizeof(*copy->functions));
+	for (size_t i = 0; copy->functions && i < copy->nfunctions; i++) {
+		struct ip_latency *f = &copy->functions[i];
+
+		if (!l->functions[i].count)
+			continue;
+		*f = l->functions[i];
+		if (!f->over_time)
+			continue;
+		f->over_time = malloc(n * sizeof(*f->over_time));
+		if (f->over_time)
+			memcpy(f->over_time, l->functions[i].over_time, n * sizeof(*f->over_time));
+		else
+			copy->failed = true;
+	}
+	if (copy->functions && !copy->failed)
+		return copy;
+	ip_latencies_destroy(copy);
+	return NULL;
+}
+
+static void complete(void *part, uint64_t events)
+{
+	((struct ip_latencies *)part)->events = events;
+}
+
 int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, size_t nslices,
 			 uint32_t tid, struct ip_latencies **ret)
 {
@@ -240,6 +275,8 @@ int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, si
 		.end = end_part,
 		.merge = merge_part,
 		.destroy = destroy_part,
+		.copy = copy_part,
+		.complete = complete,
 		.visitor = {.ops = &ops, .run = on_run, .words = take_words},
 		.context = &options,
 		.size = options.nfunctions *
@@ -254,7 +291,6 @@ int ip_latencies_collect(struct ip_trace_reader *trace, const bool *selected, si
 	if (ip_trace_reader_visit_parts(trace, &parts, &part, &events) < 0)
 		return -1;
 	*ret = part;
-	(*ret)->events = events;
 	return 0;
 }
 
@@ -295,7 +331,7 @@ int ip_latencies_collect_by_value(struct ip_trace_reader *trace, const bool *sel
 
 	if (done < 0)
 		return -1;
-	if (!l->groups->values->others) {
+	if (!l->groups->values->others || (trace->progress && trace->progress->stopped)) {
 		*ret = l;
 		return 0;
 	}

@@ -425,6 +425,40 @@ static void destroy_part(void *part)
 	ip_stats_destroy(part);
 }
 
+/* The functions of a large program take megabytes, but few of them have histograms. */
+static void *copy_part(void *part)
+{
+	struct ip_stats *stats = part, *copy = malloc(sizeof(*copy));
+	bool failed = false;
+
+	if (!copy)
+		return NULL;
+	add_run(stats);
+	*copy = *stats;
+	copy->sums = NULL;
+	copy->called = NULL;
+	copy->items = malloc(copy->nitems * sizeof(*copy->items));
+	for (size_t i = 0; copy->items && i < copy->nitems; i++) {
+		copy->items[i] = stats->items[i];
+		copy->items[i].histogram = (struct ip_histogram){0};
+		failed |= stats->items[i].calls &&
+			  ip_histogram_copy(&copy->items[i].histogram, &stats->items[i].histogram) <
+				  0;
+	}
+	if (copy->items && !failed)
+		return copy;
+	ip_stats_destroy(copy);
+	return NULL;
+}
+
+static void complete(void *part, uint64_t events)
+{
+	struct ip_stats *stats = part;
+
+	stats->events = events;
+	sum_up(stats);
+}
+
 static int collect_by_function(struct ip_trace_reader *trace,
 			       const struct ip_stats_options *options, struct ip_stats **ret)
 {
@@ -434,6 +468,8 @@ static int collect_by_function(struct ip_trace_reader *trace,
 		.end = end_part,
 		.merge = merge_part,
 		.destroy = destroy_part,
+		.copy = copy_part,
+		.complete = complete,
 		.visitor = {.ops = &function_ops, .words = take_words, .run = on_run},
 		.context = &by,
 		.size = by.nfunctions * (sizeof(struct ip_call_stats) + sizeof(struct ip_run_sums) +
@@ -444,8 +480,6 @@ static int collect_by_function(struct ip_trace_reader *trace,
 	if (ip_trace_reader_visit_parts(trace, &parts, &part, &events) < 0)
 		return -1;
 	*ret = part;
-	(*ret)->events = events;
-	sum_up(*ret);
 	return 0;
 }
 
@@ -504,7 +538,8 @@ int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_option
 	if (done < 0)
 		return -1;
 	if (!stats->groups || !stats->groups->values || !stats->groups->values->others ||
-	    options->order == IP_VALUES_AS_RECORDED) {
+	    options->order == IP_VALUES_AS_RECORDED ||
+	    (trace->progress && trace->progress->stopped)) {
 		*ret = stats;
 		return 0;
 	}
