@@ -11,6 +11,7 @@
 #include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"
 #include "cli/graph_print.h"
+#include "cli/screen/reading_screen.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -116,35 +117,87 @@ static int parse(int argc, char **argv, struct options *ret)
 	return code;
 }
 
-static int collect(struct cli_graph *g, const struct options *o, const bool *selected)
+/* Returns the tree that is shown, in its order: the tree itself, or an inverted one, to which
+ * until_tail goes. NULL with an error. */
+static struct ip_calltree *put_in_order(struct ip_calltree *tree, const struct options *o,
+					const bool *selected)
 {
+	struct ip_calltree *shown = o->bottom_up ? ip_calltree_invert(tree, selected) : tree;
+
+	if (!shown)
+		return NULL;
+	if (shown != tree)
+		shown->until_tail = ip_steal_ptr(tree->until_tail);
+	if (ip_calltree_sort(shown, o->bottom_up ? IP_BY_SELF : IP_BY_TOTAL) == 0)
+		return shown;
+	if (shown != tree)
+		ip_calltree_destroy(shown);
+	return NULL;
+}
+
+/* What is printed while the trace is being read. */
+struct so_far {
+	const struct cli_graph *graph;
+	const struct options *options;
+	const bool *selected, *of;
+};
+
+/* Prints the view of what has been read so far; as cli_reading_screen.print. */
+static int print_so_far(void *context, void *result, size_t lines)
+{
+	const struct so_far *s = context;
+	struct cli_graph g = *s->graph;
+	struct ip_calltree *tree = result;
+	ssize_t shown = 1;
+
+	(void)lines;
+	g.tree = tree->n > 1 ? put_in_order(tree, s->options, s->selected) : NULL;
+	if (!g.tree)
+		return -1;
+	if (s->of)
+		shown = cli_graph_callers(&g, s->of);
+	else
+		cli_graph_tree(&g);
+	if (g.tree != tree)
+		ip_calltree_destroy(g.tree);
+	return shown > 0 ? 0 : -1;
+}
+
+static int collect(struct cli_graph *g, const struct options *o, const bool *selected,
+		   const bool *of, struct cli_reading_screen *screen)
+{
+	struct so_far so_far = {g, o, selected, of};
 	const bool levels = g->by_thread || g->by_process;
 	const struct ip_calltree_options options = {
 		.roots = o->filter.functions && !o->bottom_up ? selected : NULL,
 		.fold = o->fold,
 		.tid = o->filter.tid,
 		.threads = levels ? g->threads : NULL};
-	struct ip_calltree *inverted;
+	struct ip_calltree *shown;
+	int ret;
 
 	if (levels && ip_tree_threads_name(g->threads, g->names) < 0)
 		return -1;
-	if (cli_filter_check(g->trace, &o->filter) < 0 ||
-	    ip_calltree_collect(g->trace, &options, &g->tree) < 0)
+	if (cli_filter_check(g->trace, &o->filter) < 0)
+		return -1;
+	screen->print = print_so_far;
+	screen->context = &so_far;
+	if (!o->json && !o->dot)
+		cli_reading_screen_begin(screen, g->trace);
+	ret = ip_calltree_collect(g->trace, &options, &g->tree);
+	cli_reading_screen_end(screen, g->trace);
+	if (ret < 0)
 		return -1;
 	if (o->filter.tid && g->tree->n == 1)
 		return ip_error("%s: no calls of a thread %d", g->trace->dir, o->filter.tid);
 	if (g->tree->n == 1)
 		cli_filter_warn_none(g->trace, &o->filter, g->tree->events);
-	if (o->bottom_up) {
-		inverted = ip_calltree_invert(g->tree, selected);
-		if (inverted)
-			inverted->until_tail = ip_steal_ptr(g->tree->until_tail);
+	shown = put_in_order(g->tree, o, selected);
+	if (shown && shown != g->tree) {
 		ip_calltree_destroy(g->tree);
-		g->tree = inverted;
-		if (!inverted)
-			return -1;
+		g->tree = shown;
 	}
-	return ip_calltree_sort(g->tree, o->bottom_up ? IP_BY_SELF : IP_BY_TOTAL);
+	return shown ? 0 : -1;
 }
 
 static int show_callers(const struct cli_graph *g, const struct options *o, const bool *of)
@@ -166,7 +219,9 @@ static int show(const char *dir, const struct options *o)
 			      .by_process = o->filter.by_process,
 			      .tid = o->filter.tid};
 	_cleanup_free_ bool *selected = NULL, *of = NULL;
-	int ret = cli_reader_open(dir, o->filter.process, &g.trace);
+	struct cli_reading_screen screen = {0};
+	int ret = cli_reading_screen_open(o->json || o->dot ? NULL : &screen, dir,
+					  o->filter.process, &g.trace);
 
 	if (ret == 0)
 		cli_reader_use_jobs(g.trace, o->filter.jobs);
@@ -181,7 +236,8 @@ static int show(const char *dir, const struct options *o)
 		g.names = ip_names_create(g.trace->session);
 		if (g.names && o->filter.full_names)
 			ip_names_use_full(g.names);
-		ret = selected && g.names && (of || !o->of) ? collect(&g, o, selected) : -1;
+		ret = selected && g.names && (of || !o->of) ? collect(&g, o, selected, of, &screen)
+							    : -1;
 	}
 	if (ret == 0) {
 		cli_reader_warn(g.trace);
@@ -197,6 +253,8 @@ static int show(const char *dir, const struct options *o)
 	}
 	if (ret == 0)
 		ret = cli_reader_check_stdout();
+	if (ret == 0)
+		cli_reading_screen_leave(&screen);
 	ip_calltree_destroy(g.tree);
 	ip_tree_threads_destroy(g.threads);
 	ip_names_destroy(g.names);

@@ -15,6 +15,7 @@
 #include "cli/filter/filter_check.h"
 #include "cli/filter_options.h"
 #include "cli/hist/hist.h"
+#include "cli/screen/reading_screen.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -66,16 +67,41 @@ static void warn_of_measured(const struct cli_hist *h)
 			 h->dir);
 }
 
+/* What is printed while the trace is being read. */
+struct so_far {
+	const struct cli_hist *hist;
+	const bool *selected;
+	size_t limit;
+};
+
+/* Prints the histograms of what has been read so far; as cli_reading_screen.print. */
+static int print_so_far(void *context, void *result, size_t lines)
+{
+	const struct so_far *s = context;
+	struct cli_hist h = *s->hist;
+	int ret;
+
+	(void)lines;
+	h.latencies = result;
+	ret = cli_hist_order(&h, s->selected, s->limit);
+	if (ret == 0)
+		ret = cli_hist_text(&h);
+	free(h.order);
+	return ret;
+}
+
 static int show(const char *dir, const struct cli_hist_options *o)
 {
 	struct cli_hist h = {.dir = dir};
+	struct cli_reading_screen screen = {.print = print_so_far};
+	struct so_far so_far;
 	struct ip_trace_reader *trace = NULL;
 	struct ip_names *names = NULL;
 	struct ip_tree_threads *threads = NULL;
 	struct ip_latencies *latencies = NULL;
 	struct ip_counts *counts = NULL;
 	_cleanup_free_ bool *selected = NULL;
-	int ret = cli_reader_open(dir, o->filter.process, &trace);
+	int ret = cli_reading_screen_open(o->json ? NULL : &screen, dir, o->filter.process, &trace);
 
 	if (ret == 0) {
 		cli_reader_use_jobs(trace, o->filter.jobs);
@@ -92,18 +118,24 @@ static int show(const char *dir, const struct cli_hist_options *o)
 		ret = cli_filter_check(trace, &o->filter);
 	if (ret == 0 && o->filter.tid)
 		ret = ip_tree_threads_create(trace, false, &threads);
-	if (ret == 0)
+	if (ret == 0) {
+		h.by = o->by;
+		h.lost = trace->lost;
+		h.names = names;
+		h.threads = threads;
+		so_far = (struct so_far){&h, selected, o->filter.limit};
+		screen.context = &so_far;
+		if (!o->json)
+			cli_reading_screen_begin(&screen, trace);
 		ret = o->by ? ip_latencies_collect_by_value(trace, selected,
 							    o->by + strlen(BY_VALUE), o->filter.tid,
 							    &latencies)
 			    : ip_latencies_collect(trace, selected, o->over_time ? SLICES : 0,
 						   o->filter.tid, &latencies);
+		cli_reading_screen_end(&screen, trace);
+	}
 	if (ret == 0) {
-		h.by = o->by;
-		h.lost = trace->lost;
-		h.names = names;
 		h.latencies = latencies;
-		h.threads = threads;
 		ret = cli_hist_order(&h, selected, o->filter.limit);
 	}
 	if (ret == 0) {
@@ -116,6 +148,8 @@ static int show(const char *dir, const struct cli_hist_options *o)
 	}
 	if (ret == 0)
 		ret = cli_reader_check_stdout();
+	if (ret == 0)
+		cli_reading_screen_leave(&screen);
 	free(h.order);
 	ip_latencies_destroy(latencies);
 	ip_counts_destroy(counts);

@@ -6,13 +6,16 @@
 #include "cli/cli.h"
 #include "cli/filter/filter_check.h"
 #include "cli/report/report.h"
+#include "cli/screen/reading_screen.h"
 #include "cli/trace_args.h"
 #include "common/error.h"
 
 static int show(const char *dir, const struct cli_report_options *options)
 {
+	struct cli_reading_screen screen = {0};
 	struct cli_report r = {0};
-	int ret = cli_report_load(dir, options, &r);
+	int ret = cli_report_load(dir, options, options->format == CLI_REPORT_TEXT ? &screen : NULL,
+				  &r);
 
 	if (ret == 0) {
 		cli_reader_warn(r.trace);
@@ -27,6 +30,8 @@ static int show(const char *dir, const struct cli_report_options *options)
 	}
 	if (ret == 0)
 		ret = cli_reader_check_stdout();
+	if (ret == 0)
+		cli_reading_screen_leave(&screen);
 	cli_report_clear(&r);
 	return ret;
 }

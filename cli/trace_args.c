@@ -38,7 +38,13 @@ int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)
 
 int cli_reader_open(const char *dir, const char *process, struct ip_trace_reader **ret)
 {
-	if (cli_trace_operand(dir) < 0 || ip_trace_reader_open(dir, ret) < 0)
+	return cli_reader_open_told(dir, process, NULL, ret);
+}
+
+int cli_reader_open_told(const char *dir, const char *process, struct ip_trace_progress *progress,
+			 struct ip_trace_reader **ret)
+{
+	if (cli_trace_operand(dir) < 0 || ip_trace_reader_open_told(dir, progress, ret) < 0)
 		return -1;
 	if (ip_trace_reader_choose(*ret, process) == 0)
 		return 0;

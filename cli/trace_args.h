@@ -20,6 +20,9 @@ int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)
 /* Opens the trace of an operand, and chooses processes as --process says (NULL: all). Returns 0, or
  * -1 with an error, which tells of what can be no trace what it is. */
 int cli_reader_open(const char *dir, const char *process, struct ip_trace_reader **ret);
+/* The same; progress as in ip_trace_reader_open_told(). */
+int cli_reader_open_told(const char *dir, const char *process, struct ip_trace_progress *progress,
+			 struct ip_trace_reader **ret);
 
 /* Has so many threads read the trace; 0: one for each CPU that this process may use. */
 void cli_reader_use_jobs(struct ip_trace_reader *trace, size_t jobs);

@@ -135,9 +135,11 @@ int cli_report_no_group(const char *command, const char *dir,
 			const struct cli_report_options *options);
 
 /* report_rows.c. Reads the trace and makes a row for each wanted group that has calls. Rows are
- * sorted. The caller clears *ret even where it fails. Returns 0, or -1 with an error. */
+ * sorted. screen: where the table is shown meanwhile; NULL: nowhere. The caller clears *ret even
+ * where it fails. Returns 0, or -1 with an error. */
+struct cli_reading_screen;
 int cli_report_load(const char *dir, const struct cli_report_options *options,
-		    struct cli_report *ret);
+		    struct cli_reading_screen *screen, struct cli_report *ret);
 /* Loads a trace to be compared (analysis/profile/compare.h) with base, which has been loaded
  * before. base NULL: this is the first of the two. */
 int cli_report_load_compared(const char *dir, const struct cli_report_options *options,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analysis/profile/trace_counts.h"
+#include "cli/screen/reading_screen.h"
 #include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -230,13 +231,58 @@ static int make_groups(struct cli_report *r, const bool *selected)
 	return 0;
 }
 
+/* What is printed while the trace is being read. */
+struct so_far {
+	const struct cli_report *report;
+	const bool *selected;
+};
+
+/* Prints the table of what has been read so far; as cli_reading_screen.print. */
+static int print_so_far(void *context, void *result, size_t lines)
+{
+	const struct so_far *s = context;
+	struct cli_report r = *s->report;
+	struct cli_report_options options = *r.options;
+	int ret;
+
+	if (options.filter.limit > lines)
+		options.filter.limit = lines;
+	r.options = &options;
+	r.stats = result;
+	ret = make_functions(&r, s->selected);
+	if (ret == 0 && r.nrows)
+		cli_report_sort_rows(&r);
+	if (ret == 0)
+		ret = cli_report_table(&r);
+	free(r.rows);
+	return ret;
+}
+
+/* Reads the trace. */
+static int collect(struct cli_report *r, const struct ip_stats_options *wanted,
+		   struct cli_reading_screen *screen)
+{
+	struct so_far so_far = {r, wanted->selected};
+	int ret;
+
+	if (!screen)
+		return ip_stats_collect(r->trace, wanted, &r->stats);
+	screen->print = print_so_far;
+	screen->context = &so_far;
+	cli_reading_screen_begin(screen, r->trace);
+	ret = ip_stats_collect(r->trace, wanted, &r->stats);
+	cli_reading_screen_end(screen, r->trace);
+	return ret;
+}
+
 /* Two calibrations of one clock differ by less than this share. */
 #define SAME_CLOCK 0.001
 
 /* trace NULL: dir is opened. */
 static int load(const char *dir, struct ip_trace_reader *trace,
 		const struct cli_report_options *options, bool compared,
-		const struct cli_report *base, struct cli_report *r)
+		const struct cli_report *base, struct cli_reading_screen *screen,
+		struct cli_report *r)
 {
 	struct ip_stats_options wanted = {.by = options->by,
 					  .value = options->value,
@@ -248,7 +294,7 @@ static int load(const char *dir, struct ip_trace_reader *trace,
 	int ret;
 
 	*r = (struct cli_report){.options = options, .trace = trace};
-	if (!trace && cli_reader_open(dir, options->filter.process, &r->trace) < 0)
+	if (!trace && cli_reading_screen_open(screen, dir, options->filter.process, &r->trace) < 0)
 		return -1;
 	cli_reader_use_jobs(r->trace, options->filter.jobs);
 	r->clock = r->trace->session;
@@ -268,7 +314,7 @@ static int load(const char *dir, struct ip_trace_reader *trace,
 	if (r->names && options->filter.full_names)
 		ip_names_use_full(r->names);
 	if (!selected || !r->names || ip_counts_of_trace(r->trace, &r->counts) < 0 ||
-	    ip_stats_collect(r->trace, &wanted, &r->stats) < 0)
+	    collect(r, &wanted, screen) < 0)
 		return -1;
 	ret = cli_report_is_by_function(options) ? make_functions(r, selected)
 						 : make_groups(r, selected);
@@ -284,18 +330,19 @@ static int load(const char *dir, struct ip_trace_reader *trace,
 int cli_report_load_compared(const char *dir, const struct cli_report_options *options,
 			     const struct cli_report *base, struct cli_report *r)
 {
-	return load(dir, NULL, options, true, base, r);
+	return load(dir, NULL, options, true, base, NULL, r);
 }
 
-int cli_report_load(const char *dir, const struct cli_report_options *options, struct cli_report *r)
+int cli_report_load(const char *dir, const struct cli_report_options *options,
+		    struct cli_reading_screen *screen, struct cli_report *r)
 {
-	return load(dir, NULL, options, false, NULL, r);
+	return load(dir, NULL, options, false, NULL, screen, r);
 }
 
 int cli_report_load_open(struct ip_trace_reader *trace, const struct cli_report_options *options,
 			 struct cli_report *r)
 {
-	return load(trace->dir, trace, options, false, NULL, r);
+	return load(trace->dir, trace, options, false, NULL, NULL, r);
 }
 
 void cli_report_clear(struct cli_report *r)

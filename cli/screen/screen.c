@@ -31,6 +31,7 @@
 
 static struct termios before;
 static volatile sig_atomic_t is_open, resized, to_stop;
+static bool output_only; /* stdin is left alone */
 
 static void put(const char *text)
 {
@@ -43,6 +44,11 @@ static int take(void)
 {
 	struct termios raw = before;
 
+	if (output_only) {
+		is_open = 1;
+		put(ENTER);
+		return 0;
+	}
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 	raw.c_iflag &= ~(tcflag_t)(IXON | ICRNL);
 	raw.c_cc[VMIN] = 1;
@@ -60,7 +66,8 @@ void cli_screen_close(void)
 		return;
 	is_open = 0;
 	put(LEAVE);
-	tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
+	if (!output_only)
+		tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
 }
 
 static void on_crash(int number)
@@ -106,9 +113,69 @@ static void stop(void)
 	to_stop = 0;
 	cli_screen_close();
 	raise(SIGSTOP);
+	resized = 1;
+	if (output_only)
+		return; /* the user may have typed bg */
 	tcgetattr(STDIN_FILENO, &before);
 	take();
-	resized = 1;
+}
+
+/* Signals that mean something else while a screen of output is open. */
+static struct {
+	int number;
+	void (*handler)(int);
+	struct sigaction before;
+} handled[] = {
+	{SIGSEGV, on_crash, {}},  {SIGBUS, on_crash, {}},  {SIGILL, on_crash, {}},
+	{SIGFPE, on_crash, {}},	  {SIGABRT, on_crash, {}}, {SIGTERM, on_crash, {}},
+	{SIGHUP, on_crash, {}},	  {SIGQUIT, on_crash, {}}, {SIGWINCH, on_resize, {}},
+	{SIGCONT, on_resize, {}}, {SIGTSTP, on_stop, {}},
+};
+
+#define HANDLED (sizeof(handled) / sizeof(*handled))
+
+bool cli_screen_is_ours(void)
+{
+	pid_t group = tcgetpgrp(STDOUT_FILENO);
+
+	/* a terminal that is not the controlling one has no groups */
+	return group < 0 || group == getpgrp();
+}
+
+void cli_screen_open_output(void)
+{
+	output_only = true;
+	for (size_t i = 0; i < HANDLED; i++) {
+		struct sigaction action = {.sa_handler = handled[i].handler};
+
+		/* what whoever started this process has had ignored stays so */
+		sigaction(handled[i].number, NULL, &handled[i].before);
+		if (handled[i].before.sa_handler != SIG_IGN)
+			sigaction(handled[i].number, &action, NULL);
+	}
+	take();
+}
+
+void cli_screen_close_output(void)
+{
+	cli_screen_close();
+	for (size_t i = 0; i < HANDLED; i++)
+		sigaction(handled[i].number, &handled[i].before, NULL);
+}
+
+bool cli_screen_has_changed(void)
+{
+	bool changed;
+
+	if (to_stop)
+		stop();
+	if (!is_open && !cli_screen_is_ours())
+		return false;
+	if (!is_open)
+		take();
+	changed = resized;
+	resized = 0;
+	return changed;
 }
 
 static uint64_t now_ns(void)
@@ -227,9 +294,11 @@ int cli_screen_show(const char *text, size_t size)
 {
 	char *buffer = NULL;
 	size_t length = 0, lines, columns, line = 0;
-	FILE *out = open_memstream(&buffer, &length);
+	FILE *out = is_open ? open_memstream(&buffer, &length) : NULL;
 	ssize_t n = -1;
 
+	if (!is_open)
+		return 0;
 	if (!out)
 		return ip_error("out of memory");
 	cli_screen_size(&lines, &columns);

@@ -10,6 +10,7 @@
 #ifndef IP_CLI_SCREEN_H
 #define IP_CLI_SCREEN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,6 +37,20 @@ enum cli_key {
 int cli_screen_open(const char *hint);
 /* Closes the screen. Does nothing where it is not open. */
 void cli_screen_close(void);
+
+/* Returns whether the terminal of stdout belongs to this process now: it does not belong to a
+ * background job of a shell. */
+bool cli_screen_is_ours(void);
+
+/* Opens a screen that only shows something: keys keep their meaning, and stdin is left alone. Other
+ * signals that end the process give the terminal back before. cli_screen_close_output() closes it,
+ * and signals mean again what they did before. cli_screen_has_changed() is to be called from time
+ * to time: it stops the process where the user has pressed Ctrl-Z; in the background the screen is
+ * closed then until the process is in the foreground again. It returns whether the screen must be
+ * drawn again. */
+void cli_screen_open_output(void);
+void cli_screen_close_output(void);
+bool cli_screen_has_changed(void);
 
 /* Waits for a key. Returns CLI_KEY_NONE at until_ns (CLOCK_MONOTONIC), when fd is readable (-1:
  * no fd), or when a signal has come. */

@@ -23,16 +23,18 @@ class Terminal:
     other is a failure.
     """
 
-    def __init__(self, actor, *args, lines=24, columns=100, env=None, **more):
+    def __init__(self, actor, *args, lines=24, columns=100, env=None, under=(), **more):
+        """under: the words of a command that starts iprobe, whose words follow."""
         self.master, self.slave = os.openpty()
         self.lines, self.columns = lines, columns
         self.rows, self.row, self.column = [""] * lines, 0, 0
         self.alternate, self.pending = False, b""
+        self.raw = b""  # all that was written
         self.style, self.styled = (), {}  # of what is put next; (row, column): of what stands there
         self.resize(lines, columns)
         self.before = termios.tcgetattr(self.slave)
         self.proc = actor.popen(
-            ["setsid", "--ctty", "--wait", actor.iprobe_path, *args],
+            ["setsid", "--ctty", "--wait", *under, actor.iprobe_path, *args],
             stdin=self.slave,
             stdout=self.slave,
             stderr=subprocess.PIPE,
@@ -94,6 +96,7 @@ class Terminal:
             self.style = (self.style + tuple(n)) if n and n != [0] else ()
 
     def feed(self, data):
+        self.raw += data
         data = self.pending + data
         while data:
             if data[0] != 0x1B:
@@ -132,6 +135,11 @@ class Terminal:
         """Waits until nothing more comes: a picture is whole then."""
         while select.select([self.master], [], [], quiet)[0]:
             self.read(0)
+
+    def scrolled(self):
+        """What was written when no other page was on, as a pipe would have it."""
+        pages = self.raw.decode().replace("\r\n", "\n").split("\x1b[?1049h")
+        return pages[0] + "".join(page.rpartition("\x1b[?1049l")[2] for page in pages[1:])
 
     def press(self, keys):
         os.write(self.master, keys if isinstance(keys, bytes) else keys.encode())
