@@ -568,12 +568,21 @@ static void complete(void *part, uint64_t events)
 	hand_over(part);
 }
 
-int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_options *options,
+static bool has_all(const struct ip_recording *session, const bool *functions)
+{
+	for (size_t i = 0; i < session->nfunctions; i++)
+		if (!functions[i])
+			return false;
+	return true;
+}
+
+int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_options *wanted,
 			struct ip_calltree **ret)
 {
+	struct ip_calltree_options options = *wanted;
 	static const struct ip_frames_ops ops = {
 		.opened = on_opened, .left = on_left, .resumed = on_resumed, .closed = on_closed};
-	struct collecting c = {trace, options};
+	struct collecting c = {trace, &options};
 	const struct ip_trace_parts parts = {
 		.create = create_part,
 		.end = end_part,
@@ -583,10 +592,13 @@ int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_
 		.complete = complete,
 		.visitor = {.ops = &ops, .run = on_run, .words = take_words},
 		.context = &c,
-		.size = size_of_tree(count_numbers(options, trace))};
+		.size = size_of_tree(count_numbers(&options, trace))};
 	uint64_t events;
 	void *part;
 
+	/* where call paths begin anywhere, take_words() need not ask */
+	if (options.roots && has_all(trace->session, options.roots))
+		options.roots = NULL;
 	if (ip_trace_reader_visit_parts(trace, &parts, &part, &events) < 0)
 		return -1;
 	*ret = part;

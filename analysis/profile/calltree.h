@@ -81,7 +81,7 @@ struct ip_calltree {
 };
 
 /* Reads the whole trace. Returns 0, or -1 with an error. */
-int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_options *options,
+int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_options *wanted,
 			struct ip_calltree **ret);
 
 /* For views that are made of another tree. ip_calltree_create() returns an empty tree, NULL with
