@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/callstack/frames_words.h"
 #include "common/array.h"
 #include "common/error.h"
 
@@ -40,16 +41,22 @@ uint64_t ip_timeline_slice(const struct ip_timeline *t, size_t i)
 	return (unsigned __int128)t->ticks * i / t->nslices;
 }
 
-static size_t slice_of(const struct ip_timeline *t, uint64_t ticks)
+/* Goes to the slice in which the time is. Most stays begin where the one before did. */
+static void go_to_slice(struct ip_timeline *t, uint64_t ticks)
 {
-	size_t i = (unsigned __int128)ticks * t->nslices / t->ticks;
+	size_t i;
 
+	if (ticks >= t->slice_begin && ticks < t->slice_end)
+		return;
+	i = (unsigned __int128)ticks * t->nslices / t->ticks;
 	if (i >= t->nslices)
-		return t->nslices - 1;
+		i = t->nslices - 1;
 	/* both divisions round down */
 	while (i + 1 < t->nslices && ip_timeline_slice(t, i + 1) <= ticks)
 		i++;
-	return i;
+	t->slice = i;
+	t->slice_begin = ip_timeline_slice(t, i);
+	t->slice_end = i + 1 < t->nslices ? ip_timeline_slice(t, i + 1) : UINT64_MAX;
 }
 
 /* The majority vote of Boyer and Moore, weighted. It is exact where one function has more than
@@ -70,6 +77,7 @@ static void vote(struct ip_timeline_sum *sum, uint32_t function, uint64_t ticks)
 static void coarsen(struct ip_timeline *t)
 {
 	t->nslices /= 2;
+	t->slice_begin = t->slice_end = 0;
 	for (size_t r = 0; r < t->nrows; r++) {
 		struct ip_timeline_sum *sums = t->rows[r].sums;
 
@@ -134,11 +142,10 @@ static void sum_up(struct ip_timeline *t, const struct ip_timeline_call *stay)
 		return;
 	t->summed++;
 	t->ends[stay->end >> t->bin_shift] += t->ends[stay->end >> t->bin_shift] != UINT32_MAX;
-	i = slice_of(t, stay->start);
+	go_to_slice(t, stay->start);
+	i = t->slice;
 	row->sums[i].calls += row->sums[i].calls != UINT32_MAX;
-	for (uint64_t at = stay->start;; i++) {
-		uint64_t to = i + 1 < t->nslices ? ip_timeline_slice(t, i + 1) : UINT64_MAX;
-
+	for (uint64_t at = stay->start, to = t->slice_end;;) {
 		if (to > stay->end)
 			to = stay->end;
 		row->sums[i].covered += to - at;
@@ -147,6 +154,7 @@ static void sum_up(struct ip_timeline *t, const struct ip_timeline_call *stay)
 		at = to;
 		if (at >= stay->end)
 			return;
+		to = ++i + 1 < t->nslices ? ip_timeline_slice(t, i + 1) : UINT64_MAX;
 	}
 }
 
@@ -248,13 +256,9 @@ static bool is_summed(struct ip_timeline *t, const struct ip_timeline_call *stay
 	return true;
 }
 
-static void call_begins(struct ip_timeline *t, size_t depth, uint64_t ts)
-{
-	if (depth < IP_TIMELINE_DEPTHS)
-		t->since[depth] = ts;
-}
-
-static void call_ends(struct ip_timeline *t, uint32_t function, size_t depth, uint64_t ts)
+/* start: of the call, of which the stay that ends is the first one or a later one. */
+static inline void call_ends(struct ip_timeline *t, uint32_t function, size_t depth, uint64_t start,
+			     uint64_t ts)
 {
 	struct ip_timeline_call stay;
 
@@ -264,8 +268,10 @@ static void call_ends(struct ip_timeline *t, uint32_t function, size_t depth, ui
 		t->deeper += !t->weighing && !t->receiver;
 		return;
 	}
+	if (start < t->resumed[depth])
+		start = t->resumed[depth];
 	stay = (struct ip_timeline_call){
-		.start = t->since[depth], .end = ts, .function = function, .row = row_of(t, depth)};
+		.start = start, .end = ts, .function = function, .row = row_of(t, depth)};
 	if (stay.row == NO_ROW)
 		return;
 	if (stay.row == LEFT_OUT) {
@@ -292,24 +298,29 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 	struct ip_timeline *t = context;
 
 	frame->tag = t->calls++; /* for the index of a run */
-	call_begins(t, depth, frame->start);
+	/* a frame of the attach may be open since later than the time of the events */
+	if (depth < IP_TIMELINE_DEPTHS)
+		t->resumed[depth] = 0;
 }
 
 static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
 {
-	call_ends(context, frame->function, depth, ts);
+	call_ends(context, frame->function, depth, frame->start, ts);
 }
 
 static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
 {
-	call_begins(context, depth, ts);
+	struct ip_timeline *t = context;
+
+	if (depth < IP_TIMELINE_DEPTHS)
+		t->resumed[depth] = ts;
 }
 
 static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
 		      enum ip_frame_end how)
 {
 	if (how != IP_END_UNWOUND) /* otherwise the stay ended when the frame was left */
-		call_ends(context, frame->function, depth, end);
+		call_ends(context, frame->function, depth, frame->start, end);
 }
 
 static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
@@ -317,8 +328,24 @@ static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts
 	struct ip_timeline *t = context;
 
 	t->calls++;
-	call_begins(t, depth, ts);
-	call_ends(context, function, depth, ts);
+	call_ends(t, function, depth, ts, ts);
+}
+
+/* Calls that begin and end so are not numbered: a run's index needs each call for itself. */
+static size_t take_words(void *context, struct ip_frames *frames,
+			 const struct ip_stream_words *words, uint64_t *ret_ts, uint64_t *ret_sp)
+{
+	struct ip_frames_call calls[IP_FRAMES_WORDS];
+	struct ip_timeline *t = context;
+	size_t n, taken;
+
+	taken = ip_frames_take_words(frames, words, false, NULL, NULL, calls, &n, ret_ts, ret_sp);
+	for (size_t i = 0; i < n && !t->skip; i++) {
+		const struct ip_frames_call *c = &calls[i];
+
+		call_ends(t, c->function, c->depth, c->end - c->ticks, c->end);
+	}
+	return taken;
 }
 
 static void on_run(void *context, const struct ip_thread_packets *run)
@@ -330,6 +357,7 @@ static void on_run(void *context, const struct ip_thread_packets *run)
 	t->run_tid = run->tid;
 	t->run_process = run->process;
 	memset(t->row_of_depth, 0xff, IP_TIMELINE_DEPTHS * sizeof(*t->row_of_depth));
+	memset(t->resumed, 0, IP_TIMELINE_DEPTHS * sizeof(*t->resumed));
 	if (t->receiver && !t->failed)
 		t->failed = t->receiver->run(t->receiver_context) < 0;
 }
@@ -402,9 +430,9 @@ static struct ip_timeline *create(uint64_t begin, uint64_t end, size_t most, siz
 
 	if (t) {
 		t->row_of_depth = calloc(IP_TIMELINE_DEPTHS, sizeof(*t->row_of_depth));
-		t->since = calloc(IP_TIMELINE_DEPTHS, sizeof(*t->since));
+		t->resumed = calloc(IP_TIMELINE_DEPTHS, sizeof(*t->resumed));
 	}
-	if (!t || !t->row_of_depth || !t->since) {
+	if (!t || !t->row_of_depth || !t->resumed) {
 		ip_timeline_destroy(t);
 		ip_error("out of memory");
 		return NULL;
@@ -436,7 +464,8 @@ static int finish(struct ip_timeline *t, int done, struct ip_timeline **ret)
 int ip_timeline_read_summed(struct ip_timeline *t, struct ip_trace_reader *trace,
 			    const struct ip_timeline_receiver *receiver, void *context)
 {
-	const struct ip_trace_visitor visitor = {.ops = &ops, .context = t, .run = on_run};
+	const struct ip_trace_visitor visitor = {
+		.ops = &ops, .context = t, .words = take_words, .run = on_run};
 	uint64_t events;
 
 	t->cursors = calloc(t->nrows + 1, sizeof(*t->cursors));
@@ -456,7 +485,8 @@ int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uin
 			size_t most, size_t nslices, struct ip_timeline **ret)
 {
 	struct ip_timeline *t = create(trace->begin, trace->end, most, nslices);
-	const struct ip_trace_visitor visitor = {.ops = &ops, .context = t, .run = on_run};
+	const struct ip_trace_visitor visitor = {
+		.ops = &ops, .context = t, .words = take_words, .run = on_run};
 	int done;
 
 	if (!t)
@@ -502,7 +532,7 @@ void ip_timeline_destroy(struct ip_timeline *t)
 	free(t->rows);
 	free(t->stays);
 	free(t->row_of_depth);
-	free(t->since);
+	free(t->resumed);
 	free(t->candidates);
 	free(t->ends);
 	free(t->cursors);

@@ -71,7 +71,12 @@ struct ip_timeline {
 	uint32_t tid, run_pid, run_tid, run_process;
 	uint64_t calls;
 	uint32_t *row_of_depth;
-	uint64_t *since; /* by depth: when the stay that is on the stack began */
+	/* by depth: when the call that is on the stack came back to it, where it had been left; of
+	 * others, a time that is not after their start */
+	uint64_t *resumed;
+	/* the slice in which a time was looked for last; slice_end 0: none */
+	size_t slice;
+	uint64_t slice_begin, slice_end;
 	/* Rows that appeared, in the order of their appearance, including those for which there
 	 * was no room. */
 	size_t wanted;
