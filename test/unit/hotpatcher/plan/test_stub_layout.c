@@ -160,7 +160,8 @@ static struct ip_probe_list *make_long_list(void)
 			p.regs = IP_REGS_ALL;
 			p.flags = 0;
 		}
-		assert_int_equal(ip_probe_list_builder_probe(b, &p, i % 3 ? NULL : "4@%edi", NULL), 0);
+		assert_int_equal(ip_probe_list_builder_probe(b, &p, i % 3 ? NULL : "4@%edi", NULL),
+				 0);
 	}
 	assert_int_equal(ip_probe_list_builder_finish(b, &data, &size), 0);
 	ip_probe_list_builder_destroy(b);
