@@ -143,6 +143,14 @@ static bool names_a_process(int argc, char **argv)
 	return false;
 }
 
+/* Several workers of iprobed may write to the same file: their lines must not mix. */
+static void print_whole_lines(void)
+{
+	static char line[65536];
+
+	setvbuf(stderr, line, _IOLBF, sizeof(line));
+}
+
 int main(int argc, char **argv)
 {
 	cli_print_notices();
@@ -162,6 +170,8 @@ int main(int argc, char **argv)
 	}
 	if (ip_delegation_take() < 0 || ip_worker_client_take() < 0)
 		return cli_fail();
+	if (ip_worker_client_is_member())
+		print_whole_lines();
 	ip_probes_d_serve();
 	if (find(argv[1]) < NCOMMANDS)
 		return run(find(argv[1]), argc - 1, argv + 1);

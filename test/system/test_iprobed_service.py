@@ -5,12 +5,13 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 
 import pytest
 
-from iptest import memory
+from iptest import memory, time_scale
 from iptest.actor import last_words
 from iptest.daemon_fixtures import (  # noqa: F401
     daemon,
@@ -134,6 +135,20 @@ def test_each_process_is_told_by_its_number(daemon, who, two):
             if line.endswith(f"; trace in trace/standing-{pid}")
         ]
         assert len(lines) == 1 and lines[0].startswith(f"iprobe: pid {pid}: "), repr(done)
+
+
+def test_lines_do_not_mix(daemon, user, two):
+    """The worker of each process writes to the same file: whole lines, at once."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        words = ["-f", "work", "--duration", "100ms", two[1]]
+        proc = daemon.start_attach(user, two[0], *words, cwd=user.dir(), stderr=theirs)
+        assert proc.wait(timeout=time_scale.scaled(60)) == 0
+        theirs.close()
+        ours.settimeout(time_scale.scaled(20))
+        written = list(iter(lambda: ours.recv(1 << 16).decode(), ""))
+    assert sum("; trace in trace/standing-" in text for text in written) == 2, written
+    assert all(text.endswith("\n") for text in written if text.startswith("iprobe: pid ")), written
 
 
 def test_others(daemon, who, two):
