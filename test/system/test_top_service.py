@@ -57,6 +57,26 @@ class Top:
         return done
 
 
+def children(pid):
+    path = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in path.read_text(encoding="ascii").split()]
+
+
+def wait_for_end(pids):
+    """Of workers. The text of their targets is as on disk before that: they borrow a thread once
+    more then, to give address space back.
+    """
+
+    def ended(pid):
+        try:
+            return memory.status_field(pid, "State")[0] in "ZX"
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+
+    for pid in pids:
+        memory.wait_for("a worker goes on", lambda pid=pid: ended(pid))
+
+
 def pids_of(line):
     return {p["pid"] for p in line["processes"]}
 
@@ -169,8 +189,7 @@ def test_all_are_joined(actor, server, place):
         memory.wait_until_live(pid, session)
     top = Top(actor, place, *server.workers)
     assert top.shows(server.workers)["joined"] is True
-    children = pathlib.Path(f"/proc/{top.proc.pid}/task/{top.proc.pid}/children")
-    assert children.read_text(encoding="ascii") == ""
+    assert not children(top.proc.pid)
     server.go()
     assert calls_of(top.until(lambda line: calls_of(line) >= 2 * N)) == 2 * N
     session.send_signal(signal.SIGTERM)
@@ -184,24 +203,24 @@ def test_sessions_process_is_killed(actor, server, place):
     """The workers notice, and put every byte back by themselves."""
     top = Top(actor, place, *server.workers)
     top.shows(server.workers)
-    children = pathlib.Path(f"/proc/{top.proc.pid}/task/{top.proc.pid}/children")
-    _, service = map(int, children.read_text(encoding="ascii").split())
+    _, service = children(top.proc.pid)
+    workers = children(service)
+    assert len(workers) == len(server.workers)
     os.kill(service, signal.SIGKILL)
     assert "was killed (signal 9)" in last_words(top.proc).stderr
-    for pid in server.workers:
-        memory.wait_for("sites are live", lambda pid=pid: not memory.text_differences(pid))
+    wait_for_end(workers)
     server.finish()
 
 
 def test_top_is_killed(actor, server, place):
     top = Top(actor, place, *server.workers)
     top.shows(server.workers)
+    _, service = children(top.proc.pid)
+    workers = children(service)
+    assert len(workers) == len(server.workers)
     top.proc.kill()
     top.proc.wait()
-    for pid in server.workers:
-        memory.wait_for("sites are live", lambda pid=pid: not memory.text_differences(pid))
-        # its session gives address space back then, by a thread that it borrows
-        memory.wait_for("is traced", lambda pid=pid: not memory.is_traced(pid))
+    wait_for_end(workers)
     server.finish()
 
 
