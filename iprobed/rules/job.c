@@ -205,6 +205,11 @@ bool ip_rules_job_step(struct ip_rules_job *job, uint64_t now_ns)
 	return false;
 }
 
+bool ip_rules_job_ended_unbegun(const struct ip_rules_job *job)
+{
+	return job->told_ns && WIFSIGNALED(job->status) && WTERMSIG(job->status) == SIGTERM;
+}
+
 void ip_rules_job_clear(struct ip_rules_job *job)
 {
 	if (job->out >= 0)

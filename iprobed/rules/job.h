@@ -53,6 +53,10 @@ bool ip_rules_job_step(struct ip_rules_job *job, uint64_t now_ns);
 /* Sends it SIGTERM. */
 void ip_rules_job_end(struct ip_rules_job *job, uint64_t now_ns);
 
+/* Whether a job that has ended got SIGTERM before it could take it: an iprobe that had not begun,
+ * and has changed nothing. */
+bool ip_rules_job_ended_unbegun(const struct ip_rules_job *job);
+
 /* Frees a job that has ended, or that never began. */
 void ip_rules_job_clear(struct ip_rules_job *job);
 

@@ -289,6 +289,10 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 		return;
 	}
 	t->waits_for = 0;
+	if (ip_rules_job_ended_unbegun(&t->job)) {
+		t->backoff_ns = 0; /* as one that this process has ended later */
+		return;
+	}
 	if (ip_rules_arms_leave_out(t, now_ns)) {
 		t->backoff_ns = 0; /* the others are watched at once */
 		return;
@@ -345,10 +349,10 @@ static bool changed_nothing(const struct ip_rules_job *job)
 /* The job of the target has ended. */
 static void job_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
-	bool killed = WIFSIGNALED(t->job.status), watched = t->doing == IP_RULES_WATCH,
-	     cleaned = t->doing == IP_RULES_CLEAN;
-	bool good =
-		!killed && (!WEXITSTATUS(t->job.status) || (watched && changed_nothing(&t->job)));
+	bool killed = WIFSIGNALED(t->job.status) && !ip_rules_job_ended_unbegun(&t->job),
+	     watched = t->doing == IP_RULES_WATCH, cleaned = t->doing == IP_RULES_CLEAN;
+	bool good = WIFEXITED(t->job.status) &&
+		    (!WEXITSTATUS(t->job.status) || (watched && changed_nothing(&t->job)));
 
 	if (t->doing == IP_RULES_ACT) {
 		if (ip_rules_act_end(e, t, now_ns))

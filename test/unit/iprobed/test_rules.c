@@ -761,6 +761,38 @@ static void test_jobs(void **state)
 	ip_rules_job_clear(&job);
 }
 
+/* Whether a job of a shell counts as one that had not begun. tell: it is to end when it is ready.
+ */
+static bool ends_unbegun(const char *shell, bool tell)
+{
+	char *const argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)shell, NULL};
+	const struct timespec nap = {.tv_nsec = 1000000};
+	struct ip_rules_job job;
+	bool unbegun;
+
+	assert_int_equal(ip_rules_job_start(&job, argv, "/", NULL, 0, NULL), 0);
+	while (!ip_rules_job_step(&job, ip_now_ns())) {
+		if (tell && ip_rules_job_figure(&job, "ready"))
+			ip_rules_job_end(&job, ip_now_ns());
+		nanosleep(&nap, NULL);
+	}
+	unbegun = ip_rules_job_ended_unbegun(&job);
+	ip_rules_job_clear(&job);
+	return unbegun;
+}
+
+#define READY "sleep 60 & echo '\"ready\": 1'; wait"
+
+static void test_job_that_has_not_begun(void **state)
+{
+	(void)state;
+	assert_true(ends_unbegun("echo '\"ready\": 1'; exec sleep 60", true));
+	/* one that takes it and fails, one that is killed, one that somebody else ends */
+	assert_false(ends_unbegun("trap 'kill $!; exit 1' TERM; " READY, true));
+	assert_false(ends_unbegun("trap 'kill $!; kill -9 $$' TERM; " READY, true));
+	assert_false(ends_unbegun("kill $$", false));
+}
+
 static void test_plain(void **state)
 {
 	char *text = ip_rules_plain("a\033]0;x\007\n\t\177\303\244 \233", true);
@@ -792,6 +824,7 @@ int main(void)
 		cmocka_unit_test(test_many_services),
 		cmocka_unit_test(test_until),
 		cmocka_unit_test(test_jobs),
+		cmocka_unit_test(test_job_that_has_not_begun),
 		cmocka_unit_test(test_plain),
 	};
 
