@@ -214,14 +214,16 @@ def test_rules_and_a_program_that_executes_another(root, user, targets, programs
     time.sleep(1)  # what its first look finds has been there before
     rng = random.Random(5)
     executed = 0
-    for i in range(TRIES):
+    for i in range(4 * TRIES):  # a busy machine has the program miss the moment more often
+        if i >= TRIES and executed >= TRIES // 12:
+            break
         target = targets.start(
             user,
             [program, setuid, 1 + (i % 4 == 3), int(600 * rng.random() ** 2)],
             preload=i % 3 == 0,
         )
         memory.wait_for(
-            "the rule does not fire", lambda pid=target.pid: f"pid {pid} " in daemon.log(), 8
+            "the rule does not fire", lambda pid=target.pid: f"pid {pid} " in daemon.log(), 30
         )
         time.sleep(0.3)
         target.proc.stdin.close()

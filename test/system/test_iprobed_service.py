@@ -42,10 +42,11 @@ def test_top(daemon, who, two):
         cwd=who.dir(),
     )
     assert done.returncode == 0, f"{done!r}\n{daemon.log()}"
-    last = json.loads(done.stdout.splitlines()[-1])
-    assert {f["pid"] for f in last["functions"] if f["function"] == "work" and f["calls"]} == set(
-        two
-    ), last
+    pictures = list(map(json.loads, done.stdout.splitlines()))
+    last = pictures[-1]
+    # in any of them: a process may get no CPU for as long as one lasts
+    called = [f for p in pictures for f in p["functions"] if f["function"] == "work" and f["calls"]]
+    assert {f["pid"] for f in called} == set(two), pictures
     said = re.search(r"iprobe: ([\d,]+) calls of 2 processes; no stop longer than ", done.stderr)
     assert said and int(said[1].replace(",", "")) >= sum(
         f["all_calls"] for f in last["functions"]
