@@ -18,6 +18,11 @@ def pytest_configure(config):
     )
 
 
+def pytest_collection_modifyitems(items):
+    """Of two workers, which take a file each, one builds packages while the other does the rest."""
+    items.sort(key=lambda item: item.module.__name__ != "test_packages")
+
+
 @pytest.fixture(scope="session")
 def root():
     return ROOT
