@@ -16,6 +16,8 @@ MOST_UNSTEADY of them in one run are a failure, and with --strict there is no se
 What fails twice has failed. Each of both is named with the end of what it said, since this output
 may be all that there is to look at.
 
+Compilers run in the CPU time that tests of live processes leave (spare_time.py).
+
 What is skipped was not tested: where that is more than MOST_SKIPPED of a whole run, the run has
 failed.
 
@@ -38,6 +40,8 @@ import textwrap
 import time
 import xml.etree.ElementTree as ElementTree
 
+import spare_time
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, "build")
 BUILD_SAN = os.path.join(ROOT, "build-san")
@@ -45,6 +49,7 @@ BUILD_CLANG = os.path.join(ROOT, "build-clang")
 HEARTBEAT_S = 30
 MOST_AGAIN = 10  # where more tests fail, nothing is unsteady
 EMULATED = 8  # times slower a machine is that qemu emulates, at least
+SPARE = 5  # times slower is what runs in the CPU time that others leave, at most
 MOST_UNSTEADY = 3  # tests that pass only at their second try, in one run
 MOST_SKIPPED = 0.02  # of all tests of a whole run
 UNSTEADY_LIST = os.path.join(ROOT, "test", "UNSTEADY.md")
@@ -121,9 +126,12 @@ class Stage:
     again: the program that runs what failed once more, writing to the same file, or a function that
     makes it of the names of what failed; None: there is no second try.
     vital: where it fails, later stages whose names begin so make no sense; "" is all of them.
+    early: it needs nothing of the stages before it, and no quiet machine: it may run beside them.
     """
 
-    def __init__(self, name, command, timeout, env=None, junit=None, vital=None, again=None):
+    def __init__(
+        self, name, command, timeout, env=None, junit=None, vital=None, again=None, early=False
+    ):
         self.name = name
         self.command = command
         self.timeout = timeout
@@ -131,14 +139,18 @@ class Stage:
         self.junit = junit
         self.vital = vital
         self.again = again
+        self.early = early
 
 
 def say(text):
     print(text, flush=True)
 
 
+EARLY = spare_time.SpareTime([], {}, None, None)  # what runs beside the stages
+
+
 def children():
-    """Processes whose parent we are: pid -> name."""
+    """Processes whose parent we are, without what runs beside the stages: pid -> name."""
     found = {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -150,18 +162,19 @@ def children():
             continue
         name, rest = text[text.index("(") + 1 :].rsplit(")", 1)
         state, parent = rest.split()[:2]
-        if int(parent) == os.getpid() and state != "Z":
+        if int(parent) == os.getpid() and state != "Z" and int(entry) != EARLY.pid():
             found[int(entry)] = name
     return found
 
 
 def reap(spare=None):
-    """Takes note of the end of adopted processes, as init would; spare: a child that somebody
-    else waits for.
+    """Takes note of the end of adopted processes, as init would, and of what runs beside the
+    stages; spare: a child that somebody else waits for.
     """
+    EARLY.poll()
     try:
         while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            if ended.si_pid == spare:
+            if ended.si_pid in (spare, EARLY.pid()):
                 return
             os.waitpid(ended.si_pid, os.WNOHANG)
     except ChildProcessError:
@@ -260,6 +273,23 @@ def run(stage, command, env):
     process.stdout.close()
     code = process.wait()
     return None if timed_out else code, end_of("\n".join(said))
+
+
+def finish_early(stage):
+    """The same as run() for a stage that has begun beside others."""
+    last = 0
+
+    def beat(seconds):
+        nonlocal last
+        reap()
+        if seconds - last > HEARTBEAT_S:
+            say(f"    ... {stage.name}: {seconds:.0f} s")
+            last = seconds
+
+    code, text = EARLY.finish(stage, beat)
+    for line in text.splitlines():
+        say("    " + line)
+    return code, end_of(text)
 
 
 def unmarked_failures(path):
@@ -398,11 +428,12 @@ def judge_skipped(result):
 def perform(stage, env):
     result = Result()
     say(f"== {stage.name}")
-    if stage.junit and os.path.exists(stage.junit):
+    early = EARLY.has(stage)
+    if stage.junit and os.path.exists(stage.junit) and not early:
         os.unlink(stage.junit)
     mounted = mounts(env)
     start = time.monotonic()
-    code, said = run(stage, stage.command, env)
+    code, said = finish_early(stage) if early else run(stage, stage.command, env)
     cases = stage.junit and read_junit(stage.junit, stage.name, result)
     by_itself = result.failed > 0  # what failed can be run by itself
     if stage.junit and not cases and code == 0:
@@ -424,7 +455,7 @@ def perform(stage, env):
     return result
 
 
-def meson_build(name, folder, options, env=None, vital=None):
+def meson_build(name, folder, options, env=None, vital=None, early=False):
     """Stages that configure (once) and compile a build folder."""
     stages = []
     if not os.path.exists(os.path.join(folder, "build.ninja")):
@@ -435,9 +466,10 @@ def meson_build(name, folder, options, env=None, vital=None):
                 120,
                 env,
                 vital=name if vital is None else vital,
+                early=early,
             )
         )
-    stages.append(Stage(name, ["ninja", "-C", folder], 600, env, vital=vital))
+    stages.append(Stage(name, ["ninja", "-C", folder], 600, env, vital=vital, early=early))
     return stages
 
 
@@ -461,7 +493,19 @@ def unit(name, folder, env=None):
     )
 
 
-def pytest(name, folder, build, timeout, scratch, env=None, arguments=(), parallel="loadfile"):
+def pytest(
+    name,
+    folder,
+    build,
+    timeout,
+    scratch,
+    env=None,
+    arguments=(),
+    parallel="loadfile",
+    files=(),
+    early=False,
+):
+    """files: of the folder, by name; none: all."""
     slug = name.replace(" ", "-")
     junit = os.path.join(scratch, slug + ".xml")
     command = [
@@ -482,7 +526,7 @@ def pytest(name, folder, build, timeout, scratch, env=None, arguments=(), parall
         "--junitxml",
         junit,
         *arguments,
-        os.path.join("test", folder),
+        *([os.path.join("test", folder, f"{file}.py") for file in files] or [f"test/{folder}"]),
     ]
     # Two files, or two tests of any, at a time; a second try has the machine to itself.
     return Stage(
@@ -492,6 +536,7 @@ def pytest(name, folder, build, timeout, scratch, env=None, arguments=(), parall
         {"IPROBE_BUILD": build, **(env or {})},
         junit,
         again=command + ["--last-failed", "--last-failed-no-failures=none"],
+        early=early,
     )
 
 
@@ -574,6 +619,20 @@ def plan(mode, scratch):
     if quick:
         return stages
     stages.append(other_kernel("kernel-6.1", scratch, mode == "full"))
+    stages += meson_build(
+        "sanitizers build",
+        BUILD_SAN,
+        ["-Dwerror=true", "-Dman=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false"],
+        vital="sanitizers",
+        early=True,
+    )
+    stages += meson_build(
+        "clang build",
+        BUILD_CLANG,
+        ["-Dwerror=true", "-Dman=disabled"],
+        {"CC": "clang", "CXX": "clang++"},
+        early=True,
+    )
     stages.append(
         pytest(
             "compilers",
@@ -581,8 +640,25 @@ def plan(mode, scratch):
             BUILD,
             5 * 3600 if mode == "full" else 1500,
             scratch,
-            {"IPROBE_TEST_FULL": "1"} if mode == "full" else {},
+            {
+                "IPROBE_TEST_PATIENCE": str(SPARE),
+                **({"IPROBE_TEST_FULL": "1"} if mode == "full" else {}),
+            },
             parallel="load",
+            early=True,
+        )
+    )
+    # Those that watch a server need a quiet machine.
+    stages.append(
+        pytest(
+            "third-party builds",
+            "thirdparty",
+            BUILD,
+            900,
+            scratch,
+            {"IPROBE_TEST_PATIENCE": str(SPARE)},
+            files=["test_thirdparty"],
+            early=True,
         )
     )
     benchmarks = os.path.join(ROOT, "benchmarks")
@@ -601,15 +677,12 @@ def plan(mode, scratch):
             BUILD,
             3600 if mode == "full" else 900,
             scratch,
-            arguments=[] if mode == "full" else ["-m", "not slow"],
+            arguments=[
+                *("--ignore", "test/thirdparty/test_thirdparty.py"),
+                *([] if mode == "full" else ["-m", "not slow"]),
+            ],
         ),
     ]
-    stages += meson_build(
-        "sanitizers build",
-        BUILD_SAN,
-        ["-Dwerror=true", "-Dman=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false"],
-        vital="sanitizers",
-    )
     stages += [
         unit(
             "sanitizers unit",
@@ -631,12 +704,6 @@ def plan(mode, scratch):
             [] if mode == "full" else ["-m", "not slow", "-k", " or ".join(SANITIZED)],
         ),
     ]
-    stages += meson_build(
-        "clang build",
-        BUILD_CLANG,
-        ["-Dwerror=true", "-Dman=disabled"],
-        {"CC": "clang", "CXX": "clang++"},
-    )
     stages.append(
         Stage(
             "fuzz",
@@ -654,6 +721,7 @@ def be_strict(stages):
 
 
 def main():
+    global EARLY
     parser = argparse.ArgumentParser(
         prog="check",
         description="Builds iprobe and runs every test there is.",
@@ -709,7 +777,11 @@ def main():
             if not stages:
                 parser.error("no such stage; --list prints their names")
         hopeless = []
-        for stage in stages:
+        for index, stage in enumerate(stages):
+            if not EARLY.started and not stage.early and stage.vital != "":
+                EARLY = spare_time.SpareTime(
+                    [later for later in stages[index:] if later.early], env, scratch, ROOT
+                )
             if any(stage.name.startswith(name) for name in hopeless):
                 total.skip(f"{stage.name}: what it needs has failed")
                 continue
@@ -722,6 +794,7 @@ def main():
     except KeyboardInterrupt:
         total.fail("interrupted")
     finally:
+        EARLY.stop()
         if not args.list:
             end_leftovers(total, "check")
             judge_unsteady(total)

@@ -17,6 +17,7 @@ import textwrap
 import pytest
 
 from conftest import FULL
+from iptest import time_scale
 from proof import matrix
 from proof.shop import Shop
 
@@ -213,7 +214,12 @@ def autotools_project(tmp_path_factory):
     }.items():
         (folder / name).write_text(text)
     done = subprocess.run(
-        ["autoreconf", "-fi"], cwd=folder, capture_output=True, text=True, check=False, timeout=300
+        ["autoreconf", "-fi"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=time_scale.scaled(300),
     )
     assert done.returncode == 0, done.stderr
     return folder

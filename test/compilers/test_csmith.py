@@ -15,6 +15,7 @@ import subprocess
 import pytest
 
 from conftest import FULL
+from iptest import time_scale
 from proof import matrix
 from proof.shop import Shop
 
@@ -68,13 +69,13 @@ def run(program, folder, prefix=()):
         text=True,
         check=False,
         stdin=subprocess.DEVNULL,
-        timeout=60,
+        timeout=time_scale.scaled(60),
     )
 
 
 def plain_run(shop, source):
     """What it prints without us, the same by all compilers that we compare with, and within
-    SECONDS; None.
+    SECONDS of a CPU; None.
     """
     first = None
     for command in (["gcc", "-O2"], ["gcc", "-O0"], ["clang", "-O2"]):
@@ -83,17 +84,7 @@ def plain_run(shop, source):
         done = shop.run(*command, "-w", "-I", INCLUDE, source, "-o", "plain")
         if done.returncode:
             return None
-        try:
-            done = subprocess.run(
-                [shop.folder / "plain"],
-                cwd=shop.folder,
-                capture_output=True,
-                text=True,
-                timeout=SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return None
+        done = run(shop.folder / "plain", shop.folder, ["prlimit", f"--cpu={SECONDS}"])
         first = first or done
         if (done.returncode, done.stdout) != (
             first.returncode,
@@ -112,7 +103,7 @@ def generate(shop, number):
             ["csmith", "--seed", str(seed), *SIZE, *VARIANTS[number % len(VARIANTS)], "-o", source],
             cwd=shop.folder,
             check=True,
-            timeout=60,
+            timeout=time_scale.scaled(60),
             stdout=subprocess.DEVNULL,
         )
         done = plain_run(shop, source)

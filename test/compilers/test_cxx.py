@@ -14,7 +14,7 @@ import subprocess
 import pytest
 
 from conftest import FULL
-from iptest import trees
+from iptest import time_scale, trees
 from proof import matrix
 from proof.cxx import Program
 from proof.shop import Shop
@@ -54,7 +54,7 @@ def run(shop):
         text=True,
         check=False,
         stdin=subprocess.DEVNULL,
-        timeout=60,
+        timeout=time_scale.scaled(60),
     )
 
 

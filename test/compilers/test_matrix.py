@@ -16,6 +16,7 @@ import subprocess
 import pytest
 
 from conftest import FULL
+from iptest import time_scale
 from iptest.actor import Result
 from iptest.probe_list import read_list
 from proof import matrix, trace, truth
@@ -137,7 +138,7 @@ class Build:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=time_scale.scaled(300),
         )
         return Result(
             [f"{k}={shlex.quote(v)}" for k, v in env.items()] + command,

@@ -17,6 +17,7 @@ import subprocess
 import pytest
 
 from conftest import FULL
+from iptest import time_scale
 from proof import matrix
 from proof.shop import Shop
 
@@ -133,7 +134,7 @@ def run(shop):
         check=False,
         env=env,
         stdin=subprocess.DEVNULL,
-        timeout=120,
+        timeout=time_scale.scaled(120),
     )
 
 

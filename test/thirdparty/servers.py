@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test" / "system"))
 
-from iptest import memory  # noqa: E402
+from iptest import memory, time_scale  # noqa: E402
 from iptest.actor import ORDINARY_UID, Actor  # noqa: E402
 
 BUILD = Path(os.environ.get("IPROBE_BUILD", ROOT / "build")).resolve()

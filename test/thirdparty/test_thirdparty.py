@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from servers import time_scale
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("IPROBE_BUILD", ROOT / "build")).resolve()
 IPROBE = BUILD / "cli" / "iprobe"
@@ -31,7 +33,7 @@ def sh(command, cwd, timeout=300, **env):
         command,
         cwd=cwd,
         env={**os.environ, **env},
-        timeout=timeout,
+        timeout=time_scale.scaled(timeout),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -47,7 +49,7 @@ def fetch(package, folder):
         [ROOT / "scripts" / "fetch-source", package, folder],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=time_scale.scaled(300),
     )
     if done.returncode != 0:
         pytest.skip(done.stderr.strip())
@@ -70,7 +72,7 @@ class Program:
             [*prefix, *test],
             cwd=folder,
             env={**os.environ, **self.env(folder)},
-            timeout=300,
+            timeout=time_scale.scaled(300),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

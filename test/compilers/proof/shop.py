@@ -7,6 +7,7 @@ import pathlib
 import shlex
 import subprocess
 
+from iptest import time_scale
 from iptest.actor import Result
 
 
@@ -55,7 +56,7 @@ class Shop:
             text=True,
             capture_output=True,
             check=False,
-            timeout=300,
+            timeout=time_scale.scaled(300),
             errors="replace",
         )
         return Result(
@@ -85,7 +86,7 @@ class Shop:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=time_scale.scaled(60),
         )
         if done.returncode:
             return 0
