@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/array.h"
@@ -20,10 +21,14 @@
 
 #define PACKET_MOST  (128u << 10) /* a larger one is damaged: ours have 64 KiB */
 #define STREAMS_MOST (3 * IP_KERNEL_CPUS_MAX)
+#define OPEN_MOST    128u /* files that stay open: machines have more CPUs than limits allow */
 
 struct stream {
 	char *path;
-	int fd;
+	const char *name; /* the end of path */
+	int fd;		  /* -1: it is opened for each packet */
+	dev_t device;	  /* and is the file that it was, then */
+	ino_t inode;
 	uint32_t cpu;
 	bool all;
 	uint64_t offset; /* of the packet's end in the file */
@@ -36,6 +41,8 @@ struct stream {
 };
 
 struct ip_kernel_reader {
+	int dir;
+	int16_t *sizes; /* by id: the size of its fields + 2; -1: it is none; 0: not looked up */
 	struct stream *streams;
 	size_t nstreams;
 	struct stream **heap; /* the one with the earliest event first */
@@ -61,6 +68,36 @@ damage(struct ip_kernel_reader *reader, const struct stream *stream, const char 
 	return 0;
 }
 
+/* Opens a stream, which is the file that it was before. */
+static int open_stream(const struct ip_kernel_reader *reader, struct stream *s)
+{
+	int fd = openat(reader->dir, s->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	struct stat now;
+
+	if (fd < 0)
+		return ip_error_errno("cannot open %s", s->path);
+	if (fstat(fd, &now) < 0 ||
+	    (s->inode && (now.st_dev != s->device || now.st_ino != s->inode))) {
+		close(fd);
+		return ip_error("%s has become another file while it was read", s->path);
+	}
+	s->device = now.st_dev;
+	s->inode = now.st_ino;
+	return fd;
+}
+
+static int fields_size(struct ip_kernel_reader *reader, uint16_t id)
+{
+	int16_t *size = &reader->sizes[id];
+
+	if (!*size) {
+		int found = ip_kernel_fields_size(id);
+
+		*size = found < 0 ? -1 : found + 2;
+	}
+	return *size < 0 ? -1 : *size - 2;
+}
+
 static ssize_t read_whole(int fd, void *to, size_t size, uint64_t offset)
 {
 	size_t done = 0;
@@ -80,11 +117,11 @@ static ssize_t read_whole(int fd, void *to, size_t size, uint64_t offset)
 }
 
 /* Reads the next packet. 1; 0: there is none that can be read; -1 with an error. */
-static int next_packet(struct ip_kernel_reader *reader, struct stream *s, uint64_t *ret_lost,
-		       uint64_t *ret_since)
+static int take_packet(struct ip_kernel_reader *reader, struct stream *s, int fd,
+		       uint64_t *ret_lost, uint64_t *ret_since)
 {
 	struct ip_kernel_packet_header h;
-	ssize_t n = read_whole(s->fd, &h, sizeof(h), s->offset);
+	ssize_t n = read_whole(fd, &h, sizeof(h), s->offset);
 
 	if (n < 0)
 		return ip_error_errno("cannot read %s", s->path);
@@ -105,7 +142,7 @@ static int next_packet(struct ip_kernel_reader *reader, struct stream *s, uint64
 	if (!s->packet)
 		return ip_error("out of memory");
 	s->size = h.packet_size / 8;
-	n = read_whole(s->fd, s->packet, s->size, s->offset);
+	n = read_whole(fd, s->packet, s->size, s->offset);
 	if (n < 0)
 		return ip_error_errno("cannot read %s", s->path);
 	if ((size_t)n < s->size)
@@ -121,6 +158,17 @@ static int next_packet(struct ip_kernel_reader *reader, struct stream *s, uint64
 	s->end = h.timestamp_end;
 	s->begun = true;
 	return 1;
+}
+
+static int next_packet(struct ip_kernel_reader *reader, struct stream *s, uint64_t *ret_lost,
+		       uint64_t *ret_since)
+{
+	int fd = s->fd >= 0 ? s->fd : open_stream(reader, s);
+	int got = fd < 0 ? -1 : take_packet(reader, s, fd, ret_lost, ret_since);
+
+	if (fd >= 0 && s->fd < 0)
+		close(fd);
+	return got;
 }
 
 /* Finds the next event of a stream. 1; 0: there is none; -1 with an error. */
@@ -156,7 +204,7 @@ static int advance(struct ip_kernel_reader *reader, struct stream *s)
 	if (s->size - s->at < sizeof(h))
 		return damage(reader, s, "an event is cut off in the packet before %lu", s->offset);
 	memcpy(&h, s->packet + s->at, sizeof(h));
-	fields = ip_kernel_fields_size(h.id);
+	fields = fields_size(reader, h.id);
 	if (fields < 0 || (uint32_t)fields > s->size - s->at - sizeof(h) || h.tsc < s->last_tsc ||
 	    h.tsc > s->end)
 		return damage(reader, s, "the packet before %lu has what is no event", s->offset);
@@ -219,8 +267,7 @@ int ip_kernel_reader_next(struct ip_kernel_reader *reader, struct ip_kernel_reco
 	return 1;
 }
 
-static int add_stream(struct ip_kernel_reader *reader, int dir, const char *path, const char *name,
-		      bool all)
+static int add_stream(struct ip_kernel_reader *reader, const char *path, const char *name, bool all)
 {
 	struct stream s = {.fd = -1, .all = all};
 
@@ -230,11 +277,11 @@ static int add_stream(struct ip_kernel_reader *reader, int dir, const char *path
 		return -1;
 	if (asprintf(&s.path, "%s/%s", path, name) < 0)
 		return ip_error("out of memory");
-	s.fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	s.name = s.path + strlen(path) + 1;
+	if (reader->nstreams < OPEN_MOST)
+		s.fd = open_stream(reader, &s);
 	reader->streams[reader->nstreams++] = s;
-	if (s.fd < 0)
-		return ip_error_errno("cannot open %s", s.path);
-	return 0;
+	return s.fd < 0 && reader->nstreams <= OPEN_MOST ? -1 : 0;
 }
 
 static int open_streams(struct ip_kernel_reader *reader, DIR *dir, const char *path)
@@ -244,11 +291,12 @@ static int open_streams(struct ip_kernel_reader *reader, DIR *dir, const char *p
 
 	while ((entry = readdir(dir)))
 		if (ip_kernel_stream_name(entry->d_name, &all) &&
-		    add_stream(reader, dirfd(dir), path, entry->d_name, all) < 0)
+		    add_stream(reader, path, entry->d_name, all) < 0)
 			return -1;
+	reader->sizes = calloc(UINT16_MAX + 1, sizeof(*reader->sizes));
 	reader->damages = calloc(reader->nstreams + 1, sizeof(*reader->damages));
 	reader->heap = calloc(reader->nstreams + 1, sizeof(*reader->heap));
-	if (!reader->damages || !reader->heap)
+	if (!reader->sizes || !reader->damages || !reader->heap)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < reader->nstreams; i++) {
 		int got = advance(reader, &reader->streams[i]);
@@ -285,6 +333,11 @@ int ip_kernel_reader_open(const char *dir, struct ip_kernel_reader **ret)
 	reader = calloc(1, sizeof(*reader));
 	if (!reader)
 		return ip_error("out of memory");
+	reader->dir = fcntl(dirfd(open_dir), F_DUPFD_CLOEXEC, 0);
+	if (reader->dir < 0) {
+		free(reader);
+		return ip_error_errno("cannot read %s", path);
+	}
 	if (open_streams(reader, open_dir, path) < 0) {
 		ip_kernel_reader_close(reader);
 		return -1;
@@ -320,6 +373,8 @@ void ip_kernel_reader_close(struct ip_kernel_reader *reader)
 	}
 	for (size_t i = 0; i < reader->ndamages; i++)
 		free(reader->damages[i]);
+	close(reader->dir);
+	free(reader->sizes);
 	free(reader->damages);
 	free(reader->streams);
 	free(reader->heap);
